@@ -1,0 +1,76 @@
+# The few shapes of target this project has. Includes are rooted at the repository: #include "rankfile/hostlist.h".
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+
+find_program(CCACHE ccache)
+if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+# ddl_library(NAME SOURCES a.cc b.cc [DEPENDS lib ...] [PRIVATE lib ...])
+function(ddl_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS;PRIVATE" ${ARGN})
+  add_library(${name} STATIC ${arg_SOURCES})
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PUBLIC ${arg_DEPENDS} PRIVATE ${arg_PRIVATE})
+endfunction()
+
+# ddl_program(NAME SOURCES main.cc [DEPENDS lib ...]): goes to bin/ and is installed there.
+function(ddl_program name)
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE ${arg_DEPENDS})
+  install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endfunction()
+
+# ddl_test(NAME SOURCES a_test.cc [DEPENDS lib ...] [LABELS unit] [ARGS ...]): one GoogleTest program, one ctest entry.
+# The label defaults to `unit`: no network, no GPU, no Slurm, seconds at most. DDLRUN_SOURCE_DIR and DDLRUN_BINARY_DIR are
+# defined so that tests find fixtures and programs.
+function(ddl_test name)
+  if(NOT DDLRUN_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;DEPENDS;LABELS;ARGS" ${ARGN})
+  if(NOT arg_LABELS)
+    set(arg_LABELS unit)
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_definitions(${name} PRIVATE DDLRUN_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+                                             DDLRUN_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gmock GTest::gtest_main)
+  add_test(NAME ${name} COMMAND ${name} ${arg_ARGS})
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+endfunction()
+
+# ddl_script_test(NAME COMMAND ... [LABELS ...] [TIMEOUT s]): a shell, bats or Python check. DDLRUN_BUILD names the build folder.
+function(ddl_script_test name)
+  if(NOT DDLRUN_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(arg "" "TIMEOUT" "COMMAND;LABELS" ${ARGN})
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 300)
+  endif()
+  add_test(NAME ${name} COMMAND ${arg_COMMAND} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77
+                       ENVIRONMENT "DDLRUN_BUILD=${PROJECT_BINARY_DIR}")
+endfunction()
+
+# ddl_fuzzer(NAME SOURCES x_fuzz.cc [DEPENDS lib ...]): a libFuzzer program in fuzz/, in the fuzz preset only.
+# Seeds are in tests/fuzz/corpus/NAME.
+function(ddl_fuzzer name)
+  if(NOT DDLRUN_FUZZ)
+    return()
+  endif()
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE ${arg_DEPENDS})
+  target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+endfunction()

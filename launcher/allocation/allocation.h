@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the job was given: hosts, and how many ranks each may run.  A value; made by
+// slurm_allocation or host_allocation.
+
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace launcher {
+
+struct AllocatedNode {
+  std::string host;         // as the scheduler or the user wrote it
+  std::optional<int> gpus;  // granted; empty when only the node itself can tell
+  std::optional<int>
+      slots;  // ranks asked for on this node; empty: one per GPU, or one where there is none
+};
+
+struct Allocation {
+  enum class Origin { kSlurm, kHostList, kHostfile, kThisMachine };
+  Origin origin = Origin::kThisMachine;
+  std::vector<AllocatedNode> nodes;  // in the scheduler's order; never empty
+  std::optional<int> ranks;          // asked for in total (-n, --ntasks); empty: all slots
+  std::optional<int> cpus_per_rank;  // --cpus-per-task
+  std::string job_id;                // empty outside a scheduler
+  std::string
+      origin_text;  // for messages: "SLURM_JOB_NODELIST=n[1-2]", "-H a,b", "hostfile hosts.txt"
+};
+
+}  // namespace launcher

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The contract between the launcher and a rank: the environment variables that every rank is given,
+// in one place. doc/operations.md has the table for users.  Pure; no other header of the launcher
+// is needed to read it.
+
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace launcher {
+
+// What a rank must know about itself.
+struct RankInfo {
+  int rank = 0;
+  int world_size = 1;
+  int local_rank = 0;
+  int local_world_size = 1;
+  int node_rank = 0;  // which of the job's nodes
+  int node_count = 1;
+  std::string host;     // as the plan names it
+  std::string spawner;  // "srun", "mpirun", "local"; "" when started by hand
+  std::string run_dir;  // private to the job; "" when started by hand
+  int restart_count = 0;
+  std::string master_address;  // host of rank 0
+  int master_port = 0;
+};
+
+using EnvironmentVariables = std::vector<std::pair<std::string, std::string>>;
+
+// The variables of `info`: torch's RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR
+// MASTER_PORT (and GROUP_RANK); HOROVOD_RANK SIZE LOCAL_RANK LOCAL_SIZE CROSS_RANK CROSS_SIZE
+// HOSTNAME; DDLRUN_SPAWNER DDLRUN_RUN_DIR DDLRUN_RESTART_COUNT DDLRUN_NODE_RANK DDLRUN_NODE_COUNT
+// DDLRUN_HOST.
+EnvironmentVariables MakeRankEnvironment(const RankInfo& info);
+
+// The inverse.  `get` returns the value of a variable or nullopt.  No RANK and no WORLD_SIZE: a
+// world of one, started by hand. Throws std::runtime_error that names the variable when one is
+// missing beside its pair, not a number, or contradicts another (RANK >= WORLD_SIZE, or
+// OMPI_COMM_WORLD_RANK / PMIX_RANK / SLURM_PROCID of this step differs from RANK).
+RankInfo ReadRankEnvironment(
+    const std::function<std::optional<std::string>(const std::string&)>& get);
+
+}  // namespace launcher

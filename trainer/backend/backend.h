@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The contract of a back end: memory, streams, ops, blocks.  The model, the trainer and the tests
+// know this and nothing more of a device.  backend/registry.h lists the back ends of this build.
+//
+// Threads: a Backend is used from one thread; several may exist.  Everything it makes must be gone
+// before it is.
+
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trainer/backend/blocks.h"
+#include "trainer/backend/ops.h"
+#include "trainer/core/stream.h"
+#include "trainer/core/tensor.h"
+
+namespace trainer {
+
+// Owns memory of a device, or of the host for the device's use.  Movable, not copyable: a copy
+// would be a silent transfer.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(void* data, std::size_t bytes, std::function<void(void*)> release)
+      : data_(data, std::move(release)), bytes_(bytes) {}
+
+  std::byte* data() const { return static_cast<std::byte*>(data_.get()); }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  std::unique_ptr<void, std::function<void(void*)>> data_{nullptr, [](void*) {}};
+  std::size_t bytes_ = 0;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  virtual std::string name() const = 0;         // "reference", "cpu", "cuda"
+  virtual std::string description() const = 0;  // one line: device, instruction set, threads
+
+  // Zeroed.  Throws Error(EX_OSERR) that names the size if there is not enough.
+  virtual Buffer AllocateDevice(std::size_t bytes) = 0;
+  // Host memory the device reads at full speed.
+  virtual Buffer AllocateHost(std::size_t bytes) = 0;
+  // Queued on `stream`; host memory must stay until it is done.
+  virtual void CopyToDevice(void* dst, const void* src, std::size_t bytes, Stream& stream) = 0;
+  virtual void CopyToHost(void* dst, const void* src, std::size_t bytes, Stream& stream) = 0;
+  virtual void Zero(void* dst, std::size_t bytes, Stream& stream) = 0;
+
+  // Between a tensor on the device and fp32 row-major values on the host, in the order of the
+  // tensor's logical shape.  Padding of dst is zeroed.  Both wait until the copy is done.
+  virtual void Import(const float* src, const Tensor& dst, Stream& stream) = 0;
+  virtual void Export(const Tensor& src, float* dst, Stream& stream) = 0;
+
+  virtual std::unique_ptr<Stream> MakeStream() = 0;
+  virtual std::unique_ptr<Event> MakeEvent() = 0;
+
+  // Type in which activations and filters are held.
+  virtual DType compute_type() const = 0;
+
+  virtual std::unique_ptr<InputTransform> MakeInputTransform(
+      const Shape& images) = 0;  // (N, 3, H, W)
+  virtual std::unique_ptr<Convolution> MakeConvolution(const ConvolutionSpec& spec) = 0;
+  virtual std::unique_ptr<BatchNorm> MakeBatchNorm(const BatchNormSpec& spec) = 0;
+  virtual std::unique_ptr<MaxPool> MakeMaxPool(const MaxPoolSpec& spec) = 0;
+  virtual std::unique_ptr<GlobalAveragePool> MakeGlobalAveragePool(const TensorDesc& src) = 0;
+  virtual std::unique_ptr<Linear> MakeLinear(const LinearSpec& spec) = 0;
+  virtual std::unique_ptr<SoftmaxCrossEntropy> MakeSoftmaxCrossEntropy(
+      const SoftmaxCrossEntropySpec& spec) = 0;
+  virtual std::unique_ptr<Sgd> MakeSgd(std::vector<ParameterSegment> segments) = 0;
+  // dst = dst + src, element by element; equal descriptions.
+  virtual void Accumulate(const Tensor& src, const Tensor& dst, Stream& stream) = 0;
+
+  // The default compositions (backend/block_defaults.h) unless a back end has something better.
+  virtual std::unique_ptr<Stem> MakeStem(const StemSpec& spec);
+  virtual std::unique_ptr<Bottleneck> MakeBottleneck(const BottleneckSpec& spec);
+  virtual std::unique_ptr<Head> MakeHead(const HeadSpec& spec);
+};
+
+}  // namespace trainer

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The ranks of one job, as one of them sees the others.  Every rank makes the same calls in the
+// same order. Implementations: single (one rank), shared_memory (one machine, no MPI), mpi, later
+// nccl.
+//
+// Threads: all calls from one thread; work of StartAllReduce may go on in another.
+// A rank that leaves by an exception calls Abort, so that no other waits for it.
+
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "trainer/core/dtype.h"
+#include "trainer/core/stream.h"
+
+namespace trainer {
+
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual std::string description() const = 0;  // "mpi, 4 ranks", for the log
+
+  // Starts summing `count` elements at `data` over all ranks, in place, after the work queued on
+  // `producer` so far.  Several may be under way; they complete in the order started.  `data` is
+  // not touched by the caller until Finish. The result has the same bits on every rank and in every
+  // run.
+  virtual void StartAllReduce(void* data, std::size_t count, DType dtype, Stream& producer) = 0;
+  // Makes `consumer` wait for everything started.  On a CPU: returns when it is done.
+  virtual void Finish(Stream& consumer) = 0;
+
+  // Blocking, for small host values: metrics, decisions.
+  virtual void AllReduceSum(std::span<double> values) = 0;
+  virtual void AllReduceMax(std::span<double> values) = 0;
+  // Blocking; `bytes` of host memory from `root` to all.
+  virtual void Broadcast(void* data, std::size_t bytes, int root) = 0;
+  virtual void Barrier() = 0;
+
+  // Ends the job on all ranks at once with `exit_code`; does not return.
+  [[noreturn]] virtual void Abort(int exit_code) = 0;
+};
+
+}  // namespace trainer

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The one exception of the trainer.  It ends the job: main prints what() and exits with
+// exit_code().  What is expected (end of data, no checkpoint yet) is a return value instead; a
+// broken invariant of ours is DDL_CHECK. what() is one line that says what is wrong, where (file,
+// offset, rank) and what to do.
+
+#pragma once
+
+#include <sysexits.h>
+
+#include <stdexcept>
+#include <string>
+
+namespace trainer {
+
+class Error : public std::runtime_error {
+ public:
+  // `exit_code` is one of EX_USAGE, EX_DATAERR, EX_UNAVAILABLE, EX_SOFTWARE, EX_OSERR, EX_TEMPFAIL,
+  // EX_CONFIG (doc/operations.md has the table).
+  Error(int exit_code, const std::string& message)
+      : std::runtime_error(message), exit_code_(exit_code) {}
+
+  int exit_code() const { return exit_code_; }
+
+ private:
+  int exit_code_;
+};
+
+// An EX_OSERR error: "<action>: <strerror(error_number)>".
+Error OsError(const std::string& action, int error_number);
+
+namespace detail {
+[[noreturn]] void CheckFailed(const char* file, int line, const char* condition);
+}  // namespace detail
+
+}  // namespace trainer
+
+// For our own mistakes only, never for input: throws an EX_SOFTWARE error that names file, line and
+// condition.
+#define DDL_CHECK(condition)                                                          \
+  do {                                                                                \
+    if (!(condition)) ::trainer::detail::CheckFailed(__FILE__, __LINE__, #condition); \
+  } while (false)

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A stream is a queue of work on a device, done in order; an event is a point in it.  On a CPU
+// every call is complete when it returns, and an event is a reading of the clock.
+
+#pragma once
+
+namespace trainer {
+
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  // Returns when all queued work is done.  Throws Error if any of it failed.
+  virtual void Synchronize() = 0;
+};
+
+class Event {
+ public:
+  virtual ~Event() = default;
+  // Marks the point that `stream` has reached.
+  virtual void Record(Stream& stream) = 0;
+  // Makes later work of `stream` wait for this point; does not block the caller.
+  virtual void MakeWait(Stream& stream) = 0;
+  // Blocks the caller until the point is reached.
+  virtual void Synchronize() = 0;
+  // Seconds from `earlier` to this event.  REQUIRES: both recorded and reached.
+  virtual double SecondsSince(const Event& earlier) const = 0;
+};
+
+}  // namespace trainer

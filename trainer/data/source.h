@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where batches come from: records on disk, or made up.  What a batch holds is a pure function of
+// (seed, step, rank, world size): the sample at place p of step s is sample number s * global_batch
+// + rank * batch + p of the run, whatever the number of ranks.  So 1 rank with a batch of 2B and 2
+// ranks with B see the same images, augmented alike, and a resumed run goes on where it stopped by
+// naming the step.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace trainer {
+
+// Host memory of one batch, owned by the source until the next call of Next.
+struct HostBatch {
+  std::span<const std::uint8_t> pixels;  // batch x height x width x 3, RGB
+  std::span<const std::uint8_t> mirror;  // batch: 1 where the image is to be flipped left to right
+  std::span<const std::int32_t> labels;  // batch, [0, classes)
+  std::int64_t valid =
+      0;  // samples that count, the first of the batch; fewer than batch only in evaluation
+  std::int64_t step = 0;  // global step this batch belongs to
+};
+
+class Source {
+ public:
+  virtual ~Source() = default;
+  // Images of the whole set, all ranks together.
+  virtual std::int64_t samples() const = 0;
+  // The next batch returned by Next() is that of `step`.
+  virtual void Seek(std::int64_t step) = 0;
+  // Waits for the next batch.  Training sources never end.  An evaluation source gives every rank
+  // the same number of batches, (the last ones may have valid == 0), counts each image once over
+  // all ranks, then returns false. Throws Error(EX_DATAERR) that names file and offset of a bad
+  // record.
+  virtual bool Next(HostBatch& batch) = 0;
+};
+
+}  // namespace trainer
