@@ -61,6 +61,8 @@ function(ddl_script_test name)
                        ENVIRONMENT "DDLRUN_BUILD=${PROJECT_BINARY_DIR}")
 endfunction()
 
+add_custom_target(fuzzers)
+
 # ddl_fuzzer(NAME SOURCES x_fuzz.cc [DEPENDS lib ...]): a libFuzzer program in fuzz/, in the fuzz preset only.
 # Seeds are in tests/fuzz/corpus/NAME.
 function(ddl_fuzzer name)
@@ -73,4 +75,5 @@ function(ddl_fuzzer name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS})
   target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  add_dependencies(fuzzers ${name})
 endfunction()
