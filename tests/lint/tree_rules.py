@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The rules of the tree that a compiler does not check (doc/architecture.md): include arrows, where foreign headers may
+appear, file lengths, and what libraries must not do.  Prints FILE:LINE: PROBLEM and exits 1 if there is any.
+
+usage: tree_rules.py ROOT
+"""
+
+import pathlib
+import re
+import sys
+
+SOURCES = ("rankfile", "launcher", "trainer", "bench", "tests")
+MAX_LINES = 400
+# Longer files, each with its reason.
+LONG_FILES: dict[str, str] = {}
+
+# folder -> folders of ours that its files may include (itself always).  The longest matching prefix counts.
+ARROWS = {
+    "rankfile": [],
+    "launcher/allocation": ["rankfile", "launcher"],
+    "launcher/topology": ["rankfile", "launcher"],
+    "launcher/plan": ["rankfile", "launcher/allocation", "launcher/topology", "launcher/error.h"],
+    "launcher": ["rankfile"],
+    "trainer/core": [],
+    "trainer/backend/reference": ["trainer/core", "trainer/backend"],
+    "trainer/backend/cpu": ["trainer/core", "trainer/backend"],
+    "trainer/backend/cuda": ["trainer/core", "trainer/backend"],
+    "trainer/backend": ["trainer/core"],
+    "trainer/model": ["trainer/core", "trainer/backend"],
+    "trainer/data": ["trainer/core"],
+    "trainer/checkpoint": ["trainer/core"],
+    "trainer/comm": ["trainer/core"],
+    "trainer/telemetry": ["trainer/core"],
+    "trainer/control": ["trainer/core"],
+    "trainer/train": ["trainer/core", "trainer/backend", "trainer/model", "trainer/data", "trainer/checkpoint",
+                      "trainer/comm", "trainer/telemetry"],
+    "trainer": ["launcher/rank_environment.h"],
+    "bench": ["trainer", "launcher", "rankfile"],
+    "tests": ["rankfile", "launcher", "trainer", "bench"],
+}
+# The inside of a back end is seen in its own folder and by the registry alone.
+BACKEND_INSIDES = re.compile(r"^trainer/backend/(reference|cpu|cuda)/")
+
+# Headers of libraries -> the only places that may include them.
+FOREIGN = [
+    (re.compile(r"^(cuda|cudnn|cublas|nvrtc|nccl)[^/]*\.h"), ("trainer/backend/cuda/", "trainer/comm/nccl",
+                                                              "trainer/telemetry/gpu_sampler",
+                                                              "trainer/telemetry/kernel_trace")),
+    (re.compile(r"dnnl"), ("trainer/backend/cpu/",)),
+    (re.compile(r"^mpi\.h"), ("trainer/comm/mpi", "tests/")),
+    (re.compile(r"^pmix"), ("trainer/comm/rendezvous",)),
+    (re.compile(r"^hwloc"), ("launcher/topology/", "launcher/rank/", "tests/launcher/")),
+]
+
+# What only a program's main may do (launcher/environment is the one snapshot of the environment).
+MAIN_ONLY = re.compile(r"\b(getenv|std::exit|std::cout|std::cerr|exit)\s*(\(|<<)")
+MAINS = re.compile(r"(^|/)(main|[a-z_]*_main)\.cc$|^launcher/environment\.cc$|^tests/|^bench/|/tool/|^launcher/rank/")
+PURE = re.compile(r"^launcher/plan/|^rankfile/(?!main)")
+IMPURE = re.compile(r"\b(getenv|fopen|std::i?o?fstream|open|gettimeofday|clock_gettime|system_clock|hwloc_\w+)\s*[(:<]")
+BACKEND_IFDEF = re.compile(r"^\s*#\s*if.*\b(DDLRUN_HAS_|USE_CUDA|__CUDACC__|DDLRUN_ONEDNN|DDLRUN_MPI)")
+IFDEF_PLACES = ("trainer/backend/registry", "trainer/backend/cuda/", "trainer/comm/factory")
+
+
+def may_include(path, included):
+    """Whether the arrows let the file `path` include the header `included` of ours."""
+    if BACKEND_INSIDES.match(included):
+        inside = BACKEND_INSIDES.match(included).group(0)
+        return path.startswith((inside, "trainer/backend/registry", "tests/"))
+    folder = max((f for f in ARROWS if path.startswith(f + "/")), key=len, default=None)
+    if folder is None:
+        return False
+    # Same folder, and for the tops (launcher, trainer) everything below: main puts the parts together.
+    if included.startswith(folder + "/"):
+        return True
+    return any(included == target or included.startswith(target + "/") for target in ARROWS[folder])
+
+
+def problems_of(path, text):
+    lines = text.splitlines()
+    if len(lines) > MAX_LINES and path not in LONG_FILES:
+        yield len(lines), f"{len(lines)} lines: a file past {MAX_LINES} has two jobs; split it"
+    if "SPDX-License-Identifier: Apache-2.0" not in "\n".join(lines[:2]):
+        yield 1, "the first line must be: // SPDX-License-Identifier: Apache-2.0"
+    if path.endswith(".h") and "#pragma once" not in lines:
+        yield 1, "a header needs #pragma once"
+    for number, line in enumerate(lines, 1):
+        include = re.match(r'\s*#\s*include\s*[<"]([^>"]+)[>"]', line)
+        if include:
+            header = include.group(1)
+            if header.split("/")[0] in SOURCES and not header.endswith(".pb.h") and not may_include(path, header):
+                yield number, f"{path.rsplit('/', 1)[0]} must not include {header} (doc/architecture.md, arrows)"
+            for pattern, places in FOREIGN:
+                if pattern.search(header) and not path.startswith(places):
+                    yield number, f"<{header}> may be included only in {', '.join(places)}"
+            continue
+        code = re.sub(r'"(\\.|[^"\\])*"', '""', line.split("//")[0])
+        if MAIN_ONLY.search(code) and not MAINS.search(path):
+            yield number, "libraries never exit, print or read the environment; main does"
+        if PURE.search(path) and IMPURE.search(code):
+            yield number, "this folder is pure: no environment, file, clock or hwloc"
+        if BACKEND_IFDEF.search(line) and not path.startswith(IFDEF_PLACES):
+            yield number, "what was built is known in the registry and CMake only: no #if here"
+
+
+def main(root):
+    found = 0
+    for folder in SOURCES:
+        for file in sorted((root / folder).rglob("*")):
+            if file.suffix not in (".h", ".cc", ".cu", ".cuh"):
+                continue
+            path = file.relative_to(root).as_posix()
+            for number, problem in problems_of(path, file.read_text(encoding="utf-8")):
+                print(f"{path}:{number}: {problem}")
+                found += 1
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(pathlib.Path(sys.argv[1])))

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The linter finds what it is there to find: one violation at a time, and none in code that keeps the rules."""
+
+import unittest
+
+from tree_rules import may_include, problems_of
+
+HEAD = "// SPDX-License-Identifier: Apache-2.0\n"
+
+
+def found(path, body):
+    text = HEAD + ("#pragma once\n" if path.endswith(".h") else "") + body
+    return [problem for _, problem in problems_of(path, text)]
+
+
+class TreeRules(unittest.TestCase):
+    def test_clean_file_has_no_problem(self):
+        self.assertEqual(found("trainer/model/resnet.h", '#include "trainer/backend/backend.h"\n'), [])
+
+    def test_arrow_against_the_grain(self):
+        for path, header in [
+            ("rankfile/hostlist.cc", "launcher/error.h"),
+            ("launcher/main.cc", "trainer/core/error.h"),
+            ("trainer/core/shape.cc", "trainer/backend/ops.h"),
+            ("trainer/model/resnet.cc", "trainer/train/trainer.h"),
+            ("trainer/data/jpeg.cc", "trainer/comm/communicator.h"),
+            ("trainer/main.cc", "launcher/plan/plan.h"),
+            ("trainer/model/resnet.cc", "trainer/backend/cpu/cpu_backend.h"),
+            ("launcher/plan/planner.cc", "launcher/environment.h"),
+            ("trainer/core/shape.cc", "tests/trainer/helper.h"),
+        ]:
+            with self.subTest(path=path, header=header):
+                self.assertEqual(len(found(path, f'#include "{header}"\n')), 1)
+
+    def test_arrow_with_the_grain(self):
+        self.assertTrue(may_include("trainer/main.cc", "launcher/rank_environment.h"))
+        self.assertTrue(may_include("trainer/main.cc", "trainer/train/trainer.h"))
+        self.assertTrue(may_include("trainer/backend/registry.cc", "trainer/backend/cpu/cpu_backend.h"))
+        self.assertTrue(may_include("launcher/plan/planner.cc", "launcher/topology/node_topology.h"))
+
+    def test_foreign_headers(self):
+        self.assertEqual(len(found("trainer/train/trainer.cc", "#include <mpi.h>\n")), 1)
+        self.assertEqual(len(found("trainer/model/resnet.cc", "#include <oneapi/dnnl/dnnl.hpp>\n")), 1)
+        self.assertEqual(len(found("trainer/core/shape.cc", "#include <cuda_runtime.h>\n")), 1)
+        self.assertEqual(found("trainer/comm/mpi_communicator.cc", "#include <mpi.h>\n"), [])
+
+    def test_libraries_do_not_exit_print_or_read_the_environment(self):
+        for line in ['auto x = getenv("HOME");', "std::exit(1);", 'std::cout << 1;', "exit(2);"]:
+            with self.subTest(line=line):
+                self.assertEqual(len(found("trainer/data/jpeg.cc", line + "\n")), 1)
+                self.assertEqual(found("trainer/main.cc", line + "\n"), [])
+
+    def test_planning_is_pure(self):
+        self.assertEqual(len(found("launcher/plan/planner.cc", "std::ifstream file(path);\n")), 1)
+
+    def test_length(self):
+        self.assertEqual(len(found("trainer/core/shape.cc", "\n" * 400)), 1)
+        self.assertEqual(found("trainer/core/shape.cc", "\n" * 390), [])
+
+    def test_licence_line_and_pragma(self):
+        self.assertEqual(len(list(problems_of("trainer/core/shape.h", "int x;\n"))), 2)
+
+    def test_back_ends_are_folders_not_ifdefs(self):
+        self.assertEqual(len(found("trainer/train/trainer.cc", "#ifdef DDLRUN_HAS_CPU\n")), 1)
+        self.assertEqual(found("trainer/backend/registry.cc", "#ifdef DDLRUN_HAS_CPU\n"), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
