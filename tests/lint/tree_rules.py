@@ -57,7 +57,7 @@ FOREIGN = [
 MAIN_ONLY = re.compile(r"\b(getenv|std::exit|std::cout|std::cerr|exit)\s*(\(|<<)")
 MAINS = re.compile(r"(^|/)(main|[a-z_]*_main)\.cc$|^launcher/environment\.cc$|^tests/|^bench/|/tool/|^launcher/rank/")
 PURE = re.compile(r"^launcher/plan/|^rankfile/(?!main)")
-IMPURE = re.compile(r"\b(getenv|fopen|std::i?o?fstream|open|gettimeofday|clock_gettime|system_clock|hwloc_\w+)\s*[(:<]")
+IMPURE = re.compile(r"\bstd::[io]?fstream\b|\bsystem_clock\b|\b(getenv|fopen|open|gettimeofday|clock_gettime|hwloc_\w+)\s*\(")
 BACKEND_IFDEF = re.compile(r"^\s*#\s*if.*\b(DDLRUN_HAS_|USE_CUDA|__CUDACC__|DDLRUN_ONEDNN|DDLRUN_MPI)")
 IFDEF_PLACES = ("trainer/backend/registry", "trainer/backend/cuda/", "trainer/comm/factory")
 
