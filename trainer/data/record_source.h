@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Batches out of TFRecord files of JPEG images with labels and bounding boxes (ImageNet as
+// TensorFlow's scripts write it: files `train-*` and `validation-*`).  Records are read and decoded
+// by threads of the source's own, some batches ahead; what a batch holds does not depend on them.
+//
+// Sample number k of a training run is place k % samples of epoch k / samples in the order of
+// shard_sampler.h; nothing is dropped at the end of an epoch.  Its crop and mirroring are drawn
+// from Random(seed, kAugment, k): augment.h has the rules.  Evaluation takes the files in order,
+// each image once.
+//
+// Threads: all calls from one thread.  The threads inherit the CPU affinity of the thread that
+// makes the source, so make it before anything pins that thread to one core.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "trainer/data/source.h"
+
+namespace trainer {
+
+enum class Split { kTrain, kValidation };  // files train-*, validation-*
+
+// kTrain: random crop and mirroring.  kNone: as in evaluation, the centre of the image.
+enum class Augment { kTrain, kNone };
+
+// What to do about a record that cannot be used.  kStop: Next throws.  kSkip: in training the
+// record's place goes to the next good one in the order of the epoch, in evaluation the image does
+// not count; after `max_bad_records` different ones Next throws.
+enum class BadRecords { kStop, kSkip };
+
+struct RecordSourceOptions {
+  // What the batches hold.
+  std::string data_dir;
+  std::string index_dir;  // DALI's index files, same names as the data files; "": found by scanning
+  Split split = Split::kTrain;
+  bool training = true;     // endless; false: evaluation, file order, centre crop, ends
+  std::int64_t batch = 32;  // images of this rank in a step
+  int image_size = 224;     // pixels, height and width of the output
+  int rank = 0;
+  int world_size = 1;
+  std::uint64_t seed = 1;             // the same on all ranks
+  bool shuffle = true;                // false: file order in every epoch
+  Augment augment = Augment::kTrain;  // in training
+  int classes = 1000;
+  int label_offset = 1;  // file label minus this is the class; ImageNet's labels are 1..1000
+  BadRecords bad_records = BadRecords::kStop;
+  int max_bad_records = 100;  // of this rank
+  // Told of each record that is skipped, once, from within Next; the message names file and offset.
+  std::function<void(const std::string&)> on_bad_record;
+
+  // How fast.
+  int threads = 2;   // decoding threads; one core decodes about 800 ImageNet images per second
+  int prefetch = 2;  // batches made ahead; memory: (prefetch + 1) * batch * image_size^2 * 3 bytes
+};
+
+// Reads the record boundaries of all files.  Throws Error(EX_DATAERR) naming the directory or file
+// when there is no data directory, no matching file, an empty or damaged one, or an index file that
+// does not fit its data.
+std::unique_ptr<Source> MakeRecordSource(const RecordSourceOptions& options);
+
+}  // namespace trainer

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Made-up batches for benchmarks and for runs without a data directory: pixels from a truncated
+// normal distribution of mean 127 and standard deviation 60, rounded, labels uniform over the
+// classes, no mirroring (NVIDIA's DeepLearningExamples, TensorFlow ConvNets, utils/data_utils.py).
+//
+// As there, one fixed batch per rank is made when the source is made, and every step gives that
+// batch: the source costs nothing.  Sample p of rank r is drawn from
+// Random(seed, kSynthetic, r * batch + p), so two ranks with batch B see what one rank with 2B
+// sees.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "trainer/data/source.h"
+
+namespace trainer {
+
+struct SyntheticSourceOptions {
+  std::int64_t batch = 32;  // images of this rank in a step
+  int image_size = 224;     // pixels, height and width
+  int classes = 1000;
+  int rank = 0;
+  int world_size = 1;
+  std::uint64_t seed = 1;  // the same on all ranks
+  bool training = true;    // endless; false: ends after `samples` images of all ranks together
+  std::int64_t samples = 1281167;  // what samples() returns: those of ImageNet's training set
+};
+
+std::unique_ptr<Source> MakeSyntheticSource(const SyntheticSourceOptions& options);
+
+}  // namespace trainer
