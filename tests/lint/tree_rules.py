@@ -10,13 +10,17 @@ import pathlib
 import re
 import sys
 
-SOURCES = ("rankfile", "launcher", "trainer", "bench", "tests")
+SOURCES = ("support", "rankfile", "launcher", "trainer", "bench", "tests")
 MAX_LINES = 400
 # Longer files, each with its reason.
 LONG_FILES: dict[str, str] = {}
 
+# Std-only helpers that every folder may use; they include nothing of ours.
+SHARED = "support/"
+
 # folder -> folders of ours that its files may include (itself always).  The longest matching prefix counts.
 ARROWS = {
+    "support": [],
     "rankfile": [],
     "launcher/allocation": ["rankfile", "launcher"],
     "launcher/topology": ["rankfile", "launcher"],
@@ -71,7 +75,7 @@ def may_include(path, included):
     if folder is None:
         return False
     # Same folder, and for the tops (launcher, trainer) everything below: main puts the parts together.
-    if included.startswith(folder + "/"):
+    if included.startswith((folder + "/", SHARED)):
         return True
     return any(included == target or included.startswith(target + "/") for target in ARROWS[folder])
 

@@ -37,6 +37,8 @@ class TreeRules(unittest.TestCase):
         self.assertTrue(may_include("trainer/main.cc", "launcher/rank_environment.h"))
         self.assertTrue(may_include("trainer/main.cc", "trainer/train/trainer.h"))
         self.assertTrue(may_include("trainer/backend/registry.cc", "trainer/backend/cpu/cpu_backend.h"))
+        self.assertTrue(may_include("trainer/core/shape.cc", "support/spelling.h"))
+        self.assertFalse(may_include("support/spelling.cc", "rankfile/hostlist.h"))
         self.assertTrue(may_include("launcher/plan/planner.cc", "launcher/topology/node_topology.h"))
 
     def test_foreign_headers(self):
