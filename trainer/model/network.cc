@@ -116,15 +116,15 @@ void Network::Forward(Mode mode, const InputBatch& batch, float loss_scale, Stre
 void Network::Backward(Stream& stream, const GradientsReady& gradients_ready) {
   DDL_CHECK(last_mode_ != Mode::kInference);
   head_->Backward(activations_.back(), gradients_of_activations_.back(), stream);
-  gradients_ready(layout_.complete_after.back());
+  gradients_ready(layout_.complete_from.back());
   for (std::size_t b = bodies_.size(); b-- > 0;) {
     bodies_[b].block->Backward(last_mode_, activations_[b], activations_[b + 1],
                                gradients_of_activations_[b + 1], gradients_of_activations_[b],
                                stream);
-    gradients_ready(layout_.complete_after[b + 1]);
+    gradients_ready(layout_.complete_from[b + 1]);
   }
   stem_->Backward(last_mode_, activations_.front(), gradients_of_activations_.front(), stream);
-  gradients_ready(layout_.complete_after.front());
+  gradients_ready(layout_.complete_from.front());
 }
 
 void Network::ZeroLossSums(Stream& stream) {

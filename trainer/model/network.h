@@ -33,9 +33,9 @@ struct NetworkSpec {
 
 class Network {
  public:
-  // Called by Backward each time a block is done, with the number of elements at the front of
-  // gradients() whose work is queued: it grows from call to call, up to elements().
-  using GradientsReady = std::function<void(std::size_t complete)>;
+  // Called by Backward each time a block is done: the work of gradients()[complete_from,
+  // elements()) is queued.  complete_from falls from call to call, to 0.
+  using GradientsReady = std::function<void(std::size_t complete_from)>;
 
   // Weights, gradients, momentum and statistics are zero: see model/init.h and Import.
   // REQUIRES: backend computes in fp32.

@@ -44,22 +44,15 @@ ParameterLayout LayOutParameters(std::span<const BlockParameters> blocks) {
   ParameterLayout layout;
   layout.parameters = ListParameters(blocks, layout.first_of_block);
 
-  for (Parameter& parameter : layout.parameters) {
-    if (!parameter.spec.statistic) continue;
-    parameter.begin = layout.statistic_elements;
-    layout.statistic_elements += AlignUp(parameter.count);
-  }
-
-  layout.complete_after.resize(blocks.size());
-  for (std::size_t block = blocks.size(); block-- > 0;) {
-    for (std::size_t i = layout.first_of_block[block + 1]; i-- > layout.first_of_block[block];) {
+  for (std::size_t block = 0; block < blocks.size(); ++block) {
+    layout.complete_from.push_back(layout.elements);
+    for (std::size_t i = layout.first_of_block[block]; i < layout.first_of_block[block + 1]; ++i) {
       Parameter& parameter = layout.parameters[i];
-      if (parameter.spec.statistic) continue;
-      parameter.begin = layout.elements;
-      layout.elements += AlignUp(parameter.count);
-      Extend(layout.segments, layout.elements, parameter.spec.decay);
+      std::size_t& end = parameter.spec.statistic ? layout.statistic_elements : layout.elements;
+      parameter.begin = end;
+      end += AlignUp(parameter.count);
+      if (!parameter.spec.statistic) Extend(layout.segments, end, parameter.spec.decay);
     }
-    layout.complete_after[block] = layout.elements;
   }
   return layout;
 }

@@ -4,9 +4,9 @@
 // addresses.
 //
 // Weights, gradients and momentum have one flat memory each, of the same layout: tensors lie in the
-// reverse order of the forward pass, so that the gradients that backward completes first lie
-// contiguous at the front, and an all-reduce of the front can start while backward goes on.
-// Statistics have a flat memory of their own, in the order of the forward pass.  All are fp32.
+// order of the forward pass, so that backward completes the gradients from the end to the front,
+// and an all-reduce of the end can start while backward goes on (comm/gradient_buckets.h).
+// Statistics have a flat memory of their own.  All are fp32.
 
 #pragma once
 
@@ -44,8 +44,8 @@ struct ParameterLayout {
   std::vector<std::size_t> first_of_block;  // places in `parameters`; one more entry than blocks
   std::size_t elements = 0;                 // of each of weights, gradients and momentum
   std::size_t statistic_elements = 0;
-  // When block b has run backward, the gradients of [0, complete_after[b]) are there.
-  std::vector<std::size_t> complete_after;
+  // When block b has run backward, the gradients of [complete_from[b], elements) are there.
+  std::vector<std::size_t> complete_from;
   // Covers [0, elements): neighbours with the same decay are one segment, gaps included.
   std::vector<ParameterSegment> segments;
 };

@@ -132,15 +132,16 @@ TEST_F(NetworkTest, GradientsAreCompleteWhenReportedReady) {
   LossSum(Mode::kTraining);
   std::vector<std::size_t> reported;
   std::vector<std::vector<float>> when_reported;
-  network_.Backward(*stream_, [&](std::size_t complete) {
-    reported.push_back(complete);
-    when_reported.emplace_back(network_.gradients(), network_.gradients() + complete);
+  const float* end = network_.gradients() + network_.elements();
+  network_.Backward(*stream_, [&](std::size_t complete_from) {
+    reported.push_back(complete_from);
+    when_reported.emplace_back(network_.gradients() + complete_from, end);
   });
   EXPECT_EQ(reported.size(), 6);  // head, four bottlenecks, stem
-  EXPECT_TRUE(std::is_sorted(reported.begin(), reported.end()));
-  EXPECT_EQ(reported.back(), network_.elements());
-  for (const std::vector<float>& front : when_reported) {
-    EXPECT_TRUE(std::equal(front.begin(), front.end(), network_.gradients()));
+  EXPECT_TRUE(std::is_sorted(reported.rbegin(), reported.rend()));
+  EXPECT_EQ(reported.back(), 0);
+  for (std::size_t i = 0; i < reported.size(); ++i) {
+    EXPECT_TRUE(std::equal(network_.gradients() + reported[i], end, when_reported[i].begin()));
   }
 }
 

@@ -39,13 +39,13 @@ TEST(ParameterLayout, NamesAreInForwardOrderWithThePrefixOfTheBlock) {
                                  "filter", "bias"));
 }
 
-TEST(ParameterLayout, MemoryIsInReverseOrderAndAligned) {
+TEST(ParameterLayout, MemoryIsInForwardOrderAndAligned) {
   const ParameterLayout layout = LayOutParameters(TwoBlocks());
   const std::vector<Parameter>& p = layout.parameters;
-  EXPECT_EQ(p[5].begin, 0);   // bias: 3 elements, padded to 16
-  EXPECT_EQ(p[4].begin, 16);  // filter of the last block
-  EXPECT_EQ(p[1].begin, 32);  // scale
-  EXPECT_EQ(p[0].begin, 48);  // filter: 20 elements, padded to 32
+  EXPECT_EQ(p[0].begin, 0);   // filter: 20 elements, padded to 32
+  EXPECT_EQ(p[1].begin, 32);  // scale: 4, padded to 16
+  EXPECT_EQ(p[4].begin, 48);  // filter of the last block
+  EXPECT_EQ(p[5].begin, 64);  // bias: 3, padded to 16
   EXPECT_EQ(layout.elements, 80);
 }
 
@@ -56,20 +56,20 @@ TEST(ParameterLayout, StatisticsHaveAMemoryOfTheirOwn) {
   EXPECT_EQ(layout.statistic_elements, 32);
 }
 
-TEST(ParameterLayout, GradientsCompleteFromTheFrontAsBackwardRuns) {
-  EXPECT_THAT(LayOutParameters(TwoBlocks()).complete_after, ElementsAre(80, 32));
+TEST(ParameterLayout, GradientsCompleteFromTheEndAsBackwardRuns) {
+  EXPECT_THAT(LayOutParameters(TwoBlocks()).complete_from, ElementsAre(0, 48));
 }
 
 TEST(ParameterLayout, NeighboursWithTheSameDecayAreOneSegmentAndNothingIsLeftOut) {
   const std::vector<ParameterSegment> segments = LayOutParameters(TwoBlocks()).segments;
   ASSERT_EQ(segments.size(), 3);
-  EXPECT_EQ(segments[0].begin, 0);  // bias and filter together
+  EXPECT_EQ(segments[0].begin, 0);
   EXPECT_EQ(segments[0].count, 32);
   EXPECT_TRUE(segments[0].decay);
   EXPECT_EQ(segments[1].begin, 32);
   EXPECT_EQ(segments[1].count, 16);
   EXPECT_FALSE(segments[1].decay);
-  EXPECT_EQ(segments[2].begin, 48);
+  EXPECT_EQ(segments[2].begin, 48);  // filter and bias together
   EXPECT_EQ(segments[2].count, 32);
   EXPECT_TRUE(segments[2].decay);
 }
