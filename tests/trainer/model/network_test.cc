@@ -132,7 +132,7 @@ TEST_F(NetworkTest, GradientsAreCompleteWhenReportedReady) {
   LossSum(Mode::kTraining);
   std::vector<std::size_t> reported;
   std::vector<std::vector<float>> when_reported;
-  const float* end = network_.gradients() + network_.elements();
+  float* const end = network_.gradients() + network_.elements();
   network_.Backward(*stream_, [&](std::size_t complete_from) {
     reported.push_back(complete_from);
     when_reported.emplace_back(network_.gradients() + complete_from, end);
