@@ -42,9 +42,9 @@ struct ManifestTensor {
 };
 
 struct ManifestFile {
-  std::string name;         // "model.safetensors"
-  std::uint64_t bytes = 0;  // of the whole file
-  std::uint32_t crc32c = 0;
+  std::string name;                 // "model.safetensors"
+  std::uint64_t bytes = 0;          // of the whole file
+  std::uint32_t header_crc32c = 0;  // of the bytes before the first tensor
   std::vector<ManifestTensor> tensors;
 
   bool operator==(const ManifestFile&) const = default;

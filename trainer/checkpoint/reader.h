@@ -33,6 +33,9 @@ struct CheckpointPath {
 // there is none.  Throws Error(EX_OSERR) when the directory is there but cannot be read.
 std::vector<CheckpointPath> ListCheckpoints(const std::filesystem::path& model_dir);
 
+// The manifest alone.  Throws as ReadCheckpoint does.
+Manifest ReadManifest(const std::filesystem::path& directory);
+
 // Throws Error(EX_DATAERR) naming the file and what is wrong: missing, of another size, a checksum
 // (then the tensor is named), a malformed file.
 Checkpoint ReadCheckpoint(const std::filesystem::path& directory);
