@@ -157,8 +157,10 @@ void CpuBatchNorm::Backward(Mode mode, const Tensor& src, const Tensor& dst, con
   const auto gradient_at = [&](Index n, Index b, const Tensor& diff) {
     const Index at = layout_.offset(n, b);
     const Index c = b * layout_.block;
-    return ChunkGradient{src.As<float>() + at, dst.As<float>() + at, diff.As<float>() + at,
-                         scratch.mean + c,     scratch.factor + c,   scratch.shift + c};
+    const float* passed = gate == Gate::kDst ? dst.As<float>() + at : nullptr;
+    return ChunkGradient{src.As<float>() + at,  passed,
+                         diff.As<float>() + at, scratch.mean + c,
+                         scratch.factor + c,    scratch.shift + c};
   };
   const Index group = GroupSize(2);
 #pragma omp parallel

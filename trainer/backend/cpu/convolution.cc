@@ -23,21 +23,22 @@ Shape DstShape(const ConvolutionSpec& spec) {
           extent(spec.src.shape[3])};
 }
 
-// The three primitives of one convolution.  The forward pass chooses all layouts; the backward
-// passes keep the activations in them and choose only how they want the filter.
+// The three primitives of one convolution.  The forward pass chooses the layouts of src and filter;
+// the backward passes keep the activations in them and choose only how they want the filter.
 struct Primitives {
   dnnl::convolution_forward::primitive_desc forward;
   dnnl::convolution_backward_data::primitive_desc backward_data;
   dnnl::convolution_backward_weights::primitive_desc backward_filter;
 
-  Primitives(const dnnl::engine& engine, const ConvolutionSpec& spec) {
+  Primitives(const OneDnn& onednn, const ConvolutionSpec& spec) {
+    const dnnl::engine& engine = onednn.engine;
     const memory::dims strides{spec.stride, spec.stride};
     const memory::dims padding{spec.padding, spec.padding};
-    const memory::desc filter = AnyLayout(FilterShape(spec));
+    const memory::desc filter = MemoryDesc(FilterShape(spec), kAny);
     const auto algorithm = dnnl::algorithm::convolution_direct;
     const dnnl::primitive_attr attributes = UserScratchpad();
-    forward = {{dnnl::prop_kind::forward_training, algorithm, AnyLayout(spec.src.shape), filter,
-                AnyLayout(DstShape(spec)), strides, padding, padding},
+    forward = {{dnnl::prop_kind::forward_training, algorithm, MemoryDesc(spec.src.shape, kAny),
+                filter, MemoryDesc(DstShape(spec), onednn.activations), strides, padding, padding},
                attributes,
                engine};
     const memory::desc src = forward.src_desc();
@@ -141,7 +142,7 @@ class CpuConvolution final : public Convolution {
 std::unique_ptr<Convolution> MakeCpuConvolution(const OneDnn& onednn, const ConvolutionSpec& spec) {
   DDL_CHECK(spec.src.shape.rank() == 4 && spec.src.shape.elements() > 0);
   DDL_CHECK(spec.out_channels > 0 && spec.kernel > 0 && spec.stride > 0 && spec.padding >= 0);
-  return std::make_unique<CpuConvolution>(onednn, spec, Primitives(onednn.engine, spec));
+  return std::make_unique<CpuConvolution>(onednn, spec, Primitives(onednn, spec));
 }
 
 }  // namespace trainer

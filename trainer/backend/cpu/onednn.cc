@@ -19,18 +19,18 @@ memory::dims DimsOf(const Shape& shape) {
   return dims;
 }
 
-memory::desc Tagged(const Shape& shape, memory::format_tag tag) {
-  return {DimsOf(shape), memory::data_type::f32, tag};
-}
-
 memory::desc RowMajorMemory(const Shape& shape) {
   constexpr memory::format_tag kTags[] = {memory::format_tag::a, memory::format_tag::ab,
                                           memory::format_tag::abc, memory::format_tag::abcd};
   DDL_CHECK(shape.rank() >= 1);
-  return Tagged(shape, kTags[shape.rank() - 1]);
+  return MemoryDesc(shape, kTags[shape.rank() - 1]);
 }
 
 }  // namespace
+
+memory::desc MemoryDesc(const Shape& shape, memory::format_tag layout) {
+  return {DimsOf(shape), memory::data_type::f32, layout};
+}
 
 memory::desc ToMemoryDesc(const TensorDesc& desc) {
   DDL_CHECK(desc.dtype == DType::kFloat32);
@@ -38,7 +38,7 @@ memory::desc ToMemoryDesc(const TensorDesc& desc) {
     case Layout::kRowMajor:
       return RowMajorMemory(desc.shape);
     case Layout::kChannelsLast:
-      return Tagged(desc.shape, memory::format_tag::nhwc);
+      return MemoryDesc(desc.shape, memory::format_tag::nhwc);
     case Layout::kOpaque:
       break;
   }
@@ -48,7 +48,7 @@ memory::desc ToMemoryDesc(const TensorDesc& desc) {
 
 TensorDesc ToTensorDesc(const Shape& shape, const memory::desc& memory) {
   if (memory == RowMajorMemory(shape)) return RowMajor(shape, DType::kFloat32);
-  if (shape.rank() == 4 && memory == Tagged(shape, memory::format_tag::nhwc)) {
+  if (shape.rank() == 4 && memory == MemoryDesc(shape, memory::format_tag::nhwc)) {
     return ChannelsLast(shape, DType::kFloat32);
   }
   TensorDesc desc;
@@ -59,7 +59,23 @@ TensorDesc ToTensorDesc(const Shape& shape, const memory::desc& memory) {
   return desc;
 }
 
-memory::desc AnyLayout(const Shape& shape) { return Tagged(shape, memory::format_tag::any); }
+memory::format_tag OneDnn::PreferredLayout(const dnnl::engine& engine) {
+  const Shape image{1, 64, 16, 16};
+  const dnnl::convolution_forward::primitive_desc convolution({dnnl::prop_kind::forward_training,
+                                                               dnnl::algorithm::convolution_direct,
+                                                               MemoryDesc(image, kAny),
+                                                               MemoryDesc({64, 64, 3, 3}, kAny),
+                                                               MemoryDesc(image, kAny),
+                                                               {1, 1},
+                                                               {1, 1},
+                                                               {1, 1}},
+                                                              engine);
+  for (const auto tag :
+       {memory::format_tag::nChw16c, memory::format_tag::nChw8c, memory::format_tag::nhwc}) {
+    if (convolution.dst_desc() == MemoryDesc(image, tag)) return tag;
+  }
+  return memory::format_tag::nchw;
+}
 
 dnnl::primitive_attr UserScratchpad() {
   dnnl::primitive_attr attributes;

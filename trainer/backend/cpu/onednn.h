@@ -22,14 +22,20 @@ namespace trainer {
 struct OneDnn {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};
+  // How activations lie in memory, all of them, so that any two of a shape can be added: as a
+  // typical convolution wants them on this machine.
+  dnnl::memory::format_tag activations = PreferredLayout(engine);
+
+  static dnnl::memory::format_tag PreferredLayout(const dnnl::engine& engine);
 };
 
 // `desc` must be fp32.
 dnnl::memory::desc ToMemoryDesc(const TensorDesc& desc);
 // kRowMajor or kChannelsLast where `memory` is just that.
 TensorDesc ToTensorDesc(const Shape& shape, const dnnl::memory::desc& memory);
-// fp32 of `shape`, the layout left to the primitive.
-dnnl::memory::desc AnyLayout(const Shape& shape);
+// fp32 of `shape`.  kAny leaves the layout to the primitive.
+dnnl::memory::desc MemoryDesc(const Shape& shape, dnnl::memory::format_tag layout);
+inline constexpr dnnl::memory::format_tag kAny = dnnl::memory::format_tag::any;
 
 // Scratch memory is the caller's, so that all of it is planned.
 dnnl::primitive_attr UserScratchpad();

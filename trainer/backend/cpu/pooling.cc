@@ -25,17 +25,19 @@ struct MaxPoolPrimitives {
   dnnl::pooling_forward::primitive_desc forward;
   dnnl::pooling_backward::primitive_desc backward;
 
-  MaxPoolPrimitives(const dnnl::engine& engine, const MaxPoolSpec& spec) {
+  MaxPoolPrimitives(const OneDnn& onednn, const MaxPoolSpec& spec) {
+    const dnnl::engine& engine = onednn.engine;
     const memory::dims kernel{spec.kernel, spec.kernel};
     const memory::dims strides{spec.stride, spec.stride};
     const memory::dims padding{spec.padding, spec.padding};
     const auto algorithm = dnnl::algorithm::pooling_max;
     const dnnl::primitive_attr attributes = UserScratchpad();
     const memory::desc src = ToMemoryDesc(spec.src);
-    forward = {{dnnl::prop_kind::forward_training, algorithm, src, AnyLayout(PooledShape(spec)),
-                strides, kernel, padding, padding},
-               attributes,
-               engine};
+    forward = {
+        {dnnl::prop_kind::forward_training, algorithm, src,
+         MemoryDesc(PooledShape(spec), onednn.activations), strides, kernel, padding, padding},
+        attributes,
+        engine};
     backward = {{algorithm, src, forward.dst_desc(), strides, kernel, padding, padding},
                 attributes,
                 engine,
@@ -137,7 +139,7 @@ class CpuGlobalAveragePool final : public GlobalAveragePool {
 std::unique_ptr<MaxPool> MakeCpuMaxPool(const OneDnn& onednn, const MaxPoolSpec& spec) {
   DDL_CHECK(spec.src.shape.rank() == 4 && spec.src.shape.elements() > 0);
   DDL_CHECK(spec.kernel > 0 && spec.stride > 0 && spec.padding >= 0);
-  return std::make_unique<CpuMaxPool>(onednn, spec, MaxPoolPrimitives(onednn.engine, spec));
+  return std::make_unique<CpuMaxPool>(onednn, spec, MaxPoolPrimitives(onednn, spec));
 }
 
 std::unique_ptr<GlobalAveragePool> MakeCpuGlobalAveragePool(const TensorDesc& src) {
