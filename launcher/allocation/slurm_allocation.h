@@ -6,20 +6,12 @@
 
 #pragma once
 
-#include <cstddef>
-#include <map>
 #include <optional>
-#include <string>
 
 #include "launcher/allocation/allocation.h"
+#include "launcher/allocation/slurm_variables.h"
 
 namespace launcher {
-
-// Environment variables by name; the caller takes them from the process.
-using EnvironmentMap = std::map<std::string, std::string>;
-
-// Longest value that is looked at; Linux itself passes no longer one (MAX_ARG_STRLEN).
-inline constexpr std::size_t kMaxVariableBytes = 131072;
 
 // nullopt where there is no SLURM_JOB_ID: not inside Slurm.
 //

@@ -32,7 +32,7 @@ struct NodePlan {
 //
 // Invariants: ranks[r].rank == r; nodes[ranks[r].node].ranks holds r; local ranks of a node are
 // 0..n-1; no core of a node belongs to two ranks; no GPU of a node to two ranks unless there are
-// more ranks than GPUs and that was asked for.
+// more ranks than GPUs and that was asked for.  FindPlanError in plan_check.h checks them.
 struct Plan {
   std::vector<RankPlan> ranks;
   std::vector<NodePlan> nodes;

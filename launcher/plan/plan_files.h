@@ -15,7 +15,8 @@ namespace launcher {
 
 // Open MPI rankfile, "rank 0=host slot=0:0-9" (socket:cores of the socket, logical numbers), one
 // line per rank, each ended by a newline.  A rank that is not bound gets all cores of its node.
-// `topologies` are those the plan was made from.
+// `topologies` are those the plan was made from.  Throws LaunchError(EX_CONFIG) when there are
+// none, or cores are too scattered for Open MPI's 63 characters.
 std::string RankfileText(const Plan& plan, const std::vector<NodeTopology>& topologies);
 
 // Open MPI hostfile, "host slots=4" per node.
@@ -26,7 +27,7 @@ std::string DdlHostList(const Plan& plan);
 
 // DDL_OPTIONS: "-mode p:4x2x1x1 " with a trailing blank; GPUs per node x nodes per rack x racks per
 // aisle x aisles.  Nodes with unequal numbers of ranks cannot be written so: they are one ring,
-// "-mode r:6 ", which is what DDL takes when it is told nothing.
+// "-mode r:6x1x1x1 ", which is what DDL takes when it is told nothing.
 std::string DdlOptions(const Plan& plan);
 
 // --dry-run=text: a table with a line per rank; warnings last.

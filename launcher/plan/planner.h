@@ -36,9 +36,9 @@ struct PlanOptions {
   int aisles = 1;
 };
 
-// `topologies` has one entry per node of `allocation` in the same order, or a single one: all nodes
+// `topologies` has one entry per node of `allocation` in the same order; or a single one: all nodes
 // are then taken to be like the first, in their topology and, where the allocation does not say, in
-// the GPUs granted.
+// the GPUs granted; or none (salloc on a login node): ranks are then placed but not bound.
 //
 // How many: a node takes as many ranks as it has slots, else GPUs, else one; with a total given
 //   (-n), a node without slots and GPUs takes up to one per core.  Nodes fill up in order.
@@ -46,14 +46,12 @@ struct PlanOptions {
 // Cores: those of the NUMA node nearest to the GPU are split evenly over its ranks; without GPUs
 //   the node's cores are split evenly, each rank's share inside one NUMA node where that is
 //   possible. With cpus_per_rank, each rank gets as many whole cores as that takes.
-//   A node with fewer cores than ranks is not bound, and Plan::warnings says so.
+//   A node with too few cores for its ranks is not bound, and Plan::warnings says so.
 //
-// Throws LaunchError: EX_CONFIG when ranks do not fit the slots, GPUs or cores (cpus_per_rank), or
-// more GPUs were granted than the node has; EX_USAGE for options that contradict each other.
+// Throws LaunchError: EX_CONFIG when ranks do not fit the slots, GPUs, or the cores that
+// options.cpus_per_rank takes, and when nobody says how many GPUs a node has; EX_USAGE for options
+// that are out of range or contradict each other.
 Plan MakePlan(const Allocation& allocation, const std::vector<NodeTopology>& topologies,
               const PlanOptions& options);
-
-// The first broken invariant of plan.h in words, or "".  For tests, and for plans read back.
-std::string FindPlanError(const Plan& plan);
 
 }  // namespace launcher
