@@ -29,7 +29,7 @@ struct DdlOptions {
   int nodes_per_rack = 1;
   int racks_per_aisle = 1;
   int aisles = 1;
-  std::vector<std::string> extra;  // the other words, in order: {"-dump_iter", "10"}
+  std::vector<std::string> extra = {};  // the other words, in order: {"-dump_iter", "10"}
 
   int RankCount() const { return gpus_per_node * nodes_per_rack * racks_per_aisle * aisles; }
   bool operator==(const DdlOptions&) const = default;
