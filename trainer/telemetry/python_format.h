@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <variant>
 
 namespace trainer {
@@ -20,6 +19,5 @@ std::string PythonFloat(double value);
 std::string PythonString(const LogValue& value);
 // json.dumps(value): true, 20, 365.1, NaN, "text" with ASCII escapes.
 std::string PythonJson(const LogValue& value);
-std::string PythonJson(std::string_view text);
 
 }  // namespace trainer
