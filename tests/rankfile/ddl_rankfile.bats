@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # The program ddl-rankfile: what it prints, where it complains, how it exits.
 
+bats_require_minimum_version 1.5.0
+
 setup() {
   ddl_rankfile="$DDLRUN_BUILD/bin/ddl-rankfile"
   cd "$BATS_TEST_TMPDIR" || exit 1
