@@ -10,8 +10,8 @@
 
 namespace trainer {
 
-Device::Device(const std::string& name)
-    : backend_(MakeBackend(name, {.threads = 2})), stream_(backend_->MakeStream()) {}
+Device::Device(const std::string& name, int threads)
+    : backend_(MakeBackend(name, {.threads = threads})), stream_(backend_->MakeStream()) {}
 
 void* Device::Scratch(std::size_t bytes) {
   buffers_.push_back(backend_->AllocateDevice(bytes));
@@ -60,18 +60,22 @@ Floats RandomFloats(std::int64_t count, std::uint64_t seed) {
   return values;
 }
 
+double RootMeanSquare(const Floats& values) {
+  if (values.empty()) return 0;
+  double squares = 0;
+  for (const float value : values) squares += double{value} * value;
+  return std::sqrt(squares / static_cast<double>(values.size()));
+}
+
 double RelativeError(const Floats& a, const Floats& b, double floor) {
   if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
   double largest = 0;
-  double squares = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
     const double distance = std::abs(double{a[i]} - b[i]);
     if (std::isnan(distance)) return std::numeric_limits<double>::infinity();
     largest = std::max(largest, distance);
-    squares += double{b[i]} * b[i];
   }
-  const double rms = a.empty() ? 0 : std::sqrt(squares / static_cast<double>(a.size()));
-  return largest / std::max(rms, floor);
+  return largest / std::max(RootMeanSquare(b), floor);
 }
 
 }  // namespace trainer

@@ -19,7 +19,7 @@ using Floats = std::vector<float>;
 
 class Device {
  public:
-  explicit Device(const std::string& name);
+  explicit Device(const std::string& name, int threads = 1);
 
   Backend& backend() { return *backend_; }
   Stream& stream() { return *stream_; }
@@ -62,6 +62,8 @@ class Device {
 // Normal numbers, cut at 2 and rounded to multiples of 1/64: exact in bfloat16 and half, so that
 // every back end starts from the same values.
 Floats RandomFloats(std::int64_t count, std::uint64_t seed);
+
+double RootMeanSquare(const Floats& values);
 
 // max |a - b| over the root mean square of b (or over `floor`, if that is larger); infinite if a is
 // not a number anywhere.

@@ -88,7 +88,7 @@ double GradientError(Probe& probe, const Values& inputs, const Floats& diff_dst,
                      const Values& gradients, double step) {
   double largest = 0;
   for (const auto& [name, gradient] : gradients) {
-    const double rms = std::sqrt(Dot(gradient, gradient) / static_cast<double>(gradient.size()));
+    const double typical = std::max(RootMeanSquare(gradient), 0.1);
     for (const Floats& direction : Directions(gradient.size())) {
       // A step is too long where the kink of a ReLU lies within it, and too short where the forward
       // pass rounds: the best of three counts.
@@ -96,7 +96,7 @@ double GradientError(Probe& probe, const Values& inputs, const Floats& diff_dst,
       for (double h = step; h >= step / 64 && error > kGradientTolerance; h /= 8) {
         const double expected = CentralDifference(probe, inputs, diff_dst, name, direction, h);
         const double distance = std::abs(Dot(gradient, direction) - expected);
-        error = std::min(error, distance / std::max(rms, 0.1));
+        error = std::min(error, distance / typical);
       }
       largest = std::max(largest, error);
       if (largest > kGradientTolerance) return largest;
