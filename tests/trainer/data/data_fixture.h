@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the tests of trainer/data share: a directory that goes away, small images, record files.
+
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trainer/core/error.h"
+#include "trainer/core/philox.h"
+#include "trainer/data/example.h"
+#include "trainer/data/tfrecord.h"
+#include "trainer/data/tool/jpeg_encoder.h"
+
+namespace trainer {
+
+class TempDir {
+ public:
+  TempDir() {
+    std::string name = (std::filesystem::temp_directory_path() / "ddl-data-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) throw OsError("mkdtemp", errno);
+    path_ = name;
+  }
+  ~TempDir() { std::filesystem::remove_all(path_); }
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+
+  std::string path() const { return path_.string(); }
+  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline std::span<const std::uint8_t> AsBytes(const std::string& text) {
+  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
+}
+
+inline std::string ReadText(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+inline void WriteText(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+inline void WriteRecords(const std::string& path, const std::vector<std::string>& records) {
+  RecordWriter writer(path);
+  for (const std::string& record : records) writer.Append(AsBytes(record));
+  writer.Finish();
+  writer.Commit();
+}
+
+// The message of the Error(EX_DATAERR) that `action` throws.
+inline std::string DataErrorOf(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), EX_DATAERR);
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return "";
+}
+
+// A smooth picture with some detail; another one for each seed.
+inline std::vector<std::uint8_t> MakePixels(ImageSize size, int channels, std::uint64_t seed) {
+  Random random(seed, RandomPurpose::kGenerate, 0);
+  const std::uint32_t offset = random.Below(256);
+  std::vector<std::uint8_t> pixels;
+  for (int y = 0; y < size.height; ++y) {
+    for (int x = 0; x < size.width; ++x) {
+      for (int c = 0; c < channels; ++c) {
+        const auto ramp = static_cast<std::uint32_t>(x * (c + 1) + y * (3 - c % 3)) + offset;
+        pixels.push_back(static_cast<std::uint8_t>((ramp + random.Below(32)) & 255U));
+      }
+    }
+  }
+  return pixels;
+}
+
+inline std::string MakeJpeg(ImageSize size, std::uint64_t seed = 1, JpegEncoding encoding = {}) {
+  return EncodeJpeg(MakePixels(size, 3, seed), size, encoding);
+}
+
+inline std::string MakeImageRecord(std::int64_t label, std::uint64_t seed = 1,
+                                   ImageSize size = {40, 30}) {
+  ImageExample example;
+  example.encoded = MakeJpeg(size, seed);
+  example.label = label;
+  example.size = size;
+  example.boxes = {{0.25F, 0.25F, 0.75F, 0.75F}};
+  return SerializeExample(example);
+}
+
+// The same with `encoded` in place of a JPEG file.
+inline std::string MakeRecordOf(const std::string& encoded, std::int64_t label = 1) {
+  ImageExample example;
+  example.encoded = encoded;
+  example.label = label;
+  return SerializeExample(example);
+}
+
+}  // namespace trainer

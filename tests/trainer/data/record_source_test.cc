@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/data/record_source.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/trainer/data/data_fixture.h"
+#include "trainer/data/record_index.h"
+#include "trainer/data/tfrecord.h"
+
+namespace trainer {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+// What one sample looks like, and of which class it is.
+struct Seen {
+  std::int32_t label;
+  std::uint8_t mirror;
+  std::vector<std::uint8_t> pixels;
+  bool operator==(const Seen&) const = default;
+};
+
+std::vector<Seen> Images(const HostBatch& batch) {
+  std::vector<Seen> seen;
+  const auto bytes = batch.pixels.size() / batch.labels.size();
+  for (std::size_t i = 0; i < static_cast<std::size_t>(batch.valid); ++i) {
+    const auto pixels = batch.pixels.subspan(i * bytes, bytes);
+    seen.push_back({batch.labels[i], batch.mirror[i], {pixels.begin(), pixels.end()}});
+  }
+  return seen;
+}
+
+// A set of 11 training images with labels 1 to 11 in three files, and 5 validation images.
+class RecordSourceTest : public ::testing::Test {
+ protected:
+  RecordSourceTest() {
+    WriteRecords(dir_ / "train-00000-of-00003", Records(1, 4));
+    WriteRecords(dir_ / "train-00001-of-00003", Records(5, 8));
+    WriteRecords(dir_ / "train-00002-of-00003", Records(9, 11));
+    WriteRecords(dir_ / "validation-00000-of-00001", Records(1, 5));
+    options_.data_dir = dir_.path();
+    options_.batch = 2;
+    options_.image_size = 24;
+    options_.classes = 11;
+    options_.threads = 2;
+  }
+
+  static std::vector<std::string> Records(std::int64_t first, std::int64_t last) {
+    std::vector<std::string> records;
+    for (std::int64_t label = first; label <= last; ++label) {
+      records.push_back(MakeImageRecord(label, static_cast<std::uint64_t>(label)));
+    }
+    return records;
+  }
+
+  std::vector<Seen> Take(RecordSourceOptions options, std::int64_t first_step, int steps) {
+    const auto source = MakeRecordSource(options);
+    if (first_step > 0) source->Seek(first_step);
+    std::vector<Seen> all;
+    HostBatch batch;
+    for (int i = 0; i < steps && source->Next(batch); ++i) {
+      EXPECT_EQ(batch.step, first_step + i);
+      const auto images = Images(batch);
+      all.insert(all.end(), images.begin(), images.end());
+    }
+    return all;
+  }
+
+  static std::vector<std::int32_t> Labels(const std::vector<Seen>& images) {
+    std::vector<std::int32_t> labels;
+    for (const Seen& image : images) labels.push_back(image.label);
+    return labels;
+  }
+
+  RecordSourceOptions Evaluation() {
+    RecordSourceOptions options = options_;
+    options.split = Split::kValidation;
+    options.training = false;
+    return options;
+  }
+
+  // The refusal of the first step or of the source itself.
+  std::string Refusal(const RecordSourceOptions& options) {
+    return DataErrorOf([&] { Take(options, 0, 6); });
+  }
+
+  TempDir dir_;
+  RecordSourceOptions options_;
+};
+
+TEST_F(RecordSourceTest, EpochHasEachImageOnceAndDropsNone) {
+  EXPECT_EQ(MakeRecordSource(options_)->samples(), 11);
+  const auto images = Take(options_, 0, 11);  // 22 images: two epochs
+  std::map<std::int32_t, int> count;
+  for (std::size_t i = 0; i < 11; ++i) ++count[images[i].label];
+  EXPECT_THAT(count, SizeIs(11));
+  for (std::size_t i = 11; i < 22; ++i) ++count[images[i].label];
+  EXPECT_THAT(count, Each(::testing::Pair(::testing::_, 2)));
+}
+
+TEST_F(RecordSourceTest, TwoRanksSeeWhatOneWithTwiceTheBatchSees) {
+  RecordSourceOptions one = options_;
+  one.batch = 4;
+  const auto together = Take(one, 0, 3);
+  for (int rank = 0; rank < 2; ++rank) {
+    RecordSourceOptions two = options_;
+    two.rank = rank;
+    two.world_size = 2;
+    const auto part = Take(two, 0, 3);
+    for (std::size_t step = 0; step < 3; ++step) {
+      for (std::size_t place = 0; place < 2; ++place) {
+        EXPECT_EQ(part[step * 2 + place],
+                  together[step * 4 + static_cast<std::size_t>(rank) * 2 + place]);
+      }
+    }
+  }
+}
+
+TEST_F(RecordSourceTest, BatchesDoNotDependOnThreadsOrPrefetching) {
+  const auto expected = Take(options_, 0, 8);
+  RecordSourceOptions other = options_;
+  other.threads = 5;
+  other.prefetch = 4;
+  EXPECT_EQ(Take(other, 0, 8), expected);
+}
+
+TEST_F(RecordSourceTest, SeekGoesOnWhereAnotherRunStopped) {
+  const auto run = Take(options_, 0, 9);
+  EXPECT_EQ(Take(options_, 6, 3), std::vector<Seen>(run.begin() + 12, run.end()));
+}
+
+TEST_F(RecordSourceTest, AugmentationDiffersBetweenEpochsAndSeeds) {
+  RecordSourceOptions in_order = options_;
+  in_order.shuffle = false;
+  in_order.batch = 11;
+  const auto epochs = Take(in_order, 0, 2);
+  EXPECT_EQ(epochs[0].label, epochs[11].label);
+  EXPECT_NE(epochs[0].pixels, epochs[11].pixels);
+  in_order.seed = 2;
+  EXPECT_NE(Take(in_order, 0, 1)[0].pixels, epochs[0].pixels);
+}
+
+TEST_F(RecordSourceTest, WithoutShufflingAndAugmentationItIsTheFilesCentre) {
+  RecordSourceOptions plain = options_;
+  plain.shuffle = false;
+  plain.augment = Augment::kNone;
+  plain.batch = 11;
+  const auto epochs = Take(plain, 0, 2);
+  EXPECT_THAT(Labels(epochs),
+              ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10));
+  EXPECT_EQ(epochs[0], epochs[11]);
+  RecordSourceOptions evaluation = Evaluation();
+  evaluation.split = Split::kTrain;
+  EXPECT_EQ(Take(evaluation, 0, 1)[0], epochs[0]);
+}
+
+TEST_F(RecordSourceTest, EvaluationCountsEachImageOnceAndEndsForAllRanksAtOnce) {
+  RecordSourceOptions evaluation = Evaluation();
+  evaluation.world_size = 2;
+  std::vector<std::int32_t> labels;
+  for (const int rank : {0, 1}) {
+    evaluation.rank = rank;
+    const auto source = MakeRecordSource(evaluation);
+    HostBatch batch;
+    std::vector<std::int64_t> valid;
+    while (source->Next(batch)) {
+      valid.push_back(batch.valid);
+      for (const Seen& image : Images(batch)) labels.push_back(image.label);
+    }
+    // 5 images in steps of 4: the second step has one image, on rank 0.
+    EXPECT_THAT(valid, ElementsAre(2, rank == 0 ? 1 : 0));
+    source->Seek(0);
+    EXPECT_TRUE(source->Next(batch));
+  }
+  EXPECT_THAT(labels, ::testing::UnorderedElementsAre(0, 1, 2, 3, 4));
+}
+
+TEST_F(RecordSourceTest, IndexFilesGiveTheSameRecords) {
+  const TempDir index;
+  for (const char* name :
+       {"train-00000-of-00003", "train-00001-of-00003", "train-00002-of-00003"}) {
+    WriteText(index / name, FormatIndex(RecordFile(dir_ / name, true).Scan()));
+  }
+  RecordSourceOptions indexed = options_;
+  indexed.index_dir = index.path();
+  EXPECT_EQ(Take(indexed, 0, 6), Take(options_, 0, 6));
+}
+
+TEST_F(RecordSourceTest, RefusesIndexThatDoesNotFit) {
+  const TempDir index;
+  RecordSourceOptions indexed = options_;
+  indexed.index_dir = index.path();
+  EXPECT_EQ(Refusal(indexed),
+            "cannot open " + index / "train-00000-of-00003" + ": No such file or directory");
+  for (const char* name :
+       {"train-00000-of-00003", "train-00001-of-00003", "train-00002-of-00003"}) {
+    WriteText(index / name, "0 100\n");
+  }
+  EXPECT_THAT(Refusal(indexed),
+              StartsWith(index / "train-00000-of-00003" + ":2: the index ends at byte 100"));
+}
+
+TEST_F(RecordSourceTest, RefusesDirectoriesWithoutData) {
+  RecordSourceOptions options = options_;
+  options.data_dir = "/no/such/directory";
+  EXPECT_EQ(Refusal(options),
+            "cannot read the data directory /no/such/directory: No such file or directory");
+  const TempDir empty;
+  options.data_dir = empty.path();
+  EXPECT_THAT(Refusal(options),
+              StartsWith("the data directory " + empty.path() + " has no file train-*; expected"));
+  options.data_dir = dir_ / "train-00000-of-00003";
+  EXPECT_THAT(Refusal(options), HasSubstr("Not a directory"));
+}
+
+TEST_F(RecordSourceTest, RefusesEmptyAndTruncatedFiles) {
+  const std::string path = dir_ / "train-00001-of-00003";
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) - 5);
+  EXPECT_THAT(Refusal(options_), HasSubstr("the file is truncated"));
+  std::filesystem::resize_file(path, 0);
+  EXPECT_EQ(Refusal(options_), path + " is empty: it has no record");
+}
+
+TEST_F(RecordSourceTest, NamesBadRecordsByFileAndOffset) {
+  const std::string path = dir_ / "train-00001-of-00003";
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"not an example", "the data is not a tf.train.Example"},
+      {MakeRecordOf("plain text"),
+       "the image is not a JPEG file: it is text that begins with "
+       "\"plain text\""},
+      {MakeRecordOf(MakeJpeg({40, 30}), 12), "the label 12 is out of range: allowed is 1 to 11"},
+      {MakeRecordOf(MakeJpeg({40, 30}), 0), "the label 0 is out of range: allowed is 1 to 11"},
+  };
+  for (const auto& [record, problem] : cases) {
+    const std::string good = MakeImageRecord(1);
+    WriteRecords(path, {good, record});
+    EXPECT_EQ(Refusal(options_),
+              path + ", record at offset " + std::to_string(good.size() + 16) + ": " + problem);
+  }
+}
+
+TEST_F(RecordSourceTest, NamesDamagedRecords) {
+  const std::string path = dir_ / "train-00000-of-00003";
+  std::string bytes = ReadText(path);
+  bytes[200] ^= 1;
+  WriteText(path, bytes);
+  EXPECT_EQ(Refusal(options_), path +
+                                   ", record at offset 0: the checksum of the data is wrong: the "
+                                   "file is damaged");
+}
+
+TEST_F(RecordSourceTest, SkippedRecordsPlaceGoesToTheNextGoodOne) {
+  const std::string path = dir_ / "train-00000-of-00003";
+  WriteRecords(path, {MakeImageRecord(1, 1), "bad", "also bad", MakeImageRecord(4, 4)});
+  std::vector<std::string> told;
+  RecordSourceOptions options = options_;
+  options.shuffle = false;
+  options.bad_records = BadRecords::kSkip;
+  options.max_bad_records = 2;
+  options.on_bad_record = [&](const std::string& message) { told.push_back(message); };
+  const auto images = Take(options, 0, 8);  // 16 images: the bad ones come twice
+  EXPECT_THAT(Labels(images), ElementsAre(0, 3, 3, 3, 4, 5, 6, 7, 8, 9, 10, 0, 3, 3, 3, 4));
+  EXPECT_THAT(told, SizeIs(2));
+  EXPECT_THAT(told[0], StartsWith(path + ", record at offset "));
+
+  options.max_bad_records = 1;
+  EXPECT_THAT(Refusal(options),
+              HasSubstr("; this is one bad record more than the 1 that may be skipped"));
+}
+
+TEST_F(RecordSourceTest, SkippedRecordsDoNotCountInEvaluation) {
+  const std::string good = MakeImageRecord(5, 5);
+  WriteRecords(dir_ / "validation-00000-of-00001",
+               {"bad", good, "bad", MakeImageRecord(2, 2), good});
+  RecordSourceOptions evaluation = Evaluation();
+  evaluation.bad_records = BadRecords::kSkip;
+  EXPECT_THAT(Labels(Take(evaluation, 0, 3)), ElementsAre(4, 1, 4));
+}
+
+TEST_F(RecordSourceTest, PlacesWithoutAnImageAreBlack) {
+  RecordSourceOptions evaluation = Evaluation();
+  evaluation.batch = 8;
+  const auto source = MakeRecordSource(evaluation);
+  HostBatch batch;
+  ASSERT_TRUE(source->Next(batch));
+  EXPECT_EQ(batch.valid, 5);
+  EXPECT_THAT(batch.pixels.subspan(5 * 24 * 24 * 3), Each(0));
+  EXPECT_THAT(batch.labels.subspan(5), Each(0));
+}
+
+TEST_F(RecordSourceTest, EndsWhileImagesAreBeingDecoded) {
+  for (int i = 0; i < 10; ++i) MakeRecordSource(options_);
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/data/shard_sampler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace trainer {
+namespace {
+
+std::vector<std::int64_t> Epoch(const ShardSampler& sampler, std::int64_t records,
+                                std::int64_t epoch) {
+  std::vector<std::int64_t> order;
+  for (std::int64_t place = 0; place < records; ++place) {
+    order.push_back(sampler.RecordOf(epoch * records + place));
+  }
+  return order;
+}
+
+TEST(ShardSampler, EveryEpochHasEveryRecordOnce) {
+  for (const std::int64_t records : {1, 2, 3, 4, 5, 16, 17, 100, 1000, 65537}) {
+    const ShardSampler sampler(records, 42, true);
+    for (const std::int64_t epoch : {0, 1, 7}) {
+      std::vector<std::int64_t> order = Epoch(sampler, records, epoch);
+      std::sort(order.begin(), order.end());
+      for (std::int64_t i = 0; i < records; ++i) ASSERT_EQ(order[static_cast<std::size_t>(i)], i);
+    }
+  }
+}
+
+TEST(ShardSampler, EpochsAndSeedsDiffer) {
+  const ShardSampler sampler(100, 42, true);
+  EXPECT_NE(Epoch(sampler, 100, 0), Epoch(sampler, 100, 1));
+  EXPECT_NE(Epoch(sampler, 100, 0), Epoch(ShardSampler(100, 43, true), 100, 0));
+  EXPECT_EQ(Epoch(sampler, 100, 3), Epoch(ShardSampler(100, 42, true), 100, 3));
+}
+
+TEST(ShardSampler, PlacesAreUniform) {
+  // Where record 0 of 8 comes in 8000 epochs.
+  const ShardSampler sampler(8, 1, true);
+  std::vector<int> count(8);
+  for (std::int64_t epoch = 0; epoch < 8000; ++epoch) {
+    const auto order = Epoch(sampler, 8, epoch);
+    ++count[static_cast<std::size_t>(std::find(order.begin(), order.end(), 0) - order.begin())];
+  }
+  for (const int n : count) EXPECT_NEAR(n, 1000, 120);  // four standard deviations
+}
+
+// Resumed runs depend on these numbers: they must never change.
+TEST(ShardSampler, OrderIsTheSameForEver) {
+  EXPECT_THAT(Epoch(ShardSampler(10, 1, true), 10, 0),
+              ::testing::ElementsAre(9, 8, 0, 3, 4, 1, 2, 6, 5, 7));
+}
+
+TEST(ShardSampler, WithoutShufflingItIsFileOrder) {
+  const ShardSampler sampler(3, 42, false);
+  EXPECT_THAT(Epoch(sampler, 3, 1), ::testing::ElementsAre(0, 1, 2));
+}
+
+TEST(ShardSampler, RanksShareTheStepWhateverTheirNumber) {
+  // Samples of step 5 with a global batch of 8.
+  for (const int world_size : {1, 2, 4}) {
+    const std::int64_t batch = 8 / world_size;
+    for (int rank = 0; rank < world_size; ++rank) {
+      const BatchRange range = TrainingRange(5, batch, rank, world_size);
+      EXPECT_EQ(range.first_sample, 40 + rank * batch);
+      EXPECT_EQ(range.valid, batch);
+    }
+  }
+}
+
+TEST(ShardSampler, EvaluationCountsEachImageOnceInEqualSteps) {
+  for (const std::int64_t samples : {1, 7, 8, 9, 50}) {
+    std::vector<int> seen(static_cast<std::size_t>(samples));
+    const std::int64_t steps = EvaluationSteps(4, 2, samples);
+    EXPECT_EQ(steps, (samples + 7) / 8);
+    for (std::int64_t step = 0; step < steps; ++step) {
+      for (int rank = 0; rank < 2; ++rank) {
+        const BatchRange range = EvaluationRange(step, 4, rank, 2, samples);
+        for (std::int64_t i = 0; i < range.valid; ++i) {
+          ++seen[static_cast<std::size_t>(range.first_sample + i)];
+        }
+      }
+    }
+    EXPECT_THAT(seen, ::testing::Each(1));
+  }
+}
+
+}  // namespace
+}  // namespace trainer

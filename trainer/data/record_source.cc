@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/data/record_source.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "trainer/core/error.h"
+#include "trainer/data/data_set.h"
+#include "trainer/data/prefetch.h"
+#include "trainer/data/sample_loader.h"
+#include "trainer/data/shard_sampler.h"
+
+namespace trainer {
+namespace {
+
+// A record that could not be used, and why.
+struct BadRecord {
+  std::int64_t record;
+  std::string message;
+};
+
+// One slot of the ring.  Items are written by different threads, each its own.
+struct Batch {
+  std::vector<std::uint8_t> pixels;
+  std::vector<std::uint8_t> mirror;
+  std::vector<std::int32_t> labels;
+  std::vector<std::uint8_t> present;        // by item: 1 if there is an image
+  std::vector<std::vector<BadRecord>> bad;  // by item
+};
+
+class RecordSource : public Source {
+ public:
+  explicit RecordSource(const RecordSourceOptions& options);
+
+  std::int64_t samples() const override { return data_.records(); }
+  void Seek(std::int64_t step) override { prefetcher_.Seek(step); }
+  bool Next(HostBatch& batch) override;
+
+ private:
+  std::size_t ImageBytes() const;
+  std::vector<Batch> MakeRing() const;
+  Prefetcher::Options RingOptions() const;
+  void Make(std::int64_t step, int slot, std::int64_t item, int thread);
+  void Load(std::int64_t sample, Batch& batch, std::size_t item, SampleLoader& loader);
+  void ReportBadRecords(const Batch& batch);
+  std::int64_t MoveImagesToTheFront(Batch& batch) const;
+
+  const RecordSourceOptions options_;
+  const DataSet data_;
+  const ShardSampler sampler_;
+  std::vector<std::unique_ptr<SampleLoader>> loaders_;  // by thread
+  std::vector<Batch> ring_;
+  std::set<std::int64_t> bad_records_;
+  Prefetcher prefetcher_;  // last: its threads use the others
+};
+
+RecordSource::RecordSource(const RecordSourceOptions& options)
+    : options_(options),
+      data_(options.data_dir, options.index_dir, options.split, options.threads),
+      sampler_(data_.records(), options.seed, options.training && options.shuffle),
+      loaders_(static_cast<std::size_t>(options.threads)),
+      ring_(MakeRing()),
+      prefetcher_(RingOptions(), [this](std::int64_t step, int slot, std::int64_t item,
+                                        int thread) { Make(step, slot, item, thread); }) {}
+
+std::size_t RecordSource::ImageBytes() const {
+  const auto size = static_cast<std::size_t>(options_.image_size);
+  return size * size * 3;
+}
+
+std::vector<Batch> RecordSource::MakeRing() const {
+  const auto items = static_cast<std::size_t>(options_.batch);
+  std::vector<Batch> ring(static_cast<std::size_t>(std::max(options_.prefetch, 1)) + 1);
+  for (Batch& batch : ring) {
+    batch.pixels.resize(items * ImageBytes());
+    batch.mirror.resize(items);
+    batch.labels.resize(items);
+    batch.present.resize(items);
+    batch.bad.resize(items);
+  }
+  return ring;
+}
+
+Prefetcher::Options RecordSource::RingOptions() const {
+  constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max() / 2;
+  return {.threads = options_.threads,
+          .slots = static_cast<int>(ring_.size()),
+          .items = options_.batch,
+          .end = options_.training
+                     ? kEndless
+                     : EvaluationSteps(options_.batch, options_.world_size, data_.records())};
+}
+
+void RecordSource::Make(std::int64_t step, int slot, std::int64_t item, int thread) {
+  auto& loader = loaders_[static_cast<std::size_t>(thread)];
+  if (!loader) {
+    loader = std::make_unique<SampleLoader>(
+        data_, SampleOptions{.image_size = options_.image_size,
+                             .classes = options_.classes,
+                             .label_offset = options_.label_offset,
+                             .augment = options_.training && options_.augment == Augment::kTrain});
+  }
+  Batch& batch = ring_[static_cast<std::size_t>(slot)];
+  const auto place = static_cast<std::size_t>(item);
+  batch.bad[place].clear();
+  batch.present[place] = 0;
+  const BatchRange range =
+      options_.training ? TrainingRange(step, options_.batch, options_.rank, options_.world_size)
+                        : EvaluationRange(step, options_.batch, options_.rank, options_.world_size,
+                                          data_.records());
+  if (item < range.valid) Load(range.first_sample + item, batch, place, *loader);
+}
+
+void RecordSource::Load(std::int64_t sample, Batch& batch, std::size_t item, SampleLoader& loader) {
+  const auto pixels = std::span(batch.pixels).subspan(item * ImageBytes(), ImageBytes());
+  const Random random(options_.seed, RandomPurpose::kAugment, static_cast<std::uint64_t>(sample));
+  std::int64_t substitute = sample;
+  while (true) {
+    const std::int64_t record = sampler_.RecordOf(substitute++);
+    try {
+      const Sample loaded = loader.Load(record, random, pixels);
+      batch.labels[item] = loaded.label;
+      batch.mirror[item] = loaded.mirror ? 1 : 0;
+      batch.present[item] = 1;
+      return;
+    } catch (const Error& error) {
+      if (options_.bad_records == BadRecords::kStop || error.exit_code() != EX_DATAERR) throw;
+      batch.bad[item].push_back({record, error.what()});
+      // Past the cap Next throws, so what the batch holds does not matter any more.
+      const bool give_up = std::ssize(batch.bad[item]) > options_.max_bad_records;
+      if (!options_.training || give_up) return;
+    }
+  }
+}
+
+bool RecordSource::Next(HostBatch& batch) {
+  const int slot = prefetcher_.Next();
+  if (slot < 0) return false;
+  Batch& made = ring_[static_cast<std::size_t>(slot)];
+  ReportBadRecords(made);
+  batch.valid = MoveImagesToTheFront(made);
+  batch.pixels = made.pixels;
+  batch.mirror = made.mirror;
+  batch.labels = made.labels;
+  batch.step = prefetcher_.step();
+  return true;
+}
+
+void RecordSource::ReportBadRecords(const Batch& batch) {
+  for (const auto& of_item : batch.bad) {
+    for (const BadRecord& bad : of_item) {
+      if (!bad_records_.insert(bad.record).second) continue;
+      if (std::ssize(bad_records_) > options_.max_bad_records) {
+        throw Error(EX_DATAERR, bad.message + "; this is one bad record more than the " +
+                                    std::to_string(options_.max_bad_records) +
+                                    " that may be skipped");
+      }
+      if (options_.on_bad_record) options_.on_bad_record(bad.message);
+    }
+  }
+}
+
+std::int64_t RecordSource::MoveImagesToTheFront(Batch& batch) const {
+  std::size_t valid = 0;
+  for (std::size_t item = 0; item < batch.present.size(); ++item) {
+    if (batch.present[item] == 0) continue;
+    if (valid != item) {
+      const auto bytes = std::span(batch.pixels);
+      std::ranges::copy(bytes.subspan(item * ImageBytes(), ImageBytes()),
+                        bytes.subspan(valid * ImageBytes(), ImageBytes()).begin());
+      batch.mirror[valid] = batch.mirror[item];
+      batch.labels[valid] = batch.labels[item];
+    }
+    ++valid;
+  }
+  // Places without an image must hold valid values all the same.
+  std::ranges::fill(std::span(batch.pixels).subspan(valid * ImageBytes()), std::uint8_t{0});
+  std::ranges::fill(std::span(batch.mirror).subspan(valid), std::uint8_t{0});
+  std::ranges::fill(std::span(batch.labels).subspan(valid), 0);
+  return static_cast<std::int64_t>(valid);
+}
+
+}  // namespace
+
+std::unique_ptr<Source> MakeRecordSource(const RecordSourceOptions& options) {
+  DDL_CHECK(options.batch > 0 && options.image_size > 0 && options.classes > 0);
+  DDL_CHECK(options.rank >= 0 && options.rank < options.world_size && options.threads > 0);
+  return std::make_unique<RecordSource>(options);
+}
+
+}  // namespace trainer

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/data/shard_sampler.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <utility>
+
+#include "trainer/core/error.h"
+#include "trainer/core/philox.h"
+
+namespace trainer {
+namespace {
+
+// Four make a good permutation of large domains (Luby and Rackoff); small ones need more.
+constexpr std::uint32_t kRounds = 8;
+
+}  // namespace
+
+ShardSampler::ShardSampler(std::int64_t records, std::uint64_t seed, bool shuffle)
+    : records_(records), seed_(seed), shuffle_(shuffle) {
+  DDL_CHECK(records > 0 && records <= std::int64_t{1} << 32);
+  const int bits = std::bit_width(static_cast<std::uint64_t>(records - 1));
+  half_bits_ = std::max(1, (bits + 1) / 2);
+}
+
+std::int64_t ShardSampler::RecordOf(std::int64_t sample) const {
+  const std::int64_t place = sample % records_;
+  return shuffle_ ? Permute(sample / records_, place) : place;
+}
+
+std::int64_t ShardSampler::Permute(std::int64_t epoch, std::int64_t place) const {
+  const auto index = static_cast<std::uint64_t>(epoch);
+  const std::uint32_t mask = (1u << half_bits_) - 1;
+  const auto key =
+      std::array{static_cast<std::uint32_t>(seed_), static_cast<std::uint32_t>(seed_ >> 32)};
+  auto value = static_cast<std::uint64_t>(place);
+  do {
+    auto left = static_cast<std::uint32_t>(value >> half_bits_);
+    auto right = static_cast<std::uint32_t>(value) & mask;
+    for (std::uint32_t round = 0; round < kRounds; ++round) {
+      // The counter layout of class Random; half_bits_ <= 16 leaves room for the round.
+      const auto block =
+          Philox4x32({round << 16 | right, static_cast<std::uint32_t>(RandomPurpose::kShuffle),
+                      static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32)},
+                     key);
+      left = std::exchange(right, left ^ (block[0] & mask));
+    }
+    value = static_cast<std::uint64_t>(left) << half_bits_ | right;
+  } while (value >= static_cast<std::uint64_t>(records_));
+  return static_cast<std::int64_t>(value);
+}
+
+BatchRange TrainingRange(std::int64_t step, std::int64_t batch, int rank, int world_size) {
+  return {step * batch * world_size + rank * batch, batch};
+}
+
+BatchRange EvaluationRange(std::int64_t step, std::int64_t batch, int rank, int world_size,
+                           std::int64_t samples) {
+  BatchRange range = TrainingRange(step, batch, rank, world_size);
+  range.valid = std::clamp<std::int64_t>(samples - range.first_sample, 0, batch);
+  return range;
+}
+
+std::int64_t EvaluationSteps(std::int64_t batch, int world_size, std::int64_t samples) {
+  const std::int64_t global_batch = batch * world_size;
+  return (samples + global_batch - 1) / global_batch;
+}
+
+}  // namespace trainer

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/data/synthetic_source.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <thread>
+#include <vector>
+
+#include "trainer/core/error.h"
+#include "trainer/core/philox.h"
+#include "trainer/data/parallel_for.h"
+#include "trainer/data/shard_sampler.h"
+
+namespace trainer {
+namespace {
+
+constexpr double kMean = 127;
+constexpr double kDeviation = 60;
+
+class SyntheticSource : public Source {
+ public:
+  explicit SyntheticSource(const SyntheticSourceOptions& options);
+
+  std::int64_t samples() const override { return options_.samples; }
+  void Seek(std::int64_t step) override { step_ = step; }
+  bool Next(HostBatch& batch) override;
+
+ private:
+  void MakeImage(std::int64_t item);
+
+  const SyntheticSourceOptions options_;
+  std::size_t image_bytes_;
+  std::vector<std::uint8_t> pixels_;
+  std::vector<std::uint8_t> mirror_;
+  std::vector<std::int32_t> labels_;
+  std::int64_t step_ = 0;
+};
+
+SyntheticSource::SyntheticSource(const SyntheticSourceOptions& options)
+    : options_(options),
+      image_bytes_(static_cast<std::size_t>(options.image_size) *
+                   static_cast<std::size_t>(options.image_size) * 3),
+      pixels_(static_cast<std::size_t>(options.batch) * image_bytes_),
+      mirror_(static_cast<std::size_t>(options.batch)),
+      labels_(static_cast<std::size_t>(options.batch)) {
+  const int threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  ParallelFor(threads, options.batch, [this](std::int64_t item) { MakeImage(item); });
+}
+
+void SyntheticSource::MakeImage(std::int64_t item) {
+  const auto place = static_cast<std::size_t>(item);
+  Random random(options_.seed, RandomPurpose::kSynthetic,
+                static_cast<std::uint64_t>(options_.rank * options_.batch + item));
+  labels_[place] =
+      static_cast<std::int32_t>(random.Below(static_cast<std::uint32_t>(options_.classes)));
+  for (std::size_t i = 0; i < image_bytes_; ++i) {
+    pixels_[place * image_bytes_ + i] =
+        static_cast<std::uint8_t>(std::lround(kMean + kDeviation * random.TruncatedNormal()));
+  }
+}
+
+bool SyntheticSource::Next(HostBatch& batch) {
+  if (!options_.training &&
+      step_ >= EvaluationSteps(options_.batch, options_.world_size, options_.samples)) {
+    return false;
+  }
+  const BatchRange range =
+      options_.training ? TrainingRange(step_, options_.batch, options_.rank, options_.world_size)
+                        : EvaluationRange(step_, options_.batch, options_.rank, options_.world_size,
+                                          options_.samples);
+  batch = {.pixels = pixels_,
+           .mirror = mirror_,
+           .labels = labels_,
+           .valid = range.valid,
+           .step = step_++};
+  return true;
+}
+
+}  // namespace
+
+std::unique_ptr<Source> MakeSyntheticSource(const SyntheticSourceOptions& options) {
+  DDL_CHECK(options.batch > 0 && options.image_size > 0 && options.classes > 0);
+  DDL_CHECK(options.rank >= 0 && options.rank < options.world_size);
+  return std::make_unique<SyntheticSource>(options);
+}
+
+}  // namespace trainer

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/data/tfrecord.h"
+
+#include <array>
+#include <cstddef>
+#include <utility>
+
+#include "trainer/core/error.h"
+#include "trainer/data/crc32c.h"
+
+namespace trainer {
+namespace {
+
+constexpr std::size_t kWriteBytes = 1u << 20;
+
+template <typename T>
+T LoadLittleEndian(const std::uint8_t* bytes) {
+  T value = 0;
+  for (std::size_t i = sizeof(T); i > 0; --i) value = static_cast<T>(value << 8 | bytes[i - 1]);
+  return value;
+}
+
+template <typename T>
+void AppendLittleEndian(T value, std::vector<std::uint8_t>& out) {
+  for (std::size_t i = 0; i < sizeof(T); ++i) {
+    out.push_back(static_cast<std::uint8_t>(value >> (8 * i)));
+  }
+}
+
+Error BadRecord(const std::string& path, std::uint64_t offset, const std::string& what) {
+  return {EX_DATAERR, DescribeRecord(path, offset, what)};
+}
+
+}  // namespace
+
+std::string DescribeRecord(const std::string& path, std::uint64_t offset, const std::string& what) {
+  return path + ", record at offset " + std::to_string(offset) + ": " + what;
+}
+
+RecordFile::RecordFile(std::string path, bool keep_open) : path_(std::move(path)) {
+  FileDescriptor file = OpenForReading(path_);
+  bytes_ = FileSize(file, path_);
+  if (keep_open) file_ = std::move(file);
+}
+
+std::size_t RecordFile::ReadBytes(std::uint64_t offset, std::span<std::uint8_t> bytes) const {
+  if (file_) return ReadAt(file_, path_, offset, bytes);
+  return ReadAt(OpenForReading(path_), path_, offset, bytes);
+}
+
+RecordPlace RecordFile::PlaceAt(std::uint64_t offset) const {
+  std::array<std::uint8_t, kRecordHeaderBytes> header{};
+  const std::size_t got = ReadBytes(offset, header);
+  if (got < header.size()) {
+    throw BadRecord(path_, offset,
+                    "the file ends within the record's header: it is truncated or not a TFRecord");
+  }
+  if (LoadLittleEndian<std::uint32_t>(&header[8]) != MaskedCrc32c(std::span(header).first(8))) {
+    throw BadRecord(path_, offset,
+                    "the checksum of the length is wrong: the file is damaged or not a TFRecord");
+  }
+  const auto length = LoadLittleEndian<std::uint64_t>(header.data());
+  const std::uint64_t left = bytes_ - offset;
+  if (left < kRecordFramingBytes || length > left - kRecordFramingBytes) {
+    throw BadRecord(path_, offset,
+                    "the record has " + std::to_string(length) + " bytes of data but only " +
+                        std::to_string(left - kRecordHeaderBytes) +
+                        " bytes of the file follow its header: the file is truncated");
+  }
+  return {offset, length + kRecordFramingBytes};
+}
+
+std::vector<RecordPlace> RecordFile::Scan() const {
+  std::vector<RecordPlace> places;
+  for (std::uint64_t offset = 0; offset < bytes_; offset += places.back().size) {
+    places.push_back(PlaceAt(offset));
+  }
+  return places;
+}
+
+std::span<const std::uint8_t> RecordFile::Read(const RecordPlace& place,
+                                               std::vector<std::uint8_t>& buffer) const {
+  buffer.resize(place.size);
+  if (ReadBytes(place.offset, buffer) < buffer.size()) {
+    throw BadRecord(path_, place.offset, "the file became shorter while it was in use");
+  }
+  const auto length = LoadLittleEndian<std::uint64_t>(buffer.data());
+  const bool header_is_good =
+      LoadLittleEndian<std::uint32_t>(&buffer[8]) == MaskedCrc32c(std::span(buffer).first(8));
+  if (!header_is_good || length != place.size - kRecordFramingBytes) {
+    throw BadRecord(path_, place.offset,
+                    "no record of " + std::to_string(place.size) +
+                        " bytes begins here: the file is damaged, or its index is of another file");
+  }
+  const auto data = std::span<const std::uint8_t>(buffer).subspan(kRecordHeaderBytes, length);
+  if (LoadLittleEndian<std::uint32_t>(data.data() + length) != MaskedCrc32c(data)) {
+    throw BadRecord(path_, place.offset, "the checksum of the data is wrong: the file is damaged");
+  }
+  return data;
+}
+
+RecordWriter::RecordWriter(std::string path) : file_(std::move(path)) {}
+
+void RecordWriter::Append(std::span<const std::uint8_t> data) {
+  const std::size_t begin = pending_.size();
+  AppendLittleEndian(static_cast<std::uint64_t>(data.size()), pending_);
+  AppendLittleEndian(MaskedCrc32c(std::span(pending_).subspan(begin, 8)), pending_);
+  pending_.insert(pending_.end(), data.begin(), data.end());
+  AppendLittleEndian(MaskedCrc32c(data), pending_);
+  if (pending_.size() < kWriteBytes) return;
+  file_.Write(pending_);
+  pending_.clear();
+}
+
+void RecordWriter::Finish() {
+  file_.Write(pending_);
+  pending_.clear();
+  file_.Finish();
+}
+
+void RecordWriter::Commit() { file_.Commit(); }
+
+}  // namespace trainer

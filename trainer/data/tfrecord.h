@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TFRecord files.  A record is, all numbers little-endian,
+//   8 bytes   length of the data
+//   4 bytes   masked CRC-32C of these 8 bytes
+//   length    data
+//   4 bytes   masked CRC-32C of the data
+// and a file is records one after the other
+// (https://www.tensorflow.org/tutorials/load_data/tfrecord).
+//
+// Errors are Error(EX_DATAERR) "PATH, record at offset N: ...".
+
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trainer/data/file.h"
+
+namespace trainer {
+
+inline constexpr std::uint64_t kRecordHeaderBytes = 12;
+inline constexpr std::uint64_t kRecordFramingBytes = 16;
+
+// A record in its file: `size` counts the framing, as DALI's index files do.
+struct RecordPlace {
+  std::uint64_t offset = 0;
+  std::uint64_t size = 0;
+  bool operator==(const RecordPlace&) const = default;
+};
+
+// "PATH, record at offset N: WHAT", the one form of all complaints about a record.
+std::string DescribeRecord(const std::string& path, std::uint64_t offset, const std::string& what);
+
+// One file to read.  Threads: all const functions from any number of threads.
+class RecordFile {
+ public:
+  // `keep_open`: hold the descriptor, or open the file anew for each read (a data set may have more
+  // files than a process may open).
+  RecordFile(std::string path, bool keep_open);
+
+  const std::string& path() const { return path_; }
+  std::uint64_t bytes() const { return bytes_; }
+
+  // The record that begins at `offset`, from its header: checks the header's CRC and that the
+  // record ends within the file.  REQUIRES: offset < bytes().
+  RecordPlace PlaceAt(std::uint64_t offset) const;
+  // All records, by reading the headers alone.
+  std::vector<RecordPlace> Scan() const;
+  // The data of a record, both CRCs checked; the bytes live in `buffer`, which is overwritten.
+  std::span<const std::uint8_t> Read(const RecordPlace& place,
+                                     std::vector<std::uint8_t>& buffer) const;
+
+ private:
+  std::size_t ReadBytes(std::uint64_t offset, std::span<std::uint8_t> bytes) const;
+
+  std::string path_;
+  FileDescriptor file_;  // empty when the file is opened for each read
+  std::uint64_t bytes_ = 0;
+};
+
+// Writes a file, complete or not at all (file.h, NewFile).
+class RecordWriter {
+ public:
+  explicit RecordWriter(std::string path);
+
+  void Append(std::span<const std::uint8_t> data);
+  void Finish();  // no more records
+  void Commit();  // REQUIRES: Finish()
+
+ private:
+  NewFile file_;
+  std::vector<std::uint8_t> pending_;
+};
+
+}  // namespace trainer

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Looks through whole data sets: makes index files, finds what is wrong.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace trainer {
+
+// Writes DALI's index files of all data files of `data_dir` to `index_dir`, which is made if it is
+// not there; existing ones are replaced.  Returns how many records they list.
+// Throws Error(EX_DATAERR) when there is no data file or one is damaged, Error(EX_OSERR) when an
+// index cannot be written.
+std::int64_t MakeIndexFiles(const std::string& data_dir, const std::string& index_dir, int threads);
+
+struct VerifyOptions {
+  std::string data_dir;
+  int classes = 1000;
+  int label_offset = 1;
+  int threads = 1;
+};
+
+struct VerifySummary {
+  int files = 0;
+  std::int64_t records = 0;
+  std::int64_t problems = 0;
+  std::uint64_t bytes = 0;   // of the files
+  std::uint64_t pixels = 0;  // decoded
+  double seconds = 0;
+};
+
+// Reads every record of every data file, checks both checksums, parses it, checks the label,
+// decodes the whole image.  Each problem is told to `on_problem` in the order of files and offsets,
+// as "PATH, record at offset N: ...".  What follows a damaged record header in its file cannot be
+// found; the message says so.  Throws Error(EX_DATAERR) when there is no data file.
+VerifySummary VerifyDataSet(const VerifyOptions& options,
+                            const std::function<void(const std::string&)>& on_problem);
+
+}  // namespace trainer

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Makes an ImageNet-like data set out of painted pictures (painter.h).
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace trainer {
+
+struct SynthOptions {
+  std::string dir;  // made if it is not there
+  int classes = 10;
+  std::int64_t images = 2000;            // training
+  std::int64_t validation_images = 500;  // none: no validation files
+  int min_size = 80;                     // pixels; width and height are drawn from this range
+  int max_size = 128;
+  int shards = 8;  // files train-00000-of-00008 and so on
+  int validation_shards = 2;
+  std::uint64_t seed = 1;
+  int threads = 1;
+  bool force = false;  // replace the data files that are there
+};
+
+// Image i of the set has class i % classes and file label 1 + that.  The files' bytes depend on
+// everything but `threads`, `force` and `dir`.  They appear under their names only when all of them
+// are written.  Throws Error(EX_USAGE) for options that make no sense or when the directory has
+// data files and `force` is not set, Error(EX_OSERR) when a file cannot be written.
+void MakeDataSet(const SynthOptions& options);
+
+}  // namespace trainer
