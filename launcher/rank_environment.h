@@ -33,15 +33,17 @@ struct RankInfo {
 using EnvironmentVariables = std::vector<std::pair<std::string, std::string>>;
 
 // The variables of `info`: torch's RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR
-// MASTER_PORT (and GROUP_RANK); HOROVOD_RANK SIZE LOCAL_RANK LOCAL_SIZE CROSS_RANK CROSS_SIZE
+// MASTER_PORT GROUP_RANK; HOROVOD_RANK SIZE LOCAL_RANK LOCAL_SIZE CROSS_RANK CROSS_SIZE
 // HOSTNAME; DDLRUN_SPAWNER DDLRUN_RUN_DIR DDLRUN_RESTART_COUNT DDLRUN_NODE_RANK DDLRUN_NODE_COUNT
-// DDLRUN_HOST.
+// DDLRUN_HOST.  An empty string or port 0 is left out.
 EnvironmentVariables MakeRankEnvironment(const RankInfo& info);
 
 // The inverse.  `get` returns the value of a variable or nullopt.  No RANK and no WORLD_SIZE: a
-// world of one, started by hand. Throws std::runtime_error that names the variable when one is
-// missing beside its pair, not a number, or contradicts another (RANK >= WORLD_SIZE, or
-// OMPI_COMM_WORLD_RANK / PMIX_RANK / SLURM_PROCID of this step differs from RANK).
+// world of one, started by hand.  Throws std::runtime_error that names the variable when one is
+// missing beside its pair, not a number, or contradicts another: RANK >= WORLD_SIZE, or what the
+// process manager of this rank says (OMPI_COMM_WORLD_RANK and _SIZE, PMIX_RANK, SLURM_PROCID and
+// SLURM_STEP_NUM_TASKS) is not RANK and WORLD_SIZE. So `srun -n4 program` without ddlrun is refused
+// instead of running as four worlds of one.
 RankInfo ReadRankEnvironment(
     const std::function<std::optional<std::string>(const std::string&)>& get);
 

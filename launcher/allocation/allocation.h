@@ -12,10 +12,11 @@
 namespace launcher {
 
 struct AllocatedNode {
-  std::string host;         // as the scheduler or the user wrote it
-  std::optional<int> gpus;  // granted; empty when only the node itself can tell
-  std::optional<int>
-      slots;  // ranks asked for on this node; empty: one per GPU, or one where there is none
+  std::string host;              // as the scheduler or the user wrote it
+  std::optional<int> gpus;       // granted; empty when only the node itself can tell
+  std::vector<int> gpu_indices;  // which of the node's GPUs, in PCI order; empty: not known
+  // Ranks asked for on this node; empty: one per GPU, or one where there is none.
+  std::optional<int> slots;
 };
 
 struct Allocation {

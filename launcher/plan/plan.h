@@ -17,24 +17,29 @@ struct RankPlan {
   int local_rank = 0;      // position among the ranks of the node
   int gpu = -1;            // index in PCI order; -1: none
   int numa_os_index = -1;  // where memory is bound; -1: not bound
-  std::vector<int> cores;  // logical cores of the node, never shared by two ranks; empty: not bound
+  std::vector<int> cores;  // indices into NodeTopology::cores, never shared by two ranks of a node;
+                           // empty: not bound
   std::vector<int> cpus;   // OS numbers of their hardware threads
 };
 
 struct NodePlan {
   std::string host;
+  int allocated_node = 0;  // index into Allocation::nodes
   std::vector<int> ranks;  // global ranks on it, ascending
 };
 
+// A node of the allocation that got no rank is not in the plan.
+//
 // Invariants: ranks[r].rank == r; nodes[ranks[r].node].ranks holds r; local ranks of a node are
 // 0..n-1; no core of a node belongs to two ranks; no GPU of a node to two ranks unless there are
-// more ranks than GPUs and that was asked for.
+// more ranks than GPUs and that was asked for.  FindPlanError in plan_check.h checks them.
 struct Plan {
   std::vector<RankPlan> ranks;
   std::vector<NodePlan> nodes;
   std::string mode = "p";  // DDL mode letter
   int racks = 1;
   int aisles = 1;
+  std::vector<std::string> warnings;  // one line each, for the user
 };
 
 }  // namespace launcher

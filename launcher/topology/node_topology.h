@@ -12,7 +12,7 @@ namespace launcher {
 
 struct NumaNode {
   int os_index = 0;        // 0 and 8 on an AC922; GPU memory nodes are left out
-  std::vector<int> cores;  // logical core numbers, indices into NodeTopology::cores
+  std::vector<int> cores;  // indices into NodeTopology::cores
   long long memory_bytes = 0;
 };
 

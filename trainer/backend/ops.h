@@ -14,7 +14,9 @@
 //   * `workspace` is scratch of at least workspace_bytes() bytes, free for others as soon as the
 //   call's work is done.
 //   * `saved` of saved_bytes() bytes is written by Forward and read by the Backward that belongs to
-//   it.
+//   it.  kInference leaves it alone.
+//   * Within a back end all dst of one image shape have one description, whichever op made them:
+//   any two can be added.
 //   * Bad specs are mistakes of ours: DDL_CHECK.  Trouble with the device is an Error.
 //   * An op object is used from one thread at a time.
 
@@ -98,9 +100,9 @@ class Convolution {
 //   y = (src - mean) / sqrt(variance + epsilon) * scale + shift;  y += residual if `add`;  dst =
 //   relu ? max(y, 0) : y
 // kTraining: mean and (biased) variance of the batch; running = kept * running + (1 - kept) *
-// batch, with the unbiased variance (N*H*W / (N*H*W - 1)) in it.  Otherwise mean and variance are
-// the running ones. scale, shift, running_*: C floats of fp32.  `dst` in Backward is what Forward
-// wrote; the ReLU passes where dst > 0.
+// batch, with the unbiased variance (N*H*W / max(N*H*W - 1, 1)) in it.  Otherwise mean and variance
+// are the running ones. scale, shift, running_*: C floats of fp32.  `dst` in Backward is what
+// Forward wrote, and may be empty unless `relu`; the ReLU passes where dst > 0.
 struct BatchNormSpec {
   TensorDesc src;
   bool add = false;

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/allocation/slurm_allocation.h"
+
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+#include <set>
+
+#include "launcher/allocation/slurm_gpus.h"
+#include "launcher/error.h"
+#include "rankfile/hostlist.h"
+#include "rankfile/parse_error.h"
+
+namespace launcher {
+namespace {
+
+constexpr int kMaxComponents = 1024;
+
+// Step ids from here on are no steps of srun: the batch script, salloc's shell on a compute node.
+constexpr unsigned long long kFirstSpecialStep = 0xfffffff0;
+
+[[noreturn]] void Contradict(const std::string& left, const std::string& right,
+                             const std::string& hint) {
+  throw LaunchError(EX_CONFIG, left + " contradicts " + right + ": " + hint);
+}
+
+// True inside the only task of a step (srun --pty bash); refuses inside one of several.
+bool IsInsideSingleTaskStep(const EnvironmentMap& environment) {
+  const std::optional<std::string> step = FindVariable(environment, "SLURM_STEP_ID");
+  if (!step) return false;
+  unsigned long long step_id = 0;
+  const auto [stop, error] = std::from_chars(step->data(), step->data() + step->size(), step_id);
+  if (error != std::errc() || stop != step->data() + step->size()) {
+    throw LaunchError(EX_CONFIG, Show("SLURM_STEP_ID", *step) + " is not a number");
+  }
+  if (step_id >= kFirstSpecialStep) return false;
+  for (const char* name : {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}) {
+    const std::optional<std::string> tasks = FindVariable(environment, name);
+    if (!tasks) continue;
+    if (ParseCount(name, *tasks) <= 1) return true;
+    throw LaunchError(EX_CONFIG,
+                      "ddlrun runs inside a step of srun, as task " +
+                          FindVariable(environment, "SLURM_PROCID").value_or("?").substr(0, 10) +
+                          " of " + Show(name, *tasks) +
+                          ", and would start the job once per task: write `ddlrun PROGRAM` without "
+                          "srun in the batch script");
+  }
+  return true;
+}
+
+std::vector<std::string> ReadHosts(const EnvironmentMap& environment, const std::string& suffix,
+                                   std::string* origin_text) {
+  std::string name = "SLURM_JOB_NODELIST" + suffix;
+  std::optional<std::string> list = FindVariable(environment, name);
+  if (!list) {
+    throw LaunchError(EX_CONFIG,
+                      name +
+                          " is missing although SLURM_JOB_ID is set: run ddlrun with the "
+                          "environment of the batch script (#SBATCH --export=ALL)");
+  }
+  if (!origin_text->empty()) *origin_text += " ";
+  *origin_text += Show(name, *list);
+  std::vector<std::string> hosts;
+  try {
+    hosts = rankfile::ExpandHostlist(*list, name);
+  } catch (const rankfile::ParseError& error) {
+    throw LaunchError(EX_CONFIG, error.what());
+  }
+  if (hosts.empty()) throw LaunchError(EX_CONFIG, Show(name, *list) + " names no host");
+  std::set<std::string> seen;
+  for (const std::string& host : hosts) {
+    if (!seen.insert(host).second) {
+      throw LaunchError(EX_CONFIG, Show(name, *list) + " names " + host + " twice");
+    }
+  }
+  bool counted = false;
+  for (const char* count_name : {"SLURM_JOB_NUM_NODES", "SLURM_NNODES"}) {
+    const std::string full_name = count_name + suffix;
+    const std::optional<std::string> count = FindVariable(environment, full_name);
+    if (!count) continue;
+    counted = true;
+    if (ParseCount(full_name, *count) != static_cast<int>(hosts.size())) {
+      Contradict(Show(full_name, *count), Show(name, *list),
+                 "submit again with #SBATCH --nodes=" + std::to_string(hosts.size()) +
+                     ", and do not set either variable yourself");
+    }
+  }
+  if (!counted) {
+    throw LaunchError(EX_CONFIG, "SLURM_JOB_NUM_NODES" + suffix + " is missing beside " +
+                                     Show(name, *list) +
+                                     ": run ddlrun with the environment of the batch script "
+                                     "(#SBATCH --export=ALL)");
+  }
+  return hosts;
+}
+
+// A list with one count per node, or nullopt where it is not set.
+std::optional<std::vector<int>> ReadPerNode(const EnvironmentMap& environment,
+                                            const std::string& name, std::size_t node_count) {
+  const std::optional<std::string> text = FindVariable(environment, name);
+  if (!text) return std::nullopt;
+  std::vector<int> counts = ParseCountList(name, *text);
+  if (counts.size() != node_count) {
+    Contradict(Show(name, *text) + " (" + std::to_string(counts.size()) + " nodes)",
+               "the " + std::to_string(node_count) + " nodes of the node list",
+               "submit again with #SBATCH --nodes=" + std::to_string(node_count));
+  }
+  return counts;
+}
+
+// The tasks asked for on each node, or nullopt where none were.
+std::optional<std::vector<int>> ReadTasks(const EnvironmentMap& environment,
+                                          const std::string& suffix, std::size_t node_count) {
+  const std::string list_name = "SLURM_TASKS_PER_NODE" + suffix;
+  const std::string total_name = "SLURM_NTASKS" + suffix;
+  const std::string each_name = "SLURM_NTASKS_PER_NODE" + suffix;
+  const std::optional<std::vector<int>> list = ReadPerNode(environment, list_name, node_count);
+  const std::optional<std::string> total = FindVariable(environment, total_name);
+  const std::optional<std::string> each = FindVariable(environment, each_name);
+  if (!total && !each) return std::nullopt;
+
+  const std::string wanted = total ? Show(total_name, *total) : Show(each_name, *each);
+  const std::string hint =
+      "write #SBATCH --ntasks-per-node=N, or leave tasks out of the sbatch "
+      "line to get one rank per GPU";
+  std::vector<int> tasks;
+  if (total) {
+    const int total_count = ParseCount(total_name, *total);
+    if (list) {
+      tasks = *list;
+    } else if (node_count == 1) {
+      tasks = {total_count};
+    } else if (!each) {
+      throw LaunchError(EX_CONFIG, list_name + " is missing beside " + wanted + ": " + hint);
+    }
+    if (!tasks.empty() && std::accumulate(tasks.begin(), tasks.end(), 0LL) != total_count) {
+      const std::string list_text =
+          list ? Show(list_name, *FindVariable(environment, list_name)) : wanted;
+      Contradict(wanted, list_text, hint);
+    }
+  }
+  if (each) {
+    const int each_count = ParseCount(each_name, *each);
+    if (tasks.empty()) tasks.assign(node_count, each_count);
+    // With --ntasks, --ntasks-per-node is the most that a node gets.
+    if (*std::max_element(tasks.begin(), tasks.end()) > each_count) {
+      Contradict(Show(each_name, *each),
+                 list ? Show(list_name, *FindVariable(environment, list_name)) : wanted, hint);
+    }
+  }
+  if (*std::min_element(tasks.begin(), tasks.end()) < 1) {
+    throw LaunchError(EX_CONFIG, wanted + " leaves a node without a task: " + hint);
+  }
+  return tasks;
+}
+
+void ReadCpusPerTask(const EnvironmentMap& environment, const std::string& suffix,
+                     Allocation* allocation) {
+  const std::string name = "SLURM_CPUS_PER_TASK" + suffix;
+  const std::optional<std::string> text = FindVariable(environment, name);
+  if (!text) return;
+  const int cpus = ParseCount(name, *text);
+  if (cpus < 1)
+    throw LaunchError(EX_CONFIG, Show(name, *text) + ": write --cpus-per-task=1 or more");
+  if (allocation->cpus_per_rank && *allocation->cpus_per_rank != cpus) {
+    Contradict(Show(name, *text),
+               std::to_string(*allocation->cpus_per_rank) +
+                   " CPUs per task of another component of the heterogeneous job",
+               "write the same --cpus-per-task for every component");
+  }
+  allocation->cpus_per_rank = cpus;
+}
+
+// Adds the nodes of the job, or of the component that `suffix` names.
+void ReadComponent(const EnvironmentMap& environment, const std::string& suffix, bool read_tasks,
+                   Allocation* allocation) {
+  const std::vector<std::string> hosts = ReadHosts(environment, suffix, &allocation->origin_text);
+  ReadPerNode(environment, "SLURM_JOB_CPUS_PER_NODE" + suffix, hosts.size());
+  std::optional<std::vector<int>> tasks;
+  if (read_tasks) {
+    tasks = ReadTasks(environment, suffix, hosts.size());
+    ReadCpusPerTask(environment, suffix, allocation);
+  }
+  std::vector<AllocatedNode> nodes;
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    AllocatedNode node;
+    node.host = hosts[i];
+    if (tasks) node.slots = (*tasks)[i];
+    nodes.push_back(std::move(node));
+  }
+  ReadGpus(environment, suffix, &nodes);
+  for (AllocatedNode& node : nodes) allocation->nodes.push_back(std::move(node));
+}
+
+}  // namespace
+
+std::optional<Allocation> ReadSlurmAllocation(const EnvironmentMap& environment) {
+  const std::optional<std::string> job_id = FindVariable(environment, "SLURM_JOB_ID");
+  if (!job_id) return std::nullopt;
+  const bool in_step = IsInsideSingleTaskStep(environment);
+
+  Allocation allocation;
+  allocation.origin = Allocation::Origin::kSlurm;
+  allocation.job_id = std::to_string(ParseCount("SLURM_JOB_ID", *job_id));
+  const std::optional<std::string> het_size = FindVariable(environment, "SLURM_HET_SIZE");
+  if (het_size) {
+    const int components = ParseCount("SLURM_HET_SIZE", *het_size);
+    if (components < 1 || components > kMaxComponents) {
+      throw LaunchError(EX_CONFIG, Show("SLURM_HET_SIZE", *het_size) + ": expected 1 to " +
+                                       std::to_string(kMaxComponents));
+    }
+    for (int i = 0; i < components; ++i) {
+      ReadComponent(environment, "_HET_GROUP_" + std::to_string(i), !in_step, &allocation);
+    }
+  } else {
+    ReadComponent(environment, "", !in_step, &allocation);
+  }
+  if (in_step && allocation.nodes.size() > 1) {
+    throw LaunchError(EX_CONFIG, "ddlrun runs inside a step of one task, in a job of " +
+                                     std::to_string(allocation.nodes.size()) + " nodes (" +
+                                     allocation.origin_text +
+                                     "): start it in the batch script or in the shell of salloc, "
+                                     "not by srun");
+  }
+  const bool all_slots =
+      std::all_of(allocation.nodes.begin(), allocation.nodes.end(),
+                  [](const AllocatedNode& node) { return node.slots.has_value(); });
+  if (all_slots) {
+    int ranks = 0;
+    for (const AllocatedNode& node : allocation.nodes) ranks += *node.slots;
+    allocation.ranks = ranks;
+  }
+  return allocation;
+}
+
+}  // namespace launcher

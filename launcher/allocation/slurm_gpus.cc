@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/allocation/slurm_gpus.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "launcher/error.h"
+
+namespace launcher {
+namespace {
+
+struct Found {
+  std::string text;  // "NAME=value"
+  int count = 0;
+};
+
+[[noreturn]] void Contradict(const std::string& left, const std::string& right,
+                             const std::string& hint) {
+  throw LaunchError(EX_CONFIG, left + " contradicts " + right + ": " + hint);
+}
+
+std::optional<Found> FindGpuCount(const EnvironmentMap& environment, const std::string& name) {
+  const std::optional<std::string> value = FindVariable(environment, name);
+  if (!value) return std::nullopt;
+  return Found{Show(name, *value), ParseGpuCount(name, *value)};
+}
+
+// CUDA_VISIBLE_DEVICES, whose names may also be UUIDs; set but empty means none.
+std::optional<Found> FindVisibleDevices(const EnvironmentMap& environment) {
+  const auto found = environment.find("CUDA_VISIBLE_DEVICES");
+  if (found == environment.end()) return std::nullopt;
+  const std::string& value = found->second;
+  const std::string text = Show("CUDA_VISIBLE_DEVICES", value);
+  if (value.empty() || value == "-1" || value == "NoDevFiles") return Found{text, 0};
+  return Found{text, static_cast<int>(std::count(value.begin(), value.end(), ',')) + 1};
+}
+
+// What this host was granted, by the variables that are only about it.
+struct HereGrant {
+  std::optional<Found> gpus;  // empty: they do not say
+  std::vector<int> indices;   // empty: not known
+};
+
+HereGrant ReadHere(const EnvironmentMap& environment) {
+  HereGrant here;
+  here.gpus = FindGpuCount(environment, "SLURM_GPUS_ON_NODE");
+  for (const char* name : {"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"}) {
+    const std::optional<std::string> value = FindVariable(environment, name);
+    if (!value) continue;
+    here.indices = ParseIndices(name, *value);
+    if (here.indices.empty()) continue;
+    const int count = static_cast<int>(here.indices.size());
+    if (here.gpus && here.gpus->count != count) {
+      Contradict(Show(name, *value), here.gpus->text, "set neither yourself");
+    }
+    if (!here.gpus) here.gpus = Found{Show(name, *value), count};
+    break;
+  }
+  const std::optional<Found> visible = FindVisibleDevices(environment);
+  if (visible && here.gpus && visible->count != here.gpus->count) {
+    Contradict(visible->text, here.gpus->text,
+               "unset CUDA_VISIBLE_DEVICES, or write --gres=gpu:" +
+                   std::to_string(std::max(1, visible->count)) + " in the sbatch line");
+  }
+  // On a compute node Slurm says so when it granted any.  Devices that are visible all the same are
+  // those of a site that leaves GPUs to its users.
+  if (!here.gpus && !visible && FindVariable(environment, "SLURMD_NODENAME")) {
+    here.gpus = Found{"no SLURM_GPUS_ON_NODE", 0};
+  }
+  return here;
+}
+
+// The node this runs on, or nullptr: salloc's shell runs on the submitting host, and a component of
+// a heterogeneous job may lie elsewhere.
+AllocatedNode* FindHere(const EnvironmentMap& environment, const std::string& suffix,
+                        std::vector<AllocatedNode>* nodes) {
+  const std::optional<std::string> name = FindVariable(environment, "SLURMD_NODENAME");
+  if (!name) return nullptr;
+  for (AllocatedNode& node : *nodes) {
+    if (node.host == *name) return &node;
+  }
+  if (suffix.empty()) {
+    Contradict(Show("SLURMD_NODENAME", *name),
+               "SLURM_JOB_NODELIST, which begins with " + nodes->front().host,
+               "run ddlrun on a node of the job, with the environment of its batch script");
+  }
+  return nullptr;
+}
+
+// Sets the GPUs of all nodes from the variables that are about all of them.
+std::optional<Found> ReadEverywhere(const EnvironmentMap& environment, const std::string& suffix,
+                                    std::vector<AllocatedNode>* nodes) {
+  const std::optional<Found> per_node = FindGpuCount(environment, "SLURM_GPUS_PER_NODE" + suffix);
+  const std::optional<Found> per_task = FindGpuCount(environment, "SLURM_GPUS_PER_TASK" + suffix);
+  for (AllocatedNode& node : *nodes) {
+    if (per_node) node.gpus = per_node->count;
+    if (!per_task || !node.slots) continue;
+    const long long for_tasks = 1LL * per_task->count * *node.slots;
+    if (per_node && for_tasks > per_node->count) {
+      Contradict(
+          per_task->text + " for the " + std::to_string(*node.slots) + " tasks on " + node.host,
+          per_node->text, "write --gpus-per-node=" + std::to_string(for_tasks));
+    }
+    if (!per_node) node.gpus = static_cast<int>(std::min(for_tasks, 1LL << 20));
+  }
+  return per_node ? per_node : per_task;
+}
+
+// SLURM_GPUS is the job's total; how Slurm spread it is known for two nodes at most.
+void ApplyTotal(const Found& total, const AllocatedNode* here, std::vector<AllocatedNode>* nodes) {
+  int known = 0;
+  AllocatedNode* unknown = nullptr;
+  int unknown_count = 0;
+  for (AllocatedNode& node : *nodes) {
+    if (node.gpus) {
+      known += *node.gpus;
+    } else {
+      unknown = &node;
+      ++unknown_count;
+    }
+  }
+  const std::string node_text = std::to_string(nodes->size()) + " nodes";
+  const std::string hint = "write --gpus-per-node=N instead of --gpus in the sbatch line";
+  if (unknown_count == 0 ? known != total.count : known > total.count) {
+    Contradict(total.text, std::to_string(known) + " GPUs on " + node_text, hint);
+  }
+  if (unknown_count == 1) {
+    unknown->gpus = total.count - known;
+  } else if (unknown_count > 1 && here != nullptr &&
+             1LL * known * static_cast<int>(nodes->size()) != total.count) {
+    throw LaunchError(EX_CONFIG, total.text + " is not spread evenly over " + node_text + " (" +
+                                     here->host + " has " + std::to_string(known) +
+                                     "), and how is not said: " + hint);
+  }
+}
+
+}  // namespace
+
+void ReadGpus(const EnvironmentMap& environment, const std::string& suffix,
+              std::vector<AllocatedNode>* nodes) {
+  const std::optional<Found> everywhere = ReadEverywhere(environment, suffix, nodes);
+  AllocatedNode* here = FindHere(environment, suffix, nodes);
+  if (here != nullptr) {
+    HereGrant grant = ReadHere(environment);
+    if (grant.gpus && here->gpus && *here->gpus != grant.gpus->count) {
+      Contradict(grant.gpus->text + " on " + here->host,
+                 everywhere->text + " (" + std::to_string(*here->gpus) + " GPUs there)",
+                 "submit again with #SBATCH --gpus-per-node=" + std::to_string(*here->gpus));
+    }
+    if (grant.gpus) here->gpus = grant.gpus->count;
+    here->gpu_indices = std::move(grant.indices);
+  }
+  const std::optional<Found> total = FindGpuCount(environment, "SLURM_GPUS" + suffix);
+  if (total) ApplyTotal(*total, here, nodes);
+}
+
+}  // namespace launcher

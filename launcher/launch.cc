@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/launch.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "launcher/allocation/host_allocation.h"
+#include "launcher/allocation/slurm_allocation.h"
+#include "launcher/error.h"
+#include "launcher/plan/plan_files.h"
+#include "launcher/plan/planner.h"
+#include "launcher/rank/rank_job.h"
+#include "launcher/rankfile_plan.h"
+#include "launcher/spawn/master_port.h"
+#include "launcher/spawn/quoting.h"
+#include "launcher/topology/hwloc_topology.h"
+
+namespace launcher {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The port of DDL itself, in every command line of IBM's ddlrun that is known.
+constexpr char kDdlHostPort[] = "2200";
+constexpr std::size_t kMaxFileBytes = 16 * 1024 * 1024;
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file.is_open() || fs::is_directory(path)) {
+    throw LaunchError(EX_DATAERR, path + " cannot be read: " + std::strerror(errno));
+  }
+  if (fs::is_regular_file(path) && fs::file_size(path) > kMaxFileBytes) {
+    throw LaunchError(EX_DATAERR, path + " is longer than 16 MiB: this is no list of hosts");
+  }
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string HostName() {
+  std::array<char, 256> name = {};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "localhost";
+  return name.data();
+}
+
+Allocation ReadAllocation(const Options& options, const Environment& environment) {
+  if (!options.hosts.empty() && !options.hostfile.empty()) {
+    throw LaunchError(EX_USAGE, "give either -H or -hostfile, not both");
+  }
+  if (!options.hosts.empty()) return AllocationFromHostList(options.hosts);
+  if (!options.hostfile.empty()) {
+    return AllocationFromHostfile(ReadFile(options.hostfile), options.hostfile);
+  }
+  std::optional<Allocation> slurm = ReadSlurmAllocation(environment);
+  return slurm ? *slurm : AllocationOfThisMachine(HostName());
+}
+
+PlanOptions MakePlanOptions(const Options& options, const Settings& settings) {
+  PlanOptions plan;
+  plan.ranks = options.ranks;
+  plan.gpus_per_node = options.accelerators;
+  plan.oversubscribe = options.oversubscribe;
+  plan.bind = settings.bind;
+  plan.order = settings.cyclic ? RankOrder::kCyclic : RankOrder::kByNode;
+  plan.mode = options.mode;
+  plan.nodes_per_rack = options.nodes;
+  plan.racks = options.racks.value_or(1);
+  plan.aisles = options.aisles.value_or(1);
+  return plan;
+}
+
+std::string FindProgram(const std::string& name, const Environment& environment) {
+  if (name.find('/') != std::string::npos) {
+    return access(name.c_str(), X_OK) == 0 ? fs::absolute(name).string() : "";
+  }
+  const auto path = environment.find("PATH");
+  std::string rest = path == environment.end() ? "" : path->second;
+  while (!rest.empty()) {
+    const std::size_t colon = std::min(rest.find(':'), rest.size());
+    const std::string candidate = rest.substr(0, colon) + "/" + name;
+    if (candidate[0] == '/' && access(candidate.c_str(), X_OK) == 0 &&
+        !fs::is_directory(candidate)) {
+      return candidate;
+    }
+    rest.erase(0, colon + 1);
+  }
+  return "";
+}
+
+std::string ValueOr(const Environment& environment, const std::string& name,
+                    const std::string& fallback) {
+  const auto found = environment.find(name);
+  return found == environment.end() || found->second.empty() ? fallback : found->second;
+}
+
+RankJob MakeRankJob(const Options& options, const Settings& settings, const PlannedJob& planned,
+                    const std::string& spawner, const Environment& environment,
+                    const std::string& run_directory) {
+  RankJob job;
+  job.plan = planned.plan;
+  job.bind = settings.bind && options.rankfile.empty();
+  job.spawner = spawner;
+  job.run_directory = run_directory;
+  const NodePlan& first = planned.plan.nodes[static_cast<std::size_t>(planned.plan.ranks[0].node)];
+  job.master_address = ValueOr(environment, "MASTER_ADDR",
+                               planned.plan.nodes.size() == 1 ? "127.0.0.1" : first.host);
+  const std::string port = ValueOr(environment, "MASTER_PORT", "");
+  // Two ddlruns may run in one job, so that its id alone is no seed.
+  const unsigned long seed =
+      std::strtoul(planned.job_id.c_str(), nullptr, 10) + static_cast<unsigned long>(getpid());
+  job.master_port = port.empty() ? ChooseMasterPort(seed) : std::atoi(port.c_str());
+  if (job.master_port < 1 || job.master_port > 65535) {
+    throw LaunchError(EX_CONFIG, "MASTER_PORT='" + port + "' is no port from 1 to 65535");
+  }
+  return job;
+}
+
+// What DDL programs read; a value the user gave with -x stays.
+void AddDdlSettings(const Options& options, const Plan& plan,
+                    std::map<std::string, std::string>& settings) {
+  settings.emplace("DDL_HOST_PORT", kDdlHostPort);
+  settings.emplace("DDL_HOST_LIST", DdlHostList(plan));
+  if (options.no_ddl_options) return;
+  std::string ddl_options = DdlOptions(plan);
+  for (const std::string& option : options.ddl_options) ddl_options += option + " ";
+  settings.emplace("DDL_OPTIONS", ddl_options);
+}
+
+}  // namespace
+
+PlannedJob PlanJob(const Options& options, const Settings& settings,
+                   const Environment& environment) {
+  PlannedJob planned;
+  planned.job_id = ValueOr(environment, "SLURM_JOB_ID", "");
+  planned.topologies = {options.topology.empty() ? ReadLiveTopology()
+                                                 : ReadTopologyFile(options.topology)};
+  if (!options.rankfile.empty()) {
+    planned.plan = PlanFromRankfile(ReadFile(options.rankfile), options.rankfile);
+    if (options.ranks && static_cast<std::size_t>(*options.ranks) != planned.plan.ranks.size()) {
+      throw LaunchError(EX_USAGE, "-n " + std::to_string(*options.ranks) + ", but " +
+                                      options.rankfile + " has " +
+                                      std::to_string(planned.plan.ranks.size()) + " ranks");
+    }
+    planned.plan.mode = options.mode;
+    return planned;
+  }
+  planned.plan = MakePlan(ReadAllocation(options, environment), planned.topologies,
+                          MakePlanOptions(options, settings));
+  return planned;
+}
+
+Launch ChooseLaunch(const Options& options, const Settings& settings, const Plan& plan,
+                    const Environment& environment) {
+  Launch launch;
+  launch.mpirun = FindProgram(settings.mpirun, environment);
+  if (!options.rankfile.empty() && settings.launcher == "local") {
+    throw LaunchError(EX_USAGE, "--rankfile is mpirun's; --launcher=local does not read it");
+  }
+  if (!options.rankfile.empty()) {
+    launch.choice = {"mpirun", "it reads the rankfile"};
+  } else if (settings.launcher == "auto") {
+    launch.choice = ChooseSpawner(plan, !launch.mpirun.empty());
+  } else {
+    launch.choice = {settings.launcher, ""};
+  }
+  if (launch.choice.name == "mpirun" && launch.mpirun.empty()) {
+    throw LaunchError(EX_UNAVAILABLE, settings.mpirun +
+                                          " is not in PATH: load Open MPI ('module load openmpi') "
+                                          "or, on one machine, use --launcher=local");
+  }
+  return launch;
+}
+
+std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& settings,
+                                       const PlannedJob& planned, const Launch& launch,
+                                       const Environment& environment,
+                                       const std::string& run_directory,
+                                       const std::string& program_directory) {
+  Job job;
+  job.plan = planned.plan;
+  job.program = options.program;
+  job.shim = fs::path(program_directory).parent_path() / "libexec/ddlrun/ddlrun-rank";
+  if (access(job.shim.c_str(), X_OK) != 0) {
+    throw LaunchError(EX_UNAVAILABLE, job.shim + " is missing: ddlrun is not completely installed");
+  }
+  for (const auto& [name, value] : environment) {
+    if (!IsRankIdentity(name)) job.environment.emplace(name, value);
+  }
+  job.rank_settings = settings.rank_settings;
+  AddDdlSettings(options, planned.plan, job.rank_settings);
+  job.rank_settings[kRankJobVariable] = EncodeRankJob(
+      MakeRankJob(options, settings, planned, launch.choice.name, environment, run_directory));
+  job.asked_exports = settings.asked_exports;
+  job.run_directory = run_directory;
+  job.mpirun = launch.mpirun;
+  job.mpi_arguments = settings.mpi_arguments;
+  job.rankfile = options.rankfile;
+  // Children on this machine inherit the environment; mpirun carries it to others only by name.
+  job.has_remote_ranks =
+      planned.plan.nodes.size() > 1 || planned.plan.nodes.front().host != HostName();
+  job.in_slurm = !planned.job_id.empty();
+  job.is_root = geteuid() == 0;
+  return FindSpawner(launch.choice.name).make_commands(job);
+}
+
+std::string CommandsText(const std::vector<ChildCommand>& commands) {
+  std::string text = "+ " + QuoteCommand(commands.front().argv) + "\n";
+  if (commands.size() > 1) {
+    text += "  (and so for the other " + std::to_string(commands.size() - 1) + ")\n";
+  }
+  return text;
+}
+
+}  // namespace launcher

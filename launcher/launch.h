@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The two halves of ddlrun: from options to a plan, and from a plan to commands.  What main.cc
+// starts, prints and waits for is made here.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "launcher/environment.h"
+#include "launcher/options.h"
+#include "launcher/plan/plan.h"
+#include "launcher/settings.h"
+#include "launcher/spawn/spawner.h"
+#include "launcher/topology/node_topology.h"
+
+namespace launcher {
+
+struct PlannedJob {
+  Plan plan;
+  std::vector<NodeTopology> topologies;  // one for all nodes: they are taken to be alike
+  std::string job_id;                    // of Slurm, or ""
+};
+
+// Reads the allocation (--rankfile, -H, -hostfile, Slurm, else this machine), the topology, and
+// plans.  Throws LaunchError.
+PlannedJob PlanJob(const Options& options, const Settings& settings,
+                   const Environment& environment);
+
+// How the ranks will be started.
+struct Launch {
+  SpawnerChoice choice;  // and why, "" when it was asked for
+  std::string mpirun;    // path, "" for none
+};
+
+// Resolves `auto` and looks for mpirun.  Throws LaunchError(EX_UNAVAILABLE, EX_CONFIG).
+Launch ChooseLaunch(const Options& options, const Settings& settings, const Plan& plan,
+                    const Environment& environment);
+
+// The commands to start.  `program_directory` is ddlrun's own (bin); the shim is beside it.
+std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& settings,
+                                       const PlannedJob& planned, const Launch& launch,
+                                       const Environment& environment,
+                                       const std::string& run_directory,
+                                       const std::string& program_directory);
+
+// The commands as the user is shown them: a line "+ ..." each, of many ranks the first and a count.
+std::string CommandsText(const std::vector<ChildCommand>& commands);
+
+}  // namespace launcher

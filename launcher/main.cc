@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ddlrun: Allocation -> Topology -> Plan -> Job.  Reads the command line, the environment and the
+// site file, plans, starts the ranks and waits for them.
+
+#include <sysexits.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "launcher/environment.h"
+#include "launcher/error.h"
+#include "launcher/launch.h"
+#include "launcher/options.h"
+#include "launcher/plan/plan_files.h"
+#include "launcher/settings.h"
+#include "launcher/site_config.h"
+#include "launcher/spawn/run_directory.h"
+#include "launcher/supervise/supervisor.h"
+
+namespace launcher {
+namespace {
+
+namespace fs = std::filesystem;
+
+void Print(const std::string& text) { std::fputs(text.c_str(), stdout); }
+void Say(const std::string& text) { std::fputs(text.c_str(), stderr); }
+
+// The folder that ddlrun is in, symbolic links resolved.
+std::string ProgramDirectory() { return fs::read_symlink("/proc/self/exe").parent_path().string(); }
+
+SiteConfig LoadSite(const Options& options, const Environment& environment) {
+  std::string wanted = options.site;
+  const auto variable = environment.find("DDLRUN_SITE");
+  if (wanted.empty() && variable != environment.end()) wanted = variable->second;
+  if (wanted.empty()) wanted = "generic";
+  const fs::path installed = fs::path(ProgramDirectory()).parent_path() / "share/ddlrun/sites";
+  return LoadSiteConfig(FindSiteFile(wanted, installed.string()));
+}
+
+void FillRunDirectory(const RunDirectory& directory, const PlannedJob& planned,
+                      const Settings& settings, const std::string& commands) {
+  directory.Append("RANKFILE", RankfileText(planned.plan, planned.topologies));
+  directory.Append("HOSTFILE", HostfileText(planned.plan));
+  directory.Append("plan.json", PlanAsJson(planned.plan));
+  directory.Append("ddlrun.log", SettingsText(settings) + PlanAsText(planned.plan) + commands);
+}
+
+// What is said before the ranks start.
+std::string Announcement(const PlannedJob& planned, const Launch& launch, bool is_root) {
+  std::string text;
+  for (const std::string& warning : planned.plan.warnings)
+    text += "ddlrun: warning: " + warning + "\n";
+  if (!launch.choice.reason.empty()) {
+    text += "ddlrun: starting " + std::to_string(planned.plan.ranks.size()) + " rank(s) with the " +
+            launch.choice.name + " launcher: " + launch.choice.reason + "\n";
+  }
+  if (is_root && launch.choice.name == "mpirun") {
+    text += "ddlrun: started by root, so mpirun gets --allow-run-as-root\n";
+  }
+  return text;
+}
+
+std::string ResultText(const JobResult& result) {
+  if (result.exit_code == 0) return "";
+  if (result.exit_code == EX_TEMPFAIL) {
+    return "ddlrun: stopped early with a checkpoint written (exit code 75): start it again\n";
+  }
+  if (result.failure) return FailureReport(*result.failure);
+  return "ddlrun: the job failed with exit code " + std::to_string(result.exit_code) +
+         "; the messages above say why\n";
+}
+
+int PlanAndLaunch(const Options& options, const Settings& settings,
+                  const Environment& environment) {
+  const PlannedJob planned = PlanJob(options, settings, environment);
+  if (options.dry_run == DryRun::kJson) {
+    Print(PlanAsJson(planned.plan));
+    return EX_OK;
+  }
+  const Launch launch = ChooseLaunch(options, settings, planned.plan, environment);
+  const std::string program_directory = ProgramDirectory();
+  if (options.dry_run == DryRun::kText) {
+    Print(PlanAsText(planned.plan));
+    if (options.program.empty()) return EX_OK;
+    Print(CommandsText(MakeCommands(options, settings, planned, launch, environment,
+                                    settings.run_directory + "/ddlrun.XXXXXX", program_directory)));
+    return EX_OK;
+  }
+
+  SignalRelay signals;  // before the directory, so that no signal leaves it behind
+  const RunDirectory directory(settings.run_directory, !options.run_directory.empty());
+  const std::vector<ChildCommand> commands = MakeCommands(
+      options, settings, planned, launch, environment, directory.path(), program_directory);
+  FillRunDirectory(directory, planned, settings, CommandsText(commands));
+  if (options.verbose) Say(SettingsText(settings) + PlanAsText(planned.plan));
+  if (!options.run_directory.empty()) Say("ddlrun: run directory " + directory.path() + "\n");
+  Say(Announcement(planned, launch, geteuid() == 0) + CommandsText(commands));
+
+  SupervisorOptions supervisor;
+  supervisor.grace = settings.grace;
+  supervisor.tag_output = options.tag_output;
+  for (const RankPlan& rank : planned.plan.ranks) {
+    supervisor.hosts.push_back(planned.plan.nodes[static_cast<std::size_t>(rank.node)].host);
+  }
+  const JobResult result = Supervise(commands, supervisor, signals);
+  const std::string text = ResultText(result);
+  directory.Append("ddlrun.log", text + "exit code " + std::to_string(result.exit_code) + "\n");
+  Say(text);
+  return result.exit_code;
+}
+
+int Run(const std::vector<std::string>& arguments) {
+  const Options options = ParseOptions(arguments);
+  if (options.help) {
+    Print(HelpText());
+    return EX_OK;
+  }
+  if (options.version) {
+    Print(std::string("ddlrun ") + DDLRUN_VERSION + "\n");
+    return EX_OK;
+  }
+  const Environment environment = SnapshotEnvironment();
+  const Settings settings = MergeSettings(options, LoadSite(options, environment), environment);
+  if (options.show_config) {
+    Print(SettingsText(settings));
+    return EX_OK;
+  }
+  if (options.program.empty() && options.dry_run == DryRun::kNo) {
+    throw LaunchError(EX_USAGE, "no program given: ddlrun [options] program [arguments]");
+  }
+  return PlanAndLaunch(options, settings, environment);
+}
+
+}  // namespace
+}  // namespace launcher
+
+int main(int argc, char** argv) {
+  try {
+    return launcher::Run(std::vector<std::string>(argv + 1, argv + argc));
+  } catch (const launcher::LaunchError& error) {
+    std::fprintf(stderr, "ddlrun: %s\n", error.what());
+    return error.exit_code();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "ddlrun: %s\n", error.what());
+    return EX_SOFTWARE;
+  }
+}

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <charconv>
+
+#include "launcher/options.h"
+
+namespace launcher {
+namespace {
+
+// Most of anything that a count option may ask for; more is taken for a typing error.
+constexpr int kMaxCount = 1'000'000;
+
+template <std::optional<int> Options::*member>
+std::string SetCount(Options& options, const std::string& value) {
+  int count = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), count);
+  if (error != std::errc() || end != value.data() + value.size() || count < 1 ||
+      count > kMaxCount) {
+    return "a whole number from 1 to " + std::to_string(kMaxCount);
+  }
+  options.*member = count;
+  return "";
+}
+
+template <std::string Options::*member>
+std::string SetText(Options& options, const std::string& value) {
+  if (value.empty()) return "a value that is not empty";
+  options.*member = value;
+  return "";
+}
+
+template <std::vector<std::string> Options::*member>
+std::string AddText(Options& options, const std::string& value) {
+  if (value.empty()) return "a value that is not empty";
+  (options.*member).push_back(value);
+  return "";
+}
+
+template <bool Options::*member>
+std::string SetTrue(Options& options, const std::string&) {
+  options.*member = true;
+  return "";
+}
+
+std::string OneOf(std::string& target, const std::string& value,
+                  const std::vector<std::string>& choices) {
+  std::string expected;
+  for (const std::string& choice : choices) {
+    if (value == choice) {
+      target = value;
+      return "";
+    }
+    expected += (expected.empty() ? "" : " or ") + choice;
+  }
+  return expected;
+}
+
+std::string SetLauncher(Options& options, const std::string& value) {
+  const std::string expected = OneOf(options.launcher, value, {"auto", "mpirun", "local"});
+  return value == "srun" ? expected + " (srun is not in this version)" : expected;
+}
+
+std::string SetBind(Options& options, const std::string& value) {
+  return OneOf(options.bind, value, {"auto", "none"});
+}
+
+std::string SetRankOrder(Options& options, const std::string& value) {
+  return OneOf(options.rank_order, value, {"node", "cyclic"});
+}
+
+std::string SetGpuVisibility(Options& options, const std::string& value) {
+  return OneOf(options.gpu_visibility, value, {"node"});
+}
+
+std::string SetDryRun(Options& options, const std::string& value) {
+  std::string format;
+  const std::string expected = OneOf(format, value.empty() ? "text" : value, {"text", "json"});
+  options.dry_run = format == "json" ? DryRun::kJson : DryRun::kText;
+  return expected;
+}
+
+std::string SetMode(Options& options, const std::string& value) {
+  return OneOf(options.mode, value, {"p", "b", "n", "r", "m", "c"});
+}
+
+std::string AddExport(Options& options, const std::string& value) {
+  const std::string name = value.substr(0, value.find('='));
+  const bool is_name =
+      !name.empty() && (name[0] < '0' || name[0] > '9') &&
+      name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
+          std::string::npos;
+  if (!is_name) return "VAR or VAR=value";
+  options.exports.push_back(value);
+  return "";
+}
+
+constexpr char kWhat[] = "What is started, and where";
+constexpr char kHow[] = "How ranks are started";
+constexpr char kDdl[] = "DDL";
+constexpr char kInstead[] = "Looking instead of running";
+constexpr char kIbm[] = "IBM";
+constexpr char kOwn[] = "ddlrun";
+
+}  // namespace
+
+const std::vector<OptionSpec>& OptionTable() {
+  static const std::vector<OptionSpec> table = {
+      {kWhat,
+       {"n", "np"},
+       "N",
+       "ranks",
+       "one per GPU; without GPUs one per node",
+       kOwn,
+       "ranks in total",
+       SetCount<&Options::ranks>},
+      {kWhat,
+       {"accelerators"},
+       "N",
+       "GPUs per node",
+       "those granted or found",
+       kIbm,
+       "GPUs to use on each node",
+       SetCount<&Options::accelerators>},
+      {kWhat,
+       {"H", "host"},
+       "H1,H2,...",
+       "",
+       "the Slurm allocation, else this machine",
+       kIbm,
+       "hosts to run on; H:2 runs two ranks there",
+       SetText<&Options::hosts>},
+      {kWhat,
+       {"hostfile"},
+       "FILE",
+       "",
+       "",
+       kIbm,
+       "hosts to run on, one per line ('h slots=2')",
+       SetText<&Options::hostfile>},
+      {kWhat,
+       {"rankfile", "rf"},
+       "FILE",
+       "",
+       "",
+       kIbm,
+       "your own Open MPI rankfile: mpirun places and binds by it",
+       SetText<&Options::rankfile>},
+      {kWhat,
+       {"x"},
+       "VAR[=VALUE]",
+       "",
+       "",
+       kOwn,
+       "export VAR to the ranks (may be repeated); most variables are exported anyway",
+       AddExport},
+      {kWhat,
+       {"rank-order"},
+       "node|cyclic",
+       "",
+       "node",
+       kOwn,
+       "node: fill one node after the other; cyclic: deal ranks out to the nodes in turn",
+       SetRankOrder},
+      {kWhat,
+       {"oversubscribe"},
+       "",
+       "",
+       "",
+       kOwn,
+       "allow more ranks than GPUs or cores; ranks are then not bound",
+       SetTrue<&Options::oversubscribe>},
+      {kHow,
+       {"launcher"},
+       "auto|mpirun|local",
+       "",
+       "auto",
+       kOwn,
+       "auto: mpirun for more than one rank where it is installed, else local; local: one machine, "
+       "no MPI",
+       SetLauncher},
+      {kHow,
+       {"bind"},
+       "auto|none",
+       "",
+       "auto",
+       kOwn,
+       "auto: each rank on the cores nearest to its GPU; none: leave ranks unbound",
+       SetBind},
+      {kHow,
+       {"gpu-visibility"},
+       "node",
+       "",
+       "node",
+       kOwn,
+       "every rank sees all GPUs of its node (NVLink and CUDA IPC need it) and picks LOCAL_RANK",
+       SetGpuVisibility},
+      {kHow,
+       {"mpiarg"},
+       "ARG",
+       "",
+       "",
+       kIbm,
+       "pass ARG to mpirun, split at blanks (may be repeated): --mpiarg \"--mca btl tcp,self\"",
+       AddText<&Options::mpi_arguments>},
+      {kHow, {"tcp"}, "", "", "", kIbm, "talk over TCP, not InfiniBand", SetTrue<&Options::tcp>},
+      {kHow,
+       {"site"},
+       "FILE|NAME",
+       "",
+       "$DDLRUN_SITE, else generic",
+       kOwn,
+       "settings of this cluster: a YAML file, or the name of an installed one",
+       SetText<&Options::site>},
+      {kHow,
+       {"run-dir"},
+       "DIR",
+       "",
+       "$SLURM_TMPDIR, $TMPDIR, $XDG_RUNTIME_DIR or /tmp",
+       kOwn,
+       "make the private run directory (log, rankfile, plan) in DIR and keep it",
+       SetText<&Options::run_directory>},
+      {kHow,
+       {"tag-output"},
+       "",
+       "",
+       "",
+       kOwn,
+       "put the rank in front of every line of output",
+       SetTrue<&Options::tag_output>},
+      {kDdl, {"mode", "m"}, "LETTER", "", "p", kIbm, "DDL mode: p, b, n, r, m or c", SetMode},
+      {kDdl,
+       {"ddlarg", "ddloption"},
+       "ARG",
+       "",
+       "",
+       kIbm,
+       "add ARG to DDL_OPTIONS (may be repeated)",
+       AddText<&Options::ddl_options>},
+      {kDdl,
+       {"no_ddloptions"},
+       "",
+       "",
+       "",
+       kIbm,
+       "do not set DDL_OPTIONS",
+       SetTrue<&Options::no_ddl_options>},
+      {kDdl,
+       {"nodes"},
+       "N",
+       "nodes per rack",
+       "all nodes over racks and aisles",
+       kIbm,
+       "nodes in a rack; nodes x racks x aisles must be the number of nodes",
+       SetCount<&Options::nodes>},
+      {kDdl,
+       {"racks"},
+       "N",
+       "racks per aisle",
+       "1",
+       kIbm,
+       "racks in an aisle",
+       SetCount<&Options::racks>},
+      {kDdl, {"aisles"}, "N", "aisles", "1", kIbm, "aisles", SetCount<&Options::aisles>},
+      {kInstead,
+       {"dry-run"},
+       "[text|json]",
+       "",
+       "text",
+       kOwn,
+       "print which rank would run where, and the command; start nothing",
+       SetDryRun},
+      {kInstead,
+       {"topology"},
+       "FILE",
+       "",
+       "this machine",
+       kOwn,
+       "hwloc XML that stands for every node, for dry runs",
+       SetText<&Options::topology>},
+      {kInstead,
+       {"show-config"},
+       "",
+       "",
+       "",
+       kOwn,
+       "print every setting with where it comes from; start nothing",
+       SetTrue<&Options::show_config>},
+      {kInstead,
+       {"v", "verbose"},
+       "",
+       "",
+       "",
+       kIbm,
+       "say what is found and decided",
+       SetTrue<&Options::verbose>},
+      {kInstead, {"version"}, "", "", "", kOwn, "print the version", SetTrue<&Options::version>},
+      {kInstead, {"help", "h"}, "", "", "", kOwn, "print this text", SetTrue<&Options::help>},
+  };
+  return table;
+}
+
+}  // namespace launcher

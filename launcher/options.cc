@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/options.h"
+
+#include <sysexits.h>
+
+#include "launcher/error.h"
+#include "support/spelling.h"
+
+namespace launcher {
+namespace {
+
+// Where the help text of an option starts.
+constexpr std::size_t kHelpColumn = 30;
+constexpr std::size_t kHelpWidth = 100;
+
+const OptionSpec* FindOption(const std::string& name) {
+  for (const OptionSpec& option : OptionTable()) {
+    for (const std::string& known : option.names) {
+      if (name == known) return &option;
+    }
+  }
+  return nullptr;
+}
+
+LaunchError UnknownOption(const std::string& dashes, const std::string& name) {
+  std::vector<std::string> candidates;
+  for (const OptionSpec& option : OptionTable()) {
+    candidates.insert(candidates.end(), option.names.begin(), option.names.end());
+  }
+  const std::string nearest = support::NearestSpelling(name, candidates);
+  std::string message = "unknown option ";
+  message.append(dashes).append(name);
+  if (nearest.empty()) return LaunchError(EX_USAGE, message + "; ddlrun --help lists all");
+  message.append("; did you mean ").append(dashes).append(nearest).append("?");
+  return LaunchError(EX_USAGE, message);
+}
+
+bool TakesArgument(const OptionSpec& option) { return option.argument[0] != '\0'; }
+bool ArgumentIsOptional(const OptionSpec& option) { return option.argument[0] == '['; }
+
+void AppendWrapped(std::string& text, const std::string& help) {
+  std::size_t column = kHelpColumn;
+  std::size_t position = 0;
+  while (position < help.size()) {
+    std::size_t end = help.find(' ', position);
+    if (end == std::string::npos) end = help.size();
+    if (column + end - position > kHelpWidth) {
+      text += "\n" + std::string(kHelpColumn, ' ');
+      column = kHelpColumn;
+    }
+    text += help.substr(position, end - position) + (end < help.size() ? " " : "");
+    column += end - position + 1;
+    position = end + 1;
+  }
+  text += "\n";
+}
+
+std::string Spellings(const OptionSpec& option) {
+  std::string text;
+  for (const std::string& name : option.names) {
+    if (!text.empty()) text += ", ";
+    text.append(name.size() == 1 ? "-" : "--").append(name);
+  }
+  if (!TakesArgument(option)) return text;
+  const std::string argument = option.argument;
+  return ArgumentIsOptional(option) ? text + "[=" + argument.substr(1) : text + " " + argument;
+}
+
+}  // namespace
+
+Options ParseOptions(const std::vector<std::string>& arguments) {
+  Options options;
+  std::size_t next = 0;
+  while (next < arguments.size()) {
+    const std::string& argument = arguments[next];
+    if (argument == "--") {
+      ++next;
+      break;
+    }
+    if (argument.size() < 2 || argument[0] != '-') break;
+    ++next;
+    const std::string dashes(argument[1] == '-' ? 2 : 1, '-');
+    const std::size_t equals = argument.find('=');
+    const std::string name = argument.substr(dashes.size(), equals - dashes.size());
+    const OptionSpec* option = FindOption(name);
+    if (option == nullptr) throw UnknownOption(dashes, name);
+
+    std::string value;
+    if (equals != std::string::npos) {
+      if (!TakesArgument(*option)) {
+        throw LaunchError(EX_USAGE, "option " + dashes + name + " takes no value");
+      }
+      value = argument.substr(equals + 1);
+    } else if (TakesArgument(*option) && !ArgumentIsOptional(*option)) {
+      if (next == arguments.size()) {
+        throw LaunchError(EX_USAGE, "option " + dashes + name + " needs a value: " + dashes + name +
+                                        " " + option->argument);
+      }
+      value = arguments[next++];
+    }
+    const std::string expected = option->set(options, value);
+    if (!expected.empty()) {
+      throw LaunchError(EX_USAGE,
+                        "option " + dashes + name + ": '" + value + "' is not " + expected);
+    }
+  }
+  options.program.assign(arguments.begin() + static_cast<std::ptrdiff_t>(next), arguments.end());
+  return options;
+}
+
+std::string HelpText() {
+  std::string text =
+      "usage: ddlrun [options] program [arguments]\n\n"
+      "Starts one rank of the program per GPU over all nodes of the Slurm job, or on the hosts\n"
+      "given, or on this machine. Every option may be written with one dash or two; a value\n"
+      "follows as the next argument or after '='. (IBM) marks the options of IBM's ddlrun.\n";
+  const char* section = "";
+  for (const OptionSpec& option : OptionTable()) {
+    if (std::string(section) != option.section) {
+      section = option.section;
+      text += "\n" + std::string(section) + ":\n";
+    }
+    std::string line = "  " + Spellings(option);
+    line += line.size() + 1 < kHelpColumn ? std::string(kHelpColumn - line.size(), ' ')
+                                          : "\n" + std::string(kHelpColumn, ' ');
+    text += line;
+    std::string help = option.help;
+    if (option.default_value[0] != '\0') help += " [" + std::string(option.default_value) + "]";
+    if (std::string(option.source) == "IBM") help += " (IBM)";
+    AppendWrapped(text, help);
+  }
+  text +=
+      "\nExit code: that of the first rank that failed (128 + n for signal n); 64 usage, 65 wrong\n"
+      "input file, 69 a rank could not be started, 70 internal, 71 operating system, 75 a rank\n"
+      "stopped early with a checkpoint written, 78 configuration or allocation.\n";
+  return text;
+}
+
+}  // namespace launcher

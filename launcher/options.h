@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The command line of ddlrun: every spelling of IBM's ddlrun and our own options, from one table
+// that makes the parser, --help and the man page (doc/decisions/0002-ddlrun-option-table.md).
+// Pure.
+//
+// Every name may be written with one dash or two; a value follows as the next argument or after
+// '='.  The program is the first argument that is not an option; what follows is the program's.
+
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace launcher {
+
+enum class DryRun { kNo, kText, kJson };
+
+// Empty strings and empty optionals mean "not given": the site file or a default decides then.
+struct Options {
+  // What is started and where.
+  std::vector<std::string> program;  // and its arguments, verbatim
+  std::optional<int> ranks;          // in total
+  std::optional<int> accelerators;   // GPUs per node
+  std::string hosts;                 // "h1,h2:2"
+  std::string hostfile;              // path
+  std::string rankfile;              // path of the user's own Open MPI rankfile
+  std::vector<std::string> exports;  // "VAR" or "VAR=value"
+  std::string rank_order;            // "node" or "cyclic"
+  bool oversubscribe = false;
+  // How ranks are started.
+  std::string launcher;                    // "auto", "mpirun", "local"
+  std::string bind;                        // "auto", "none"
+  std::string gpu_visibility;              // "node"
+  std::vector<std::string> mpi_arguments;  // each split at blanks like a shell would
+  bool tcp = false;
+  std::string site;           // path, or name of an installed site file
+  std::string run_directory;  // where the private run directory is made, and kept
+  bool tag_output = false;
+  // DDL.
+  std::string mode = "p";
+  std::vector<std::string> ddl_options;
+  bool no_ddl_options = false;
+  std::optional<int> nodes;  // per rack
+  std::optional<int> racks;  // per aisle
+  std::optional<int> aisles;
+  // Instead of running.
+  DryRun dry_run = DryRun::kNo;
+  std::string topology;  // hwloc XML that stands for every node
+  bool show_config = false;
+  bool verbose = false;
+  bool version = false;
+  bool help = false;
+};
+
+struct OptionSpec {
+  const char* section;             // heading in --help
+  std::vector<std::string> names;  // without dashes, the documented one first
+  const char* argument;            // "" for a switch; "[A|B]" when only "=value" may give one
+  const char* unit;                // of the argument, "" for none
+  const char* default_value;       // as shown in --help, "" for none
+  const char* source;              // "IBM" for an option of IBM's ddlrun, else "ddlrun"
+  const char* help;
+  // Stores `value` ("" for a switch); returns "" or what was expected instead.
+  std::string (*set)(Options& options, const std::string& value);
+};
+
+const std::vector<OptionSpec>& OptionTable();
+
+// `arguments` without the program's own name.  Throws LaunchError(EX_USAGE): unknown option (with
+// the nearest spelling), missing or wrong value.  A missing program is not an error here.
+Options ParseOptions(const std::vector<std::string>& arguments);
+
+// What --help prints.
+std::string HelpText();
+
+}  // namespace launcher

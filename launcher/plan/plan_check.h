@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The invariants of plan.h as code.
+
+#pragma once
+
+#include <string>
+
+#include "launcher/plan/plan.h"
+
+namespace launcher {
+
+// The first broken invariant in words, or "".  `gpus_shared`: two ranks may have one GPU.
+std::string FindPlanError(const Plan& plan, bool gpus_shared);
+
+}  // namespace launcher

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/plan/plan_files.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "launcher/error.h"
+#include "rankfile/cpu_list.h"
+#include "rankfile/ddl.h"
+#include "rankfile/hostfile.h"
+#include "rankfile/openmpi_rankfile.h"
+#include "rankfile/placement.h"
+
+namespace launcher {
+namespace {
+
+// The plan without cores.
+rankfile::Placement ToPlacement(const Plan& plan) {
+  rankfile::Placement placement;
+  for (const RankPlan& rank : plan.ranks) {
+    placement.ranks.push_back({plan.nodes[rank.node].host, {}});
+  }
+  return placement;
+}
+
+const NodeTopology& TopologyOf(const NodePlan& node, const std::vector<NodeTopology>& topologies) {
+  if (topologies.empty()) {
+    throw LaunchError(EX_CONFIG, node.host +
+                                     ": a rankfile needs the cores of the node, which are not "
+                                     "known here: start ddlrun on a node of the job");
+  }
+  return topologies[topologies.size() == 1 ? 0 : node.allocated_node];
+}
+
+rankfile::CoreRange ToRange(const Core& core) {
+  return {core.socket, core.core_in_socket, core.core_in_socket};
+}
+
+// "0,1,2,3" at most once per column of the table; "-" for none.
+std::string ListOrDash(const std::vector<int>& numbers) {
+  return numbers.empty() ? "-" : rankfile::FormatCpuList(numbers);
+}
+
+std::string NumberOrDash(int number) { return number < 0 ? "-" : std::to_string(number); }
+
+// Rows of equal length as left-aligned columns, two blanks between them.
+std::string FormatTable(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths(rows.front().size(), 0);
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      line += row[i];
+      if (i + 1 < row.size()) line.append(widths[i] - row[i].size() + 2, ' ');
+    }
+    text += line + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string RankfileText(const Plan& plan, const std::vector<NodeTopology>& topologies) {
+  rankfile::Placement placement = ToPlacement(plan);
+  for (const RankPlan& rank : plan.ranks) {
+    const NodeTopology& node = TopologyOf(plan.nodes[rank.node], topologies);
+    std::vector<rankfile::CoreRange> cores;
+    for (const int core : rank.cores) cores.push_back(ToRange(node.cores[core]));
+    if (rank.cores.empty()) {
+      for (const Core& core : node.cores) cores.push_back(ToRange(core));
+    }
+    placement.ranks[rank.rank].cores = rankfile::NormalCores(std::move(cores));
+  }
+  try {
+    return rankfile::FormatRankfile(placement);
+  } catch (const std::invalid_argument& error) {
+    throw LaunchError(EX_CONFIG,
+                      std::string("the plan cannot be written as a rankfile: ") + error.what());
+  }
+}
+
+std::string HostfileText(const Plan& plan) {
+  std::vector<rankfile::HostfileEntry> entries;
+  for (const NodePlan& node : plan.nodes) {
+    entries.push_back({node.host, static_cast<int>(node.ranks.size()), std::nullopt});
+  }
+  return rankfile::FormatHostfile(entries);
+}
+
+std::string DdlHostList(const Plan& plan) { return rankfile::FormatDdlHostList(ToPlacement(plan)); }
+
+std::string DdlOptions(const Plan& plan) {
+  rankfile::DdlOptions options;
+  const std::size_t per_node = plan.nodes.front().ranks.size();
+  const bool even = std::all_of(plan.nodes.begin(), plan.nodes.end(), [&](const NodePlan& node) {
+    return node.ranks.size() == per_node;
+  });
+  if (even) {
+    options.mode = plan.mode.front();
+    options.gpus_per_node = static_cast<int>(per_node);
+    options.nodes_per_rack = static_cast<int>(plan.nodes.size()) / (plan.racks * plan.aisles);
+    options.racks_per_aisle = plan.racks;
+    options.aisles = plan.aisles;
+  } else {
+    options.mode = 'r';
+    options.gpus_per_node = static_cast<int>(plan.ranks.size());
+  }
+  return rankfile::FormatDdlOptions(options);
+}
+
+std::string PlanAsText(const Plan& plan) {
+  std::vector<std::vector<std::string>> rows = {
+      {"rank", "host", "local", "gpu", "memory", "cores", "cpus"}};
+  for (const RankPlan& rank : plan.ranks) {
+    rows.push_back({std::to_string(rank.rank), plan.nodes[rank.node].host,
+                    std::to_string(rank.local_rank), NumberOrDash(rank.gpu),
+                    rank.numa_os_index < 0 ? "-" : "node " + std::to_string(rank.numa_os_index),
+                    ListOrDash(rank.cores), ListOrDash(rank.cpus)});
+  }
+  std::string text = std::to_string(plan.ranks.size()) +
+                     (plan.ranks.size() == 1 ? " rank on " : " ranks on ") +
+                     std::to_string(plan.nodes.size()) +
+                     (plan.nodes.size() == 1 ? " node\n" : " nodes\n") + FormatTable(rows);
+  text += "DDL_HOST_LIST=" + DdlHostList(plan) + "\n";
+  text += "DDL_OPTIONS=" + DdlOptions(plan) + "\n";
+  for (const std::string& warning : plan.warnings) text += "warning: " + warning + "\n";
+  return text;
+}
+
+std::string PlanAsJson(const Plan& plan) {
+  using Json = nlohmann::ordered_json;
+  Json ranks = Json::array();
+  for (const RankPlan& rank : plan.ranks) {
+    Json entry;
+    entry["rank"] = rank.rank;
+    entry["host"] = plan.nodes[rank.node].host;
+    entry["node"] = rank.node;
+    entry["local_rank"] = rank.local_rank;
+    entry["gpu"] = rank.gpu < 0 ? Json() : Json(rank.gpu);
+    entry["numa_os_index"] = rank.numa_os_index < 0 ? Json() : Json(rank.numa_os_index);
+    entry["cores"] = rank.cores;
+    entry["cpus"] = rank.cpus;
+    ranks.push_back(std::move(entry));
+  }
+  Json nodes = Json::array();
+  for (const NodePlan& node : plan.nodes) {
+    nodes.push_back({{"host", node.host}, {"ranks", node.ranks}});
+  }
+  Json json;
+  json["format"] = "ddlrun-plan-1";
+  json["ranks"] = std::move(ranks);
+  json["nodes"] = std::move(nodes);
+  json["mode"] = plan.mode;
+  json["racks"] = plan.racks;
+  json["aisles"] = plan.aisles;
+  json["ddl_host_list"] = DdlHostList(plan);
+  json["ddl_options"] = DdlOptions(plan);
+  json["warnings"] = plan.warnings;
+  return json.dump(2) + "\n";
+}
+
+}  // namespace launcher

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/plan/planner.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "launcher/error.h"
+#include "launcher/plan/gpu_affinity.h"
+#include "launcher/plan/rank_counts.h"
+#include "rankfile/hostlist.h"
+
+namespace launcher {
+namespace {
+
+std::string Text(int number) { return std::to_string(number); }
+
+int Size(const std::vector<int>& list) { return static_cast<int>(list.size()); }
+
+// Warnings that several nodes share are said once, for all of them.
+class Warnings {
+ public:
+  void Add(const std::string& host, const std::string& message) {
+    auto found = std::find_if(entries_.begin(), entries_.end(),
+                              [&](const Entry& entry) { return entry.message == message; });
+    if (found == entries_.end()) found = entries_.insert(found, Entry{message, {}});
+    found->hosts.push_back(host);
+  }
+
+  std::vector<std::string> Lines() const {
+    std::vector<std::string> lines;
+    for (const Entry& entry : entries_) {
+      lines.push_back(rankfile::CompressHostlist(entry.hosts) + ": " + entry.message);
+    }
+    return lines;
+  }
+
+ private:
+  struct Entry {
+    std::string message;
+    std::vector<std::string> hosts;
+  };
+  std::vector<Entry> entries_;
+};
+
+void RequirePositive(std::optional<int> value, const std::string& what, int least = 1) {
+  if (value && *value < least) {
+    throw LaunchError(EX_USAGE, what + " " + Text(*value) + ": write a number from " + Text(least));
+  }
+}
+
+void CheckOptions(const PlanOptions& options) {
+  RequirePositive(options.ranks, "number of ranks (-n)");
+  RequirePositive(options.ranks_per_node, "ranks per node");
+  RequirePositive(options.gpus_per_node, "--accelerators", 0);
+  RequirePositive(options.cpus_per_rank, "CPUs per rank");
+  RequirePositive(options.nodes_per_rack, "--nodes");
+  RequirePositive(options.racks, "--racks");
+  RequirePositive(options.aisles, "--aisles");
+  if (options.mode.size() != 1 || std::string("bnrmcp").find(options.mode) == std::string::npos) {
+    throw LaunchError(EX_USAGE, "--mode " + options.mode +
+                                    " is no DDL mode: write one of b, n, r, m, c, p (default p)");
+  }
+}
+
+// Gives ranks to the nodes of `plan` in turn, `counts` each, in the order asked for.
+void NumberRanks(const std::vector<int>& counts, RankOrder order, Plan* plan) {
+  const auto add = [&](int node) {
+    std::vector<int>& on_node = plan->nodes[node].ranks;
+    RankPlan rank;
+    rank.rank = static_cast<int>(plan->ranks.size());
+    rank.node = node;
+    rank.local_rank = Size(on_node);
+    on_node.push_back(rank.rank);
+    plan->ranks.push_back(std::move(rank));
+  };
+  if (order == RankOrder::kByNode) {
+    for (int node = 0; node < Size(counts); ++node) {
+      for (int i = 0; i < counts[node]; ++i) add(node);
+    }
+    return;
+  }
+  const int rounds = *std::max_element(counts.begin(), counts.end());
+  for (int round = 0; round < rounds; ++round) {
+    for (int node = 0; node < Size(counts); ++node) {
+      if (counts[node] > round) add(node);
+    }
+  }
+}
+
+void CheckRacks(const PlanOptions& options, Plan* plan) {
+  const int node_count = static_cast<int>(plan->nodes.size());
+  const long long racks = static_cast<long long>(options.racks) * options.aisles;
+  const long long nodes_per_rack =
+      options.nodes_per_rack.value_or(static_cast<int>(std::max(1LL, node_count / racks)));
+  if (nodes_per_rack * racks != node_count) {
+    throw LaunchError(EX_USAGE, "--nodes " + std::to_string(nodes_per_rack) + " --racks " +
+                                    Text(options.racks) + " --aisles " + Text(options.aisles) +
+                                    " make " + std::to_string(nodes_per_rack * racks) +
+                                    " nodes, but ranks are on " + Text(node_count) +
+                                    ": the product must be the number of nodes");
+  }
+  plan->mode = options.mode;
+  plan->racks = options.racks;
+  plan->aisles = options.aisles;
+}
+
+// What the user should know about the GPUs of a node that runs `ranks` ranks.
+void WarnAboutGpus(const NodeResources& node, int ranks, const AllocatedNode& allocated,
+                   const PlanOptions& options, Warnings* warnings) {
+  const int ours = Size(node.gpus);
+  const int seen = node.topology != nullptr ? static_cast<int>(node.topology->gpus.size()) : ours;
+  if (ours > seen) {
+    warnings->Add(node.host, Text(ours) + " GPUs were granted but hwloc sees " + Text(seen) +
+                                 "; cores are split without regard to GPUs");
+  }
+  if (ours == 0 && seen > 0 && allocated.gpus == 0 && !options.gpus_per_node) {
+    warnings->Add(node.host, "has " + Text(seen) +
+                                 " GPUs but the job was granted none; write --gres=gpu:" +
+                                 Text(seen) + " in the sbatch line to use them");
+  }
+  if (ranks < ours && !options.ranks && !options.ranks_per_node) {
+    warnings->Add(node.host, Text(ranks) + (ranks == 1 ? " rank" : " ranks") + " for " +
+                                 Text(ours) +
+                                 " GPUs, because that many tasks were asked for; leave out "
+                                 "--ntasks and --ntasks-per-node to get one rank per GPU");
+  }
+  if (ranks > ours && ours > 0) {
+    warnings->Add(node.host, Text(ranks) + " ranks share " + Text(ours) + " GPUs");
+  }
+}
+
+// Fills in gpu, cores, cpus and memory of the ranks of one node.
+void BindNode(const NodeResources& resources, const std::vector<int>& ranks,
+              const Allocation& allocation, const PlanOptions& options, Plan* plan,
+              Warnings* warnings) {
+  std::vector<int> gpu_of_rank;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const int gpu = resources.gpus.empty() ? -1 : resources.gpus[i % resources.gpus.size()];
+    gpu_of_rank.push_back(gpu);
+    plan->ranks[ranks[i]].gpu = gpu;
+  }
+  if (!options.bind || resources.topology == nullptr) return;
+  const NodeTopology& node = *resources.topology;
+  const std::optional<int> cpus =
+      options.cpus_per_rank ? options.cpus_per_rank : allocation.cpus_per_rank;
+  const int cores_per_rank = cpus ? CoresFor(*cpus, node) : 0;
+  const std::vector<std::vector<int>> cores = SplitCores(node, gpu_of_rank, cores_per_rank);
+  if (cores.front().empty()) {
+    const std::string shortage = Text(Size(ranks)) + " ranks need " +
+                                 Text(std::max(1, cores_per_rank)) + " cores each, but only " +
+                                 Text(static_cast<int>(node.cores.size())) + " may be used";
+    if (options.cpus_per_rank && !options.oversubscribe) {
+      throw LaunchError(EX_CONFIG, resources.host + ": " + shortage +
+                                       ": ask for less CPUs per rank, or add --oversubscribe");
+    }
+    warnings->Add(resources.host, shortage + ", so they are not bound");
+    return;
+  }
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    RankPlan& rank = plan->ranks[ranks[i]];
+    rank.cores = cores[i];
+    const int numa = node.cores[rank.cores.front()].numa;
+    bool one_numa = true;
+    for (const int core : rank.cores) {
+      one_numa = one_numa && node.cores[core].numa == numa;
+      rank.cpus.insert(rank.cpus.end(), node.cores[core].cpus.begin(), node.cores[core].cpus.end());
+    }
+    std::sort(rank.cpus.begin(), rank.cpus.end());
+    if (one_numa) rank.numa_os_index = node.numa_nodes[numa].os_index;
+  }
+}
+
+}  // namespace
+
+Plan MakePlan(const Allocation& allocation, const std::vector<NodeTopology>& topologies,
+              const PlanOptions& options) {
+  CheckOptions(options);
+  const std::vector<NodeResources> nodes = FindResources(allocation, topologies, options);
+  const std::vector<int> counts = CountRanks(allocation, nodes, options);
+
+  Plan plan;
+  std::vector<int> used_counts;
+  for (int i = 0; i < Size(counts); ++i) {
+    if (counts[i] == 0) continue;
+    plan.nodes.push_back(NodePlan{nodes[i].host, i, {}});
+    used_counts.push_back(counts[i]);
+  }
+  NumberRanks(used_counts, options.order, &plan);
+  CheckRacks(options, &plan);
+
+  Warnings warnings;
+  for (const NodePlan& used : plan.nodes) {
+    const NodeResources& node = nodes[used.allocated_node];
+    WarnAboutGpus(node, Size(used.ranks), allocation.nodes[used.allocated_node], options,
+                  &warnings);
+    BindNode(node, used.ranks, allocation, options, &plan, &warnings);
+  }
+  plan.warnings = warnings.Lines();
+  return plan;
+}
+
+}  // namespace launcher

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/plan/rank_counts.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "launcher/error.h"
+#include "rankfile/placement.h"
+
+namespace launcher {
+namespace {
+
+std::string Text(int number) { return std::to_string(number); }
+
+int Size(const std::vector<int>& list) { return static_cast<int>(list.size()); }
+
+int GpusSeen(const NodeResources& node) {
+  return node.topology != nullptr ? static_cast<int>(node.topology->gpus.size()) : 0;
+}
+
+// Which `count` GPUs: those that the scheduler names, else the first.
+std::vector<int> ChooseGpus(int count, const std::vector<int>& named, int seen) {
+  if (Size(named) == count &&
+      std::all_of(named.begin(), named.end(), [&](int i) { return i < std::max(seen, count); })) {
+    return named;
+  }
+  std::vector<int> first(count);
+  std::iota(first.begin(), first.end(), 0);
+  return first;
+}
+
+NodeResources FindNodeResources(const Allocation& allocation, std::size_t index,
+                                const NodeTopology* topology, bool like_first,
+                                const PlanOptions& options) {
+  const AllocatedNode& allocated = allocation.nodes[index];
+  const AllocatedNode& first = allocation.nodes.front();
+  NodeResources node{allocated.host, topology, {}, false, allocated.slots};
+  if (options.ranks_per_node) node.slots = options.ranks_per_node;
+
+  const AllocatedNode& granted = !allocated.gpus && like_first ? first : allocated;
+  std::optional<int> count = granted.gpus;
+  if (options.gpus_per_node) {
+    if (count && *options.gpus_per_node > *count) {
+      throw LaunchError(EX_CONFIG, node.host + ": " + Text(*options.gpus_per_node) +
+                                       " GPUs per node asked for, but the job was granted " +
+                                       Text(*count) + " (" + allocation.origin_text +
+                                       "): write --gres=gpu:" + Text(*options.gpus_per_node) +
+                                       " in the sbatch line, or --accelerators " + Text(*count));
+    }
+    count = options.gpus_per_node;
+  }
+  if (!count && topology != nullptr) count = static_cast<int>(topology->gpus.size());
+  node.gpus_known = count.has_value();
+  node.gpus = ChooseGpus(count.value_or(0), granted.gpu_indices, GpusSeen(node));
+  return node;
+}
+
+// The most ranks that `node` takes without --oversubscribe, where the total is given.
+int Limit(const NodeResources& node, std::optional<int> cpus_per_rank) {
+  if (node.slots) return *node.slots;
+  if (!node.gpus.empty()) return Size(node.gpus);
+  if (node.topology == nullptr) return 1;
+  const int cores = static_cast<int>(node.topology->cores.size());
+  return std::max(1, cores / (cpus_per_rank ? CoresFor(*cpus_per_rank, *node.topology) : 1));
+}
+
+// The ranks of `node` where no total is given.
+int Wanted(const NodeResources& node) {
+  if (node.slots) return *node.slots;
+  return std::max(1, Size(node.gpus));
+}
+
+// `total` ranks: each node is filled in turn; what is too many is dealt out evenly after that.
+std::vector<int> Fill(int total, const std::vector<int>& limits) {
+  std::vector<int> counts;
+  int left = total;
+  for (const int limit : limits) {
+    counts.push_back(std::min(limit, left));
+    left -= counts.back();
+  }
+  for (std::size_t i = 0; left > 0; i = (i + 1) % counts.size(), --left) ++counts[i];
+  return counts;
+}
+
+void RefuseMoreRanksThanGpus(const NodeResources& node, int ranks) {
+  const int gpus = Size(node.gpus);
+  if (gpus == 0 || ranks <= gpus) return;
+  throw LaunchError(EX_CONFIG,
+                    node.host + ": " + Text(ranks) + " ranks for " + Text(gpus) +
+                        (gpus == 1 ? " GPU" : " GPUs") + ": ask for --gres=gpu:" + Text(ranks) +
+                        " or for --ntasks-per-node=" + Text(gpus) +
+                        " in the sbatch line; or let ranks share GPUs with --oversubscribe, or run "
+                        "without GPUs with --accelerators 0");
+}
+
+}  // namespace
+
+int CoresFor(int cpus_per_rank, const NodeTopology& topology) {
+  std::size_t threads = 0;  // of the core with the fewest, as any may be given
+  for (const Core& core : topology.cores) {
+    threads = threads == 0 ? core.cpus.size() : std::min(threads, core.cpus.size());
+  }
+  const int per_core = std::max(1, static_cast<int>(threads));
+  return (cpus_per_rank + per_core - 1) / per_core;
+}
+
+std::vector<NodeResources> FindResources(const Allocation& allocation,
+                                         const std::vector<NodeTopology>& topologies,
+                                         const PlanOptions& options) {
+  const bool like_first = topologies.size() == 1;
+  if (topologies.size() > 1 && topologies.size() != allocation.nodes.size()) {
+    throw LaunchError(EX_SOFTWARE, Text(static_cast<int>(topologies.size())) + " topologies for " +
+                                       Text(static_cast<int>(allocation.nodes.size())) + " nodes");
+  }
+  std::vector<NodeResources> nodes;
+  for (std::size_t i = 0; i < allocation.nodes.size(); ++i) {
+    const NodeTopology* topology = topologies.empty() ? nullptr : &topologies[like_first ? 0 : i];
+    nodes.push_back(FindNodeResources(allocation, i, topology, like_first, options));
+    if (!nodes.back().gpus_known && !nodes.back().slots) {
+      throw LaunchError(EX_CONFIG, nodes.back().host + ": nobody says how many GPUs the job has (" +
+                                       allocation.origin_text +
+                                       "): ask for --gpus-per-node=N instead of --gres, or give "
+                                       "ddlrun --accelerators N");
+    }
+  }
+  return nodes;
+}
+
+std::vector<int> CountRanks(const Allocation& allocation, const std::vector<NodeResources>& nodes,
+                            const PlanOptions& options) {
+  std::optional<int> total = options.ranks;
+  if (!total && !options.ranks_per_node) total = allocation.ranks;
+  const std::optional<int> cpus_per_rank =
+      options.cpus_per_rank ? options.cpus_per_rank : allocation.cpus_per_rank;
+
+  std::vector<int> counts;
+  long long limit_sum = 0;
+  for (const NodeResources& node : nodes) {
+    counts.push_back(total ? Limit(node, cpus_per_rank) : Wanted(node));
+    limit_sum += counts.back();
+  }
+  const long long ranks = total ? *total : limit_sum;
+  if (ranks > rankfile::kMaxRanks) {
+    throw LaunchError(EX_USAGE, std::to_string(ranks) + " ranks: at most " +
+                                    Text(rankfile::kMaxRanks) + " are possible");
+  }
+  if (total) {
+    if (ranks > limit_sum && !options.oversubscribe) {
+      throw LaunchError(
+          EX_CONFIG, Text(*total) + " ranks asked for, but there is room for " +
+                         std::to_string(limit_sum) + " on " + Text(static_cast<int>(nodes.size())) +
+                         " nodes (" + allocation.origin_text +
+                         "; a rank takes a slot, else a GPU, else a "
+                         "core): ask for less with -n " +
+                         std::to_string(limit_sum) + ", for more nodes, or add --oversubscribe");
+    }
+    counts = Fill(*total, counts);
+  }
+  for (std::size_t i = 0; i < nodes.size() && !options.oversubscribe; ++i) {
+    RefuseMoreRanksThanGpus(nodes[i], counts[i]);
+  }
+  return counts;
+}
+
+}  // namespace launcher

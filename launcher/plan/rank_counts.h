@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The first half of planning: which GPUs of each node are ours, and how many ranks it runs.  Pure.
+
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launcher/allocation/allocation.h"
+#include "launcher/plan/planner.h"
+#include "launcher/topology/node_topology.h"
+
+namespace launcher {
+
+// What planning knows about one node of the allocation.
+struct NodeResources {
+  std::string host;
+  const NodeTopology* topology = nullptr;  // nullptr: not known
+  std::vector<int> gpus;                   // ours, in PCI order; indices into topology->gpus
+  bool gpus_known = false;                 // false: nobody says how many, `gpus` is empty
+  std::optional<int> slots;                // ranks asked for on this node
+};
+
+// One entry per node of `allocation`, in its order.  See MakePlan.
+std::vector<NodeResources> FindResources(const Allocation& allocation,
+                                         const std::vector<NodeTopology>& topologies,
+                                         const PlanOptions& options);
+
+// Ranks of each node of `nodes`; 0 for a node that is left out.  Throws as MakePlan does.
+std::vector<int> CountRanks(const Allocation& allocation, const std::vector<NodeResources>& nodes,
+                            const PlanOptions& options);
+
+// Hardware threads `cpus_per_rank` as whole cores of `topology`.
+int CoresFor(int cpus_per_rank, const NodeTopology& topology);
+
+}  // namespace launcher

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who this rank is according to what started it, and whether the plan agrees.  A job that silently
+// becomes N worlds of one is the worst outcome; this is where it is stopped.  Pure.
+
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "launcher/environment.h"
+#include "launcher/rank/rank_job.h"
+
+namespace launcher {
+
+struct Identity {
+  int rank = 0;
+  // What the spawner says about the rest; empty where it says nothing.
+  std::optional<int> world_size, local_rank, local_world_size;
+  std::string source;  // "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "--rank": for messages
+};
+
+// `given` is the --rank that the local spawner wrote on the shim's command line.  Else
+// OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK, _LOCAL_SIZE; else PMIX_RANK alone.
+// Throws LaunchError(EX_CONFIG) when nothing says who this rank is, or a value is no number.
+Identity ReadIdentity(const Environment& environment, std::optional<int> given);
+
+// The entry of the plan for `identity`.  Throws LaunchError(EX_CONFIG), naming both values, when
+// the rank is outside the plan or its world size, local rank or local world size is another.
+const RankPlan& FindOwnPlan(const RankJob& job, const Identity& identity);
+
+}  // namespace launcher

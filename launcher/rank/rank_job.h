@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What ddlrun tells the shim of every rank: the plan and how the job was started, as one
+// environment variable, so that it reaches other nodes without a shared file system.  Pure.
+
+#pragma once
+
+#include <string>
+
+#include "launcher/plan/plan.h"
+
+namespace launcher {
+
+// Set by ddlrun, read and removed by the shim.
+inline constexpr char kRankJobVariable[] = "DDLRUN_RANK_JOB";
+
+// Longest text; Linux passes no longer variable (MAX_ARG_STRLEN is 131072 bytes with the name).
+inline constexpr std::size_t kMaxRankJobBytes = 131000;
+
+struct RankJob {
+  Plan plan;
+  bool bind = true;            // the shim binds; false: the ranks stay where the spawner put them
+  std::string spawner;         // "mpirun", "local"
+  std::string run_directory;   // on the node of ddlrun
+  std::string master_address;  // host of rank 0
+  int master_port = 0;
+};
+
+// One line of JSON.  Throws LaunchError(EX_CONFIG) for a plan that does not fit kMaxRankJobBytes.
+std::string EncodeRankJob(const RankJob& job);
+
+// The inverse; the plan has what a rank needs (no warnings, no cores).  Throws
+// LaunchError(EX_SOFTWARE) for a text that EncodeRankJob did not write.
+RankJob DecodeRankJob(const std::string& text);
+
+}  // namespace launcher

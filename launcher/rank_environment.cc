@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/rank_environment.h"
+
+#include <charconv>
+#include <limits>
+#include <stdexcept>
+
+namespace launcher {
+namespace {
+
+using Lookup = std::function<std::optional<std::string>(const std::string&)>;
+
+[[noreturn]] void Refuse(const std::string& message) {
+  throw std::runtime_error(message + "; start the program with ddlrun, which sets both");
+}
+
+std::optional<int> ReadNumber(const Lookup& get, const std::string& name) {
+  const std::optional<std::string> text = get(name);
+  if (!text) return std::nullopt;
+  int value = 0;
+  const char* end = text->data() + text->size();
+  const auto [stop, error] = std::from_chars(text->data(), end, value);
+  if (error != std::errc() || stop != end || value < 0) {
+    throw std::runtime_error(name + "=" + text->substr(0, 40) +
+                             " is not a number from 0 to 2147483647");
+  }
+  return value;
+}
+
+struct Position {
+  int index = 0;
+  int count = 1;
+};
+
+// The variables `index_name` and `count_name`, which come together or not at all.
+std::optional<Position> ReadPair(const Lookup& get, const std::string& index_name,
+                                 const std::string& count_name) {
+  const std::optional<int> index = ReadNumber(get, index_name);
+  const std::optional<int> count = ReadNumber(get, count_name);
+  if (!index && !count) return std::nullopt;
+  if (!index) Refuse(count_name + "=" + std::to_string(*count) + " but no " + index_name);
+  if (!count) Refuse(index_name + "=" + std::to_string(*index) + " but no " + count_name);
+  if (*index >= *count) {
+    Refuse(index_name + "=" + std::to_string(*index) + " is not below " + count_name + "=" +
+           std::to_string(*count));
+  }
+  return Position{*index, *count};
+}
+
+void RequireEqual(const Lookup& get, const std::string& name, const std::string& our_name,
+                  int our_value) {
+  const std::optional<int> value = ReadNumber(get, name);
+  if (value && *value != our_value) {
+    Refuse(name + "=" + std::to_string(*value) + " contradicts " + our_name + "=" +
+           std::to_string(our_value));
+  }
+}
+
+// What the process manager that started this rank says must agree. One further out does not count:
+// mpirun's daemons are themselves a step of srun, and local ranks may sit inside any step.
+void CompareWithProcessManager(const Lookup& get, const RankInfo& info) {
+  if (info.spawner == "local") return;
+  if (info.spawner != "srun") {
+    RequireEqual(get, "OMPI_COMM_WORLD_SIZE", "WORLD_SIZE", info.world_size);
+    RequireEqual(get, "OMPI_COMM_WORLD_RANK", "RANK", info.rank);
+  }
+  RequireEqual(get, "PMIX_RANK", "RANK", info.rank);
+  if (info.spawner != "mpirun" && get("SLURM_STEP_ID")) {
+    RequireEqual(get, "SLURM_STEP_NUM_TASKS", "WORLD_SIZE", info.world_size);
+    RequireEqual(get, "SLURM_PROCID", "RANK", info.rank);
+  }
+}
+
+}  // namespace
+
+EnvironmentVariables MakeRankEnvironment(const RankInfo& info) {
+  EnvironmentVariables result;
+  const auto number = [&](const char* name, int value) {
+    result.emplace_back(name, std::to_string(value));
+  };
+  const auto text = [&](const char* name, const std::string& value) {
+    if (!value.empty()) result.emplace_back(name, value);
+  };
+  number("RANK", info.rank);
+  number("WORLD_SIZE", info.world_size);
+  number("LOCAL_RANK", info.local_rank);
+  number("LOCAL_WORLD_SIZE", info.local_world_size);
+  number("GROUP_RANK", info.node_rank);
+  text("MASTER_ADDR", info.master_address);
+  if (info.master_port != 0) number("MASTER_PORT", info.master_port);
+
+  number("HOROVOD_RANK", info.rank);
+  number("HOROVOD_SIZE", info.world_size);
+  number("HOROVOD_LOCAL_RANK", info.local_rank);
+  number("HOROVOD_LOCAL_SIZE", info.local_world_size);
+  number("HOROVOD_CROSS_RANK", info.node_rank);
+  number("HOROVOD_CROSS_SIZE", info.node_count);
+  text("HOROVOD_HOSTNAME", info.host);
+
+  text("DDLRUN_HOST", info.host);
+  number("DDLRUN_NODE_RANK", info.node_rank);
+  number("DDLRUN_NODE_COUNT", info.node_count);
+  text("DDLRUN_SPAWNER", info.spawner);
+  text("DDLRUN_RUN_DIR", info.run_dir);
+  number("DDLRUN_RESTART_COUNT", info.restart_count);
+  return result;
+}
+
+RankInfo ReadRankEnvironment(const Lookup& get) {
+  RankInfo info;
+  info.host = get("DDLRUN_HOST").value_or("");
+  info.spawner = get("DDLRUN_SPAWNER").value_or("");
+  info.run_dir = get("DDLRUN_RUN_DIR").value_or("");
+  info.restart_count = ReadNumber(get, "DDLRUN_RESTART_COUNT").value_or(0);
+  info.master_address = get("MASTER_ADDR").value_or("");
+  info.master_port = ReadNumber(get, "MASTER_PORT").value_or(0);
+  if (info.master_port > std::numeric_limits<unsigned short>::max()) {
+    throw std::runtime_error("MASTER_PORT=" + std::to_string(info.master_port) +
+                             " is not a port: write 1 to 65535");
+  }
+
+  const std::optional<Position> world = ReadPair(get, "RANK", "WORLD_SIZE");
+  if (world) {
+    info.rank = world->index;
+    info.world_size = world->count;
+  }
+  const std::optional<Position> local = ReadPair(get, "LOCAL_RANK", "LOCAL_WORLD_SIZE");
+  if (local) {
+    info.local_rank = local->index;
+    info.local_world_size = local->count;
+  } else if (info.world_size > 1) {
+    Refuse("RANK=" + std::to_string(info.rank) + " but no LOCAL_RANK");
+  }
+  if (info.local_world_size > info.world_size) {
+    Refuse("LOCAL_WORLD_SIZE=" + std::to_string(info.local_world_size) +
+           " is more than WORLD_SIZE=" + std::to_string(info.world_size));
+  }
+  const std::optional<Position> node = ReadPair(get, "DDLRUN_NODE_RANK", "DDLRUN_NODE_COUNT");
+  if (node) {
+    info.node_rank = node->index;
+    info.node_count = node->count;
+  }
+  CompareWithProcessManager(get, info);
+  return info;
+}
+
+}  // namespace launcher

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/rankfile_plan.h"
+
+#include "launcher/error.h"
+#include "rankfile/openmpi_rankfile.h"
+#include "rankfile/parse_error.h"
+
+namespace launcher {
+
+Plan PlanFromRankfile(const std::string& text, const std::string& name) {
+  try {
+    const rankfile::Placement placement = rankfile::ParseRankfile(text, name);
+    if (placement.ranks.empty()) {
+      throw LaunchError(EX_DATAERR, name + ": no rank in it; write 'rank 0=host slot=0:0-9'");
+    }
+    Plan plan;
+    plan.ranks.resize(placement.ranks.size());
+    for (const rankfile::HostRanks& host : rankfile::RanksByHost(placement)) {
+      for (std::size_t local = 0; local < host.ranks.size(); ++local) {
+        RankPlan& rank = plan.ranks[static_cast<std::size_t>(host.ranks[local])];
+        rank.rank = host.ranks[local];
+        rank.node = static_cast<int>(plan.nodes.size());
+        rank.local_rank = static_cast<int>(local);
+      }
+      NodePlan node;
+      node.host = host.host;
+      node.ranks = host.ranks;
+      plan.nodes.push_back(node);
+    }
+    return plan;
+  } catch (const rankfile::ParseError& error) {
+    throw LaunchError(EX_DATAERR, error.what());
+  }
+}
+
+}  // namespace launcher

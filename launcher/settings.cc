@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/settings.h"
+
+#include <algorithm>
+
+#include "launcher/error.h"
+#include "launcher/spawn/quoting.h"
+#include "launcher/spawn/run_directory.h"
+
+namespace launcher {
+namespace {
+
+constexpr char kCommandLine[] = "command line";
+constexpr char kDefault[] = "default";
+
+class Merger {
+ public:
+  Merger(const Options& options, const SiteConfig& site, const Environment& environment)
+      : options_(options), site_(site), environment_(environment) {}
+
+  Settings Merge() {
+    settings_.launcher = Pick("launcher", options_.launcher, site_.launcher, "auto");
+    settings_.mpirun = Pick("mpirun", "", site_.mpirun, "mpirun");
+    settings_.bind = Pick("bind", options_.bind, site_.bind, "auto") == "auto";
+    settings_.cyclic =
+        Pick("rank_order", options_.rank_order, site_.rank_order, "node") == "cyclic";
+    Pick("gpu_visibility", options_.gpu_visibility, site_.gpu_visibility, "node");
+    MergeRunDirectory();
+    MergeGrace();
+    MergeExports();
+    MergeMpiArguments();
+    MergeSiteEnvironment();
+    return settings_;
+  }
+
+ private:
+  void Show(const std::string& name, const std::string& value, const std::string& origin) {
+    settings_.shown.push_back({name, value, origin});
+  }
+
+  std::string InSite(int line) const { return site_.path + ":" + std::to_string(line); }
+
+  std::string Pick(const std::string& name, const std::string& given,
+                   const std::optional<SiteValue<std::string>>& site, const std::string& fallback) {
+    const std::string value = !given.empty() ? given : site ? site->value : fallback;
+    Show(name, value, !given.empty() ? kCommandLine : site ? InSite(site->line) : kDefault);
+    return value;
+  }
+
+  void MergeRunDirectory() {
+    settings_.run_directory = Pick("run_directory", options_.run_directory, site_.run_directory,
+                                   RunDirectoryBase(environment_));
+  }
+
+  void MergeGrace() {
+    if (site_.grace_seconds) settings_.grace = std::chrono::seconds(site_.grace_seconds->value);
+    Show("grace_seconds", std::to_string(settings_.grace.count()),
+         site_.grace_seconds ? InSite(site_.grace_seconds->line) : kDefault);
+  }
+
+  void AddMpiArguments(const std::vector<std::string>& words, const std::string& origin) {
+    settings_.mpi_arguments.insert(settings_.mpi_arguments.end(), words.begin(), words.end());
+    Show("mpi_arguments", QuoteCommand(words), origin);
+  }
+
+  void MergeMpiArguments() {
+    if (site_.mpi_arguments) {
+      AddMpiArguments(site_.mpi_arguments->value, InSite(site_.mpi_arguments->line));
+    }
+    // Open MPI's own way to say "no InfiniBand"; NCCL has another.
+    if (options_.tcp) {
+      AddMpiArguments({"--mca", "pml", "ob1", "--mca", "btl", "^openib"}, "command line --tcp");
+      SetForRanks("NCCL_IB_DISABLE", "1", "command line --tcp");
+    }
+    for (const std::string& argument : options_.mpi_arguments) {
+      AddMpiArguments(SplitWords(argument), kCommandLine);
+    }
+    if (options_.tag_output) AddMpiArguments({"--tag-output"}, "command line --tag-output");
+  }
+
+  // Only what the user has not set, in the environment or with -x.
+  void SetForRanks(const std::string& name, const std::string& value, const std::string& origin) {
+    if (settings_.rank_settings.contains(name)) return;
+    const auto users = environment_.find(name);
+    if (users != environment_.end()) {
+      Show("environment." + name, users->second, "environment");
+    } else {
+      settings_.rank_settings[name] = value;
+      Show("environment." + name, value, origin);
+    }
+  }
+
+  void MergeSiteEnvironment() {
+    for (const auto& [name, value] : site_.environment) {
+      SetForRanks(name, value.value, InSite(value.line));
+    }
+  }
+
+  void MergeExports() {
+    for (const std::string& text : options_.exports) {
+      const std::size_t equals = text.find('=');
+      const std::string name = text.substr(0, equals);
+      if (equals != std::string::npos) {
+        settings_.rank_settings[name] = text.substr(equals + 1);
+        Show("environment." + name, text.substr(equals + 1), kCommandLine);
+        continue;
+      }
+      if (!environment_.contains(name)) {
+        throw LaunchError(EX_USAGE,
+                          "-x " + name + ": the variable is not set; write -x " + name + "=value");
+      }
+      settings_.asked_exports.push_back(name);
+    }
+  }
+
+  const Options& options_;
+  const SiteConfig& site_;
+  const Environment& environment_;
+  Settings settings_;
+};
+
+}  // namespace
+
+Settings MergeSettings(const Options& options, const SiteConfig& site,
+                       const Environment& environment) {
+  return Merger(options, site, environment).Merge();
+}
+
+std::string SettingsText(const Settings& settings) {
+  std::size_t width = 0;
+  for (const ShownSetting& setting : settings.shown) {
+    width = std::max(width, setting.name.size() + setting.value.size() + 2);
+  }
+  std::string text;
+  for (const ShownSetting& setting : settings.shown) {
+    const std::string line = setting.name + ": " + setting.value;
+    text += line + std::string(width - line.size() + 2, ' ') + "# " + setting.origin + "\n";
+  }
+  return text;
+}
+
+}  // namespace launcher

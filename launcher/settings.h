@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The settings of a job, put together from the command line, the environment, the site file and
+// the defaults, in this order of precedence; each knows where it comes from.  Pure.
+
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "launcher/environment.h"
+#include "launcher/options.h"
+#include "launcher/site_config.h"
+
+namespace launcher {
+
+// One line of --show-config.
+struct ShownSetting {
+  std::string name, value;
+  std::string origin;  // "default", "FILE:LINE", "environment NAME", "command line"
+};
+
+struct Settings {
+  std::string launcher;  // "auto", "mpirun", "local"
+  std::string mpirun;    // command
+  std::vector<std::string> mpi_arguments;
+  bool bind = true;
+  bool cyclic = false;        // rank order
+  std::string run_directory;  // base of the private run directory
+  std::chrono::seconds grace{3};
+  std::map<std::string, std::string> rank_settings;  // variables to set for every rank
+  std::vector<std::string> asked_exports;            // names given with -x
+  std::vector<ShownSetting> shown;                   // all of them
+};
+
+// Throws LaunchError(EX_USAGE) for a -x of a variable that is not set.
+Settings MergeSettings(const Options& options, const SiteConfig& site,
+                       const Environment& environment);
+
+// What --show-config prints: a line per setting with its origin.
+std::string SettingsText(const Settings& settings);
+
+}  // namespace launcher

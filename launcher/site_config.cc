@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/site_config.h"
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <sstream>
+
+#include "launcher/error.h"
+#include "support/spelling.h"
+
+namespace launcher {
+namespace {
+
+LaunchError Refusal(const std::string& path, int line, const std::string& problem) {
+  return LaunchError(EX_CONFIG, path + ":" + std::to_string(line) + ": " + problem);
+}
+
+int LineOf(const YAML::Mark& mark) { return mark.line < 0 ? 1 : mark.line + 1; }
+
+// Walks the events before any tree is built, so that nothing hostile is ever expanded.
+class LimitCheck : public YAML::EventHandler {
+ public:
+  explicit LimitCheck(const std::string& path) : path_(path) {}
+
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { Check(mark, anchor); }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { Check(mark, 1); }
+  void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                const std::string&) override {
+    Check(mark, anchor);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    Enter(mark, anchor);
+  }
+  void OnSequenceEnd() override { --depth_; }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    Enter(mark, anchor);
+  }
+  void OnMapEnd() override { --depth_; }
+
+ private:
+  void Check(const YAML::Mark& mark, YAML::anchor_t anchor) const {
+    if (anchor != 0) {
+      throw Refusal(path_, LineOf(mark), "no anchors (&) and aliases (*): write the value out");
+    }
+  }
+  void Enter(const YAML::Mark& mark, YAML::anchor_t anchor) {
+    Check(mark, anchor);
+    if (++depth_ > kMaxSiteDepth) {
+      throw Refusal(path_, LineOf(mark),
+                    "nested deeper than " + std::to_string(kMaxSiteDepth) + " levels");
+    }
+  }
+
+  const std::string& path_;
+  int depth_ = 0;
+};
+
+// Readers of one value; `key` and `path` are for the message.
+struct Entry {
+  const std::string& path;
+  const std::string& key;
+  const YAML::Node& node;
+
+  int line() const { return LineOf(node.Mark()); }
+  LaunchError Wrong(const std::string& expected) const {
+    return Refusal(path, line(), key + " must be " + expected);
+  }
+};
+
+SiteValue<std::string> ReadText(const Entry& entry) {
+  if (!entry.node.IsScalar() || entry.node.Scalar().empty()) throw entry.Wrong("a text");
+  return {entry.node.Scalar(), entry.line()};
+}
+
+SiteValue<std::string> ReadChoice(const Entry& entry, const std::vector<std::string>& choices) {
+  const SiteValue<std::string> text = ReadText(entry);
+  if (std::find(choices.begin(), choices.end(), text.value) != choices.end()) return text;
+  std::string expected;
+  for (const std::string& choice : choices) expected += (expected.empty() ? "" : " or ") + choice;
+  throw entry.Wrong(expected + ", not '" + text.value + "'");
+}
+
+SiteValue<std::vector<std::string>> ReadList(const Entry& entry) {
+  if (!entry.node.IsSequence()) throw entry.Wrong("a list of texts: [a, b]");
+  SiteValue<std::vector<std::string>> list{{}, entry.line()};
+  for (const YAML::Node& item : entry.node) {
+    list.value.push_back(ReadText({entry.path, entry.key, item}).value);
+  }
+  return list;
+}
+
+SiteValue<int> ReadSeconds(const Entry& entry) {
+  constexpr int kMostSeconds = 3600;
+  int seconds = 0;
+  if (!entry.node.IsScalar() || !YAML::convert<int>::decode(entry.node, seconds) || seconds < 0 ||
+      seconds > kMostSeconds) {
+    throw entry.Wrong("a whole number of seconds from 0 to " + std::to_string(kMostSeconds));
+  }
+  return {seconds, entry.line()};
+}
+
+std::map<std::string, SiteValue<std::string>> ReadEnvironment(const Entry& entry) {
+  if (!entry.node.IsMap()) throw entry.Wrong("a map of texts: {NAME: value}");
+  std::map<std::string, SiteValue<std::string>> variables;
+  for (const auto& item : entry.node) {
+    const std::string text = ReadText({entry.path, entry.key, item.first}).value;
+    if (text.find('=') != std::string::npos) {
+      throw Refusal(entry.path, LineOf(item.first.Mark()),
+                    "'" + text + "' is no name of a variable");
+    }
+    const SiteValue<std::string> read = ReadText({entry.path, entry.key + "." + text, item.second});
+    if (!variables.emplace(text, read).second) {
+      throw Refusal(entry.path, read.line, entry.key + "." + text + " is given twice");
+    }
+  }
+  return variables;
+}
+
+using Reader = std::function<void(SiteConfig&, const Entry&)>;
+
+const std::map<std::string, Reader>& Readers() {
+  static const std::map<std::string, Reader> readers = {
+      {"launcher",
+       [](SiteConfig& site, const Entry& entry) {
+         site.launcher = ReadChoice(entry, {"auto", "mpirun", "local"});
+       }},
+      {"mpirun", [](SiteConfig& site, const Entry& entry) { site.mpirun = ReadText(entry); }},
+      {"mpi_arguments",
+       [](SiteConfig& site, const Entry& entry) { site.mpi_arguments = ReadList(entry); }},
+      {"environment",
+       [](SiteConfig& site, const Entry& entry) { site.environment = ReadEnvironment(entry); }},
+      {"bind",
+       [](SiteConfig& site, const Entry& entry) {
+         site.bind = ReadChoice(entry, {"auto", "none"});
+       }},
+      {"rank_order",
+       [](SiteConfig& site, const Entry& entry) {
+         site.rank_order = ReadChoice(entry, {"node", "cyclic"});
+       }},
+      {"gpu_visibility",
+       [](SiteConfig& site, const Entry& entry) {
+         site.gpu_visibility = ReadChoice(entry, {"node"});
+       }},
+      {"run_directory",
+       [](SiteConfig& site, const Entry& entry) { site.run_directory = ReadText(entry); }},
+      {"grace_seconds",
+       [](SiteConfig& site, const Entry& entry) { site.grace_seconds = ReadSeconds(entry); }},
+  };
+  return readers;
+}
+
+YAML::Node LoadTree(const std::string& text, const std::string& path) {
+  if (text.size() > kMaxSiteBytes) {
+    throw Refusal(path, 1, "longer than " + std::to_string(kMaxSiteBytes) + " bytes");
+  }
+  try {
+    std::istringstream stream(text);
+    LimitCheck limits(path);
+    YAML::Parser(stream).HandleNextDocument(limits);
+    return YAML::Load(text);
+  } catch (const YAML::Exception& error) {
+    throw Refusal(path, LineOf(error.mark), error.msg);
+  }
+}
+
+}  // namespace
+
+SiteConfig ParseSiteConfig(const std::string& text, const std::string& path) {
+  SiteConfig site;
+  site.path = path;
+  const YAML::Node tree = LoadTree(text, path);
+  if (tree.IsNull()) return site;
+  if (!tree.IsMap()) throw Refusal(path, 1, "a site file is a map of keys: 'launcher: mpirun'");
+  std::vector<std::string> seen;
+  for (const auto& item : tree) {
+    const int line = LineOf(item.first.Mark());
+    const std::string key = item.first.IsScalar() ? item.first.Scalar() : "";
+    const auto reader = Readers().find(key);
+    if (reader == Readers().end()) {
+      std::vector<std::string> keys;
+      for (const auto& [name, unused] : Readers()) keys.push_back(name);
+      const std::string nearest = support::NearestSpelling(key, keys);
+      throw Refusal(path, line,
+                    "unknown key '" + key + "'" +
+                        (nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
+    }
+    if (std::find(seen.begin(), seen.end(), key) != seen.end()) {
+      throw Refusal(path, line, key + " is given twice");
+    }
+    seen.push_back(key);
+    reader->second(site, Entry{path, key, item.second});
+  }
+  return site;
+}
+
+SiteConfig LoadSiteConfig(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text(kMaxSiteBytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  if (!file.is_open() || file.bad() || std::filesystem::is_directory(path)) {
+    throw LaunchError(EX_CONFIG, "site file " + path + " cannot be read");
+  }
+  return ParseSiteConfig(text, path);
+}
+
+std::string FindSiteFile(const std::string& wanted, const std::string& directory) {
+  if (wanted.find('/') != std::string::npos || wanted.ends_with(".yaml")) return wanted;
+  std::vector<std::string> installed;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
+    if (entry.path().extension() == ".yaml") installed.push_back(entry.path().stem().string());
+  }
+  if (std::find(installed.begin(), installed.end(), wanted) != installed.end()) {
+    return directory + "/" + wanted + ".yaml";
+  }
+  const std::string nearest = support::NearestSpelling(wanted, installed);
+  throw LaunchError(EX_CONFIG, "no site file '" + wanted + "' in " + directory +
+                                   (nearest.empty() ? "; give a path: --site ./" + wanted + ".yaml"
+                                                    : "; did you mean '" + nearest + "'?"));
+}
+
+}  // namespace launcher

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The site file: what is the same for every job of a cluster, in strict YAML.  Keys, all optional:
+//
+//   launcher: auto | mpirun | local
+//   mpirun: COMMAND                   name in PATH, or a path
+//   mpi_arguments: [ARG, ...]         one mpirun argument each
+//   environment: {NAME: value, ...}   for every rank, each only if the user has not set it
+//   bind: auto | none
+//   rank_order: node | cyclic
+//   gpu_visibility: node
+//   run_directory: DIR                base of the private run directories
+//   grace_seconds: N                  between SIGTERM and SIGKILL for the ranks that are left when
+//                                     one failed
+//
+// A key that is not known, a wrong type, an anchor or alias, a file over kMaxSiteBytes and nesting
+// over kMaxSiteDepth are refused with LaunchError(EX_CONFIG), file and line.
+
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace launcher {
+
+inline constexpr std::size_t kMaxSiteBytes = 64 * 1024;
+inline constexpr int kMaxSiteDepth = 4;
+
+template <typename T>
+struct SiteValue {
+  T value;
+  int line = 0;  // in the file, from 1
+};
+
+struct SiteConfig {
+  std::string path;  // "" for no file
+  std::optional<SiteValue<std::string>> launcher, mpirun, bind, rank_order, gpu_visibility,
+      run_directory;
+  std::optional<SiteValue<std::vector<std::string>>> mpi_arguments;
+  std::optional<SiteValue<int>> grace_seconds;
+  std::map<std::string, SiteValue<std::string>> environment;
+};
+
+// Pure; `path` is for messages.
+SiteConfig ParseSiteConfig(const std::string& text, const std::string& path);
+
+// Reads `path`.  Throws LaunchError(EX_CONFIG) when it cannot be read.
+SiteConfig LoadSiteConfig(const std::string& path);
+
+// Where the site file of `wanted` is: a text with '/' or ending in .yaml is a path; anything else
+// names <directory>/NAME.yaml, one of the installed ones.  Throws LaunchError(EX_CONFIG) with the
+// nearest name for one that is not installed.
+std::string FindSiteFile(const std::string& wanted, const std::string& directory);
+
+}  // namespace launcher

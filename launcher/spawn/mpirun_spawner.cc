@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <algorithm>
+
+#include "launcher/rank/rank_job.h"
+#include "launcher/spawn/spawner.h"
+
+namespace launcher {
+namespace {
+
+// The node of each rank when mpirun deals slots out: all of a node before the next (--map-by slot),
+// or one of each node in turn (--map-by node).
+std::vector<int> NodesInOrder(const Plan& plan, bool node_by_node) {
+  std::vector<std::size_t> left;
+  for (const NodePlan& node : plan.nodes) left.push_back(node.ranks.size());
+  std::vector<int> order;
+  while (order.size() < plan.ranks.size()) {
+    for (std::size_t node = 0; node < left.size(); ++node) {
+      const std::size_t taken = node_by_node ? left[node] : std::min<std::size_t>(left[node], 1);
+      order.insert(order.end(), taken, static_cast<int>(node));
+      left[node] -= taken;
+    }
+  }
+  return order;
+}
+
+bool IsOrdered(const Plan& plan, const std::vector<int>& order) {
+  return std::equal(plan.ranks.begin(), plan.ranks.end(), order.begin(), order.end(),
+                    [](const RankPlan& rank, int node) { return rank.node == node; });
+}
+
+std::vector<std::string> MappingArguments(const Job& job) {
+  if (!job.rankfile.empty()) return {"--rankfile", job.rankfile};
+  if (IsOrdered(job.plan, NodesInOrder(job.plan, true))) {
+    return {"--map-by", "slot", "--bind-to", "none"};
+  }
+  if (IsOrdered(job.plan, NodesInOrder(job.plan, false))) {
+    return {"--map-by", "node", "--bind-to", "none"};
+  }
+  return {"--rankfile", job.run_directory + "/RANKFILE"};
+}
+
+// "-x NAME" takes the value from mpirun's own environment, which has all of them; what ddlrun sets
+// is shown with its value, but for the plan, which nobody can read.
+std::vector<std::string> ExportArguments(const Job& job) {
+  std::vector<std::string> arguments;
+  for (const auto& [name, value] : job.environment) {
+    const bool asked = std::find(job.asked_exports.begin(), job.asked_exports.end(), name) !=
+                       job.asked_exports.end();
+    if (job.has_remote_ranks && (IsForwarded(name) || asked) && !job.rank_settings.contains(name)) {
+      arguments.insert(arguments.end(), {"-x", name});
+    }
+  }
+  for (const auto& [name, value] : job.rank_settings) {
+    arguments.insert(arguments.end(), {"-x", name == kRankJobVariable ? name : name + "=" + value});
+  }
+  return arguments;
+}
+
+}  // namespace
+
+std::vector<ChildCommand> MakeMpirunCommands(const Job& job) {
+  ChildCommand command;
+  std::vector<std::string>& argv = command.argv;
+  const auto append = [&argv](const std::vector<std::string>& words) {
+    argv.insert(argv.end(), words.begin(), words.end());
+  };
+  append({job.mpirun});
+  if (job.is_root) append({"--allow-run-as-root"});
+  // Slurm's tasks per node are not our ranks per node: the hostfile is the allocation.
+  if (job.in_slurm) append({"--mca", "ras", "^slurm"});
+  append({"--hostfile", job.run_directory + "/HOSTFILE"});
+  append(MappingArguments(job));
+  append({"-n", std::to_string(job.plan.ranks.size())});
+  append(job.mpi_arguments);
+
+  append(ExportArguments(job));
+  Environment environment = job.environment;
+  for (const auto& [name, value] : job.rank_settings) environment[name] = value;
+  append({job.shim, "--"});
+  append(job.program);
+  command.environment = ToStrings(environment);
+  return {command};
+}
+
+}  // namespace launcher

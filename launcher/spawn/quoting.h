@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Commands as text for people: what is printed can be pasted into a shell.  Nothing is ever run
+// from such a text.  Pure.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace launcher {
+
+// The words with blanks between them, each quoted for a POSIX shell where it needs to be.
+std::string QuoteCommand(const std::vector<std::string>& words);
+
+// The inverse for one option's value (--mpiarg "-x NAME"): splits at blanks; '...', "..." and a
+// backslash keep them.  No variable, command or pattern is expanded.  Throws LaunchError(EX_USAGE)
+// for a quote that is not closed.
+std::vector<std::string> SplitWords(const std::string& text);
+
+}  // namespace launcher

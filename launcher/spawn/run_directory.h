@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The private directory of one job on this node: mode 0700, of this user, made by mkdtemp.  Holds
+// ddlrun.log, RANKFILE, HOSTFILE and plan.json; local ranks meet in it.
+
+#pragma once
+
+#include <string>
+
+#include "launcher/environment.h"
+
+namespace launcher {
+
+// The first of $SLURM_TMPDIR, $TMPDIR, $XDG_RUNTIME_DIR that is an absolute path of a directory
+// this user may write, else /tmp.
+std::string RunDirectoryBase(const Environment& environment);
+
+class RunDirectory {
+ public:
+  // Makes <base>/ddlrun.XXXXXX.  Throws LaunchError(EX_OSERR) naming `base`.
+  RunDirectory(const std::string& base, bool keep);
+  // Removes it with all it holds, unless `keep`.
+  ~RunDirectory();
+  RunDirectory(const RunDirectory&) = delete;
+  RunDirectory& operator=(const RunDirectory&) = delete;
+
+  const std::string& path() const { return path_; }
+
+  // Adds `text` to the end of a file in it.  Throws LaunchError(EX_OSERR).
+  void Append(const std::string& name, const std::string& text) const;
+
+ private:
+  std::string path_;
+  bool keep_;
+};
+
+}  // namespace launcher

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From a Job to the child processes that ddlrun starts.  One function per way to start ranks, all
+// of the same shape: mpirun_spawner.cc, local_spawner.cc; a new one (srun) is a new file, a line
+// here and one in spawner.cc.  Pure: commands are argv vectors, never a shell's text.
+
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "launcher/environment.h"
+#include "launcher/plan/plan.h"
+
+namespace launcher {
+
+// Everything that decides the commands.
+struct Job {
+  Plan plan;
+  std::vector<std::string> program;                  // and its arguments
+  std::string shim;                                  // path of ddlrun-rank, the same on all nodes
+  Environment environment;                           // what children of ddlrun get
+  std::map<std::string, std::string> rank_settings;  // set for every rank, shown in the command
+  std::vector<std::string> asked_exports;            // -x NAME: carried although IsForwarded denies
+  std::string run_directory;  // private, on this node; HOSTFILE and RANKFILE are in it
+  // Of mpirun alone.
+  std::string mpirun;                      // path
+  std::vector<std::string> mpi_arguments;  // of the site file, --mpiarg and --tcp
+  std::string rankfile;                    // the user's own, or ""
+  bool has_remote_ranks = false;           // the environment must be carried there
+  bool in_slurm = false;
+  bool is_root = false;
+};
+
+// One process to start.
+struct ChildCommand {
+  int rank = -1;                         // -1: it stands for all ranks (mpirun)
+  std::vector<std::string> argv;         // argv[0] is a path
+  std::vector<std::string> environment;  // "NAME=value"
+};
+
+// mpirun of Open MPI 4 or 5, once.  Ranks are mapped as the plan has them, by --map-by slot or node
+// over the run directory's HOSTFILE, or by its RANKFILE where neither gives the plan's order; they
+// are not bound (the shim does that) but by a RANKFILE, which always binds.
+std::vector<ChildCommand> MakeMpirunCommands(const Job& job);
+
+// One shim per rank, no MPI.  Throws LaunchError(EX_CONFIG) for a plan of more than one node.
+std::vector<ChildCommand> MakeLocalCommands(const Job& job);
+
+struct Spawner {
+  std::string name;
+  std::vector<ChildCommand> (*make_commands)(const Job& job);
+};
+
+// The spawner called `name`, which --launcher and the site file have checked.
+const Spawner& FindSpawner(const std::string& name);
+
+// What --launcher=auto stands for: the name, and the reason for the user.
+struct SpawnerChoice {
+  std::string name;
+  std::string reason;
+};
+// Throws LaunchError(EX_UNAVAILABLE) when more than one node is planned and there is no mpirun.
+SpawnerChoice ChooseSpawner(const Plan& plan, bool has_mpirun);
+
+}  // namespace launcher

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/supervise/child_process.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "launcher/error.h"
+
+namespace launcher {
+namespace {
+
+LaunchError OsError(const std::string& action) {
+  return LaunchError(EX_OSERR, action + ": " + std::strerror(errno));
+}
+
+struct Pipe {
+  Descriptor read_end, write_end;
+
+  explicit Pipe(bool wanted) {
+    if (!wanted) return;
+    std::array<int, 2> ends = {-1, -1};
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) throw OsError("cannot make a pipe");
+    read_end = Descriptor(ends[0]);
+    write_end = Descriptor(ends[1]);
+  }
+};
+
+std::vector<char*> Pointers(const std::vector<std::string>& strings) {
+  std::vector<char*> pointers;
+  for (const std::string& text : strings) pointers.push_back(const_cast<char*>(text.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// In the child.  Returns only when something failed, with errno set.
+void BecomeProgram(const ChildSpec& spec, pid_t parent, int stdin_fd, int stdout_fd, int stderr_fd,
+                   char* const* argv, char* const* environment) {
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, spec.death_signal);
+  if (getppid() != parent) _exit(128 + SIGKILL);  // ddlrun died before prctl
+  if (stdin_fd >= 0 && dup2(stdin_fd, STDIN_FILENO) < 0) return;
+  if (stdout_fd >= 0 && dup2(stdout_fd, STDOUT_FILENO) < 0) return;
+  if (stderr_fd >= 0 && dup2(stderr_fd, STDERR_FILENO) < 0) return;
+  sigprocmask(SIG_SETMASK, &spec.signal_mask, nullptr);
+  execve(argv[0], argv, environment);
+}
+
+}  // namespace
+
+Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
+  if (this != &other) {
+    Close();
+    fd_ = other.fd_;
+    other.fd_ = -1;
+  }
+  return *this;
+}
+
+void Descriptor::Close() {
+  if (fd_ >= 0) close(fd_);
+  fd_ = -1;
+}
+
+ChildProcess StartChild(const ChildSpec& spec) {
+  const std::vector<char*> argv = Pointers(spec.argv);
+  const std::vector<char*> environment = Pointers(spec.environment);
+  // A background process group that reads a terminal is stopped, so a terminal is not passed on.
+  const bool inherits_stdin = spec.reads_stdin && isatty(STDIN_FILENO) == 0;
+  const Descriptor nothing(inherits_stdin ? -1 : open("/dev/null", O_RDONLY | O_CLOEXEC));
+  Pipe stdout_pipe(spec.capture_stdout);
+  Pipe stderr_pipe(spec.capture_stderr);
+  Pipe exec_error(true);
+
+  const pid_t parent = getpid();
+  const pid_t pid = fork();
+  if (pid < 0) throw OsError("cannot start another process");
+  if (pid == 0) {
+    BecomeProgram(spec, parent, nothing.fd(), stdout_pipe.write_end.fd(),
+                  stderr_pipe.write_end.fd(), argv.data(), environment.data());
+    const int error = errno;
+    const ssize_t ignored = write(exec_error.write_end.fd(), &error, sizeof(error));
+    _exit(ignored >= 0 ? EX_UNAVAILABLE : EX_OSERR);
+  }
+  setpgid(pid, pid);  // here too: whoever comes first, signals to the group find it
+  exec_error.write_end.Close();
+  int error = 0;
+  if (read(exec_error.read_end.fd(), &error, sizeof(error)) > 0) {
+    waitpid(pid, nullptr, 0);
+    throw LaunchError(EX_UNAVAILABLE, "cannot start " + spec.argv[0] + ": " + std::strerror(error));
+  }
+  for (const Descriptor* end : {&stdout_pipe.read_end, &stderr_pipe.read_end}) {
+    if (end->is_open()) fcntl(end->fd(), F_SETFL, O_NONBLOCK);
+  }
+  ChildProcess child;
+  child.pid = pid;
+  child.stdout_pipe = std::move(stdout_pipe.read_end);
+  child.stderr_pipe = std::move(stderr_pipe.read_end);
+  return child;
+}
+
+}  // namespace launcher

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/supervise/signal_relay.h"
+
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "launcher/error.h"
+
+namespace launcher {
+
+SignalRelay::SignalRelay() {
+  sigset_t read_here;
+  sigemptyset(&read_here);
+  for (const int number : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT}) {
+    sigaddset(&read_here, number);
+  }
+  sigset_t blocked = read_here;
+  sigaddset(&blocked, SIGPIPE);
+  // A parent that ignores SIGCHLD would take the ranks' exit codes away.
+  std::signal(SIGCHLD, SIG_DFL);
+  sigprocmask(SIG_BLOCK, &blocked, &original_mask_);
+  fd_ = signalfd(-1, &read_here, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (fd_ < 0) throw LaunchError(EX_OSERR, std::string("signalfd: ") + std::strerror(errno));
+}
+
+SignalRelay::~SignalRelay() {
+  close(fd_);
+  sigprocmask(SIG_SETMASK, &original_mask_, nullptr);
+}
+
+std::optional<int> SignalRelay::Next() {
+  signalfd_siginfo info = {};
+  if (read(fd_, &info, sizeof(info)) != static_cast<ssize_t>(sizeof(info))) return std::nullopt;
+  return static_cast<int>(info.ssi_signo);
+}
+
+}  // namespace launcher

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The signals that ddlrun passes on to its ranks, as a file descriptor to poll.  Made before the
+// first child; one at a time in a process, in its only thread.
+
+#pragma once
+
+#include <csignal>
+#include <optional>
+
+namespace launcher {
+
+class SignalRelay {
+ public:
+  // Blocks SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT (read here) and SIGPIPE (a
+  // write then fails with EPIPE).  Throws LaunchError(EX_OSERR).
+  SignalRelay();
+  // Restores the mask.
+  ~SignalRelay();
+  SignalRelay(const SignalRelay&) = delete;
+  SignalRelay& operator=(const SignalRelay&) = delete;
+
+  // Readable when a signal waits.
+  int fd() const { return fd_; }
+
+  // The next signal that waits; nullopt when there is none.
+  std::optional<int> Next();
+
+  // What a child must restore before exec.
+  const sigset_t& original_mask() const { return original_mask_; }
+
+ private:
+  int fd_ = -1;
+  sigset_t original_mask_ = {};
+};
+
+}  // namespace launcher

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/supervise/supervisor.h"
+
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "launcher/exit_codes.h"
+#include "launcher/supervise/child_process.h"
+#include "launcher/supervise/line_relay.h"
+
+namespace launcher {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Child {
+  int rank = -1;  // -1: mpirun
+  pid_t pid = 0;
+  bool has_ended = false;
+  Tail tail;
+  std::vector<LineRelay> outputs;
+};
+
+class Supervisor {
+ public:
+  Supervisor(const SupervisorOptions& options, SignalRelay& signals)
+      : options_(options), signals_(signals) {}
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
+  // Only after an exception are children left here.
+  ~Supervisor() {
+    SignalAll(SIGKILL);
+    for (const auto& child : children_) {
+      if (!child->has_ended) waitpid(child->pid, nullptr, 0);
+    }
+  }
+
+  void Start(const ChildCommand& command);
+  JobResult Run();
+
+ private:
+  void WaitForEvent();
+  void HandleSignals();
+  void ReapEnded();
+  void RecordEnd(const Child& child, const siginfo_t& info);
+  void RelayOutputs();
+  void StopAll();
+  void SignalAll(int number) const;
+  bool AllEnded() const;
+  std::string HostOf(int rank) const;
+  RankFailure Describe(const Child& child, int exit_code, int signal) const;
+
+  const SupervisorOptions& options_;
+  SignalRelay& signals_;
+  std::vector<std::unique_ptr<Child>> children_;
+  MpirunMessages mpirun_messages_;
+  JobResult result_;
+  bool output_is_lost_ = false;  // nobody reads ddlrun's output any more
+  bool is_stopping_ = false;
+  int interrupts_ = 0;
+  std::optional<Clock::time_point> kill_at_;
+  const Clock::time_point start_ = Clock::now();
+};
+
+void Supervisor::Start(const ChildCommand& command) {
+  const bool is_mpirun = command.rank < 0;
+  ChildSpec spec;
+  spec.argv = command.argv;
+  spec.environment = command.environment;
+  spec.death_signal = is_mpirun ? SIGTERM : SIGKILL;  // mpirun must have time to end its ranks
+  spec.reads_stdin = command.rank <= 0;
+  spec.capture_stdout = !is_mpirun;
+  spec.signal_mask = signals_.original_mask();
+  ChildProcess process = StartChild(spec);
+
+  auto child = std::make_unique<Child>();
+  child->rank = command.rank;
+  child->pid = process.pid;
+  std::string tag;
+  if (options_.tag_output && !is_mpirun) tag = "[" + std::to_string(command.rank) + "] ";
+  const auto on_line = [this, is_mpirun, tail = &child->tail](std::string_view line) {
+    if (is_mpirun) mpirun_messages_.AddLine(line);
+    tail->Add(line);
+  };
+  if (process.stdout_pipe.is_open()) {
+    child->outputs.emplace_back(std::move(process.stdout_pipe), STDOUT_FILENO, tag, on_line);
+  }
+  child->outputs.emplace_back(std::move(process.stderr_pipe), STDERR_FILENO, tag, on_line);
+  children_.push_back(std::move(child));
+}
+
+JobResult Supervisor::Run() {
+  while (!AllEnded()) {
+    WaitForEvent();
+    HandleSignals();
+    RelayOutputs();
+    ReapEnded();
+    if (kill_at_ && Clock::now() >= *kill_at_) {
+      SignalAll(SIGKILL);
+      kill_at_.reset();
+    }
+  }
+  RelayOutputs();
+  // What a rank wrote last may have come after its end was seen.
+  if (result_.failure && result_.failure->rank >= 0) {
+    for (const auto& child : children_) {
+      if (child->rank != result_.failure->rank) continue;
+      result_.failure->last_lines.assign(child->tail.lines().begin(), child->tail.lines().end());
+    }
+  }
+  if (result_.exit_code != 0 && children_[0]->rank < 0) {
+    result_.failure = mpirun_messages_.failure();
+    if (result_.failure && result_.failure->host.empty()) {
+      result_.failure->host = HostOf(result_.failure->rank);
+    }
+  }
+  return result_;
+}
+
+void Supervisor::WaitForEvent() {
+  std::vector<pollfd> ready = {{signals_.fd(), POLLIN, 0}};
+  for (const auto& child : children_) {
+    for (const LineRelay& output : child->outputs) {
+      if (output.is_open()) ready.push_back({output.fd(), POLLIN, 0});
+    }
+  }
+  int timeout_ms = -1;
+  if (kill_at_) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*kill_at_ - Clock::now());
+    timeout_ms = std::max(0, static_cast<int>(left.count()));
+  }
+  poll(ready.data(), ready.size(), timeout_ms);
+}
+
+void Supervisor::HandleSignals() {
+  while (const std::optional<int> number = signals_.Next()) {
+    if (*number == SIGCHLD) continue;  // ReapEnded looks anyway
+    if (*number == SIGINT && ++interrupts_ > 1) {
+      SignalAll(children_[0]->rank < 0 ? SIGTERM : SIGKILL);
+    } else {
+      SignalAll(*number);
+    }
+  }
+}
+
+void Supervisor::ReapEnded() {
+  for (const auto& child : children_) {
+    if (child->has_ended) continue;
+    siginfo_t info = {};
+    // Looked at first and reaped after its group is gone: until then no other can have its number.
+    if (waitid(P_PID, static_cast<id_t>(child->pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+        info.si_pid == 0) {
+      continue;
+    }
+    kill(-child->pid, SIGKILL);
+    waitpid(child->pid, nullptr, 0);
+    child->has_ended = true;
+    RecordEnd(*child, info);
+  }
+}
+
+void Supervisor::RecordEnd(const Child& child, const siginfo_t& info) {
+  const int signal = info.si_code == CLD_EXITED ? 0 : info.si_status;
+  const int exit_code = signal == 0 ? info.si_status : 128 + signal;
+  if (exit_code == 0) return;
+  const bool stopped_early = exit_code == EX_TEMPFAIL;
+  if (result_.exit_code == 0 || (result_.exit_code == EX_TEMPFAIL && !stopped_early)) {
+    result_.exit_code = exit_code;
+    result_.failure = Describe(child, exit_code, signal);
+  }
+  if (!stopped_early) StopAll();
+}
+
+std::string Supervisor::HostOf(int rank) const {
+  const auto index = static_cast<std::size_t>(rank);
+  return rank >= 0 && index < options_.hosts.size() ? options_.hosts[index] : "";
+}
+
+RankFailure Supervisor::Describe(const Child& child, int exit_code, int signal) const {
+  RankFailure failure;
+  failure.rank = child.rank;
+  failure.host = HostOf(child.rank);
+  failure.pid = child.pid;
+  failure.exit_code = exit_code;
+  failure.signal = signal;
+  failure.seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+  return failure;
+}
+
+void Supervisor::RelayOutputs() {
+  for (const auto& child : children_) {
+    for (LineRelay& output : child->outputs) {
+      if (!output.is_open() || output.Relay() || output_is_lost_) continue;
+      // As for a program whose output goes to `head`: it ends, quietly.
+      output_is_lost_ = true;
+      if (result_.exit_code == 0) result_.exit_code = 128 + SIGPIPE;
+      StopAll();
+    }
+  }
+}
+
+void Supervisor::StopAll() {
+  if (is_stopping_) return;
+  is_stopping_ = true;
+  SignalAll(SIGTERM);
+  SignalAll(SIGCONT);  // a stopped rank cannot see SIGTERM
+  kill_at_ = Clock::now() + options_.grace;
+}
+
+void Supervisor::SignalAll(int number) const {
+  for (const auto& child : children_) {
+    if (!child->has_ended) kill(-child->pid, number);
+  }
+}
+
+bool Supervisor::AllEnded() const {
+  return std::all_of(children_.begin(), children_.end(),
+                     [](const auto& child) { return child->has_ended; });
+}
+
+}  // namespace
+
+JobResult Supervise(const std::vector<ChildCommand>& commands, const SupervisorOptions& options,
+                    SignalRelay& signals) {
+  Supervisor supervisor(options, signals);
+  for (const ChildCommand& command : commands) supervisor.Start(command);
+  return supervisor.Run();
+}
+
+}  // namespace launcher

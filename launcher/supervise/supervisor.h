@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Starts the children of a job, passes signals to them and their output on, and ends the job when
+// one fails.  Blocks until no child is left; not even a process that a rank left in its process
+// group.
+
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "launcher/spawn/spawner.h"
+#include "launcher/supervise/failure_report.h"
+#include "launcher/supervise/signal_relay.h"
+
+namespace launcher {
+
+struct SupervisorOptions {
+  // Between SIGTERM and SIGKILL for the children that are left when one failed.
+  std::chrono::milliseconds grace{3000};
+  bool tag_output = false;         // "[rank]" in front of every line of a rank
+  std::vector<std::string> hosts;  // by rank, for the report
+};
+
+struct JobResult {
+  // Of the first child that failed, 128 + signal if one ended it; 0 when all succeeded.
+  int exit_code = 0;
+  std::optional<RankFailure> failure;  // empty on success, and when mpirun named no rank
+};
+
+// Any exit code but 0 is a failure; the others get SIGTERM, after `grace` SIGKILL.  Only
+// EX_TEMPFAIL, "stopped early with a checkpoint", waits for the others, and counts when nothing
+// else failed.  Of several failures the one seen first counts.
+//
+// Signals: SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT go to every child; the second SIGINT
+// is SIGKILL for ranks, SIGTERM for mpirun, which then kills its ranks.
+//
+// Throws LaunchError when a child cannot be started; those started are killed first.
+JobResult Supervise(const std::vector<ChildCommand>& commands, const SupervisorOptions& options,
+                    SignalRelay& signals);
+
+}  // namespace launcher

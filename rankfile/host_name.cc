@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rankfile/host_name.h"
+
+#include <algorithm>
+
+namespace rankfile {
+
+namespace {
+
+std::string ToLower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lower;
+}
+
+bool LooksLikeAddress(std::string_view name) {
+  return name.find_first_not_of("0123456789.") == std::string_view::npos;
+}
+
+// The part before the first dot; the whole name when there is none or it is an address.
+std::string_view FirstLabel(std::string_view name) {
+  return LooksLikeAddress(name) ? name : name.substr(0, name.find('.'));
+}
+
+}  // namespace
+
+bool CanStartHostName(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+bool IsHostNameChar(char c) { return CanStartHostName(c) || c == '-' || c == '_' || c == '.'; }
+
+bool IsHostName(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxHostNameLength && CanStartHostName(text.front()) &&
+         std::all_of(text.begin(), text.end(), IsHostNameChar);
+}
+
+std::string ReadHostName(Scanner& scanner, std::string_view example) {
+  const Position start = scanner.Here();
+  if (!CanStartHostName(scanner.Peek())) {
+    scanner.FailExpected("a host name (it starts with a letter or a digit)", example);
+  }
+  const std::string_view name = scanner.TakeWhile(IsHostNameChar);
+  if (name.size() > kMaxHostNameLength) {
+    scanner.FailAt(start, "the host name has " + std::to_string(name.size()) +
+                              " characters, more than " + std::to_string(kMaxHostNameLength));
+  }
+  return std::string(name);
+}
+
+bool SameHost(std::string_view left, std::string_view right) {
+  const std::string a = ToLower(left);
+  const std::string b = ToLower(right);
+  return a == b || FirstLabel(a) == b || a == FirstLabel(b);
+}
+
+const std::string* HostSpellings::Add(const std::string& host) {
+  const std::string name = ToLower(host);
+  const auto [known, is_new] = by_name_.try_emplace(name, host);
+  if (!is_new) return known->second == host ? nullptr : &known->second;
+
+  const std::string label(FirstLabel(name));
+  if (label == name) {
+    const auto qualified = by_first_label_.find(name);
+    return qualified == by_first_label_.end() ? nullptr : &qualified->second;
+  }
+  by_first_label_.try_emplace(label, host);
+  const auto unqualified = by_name_.find(label);
+  return unqualified == by_name_.end() ? nullptr : &unqualified->second;
+}
+
+}  // namespace rankfile

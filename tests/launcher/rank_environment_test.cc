@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/rank_environment.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <stdexcept>
+
+namespace launcher {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+using testing::HasSubstr;
+
+RankInfo Read(const Variables& variables) {
+  return ReadRankEnvironment([&](const std::string& name) -> std::optional<std::string> {
+    const auto found = variables.find(name);
+    if (found == variables.end()) return std::nullopt;
+    return found->second;
+  });
+}
+
+std::string Refusal(const Variables& variables) {
+  try {
+    Read(variables);
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+RankInfo Example() {
+  RankInfo info;
+  info.rank = 5;
+  info.world_size = 8;
+  info.local_rank = 1;
+  info.local_world_size = 4;
+  info.node_rank = 1;
+  info.node_count = 2;
+  info.host = "gpu002";
+  info.spawner = "srun";
+  info.run_dir = "/scratch/run 1";
+  info.restart_count = 3;
+  info.master_address = "gpu001";
+  info.master_port = 29500;
+  return info;
+}
+
+Variables ToMap(const RankInfo& info) {
+  const EnvironmentVariables list = MakeRankEnvironment(info);
+  Variables result(list.begin(), list.end());
+  EXPECT_EQ(result.size(), list.size()) << "a variable is there twice";
+  return result;
+}
+
+void ExpectSame(const RankInfo& a, const RankInfo& b) {
+  EXPECT_EQ(a.rank, b.rank);
+  EXPECT_EQ(a.world_size, b.world_size);
+  EXPECT_EQ(a.local_rank, b.local_rank);
+  EXPECT_EQ(a.local_world_size, b.local_world_size);
+  EXPECT_EQ(a.node_rank, b.node_rank);
+  EXPECT_EQ(a.node_count, b.node_count);
+  EXPECT_EQ(a.host, b.host);
+  EXPECT_EQ(a.spawner, b.spawner);
+  EXPECT_EQ(a.run_dir, b.run_dir);
+  EXPECT_EQ(a.restart_count, b.restart_count);
+  EXPECT_EQ(a.master_address, b.master_address);
+  EXPECT_EQ(a.master_port, b.master_port);
+}
+
+TEST(RankEnvironment, ReadsBackWhatItMakes) {
+  ExpectSame(Read(ToMap(Example())), Example());
+  ExpectSame(Read(ToMap(RankInfo{})), RankInfo{});
+}
+
+TEST(RankEnvironment, GivesTorchAndHorovodTheirNames) {
+  const Variables made = ToMap(Example());
+  EXPECT_EQ(made.at("RANK"), "5");
+  EXPECT_EQ(made.at("WORLD_SIZE"), "8");
+  EXPECT_EQ(made.at("LOCAL_RANK"), "1");
+  EXPECT_EQ(made.at("LOCAL_WORLD_SIZE"), "4");
+  EXPECT_EQ(made.at("GROUP_RANK"), "1");
+  EXPECT_EQ(made.at("MASTER_ADDR"), "gpu001");
+  EXPECT_EQ(made.at("MASTER_PORT"), "29500");
+  EXPECT_EQ(made.at("HOROVOD_RANK"), "5");
+  EXPECT_EQ(made.at("HOROVOD_SIZE"), "8");
+  EXPECT_EQ(made.at("HOROVOD_LOCAL_RANK"), "1");
+  EXPECT_EQ(made.at("HOROVOD_LOCAL_SIZE"), "4");
+  EXPECT_EQ(made.at("HOROVOD_CROSS_RANK"), "1");
+  EXPECT_EQ(made.at("HOROVOD_CROSS_SIZE"), "2");
+  EXPECT_EQ(made.at("HOROVOD_HOSTNAME"), "gpu002");
+}
+
+TEST(RankEnvironment, LeavesOutWhatIsEmpty) {
+  const Variables made = ToMap(RankInfo{});
+  EXPECT_FALSE(made.contains("MASTER_ADDR"));
+  EXPECT_FALSE(made.contains("MASTER_PORT"));
+  EXPECT_FALSE(made.contains("DDLRUN_SPAWNER"));
+}
+
+TEST(RankEnvironment, IsAWorldOfOneWhenStartedByHand) {
+  ExpectSame(Read({}), RankInfo{});
+  // A batch script has SLURM_PROCID but is no task of a step; `srun --pty bash` is its only one.
+  ExpectSame(Read({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}), RankInfo{});
+  ExpectSame(Read({{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_PROCID", "0"}}),
+             RankInfo{});
+}
+
+TEST(RankEnvironment, RefusesToBecomeManyWorldsOfOne) {
+  EXPECT_THAT(Refusal({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "4"}}),
+              HasSubstr("OMPI_COMM_WORLD_SIZE=4 contradicts WORLD_SIZE=1"));
+  EXPECT_THAT(
+      Refusal({{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_PROCID", "0"}}),
+      HasSubstr("SLURM_STEP_NUM_TASKS=4 contradicts WORLD_SIZE=1"));
+  EXPECT_THAT(Refusal({{"PMIX_RANK", "2"}}), HasSubstr("PMIX_RANK=2 contradicts RANK=0"));
+}
+
+TEST(RankEnvironment, RefusesOneOfAPair) {
+  EXPECT_THAT(Refusal({{"RANK", "1"}}), HasSubstr("RANK=1 but no WORLD_SIZE"));
+  EXPECT_THAT(Refusal({{"WORLD_SIZE", "2"}}), HasSubstr("WORLD_SIZE=2 but no RANK"));
+  EXPECT_THAT(Refusal({{"RANK", "1"}, {"WORLD_SIZE", "2"}}), HasSubstr("no LOCAL_RANK"));
+  EXPECT_THAT(Refusal({{"LOCAL_RANK", "0"}}), HasSubstr("no LOCAL_WORLD_SIZE"));
+  EXPECT_THAT(Refusal({{"DDLRUN_NODE_COUNT", "2"}}), HasSubstr("no DDLRUN_NODE_RANK"));
+}
+
+TEST(RankEnvironment, RefusesWhatIsNoNumber) {
+  for (const char* value : {"", "-1", "1x", " 1", "99999999999"}) {
+    EXPECT_THAT(Refusal({{"RANK", value}, {"WORLD_SIZE", "2"}}),
+                HasSubstr("RANK=" + std::string(value) + " is not a number"));
+  }
+  EXPECT_THAT(Refusal({{"MASTER_PORT", "65536"}}), HasSubstr("MASTER_PORT=65536 is not a port"));
+}
+
+TEST(RankEnvironment, RefusesPositionsOutsideTheirRange) {
+  Variables variables = ToMap(Example());
+  variables["RANK"] = "8";
+  EXPECT_THAT(Refusal(variables), HasSubstr("RANK=8 is not below WORLD_SIZE=8"));
+  variables = ToMap(Example());
+  variables["LOCAL_RANK"] = "4";
+  EXPECT_THAT(Refusal(variables), HasSubstr("LOCAL_RANK=4 is not below LOCAL_WORLD_SIZE=4"));
+  variables = ToMap(Example());
+  variables["LOCAL_WORLD_SIZE"] = "9";
+  EXPECT_THAT(Refusal(variables), HasSubstr("LOCAL_WORLD_SIZE=9 is more than WORLD_SIZE=8"));
+}
+
+TEST(RankEnvironment, BelievesTheProcessManagerThatStartedIt) {
+  Variables variables = ToMap(Example());  // by srun
+  variables["SLURM_STEP_ID"] = "0";
+  variables["SLURM_PROCID"] = "4";
+  EXPECT_THAT(Refusal(variables), HasSubstr("SLURM_PROCID=4 contradicts RANK=5"));
+  variables["SLURM_PROCID"] = "5";
+  variables["PMIX_RANK"] = "6";
+  EXPECT_THAT(Refusal(variables), HasSubstr("PMIX_RANK=6 contradicts RANK=5"));
+
+  RankInfo info = Example();
+  info.spawner = "mpirun";  // whose daemons are tasks of a step with other numbers
+  variables = ToMap(info);
+  variables["SLURM_STEP_ID"] = "0";
+  variables["SLURM_PROCID"] = "1";
+  variables["OMPI_COMM_WORLD_RANK"] = "5";
+  EXPECT_EQ(Read(variables).rank, 5);
+  variables["OMPI_COMM_WORLD_RANK"] = "3";
+  EXPECT_THAT(Refusal(variables), HasSubstr("OMPI_COMM_WORLD_RANK=3 contradicts RANK=5"));
+
+  info.spawner = "local";
+  variables["DDLRUN_SPAWNER"] = "local";
+  EXPECT_EQ(Read(variables).rank, 5);
+}
+
+}  // namespace
+}  // namespace launcher

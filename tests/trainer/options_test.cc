@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string Refusal(const std::vector<std::string>& arguments) {
+  try {
+    ParseOptions(arguments);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), EX_USAGE);
+    EXPECT_THAT(error.what(), Not(HasSubstr("\n"))) << "one line";
+    return error.what();
+  }
+  return "accepted";
+}
+
+// The command line of NVIDIA's training/GENERIC.sh, abbreviation and all, with what IBM's copy
+// passed.
+TEST(Options, TakesNvidiasCommandLine) {
+  const Options options = ParseOptions({"--arch=resnet50",
+                                        "--mode=train_and_evaluate",
+                                        "--iter_unit=epoch",
+                                        "--num_iter=50",
+                                        "--batch_size=256",
+                                        "--warmup_steps=100",
+                                        "--use_cosine",
+                                        "--label_smoothing",
+                                        "0.1",
+                                        "--lr_init=0.256",
+                                        "--lr_warmup_epochs=8",
+                                        "--momentum=0.875",
+                                        "--weight_decay=3.0517578125e-05",
+                                        "--data_dir=/data",
+                                        "--data_idx_dir=/idx",
+                                        "--results_dir=/results",
+                                        "--weight_init=fan_in",
+                                        "--precision=fp16",
+                                        "--loss_scale=1024",
+                                        "--use_static_loss_scaling",
+                                        "--use_xla",
+                                        "--nouse_dali"})
+                              .options;
+  EXPECT_EQ(options.batch_size, 256);
+  EXPECT_EQ(options.num_iter, 50);
+  EXPECT_TRUE(options.use_cosine_lr);
+  EXPECT_DOUBLE_EQ(options.label_smoothing, 0.1);
+  EXPECT_DOUBLE_EQ(options.weight_decay, 3.0517578125e-05);
+  EXPECT_EQ(options.weight_init, "fan_in");
+  EXPECT_TRUE(options.use_static_loss_scaling);
+  EXPECT_FALSE(options.use_dali);
+  EXPECT_EQ(options.results_dir, "/results");
+}
+
+TEST(Options, DefaultsAreNvidias) {
+  const Options options = ParseOptions({"--batch_size=1"}).options;
+  EXPECT_EQ(options.mode, "train_and_evaluate");
+  EXPECT_EQ(options.iter_unit, "epoch");
+  EXPECT_EQ(options.num_iter, 1);
+  EXPECT_EQ(options.run_iter, -1);
+  EXPECT_EQ(options.warmup_steps, 50);
+  EXPECT_DOUBLE_EQ(options.lr_init, 0.1);
+  EXPECT_EQ(options.lr_warmup_epochs, 5);
+  EXPECT_DOUBLE_EQ(options.weight_decay, 1e-4);
+  EXPECT_EQ(options.weight_init, "fan_out");
+  EXPECT_DOUBLE_EQ(options.loss_scale, 256);
+  EXPECT_EQ(options.log_filename, "log.json");
+}
+
+TEST(Options, DashesInsideNamesAreUnderscores) {
+  EXPECT_EQ(ParseOptions({"--batch-size=7"}).options.batch_size, 7);
+}
+
+TEST(Options, AbbreviationsOfNvidiasOptionsWinOverOurs) {
+  // main.py has --data_dir, --data_idx_dir and --data_format; --data_threads is ours.
+  EXPECT_EQ(ParseOptions({"--batch_size=1", "--data_i=/x"}).options.data_idx_dir, "/x");
+  // Ours can be abbreviated, too, where nothing of NVIDIA's fits.
+  EXPECT_EQ(ParseOptions({"--batch_size=1", "--image=64"}).options.image_size, 64);
+}
+
+TEST(Options, SaysWhatAnOptionWithoutEffectDoes) {
+  const ParsedOptions parsed =
+      ParseOptions({"--batch_size=1", "--use_xla", "--gpu_memory_fraction=0.9"});
+  ASSERT_EQ(parsed.notes.size(), 2U);
+  EXPECT_THAT(parsed.notes[0], HasSubstr("--use_xla has no effect here: "));
+  EXPECT_TRUE(ParseOptions({"--batch_size=1"}).notes.empty());
+}
+
+TEST(Options, RefusesAnUnknownOptionWithTheNearestSpelling) {
+  EXPECT_THAT(Refusal({"--btach_size=1"}),
+              HasSubstr("unknown option '--btach_size'; did you mean '--batch_size'?"));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--zzzzzz"}),
+              AllOf(HasSubstr("'--zzzzzz'"), Not(HasSubstr("did you mean"))));
+}
+
+TEST(Options, RefusesAnAmbiguousAbbreviation) {
+  EXPECT_THAT(Refusal({"--batch_size=1", "--lr=0.1"}),
+              HasSubstr("ambiguous option '--lr': it could be --lr_init, --lr_warmup_epochs"));
+}
+
+TEST(Options, RefusesValuesOutOfRange) {
+  EXPECT_THAT(Refusal({"--batch_size=0"}), HasSubstr("--batch_size"));
+  EXPECT_THAT(Refusal({"--batch_size=many"}), HasSubstr("--batch_size"));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--mode=fly"}),
+              AllOf(HasSubstr("--mode"), HasSubstr("train_and_evaluate")));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--label_smoothing=1.5"}), HasSubstr("--label_smoothing"));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--image_size=8"}), HasSubstr("--image_size"));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--run_iter=-2"}), HasSubstr("--run_iter"));
+}
+
+TEST(Options, RefusesWhatIsMissing) {
+  EXPECT_THAT(Refusal({}), HasSubstr("--batch_size is required"));
+  EXPECT_THAT(Refusal({"--mode=predict"}), HasSubstr("--to_predict=FILE"));
+  EXPECT_THAT(Refusal({"--batch_size"}), HasSubstr("--batch_size"));
+}
+
+TEST(Options, RefusesAnArgumentThatIsNoOption) {
+  EXPECT_THAT(Refusal({"--batch_size=1", "train"}), HasSubstr("unexpected argument 'train'"));
+}
+
+TEST(Options, HelpNamesEveryOption) {
+  const std::string help = ParseOptions({"--help"}).answer;
+  std::set<std::string> names;
+  for (const OptionRow& row : OptionTable()) {
+    EXPECT_TRUE(names.insert(row.name).second) << row.name << " is in the table twice";
+    EXPECT_THAT(help, HasSubstr("--" + row.name));
+    EXPECT_FALSE(row.help.empty());
+  }
+  EXPECT_EQ(ParseOptions({"-h"}).answer, help);
+}
+
+}  // namespace
+}  // namespace trainer

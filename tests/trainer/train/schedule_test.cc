@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/train/schedule.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+constexpr std::int64_t kImageNet = 1281167;
+
+// ImageNet on 4 ranks with 256 each: 1281167 / 1024 = 1251.14.
+Schedule Epochs(std::int64_t epochs, bool cosine) {
+  ScheduleConfig config;
+  config.num_iter = epochs;
+  config.lr_warmup_epochs = 8;
+  config.cosine = cosine;
+  return MakeSchedule(config, kImageNet, 256, 4);
+}
+
+TEST(Schedule, CountsEpochsInWholeSteps) {
+  const Schedule schedule = Epochs(50, true);
+  EXPECT_EQ(schedule.global_batch, 1024);
+  EXPECT_EQ(schedule.whole_steps_per_epoch, 1251);
+  EXPECT_EQ(schedule.total_steps, 62550);
+  EXPECT_EQ(schedule.decay_steps, 62550);
+  EXPECT_EQ(schedule.warmup_steps, 10008);
+  EXPECT_EQ(schedule.EpochOf(1250), 0);
+  EXPECT_EQ(schedule.EpochOf(1251), 1);
+}
+
+TEST(Schedule, CountsBatchesAsTheyAre) {
+  ScheduleConfig config;
+  config.unit = IterationUnit::kBatch;
+  config.num_iter = 2000;
+  const Schedule schedule = MakeSchedule(config, kImageNet, 256, 4);
+  EXPECT_EQ(schedule.total_steps, 2000);
+  EXPECT_EQ(schedule.epochs, 2);                     // ceil(2000 / 1251)
+  EXPECT_DOUBLE_EQ(schedule.steps_per_epoch, 1000);  // 2000 / 2
+  EXPECT_EQ(schedule.warmup_steps, 5000);
+  EXPECT_EQ(schedule.decay_steps, 112602);  // 90 * 1281167 / 1024 = 112602.57
+}
+
+TEST(Schedule, RateGrowsWithTheGlobalBatch) {
+  EXPECT_DOUBLE_EQ(Epochs(50, true).rescaled_rate, 0.4);  // 0.1 * 1024 / 256
+}
+
+TEST(Schedule, WarmUpRisesFromZero) {
+  const Schedule schedule = Epochs(50, true);
+  EXPECT_EQ(schedule.LearningRate(0), 0);
+  EXPECT_DOUBLE_EQ(schedule.LearningRate(5004), 0.2);
+  EXPECT_DOUBLE_EQ(schedule.LearningRate(10007), 0.4 * 10007 / 10008);
+}
+
+TEST(Schedule, CosineCountsFromStepZeroSoTheRateDropsAfterWarmUp) {
+  const Schedule schedule = Epochs(50, true);
+  EXPECT_NEAR(schedule.LearningRate(10008) / 0.4, 0.93815, 1e-5);  // (1 + cos(0.16 pi)) / 2
+  EXPECT_NEAR(schedule.LearningRate(31275), 0.2, 1e-12);           // half way
+  EXPECT_NEAR(schedule.LearningRate(62550), 0, 1e-12);
+  EXPECT_NEAR(schedule.LearningRate(99999), 0, 1e-12);
+}
+
+TEST(Schedule, StepDecayChangesAfterTheBoundary) {
+  const Schedule schedule = Epochs(100, false);
+  EXPECT_DOUBLE_EQ(schedule.LearningRate(10008), 0.4);
+  EXPECT_DOUBLE_EQ(schedule.LearningRate(37530), 0.4);  // 30 * 1251
+  EXPECT_DOUBLE_EQ(schedule.LearningRate(37531), 0.04);
+  EXPECT_DOUBLE_EQ(schedule.LearningRate(75060), 0.04);
+  EXPECT_DOUBLE_EQ(schedule.LearningRate(75061), 0.004);
+  EXPECT_DOUBLE_EQ(schedule.LearningRate(100081), 0.0004);
+  EXPECT_DOUBLE_EQ(schedule.LearningRate(112591), 0.00004);
+}
+
+TEST(Schedule, WithoutWarmUpTheFirstRateIsFull) {
+  ScheduleConfig config;
+  config.lr_warmup_epochs = 0;
+  EXPECT_DOUBLE_EQ(MakeSchedule(config, 512, 256, 1).LearningRate(0), 0.1);
+}
+
+TEST(Schedule, ALaunchDoesRunIterAndNeverMoreThanIsLeft) {
+  ScheduleConfig config;
+  config.num_iter = 3;
+  config.run_iter = 2;
+  const Schedule epochs = MakeSchedule(config, 100, 10, 1);
+  EXPECT_EQ(epochs.EndOfLaunch(0), 20);
+  EXPECT_EQ(epochs.EndOfLaunch(20), 30);
+
+  config.unit = IterationUnit::kBatch;
+  EXPECT_EQ(MakeSchedule(config, 100, 10, 1).EndOfLaunch(0), 2);
+  config.run_iter = -1;
+  EXPECT_EQ(MakeSchedule(config, 100, 10, 1).EndOfLaunch(1), 3);
+}
+
+TEST(Schedule, RefusesASetSmallerThanOneStep) {
+  try {
+    MakeSchedule({}, 63, 16, 4);
+    FAIL() << "not refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), EX_CONFIG);
+    EXPECT_THAT(error.what(), testing::HasSubstr("63 images"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("4 ranks x 16"));
+  }
+}
+
+TEST(Schedule, RefusesALengthBeyondAllReason) {
+  ScheduleConfig config;
+  config.num_iter = std::int64_t{1} << 62;
+  config.run_iter = config.num_iter;
+  EXPECT_THROW(MakeSchedule(config, 1000, 10, 1), Error);
+}
+
+}  // namespace
+}  // namespace trainer

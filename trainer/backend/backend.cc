@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/backend/backend.h"
+
+#include "trainer/backend/block_defaults.h"
+
+namespace trainer {
+
+std::unique_ptr<Stem> Backend::MakeStem(const StemSpec& spec) {
+  return MakeDefaultStem(*this, spec);
+}
+
+std::unique_ptr<Bottleneck> Backend::MakeBottleneck(const BottleneckSpec& spec) {
+  return MakeDefaultBottleneck(*this, spec);
+}
+
+std::unique_ptr<Head> Backend::MakeHead(const HeadSpec& spec) {
+  return MakeDefaultHead(*this, spec);
+}
+
+}  // namespace trainer

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The blocks composed out of the ops of any back end: what Backend::Make{Stem,Bottleneck,Head} give
+// unless a back end overrides them.  A block must be gone before its `backend` is.
+
+#pragma once
+
+#include <memory>
+
+#include "trainer/backend/backend.h"
+
+namespace trainer {
+
+std::unique_ptr<Stem> MakeDefaultStem(Backend& backend, const StemSpec& spec);
+std::unique_ptr<Bottleneck> MakeDefaultBottleneck(Backend& backend, const BottleneckSpec& spec);
+std::unique_ptr<Head> MakeDefaultHead(Backend& backend, const HeadSpec& spec);
+
+}  // namespace trainer

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the default blocks are put together from: a convolution with the batch norm behind it, and
+// memory of a MemoryPlan as a tensor.
+
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trainer/backend/backend.h"
+
+namespace trainer {
+
+// The memory of request `id` of `plan`, seen as a tensor.
+inline Tensor TensorAt(const TensorDesc& desc, const MemoryPlan& plan, int id, std::byte* arena) {
+  return {desc, arena + plan.offset(id)};
+}
+
+// Convolution, batch norm, and (both optional) addition of a residual and ReLU.  It keeps the
+// convolution's result from forward to backward; what goes in and out belongs to the caller.
+class ConvolutionNorm {
+ public:
+  static constexpr std::size_t kParameters = 5;
+
+  struct Spec {
+    ConvolutionSpec convolution;
+    bool add = false;
+    bool relu = false;
+  };
+
+  ConvolutionNorm(Backend& backend, const Spec& spec);
+
+  const TensorDesc& dst() const { return norm_->dst(); }
+  std::size_t workspace_bytes() const {
+    return std::max(convolution_->workspace_bytes(), norm_->workspace_bytes());
+  }
+
+  // Appends <convolution>.weight, <norm>.{weight,bias,running_mean,running_var}.
+  void AppendParameters(const std::string& convolution, const std::string& norm,
+                        std::vector<ParameterSpec>& parameters) const;
+
+  void Reserve(const BlockTimes& times, const std::string& name, MemoryPlan& plan);
+  // `bindings`: kParameters of them, in the order of AppendParameters.
+  void Bind(const MemoryPlan& plan, std::byte* arena, std::span<const ParameterBinding> bindings);
+
+  void Forward(Mode mode, const Tensor& src, const Tensor& residual, const Tensor& dst,
+               void* workspace, Stream& stream);
+
+  // Where gradients go.  `convolved`, of the description of dst(), is scratch; it and `residual`
+  // may be diff_dst, but not both.  `src` is empty if nobody wants that gradient.
+  struct Gradients {
+    Tensor convolved;
+    Tensor residual;
+    Tensor src;
+  };
+  void Backward(Mode mode, const Tensor& src, const Tensor& dst, const Tensor& diff_dst,
+                const Gradients& gradients, void* workspace, Stream& stream);
+
+ private:
+  std::unique_ptr<Convolution> convolution_;
+  std::unique_ptr<BatchNorm> norm_;
+  int convolved_id_ = -1;
+  int saved_id_ = -1;
+  Tensor convolved_;
+  void* saved_ = nullptr;
+  ParameterBinding filter_;
+  BatchNormParameters norm_parameters_;
+  Tensor diff_scale_;
+  Tensor diff_shift_;
+};
+
+}  // namespace trainer

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/backend/cpu/batch_norm_kernels.h"
+
+#include <cstring>
+#include <type_traits>
+
+#include "trainer/backend/cpu/simd_clones.h"
+
+// All of a kernel must end in the one function that is compiled for each instruction set.
+#define DDL_INLINE __attribute__((always_inline))
+
+namespace trainer::detail {
+namespace {
+
+using Index = std::int64_t;
+
+// Neighbouring channels that are worked on together, in one register where the machine has one so
+// wide.  The same code serves single floats, for layouts without blocks.
+typedef float Lanes16 __attribute__((vector_size(64)));
+typedef float Lanes8 __attribute__((vector_size(32)));
+
+template <typename Lanes>
+DDL_INLINE inline void Load(const float* from, Lanes& to) {
+  std::memcpy(&to, from, sizeof(Lanes));
+}
+template <typename Lanes>
+DDL_INLINE inline void Store(const Lanes& from, float* to) {
+  std::memcpy(to, &from, sizeof(Lanes));
+}
+
+// Runs body(zero, c) for the channels c, c+1, ... that fit one `zero`, over the whole block.
+template <typename Body>
+DDL_INLINE inline void ForLanes(Index block, const Body& body) {
+  if (block % 16 == 0) {
+    for (Index c = 0; c < block; c += 16) body(Lanes16{}, c);
+  } else if (block % 8 == 0) {
+    for (Index c = 0; c < block; c += 8) body(Lanes8{}, c);
+  } else {
+    for (Index c = 0; c < block; ++c) body(0.0F, c);
+  }
+}
+
+template <typename Lanes>
+struct Constants {
+  Lanes mean, factor, shift;
+
+  DDL_INLINE inline Constants(const float* m, const float* f, const float* s, Index c) {
+    Load(m + c, mean);
+    Load(f + c, factor);
+    Load(s + c, shift);
+  }
+  DDL_INLINE inline void Normalise(const Lanes& x, Lanes& y) const {
+    y = (x - mean) * factor + shift;
+  }
+};
+
+// The gradient of one row behind the gate.
+template <Gate kGate, typename Lanes>
+DDL_INLINE inline void LoadGated(const ChunkGradient& in, Index at, const Constants<Lanes>& k,
+                                 const Lanes& x, Lanes& dy) {
+  Load(in.diff_dst + at, dy);
+  Lanes y;
+  if constexpr (kGate == Gate::kSrc) k.Normalise(x, y);
+  if constexpr (kGate == Gate::kDst) Load(in.dst + at, y);
+  if constexpr (kGate != Gate::kOpen) dy = y > 0 ? dy : Lanes{};
+}
+
+template <Gate kGate, typename Lanes>
+DDL_INLINE inline void AddRow(const ChunkGradient& in, Index at, const Constants<Lanes>& k,
+                              float* gated, Lanes& sum, Lanes& dot) {
+  Lanes x;
+  Lanes dy;
+  Load(in.src + at, x);
+  LoadGated<kGate>(in, at, k, x, dy);
+  if (gated != nullptr) Store(dy, gated + at);
+  sum += dy;
+  dot += dy * (x - k.mean);
+}
+
+template <Gate kGate>
+DDL_INLINE inline void GradientSums(const ChunkShape& shape, const ChunkGradient& in, float* gated,
+                                    float* sum, float* dot) {
+  ForLanes(shape.block, [&](const auto& zero, Index c) DDL_INLINE {
+    using Lanes = std::decay_t<decltype(zero)>;
+    const Constants<Lanes> k(in.mean, in.factor, in.shift, c);
+    // Two of each, so that an addition need not wait for the one before it.
+    Lanes sum0 = zero;
+    Lanes sum1 = zero;
+    Lanes dot0 = zero;
+    Lanes dot1 = zero;
+    Index r = 0;
+    for (; r + 2 <= shape.rows; r += 2) {
+      AddRow<kGate>(in, r * shape.block + c, k, gated, sum0, dot0);
+      AddRow<kGate>(in, (r + 1) * shape.block + c, k, gated, sum1, dot1);
+    }
+    if (r < shape.rows) AddRow<kGate>(in, r * shape.block + c, k, gated, sum0, dot0);
+    sum0 += sum1;
+    dot0 += dot1;
+    Store(sum0, sum + c);
+    Store(dot0, dot + c);
+  });
+}
+
+template <Gate kGate>
+DDL_INLINE inline void GradientApply(const ChunkShape& shape, const ChunkGradient& in,
+                                     const float* offset, const float* slope, float* diff_src) {
+  ForLanes(shape.block, [&](const auto& zero, Index c) DDL_INLINE {
+    using Lanes = std::decay_t<decltype(zero)>;
+    const Constants<Lanes> k(in.mean, in.factor, in.shift, c);
+    Lanes offset_lanes;
+    Lanes slope_lanes;
+    Load(offset + c, offset_lanes);
+    Load(slope + c, slope_lanes);
+    for (Index at = c; at < shape.rows * shape.block; at += shape.block) {
+      Lanes x;
+      Lanes dy;
+      Load(in.src + at, x);
+      LoadGated<kGate>(in, at, k, x, dy);
+      dy = k.factor * (dy - offset_lanes - (x - k.mean) * slope_lanes);
+      Store(dy, diff_src + at);
+    }
+  });
+}
+
+template <bool kAdd, bool kRelu>
+DDL_INLINE inline void Normalise(const ChunkShape& shape, const float* src, const float* residual,
+                                 const float* mean, const float* factor, const float* shift,
+                                 float* dst) {
+  ForLanes(shape.block, [&](const auto& zero, Index c) DDL_INLINE {
+    using Lanes = std::decay_t<decltype(zero)>;
+    const Constants<Lanes> k(mean, factor, shift, c);
+    for (Index at = c; at < shape.rows * shape.block; at += shape.block) {
+      Lanes x;
+      Lanes y;
+      Load(src + at, x);
+      k.Normalise(x, y);
+      if constexpr (kAdd) {
+        Load(residual + at, x);
+        y += x;
+      }
+      if constexpr (kRelu) y = y > 0 ? y : zero;
+      Store(y, dst + at);
+    }
+  });
+}
+
+}  // namespace
+
+DDL_SIMD_CLONES void ChunkMoments(const ChunkShape& shape, const float* src, float* mean,
+                                  float* deviation) {
+  ForLanes(shape.block, [&](const auto& zero, Index c) DDL_INLINE {
+    using Lanes = std::decay_t<decltype(zero)>;
+    const auto load = [&](Index r, Lanes& x) DDL_INLINE { Load(src + r * shape.block + c, x); };
+    Lanes x0;
+    Lanes x1;
+    Lanes sum0 = zero;
+    Lanes sum1 = zero;
+    Index r = 0;
+    for (; r + 2 <= shape.rows; r += 2) {
+      load(r, x0);
+      load(r + 1, x1);
+      sum0 += x0;
+      sum1 += x1;
+    }
+    if (r < shape.rows) {
+      load(r, x0);
+      sum0 += x0;
+    }
+    const Lanes center = (sum0 + sum1) / static_cast<float>(shape.rows);
+    sum0 = zero;
+    sum1 = zero;
+    for (r = 0; r + 2 <= shape.rows; r += 2) {
+      load(r, x0);
+      load(r + 1, x1);
+      sum0 += (x0 - center) * (x0 - center);
+      sum1 += (x1 - center) * (x1 - center);
+    }
+    if (r < shape.rows) {
+      load(r, x0);
+      sum0 += (x0 - center) * (x0 - center);
+    }
+    sum0 += sum1;
+    Store(center, mean + c);
+    Store(sum0, deviation + c);
+  });
+}
+
+DDL_SIMD_CLONES void ChunkNormalise(const ChunkShape& shape, const float* src,
+                                    const float* residual, const float* mean, const float* factor,
+                                    const float* shift, bool relu, float* dst) {
+  if (residual != nullptr) {
+    if (relu) return Normalise<true, true>(shape, src, residual, mean, factor, shift, dst);
+    return Normalise<true, false>(shape, src, residual, mean, factor, shift, dst);
+  }
+  if (relu) return Normalise<false, true>(shape, src, residual, mean, factor, shift, dst);
+  return Normalise<false, false>(shape, src, residual, mean, factor, shift, dst);
+}
+
+DDL_SIMD_CLONES void ChunkGradientSums(const ChunkShape& shape, Gate gate, const ChunkGradient& in,
+                                       float* gated, float* sum, float* dot) {
+  switch (gate) {
+    case Gate::kOpen:
+      return GradientSums<Gate::kOpen>(shape, in, gated, sum, dot);
+    case Gate::kSrc:
+      return GradientSums<Gate::kSrc>(shape, in, gated, sum, dot);
+    case Gate::kDst:
+      return GradientSums<Gate::kDst>(shape, in, gated, sum, dot);
+  }
+}
+
+DDL_SIMD_CLONES void ChunkGradientApply(const ChunkShape& shape, Gate gate, const ChunkGradient& in,
+                                        const float* offset, const float* slope, float* diff_src) {
+  if (gate == Gate::kSrc) return GradientApply<Gate::kSrc>(shape, in, offset, slope, diff_src);
+  return GradientApply<Gate::kOpen>(shape, in, offset, slope, diff_src);
+}
+
+}  // namespace trainer::detail

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The parameters are cut into pieces of a fixed size, whatever the number of threads; each piece
+// has its own partial sum, and those are added up in order: the bits depend on neither timing nor
+// threads.
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "trainer/backend/cpu/cpu_ops.h"
+#include "trainer/backend/cpu/simd_clones.h"
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+constexpr std::size_t kPieceElements = 16384;  // what is read and written fits a core's L2 cache
+
+DDL_SIMD_CLONES bool IsFinite(const float* values, std::size_t count) {
+  constexpr std::uint32_t kExponent = 0x7F800000;  // all ones for infinities and not-a-numbers
+  std::uint32_t bad = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::uint32_t bits;
+    std::memcpy(&bits, values + i, sizeof bits);
+    bad |= (bits & kExponent) == kExponent ? 1U : 0U;
+  }
+  return bad == 0;
+}
+
+DDL_SIMD_CLONES float SumOfSquares(const float* values, std::size_t count) {
+  constexpr std::size_t kSums = 64;  // independent, so that they can be vectors
+  float sums[kSums] = {};
+  std::size_t i = 0;
+  for (; i + kSums <= count; i += kSums) {
+    for (std::size_t j = 0; j < kSums; ++j) sums[j] += values[i + j] * values[i + j];
+  }
+  for (std::size_t j = 0; i < count; ++i, ++j) sums[j] += values[i] * values[i];
+  double total = 0;
+  for (const float sum : sums) total += sum;
+  return static_cast<float>(total);
+}
+
+DDL_SIMD_CLONES void UpdatePiece(const SgdCall& call, std::size_t count,
+                                 const float* __restrict gradient, float* __restrict weight,
+                                 float* __restrict momentum) {
+  const float scale = call.gradient_scale;
+  const float decay = call.weight_decay;
+  const float factor = call.momentum_factor;
+  const float rate = call.learning_rate;
+  for (std::size_t i = 0; i < count; ++i) {
+    momentum[i] = factor * momentum[i] + (scale * gradient[i] + decay * weight[i]);
+    weight[i] -= rate * momentum[i];
+  }
+}
+
+class CpuSgd final : public Sgd {
+ public:
+  explicit CpuSgd(const std::vector<ParameterSegment>& segments) {
+    for (const ParameterSegment& segment : segments) {
+      for (std::size_t at = 0; at < segment.count; at += kPieceElements) {
+        pieces_.push_back(
+            {segment.begin + at, std::min(kPieceElements, segment.count - at), segment.decay});
+      }
+    }
+    sums_.resize(pieces_.size());
+  }
+
+  void Step(const SgdCall& call, float* weight, float* momentum, const void* gradient_memory,
+            void* compute_copy, UpdateSums* sums, Stream& /*stream*/) override {
+    DDL_CHECK(compute_copy == nullptr || compute_copy == weight);
+    const auto* gradient = static_cast<const float*>(gradient_memory);
+    const bool finite = AllFinite(gradient);
+    SgdCall plain = call;
+    plain.weight_decay = 0;
+#pragma omp parallel for schedule(static)
+    for (std::size_t p = 0; p < pieces_.size(); ++p) {
+      const ParameterSegment& piece = pieces_[p];
+      float* values = weight + piece.begin;
+      sums_[p] = piece.decay ? SumOfSquares(values, piece.count) : 0;
+      if (finite) {
+        UpdatePiece(piece.decay ? call : plain, piece.count, gradient + piece.begin, values,
+                    momentum + piece.begin);
+      }
+    }
+    double total = 0;
+    for (const float sum : sums_) total += sum;
+    *sums = {static_cast<float>(total), finite ? 0.0F : 1.0F};
+  }
+
+ private:
+  bool AllFinite(const float* gradient) const {
+    bool finite = true;
+#pragma omp parallel for schedule(static) reduction(&& : finite)
+    for (std::size_t p = 0; p < pieces_.size(); ++p) {
+      finite = IsFinite(gradient + pieces_[p].begin, pieces_[p].count) && finite;
+    }
+    return finite;
+  }
+
+  std::vector<ParameterSegment> pieces_;
+  std::vector<float> sums_;  // one for each piece
+};
+
+}  // namespace
+
+std::unique_ptr<Sgd> MakeCpuSgd(std::vector<ParameterSegment> segments) {
+  return std::make_unique<CpuSgd>(segments);
+}
+
+}  // namespace trainer

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What back ends that compute on the host have in common: device memory is host memory, a copy is a
+// memcpy, and every call is complete when it returns.
+
+#pragma once
+
+#include <memory>
+
+#include "trainer/backend/backend.h"
+
+namespace trainer {
+
+class HostBackend : public Backend {
+ public:
+  // Aligned to MemoryPlan::kAlignment.
+  Buffer AllocateDevice(std::size_t bytes) override;
+  Buffer AllocateHost(std::size_t bytes) override { return AllocateDevice(bytes); }
+  void CopyToDevice(void* dst, const void* src, std::size_t bytes, Stream& stream) override;
+  void CopyToHost(void* dst, const void* src, std::size_t bytes, Stream& stream) override;
+  void Zero(void* dst, std::size_t bytes, Stream& stream) override;
+
+  std::unique_ptr<Stream> MakeStream() override;
+  std::unique_ptr<Event> MakeEvent() override;
+};
+
+}  // namespace trainer

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/backend/reference/reference_ops.h"
+
+namespace trainer {
+namespace {
+
+using Index = std::int64_t;
+
+// Every method is the one formula of ops.h, solved for its own output.
+class ReferenceConvolution final : public Convolution {
+ public:
+  explicit ReferenceConvolution(const ConvolutionSpec& spec) : spec_(spec) {
+    CheckRowMajor(spec.src, 4);
+    DDL_CHECK(spec.out_channels > 0 && spec.kernel > 0 && spec.stride > 0 && spec.padding >= 0);
+    const Shape& src = spec.src.shape;
+    DDL_CHECK(src[2] + 2 * spec.padding >= spec.kernel && src[3] + 2 * spec.padding >= spec.kernel);
+    const Index height = (src[2] + 2 * spec.padding - spec.kernel) / spec.stride + 1;
+    const Index width = (src[3] + 2 * spec.padding - spec.kernel) / spec.stride + 1;
+    filter_ = RowMajor({spec.out_channels, src[1], spec.kernel, spec.kernel}, DType::kFloat32);
+    dst_ = RowMajor({src[0], spec.out_channels, height, width}, DType::kFloat32);
+  }
+
+  const TensorDesc& filter() const override { return filter_; }
+  const TensorDesc& dst() const override { return dst_; }
+  std::size_t workspace_bytes() const override { return 0; }
+
+  void Forward(const Tensor& src_tensor, const Tensor& filter_tensor, const Tensor& dst_tensor,
+               void* /*workspace*/, Stream& /*stream*/) override {
+    const View src(src_tensor);
+    const View filter(filter_tensor);
+    const View dst(dst_tensor);
+    ForEach(dst_.shape, [&](Index n, Index k, Index p, Index q) {
+      double sum = 0;
+      for (Index c = 0; c < spec_.src.shape[1]; ++c) {
+        for (Index r = 0; r < spec_.kernel; ++r) {
+          for (Index s = 0; s < spec_.kernel; ++s) {
+            const Index h = p * spec_.stride - spec_.padding + r;
+            const Index w = q * spec_.stride - spec_.padding + s;
+            if (InSrc(h, w)) sum += double{src(n, c, h, w)} * filter(k, c, r, s);
+          }
+        }
+      }
+      dst(n, k, p, q) = static_cast<float>(sum);
+    });
+  }
+
+  void BackwardData(const Tensor& diff_dst_tensor, const Tensor& filter_tensor,
+                    const Tensor& diff_src_tensor, void* /*workspace*/,
+                    Stream& /*stream*/) override {
+    const View diff_dst(diff_dst_tensor);
+    const View filter(filter_tensor);
+    const View diff_src(diff_src_tensor);
+    ForEach(spec_.src.shape, [&](Index n, Index c, Index h, Index w) {
+      double sum = 0;
+      for (Index r = 0; r < spec_.kernel; ++r) {
+        for (Index s = 0; s < spec_.kernel; ++s) {
+          const Index p = (h + spec_.padding - r) / spec_.stride;
+          const Index q = (w + spec_.padding - s) / spec_.stride;
+          const bool exact = p * spec_.stride - spec_.padding + r == h &&
+                             q * spec_.stride - spec_.padding + s == w;
+          if (!exact || !InDst(p, q)) continue;
+          for (Index k = 0; k < spec_.out_channels; ++k) {
+            sum += double{diff_dst(n, k, p, q)} * filter(k, c, r, s);
+          }
+        }
+      }
+      diff_src(n, c, h, w) = static_cast<float>(sum);
+    });
+  }
+
+  void BackwardFilter(const Tensor& src_tensor, const Tensor& diff_dst_tensor,
+                      const Tensor& diff_filter_tensor, void* /*workspace*/,
+                      Stream& /*stream*/) override {
+    const View src(src_tensor);
+    const View diff_dst(diff_dst_tensor);
+    const View diff_filter(diff_filter_tensor);
+    ForEach(filter_.shape, [&](Index k, Index c, Index r, Index s) {
+      double sum = 0;
+      for (Index n = 0; n < dst_.shape[0]; ++n) {
+        for (Index p = 0; p < dst_.shape[2]; ++p) {
+          for (Index q = 0; q < dst_.shape[3]; ++q) {
+            const Index h = p * spec_.stride - spec_.padding + r;
+            const Index w = q * spec_.stride - spec_.padding + s;
+            if (InSrc(h, w)) sum += double{src(n, c, h, w)} * diff_dst(n, k, p, q);
+          }
+        }
+      }
+      diff_filter(k, c, r, s) = static_cast<float>(sum);
+    });
+  }
+
+ private:
+  bool InSrc(Index h, Index w) const {
+    return h >= 0 && h < spec_.src.shape[2] && w >= 0 && w < spec_.src.shape[3];
+  }
+  bool InDst(Index p, Index q) const {
+    return p >= 0 && p < dst_.shape[2] && q >= 0 && q < dst_.shape[3];
+  }
+
+  ConvolutionSpec spec_;
+  TensorDesc filter_;
+  TensorDesc dst_;
+};
+
+}  // namespace
+
+std::unique_ptr<Convolution> MakeReferenceConvolution(const ConvolutionSpec& spec) {
+  return std::make_unique<ReferenceConvolution>(spec);
+}
+
+}  // namespace trainer

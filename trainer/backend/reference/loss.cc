@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <algorithm>
+#include <cmath>
+
+#include "trainer/backend/reference/reference_ops.h"
+
+namespace trainer {
+namespace {
+
+using Index = std::int64_t;
+
+class ReferenceSoftmaxCrossEntropy final : public SoftmaxCrossEntropy {
+ public:
+  explicit ReferenceSoftmaxCrossEntropy(const SoftmaxCrossEntropySpec& spec)
+      : batch_(spec.logits.shape[0]),
+        classes_(spec.logits.shape[1]),
+        smoothing_(spec.label_smoothing) {
+    CheckRowMajor(spec.logits, 2);
+    DDL_CHECK(smoothing_ >= 0 && smoothing_ <= 1);
+  }
+
+  void Run(const LossCall& call, const Tensor& logits, const std::int32_t* labels,
+           const Tensor& diff_logits, LossSums* sums, Stream& /*stream*/) override {
+    DDL_CHECK(call.valid >= 0 && call.valid <= batch_);
+    double loss = 0;
+    int top1 = 0;
+    int top5 = 0;
+    for (Index n = 0; n < batch_; ++n) {
+      float* diff_row = diff_logits ? diff_logits.As<float>() + n * classes_ : nullptr;
+      if (n >= call.valid) {
+        if (diff_row != nullptr) std::fill_n(diff_row, classes_, 0.0F);
+        continue;
+      }
+      const float* row = logits.As<float>() + n * classes_;
+      const Index larger = CountLarger(row, labels[n]);  // before diff_row, which may be row
+      top1 += larger < 1 ? 1 : 0;
+      top5 += larger < 5 ? 1 : 0;
+      loss += RunRow(call, row, labels[n], labels[batch_ - 1 - n], diff_row);
+    }
+    sums->loss += static_cast<float>(loss);
+    sums->top1 += static_cast<float>(top1);
+    sums->top5 += static_cast<float>(top5);
+    sums->samples += static_cast<float>(call.valid);
+  }
+
+ private:
+  // Returns the loss of one sample.
+  double RunRow(const LossCall& call, const float* row, std::int32_t label, std::int32_t partner,
+                float* diff_row) const {
+    const double peak = *std::max_element(row, row + classes_);
+    double sum = 0;
+    for (Index k = 0; k < classes_; ++k) sum += std::exp(row[k] - peak);
+
+    const auto batch = static_cast<double>(batch_);
+    const auto classes = static_cast<double>(classes_);
+    double loss = 0;
+    for (Index k = 0; k < classes_; ++k) {
+      const double log_softmax = row[k] - peak - std::log(sum);
+      const double hit =
+          (k == label ? call.lambda : 0.0) + (k == partner ? 1.0 - call.lambda : 0.0);
+      const double target = (1 - smoothing_) * hit + smoothing_ / classes;
+      loss -= target * log_softmax;
+      if (diff_row != nullptr) {
+        diff_row[k] =
+            static_cast<float>(call.diff_scale / batch * (std::exp(log_softmax) - target));
+      }
+    }
+    return loss;
+  }
+
+  // How many classes have a larger logit than the label's; all of them if that is not a number.
+  Index CountLarger(const float* row, std::int32_t label) const {
+    if (std::isnan(row[label])) return classes_ + 5;
+    return std::count_if(row, row + classes_, [&](float logit) { return logit > row[label]; });
+  }
+
+  Index batch_;
+  Index classes_;
+  double smoothing_;
+};
+
+}  // namespace
+
+std::unique_ptr<SoftmaxCrossEntropy> MakeReferenceSoftmaxCrossEntropy(
+    const SoftmaxCrossEntropySpec& spec) {
+  return std::make_unique<ReferenceSoftmaxCrossEntropy>(spec);
+}
+
+}  // namespace trainer

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The ops of the reference back end, each in the file of its name, and the view of a tensor that
+// they share.  All tensors are fp32 row-major; any other is DDL_CHECKed when the op is made.
+
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "trainer/backend/ops.h"
+#include "trainer/core/error.h"
+
+namespace trainer {
+
+std::unique_ptr<InputTransform> MakeReferenceInputTransform(const Shape& images);
+std::unique_ptr<Convolution> MakeReferenceConvolution(const ConvolutionSpec& spec);
+std::unique_ptr<BatchNorm> MakeReferenceBatchNorm(const BatchNormSpec& spec);
+std::unique_ptr<MaxPool> MakeReferenceMaxPool(const MaxPoolSpec& spec);
+std::unique_ptr<GlobalAveragePool> MakeReferenceGlobalAveragePool(const TensorDesc& src);
+std::unique_ptr<Linear> MakeReferenceLinear(const LinearSpec& spec);
+std::unique_ptr<SoftmaxCrossEntropy> MakeReferenceSoftmaxCrossEntropy(
+    const SoftmaxCrossEntropySpec& spec);
+std::unique_ptr<Sgd> MakeReferenceSgd(std::vector<ParameterSegment> segments);
+
+// A four-dimensional tensor that reads as in the formulas: src(n, c, h, w).
+class View {
+ public:
+  explicit View(const Tensor& tensor) : data_(tensor.As<float>()), shape_(tensor.desc.shape) {}
+
+  float& operator()(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w) const {
+    return data_[((n * shape_[1] + c) * shape_[2] + h) * shape_[3] + w];
+  }
+
+ private:
+  float* data_;
+  Shape shape_;
+};
+
+// Calls visit(n, c, h, w) for every index of a four-dimensional shape, the last fastest.
+template <typename Visit>
+void ForEach(const Shape& shape, const Visit& visit) {
+  for (std::int64_t n = 0; n < shape[0]; ++n) {
+    for (std::int64_t c = 0; c < shape[1]; ++c) {
+      for (std::int64_t h = 0; h < shape[2]; ++h) {
+        for (std::int64_t w = 0; w < shape[3]; ++w) visit(n, c, h, w);
+      }
+    }
+  }
+}
+
+inline void CheckRowMajor(const TensorDesc& desc, int rank) {
+  DDL_CHECK(desc.layout == Layout::kRowMajor);
+  DDL_CHECK(desc.dtype == DType::kFloat32);
+  DDL_CHECK(desc.shape.rank() == rank);
+  DDL_CHECK(desc.shape.elements() > 0);
+}
+
+}  // namespace trainer

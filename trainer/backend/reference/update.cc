@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <cmath>
+#include <utility>
+
+#include "trainer/backend/reference/reference_ops.h"
+
+namespace trainer {
+namespace {
+
+class ReferenceSgd final : public Sgd {
+ public:
+  explicit ReferenceSgd(std::vector<ParameterSegment> segments) : segments_(std::move(segments)) {}
+
+  void Step(const SgdCall& call, float* weight, float* momentum, const void* gradient_memory,
+            void* compute_copy, UpdateSums* sums, Stream& /*stream*/) override {
+    const auto* gradient = static_cast<const float*>(gradient_memory);
+    double sum_of_squares = 0;
+    bool finite = true;
+    for (const ParameterSegment& segment : segments_) {
+      for (std::size_t i = segment.begin; i < segment.begin + segment.count; ++i) {
+        if (segment.decay) sum_of_squares += double{weight[i]} * weight[i];
+        finite = finite && std::isfinite(gradient[i]);
+      }
+    }
+    *sums = {static_cast<float>(sum_of_squares), finite ? 0.0F : 1.0F};
+    if (!finite) return;
+
+    for (const ParameterSegment& segment : segments_) {
+      const double decay = segment.decay ? call.weight_decay : 0;
+      for (std::size_t i = segment.begin; i < segment.begin + segment.count; ++i) {
+        const double g = double{call.gradient_scale} * gradient[i] + decay * weight[i];
+        const double v = double{call.momentum_factor} * momentum[i] + g;
+        momentum[i] = static_cast<float>(v);
+        weight[i] = static_cast<float>(weight[i] - call.learning_rate * v);
+        if (compute_copy != nullptr) static_cast<float*>(compute_copy)[i] = weight[i];
+      }
+    }
+  }
+
+ private:
+  std::vector<ParameterSegment> segments_;
+};
+
+}  // namespace
+
+std::unique_ptr<Sgd> MakeReferenceSgd(std::vector<ParameterSegment> segments) {
+  return std::make_unique<ReferenceSgd>(std::move(segments));
+}
+
+}  // namespace trainer

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// manifest.json of a checkpoint: what the tensors do not say, and the checksums of everything.
+// Form: {"crc32c": "<8 hex digits of the compact text of the manifest>", "manifest": {...}}.
+// Pure functions, safe from any thread.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trainer {
+
+inline constexpr int kCheckpointFormat = 1;
+
+// The state of a run besides its tensors.  Random numbers are a function of seed and position
+// (core/philox.h), so no generator state is needed.
+struct CheckpointState {
+  std::int64_t step = 0;           // updates done
+  std::int64_t epoch = 0;          // epochs completed
+  std::int64_t epoch_samples = 0;  // sampler position: samples taken by all ranks in this epoch
+  int world_size = 1;
+  std::int64_t global_batch = 0;  // samples per update, all ranks together
+  std::uint64_t seed = 0;
+  std::string architecture;  // "resnet50"
+  int classes = 0;
+  double loss_scale = 1;
+  std::int64_t loss_scale_good_steps = 0;  // finite steps since the scale last changed
+  std::string program_version;             // "0.1.0"
+
+  bool operator==(const CheckpointState&) const = default;
+};
+
+struct ManifestTensor {
+  std::string name;
+  std::uint64_t bytes = 0;
+  std::uint32_t crc32c = 0;
+
+  bool operator==(const ManifestTensor&) const = default;
+};
+
+struct ManifestFile {
+  std::string name;                 // "model.safetensors"
+  std::uint64_t bytes = 0;          // of the whole file
+  std::uint32_t header_crc32c = 0;  // of the bytes before the first tensor
+  std::vector<ManifestTensor> tensors;
+
+  bool operator==(const ManifestFile&) const = default;
+};
+
+struct Manifest {
+  CheckpointState state;
+  std::vector<ManifestFile> files;
+
+  bool operator==(const Manifest&) const = default;
+};
+
+// Ends with a newline.
+std::string ToJson(const Manifest& manifest);
+
+// The inverse.  Throws Error(EX_DATAERR) that begins with `path`: not JSON, wrong checksum, a key
+// missing or of the wrong type, a format newer than kCheckpointFormat.
+Manifest ParseManifest(std::string_view text, std::string_view path);
+
+}  // namespace trainer

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/checkpoint/reader.h"
+
+#include <algorithm>
+#include <system_error>
+
+#include "trainer/checkpoint/checksum.h"
+#include "trainer/checkpoint/names.h"
+#include "trainer/checkpoint/whole_file.h"
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void Damaged(const std::string& path, const std::string& what) {
+  throw Error(EX_DATAERR, path + ": damaged: " + what);
+}
+
+const ManifestFile& FileOf(const Manifest& manifest, const char* name, const std::string& path) {
+  const auto found = std::ranges::find(manifest.files, name, &ManifestFile::name);
+  if (found == manifest.files.end()) Damaged(path, std::string("it does not list ") + name);
+  return *found;
+}
+
+void Verify(const SafetensorsFile& file, const ManifestFile& expected) {
+  std::uint64_t data_bytes = 0;
+  for (const ManifestTensor& want : expected.tensors) {
+    const TensorEntry* have = file.Find(want.name);
+    if (have == nullptr) Damaged(file.path(), "tensor '" + want.name + "' is missing");
+    const auto data = file.Data(*have);
+    if (data.size() != want.bytes || Crc32cOf(data) != want.crc32c) {
+      Damaged(file.path(), "tensor '" + want.name + "' has the wrong checksum");
+    }
+    data_bytes += data.size();
+  }
+  const std::size_t header_bytes = file.bytes().size() - data_bytes;
+  if (file.tensors().size() != expected.tensors.size() ||
+      Crc32cOf(file.bytes().first(header_bytes)) != expected.header_crc32c) {
+    Damaged(file.path(), "its header has the wrong checksum");
+  }
+}
+
+SafetensorsFile ReadVerified(const fs::path& directory, const Manifest& manifest,
+                             const char* name) {
+  const ManifestFile& expected = FileOf(manifest, name, (directory / kManifestFile).string());
+  const std::string path = (directory / name).string();
+  std::error_code error;
+  const auto size = fs::file_size(path, error);
+  if (!error && size != expected.bytes) {
+    Damaged(path, "it has " + std::to_string(size) + " bytes instead of " +
+                      std::to_string(expected.bytes));
+  }
+  SafetensorsFile file = SafetensorsFile::Read(path);
+  Verify(file, expected);
+  return file;
+}
+
+}  // namespace
+
+Manifest ReadManifest(const fs::path& directory) {
+  const std::string path = (directory / kManifestFile).string();
+  const std::vector<std::byte> bytes = ReadWholeFile(path);
+  return ParseManifest({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
+}
+
+std::vector<CheckpointPath> ListCheckpoints(const fs::path& model_dir) {
+  std::vector<CheckpointPath> found;
+  std::error_code error;
+  const fs::path parent = CheckpointsDirectory(model_dir);
+  for (fs::directory_iterator entry(parent, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const auto step = ParseCheckpointName(entry->path().filename().string());
+    if (step) found.push_back({*step, entry->path()});
+  }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    throw OsError("cannot read the directory " + parent.string(), error.value());
+  }
+  std::ranges::sort(found, std::greater<>(), &CheckpointPath::step);
+  return found;
+}
+
+Checkpoint ReadCheckpoint(const fs::path& directory) {
+  Checkpoint checkpoint;
+  checkpoint.directory = directory;
+  checkpoint.manifest = ReadManifest(directory);
+  if (CheckpointName(checkpoint.manifest.state.step) != directory.filename().string()) {
+    Damaged(directory.string(),
+            "its manifest is of step " + std::to_string(checkpoint.manifest.state.step));
+  }
+  checkpoint.model = ReadVerified(directory, checkpoint.manifest, kModelFile);
+  checkpoint.optimizer = ReadVerified(directory, checkpoint.manifest, kOptimizerFile);
+  return checkpoint;
+}
+
+std::optional<Checkpoint> ReadNewestCheckpoint(
+    const fs::path& model_dir, const std::function<void(const std::string&)>& warn) {
+  const std::vector<CheckpointPath> found = ListCheckpoints(model_dir);
+  for (const CheckpointPath& candidate : found) {
+    try {
+      return ReadCheckpoint(candidate.directory);
+    } catch (const Error& problem) {
+      // Memory or a file descriptor is lacking, or the file system is away: not a damaged
+      // checkpoint.
+      if (problem.exit_code() != EX_DATAERR) throw;
+      warn(std::string(problem.what()) + "; passed over for the checkpoint before it");
+    }
+  }
+  if (found.empty()) return std::nullopt;
+  throw Error(EX_DATAERR, CheckpointsDirectory(model_dir).string() + ": none of its " +
+                              std::to_string(found.size()) +
+                              " checkpoints is valid; to start anew, move that directory away or "
+                              "give another --model_dir");
+}
+
+}  // namespace trainer

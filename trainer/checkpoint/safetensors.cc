@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/checkpoint/safetensors.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
+
+#include "trainer/checkpoint/whole_file.h"
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+constexpr std::size_t kLengthBytes = 8;
+constexpr std::size_t kHeaderAlignment = 8;
+constexpr const char* kMetadataKey = "__metadata__";
+
+static_assert(std::endian::native == std::endian::little, "the format is little endian");
+
+std::uint64_t BytesOf(const TensorSource& tensor) {
+  return static_cast<std::uint64_t>(tensor.shape.elements()) * SizeOf(tensor.dtype);
+}
+
+// Reads one header, with the file's name at hand for refusals.
+class HeaderParser {
+ public:
+  explicit HeaderParser(std::string_view path) : path_(path) {}
+
+  SafetensorsIndex Parse(std::span<const std::byte> file) const;
+
+ private:
+  [[noreturn]] void Refuse(const std::string& what) const {
+    throw Error(EX_DATAERR, std::string(path_) + ": not a whole safetensors file: " + what);
+  }
+
+  TensorEntry ParseEntry(const std::string& name, const nlohmann::json& value) const;
+  DType ParseDType(const std::string& name, const nlohmann::json& value) const;
+  Shape ParseShape(const std::string& name, const nlohmann::json& value) const;
+  SafetensorsMetadata ParseMetadata(const nlohmann::json& value) const;
+  void CheckCover(const std::vector<TensorEntry>& tensors, std::uint64_t data_bytes) const;
+
+  std::string_view path_;
+};
+
+DType HeaderParser::ParseDType(const std::string& name, const nlohmann::json& value) const {
+  static constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat16, DType::kBFloat16,
+                                     DType::kUint8,   DType::kInt32,   DType::kInt64};
+  if (!value.is_string()) Refuse("the dtype of tensor '" + name + "' is not text");
+  const auto& text = value.get_ref<const std::string&>();
+  for (const DType dtype : kTypes) {
+    if (NameOf(dtype) == text) return dtype;
+  }
+  Refuse("tensor '" + name + "' has the dtype '" + text +
+         "'; known are F32, F16, BF16, U8, I32, I64");
+}
+
+Shape HeaderParser::ParseShape(const std::string& name, const nlohmann::json& value) const {
+  if (!value.is_array() || value.size() > Shape::kMaxRank) {
+    Refuse("the shape of tensor '" + name + "' is not a list of at most four numbers");
+  }
+  std::int64_t dims[Shape::kMaxRank] = {};
+  // Bounded so that neither elements nor bytes overflow, whatever the order of the dimensions.
+  constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
+  std::int64_t elements = 1;
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    if (!value[i].is_number_unsigned() || value[i].get<std::uint64_t>() > kMaxElements) {
+      Refuse("the shape of tensor '" + name + "' holds something else than sensible numbers");
+    }
+    dims[i] = value[i].get<std::int64_t>();
+    if (__builtin_mul_overflow(elements, std::max<std::int64_t>(dims[i], 1), &elements) ||
+        elements > kMaxElements) {
+      Refuse("the shape of tensor '" + name + "' is too large");
+    }
+  }
+  switch (value.size()) {
+    case 0:
+      return {};
+    case 1:
+      return {dims[0]};
+    case 2:
+      return {dims[0], dims[1]};
+    case 3:
+      return {dims[0], dims[1], dims[2]};
+    default:
+      return {dims[0], dims[1], dims[2], dims[3]};
+  }
+}
+
+TensorEntry HeaderParser::ParseEntry(const std::string& name, const nlohmann::json& value) const {
+  if (!value.is_object() || value.size() != 3 || !value.contains("dtype") ||
+      !value.contains("shape") || !value.contains("data_offsets")) {
+    Refuse("tensor '" + name + "' needs dtype, shape and data_offsets, and nothing else");
+  }
+  TensorEntry entry;
+  entry.name = name;
+  entry.dtype = ParseDType(name, value["dtype"]);
+  entry.shape = ParseShape(name, value["shape"]);
+  const nlohmann::json& offsets = value["data_offsets"];
+  if (!offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() ||
+      !offsets[1].is_number_unsigned()) {
+    Refuse("the data_offsets of tensor '" + name + "' are not two numbers");
+  }
+  entry.begin = offsets[0].get<std::uint64_t>();
+  entry.end = offsets[1].get<std::uint64_t>();
+  const auto bytes = static_cast<std::uint64_t>(entry.shape.elements()) * SizeOf(entry.dtype);
+  if (entry.end < entry.begin || entry.end - entry.begin != bytes) {
+    Refuse("the data_offsets of tensor '" + name + "' do not fit its shape");
+  }
+  return entry;
+}
+
+SafetensorsMetadata HeaderParser::ParseMetadata(const nlohmann::json& value) const {
+  SafetensorsMetadata metadata;
+  if (!value.is_object()) Refuse("__metadata__ is not an object");
+  for (const auto& [key, text] : value.items()) {
+    if (!text.is_string()) Refuse("__metadata__ holds something else than text");
+    metadata[key] = text.get<std::string>();
+  }
+  return metadata;
+}
+
+void HeaderParser::CheckCover(const std::vector<TensorEntry>& tensors,
+                              std::uint64_t data_bytes) const {
+  std::uint64_t covered = 0;
+  for (const TensorEntry& entry : tensors) {
+    if (entry.begin != covered) {
+      Refuse("there is a hole or an overlap before tensor '" + entry.name + "'");
+    }
+    covered = entry.end;
+  }
+  if (covered != data_bytes) {
+    Refuse("its tensors need " + std::to_string(covered) + " bytes, it has " +
+           std::to_string(data_bytes) + "; is it cut short?");
+  }
+}
+
+SafetensorsIndex HeaderParser::Parse(std::span<const std::byte> file) const {
+  std::uint64_t length = 0;
+  if (file.size() < kLengthBytes) Refuse("shorter than 8 bytes");
+  std::memcpy(&length, file.data(), kLengthBytes);
+  if (length > kMaxSafetensorsHeader) {
+    Refuse("it claims a header of " + std::to_string(length) + " bytes");
+  }
+  if (length > file.size() - kLengthBytes) Refuse("it ends within its header");
+
+  const auto* text = reinterpret_cast<const char*>(file.data()) + kLengthBytes;
+  if (length == 0 || text[0] != '{') Refuse("its header does not begin with '{'");
+  const nlohmann::json header =
+      nlohmann::json::parse(text, text + length, nullptr, /*allow_exceptions=*/false);
+  if (!header.is_object()) Refuse("its header is not JSON");
+
+  SafetensorsIndex index;
+  index.data_offset = kLengthBytes + length;
+  for (const auto& [name, value] : header.items()) {
+    if (name == kMetadataKey) {
+      index.metadata = ParseMetadata(value);
+    } else {
+      index.tensors.push_back(ParseEntry(name, value));
+    }
+  }
+  std::ranges::sort(index.tensors, [](const TensorEntry& a, const TensorEntry& b) {
+    return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
+  });
+  CheckCover(index.tensors, file.size() - index.data_offset);
+  return index;
+}
+
+}  // namespace
+
+std::vector<std::size_t> DataOrder(std::span<const TensorSource> tensors) {
+  std::vector<std::size_t> order(tensors.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
+    return SizeOf(tensors[a].dtype) > SizeOf(tensors[b].dtype);
+  });
+  return order;
+}
+
+std::string MakeSafetensorsHeader(std::span<const TensorSource> tensors,
+                                  const SafetensorsMetadata& metadata) {
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  if (!metadata.empty()) header[kMetadataKey] = metadata;
+  std::uint64_t begin = 0;
+  for (const std::size_t position : DataOrder(tensors)) {
+    const TensorSource& tensor = tensors[position];
+    DDL_CHECK(tensor.name != kMetadataKey && !header.contains(tensor.name));
+    auto shape = nlohmann::ordered_json::array();
+    for (int axis = 0; axis < tensor.shape.rank(); ++axis) shape.push_back(tensor.shape[axis]);
+    const std::uint64_t end = begin + BytesOf(tensor);
+    header[tensor.name] = {
+        {"dtype", NameOf(tensor.dtype)}, {"shape", shape}, {"data_offsets", {begin, end}}};
+    begin = end;
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + kHeaderAlignment - 1) / kHeaderAlignment * kHeaderAlignment, ' ');
+  const std::uint64_t length = text.size();
+  DDL_CHECK(length <= kMaxSafetensorsHeader);
+  std::string result(kLengthBytes, '\0');
+  std::memcpy(result.data(), &length, kLengthBytes);
+  return result + text;
+}
+
+SafetensorsIndex ParseSafetensors(std::span<const std::byte> file, std::string_view path) {
+  return HeaderParser(path).Parse(file);
+}
+
+SafetensorsFile SafetensorsFile::Read(const std::string& path) {
+  SafetensorsFile file;
+  file.path_ = path;
+  file.bytes_ = ReadWholeFile(path);
+  file.index_ = ParseSafetensors(file.bytes_, path);
+  return file;
+}
+
+const TensorEntry* SafetensorsFile::Find(std::string_view name) const {
+  const auto found = std::ranges::find(index_.tensors, name, &TensorEntry::name);
+  return found == index_.tensors.end() ? nullptr : &*found;
+}
+
+std::span<const std::byte> SafetensorsFile::Data(const TensorEntry& entry) const {
+  return std::span(bytes_).subspan(index_.data_offset + entry.begin, entry.end - entry.begin);
+}
+
+void CheckTensors(const SafetensorsFile& file, std::span<const ExpectedTensor> expected) {
+  const auto refuse = [&](const std::string& what) {
+    throw Error(EX_DATAERR, file.path() + ": " + what +
+                                "; it is of another network: give the options it was made with, "
+                                "or another --model_dir");
+  };
+  const auto describe = [](DType dtype, const Shape& shape) {
+    return std::string(NameOf(dtype)) + " " + ToString(shape);
+  };
+  for (const ExpectedTensor& want : expected) {
+    const TensorEntry* have = file.Find(want.name);
+    if (have == nullptr) {
+      if (!want.optional) refuse("tensor '" + want.name + "' is missing");
+    } else if (have->dtype != want.dtype || have->shape != want.shape) {
+      refuse("tensor '" + want.name + "' is " + describe(have->dtype, have->shape) +
+             ", this network has " + describe(want.dtype, want.shape));
+    }
+  }
+  for (const TensorEntry& have : file.tensors()) {
+    if (std::ranges::find(expected, have.name, &ExpectedTensor::name) == expected.end()) {
+      refuse("tensor '" + have.name + "' is not one of this network");
+    }
+  }
+}
+
+}  // namespace trainer

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/checkpoint/writer.h"
+
+#include <signal.h>
+
+#include <cerrno>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "trainer/checkpoint/checksum.h"
+#include "trainer/checkpoint/durable_file.h"
+#include "trainer/checkpoint/names.h"
+#include "trainer/checkpoint/reader.h"
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+namespace fs = std::filesystem;
+using Bytes = std::span<const std::byte>;
+
+// A directory of ours that is removed unless it got its final name.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory(fs::path path, const WriteHook& hook) : path_(std::move(path)) {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);  // of an earlier process with our number
+    MakeNewDirectory(path_, hook);
+  }
+  ~TemporaryDirectory() {
+    std::error_code ignored;
+    if (!path_.empty()) fs::remove_all(path_, ignored);
+  }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+
+  const fs::path& path() const { return path_; }
+  void RenameTo(const fs::path& final_path, const WriteHook& hook) {
+    Rename(path_, final_path, hook);
+    path_.clear();
+  }
+
+ private:
+  fs::path path_;
+};
+
+// One safetensors file, ready to be written: views of the caller's tensors behind a header.
+struct PreparedFile {
+  std::string header;
+  std::vector<Bytes> data;  // in the order of the file
+  ManifestFile manifest;
+};
+
+PreparedFile Prepare(const char* name, std::span<const TensorSource> tensors) {
+  PreparedFile file;
+  file.header = MakeSafetensorsHeader(tensors, {{"format", "pt"}});
+  file.manifest.name = name;
+  file.manifest.bytes = file.header.size();
+  file.manifest.header_crc32c = Crc32cOf(std::as_bytes(std::span(file.header)));
+  for (const std::size_t position : DataOrder(tensors)) {
+    const TensorSource& tensor = tensors[position];
+    const Bytes bytes(static_cast<const std::byte*>(tensor.data),
+                      static_cast<std::size_t>(tensor.shape.elements()) * SizeOf(tensor.dtype));
+    file.data.push_back(bytes);
+    file.manifest.bytes += bytes.size();
+    file.manifest.tensors.push_back(
+        {.name = tensor.name, .bytes = bytes.size(), .crc32c = Crc32cOf(bytes)});
+  }
+  return file;
+}
+
+void WritePrepared(const fs::path& directory, const PreparedFile& file, const WriteHook& hook) {
+  std::vector<Bytes> pieces = {std::as_bytes(std::span(file.header))};
+  pieces.insert(pieces.end(), file.data.begin(), file.data.end());
+  WriteNewFile(directory / file.manifest.name, pieces, hook);
+}
+
+// The manifest of the checkpoint in `directory` if all of it is valid.
+std::optional<Manifest> ReadIfValid(const fs::path& directory) {
+  try {
+    return ReadCheckpoint(directory).manifest;
+  } catch (const Error& problem) {
+    if (problem.exit_code() != EX_DATAERR) throw;
+    return std::nullopt;
+  }
+}
+
+bool IsStale(const fs::path& directory, const TemporaryOwner& owner) {
+  if (owner.host == HostName() && ::kill(static_cast<pid_t>(owner.pid), 0) != 0 && errno == ESRCH) {
+    return true;
+  }
+  // Another host's process, or another process with the same number.
+  const auto now = fs::file_time_type::clock::now();
+  std::error_code error;
+  fs::file_time_type newest = fs::last_write_time(directory, error);
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
+    newest = std::max(newest, entry.last_write_time(error));
+  }
+  return !error && now - newest > std::chrono::hours(1);
+}
+
+}  // namespace
+
+fs::path WriteCheckpoint(const fs::path& model_dir, const CheckpointState& state,
+                         const CheckpointTensors& tensors, const WriteHook& hook) {
+  const PreparedFile model = Prepare(kModelFile, tensors.model);
+  const PreparedFile optimizer = Prepare(kOptimizerFile, tensors.optimizer);
+  const Manifest manifest{state, {model.manifest, optimizer.manifest}};
+
+  const fs::path parent = CheckpointsDirectory(model_dir);
+  const fs::path final_path = parent / CheckpointName(state.step);
+  MakeDirectories(parent, hook);
+  if (fs::exists(final_path)) {
+    if (const std::optional<Manifest> present = ReadIfValid(final_path)) {
+      if (*present == manifest) return final_path;
+      throw Error(EX_DATAERR, final_path.string() +
+                                  ": a checkpoint of another run is there; give each run a "
+                                  "--model_dir of its own");
+    }
+  }
+
+  TemporaryDirectory temporary(parent / TemporaryName(state.step), hook);
+  WritePrepared(temporary.path(), model, hook);
+  WritePrepared(temporary.path(), optimizer, hook);
+  const std::string text = ToJson(manifest);
+  const Bytes text_bytes = std::as_bytes(std::span(text));
+  WriteNewFile(temporary.path() / kManifestFile, std::span(&text_bytes, 1), hook);
+  SyncDirectory(temporary.path(), hook);
+  std::error_code ignored;
+  fs::remove_all(final_path, ignored);  // there is only an invalid one, if any
+  temporary.RenameTo(final_path, hook);
+  SyncDirectory(parent, hook);
+  return final_path;
+}
+
+int RemoveStaleCheckpoints(const fs::path& model_dir) {
+  std::vector<fs::path> stale;
+  std::error_code error;
+  for (const fs::directory_entry& entry :
+       fs::directory_iterator(CheckpointsDirectory(model_dir), error)) {
+    const auto owner = ParseTemporaryName(entry.path().filename().string());
+    if (owner && entry.is_directory(error) && IsStale(entry.path(), *owner)) {
+      stale.push_back(entry.path());
+    }
+  }
+  int removed = 0;
+  for (const fs::path& path : stale) {
+    fs::remove_all(path, error);
+    if (!error) ++removed;
+  }
+  return removed;
+}
+
+}  // namespace trainer

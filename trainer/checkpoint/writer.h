@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Writes a checkpoint so that a crash, a kill -9 or a full disk at any point leaves either the
+// whole of it or nothing:
+//   <model_dir>/checkpoints/step-0000001234/{model.safetensors,optimizer.safetensors,manifest.json}
+// It is made as a hidden directory beside its final name; each file is new, synced and closed; the
+// directory is synced, renamed, and its parent synced.  There is no pointer file: a reader scans.
+//
+// One rank of a run writes; no other thread may write into the same model_dir at the same time.
+
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string_view>
+
+#include "trainer/checkpoint/manifest.h"
+#include "trainer/checkpoint/safetensors.h"
+
+namespace trainer {
+
+// Seam for tests: called with the name of each system call that changes the disk, before it is
+// made. What it throws is handled like a failure of that call.
+using WriteHook = std::function<void(std::string_view call)>;
+
+struct CheckpointTensors {
+  std::span<const TensorSource> model;      // torchvision's names
+  std::span<const TensorSource> optimizer;  // momentum, by the same names
+};
+
+// Returns the directory written, durable.  If a checkpoint of the same step and the same content is
+// there already, it is kept; an invalid one is replaced; a valid one of other content is an
+// Error(EX_DATAERR), for two runs must not share a model_dir.
+// Throws Error(EX_OSERR) that names the path and what to do; then nothing new is left, and older
+// checkpoints are untouched.
+std::filesystem::path WriteCheckpoint(const std::filesystem::path& model_dir,
+                                      const CheckpointState& state,
+                                      const CheckpointTensors& tensors, const WriteHook& hook = {});
+
+// For start-up: removes the hidden directories of writers that are dead: their process on this host
+// is gone, or nothing in them has changed for an hour.  Returns how many.
+int RemoveStaleCheckpoints(const std::filesystem::path& model_dir);
+
+}  // namespace trainer

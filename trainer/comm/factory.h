@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Picks the communicator that fits how the ranks were started.
+
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "trainer/comm/communicator.h"
+
+namespace trainer {
+
+// What this rank was told about itself: launcher::RankInfo, and what main found beside it.
+struct CommOptions {
+  int rank = 0;
+  int size = 1;
+  std::string spawner;  // "srun", "mpirun", "local"; "" when started by hand
+  std::string run_dir;  // private to the job (0700)
+  int restart_count = 0;
+  // How many copies of this program the starter says it made: OMPI_COMM_WORLD_SIZE or
+  // SLURM_STEP_NUM_TASKS; 0 when neither is set.
+  int started_tasks = 0;
+  // How long ranks wait for each other to appear, and then in any one call.
+  double rendezvous_seconds = 120;
+  double stall_seconds = 1800;
+};
+
+// size 1: no communication.  spawner "mpirun" or "srun": MPI.  "local": shared memory in run_dir.
+// Blocks until all ranks have met.  Throws Error: EX_CONFIG when what the starter, MPI and the
+// options say of rank and size does not agree (a job that silently becomes N worlds of one is the
+// worst outcome) or nobody says how the ranks meet; EX_UNAVAILABLE when this build has no MPI or a
+// rank does not appear.
+std::unique_ptr<Communicator> MakeCommunicator(const CommOptions& options);
+
+}  // namespace trainer

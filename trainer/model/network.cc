@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/model/network.h"
+
+#include <cstdio>
+#include <utility>
+
+#include "trainer/core/error.h"
+
+namespace trainer {
+
+Network::Network(Backend& backend, const NetworkSpec& spec) : backend_(backend), spec_(spec) {
+  DDL_CHECK(backend.compute_type() == DType::kFloat32);
+  DDL_CHECK(spec.batch > 0 && spec.classes > 1);
+  MakeBlocks();
+  PlanArena();
+  BindBlocks();
+}
+
+void Network::MakeBlocks() {
+  const Architecture& architecture = FindArchitecture(spec_.architecture);
+  stem_ = backend_.MakeStem({spec_.batch, spec_.height, spec_.width, architecture.stem_channels});
+  TensorDesc src = stem_->dst();
+  for (const BottleneckPlace& place : BottlenecksOf(architecture)) {
+    auto block =
+        backend_.MakeBottleneck({src, place.mid_channels, place.out_channels, place.stride});
+    src = block->dst();
+    bodies_.push_back({std::move(block), place.name});
+  }
+  head_ = backend_.MakeHead({src, spec_.classes, spec_.label_smoothing});
+
+  std::vector<BlockParameters> blocks;
+  blocks.push_back({"", stem_->parameters()});
+  for (const Body& body : bodies_) blocks.push_back({body.name + ".", body.block->parameters()});
+  blocks.push_back({"", head_->parameters()});
+  layout_ = LayOutParameters(blocks);
+}
+
+// The clock of a step: block b runs forward at b and backward at 2B-1-b.
+void Network::PlanArena() {
+  const int count = block_count();
+  const auto times = [count](int block) { return BlockTimes{block, 2 * count - 1 - block}; };
+
+  stem_->Reserve(times(0), "stem", plan_);
+  for (int b = 1; b < count - 1; ++b) {
+    const Body& body = bodies_[static_cast<std::size_t>(b - 1)];
+    body.block->Reserve(times(b), body.name, plan_);
+  }
+  head_->Reserve(times(count - 1), "head", plan_);
+
+  std::vector<std::pair<int, int>> ids;
+  for (int b = 0; b < count - 1; ++b) {
+    const TensorDesc& desc =
+        b == 0 ? stem_->dst() : bodies_[static_cast<std::size_t>(b - 1)].block->dst();
+    const std::string name = b == 0 ? "stem" : bodies_[static_cast<std::size_t>(b - 1)].name;
+    const int backward = times(b).backward;
+    ids.emplace_back(plan_.Reserve(name + " dst", desc.bytes, times(b).forward, backward),
+                     plan_.Reserve(name + " diff_dst", desc.bytes, backward - 1, backward));
+    activations_.push_back({desc, nullptr});
+  }
+  plan_.Solve();
+
+  arena_ = backend_.AllocateDevice(plan_.total_bytes());
+  gradients_of_activations_ = activations_;
+  for (std::size_t b = 0; b < ids.size(); ++b) {
+    activations_[b].data = arena_.data() + plan_.offset(ids[b].first);
+    gradients_of_activations_[b].data = arena_.data() + plan_.offset(ids[b].second);
+  }
+}
+
+void Network::BindBlocks() {
+  weights_ = backend_.AllocateDevice(layout_.elements * sizeof(float));
+  gradients_ = backend_.AllocateDevice(layout_.elements * sizeof(float));
+  momentum_ = backend_.AllocateDevice(layout_.elements * sizeof(float));
+  statistics_ = backend_.AllocateDevice(layout_.statistic_elements * sizeof(float));
+  loss_sums_ = backend_.AllocateDevice(sizeof(LossSums));
+
+  const auto bindings = [this](int block) {
+    const auto index = static_cast<std::size_t>(block);
+    std::vector<ParameterBinding> result;
+    for (std::size_t i = layout_.first_of_block[index]; i < layout_.first_of_block[index + 1];
+         ++i) {
+      const Parameter& parameter = layout_.parameters[i];
+      ParameterBinding binding{TensorOf(Part::kValue, parameter), {}};
+      if (!parameter.spec.statistic) binding.gradient = TensorOf(Part::kGradient, parameter);
+      result.push_back(std::move(binding));
+    }
+    return result;
+  };
+  stem_->Bind(plan_, arena_.data(), bindings(0));
+  for (int b = 1; b < block_count() - 1; ++b) {
+    bodies_[static_cast<std::size_t>(b - 1)].block->Bind(plan_, arena_.data(), bindings(b));
+  }
+  head_->Bind(plan_, arena_.data(), bindings(block_count() - 1));
+}
+
+Tensor Network::TensorOf(Part part, const Parameter& parameter) const {
+  DDL_CHECK(part == Part::kValue || !parameter.spec.statistic);
+  const Buffer& buffer = part == Part::kGradient    ? gradients_
+                         : part == Part::kMomentum  ? momentum_
+                         : parameter.spec.statistic ? statistics_
+                                                    : weights_;
+  return {parameter.spec.desc, buffer.data() + parameter.begin * sizeof(float)};
+}
+
+void Network::Forward(Mode mode, const InputBatch& batch, float loss_scale, Stream& stream) {
+  last_mode_ = mode;
+  stem_->Forward(mode, batch, activations_.front(), stream);
+  for (std::size_t b = 0; b < bodies_.size(); ++b) {
+    bodies_[b].block->Forward(mode, activations_[b], activations_[b + 1], stream);
+  }
+  head_->Forward(mode, activations_.back(), batch, loss_scale,
+                 reinterpret_cast<LossSums*>(loss_sums_.data()), stream);
+}
+
+void Network::Backward(Stream& stream, const GradientsReady& gradients_ready) {
+  DDL_CHECK(last_mode_ != Mode::kInference);
+  head_->Backward(activations_.back(), gradients_of_activations_.back(), stream);
+  gradients_ready(layout_.complete_from.back());
+  for (std::size_t b = bodies_.size(); b-- > 0;) {
+    bodies_[b].block->Backward(last_mode_, activations_[b], activations_[b + 1],
+                               gradients_of_activations_[b + 1], gradients_of_activations_[b],
+                               stream);
+    gradients_ready(layout_.complete_from[b + 1]);
+  }
+  stem_->Backward(last_mode_, activations_.front(), gradients_of_activations_.front(), stream);
+  gradients_ready(layout_.complete_from.front());
+}
+
+void Network::ZeroLossSums(Stream& stream) {
+  backend_.Zero(loss_sums_.data(), sizeof(LossSums), stream);
+}
+
+LossSums Network::ReadLossSums(Stream& stream) const {
+  LossSums sums{};
+  backend_.CopyToHost(&sums, loss_sums_.data(), sizeof sums, stream);
+  stream.Synchronize();
+  return sums;
+}
+
+std::vector<float> Network::Export(Part part, const Parameter& parameter, Stream& stream) const {
+  std::vector<float> values(static_cast<std::size_t>(parameter.spec.shape.elements()));
+  backend_.Export(TensorOf(part, parameter), values.data(), stream);
+  return values;
+}
+
+void Network::Import(Part part, const Parameter& parameter, std::span<const float> values,
+                     Stream& stream) {
+  DDL_CHECK(values.size() == static_cast<std::size_t>(parameter.spec.shape.elements()));
+  backend_.Import(values.data(), TensorOf(part, parameter), stream);
+}
+
+std::vector<std::string> Network::DescribeMemory() const {
+  std::vector<std::string> rows;
+  const auto add = [&rows](const std::string& name, std::size_t bytes, const std::string& more) {
+    char row[160];
+    std::snprintf(row, sizeof row, "%-32s %14zu bytes%s", name.c_str(), bytes, more.c_str());
+    rows.emplace_back(row);
+  };
+  add("weights", weights_.bytes(), "");
+  add("gradients", gradients_.bytes(), "");
+  add("momentum", momentum_.bytes(), "");
+  add("statistics", statistics_.bytes(), "");
+  add("arena", arena_.bytes(), "");
+  for (const MemoryPlan::Request& request : plan_.requests()) {
+    add("  " + request.name, request.bytes,
+        "  at " + std::to_string(request.offset) + ", in use from " +
+            std::to_string(request.first_use) + " to " + std::to_string(request.last_use));
+  }
+  return rows;
+}
+
+}  // namespace trainer

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A network on a back end: stem, bottlenecks, head, and all their memory.  Everything is allocated
+// by the constructor, for one batch size and image size; nothing is allocated afterwards.
+//
+// Used from one thread.  The back end outlives the network.  All work is queued on the stream that
+// is passed in; use one stream for all calls.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trainer/backend/backend.h"
+#include "trainer/model/parameters.h"
+#include "trainer/model/resnet.h"
+
+namespace trainer {
+
+struct NetworkSpec {
+  std::string architecture = "resnet50";
+  std::int64_t batch = 0;
+  std::int64_t height = 224;
+  std::int64_t width = 224;
+  std::int64_t classes = 1000;
+  float label_smoothing = 0;
+};
+
+class Network {
+ public:
+  // Called by Backward each time a block is done: the work of gradients()[complete_from,
+  // elements()) is queued.  complete_from falls from call to call, to 0.
+  using GradientsReady = std::function<void(std::size_t complete_from)>;
+
+  // Weights, gradients, momentum and statistics are zero: see model/init.h and Import.
+  // REQUIRES: backend computes in fp32.
+  Network(Backend& backend, const NetworkSpec& spec);
+  // Not copyable: blocks hold addresses into the buffers.
+  Network(const Network&) = delete;
+  Network& operator=(const Network&) = delete;
+
+  const NetworkSpec& spec() const { return spec_; }
+
+  // Runs the whole network on `batch` (memory of the device, as large as the spec says) and adds to
+  // the loss sums.  loss_scale multiplies the gradients only.
+  void Forward(Mode mode, const InputBatch& batch, float loss_scale, Stream& stream);
+  // Gradients of the last Forward; overwrites gradients().  REQUIRES: it was not kInference.
+  void Backward(Stream& stream, const GradientsReady& gradients_ready);
+
+  // (N, classes), fp32 row-major, on the device; valid until the next Forward.
+  const Tensor& logits() const { return head_->logits(); }
+
+  void ZeroLossSums(Stream& stream);
+  LossSums ReadLossSums(Stream& stream) const;  // waits for the stream
+
+  // The flat memories (model/parameters.h).
+  const std::vector<Parameter>& parameters() const { return layout_.parameters; }
+  const std::vector<ParameterSegment>& segments() const { return layout_.segments; }
+  std::size_t elements() const { return layout_.elements; }
+  float* weights() const { return reinterpret_cast<float*>(weights_.data()); }
+  float* gradients() const { return reinterpret_cast<float*>(gradients_.data()); }
+  float* momentum() const { return reinterpret_cast<float*>(momentum_.data()); }
+
+  // Which number of a parameter; statistics have only a value.
+  enum class Part : std::uint8_t { kValue, kGradient, kMomentum };
+  // Host values in torchvision's shape, row-major: spec.shape.elements() of them.  Both wait until
+  // the copy is done, and are exact.
+  std::vector<float> Export(Part part, const Parameter& parameter, Stream& stream) const;
+  void Import(Part part, const Parameter& parameter, std::span<const float> values, Stream& stream);
+
+  // One line per memory and per request of the arena's plan, for people.
+  std::vector<std::string> DescribeMemory() const;
+
+ private:
+  struct Body {
+    std::unique_ptr<Bottleneck> block;
+    std::string name;
+  };
+
+  void MakeBlocks();
+  void PlanArena();
+  void BindBlocks();
+  Tensor TensorOf(Part part, const Parameter& parameter) const;
+  int block_count() const { return static_cast<int>(bodies_.size()) + 2; }
+
+  Backend& backend_;
+  const NetworkSpec spec_;
+  Mode last_mode_ = Mode::kInference;
+
+  std::unique_ptr<Stem> stem_;
+  std::vector<Body> bodies_;
+  std::unique_ptr<Head> head_;
+
+  ParameterLayout layout_;
+  MemoryPlan plan_;
+  Buffer weights_;
+  Buffer gradients_;
+  Buffer momentum_;
+  Buffer statistics_;
+  Buffer loss_sums_;
+  Buffer arena_;
+  std::vector<Tensor> activations_;  // [b] leaves block b and enters block b + 1
+  std::vector<Tensor> gradients_of_activations_;
+};
+
+}  // namespace trainer

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <CLI/CLI.hpp>
+#include <limits>
+
+#include "trainer/options.h"
+
+namespace trainer {
+namespace {
+
+template <auto kMember>
+CLI::Option* Value(CLI::App& app, const OptionRow& row, Options& options) {
+  return app.add_option("--" + row.name, options.*kMember, row.help)->capture_default_str();
+}
+
+template <auto kMember>
+CLI::Option* Text(CLI::App& app, const OptionRow& row, Options& options) {
+  return app.add_option("--" + row.name, options.*kMember, row.help)->type_name("PATH");
+}
+
+template <auto kMember>
+CLI::Option* Positive(CLI::App& app, const OptionRow& row, Options& options) {
+  return Value<kMember>(app, row, options)->check(CLI::PositiveNumber);
+}
+
+template <auto kMember>
+CLI::Option* NotNegative(CLI::App& app, const OptionRow& row, Options& options) {
+  return Value<kMember>(app, row, options)->check(CLI::NonNegativeNumber);
+}
+
+// 0 to 1, both included.
+template <auto kMember>
+CLI::Option* Fraction(CLI::App& app, const OptionRow& row, Options& options) {
+  return Value<kMember>(app, row, options)->check(CLI::Range(0.0, 1.0));
+}
+
+// On with --name, off with --noname.
+template <auto kMember>
+CLI::Option* Switch(CLI::App& app, const OptionRow& row, Options& options) {
+  return app.add_flag("--" + row.name + ",!--no" + row.name, options.*kMember, row.help);
+}
+
+template <auto kMember>
+CLI::Option* Flag(CLI::App& app, const OptionRow& row, Options& options) {
+  return app.add_flag("--" + row.name, options.*kMember, row.help);
+}
+
+template <auto kMember>
+CLI::Option* OneOf(CLI::App& app, const OptionRow& row, Options& options,
+                   std::vector<std::string> choices) {
+  return Value<kMember>(app, row, options)->check(CLI::IsMember(std::move(choices)));
+}
+
+CLI::Option* Mode(CLI::App& app, const OptionRow& row, Options& options) {
+  return OneOf<&Options::mode>(app, row, options,
+                               {"train", "train_and_evaluate", "evaluate", "predict",
+                                "training_benchmark", "inference_benchmark"});
+}
+CLI::Option* IterUnit(CLI::App& app, const OptionRow& row, Options& options) {
+  return OneOf<&Options::iter_unit>(app, row, options, {"epoch", "batch"});
+}
+CLI::Option* AugmentChoice(CLI::App& app, const OptionRow& row, Options& options) {
+  return OneOf<&Options::augment>(app, row, options, {"train", "none"});
+}
+CLI::Option* ShuffleChoice(CLI::App& app, const OptionRow& row, Options& options) {
+  return OneOf<&Options::shuffle>(app, row, options, {"epoch", "none"});
+}
+CLI::Option* BadRecordsChoice(CLI::App& app, const OptionRow& row, Options& options) {
+  return OneOf<&Options::bad_records>(app, row, options, {"stop", "skip"});
+}
+CLI::Option* WeightInit(CLI::App& app, const OptionRow& row, Options& options) {
+  return OneOf<&Options::weight_init>(app, row, options, {"fan_in", "fan_out"});
+}
+CLI::Option* Precision(CLI::App& app, const OptionRow& row, Options& options) {
+  return OneOf<&Options::precision>(app, row, options, {"fp32", "fp16"});
+}
+CLI::Option* Resume(CLI::App& app, const OptionRow& row, Options& options) {
+  return OneOf<&Options::resume>(app, row, options, {"auto", "never"});
+}
+CLI::Option* DataFormat(CLI::App& app, const OptionRow& row, Options& options) {
+  return OneOf<&Options::data_format>(app, row, options, {"NHWC", "NCHW"});
+}
+CLI::Option* RunIter(CLI::App& app, const OptionRow& row, Options& options) {
+  return Value<&Options::run_iter>(app, row, options)
+      ->check(CLI::Range(std::int64_t{-1}, std::numeric_limits<std::int64_t>::max()));
+}
+CLI::Option* ImageSize(CLI::App& app, const OptionRow& row, Options& options) {
+  return Value<&Options::image_size>(app, row, options)->check(CLI::Range(32, 4096));
+}
+
+std::vector<OptionRow> MakeTable() {
+  constexpr bool kNvidia = true;
+  constexpr bool kOurs = false;
+  constexpr bool kIsSwitch = true;
+  const char* const run = "What to do";
+  const char* const data = "Data";
+  const char* const optimisation = "Optimisation";
+  const char* const files = "Files";
+  const char* const how = "How";
+  const char* const compatible = "Accepted for old command lines, without effect";
+  return {
+      {"mode", run,
+       "train, train_and_evaluate, evaluate, predict, training_benchmark or inference_benchmark",
+       kNvidia, false, Mode},
+      {"arch", run, "network: resnet50, resnet101 or resnet152 (tests use resnet_tiny)", kNvidia,
+       false, Value<&Options::arch>},
+      {"batch_size", run, "images per rank in a step (required)", kNvidia, false,
+       Positive<&Options::batch_size>},
+      {"num_iter", run, "length of training, in --iter_unit", kNvidia, false,
+       Positive<&Options::num_iter>},
+      {"run_iter", run,
+       "how much of --num_iter to do in this launch, in --iter_unit; -1: all of it", kNvidia, false,
+       RunIter},
+      {"iter_unit", run, "epoch or batch (a step)", kNvidia, false, IterUnit},
+      {"warmup_steps", run, "steps before the measurement of a benchmark mode", kNvidia, false,
+       NotNegative<&Options::warmup_steps>},
+      {"to_predict", run, "image file for --mode=predict", kNvidia, false,
+       Text<&Options::to_predict>},
+      {"dry_run", run, "print the plan (steps, learning rate, memory) and exit", kOurs, false,
+       Flag<&Options::dry_run>},
+
+      {"data_dir", data,
+       "folder of the TFRecord files train-* and validation-*; without it: synthetic images",
+       kNvidia, false, Text<&Options::data_dir>},
+      {"data_idx_dir", data,
+       "folder of their index files (ddldata index); without it record boundaries are scanned",
+       kNvidia, false, Text<&Options::data_idx_dir>},
+      {"image_size", data, "height and width of the network's input, in pixels", kOurs, false,
+       ImageSize},
+      {"classes", data, "number of classes; labels in the files are 1 to this", kOurs, false,
+       Positive<&Options::classes>},
+      {"augment", data, "train: random crop and mirroring; none: centre crop, as in evaluation",
+       kOurs, false, AugmentChoice},
+      {"shuffle", data, "epoch: a new order in every epoch; none: the order of the files", kOurs,
+       false, ShuffleChoice},
+      {"mixup", data, "mix pairs of images with a weight drawn from Beta(a, a); 0: off", kNvidia,
+       false, NotNegative<&Options::mixup>},
+      {"bad_records", data, "stop at a record that cannot be used, or skip it", kOurs, false,
+       BadRecordsChoice},
+      {"max_bad_records", data, "records a rank may skip before it stops", kOurs, false,
+       NotNegative<&Options::max_bad_records>},
+
+      {"lr_init", optimisation,
+       "learning rate at a global batch of 256; scaled by global batch / 256", kNvidia, false,
+       NotNegative<&Options::lr_init>},
+      {"lr_warmup_epochs", optimisation, "epochs over which the learning rate rises from 0",
+       kNvidia, false, NotNegative<&Options::lr_warmup_epochs>},
+      {"use_cosine_lr", optimisation, "cosine decay; without it x0.1 at epochs 30, 60, 80 and 90",
+       kNvidia, kIsSwitch, Switch<&Options::use_cosine_lr>},
+      {"momentum", optimisation, "momentum of SGD, without Nesterov", kNvidia, false,
+       Fraction<&Options::momentum>},
+      {"weight_decay", optimisation, "factor of the L2 loss over everything but batch norm",
+       kNvidia, false, NotNegative<&Options::weight_decay>},
+      {"label_smoothing", optimisation, "share of the target spread over all classes", kNvidia,
+       false, Fraction<&Options::label_smoothing>},
+      {"weight_init", optimisation, "variance scaling by fan_in or fan_out", kNvidia, false,
+       WeightInit},
+      {"seed", optimisation, "of weights, order and augmentation; the same on all ranks", kNvidia,
+       false, Value<&Options::seed>},
+      {"precision", optimisation, "fp32 or fp16 (a CPU computes in fp32 either way)", kNvidia,
+       false, Precision},
+      {"loss_scale", optimisation, "static loss scale, or the first of a dynamic one", kNvidia,
+       false, Positive<&Options::loss_scale>},
+      {"use_static_loss_scaling", optimisation,
+       "keep the loss scale; without it a 16-bit run adapts it", kNvidia, kIsSwitch,
+       Switch<&Options::use_static_loss_scaling>},
+      {"freeze_batch_norm", optimisation, "use the running statistics and leave them as they are",
+       kOurs, false, Flag<&Options::freeze_batch_norm>},
+
+      {"results_dir", files, "folder for logs", kNvidia, false, Text<&Options::results_dir>},
+      {"model_dir", files, "folder for checkpoints; without it --results_dir", kNvidia, false,
+       Text<&Options::model_dir>},
+      {"log_filename", files, "DLLogger JSON log, in --results_dir", kNvidia, false,
+       Value<&Options::log_filename>},
+      {"export_dir", files, "folder for the final weights as model.safetensors", kNvidia, false,
+       Text<&Options::export_dir>},
+      {"init_from", files, "safetensors file to start from, with torchvision's names", kOurs, false,
+       Text<&Options::init_from>},
+      {"finetune_checkpoint", files, "the same as --init_from", kNvidia, false,
+       Text<&Options::init_from>},
+      {"resume", files,
+       "auto: go on from the newest valid checkpoint in --model_dir; never: start afresh", kOurs,
+       false, Resume},
+      {"checkpoint_every", files, "steps between checkpoints; 0: only at the end", kOurs, false,
+       NotNegative<&Options::checkpoint_every>},
+      {"keep_checkpoints", files, "newest checkpoints that are kept", kOurs, false,
+       Positive<&Options::keep_checkpoints>},
+      {"dump_state", files,
+       "safetensors file for weights, gradients, momentum and statistics after a step", kOurs,
+       false, Text<&Options::dump_state>},
+      {"dump_state_step", files, "the step after which --dump_state writes, counted from 1", kOurs,
+       false, Positive<&Options::dump_state_step>},
+
+      {"backend", how, "auto, or a back end of this build (ddltraind --version lists them)", kOurs,
+       false, Value<&Options::backend>},
+      {"threads", how, "threads of the back end; 0: one for each core the rank may use", kOurs,
+       false, NotNegative<&Options::threads>},
+      {"data_threads", how, "threads that read and decode images; 0: as --threads", kOurs, false,
+       NotNegative<&Options::data_threads>},
+      {"prefetch", how, "batches made ahead", kOurs, false, Positive<&Options::prefetch>},
+      {"display_every", how, "steps between progress lines", kNvidia, false,
+       Positive<&Options::display_every>},
+
+      {"use_xla", compatible, "every step is compiled code already", kNvidia, kIsSwitch,
+       Switch<&Options::use_xla>},
+      {"use_dali", compatible,
+       "the input pipeline is built in; index files are used when --data_idx_dir is given", kNvidia,
+       kIsSwitch, Switch<&Options::use_dali>},
+      {"use_tf_amp", compatible, "mixed precision is --precision=fp16", kNvidia, kIsSwitch,
+       Switch<&Options::use_tf_amp>},
+      {"data_format", compatible, "NHWC or NCHW: the back end chooses the layout", kNvidia, false,
+       DataFormat},
+      {"gpu_memory_fraction", compatible,
+       "memory is planned before the first step (--dry_run shows it)", kNvidia, false,
+       Fraction<&Options::gpu_memory_fraction>},
+      {"gpu_id", compatible, "the launcher gives every rank its GPU", kNvidia, false,
+       NotNegative<&Options::gpu_id>},
+      {"cpu", compatible, "the back end is chosen by --backend", kNvidia, kIsSwitch,
+       Switch<&Options::cpu>},
+      {"use_final_conv", compatible, "the last layer is a linear layer, as torchvision stores it",
+       kNvidia, kIsSwitch, Switch<&Options::use_final_conv>},
+      {"quantize", compatible, "there is no quantisation", kNvidia, kIsSwitch,
+       Switch<&Options::quantize>},
+      {"quant_delay", compatible, "there is no quantisation", kNvidia, false,
+       NotNegative<&Options::quant_delay>},
+      {"use_qdq", compatible, "there is no quantisation", kNvidia, kIsSwitch,
+       Switch<&Options::use_qdq>},
+      {"symmetric", compatible, "there is no quantisation", kNvidia, kIsSwitch,
+       Switch<&Options::symmetric>},
+  };
+}
+
+}  // namespace
+
+const std::vector<OptionRow>& OptionTable() {
+  static const std::vector<OptionRow> table = MakeTable();
+  return table;
+}
+
+}  // namespace trainer

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/options.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "support/spelling.h"
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+constexpr char kSeeHelp[] = "; ddltraind --help lists all options";
+
+Error UsageError(const std::string& message) {
+  return {EX_USAGE, "ddltraind: " + message + kSeeHelp};
+}
+
+struct Spelling {
+  std::string name;  // with its dashes
+  bool nvidia;
+};
+
+std::vector<Spelling> AllSpellings() {
+  std::vector<Spelling> spellings = {{"--help", true}, {"--version", true}};
+  for (const OptionRow& row : OptionTable()) {
+    spellings.push_back({"--" + row.name, row.nvidia});
+    if (row.is_switch) spellings.push_back({"--no" + row.name, row.nvidia});
+  }
+  return spellings;
+}
+
+std::vector<std::string> WithPrefix(const std::vector<Spelling>& spellings,
+                                    const std::string& prefix, bool nvidia_only) {
+  std::vector<std::string> found;
+  for (const Spelling& spelling : spellings) {
+    if (spelling.name == prefix) return {prefix};
+    if (spelling.name.starts_with(prefix) && (spelling.nvidia || !nvidia_only))
+      found.push_back(spelling.name);
+  }
+  return found;
+}
+
+// The full name of the option that `given` (dashes inside allowed for underscores) spells or
+// abbreviates.
+std::string FullName(const std::vector<Spelling>& spellings, const std::string& given) {
+  std::string name = given;
+  std::replace(name.begin() + 2, name.end(), '-', '_');
+  // NVIDIA's options first: what was unambiguous for main.py stays so, whatever we add.
+  std::vector<std::string> found = WithPrefix(spellings, name, true);
+  if (found.empty()) found = WithPrefix(spellings, name, false);
+  if (found.size() == 1) return found[0];
+  if (found.empty()) {
+    std::vector<std::string> names;
+    for (const Spelling& spelling : spellings) names.push_back(spelling.name);
+    const std::string nearest = support::NearestSpelling(name, names);
+    throw UsageError("unknown option '" + given + "'" +
+                     (nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
+  }
+  std::string list;
+  for (const std::string& candidate : found) list += (list.empty() ? "" : ", ") + candidate;
+  throw UsageError("ambiguous option '" + given + "': it could be " + list);
+}
+
+std::vector<std::string> ExpandAbbreviations(const std::vector<std::string>& arguments) {
+  const std::vector<Spelling> spellings = AllSpellings();
+  std::vector<std::string> expanded;
+  for (const std::string& argument : arguments) {
+    if (argument == "-h") {
+      expanded.emplace_back("--help");
+    } else if (argument.starts_with("--") && argument.size() > 2) {
+      const std::size_t equals = argument.find('=');
+      const std::string rest = equals == std::string::npos ? "" : argument.substr(equals);
+      expanded.push_back(FullName(spellings, argument.substr(0, equals)) + rest);
+    } else {
+      expanded.push_back(argument);
+    }
+  }
+  return expanded;
+}
+
+}  // namespace
+
+ParsedOptions ParseOptions(const std::vector<std::string>& arguments) {
+  ParsedOptions parsed;
+  Options& options = parsed.options;
+  CLI::App app(
+      "Trains ResNet on images, one process per rank; started by ddlrun, or by hand for one rank.",
+      "ddltraind");
+  app.set_help_flag("--help", "this text");
+  bool version = false;
+  app.add_flag("--version", version, "version and back ends of this build");
+  for (const OptionRow& row : OptionTable()) row.add(app, row, options)->group(row.group);
+
+  std::vector<std::string> expanded = ExpandAbbreviations(arguments);
+  std::reverse(expanded.begin(), expanded.end());  // CLI11 takes them from the back
+  try {
+    app.parse(expanded);
+  } catch (const CLI::CallForHelp&) {
+    parsed.answer = app.help();
+    return parsed;
+  } catch (const CLI::ExtrasError&) {
+    throw UsageError("unexpected argument '" + app.remaining().front() +
+                     "': options are written --name=value");
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(error.what());
+  }
+  if (version) {
+    parsed.answer = "version";
+    return parsed;
+  }
+  if (options.batch_size == 0 && options.mode != "predict") {
+    throw UsageError(
+        "--batch_size is required: images per rank in a step, for example --batch_size=256");
+  }
+  if (options.mode == "predict" && options.to_predict.empty()) {
+    throw UsageError("--mode=predict needs an image: --to_predict=FILE");
+  }
+  for (const OptionRow& row : OptionTable()) {
+    if (row.group.starts_with("Accepted") && app.get_option("--" + row.name)->count() > 0) {
+      parsed.notes.push_back("--" + row.name + " has no effect here: " + row.help);
+    }
+  }
+  return parsed;
+}
+
+}  // namespace trainer

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The command line of ddltraind: one struct with the defaults, one table (option_table.cc) that
+// gives the parser, --help and the manual.  The options of NVIDIA's main.py (DeepLearningExamples,
+// TensorFlow/Classification/ConvNets, utils/ cmdline_helper.py at fed7ba99 and the later additions)
+// are all accepted, unambiguous abbreviations included, as argparse does.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace trainer {
+
+struct Options {
+  // What to do.
+  std::string mode = "train_and_evaluate";
+  std::string arch = "resnet50";
+  std::int64_t batch_size = 0;  // images per rank and step; required
+  std::int64_t num_iter = 1;    // in iter_unit
+  std::int64_t run_iter = -1;   // of num_iter, in this launch; -1: all
+  std::string iter_unit = "epoch";
+  std::int64_t warmup_steps = 50;  // not measured, in the benchmark modes
+  std::string to_predict;          // image file
+
+  // Data.
+  std::string data_dir;      // "": synthetic
+  std::string data_idx_dir;  // "": record boundaries are found by scanning
+  int image_size = 224;      // pixels
+  int classes = 1000;
+  std::string augment = "train";
+  std::string shuffle = "epoch";
+  double mixup = 0;
+  std::string bad_records = "stop";
+  int max_bad_records = 100;
+
+  // Optimisation.
+  double lr_init = 0.1;  // at a global batch of 256
+  std::int64_t lr_warmup_epochs = 5;
+  bool use_cosine_lr = false;
+  double momentum = 0.9;
+  double weight_decay = 1e-4;
+  double label_smoothing = 0;
+  std::string weight_init = "fan_out";
+  std::uint64_t seed = 1;
+  std::string precision = "fp32";
+  double loss_scale = 256;
+  bool use_static_loss_scaling = false;
+  bool freeze_batch_norm = false;
+
+  // Files.
+  std::string results_dir = ".";
+  std::string model_dir;  // "": results_dir
+  std::string log_filename = "log.json";
+  std::string export_dir;
+  std::string init_from;
+  std::string resume = "auto";
+  std::int64_t checkpoint_every = 1000;  // steps
+  int keep_checkpoints = 5;
+  std::string dump_state;
+  std::int64_t dump_state_step = 1;
+
+  // How.
+  std::string backend = "auto";
+  int threads = 0;       // of the back end; 0: one per core this rank may use
+  int data_threads = 0;  // decoding; 0: as `threads`
+  int prefetch = 2;      // batches
+  int display_every = 10;
+  bool dry_run = false;
+
+  // Accepted, without effect here.
+  bool use_xla = false;
+  bool use_dali = false;
+  bool use_tf_amp = false;
+  std::string data_format = "NHWC";
+  double gpu_memory_fraction = 0.7;
+  int gpu_id = 0;
+  bool cpu = false;
+  bool use_final_conv = false;
+  bool quantize = false;
+  std::int64_t quant_delay = 0;
+  bool use_qdq = false;
+  bool symmetric = false;
+};
+
+// One row of the table: how an option is spelled, explained and read.
+struct OptionRow {
+  std::string name;   // "batch_size"; with a twin "no<name>" when it is a switch of NVIDIA's
+  std::string group;  // heading in --help
+  std::string help;   // what it does, with unit
+  bool nvidia;        // one of main.py's: these win when an abbreviation could mean several
+  bool is_switch;
+  CLI::Option* (*add)(CLI::App& app, const OptionRow& row, Options& options);
+};
+const std::vector<OptionRow>& OptionTable();
+
+// What came of a command line.
+struct ParsedOptions {
+  Options options;
+  std::vector<std::string> notes;  // one line for each option given that has no effect here, saying
+                                   // what happens in its place
+  std::string answer;              // text of --help or --version: print it and exit 0; "" otherwise
+};
+
+// `arguments` without the program's name.  Throws Error(EX_USAGE): an unknown option (with the
+// nearest spelling), an ambiguous abbreviation (with what it could be), a value out of range,
+// --batch_size missing.
+ParsedOptions ParseOptions(const std::vector<std::string>& arguments);
+
+}  // namespace trainer

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/telemetry/dllogger.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+namespace trainer {
+namespace {
+
+// {"a": 1, "b": "x"} as json.dumps spaces it.
+std::string JsonObject(const DlData& data) {
+  std::string text = "{";
+  for (const auto& [key, value] : data) {
+    if (text.size() > 1) text += ", ";
+    text.append(PythonJson(key)).append(": ").append(PythonJson(value));
+  }
+  return text + "}";
+}
+
+std::string Join(const DlStep& step) {
+  std::string text;
+  for (const std::int64_t part : step) {
+    if (!text.empty()) text += ", ";
+    text += std::to_string(part);
+  }
+  return text;
+}
+
+// str(tuple): "()", "(0,)", "(0, 20)".
+std::string Tuple(const DlStep& step) { return "(" + Join(step) + (step.size() == 1 ? ",)" : ")"); }
+
+double Seconds(TimePoint::duration duration) {
+  // Microseconds, as Python's datetime has them.
+  return static_cast<double>(
+             std::chrono::duration_cast<std::chrono::microseconds>(duration).count()) /
+         1e6;
+}
+
+// str(datetime.timestamp()).
+std::string Timestamp(TimePoint time) { return PythonFloat(Seconds(time.time_since_epoch())); }
+
+}  // namespace
+
+DlLogger::DlLogger(std::ostream* text, std::ostream* json, WallClock clock)
+    : text_(text), json_(json), clock_(std::move(clock)), start_(clock_()) {}
+
+std::string DlLogger::ElapsedSeconds(TimePoint now) const {
+  return PythonFloat(Seconds(now - start_));
+}
+
+void DlLogger::Metadata(const std::string& metric, const DlData& metadata) {
+  for (const auto& [key, value] : metadata) {
+    if (key == "unit") units_[metric] = PythonString(value);
+  }
+  if (json_ == nullptr) return;
+  const TimePoint now = clock_();
+  *json_ << fmt::format(
+                "DLLL {{\"timestamp\": \"{}\", \"elapsedtime\": \"{}\", \"datetime\": \"{}\", "
+                "\"type\": \"METADATA\", \"metric\": {}, \"metadata\": {}}}\n",
+                Timestamp(now), ElapsedSeconds(now), PythonDatetime(now), PythonJson(metric),
+                JsonObject(metadata))
+         << std::flush;
+}
+
+void DlLogger::Log(const DlStep& step, const DlData& data) {
+  Write(Tuple(step), "[" + Join(step) + "]", data);
+}
+
+void DlLogger::Parameters(const DlData& data) { Write("PARAMETER", "\"PARAMETER\"", data); }
+
+void DlLogger::Write(const std::string& text_step, const std::string& json_step,
+                     const DlData& data) {
+  const TimePoint now = clock_();
+  if (text_ != nullptr) {
+    std::string line = "DLL " + PythonDatetime(now) + " - " + text_step;
+    if (data.empty()) line += " ";
+    for (const auto& [key, value] : data) {
+      const auto unit = units_.find(key);
+      line.append(" ").append(key).append(" : ").append(PythonString(value)).append(" ");
+      if (unit != units_.end()) line += unit->second;
+    }
+    *text_ << line + "\n" << std::flush;
+  }
+  if (json_ != nullptr) {
+    *json_ << fmt::format(
+                  "DLLL {{\"timestamp\": \"{}\", \"datetime\": \"{}\", \"elapsedtime\": \"{}\", "
+                  "\"type\": \"LOG\", \"step\": {}, \"data\": {}}}\n",
+                  Timestamp(now), PythonDatetime(now), ElapsedSeconds(now), json_step,
+                  JsonObject(data))
+           << std::flush;
+  }
+}
+
+}  // namespace trainer

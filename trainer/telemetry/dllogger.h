@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Log lines in the two forms of NVIDIA's DLLogger (github.com/NVIDIA/dllogger, dllogger/logger.py):
+// on stdout
+//   DLL 2020-07-01 10:00:00.123456 - (0, 21) imgs_per_sec : 365.1  learning_rate : 0.0 <blank>
+// and, one JSON object per line, in a file (results_dir/log.json)
+//   DLLL {"timestamp": "...", "datetime": "...", "elapsedtime": "...", "type": "LOG", "step": [0,
+//   21],
+//         "data": {...}}
+// Not thread-safe; rank 0 alone writes it.
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainer/telemetry/clock.h"
+#include "trainer/telemetry/python_format.h"
+
+namespace trainer {
+
+// (epoch, global step): an iteration; (epoch): an epoch; (): the whole run.
+using DlStep = std::vector<std::int64_t>;
+using DlData = std::vector<std::pair<std::string, LogValue>>;
+
+class DlLogger {
+ public:
+  // Either may be null; both must stay alive.  Elapsed time counts from here.
+  DlLogger(std::ostream* text, std::ostream* json, WallClock clock = SystemClock());
+
+  // Properties of a metric; the text form prints "unit" behind its values.
+  void Metadata(const std::string& metric, const DlData& metadata);
+  void Log(const DlStep& step, const DlData& data);
+  // The step is the word PARAMETER: how the run was started.
+  void Parameters(const DlData& data);
+
+ private:
+  void Write(const std::string& text_step, const std::string& json_step, const DlData& data);
+  std::string ElapsedSeconds(TimePoint now) const;
+
+  std::ostream* text_;
+  std::ostream* json_;
+  WallClock clock_;
+  TimePoint start_;
+  std::map<std::string, std::string> units_;
+};
+
+}  // namespace trainer

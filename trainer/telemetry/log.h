@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The log for people: one line per event,
+//   2026-01-02T03:04:05.678+01:00 [rank 3] warning: message
+// Thread-safe.  main hands in the stream (stderr) and keeps it alive.
+
+#pragma once
+
+#include <spdlog/logger.h>
+
+#include <memory>
+#include <ostream>
+#include <string>
+#include <string_view>
+
+namespace trainer {
+
+using Logger = std::shared_ptr<spdlog::logger>;
+
+// `level` as in SetLogLevel.  Every line is flushed: a rank that dies has said all it knew.
+Logger MakeLogger(std::ostream& out, int rank, std::string_view level);
+
+// "debug", "info", "warning", "error" or "off".  Throws Error(EX_USAGE) that lists them.
+void SetLogLevel(spdlog::logger& logger, std::string_view level);
+
+}  // namespace trainer

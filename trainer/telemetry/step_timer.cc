@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/telemetry/step_timer.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+double MedianOf(std::vector<double>& values) {
+  if (values.empty()) return 0;
+  const std::size_t half = values.size() / 2;
+  std::ranges::sort(values);
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+}  // namespace
+
+std::string_view NameOf(StepPhase phase) {
+  static constexpr std::string_view kNames[kStepPhases] = {"input wait", "forward", "backward",
+                                                           "exposed all-reduce", "update"};
+  return kNames[static_cast<std::size_t>(phase)];
+}
+
+StepTimer::StepTimer(std::size_t window) : ring_(window) { DDL_CHECK(window > 0); }
+
+void StepTimer::Add(const StepTimes& times) {
+  ring_[next_] = times;
+  next_ = (next_ + 1) % ring_.size();
+  count_ = std::min(count_ + 1, ring_.size());
+}
+
+void StepTimer::Reset() { next_ = count_ = 0; }
+
+StepTimes StepTimer::Mean() const {
+  StepTimes mean;
+  for (std::size_t i = 0; i < count_; ++i) {
+    for (std::size_t phase = 0; phase < kStepPhases; ++phase) {
+      mean.phases[phase] += ring_[i].phases[phase] / static_cast<double>(count_);
+    }
+    mean.step += ring_[i].step / static_cast<double>(count_);
+  }
+  return mean;
+}
+
+StepTimes StepTimer::Median() const {
+  StepTimes median;
+  std::vector<double> values(count_);
+  const auto median_of = [&](const std::function<double(const StepTimes&)>& pick) {
+    std::transform(ring_.begin(), ring_.begin() + static_cast<std::ptrdiff_t>(count_),
+                   values.begin(), pick);
+    return MedianOf(values);
+  };
+  for (std::size_t phase = 0; phase < kStepPhases; ++phase) {
+    median.phases[phase] = median_of([&](const StepTimes& times) { return times.phases[phase]; });
+  }
+  median.step = median_of([](const StepTimes& times) { return times.step; });
+  return median;
+}
+
+}  // namespace trainer

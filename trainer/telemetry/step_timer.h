@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where the time of training steps goes.  Definitions (doc/performance.md quotes them), on one
+// rank, in seconds of wall clock as the training loop sees it:
+//   input wait          from asking for the next batch until it is there
+//   forward             from the batch being there until the loss is computed
+//   backward            from there until the last gradient is computed; all-reduces run beside it
+//   exposed all-reduce  from there until the last all-reduce is done: what backward did not hide
+//   update              from there until the weights are updated
+//   step                from asking for the batch until the weights are updated, and what lies
+//   between
+// Not thread-safe.
+
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace trainer {
+
+enum class StepPhase : std::uint8_t { kInputWait, kForward, kBackward, kExposedAllReduce, kUpdate };
+inline constexpr std::size_t kStepPhases = 5;
+
+// "input wait", "forward", ...
+std::string_view NameOf(StepPhase phase);
+
+struct StepTimes {
+  std::array<double, kStepPhases> phases{};  // in seconds, by StepPhase
+  double step = 0;                           // the whole step, in seconds
+
+  double& operator[](StepPhase phase) { return phases[static_cast<std::size_t>(phase)]; }
+  double operator[](StepPhase phase) const { return phases[static_cast<std::size_t>(phase)]; }
+};
+
+class StepTimer {
+ public:
+  // Steps that means and medians are taken over, the last ones; memory is taken once.
+  explicit StepTimer(std::size_t window = 1000);
+
+  void Add(const StepTimes& times);
+  // Forgets everything: after warm-up, or for the next interval.
+  void Reset();
+
+  std::size_t count() const { return count_; }  // at most the window
+  // Over the steps in the window; all zero when there are none.  The median of an even number is
+  // the mean of the middle two.
+  StepTimes Mean() const;
+  StepTimes Median() const;
+
+ private:
+  std::vector<StepTimes> ring_;
+  std::size_t next_ = 0;
+  std::size_t count_ = 0;
+};
+
+}  // namespace trainer

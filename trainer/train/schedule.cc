@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/train/schedule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <string>
+
+#include "trainer/core/error.h"
+
+namespace trainer {
+
+Schedule MakeSchedule(const ScheduleConfig& config, std::int64_t samples,
+                      std::int64_t batch_per_rank, int ranks) {
+  DDL_CHECK(batch_per_rank > 0 && ranks > 0 && config.num_iter > 0);
+  Schedule schedule;
+  schedule.global_batch = batch_per_rank * ranks;
+  schedule.whole_steps_per_epoch = samples / schedule.global_batch;
+  if (schedule.whole_steps_per_epoch == 0) {
+    throw Error(EX_CONFIG, "the training set has " + std::to_string(samples) +
+                               " images, less than one step of " + std::to_string(ranks) +
+                               " ranks x " + std::to_string(batch_per_rank) +
+                               ": give a smaller --batch_size or start fewer ranks");
+  }
+  constexpr std::int64_t kMostSteps = 1'000'000'000'000;
+  if (config.num_iter > kMostSteps / schedule.whole_steps_per_epoch) {
+    throw Error(EX_USAGE, "--num_iter " + std::to_string(config.num_iter) +
+                              ": that is more than 10^12 steps; give a smaller number");
+  }
+  if (config.unit == IterationUnit::kEpoch) {
+    schedule.total_steps = schedule.whole_steps_per_epoch * config.num_iter;
+    schedule.epochs = config.num_iter;
+    schedule.decay_steps = schedule.total_steps;
+  } else {
+    const std::int64_t per_epoch = schedule.whole_steps_per_epoch;
+    schedule.total_steps = config.num_iter;
+    schedule.epochs = (config.num_iter + per_epoch - 1) / per_epoch;
+    schedule.decay_steps = 90 * samples / schedule.global_batch;
+  }
+  schedule.steps_per_epoch =
+      static_cast<double>(schedule.total_steps) / static_cast<double>(schedule.epochs);
+  schedule.warmup_steps = static_cast<std::int64_t>(schedule.steps_per_epoch *
+                                                    static_cast<double>(config.lr_warmup_epochs));
+  schedule.rescaled_rate = config.lr_init * static_cast<double>(schedule.global_batch) / 256;
+  schedule.cosine = config.cosine;
+
+  const std::int64_t unit =
+      config.unit == IterationUnit::kEpoch ? schedule.whole_steps_per_epoch : 1;
+  schedule.steps_per_launch =
+      config.run_iter < 0
+          ? schedule.total_steps
+          : std::min(std::min(config.run_iter, schedule.total_steps) * unit, schedule.total_steps);
+  return schedule;
+}
+
+double Schedule::LearningRate(std::int64_t step) const {
+  const auto s = static_cast<double>(step);
+  if (step < warmup_steps) return rescaled_rate * s / static_cast<double>(warmup_steps);
+  if (cosine) {
+    const auto end = static_cast<double>(decay_steps);
+    return rescaled_rate * 0.5 * (1 + std::cos(std::numbers::pi * std::min(s, end) / end));
+  }
+  constexpr double kEpochs[] = {30, 60, 80, 90};
+  constexpr double kFactors[] = {1, 0.1, 0.01, 0.001, 0.0001};
+  int passed = 0;
+  for (const double epoch : kEpochs) {
+    if (step > static_cast<std::int64_t>(steps_per_epoch * epoch)) ++passed;
+  }
+  return rescaled_rate * kFactors[passed];
+}
+
+std::int64_t Schedule::EndOfLaunch(std::int64_t step) const {
+  return std::min(total_steps, step + steps_per_launch);
+}
+
+}  // namespace trainer

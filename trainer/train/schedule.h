@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How long training takes and at which learning rate: the rules of NVIDIA's TensorFlow ResNet-50
+// (DeepLearningExamples, TensorFlow/Classification/ConvNets at fed7ba99: runtime/runner.py,
+// utils/learning_rate.py).  Pure.
+//
+//   global batch     batch per rank * ranks
+//   steps per epoch  floor(samples / global batch); the rest of an epoch belongs to the next
+//   unit epoch       steps = steps per epoch * num_iter; decay steps = steps
+//   unit batch       steps = num_iter; epochs = ceil(steps / floor(samples / global batch));
+//                    steps per epoch = steps / epochs, a fraction; decay steps = 90 * samples
+//                    / global batch, rounded down
+//   rescaled rate    lr_init * global batch / 256
+//   warm-up          W = int(steps per epoch * lr_warmup_epochs); at step s < W: rescaled * s / W,
+//                    so 0 at step 0
+//   cosine           rescaled * (1 + cos(pi * min(s, D) / D)) / 2 with D = decay steps, counted
+//                    from step 0 and not from W
+//   steps            rescaled * 1, 0.1, 0.01, 0.001, 0.0001; the next one holds from the step after
+//                    int(steps per epoch * e) for e = 30, 60, 80, 90
+
+#pragma once
+
+#include <cstdint>
+
+namespace trainer {
+
+enum class IterationUnit : std::uint8_t { kEpoch, kBatch };
+
+struct ScheduleConfig {
+  IterationUnit unit = IterationUnit::kEpoch;
+  std::int64_t num_iter = 1;   // length of training, in `unit`
+  std::int64_t run_iter = -1;  // how much of it in this launch, in `unit`; -1: all
+  double lr_init = 0.1;        // at a global batch of 256
+  std::int64_t lr_warmup_epochs = 5;
+  bool cosine = false;
+};
+
+struct Schedule {
+  std::int64_t global_batch = 0;
+  std::int64_t whole_steps_per_epoch = 0;  // floor(samples / global batch)
+  double steps_per_epoch = 0;              // as the formulas above use it
+  std::int64_t total_steps = 0;
+  std::int64_t epochs = 0;
+  std::int64_t decay_steps = 0;
+  std::int64_t warmup_steps = 0;
+  double rescaled_rate = 0;
+  bool cosine = false;
+  std::int64_t steps_per_launch = 0;  // of run_iter
+
+  // Of the update that leads from `step` to `step` + 1.
+  double LearningRate(std::int64_t step) const;
+  // The epoch, from 0, to which that update belongs.
+  std::int64_t EpochOf(std::int64_t step) const { return step / whole_steps_per_epoch; }
+  // Where a launch that starts at `step` ends.
+  std::int64_t EndOfLaunch(std::int64_t step) const;
+};
+
+// Throws Error: EX_CONFIG when `samples`, the size of the training set, is less than one global
+// batch; EX_USAGE when num_iter is beyond all reason.
+Schedule MakeSchedule(const ScheduleConfig& config, std::int64_t samples,
+                      std::int64_t batch_per_rank, int ranks);
+
+}  // namespace trainer
