@@ -14,6 +14,7 @@ class ReferenceSgd final : public Sgd {
 
   void Step(const SgdCall& call, float* weight, float* momentum, const void* gradient_memory,
             void* compute_copy, UpdateSums* sums, Stream& /*stream*/) override {
+    DDL_CHECK(compute_copy == nullptr);  // the network computes in fp32, on `weight` itself
     const auto* gradient = static_cast<const float*>(gradient_memory);
     double sum_of_squares = 0;
     bool finite = true;
@@ -33,7 +34,6 @@ class ReferenceSgd final : public Sgd {
         const double v = double{call.momentum_factor} * momentum[i] + g;
         momentum[i] = static_cast<float>(v);
         weight[i] = static_cast<float>(weight[i] - call.learning_rate * v);
-        if (compute_copy != nullptr) static_cast<float*>(compute_copy)[i] = weight[i];
       }
     }
   }

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <cmath>
+#include <limits>
+
+#include "tests/trainer/backend/each_backend.h"
+
+namespace trainer {
+namespace {
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+struct LossCase {
+  std::int64_t classes;
+  std::vector<std::int32_t> labels;
+  float label_smoothing = 0;
+  LossCall call;
+};
+
+struct LossResult {
+  LossSums sums;
+  Floats diff_logits;
+};
+
+// The formula of ops.h, word for word.
+LossResult Expected(const LossCase& c, const Floats& logits) {
+  const std::size_t samples = c.labels.size();
+  const auto classes = static_cast<std::size_t>(c.classes);
+  LossResult result{{}, Floats(logits.size(), 0)};
+  double loss = 0;
+  for (std::size_t n = 0; n < static_cast<std::size_t>(c.call.valid); ++n) {
+    const float* row = &logits[n * classes];
+    double sum = 0;
+    for (std::size_t k = 0; k < classes; ++k) sum += std::exp(double{row[k]} - row[0]);
+    for (std::size_t k = 0; k < classes; ++k) {
+      const double log_softmax = double{row[k]} - row[0] - std::log(sum);
+      const double own = k == static_cast<std::size_t>(c.labels[n]) ? c.call.lambda : 0;
+      const double partner =
+          k == static_cast<std::size_t>(c.labels[samples - 1 - n]) ? 1.0 - c.call.lambda : 0;
+      const double target = (1.0 - c.label_smoothing) * (own + partner) +
+                            c.label_smoothing / static_cast<double>(classes);
+      loss -= target * log_softmax;
+      result.diff_logits[n * classes + k] = static_cast<float>(
+          c.call.diff_scale / static_cast<double>(samples) * (std::exp(log_softmax) - target));
+    }
+  }
+  result.sums.loss = static_cast<float>(loss);
+  result.sums.samples = static_cast<float>(c.call.valid);
+  return result;
+}
+
+class LossOn : public EachBackend {
+ protected:
+  enum class Gradient { kOwnMemory, kInPlace, kNone };
+
+  LossResult Run(const LossCase& c, const Floats& values, Gradient gradient = Gradient::kOwnMemory,
+                 LossSums before = {}) {
+    const Shape shape{static_cast<std::int64_t>(c.labels.size()), c.classes};
+    const Tensor logits = device_.Make(shape, values);
+    const auto op = device_.backend().MakeSoftmaxCrossEntropy({logits.desc, c.label_smoothing});
+    Tensor diff_logits = logits;
+    if (gradient == Gradient::kOwnMemory) diff_logits = device_.Make(logits.desc);
+    auto* sums = device_.Upload(std::vector<LossSums>{before});
+    op->Run(c.call, logits, device_.Upload(c.labels),
+            gradient == Gradient::kNone ? Tensor{} : diff_logits, sums, device_.stream());
+    device_.stream().Synchronize();
+    return {device_.Download<LossSums>(sums, 1).front(), device_.Export(diff_logits)};
+  }
+
+  void ExpectFormula(const LossCase& c) {
+    const Floats logits = RandomFloats(c.classes * static_cast<std::int64_t>(c.labels.size()), 3);
+    const LossResult expected = Expected(c, logits);
+    for (const Gradient gradient : {Gradient::kOwnMemory, Gradient::kInPlace}) {
+      const LossResult result = Run(c, logits, gradient);
+      EXPECT_NEAR(result.sums.loss, expected.sums.loss, 1e-5 * expected.sums.loss);
+      EXPECT_EQ(result.sums.samples, expected.sums.samples);
+      EXPECT_LE(RelativeError(result.diff_logits, expected.diff_logits), 1e-5);
+    }
+    EXPECT_NEAR(Run(c, logits, Gradient::kNone).sums.loss, expected.sums.loss,
+                1e-5 * expected.sums.loss);
+  }
+};
+
+TEST_P(LossOn, IsCrossEntropy) {
+  ExpectFormula({.classes = 7, .labels = {0, 6, 3, 3}, .call = {.valid = 4}});
+  ExpectFormula({.classes = 1000, .labels = {999, 17, 500}, .call = {.valid = 3}});
+}
+
+TEST_P(LossOn, SmoothsLabels) {
+  ExpectFormula(
+      {.classes = 11, .labels = {0, 6, 3}, .label_smoothing = 0.1F, .call = {.valid = 3}});
+}
+
+TEST_P(LossOn, MixesLabelsAndScalesGradients) {
+  ExpectFormula({.classes = 5,
+                 .labels = {0, 4, 3, 3, 2},
+                 .label_smoothing = 0.2F,
+                 .call = {.valid = 5, .lambda = 0.7F, .diff_scale = 128}});
+}
+
+TEST_P(LossOn, CountsTheFirstValidSamplesOnly) {
+  ExpectFormula({.classes = 6, .labels = {1, 2, 3, 4, 5}, .call = {.valid = 3, .lambda = 0.6F}});
+  ExpectFormula({.classes = 6, .labels = {1}, .call = {.valid = 1}});
+}
+
+TEST_P(LossOn, IgnoresWhateverInvalidSamplesHold) {
+  const LossCase c{.classes = 2, .labels = {1, 0}, .call = {.valid = 1}};
+  const LossResult result = Run(c, {0, 0, kNaN, kNaN});
+  EXPECT_NEAR(result.sums.loss, std::log(2.0), 1e-6);
+  EXPECT_EQ(result.diff_logits[2], 0);
+  EXPECT_EQ(result.diff_logits[3], 0);
+}
+
+TEST_P(LossOn, OfNoValidSampleIsNothing) {
+  const LossCase c{.classes = 2, .labels = {1, 0}, .call = {.valid = 0}};
+  const LossResult result = Run(c, {1, 2, 3, 4});
+  EXPECT_EQ(result.sums.loss, 0);
+  EXPECT_EQ(result.sums.samples, 0);
+  EXPECT_EQ(result.diff_logits, Floats(4, 0));
+}
+
+TEST_P(LossOn, AddsToTheSums) {
+  const LossCase c{.classes = 2, .labels = {0, 1}, .call = {.valid = 2}};
+  const LossSums sums = Run(c, {3, 3, 3, 3}, Gradient::kNone, {10, 20, 30, 40}).sums;
+  EXPECT_NEAR(sums.loss, 10 + 2 * std::log(2.0), 1e-5);
+  EXPECT_EQ(sums.top1, 22);
+  EXPECT_EQ(sums.top5, 32);
+  EXPECT_EQ(sums.samples, 42);
+}
+
+TEST_P(LossOn, StaysFiniteForHugeLogits) {
+  const LossCase c{.classes = 3, .labels = {0, 1}, .call = {.valid = 2}};
+  const LossResult result = Run(c, {1e4F, -1e4F, 0, 1e4F, -1e4F, 0});
+  EXPECT_NEAR(result.sums.loss, 2e4, 1);
+  EXPECT_LE(RelativeError(result.diff_logits, {0, 0, 0, 0.5F, -0.5F, 0}), 1e-5);
+}
+
+TEST_P(LossOn, CountsTop1AndTop5) {
+  const Floats row{7, 6, 5, 4, 3, 2, 1};
+  Floats logits;
+  for (int n = 0; n < 7; ++n) logits.insert(logits.end(), row.begin(), row.end());
+  const LossCase c{.classes = 7, .labels = {0, 1, 2, 3, 4, 5, 6}, .call = {.valid = 7}};
+  const LossSums sums = Run(c, logits).sums;
+  EXPECT_EQ(sums.top1, 1);  // label 0
+  EXPECT_EQ(sums.top5, 5);  // labels 0 to 4
+}
+
+TEST_P(LossOn, CountsTiesAsHits) {
+  const LossCase c{.classes = 7, .labels = {6}, .call = {.valid = 1}};
+  EXPECT_EQ(Run(c, Floats(7, 1)).sums.top1, 1);
+  const LossSums five_above = Run(c, {2, 2, 2, 2, 2, 1, 1}).sums;
+  EXPECT_EQ(five_above.top1, 0);
+  EXPECT_EQ(five_above.top5, 0);
+  EXPECT_EQ(Run(c, {2, 2, 2, 2, 1, 1, 1}).sums.top5, 1);
+}
+
+TEST_P(LossOn, NeverCountsALabelThatIsNotANumber) {
+  const LossCase c{.classes = 3, .labels = {1}, .call = {.valid = 1}};
+  const LossSums sums = Run(c, {0, kNaN, 0}).sums;
+  EXPECT_EQ(sums.top1, 0);
+  EXPECT_EQ(sums.top5, 0);
+  EXPECT_EQ(sums.samples, 1);
+}
+
+INSTANTIATE_ON_EACH_BACKEND(LossOn);
+
+}  // namespace
+}  // namespace trainer

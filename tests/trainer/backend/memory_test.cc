@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Buffers, copies, import and export, events.
+
+#include <algorithm>
+#include <cstdint>
+
+#include "tests/trainer/backend/each_backend.h"
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+class MemoryOn : public EachBackend {
+ protected:
+  // Every kind of description that the ops of a network meet.
+  std::vector<TensorDesc> Descriptions() {
+    Backend& backend = device_.backend();
+    const auto input = backend.MakeInputTransform({2, 3, 5, 7});
+    const auto first = backend.MakeConvolution({input->dst(), 17, 7, 2, 3});
+    const auto second = backend.MakeConvolution({first->dst(), 5, 3, 2, 1});
+    const auto third = backend.MakeConvolution({second->dst(), 64, 1, 1, 0});
+    const auto pool = backend.MakeGlobalAveragePool(second->dst());
+    const auto linear = backend.MakeLinear({pool->dst(), 11});
+    return {input->dst(),
+            first->filter(),
+            first->dst(),
+            second->filter(),
+            second->dst(),
+            third->filter(),
+            third->dst(),
+            pool->dst(),
+            linear->weight(),
+            linear->dst(),
+            RowMajor({19}, DType::kFloat32)};
+  }
+};
+
+TEST_P(MemoryOn, ImportThenExportGivesTheValuesBack) {
+  for (const TensorDesc& desc : Descriptions()) {
+    const Floats values = RandomFloats(desc.shape.elements(), 1);
+    EXPECT_EQ(device_.Export(device_.Make(desc, values)), values) << ToString(desc.shape);
+  }
+}
+
+TEST_P(MemoryOn, ImportZeroesPadding) {
+  for (const TensorDesc& desc : Descriptions()) {
+    const Floats ones(static_cast<std::size_t>(desc.shape.elements()), 1);
+    const Tensor tensor = device_.Make(desc, ones);
+    const auto bytes = device_.Download<std::uint8_t>(tensor.data, desc.bytes);
+    const std::size_t size = SizeOf(desc.dtype);
+    std::int64_t set = 0;
+    for (std::size_t i = 0; i < bytes.size(); i += size) {
+      set += std::any_of(&bytes[i], &bytes[i] + size, [](std::uint8_t byte) { return byte != 0; });
+    }
+    EXPECT_EQ(set, desc.shape.elements()) << ToString(desc.shape);
+  }
+}
+
+TEST_P(MemoryOn, DescriptionsHoldTheirShape) {
+  for (const TensorDesc& desc : Descriptions()) {
+    const auto elements = static_cast<std::size_t>(desc.shape.elements());
+    EXPECT_GE(desc.bytes, elements * SizeOf(desc.dtype)) << ToString(desc.shape);
+    EXPECT_EQ(desc.bytes % SizeOf(desc.dtype), 0U) << ToString(desc.shape);
+    EXPECT_EQ(desc.opaque != nullptr, desc.layout == Layout::kOpaque) << ToString(desc.shape);
+  }
+}
+
+TEST_P(MemoryOn, BuffersAreZeroedAndAligned) {
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{1000}, std::size_t{1} << 20}) {
+    const Buffer device = device_.backend().AllocateDevice(bytes);
+    const Buffer host = device_.backend().AllocateHost(bytes);
+    EXPECT_EQ(device.bytes(), bytes);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(device.data()) % MemoryPlan::kAlignment, 0U);
+    const std::vector<std::uint8_t> zeros(bytes, 0);
+    EXPECT_EQ(device_.Download<std::uint8_t>(device.data(), bytes), zeros);
+    EXPECT_TRUE(
+        std::equal(zeros.begin(), zeros.end(), reinterpret_cast<const std::uint8_t*>(host.data())));
+  }
+}
+
+TEST_P(MemoryOn, AnEmptyBufferIsFine) {
+  EXPECT_EQ(device_.backend().AllocateDevice(0).bytes(), 0U);
+}
+
+TEST_P(MemoryOn, RefusesMoreThanThereIsAndNamesTheSize) {
+  const std::size_t bytes = std::size_t{1} << 60;
+  try {
+    device_.backend().AllocateDevice(bytes);
+    FAIL() << "an exbibyte was given";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), EX_OSERR);
+    EXPECT_NE(std::string(error.what()).find(std::to_string(bytes)), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST_P(MemoryOn, ZeroClearsExactlyItsBytes) {
+  const std::vector<std::uint8_t> ones(64, 1);
+  std::uint8_t* memory = device_.Upload(ones);
+  device_.backend().Zero(memory + 8, 16, device_.stream());
+  const auto bytes = device_.Download<std::uint8_t>(memory, 64);
+  EXPECT_EQ(std::count(bytes.begin() + 8, bytes.begin() + 24, 0), 16);
+  EXPECT_EQ(std::count(bytes.begin(), bytes.end(), 1), 48);
+}
+
+TEST_P(MemoryOn, EventsMeasureTime) {
+  const auto early = device_.backend().MakeEvent();
+  const auto late = device_.backend().MakeEvent();
+  early->Record(device_.stream());
+  late->Record(device_.stream());
+  late->MakeWait(device_.stream());
+  late->Synchronize();
+  EXPECT_GE(late->SecondsSince(*early), 0);
+  EXPECT_LE(early->SecondsSince(*late), 0);
+}
+
+INSTANTIATE_ON_EACH_BACKEND(MemoryOn);
+
+}  // namespace
+}  // namespace trainer
