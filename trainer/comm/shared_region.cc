@@ -174,7 +174,8 @@ void SharedRegion::Open(const std::string& path, std::size_t bytes) {
     if (SecondsSince(start) > options_.rendezvous_seconds) {
       throw Error(EX_UNAVAILABLE, "rank 0 did not appear within " +
                                       std::to_string(options_.rendezvous_seconds) +
-                                      " seconds: there is no complete " + path);
+                                      " seconds: there is no " + path + " for " +
+                                      std::to_string(options_.size) + " ranks");
     }
     const Descriptor file(::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));
     if (file.get() < 0 && errno == ENOENT) continue;
@@ -184,10 +185,7 @@ void SharedRegion::Open(const std::string& path, std::size_t bytes) {
     if (status.st_uid != ::geteuid()) {
       throw Error(EX_CONFIG, path + " belongs to another user; give a private run directory");
     }
-    if (static_cast<std::size_t>(status.st_size) < bytes) {
-      if (header_ == nullptr)
-        continue;  // still growing, or made for fewer ranks: the deadline tells
-    }
+    if (static_cast<std::size_t>(status.st_size) < bytes) continue;  // still growing
     Map(file.get(), bytes);
     break;
   }

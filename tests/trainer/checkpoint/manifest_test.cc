@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/checkpoint/manifest.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/trainer/checkpoint/sample_run.h"
+#include "trainer/checkpoint/checksum.h"
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+using ::testing::HasSubstr;
+
+Manifest Sample() {
+  Manifest manifest;
+  manifest.state = SampleRun(1234).state;
+  manifest.state.loss_scale = 0.1;
+  manifest.files = {
+      {"model.safetensors", 4096, 0xdeadbeef, {{"conv1.weight", 192, 1}, {"b", 8, 2}}},
+      {"optimizer.safetensors", 512, 0, {}}};
+  return manifest;
+}
+
+std::string Refusal(const std::string& text) {
+  try {
+    ParseManifest(text, "d/manifest.json");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), EX_DATAERR);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Checksum, AgreesWithTheVectorsOfRfc3720) {
+  std::array<std::byte, 32> bytes{};
+  EXPECT_EQ(Crc32cOf(bytes), 0x8a9136aaU);
+  bytes.fill(std::byte{0xff});
+  EXPECT_EQ(Crc32cOf(bytes), 0x62a8ab43U);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i);
+  EXPECT_EQ(Crc32cOf(bytes), 0x46dd794eU);
+}
+
+TEST(Checksum, DoesNotDependOnThePieces) {
+  const std::string text = "the quick brown fox jumps over the lazy dog";
+  const auto bytes = std::as_bytes(std::span(text));
+  for (std::size_t cut = 0; cut <= bytes.size(); ++cut) {
+    Checksum checksum;
+    checksum.Add(bytes.first(cut));
+    checksum.Add(bytes.subspan(cut));
+    EXPECT_EQ(checksum.value(), Crc32cOf(bytes));
+  }
+}
+
+TEST(Manifest, ReadsBackWhatItWrote) { EXPECT_EQ(ParseManifest(ToJson(Sample()), "m"), Sample()); }
+
+TEST(Manifest, NoFlippedBitGoesUnnoticed) {
+  const std::string text = ToJson(Sample());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string flipped = text;
+      flipped[i] = static_cast<char>(flipped[i] ^ (1 << bit));
+      try {  // white space may change into other white space
+        EXPECT_EQ(ParseManifest(flipped, "m"), Sample()) << "byte " << i << " bit " << bit;
+      } catch (const Error&) {
+      }
+    }
+  }
+}
+
+TEST(Manifest, IsRefusedWhenCutShort) {
+  const std::string text = ToJson(Sample());
+  for (std::size_t length = 0; length + 1 < text.size(); ++length) {
+    EXPECT_NE(Refusal(text.substr(0, length)), "");
+  }
+}
+
+TEST(Manifest, SaysWhatIsWrong) {
+  EXPECT_THAT(Refusal("nonsense"), HasSubstr("d/manifest.json: not the manifest of a checkpoint"));
+  EXPECT_THAT(Refusal("{}"), HasSubstr("manifest"));
+  std::string other = ToJson(Sample());
+  other.replace(other.find("1234"), 4, "1235");
+  EXPECT_THAT(Refusal(other), HasSubstr("its checksum does not fit its content"));
+}
+
+TEST(Manifest, RefusesAnotherFormat) {
+  const std::string body = R"({"files":[],"format":2})";
+  char crc[16];
+  std::snprintf(crc, sizeof crc, "%08x", Crc32cOf(std::as_bytes(std::span(body))));
+  EXPECT_THAT(Refusal(std::string(R"({"crc32c":")") + crc + R"(","manifest":)" + body + "}"),
+              HasSubstr("format 2; this program reads format 1"));
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A small run to make checkpoints of: a private directory and tensors whose values tell the step.
+
+#pragma once
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "trainer/checkpoint/reader.h"
+#include "trainer/checkpoint/writer.h"
+
+namespace trainer {
+
+// A directory that is removed at the end of the test; in memory where that is possible, for the
+// tests sync a great deal.
+class ScratchDirectory {
+ public:
+  ScratchDirectory() {
+    std::string name = "/dev/shm/ddl-checkpoint-XXXXXX";
+    if (::mkdtemp(name.data()) == nullptr) {
+      name = (std::filesystem::temp_directory_path() / "ddl-checkpoint-XXXXXX").string();
+      EXPECT_NE(::mkdtemp(name.data()), nullptr);
+    }
+    path_ = name;
+  }
+  ~ScratchDirectory() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  ScratchDirectory(const ScratchDirectory&) = delete;
+  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+struct SampleRun {
+  explicit SampleRun(std::int64_t step) : count(step) {
+    for (std::size_t i = 0; i < weight.size(); ++i) {
+      weight[i] = static_cast<float>(step) + static_cast<float>(i) / 64;
+      momentum[i] = -weight[i];
+    }
+    state.step = step;
+    state.epoch = step / 100;
+    state.world_size = 2;
+    state.global_batch = 64;
+    state.seed = 12345678901234567890U;
+    state.architecture = "resnet50";
+    state.classes = 10;
+    state.loss_scale = 1024;
+    state.program_version = "0.1.0";
+    model = {{"conv1.weight", DType::kFloat32, {4, 3, 2, 2}, weight.data()},
+             {"bn1.num_batches_tracked", DType::kInt64, {}, &count}};
+    optimizer = {{"conv1.weight", DType::kFloat32, {4, 3, 2, 2}, momentum.data()}};
+  }
+  SampleRun(const SampleRun&) = delete;
+  SampleRun& operator=(const SampleRun&) = delete;
+
+  std::filesystem::path Write(const std::filesystem::path& model_dir,
+                              const WriteHook& hook = {}) const {
+    return WriteCheckpoint(model_dir, state, {model, optimizer}, hook);
+  }
+
+  std::vector<float> weight = std::vector<float>(48);
+  std::vector<float> momentum = std::vector<float>(48);
+  std::int64_t count = 0;
+  CheckpointState state;
+  std::vector<TensorSource> model;
+  std::vector<TensorSource> optimizer;
+};
+
+// Whether all of `checkpoint` is that of SampleRun(step).
+inline void ExpectSampleRun(const Checkpoint& checkpoint, std::int64_t step) {
+  const SampleRun run(step);
+  EXPECT_EQ(checkpoint.manifest.state, run.state);
+  const auto same = [](const SafetensorsFile& file, const TensorSource& tensor) {
+    const TensorEntry* entry = file.Find(tensor.name);
+    ASSERT_NE(entry, nullptr) << tensor.name;
+    const auto data = file.Data(*entry);
+    EXPECT_EQ(std::memcmp(data.data(), tensor.data, data.size()), 0) << tensor.name;
+  };
+  for (const TensorSource& tensor : run.model) same(checkpoint.model, tensor);
+  for (const TensorSource& tensor : run.optimizer) same(checkpoint.optimizer, tensor);
+}
+
+inline std::optional<Checkpoint> ReadNewest(const std::filesystem::path& model_dir,
+                                            std::vector<std::string>* warnings = nullptr) {
+  return ReadNewestCheckpoint(model_dir, [&](const std::string& line) {
+    if (warnings != nullptr) warnings->push_back(line);
+  });
+}
+
+inline std::string Slurp(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+inline void Spill(const std::filesystem::path& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+}
+
+// Names in <model_dir>/checkpoints, sorted.
+inline std::vector<std::string> Listing(const std::filesystem::path& model_dir) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(model_dir / "checkpoints")) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace trainer
