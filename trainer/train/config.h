@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Everything the training loop can be told, with the defaults.  main fills it from the command line
+// (trainer/options.h); tests fill it by hand.  The same on every rank.
+
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "trainer/model/init.h"
+#include "trainer/train/schedule.h"
+
+namespace trainer {
+
+enum class RunMode : std::uint8_t {
+  kTrain,
+  kTrainAndEvaluate,  // evaluates once, at the end
+  kEvaluate,
+  kTrainingBenchmark,   // trains, keeps nothing, measures
+  kInferenceBenchmark,  // forward only, measures
+};
+
+struct TrainConfig {
+  // What to do.
+  RunMode mode = RunMode::kTrainAndEvaluate;
+  std::string architecture = "resnet50";
+  std::int64_t batch = 0;  // images per rank and step; required
+  std::int64_t height = 224;
+  std::int64_t width = 224;
+  int classes = 1000;
+  std::int64_t warmup_steps = 50;  // not measured, in the benchmark modes
+
+  // How to learn.
+  ScheduleConfig schedule;
+  double momentum = 0.9;
+  double weight_decay = 1e-4;
+  double label_smoothing = 0;
+  double mixup = 0;  // a of Beta(a, a), drawn once per step; 0: off
+  WeightInit weight_init = WeightInit::kFanOut;
+  std::uint64_t seed = 1;
+  bool freeze_batch_norm = false;  // running statistics, left as they are
+  double loss_scale = 256;         // of 16-bit training; a run in fp32 has none
+  bool static_loss_scale = false;  // false: loss_scale is the first of a dynamic one
+
+  // Files.
+  std::filesystem::path model_dir;       // checkpoints
+  bool resume = true;                    // from the newest valid checkpoint in model_dir, if any
+  std::filesystem::path init_from;       // safetensors with torchvision's names; "": weight_init.
+                                         // A checkpoint to resume from wins.
+  std::int64_t checkpoint_every = 1000;  // steps; 0: only when training ends or is stopped
+  int keep_checkpoints = 5;
+  std::filesystem::path export_file;  // final weights, safetensors; "": none
+  std::filesystem::path dump_state;   // train/state_dump.h; "": none
+  std::int64_t dump_state_step = 1;   // written after this many steps of the run
+  std::string program_version;        // noted in checkpoints
+
+  // What is shown.
+  std::int64_t display_every = 10;  // steps between NVLOG iterations
+};
+
+}  // namespace trainer

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/train/evaluate.h"
+
+#include <chrono>
+#include <vector>
+
+#include "trainer/core/error.h"
+#include "trainer/train/metrics.h"
+#include "trainer/train/rank_statistics.h"
+
+namespace trainer {
+namespace {
+
+// The sums of one batch, over all ranks.
+StepExchange CountBatch(const EvaluationParts& parts, const HostBatch& batch, bool stop) {
+  Stream& stream = parts.stream;
+  parts.network.ZeroLossSums(stream);
+  parts.network.Forward(Mode::kInference, parts.device_batch.Upload(batch, 1, stream), 1, stream);
+  StepExchange own;
+  own.totals.Add(parts.network.ReadLossSums(stream));
+  own.stop = stop;
+  return Exchange(own, parts.communicator);
+}
+
+}  // namespace
+
+std::optional<EvaluationResult> Evaluate(const EvaluationParts& parts, Source& source,
+                                         const std::function<bool()>& stop_requested) {
+  const std::vector<float> own = ExportStatistics(parts.network, parts.stream);
+  ImportStatistics(parts.network, MeanOverRanks(own, parts.communicator), parts.stream);
+
+  const auto start = std::chrono::steady_clock::now();
+  LossTotals totals;
+  EvaluationResult result;
+  bool stopped = false;
+  source.Seek(0);
+  for (HostBatch batch; !stopped && source.Next(batch); ++result.steps) {
+    const StepExchange all = CountBatch(parts, batch, stop_requested());
+    totals.Add(all.totals);
+    stopped = all.stop;
+  }
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  ImportStatistics(parts.network, own, parts.stream);
+
+  if (stopped) return std::nullopt;
+  if (totals.samples == 0) {
+    throw Error(EX_DATAERR, "there is no image to evaluate: check the validation-* files");
+  }
+  result.top1 = totals.top1_fraction();
+  result.top5 = totals.top5_fraction();
+  result.loss = totals.mean_loss();
+  result.images = static_cast<std::int64_t>(totals.samples);
+  result.seconds = elapsed.count();
+  result.images_per_second = totals.samples / elapsed.count();
+  return result;
+}
+
+}  // namespace trainer

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Accuracy over a whole set of images, each counted once, all ranks sharing the work.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "trainer/comm/communicator.h"
+#include "trainer/data/source.h"
+#include "trainer/model/network.h"
+#include "trainer/train/device_batch.h"
+
+namespace trainer {
+
+struct EvaluationResult {
+  double top1 = 0;  // fractions of 1
+  double top5 = 0;
+  double loss = 0;  // mean cross-entropy without label smoothing
+  std::int64_t images = 0;
+  std::int64_t steps = 0;
+  double seconds = 0;            // from the first batch asked for to the last counted
+  double images_per_second = 0;  // images / seconds, all ranks together
+};
+
+struct EvaluationParts {
+  Backend& backend;
+  Network& network;
+  DeviceBatch& device_batch;
+  Communicator& communicator;
+  Stream& stream;
+};
+
+// Runs `source`, an evaluation source, from its start to its end, with the mean running statistics
+// of all ranks.  The network is afterwards as before.  Collective; the same result on every rank.
+// nullopt: `stop_requested` was true on some rank, and all left after the same batch.
+// Throws Error(EX_DATAERR) when there is no image.
+std::optional<EvaluationResult> Evaluate(const EvaluationParts& parts, Source& source,
+                                         const std::function<bool()>& stop_requested);
+
+}  // namespace trainer

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/train/gradient_overlap.h"
+
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+// Where each gradient ends, its alignment included.
+std::vector<std::size_t> TensorEnds(const Network& network) {
+  std::vector<std::size_t> ends;
+  for (const Parameter& parameter : network.parameters()) {
+    if (!parameter.spec.statistic && parameter.begin > 0) ends.push_back(parameter.begin);
+  }
+  ends.push_back(network.elements());
+  return ends;
+}
+
+}  // namespace
+
+GradientOverlap::GradientOverlap(const Network& network, Communicator& communicator)
+    : network_(network),
+      communicator_(communicator),
+      buckets_(PlanGradientBuckets(TensorEnds(network), sizeof(float))) {}
+
+void GradientOverlap::Ready(std::size_t complete_from, Stream& producer) {
+  while (started_ < buckets_.size() && buckets_[started_].begin >= complete_from) {
+    const GradientBucket& bucket = buckets_[started_++];
+    communicator_.StartAllReduce(network_.gradients() + bucket.begin, bucket.count, DType::kFloat32,
+                                 producer);
+  }
+}
+
+void GradientOverlap::Finish(Stream& consumer) {
+  DDL_CHECK(started_ == buckets_.size());
+  started_ = 0;
+  communicator_.Finish(consumer);
+}
+
+}  // namespace trainer

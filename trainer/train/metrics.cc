@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/train/metrics.h"
+
+#include <array>
+
+namespace trainer {
+
+void LossTotals::Add(const LossSums& sums) {
+  loss += sums.loss;
+  top1 += sums.top1;
+  top5 += sums.top5;
+  samples += sums.samples;
+}
+
+void LossTotals::Add(const LossTotals& other) {
+  loss += other.loss;
+  top1 += other.top1;
+  top5 += other.top5;
+  samples += other.samples;
+}
+
+StepExchange Exchange(const StepExchange& own, Communicator& communicator) {
+  const LossTotals& totals = own.totals;
+  std::array<double, 5> values = {totals.loss, totals.top1, totals.top5, totals.samples,
+                                  own.stop ? 1.0 : 0.0};
+  communicator.AllReduceSum(values);
+  return {{values[0], values[1], values[2], values[3]}, values[4] > 0};
+}
+
+}  // namespace trainer

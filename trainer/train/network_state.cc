@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/train/network_state.h"
+
+#include <cstring>
+#include <utility>
+
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+bool Has(Network::Part part, const Parameter& parameter) {
+  return part == Network::Part::kValue || !parameter.spec.statistic;
+}
+
+// "layer1.0.bn1.num_batches_tracked" for "layer1.0.bn1.running_mean"; "" for other parameters.
+std::string CounterBeside(const Parameter& parameter) {
+  const std::string& name = parameter.name;
+  constexpr std::string_view kMean = "running_mean";
+  if (!name.ends_with(kMean)) return "";
+  return name.substr(0, name.size() - kMean.size()) + "num_batches_tracked";
+}
+
+}  // namespace
+
+std::vector<HostTensor> ExportPart(const Network& network, Network::Part part,
+                                   const std::string& prefix, Stream& stream) {
+  std::vector<HostTensor> tensors;
+  for (const Parameter& parameter : network.parameters()) {
+    if (!Has(part, parameter)) continue;
+    tensors.push_back(
+        {prefix + parameter.name, parameter.spec.shape, network.Export(part, parameter, stream)});
+  }
+  return tensors;
+}
+
+std::vector<TensorSource> SourcesOf(const std::vector<HostTensor>& tensors) {
+  std::vector<TensorSource> sources;
+  for (const HostTensor& tensor : tensors) {
+    sources.push_back({tensor.name, DType::kFloat32, tensor.shape, tensor.values.data()});
+  }
+  return sources;
+}
+
+std::vector<ExpectedTensor> ExpectedTensors(const Network& network, Network::Part part) {
+  std::vector<ExpectedTensor> expected;
+  for (const Parameter& parameter : network.parameters()) {
+    if (!Has(part, parameter)) continue;
+    expected.push_back({parameter.name, DType::kFloat32, parameter.spec.shape, false});
+    if (std::string counter = CounterBeside(parameter); !counter.empty()) {
+      expected.push_back({std::move(counter), DType::kInt64, Shape(), true});
+    }
+  }
+  return expected;
+}
+
+std::vector<float> ReadValues(const SafetensorsFile& file, const TensorEntry& entry) {
+  DDL_CHECK(entry.dtype == DType::kFloat32);
+  const std::span<const std::byte> data = file.Data(entry);
+  std::vector<float> values(data.size() / sizeof(float));
+  std::memcpy(values.data(), data.data(), data.size());  // the file need not be aligned
+  return values;
+}
+
+void ImportPart(Network& network, Network::Part part, const SafetensorsFile& file, Stream& stream) {
+  for (const Parameter& parameter : network.parameters()) {
+    if (!Has(part, parameter)) continue;
+    const TensorEntry* entry = file.Find(parameter.name);
+    DDL_CHECK(entry != nullptr);
+    network.Import(part, parameter, ReadValues(file, *entry), stream);
+  }
+}
+
+void BroadcastPart(Network& network, Network::Part part, Communicator& communicator,
+                   Stream& stream) {
+  if (communicator.size() == 1) return;
+  for (const Parameter& parameter : network.parameters()) {
+    if (!Has(part, parameter)) continue;
+    std::vector<float> values = network.Export(part, parameter, stream);
+    communicator.Broadcast(values.data(), values.size() * sizeof(float), 0);
+    network.Import(part, parameter, values, stream);
+  }
+}
+
+}  // namespace trainer

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A network's numbers as named host tensors, for checkpoint files, and back.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "trainer/checkpoint/safetensors.h"
+#include "trainer/comm/communicator.h"
+#include "trainer/model/network.h"
+
+namespace trainer {
+
+struct HostTensor {
+  std::string name;
+  Shape shape;
+  std::vector<float> values;  // row-major
+};
+
+// `part` of every parameter, in torchvision's order; statistics are among the values only.  Names
+// are `prefix` and torchvision's.
+std::vector<HostTensor> ExportPart(const Network& network, Network::Part part,
+                                   const std::string& prefix, Stream& stream);
+
+// Views; `tensors` outlives them.
+std::vector<TensorSource> SourcesOf(const std::vector<HostTensor>& tensors);
+
+// What a file must hold to be `part` of `network`; torchvision's num_batches_tracked may be there.
+std::vector<ExpectedTensor> ExpectedTensors(const Network& network, Network::Part part);
+
+// REQUIRES: CheckTensors(file, ExpectedTensors(network, part)) did not throw.
+void ImportPart(Network& network, Network::Part part, const SafetensorsFile& file, Stream& stream);
+
+// Collective: gives every rank what rank 0 has.
+void BroadcastPart(Network& network, Network::Part part, Communicator& communicator,
+                   Stream& stream);
+
+// The values of a tensor of type fp32.
+std::vector<float> ReadValues(const SafetensorsFile& file, const TensorEntry& entry);
+
+}  // namespace trainer

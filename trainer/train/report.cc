@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/train/report.h"
+
+#include <fmt/format.h>
+
+#include <string>
+
+namespace trainer {
+
+Report::Report(const TrainConfig& config, const Communicator& communicator, const Outputs& outputs)
+    : config_(config),
+      outputs_(outputs),
+      is_root_(communicator.rank() == 0),
+      ranks_(communicator.size()),
+      global_batch_(config.batch * ranks_) {}
+
+void Report::Say(const std::string& line) {
+  if (!is_root_) return;
+  if (outputs_.progress != nullptr) outputs_.progress->Break();
+  outputs_.log->info("{}", line);
+}
+
+IterationMetrics Report::Metrics(const StepRecord& record) const {
+  IterationMetrics metrics;
+  metrics.iteration = record.launch_step;
+  metrics.images_per_second = static_cast<double>(global_batch_) / record.times.step;
+  metrics.cross_entropy = record.cross_entropy;
+  metrics.l2_loss = record.l2_loss;
+  metrics.total_loss = record.total_loss();
+  metrics.learning_rate = record.learning_rate;
+  return metrics;
+}
+
+void Report::StartTraining(const Schedule& schedule) {
+  schedule_ = schedule;
+  if (outputs_.nvlog == nullptr) return;
+  TrainingSummary summary;
+  summary.epochs = schedule_.epochs;
+  summary.total_steps = schedule_.total_steps;
+  summary.steps_per_epoch = schedule_.steps_per_epoch;
+  summary.decay_steps = schedule_.decay_steps;
+  summary.weight_decay = config_.weight_decay;
+  summary.initial_learning_rate = config_.schedule.lr_init;
+  summary.momentum = config_.momentum;
+  summary.world_size = ranks_;
+  summary.batch_per_rank = config_.batch;
+  outputs_.nvlog->StartTraining(summary);
+}
+
+void Report::Step(const StepRecord& record) {
+  const IterationMetrics metrics = Metrics(record);
+  const std::int64_t epoch = schedule_.EpochOf(record.step);
+  if (record.skipped) {
+    Say(fmt::format("step {}: a gradient overflowed, the update is skipped; loss scale was {}",
+                    record.step, record.loss_scale));
+  }
+  if (outputs_.nvlog != nullptr) {
+    if (record.launch_step % config_.display_every == 0) outputs_.nvlog->Iteration(metrics);
+    if ((record.step + 1) % schedule_.whole_steps_per_epoch == 0) {
+      outputs_.nvlog->Epoch(epoch, metrics);
+    }
+  }
+  if (outputs_.dllogger != nullptr && record.launch_step >= kUnloggedSteps) {
+    outputs_.dllogger->Log({epoch, record.step}, {{"imgs_per_sec", metrics.images_per_second},
+                                                  {"cross_entropy", metrics.cross_entropy},
+                                                  {"l2_loss", metrics.l2_loss},
+                                                  {"total_loss", metrics.total_loss},
+                                                  {"learning_rate", metrics.learning_rate}});
+  }
+  if (outputs_.progress != nullptr) {
+    ProgressState state;
+    state.epoch = epoch;
+    state.epochs = config_.schedule.unit == IterationUnit::kEpoch ? schedule_.epochs : 0;
+    state.step = record.step + 1;
+    state.total_steps = schedule_.total_steps;
+    state.images_per_second = metrics.images_per_second;
+    state.loss = metrics.total_loss;
+    state.learning_rate = metrics.learning_rate;
+    outputs_.progress->Update(state);
+  }
+}
+
+void Report::EndTraining(const StepTimer& times) {
+  if (outputs_.nvlog != nullptr) outputs_.nvlog->EndTraining();
+  if (times.count() == 0) return;
+  const StepTimes median = times.Median();
+  const double images_per_second = static_cast<double>(global_batch_) / median.step;
+  if (outputs_.dllogger != nullptr) {
+    outputs_.dllogger->Log({}, {{"train_throughput", images_per_second}});
+  }
+  std::string parts;
+  for (std::size_t phase = 0; phase < kStepPhases; ++phase) {
+    parts += fmt::format("{}{} {:.1f}", phase == 0 ? "" : ", ",
+                         NameOf(static_cast<StepPhase>(phase)), median.phases[phase] * 1e3);
+  }
+  Say(fmt::format("median of {} steps: {:.1f} images/s, {:.1f} ms ({})", times.count(),
+                  images_per_second, median.step * 1e3, parts));
+}
+
+void Report::StartEvaluation(std::int64_t images) {
+  if (outputs_.nvlog == nullptr) return;
+  EvaluationSummary summary;
+  summary.steps = (images + global_batch_ - 1) / global_batch_;
+  summary.global_batch = global_batch_;
+  outputs_.nvlog->StartEvaluation(summary);
+}
+
+void Report::EndEvaluation(const EvaluationResult& result) {
+  if (outputs_.nvlog != nullptr) {
+    outputs_.nvlog->Accuracy(result.top1, result.top5);
+    outputs_.nvlog->EndEvaluation();
+  }
+  if (outputs_.dllogger != nullptr) {
+    outputs_.dllogger->Log({}, {{"top1_accuracy", result.top1},
+                                {"top5_accuracy", result.top5},
+                                {"eval_loss", result.loss},
+                                {"eval_throughput", result.images_per_second}});
+  }
+  Say(fmt::format(
+      "evaluation of {} images: top-1 {:.3f} %, top-5 {:.3f} %, loss {:.4f}, "
+      "{:.1f} images/s",
+      result.images, result.top1 * 100, result.top5 * 100, result.loss, result.images_per_second));
+}
+
+void Report::EndInferenceBenchmark(double median_seconds, std::int64_t steps) {
+  const double images_per_second = static_cast<double>(global_batch_) / median_seconds;
+  if (outputs_.dllogger != nullptr) {
+    outputs_.dllogger->Log({}, {{"eval_throughput", images_per_second}});
+  }
+  Say(fmt::format("median of {} steps: {:.1f} images/s, {:.1f} ms", steps, images_per_second,
+                  median_seconds * 1e3));
+}
+
+}  // namespace trainer

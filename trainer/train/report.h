@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tells the logs what the training loop does.  The loop calls it on every rank; where an output is
+// null, as on all ranks but 0, nothing is written.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "trainer/comm/communicator.h"
+#include "trainer/telemetry/dllogger.h"
+#include "trainer/telemetry/log.h"
+#include "trainer/telemetry/nvlog.h"
+#include "trainer/telemetry/progress.h"
+#include "trainer/telemetry/step_timer.h"
+#include "trainer/train/config.h"
+#include "trainer/train/evaluate.h"
+#include "trainer/train/schedule.h"
+
+namespace trainer {
+
+// Where to write.  main makes and keeps them; every rank has a log.
+struct Outputs {
+  Logger log;
+  NvLog* nvlog = nullptr;
+  DlLogger* dllogger = nullptr;
+  Progress* progress = nullptr;
+};
+
+// One step, as all ranks agree on it.
+struct StepRecord {
+  std::int64_t step = 0;         // from 0
+  std::int64_t launch_step = 0;  // from 0 at the start of this process
+  double cross_entropy = 0;      // mean over the global batch, label smoothing included
+  double l2_loss = 0;            // weight_decay * sum of squares / 2, of the weights before it
+  double top1 = 0;               // fraction of the global batch
+  double learning_rate = 0;
+  double loss_scale = 1;
+  bool skipped = false;  // a gradient overflowed: nothing was updated
+  StepTimes times;       // of this rank
+
+  double total_loss() const { return cross_entropy + l2_loss; }
+};
+
+class Report {
+ public:
+  // DLLogger lines begin after this many steps, as in NVIDIA's hook: readers of its logs count on
+  // it (DLPerf takes 100 lines out of 120 steps).
+  static constexpr std::int64_t kUnloggedSteps = 20;
+
+  // All outlive it.
+  Report(const TrainConfig& config, const Communicator& communicator, const Outputs& outputs);
+
+  void StartTraining(const Schedule& schedule);
+  void Step(const StepRecord& record);
+  // `times` of the steps since StartTraining, or since warm-up in a benchmark.
+  void EndTraining(const StepTimer& times);
+
+  void StartEvaluation(std::int64_t images);
+  void EndEvaluation(const EvaluationResult& result);
+  // Of one step, in seconds; over `steps` steps.
+  void EndInferenceBenchmark(double median_seconds, std::int64_t steps);
+
+ private:
+  IterationMetrics Metrics(const StepRecord& record) const;
+  // A line for people, from rank 0; ends a redrawn progress line first.
+  void Say(const std::string& line);
+
+  const TrainConfig& config_;
+  const Outputs& outputs_;
+  const bool is_root_;
+  const int ranks_;
+  const std::int64_t global_batch_;
+  Schedule schedule_;
+};
+
+}  // namespace trainer

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Saves a run so that it goes on as if it had never stopped, and starts it again.
+//
+// Rank 0 reads and writes; the others get what it has by broadcast, so model_dir need not be shared
+// between nodes.  All functions are collective: every rank calls them, in the same order.
+//
+// model.safetensors holds torchvision's state_dict, with the mean of the ranks' running statistics;
+// optimizer.safetensors momentum by the same names and, of a run of several ranks,
+// "rank_statistics" (ranks, n): each rank's own (train/rank_statistics.h).  A run that goes on with
+// as many ranks takes each rank's own, with another number of ranks the mean.
+
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+#include "trainer/comm/communicator.h"
+#include "trainer/model/network.h"
+#include "trainer/telemetry/log.h"
+#include "trainer/train/config.h"
+#include "trainer/train/loss_scale.h"
+
+namespace trainer {
+
+struct SnapshotParts {
+  const TrainConfig& config;
+  Network& network;
+  Communicator& communicator;
+  Stream& stream;
+  const Logger& log;
+};
+
+// `samples` of the training set: for the sampler's position, which is noted for people.
+void SaveSnapshot(const SnapshotParts& parts, std::int64_t step, const LossScale& loss_scale,
+                  std::int64_t samples);
+
+// The step at which to go on, after the newest valid checkpoint of config.model_dir has been
+// loaded; nullopt, and nothing changed, if there is none.  `same_batch`: the run trains on, so the
+// global batch must be that of the checkpoint (or its steps would mean other images).
+// Throws Error: EX_DATAERR for a checkpoint of another network, EX_CONFIG for another global batch.
+std::optional<std::int64_t> RestoreSnapshot(const SnapshotParts& parts, LossScale& loss_scale,
+                                            bool same_batch);
+
+// Writes the values alone to `path`, as model.safetensors has them.
+void ExportModel(const SnapshotParts& parts, const std::filesystem::path& path);
+
+// Sets all values from config.init_from, any safetensors file with torchvision's names and shapes;
+// num_batches_tracked is ignored.  Throws Error(EX_DATAERR) that names the tensor that is missing,
+// unknown or of another shape.
+void InitializeFromFile(const SnapshotParts& parts);
+
+}  // namespace trainer

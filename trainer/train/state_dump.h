@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Single safetensors files: the final weights (--export_dir) and the whole state after one step
+// (--dump_state), to be compared with other programs.
+
+#pragma once
+
+#include <filesystem>
+
+#include "trainer/checkpoint/safetensors.h"
+#include "trainer/model/network.h"
+#include "trainer/train/network_state.h"
+
+namespace trainer {
+
+// Writes `tensors` beside `path`, syncs and renames, so that the file is whole or not there.
+// Throws Error(EX_OSERR) that names the path.
+void WriteTensorFile(const std::filesystem::path& path, const std::vector<HostTensor>& tensors,
+                     const SafetensorsMetadata& metadata);
+
+// What --dump_state holds after a step, NAME being torchvision's:
+//   weight.NAME     trained parameters, after the update
+//   statistic.NAME  running_mean and running_var, this rank's
+//   gradient.NAME   mean over the global batch, without loss scale and without weight decay
+//   momentum.NAME   after the update
+// `gradient_scale` is that of the update.
+std::vector<HostTensor> StateForDump(const Network& network, double gradient_scale, Stream& stream);
+
+}  // namespace trainer

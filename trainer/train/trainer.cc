@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/train/trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+
+#include "trainer/core/error.h"
+#include "trainer/model/init.h"
+#include "trainer/train/device_batch.h"
+#include "trainer/train/loss_scale.h"
+#include "trainer/train/metrics.h"
+#include "trainer/train/snapshot.h"
+#include "trainer/train/state_dump.h"
+#include "trainer/train/training_step.h"
+
+namespace trainer {
+namespace {
+
+NetworkSpec NetworkSpecOf(const TrainConfig& config) {
+  return {config.architecture, config.batch,   config.height,
+          config.width,        config.classes, static_cast<float>(config.label_smoothing)};
+}
+
+LossScale LossScaleOf(const TrainConfig& config, const Backend& backend) {
+  if (backend.compute_type() == DType::kFloat32) return LossScale::Static(1);
+  return config.static_loss_scale ? LossScale::Static(config.loss_scale)
+                                  : LossScale::Dynamic(config.loss_scale);
+}
+
+class Trainer {
+ public:
+  Trainer(const TrainConfig& config, const TrainParts& parts)
+      : config_(config),
+        parts_(parts),
+        network_(parts.backend, NetworkSpecOf(config)),
+        stream_(parts.backend.MakeStream()),
+        device_batch_(parts.backend, network_.spec()),
+        loss_scale_(LossScaleOf(config, parts.backend)),
+        report_(config, parts.communicator, parts.outputs) {}
+
+  TrainResult Train();
+  TrainResult EvaluateSaved();
+  TrainResult BenchmarkTraining();
+  TrainResult BenchmarkInference();
+
+ private:
+  SnapshotParts snapshot_parts() {
+    return {config_, network_, parts_.communicator, *stream_, parts_.outputs.log};
+  }
+
+  std::int64_t FirstStep();
+  void TrainSteps(std::int64_t first, std::int64_t end);
+  void Save();
+  void DumpState(double gradient_scale);
+  void RunEvaluation();
+  std::int64_t BenchmarkSteps(const Source& source);
+  double InferenceSeconds();
+
+  const TrainConfig& config_;
+  const TrainParts& parts_;
+  Network network_;
+  std::unique_ptr<Stream> stream_;
+  DeviceBatch device_batch_;
+  LossScale loss_scale_;
+  Report report_;
+  Schedule schedule_;
+  StepTimer times_;
+  TrainResult result_;
+  std::int64_t saved_step_ = -1;
+};
+
+TrainResult Trainer::Train() {
+  schedule_ = MakeSchedule(config_.schedule, parts_.training->samples(), config_.batch,
+                           parts_.communicator.size());
+  const std::int64_t first = FirstStep();
+  TrainSteps(first, schedule_.EndOfLaunch(first));
+  if (saved_step_ != result_.step) Save();
+
+  const bool complete = result_.step >= schedule_.total_steps;
+  if (complete && !config_.export_file.empty()) {
+    ExportModel(snapshot_parts(), config_.export_file);
+  }
+  if (complete && config_.mode == RunMode::kTrainAndEvaluate) RunEvaluation();
+  return result_;
+}
+
+// The weights, and the step from which they are to go on.
+std::int64_t Trainer::FirstStep() {
+  if (config_.resume) {
+    if (const auto step = RestoreSnapshot(snapshot_parts(), loss_scale_, /*same_batch=*/true)) {
+      saved_step_ = *step;
+      return *step;
+    }
+  }
+  if (!config_.init_from.empty()) {
+    InitializeFromFile(snapshot_parts());
+  } else {
+    Initialize(network_, config_.seed, config_.weight_init, *stream_);
+  }
+  return 0;
+}
+
+void Trainer::TrainSteps(std::int64_t first, std::int64_t end) {
+  const bool keeps_files = config_.mode != RunMode::kTrainingBenchmark;
+  result_.step = first;
+  if (first >= end) return;
+
+  TrainingStep training_step({config_, parts_.backend, network_, device_batch_, parts_.communicator,
+                              *stream_, loss_scale_});
+  parts_.training->Seek(first);
+  report_.StartTraining(schedule_);
+  while (result_.step < end && result_.ending == Ending::kCompleted) {
+    TrainingStep::Outcome outcome =
+        training_step.Run(result_.step, schedule_.LearningRate(result_.step), *parts_.training,
+                          parts_.stop_requested());
+    outcome.record.launch_step = result_.step - first;
+    times_.Add(outcome.record.times);
+    report_.Step(outcome.record);
+    ++result_.step;
+    if (outcome.stop && result_.step < end) result_.ending = Ending::kStopped;
+
+    if (!keeps_files) {
+      if (result_.step == config_.warmup_steps) times_.Reset();
+      continue;
+    }
+    if (!config_.dump_state.empty() && result_.step == config_.dump_state_step) {
+      DumpState(training_step.gradient_scale());
+    }
+    if (config_.checkpoint_every > 0 && result_.step % config_.checkpoint_every == 0) Save();
+  }
+  report_.EndTraining(times_);
+}
+
+void Trainer::Save() {
+  SaveSnapshot(snapshot_parts(), result_.step, loss_scale_, parts_.training->samples());
+  saved_step_ = result_.step;
+}
+
+void Trainer::DumpState(double gradient_scale) {
+  if (parts_.communicator.rank() != 0) return;
+  WriteTensorFile(config_.dump_state, StateForDump(network_, gradient_scale, *stream_),
+                  {{"step", std::to_string(result_.step)}});
+  parts_.outputs.log->info("state after step {} written: {}", result_.step,
+                           config_.dump_state.string());
+}
+
+void Trainer::RunEvaluation() {
+  report_.StartEvaluation(parts_.evaluation->samples());
+  result_.evaluation =
+      Evaluate({parts_.backend, network_, device_batch_, parts_.communicator, *stream_},
+               *parts_.evaluation, parts_.stop_requested);
+  if (result_.evaluation) {
+    report_.EndEvaluation(*result_.evaluation);
+  } else {
+    result_.ending = Ending::kStopped;
+  }
+}
+
+TrainResult Trainer::EvaluateSaved() {
+  const auto step = RestoreSnapshot(snapshot_parts(), loss_scale_, /*same_batch=*/false);
+  if (step) {
+    result_.step = *step;
+  } else if (!config_.init_from.empty()) {
+    InitializeFromFile(snapshot_parts());
+  } else {
+    throw Error(EX_USAGE, "--mode=evaluate: there is no checkpoint in '" +
+                              config_.model_dir.string() +
+                              "': give the --model_dir of a run, or weights by --init_from");
+  }
+  RunEvaluation();
+  return result_;
+}
+
+// The steps of a benchmark, warm-up included.
+std::int64_t Trainer::BenchmarkSteps(const Source& source) {
+  schedule_ =
+      MakeSchedule(config_.schedule, source.samples(), config_.batch, parts_.communicator.size());
+  const std::int64_t steps = schedule_.EndOfLaunch(0);
+  if (steps <= config_.warmup_steps) {
+    throw Error(EX_USAGE, fmt::format("a benchmark of {} steps has nothing left after {} steps of "
+                                      "warm-up: give a larger --num_iter or a smaller "
+                                      "--warmup_steps",
+                                      steps, config_.warmup_steps));
+  }
+  return steps;
+}
+
+TrainResult Trainer::BenchmarkTraining() {
+  const std::int64_t steps = BenchmarkSteps(*parts_.training);
+  Initialize(network_, config_.seed, config_.weight_init, *stream_);
+  TrainSteps(0, steps);
+  if (result_.ending == Ending::kCompleted) {
+    result_.images_per_second = static_cast<double>(schedule_.global_batch) / times_.Median().step;
+  }
+  return result_;
+}
+
+// Of one forward pass, the batch being asked for and its result being there.
+double Trainer::InferenceSeconds() {
+  const auto asked = std::chrono::steady_clock::now();
+  HostBatch batch;
+  if (!parts_.evaluation->Next(batch)) {
+    parts_.evaluation->Seek(0);
+    DDL_CHECK(parts_.evaluation->Next(batch));
+  }
+  network_.ZeroLossSums(*stream_);
+  network_.Forward(Mode::kInference, device_batch_.Upload(batch, 1, *stream_), 1, *stream_);
+  network_.ReadLossSums(*stream_);
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - asked).count();
+}
+
+TrainResult Trainer::BenchmarkInference() {
+  const std::int64_t steps = BenchmarkSteps(*parts_.evaluation);
+  Initialize(network_, config_.seed, config_.weight_init, *stream_);
+  for (std::int64_t step = 0; step < config_.warmup_steps; ++step) InferenceSeconds();
+  while (result_.step < steps - config_.warmup_steps) {
+    StepTimes times;
+    times.step = InferenceSeconds();
+    times_.Add(times);
+    ++result_.step;
+  }
+  const double median = times_.Median().step;
+  result_.images_per_second = static_cast<double>(schedule_.global_batch) / median;
+  report_.EndInferenceBenchmark(median, result_.step);
+  return result_;
+}
+
+}  // namespace
+
+TrainResult RunTrainer(const TrainConfig& config, const TrainParts& parts) {
+  Trainer trainer(config, parts);
+  switch (config.mode) {
+    case RunMode::kTrain:
+    case RunMode::kTrainAndEvaluate:
+      return trainer.Train();
+    case RunMode::kEvaluate:
+      return trainer.EvaluateSaved();
+    case RunMode::kTrainingBenchmark:
+      return trainer.BenchmarkTraining();
+    case RunMode::kInferenceBenchmark:
+      return trainer.BenchmarkInference();
+  }
+  DDL_CHECK(false);
+}
+
+std::vector<std::string> DescribeRun(const TrainConfig& config, Backend& backend, int ranks,
+                                     std::int64_t samples) {
+  const Schedule schedule = MakeSchedule(config.schedule, samples, config.batch, ranks);
+  std::vector<std::string> rows = {
+      fmt::format("network           {}, {} classes, {} x {} pixels", config.architecture,
+                  config.classes, config.height, config.width),
+      fmt::format("global batch      {} images ({} ranks x {})", schedule.global_batch, ranks,
+                  config.batch),
+      fmt::format("steps             {} in {} epochs of {}", schedule.total_steps, schedule.epochs,
+                  schedule.whole_steps_per_epoch),
+      fmt::format("learning rate     {:g} after {} steps of warm-up, {}", schedule.rescaled_rate,
+                  schedule.warmup_steps, schedule.cosine ? "cosine decay" : "step decay"),
+  };
+  const Network network(backend, NetworkSpecOf(config));
+  for (std::string& row : network.DescribeMemory()) rows.push_back(std::move(row));
+  return rows;
+}
+
+}  // namespace trainer

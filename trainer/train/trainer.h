@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The training loop, from the first weight to the last evaluation.
+//
+// What main provides:
+//   * TrainConfig, equal on all ranks (train/config.h).
+//   * a back end; a communicator (comm/factory.h);
+//   * `training`: a Source of batches of config.batch images, endless; in the training modes;
+//   * `evaluation`: a Source that ends, of the same batch and size; for kTrainAndEvaluate,
+//     kEvaluate and kInferenceBenchmark;
+//   * outputs: a log on every rank; NVLOG, DLLogger and progress on rank 0 only, null elsewhere;
+//   * stop_requested: true once a signal (SIGTERM, SIGUSR1) or a request has asked this rank to
+//     stop.  Asked once per step, from the thread of the loop.
+// All of it outlives the call.
+//
+// What main does with what comes back:
+//   * kCompleted: exit 0.  kStopped: exit EX_TEMPFAIL (75): a checkpoint was written, start again.
+//   * An exception: print its line, then Communicator::Abort(exit code), never plain exit: the
+//   other
+//     ranks wait in a collective call and would wait for ever.  Every rank makes the same
+//     collective calls in the same order; only an exception breaks that, which is why Abort must
+//     follow it.
+//   * Before all that, once per model_dir and on rank 0 alone: RemoveStaleCheckpoints
+//     (checkpoint/writer.h).
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainer/backend/backend.h"
+#include "trainer/comm/communicator.h"
+#include "trainer/data/source.h"
+#include "trainer/train/config.h"
+#include "trainer/train/evaluate.h"
+#include "trainer/train/report.h"
+
+namespace trainer {
+
+struct TrainParts {
+  Backend& backend;
+  Communicator& communicator;
+  Source* training = nullptr;
+  Source* evaluation = nullptr;
+  Outputs outputs;
+  std::function<bool()> stop_requested = [] { return false; };
+};
+
+enum class Ending : std::uint8_t {
+  kCompleted,  // all that this launch was asked for
+  kStopped,    // stop_requested; training modes have written a checkpoint
+};
+
+struct TrainResult {
+  Ending ending = Ending::kCompleted;
+  std::int64_t step = 0;                       // updates done, those before a resume included
+  std::optional<EvaluationResult> evaluation;  // if there was one
+  double images_per_second = 0;                // median, in the benchmark modes; all ranks together
+};
+
+// Does what config.mode says:
+//   kTrain, kTrainAndEvaluate  resume from model_dir, or init_from, or fresh weights; train to the
+//       end of the schedule or of run_iter; checkpoint every checkpoint_every steps, at the end and
+//       when stopped; then evaluate if training is complete.
+//   kEvaluate  weights from model_dir or init_from; Error(EX_USAGE) if there are neither.
+//   kTrainingBenchmark, kInferenceBenchmark  fresh weights; num_iter of schedule.unit, the first
+//       warmup_steps steps of it not measured; Error(EX_USAGE) if nothing is left.  No file is
+//       written.
+TrainResult RunTrainer(const TrainConfig& config, const TrainParts& parts);
+
+// For --dry_run: steps, epochs, learning rates, memory, one line each.  `samples` of the training
+// set.  Allocates the network but runs nothing.
+std::vector<std::string> DescribeRun(const TrainConfig& config, Backend& backend, int ranks,
+                                     std::int64_t samples);
+
+}  // namespace trainer

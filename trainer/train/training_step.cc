@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/train/training_step.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "trainer/core/error.h"
+#include "trainer/core/philox.h"
+#include "trainer/train/metrics.h"
+
+namespace trainer {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double Seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+[[noreturn]] void Diverged(const char* what, double value, const StepRecord& record) {
+  throw Error(
+      EX_SOFTWARE,
+      fmt::format("step {}: the {} is {} (learning rate {:g}): training has diverged; start "
+                  "again from the last checkpoint with a smaller --lr_init or more "
+                  "--lr_warmup_epochs",
+                  record.step, what, value, record.learning_rate));
+}
+
+}  // namespace
+
+TrainingStep::TrainingStep(const TrainingStepParts& parts)
+    : parts_(parts),
+      mode_(parts.config.freeze_batch_norm ? Mode::kFrozen : Mode::kTraining),
+      overlap_(parts.network, parts.communicator),
+      sgd_(parts.backend.MakeSgd(parts.network.segments())),
+      update_sums_(parts.backend.AllocateDevice(sizeof(UpdateSums))) {
+  for (auto& mark : marks_) mark = parts.backend.MakeEvent();
+}
+
+TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate, Source& source,
+                                        bool stop_requested) {
+  Network& network = parts_.network;
+  Stream& stream = parts_.stream;
+
+  const auto asked = Clock::now();
+  HostBatch host;
+  const bool more = source.Next(host);
+  DDL_CHECK(more && host.step == step);
+  const auto there = Clock::now();
+
+  marks_[0]->Record(stream);
+  const InputBatch batch = parts_.device_batch.Upload(host, MixupLambda(step), stream);
+  network.ZeroLossSums(stream);
+  network.Forward(mode_, batch, static_cast<float>(parts_.loss_scale.scale()), stream);
+  marks_[1]->Record(stream);
+  network.Backward(stream,
+                   [&](std::size_t complete_from) { overlap_.Ready(complete_from, stream); });
+  marks_[2]->Record(stream);
+  overlap_.Finish(stream);
+  marks_[3]->Record(stream);
+  const UpdateSums update = Update(learning_rate);
+  StepExchange own;
+  own.totals.Add(network.ReadLossSums(stream));
+  own.stop = stop_requested;
+
+  Outcome outcome;
+  StepRecord& record = outcome.record;
+  record.step = step;
+  record.learning_rate = learning_rate;
+  record.loss_scale = parts_.loss_scale.scale();
+  record.l2_loss = parts_.config.weight_decay * 0.5 * update.sum_of_squares;
+  record.times = Times(Seconds(there - asked), Seconds(Clock::now() - asked));
+
+  const StepExchange all = Exchange(own, parts_.communicator);
+  outcome.stop = all.stop;
+  record.cross_entropy = all.totals.mean_loss();
+  record.top1 = all.totals.top1_fraction();
+  record.skipped = update.nonfinite != 0;
+  if (!std::isfinite(record.total_loss())) Diverged("loss", record.total_loss(), record);
+  if (!parts_.loss_scale.Update(record.skipped)) Diverged("gradient", NAN, record);
+  return outcome;
+}
+
+float TrainingStep::MixupLambda(std::int64_t step) const {
+  const double a = parts_.config.mixup;
+  if (a == 0) return 1;
+  Random random(parts_.config.seed, RandomPurpose::kMixup, static_cast<std::uint64_t>(step));
+  return static_cast<float>(random.Beta(a, a));
+}
+
+UpdateSums TrainingStep::Update(double learning_rate) {
+  const Network& network = parts_.network;
+  gradient_scale_ = 1 / (parts_.loss_scale.scale() * parts_.communicator.size());
+  SgdCall call;
+  call.learning_rate = static_cast<float>(learning_rate);
+  call.momentum_factor = static_cast<float>(parts_.config.momentum);
+  call.weight_decay = static_cast<float>(parts_.config.weight_decay);
+  call.gradient_scale = static_cast<float>(gradient_scale_);
+  sgd_->Step(call, network.weights(), network.momentum(), network.gradients(), nullptr,
+             reinterpret_cast<UpdateSums*>(update_sums_.data()), parts_.stream);
+  marks_[4]->Record(parts_.stream);
+  UpdateSums sums{};
+  parts_.backend.CopyToHost(&sums, update_sums_.data(), sizeof sums, parts_.stream);
+  parts_.stream.Synchronize();
+  return sums;
+}
+
+StepTimes TrainingStep::Times(double input_wait, double step_seconds) const {
+  StepTimes times;
+  times.step = step_seconds;
+  times[StepPhase::kInputWait] = input_wait;
+  times[StepPhase::kForward] = marks_[1]->SecondsSince(*marks_[0]);
+  times[StepPhase::kBackward] = marks_[2]->SecondsSince(*marks_[1]);
+  times[StepPhase::kExposedAllReduce] = marks_[3]->SecondsSince(*marks_[2]);
+  times[StepPhase::kUpdate] = marks_[4]->SecondsSince(*marks_[3]);
+  return times;
+}
+
+}  // namespace trainer
