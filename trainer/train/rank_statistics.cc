@@ -3,6 +3,7 @@
 #include "trainer/train/rank_statistics.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace trainer {
 
@@ -11,7 +12,7 @@ std::vector<float> ExportStatistics(const Network& network, Stream& stream) {
   for (const Parameter& parameter : network.parameters()) {
     if (!parameter.spec.statistic) continue;
     const std::vector<float> values = network.Export(Network::Part::kValue, parameter, stream);
-    row.insert(row.end(), values.begin(), values.end());
+    std::copy(values.begin(), values.end(), std::back_inserter(row));
   }
   return row;
 }
@@ -26,14 +27,11 @@ void ImportStatistics(Network& network, std::span<const float> row, Stream& stre
 }
 
 std::vector<float> GatherRows(std::span<const float> own, Communicator& communicator) {
-  const auto ranks = static_cast<std::size_t>(communicator.size());
-  std::vector<float> rows(own.size() * ranks);
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    const std::span<float> row = std::span(rows).subspan(rank * own.size(), own.size());
-    if (static_cast<int>(rank) == communicator.rank()) {
-      std::copy(own.begin(), own.end(), row.begin());
-    }
-    communicator.Broadcast(row.data(), row.size_bytes(), static_cast<int>(rank));
+  std::vector<float> rows;
+  for (int rank = 0; rank < communicator.size(); ++rank) {
+    std::vector<float> row(own.begin(), own.end());
+    communicator.Broadcast(row.data(), row.size() * sizeof(float), rank);
+    std::copy(row.begin(), row.end(), std::back_inserter(rows));
   }
   return rows;
 }

@@ -2,59 +2,28 @@
 
 #include "trainer/train/state_dump.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
-#include <cerrno>
+#include <span>
 #include <string>
-#include <utility>
+#include <system_error>
 
+#include "trainer/checkpoint/durable_file.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
 namespace {
 
-// A new file that is removed again unless it was renamed into place.
-class NewFile {
- public:
-  explicit NewFile(const std::filesystem::path& path)
-      : path_(path), partial_(path.string() + ".partial-" + std::to_string(getpid())) {
-    fd_ = open(partial_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd_ < 0) throw OsError("cannot create " + partial_, errno);
-  }
-  ~NewFile() {
-    if (fd_ >= 0) close(fd_);
-    if (!committed_) unlink(partial_.c_str());
-  }
-  NewFile(const NewFile&) = delete;
-  NewFile& operator=(const NewFile&) = delete;
+const WriteHook kNoHook = [](std::string_view) {};
 
-  void Write(const void* data, std::size_t bytes) {
-    const char* next = static_cast<const char*>(data);
-    while (bytes > 0) {
-      const ssize_t written = write(fd_, next, bytes);
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) throw OsError("cannot write " + partial_, errno);
-      next += written;
-      bytes -= static_cast<std::size_t>(written);
-    }
-  }
-
-  void Commit() {
-    if (fsync(fd_) != 0) throw OsError("cannot write " + partial_, errno);
-    if (close(std::exchange(fd_, -1)) != 0) throw OsError("cannot write " + partial_, errno);
-    if (rename(partial_.c_str(), path_.c_str()) != 0) {
-      throw OsError("cannot rename " + partial_ + " to " + path_.string(), errno);
-    }
-    committed_ = true;
-  }
-
- private:
-  const std::filesystem::path path_;
-  const std::string partial_;
-  int fd_ = -1;
-  bool committed_ = false;
-};
+// The header and the data, in the order of the file.
+std::vector<std::span<const std::byte>> PiecesOf(const std::string& header,
+                                                 const std::vector<HostTensor>& tensors,
+                                                 const std::vector<std::size_t>& order) {
+  std::vector<std::span<const std::byte>> pieces = {std::as_bytes(std::span(header))};
+  for (const std::size_t i : order) pieces.push_back(std::as_bytes(std::span(tensors[i].values)));
+  return pieces;
+}
 
 }  // namespace
 
@@ -62,12 +31,16 @@ void WriteTensorFile(const std::filesystem::path& path, const std::vector<HostTe
                      const SafetensorsMetadata& metadata) {
   const std::vector<TensorSource> sources = SourcesOf(tensors);
   const std::string header = MakeSafetensorsHeader(sources, metadata);
-  NewFile file(path);
-  file.Write(header.data(), header.size());
-  for (const std::size_t i : DataOrder(sources)) {
-    file.Write(tensors[i].values.data(), tensors[i].values.size() * sizeof(float));
+  std::filesystem::path partial = path;
+  partial += ".partial-" + std::to_string(getpid());
+  try {
+    WriteNewFile(partial, PiecesOf(header, tensors, DataOrder(sources)), kNoHook);
+    Rename(partial, path, kNoHook);
+  } catch (const Error&) {
+    std::error_code ignored;  // the first error is the one to tell
+    std::filesystem::remove(partial, ignored);
+    throw;
   }
-  file.Commit();
 }
 
 std::vector<HostTensor> StateForDump(const Network& network, double gradient_scale,

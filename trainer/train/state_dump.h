@@ -13,7 +13,8 @@
 
 namespace trainer {
 
-// Writes `tensors` beside `path`, syncs and renames, so that the file is whole or not there.
+// Writes `tensors` beside `path`, syncs and renames, so that the file is whole or not there; a file
+// of that name is replaced.
 // Throws Error(EX_OSERR) that names the path.
 void WriteTensorFile(const std::filesystem::path& path, const std::vector<HostTensor>& tensors,
                      const SafetensorsMetadata& metadata);

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ranks that are threads of one test.  Sums are taken in the order of the ranks.
+
+#pragma once
+
+#include <algorithm>
+#include <barrier>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "trainer/comm/communicator.h"
+#include "trainer/core/error.h"
+
+namespace trainer {
+
+struct ThreadWorld {
+  explicit ThreadWorld(int ranks) : size(ranks), barrier(ranks), places(ranks) {}
+  const int size;
+  std::barrier<> barrier;
+  std::vector<void*> places;  // what each rank has brought
+};
+
+class ThreadCommunicator : public Communicator {
+ public:
+  ThreadCommunicator(ThreadWorld& world, int rank) : world_(world), rank_(rank) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return world_.size; }
+  std::string description() const override { return "threads of a test"; }
+
+  void StartAllReduce(void* data, std::size_t count, DType dtype, Stream&) override {
+    DDL_CHECK(dtype == DType::kFloat32);
+    Reduce(static_cast<float*>(data), count, std::plus<>());
+  }
+  void Finish(Stream&) override {}
+  void AllReduceSum(std::span<double> values) override {
+    Reduce(values.data(), values.size(), std::plus<>());
+  }
+  void AllReduceMax(std::span<double> values) override {
+    Reduce(values.data(), values.size(), [](double a, double b) { return std::max(a, b); });
+  }
+  void Broadcast(void* data, std::size_t bytes, int root) override {
+    Meet(data);
+    if (rank_ != root) std::memcpy(data, world_.places[static_cast<std::size_t>(root)], bytes);
+    world_.barrier.arrive_and_wait();
+  }
+  void Barrier() override { world_.barrier.arrive_and_wait(); }
+  [[noreturn]] void Abort(int exit_code) override { std::_Exit(exit_code); }
+
+ private:
+  void Meet(void* data) {
+    world_.places[static_cast<std::size_t>(rank_)] = data;
+    world_.barrier.arrive_and_wait();
+  }
+  template <typename T, typename Operation>
+  void Reduce(T* data, std::size_t count, Operation operation) {
+    Meet(data);
+    std::vector<T> result(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      result[i] = static_cast<const T*>(world_.places[0])[i];
+      for (std::size_t r = 1; r < world_.places.size(); ++r) {
+        result[i] = operation(result[i], static_cast<const T*>(world_.places[r])[i]);
+      }
+    }
+    world_.barrier.arrive_and_wait();
+    std::copy(result.begin(), result.end(), data);
+  }
+
+  ThreadWorld& world_;
+  const int rank_;
+};
+
+// Runs `body` as each of `ranks` ranks.  What it throws ends the test program: the others would
+// wait for ever.
+inline void RunRanks(int ranks, const std::function<void(Communicator&)>& body) {
+  ThreadWorld world(ranks);
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&world, &body, rank] {
+      ThreadCommunicator communicator(world, rank);
+      body(communicator);
+    });
+  }
+}
+
+}  // namespace trainer

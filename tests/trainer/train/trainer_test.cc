@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/train/trainer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/trainer/train/training_run.h"
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+// The bits of everything in the checkpoint of `step`, both files.
+std::map<std::string, std::vector<float>> Saved(const std::filesystem::path& model_dir,
+                                                std::int64_t step) {
+  std::map<std::string, std::vector<float>> all;
+  const std::filesystem::path folder = CheckpointFolder(model_dir, step);
+  for (const char* file : {"model.safetensors", "optimizer.safetensors"}) {
+    for (auto& [name, values] : TensorsOf(folder / file)) all[file + ("/" + name)] = values;
+  }
+  return all;
+}
+
+std::string Refusal(const TrainConfig& config, int exit_code) {
+  try {
+    RunAlone(config);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), exit_code) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "not refused";
+  return "";
+}
+
+TEST(Trainer, AResumedRunIsBitEqualToOneThatNeverStopped) {
+  const TemporaryFolder straight;
+  const TemporaryFolder stopped;
+  EXPECT_EQ(RunAlone(SmallConfig(straight.path())).step, 6);
+
+  const TrainResult first = RunAlone(SmallConfig(stopped.path()), /*stop_after=*/2);
+  EXPECT_EQ(first.ending, Ending::kStopped);
+  EXPECT_EQ(first.step, 2);
+  const TrainResult second = RunAlone(SmallConfig(stopped.path()));
+  EXPECT_EQ(second.ending, Ending::kCompleted);
+  EXPECT_EQ(second.step, 6);
+  EXPECT_EQ(Saved(stopped.path(), 6), Saved(straight.path(), 6));
+  EXPECT_NE(Saved(stopped.path(), 2), Saved(straight.path(), 6));
+}
+
+TEST(Trainer, AResumedRunOfTwoRanksIsBitEqualToo) {
+  const TemporaryFolder straight;
+  const TemporaryFolder stopped;
+  const auto run = [](const std::filesystem::path& folder, int stopping_rank) {
+    RunRanks(2, [&](Communicator& communicator) {
+      std::ostringstream log_text;
+      // One rank alone is asked to stop; both must.
+      const int stop_after = communicator.rank() == stopping_rank ? 3 : 0;
+      const TrainResult result = RunRank(SmallConfig(folder), communicator, log_text, stop_after);
+      EXPECT_EQ(result.step, stopping_rank < 0 ? 6 : 3);
+    });
+  };
+  run(straight.path(), -1);
+  run(stopped.path(), 1);
+  run(stopped.path(), -1);
+  EXPECT_EQ(Saved(stopped.path(), 6), Saved(straight.path(), 6));
+}
+
+// Batch norm is local to a rank, so it has to be frozen.  What is left is the order of sums: over 4
+// samples twice and then over 2 ranks, against over 8 samples.
+TEST(Trainer, TwoRanksLearnWhatOneLearnsWithTwiceTheBatch) {
+  const TemporaryFolder one;
+  const TemporaryFolder two;
+  TrainConfig config = SmallConfig(one.path());
+  config.freeze_batch_norm = true;
+  config.batch = 8;
+  config.schedule.lr_init = 0.5;
+  RunAlone(config);
+
+  config.model_dir = two.path();
+  config.batch = 4;
+  RunRanks(2, [&](Communicator& communicator) {
+    std::ostringstream log_text;
+    RunRank(config, communicator, log_text);
+  });
+  const auto model = TensorsOf(CheckpointFolder(one.path(), 6) / "model.safetensors");
+  const auto other = TensorsOf(CheckpointFolder(two.path(), 6) / "model.safetensors");
+  ASSERT_EQ(model.size(), other.size());
+  for (const auto& [name, values] : model) {
+    double squares = 0;
+    double difference = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      squares += std::pow(values[i], 2);
+      difference += std::pow(values[i] - other.at(name)[i], 2);
+    }
+    EXPECT_LE(std::sqrt(difference), 1e-5 * std::sqrt(squares)) << name;
+  }
+}
+
+TEST(Trainer, LearnsAndEvaluates) {
+  const TemporaryFolder folder;
+  TrainConfig config = SmallConfig(folder.path());
+  config.mode = RunMode::kTrainAndEvaluate;
+  config.batch = 8;
+  config.schedule.num_iter = 40;
+  config.schedule.lr_init = 1;
+  const TrainResult result = RunAlone(config);
+  ASSERT_TRUE(result.evaluation.has_value());
+  EXPECT_EQ(result.evaluation->images, 64);
+  EXPECT_GE(result.evaluation->top1, 0.9);  // chance is 0.25
+  EXPECT_EQ(result.evaluation->top5, 1);    // of four classes
+}
+
+TEST(Trainer, EvaluatesWhatWasSaved) {
+  const TemporaryFolder folder;
+  TrainConfig config = SmallConfig(folder.path());
+  config.mode = RunMode::kTrainAndEvaluate;
+  const TrainResult trained = RunAlone(config);
+  config.mode = RunMode::kEvaluate;
+  const TrainResult evaluated = RunAlone(config);
+  EXPECT_EQ(evaluated.step, 6);
+  EXPECT_EQ(evaluated.evaluation->loss, trained.evaluation->loss);
+  EXPECT_EQ(evaluated.evaluation->top1, trained.evaluation->top1);
+}
+
+TEST(Trainer, RefusesToEvaluateNothing) {
+  const TemporaryFolder folder;
+  TrainConfig config = SmallConfig(folder.path());
+  config.mode = RunMode::kEvaluate;
+  EXPECT_THAT(Refusal(config, EX_USAGE), HasSubstr("--init_from"));
+}
+
+TEST(Trainer, ALaunchOfRunIterLeavesTheRestToTheNext) {
+  const TemporaryFolder folder;
+  const TemporaryFolder straight;
+  TrainConfig config = SmallConfig(folder.path());
+  config.schedule.run_iter = 4;
+  EXPECT_EQ(RunAlone(config).step, 4);
+  EXPECT_EQ(RunAlone(config).step, 6);
+  RunAlone(SmallConfig(straight.path()));
+  EXPECT_EQ(Saved(folder.path(), 6), Saved(straight.path(), 6));
+}
+
+TEST(Trainer, AFinishedRunIsNotTrainedFurther) {
+  const TemporaryFolder folder;
+  RunAlone(SmallConfig(folder.path()));
+  const auto before = std::filesystem::last_write_time(CheckpointFolder(folder.path(), 6));
+  const TrainResult again = RunAlone(SmallConfig(folder.path()));
+  EXPECT_EQ(again.ending, Ending::kCompleted);
+  EXPECT_EQ(again.step, 6);
+  EXPECT_EQ(std::filesystem::last_write_time(CheckpointFolder(folder.path(), 6)), before);
+}
+
+TEST(Trainer, CheckpointsEveryNStepsAndKeepsTheNewest) {
+  const TemporaryFolder folder;
+  TrainConfig config = SmallConfig(folder.path());
+  config.checkpoint_every = 2;
+  config.keep_checkpoints = 2;
+  RunAlone(config);
+  EXPECT_FALSE(std::filesystem::exists(CheckpointFolder(folder.path(), 2)));
+  EXPECT_TRUE(std::filesystem::exists(CheckpointFolder(folder.path(), 4)));
+  EXPECT_TRUE(std::filesystem::exists(CheckpointFolder(folder.path(), 6)));
+}
+
+TEST(Trainer, RefusesTheCheckpointOfAnotherNetwork) {
+  const TemporaryFolder folder;
+  RunAlone(SmallConfig(folder.path()));
+  TrainConfig config = SmallConfig(folder.path());
+  config.classes = 3;
+  EXPECT_THAT(Refusal(config, EX_DATAERR), HasSubstr("--classes=4"));
+}
+
+TEST(Trainer, RefusesToGoOnWithAnotherGlobalBatch) {
+  const TemporaryFolder folder;
+  RunAlone(SmallConfig(folder.path()));
+  TrainConfig config = SmallConfig(folder.path());
+  config.batch = 8;
+  EXPECT_THAT(Refusal(config, EX_CONFIG), HasSubstr("4 images in a step"));
+}
+
+TEST(Trainer, GoesOnWithMoreRanksOfTheSameGlobalBatch) {
+  const TemporaryFolder folder;
+  TrainConfig config = SmallConfig(folder.path());
+  config.schedule.run_iter = 3;
+  RunAlone(config);
+  config.batch = 2;
+  RunRanks(2, [&](Communicator& communicator) {
+    std::ostringstream log_text;
+    EXPECT_EQ(RunRank(config, communicator, log_text).step, 6);
+  });
+}
+
+TEST(Trainer, StopsWhenTheLossIsNotFinite) {
+  const TemporaryFolder folder;
+  TrainConfig config = SmallConfig(folder.path());
+  config.schedule.lr_init = 1e30;
+  config.schedule.num_iter = 50;
+  EXPECT_THAT(Refusal(config, EX_SOFTWARE), HasSubstr("diverged"));
+  EXPECT_FALSE(std::filesystem::exists(CheckpointFolder(folder.path(), 50)));
+}
+
+TEST(Trainer, DumpsTheStateOfAStep) {
+  const TemporaryFolder folder;
+  TrainConfig config = SmallConfig(folder.path());
+  config.dump_state = folder.path() / "state.safetensors";
+  config.dump_state_step = 1;
+  config.weight_decay = 0;
+  RunAlone(config);
+  const auto state = TensorsOf(config.dump_state);
+  EXPECT_TRUE(state.contains("statistic.layer2.0.bn1.running_mean"));
+  EXPECT_TRUE(state.contains("weight.conv1.weight"));
+  // After one step without decay, momentum is the gradient.
+  EXPECT_EQ(state.at("momentum.fc.weight"), state.at("gradient.fc.weight"));
+  EXPECT_THAT(state.at("gradient.fc.weight"), Contains(testing::Ne(0.0F)));
+}
+
+TEST(Trainer, ExportsWeightsFromWhichARunCanStart) {
+  const TemporaryFolder folder;
+  const TemporaryFolder next;
+  TrainConfig config = SmallConfig(folder.path());
+  config.export_file = folder.path() / "weights.safetensors";
+  RunAlone(config);
+  const auto weights = TensorsOf(config.export_file);
+  EXPECT_EQ(weights, TensorsOf(CheckpointFolder(folder.path(), 6) / "model.safetensors"));
+
+  TrainConfig start = SmallConfig(next.path());
+  start.init_from = config.export_file;
+  start.schedule.run_iter = 0;
+  RunAlone(start);
+  EXPECT_EQ(TensorsOf(CheckpointFolder(next.path(), 0) / "model.safetensors"), weights);
+}
+
+TEST(Trainer, BenchmarksMeasureAndWriteNothing) {
+  const TemporaryFolder folder;
+  TrainConfig config = SmallConfig(folder.path());
+  config.warmup_steps = 2;
+  for (const RunMode mode : {RunMode::kTrainingBenchmark, RunMode::kInferenceBenchmark}) {
+    config.mode = mode;
+    EXPECT_GT(RunAlone(config).images_per_second, 0);
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+TEST(Trainer, RefusesABenchmarkThatIsAllWarmUp) {
+  const TemporaryFolder folder;
+  TrainConfig config = SmallConfig(folder.path());
+  config.mode = RunMode::kTrainingBenchmark;
+  config.warmup_steps = 6;
+  EXPECT_THAT(Refusal(config, EX_USAGE), HasSubstr("--warmup_steps"));
+}
+
+TEST(Trainer, DescribesARunWithoutRunningIt) {
+  const auto backend = MakeBackend("reference", {});
+  const std::vector<std::string> rows = DescribeRun(SmallConfig("unused"), *backend, 2, 64);
+  EXPECT_THAT(rows, Contains(HasSubstr("8 images (2 ranks x 4)")));
+  EXPECT_THAT(rows, Contains(HasSubstr("arena")));
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Everything a small training run needs, for tests: resnet_tiny on the reference back end, images
+// from GeneratedSource, a folder of its own.
+
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/trainer/train/generated_source.h"
+#include "tests/trainer/train/thread_ranks.h"
+#include "trainer/backend/registry.h"
+#include "trainer/checkpoint/safetensors.h"
+#include "trainer/telemetry/log.h"
+#include "trainer/train/network_state.h"
+#include "trainer/train/trainer.h"
+
+namespace trainer {
+
+// A folder that goes away with the test.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "trainer-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp " + name);
+    path_ = name;
+  }
+  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline TrainConfig SmallConfig(const std::filesystem::path& model_dir) {
+  TrainConfig config;
+  config.mode = RunMode::kTrain;
+  config.architecture = "resnet_tiny";
+  config.batch = 4;
+  config.height = 32;
+  config.width = 32;
+  config.classes = 4;
+  config.schedule.unit = IterationUnit::kBatch;
+  config.schedule.num_iter = 6;
+  config.schedule.lr_init = 3;
+  config.schedule.lr_warmup_epochs = 0;
+  config.model_dir = model_dir;
+  config.program_version = "test";
+  return config;
+}
+
+// A run of one rank.  `stop_after`: stop is asked for while that step runs, counted from 1.
+inline TrainResult RunRank(const TrainConfig& config, Communicator& communicator,
+                           std::ostream& log_text, int stop_after = 0) {
+  const auto backend = MakeBackend("reference", {});
+  GeneratedSourceOptions options;
+  options.batch = config.batch;
+  options.classes = config.classes;
+  options.rank = communicator.rank();
+  options.ranks = communicator.size();
+  GeneratedSource training(options);
+  options.training = false;
+  GeneratedSource evaluation(options);
+  int asked = 0;
+  const TrainParts parts{*backend,
+                         communicator,
+                         &training,
+                         &evaluation,
+                         {MakeLogger(log_text, communicator.rank(), "info")},
+                         [&] { return ++asked == stop_after; }};
+  return RunTrainer(config, parts);
+}
+
+inline TrainResult RunAlone(const TrainConfig& config, int stop_after = 0) {
+  ThreadWorld world(1);
+  ThreadCommunicator communicator(world, 0);
+  std::ostringstream log_text;
+  return RunRank(config, communicator, log_text, stop_after);
+}
+
+// The tensors of a file, by name.
+inline std::map<std::string, std::vector<float>> TensorsOf(const std::filesystem::path& path) {
+  const SafetensorsFile file = SafetensorsFile::Read(path.string());
+  std::map<std::string, std::vector<float>> tensors;
+  for (const TensorEntry& entry : file.tensors()) tensors[entry.name] = ReadValues(file, entry);
+  return tensors;
+}
+
+inline std::filesystem::path CheckpointFolder(const std::filesystem::path& model_dir,
+                                              std::int64_t step) {
+  std::string digits = std::to_string(step);
+  digits.insert(0, 10 - digits.size(), '0');
+  return model_dir / "checkpoints" / ("step-" + digits);
+}
+
+}  // namespace trainer
