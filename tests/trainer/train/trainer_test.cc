@@ -113,7 +113,7 @@ TEST(Trainer, LearnsAndEvaluates) {
   ASSERT_TRUE(result.evaluation.has_value());
   EXPECT_EQ(result.evaluation->images, 64);
   EXPECT_GE(result.evaluation->top1, 0.9) << result.evaluation->loss;  // chance is 0.25
-  EXPECT_EQ(result.evaluation->top5, 1);    // of four classes
+  EXPECT_EQ(result.evaluation->top5, 1);                               // of four classes
 }
 
 TEST(Trainer, EvaluatesWhatWasSaved) {

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// --init_from with files as other programs write them.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/trainer/train/training_run.h"
+#include "trainer/checkpoint/durable_file.h"
+#include "trainer/core/error.h"
+#include "trainer/train/snapshot.h"
+#include "trainer/train/state_dump.h"
+
+namespace trainer {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class InitFromTest : public testing::Test {
+ protected:
+  InitFromTest() {
+    config_.init_from = folder_.path() / "weights.safetensors";
+    tensors_ = ExportPart(network_, Network::Part::kValue, "", *stream_);
+    for (HostTensor& tensor : tensors_) {
+      for (std::size_t i = 0; i < tensor.values.size(); ++i) {
+        tensor.values[i] = static_cast<float>(i) / 7;
+      }
+    }
+    sources_ = SourcesOf(tensors_);
+  }
+
+  // Writes sources_ and starts from them.
+  void Load() {
+    const std::string header = MakeSafetensorsHeader(sources_, {{"format", "pt"}});
+    std::vector<std::span<const std::byte>> pieces = {std::as_bytes(std::span(header))};
+    for (const std::size_t i : DataOrder(sources_)) {
+      const TensorSource& source = sources_[i];
+      pieces.emplace_back(static_cast<const std::byte*>(source.data),
+                          static_cast<std::size_t>(source.shape.elements()) * SizeOf(source.dtype));
+    }
+    WriteNewFile(config_.init_from, pieces, [](std::string_view) {});
+    InitializeFromFile({config_, network_, communicator_, *stream_, log_});
+  }
+
+  std::string Refusal() {
+    try {
+      Load();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.exit_code(), EX_DATAERR) << error.what();
+      return error.what();
+    }
+    ADD_FAILURE() << "not refused";
+    return "";
+  }
+
+  TensorSource& Find(const std::string& name) {
+    for (TensorSource& source : sources_) {
+      if (source.name == name) return source;
+    }
+    throw std::out_of_range(name);
+  }
+
+  const TemporaryFolder folder_;
+  TrainConfig config_ = SmallConfig(folder_.path());
+  std::unique_ptr<Backend> backend_ = MakeBackend("reference", {});
+  std::unique_ptr<Stream> stream_ = backend_->MakeStream();
+  Network network_{*backend_, {"resnet_tiny", 2, 32, 32, 4, 0}};
+  ThreadWorld world_{1};
+  ThreadCommunicator communicator_{world_, 0};
+  std::ostringstream log_text_;
+  Logger log_ = MakeLogger(log_text_, 0, "info");
+  std::vector<HostTensor> tensors_;
+  std::vector<TensorSource> sources_;
+};
+
+TEST_F(InitFromTest, TakesEveryValue) {
+  Load();
+  const auto loaded = ExportPart(network_, Network::Part::kValue, "", *stream_);
+  for (std::size_t i = 0; i < loaded.size(); ++i) {
+    EXPECT_EQ(loaded[i].values, tensors_[i].values) << loaded[i].name;
+  }
+}
+
+TEST_F(InitFromTest, IgnoresNumBatchesTracked) {
+  const std::int64_t batches = 1234;
+  sources_.push_back({"bn1.num_batches_tracked", DType::kInt64, Shape(), &batches});
+  Load();
+  EXPECT_EQ(ExportPart(network_, Network::Part::kValue, "", *stream_)[0].values,
+            tensors_[0].values);
+}
+
+TEST_F(InitFromTest, RefusesAMissingTensorByName) {
+  std::erase_if(sources_, [](const TensorSource& s) { return s.name == "layer3.0.bn2.bias"; });
+  EXPECT_THAT(Refusal(), AllOf(HasSubstr("weights.safetensors"), HasSubstr("layer3.0.bn2.bias")));
+}
+
+TEST_F(InitFromTest, RefusesAnUnknownTensorByName) {
+  const float value = 1;
+  sources_.push_back({"layer5.0.conv1.weight", DType::kFloat32, Shape{1}, &value});
+  EXPECT_THAT(Refusal(), HasSubstr("layer5.0.conv1.weight"));
+}
+
+TEST_F(InitFromTest, RefusesAnotherShapeByName) {
+  Find("conv1.weight").shape = Shape{8, 3, 49};
+  EXPECT_THAT(Refusal(), HasSubstr("conv1.weight"));
+}
+
+TEST_F(InitFromTest, RefusesAnotherNumberOfClassesAndSaysWhatToGive) {
+  const std::vector<float> values(1000 * 32);
+  TensorSource& fc = Find("fc.weight");
+  fc.shape = Shape{1000, 32};
+  fc.data = values.data();
+  EXPECT_THAT(Refusal(), AllOf(HasSubstr("1000 classes"), HasSubstr("--classes=1000")));
+}
+
+TEST_F(InitFromTest, ATensorFileReplacesAnOlderOneAndLeavesNothingBeside) {
+  const std::filesystem::path path = folder_.path() / "twice.safetensors";
+  WriteTensorFile(path, {{"x", Shape{2}, {1, 2}}}, {});
+  WriteTensorFile(path, {{"x", Shape{2}, {3, 4}}}, {});
+  EXPECT_THAT(TensorsOf(path).at("x"), testing::ElementsAre(3, 4));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 1);
+}
+
+TEST_F(InitFromTest, ATensorFileThatCannotBeWrittenIsNamed) {
+  const std::filesystem::path path = folder_.path() / "missing" / "x.safetensors";
+  try {
+    WriteTensorFile(path, {{"x", Shape{1}, {1}}}, {});
+    FAIL() << "not refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), EX_OSERR);
+    EXPECT_THAT(error.what(), HasSubstr(path.string()));
+  }
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/train/report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "tests/trainer/train/thread_ranks.h"
+
+namespace trainer {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+std::size_t Count(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+// A run of 120 steps of half a second, 8 images each: what the outputs have got of it.
+class ReportTest : public testing::Test {
+ protected:
+  void RunReport(int rank) {
+    ThreadCommunicator communicator(world_, rank);
+    outputs_.log = MakeLogger(log_text_, rank, "info");
+    Report report(config_, communicator, outputs_);
+    const Schedule schedule = MakeSchedule(config_.schedule, 320, config_.batch, 2);
+    report.StartTraining(schedule);
+    StepTimer timer;
+    StepRecord record;
+    record.times.step = 0.5;
+    record.cross_entropy = 2;
+    record.l2_loss = 0.25;
+    for (; record.step < schedule.total_steps; ++record.step) {
+      record.launch_step = record.step;
+      timer.Add(record.times);
+      report.Step(record);
+    }
+    report.EndTraining(timer);
+  }
+
+  static TrainConfig MakeConfig() {
+    TrainConfig config;
+    config.batch = 4;
+    config.schedule.num_iter = 3;  // epochs of 40 steps
+    return config;
+  }
+
+  const TrainConfig config_ = MakeConfig();
+  ThreadWorld world_{2};
+  std::ostringstream log_text_;
+  std::ostringstream nvlog_text_;
+  std::ostringstream dll_text_;
+  NvLog nvlog_{nvlog_text_};
+  DlLogger dllogger_{&dll_text_, nullptr};
+  Outputs outputs_;
+};
+
+TEST_F(ReportTest, NvlogHasEveryTenthIterationAndEveryEpoch) {
+  outputs_.nvlog = &nvlog_;
+  RunReport(0);
+  EXPECT_EQ(Count(nvlog_text_.str(), " iteration: "), 12);
+  EXPECT_EQ(Count(nvlog_text_.str(), " final_total_loss: 2.25"), 3);
+  EXPECT_THAT(nvlog_text_.str(), HasSubstr("imgs_per_sec: 16.0"));  // 8 images in 0.5 s
+}
+
+TEST_F(ReportTest, DlloggerHasAHundredLinesOf120Steps) {
+  outputs_.dllogger = &dllogger_;
+  RunReport(0);
+  EXPECT_EQ(Count(dll_text_.str(), " imgs_per_sec : "), 100);
+  EXPECT_THAT(dll_text_.str(), HasSubstr("(0, 20) imgs_per_sec : 16.0"));
+  EXPECT_THAT(dll_text_.str(), HasSubstr("train_throughput : 16.0"));
+}
+
+TEST_F(ReportTest, TheLogOfRankZeroHasTheMedians) {
+  RunReport(0);
+  EXPECT_THAT(log_text_.str(), HasSubstr("median of 120 steps: 16.0 images/s, 500.0 ms"));
+}
+
+TEST_F(ReportTest, OtherRanksSayNothing) {
+  RunReport(1);
+  EXPECT_THAT(log_text_.str(), Not(HasSubstr("median")));
+}
+
+}  // namespace
+}  // namespace trainer
