@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/allocation/slurm_allocation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "launcher/error.h"
+#include "tests/launcher/allocation/slurm_environment_file.h"
+
+namespace launcher {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr int kUnknown = -1;
+
+// host, GPUs granted, slots; kUnknown where the batch script cannot know or did not ask.
+struct ExpectedNode {
+  const char* host;
+  int gpus;
+  int slots;
+};
+
+struct ExpectedAllocation {
+  const char* file;
+  const char* job_id;
+  int ranks;
+  int cpus_per_rank;
+  std::vector<int> gpu_indices;  // of the first node
+  std::vector<ExpectedNode> nodes;
+};
+
+// By hand, from the sbatch line at the top of each file. Only the batch host knows what --gres gave
+// it; --gpus-per-node and --gpus-per-task are said for all nodes.
+const std::vector<ExpectedAllocation>& Expected() {
+  static const std::vector<ExpectedAllocation> table = {
+      {"N1-gpus-per-node-2-ntasks-2-cpus-per-task-2.txt", "8", 2, 2, {0, 1}, {{"n1", 2, 2}}},
+      {"N2-array-requeue-signal.txt",
+       "10",
+       kUnknown,
+       kUnknown,
+       {0, 1, 2, 3},
+       {{"n1", 4, kUnknown}, {"n2", kUnknown, kUnknown}}},
+      {"N2-exclusive-gres-gpu-4-time-mem0.txt",
+       "9",
+       kUnknown,
+       kUnknown,
+       {0, 1, 2, 3},
+       {{"n1", 4, kUnknown}, {"n2", kUnknown, kUnknown}}},
+      {"N2-gpus-6-uneven.txt",
+       "4",
+       kUnknown,
+       kUnknown,
+       {0, 1, 2, 3},
+       {{"n1", 4, kUnknown}, {"n2", 2, kUnknown}}},
+      {"N2-gpus-per-node-2-ntasks-per-node-2.txt",
+       "2",
+       4,
+       kUnknown,
+       {0, 1},
+       {{"n1", 2, 2}, {"n2", 2, 2}}},
+      {"N2-gpus-per-node-4-gpus-per-task-1.txt",
+       "7",
+       8,
+       kUnknown,
+       {0, 1, 2, 3},
+       {{"n1", 4, 4}, {"n2", 4, 4}}},
+      {"N2-gres-gpu-4.txt",
+       "1",
+       kUnknown,
+       kUnknown,
+       {0, 1, 2, 3},
+       {{"n1", 4, kUnknown}, {"n2", kUnknown, kUnknown}}},
+      {"N2-n6-gpus-6-uneven.txt", "5", 6, kUnknown, {0, 1, 2, 3}, {{"n1", 4, 5}, {"n2", 2, 1}}},
+      {"N4-gres-gpu-4-ntasks-per-node-4.txt",
+       "6",
+       16,
+       kUnknown,
+       {0, 1, 2, 3},
+       {{"n1", 4, 4}, {"n2", kUnknown, 4}, {"n3", kUnknown, 4}, {"n4", kUnknown, 4}}},
+      {"hetjob-1x4gpu-2x2gpu.txt",
+       "12",
+       4,
+       kUnknown,
+       {0, 1, 2, 3},
+       {{"n1", 4, 2}, {"n2", kUnknown, 1}, {"n3", kUnknown, 1}}},
+      {"n3-gpus-per-task-1.txt", "3", 3, kUnknown, {0, 1, 2}, {{"n1", 3, 3}}},
+      {"nonuniform-nodes-n1_n3_n4.txt",
+       "11",
+       kUnknown,
+       kUnknown,
+       {0},
+       {{"n1", 1, kUnknown}, {"n3", kUnknown, kUnknown}, {"n4", kUnknown, kUnknown}}},
+      {"salloc-N2-gres-gpu-2.txt",
+       "14",
+       kUnknown,
+       kUnknown,
+       {},
+       {{"n1", kUnknown, kUnknown}, {"n2", kUnknown, kUnknown}}},
+  };
+  return table;
+}
+
+TEST(SlurmAllocation, ReadsRealEnvironments) {
+  for (const ExpectedAllocation& expected : Expected()) {
+    SCOPED_TRACE(expected.file);
+    const auto allocation = ReadSlurmAllocation(ReadBatchEnvironment(expected.file));
+    ASSERT_TRUE(allocation.has_value());
+    EXPECT_EQ(allocation->origin, Allocation::Origin::kSlurm);
+    EXPECT_EQ(allocation->job_id, expected.job_id);
+    EXPECT_EQ(allocation->ranks.value_or(kUnknown), expected.ranks);
+    EXPECT_EQ(allocation->cpus_per_rank.value_or(kUnknown), expected.cpus_per_rank);
+    ASSERT_EQ(allocation->nodes.size(), expected.nodes.size());
+    for (std::size_t i = 0; i < expected.nodes.size(); ++i) {
+      const AllocatedNode& node = allocation->nodes[i];
+      EXPECT_EQ(node.host, expected.nodes[i].host);
+      EXPECT_EQ(node.gpus.value_or(kUnknown), expected.nodes[i].gpus) << node.host;
+      EXPECT_EQ(node.slots.value_or(kUnknown), expected.nodes[i].slots) << node.host;
+      EXPECT_EQ(node.gpu_indices, i == 0 ? expected.gpu_indices : std::vector<int>{}) << node.host;
+    }
+  }
+}
+
+std::string Refusal(const EnvironmentMap& environment) {
+  try {
+    ReadSlurmAllocation(environment);
+  } catch (const LaunchError& error) {
+    EXPECT_EQ(error.exit_code(), EX_CONFIG);
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(SlurmAllocation, RefusesEveryTaskOfARealStep) {
+  int tasks = 0;
+  for (const ExpectedAllocation& expected : Expected()) {
+    const auto sections = ReadEnvironmentFile(expected.file);
+    for (std::size_t i = 1; i < sections.size(); ++i) {
+      EXPECT_THAT(Refusal(sections[i].variables),
+                  AllOf(HasSubstr("inside a step of srun"), HasSubstr("without srun")))
+          << expected.file << ", " << sections[i].title;
+      ++tasks;
+    }
+  }
+  EXPECT_GT(tasks, 26);
+}
+
+TEST(SlurmAllocation, IsNothingOutsideSlurm) {
+  EXPECT_FALSE(ReadSlurmAllocation({{"PATH", "/bin"}, {"SLURM_CONF", "/etc/slurm.conf"}}));
+}
+
+// sbatch -N2 --gres=gpu:4, on n1.
+EnvironmentMap Batch() {
+  return {{"SLURM_JOB_ID", "7"},
+          {"SLURM_JOB_NODELIST", "n[1-2]"},
+          {"SLURM_JOB_NUM_NODES", "2"},
+          {"SLURM_NNODES", "2"},
+          {"SLURM_TASKS_PER_NODE", "1(x2)"},
+          {"SLURM_JOB_CPUS_PER_NODE", "8(x2)"},
+          {"SLURMD_NODENAME", "n1"},
+          {"SLURM_GPUS_ON_NODE", "4"},
+          {"SLURM_JOB_GPUS", "0,1,2,3"},
+          {"CUDA_VISIBLE_DEVICES", "0,1,2,3"}};
+}
+
+EnvironmentMap BatchWith(const EnvironmentMap& changes) {
+  EnvironmentMap environment = Batch();
+  for (const auto& [name, value] : changes) environment[name] = value;
+  return environment;
+}
+
+EnvironmentMap BatchWithout(std::initializer_list<const char*> names) {
+  EnvironmentMap environment = Batch();
+  for (const char* name : names) environment.erase(name);
+  return environment;
+}
+
+Allocation Read(const EnvironmentMap& environment) {
+  return ReadSlurmAllocation(environment).value();
+}
+
+TEST(SlurmAllocation, SaysWhereItComesFrom) {
+  EXPECT_EQ(Read(Batch()).origin_text, "SLURM_JOB_NODELIST=n[1-2]");
+}
+
+TEST(SlurmAllocation, RefusesAMissingNodeList) {
+  EXPECT_THAT(Refusal(BatchWithout({"SLURM_JOB_NODELIST"})),
+              AllOf(HasSubstr("SLURM_JOB_NODELIST is missing"), HasSubstr("--export=ALL")));
+  EXPECT_THAT(Refusal(BatchWithout({"SLURM_JOB_NUM_NODES", "SLURM_NNODES"})),
+              HasSubstr("SLURM_JOB_NUM_NODES is missing"));
+}
+
+TEST(SlurmAllocation, RefusesANodeListOfAnotherLength) {
+  EXPECT_THAT(Refusal(BatchWith({{"SLURM_JOB_NUM_NODES", "3"}})),
+              AllOf(HasSubstr("SLURM_JOB_NUM_NODES=3"), HasSubstr("SLURM_JOB_NODELIST=n[1-2]"),
+                    HasSubstr("--nodes=2")));
+  EXPECT_THAT(Refusal(BatchWith({{"SLURM_NNODES", "1"}})), HasSubstr("SLURM_NNODES=1"));
+  EXPECT_THAT(Refusal(BatchWith({{"SLURM_TASKS_PER_NODE", "1(x3)"}})),
+              HasSubstr("SLURM_TASKS_PER_NODE=1(x3) (3 nodes)"));
+  EXPECT_THAT(Refusal(BatchWith({{"SLURM_JOB_CPUS_PER_NODE", "8"}})),
+              HasSubstr("SLURM_JOB_CPUS_PER_NODE=8 (1 nodes)"));
+}
+
+TEST(SlurmAllocation, RefusesBadNodeLists) {
+  EXPECT_THAT(Refusal(BatchWith({{"SLURM_JOB_NODELIST", "n[1-"}})),
+              HasSubstr("SLURM_JOB_NODELIST:1:"));
+  EXPECT_THAT(Refusal(BatchWith({{"SLURM_JOB_NODELIST", "n1,n1"}})), HasSubstr("n1 twice"));
+  EXPECT_THAT(Refusal(BatchWith({{"SLURM_JOB_NODELIST", std::string(200000, 'a')}})),
+              HasSubstr("200000 bytes"));
+}
+
+TEST(SlurmAllocation, TakesTasksAsSlotsOnlyWhereTheyWereAskedFor) {
+  EXPECT_FALSE(Read(Batch()).nodes[0].slots);
+  const Allocation asked =
+      Read(BatchWith({{"SLURM_NTASKS", "5"}, {"SLURM_TASKS_PER_NODE", "3,2"}}));
+  EXPECT_EQ(asked.nodes[0].slots, 3);
+  EXPECT_EQ(asked.nodes[1].slots, 2);
+  EXPECT_EQ(asked.ranks, 5);
+  EXPECT_EQ(Read(BatchWith({{"SLURM_NTASKS_PER_NODE", "2"}})).ranks, 4);
+}
+
+TEST(SlurmAllocation, RefusesTasksThatDoNotAddUp) {
+  EXPECT_THAT(Refusal(BatchWith({{"SLURM_NTASKS", "8"}, {"SLURM_TASKS_PER_NODE", "3,2"}})),
+              AllOf(HasSubstr("SLURM_NTASKS=8"), HasSubstr("SLURM_TASKS_PER_NODE=3,2"),
+                    HasSubstr("--ntasks-per-node")));
+  EXPECT_THAT(Refusal(BatchWith({{"SLURM_NTASKS", "5"},
+                                 {"SLURM_TASKS_PER_NODE", "3,2"},
+                                 {"SLURM_NTASKS_PER_NODE", "2"}})),
+              AllOf(HasSubstr("SLURM_NTASKS_PER_NODE=2"), HasSubstr("SLURM_TASKS_PER_NODE=3,2")));
+  EXPECT_THAT(Refusal(BatchWith({{"SLURM_NTASKS", "2"}, {"SLURM_TASKS_PER_NODE", "2,0"}})),
+              HasSubstr("without a task"));
+  EnvironmentMap no_list = BatchWithout({"SLURM_TASKS_PER_NODE"});
+  no_list["SLURM_NTASKS"] = "4";
+  EXPECT_THAT(Refusal(no_list), HasSubstr("SLURM_TASKS_PER_NODE is missing"));
+}
+
+TEST(SlurmAllocation, KnowsGpusOfThisHostOnly) {
+  const Allocation allocation = Read(Batch());
+  EXPECT_EQ(allocation.nodes[0].gpus, 4);
+  EXPECT_FALSE(allocation.nodes[1].gpus);
+}
+
+TEST(SlurmAllocation, KnowsGpusOfAllNodesWhereTheyAreSaidPerNode) {
+  for (const char* value : {"4", "v100:4", "gpu:v100:4", "v100:3,a100:1"}) {
+    const Allocation allocation = Read(BatchWith({{"SLURM_GPUS_PER_NODE", value}}));
+    EXPECT_EQ(allocation.nodes[1].gpus, 4) << value;
+  }
+}
+
+TEST(SlurmAllocation, RefusesGpuCountsThatContradict) {
+  EXPECT_THAT(Refusal(BatchWith({{"SLURM_GPUS_PER_NODE", "v100:2"}})),
+              AllOf(HasSubstr("SLURM_GPUS_ON_NODE=4 on n1"),
+                    HasSubstr("SLURM_GPUS_PER_NODE=v100:2"), HasSubstr("--gpus-per-node=2")));
+  EXPECT_THAT(Refusal(BatchWith({{"SLURM_JOB_GPUS", "0,1"}})),
+              AllOf(HasSubstr("SLURM_JOB_GPUS=0,1"), HasSubstr("SLURM_GPUS_ON_NODE=4")));
+  EXPECT_THAT(Refusal(BatchWith({{"CUDA_VISIBLE_DEVICES", "0"}})),
+              AllOf(HasSubstr("CUDA_VISIBLE_DEVICES=0"), HasSubstr("SLURM_GPUS_ON_NODE=4"),
+                    HasSubstr("unset CUDA_VISIBLE_DEVICES")));
+  EXPECT_THAT(Refusal(BatchWith({{"CUDA_VISIBLE_DEVICES", ""}})),
+              HasSubstr("CUDA_VISIBLE_DEVICES= contradicts"));
+  EXPECT_THAT(Refusal(BatchWith({{"SLURM_GPUS_PER_NODE", "4"},
+                                 {"SLURM_GPUS_PER_TASK", "3"},
+                                 {"SLURM_NTASKS", "4"},
+                                 {"SLURM_TASKS_PER_NODE", "2(x2)"}})),
+              AllOf(HasSubstr("SLURM_GPUS_PER_TASK=3"), HasSubstr("SLURM_GPUS_PER_NODE=4"),
+                    HasSubstr("--gpus-per-node=6")));
+  EXPECT_THAT(Refusal(BatchWith({{"SLURMD_NODENAME", "login1"}})),
+              AllOf(HasSubstr("SLURMD_NODENAME=login1"), HasSubstr("SLURM_JOB_NODELIST")));
+}
+
+TEST(SlurmAllocation, SplitsATotalOfGpusOnlyWhereThereIsOneWay) {
+  EXPECT_EQ(Read(BatchWith({{"SLURM_GPUS", "7"}})).nodes[1].gpus, 3);
+  EXPECT_THAT(Refusal(BatchWith({{"SLURM_GPUS", "3"}})),
+              AllOf(HasSubstr("SLURM_GPUS=3"), HasSubstr("--gpus-per-node")));
+  EXPECT_THAT(Refusal(BatchWith({{"SLURM_GPUS", "6"}, {"SLURM_GPUS_PER_NODE", "4"}})),
+              AllOf(HasSubstr("SLURM_GPUS=6"), HasSubstr("8 GPUs")));
+  const EnvironmentMap three = {{"SLURM_JOB_NODELIST", "n[1-3]"},
+                                {"SLURM_JOB_NUM_NODES", "3"},
+                                {"SLURM_NNODES", "3"},
+                                {"SLURM_TASKS_PER_NODE", "1(x3)"},
+                                {"SLURM_JOB_CPUS_PER_NODE", "8(x3)"}};
+  EnvironmentMap uneven = BatchWith(three);
+  uneven["SLURM_GPUS"] = "9";
+  EXPECT_THAT(Refusal(uneven), AllOf(HasSubstr("SLURM_GPUS=9"), HasSubstr("--gpus-per-node")));
+  EnvironmentMap even = BatchWith(three);
+  even["SLURM_GPUS"] = "12";
+  EXPECT_FALSE(Read(even).nodes[2].gpus);
+}
+
+TEST(SlurmAllocation, KnowsThatNoGpuWasGranted) {
+  const EnvironmentMap none =
+      BatchWithout({"SLURM_GPUS_ON_NODE", "SLURM_JOB_GPUS", "CUDA_VISIBLE_DEVICES"});
+  EXPECT_EQ(Read(none).nodes[0].gpus, 0);
+  // GPUs that Slurm does not manage: only the node knows.
+  EXPECT_FALSE(Read(BatchWithout({"SLURM_GPUS_ON_NODE", "SLURM_JOB_GPUS"})).nodes[0].gpus);
+}
+
+TEST(SlurmAllocation, KeepsTheNumbersOfTheGpusOfThisHost) {
+  const Allocation allocation = Read(BatchWith(
+      {{"SLURM_GPUS_ON_NODE", "2"}, {"SLURM_JOB_GPUS", "2-3"}, {"CUDA_VISIBLE_DEVICES", "0,1"}}));
+  EXPECT_THAT(allocation.nodes[0].gpu_indices, ElementsAre(2, 3));
+}
+
+TEST(SlurmAllocation, AcceptsTheOnlyTaskOfAStep) {
+  // srun -N1 --gres=gpu:4 --pty bash: srun always sets SLURM_NTASKS, nobody asked for one rank.
+  EnvironmentMap shell = BatchWith({{"SLURM_JOB_NODELIST", "n1"},
+                                    {"SLURM_JOB_NUM_NODES", "1"},
+                                    {"SLURM_NNODES", "1"},
+                                    {"SLURM_NTASKS", "1"},
+                                    {"SLURM_TASKS_PER_NODE", "1"},
+                                    {"SLURM_JOB_CPUS_PER_NODE", "8"},
+                                    {"SLURM_CPUS_PER_TASK", "8"},
+                                    {"SLURM_STEP_ID", "0"},
+                                    {"SLURM_STEP_NUM_TASKS", "1"}});
+  const Allocation allocation = Read(shell);
+  EXPECT_FALSE(allocation.nodes[0].slots);
+  EXPECT_FALSE(allocation.ranks);
+  EXPECT_FALSE(allocation.cpus_per_rank);
+  EXPECT_EQ(allocation.nodes[0].gpus, 4);
+
+  EXPECT_THAT(Refusal(BatchWith({{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}})),
+              HasSubstr("step of one task, in a job of 2 nodes"));
+  // salloc's own shell on a compute node is a special step.
+  EXPECT_FALSE(Read(BatchWith({{"SLURM_STEP_ID", "4294967290"}})).ranks);
+}
+
+TEST(SlurmAllocation, RefusesMalformedNumbers) {
+  for (const char* value :
+       {"x", "-1", "4 ", "99999999999", "4(x", "4(x0)", "(x2)", "1,,1", "1(x99999999)"}) {
+    EXPECT_THAT(Refusal(BatchWith({{"SLURM_TASKS_PER_NODE", value}})),
+                HasSubstr("SLURM_TASKS_PER_NODE=" + std::string(value)));
+  }
+  for (const char* value : {"v100:", "v100:x", ":", "4,", "9999"}) {
+    EXPECT_THAT(Refusal(BatchWith({{"SLURM_GPUS_PER_NODE", value}})),
+                HasSubstr("SLURM_GPUS_PER_NODE=" + std::string(value)));
+  }
+  EXPECT_THAT(Refusal(BatchWith({{"SLURM_JOB_ID", "abc"}})), HasSubstr("SLURM_JOB_ID=abc"));
+  EXPECT_THAT(Refusal(BatchWith({{"SLURM_CPUS_PER_TASK", "0"}, {"SLURM_NTASKS", "2"}})),
+              HasSubstr("SLURM_CPUS_PER_TASK=0"));
+  EXPECT_THAT(Refusal(BatchWith({{"SLURM_JOB_GPUS", "3-1"}})), HasSubstr("SLURM_JOB_GPUS=3-1"));
+  EXPECT_THAT(Refusal(BatchWith({{"SLURM_STEP_ID", "zero"}})), HasSubstr("SLURM_STEP_ID=zero"));
+  EXPECT_THAT(Refusal(BatchWith({{"SLURM_HET_SIZE", "100000"}})), HasSubstr("SLURM_HET_SIZE"));
+}
+
+TEST(SlurmAllocation, ShowsBinaryValuesAsOneLine) {
+  const std::string message = Refusal(BatchWith({{"SLURM_JOB_NUM_NODES", "2\n\x01"}}));
+  EXPECT_THAT(message, HasSubstr("SLURM_JOB_NUM_NODES=2??"));
+}
+
+TEST(SlurmAllocation, RefusesComponentsWithDifferentCpusPerTask) {
+  EnvironmentMap het = ReadBatchEnvironment("hetjob-1x4gpu-2x2gpu.txt");
+  het["SLURM_CPUS_PER_TASK_HET_GROUP_0"] = "2";
+  het["SLURM_CPUS_PER_TASK_HET_GROUP_1"] = "4";
+  EXPECT_THAT(Refusal(het), AllOf(HasSubstr("SLURM_CPUS_PER_TASK_HET_GROUP_1=4"),
+                                  HasSubstr("2 CPUs per task of another component")));
+}
+
+}  // namespace
+}  // namespace launcher

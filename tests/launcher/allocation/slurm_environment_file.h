@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reads the real Slurm environments of tests/fixtures/slurm-env.
+
+#pragma once
+
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "launcher/allocation/slurm_variables.h"
+
+namespace launcher {
+
+struct EnvironmentSection {
+  std::string title;  // "batch script", "srun task 0 (srun, no --mpi)"
+  EnvironmentMap variables;
+};
+
+// The sections of a file in order; that of `scontrol show job` is left out.
+inline std::vector<EnvironmentSection> ReadEnvironmentFile(const std::string& name) {
+  const std::string path = std::string(DDLRUN_SOURCE_DIR) + "/tests/fixtures/slurm-env/" + name;
+  std::ifstream file(path);
+  if (!file) throw std::runtime_error("cannot open " + path);
+  std::vector<EnvironmentSection> sections;
+  bool is_environment = false;
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind("## ", 0) == 0) {
+      is_environment = line.rfind("## scontrol", 0) != 0;
+      if (is_environment) sections.push_back({line.substr(3), {}});
+    } else if (const std::size_t equals = line.find('=');
+               is_environment && equals != std::string::npos) {
+      sections.back().variables[line.substr(0, equals)] = line.substr(equals + 1);
+    }
+  }
+  return sections;
+}
+
+// The environment that ddlrun meets: the batch script's or salloc's, which is the first section.
+inline EnvironmentMap ReadBatchEnvironment(const std::string& name) {
+  return ReadEnvironmentFile(name).front().variables;
+}
+
+}  // namespace launcher
