@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/plan/planner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "launcher/error.h"
+#include "launcher/plan/plan_check.h"
+#include "tests/launcher/plan/plan_fixtures.h"
+
+namespace launcher {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr int kUnsaid = -1;
+
+NodeTopology Ac922() { return MakeNode({16, 16}, 4, {0, 0, 1, 1}); }
+NodeTopology Laptop() { return MakeNode({2}, 1, {}); }
+
+// The ranks on each node of the plan.
+std::vector<int> Counts(const Plan& plan) {
+  std::vector<int> counts;
+  for (const NodePlan& node : plan.nodes) counts.push_back(static_cast<int>(node.ranks.size()));
+  return counts;
+}
+
+Plan MakeCheckedPlan(const Allocation& allocation, const std::vector<NodeTopology>& topologies,
+                     const PlanOptions& options = {}) {
+  Plan plan = MakePlan(allocation, topologies, options);
+  EXPECT_EQ(FindPlanError(plan, options.oversubscribe), "");
+  return plan;
+}
+
+std::string Refusal(int exit_code, const Allocation& allocation,
+                    const std::vector<NodeTopology>& topologies, const PlanOptions& options) {
+  try {
+    MakePlan(allocation, topologies, options);
+  } catch (const LaunchError& error) {
+    EXPECT_EQ(error.exit_code(), exit_code) << error.what();
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Planner, StartsOneRankPerGrantedGpu) {
+  const Plan plan = MakeCheckedPlan(MakeAllocation(4, 4, kUnsaid), {Ac922()});
+  EXPECT_THAT(Counts(plan), ElementsAre(4, 4, 4, 4));
+  EXPECT_THAT(plan.warnings, IsEmpty());
+  const RankPlan& last = plan.ranks[15];
+  EXPECT_EQ(last.node, 3);
+  EXPECT_EQ(last.local_rank, 3);
+  EXPECT_EQ(last.gpu, 3);
+  EXPECT_EQ(last.numa_os_index, 8);
+  EXPECT_EQ(last.cores.front(), 24);
+  EXPECT_EQ(last.cores.size(), 8u);
+  EXPECT_EQ(last.cpus.size(), 32u);
+}
+
+TEST(Planner, TakesAllGpusOfANodeWhereNobodySaysHowMany) {
+  EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(2, kUnsaid, kUnsaid),
+                                     {Ac922(), MakeNode({4}, 1, {0})})),
+              ElementsAre(4, 1));
+}
+
+TEST(Planner, TakesOtherNodesToBeLikeTheFirst) {
+  Allocation allocation = MakeAllocation(3, kUnsaid, kUnsaid);
+  allocation.nodes[0].gpus = 2;  // SLURM_GPUS_ON_NODE of the batch host
+  allocation.nodes[0].gpu_indices = {2, 3};
+  const Plan plan = MakeCheckedPlan(allocation, {Ac922()});
+  EXPECT_THAT(Counts(plan), ElementsAre(2, 2, 2));
+  EXPECT_EQ(plan.ranks[0].gpu, 2);
+  EXPECT_EQ(plan.ranks[0].numa_os_index, 8);
+}
+
+TEST(Planner, HonoursUnevenNodes) {
+  Allocation allocation = MakeAllocation(2, 4, kUnsaid);
+  allocation.nodes[1].gpus = 2;
+  EXPECT_THAT(Counts(MakeCheckedPlan(allocation, {Ac922()})), ElementsAre(4, 2));
+}
+
+TEST(Planner, StartsOneRankWhereThereIsNoGpu) {
+  EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(2, kUnsaid, kUnsaid), {Laptop()})),
+              ElementsAre(1, 1));
+}
+
+TEST(Planner, StartsAsManyRanksAsSlots) {
+  EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(2, 4, 3), {Ac922()})), ElementsAre(3, 3));
+  PlanOptions two;
+  two.ranks_per_node = 2;
+  EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(2, 4, 3), {Ac922()}, two)), ElementsAre(2, 2));
+}
+
+TEST(Planner, SaysWhenGpusStayIdle) {
+  const Plan plan = MakeCheckedPlan(MakeAllocation(2, 4, 1), {Ac922()});
+  EXPECT_THAT(plan.warnings,
+              ElementsAre(AllOf(HasSubstr("n[1-2]: 1 rank for 4 GPUs"), HasSubstr("--ntasks"))));
+}
+
+TEST(Planner, SaysWhenGpusWereNotAskedFor) {
+  const Plan plan = MakeCheckedPlan(MakeAllocation(1, 0, kUnsaid), {Ac922()});
+  EXPECT_EQ(plan.ranks[0].gpu, -1);
+  EXPECT_THAT(plan.warnings,
+              ElementsAre(AllOf(HasSubstr("n1: has 4 GPUs"), HasSubstr("--gres=gpu:4"))));
+}
+
+TEST(Planner, PlansGpusThatHwlocCannotSee) {
+  const Plan plan = MakeCheckedPlan(MakeAllocation(1, 2, kUnsaid), {Laptop()});
+  EXPECT_EQ(plan.ranks[1].gpu, 1);
+  EXPECT_THAT(plan.ranks[1].cores, ElementsAre(1));
+  EXPECT_THAT(plan.warnings, ElementsAre(HasSubstr("hwloc sees 0")));
+}
+
+TEST(Planner, FillsNodesInOrderWhenTheTotalIsGiven) {
+  PlanOptions five;
+  five.ranks = 5;
+  EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(3, 4, kUnsaid), {Ac922()}, five)),
+              ElementsAre(4, 1));
+  PlanOptions two;
+  two.ranks = 2;
+  EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(1, kUnsaid, kUnsaid), {Laptop()}, two)),
+              ElementsAre(2));
+}
+
+TEST(Planner, RefusesMoreRanksThanThereIsRoomFor) {
+  PlanOptions options;
+  options.ranks = 9;
+  EXPECT_THAT(Refusal(EX_CONFIG, MakeAllocation(2, 4, kUnsaid), {Ac922()}, options),
+              AllOf(HasSubstr("9 ranks asked for"), HasSubstr("room for 8 on 2 nodes"),
+                    HasSubstr("SLURM_JOB_NODELIST=n[1-2]"), HasSubstr("--oversubscribe")));
+  EXPECT_THAT(Refusal(EX_CONFIG, MakeAllocation(2, kUnsaid, 4), {Ac922()}, options),
+              HasSubstr("room for 8"));
+  options.ranks = 4;
+  EXPECT_THAT(Refusal(EX_CONFIG, MakeAllocation(1, kUnsaid, kUnsaid), {Laptop()}, options),
+              HasSubstr("room for 2"));
+  options.ranks = 2;
+  options.cpus_per_rank = 2;
+  EXPECT_THAT(Refusal(EX_CONFIG, MakeAllocation(1, kUnsaid, kUnsaid), {Laptop()}, options),
+              HasSubstr("room for 1"));
+}
+
+TEST(Planner, RefusesMoreRanksThanGpus) {
+  EXPECT_THAT(Refusal(EX_CONFIG, MakeAllocation(1, 2, 4), {Ac922()}, {}),
+              AllOf(HasSubstr("n1: 4 ranks for 2 GPUs"), HasSubstr("--gres=gpu:4"),
+                    HasSubstr("--ntasks-per-node=2"), HasSubstr("--accelerators 0")));
+  PlanOptions no_gpus;
+  no_gpus.gpus_per_node = 0;
+  const Plan plan = MakeCheckedPlan(MakeAllocation(1, 2, 4), {Ac922()}, no_gpus);
+  EXPECT_EQ(plan.ranks[3].gpu, -1);
+  EXPECT_THAT(plan.warnings, IsEmpty());
+}
+
+TEST(Planner, RefusesMoreGpusThanGranted) {
+  PlanOptions options;
+  options.gpus_per_node = 4;
+  EXPECT_THAT(Refusal(EX_CONFIG, MakeAllocation(1, 2, kUnsaid), {Ac922()}, options),
+              AllOf(HasSubstr("n1: 4 GPUs per node asked for"), HasSubstr("granted 2"),
+                    HasSubstr("--gres=gpu:4")));
+}
+
+TEST(Planner, OversubscribesALaptopUnbound) {
+  PlanOptions options;
+  options.ranks = 4;
+  options.oversubscribe = true;
+  const Plan plan = MakeCheckedPlan(MakeAllocation(1, kUnsaid, kUnsaid), {Laptop()}, options);
+  EXPECT_THAT(Counts(plan), ElementsAre(4));
+  EXPECT_THAT(plan.ranks[3].cores, IsEmpty());
+  EXPECT_EQ(plan.ranks[3].numa_os_index, -1);
+  EXPECT_THAT(plan.warnings,
+              ElementsAre(AllOf(HasSubstr("4 ranks need 1 cores each"), HasSubstr("not bound"))));
+}
+
+TEST(Planner, SharesGpusInTurnWhenOversubscribed) {
+  PlanOptions options;
+  options.oversubscribe = true;
+  const Plan plan = MakeCheckedPlan(MakeAllocation(1, 2, 4), {Ac922()}, options);
+  EXPECT_EQ(plan.ranks[0].gpu, 0);
+  EXPECT_EQ(plan.ranks[1].gpu, 1);
+  EXPECT_EQ(plan.ranks[2].gpu, 0);
+  EXPECT_THAT(plan.warnings, ElementsAre(HasSubstr("4 ranks share 2 GPUs")));
+}
+
+TEST(Planner, DealsOutWhatIsTooManyEvenly) {
+  PlanOptions options;
+  options.ranks = 7;
+  options.oversubscribe = true;
+  EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(2, kUnsaid, 2), {Laptop()}, options)),
+              ElementsAre(4, 3));
+}
+
+TEST(Planner, GivesWholeCoresForCpusPerRank) {
+  PlanOptions options;
+  options.cpus_per_rank = 6;  // of SMT4: two cores
+  const Plan plan = MakeCheckedPlan(MakeAllocation(1, 4, kUnsaid), {Ac922()}, options);
+  EXPECT_THAT(plan.ranks[3].cores, ElementsAre(18, 19));
+  EXPECT_EQ(plan.ranks[3].cpus.size(), 8u);
+
+  Allocation allocation = MakeAllocation(1, 4, kUnsaid);
+  allocation.cpus_per_rank = 4;
+  EXPECT_THAT(MakeCheckedPlan(allocation, {Ac922()}).ranks[1].cores, ElementsAre(1));
+}
+
+TEST(Planner, RefusesMoreCpusPerRankThanThereAre) {
+  PlanOptions options;
+  options.cpus_per_rank = 40;
+  EXPECT_THAT(Refusal(EX_CONFIG, MakeAllocation(1, 4, kUnsaid), {Ac922()}, options),
+              HasSubstr("n1: 4 ranks need 10 cores each, but only 32 may be used"));
+  // As Slurm has it, ranks still start.
+  Allocation allocation = MakeAllocation(1, 4, kUnsaid);
+  allocation.cpus_per_rank = 40;
+  const Plan plan = MakeCheckedPlan(allocation, {Ac922()});
+  EXPECT_THAT(plan.ranks[0].cores, IsEmpty());
+  EXPECT_THAT(plan.warnings, ElementsAre(HasSubstr("not bound")));
+}
+
+TEST(Planner, BindsNothingWhenToldSo) {
+  PlanOptions options;
+  options.bind = false;
+  const Plan plan = MakeCheckedPlan(MakeAllocation(1, 4, kUnsaid), {Ac922()}, options);
+  EXPECT_THAT(plan.ranks[0].cores, IsEmpty());
+  EXPECT_EQ(plan.ranks[2].gpu, 2);
+  EXPECT_THAT(plan.warnings, IsEmpty());
+}
+
+TEST(Planner, RanksRoundRobinOverHostsWhenCyclic) {
+  PlanOptions options;
+  options.order = RankOrder::kCyclic;
+  const Plan plan = MakeCheckedPlan(MakeAllocation(2, 6, kUnsaid),
+                                    {MakeNode({6, 6}, 1, {0, 0, 0, 1, 1, 1})}, options);
+  EXPECT_THAT(plan.nodes[0].ranks, ElementsAre(0, 2, 4, 6, 8, 10));
+  EXPECT_THAT(plan.nodes[1].ranks, ElementsAre(1, 3, 5, 7, 9, 11));
+  EXPECT_EQ(plan.ranks[7].gpu, 3);
+
+  Allocation uneven = MakeAllocation(2, 4, kUnsaid);
+  uneven.nodes[0].gpus = 1;
+  EXPECT_THAT(MakeCheckedPlan(uneven, {Ac922()}, options).nodes[1].ranks, ElementsAre(1, 2, 3, 4));
+}
+
+TEST(Planner, NeedsSomebodyToSayHowManyGpusWhenNodesAreNotKnown) {
+  // salloc -N2 --gres=gpu:2 on a login node.
+  EXPECT_THAT(Refusal(EX_CONFIG, MakeAllocation(2, kUnsaid, kUnsaid), {}, {}),
+              AllOf(HasSubstr("n1: nobody says how many GPUs"), HasSubstr("--gpus-per-node=N"),
+                    HasSubstr("--accelerators N")));
+  PlanOptions options;
+  options.gpus_per_node = 2;
+  const Plan plan = MakeCheckedPlan(MakeAllocation(2, kUnsaid, kUnsaid), {}, options);
+  EXPECT_THAT(Counts(plan), ElementsAre(2, 2));
+  EXPECT_THAT(plan.ranks[3].cores, IsEmpty());
+  EXPECT_THAT(plan.warnings, IsEmpty());
+}
+
+TEST(Planner, ChecksTheProductOfRacks) {
+  PlanOptions options;
+  options.racks = 2;
+  options.aisles = 2;
+  EXPECT_EQ(MakeCheckedPlan(MakeAllocation(8, 4, kUnsaid), {Ac922()}, options).racks, 2);
+  options.nodes_per_rack = 18;
+  EXPECT_THAT(Refusal(EX_USAGE, MakeAllocation(8, 4, kUnsaid), {Ac922()}, options),
+              HasSubstr("--nodes 18 --racks 2 --aisles 2 make 72 nodes, but ranks are on 8"));
+  options.nodes_per_rack.reset();
+  EXPECT_THAT(Refusal(EX_USAGE, MakeAllocation(6, 4, kUnsaid), {Ac922()}, options),
+              HasSubstr("make 4 nodes, but ranks are on 6"));
+}
+
+TEST(Planner, RefusesOptionsOutOfRange) {
+  const Allocation allocation = MakeAllocation(1, 4, kUnsaid);
+  PlanOptions options;
+  options.ranks = 0;
+  EXPECT_THAT(Refusal(EX_USAGE, allocation, {Ac922()}, options), HasSubstr("(-n) 0"));
+  options = {};
+  options.mode = "x";
+  EXPECT_THAT(Refusal(EX_USAGE, allocation, {Ac922()}, options), HasSubstr("--mode x"));
+  options = {};
+  options.racks = 0;
+  EXPECT_THAT(Refusal(EX_USAGE, allocation, {Ac922()}, options), HasSubstr("--racks 0"));
+  options = {};
+  options.gpus_per_node = -1;
+  EXPECT_THAT(Refusal(EX_USAGE, allocation, {Ac922()}, options), HasSubstr("--accelerators -1"));
+  options = {};
+  options.ranks_per_node = 2000000;
+  EXPECT_THAT(Refusal(EX_USAGE, allocation, {Ac922()}, options), HasSubstr("2000000 ranks"));
+  options = {};
+  EXPECT_THAT(Refusal(EX_SOFTWARE, MakeAllocation(3, 4, kUnsaid), {Ac922(), Ac922()}, options),
+              HasSubstr("2 topologies for 3 nodes"));
+}
+
+}  // namespace
+}  // namespace launcher
