@@ -11,10 +11,14 @@
 
 namespace launcher {
 
+// More GPUs on one node are taken for a typing error.
+inline constexpr int kMaxGpusPerNode = 4096;
+
 struct AllocatedNode {
   std::string host;              // as the scheduler or the user wrote it
   std::optional<int> gpus;       // granted; empty when only the node itself can tell
   std::vector<int> gpu_indices;  // which of the node's GPUs, in PCI order; empty: not known
+  int component = 0;             // of a heterogeneous Slurm job; nodes of another one may differ
   // Ranks asked for on this node; empty: one per GPU, or one where there is none.
   std::optional<int> slots;
 };

@@ -10,6 +10,7 @@
 #include "launcher/error.h"
 #include "rankfile/hostlist.h"
 #include "rankfile/parse_error.h"
+#include "rankfile/placement.h"
 
 namespace launcher {
 namespace {
@@ -172,8 +173,8 @@ void ReadCpusPerTask(const EnvironmentMap& environment, const std::string& suffi
 }
 
 // Adds the nodes of the job, or of the component that `suffix` names.
-void ReadComponent(const EnvironmentMap& environment, const std::string& suffix, bool read_tasks,
-                   Allocation* allocation) {
+void ReadComponent(const EnvironmentMap& environment, int component, const std::string& suffix,
+                   bool read_tasks, Allocation* allocation) {
   const std::vector<std::string> hosts = ReadHosts(environment, suffix, &allocation->origin_text);
   ReadPerNode(environment, "SLURM_JOB_CPUS_PER_NODE" + suffix, hosts.size());
   std::optional<std::vector<int>> tasks;
@@ -185,6 +186,7 @@ void ReadComponent(const EnvironmentMap& environment, const std::string& suffix,
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     AllocatedNode node;
     node.host = hosts[i];
+    node.component = component;
     if (tasks) node.slots = (*tasks)[i];
     nodes.push_back(std::move(node));
   }
@@ -210,10 +212,10 @@ std::optional<Allocation> ReadSlurmAllocation(const EnvironmentMap& environment)
                                        std::to_string(kMaxComponents));
     }
     for (int i = 0; i < components; ++i) {
-      ReadComponent(environment, "_HET_GROUP_" + std::to_string(i), !in_step, &allocation);
+      ReadComponent(environment, i, "_HET_GROUP_" + std::to_string(i), !in_step, &allocation);
     }
   } else {
-    ReadComponent(environment, "", !in_step, &allocation);
+    ReadComponent(environment, 0, "", !in_step, &allocation);
   }
   if (in_step && allocation.nodes.size() > 1) {
     throw LaunchError(EX_CONFIG, "ddlrun runs inside a step of one task, in a job of " +
@@ -226,9 +228,14 @@ std::optional<Allocation> ReadSlurmAllocation(const EnvironmentMap& environment)
       std::all_of(allocation.nodes.begin(), allocation.nodes.end(),
                   [](const AllocatedNode& node) { return node.slots.has_value(); });
   if (all_slots) {
-    int ranks = 0;
+    long long ranks = 0;
     for (const AllocatedNode& node : allocation.nodes) ranks += *node.slots;
-    allocation.ranks = ranks;
+    if (ranks > rankfile::kMaxRanks) {
+      throw LaunchError(EX_CONFIG, std::to_string(ranks) + " tasks (" + allocation.origin_text +
+                                       "): at most " + std::to_string(rankfile::kMaxRanks) +
+                                       " are possible");
+    }
+    allocation.ranks = static_cast<int>(ranks);
   }
   return allocation;
 }

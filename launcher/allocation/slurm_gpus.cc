@@ -2,6 +2,7 @@
 #include "launcher/allocation/slurm_gpus.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "launcher/error.h"
@@ -101,7 +102,8 @@ std::optional<Found> ReadEverywhere(const EnvironmentMap& environment, const std
           per_task->text + " for the " + std::to_string(*node.slots) + " tasks on " + node.host,
           per_node->text, "write --gpus-per-node=" + std::to_string(for_tasks));
     }
-    if (!per_node) node.gpus = static_cast<int>(std::min(for_tasks, 1LL << 20));
+    if (!per_node)
+      node.gpus = static_cast<int>(std::min<long long>(for_tasks, std::numeric_limits<int>::max()));
   }
   return per_node ? per_node : per_task;
 }
@@ -152,6 +154,13 @@ void ReadGpus(const EnvironmentMap& environment, const std::string& suffix,
   }
   const std::optional<Found> total = FindGpuCount(environment, "SLURM_GPUS" + suffix);
   if (total) ApplyTotal(*total, here, nodes);
+  for (const AllocatedNode& node : *nodes) {
+    if (node.gpus && *node.gpus > kMaxGpusPerNode) {
+      throw LaunchError(EX_CONFIG, node.host + " would have " + std::to_string(*node.gpus) +
+                                       " GPUs: at most " + std::to_string(kMaxGpusPerNode) +
+                                       " are possible");
+    }
+  }
 }
 
 }  // namespace launcher

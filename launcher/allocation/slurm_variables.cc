@@ -5,6 +5,7 @@
 #include <charconv>
 #include <string_view>
 
+#include "launcher/allocation/allocation.h"
 #include "launcher/error.h"
 #include "rankfile/hostlist.h"
 
@@ -12,7 +13,7 @@ namespace launcher {
 namespace {
 
 constexpr std::size_t kMaxShown = 120;
-constexpr int kMaxIndex = 4095;
+constexpr int kMaxGpus = 1 << 20;  // of a job
 
 [[noreturn]] void Refuse(const std::string& name, const std::string& value,
                          const std::string& example) {
@@ -88,8 +89,8 @@ int ParseGpuCount(const std::string& name, const std::string& value) {
   for (const std::string_view part : SplitAtCommas(value)) {
     int count = 0;
     // npos + 1 is 0: the whole part where there is no type in front.
-    if (!ParseWhole(part.substr(part.rfind(':') + 1), &count) || count > kMaxIndex ||
-        sum > kMaxIndex) {
+    if (!ParseWhole(part.substr(part.rfind(':') + 1), &count) || count > kMaxGpus ||
+        sum > kMaxGpus) {
       Refuse(name, value, name + "=4 or " + name + "=v100:4");
     }
     sum += count;
@@ -109,7 +110,7 @@ std::vector<int> ParseIndices(const std::string& name, const std::string& value)
     } else if (!ParseWhole(part.substr(dash + 1), &last)) {
       return {};
     }
-    if (last > kMaxIndex || first > last) Refuse(name, value, name + "=0,1,2,3");
+    if (last >= kMaxGpusPerNode || first > last) Refuse(name, value, name + "=0,1,2,3");
     for (int i = first; i <= last; ++i) indices.push_back(i);
   }
   std::sort(indices.begin(), indices.end());

@@ -142,8 +142,8 @@ std::string PlanAsJson(const Plan& plan) {
     entry["local_rank"] = rank.local_rank;
     entry["gpu"] = rank.gpu < 0 ? Json() : Json(rank.gpu);
     entry["numa_os_index"] = rank.numa_os_index < 0 ? Json() : Json(rank.numa_os_index);
-    entry["cores"] = rank.cores;
-    entry["cpus"] = rank.cpus;
+    entry["cores"] = rankfile::FormatCpuList(rank.cores);
+    entry["cpus"] = rankfile::FormatCpuList(rank.cpus);
     ranks.push_back(std::move(entry));
   }
   Json nodes = Json::array();

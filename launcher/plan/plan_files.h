@@ -34,7 +34,8 @@ std::string DdlOptions(const Plan& plan);
 std::string PlanAsText(const Plan& plan);
 
 // --dry-run=json: one object with format "ddlrun-plan-1", ranks, nodes, mode, racks, aisles,
-// ddl_host_list, ddl_options, warnings; two blanks of indent, newline at the end.
+// ddl_host_list, ddl_options, warnings; cores and cpus of a rank are CPU lists, "0-7"; two blanks
+// of indent, newline at the end.
 std::string PlanAsJson(const Plan& plan);
 
 }  // namespace launcher

@@ -53,6 +53,10 @@ void CheckOptions(const PlanOptions& options) {
   RequirePositive(options.ranks, "number of ranks (-n)");
   RequirePositive(options.ranks_per_node, "ranks per node");
   RequirePositive(options.gpus_per_node, "--accelerators", 0);
+  if (options.gpus_per_node && *options.gpus_per_node > kMaxGpusPerNode) {
+    throw LaunchError(EX_USAGE, "--accelerators " + Text(*options.gpus_per_node) +
+                                    ": write a number up to " + Text(kMaxGpusPerNode));
+  }
   RequirePositive(options.cpus_per_rank, "CPUs per rank");
   RequirePositive(options.nodes_per_rack, "--nodes");
   RequirePositive(options.racks, "--racks");

@@ -38,7 +38,8 @@ struct PlanOptions {
 
 // `topologies` has one entry per node of `allocation` in the same order; or a single one: all nodes
 // are then taken to be like the first, in their topology and, where the allocation does not say, in
-// the GPUs granted; or none (salloc on a login node): ranks are then placed but not bound.
+// the GPUs granted (not over components of a heterogeneous job); or none (salloc on a login node):
+// ranks are then placed but not bound.
 //
 // How many: a node takes as many ranks as it has slots, else GPUs, else one; with a total given
 //   (-n), a node without slots and GPUs takes up to one per core.  Nodes fill up in order.

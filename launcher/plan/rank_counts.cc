@@ -37,7 +37,8 @@ NodeResources FindNodeResources(const Allocation& allocation, std::size_t index,
   NodeResources node{allocated.host, topology, {}, false, allocated.slots};
   if (options.ranks_per_node) node.slots = options.ranks_per_node;
 
-  const AllocatedNode& granted = !allocated.gpus && like_first ? first : allocated;
+  const bool same_as_first = like_first && allocated.component == first.component;
+  const AllocatedNode& granted = !allocated.gpus && same_as_first ? first : allocated;
   std::optional<int> count = granted.gpus;
   if (options.gpus_per_node) {
     if (count && *options.gpus_per_node > *count) {
@@ -49,7 +50,12 @@ NodeResources FindNodeResources(const Allocation& allocation, std::size_t index,
     }
     count = options.gpus_per_node;
   }
-  if (!count && topology != nullptr) count = static_cast<int>(topology->gpus.size());
+  // A node of another component: what it was granted is not known, only how many ranks it runs.
+  if (!count && like_first && !same_as_first && node.slots) {
+    count = std::min(*node.slots, GpusSeen(node));
+  } else if (!count && topology != nullptr && (!like_first || same_as_first)) {
+    count = GpusSeen(node);
+  }
   node.gpus_known = count.has_value();
   node.gpus = ChooseGpus(count.value_or(0), granted.gpu_indices, GpusSeen(node));
   return node;

@@ -333,7 +333,7 @@ TEST(SlurmAllocation, RefusesMalformedNumbers) {
     EXPECT_THAT(Refusal(BatchWith({{"SLURM_TASKS_PER_NODE", value}})),
                 HasSubstr("SLURM_TASKS_PER_NODE=" + std::string(value)));
   }
-  for (const char* value : {"v100:", "v100:x", ":", "4,", "9999"}) {
+  for (const char* value : {"v100:", "v100:x", ":", "4,", "9999999"}) {
     EXPECT_THAT(Refusal(BatchWith({{"SLURM_GPUS_PER_NODE", value}})),
                 HasSubstr("SLURM_GPUS_PER_NODE=" + std::string(value)));
   }
@@ -343,6 +343,16 @@ TEST(SlurmAllocation, RefusesMalformedNumbers) {
   EXPECT_THAT(Refusal(BatchWith({{"SLURM_JOB_GPUS", "3-1"}})), HasSubstr("SLURM_JOB_GPUS=3-1"));
   EXPECT_THAT(Refusal(BatchWith({{"SLURM_STEP_ID", "zero"}})), HasSubstr("SLURM_STEP_ID=zero"));
   EXPECT_THAT(Refusal(BatchWith({{"SLURM_HET_SIZE", "100000"}})), HasSubstr("SLURM_HET_SIZE"));
+}
+
+TEST(SlurmAllocation, RefusesAbsurdCounts) {
+  EXPECT_THAT(Refusal(BatchWith({{"SLURM_NTASKS_PER_NODE", "2000000000"}})),
+              HasSubstr("4000000000 tasks"));
+  EnvironmentMap salloc = BatchWithout(
+      {"SLURMD_NODENAME", "SLURM_GPUS_ON_NODE", "SLURM_JOB_GPUS", "CUDA_VISIBLE_DEVICES"});
+  salloc["SLURM_NTASKS_PER_NODE"] = "5";
+  salloc["SLURM_GPUS_PER_TASK"] = "1000";
+  EXPECT_THAT(Refusal(salloc), HasSubstr("n1 would have 5000 GPUs"));
 }
 
 TEST(SlurmAllocation, ShowsBinaryValuesAsOneLine) {

@@ -76,6 +76,19 @@ TEST(Planner, TakesOtherNodesToBeLikeTheFirst) {
   EXPECT_EQ(plan.ranks[0].numa_os_index, 8);
 }
 
+TEST(Planner, ExpectsNothingOfAnotherComponent) {
+  Allocation allocation = MakeAllocation(2, kUnsaid, kUnsaid);
+  allocation.nodes[0].gpus = 4;
+  allocation.nodes[1].component = 1;
+  EXPECT_THAT(Refusal(EX_CONFIG, allocation, {Ac922()}, {}),
+              HasSubstr("n2: nobody says how many GPUs"));
+  allocation.nodes[0].slots = 4;
+  allocation.nodes[1].slots = 2;
+  const Plan plan = MakeCheckedPlan(allocation, {Ac922()});
+  EXPECT_EQ(plan.ranks[5].gpu, 1);
+  EXPECT_THAT(plan.warnings, IsEmpty());
+}
+
 TEST(Planner, HonoursUnevenNodes) {
   Allocation allocation = MakeAllocation(2, 4, kUnsaid);
   allocation.nodes[1].gpus = 2;
@@ -279,6 +292,9 @@ TEST(Planner, RefusesOptionsOutOfRange) {
   options = {};
   options.gpus_per_node = -1;
   EXPECT_THAT(Refusal(EX_USAGE, allocation, {Ac922()}, options), HasSubstr("--accelerators -1"));
+  options = {};
+  options.gpus_per_node = 5000;
+  EXPECT_THAT(Refusal(EX_USAGE, allocation, {Ac922()}, options), HasSubstr("up to 4096"));
   options = {};
   options.ranks_per_node = 2000000;
   EXPECT_THAT(Refusal(EX_USAGE, allocation, {Ac922()}, options), HasSubstr("2000000 ranks"));
