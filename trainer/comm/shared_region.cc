@@ -245,7 +245,8 @@ void SharedRegion::CheckPeers(const std::string& waiting_for) const {
     if (round_ != 0 && static_cast<std::int32_t>(peer.round.load() - round_) >= 0) continue;
     const PeerState state = StateOf(peer);
     if (state == PeerState::kDead) fail(rank, "died");
-    if (state == PeerState::kLeft) fail(rank, "left");
+    // While ranks still meet, who has left did so after all had met, which is about to be seen.
+    if (state == PeerState::kLeft && round_ != 0) fail(rank, "left");
   }
 }
 

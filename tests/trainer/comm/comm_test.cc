@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <vector>
+
+#include "tests/trainer/comm/conformance.h"
+#include "tests/trainer/comm/ranks.h"
+#include "trainer/comm/factory.h"
+#include "trainer/comm/gradient_buckets.h"
+#include "trainer/comm/ordered_worker.h"
+#include "trainer/comm/single.h"
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr std::size_t kMega = std::size_t{1} << 20;
+
+TEST(GradientBuckets, StartSmallAndRunFromTheEndToTheStart) {
+  // 1 MiB of the last tensor closes the first bucket at once.
+  const std::vector<std::size_t> ends = {5 * kMega, 6 * kMega, 7 * kMega, 8 * kMega};
+  EXPECT_THAT(PlanGradientBuckets(ends, 4),
+              ElementsAre(GradientBucket{7 * kMega, kMega}, GradientBucket{0, 7 * kMega}));
+}
+
+TEST(GradientBuckets, AreClosedAtTensorBoundariesWhenFull) {
+  const std::vector<std::size_t> ends = {1, 3, 6, 10, 15};
+  EXPECT_THAT(PlanGradientBuckets(ends, 1, 2, 4),
+              ElementsAre(GradientBucket{10, 5}, GradientBucket{6, 4}, GradientBucket{1, 5},
+                          GradientBucket{0, 1}));
+}
+
+TEST(GradientBuckets, CoverEverythingOnceForResNet50) {
+  // Sizes of the same order as ResNet-50's, the total about its 25.6 million.
+  std::vector<std::size_t> ends;
+  std::size_t total = 0;
+  for (std::size_t i = 0; i < 161; ++i) ends.push_back(total += 64 + i * i * 17);
+  const auto buckets = PlanGradientBuckets(ends, 4);
+  std::size_t end = total;
+  for (std::size_t i = 0; i < buckets.size(); ++i) {
+    EXPECT_EQ(buckets[i].begin + buckets[i].count, end);
+    end = buckets[i].begin;
+    if (i + 1 == buckets.size()) break;
+    EXPECT_GE(buckets[i].count * 4, i == 0 ? kFirstBucketBytes : kBucketBytes);
+    EXPECT_THAT(ends, ::testing::Contains(buckets[i].begin));
+  }
+  EXPECT_EQ(end, 0U);
+}
+
+TEST(GradientBuckets, AreNoneForNoGradients) {
+  EXPECT_TRUE(PlanGradientBuckets({}, 4).empty());
+  const std::vector<std::size_t> empty = {0, 0};
+  EXPECT_TRUE(PlanGradientBuckets(empty, 4).empty());
+}
+
+TEST(GradientBuckets, RefuseEndsThatDescend) {
+  const std::vector<std::size_t> ends = {5, 3};
+  EXPECT_THROW(PlanGradientBuckets(ends, 4), Error);
+}
+
+TEST(OrderedWorker, RunsEverythingInOrder) {
+  std::vector<int> seen;
+  {
+    OrderedWorker worker;
+    for (int i = 0; i < 1000; ++i) {
+      worker.Post([&seen, i] { seen.push_back(i); });
+      if (i % 100 == 0) {
+        worker.Wait();
+        EXPECT_EQ(seen.size(), static_cast<std::size_t>(i) + 1);
+      }
+    }
+  }  // the destructor runs what is queued
+  ASSERT_EQ(seen.size(), 1000U);
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(seen[static_cast<std::size_t>(i)], i);
+}
+
+TEST(OrderedWorker, StopsAtTheFirstExceptionAndPassesItOn) {
+  OrderedWorker worker;
+  std::atomic<bool> ran_on = false;
+  std::atomic<bool> go = false;
+  worker.Post([&] {
+    while (!go) std::this_thread::yield();
+    throw Error(EX_UNAVAILABLE, "rank 1 died");
+  });
+  worker.Post([&] { ran_on = true; });
+  go = true;
+  EXPECT_THROW(worker.Wait(), Error);
+  EXPECT_THROW(worker.Wait(), Error);
+  EXPECT_THROW(worker.Post([] {}), Error);
+  EXPECT_FALSE(ran_on);
+}
+
+TEST(SingleCommunicator, DoesWhatACommunicatorMust) {
+  const auto comm = MakeSingleCommunicator();
+  ExpectExactSums(*comm);
+  ExpectQueuedSums(*comm);
+  ExpectEqualBits(*comm);
+  ExpectHostValues(*comm);
+  ExpectBroadcasts(*comm);
+}
+
+CommOptions Options(int rank, int size, const std::string& spawner) {
+  CommOptions options;
+  options.rank = rank;
+  options.size = size;
+  options.spawner = spawner;
+  return options;
+}
+
+std::string Refusal(const CommOptions& options) {
+  try {
+    MakeCommunicator(options);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), EX_CONFIG);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(MakeCommunicator, NeedsNothingForAWorldOfOne) {
+  EXPECT_EQ(MakeCommunicator(Options(0, 1, ""))->size(), 1);
+  EXPECT_EQ(MakeCommunicator(Options(0, 1, "srun"))->size(), 1);
+}
+
+TEST(MakeCommunicator, RefusesToBecomeManyWorldsOfOne) {
+  CommOptions options = Options(0, 1, "");
+  options.started_tasks = 4;
+  EXPECT_THAT(Refusal(options), HasSubstr("started 4 times"));
+  EXPECT_THAT(Refusal(options), HasSubstr("put ddlrun in front"));
+  options = Options(0, 4, "local");
+  options.started_tasks = 2;
+  EXPECT_THAT(Refusal(options), HasSubstr("WORLD_SIZE says 4"));
+}
+
+TEST(MakeCommunicator, RefusesRanksThatNobodyStarted) {
+  EXPECT_THAT(Refusal(Options(1, 4, "")), HasSubstr("start them with ddlrun -n 4"));
+  EXPECT_THAT(Refusal(Options(1, 4, "local")), HasSubstr("DDLRUN_RUN_DIR is not set"));
+}
+
+TEST(MakeCommunicator, RefusesNumbersThatMakeNoSense) {
+  EXPECT_THAT(Refusal(Options(4, 4, "local")), HasSubstr("rank 4 of 4"));
+  EXPECT_THAT(Refusal(Options(-1, 4, "local")), HasSubstr("makes no sense"));
+  EXPECT_THAT(Refusal(Options(0, 0, "")), HasSubstr("makes no sense"));
+  CommOptions options = Options(0, 1000, "local");
+  options.run_dir = "/nonexistent";
+  EXPECT_THAT(Refusal(options), HasSubstr("more than 256"));
+}
+
+TEST(MakeCommunicator, LetsLocalRanksMeetThroughSharedMemory) {
+  LocalRanks ranks(2);
+  EXPECT_THAT(ranks.Run([](const CommOptions& options) {
+    EXPECT_EQ(MakeCommunicator(options)->description(), "shared memory, 2 ranks");
+  }),
+              ElementsAre(0, 0));
+}
+
+}  // namespace
+}  // namespace trainer

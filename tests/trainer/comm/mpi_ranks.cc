@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// usage: mpirun -n N trainer_comm_mpi_ranks CASE
+// One rank of a test of the MPI communicator; tests/trainer/comm/mpi_test.sh starts it.
+// Cases: all, abort, wrong-size.  Exit code: of the case, 99 if an expectation failed.
+
+#include <gtest/gtest.h>
+#include <sysexits.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <string>
+
+#include "tests/trainer/comm/conformance.h"
+#include "tests/trainer/comm/ranks.h"
+#include "trainer/comm/factory.h"
+
+namespace trainer {
+namespace {
+
+CommOptions OptionsFromOpenMpi() {
+  CommOptions options;
+  options.rank = std::atoi(std::getenv("OMPI_COMM_WORLD_RANK"));
+  options.size = std::atoi(std::getenv("OMPI_COMM_WORLD_SIZE"));
+  options.spawner = "mpirun";
+  return options;
+}
+
+void RunCase(const std::string& name) {
+  CommOptions options = OptionsFromOpenMpi();
+  if (name == "wrong-size") options.size += 1;
+  const auto comm = MakeCommunicator(options);
+  if (name == "abort") {
+    // The others are in a collective, and so is this rank's communication thread.
+    NoStream stream;
+    float value = 1;
+    if (comm->rank() != 1) return comm->Barrier();
+    comm->StartAllReduce(&value, 1, DType::kFloat32, stream);
+    comm->Abort(EX_DATAERR);
+  }
+  ExpectExactSums(*comm);
+  ExpectQueuedSums(*comm);
+  ExpectEqualBits(*comm);
+  ExpectHostValues(*comm);
+  ExpectBroadcasts(*comm);
+  if (comm->rank() == 0) std::cout << comm->description() << "\n";
+}
+
+}  // namespace
+}  // namespace trainer
+
+int main(int argc, char** argv) {
+  if (argc != 2) return EX_USAGE;
+  try {
+    trainer::RunCase(argv[1]);
+  } catch (const trainer::Error& error) {
+    std::cerr << error.what() << "\n";
+    return error.exit_code();
+  }
+  return ::testing::Test::HasFailure() ? 99 : 0;
+}

@@ -1,0 +1,35 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The MPI communicator through a real mpirun.  usage: mpi_test.sh PROGRAM (trainer_comm_mpi_ranks)
+set -u
+program=$1
+if ! command -v mpirun >/dev/null; then
+  echo "skipped: there is no mpirun"
+  exit 77
+fi
+if [ "$(id -u)" = 0 ]; then
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+fi
+failures=0
+
+# check NAME WANTED_CODE WANTED_TEXT RANKS CASE
+check() {
+  local output code
+  output=$(timeout 100 mpirun --oversubscribe --bind-to none -n "$4" "$program" "$5" 2>&1)
+  code=$?
+  if [ "$code" != "$2" ] || ! grep -q -- "$3" <<<"$output"; then
+    echo "FAILED: $1: exit code $code instead of $2, or no '$3' in:"
+    echo "$output"
+    failures=$((failures + 1))
+  else
+    echo "ok: $1"
+  fi
+}
+
+check "two ranks do what a communicator must" 0 "MPI (Open MPI.*), 2 ranks" 2 all
+check "three ranks do what a communicator must" 0 "MPI (Open MPI.*), 3 ranks" 3 all
+check "one rank ends the job with its exit code" 65 "MPI_ABORT was invoked" 3 abort
+check "ranks that MPI and the environment count differently are refused" 78 \
+  "the environment says rank 0 of 3, MPI says rank 0 of 2" 2 wrong-size
+exit $((failures > 0))

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs ranks as child processes that meet through shared memory.
+
+#pragma once
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <exception>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "trainer/comm/factory.h"
+#include "trainer/core/error.h"
+#include "trainer/core/stream.h"
+
+namespace trainer {
+
+class NoStream : public Stream {
+ public:
+  void Synchronize() override {}
+};
+
+// How a rank ended: its exit code (0: `body` returned), or 128 + the signal.  An Error that left
+// `body` is written to <run_dir>/error-<rank>, and the exit code is its own.
+class LocalRanks {
+ public:
+  using Body = std::function<void(const CommOptions& options)>;
+
+  explicit LocalRanks(int size) : size_(size) {
+    std::string name = (std::filesystem::temp_directory_path() / "ddl-ranks-XXXXXX").string();
+    EXPECT_NE(::mkdtemp(name.data()), nullptr);
+    run_dir_ = name;
+  }
+  ~LocalRanks() {
+    std::error_code ignored;
+    std::filesystem::remove_all(run_dir_, ignored);
+  }
+  LocalRanks(const LocalRanks&) = delete;
+  LocalRanks& operator=(const LocalRanks&) = delete;
+
+  CommOptions Options(int rank) const {
+    CommOptions options;
+    options.rank = rank;
+    options.size = size_;
+    options.spawner = "local";
+    options.run_dir = run_dir_;
+    options.rendezvous_seconds = 20;
+    options.stall_seconds = 20;
+    return options;
+  }
+
+  // Starts all ranks and waits for them.
+  std::vector<int> Run(const Body& body) {
+    std::vector<pid_t> children;
+    for (int rank = 0; rank < size_; ++rank) {
+      const pid_t child = ::fork();
+      if (child == 0) RunRank(rank, body);
+      children.push_back(child);
+    }
+    std::vector<int> codes;
+    for (const pid_t child : children) {
+      int status = 0;
+      EXPECT_EQ(::waitpid(child, &status, 0), child);
+      codes.push_back(WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
+    }
+    return codes;
+  }
+
+  // The message of the Error of `rank`, or "".
+  std::string ErrorOf(int rank) const;
+  const std::string& run_dir() const { return run_dir_; }
+
+ private:
+  [[noreturn]] void RunRank(int rank, const Body& body) const;
+
+  int size_;
+  std::string run_dir_;
+};
+
+}  // namespace trainer
