@@ -61,6 +61,21 @@ Allocation ReadAllocation(const Options& options, const Environment& environment
   return slurm ? *slurm : AllocationOfThisMachine(HostName());
 }
 
+std::string ValueOr(const Environment& environment, const std::string& name,
+                    const std::string& fallback) {
+  const auto found = environment.find(name);
+  return found == environment.end() || found->second.empty() ? fallback : found->second;
+}
+
+// Slurm's name of this node, its host name (with or without the domain), or a name of the loopback.
+bool IsThisMachine(const std::string& host, const Environment& environment) {
+  const std::string own = HostName();
+  const bool one_is_short = host.find('.') == std::string::npos || own.find('.') == std::string::npos;
+  return host == own || host == "localhost" || host == "127.0.0.1" ||
+         host == ValueOr(environment, "SLURMD_NODENAME", "") ||
+         (one_is_short && host.substr(0, host.find('.')) == own.substr(0, own.find('.')));
+}
+
 PlanOptions MakePlanOptions(const Options& options, const Settings& settings) {
   PlanOptions plan;
   plan.ranks = options.ranks;
@@ -72,6 +87,17 @@ PlanOptions MakePlanOptions(const Options& options, const Settings& settings) {
   plan.nodes_per_rack = options.nodes;
   plan.racks = options.racks.value_or(1);
   plan.aisles = options.aisles.value_or(1);
+  return plan;
+}
+
+Plan PlanOfRankfile(const Options& options) {
+  Plan plan = PlanFromRankfile(ReadFile(options.rankfile), options.rankfile);
+  if (options.ranks && static_cast<std::size_t>(*options.ranks) != plan.ranks.size()) {
+    throw LaunchError(EX_USAGE, "-n " + std::to_string(*options.ranks) + ", but " +
+                                    options.rankfile + " has " +
+                                    std::to_string(plan.ranks.size()) + " ranks");
+  }
+  plan.mode = options.mode;
   return plan;
 }
 
@@ -91,12 +117,6 @@ std::string FindProgram(const std::string& name, const Environment& environment)
     rest.erase(0, colon + 1);
   }
   return "";
-}
-
-std::string ValueOr(const Environment& environment, const std::string& name,
-                    const std::string& fallback) {
-  const auto found = environment.find(name);
-  return found == environment.end() || found->second.empty() ? fallback : found->second;
 }
 
 RankJob MakeRankJob(const Options& options, const Settings& settings, const PlannedJob& planned,
@@ -140,22 +160,19 @@ PlannedJob PlanJob(const Options& options, const Settings& settings,
   planned.job_id = ValueOr(environment, "SLURM_JOB_ID", "");
   planned.topologies = {options.topology.empty() ? ReadLiveTopology()
                                                  : ReadTopologyFile(options.topology)};
-  if (!options.rankfile.empty()) {
-    planned.plan = PlanFromRankfile(ReadFile(options.rankfile), options.rankfile);
-    if (options.ranks && static_cast<std::size_t>(*options.ranks) != planned.plan.ranks.size()) {
-      throw LaunchError(EX_USAGE, "-n " + std::to_string(*options.ranks) + ", but " +
-                                      options.rankfile + " has " +
-                                      std::to_string(planned.plan.ranks.size()) + " ranks");
-    }
-    planned.plan.mode = options.mode;
-    return planned;
+  if (options.rankfile.empty()) {
+    planned.plan = MakePlan(ReadAllocation(options, environment), planned.topologies,
+                            MakePlanOptions(options, settings));
+  } else {
+    planned.plan = PlanOfRankfile(options);
   }
-  planned.plan = MakePlan(ReadAllocation(options, environment), planned.topologies,
-                          MakePlanOptions(options, settings));
+  for (const NodePlan& node : planned.plan.nodes) {
+    if (!IsThisMachine(node.host, environment)) planned.has_remote_ranks = true;
+  }
   return planned;
 }
 
-Launch ChooseLaunch(const Options& options, const Settings& settings, const Plan& plan,
+Launch ChooseLaunch(const Options& options, const Settings& settings, const PlannedJob& planned,
                     const Environment& environment) {
   Launch launch;
   launch.mpirun = FindProgram(settings.mpirun, environment);
@@ -165,7 +182,7 @@ Launch ChooseLaunch(const Options& options, const Settings& settings, const Plan
   if (!options.rankfile.empty()) {
     launch.choice = {"mpirun", "it reads the rankfile"};
   } else if (settings.launcher == "auto") {
-    launch.choice = ChooseSpawner(plan, !launch.mpirun.empty());
+    launch.choice = ChooseSpawner(planned.plan, planned.has_remote_ranks, !launch.mpirun.empty());
   } else {
     launch.choice = {settings.launcher, ""};
   }
@@ -202,8 +219,7 @@ std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& s
   job.mpi_arguments = settings.mpi_arguments;
   job.rankfile = options.rankfile;
   // Children on this machine inherit the environment; mpirun carries it to others only by name.
-  job.has_remote_ranks =
-      planned.plan.nodes.size() > 1 || planned.plan.nodes.front().host != HostName();
+  job.has_remote_ranks = planned.has_remote_ranks;
   job.in_slurm = !planned.job_id.empty();
   job.is_root = geteuid() == 0;
   return FindSpawner(launch.choice.name).make_commands(job);

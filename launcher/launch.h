@@ -21,6 +21,7 @@ struct PlannedJob {
   Plan plan;
   std::vector<NodeTopology> topologies;  // one for all nodes: they are taken to be alike
   std::string job_id;                    // of Slurm, or ""
+  bool has_remote_ranks = false;         // some rank is not on this machine
 };
 
 // Reads the allocation (--rankfile, -H, -hostfile, Slurm, else this machine), the topology, and
@@ -35,7 +36,7 @@ struct Launch {
 };
 
 // Resolves `auto` and looks for mpirun.  Throws LaunchError(EX_UNAVAILABLE, EX_CONFIG).
-Launch ChooseLaunch(const Options& options, const Settings& settings, const Plan& plan,
+Launch ChooseLaunch(const Options& options, const Settings& settings, const PlannedJob& planned,
                     const Environment& environment);
 
 // The commands to start.  `program_directory` is ddlrun's own (bin); the shim is beside it.

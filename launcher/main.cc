@@ -81,7 +81,7 @@ int PlanAndLaunch(const Options& options, const Settings& settings,
     Print(PlanAsJson(planned.plan));
     return EX_OK;
   }
-  const Launch launch = ChooseLaunch(options, settings, planned.plan, environment);
+  const Launch launch = ChooseLaunch(options, settings, planned, environment);
   const std::string program_directory = ProgramDirectory();
   if (options.dry_run == DryRun::kText) {
     Print(PlanAsText(planned.plan));

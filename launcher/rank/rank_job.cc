@@ -25,12 +25,18 @@ json EncodeRuns(const std::vector<int>& numbers) {
   return runs;
 }
 
+// No node has more; a text that says so is not ours.
+constexpr int kMaxCpus = 65536;
+
 std::vector<int> DecodeRuns(const json& runs) {
   std::vector<int> numbers;
   for (std::size_t i = 0; i + 1 < runs.size(); i += 2) {
-    for (int number = runs[i]; number <= runs[i + 1].get<int>(); ++number) {
-      numbers.push_back(number);
+    const int first = runs[i];
+    const int last = runs[i + 1];
+    if (first < 0 || last < first || last >= kMaxCpus || numbers.size() > kMaxCpus) {
+      throw std::out_of_range("CPU numbers");
     }
+    for (int number = first; number <= last; ++number) numbers.push_back(number);
   }
   return numbers;
 }
@@ -82,7 +88,9 @@ RankJob DecodeRankJob(const std::string& text) {
       rank.gpu = entry.at(2);
       rank.numa_os_index = entry.at(3);
       rank.cpus = DecodeRuns(entry.at(4));
-      rank.cores.resize(entry.at(5).get<std::size_t>());
+      const std::size_t cores = entry.at(5);
+      if (cores > rank.cpus.size()) throw std::out_of_range("number of cores");
+      rank.cores.resize(cores);
       job.plan.nodes.at(static_cast<std::size_t>(rank.node)).ranks.push_back(rank.rank);
       job.plan.ranks.push_back(rank);
     }

@@ -19,13 +19,16 @@ const Spawner& FindSpawner(const std::string& name) {
   throw LaunchError(EX_SOFTWARE, "no spawner is called '" + name + "'");
 }
 
-SpawnerChoice ChooseSpawner(const Plan& plan, bool has_mpirun) {
+SpawnerChoice ChooseSpawner(const Plan& plan, bool has_remote_ranks, bool has_mpirun) {
+  if (has_remote_ranks && has_mpirun) return {"mpirun", "it reaches other machines"};
+  if (has_remote_ranks) {
+    throw LaunchError(EX_UNAVAILABLE,
+                      "ranks on other machines need mpirun, which is not in PATH: load Open MPI "
+                      "('module load openmpi'), or name it in the site file");
+  }
   if (plan.ranks.size() == 1) return {"local", "one rank needs no mpirun"};
   if (has_mpirun) return {"mpirun", "it is installed"};
-  if (plan.nodes.size() == 1) return {"local", "mpirun is not installed"};
-  throw LaunchError(EX_UNAVAILABLE, std::to_string(plan.nodes.size()) +
-                                        " nodes need mpirun, which is not in PATH: load Open MPI "
-                                        "('module load openmpi'), or name it in the site file");
+  return {"local", "mpirun is not installed"};
 }
 
 }  // namespace launcher

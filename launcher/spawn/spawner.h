@@ -28,7 +28,6 @@ struct Job {
   std::string mpirun;                      // path
   std::vector<std::string> mpi_arguments;  // of the site file, --mpiarg and --tcp
   std::string rankfile;                    // the user's own, or ""
-  bool has_remote_ranks = false;           // the environment must be carried there
   bool in_slurm = false;
   bool is_root = false;
 };
@@ -45,7 +44,7 @@ struct ChildCommand {
 // are not bound (the shim does that) but by a RANKFILE, which always binds.
 std::vector<ChildCommand> MakeMpirunCommands(const Job& job);
 
-// One shim per rank, no MPI.  Throws LaunchError(EX_CONFIG) for a plan of more than one node.
+// One shim per rank, no MPI.  Throws LaunchError(EX_CONFIG) when a rank is not on this machine.
 std::vector<ChildCommand> MakeLocalCommands(const Job& job);
 
 struct Spawner {
@@ -61,7 +60,7 @@ struct SpawnerChoice {
   std::string name;
   std::string reason;
 };
-// Throws LaunchError(EX_UNAVAILABLE) when more than one node is planned and there is no mpirun.
-SpawnerChoice ChooseSpawner(const Plan& plan, bool has_mpirun);
+// Throws LaunchError(EX_UNAVAILABLE) when a rank is on another machine and there is no mpirun.
+SpawnerChoice ChooseSpawner(const Plan& plan, bool has_remote_ranks, bool has_mpirun);
 
 }  // namespace launcher

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "launcher/error.h"
+
+namespace launcher {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::string MessageOf(const std::vector<std::string>& arguments) {
+  try {
+    ParseOptions(arguments);
+  } catch (const LaunchError& error) {
+    EXPECT_EQ(error.exit_code(), EX_USAGE);
+    return error.what();
+  }
+  return "accepted";
+}
+
+// A value that the option takes, by what its argument is called.
+std::string ExampleValue(const OptionSpec& option) {
+  const std::string argument = option.argument;
+  if (argument == "N") return "2";
+  if (argument == "LETTER") return "b";
+  if (argument.starts_with("[")) return argument.substr(1, argument.find_first_of("|]") - 1);
+  if (argument.find("FILE") != std::string::npos) return "some.file";
+  return argument.substr(0, argument.find_first_of("|["));
+}
+
+TEST(OptionTable, AcceptsEveryNameWithOneDashOrTwoAndBothWaysToGiveTheValue) {
+  for (const OptionSpec& option : OptionTable()) {
+    for (const std::string& name : option.names) {
+      for (const std::string dashes : {"-", "--"}) {
+        SCOPED_TRACE(dashes + name);
+        const std::string value = ExampleValue(option);
+        if (option.argument[0] == '\0') {
+          EXPECT_EQ(MessageOf({dashes + name, "program"}), "accepted");
+          continue;
+        }
+        EXPECT_EQ(MessageOf({dashes + name + "=" + value, "program"}), "accepted");
+        if (option.argument[0] == '[') {
+          EXPECT_THAT(ParseOptions({dashes + name, "program"}).program, ElementsAre("program"));
+        } else {
+          EXPECT_THAT(ParseOptions({dashes + name, value, "program"}).program,
+                      ElementsAre("program"));
+          EXPECT_THAT(MessageOf({dashes + name}), HasSubstr("needs a value"));
+        }
+      }
+    }
+  }
+}
+
+TEST(OptionTable, HasEachNameOnceAndTellsWhatItDoes) {
+  std::vector<std::string> names;
+  for (const OptionSpec& option : OptionTable()) {
+    names.insert(names.end(), option.names.begin(), option.names.end());
+    EXPECT_NE(std::string(option.help), "") << option.names[0];
+  }
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
+}
+
+TEST(OptionTable, HasEverySpellingOfIbmsDdlrun) {
+  const std::vector<std::string> with_value = {
+      "-m", "--m", "-mode", "--mode"};
+  for (const std::string& spelling : with_value) {
+    EXPECT_EQ(ParseOptions({spelling, "r"}).mode, "r") << spelling;
+  }
+  for (const std::string spelling : {"-ddlarg", "--ddlarg", "-ddloption", "--ddloption"}) {
+    EXPECT_THAT(ParseOptions({spelling, "-dbg_level 1"}).ddl_options, ElementsAre("-dbg_level 1"));
+  }
+  for (const std::string spelling : {"-rf", "--rf", "-rankfile", "--rankfile"}) {
+    EXPECT_EQ(ParseOptions({spelling, "f"}).rankfile, "f");
+  }
+  for (const std::string spelling : {"-H", "--H", "-host", "--host"}) {
+    EXPECT_EQ(ParseOptions({spelling, "h1,h2"}).hosts, "h1,h2");
+  }
+  EXPECT_TRUE(ParseOptions({"-no_ddloptions"}).no_ddl_options);
+  EXPECT_EQ(ParseOptions({"-hostfile", "f"}).hostfile, "f");
+  EXPECT_EQ(ParseOptions({"-aisles", "2"}).aisles, 2);
+  EXPECT_EQ(ParseOptions({"--racks", "4"}).racks, 4);
+  EXPECT_EQ(ParseOptions({"--nodes", "18"}).nodes, 18);
+  EXPECT_EQ(ParseOptions({"--accelerators", "4"}).accelerators, 4);
+  EXPECT_THAT(ParseOptions({"-mpiarg", "-x EGO_TOP"}).mpi_arguments, ElementsAre("-x EGO_TOP"));
+  EXPECT_TRUE(ParseOptions({"--tcp"}).tcp);
+  EXPECT_TRUE(ParseOptions({"-v"}).verbose);
+}
+
+TEST(Options, ProgramIsTheFirstArgumentThatIsNoOption) {
+  const Options options = ParseOptions({"-n", "4", "python", "train.py", "--n", "8", "-v"});
+  EXPECT_EQ(options.ranks, 4);
+  EXPECT_FALSE(options.verbose);
+  EXPECT_THAT(options.program, ElementsAre("python", "train.py", "--n", "8", "-v"));
+}
+
+TEST(Options, TwoDashesAloneEndTheOptions) {
+  EXPECT_THAT(ParseOptions({"-v", "--", "-odd-name"}).program, ElementsAre("-odd-name"));
+}
+
+TEST(Options, RepeatsWhatMayBeRepeated) {
+  EXPECT_THAT(ParseOptions({"-x", "A", "-x", "B=1=2", "-mpiarg", "a", "-mpiarg", "b"}).exports,
+              ElementsAre("A", "B=1=2"));
+}
+
+TEST(Options, DryRunTakesAFormatAfterEqualsOnly) {
+  EXPECT_EQ(ParseOptions({"--dry-run", "json"}).dry_run, DryRun::kText);
+  EXPECT_EQ(ParseOptions({"--dry-run=json"}).dry_run, DryRun::kJson);
+  EXPECT_EQ(MessageOf({"--dry-run=yaml"}), "option --dry-run: 'yaml' is not text or json");
+}
+
+TEST(Options, NamesTheNearestSpellingOfAnUnknownOption) {
+  EXPECT_EQ(MessageOf({"--acelerators", "4"}),
+            "unknown option --acelerators; did you mean --accelerators?");
+  EXPECT_EQ(MessageOf({"-hostfil=x"}), "unknown option -hostfil; did you mean -hostfile?");
+  EXPECT_EQ(MessageOf({"--zzzzzzzz"}), "unknown option --zzzzzzzz; ddlrun --help lists all");
+}
+
+TEST(Options, RefusesAWrongValueAndSaysWhatIsExpected) {
+  EXPECT_EQ(MessageOf({"-n", "0"}), "option -n: '0' is not a whole number from 1 to 1000000");
+  EXPECT_EQ(MessageOf({"-n", "4x"}), "option -n: '4x' is not a whole number from 1 to 1000000");
+  EXPECT_EQ(MessageOf({"-np", "1000001"}),
+            "option -np: '1000001' is not a whole number from 1 to 1000000");
+  EXPECT_EQ(MessageOf({"--launcher=srun"}),
+            "option --launcher: 'srun' is not auto or mpirun or local (srun is not in this version)");
+  EXPECT_EQ(MessageOf({"-x", "1A=b"}), "option -x: '1A=b' is not VAR or VAR=value");
+  EXPECT_EQ(MessageOf({"-tcp=1"}), "option -tcp takes no value");
+  EXPECT_EQ(MessageOf({"-m", "q"}), "option -m: 'q' is not p or b or n or r or m or c");
+  EXPECT_EQ(MessageOf({"-H", ""}), "option -H: '' is not a value that is not empty");
+}
+
+TEST(HelpText, NamesEveryOptionAndFitsALine) {
+  const std::string help = HelpText();
+  for (const OptionSpec& option : OptionTable()) {
+    for (const std::string& name : option.names) EXPECT_THAT(help, HasSubstr("-" + name));
+  }
+  std::size_t start = 0;
+  while (start < help.size()) {
+    const std::size_t end = help.find('\n', start);
+    EXPECT_LE(end - start, 101U) << help.substr(start, end - start);
+    start = end + 1;
+  }
+}
+
+}  // namespace
+}  // namespace launcher

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/rank/identity.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "launcher/error.h"
+
+namespace launcher {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Two nodes of two ranks.
+RankJob TwoByTwo() {
+  RankJob job;
+  job.spawner = "mpirun";
+  job.plan.nodes.resize(2);
+  for (int r = 0; r < 4; ++r) {
+    RankPlan rank;
+    rank.rank = r;
+    rank.node = r / 2;
+    rank.local_rank = r % 2;
+    job.plan.ranks.push_back(rank);
+    job.plan.nodes[static_cast<std::size_t>(r / 2)].ranks.push_back(r);
+  }
+  return job;
+}
+
+std::string MessageOf(const Environment& environment) {
+  try {
+    FindOwnPlan(TwoByTwo(), ReadIdentity(environment, {}));
+  } catch (const LaunchError& error) {
+    EXPECT_EQ(error.exit_code(), EX_CONFIG);
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Identity, OpenMpiRankFindsItsPlan) {
+  const Identity identity = ReadIdentity({{"OMPI_COMM_WORLD_RANK", "3"},
+                                          {"OMPI_COMM_WORLD_SIZE", "4"},
+                                          {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                                          {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}},
+                                         {});
+  const RankJob job = TwoByTwo();
+  EXPECT_EQ(FindOwnPlan(job, identity).rank, 3);
+  EXPECT_EQ(FindOwnPlan(job, identity).node, 1);
+}
+
+TEST(Identity, PmixRankAloneIsEnough) { EXPECT_EQ(MessageOf({{"PMIX_RANK", "2"}}), "accepted"); }
+
+TEST(Identity, TheLocalSpawnersArgumentGoesFirst) {
+  EXPECT_EQ(ReadIdentity({{"PMIX_RANK", "2"}}, 1).rank, 1);
+}
+
+TEST(Identity, RefusesAWorldOfOneWhereMoreWerePlanned) {
+  EXPECT_THAT(MessageOf({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}}),
+              HasSubstr("rank 0: mpirun gives it a world of 1, the plan says 4"));
+  EXPECT_THAT(MessageOf({}), HasSubstr("nothing says which rank this is"));
+}
+
+TEST(Identity, RefusesAnotherPlaceThanPlanned) {
+  EXPECT_THAT(MessageOf({{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "1"}}),
+              HasSubstr("local rank 1, the plan says 0"));
+  EXPECT_THAT(MessageOf({{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}}),
+              HasSubstr("a local world of 4, the plan says 2"));
+  EXPECT_THAT(MessageOf({{"PMIX_RANK", "4"}}), HasSubstr("PMIX_RANK is 4, the plan has ranks 0 to 3"));
+}
+
+TEST(Identity, RefusesARankThatIsNoNumber) {
+  EXPECT_THAT(MessageOf({{"PMIX_RANK", "-1"}}), HasSubstr("PMIX_RANK='-1'"));
+  EXPECT_THAT(MessageOf({{"OMPI_COMM_WORLD_RANK", ""}}), HasSubstr("OMPI_COMM_WORLD_RANK=''"));
+}
+
+}  // namespace
+}  // namespace launcher

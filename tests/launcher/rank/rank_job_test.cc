@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/rank/rank_job.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <thread>
+
+#include "launcher/error.h"
+#include "launcher/rank/binding.h"
+
+namespace launcher {
+namespace {
+
+using ::testing::ElementsAre;
+
+RankJob Example(int nodes, int ranks_per_node) {
+  RankJob job;
+  job.spawner = "mpirun";
+  job.run_directory = "/tmp/ddlrun.a\"b";
+  job.master_address = "n1";
+  job.master_port = 61234;
+  for (int node = 0; node < nodes; ++node) {
+    job.plan.nodes.emplace_back().host = "gpu" + std::to_string(node);
+    for (int local = 0; local < ranks_per_node; ++local) {
+      RankPlan rank;
+      rank.rank = static_cast<int>(job.plan.ranks.size());
+      rank.node = node;
+      rank.local_rank = local;
+      rank.gpu = local;
+      rank.numa_os_index = local < 2 ? 0 : 8;
+      rank.cores = {2 * local, 2 * local + 1};
+      rank.cpus = {4 * local, 4 * local + 1, 4 * local + 40, 4 * local + 41, 4 * local + 42};
+      job.plan.nodes.back().ranks.push_back(rank.rank);
+      job.plan.ranks.push_back(rank);
+    }
+  }
+  return job;
+}
+
+TEST(RankJob, DecodesWhatWasEncoded) {
+  const RankJob job = DecodeRankJob(EncodeRankJob(Example(2, 2)));
+  EXPECT_EQ(job.spawner, "mpirun");
+  EXPECT_TRUE(job.bind);
+  EXPECT_EQ(job.run_directory, "/tmp/ddlrun.a\"b");
+  EXPECT_EQ(job.master_address, "n1");
+  EXPECT_EQ(job.master_port, 61234);
+  ASSERT_EQ(job.plan.ranks.size(), 4U);
+  EXPECT_EQ(job.plan.ranks[3].node, 1);
+  EXPECT_EQ(job.plan.ranks[3].gpu, 1);
+  EXPECT_EQ(job.plan.ranks[3].cores.size(), 2U);
+  EXPECT_THAT(job.plan.ranks[3].cpus, ElementsAre(4, 5, 44, 45, 46));
+  EXPECT_THAT(job.plan.nodes[1].ranks, ElementsAre(2, 3));
+}
+
+TEST(RankJob, IsOneLineAndSmallEnoughForAThousandRanks) {
+  const std::string text = EncodeRankJob(Example(250, 4));
+  EXPECT_EQ(text.find('\n'), std::string::npos);
+  EXPECT_LT(text.size(), kMaxRankJobBytes);
+}
+
+TEST(RankJob, RefusesAPlanThatNoVariableCanHold) {
+  EXPECT_THROW(EncodeRankJob(Example(2000, 4)), LaunchError);
+}
+
+TEST(RankJob, RefusesATextItDidNotWrite) {
+  const std::string good = EncodeRankJob(Example(1, 1));
+  std::string huge = good;
+  huge.replace(huge.find("[0,1,"), 5, "[0,2000000000,");
+  std::string elsewhere = good;
+  elsewhere.replace(elsewhere.find("\"ranks\":[[0"), 11, "\"ranks\":[[7");
+  for (const std::string& text : {std::string(), std::string("{}"), std::string("[1,2]"),
+                                  good.substr(1), huge, elsewhere}) {
+    EXPECT_THROW(DecodeRankJob(text), LaunchError) << text;
+  }
+}
+
+TEST(Binding, BindsToTheCpusAndRefusesOneThatIsNotThere) {
+  // In a thread of its own: the affinity of the others stays.
+  std::thread([] {
+    const int cpu = sched_getcpu();
+    BindCpus({cpu});
+    EXPECT_EQ(sched_getcpu(), cpu);
+    EXPECT_THROW(BindCpus({cpu, 8000}), LaunchError);
+    EXPECT_THROW(BindCpus({8000}), LaunchError);
+    PreferMemoryOf(0);
+  }).join();
+}
+
+}  // namespace
+}  // namespace launcher

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/settings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "launcher/error.h"
+
+namespace launcher {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+SiteConfig Site() {
+  return ParseSiteConfig(
+      "launcher: local\n"
+      "bind: none\n"
+      "mpi_arguments: [--site-argument]\n"
+      "environment: {NCCL_IB_HCA: mlx5_0, NCCL_DEBUG: WARN}\n",
+      "site.yaml");
+}
+
+TEST(Settings, CommandLineGoesBeforeSiteFileAndSiteFileBeforeDefaults) {
+  const Settings settings = MergeSettings(ParseOptions({"--launcher=mpirun"}), Site(), {});
+  EXPECT_EQ(settings.launcher, "mpirun");
+  EXPECT_FALSE(settings.bind);
+  EXPECT_EQ(settings.mpirun, "mpirun");
+  const std::string text = SettingsText(settings);
+  EXPECT_THAT(text, HasSubstr("launcher: mpirun"));
+  EXPECT_THAT(text, HasSubstr("# command line"));
+  EXPECT_THAT(text, HasSubstr("# site.yaml:2"));
+  EXPECT_THAT(text, HasSubstr("# default"));
+}
+
+TEST(Settings, SiteEnvironmentYieldsToWhatTheUserHasSet) {
+  const Settings settings =
+      MergeSettings(ParseOptions({"-x", "NCCL_DEBUG=INFO"}), Site(), {{"NCCL_IB_HCA", "mine"}});
+  EXPECT_THAT(settings.rank_settings, ElementsAre(std::pair<const std::string, std::string>(
+                                          "NCCL_DEBUG", "INFO")));
+  EXPECT_THAT(SettingsText(settings), HasSubstr("environment.NCCL_IB_HCA: mine"));
+}
+
+TEST(Settings, MpiArgumentsOfTheSiteComeFirstAndThoseGivenAreSplitAtBlanks) {
+  const Settings settings =
+      MergeSettings(ParseOptions({"-mpiarg", "-x EGO_TOP", "-mpiarg", "-prot"}), Site(), {});
+  EXPECT_THAT(settings.mpi_arguments, ElementsAre("--site-argument", "-x", "EGO_TOP", "-prot"));
+}
+
+TEST(Settings, TcpTurnsInfinibandOffInMpiAndNccl) {
+  const Settings settings = MergeSettings(ParseOptions({"-tcp"}), SiteConfig(), {});
+  EXPECT_THAT(settings.mpi_arguments,
+              ElementsAre("--mca", "pml", "ob1", "--mca", "btl", "^openib"));
+  EXPECT_EQ(settings.rank_settings.at("NCCL_IB_DISABLE"), "1");
+}
+
+TEST(Settings, RefusesAnExportOfAVariableThatIsNotSet) {
+  EXPECT_THROW(MergeSettings(ParseOptions({"-x", "NOT_SET"}), SiteConfig(), {}), LaunchError);
+  EXPECT_THAT(
+      MergeSettings(ParseOptions({"-x", "IS_SET"}), SiteConfig(), {{"IS_SET", ""}}).asked_exports,
+      ElementsAre("IS_SET"));
+}
+
+}  // namespace
+}  // namespace launcher

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/site_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "launcher/error.h"
+
+namespace launcher {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+std::string MessageOf(const std::string& text) {
+  try {
+    ParseSiteConfig(text, "site.yaml");
+  } catch (const LaunchError& error) {
+    EXPECT_EQ(error.exit_code(), EX_CONFIG);
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(SiteConfig, ReadsEveryKeyWithItsLine) {
+  const SiteConfig site = ParseSiteConfig(
+      "# a comment\n"
+      "launcher: mpirun\n"
+      "mpirun: /opt/openmpi/bin/mpirun\n"
+      "mpi_arguments: [--mca, btl, 'tcp,self']\n"
+      "environment:\n"
+      "  NCCL_IB_HCA: \"=mlx5_0:1\"\n"
+      "  NCCL_DEBUG: INFO\n"
+      "bind: none\n"
+      "rank_order: cyclic\n"
+      "gpu_visibility: node\n"
+      "run_directory: /local\n"
+      "grace_seconds: 20\n",
+      "site.yaml");
+  EXPECT_EQ(site.launcher->value, "mpirun");
+  EXPECT_EQ(site.launcher->line, 2);
+  EXPECT_EQ(site.mpirun->value, "/opt/openmpi/bin/mpirun");
+  EXPECT_THAT(site.mpi_arguments->value, ElementsAre("--mca", "btl", "tcp,self"));
+  EXPECT_EQ(site.environment.at("NCCL_IB_HCA").value, "=mlx5_0:1");
+  EXPECT_EQ(site.environment.at("NCCL_DEBUG").line, 7);
+  EXPECT_EQ(site.bind->value, "none");
+  EXPECT_EQ(site.rank_order->value, "cyclic");
+  EXPECT_EQ(site.gpu_visibility->value, "node");
+  EXPECT_EQ(site.run_directory->value, "/local");
+  EXPECT_EQ(site.grace_seconds->value, 20);
+}
+
+TEST(SiteConfig, AnEmptyFileSetsNothing) {
+  EXPECT_FALSE(ParseSiteConfig("# nothing\n", "site.yaml").launcher.has_value());
+}
+
+TEST(SiteConfig, RefusesAnUnknownKeyWithItsLineAndTheNearestOne) {
+  EXPECT_EQ(MessageOf("launcher: auto\nmpi_argument: [a]\n"),
+            "site.yaml:2: unknown key 'mpi_argument'; did you mean 'mpi_arguments'?");
+  EXPECT_EQ(MessageOf("? [a]\n: b\n"), "site.yaml:1: unknown key ''");
+}
+
+TEST(SiteConfig, RefusesAKeyGivenTwice) {
+  EXPECT_EQ(MessageOf("bind: auto\nbind: none\n"), "site.yaml:2: bind is given twice");
+  EXPECT_EQ(MessageOf("environment:\n  A: 1\n  A: 2\n"),
+            "site.yaml:3: environment.A is given twice");
+}
+
+TEST(SiteConfig, RefusesWrongTypesWithTheLine) {
+  EXPECT_EQ(MessageOf("launcher: [mpirun]\n"), "site.yaml:1: launcher must be a text");
+  EXPECT_EQ(MessageOf("\nlauncher: ssh\n"),
+            "site.yaml:2: launcher must be auto or mpirun or local, not 'ssh'");
+  EXPECT_EQ(MessageOf("mpi_arguments: --mca\n"),
+            "site.yaml:1: mpi_arguments must be a list of texts: [a, b]");
+  EXPECT_EQ(MessageOf("environment: [A]\n"),
+            "site.yaml:1: environment must be a map of texts: {NAME: value}");
+  EXPECT_EQ(MessageOf("environment: {A: {B: c}}\n"), "site.yaml:1: environment.A must be a text");
+  EXPECT_EQ(MessageOf("environment: {A=B: c}\n"), "site.yaml:1: 'A=B' is no name of a variable");
+  EXPECT_EQ(MessageOf("grace_seconds: -1\n"),
+            "site.yaml:1: grace_seconds must be a whole number of seconds from 0 to 3600");
+  EXPECT_EQ(MessageOf("- launcher\n"),
+            "site.yaml:1: a site file is a map of keys: 'launcher: mpirun'");
+}
+
+TEST(SiteConfig, RefusesWhatIsNotYamlWithTheLine) {
+  EXPECT_THAT(MessageOf("launcher: auto\n  bind: [\n"), StartsWith("site.yaml:"));
+  EXPECT_THAT(MessageOf("a: b: c\n"), StartsWith("site.yaml:1: "));
+}
+
+TEST(SiteConfig, RefusesHostileFiles) {
+  EXPECT_EQ(MessageOf("environment: &a {A: 1}\n"),
+            "site.yaml:1: no anchors (&) and aliases (*): write the value out");
+  EXPECT_EQ(MessageOf("mpi_arguments: [[[[[a]]]]]\n"), "site.yaml:1: nested deeper than 4 levels");
+  EXPECT_THAT(MessageOf(std::string(100000, '[')), HasSubstr("longer than 65536 bytes"));
+  EXPECT_THAT(MessageOf(std::string(60000, '[')), HasSubstr("nested deeper than 4 levels"));
+}
+
+TEST(SiteConfig, NamesAFileThatCannotBeRead) {
+  EXPECT_THROW(LoadSiteConfig("/nonexistent/site.yaml"), LaunchError);
+  EXPECT_THROW(LoadSiteConfig("/"), LaunchError);
+}
+
+TEST(FindSiteFile, TakesAPathAsItIsAndANameFromTheInstalledOnes) {
+  const std::string sites = DDLRUN_SOURCE_DIR "/launcher/sites";
+  EXPECT_EQ(FindSiteFile("./my", sites), "./my");
+  EXPECT_EQ(FindSiteFile("my.yaml", sites), "my.yaml");
+  EXPECT_EQ(FindSiteFile("bede", sites), sites + "/bede.yaml");
+  try {
+    FindSiteFile("beda", sites);
+    FAIL();
+  } catch (const LaunchError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("did you mean 'bede'?"));
+  }
+}
+
+TEST(FindSiteFile, EveryInstalledSiteFileIsRead) {
+  const std::string sites = DDLRUN_SOURCE_DIR "/launcher/sites";
+  for (const std::string name : {"generic", "bede", "x86-v100"}) {
+    EXPECT_EQ(LoadSiteConfig(FindSiteFile(name, sites)).launcher->value, "auto") << name;
+  }
+}
+
+}  // namespace
+}  // namespace launcher

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/spawn/quoting.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "launcher/error.h"
+
+namespace launcher {
+namespace {
+
+using ::testing::ElementsAre;
+
+TEST(QuoteCommand, QuotesOnlyWhatAShellWouldChange) {
+  EXPECT_EQ(QuoteCommand({"a-b_c=/d.e:f,g@h%i+j", "k l", "", "it's", "$HOME", "-mode p:4x1x1x1 "}),
+            "a-b_c=/d.e:f,g@h%i+j 'k l' '' 'it'\\''s' '$HOME' '-mode p:4x1x1x1 '");
+}
+
+TEST(QuoteCommand, IsUndoneBySplitWords) {
+  const std::vector<std::string> words = {"plain", "two words", "", "it's", "\"quoted\"", "a\\b",
+                                          "tab\there", "new\nline", "$x `y` *"};
+  EXPECT_EQ(SplitWords(QuoteCommand(words)), words);
+}
+
+TEST(SplitWords, SplitsAtBlanksOutsideOfQuotes) {
+  EXPECT_THAT(SplitWords("  -x EGO_TOP\t--mca btl 'a b' c\"d e\"f \\ g "),
+              ElementsAre("-x", "EGO_TOP", "--mca", "btl", "a b", "cd ef", " g"));
+  EXPECT_THAT(SplitWords(""), ElementsAre());
+}
+
+TEST(SplitWords, RefusesAnOpenQuote) {
+  EXPECT_THROW(SplitWords("a 'b"), LaunchError);
+  EXPECT_THROW(SplitWords("a \"b"), LaunchError);
+}
+
+}  // namespace
+}  // namespace launcher
