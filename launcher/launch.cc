@@ -70,7 +70,8 @@ std::string ValueOr(const Environment& environment, const std::string& name,
 // Slurm's name of this node, its host name (with or without the domain), or a name of the loopback.
 bool IsThisMachine(const std::string& host, const Environment& environment) {
   const std::string own = HostName();
-  const bool one_is_short = host.find('.') == std::string::npos || own.find('.') == std::string::npos;
+  const bool one_is_short =
+      host.find('.') == std::string::npos || own.find('.') == std::string::npos;
   return host == own || host == "localhost" || host == "127.0.0.1" ||
          host == ValueOr(environment, "SLURMD_NODENAME", "") ||
          (one_is_short && host.substr(0, host.find('.')) == own.substr(0, own.find('.')));
@@ -94,8 +95,8 @@ Plan PlanOfRankfile(const Options& options) {
   Plan plan = PlanFromRankfile(ReadFile(options.rankfile), options.rankfile);
   if (options.ranks && static_cast<std::size_t>(*options.ranks) != plan.ranks.size()) {
     throw LaunchError(EX_USAGE, "-n " + std::to_string(*options.ranks) + ", but " +
-                                    options.rankfile + " has " +
-                                    std::to_string(plan.ranks.size()) + " ranks");
+                                    options.rankfile + " has " + std::to_string(plan.ranks.size()) +
+                                    " ranks");
   }
   plan.mode = options.mode;
   return plan;

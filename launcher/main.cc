@@ -100,7 +100,9 @@ int PlanAndLaunch(const Options& options, const Settings& settings,
   if (!options.run_directory.empty()) Say("ddlrun: run directory " + directory.path() + "\n");
   Say(Announcement(planned, launch, geteuid() == 0) + CommandsText(commands));
 
+  Guardian guardian(options.run_directory.empty() ? directory.path() : "");
   SupervisorOptions supervisor;
+  supervisor.guardian = &guardian;
   supervisor.grace = settings.grace;
   supervisor.tag_output = options.tag_output;
   for (const RankPlan& rank : planned.plan.ranks) {

@@ -9,8 +9,10 @@ std::vector<ChildCommand> MakeLocalCommands(const Job& job) {
   if (job.has_remote_ranks || job.plan.nodes.size() != 1) {
     std::string hosts;
     for (const NodePlan& node : job.plan.nodes) hosts += " " + node.host;
-    throw LaunchError(EX_CONFIG, "--launcher=local starts ranks on this machine only, the plan is "
-                                 "for:" + hosts + "; use --launcher=mpirun");
+    throw LaunchError(EX_CONFIG,
+                      "--launcher=local starts ranks on this machine only, the plan is "
+                      "for:" +
+                          hosts + "; use --launcher=mpirun");
   }
   Environment environment = job.environment;
   for (const auto& [name, value] : job.rank_settings) environment[name] = value;

@@ -18,12 +18,15 @@ namespace launcher {
 // Everything that decides the commands.
 struct Job {
   Plan plan;
-  std::vector<std::string> program;                  // and its arguments
-  std::string shim;                                  // path of ddlrun-rank, the same on all nodes
-  Environment environment;                           // what children of ddlrun get
-  std::map<std::string, std::string> rank_settings;  // set for every rank, shown in the command
-  std::vector<std::string> asked_exports;            // -x NAME: carried although IsForwarded denies
-  std::string run_directory;  // private, on this node; HOSTFILE and RANKFILE are in it
+  bool has_remote_ranks = false;     // some are not on this machine: carry the environment there
+  std::vector<std::string> program;  // and its arguments
+  std::string shim;                  // path of ddlrun-rank, the same on all nodes
+  Environment environment;           // what children of ddlrun get
+  // Set for every rank, and shown in the command.
+  std::map<std::string, std::string> rank_settings;
+  std::vector<std::string> asked_exports;  // -x NAME: carried although IsForwarded denies
+  std::string run_directory;               // private, on this node; HOSTFILE and RANKFILE are in it
+
   // Of mpirun alone.
   std::string mpirun;                      // path
   std::vector<std::string> mpi_arguments;  // of the site file, --mpiarg and --tcp

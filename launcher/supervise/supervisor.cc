@@ -18,6 +18,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// mpirun ends its ranks within a second or two of its own SIGTERM.
+constexpr std::chrono::milliseconds kMpirunGrace{8000};
+
 struct Child {
   int rank = -1;  // -1: mpirun
   pid_t pid = 0;
@@ -77,6 +80,9 @@ void Supervisor::Start(const ChildCommand& command) {
   spec.capture_stdout = !is_mpirun;
   spec.signal_mask = signals_.original_mask();
   ChildProcess process = StartChild(spec);
+  if (options_.guardian != nullptr) {
+    options_.guardian->Watch(process.pid, is_mpirun ? kMpirunGrace : std::chrono::milliseconds(0));
+  }
 
   auto child = std::make_unique<Child>();
   child->rank = command.rank;

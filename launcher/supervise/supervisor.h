@@ -12,6 +12,7 @@
 
 #include "launcher/spawn/spawner.h"
 #include "launcher/supervise/failure_report.h"
+#include "launcher/supervise/guardian.h"
 #include "launcher/supervise/signal_relay.h"
 
 namespace launcher {
@@ -21,6 +22,7 @@ struct SupervisorOptions {
   std::chrono::milliseconds grace{3000};
   bool tag_output = false;         // "[rank]" in front of every line of a rank
   std::vector<std::string> hosts;  // by rank, for the report
+  Guardian* guardian = nullptr;    // told of every child, if there is one
 };
 
 struct JobResult {

@@ -67,8 +67,7 @@ TEST(OptionTable, HasEachNameOnceAndTellsWhatItDoes) {
 }
 
 TEST(OptionTable, HasEverySpellingOfIbmsDdlrun) {
-  const std::vector<std::string> with_value = {
-      "-m", "--m", "-mode", "--mode"};
+  const std::vector<std::string> with_value = {"-m", "--m", "-mode", "--mode"};
   for (const std::string& spelling : with_value) {
     EXPECT_EQ(ParseOptions({spelling, "r"}).mode, "r") << spelling;
   }
@@ -126,8 +125,9 @@ TEST(Options, RefusesAWrongValueAndSaysWhatIsExpected) {
   EXPECT_EQ(MessageOf({"-n", "4x"}), "option -n: '4x' is not a whole number from 1 to 1000000");
   EXPECT_EQ(MessageOf({"-np", "1000001"}),
             "option -np: '1000001' is not a whole number from 1 to 1000000");
-  EXPECT_EQ(MessageOf({"--launcher=srun"}),
-            "option --launcher: 'srun' is not auto or mpirun or local (srun is not in this version)");
+  EXPECT_EQ(
+      MessageOf({"--launcher=srun"}),
+      "option --launcher: 'srun' is not auto or mpirun or local (srun is not in this version)");
   EXPECT_EQ(MessageOf({"-x", "1A=b"}), "option -x: '1A=b' is not VAR or VAR=value");
   EXPECT_EQ(MessageOf({"-tcp=1"}), "option -tcp takes no value");
   EXPECT_EQ(MessageOf({"-m", "q"}), "option -m: 'q' is not p or b or n or r or m or c");

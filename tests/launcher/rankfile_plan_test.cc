@@ -11,8 +11,8 @@ namespace launcher {
 namespace {
 
 TEST(RankfilePlan, PutsEachRankOnItsHostInRankOrder) {
-  const Plan plan = PlanFromRankfile(
-      "rank 0=n1 slot=0:0-3\nrank 1=n2 slot=0:0-3\nrank 2=n1 slot=1:0-3\n", "rf");
+  const Plan plan =
+      PlanFromRankfile("rank 0=n1 slot=0:0-3\nrank 1=n2 slot=0:0-3\nrank 2=n1 slot=1:0-3\n", "rf");
   ASSERT_EQ(plan.ranks.size(), 3U);
   EXPECT_EQ(plan.ranks[2].node, 0);
   EXPECT_EQ(plan.ranks[2].local_rank, 1);

@@ -37,8 +37,8 @@ TEST(Settings, CommandLineGoesBeforeSiteFileAndSiteFileBeforeDefaults) {
 TEST(Settings, SiteEnvironmentYieldsToWhatTheUserHasSet) {
   const Settings settings =
       MergeSettings(ParseOptions({"-x", "NCCL_DEBUG=INFO"}), Site(), {{"NCCL_IB_HCA", "mine"}});
-  EXPECT_THAT(settings.rank_settings, ElementsAre(std::pair<const std::string, std::string>(
-                                          "NCCL_DEBUG", "INFO")));
+  EXPECT_THAT(settings.rank_settings,
+              ElementsAre(std::pair<const std::string, std::string>("NCCL_DEBUG", "INFO")));
   EXPECT_THAT(SettingsText(settings), HasSubstr("environment.NCCL_IB_HCA: mine"));
 }
 

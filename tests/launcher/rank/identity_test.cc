@@ -66,7 +66,8 @@ TEST(Identity, RefusesAnotherPlaceThanPlanned) {
               HasSubstr("local rank 1, the plan says 0"));
   EXPECT_THAT(MessageOf({{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}}),
               HasSubstr("a local world of 4, the plan says 2"));
-  EXPECT_THAT(MessageOf({{"PMIX_RANK", "4"}}), HasSubstr("PMIX_RANK is 4, the plan has ranks 0 to 3"));
+  EXPECT_THAT(MessageOf({{"PMIX_RANK", "4"}}),
+              HasSubstr("PMIX_RANK is 4, the plan has ranks 0 to 3"));
 }
 
 TEST(Identity, RefusesARankThatIsNoNumber) {

@@ -71,8 +71,8 @@ TEST(RankJob, RefusesATextItDidNotWrite) {
   huge.replace(huge.find("[0,1,"), 5, "[0,2000000000,");
   std::string elsewhere = good;
   elsewhere.replace(elsewhere.find("\"ranks\":[[0"), 11, "\"ranks\":[[7");
-  for (const std::string& text : {std::string(), std::string("{}"), std::string("[1,2]"),
-                                  good.substr(1), huge, elsewhere}) {
+  for (const std::string& text :
+       {std::string(), std::string("{}"), std::string("[1,2]"), good.substr(1), huge, elsewhere}) {
     EXPECT_THROW(DecodeRankJob(text), LaunchError) << text;
   }
 }

@@ -18,8 +18,8 @@ TEST(QuoteCommand, QuotesOnlyWhatAShellWouldChange) {
 }
 
 TEST(QuoteCommand, IsUndoneBySplitWords) {
-  const std::vector<std::string> words = {"plain", "two words", "", "it's", "\"quoted\"", "a\\b",
-                                          "tab\there", "new\nline", "$x `y` *"};
+  const std::vector<std::string> words = {
+      "plain", "two words", "", "it's", "\"quoted\"", "a\\b", "tab\there", "new\nline", "$x `y` *"};
   EXPECT_EQ(SplitWords(QuoteCommand(words)), words);
 }
 

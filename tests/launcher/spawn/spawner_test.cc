@@ -71,7 +71,8 @@ TEST(MpirunSpawner, AskedExportsGoThoughTheyAreDenied) {
 }
 
 TEST(MpirunSpawner, CyclicOrderIsMappedByNodeAlsoWhenUneven) {
-  EXPECT_THAT(MpirunLine(JobOf({0, 1, 0, 1, 0})), testing::HasSubstr("--map-by node --bind-to none"));
+  EXPECT_THAT(MpirunLine(JobOf({0, 1, 0, 1, 0})),
+              testing::HasSubstr("--map-by node --bind-to none"));
 }
 
 TEST(MpirunSpawner, AnyOtherOrderNeedsTheRankfile) {
@@ -89,9 +90,9 @@ TEST(MpirunSpawner, RootAndSlurmNeedMore) {
   Job job = JobOf({0});
   job.is_root = true;
   job.in_slurm = true;
-  EXPECT_THAT(MpirunLine(job),
-              testing::StartsWith(
-                  "/usr/bin/mpirun --allow-run-as-root --mca ras '^slurm' --hostfile "));
+  EXPECT_THAT(
+      MpirunLine(job),
+      testing::StartsWith("/usr/bin/mpirun --allow-run-as-root --mca ras ^slurm --hostfile "));
 }
 
 TEST(MpirunSpawner, SettingsAreInTheEnvironmentOfMpirunToo) {

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A process beside ddlrun that cleans up when ddlrun itself is killed (SIGKILL, out of memory): the
+// kernel then ends the ranks, but neither what they have started nor the run directory.
+
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <string>
+
+#include "launcher/supervise/child_process.h"
+
+namespace launcher {
+
+class Guardian {
+ public:
+  // Forks; single-threaded callers only.  When this process ends without destroying the Guardian,
+  // the process groups it was told of are ended and `run_directory` ("": none) is removed.
+  // Throws LaunchError(EX_OSERR).
+  explicit Guardian(const std::string& run_directory);
+  // Dismisses the process and waits for it: nothing is ended or removed.
+  ~Guardian();
+  Guardian(const Guardian&) = delete;
+  Guardian& operator=(const Guardian&) = delete;
+
+  // `grace`: how long the group may take to end by itself before it gets SIGKILL.
+  void Watch(pid_t group, std::chrono::milliseconds grace);
+
+ private:
+  Descriptor pipe_;
+  pid_t pid_ = 0;
+};
+
+}  // namespace launcher

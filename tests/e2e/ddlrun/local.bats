@@ -1,0 +1,172 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# ddlrun with the local launcher: ranks without MPI.
+
+# shellcheck disable=SC2016 # the ranks' shells expand, not ours
+# shellcheck disable=SC2154 # common.bash sets them
+
+load common
+
+@test "every rank knows itself" {
+  run_ddlrun -n 2 --oversubscribe --launcher=local \
+    sh -c 'echo "$RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $HOROVOD_RANK $DDLRUN_SPAWNER"'
+  [ "$status" -eq 0 ]
+  [ "$(sort <<< "$output")" = $'0/2 0/2 0 local\n1/2 1/2 1 local' ]
+  [[ $messages == "+ "*"/libexec/ddlrun/ddlrun-rank --rank 0 -- sh -c "* ]]
+}
+
+@test "DDL programs find what ddlrun of IBM gave them" {
+  run_ddlrun -H localhost:2 --oversubscribe --launcher=local -m b -ddlarg '-dbg_level 1' \
+    sh -c 'echo "$DDL_HOST_PORT|$DDL_HOST_LIST|$DDL_OPTIONS|"'
+  [ "${lines[0]}" = "2200|localhost:0,1|-mode b:2x1x1x1 -dbg_level 1 |" ]
+  run_ddlrun -n 1 -no_ddloptions sh -c 'echo "${DDL_OPTIONS-unset}"'
+  [ "$output" = unset ]
+}
+
+@test "the other name of the program is there" {
+  run --separate-stderr "$DDLRUN_BUILD/bin/bede-ddlrun" -n 1 echo hello
+  [ "$output" = hello ]
+}
+
+@test "a rank is bound to its own core and told its threads" {
+  run_ddlrun -n 1 sh -c 'nproc; echo "$OMP_NUM_THREADS"'
+  [ "${lines[0]}" = "${lines[1]}" ] || [ "$(lscpu | awk '/Thread\(s\) per core/ {print $4}')" -gt 1 ]
+  if [ "$(nproc)" -ge 2 ]; then
+    run_ddlrun -n 2 --launcher=local sh -c 'taskset -pc $$ | sed "s/.*: //"'
+    [ "${lines[0]}" != "${lines[1]}" ]
+  fi
+  OMP_NUM_THREADS=7 run_ddlrun -n 1 sh -c 'echo "$OMP_NUM_THREADS"'
+  [ "$output" = 7 ]
+}
+
+@test "--bind=none leaves ranks where they are" {
+  run_ddlrun -n 1 --bind=none nproc
+  [ "$output" = "$(nproc)" ]
+}
+
+@test "arguments arrive as they were given" {
+  run_ddlrun -n 1 printf '<%s>' 'a b' '' "it's" '$HOME' $'new\nline' '*'
+  [ "$output" = $'<a b><><it\'s><$HOME><new\nline><*>' ]
+}
+
+@test "rank 0 reads the standard input, the others nothing" {
+  run_ddlrun -n 2 --oversubscribe --launcher=local sh -c 'echo "$RANK: $(cat)"' <<< "some input"
+  [ "$(sort <<< "$output")" = $'0: some input\n1: ' ]
+}
+
+@test "lines of different ranks do not mix" {
+  run_ddlrun -n 4 --oversubscribe --launcher=local --tag-output \
+    sh -c 'i=0; while [ $i -lt 200 ]; do printf "%s-" $RANK $RANK; printf "$RANK\n"; i=$((i+1)); done'
+  [ "$status" -eq 0 ]
+  [ "${#lines[@]}" -eq 800 ]
+  [ "$(sort <<< "$output" | uniq -c | sed 's/^ *//')" = "200 [0] 0-0-0
+200 [1] 1-1-1
+200 [2] 2-2-2
+200 [3] 3-3-3" ]
+}
+
+@test "the exit code is that of the first rank that failed, named last" {
+  run_ddlrun -n 2 --oversubscribe --launcher=local \
+    sh -c 'if [ $RANK = 1 ]; then echo "no data" >&2; exit 3; fi; exec sleep 60'
+  [ "$status" -eq 3 ]
+  [[ $messages == *"| no data"*"the job failed: rank 1 on "*" ended first, with exit code 3, "*" s after the start" ]]
+}
+
+@test "a rank that a signal ended gives 128 and the number" {
+  run_ddlrun -n 2 --oversubscribe --launcher=local sh -c '[ $RANK = 1 ] && kill -KILL $$; exec sleep 60'
+  [ "$status" -eq 137 ]
+  [[ $messages == *"rank 1 on "*"signal 9 (Killed)"* ]]
+  run_ddlrun -n 1 sh -c 'kill -SEGV $$'
+  [ "$status" -eq 139 ]
+  [[ $messages == *"signal 11 (Segmentation fault)"* ]]
+}
+
+@test "75 passes through and says to start again" {
+  run_ddlrun -n 1 sh -c 'exit 75'
+  [ "$status" -eq 75 ]
+  [[ $messages == *"start it again"* ]]
+}
+
+@test "a program that cannot be started is named with host and rank, 69" {
+  run_ddlrun -n 1 no-such-program
+  [ "$status" -eq 69 ]
+  [[ $messages == *"rank 0 on "*": cannot start 'no-such-program': No such file or directory"* ]]
+}
+
+@test "signals reach the ranks, and their exit code comes back" {
+  "$ddlrun" -n 2 --oversubscribe --launcher=local \
+    sh -c 'trap "exit 75" TERM; echo > "ready$RANK"; while :; do sleep 0.05; done' 2> /dev/null 3>&- &
+  local pid=$!
+  wait_for 10 test -e ready0
+  wait_for 10 test -e ready1
+  kill -TERM "$pid"
+  local code=0
+  wait "$pid" || code=$?
+  [ "$code" -eq 75 ]
+}
+
+@test "the second interrupt kills" {
+  # Python, since a shell's background jobs ignore SIGINT from the start.
+  run python3 - "$ddlrun" <<'PY'
+import os, signal, subprocess, sys, time
+run = subprocess.Popen([sys.argv[1], "-n", "1", "sh", "-c",
+                        "trap 'echo > once' INT; echo > ready; while :; do sleep 0.05; done"],
+                       stderr=subprocess.DEVNULL)
+def wait_for(name):
+    for _ in range(200):
+        if os.path.exists(name): return
+        time.sleep(0.05)
+wait_for("ready"); run.send_signal(signal.SIGINT)
+wait_for("once"); run.send_signal(signal.SIGINT)
+print(run.wait(10))
+PY
+  [ "$output" = 137 ]
+}
+
+@test "kill -9 of ddlrun leaves no rank, no child of a rank and no run directory" {
+  "$ddlrun" -n 2 --oversubscribe --launcher=local \
+    sh -c 'sleep 600 & echo "$$ $!" > "pids$RANK.new"; mv "pids$RANK.new" "pids$RANK"; wait' 2> /dev/null 3>&- &
+  local pid=$!
+  wait_for 10 test -e pids0
+  wait_for 10 test -e pids1
+  kill -KILL "$pid"
+  # shellcheck disable=SC2046 # numbers
+  wait_for 10 have_ended $(cat pids0 pids1)
+  wait_for 10 no_run_directory
+}
+
+@test "two ddlruns at once do not meet" {
+  "$ddlrun" -n 1 sh -c 'echo "$DDLRUN_RUN_DIR $MASTER_PORT"; echo > one; while [ ! -e two ]; do sleep 0.02; done' > first 2> /dev/null 3>&- &
+  "$ddlrun" -n 1 sh -c 'echo "$DDLRUN_RUN_DIR $MASTER_PORT"; echo > two; while [ ! -e one ]; do sleep 0.02; done' > second 2> /dev/null 3>&- &
+  wait
+  [ -s first ] && [ -s second ]
+  [ "$(cut -d' ' -f1 first)" != "$(cut -d' ' -f1 second)" ]
+  [ "$(cut -d' ' -f2 first)" != "$(cut -d' ' -f2 second)" ]
+}
+
+@test "the run directory is private while it is there, and gone after" {
+  run_ddlrun -n 1 sh -c 'stat -c %a "$DDLRUN_RUN_DIR"; ls "$DDLRUN_RUN_DIR"; echo "$DDLRUN_RUN_DIR"'
+  [ "${lines[0]}" = 700 ]
+  [ "${lines[*]:1:4}" = "HOSTFILE RANKFILE ddlrun.log plan.json" ]
+  [ ! -e "${lines[5]}" ]
+}
+
+@test "--run-dir keeps the run directory" {
+  mkdir runs
+  run_ddlrun -n 1 --run-dir runs sh -c 'exit 3'
+  [ "$status" -eq 3 ]
+  grep -q 'exit code 3' runs/ddlrun.*/ddlrun.log
+  grep -q '"ddlrun-plan-1"' runs/ddlrun.*/plan.json
+}
+
+@test "output that nobody reads ends the job" {
+  run bash -c "set -o pipefail; '$ddlrun' -n 1 yes 2> /dev/null | head -n 1"
+  [ "$status" -eq 141 ]
+  [ "$output" = y ]
+}
+
+@test "identities of an enclosing launcher do not reach ranks" {
+  OMPI_COMM_WORLD_RANK=5 PMIX_RANK=5 SLURM_PROCID=5 RANK=5 run_ddlrun -n 1 \
+    sh -c 'echo "$RANK ${OMPI_COMM_WORLD_RANK-} ${PMIX_RANK-} ${SLURM_PROCID-} ${DDLRUN_RANK_JOB-}"'
+  [ "$output" = "0    " ]
+}

@@ -1,0 +1,100 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# ddlrun with the mpirun launcher: Open MPI on this machine.
+
+# shellcheck disable=SC2016 # the ranks' shells expand, not ours
+# shellcheck disable=SC2154 # common.bash sets them
+
+load common
+
+@test "every rank knows itself, and mpirun agrees" {
+  require_mpirun
+  run_ddlrun -n 2 --oversubscribe --launcher=mpirun \
+    sh -c 'echo "$RANK/$WORLD_SIZE $OMPI_COMM_WORLD_RANK/$OMPI_COMM_WORLD_SIZE $DDLRUN_SPAWNER $DDL_HOST_PORT"'
+  [ "$status" -eq 0 ]
+  [ "$(sort <<< "$output")" = $'0/2 0/2 mpirun 2200\n1/2 1/2 mpirun 2200' ]
+  [[ $messages == *"+ "*"/mpirun "*"--hostfile "*"--map-by slot --bind-to none -n 2 "*"-x DDL_HOST_PORT=2200 "* ]]
+}
+
+@test "auto takes mpirun for more than one rank and says so" {
+  require_mpirun
+  run_ddlrun -n 2 --oversubscribe sh -c 'echo "$DDLRUN_SPAWNER"'
+  [ "$output" = $'mpirun\nmpirun' ]
+  [[ $messages == *"with the mpirun launcher: it is installed"* ]]
+}
+
+@test "without mpirun auto takes local" {
+  search_path=/nonexistent run_ddlrun -n 2 --oversubscribe /bin/sh -c 'echo "$DDLRUN_SPAWNER"'
+  [ "$output" = $'local\nlocal' ]
+  [[ $messages == *"with the local launcher: mpirun is not installed"* ]]
+}
+
+@test "ranks are bound by the shim" {
+  require_mpirun
+  [ "$(nproc)" -ge 2 ] || skip "needs two cores"
+  run_ddlrun -n 2 --launcher=mpirun sh -c 'taskset -pc $$ | sed "s/.*: //"'
+  [ "${lines[0]}" != "${lines[1]}" ]
+}
+
+@test "the user's own rankfile places and binds" {
+  require_mpirun
+  printf 'rank 0=%s slot=0\nrank 1=%s slot=0\n' "$(hostname)" "$(hostname)" > my.rankfile
+  run_ddlrun -rf my.rankfile sh -c 'echo "$RANK $(nproc)"'
+  [ "$status" -eq 0 ]
+  [ "$(sort <<< "$output")" = $'0 1\n1 1' ]
+  [[ $messages == *"--rankfile my.rankfile"* ]]
+}
+
+@test "variables with any value arrive" {
+  require_mpirun
+  ODD=$'a;b,c "d" e\nf' run_ddlrun -n 2 --oversubscribe -x ODD -x 'MORE=1;2,3' sh -c 'echo "$ODD|$MORE"'
+  [ "$output" = $'a;b,c "d" e\nf|1;2,3\na;b,c "d" e\nf|1;2,3' ]
+}
+
+@test "the exit code and the rank come from mpirun's messages" {
+  require_mpirun
+  run_ddlrun -n 2 --oversubscribe sh -c '[ $RANK = 1 ] && exit 3; exec sleep 60'
+  [ "$status" -eq 3 ]
+  [[ $messages == *"the job failed: rank 1 on $(hostname) ended first, with exit code 3" ]]
+  run_ddlrun -n 2 --oversubscribe sh -c '[ $RANK = 1 ] && kill -SEGV $$; exec sleep 60'
+  [ "$status" -eq 139 ]
+  [[ $messages == *"the job failed: rank 1 on "*" ended first, with signal 11 (Segmentation fault)" ]]
+}
+
+@test "mpirun that places ranks otherwise is refused by the shim" {
+  # A wrapper that starts half of the ranks, each a world of one: what a foreign mpirun does.
+  cat > mpirun <<'SH'
+#!/bin/sh
+while [ "$1" != -- ]; do shim=$1; shift; done
+OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1 exec "$shim" "$@"
+SH
+  chmod +x mpirun
+  search_path="$PWD:$PATH" run_ddlrun -n 2 --oversubscribe touch started
+  [ "$status" -eq 78 ]
+  [[ $messages == *"rank 0: mpirun gives it a world of 1, the plan says 2"* ]]
+  [ ! -e started ]
+}
+
+@test "user signals reach the ranks" {
+  require_mpirun
+  "$ddlrun" -n 2 --oversubscribe --launcher=mpirun \
+    sh -c 'trap "exit 0" USR1; echo > "ready$RANK"; while :; do sleep 0.05; done' > /dev/null 2>&1 3>&- &
+  local pid=$!
+  wait_for 10 test -e ready0
+  wait_for 10 test -e ready1
+  kill -USR1 "$pid"
+  wait "$pid"
+}
+
+@test "kill -9 of ddlrun leaves no rank" {
+  require_mpirun
+  "$ddlrun" -n 2 --oversubscribe --launcher=mpirun \
+    sh -c 'echo $$ > "pid$RANK.new"; mv "pid$RANK.new" "pid$RANK"; exec sleep 600' > /dev/null 2>&1 3>&- &
+  local pid=$!
+  wait_for 10 test -e pid0
+  wait_for 10 test -e pid1
+  kill -KILL "$pid"
+  # shellcheck disable=SC2046 # numbers
+  wait_for 10 have_ended $(cat pid0 pid1)
+  wait_for 10 no_run_directory
+}

@@ -1,0 +1,119 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# What ddlrun refuses, and what it prints without starting anything.
+
+# shellcheck disable=SC2016 # the ranks' shells expand, not ours
+# shellcheck disable=SC2154 # common.bash sets them
+
+load common
+
+# refused CODE TEXT ARGUMENTS...: one line, the code, and nothing started.
+refused() {
+  local code=$1 text=$2
+  shift 2
+  run_ddlrun "$@"
+  echo "$status: $messages"
+  [ "$status" -eq "$code" ]
+  [ -z "$output" ]
+  [[ $messages == *"$text"* ]]
+  [ "$(wc -l <<< "$messages")" -eq 1 ]
+}
+
+@test "an unknown option names the nearest spelling" {
+  refused 64 "unknown option --acelerators; did you mean --accelerators?" --acelerators 4 true
+}
+
+@test "no program" {
+  refused 64 "no program given" -n 2
+}
+
+@test "more ranks than slots" {
+  refused 78 "5 ranks" -n 5 -H localhost:2 true
+}
+
+@test "hosts given in two ways" {
+  refused 64 "either -H or -hostfile" -H a -hostfile b true
+}
+
+@test "a hostfile that is not there, and one that is no list of hosts" {
+  refused 65 "nodes.txt cannot be read" -hostfile nodes.txt true
+  echo 'host slots=x' > bad.txt
+  refused 65 "bad.txt:1" -hostfile bad.txt true
+}
+
+@test "a rankfile with a mistake, by line" {
+  printf 'rank 0=a slot=0\nrank x=a slot=0\n' > my.rankfile
+  refused 65 "my.rankfile:2" -rf my.rankfile true
+}
+
+@test "Slurm variables that contradict each other" {
+  SLURM_JOB_ID=1 SLURM_JOB_NODELIST='n[1-3]' SLURM_JOB_NUM_NODES=2 \
+    refused 78 "SLURM_JOB_NUM_NODES" true
+}
+
+@test "a site file with an unknown key, by line, with the nearest key" {
+  printf 'launcher: auto\nmpi_argument: [a]\n' > site.yaml
+  refused 78 "site.yaml:2: unknown key 'mpi_argument'; did you mean 'mpi_arguments'?" --site ./site.yaml true
+  DDLRUN_SITE=./site.yaml refused 78 "site.yaml:2:" true
+  refused 78 "did you mean 'bede'?" --site beda true
+}
+
+@test "the local launcher for other machines" {
+  refused 78 "other.example" -H other.example --launcher=local true
+}
+
+@test "other machines without mpirun" {
+  search_path=/nonexistent refused 69 "need mpirun" -H other1,other2 true
+}
+
+@test "a run directory that cannot be made" {
+  refused 71 "/nonexistent" -n 1 --run-dir /nonexistent true
+}
+
+@test "a variable to export that is not set" {
+  refused 64 "-x NOT_SET" -x NOT_SET true
+}
+
+@test "the shim refuses to be started by hand" {
+  run --separate-stderr "$DDLRUN_BUILD/libexec/ddlrun/ddlrun-rank" -- true
+  [ "$status" -eq 70 ]
+  run --separate-stderr "$DDLRUN_BUILD/libexec/ddlrun/ddlrun-rank"
+  [ "$status" -eq 64 ]
+}
+
+@test "a dry run shows the plan and the command and starts nothing" {
+  require_mpirun
+  local ac922=tests/fixtures/hwloc/ac922_16c_4v100.xml
+  SLURM_JOB_ID=7 SLURM_JOB_NODELIST='gpu[025-026]' SLURM_JOB_NUM_NODES=2 SLURM_GPUS_PER_NODE=4 \
+    run_ddlrun --dry-run --topology "$BATS_TEST_DIRNAME/../../../$ac922" --site bede touch started
+  [ "$status" -eq 0 ]
+  [[ $output == *gpu026* ]]
+  [[ $output == *"+ "*"mpirun "*" -n 8 "*"DDL_HOST_LIST=gpu025:0,1,2,3;gpu026:4,5,6,7"* ]]
+  [[ $output == *"'DDL_OPTIONS=-mode p:4x2x1x1 '"* ]]
+  [[ $output == *"NCCL_IB_HCA==mlx5_0:1,mlx5_3:1"* ]]
+  [ ! -e started ]
+}
+
+@test "a dry run as JSON is JSON alone" {
+  run_ddlrun --dry-run=json -n 2 --oversubscribe
+  [ "$(python3 -c 'import json,sys; print(len(json.load(sys.stdin)["ranks"]))' <<< "$output")" = 2 ]
+}
+
+@test "--show-config names the origin of every value" {
+  printf '# comment\nbind: none\nenvironment: {NCCL_DEBUG: WARN, UCX_TLS: rc}\n' > site.yaml
+  NCCL_DEBUG=INFO run_ddlrun --show-config --site ./site.yaml --launcher=local
+  [ "$status" -eq 0 ]
+  grep -qE '^launcher: local +# command line$' <<< "$output"
+  grep -qE '^bind: none +# ./site.yaml:2$' <<< "$output"
+  grep -qE '^mpirun: mpirun +# default$' <<< "$output"
+  grep -qE '^environment.NCCL_DEBUG: INFO +# environment$' <<< "$output"
+  grep -qE '^environment.UCX_TLS: rc +# ./site.yaml:3$' <<< "$output"
+}
+
+@test "--help and --version" {
+  run_ddlrun --help
+  [ "$status" -eq 0 ]
+  [[ $output == "usage: ddlrun [options] program [arguments]"* ]]
+  run_ddlrun --version
+  [[ $output == "ddlrun "[0-9]* ]]
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/supervise/supervisor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "launcher/error.h"
+
+namespace launcher {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::Contains;
+
+class SupervisorTest : public testing::Test {
+ protected:
+  SupervisorTest() : directory_(testing::TempDir() + "supervisor." + std::to_string(getpid())) {
+    fs::create_directory(directory_);
+  }
+  ~SupervisorTest() override { fs::remove_all(directory_); }
+
+  // One rank per script of sh, in `directory_`.
+  JobResult Run(const std::vector<std::string>& scripts, std::chrono::milliseconds grace) {
+    std::vector<ChildCommand> commands;
+    SupervisorOptions options;
+    options.grace = grace;
+    for (const std::string& script : scripts) {
+      ChildCommand command;
+      command.rank = static_cast<int>(commands.size());
+      command.argv = {"/bin/sh", "-c", "cd '" + directory_ + "'; " + script};
+      command.environment = {"PATH=/usr/bin:/bin"};
+      commands.push_back(command);
+      options.hosts.push_back("n" + std::to_string(command.rank + 1));
+    }
+    SignalRelay signals;
+    return Supervise(commands, options, signals);
+  }
+
+  std::string Content(const std::string& name) const {
+    std::ifstream file(directory_ + "/" + name);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  // Sends ddlrun (this process) a signal once the file `ready` is there, as a child would not.
+  std::string SignalWhenReady(const std::string& name) const {
+    return "while [ ! -e ready ]; do sleep 0.02; done; kill -" + name + " " +
+           std::to_string(getpid()) + "; ";
+  }
+
+  static constexpr std::chrono::seconds kLong{60};
+  std::string directory_;
+};
+
+TEST_F(SupervisorTest, SucceedsWhenAllRanksDo) {
+  const JobResult result = Run({"true", "exit 0"}, kLong);
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_FALSE(result.failure);
+}
+
+TEST_F(SupervisorTest, PassesOnTheCodeOfTheFirstFailingRankAndEndsTheOthers) {
+  const JobResult result = Run({"exec sleep 600", "echo why >&2; exit 3"}, kLong);
+  EXPECT_EQ(result.exit_code, 3);
+  ASSERT_TRUE(result.failure);
+  EXPECT_EQ(result.failure->rank, 1);
+  EXPECT_EQ(result.failure->host, "n2");
+  EXPECT_EQ(result.failure->signal, 0);
+  EXPECT_THAT(result.failure->last_lines, Contains("why"));
+}
+
+TEST_F(SupervisorTest, ASignalIs128AndItsNumber) {
+  EXPECT_EQ(Run({"kill -SEGV $$"}, kLong).exit_code, 139);
+  const JobResult result = Run({"kill -KILL $$"}, kLong);
+  EXPECT_EQ(result.exit_code, 137);
+  EXPECT_EQ(result.failure->signal, 9);
+}
+
+TEST_F(SupervisorTest, KillsARankThatIgnoresSigtermAfterTheGrace) {
+  const JobResult result = Run({"trap '' TERM; echo > ready; while :; do sleep 0.05; done",
+                                "while [ ! -e ready ]; do sleep 0.02; done; exit 4"},
+                               std::chrono::milliseconds(200));
+  EXPECT_EQ(result.exit_code, 4);
+}
+
+TEST_F(SupervisorTest, LeavesTheOthersTimeAfterAnEarlyStopWithACheckpoint) {
+  const JobResult result =
+      Run({"exit 75", "sleep 0.3; echo done > last; exit 75"}, std::chrono::milliseconds(1));
+  EXPECT_EQ(result.exit_code, EX_TEMPFAIL);
+  EXPECT_EQ(Content("last"), "done\n");
+}
+
+TEST_F(SupervisorTest, AFailureCountsMoreThanAnEarlyStop) {
+  EXPECT_EQ(Run({"exit 75", "sleep 0.2; exit 5"}, kLong).exit_code, 5);
+}
+
+// Gone, or a zombie that init has not collected yet.
+bool HasEnded(pid_t pid) {
+  std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+  std::string number, name, state;
+  return !(stat >> number >> name >> state) || state == "Z";
+}
+
+TEST_F(SupervisorTest, EndsWhatARankLeftBehind) {
+  EXPECT_EQ(Run({"sleep 600 & echo $! > pid; exit 0"}, kLong).exit_code, 0);
+  const pid_t left = std::stoi(Content("pid"));
+  for (int i = 0; i < 200 && !HasEnded(left); ++i) usleep(10'000);  // SIGKILL takes its moment
+  EXPECT_TRUE(HasEnded(left));
+}
+
+TEST_F(SupervisorTest, RelaysUserSignalsToEveryRank) {
+  const JobResult result =
+      Run({"trap 'echo got > first; exit 0' USR1; echo > ready; while :; do sleep 0.05; done",
+           "trap 'echo got > second; exit 0' USR1; " + SignalWhenReady("USR1") +
+               "while :; do sleep 0.05; done"},
+          kLong);
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(Content("first"), "got\n");
+  EXPECT_EQ(Content("second"), "got\n");
+}
+
+TEST_F(SupervisorTest, TheSecondInterruptKills) {
+  const JobResult result = Run({"trap 'echo > once' INT; echo > ready; " + SignalWhenReady("INT") +
+                                "while [ ! -e once ]; do sleep 0.02; done; kill -INT " +
+                                std::to_string(getpid()) + "; while :; do sleep 0.05; done"},
+                               kLong);
+  EXPECT_EQ(result.exit_code, 137);
+}
+
+TEST_F(SupervisorTest, NamesAProgramThatCannotBeStarted) {
+  ChildCommand command;
+  command.rank = 0;
+  command.argv = {"/nonexistent/program"};
+  SignalRelay signals;
+  try {
+    Supervise({command}, {}, signals);
+    FAIL();
+  } catch (const LaunchError& error) {
+    EXPECT_EQ(error.exit_code(), EX_UNAVAILABLE);
+    EXPECT_STREQ(error.what(), "cannot start /nonexistent/program: No such file or directory");
+  }
+}
+
+}  // namespace
+}  // namespace launcher
