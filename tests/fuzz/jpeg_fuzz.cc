@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Any bytes as a JPEG image: a complaint, or the pixels that were asked for, at every reduction.
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+
+#include "trainer/core/error.h"
+#include "trainer/data/jpeg.h"
+
+namespace {
+
+// Larger images are decoded alike and only slow the search.
+constexpr int kMaxSide = 1024;
+
+void DecodeMiddle(trainer::JpegDecoder& decoder, trainer::ImageSize size, int reduction) {
+  const int width = (size.width + reduction - 1) / reduction;
+  const int height = (size.height + reduction - 1) / reduction;
+  const trainer::PixelBox box{width / 3, height / 3, std::max(1, width / 2),
+                              std::max(1, height / 2)};
+  trainer::ImagePiece piece;
+  decoder.Decode(reduction, box, piece);
+  const auto pixels =
+      static_cast<std::size_t>(piece.box.width) * static_cast<std::size_t>(piece.box.height);
+  if (piece.box.x > box.x || piece.box.y > box.y ||
+      piece.box.x + piece.box.width < box.x + box.width ||
+      piece.box.y + piece.box.height < box.y + box.height || piece.pixels.size() != pixels * 3) {
+    std::abort();
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static trainer::JpegDecoder decoder;
+  for (const int reduction : {1, 2, 4, 8}) {
+    try {
+      const trainer::ImageSize image = decoder.ReadHeader({data, size});
+      if (std::max(image.width, image.height) > kMaxSide) return 0;
+      DecodeMiddle(decoder, image, reduction);
+    } catch (const trainer::Error& error) {
+      if (error.exit_code() != EX_DATAERR) std::abort();
+    }
+  }
+  return 0;
+}
