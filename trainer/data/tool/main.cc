@@ -8,11 +8,11 @@
 #include <exception>
 #include <functional>
 #include <memory>
-#include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "support/spelling.h"
 #include "trainer/core/error.h"
 #include "trainer/data/tool/inspect.h"
 #include "trainer/data/tool/synth.h"
@@ -20,22 +20,6 @@
 namespace {
 
 using trainer::Error;
-
-// How many letters have to be changed, added or removed (Levenshtein).
-std::size_t EditDistance(const std::string& a, const std::string& b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t change = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, change});
-    }
-  }
-  return row.back();
-}
 
 // "unknown argument --imges; did you mean --images?"
 std::string DescribeUnknown(const std::string& argument, const CLI::App& app) {
@@ -46,10 +30,10 @@ std::string DescribeUnknown(const std::string& argument, const CLI::App& app) {
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     known.push_back(command->get_name());
   }
-  const std::string word = argument.substr(0, argument.find('='));
-  const auto nearest = std::ranges::min_element(
-      known, {}, [&](const std::string& name) { return EditDistance(word, name); });
-  return "unknown argument " + argument + "; did you mean " + *nearest + "?";
+  const std::string nearest =
+      support::NearestSpelling(argument.substr(0, argument.find('=')), known);
+  return "unknown argument " + argument +
+         (nearest.empty() ? " (ddldata --help lists all)" : "; did you mean " + nearest + "?");
 }
 
 // "80-128", or "96" for both.
