@@ -17,9 +17,11 @@ namespace trainer {
 namespace {
 
 std::vector<ProbeCase> AllCases() {
-  std::vector<ProbeCase> cases = OpCases();
-  const std::vector<ProbeCase> blocks = BlockCases();
-  cases.insert(cases.end(), blocks.begin(), blocks.end());
+  std::vector<ProbeCase> cases;
+  for (const auto make : {ConvolutionCases, BatchNormCases, PoolingCases, BlockCases}) {
+    const std::vector<ProbeCase> more = make();
+    cases.insert(cases.end(), more.begin(), more.end());
+  }
   return cases;
 }
 

@@ -70,6 +70,15 @@ std::vector<Floats> Directions(std::size_t size) {
 
 }  // namespace
 
+std::string Dimensions(const Shape& shape) {
+  std::string text;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    if (axis > 0) text += 'x';
+    text += std::to_string(shape[axis]);
+  }
+  return text;
+}
+
 double Tolerance(const ProbeCase& probe_case, DType compute_type) {
   // Some tens of roundings, relative to a typical value: 2^-24, 2^-11, 2^-8 each.
   const double base = compute_type == DType::kFloat32   ? 1e-5

@@ -54,8 +54,13 @@ struct ProbeCase {
 };
 
 // contract_test runs them all.
-std::vector<ProbeCase> OpCases();
+std::vector<ProbeCase> ConvolutionCases();
+std::vector<ProbeCase> BatchNormCases();
+std::vector<ProbeCase> PoolingCases();  // and the linear layer
 std::vector<ProbeCase> BlockCases();
+
+// "2x5x7x6", for names of cases.
+std::string Dimensions(const Shape& shape);
 
 double Tolerance(const ProbeCase& probe_case, DType compute_type);
 
