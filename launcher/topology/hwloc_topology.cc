@@ -186,7 +186,15 @@ NodeTopology ReadAll(hwloc_topology_t topology, int exit_code, const std::string
 }  // namespace
 
 NodeTopology ReadLiveTopology() {
-  const TopologyOwner topology = Load(EX_OSERR, "this machine", [](hwloc_topology_t) { return 0; });
+  const TopologyOwner topology = Load(EX_OSERR, "this machine", [](hwloc_topology_t raw) {
+    // Those named after drivers start them, which takes seconds, for devices that are known by
+    // their PCI bus id.  Without "pci" hwloc reads sysfs itself, and libpciaccess, which leaks, is
+    // not loaded.  A component that is not installed is no error.
+    for (const char* component : {"cuda", "gl", "levelzero", "nvml", "opencl", "pci", "rsmi"}) {
+      hwloc_topology_set_components(raw, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, component);
+    }
+    return 0;
+  });
   return ReadAll(topology.get(), EX_OSERR, "this machine");
 }
 

@@ -18,7 +18,7 @@ namespace launcher {
 
 // This machine, without the CPUs that this process may not use (cpuset cgroup, taskset, srun's
 // binding).  HWLOC_XMLFILE and the like are obeyed by hwloc; the process's CPUs do not limit such a
-// foreign topology.  Throws LaunchError(EX_OSERR).
+// foreign topology.  No GPU driver is started, so models stay empty.  Throws LaunchError(EX_OSERR).
 NodeTopology ReadLiveTopology();
 
 // An hwloc 2.x XML file, as written by `lstopo --of xml`; the second takes its text, `name` is for
