@@ -10,7 +10,7 @@
 
 #include "trainer/backend/cpu/cpu_backend.h"
 #include "trainer/backend/cpu/cpu_ops.h"
-#include "trainer/backend/cpu/simd_clones.h"
+#include "trainer/backend/cpu/loops.h"
 #include "trainer/backend/host_backend.h"
 #include "trainer/core/error.h"
 
@@ -40,11 +40,6 @@ std::string InstructionSet() {
     default:
       return "generic code";
   }
-}
-
-DDL_SIMD_CLONES void AddPiece(const float* __restrict src, float* __restrict dst,
-                              std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) dst[i] += src[i];
 }
 
 class CpuBackend final : public HostBackend {
@@ -120,7 +115,7 @@ class CpuBackend final : public HostBackend {
     const std::size_t count = dst.desc.bytes / sizeof(float);
 #pragma omp parallel for schedule(static)
     for (std::size_t at = 0; at < count; at += kPiece) {
-      AddPiece(src.As<float>() + at, dst.As<float>() + at, std::min(kPiece, count - at));
+      loops_.add(src.As<float>() + at, dst.As<float>() + at, std::min(kPiece, count - at));
     }
   }
 
@@ -136,6 +131,7 @@ class CpuBackend final : public HostBackend {
     call.Run({{DNNL_ARG_SRC, src}, {DNNL_ARG_DST, dst}}, scratchpad.data());
   }
 
+  const detail::Loops& loops_ = detail::BestLoops();
   int threads_;
   OneDnn onednn_;
 };

@@ -11,9 +11,9 @@
 #include <cmath>
 #include <cstddef>
 
-#include "trainer/backend/cpu/batch_norm_kernels.h"
 #include "trainer/backend/cpu/channel_blocks.h"
 #include "trainer/backend/cpu/cpu_ops.h"
+#include "trainer/backend/cpu/loops.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
@@ -84,6 +84,11 @@ class CpuBatchNorm final : public BatchNorm {
     return {at, at + layout_.padded_channels()};
   }
 
+  detail::ChunkNorm NormOf(const Scratch& scratch, Index block) const {
+    const Index c = block * layout_.block;
+    return {scratch.mean + c, scratch.factor + c, scratch.shift + c};
+  }
+
   // Blocks done together when a pass touches `tensors` tensors.
   Index GroupSize(Index tensors) const {
     const Index block_bytes =
@@ -99,6 +104,7 @@ class CpuBatchNorm final : public BatchNorm {
   void FinishSums(Index block, Mode mode, const Statistics& statistics, const Tensor& diff_scale,
                   const Tensor& diff_shift, const Scratch& scratch) const;
 
+  const detail::Loops& loops_ = detail::BestLoops();
   BatchNormSpec spec_;
   ChannelBlocks layout_;
   detail::ChunkShape chunk_;
@@ -120,8 +126,8 @@ void CpuBatchNorm::Forward(Mode mode, const Tensor& src, const Tensor& residual,
       for (Index b = first; b < end; ++b) {
         for (Index n = 0; n < layout_.batch; ++n) {
           const Index sums = n * layout_.padded_channels() + b * layout_.block;
-          detail::ChunkMoments(chunk_, src.As<float>() + layout_.offset(n, b), scratch.first + sums,
-                               scratch.second + sums);
+          loops_.moments(chunk_, src.As<float>() + layout_.offset(n, b), scratch.first + sums,
+                         scratch.second + sums);
         }
       }
     }
@@ -133,11 +139,9 @@ void CpuBatchNorm::Forward(Mode mode, const Tensor& src, const Tensor& residual,
     for (Index b = first; b < end; ++b) {
       for (Index n = 0; n < layout_.batch; ++n) {
         const Index at = layout_.offset(n, b);
-        const Index c = b * layout_.block;
-        detail::ChunkNormalise(chunk_, src.As<float>() + at,
-                               spec_.add ? residual.As<float>() + at : nullptr, scratch.mean + c,
-                               scratch.factor + c, scratch.shift + c, spec_.relu,
-                               dst.As<float>() + at);
+        loops_.normalise(chunk_, NormOf(scratch, b), src.As<float>() + at,
+                         spec_.add ? residual.As<float>() + at : nullptr, spec_.relu,
+                         dst.As<float>() + at);
       }
     }
   }
@@ -156,11 +160,8 @@ void CpuBatchNorm::Backward(Mode mode, const Tensor& src, const Tensor& dst, con
   const Gate gate = !spec_.relu ? Gate::kOpen : spec_.add ? Gate::kDst : Gate::kSrc;
   const auto gradient_at = [&](Index n, Index b, const Tensor& diff) {
     const Index at = layout_.offset(n, b);
-    const Index c = b * layout_.block;
     const float* passed = gate == Gate::kDst ? dst.As<float>() + at : nullptr;
-    return ChunkGradient{src.As<float>() + at,  passed,
-                         diff.As<float>() + at, scratch.mean + c,
-                         scratch.factor + c,    scratch.shift + c};
+    return ChunkGradient{src.As<float>() + at, passed, diff.As<float>() + at, NormOf(scratch, b)};
   };
   const Index group = GroupSize(2);
 #pragma omp parallel
@@ -180,10 +181,9 @@ void CpuBatchNorm::Backward(Mode mode, const Tensor& src, const Tensor& dst, con
     for (Index b = first; b < end; ++b) {
       for (Index n = 0; n < layout_.batch; ++n) {
         const Index sums = n * layout_.padded_channels() + b * layout_.block;
-        detail::ChunkGradientSums(
-            chunk_, gate, gradient_at(n, b, diff_dst),
-            spec_.add ? diff_residual.As<float>() + layout_.offset(n, b) : nullptr,
-            scratch.first + sums, scratch.second + sums);
+        loops_.gradient_sums(chunk_, gate, gradient_at(n, b, diff_dst),
+                             spec_.add ? diff_residual.As<float>() + layout_.offset(n, b) : nullptr,
+                             scratch.first + sums, scratch.second + sums);
       }
     }
 #pragma omp for schedule(static)
@@ -195,10 +195,10 @@ void CpuBatchNorm::Backward(Mode mode, const Tensor& src, const Tensor& dst, con
     for (Index b = first; b < end; ++b) {
       for (Index n = 0; n < layout_.batch; ++n) {
         const Index c = b * layout_.block;
-        detail::ChunkGradientApply(chunk_, spec_.add ? Gate::kOpen : gate,
-                                   gradient_at(n, b, spec_.add ? diff_residual : diff_dst),
-                                   scratch.offset + c, scratch.slope + c,
-                                   diff_src.As<float>() + layout_.offset(n, b));
+        loops_.gradient_apply(chunk_, spec_.add ? Gate::kOpen : gate,
+                              gradient_at(n, b, spec_.add ? diff_residual : diff_dst),
+                              scratch.offset + c, scratch.slope + c,
+                              diff_src.As<float>() + layout_.offset(n, b));
       }
     }
   }

@@ -5,54 +5,16 @@
 // threads.
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "trainer/backend/cpu/cpu_ops.h"
-#include "trainer/backend/cpu/simd_clones.h"
+#include "trainer/backend/cpu/loops.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
 namespace {
 
 constexpr std::size_t kPieceElements = 16384;  // what is read and written fits a core's L2 cache
-
-DDL_SIMD_CLONES bool IsFinite(const float* values, std::size_t count) {
-  constexpr std::uint32_t kExponent = 0x7F800000;  // all ones for infinities and not-a-numbers
-  std::uint32_t bad = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    std::uint32_t bits;
-    std::memcpy(&bits, values + i, sizeof bits);
-    bad |= (bits & kExponent) == kExponent ? 1U : 0U;
-  }
-  return bad == 0;
-}
-
-DDL_SIMD_CLONES float SumOfSquares(const float* values, std::size_t count) {
-  constexpr std::size_t kSums = 64;  // independent, so that they can be vectors
-  float sums[kSums] = {};
-  std::size_t i = 0;
-  for (; i + kSums <= count; i += kSums) {
-    for (std::size_t j = 0; j < kSums; ++j) sums[j] += values[i + j] * values[i + j];
-  }
-  for (std::size_t j = 0; i < count; ++i, ++j) sums[j] += values[i] * values[i];
-  double total = 0;
-  for (const float sum : sums) total += sum;
-  return static_cast<float>(total);
-}
-
-DDL_SIMD_CLONES void UpdatePiece(const SgdCall& call, std::size_t count,
-                                 const float* __restrict gradient, float* __restrict weight,
-                                 float* __restrict momentum) {
-  const float scale = call.gradient_scale;
-  const float decay = call.weight_decay;
-  const float factor = call.momentum_factor;
-  const float rate = call.learning_rate;
-  for (std::size_t i = 0; i < count; ++i) {
-    momentum[i] = factor * momentum[i] + (scale * gradient[i] + decay * weight[i]);
-    weight[i] -= rate * momentum[i];
-  }
-}
 
 class CpuSgd final : public Sgd {
  public:
@@ -77,10 +39,10 @@ class CpuSgd final : public Sgd {
     for (std::size_t p = 0; p < pieces_.size(); ++p) {
       const ParameterSegment& piece = pieces_[p];
       float* values = weight + piece.begin;
-      sums_[p] = piece.decay ? SumOfSquares(values, piece.count) : 0;
+      sums_[p] = piece.decay ? loops_.sum_of_squares(values, piece.count) : 0;
       if (finite) {
-        UpdatePiece(piece.decay ? call : plain, piece.count, gradient + piece.begin, values,
-                    momentum + piece.begin);
+        loops_.sgd(piece.decay ? call : plain, piece.count, gradient + piece.begin, values,
+                   momentum + piece.begin);
       }
     }
     double total = 0;
@@ -93,11 +55,12 @@ class CpuSgd final : public Sgd {
     bool finite = true;
 #pragma omp parallel for schedule(static) reduction(&& : finite)
     for (std::size_t p = 0; p < pieces_.size(); ++p) {
-      finite = IsFinite(gradient + pieces_[p].begin, pieces_[p].count) && finite;
+      finite = loops_.all_finite(gradient + pieces_[p].begin, pieces_[p].count) && finite;
     }
     return finite;
   }
 
+  const detail::Loops& loops_ = detail::BestLoops();
   std::vector<ParameterSegment> pieces_;
   std::vector<float> sums_;  // one for each piece
 };

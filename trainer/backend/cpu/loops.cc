@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/backend/cpu/batch_norm_kernels.h"
+//
+// DDL_LOOPS names the set that this file is compiled to.  Nothing here has external linkage but
+// that: a shared inline function might be taken from a set that the machine cannot run.
+
+#include "trainer/backend/cpu/loops.h"
 
 #include <cstring>
 #include <type_traits>
 
-#include "trainer/backend/cpu/simd_clones.h"
-
-// All of a kernel must end in the one function that is compiled for each instruction set.
 #define DDL_INLINE __attribute__((always_inline))
 
 namespace trainer::detail {
@@ -45,10 +46,10 @@ template <typename Lanes>
 struct Constants {
   Lanes mean, factor, shift;
 
-  DDL_INLINE inline Constants(const float* m, const float* f, const float* s, Index c) {
-    Load(m + c, mean);
-    Load(f + c, factor);
-    Load(s + c, shift);
+  DDL_INLINE inline Constants(const ChunkNorm& norm, Index c) {
+    Load(norm.mean + c, mean);
+    Load(norm.factor + c, factor);
+    Load(norm.shift + c, shift);
   }
   DDL_INLINE inline void Normalise(const Lanes& x, Lanes& y) const {
     y = (x - mean) * factor + shift;
@@ -79,11 +80,11 @@ DDL_INLINE inline void AddRow(const ChunkGradient& in, Index at, const Constants
 }
 
 template <Gate kGate>
-DDL_INLINE inline void GradientSums(const ChunkShape& shape, const ChunkGradient& in, float* gated,
-                                    float* sum, float* dot) {
+DDL_INLINE inline void GradientSumsOf(const ChunkShape& shape, const ChunkGradient& in,
+                                      float* gated, float* sum, float* dot) {
   ForLanes(shape.block, [&](const auto& zero, Index c) DDL_INLINE {
     using Lanes = std::decay_t<decltype(zero)>;
-    const Constants<Lanes> k(in.mean, in.factor, in.shift, c);
+    const Constants<Lanes> k(in.norm, c);
     // Two of each, so that an addition need not wait for the one before it.
     Lanes sum0 = zero;
     Lanes sum1 = zero;
@@ -103,11 +104,11 @@ DDL_INLINE inline void GradientSums(const ChunkShape& shape, const ChunkGradient
 }
 
 template <Gate kGate>
-DDL_INLINE inline void GradientApply(const ChunkShape& shape, const ChunkGradient& in,
-                                     const float* offset, const float* slope, float* diff_src) {
+DDL_INLINE inline void GradientApplyOf(const ChunkShape& shape, const ChunkGradient& in,
+                                       const float* offset, const float* slope, float* diff_src) {
   ForLanes(shape.block, [&](const auto& zero, Index c) DDL_INLINE {
     using Lanes = std::decay_t<decltype(zero)>;
-    const Constants<Lanes> k(in.mean, in.factor, in.shift, c);
+    const Constants<Lanes> k(in.norm, c);
     Lanes offset_lanes;
     Lanes slope_lanes;
     Load(offset + c, offset_lanes);
@@ -124,12 +125,11 @@ DDL_INLINE inline void GradientApply(const ChunkShape& shape, const ChunkGradien
 }
 
 template <bool kAdd, bool kRelu>
-DDL_INLINE inline void Normalise(const ChunkShape& shape, const float* src, const float* residual,
-                                 const float* mean, const float* factor, const float* shift,
-                                 float* dst) {
+DDL_INLINE inline void NormaliseRows(const ChunkShape& shape, const ChunkNorm& norm,
+                                     const float* src, const float* residual, float* dst) {
   ForLanes(shape.block, [&](const auto& zero, Index c) DDL_INLINE {
     using Lanes = std::decay_t<decltype(zero)>;
-    const Constants<Lanes> k(mean, factor, shift, c);
+    const Constants<Lanes> k(norm, c);
     for (Index at = c; at < shape.rows * shape.block; at += shape.block) {
       Lanes x;
       Lanes y;
@@ -145,10 +145,7 @@ DDL_INLINE inline void Normalise(const ChunkShape& shape, const float* src, cons
   });
 }
 
-}  // namespace
-
-DDL_SIMD_CLONES void ChunkMoments(const ChunkShape& shape, const float* src, float* mean,
-                                  float* deviation) {
+void Moments(const ChunkShape& shape, const float* src, float* mean, float* deviation) {
   ForLanes(shape.block, [&](const auto& zero, Index c) DDL_INLINE {
     using Lanes = std::decay_t<decltype(zero)>;
     const auto load = [&](Index r, Lanes& x) DDL_INLINE { Load(src + r * shape.block + c, x); };
@@ -186,33 +183,77 @@ DDL_SIMD_CLONES void ChunkMoments(const ChunkShape& shape, const float* src, flo
   });
 }
 
-DDL_SIMD_CLONES void ChunkNormalise(const ChunkShape& shape, const float* src,
-                                    const float* residual, const float* mean, const float* factor,
-                                    const float* shift, bool relu, float* dst) {
+void Normalise(const ChunkShape& shape, const ChunkNorm& norm, const float* src,
+               const float* residual, bool relu, float* dst) {
   if (residual != nullptr) {
-    if (relu) return Normalise<true, true>(shape, src, residual, mean, factor, shift, dst);
-    return Normalise<true, false>(shape, src, residual, mean, factor, shift, dst);
+    if (relu) return NormaliseRows<true, true>(shape, norm, src, residual, dst);
+    return NormaliseRows<true, false>(shape, norm, src, residual, dst);
   }
-  if (relu) return Normalise<false, true>(shape, src, residual, mean, factor, shift, dst);
-  return Normalise<false, false>(shape, src, residual, mean, factor, shift, dst);
+  if (relu) return NormaliseRows<false, true>(shape, norm, src, residual, dst);
+  return NormaliseRows<false, false>(shape, norm, src, residual, dst);
 }
 
-DDL_SIMD_CLONES void ChunkGradientSums(const ChunkShape& shape, Gate gate, const ChunkGradient& in,
-                                       float* gated, float* sum, float* dot) {
+void GradientSums(const ChunkShape& shape, Gate gate, const ChunkGradient& in, float* gated,
+                  float* sum, float* dot) {
   switch (gate) {
     case Gate::kOpen:
-      return GradientSums<Gate::kOpen>(shape, in, gated, sum, dot);
+      return GradientSumsOf<Gate::kOpen>(shape, in, gated, sum, dot);
     case Gate::kSrc:
-      return GradientSums<Gate::kSrc>(shape, in, gated, sum, dot);
+      return GradientSumsOf<Gate::kSrc>(shape, in, gated, sum, dot);
     case Gate::kDst:
-      return GradientSums<Gate::kDst>(shape, in, gated, sum, dot);
+      return GradientSumsOf<Gate::kDst>(shape, in, gated, sum, dot);
   }
 }
 
-DDL_SIMD_CLONES void ChunkGradientApply(const ChunkShape& shape, Gate gate, const ChunkGradient& in,
-                                        const float* offset, const float* slope, float* diff_src) {
-  if (gate == Gate::kSrc) return GradientApply<Gate::kSrc>(shape, in, offset, slope, diff_src);
-  return GradientApply<Gate::kOpen>(shape, in, offset, slope, diff_src);
+void GradientApply(const ChunkShape& shape, Gate gate, const ChunkGradient& in, const float* offset,
+                   const float* slope, float* diff_src) {
+  if (gate == Gate::kSrc) return GradientApplyOf<Gate::kSrc>(shape, in, offset, slope, diff_src);
+  return GradientApplyOf<Gate::kOpen>(shape, in, offset, slope, diff_src);
 }
+
+void Add(const float* __restrict src, float* __restrict dst, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) dst[i] += src[i];
+}
+
+bool AllFinite(const float* values, std::size_t count) {
+  constexpr std::uint32_t kExponent = 0x7F800000;  // all ones for infinities and not-a-numbers
+  std::uint32_t bad = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::uint32_t bits;
+    std::memcpy(&bits, values + i, sizeof bits);
+    bad |= (bits & kExponent) == kExponent ? 1U : 0U;
+  }
+  return bad == 0;
+}
+
+float SumOfSquares(const float* values, std::size_t count) {
+  constexpr std::size_t kSums = 64;  // independent, so that they can be vectors
+  float sums[kSums] = {};
+  std::size_t i = 0;
+  for (; i + kSums <= count; i += kSums) {
+    for (std::size_t j = 0; j < kSums; ++j) sums[j] += values[i + j] * values[i + j];
+  }
+  for (std::size_t j = 0; i < count; ++i, ++j) sums[j] += values[i] * values[i];
+  double total = 0;
+  for (const float sum : sums) total += sum;
+  return static_cast<float>(total);
+}
+
+void SgdUpdate(const SgdCall& call, std::size_t count, const float* __restrict gradient,
+               float* __restrict weight, float* __restrict momentum) {
+  const float scale = call.gradient_scale;
+  const float decay = call.weight_decay;
+  const float factor = call.momentum_factor;
+  const float rate = call.learning_rate;
+  for (std::size_t i = 0; i < count; ++i) {
+    momentum[i] = factor * momentum[i] + (scale * gradient[i] + decay * weight[i]);
+    weight[i] -= rate * momentum[i];
+  }
+}
+
+}  // namespace
+
+const Loops DDL_LOOPS = {Moments, Normalise, GradientSums, GradientApply,
+                         Add,     AllFinite, SumOfSquares, SgdUpdate};
 
 }  // namespace trainer::detail
