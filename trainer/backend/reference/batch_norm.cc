@@ -20,7 +20,8 @@ class ReferenceBatchNorm final : public BatchNorm {
   explicit ReferenceBatchNorm(const BatchNormSpec& spec) : spec_(spec) {
     CheckRowMajor(spec.src, 4);
     channels_ = spec.src.shape[1];
-    count_ = static_cast<double>(spec.src.shape.elements() / channels_);
+    const Index count = spec.src.shape.elements() / channels_;
+    count_ = static_cast<double>(count);
   }
 
   const TensorDesc& dst() const override { return spec_.src; }
