@@ -109,8 +109,10 @@ View CentreView(ImageSize image, int output) {
   const std::int64_t shorter = std::int64_t{output} * 256 / 224;
   const std::int64_t side = std::min(image.width, image.height);
   // The resized image, then the output's place in it, both in whole pixels.
-  const auto resized_width = static_cast<double>(image.width * shorter / side);
-  const auto resized_height = static_cast<double>(image.height * shorter / side);
+  const std::int64_t whole_width = image.width * shorter / side;
+  const std::int64_t whole_height = image.height * shorter / side;
+  const auto resized_width = static_cast<double>(whole_width);
+  const auto resized_height = static_cast<double>(whole_height);
   const double left = std::floor((resized_width - output) / 2);
   const double top = std::floor((resized_height - output) / 2);
   const double x_scale = image.width / resized_width;

@@ -65,8 +65,8 @@ void Resize(const ImagePiece& piece, const View& view, int size, std::span<std::
               pixels + static_cast<std::size_t>(row.second) * stride, row.weight, stride,
               blended.data());
     for (const Tap& column : columns) {
-      const std::uint16_t* left = blended.data() + column.first * 3;
-      const std::uint16_t* right = blended.data() + column.second * 3;
+      const std::uint16_t* left = &blended[static_cast<std::size_t>(column.first) * 3];
+      const std::uint16_t* right = &blended[static_cast<std::size_t>(column.second) * 3];
       for (int channel = 0; channel < 3; ++channel) {
         const std::uint32_t sum =
             left[channel] * (kOne - column.weight) + right[channel] * column.weight;
