@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One image from its record to the pixels the network sees: check, parse, choose, decode, resize.
+// One image from its record to the pixels the network sees: check, parse, choose, load.
 
 #pragma once
 
@@ -10,8 +10,7 @@
 
 #include "trainer/core/philox.h"
 #include "trainer/data/data_set.h"
-#include "trainer/data/image.h"
-#include "trainer/data/jpeg.h"
+#include "trainer/data/image_loader.h"
 
 namespace trainer {
 
@@ -43,8 +42,7 @@ class SampleLoader {
   const DataSet& data_;
   SampleOptions options_;
   std::vector<std::uint8_t> record_;
-  JpegDecoder decoder_;
-  ImagePiece piece_;
+  ImageLoader image_;
 };
 
 // The class of a file label.  Throws Error(EX_DATAERR) naming the label and the allowed range.

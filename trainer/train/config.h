@@ -18,6 +18,7 @@ enum class RunMode : std::uint8_t {
   kTrain,
   kTrainAndEvaluate,  // evaluates once, at the end
   kEvaluate,
+  kPredict,             // one image
   kTrainingBenchmark,   // trains, keeps nothing, measures
   kInferenceBenchmark,  // forward only, measures
 };
@@ -30,7 +31,8 @@ struct TrainConfig {
   std::int64_t height = 224;
   std::int64_t width = 224;
   int classes = 1000;
-  std::int64_t warmup_steps = 50;  // not measured, in the benchmark modes
+  std::int64_t warmup_steps = 50;    // not measured, in the benchmark modes
+  std::filesystem::path to_predict;  // JPEG file, in kPredict
 
   // How to learn.
   ScheduleConfig schedule;

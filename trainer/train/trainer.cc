@@ -44,6 +44,7 @@ class Trainer {
 
   TrainResult Train();
   TrainResult EvaluateSaved();
+  TrainResult Predict();
   TrainResult BenchmarkTraining();
   TrainResult BenchmarkInference();
 
@@ -56,6 +57,7 @@ class Trainer {
   void TrainSteps(std::int64_t first, std::int64_t end);
   void Save();
   void DumpState(double gradient_scale);
+  void LoadWeights();
   void RunEvaluation();
   std::int64_t BenchmarkSteps(const Source& source);
   double InferenceSeconds();
@@ -160,18 +162,29 @@ void Trainer::RunEvaluation() {
   }
 }
 
-TrainResult Trainer::EvaluateSaved() {
+// The weights of a run or of a file, for modes that do not train.
+void Trainer::LoadWeights() {
   const auto step = RestoreSnapshot(snapshot_parts(), loss_scale_, /*same_batch=*/false);
   if (step) {
     result_.step = *step;
   } else if (!config_.init_from.empty()) {
     InitializeFromFile(snapshot_parts());
   } else {
-    throw Error(EX_USAGE, "--mode=evaluate: there is no checkpoint in '" +
-                              config_.model_dir.string() +
-                              "': give the --model_dir of a run, or weights by --init_from");
+    throw Error(EX_USAGE, "there are no weights: no checkpoint in '" + config_.model_dir.string() +
+                              "'; give the --model_dir of a run, or a file by --init_from");
   }
+}
+
+TrainResult Trainer::EvaluateSaved() {
+  LoadWeights();
   RunEvaluation();
+  return result_;
+}
+
+TrainResult Trainer::Predict() {
+  LoadWeights();
+  result_.predictions =
+      PredictImage(config_.to_predict, parts_.backend, network_, device_batch_, *stream_);
   return result_;
 }
 
@@ -239,6 +252,8 @@ TrainResult RunTrainer(const TrainConfig& config, const TrainParts& parts) {
       return trainer.Train();
     case RunMode::kEvaluate:
       return trainer.EvaluateSaved();
+    case RunMode::kPredict:
+      return trainer.Predict();
     case RunMode::kTrainingBenchmark:
       return trainer.BenchmarkTraining();
     case RunMode::kInferenceBenchmark:

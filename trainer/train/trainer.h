@@ -36,6 +36,7 @@
 #include "trainer/data/source.h"
 #include "trainer/train/config.h"
 #include "trainer/train/evaluate.h"
+#include "trainer/train/predict.h"
 #include "trainer/train/report.h"
 
 namespace trainer {
@@ -59,13 +60,15 @@ struct TrainResult {
   std::int64_t step = 0;                       // updates done, those before a resume included
   std::optional<EvaluationResult> evaluation;  // if there was one
   double images_per_second = 0;                // median, in the benchmark modes; all ranks together
+  std::vector<Prediction> predictions;         // in kPredict: main prints them
 };
 
 // Does what config.mode says:
 //   kTrain, kTrainAndEvaluate  resume from model_dir, or init_from, or fresh weights; train to the
 //       end of the schedule or of run_iter; checkpoint every checkpoint_every steps, at the end and
 //       when stopped; then evaluate if training is complete.
-//   kEvaluate  weights from model_dir or init_from; Error(EX_USAGE) if there are neither.
+//   kEvaluate, kPredict  weights from model_dir or init_from; Error(EX_USAGE) if there are neither.
+//       kPredict needs no source; config.batch may be 1.
 //   kTrainingBenchmark, kInferenceBenchmark  fresh weights; num_iter of schedule.unit, the first
 //       warmup_steps steps of it not measured; Error(EX_USAGE) if nothing is left.  No file is
 //       written.
