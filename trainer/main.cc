@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ddltraind: Options -> World -> Data + Model -> Train loop.  The one place of the trainer that
+// reads the environment, prints, handles signals and exits.
+
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+
+#include "trainer/backend/registry.h"
+#include "trainer/checkpoint/writer.h"
+#include "trainer/core/error.h"
+#include "trainer/setup.h"
+#include "trainer/train/trainer.h"
+
+namespace trainer {
+namespace {
+
+volatile std::sig_atomic_t stop_signal = 0;
+
+// The first signal asks for a checkpoint and an orderly end; a second SIGINT ends at once.
+extern "C" void RequestStop(int signal_number) {
+  stop_signal = signal_number;
+  if (signal_number == SIGINT) std::signal(SIGINT, SIG_DFL);
+}
+
+void CatchStopSignals() {
+  struct sigaction action = {};
+  action.sa_handler = RequestStop;
+  action.sa_flags = SA_RESTART;
+  for (const int signal_number : {SIGTERM, SIGUSR1, SIGINT})
+    sigaction(signal_number, &action, nullptr);
+  // A full disk and a closed pipe are errors to report, not deaths.
+  std::signal(SIGXFSZ, SIG_IGN);
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+std::optional<std::string> EnvironmentVariable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+// How many ranks the starter says it made; 0 if it says nothing.
+int StartedTasks() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"}) {
+    if (const auto value = EnvironmentVariable(name)) return std::atoi(value->c_str());
+  }
+  return 0;
+}
+
+launcher::RankInfo ReadRank() {
+  try {
+    return launcher::ReadRankEnvironment(EnvironmentVariable);
+  } catch (const std::runtime_error& error) {
+    throw Error(EX_CONFIG, error.what());
+  }
+}
+
+int CoresOfThisProcess() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof(set), &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
+}
+
+ProgressOptions ProgressFor(int descriptor) {
+  ProgressOptions progress;
+  progress.terminal = isatty(descriptor) == 1;
+  progress.color = progress.terminal && !EnvironmentVariable("NO_COLOR");
+  winsize size = {};
+  if (progress.terminal && ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+    progress.columns = size.ws_col;
+  return progress;
+}
+
+void MakeFolder(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw OsError("cannot make the folder '" + folder.string() + "'", error.value());
+}
+
+// What rank 0 writes besides the log; the other ranks have none of it.
+struct RootOutputs {
+  std::ofstream json;
+  NvLog nvlog{std::cout};
+  DlLogger dllogger{&std::cout, &json};
+  Progress progress{ProgressFor(STDERR_FILENO), std::cerr};
+
+  explicit RootOutputs(const std::filesystem::path& json_path) : json(json_path) {
+    if (!json) throw OsError("cannot write '" + json_path.string() + "'", errno);
+  }
+};
+
+// Everything that happens once the ranks have met.
+int RunTogether(const Options& options, const launcher::RankInfo& rank, Communicator& communicator,
+                const Logger& log) {
+  const TrainConfig config = MakeTrainConfig(options, DDLRUN_VERSION);
+  const std::unique_ptr<Backend> backend =
+      MakeBackend(options.backend, {.threads = options.threads, .local_rank = rank.local_rank});
+  const bool root = communicator.rank() == 0;
+  if (root)
+    log->info("{}; {}; ddltraind {}", communicator.description(), backend->description(),
+              DDLRUN_VERSION);
+
+  const int data_threads = options.data_threads > 0 ? options.data_threads : CoresOfThisProcess();
+  Sources sources = MakeSources(options, rank, data_threads, [&](const std::string& message) {
+    log->warn("skipped: {}", message);
+  });
+  if (options.dry_run) {
+    if (options.mode == "predict")
+      throw Error(EX_USAGE, "--dry_run has nothing to show of --mode=predict");
+    const Source& source = sources.training ? *sources.training : *sources.evaluation;
+    if (root) {
+      for (const std::string& line :
+           DescribeRun(config, *backend, communicator.size(), source.samples())) {
+        std::cout << line << '\n';
+      }
+    }
+    return EX_OK;
+  }
+
+  TrainParts parts = {.backend = *backend,
+                      .communicator = communicator,
+                      .training = sources.training.get(),
+                      .evaluation = sources.evaluation.get(),
+                      .outputs = {.log = log},
+                      .stop_requested = [] { return stop_signal != 0; }};
+  std::unique_ptr<RootOutputs> outputs;
+  if (root) {
+    MakeFolder(options.results_dir);
+    outputs = std::make_unique<RootOutputs>(std::filesystem::path(options.results_dir) /
+                                            options.log_filename);
+    parts.outputs.nvlog = &outputs->nvlog;
+    parts.outputs.dllogger = &outputs->dllogger;
+    parts.outputs.progress = &outputs->progress;
+    const int removed = RemoveStaleCheckpoints(config.model_dir);
+    if (removed > 0) log->info("removed {} unfinished checkpoint(s) of a run that died", removed);
+    if (!config.export_file.empty()) MakeFolder(config.export_file.parent_path());
+  }
+  const TrainResult result = RunTrainer(config, parts);
+  if (root) {
+    for (const Prediction& prediction : result.predictions) {
+      std::cout << "class " << prediction.label << " probability " << prediction.probability
+                << '\n';
+    }
+  }
+  if (result.ending == Ending::kStopped) {
+    if (root)
+      log->warn("stopped by signal {} after step {}: give the same command again to go on",
+                int{stop_signal}, result.step);
+    return EX_TEMPFAIL;
+  }
+  return EX_OK;
+}
+
+// One line that says who failed and why, and the code to leave with.
+int Complain(const std::exception& error, const launcher::RankInfo& rank) {
+  std::string who = "ddltraind";
+  if (rank.world_size > 1)
+    who += ": rank " + std::to_string(rank.rank) + (rank.host.empty() ? "" : " on " + rank.host);
+  std::string what = error.what();
+  if (what.starts_with("ddltraind: ")) what.erase(0, std::string("ddltraind: ").size());
+  std::cerr << who + ": " + what + "\n" << std::flush;
+  if (const auto* known = dynamic_cast<const Error*>(&error)) return known->exit_code();
+  return dynamic_cast<const std::bad_alloc*>(&error) != nullptr ? EX_OSERR : EX_SOFTWARE;
+}
+
+std::string VersionText() {
+  std::string text = "ddltraind " DDLRUN_VERSION "\nback ends:";
+  for (const std::string& name : BackendNames()) text += " " + name;
+  return text;
+}
+
+int Main(const std::vector<std::string>& arguments) {
+  launcher::RankInfo rank;
+  std::unique_ptr<Communicator> communicator;
+  try {
+    const ParsedOptions parsed = ParseOptions(arguments);
+    if (!parsed.answer.empty()) {
+      std::cout << (parsed.answer == "version" ? VersionText() : parsed.answer) << '\n';
+      return EX_OK;
+    }
+    rank = ReadRank();
+    CatchStopSignals();
+    const Logger log = MakeLogger(std::cerr, rank.rank, "info");
+    communicator = MakeCommunicator(MakeCommOptions(rank, StartedTasks()));
+    if (rank.rank == 0) {
+      for (const std::string& note : parsed.notes) log->info(note);
+    }
+    return RunTogether(parsed.options, rank, *communicator, log);
+  } catch (const std::exception& error) {
+    const int code = Complain(error, rank);
+    // The others may be in a collective call, where they would wait for ever.
+    if (communicator != nullptr && communicator->size() > 1) communicator->Abort(code);
+    return code;
+  }
+}
+
+}  // namespace
+}  // namespace trainer
+
+int main(int argc, char** argv) { return trainer::Main({argv + 1, argv + argc}); }

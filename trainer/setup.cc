@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/setup.h"
+
+#include <algorithm>
+#include <map>
+
+#include "trainer/data/record_source.h"
+#include "trainer/data/synthetic_source.h"
+
+namespace trainer {
+namespace {
+
+RunMode ModeOf(const std::string& name) {
+  static const std::map<std::string, RunMode> modes = {
+      {"train", RunMode::kTrain},
+      {"train_and_evaluate", RunMode::kTrainAndEvaluate},
+      {"evaluate", RunMode::kEvaluate},
+      {"predict", RunMode::kPredict},
+      {"training_benchmark", RunMode::kTrainingBenchmark},
+      {"inference_benchmark", RunMode::kInferenceBenchmark}};
+  return modes.at(name);
+}
+
+std::unique_ptr<Source> SyntheticSource(const Options& options, const launcher::RankInfo& rank,
+                                        bool training) {
+  SyntheticSourceOptions synthetic;
+  synthetic.batch = options.batch_size;
+  synthetic.image_size = options.image_size;
+  synthetic.classes = options.classes;
+  synthetic.rank = rank.rank;
+  synthetic.world_size = rank.world_size;
+  synthetic.seed = options.seed;
+  synthetic.training = training;
+  // Labels are random, so there is nothing to learn about accuracy: a few batches show that
+  // evaluation works.
+  constexpr std::int64_t kEvaluationSteps = 10;
+  if (!training && options.mode != "inference_benchmark") {
+    synthetic.samples = kEvaluationSteps * options.batch_size * rank.world_size;
+  }
+  return MakeSyntheticSource(synthetic);
+}
+
+std::unique_ptr<Source> FileSource(const Options& options, const launcher::RankInfo& rank,
+                                   int data_threads,
+                                   const std::function<void(const std::string&)>& on_bad_record,
+                                   bool training) {
+  RecordSourceOptions records;
+  records.data_dir = options.data_dir;
+  records.index_dir = options.data_idx_dir;
+  records.split = training ? Split::kTrain : Split::kValidation;
+  records.training = training;
+  records.batch = options.batch_size;
+  records.image_size = options.image_size;
+  records.rank = rank.rank;
+  records.world_size = rank.world_size;
+  records.seed = options.seed;
+  records.shuffle = options.shuffle != "none";
+  records.augment = options.augment == "none" ? Augment::kNone : Augment::kTrain;
+  records.classes = options.classes;
+  records.bad_records = options.bad_records == "skip" ? BadRecords::kSkip : BadRecords::kStop;
+  records.max_bad_records = options.max_bad_records;
+  records.on_bad_record = on_bad_record;
+  records.threads = data_threads;
+  records.prefetch = options.prefetch;
+  return MakeRecordSource(records);
+}
+
+}  // namespace
+
+TrainConfig MakeTrainConfig(const Options& options, const std::string& program_version) {
+  TrainConfig config;
+  config.mode = ModeOf(options.mode);
+  config.architecture = options.arch;
+  config.batch = config.mode == RunMode::kPredict ? 1 : options.batch_size;
+  config.to_predict = options.to_predict;
+  config.height = options.image_size;
+  config.width = options.image_size;
+  config.classes = options.classes;
+  config.warmup_steps = options.warmup_steps;
+
+  config.schedule.unit =
+      options.iter_unit == "batch" ? IterationUnit::kBatch : IterationUnit::kEpoch;
+  config.schedule.num_iter = options.num_iter;
+  config.schedule.run_iter = options.run_iter;
+  config.schedule.lr_init = options.lr_init;
+  config.schedule.lr_warmup_epochs = options.lr_warmup_epochs;
+  config.schedule.cosine = options.use_cosine_lr;
+  config.momentum = options.momentum;
+  config.weight_decay = options.weight_decay;
+  config.label_smoothing = options.label_smoothing;
+  config.mixup = options.mixup;
+  config.weight_init = options.weight_init == "fan_in" ? WeightInit::kFanIn : WeightInit::kFanOut;
+  config.seed = options.seed;
+  config.freeze_batch_norm = options.freeze_batch_norm;
+  config.loss_scale = options.loss_scale;
+  config.static_loss_scale = options.use_static_loss_scaling;
+
+  config.model_dir = options.model_dir.empty() ? options.results_dir : options.model_dir;
+  config.resume = options.resume == "auto";
+  config.init_from = options.init_from;
+  config.checkpoint_every = options.checkpoint_every;
+  config.keep_checkpoints = options.keep_checkpoints;
+  if (!options.export_dir.empty()) {
+    config.export_file = std::filesystem::path(options.export_dir) / "model.safetensors";
+  }
+  config.dump_state = options.dump_state;
+  config.dump_state_step = options.dump_state_step;
+  config.program_version = program_version;
+  config.display_every = options.display_every;
+  return config;
+}
+
+CommOptions MakeCommOptions(const launcher::RankInfo& rank, int started_tasks) {
+  CommOptions comm;
+  comm.rank = rank.rank;
+  comm.size = rank.world_size;
+  comm.spawner = rank.spawner;
+  comm.run_dir = rank.run_dir;
+  comm.restart_count = rank.restart_count;
+  comm.started_tasks = started_tasks;
+  return comm;
+}
+
+Sources MakeSources(const Options& options, const launcher::RankInfo& rank, int data_threads,
+                    const std::function<void(const std::string&)>& on_bad_record) {
+  const auto make = [&](bool training) {
+    return options.data_dir.empty()
+               ? SyntheticSource(options, rank, training)
+               : FileSource(options, rank, data_threads, on_bad_record, training);
+  };
+  Sources sources;
+  if (options.mode.starts_with("train")) sources.training = make(true);
+  if (options.mode.ends_with("evaluate") || options.mode == "inference_benchmark")
+    sources.evaluation = make(false);
+  return sources;
+}
+
+}  // namespace trainer
