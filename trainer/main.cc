@@ -104,9 +104,10 @@ int RunTogether(const Options& options, const launcher::RankInfo& rank, Communic
   const std::unique_ptr<Backend> backend =
       MakeBackend(options.backend, {.threads = options.threads, .local_rank = rank.local_rank});
   const bool root = communicator.rank() == 0;
-  if (root)
+  if (root) {
     log->info("{}; {}; ddltraind {}", communicator.description(), backend->description(),
               DDLRUN_VERSION);
+  }
 
   const int data_threads = options.data_threads > 0 ? options.data_threads : CoresOfThisProcess();
   Sources sources = MakeSources(options, rank, data_threads, [&](const std::string& message) {
@@ -132,7 +133,7 @@ int RunTogether(const Options& options, const launcher::RankInfo& rank, Communic
                       .outputs = {.log = log},
                       .stop_requested = [] { return stop_signal != 0; }};
   std::unique_ptr<RootOutputs> outputs;
-  if (root) {
+  if (root && options.mode != "predict") {
     MakeFolder(options.results_dir);
     outputs = std::make_unique<RootOutputs>(std::filesystem::path(options.results_dir) /
                                             options.log_filename);

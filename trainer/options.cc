@@ -117,6 +117,9 @@ ParsedOptions ParseOptions(const std::vector<std::string>& arguments) {
   if (options.mode == "predict" && options.to_predict.empty()) {
     throw UsageError("--mode=predict needs an image: --to_predict=FILE");
   }
+  if (options.mode == "predict" && options.dry_run) {
+    throw UsageError("--dry_run has nothing to show of --mode=predict");
+  }
   for (const OptionRow& row : OptionTable()) {
     if (row.group.starts_with("Accepted") && app.get_option("--" + row.name)->count() > 0) {
       parsed.notes.push_back("--" + row.name + " has no effect here: " + row.help);

@@ -126,6 +126,11 @@ TEST(Options, RefusesWhatIsMissing) {
   EXPECT_THAT(Refusal({"--batch_size"}), HasSubstr("--batch_size"));
 }
 
+TEST(Options, RefusesADryRunOfAPrediction) {
+  EXPECT_THAT(Refusal({"--mode=predict", "--to_predict=x.jpg", "--dry_run"}),
+              HasSubstr("--dry_run"));
+}
+
 TEST(Options, RefusesAnArgumentThatIsNoOption) {
   EXPECT_THAT(Refusal({"--batch_size=1", "train"}), HasSubstr("unexpected argument 'train'"));
 }
