@@ -82,6 +82,32 @@ INSTANTIATE_TEST_SUITE_P(AllBackends, Contract,
                                           testing::ValuesIn(AllCases())),
                          TestName);
 
+// A resumed run is to be equal to one that was never stopped; only CPUs promise that.
+std::vector<std::string> RepeatingBackends() {
+  std::vector<std::string> names = BackendNames();
+  std::erase_if(names, [](const std::string& name) { return name == "cuda"; });
+  return names;
+}
+
+class Repetition : public testing::TestWithParam<NameAndCase> {};
+
+TEST_P(Repetition, GivesTheSameBits) {
+  const auto& [name, probe_case] = GetParam();
+  Result results[2];
+  for (Result& result : results) {
+    Device device(name, /*threads=*/2);
+    const auto probe = probe_case.make(device);
+    result = RunBoth(*probe, MakeInputs(*probe, 1));
+  }
+  EXPECT_EQ(results[0].outputs, results[1].outputs);
+  EXPECT_EQ(results[0].gradients, results[1].gradients);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpus, Repetition,
+                         testing::Combine(testing::ValuesIn(RepeatingBackends()),
+                                          testing::ValuesIn(AllCases())),
+                         TestName);
+
 class Gradient : public testing::TestWithParam<NameAndCase> {};
 
 TEST_P(Gradient, AgreesWithFiniteDifferences) {
