@@ -2,9 +2,9 @@
 
 #include "launcher/supervise/failure_report.h"
 
+#include <array>
 #include <cstdio>
 #include <cstring>
-#include <regex>
 
 namespace launcher {
 
@@ -32,30 +32,33 @@ std::string FailureReport(const RankFailure& failure) {
 }
 
 void MpirunMessages::AddLine(std::string_view line) {
-  // mpirun's own lines are short; a rank's long line is not worth a regular expression.
+  // mpirun's own lines are short; a rank's long line is not worth looking through.
   constexpr std::size_t kLongestMessage = 400;
   if (failure_ || line.size() > kLongestMessage) return;
-  static const std::regex killed(
-      R"(noticed that process rank (\d{1,6}) with PID (\d{1,10}) on node (\S+) exited on signal (\d{1,3}))");
-  static const std::regex name(R"(^\s*Process name: \[.*,(\d{1,6})\]\s*$)");
-  static const std::regex code(R"(^\s*Exit code:\s+(\d{1,3})\s*$)");
-  std::cmatch match;
-  const char* begin = line.data();
-  const char* end = line.data() + line.size();
-  if (std::regex_search(begin, end, match, killed)) {
-    RankFailure failure;
-    failure.rank = std::stoi(match[1]);
-    failure.pid = std::stol(match[2]);
-    failure.host = match[3];
-    failure.signal = std::stoi(match[4]);
+  const std::string text(line);
+  RankFailure failure;
+  std::array<char, 256> host = {};
+  const std::size_t killed = text.find("process rank ");
+  if (killed != std::string::npos &&
+      std::sscanf(text.c_str() + killed,
+                  "process rank %7d with PID %10ld on node %255s exited on signal %3d",
+                  &failure.rank, &failure.pid, host.data(), &failure.signal) == 4 &&
+      failure.rank >= 0 && failure.signal > 0) {
+    failure.host = host.data();
     failure.exit_code = 128 + failure.signal;
     failure_ = failure;
-  } else if (std::regex_search(begin, end, match, name)) {
-    exited_rank_ = std::stoi(match[1]);
-  } else if (exited_rank_ && std::regex_search(begin, end, match, code)) {
-    RankFailure failure;
+    return;
+  }
+  const std::size_t name = text.find("Process name: [");
+  const std::size_t comma = text.rfind(',');
+  int rank = 0;
+  if (name != std::string::npos && comma != std::string::npos && comma > name &&
+      std::sscanf(text.c_str() + comma, ",%7d]", &rank) == 1 && rank >= 0) {
+    exited_rank_ = rank;
+    return;
+  }
+  if (exited_rank_ && std::sscanf(text.c_str(), " Exit code: %3d", &failure.exit_code) == 1) {
     failure.rank = *exited_rank_;
-    failure.exit_code = std::stoi(match[1]);
     failure_ = failure;
   }
 }
