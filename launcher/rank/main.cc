@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ddlrun-rank: what ddlrun starts once per rank, in front of the program.  Verifies who this rank
-// is, binds it, sets its environment and becomes the program.
+// is, binds it, sets its environment and starts the program.
 //
 //   ddlrun-rank [--rank R] -- program arguments ...
 
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -21,6 +20,7 @@
 #include "launcher/rank/binding.h"
 #include "launcher/rank/identity.h"
 #include "launcher/rank/rank_job.h"
+#include "launcher/rank/run_program.h"
 #include "launcher/rank_environment.h"
 
 namespace launcher {
@@ -104,19 +104,17 @@ void Run(int argc, char** argv) {
   }
   const RankJob job = DecodeRankJob(text->second);
   const RankPlan& own = FindOwnPlan(job, ReadIdentity(environment, arguments.rank));
+  const std::string& host = job.plan.nodes[static_cast<std::size_t>(own.node)].host;
   try {
     if (job.bind && !own.cpus.empty()) BindCpus(own.cpus);
     if (job.bind && own.numa_os_index >= 0) PreferMemoryOf(own.numa_os_index);
     RemoveStaleIdentity(environment);
     SetRankEnvironment(job, own);
-    execvp(arguments.program[0], arguments.program);
-    throw LaunchError(EX_UNAVAILABLE, std::string("cannot start '") + arguments.program[0] +
-                                          "': " + std::strerror(errno));
+    if (job.spawner == "local") BecomeProgram(arguments.program);
+    RunProgram(arguments.program, own.rank, host);
   } catch (const LaunchError& error) {
     throw LaunchError(error.exit_code(),
-                      "rank " + std::to_string(own.rank) + " on " +
-                          job.plan.nodes[static_cast<std::size_t>(own.node)].host + ": " +
-                          error.what());
+                      "rank " + std::to_string(own.rank) + " on " + host + ": " + error.what());
   }
 }
 

@@ -57,11 +57,12 @@ class Supervisor {
   bool AllEnded() const;
   std::string HostOf(int rank) const;
   RankFailure Describe(const Child& child, int exit_code, int signal) const;
+  void ReadShimLine(std::string_view line);
+  double SecondsSinceStart() const;
 
   const SupervisorOptions& options_;
   SignalRelay& signals_;
   std::vector<std::unique_ptr<Child>> children_;
-  MpirunMessages mpirun_messages_;
   JobResult result_;
   bool output_is_lost_ = false;  // nobody reads ddlrun's output any more
   bool is_stopping_ = false;
@@ -90,7 +91,7 @@ void Supervisor::Start(const ChildCommand& command) {
   std::string tag;
   if (options_.tag_output && !is_mpirun) tag = "[" + std::to_string(command.rank) + "] ";
   const auto on_line = [this, is_mpirun, tail = &child->tail](std::string_view line) {
-    if (is_mpirun) mpirun_messages_.AddLine(line);
+    if (is_mpirun) ReadShimLine(line);
     tail->Add(line);
   };
   if (process.stdout_pipe.is_open()) {
@@ -112,17 +113,15 @@ JobResult Supervisor::Run() {
     }
   }
   RelayOutputs();
+  // mpirun's own code may be that of a rank it killed.
+  if (result_.exit_code != 0 && children_[0]->rank < 0 && result_.failure) {
+    result_.exit_code = result_.failure->exit_code;
+  }
   // What a rank wrote last may have come after its end was seen.
   if (result_.failure && result_.failure->rank >= 0) {
     for (const auto& child : children_) {
       if (child->rank != result_.failure->rank) continue;
       result_.failure->last_lines.assign(child->tail.lines().begin(), child->tail.lines().end());
-    }
-  }
-  if (result_.exit_code != 0 && children_[0]->rank < 0) {
-    result_.failure = mpirun_messages_.failure();
-    if (result_.failure && result_.failure->host.empty()) {
-      result_.failure->host = HostOf(result_.failure->rank);
     }
   }
   return result_;
@@ -177,7 +176,7 @@ void Supervisor::RecordEnd(const Child& child, const siginfo_t& info) {
   const bool stopped_early = exit_code == EX_TEMPFAIL;
   if (result_.exit_code == 0 || (result_.exit_code == EX_TEMPFAIL && !stopped_early)) {
     result_.exit_code = exit_code;
-    result_.failure = Describe(child, exit_code, signal);
+    if (child.rank >= 0) result_.failure = Describe(child, exit_code, signal);
   }
   if (!stopped_early) StopAll();
 }
@@ -194,8 +193,25 @@ RankFailure Supervisor::Describe(const Child& child, int exit_code, int signal) 
   failure.pid = child.pid;
   failure.exit_code = exit_code;
   failure.signal = signal;
-  failure.seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+  failure.seconds = SecondsSinceStart();
   return failure;
+}
+
+// Under mpirun the shims say which rank failed, from every node; the first to say so counts.
+void Supervisor::ReadShimLine(std::string_view line) {
+  const std::optional<RankEnd> end = ParseRankEnd(line);
+  if (!end || (result_.failure &&
+               (result_.failure->exit_code != EX_TEMPFAIL || end->exit_code == EX_TEMPFAIL))) {
+    return;
+  }
+  RankFailure failure;
+  static_cast<RankEnd&>(failure) = *end;
+  failure.seconds = SecondsSinceStart();
+  result_.failure = failure;
+}
+
+double Supervisor::SecondsSinceStart() const {
+  return std::chrono::duration<double>(Clock::now() - start_).count();
 }
 
 void Supervisor::RelayOutputs() {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,7 @@ struct SupervisorOptions {
 struct JobResult {
   // Of the first child that failed, 128 + signal if one ended it; 0 when all succeeded.
   int exit_code = 0;
-  std::optional<RankFailure> failure;  // empty on success, and when mpirun named no rank
+  std::optional<RankFailure> failure;  // empty on success, and when mpirun itself failed
 };
 
 // Any exit code but 0 is a failure; the others get SIGTERM, after `grace` SIGKILL.  Only

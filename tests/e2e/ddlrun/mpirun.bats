@@ -51,14 +51,21 @@ load common
   [ "$output" = $'a;b,c "d" e\nf|1;2,3\na;b,c "d" e\nf|1;2,3' ]
 }
 
-@test "the exit code and the rank come from mpirun's messages" {
+@test "the exit code is that of the first rank that failed, named last" {
   require_mpirun
   run_ddlrun -n 2 --oversubscribe sh -c '[ $RANK = 1 ] && exit 3; exec sleep 60'
   [ "$status" -eq 3 ]
-  [[ $messages == *"the job failed: rank 1 on $(hostname) ended first, with exit code 3" ]]
+  [[ $messages == *"the job failed: rank 1 on $(hostname) (pid "*") ended first, with exit code 3, "*" s after the start" ]]
   run_ddlrun -n 2 --oversubscribe sh -c '[ $RANK = 1 ] && kill -SEGV $$; exec sleep 60'
   [ "$status" -eq 139 ]
-  [[ $messages == *"the job failed: rank 1 on "*" ended first, with signal 11 (Segmentation fault)" ]]
+  [[ $messages == *"the job failed: rank 1 on "*" ended first, with signal 11 (Segmentation fault), "*" s after the start" ]]
+}
+
+@test "a program that cannot be started is named with host and rank, 69" {
+  require_mpirun
+  run_ddlrun -n 2 --oversubscribe no-such-program
+  [ "$status" -eq 69 ]
+  [[ $messages == *"ddlrun-rank: rank "[01]" on $(hostname): cannot start 'no-such-program': No such file or directory"* ]]
 }
 
 @test "mpirun that places ranks otherwise is refused by the shim" {

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/rank/rank_end.h"
+
+#include <gtest/gtest.h>
+
+namespace launcher {
+namespace {
+
+TEST(RankEnd, ASignalIsReadAsItWasWritten) {
+  const RankEnd end{1, "n2.cluster", 77, 137, 9};
+  const std::string line = FormatRankEnd(end);
+  EXPECT_EQ(line, "ddlrun-rank: rank 1 on n2.cluster (pid 77) ended with signal 9 (Killed)\n");
+  const std::optional<RankEnd> read = ParseRankEnd(line);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->rank, 1);
+  EXPECT_EQ(read->host, "n2.cluster");
+  EXPECT_EQ(read->pid, 77);
+  EXPECT_EQ(read->signal, 9);
+  EXPECT_EQ(read->exit_code, 137);
+}
+
+TEST(RankEnd, AnExitCodeIsReadBehindMpirunsTag) {
+  const std::optional<RankEnd> read =
+      ParseRankEnd("[1,12]<stderr>:" + FormatRankEnd({12, "n1", 5, 3, 0}));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->rank, 12);
+  EXPECT_EQ(read->signal, 0);
+  EXPECT_EQ(read->exit_code, 3);
+}
+
+TEST(RankEnd, OtherLinesAreNone) {
+  for (const std::string& line :
+       {std::string(), std::string("ddlrun-rank: rank 1 on n2: cannot start 'x'"),
+        std::string("ddlrun-rank: rank -1 on n2 (pid 7) ended with exit code 3"),
+        std::string("ddlrun-rank: rank 1 on n2 (pid 7) ended with exit code 0"),
+        std::string("ddlrun-rank: rank 1 on n2 (pid 7) ended with joy"),
+        "ddlrun-rank: rank 1 on " + std::string(1000, 'x') + " (pid 7) ended with exit code 3"}) {
+    EXPECT_FALSE(ParseRankEnd(line)) << line;
+  }
+}
+
+}  // namespace
+}  // namespace launcher
