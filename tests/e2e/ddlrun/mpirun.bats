@@ -82,6 +82,23 @@ SH
   [ ! -e started ]
 }
 
+@test "ranks on two nodes get their environment and their place in both orders" {
+  require_mpirun
+  # In place of ssh: the other node is this machine.
+  printf '#!/bin/sh\nshift\nexec sh -c "$*"\n' > agent
+  chmod +x agent
+  local order expected
+  for order in node cyclic; do
+    expected=$'0 n1 0 x y\n1 n1 1 x y\n2 n2 0 x y\n3 n2 1 x y'
+    [ "$order" = node ] || expected=$'0 n1 0 x y\n1 n2 0 x y\n2 n1 1 x y\n3 n2 1 x y'
+    MINE='x y' run_ddlrun -H n1:2,n2:2 --oversubscribe --rank-order=$order --mpiarg "--mca plm_rsh_agent $PWD/agent" \
+      sh -c 'echo "$RANK $DDLRUN_HOST $LOCAL_RANK $MINE"'
+    [ "$status" -eq 0 ]
+    [ "$(sort <<< "$output")" = "$expected" ]
+    [[ $messages == *" -x MINE "* ]]
+  done
+}
+
 @test "user signals reach the ranks" {
   require_mpirun
   "$ddlrun" -n 2 --oversubscribe --launcher=mpirun \
