@@ -38,19 +38,22 @@ std::string Refusal(const TrainConfig& config, int exit_code) {
   return "";
 }
 
-TEST(Trainer, AResumedRunIsBitEqualToOneThatNeverStopped) {
-  const TemporaryFolder straight;
-  const TemporaryFolder stopped;
-  EXPECT_EQ(RunAlone(SmallConfig(straight.path())).step, 6);
+TEST(Trainer, AResumedRunIsBitEqualToOneThatNeverStoppedOnEveryBackEnd) {
+  for (const std::string& backend : BackendNames()) {
+    SCOPED_TRACE(backend);
+    const TemporaryFolder straight;
+    const TemporaryFolder stopped;
+    EXPECT_EQ(RunAlone(SmallConfig(straight.path()), 0, backend).step, 6);
 
-  const TrainResult first = RunAlone(SmallConfig(stopped.path()), /*stop_after=*/2);
-  EXPECT_EQ(first.ending, Ending::kStopped);
-  EXPECT_EQ(first.step, 2);
-  const TrainResult second = RunAlone(SmallConfig(stopped.path()));
-  EXPECT_EQ(second.ending, Ending::kCompleted);
-  EXPECT_EQ(second.step, 6);
-  EXPECT_EQ(Saved(stopped.path(), 6), Saved(straight.path(), 6));
-  EXPECT_NE(Saved(stopped.path(), 2), Saved(straight.path(), 6));
+    const TrainResult first = RunAlone(SmallConfig(stopped.path()), /*stop_after=*/2, backend);
+    EXPECT_EQ(first.ending, Ending::kStopped);
+    EXPECT_EQ(first.step, 2);
+    const TrainResult second = RunAlone(SmallConfig(stopped.path()), 0, backend);
+    EXPECT_EQ(second.ending, Ending::kCompleted);
+    EXPECT_EQ(second.step, 6);
+    EXPECT_EQ(Saved(stopped.path(), 6), Saved(straight.path(), 6));
+    EXPECT_NE(Saved(stopped.path(), 2), Saved(straight.path(), 6));
+  }
 }
 
 TEST(Trainer, AResumedRunOfTwoRanksIsBitEqualToo) {

@@ -61,8 +61,9 @@ inline TrainConfig SmallConfig(const std::filesystem::path& model_dir) {
 
 // A run of one rank.  `stop_after`: stop is asked for while that step runs, counted from 1.
 inline TrainResult RunRank(const TrainConfig& config, Communicator& communicator,
-                           std::ostream& log_text, int stop_after = 0) {
-  const auto backend = MakeBackend("reference", {});
+                           std::ostream& log_text, int stop_after = 0,
+                           const std::string& backend_name = "reference") {
+  const auto backend = MakeBackend(backend_name, {});
   GeneratedSourceOptions options;
   options.batch = config.batch;
   options.classes = config.classes;
@@ -81,11 +82,12 @@ inline TrainResult RunRank(const TrainConfig& config, Communicator& communicator
   return RunTrainer(config, parts);
 }
 
-inline TrainResult RunAlone(const TrainConfig& config, int stop_after = 0) {
+inline TrainResult RunAlone(const TrainConfig& config, int stop_after = 0,
+                            const std::string& backend_name = "reference") {
   ThreadWorld world(1);
   ThreadCommunicator communicator(world, 0);
   std::ostringstream log_text;
-  return RunRank(config, communicator, log_text, stop_after);
+  return RunRank(config, communicator, log_text, stop_after, backend_name);
 }
 
 // The tensors of a file, by name.
