@@ -63,7 +63,7 @@ inline TrainConfig SmallConfig(const std::filesystem::path& model_dir) {
 inline TrainResult RunRank(const TrainConfig& config, Communicator& communicator,
                            std::ostream& log_text, int stop_after = 0,
                            const std::string& backend_name = "reference") {
-  const auto backend = MakeBackend(backend_name, {});
+  const auto backend = MakeBackend(backend_name, {.threads = 1});  // more would spin for the cores
   GeneratedSourceOptions options;
   options.batch = config.batch;
   options.classes = config.classes;
