@@ -19,7 +19,6 @@ ddl_require_pkg(ddl::isal libisal libisal-dev)
 ddl_require_pkg(ddl::protobuf protobuf-lite libprotobuf-dev)
 ddl_require_pkg(ddl::spdlog spdlog libspdlog-dev)
 ddl_require_pkg(ddl::yaml yaml-cpp libyaml-cpp-dev)
-ddl_require_pkg(ddl::tbb tbb libtbb-dev)
 find_package(CLI11 REQUIRED)          # libcli11-dev
 find_package(nlohmann_json REQUIRED)  # nlohmann-json3-dev
 find_program(DDLRUN_PROTOC protoc)

@@ -7,8 +7,8 @@
 #include <span>
 #include <string>
 
-#include "trainer/checkpoint/checksum.h"
 #include "trainer/checkpoint/manifest.h"
+#include "trainer/core/crc32c.h"
 #include "trainer/core/error.h"
 
 namespace {
@@ -30,7 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Parse(text);
   char checksum[16];
   std::snprintf(checksum, sizeof checksum, "%08x",
-                trainer::Crc32cOf(std::as_bytes(std::span(data, size))));
+                trainer::Crc32c(std::as_bytes(std::span(data, size))));
   Parse(std::string(R"({"crc32c":")") + checksum + R"(","manifest":)" + text + "}");
   return 0;
 }

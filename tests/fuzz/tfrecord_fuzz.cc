@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "trainer/core/crc32c.h"
 #include "trainer/core/error.h"
-#include "trainer/data/crc32c.h"
 #include "trainer/data/tfrecord.h"
 
 namespace {
@@ -41,7 +41,7 @@ void Check(const std::vector<std::uint8_t>& bytes) {
 }
 
 void StoreChecksum(std::span<const std::uint8_t> data, std::uint8_t* target) {
-  const std::uint32_t checksum = trainer::MaskedCrc32c(data);
+  const std::uint32_t checksum = trainer::MaskedCrc32c(std::as_bytes(data));
   std::memcpy(target, &checksum, sizeof(checksum));
 }
 

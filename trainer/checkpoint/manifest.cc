@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "trainer/checkpoint/checksum.h"
+#include "trainer/core/crc32c.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
@@ -88,7 +88,7 @@ ManifestFile FileFromJson(const Json& json) {
 
 std::uint32_t ChecksumOf(const Json& body) {
   const std::string text = body.dump();
-  return Crc32cOf(std::as_bytes(std::span(text)));
+  return Crc32c(std::as_bytes(std::span(text)));
 }
 
 Manifest BodyFromJson(const Json& body) {

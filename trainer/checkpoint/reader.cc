@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <system_error>
 
-#include "trainer/checkpoint/checksum.h"
 #include "trainer/checkpoint/names.h"
 #include "trainer/checkpoint/whole_file.h"
+#include "trainer/core/crc32c.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
@@ -31,14 +31,14 @@ void Verify(const SafetensorsFile& file, const ManifestFile& expected) {
     const TensorEntry* have = file.Find(want.name);
     if (have == nullptr) Damaged(file.path(), "tensor '" + want.name + "' is missing");
     const auto data = file.Data(*have);
-    if (data.size() != want.bytes || Crc32cOf(data) != want.crc32c) {
+    if (data.size() != want.bytes || Crc32c(data) != want.crc32c) {
       Damaged(file.path(), "tensor '" + want.name + "' has the wrong checksum");
     }
     data_bytes += data.size();
   }
   const std::size_t header_bytes = file.bytes().size() - data_bytes;
   if (file.tensors().size() != expected.tensors.size() ||
-      Crc32cOf(file.bytes().first(header_bytes)) != expected.header_crc32c) {
+      Crc32c(file.bytes().first(header_bytes)) != expected.header_crc32c) {
     Damaged(file.path(), "its header has the wrong checksum");
   }
 }

@@ -11,10 +11,10 @@
 #include <system_error>
 #include <vector>
 
-#include "trainer/checkpoint/checksum.h"
 #include "trainer/checkpoint/durable_file.h"
 #include "trainer/checkpoint/names.h"
 #include "trainer/checkpoint/reader.h"
+#include "trainer/core/crc32c.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
@@ -60,7 +60,7 @@ PreparedFile Prepare(const char* name, std::span<const TensorSource> tensors) {
   file.header = MakeSafetensorsHeader(tensors, {{"format", "pt"}});
   file.manifest.name = name;
   file.manifest.bytes = file.header.size();
-  file.manifest.header_crc32c = Crc32cOf(std::as_bytes(std::span(file.header)));
+  file.manifest.header_crc32c = Crc32c(std::as_bytes(std::span(file.header)));
   for (const std::size_t position : DataOrder(tensors)) {
     const TensorSource& tensor = tensors[position];
     const Bytes bytes(static_cast<const std::byte*>(tensor.data),
@@ -68,7 +68,7 @@ PreparedFile Prepare(const char* name, std::span<const TensorSource> tensors) {
     file.data.push_back(bytes);
     file.manifest.bytes += bytes.size();
     file.manifest.tensors.push_back(
-        {.name = tensor.name, .bytes = bytes.size(), .crc32c = Crc32cOf(bytes)});
+        {.name = tensor.name, .bytes = bytes.size(), .crc32c = Crc32c(bytes)});
   }
   return file;
 }

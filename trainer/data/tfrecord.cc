@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "trainer/core/crc32c.h"
 #include "trainer/core/error.h"
-#include "trainer/data/crc32c.h"
 
 namespace trainer {
 namespace {
@@ -56,7 +56,8 @@ RecordPlace RecordFile::PlaceAt(std::uint64_t offset) const {
     throw BadRecord(path_, offset,
                     "the file ends within the record's header: it is truncated or not a TFRecord");
   }
-  if (LoadLittleEndian<std::uint32_t>(&header[8]) != MaskedCrc32c(std::span(header).first(8))) {
+  if (LoadLittleEndian<std::uint32_t>(&header[8]) !=
+      MaskedCrc32c(std::as_bytes(std::span(header).first(8)))) {
     throw BadRecord(path_, offset,
                     "the checksum of the length is wrong: the file is damaged or not a TFRecord");
   }
@@ -86,15 +87,15 @@ std::span<const std::uint8_t> RecordFile::Read(const RecordPlace& place,
     throw BadRecord(path_, place.offset, "the file became shorter while it was in use");
   }
   const auto length = LoadLittleEndian<std::uint64_t>(buffer.data());
-  const bool header_is_good =
-      LoadLittleEndian<std::uint32_t>(&buffer[8]) == MaskedCrc32c(std::span(buffer).first(8));
+  const bool header_is_good = LoadLittleEndian<std::uint32_t>(&buffer[8]) ==
+                              MaskedCrc32c(std::as_bytes(std::span(buffer).first(8)));
   if (!header_is_good || length != place.size - kRecordFramingBytes) {
     throw BadRecord(path_, place.offset,
                     "no record of " + std::to_string(place.size) +
                         " bytes begins here: the file is damaged, or its index is of another file");
   }
   const auto data = std::span<const std::uint8_t>(buffer).subspan(kRecordHeaderBytes, length);
-  if (LoadLittleEndian<std::uint32_t>(data.data() + length) != MaskedCrc32c(data)) {
+  if (LoadLittleEndian<std::uint32_t>(data.data() + length) != MaskedCrc32c(std::as_bytes(data))) {
     throw BadRecord(path_, place.offset, "the checksum of the data is wrong: the file is damaged");
   }
   return data;
@@ -105,9 +106,9 @@ RecordWriter::RecordWriter(std::string path) : file_(std::move(path)) {}
 void RecordWriter::Append(std::span<const std::uint8_t> data) {
   const std::size_t begin = pending_.size();
   AppendLittleEndian(static_cast<std::uint64_t>(data.size()), pending_);
-  AppendLittleEndian(MaskedCrc32c(std::span(pending_).subspan(begin, 8)), pending_);
+  AppendLittleEndian(MaskedCrc32c(std::as_bytes(std::span(pending_).subspan(begin, 8))), pending_);
   pending_.insert(pending_.end(), data.begin(), data.end());
-  AppendLittleEndian(MaskedCrc32c(data), pending_);
+  AppendLittleEndian(MaskedCrc32c(std::as_bytes(data)), pending_);
   if (pending_.size() < kWriteBytes) return;
   file_.Write(pending_);
   pending_.clear();

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/trainer/checkpoint/sample_run.h"
-#include "trainer/checkpoint/checksum.h"
+#include "trainer/core/crc32c.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
@@ -32,26 +32,6 @@ std::string Refusal(const std::string& text) {
     return error.what();
   }
   return "";
-}
-
-TEST(Checksum, AgreesWithTheVectorsOfRfc3720) {
-  std::array<std::byte, 32> bytes{};
-  EXPECT_EQ(Crc32cOf(bytes), 0x8a9136aaU);
-  bytes.fill(std::byte{0xff});
-  EXPECT_EQ(Crc32cOf(bytes), 0x62a8ab43U);
-  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i);
-  EXPECT_EQ(Crc32cOf(bytes), 0x46dd794eU);
-}
-
-TEST(Checksum, DoesNotDependOnThePieces) {
-  const std::string text = "the quick brown fox jumps over the lazy dog";
-  const auto bytes = std::as_bytes(std::span(text));
-  for (std::size_t cut = 0; cut <= bytes.size(); ++cut) {
-    Checksum checksum;
-    checksum.Add(bytes.first(cut));
-    checksum.Add(bytes.subspan(cut));
-    EXPECT_EQ(checksum.value(), Crc32cOf(bytes));
-  }
 }
 
 TEST(Manifest, ReadsBackWhatItWrote) { EXPECT_EQ(ParseManifest(ToJson(Sample()), "m"), Sample()); }
@@ -88,7 +68,7 @@ TEST(Manifest, SaysWhatIsWrong) {
 TEST(Manifest, RefusesAnotherFormat) {
   const std::string body = R"({"files":[],"format":2})";
   char crc[16];
-  std::snprintf(crc, sizeof crc, "%08x", Crc32cOf(std::as_bytes(std::span(body))));
+  std::snprintf(crc, sizeof crc, "%08x", Crc32c(std::as_bytes(std::span(body))));
   EXPECT_THAT(Refusal(std::string(R"({"crc32c":")") + crc + R"(","manifest":)" + body + "}"),
               HasSubstr("format 2; this program reads format 1"));
 }

@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/data/crc32c.h"
+#include "trainer/core/crc32c.h"
 
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <numeric>
+#include <span>
 #include <vector>
 
 namespace trainer {
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
+
+std::uint32_t Crc32c(const Bytes& bytes) {
+  return trainer::Crc32c(std::as_bytes(std::span(bytes)));
+}
 
 // RFC 3720, B.4.
 TEST(Crc32c, GivesTheVectorsOfTheRfc) {
@@ -33,11 +38,12 @@ TEST(Crc32c, GivesTheVectorsOfTheRfc) {
   EXPECT_EQ(Crc32c(read_command), 0xd9963a56U);
 }
 
-TEST(Crc32c, OfNothingIsZero) { EXPECT_EQ(Crc32c({}), 0U); }
+TEST(Crc32c, OfNothingIsZero) { EXPECT_EQ(Crc32c(Bytes()), 0U); }
 
 TEST(Crc32c, MaskingRotatesAndAdds) {
+  const Bytes zeros(32, 0x00);
   // 0x8a9136aa rotated right by 15 is 0x6d551522.
-  EXPECT_EQ(MaskedCrc32c(Bytes(32, 0x00)), 0x6d551522U + 0xa282ead8U);
+  EXPECT_EQ(MaskedCrc32c(std::as_bytes(std::span(zeros))), 0x6d551522U + 0xa282ead8U);
 }
 
 }  // namespace
