@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 
 // The port of DDL itself, in every command line of IBM's ddlrun that is known.
 constexpr char kDdlHostPort[] = "2200";
-constexpr std::size_t kMaxFileBytes = 16 * 1024 * 1024;
+constexpr std::size_t kMaxFileBytes = 16777216;
 
 std::string ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);

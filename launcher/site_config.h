@@ -26,7 +26,7 @@
 
 namespace launcher {
 
-inline constexpr std::size_t kMaxSiteBytes = 64 * 1024;
+inline constexpr std::size_t kMaxSiteBytes = 65536;
 inline constexpr int kMaxSiteDepth = 4;
 
 template <typename T>

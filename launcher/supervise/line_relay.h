@@ -15,7 +15,7 @@
 namespace launcher {
 
 // A line that is longer is passed on in parts.
-inline constexpr std::size_t kMaxLineBytes = 64 * 1024;
+inline constexpr std::size_t kMaxLineBytes = 65536;
 
 class LineRelay {
  public:
