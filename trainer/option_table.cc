@@ -155,6 +155,8 @@ std::vector<OptionRow> MakeTable() {
        false, Fraction<&Options::label_smoothing>},
       {"weight_init", optimisation, "variance scaling by fan_in or fan_out", kNvidia, false,
        WeightInit},
+      {"zero_init_residual", optimisation, "start every residual branch as zero", kOurs, false,
+       Flag<&Options::zero_init_residual>},
       {"seed", optimisation, "of weights, order and augmentation; the same on all ranks", kNvidia,
        false, Value<&Options::seed>},
       {"precision", optimisation, "fp32 or fp16 (a CPU computes in fp32 either way)", kNvidia,

@@ -48,6 +48,7 @@ struct Options {
   double weight_decay = 1e-4;
   double label_smoothing = 0;
   std::string weight_init = "fan_out";
+  bool zero_init_residual = false;
   std::uint64_t seed = 1;
   std::string precision = "fp32";
   double loss_scale = 256;

@@ -91,6 +91,7 @@ TrainConfig MakeTrainConfig(const Options& options, const std::string& program_v
   config.label_smoothing = options.label_smoothing;
   config.mixup = options.mixup;
   config.weight_init = options.weight_init == "fan_in" ? WeightInit::kFanIn : WeightInit::kFanOut;
+  config.zero_init_residual = options.zero_init_residual;
   config.seed = options.seed;
   config.freeze_batch_norm = options.freeze_batch_norm;
   config.loss_scale = options.loss_scale;

@@ -2,6 +2,7 @@
 
 #include "trainer/model/init.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "trainer/core/error.h"
@@ -33,11 +34,16 @@ std::vector<float> InitialValues(const ParameterSpec& spec, std::uint64_t number
   return values;
 }
 
-void Initialize(Network& network, std::uint64_t seed, WeightInit weight_init, Stream& stream) {
+void Initialize(Network& network, const Initialization& start, Stream& stream) {
   std::uint64_t number = 0;
   for (const Parameter& parameter : network.parameters()) {
-    network.Import(Network::Part::kValue, parameter,
-                   InitialValues(parameter.spec, number++, seed, weight_init), stream);
+    std::vector<float> values =
+        InitialValues(parameter.spec, number++, start.seed, start.weight_init);
+    // The batch norm at the end of a bottleneck's residual branch has this name.
+    if (start.zero_init_residual && parameter.name.ends_with("bn3.weight")) {
+      std::fill(values.begin(), values.end(), 0.0F);
+    }
+    network.Import(Network::Part::kValue, parameter, values, stream);
   }
 }
 

@@ -32,7 +32,15 @@ enum class WeightInit : std::uint8_t { kFanIn, kFanOut };
 std::vector<float> InitialValues(const ParameterSpec& spec, std::uint64_t number,
                                  std::uint64_t seed, WeightInit weight_init);
 
+struct Initialization {
+  std::uint64_t seed = 1;
+  WeightInit weight_init = WeightInit::kFanOut;
+  // Every residual branch starts as zero, by the scale of its last batch norm (Goyal et al.,
+  // "Accurate, large minibatch SGD", section 5.1).  Not NVIDIA's; training starts more gently.
+  bool zero_init_residual = false;
+};
+
 // Sets all values of `network`; momentum is left as it is.
-void Initialize(Network& network, std::uint64_t seed, WeightInit weight_init, Stream& stream);
+void Initialize(Network& network, const Initialization& start, Stream& stream);
 
 }  // namespace trainer

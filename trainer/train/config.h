@@ -41,6 +41,7 @@ struct TrainConfig {
   double label_smoothing = 0;
   double mixup = 0;  // a of Beta(a, a), drawn once per step; 0: off
   WeightInit weight_init = WeightInit::kFanOut;
+  bool zero_init_residual = false;
   std::uint64_t seed = 1;
   bool freeze_batch_norm = false;  // running statistics, left as they are
   double loss_scale = 256;         // of 16-bit training; a run in fp32 has none

@@ -54,6 +54,7 @@ class Trainer {
   }
 
   std::int64_t FirstStep();
+  void InitializeAfresh();
   void TrainSteps(std::int64_t first, std::int64_t end);
   void Save();
   void DumpState(double gradient_scale);
@@ -101,9 +102,13 @@ std::int64_t Trainer::FirstStep() {
   if (!config_.init_from.empty()) {
     InitializeFromFile(snapshot_parts());
   } else {
-    Initialize(network_, config_.seed, config_.weight_init, *stream_);
+    InitializeAfresh();
   }
   return 0;
+}
+
+void Trainer::InitializeAfresh() {
+  Initialize(network_, {config_.seed, config_.weight_init, config_.zero_init_residual}, *stream_);
 }
 
 void Trainer::TrainSteps(std::int64_t first, std::int64_t end) {
@@ -204,7 +209,7 @@ std::int64_t Trainer::BenchmarkSteps(const Source& source) {
 
 TrainResult Trainer::BenchmarkTraining() {
   const std::int64_t steps = BenchmarkSteps(*parts_.training);
-  Initialize(network_, config_.seed, config_.weight_init, *stream_);
+  InitializeAfresh();
   TrainSteps(0, steps);
   if (result_.ending == Ending::kCompleted) {
     result_.images_per_second = static_cast<double>(schedule_.global_batch) / times_.Median().step;
@@ -228,7 +233,7 @@ double Trainer::InferenceSeconds() {
 
 TrainResult Trainer::BenchmarkInference() {
   const std::int64_t steps = BenchmarkSteps(*parts_.evaluation);
-  Initialize(network_, config_.seed, config_.weight_init, *stream_);
+  InitializeAfresh();
   for (std::int64_t step = 0; step < config_.warmup_steps; ++step) InferenceSeconds();
   while (result_.step < steps - config_.warmup_steps) {
     StepTimes times;

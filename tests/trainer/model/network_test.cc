@@ -29,7 +29,7 @@ const Network::GradientsReady kIgnore = [](std::size_t) {};
 
 class NetworkTest : public testing::Test {
  protected:
-  NetworkTest() { Initialize(network_, 1, WeightInit::kFanOut, *stream_); }
+  NetworkTest() { Initialize(network_, {}, *stream_); }
 
   double LossSum(Mode mode) {
     network_.ZeroLossSums(*stream_);
@@ -49,6 +49,19 @@ class NetworkTest : public testing::Test {
   MadeUpBatch batch_{*backend_, kBatch, kSize, kClasses};
   Network network_{*backend_, {"resnet_tiny", kBatch, kSize, kSize, kClasses, 0}};
 };
+
+TEST_F(NetworkTest, ZeroInitResidualZeroesTheLastScaleOfEachBottleneckAlone) {
+  Initialize(network_, {.zero_init_residual = true}, *stream_);
+  const auto norm = [&](const std::string& name) {
+    double sum = 0;
+    for (const float value : network_.Export(kValue, Find(name), *stream_)) sum += std::abs(value);
+    return sum;
+  };
+  EXPECT_EQ(norm("layer1.0.bn3.weight"), 0);
+  EXPECT_EQ(norm("layer4.0.bn3.weight"), 0);
+  EXPECT_GT(norm("layer1.0.bn2.weight"), 0);
+  EXPECT_GT(norm("layer1.0.conv3.weight"), 0);
+}
 
 TEST(Network, Resnet50HasTheNamesShapesAndSizeOfTorchvision) {
   const auto backend = MakeBackend("reference", {});

@@ -27,7 +27,7 @@ class Evaluation {
         network_(*backend_, {"resnet_tiny", batch, kSize, kSize, 4, 0}),
         device_batch_(*backend_, network_.spec()),
         source_({batch, kSize, 4, communicator.rank(), communicator.size(), samples, false}) {
-    Initialize(network_, 1, WeightInit::kFanIn, *stream_);
+    Initialize(network_, {.weight_init = WeightInit::kFanIn}, *stream_);
   }
 
   std::optional<EvaluationResult> Run(int stop_after = 0) {
