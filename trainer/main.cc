@@ -92,7 +92,8 @@ struct RootOutputs {
   DlLogger dllogger{&std::cout, &json};
   Progress progress{ProgressFor(STDERR_FILENO), std::cerr};
 
-  explicit RootOutputs(const std::filesystem::path& json_path) : json(json_path) {
+  // A later launch of a run adds to what the earlier ones logged.
+  explicit RootOutputs(const std::filesystem::path& json_path) : json(json_path, std::ios::app) {
     if (!json) throw OsError("cannot write '" + json_path.string() + "'", errno);
   }
 };
@@ -114,8 +115,6 @@ int RunTogether(const Options& options, const launcher::RankInfo& rank, Communic
     log->warn("skipped: {}", message);
   });
   if (options.dry_run) {
-    if (options.mode == "predict")
-      throw Error(EX_USAGE, "--dry_run has nothing to show of --mode=predict");
     const Source& source = sources.training ? *sources.training : *sources.evaluation;
     if (root) {
       for (const std::string& line :

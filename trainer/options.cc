@@ -71,6 +71,9 @@ std::vector<std::string> ExpandAbbreviations(const std::vector<std::string>& arg
       expanded.emplace_back("--help");
     } else if (argument.starts_with("--") && argument.size() > 2) {
       const std::size_t equals = argument.find('=');
+      // CLI11 would take the next argument for the value.
+      if (equals + 1 == argument.size())
+        throw UsageError("'" + argument + "' has no value: is a variable of your script empty?");
       const std::string rest = equals == std::string::npos ? "" : argument.substr(equals);
       expanded.push_back(FullName(spellings, argument.substr(0, equals)) + rest);
     } else {
@@ -91,7 +94,12 @@ ParsedOptions ParseOptions(const std::vector<std::string>& arguments) {
   app.set_help_flag("--help", "this text");
   bool version = false;
   app.add_flag("--version", version, "version and back ends of this build");
-  for (const OptionRow& row : OptionTable()) row.add(app, row, options)->group(row.group);
+  // Given twice, the last one counts, as in argparse: scripts append to fixed arguments.
+  for (const OptionRow& row : OptionTable()) {
+    row.add(app, row, options)
+        ->group(row.group)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  }
 
   std::vector<std::string> expanded = ExpandAbbreviations(arguments);
   std::reverse(expanded.begin(), expanded.end());  // CLI11 takes them from the back

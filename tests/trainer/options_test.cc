@@ -131,6 +131,19 @@ TEST(Options, RefusesADryRunOfAPrediction) {
               HasSubstr("--dry_run"));
 }
 
+TEST(Options, TakesTheLastOfAnOptionGivenTwice) {
+  const Options options =
+      ParseOptions({"--batch_size=8", "--use_cosine_lr", "--batch_size=16", "--nouse_cosine_lr"})
+          .options;
+  EXPECT_EQ(options.batch_size, 16);
+  EXPECT_FALSE(options.use_cosine_lr);
+}
+
+TEST(Options, RefusesAnOptionWhoseValueIsEmpty) {
+  EXPECT_THAT(Refusal({"--batch_size=8", "--data_dir=", "--results_dir=run"}),
+              HasSubstr("'--data_dir=' has no value"));
+}
+
 TEST(Options, RefusesAnArgumentThatIsNoOption) {
   EXPECT_THAT(Refusal({"--batch_size=1", "train"}), HasSubstr("unexpected argument 'train'"));
 }

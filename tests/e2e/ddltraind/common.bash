@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the tests of ddltraind share: a small data set for each file of tests, a clean environment, and runs
+# of the smallest network that cannot last for ever.
+
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+  export data="$BATS_FILE_TMPDIR/data"
+  "$DDLRUN_BUILD/bin/ddldata" synth --classes 10 --images 200 --validation_images 40 --size 64-80 "$data"
+}
+
+setup() {
+  ddlrun="$DDLRUN_BUILD/bin/ddlrun"
+  ddltraind="$DDLRUN_BUILD/bin/ddltraind"
+  damage="$BATS_TEST_DIRNAME/damage.py"
+  safetensors="$BATS_TEST_DIRNAME/safetensors.py"
+  small=(--arch=resnet_tiny --data_dir="$data" --classes=10 --image_size=64 --batch_size=8 --iter_unit=batch
+    --lr_warmup_epochs=0 --threads=1)
+  cd "$BATS_TEST_TMPDIR" || exit 1
+  mkdir tmp
+  export TMPDIR="$BATS_TEST_TMPDIR/tmp"
+  unset DDLRUN_SITE SLURM_TMPDIR OMP_NUM_THREADS MASTER_ADDR MASTER_PORT
+  local name
+  for name in $(compgen -v SLURM_); do unset "$name"; done
+}
+
+# No test leaves a process or a run directory behind, whatever became of its ranks.
+teardown() {
+  [ -z "$(ranks_here)" ] || {
+    echo "left behind: $(ranks_here)"
+    return 1
+  }
+  ! compgen -G "$BATS_TEST_TMPDIR/tmp/ddlrun.*"
+}
+
+# train RANKS OPTIONS...: a run of the small network: status, standard output in $output, the rest in $messages.
+train() {
+  local ranks=$1
+  shift
+  run --separate-stderr timeout 60 "$ddlrun" -n "$ranks" --oversubscribe ${launcher:+--launcher=$launcher} \
+    "$ddltraind" "${small[@]}" "$@"
+  # shellcheck disable=SC2034,SC2154 # read by the tests; set by run
+  messages=$stderr
+}
+
+# The same in the background: its process id is $job, its output in the files out and err.
+start_training() {
+  local ranks=$1
+  shift
+  timeout --foreground 60 "$ddlrun" -n "$ranks" --oversubscribe ${launcher:+--launcher=$launcher} \
+    "$ddltraind" "${small[@]}" "$@" > out 2> err 3>&- &
+  # Signals are for ddlrun, not for timeout.
+  wait_for 10 eval 'job=$(pgrep -P '$!' -x ddlrun)'
+  watch=$!
+}
+
+# Waits for what start_training has started: its exit code in $status.
+end_of_training() {
+  status=0
+  wait "$watch" || status=$?
+}
+
+# The losses of all steps of an output, one in a line (with --display_every=1).
+losses() {
+  sed -n 's/.*) total_loss: //p'
+}
+
+# The process ids of the ranks that run in this directory; ranks_here RANK: of this one.
+ranks_here() {
+  local pid
+  for pid in $(pgrep -x ddltraind); do
+    [ "$(readlink "/proc/$pid/cwd")" = "$BATS_TEST_TMPDIR" ] || continue
+    [ $# -eq 0 ] || tr '\0' '\n' < "/proc/$pid/environ" | grep -qx "RANK=$1" || continue
+    echo "$pid"
+  done
+}
+
+# wait_for SECONDS COMMAND...: until the command succeeds.
+wait_for() {
+  local end=$((SECONDS + $1))
+  shift
+  until "$@"; do
+    [ "$SECONDS" -lt "$end" ] || return 1
+    sleep 0.05
+  done
+}
+
+require_mpirun() {
+  command -v mpirun > /dev/null || skip "mpirun is not installed"
+}

@@ -1,0 +1,73 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# A disk that is full, and ranks that die.
+
+# shellcheck disable=SC2154 # common.bash sets them
+
+load common
+
+# check_death RANK: what ddlrun says and leaves when this rank has been killed.
+check_death() {
+  local began=$SECONDS
+  end_of_training
+  cat err
+  [ $((SECONDS - began)) -le 5 ]
+  [ "$status" -eq 137 ]
+  [[ $(tail -n 1 err) == "ddlrun: the job failed: rank $1 on "*"signal 9 (Killed)"* ]]
+  [ -z "$(ranks_here)" ]
+  ! compgen -G "tmp/ddlrun.*"
+}
+
+kill_a_rank() {
+  start_training 2 --num_iter=100000 --results_dir=run
+  wait_for 20 grep -q "iteration: 20" out
+  kill -KILL "$(ranks_here 1)"
+  check_death 1
+}
+
+@test "a killed rank ends the job within 5 seconds and is named last, with the local launcher" {
+  launcher=local kill_a_rank
+}
+
+@test "a killed rank ends the job within 5 seconds and is named last, with mpirun" {
+  require_mpirun
+  launcher=mpirun kill_a_rank
+}
+
+# A limit on the size of files stands for a full disk: writes fail in the same place, and no mount is needed.
+# One rank, since the limit would also refuse the memory that ranks share.
+@test "a disk that is full when a checkpoint is written: the older ones stay, and a later run goes on" {
+  train 1 --num_iter=20 --run_iter=10 --results_dir=run
+  [ "$status" -eq 0 ]
+  find run/checkpoints -type f -exec md5sum {} + > before
+
+  ulimit -Sf 16
+  train 1 --num_iter=20 --results_dir=run
+  ulimit -Sf unlimited
+  echo "$messages"
+  [ "$status" -eq 71 ]
+  [[ $messages == *"ddltraind: cannot write run/checkpoints/"*": File too large; make room there"* ]]
+  md5sum -c before
+  [ "$(ls -A run/checkpoints)" = step-0000000010 ]
+
+  train 1 --num_iter=20 --results_dir=run
+  [ "$status" -eq 0 ]
+  [[ $messages == *"going on from step 10"* ]]
+  [ -e run/checkpoints/step-0000000020/manifest.json ]
+}
+
+@test "a disk that is really full" {
+  mkdir disk
+  mount -t tmpfs -o size=80k tmpfs disk 2> mount.err || skip "cannot mount: $(cat mount.err)"
+  # The first checkpoint, of 58 kB with the manifest, has room; the second has not.
+  train 2 --num_iter=20 --checkpoint_every=10 --model_dir=disk --results_dir=run
+  local held
+  held=$(ls -A disk/checkpoints)
+  find disk -type f -exec md5sum {} + > after
+  umount disk
+  echo "$messages"
+  [ "$status" -eq 71 ]
+  [[ $messages == *"cannot write disk/checkpoints/"*"No space left on device; make room there"* ]]
+  [ "$held" = step-0000000010 ]
+  [ "$(wc -l < after)" -eq 3 ]
+}

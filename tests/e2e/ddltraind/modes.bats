@@ -1,0 +1,131 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Every mode, and the options that change what a step does, once.
+
+# shellcheck disable=SC2154 # common.bash sets them
+
+load common
+
+trained() {
+  train 2 --num_iter=4 --mode=train --results_dir=run
+  [ "$status" -eq 0 ]
+}
+
+@test "train, and no evaluation" {
+  trained
+  [[ $output == *"Ending Model Training"* ]]
+  [[ $output != *"Accuracy"* ]]
+  [ -e run/checkpoints/step-0000000004/manifest.json ]
+}
+
+@test "evaluate what a run has trained, with any number of ranks" {
+  train 2 --num_iter=4 --results_dir=run
+  local accuracy
+  accuracy=$(grep -o "Top-. Accuracy.*" <<< "$output")
+  [ "$(wc -l <<< "$accuracy")" -eq 2 ]
+  train 1 --mode=evaluate --results_dir=again --model_dir=run
+  [ "$status" -eq 0 ]
+  [[ $output != *"Model Training"* ]]
+  [[ $messages == *"evaluation of 40 images"* ]]
+  train 2 --mode=evaluate --results_dir=again --init_from=run/checkpoints/step-0000000004/model.safetensors
+  [ "$status" -eq 0 ]
+  [ "$(grep -c "Accuracy" <<< "$output")" -eq 2 ]
+}
+
+@test "predict the classes of an image file" {
+  trained
+  python3 - "$data"/validation-00000-of-00002 <<'PY'
+import struct, sys
+content = open(sys.argv[1], "rb").read()
+record = content[12:12 + struct.unpack_from("<Q", content)[0]]
+open("image.jpg", "wb").write(record[record.index(b"\xff\xd8\xff"):record.rindex(b"\xff\xd9") + 2])
+PY
+  train 1 --mode=predict --to_predict=image.jpg --model_dir=run
+  [ "$status" -eq 0 ]
+  [ "$(grep -cE '^class [0-9] probability 0\.[0-9]+' <<< "$output")" -eq 5 ]
+  echo "not an image" > text.jpg
+  train 1 --mode=predict --to_predict=text.jpg --model_dir=run
+  [ "$status" -eq 65 ]
+  [[ $messages == *"text.jpg: "* ]]
+}
+
+@test "training benchmark: images per second, and no checkpoint" {
+  train 2 --mode=training_benchmark --num_iter=20 --warmup_steps=10 --results_dir=run
+  [ "$status" -eq 0 ]
+  [[ $output == *"train_throughput"* ]]
+  [[ $messages == *"median of 10 steps: "*"images/s"*"exposed all-reduce"* ]]
+  [ ! -e run/checkpoints ]
+}
+
+@test "inference benchmark" {
+  train 2 --mode=inference_benchmark --num_iter=20 --warmup_steps=10 --results_dir=run
+  [ "$status" -eq 0 ]
+  [[ $output == *"eval_throughput"* ]]
+  [[ $messages == *"median of 10 steps: "*"images/s"* ]]
+  [ ! -e run/checkpoints ]
+}
+
+@test "a dry run shows the plan and writes nothing" {
+  train 2 --num_iter=20 --dry_run --results_dir=run
+  [ "$status" -eq 0 ]
+  [[ $output == *"global batch      16 images (2 ranks x 8)"* ]]
+  [[ $output == *"steps             20 "* ]]
+  [ ! -e run ]
+}
+
+@test "without a data directory, synthetic images" {
+  small=("${small[@]/--data_dir=$data/--bad_records=stop}")
+  train 2 --num_iter=2 --results_dir=run
+  [ "$status" -eq 0 ]
+  [[ $output == *"Top-1 Accuracy"* ]]
+}
+
+@test "the final weights go where they are wanted, equal to the checkpoint's" {
+  train 2 --num_iter=4 --mode=train --results_dir=run --export_dir=final
+  [ "$status" -eq 0 ]
+  [ "$(ls -A final)" = model.safetensors ]
+  diff <(python3 "$safetensors" names final/model.safetensors) \
+    <(python3 "$safetensors" names run/checkpoints/step-0000000004/model.safetensors)
+}
+
+@test "the state of a step: weights, gradients, momentum, statistics" {
+  train 2 --num_iter=4 --mode=train --results_dir=run --dump_state=state --dump_state_step=2
+  [ "$status" -eq 0 ]
+  python3 "$safetensors" names state > names
+  local name
+  for name in weight.fc.weight gradient.fc.weight momentum.fc.weight statistic.bn1.running_mean; do
+    grep -qxF "$name" names
+  done
+}
+
+# Each of these options must be seen in the losses.
+@test "mixup, label smoothing and frozen batch norm change the losses" {
+  local options=("" --mixup=0.2 --label_smoothing=0.1 --freeze_batch_norm --augment=none) option
+  for option in "${options[@]}"; do
+    train 2 --num_iter=3 --mode=train --display_every=1 --results_dir="run$option" ${option:+"$option"}
+    [ "$status" -eq 0 ]
+    losses <<< "$output" | tr '\n' ' ' >> all
+    echo >> all
+  done
+  cat all
+  [ "$(sort -u all | wc -l)" -eq ${#options[@]} ]
+  [ "$(wc -w < all)" -eq $((3 * ${#options[@]})) ]
+}
+
+@test "--bad_records=skip trains on the others and names those it left out" {
+  cp -r "$data" damaged
+  python3 "$damage" text damaged/train-00000-of-00008 damaged/train-00003-of-00008
+  train 2 --num_iter=13 --mode=train --data_dir=damaged --bad_records=skip --results_dir=run
+  echo "$messages"
+  [ "$status" -eq 0 ]
+  [[ $messages == *"warn"*"skipped: damaged/train-00000-of-00008, record at offset 0: "* ]]
+  [[ $messages == *"skipped: damaged/train-00003-of-00008, record at offset 0: "* ]]
+  train 2 --num_iter=13 --mode=train --data_dir=damaged --bad_records=skip --max_bad_records=0 --results_dir=run2
+  [ "$status" -eq 65 ]
+}
+
+@test "an option given twice counts as given last" {
+  train 1 --num_iter=9 --num_iter=2 --mode=train --results_dir=run
+  [ "$status" -eq 0 ]
+  [ "$(ls run/checkpoints)" = step-0000000002 ]
+}

@@ -1,0 +1,60 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# What a run prints and logs: lines that scripts read.
+
+# shellcheck disable=SC2154 # common.bash sets them
+
+load common
+
+@test "the standard output has the lines that users of NVIDIA's script look for" {
+  train 2 --num_iter=30 --results_dir=run
+  [ "$status" -eq 0 ]
+  local prefix='^:::NVLOGv0\.2\.3 resnet [0-9]+\.[0-9]+ \([a-z_]+\.py:[0-9]+\) '
+  local key
+  for key in imgs_per_sec cross_entropy l2_loss total_loss learning_rate; do
+    [ "$(grep -cE "$prefix$key: [0-9.e-]+\$" <<< "$output")" -eq 3 ]
+  done
+  grep -qE "${prefix}iteration: 20\$" <<< "$output"
+  grep -qE "${prefix}Top-1 Accuracy: [0-9]+\.[0-9]{3}\$" <<< "$output"
+  grep -qE "${prefix}Top-5 Accuracy: [0-9]+\.[0-9]{3}\$" <<< "$output"
+  # Each line is whole, and of one of the two forms.
+  [ "$(grep -cvE "$prefix|^DLL 2" <<< "$output")" -eq 0 ]
+}
+
+@test "log.json has a DLLL line for each step and result" {
+  train 2 --num_iter=30 --results_dir=run
+  [ "$status" -eq 0 ]
+  python3 - run/log.json <<'PY'
+import json, sys
+steps, results = [], {}
+for line in open(sys.argv[1]):
+    tag, text = line.split(" ", 1)
+    entry = json.loads(text)
+    assert tag == "DLLL" and entry["type"] == "LOG", line
+    assert {"timestamp", "datetime", "elapsedtime", "step", "data"} <= entry.keys(), line
+    if entry["step"]:
+        steps.append(entry["step"][1])
+        assert {"imgs_per_sec", "cross_entropy", "total_loss"} <= entry["data"].keys(), line
+    else:
+        results.update(entry["data"])
+assert steps == list(range(20, 30)), steps  # the first 20 are left out, as NVIDIA's script does
+assert {"train_throughput", "top1_accuracy", "top5_accuracy"} <= results.keys(), results
+PY
+}
+
+@test "log.json keeps what an earlier launch of the run has written" {
+  train 1 --num_iter=4 --run_iter=2 --results_dir=run
+  [ "$status" -eq 0 ]
+  cp run/log.json first
+  train 1 --num_iter=4 --results_dir=run
+  [ "$status" -eq 0 ]
+  cmp first <(head -c "$(stat -c %s first)" run/log.json)
+  [ "$(wc -l < run/log.json)" -gt "$(wc -l < first)" ]
+}
+
+@test "progress is whole lines where there is no terminal" {
+  train 2 --num_iter=30 --results_dir=run
+  [[ $messages != *$'\r'* ]]
+  [[ $messages != *$'\e'* ]]
+  [[ $messages =~ step\ 30/30\ [0-9.]+\ images/s\ loss\ [0-9.]+\ lr\ [0-9.e-]+\ eta\ 0:00:00 ]]
+}

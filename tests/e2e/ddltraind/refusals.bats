@@ -1,0 +1,116 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# What ddltraind refuses: one line that names the cause, the documented exit code, and no file half written.
+
+# shellcheck disable=SC2154 # common.bash sets them
+
+load common
+
+# refused CODE TEXT OPTIONS...: by one rank without ddlrun, and by each of two ranks with it.
+refused() {
+  local code=$1 text=$2
+  shift 2
+  run --separate-stderr timeout 30 "$ddltraind" "${small[@]}" --num_iter=12 --results_dir=run "$@"
+  check_refusal "$code" "$text"
+  launcher=local train 2 --num_iter=12 --results_dir=run "$@"
+  check_refusal "$code" "$text"
+}
+
+# The program's own last words are one line of each rank that met the cause.
+check_refusal() {
+  echo "$status: $stderr"
+  [ "$status" -eq "$1" ]
+  local complaints
+  # A rank that waited for another one says so in a line of its own.
+  complaints=$(grep "^ddltraind: " <<< "$stderr" | grep -v "while rank . waited for it")
+  [[ $complaints == *"$2"* ]]
+  # Two ranks may meet the same cause in different places.
+  [ "$(sed -E 's/rank [01] on [^:]*: //; s/train-[0-9]+//; s/(offset|label) [0-9]+//g' <<< "$complaints" |
+    sort -u | wc -l)" -eq 1 ]
+  [ ! -e run/checkpoints ]
+}
+
+damaged_data() {
+  cp -r "$data" damaged
+  python3 "$damage" "$1" damaged/train-*
+}
+
+@test "an unknown option names the nearest spelling, 64" {
+  refused 64 "unknown option '--bach_size'; did you mean '--batch_size'?" --bach_size=4
+  refused 64 "unexpected argument 'epochs'" epochs
+  [ ! -e run ]
+}
+
+@test "a value that an option cannot have, 64" {
+  refused 64 "--image_size" --image_size=huge
+  refused 64 "--mode" --mode=sleep
+  [ ! -e run ]
+}
+
+@test "a data directory that is not there, is a file, or is empty, 65" {
+  mkdir empty
+  refused 65 "cannot read the data directory nowhere: No such file" --data_dir=nowhere
+  refused 65 "cannot read the data directory $ddltraind: Not a directory" --data_dir="$ddltraind"
+  refused 65 "the data directory empty has no file train-*" --data_dir=empty
+  [ ! -e run ]
+}
+
+@test "a truncated file, by name and offset, 65" {
+  damaged_data cut
+  refused 65 "damaged/train-00000-of-00008, record at offset " --data_dir=damaged
+  [[ $stderr == *"the file is truncated"* ]]
+}
+
+@test "a record with a wrong checksum, by file and offset, 65" {
+  damaged_data checksum
+  refused 65 "record at offset 0: the checksum of the data is wrong" --data_dir=damaged
+  [[ $stderr == *"damaged/train-0000"* ]]
+}
+
+@test "a JPEG that is text, by file and offset, 65" {
+  damaged_data text
+  refused 65 'record at offset 0: the image is not a JPEG file: it is text that begins with "this is text' \
+    --data_dir=damaged
+}
+
+@test "a label out of range, by file, offset and value, 65" {
+  small=("${small[@]/--classes=10/--classes=5}")
+  refused 65 "label" --shuffle=none
+  [[ $stderr =~ train-0000[0-9]-of-00008,\ record\ at\ offset\ [0-9]+:\ the\ label\ ([6-9]|10)\ is\ out\ of\ range ]]
+}
+
+@test "a checkpoint of another network, which stays as it was, 65" {
+  train 1 --num_iter=2 --results_dir=other
+  [ "$status" -eq 0 ]
+  find other -type f -exec md5sum {} + > before
+  small=("${small[@]/--classes=10/--classes=20}")
+  refused 65 "other/checkpoints/step-0000000002 is of resnet_tiny with 10 classes, this run is" --model_dir=other
+  refused 65 "--classes=10" --results_dir=other
+  md5sum -c before
+}
+
+@test "initial weights that lack a tensor, or are no safetensors file, 65" {
+  train 1 --num_iter=2 --results_dir=whole
+  python3 "$safetensors" without layer2.0.bn2.weight whole/checkpoints/step-0000000002/model.safetensors part
+  refused 65 "layer2.0.bn2.weight" --init_from=part
+  head -c 1000 /dev/zero | tr '\0' x > noise
+  refused 65 "noise: not a " --init_from=noise
+  refused 65 "missing: there is no such file" --init_from=missing
+}
+
+@test "nothing to evaluate, 64" {
+  refused 64 "there are no weights: no checkpoint in 'run'" --mode=evaluate
+}
+
+@test "an environment that contradicts itself, 78" {
+  local alone=(timeout 30 "$ddltraind" "${small[@]}" --results_dir=run)
+  RANK=1 run --separate-stderr "${alone[@]}"
+  check_refusal 78 "RANK=1 but no WORLD_SIZE"
+  RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 run --separate-stderr "${alone[@]}"
+  check_refusal 78 "OMPI_COMM_WORLD_RANK=0 contradicts RANK=1"
+  OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 run --separate-stderr "${alone[@]}"
+  check_refusal 78 "OMPI_COMM_WORLD_SIZE=2 contradicts WORLD_SIZE=1"
+  RANK=2 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 run --separate-stderr "${alone[@]}"
+  check_refusal 78 "RANK=2"
+  [ ! -e run ]
+}

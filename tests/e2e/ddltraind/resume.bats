@@ -1,0 +1,82 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# However a run is interrupted, the same command again ends with the same weights, bit for bit.
+
+# shellcheck disable=SC2154 # common.bash sets them
+
+load common
+
+steps=200
+last=checkpoints/step-0000000200
+
+whole_run() {
+  train "$1" --num_iter=$steps --results_dir=whole --mode=train
+  [ "$status" -eq 0 ]
+}
+
+# interrupted RANKS ACTION: a run with checkpoints, and the action in its midst.
+interrupted() {
+  start_training "$1" --num_iter=$steps --results_dir=run --mode=train --checkpoint_every=10
+  wait_for 20 test -e run/checkpoints/step-0000000020
+  eval "$2"
+  end_of_training
+}
+
+goes_on_to_the_same_end() {
+  train "$1" --num_iter=$steps --results_dir=run --mode=train
+  echo "$messages"
+  [ "$status" -eq 0 ]
+  [[ $messages == *"going on from step "* ]]
+  cmp {whole,run}/$last/model.safetensors
+  cmp {whole,run}/$last/optimizer.safetensors
+  [ "$(find run/checkpoints -name '.*')" = "" ]
+}
+
+stopped_in_its_midst() {
+  cat err
+  [ "$status" -eq 75 ]
+  local newest
+  newest=$(cd run/checkpoints && ls | tail -n 1)
+  [ "$newest" != "$(basename $last)" ]
+  grep -q "stopped by signal $1 after step $((10#${newest#step-})): give the same command again" err
+}
+
+every_way() {
+  whole_run "$1"
+
+  train "$1" --num_iter=$steps --run_iter=17 --results_dir=run --mode=train
+  [ "$status" -eq 0 ]
+  [ "$(ls run/checkpoints)" = step-0000000017 ]
+  goes_on_to_the_same_end "$1"
+
+  if [ "${launcher-}" != mpirun ]; then  # which takes it for an order to end its ranks within a second
+    rm -r run
+    interrupted "$1" 'kill -TERM $job'
+    stopped_in_its_midst 15
+    goes_on_to_the_same_end "$1"
+  fi
+
+  rm -r run
+  interrupted "$1" 'kill -USR1 $job'
+  stopped_in_its_midst 10
+  goes_on_to_the_same_end "$1"
+
+  rm -r run
+  interrupted "$1" 'kill -KILL $(ranks_here $(('"$1"' - 1)))'
+  [ "$status" -eq 137 ]
+  [ ! -e run/$last ]
+  goes_on_to_the_same_end "$1"
+}
+
+@test "one rank, stopped by --run_iter, SIGTERM, SIGUSR1 and SIGKILL" {
+  every_way 1
+}
+
+@test "two ranks without MPI, stopped by --run_iter, SIGTERM, SIGUSR1 and SIGKILL" {
+  launcher=local every_way 2
+}
+
+@test "two ranks of mpirun, stopped by --run_iter, SIGUSR1 and SIGKILL" {
+  require_mpirun
+  launcher=mpirun every_way 2
+}
