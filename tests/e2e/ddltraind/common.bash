@@ -2,6 +2,9 @@
 # What the tests of ddltraind share: a small data set for each file of tests, a clean environment, and runs
 # of the smallest network that cannot last for ever.
 
+# shellcheck disable=SC2034 # the tests read the variables
+# shellcheck disable=SC2119,SC2120 # ranks_here has an argument in some tests
+# shellcheck disable=SC2016 # what is evaluated later
 bats_require_minimum_version 1.5.0
 
 setup_file() {
@@ -14,7 +17,7 @@ setup() {
   ddltraind="$DDLRUN_BUILD/bin/ddltraind"
   damage="$BATS_TEST_DIRNAME/damage.py"
   safetensors="$BATS_TEST_DIRNAME/safetensors.py"
-  small=(--arch=resnet_tiny --data_dir="$data" --classes=10 --image_size=64 --batch_size=8 --iter_unit=batch
+  small=(--arch=resnet_tiny --data_dir="$data" --classes=10 --image_size=32 --batch_size=8 --iter_unit=batch
     --lr_warmup_epochs=0 --threads=1)
   cd "$BATS_TEST_TMPDIR" || exit 1
   mkdir tmp
@@ -49,9 +52,9 @@ start_training() {
   shift
   timeout --foreground 60 "$ddlrun" -n "$ranks" --oversubscribe ${launcher:+--launcher=$launcher} \
     "$ddltraind" "${small[@]}" "$@" > out 2> err 3>&- &
-  # Signals are for ddlrun, not for timeout.
-  wait_for 10 eval 'job=$(pgrep -P '$!' -x ddlrun)'
   watch=$!
+  # Signals are for ddlrun, not for timeout.
+  wait_for 10 eval 'job=$(pgrep -P "$watch" -x ddlrun)'
 }
 
 # Waits for what start_training has started: its exit code in $status.

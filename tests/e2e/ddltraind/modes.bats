@@ -91,10 +91,10 @@ PY
 @test "the state of a step: weights, gradients, momentum, statistics" {
   train 2 --num_iter=4 --mode=train --results_dir=run --dump_state=state --dump_state_step=2
   [ "$status" -eq 0 ]
-  python3 "$safetensors" names state > names
+  python3 "$safetensors" names state > all.txt
   local name
   for name in weight.fc.weight gradient.fc.weight momentum.fc.weight statistic.bn1.running_mean; do
-    grep -qxF "$name" names
+    grep -qxF "$name" all.txt
   done
 }
 

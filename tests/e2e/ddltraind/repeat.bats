@@ -19,7 +19,7 @@ losses_of() {
   cmp one.txt two.txt
   cmp {one,two}/checkpoints/step-0000000020/model.safetensors
   losses_of 2 --results_dir=three --seed=2 > three.txt
-  ! cmp -s one.txt three.txt
+  run ! cmp -s one.txt three.txt
 }
 
 @test "both launchers give the same losses bit for bit" {
@@ -33,7 +33,7 @@ losses_of() {
 
 # Batch norm is frozen, since its statistics are those of a rank's own images.  What is left is the order of
 # the sums over images: each step adds a relative error of some 2^-24 = 6e-8, and training multiplies what it
-# has.  Measured: 1e-7 in the first ten steps, 3e-7 in twenty.
+# has in the end (with larger images it was 1e-3 after 40 steps).  Measured here: 1.1e-7 in all twenty steps.
 @test "two ranks give the losses of one rank with twice the batch" {
   losses_of 2 --results_dir=two --freeze_batch_norm > two.txt
   small=("${small[@]/--batch_size=8/--batch_size=16}")

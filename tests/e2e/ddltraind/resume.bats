@@ -3,6 +3,7 @@
 # However a run is interrupted, the same command again ends with the same weights, bit for bit.
 
 # shellcheck disable=SC2154 # common.bash sets them
+# shellcheck disable=SC2016 # what is evaluated later
 
 load common
 
@@ -36,7 +37,7 @@ stopped_in_its_midst() {
   cat err
   [ "$status" -eq 75 ]
   local newest
-  newest=$(cd run/checkpoints && ls | tail -n 1)
+  newest=$(find run/checkpoints -name "step-*" -printf "%f\n" | sort | tail -n 1)
   [ "$newest" != "$(basename $last)" ]
   grep -q "stopped by signal $1 after step $((10#${newest#step-})): give the same command again" err
 }
