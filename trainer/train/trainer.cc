@@ -114,6 +114,12 @@ void Trainer::InitializeAfresh() {
 void Trainer::TrainSteps(std::int64_t first, std::int64_t end) {
   const bool keeps_files = config_.mode != RunMode::kTrainingBenchmark;
   result_.step = first;
+  if (parts_.communicator.rank() == 0 && !config_.dump_state.empty() &&
+      (config_.dump_state_step <= first || config_.dump_state_step > end)) {
+    parts_.outputs.log->warn(
+        "--dump_state writes nothing: step {} is not among the steps {} to {} of this launch",
+        config_.dump_state_step, first + 1, end);
+  }
   if (first >= end) return;
 
   TrainingStep training_step({config_, parts_.backend, network_, device_batch_, parts_.communicator,
@@ -167,13 +173,12 @@ void Trainer::RunEvaluation() {
   }
 }
 
-// The weights of a run or of a file, for modes that do not train.
+// The weights of a file or of a run, for modes that do not train.
 void Trainer::LoadWeights() {
-  const auto step = RestoreSnapshot(snapshot_parts(), loss_scale_, /*same_batch=*/false);
-  if (step) {
-    result_.step = *step;
-  } else if (!config_.init_from.empty()) {
+  if (!config_.init_from.empty()) {
     InitializeFromFile(snapshot_parts());
+  } else if (const auto step = RestoreSnapshot(snapshot_parts(), loss_scale_, false)) {
+    result_.step = *step;
   } else {
     throw Error(EX_USAGE, "there are no weights: no checkpoint in '" + config_.model_dir.string() +
                               "'; give the --model_dir of a run, or a file by --init_from");

@@ -67,7 +67,8 @@ struct TrainResult {
 //   kTrain, kTrainAndEvaluate  resume from model_dir, or init_from, or fresh weights; train to the
 //       end of the schedule or of run_iter; checkpoint every checkpoint_every steps, at the end and
 //       when stopped; then evaluate if training is complete.
-//   kEvaluate, kPredict  weights from model_dir or init_from; Error(EX_USAGE) if there are neither.
+//   kEvaluate, kPredict  weights from init_from, else from model_dir; Error(EX_USAGE) if there are
+//       neither.
 //       kPredict needs no source; config.batch may be 1.
 //   kTrainingBenchmark, kInferenceBenchmark  fresh weights; num_iter of schedule.unit, the first
 //       warmup_steps steps of it not measured; Error(EX_USAGE) if nothing is left.  No file is

@@ -131,6 +131,20 @@ TEST(Trainer, EvaluatesWhatWasSaved) {
   EXPECT_EQ(evaluated.evaluation->top1, trained.evaluation->top1);
 }
 
+TEST(Trainer, EvaluatesTheFileThatIsGivenRatherThanTheRun) {
+  const TemporaryFolder folder;
+  const TemporaryFolder other;
+  TrainConfig config = SmallConfig(folder.path());
+  config.mode = RunMode::kTrainAndEvaluate;
+  const TrainResult trained = RunAlone(config);
+  TrainConfig second = SmallConfig(other.path());
+  second.seed = config.seed + 1;
+  RunAlone(second);
+  second.mode = RunMode::kEvaluate;
+  second.init_from = CheckpointFolder(folder.path(), 6) / "model.safetensors";
+  EXPECT_EQ(RunAlone(second).evaluation->loss, trained.evaluation->loss);
+}
+
 TEST(Trainer, RefusesToEvaluateNothing) {
   const TemporaryFolder folder;
   TrainConfig config = SmallConfig(folder.path());
@@ -207,6 +221,15 @@ TEST(Trainer, StopsWhenTheLossIsNotFinite) {
   EXPECT_FALSE(std::filesystem::exists(CheckpointFolder(folder.path(), 50)));
 }
 
+TEST(Trainer, RefusesToReportAnEvaluationWithoutALoss) {
+  const TemporaryFolder folder;
+  TrainConfig config = SmallConfig(folder.path());
+  config.mode = RunMode::kTrainAndEvaluate;
+  config.schedule.lr_init = 1e30;
+  config.schedule.num_iter = 1;
+  EXPECT_THAT(Refusal(config, EX_SOFTWARE), HasSubstr("the loss of the evaluation is"));
+}
+
 TEST(Trainer, DumpsTheStateOfAStep) {
   const TemporaryFolder folder;
   TrainConfig config = SmallConfig(folder.path());
@@ -220,6 +243,19 @@ TEST(Trainer, DumpsTheStateOfAStep) {
   // After one step without decay, momentum is the gradient.
   EXPECT_EQ(state.at("momentum.fc.weight"), state.at("gradient.fc.weight"));
   EXPECT_THAT(state.at("gradient.fc.weight"), Contains(testing::Ne(0.0F)));
+}
+
+TEST(Trainer, SaysWhenTheStepOfADumpIsNotInTheLaunch) {
+  const TemporaryFolder folder;
+  TrainConfig config = SmallConfig(folder.path());
+  config.dump_state = folder.path() / "state.safetensors";
+  config.dump_state_step = 7;
+  ThreadWorld world(1);
+  ThreadCommunicator alone(world, 0);
+  std::ostringstream log_text;
+  RunRank(config, alone, log_text);
+  EXPECT_THAT(log_text.str(), HasSubstr("step 7 is not among the steps 1 to 6"));
+  EXPECT_FALSE(std::filesystem::exists(config.dump_state));
 }
 
 TEST(Trainer, ExportsWeightsFromWhichARunCanStart) {
