@@ -18,18 +18,23 @@ trained() {
   [ -e run/checkpoints/step-0000000004/manifest.json ]
 }
 
+accuracy_of() {
+  grep -o "Top-. Accuracy.*"
+}
+
 @test "evaluate what a run has trained, with any number of ranks" {
   train 2 --num_iter=4 --results_dir=run
   local accuracy
-  accuracy=$(grep -o "Top-. Accuracy.*" <<< "$output")
+  accuracy=$(accuracy_of <<< "$output")
   [ "$(wc -l <<< "$accuracy")" -eq 2 ]
   train 1 --mode=evaluate --results_dir=again --model_dir=run
   [ "$status" -eq 0 ]
   [[ $output != *"Model Training"* ]]
   [[ $messages == *"evaluation of 40 images"* ]]
+  [ "$(accuracy_of <<< "$output")" = "$accuracy" ]
   train 2 --mode=evaluate --results_dir=again --init_from=run/checkpoints/step-0000000004/model.safetensors
   [ "$status" -eq 0 ]
-  [ "$(grep -c "Accuracy" <<< "$output")" -eq 2 ]
+  [ "$(accuracy_of <<< "$output")" = "$accuracy" ]
 }
 
 @test "predict the classes of an image file" {
