@@ -56,6 +56,11 @@ if(NOT DDLRUN_ONEDNN)
   message(STATUS "oneDNN: not found (libdnnl-dev); the cpu back end is left out, the reference back end remains")
 endif()
 
+find_program(DDLRUN_HELP2MAN help2man)
+if(NOT DDLRUN_HELP2MAN)
+  message(STATUS "help2man: not found; the manual pages are left out (every program has --help)")
+endif()
+
 if(DDLRUN_TESTS)
   find_package(GTest REQUIRED)  # libgtest-dev libgmock-dev
 endif()

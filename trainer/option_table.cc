@@ -1,16 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <CLI/CLI.hpp>
-#include <limits>
+#include <cmath>
+#include <string>
+#include <type_traits>
 
 #include "trainer/options.h"
 
 namespace trainer {
 namespace {
 
+// The shape of a value in --help; the default stands behind it, and limits are told by the refusal.
+template <typename T>
+constexpr const char* kValueName = std::is_integral_v<T>         ? "N"
+                                   : std::is_floating_point_v<T> ? "X"
+                                                                 : "WORD";
+
 template <auto kMember>
 CLI::Option* Value(CLI::App& app, const OptionRow& row, Options& options) {
-  return app.add_option("--" + row.name, options.*kMember, row.help)->capture_default_str();
+  return app.add_option("--" + row.name, options.*kMember, row.help)
+      ->capture_default_str()
+      ->type_name(kValueName<std::remove_reference_t<decltype(options.*kMember)>>);
+}
+
+// Refuses values for which `holds` is false, saying what is `expected`.
+CLI::Validator Number(const std::string& expected, bool (*holds)(double)) {
+  return CLI::Validator(
+      [=](const std::string& text) {
+        double value = 0;
+        const bool fits = CLI::detail::lexical_cast(text, value) && holds(value);
+        return fits ? std::string() : "needs " + expected + ", not '" + text + "'";
+      },
+      "");
 }
 
 template <auto kMember>
@@ -20,18 +41,24 @@ CLI::Option* Text(CLI::App& app, const OptionRow& row, Options& options) {
 
 template <auto kMember>
 CLI::Option* Positive(CLI::App& app, const OptionRow& row, Options& options) {
-  return Value<kMember>(app, row, options)->check(CLI::PositiveNumber);
+  return Value<kMember>(app, row, options)->check(Number("a number above 0", [](double x) {
+    return x > 0 && std::isfinite(x);
+  }));
 }
 
 template <auto kMember>
 CLI::Option* NotNegative(CLI::App& app, const OptionRow& row, Options& options) {
-  return Value<kMember>(app, row, options)->check(CLI::NonNegativeNumber);
+  return Value<kMember>(app, row, options)->check(Number("a number from 0", [](double x) {
+    return x >= 0 && std::isfinite(x);
+  }));
 }
 
 // 0 to 1, both included.
 template <auto kMember>
 CLI::Option* Fraction(CLI::App& app, const OptionRow& row, Options& options) {
-  return Value<kMember>(app, row, options)->check(CLI::Range(0.0, 1.0));
+  return Value<kMember>(app, row, options)->check(Number("a number from 0 to 1", [](double x) {
+    return x >= 0 && x <= 1;
+  }));
 }
 
 // On with --name, off with --noname.
@@ -48,7 +75,15 @@ CLI::Option* Flag(CLI::App& app, const OptionRow& row, Options& options) {
 template <auto kMember>
 CLI::Option* OneOf(CLI::App& app, const OptionRow& row, Options& options,
                    std::vector<std::string> choices) {
-  return Value<kMember>(app, row, options)->check(CLI::IsMember(std::move(choices)));
+  const auto is_one = [choices = std::move(choices)](const std::string& text) {
+    std::string list;
+    for (const std::string& choice : choices) {
+      if (text == choice) return std::string();
+      list += (list.empty() ? "" : ", ") + choice;
+    }
+    return "needs one of " + list + ", not '" + text + "'";
+  };
+  return Value<kMember>(app, row, options)->check(CLI::Validator(is_one, ""));
 }
 
 CLI::Option* Mode(CLI::App& app, const OptionRow& row, Options& options) {
@@ -80,12 +115,18 @@ CLI::Option* Resume(CLI::App& app, const OptionRow& row, Options& options) {
 CLI::Option* DataFormat(CLI::App& app, const OptionRow& row, Options& options) {
   return OneOf<&Options::data_format>(app, row, options, {"NHWC", "NCHW"});
 }
+CLI::Option* Seed(CLI::App& app, const OptionRow& row, Options& options) {
+  return Value<&Options::seed>(app, row, options)->check(Number("a number from 0", [](double x) {
+    return x >= 0;
+  }));
+}
 CLI::Option* RunIter(CLI::App& app, const OptionRow& row, Options& options) {
   return Value<&Options::run_iter>(app, row, options)
-      ->check(CLI::Range(std::int64_t{-1}, std::numeric_limits<std::int64_t>::max()));
+      ->check(Number("a number from 0, or -1 for all", [](double x) { return x >= -1; }));
 }
 CLI::Option* ImageSize(CLI::App& app, const OptionRow& row, Options& options) {
-  return Value<&Options::image_size>(app, row, options)->check(CLI::Range(32, 4096));
+  return Value<&Options::image_size>(app, row, options)
+      ->check(Number("a number from 32 to 4096", [](double x) { return x >= 32 && x <= 4096; }));
 }
 
 std::vector<OptionRow> MakeTable() {
@@ -104,7 +145,7 @@ std::vector<OptionRow> MakeTable() {
        kNvidia, false, Mode},
       {"arch", run, "network: resnet50, resnet101 or resnet152 (tests use resnet_tiny)", kNvidia,
        false, Value<&Options::arch>},
-      {"batch_size", run, "images per rank in a step (required)", kNvidia, false,
+      {"batch_size", run, "images per rank in a step; required, more than 0", kNvidia, false,
        Positive<&Options::batch_size>},
       {"num_iter", run, "length of training, in --iter_unit", kNvidia, false,
        Positive<&Options::num_iter>},
@@ -125,8 +166,8 @@ std::vector<OptionRow> MakeTable() {
       {"data_idx_dir", data,
        "folder of their index files (ddldata index); without it record boundaries are scanned",
        kNvidia, false, Text<&Options::data_idx_dir>},
-      {"image_size", data, "height and width of the network's input, in pixels", kOurs, false,
-       ImageSize},
+      {"image_size", data, "height and width of the network's input, 32 to 4096 pixels", kOurs,
+       false, ImageSize},
       {"classes", data, "number of classes; labels in the files are 1 to this", kOurs, false,
        Positive<&Options::classes>},
       {"augment", data, "train: random crop and mirroring; none: centre crop, as in evaluation",
@@ -158,7 +199,7 @@ std::vector<OptionRow> MakeTable() {
       {"zero_init_residual", optimisation, "start every residual branch as zero", kOurs, false,
        Flag<&Options::zero_init_residual>},
       {"seed", optimisation, "of weights, order and augmentation; the same on all ranks", kNvidia,
-       false, Value<&Options::seed>},
+       false, Seed},
       {"precision", optimisation, "fp32 or fp16 (a CPU computes in fp32 either way)", kNvidia,
        false, Precision},
       {"loss_scale", optimisation, "static loss scale, or the first of a dynamic one", kNvidia,

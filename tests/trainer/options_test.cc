@@ -118,6 +118,9 @@ TEST(Options, RefusesValuesOutOfRange) {
   EXPECT_THAT(Refusal({"--batch_size=1", "--label_smoothing=1.5"}), HasSubstr("--label_smoothing"));
   EXPECT_THAT(Refusal({"--batch_size=1", "--image_size=8"}), HasSubstr("--image_size"));
   EXPECT_THAT(Refusal({"--batch_size=1", "--run_iter=-2"}), HasSubstr("--run_iter"));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--seed=-1"}),
+              HasSubstr("--seed: needs a number from 0, not '-1'"));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--lr_init=nan"}), HasSubstr("--lr_init"));
 }
 
 TEST(Options, RefusesWhatIsMissing) {
