@@ -162,7 +162,7 @@ struct Pose {
 
 Pose RandomPose(ImageSize size, Random& random) {
   const double half = std::min(size.width, size.height) / 2.0;
-  const double radius = half * (0.6 + 0.3 * random.Uniform());
+  const double radius = half * (0.75 + 0.2 * random.Uniform());
   // The centre stays near the image's, so that a centre crop shows most of the object.
   const double x = size.width / 2.0 + (half - radius) * (2 * random.Uniform() - 1);
   const double y = size.height / 2.0 + (half - radius) * (2 * random.Uniform() - 1);
@@ -185,7 +185,7 @@ Picture Paint(int class_index, ImageSize size, Random& random) {
   const Pose pose = RandomPose(size, random);
   const auto [lit, unlit] = RandomColorPair(random);
   const Background background = RandomBackground(size, random);
-  const double noise = 4 + 8 * random.Uniform();
+  const double noise = 3 + 5 * random.Uniform();
 
   // Edges are smoothed by four points per pixel.
   constexpr std::array<double, 2> kPoints = {0.25, 0.75};
