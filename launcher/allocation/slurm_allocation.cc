@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -194,6 +195,19 @@ void ReadComponent(const EnvironmentMap& environment, int component, const std::
   for (AllocatedNode& node : nodes) allocation->nodes.push_back(std::move(node));
 }
 
+// Within one list a repeated host was refused already.
+void RefuseSharedHosts(const Allocation& allocation) {
+  std::map<std::string, int> component_of;
+  for (const AllocatedNode& node : allocation.nodes) {
+    const auto [place, is_new] = component_of.emplace(node.host, node.component);
+    if (is_new) continue;
+    throw LaunchError(EX_CONFIG, node.host + " is in components " + std::to_string(place->second) +
+                                     " and " + std::to_string(node.component) +
+                                     " of the heterogeneous job (" + allocation.origin_text +
+                                     "): ask for nodes of their own for each component");
+  }
+}
+
 }  // namespace
 
 std::optional<Allocation> ReadSlurmAllocation(const EnvironmentMap& environment) {
@@ -214,6 +228,7 @@ std::optional<Allocation> ReadSlurmAllocation(const EnvironmentMap& environment)
     for (int i = 0; i < components; ++i) {
       ReadComponent(environment, i, "_HET_GROUP_" + std::to_string(i), !in_step, &allocation);
     }
+    RefuseSharedHosts(allocation);
   } else {
     ReadComponent(environment, 0, "", !in_step, &allocation);
   }

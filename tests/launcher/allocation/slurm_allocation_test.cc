@@ -368,5 +368,11 @@ TEST(SlurmAllocation, RefusesComponentsWithDifferentCpusPerTask) {
                                   HasSubstr("2 CPUs per task of another component")));
 }
 
+TEST(SlurmAllocation, RefusesAHostInTwoComponents) {
+  EnvironmentMap het = ReadBatchEnvironment("hetjob-1x4gpu-2x2gpu.txt");
+  het["SLURM_JOB_NODELIST_HET_GROUP_0"] = "n2";
+  EXPECT_THAT(Refusal(het), HasSubstr("n2 is in components 0 and 1 of the heterogeneous job"));
+}
+
 }  // namespace
 }  // namespace launcher
