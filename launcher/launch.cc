@@ -22,6 +22,7 @@
 #include "launcher/spawn/master_port.h"
 #include "launcher/spawn/quoting.h"
 #include "launcher/topology/hwloc_topology.h"
+#include "support/counted.h"
 
 namespace launcher {
 namespace {
@@ -94,9 +95,9 @@ PlanOptions MakePlanOptions(const Options& options, const Settings& settings) {
 Plan PlanOfRankfile(const Options& options) {
   Plan plan = PlanFromRankfile(ReadFile(options.rankfile), options.rankfile);
   if (options.ranks && static_cast<std::size_t>(*options.ranks) != plan.ranks.size()) {
-    throw LaunchError(EX_USAGE, "-n " + std::to_string(*options.ranks) + ", but " +
-                                    options.rankfile + " has " + std::to_string(plan.ranks.size()) +
-                                    " ranks");
+    throw LaunchError(
+        EX_USAGE, "-n " + std::to_string(*options.ranks) + ", but " + options.rankfile + " has " +
+                      support::Counted(static_cast<long long>(plan.ranks.size()), "rank"));
   }
   plan.mode = options.mode;
   return plan;

@@ -14,12 +14,14 @@
 #include "launcher/environment.h"
 #include "launcher/error.h"
 #include "launcher/launch.h"
+#include "launcher/messages.h"
 #include "launcher/options.h"
 #include "launcher/plan/plan_files.h"
 #include "launcher/settings.h"
 #include "launcher/site_config.h"
 #include "launcher/spawn/run_directory.h"
 #include "launcher/supervise/supervisor.h"
+#include "support/counted.h"
 
 namespace launcher {
 namespace {
@@ -52,11 +54,11 @@ void FillRunDirectory(const RunDirectory& directory, const PlannedJob& planned,
 // What is said before the ranks start.
 std::string Announcement(const PlannedJob& planned, const Launch& launch, bool is_root) {
   std::string text;
-  for (const std::string& warning : planned.plan.warnings)
-    text += "ddlrun: warning: " + warning + "\n";
+  for (const std::string& warning : planned.plan.warnings) text += "ddlrun: " + warning + "\n";
   if (!launch.choice.reason.empty()) {
-    text += "ddlrun: starting " + std::to_string(planned.plan.ranks.size()) + " rank(s) with the " +
-            launch.choice.name + " launcher: " + launch.choice.reason + "\n";
+    text += "ddlrun: starting " +
+            support::Counted(static_cast<long long>(planned.plan.ranks.size()), "rank") +
+            " with the " + launch.choice.name + " launcher: " + launch.choice.reason + "\n";
   }
   if (is_root && launch.choice.name == "mpirun") {
     text += "ddlrun: started by root, so mpirun gets --allow-run-as-root\n";
@@ -70,8 +72,11 @@ std::string ResultText(const JobResult& result) {
     return "ddlrun: stopped early with a checkpoint written (exit code 75): start it again\n";
   }
   if (result.failure) return FailureReport(*result.failure);
-  return "ddlrun: the job failed with exit code " + std::to_string(result.exit_code) +
-         "; the messages above say why\n";
+  return "ddlrun: " +
+         Coded(Message::kJobFailed, "the job failed with exit code " +
+                                        std::to_string(result.exit_code) +
+                                        "; the messages above say why") +
+         "\n";
 }
 
 int PlanAndLaunch(const Options& options, const Settings& settings,
@@ -144,10 +149,10 @@ int main(int argc, char** argv) {
   try {
     return launcher::Run(std::vector<std::string>(argv + 1, argv + argc));
   } catch (const launcher::LaunchError& error) {
-    std::fprintf(stderr, "ddlrun: %s\n", error.what());
+    std::fprintf(stderr, "ddlrun: %s\n", launcher::CodedError(error).c_str());
     return error.exit_code();
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "ddlrun: %s\n", error.what());
+    std::fprintf(stderr, "ddlrun: %s\n", launcher::CodedUnexpected(error.what()).c_str());
     return EX_SOFTWARE;
   }
 }

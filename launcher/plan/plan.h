@@ -39,7 +39,7 @@ struct Plan {
   std::string mode = "p";  // DDL mode letter
   int racks = 1;
   int aisles = 1;
-  std::vector<std::string> warnings;  // one line each, for the user
+  std::vector<std::string> warnings;  // one line each with its code (messages.h)
 };
 
 }  // namespace launcher

@@ -11,9 +11,12 @@
 #include "rankfile/hostfile.h"
 #include "rankfile/openmpi_rankfile.h"
 #include "rankfile/placement.h"
+#include "support/counted.h"
 
 namespace launcher {
 namespace {
+
+using support::Counted;
 
 // The plan without cores.
 rankfile::Placement ToPlacement(const Plan& plan) {
@@ -121,13 +124,12 @@ std::string PlanAsText(const Plan& plan) {
                     rank.numa_os_index < 0 ? "-" : "node " + std::to_string(rank.numa_os_index),
                     ListOrDash(rank.cores), ListOrDash(rank.cpus)});
   }
-  std::string text = std::to_string(plan.ranks.size()) +
-                     (plan.ranks.size() == 1 ? " rank on " : " ranks on ") +
-                     std::to_string(plan.nodes.size()) +
-                     (plan.nodes.size() == 1 ? " node\n" : " nodes\n") + FormatTable(rows);
+  std::string text = Counted(static_cast<long long>(plan.ranks.size()), "rank") + " on " +
+                     Counted(static_cast<long long>(plan.nodes.size()), "node") + "\n" +
+                     FormatTable(rows);
   text += "DDL_HOST_LIST=" + DdlHostList(plan) + "\n";
   text += "DDL_OPTIONS=" + DdlOptions(plan) + "\n";
-  for (const std::string& warning : plan.warnings) text += "warning: " + warning + "\n";
+  for (const std::string& warning : plan.warnings) text += warning + "\n";
   return text;
 }
 

@@ -6,12 +6,16 @@
 #include <utility>
 
 #include "launcher/error.h"
+#include "launcher/messages.h"
 #include "launcher/plan/gpu_affinity.h"
 #include "launcher/plan/rank_counts.h"
 #include "rankfile/hostlist.h"
+#include "support/counted.h"
 
 namespace launcher {
 namespace {
+
+using support::Counted;
 
 std::string Text(int number) { return std::to_string(number); }
 
@@ -20,24 +24,26 @@ int Size(const std::vector<int>& list) { return static_cast<int>(list.size()); }
 // Warnings that several nodes share are said once, for all of them.
 class Warnings {
  public:
-  void Add(const std::string& host, const std::string& message) {
+  void Add(Message message, const std::string& host, const std::string& text) {
     auto found = std::find_if(entries_.begin(), entries_.end(),
-                              [&](const Entry& entry) { return entry.message == message; });
-    if (found == entries_.end()) found = entries_.insert(found, Entry{message, {}});
+                              [&](const Entry& entry) { return entry.text == text; });
+    if (found == entries_.end()) found = entries_.insert(found, Entry{message, text, {}});
     found->hosts.push_back(host);
   }
 
   std::vector<std::string> Lines() const {
     std::vector<std::string> lines;
     for (const Entry& entry : entries_) {
-      lines.push_back(rankfile::CompressHostlist(entry.hosts) + ": " + entry.message);
+      lines.push_back(
+          Coded(entry.message, rankfile::CompressHostlist(entry.hosts) + ": " + entry.text));
     }
     return lines;
   }
 
  private:
   struct Entry {
-    std::string message;
+    Message message;
+    std::string text;
     std::vector<std::string> hosts;
   };
   std::vector<Entry> entries_;
@@ -115,22 +121,25 @@ void WarnAboutGpus(const NodeResources& node, int ranks, const AllocatedNode& al
   const int ours = Size(node.gpus);
   const int seen = node.topology != nullptr ? static_cast<int>(node.topology->gpus.size()) : ours;
   if (ours > seen) {
-    warnings->Add(node.host, Text(ours) + " GPUs were granted but hwloc sees " + Text(seen) +
-                                 "; cores are split without regard to GPUs");
+    warnings->Add(Message::kGpusNotSeen, node.host,
+                  Counted(ours, "GPU") + " granted, but hwloc sees " + Text(seen) +
+                      "; cores are split without regard to GPUs");
   }
   if (ours == 0 && seen > 0 && allocated.gpus == 0 && !options.gpus_per_node) {
-    warnings->Add(node.host, "has " + Text(seen) +
-                                 " GPUs but the job was granted none; write --gres=gpu:" +
-                                 Text(seen) + " in the sbatch line to use them");
+    warnings->Add(Message::kGpusNotAskedFor, node.host,
+                  "has " + Counted(seen, "GPU") +
+                      " but the job was granted none; write --gres=gpu:" + Text(seen) +
+                      " in the sbatch line to use them");
   }
   if (ranks < ours && !options.ranks && !options.ranks_per_node) {
-    warnings->Add(node.host, Text(ranks) + (ranks == 1 ? " rank" : " ranks") + " for " +
-                                 Text(ours) +
-                                 " GPUs, because that many tasks were asked for; leave out "
-                                 "--ntasks and --ntasks-per-node to get one rank per GPU");
+    warnings->Add(Message::kGpusIdle, node.host,
+                  Counted(ranks, "rank") + " for " + Counted(ours, "GPU") +
+                      ", because that many tasks were asked for; leave out "
+                      "--ntasks and --ntasks-per-node to get one rank per GPU");
   }
   if (ranks > ours && ours > 0) {
-    warnings->Add(node.host, Text(ranks) + " ranks share " + Text(ours) + " GPUs");
+    warnings->Add(Message::kGpusShared, node.host,
+                  Counted(ranks, "rank") + " share " + Counted(ours, "GPU"));
   }
 }
 
@@ -151,14 +160,15 @@ void BindNode(const NodeResources& resources, const std::vector<int>& ranks,
   const int cores_per_rank = cpus ? CoresFor(*cpus, node) : 0;
   const std::vector<std::vector<int>> cores = SplitCores(node, gpu_of_rank, cores_per_rank);
   if (cores.front().empty()) {
-    const std::string shortage = Text(Size(ranks)) + " ranks need " +
-                                 Text(std::max(1, cores_per_rank)) + " cores each, but only " +
+    const std::string shortage = Counted(Size(ranks), "rank") +
+                                 (ranks.size() == 1 ? " needs " : " need ") +
+                                 Counted(std::max(1, cores_per_rank), "core") + " each, but only " +
                                  Text(static_cast<int>(node.cores.size())) + " may be used";
     if (options.cpus_per_rank && !options.oversubscribe) {
       throw LaunchError(EX_CONFIG, resources.host + ": " + shortage +
                                        ": ask for less CPUs per rank, or add --oversubscribe");
     }
-    warnings->Add(resources.host, shortage + ", so they are not bound");
+    warnings->Add(Message::kNotBound, resources.host, shortage + ", so they are not bound");
     return;
   }
   for (std::size_t i = 0; i < ranks.size(); ++i) {

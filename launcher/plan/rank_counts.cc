@@ -6,9 +6,12 @@
 
 #include "launcher/error.h"
 #include "rankfile/placement.h"
+#include "support/counted.h"
 
 namespace launcher {
 namespace {
+
+using support::Counted;
 
 std::string Text(int number) { return std::to_string(number); }
 
@@ -92,8 +95,8 @@ void RefuseMoreRanksThanGpus(const NodeResources& node, int ranks) {
   const int gpus = Size(node.gpus);
   if (gpus == 0 || ranks <= gpus) return;
   throw LaunchError(EX_CONFIG,
-                    node.host + ": " + Text(ranks) + " ranks for " + Text(gpus) +
-                        (gpus == 1 ? " GPU" : " GPUs") + ": ask for --gres=gpu:" + Text(ranks) +
+                    node.host + ": " + Counted(ranks, "rank") + " for " + Counted(gpus, "GPU") +
+                        ": ask for --gres=gpu:" + Text(ranks) +
                         " or for --ntasks-per-node=" + Text(gpus) +
                         " in the sbatch line; or let ranks share GPUs with --oversubscribe, or run "
                         "without GPUs with --accelerators 0");
@@ -152,13 +155,14 @@ std::vector<int> CountRanks(const Allocation& allocation, const std::vector<Node
   }
   if (total) {
     if (ranks > limit_sum && !options.oversubscribe) {
-      throw LaunchError(
-          EX_CONFIG, Text(*total) + " ranks asked for, but there is room for " +
-                         std::to_string(limit_sum) + " on " + Text(static_cast<int>(nodes.size())) +
-                         " nodes (" + allocation.origin_text +
-                         "; a rank takes a slot, else a GPU, else a "
-                         "core): ask for less with -n " +
-                         std::to_string(limit_sum) + ", for more nodes, or add --oversubscribe");
+      throw LaunchError(EX_CONFIG, Counted(*total, "rank") + " asked for, but there is room for " +
+                                       std::to_string(limit_sum) + " on " +
+                                       Counted(static_cast<int>(nodes.size()), "node") + " (" +
+                                       allocation.origin_text +
+                                       "; a rank takes a slot, else a GPU, else a "
+                                       "core): ask for less with -n " +
+                                       std::to_string(limit_sum) +
+                                       ", for more nodes, or add --oversubscribe");
     }
     counts = Fill(*total, counts);
   }

@@ -17,6 +17,7 @@
 
 #include "launcher/environment.h"
 #include "launcher/error.h"
+#include "launcher/messages.h"
 #include "launcher/rank/binding.h"
 #include "launcher/rank/identity.h"
 #include "launcher/rank/rank_job.h"
@@ -125,10 +126,10 @@ int main(int argc, char** argv) {
   try {
     launcher::Run(argc, argv);
   } catch (const launcher::LaunchError& error) {
-    std::fprintf(stderr, "ddlrun-rank: %s\n", error.what());
+    std::fprintf(stderr, "ddlrun-rank: %s\n", launcher::CodedError(error).c_str());
     return error.exit_code();
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "ddlrun-rank: %s\n", error.what());
+    std::fprintf(stderr, "ddlrun-rank: %s\n", launcher::CodedUnexpected(error.what()).c_str());
     return EX_SOFTWARE;
   }
 }

@@ -5,6 +5,8 @@
 #include <array>
 #include <cstdio>
 
+#include "launcher/messages.h"
+
 namespace launcher {
 
 std::string FailureReport(const RankFailure& failure) {
@@ -16,9 +18,11 @@ std::string FailureReport(const RankFailure& failure) {
   }
   std::array<char, 64> after = {};
   std::snprintf(after.data(), after.size(), ", %.1f s after the start", failure.seconds);
-  return text + "ddlrun: the job failed: " + rank + " on " + failure.host + " (pid " +
-         std::to_string(failure.pid) + ") ended first, with " + DescribeEnd(failure) +
-         after.data() + "\n";
+  return text + "ddlrun: " +
+         Coded(Message::kJobFailed, "the job failed: " + rank + " on " + failure.host + " (pid " +
+                                        std::to_string(failure.pid) + ") ended first, with " +
+                                        DescribeEnd(failure) + after.data()) +
+         "\n";
 }
 
 }  // namespace launcher

@@ -55,7 +55,7 @@ load common
   require_mpirun
   run_ddlrun -n 2 --oversubscribe sh -c '[ $RANK = 1 ] && exit 3; exec sleep 60'
   [ "$status" -eq 3 ]
-  [[ $messages == *"the job failed: rank 1 on $(hostname) (pid "*") ended first, with exit code 3, "*" s after the start" ]]
+  [[ $messages == *"ddlrun: [ERROR DDL-20-1] the job failed: rank 1 on $(hostname) (pid "*") ended first, with exit code 3, "*" s after the start" ]]
   run_ddlrun -n 2 --oversubscribe sh -c '[ $RANK = 1 ] && kill -SEGV $$; exec sleep 60'
   [ "$status" -eq 139 ]
   [[ $messages == *"the job failed: rank 1 on "*" ended first, with signal 11 (Segmentation fault), "*" s after the start" ]]
@@ -65,7 +65,7 @@ load common
   require_mpirun
   run_ddlrun -n 2 --oversubscribe no-such-program
   [ "$status" -eq 69 ]
-  [[ $messages == *"ddlrun-rank: rank "[01]" on $(hostname): cannot start 'no-such-program': No such file or directory"* ]]
+  [[ $messages == *"ddlrun-rank: [ERROR DDL-20-69] rank "[01]" on $(hostname): cannot start 'no-such-program': No such file or directory"* ]]
 }
 
 @test "mpirun that places ranks otherwise is refused by the shim" {

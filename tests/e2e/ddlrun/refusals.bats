@@ -7,7 +7,7 @@
 
 load common
 
-# refused CODE TEXT ARGUMENTS...: one line, the code, and nothing started.
+# refused CODE TEXT ARGUMENTS...: one line with the code, that exit code, and nothing started.
 refused() {
   local code=$1 text=$2
   shift 2
@@ -15,7 +15,7 @@ refused() {
   echo "$status: $messages"
   [ "$status" -eq "$code" ]
   [ -z "$output" ]
-  [[ $messages == *"$text"* ]]
+  [[ $messages == "ddlrun: [ERROR DDL-20-$code] "*"$text"* ]]
   [ "$(wc -l <<< "$messages")" -eq 1 ]
 }
 

@@ -119,7 +119,7 @@ TEST(PlanFiles, RefuseARankfileWhereCoresAreNotKnown) {
 TEST(PlanFiles, EndTheTextWithWarnings) {
   Plan plan = SummitPlan();
   plan.warnings = {"n1: look out"};
-  EXPECT_THAT(PlanAsText(plan), testing::EndsWith("\nwarning: n1: look out\n"));
+  EXPECT_THAT(PlanAsText(plan), testing::EndsWith("\nn1: look out\n"));
   EXPECT_EQ(nlohmann::json::parse(PlanAsJson(plan))["warnings"][0], "n1: look out");
 }
 

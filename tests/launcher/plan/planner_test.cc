@@ -183,7 +183,7 @@ TEST(Planner, OversubscribesALaptopUnbound) {
   EXPECT_THAT(plan.ranks[3].cores, IsEmpty());
   EXPECT_EQ(plan.ranks[3].numa_os_index, -1);
   EXPECT_THAT(plan.warnings,
-              ElementsAre(AllOf(HasSubstr("4 ranks need 1 cores each"), HasSubstr("not bound"))));
+              ElementsAre(AllOf(HasSubstr("4 ranks need 1 core each"), HasSubstr("not bound"))));
 }
 
 TEST(Planner, SharesGpusInTurnWhenOversubscribed) {

@@ -20,8 +20,8 @@ TEST(FailureReport, NamesTheRankLast) {
             "ddlrun: last lines of rank 3:\n"
             "ddlrun:   | loading\n"
             "ddlrun:   | CUDA error\n"
-            "ddlrun: the job failed: rank 3 on gpu025 (pid 4711) ended first, with signal 11 "
-            "(Segmentation fault), 1.2 s after the start\n");
+            "ddlrun: [ERROR DDL-20-1] the job failed: rank 3 on gpu025 (pid 4711) ended first, "
+            "with signal 11 (Segmentation fault), 1.2 s after the start\n");
 }
 
 }  // namespace

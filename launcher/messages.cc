@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/messages.h"
+
+#include <algorithm>
+
+namespace launcher {
+namespace {
+
+constexpr char kError[] = "ERROR";
+constexpr char kWarn[] = "WARN";
+constexpr int kErrorFamily = 20;
+
+// The row of a refusal; a code that is not a user's trouble is our own mistake.
+Message MessageOfExitCode(int exit_code) {
+  for (const MessageClass& row : MessageTable()) {
+    if (row.family == kErrorFamily && row.number == exit_code) return row.message;
+  }
+  return Message::kUnexpectedError;
+}
+
+}  // namespace
+
+const std::vector<MessageClass>& MessageTable() {
+  static const std::vector<MessageClass> table = {
+      {Message::kUnexpectedError, kError, 2, 0, "a mistake of ours (IBM's number)"},
+      {Message::kNoConnectionTests, kWarn, 2, 17,
+       "the connections between the nodes are not tested (IBM's number)"},
+      {Message::kJobFailed, kError, kErrorFamily, 1, "a rank failed; the line names the first one"},
+      {Message::kCommandLine, kError, kErrorFamily, EX_USAGE, "the command line"},
+      {Message::kInputFile, kError, kErrorFamily, EX_DATAERR,
+       "a file that was given is wrong or cannot be read"},
+      {Message::kNotStarted, kError, kErrorFamily, EX_UNAVAILABLE,
+       "a rank, or what starts ranks, could not be started"},
+      {Message::kOperatingSystem, kError, kErrorFamily, EX_OSERR,
+       "the operating system refused something"},
+      {Message::kConfiguration, kError, kErrorFamily, EX_CONFIG,
+       "the allocation or the site file is wrong, or what was asked for does not fit it"},
+      {Message::kGpusNotSeen, kWarn, 21, 1, "fewer GPUs are seen on a node than were granted"},
+      {Message::kGpusNotAskedFor, kWarn, 21, 2, "a node has GPUs, but the job asked for none"},
+      {Message::kGpusIdle, kWarn, 21, 3, "fewer ranks than GPUs, because of `--ntasks`"},
+      {Message::kGpusShared, kWarn, 21, 4, "several ranks on one GPU"},
+      {Message::kNotBound, kWarn, 21, 5, "ranks are not bound: too few cores"},
+      {Message::kArgumentReplaced, kWarn, 22, 1,
+       "an argument of IBM's mpirun in `--mpiarg` was replaced by what Open MPI has for it"},
+      {Message::kArgumentLeftOut, kWarn, 22, 2,
+       "an argument of IBM's mpirun in `--mpiarg` was left out"},
+  };
+  return table;
+}
+
+std::string CodeOf(const MessageClass& row) {
+  return "DDL-" + std::to_string(row.family) + "-" + std::to_string(row.number);
+}
+
+std::string Coded(Message message, const std::string& text) {
+  const auto& table = MessageTable();
+  const auto row = std::find_if(table.begin(), table.end(), [message](const MessageClass& entry) {
+    return entry.message == message;
+  });
+  return std::string("[") + row->level + " " + CodeOf(*row) + "] " + text;
+}
+
+std::string CodedError(const LaunchError& error) {
+  const Message message = MessageOfExitCode(error.exit_code());
+  return message == Message::kUnexpectedError ? CodedUnexpected(error.what())
+                                              : Coded(message, error.what());
+}
+
+std::string CodedUnexpected(const std::string& what) {
+  return Coded(Message::kUnexpectedError, "Unexpected Error: " + what);
+}
+
+}  // namespace launcher

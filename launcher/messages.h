@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The codes that every warning and every refusal of ddlrun carries, "[WARN DDL-21-4] text", for
+// people who search logs.  A code keeps its meaning for ever.  Families: 2 is IBM's (only numbers
+// seen in logs of IBM's ddlrun, with the meaning they had), 20 errors (the number of a refusal is
+// its exit code), 21 warnings of planning, 22 warnings about the command line.
+// doc/operations.md lists them all; a test compares the two.  Pure.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "launcher/error.h"
+
+namespace launcher {
+
+enum class Message {
+  kUnexpectedError,
+  kNoConnectionTests,
+  kJobFailed,
+  kCommandLine,
+  kInputFile,
+  kNotStarted,
+  kOperatingSystem,
+  kConfiguration,
+  kGpusNotSeen,
+  kGpusNotAskedFor,
+  kGpusIdle,
+  kGpusShared,
+  kNotBound,
+  kArgumentReplaced,
+  kArgumentLeftOut,
+};
+
+struct MessageClass {
+  Message message;
+  const char* level;  // "ERROR" or "WARN"
+  int family;
+  int number;
+  const char* meaning;
+};
+
+// Ordered by family and number.
+const std::vector<MessageClass>& MessageTable();
+
+// "DDL-20-64".
+std::string CodeOf(const MessageClass& row);
+
+// "[ERROR DDL-20-64] text".
+std::string Coded(Message message, const std::string& text);
+
+// What ddlrun and its shim print when they end with `error`, without the program's name.
+std::string CodedError(const LaunchError& error);
+// The same for an exception that is no LaunchError: a mistake of ours.
+std::string CodedUnexpected(const std::string& what);
+
+}  // namespace launcher
