@@ -4,16 +4,9 @@
 
 #include <unistd.h>
 
-#include <array>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
-#include "launcher/allocation/host_allocation.h"
-#include "launcher/allocation/slurm_allocation.h"
 #include "launcher/error.h"
 #include "launcher/plan/plan_files.h"
 #include "launcher/plan/planner.h"
@@ -21,6 +14,7 @@
 #include "launcher/rankfile_plan.h"
 #include "launcher/spawn/master_port.h"
 #include "launcher/spawn/quoting.h"
+#include "launcher/surroundings.h"
 #include "launcher/topology/hwloc_topology.h"
 #include "support/counted.h"
 
@@ -31,52 +25,6 @@ namespace fs = std::filesystem;
 
 // The port of DDL itself, in every command line of IBM's ddlrun that is known.
 constexpr char kDdlHostPort[] = "2200";
-constexpr std::size_t kMaxFileBytes = 16777216;
-
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file.is_open() || fs::is_directory(path)) {
-    throw LaunchError(EX_DATAERR, path + " cannot be read: " + std::strerror(errno));
-  }
-  if (fs::is_regular_file(path) && fs::file_size(path) > kMaxFileBytes) {
-    throw LaunchError(EX_DATAERR, path + " is longer than 16 MiB: this is no list of hosts");
-  }
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-std::string HostName() {
-  std::array<char, 256> name = {};
-  if (gethostname(name.data(), name.size() - 1) != 0) return "localhost";
-  return name.data();
-}
-
-Allocation ReadAllocation(const Options& options, const Environment& environment) {
-  if (!options.hosts.empty() && !options.hostfile.empty()) {
-    throw LaunchError(EX_USAGE, "give either -H or -hostfile, not both");
-  }
-  if (!options.hosts.empty()) return AllocationFromHostList(options.hosts);
-  if (!options.hostfile.empty()) {
-    return AllocationFromHostfile(ReadFile(options.hostfile), options.hostfile);
-  }
-  std::optional<Allocation> slurm = ReadSlurmAllocation(environment);
-  return slurm ? *slurm : AllocationOfThisMachine(HostName());
-}
-
-std::string ValueOr(const Environment& environment, const std::string& name,
-                    const std::string& fallback) {
-  const auto found = environment.find(name);
-  return found == environment.end() || found->second.empty() ? fallback : found->second;
-}
-
-// Slurm's name of this node, its host name (with or without the domain), or a name of the loopback.
-bool IsThisMachine(const std::string& host, const Environment& environment) {
-  const std::string own = HostName();
-  const bool one_is_short =
-      host.find('.') == std::string::npos || own.find('.') == std::string::npos;
-  return host == own || host == "localhost" || host == "127.0.0.1" ||
-         host == ValueOr(environment, "SLURMD_NODENAME", "") ||
-         (one_is_short && host.substr(0, host.find('.')) == own.substr(0, own.find('.')));
-}
 
 PlanOptions MakePlanOptions(const Options& options, const Settings& settings) {
   PlanOptions plan;
@@ -101,24 +49,6 @@ Plan PlanOfRankfile(const Options& options) {
   }
   plan.mode = options.mode;
   return plan;
-}
-
-std::string FindProgram(const std::string& name, const Environment& environment) {
-  if (name.find('/') != std::string::npos) {
-    return access(name.c_str(), X_OK) == 0 ? fs::absolute(name).string() : "";
-  }
-  const auto path = environment.find("PATH");
-  std::string rest = path == environment.end() ? "" : path->second;
-  while (!rest.empty()) {
-    const std::size_t colon = std::min(rest.find(':'), rest.size());
-    const std::string candidate = rest.substr(0, colon) + "/" + name;
-    if (candidate[0] == '/' && access(candidate.c_str(), X_OK) == 0 &&
-        !fs::is_directory(candidate)) {
-      return candidate;
-    }
-    rest.erase(0, colon + 1);
-  }
-  return "";
 }
 
 RankJob MakeRankJob(const Options& options, const Settings& settings, const PlannedJob& planned,

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -18,30 +17,16 @@
 #include "launcher/options.h"
 #include "launcher/plan/plan_files.h"
 #include "launcher/settings.h"
-#include "launcher/site_config.h"
 #include "launcher/spawn/run_directory.h"
 #include "launcher/supervise/supervisor.h"
+#include "launcher/surroundings.h"
 #include "support/counted.h"
 
 namespace launcher {
 namespace {
 
-namespace fs = std::filesystem;
-
 void Print(const std::string& text) { std::fputs(text.c_str(), stdout); }
 void Say(const std::string& text) { std::fputs(text.c_str(), stderr); }
-
-// The folder that ddlrun is in, symbolic links resolved.
-std::string ProgramDirectory() { return fs::read_symlink("/proc/self/exe").parent_path().string(); }
-
-SiteConfig LoadSite(const Options& options, const Environment& environment) {
-  std::string wanted = options.site;
-  const auto variable = environment.find("DDLRUN_SITE");
-  if (wanted.empty() && variable != environment.end()) wanted = variable->second;
-  if (wanted.empty()) wanted = "generic";
-  const fs::path installed = fs::path(ProgramDirectory()).parent_path() / "share/ddlrun/sites";
-  return LoadSiteConfig(FindSiteFile(wanted, installed.string()));
-}
 
 void FillRunDirectory(const RunDirectory& directory, const PlannedJob& planned,
                       const Settings& settings, const std::string& commands) {
@@ -131,7 +116,8 @@ int Run(const std::vector<std::string>& arguments) {
     return EX_OK;
   }
   const Environment environment = SnapshotEnvironment();
-  const Settings settings = MergeSettings(options, LoadSite(options, environment), environment);
+  const Settings settings =
+      MergeSettings(options, LoadSite(options.site, environment), environment);
   if (options.show_config) {
     Print(SettingsText(settings));
     return EX_OK;

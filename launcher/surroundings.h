@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What ddlrun and bede-mpirun find around them: files, programs, this machine's name, the
+// allocation, the site file.  The edge before everything pure.
+
+#pragma once
+
+#include <string>
+
+#include "launcher/allocation/allocation.h"
+#include "launcher/environment.h"
+#include "launcher/options.h"
+#include "launcher/site_config.h"
+
+namespace launcher {
+
+// The whole file.  Throws LaunchError(EX_DATAERR) when it cannot be read or is over 16 MiB.
+std::string ReadFile(const std::string& path);
+
+// A variable's value, or `fallback` when it is empty or not set.
+std::string ValueOr(const Environment& environment, const std::string& name,
+                    const std::string& fallback);
+
+// The path of a program by the PATH of `environment`, "" when it is not there; a name with '/' is
+// taken as it is.
+std::string FindProgram(const std::string& name, const Environment& environment);
+
+// The folder of the running program, symbolic links resolved.
+std::string ProgramDirectory();
+
+// -H or -hostfile, else Slurm's, else this machine.  Throws LaunchError.
+Allocation ReadAllocation(const Options& options, const Environment& environment);
+
+// Whether `host` is Slurm's name of this node, its host name (with or without the domain), or a
+// name of the loopback.
+bool IsThisMachine(const std::string& host, const Environment& environment);
+
+// The site file: `asked`, else $DDLRUN_SITE, else "generic".  Throws LaunchError(EX_CONFIG).
+SiteConfig LoadSite(const std::string& asked, const Environment& environment);
+
+}  // namespace launcher
