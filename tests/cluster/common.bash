@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the tests on a real Slurm share. Every test file has a cluster of its own, on which ddlrun is installed.
+
+bats_require_minimum_version 1.5.0
+
+# In setup_file: start_cluster [NODES [GPUS [CPUS]]]
+start_cluster() {
+  [ "$(id -u)" -eq 0 ] || skip "a cluster of namespaces needs root"
+  command -v slurmctld > /dev/null || skip "Slurm is not installed"
+  unshare -m -n -u -i -p -f true 2> /dev/null || skip "this machine allows no namespaces"
+  export cluster_dir build=$DDLRUN_BUILD
+  cluster_dir=$(mktemp -d -u /tmp/ddlrun-cluster.XXXXXX)
+  "$BATS_TEST_DIRNAME/cluster" "$cluster_dir" up "$@" || return 1
+  cmake --install "$build" --prefix "$cluster_dir/opt" > "$cluster_dir/log/install.log"
+  chmod -R a+rX "$cluster_dir/opt"
+  # A job of a test that failed must not make the others wait.
+  export work=$cluster_dir/home/hpc
+}
+
+# In teardown_file.
+stop_cluster() {
+  [ -z "${cluster_dir:-}" ] || "$BATS_TEST_DIRNAME/cluster" "$cluster_dir" down
+}
+
+# cluster ACTION...: see the program of that name. Nothing may hang.
+cluster() { timeout "${limit:-60}" "$BATS_TEST_DIRNAME/cluster" "$cluster_dir" "$@"; }
+
+# hpc COMMAND...: as a user on the login node, in a home of its own for each test.
+hpc() { cluster as hpc env PATH="$cluster_dir/opt/bin:/usr/bin:/bin" LC_ALL=C "$@"; }
+
+# In setup: an empty home.
+empty_home() {
+  cluster as hpc scancel --user=hpc
+  rm -rf "${work:?}"/*
+  cd "$work" || return 1
+}
+
+# script NAME LINE...: a batch script in the user's home.
+script() {
+  local name=$1
+  shift
+  printf '%s\n' '#!/bin/bash' "$@" > "$work/$name"
+  chmod 755 "$work/$name"
+}
+
+# batch SCRIPT [SBATCH OPTION...]: submits, waits for the end; $status is the script's, $output what it printed.
+batch() {
+  local name=$1
+  shift
+  rm -f "$work/$name.out"
+  run hpc sbatch --quiet --wait --open-mode=append --output="$work/$name.out" "$@" "$work/$name"
+  output=$(cat "$work/$name.out" 2> /dev/null || echo "no output; sbatch said: $output")
+}
+
+# wait_for SECONDS COMMAND...: until the command succeeds.
+wait_for() {
+  local end=$((SECONDS + $1))
+  shift
+  until "$@"; do
+    [ "$SECONDS" -lt "$end" ] || return 1
+    sleep 0.1
+  done
+}
+
+# Processes of the user on a node.
+left_on() { cluster at "$1" ps -u hpc -o pid=,args=; }
+
+nothing_left_on() { [ -z "$(left_on "$1")" ]; }
