@@ -23,7 +23,7 @@ function(ddl_program name)
   install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()
 
-# ddl_man_page(PROGRAM "what it is, in one line"): a manual page out of --help, so that the two never differ.
+# ddl_man_page(PROGRAM "what it is, in one line" [OTHER_NAME ...]): a manual page out of --help, so that the two never differ.
 function(ddl_man_page program name)
   if(NOT DDLRUN_HELP2MAN OR DDLRUN_SANITIZE)
     return()
@@ -34,6 +34,10 @@ function(ddl_man_page program name)
                      COMMAND ${DDLRUN_HELP2MAN} --no-info --name=${name} --output=${page} $<TARGET_FILE:${program}>)
   add_custom_target(${program}_man ALL DEPENDS ${page})
   install(FILES ${page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+  foreach(other ${ARGN})
+    file(WRITE ${PROJECT_BINARY_DIR}/share/man/man1/${other}.1 ".so man1/${program}.1\n")
+    install(FILES ${PROJECT_BINARY_DIR}/share/man/man1/${other}.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+  endforeach()
 endfunction()
 
 # ddl_test(NAME SOURCES a_test.cc [DEPENDS lib ...] [LABELS unit] [ARGS ...]): one GoogleTest program, one ctest entry.

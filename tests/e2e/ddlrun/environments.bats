@@ -1,0 +1,70 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# The environment that is active in the batch script is the one that ranks run in: Python's virtual environments, conda, modules.
+
+# shellcheck disable=SC2016 # the ranks' shells expand, not ours
+# shellcheck disable=SC2154 # common.bash sets them
+
+load common
+
+launchers() {
+  echo local
+  ! command -v mpirun > /dev/null || echo mpirun
+}
+
+# on_two_ranks LAUNCHER COMMANDS: a shell runs the commands on each of two ranks; what they print is in rank0 and rank1, since mpirun
+# may cut the lines of different ranks into each other.
+on_two_ranks() {
+  rm -f rank0 rank1
+  run_ddlrun -n 2 --oversubscribe --launcher="$1" sh -c "{ $2; }"' > "rank$RANK"'
+  echo "$messages"
+  [ "$status" -eq 0 ]
+}
+
+both_ranks_say() {
+  diff rank0 - <<< "$1"
+  diff rank1 - <<< "$1"
+}
+
+@test "a Python virtual environment" {
+  python3 -m venv --without-pip 'my env'
+  mkdir "$(echo 'my env'/lib/python3*/site-packages)/only_here"
+  for launcher in $(launchers); do
+    # shellcheck disable=SC1091 # Python's
+    . 'my env/bin/activate'
+    on_two_ranks "$launcher" 'python -c "import only_here, os, sys; print(sys.prefix, os.environ[\"VIRTUAL_ENV\"])"'
+    deactivate
+    both_ranks_say "$PWD/my env $PWD/my env"
+  done
+}
+
+@test "a conda environment" {
+  # What `conda activate` leaves in the environment; the programs of the environment are found by PATH.
+  mkdir -p conda/envs/wmlce/bin
+  ln -s "$(command -v python3)" conda/envs/wmlce/bin/python
+  for launcher in $(launchers); do
+    CONDA_PREFIX="$PWD/conda/envs/wmlce" CONDA_DEFAULT_ENV=wmlce CONDA_SHLVL=1 search_path="$PWD/conda/envs/wmlce/bin:$PATH" \
+      on_two_ranks "$launcher" 'echo "$(command -v python) $CONDA_PREFIX $CONDA_DEFAULT_ENV $CONDA_SHLVL"'
+    both_ranks_say "$PWD/conda/envs/wmlce/bin/python $PWD/conda/envs/wmlce wmlce 1"
+  done
+}
+
+@test "paths of modules, and what the script exported" {
+  for launcher in $(launchers); do
+    PYTHONPATH="$PWD/python" LOADEDMODULES=ddlrun/1:cuda/12 OMP_NUM_THREADS=1 MY_OPTION='a b' \
+      on_two_ranks "$launcher" 'echo "$PYTHONPATH|$LOADEDMODULES|$OMP_NUM_THREADS|$MY_OPTION"'
+    both_ranks_say "$PWD/python|ddlrun/1:cuda/12|1|a b"
+    # Open MPI puts its own folder in front.
+    LD_LIBRARY_PATH="$PWD/lib" on_two_ranks "$launcher" 'echo "${LD_LIBRARY_PATH##*:}"'
+    both_ranks_say "$PWD/lib"
+  done
+}
+
+@test "a script that is not in PATH is run from where the batch script stands" {
+  printf '#!/bin/sh\necho "$PWD"\n' > train
+  chmod +x train
+  for launcher in $(launchers); do
+    on_two_ranks "$launcher" ./train
+    both_ranks_say "$PWD"
+  done
+}

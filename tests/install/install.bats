@@ -1,0 +1,80 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# What cmake --install leaves behind, and that it works from there.
+
+# shellcheck disable=SC2016 # the ranks' shells expand, not ours
+
+bats_require_minimum_version 1.5.0
+load ../installed
+
+setup_file() {
+  export prefix="$BATS_FILE_TMPDIR/prefix"
+  install_ddlrun "$prefix"
+  version=$("$prefix/bin/ddlrun" --version | cut -d' ' -f2)
+  export version
+}
+
+setup() {
+  cd "$BATS_TEST_TMPDIR" || exit 1
+  unset DDLRUN_SITE
+  local name
+  for name in $(compgen -v SLURM_); do unset "$name"; done
+}
+
+@test "every part is in its place, and nothing else" {
+  run sh -c 'cd "$prefix" && find . ! -type d | LC_ALL=C sort'
+  diff <(grep -v '^./share/man/' <<< "$output") - <<EOF
+./bin/bede-ddlrun
+./bin/ddl-rankfile
+./bin/ddldata
+./bin/ddlrun
+./bin/ddltraind
+./libexec/ddlrun/ddlrun-rank
+./share/ddlrun/sites/bede.yaml
+./share/ddlrun/sites/generic.yaml
+./share/ddlrun/sites/x86-v100.yaml
+./share/ddlrun/slurm-templates/container.sbatch
+./share/ddlrun/slurm-templates/interactive.sh
+./share/ddlrun/slurm-templates/multi-node.sbatch
+./share/ddlrun/slurm-templates/requeue.sbatch
+./share/ddlrun/slurm-templates/scaling.sbatch
+./share/ddlrun/slurm-templates/single-node.sbatch
+./share/lmod-modulefiles/ddlrun/$version.lua
+./share/modulefiles/ddlrun/$version
+EOF
+}
+
+@test "the manual pages are installed, one for each program" {
+  [ -e "$DDLRUN_BUILD/share/man/man1/ddlrun.1" ] || skip "built without help2man, or with sanitizers"
+  for program in "$prefix"/bin/*; do
+    [ -e "$prefix/share/man/man1/$(basename "$program").1" ] || { echo "$program"; return 1; }
+  done
+}
+
+@test "ddlrun runs from there by both names, with the shim and the site files beside it" {
+  run --separate-stderr env -i PATH="$prefix/bin:$PATH" bede-ddlrun -n 1 --site bede sh -c 'echo "$RANK/$WORLD_SIZE $NCCL_IB_HCA"'
+  [ "$status" -eq 0 ]
+  [ "$output" = "0/1 =mlx5_0:1,mlx5_3:1" ]
+  # shellcheck disable=SC2154 # run sets it
+  [[ $stderr == *"+ $prefix/libexec/ddlrun/ddlrun-rank "* ]]
+}
+
+@test "it runs from wherever it is moved to" {
+  cp -a "$prefix" moved
+  run --separate-stderr moved/bin/ddlrun -n 1 --site bede sh -c 'echo "$RANK/$WORLD_SIZE"'
+  [ "$output" = 0/1 ]
+  [[ $stderr == *"+ $PWD/moved/libexec/ddlrun/ddlrun-rank "* ]]
+}
+
+@test "the programs find their libraries where they found them when they were built" {
+  for program in "$prefix"/bin/* "$prefix/libexec/ddlrun/ddlrun-rank"; do
+    run ldd "$program"
+    [[ $output != *"not found"* ]] || { echo "$program: $output"; return 1; }
+  done
+}
+
+@test "a package's staging folder (DESTDIR) does not get into the modulefiles" {
+  DESTDIR="$PWD/stage" install_ddlrun /opt/ddlrun
+  grep -q '^set prefix {/opt/ddlrun}$' "stage/opt/ddlrun/share/modulefiles/ddlrun/$version"
+  grep -q '^local prefix = "/opt/ddlrun"$' "stage/opt/ddlrun/share/lmod-modulefiles/ddlrun/$version.lua"
+}
