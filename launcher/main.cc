@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ddlrun: Allocation -> Topology -> Plan -> Job.  Reads the command line, the environment and the
-// site file, plans, starts the ranks and waits for them.
+// site file, plans, starts the ranks and waits for them.  Called as bede-mpirun it is that program.
 
 #include <sysexits.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
 
+#include "launcher/bede_mpirun_main.h"
 #include "launcher/environment.h"
 #include "launcher/error.h"
 #include "launcher/launch.h"
@@ -132,13 +134,17 @@ int Run(const std::vector<std::string>& arguments) {
 }  // namespace launcher
 
 int main(int argc, char** argv) {
+  const std::string called = argc > 0 ? argv[0] : "";
+  const bool is_bede_mpirun = called.substr(called.rfind('/') + 1) == "bede-mpirun";
+  const char* name = is_bede_mpirun ? "bede-mpirun" : "ddlrun";
   try {
-    return launcher::Run(std::vector<std::string>(argv + 1, argv + argc));
+    const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+    return is_bede_mpirun ? launcher::RunBedeMpirun(arguments) : launcher::Run(arguments);
   } catch (const launcher::LaunchError& error) {
-    std::fprintf(stderr, "ddlrun: %s\n", launcher::CodedError(error).c_str());
+    std::fprintf(stderr, "%s: %s\n", name, launcher::CodedError(error).c_str());
     return error.exit_code();
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "ddlrun: %s\n", launcher::CodedUnexpected(error.what()).c_str());
+    std::fprintf(stderr, "%s: %s\n", name, launcher::CodedUnexpected(error.what()).c_str());
     return EX_SOFTWARE;
   }
 }

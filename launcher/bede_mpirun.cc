@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/bede_mpirun.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "launcher/error.h"
+#include "launcher/plan/plan_files.h"
+#include "launcher/plan/planner.h"
+#include "launcher/spawn/quoting.h"
+#include "rankfile/hostfile.h"
+
+namespace launcher {
+namespace {
+
+constexpr char kThreadsVariable[] = "OMP_NUM_THREADS";
+
+int Threads(const NodeTopology& topology, const std::vector<int>& cores) {
+  int threads = 0;
+  for (const int core : cores) threads += static_cast<int>(topology.cores[core].cpus.size());
+  return threads;
+}
+
+// OMP_NUM_THREADS of a rank that has `cores`.
+int ThreadsOf(const NodeTopology& topology, const std::vector<int>& cores, const BedePar& par) {
+  switch (par.threads) {
+    case ThreadShare::kCores:
+      return std::max(1, static_cast<int>(cores.size()));
+    case ThreadShare::kHardwareThreads:
+      return std::max(1, Threads(topology, cores));
+    case ThreadShare::kOne:
+      break;
+  }
+  return 1;
+}
+
+// One rank per GPU is what the planner does when nothing else is asked for.
+BedePlan PlanByGpu(Allocation allocation, const NodeTopology& topology, const BedePar& par) {
+  allocation.ranks.reset();
+  allocation.cpus_per_rank.reset();
+  for (AllocatedNode& node : allocation.nodes) node.slots.reset();
+  const Plan plan = MakePlan(allocation, {topology}, PlanOptions());
+
+  BedePlan result;
+  result.ranks = static_cast<int>(plan.ranks.size());
+  result.threads = std::numeric_limits<int>::max();
+  for (const RankPlan& rank : plan.ranks) {
+    if (rank.gpu < 0) {
+      throw LaunchError(EX_CONFIG,
+                        "--bede-par 1ppg: no GPU on " +
+                            plan.nodes[static_cast<std::size_t>(rank.node)].host +
+                            ": ask for GPUs with '#SBATCH --gres=gpu:4', or for one rank per node "
+                            "with --bede-par 1ppn");
+    }
+    result.threads = std::min(result.threads, ThreadsOf(topology, rank.cores, par));
+  }
+  result.hostfile = HostfileText(plan);
+  result.rankfile = RankfileText(plan, {topology});
+  result.warnings = plan.warnings;
+  return result;
+}
+
+std::map<std::string, std::string> MakeParameters(const BedeJob& job) {
+  std::map<std::string, std::string> parameters;
+  const auto set = [&parameters](const std::string& name, const std::string& value) {
+    parameters["OMPI_MCA_" + name] = value;
+  };
+  set("orte_default_hostfile", job.run_directory + "/HOSTFILE");
+  // Slurm's tasks per node are not our ranks per node: the hostfile is the allocation.
+  if (job.in_slurm) set("ras", "^slurm");
+  switch (job.par.ranks) {
+    case RankShare::kNode:
+      set("rmaps_base_mapping_policy", "slot");
+      set("hwloc_base_binding_policy", "none");
+      break;
+    case RankShare::kGpu:
+      set("orte_rankfile", job.run_directory + "/RANKFILE");
+      break;
+    case RankShare::kCore:
+      set("rmaps_base_mapping_policy", "core");
+      set("hwloc_base_binding_policy", "core");
+      break;
+    case RankShare::kHardwareThread:
+      set("hwloc_base_use_hwthreads_as_cpus", "1");
+      set("rmaps_base_mapping_policy", "hwthread");
+      set("hwloc_base_binding_policy", "hwthread");
+      break;
+  }
+  for (const auto& [name, value] : job.environment) parameters.erase(name);
+  return parameters;
+}
+
+}  // namespace
+
+BedePlan PlanBede(const Allocation& allocation, const NodeTopology& topology, const BedePar& par) {
+  if (par.ranks == RankShare::kGpu) return PlanByGpu(allocation, topology, par);
+
+  std::vector<int> all_cores;
+  for (std::size_t i = 0; i < topology.cores.size(); ++i) all_cores.push_back(static_cast<int>(i));
+  const std::vector<int> first_core = {0};
+  BedePlan plan;
+  int per_node = 1;
+  if (par.ranks == RankShare::kNode) {
+    plan.threads = ThreadsOf(topology, all_cores, par);
+  } else if (par.ranks == RankShare::kCore) {
+    per_node = static_cast<int>(all_cores.size());
+    plan.threads = ThreadsOf(topology, first_core, par);
+  } else {
+    per_node = Threads(topology, all_cores);
+  }
+  std::vector<rankfile::HostfileEntry> entries;
+  for (const AllocatedNode& node : allocation.nodes) {
+    entries.push_back({node.host, per_node, std::nullopt});
+  }
+  plan.hostfile = rankfile::FormatHostfile(entries);
+  plan.ranks = per_node * static_cast<int>(entries.size());
+  return plan;
+}
+
+BedeCommand MakeBedeCommand(const BedeJob& job) {
+  BedeCommand result;
+  result.parameters = MakeParameters(job);
+
+  std::vector<std::string>& argv = result.command.argv;
+  const auto append = [&argv](const std::vector<std::string>& words) {
+    argv.insert(argv.end(), words.begin(), words.end());
+  };
+  append({job.mpirun});
+  if (job.is_root) append({"--allow-run-as-root"});
+  const bool users_threads =
+      !job.par.threads_are_asked_for && job.environment.contains(kThreadsVariable);
+  append({"-x", users_threads ? kThreadsVariable
+                              : kThreadsVariable + ("=" + std::to_string(job.plan.threads))});
+  for (const auto& [name, value] : job.rank_settings) append({"-x", name + "=" + value});
+  append(job.mpi_arguments);
+  append(job.mpirun_words);
+
+  Environment environment;
+  for (const auto& [name, value] : job.environment) {
+    if (!IsRankIdentity(name)) environment.emplace(name, value);
+  }
+  environment.insert(result.parameters.begin(), result.parameters.end());
+  result.command.environment = ToStrings(environment);
+  return result;
+}
+
+std::string BedeCommandText(const BedeCommand& command) {
+  std::vector<std::string> words = {"env"};
+  for (const auto& [name, value] : command.parameters) words.push_back(name + "=" + value);
+  words.insert(words.end(), command.command.argv.begin(), command.command.argv.end());
+  return "+ " + QuoteCommand(words) + "\n";
+}
+
+}  // namespace launcher

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/bede_mpirun_main.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "launcher/bede_mpirun.h"
+#include "launcher/error.h"
+#include "launcher/messages.h"
+#include "launcher/settings.h"
+#include "launcher/spawn/run_directory.h"
+#include "launcher/supervise/supervisor.h"
+#include "launcher/surroundings.h"
+#include "launcher/topology/hwloc_topology.h"
+#include "support/counted.h"
+
+namespace launcher {
+namespace {
+
+void Print(const std::string& text) { std::fputs(text.c_str(), stdout); }
+void Say(const std::string& text) { std::fputs(text.c_str(), stderr); }
+
+BedeJob MakeJob(const BedeOptions& options, const Settings& settings,
+                const Environment& environment) {
+  const Allocation allocation = ReadAllocation(Options(), environment);
+  BedeJob job;
+  job.plan = PlanBede(allocation, ReadLiveTopology(), options.par);
+  job.par = options.par;
+  job.mpirun = FindProgram(settings.mpirun, environment);
+  if (job.mpirun.empty()) {
+    throw LaunchError(EX_UNAVAILABLE,
+                      settings.mpirun + " is not in PATH: load Open MPI ('module load openmpi')");
+  }
+  job.mpi_arguments = settings.mpi_arguments;
+  job.mpirun_words = options.mpirun_words;
+  job.rank_settings = settings.rank_settings;
+  job.environment = environment;
+  job.in_slurm = !allocation.job_id.empty();
+  job.is_root = geteuid() == 0;
+  return job;
+}
+
+std::string Announcement(const BedeJob& job) {
+  std::string text;
+  for (const std::string& warning : job.plan.warnings) text += "bede-mpirun: " + warning + "\n";
+  return text + "bede-mpirun: " + FormatBedePar(job.par) + ": " +
+         support::Counted(job.plan.ranks, "rank") + " unless mpirun is told otherwise, " +
+         support::Counted(job.plan.threads, "thread") + " each\n";
+}
+
+std::string FilesText(const BedePlan& plan) {
+  const std::string hostfile = "HOSTFILE\n" + plan.hostfile;
+  return plan.rankfile.empty() ? hostfile : hostfile + "RANKFILE\n" + plan.rankfile;
+}
+
+int Start(BedeJob job, const Settings& settings) {
+  SignalRelay signals;  // before the directory, so that no signal leaves it behind
+  const RunDirectory directory(settings.run_directory, false);
+  directory.Append("HOSTFILE", job.plan.hostfile);
+  directory.Append("RANKFILE", job.plan.rankfile);
+  job.run_directory = directory.path();
+  const BedeCommand command = MakeBedeCommand(job);
+  Say(Announcement(job) + BedeCommandText(command));
+
+  Guardian guardian(directory.path());
+  SupervisorOptions supervisor;
+  supervisor.guardian = &guardian;
+  supervisor.grace = settings.grace;
+  const JobResult result = Supervise({command.command}, supervisor, signals);
+  if (result.exit_code != 0) {
+    Say("bede-mpirun: " +
+        Coded(Message::kJobFailed, "mpirun ended with exit code " +
+                                       std::to_string(result.exit_code) +
+                                       "; the messages above say why") +
+        "\n");
+  }
+  return result.exit_code;
+}
+
+}  // namespace
+
+int RunBedeMpirun(const std::vector<std::string>& arguments) {
+  const BedeOptions options = ParseBedeOptions(arguments);
+  if (options.help) {
+    Print(BedeHelpText());
+    return EX_OK;
+  }
+  if (options.version) {
+    Print(std::string("bede-mpirun ") + DDLRUN_VERSION + "\n");
+    return EX_OK;
+  }
+  const Environment environment = SnapshotEnvironment();
+  const Settings settings = MergeSettings(Options(), LoadSite("", environment), environment);
+  BedeJob job = MakeJob(options, settings, environment);
+  if (!options.dry_run) return Start(std::move(job), settings);
+
+  job.run_directory = settings.run_directory + "/ddlrun.XXXXXX";
+  Print(Announcement(job) + BedeCommandText(MakeBedeCommand(job)) + FilesText(job.plan));
+  return EX_OK;
+}
+
+}  // namespace launcher

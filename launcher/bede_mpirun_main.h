@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the program does when it is called as bede-mpirun.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace launcher {
+
+// `arguments` without the program's own name.  Returns the exit code.  Throws LaunchError.
+int RunBedeMpirun(const std::vector<std::string>& arguments);
+
+}  // namespace launcher

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/bede_options.h"
+
+#include <array>
+#include <utility>
+
+#include "launcher/error.h"
+
+namespace launcher {
+namespace {
+
+constexpr std::array<std::pair<const char*, RankShare>, 4> kRankShares = {{
+    {"1ppn", RankShare::kNode},
+    {"1ppg", RankShare::kGpu},
+    {"1ppc", RankShare::kCore},
+    {"1ppt", RankShare::kHardwareThread},
+}};
+constexpr std::array<std::pair<const char*, ThreadShare>, 3> kThreadShares = {{
+    {"1tpc", ThreadShare::kCores},
+    {"1tpt", ThreadShare::kHardwareThreads},
+    {"none", ThreadShare::kOne},
+}};
+
+template <typename Table>
+auto Find(const Table& table, const std::string& text, const std::string& name) {
+  std::string names;
+  for (const auto& [known, share] : table) {
+    if (name == known) return share;
+    names += (names.empty() ? "" : ", ") + std::string(known);
+  }
+  throw LaunchError(EX_USAGE, "--bede-par " + text + ": '" + name + "' is none of " + names +
+                                  "; write --bede-par 1ppg:1tpc");
+}
+
+template <typename Table, typename Share>
+std::string NameOf(const Table& table, Share wanted) {
+  for (const auto& [name, share] : table) {
+    if (share == wanted) return name;
+  }
+  return "";
+}
+
+constexpr char kParOption[] = "--bede-par";
+
+}  // namespace
+
+BedePar ParseBedePar(const std::string& text) {
+  BedePar par;
+  const std::size_t colon = text.find(':');
+  par.ranks = Find(kRankShares, text, text.substr(0, colon));
+  if (colon != std::string::npos) {
+    par.threads = Find(kThreadShares, text, text.substr(colon + 1));
+    par.threads_are_asked_for = true;
+  }
+  return par;
+}
+
+std::string FormatBedePar(const BedePar& par) {
+  return NameOf(kRankShares, par.ranks) + ":" + NameOf(kThreadShares, par.threads);
+}
+
+BedeOptions ParseBedeOptions(const std::vector<std::string>& arguments) {
+  BedeOptions options;
+  if (!arguments.empty() && (arguments[0] == "--help" || arguments[0] == "--version")) {
+    (arguments[0] == "--help" ? options.help : options.version) = true;
+    return options;
+  }
+  const std::string with_value = std::string(kParOption) + "=";
+  bool par_is_given = false;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    if (!par_is_given && word == kParOption) {
+      if (i + 1 == arguments.size()) {
+        throw LaunchError(EX_USAGE, "--bede-par needs a value: --bede-par 1ppc:1tpt");
+      }
+      options.par = ParseBedePar(arguments[++i]);
+      par_is_given = true;
+    } else if (!par_is_given && word.starts_with(with_value)) {
+      options.par = ParseBedePar(word.substr(with_value.size()));
+      par_is_given = true;
+    } else if (!options.dry_run && word == "--bede-dry-run") {
+      options.dry_run = true;
+    } else {
+      options.mpirun_words.push_back(word);
+    }
+  }
+  if (options.mpirun_words.empty()) {
+    throw LaunchError(EX_USAGE,
+                      "no program given: bede-mpirun --bede-par 1ppc:1tpt [mpirun options] program "
+                      "[arguments]");
+  }
+  return options;
+}
+
+std::string BedeHelpText() {
+  return "usage: bede-mpirun [--bede-par RANKS[:THREADS]] [mpirun options] program [arguments]\n\n"
+         "Starts a program by Open MPI's mpirun on all nodes of the Slurm job, or on this "
+         "machine,\n"
+         "with ranks and threads as the machine is made. Everything but the options below is\n"
+         "handed to mpirun as it is, and goes before what bede-mpirun sets: -n 2 starts two "
+         "ranks,\n"
+         "--bind-to none leaves them unbound, -x OMP_NUM_THREADS=1 sets the threads.\n"
+         "\nOptions:\n"
+         "  --bede-par RANKS[:THREADS]  how ranks and threads are shared out [1ppc:1tpt]; RANKS:\n"
+         "                                1ppn  one rank per node, not bound\n"
+         "                                1ppg  one rank per GPU, on cores near to it\n"
+         "                                1ppc  one rank per core\n"
+         "                                1ppt  one rank per hardware thread\n"
+         "                              THREADS, the OMP_NUM_THREADS of each rank:\n"
+         "                                1tpc  the number of its cores\n"
+         "                                1tpt  the number of its hardware threads; not when\n"
+         "                                      THREADS is left out and OMP_NUM_THREADS is set\n"
+         "                                none  1\n"
+         "  --bede-dry-run              print the command and its files; start nothing\n"
+         "  --help                      as the first argument: print this text\n"
+         "  --version                   as the first argument: print the version\n"
+         "\nNodes are taken to be like this one. 1ppg maps and binds by a rankfile, which mpirun\n"
+         "does not combine with --map-by, --rankfile or -npernode of your own.\n"
+         "\nExit code: mpirun's, which is that of the first rank that failed; 64 usage, 69 no\n"
+         "mpirun, 70 internal, 71 operating system, 78 configuration or allocation.\n";
+}
+
+}  // namespace launcher
