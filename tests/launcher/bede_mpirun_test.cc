@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/bede_mpirun.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "launcher/allocation/host_allocation.h"
+#include "launcher/allocation/slurm_allocation.h"
+#include "launcher/error.h"
+#include "launcher/spawn/quoting.h"
+#include "tests/launcher/allocation/slurm_environment_file.h"
+#include "tests/launcher/plan/plan_fixtures.h"
+
+namespace launcher {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Allocation OfSlurm(const std::string& fixture) {
+  return ReadSlurmAllocation(ReadBatchEnvironment(fixture)).value();
+}
+
+BedePlan PlanOf(const std::string& fixture, const std::string& par) {
+  return PlanBede(OfSlurm(fixture), ReadTopologyFixture("ac922_16c_4v100.xml"), ParseBedePar(par));
+}
+
+// "ranks x threads" on one AC922 (2 x 16 cores of 4 hardware threads, 4 GPUs).
+std::string OnAc922(const std::string& par) {
+  const BedePlan plan = PlanBede(AllocationOfThisMachine("n1"),
+                                 ReadTopologyFixture("ac922_16c_4v100.xml"), ParseBedePar(par));
+  EXPECT_EQ(plan.hostfile, "n1 slots=" + std::to_string(plan.ranks) + "\n");
+  return std::to_string(plan.ranks) + "x" + std::to_string(plan.threads);
+}
+
+TEST(BedePlan, SharesOutAnAc922) {
+  EXPECT_EQ(OnAc922("1ppn:1tpc"), "1x32");
+  EXPECT_EQ(OnAc922("1ppn:1tpt"), "1x128");
+  EXPECT_EQ(OnAc922("1ppn:none"), "1x1");
+  EXPECT_EQ(OnAc922("1ppg:1tpc"), "4x8");
+  EXPECT_EQ(OnAc922("1ppg:1tpt"), "4x32");
+  EXPECT_EQ(OnAc922("1ppg:none"), "4x1");
+  EXPECT_EQ(OnAc922("1ppc:1tpc"), "32x1");
+  EXPECT_EQ(OnAc922("1ppc:1tpt"), "32x4");
+  EXPECT_EQ(OnAc922("1ppc:none"), "32x1");
+  EXPECT_EQ(OnAc922("1ppt:1tpc"), "128x1");
+  EXPECT_EQ(OnAc922("1ppt:1tpt"), "128x1");
+  EXPECT_EQ(OnAc922("1ppt:none"), "128x1");
+}
+
+TEST(BedePlan, OneThreadPerCoreMakesCoresOfHardwareThreads) {
+  // As on aarch64.
+  const NodeTopology node = MakeNode({8}, 1, {});
+  for (const std::string par : {"1ppc", "1ppt"}) {
+    const BedePlan plan = PlanBede(AllocationOfThisMachine("n1"), node, ParseBedePar(par));
+    EXPECT_EQ(plan.ranks, 8);
+    EXPECT_EQ(plan.threads, 1);
+  }
+}
+
+TEST(BedePlan, TakesAllNodesOfTheJobAsThisOne) {
+  const BedePlan plan = PlanOf("N2-gres-gpu-4.txt", "1ppc");
+  EXPECT_EQ(plan.hostfile, "n1 slots=32\nn2 slots=32\n");
+  EXPECT_EQ(plan.ranks, 64);
+  EXPECT_EQ(plan.rankfile, "");
+}
+
+TEST(BedePlan, PutsRanksNearTheirGpus) {
+  const BedePlan plan = PlanOf("N2-gres-gpu-4.txt", "1ppg");
+  EXPECT_EQ(plan.hostfile, "n1 slots=4\nn2 slots=4\n");
+  EXPECT_THAT(plan.rankfile, HasSubstr("rank 0=n1     slot=0:0-7\n"));
+  EXPECT_THAT(plan.rankfile, HasSubstr("rank 7=n2     slot=1:8-15\n"));
+}
+
+TEST(BedePlan, CountsGpusWhereNodesHaveUnequalNumbers) {
+  const BedePlan plan = PlanOf("N2-gpus-6-uneven.txt", "1ppg:1tpc");
+  EXPECT_EQ(plan.ranks, 6);
+  // 4 GPUs on one node, where a rank has 8 cores; 2 on the other, where it has more.
+  EXPECT_EQ(plan.threads, 8);
+}
+
+TEST(BedePlan, DoesNotTakeSlurmsTasksForRanks) {
+  EXPECT_EQ(PlanOf("N4-gres-gpu-4-ntasks-per-node-4.txt", "1ppn").ranks, 4);
+  EXPECT_EQ(PlanOf("N1-gpus-per-node-2-ntasks-2-cpus-per-task-2.txt", "1ppc").ranks, 32);
+  EXPECT_EQ(PlanOf("N4-gres-gpu-4-ntasks-per-node-4.txt", "1ppg").ranks, 16);
+}
+
+TEST(BedePlan, RefusesOneRankPerGpuWithoutGpus) {
+  Allocation allocation = AllocationOfThisMachine("n1");
+  try {
+    PlanBede(allocation, MakeNode({4}, 2, {}), ParseBedePar("1ppg"));
+    FAIL();
+  } catch (const LaunchError& error) {
+    EXPECT_EQ(error.exit_code(), EX_CONFIG);
+    EXPECT_THAT(error.what(), HasSubstr("no GPU on n1: ask for GPUs with '#SBATCH --gres=gpu:4'"));
+  }
+}
+
+BedeJob JobOf(const std::string& par) {
+  BedeJob job;
+  job.par = ParseBedePar(par);
+  job.plan.threads = 4;
+  job.mpirun = "/usr/bin/mpirun";
+  job.mpirun_words = {"-np", "2", "program", "a b"};
+  job.environment = {{"PATH", "/bin"}, {"SLURM_PROCID", "0"}};
+  job.run_directory = "/tmp/ddlrun.abc";
+  return job;
+}
+
+std::string LineOf(const BedeJob& job) { return BedeCommandText(MakeBedeCommand(job)); }
+
+TEST(BedeCommand, MapsByParameters) {
+  EXPECT_EQ(LineOf(JobOf("1ppn")),
+            "+ env OMPI_MCA_hwloc_base_binding_policy=none "
+            "OMPI_MCA_orte_default_hostfile=/tmp/ddlrun.abc/HOSTFILE "
+            "OMPI_MCA_rmaps_base_mapping_policy=slot "
+            "/usr/bin/mpirun -x OMP_NUM_THREADS=4 -np 2 program 'a b'\n");
+  EXPECT_EQ(LineOf(JobOf("1ppg")),
+            "+ env OMPI_MCA_orte_default_hostfile=/tmp/ddlrun.abc/HOSTFILE "
+            "OMPI_MCA_orte_rankfile=/tmp/ddlrun.abc/RANKFILE "
+            "/usr/bin/mpirun -x OMP_NUM_THREADS=4 -np 2 program 'a b'\n");
+  EXPECT_EQ(LineOf(JobOf("1ppc")),
+            "+ env OMPI_MCA_hwloc_base_binding_policy=core "
+            "OMPI_MCA_orte_default_hostfile=/tmp/ddlrun.abc/HOSTFILE "
+            "OMPI_MCA_rmaps_base_mapping_policy=core "
+            "/usr/bin/mpirun -x OMP_NUM_THREADS=4 -np 2 program 'a b'\n");
+  EXPECT_EQ(LineOf(JobOf("1ppt")),
+            "+ env OMPI_MCA_hwloc_base_binding_policy=hwthread "
+            "OMPI_MCA_hwloc_base_use_hwthreads_as_cpus=1 "
+            "OMPI_MCA_orte_default_hostfile=/tmp/ddlrun.abc/HOSTFILE "
+            "OMPI_MCA_rmaps_base_mapping_policy=hwthread "
+            "/usr/bin/mpirun -x OMP_NUM_THREADS=4 -np 2 program 'a b'\n");
+}
+
+TEST(BedeCommand, HasTheParametersInMpirunsEnvironment) {
+  const std::vector<std::string> environment = MakeBedeCommand(JobOf("1ppc")).command.environment;
+  EXPECT_THAT(environment, Contains("OMPI_MCA_rmaps_base_mapping_policy=core"));
+  EXPECT_THAT(environment, Contains("PATH=/bin"));
+  EXPECT_THAT(environment, Not(Contains("SLURM_PROCID=0")));
+}
+
+TEST(BedeCommand, LeavesParametersOfTheUserAlone) {
+  BedeJob job = JobOf("1ppc");
+  job.environment["OMPI_MCA_hwloc_base_binding_policy"] = "socket";
+  const BedeCommand command = MakeBedeCommand(job);
+  EXPECT_THAT(command.command.environment, Contains("OMPI_MCA_hwloc_base_binding_policy=socket"));
+  EXPECT_FALSE(command.parameters.contains("OMPI_MCA_hwloc_base_binding_policy"));
+}
+
+TEST(BedeCommand, TheDefaultOfThreadsYieldsToTheUsersOwn) {
+  BedeJob job = JobOf("1ppc");
+  job.environment["OMP_NUM_THREADS"] = "3";
+  EXPECT_THAT(LineOf(job), HasSubstr("mpirun -x OMP_NUM_THREADS -np 2"));
+  job.par = ParseBedePar("1ppc:1tpt");
+  EXPECT_THAT(LineOf(job), HasSubstr("mpirun -x OMP_NUM_THREADS=4 -np 2"));
+}
+
+TEST(BedeCommand, TheSiteComesBeforeTheUser) {
+  BedeJob job = JobOf("1ppc");
+  job.mpi_arguments = {"--mca", "btl_tcp_if_include", "ib0"};
+  job.rank_settings = {{"NCCL_IB_HCA", "mlx5_0"}};
+  EXPECT_THAT(
+      LineOf(job),
+      HasSubstr("-x OMP_NUM_THREADS=4 -x NCCL_IB_HCA=mlx5_0 --mca btl_tcp_if_include ib0 -np 2 "));
+}
+
+TEST(BedeCommand, RootAndSlurmNeedMore) {
+  BedeJob job = JobOf("1ppn");
+  job.is_root = true;
+  job.in_slurm = true;
+  EXPECT_THAT(LineOf(job), HasSubstr("mpirun --allow-run-as-root -x "));
+  EXPECT_THAT(LineOf(job), HasSubstr(" OMPI_MCA_ras=^slurm "));
+}
+
+}  // namespace
+}  // namespace launcher
