@@ -25,6 +25,7 @@ setup() {
   run sh -c 'cd "$prefix" && find . ! -type d | LC_ALL=C sort'
   diff <(grep -v '^./share/man/' <<< "$output") - <<EOF
 ./bin/bede-ddlrun
+./bin/bede-mpirun
 ./bin/ddl-rankfile
 ./bin/ddldata
 ./bin/ddlrun
