@@ -84,8 +84,8 @@ SH
 
 @test "ranks on two nodes get their environment and their place in both orders" {
   require_mpirun
-  # In place of ssh: the other node is this machine.
-  printf '#!/bin/sh\nshift\nexec sh -c "$*"\n' > agent
+  # In place of ssh: the other nodes are this machine, each with a place of its own for Open MPI's files.
+  printf '#!/bin/sh\nmkdir -p "$TMPDIR/$1"\nexport TMPDIR="$TMPDIR/$1"\nshift\nexec sh -c "$*"\n' > agent
   chmod +x agent
   local order expected
   for order in node cyclic; do
