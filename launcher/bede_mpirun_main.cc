@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "launcher/bede_mpirun.h"
@@ -22,9 +23,23 @@ namespace {
 void Print(const std::string& text) { std::fputs(text.c_str(), stdout); }
 void Say(const std::string& text) { std::fputs(text.c_str(), stderr); }
 
+// The cores of a node are known on a node only.
+void RequireNodeOfJob(const Allocation& allocation, const Environment& environment) {
+  if (allocation.origin != Allocation::Origin::kSlurm ||
+      std::any_of(allocation.nodes.begin(), allocation.nodes.end(), [&](const AllocatedNode& node) {
+        return IsThisMachine(node.host, environment);
+      })) {
+    return;
+  }
+  throw LaunchError(EX_CONFIG, "this machine is not in the job (" + allocation.origin_text +
+                                   "), so its nodes' cores are not known here: start bede-mpirun "
+                                   "in a batch script, or in 'srun --pty bash'");
+}
+
 BedeJob MakeJob(const BedeOptions& options, const Settings& settings,
                 const Environment& environment) {
   const Allocation allocation = ReadAllocation(Options(), environment);
+  RequireNodeOfJob(allocation, environment);
   BedeJob job;
   job.plan = PlanBede(allocation, ReadLiveTopology(), options.par);
   job.par = options.par;

@@ -31,16 +31,18 @@ void Print(const std::string& text) { std::fputs(text.c_str(), stdout); }
 void Say(const std::string& text) { std::fputs(text.c_str(), stderr); }
 
 void FillRunDirectory(const RunDirectory& directory, const PlannedJob& planned,
-                      const Settings& settings, const std::string& commands) {
+                      const Settings& settings, const std::string& announcement) {
   directory.Append("RANKFILE", RankfileText(planned.plan, planned.topologies));
   directory.Append("HOSTFILE", HostfileText(planned.plan));
   directory.Append("plan.json", PlanAsJson(planned.plan));
-  directory.Append("ddlrun.log", SettingsText(settings) + PlanAsText(planned.plan) + commands);
+  directory.Append("ddlrun.log", SettingsText(settings) + PlanAsText(planned.plan) + announcement);
 }
 
 // What is said before the ranks start.
-std::string Announcement(const PlannedJob& planned, const Launch& launch, bool is_root) {
+std::string Announcement(const PlannedJob& planned, const Settings& settings, const Launch& launch,
+                         bool is_root) {
   std::string text;
+  for (const std::string& warning : settings.warnings) text += "ddlrun: " + warning + "\n";
   for (const std::string& warning : planned.plan.warnings) text += "ddlrun: " + warning + "\n";
   if (!launch.choice.reason.empty()) {
     text += "ddlrun: starting " +
@@ -51,6 +53,11 @@ std::string Announcement(const PlannedJob& planned, const Launch& launch, bool i
     text += "ddlrun: started by root, so mpirun gets --allow-run-as-root\n";
   }
   return text;
+}
+
+// As IBM's ddlrun says it.
+std::string WhereTheLogIs(const RunDirectory& directory) {
+  return "Please see " + directory.path() + "/ddlrun.log for detailed log.\n";
 }
 
 std::string ResultText(const JobResult& result) {
@@ -87,10 +94,12 @@ int PlanAndLaunch(const Options& options, const Settings& settings,
   const RunDirectory directory(settings.run_directory, !options.run_directory.empty());
   const std::vector<ChildCommand> commands = MakeCommands(
       options, settings, planned, launch, environment, directory.path(), program_directory);
-  FillRunDirectory(directory, planned, settings, CommandsText(commands));
+  const std::string announcement =
+      Announcement(planned, settings, launch, geteuid() == 0) + CommandsText(commands);
+  FillRunDirectory(directory, planned, settings, announcement);
   if (options.verbose) Say(SettingsText(settings) + PlanAsText(planned.plan));
-  if (!options.run_directory.empty()) Say("ddlrun: run directory " + directory.path() + "\n");
-  Say(Announcement(planned, launch, geteuid() == 0) + CommandsText(commands));
+  if (!options.run_directory.empty()) Say(WhereTheLogIs(directory));
+  Say(announcement);
 
   Guardian guardian(options.run_directory.empty() ? directory.path() : "");
   SupervisorOptions supervisor;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "launcher/error.h"
+#include "launcher/mpi_arguments.h"
 #include "launcher/spawn/quoting.h"
 #include "launcher/spawn/run_directory.h"
 
@@ -68,15 +69,20 @@ class Merger {
     if (site_.mpi_arguments) {
       AddMpiArguments(site_.mpi_arguments->value, InSite(site_.mpi_arguments->line));
     }
-    // Open MPI's own way to say "no InfiniBand"; NCCL has another.
     if (options_.tcp) {
-      AddMpiArguments({"--mca", "pml", "ob1", "--mca", "btl", "^openib"}, "command line --tcp");
+      AddMpiArguments(NoInfinibandArguments(), "command line --tcp");
       SetForRanks("NCCL_IB_DISABLE", "1", "command line --tcp");
     }
+    std::vector<std::string> words;
     for (const std::string& argument : options_.mpi_arguments) {
-      AddMpiArguments(SplitWords(argument), kCommandLine);
+      const std::vector<std::string> split = SplitWords(argument);
+      words.insert(words.end(), split.begin(), split.end());
     }
+    MpiArguments translated = TranslateIbmArguments(words);
+    if (!translated.words.empty()) AddMpiArguments(translated.words, kCommandLine);
+    settings_.warnings = std::move(translated.warnings);
     if (options_.tag_output) AddMpiArguments({"--tag-output"}, "command line --tag-output");
+    settings_.mpi_arguments = LastOfEachParameter(settings_.mpi_arguments);
   }
 
   // Only what the user has not set, in the environment or with -x.

@@ -33,6 +33,7 @@ struct Settings {
   std::map<std::string, std::string> rank_settings;  // variables to set for every rank
   std::vector<std::string> asked_exports;            // names given with -x
   std::vector<ShownSetting> shown;                   // all of them
+  std::vector<std::string> warnings;                 // one line each with its code (messages.h)
 };
 
 // Throws LaunchError(EX_USAGE) for a -x of a variable that is not set.

@@ -12,6 +12,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 SiteConfig Site() {
   return ParseSiteConfig(
@@ -43,9 +44,26 @@ TEST(Settings, SiteEnvironmentYieldsToWhatTheUserHasSet) {
 }
 
 TEST(Settings, MpiArgumentsOfTheSiteComeFirstAndThoseGivenAreSplitAtBlanks) {
+  const Settings settings = MergeSettings(
+      ParseOptions({"-mpiarg", "-x EGO_TOP", "-mpiarg", "--timeout", "-mpiarg", "9"}), Site(), {});
+  EXPECT_THAT(settings.mpi_arguments,
+              ElementsAre("--site-argument", "-x", "EGO_TOP", "--timeout", "9"));
+  EXPECT_THAT(settings.warnings, IsEmpty());
+}
+
+TEST(Settings, ArgumentsOfIbmsMpirunAreTranslatedWithAWarning) {
   const Settings settings =
-      MergeSettings(ParseOptions({"-mpiarg", "-x EGO_TOP", "-mpiarg", "-prot"}), Site(), {});
-  EXPECT_THAT(settings.mpi_arguments, ElementsAre("--site-argument", "-x", "EGO_TOP", "-prot"));
+      MergeSettings(ParseOptions({"--mpiarg", "-disable_gdr -gpu"}), SiteConfig(), {});
+  EXPECT_THAT(settings.mpi_arguments, ElementsAre("-x", "UCX_IB_GPU_DIRECT_RDMA=no"));
+  EXPECT_THAT(settings.warnings,
+              ElementsAre(HasSubstr("[WARN DDL-22-1]"), HasSubstr("[WARN DDL-22-2]")));
+}
+
+TEST(Settings, ParametersOfTheCommandLineReplaceThoseOfTheSite) {
+  const SiteConfig site = ParseSiteConfig("mpi_arguments: [--mca, pml, ucx]\n", "site.yaml");
+  EXPECT_THAT(
+      MergeSettings(ParseOptions({"--tcp", "-mpiarg", "-pami_noib"}), site, {}).mpi_arguments,
+      ElementsAre("--mca", "pml", "ob1", "--mca", "btl", "^openib"));
 }
 
 TEST(Settings, TcpTurnsInfinibandOffInMpiAndNccl) {

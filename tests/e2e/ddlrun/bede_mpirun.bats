@@ -96,7 +96,7 @@ require_plain_cores() {
 
 @test "a dry run shows the command and its files and starts nothing" {
   require_mpirun
-  SLURM_JOB_ID=7 SLURM_JOB_NODELIST='gpu[025-026]' SLURM_JOB_NUM_NODES=2 SLURM_GPUS_PER_NODE=4 HWLOC_XMLFILE=$ac922 \
+  SLURMD_NODENAME=gpu025 SLURM_JOB_ID=7 SLURM_JOB_NODELIST='gpu[025-026]' SLURM_JOB_NUM_NODES=2 SLURM_GPUS_PER_NODE=4 SLURM_GPUS_ON_NODE=4 HWLOC_XMLFILE=$ac922 \
     run_bede --bede-dry-run --bede-par 1ppg:1tpc -x A=1 touch started
   [ "$status" -eq 0 ]
   [[ ${lines[0]} == "bede-mpirun: 1ppg:1tpc: 8 ranks unless mpirun is told otherwise, 8 threads each" ]]
@@ -161,8 +161,13 @@ require_plain_cores() {
 
 @test "a rank per GPU where there is no GPU" {
   require_mpirun
-  SLURM_JOB_ID=7 SLURM_JOB_NODELIST=n1 SLURM_JOB_NUM_NODES=1 SLURM_GPUS_PER_NODE=0 HWLOC_XMLFILE=$ac922 \
+  SLURMD_NODENAME=n1 SLURM_JOB_ID=7 SLURM_JOB_NODELIST=n1 SLURM_JOB_NUM_NODES=1 SLURM_GPUS_PER_NODE=0 HWLOC_XMLFILE=$ac922 \
     refused 78 "no GPU on n1: ask for GPUs with '#SBATCH --gres=gpu:4'" --bede-par 1ppg true
+}
+
+@test "a machine that is not in the job" {
+  SLURM_JOB_ID=7 SLURM_JOB_NODELIST='n[1-2]' SLURM_JOB_NUM_NODES=2 \
+    refused 78 "this machine is not in the job (SLURM_JOB_NODELIST=n[1-2])" true
 }
 
 @test "no mpirun" {
