@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# Shells with Environment Modules or Lmod. Debian's packages of the two exclude each other, so tools/bootstrap unpacks both into
-# build/module-systems and installs neither; where one is installed by other means, that one is taken.
+# Shells with Environment Modules or Lmod, and ddlrun installed.
 
 bats_require_minimum_version 1.5.0
 load ../installed
+load ../module_systems
 
 setup_file() {
   export prefix="$BATS_FILE_TMPDIR/prefix"
@@ -16,27 +16,14 @@ setup() {
 
 # use_system environment-modules|lmod FOLDER: in_shell has this one's `module`, and FOLDER of the installed tree in its MODULEPATH.
 use_system() {
-  local unpacked="$BATS_TEST_DIRNAME/../../build/module-systems/$1" root='' init candidates
+  module_start "$1" > start
+  [ -s start ] || skip "$1 is not here: tools/bootstrap check gets it"
   modulefiles="$prefix/$2"
-  case $1 in
-    environment-modules) candidates=(/usr/share/modules/init/bash /usr/share/Modules/init/bash) ;;
-    lmod) candidates=(/usr/share/lmod/lmod/init/bash) ;;
-  esac
-  [ ! -d "$unpacked" ] || root=$(cd "$unpacked" && pwd)
-  for init in "${candidates[@]}"; do
-    [ -e "$root$init" ] || continue
-    {
-      # The packages know themselves by absolute paths.
-      sed "s#/usr/\(lib\|share\)/#$root&#g" "$root$init"
-      echo "module use '$modulefiles'"
-    } > start
-    return
-  done
-  skip "$1 is not here: tools/bootstrap check gets it"
+  echo "module use '$modulefiles'" >> start
 }
 
-# shellcheck disable=SC2154 # run sets output
 # in_shell COMMANDS: in a new shell with nothing in its environment but `module`; standard error goes to the standard output.
+# shellcheck disable=SC2154 # run sets output
 in_shell() {
   run env -i PATH=/usr/local/bin:/usr/bin:/bin HOME="$PWD" OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
     bash -c ". ./start; { $1; } 2>&1"

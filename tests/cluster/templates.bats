@@ -1,0 +1,172 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Every job script of slurm-templates on a real Slurm, changed as its first lines say: where the data are and, since the GPUs of these
+# nodes are none, a smaller network.
+
+# shellcheck disable=SC2016 # the ranks' shells expand, not ours
+# shellcheck disable=SC2030,SC2031,SC2154 # run and common.bash set them
+
+load common
+load ../module_systems
+
+setup_file() {
+  start_cluster 4 4 8
+  "$DDLRUN_BUILD/bin/ddldata" synth --classes 10 --images 256 --validation_images 64 --size 40 "$cluster_dir/data" > /dev/null
+  start_modules
+}
+
+teardown_file() { stop_cluster; }
+
+setup() { empty_home; }
+
+# `module` in every login shell of the user, as the profile of a cluster has it.
+start_modules() {
+  local system
+  for system in environment-modules lmod; do
+    module_start "$system" > "$work/.bash_profile"
+    [ ! -s "$work/.bash_profile" ] || break
+  done
+  [ -s "$work/.bash_profile" ] || skip "neither Environment Modules nor Lmod is here: tools/bootstrap check gets them"
+  echo "module use '$cluster_dir/opt/share/modulefiles'" >> "$work/.bash_profile"
+}
+
+# template NAME [OPTION OF DDLTRAIND...]: the installed template in the user's folder, changed as a user would.
+template() {
+  local name=$1
+  shift
+  sed -e "s|^data=.*|data=$cluster_dir/data|" \
+    -e "/^options=($/,/^)$/c options=(--arch=resnet_tiny --classes=10 --image_size=32 --batch_size=8 --threads=1 $*)" \
+    "$cluster_dir/opt/share/ddlrun/slurm-templates/$name" > "$work/$name"
+  chmod 755 "$work/$name"
+}
+
+# submitted TEMPLATE [SBATCH OPTION...]: its exit code in $status, its log in $output.
+submitted() {
+  local name=$1
+  shift
+  run hpc sbatch --quiet --wait "$@" "$name"
+  local code=$status
+  run cat ./*.log
+  echo "$output"
+  status=$code
+}
+
+@test "sbatch takes every template" {
+  for path in "$cluster_dir"/opt/share/ddlrun/slurm-templates/*.sbatch; do
+    hpc sbatch --test-only "$path"
+  done
+}
+
+@test "single-node and multi-node train with 4 and 16 ranks" {
+  template single-node.sbatch --num_iter=2
+  submitted single-node.sbatch
+  [ "$status" -eq 0 ]
+  [[ $output == *"Num GPUs: 4"*"Top-1 Accuracy"* ]]
+  [ -e resnet50-N1/checkpoints/step-0000000016/manifest.json ]
+  rm ./*.log
+  template multi-node.sbatch --num_iter=2
+  submitted multi-node.sbatch
+  [ "$status" -eq 0 ]
+  [[ $output == *"Num GPUs: 16"*"Top-1 Accuracy"* ]]
+  [ -e resnet50-N4/checkpoints/step-0000000004/manifest.json ]
+}
+
+@test "interactive: a shell on the login node, and one on the first node of the job" {
+  template interactive.sh
+  run hpc ./interactive.sh <<< 'echo "shell on $(hostname)"; bede-ddlrun sh -c "echo rank \$RANK on \$(hostname)"'
+  echo "$output"
+  [ "$status" -eq 0 ]
+  [[ $output == *"shell on ctl"* ]]
+  for rank in 0 1 2 3; do [[ $output == *"rank $rank on n1"* ]]; done
+
+  # A terminal is needed; script is one.
+  run hpc script -qec './interactive.sh on-node -N2' /dev/null <<< 'echo "shell on $(hostname)"; bede-ddlrun sh -c "echo rank \$RANK on \$(hostname)"; exit'
+  echo "$output"
+  [[ $output == *"shell on n1"* ]]
+  for rank in 0 1 2 3; do [[ $output == *"rank $rank on n1"* ]]; done
+  for rank in 4 5 6 7; do [[ $output == *"rank $rank on n2"* ]]; done
+}
+
+@test "scaling: a task of the array for each number of nodes, and the table" {
+  template scaling.sbatch --mode=training_benchmark --iter_unit=batch --num_iter=8 --warmup_steps=2
+  submitted scaling.sbatch
+  [ "$status" -eq 0 ]
+  for nodes in 1 2 4; do
+    grep -q "Num GPUs: $((4 * nodes))$" scaling-*-N$nodes.log
+  done
+  [ "$(grep -c train_throughput scaling-*.log | grep -c ':1$')" -eq 3 ]
+}
+
+# has_ended JOB STATE: whether the job is in this state; its record is in $output.
+has_ended() {
+  run hpc scontrol show job "$1"
+  [[ $output == *"JobState=$2 "* ]]
+}
+
+@test "requeue: a training that is stopped before the time limit goes on by itself, and ends as if it had never stopped" {
+  local job log
+  template requeue.sbatch --iter_unit=batch --num_iter=100 --checkpoint_every=20
+  job=$(hpc sbatch --parsable -N2 requeue.sbatch)
+  log=resnet50-$job.log
+  wait_for 60 test -e "resnet50-$job/checkpoints/step-0000000020"
+  # What Slurm does for --signal=B:USR1@300.
+  hpc scancel --batch --signal=USR1 "$job"
+  wait_for 60 has_ended "$job" COMPLETED
+  [[ $output == *" Restarts=1 "* ]]
+  cat "$log"
+  grep -q "stopped by signal 10 after step " "$log"
+  grep -q "going on from step " "$log"
+  mv "resnet50-$job" turns
+
+  job=$(hpc sbatch --parsable -N2 requeue.sbatch)
+  wait_for 60 has_ended "$job" COMPLETED
+  [[ $output == *" Restarts=0 "* ]]
+  cmp {turns,"resnet50-$job"}/checkpoints/step-0000000100/model.safetensors
+}
+
+@test "requeue: scancel is the end of it" {
+  local job
+  template requeue.sbatch --iter_unit=batch --num_iter=100000
+  job=$(hpc sbatch --parsable -N1 requeue.sbatch)
+  wait_for 60 grep -q 'step 1/' "resnet50-$job.log"
+  hpc scancel "$job"
+  wait_for 30 has_ended "$job" CANCELLED
+  [[ $output == *" Restarts=0 "* ]]
+  wait_for 30 nothing_left_on n1
+  has_ended "$job" CANCELLED
+}
+
+@test "container: one for each rank, with the rank's environment and the data inside" {
+  command -v apptainer > /dev/null || skip "Apptainer is not installed"
+  # The smallest image: a shell and its libraries.
+  mkdir -p train.sif/{bin,data,dev,etc,home,proc,root,sys,tmp,usr,var/tmp}
+  cp -L /bin/sh train.sif/bin/
+  ldd /bin/sh | grep -o '/[^ ]*' | while read -r library; do
+    mkdir -p "train.sif$(dirname "$library")"
+    cp -L "$library" "train.sif$library"
+  done
+  template container.sbatch
+  sed -i "s|^program=.*|program=(sh -c 'echo \"rank \$RANK of \$WORLD_SIZE in \$APPTAINER_CONTAINER\"; echo /data/train-*')|" container.sbatch
+  submitted container.sbatch -N2
+  [ "$status" -eq 0 ]
+  for rank in 0 1 2 3 4 5 6 7; do [[ $output == *"rank $rank of 8 in $work/train.sif"* ]]; done
+  [[ $output == *"/data/train-00000-of-"* ]]
+}
+
+@test "a Python environment that is active in the script is the one that ranks on every node run in" {
+  hpc python3 -m venv --without-pip "$work/my env"
+  script train.sbatch "export PATH=$cluster_dir/opt/bin:\$PATH" '. "my env/bin/activate"' 'export OMP_NUM_THREADS=1' \
+    'bede-ddlrun python -c "import os, sys; open(sys.argv[1] + os.environ[\"RANK\"], \"w\").write(\" \".join([sys.prefix, os.environ[\"VIRTUAL_ENV\"], os.environ[\"OMP_NUM_THREADS\"]]))" rank'
+  batch train.sbatch -N2 --gres=gpu:4
+  echo "$output"
+  [ "$status" -eq 0 ]
+  for rank in 0 1 2 3 4 5 6 7; do
+    [ "$(cat rank$rank)" = "$work/my env $work/my env 1" ]
+  done
+  # Slurm then tells srun to hand on nothing of the script's environment either.
+  rm rank?
+  batch train.sbatch -N2 --gres=gpu:4 --export=NONE
+  echo "$output"
+  [ "$status" -eq 0 ]
+  [ "$(cat rank7)" = "$work/my env $work/my env 1" ]
+}
