@@ -12,7 +12,7 @@ options=(-N1 --gres=gpu:4 --time=01:00:00)
 module load ddlrun || exit
 
 if [ "${1:-}" = on-node ]; then
-  # A shell that is no login shell: it keeps what was loaded above.
-  exec salloc "${options[@]}" "${@:2}" srun -N1 -n1 --pty "${SHELL:-/bin/bash}"
+  # No login shell, so that it keeps what was loaded above; --overlap leaves the job's GPUs and cores to what is started in it.
+  exec salloc "${options[@]}" "${@:2}" srun -N1 -n1 --overlap --pty "${SHELL:-/bin/bash}"
 fi
 exec salloc "${options[@]}" "$@" "${SHELL:-/bin/bash}"
