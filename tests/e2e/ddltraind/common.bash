@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the tests of ddltraind share: a small data set for each file of tests, a clean environment, and runs
-# of the smallest network that cannot last for ever.
+# What the tests of ddltraind share: a small data set for each file of tests, and runs of the smallest network
+# that cannot last for ever.
 
 # shellcheck disable=SC2034 # the tests read the variables
 # shellcheck disable=SC2119,SC2120 # ranks_here has an argument in some tests
 # shellcheck disable=SC2016 # what is evaluated later
-bats_require_minimum_version 1.5.0
+load ../common
 
 setup_file() {
   export data="$BATS_FILE_TMPDIR/data"
@@ -13,18 +13,13 @@ setup_file() {
 }
 
 setup() {
+  enter_test_directory
   ddlrun="$DDLRUN_BUILD/bin/ddlrun"
   ddltraind="$DDLRUN_BUILD/bin/ddltraind"
   damage="$BATS_TEST_DIRNAME/damage.py"
   safetensors="$BATS_TEST_DIRNAME/safetensors.py"
   small=(--arch=resnet_tiny --data_dir="$data" --classes=10 --image_size=32 --batch_size=8 --iter_unit=batch
     --lr_warmup_epochs=0 --threads=1)
-  cd "$BATS_TEST_TMPDIR" || exit 1
-  mkdir tmp
-  export TMPDIR="$BATS_TEST_TMPDIR/tmp"
-  unset DDLRUN_SITE SLURM_TMPDIR OMP_NUM_THREADS MASTER_ADDR MASTER_PORT
-  local name
-  for name in $(compgen -v SLURM_); do unset "$name"; done
 }
 
 # No test leaves a process or a run directory behind, whatever became of its ranks.
@@ -33,7 +28,7 @@ teardown() {
     echo "left behind: $(ranks_here)"
     return 1
   }
-  ! compgen -G "$BATS_TEST_TMPDIR/tmp/ddlrun.*"
+  require_no_run_directory
 }
 
 # train RANKS OPTIONS...: a run of the small network: status, standard output in $output, the rest in $messages.
@@ -76,18 +71,4 @@ ranks_here() {
     [ $# -eq 0 ] || tr '\0' '\n' < "/proc/$pid/environ" | grep -qx "RANK=$1" || continue
     echo "$pid"
   done
-}
-
-# wait_for SECONDS COMMAND...: until the command succeeds.
-wait_for() {
-  local end=$((SECONDS + $1))
-  shift
-  until "$@"; do
-    [ "$SECONDS" -lt "$end" ] || return 1
-    sleep 0.05
-  done
-}
-
-require_mpirun() {
-  command -v mpirun > /dev/null || skip "mpirun is not installed"
 }

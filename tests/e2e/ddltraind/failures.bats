@@ -13,7 +13,7 @@ check_death() {
   cat err
   [ $((SECONDS - began)) -le 5 ]
   [ "$status" -eq 137 ]
-  [[ $(tail -n 1 err) == "ddlrun: the job failed: rank $1 on "*"signal 9 (Killed)"* ]]
+  [[ $(tail -n 1 err) == "ddlrun: [ERROR DDL-20-1] the job failed: rank $1 on "*"signal 9 (Killed)"* ]]
   [ -z "$(ranks_here)" ]
   ! compgen -G "tmp/ddlrun.*"
 }

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the tests end to end share: a clean environment in a directory of the test's own, and ways to wait without guessing times.
+
+bats_require_minimum_version 1.5.0
+
+# In setup: a directory, in it a TMPDIR; no setting of the user and no job of Slurm.
+enter_test_directory() {
+  cd "$BATS_TEST_TMPDIR" || exit 1
+  mkdir tmp
+  export TMPDIR="$BATS_TEST_TMPDIR/tmp"
+  # In an ASan build: hwloc unloads a plug-in of the system that leaks.
+  export ASAN_OPTIONS=detect_leaks=0
+  unset DDLRUN_SITE SLURM_TMPDIR OMP_NUM_THREADS MASTER_ADDR MASTER_PORT
+  local name
+  for name in $(compgen -v SLURM); do unset "$name"; done
+}
+
+# Every test leaves no run directory behind.
+no_run_directory() {
+  ! compgen -G "$BATS_TEST_TMPDIR/tmp/ddlrun.*" > /dev/null
+}
+
+# In teardown.
+require_no_run_directory() {
+  no_run_directory || {
+    echo "left behind in tmp: $(ls "$BATS_TEST_TMPDIR/tmp")"
+    return 1
+  }
+}
+
+# wait_for SECONDS COMMAND...: until the command succeeds.
+wait_for() {
+  local end=$((SECONDS + $1))
+  shift
+  until "$@"; do
+    [ "$SECONDS" -lt "$end" ] || return 1
+    sleep 0.05
+  done
+}
+
+require_mpirun() {
+  command -v mpirun > /dev/null || skip "mpirun is not installed"
+}
