@@ -14,6 +14,7 @@
 #include "launcher/bede_mpirun_main.h"
 #include "launcher/environment.h"
 #include "launcher/error.h"
+#include "launcher/health/health_check.h"
 #include "launcher/launch.h"
 #include "launcher/messages.h"
 #include "launcher/options.h"
@@ -99,9 +100,18 @@ int PlanAndLaunch(const Options& options, const Settings& settings,
   FillRunDirectory(directory, planned, settings, announcement);
   if (options.verbose) Say(SettingsText(settings) + PlanAsText(planned.plan));
   if (!options.run_directory.empty()) Say(WhereTheLogIs(directory));
+  Guardian guardian(options.run_directory.empty() ? directory.path() : "");
+  if (options.check_only || settings.check == "full") {
+    const HealthReport report = CheckHealth({options, settings, planned, launch, environment,
+                                             program_directory, directory, signals, guardian});
+    directory.Append("ddlrun.log", report.commands + report.table + report.messages);
+    Say(report.commands);
+    (options.check_only ? Print : Say)(report.table);
+    Say(report.messages);
+    if (options.check_only || report.exit_code != EX_OK) return report.exit_code;
+  }
   Say(announcement);
 
-  Guardian guardian(options.run_directory.empty() ? directory.path() : "");
   SupervisorOptions supervisor;
   supervisor.guardian = &guardian;
   supervisor.grace = settings.grace;
@@ -133,7 +143,7 @@ int Run(const std::vector<std::string>& arguments) {
     Print(SettingsText(settings));
     return EX_OK;
   }
-  if (options.program.empty() && options.dry_run == DryRun::kNo) {
+  if (options.program.empty() && options.dry_run == DryRun::kNo && !options.check_only) {
     throw LaunchError(EX_USAGE, "no program given: ddlrun [options] program [arguments]");
   }
   return PlanAndLaunch(options, settings, environment);

@@ -68,6 +68,10 @@ std::string SetRankOrder(Options& options, const std::string& value) {
   return OneOf(options.rank_order, value, {"node", "cyclic"});
 }
 
+std::string SetCheck(Options& options, const std::string& value) {
+  return OneOf(options.check, value, {"auto", "full", "off"});
+}
+
 std::string SetGpuVisibility(Options& options, const std::string& value) {
   return OneOf(options.gpu_visibility, value, {"node"});
 }
@@ -227,6 +231,16 @@ const std::vector<OptionSpec>& OptionTable() {
        kOwn,
        "put the rank in front of every line of output",
        SetTrue<&Options::tag_output>},
+      {kHow,
+       {"check"},
+       "auto|full|off",
+       "",
+       "auto",
+       kOwn,
+       "look at the nodes before ranks start: auto: what each rank sees in passing; full: all "
+       "checks "
+       "of --check-only first, exit 78 when one fails; off: nothing",
+       SetCheck},
       {kDdl, {"mode", "m"}, "LETTER", "", "p", kIbm, "DDL mode: p, b, n, r, m or c", SetMode},
       {kDdl,
        {"ddlarg", "ddloption"},
@@ -285,6 +299,15 @@ const std::vector<OptionSpec>& OptionTable() {
        kOwn,
        "print every setting with where it comes from; start nothing",
        SetTrue<&Options::show_config>},
+      {kInstead,
+       {"check-only"},
+       "",
+       "",
+       "",
+       kOwn,
+       "check all nodes (hardware, GPUs, InfiniBand, connections of every pair, clocks, directory, "
+       "versions), print the table; start no rank; exit 0, or 78 when a check failed",
+       SetTrue<&Options::check_only>},
       {kInstead,
        {"v", "verbose"},
        "",

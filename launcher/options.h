@@ -38,6 +38,7 @@ struct Options {
   std::string site;           // path, or name of an installed site file
   std::string run_directory;  // where the private run directory is made, and kept
   bool tag_output = false;
+  std::string check;  // "auto", "full", "off"
   // DDL.
   std::string mode = "p";
   std::vector<std::string> ddl_options;
@@ -49,6 +50,7 @@ struct Options {
   DryRun dry_run = DryRun::kNo;
   std::string topology;  // hwloc XML that stands for every node
   bool show_config = false;
+  bool check_only = false;
   bool verbose = false;
   bool version = false;
   bool help = false;

@@ -27,6 +27,7 @@ class Merger {
     settings_.cyclic =
         Pick("rank_order", options_.rank_order, site_.rank_order, "node") == "cyclic";
     Pick("gpu_visibility", options_.gpu_visibility, site_.gpu_visibility, "node");
+    settings_.check = Pick("check", options_.check, site_.check, "auto");
     MergeRunDirectory();
     MergeGrace();
     MergeExports();

@@ -28,6 +28,7 @@ struct Settings {
   std::vector<std::string> mpi_arguments;
   bool bind = true;
   bool cyclic = false;        // rank order
+  std::string check;          // "auto", "full", "off"
   std::string run_directory;  // base of the private run directory
   std::chrono::seconds grace{3};
   std::map<std::string, std::string> rank_settings;  // variables to set for every rank

@@ -151,6 +151,10 @@ const std::map<std::string, Reader>& Readers() {
        [](SiteConfig& site, const Entry& entry) {
          site.gpu_visibility = ReadChoice(entry, {"node"});
        }},
+      {"check",
+       [](SiteConfig& site, const Entry& entry) {
+         site.check = ReadChoice(entry, {"auto", "full", "off"});
+       }},
       {"run_directory",
        [](SiteConfig& site, const Entry& entry) { site.run_directory = ReadText(entry); }},
       {"grace_seconds",

@@ -9,6 +9,7 @@
 //   bind: auto | none
 //   rank_order: node | cyclic
 //   gpu_visibility: node
+//   check: auto | full | off
 //   run_directory: DIR                base of the private run directories
 //   grace_seconds: N                  between SIGTERM and SIGKILL for the ranks that are left when
 //                                     one failed
@@ -37,7 +38,7 @@ struct SiteValue {
 
 struct SiteConfig {
   std::string path;  // "" for no file
-  std::optional<SiteValue<std::string>> launcher, mpirun, bind, rank_order, gpu_visibility,
+  std::optional<SiteValue<std::string>> launcher, mpirun, bind, rank_order, gpu_visibility, check,
       run_directory;
   std::optional<SiteValue<std::vector<std::string>>> mpi_arguments;
   std::optional<SiteValue<int>> grace_seconds;

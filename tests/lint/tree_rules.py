@@ -54,14 +54,15 @@ FOREIGN = [
                                                               "trainer/telemetry/kernel_trace")),
     (re.compile(r"dnnl"), ("trainer/backend/cpu/",)),
     (re.compile(r"^mpi\.h"), ("trainer/comm/mpi", "tests/")),
-    (re.compile(r"^pmix"), ("trainer/comm/rendezvous",)),
+    (re.compile(r"^pmix"), ("trainer/comm/rendezvous", "launcher/health/rendezvous_pmix")),
+    (re.compile(r"^uc[pst]/"), ("launcher/health/fabric_ucx",)),
     (re.compile(r"^hwloc"), ("launcher/topology/", "launcher/rank/", "tests/launcher/")),
 ]
 
 # What only a program's main may do (launcher/environment is the one snapshot of the environment).
 MAIN_ONLY = re.compile(r"\b(getenv|std::exit|std::cout|std::cerr|exit)\s*(\(|<<)")
 MAINS = re.compile(r"(^|/)(main|[a-z_]*_main)\.cc$|^launcher/environment\.cc$|^tests/|^bench/|/tool/|^launcher/rank/")
-PURE = re.compile(r"^launcher/plan/|^rankfile/(?!main)")
+PURE = re.compile(r"^launcher/plan/|^rankfile/(?!main)|^launcher/health/(judge|facts_lines|node_facts|pair_schedule|verdict)")
 IMPURE = re.compile(r"\bstd::[io]?fstream\b|\bsystem_clock\b|\b(getenv|fopen|open|gettimeofday|clock_gettime|hwloc_\w+)\s*\(")
 BACKEND_IFDEF = re.compile(r"^\s*#\s*if.*\b(DDLRUN_HAS_|USE_CUDA|__CUDACC__|DDLRUN_ONEDNN|DDLRUN_MPI)")
 IFDEF_PLACES = ("trainer/backend/registry", "trainer/backend/cuda/", "trainer/comm/factory")

@@ -24,3 +24,10 @@ have_ended() {
     [ ! -e "/proc/$pid" ] || grep -q '^State:.*Z' "/proc/$pid/status" 2> /dev/null || return 1
   done
 }
+
+# Makes ./agent, in place of ssh: the other nodes are this machine, each with a place of its own for Open MPI's files.
+make_agent() {
+  # shellcheck disable=SC2016 # its shell expands
+  printf '#!/bin/sh\nmkdir -p "$TMPDIR/$1"\nexport TMPDIR="$TMPDIR/$1"\nshift\nexec sh -c "$*"\n' > agent
+  chmod +x agent
+}

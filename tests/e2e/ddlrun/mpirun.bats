@@ -84,9 +84,7 @@ SH
 
 @test "ranks on two nodes get their environment and their place in both orders" {
   require_mpirun
-  # In place of ssh: the other nodes are this machine, each with a place of its own for Open MPI's files.
-  printf '#!/bin/sh\nmkdir -p "$TMPDIR/$1"\nexport TMPDIR="$TMPDIR/$1"\nshift\nexec sh -c "$*"\n' > agent
-  chmod +x agent
+  make_agent
   local order expected
   for order in node cyclic; do
     expected=$'0 n1 0 x y\n1 n1 1 x y\n2 n2 0 x y\n3 n2 1 x y'

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/health/check_step.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+
+#include "launcher/exit_codes.h"
+#include "launcher/health/facts_lines.h"
+#include "launcher/supervise/child_process.h"
+#include "launcher/supervise/line_relay.h"
+
+namespace launcher {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// mpirun and srun end what they started within seconds of SIGTERM.
+constexpr std::chrono::seconds kGrace{8};
+
+class StepRunner {
+ public:
+  StepRunner(const CheckStep& step, SignalRelay& signals, Guardian& guardian)
+      : step_(step),
+        signals_(signals),
+        guardian_(guardian),
+        nowhere_(open("/dev/null", O_WRONLY | O_CLOEXEC)),
+        reader_(step.nodes),
+        end_(Clock::now() + step.limit) {}
+  StepRunner(const StepRunner&) = delete;
+  StepRunner& operator=(const StepRunner&) = delete;
+  // Only after an exception are children left here.
+  ~StepRunner() {
+    SignalAll(SIGKILL);
+    for (const pid_t pid : children_) waitpid(pid, nullptr, 0);
+  }
+
+  CheckStepResult Run() {
+    for (const ChildCommand& command : step_.commands) Start(command);
+    while (!children_.empty()) {
+      Wait();
+      while (const std::optional<int> number = signals_.Next()) HandleSignal(*number);
+      ReadOutputs();
+      ReapEnded();
+      if (Clock::now() < end_) continue;
+      if (is_stopping_) SignalAll(SIGKILL);
+      Stop("the launcher did not end within " + std::to_string(step_.limit.count()) + " s");
+    }
+    ReadOutputs();
+    result_.facts = reader_.Facts();
+    result_.lines.assign(tail_.lines().begin(), tail_.lines().end());
+    return result_;
+  }
+
+ private:
+  void Start(const ChildCommand& command) {
+    ChildSpec spec;
+    spec.argv = command.argv;
+    spec.environment = command.environment;
+    spec.death_signal = SIGTERM;
+    spec.signal_mask = signals_.original_mask();
+    ChildProcess process = StartChild(spec);
+    guardian_.Watch(process.pid, kGrace);
+    children_.push_back(process.pid);
+    for (Descriptor* pipe : {&process.stdout_pipe, &process.stderr_pipe}) {
+      outputs_.emplace_back(std::move(*pipe), nowhere_.fd(), "", [this](std::string_view line) {
+        if (!reader_.Add(line)) tail_.Add(line);
+      });
+    }
+  }
+
+  void Wait() {
+    std::vector<pollfd> ready = {{signals_.fd(), POLLIN, 0}};
+    for (const LineRelay& output : outputs_) {
+      if (output.is_open()) ready.push_back({output.fd(), POLLIN, 0});
+    }
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end_ - Clock::now());
+    poll(ready.data(), ready.size(), std::max(0, static_cast<int>(left.count())));
+  }
+
+  void HandleSignal(int number) {
+    if (number != SIGTERM && number != SIGINT && number != SIGHUP) return;
+    result_.interrupted = number;
+    Stop("ddlrun was told to stop");
+  }
+
+  void ReadOutputs() {
+    for (LineRelay& output : outputs_) {
+      if (output.is_open()) output.Relay();
+    }
+  }
+
+  void ReapEnded() {
+    std::erase_if(children_, [this](pid_t pid) {
+      siginfo_t info = {};
+      // Reaped after its group is gone: until then no other can have its number.
+      if (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+          info.si_pid == 0) {
+        return false;
+      }
+      kill(-pid, SIGKILL);
+      int status = 0;
+      waitpid(pid, &status, 0);
+      if (result_.end.empty()) {
+        result_.end =
+            "the launcher ended with exit code " + std::to_string(ExitCodeOfWaitStatus(status));
+      }
+      return true;
+    });
+  }
+
+  void Stop(const std::string& how) {
+    if (is_stopping_) return;
+    is_stopping_ = true;
+    result_.end = how;
+    SignalAll(SIGTERM);
+    end_ = Clock::now() + kGrace;
+  }
+
+  void SignalAll(int number) const {
+    for (const pid_t pid : children_) kill(-pid, number);
+  }
+
+  const CheckStep& step_;
+  SignalRelay& signals_;
+  Guardian& guardian_;
+  const Descriptor nowhere_;
+  FactsReader reader_;
+  Tail tail_;
+  std::vector<pid_t> children_;
+  std::vector<LineRelay> outputs_;
+  Clock::time_point end_;
+  bool is_stopping_ = false;
+  CheckStepResult result_;
+};
+
+}  // namespace
+
+CheckStepResult RunCheckStep(const CheckStep& step, SignalRelay& signals, Guardian& guardian) {
+  return StepRunner(step, signals, guardian).Run();
+}
+
+}  // namespace launcher

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ddlrun's side of the check: starts ddlrun-node-check on every node, reads what it prints, and
+// ends it when its time is up.
+
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launcher/health/node_facts.h"
+#include "launcher/spawn/spawner.h"
+#include "launcher/supervise/guardian.h"
+#include "launcher/supervise/signal_relay.h"
+
+namespace launcher {
+
+struct CheckStep {
+  std::vector<ChildCommand> commands;
+  int nodes = 1;
+  std::chrono::seconds limit{60};  // then what is left of it is ended
+};
+
+struct CheckStepResult {
+  std::vector<NodeFacts> facts;    // of each node; `host` is "" when it did not report
+  std::string end;                 // how the launcher ended: "the launcher ended with exit code 1"
+  std::vector<std::string> lines;  // the last of what else was printed
+  std::optional<int> interrupted;  // the signal that asked ddlrun to stop
+};
+
+// Blocks until no child is left.  SIGTERM, SIGINT and SIGHUP end the step.
+// Throws LaunchError when a child cannot be started or prints what no node-check writes.
+CheckStepResult RunCheckStep(const CheckStep& step, SignalRelay& signals, Guardian& guardian);
+
+}  // namespace launcher

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/health/exchange.h"
+
+#include <memory>
+
+#include "launcher/error.h"
+#include "launcher/health/fabric.h"
+#include "launcher/health/rendezvous.h"
+
+namespace launcher {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr char kAddressKey[] = "ddlrun.address";
+// Kept for the report and for leaving.
+constexpr std::chrono::seconds kReserve{2};
+
+// The fabric of this node; none for a single node, in a build without UCX, and when UCX fails.
+std::unique_ptr<Fabric> OpenFabric(int nodes, ExchangeFacts& facts) {
+  if (nodes == 1) return nullptr;
+  if (Fabric::LibraryVersion().empty()) {
+    facts.unavailable = "ddlrun was built without UCX";
+    return nullptr;
+  }
+  try {
+    return std::make_unique<Fabric>();
+  } catch (const LaunchError& error) {
+    facts.problem = error.what();
+    return nullptr;
+  }
+}
+
+std::vector<std::string> ReadAddresses(const Rendezvous& others) {
+  std::vector<std::string> addresses;
+  for (int rank = 0; rank < others.size(); ++rank) {
+    addresses.push_back(others.Get(rank, kAddressKey));
+  }
+  return addresses;
+}
+
+void RequireSamePlace(const ExchangePlan& plan, const Rendezvous& others) {
+  if (others.rank() == plan.node && others.size() == plan.nodes) return;
+  throw LaunchError(EX_CONFIG, "PMIx says " + std::to_string(others.rank()) + " of " +
+                                   std::to_string(others.size()) + ", the plan says " +
+                                   std::to_string(plan.node) + " of " + std::to_string(plan.nodes));
+}
+
+// False when the others did not come in time.
+bool Exchange(const ExchangePlan& plan, const Rendezvous& others, Fabric* fabric,
+              ExchangeFacts& facts) {
+  others.Publish(kAddressKey, fabric == nullptr ? "" : fabric->address());
+  const auto meeting = plan.deadline - plan.link_limit - kReserve;
+  const auto nothing = [] {};
+  // The second barrier carries no addresses, so that all leave it at the same moment.
+  if (!others.Meet(meeting, nothing) || !others.Meet(meeting, nothing)) {
+    facts.problem = "not all nodes came to the exchange in time";
+    return false;
+  }
+  facts.clock_seconds =
+      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  if (fabric != nullptr) {
+    fabric->TestLinks(plan.node, ReadAddresses(others), plan.link_limit, facts);
+    facts.links_tested = true;
+  }
+  return true;
+}
+
+}  // namespace
+
+void ExchangeWithNodes(const ExchangePlan& plan, ExchangeFacts& facts,
+                       const std::function<void()>& on_result) {
+  try {
+    const Rendezvous others;
+    RequireSamePlace(plan, others);
+    const std::unique_ptr<Fabric> fabric = OpenFabric(plan.nodes, facts);
+    const bool met = Exchange(plan, others, fabric.get(), facts);
+    on_result();
+    if (!met) return;
+    others.Meet(plan.deadline - kReserve / 2, [&fabric] {
+      if (fabric) fabric->Progress();
+    });
+  } catch (const LaunchError& error) {
+    facts.problem = error.what();
+    on_result();
+  }
+}
+
+}  // namespace launcher

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/health/facts_lines.h"
+
+#include <array>
+#include <cstdio>
+
+namespace launcher {
+namespace {
+
+constexpr char kPrefix[] = "ddlrun-node-check: ";
+// A node reports what it is by itself, then what the exchange gave.
+constexpr int kMaxReports = 8;
+
+}  // namespace
+
+std::string FormatFacts(const NodeFacts& facts, int report) {
+  const std::string text = EncodeNodeFacts(facts);
+  const std::size_t parts = (text.size() + kMaxPartBytes - 1) / kMaxPartBytes;
+  std::string lines;
+  for (std::size_t part = 0; part < parts; ++part) {
+    lines += kPrefix + std::to_string(facts.node) + " " + std::to_string(report) + " " +
+             std::to_string(part + 1) + "/" + std::to_string(parts) + " " +
+             text.substr(part * kMaxPartBytes, kMaxPartBytes) + "\n";
+  }
+  return lines;
+}
+
+bool FactsReader::Add(std::string_view line) {
+  const std::size_t start = line.find(kPrefix);
+  if (start == std::string_view::npos) return false;
+  const std::string text(line.substr(start + sizeof(kPrefix) - 1));
+  int node = -1;
+  int report = -1;
+  int part = 0;
+  int parts = 0;
+  int length = 0;
+  if (std::sscanf(text.c_str(), "%6d %1d %4d/%4d %n", &node, &report, &part, &parts, &length) !=
+          4 ||
+      length == 0 || node < 0 || static_cast<std::size_t>(node) >= parts_.size() || report < 0 ||
+      report >= kMaxReports || part < 1 || part > parts || parts > kMaxParts) {
+    return false;
+  }
+  const std::string body = text.substr(static_cast<std::size_t>(length));
+  if (body.size() > kMaxPartBytes) return false;
+  Report& into = parts_[static_cast<std::size_t>(node)][report];
+  into.parts = parts;
+  into.texts[part] = body;
+  return true;
+}
+
+std::vector<NodeFacts> FactsReader::Facts() const {
+  std::vector<NodeFacts> all;
+  for (const auto& reports : parts_) {
+    NodeFacts& facts = all.emplace_back();
+    for (const auto& [number, report] : reports) {
+      if (report.texts.size() != static_cast<std::size_t>(report.parts)) continue;
+      std::string text;
+      for (const auto& [part, body] : report.texts) text += body;
+      facts = DecodeNodeFacts(text);
+    }
+  }
+  return all;
+}
+
+}  // namespace launcher

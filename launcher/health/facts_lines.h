@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Facts on their way from the nodes to ddlrun: lines on standard output, which srun and mpirun
+// carry from every node.  A report is cut into short lines, since srun keeps only lines under 1,024
+// bytes apart from those of other tasks.  Pure.
+//
+//   ddlrun-node-check: NODE REPORT PART/PARTS TEXT
+
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launcher/health/node_facts.h"
+
+namespace launcher {
+
+inline constexpr std::size_t kMaxPartBytes = 900;
+// Most parts of one report; a report of 1,000 nodes' links is about a hundred.
+inline constexpr int kMaxParts = 1000;
+
+// The lines of report number `report` (from 0) of a node, each ended by '\n'.
+std::string FormatFacts(const NodeFacts& facts, int report);
+
+// Puts the lines of `nodes` nodes together again.
+class FactsReader {
+ public:
+  explicit FactsReader(int nodes) : parts_(static_cast<std::size_t>(nodes)) {}
+
+  // Takes `line` (without its end) if it is one of FormatFacts; what mpirun --tag-output puts in
+  // front is passed over.  False for any other line.
+  bool Add(std::string_view line);
+
+  // Of each node, the last report that is whole; without one, `host` is "".
+  // Throws LaunchError(EX_SOFTWARE) as DecodeNodeFacts does.
+  std::vector<NodeFacts> Facts() const;
+
+ private:
+  struct Report {
+    int parts = 0;
+    std::map<int, std::string> texts;
+  };
+  std::vector<std::map<int, Report>> parts_;  // by node, by report
+};
+
+}  // namespace launcher

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/health/health_check.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <set>
+
+#include "launcher/error.h"
+#include "launcher/health/check_step.h"
+#include "launcher/health/judge.h"
+#include "launcher/messages.h"
+#include "launcher/plan/plan_files.h"
+
+namespace launcher {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Of the check on a node; nodes of a large job take seconds to start and to meet.
+constexpr int kNodeLimitSeconds = 30;
+// Of one pair of nodes.  InfiniBand and TCP give up a first try after one to three seconds.
+constexpr int kLinkLimitSeconds = 5;
+// Of the launcher, for starting and ending.
+constexpr int kStartLimitSeconds = 30;
+
+// The place where ranks will start, as far as anybody can tell.
+std::string WorkingDirectory() {
+  std::error_code error;
+  return fs::current_path(error).string();
+}
+
+// A file in the working directory, there to be seen from other nodes; removed at the end, by a
+// process beside ddlrun when that is killed.
+class ProbeFile {
+ public:
+  ProbeFile() : path_(WorkingDirectory() + "/.ddlrun-check.XXXXXX") {
+    const int file = mkostemp(path_.data(), O_CLOEXEC);
+    if (file < 0) {
+      error_ = WorkingDirectory() + " cannot be written: " + std::strerror(errno);
+      return;
+    }
+    close(file);
+    guardian_.emplace(path_);
+  }
+  ~ProbeFile() {
+    if (error_.empty()) unlink(path_.c_str());
+  }
+  ProbeFile(const ProbeFile&) = delete;
+  ProbeFile& operator=(const ProbeFile&) = delete;
+
+  std::string name() const { return error_.empty() ? fs::path(path_).filename().string() : ""; }
+  const std::string& error() const { return error_; }
+
+ private:
+  std::string path_;
+  std::string error_;
+  std::optional<Guardian> guardian_;
+};
+
+CheckedJob MakeCheckedJob(const Plan& plan) {
+  CheckedJob job;
+  for (const NodePlan& node : plan.nodes) {
+    std::set<int> gpus;
+    for (const int rank : node.ranks) {
+      const int gpu = plan.ranks[static_cast<std::size_t>(rank)].gpu;
+      if (gpu >= 0) gpus.insert(gpu);
+    }
+    job.nodes.push_back({node.host, static_cast<int>(gpus.size())});
+  }
+  return job;
+}
+
+std::vector<ChildCommand> MakeCheckCommands(const HealthCheck& check, const PlannedJob& planned,
+                                            const std::string& probe) {
+  Options options = check.options;
+  options.rankfile.clear();
+  const fs::path program =
+      fs::path(check.program_directory).parent_path() / "libexec/ddlrun/ddlrun-node-check";
+  options.program = {program.string(), "--limit", std::to_string(kNodeLimitSeconds), "--link-limit",
+                     std::to_string(kLinkLimitSeconds)};
+  if (!probe.empty()) options.program.insert(options.program.end(), {"--probe", probe});
+  const std::string folder = check.run_directory.path() + "/check";
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    throw LaunchError(EX_OSERR, "cannot make " + folder + ": " + std::strerror(errno));
+  }
+  check.run_directory.Append("check/HOSTFILE", HostfileText(planned.plan));
+  return MakeCommands(options, check.settings, planned, check.launch, check.environment, folder,
+                      check.program_directory);
+}
+
+}  // namespace
+
+Plan OneRankPerNode(const Plan& plan) {
+  Plan checks;
+  checks.mode = plan.mode;
+  checks.racks = plan.racks;
+  checks.aisles = plan.aisles;
+  for (const NodePlan& node : plan.nodes) {
+    const auto index = static_cast<int>(checks.nodes.size());
+    RankPlan rank;
+    rank.rank = index;
+    rank.node = index;
+    checks.ranks.push_back(rank);
+    checks.nodes.push_back({node.host, node.allocated_node, {index}});
+  }
+  return checks;
+}
+
+HealthReport CheckHealth(const HealthCheck& check) {
+  PlannedJob planned = check.planned;
+  planned.plan = OneRankPerNode(planned.plan);
+  const ProbeFile probe;
+  CheckStep step;
+  step.commands = MakeCheckCommands(check, planned, probe.name());
+  step.nodes = static_cast<int>(planned.plan.nodes.size());
+  step.limit = std::chrono::seconds(kStartLimitSeconds + kNodeLimitSeconds);
+  const CheckStepResult result = RunCheckStep(step, check.signals, check.guardian);
+
+  HealthReport report;
+  report.commands = CommandsText(step.commands);
+  if (result.interrupted) {
+    report.messages =
+        "ddlrun: the check was stopped by signal " + std::to_string(*result.interrupted) + "\n";
+    report.exit_code = 128 + *result.interrupted;
+    return report;
+  }
+  CheckedJob job = MakeCheckedJob(check.planned.plan);
+  job.directory_error = probe.error();
+  job.launcher_end = result.end;
+  const std::vector<Verdict> verdicts = JudgeNodes(job, result.facts);
+  report.table = VerdictTable(verdicts);
+  if (verdicts.front().status != Status::kOk) {
+    for (const std::string& line : result.lines) report.table += "| " + line + "\n";
+  }
+  if (verdicts.back().status == Status::kNotKnown) {
+    report.messages += "ddlrun: " +
+                       Coded(Message::kNoConnectionTests,
+                             "the connections between the nodes are not tested, see above") +
+                       "\n";
+  }
+  if (AnyFailed(verdicts)) {
+    report.exit_code = EX_CONFIG;
+    report.messages +=
+        "ddlrun: " +
+        Coded(Message::kConfiguration,
+              "a check failed, no rank was started: see the table above; --check=auto "
+              "starts without looking at all nodes") +
+        "\n";
+  }
+  return report;
+}
+
+}  // namespace launcher

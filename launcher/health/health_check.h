@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ddlrun --check=full and --check-only: looks at all nodes before the ranks start.
+
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "launcher/environment.h"
+#include "launcher/launch.h"
+#include "launcher/options.h"
+#include "launcher/settings.h"
+#include "launcher/spawn/run_directory.h"
+#include "launcher/supervise/guardian.h"
+#include "launcher/supervise/signal_relay.h"
+
+namespace launcher {
+
+// What MakeCommands takes, and what the step needs besides.
+struct HealthCheck {
+  const Options& options;
+  const Settings& settings;
+  const PlannedJob& planned;
+  const Launch& launch;
+  const Environment& environment;
+  const std::string& program_directory;
+  const RunDirectory& run_directory;
+  SignalRelay& signals;
+  Guardian& guardian;
+};
+
+struct HealthReport {
+  std::string commands;  // what was started: "+ ..."
+  std::string table;     // of the verdicts
+  std::string messages;  // lines to say after it
+  int exit_code = 0;     // EX_CONFIG when a check failed; 128 + n when signal n stopped ddlrun
+};
+
+// Starts the check of every node with the launcher that will start the ranks, and judges.  Takes a
+// minute at most.  The file it makes in the working directory is gone afterwards, also when ddlrun
+// is killed.  Throws LaunchError as MakeCommands and RunCheckStep do.
+HealthReport CheckHealth(const HealthCheck& check);
+
+// One rank on each node of `plan`, bound to nothing.  Pure.
+Plan OneRankPerNode(const Plan& plan);
+
+}  // namespace launcher

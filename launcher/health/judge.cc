@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/health/judge.h"
+
+#include <array>
+#include <cstdio>
+
+#include "launcher/health/judge_parts.h"
+
+namespace launcher {
+namespace {
+
+Verdict JudgeAnswers(const CheckedJob& job, const std::vector<NodeFacts>& facts) {
+  std::vector<std::string> silent;
+  for (std::size_t node = 0; node < facts.size(); ++node) {
+    if (facts[node].host.empty()) silent.push_back(job.nodes[node].host);
+  }
+  if (silent.empty())
+    return {"nodes", Status::kOk, CountText(facts.size(), "node") + " answered", ""};
+  return {"nodes", Status::kFail, "no answer from " + HostsText(silent) + "; " + job.launcher_end,
+          "look whether the node is up and ddlrun is installed there; leave it out with sbatch "
+          "--exclude=" +
+              HostsText(silent)};
+}
+
+std::string Decimal(double number, int digits) {
+  std::array<char, 64> text = {};
+  std::snprintf(text.data(), text.size(), "%.*f", digits, number);
+  return text.data();
+}
+
+}  // namespace
+
+std::vector<Verdict> JudgeNodes(const CheckedJob& job, const std::vector<NodeFacts>& facts) {
+  std::vector<Verdict> verdicts = {JudgeAnswers(job, facts)};
+  std::vector<std::string> hosts;
+  Nodes nodes;
+  for (std::size_t node = 0; node < facts.size(); ++node) {
+    hosts.push_back(job.nodes[node].host);
+    if (!facts[node].host.empty()) nodes.push_back({&facts[node], job.nodes[node].gpus});
+  }
+  if (nodes.empty()) return verdicts;
+  for (const auto& judge : {JudgeHardware, JudgeGpuCount, JudgeGpuUse, JudgeGpuErrors,
+                            JudgeGpuLinks, JudgeInfiniband, JudgeMemlock, JudgeShm}) {
+    verdicts.push_back(judge(nodes));
+  }
+  verdicts.push_back(JudgeDirectory(nodes, job.directory_error));
+  verdicts.push_back(JudgeClocks(nodes));
+  verdicts.push_back(JudgeVersions(nodes));
+  verdicts.push_back(JudgeConnections(nodes, hosts));
+  return verdicts;
+}
+
+HostsByText GroupHosts(const Nodes& nodes,
+                       const std::function<std::string(const NodeFacts&)>& text_of) {
+  HostsByText groups;
+  for (const AnsweredNode& node : nodes) {
+    const std::string text = text_of(*node.facts);
+    if (!text.empty()) groups[text].push_back(node.facts->host);
+  }
+  return groups;
+}
+
+std::string GroupsText(const HostsByText& groups) {
+  std::string text;
+  for (const auto& [what, hosts] : groups) {
+    text += (text.empty() ? "" : ", ") + what + " (" + HostsText(hosts) + ")";
+  }
+  return text;
+}
+
+std::string BytesText(long long bytes) {
+  const auto number = static_cast<double>(bytes);
+  if (bytes < 1LL << 20) return Decimal(number / 1024, 0) + " KiB";
+  if (bytes < 1LL << 30) return Decimal(number / (1LL << 20), 0) + " MiB";
+  return Decimal(number / (1LL << 30), bytes < 100LL << 30 ? 1 : 0) + " GiB";
+}
+
+std::string SecondsText(double seconds) {
+  if (seconds >= 1) return Decimal(seconds, 1) + " s";
+  return Decimal(seconds * 1e3, seconds < 0.01 ? 2 : 0) + " ms";
+}
+
+std::string CountText(std::size_t count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+}  // namespace launcher

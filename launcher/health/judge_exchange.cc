@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+#include "launcher/health/judge_parts.h"
+
+namespace launcher {
+namespace {
+
+// What kept the nodes from an exchange, "" for nothing.
+std::string ProblemText(const Nodes& nodes) {
+  return GroupsText(
+      GroupHosts(nodes, [](const NodeFacts& facts) { return facts.exchange.problem; }));
+}
+std::string UnavailableText(const Nodes& nodes) {
+  return GroupsText(
+      GroupHosts(nodes, [](const NodeFacts& facts) { return facts.exchange.unavailable; }));
+}
+
+using Pair = std::pair<int, int>;
+
+// More are counted only: the table is for people.
+constexpr int kMostNamed = 8;
+
+// The pairs, said shortly: "n3 with n[1-2,4], n1 with n2".
+std::string PairsText(std::vector<Pair> pairs, const std::vector<std::string>& hosts) {
+  const auto name = [&hosts](int node) { return hosts[static_cast<std::size_t>(node)]; };
+  std::string text;
+  for (int named = 0; !pairs.empty(); ++named) {
+    if (named == kMostNamed) return text + " and " + CountText(pairs.size(), "pair") + " more";
+    std::map<int, int> counts;
+    for (const auto& [a, b] : pairs) {
+      ++counts[a];
+      ++counts[b];
+    }
+    const auto worst = std::max_element(counts.begin(), counts.end(),
+                                        [](auto& a, auto& b) { return a.second < b.second; });
+    std::vector<std::string> others;
+    for (const auto& [a, b] : pairs) {
+      if (a == worst->first) others.push_back(name(b));
+      if (b == worst->first) others.push_back(name(a));
+    }
+    text += (text.empty() ? "" : ", ") + name(worst->first) + " with " + HostsText(others);
+    std::erase_if(pairs,
+                  [node = worst->first](auto& p) { return p.first == node || p.second == node; });
+  }
+  return text;
+}
+
+struct Links {
+  std::vector<Pair> failed;
+  std::string problem;  // of the first that failed
+  int ok = 0;
+  Pair slowest = {-1, -1};
+  double slowest_seconds = 0;
+};
+
+// Indices that a foreign text may hold are dropped.
+Links CollectLinks(const Nodes& nodes, int count) {
+  Links links;
+  for (const AnsweredNode& node : nodes) {
+    const ExchangeFacts& exchange = node.facts->exchange;
+    for (const LinkFacts& link : exchange.failed) {
+      if (link.to < 0 || link.to >= count || node.facts->node < 0 || node.facts->node >= count) {
+        continue;
+      }
+      links.failed.emplace_back(node.facts->node, link.to);
+      if (links.problem.empty()) links.problem = link.problem;
+    }
+    links.ok += exchange.links_ok;
+    if (exchange.slowest.to >= 0 && exchange.slowest.to < count && node.facts->node < count &&
+        exchange.slowest.seconds > links.slowest_seconds) {
+      links.slowest = {node.facts->node, exchange.slowest.to};
+      links.slowest_seconds = exchange.slowest.seconds;
+    }
+  }
+  return links;
+}
+
+std::string VersionsText(const NodeFacts& facts) {
+  std::string text = facts.mpi.empty() ? "no MPI library" : facts.mpi;
+  if (!facts.pmix.empty()) text += ", PMIx " + facts.pmix;
+  if (!facts.pmix_server.empty()) text += " (the launcher's: " + facts.pmix_server + ")";
+  if (!facts.ucx.empty()) text += ", UCX " + facts.ucx;
+  return text;
+}
+
+}  // namespace
+
+Verdict JudgeClocks(const Nodes& nodes) {
+  const std::string check = "clocks";
+  if (nodes.size() == 1) return {check, Status::kOk, "one node", ""};
+  std::vector<double> clocks;
+  for (const AnsweredNode& node : nodes) {
+    if (node.facts->exchange.clock_seconds > 0)
+      clocks.push_back(node.facts->exchange.clock_seconds);
+  }
+  if (clocks.size() < nodes.size()) {
+    const std::string problem = ProblemText(nodes);
+    return {check, Status::kNotKnown, problem.empty() ? UnavailableText(nodes) : problem,
+            "chronyc tracking on the nodes"};
+  }
+  std::sort(clocks.begin(), clocks.end());
+  const double middle = clocks[clocks.size() / 2];
+  const HostsByText off = GroupHosts(nodes, [middle](const NodeFacts& facts) -> std::string {
+    const double offset = facts.exchange.clock_seconds - middle;
+    if (std::abs(offset) <= kClockToleranceSeconds) return "";
+    return SecondsText(std::abs(offset)) + (offset > 0 ? " ahead" : " behind");
+  });
+  if (!off.empty()) {
+    return {check, Status::kWarn, GroupsText(off),
+            "logs cannot be put in order and file times mislead: chronyc tracking on the node"};
+  }
+  return {check, Status::kOk, "in step within " + SecondsText(clocks.back() - clocks.front()), ""};
+}
+
+Verdict JudgeVersions(const Nodes& nodes) {
+  const HostsByText groups = GroupHosts(nodes, VersionsText);
+  if (groups.size() > 1) {
+    return {"versions", Status::kFail, GroupsText(groups),
+            "load the same modules on every node; ranks of different versions cannot meet"};
+  }
+  const bool has_mpi = !nodes.front().facts->mpi.empty();
+  return {"versions", has_mpi ? Status::kOk : Status::kNotKnown, groups.begin()->first,
+          has_mpi ? "" : "module load openmpi, if the program needs MPI"};
+}
+
+Verdict JudgeConnections(const Nodes& nodes, const std::vector<std::string>& hosts) {
+  const std::string check = "connections";
+  const std::string advice =
+      "look at cables, switches and firewalls between them; choose the fabric with UCX_TLS and "
+      "UCX_NET_DEVICES, or leave the node out (sbatch --exclude)";
+  const auto count = static_cast<int>(hosts.size());
+  const Links links = CollectLinks(nodes, count);
+  if (!links.failed.empty()) {
+    return {
+        check, Status::kFail,
+        "do not reach each other: " + PairsText(links.failed, hosts) + " (" + links.problem + ")",
+        advice};
+  }
+  const std::string problem = ProblemText(nodes);
+  if (!problem.empty()) return {check, Status::kFail, problem, advice};
+  if (count == 1) return {check, Status::kOk, "one node", ""};
+  const bool all_tested = std::all_of(nodes.begin(), nodes.end(), [](const AnsweredNode& node) {
+    return node.facts->exchange.links_tested;
+  });
+  if (!all_tested) {
+    const std::string why = UnavailableText(nodes);
+    return {check, Status::kNotKnown, why.empty() ? "not tested" : why,
+            "the job may still fail to connect; ddlrun with UCX and a launcher with PMIx tests it"};
+  }
+  const std::string seen =
+      CountText(static_cast<std::size_t>(links.ok), "pair") + " of " +
+      CountText(hosts.size(), "node") + " talk, the slowest " +
+      (links.slowest.first < 0 ? std::string("not known")
+                               : PairsText({links.slowest}, hosts) + " in " +
+                                     SecondsText(links.slowest_seconds) + " there and back");
+  if (links.slowest_seconds > kLinkWantedSeconds) return {check, Status::kWarn, seen, advice};
+  return {check, Status::kOk, seen, ""};
+}
+
+}  // namespace launcher

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "launcher/health/judge_parts.h"
+
+namespace launcher {
+namespace {
+
+std::string HardwareText(const NodeFacts& facts) {
+  std::string text =
+      facts.cpu_model + ", " + CountText(static_cast<std::size_t>(facts.cpus), "CPU");
+  if (facts.nvidia_devices > 0) {
+    text += ", " + CountText(static_cast<std::size_t>(facts.nvidia_devices), "GPU");
+  }
+  std::vector<std::string> models;
+  for (const GpuFacts& gpu : facts.gpus) {
+    if (gpu.model.empty() || std::count(models.begin(), models.end(), gpu.model) > 0) continue;
+    models.push_back(gpu.model);
+    text += " " + gpu.model;
+  }
+  return text;
+}
+
+std::size_t ActivePorts(const NodeFacts& facts) {
+  return static_cast<std::size_t>(
+      std::count_if(facts.ports.begin(), facts.ports.end(),
+                    [](const PortFacts& port) { return port.state == "ACTIVE"; }));
+}
+
+int FastestRate(const NodeFacts& facts) {
+  int fastest = 0;
+  for (const PortFacts& port : facts.ports) {
+    if (port.state == "ACTIVE") fastest = std::max(fastest, port.rate_gbits);
+  }
+  return fastest;
+}
+
+std::string PortsText(const NodeFacts& facts) {
+  if (ActivePorts(facts) == 0) return "no active port";
+  return CountText(ActivePorts(facts), "active port") + " at " +
+         std::to_string(FastestRate(facts)) + " Gbit/s";
+}
+
+}  // namespace
+
+Verdict JudgeHardware(const Nodes& nodes) {
+  const HostsByText kinds = GroupHosts(nodes, HardwareText);
+  const auto [least, most] = std::minmax_element(
+      nodes.begin(), nodes.end(), [](const AnsweredNode& a, const AnsweredNode& b) {
+        return a.facts->memory_bytes < b.facts->memory_bytes;
+      });
+  std::string seen = kinds.size() == 1 ? kinds.begin()->first : GroupsText(kinds);
+  const bool same_memory = static_cast<double>(least->facts->memory_bytes) >=
+                           (1 - kMemoryTolerance) * static_cast<double>(most->facts->memory_bytes);
+  if (same_memory) {
+    seen += ", " + BytesText(most->facts->memory_bytes) + " of memory";
+  } else {
+    seen += ", " + BytesText(least->facts->memory_bytes) + " of memory on " + least->facts->host +
+            " and " + BytesText(most->facts->memory_bytes) + " on " + most->facts->host;
+  }
+  const HostsByText systems = GroupHosts(
+      nodes, [](const NodeFacts& facts) { return facts.system + ", kernel " + facts.kernel; });
+  seen += "; " + (systems.size() == 1 ? systems.begin()->first : GroupsText(systems));
+  if (kinds.size() == 1 && same_memory) return {"hardware", Status::kOk, seen, ""};
+  return {"hardware", Status::kWarn, "nodes differ: " + seen,
+          "the job goes at the pace of the slowest; ask for one kind with sbatch --constraint"};
+}
+
+Verdict JudgeInfiniband(const Nodes& nodes) {
+  const std::string check = "infiniband";
+  std::size_t most = 0;
+  int fastest = 0;
+  bool any_port = false;
+  for (const AnsweredNode& node : nodes) {
+    most = std::max(most, ActivePorts(*node.facts));
+    fastest = std::max(fastest, FastestRate(*node.facts));
+    any_port = any_port || !node.facts->ports.empty();
+  }
+  if (!any_port) return {check, Status::kOk, "no node has any: the job talks over TCP", ""};
+  const std::string advice =
+      "ibstat on the node says more; leave it out (sbatch --exclude) or talk over TCP (--tcp)";
+  if (most == 0) {
+    return {check, Status::kWarn, "no port is active on any node: the job talks over TCP", advice};
+  }
+  const HostsByText groups = GroupHosts(nodes, PortsText);
+  const bool some_have_none = std::any_of(nodes.begin(), nodes.end(), [](const AnsweredNode& node) {
+    return ActivePorts(*node.facts) == 0;
+  });
+  if (some_have_none) return {check, Status::kFail, GroupsText(groups), advice};
+  if (groups.size() > 1) {
+    return {check, Status::kWarn, GroupsText(groups),
+            "the job goes at the pace of the slowest; " + advice};
+  }
+  return {check, Status::kOk, groups.begin()->first + " on every node", ""};
+}
+
+Verdict JudgeMemlock(const Nodes& nodes) {
+  const std::string check = "memlock";
+  const HostsByText low = GroupHosts(nodes, [](const NodeFacts& facts) -> std::string {
+    const bool enough = facts.memlock_bytes < 0 || facts.memlock_bytes >= kMemlockNeeded;
+    return enough || ActivePorts(facts) == 0 ? "" : BytesText(facts.memlock_bytes);
+  });
+  if (!low.empty()) {
+    return {check, Status::kFail, "InfiniBand needs locked memory, the limit is " + GroupsText(low),
+            "'* - memlock unlimited' in /etc/security/limits.conf, LimitMEMLOCK=infinity for "
+            "slurmd, PropagateResourceLimitsExcept=MEMLOCK in slurm.conf"};
+  }
+  const bool any_port = std::any_of(nodes.begin(), nodes.end(), [](const AnsweredNode& node) {
+    return ActivePorts(*node.facts) > 0;
+  });
+  return {check, Status::kOk,
+          any_port ? "enough for InfiniBand" : "without InfiniBand the limit does not matter", ""};
+}
+
+Verdict JudgeShm(const Nodes& nodes) {
+  const std::string check = "shm";
+  const HostsByText errors =
+      GroupHosts(nodes, [](const NodeFacts& facts) { return facts.shm_error; });
+  if (!errors.empty()) {
+    return {check, Status::kFail, "nothing can be made in /dev/shm: " + GroupsText(errors),
+            "ranks of a node meet there: mount a tmpfs with mode 1777"};
+  }
+  const HostsByText low = GroupHosts(nodes, [](const NodeFacts& facts) -> std::string {
+    return facts.shm_free_bytes < kShmWanted ? BytesText(facts.shm_free_bytes) : "";
+  });
+  if (!low.empty()) {
+    return {check, Status::kWarn, "little is free in /dev/shm: " + GroupsText(low),
+            "NCCL wants " + BytesText(kShmWanted) +
+                "; remove what old jobs left there, or give the container --shm-size=1g"};
+  }
+  const auto least = std::min_element(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) {
+    return a.facts->shm_free_bytes < b.facts->shm_free_bytes;
+  });
+  return {check, Status::kOk, BytesText(least->facts->shm_free_bytes) + " free in /dev/shm", ""};
+}
+
+Verdict JudgeDirectory(const Nodes& nodes, const std::string& directory_error) {
+  const std::string check = "directory";
+  const std::string advice = "start from a directory that all nodes share and you may write";
+  if (!directory_error.empty()) return {check, Status::kFail, directory_error, advice};
+  const HostsByText errors =
+      GroupHosts(nodes, [](const NodeFacts& facts) { return facts.directory.write_error; });
+  const std::string& path = nodes.front().facts->directory.path;
+  if (!errors.empty()) {
+    return {check, Status::kFail, path + " cannot be written: " + GroupsText(errors), advice};
+  }
+  const HostsByText foreign = GroupHosts(nodes, [](const NodeFacts& facts) {
+    return facts.directory.is_shared ? std::string() : facts.directory.path;
+  });
+  if (!foreign.empty()) {
+    return {check, Status::kFail, "not the directory of ddlrun: " + GroupsText(foreign), advice};
+  }
+  const auto least = std::min_element(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) {
+    return a.facts->directory.free_bytes < b.facts->directory.free_bytes;
+  });
+  const long long free = least->facts->directory.free_bytes;
+  const std::string seen =
+      path + " on " + CountText(nodes.size(), "node") + ", " + BytesText(free) + " free";
+  if (free < kDirectoryWanted) {
+    return {check, Status::kWarn, seen, "checkpoints may not fit; make room or start elsewhere"};
+  }
+  return {check, Status::kOk, seen, ""};
+}
+
+}  // namespace launcher

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which MPI library a program of this node would find.
+
+#pragma once
+
+#include <string>
+
+namespace launcher {
+
+// "Open MPI v4.1.4"; "" when the loader finds no MPI library.  Loads it; starts no MPI.
+std::string FindMpiVersion();
+
+}  // namespace launcher

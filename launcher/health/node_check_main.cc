@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ddlrun-node-check: what ddlrun starts once per node, behind the shim, before the ranks.  Prints
+// the facts of its node (facts_lines.h), each report more complete than the one before: what it is,
+// what its directory is like, what the nodes found out together.
+//
+//   ddlrun-node-check [--limit SECONDS] [--link-limit SECONDS] [--probe FILE]
+
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "launcher/environment.h"
+#include "launcher/error.h"
+#include "launcher/health/exchange.h"
+#include "launcher/health/fabric.h"
+#include "launcher/health/facts_lines.h"
+#include "launcher/health/gpu_facts.h"
+#include "launcher/health/mpi_version.h"
+#include "launcher/health/rendezvous.h"
+#include "launcher/health/system_facts.h"
+#include "launcher/health/watchdog.h"
+
+namespace launcher {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Arguments {
+  int limit_seconds = 30;      // of everything
+  int link_limit_seconds = 5;  // of one pair of nodes
+  std::string probe;           // file that ddlrun made in the working directory
+};
+
+int ReadSeconds(const std::string& text) {
+  int seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (error != std::errc() || end != text.data() + text.size() || seconds < 1 || seconds > 3600) {
+    throw LaunchError(EX_USAGE, "'" + text + "' is not a number of seconds from 1 to 3600");
+  }
+  return seconds;
+}
+
+Arguments ReadArguments(const std::vector<std::string>& words) {
+  Arguments arguments;
+  for (std::size_t next = 0; next < words.size(); next += 2) {
+    const std::string value = next + 1 < words.size() ? words[next + 1] : "";
+    if (words[next] == "--limit") {
+      arguments.limit_seconds = ReadSeconds(value);
+    } else if (words[next] == "--link-limit") {
+      arguments.link_limit_seconds = ReadSeconds(value);
+    } else if (words[next] == "--probe") {
+      arguments.probe = value;
+    } else {
+      throw LaunchError(EX_USAGE,
+                        "usage: ddlrun-node-check [--limit SECONDS] [--link-limit SECONDS] "
+                        "[--probe FILE]; it is started by ddlrun --check=full");
+    }
+  }
+  return arguments;
+}
+
+std::string ValueOr(const Environment& environment, const std::string& name,
+                    const std::string& fallback) {
+  const auto found = environment.find(name);
+  return found == environment.end() ? fallback : found->second;
+}
+
+int NumberOr(const Environment& environment, const std::string& name, int fallback) {
+  const std::string text = ValueOr(environment, name, "");
+  int number = fallback;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+// Prints reports; shared with the watchdog's thread.
+class Reporter {
+ public:
+  void Say(const NodeFacts& facts, bool is_final) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    Print(facts);
+    is_final_ = is_final;
+  }
+
+  // What was said last, with `problem`; nothing after the final report.
+  void SayTimeIsUp(const std::string& problem) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (is_final_) return;
+    NodeFacts facts = last_;
+    facts.exchange.problem = problem;
+    Print(facts);
+  }
+
+ private:
+  void Print(const NodeFacts& facts) {
+    last_ = facts;
+    const std::string lines = FormatFacts(facts, reports_++);
+    std::fwrite(lines.data(), 1, lines.size(), stdout);
+    std::fflush(stdout);
+  }
+
+  std::mutex mutex_;
+  NodeFacts last_;
+  int reports_ = 0;
+  bool is_final_ = false;
+};
+
+// What this node tells by itself.
+NodeFacts ReadNode(const Environment& environment) {
+  NodeFacts facts;
+  facts.node = NumberOr(environment, "DDLRUN_NODE_RANK", 0);
+  facts.host = ValueOr(environment, "DDLRUN_HOST", "localhost");
+  ReadSystemFacts("", facts);
+  ReadLimits(facts);
+  GpuSources sources;
+  sources.all_visible = !environment.contains("CUDA_VISIBLE_DEVICES");
+  sources.visible = ValueOr(environment, "CUDA_VISIBLE_DEVICES", "");
+  ReadGpuFacts(sources, facts);
+  facts.granted_gpus = NumberOr(environment, "SLURM_GPUS_ON_NODE", -1);
+  facts.mpi = FindMpiVersion();
+  facts.pmix = Rendezvous::LibraryVersion();
+  facts.pmix_server = ValueOr(environment, "PMIX_VERSION", "");
+  facts.ucx = Fabric::LibraryVersion();
+  facts.directory.write_error = "the file system does not answer";
+  return facts;
+}
+
+void Run(const std::vector<std::string>& words) {
+  const Arguments arguments = ReadArguments(words);
+  const Clock::time_point deadline = Clock::now() + std::chrono::seconds(arguments.limit_seconds);
+  LimitLifetime(std::chrono::seconds(arguments.limit_seconds + 2));
+  const Environment environment = SnapshotEnvironment();
+  // To a node that does not answer, UCX would otherwise wait in connect() and for all others too.
+  setenv("UCX_TCP_CONN_NB", "y", 0);
+
+  static Reporter reporter;  // the watchdog's thread outlives this function
+  NodeFacts facts = ReadNode(environment);
+  reporter.Say(facts, false);
+  facts.directory = ReadDirectory(arguments.probe, std::chrono::seconds(3));
+  reporter.Say(facts, false);
+  StartWatchdog(deadline, [limit = arguments.limit_seconds] {
+    reporter.SayTimeIsUp("the exchange did not end within " + std::to_string(limit) + " s");
+  });
+
+  if (!environment.contains("PMIX_NAMESPACE") || facts.pmix.empty()) {
+    facts.exchange.unavailable =
+        facts.pmix.empty() ? "ddlrun was built without PMIx" : "the launcher gives no PMIx";
+    reporter.Say(facts, true);
+    return;
+  }
+  ExchangePlan plan;
+  plan.node = facts.node;
+  plan.nodes = NumberOr(environment, "DDLRUN_NODE_COUNT", 1);
+  plan.deadline = deadline;
+  plan.link_limit = std::chrono::seconds(arguments.link_limit_seconds);
+  ExchangeWithNodes(plan, facts.exchange, [&facts] { reporter.Say(facts, true); });
+}
+
+}  // namespace
+}  // namespace launcher
+
+int main(int argc, char** argv) {
+  try {
+    launcher::Run(std::vector<std::string>(argv + 1, argv + argc));
+  } catch (const launcher::LaunchError& error) {
+    std::fprintf(stderr, "ddlrun-node-check: %s\n", error.what());
+    return error.exit_code();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "ddlrun-node-check: %s\n", error.what());
+    return EX_SOFTWARE;
+  }
+  // Without the destructors of UCX and the drivers: they would wait for what does not answer.
+  std::fflush(stdout);
+  _exit(0);
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/health/node_facts.h"
+
+#include <nlohmann/json.hpp>
+
+#include "launcher/error.h"
+
+namespace launcher {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GpuProcess, pid, bytes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GpuFacts, model, pci_bus_id, uncorrected_errors, remap_pending,
+                                   remap_failed, nvlinks, pcie_lanes, pcie_lanes_most, processes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PortFacts, name, state, rate_gbits, protocol)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DirectoryFacts, path, is_shared, write_error, free_bytes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LinkFacts, to, problem, seconds)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ExchangeFacts, unavailable, problem, clock_seconds, links_tested,
+                                   links_ok, slowest, failed)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NodeFacts, node, host, cpu_model, cpus, memory_bytes, kernel,
+                                   system, gpu_source, gpu_problem, gpus, nvidia_devices,
+                                   granted_gpus, ports, memlock_bytes, shm_free_bytes, shm_error,
+                                   directory, mpi, pmix, pmix_server, ucx, exchange)
+
+std::string EncodeNodeFacts(const NodeFacts& facts) {
+  using nlohmann::json;
+  // Names that the kernel or a driver gives need not be UTF-8.
+  return json(facts).dump(-1, ' ', true, json::error_handler_t::replace);
+}
+
+NodeFacts DecodeNodeFacts(const std::string& text) {
+  try {
+    return nlohmann::json::parse(text).get<NodeFacts>();
+  } catch (const std::exception& error) {
+    throw LaunchError(EX_SOFTWARE,
+                      std::string("the facts of a node are not what this version of ddlrun "
+                                  "writes; are all nodes' installations the same? ") +
+                          error.what());
+  }
+}
+
+}  // namespace launcher

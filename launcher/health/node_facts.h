@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What one node is like before ranks start: gathered on it by ddlrun-node-check, judged by ddlrun
+// (judge.h).  Values; what could not be found out is -1 or "", as said below.  Pure.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace launcher {
+
+struct GpuProcess {
+  long long pid = 0;
+  long long bytes = -1;  // of GPU memory
+};
+
+struct GpuFacts {
+  std::string model;                  // "Tesla V100-SXM2-16GB"; "" not known
+  std::string pci_bus_id;             // "0004:04:00.0"; "" not known
+  long long uncorrected_errors = -1;  // ECC, since the driver was loaded
+  bool remap_pending = false;         // bad memory is put out of use at the next reset of the GPU
+  bool remap_failed = false;          // bad memory could not be put out of use
+  int nvlinks = -1;                   // active ones; -1: has none or nobody tells
+  int pcie_lanes = -1;                // now
+  int pcie_lanes_most = -1;           // that card and slot can
+  std::vector<GpuProcess> processes;  // computing on it, of any user
+};
+
+struct PortFacts {
+  std::string name;      // "mlx5_0:1", as UCX_NET_DEVICES and NCCL_IB_HCA have it
+  std::string state;     // "ACTIVE", "DOWN", ...
+  int rate_gbits = 0;    // per second
+  std::string protocol;  // "InfiniBand" or "Ethernet" (RoCE)
+};
+
+struct DirectoryFacts {
+  std::string path;
+  bool is_shared = false;     // the file that ddlrun made in it is seen
+  std::string write_error;    // "" when a file could be made and written
+  long long free_bytes = -1;  // for this user
+};
+
+// One pair of nodes, seen by the one that speaks first.
+struct LinkFacts {
+  int to = -1;          // index of the other node; -1: none
+  std::string problem;  // "": it answered
+  double seconds = 0;   // there and back
+};
+
+// What the nodes found out together.
+struct ExchangeFacts {
+  std::string unavailable;    // why not all was tried: a library or the launcher lacks something
+  std::string problem;        // what failed
+  double clock_seconds = 0;   // since 1970, read right after a common barrier; 0: not read
+  bool links_tested = false;  // with every node that this one speaks to first
+  int links_ok = 0;
+  LinkFacts slowest;  // of those that answered
+  std::vector<LinkFacts> failed;
+};
+
+struct NodeFacts {
+  int node = 0;      // index in the plan
+  std::string host;  // as the plan names it
+  std::string cpu_model;
+  int cpus = 0;  // hardware threads of the node, not of the job
+  long long memory_bytes = 0;
+  std::string kernel;
+  std::string system;  // "Debian GNU/Linux 12 (bookworm)"
+
+  std::string gpu_source;      // "NVML", "/proc", "/dev"; "" when nothing told of any GPU
+  std::string gpu_problem;     // of NVML, when it is there and fails
+  std::vector<GpuFacts> gpus;  // those this job may use, in PCI order
+  int nvidia_devices = 0;      // on the PCI bus, with or without a driver
+  int granted_gpus = -1;       // by Slurm on this node; -1: Slurm does not say
+
+  std::vector<PortFacts> ports;
+  long long memlock_bytes = 0;    // limit of a process; -1: none
+  long long shm_free_bytes = -1;  // in /dev/shm
+  std::string shm_error;          // why nothing can be made in it
+  DirectoryFacts directory;       // where ranks will start
+
+  std::string mpi;          // "Open MPI v4.1.4"; "" when no library is found
+  std::string pmix;         // library; "" when this build has none
+  std::string pmix_server;  // what the launcher speaks; "" when it does not say
+  std::string ucx;          // library; "" when this build has none
+  ExchangeFacts exchange;
+};
+
+// One line of JSON, ASCII.
+std::string EncodeNodeFacts(const NodeFacts& facts);
+
+// The inverse.  Throws LaunchError(EX_SOFTWARE) for a text that EncodeNodeFacts did not write.
+NodeFacts DecodeNodeFacts(const std::string& text);
+
+}  // namespace launcher

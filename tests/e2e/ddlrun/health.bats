@@ -1,0 +1,144 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# ddlrun --check and --check-only: looking at the nodes before ranks start.
+
+# shellcheck disable=SC2016 # the ranks' shells expand, not ours
+# shellcheck disable=SC2154 # common.bash sets them
+
+load common
+
+# The file that the check makes is gone.
+no_probe() { ! compgen -G "$BATS_TEST_TMPDIR/.ddlrun-check.*" > /dev/null; }
+
+@test "--check-only prints a verdict for every check and starts nothing" {
+  run_ddlrun --check-only -n 1 touch started
+  [ "$status" -eq 0 ]
+  local check
+  for check in nodes hardware gpus gpu-use gpu-errors gpu-links infiniband memlock shm directory clocks versions connections; do
+    grep -qE "^$check +(ok|warn|not known) +[^ ]" <<< "$output"
+  done
+  [ ! -e started ]
+  no_probe
+}
+
+@test "--check=full looks first, then starts the ranks" {
+  run_ddlrun --check=full -n 1 echo hello
+  [ "$status" -eq 0 ]
+  [ "$output" = hello ]
+  [[ $messages == *"ddlrun-node-check --limit "*$'\n'"directory    ok         $PWD on 1 node, "* ]]
+  no_probe
+}
+
+@test "nothing is looked at without --check=full" {
+  run_ddlrun -n 1 true
+  [[ $messages != *node-check* ]]
+  run_ddlrun --check=off -n 1 true
+  [[ $messages != *node-check* ]]
+}
+
+@test "a check that fails is 78, and no rank is started" {
+  # Nobody, root included, makes files in /proc.
+  cd /proc
+  run_ddlrun --check=full -n 1 touch "$BATS_TEST_TMPDIR/started"
+  [ "$status" -eq 78 ]
+  [[ $messages == *"directory    fail       /proc cannot be written: "*": start from a directory that all nodes share"* ]]
+  [[ $messages == *"[ERROR DDL-20-78] a check failed, no rank was started"* ]]
+  [ ! -e "$BATS_TEST_TMPDIR/started" ]
+  run_ddlrun --check-only -n 1
+  [ "$status" -eq 78 ]
+  run_ddlrun --check=auto -n 1 touch "$BATS_TEST_TMPDIR/started"
+  [ "$status" -eq 0 ]
+  [ -e "$BATS_TEST_TMPDIR/started" ]
+}
+
+@test "a value that --check does not know is refused" {
+  run_ddlrun --check=some -n 1 true
+  [ "$status" -eq 64 ]
+  [[ $messages == *"'some' is not auto or full or off"* ]]
+}
+
+@test "the site file may ask for the checks" {
+  echo 'check: full' > site.yaml
+  run_ddlrun --site ./site.yaml -n 1 true
+  [[ $messages == *$'\n'"nodes        ok         1 node answered"* ]]
+}
+
+@test "mpirun's nodes meet: clocks are compared, every pair talks" {
+  require_mpirun
+  make_agent
+  run_ddlrun --check-only -H n1:2,n2:2,n3:2 --oversubscribe --mpiarg "--mca plm_rsh_agent $PWD/agent"
+  [ "$status" -eq 0 ]
+  grep -qE '^nodes +ok +3 nodes answered$' <<< "$output"
+  if grep -q 'built without' <<< "$output"; then skip "this build has no PMIx or no UCX"; fi
+  grep -qE '^clocks +ok +in step within ' <<< "$output"
+  grep -qE '^connections +ok +3 pairs of 3 nodes talk, the slowest n[1-3] with n[1-3] in ' <<< "$output"
+  no_probe
+}
+
+@test "a pair that cannot talk has a fabric to be blamed" {
+  require_mpirun
+  make_agent
+  # Shared memory alone, which UCX does not use between what may die: no way from node to node.
+  UCX_TLS=self run_ddlrun --check-only -H n1,n2 --mpiarg "--mca plm_rsh_agent $PWD/agent"
+  if grep -q 'built without' <<< "$output"; then skip "this build has no PMIx or no UCX"; fi
+  [ "$status" -eq 78 ]
+  grep -qE '^connections +fail +do not reach each other: n1 with n2 \(' <<< "$output"
+  no_probe
+}
+
+@test "a node that does not answer is named, and what the launcher said is shown" {
+  cat > mpirun <<'SH'
+#!/bin/sh
+echo "no daemon on n2" >&2
+exit 1
+SH
+  chmod +x mpirun
+  search_path="$PWD:$PATH" run_ddlrun --check-only -H n1,n2
+  [ "$status" -eq 78 ]
+  [[ $output == *"nodes        fail       no answer from n[1-2]; the launcher ended with exit code 1: "*"| no daemon on n2"* ]]
+}
+
+@test "a signal ends the check, and nothing is left" {
+  # A node that never answers.
+  printf '#!/bin/sh\necho > "%s/waiting"\nexec sleep 600\n' "$PWD" > mpirun
+  chmod +x mpirun
+  PATH="$PWD:$PATH" "$ddlrun" --check=full -n 2 --oversubscribe --launcher=mpirun touch started 2> messages 3>&- &
+  local pid=$! code=0
+  wait_for 10 test -e waiting
+  run ! no_probe
+  kill -TERM "$pid"
+  wait "$pid" || code=$?
+  [ "$code" -eq 143 ]
+  grep -q 'stopped by signal 15' messages
+  [ ! -e started ]
+  no_probe
+}
+
+@test "kill -9 of ddlrun during the check leaves nothing" {
+  printf '#!/bin/sh\necho $$ > "%s/waiting.new"; mv "%s/waiting.new" "%s/waiting"\nexec sleep 600\n' "$PWD" "$PWD" "$PWD" > mpirun
+  chmod +x mpirun
+  PATH="$PWD:$PATH" "$ddlrun" --check=full -n 2 --oversubscribe --launcher=mpirun true 2> messages 3>&- &
+  local pid=$!
+  wait_for 10 test -e waiting
+  kill -KILL "$pid"
+  wait_for 15 have_ended "$(cat waiting)"
+  wait_for 15 no_probe
+  wait_for 15 no_run_directory
+}
+
+@test "a node's check does not wait for a node that never comes" {
+  require_mpirun
+  # Two processes in PMIx's eyes, one of which has better things to do.
+  run --separate-stderr timeout 20 mpirun --allow-run-as-root --oversubscribe \
+    -n 1 env DDLRUN_NODE_COUNT=2 "$DDLRUN_BUILD/libexec/ddlrun/ddlrun-node-check" --limit 5 --link-limit 1 : -n 1 sleep 4
+  if grep -q '"pmix":""' <<< "$output"; then skip "this build has no PMIx"; fi
+  [ "$status" -ne 124 ]
+  [[ $output == *"not all nodes came to the exchange in time"* ]]
+}
+
+@test "a node's check refuses what it does not know" {
+  run "$DDLRUN_BUILD/libexec/ddlrun/ddlrun-node-check" --limit 0
+  [ "$status" -eq 64 ]
+  run "$DDLRUN_BUILD/libexec/ddlrun/ddlrun-node-check" --what
+  [ "$status" -eq 64 ]
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "launcher/error.h"
+#include "launcher/health/facts_lines.h"
+#include "launcher/health/node_facts.h"
+#include "tests/launcher/health/made_up_facts.h"
+
+namespace launcher {
+namespace {
+
+std::vector<std::string> Lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+NodeFacts RichNode(int node) {
+  NodeFacts facts = HealthyNode(node);
+  facts.gpus[1].processes = {{1, 2}, {3, -1}};
+  facts.gpus[2].remap_pending = facts.gpus[3].remap_failed = true;
+  facts.gpu_problem = "NVML: no";
+  facts.shm_error = "Permission denied";
+  facts.exchange.failed = {{2, "lost", 0}};
+  facts.exchange.unavailable = "nothing";
+  facts.exchange.problem = "all";
+  return facts;
+}
+
+TEST(NodeFacts, AreTheSameAfterEncodingAndDecoding) {
+  const std::string text = EncodeNodeFacts(RichNode(3));
+  EXPECT_EQ(EncodeNodeFacts(DecodeNodeFacts(text)), text);
+  EXPECT_EQ(DecodeNodeFacts(text).gpus[1].processes[0].bytes, 2);
+  EXPECT_EQ(DecodeNodeFacts(text).exchange.failed[0].problem, "lost");
+}
+
+TEST(NodeFacts, AreAsciiWhateverAKernelOrDriverSays) {
+  NodeFacts facts = HealthyNode(0);
+  facts.cpu_model = "caf\xe9 \xc3\xa9\n";
+  for (const char character : EncodeNodeFacts(facts)) {
+    EXPECT_TRUE(character >= ' ' && character < 127);
+  }
+}
+
+TEST(NodeFacts, OfAnotherVersionAreRefused) {
+  for (const char* text : {"", "{", "[]", "{\"node\":1}", "{\"node\":\"x\"}"}) {
+    EXPECT_THROW(DecodeNodeFacts(text), LaunchError) << text;
+  }
+}
+
+TEST(FactsLines, AreShortEnoughForSrunToKeepWhole) {
+  for (const std::string& line : Lines(FormatFacts(RichNode(99999), 2))) {
+    EXPECT_LT(line.size() + 1, 1024U);
+  }
+}
+
+TEST(FactsReader, PutsLinesOfManyNodesInAnyOrderTogether) {
+  FactsReader reader(3);
+  std::vector<std::string> lines = Lines(FormatFacts(RichNode(2), 0));
+  ASSERT_GT(lines.size(), 1U);
+  for (const std::string& line : Lines(FormatFacts(RichNode(0), 0))) lines.push_back(line);
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line) EXPECT_TRUE(reader.Add(*line));
+  const std::vector<NodeFacts> facts = reader.Facts();
+  EXPECT_EQ(EncodeNodeFacts(facts[0]), EncodeNodeFacts(RichNode(0)));
+  EXPECT_EQ(facts[1].host, "");
+  EXPECT_EQ(EncodeNodeFacts(facts[2]), EncodeNodeFacts(RichNode(2)));
+}
+
+TEST(FactsReader, TakesTheLastReportThatIsWhole) {
+  FactsReader reader(1);
+  NodeFacts facts = RichNode(0);
+  for (int report = 0; report < 3; ++report) {
+    facts.cpus = report;
+    const std::vector<std::string> lines = Lines(FormatFacts(facts, report));
+    ASSERT_GT(lines.size(), 1U);
+    for (const std::string& line : lines) {
+      if (report < 2 || line != lines.back()) reader.Add(line);
+    }
+  }
+  EXPECT_EQ(reader.Facts()[0].cpus, 1);
+}
+
+TEST(FactsReader, PassesOverTheTagsOfMpirun) {
+  FactsReader reader(1);
+  for (const std::string& line : Lines(FormatFacts(HealthyNode(0), 0))) {
+    EXPECT_TRUE(reader.Add("[1,0]<stdout>:" + line));
+  }
+  EXPECT_EQ(reader.Facts()[0].host, "n1");
+}
+
+TEST(FactsReader, LeavesOtherLinesAlone) {
+  FactsReader reader(2);
+  for (const char* line : {"", "hello", "ddlrun-node-check: what", "ddlrun-node-check: 2 0 1/1 {}",
+                           "ddlrun-node-check: -1 0 1/1 {}", "ddlrun-node-check: 0 0 2/1 {}",
+                           "ddlrun-node-check: 0 0 0/1 {}", "ddlrun-node-check: 0 9 1/1 {}",
+                           "ddlrun-node-check: 0 0 1/9999 {}"}) {
+    EXPECT_FALSE(reader.Add(line)) << line;
+  }
+  EXPECT_EQ(reader.Facts()[0].host, "");
+}
+
+}  // namespace
+}  // namespace launcher

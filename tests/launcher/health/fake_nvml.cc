@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A libnvidia-ml.so.1 with two GPUs, for nvml.cc to load: the first in trouble, the second healthy.
+// FAKE_NVML=broken: it cannot be started.
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+// NOLINTBEGIN(readability-identifier-naming): NVIDIA's names.
+extern "C" {
+
+struct PciInfo {
+  char legacy[16];
+  unsigned domain, bus, device, device_id, subsystem_id;
+  char bus_id[32];
+};
+struct ProcessInfo {
+  unsigned pid;
+  unsigned long long memory;
+  unsigned gpu_instance, compute_instance;
+};
+
+int nvmlInit_v2() {
+  const char* wish = std::getenv("FAKE_NVML");
+  return wish != nullptr && std::string(wish) == "broken" ? 9 : 0;
+}
+int nvmlShutdown() { return 0; }
+const char* nvmlErrorString(int) { return "Driver Not Loaded"; }
+int nvmlDeviceGetCount_v2(unsigned* count) {
+  *count = 2;
+  return 0;
+}
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, const char** device) {
+  static const char gpus[] = "01";
+  *device = gpus + index;
+  return 0;
+}
+int nvmlDeviceGetName(const char*, char* name, unsigned length) {
+  std::strncpy(name, "Tesla V100-SXM2-16GB", length);
+  return 0;
+}
+int nvmlDeviceGetUUID(const char* device, char* uuid, unsigned length) {
+  std::strncpy(uuid, (std::string("GPU-") + (*device == '0' ? "aaaa" : "bbbb")).c_str(), length);
+  return 0;
+}
+int nvmlDeviceGetPciInfo_v3(const char* device, PciInfo* pci) {
+  std::strncpy(pci->bus_id, *device == '0' ? "0004:04:00.0" : "0004:05:00.0", 32);
+  return 0;
+}
+int nvmlDeviceGetCurrPcieLinkWidth(const char* device, unsigned* lanes) {
+  *lanes = *device == '0' ? 8 : 16;
+  return 0;
+}
+int nvmlDeviceGetMaxPcieLinkWidth(const char*, unsigned* lanes) {
+  *lanes = 16;
+  return 0;
+}
+int nvmlDeviceGetNvLinkState(const char* device, unsigned link, int* is_active) {
+  if (link >= 6) return 2;  // invalid argument: the GPU has six
+  *is_active = *device == '0' && link == 3 ? 0 : 1;
+  return 0;
+}
+int nvmlDeviceGetTotalEccErrors(const char* device, int type, int counter,
+                                unsigned long long* errors) {
+  if (type != 1 || counter != 0) return 2;
+  *errors = *device == '0' ? 7 : 0;
+  return 0;
+}
+// No nvmlDeviceGetRemappedRows and no _v3 of the next: an older driver.
+int nvmlDeviceGetRetiredPagesPendingStatus(const char* device, int* is_pending) {
+  *is_pending = *device == '0' ? 1 : 0;
+  return 0;
+}
+int nvmlDeviceGetComputeRunningProcesses_v2(const char* device, unsigned* count,
+                                            ProcessInfo* processes) {
+  if (*device == '1') {
+    *count = 0;
+    return 0;
+  }
+  processes[0] = {4711, 1ULL << 30, ~0U, ~0U};
+  processes[1] = {4712, ~0ULL, ~0U, ~0U};
+  *count = 2;
+  return 0;
+}
+
+}  // extern "C"
+// NOLINTEND(readability-identifier-naming)

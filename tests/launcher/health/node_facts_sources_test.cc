@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a node tells, read from made-up trees and a made-up NVML.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "launcher/health/gpu_facts.h"
+#include "launcher/health/nvml.h"
+#include "launcher/health/system_facts.h"
+
+namespace launcher {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kFakeNvml[] = DDLRUN_BINARY_DIR "/tests/libfake_nvml.so";
+
+class NodeTree : public testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = testing::TempDir() + "/ddlrun-node-tree-" + std::to_string(getpid());
+    fs::create_directories(root_);
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  void Write(const std::string& path, const std::string& text) const {
+    fs::create_directories(fs::path(root_ + path).parent_path());
+    std::ofstream(root_ + path) << text;
+  }
+
+  std::string root_;
+};
+
+TEST_F(NodeTree, OfAPowerNodeIsRead) {
+  Write("/proc/cpuinfo",
+        "processor\t: 0\ncpu\t\t: POWER9, altivec supported\nclock\t\t: 3800MHz\n\n"
+        "processor\t: 4\ncpu\t\t: POWER9, altivec supported\n");
+  Write("/proc/meminfo", "MemTotal:       1024 kB\nMemFree: 1 kB\n");
+  Write("/proc/sys/kernel/osrelease", "4.18.0-305.el8.ppc64le\n");
+  Write("/etc/os-release", "NAME=\"Red Hat\"\nPRETTY_NAME=\"Red Hat Enterprise Linux 8.6\"\n");
+  NodeFacts facts;
+  ReadSystemFacts(root_, facts);
+  EXPECT_EQ(facts.cpu_model, "POWER9, altivec supported");
+  EXPECT_EQ(facts.cpus, 2);
+  EXPECT_EQ(facts.memory_bytes, 1024 * 1024);
+  EXPECT_EQ(facts.kernel, "4.18.0-305.el8.ppc64le");
+  EXPECT_EQ(facts.system, "Red Hat Enterprise Linux 8.6");
+}
+
+TEST_F(NodeTree, TellsPortsAndNvidiaDevices) {
+  for (const char* device : {"mlx5_0", "mlx5_1"}) {
+    const std::string port = std::string("/sys/class/infiniband/") + device + "/ports/1/";
+    Write(port + "state", device[5] == '0' ? "4: ACTIVE\n" : "1: DOWN\n");
+    Write(port + "rate", "100 Gb/sec (4X EDR)\n");
+    Write(port + "link_layer", "InfiniBand\n");
+  }
+  const std::string devices = "/sys/bus/pci/devices/";
+  Write(devices + "0004:04:00.0/vendor", "0x10de\n");
+  Write(devices + "0004:04:00.0/class", "0x030200\n");
+  Write(devices + "0004:04:00.1/vendor", "0x10de\n");
+  Write(devices + "0004:04:00.1/class", "0x040300\n");  // its sound
+  Write(devices + "0005:00:00.0/vendor", "0x15b3\n");
+  NodeFacts facts;
+  ReadSystemFacts(root_, facts);
+  ASSERT_EQ(facts.ports.size(), 2U);
+  EXPECT_EQ(facts.ports[0].name, "mlx5_0:1");
+  EXPECT_EQ(facts.ports[0].state, "ACTIVE");
+  EXPECT_EQ(facts.ports[0].rate_gbits, 100);
+  EXPECT_EQ(facts.ports[0].protocol, "InfiniBand");
+  EXPECT_EQ(facts.ports[1].state, "DOWN");
+  EXPECT_EQ(facts.nvidia_devices, 1);
+}
+
+TEST_F(NodeTree, ThatIsEmptyLeavesFactsUnknown) {
+  NodeFacts facts;
+  ReadSystemFacts(root_, facts);
+  EXPECT_EQ(facts.cpus, 0);
+  EXPECT_TRUE(facts.ports.empty());
+  GpuSources sources;
+  sources.nvml = root_ + "/no.so";
+  sources.root = root_;
+  ReadGpuFacts(sources, facts);
+  EXPECT_EQ(facts.gpu_source, "");
+  EXPECT_EQ(facts.gpu_problem, "");
+  EXPECT_TRUE(facts.gpus.empty());
+}
+
+TEST_F(NodeTree, TellsGpusByProcAndByDevWithoutNvml) {
+  GpuSources sources;
+  sources.nvml = root_ + "/no.so";
+  sources.root = root_;
+  for (const char* name : {"nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm"}) {
+    Write(std::string("/dev/") + name, "");
+  }
+  NodeFacts facts;
+  ReadGpuFacts(sources, facts);
+  EXPECT_EQ(facts.gpu_source, "/dev");
+  EXPECT_EQ(facts.gpus.size(), 2U);
+
+  Write("/proc/driver/nvidia/gpus/0004:04:00.0/information",
+        "Model: \t\t Tesla V100-SXM2-16GB\nIRQ:   \t\t 1\nGPU UUID: \t GPU-1234\n");
+  Write("/proc/driver/nvidia/gpus/0035:03:00.0/information", "Model:\n");
+  ReadGpuFacts(sources, facts);
+  EXPECT_EQ(facts.gpu_source, "/proc");
+  ASSERT_EQ(facts.gpus.size(), 2U);
+  EXPECT_EQ(facts.gpus[0].model, "Tesla V100-SXM2-16GB");
+  EXPECT_EQ(facts.gpus[0].pci_bus_id, "0004:04:00.0");
+  EXPECT_EQ(facts.gpus[1].model, "");
+}
+
+TEST(VisibleGpus, AreNumbersOrBeginningsOfUuids) {
+  const std::vector<std::string> uuids = {"GPU-aaaa", "GPU-bbbb", "GPU-bbcc"};
+  EXPECT_EQ(VisibleGpus("2,0", uuids), (std::vector<std::size_t>{2, 0}));
+  EXPECT_EQ(VisibleGpus("GPU-bbc,GPU-aaaa", uuids), (std::vector<std::size_t>{2, 0}));
+}
+
+TEST(VisibleGpus, EndAtTheFirstThatIsNotThere) {
+  const std::vector<std::string> uuids = {"GPU-aaaa", "", "GPU-bbbb"};
+  EXPECT_EQ(VisibleGpus("0,3,1", uuids), std::vector<std::size_t>{0});
+  EXPECT_EQ(VisibleGpus("0,,1", uuids), std::vector<std::size_t>{0});
+  EXPECT_TRUE(VisibleGpus("-1", uuids).empty());
+  EXPECT_TRUE(VisibleGpus("", uuids).empty());
+  EXPECT_TRUE(VisibleGpus("NoDevFiles", uuids).empty());
+}
+
+TEST(Nvml, TellsWhatIsWrongWithAGpu) {
+  std::string problem;
+  const std::vector<FoundGpu> gpus = ReadNvml(kFakeNvml, problem);
+  EXPECT_EQ(problem, "");
+  ASSERT_EQ(gpus.size(), 2U);
+  EXPECT_EQ(gpus[0].uuid, "GPU-aaaa");
+  const GpuFacts& broken = gpus[0].facts;
+  EXPECT_EQ(broken.model, "Tesla V100-SXM2-16GB");
+  EXPECT_EQ(broken.pci_bus_id, "0004:04:00.0");
+  EXPECT_EQ(broken.uncorrected_errors, 7);
+  EXPECT_TRUE(broken.remap_pending);
+  EXPECT_FALSE(broken.remap_failed);
+  EXPECT_EQ(broken.nvlinks, 5);
+  EXPECT_EQ(broken.pcie_lanes, 8);
+  EXPECT_EQ(broken.pcie_lanes_most, 16);
+  ASSERT_EQ(broken.processes.size(), 2U);
+  EXPECT_EQ(broken.processes[0].pid, 4711);
+  EXPECT_EQ(broken.processes[0].bytes, 1LL << 30);
+  EXPECT_EQ(broken.processes[1].bytes, -1);
+  EXPECT_EQ(gpus[1].facts.nvlinks, 6);
+  EXPECT_TRUE(gpus[1].facts.processes.empty());
+  EXPECT_FALSE(gpus[1].facts.remap_pending);
+}
+
+TEST(Nvml, ThatCannotBeStartedIsNamed) {
+  setenv("FAKE_NVML", "broken", 1);
+  std::string problem;
+  EXPECT_TRUE(ReadNvml(kFakeNvml, problem).empty());
+  unsetenv("FAKE_NVML");
+  EXPECT_EQ(problem, "NVML: Driver Not Loaded");
+}
+
+TEST(Nvml, GivesTheVisibleGpusOnly) {
+  GpuSources sources;
+  sources.nvml = kFakeNvml;
+  sources.all_visible = false;
+  sources.visible = "1";
+  NodeFacts facts;
+  ReadGpuFacts(sources, facts);
+  EXPECT_EQ(facts.gpu_source, "NVML");
+  ASSERT_EQ(facts.gpus.size(), 1U);
+  EXPECT_EQ(facts.gpus[0].pci_bus_id, "0004:05:00.0");
+}
+
+TEST(Directory, IsProbedAndLeftAsItWas) {
+  const fs::path before = fs::current_path();
+  const fs::path folder = testing::TempDir() + "ddlrun-directory-" + std::to_string(getpid());
+  fs::create_directories(folder);
+  fs::current_path(folder);
+  std::ofstream("probe") << "";
+  const DirectoryFacts seen = ReadDirectory("probe", std::chrono::seconds(0));
+  const DirectoryFacts missed = ReadDirectory("another", std::chrono::seconds(0));
+  fs::remove("probe");
+  EXPECT_TRUE(fs::is_empty(folder));
+  fs::current_path(before);
+  fs::remove_all(folder);
+  EXPECT_TRUE(seen.is_shared);
+  EXPECT_FALSE(missed.is_shared);
+  EXPECT_EQ(seen.write_error, "");
+  EXPECT_GT(seen.free_bytes, 0);
+  EXPECT_EQ(seen.path, folder.string());
+}
+
+TEST(WriteError, SaysWhyNothingCanBeMade) {
+  EXPECT_NE(WriteError("/proc"), "");
+  EXPECT_NE(WriteError("/nonexistent"), "");
+  EXPECT_EQ(WriteError(testing::TempDir()), "");
+}
+
+}  // namespace
+}  // namespace launcher

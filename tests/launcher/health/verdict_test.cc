@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/health/verdict.h"
+
+#include <gtest/gtest.h>
+
+#include "launcher/health/health_check.h"
+
+namespace launcher {
+namespace {
+
+TEST(VerdictTable, HasALinePerVerdictWithWhatToDo) {
+  EXPECT_EQ(VerdictTable({{"shm", Status::kOk, "2.0 GiB free", ""},
+                          {"clocks", Status::kNotKnown, "no PMIx (n1)", "chronyc tracking"},
+                          {"infiniband", Status::kWarn, "1 port (n2)", "look"},
+                          {"connections", Status::kFail, "n1 with n2", "cables"}}),
+            "check        verdict    what was seen: what to do\n"
+            "shm          ok         2.0 GiB free\n"
+            "clocks       not known  no PMIx (n1): chronyc tracking\n"
+            "infiniband   warn       1 port (n2): look\n"
+            "connections  fail       n1 with n2: cables\n");
+}
+
+TEST(AnyFailed, IsNotMovedByWarningsAndWhatIsNotKnown) {
+  EXPECT_FALSE(AnyFailed({{"a", Status::kWarn, "", ""}, {"b", Status::kNotKnown, "", ""}}));
+  EXPECT_TRUE(AnyFailed({{"a", Status::kOk, "", ""}, {"b", Status::kFail, "", ""}}));
+}
+
+TEST(HostsText, CompressesAndListsWhatCannotBe) {
+  EXPECT_EQ(HostsText({"gpu025", "gpu026", "login"}), "gpu[025-026],login");
+  EXPECT_EQ(HostsText({"a b", "c"}), "a b,c");
+}
+
+TEST(OneRankPerNode, KeepsHostsInOrderAndBindsNothing) {
+  Plan plan;
+  plan.nodes = {{"n3", 0, {0, 1}}, {"n1", 2, {2}}};
+  plan.ranks = {{0, 0, 0, 0, 0, {0}, {0}}, {1, 0, 1, 1, 0, {1}, {1}}, {2, 1, 0, 0, 0, {0}, {0}}};
+  const Plan checks = OneRankPerNode(plan);
+  ASSERT_EQ(checks.nodes.size(), 2U);
+  EXPECT_EQ(checks.nodes[1].host, "n1");
+  EXPECT_EQ(checks.nodes[1].allocated_node, 2);
+  EXPECT_EQ(checks.nodes[1].ranks, std::vector<int>{1});
+  ASSERT_EQ(checks.ranks.size(), 2U);
+  EXPECT_EQ(checks.ranks[1].node, 1);
+  EXPECT_EQ(checks.ranks[1].gpu, -1);
+  EXPECT_TRUE(checks.ranks[1].cpus.empty());
+}
+
+}  // namespace
+}  // namespace launcher
