@@ -55,20 +55,25 @@ BedePlan PlanByGpu(Allocation allocation, const NodeTopology& topology, const Be
     }
     result.threads = std::min(result.threads, ThreadsOf(topology, rank.cores, par));
   }
-  result.hostfile = HostfileText(plan);
+  for (const NodePlan& node : plan.nodes) {
+    result.hosts.push_back({node.host, static_cast<int>(node.ranks.size())});
+  }
   result.rankfile = RankfileText(plan, {topology});
   result.warnings = plan.warnings;
   return result;
 }
 
-std::map<std::string, std::string> MakeParameters(const BedeJob& job) {
-  std::map<std::string, std::string> parameters;
-  const auto set = [&parameters](const std::string& name, const std::string& value) {
-    parameters["OMPI_MCA_" + name] = value;
+std::map<std::string, std::string> MakeVariables(const BedeJob& job) {
+  std::map<std::string, std::string> variables;
+  const auto set = [&job, &variables](const std::string& name, const std::string& value) {
+    const std::string variable = "OMPI_MCA_" + name;
+    if (!job.environment.contains(variable)) variables[variable] = value;
   };
-  set("orte_default_hostfile", job.run_directory + "/HOSTFILE");
-  // Slurm's tasks per node are not our ranks per node: the hostfile is the allocation.
-  if (job.in_slurm) set("ras", "^slurm");
+  if (job.in_slurm) {
+    variables = SlurmVariablesForMpirun(job.plan.hosts);
+  } else {
+    set("orte_default_hostfile", job.run_directory + "/HOSTFILE");
+  }
   switch (job.par.ranks) {
     case RankShare::kNode:
       set("rmaps_base_mapping_policy", "slot");
@@ -87,11 +92,16 @@ std::map<std::string, std::string> MakeParameters(const BedeJob& job) {
       set("hwloc_base_binding_policy", "hwthread");
       break;
   }
-  for (const auto& [name, value] : job.environment) parameters.erase(name);
-  return parameters;
+  return variables;
 }
 
 }  // namespace
+
+std::string HostfileText(const BedePlan& plan) {
+  std::vector<rankfile::HostfileEntry> entries;
+  for (const HostSlots& host : plan.hosts) entries.push_back({host.host, host.slots, std::nullopt});
+  return rankfile::FormatHostfile(entries);
+}
 
 BedePlan PlanBede(const Allocation& allocation, const NodeTopology& topology, const BedePar& par) {
   if (par.ranks == RankShare::kGpu) return PlanByGpu(allocation, topology, par);
@@ -109,18 +119,14 @@ BedePlan PlanBede(const Allocation& allocation, const NodeTopology& topology, co
   } else {
     per_node = Threads(topology, all_cores);
   }
-  std::vector<rankfile::HostfileEntry> entries;
-  for (const AllocatedNode& node : allocation.nodes) {
-    entries.push_back({node.host, per_node, std::nullopt});
-  }
-  plan.hostfile = rankfile::FormatHostfile(entries);
-  plan.ranks = per_node * static_cast<int>(entries.size());
+  for (const AllocatedNode& node : allocation.nodes) plan.hosts.push_back({node.host, per_node});
+  plan.ranks = per_node * static_cast<int>(plan.hosts.size());
   return plan;
 }
 
 BedeCommand MakeBedeCommand(const BedeJob& job) {
   BedeCommand result;
-  result.parameters = MakeParameters(job);
+  result.variables = MakeVariables(job);
 
   std::vector<std::string>& argv = result.command.argv;
   const auto append = [&argv](const std::vector<std::string>& words) {
@@ -136,18 +142,17 @@ BedeCommand MakeBedeCommand(const BedeJob& job) {
   append(job.mpi_arguments);
   append(job.mpirun_words);
 
-  Environment environment;
+  Environment environment = result.variables;
   for (const auto& [name, value] : job.environment) {
     if (!IsRankIdentity(name)) environment.emplace(name, value);
   }
-  environment.insert(result.parameters.begin(), result.parameters.end());
   result.command.environment = ToStrings(environment);
   return result;
 }
 
 std::string BedeCommandText(const BedeCommand& command) {
   std::vector<std::string> words = {"env"};
-  for (const auto& [name, value] : command.parameters) words.push_back(name + "=" + value);
+  for (const auto& [name, value] : command.variables) words.push_back(name + "=" + value);
   words.insert(words.end(), command.command.argv.begin(), command.command.argv.end());
   return "+ " + QuoteCommand(words) + "\n";
 }

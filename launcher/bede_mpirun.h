@@ -3,10 +3,11 @@
 // bede-mpirun: from an allocation and the topology of its nodes to one command of Open MPI 4's
 // mpirun.  Pure.
 //
-// What we decide goes to mpirun as MCA parameters in its environment, not as options: mpirun takes
-// the option of the user over the parameter, but refuses two hostfiles and passes over -npernode
+// What we decide goes to mpirun as variables in its environment, not as options: mpirun takes the
+// option of the user over an MCA parameter, but refuses two hostfiles and passes over -npernode
 // beside --map-by.  For the same reason there is no -n: without one mpirun fills the slots of the
-// hostfile, which are ours; with the user's it starts that many.
+// hosts, which are ours; with the user's it starts that many.  Hosts and slots are a hostfile,
+// inside Slurm the variables of slurm_for_mpirun.h.
 
 #pragma once
 
@@ -17,17 +18,22 @@
 #include "launcher/allocation/allocation.h"
 #include "launcher/bede_options.h"
 #include "launcher/environment.h"
+#include "launcher/spawn/slurm_for_mpirun.h"
 #include "launcher/spawn/spawner.h"
 #include "launcher/topology/node_topology.h"
 
 namespace launcher {
 
 struct BedePlan {
-  int ranks = 0;                      // unless mpirun is told otherwise
-  int threads = 1;                    // OMP_NUM_THREADS
-  std::string hostfile, rankfile;     // text of the files; a rankfile only for 1ppg
+  int ranks = 0;    // unless mpirun is told otherwise
+  int threads = 1;  // OMP_NUM_THREADS
+  std::vector<HostSlots> hosts;
+  std::string rankfile;               // text; only for 1ppg
   std::vector<std::string> warnings;  // one line each with its code
 };
+
+// The text of HOSTFILE.
+std::string HostfileText(const BedePlan& plan);
 
 // All nodes of `allocation` are taken to be like `topology`; tasks that Slurm was asked for do not
 // count.  threads: cores or hardware threads of the rank that has fewest.
@@ -42,20 +48,20 @@ struct BedeJob {
   std::vector<std::string> mpirun_words;             // the user's
   std::map<std::string, std::string> rank_settings;  // of the site, for every rank
   Environment environment;                           // the user's
-  std::string run_directory;                         // HOSTFILE and RANKFILE are in it
+  std::string run_directory;                         // RANKFILE and, outside Slurm, HOSTFILE
   bool in_slurm = false;
   bool is_root = false;
 };
 
 struct BedeCommand {
-  std::map<std::string, std::string> parameters;  // set in the environment, for people to see
+  std::map<std::string, std::string> variables;  // set in the environment, for people to see
   ChildCommand command;
 };
 
-// A parameter that the user has in the environment stays as it is.
+// An MCA parameter that the user has in the environment stays as it is.
 BedeCommand MakeBedeCommand(const BedeJob& job);
 
-// "+ env OMPI_MCA_...=... mpirun ...\n", which can be pasted into a shell.
+// "+ env NAME=value ... mpirun ...\n", which can be pasted into a shell.
 std::string BedeCommandText(const BedeCommand& command);
 
 }  // namespace launcher

@@ -66,14 +66,14 @@ std::string Announcement(const BedeJob& job) {
 }
 
 std::string FilesText(const BedePlan& plan) {
-  const std::string hostfile = "HOSTFILE\n" + plan.hostfile;
+  const std::string hostfile = "HOSTFILE\n" + HostfileText(plan);
   return plan.rankfile.empty() ? hostfile : hostfile + "RANKFILE\n" + plan.rankfile;
 }
 
 int Start(BedeJob job, const Settings& settings) {
   SignalRelay signals;  // before the directory, so that no signal leaves it behind
   const RunDirectory directory(settings.run_directory, false);
-  directory.Append("HOSTFILE", job.plan.hostfile);
+  directory.Append("HOSTFILE", HostfileText(job.plan));
   directory.Append("RANKFILE", job.plan.rankfile);
   job.run_directory = directory.path();
   const BedeCommand command = MakeBedeCommand(job);

@@ -31,7 +31,7 @@ BedePlan PlanOf(const std::string& fixture, const std::string& par) {
 std::string OnAc922(const std::string& par) {
   const BedePlan plan = PlanBede(AllocationOfThisMachine("n1"),
                                  ReadTopologyFixture("ac922_16c_4v100.xml"), ParseBedePar(par));
-  EXPECT_EQ(plan.hostfile, "n1 slots=" + std::to_string(plan.ranks) + "\n");
+  EXPECT_EQ(HostfileText(plan), "n1 slots=" + std::to_string(plan.ranks) + "\n");
   return std::to_string(plan.ranks) + "x" + std::to_string(plan.threads);
 }
 
@@ -62,14 +62,14 @@ TEST(BedePlan, OneThreadPerCoreMakesCoresOfHardwareThreads) {
 
 TEST(BedePlan, TakesAllNodesOfTheJobAsThisOne) {
   const BedePlan plan = PlanOf("N2-gres-gpu-4.txt", "1ppc");
-  EXPECT_EQ(plan.hostfile, "n1 slots=32\nn2 slots=32\n");
+  EXPECT_EQ(HostfileText(plan), "n1 slots=32\nn2 slots=32\n");
   EXPECT_EQ(plan.ranks, 64);
   EXPECT_EQ(plan.rankfile, "");
 }
 
 TEST(BedePlan, PutsRanksNearTheirGpus) {
   const BedePlan plan = PlanOf("N2-gres-gpu-4.txt", "1ppg");
-  EXPECT_EQ(plan.hostfile, "n1 slots=4\nn2 slots=4\n");
+  EXPECT_EQ(HostfileText(plan), "n1 slots=4\nn2 slots=4\n");
   EXPECT_THAT(plan.rankfile, HasSubstr("rank 0=n1     slot=0:0-7\n"));
   EXPECT_THAT(plan.rankfile, HasSubstr("rank 7=n2     slot=1:8-15\n"));
 }
@@ -141,12 +141,22 @@ TEST(BedeCommand, HasTheParametersInMpirunsEnvironment) {
   EXPECT_THAT(environment, Not(Contains("SLURM_PROCID=0")));
 }
 
+TEST(BedeCommand, SetsWhatSlurmHadSet) {
+  BedeJob job = JobOf("1ppc");
+  job.in_slurm = true;
+  job.plan.hosts = {{"n1", 32}};
+  job.environment["SLURM_TASKS_PER_NODE"] = "1";
+  const std::vector<std::string> environment = MakeBedeCommand(job).command.environment;
+  EXPECT_THAT(environment, Contains("SLURM_TASKS_PER_NODE=32"));
+  EXPECT_THAT(environment, Not(Contains("SLURM_TASKS_PER_NODE=1")));
+}
+
 TEST(BedeCommand, LeavesParametersOfTheUserAlone) {
   BedeJob job = JobOf("1ppc");
   job.environment["OMPI_MCA_hwloc_base_binding_policy"] = "socket";
   const BedeCommand command = MakeBedeCommand(job);
   EXPECT_THAT(command.command.environment, Contains("OMPI_MCA_hwloc_base_binding_policy=socket"));
-  EXPECT_FALSE(command.parameters.contains("OMPI_MCA_hwloc_base_binding_policy"));
+  EXPECT_FALSE(command.variables.contains("OMPI_MCA_hwloc_base_binding_policy"));
 }
 
 TEST(BedeCommand, TheDefaultOfThreadsYieldsToTheUsersOwn) {
@@ -170,8 +180,11 @@ TEST(BedeCommand, RootAndSlurmNeedMore) {
   BedeJob job = JobOf("1ppn");
   job.is_root = true;
   job.in_slurm = true;
-  EXPECT_THAT(LineOf(job), HasSubstr("mpirun --allow-run-as-root -x "));
-  EXPECT_THAT(LineOf(job), HasSubstr(" OMPI_MCA_ras=^slurm "));
+  job.plan.hosts = {{"n1", 1}, {"n2", 1}};
+  EXPECT_EQ(LineOf(job),
+            "+ env OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_rmaps_base_mapping_policy=slot "
+            "'SLURM_NODELIST=n[1-2]' 'SLURM_TASKS_PER_NODE=1(x2)' "
+            "/usr/bin/mpirun --allow-run-as-root -x OMP_NUM_THREADS=4 -np 2 program 'a b'\n");
 }
 
 }  // namespace

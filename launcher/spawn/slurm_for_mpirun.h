@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How Open MPI 4's mpirun inside Slurm learns where ranks may go.  Pure.
+//
+// It takes hosts and slots from SLURM_NODELIST and SLURM_TASKS_PER_NODE, where Slurm writes its own
+// tasks per node (one, when only GPUs were asked for).  These are set anew for mpirun alone. A
+// hostfile in their place (--mca ras ^slurm) is no way: mpirun then does not know which nodes Slurm
+// has, and lets srun start its daemons on the first ones, whatever the hostfile says.
+
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace launcher {
+
+struct HostSlots {
+  std::string host;
+  int slots = 1;
+};
+
+// The variables for `hosts`, which are nodes of the job.
+std::map<std::string, std::string> SlurmVariablesForMpirun(const std::vector<HostSlots>& hosts);
+
+}  // namespace launcher
