@@ -70,7 +70,7 @@ std::map<std::string, std::string> MakeVariables(const BedeJob& job) {
     if (!job.environment.contains(variable)) variables[variable] = value;
   };
   if (job.in_slurm) {
-    variables = SlurmVariablesForMpirun(job.plan.hosts);
+    variables = SlurmVariablesForMpirun(job.plan.hosts, job.environment);
   } else {
     set("orte_default_hostfile", job.run_directory + "/HOSTFILE");
   }

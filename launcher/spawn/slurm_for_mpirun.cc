@@ -2,11 +2,33 @@
 
 #include "launcher/spawn/slurm_for_mpirun.h"
 
+#include <optional>
+
+#include "launcher/allocation/slurm_variables.h"
 #include "rankfile/hostlist.h"
 
 namespace launcher {
+namespace {
 
-std::map<std::string, std::string> SlurmVariablesForMpirun(const std::vector<HostSlots>& hosts) {
+constexpr char kGpusPerTask[] = "SLURM_GPUS_PER_TASK";
+
+// Of the job but for this node; nullopt where they were not asked for by job or by task.
+std::optional<int> GpusElsewhere(const Environment& environment) {
+  const auto own = FindVariable(environment, "SLURM_GPUS_ON_NODE");
+  if (!own) return std::nullopt;
+  const int here = ParseCount("SLURM_GPUS_ON_NODE", *own);
+  const auto job = FindVariable(environment, "SLURM_GPUS");
+  if (job) return ParseGpuCount("SLURM_GPUS", *job) - here;
+  const auto per_task = FindVariable(environment, kGpusPerTask);
+  const auto tasks = FindVariable(environment, "SLURM_NTASKS");
+  if (!per_task || !tasks) return std::nullopt;
+  return ParseGpuCount(kGpusPerTask, *per_task) * ParseCount("SLURM_NTASKS", *tasks) - here;
+}
+
+}  // namespace
+
+std::map<std::string, std::string> SlurmVariablesForMpirun(const std::vector<HostSlots>& hosts,
+                                                           const Environment& environment) {
   std::vector<std::string> names;
   std::string tasks;
   for (std::size_t i = 0; i < hosts.size();) {
@@ -17,7 +39,14 @@ std::map<std::string, std::string> SlurmVariablesForMpirun(const std::vector<Hos
     if (end - i > 1) tasks += "(x" + std::to_string(end - i) + ")";
     i = end;
   }
-  return {{"SLURM_NODELIST", rankfile::CompressHostlist(names)}, {"SLURM_TASKS_PER_NODE", tasks}};
+  std::map<std::string, std::string> variables = {
+      {"SLURM_NODELIST", rankfile::CompressHostlist(names)}, {"SLURM_TASKS_PER_NODE", tasks}};
+  const std::optional<int> gpus = GpusElsewhere(environment);
+  if (gpus.value_or(0) > 0 && !environment.contains("OMPI_MCA_plm_slurm_args")) {
+    variables["OMPI_MCA_plm_slurm_args"] = "--gpus=" + std::to_string(*gpus);
+    if (environment.contains(kGpusPerTask)) variables[kGpusPerTask] = "";
+  }
+  return variables;
 }
 
 }  // namespace launcher

@@ -6,12 +6,18 @@
 // tasks per node (one, when only GPUs were asked for).  These are set anew for mpirun alone. A
 // hostfile in their place (--mca ras ^slurm) is no way: mpirun then does not know which nodes Slurm
 // has, and lets srun start its daemons on the first ones, whatever the hostfile says.
+//
+// In a job of --gpus or --gpus-per-task that srun would ask for the GPUs of the whole job, or for
+// those of one task: --gpus of plm_slurm_args are those of all nodes but this one, on which mpirun
+// needs no srun.  (Seen with Slurm 22.05.)
 
 #pragma once
 
 #include <map>
 #include <string>
 #include <vector>
+
+#include "launcher/environment.h"
 
 namespace launcher {
 
@@ -20,7 +26,8 @@ struct HostSlots {
   int slots = 1;
 };
 
-// The variables for `hosts`, which are nodes of the job.
-std::map<std::string, std::string> SlurmVariablesForMpirun(const std::vector<HostSlots>& hosts);
+// The variables for `hosts`, which are nodes of the job whose `environment` this is.
+std::map<std::string, std::string> SlurmVariablesForMpirun(const std::vector<HostSlots>& hosts,
+                                                           const Environment& environment);
 
 }  // namespace launcher
