@@ -40,11 +40,18 @@ void FillRunDirectory(const RunDirectory& directory, const PlannedJob& planned,
 }
 
 // What is said before the ranks start.
-std::string Announcement(const PlannedJob& planned, const Settings& settings, const Launch& launch,
-                         bool is_root) {
+std::string Announcement(const Options& options, const PlannedJob& planned,
+                         const Settings& settings, const Launch& launch, bool is_root) {
+  std::vector<std::string> warnings = planned.plan.warnings;
+  if (launch.choice.name == "mpirun") {
+    warnings.insert(warnings.begin(), settings.warnings.begin(), settings.warnings.end());
+  } else if (!options.mpi_arguments.empty()) {
+    warnings.push_back(
+        Coded(Message::kArgumentNotUsed, "--mpiarg is not used by the " + launch.choice.name +
+                                             " launcher; --launcher=mpirun uses it"));
+  }
   std::string text;
-  for (const std::string& warning : settings.warnings) text += "ddlrun: " + warning + "\n";
-  for (const std::string& warning : planned.plan.warnings) text += "ddlrun: " + warning + "\n";
+  for (const std::string& warning : warnings) text += "ddlrun: " + warning + "\n";
   if (!launch.choice.reason.empty()) {
     text += "ddlrun: starting " +
             support::Counted(static_cast<long long>(planned.plan.ranks.size()), "rank") +
@@ -96,7 +103,7 @@ int PlanAndLaunch(const Options& options, const Settings& settings,
   const std::vector<ChildCommand> commands = MakeCommands(
       options, settings, planned, launch, environment, directory.path(), program_directory);
   const std::string announcement =
-      Announcement(planned, settings, launch, geteuid() == 0) + CommandsText(commands);
+      Announcement(options, planned, settings, launch, geteuid() == 0) + CommandsText(commands);
   FillRunDirectory(directory, planned, settings, announcement);
   if (options.verbose) Say(SettingsText(settings) + PlanAsText(planned.plan));
   if (!options.run_directory.empty()) Say(WhereTheLogIs(directory));

@@ -45,6 +45,8 @@ const std::vector<MessageClass>& MessageTable() {
        "an argument of IBM's mpirun in `--mpiarg` was replaced by what Open MPI has for it"},
       {Message::kArgumentLeftOut, kWarn, 22, 2,
        "an argument of IBM's mpirun in `--mpiarg` was left out"},
+      {Message::kArgumentNotUsed, kWarn, 22, 3,
+       "`--mpiarg` is not used, because ranks are not started by mpirun"},
   };
   return table;
 }

@@ -31,6 +31,7 @@ enum class Message {
   kNotBound,
   kArgumentReplaced,
   kArgumentLeftOut,
+  kArgumentNotUsed,
 };
 
 struct MessageClass {

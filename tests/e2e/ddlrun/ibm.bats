@@ -49,6 +49,12 @@ fixtures="$BATS_TEST_DIRNAME/../../fixtures"
   [[ $messages == *"ddlrun: [WARN DDL-22-1] --mpiarg '-disable_gdr' is of IBM's mpirun: replaced by '-x UCX_IB_GPU_DIRECT_RDMA=no'; "* ]]
 }
 
+@test "arguments for mpirun where there is no mpirun are named" {
+  run_ddlrun -n 1 --launcher=local --mpiarg "-x EGO_TOP" --mpiarg -gpu echo x
+  [ "$output" = x ]
+  [[ $messages == "ddlrun: [WARN DDL-22-3] --mpiarg is not used by the local launcher; --launcher=mpirun uses it"$'\n+ '* ]]
+}
+
 @test "a variable by name and one with a value" {
   local launcher
   for launcher in local mpirun; do
