@@ -14,6 +14,7 @@
 #include <fstream>
 #include <iostream>
 
+#include "support/counted.h"
 #include "trainer/backend/registry.h"
 #include "trainer/checkpoint/writer.h"
 #include "trainer/core/error.h"
@@ -140,7 +141,10 @@ int RunTogether(const Options& options, const launcher::RankInfo& rank, Communic
     parts.outputs.dllogger = &outputs->dllogger;
     parts.outputs.progress = &outputs->progress;
     const int removed = RemoveStaleCheckpoints(config.model_dir);
-    if (removed > 0) log->info("removed {} unfinished checkpoint(s) of a run that died", removed);
+    if (removed > 0) {
+      log->info("removed {} of a run that died",
+                support::Counted(removed, "unfinished checkpoint"));
+    }
     if (!config.export_file.empty()) MakeFolder(config.export_file.parent_path());
   }
   const TrainResult result = RunTrainer(config, parts);

@@ -8,6 +8,7 @@
 #include <climits>
 #include <string>
 
+#include "support/counted.h"
 #include "trainer/comm/ordered_worker.h"
 #include "trainer/core/error.h"
 
@@ -52,7 +53,7 @@ class MpiCommunicator : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   std::string description() const override {
-    return "MPI (" + library_ + "), " + std::to_string(size_) + " ranks";
+    return "MPI (" + library_ + "), " + support::Counted(size_, "rank");
   }
 
   void StartAllReduce(void* data, std::size_t count, DType dtype, Stream& producer) override {

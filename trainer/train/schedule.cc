@@ -7,6 +7,7 @@
 #include <numbers>
 #include <string>
 
+#include "support/counted.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
@@ -19,8 +20,8 @@ Schedule MakeSchedule(const ScheduleConfig& config, std::int64_t samples,
   schedule.whole_steps_per_epoch = samples / schedule.global_batch;
   if (schedule.whole_steps_per_epoch == 0) {
     throw Error(EX_CONFIG, "the training set has " + std::to_string(samples) +
-                               " images, less than one step of " + std::to_string(ranks) +
-                               " ranks x " + std::to_string(batch_per_rank) +
+                               " images, less than one step of " + support::Counted(ranks, "rank") +
+                               " x " + std::to_string(batch_per_rank) +
                                ": give a smaller --batch_size or start fewer ranks");
   }
   constexpr std::int64_t kMostSteps = 1'000'000'000'000;

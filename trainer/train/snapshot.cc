@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/counted.h"
 #include "trainer/checkpoint/reader.h"
 #include "trainer/checkpoint/retention.h"
 #include "trainer/checkpoint/writer.h"
@@ -64,14 +65,15 @@ void RefuseOtherRuns(const SnapshotParts& parts, const Checkpoint& checkpoint, b
                                 " --classes=" + std::to_string(state.classes));
   }
   if (same_batch && state.global_batch != GlobalBatch(parts)) {
-    throw Error(
-        EX_CONFIG,
-        checkpoint.directory.string() + " was written with " + std::to_string(state.global_batch) +
-            " images in a step (" + std::to_string(state.world_size) + " ranks), this run has " +
-            std::to_string(GlobalBatch(parts)) + " (" + std::to_string(parts.communicator.size()) +
-            " ranks): give a --batch_size that makes them equal, or start a new run in "
-            "another --model_dir with --init_from=" +
-            (checkpoint.directory / "model.safetensors").string());
+    throw Error(EX_CONFIG,
+                checkpoint.directory.string() + " was written with " +
+                    std::to_string(state.global_batch) + " images in a step (" +
+                    support::Counted(state.world_size, "rank") + "), this run has " +
+                    std::to_string(GlobalBatch(parts)) + " (" +
+                    support::Counted(parts.communicator.size(), "rank") +
+                    "): give a --batch_size that makes them equal, or start a new run in "
+                    "another --model_dir with --init_from=" +
+                    (checkpoint.directory / "model.safetensors").string());
   }
   if (state.seed != config.seed) {
     parts.log->warn(

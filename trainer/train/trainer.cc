@@ -8,6 +8,7 @@
 #include <chrono>
 #include <memory>
 
+#include "support/counted.h"
 #include "trainer/core/error.h"
 #include "trainer/model/init.h"
 #include "trainer/train/device_batch.h"
@@ -278,8 +279,8 @@ std::vector<std::string> DescribeRun(const TrainConfig& config, Backend& backend
   std::vector<std::string> rows = {
       fmt::format("network           {}, {} classes, {} x {} pixels", config.architecture,
                   config.classes, config.height, config.width),
-      fmt::format("global batch      {} images ({} ranks x {})", schedule.global_batch, ranks,
-                  config.batch),
+      fmt::format("global batch      {} images ({} x {})", schedule.global_batch,
+                  support::Counted(ranks, "rank"), config.batch),
       fmt::format("steps             {} in {} epochs of {}", schedule.total_steps, schedule.epochs,
                   schedule.whole_steps_per_epoch),
       fmt::format("learning rate     {:g} after {} steps of warm-up, {}", schedule.rescaled_rate,
