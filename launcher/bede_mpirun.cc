@@ -8,7 +8,6 @@
 #include "launcher/error.h"
 #include "launcher/plan/plan_files.h"
 #include "launcher/plan/planner.h"
-#include "launcher/spawn/quoting.h"
 #include "rankfile/hostfile.h"
 
 namespace launcher {
@@ -124,14 +123,13 @@ BedePlan PlanBede(const Allocation& allocation, const NodeTopology& topology, co
   return plan;
 }
 
-BedeCommand MakeBedeCommand(const BedeJob& job) {
-  BedeCommand result;
-  result.variables = MakeVariables(job);
-
-  std::vector<std::string>& argv = result.command.argv;
-  const auto append = [&argv](const std::vector<std::string>& words) {
-    argv.insert(argv.end(), words.begin(), words.end());
+ChildCommand MakeBedeCommand(const BedeJob& job) {
+  ChildCommand command;
+  const auto append = [&command](const std::vector<std::string>& words) {
+    command.argv.insert(command.argv.end(), words.begin(), words.end());
   };
+  append({kEnv});
+  for (const auto& [name, value] : MakeVariables(job)) append({name + "=" + value});
   append({job.mpirun});
   if (job.is_root) append({"--allow-run-as-root"});
   const bool users_threads =
@@ -142,19 +140,12 @@ BedeCommand MakeBedeCommand(const BedeJob& job) {
   append(job.mpi_arguments);
   append(job.mpirun_words);
 
-  Environment environment = result.variables;
+  Environment environment;
   for (const auto& [name, value] : job.environment) {
     if (!IsRankIdentity(name)) environment.emplace(name, value);
   }
-  result.command.environment = ToStrings(environment);
-  return result;
-}
-
-std::string BedeCommandText(const BedeCommand& command) {
-  std::vector<std::string> words = {"env"};
-  for (const auto& [name, value] : command.variables) words.push_back(name + "=" + value);
-  words.insert(words.end(), command.command.argv.begin(), command.command.argv.end());
-  return "+ " + QuoteCommand(words) + "\n";
+  command.environment = ToStrings(environment);
+  return command;
 }
 
 }  // namespace launcher

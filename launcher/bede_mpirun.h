@@ -53,15 +53,8 @@ struct BedeJob {
   bool is_root = false;
 };
 
-struct BedeCommand {
-  std::map<std::string, std::string> variables;  // set in the environment, for people to see
-  ChildCommand command;
-};
-
-// An MCA parameter that the user has in the environment stays as it is.
-BedeCommand MakeBedeCommand(const BedeJob& job);
-
-// "+ env NAME=value ... mpirun ...\n", which can be pasted into a shell.
-std::string BedeCommandText(const BedeCommand& command);
+// env NAME=value ... mpirun ... program.  An MCA parameter that the user has in the environment
+// stays as it is.
+ChildCommand MakeBedeCommand(const BedeJob& job);
 
 }  // namespace launcher

@@ -9,6 +9,7 @@
 
 #include "launcher/bede_mpirun.h"
 #include "launcher/error.h"
+#include "launcher/launch.h"
 #include "launcher/messages.h"
 #include "launcher/settings.h"
 #include "launcher/spawn/run_directory.h"
@@ -76,14 +77,14 @@ int Start(BedeJob job, const Settings& settings) {
   directory.Append("HOSTFILE", HostfileText(job.plan));
   directory.Append("RANKFILE", job.plan.rankfile);
   job.run_directory = directory.path();
-  const BedeCommand command = MakeBedeCommand(job);
-  Say(Announcement(job) + BedeCommandText(command));
+  const std::vector<ChildCommand> commands = {MakeBedeCommand(job)};
+  Say(Announcement(job) + CommandsText(commands));
 
   Guardian guardian(directory.path());
   SupervisorOptions supervisor;
   supervisor.guardian = &guardian;
   supervisor.grace = settings.grace;
-  const JobResult result = Supervise({command.command}, supervisor, signals);
+  const JobResult result = Supervise(commands, supervisor, signals);
   if (result.exit_code != 0) {
     Say("bede-mpirun: " +
         Coded(Message::kJobFailed, "mpirun ended with exit code " +
@@ -112,7 +113,7 @@ int RunBedeMpirun(const std::vector<std::string>& arguments) {
   if (!options.dry_run) return Start(std::move(job), settings);
 
   job.run_directory = settings.run_directory + "/ddlrun.XXXXXX";
-  Print(Announcement(job) + BedeCommandText(MakeBedeCommand(job)) + FilesText(job.plan));
+  Print(Announcement(job) + CommandsText({MakeBedeCommand(job)}) + FilesText(job.plan));
   return EX_OK;
 }
 

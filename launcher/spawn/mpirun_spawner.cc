@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "launcher/rank/rank_job.h"
+#include "launcher/spawn/slurm_for_mpirun.h"
 #include "launcher/spawn/spawner.h"
 
 namespace launcher {
@@ -40,6 +41,14 @@ std::vector<std::string> MappingArguments(const Job& job) {
   return {"--rankfile", job.run_directory + "/RANKFILE"};
 }
 
+std::vector<HostSlots> SlotsOf(const Plan& plan) {
+  std::vector<HostSlots> slots;
+  for (const NodePlan& node : plan.nodes) {
+    slots.push_back({node.host, static_cast<int>(node.ranks.size())});
+  }
+  return slots;
+}
+
 // "-x NAME" takes the value from mpirun's own environment, which has all of them; what ddlrun sets
 // is shown with its value, but for the plan, which nobody can read.
 std::vector<std::string> ExportArguments(const Job& job) {
@@ -65,11 +74,15 @@ std::vector<ChildCommand> MakeMpirunCommands(const Job& job) {
   const auto append = [&argv](const std::vector<std::string>& words) {
     argv.insert(argv.end(), words.begin(), words.end());
   };
+  if (job.in_slurm) {
+    append({kEnv});
+    for (const auto& [name, value] : SlurmVariablesForMpirun(SlotsOf(job.plan), job.environment)) {
+      append({name + "=" + value});
+    }
+  }
   append({job.mpirun});
   if (job.is_root) append({"--allow-run-as-root"});
-  // Slurm's tasks per node are not our ranks per node: the hostfile is the allocation.
-  if (job.in_slurm) append({"--mca", "ras", "^slurm"});
-  append({"--hostfile", job.run_directory + "/HOSTFILE"});
+  if (!job.in_slurm) append({"--hostfile", job.run_directory + "/HOSTFILE"});
   append(MappingArguments(job));
   append({"-n", std::to_string(job.plan.ranks.size())});
   append(job.mpi_arguments);

@@ -26,6 +26,9 @@ struct HostSlots {
   int slots = 1;
 };
 
+// Runs a program with more variables; what it is given is shown with the command.
+inline constexpr char kEnv[] = "/usr/bin/env";
+
 // The variables for `hosts`, which are nodes of the job whose `environment` this is.
 std::map<std::string, std::string> SlurmVariablesForMpirun(const std::vector<HostSlots>& hosts,
                                                            const Environment& environment);

@@ -43,8 +43,9 @@ struct ChildCommand {
 };
 
 // mpirun of Open MPI 4 or 5, once.  Ranks are mapped as the plan has them, by --map-by slot or node
-// over the run directory's HOSTFILE, or by its RANKFILE where neither gives the plan's order; they
-// are not bound (the shim does that) but by a RANKFILE, which always binds.
+// over the run directory's HOSTFILE (inside Slurm: slurm_for_mpirun.h), or by its RANKFILE where
+// neither gives the plan's order; they are not bound (the shim does that) but by a RANKFILE, which
+// always binds.
 std::vector<ChildCommand> MakeMpirunCommands(const Job& job);
 
 // One shim per rank, no MPI.  Throws LaunchError(EX_CONFIG) when a rank is not on this machine.

@@ -109,54 +109,43 @@ BedeJob JobOf(const std::string& par) {
   return job;
 }
 
-std::string LineOf(const BedeJob& job) { return BedeCommandText(MakeBedeCommand(job)); }
+std::string LineOf(const BedeJob& job) { return QuoteCommand(MakeBedeCommand(job).argv); }
 
 TEST(BedeCommand, MapsByParameters) {
   EXPECT_EQ(LineOf(JobOf("1ppn")),
-            "+ env OMPI_MCA_hwloc_base_binding_policy=none "
+            "/usr/bin/env OMPI_MCA_hwloc_base_binding_policy=none "
             "OMPI_MCA_orte_default_hostfile=/tmp/ddlrun.abc/HOSTFILE "
             "OMPI_MCA_rmaps_base_mapping_policy=slot "
-            "/usr/bin/mpirun -x OMP_NUM_THREADS=4 -np 2 program 'a b'\n");
+            "/usr/bin/mpirun -x OMP_NUM_THREADS=4 -np 2 program 'a b'");
   EXPECT_EQ(LineOf(JobOf("1ppg")),
-            "+ env OMPI_MCA_orte_default_hostfile=/tmp/ddlrun.abc/HOSTFILE "
+            "/usr/bin/env OMPI_MCA_orte_default_hostfile=/tmp/ddlrun.abc/HOSTFILE "
             "OMPI_MCA_orte_rankfile=/tmp/ddlrun.abc/RANKFILE "
-            "/usr/bin/mpirun -x OMP_NUM_THREADS=4 -np 2 program 'a b'\n");
+            "/usr/bin/mpirun -x OMP_NUM_THREADS=4 -np 2 program 'a b'");
   EXPECT_EQ(LineOf(JobOf("1ppc")),
-            "+ env OMPI_MCA_hwloc_base_binding_policy=core "
+            "/usr/bin/env OMPI_MCA_hwloc_base_binding_policy=core "
             "OMPI_MCA_orte_default_hostfile=/tmp/ddlrun.abc/HOSTFILE "
             "OMPI_MCA_rmaps_base_mapping_policy=core "
-            "/usr/bin/mpirun -x OMP_NUM_THREADS=4 -np 2 program 'a b'\n");
+            "/usr/bin/mpirun -x OMP_NUM_THREADS=4 -np 2 program 'a b'");
   EXPECT_EQ(LineOf(JobOf("1ppt")),
-            "+ env OMPI_MCA_hwloc_base_binding_policy=hwthread "
+            "/usr/bin/env OMPI_MCA_hwloc_base_binding_policy=hwthread "
             "OMPI_MCA_hwloc_base_use_hwthreads_as_cpus=1 "
             "OMPI_MCA_orte_default_hostfile=/tmp/ddlrun.abc/HOSTFILE "
             "OMPI_MCA_rmaps_base_mapping_policy=hwthread "
-            "/usr/bin/mpirun -x OMP_NUM_THREADS=4 -np 2 program 'a b'\n");
+            "/usr/bin/mpirun -x OMP_NUM_THREADS=4 -np 2 program 'a b'");
 }
 
-TEST(BedeCommand, HasTheParametersInMpirunsEnvironment) {
-  const std::vector<std::string> environment = MakeBedeCommand(JobOf("1ppc")).command.environment;
-  EXPECT_THAT(environment, Contains("OMPI_MCA_rmaps_base_mapping_policy=core"));
+TEST(BedeCommand, InheritsTheEnvironmentButForRankIdentities) {
+  const std::vector<std::string> environment = MakeBedeCommand(JobOf("1ppc")).environment;
   EXPECT_THAT(environment, Contains("PATH=/bin"));
   EXPECT_THAT(environment, Not(Contains("SLURM_PROCID=0")));
-}
-
-TEST(BedeCommand, SetsWhatSlurmHadSet) {
-  BedeJob job = JobOf("1ppc");
-  job.in_slurm = true;
-  job.plan.hosts = {{"n1", 32}};
-  job.environment["SLURM_TASKS_PER_NODE"] = "1";
-  const std::vector<std::string> environment = MakeBedeCommand(job).command.environment;
-  EXPECT_THAT(environment, Contains("SLURM_TASKS_PER_NODE=32"));
-  EXPECT_THAT(environment, Not(Contains("SLURM_TASKS_PER_NODE=1")));
 }
 
 TEST(BedeCommand, LeavesParametersOfTheUserAlone) {
   BedeJob job = JobOf("1ppc");
   job.environment["OMPI_MCA_hwloc_base_binding_policy"] = "socket";
-  const BedeCommand command = MakeBedeCommand(job);
-  EXPECT_THAT(command.command.environment, Contains("OMPI_MCA_hwloc_base_binding_policy=socket"));
-  EXPECT_FALSE(command.variables.contains("OMPI_MCA_hwloc_base_binding_policy"));
+  EXPECT_THAT(LineOf(job), Not(HasSubstr("hwloc_base_binding_policy")));
+  EXPECT_THAT(MakeBedeCommand(job).environment,
+              Contains("OMPI_MCA_hwloc_base_binding_policy=socket"));
 }
 
 TEST(BedeCommand, TheDefaultOfThreadsYieldsToTheUsersOwn) {
@@ -182,9 +171,10 @@ TEST(BedeCommand, RootAndSlurmNeedMore) {
   job.in_slurm = true;
   job.plan.hosts = {{"n1", 1}, {"n2", 1}};
   EXPECT_EQ(LineOf(job),
-            "+ env OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_rmaps_base_mapping_policy=slot "
+            "/usr/bin/env OMPI_MCA_hwloc_base_binding_policy=none "
+            "OMPI_MCA_rmaps_base_mapping_policy=slot "
             "'SLURM_NODELIST=n[1-2]' 'SLURM_TASKS_PER_NODE=1(x2)' "
-            "/usr/bin/mpirun --allow-run-as-root -x OMP_NUM_THREADS=4 -np 2 program 'a b'\n");
+            "/usr/bin/mpirun --allow-run-as-root -x OMP_NUM_THREADS=4 -np 2 program 'a b'");
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ require_plain_cores() {
   [ "${#lines[@]}" -eq "$(nproc)" ]
   [ "$(cut -d' ' -f2 <<< "$output" | sort -u | wc -l)" -eq "$(nproc)" ]
   [ "$(cut -d' ' -f3 <<< "$output" | sort -u)" = 1 ]
-  [[ $messages == "bede-mpirun: 1ppc:1tpt: $(nproc) ranks unless mpirun is told otherwise, 1 thread each"*"+ env OMPI_MCA_"*"/mpirun "* ]]
+  [[ $messages == "bede-mpirun: 1ppc:1tpt: $(nproc) ranks unless mpirun is told otherwise, 1 thread each"*"+ /usr/bin/env OMPI_MCA_"*"/mpirun "* ]]
 }
 
 @test "a rank per node has all cores" {
@@ -100,7 +100,7 @@ require_plain_cores() {
     run_bede --bede-dry-run --bede-par 1ppg:1tpc -x A=1 touch started
   [ "$status" -eq 0 ]
   [[ ${lines[0]} == "bede-mpirun: 1ppg:1tpc: 8 ranks unless mpirun is told otherwise, 8 threads each" ]]
-  [[ ${lines[1]} == "+ env OMPI_MCA_orte_rankfile="*"/RANKFILE 'SLURM_NODELIST=gpu[025-026]' 'SLURM_TASKS_PER_NODE=4(x2)' "*" -x OMP_NUM_THREADS=8 -x A=1 touch started" ]]
+  [[ ${lines[1]} == "+ /usr/bin/env OMPI_MCA_orte_rankfile="*"/RANKFILE 'SLURM_NODELIST=gpu[025-026]' 'SLURM_TASKS_PER_NODE=4(x2)' "*" -x OMP_NUM_THREADS=8 -x A=1 touch started" ]]
   [[ $output == *$'\ngpu026 slots=4\n'*$'\nrank 7=gpu026     slot=1:8-15' ]]
   [ ! -e started ]
 }

@@ -92,7 +92,8 @@ TEST(MpirunSpawner, RootAndSlurmNeedMore) {
   job.in_slurm = true;
   EXPECT_THAT(
       MpirunLine(job),
-      testing::StartsWith("/usr/bin/mpirun --allow-run-as-root --mca ras ^slurm --hostfile "));
+      testing::StartsWith("/usr/bin/env SLURM_NODELIST=n1 SLURM_TASKS_PER_NODE=1 "
+                          "/usr/bin/mpirun --allow-run-as-root --map-by slot --bind-to none -n 1"));
 }
 
 TEST(MpirunSpawner, SettingsAreInTheEnvironmentOfMpirunToo) {

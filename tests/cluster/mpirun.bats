@@ -1,0 +1,40 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# ddlrun --launcher=mpirun in jobs of a real Slurm: mpirun starts its daemons by srun.
+
+# shellcheck disable=SC2016 # the ranks' shells expand, not ours
+# shellcheck disable=SC2154 # set by bats and common.bash
+
+load common
+
+setup_file() {
+  command -v mpirun > /dev/null || skip "mpirun is not installed"
+  start_cluster 3 4 8
+}
+teardown_file() { stop_cluster; }
+setup() {
+  empty_home
+  script job 'ddlrun --launcher=mpirun "$@" sh -c "echo rank \$RANK \$(hostname) \$DDLRUN_HOST \$LOCAL_RANK/\$LOCAL_WORLD_SIZE \$CUDA_VISIBLE_DEVICES"'
+}
+
+# Who ran where, in order: rank, host name of the node, host of the plan, local rank, GPUs that it sees.
+ranks() { sed -n 's/^rank //p' <<< "$output" | sort -n; }
+
+@test "every rank is on the node of the plan" {
+  batch job -N2 --gres=gpu:2
+  [ "$status" -eq 0 ]
+  [ "$(ranks)" = $'0 n1 n1 0/2 0,1\n1 n1 n1 1/2 0,1\n2 n2 n2 0/2 0,1\n3 n2 n2 1/2 0,1' ]
+}
+
+@test "in turn over nodes that are not neighbours" {
+  sed -i 's/mpirun /mpirun --rank-order=cyclic /' "$work/job"
+  batch job --nodelist=n1,n3 --gres=gpu:2
+  [ "$status" -eq 0 ]
+  [ "$(ranks)" = $'0 n1 n1 0/2 0,1\n1 n3 n3 0/2 0,1\n2 n1 n1 1/2 0,1\n3 n3 n3 1/2 0,1' ]
+}
+
+@test "four GPUs here and two there" {
+  batch job -N2 --gpus=6
+  [ "$status" -eq 0 ]
+  [ "$(ranks | cut -d' ' -f2-5 | tr '\n' ' ')" = "n1 n1 0/4 0,1,2,3 n1 n1 1/4 0,1,2,3 n1 n1 2/4 0,1,2,3 n1 n1 3/4 0,1,2,3 n2 n2 0/2 0,1 n2 n2 1/2 0,1 " ]
+}
