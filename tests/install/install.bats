@@ -30,6 +30,7 @@ setup() {
 ./bin/ddldata
 ./bin/ddlrun
 ./bin/ddltraind
+./libexec/ddlrun/ddlrun-node-check
 ./libexec/ddlrun/ddlrun-rank
 ./share/ddlrun/sites/bede.yaml
 ./share/ddlrun/sites/generic.yaml
