@@ -30,6 +30,9 @@ struct Allocation {
   std::optional<int> ranks;          // asked for in total (-n, --ntasks); empty: all slots
   std::optional<int> cpus_per_rank;  // --cpus-per-task
   std::string job_id;                // empty outside a scheduler
+  bool in_step = false;              // ddlrun itself runs in a step of srun
+  // Why the GPUs of some nodes can only be learned from Slurm itself (job_detail.h); "": no need.
+  std::string gpus_unclear;
   std::string
       origin_text;  // for messages: "SLURM_JOB_NODELIST=n[1-2]", "-H a,b", "hostfile hosts.txt"
 };

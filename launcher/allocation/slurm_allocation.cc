@@ -26,8 +26,9 @@ constexpr unsigned long long kFirstSpecialStep = 0xfffffff0;
   throw LaunchError(EX_CONFIG, left + " contradicts " + right + ": " + hint);
 }
 
-// True inside the only task of a step (srun --pty bash); refuses inside one of several.
-bool IsInsideSingleTaskStep(const EnvironmentMap& environment) {
+// True in a shell of srun --pty, whose other tasks have no terminal and end, and inside the only
+// task of any step; refuses inside one of several.
+bool IsInsideStep(const EnvironmentMap& environment) {
   const std::optional<std::string> step = FindVariable(environment, "SLURM_STEP_ID");
   if (!step) return false;
   unsigned long long step_id = 0;
@@ -36,6 +37,8 @@ bool IsInsideSingleTaskStep(const EnvironmentMap& environment) {
     throw LaunchError(EX_CONFIG, Show("SLURM_STEP_ID", *step) + " is not a number");
   }
   if (step_id >= kFirstSpecialStep) return false;
+  const bool is_first_task = FindVariable(environment, "SLURM_PROCID").value_or("0") == "0";
+  if (FindVariable(environment, "SLURM_PTY_PORT") && is_first_task) return true;
   for (const char* name : {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}) {
     const std::optional<std::string> tasks = FindVariable(environment, name);
     if (!tasks) continue;
@@ -191,7 +194,8 @@ void ReadComponent(const EnvironmentMap& environment, int component, const std::
     if (tasks) node.slots = (*tasks)[i];
     nodes.push_back(std::move(node));
   }
-  ReadGpus(environment, suffix, &nodes);
+  const std::string unclear = ReadGpus(environment, suffix, &nodes);
+  if (!unclear.empty()) allocation->gpus_unclear = unclear;
   for (AllocatedNode& node : nodes) allocation->nodes.push_back(std::move(node));
 }
 
@@ -213,9 +217,10 @@ void RefuseSharedHosts(const Allocation& allocation) {
 std::optional<Allocation> ReadSlurmAllocation(const EnvironmentMap& environment) {
   const std::optional<std::string> job_id = FindVariable(environment, "SLURM_JOB_ID");
   if (!job_id) return std::nullopt;
-  const bool in_step = IsInsideSingleTaskStep(environment);
+  const bool in_step = IsInsideStep(environment);
 
   Allocation allocation;
+  allocation.in_step = in_step;
   allocation.origin = Allocation::Origin::kSlurm;
   allocation.job_id = std::to_string(ParseCount("SLURM_JOB_ID", *job_id));
   const std::optional<std::string> het_size = FindVariable(environment, "SLURM_HET_SIZE");
@@ -231,13 +236,6 @@ std::optional<Allocation> ReadSlurmAllocation(const EnvironmentMap& environment)
     RefuseSharedHosts(allocation);
   } else {
     ReadComponent(environment, 0, "", !in_step, &allocation);
-  }
-  if (in_step && allocation.nodes.size() > 1) {
-    throw LaunchError(EX_CONFIG, "ddlrun runs inside a step of one task, in a job of " +
-                                     std::to_string(allocation.nodes.size()) + " nodes (" +
-                                     allocation.origin_text +
-                                     "): start it in the batch script or in the shell of salloc, "
-                                     "not by srun");
   }
   const bool all_slots =
       std::all_of(allocation.nodes.begin(), allocation.nodes.end(),

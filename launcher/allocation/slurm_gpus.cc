@@ -108,8 +108,9 @@ std::optional<Found> ReadEverywhere(const EnvironmentMap& environment, const std
   return per_node ? per_node : per_task;
 }
 
-// SLURM_GPUS is the job's total; how Slurm spread it is known for two nodes at most.
-void ApplyTotal(const Found& total, const AllocatedNode* here, std::vector<AllocatedNode>* nodes) {
+// SLURM_GPUS is the job's total; how Slurm spread it is known for two nodes at most.  Returns "", or
+// why it is not.
+std::string ApplyTotal(const Found& total, const AllocatedNode* here, std::vector<AllocatedNode>* nodes) {
   int known = 0;
   AllocatedNode* unknown = nullptr;
   int unknown_count = 0;
@@ -130,16 +131,16 @@ void ApplyTotal(const Found& total, const AllocatedNode* here, std::vector<Alloc
     unknown->gpus = total.count - known;
   } else if (unknown_count > 1 && here != nullptr &&
              1LL * known * static_cast<int>(nodes->size()) != total.count) {
-    throw LaunchError(EX_CONFIG, total.text + " is not spread evenly over " + node_text + " (" +
-                                     here->host + " has " + std::to_string(known) +
-                                     "), and how is not said: " + hint);
+    return total.text + " is not spread evenly over " + node_text + " (" + here->host + " has " +
+           std::to_string(known) + "), and how is not said: " + hint;
   }
+  return "";
 }
 
 }  // namespace
 
-void ReadGpus(const EnvironmentMap& environment, const std::string& suffix,
-              std::vector<AllocatedNode>* nodes) {
+std::string ReadGpus(const EnvironmentMap& environment, const std::string& suffix,
+                     std::vector<AllocatedNode>* nodes) {
   const std::optional<Found> everywhere = ReadEverywhere(environment, suffix, nodes);
   AllocatedNode* here = FindHere(environment, suffix, nodes);
   if (here != nullptr) {
@@ -153,7 +154,7 @@ void ReadGpus(const EnvironmentMap& environment, const std::string& suffix,
     here->gpu_indices = std::move(grant.indices);
   }
   const std::optional<Found> total = FindGpuCount(environment, "SLURM_GPUS" + suffix);
-  if (total) ApplyTotal(*total, here, nodes);
+  const std::string unclear = total ? ApplyTotal(*total, here, nodes) : "";
   for (const AllocatedNode& node : *nodes) {
     if (node.gpus && *node.gpus > kMaxGpusPerNode) {
       throw LaunchError(EX_CONFIG, node.host + " would have " + std::to_string(*node.gpus) +
@@ -161,6 +162,11 @@ void ReadGpus(const EnvironmentMap& environment, const std::string& suffix,
                                        " are possible");
     }
   }
+  const bool all_known = std::all_of(nodes->begin(), nodes->end(),
+                                     [](const AllocatedNode& node) { return node.gpus.has_value(); });
+  if (!unclear.empty() || here != nullptr || all_known) return unclear;
+  return "no variable says how many GPUs " + nodes->front().host +
+         " has: ask for --gpus-per-node=N instead of --gres, or give ddlrun --accelerators N";
 }
 
 }  // namespace launcher

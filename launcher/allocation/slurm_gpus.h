@@ -13,9 +13,10 @@
 namespace launcher {
 
 // Fills in gpus and gpu_indices of `nodes`, whose hosts and slots are set.  They are those of the
-// job, or of the component of a heterogeneous job whose variables end in `suffix`.  What only the
-// nodes themselves can tell stays empty.  Throws as ReadSlurmAllocation does.
-void ReadGpus(const EnvironmentMap& environment, const std::string& suffix,
-              std::vector<AllocatedNode>* nodes);
+// job, or of the component of a heterogeneous job whose variables end in `suffix`.  Returns "", or
+// why the variables do not say what each node has (Allocation::gpus_unclear).  Throws as
+// ReadSlurmAllocation does.
+std::string ReadGpus(const EnvironmentMap& environment, const std::string& suffix,
+                     std::vector<AllocatedNode>* nodes);
 
 }  // namespace launcher

@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,8 @@ struct RankPlan {
 struct NodePlan {
   std::string host;
   int allocated_node = 0;  // index into Allocation::nodes
+  int component = 0;       // of a heterogeneous Slurm job
+  int gpus = 0;            // granted there, whether or not ranks use them
   std::vector<int> ranks;  // global ranks on it, ascending
 };
 
@@ -39,6 +42,7 @@ struct Plan {
   std::string mode = "p";  // DDL mode letter
   int racks = 1;
   int aisles = 1;
+  std::optional<int> cpus_per_rank;  // asked for, in hardware threads
   std::vector<std::string> warnings;  // one line each with its code (messages.h)
 };
 

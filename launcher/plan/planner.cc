@@ -7,7 +7,7 @@
 
 #include "launcher/error.h"
 #include "launcher/messages.h"
-#include "launcher/plan/gpu_affinity.h"
+#include "launcher/plan/node_binding.h"
 #include "launcher/plan/rank_counts.h"
 #include "rankfile/hostlist.h"
 #include "support/counted.h"
@@ -145,44 +145,21 @@ void WarnAboutGpus(const NodeResources& node, int ranks, const AllocatedNode& al
 
 // Fills in gpu, cores, cpus and memory of the ranks of one node.
 void BindNode(const NodeResources& resources, const std::vector<int>& ranks,
-              const Allocation& allocation, const PlanOptions& options, Plan* plan,
-              Warnings* warnings) {
-  std::vector<int> gpu_of_rank;
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    const int gpu = resources.gpus.empty() ? -1 : resources.gpus[i % resources.gpus.size()];
-    gpu_of_rank.push_back(gpu);
-    plan->ranks[ranks[i]].gpu = gpu;
-  }
-  if (!options.bind || resources.topology == nullptr) return;
-  const NodeTopology& node = *resources.topology;
-  const std::optional<int> cpus =
-      options.cpus_per_rank ? options.cpus_per_rank : allocation.cpus_per_rank;
-  const int cores_per_rank = cpus ? CoresFor(*cpus, node) : 0;
-  const std::vector<std::vector<int>> cores = SplitCores(node, gpu_of_rank, cores_per_rank);
-  if (cores.front().empty()) {
-    const std::string shortage = Counted(Size(ranks), "rank") +
-                                 (ranks.size() == 1 ? " needs " : " need ") +
-                                 Counted(std::max(1, cores_per_rank), "core") + " each, but only " +
-                                 Text(static_cast<int>(node.cores.size())) + " may be used";
-    if (options.cpus_per_rank && !options.oversubscribe) {
-      throw LaunchError(EX_CONFIG, resources.host + ": " + shortage +
-                                       ": ask for less CPUs per rank, or add --oversubscribe");
-    }
-    warnings->Add(Message::kNotBound, resources.host, shortage + ", so they are not bound");
-    return;
-  }
+              const PlanOptions& options, Plan* plan, Warnings* warnings) {
+  std::vector<RankPlan*> own;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     RankPlan& rank = plan->ranks[ranks[i]];
-    rank.cores = cores[i];
-    const int numa = node.cores[rank.cores.front()].numa;
-    bool one_numa = true;
-    for (const int core : rank.cores) {
-      one_numa = one_numa && node.cores[core].numa == numa;
-      rank.cpus.insert(rank.cpus.end(), node.cores[core].cpus.begin(), node.cores[core].cpus.end());
-    }
-    std::sort(rank.cpus.begin(), rank.cpus.end());
-    if (one_numa) rank.numa_os_index = node.numa_nodes[numa].os_index;
+    rank.gpu = resources.gpus.empty() ? -1 : resources.gpus[i % resources.gpus.size()];
+    own.push_back(&rank);
   }
+  if (!options.bind || resources.topology == nullptr) return;
+  const std::string shortage = BindRanks(*resources.topology, plan->cpus_per_rank, own);
+  if (shortage.empty()) return;
+  if (options.cpus_per_rank && !options.oversubscribe) {
+    throw LaunchError(EX_CONFIG, resources.host + ": " + shortage +
+                                     ": ask for less CPUs per rank, or add --oversubscribe");
+  }
+  warnings->Add(Message::kNotBound, resources.host, shortage + ", so they are not bound");
 }
 
 }  // namespace
@@ -194,10 +171,16 @@ Plan MakePlan(const Allocation& allocation, const std::vector<NodeTopology>& top
   const std::vector<int> counts = CountRanks(allocation, nodes, options);
 
   Plan plan;
+  plan.cpus_per_rank = options.cpus_per_rank ? options.cpus_per_rank : allocation.cpus_per_rank;
   std::vector<int> used_counts;
   for (int i = 0; i < Size(counts); ++i) {
     if (counts[i] == 0) continue;
-    plan.nodes.push_back(NodePlan{nodes[i].host, i, {}});
+    NodePlan node;
+    node.host = nodes[i].host;
+    node.allocated_node = i;
+    node.component = allocation.nodes[i].component;
+    node.gpus = nodes[i].granted;
+    plan.nodes.push_back(std::move(node));
     used_counts.push_back(counts[i]);
   }
   NumberRanks(used_counts, options.order, &plan);
@@ -208,7 +191,7 @@ Plan MakePlan(const Allocation& allocation, const std::vector<NodeTopology>& top
     const NodeResources& node = nodes[used.allocated_node];
     WarnAboutGpus(node, Size(used.ranks), allocation.nodes[used.allocated_node], options,
                   &warnings);
-    BindNode(node, used.ranks, allocation, options, &plan, &warnings);
+    BindNode(node, used.ranks, options, &plan, &warnings);
   }
   plan.warnings = warnings.Lines();
   return plan;

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "launcher/error.h"
+#include "launcher/plan/node_binding.h"
 #include "rankfile/placement.h"
 #include "support/counted.h"
 
@@ -37,12 +38,16 @@ NodeResources FindNodeResources(const Allocation& allocation, std::size_t index,
                                 const PlanOptions& options) {
   const AllocatedNode& allocated = allocation.nodes[index];
   const AllocatedNode& first = allocation.nodes.front();
-  NodeResources node{allocated.host, topology, {}, false, allocated.slots};
+  NodeResources node;
+  node.host = allocated.host;
+  node.topology = topology;
+  node.slots = allocated.slots;
   if (options.ranks_per_node) node.slots = options.ranks_per_node;
 
   const bool same_as_first = like_first && allocated.component == first.component;
   const AllocatedNode& granted = !allocated.gpus && same_as_first ? first : allocated;
   std::optional<int> count = granted.gpus;
+  node.granted = count.value_or(0);
   if (options.gpus_per_node) {
     if (count && *options.gpus_per_node > *count) {
       throw LaunchError(EX_CONFIG, node.host + ": " + Text(*options.gpus_per_node) +
@@ -103,15 +108,6 @@ void RefuseMoreRanksThanGpus(const NodeResources& node, int ranks) {
 }
 
 }  // namespace
-
-int CoresFor(int cpus_per_rank, const NodeTopology& topology) {
-  std::size_t threads = 0;  // of the core with the fewest, as any may be given
-  for (const Core& core : topology.cores) {
-    threads = threads == 0 ? core.cpus.size() : std::min(threads, core.cpus.size());
-  }
-  const int per_core = std::max(1, static_cast<int>(threads));
-  return (cpus_per_rank + per_core - 1) / per_core;
-}
 
 std::vector<NodeResources> FindResources(const Allocation& allocation,
                                          const std::vector<NodeTopology>& topologies,

@@ -18,6 +18,7 @@ namespace launcher {
 struct NodeResources {
   std::string host;
   const NodeTopology* topology = nullptr;  // nullptr: not known
+  int granted = 0;                         // GPUs that the job has there
   std::vector<int> gpus;                   // ours, in PCI order; indices into topology->gpus
   bool gpus_known = false;                 // false: nobody says how many, `gpus` is empty
   std::optional<int> slots;                // ranks asked for on this node
@@ -31,8 +32,5 @@ std::vector<NodeResources> FindResources(const Allocation& allocation,
 // Ranks of each node of `nodes`; 0 for a node that is left out.  Throws as MakePlan does.
 std::vector<int> CountRanks(const Allocation& allocation, const std::vector<NodeResources>& nodes,
                             const PlanOptions& options);
-
-// Hardware threads `cpus_per_rank` as whole cores of `topology`.
-int CoresFor(int cpus_per_rank, const NodeTopology& topology);
 
 }  // namespace launcher

@@ -27,19 +27,53 @@ void RequireSame(const char* what, std::optional<int> started, std::size_t plann
   throw LaunchError(EX_CONFIG, "rank " + std::to_string(rank) + ": " + spawner + " gives it " +
                                    what + " " + std::to_string(*started) + ", the plan says " +
                                    std::to_string(planned) +
-                                   "; take options that place ranks out of --mpiarg");
+                                   (spawner == "mpirun" ? std::string("; take options that place ranks out of --mpiarg") : ""));
+}
+
+Identity IdentityOfSlurm(const Environment& environment) {
+  const std::optional<int> rank = ReadNumber(environment, "SLURM_PROCID");
+  if (!rank) throw LaunchError(EX_CONFIG, "SLURM_PROCID is not set: this is no task of srun");
+  const std::optional<int> pmix_rank = ReadNumber(environment, "PMIX_RANK");
+  if (!pmix_rank) {
+    throw LaunchError(EX_CONFIG,
+                      "srun started this task without PMIx, so that every rank would be a world of "
+                      "its own: 'srun --mpi=list' must name pmix on this node too; "
+                      "--launcher=mpirun does without");
+  }
+  if (*pmix_rank != *rank) {
+    throw LaunchError(EX_CONFIG, "SLURM_PROCID=" + std::to_string(*rank) +
+                                     " contradicts PMIX_RANK=" + std::to_string(*pmix_rank));
+  }
+  Identity identity;
+  identity.rank = *rank;
+  identity.world_size = ReadNumber(environment, "SLURM_STEP_NUM_TASKS");
+  identity.local_rank = ReadNumber(environment, "SLURM_LOCALID");
+  const auto host = environment.find("SLURMD_NODENAME");
+  if (host != environment.end()) identity.host = host->second;
+  identity.source = "SLURM_PROCID";
+  return identity;
 }
 
 }  // namespace
 
-Identity ReadIdentity(const Environment& environment, std::optional<int> given) {
-  if (given) return Identity{*given, {}, {}, {}, "--rank"};
+Identity ReadIdentity(const Environment& environment, const std::string& spawner,
+                      std::optional<int> given) {
+  Identity identity;
+  if (given) {
+    identity.rank = *given;
+    identity.source = "--rank";
+    return identity;
+  }
+  if (spawner == "srun") return IdentityOfSlurm(environment);
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK"}) {
     const std::optional<int> rank = ReadNumber(environment, name);
     if (!rank) continue;
-    return Identity{*rank, ReadNumber(environment, "OMPI_COMM_WORLD_SIZE"),
-                    ReadNumber(environment, "OMPI_COMM_WORLD_LOCAL_RANK"),
-                    ReadNumber(environment, "OMPI_COMM_WORLD_LOCAL_SIZE"), name};
+    identity.rank = *rank;
+    identity.world_size = ReadNumber(environment, "OMPI_COMM_WORLD_SIZE");
+    identity.local_rank = ReadNumber(environment, "OMPI_COMM_WORLD_LOCAL_RANK");
+    identity.local_world_size = ReadNumber(environment, "OMPI_COMM_WORLD_LOCAL_SIZE");
+    identity.source = name;
+    return identity;
   }
   throw LaunchError(
       EX_CONFIG,
@@ -62,6 +96,10 @@ const RankPlan& FindOwnPlan(const RankJob& job, const Identity& identity) {
               identity.rank, job.spawner);
   RequireSame("a local world of", identity.local_world_size, node.ranks.size(), identity.rank,
               job.spawner);
+  if (!identity.host.empty() && identity.host != node.host) {
+    throw LaunchError(EX_CONFIG, "rank " + std::to_string(identity.rank) + " runs on " +
+                                     identity.host + ", the plan says " + node.host);
+  }
   return own;
 }
 

@@ -17,16 +17,20 @@ struct Identity {
   int rank = 0;
   // What the spawner says about the rest; empty where it says nothing.
   std::optional<int> world_size, local_rank, local_world_size;
-  std::string source;  // "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "--rank": for messages
+  std::string host;    // Slurm's name of this node; ""
+  std::string source;  // "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", ...: for messages
 };
 
-// `given` is the --rank that the local spawner wrote on the shim's command line.  Else
-// OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK, _LOCAL_SIZE; else PMIX_RANK alone.
+// `given` is the --rank that the local spawner wrote on the shim's command line.  Of srun:
+// SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_LOCALID, SLURMD_NODENAME, and PMIX_RANK must be the
+// same rank.  Of mpirun: OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK, _LOCAL_SIZE; else PMIX_RANK
+// alone.
 // Throws LaunchError(EX_CONFIG) when nothing says who this rank is, or a value is no number.
-Identity ReadIdentity(const Environment& environment, std::optional<int> given);
+Identity ReadIdentity(const Environment& environment, const std::string& spawner,
+                      std::optional<int> given);
 
 // The entry of the plan for `identity`.  Throws LaunchError(EX_CONFIG), naming both values, when
-// the rank is outside the plan or its world size, local rank or local world size is another.
+// the rank is outside the plan or its world size, local rank, local world size or host is another.
 const RankPlan& FindOwnPlan(const RankJob& job, const Identity& identity);
 
 }  // namespace launcher

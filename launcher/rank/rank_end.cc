@@ -2,6 +2,7 @@
 
 #include "launcher/rank/rank_end.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstring>
@@ -10,6 +11,8 @@ namespace launcher {
 namespace {
 
 constexpr std::string_view kStart = "ddlrun-rank: rank ";
+constexpr std::string_view kStep = "ddlrun-rank: step ";
+constexpr char kBar[] = " | ";
 // Of a line with the longest host name.
 constexpr std::size_t kLongest = 500;
 
@@ -45,6 +48,36 @@ std::optional<RankEnd> ParseRankEnd(std::string_view line) {
   }
   if (std::sscanf(rest, "exit code %3d", &end.exit_code) == 1 && end.exit_code > 0) return end;
   return std::nullopt;
+}
+
+std::string FormatRankLine(const RankLine& line) {
+  return std::string(kStart) + std::to_string(line.rank) + kBar + line.text + "\n";
+}
+
+std::optional<RankLine> ParseRankLine(std::string_view line) {
+  const std::size_t start = line.find(kStart);
+  if (start == std::string_view::npos) return std::nullopt;
+  line.remove_prefix(start + kStart.size());
+  const std::size_t digits = std::min(line.find_first_not_of("0123456789"), line.size());
+  if (digits == 0 || digits > 7 || !line.substr(digits).starts_with(kBar)) return std::nullopt;
+  RankLine result;
+  result.rank = std::stoi(std::string(line.substr(0, digits)));
+  result.text = line.substr(digits + std::string_view(kBar).size());
+  return result;
+}
+
+std::string FormatStep(const std::string& step) { return std::string(kStep) + step + "\n"; }
+
+std::optional<std::string> ParseStep(std::string_view line) {
+  const std::size_t start = line.find(kStep);
+  if (start == std::string_view::npos) return std::nullopt;
+  line.remove_prefix(start + kStep.size());
+  const std::size_t dot = line.find('.');
+  const bool is_step = line.find_first_not_of("0123456789.+") == std::string_view::npos &&
+                       dot != std::string_view::npos && dot > 0 && dot + 1 < line.size() &&
+                       line.size() < 40;
+  if (!is_step) return std::nullopt;
+  return std::string(line);
 }
 
 }  // namespace launcher

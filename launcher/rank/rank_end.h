@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a rank ended, and the line in which the shim tells ddlrun.  Pure.
+// What the shim of a rank tells ddlrun on standard error, and how ddlrun reads it.  ddlrun passes
+// the line about the end on and keeps the others to itself.  Pure.
 
 #pragma once
 
@@ -27,5 +28,17 @@ std::string FormatRankEnd(const RankEnd& end);
 // The inverse for a line without its end; what mpirun --tag-output puts in front is passed over.
 // nullopt for any other line.
 std::optional<RankEnd> ParseRankEnd(std::string_view line);
+
+// A line that a rank wrote shortly before it failed: "ddlrun-rank: rank 1 | text\n".
+struct RankLine {
+  int rank = -1;
+  std::string text;
+};
+std::string FormatRankLine(const RankLine& line);
+std::optional<RankLine> ParseRankLine(std::string_view line);
+
+// The step of srun that the ranks are: "ddlrun-rank: step 123.4\n"; what scancel needs.
+std::string FormatStep(const std::string& step);
+std::optional<std::string> ParseStep(std::string_view line);
 
 }  // namespace launcher

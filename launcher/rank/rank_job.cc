@@ -45,7 +45,11 @@ std::vector<int> DecodeRuns(const json& runs) {
 
 std::string EncodeRankJob(const RankJob& job) {
   json hosts = json::array();
-  for (const NodePlan& node : job.plan.nodes) hosts.push_back(node.host);
+  json gpus = json::array();
+  for (const NodePlan& node : job.plan.nodes) {
+    hosts.push_back(node.host);
+    gpus.push_back(node.gpus);
+  }
   json ranks = json::array();
   for (const RankPlan& rank : job.plan.ranks) {
     ranks.push_back(json::array({rank.node, rank.local_rank, rank.gpu, rank.numa_os_index,
@@ -56,7 +60,10 @@ std::string EncodeRankJob(const RankJob& job) {
                         {"run_directory", job.run_directory},
                         {"master_address", job.master_address},
                         {"master_port", job.master_port},
+                        {"planned_for", job.planned_for},
+                        {"cpus_per_rank", job.plan.cpus_per_rank.value_or(0)},
                         {"hosts", hosts},
+                        {"gpus", gpus},
                         {"ranks", ranks}};
   std::string text = encoded.dump();
   if (text.size() > kMaxRankJobBytes) {
@@ -77,8 +84,13 @@ RankJob DecodeRankJob(const std::string& text) {
     job.run_directory = encoded.at("run_directory");
     job.master_address = encoded.at("master_address");
     job.master_port = encoded.at("master_port");
+    job.planned_for = encoded.at("planned_for");
+    const int cpus_per_rank = encoded.at("cpus_per_rank");
+    if (cpus_per_rank > 0) job.plan.cpus_per_rank = cpus_per_rank;
     for (const json& host : encoded.at("hosts")) {
-      job.plan.nodes.emplace_back().host = host;
+      NodePlan& node = job.plan.nodes.emplace_back();
+      node.host = host;
+      node.gpus = encoded.at("gpus").at(job.plan.nodes.size() - 1);
     }
     for (const json& entry : encoded.at("ranks")) {
       RankPlan rank;

@@ -19,8 +19,12 @@ inline constexpr std::size_t kMaxRankJobBytes = 131000;
 
 struct RankJob {
   Plan plan;
-  bool bind = true;            // the shim binds; false: the ranks stay where the spawner put them
-  std::string spawner;         // "mpirun", "local"
+  bool bind = true;     // the shim binds; false: the ranks stay where the spawner put them
+  std::string spawner;  // "srun", "mpirun", "local"
+  // TopologyFingerprint of the machine that the plan's cores were chosen for.  "": they hold for
+  // every node (--topology); "none": there are none yet.  On a node with another one the shim
+  // chooses them itself.
+  std::string planned_for;
   std::string run_directory;   // on the node of ddlrun
   std::string master_address;  // host of rank 0
   int master_port = 0;
@@ -29,7 +33,7 @@ struct RankJob {
 // One line of JSON.  Throws LaunchError(EX_CONFIG) for a plan that does not fit kMaxRankJobBytes.
 std::string EncodeRankJob(const RankJob& job);
 
-// The inverse; the plan has what a rank needs (no warnings, no cores).  Throws
+// The inverse; the plan has what a rank needs (no warnings; `cores` has the right length only).  Throws
 // LaunchError(EX_SOFTWARE) for a text that EncodeRankJob did not write.
 RankJob DecodeRankJob(const std::string& text);
 

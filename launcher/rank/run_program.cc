@@ -3,6 +3,7 @@
 #include "launcher/rank/run_program.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -16,6 +17,7 @@
 #include "launcher/error.h"
 #include "launcher/exit_codes.h"
 #include "launcher/rank/rank_end.h"
+#include "launcher/rank/tail.h"
 
 namespace launcher {
 namespace {
@@ -31,9 +33,86 @@ LaunchError CannotStart(const char* program, int error) {
 void StayThroughSignals() {
   std::signal(SIGTERM, [](int) { was_told_to_stop = 1; });
   std::signal(SIGINT, [](int) { was_told_to_stop = 1; });
-  for (const int number : {SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
-    std::signal(number, [](int) {});  // not SIG_IGN, which the child would inherit
+  // Not SIG_IGN, which the child would inherit.  SIGPIPE: nobody reads standard error any more.
+  for (const int number : {SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGCHLD}) {
+    std::signal(number, [](int) {});
   }
+}
+
+void WriteAll(const char* data, std::size_t size) {
+  while (size > 0) {
+    const ssize_t written = write(STDERR_FILENO, data, size);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;  // nobody reads; the exit code still tells
+    data += written;
+    size -= static_cast<std::size_t>(written);
+  }
+}
+
+// The lines of a stream that passes by in pieces.
+struct LastLines {
+  Tail tail;
+  std::string unfinished;
+
+  void Add(std::string_view text) {
+    for (const char c : text) {
+      if (c == '\n' || c == '\r') {
+        tail.Add(unfinished);
+        unfinished.clear();
+      } else if (unfinished.size() < Tail::kLineBytes) {
+        unfinished += c;
+      }
+    }
+  }
+};
+
+std::string FormatLastLines(int rank, LastLines last_lines) {
+  last_lines.tail.Add(last_lines.unfinished);
+  std::string text;
+  for (const std::string& line : last_lines.tail.lines()) text += FormatRankLine({rank, line});
+  return text;
+}
+
+// Passes on what is in the pipe; false at its end.
+bool PassOn(int pipe, LastLines* last_lines) {
+  std::array<char, 16384> chunk;
+  const ssize_t got = read(pipe, chunk.data(), chunk.size());
+  if (got < 0) return errno == EINTR || errno == EAGAIN;
+  const auto size = static_cast<std::size_t>(got);
+  WriteAll(chunk.data(), size);
+  last_lines->Add({chunk.data(), size});
+  return got > 0;
+}
+
+// Passes the child's standard error on until the child has ended; what it has started may hold the
+// pipe open for longer.  SIGCHLD is blocked but while waiting.
+int WaitForChild(pid_t child, int pipe, LastLines* last_lines) {
+  fcntl(pipe, F_SETFL, O_NONBLOCK);
+  sigset_t nothing;
+  sigemptyset(&nothing);
+  pollfd ready = {pipe, POLLIN, 0};
+  int status = 0;
+  while (waitpid(child, &status, WNOHANG) != child) {
+    if (ppoll(&ready, 1, nullptr, &nothing) > 0 && !PassOn(pipe, last_lines)) ready.fd = -1;
+  }
+  while (ready.fd >= 0 && poll(&ready, 1, 0) > 0 && PassOn(pipe, last_lines)) {
+  }
+  return status;
+}
+
+void ReportEnd(int rank, const std::string& host, pid_t pid, int status,
+               const LastLines& last_lines) {
+  RankEnd end;
+  end.rank = rank;
+  end.host = host;
+  end.pid = pid;
+  end.exit_code = ExitCodeOfWaitStatus(status);
+  end.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  const bool stopped_early = end.exit_code == EX_TEMPFAIL;
+  if (status == 0 || (was_told_to_stop != 0 && !stopped_early)) return;
+  const std::string text =
+      (stopped_early ? "" : FormatLastLines(rank, last_lines)) + FormatRankEnd(end);
+  WriteAll(text.data(), text.size());
 }
 
 [[noreturn]] void EndAs(int status) {
@@ -43,7 +122,8 @@ void StayThroughSignals() {
     std::signal(WTERMSIG(status), SIG_DFL);
     raise(WTERMSIG(status));
   }
-  _exit(ExitCodeOfWaitStatus(status));
+  const int exit_code = ExitCodeOfWaitStatus(status);
+  _exit(exit_code == EX_TEMPFAIL ? 0 : exit_code);
 }
 
 }  // namespace
@@ -55,39 +135,39 @@ void BecomeProgram(char* const* argv) {
 
 void RunProgram(char* const* argv, int rank, const std::string& host) {
   StayThroughSignals();
+  sigset_t child_signal;
+  sigset_t original;
+  sigemptyset(&child_signal);
+  sigaddset(&child_signal, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &child_signal, &original);
   std::array<int, 2> exec_error = {-1, -1};
-  if (pipe2(exec_error.data(), O_CLOEXEC) != 0) throw CannotStart(argv[0], errno);
+  std::array<int, 2> output = {-1, -1};
+  if (pipe2(exec_error.data(), O_CLOEXEC) != 0 || pipe2(output.data(), O_CLOEXEC) != 0) {
+    throw CannotStart(argv[0], errno);
+  }
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0) throw CannotStart(argv[0], errno);
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(128 + SIGKILL);
+    dup2(output[1], STDERR_FILENO);
+    sigprocmask(SIG_SETMASK, &original, nullptr);
     execvp(argv[0], argv);
     const int error = errno;
     const ssize_t ignored = write(exec_error[1], &error, sizeof(error));
     _exit(ignored >= 0 ? EX_UNAVAILABLE : EX_OSERR);
   }
   close(exec_error[1]);
+  close(output[1]);
   int error = 0;
   ssize_t got = 0;
   while ((got = read(exec_error[0], &error, sizeof(error))) < 0 && errno == EINTR) {
   }
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+  LastLines last_lines;
+  const int status = WaitForChild(child, output[0], &last_lines);
   if (got > 0) throw CannotStart(argv[0], error);
-  if (status != 0 && was_told_to_stop == 0) {
-    RankEnd end;
-    end.rank = rank;
-    end.host = host;
-    end.pid = child;
-    end.exit_code = ExitCodeOfWaitStatus(status);
-    end.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    const std::string line = FormatRankEnd(end);
-    const ssize_t ignored = write(STDERR_FILENO, line.data(), line.size());
-    static_cast<void>(ignored);  // nobody reads; the exit code still tells
-  }
+  ReportEnd(rank, host, child, status, last_lines);
   EndAs(status);
 }
 

@@ -70,6 +70,7 @@ std::vector<std::string> ExportArguments(const Job& job) {
 
 std::vector<ChildCommand> MakeMpirunCommands(const Job& job) {
   ChildCommand command;
+  command.kind = ChildCommand::Kind::kMpirun;
   std::vector<std::string>& argv = command.argv;
   const auto append = [&argv](const std::vector<std::string>& words) {
     argv.insert(argv.end(), words.begin(), words.end());

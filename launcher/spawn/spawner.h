@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // From a Job to the child processes that ddlrun starts.  One function per way to start ranks, all
-// of the same shape: mpirun_spawner.cc, local_spawner.cc; a new one (srun) is a new file, a line
-// here and one in spawner.cc.  Pure: commands are argv vectors, never a shell's text.
+// of the same shape: srun_spawner.cc, mpirun_spawner.cc, local_spawner.cc; a new one is a new file,
+// a line here and one in spawner.cc.  Pure: commands are argv vectors, never a shell's text.
 
 #pragma once
 
@@ -25,7 +25,13 @@ struct Job {
   // Set for every rank, and shown in the command.
   std::map<std::string, std::string> rank_settings;
   std::vector<std::string> asked_exports;  // -x NAME: carried although IsForwarded denies
-  std::string run_directory;               // private, on this node; HOSTFILE and RANKFILE are in it
+  std::string run_directory;               // private, on this node; the files of FilesOf are in it
+  bool tag_output = false;                 // the rank in front of each line
+
+  // Of srun alone.
+  std::string srun;             // path
+  int allocated_nodes = 0;      // nodes of the job, whether or not they run ranks
+  bool in_step = false;         // ddlrun itself runs in a step, whose resources are shared
 
   // Of mpirun alone.
   std::string mpirun;                      // path
@@ -37,10 +43,21 @@ struct Job {
 
 // One process to start.
 struct ChildCommand {
-  int rank = -1;                         // -1: it stands for all ranks (mpirun)
+  enum class Kind { kRank, kMpirun, kSrun };
+  Kind kind = Kind::kRank;
+  int rank = -1;                         // of a kRank; the others stand for all ranks
   std::vector<std::string> argv;         // argv[0] is a path
   std::vector<std::string> environment;  // "NAME=value"
 };
+
+// srun --mpi=pmix, once (of a heterogeneous job with a part for each component).  Tasks are in the
+// plan's order: in Slurm's own where that is the same, else by the run directory's TASKFILE.  The
+// GPUs of a node are visible to all of its tasks; the shim binds.  Throws LaunchError(EX_CONFIG)
+// for an order that is not possible over the components of a heterogeneous job.
+std::vector<ChildCommand> MakeSrunCommands(const Job& job);
+
+// The host of every rank, a line each: what srun --distribution=arbitrary reads.
+std::string TaskfileText(const Plan& plan);
 
 // mpirun of Open MPI 4 or 5, once.  Ranks are mapped as the plan has them, by --map-by slot or node
 // over the run directory's HOSTFILE (inside Slurm: slurm_for_mpirun.h), or by its RANKFILE where
@@ -64,7 +81,16 @@ struct SpawnerChoice {
   std::string name;
   std::string reason;
 };
-// Throws LaunchError(EX_UNAVAILABLE) when a rank is on another machine and there is no mpirun.
-SpawnerChoice ChooseSpawner(const Plan& plan, bool has_remote_ranks, bool has_mpirun);
+
+// What this machine can start ranks with.
+struct SpawnerMeans {
+  bool has_mpirun = false;
+  bool in_slurm = false;
+  std::string srun_lacks;  // why srun cannot be used inside Slurm, "" when it can
+};
+
+// srun inside Slurm, else mpirun, else local.  Throws LaunchError(EX_UNAVAILABLE) when a rank is on
+// another machine and nothing reaches it.
+SpawnerChoice ChooseSpawner(const Plan& plan, bool has_remote_ranks, const SpawnerMeans& means);
 
 }  // namespace launcher

@@ -30,7 +30,7 @@ bool WriteAll(int fd, std::string_view text) {
 }  // namespace
 
 LineRelay::LineRelay(Descriptor from, int to, std::string tag,
-                     std::function<void(std::string_view)> on_line)
+                     std::function<bool(std::string_view)> on_line)
     : from_(std::move(from)), to_(to), tag_(std::move(tag)), on_line_(std::move(on_line)) {}
 
 bool LineRelay::Relay() {
@@ -54,22 +54,16 @@ bool LineRelay::Relay() {
 bool LineRelay::PassOn(std::size_t bytes) {
   const std::string lines = pending_.substr(0, bytes);
   pending_.erase(0, bytes);
-  std::string tagged;
+  std::string passed;
   std::size_t start = 0;
   while (start < lines.size()) {
     const std::size_t end = std::min(lines.find_first_of("\n\r", start), lines.size());
-    const std::string_view line = std::string_view(lines).substr(start, end - start);
-    if (on_line_) on_line_(line);
-    if (!tag_.empty()) tagged.append(tag_).append(lines, start, end + 1 - start);
+    if (on_line_(std::string_view(lines).substr(start, end - start))) {
+      passed.append(tag_).append(lines, start, end + 1 - start);
+    }
     start = end + 1;
   }
-  return WriteAll(to_, tag_.empty() ? lines : tagged);
-}
-
-void Tail::Add(std::string_view line) {
-  if (line.empty()) return;
-  if (lines_.size() == kLines) lines_.pop_front();
-  lines_.emplace_back(line.substr(0, kLineBytes));
+  return WriteAll(to_, passed);
 }
 
 }  // namespace launcher

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstddef>
-#include <deque>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -19,10 +18,10 @@ inline constexpr std::size_t kMaxLineBytes = 65536;
 
 class LineRelay {
  public:
-  // Reads `from`, writes to `to` (not owned), `tag` in front of each line.  `on_line`, if any, is
-  // called with each line without its end.
+  // Reads `from`, writes to `to` (not owned), `tag` in front of each line.  `on_line` is called with
+  // each line without its end and says whether it is passed on.
   LineRelay(Descriptor from, int to, std::string tag,
-            std::function<void(std::string_view)> on_line);
+            std::function<bool(std::string_view)> on_line);
 
   int fd() const { return from_.fd(); }
   bool is_open() const { return from_.is_open(); }
@@ -38,21 +37,8 @@ class LineRelay {
   Descriptor from_;
   int to_;
   std::string tag_;
-  std::function<void(std::string_view)> on_line_;
+  std::function<bool(std::string_view)> on_line_;
   std::string pending_;
-};
-
-// The last lines of a rank, for the failure report.
-class Tail {
- public:
-  static constexpr std::size_t kLines = 10;
-  static constexpr std::size_t kLineBytes = 400;
-
-  void Add(std::string_view line);
-  const std::deque<std::string>& lines() const { return lines_; }
-
- private:
-  std::deque<std::string> lines_;
 };
 
 }  // namespace launcher

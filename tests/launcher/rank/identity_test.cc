@@ -30,7 +30,7 @@ RankJob TwoByTwo() {
 
 std::string MessageOf(const Environment& environment) {
   try {
-    FindOwnPlan(TwoByTwo(), ReadIdentity(environment, {}));
+    FindOwnPlan(TwoByTwo(), ReadIdentity(environment, "mpirun", {}));
   } catch (const LaunchError& error) {
     EXPECT_EQ(error.exit_code(), EX_CONFIG);
     return error.what();
@@ -43,7 +43,7 @@ TEST(Identity, OpenMpiRankFindsItsPlan) {
                                           {"OMPI_COMM_WORLD_SIZE", "4"},
                                           {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
                                           {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}},
-                                         {});
+                                         "mpirun", {});
   const RankJob job = TwoByTwo();
   EXPECT_EQ(FindOwnPlan(job, identity).rank, 3);
   EXPECT_EQ(FindOwnPlan(job, identity).node, 1);
@@ -52,7 +52,7 @@ TEST(Identity, OpenMpiRankFindsItsPlan) {
 TEST(Identity, PmixRankAloneIsEnough) { EXPECT_EQ(MessageOf({{"PMIX_RANK", "2"}}), "accepted"); }
 
 TEST(Identity, TheLocalSpawnersArgumentGoesFirst) {
-  EXPECT_EQ(ReadIdentity({{"PMIX_RANK", "2"}}, 1).rank, 1);
+  EXPECT_EQ(ReadIdentity({{"PMIX_RANK", "2"}}, "local", 1).rank, 1);
 }
 
 TEST(Identity, RefusesAWorldOfOneWhereMoreWerePlanned) {

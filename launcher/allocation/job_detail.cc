@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/allocation/job_detail.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "launcher/allocation/slurm_variables.h"
+#include "launcher/error.h"
+#include "rankfile/hostlist.h"
+#include "rankfile/parse_error.h"
+
+namespace launcher {
+namespace {
+
+constexpr char kWhere[] = "scontrol show job --details";
+
+// The word of `line` that begins with `name`, without it; "" where there is none.
+std::string WordAfter(const std::string& line, const std::string& name) {
+  std::istringstream words(line);
+  std::string word;
+  while (words >> word) {
+    if (word.starts_with(name)) return word.substr(name.size());
+  }
+  return "";
+}
+
+// Where the entry that begins at `start` ends: the next comma outside parentheses.
+std::size_t FindEntryEnd(const std::string& text, std::size_t start) {
+  int depth = 0;
+  for (std::size_t i = start; i < text.size(); ++i) {
+    if (text[i] == '(') ++depth;
+    if (text[i] == ')') --depth;
+    if (text[i] == ',' && depth <= 0) return i;
+  }
+  return text.size();
+}
+
+// "gpu:v100:4(IDX:0-3),gpu:a100:1(IDX:4),tmpdisk:50".
+NodeGrant ParseGres(const std::string& gres) {
+  NodeGrant grant;
+  for (std::size_t start = 0; start < gres.size();) {
+    const std::size_t end = FindEntryEnd(gres, start);
+    const std::string entry = gres.substr(start, end - start);
+    start = end + 1;
+    if (!entry.starts_with("gpu:") && !entry.starts_with("gpu(")) continue;
+    const std::size_t open = std::min(entry.find('('), entry.size());
+    const std::string count = entry.substr(0, open);
+    const int gpus = count == "gpu" ? 1 : ParseGpuCount(kWhere, count);
+    grant.gpus = std::min(grant.gpus + std::min(gpus, kMaxGpusPerNode), kMaxGpusPerNode);
+    const std::size_t index = entry.find("IDX:", open);
+    if (index == std::string::npos) continue;
+    const std::size_t close = std::min(entry.find(')', index), entry.size());
+    const std::string list = entry.substr(index + 4, close - index - 4);
+    if (list.empty() || list == "N/A") continue;
+    for (const int i : ParseIndices(kWhere, list)) grant.gpu_indices.push_back(i);
+  }
+  std::sort(grant.gpu_indices.begin(), grant.gpu_indices.end());
+  if (static_cast<int>(grant.gpu_indices.size()) != grant.gpus) grant.gpu_indices.clear();
+  return grant;
+}
+
+}  // namespace
+
+std::map<std::string, NodeGrant> ParseJobDetail(const std::string& text) {
+  std::map<std::string, NodeGrant> grants;
+  std::istringstream lines(text);
+  std::string line;
+  while (std::getline(lines, line)) {
+    const std::string nodes = WordAfter(line, "Nodes=");
+    if (nodes.empty() || line.find(" CPU_IDs=") == std::string::npos) continue;
+    const NodeGrant grant = ParseGres(WordAfter(line, "GRES="));
+    try {
+      for (const std::string& host : rankfile::ExpandHostlist(nodes, kWhere)) grants[host] = grant;
+    } catch (const rankfile::ParseError& error) {
+      throw LaunchError(EX_CONFIG, error.what());
+    }
+    if (grants.size() > rankfile::kMaxHosts) throw LaunchError(EX_CONFIG, "too many hosts");
+  }
+  return grants;
+}
+
+void ApplyJobDetail(const std::map<std::string, NodeGrant>& grants, Allocation* allocation) {
+  for (AllocatedNode& node : allocation->nodes) {
+    const auto found = grants.find(node.host);
+    if (found == grants.end()) {
+      throw LaunchError(EX_CONFIG, std::string(kWhere) + " does not name " + node.host + " (" +
+                                       allocation->origin_text + ")");
+    }
+    node.gpus = found->second.gpus;
+    node.gpu_indices = found->second.gpu_indices;
+  }
+  allocation->gpus_unclear.clear();
+}
+
+}  // namespace launcher

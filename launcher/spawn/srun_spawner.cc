@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "launcher/error.h"
+#include "launcher/spawn/spawner.h"
+
+namespace launcher {
+namespace {
+
+// What srun takes as options from the environment (srun(1), INPUT ENVIRONMENT VARIABLES) and the
+// batch script has for another purpose: the placement is the plan's.  --gpus-per-task, say, would
+// hide the other GPUs of the node from each rank.
+constexpr std::array<std::string_view, 30> kInputOfSrun = {"SLURM_CPUS_PER_TASK",
+                                                           "SLURM_CPUS_PER_GPU",
+                                                           "SLURM_CPU_BIND",
+                                                           "SLURM_DISTRIBUTION",
+                                                           "SLURM_EXACT",
+                                                           "SLURM_EXCLUSIVE",
+                                                           "SLURM_GPU_BIND",
+                                                           "SLURM_GPUS",
+                                                           "SLURM_GPUS_PER_NODE",
+                                                           "SLURM_GPUS_PER_SOCKET",
+                                                           "SLURM_GPUS_PER_TASK",
+                                                           "SLURM_GRES",
+                                                           "SLURM_HINT",
+                                                           "SLURM_HOSTFILE",
+                                                           "SLURM_LABELIO",
+                                                           "SLURM_MEM_BIND",
+                                                           "SLURM_NNODES",
+                                                           "SLURM_NPROCS",
+                                                           "SLURM_NTASKS",
+                                                           "SLURM_NTASKS_PER_CORE",
+                                                           "SLURM_NTASKS_PER_GPU",
+                                                           "SLURM_NTASKS_PER_NODE",
+                                                           "SLURM_NTASKS_PER_SOCKET",
+                                                           "SLURM_NTASKS_PER_TRES",
+                                                           "SLURM_OVERLAP",
+                                                           "SLURM_STEP_GRES",
+                                                           "SLURM_THREADS_PER_CORE",
+                                                           "SLURM_TRES_BIND",
+                                                           "SLURM_TRES_PER_TASK",
+                                                           "SLURM_WAIT"};
+
+using NodeIterator = std::vector<NodePlan>::const_iterator;
+
+// Whether ranks fill one node after the other, in the order of the nodes.
+bool IsByNode(const Plan& plan) {
+  return std::is_sorted(plan.ranks.begin(), plan.ranks.end(),
+                        [](const RankPlan& a, const RankPlan& b) { return a.node < b.node; });
+}
+
+// The arguments for the nodes [first, last): all of the plan, or one component of the job.
+std::vector<std::string> PlacementArguments(const Job& job, NodeIterator first, NodeIterator last) {
+  std::size_t tasks = 0;
+  int gpus = 0;
+  for (NodeIterator node = first; node != last; ++node) {
+    tasks += node->ranks.size();
+    gpus += node->gpus;
+  }
+  const bool is_uniform = std::all_of(
+      first, last, [&](const NodePlan& node) { return node.ranks.size() == first->ranks.size(); });
+  const bool is_whole_plan = first == job.plan.nodes.begin() && last == job.plan.nodes.end();
+  const bool all_nodes = static_cast<int>(job.plan.nodes.size()) == job.allocated_nodes;
+
+  std::vector<std::string> arguments = {"--nodes=" + std::to_string(last - first),
+                                        "--ntasks=" + std::to_string(tasks)};
+  if (is_uniform && IsByNode(job.plan) && all_nodes) {
+    arguments.push_back("--ntasks-per-node=" + std::to_string(first->ranks.size()));
+    arguments.emplace_back("--distribution=block");
+  } else if (is_whole_plan) {
+    arguments.emplace_back("--distribution=arbitrary");
+    arguments.push_back("--nodelist=" + job.run_directory + "/TASKFILE");
+  } else {
+    throw LaunchError(EX_CONFIG,
+                      "a heterogeneous job gets its ranks node by node and on all of its nodes: "
+                      "leave out --rank-order=cyclic and -n, or use --launcher=mpirun");
+  }
+  // All GPUs of the step's nodes for every task, whatever the job asked for per task.
+  if (gpus > 0) arguments.push_back("--gpus=" + std::to_string(gpus));
+  return arguments;
+}
+
+}  // namespace
+
+std::string TaskfileText(const Plan& plan) {
+  std::string text;
+  for (const RankPlan& rank : plan.ranks) {
+    text += plan.nodes[static_cast<std::size_t>(rank.node)].host + "\n";
+  }
+  return text;
+}
+
+std::vector<ChildCommand> MakeSrunCommands(const Job& job) {
+  ChildCommand command;
+  command.kind = ChildCommand::Kind::kSrun;
+  std::vector<std::string>& argv = command.argv;
+  const auto append = [&argv](const std::vector<std::string>& words) {
+    argv.insert(argv.end(), words.begin(), words.end());
+  };
+  append({job.srun});
+  const std::vector<NodePlan>& nodes = job.plan.nodes;
+  const bool is_heterogeneous = nodes.front().component != nodes.back().component;
+  for (NodeIterator first = nodes.begin(); first != nodes.end();) {
+    const NodeIterator last = std::find_if(first, nodes.end(), [&](const NodePlan& node) {
+      return node.component != first->component;
+    });
+    if (first != nodes.begin()) append({":"});
+    if (is_heterogeneous) append({"--het-group=" + std::to_string(first->component)});
+    append({"--mpi=pmix"});
+    append(PlacementArguments(job, first, last));
+    // A job has as few as one CPU per node where none were asked for; the shim binds to what there
+    // is. A rank that dies ends the others.
+    append({"--overcommit", "--kill-on-bad-exit=1", "--export=ALL"});
+    if (job.in_step) append({"--overlap"});
+    if (job.tag_output) append({"--label"});
+    append({job.shim, "--"});
+    append(job.program);
+    first = last;
+  }
+
+  Environment environment = job.environment;
+  for (const std::string_view name : kInputOfSrun) environment.erase(std::string(name));
+  for (const auto& [name, value] : job.rank_settings) environment[name] = value;
+  // The shim binds, to more than the task's share of a CPU.
+  environment["SLURM_CPU_BIND"] = "none";
+  command.environment = ToStrings(environment);
+  return {command};
+}
+
+}  // namespace launcher

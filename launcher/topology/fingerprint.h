@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What of this machine a plan depends on, as a short text: the CPUs that this process may use, the
+// CPUs of every NUMA node, the hardware threads of a core, the NVIDIA GPUs and their NUMA nodes.
+// Where two nodes have the same, a plan for one is right for the other, and a rank need not spend
+// milliseconds on hwloc to learn that.
+
+#pragma once
+
+#include <string>
+
+namespace launcher {
+
+// Reads this machine through `root` ("" is the live /sys).  "unknown" and a number of its own where
+// sysfs does not tell, so that it equals no other.
+std::string TopologyFingerprint(const std::string& root = "");
+
+}  // namespace launcher
