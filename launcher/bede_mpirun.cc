@@ -123,6 +123,7 @@ BedePlan PlanBede(const Allocation& allocation, const NodeTopology& topology, co
   return plan;
 }
 
+  result.command.kind = ChildCommand::Kind::kMpirun;
 ChildCommand MakeBedeCommand(const BedeJob& job) {
   ChildCommand command;
   const auto append = [&command](const std::vector<std::string>& words) {

@@ -4,9 +4,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 
+#include "launcher/allocation/slurm_allocation.h"
 #include "launcher/error.h"
 #include "launcher/plan/plan_files.h"
 #include "launcher/plan/planner.h"
@@ -14,7 +17,9 @@
 #include "launcher/rankfile_plan.h"
 #include "launcher/spawn/master_port.h"
 #include "launcher/spawn/quoting.h"
+#include "launcher/supervise/command_output.h"
 #include "launcher/surroundings.h"
+#include "launcher/topology/fingerprint.h"
 #include "launcher/topology/hwloc_topology.h"
 #include "support/counted.h"
 
@@ -25,6 +30,7 @@ namespace fs = std::filesystem;
 
 // The port of DDL itself, in every command line of IBM's ddlrun that is known.
 constexpr char kDdlHostPort[] = "2200";
+constexpr std::chrono::seconds kSrunPatience{30};
 
 PlanOptions MakePlanOptions(const Options& options, const Settings& settings) {
   PlanOptions plan;
@@ -58,6 +64,8 @@ RankJob MakeRankJob(const Options& options, const Settings& settings, const Plan
   job.plan = planned.plan;
   job.bind = settings.bind && options.rankfile.empty();
   job.spawner = spawner;
+  // The ranks of the local launcher are where the plan was made.
+  job.planned_for = spawner == "local" ? "" : planned.planned_for;
   job.run_directory = run_directory;
   const NodePlan& first = planned.plan.nodes[static_cast<std::size_t>(planned.plan.ranks[0].node)];
   job.master_address = ValueOr(environment, "MASTER_ADDR",
@@ -84,19 +92,66 @@ void AddDdlSettings(const Options& options, const Plan& plan,
   settings.emplace("DDL_OPTIONS", ddl_options);
 }
 
+// The topology that stands for all nodes, and what it was read from.
+void ReadTopology(const Options& options, const Allocation& allocation,
+                  const Environment& environment, PlannedJob* planned) {
+  if (!options.topology.empty()) {
+    planned->topologies = {ReadTopologyFile(options.topology)};
+    return;
+  }
+  const bool is_node_of_job =
+      allocation.origin != Allocation::Origin::kSlurm ||
+      std::any_of(allocation.nodes.begin(), allocation.nodes.end(),
+                  [&](const AllocatedNode& node) { return IsThisMachine(node.host, environment); });
+  if (is_node_of_job) planned->topologies = {ReadLiveTopology()};
+  planned->planned_for = is_node_of_job ? TopologyFingerprint() : "none";
+}
+
+// A rankfile's hosts may be written with or without their domain.
+void RequireHostsOfJob(const Options& options, const Environment& environment, const Plan& plan) {
+  const std::optional<Allocation> job = ReadSlurmAllocation(environment);
+  for (const NodePlan& node : plan.nodes) {
+    const bool is_of_job = std::any_of(
+        job->nodes.begin(), job->nodes.end(),
+        [&](const AllocatedNode& allocated) { return IsSameHost(allocated.host, node.host); });
+    if (is_of_job) continue;
+    throw LaunchError(EX_CONFIG, options.rankfile + " names " + node.host +
+                                     ", which is not in this job (" + job->origin_text +
+                                     "): write its hosts, or #SBATCH --nodelist=" + node.host);
+  }
+}
+
+// Why srun cannot start the ranks, "" when it can.
+std::string SrunLacks(const std::string& srun, const Environment& environment) {
+  if (srun.empty()) return "it is not in PATH";
+  CommandOutput list({srun, "--mpi=list"}, environment);
+  if (!list.Wait(kSrunPatience)) return "'srun --mpi=list' failed";
+  std::string known;
+  std::istringstream words(list.text());
+  for (std::string word; words >> word;) {
+    if (word == "pmix" || word.starts_with("pmix_v")) return "";
+    known += " " + word;
+  }
+  return "'srun --mpi=list' knows no pmix:" + known.substr(0, 200);
+}
+
 }  // namespace
 
 PlannedJob PlanJob(const Options& options, const Settings& settings,
                    const Environment& environment) {
   PlannedJob planned;
   planned.job_id = ValueOr(environment, "SLURM_JOB_ID", "");
-  planned.topologies = {options.topology.empty() ? ReadLiveTopology()
-                                                 : ReadTopologyFile(options.topology)};
   if (options.rankfile.empty()) {
-    planned.plan = MakePlan(ReadAllocation(options, environment), planned.topologies,
-                            MakePlanOptions(options, settings));
+    const Allocation allocation = ReadAllocation(options, environment);
+    planned.allocated_nodes = static_cast<int>(allocation.nodes.size());
+    planned.in_step = allocation.in_step;
+    ReadTopology(options, allocation, environment, &planned);
+    planned.plan = MakePlan(allocation, planned.topologies, MakePlanOptions(options, settings));
   } else {
+    planned.topologies = {options.topology.empty() ? ReadLiveTopology()
+                                                   : ReadTopologyFile(options.topology)};
     planned.plan = PlanOfRankfile(options);
+    if (!planned.job_id.empty()) RequireHostsOfJob(options, environment, planned.plan);
   }
   for (const NodePlan& node : planned.plan.nodes) {
     if (!IsThisMachine(node.host, environment)) planned.has_remote_ranks = true;
@@ -108,15 +163,34 @@ Launch ChooseLaunch(const Options& options, const Settings& settings, const Plan
                     const Environment& environment) {
   Launch launch;
   launch.mpirun = FindProgram(settings.mpirun, environment);
-  if (!options.rankfile.empty() && settings.launcher == "local") {
-    throw LaunchError(EX_USAGE, "--rankfile is mpirun's; --launcher=local does not read it");
+  const std::string& asked = settings.launcher;
+  if (!options.rankfile.empty() && (asked == "local" || asked == "srun")) {
+    throw LaunchError(EX_USAGE,
+                      "--rankfile is mpirun's; --launcher=" + asked + " does not read it");
+  }
+  if (asked == "srun" && planned.job_id.empty()) {
+    throw LaunchError(EX_CONFIG,
+                      "--launcher=srun needs a Slurm job: submit a batch script, or start a shell "
+                      "with salloc -N2 --gres=gpu:4");
+  }
+  SpawnerMeans means;
+  means.has_mpirun = !launch.mpirun.empty();
+  means.in_slurm = !planned.job_id.empty();
+  if (means.in_slurm && options.rankfile.empty() && (asked == "auto" || asked == "srun")) {
+    launch.srun = FindProgram("srun", environment);
+    means.srun_lacks = SrunLacks(launch.srun, environment);
+  }
+  if (asked == "srun" && !means.srun_lacks.empty()) {
+    throw LaunchError(EX_UNAVAILABLE, "srun cannot start ranks: " + means.srun_lacks +
+                                          "; use --launcher=mpirun, or ask your admin for Slurm's "
+                                          "PMIx plug-in");
   }
   if (!options.rankfile.empty()) {
     launch.choice = {"mpirun", "it reads the rankfile"};
-  } else if (settings.launcher == "auto") {
-    launch.choice = ChooseSpawner(planned.plan, planned.has_remote_ranks, !launch.mpirun.empty());
+  } else if (asked == "auto") {
+    launch.choice = ChooseSpawner(planned.plan, planned.has_remote_ranks, means);
   } else {
-    launch.choice = {settings.launcher, ""};
+    launch.choice = {asked, ""};
   }
   if (launch.choice.name == "mpirun" && launch.mpirun.empty()) {
     throw LaunchError(EX_UNAVAILABLE, settings.mpirun +
@@ -147,6 +221,10 @@ std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& s
       MakeRankJob(options, settings, planned, launch.choice.name, environment, run_directory));
   job.asked_exports = settings.asked_exports;
   job.run_directory = run_directory;
+  job.tag_output = options.tag_output;
+  job.srun = launch.srun;
+  job.allocated_nodes = planned.allocated_nodes;
+  job.in_step = planned.in_step;
   job.mpirun = launch.mpirun;
   job.mpi_arguments = settings.mpi_arguments;
   job.rankfile = options.rankfile;
@@ -155,6 +233,17 @@ std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& s
   job.in_slurm = !planned.job_id.empty();
   job.is_root = geteuid() == 0;
   return FindSpawner(launch.choice.name).make_commands(job);
+}
+
+std::map<std::string, std::string> FilesOf(const PlannedJob& planned) {
+  std::map<std::string, std::string> files = {{"HOSTFILE", HostfileText(planned.plan)},
+                                              {"TASKFILE", TaskfileText(planned.plan)},
+                                              {"plan.json", PlanAsJson(planned.plan)}};
+  // Its cores are those of a node that was seen.
+  if (!planned.topologies.empty()) {
+    files["RANKFILE"] = RankfileText(planned.plan, planned.topologies);
+  }
+  return files;
 }
 
 std::string CommandsText(const std::vector<ChildCommand>& commands) {

@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,9 +20,14 @@ namespace launcher {
 
 struct PlannedJob {
   Plan plan;
-  std::vector<NodeTopology> topologies;  // one for all nodes: they are taken to be alike
-  std::string job_id;                    // of Slurm, or ""
-  bool has_remote_ranks = false;         // some rank is not on this machine
+  // One for all nodes, which are taken to be alike until their shims know better; none where this
+  // machine is no node of the job (the shell of salloc).
+  std::vector<NodeTopology> topologies;
+  std::string planned_for;        // see RankJob
+  int allocated_nodes = 0;        // with those that run no rank
+  bool in_step = false;           // see Allocation
+  std::string job_id;             // of Slurm, or ""
+  bool has_remote_ranks = false;  // some rank is not on this machine
 };
 
 // Reads the allocation (--rankfile, -H, -hostfile, Slurm, else this machine), the topology, and
@@ -31,11 +37,12 @@ PlannedJob PlanJob(const Options& options, const Settings& settings,
 
 // How the ranks will be started.
 struct Launch {
-  SpawnerChoice choice;  // and why, "" when it was asked for
-  std::string mpirun;    // path, "" for none
+  SpawnerChoice choice;      // and why, "" when it was asked for
+  std::string mpirun, srun;  // paths, "" for none
 };
 
-// Resolves `auto` and looks for mpirun.  Throws LaunchError(EX_UNAVAILABLE, EX_CONFIG).
+// Resolves `auto` and looks for srun, its PMIx, and mpirun.  Throws LaunchError(EX_UNAVAILABLE,
+// EX_CONFIG).
 Launch ChooseLaunch(const Options& options, const Settings& settings, const PlannedJob& planned,
                     const Environment& environment);
 
@@ -45,6 +52,9 @@ std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& s
                                        const Environment& environment,
                                        const std::string& run_directory,
                                        const std::string& program_directory);
+
+// The files of the run directory that the commands name or people read, by name.
+std::map<std::string, std::string> FilesOf(const PlannedJob& planned);
 
 // The commands as the user is shown them: a line "+ ..." each, of many ranks the first and a count.
 std::string CommandsText(const std::vector<ChildCommand>& commands);

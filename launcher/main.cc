@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@
 #include "launcher/plan/plan_files.h"
 #include "launcher/settings.h"
 #include "launcher/spawn/run_directory.h"
+#include "launcher/supervise/command_output.h"
 #include "launcher/supervise/supervisor.h"
 #include "launcher/surroundings.h"
 #include "support/counted.h"
@@ -33,9 +35,7 @@ void Say(const std::string& text) { std::fputs(text.c_str(), stderr); }
 
 void FillRunDirectory(const RunDirectory& directory, const PlannedJob& planned,
                       const Settings& settings, const std::string& announcement) {
-  directory.Append("RANKFILE", RankfileText(planned.plan, planned.topologies));
-  directory.Append("HOSTFILE", HostfileText(planned.plan));
-  directory.Append("plan.json", PlanAsJson(planned.plan));
+  for (const auto& [name, text] : FilesOf(planned)) directory.Append(name, text);
   directory.Append("ddlrun.log", SettingsText(settings) + PlanAsText(planned.plan) + announcement);
 }
 
@@ -126,6 +126,13 @@ int PlanAndLaunch(const Options& options, const Settings& settings,
   for (const RankPlan& rank : planned.plan.ranks) {
     supervisor.hosts.push_back(planned.plan.nodes[static_cast<std::size_t>(rank.node)].host);
   }
+  std::vector<std::unique_ptr<CommandOutput>> scancels;
+  supervisor.signal_step = [&](const std::string& step, int signal) {
+    const std::string scancel = FindProgram("scancel", environment);
+    if (scancel.empty()) return;
+    const std::vector<std::string> words = {scancel, "--signal=" + std::to_string(signal), step};
+    scancels.push_back(std::make_unique<CommandOutput>(words, environment));
+  };
   const JobResult result = Supervise(commands, supervisor, signals);
   const std::string text = ResultText(result);
   directory.Append("ddlrun.log", text + "exit code " + std::to_string(result.exit_code) + "\n");

@@ -56,8 +56,7 @@ std::string OneOf(std::string& target, const std::string& value,
 }
 
 std::string SetLauncher(Options& options, const std::string& value) {
-  const std::string expected = OneOf(options.launcher, value, {"auto", "mpirun", "local"});
-  return value == "srun" ? expected + " (srun is not in this version)" : expected;
+  return OneOf(options.launcher, value, {"auto", "srun", "mpirun", "local"});
 }
 
 std::string SetBind(Options& options, const std::string& value) {
@@ -175,12 +174,12 @@ const std::vector<OptionSpec>& OptionTable() {
        SetTrue<&Options::oversubscribe>},
       {kHow,
        {"launcher"},
-       "auto|mpirun|local",
+       "auto|srun|mpirun|local",
        "",
        "auto",
        kOwn,
-       "auto: mpirun for more than one rank where it is installed, else local; local: one machine, "
-       "no MPI",
+       "auto: srun inside Slurm, else mpirun for more than one rank where it is installed, else "
+       "local; local: one machine, no MPI",
        SetLauncher},
       {kHow,
        {"bind"},

@@ -30,7 +30,7 @@ struct Options {
   std::string rank_order;            // "node" or "cyclic"
   bool oversubscribe = false;
   // How ranks are started.
-  std::string launcher;                    // "auto", "mpirun", "local"
+  std::string launcher;                    // "auto", "srun", "mpirun", "local"
   std::string bind;                        // "auto", "none"
   std::string gpu_visibility;              // "node"
   std::vector<std::string> mpi_arguments;  // each split at blanks like a shell would

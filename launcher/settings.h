@@ -23,7 +23,7 @@ struct ShownSetting {
 };
 
 struct Settings {
-  std::string launcher;  // "auto", "mpirun", "local"
+  std::string launcher;  // "auto", "srun", "mpirun", "local"
   std::string mpirun;    // command
   std::vector<std::string> mpi_arguments;
   bool bind = true;

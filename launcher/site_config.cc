@@ -132,7 +132,7 @@ const std::map<std::string, Reader>& Readers() {
   static const std::map<std::string, Reader> readers = {
       {"launcher",
        [](SiteConfig& site, const Entry& entry) {
-         site.launcher = ReadChoice(entry, {"auto", "mpirun", "local"});
+         site.launcher = ReadChoice(entry, {"auto", "srun", "mpirun", "local"});
        }},
       {"mpirun", [](SiteConfig& site, const Entry& entry) { site.mpirun = ReadText(entry); }},
       {"mpi_arguments",

@@ -2,7 +2,7 @@
 //
 // The site file: what is the same for every job of a cluster, in strict YAML.  Keys, all optional:
 //
-//   launcher: auto | mpirun | local
+//   launcher: auto | srun | mpirun | local
 //   mpirun: COMMAND                   name in PATH, or a path
 //   mpi_arguments: [ARG, ...]         one mpirun argument each
 //   environment: {NAME: value, ...}   for every rank, each only if the user has not set it

@@ -12,8 +12,10 @@
 #include <iterator>
 
 #include "launcher/allocation/host_allocation.h"
+#include "launcher/allocation/job_detail.h"
 #include "launcher/allocation/slurm_allocation.h"
 #include "launcher/error.h"
+#include "launcher/supervise/command_output.h"
 
 namespace launcher {
 namespace {
@@ -21,11 +23,28 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxFileBytes = 16777216;
+// A controller that is being restarted answers after some seconds.
+constexpr std::chrono::seconds kSlurmPatience{30};
 
 std::string HostName() {
   std::array<char, 256> name = {};
   if (gethostname(name.data(), name.size() - 1) != 0) return "localhost";
   return name.data();
+}
+
+// Lets the controller say what no variable does.
+void AskSlurm(const Environment& environment, Allocation* allocation) {
+  const std::string scontrol = FindProgram("scontrol", environment);
+  std::string problem = "there is no scontrol in PATH";
+  if (!scontrol.empty()) {
+    CommandOutput command({scontrol, "show", "job", "--details", allocation->job_id}, environment);
+    if (command.Wait(kSlurmPatience)) {
+      ApplyJobDetail(ParseJobDetail(command.text()), allocation);
+      return;
+    }
+    problem = "scontrol show job said: " + command.text().substr(0, command.text().find('\n'));
+  }
+  throw LaunchError(EX_CONFIG, allocation->gpus_unclear + "; " + problem);
 }
 
 }  // namespace
@@ -76,16 +95,19 @@ Allocation ReadAllocation(const Options& options, const Environment& environment
     return AllocationFromHostfile(ReadFile(options.hostfile), options.hostfile);
   }
   std::optional<Allocation> slurm = ReadSlurmAllocation(environment);
-  return slurm ? *slurm : AllocationOfThisMachine(HostName());
+  if (!slurm) return AllocationOfThisMachine(HostName());
+  if (!slurm->gpus_unclear.empty() && !options.accelerators) AskSlurm(environment, &*slurm);
+  return *slurm;
+}
+
+bool IsSameHost(const std::string& a, const std::string& b) {
+  const bool one_is_short = a.find('.') == std::string::npos || b.find('.') == std::string::npos;
+  return a == b || (one_is_short && a.substr(0, a.find('.')) == b.substr(0, b.find('.')));
 }
 
 bool IsThisMachine(const std::string& host, const Environment& environment) {
-  const std::string own = HostName();
-  const bool one_is_short =
-      host.find('.') == std::string::npos || own.find('.') == std::string::npos;
-  return host == own || host == "localhost" || host == "127.0.0.1" ||
-         host == ValueOr(environment, "SLURMD_NODENAME", "") ||
-         (one_is_short && host.substr(0, host.find('.')) == own.substr(0, own.find('.')));
+  return host == "localhost" || host == "127.0.0.1" ||
+         host == ValueOr(environment, "SLURMD_NODENAME", "") || IsSameHost(host, HostName());
 }
 
 SiteConfig LoadSite(const std::string& asked, const Environment& environment) {

@@ -28,8 +28,12 @@ std::string FindProgram(const std::string& name, const Environment& environment)
 // The folder of the running program, symbolic links resolved.
 std::string ProgramDirectory();
 
-// -H or -hostfile, else Slurm's, else this machine.  Throws LaunchError.
+// -H or -hostfile, else Slurm's, else this machine.  Asks scontrol where Slurm's variables do not
+// say how many GPUs each node has.  Throws LaunchError.
 Allocation ReadAllocation(const Options& options, const Environment& environment);
+
+// Whether both name one host, where either may lack its domain.
+bool IsSameHost(const std::string& a, const std::string& b);
 
 // Whether `host` is Slurm's name of this node, its host name (with or without the domain), or a
 // name of the loopback.

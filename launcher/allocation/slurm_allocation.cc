@@ -54,7 +54,7 @@ bool IsInsideStep(const EnvironmentMap& environment) {
 }
 
 std::vector<std::string> ReadHosts(const EnvironmentMap& environment, const std::string& suffix,
-                                   std::string* origin_text) {
+                                   bool in_step, std::string* origin_text) {
   std::string name = "SLURM_JOB_NODELIST" + suffix;
   std::optional<std::string> list = FindVariable(environment, name);
   if (!list) {
@@ -79,7 +79,9 @@ std::vector<std::string> ReadHosts(const EnvironmentMap& environment, const std:
     }
   }
   bool counted = false;
-  for (const char* count_name : {"SLURM_JOB_NUM_NODES", "SLURM_NNODES"}) {
+  std::vector<std::string> count_names = {"SLURM_JOB_NUM_NODES"};
+  if (!in_step) count_names.emplace_back("SLURM_NNODES");  // inside a step it is the step's
+  for (const std::string& count_name : count_names) {
     const std::string full_name = count_name + suffix;
     const std::optional<std::string> count = FindVariable(environment, full_name);
     if (!count) continue;
@@ -178,11 +180,13 @@ void ReadCpusPerTask(const EnvironmentMap& environment, const std::string& suffi
 
 // Adds the nodes of the job, or of the component that `suffix` names.
 void ReadComponent(const EnvironmentMap& environment, int component, const std::string& suffix,
-                   bool read_tasks, Allocation* allocation) {
-  const std::vector<std::string> hosts = ReadHosts(environment, suffix, &allocation->origin_text);
+                   Allocation* allocation) {
+  const bool in_step = allocation->in_step;
+  const std::vector<std::string> hosts =
+      ReadHosts(environment, suffix, in_step, &allocation->origin_text);
   ReadPerNode(environment, "SLURM_JOB_CPUS_PER_NODE" + suffix, hosts.size());
   std::optional<std::vector<int>> tasks;
-  if (read_tasks) {
+  if (!in_step) {  // else they are the step's
     tasks = ReadTasks(environment, suffix, hosts.size());
     ReadCpusPerTask(environment, suffix, allocation);
   }
@@ -217,10 +221,8 @@ void RefuseSharedHosts(const Allocation& allocation) {
 std::optional<Allocation> ReadSlurmAllocation(const EnvironmentMap& environment) {
   const std::optional<std::string> job_id = FindVariable(environment, "SLURM_JOB_ID");
   if (!job_id) return std::nullopt;
-  const bool in_step = IsInsideStep(environment);
-
   Allocation allocation;
-  allocation.in_step = in_step;
+  allocation.in_step = IsInsideStep(environment);
   allocation.origin = Allocation::Origin::kSlurm;
   allocation.job_id = std::to_string(ParseCount("SLURM_JOB_ID", *job_id));
   const std::optional<std::string> het_size = FindVariable(environment, "SLURM_HET_SIZE");
@@ -231,11 +233,11 @@ std::optional<Allocation> ReadSlurmAllocation(const EnvironmentMap& environment)
                                        std::to_string(kMaxComponents));
     }
     for (int i = 0; i < components; ++i) {
-      ReadComponent(environment, i, "_HET_GROUP_" + std::to_string(i), !in_step, &allocation);
+      ReadComponent(environment, i, "_HET_GROUP_" + std::to_string(i), &allocation);
     }
     RefuseSharedHosts(allocation);
   } else {
-    ReadComponent(environment, 0, "", !in_step, &allocation);
+    ReadComponent(environment, 0, "", &allocation);
   }
   const bool all_slots =
       std::all_of(allocation.nodes.begin(), allocation.nodes.end(),

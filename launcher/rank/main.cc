@@ -19,10 +19,14 @@
 #include "launcher/error.h"
 #include "launcher/messages.h"
 #include "launcher/rank/binding.h"
+#include "launcher/rank/gpu_check.h"
 #include "launcher/rank/identity.h"
+#include "launcher/rank/node_plan.h"
+#include "launcher/rank/rank_end.h"
 #include "launcher/rank/rank_job.h"
 #include "launcher/rank/run_program.h"
 #include "launcher/rank_environment.h"
+#include "launcher/topology/fingerprint.h"
 
 namespace launcher {
 namespace {
@@ -94,6 +98,14 @@ void SetRankEnvironment(const RankJob& job, const RankPlan& own) {
   unsetenv(kRankJobVariable);
 }
 
+// ddlrun needs it to send a signal to the ranks.
+void SayStep(const Environment& environment) {
+  const auto job = environment.find("SLURM_JOB_ID");
+  const auto step = environment.find("SLURM_STEP_ID");
+  if (job == environment.end() || step == environment.end()) return;
+  std::fputs(FormatStep(job->second + "." + step->second).c_str(), stderr);
+}
+
 void Run(int argc, char** argv) {
   const Arguments arguments = ReadArguments(argc, argv);
   const Environment environment = SnapshotEnvironment();
@@ -103,15 +115,21 @@ void Run(int argc, char** argv) {
                                        " is not set: mpirun did not pass it on, or this was not "
                                        "started by ddlrun");
   }
-  const RankJob job = DecodeRankJob(text->second);
-  const RankPlan& own = FindOwnPlan(job, ReadIdentity(environment, arguments.rank));
+  RankJob job = DecodeRankJob(text->second);
+  const RankPlan& own = FindOwnPlan(job, ReadIdentity(environment, job.spawner, arguments.rank));
   const std::string& host = job.plan.nodes[static_cast<std::size_t>(own.node)].host;
   try {
+    const int gpus = job.plan.nodes[static_cast<std::size_t>(own.node)].gpus;
+    if (gpus > 0 && job.spawner != "local") CheckGpus(gpus, environment, CountGpuDevices());
+    const bool is_like_planned =
+        job.planned_for.empty() || job.planned_for == TopologyFingerprint();
+    if (job.bind && !is_like_planned) PlanThisNode(own.node, argv, &job.plan);
     if (job.bind && !own.cpus.empty()) BindCpus(own.cpus);
     if (job.bind && own.numa_os_index >= 0) PreferMemoryOf(own.numa_os_index);
-    RemoveStaleIdentity(environment);
+    if (job.spawner != "srun") RemoveStaleIdentity(environment);
     SetRankEnvironment(job, own);
     if (job.spawner == "local") BecomeProgram(arguments.program);
+    if (job.spawner == "srun" && own.rank == 0) SayStep(environment);
     RunProgram(arguments.program, own.rank, host);
   } catch (const LaunchError& error) {
     throw LaunchError(error.exit_code(),

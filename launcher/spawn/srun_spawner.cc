@@ -56,9 +56,11 @@ bool IsByNode(const Plan& plan) {
 std::vector<std::string> PlacementArguments(const Job& job, NodeIterator first, NodeIterator last) {
   std::size_t tasks = 0;
   int gpus = 0;
+  bool has_same_gpus = true;
   for (NodeIterator node = first; node != last; ++node) {
     tasks += node->ranks.size();
     gpus += node->gpus;
+    has_same_gpus = has_same_gpus && node->gpus == first->gpus;
   }
   const bool is_uniform = std::all_of(
       first, last, [&](const NodePlan& node) { return node.ranks.size() == first->ranks.size(); });
@@ -79,7 +81,11 @@ std::vector<std::string> PlacementArguments(const Job& job, NodeIterator first, 
                       "leave out --rank-order=cyclic and -n, or use --launcher=mpirun");
   }
   // All GPUs of the step's nodes for every task, whatever the job asked for per task.
-  if (gpus > 0) arguments.push_back("--gpus=" + std::to_string(gpus));
+  // A total is dealt out as the job has it, but not in a step that shares with another.
+  if (gpus > 0) {
+    arguments.push_back(has_same_gpus ? "--gpus-per-node=" + std::to_string(first->gpus)
+                                      : "--gpus=" + std::to_string(gpus));
+  }
   return arguments;
 }
 

@@ -7,9 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 
 #include "launcher/exit_codes.h"
+#include "launcher/rank/tail.h"
 #include "launcher/supervise/child_process.h"
 #include "launcher/supervise/line_relay.h"
 
@@ -18,11 +20,17 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// mpirun ends its ranks within a second or two of its own SIGTERM.
-constexpr std::chrono::milliseconds kMpirunGrace{8000};
+using Kind = ChildCommand::Kind;
+
+// srun and mpirun end their ranks within seconds of their own SIGTERM.
+constexpr std::chrono::milliseconds kGraceOfOthers{8000};
+
+// Of srun where Slurm cannot bind; it was told not to.
+constexpr std::string_view kNoBinding = "srun: cluster configuration lacks support for cpu binding";
 
 struct Child {
-  int rank = -1;  // -1: mpirun
+  Kind kind = Kind::kRank;
+  int rank = -1;
   pid_t pid = 0;
   bool has_ended = false;
   Tail tail;
@@ -57,14 +65,17 @@ class Supervisor {
   bool AllEnded() const;
   std::string HostOf(int rank) const;
   RankFailure Describe(const Child& child, int exit_code, int signal) const;
-  void ReadShimLine(std::string_view line);
+  bool ReadShimLine(std::string_view line);
+  void SignalRanks(const Child& child, int number);
   double SecondsSinceStart() const;
 
   const SupervisorOptions& options_;
   SignalRelay& signals_;
   std::vector<std::unique_ptr<Child>> children_;
   JobResult result_;
-  bool output_is_lost_ = false;  // nobody reads ddlrun's output any more
+  std::map<int, Tail> last_lines_;  // that shims told of
+  std::string step_;                // of srun, once it runs
+  bool output_is_lost_ = false;     // nobody reads ddlrun's output any more
   bool is_stopping_ = false;
   int interrupts_ = 0;
   std::optional<Clock::time_point> kill_at_;
@@ -72,27 +83,29 @@ class Supervisor {
 };
 
 void Supervisor::Start(const ChildCommand& command) {
-  const bool is_mpirun = command.rank < 0;
+  const bool is_rank = command.kind == Kind::kRank;
   ChildSpec spec;
   spec.argv = command.argv;
   spec.environment = command.environment;
-  spec.death_signal = is_mpirun ? SIGTERM : SIGKILL;  // mpirun must have time to end its ranks
+  spec.death_signal = is_rank ? SIGKILL : SIGTERM;  // the others must have time to end their ranks
   spec.reads_stdin = command.rank <= 0;
-  spec.capture_stdout = !is_mpirun;
+  spec.capture_stdout = is_rank;
   spec.signal_mask = signals_.original_mask();
   ChildProcess process = StartChild(spec);
   if (options_.guardian != nullptr) {
-    options_.guardian->Watch(process.pid, is_mpirun ? kMpirunGrace : std::chrono::milliseconds(0));
+    options_.guardian->Watch(process.pid, is_rank ? std::chrono::milliseconds(0) : kGraceOfOthers);
   }
 
   auto child = std::make_unique<Child>();
+  child->kind = command.kind;
   child->rank = command.rank;
   child->pid = process.pid;
   std::string tag;
-  if (options_.tag_output && !is_mpirun) tag = "[" + std::to_string(command.rank) + "] ";
-  const auto on_line = [this, is_mpirun, tail = &child->tail](std::string_view line) {
-    if (is_mpirun) ReadShimLine(line);
+  if (options_.tag_output && is_rank) tag = "[" + std::to_string(command.rank) + "] ";
+  const auto on_line = [this, is_rank, tail = &child->tail](std::string_view line) {
+    if (!is_rank) return ReadShimLine(line);
     tail->Add(line);
+    return true;
   };
   if (process.stdout_pipe.is_open()) {
     child->outputs.emplace_back(std::move(process.stdout_pipe), STDOUT_FILENO, tag, on_line);
@@ -113,16 +126,23 @@ JobResult Supervisor::Run() {
     }
   }
   RelayOutputs();
-  // mpirun's own code may be that of a rank it killed.
-  if (result_.exit_code != 0 && children_[0]->rank < 0 && result_.failure) {
-    result_.exit_code = result_.failure->exit_code;
-  }
-  // What a rank wrote last may have come after its end was seen.
-  if (result_.failure && result_.failure->rank >= 0) {
+  if (!result_.failure) return result_;
+  RankFailure& failure = *result_.failure;
+  if (children_[0]->kind == Kind::kRank) {
+    // What a rank wrote last may have come after its end was seen.
     for (const auto& child : children_) {
-      if (child->rank != result_.failure->rank) continue;
-      result_.failure->last_lines.assign(child->tail.lines().begin(), child->tail.lines().end());
+      if (child->rank != failure.rank) continue;
+      failure.last_lines.assign(child->tail.lines().begin(), child->tail.lines().end());
     }
+    return result_;
+  }
+  // The code of srun and mpirun may be that of a rank they killed; where all stopped early it is 0.
+  if (result_.exit_code != 0 || failure.exit_code == EX_TEMPFAIL) {
+    result_.exit_code = failure.exit_code;
+  }
+  const auto lines = last_lines_.find(failure.rank);
+  if (lines != last_lines_.end()) {
+    failure.last_lines.assign(lines->second.lines().begin(), lines->second.lines().end());
   }
   return result_;
 }
@@ -146,9 +166,9 @@ void Supervisor::HandleSignals() {
   while (const std::optional<int> number = signals_.Next()) {
     if (*number == SIGCHLD) continue;  // ReapEnded looks anyway
     if (*number == SIGINT && ++interrupts_ > 1) {
-      SignalAll(children_[0]->rank < 0 ? SIGTERM : SIGKILL);
+      SignalAll(children_[0]->kind == Kind::kRank ? SIGKILL : SIGTERM);
     } else {
-      SignalAll(*number);
+      for (const auto& child : children_) SignalRanks(*child, *number);
     }
   }
 }
@@ -176,7 +196,7 @@ void Supervisor::RecordEnd(const Child& child, const siginfo_t& info) {
   const bool stopped_early = exit_code == EX_TEMPFAIL;
   if (result_.exit_code == 0 || (result_.exit_code == EX_TEMPFAIL && !stopped_early)) {
     result_.exit_code = exit_code;
-    if (child.rank >= 0) result_.failure = Describe(child, exit_code, signal);
+    if (child.kind == Kind::kRank) result_.failure = Describe(child, exit_code, signal);
   }
   if (!stopped_early) StopAll();
 }
@@ -197,17 +217,41 @@ RankFailure Supervisor::Describe(const Child& child, int exit_code, int signal) 
   return failure;
 }
 
-// Under mpirun the shims say which rank failed, from every node; the first to say so counts.
-void Supervisor::ReadShimLine(std::string_view line) {
-  const std::optional<RankEnd> end = ParseRankEnd(line);
-  if (!end || (result_.failure &&
-               (result_.failure->exit_code != EX_TEMPFAIL || end->exit_code == EX_TEMPFAIL))) {
-    return;
+// A signal that ddlrun was sent.  srun takes SIGTERM, SIGINT and SIGHUP for a wish to kill the step
+// at once and keeps SIGCONT to itself, so these go to the ranks through Slurm.
+void Supervisor::SignalRanks(const Child& child, int number) {
+  if (child.has_ended) return;
+  const bool is_taken_by_srun =
+      number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGCONT;
+  if (child.kind == Kind::kSrun && is_taken_by_srun && !step_.empty() && options_.signal_step) {
+    options_.signal_step(step_, number);
+  } else {
+    kill(-child.pid, number);
   }
-  RankFailure failure;
-  static_cast<RankEnd&>(failure) = *end;
-  failure.seconds = SecondsSinceStart();
-  result_.failure = failure;
+}
+
+// Under srun and mpirun the shims say which rank failed, from every node; the first to say so
+// counts.  False for a line that is not for the user.
+bool Supervisor::ReadShimLine(std::string_view line) {
+  if (line == kNoBinding) return false;
+  if (const std::optional<std::string> step = ParseStep(line)) {
+    step_ = *step;
+    return false;
+  }
+  if (const std::optional<RankLine> last = ParseRankLine(line)) {
+    last_lines_[last->rank].Add(last->text);
+    return false;
+  }
+  const std::optional<RankEnd> end = ParseRankEnd(line);
+  if (!end) return true;
+  const bool stopped_early = end->exit_code == EX_TEMPFAIL;
+  if (!result_.failure || (result_.failure->exit_code == EX_TEMPFAIL && !stopped_early)) {
+    RankFailure failure;
+    static_cast<RankEnd&>(failure) = *end;
+    failure.seconds = SecondsSinceStart();
+    result_.failure = failure;
+  }
+  return !stopped_early;
 }
 
 double Supervisor::SecondsSinceStart() const {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,6 +25,8 @@ struct SupervisorOptions {
   bool tag_output = false;         // "[rank]" in front of every line of a rank
   std::vector<std::string> hosts;  // by rank, for the report
   Guardian* guardian = nullptr;    // told of every child, if there is one
+  // Sends a signal to the ranks of a step of Slurm, "123.4", without waiting.
+  std::function<void(const std::string& step, int signal)> signal_step;
 };
 
 struct JobResult {
@@ -36,8 +39,9 @@ struct JobResult {
 // EX_TEMPFAIL, "stopped early with a checkpoint", waits for the others, and counts when nothing
 // else failed.  Of several failures the one seen first counts.
 //
-// Signals: SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT go to every child; the second SIGINT
-// is SIGKILL for ranks, SIGTERM for mpirun, which then kills its ranks.
+// Signals: SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT go to every rank, through srun or
+// mpirun where it stands between; the second SIGINT is SIGKILL for ranks, SIGTERM for srun and
+// mpirun, which then kill theirs.
 //
 // Throws LaunchError when a child cannot be started; those started are killed first.
 JobResult Supervise(const std::vector<ChildCommand>& commands, const SupervisorOptions& options,

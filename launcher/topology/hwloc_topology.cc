@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
@@ -38,7 +40,6 @@ TopologyOwner Load(int exit_code, const std::string& name,
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) throw LaunchError(EX_OSERR, "hwloc: cannot start");
   TopologyOwner topology(raw);
-  hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
   errno = 0;
   if (set_source(raw) != 0 || hwloc_topology_load(raw) != 0) {
     const std::string reason = errno != 0 ? std::string(": ") + std::strerror(errno) : "";
@@ -183,14 +184,33 @@ NodeTopology ReadAll(hwloc_topology_t topology, int exit_code, const std::string
   return node;
 }
 
+void KeepDevices(hwloc_topology_t raw) {
+  hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+}
+
+// Whether there is any reason to read the configuration of all PCI devices, which takes many
+// milliseconds in a virtual machine.
+bool HasGpu() {
+  std::error_code error;
+  const std::filesystem::directory_iterator devices("/sys/bus/pci/devices", error);
+  return error || std::any_of(begin(devices), end(devices), [](const auto& device) {
+           unsigned vendor = 0;
+           std::ifstream(device.path() / "vendor") >> std::hex >> vendor;
+           return vendor == kNvidia;
+         });
+}
+
 }  // namespace
 
 NodeTopology ReadLiveTopology() {
   const TopologyOwner topology = Load(EX_OSERR, "this machine", [](hwloc_topology_t raw) {
-    // Those named after drivers start them, which takes seconds, for devices that are known by
-    // their PCI bus id.  Without "pci" hwloc reads sysfs itself, and libpciaccess, which leaks, is
-    // not loaded.  A component that is not installed is no error.
-    for (const char* component : {"cuda", "gl", "levelzero", "nvml", "opencl", "pci", "rsmi"}) {
+    if (HasGpu()) KeepDevices(raw);
+    // Linux tells all of it; asking the processors takes a visit to each. Those named after drivers
+    // start them, which takes seconds, for devices that are known by their PCI bus id.  Without
+    // "pci" hwloc reads sysfs itself, and libpciaccess, which leaks, is not loaded.  A component
+    // that is not installed is no error.
+    for (const char* component :
+         {"cuda", "gl", "levelzero", "nvml", "opencl", "pci", "rsmi", "x86"}) {
       hwloc_topology_set_components(raw, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, component);
     }
     return 0;
@@ -200,6 +220,7 @@ NodeTopology ReadLiveTopology() {
 
 NodeTopology ReadTopologyFile(const std::string& path) {
   const TopologyOwner topology = Load(EX_DATAERR, path, [&](hwloc_topology_t raw) {
+    KeepDevices(raw);
     return hwloc_topology_set_xml(raw, path.c_str());
   });
   return ReadAll(topology.get(), EX_DATAERR, path);
@@ -207,6 +228,7 @@ NodeTopology ReadTopologyFile(const std::string& path) {
 
 NodeTopology ReadTopologyXml(const std::string& xml, const std::string& name) {
   const TopologyOwner topology = Load(EX_DATAERR, name, [&](hwloc_topology_t raw) {
+    KeepDevices(raw);
     // The length counts the terminating NUL.
     return hwloc_topology_set_xmlbuffer(raw, xml.c_str(), static_cast<int>(xml.size() + 1));
   });

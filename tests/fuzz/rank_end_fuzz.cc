@@ -12,5 +12,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto end = launcher::ParseRankEnd(line);
   // What is read can be written and read again.
   if (end && !launcher::ParseRankEnd(launcher::FormatRankEnd(*end))) std::abort();
+  const auto last = launcher::ParseRankLine(line);
+  if (last && !launcher::ParseRankLine(launcher::FormatRankLine(*last))) std::abort();
+  const auto step = launcher::ParseStep(line);
+  if (step && *step != *launcher::ParseStep("ddlrun-rank: step " + *step)) std::abort();
   return 0;
 }

@@ -125,9 +125,8 @@ TEST(Options, RefusesAWrongValueAndSaysWhatIsExpected) {
   EXPECT_EQ(MessageOf({"-n", "4x"}), "option -n: '4x' is not a whole number from 1 to 1000000");
   EXPECT_EQ(MessageOf({"-np", "1000001"}),
             "option -np: '1000001' is not a whole number from 1 to 1000000");
-  EXPECT_EQ(
-      MessageOf({"--launcher=srun"}),
-      "option --launcher: 'srun' is not auto or mpirun or local (srun is not in this version)");
+  EXPECT_EQ(MessageOf({"--launcher=ssh"}),
+            "option --launcher: 'ssh' is not auto or srun or mpirun or local");
   EXPECT_EQ(MessageOf({"-x", "1A=b"}), "option -x: '1A=b' is not VAR or VAR=value");
   EXPECT_EQ(MessageOf({"-tcp=1"}), "option -tcp takes no value");
   EXPECT_EQ(MessageOf({"-m", "q"}), "option -m: 'q' is not p or b or n or r or m or c");

@@ -71,7 +71,7 @@ TEST(SiteConfig, RefusesAKeyGivenTwice) {
 TEST(SiteConfig, RefusesWrongTypesWithTheLine) {
   EXPECT_EQ(MessageOf("launcher: [mpirun]\n"), "site.yaml:1: launcher must be a text");
   EXPECT_EQ(MessageOf("\nlauncher: ssh\n"),
-            "site.yaml:2: launcher must be auto or mpirun or local, not 'ssh'");
+            "site.yaml:2: launcher must be auto or srun or mpirun or local, not 'ssh'");
   EXPECT_EQ(MessageOf("mpi_arguments: --mca\n"),
             "site.yaml:1: mpi_arguments must be a list of texts: [a, b]");
   EXPECT_EQ(MessageOf("environment: [A]\n"),

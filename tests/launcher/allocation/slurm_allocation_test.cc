@@ -284,10 +284,19 @@ TEST(SlurmAllocation, SplitsATotalOfGpusOnlyWhereThereIsOneWay) {
                                 {"SLURM_JOB_CPUS_PER_NODE", "8(x3)"}};
   EnvironmentMap uneven = BatchWith(three);
   uneven["SLURM_GPUS"] = "9";
-  EXPECT_THAT(Refusal(uneven), AllOf(HasSubstr("SLURM_GPUS=9"), HasSubstr("--gpus-per-node")));
+  EXPECT_THAT(Read(uneven).gpus_unclear,
+              AllOf(HasSubstr("SLURM_GPUS=9"), HasSubstr("--gpus-per-node")));
   EnvironmentMap even = BatchWith(three);
   even["SLURM_GPUS"] = "12";
   EXPECT_FALSE(Read(even).nodes[2].gpus);
+  EXPECT_EQ(Read(even).gpus_unclear, "");
+}
+
+TEST(SlurmAllocation, SaysThatOnlySlurmKnowsTheGpusOfSallocAndOfOtherComponents) {
+  const Allocation shell = Read(ReadEnvironmentFile("salloc-N2-gres-gpu-2.txt")[0].variables);
+  EXPECT_THAT(shell.gpus_unclear, HasSubstr("no variable says how many GPUs n1 has"));
+  const Allocation batch = Read(ReadEnvironmentFile("hetjob-1x4gpu-2x2gpu.txt")[0].variables);
+  EXPECT_THAT(batch.gpus_unclear, HasSubstr("no variable says how many GPUs n2 has"));
 }
 
 TEST(SlurmAllocation, KnowsThatNoGpuWasGranted) {
@@ -321,10 +330,23 @@ TEST(SlurmAllocation, AcceptsTheOnlyTaskOfAStep) {
   EXPECT_FALSE(allocation.cpus_per_rank);
   EXPECT_EQ(allocation.nodes[0].gpus, 4);
 
-  EXPECT_THAT(Refusal(BatchWith({{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}})),
-              HasSubstr("step of one task, in a job of 2 nodes"));
+  EXPECT_TRUE(allocation.in_step);
+
+  // A step on one node of a job of two.
+  const Allocation two = Read(
+      BatchWith({{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_NNODES", "1"}}));
+  EXPECT_EQ(two.nodes.size(), 2U);
+  EXPECT_FALSE(two.ranks);
   // salloc's own shell on a compute node is a special step.
   EXPECT_FALSE(Read(BatchWith({{"SLURM_STEP_ID", "4294967290"}})).ranks);
+}
+
+TEST(SlurmAllocation, AcceptsTheShellOfPtyThoughTheStepHasATaskPerNode) {
+  EnvironmentMap shell = BatchWith(
+      {{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_PTY_PORT", "4711"}});
+  EXPECT_TRUE(Read(shell).in_step);
+  shell["SLURM_PROCID"] = "1";
+  EXPECT_THAT(Refusal(shell), HasSubstr("as task 1 of SLURM_STEP_NUM_TASKS=2"));
 }
 
 TEST(SlurmAllocation, RefusesMalformedNumbers) {

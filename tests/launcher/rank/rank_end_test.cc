@@ -40,5 +40,36 @@ TEST(RankEnd, OtherLinesAreNone) {
   }
 }
 
+TEST(RankLine, IsReadAsItWasWritten) {
+  const std::optional<RankLine> line = ParseRankLine("ddlrun-rank: rank 12 | loss | is nan");
+  ASSERT_TRUE(line);
+  EXPECT_EQ(line->rank, 12);
+  EXPECT_EQ(line->text, "loss | is nan");
+  EXPECT_EQ(FormatRankLine(*line), "ddlrun-rank: rank 12 | loss | is nan\n");
+}
+
+TEST(RankLine, MayHaveALabelInFront) {
+  EXPECT_EQ(ParseRankLine(" 3: ddlrun-rank: rank 3 | x")->text, "x");
+}
+
+TEST(RankLine, PassesOverAnyOtherLine) {
+  for (const char* text : {"", "loss 3", "ddlrun-rank: rank | x", "ddlrun-rank: rank 99999999 | x",
+                           "ddlrun-rank: rank 1 on n2 (pid 77) ended with exit code 3"}) {
+    EXPECT_FALSE(ParseRankLine(text)) << text;
+  }
+}
+
+TEST(Step, IsReadAsItWasWritten) {
+  EXPECT_EQ(FormatStep("123.4"), "ddlrun-rank: step 123.4\n");
+  EXPECT_EQ(ParseStep("0: ddlrun-rank: step 123.4"), "123.4");
+}
+
+TEST(Step, PassesOverAnyOtherLine) {
+  for (const char* text : {"", "step 1.2", "ddlrun-rank: step 12", "ddlrun-rank: step 1.2;reboot",
+                           "ddlrun-rank: step .2", "ddlrun-rank: step 1."}) {
+    EXPECT_FALSE(ParseStep(text)) << text;
+  }
+}
+
 }  // namespace
 }  // namespace launcher

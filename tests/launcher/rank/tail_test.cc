@@ -7,5 +7,15 @@
 namespace launcher {
 namespace {
 
+TEST(Tail, KeepsTheLastLinesShort) {
+  Tail tail;
+  tail.Add("");
+  for (int i = 0; i < 15; ++i) tail.Add(std::to_string(i));
+  tail.Add(std::string(1000, 'x'));
+  EXPECT_EQ(tail.lines().size(), Tail::kLines);
+  EXPECT_EQ(tail.lines().front(), "6");
+  EXPECT_EQ(tail.lines().back().size(), Tail::kLineBytes);
+}
+
 }  // namespace
 }  // namespace launcher

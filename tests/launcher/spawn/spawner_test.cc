@@ -41,7 +41,7 @@ Job JobOf(const std::vector<int>& nodes_of_ranks) {
 std::string MpirunLine(const Job& job) {
   const std::vector<ChildCommand> commands = MakeMpirunCommands(job);
   EXPECT_EQ(commands.size(), 1U);
-  EXPECT_EQ(commands[0].rank, -1);
+  EXPECT_EQ(commands[0].kind, ChildCommand::Kind::kMpirun);
   return QuoteCommand(commands[0].argv);
 }
 
@@ -121,23 +121,118 @@ TEST(LocalSpawner, RefusesAnotherMachine) {
   EXPECT_THROW(MakeLocalCommands(job), LaunchError);
 }
 
+std::string SrunLine(Job job) {
+  job.srun = "/usr/bin/srun";
+  if (job.allocated_nodes == 0) job.allocated_nodes = static_cast<int>(job.plan.nodes.size());
+  const std::vector<ChildCommand> commands = MakeSrunCommands(job);
+  EXPECT_EQ(commands.size(), 1U);
+  EXPECT_EQ(commands[0].kind, ChildCommand::Kind::kSrun);
+  return QuoteCommand(commands[0].argv);
+}
+
+TEST(SrunSpawner, NodesAlikeAreFilledInSlurmsOwnOrder) {
+  Job job = JobOf({0, 0, 1, 1});
+  for (NodePlan& node : job.plan.nodes) node.gpus = 4;
+  EXPECT_EQ(SrunLine(job),
+            "/usr/bin/srun --mpi=pmix --nodes=2 --ntasks=4 --ntasks-per-node=2 "
+            "--distribution=block --gpus-per-node=4 --overcommit --kill-on-bad-exit=1 "
+            "--export=ALL /opt/libexec/ddlrun/ddlrun-rank -- python train.py '--name=a b'");
+}
+
+TEST(SrunSpawner, AnyOtherOrderIsByTheTaskfile) {
+  const char* arbitrary = "--distribution=arbitrary --nodelist=/tmp/ddlrun.abc/TASKFILE";
+  EXPECT_THAT(SrunLine(JobOf({0, 1, 0, 1})), testing::HasSubstr(arbitrary));
+  EXPECT_THAT(SrunLine(JobOf({0, 0, 0, 1})), testing::HasSubstr(arbitrary));
+  Job one_node_left_out = JobOf({0, 0, 1, 1});
+  one_node_left_out.allocated_nodes = 3;
+  EXPECT_THAT(SrunLine(one_node_left_out), testing::HasSubstr(arbitrary));
+}
+
+TEST(SrunSpawner, UnevenGpusAreATotal) {
+  Job job = JobOf({0, 0, 1});
+  job.plan.nodes[0].gpus = 2;
+  job.plan.nodes[1].gpus = 1;
+  EXPECT_THAT(SrunLine(job), testing::HasSubstr(" --gpus=3 "));
+}
+
+TEST(SrunSpawner, TaskfileHasALinePerRank) {
+  EXPECT_EQ(TaskfileText(JobOf({0, 1, 0}).plan), "n1\nn2\nn1\n");
+}
+
+TEST(SrunSpawner, EachComponentOfAHeterogeneousJobHasItsPart) {
+  Job job = JobOf({0, 0, 1, 2});
+  job.plan.nodes[0].gpus = 2;
+  for (const std::size_t node : {1, 2}) {
+    job.plan.nodes[node].component = 1;
+    job.plan.nodes[node].gpus = 1;
+  }
+  const std::string line = SrunLine(job);
+  EXPECT_THAT(line, testing::HasSubstr("srun --het-group=0 --mpi=pmix --nodes=1 --ntasks=2 "
+                                       "--ntasks-per-node=2 --distribution=block "
+                                       "--gpus-per-node=2 "));
+  EXPECT_THAT(line, testing::HasSubstr("'--name=a b' : --het-group=1 --mpi=pmix --nodes=2 "
+                                       "--ntasks=2 --ntasks-per-node=1 "));
+}
+
+TEST(SrunSpawner, HeterogeneousJobsHaveNoOtherOrder) {
+  Job job = JobOf({0, 1, 0, 1});
+  job.plan.nodes[1].component = 1;
+  EXPECT_THROW(SrunLine(job), LaunchError);
+}
+
+TEST(SrunSpawner, InsideAStepResourcesAreShared) {
+  Job job = JobOf({0});
+  EXPECT_THAT(SrunLine(job), testing::Not(testing::HasSubstr("--overlap")));
+  job.in_step = true;
+  EXPECT_THAT(SrunLine(job), testing::HasSubstr("--overlap"));
+}
+
+TEST(SrunSpawner, TheBatchScriptsTasksAreNotThoseOfTheStep) {
+  Job job = JobOf({0});
+  job.environment = {{"SLURM_GPUS_PER_TASK", "1"}, {"SLURM_NTASKS", "9"}, {"SLURM_JOB_ID", "7"}};
+  EXPECT_THAT(MakeSrunCommands(job)[0].environment,
+              ElementsAre("DDLRUN_RANK_JOB={}", "DDL_HOST_PORT=2200", "SLURM_CPU_BIND=none",
+                          "SLURM_JOB_ID=7"));
+}
+
+constexpr bool kRemote = true;
+
+SpawnerMeans Outside(bool has_mpirun) {
+  SpawnerMeans means;
+  means.has_mpirun = has_mpirun;
+  return means;
+}
+
 TEST(ChooseSpawner, TakesMpirunForMoreThanOneRankWhereItIs) {
-  const bool remote = true;
-  EXPECT_EQ(ChooseSpawner(JobOf({0}).plan, !remote, true).name, "local");
-  EXPECT_EQ(ChooseSpawner(JobOf({0, 0}).plan, !remote, true).name, "mpirun");
-  EXPECT_EQ(ChooseSpawner(JobOf({0, 0}).plan, !remote, false).name, "local");
+  EXPECT_EQ(ChooseSpawner(JobOf({0}).plan, !kRemote, Outside(true)).name, "local");
+  EXPECT_EQ(ChooseSpawner(JobOf({0, 0}).plan, !kRemote, Outside(true)).name, "mpirun");
+  EXPECT_EQ(ChooseSpawner(JobOf({0, 0}).plan, !kRemote, Outside(false)).name, "local");
 }
 
 TEST(ChooseSpawner, NeedsMpirunForAnotherMachine) {
-  const bool remote = true;
-  EXPECT_EQ(ChooseSpawner(JobOf({0}).plan, remote, true).name, "mpirun");
-  EXPECT_THROW(ChooseSpawner(JobOf({0}).plan, remote, false), LaunchError);
+  EXPECT_EQ(ChooseSpawner(JobOf({0}).plan, kRemote, Outside(true)).name, "mpirun");
+  EXPECT_THROW(ChooseSpawner(JobOf({0}).plan, kRemote, Outside(false)), LaunchError);
+}
+
+TEST(ChooseSpawner, TakesSrunInsideSlurm) {
+  SpawnerMeans means = Outside(true);
+  means.in_slurm = true;
+  EXPECT_EQ(ChooseSpawner(JobOf({0}).plan, !kRemote, means).name, "srun");
+  EXPECT_EQ(ChooseSpawner(JobOf({0, 1}).plan, kRemote, means).name, "srun");
+}
+
+TEST(ChooseSpawner, SaysWhatSrunLacks) {
+  SpawnerMeans means = Outside(true);
+  means.in_slurm = true;
+  means.srun_lacks = "no pmix";
+  const SpawnerChoice choice = ChooseSpawner(JobOf({0, 1}).plan, kRemote, means);
+  EXPECT_EQ(choice.name, "mpirun");
+  EXPECT_EQ(choice.reason, "srun cannot (no pmix), it reaches other machines");
 }
 
 TEST(FindSpawner, KnowsThoseThatOptionsMayName) {
-  EXPECT_EQ(FindSpawner("mpirun").name, "mpirun");
-  EXPECT_EQ(FindSpawner("local").name, "local");
-  EXPECT_THROW(FindSpawner("srun"), LaunchError);
+  for (const char* name : {"srun", "mpirun", "local"}) EXPECT_EQ(FindSpawner(name).name, name);
+  EXPECT_THROW(FindSpawner("ssh"), LaunchError);
 }
 
 }  // namespace

@@ -30,8 +30,7 @@ class LineRelayTest : public testing::Test {
   }
 
   LineRelay Make(const std::string& tag = "") {
-    return {std::move(from_), to_.fd(), tag,
-            [this](std::string_view line) {
+    return {std::move(from_), to_.fd(), tag, [this](std::string_view line) {
               lines_.emplace_back(line);
               return line != "secret";
             }};
@@ -103,69 +102,7 @@ TEST_F(LineRelayTest, SaysWhenNobodyReads) {
   EXPECT_FALSE(relay.Relay());
 }
 
-TEST_F(LineRelayTest, KeepsALineBackUntilItIsWhole) {
-  LineRelay relay = Make();
-  Send("one\ntw");
-  EXPECT_TRUE(relay.Relay());
-  EXPECT_EQ(Received(), "one\n");
-  Send("o\n");
-  EXPECT_TRUE(relay.Relay());
-  EXPECT_EQ(Received(), "two\n");
-  EXPECT_THAT(lines_, ElementsAre("one", "two"));
-}
-
-TEST_F(LineRelayTest, PassesOnALastLineWithoutAnEnd) {
-  LineRelay relay = Make();
-  Send("no end");
-  writer_.Close();
-  EXPECT_TRUE(relay.Relay());
-  EXPECT_FALSE(relay.is_open());
-  EXPECT_EQ(Received(), "no end");
-}
-
-TEST_F(LineRelayTest, ShowsAProgressBarMoving) {
-  LineRelay relay = Make();
-  Send("10%\r20%\r3");
-  EXPECT_TRUE(relay.Relay());
-  EXPECT_EQ(Received(), "10%\r20%\r");
-}
-
-TEST_F(LineRelayTest, TagsEveryLine) {
-  LineRelay relay = Make("[1] ");
-  Send("a\n\nb");
-  writer_.Close();
-  EXPECT_TRUE(relay.Relay());
-  EXPECT_EQ(Received(), "[1] a\n[1] \n[1] b");
-}
-
-TEST_F(LineRelayTest, PassesOnAnEndlessLineInParts) {
-  LineRelay relay = Make();
-  for (int i = 0; i < 5; ++i) {
-    Send(std::string(16384, 'x'));
-    EXPECT_TRUE(relay.Relay());
-  }
-  EXPECT_GT(Received().size(), kMaxLineBytes - 1);
-}
-
-TEST_F(LineRelayTest, SaysWhenNobodyReads) {
-  std::signal(SIGPIPE, SIG_IGN);
-  LineRelay relay = Make();
-  reader_.Close();
-  Send("line\n");
-  EXPECT_FALSE(relay.Relay());
-}
-
-TEST(Tail, KeepsTheLastLinesShort) {
-  Tail tail;
-  tail.Add("");
-  for (int i = 0; i < 15; ++i) tail.Add(std::to_string(i));
-  tail.Add(std::string(1000, 'x'));
-  EXPECT_EQ(tail.lines().size(), Tail::kLines);
-  EXPECT_EQ(tail.lines().front(), "6");
-  EXPECT_EQ(tail.lines().back().size(), Tail::kLineBytes);
-}
-
-TEST_F(LineRelayTest, KeepsALineBackWhenToldTo) {
+TEST_F(LineRelayTest, PassesOnNoLineThatIsNotForTheUser) {
   LineRelay relay = Make();
   Send("one\nsecret\ntwo\n");
   EXPECT_TRUE(relay.Relay());

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/supervise/command_output.h"
+
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+namespace launcher {
+namespace {
+
+constexpr std::size_t kMaxBytes = 16777216;
+
+ChildProcess Start(const std::vector<std::string>& argv, const Environment& environment) {
+  ChildSpec spec;
+  spec.argv = argv;
+  spec.environment = ToStrings(environment);
+  sigemptyset(&spec.signal_mask);
+  return StartChild(spec);
+}
+
+// Adds what is there to `text`; closes the pipe at its end.
+void ReadInto(Descriptor* pipe, std::string* text) {
+  std::array<char, 16384> chunk;
+  while (pipe->is_open()) {
+    const ssize_t got = read(pipe->fd(), chunk.data(), chunk.size());
+    if (got < 0) return;
+    if (got == 0) pipe->Close();
+    const std::size_t room = kMaxBytes - std::min(kMaxBytes, text->size());
+    text->append(chunk.data(), std::min(static_cast<std::size_t>(got), room));
+  }
+}
+
+}  // namespace
+
+CommandOutput::CommandOutput(const std::vector<std::string>& argv, const Environment& environment)
+    : child_(Start(argv, environment)) {}
+
+CommandOutput::~CommandOutput() {
+  if (child_.pid == 0) return;
+  kill(-child_.pid, SIGKILL);
+  waitpid(child_.pid, nullptr, 0);
+}
+
+bool CommandOutput::Wait(std::chrono::milliseconds limit) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point deadline = Clock::now() + limit;
+  while (child_.stdout_pipe.is_open() || child_.stderr_pipe.is_open()) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+    if (left.count() <= 0) break;
+    // A closed one has the number -1, which poll passes over.
+    std::array<pollfd, 2> ready = {
+        {{child_.stdout_pipe.fd(), POLLIN, 0}, {child_.stderr_pipe.fd(), POLLIN, 0}}};
+    poll(ready.data(), ready.size(), static_cast<int>(left.count()));
+    ReadInto(&child_.stdout_pipe, &text_);
+    ReadInto(&child_.stderr_pipe, &text_);
+  }
+  if (child_.stdout_pipe.is_open() || child_.stderr_pipe.is_open()) kill(-child_.pid, SIGKILL);
+  int status = 0;
+  waitpid(child_.pid, &status, 0);
+  child_.pid = 0;
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+}  // namespace launcher

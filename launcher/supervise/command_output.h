@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A short command whose output is wanted: scontrol, srun --mpi=list.
+
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "launcher/environment.h"
+#include "launcher/supervise/child_process.h"
+
+namespace launcher {
+
+class CommandOutput {
+ public:
+  // Starts `argv` (argv[0] is a path) and returns at once.  Throws LaunchError as StartChild does.
+  CommandOutput(const std::vector<std::string>& argv, const Environment& environment);
+  // Kills what still runs.
+  ~CommandOutput();
+  CommandOutput(const CommandOutput&) = delete;
+  CommandOutput& operator=(const CommandOutput&) = delete;
+
+  // Waits for its end, for `limit` at most; it is then killed.  True when it exited with 0.
+  bool Wait(std::chrono::milliseconds limit);
+
+  // What it wrote, standard output and standard error mixed; at most 16 MiB.
+  const std::string& text() const { return text_; }
+
+ private:
+  ChildProcess child_;
+  std::string text_;
+};
+
+}  // namespace launcher

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What scontrol prints is read without a crash, or refused.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "launcher/allocation/job_detail.h"
+#include "launcher/error.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try {
+    launcher::ParseJobDetail(std::string(reinterpret_cast<const char*>(data), size));
+  } catch (const launcher::LaunchError&) {
+  }
+  return 0;
+}

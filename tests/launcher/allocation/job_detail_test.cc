@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/allocation/job_detail.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <iterator>
+
+#include "launcher/allocation/slurm_allocation.h"
+#include "launcher/error.h"
+#include "tests/launcher/allocation/slurm_environment_file.h"
+
+namespace launcher {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::string FixtureText(const std::string& name) {
+  std::ifstream file(std::string(DDLRUN_SOURCE_DIR) + "/tests/fixtures/slurm-env/" + name);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(JobDetail, ReadsUnevenGpus) {
+  const auto grants = ParseJobDetail(FixtureText("N2-gpus-6-uneven.txt"));
+  ASSERT_EQ(grants.size(), 2U);
+  EXPECT_EQ(grants.at("n1").gpus, 4);
+  EXPECT_THAT(grants.at("n1").gpu_indices, ElementsAre(0, 1, 2, 3));
+  EXPECT_EQ(grants.at("n2").gpus, 2);
+  EXPECT_THAT(grants.at("n2").gpu_indices, ElementsAre(0, 1));
+}
+
+TEST(JobDetail, ReadsALineForSeveralNodes) {
+  const auto grants =
+      ParseJobDetail("     Nodes=n[1-3,7] CPU_IDs=0-3 Mem=400 GRES=gpu:v100:2(IDX:1,3)\n");
+  ASSERT_EQ(grants.size(), 4U);
+  EXPECT_EQ(grants.at("n7").gpus, 2);
+  EXPECT_THAT(grants.at("n7").gpu_indices, ElementsAre(1, 3));
+}
+
+TEST(JobDetail, AddsTypesUpAndPassesOverOtherResources) {
+  const auto grants = ParseJobDetail(
+      " Nodes=a CPU_IDs=0 Mem=1 GRES=gpu:v100:2(IDX:0-1),tmp:9,gpu:a100:1(IDX:4)\n"
+      " Nodes=b CPU_IDs=0 Mem=1 GRES=\n"
+      " Nodes=c CPU_IDs=0 Mem=1 GRES=gpu:2\n");
+  EXPECT_EQ(grants.at("a").gpus, 3);
+  EXPECT_THAT(grants.at("a").gpu_indices, ElementsAre(0, 1, 4));
+  EXPECT_EQ(grants.at("b").gpus, 0);
+  EXPECT_EQ(grants.at("c").gpus, 2);
+  EXPECT_THAT(grants.at("c").gpu_indices, IsEmpty());
+}
+
+TEST(JobDetail, PassesOverTheRestOfTheText) {
+  EXPECT_THAT(ParseJobDetail("JobId=7 JobName=x\n   NodeList=n1\n   BatchHost=n1\n"), IsEmpty());
+}
+
+TEST(JobDetail, RefusesALineThatCannotBeRead) {
+  for (const char* line : {" Nodes=n[1- CPU_IDs=0 GRES=gpu:1", " Nodes=n1 CPU_IDs=0 GRES=gpu:x",
+                           " Nodes=n1 CPU_IDs=0 GRES=gpu:1(IDX:9-1)"}) {
+    EXPECT_THROW(ParseJobDetail(line), LaunchError) << line;
+  }
+}
+
+TEST(JobDetail, FillsTheAllocationOfSalloc) {
+  Allocation allocation =
+      *ReadSlurmAllocation(ReadEnvironmentFile("salloc-N2-gres-gpu-2.txt")[0].variables);
+  ApplyJobDetail(ParseJobDetail(" Nodes=n[1-2] CPU_IDs=0 Mem=100 GRES=gpu:2(IDX:0-1)"),
+                 &allocation);
+  EXPECT_EQ(allocation.gpus_unclear, "");
+  EXPECT_EQ(allocation.nodes[1].gpus, 2);
+  EXPECT_THAT(allocation.nodes[1].gpu_indices, ElementsAre(0, 1));
+}
+
+TEST(JobDetail, RefusesANodeThatSlurmDoesNotName) {
+  Allocation allocation;
+  allocation.nodes.emplace_back().host = "n9";
+  try {
+    ApplyJobDetail({}, &allocation);
+    FAIL();
+  } catch (const LaunchError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("does not name n9"));
+  }
+}
+
+}  // namespace
+}  // namespace launcher
