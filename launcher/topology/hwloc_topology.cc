@@ -200,11 +200,9 @@ bool HasGpu() {
          });
 }
 
-}  // namespace
-
-NodeTopology ReadLiveTopology() {
-  const TopologyOwner topology = Load(EX_OSERR, "this machine", [](hwloc_topology_t raw) {
-    if (HasGpu()) KeepDevices(raw);
+TopologyOwner LoadLive(bool with_devices) {
+  return Load(EX_OSERR, "this machine", [with_devices](hwloc_topology_t raw) {
+    if (with_devices) KeepDevices(raw);
     // Linux tells all of it; asking the processors takes a visit to each. Those named after drivers
     // start them, which takes seconds, for devices that are known by their PCI bus id.  Without
     // "pci" hwloc reads sysfs itself, and libpciaccess, which leaks, is not loaded.  A component
@@ -215,6 +213,16 @@ NodeTopology ReadLiveTopology() {
     }
     return 0;
   });
+}
+
+}  // namespace
+
+NodeTopology ReadLiveTopology() {
+  const bool has_gpu = HasGpu();
+  TopologyOwner topology = LoadLive(has_gpu);
+  // HWLOC_XMLFILE makes hwloc read another machine.
+  const bool is_other = hwloc_topology_is_thissystem(topology.get()) == 0;
+  if (is_other && !has_gpu) topology = LoadLive(true);
   return ReadAll(topology.get(), EX_OSERR, "this machine");
 }
 

@@ -147,8 +147,8 @@ PY
 @test "the run directory is private while it is there, and gone after" {
   run_ddlrun -n 1 sh -c 'stat -c %a "$DDLRUN_RUN_DIR"; ls "$DDLRUN_RUN_DIR"; echo "$DDLRUN_RUN_DIR"'
   [ "${lines[0]}" = 700 ]
-  [ "${lines[*]:1:4}" = "HOSTFILE RANKFILE ddlrun.log plan.json" ]
-  [ ! -e "${lines[5]}" ]
+  [ "${lines[*]:1:5}" = "HOSTFILE RANKFILE TASKFILE ddlrun.log plan.json" ]
+  [ ! -e "${lines[6]}" ]
 }
 
 @test "--run-dir keeps the run directory" {
