@@ -10,6 +10,7 @@
 
 #include "launcher/exit_codes.h"
 #include "launcher/health/facts_lines.h"
+#include "launcher/rank/tail.h"
 #include "launcher/supervise/child_process.h"
 #include "launcher/supervise/line_relay.h"
 
@@ -68,6 +69,7 @@ class StepRunner {
     for (Descriptor* pipe : {&process.stdout_pipe, &process.stderr_pipe}) {
       outputs_.emplace_back(std::move(*pipe), nowhere_.fd(), "", [this](std::string_view line) {
         if (!reader_.Add(line)) tail_.Add(line);
+        return false;
       });
     }
   }

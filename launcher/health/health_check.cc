@@ -90,7 +90,8 @@ std::vector<ChildCommand> MakeCheckCommands(const HealthCheck& check, const Plan
   if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
     throw LaunchError(EX_OSERR, "cannot make " + folder + ": " + std::strerror(errno));
   }
-  check.run_directory.Append("check/HOSTFILE", HostfileText(planned.plan));
+  for (const auto& [name, text] : FilesOf(planned))
+    check.run_directory.Append("check/" + name, text);
   return MakeCommands(options, check.settings, planned, check.launch, check.environment, folder,
                       check.program_directory);
 }
@@ -108,7 +109,8 @@ Plan OneRankPerNode(const Plan& plan) {
     rank.rank = index;
     rank.node = index;
     checks.ranks.push_back(rank);
-    checks.nodes.push_back({node.host, node.allocated_node, {index}});
+    checks.nodes.push_back(node);
+    checks.nodes.back().ranks = {index};
   }
   return checks;
 }
