@@ -39,8 +39,9 @@ void RequireNodeOfJob(const Allocation& allocation, const Environment& environme
 
 BedeJob MakeJob(const BedeOptions& options, const Settings& settings,
                 const Environment& environment) {
-  const Allocation allocation = ReadAllocation(Options(), environment);
+  Allocation allocation = ReadAllocation(Options(), environment);
   RequireNodeOfJob(allocation, environment);
+  if (options.par.ranks == RankShare::kGpu) AskSlurmForGpus(environment, &allocation);
   BedeJob job;
   job.plan = PlanBede(allocation, ReadLiveTopology(), options.par);
   job.par = options.par;

@@ -142,7 +142,8 @@ PlannedJob PlanJob(const Options& options, const Settings& settings,
   PlannedJob planned;
   planned.job_id = ValueOr(environment, "SLURM_JOB_ID", "");
   if (options.rankfile.empty()) {
-    const Allocation allocation = ReadAllocation(options, environment);
+    Allocation allocation = ReadAllocation(options, environment);
+    if (!options.accelerators) AskSlurmForGpus(environment, &allocation);
     planned.allocated_nodes = static_cast<int>(allocation.nodes.size());
     planned.in_step = allocation.in_step;
     ReadTopology(options, allocation, environment, &planned);

@@ -32,21 +32,6 @@ std::string HostName() {
   return name.data();
 }
 
-// Lets the controller say what no variable does.
-void AskSlurm(const Environment& environment, Allocation* allocation) {
-  const std::string scontrol = FindProgram("scontrol", environment);
-  std::string problem = "there is no scontrol in PATH";
-  if (!scontrol.empty()) {
-    CommandOutput command({scontrol, "show", "job", "--details", allocation->job_id}, environment);
-    if (command.Wait(kSlurmPatience)) {
-      ApplyJobDetail(ParseJobDetail(command.text()), allocation);
-      return;
-    }
-    problem = "scontrol show job said: " + command.text().substr(0, command.text().find('\n'));
-  }
-  throw LaunchError(EX_CONFIG, allocation->gpus_unclear + "; " + problem);
-}
-
 }  // namespace
 
 std::string ReadFile(const std::string& path) {
@@ -95,9 +80,22 @@ Allocation ReadAllocation(const Options& options, const Environment& environment
     return AllocationFromHostfile(ReadFile(options.hostfile), options.hostfile);
   }
   std::optional<Allocation> slurm = ReadSlurmAllocation(environment);
-  if (!slurm) return AllocationOfThisMachine(HostName());
-  if (!slurm->gpus_unclear.empty() && !options.accelerators) AskSlurm(environment, &*slurm);
-  return *slurm;
+  return slurm ? *slurm : AllocationOfThisMachine(HostName());
+}
+
+void AskSlurmForGpus(const Environment& environment, Allocation* allocation) {
+  if (allocation->gpus_unclear.empty()) return;
+  const std::string scontrol = FindProgram("scontrol", environment);
+  std::string problem = "there is no scontrol in PATH";
+  if (!scontrol.empty()) {
+    CommandOutput command({scontrol, "show", "job", "--details", allocation->job_id}, environment);
+    if (command.Wait(kSlurmPatience)) {
+      ApplyJobDetail(ParseJobDetail(command.text()), allocation);
+      return;
+    }
+    problem = "scontrol show job said: " + command.text().substr(0, command.text().find('\n'));
+  }
+  throw LaunchError(EX_CONFIG, allocation->gpus_unclear + "; " + problem);
 }
 
 bool IsSameHost(const std::string& a, const std::string& b) {

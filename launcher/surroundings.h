@@ -28,9 +28,12 @@ std::string FindProgram(const std::string& name, const Environment& environment)
 // The folder of the running program, symbolic links resolved.
 std::string ProgramDirectory();
 
-// -H or -hostfile, else Slurm's, else this machine.  Asks scontrol where Slurm's variables do not
-// say how many GPUs each node has.  Throws LaunchError.
+// -H or -hostfile, else Slurm's, else this machine.  Throws LaunchError.
 Allocation ReadAllocation(const Options& options, const Environment& environment);
+
+// Where no variable says how many GPUs each node has, scontrol does.  Throws LaunchError(EX_CONFIG)
+// when it does not answer.
+void AskSlurmForGpus(const Environment& environment, Allocation* allocation);
 
 // Whether both name one host, where either may lack its domain.
 bool IsSameHost(const std::string& a, const std::string& b);
