@@ -123,9 +123,9 @@ BedePlan PlanBede(const Allocation& allocation, const NodeTopology& topology, co
   return plan;
 }
 
-  result.command.kind = ChildCommand::Kind::kMpirun;
 ChildCommand MakeBedeCommand(const BedeJob& job) {
   ChildCommand command;
+  command.kind = ChildCommand::Kind::kMpirun;
   const auto append = [&command](const std::vector<std::string>& words) {
     command.argv.insert(command.argv.end(), words.begin(), words.end());
   };
