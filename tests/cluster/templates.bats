@@ -88,7 +88,7 @@ submitted() {
 }
 
 @test "scaling: a task of the array for each number of nodes, and the table" {
-  template scaling.sbatch --mode=training_benchmark --iter_unit=batch --num_iter=8 --warmup_steps=2
+  template scaling.sbatch --mode=training_benchmark --iter_unit=batch --num_iter=4 --warmup_steps=1
   submitted scaling.sbatch
   [ "$status" -eq 0 ]
   for nodes in 1 2 4; do
@@ -105,10 +105,10 @@ has_ended() {
 
 @test "requeue: a training that is stopped before the time limit goes on by itself, and ends as if it had never stopped" {
   local job log
-  template requeue.sbatch --iter_unit=batch --num_iter=100 --checkpoint_every=20
+  template requeue.sbatch --iter_unit=batch --num_iter=60 --checkpoint_every=10
   job=$(hpc sbatch --parsable -N2 requeue.sbatch)
   log=resnet50-$job.log
-  wait_for 60 test -e "resnet50-$job/checkpoints/step-0000000020"
+  wait_for 60 test -e "resnet50-$job/checkpoints/step-0000000010"
   # What Slurm does for --signal=B:USR1@300.
   hpc scancel --batch --signal=USR1 "$job"
   wait_for 60 has_ended "$job" COMPLETED
@@ -121,7 +121,7 @@ has_ended() {
   job=$(hpc sbatch --parsable -N2 requeue.sbatch)
   wait_for 60 has_ended "$job" COMPLETED
   [[ $output == *" Restarts=0 "* ]]
-  cmp {turns,"resnet50-$job"}/checkpoints/step-0000000100/model.safetensors
+  cmp {turns,"resnet50-$job"}/checkpoints/step-0000000060/model.safetensors
 }
 
 @test "requeue: scancel is the end of it" {
