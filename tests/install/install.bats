@@ -32,6 +32,7 @@ setup() {
 ./bin/ddltraind
 ./libexec/ddlrun/ddlrun-node-check
 ./libexec/ddlrun/ddlrun-rank
+./libexec/ddlrun/ddlrun-rank-hwloc
 ./share/ddlrun/sites/bede.yaml
 ./share/ddlrun/sites/generic.yaml
 ./share/ddlrun/sites/x86-v100.yaml
@@ -69,7 +70,7 @@ EOF
 }
 
 @test "the programs find their libraries where they found them when they were built" {
-  for program in "$prefix"/bin/* "$prefix/libexec/ddlrun/ddlrun-rank"; do
+  for program in "$prefix"/bin/* "$prefix"/libexec/ddlrun/*; do
     run ldd "$program"
     [[ $output != *"not found"* ]] || { echo "$program: $output"; return 1; }
   done
