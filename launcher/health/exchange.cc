@@ -56,6 +56,9 @@ bool Exchange(const ExchangePlan& plan, const Rendezvous& others, Fabric* fabric
   // The second barrier carries no addresses, so that all leave it at the same moment.
   if (!others.Meet(meeting, nothing) || !others.Meet(meeting, nothing)) {
     facts.problem = "not all nodes came to the exchange in time";
+    for (const int silent : others.FindSilent(kAddressKey, meeting + plan.link_limit)) {
+      facts.failed.push_back({silent, "no answer over the launcher's network", 0});
+    }
     return false;
   }
   facts.clock_seconds =

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
+#include <set>
 #include <utility>
 
 #include "launcher/health/judge_parts.h"
@@ -51,8 +51,8 @@ std::string PairsText(std::vector<Pair> pairs, const std::vector<std::string>& h
 }
 
 struct Links {
-  std::vector<Pair> failed;
-  std::string problem;  // of the first that failed
+  std::set<Pair> failed;  // lower index first; both ends may name a pair
+  std::string problem;    // of the first that failed
   int ok = 0;
   Pair slowest = {-1, -1};
   double slowest_seconds = 0;
@@ -67,7 +67,7 @@ Links CollectLinks(const Nodes& nodes, int count) {
       if (link.to < 0 || link.to >= count || node.facts->node < 0 || node.facts->node >= count) {
         continue;
       }
-      links.failed.emplace_back(node.facts->node, link.to);
+      links.failed.insert(std::minmax(node.facts->node, link.to));
       if (links.problem.empty()) links.problem = link.problem;
     }
     links.ok += exchange.links_ok;
@@ -138,7 +138,8 @@ Verdict JudgeConnections(const Nodes& nodes, const std::vector<std::string>& hos
   if (!links.failed.empty()) {
     return {
         check, Status::kFail,
-        "do not reach each other: " + PairsText(links.failed, hosts) + " (" + links.problem + ")",
+        "do not reach each other: " + PairsText({links.failed.begin(), links.failed.end()}, hosts) +
+            " (" + links.problem + ")",
         advice};
   }
   const std::string problem = ProblemText(nodes);

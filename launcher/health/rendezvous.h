@@ -8,6 +8,7 @@
 #include <chrono>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace launcher {
 
@@ -32,9 +33,14 @@ class Rendezvous {
   std::string Get(int rank, const std::string& key) const;
 
   // Waits until all are here, calling `meanwhile` again and again.  False when that takes longer
-  // than until `deadline`; then nothing but the destructor may be called.
+  // than until `deadline`; then nothing but FindSilent and the destructor may be called.
   bool Meet(std::chrono::steady_clock::time_point deadline,
             const std::function<void()>& meanwhile) const;
+
+  // Asks each of the others by itself for what it published as `key`; those that have not answered
+  // by `deadline`.
+  std::vector<int> FindSilent(const std::string& key,
+                              std::chrono::steady_clock::time_point deadline) const;
 
  private:
   int rank_ = 0;

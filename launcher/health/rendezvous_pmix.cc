@@ -2,6 +2,7 @@
 
 #include <pmix.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <memory>
@@ -14,6 +15,22 @@ namespace launcher {
 namespace {
 
 pmix_proc_t own_process = {};  // PMIx is one per process
+
+constexpr std::chrono::microseconds kPollInterval{100};
+
+// Shared with PMIx's thread, which may call back after nobody waits any more.
+struct Answer {
+  std::atomic<bool> is_here = false;
+  std::atomic<pmix_status_t> status = PMIX_SUCCESS;
+};
+
+// `data` is a std::shared_ptr<Answer>* of its own.
+void TakeAnswer(pmix_status_t status, void* data) {
+  const std::unique_ptr<std::shared_ptr<Answer>> answer(
+      static_cast<std::shared_ptr<Answer>*>(data));
+  (*answer)->status = status;
+  (*answer)->is_here = true;
+}
 
 void Require(pmix_status_t status, const std::string& action) {
   if (status == PMIX_SUCCESS) return;
@@ -67,35 +84,57 @@ std::string Rendezvous::Get(int rank, const std::string& key) const {
 
 bool Rendezvous::Meet(std::chrono::steady_clock::time_point deadline,
                       const std::function<void()>& meanwhile) const {
-  struct State {
-    std::atomic<bool> is_over = false;
-    std::atomic<pmix_status_t> status = PMIX_SUCCESS;
-  };
-  // PMIx may still call back after the deadline.
-  auto* state = new std::shared_ptr<State>(std::make_shared<State>());
-  const std::shared_ptr<State> own = *state;
-  const auto on_end = [](pmix_status_t status, void* data) {
-    const std::unique_ptr<std::shared_ptr<State>> shared(
-        static_cast<std::shared_ptr<State>*>(data));
-    (*shared)->status = status;
-    (*shared)->is_over = true;
-  };
+  const std::shared_ptr<Answer> answer = std::make_shared<Answer>();
+  auto* for_callback = new std::shared_ptr<Answer>(answer);
   const bool collect = true;
   pmix_info_t info;
   PMIX_INFO_CONSTRUCT(&info);
   PMIX_INFO_LOAD(&info, PMIX_COLLECT_DATA, &collect, PMIX_BOOL);
-  const pmix_status_t started = PMIx_Fence_nb(nullptr, 0, &info, 1, on_end, state);
+  const pmix_status_t started = PMIx_Fence_nb(nullptr, 0, &info, 1, TakeAnswer, for_callback);
   if (started != PMIX_SUCCESS) {
-    delete state;
+    delete for_callback;
     Require(started, "PMIx_Fence");
   }
-  while (!own->is_over) {
+  while (!answer->is_here) {
     if (std::chrono::steady_clock::now() > deadline) return false;
     meanwhile();
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    std::this_thread::sleep_for(kPollInterval);
   }
-  Require(own->status, "PMIx_Fence");
+  Require(answer->status, "PMIx_Fence");
   return true;
+}
+
+std::vector<int> Rendezvous::FindSilent(const std::string& key,
+                                        std::chrono::steady_clock::time_point deadline) const {
+  std::vector<std::shared_ptr<Answer>> answers;
+  for (int rank = 0; rank < size_; ++rank) {
+    answers.push_back(std::make_shared<Answer>());
+    if (rank == rank_) {
+      answers.back()->is_here = true;
+      continue;
+    }
+    pmix_proc_t peer = own_process;
+    peer.rank = static_cast<pmix_rank_t>(rank);
+    auto* for_callback = new std::shared_ptr<Answer>(answers.back());
+    const auto on_value = [](pmix_status_t status, pmix_value_t*, void* data) {
+      TakeAnswer(status, data);
+    };
+    if (PMIx_Get_nb(&peer, key.c_str(), nullptr, 0, on_value, for_callback) != PMIX_SUCCESS) {
+      delete for_callback;
+    }
+  }
+  const auto has_answered = [](const auto& answer) {
+    return answer->is_here && answer->status == PMIX_SUCCESS;
+  };
+  while (!std::all_of(answers.begin(), answers.end(), has_answered) &&
+         std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(kPollInterval);
+  }
+  std::vector<int> silent;
+  for (int rank = 0; rank < size_; ++rank) {
+    if (!has_answered(answers[static_cast<std::size_t>(rank)])) silent.push_back(rank);
+  }
+  return silent;
 }
 
 }  // namespace launcher

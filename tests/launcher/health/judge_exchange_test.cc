@@ -76,6 +76,13 @@ TEST(Connections, NameTheNodeThatAllFailingPairsShareOnce) {
             "do not reach each other: n3 with n[1-2,4-5], n1 with n2 (Connection reset)");
 }
 
+TEST(Connections, NameAPairOnceThatBothEndsName) {
+  MadeUpJob made(3);
+  made.facts[1].exchange.failed = {{2, "no answer", 0}};
+  made.facts[2].exchange.failed = {{1, "no answer", 0}};
+  EXPECT_EQ(made.Of("connections").seen, "do not reach each other: n2 with n3 (no answer)");
+}
+
 TEST(Connections, CountWhatIsTooMuchToName) {
   MadeUpJob made(40);
   for (int node = 0; node < 40; node += 2) {
