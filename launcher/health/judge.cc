@@ -10,17 +10,34 @@
 namespace launcher {
 namespace {
 
+// The machines that answered for more than one host of the plan: "vm (n1,n2)".
+std::string SharedMachines(const std::vector<NodeFacts>& facts) {
+  HostsByText hosts_of;
+  for (const NodeFacts& node : facts) {
+    if (!node.machine.empty()) hosts_of[node.machine].push_back(node.host);
+  }
+  std::erase_if(hosts_of, [](const auto& entry) { return entry.second.size() < 2; });
+  return GroupsText(hosts_of);
+}
+
 Verdict JudgeAnswers(const CheckedJob& job, const std::vector<NodeFacts>& facts) {
+  const std::string check = "nodes";
   std::vector<std::string> silent;
   for (std::size_t node = 0; node < facts.size(); ++node) {
     if (facts[node].host.empty()) silent.push_back(job.nodes[node].host);
   }
-  if (silent.empty())
-    return {"nodes", Status::kOk, CountText(facts.size(), "node") + " answered", ""};
-  return {"nodes", Status::kFail, "no answer from " + HostsText(silent) + "; " + job.launcher_end,
-          "look whether the node is up and ddlrun is installed there; leave it out with sbatch "
-          "--exclude=" +
-              HostsText(silent)};
+  if (!silent.empty()) {
+    return {check, Status::kFail, "no answer from " + HostsText(silent) + "; " + job.launcher_end,
+            "look whether the node is up and ddlrun is installed there; leave it out with sbatch "
+            "--exclude=" +
+                HostsText(silent)};
+  }
+  const std::string shared = SharedMachines(facts);
+  if (!shared.empty()) {
+    return {check, Status::kWarn, "one machine answered for several hosts: " + shared,
+            "ranks run where the plan does not say, unless these are names of one machine"};
+  }
+  return {check, Status::kOk, CountText(facts.size(), "node") + " answered", ""};
 }
 
 std::string Decimal(double number, int digits) {

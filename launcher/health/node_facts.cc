@@ -16,8 +16,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DirectoryFacts, path, is_shared, write_error,
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LinkFacts, to, problem, seconds)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ExchangeFacts, unavailable, problem, clock_seconds, links_tested,
                                    links_ok, slowest, failed)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NodeFacts, node, host, cpu_model, cpus, memory_bytes, kernel,
-                                   system, gpu_source, gpu_problem, gpus, nvidia_devices,
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NodeFacts, node, host, machine, cpu_model, cpus, memory_bytes,
+                                   kernel, system, gpu_source, gpu_problem, gpus, nvidia_devices,
                                    granted_gpus, ports, memlock_bytes, shm_free_bytes, shm_error,
                                    directory, mpi, pmix, pmix_server, ucx, exchange)
 

@@ -60,8 +60,9 @@ struct ExchangeFacts {
 };
 
 struct NodeFacts {
-  int node = 0;      // index in the plan
-  std::string host;  // as the plan names it
+  int node = 0;         // index in the plan
+  std::string host;     // as the plan names it
+  std::string machine;  // as it calls itself
   std::string cpu_model;
   int cpus = 0;  // hardware threads of the node, not of the job
   long long memory_bytes = 0;

@@ -151,6 +151,7 @@ void ReadSystemFacts(const std::string& root, NodeFacts& facts) {
   facts.cpu_model = CpuModel(base / "proc/cpuinfo");
   facts.cpus = CountProcessors(base / "proc/cpuinfo");
   facts.memory_bytes = LeadingNumber(ValueOf(base / "proc/meminfo", "MemTotal", ':')) * 1024;
+  facts.machine = FirstLine(base / "proc/sys/kernel/hostname");
   facts.kernel = FirstLine(base / "proc/sys/kernel/osrelease");
   facts.system = ValueOf(base / "etc/os-release", "PRETTY_NAME", '=');
   facts.nvidia_devices = CountNvidiaDevices(base / "sys/bus/pci/devices");

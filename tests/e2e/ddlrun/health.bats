@@ -68,7 +68,7 @@ no_probe() { ! compgen -G "$BATS_TEST_TMPDIR/.ddlrun-check.*" > /dev/null; }
   make_agent
   run_ddlrun --check-only -H n1:2,n2:2,n3:2 --oversubscribe --mpiarg "--mca plm_rsh_agent $PWD/agent"
   [ "$status" -eq 0 ]
-  grep -qE '^nodes +ok +3 nodes answered$' <<< "$output"
+  grep -qE "^nodes +warn +one machine answered for several hosts: $(hostname) \(n\[1-3\]\): " <<< "$output"
   if grep -q 'built without' <<< "$output"; then skip "this build has no PMIx or no UCX"; fi
   grep -qE '^clocks +ok +in step within ' <<< "$output"
   grep -qE '^connections +ok +3 pairs of 3 nodes talk, the slowest n[1-3] with n[1-3] in ' <<< "$output"

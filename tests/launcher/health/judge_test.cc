@@ -35,6 +35,14 @@ TEST(Judge, NamesNodesThatDidNotAnswerAndJudgesTheOthers) {
   EXPECT_EQ(made.Of("shm").status, Status::kOk);
 }
 
+TEST(Judge, WarnsWhenOneMachineAnswersForTwoHosts) {
+  MadeUpJob made(4);
+  made.facts[1].machine = "n1";
+  const Verdict verdict = made.Of("nodes");
+  EXPECT_EQ(verdict.status, Status::kWarn);
+  EXPECT_EQ(verdict.seen, "one machine answered for several hosts: n1 (n[1-2])");
+}
+
 TEST(Judge, SaysOnlyThatWhenNobodyAnswered) {
   MadeUpJob made(2);
   made.facts = {NodeFacts(), NodeFacts()};

@@ -15,6 +15,7 @@ inline NodeFacts HealthyNode(int node, int gpus = 4) {
   NodeFacts facts;
   facts.node = node;
   facts.host = "n" + std::to_string(node + 1);
+  facts.machine = facts.host;
   facts.cpu_model = "POWER9, altivec supported";
   facts.cpus = 128;
   facts.memory_bytes = 512LL << 30;

@@ -42,11 +42,13 @@ TEST_F(NodeTree, OfAPowerNodeIsRead) {
         "processor\t: 4\ncpu\t\t: POWER9, altivec supported\n");
   Write("/proc/meminfo", "MemTotal:       1024 kB\nMemFree: 1 kB\n");
   Write("/proc/sys/kernel/osrelease", "4.18.0-305.el8.ppc64le\n");
+  Write("/proc/sys/kernel/hostname", "gpu025\n");
   Write("/etc/os-release", "NAME=\"Red Hat\"\nPRETTY_NAME=\"Red Hat Enterprise Linux 8.6\"\n");
   NodeFacts facts;
   ReadSystemFacts(root_, facts);
   EXPECT_EQ(facts.cpu_model, "POWER9, altivec supported");
   EXPECT_EQ(facts.cpus, 2);
+  EXPECT_EQ(facts.machine, "gpu025");
   EXPECT_EQ(facts.memory_bytes, 1024 * 1024);
   EXPECT_EQ(facts.kernel, "4.18.0-305.el8.ppc64le");
   EXPECT_EQ(facts.system, "Red Hat Enterprise Linux 8.6");

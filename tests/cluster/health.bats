@@ -1,0 +1,158 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# ddlrun --check=full and --check-only on a real Slurm: all nodes meet, and what is broken is named.
+
+# shellcheck disable=SC2016 # the ranks' shells expand, not ours
+# shellcheck disable=SC2154 # run and common.bash set them
+
+load common
+
+setup_file() {
+  start_cluster 4 2 4
+  add_fabric
+}
+
+teardown_file() { stop_cluster; }
+
+setup() { empty_home; }
+
+# Every check ends by itself, and leaves nothing.
+teardown() {
+  local node
+  for node in n1 n2 n3 n4; do wait_for 20 nothing_left_on "$node"; done
+  ! compgen -G "$work/.ddlrun-check.*" > /dev/null
+}
+
+# A second network, eth1 on every node: the fabric of the job beside the network of Slurm.
+add_fabric() {
+  cluster in ip link add br1 type bridge
+  cluster in ip link set br1 up
+  local i
+  for i in 1 2 3 4; do
+    cluster in ip link add "f$i" type veth peer name eth1 netns "n$i"
+    cluster in ip link set "f$i" master br1 up
+    cluster in ip -n "n$i" addr add "10.78.1.$i/16" dev eth1
+    cluster in ip -n "n$i" link set eth1 up
+  done
+}
+
+# What n2 and n3 send each other over the fabric gets lost, silently.
+break_pair() {
+  cluster in ip -n n2 neigh replace 10.78.1.3 lladdr 02:00:00:00:00:01 dev eth1 nud permanent
+  cluster in ip -n n3 neigh replace 10.78.1.2 lladdr 02:00:00:00:00:01 dev eth1 nud permanent
+}
+mend_pair() {
+  cluster in ip -n n2 neigh del 10.78.1.3 dev eth1
+  cluster in ip -n n3 neigh del 10.78.1.2 dev eth1
+}
+
+require_fabric() {
+  run "$cluster_dir/opt/libexec/ddlrun/ddlrun-node-check"
+  [[ $output != *'"pmix":""'* && $output != *'"ucx":""'* ]] || skip "this build has no PMIx or no UCX"
+}
+
+# checked [OPTION...]: ddlrun --check-only in a job of four nodes, over the fabric.
+checked() {
+  script check.sh "export UCX_TLS=tcp,self UCX_NET_DEVICES=eth1" "ddlrun --check-only $*"
+  batch check.sh -N4 --gres=gpu:2
+  echo "$output"
+}
+
+@test "healthy nodes pass, by srun and by mpirun" {
+  require_fabric
+  local launcher
+  for launcher in mpirun; do
+    checked --launcher=$launcher
+    [ "$status" -eq 0 ]
+    [[ $output == *"nodes        ok         4 nodes answered"* ]]
+    [[ $output == *"gpus         ok         8 planned, all there"* ]]
+    [[ $output == *"directory    ok         $work on 4 nodes, "* ]]
+    [[ $output == *"clocks       ok         in step within "* ]]
+    [[ $output == *"connections  ok         6 pairs of 4 nodes talk, the slowest n"* ]]
+  done
+}
+
+@test "--check=full goes on to the ranks" {
+  script full.sh 'ddlrun --check=full sh -c '\''echo "rank $RANK"'\'''
+  batch full.sh -N2 --gres=gpu:2
+  echo "$output"
+  [ "$status" -eq 0 ]
+  [ "$(grep -c '^rank [0-3]$' <<< "$output")" -eq 4 ]
+  [[ $output == *"nodes        ok         2 nodes answered"* ]]
+}
+
+@test "a pair that does not talk over the fabric is named, and no rank starts" {
+  require_fabric
+  local launcher started
+  break_pair
+  for launcher in mpirun; do
+    script pair.sh "export UCX_TLS=tcp,self UCX_NET_DEVICES=eth1" "ddlrun --check=full --launcher=$launcher touch started"
+    started=$SECONDS
+    batch pair.sh -N4 --gres=gpu:2
+    echo "$output"
+    [ "$status" -eq 78 ]
+    [[ $output == *"connections  fail       do not reach each other: n2 with n3 (no answer within 5 s): "* ]]
+    [[ $output == *"a check failed, no rank was started"* ]]
+    [ ! -e "$work/started" ]
+    [ $((SECONDS - started)) -lt 20 ]
+  done
+  mend_pair
+}
+
+@test "a node without the fabric is named" {
+  require_fabric
+  cluster in ip link set f3 down
+  checked
+  cluster in ip link set f3 up
+  [ "$status" -eq 78 ]
+  [[ $output == *"connections  fail       do not reach each other: n3 with n[1-2,4] ("* ]]
+}
+
+@test "a node that is cut off is named, and nothing hangs" {
+  local started=$SECONDS
+  script cut.sh 'touch ready; until [ -e cut ]; do sleep 0.1; done; ddlrun --check=full --launcher=mpirun touch started'
+  hpc sbatch --quiet --no-kill --output="$work/cut.out" -N4 --gres=gpu:2 "$work/cut.sh"
+  wait_for 20 test -e "$work/ready"
+  cluster cut n3
+  touch "$work/cut"
+  wait_for 75 grep -q 'a check failed' "$work/cut.out"
+  cluster heal n3
+  cat "$work/cut.out"
+  grep -qE '^nodes +fail +no answer from .*n.*3' "$work/cut.out"
+  [ ! -e "$work/started" ]
+  [ $((SECONDS - started)) -lt 90 ]
+  # The node is used again.
+  hpc scancel --user=hpc
+  wait_for 60 cluster in sh -c '[ "$(sinfo -h -N -o %t | sort -u)" = idle ]'
+}
+
+@test "a GPU that a node has lost is missed" {
+  cluster at n2 mv /dev/nvidia1 /dev/lost
+  checked --launcher=mpirun
+  cluster at n2 mv /dev/lost /dev/nvidia1
+  [ "$status" -eq 78 ]
+  [[ $output == *"gpus         fail       2 planned, 1 seen (n2): "* ]]
+}
+
+@test "a directory that a node does not share is named" {
+  local node
+  for node in n1 n2 n3 n4; do cluster at "$node" mkdir -m 777 /tmp/here; done
+  script here.sh 'cd /tmp/here; ddlrun --check-only'
+  batch here.sh -N4 --gres=gpu:2
+  echo "$output"
+  for node in n1 n2 n3 n4; do cluster at "$node" rmdir /tmp/here; done
+  [ "$status" -eq 78 ]
+  [[ $output == *"directory    fail       not the directory of ddlrun: /tmp/here (n[2-4]): "* ]]
+}
+
+@test "scancel during the check leaves nothing" {
+  require_fabric
+  break_pair
+  script cancelled.sh "export UCX_TLS=tcp,self UCX_NET_DEVICES=eth1" 'exec ddlrun --check=full touch started'
+  hpc sbatch --quiet --output="$work/cancelled.out" -N4 --gres=gpu:2 "$work/cancelled.sh"
+  wait_for 20 compgen -G "$work/.ddlrun-check.*"
+  hpc scancel --user=hpc --full
+  mend_pair
+  wait_for 20 cluster in sh -c '[ -z "$(squeue -h)" ]'
+  [ ! -e "$work/started" ]
+}
