@@ -63,6 +63,7 @@ RankJob MakeRankJob(const Options& options, const Settings& settings, const Plan
   RankJob job;
   job.plan = planned.plan;
   job.bind = settings.bind && options.rankfile.empty();
+  job.check = settings.check != "off";
   job.spawner = spawner;
   // The ranks of the local launcher are where the plan was made.
   job.planned_for = spawner == "local" ? "" : planned.planned_for;

@@ -81,6 +81,9 @@ std::vector<ChildCommand> MakeCheckCommands(const HealthCheck& check, const Plan
                                             const std::string& probe) {
   Options options = check.options;
   options.rankfile.clear();
+  Settings settings = check.settings;
+  settings.bind = false;
+  settings.check = "off";  // a node that lacks GPUs is to say so itself
   const fs::path program =
       fs::path(check.program_directory).parent_path() / "libexec/ddlrun/ddlrun-node-check";
   options.program = {program.string(), "--limit", std::to_string(kNodeLimitSeconds), "--link-limit",
@@ -90,9 +93,10 @@ std::vector<ChildCommand> MakeCheckCommands(const HealthCheck& check, const Plan
   if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
     throw LaunchError(EX_OSERR, "cannot make " + folder + ": " + std::strerror(errno));
   }
-  for (const auto& [name, text] : FilesOf(planned))
+  for (const auto& [name, text] : FilesOf(planned)) {
     check.run_directory.Append("check/" + name, text);
-  return MakeCommands(options, check.settings, planned, check.launch, check.environment, folder,
+  }
+  return MakeCommands(options, settings, planned, check.launch, check.environment, folder,
                       check.program_directory);
 }
 

@@ -120,7 +120,8 @@ void Run(int argc, char** argv) {
   const std::string& host = job.plan.nodes[static_cast<std::size_t>(own.node)].host;
   try {
     const int gpus = job.plan.nodes[static_cast<std::size_t>(own.node)].gpus;
-    if (gpus > 0 && job.spawner != "local") CheckGpus(gpus, environment, CountGpuDevices());
+    if (job.check && gpus > 0 && job.spawner != "local")
+      CheckGpus(gpus, environment, CountGpuDevices());
     const bool is_like_planned =
         job.planned_for.empty() || job.planned_for == TopologyFingerprint();
     if (job.bind && !is_like_planned) PlanThisNode(own.node, argv, &job.plan);

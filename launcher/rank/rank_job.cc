@@ -57,6 +57,7 @@ std::string EncodeRankJob(const RankJob& job) {
   }
   const json encoded = {{"spawner", job.spawner},
                         {"bind", job.bind},
+                        {"check", job.check},
                         {"run_directory", job.run_directory},
                         {"master_address", job.master_address},
                         {"master_port", job.master_port},
@@ -81,6 +82,7 @@ RankJob DecodeRankJob(const std::string& text) {
     RankJob job;
     job.spawner = encoded.at("spawner");
     job.bind = encoded.at("bind");
+    job.check = encoded.at("check");
     job.run_directory = encoded.at("run_directory");
     job.master_address = encoded.at("master_address");
     job.master_port = encoded.at("master_port");

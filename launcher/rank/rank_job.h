@@ -20,6 +20,7 @@ inline constexpr std::size_t kMaxRankJobBytes = 131000;
 struct RankJob {
   Plan plan;
   bool bind = true;     // the shim binds; false: the ranks stay where the spawner put them
+  bool check = true;    // the shim counts the node's GPUs; false: it starts the rank anyway
   std::string spawner;  // "srun", "mpirun", "local"
   // TopologyFingerprint of the machine that the plan's cores were chosen for.  "": they hold for
   // every node (--topology); "none": there are none yet.  On a node with another one the shim
@@ -33,8 +34,8 @@ struct RankJob {
 // One line of JSON.  Throws LaunchError(EX_CONFIG) for a plan that does not fit kMaxRankJobBytes.
 std::string EncodeRankJob(const RankJob& job);
 
-// The inverse; the plan has what a rank needs (no warnings; `cores` has the right length only).  Throws
-// LaunchError(EX_SOFTWARE) for a text that EncodeRankJob did not write.
+// The inverse; the plan has what a rank needs (no warnings; `cores` has the right length only).
+// Throws LaunchError(EX_SOFTWARE) for a text that EncodeRankJob did not write.
 RankJob DecodeRankJob(const std::string& text);
 
 }  // namespace launcher

@@ -61,7 +61,7 @@ checked() {
 @test "healthy nodes pass, by srun and by mpirun" {
   require_fabric
   local launcher
-  for launcher in mpirun; do
+  for launcher in srun mpirun; do
     checked --launcher=$launcher
     [ "$status" -eq 0 ]
     [[ $output == *"nodes        ok         4 nodes answered"* ]]
@@ -110,7 +110,7 @@ checked() {
 
 @test "a node that is cut off is named, and nothing hangs" {
   local started=$SECONDS
-  script cut.sh 'touch ready; until [ -e cut ]; do sleep 0.1; done; ddlrun --check=full --launcher=mpirun touch started'
+  script cut.sh 'touch ready; until [ -e cut ]; do sleep 0.1; done; ddlrun --check=full --launcher=srun touch started'
   hpc sbatch --quiet --no-kill --output="$work/cut.out" -N4 --gres=gpu:2 "$work/cut.sh"
   wait_for 20 test -e "$work/ready"
   cluster cut n3
@@ -128,7 +128,7 @@ checked() {
 
 @test "a GPU that a node has lost is missed" {
   cluster at n2 mv /dev/nvidia1 /dev/lost
-  checked --launcher=mpirun
+  checked --launcher=srun
   cluster at n2 mv /dev/lost /dev/nvidia1
   [ "$status" -eq 78 ]
   [[ $output == *"gpus         fail       2 planned, 1 seen (n2): "* ]]

@@ -31,13 +31,21 @@ TEST(HostsText, CompressesAndListsWhatCannotBe) {
   EXPECT_EQ(HostsText({"a b", "c"}), "a b,c");
 }
 
-TEST(OneRankPerNode, KeepsHostsInOrderAndBindsNothing) {
+TEST(OneRankPerNode, KeepsNodesAndTheirGpusAndBindsNothing) {
   Plan plan;
-  plan.nodes = {{"n3", 0, {0, 1}}, {"n1", 2, {2}}};
+  for (const char* host : {"n3", "n1"}) {
+    NodePlan& node = plan.nodes.emplace_back();
+    node.host = host;
+    node.gpus = 4;
+    node.allocated_node = 2;
+  }
+  plan.nodes[0].ranks = {0, 1};
+  plan.nodes[1].ranks = {2};
   plan.ranks = {{0, 0, 0, 0, 0, {0}, {0}}, {1, 0, 1, 1, 0, {1}, {1}}, {2, 1, 0, 0, 0, {0}, {0}}};
   const Plan checks = OneRankPerNode(plan);
   ASSERT_EQ(checks.nodes.size(), 2U);
   EXPECT_EQ(checks.nodes[1].host, "n1");
+  EXPECT_EQ(checks.nodes[1].gpus, 4);
   EXPECT_EQ(checks.nodes[1].allocated_node, 2);
   EXPECT_EQ(checks.nodes[1].ranks, std::vector<int>{1});
   ASSERT_EQ(checks.ranks.size(), 2U);
