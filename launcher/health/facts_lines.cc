@@ -2,7 +2,7 @@
 
 #include "launcher/health/facts_lines.h"
 
-#include <array>
+#include <algorithm>
 #include <cstdio>
 
 namespace launcher {
@@ -19,30 +19,33 @@ std::string FormatFacts(const NodeFacts& facts, int report) {
   const std::size_t parts = (text.size() + kMaxPartBytes - 1) / kMaxPartBytes;
   std::string lines;
   for (std::size_t part = 0; part < parts; ++part) {
+    const std::string body = text.substr(part * kMaxPartBytes, kMaxPartBytes);
     lines += kPrefix + std::to_string(facts.node) + " " + std::to_string(report) + " " +
              std::to_string(part + 1) + "/" + std::to_string(parts) + " " +
-             text.substr(part * kMaxPartBytes, kMaxPartBytes) + "\n";
+             std::to_string(body.size()) + " " + body + "\n";
   }
   return lines;
 }
 
 bool FactsReader::Add(std::string_view line) {
-  const std::size_t start = line.find(kPrefix);
+  const std::size_t start = line.rfind(kPrefix);
   if (start == std::string_view::npos) return false;
   const std::string text(line.substr(start + sizeof(kPrefix) - 1));
   int node = -1;
   int report = -1;
   int part = 0;
   int parts = 0;
+  int bytes = 0;
   int length = 0;
-  if (std::sscanf(text.c_str(), "%6d %1d %4d/%4d %n", &node, &report, &part, &parts, &length) !=
-          4 ||
+  if (std::sscanf(text.c_str(), "%6d %1d %4d/%4d %4d%n", &node, &report, &part, &parts, &bytes,
+                  &length) != 5 ||
       length == 0 || node < 0 || static_cast<std::size_t>(node) >= parts_.size() || report < 0 ||
       report >= kMaxReports || part < 1 || part > parts || parts > kMaxParts) {
     return false;
   }
-  const std::string body = text.substr(static_cast<std::size_t>(length));
-  if (body.size() > kMaxPartBytes) return false;
+  // One blank: the text may begin with more.
+  const std::string body = text.substr(std::min(text.size(), static_cast<std::size_t>(length) + 1));
+  if (body.size() > kMaxPartBytes || body.size() != static_cast<std::size_t>(bytes)) return false;
   Report& into = parts_[static_cast<std::size_t>(node)][report];
   into.parts = parts;
   into.texts[part] = body;

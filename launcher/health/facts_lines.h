@@ -2,9 +2,11 @@
 //
 // Facts on their way from the nodes to ddlrun: lines on standard output, which srun and mpirun
 // carry from every node.  A report is cut into short lines, since srun keeps only lines under 1,024
-// bytes apart from those of other tasks.  Pure.
+// bytes apart from those of other tasks.  mpirun may still cut a line in two when a node writes
+// much at once, so that a line says how long it is, and the last report is sent several times.
+// Pure.
 //
-//   ddlrun-node-check: NODE REPORT PART/PARTS TEXT
+//   ddlrun-node-check: NODE REPORT PART/PARTS BYTES TEXT
 
 #pragma once
 
@@ -30,8 +32,8 @@ class FactsReader {
  public:
   explicit FactsReader(int nodes) : parts_(static_cast<std::size_t>(nodes)) {}
 
-  // Takes `line` (without its end) if it is one of FormatFacts; what mpirun --tag-output puts in
-  // front is passed over.  False for any other line.
+  // Takes `line` (without its end) if it is one of FormatFacts; what stands in front is passed
+  // over: a tag of mpirun --tag-output, or half a line of another node.  False for any other line.
   bool Add(std::string_view line);
 
   // Of each node, the last report that is whole; without one, `host` is "".

@@ -142,7 +142,7 @@ HealthReport CheckHealth(const HealthCheck& check) {
   job.launcher_end = result.end;
   const std::vector<Verdict> verdicts = JudgeNodes(job, result.facts);
   report.table = VerdictTable(verdicts);
-  if (verdicts.front().status != Status::kOk) {
+  if (verdicts.front().status == Status::kFail) {
     for (const std::string& line : result.lines) report.table += "| " + line + "\n";
   }
   if (verdicts.back().status == Status::kNotKnown) {

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "launcher/environment.h"
@@ -87,6 +88,15 @@ class Reporter {
     is_final_ = is_final;
   }
 
+  // The final report again, lest mpirun has cut the first.
+  void Repeat() {
+    for (int again = 0; again < 2; ++again) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      const std::lock_guard<std::mutex> lock(mutex_);
+      Print(last_);
+    }
+  }
+
   // What was said last, with `problem`; nothing after the final report.
   void SayTimeIsUp(const std::string& problem) {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -151,6 +161,7 @@ void Run(const std::vector<std::string>& words) {
     facts.exchange.unavailable =
         facts.pmix.empty() ? "ddlrun was built without PMIx" : "the launcher gives no PMIx";
     reporter.Say(facts, true);
+    reporter.Repeat();
     return;
   }
   ExchangePlan plan;
@@ -159,6 +170,7 @@ void Run(const std::vector<std::string>& words) {
   plan.deadline = deadline;
   plan.link_limit = std::chrono::seconds(arguments.link_limit_seconds);
   ExchangeWithNodes(plan, facts.exchange, [&facts] { reporter.Say(facts, true); });
+  reporter.Repeat();
 }
 
 }  // namespace

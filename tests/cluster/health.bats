@@ -85,7 +85,7 @@ checked() {
   require_fabric
   local launcher started
   break_pair
-  for launcher in mpirun; do
+  for launcher in srun mpirun; do
     script pair.sh "export UCX_TLS=tcp,self UCX_NET_DEVICES=eth1" "ddlrun --check=full --launcher=$launcher touch started"
     started=$SECONDS
     batch pair.sh -N4 --gres=gpu:2

@@ -93,12 +93,27 @@ TEST(FactsReader, PassesOverTheTagsOfMpirun) {
   EXPECT_EQ(reader.Facts()[0].host, "n1");
 }
 
+TEST(FactsReader, FindsALineBehindHalfAnotherAndDropsTheHalves) {
+  FactsReader reader(2);
+  const std::vector<std::string> own = Lines(FormatFacts(HealthyNode(0), 0));
+  const std::vector<std::string> other = Lines(FormatFacts(HealthyNode(1), 0));
+  ASSERT_GT(own.size(), 1U);
+  EXPECT_TRUE(reader.Add(own[0].substr(0, 300) + other[0]));
+  EXPECT_FALSE(reader.Add(own[0].substr(300)));
+  EXPECT_FALSE(reader.Add(own[0].substr(0, 300)));
+  for (std::size_t part = 1; part < own.size(); ++part) reader.Add(own[part]);
+  for (std::size_t part = 1; part < other.size(); ++part) reader.Add(other[part]);
+  EXPECT_EQ(reader.Facts()[0].host, "");
+  EXPECT_EQ(reader.Facts()[1].host, "n2");
+}
+
 TEST(FactsReader, LeavesOtherLinesAlone) {
   FactsReader reader(2);
-  for (const char* line : {"", "hello", "ddlrun-node-check: what", "ddlrun-node-check: 2 0 1/1 {}",
-                           "ddlrun-node-check: -1 0 1/1 {}", "ddlrun-node-check: 0 0 2/1 {}",
-                           "ddlrun-node-check: 0 0 0/1 {}", "ddlrun-node-check: 0 9 1/1 {}",
-                           "ddlrun-node-check: 0 0 1/9999 {}"}) {
+  for (const char* line : {"", "hello", "ddlrun-node-check: what",
+                           "ddlrun-node-check: 2 0 1/1 2 {}", "ddlrun-node-check: -1 0 1/1 2 {}",
+                           "ddlrun-node-check: 0 0 2/1 2 {}", "ddlrun-node-check: 0 0 0/1 2 {}",
+                           "ddlrun-node-check: 0 9 1/1 2 {}", "ddlrun-node-check: 0 0 1/9999 2 {}",
+                           "ddlrun-node-check: 0 0 1/1 3 {}", "ddlrun-node-check: 0 0 1/1 2"}) {
     EXPECT_FALSE(reader.Add(line)) << line;
   }
   EXPECT_EQ(reader.Facts()[0].host, "");
