@@ -145,7 +145,7 @@ HealthReport CheckHealth(const HealthCheck& check) {
   if (verdicts.front().status == Status::kFail) {
     for (const std::string& line : result.lines) report.table += "| " + line + "\n";
   }
-  if (verdicts.back().status == Status::kNotKnown) {
+  if (verdicts.back().status == Status::kNotKnown && !AnyFailed(verdicts)) {
     report.messages += "ddlrun: " +
                        Coded(Message::kNoConnectionTests,
                              "the connections between the nodes are not tested, see above") +

@@ -10,14 +10,16 @@
 namespace launcher {
 namespace {
 
-// What kept the nodes from an exchange, "" for nothing.
 std::string ProblemText(const Nodes& nodes) {
   return GroupsText(
       GroupHosts(nodes, [](const NodeFacts& facts) { return facts.exchange.problem; }));
 }
+
+// Why something is not known, though nothing failed.
 std::string UnavailableText(const Nodes& nodes) {
-  return GroupsText(
+  const std::string text = GroupsText(
       GroupHosts(nodes, [](const NodeFacts& facts) { return facts.exchange.unavailable; }));
+  return text.empty() ? "the nodes did not get as far as meeting" : text;
 }
 
 using Pair = std::pair<int, int>;
@@ -83,7 +85,7 @@ Links CollectLinks(const Nodes& nodes, int count) {
 std::string VersionsText(const NodeFacts& facts) {
   std::string text = facts.mpi.empty() ? "no MPI library" : facts.mpi;
   if (!facts.pmix.empty()) text += ", PMIx " + facts.pmix;
-  if (!facts.pmix_server.empty()) text += " (the launcher's: " + facts.pmix_server + ")";
+  if (!facts.pmix_server.empty()) text += ", the launcher's PMIx " + facts.pmix_server;
   if (!facts.ucx.empty()) text += ", UCX " + facts.ucx;
   return text;
 }
@@ -149,8 +151,7 @@ Verdict JudgeConnections(const Nodes& nodes, const std::vector<std::string>& hos
     return node.facts->exchange.links_tested;
   });
   if (!all_tested) {
-    const std::string why = UnavailableText(nodes);
-    return {check, Status::kNotKnown, why.empty() ? "not tested" : why,
+    return {check, Status::kNotKnown, UnavailableText(nodes),
             "the job may still fail to connect; ddlrun with UCX and a launcher with PMIx tests it"};
   }
   const std::string seen =

@@ -118,7 +118,8 @@ checked() {
   wait_for 75 grep -q 'a check failed' "$work/cut.out"
   cluster heal n3
   cat "$work/cut.out"
-  grep -qE '^nodes +fail +no answer from .*n.*3' "$work/cut.out"
+  grep -qE '^nodes +fail +no answer from n3; the launcher ended with exit code ' "$work/cut.out"
+  grep -qE '^\| srun: error: .* n3' "$work/cut.out"
   [ ! -e "$work/started" ]
   [ $((SECONDS - started)) -lt 90 ]
   # The node is used again.
@@ -128,6 +129,11 @@ checked() {
 
 @test "a GPU that a node has lost is missed" {
   cluster at n2 mv /dev/nvidia1 /dev/lost
+  # The shim sees it too, unless it is told not to look.
+  script seen.sh 'ddlrun --launcher=srun true; echo auto $?; ddlrun --launcher=srun --check=off true; echo off $?'
+  batch seen.sh -N4 --gres=gpu:2
+  grep -x 'auto 78' <<< "$output"
+  grep -x 'off 0' <<< "$output"
   checked --launcher=srun
   cluster at n2 mv /dev/lost /dev/nvidia1
   [ "$status" -eq 78 ]

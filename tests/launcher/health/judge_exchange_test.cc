@@ -44,7 +44,7 @@ TEST(Versions, FailWhenTheyDiffer) {
   made.facts[1].mpi = "Open MPI v5.0.1";
   const Verdict verdict = made.Of("versions");
   EXPECT_EQ(verdict.status, Status::kFail);
-  EXPECT_THAT(verdict.seen, HasSubstr("Open MPI v5.0.1, PMIx 4.2.2 (the launcher's: 4.2.2), UCX "
+  EXPECT_THAT(verdict.seen, HasSubstr("Open MPI v5.0.1, PMIx 4.2.2, the launcher's PMIx 4.2.2, UCX "
                                       "1.13.1 (n2)"));
 }
 
@@ -116,6 +116,17 @@ TEST(Connections, AreNotKnownWithoutPmixOrUcx) {
   const Verdict verdict = made.Of("connections");
   EXPECT_EQ(verdict.status, Status::kNotKnown);
   EXPECT_EQ(verdict.seen, "ddlrun was built without UCX (n[1-2])");
+}
+
+TEST(Connections, AreNotKnownWhenNodesWereEndedBeforeTheyMet) {
+  MadeUpJob made(3);
+  made.facts[2] = NodeFacts();
+  for (std::size_t node = 0; node < 2; ++node) made.facts[node].exchange = ExchangeFacts();
+  for (const char* check : {"clocks", "connections"}) {
+    const Verdict verdict = made.Of(check);
+    EXPECT_EQ(verdict.status, Status::kNotKnown) << check;
+    EXPECT_EQ(verdict.seen, "the nodes did not get as far as meeting");
+  }
 }
 
 TEST(Connections, WarnWhenAPairTakesLongerThanASecond) {

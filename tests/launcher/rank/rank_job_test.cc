@@ -55,6 +55,14 @@ TEST(RankJob, DecodesWhatWasEncoded) {
   EXPECT_THAT(job.plan.nodes[1].ranks, ElementsAre(2, 3));
 }
 
+TEST(RankJob, SaysWhatTheShimLeavesOut) {
+  RankJob job = Example(1, 1);
+  EXPECT_TRUE(DecodeRankJob(EncodeRankJob(job)).check);
+  job.bind = job.check = false;
+  EXPECT_FALSE(DecodeRankJob(EncodeRankJob(job)).bind);
+  EXPECT_FALSE(DecodeRankJob(EncodeRankJob(job)).check);
+}
+
 TEST(RankJob, IsOneLineAndSmallEnoughForAThousandRanks) {
   const std::string text = EncodeRankJob(Example(250, 4));
   EXPECT_EQ(text.find('\n'), std::string::npos);
