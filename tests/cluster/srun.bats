@@ -1,0 +1,122 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# ddlrun inside a real Slurm: one script, every kind of allocation, each rank where the plan has it.
+
+# shellcheck disable=SC2016 # the ranks' shells expand, not ours
+# shellcheck disable=SC2154 # set by bats and common.bash
+
+load common
+
+setup_file() { start_cluster 4 4 8; }
+teardown_file() { stop_cluster; }
+setup() {
+  empty_home
+  script job 'ddlrun "$@" sh -c "echo rank \$RANK/\$WORLD_SIZE \$(hostname) \$LOCAL_RANK/\$LOCAL_WORLD_SIZE gpus=\$CUDA_VISIBLE_DEVICES"'
+}
+
+# Who ran where, in order: rank, node, local rank, GPUs that it sees.
+ranks() { sed -n 's/^rank //p' <<< "$output" | sort -n; }
+
+# on NODE COUNT FIRST WORLD GPUS: the lines of COUNT ranks on a node.
+on() {
+  local i
+  for ((i = 0; i < $2; i++)); do echo "$(($3 + i))/$4 $1 $i/$2 gpus=$5"; done
+}
+
+@test "one script with -N1, -N2 and -N4: a rank per GPU over all nodes" {
+  batch job -N1 --gres=gpu:4
+  [ "$status" -eq 0 ]
+  [ "$(ranks)" = "$(on n1 4 0 4 0,1,2,3)" ]
+  [[ $output == *"with the srun launcher: inside Slurm, and it knows PMIx"*"+ /usr/bin/srun --mpi=pmix --nodes=1 --ntasks=4 "* ]]
+
+  batch job -N2 --gres=gpu:4
+  [ "$(ranks)" = "$(on n1 4 0 8 0,1,2,3; on n2 4 4 8 0,1,2,3)" ]
+
+  batch job -N4 --gres=gpu:4
+  [ "$(ranks)" = "$(on n1 4 0 16 0,1,2,3; on n2 4 4 16 0,1,2,3; on n3 4 8 16 0,1,2,3; on n4 4 12 16 0,1,2,3)" ]
+}
+
+@test "six GPUs as four and two, five as three and one and one" {
+  batch job -N2 --gpus=6
+  [ "$(ranks)" = "$(on n1 4 0 6 0,1,2,3; on n2 2 4 6 0,1)" ]
+  batch job -N3 --gpus=5
+  [ "$(ranks)" = "$(on n1 3 0 5 0,1,2; on n2 1 3 5 0; on n3 1 4 5 0)" ]
+}
+
+@test "nodes that are not neighbours, typed GPUs" {
+  batch job --nodelist=n1,n3,n4 --gres=gpu:v100:2
+  [ "$(ranks)" = "$(on n1 2 0 6 0,1; on n3 2 2 6 0,1; on n4 2 4 6 0,1)" ]
+}
+
+@test "GPUs per task: every rank sees all of its node all the same" {
+  batch job -N2 --ntasks-per-node=2 --gpus-per-task=1
+  [ "$(ranks)" = "$(on n1 2 0 4 0,1; on n2 2 2 4 0,1)" ]
+}
+
+@test "ranks in turn over the nodes" {
+  sed -i 's/ddlrun /ddlrun --rank-order=cyclic /' job
+  batch job -N2 --gres=gpu:2
+  [ "$(ranks | cut -d' ' -f1-3 | tr '\n' ' ')" = "0/4 n1 0/2 1/4 n2 0/2 2/4 n1 1/2 3/4 n2 1/2 " ]
+}
+
+@test "a heterogeneous job is one world" {
+  batch job -N1 --gres=gpu:4 : -N2 --gres=gpu:2
+  [ "$(ranks)" = "$(on n1 4 0 8 0,1,2,3; on n2 2 4 8 0,1; on n3 2 6 8 0,1)" ]
+}
+
+@test "an array: each element has its own ranks" {
+  script element 'ddlrun sh -c "echo \$SLURM_ARRAY_TASK_ID rank \$RANK/\$WORLD_SIZE" > element.$SLURM_ARRAY_TASK_ID'
+  batch element --array=1-2 -N2 --gres=gpu:2
+  [ "$status" -eq 0 ]
+  for element in 1 2; do
+    [ "$(sort "element.$element" | tr '\n' ' ')" = "$element rank 0/4 $element rank 1/4 $element rank 2/4 $element rank 3/4 " ]
+  done
+}
+
+@test "without GPUs: as many ranks as tasks were asked for" {
+  batch job -N2 --ntasks-per-node=2
+  [ "$(ranks)" = "$(on n1 2 0 4 ''; on n2 2 2 4 '')" ]
+}
+
+@test "in the shell of salloc, which has no GPU variables" {
+  run hpc salloc --quiet -N2 --gres=gpu:2 ./job
+  [ "$status" -eq 0 ]
+  [ "$(ranks)" = "$(on n1 2 0 4 0,1; on n2 2 2 4 0,1)" ]
+  run hpc salloc --quiet -N2 --gpus=6 ./job
+  [ "$(ranks)" = "$(on n1 4 0 6 0,1,2,3; on n2 2 4 6 0,1)" ]
+}
+
+@test "in a shell of srun --pty" {
+  run hpc script -qec "srun -N2 --gres=gpu:2 --pty ./job" /dev/null
+  output=$(tr -d '\r' <<< "$output")
+  [ "$(ranks)" = "$(on n1 2 0 4 0,1; on n2 2 2 4 0,1)" ]
+  run hpc salloc --quiet -N2 --gres=gpu:2 script -qec "srun -N1 -n1 --pty ./job" /dev/null
+  output=$(tr -d '\r' <<< "$output")
+  [ "$(ranks)" = "$(on n1 2 0 4 0,1; on n2 2 2 4 0,1)" ]
+}
+
+@test "ranks are bound to the cores of the plan, read back on the node" {
+  [ "$(nproc)" -ge 2 ] || skip "needs two CPUs"
+  script cores 'ddlrun --dry-run=json; ddlrun sh -c "echo rank \$RANK \$(grep Cpus_allowed_list /proc/self/status | cut -f2) \$OMP_NUM_THREADS"'
+  batch cores -N2 --gres=gpu:2
+  local planned
+  planned=$(sed -n '/^{/,/^}/p' <<< "$output" | jq -r '.ranks[] | "\(.rank) \(.cpus) \(.cores)"')
+  [ "$(ranks | cut -d' ' -f1,2)" = "$(cut -d' ' -f1,2 <<< "$planned")" ]
+  [ "$(ranks | cut -d' ' -f2 | sort -u | wc -l)" -eq 2 ]
+  [ "$(ranks | cut -d' ' -f3 | sort -u)" = "$(($(nproc) / 2))" ]
+}
+
+@test "the environment of the batch script is that of the ranks" {
+  script job 'export ANSWER="4 2"' 'ddlrun -x ASKED=yes sh -c "echo rank \$RANK \$ANSWER \$ASKED \$VIRTUAL_ENV \$PWD"'
+  batch job -N2 --gres=gpu:1 --export=ALL,VIRTUAL_ENV=/opt/venv
+  [ "$(ranks)" = "0 4 2 yes /opt/venv $work"$'\n'"1 4 2 yes /opt/venv $work" ]
+  # Slurm's own "nothing", which srun would pass on.
+  batch job -N2 --gres=gpu:1 --export=NONE,PATH="$cluster_dir/opt/bin:/usr/bin:/bin"
+  [ "$(ranks | cut -d' ' -f1-4)" = "0 4 2 yes"$'\n'"1 4 2 yes" ]
+}
+
+@test "--tag-output says whose line it is" {
+  script job 'ddlrun --tag-output sh -c "echo hello"'
+  batch job -N2 --gres=gpu:1
+  [ "$(grep hello <<< "$output" | grep -v '^+' | sort)" = $'0: hello\n1: hello' ]
+}
