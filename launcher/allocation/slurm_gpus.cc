@@ -108,9 +108,10 @@ std::optional<Found> ReadEverywhere(const EnvironmentMap& environment, const std
   return per_node ? per_node : per_task;
 }
 
-// SLURM_GPUS is the job's total; how Slurm spread it is known for two nodes at most.  Returns "", or
-// why it is not.
-std::string ApplyTotal(const Found& total, const AllocatedNode* here, std::vector<AllocatedNode>* nodes) {
+// SLURM_GPUS is the job's total; how Slurm spread it is known for two nodes at most.  Returns "",
+// or why it is not.
+std::string ApplyTotal(const Found& total, const AllocatedNode* here,
+                       std::vector<AllocatedNode>* nodes) {
   int known = 0;
   AllocatedNode* unknown = nullptr;
   int unknown_count = 0;
@@ -162,8 +163,9 @@ std::string ReadGpus(const EnvironmentMap& environment, const std::string& suffi
                                        " are possible");
     }
   }
-  const bool all_known = std::all_of(nodes->begin(), nodes->end(),
-                                     [](const AllocatedNode& node) { return node.gpus.has_value(); });
+  const bool all_known = std::all_of(nodes->begin(), nodes->end(), [](const AllocatedNode& node) {
+    return node.gpus.has_value();
+  });
   if (!unclear.empty() || here != nullptr || all_known) return unclear;
   return "no variable says how many GPUs " + nodes->front().host +
          " has: ask for --gpus-per-node=N instead of --gres, or give ddlrun --accelerators N";

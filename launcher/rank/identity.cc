@@ -24,10 +24,12 @@ std::optional<int> ReadNumber(const Environment& environment, const std::string&
 void RequireSame(const char* what, std::optional<int> started, std::size_t planned, int rank,
                  const std::string& spawner) {
   if (!started || static_cast<std::size_t>(*started) == planned) return;
-  throw LaunchError(EX_CONFIG, "rank " + std::to_string(rank) + ": " + spawner + " gives it " +
-                                   what + " " + std::to_string(*started) + ", the plan says " +
-                                   std::to_string(planned) +
-                                   (spawner == "mpirun" ? std::string("; take options that place ranks out of --mpiarg") : ""));
+  throw LaunchError(
+      EX_CONFIG,
+      "rank " + std::to_string(rank) + ": " + spawner + " gives it " + what + " " +
+          std::to_string(*started) + ", the plan says " + std::to_string(planned) +
+          (spawner == "mpirun" ? std::string("; take options that place ranks out of --mpiarg")
+                               : ""));
 }
 
 Identity IdentityOfSlurm(const Environment& environment) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 
@@ -47,6 +48,33 @@ std::optional<RankEnd> ParseRankEnd(std::string_view line) {
     return end;
   }
   if (std::sscanf(rest, "exit code %3d", &end.exit_code) == 1 && end.exit_code > 0) return end;
+  return std::nullopt;
+}
+
+std::optional<RankEnd> ParseSrunError(std::string_view line) {
+  if (!line.starts_with("srun: error: ") || line.size() > kLongest) return std::nullopt;
+  const std::string text(line);
+  RankEnd end;
+  std::array<char, 256> host = {};
+  int length = 0;
+  if (std::sscanf(text.c_str(), "srun: error: %255[^: ]: task%*[s ]%7d%n", host.data(), &end.rank,
+                  &length) != 2 ||
+      end.rank < 0) {
+    return std::nullopt;
+  }
+  end.host = host.data();
+  const std::size_t colon = text.find(": ", static_cast<std::size_t>(length));
+  if (colon == std::string::npos) return std::nullopt;
+  const std::string how = text.substr(colon + 2);
+  if (std::sscanf(how.c_str(), "Exited with exit code %3d", &end.exit_code) == 1) {
+    return end.exit_code > 0 ? std::optional(end) : std::nullopt;
+  }
+  for (int signal = 1; signal < SIGRTMIN; ++signal) {
+    if (!how.starts_with(strsignal(signal))) continue;
+    end.signal = signal;
+    end.exit_code = 128 + signal;
+    return end;
+  }
   return std::nullopt;
 }
 

@@ -29,6 +29,11 @@ std::string FormatRankEnd(const RankEnd& end);
 // nullopt for any other line.
 std::optional<RankEnd> ParseRankEnd(std::string_view line);
 
+// The end of a task as srun tells it, "srun: error: n2: task 3: Killed" or "... tasks 4,6: Exited
+// with exit code 2": of a rank whose shim was killed too there is nothing else.  The first of
+// several tasks; pid is 0.  nullopt for any other line.
+std::optional<RankEnd> ParseSrunError(std::string_view line);
+
 // A line that a rank wrote shortly before it failed: "ddlrun-rank: rank 1 | text\n".
 struct RankLine {
   int rank = -1;

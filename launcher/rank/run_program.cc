@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <ctime>
 
 #include "launcher/error.h"
 #include "launcher/exit_codes.h"
@@ -100,6 +101,15 @@ int WaitForChild(pid_t child, int pipe, LastLines* last_lines) {
   return status;
 }
 
+// A signal to the whole step may have ended the program before this process has seen it.
+bool WasToldToStop(int status) {
+  constexpr timespec kMoment = {0, 10'000'000};
+  const bool may_be =
+      WIFSIGNALED(status) && (WTERMSIG(status) == SIGTERM || WTERMSIG(status) == SIGINT);
+  for (int i = 0; i < 20 && may_be && was_told_to_stop == 0; ++i) nanosleep(&kMoment, nullptr);
+  return was_told_to_stop != 0;
+}
+
 void ReportEnd(int rank, const std::string& host, pid_t pid, int status,
                const LastLines& last_lines) {
   RankEnd end;
@@ -109,7 +119,7 @@ void ReportEnd(int rank, const std::string& host, pid_t pid, int status,
   end.exit_code = ExitCodeOfWaitStatus(status);
   end.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   const bool stopped_early = end.exit_code == EX_TEMPFAIL;
-  if (status == 0 || (was_told_to_stop != 0 && !stopped_early)) return;
+  if (status == 0 || (!stopped_early && WasToldToStop(status))) return;
   const std::string text =
       (stopped_early ? "" : FormatLastLines(rank, last_lines)) + FormatRankEnd(end);
   WriteAll(text.data(), text.size());

@@ -25,12 +25,14 @@ SpawnerChoice ChooseSpawner(const Plan& plan, bool has_remote_ranks, const Spawn
   const std::string no_srun =
       means.in_slurm && !has_srun ? "srun cannot (" + means.srun_lacks + "), " : "";
   if (has_srun) return {"srun", "inside Slurm, and it knows PMIx"};
-  if (has_remote_ranks && means.has_mpirun) return {"mpirun", no_srun + "it reaches other machines"};
+  if (has_remote_ranks && means.has_mpirun)
+    return {"mpirun", no_srun + "it reaches other machines"};
   if (has_remote_ranks) {
-    throw LaunchError(EX_UNAVAILABLE,
-                      no_srun +
-                          "ranks on other machines need mpirun, which is not in PATH: load Open MPI "
-                          "('module load openmpi'), or name it in the site file");
+    throw LaunchError(
+        EX_UNAVAILABLE,
+        no_srun +
+            "ranks on other machines need mpirun, which is not in PATH: load Open MPI "
+            "('module load openmpi'), or name it in the site file");
   }
   if (plan.ranks.size() == 1) return {"local", no_srun + "one rank needs no mpirun"};
   if (means.has_mpirun) return {"mpirun", no_srun + "it is installed"};

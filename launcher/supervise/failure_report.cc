@@ -18,10 +18,11 @@ std::string FailureReport(const RankFailure& failure) {
   }
   std::array<char, 64> after = {};
   std::snprintf(after.data(), after.size(), ", %.1f s after the start", failure.seconds);
+  const std::string pid = failure.pid > 0 ? " (pid " + std::to_string(failure.pid) + ")" : "";
   return text + "ddlrun: " +
-         Coded(Message::kJobFailed, "the job failed: " + rank + " on " + failure.host + " (pid " +
-                                        std::to_string(failure.pid) + ") ended first, with " +
-                                        DescribeEnd(failure) + after.data()) +
+         Coded(Message::kJobFailed, "the job failed: " + rank + " on " + failure.host + pid +
+                                        " ended first, with " + DescribeEnd(failure) +
+                                        after.data()) +
          "\n";
 }
 

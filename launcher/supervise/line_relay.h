@@ -18,8 +18,8 @@ inline constexpr std::size_t kMaxLineBytes = 65536;
 
 class LineRelay {
  public:
-  // Reads `from`, writes to `to` (not owned), `tag` in front of each line.  `on_line` is called with
-  // each line without its end and says whether it is passed on.
+  // Reads `from`, writes to `to` (not owned), `tag` in front of each line.  `on_line` is called
+  // with each line without its end and says whether it is passed on.
   LineRelay(Descriptor from, int to, std::string tag,
             std::function<bool(std::string_view)> on_line);
 

@@ -66,6 +66,7 @@ class Supervisor {
   std::string HostOf(int rank) const;
   RankFailure Describe(const Child& child, int exit_code, int signal) const;
   bool ReadShimLine(std::string_view line);
+  void SetFailure(const RankEnd& end);
   void SignalRanks(const Child& child, int number);
   double SecondsSinceStart() const;
 
@@ -242,16 +243,25 @@ bool Supervisor::ReadShimLine(std::string_view line) {
     last_lines_[last->rank].Add(last->text);
     return false;
   }
-  const std::optional<RankEnd> end = ParseRankEnd(line);
-  if (!end) return true;
-  const bool stopped_early = end->exit_code == EX_TEMPFAIL;
-  if (!result_.failure || (result_.failure->exit_code == EX_TEMPFAIL && !stopped_early)) {
-    RankFailure failure;
-    static_cast<RankEnd&>(failure) = *end;
-    failure.seconds = SecondsSinceStart();
-    result_.failure = failure;
+  if (const std::optional<RankEnd> end = ParseRankEnd(line)) {
+    const bool stopped_early = end->exit_code == EX_TEMPFAIL;
+    // srun's word about a rank is as good, but not as complete.
+    const bool is_better = !result_.failure ||
+                           (result_.failure->pid == 0 && result_.failure->rank == end->rank) ||
+                           (result_.failure->exit_code == EX_TEMPFAIL && !stopped_early);
+    if (is_better) SetFailure(*end);
+    return !stopped_early;
   }
-  return !stopped_early;
+  const std::optional<RankEnd> task = ParseSrunError(line);
+  if (task && !result_.failure) SetFailure(*task);
+  return true;
+}
+
+void Supervisor::SetFailure(const RankEnd& end) {
+  RankFailure failure;
+  static_cast<RankEnd&>(failure) = end;
+  failure.seconds = SecondsSinceStart();
+  result_.failure = failure;
 }
 
 double Supervisor::SecondsSinceStart() const {

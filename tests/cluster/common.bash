@@ -8,7 +8,7 @@ start_cluster() {
   [ "$(id -u)" -eq 0 ] || skip "a cluster of namespaces needs root"
   command -v slurmctld > /dev/null || skip "Slurm is not installed"
   unshare -m -n -u -i -p -f true 2> /dev/null || skip "this machine allows no namespaces"
-  export cluster_dir build=$DDLRUN_BUILD
+  export cluster_dir build=${DDLRUN_BUILD:?names the build folder, as in DDLRUN_BUILD=$PWD/build/release bats tests/cluster}
   cluster_dir=$(mktemp -d -u /tmp/ddlrun-cluster.XXXXXX)
   "$BATS_TEST_DIRNAME/cluster" "$cluster_dir" up "$@" || return 1
   cmake --install "$build" --prefix "$cluster_dir/opt" > "$cluster_dir/log/install.log"
@@ -43,14 +43,21 @@ script() {
   chmod 755 "$work/$name"
 }
 
-# batch SCRIPT [SBATCH OPTION...]: submits, waits for the end; $status is the script's, $output what it printed.
+# batch SCRIPT [SBATCH OPTION...]: submits, waits for the end; $status is the script's, $output what it printed. (sbatch --wait
+# looks only every few seconds.)
 batch() {
-  local name=$1
+  local name=$1 id
   shift
   rm -f "$work/$name.out"
-  run hpc sbatch --quiet --wait --open-mode=append --output="$work/$name.out" "$@" "$work/$name"
-  output=$(cat "$work/$name.out" 2> /dev/null || echo "no output; sbatch said: $output")
+  run hpc sbatch --parsable --open-mode=append --output="$work/$name.out" "$@" "$work/$name"
+  [ "$status" -eq 0 ] || return 0
+  id=$output
+  wait_for "${limit:-60}" job_has_ended "$id" || cluster as hpc scancel "$id"
+  status=$(hpc scontrol show job "$id" | sed -n 's/.* ExitCode=\([0-9]*\):.*/\1/p' | sort -n | tail -n 1)
+  output=$(cat "$work/$name.out" 2> /dev/null || echo "no output")
 }
+
+job_has_ended() { ! hpc scontrol show job "$1" | grep -qE 'JobState=(PENDING|RUNNING|COMPLETING|CONFIGURING|SUSPENDED)'; }
 
 # wait_for SECONDS COMMAND...: until the command succeeds.
 wait_for() {

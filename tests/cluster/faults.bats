@@ -29,7 +29,7 @@ nothing_is_left() {
 
 no_run_directory() {
   local node
-  for node in n1 n2; do [ -z "$(cluster at "$node" find /tmp -maxdepth 1 -name 'ddlrun*')" ] || return 1; done
+  for node in n1 n2; do [ -z "$(cluster at "$node" find /tmp -maxdepth 1 -name 'ddlrun.*')" ] || return 1; done
 }
 
 # The line before the script's own.
@@ -57,6 +57,7 @@ verdict() { grep '^ddlrun: ' <<< "$output" | tail -n 1; }
 @test "the shim of a rank killed with it: the job ends, nothing is left" {
   rank_does 'kill -KILL $PPID; sleep 100'
   [[ $output == *"exit code 137"* ]]
+  [[ $(verdict) == *"rank 2 on n2 ended first, with signal 9 (Killed), "* ]]
 }
 
 @test "a program that is not there: 69, and it is named" {
@@ -71,14 +72,14 @@ signalled() {
   script rank 'trap "echo got $1 >> got.\$RANK; exit 75" "$1"' ': > "ready.$RANK"' 'while :; do sleep 0.1; done'
   script job "ddlrun ./rank $1 & echo \$! > pid; wait \$!" 'echo "exit code $?"'
   hpc sbatch --quiet -N2 --gres=gpu:2 --output="$work/job.out" job
-  wait_for 20 test -e ready.3
-  wait_for 20 test -e ready.0
-  sleep 0.3
-  cluster at n1 kill "-$1" "$(cluster at n1 pgrep -u hpc -x ddlrun | head -n 1)"
+  wait_for 20 all_ready
+  cluster at n1 kill "-$1" "$(cat pid)"
   wait_for 20 grep -q 'exit code' job.out
   output=$(cat job.out)
   nothing_is_left
 }
+
+all_ready() { [ -e ready.0 ] && [ -e ready.1 ] && [ -e ready.2 ] && [ -e ready.3 ]; }
 
 @test "SIGTERM, SIGINT, SIGUSR1, SIGUSR2 and SIGHUP to ddlrun reach every rank; 75 from all is 75" {
   for signal in TERM USR1 USR2 INT HUP; do
@@ -94,8 +95,7 @@ signalled() {
   script job 'ddlrun sleep 100' 'echo "exit code $?"'
   hpc sbatch --quiet -N2 --gres=gpu:2 --output="$work/job.out" job
   wait_for 20 eval '! nothing_left_on n2'
-  sleep 0.5
-  cluster at n1 pkill -KILL -u hpc -x ddlrun
+  cluster at n1 kill -KILL "$(cluster at n1 pgrep -u hpc -x -o ddlrun)"
   wait_for 20 grep -q 'exit code 137' job.out
   nothing_is_left
 }
@@ -132,5 +132,5 @@ signalled() {
   wait_for 60 all_idle
 }
 
-no_run_directory_on_n1() { [ -z "$(cluster at n1 find /tmp -maxdepth 1 -name 'ddlrun*')" ]; }
+no_run_directory_on_n1() { [ -z "$(cluster at n1 find /tmp -maxdepth 1 -name 'ddlrun.*')" ]; }
 all_idle() { [ "$(cluster in sinfo -h -N -o %t | sort -u)" = idle ]; }

@@ -40,6 +40,30 @@ TEST(RankEnd, OtherLinesAreNone) {
   }
 }
 
+TEST(SrunError, NamesTheFirstTask) {
+  const std::optional<RankEnd> killed = ParseSrunError("srun: error: n2: task 3: Killed");
+  ASSERT_TRUE(killed);
+  EXPECT_EQ(killed->rank, 3);
+  EXPECT_EQ(killed->host, "n2");
+  EXPECT_EQ(killed->signal, 9);
+  EXPECT_EQ(killed->exit_code, 137);
+  const std::optional<RankEnd> exited =
+      ParseSrunError("srun: error: gpu-01.site: tasks 4,6-7: Exited with exit code 2");
+  ASSERT_TRUE(exited);
+  EXPECT_EQ(exited->rank, 4);
+  EXPECT_EQ(exited->exit_code, 2);
+  EXPECT_EQ(exited->signal, 0);
+  EXPECT_EQ(ParseSrunError("srun: error: n1: task 0: Segmentation fault (core dumped)")->signal,
+            11);
+}
+
+TEST(SrunError, PassesOverAnyOtherLine) {
+  for (const char* text : {"", "srun: error: Node failure on n4", "srun: error: n2: task x: Killed",
+                           "srun: error: n2: task 1: Vanished", "srun: n2: task 1: Killed"}) {
+    EXPECT_FALSE(ParseSrunError(text)) << text;
+  }
+}
+
 TEST(RankLine, IsReadAsItWasWritten) {
   const std::optional<RankLine> line = ParseRankLine("ddlrun-rank: rank 12 | loss | is nan");
   ASSERT_TRUE(line);
