@@ -20,6 +20,7 @@
 #include "launcher/messages.h"
 #include "launcher/options.h"
 #include "launcher/plan/plan_files.h"
+#include "launcher/rank/run_program.h"
 #include "launcher/settings.h"
 #include "launcher/spawn/run_directory.h"
 #include "launcher/supervise/command_output.h"
@@ -123,6 +124,7 @@ int PlanAndLaunch(const Options& options, const Settings& settings,
   supervisor.guardian = &guardian;
   supervisor.grace = settings.grace;
   supervisor.tag_output = options.tag_output;
+  supervisor.stop_signal_of_mpirun = kStopSignalOfMpirun;
   for (const RankPlan& rank : planned.plan.ranks) {
     supervisor.hosts.push_back(planned.plan.nodes[static_cast<std::size_t>(rank.node)].host);
   }

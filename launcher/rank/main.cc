@@ -131,7 +131,7 @@ void Run(int argc, char** argv) {
     SetRankEnvironment(job, own);
     if (job.spawner == "local") BecomeProgram(arguments.program);
     if (job.spawner == "srun" && own.rank == 0) SayStep(environment);
-    RunProgram(arguments.program, own.rank, host);
+    RunProgram(arguments.program, {own.rank, host, job.spawner == "mpirun"});
   } catch (const LaunchError& error) {
     throw LaunchError(error.exit_code(),
                       "rank " + std::to_string(own.rank) + " on " + host + ": " + error.what());

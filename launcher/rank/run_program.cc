@@ -24,6 +24,7 @@ namespace launcher {
 namespace {
 
 volatile std::sig_atomic_t was_told_to_stop = 0;
+volatile pid_t child_pid = 0;  // set while kStopSignalOfMpirun is blocked
 
 LaunchError CannotStart(const char* program, int error) {
   return LaunchError(EX_UNAVAILABLE,
@@ -34,6 +35,10 @@ LaunchError CannotStart(const char* program, int error) {
 void StayThroughSignals() {
   std::signal(SIGTERM, [](int) { was_told_to_stop = 1; });
   std::signal(SIGINT, [](int) { was_told_to_stop = 1; });
+  std::signal(kStopSignalOfMpirun, [](int) {
+    was_told_to_stop = 1;
+    kill(child_pid, SIGTERM);
+  });
   // Not SIG_IGN, which the child would inherit.  SIGPIPE: nobody reads standard error any more.
   for (const int number : {SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGCHLD}) {
     std::signal(number, [](int) {});
@@ -86,7 +91,7 @@ bool PassOn(int pipe, LastLines* last_lines) {
 }
 
 // Passes the child's standard error on until the child has ended; what it has started may hold the
-// pipe open for longer.  SIGCHLD is blocked but while waiting.
+// pipe open for longer.  SIGCHLD and kStopSignalOfMpirun are blocked but while waiting.
 int WaitForChild(pid_t child, int pipe, LastLines* last_lines) {
   fcntl(pipe, F_SETFL, O_NONBLOCK);
   sigset_t nothing;
@@ -143,13 +148,14 @@ void BecomeProgram(char* const* argv) {
   throw CannotStart(argv[0], errno);
 }
 
-void RunProgram(char* const* argv, int rank, const std::string& host) {
+void RunProgram(char* const* argv, const RankProcess& rank) {
   StayThroughSignals();
-  sigset_t child_signal;
+  sigset_t while_waiting;
   sigset_t original;
-  sigemptyset(&child_signal);
-  sigaddset(&child_signal, SIGCHLD);
-  sigprocmask(SIG_BLOCK, &child_signal, &original);
+  sigemptyset(&while_waiting);
+  sigaddset(&while_waiting, SIGCHLD);
+  sigaddset(&while_waiting, kStopSignalOfMpirun);
+  sigprocmask(SIG_BLOCK, &while_waiting, &original);
   std::array<int, 2> exec_error = {-1, -1};
   std::array<int, 2> output = {-1, -1};
   if (pipe2(exec_error.data(), O_CLOEXEC) != 0 || pipe2(output.data(), O_CLOEXEC) != 0) {
@@ -162,12 +168,14 @@ void RunProgram(char* const* argv, int rank, const std::string& host) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(128 + SIGKILL);
     dup2(output[1], STDERR_FILENO);
+    if (rank.is_of_mpirun) std::signal(kStopSignalOfMpirun, SIG_IGN);
     sigprocmask(SIG_SETMASK, &original, nullptr);
     execvp(argv[0], argv);
     const int error = errno;
     const ssize_t ignored = write(exec_error[1], &error, sizeof(error));
     _exit(ignored >= 0 ? EX_UNAVAILABLE : EX_OSERR);
   }
+  child_pid = child;
   close(exec_error[1]);
   close(output[1]);
   int error = 0;
@@ -177,7 +185,7 @@ void RunProgram(char* const* argv, int rank, const std::string& host) {
   LastLines last_lines;
   const int status = WaitForChild(child, output[0], &last_lines);
   if (got > 0) throw CannotStart(argv[0], error);
-  ReportEnd(rank, host, child, status, last_lines);
+  ReportEnd(rank.rank, rank.host, child, status, last_lines);
   EndAs(status);
 }
 

@@ -6,12 +6,24 @@
 
 #pragma once
 
+#include <csignal>
 #include <string>
 
 namespace launcher {
 
+struct RankProcess {
+  int rank = 0;
+  std::string host;
+  bool is_of_mpirun = false;
+};
+
 // execvp.  Throws LaunchError(EX_UNAVAILABLE) when `argv[0]` cannot be started.
 [[noreturn]] void BecomeProgram(char* const* argv);
+
+// mpirun takes SIGTERM for itself and kills its ranks a second later, but passes SIGALRM on: ddlrun
+// sends this in place of SIGTERM, and the shim gives its program SIGTERM.  The program starts with
+// it ignored.
+inline constexpr int kStopSignalOfMpirun = SIGALRM;
 
 // Starts `argv` as a child in this process group, so that signals to the group reach it, passes
 // its standard error on, and ends as it does: same exit code, same signal.  A failure is reported
@@ -19,6 +31,6 @@ namespace launcher {
 // not the cause.  Exit code 75, "stopped early with a checkpoint", is reported and becomes 0, lest
 // srun and mpirun kill the other ranks, which are still writing theirs.  Throws as BecomeProgram
 // does.
-[[noreturn]] void RunProgram(char* const* argv, int rank, const std::string& host);
+[[noreturn]] void RunProgram(char* const* argv, const RankProcess& rank);
 
 }  // namespace launcher

@@ -222,10 +222,12 @@ RankFailure Supervisor::Describe(const Child& child, int exit_code, int signal) 
 // at once and keeps SIGCONT to itself, so these go to the ranks through Slurm.
 void Supervisor::SignalRanks(const Child& child, int number) {
   if (child.has_ended) return;
-  const bool is_taken_by_srun =
-      number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGCONT;
-  if (child.kind == Kind::kSrun && is_taken_by_srun && !step_.empty() && options_.signal_step) {
+  const bool asks_to_stop = number == SIGTERM || number == SIGINT || number == SIGHUP;
+  if (child.kind == Kind::kSrun && (asks_to_stop || number == SIGCONT) && !step_.empty() &&
+      options_.signal_step) {
     options_.signal_step(step_, number);
+  } else if (child.kind == Kind::kMpirun && asks_to_stop) {
+    kill(-child.pid, options_.stop_signal_of_mpirun);
   } else {
     kill(-child.pid, number);
   }

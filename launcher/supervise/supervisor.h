@@ -7,6 +7,7 @@
 #pragma once
 
 #include <chrono>
+#include <csignal>
 #include <functional>
 #include <optional>
 #include <string>
@@ -25,6 +26,9 @@ struct SupervisorOptions {
   bool tag_output = false;         // "[rank]" in front of every line of a rank
   std::vector<std::string> hosts;  // by rank, for the report
   Guardian* guardian = nullptr;    // told of every child, if there is one
+  // What mpirun is sent for SIGTERM, SIGINT and SIGHUP: kStopSignalOfMpirun where shims stand before
+  // the programs.
+  int stop_signal_of_mpirun = SIGTERM;
   // Sends a signal to the ranks of a step of Slurm, "123.4", without waiting.
   std::function<void(const std::string& step, int signal)> signal_step;
 };
@@ -40,8 +44,8 @@ struct JobResult {
 // else failed.  Of several failures the one seen first counts.
 //
 // Signals: SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT go to every rank, through srun or
-// mpirun where it stands between; the second SIGINT is SIGKILL for ranks, SIGTERM for srun and
-// mpirun, which then kill theirs.
+// mpirun where it stands between (through mpirun SIGINT and SIGHUP arrive as SIGTERM); the second
+// SIGINT is SIGKILL for ranks, SIGTERM for srun and mpirun, which then kill theirs.
 //
 // Throws LaunchError when a child cannot be started; those started are killed first.
 JobResult Supervise(const std::vector<ChildCommand>& commands, const SupervisorOptions& options,

@@ -50,12 +50,10 @@ every_way() {
   [ "$(ls run/checkpoints)" = step-0000000017 ]
   goes_on_to_the_same_end "$1"
 
-  if [ "${launcher-}" != mpirun ]; then  # which takes it for an order to end its ranks within a second
-    rm -r run
-    interrupted "$1" 'kill -TERM $job'
-    stopped_in_its_midst 15
-    goes_on_to_the_same_end "$1"
-  fi
+  rm -r run
+  interrupted "$1" 'kill -TERM $job'
+  stopped_in_its_midst 15
+  goes_on_to_the_same_end "$1"
 
   rm -r run
   interrupted "$1" 'kill -USR1 $job'
@@ -77,7 +75,7 @@ every_way() {
   launcher=local every_way 2
 }
 
-@test "two ranks of mpirun, stopped by --run_iter, SIGUSR1 and SIGKILL" {
+@test "two ranks of mpirun, stopped by --run_iter, SIGTERM, SIGUSR1 and SIGKILL" {
   require_mpirun
   launcher=mpirun every_way 2
 }
