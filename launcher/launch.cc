@@ -68,6 +68,7 @@ RankJob MakeRankJob(const Options& options, const Settings& settings, const Plan
   // The ranks of the local launcher are where the plan was made.
   job.planned_for = spawner == "local" ? "" : planned.planned_for;
   job.run_directory = run_directory;
+  if (!options.log_directory.empty()) job.log_directory = fs::absolute(options.log_directory);
   const NodePlan& first = planned.plan.nodes[static_cast<std::size_t>(planned.plan.ranks[0].node)];
   job.master_address = ValueOr(environment, "MASTER_ADDR",
                                planned.plan.nodes.size() == 1 ? "127.0.0.1" : first.host);

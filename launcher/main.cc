@@ -99,6 +99,7 @@ int PlanAndLaunch(const Options& options, const Settings& settings,
     return EX_OK;
   }
 
+  if (!options.log_directory.empty()) MakeDirectory(options.log_directory);
   SignalRelay signals;  // before the directory, so that no signal leaves it behind
   const RunDirectory directory(settings.run_directory, !options.run_directory.empty());
   const std::vector<ChildCommand> commands = MakeCommands(
@@ -124,6 +125,7 @@ int PlanAndLaunch(const Options& options, const Settings& settings,
   supervisor.guardian = &guardian;
   supervisor.grace = settings.grace;
   supervisor.tag_output = options.tag_output;
+  supervisor.log_directory = options.log_directory;
   supervisor.stop_signal_of_mpirun = kStopSignalOfMpirun;
   for (const RankPlan& rank : planned.plan.ranks) {
     supervisor.hosts.push_back(planned.plan.nodes[static_cast<std::size_t>(rank.node)].host);

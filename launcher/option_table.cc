@@ -231,6 +231,16 @@ const std::vector<OptionSpec>& OptionTable() {
        "put the rank in front of every line of output",
        SetTrue<&Options::tag_output>},
       {kHow,
+       {"log-dir"},
+       "DIR",
+       "",
+       "",
+       kOwn,
+       "write all that rank 3 prints to DIR/rank-00003.log as well; DIR is made, and must be "
+       "shared by "
+       "the nodes",
+       SetText<&Options::log_directory>},
+      {kHow,
        {"check"},
        "auto|full|off",
        "",

@@ -38,6 +38,7 @@ struct Options {
   std::string site;           // path, or name of an installed site file
   std::string run_directory;  // where the private run directory is made, and kept
   bool tag_output = false;
+  std::string log_directory;  // for a log file of each rank
   std::string check;  // "auto", "full", "off"
   // DDL.
   std::string mode = "p";

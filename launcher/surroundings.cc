@@ -69,6 +69,15 @@ std::string FindProgram(const std::string& name, const Environment& environment)
   return "";
 }
 
+void MakeDirectory(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error || !fs::is_directory(path)) {
+    throw LaunchError(EX_OSERR, "cannot make the directory " + path + ": " +
+                                    (error ? error.message() : "a file is in the way"));
+  }
+}
+
 std::string ProgramDirectory() { return fs::read_symlink("/proc/self/exe").parent_path().string(); }
 
 Allocation ReadAllocation(const Options& options, const Environment& environment) {

@@ -25,6 +25,9 @@ std::string ValueOr(const Environment& environment, const std::string& name,
 // taken as it is.
 std::string FindProgram(const std::string& name, const Environment& environment);
 
+// Makes the directory and those above it, unless it is there.  Throws LaunchError(EX_OSERR).
+void MakeDirectory(const std::string& path);
+
 // The folder of the running program, symbolic links resolved.
 std::string ProgramDirectory();
 

@@ -81,6 +81,7 @@ std::vector<ChildCommand> MakeCheckCommands(const HealthCheck& check, const Plan
                                             const std::string& probe) {
   Options options = check.options;
   options.rankfile.clear();
+  options.log_directory.clear();
   Settings settings = check.settings;
   settings.bind = false;
   settings.check = "off";  // a node that lacks GPUs is to say so itself

@@ -24,6 +24,7 @@
 #include "launcher/rank/node_plan.h"
 #include "launcher/rank/rank_end.h"
 #include "launcher/rank/rank_job.h"
+#include "launcher/rank/rank_log.h"
 #include "launcher/rank/run_program.h"
 #include "launcher/rank_environment.h"
 #include "launcher/topology/fingerprint.h"
@@ -131,7 +132,12 @@ void Run(int argc, char** argv) {
     SetRankEnvironment(job, own);
     if (job.spawner == "local") BecomeProgram(arguments.program);
     if (job.spawner == "srun" && own.rank == 0) SayStep(environment);
-    RunProgram(arguments.program, {own.rank, host, job.spawner == "mpirun"});
+    RankProcess process;
+    process.rank = own.rank;
+    process.host = host;
+    process.is_of_mpirun = job.spawner == "mpirun";
+    if (!job.log_directory.empty()) process.log = OpenRankLog(job.log_directory, own.rank);
+    RunProgram(arguments.program, process);
   } catch (const LaunchError& error) {
     throw LaunchError(error.exit_code(),
                       "rank " + std::to_string(own.rank) + " on " + host + ": " + error.what());

@@ -59,6 +59,7 @@ std::string EncodeRankJob(const RankJob& job) {
                         {"bind", job.bind},
                         {"check", job.check},
                         {"run_directory", job.run_directory},
+                        {"log_directory", job.log_directory},
                         {"master_address", job.master_address},
                         {"master_port", job.master_port},
                         {"planned_for", job.planned_for},
@@ -84,6 +85,7 @@ RankJob DecodeRankJob(const std::string& text) {
     job.bind = encoded.at("bind");
     job.check = encoded.at("check");
     job.run_directory = encoded.at("run_directory");
+    job.log_directory = encoded.at("log_directory");
     job.master_address = encoded.at("master_address");
     job.master_port = encoded.at("master_port");
     job.planned_for = encoded.at("planned_for");

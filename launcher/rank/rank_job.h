@@ -27,6 +27,7 @@ struct RankJob {
   // chooses them itself.
   std::string planned_for;
   std::string run_directory;   // on the node of ddlrun
+  std::string log_directory;   // of the ranks' log files; "": none
   std::string master_address;  // host of rank 0
   int master_port = 0;
 };

@@ -3,7 +3,6 @@
 #include "launcher/rank/run_program.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -17,8 +16,8 @@
 
 #include "launcher/error.h"
 #include "launcher/exit_codes.h"
+#include "launcher/rank/output_relay.h"
 #include "launcher/rank/rank_end.h"
-#include "launcher/rank/tail.h"
 
 namespace launcher {
 namespace {
@@ -45,65 +44,10 @@ void StayThroughSignals() {
   }
 }
 
-void WriteAll(const char* data, std::size_t size) {
-  while (size > 0) {
-    const ssize_t written = write(STDERR_FILENO, data, size);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;  // nobody reads; the exit code still tells
-    data += written;
-    size -= static_cast<std::size_t>(written);
-  }
-}
-
-// The lines of a stream that passes by in pieces.
-struct LastLines {
-  Tail tail;
-  std::string unfinished;
-
-  void Add(std::string_view text) {
-    for (const char c : text) {
-      if (c == '\n' || c == '\r') {
-        tail.Add(unfinished);
-        unfinished.clear();
-      } else if (unfinished.size() < Tail::kLineBytes) {
-        unfinished += c;
-      }
-    }
-  }
-};
-
-std::string FormatLastLines(int rank, LastLines last_lines) {
-  last_lines.tail.Add(last_lines.unfinished);
+std::string FormatLastLines(int rank, const Tail& last_lines) {
   std::string text;
-  for (const std::string& line : last_lines.tail.lines()) text += FormatRankLine({rank, line});
+  for (const std::string& line : last_lines.lines()) text += FormatRankLine({rank, line});
   return text;
-}
-
-// Passes on what is in the pipe; false at its end.
-bool PassOn(int pipe, LastLines* last_lines) {
-  std::array<char, 16384> chunk;
-  const ssize_t got = read(pipe, chunk.data(), chunk.size());
-  if (got < 0) return errno == EINTR || errno == EAGAIN;
-  const auto size = static_cast<std::size_t>(got);
-  WriteAll(chunk.data(), size);
-  last_lines->Add({chunk.data(), size});
-  return got > 0;
-}
-
-// Passes the child's standard error on until the child has ended; what it has started may hold the
-// pipe open for longer.  SIGCHLD and kStopSignalOfMpirun are blocked but while waiting.
-int WaitForChild(pid_t child, int pipe, LastLines* last_lines) {
-  fcntl(pipe, F_SETFL, O_NONBLOCK);
-  sigset_t nothing;
-  sigemptyset(&nothing);
-  pollfd ready = {pipe, POLLIN, 0};
-  int status = 0;
-  while (waitpid(child, &status, WNOHANG) != child) {
-    if (ppoll(&ready, 1, nullptr, &nothing) > 0 && !PassOn(pipe, last_lines)) ready.fd = -1;
-  }
-  while (ready.fd >= 0 && poll(&ready, 1, 0) > 0 && PassOn(pipe, last_lines)) {
-  }
-  return status;
 }
 
 // A signal to the whole step may have ended the program before this process has seen it.
@@ -115,8 +59,7 @@ bool WasToldToStop(int status) {
   return was_told_to_stop != 0;
 }
 
-void ReportEnd(int rank, const std::string& host, pid_t pid, int status,
-               const LastLines& last_lines) {
+void ReportEnd(int rank, const std::string& host, pid_t pid, int status, const Tail& last_lines) {
   RankEnd end;
   end.rank = rank;
   end.host = host;
@@ -127,7 +70,7 @@ void ReportEnd(int rank, const std::string& host, pid_t pid, int status,
   if (status == 0 || (!stopped_early && WasToldToStop(status))) return;
   const std::string text =
       (stopped_early ? "" : FormatLastLines(rank, last_lines)) + FormatRankEnd(end);
-  WriteAll(text.data(), text.size());
+  WriteAll(STDERR_FILENO, text);
 }
 
 [[noreturn]] void EndAs(int status) {
@@ -156,18 +99,16 @@ void RunProgram(char* const* argv, const RankProcess& rank) {
   sigaddset(&while_waiting, SIGCHLD);
   sigaddset(&while_waiting, kStopSignalOfMpirun);
   sigprocmask(SIG_BLOCK, &while_waiting, &original);
+  OutputRelay output(rank.log);
   std::array<int, 2> exec_error = {-1, -1};
-  std::array<int, 2> output = {-1, -1};
-  if (pipe2(exec_error.data(), O_CLOEXEC) != 0 || pipe2(output.data(), O_CLOEXEC) != 0) {
-    throw CannotStart(argv[0], errno);
-  }
+  if (pipe2(exec_error.data(), O_CLOEXEC) != 0) throw CannotStart(argv[0], errno);
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0) throw CannotStart(argv[0], errno);
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(128 + SIGKILL);
-    dup2(output[1], STDERR_FILENO);
+    output.ConnectChild();
     if (rank.is_of_mpirun) std::signal(kStopSignalOfMpirun, SIG_IGN);
     sigprocmask(SIG_SETMASK, &original, nullptr);
     execvp(argv[0], argv);
@@ -177,15 +118,14 @@ void RunProgram(char* const* argv, const RankProcess& rank) {
   }
   child_pid = child;
   close(exec_error[1]);
-  close(output[1]);
+  output.CloseChildEnds();
   int error = 0;
   ssize_t got = 0;
   while ((got = read(exec_error[0], &error, sizeof(error))) < 0 && errno == EINTR) {
   }
-  LastLines last_lines;
-  const int status = WaitForChild(child, output[0], &last_lines);
+  const int status = output.WaitFor(child);
   if (got > 0) throw CannotStart(argv[0], error);
-  ReportEnd(rank.rank, rank.host, child, status, last_lines);
+  ReportEnd(rank.rank, rank.host, child, status, output.last_lines());
   EndAs(status);
 }
 

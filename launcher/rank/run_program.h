@@ -15,6 +15,7 @@ struct RankProcess {
   int rank = 0;
   std::string host;
   bool is_of_mpirun = false;
+  int log = -1;  // descriptor of its log file
 };
 
 // execvp.  Throws LaunchError(EX_UNAVAILABLE) when `argv[0]` cannot be started.

@@ -11,6 +11,8 @@
 #include <memory>
 
 #include "launcher/exit_codes.h"
+#include "launcher/rank/output_relay.h"
+#include "launcher/rank/rank_log.h"
 #include "launcher/rank/tail.h"
 #include "launcher/supervise/child_process.h"
 #include "launcher/supervise/line_relay.h"
@@ -34,6 +36,7 @@ struct Child {
   pid_t pid = 0;
   bool has_ended = false;
   Tail tail;
+  Descriptor log;
   std::vector<LineRelay> outputs;
 };
 
@@ -103,9 +106,14 @@ void Supervisor::Start(const ChildCommand& command) {
   child->pid = process.pid;
   std::string tag;
   if (options_.tag_output && is_rank) tag = "[" + std::to_string(command.rank) + "] ";
-  const auto on_line = [this, is_rank, tail = &child->tail](std::string_view line) {
+  // The shims of srun and mpirun write theirs themselves.
+  if (is_rank && !options_.log_directory.empty()) {
+    child->log = Descriptor(OpenRankLog(options_.log_directory, command.rank));
+  }
+  const auto on_line = [this, is_rank, child = child.get()](std::string_view line) {
     if (!is_rank) return ReadShimLine(line);
-    tail->Add(line);
+    child->tail.Add(line);
+    if (child->log.is_open()) WriteAll(child->log.fd(), std::string(line) + "\n");
     return true;
   };
   if (process.stdout_pipe.is_open()) {

@@ -24,10 +24,11 @@ struct SupervisorOptions {
   // Between SIGTERM and SIGKILL for the children that are left when one failed.
   std::chrono::milliseconds grace{3000};
   bool tag_output = false;         // "[rank]" in front of every line of a rank
+  std::string log_directory;       // where children that are ranks are logged; "": nowhere
   std::vector<std::string> hosts;  // by rank, for the report
   Guardian* guardian = nullptr;    // told of every child, if there is one
-  // What mpirun is sent for SIGTERM, SIGINT and SIGHUP: kStopSignalOfMpirun where shims stand before
-  // the programs.
+  // What mpirun is sent for SIGTERM, SIGINT and SIGHUP: kStopSignalOfMpirun where shims stand
+  // before the programs.
   int stop_signal_of_mpirun = SIGTERM;
   // Sends a signal to the ranks of a step of Slurm, "123.4", without waiting.
   std::function<void(const std::string& step, int signal)> signal_step;

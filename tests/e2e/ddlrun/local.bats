@@ -170,3 +170,21 @@ PY
     sh -c 'echo "$RANK ${OMPI_COMM_WORLD_RANK-} ${PMIX_RANK-} ${SLURM_PROCID-} ${DDLRUN_RANK_JOB-}"'
   [ "$output" = "0    " ]
 }
+
+@test "--log-dir keeps what each rank prints, on both streams, beside showing it" {
+  for launcher in local mpirun; do
+    [ "$launcher" = local ] || require_mpirun
+    run_ddlrun --launcher=$launcher --oversubscribe -n 2 --log-dir "logs/$launcher" sh -c 'echo out $RANK; echo err $RANK >&2'
+    [ "$status" -eq 0 ]
+    [ "$(sort <<< "$output")" = $'out 0\nout 1' ]
+    [[ $messages == *"err 1"* ]]
+    [ "$(sort "logs/$launcher/rank-00001.log")" = $'err 1\nout 1' ]
+  done
+}
+
+@test "--log-dir: a file in the way" {
+  touch file
+  run_ddlrun -n 1 --log-dir file/logs true
+  [ "$status" -eq 71 ]
+  [[ $messages == "ddlrun: [ERROR DDL-20-71] cannot make the directory file/logs: Not a directory" ]]
+}

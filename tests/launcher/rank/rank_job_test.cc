@@ -20,6 +20,8 @@ RankJob Example(int nodes, int ranks_per_node) {
   RankJob job;
   job.spawner = "mpirun";
   job.run_directory = "/tmp/ddlrun.a\"b";
+  job.log_directory = "/home/x/logs";
+  job.planned_for = "online=0-3";
   job.master_address = "n1";
   job.master_port = 61234;
   for (int node = 0; node < nodes; ++node) {
@@ -45,6 +47,8 @@ TEST(RankJob, DecodesWhatWasEncoded) {
   EXPECT_EQ(job.spawner, "mpirun");
   EXPECT_TRUE(job.bind);
   EXPECT_EQ(job.run_directory, "/tmp/ddlrun.a\"b");
+  EXPECT_EQ(job.log_directory, "/home/x/logs");
+  EXPECT_EQ(job.planned_for, "online=0-3");
   EXPECT_EQ(job.master_address, "n1");
   EXPECT_EQ(job.master_port, 61234);
   ASSERT_EQ(job.plan.ranks.size(), 4U);
