@@ -2,16 +2,15 @@
 
 #include "launcher/rank/gpu_check.h"
 
+#include <dirent.h>
+
 #include <algorithm>
-#include <filesystem>
 #include <string>
 
 #include "launcher/error.h"
 
 namespace launcher {
 namespace {
-
-namespace fs = std::filesystem;
 
 // Entries of a list such as "0,1" or "GPU-3f2a,GPU-77b0"; "0-3" counts as four.
 int CountEntries(const std::string& list) {
@@ -34,15 +33,17 @@ int CountEntries(const std::string& list) {
 
 int CountGpuDevices() {
   constexpr std::string_view kPrefix = "nvidia";
+  DIR* directory = opendir("/dev");
+  if (directory == nullptr) return 0;
   int count = 0;
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator("/dev", error)) {
-    const std::string name = entry.path().filename().string();
+  while (const dirent* entry = readdir(directory)) {
+    const std::string_view name = entry->d_name;
     if (name.starts_with(kPrefix) && name.size() > kPrefix.size() &&
-        name.find_first_not_of("0123456789", kPrefix.size()) == std::string::npos) {
+        name.find_first_not_of("0123456789", kPrefix.size()) == std::string_view::npos) {
       ++count;
     }
   }
+  closedir(directory);
   return count;
 }
 
