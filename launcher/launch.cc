@@ -124,12 +124,11 @@ void RequireHostsOfJob(const Options& options, const Environment& environment, c
 }
 
 // Why srun cannot start the ranks, "" when it can.
-std::string SrunLacks(const std::string& srun, const Environment& environment) {
-  if (srun.empty()) return "it is not in PATH";
-  CommandOutput list({srun, "--mpi=list"}, environment);
-  if (!list.Wait(kSrunPatience)) return "'srun --mpi=list' failed";
+std::string SrunLacks(CommandOutput* list) {
+  if (list == nullptr) return "it is not in PATH";
+  if (!list->Wait(kSrunPatience)) return "'srun --mpi=list' failed";
   std::string known;
-  std::istringstream words(list.text());
+  std::istringstream words(list->text());
   for (std::string word; words >> word;) {
     if (word == "pmix" || word.starts_with("pmix_v")) return "";
     known += " " + word;
@@ -162,8 +161,19 @@ PlannedJob PlanJob(const Options& options, const Settings& settings,
   return planned;
 }
 
+std::unique_ptr<CommandOutput> AskSrun(const Options& options, const Settings& settings,
+                                       const Environment& environment) {
+  const bool may_be_srun = settings.launcher == "auto" || settings.launcher == "srun";
+  const std::string srun = FindProgram("srun", environment);
+  if (!may_be_srun || !options.rankfile.empty() || srun.empty() ||
+      ValueOr(environment, "SLURM_JOB_ID", "").empty()) {
+    return nullptr;
+  }
+  return std::make_unique<CommandOutput>(std::vector<std::string>{srun, "--mpi=list"}, environment);
+}
+
 Launch ChooseLaunch(const Options& options, const Settings& settings, const PlannedJob& planned,
-                    const Environment& environment) {
+                    const Environment& environment, CommandOutput* mpi_list) {
   Launch launch;
   launch.mpirun = FindProgram(settings.mpirun, environment);
   const std::string& asked = settings.launcher;
@@ -181,7 +191,7 @@ Launch ChooseLaunch(const Options& options, const Settings& settings, const Plan
   means.in_slurm = !planned.job_id.empty();
   if (means.in_slurm && options.rankfile.empty() && (asked == "auto" || asked == "srun")) {
     launch.srun = FindProgram("srun", environment);
-    means.srun_lacks = SrunLacks(launch.srun, environment);
+    means.srun_lacks = SrunLacks(mpi_list);
   }
   if (asked == "srun" && !means.srun_lacks.empty()) {
     throw LaunchError(EX_UNAVAILABLE, "srun cannot start ranks: " + means.srun_lacks +

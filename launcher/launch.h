@@ -6,6 +6,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "launcher/plan/plan.h"
 #include "launcher/settings.h"
 #include "launcher/spawn/spawner.h"
+#include "launcher/supervise/command_output.h"
 #include "launcher/topology/node_topology.h"
 
 namespace launcher {
@@ -41,10 +43,15 @@ struct Launch {
   std::string mpirun, srun;  // paths, "" for none
 };
 
-// Resolves `auto` and looks for srun, its PMIx, and mpirun.  Throws LaunchError(EX_UNAVAILABLE,
-// EX_CONFIG).
+// Starts `srun --mpi=list`, which takes as long as reading the topology, so that both run at once.
+// Null where srun is no choice or not in PATH.  Throws LaunchError as CommandOutput does.
+std::unique_ptr<CommandOutput> AskSrun(const Options& options, const Settings& settings,
+                                       const Environment& environment);
+
+// Resolves `auto` and looks for srun, its PMIx (`mpi_list`: of AskSrun), and mpirun.  Throws
+// LaunchError(EX_UNAVAILABLE, EX_CONFIG).
 Launch ChooseLaunch(const Options& options, const Settings& settings, const PlannedJob& planned,
-                    const Environment& environment);
+                    const Environment& environment, CommandOutput* mpi_list);
 
 // The commands to start.  `program_directory` is ddlrun's own (bin); the shim is beside it.
 std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& settings,

@@ -84,12 +84,13 @@ std::string ResultText(const JobResult& result) {
 
 int PlanAndLaunch(const Options& options, const Settings& settings,
                   const Environment& environment) {
+  const std::unique_ptr<CommandOutput> mpi_list = AskSrun(options, settings, environment);
   const PlannedJob planned = PlanJob(options, settings, environment);
   if (options.dry_run == DryRun::kJson) {
     Print(PlanAsJson(planned.plan));
     return EX_OK;
   }
-  const Launch launch = ChooseLaunch(options, settings, planned, environment);
+  const Launch launch = ChooseLaunch(options, settings, planned, environment, mpi_list.get());
   const std::string program_directory = ProgramDirectory();
   if (options.dry_run == DryRun::kText) {
     Print(PlanAsText(planned.plan));
