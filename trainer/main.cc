@@ -19,6 +19,7 @@
 #include "trainer/checkpoint/writer.h"
 #include "trainer/core/error.h"
 #include "trainer/setup.h"
+#include "trainer/train/hang_watch.h"
 #include "trainer/train/trainer.h"
 
 namespace trainer {
@@ -99,6 +100,29 @@ struct RootOutputs {
   }
 };
 
+void Say(const launcher::RankInfo& rank, const std::string& what) {
+  std::string who = "ddltraind";
+  if (rank.world_size > 1)
+    who += ": rank " + std::to_string(rank.rank) + (rank.host.empty() ? "" : " on " + rank.host);
+  std::cerr << who + ": " + what + "\n" << std::flush;
+}
+
+// Null if nobody is to look for hung ranks.
+std::unique_ptr<HangWatch> MakeHangWatch(const Options& options, const TrainConfig& config,
+                                         const launcher::RankInfo& rank,
+                                         Communicator& communicator) {
+  if (options.hang_floor_seconds == 0) return nullptr;
+  HangWatchOptions watch = {.floor_seconds = options.hang_floor_seconds,
+                            .model_dir = config.model_dir,
+                            .host = rank.host,
+                            .on_hang = [rank](const std::string& report) {
+                              Say(rank, report);
+                              // MPI_Abort might hang as well; the starter ends the other ranks.
+                              ::_exit(EX_SOFTWARE);
+                            }};
+  return std::make_unique<HangWatch>(communicator, std::move(watch));
+}
+
 // Everything that happens once the ranks have met.
 int RunTogether(const Options& options, const launcher::RankInfo& rank, Communicator& communicator,
                 const Logger& log) {
@@ -126,12 +150,18 @@ int RunTogether(const Options& options, const launcher::RankInfo& rank, Communic
     return EX_OK;
   }
 
+  const std::unique_ptr<HangWatch> watch = MakeHangWatch(options, config, rank, communicator);
+  const std::unique_ptr<Communicator> watched =
+      watch ? MakeWatchedCommunicator(communicator, *watch) : nullptr;
   TrainParts parts = {.backend = *backend,
-                      .communicator = communicator,
+                      .communicator = watched ? *watched : communicator,
                       .training = sources.training.get(),
                       .evaluation = sources.evaluation.get(),
                       .outputs = {.log = log},
                       .stop_requested = [] { return stop_signal != 0; }};
+  if (watch) {
+    parts.entered = [&](Activity activity, std::int64_t step) { watch->Enter(activity, step); };
+  }
   std::unique_ptr<RootOutputs> outputs;
   if (root && options.mode != "predict") {
     MakeFolder(options.results_dir);
@@ -165,12 +195,9 @@ int RunTogether(const Options& options, const launcher::RankInfo& rank, Communic
 
 // One line that says who failed and why, and the code to leave with.
 int Complain(const std::exception& error, const launcher::RankInfo& rank) {
-  std::string who = "ddltraind";
-  if (rank.world_size > 1)
-    who += ": rank " + std::to_string(rank.rank) + (rank.host.empty() ? "" : " on " + rank.host);
   std::string what = error.what();
   if (what.starts_with("ddltraind: ")) what.erase(0, std::string("ddltraind: ").size());
-  std::cerr << who + ": " + what + "\n" << std::flush;
+  Say(rank, what);
   if (const auto* known = dynamic_cast<const Error*>(&error)) return known->exit_code();
   return dynamic_cast<const std::bad_alloc*>(&error) != nullptr ? EX_OSERR : EX_SOFTWARE;
 }

@@ -243,6 +243,10 @@ std::vector<OptionRow> MakeTable() {
       {"prefetch", how, "batches made ahead", kOurs, false, Positive<&Options::prefetch>},
       {"display_every", how, "steps between progress lines", kNvidia, false,
        Positive<&Options::display_every>},
+      {"hang_floor_seconds", how,
+       "end a run that stands still for 5 times its longest step, and for no less than this; 0: "
+       "never",
+       kOurs, false, NotNegative<&Options::hang_floor_seconds>},
 
       {"use_xla", compatible, "every step is compiled code already", kNvidia, kIsSwitch,
        Switch<&Options::use_xla>},

@@ -73,6 +73,7 @@ struct Options {
   int data_threads = 0;  // decoding; 0: as `threads`
   int prefetch = 2;      // batches
   int display_every = 10;
+  double hang_floor_seconds = 60;  // 0: hung ranks are not looked for
   bool dry_run = false;
 
   // Accepted, without effect here.

@@ -128,6 +128,7 @@ void Trainer::TrainSteps(std::int64_t first, std::int64_t end) {
   parts_.training->Seek(first);
   report_.StartTraining(schedule_);
   while (result_.step < end && result_.ending == Ending::kCompleted) {
+    parts_.entered(Activity::kTraining, result_.step);
     TrainingStep::Outcome outcome =
         training_step.Run(result_.step, schedule_.LearningRate(result_.step), *parts_.training,
                           parts_.stop_requested());
@@ -150,6 +151,7 @@ void Trainer::TrainSteps(std::int64_t first, std::int64_t end) {
 }
 
 void Trainer::Save() {
+  parts_.entered(Activity::kCheckpoint, result_.step);
   SaveSnapshot(snapshot_parts(), result_.step, loss_scale_, parts_.training->samples());
   saved_step_ = result_.step;
 }
@@ -163,6 +165,7 @@ void Trainer::DumpState(double gradient_scale) {
 }
 
 void Trainer::RunEvaluation() {
+  parts_.entered(Activity::kEvaluation, result_.step);
   report_.StartEvaluation(parts_.evaluation->samples());
   result_.evaluation =
       Evaluate({parts_.backend, network_, device_batch_, parts_.communicator, *stream_},
@@ -225,6 +228,7 @@ TrainResult Trainer::BenchmarkTraining() {
 
 // Of one forward pass, the batch being asked for and its result being there.
 double Trainer::InferenceSeconds() {
+  parts_.entered(Activity::kEvaluation, result_.step);
   const auto asked = std::chrono::steady_clock::now();
   HostBatch batch;
   if (!parts_.evaluation->Next(batch)) {

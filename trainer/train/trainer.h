@@ -36,6 +36,7 @@
 #include "trainer/data/source.h"
 #include "trainer/train/config.h"
 #include "trainer/train/evaluate.h"
+#include "trainer/train/hang_report.h"
 #include "trainer/train/predict.h"
 #include "trainer/train/report.h"
 
@@ -48,6 +49,8 @@ struct TrainParts {
   Source* evaluation = nullptr;
   Outputs outputs;
   std::function<bool()> stop_requested = [] { return false; };
+  // Told what begins now, and after how many steps (train/hang_watch.h).
+  std::function<void(Activity, std::int64_t)> entered = [](Activity, std::int64_t) {};
 };
 
 enum class Ending : std::uint8_t {

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/train/hang_watch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+
+#include "tests/trainer/train/training_run.h"
+
+namespace trainer {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const std::vector<std::string> kHosts = {"n1", "n1", "n2", "n2"};
+
+RankState At(int rank, bool waiting) { return {rank, Activity::kTraining, 17, waiting, 61}; }
+
+TEST(HangReport, NamesTheRankThatDoesNotAnswer) {
+  const std::vector<RankState> said = {At(0, true), At(1, true), At(3, true)};
+  EXPECT_EQ(HangReport(said[0], said, kHosts),
+            "no progress for 61 s in training, step 17: rank 2 on n2 does not answer: stopped, or "
+            "the node is out of reach");
+}
+
+TEST(HangReport, NamesTheRankThatIsStillAtWork) {
+  const std::vector<RankState> said = {At(0, true), At(1, false), At(2, true), At(3, true)};
+  EXPECT_THAT(HangReport(said[0], said, kHosts), HasSubstr("rank 1 on n1 is still at work: "));
+}
+
+TEST(HangReport, SuspectsTheNetworkWhenAllWait) {
+  const std::vector<RankState> said = {At(0, true), At(1, true), At(2, true), At(3, true)};
+  EXPECT_THAT(HangReport(said[0], said, kHosts), HasSubstr("all 4 ranks wait for each other: "));
+}
+
+TEST(HangReport, CutsLongLists) {
+  const std::vector<RankState> said = {At(0, true)};
+  EXPECT_THAT(HangReport(said[0], said, std::vector<std::string>(20, "n1")),
+              HasSubstr("rank 8 on n1 and 11 more do not answer"));
+}
+
+TEST(HangReport, StatesSurviveTheFile) {
+  RankState read;
+  ASSERT_TRUE(FromText(ToText({3, Activity::kEvaluation, 40, true, 2.5}), read));
+  EXPECT_EQ(read.rank, 3);
+  EXPECT_EQ(read.activity, Activity::kEvaluation);
+  EXPECT_EQ(read.step, 40);
+  EXPECT_TRUE(read.waiting);
+  EXPECT_EQ(read.seconds, 2.5);
+  for (const char* text : {"", "3", "3 9 40 1 2.5", "3 -1 40 1 2.5", "x"}) {
+    EXPECT_FALSE(FromText(text, read)) << text;
+  }
+}
+
+// Two ranks that begin `activity` after three healthy steps, in which rank 1 does `last` before it
+// comes; what rank 0 reports.
+std::string ReportOf(double floor, const std::filesystem::path& folder, Activity activity,
+                     const std::function<void(const std::atomic<bool>& told)>& last) {
+  std::string report;
+  std::atomic<bool> told = false;
+  RunRanks(2, [&](Communicator& communicator) {
+    const bool is_first = communicator.rank() == 0;
+    HangWatch watch(communicator, {.floor_seconds = floor,
+                                   .model_dir = folder,
+                                   .host = is_first ? "n1" : "n2",
+                                   .on_hang = [&, is_first](const std::string& line) {
+                                     if (is_first && !told) report = line;
+                                     told = true;
+                                   }});
+    const auto watched = MakeWatchedCommunicator(communicator, watch);
+    for (int step = 0; step < 3; ++step) {
+      watch.Enter(Activity::kTraining, step);
+      watched->Barrier();
+      watched->Barrier();
+    }
+    watch.Enter(activity, 3);
+    if (!is_first) last(told);
+    watched->Barrier();
+  });
+  return report;
+}
+
+void SleepSeconds(double seconds) {
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+
+TEST(HangWatch, NamesTheRankThatDoesNotComeAndRemovesItsFiles) {
+  const TemporaryFolder folder;
+  const std::string report =
+      ReportOf(0.3, folder.path(), Activity::kTraining, [](const std::atomic<bool>& told) {
+        while (!told) SleepSeconds(0.02);
+      });
+  EXPECT_THAT(report, HasSubstr("in training, step 3: rank 1 on n2 is still at work"));
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+TEST(HangWatch, SaysNothingOfARankThatIsLateButComes) {
+  const TemporaryFolder folder;
+  EXPECT_THAT(ReportOf(2, folder.path(), Activity::kTraining,
+                       [](const std::atomic<bool>&) { SleepSeconds(0.3); }),
+              IsEmpty());
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+TEST(HangWatch, GivesCheckpointsMoreTime) {
+  const TemporaryFolder folder;
+  EXPECT_THAT(ReportOf(0.2, folder.path(), Activity::kCheckpoint,
+                       [](const std::atomic<bool>&) { SleepSeconds(0.6); }),
+              IsEmpty());
+}
+
+}  // namespace
+}  // namespace trainer

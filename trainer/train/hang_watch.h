@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Finds the rank for which the others wait in vain.  Each rank has a thread that looks how long ago
+// the loop has last made progress: begun something, or come back from a call that needs the other
+// ranks.  Too long is 5 times the longest such time so far in the same activity, but no less than a
+// floor; the first step, the first evaluation batch, start-up and checkpoints have 10 times the
+// floor. Time in which the whole process was stopped does not count.
+//
+// MPI itself hangs then, so the ranks meet beside it: at 4/5 of the bound each that lives writes a
+// file into a folder that all see, at the bound the lowest of them reads what is there, and says
+// who is not, or who is there but not waiting (train/hang_report.h).  In a healthy run no file is
+// written.
+//
+// Threads: all calls from the thread of the loop; on_hang comes from a thread of its own.
+
+#pragma once
+
+#include <array>
+#include <condition_variable>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "trainer/comm/communicator.h"
+#include "trainer/train/hang_report.h"
+
+namespace trainer {
+
+struct HangWatchOptions {
+  double floor_seconds = 60;
+  std::filesystem::path model_dir;  // seen by all ranks
+  std::string host;                 // of this rank
+  // Told once, with one line; must end the process (a normal end would wait for the others).
+  std::function<void(const std::string& report)> on_hang;
+};
+
+class HangWatch {
+ public:
+  // Collective: the ranks tell each other their hosts.
+  HangWatch(Communicator& communicator, HangWatchOptions options);
+  ~HangWatch();
+  HangWatch(const HangWatch&) = delete;
+  HangWatch& operator=(const HangWatch&) = delete;
+
+  // The loop begins a step, a checkpoint, an evaluation.
+  void Enter(Activity activity, std::int64_t step);
+  // The loop begins to wait for the other ranks, and has done so.
+  void BeginWaiting();
+  void EndWaiting();
+
+ private:
+  // Of one activity.
+  struct History {
+    int beats = 0;
+    double longest = 0;  // seconds; the first beats do not count
+  };
+
+  void MeetOthers(Communicator& communicator);
+  void Beat();
+  double Bound() const;
+  void Run();
+  void Look(std::unique_lock<std::mutex>& lock);
+  void WriteState(const RankState& state) const;
+  void RemoveState() const;
+  std::vector<RankState> ReadStates(const RankState& own) const;
+
+  const HangWatchOptions options_;
+  std::vector<std::string> hosts_;  // by rank
+  std::filesystem::path folder_;    // of this run alone
+
+  std::mutex mutex_;
+  std::condition_variable stopping_changed_;
+  bool stopping_ = false;
+  RankState state_;  // state_.seconds: since the last beat
+  std::uint64_t beat_ = 0;
+  std::array<History, kActivities> history_;
+  std::uint64_t told_beat_ = 0;  // at which WriteState was last called
+  bool told_ = false;
+  std::thread thread_;  // last: starts when all the rest is there
+};
+
+// `communicator`, whose waiting calls are told to `watch`.  Both outlive it.
+std::unique_ptr<Communicator> MakeWatchedCommunicator(Communicator& communicator, HangWatch& watch);
+
+}  // namespace trainer
