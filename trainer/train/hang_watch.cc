@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 constexpr double kTimesLongest = 5;
 constexpr double kTimesFloor = 10;   // where nothing is known yet
 constexpr int kWarmUpBeats = 3;      // all of the first training step
-constexpr double kTellShare = 0.8;   // of the bound: then a rank writes its state
+constexpr double kTellShare = 0.5;   // of the bound: then a rank writes its state
 constexpr double kOthersTurn = 1.2;  // of the bound: the lowest rank has had time to end the run
 constexpr std::size_t kHostLength = 64;
 

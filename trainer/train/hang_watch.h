@@ -6,7 +6,7 @@
 // floor; the first step, the first evaluation batch, start-up and checkpoints have 10 times the
 // floor. Time in which the whole process was stopped does not count.
 //
-// MPI itself hangs then, so the ranks meet beside it: at 4/5 of the bound each that lives writes a
+// MPI itself hangs then, so the ranks meet beside it: at half the bound each that lives writes a
 // file into a folder that all see, at the bound the lowest of them reads what is there, and says
 // who is not, or who is there but not waiting (train/hang_report.h).  In a healthy run no file is
 // written.
