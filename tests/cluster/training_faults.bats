@@ -37,7 +37,7 @@ start() {
 
 # ended SECONDS: it did, in that time.
 ended() {
-  wait_for "$1" grep -q 'exit code' job.out
+  wait_for "$1" grep -q '^exit code' job.out
   output=$(cat job.out)
   grep -vE 'NVLOG|^[0-9T:+-]* step' job.out
   [ $((SECONDS - began)) -le "$1" ]
@@ -64,7 +64,7 @@ verdict() { grep '^ddlrun: ' <<< "$output" | tail -n 1; }
   in_a_step
   to_rank_2 KILL
   ended 20
-  [[ $output == *"exit code 137"* ]]
+  [[ $output == *$'\nexit code 137'* ]]
   [[ $(verdict) == *"rank 2 on n2 "*" ended first, with signal 9 (Killed), "* ]]
 }
 
@@ -72,7 +72,7 @@ verdict() { grep '^ddlrun: ' <<< "$output" | tail -n 1; }
   in_evaluation
   to_rank_2 SEGV
   ended 20
-  [[ $output == *"exit code 139"* ]]
+  [[ $output == *$'\nexit code 139'* ]]
   [[ $(verdict) == *"rank 2 on n2 "*" ended first, with signal 11 (Segmentation fault), "* ]]
 }
 
@@ -80,7 +80,7 @@ verdict() { grep '^ddlrun: ' <<< "$output" | tail -n 1; }
   in_a_step
   to_rank_2 STOP
   ended 20
-  [[ $output == *"exit code 70"* ]]
+  [[ $output == *$'\nexit code 70'* ]]
   [[ $output == *"ddltraind: rank 0 on n1: no progress for 3 s in training, step "*": rank 2 on n2 does not answer: "* ]]
   [ -z "$(find run -name '.hang-*')" ]
 }
@@ -89,7 +89,7 @@ verdict() { grep '^ddlrun: ' <<< "$output" | tail -n 1; }
   in_evaluation
   to_rank_2 STOP
   ended 20
-  [[ $output == *"exit code 70"* ]]
+  [[ $output == *$'\nexit code 70'* ]]
   [[ $output == *"ddltraind: rank 0 on n1: no progress for 3 s in evaluation, "*": rank 2 on n2 does not answer: "* ]]
 }
 
@@ -98,7 +98,7 @@ verdict() { grep '^ddlrun: ' <<< "$output" | tail -n 1; }
   cluster cut n2
   ended 40 || { cluster heal n2; false; }
   cluster heal n2
-  [[ $output == *"exit code 70"* ]]
+  [[ $output == *$'\nexit code 70'* ]]
   [[ $output == *"no progress for 3 s in training, step "*": all 4 ranks wait for each other: the network between their nodes fails"* ]]
   wait_for 60 eval '[ "$(cluster in sinfo -h -N -o %t | sort -u)" = idle ]'
 }
