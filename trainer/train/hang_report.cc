@@ -85,8 +85,11 @@ bool FromText(const std::string& text, RankState& state) {
 
 std::string HangReport(const RankState& own, std::span<const RankState> said,
                        const std::vector<std::string>& hosts) {
+  const bool knows_others = std::any_of(
+      said.begin(), said.end(), [&](const RankState& state) { return state.rank == own.rank; });
   return fmt::format("no progress for {:.0f} s {}: {}", own.seconds, Doing(own),
-                     Cause(said, hosts));
+                     knows_others ? Cause(said, hosts)
+                                  : "another rank has said why, or --model_dir cannot be written");
 }
 
 }  // namespace trainer

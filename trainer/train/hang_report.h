@@ -30,8 +30,8 @@ std::string ToText(const RankState& state);
 bool FromText(const std::string& text, RankState& state);
 
 // "no progress for 60 s in training, step 17: rank 2 on n2 does not answer: ..."  `own` is the
-// state of the rank that speaks; `said` has it and those of the other ranks that said something;
-// hosts[r] is the node of rank r.
+// state of the rank that speaks, `said` those that were found, hosts[r] the node of rank r.  Nobody
+// is accused if not even the own is among them.
 std::string HangReport(const RankState& own, std::span<const RankState> said,
                        const std::vector<std::string>& hosts);
 

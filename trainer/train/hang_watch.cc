@@ -131,8 +131,8 @@ void HangWatch::Look(std::unique_lock<std::mutex>& lock) {
   if (!told_ || told_beat_ != beat_ || state_.seconds < bound) return;
   const RankState own = state_;
   lock.unlock();
-  const std::vector<RankState> said = ReadStates(own);
-  const bool is_lowest = said.front().rank == own.rank;
+  const std::vector<RankState> said = ReadStates();
+  const bool is_lowest = !said.empty() && said.front().rank == own.rank;
   lock.lock();
   if (told_beat_ != beat_ || (!is_lowest && state_.seconds < kOthersTurn * bound)) return;
   std::error_code ignored;
@@ -156,18 +156,14 @@ void HangWatch::RemoveState() const {
   fs::remove(folder_, ignored);  // by the last of them
 }
 
-// In the order of the ranks, `own` among them.
-std::vector<RankState> HangWatch::ReadStates(const RankState& own) const {
+// In the order of the ranks; none if another has reported and removed them.
+std::vector<RankState> HangWatch::ReadStates() const {
   std::vector<RankState> said;
   for (int rank = 0; rank < static_cast<int>(hosts_.size()); ++rank) {
     std::ifstream file(folder_ / std::to_string(rank));
     const std::string text(std::istreambuf_iterator<char>(file), {});
     RankState state;
-    if (rank == own.rank) {
-      said.push_back(own);
-    } else if (FromText(text, state) && state.rank == rank) {
-      said.push_back(state);
-    }
+    if (FromText(text, state) && state.rank == rank) said.push_back(state);
   }
   return said;
 }

@@ -67,7 +67,7 @@ class HangWatch {
   void Look(std::unique_lock<std::mutex>& lock);
   void WriteState(const RankState& state) const;
   void RemoveState() const;
-  std::vector<RankState> ReadStates(const RankState& own) const;
+  std::vector<RankState> ReadStates() const;
 
   const HangWatchOptions options_;
   std::vector<std::string> hosts_;  // by rank

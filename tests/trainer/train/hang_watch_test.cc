@@ -37,6 +37,10 @@ TEST(HangReport, SuspectsTheNetworkWhenAllWait) {
   EXPECT_THAT(HangReport(said[0], said, kHosts), HasSubstr("all 4 ranks wait for each other: "));
 }
 
+TEST(HangReport, AccusesNobodyWhereNothingWasFound) {
+  EXPECT_THAT(HangReport(At(1, true), {}, kHosts), HasSubstr(": another rank has said why, or "));
+}
+
 TEST(HangReport, CutsLongLists) {
   const std::vector<RankState> said = {At(0, true)};
   EXPECT_THAT(HangReport(said[0], said, std::vector<std::string>(20, "n1")),
