@@ -73,9 +73,12 @@ RankJob MakeRankJob(const Options& options, const Settings& settings, const Plan
   job.master_address = ValueOr(environment, "MASTER_ADDR",
                                planned.plan.nodes.size() == 1 ? "127.0.0.1" : first.host);
   const std::string port = ValueOr(environment, "MASTER_PORT", "");
-  // Two ddlruns may run in one job, so that its id alone is no seed.
-  const unsigned long seed =
-      std::strtoul(planned.job_id.c_str(), nullptr, 10) + static_cast<unsigned long>(getpid());
+  // Two ddlruns may run in one job, so that its id alone is no seed; after a restart, connections
+  // of the run before may not be quite gone.
+  const unsigned long seed = std::strtoul(planned.job_id.c_str(), nullptr, 10) +
+                             static_cast<unsigned long>(getpid()) +
+                             static_cast<unsigned long>(planned.restart_count);
+  job.restart_count = planned.restart_count;
   job.master_port = port.empty() ? ChooseMasterPort(seed) : std::atoi(port.c_str());
   if (job.master_port < 1 || job.master_port > 65535) {
     throw LaunchError(EX_CONFIG, "MASTER_PORT='" + port + "' is no port from 1 to 65535");
@@ -109,6 +112,35 @@ void ReadTopology(const Options& options, const Allocation& allocation,
   planned->planned_for = is_node_of_job ? TopologyFingerprint() : "none";
 }
 
+// Leaves out the nodes that are down, and of the others as many as shall be spare.
+void ChooseNodes(const Options& options, const std::vector<std::string>& lost_nodes,
+                 Allocation* allocation) {
+  std::vector<AllocatedNode>& nodes = allocation->nodes;
+  const auto spare = static_cast<std::size_t>(options.spare_nodes);
+  if (spare > 0 && allocation->origin != Allocation::Origin::kSlurm) {
+    throw LaunchError(
+        EX_USAGE, "--spare-nodes needs the nodes of a Slurm job: only Slurm says which is down");
+  }
+  if (spare > 0 && options.max_restarts == 0) {
+    throw LaunchError(EX_USAGE,
+                      "--spare-nodes without --max-restarts: no spare would ever be used; add "
+                      "--max-restarts 3");
+  }
+  if (spare >= nodes.size()) {
+    throw LaunchError(EX_CONFIG,
+                      "--spare-nodes " + std::to_string(spare) + " leaves none of the " +
+                          support::Counted(static_cast<long long>(nodes.size()), "node") +
+                          " of this job: ask for more, #SBATCH -N" + std::to_string(spare + 1));
+  }
+  const std::size_t wanted = nodes.size() - spare;
+  std::erase_if(nodes, [&](const AllocatedNode& node) {
+    return std::any_of(lost_nodes.begin(), lost_nodes.end(),
+                       [&](const std::string& lost) { return IsSameHost(node.host, lost); });
+  });
+  if (nodes.size() > wanted) nodes.resize(wanted);
+  if (spare > 0) allocation->ranks.reset();  // those of the nodes that are left
+}
+
 // A rankfile's hosts may be written with or without their domain.
 void RequireHostsOfJob(const Options& options, const Environment& environment, const Plan& plan) {
   const std::optional<Allocation> job = ReadSlurmAllocation(environment);
@@ -138,14 +170,16 @@ std::string SrunLacks(CommandOutput* list) {
 
 }  // namespace
 
-PlannedJob PlanJob(const Options& options, const Settings& settings,
-                   const Environment& environment) {
+PlannedJob PlanJob(const Options& options, const Settings& settings, const Environment& environment,
+                   const std::vector<std::string>& lost_nodes) {
   PlannedJob planned;
+  planned.has_lost_nodes = !lost_nodes.empty();
   planned.job_id = ValueOr(environment, "SLURM_JOB_ID", "");
   if (options.rankfile.empty()) {
     Allocation allocation = ReadAllocation(options, environment);
-    if (!options.accelerators) AskSlurmForGpus(environment, &allocation);
     planned.allocated_nodes = static_cast<int>(allocation.nodes.size());
+    ChooseNodes(options, lost_nodes, &allocation);
+    if (!options.accelerators) AskSlurmForGpus(environment, &allocation);
     planned.in_step = allocation.in_step;
     ReadTopology(options, allocation, environment, &planned);
     planned.plan = MakePlan(allocation, planned.topologies, MakePlanOptions(options, settings));
@@ -205,6 +239,10 @@ Launch ChooseLaunch(const Options& options, const Settings& settings, const Plan
   } else {
     launch.choice = {asked, ""};
   }
+  if (options.spare_nodes > 0 && launch.choice.name != "srun") {
+    throw LaunchError(EX_USAGE, "--spare-nodes needs srun to start the ranks, not " +
+                                    launch.choice.name + ": only srun can do without a lost node");
+  }
   if (launch.choice.name == "mpirun" && launch.mpirun.empty()) {
     throw LaunchError(EX_UNAVAILABLE, settings.mpirun +
                                           " is not in PATH: load Open MPI ('module load openmpi') "
@@ -238,6 +276,7 @@ std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& s
   job.srun = launch.srun;
   job.allocated_nodes = planned.allocated_nodes;
   job.in_step = planned.in_step;
+  job.has_lost_nodes = planned.has_lost_nodes;
   job.mpirun = launch.mpirun;
   job.mpi_arguments = settings.mpi_arguments;
   job.rankfile = options.rankfile;

@@ -28,14 +28,16 @@ struct PlannedJob {
   std::string planned_for;        // see RankJob
   int allocated_nodes = 0;        // with those that run no rank
   bool in_step = false;           // see Allocation
+  bool has_lost_nodes = false;    // some node of the job is left out because it is down
+  int restart_count = 0;          // what ranks are told; the caller sets it
   std::string job_id;             // of Slurm, or ""
   bool has_remote_ranks = false;  // some rank is not on this machine
 };
 
 // Reads the allocation (--rankfile, -H, -hostfile, Slurm, else this machine), the topology, and
-// plans.  Throws LaunchError.
-PlannedJob PlanJob(const Options& options, const Settings& settings,
-                   const Environment& environment);
+// plans; on all nodes but `lost_nodes`, which are down, and --spare-nodes.  Throws LaunchError.
+PlannedJob PlanJob(const Options& options, const Settings& settings, const Environment& environment,
+                   const std::vector<std::string>& lost_nodes);
 
 // How the ranks will be started.
 struct Launch {

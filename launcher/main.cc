@@ -21,6 +21,7 @@
 #include "launcher/options.h"
 #include "launcher/plan/plan_files.h"
 #include "launcher/rank/run_program.h"
+#include "launcher/restarts.h"
 #include "launcher/settings.h"
 #include "launcher/spawn/run_directory.h"
 #include "launcher/supervise/command_output.h"
@@ -69,10 +70,16 @@ std::string WhereTheLogIs(const RunDirectory& directory) {
   return "Please see " + directory.path() + "/ddlrun.log for detailed log.\n";
 }
 
-std::string ResultText(const JobResult& result) {
+std::string ResultText(const JobResult& result, const Decision& decision) {
   if (result.exit_code == 0) return "";
   if (result.exit_code == EX_TEMPFAIL) {
-    return "ddlrun: stopped early with a checkpoint written (exit code 75): start it again\n";
+    const bool is_requeued = decision.next == Decision::Next::kRequeue;
+    return std::string("ddlrun: stopped early with a checkpoint written (exit code 75)") +
+           (is_requeued ? "\n" : ": start it again\n");
+  }
+  if (!result.lost_nodes.empty()) {
+    return "ddlrun: " + Coded(Message::kJobFailed,
+                              "the job failed: node " + result.lost_nodes[0] + " was lost\n");
   }
   if (result.failure) return FailureReport(*result.failure);
   return "ddlrun: " +
@@ -82,29 +89,58 @@ std::string ResultText(const JobResult& result) {
          "\n";
 }
 
-int PlanAndLaunch(const Options& options, const Settings& settings,
-                  const Environment& environment) {
-  const std::unique_ptr<CommandOutput> mpi_list = AskSrun(options, settings, environment);
-  const PlannedJob planned = PlanJob(options, settings, environment);
-  if (options.dry_run == DryRun::kJson) {
-    Print(PlanAsJson(planned.plan));
-    return EX_OK;
-  }
-  const Launch launch = ChooseLaunch(options, settings, planned, environment, mpi_list.get());
-  const std::string program_directory = ProgramDirectory();
-  if (options.dry_run == DryRun::kText) {
-    Print(PlanAsText(planned.plan));
-    if (options.program.empty()) return EX_OK;
-    Print(CommandsText(MakeCommands(options, settings, planned, launch, environment,
-                                    settings.run_directory + "/ddlrun.XXXXXX", program_directory)));
-    return EX_OK;
-  }
+// What is said at the end of a run: the cause of a failure last, unless it goes on.
+std::string EndText(const JobResult& result, const Decision& decision) {
+  const std::string text = ResultText(result, decision);
+  if (decision.reason.empty()) return text;
+  const std::string reason = "ddlrun: " + decision.reason + "\n";
+  return decision.next == Decision::Next::kEnd ? reason + text : text + reason;
+}
 
-  if (!options.log_directory.empty()) MakeDirectory(options.log_directory);
-  SignalRelay signals;  // before the directory, so that no signal leaves it behind
+// What all runs of the ranks share.
+struct Command {
+  const Options& options;
+  const Settings& settings;
+  const Environment& environment;
+  std::string program_directory;
+};
+
+struct RunResult {
+  int exit_code = EX_OK;
+  bool start_again = false;
+};
+
+JobResult StartAndWait(const Command& command, const PlannedJob& planned,
+                       const std::vector<ChildCommand>& commands, Guardian& guardian,
+                       SignalRelay& signals) {
+  SupervisorOptions supervisor;
+  supervisor.guardian = &guardian;
+  supervisor.grace = command.settings.grace;
+  supervisor.tag_output = command.options.tag_output;
+  supervisor.log_directory = command.options.log_directory;
+  supervisor.stop_signal_of_mpirun = kStopSignalOfMpirun;
+  for (const RankPlan& rank : planned.plan.ranks) {
+    supervisor.hosts.push_back(planned.plan.nodes[static_cast<std::size_t>(rank.node)].host);
+  }
+  std::vector<std::unique_ptr<CommandOutput>> scancels;
+  supervisor.signal_step = [&](const std::string& step, int signal) {
+    const std::string scancel = FindProgram("scancel", command.environment);
+    if (scancel.empty()) return;
+    const std::vector<std::string> words = {scancel, "--signal=" + std::to_string(signal), step};
+    scancels.push_back(std::make_unique<CommandOutput>(words, command.environment));
+  };
+  return Supervise(commands, supervisor, signals);
+}
+
+// The ranks once, in a run directory of their own.
+RunResult RunOnce(const Command& command, const PlannedJob& planned, const Launch& launch,
+                  Restarts& restarts, SignalRelay& signals) {
+  const Options& options = command.options;
+  const Settings& settings = command.settings;
   const RunDirectory directory(settings.run_directory, !options.run_directory.empty());
-  const std::vector<ChildCommand> commands = MakeCommands(
-      options, settings, planned, launch, environment, directory.path(), program_directory);
+  const std::vector<ChildCommand> commands =
+      MakeCommands(options, settings, planned, launch, command.environment, directory.path(),
+                   command.program_directory);
   const std::string announcement =
       Announcement(options, planned, settings, launch, geteuid() == 0) + CommandsText(commands);
   FillRunDirectory(directory, planned, settings, announcement);
@@ -112,37 +148,62 @@ int PlanAndLaunch(const Options& options, const Settings& settings,
   if (!options.run_directory.empty()) Say(WhereTheLogIs(directory));
   Guardian guardian(options.run_directory.empty() ? directory.path() : "");
   if (options.check_only || settings.check == "full") {
-    const HealthReport report = CheckHealth({options, settings, planned, launch, environment,
-                                             program_directory, directory, signals, guardian});
+    const HealthReport report =
+        CheckHealth({options, settings, planned, launch, command.environment,
+                     command.program_directory, directory, signals, guardian});
     directory.Append("ddlrun.log", report.commands + report.table + report.messages);
     Say(report.commands);
     (options.check_only ? Print : Say)(report.table);
     Say(report.messages);
-    if (options.check_only || report.exit_code != EX_OK) return report.exit_code;
+    if (options.check_only || report.exit_code != EX_OK) return {report.exit_code, false};
   }
   Say(announcement);
 
-  SupervisorOptions supervisor;
-  supervisor.guardian = &guardian;
-  supervisor.grace = settings.grace;
-  supervisor.tag_output = options.tag_output;
-  supervisor.log_directory = options.log_directory;
-  supervisor.stop_signal_of_mpirun = kStopSignalOfMpirun;
-  for (const RankPlan& rank : planned.plan.ranks) {
-    supervisor.hosts.push_back(planned.plan.nodes[static_cast<std::size_t>(rank.node)].host);
-  }
-  std::vector<std::unique_ptr<CommandOutput>> scancels;
-  supervisor.signal_step = [&](const std::string& step, int signal) {
-    const std::string scancel = FindProgram("scancel", environment);
-    if (scancel.empty()) return;
-    const std::vector<std::string> words = {scancel, "--signal=" + std::to_string(signal), step};
-    scancels.push_back(std::make_unique<CommandOutput>(words, environment));
-  };
-  const JobResult result = Supervise(commands, supervisor, signals);
-  const std::string text = ResultText(result);
+  restarts.BeforeRun();
+  const JobResult result = StartAndWait(command, planned, commands, guardian, signals);
+  const Decision decision = restarts.AfterRun(result);
+  const std::string text = EndText(result, decision);
   directory.Append("ddlrun.log", text + "exit code " + std::to_string(result.exit_code) + "\n");
   Say(text);
-  return result.exit_code;
+  return {result.exit_code, decision.next == Decision::Next::kStartAgain};
+}
+
+// Whether a signal came while no rank ran.
+bool IsToldToStop(SignalRelay& signals) {
+  while (const std::optional<int> number = signals.Next()) {
+    if (*number != SIGCHLD && *number != SIGCONT) return true;
+  }
+  return false;
+}
+
+int PlanAndLaunch(const Options& options, const Settings& settings,
+                  const Environment& environment) {
+  const Command command = {options, settings, environment, ProgramDirectory()};
+  const std::unique_ptr<CommandOutput> mpi_list = AskSrun(options, settings, environment);
+  PlannedJob planned = PlanJob(options, settings, environment, {});
+  if (options.dry_run == DryRun::kJson) {
+    Print(PlanAsJson(planned.plan));
+    return EX_OK;
+  }
+  const Launch launch = ChooseLaunch(options, settings, planned, environment, mpi_list.get());
+  if (options.dry_run == DryRun::kText) {
+    Print(PlanAsText(planned.plan));
+    if (options.program.empty()) return EX_OK;
+    Print(CommandsText(MakeCommands(options, settings, planned, launch, environment,
+                                    settings.run_directory + "/ddlrun.XXXXXX",
+                                    command.program_directory)));
+    return EX_OK;
+  }
+
+  if (!options.log_directory.empty()) MakeDirectory(options.log_directory);
+  SignalRelay signals;  // before the run directory, so that no signal leaves it behind
+  Restarts restarts(options, environment);
+  for (;;) {
+    planned.restart_count = restarts.count();
+    const RunResult run = RunOnce(command, planned, launch, restarts, signals);
+    if (!run.start_again || IsToldToStop(signals)) return run.exit_code;
+    planned = PlanJob(options, settings, environment, restarts.lost_nodes());
+  }
 }
 
 int Run(const std::vector<std::string>& arguments) {

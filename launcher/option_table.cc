@@ -10,16 +10,30 @@ namespace {
 // Most of anything that a count option may ask for; more is taken for a typing error.
 constexpr int kMaxCount = 1'000'000;
 
+template <typename Count>
+std::string ParseCount(const std::string& value, int least, Count* count) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc() || end != value.data() + value.size() || number < least ||
+      number > kMaxCount) {
+    return "a whole number from " + std::to_string(least) + " to " + std::to_string(kMaxCount);
+  }
+  *count = number;
+  return "";
+}
+
 template <std::optional<int> Options::*member>
 std::string SetCount(Options& options, const std::string& value) {
-  int count = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), count);
-  if (error != std::errc() || end != value.data() + value.size() || count < 1 ||
-      count > kMaxCount) {
-    return "a whole number from 1 to " + std::to_string(kMaxCount);
-  }
-  options.*member = count;
-  return "";
+  return ParseCount(value, 1, &(options.*member));
+}
+
+template <int Options::*member>
+std::string SetCountOrNone(Options& options, const std::string& value) {
+  return ParseCount(value, 0, &(options.*member));
+}
+
+std::string SetRequeue(Options& options, const std::string& value) {
+  return ParseCount(value.empty() ? std::to_string(kMaxCount) : value, 1, &options.requeue);
 }
 
 template <std::string Options::*member>
@@ -99,6 +113,7 @@ std::string AddExport(Options& options, const std::string& value) {
 
 constexpr char kWhat[] = "What is started, and where";
 constexpr char kHow[] = "How ranks are started";
+constexpr char kAgain[] = "Going on after a failure";
 constexpr char kDdl[] = "DDL";
 constexpr char kInstead[] = "Looking instead of running";
 constexpr char kIbm[] = "IBM";
@@ -250,6 +265,44 @@ const std::vector<OptionSpec>& OptionTable() {
        "checks "
        "of --check-only first, exit 78 when one fails; off: nothing",
        SetCheck},
+      {kAgain,
+       {"max-restarts"},
+       "N",
+       "restarts",
+       "0",
+       kOwn,
+       "when a rank fails, start all again in this allocation, N times at most; not after exit "
+       "codes 64, 65, 69, 78, not after SIGTERM, SIGINT or SIGHUP, not after three runs in a row "
+       "without progress",
+       SetCountOrNone<&Options::max_restarts>},
+      {kAgain,
+       {"spare-nodes"},
+       "K",
+       "nodes",
+       "0",
+       kOwn,
+       "run on all but K nodes of the job; a restart takes one of them in place of a node that was "
+       "lost. Needs #SBATCH --no-kill and srun",
+       SetCountOrNone<&Options::spare_nodes>},
+      {kAgain,
+       {"requeue"},
+       "[N]",
+       "times",
+       "no limit",
+       kOwn,
+       "when ranks stop early with exit code 75, or too few nodes are left, put the job into "
+       "Slurm's queue again, N times at most; never after scancel, never after a run without "
+       "progress",
+       SetRequeue},
+      {kAgain,
+       {"progress-file"},
+       "FILE|DIR",
+       "",
+       "a run of 60 s or more counts as progress",
+       kOwn,
+       "a run has made progress if this file, or the newest entry of this folder (of checkpoints), "
+       "became newer",
+       SetText<&Options::progress_file>},
       {kDdl, {"mode", "m"}, "LETTER", "", "p", kIbm, "DDL mode: p, b, n, r, m or c", SetMode},
       {kDdl,
        {"ddlarg", "ddloption"},

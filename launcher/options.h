@@ -40,6 +40,11 @@ struct Options {
   bool tag_output = false;
   std::string log_directory;  // for a log file of each rank
   std::string check;  // "auto", "full", "off"
+  // Going on after a failure.
+  int max_restarts = 0;        // of the ranks, in this allocation
+  int spare_nodes = 0;         // of the allocation, without ranks until one is lost
+  std::optional<int> requeue;  // at most so often; not given: never
+  std::string progress_file;   // path of a file or folder
   // DDL.
   std::string mode = "p";
   std::vector<std::string> ddl_options;

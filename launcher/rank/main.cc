@@ -76,6 +76,7 @@ RankInfo MakeRankInfo(const RankJob& job, const RankPlan& own) {
   info.run_dir = IsOwnDirectory(job.run_directory) ? job.run_directory : "";
   info.master_address = job.master_address;
   info.master_port = job.master_port;
+  info.restart_count = job.restart_count;
   return info;
 }
 

@@ -78,6 +78,27 @@ std::optional<RankEnd> ParseSrunError(std::string_view line) {
   return std::nullopt;
 }
 
+std::optional<std::string> ParseLostNode(std::string_view line) {
+  constexpr std::string_view kFailure = "srun: error: Node failure on ";
+  constexpr std::string_view kLaunch = "srun: error: Task launch for ";
+  constexpr std::string_view kFailedOn = " failed on node ";
+  constexpr std::string_view kNoAnswer = ": Communication connection failure";
+  std::string_view host;
+  if (line.starts_with(kFailure)) {
+    host = line.substr(kFailure.size());
+  } else if (line.starts_with(kLaunch) && line.ends_with(kNoAnswer)) {
+    const std::size_t start = line.find(kFailedOn);
+    if (start == std::string_view::npos) return std::nullopt;
+    host = line.substr(start + kFailedOn.size());
+    host.remove_suffix(kNoAnswer.size());
+  }
+  if (host.empty() || host.size() > kLongest ||
+      host.find_first_of(" :,[]") != std::string_view::npos) {
+    return std::nullopt;
+  }
+  return std::string(host);
+}
+
 std::string FormatRankLine(const RankLine& line) {
   return std::string(kStart) + std::to_string(line.rank) + kBar + line.text + "\n";
 }

@@ -34,6 +34,10 @@ std::optional<RankEnd> ParseRankEnd(std::string_view line);
 // several tasks; pid is 0.  nullopt for any other line.
 std::optional<RankEnd> ParseSrunError(std::string_view line);
 
+// The node that srun says is gone: "srun: error: Node failure on n2" or "... Task launch for
+// StepId=4.0 failed on node n2: Communication connection failure".  nullopt for any other line.
+std::optional<std::string> ParseLostNode(std::string_view line);
+
 // A line that a rank wrote shortly before it failed: "ddlrun-rank: rank 1 | text\n".
 struct RankLine {
   int rank = -1;

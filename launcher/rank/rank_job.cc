@@ -62,6 +62,7 @@ std::string EncodeRankJob(const RankJob& job) {
                         {"log_directory", job.log_directory},
                         {"master_address", job.master_address},
                         {"master_port", job.master_port},
+                        {"restart_count", job.restart_count},
                         {"planned_for", job.planned_for},
                         {"cpus_per_rank", job.plan.cpus_per_rank.value_or(0)},
                         {"hosts", hosts},
@@ -88,6 +89,7 @@ RankJob DecodeRankJob(const std::string& text) {
     job.log_directory = encoded.at("log_directory");
     job.master_address = encoded.at("master_address");
     job.master_port = encoded.at("master_port");
+    job.restart_count = encoded.at("restart_count");
     job.planned_for = encoded.at("planned_for");
     const int cpus_per_rank = encoded.at("cpus_per_rank");
     if (cpus_per_rank > 0) job.plan.cpus_per_rank = cpus_per_rank;

@@ -30,6 +30,7 @@ struct RankJob {
   std::string log_directory;   // of the ranks' log files; "": none
   std::string master_address;  // host of rank 0
   int master_port = 0;
+  int restart_count = 0;
 };
 
 // One line of JSON.  Throws LaunchError(EX_CONFIG) for a plan that does not fit kMaxRankJobBytes.

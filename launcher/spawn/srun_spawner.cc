@@ -120,7 +120,8 @@ std::vector<ChildCommand> MakeSrunCommands(const Job& job) {
     // A job has as few as one CPU per node where none were asked for; the shim binds to what there
     // is. A rank that dies ends the others.
     append({"--overcommit", "--kill-on-bad-exit=1", "--export=ALL"});
-    if (job.in_step) append({"--overlap"});
+    if (job.in_step || job.has_lost_nodes) append({"--overlap"});
+    if (job.has_lost_nodes) append({"--mem=0"});  // all of the job's; --overlap shares no memory
     if (job.tag_output) append({"--label"});
     append({job.shim, "--"});
     append(job.program);

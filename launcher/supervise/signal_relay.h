@@ -10,6 +10,11 @@
 
 namespace launcher {
 
+// Whether a signal means that the job shall end, and stay ended.
+inline bool IsOrderToStop(int number) {
+  return number == SIGTERM || number == SIGINT || number == SIGHUP;
+}
+
 class SignalRelay {
  public:
   // Blocks SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT (read here) and SIGPIPE (a

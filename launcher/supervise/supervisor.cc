@@ -130,6 +130,7 @@ JobResult Supervisor::Run() {
     RelayOutputs();
     ReapEnded();
     if (kill_at_ && Clock::now() >= *kill_at_) {
+      if (!step_.empty() && options_.signal_step) options_.signal_step(step_, SIGKILL);
       SignalAll(SIGKILL);
       kill_at_.reset();
     }
@@ -174,6 +175,7 @@ void Supervisor::WaitForEvent() {
 void Supervisor::HandleSignals() {
   while (const std::optional<int> number = signals_.Next()) {
     if (*number == SIGCHLD) continue;  // ReapEnded looks anyway
+    if (IsOrderToStop(*number)) result_.told_to_stop = true;
     if (*number == SIGINT && ++interrupts_ > 1) {
       SignalAll(children_[0]->kind == Kind::kRank ? SIGKILL : SIGTERM);
     } else {
@@ -261,6 +263,12 @@ bool Supervisor::ReadShimLine(std::string_view line) {
                            (result_.failure->exit_code == EX_TEMPFAIL && !stopped_early);
     if (is_better) SetFailure(*end);
     return !stopped_early;
+  }
+  if (const std::optional<std::string> host = ParseLostNode(line)) {
+    // srun then ends the other tasks by itself, but has been seen to hang.
+    result_.lost_nodes.push_back(*host);
+    if (!kill_at_) kill_at_ = Clock::now() + kGraceOfOthers;
+    return true;
   }
   const std::optional<RankEnd> task = ParseSrunError(line);
   if (task && !result_.failure) SetFailure(*task);

@@ -37,7 +37,9 @@ struct SupervisorOptions {
 struct JobResult {
   // Of the first child that failed, 128 + signal if one ended it; 0 when all succeeded.
   int exit_code = 0;
-  std::optional<RankFailure> failure;  // empty on success, and when mpirun itself failed
+  std::optional<RankFailure> failure;   // empty on success, and when mpirun itself failed
+  std::vector<std::string> lost_nodes;  // that srun said are gone
+  bool told_to_stop = false;            // by SIGTERM, SIGINT or SIGHUP
 };
 
 // Any exit code but 0 is a failure; the others get SIGTERM, after `grace` SIGKILL.  Only

@@ -13,6 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   // What is read can be written and read again.
   if (end && !launcher::ParseRankEnd(launcher::FormatRankEnd(*end))) std::abort();
   launcher::ParseSrunError(line);
+  launcher::ParseLostNode(line);
   const auto last = launcher::ParseRankLine(line);
   if (last && !launcher::ParseRankLine(launcher::FormatRankLine(*last))) std::abort();
   const auto step = launcher::ParseStep(line);

@@ -95,5 +95,18 @@ TEST(Step, PassesOverAnyOtherLine) {
   }
 }
 
+TEST(RankEnd, ReadsFromSrunWhichNodeIsGone) {
+  EXPECT_EQ(ParseLostNode("srun: error: Node failure on n2"), "n2");
+  EXPECT_EQ(ParseLostNode("srun: error: Task launch for StepId=4.0 failed on node gpu-a08: "
+                          "Communication connection failure"),
+            "gpu-a08");
+  for (const char* line :
+       {"Node failure on n2", "srun: error: Node failure on ", "srun: error: Node failure on n2 n3",
+        "srun: error: Task launch for StepId=4.0 failed on node n2: Invalid job "
+        "credential"}) {
+    EXPECT_FALSE(ParseLostNode(line)) << line;
+  }
+}
+
 }  // namespace
 }  // namespace launcher

@@ -24,6 +24,7 @@ RankJob Example(int nodes, int ranks_per_node) {
   job.planned_for = "online=0-3";
   job.master_address = "n1";
   job.master_port = 61234;
+  job.restart_count = 3;
   for (int node = 0; node < nodes; ++node) {
     job.plan.nodes.emplace_back().host = "gpu" + std::to_string(node);
     for (int local = 0; local < ranks_per_node; ++local) {
@@ -51,6 +52,7 @@ TEST(RankJob, DecodesWhatWasEncoded) {
   EXPECT_EQ(job.planned_for, "online=0-3");
   EXPECT_EQ(job.master_address, "n1");
   EXPECT_EQ(job.master_port, 61234);
+  EXPECT_EQ(job.restart_count, 3);
   ASSERT_EQ(job.plan.ranks.size(), 4U);
   EXPECT_EQ(job.plan.ranks[3].node, 1);
   EXPECT_EQ(job.plan.ranks[3].gpu, 1);

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/restarts.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "launcher/error.h"
+#include "launcher/slurm_job.h"
+#include "launcher/surroundings.h"
+
+namespace launcher {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Slurm's own, so a number.
+int RequeuedSoFar(const Environment& environment) {
+  return std::atoi(ValueOr(environment, "SLURM_RESTART_COUNT", "0").c_str());
+}
+
+void CheckRequeue(const Environment& environment, const std::optional<SlurmJob>& job) {
+  if (SlurmJobId(environment).empty()) {
+    throw LaunchError(EX_CONFIG, "--requeue needs a batch job of Slurm: submit a script by sbatch");
+  }
+  if (!job) throw LaunchError(EX_CONFIG, "--requeue: 'scontrol show job' does not answer");
+  if (!job->is_batch) {
+    throw LaunchError(EX_CONFIG,
+                      "--requeue needs a batch job, and this is one of salloc or srun: submit a "
+                      "script by sbatch");
+  }
+  if (!job->may_requeue) {
+    throw LaunchError(EX_CONFIG,
+                      "--requeue: Slurm may not requeue this job (--no-requeue, or JobRequeue=0 in "
+                      "slurm.conf): write #SBATCH --requeue");
+  }
+}
+
+bool Holds(const std::vector<std::string>& hosts, const std::string& host) {
+  return std::any_of(hosts.begin(), hosts.end(),
+                     [&](const std::string& other) { return IsSameHost(host, other); });
+}
+
+}  // namespace
+
+std::optional<fs::file_time_type> NewestTime(const fs::path& path) {
+  std::error_code error;
+  std::optional<fs::file_time_type> newest;
+  const auto look_at = [&](const fs::path& file) {
+    const fs::file_time_type time = fs::last_write_time(file, error);
+    if (!error && (!newest || time > *newest)) newest = time;
+  };
+  if (!fs::is_directory(path, error)) {
+    look_at(path);
+    return newest;
+  }
+  for (fs::directory_iterator entry(path, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (!entry->path().filename().string().starts_with(".")) look_at(entry->path());
+  }
+  return newest;
+}
+
+Restarts::Restarts(const Options& options, const Environment& environment)
+    : options_(options),
+      environment_(environment),
+      requeued_(RequeuedSoFar(environment)),
+      policy_({options.max_restarts, options.requeue, requeued_}) {
+  std::optional<SlurmJob> job;
+  if (options.requeue || options.spare_nodes > 0) job = AskSlurmForJob(environment);
+  if (options.requeue) CheckRequeue(environment, job);
+  if (job) nodes_before_ = job->nodes;
+}
+
+std::optional<fs::file_time_type> Restarts::ProgressTime() const {
+  return options_.progress_file.empty() ? std::nullopt : NewestTime(options_.progress_file);
+}
+
+void Restarts::BeforeRun() {
+  start_ = std::chrono::steady_clock::now();
+  file_before_ = ProgressTime();
+}
+
+Decision Restarts::AfterRun(const JobResult& result) {
+  const bool is_wanted = options_.max_restarts > 0 || options_.requeue;
+  if (!is_wanted || result.exit_code == EX_OK) return {};
+
+  RunEnd end;
+  end.exit_code = result.exit_code;
+  end.told_to_stop = result.told_to_stop;
+  const std::chrono::duration<double> lasted = std::chrono::steady_clock::now() - start_;
+  end.seconds = lasted.count();
+  if (!options_.progress_file.empty()) {
+    const auto now = ProgressTime();
+    end.file_moved = now && (!file_before_ || *now > *file_before_);
+  }
+
+  const std::size_t lost_before = lost_nodes_.size();
+  for (const std::string& host : result.lost_nodes) {
+    if (!Holds(lost_nodes_, host)) lost_nodes_.push_back(host);
+  }
+  if (!SlurmJobId(environment_).empty()) {
+    const std::optional<SlurmJob> job = AskSlurmForJob(environment_);
+    // Ended by its user or its time limit: that may be seen at the ranks before it is here.
+    if (job && job->state != "RUNNING") {
+      return {Decision::Next::kEnd, "the job is " + job->state + ", so this is the end"};
+    }
+    for (const std::string& host : job ? nodes_before_ : std::vector<std::string>()) {
+      if (!Holds(job->nodes, host) && !Holds(lost_nodes_, host)) lost_nodes_.push_back(host);
+    }
+  }
+  end.has_lost_node = lost_nodes_.size() > lost_before;
+  end.has_nodes = lost_nodes_.size() <= static_cast<std::size_t>(options_.spare_nodes);
+
+  Decision decision = policy_.AfterRun(end);
+  if (decision.next == Decision::Next::kRequeue) {
+    const std::string refusal = RequeueSlurmJob(environment_);
+    if (!refusal.empty()) {
+      return {Decision::Next::kEnd,
+              "the job could not be requeued (" + refusal + "): submit it again"};
+    }
+  }
+  for (std::size_t i = 0; i < lost_nodes_.size(); ++i) {
+    if (decision.next != Decision::Next::kStartAgain) break;
+    decision.reason += (i == 0 ? ", without " : ", ") + lost_nodes_[i];
+  }
+  return decision;
+}
+
+}  // namespace launcher

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/slurm_job.h"
+
+#include <map>
+#include <sstream>
+
+#include "launcher/supervise/command_output.h"
+#include "launcher/surroundings.h"
+#include "rankfile/hostlist.h"
+#include "rankfile/parse_error.h"
+
+namespace launcher {
+namespace {
+
+constexpr std::chrono::seconds kSlurmPatience{30};
+
+// The words KEY=VALUE of a line; the first of a key counts.
+std::map<std::string, std::string> Words(const std::string& line) {
+  std::map<std::string, std::string> words;
+  std::istringstream stream(line);
+  for (std::string word; stream >> word;) {
+    const std::size_t equals = word.find('=');
+    if (equals != std::string::npos) {
+      words.emplace(word.substr(0, equals), word.substr(equals + 1));
+    }
+  }
+  return words;
+}
+
+}  // namespace
+
+std::optional<SlurmJob> ParseSlurmJob(const std::string& text) {
+  std::optional<SlurmJob> job;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const std::map<std::string, std::string> words = Words(line);
+    const auto is = [&](const char* key, const std::string& value) {
+      const auto found = words.find(key);
+      return found != words.end() && found->second == value;
+    };
+    if (!words.contains("JobId") || !words.contains("JobState")) continue;
+    if (!job) job = SlurmJob{words.at("JobState"), is("Requeue", "1"), is("BatchFlag", "1"), {}};
+    const auto nodes = words.find("NodeList");
+    if (nodes == words.end() || nodes->second == "(null)") continue;
+    try {
+      for (std::string& host : rankfile::ExpandHostlist(nodes->second)) {
+        job->nodes.push_back(std::move(host));
+      }
+    } catch (const rankfile::ParseError&) {
+      return std::nullopt;
+    }
+  }
+  return job;
+}
+
+std::string SlurmJobId(const Environment& environment) {
+  const std::string array = ValueOr(environment, "SLURM_ARRAY_JOB_ID", "");
+  const std::string task = ValueOr(environment, "SLURM_ARRAY_TASK_ID", "");
+  // The number of an array's last task is that of the array, and would requeue all of them.
+  if (!array.empty() && !task.empty()) return array + "_" + task;
+  return ValueOr(environment, "SLURM_JOB_ID", "");
+}
+
+std::optional<SlurmJob> AskSlurmForJob(const Environment& environment) {
+  const std::string scontrol = FindProgram("scontrol", environment);
+  if (scontrol.empty()) return std::nullopt;
+  CommandOutput command({scontrol, "--oneliner", "show", "job", SlurmJobId(environment)},
+                        environment);
+  return command.Wait(kSlurmPatience) ? ParseSlurmJob(command.text()) : std::nullopt;
+}
+
+std::string RequeueSlurmJob(const Environment& environment) {
+  const std::string scontrol = FindProgram("scontrol", environment);
+  if (scontrol.empty()) return "there is no scontrol in PATH";
+  CommandOutput command({scontrol, "requeue", SlurmJobId(environment)}, environment);
+  if (command.Wait(kSlurmPatience)) return "";
+  const std::string said = command.text().substr(0, command.text().find('\n'));
+  return said.empty() ? "scontrol requeue did not answer" : said;
+}
+
+}  // namespace launcher

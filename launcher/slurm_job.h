@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What Slurm itself says about the job that ddlrun runs in, while it runs, and the order to queue
+// it again.
+
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launcher/environment.h"
+
+namespace launcher {
+
+struct SlurmJob {
+  std::string state;  // "RUNNING", "COMPLETING", "CANCELLED", ...
+  bool may_requeue = false;
+  bool is_batch = false;           // false: of salloc or srun
+  std::vector<std::string> nodes;  // without those it has lost
+};
+
+// From `scontrol --oneliner show job`, a line for each component of a heterogeneous job, the first
+// for what they share.  nullopt for any other text.  Pure.
+std::optional<SlurmJob> ParseSlurmJob(const std::string& text);
+
+// "12" or, of a task of an array, "12_3"; "" outside Slurm.  Pure.
+std::string SlurmJobId(const Environment& environment);
+
+// nullopt when Slurm does not answer.
+std::optional<SlurmJob> AskSlurmForJob(const Environment& environment);
+
+// `scontrol requeue`.  Returns "", or why Slurm refused.
+std::string RequeueSlurmJob(const Environment& environment);
+
+}  // namespace launcher

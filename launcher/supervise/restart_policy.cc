@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/supervise/restart_policy.h"
+
+#include <sysexits.h>
+
+namespace launcher {
+namespace {
+
+using Next = Decision::Next;
+
+Decision End(const std::string& reason) { return {Next::kEnd, reason}; }
+
+bool IsMistake(const RunEnd& end) {
+  return end.exit_code == EX_USAGE || end.exit_code == EX_DATAERR || end.exit_code == EX_CONFIG ||
+         (end.exit_code == EX_UNAVAILABLE && !end.has_lost_node);
+}
+
+std::string Text(int number) { return std::to_string(number); }
+
+// What "no progress" means for this run.
+std::string NoProgress(const RunEnd& end) {
+  return end.file_moved ? "nothing in --progress-file became newer"
+                        : "shorter than " + Text(static_cast<int>(kSecondsOfProgress)) +
+                              " s, and no --progress-file tells better";
+}
+
+}  // namespace
+
+Decision RestartPolicy::Requeue(const RunEnd& end, bool has_progress) const {
+  if (!has_progress) {
+    return End("not requeued: this run made no progress (" + NoProgress(end) + ")");
+  }
+  if (limits_.requeued >= *limits_.requeues) {
+    return End("not requeued: that was done " + Text(limits_.requeued) +
+               " times already (--requeue=" + Text(*limits_.requeues) + ")");
+  }
+  return {Next::kRequeue, "requeueing the job"};
+}
+
+Decision RestartPolicy::AfterRun(const RunEnd& end) {
+  const bool has_progress = end.file_moved.value_or(end.seconds >= kSecondsOfProgress);
+  runs_without_progress_ = has_progress ? 0 : runs_without_progress_ + 1;
+
+  if (end.exit_code == EX_OK || end.told_to_stop) return End("");
+  if (end.exit_code == EX_TEMPFAIL) {
+    return limits_.requeues ? Requeue(end, has_progress) : End("");
+  }
+  const bool is_wanted = limits_.restarts > 0;
+  if (IsMistake(end)) {
+    return End(is_wanted
+                   ? "not started again: exit code " + Text(end.exit_code) + " would come again"
+                   : "");
+  }
+  if (!end.has_nodes && limits_.requeues) return Requeue(end, has_progress);
+  if (!is_wanted) return End("");
+  if (!end.has_nodes) {
+    return End("not started again: a node was lost and no spare is left (--spare-nodes)");
+  }
+  if (restarts_ == limits_.restarts) {
+    return End("not started again: that was done " + Text(restarts_) +
+               (restarts_ == 1 ? " time" : " times") + " already (--max-restarts)");
+  }
+  if (runs_without_progress_ >= kMostRunsWithoutProgress) {
+    return End("not started again: " + Text(runs_without_progress_) +
+               " runs in a row made no progress (" + NoProgress(end) + ")");
+  }
+  ++restarts_;
+  return {Next::kStartAgain,
+          "starting again, restart " + Text(restarts_) + " of " + Text(limits_.restarts)};
+}
+
+}  // namespace launcher

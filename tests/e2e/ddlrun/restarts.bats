@@ -1,0 +1,112 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# ddlrun --max-restarts on one machine, and what is refused.
+
+# shellcheck disable=SC2016 # the ranks' shells expand, not ours
+# shellcheck disable=SC2154 # common.bash sets them
+
+load common
+
+restarted() { run_ddlrun -n 2 --oversubscribe --launcher="${launcher:-local}" "$@"; }
+
+# A program whose rank 1 fails as often as $1 says, with $2.
+fails() { echo "echo \$RANK of run \$DDLRUN_RESTART_COUNT; [ \$RANK = 0 ] || [ \$DDLRUN_RESTART_COUNT -ge $1 ] || $2"; }
+
+@test "ranks that fail start again, with the count, in a new run directory; the end is the last run's" {
+  restarted --max-restarts 3 sh -c "$(fails 2 'exit 3'); echo \$DDLRUN_RUN_DIR > directory\$DDLRUN_RESTART_COUNT"
+  echo "$messages"
+  [ "$status" -eq 0 ]
+  [ "$(grep -c '^1 of run [012]$' <<< "$output")" -eq 3 ]
+  [[ $messages == *"ended first, with exit code 3, "*$'\n'"ddlrun: starting again, restart 1 of 3"$'\n'"+ "* ]]
+  [[ $messages == *"ddlrun: starting again, restart 2 of 3"* ]]
+  [ "$(cat directory0)" != "$(cat directory2)" ]
+}
+
+@test "the same through mpirun" {
+  require_mpirun
+  launcher=mpirun restarted --max-restarts 1 sh -c "$(fails 1 'kill -KILL $$')"
+  [ "$status" -eq 0 ]
+  [[ $messages == *"rank 1 on "*" signal 9 (Killed)"*"starting again, restart 1 of 1"* ]]
+}
+
+@test "the cause stays in the last line when restarts are used up" {
+  restarted --max-restarts 1 sh -c "$(fails 9 'exit 3')"
+  [ "$status" -eq 3 ]
+  [[ $messages == *"ddlrun: not started again: that was done 1 time already (--max-restarts)"$'\n'*"rank 1 on "*" ended first, with exit code 3, "*" s after the start" ]]
+}
+
+@test "three runs in a row without progress are the last" {
+  restarted --max-restarts 9 sh -c "$(fails 9 'exit 3')"
+  [ "$status" -eq 3 ]
+  [ "$(grep -c '^1 of run' <<< "$output")" -eq 3 ]
+  [[ $messages == *"not started again: 3 runs in a row made no progress (shorter than 60 s, and no --progress-file tells better)"* ]]
+}
+
+@test "a file that becomes newer is progress; a half-written one is not" {
+  mkdir checkpoints
+  restarted --max-restarts 9 --progress-file checkpoints sh -c "echo > checkpoints/step-\$DDLRUN_RESTART_COUNT; $(fails 4 'exit 3')"
+  [ "$status" -eq 0 ]
+  [ "$(grep -c '^1 of run' <<< "$output")" -eq 5 ]
+  restarted --max-restarts 9 --progress-file checkpoints sh -c "echo > checkpoints/.step-\$DDLRUN_RESTART_COUNT; $(fails 4 'exit 3')"
+  [ "$status" -eq 3 ]
+  [ "$(grep -c '^1 of run' <<< "$output")" -eq 3 ]
+  [[ $messages == *"made no progress (nothing in --progress-file became newer)"* ]]
+}
+
+@test "a mistake is made once: 64, 65, 69, 78; so is an early stop" {
+  for code in 64 65 69 78; do
+    restarted --max-restarts 3 sh -c "$(fails 9 "exit $code")"
+    [ "$status" -eq "$code" ]
+    [[ $messages == *"not started again: exit code $code would come again"* ]]
+  done
+  restarted --max-restarts 3 sh -c 'exit 75'
+  [ "$status" -eq 75 ]
+  [[ $messages != *"starting again"* ]]
+}
+
+@test "whoever is told to stop does not start again" {
+  "$ddlrun" -n 1 --launcher=local --max-restarts 3 sh -c 'echo >> started; exec sleep 60' 2> messages 3>&- &
+  local pid=$! code=0
+  wait_for 10 test -e started
+  kill -TERM "$pid"
+  wait "$pid" || code=$?
+  [ "$code" -eq 143 ]
+  [ "$(wc -l < started)" -eq 1 ]
+}
+
+# refused CODE TEXT ARGUMENTS...
+refused() {
+  local code=$1 text=$2
+  shift 2
+  run_ddlrun "$@"
+  echo "$status: $messages"
+  [ "$status" -eq "$code" ]
+  [ -z "$output" ]
+  [[ $messages == *"ddlrun: [ERROR DDL-20-$code] "*"$text"* ]]
+}
+
+@test "numbers that are none" {
+  refused 64 "a whole number from 0" --max-restarts -1 true
+  refused 64 "a whole number from 0" --spare-nodes many true
+  refused 64 "a whole number from 1" --requeue=0 true
+}
+
+@test "what needs Slurm, outside of it" {
+  refused 64 "--spare-nodes needs the nodes of a Slurm job" --spare-nodes 1 --max-restarts 1 -H a,b true
+  refused 78 "--requeue needs a batch job of Slurm" --requeue -n 1 true
+}
+
+@test "as many spare nodes as there are nodes, and spare nodes that no restart would use" {
+  export SLURM_JOB_ID=7 SLURM_JOB_NODELIST='n[1-2]' SLURM_JOB_NUM_NODES=2 SLURM_GPUS_PER_NODE=4
+  refused 78 "--spare-nodes 2 leaves none of the 2 nodes of this job: ask for more, #SBATCH -N3" --spare-nodes 2 --max-restarts 1 --dry-run true
+  refused 64 "--spare-nodes without --max-restarts" --spare-nodes 1 true
+}
+
+@test "a plan leaves the spare nodes out, and their tasks" {
+  export SLURM_JOB_ID=7 SLURM_JOB_NODELIST='n[1-3]' SLURM_JOB_NUM_NODES=3 SLURM_GPUS_PER_NODE=4 SLURM_NTASKS=6 SLURM_TASKS_PER_NODE='2(x3)'
+  run_ddlrun --dry-run=json --spare-nodes 1 --max-restarts 1
+  echo "$messages"
+  [ "$status" -eq 0 ]
+  [ "$(python3 -c 'import json,sys; print(len(json.load(sys.stdin)["ranks"]))' <<< "$output")" = 4 ]
+  [[ $output != *n3* ]]
+}

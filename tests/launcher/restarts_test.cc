@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/restarts.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+namespace launcher {
+namespace {
+
+namespace fs = std::filesystem;
+
+class NewestTimeTest : public testing::Test {
+ protected:
+  NewestTimeTest() : folder_(testing::TempDir() + "newest." + std::to_string(getpid())) {
+    fs::create_directory(folder_);
+  }
+  ~NewestTimeTest() override { fs::remove_all(folder_); }
+
+  fs::file_time_type Make(const std::string& name, int age_seconds) {
+    std::ofstream(folder_ / name) << "x";
+    const auto time = fs::file_time_type::clock::now() - std::chrono::seconds(age_seconds);
+    fs::last_write_time(folder_ / name, time);
+    return fs::last_write_time(folder_ / name);
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(NewestTimeTest, IsThatOfAFile) {
+  const auto time = Make("model.pt", 100);
+  EXPECT_EQ(NewestTime(folder_ / "model.pt"), time);
+}
+
+TEST_F(NewestTimeTest, IsThatOfTheNewestEntryOfAFolder) {
+  Make("step-1", 100);
+  const auto time = Make("step-2", 50);
+  Make("step-0", 200);
+  EXPECT_EQ(NewestTime(folder_), time);
+}
+
+TEST_F(NewestTimeTest, PassesOverWhatIsHalfWritten) {
+  const auto time = Make("step-1", 100);
+  Make(".step-2", 10);
+  EXPECT_EQ(NewestTime(folder_), time);
+}
+
+TEST_F(NewestTimeTest, IsNothingWhereThereIsNothing) {
+  EXPECT_FALSE(NewestTime(folder_));
+  EXPECT_FALSE(NewestTime(folder_ / "not-there"));
+}
+
+}  // namespace
+}  // namespace launcher

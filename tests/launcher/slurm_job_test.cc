@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/slurm_job.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace launcher {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST(SlurmJob, ReadsWhatScontrolSays) {
+  const auto job = ParseSlurmJob(
+      "JobId=1 JobName=job UserId=hpc(5000) JobState=RUNNING Reason=None Requeue=1 Restarts=0 "
+      "BatchFlag=1 ReqNodeList=n9 ExcNodeList=(null) NodeList=n[1,3] BatchHost=n1\n");
+  ASSERT_TRUE(job);
+  EXPECT_EQ(job->state, "RUNNING");
+  EXPECT_TRUE(job->may_requeue);
+  EXPECT_TRUE(job->is_batch);
+  EXPECT_THAT(job->nodes, ElementsAre("n1", "n3"));
+}
+
+TEST(SlurmJob, KnowsAJobThatMayNotBeRequeuedAndHasNoNodes) {
+  const auto job =
+      ParseSlurmJob("JobId=1 JobState=PENDING Requeue=0 BatchFlag=0 NodeList=(null)\n");
+  ASSERT_TRUE(job);
+  EXPECT_FALSE(job->may_requeue);
+  EXPECT_FALSE(job->is_batch);
+  EXPECT_THAT(job->nodes, IsEmpty());
+}
+
+TEST(SlurmJob, AddsUpTheComponentsOfAHeterogeneousJob) {
+  const auto job = ParseSlurmJob(
+      "JobId=1 HetJobId=1 JobState=RUNNING Requeue=1 BatchFlag=1 NodeList=n1\n"
+      "JobId=2 HetJobId=1 JobState=RUNNING Requeue=0 BatchFlag=0 NodeList=n[2-3]\n");
+  ASSERT_TRUE(job);
+  EXPECT_TRUE(job->may_requeue);
+  EXPECT_THAT(job->nodes, ElementsAre("n1", "n2", "n3"));
+}
+
+TEST(SlurmJob, TakesNothingElseForAJob) {
+  EXPECT_FALSE(ParseSlurmJob(""));
+  EXPECT_FALSE(ParseSlurmJob("slurm_load_jobs error: Invalid job id specified\n"));
+  EXPECT_FALSE(ParseSlurmJob("JobId=1 JobState=RUNNING NodeList=n[1-\n"));
+}
+
+TEST(SlurmJob, NamesATaskOfAnArrayByTheArray) {
+  EXPECT_EQ(SlurmJobId({{"SLURM_JOB_ID", "12"}}), "12");
+  EXPECT_EQ(
+      SlurmJobId(
+          {{"SLURM_JOB_ID", "14"}, {"SLURM_ARRAY_JOB_ID", "12"}, {"SLURM_ARRAY_TASK_ID", "3"}}),
+      "12_3");
+  EXPECT_EQ(SlurmJobId({}), "");
+}
+
+}  // namespace
+}  // namespace launcher

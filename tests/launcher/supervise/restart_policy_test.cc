@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/supervise/restart_policy.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sysexits.h>
+
+namespace launcher {
+namespace {
+
+using ::testing::HasSubstr;
+using Next = Decision::Next;
+
+RunEnd Ended(int exit_code, double seconds = 600) {
+  RunEnd end;
+  end.exit_code = exit_code;
+  end.seconds = seconds;
+  return end;
+}
+
+Decision After(const RestartLimits& limits, const RunEnd& end) {
+  return RestartPolicy(limits).AfterRun(end);
+}
+
+TEST(RestartPolicy, DoesNothingThatWasNotAskedFor) {
+  for (const int code : {EX_OK, 1, EX_DATAERR, EX_TEMPFAIL, 137}) {
+    const Decision decision = After({}, Ended(code));
+    EXPECT_EQ(decision.next, Next::kEnd) << code;
+    EXPECT_EQ(decision.reason, "") << code;
+  }
+}
+
+TEST(RestartPolicy, StartsAgainAsOftenAsAllowed) {
+  RestartPolicy policy({.restarts = 2});
+  EXPECT_EQ(policy.AfterRun(Ended(137)).reason, "starting again, restart 1 of 2");
+  EXPECT_EQ(policy.AfterRun(Ended(1)).next, Next::kStartAgain);
+  EXPECT_EQ(policy.restarts(), 2);
+  const Decision last = policy.AfterRun(Ended(1));
+  EXPECT_EQ(last.next, Next::kEnd);
+  EXPECT_THAT(last.reason, HasSubstr("done 2 times already"));
+}
+
+TEST(RestartPolicy, DoesNotRepeatAMistake) {
+  for (const int code : {EX_USAGE, EX_DATAERR, EX_UNAVAILABLE, EX_CONFIG}) {
+    const Decision decision = After({.restarts = 2}, Ended(code));
+    EXPECT_EQ(decision.next, Next::kEnd) << code;
+    EXPECT_THAT(decision.reason, HasSubstr("exit code " + std::to_string(code)));
+  }
+}
+
+TEST(RestartPolicy, TakesRanksThatCouldNotStartOnALostNodeForNoMistake) {
+  RunEnd end = Ended(EX_UNAVAILABLE);
+  end.has_lost_node = true;
+  EXPECT_EQ(After({.restarts = 2}, end).next, Next::kStartAgain);
+}
+
+TEST(RestartPolicy, EndsWhenToldToStop) {
+  for (const int code : {EX_TEMPFAIL, 143}) {
+    RunEnd end = Ended(code);
+    end.told_to_stop = true;
+    EXPECT_EQ(After({.restarts = 2, .requeues = 2}, end).next, Next::kEnd) << code;
+  }
+}
+
+TEST(RestartPolicy, EndsAfterThreeRunsWithoutProgress) {
+  RestartPolicy policy({.restarts = 100});
+  EXPECT_EQ(policy.AfterRun(Ended(1, 59)).next, Next::kStartAgain);
+  EXPECT_EQ(policy.AfterRun(Ended(1, 59)).next, Next::kStartAgain);
+  EXPECT_EQ(policy.AfterRun(Ended(1, 60)).next, Next::kStartAgain);  // counts anew
+  EXPECT_EQ(policy.AfterRun(Ended(1, 59)).next, Next::kStartAgain);
+  EXPECT_EQ(policy.AfterRun(Ended(1, 59)).next, Next::kStartAgain);
+  const Decision last = policy.AfterRun(Ended(1, 59));
+  EXPECT_EQ(last.next, Next::kEnd);
+  EXPECT_THAT(last.reason, HasSubstr("3 runs in a row made no progress (shorter than 60 s"));
+}
+
+TEST(RestartPolicy, BelievesTheFileAndNotTheClock) {
+  RunEnd moved = Ended(1, 5);
+  moved.file_moved = true;
+  RunEnd stood = Ended(1, 5000);
+  stood.file_moved = false;
+  RestartPolicy policy({.restarts = 100});
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(policy.AfterRun(moved).next, Next::kStartAgain);
+  policy.AfterRun(stood);
+  policy.AfterRun(stood);
+  EXPECT_THAT(policy.AfterRun(stood).reason, HasSubstr("nothing in --progress-file became newer"));
+}
+
+TEST(RestartPolicy, RequeuesAfterAnEarlyStop) {
+  EXPECT_EQ(After({.requeues = 2, .requeued = 1}, Ended(EX_TEMPFAIL)).next, Next::kRequeue);
+  EXPECT_EQ(After({.restarts = 5, .requeues = 2}, Ended(EX_TEMPFAIL)).next, Next::kRequeue);
+  EXPECT_EQ(After({.requeues = 2}, Ended(1)).next, Next::kEnd);
+}
+
+TEST(RestartPolicy, RequeuesNoOftenerThanAllowed) {
+  const Decision decision = After({.requeues = 2, .requeued = 2}, Ended(EX_TEMPFAIL));
+  EXPECT_EQ(decision.next, Next::kEnd);
+  EXPECT_THAT(decision.reason, HasSubstr("2 times already (--requeue=2)"));
+}
+
+TEST(RestartPolicy, RequeuesNoRunWithoutProgress) {
+  const Decision decision = After({.requeues = 2}, Ended(EX_TEMPFAIL, 10));
+  EXPECT_EQ(decision.next, Next::kEnd);
+  EXPECT_THAT(decision.reason, HasSubstr("made no progress"));
+}
+
+TEST(RestartPolicy, RequeuesWhereTooFewNodesAreLeftAndElseEnds) {
+  RunEnd end = Ended(137);
+  end.has_lost_node = true;
+  end.has_nodes = false;
+  EXPECT_EQ(After({.restarts = 2, .requeues = 2}, end).next, Next::kRequeue);
+  const Decision decision = After({.restarts = 2}, end);
+  EXPECT_EQ(decision.next, Next::kEnd);
+  EXPECT_THAT(decision.reason, HasSubstr("no spare is left"));
+}
+
+}  // namespace
+}  // namespace launcher
