@@ -32,7 +32,7 @@ TEST(RestartPolicy, DoesNothingThatWasNotAskedFor) {
 }
 
 TEST(RestartPolicy, StartsAgainAsOftenAsAllowed) {
-  RestartPolicy policy({.restarts = 2});
+  RestartPolicy policy({.restarts = 2, .requeues = {}});
   EXPECT_EQ(policy.AfterRun(Ended(137)).reason, "starting again, restart 1 of 2");
   EXPECT_EQ(policy.AfterRun(Ended(1)).next, Next::kStartAgain);
   EXPECT_EQ(policy.restarts(), 2);
@@ -43,7 +43,7 @@ TEST(RestartPolicy, StartsAgainAsOftenAsAllowed) {
 
 TEST(RestartPolicy, DoesNotRepeatAMistake) {
   for (const int code : {EX_USAGE, EX_DATAERR, EX_UNAVAILABLE, EX_CONFIG}) {
-    const Decision decision = After({.restarts = 2}, Ended(code));
+    const Decision decision = After({.restarts = 2, .requeues = {}}, Ended(code));
     EXPECT_EQ(decision.next, Next::kEnd) << code;
     EXPECT_THAT(decision.reason, HasSubstr("exit code " + std::to_string(code)));
   }
@@ -52,7 +52,7 @@ TEST(RestartPolicy, DoesNotRepeatAMistake) {
 TEST(RestartPolicy, TakesRanksThatCouldNotStartOnALostNodeForNoMistake) {
   RunEnd end = Ended(EX_UNAVAILABLE);
   end.has_lost_node = true;
-  EXPECT_EQ(After({.restarts = 2}, end).next, Next::kStartAgain);
+  EXPECT_EQ(After({.restarts = 2, .requeues = {}}, end).next, Next::kStartAgain);
 }
 
 TEST(RestartPolicy, EndsWhenToldToStop) {
@@ -64,7 +64,7 @@ TEST(RestartPolicy, EndsWhenToldToStop) {
 }
 
 TEST(RestartPolicy, EndsAfterThreeRunsWithoutProgress) {
-  RestartPolicy policy({.restarts = 100});
+  RestartPolicy policy({.restarts = 100, .requeues = {}});
   EXPECT_EQ(policy.AfterRun(Ended(1, 59)).next, Next::kStartAgain);
   EXPECT_EQ(policy.AfterRun(Ended(1, 59)).next, Next::kStartAgain);
   EXPECT_EQ(policy.AfterRun(Ended(1, 60)).next, Next::kStartAgain);  // counts anew
@@ -80,7 +80,7 @@ TEST(RestartPolicy, BelievesTheFileAndNotTheClock) {
   moved.file_moved = true;
   RunEnd stood = Ended(1, 5000);
   stood.file_moved = false;
-  RestartPolicy policy({.restarts = 100});
+  RestartPolicy policy({.restarts = 100, .requeues = {}});
   for (int i = 0; i < 5; ++i) EXPECT_EQ(policy.AfterRun(moved).next, Next::kStartAgain);
   policy.AfterRun(stood);
   policy.AfterRun(stood);
@@ -110,7 +110,7 @@ TEST(RestartPolicy, RequeuesWhereTooFewNodesAreLeftAndElseEnds) {
   end.has_lost_node = true;
   end.has_nodes = false;
   EXPECT_EQ(After({.restarts = 2, .requeues = 2}, end).next, Next::kRequeue);
-  const Decision decision = After({.restarts = 2}, end);
+  const Decision decision = After({.restarts = 2, .requeues = {}}, end);
   EXPECT_EQ(decision.next, Next::kEnd);
   EXPECT_THAT(decision.reason, HasSubstr("no spare is left"));
 }

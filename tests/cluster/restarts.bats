@@ -1,0 +1,130 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Going on after a failure, on a real Slurm: ranks start again in the allocation, a spare node takes the place of a lost one, the
+# job is queued again.
+
+# shellcheck disable=SC2016 # the ranks' shells expand, not ours
+# shellcheck disable=SC2030,SC2031,SC2154 # run and common.bash set them
+
+load common
+
+setup_file() { start_cluster 3 2 4; }
+teardown_file() { stop_cluster; }
+setup() { empty_home; }
+
+train="ddltraind --arch=resnet_tiny --classes=10 --image_size=32 --batch_size=8 --threads=1 --mode=train --iter_unit=batch --num_iter=60 --checkpoint_every=10"
+
+# has_ended JOB STATE: whether the job is in this state; its record is in $output.
+has_ended() {
+  run hpc scontrol show job "$1"
+  [[ $output == *"JobState=$2 "* ]]
+}
+
+@test "a training whose rank is killed starts again, goes on, and ends as if nothing had been" {
+  script job "ddlrun --max-restarts 2 --progress-file killed/checkpoints $train --results_dir=killed & ddlrun=\$!" \
+    'until [ -e killed/checkpoints/step-0000000020 ]; do sleep 0.05; done' 'pkill -KILL -o -x ddltraind' 'wait $ddlrun'
+  batch job -N2 --gres=gpu:1
+  echo "$output"
+  [ "$status" -eq 0 ]
+  [[ $output == *"rank 0 on n1 (pid "*" ended first, with signal 9 (Killed), "*$'\n'"ddlrun: starting again, restart 1 of 2"$'\n'*"going on from step "* ]]
+
+  script job "ddlrun $train --results_dir=whole"
+  batch job -N2 --gres=gpu:1
+  [ "$status" -eq 0 ]
+  cmp {killed,whole}/checkpoints/step-0000000060/model.safetensors
+}
+
+@test "a spare node takes the place of one that is powered off" {
+  script rank ': > "on.$DDLRUN_RESTART_COUNT.$(hostname)"' '[ "$DDLRUN_RESTART_COUNT" -gt 0 ] || exec sleep 100'
+  script job 'ddlrun --max-restarts 1 --spare-nodes 1 ./rank' 'echo "exit code $?"'
+  local id
+  id=$(hpc sbatch --parsable --no-kill -N3 --gres=gpu:1 --output="$work/job.out" job)
+  wait_for 20 test -e on.0.n2
+  [ ! -e on.0.n3 ]
+  cluster kill n2
+  wait_for 60 has_ended "$id" COMPLETED
+  cat job.out
+  [ -e on.1.n1 ] && [ -e on.1.n3 ]
+  grep -q 'the job failed: node n2 was lost' job.out
+  grep -q 'starting again, restart 1 of 1, without n2' job.out
+  grep -q '^exit code 0' job.out
+  wait_for 10 nothing_left_on n1
+  wait_for 10 nothing_left_on n3
+  cluster boot n2
+  wait_for 60 all_idle
+}
+
+all_idle() { [ "$(cluster in sinfo -h -N -o %t | sort -u)" = idle ]; }
+
+@test "without a spare the job is queued again" {
+  script rank ': > "on.$DDLRUN_RESTART_COUNT.$(hostname)"' ': > progress' '[ "$DDLRUN_RESTART_COUNT" -gt 0 ] || exec sleep 100'
+  script job 'exec ddlrun --requeue --progress-file progress ./rank'
+  local id
+  id=$(hpc sbatch --parsable --no-kill -N2 --gres=gpu:1 --open-mode=append --output="$work/job.out" job)
+  wait_for 20 test -e on.0.n2
+  cluster kill n2
+  wait_for 60 grep -q 'requeueing the job' job.out
+  wait_for 60 has_ended "$id" COMPLETED
+  [ -e on.1.n1 ] && [ -e on.1.n3 ]
+  cluster boot n2
+  wait_for 60 all_idle
+}
+
+# A rank that stops early at the first SIGUSR1.
+stops_early() {
+  script rank 'trap "exit 75" USR1' 'echo "run $DDLRUN_RESTART_COUNT" > "count.$RANK.$DDLRUN_RESTART_COUNT"' \
+    '[ "$DDLRUN_RESTART_COUNT" -lt 2 ] || exit 0' "${1:-:}" 'while :; do sleep 0.1; done'
+}
+
+@test "an early stop is requeued with the count; the ranks' count is that of the job" {
+  stops_early ': > "checkpoints/step-$DDLRUN_RESTART_COUNT"'
+  hpc mkdir checkpoints
+  script job 'exec ddlrun --requeue --progress-file checkpoints ./rank'
+  local id
+  id=$(hpc sbatch --parsable -N2 --gres=gpu:1 --open-mode=append --output="$work/job.out" job)
+  for turn in 0 1; do
+    wait_for 30 test -e "count.1.$turn"
+    wait_for 30 test -e "count.0.$turn"
+    # What Slurm does for --signal=B:USR1@300.
+    hpc scancel --batch --signal=USR1 "$id"
+  done
+  wait_for 60 has_ended "$id" COMPLETED
+  cat job.out
+  [[ $output == *" Restarts=2 "* ]]
+  [ "$(grep -c 'ddlrun: requeueing the job' job.out)" -eq 2 ]
+  wait_for 10 nothing_left_on n1
+}
+
+@test "an early stop without progress is the end, and scancel is" {
+  stops_early
+  script job 'exec ddlrun --requeue --max-restarts 3 ./rank'
+  local id
+  id=$(hpc sbatch --parsable -N1 --gres=gpu:1 --open-mode=append --output="$work/job.out" job)
+  wait_for 20 test -e count.0.0
+  hpc scancel --batch --signal=USR1 "$id"
+  wait_for 30 has_ended "$id" FAILED
+  [[ $output == *" Restarts=0 "*" ExitCode=75:0"* ]]
+  grep -q 'not requeued: this run made no progress (shorter than 60 s, and no --progress-file tells better)' job.out
+
+  rm -f count.* job.out
+  stops_early ': > checkpoint'
+  sed -i 's/" USR1/" USR1 TERM/' rank
+  script job 'ddlrun --requeue --max-restarts 3 --progress-file checkpoint ./rank'
+  id=$(hpc sbatch --parsable -N2 --gres=gpu:1 --open-mode=append --output="$work/job.out" job)
+  wait_for 20 test -e count.1.0
+  hpc scancel "$id"
+  wait_for 30 nothing_left_on n1
+  has_ended "$id" CANCELLED
+  [[ $output == *" Restarts=0 "* ]]
+  ! grep -q 'requeueing\|starting again' job.out
+}
+
+@test "a job that may not be requeued is refused at its start" {
+  script job 'ddlrun --requeue true'
+  batch job -N1 --gres=gpu:1 --no-requeue
+  [ "$status" -eq 78 ]
+  [[ $output == *"--requeue: Slurm may not requeue this job (--no-requeue, or JobRequeue=0 in slurm.conf): write #SBATCH --requeue"* ]]
+  run hpc salloc --quiet -N1 --gres=gpu:1 ddlrun --requeue true
+  [ "$status" -eq 78 ]
+  [[ $output == *"--requeue needs a batch job, and this is one of salloc or srun"* ]]
+}
