@@ -277,11 +277,11 @@ const std::vector<OptionSpec>& OptionTable() {
        SetCountOrNone<&Options::max_restarts>},
       {kAgain,
        {"spare-nodes"},
-       "K",
+       "N",
        "nodes",
        "0",
        kOwn,
-       "run on all but K nodes of the job; a restart takes one of them in place of a node that was "
+       "run on all but N nodes of the job; a restart takes one of them in place of a node that was "
        "lost. Needs #SBATCH --no-kill and srun",
        SetCountOrNone<&Options::spare_nodes>},
       {kAgain,

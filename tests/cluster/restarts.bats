@@ -116,7 +116,7 @@ stops_early() {
   wait_for 30 nothing_left_on n1
   has_ended "$id" CANCELLED
   [[ $output == *" Restarts=0 "* ]]
-  ! grep -q 'requeueing\|starting again' job.out
+  run ! grep -q 'requeueing\|starting again' job.out
 }
 
 @test "a job that may not be requeued is refused at its start" {

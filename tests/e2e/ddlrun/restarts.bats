@@ -3,7 +3,7 @@
 # ddlrun --max-restarts on one machine, and what is refused.
 
 # shellcheck disable=SC2016 # the ranks' shells expand, not ours
-# shellcheck disable=SC2154 # common.bash sets them
+# shellcheck disable=SC2030,SC2031,SC2154 # run and common.bash set them
 
 load common
 
