@@ -39,7 +39,7 @@ struct Options {
   std::string run_directory;  // where the private run directory is made, and kept
   bool tag_output = false;
   std::string log_directory;  // for a log file of each rank
-  std::string check;  // "auto", "full", "off"
+  std::string check;          // "auto", "full", "off"
   // Going on after a failure.
   int max_restarts = 0;        // of the ranks, in this allocation
   int spare_nodes = 0;         // of the allocation, without ranks until one is lost
