@@ -187,6 +187,13 @@ TEST(SrunSpawner, InsideAStepResourcesAreShared) {
   EXPECT_THAT(SrunLine(job), testing::HasSubstr("--overlap"));
 }
 
+TEST(SrunSpawner, AfterANodeIsLostTheStepBeforeMayStillHoldGpusAndMemory) {
+  Job job = JobOf({0});
+  EXPECT_THAT(SrunLine(job), testing::Not(testing::HasSubstr("--mem")));
+  job.has_lost_nodes = true;
+  EXPECT_THAT(SrunLine(job), testing::HasSubstr("--overlap --mem=0"));
+}
+
 TEST(SrunSpawner, TheBatchScriptsTasksAreNotThoseOfTheStep) {
   Job job = JobOf({0});
   job.environment = {{"SLURM_GPUS_PER_TASK", "1"}, {"SLURM_NTASKS", "9"}, {"SLURM_JOB_ID", "7"}};

@@ -131,6 +131,25 @@ TEST_F(SupervisorTest, TheSecondInterruptKills) {
   EXPECT_EQ(result.exit_code, 137);
 }
 
+TEST_F(SupervisorTest, KnowsThatItWasToldToStopAndNotByWhichSignalRanksAreAskedForACheckpoint) {
+  const std::string waits = "while :; do sleep 0.05; done";
+  const std::string stops = "trap 'exit 75' TERM USR1; echo > ready; ";
+  EXPECT_TRUE(Run({stops + SignalWhenReady("TERM") + waits}, kLong).told_to_stop);
+  const JobResult result = Run({stops + SignalWhenReady("USR1") + waits}, kLong);
+  EXPECT_EQ(result.exit_code, EX_TEMPFAIL);
+  EXPECT_FALSE(result.told_to_stop);
+}
+
+TEST_F(SupervisorTest, LearnsFromSrunWhichNodeIsLost) {
+  ChildCommand command;
+  command.kind = ChildCommand::Kind::kSrun;
+  command.argv = {"/bin/sh", "-c", "echo 'srun: error: Node failure on n2' >&2; exit 137"};
+  SignalRelay signals;
+  const JobResult result = Supervise({command}, SupervisorOptions{}, signals);
+  EXPECT_EQ(result.exit_code, 137);
+  EXPECT_THAT(result.lost_nodes, testing::ElementsAre("n2"));
+}
+
 TEST_F(SupervisorTest, NamesAProgramThatCannotBeStarted) {
   ChildCommand command;
   command.rank = 0;
