@@ -26,7 +26,6 @@ enum class Message {
   kConfiguration,
   kGpusNotSeen,
   kGpusNotAskedFor,
-  kGpusIdle,
   kGpusShared,
   kNotBound,
   kArgumentReplaced,

@@ -33,8 +33,10 @@ struct Allocation {
   bool in_step = false;              // ddlrun itself runs in a step of srun
   // Why the GPUs of some nodes can only be learned from Slurm itself (job_detail.h); "": no need.
   std::string gpus_unclear;
-  std::string
-      origin_text;  // for messages: "SLURM_JOB_NODELIST=n[1-2]", "-H a,b", "hostfile hosts.txt"
+  // GPUs of a node of the job, where it was granted none and that was looked up; else 0.
+  int gpus_per_node_unasked = 0;
+  // For messages: "SLURM_JOB_NODELIST=n[1-2]", "-H a,b", "hostfile hosts.txt".
+  std::string origin_text;
 };
 
 }  // namespace launcher

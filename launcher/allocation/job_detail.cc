@@ -92,4 +92,12 @@ void ApplyJobDetail(const std::map<std::string, NodeGrant>& grants, Allocation* 
   allocation->gpus_unclear.clear();
 }
 
+int MostGpusOfANode(const std::string& text) {
+  int most = 0;
+  std::istringstream lines(text);
+  std::string line;
+  while (std::getline(lines, line)) most = std::max(most, ParseGres(WordAfter(line, "Gres=")).gpus);
+  return most;
+}
+
 }  // namespace launcher

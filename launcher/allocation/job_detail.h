@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `scontrol show job --details` says about the GPUs of every node of a job: for the cases in
-// which no variable does (the shell of salloc, GPUs spread unevenly over more than two nodes, the
-// other components of a heterogeneous job).  Pure, safe from any thread.
+// What scontrol says about GPUs.  `scontrol show job --details`: those that the job has on every
+// node, for the cases in which no variable says it (the shell of salloc, GPUs spread unevenly over
+// more than two nodes, the other components of a heterogeneous job).  `scontrol show node`: those
+// that a node has, whoever uses them.  Pure, safe from any thread.
 
 #pragma once
 
@@ -26,5 +27,9 @@ std::map<std::string, NodeGrant> ParseJobDetail(const std::string& text);
 // Sets gpus and gpu_indices of every node, and clears gpus_unclear.  Throws LaunchError(EX_CONFIG)
 // when `grants` lacks one.
 void ApplyJobDetail(const std::map<std::string, NodeGrant>& grants, Allocation* allocation);
+
+// The most that a node has, from lines such as "   Gres=gpu:v100:4(S:0-1)".  Throws
+// LaunchError(EX_CONFIG) for a count that cannot be read.
+int MostGpusOfANode(const std::string& text);
 
 }  // namespace launcher

@@ -128,14 +128,8 @@ void WarnAboutGpus(const NodeResources& node, int ranks, const AllocatedNode& al
   if (ours == 0 && seen > 0 && allocated.gpus == 0 && !options.gpus_per_node) {
     warnings->Add(Message::kGpusNotAskedFor, node.host,
                   "has " + Counted(seen, "GPU") +
-                      " but the job was granted none; write --gres=gpu:" + Text(seen) +
-                      " in the sbatch line to use them");
-  }
-  if (ranks < ours && !options.ranks && !options.ranks_per_node) {
-    warnings->Add(Message::kGpusIdle, node.host,
-                  Counted(ranks, "rank") + " for " + Counted(ours, "GPU") +
-                      ", because that many tasks were asked for; leave out "
-                      "--ntasks and --ntasks-per-node to get one rank per GPU");
+                      " but the job was granted none; to use them write #SBATCH --gres=gpu:" +
+                      Text(seen));
   }
   if (ranks > ours && ours > 0) {
     warnings->Add(Message::kGpusShared, node.host,

@@ -50,8 +50,10 @@ struct PlanOptions {
 //   A node with too few cores for its ranks is not bound, and Plan::warnings says so.
 //
 // Throws LaunchError: EX_CONFIG when ranks do not fit the slots, GPUs, or the cores that
-// options.cpus_per_rank takes, and when nobody says how many GPUs a node has; EX_USAGE for options
-// that are out of range or contradict each other.
+// options.cpus_per_rank takes, and when nobody says how many GPUs a node has; in a Slurm job of
+// which the options say neither ranks nor GPUs also when tasks leave GPUs idle, or neither tasks
+// nor GPUs were asked for though nodes have some. EX_USAGE for options that are out of range or
+// contradict each other.
 Plan MakePlan(const Allocation& allocation, const std::vector<NodeTopology>& topologies,
               const PlanOptions& options);
 

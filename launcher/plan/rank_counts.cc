@@ -53,8 +53,9 @@ NodeResources FindNodeResources(const Allocation& allocation, std::size_t index,
       throw LaunchError(EX_CONFIG, node.host + ": " + Text(*options.gpus_per_node) +
                                        " GPUs per node asked for, but the job was granted " +
                                        Text(*count) + " (" + allocation.origin_text +
-                                       "): write --gres=gpu:" + Text(*options.gpus_per_node) +
-                                       " in the sbatch line, or --accelerators " + Text(*count));
+                                       "): write #SBATCH --gres=gpu:" +
+                                       Text(*options.gpus_per_node) + ", or --accelerators " +
+                                       Text(*count));
     }
     count = options.gpus_per_node;
   }
@@ -96,15 +97,53 @@ std::vector<int> Fill(int total, const std::vector<int>& limits) {
   return counts;
 }
 
+// The sbatch line for `total` ranks, where the nodes have room for `limit_sum`.
+std::string HowToGetRoom(const Allocation& allocation, const std::vector<NodeResources>& nodes,
+                         int total, long long limit_sum) {
+  if (allocation.job_id.empty() || limit_sum == 0) return "";
+  const auto node_count = static_cast<long long>(nodes.size());
+  const auto per_node = static_cast<int>((total + node_count - 1) / node_count);
+  const std::string more_nodes =
+      "write #SBATCH --nodes=" + std::to_string((total * node_count + limit_sum - 1) / limit_sum);
+  if (nodes.front().slots) return more_nodes + " or --ntasks-per-node=" + Text(per_node) + ", ";
+  if (nodes.front().gpus.empty()) return more_nodes + ", ";
+  return more_nodes + " or --gres=gpu:" + Text(per_node) + ", ";
+}
+
 void RefuseMoreRanksThanGpus(const NodeResources& node, int ranks) {
   const int gpus = Size(node.gpus);
   if (gpus == 0 || ranks <= gpus) return;
   throw LaunchError(EX_CONFIG,
                     node.host + ": " + Counted(ranks, "rank") + " for " + Counted(gpus, "GPU") +
-                        ": ask for --gres=gpu:" + Text(ranks) +
-                        " or for --ntasks-per-node=" + Text(gpus) +
-                        " in the sbatch line; or let ranks share GPUs with --oversubscribe, or run "
-                        "without GPUs with --accelerators 0");
+                        ": write #SBATCH --gres=gpu:" + Text(ranks) +
+                        " or #SBATCH --ntasks-per-node=" + Text(gpus) +
+                        "; or let ranks share GPUs with --oversubscribe, or run without GPUs with "
+                        "--accelerators 0");
+}
+
+// Fewer tasks than GPUs are a copied line far more often than a wish, and cost as much as all GPUs.
+void RefuseIdleGpus(const Allocation& allocation, const NodeResources& node, int ranks) {
+  const int gpus = Size(node.gpus);
+  if (ranks >= gpus) return;
+  throw LaunchError(EX_CONFIG,
+                    node.host + ": " + Counted(ranks, "rank") + " for " + Counted(gpus, "GPU") +
+                        ", because the job asks for as many tasks (" + allocation.origin_text +
+                        "): write #SBATCH --ntasks-per-node=" + Text(gpus) +
+                        ", or leave --ntasks and --ntasks-per-node out; ranks that use several "
+                        "GPUs each are asked for with ddlrun -n " +
+                        Text(allocation.ranks.value_or(ranks)) + ", fewer GPUs with --accelerators " +
+                        Text(ranks));
+}
+
+// A job that asks for neither GPUs nor tasks has forgotten the GPUs, if there are any.
+void RefuseForgottenGpus(const Allocation& allocation, const NodeResources& node) {
+  const int there = std::max(GpusSeen(node), allocation.gpus_per_node_unasked);
+  if (!node.gpus.empty() || node.slots || there == 0) return;
+  throw LaunchError(EX_CONFIG, node.host + " has " + Counted(there, "GPU") +
+                                   ", but the job was granted none (" + allocation.origin_text +
+                                   "): write #SBATCH --gres=gpu:" + Text(there) +
+                                   "; ranks without GPUs are asked for with ddlrun -n N or "
+                                   "--accelerators 0");
 }
 
 }  // namespace
@@ -155,15 +194,21 @@ std::vector<int> CountRanks(const Allocation& allocation, const std::vector<Node
                                        std::to_string(limit_sum) + " on " +
                                        Counted(static_cast<int>(nodes.size()), "node") + " (" +
                                        allocation.origin_text +
-                                       "; a rank takes a slot, else a GPU, else a "
-                                       "core): ask for less with -n " +
-                                       std::to_string(limit_sum) +
-                                       ", for more nodes, or add --oversubscribe");
+                                       "; a rank takes a slot, else a GPU, else a core): " +
+                                       HowToGetRoom(allocation, nodes, *total, limit_sum) +
+                                       "ask for less with -n " + std::to_string(limit_sum) +
+                                       ", or add --oversubscribe");
     }
     counts = Fill(*total, counts);
   }
   for (std::size_t i = 0; i < nodes.size() && !options.oversubscribe; ++i) {
     RefuseMoreRanksThanGpus(nodes[i], counts[i]);
+  }
+  const bool is_left_to_slurm = allocation.origin == Allocation::Origin::kSlurm && !options.ranks &&
+                                !options.ranks_per_node && !options.gpus_per_node;
+  for (std::size_t i = 0; i < nodes.size() && is_left_to_slurm; ++i) {
+    RefuseIdleGpus(allocation, nodes[i], counts[i]);
+    RefuseForgottenGpus(allocation, nodes[i]);
   }
   return counts;
 }

@@ -84,5 +84,14 @@ TEST(JobDetail, RefusesANodeThatSlurmDoesNotName) {
   }
 }
 
+TEST(NodeDetail, SaysHowManyGpusANodeHas) {
+  EXPECT_EQ(MostGpusOfANode("NodeName=n1 Arch=x86_64\n   Gres=gpu:v100:2(S:0-1),tmp:9\n\n"
+                            "NodeName=n2\n   Gres=gpu:v100:4\n   AllocTRES=gres/gpu=1\n"),
+            4);
+  EXPECT_EQ(MostGpusOfANode("NodeName=n1\n   Gres=(null)\n"), 0);
+  EXPECT_EQ(MostGpusOfANode("Node n1 not found"), 0);
+  EXPECT_THROW(MostGpusOfANode("   Gres=gpu:x\n"), LaunchError);
+}
+
 }  // namespace
 }  // namespace launcher

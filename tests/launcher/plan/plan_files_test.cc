@@ -57,7 +57,9 @@ TEST(PlanFiles, MatchGoldenFilesOnUnevenNodes) {
 
 TEST(PlanFiles, MatchGoldenFilesOfAHeterogeneousJobOnX86) {
   const std::vector<NodeTopology> topologies = {ReadTopologyFixture("dgx1v.xml")};
-  const Plan plan = MakePlan(ReadJob("hetjob-1x4gpu-2x2gpu.txt"), topologies, {});
+  PlanOptions options;
+  options.ranks = 4;  // its tasks are fewer than its GPUs
+  const Plan plan = MakePlan(ReadJob("hetjob-1x4gpu-2x2gpu.txt"), topologies, options);
   ExpectGolden("dgx1v-hetjob.txt", PlanAsText(plan));
 }
 

@@ -101,23 +101,54 @@ TEST(Planner, StartsOneRankWhereThereIsNoGpu) {
 }
 
 TEST(Planner, StartsAsManyRanksAsSlots) {
-  EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(2, 4, 3), {Ac922()})), ElementsAre(3, 3));
+  EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(2, 3, 3), {Ac922()})), ElementsAre(3, 3));
   PlanOptions two;
   two.ranks_per_node = 2;
   EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(2, 4, 3), {Ac922()}, two)), ElementsAre(2, 2));
 }
 
-TEST(Planner, SaysWhenGpusStayIdle) {
-  const Plan plan = MakeCheckedPlan(MakeAllocation(2, 4, 1), {Ac922()});
-  EXPECT_THAT(plan.warnings,
-              ElementsAre(AllOf(HasSubstr("n[1-2]: 1 rank for 4 GPUs"), HasSubstr("--ntasks"))));
+TEST(Planner, RefusesTasksThatLeaveGpusIdle) {
+  Allocation allocation = MakeAllocation(2, 4, 1);
+  allocation.ranks = 2;
+  EXPECT_THAT(Refusal(EX_CONFIG, allocation, {Ac922()}, {}),
+              AllOf(HasSubstr("n1: 1 rank for 4 GPUs"), HasSubstr("#SBATCH --ntasks-per-node=4"),
+                    HasSubstr("ddlrun -n 2"), HasSubstr("--accelerators 1")));
 }
 
-TEST(Planner, SaysWhenGpusWereNotAskedFor) {
-  const Plan plan = MakeCheckedPlan(MakeAllocation(1, 0, kUnsaid), {Ac922()});
+TEST(Planner, LeavesGpusIdleWhereToldSo) {
+  Allocation allocation = MakeAllocation(2, 4, 1);
+  allocation.ranks = 2;
+  PlanOptions ranks;
+  ranks.ranks = 2;
+  PlanOptions accelerators;
+  accelerators.gpus_per_node = 1;
+  for (const PlanOptions& options : {ranks, accelerators}) {
+    EXPECT_THAT(Counts(MakeCheckedPlan(allocation, {Ac922()}, options)), ElementsAre(1, 1));
+  }
+  allocation.origin = Allocation::Origin::kHostList;  // -H n1:1,n2:1
+  EXPECT_THAT(Counts(MakeCheckedPlan(allocation, {Ac922()})), ElementsAre(1, 1));
+}
+
+TEST(Planner, RefusesAJobThatForgotItsGpus) {
+  const auto complaint = AllOf(HasSubstr("n1 has 4 GPUs"), HasSubstr("granted none"),
+                               HasSubstr("#SBATCH --gres=gpu:4"), HasSubstr("--accelerators 0"));
+  Allocation allocation = MakeAllocation(1, 0, kUnsaid);
+  EXPECT_THAT(Refusal(EX_CONFIG, allocation, {Ac922()}, {}), complaint);
+  EXPECT_THAT(Counts(MakeCheckedPlan(allocation, {Laptop()})), ElementsAre(1));
+  allocation.gpus_per_node_unasked = 4;
+  EXPECT_THAT(Refusal(EX_CONFIG, allocation, {Laptop()}, {}), complaint);
+}
+
+TEST(Planner, SaysWhenTasksRunBesideGpusThatWereNotAskedFor) {
+  const Plan plan = MakeCheckedPlan(MakeAllocation(1, 0, 3), {Ac922()});
+  EXPECT_THAT(Counts(plan), ElementsAre(3));
   EXPECT_EQ(plan.ranks[0].gpu, -1);
   EXPECT_THAT(plan.warnings,
-              ElementsAre(AllOf(HasSubstr("n1: has 4 GPUs"), HasSubstr("--gres=gpu:4"))));
+              ElementsAre(AllOf(HasSubstr("n1: has 4 GPUs"), HasSubstr("#SBATCH --gres=gpu:4"))));
+  PlanOptions no_gpus;
+  no_gpus.gpus_per_node = 0;
+  EXPECT_THAT(MakeCheckedPlan(MakeAllocation(1, 0, kUnsaid), {Ac922()}, no_gpus).warnings,
+              IsEmpty());
 }
 
 TEST(Planner, PlansGpusThatHwlocCannotSee) {
@@ -146,6 +177,14 @@ TEST(Planner, RefusesMoreRanksThanThereIsRoomFor) {
                     HasSubstr("SLURM_JOB_NODELIST=n[1-2]"), HasSubstr("--oversubscribe")));
   EXPECT_THAT(Refusal(EX_CONFIG, MakeAllocation(2, kUnsaid, 4), {Ac922()}, options),
               HasSubstr("room for 8"));
+  Allocation job = MakeAllocation(2, 4, kUnsaid);
+  job.job_id = "7";
+  EXPECT_THAT(Refusal(EX_CONFIG, job, {Ac922()}, options),
+              HasSubstr("write #SBATCH --nodes=3 or --gres=gpu:5, ask for less with -n 8"));
+  job = MakeAllocation(2, 4, 2);
+  job.job_id = "7";
+  EXPECT_THAT(Refusal(EX_CONFIG, job, {Ac922()}, options),
+              HasSubstr("write #SBATCH --nodes=5 or --ntasks-per-node=5, "));
   options.ranks = 4;
   EXPECT_THAT(Refusal(EX_CONFIG, MakeAllocation(1, kUnsaid, kUnsaid), {Laptop()}, options),
               HasSubstr("room for 2"));
