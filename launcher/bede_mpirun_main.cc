@@ -39,7 +39,7 @@ void RequireNodeOfJob(const Allocation& allocation, const Environment& environme
 
 BedeJob MakeJob(const BedeOptions& options, const Settings& settings,
                 const Environment& environment) {
-  Allocation allocation = ReadAllocation(Options(), environment);
+  Allocation allocation = ReadAllocation(Options(), environment, false);
   RequireNodeOfJob(allocation, environment);
   if (options.par.ranks == RankShare::kGpu) AskSlurmForGpus(environment, &allocation);
   BedeJob job;

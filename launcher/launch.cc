@@ -30,6 +30,8 @@ namespace fs = std::filesystem;
 
 // The port of DDL itself, in every command line of IBM's ddlrun that is known.
 constexpr char kDdlHostPort[] = "2200";
+constexpr unsigned long kPortsPerJob = 619;  // seven jobs apart they may meet again
+constexpr char kRankfileName[] = "RANKFILE";
 constexpr std::chrono::seconds kSrunPatience{30};
 
 PlanOptions MakePlanOptions(const Options& options, const Settings& settings) {
@@ -46,15 +48,19 @@ PlanOptions MakePlanOptions(const Options& options, const Settings& settings) {
   return plan;
 }
 
-Plan PlanOfRankfile(const Options& options) {
-  Plan plan = PlanFromRankfile(ReadFile(options.rankfile), options.rankfile);
-  if (options.ranks && static_cast<std::size_t>(*options.ranks) != plan.ranks.size()) {
-    throw LaunchError(
-        EX_USAGE, "-n " + std::to_string(*options.ranks) + ", but " + options.rankfile + " has " +
-                      support::Counted(static_cast<long long>(plan.ranks.size()), "rank"));
+// Inside Slurm all hosts must be of the job; PlannedJob::rankfile_text has them by Slurm's names.
+void PlanByRankfile(const Options& options, const Environment& environment, PlannedJob* planned) {
+  const std::string text = ReadFile(options.rankfile);
+  const std::optional<Allocation> job = ReadSlurmAllocation(environment);
+  if (job) planned->rankfile_text = WithHostsOfJob(text, options.rankfile, *job);
+  const bool is_renamed = !planned->rankfile_text.empty();
+  planned->plan = PlanFromRankfile(is_renamed ? planned->rankfile_text : text, options.rankfile);
+  const auto ranks = static_cast<long long>(planned->plan.ranks.size());
+  if (options.ranks && *options.ranks != ranks) {
+    throw LaunchError(EX_USAGE, "-n " + std::to_string(*options.ranks) + ", but " +
+                                    options.rankfile + " has " + support::Counted(ranks, "rank"));
   }
-  plan.mode = options.mode;
-  return plan;
+  planned->plan.mode = options.mode;
 }
 
 RankJob MakeRankJob(const Options& options, const Settings& settings, const PlannedJob& planned,
@@ -73,9 +79,10 @@ RankJob MakeRankJob(const Options& options, const Settings& settings, const Plan
   job.master_address = ValueOr(environment, "MASTER_ADDR",
                                planned.plan.nodes.size() == 1 ? "127.0.0.1" : first.host);
   const std::string port = ValueOr(environment, "MASTER_PORT", "");
-  // Two ddlruns may run in one job, so that its id alone is no seed; after a restart, connections
-  // of the run before may not be quite gone.
-  const unsigned long seed = std::strtoul(planned.job_id.c_str(), nullptr, 10) +
+  // Two ddlruns may run in one job, so that its id alone is no seed.  Jobs that start together have
+  // neighbouring numbers and processes: their sums would often be the same.  After a restart,
+  // connections of the run before may not be quite gone.
+  const unsigned long seed = std::strtoul(planned.job_id.c_str(), nullptr, 10) * kPortsPerJob +
                              static_cast<unsigned long>(getpid()) +
                              static_cast<unsigned long>(planned.restart_count);
   job.restart_count = planned.restart_count;
@@ -105,7 +112,7 @@ void ReadTopology(const Options& options, const Allocation& allocation,
     return;
   }
   const bool is_node_of_job =
-      allocation.origin != Allocation::Origin::kSlurm ||
+      allocation.job_id.empty() ||
       std::any_of(allocation.nodes.begin(), allocation.nodes.end(),
                   [&](const AllocatedNode& node) { return IsThisMachine(node.host, environment); });
   if (is_node_of_job) planned->topologies = {ReadLiveTopology()};
@@ -117,7 +124,7 @@ void ChooseNodes(const Options& options, const std::vector<std::string>& lost_no
                  Allocation* allocation) {
   std::vector<AllocatedNode>& nodes = allocation->nodes;
   const auto spare = static_cast<std::size_t>(options.spare_nodes);
-  if (spare > 0 && allocation->origin != Allocation::Origin::kSlurm) {
+  if (spare > 0 && allocation->job_id.empty()) {
     throw LaunchError(
         EX_USAGE, "--spare-nodes needs the nodes of a Slurm job: only Slurm says which is down");
   }
@@ -141,20 +148,6 @@ void ChooseNodes(const Options& options, const std::vector<std::string>& lost_no
   if (spare > 0) allocation->ranks.reset();  // those of the nodes that are left
 }
 
-// A rankfile's hosts may be written with or without their domain.
-void RequireHostsOfJob(const Options& options, const Environment& environment, const Plan& plan) {
-  const std::optional<Allocation> job = ReadSlurmAllocation(environment);
-  for (const NodePlan& node : plan.nodes) {
-    const bool is_of_job = std::any_of(
-        job->nodes.begin(), job->nodes.end(),
-        [&](const AllocatedNode& allocated) { return IsSameHost(allocated.host, node.host); });
-    if (is_of_job) continue;
-    throw LaunchError(EX_CONFIG, options.rankfile + " names " + node.host +
-                                     ", which is not in this job (" + job->origin_text +
-                                     "): write its hosts, or #SBATCH --nodelist=" + node.host);
-  }
-}
-
 // Why srun cannot start the ranks, "" when it can.
 std::string SrunLacks(CommandOutput* list) {
   if (list == nullptr) return "it is not in PATH";
@@ -174,20 +167,21 @@ PlannedJob PlanJob(const Options& options, const Settings& settings, const Envir
                    const std::vector<std::string>& lost_nodes) {
   PlannedJob planned;
   planned.has_lost_nodes = !lost_nodes.empty();
-  planned.job_id = ValueOr(environment, "SLURM_JOB_ID", "");
   if (options.rankfile.empty()) {
-    Allocation allocation = ReadAllocation(options, environment);
-    planned.allocated_nodes = static_cast<int>(allocation.nodes.size());
+    Allocation allocation = ReadAllocation(options, environment, settings.launcher == "mpirun");
+    planned.job_id = allocation.job_id;
+    planned.allocated_nodes = allocation.nodes_of_job;
+    if (!options.accelerators && !options.ranks) LookForForgottenGpus(environment, &allocation);
     ChooseNodes(options, lost_nodes, &allocation);
     if (!options.accelerators) AskSlurmForGpus(environment, &allocation);
     planned.in_step = allocation.in_step;
     ReadTopology(options, allocation, environment, &planned);
     planned.plan = MakePlan(allocation, planned.topologies, MakePlanOptions(options, settings));
   } else {
+    planned.job_id = ValueOr(environment, "SLURM_JOB_ID", "");
     planned.topologies = {options.topology.empty() ? ReadLiveTopology()
                                                    : ReadTopologyFile(options.topology)};
-    planned.plan = PlanOfRankfile(options);
-    if (!planned.job_id.empty()) RequireHostsOfJob(options, environment, planned.plan);
+    PlanByRankfile(options, environment, &planned);
   }
   for (const NodePlan& node : planned.plan.nodes) {
     if (!IsThisMachine(node.host, environment)) planned.has_remote_ranks = true;
@@ -279,7 +273,8 @@ std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& s
   job.has_lost_nodes = planned.has_lost_nodes;
   job.mpirun = launch.mpirun;
   job.mpi_arguments = settings.mpi_arguments;
-  job.rankfile = options.rankfile;
+  job.rankfile =
+      planned.rankfile_text.empty() ? options.rankfile : run_directory + "/" + kRankfileName;
   // Children on this machine inherit the environment; mpirun carries it to others only by name.
   job.has_remote_ranks = planned.has_remote_ranks;
   job.in_slurm = !planned.job_id.empty();
@@ -293,8 +288,9 @@ std::map<std::string, std::string> FilesOf(const PlannedJob& planned) {
                                               {"plan.json", PlanAsJson(planned.plan)}};
   // Its cores are those of a node that was seen.
   if (!planned.topologies.empty()) {
-    files["RANKFILE"] = RankfileText(planned.plan, planned.topologies);
+    files[kRankfileName] = RankfileText(planned.plan, planned.topologies);
   }
+  if (!planned.rankfile_text.empty()) files[kRankfileName] = planned.rankfile_text;
   return files;
 }
 

@@ -26,11 +26,12 @@ struct PlannedJob {
   // machine is no node of the job (the shell of salloc).
   std::vector<NodeTopology> topologies;
   std::string planned_for;        // see RankJob
-  int allocated_nodes = 0;        // with those that run no rank
+  int allocated_nodes = 0;        // of the Slurm job, with those that run no rank
   bool in_step = false;           // see Allocation
   bool has_lost_nodes = false;    // some node of the job is left out because it is down
   int restart_count = 0;          // what ranks are told; the caller sets it
-  std::string job_id;             // of Slurm, or ""
+  std::string job_id;             // of Slurm, or "": also where hosts outside the job were named
+  std::string rankfile_text;      // --rankfile where Slurm calls its hosts otherwise, else ""
   bool has_remote_ranks = false;  // some rank is not on this machine
 };
 

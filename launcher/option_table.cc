@@ -22,9 +22,9 @@ std::string ParseCount(const std::string& value, int least, Count* count) {
   return "";
 }
 
-template <std::optional<int> Options::*member>
+template <std::optional<int> Options::*member, int least = 1>
 std::string SetCount(Options& options, const std::string& value) {
-  return ParseCount(value, 1, &(options.*member));
+  return ParseCount(value, least, &(options.*member));
 }
 
 template <int Options::*member>
@@ -137,8 +137,8 @@ const std::vector<OptionSpec>& OptionTable() {
        "GPUs per node",
        "those granted or found",
        kIbm,
-       "GPUs to use on each node",
-       SetCount<&Options::accelerators>},
+       "GPUs to use on each node, 0 for none",
+       SetCount<&Options::accelerators, 0>},
       {kWhat,
        {"H", "host"},
        "H1,H2,...",

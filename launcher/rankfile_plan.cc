@@ -2,6 +2,9 @@
 
 #include "launcher/rankfile_plan.h"
 
+#include <stdexcept>
+
+#include "launcher/allocation/hosts_of_job.h"
 #include "launcher/error.h"
 #include "rankfile/openmpi_rankfile.h"
 #include "rankfile/parse_error.h"
@@ -31,6 +34,24 @@ Plan PlanFromRankfile(const std::string& text, const std::string& name) {
     return plan;
   } catch (const rankfile::ParseError& error) {
     throw LaunchError(EX_DATAERR, error.what());
+  }
+}
+
+std::string WithHostsOfJob(const std::string& text, const std::string& name,
+                           const Allocation& job) {
+  try {
+    rankfile::Placement placement = rankfile::ParseRankfile(text, name);
+    bool is_other = false;
+    for (rankfile::PlacedRank& rank : placement.ranks) {
+      const std::string& host = RequireHost(job, rank.host, name).host;
+      is_other = is_other || host != rank.host;
+      rank.host = host;
+    }
+    return is_other ? rankfile::FormatRankfile(placement) : "";
+  } catch (const rankfile::ParseError& error) {
+    throw LaunchError(EX_DATAERR, error.what());
+  } catch (const std::invalid_argument& error) {
+    throw LaunchError(EX_DATAERR, name + ": " + error.what());
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include <string>
 
+#include "launcher/allocation/allocation.h"
 #include "launcher/plan/plan.h"
 
 namespace launcher {
@@ -14,5 +15,10 @@ namespace launcher {
 // `text` of the file `name`.  Throws LaunchError(EX_DATAERR) with line and column, and for a file
 // without a rank.
 Plan PlanFromRankfile(const std::string& text, const std::string& name);
+
+// The same file with the hosts named as `job` names them (Slurm's srun, which mpirun starts, knows
+// no other names), "" where they are.  Throws as above, and LaunchError(EX_CONFIG) for a host that
+// is not of the job.
+std::string WithHostsOfJob(const std::string& text, const std::string& name, const Allocation& job);
 
 }  // namespace launcher

@@ -4,14 +4,17 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 
 #include "launcher/allocation/host_allocation.h"
+#include "launcher/allocation/hosts_of_job.h"
 #include "launcher/allocation/job_detail.h"
 #include "launcher/allocation/slurm_allocation.h"
 #include "launcher/error.h"
@@ -30,6 +33,16 @@ std::string HostName() {
   std::array<char, 256> name = {};
   if (gethostname(name.data(), name.size() - 1) != 0) return "localhost";
   return name.data();
+}
+
+// -H or -hostfile.
+std::optional<Allocation> ReadAskedHosts(const Options& options) {
+  if (!options.hosts.empty() && !options.hostfile.empty()) {
+    throw LaunchError(EX_USAGE, "give either -H or -hostfile, not both");
+  }
+  if (!options.hosts.empty()) return AllocationFromHostList(options.hosts);
+  if (options.hostfile.empty()) return std::nullopt;
+  return AllocationFromHostfile(ReadFile(options.hostfile), options.hostfile);
 }
 
 }  // namespace
@@ -80,16 +93,19 @@ void MakeDirectory(const std::string& path) {
 
 std::string ProgramDirectory() { return fs::read_symlink("/proc/self/exe").parent_path().string(); }
 
-Allocation ReadAllocation(const Options& options, const Environment& environment) {
-  if (!options.hosts.empty() && !options.hostfile.empty()) {
-    throw LaunchError(EX_USAGE, "give either -H or -hostfile, not both");
-  }
-  if (!options.hosts.empty()) return AllocationFromHostList(options.hosts);
-  if (!options.hostfile.empty()) {
-    return AllocationFromHostfile(ReadFile(options.hostfile), options.hostfile);
-  }
+Allocation ReadAllocation(const Options& options, const Environment& environment,
+                          bool may_leave_job) {
+  const std::optional<Allocation> asked = ReadAskedHosts(options);
   std::optional<Allocation> slurm = ReadSlurmAllocation(environment);
-  return slurm ? *slurm : AllocationOfThisMachine(HostName());
+  if (!slurm) return asked ? *asked : AllocationOfThisMachine(HostName());
+  if (!asked) return *slurm;
+  const bool leaves_job = std::any_of(
+      asked->nodes.begin(), asked->nodes.end(),
+      [&](const AllocatedNode& node) { return FindHost(*slurm, node.host) == nullptr; });
+  if (leaves_job && may_leave_job) return *asked;
+  // Before the node that Slurm's variables are about is left out.
+  if (!options.accelerators) AskSlurmForGpus(environment, &*slurm);
+  return RestrictToHosts(*slurm, *asked);
 }
 
 void AskSlurmForGpus(const Environment& environment, Allocation* allocation) {
@@ -107,9 +123,18 @@ void AskSlurmForGpus(const Environment& environment, Allocation* allocation) {
   throw LaunchError(EX_CONFIG, allocation->gpus_unclear + "; " + problem);
 }
 
-bool IsSameHost(const std::string& a, const std::string& b) {
-  const bool one_is_short = a.find('.') == std::string::npos || b.find('.') == std::string::npos;
-  return a == b || (one_is_short && a.substr(0, a.find('.')) == b.substr(0, b.find('.')));
+void LookForForgottenGpus(const Environment& environment, Allocation* allocation) {
+  const bool asked_for_nothing =
+      allocation->origin == Allocation::Origin::kSlurm && allocation->nodes.front().gpus == 0 &&
+      std::all_of(allocation->nodes.begin(), allocation->nodes.end(),
+                  [](const auto& node) { return node.gpus.value_or(0) == 0 && !node.slots; });
+  const std::string scontrol = asked_for_nothing ? FindProgram("scontrol", environment) : "";
+  if (scontrol.empty()) return;
+  // A hostlist of thousands of nodes is no argument; the first stands for the others.
+  CommandOutput command({scontrol, "show", "node", allocation->nodes.front().host}, environment);
+  if (command.Wait(kSlurmPatience)) {
+    allocation->gpus_per_node_unasked = MostGpusOfANode(command.text());
+  }
 }
 
 bool IsThisMachine(const std::string& host, const Environment& environment) {

@@ -31,15 +31,19 @@ void MakeDirectory(const std::string& path);
 // The folder of the running program, symbolic links resolved.
 std::string ProgramDirectory();
 
-// -H or -hostfile, else Slurm's, else this machine.  Throws LaunchError.
-Allocation ReadAllocation(const Options& options, const Environment& environment);
+// Slurm's, of which -H and -hostfile choose nodes; outside of Slurm these, else this machine.
+// `may_leave_job`: hosts that are not all of the job are taken as outside of Slurm (mpirun by ssh).
+// Throws LaunchError.
+Allocation ReadAllocation(const Options& options, const Environment& environment,
+                          bool may_leave_job);
 
 // Where no variable says how many GPUs each node has, scontrol does.  Throws LaunchError(EX_CONFIG)
 // when it does not answer.
 void AskSlurmForGpus(const Environment& environment, Allocation* allocation);
 
-// Whether both name one host, where either may lack its domain.
-bool IsSameHost(const std::string& a, const std::string& b);
+// Sets gpus_per_node_unasked of a Slurm job that asked for neither GPUs nor tasks, where scontrol
+// says it; for any other job nothing is started.
+void LookForForgottenGpus(const Environment& environment, Allocation* allocation);
 
 // Whether `host` is Slurm's name of this node, its host name (with or without the domain), or a
 // name of the loopback.

@@ -30,6 +30,7 @@ struct Allocation {
   std::optional<int> ranks;          // asked for in total (-n, --ntasks); empty: all slots
   std::optional<int> cpus_per_rank;  // --cpus-per-task
   std::string job_id;                // empty outside a scheduler
+  int nodes_of_job = 0;              // with those that -H left out; 0 outside a scheduler
   bool in_step = false;              // ddlrun itself runs in a step of srun
   // Why the GPUs of some nodes can only be learned from Slurm itself (job_detail.h); "": no need.
   std::string gpus_unclear;

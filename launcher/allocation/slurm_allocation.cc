@@ -239,6 +239,7 @@ std::optional<Allocation> ReadSlurmAllocation(const EnvironmentMap& environment)
   } else {
     ReadComponent(environment, 0, "", &allocation);
   }
+  allocation.nodes_of_job = static_cast<int>(allocation.nodes.size());
   const bool all_slots =
       std::all_of(allocation.nodes.begin(), allocation.nodes.end(),
                   [](const AllocatedNode& node) { return node.slots.has_value(); });

@@ -123,6 +123,7 @@ Plan OneRankPerNode(const Plan& plan) {
 HealthReport CheckHealth(const HealthCheck& check) {
   PlannedJob planned = check.planned;
   planned.plan = OneRankPerNode(planned.plan);
+  planned.rankfile_text.clear();
   const ProbeFile probe;
   CheckStep step;
   step.commands = MakeCheckCommands(check, planned, probe.name());

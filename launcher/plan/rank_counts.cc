@@ -50,12 +50,11 @@ NodeResources FindNodeResources(const Allocation& allocation, std::size_t index,
   node.granted = count.value_or(0);
   if (options.gpus_per_node) {
     if (count && *options.gpus_per_node > *count) {
-      throw LaunchError(EX_CONFIG, node.host + ": " + Text(*options.gpus_per_node) +
-                                       " GPUs per node asked for, but the job was granted " +
-                                       Text(*count) + " (" + allocation.origin_text +
-                                       "): write #SBATCH --gres=gpu:" +
-                                       Text(*options.gpus_per_node) + ", or --accelerators " +
-                                       Text(*count));
+      throw LaunchError(EX_CONFIG,
+                        node.host + ": " + Text(*options.gpus_per_node) +
+                            " GPUs per node asked for, but the job was granted " + Text(*count) +
+                            " (" + allocation.origin_text + "): write #SBATCH --gres=gpu:" +
+                            Text(*options.gpus_per_node) + ", or --accelerators " + Text(*count));
     }
     count = options.gpus_per_node;
   }
@@ -125,14 +124,14 @@ void RefuseMoreRanksThanGpus(const NodeResources& node, int ranks) {
 void RefuseIdleGpus(const Allocation& allocation, const NodeResources& node, int ranks) {
   const int gpus = Size(node.gpus);
   if (ranks >= gpus) return;
-  throw LaunchError(EX_CONFIG,
-                    node.host + ": " + Counted(ranks, "rank") + " for " + Counted(gpus, "GPU") +
-                        ", because the job asks for as many tasks (" + allocation.origin_text +
-                        "): write #SBATCH --ntasks-per-node=" + Text(gpus) +
-                        ", or leave --ntasks and --ntasks-per-node out; ranks that use several "
-                        "GPUs each are asked for with ddlrun -n " +
-                        Text(allocation.ranks.value_or(ranks)) + ", fewer GPUs with --accelerators " +
-                        Text(ranks));
+  throw LaunchError(
+      EX_CONFIG, node.host + ": " + Counted(ranks, "rank") + " for " + Counted(gpus, "GPU") +
+                     ", because the job asks for as many tasks (" + allocation.origin_text +
+                     "): write #SBATCH --ntasks-per-node=" + Text(gpus) +
+                     ", or leave --ntasks and --ntasks-per-node out; ranks that use several "
+                     "GPUs each are asked for with ddlrun -n " +
+                     Text(allocation.ranks.value_or(ranks)) + ", fewer GPUs with --accelerators " +
+                     Text(ranks));
 }
 
 // A job that asks for neither GPUs nor tasks has forgotten the GPUs, if there are any.
@@ -190,14 +189,13 @@ std::vector<int> CountRanks(const Allocation& allocation, const std::vector<Node
   }
   if (total) {
     if (ranks > limit_sum && !options.oversubscribe) {
-      throw LaunchError(EX_CONFIG, Counted(*total, "rank") + " asked for, but there is room for " +
-                                       std::to_string(limit_sum) + " on " +
-                                       Counted(static_cast<int>(nodes.size()), "node") + " (" +
-                                       allocation.origin_text +
-                                       "; a rank takes a slot, else a GPU, else a core): " +
-                                       HowToGetRoom(allocation, nodes, *total, limit_sum) +
-                                       "ask for less with -n " + std::to_string(limit_sum) +
-                                       ", or add --oversubscribe");
+      throw LaunchError(
+          EX_CONFIG,
+          Counted(*total, "rank") + " asked for, but there is room for " +
+              std::to_string(limit_sum) + " on " + Counted(static_cast<int>(nodes.size()), "node") +
+              " (" + allocation.origin_text + "; a rank takes a slot, else a GPU, else a core): " +
+              HowToGetRoom(allocation, nodes, *total, limit_sum) + "ask for less with -n " +
+              std::to_string(limit_sum) + ", or add --oversubscribe");
     }
     counts = Fill(*total, counts);
   }

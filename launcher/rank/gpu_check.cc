@@ -47,7 +47,7 @@ int CountGpuDevices() {
   return count;
 }
 
-void CheckGpus(int planned, const Environment& environment, int devices) {
+void CheckGpus(int planned, const std::string& host, const Environment& environment, int devices) {
   const std::string plan = "the plan counts on " + std::to_string(planned) + " here";
   for (const char* name : {"SLURM_GPUS_ON_NODE", "SLURM_STEP_GPUS", "CUDA_VISIBLE_DEVICES"}) {
     const auto found = environment.find(name);
@@ -66,7 +66,8 @@ void CheckGpus(int planned, const Environment& environment, int devices) {
   if (devices > 0 && devices < planned) {
     throw LaunchError(EX_CONFIG, std::to_string(devices) + " GPU devices in /dev, but " + plan +
                                      ": a GPU of this node is lost, leave the node out with "
-                                     "#SBATCH --exclude and tell its admin");
+                                     "#SBATCH --exclude=" +
+                                     host + " and tell its admin");
   }
 }
 

@@ -9,10 +9,12 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "launcher/environment.h"
@@ -31,6 +33,8 @@
 
 namespace launcher {
 namespace {
+
+constexpr std::chrono::seconds kFirstRankSpeaks{5};
 
 struct Arguments {
   std::optional<int> rank;
@@ -108,6 +112,18 @@ void SayStep(const Environment& environment) {
   std::fputs(FormatStep(job->second + "." + step->second).c_str(), stderr);
 }
 
+// The first rank of a node speaks for all; the launcher ends the others, or they speak as well.
+void CheckGpusOfNode(const Plan& plan, const RankPlan& own, const Environment& environment) {
+  const NodePlan& node = plan.nodes[static_cast<std::size_t>(own.node)];
+  if (node.gpus == 0) return;
+  try {
+    CheckGpus(node.gpus, node.host, environment, CountGpuDevices());
+  } catch (const LaunchError&) {
+    if (own.local_rank > 0) std::this_thread::sleep_for(kFirstRankSpeaks);
+    throw;
+  }
+}
+
 void Run(int argc, char** argv) {
   const Arguments arguments = ReadArguments(argc, argv);
   const Environment environment = SnapshotEnvironment();
@@ -121,9 +137,7 @@ void Run(int argc, char** argv) {
   const RankPlan& own = FindOwnPlan(job, ReadIdentity(environment, job.spawner, arguments.rank));
   const std::string& host = job.plan.nodes[static_cast<std::size_t>(own.node)].host;
   try {
-    const int gpus = job.plan.nodes[static_cast<std::size_t>(own.node)].gpus;
-    if (job.check && gpus > 0 && job.spawner != "local")
-      CheckGpus(gpus, environment, CountGpuDevices());
+    if (job.check && job.spawner != "local") CheckGpusOfNode(job.plan, own, environment);
     const bool is_like_planned =
         job.planned_for.empty() || job.planned_for == TopologyFingerprint();
     if (job.bind && !is_like_planned) PlanThisNode(own.node, argv, &job.plan);

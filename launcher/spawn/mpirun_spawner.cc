@@ -84,6 +84,9 @@ std::vector<ChildCommand> MakeMpirunCommands(const Job& job) {
   append({job.mpirun});
   if (job.is_root) append({"--allow-run-as-root"});
   if (!job.in_slurm) append({"--hostfile", job.run_directory + "/HOSTFILE"});
+  if (!job.in_slurm && job.environment.contains("SLURM_JOB_ID")) {
+    append({"--mca", "ras", "^slurm", "--mca", "plm", "^slurm"});
+  }
   append(MappingArguments(job));
   append({"-n", std::to_string(job.plan.ranks.size())});
   append(job.mpi_arguments);

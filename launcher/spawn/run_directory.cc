@@ -33,7 +33,7 @@ std::string RunDirectoryBase(const Environment& environment) {
     const auto found = environment.find(name);
     if (found != environment.end() && IsUsableBase(found->second)) return found->second;
   }
-  return "/tmp";
+  return IsUsableBase("/tmp") ? "/tmp" : "/dev/shm";
 }
 
 RunDirectory::RunDirectory(const std::string& base, bool keep) : keep_(keep) {
@@ -59,7 +59,10 @@ void RunDirectory::Append(const std::string& name, const std::string& text) cons
   if (file < 0) throw OsError("cannot write " + path);
   const ssize_t written = write(file, text.data(), text.size());
   const bool complete = written == static_cast<ssize_t>(text.size());
-  if (close(file) != 0 || !complete) throw OsError("cannot write " + path);
+  if (close(file) != 0 || !complete) {
+    throw LaunchError(EX_OSERR, "cannot write " + path + ": " + std::strerror(errno) +
+                                    "; choose another place: --run-dir DIR");
+  }
 }
 
 }  // namespace launcher

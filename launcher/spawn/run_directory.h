@@ -12,7 +12,7 @@
 namespace launcher {
 
 // The first of $SLURM_TMPDIR, $TMPDIR, $XDG_RUNTIME_DIR that is an absolute path of a directory
-// this user may write, else /tmp.
+// this user may write, else /tmp, or /dev/shm where that cannot be written.
 std::string RunDirectoryBase(const Environment& environment);
 
 class RunDirectory {

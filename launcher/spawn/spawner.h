@@ -38,7 +38,7 @@ struct Job {
   std::string mpirun;                      // path
   std::vector<std::string> mpi_arguments;  // of the site file, --mpiarg and --tcp
   std::string rankfile;                    // the user's own, or ""
-  bool in_slurm = false;
+  bool in_slurm = false;                   // on nodes of the job; else by ssh
   bool is_root = false;
 };
 

@@ -86,6 +86,7 @@ TEST(OptionTable, HasEverySpellingOfIbmsDdlrun) {
   EXPECT_EQ(ParseOptions({"--racks", "4"}).racks, 4);
   EXPECT_EQ(ParseOptions({"--nodes", "18"}).nodes, 18);
   EXPECT_EQ(ParseOptions({"--accelerators", "4"}).accelerators, 4);
+  EXPECT_EQ(ParseOptions({"--accelerators", "0"}).accelerators, 0);
   EXPECT_THAT(ParseOptions({"-mpiarg", "-x EGO_TOP"}).mpi_arguments, ElementsAre("-x EGO_TOP"));
   EXPECT_TRUE(ParseOptions({"--tcp"}).tcp);
   EXPECT_TRUE(ParseOptions({"-v"}).verbose);

@@ -33,5 +33,31 @@ TEST(RankfilePlan, RefusesABadOrEmptyFileByName) {
   }
 }
 
+Allocation Job() {
+  Allocation job;
+  job.origin_text = "SLURM_JOB_NODELIST=n[1-2]";
+  job.nodes.resize(2);
+  job.nodes[0].host = "n1";
+  job.nodes[1].host = "n2";
+  return job;
+}
+
+TEST(RankfilePlan, CallsHostsAsSlurmDoes) {
+  EXPECT_EQ(WithHostsOfJob("rank 0=n2.cluster slot=0:0-1\nrank 1=n1 slot=0\n", "rf", Job()),
+            "rank 0=n2     slot=0:0-1\nrank 1=n1     slot=0\n");
+  EXPECT_EQ(WithHostsOfJob("rank 0=n2 slot=0:0-1\n", "rf", Job()), "");
+}
+
+TEST(RankfilePlan, RefusesAHostOutsideTheJob) {
+  try {
+    WithHostsOfJob("rank 0=n9.cluster slot=0\n", "my.rankfile", Job());
+    FAIL();
+  } catch (const LaunchError& error) {
+    EXPECT_EQ(error.exit_code(), EX_CONFIG);
+    EXPECT_THAT(error.what(), testing::HasSubstr("my.rankfile names n9.cluster"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("#SBATCH --nodelist=n9"));
+  }
+}
+
 }  // namespace
 }  // namespace launcher

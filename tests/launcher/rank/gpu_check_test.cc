@@ -10,11 +10,12 @@
 namespace launcher {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 std::string MessageOf(int planned, const Environment& environment, int devices = 0) {
   try {
-    CheckGpus(planned, environment, devices);
+    CheckGpus(planned, "n2", environment, devices);
   } catch (const LaunchError& error) {
     EXPECT_EQ(error.exit_code(), EX_CONFIG);
     return error.what();
@@ -42,7 +43,8 @@ TEST(GpuCheck, RefusesAnotherNumberInAnyVariable) {
 
 TEST(GpuCheck, RefusesANodeThatHasLostAGpu) {
   EXPECT_THAT(MessageOf(4, {{"SLURM_GPUS_ON_NODE", "4"}}, 3),
-              HasSubstr("3 GPU devices in /dev, but the plan counts on 4 here"));
+              AllOf(HasSubstr("3 GPU devices in /dev, but the plan counts on 4 here"),
+                    HasSubstr("#SBATCH --exclude=n2")));
 }
 
 }  // namespace

@@ -96,6 +96,14 @@ TEST(MpirunSpawner, RootAndSlurmNeedMore) {
                           "/usr/bin/mpirun --allow-run-as-root --map-by slot --bind-to none -n 1"));
 }
 
+TEST(MpirunSpawner, HostsOutsideTheJobAreNotReachedBySlurm) {
+  Job job = JobOf({0, 1});
+  job.environment["SLURM_JOB_ID"] = "7";
+  EXPECT_THAT(MpirunLine(job),
+              testing::StartsWith("/usr/bin/mpirun --hostfile /tmp/ddlrun.abc/HOSTFILE --mca ras "
+                                  "^slurm --mca plm ^slurm --map-by slot"));
+}
+
 TEST(MpirunSpawner, SettingsAreInTheEnvironmentOfMpirunToo) {
   EXPECT_THAT(MakeMpirunCommands(JobOf({0}))[0].environment,
               ElementsAre("CUDA_VISIBLE_DEVICES=0", "DDLRUN_RANK_JOB={}", "DDL_HOST_PORT=2200",

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Hosts that the user names inside a Slurm job (-H, -hostfile, a rankfile), found among the nodes
+// of the job.  Pure, safe from any thread.
+
+#pragma once
+
+#include <string>
+
+#include "launcher/allocation/allocation.h"
+
+namespace launcher {
+
+// Whether both name one host, where either may lack its domain.
+bool IsSameHost(const std::string& a, const std::string& b);
+
+// The node of `job` that `host` names, with or without its domain; nullptr where there is none.
+const AllocatedNode* FindHost(const Allocation& job, const std::string& host);
+
+// FindHost, for a host that `who` names ("-H n9", a file).  Throws LaunchError(EX_CONFIG) with the
+// sbatch line where there is none.
+const AllocatedNode& RequireHost(const Allocation& job, const std::string& host,
+                                 const std::string& who);
+
+// The nodes of `job` that `asked` (-H, -hostfile) names, in its order, with the job's names, GPUs
+// and components.  Slots are those of `asked`, else one per GPU, else the job's; a node named twice
+// has the slots of both.  Throws as RequireHost.
+Allocation RestrictToHosts(const Allocation& job, const Allocation& asked);
+
+}  // namespace launcher
