@@ -34,24 +34,27 @@ int ThreadsOf(const NodeTopology& topology, const std::vector<int>& cores, const
   return 1;
 }
 
+[[noreturn]] void RefuseWithoutGpu(const std::string& host) {
+  throw LaunchError(EX_CONFIG, "--bede-par 1ppg: no GPU on " + host +
+                                   ": ask for GPUs with '#SBATCH --gres=gpu:4', or for one rank "
+                                   "per node with --bede-par 1ppn");
+}
+
 // One rank per GPU is what the planner does when nothing else is asked for.
 BedePlan PlanByGpu(Allocation allocation, const NodeTopology& topology, const BedePar& par) {
   allocation.ranks.reset();
   allocation.cpus_per_rank.reset();
-  for (AllocatedNode& node : allocation.nodes) node.slots.reset();
+  for (AllocatedNode& node : allocation.nodes) {
+    node.slots.reset();
+    if (node.gpus == 0) RefuseWithoutGpu(node.host);
+  }
   const Plan plan = MakePlan(allocation, {topology}, PlanOptions());
 
   BedePlan result;
   result.ranks = static_cast<int>(plan.ranks.size());
   result.threads = std::numeric_limits<int>::max();
   for (const RankPlan& rank : plan.ranks) {
-    if (rank.gpu < 0) {
-      throw LaunchError(EX_CONFIG,
-                        "--bede-par 1ppg: no GPU on " +
-                            plan.nodes[static_cast<std::size_t>(rank.node)].host +
-                            ": ask for GPUs with '#SBATCH --gres=gpu:4', or for one rank per node "
-                            "with --bede-par 1ppn");
-    }
+    if (rank.gpu < 0) RefuseWithoutGpu(plan.nodes[static_cast<std::size_t>(rank.node)].host);
     result.threads = std::min(result.threads, ThreadsOf(topology, rank.cores, par));
   }
   for (const NodePlan& node : plan.nodes) {

@@ -171,9 +171,9 @@ PlannedJob PlanJob(const Options& options, const Settings& settings, const Envir
     Allocation allocation = ReadAllocation(options, environment, settings.launcher == "mpirun");
     planned.job_id = allocation.job_id;
     planned.allocated_nodes = allocation.nodes_of_job;
-    if (!options.accelerators && !options.ranks) LookForForgottenGpus(environment, &allocation);
     ChooseNodes(options, lost_nodes, &allocation);
     if (!options.accelerators) AskSlurmForGpus(environment, &allocation);
+    if (!options.accelerators && !options.ranks) LookForForgottenGpus(environment, &allocation);
     planned.in_step = allocation.in_step;
     ReadTopology(options, allocation, environment, &planned);
     planned.plan = MakePlan(allocation, planned.topologies, MakePlanOptions(options, settings));

@@ -125,7 +125,8 @@ void AskSlurmForGpus(const Environment& environment, Allocation* allocation) {
 
 void LookForForgottenGpus(const Environment& environment, Allocation* allocation) {
   const bool asked_for_nothing =
-      allocation->origin == Allocation::Origin::kSlurm && allocation->nodes.front().gpus == 0 &&
+      allocation->origin == Allocation::Origin::kSlurm && !allocation->nodes.empty() &&
+      allocation->nodes.front().gpus == 0 &&
       std::all_of(allocation->nodes.begin(), allocation->nodes.end(),
                   [](const auto& node) { return node.gpus.value_or(0) == 0 && !node.slots; });
   const std::string scontrol = asked_for_nothing ? FindProgram("scontrol", environment) : "";

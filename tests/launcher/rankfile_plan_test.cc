@@ -43,8 +43,8 @@ Allocation Job() {
 }
 
 TEST(RankfilePlan, CallsHostsAsSlurmDoes) {
-  EXPECT_EQ(WithHostsOfJob("rank 0=n2.cluster slot=0:0-1\nrank 1=n1 slot=0\n", "rf", Job()),
-            "rank 0=n2     slot=0:0-1\nrank 1=n1     slot=0\n");
+  EXPECT_EQ(WithHostsOfJob("rank 0=n2.cluster slot=0:0-1\nrank 1=n1 slot=0:0\n", "rf", Job()),
+            "rank 0=n2     slot=0:0-1\nrank 1=n1     slot=0:0\n");
   EXPECT_EQ(WithHostsOfJob("rank 0=n2 slot=0:0-1\n", "rf", Job()), "");
 }
 
