@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "launcher/allocation/hosts_of_job.h"
 #include "launcher/allocation/slurm_allocation.h"
 #include "launcher/error.h"
 #include "launcher/plan/plan_files.h"

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "launcher/allocation/hosts_of_job.h"
 #include "launcher/error.h"
 #include "launcher/slurm_job.h"
 #include "launcher/surroundings.h"
