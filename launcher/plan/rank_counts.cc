@@ -121,17 +121,17 @@ void RefuseMoreRanksThanGpus(const NodeResources& node, int ranks) {
 }
 
 // Fewer tasks than GPUs are a copied line far more often than a wish, and cost as much as all GPUs.
-void RefuseIdleGpus(const Allocation& allocation, const NodeResources& node, int ranks) {
+void RefuseIdleGpus(const Allocation& allocation, const NodeResources& node, int ranks,
+                    long long total) {
   const int gpus = Size(node.gpus);
   if (ranks >= gpus) return;
-  throw LaunchError(
-      EX_CONFIG, node.host + ": " + Counted(ranks, "rank") + " for " + Counted(gpus, "GPU") +
-                     ", because the job asks for as many tasks (" + allocation.origin_text +
-                     "): write #SBATCH --ntasks-per-node=" + Text(gpus) +
-                     ", or leave --ntasks and --ntasks-per-node out; ranks that use several "
-                     "GPUs each are asked for with ddlrun -n " +
-                     Text(allocation.ranks.value_or(ranks)) + ", fewer GPUs with --accelerators " +
-                     Text(ranks));
+  throw LaunchError(EX_CONFIG,
+                    node.host + ": " + Counted(ranks, "rank") + " for " + Counted(gpus, "GPU") +
+                        ", because the job asks for as many tasks (" + allocation.origin_text +
+                        "): write #SBATCH --ntasks-per-node=" + Text(gpus) +
+                        ", or leave --ntasks and --ntasks-per-node out; ranks that use several "
+                        "GPUs each are asked for with ddlrun -n " +
+                        std::to_string(total) + ", fewer GPUs with --accelerators " + Text(ranks));
 }
 
 // A job that asks for neither GPUs nor tasks has forgotten the GPUs, if there are any.
@@ -205,7 +205,7 @@ std::vector<int> CountRanks(const Allocation& allocation, const std::vector<Node
   const bool is_left_to_slurm = allocation.origin == Allocation::Origin::kSlurm && !options.ranks &&
                                 !options.ranks_per_node && !options.gpus_per_node;
   for (std::size_t i = 0; i < nodes.size() && is_left_to_slurm; ++i) {
-    RefuseIdleGpus(allocation, nodes[i], counts[i]);
+    RefuseIdleGpus(allocation, nodes[i], counts[i], ranks);
     RefuseForgottenGpus(allocation, nodes[i]);
   }
   return counts;

@@ -103,7 +103,7 @@ refused() {
 }
 
 @test "a plan leaves the spare nodes out, and their tasks" {
-  export SLURM_JOB_ID=7 SLURM_JOB_NODELIST='n[1-3]' SLURM_JOB_NUM_NODES=3 SLURM_GPUS_PER_NODE=4 SLURM_NTASKS=6 SLURM_TASKS_PER_NODE='2(x3)'
+  export SLURM_JOB_ID=7 SLURM_JOB_NODELIST='n[1-3]' SLURM_JOB_NUM_NODES=3 SLURM_GPUS_PER_NODE=2 SLURM_NTASKS=6 SLURM_TASKS_PER_NODE='2(x3)'
   run_ddlrun --dry-run=json --spare-nodes 1 --max-restarts 1
   echo "$messages"
   [ "$status" -eq 0 ]
