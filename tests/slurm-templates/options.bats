@@ -7,7 +7,7 @@
   found=0
   for template in *.sbatch; do
     # shellcheck disable=SC2016 # as it stands there
-    grep -q 'bede-ddlrun.* ddltraind "${options\[@\]}"' "$template" || continue
+    grep -q '^[^#]*ddltraind "${options\[@\]}"' "$template" || continue
     options=()
     eval "$(sed -n '/^options=($/,/^)$/p' "$template")"
     "$DDLRUN_BUILD/bin/ddltraind" --dry_run "${options[@]}" > "$BATS_TEST_TMPDIR/plan"
