@@ -10,7 +10,8 @@ start_cluster() {
   unshare -m -n -u -i -p -f true 2> /dev/null || skip "this machine allows no namespaces"
   export cluster_dir build=${DDLRUN_BUILD:?names the build folder, as in DDLRUN_BUILD=$PWD/build/release bats tests/cluster}
   cluster_dir=$(mktemp -d -u /tmp/ddlrun-cluster.XXXXXX)
-  "$BATS_TEST_DIRNAME/cluster" "$cluster_dir" up "$@" || return 1
+  # A checkout below /tmp would be hidden by the nodes' own.
+  CLUSTER_VISIBLE=$(realpath "$BATS_TEST_DIRNAME/../..") "$BATS_TEST_DIRNAME/cluster" "$cluster_dir" up "$@" || return 1
   cmake --install "$build" --prefix "$cluster_dir/opt" > "$cluster_dir/log/install.log"
   chmod -R a+rX "$cluster_dir/opt"
   # A job of a test that failed must not make the others wait.
