@@ -4,24 +4,17 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
 
-#include "launcher/allocation/hosts_of_job.h"
-#include "launcher/allocation/slurm_allocation.h"
 #include "launcher/error.h"
 #include "launcher/plan/plan_files.h"
-#include "launcher/plan/planner.h"
 #include "launcher/rank/rank_job.h"
-#include "launcher/rankfile_plan.h"
 #include "launcher/spawn/master_port.h"
 #include "launcher/spawn/quoting.h"
 #include "launcher/supervise/command_output.h"
 #include "launcher/surroundings.h"
-#include "launcher/topology/fingerprint.h"
-#include "launcher/topology/hwloc_topology.h"
 #include "support/counted.h"
 
 namespace launcher {
@@ -32,37 +25,7 @@ namespace fs = std::filesystem;
 // The port of DDL itself, in every command line of IBM's ddlrun that is known.
 constexpr char kDdlHostPort[] = "2200";
 constexpr unsigned long kPortsPerJob = 619;  // seven jobs apart they may meet again
-constexpr char kRankfileName[] = "RANKFILE";
 constexpr std::chrono::seconds kSrunPatience{30};
-
-PlanOptions MakePlanOptions(const Options& options, const Settings& settings) {
-  PlanOptions plan;
-  plan.ranks = options.ranks;
-  plan.gpus_per_node = options.accelerators;
-  plan.oversubscribe = options.oversubscribe;
-  plan.bind = settings.bind;
-  plan.order = settings.cyclic ? RankOrder::kCyclic : RankOrder::kByNode;
-  plan.mode = options.mode;
-  plan.nodes_per_rack = options.nodes;
-  plan.racks = options.racks.value_or(1);
-  plan.aisles = options.aisles.value_or(1);
-  return plan;
-}
-
-// Inside Slurm all hosts must be of the job; PlannedJob::rankfile_text has them by Slurm's names.
-void PlanByRankfile(const Options& options, const Environment& environment, PlannedJob* planned) {
-  const std::string text = ReadFile(options.rankfile);
-  const std::optional<Allocation> job = ReadSlurmAllocation(environment);
-  if (job) planned->rankfile_text = WithHostsOfJob(text, options.rankfile, *job);
-  const bool is_renamed = !planned->rankfile_text.empty();
-  planned->plan = PlanFromRankfile(is_renamed ? planned->rankfile_text : text, options.rankfile);
-  const auto ranks = static_cast<long long>(planned->plan.ranks.size());
-  if (options.ranks && *options.ranks != ranks) {
-    throw LaunchError(EX_USAGE, "-n " + std::to_string(*options.ranks) + ", but " +
-                                    options.rankfile + " has " + support::Counted(ranks, "rank"));
-  }
-  planned->plan.mode = options.mode;
-}
 
 RankJob MakeRankJob(const Options& options, const Settings& settings, const PlannedJob& planned,
                     const std::string& spawner, const Environment& environment,
@@ -105,50 +68,6 @@ void AddDdlSettings(const Options& options, const Plan& plan,
   settings.emplace("DDL_OPTIONS", ddl_options);
 }
 
-// The topology that stands for all nodes, and what it was read from.
-void ReadTopology(const Options& options, const Allocation& allocation,
-                  const Environment& environment, PlannedJob* planned) {
-  if (!options.topology.empty()) {
-    planned->topologies = {ReadTopologyFile(options.topology)};
-    return;
-  }
-  const bool is_node_of_job =
-      allocation.job_id.empty() ||
-      std::any_of(allocation.nodes.begin(), allocation.nodes.end(),
-                  [&](const AllocatedNode& node) { return IsThisMachine(node.host, environment); });
-  if (is_node_of_job) planned->topologies = {ReadLiveTopology()};
-  planned->planned_for = is_node_of_job ? TopologyFingerprint() : "none";
-}
-
-// Leaves out the nodes that are down, and of the others as many as shall be spare.
-void ChooseNodes(const Options& options, const std::vector<std::string>& lost_nodes,
-                 Allocation* allocation) {
-  std::vector<AllocatedNode>& nodes = allocation->nodes;
-  const auto spare = static_cast<std::size_t>(options.spare_nodes);
-  if (spare > 0 && allocation->job_id.empty()) {
-    throw LaunchError(
-        EX_USAGE, "--spare-nodes needs the nodes of a Slurm job: only Slurm says which is down");
-  }
-  if (spare > 0 && options.max_restarts == 0) {
-    throw LaunchError(EX_USAGE,
-                      "--spare-nodes without --max-restarts: no spare would ever be used; add "
-                      "--max-restarts 3");
-  }
-  if (spare >= nodes.size()) {
-    throw LaunchError(EX_CONFIG,
-                      "--spare-nodes " + std::to_string(spare) + " leaves none of the " +
-                          support::Counted(static_cast<long long>(nodes.size()), "node") +
-                          " of this job: ask for more, #SBATCH -N" + std::to_string(spare + 1));
-  }
-  const std::size_t wanted = nodes.size() - spare;
-  std::erase_if(nodes, [&](const AllocatedNode& node) {
-    return std::any_of(lost_nodes.begin(), lost_nodes.end(),
-                       [&](const std::string& lost) { return IsSameHost(node.host, lost); });
-  });
-  if (nodes.size() > wanted) nodes.resize(wanted);
-  if (spare > 0) allocation->ranks.reset();  // those of the nodes that are left
-}
-
 // Why srun cannot start the ranks, "" when it can.
 std::string SrunLacks(CommandOutput* list) {
   if (list == nullptr) return "it is not in PATH";
@@ -163,32 +82,6 @@ std::string SrunLacks(CommandOutput* list) {
 }
 
 }  // namespace
-
-PlannedJob PlanJob(const Options& options, const Settings& settings, const Environment& environment,
-                   const std::vector<std::string>& lost_nodes) {
-  PlannedJob planned;
-  planned.has_lost_nodes = !lost_nodes.empty();
-  if (options.rankfile.empty()) {
-    Allocation allocation = ReadAllocation(options, environment, settings.launcher == "mpirun");
-    planned.job_id = allocation.job_id;
-    planned.allocated_nodes = allocation.nodes_of_job;
-    ChooseNodes(options, lost_nodes, &allocation);
-    if (!options.accelerators) AskSlurmForGpus(environment, &allocation);
-    if (!options.accelerators && !options.ranks) LookForForgottenGpus(environment, &allocation);
-    planned.in_step = allocation.in_step;
-    ReadTopology(options, allocation, environment, &planned);
-    planned.plan = MakePlan(allocation, planned.topologies, MakePlanOptions(options, settings));
-  } else {
-    planned.job_id = ValueOr(environment, "SLURM_JOB_ID", "");
-    planned.topologies = {options.topology.empty() ? ReadLiveTopology()
-                                                   : ReadTopologyFile(options.topology)};
-    PlanByRankfile(options, environment, &planned);
-  }
-  for (const NodePlan& node : planned.plan.nodes) {
-    if (!IsThisMachine(node.host, environment)) planned.has_remote_ranks = true;
-  }
-  return planned;
-}
 
 std::unique_ptr<CommandOutput> AskSrun(const Options& options, const Settings& settings,
                                        const Environment& environment) {
@@ -269,7 +162,7 @@ std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& s
   job.run_directory = run_directory;
   job.tag_output = options.tag_output;
   job.srun = launch.srun;
-  job.allocated_nodes = planned.allocated_nodes;
+  job.hosts_of_job = planned.hosts_of_job;
   job.in_step = planned.in_step;
   job.has_lost_nodes = planned.has_lost_nodes;
   job.mpirun = launch.mpirun;
@@ -281,18 +174,6 @@ std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& s
   job.in_slurm = !planned.job_id.empty();
   job.is_root = geteuid() == 0;
   return FindSpawner(launch.choice.name).make_commands(job);
-}
-
-std::map<std::string, std::string> FilesOf(const PlannedJob& planned) {
-  std::map<std::string, std::string> files = {{"HOSTFILE", HostfileText(planned.plan)},
-                                              {"TASKFILE", TaskfileText(planned.plan)},
-                                              {"plan.json", PlanAsJson(planned.plan)}};
-  // Its cores are those of a node that was seen.
-  if (!planned.topologies.empty()) {
-    files[kRankfileName] = RankfileText(planned.plan, planned.topologies);
-  }
-  if (!planned.rankfile_text.empty()) files[kRankfileName] = planned.rankfile_text;
-  return files;
 }
 
 std::string CommandsText(const std::vector<ChildCommand>& commands) {

@@ -1,44 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The two halves of ddlrun: from options to a plan, and from a plan to commands.  What main.cc
-// starts, prints and waits for is made here.
+// The second half of ddlrun: from a plan to the commands that main.cc starts, prints and waits for.
 
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "launcher/environment.h"
 #include "launcher/options.h"
-#include "launcher/plan/plan.h"
+#include "launcher/planned_job.h"
 #include "launcher/settings.h"
 #include "launcher/spawn/spawner.h"
 #include "launcher/supervise/command_output.h"
-#include "launcher/topology/node_topology.h"
 
 namespace launcher {
-
-struct PlannedJob {
-  Plan plan;
-  // One for all nodes, which are taken to be alike until their shims know better; none where this
-  // machine is no node of the job (the shell of salloc).
-  std::vector<NodeTopology> topologies;
-  std::string planned_for;        // see RankJob
-  int allocated_nodes = 0;        // of the Slurm job, with those that run no rank
-  bool in_step = false;           // see Allocation
-  bool has_lost_nodes = false;    // some node of the job is left out because it is down
-  int restart_count = 0;          // what ranks are told; the caller sets it
-  std::string job_id;             // of Slurm, or "": also where hosts outside the job were named
-  std::string rankfile_text;      // --rankfile where Slurm calls its hosts otherwise, else ""
-  bool has_remote_ranks = false;  // some rank is not on this machine
-};
-
-// Reads the allocation (--rankfile, -H, -hostfile, Slurm, else this machine), the topology, and
-// plans; on all nodes but `lost_nodes`, which are down, and --spare-nodes.  Throws LaunchError.
-PlannedJob PlanJob(const Options& options, const Settings& settings, const Environment& environment,
-                   const std::vector<std::string>& lost_nodes);
 
 // How the ranks will be started.
 struct Launch {
@@ -62,9 +39,6 @@ std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& s
                                        const Environment& environment,
                                        const std::string& run_directory,
                                        const std::string& program_directory);
-
-// The files of the run directory that the commands name or people read, by name.
-std::map<std::string, std::string> FilesOf(const PlannedJob& planned);
 
 // The commands as the user is shown them: a line "+ ..." each, of many ranks the first and a count.
 std::string CommandsText(const std::vector<ChildCommand>& commands);

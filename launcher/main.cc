@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "launcher/bede_mpirun_main.h"
@@ -23,6 +25,7 @@
 #include "launcher/rank/run_program.h"
 #include "launcher/restarts.h"
 #include "launcher/settings.h"
+#include "launcher/slurm_job.h"
 #include "launcher/spawn/run_directory.h"
 #include "launcher/supervise/command_output.h"
 #include "launcher/supervise/supervisor.h"
@@ -119,14 +122,20 @@ JobResult StartAndWait(const Command& command, const PlannedJob& planned,
   supervisor.tag_output = command.options.tag_output;
   supervisor.log_directory = command.options.log_directory;
   supervisor.stop_signal_of_mpirun = kStopSignalOfMpirun;
+  std::set<int> components;
   for (const RankPlan& rank : planned.plan.ranks) {
-    supervisor.hosts.push_back(planned.plan.nodes[static_cast<std::size_t>(rank.node)].host);
+    const NodePlan& node = planned.plan.nodes[static_cast<std::size_t>(rank.node)];
+    supervisor.hosts.push_back(node.host);
+    components.insert(node.component);
   }
   std::vector<std::unique_ptr<CommandOutput>> scancels;
   supervisor.signal_step = [&](const std::string& step, int signal) {
     const std::string scancel = FindProgram("scancel", command.environment);
     if (scancel.empty()) return;
-    const std::vector<std::string> words = {scancel, "--signal=" + std::to_string(signal), step};
+    std::vector<std::string> words = {scancel, "--signal=" + std::to_string(signal)};
+    for (std::string& name : StepsOfComponents(step, components, command.environment)) {
+      words.push_back(std::move(name));
+    }
     scancels.push_back(std::make_unique<CommandOutput>(words, command.environment));
   };
   return Supervise(commands, supervisor, signals);

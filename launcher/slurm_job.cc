@@ -5,15 +5,13 @@
 #include <map>
 #include <sstream>
 
-#include "launcher/supervise/command_output.h"
+#include "launcher/scontrol.h"
 #include "launcher/surroundings.h"
 #include "rankfile/hostlist.h"
 #include "rankfile/parse_error.h"
 
 namespace launcher {
 namespace {
-
-constexpr std::chrono::seconds kSlurmPatience{30};
 
 // The words KEY=VALUE of a line; the first of a key counts.
 std::map<std::string, std::string> Words(const std::string& line) {
@@ -62,21 +60,28 @@ std::string SlurmJobId(const Environment& environment) {
   return ValueOr(environment, "SLURM_JOB_ID", "");
 }
 
+std::vector<std::string> StepsOfComponents(const std::string& step, const std::set<int>& components,
+                                           const Environment& environment) {
+  std::vector<std::string> steps;
+  const std::size_t dot = step.find('.');
+  for (const int component : components) {
+    const std::string job =
+        ValueOr(environment, "SLURM_JOB_ID_HET_GROUP_" + std::to_string(component), "");
+    if (!job.empty() && dot != std::string::npos) steps.push_back(job + step.substr(dot));
+  }
+  if (steps.empty()) steps.push_back(step);
+  return steps;
+}
+
 std::optional<SlurmJob> AskSlurmForJob(const Environment& environment) {
-  const std::string scontrol = FindProgram("scontrol", environment);
-  if (scontrol.empty()) return std::nullopt;
-  CommandOutput command({scontrol, "--oneliner", "show", "job", SlurmJobId(environment)},
-                        environment);
-  return command.Wait(kSlurmPatience) ? ParseSlurmJob(command.text()) : std::nullopt;
+  const ScontrolAnswer answer =
+      RunScontrol({"--oneliner", "show", "job", SlurmJobId(environment)}, environment);
+  return answer.is_ok ? ParseSlurmJob(answer.text) : std::nullopt;
 }
 
 std::string RequeueSlurmJob(const Environment& environment) {
-  const std::string scontrol = FindProgram("scontrol", environment);
-  if (scontrol.empty()) return "there is no scontrol in PATH";
-  CommandOutput command({scontrol, "requeue", SlurmJobId(environment)}, environment);
-  if (command.Wait(kSlurmPatience)) return "";
-  const std::string said = command.text().substr(0, command.text().find('\n'));
-  return said.empty() ? "scontrol requeue did not answer" : said;
+  const ScontrolAnswer answer = RunScontrol({"requeue", SlurmJobId(environment)}, environment);
+  return answer.is_ok ? "" : answer.text;
 }
 
 }  // namespace launcher

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,11 @@ std::optional<SlurmJob> ParseSlurmJob(const std::string& text);
 
 // "12" or, of a task of an array, "12_3"; "" outside Slurm.  Pure.
 std::string SlurmJobId(const Environment& environment);
+
+// The steps that together run the ranks: of a heterogeneous job one for each of `components`, all
+// with the number of `step` ("12.3", as a rank reports it), which alone names the first.  Pure.
+std::vector<std::string> StepsOfComponents(const std::string& step, const std::set<int>& components,
+                                           const Environment& environment);
 
 // nullopt when Slurm does not answer.
 std::optional<SlurmJob> AskSlurmForJob(const Environment& environment);

@@ -18,7 +18,7 @@
 #include "launcher/allocation/job_detail.h"
 #include "launcher/allocation/slurm_allocation.h"
 #include "launcher/error.h"
-#include "launcher/supervise/command_output.h"
+#include "launcher/scontrol.h"
 
 namespace launcher {
 namespace {
@@ -26,8 +26,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxFileBytes = 16777216;
-// A controller that is being restarted answers after some seconds.
-constexpr std::chrono::seconds kSlurmPatience{30};
 
 std::string HostName() {
   std::array<char, 256> name = {};
@@ -110,17 +108,13 @@ Allocation ReadAllocation(const Options& options, const Environment& environment
 
 void AskSlurmForGpus(const Environment& environment, Allocation* allocation) {
   if (allocation->gpus_unclear.empty()) return;
-  const std::string scontrol = FindProgram("scontrol", environment);
-  std::string problem = "there is no scontrol in PATH";
-  if (!scontrol.empty()) {
-    CommandOutput command({scontrol, "show", "job", "--details", allocation->job_id}, environment);
-    if (command.Wait(kSlurmPatience)) {
-      ApplyJobDetail(ParseJobDetail(command.text()), allocation);
-      return;
-    }
-    problem = "scontrol show job said: " + command.text().substr(0, command.text().find('\n'));
+  const ScontrolAnswer answer =
+      RunScontrol({"show", "job", "--details", allocation->job_id}, environment);
+  if (!answer.is_ok) {
+    throw LaunchError(EX_CONFIG,
+                      allocation->gpus_unclear + "; asking scontrol show job: " + answer.text);
   }
-  throw LaunchError(EX_CONFIG, allocation->gpus_unclear + "; " + problem);
+  ApplyJobDetail(ParseJobDetail(answer.text), allocation);
 }
 
 void LookForForgottenGpus(const Environment& environment, Allocation* allocation) {
@@ -129,13 +123,11 @@ void LookForForgottenGpus(const Environment& environment, Allocation* allocation
       allocation->nodes.front().gpus == 0 &&
       std::all_of(allocation->nodes.begin(), allocation->nodes.end(),
                   [](const auto& node) { return node.gpus.value_or(0) == 0 && !node.slots; });
-  const std::string scontrol = asked_for_nothing ? FindProgram("scontrol", environment) : "";
-  if (scontrol.empty()) return;
+  if (!asked_for_nothing) return;
   // A hostlist of thousands of nodes is no argument; the first stands for the others.
-  CommandOutput command({scontrol, "show", "node", allocation->nodes.front().host}, environment);
-  if (command.Wait(kSlurmPatience)) {
-    allocation->gpus_per_node_unasked = MostGpusOfANode(command.text());
-  }
+  const ScontrolAnswer answer =
+      RunScontrol({"show", "node", allocation->nodes.front().host}, environment);
+  if (answer.is_ok) allocation->gpus_per_node_unasked = MostGpusOfANode(answer.text);
 }
 
 bool IsThisMachine(const std::string& host, const Environment& environment) {

@@ -26,12 +26,12 @@ struct AllocatedNode {
 struct Allocation {
   enum class Origin { kSlurm, kHostList, kHostfile, kThisMachine };
   Origin origin = Origin::kThisMachine;
-  std::vector<AllocatedNode> nodes;  // in the scheduler's order; never empty
-  std::optional<int> ranks;          // asked for in total (-n, --ntasks); empty: all slots
-  std::optional<int> cpus_per_rank;  // --cpus-per-task
-  std::string job_id;                // empty outside a scheduler
-  int nodes_of_job = 0;              // with those that -H left out; 0 outside a scheduler
-  bool in_step = false;              // ddlrun itself runs in a step of srun
+  std::vector<AllocatedNode> nodes;       // in the scheduler's order; never empty
+  std::optional<int> ranks;               // asked for in total (-n, --ntasks); empty: all slots
+  std::optional<int> cpus_per_rank;       // --cpus-per-task
+  std::string job_id;                     // empty outside a scheduler
+  std::vector<std::string> hosts_of_job;  // in the scheduler's order, with those that -H left out
+  bool in_step = false;                   // ddlrun itself runs in a step of srun
   // Why the GPUs of some nodes can only be learned from Slurm itself (job_detail.h); "": no need.
   std::string gpus_unclear;
   // GPUs of a node of the job, where it was granted none and that was looked up; else 0.

@@ -239,7 +239,7 @@ std::optional<Allocation> ReadSlurmAllocation(const EnvironmentMap& environment)
   } else {
     ReadComponent(environment, 0, "", &allocation);
   }
-  allocation.nodes_of_job = static_cast<int>(allocation.nodes.size());
+  for (const AllocatedNode& node : allocation.nodes) allocation.hosts_of_job.push_back(node.host);
   const bool all_slots =
       std::all_of(allocation.nodes.begin(), allocation.nodes.end(),
                   [](const AllocatedNode& node) { return node.slots.has_value(); });

@@ -61,7 +61,8 @@ void CheckGpus(int planned, const std::string& host, const Environment& environm
     if (here == planned) continue;
     throw LaunchError(EX_CONFIG, std::string(name) + "=" + value + " on this node, but " + plan +
                                      ": ask for the same GPUs on every node "
-                                     "(#SBATCH --gpus-per-node=N), or give --accelerators N");
+                                     "(#SBATCH --gpus-per-node=N), or pass over this with "
+                                     "--check=off");
   }
   if (devices > 0 && devices < planned) {
     throw LaunchError(EX_CONFIG, std::to_string(devices) + " GPU devices in /dev, but " + plan +

@@ -29,8 +29,8 @@ struct Job {
   bool tag_output = false;                 // the rank in front of each line
 
   // Of srun alone.
-  std::string srun;             // path
-  int allocated_nodes = 0;      // nodes of the job, whether or not they run ranks
+  std::string srun;                       // path
+  std::vector<std::string> hosts_of_job;  // in Slurm's order, whether or not they run ranks
   bool in_step = false;         // ddlrun itself runs in a step, whose resources are shared
   bool has_lost_nodes = false;  // the step before still holds what it had
 

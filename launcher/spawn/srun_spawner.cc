@@ -46,9 +46,14 @@ constexpr std::array<std::string_view, 30> kInputOfSrun = {"SLURM_CPUS_PER_TASK"
 
 using NodeIterator = std::vector<NodePlan>::const_iterator;
 
-// Whether ranks fill one node after the other, in the order of the nodes.
-bool IsByNode(const Plan& plan) {
-  return std::is_sorted(plan.ranks.begin(), plan.ranks.end(),
+// Whether ranks fill all nodes of the job, one after the other as Slurm numbers them.
+bool IsInSlurmsOrder(const Job& job) {
+  const std::vector<NodePlan>& nodes = job.plan.nodes;
+  const std::vector<RankPlan>& ranks = job.plan.ranks;
+  return std::equal(
+             nodes.begin(), nodes.end(), job.hosts_of_job.begin(), job.hosts_of_job.end(),
+             [](const NodePlan& node, const std::string& host) { return node.host == host; }) &&
+         std::is_sorted(ranks.begin(), ranks.end(),
                         [](const RankPlan& a, const RankPlan& b) { return a.node < b.node; });
 }
 
@@ -65,11 +70,10 @@ std::vector<std::string> PlacementArguments(const Job& job, NodeIterator first, 
   const bool is_uniform = std::all_of(
       first, last, [&](const NodePlan& node) { return node.ranks.size() == first->ranks.size(); });
   const bool is_whole_plan = first == job.plan.nodes.begin() && last == job.plan.nodes.end();
-  const bool all_nodes = static_cast<int>(job.plan.nodes.size()) == job.allocated_nodes;
 
   std::vector<std::string> arguments = {"--nodes=" + std::to_string(last - first),
                                         "--ntasks=" + std::to_string(tasks)};
-  if (is_uniform && IsByNode(job.plan) && all_nodes) {
+  if (is_uniform && IsInSlurmsOrder(job)) {
     arguments.push_back("--ntasks-per-node=" + std::to_string(first->ranks.size()));
     arguments.emplace_back("--distribution=block");
   } else if (is_whole_plan) {
@@ -77,8 +81,9 @@ std::vector<std::string> PlacementArguments(const Job& job, NodeIterator first, 
     arguments.push_back("--nodelist=" + job.run_directory + "/TASKFILE");
   } else {
     throw LaunchError(EX_CONFIG,
-                      "a heterogeneous job gets its ranks node by node and on all of its nodes: "
-                      "leave out --rank-order=cyclic and -n, or use --launcher=mpirun");
+                      "a heterogeneous job gets its ranks node by node and on all of its nodes, in "
+                      "Slurm's order: leave out --rank-order=cyclic, -n and -H, or use "
+                      "--launcher=mpirun");
   }
   // All GPUs of the step's nodes for every task, whatever the job asked for per task.
   // A total is dealt out as the job has it, but not in a step that shares with another.
@@ -114,7 +119,8 @@ std::vector<ChildCommand> MakeSrunCommands(const Job& job) {
       return node.component != first->component;
     });
     if (first != nodes.begin()) append({":"});
-    if (is_heterogeneous) append({"--het-group=" + std::to_string(first->component)});
+    if (is_heterogeneous || first->component > 0)
+      append({"--het-group=" + std::to_string(first->component)});
     append({"--mpi=pmix"});
     append(PlacementArguments(job, first, last));
     // A job has as few as one CPU per node where none were asked for; the shim binds to what there

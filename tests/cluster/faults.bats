@@ -67,11 +67,12 @@ verdict() { grep '^ddlrun: ' <<< "$output" | tail -n 1; }
   [[ $output == *"rank "*" on n"*": cannot start 'no-such-program': No such file or directory"* ]]
 }
 
-# signalled SIGNAL: a job whose ranks write what they get; the signal goes to ddlrun alone.
+# signalled SIGNAL: a job, on $nodes, whose ranks write what they get; the signal goes to ddlrun alone.
 signalled() {
   script rank 'trap "echo got $1 >> got.\$RANK; exit 75" "$1"' ': > "ready.$RANK"' 'while :; do sleep 0.1; done'
   script job "ddlrun ./rank $1 & echo \$! > pid; wait \$!" 'echo "exit code $?"'
-  hpc sbatch --quiet -N2 --gres=gpu:2 --output="$work/job.out" job
+  # shellcheck disable=SC2086 # many words
+  hpc sbatch --quiet --output="$work/job.out" ${nodes:--N2 --gres=gpu:2} job
   wait_for 20 all_ready
   cluster at n1 kill "-$1" "$(cat pid)"
   wait_for 20 grep -q 'exit code' job.out
@@ -79,7 +80,7 @@ signalled() {
   nothing_is_left
 }
 
-all_ready() { [ -e ready.0 ] && [ -e ready.1 ] && [ -e ready.2 ] && [ -e ready.3 ]; }
+all_ready() { [ "$(find . -name 'ready.*' | wc -l)" -eq "${world:-4}" ]; }
 
 @test "SIGTERM, SIGINT, SIGUSR1, SIGUSR2 and SIGHUP to ddlrun reach every rank; 75 from all is 75" {
   for signal in TERM USR1 USR2 INT HUP; do
@@ -89,6 +90,13 @@ all_ready() { [ -e ready.0 ] && [ -e ready.1 ] && [ -e ready.2 ] && [ -e ready.3
     [[ $output == *"exit code 75"* ]]
     [[ $output == *"stopped early with a checkpoint written (exit code 75)"* ]]
   done
+}
+
+@test "SIGTERM reaches the ranks of every component of a heterogeneous job" {
+  nodes="-N1 --gres=gpu:1 : -N2 --gres=gpu:2" world=5
+  signalled TERM
+  [ "$(cat got.* | sort | uniq -c)" = "      5 got TERM" ]
+  [[ $output == *"exit code 75"* ]]
 }
 
 @test "ddlrun killed by SIGKILL leaves no rank and no directory" {

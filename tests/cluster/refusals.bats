@@ -73,6 +73,12 @@ refused() {
   job_of -H n3.cluster.ac.uk,n1:2
   batch job -N3 --gres=gpu:4
   [ "$(ranks)" = $'0 n3 0/4\n1 n3 1/4\n2 n3 2/4\n3 n3 3/4\n4 n1 0/2\n5 n1 1/2' ]
+  job_of -H n2,n1
+  batch job -N2 --gres=gpu:2
+  [ "$(ranks)" = $'0 n2 0/2\n1 n2 1/2\n2 n1 0/2\n3 n1 1/2' ]
+  job_of -H n2,n3
+  batch job -N1 --gres=gpu:1 : -N2 --gres=gpu:1
+  [ "$(ranks)" = $'0 n2 0/1\n1 n3 0/1' ]
   echo 'n2.cluster.ac.uk slots=2' > hosts
   job_of -hostfile hosts
   batch job -N3 --gres=gpu:4

@@ -55,5 +55,13 @@ TEST(SlurmJob, NamesATaskOfAnArrayByTheArray) {
   EXPECT_EQ(SlurmJobId({}), "");
 }
 
+TEST(SlurmJob, EachComponentOfAHeterogeneousJobHasAStep) {
+  const Environment environment = {{"SLURM_JOB_ID_HET_GROUP_0", "12"},
+                                   {"SLURM_JOB_ID_HET_GROUP_1", "13"},
+                                   {"SLURM_JOB_ID_HET_GROUP_2", "14"}};
+  EXPECT_THAT(StepsOfComponents("12.3", {0, 2}, environment), ElementsAre("12.3", "14.3"));
+  EXPECT_THAT(StepsOfComponents("12.3", {0}, {{"SLURM_JOB_ID", "12"}}), ElementsAre("12.3"));
+}
+
 }  // namespace
 }  // namespace launcher

@@ -131,7 +131,9 @@ TEST(LocalSpawner, RefusesAnotherMachine) {
 
 std::string SrunLine(Job job) {
   job.srun = "/usr/bin/srun";
-  if (job.allocated_nodes == 0) job.allocated_nodes = static_cast<int>(job.plan.nodes.size());
+  if (job.hosts_of_job.empty()) {
+    for (const NodePlan& node : job.plan.nodes) job.hosts_of_job.push_back(node.host);
+  }
   const std::vector<ChildCommand> commands = MakeSrunCommands(job);
   EXPECT_EQ(commands.size(), 1U);
   EXPECT_EQ(commands[0].kind, ChildCommand::Kind::kSrun);
@@ -152,8 +154,11 @@ TEST(SrunSpawner, AnyOtherOrderIsByTheTaskfile) {
   EXPECT_THAT(SrunLine(JobOf({0, 1, 0, 1})), testing::HasSubstr(arbitrary));
   EXPECT_THAT(SrunLine(JobOf({0, 0, 0, 1})), testing::HasSubstr(arbitrary));
   Job one_node_left_out = JobOf({0, 0, 1, 1});
-  one_node_left_out.allocated_nodes = 3;
+  one_node_left_out.hosts_of_job = {"n1", "n2", "n3"};
   EXPECT_THAT(SrunLine(one_node_left_out), testing::HasSubstr(arbitrary));
+  Job nodes_swapped = JobOf({0, 0, 1, 1});
+  nodes_swapped.hosts_of_job = {"n2", "n1"};
+  EXPECT_THAT(SrunLine(nodes_swapped), testing::HasSubstr(arbitrary));
 }
 
 TEST(SrunSpawner, UnevenGpusAreATotal) {

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The first half of ddlrun: from options and surroundings to a plan, and the files that tell of it.
+
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "launcher/environment.h"
+#include "launcher/options.h"
+#include "launcher/plan/plan.h"
+#include "launcher/settings.h"
+#include "launcher/topology/node_topology.h"
+
+namespace launcher {
+
+// The name of the rankfile in the run directory.
+inline constexpr char kRankfileName[] = "RANKFILE";
+
+struct PlannedJob {
+  Plan plan;
+  // One for all nodes, which are taken to be alike until their shims know better; none where this
+  // machine is no node of the job (the shell of salloc).
+  std::vector<NodeTopology> topologies;
+  std::string planned_for;                // see RankJob
+  std::vector<std::string> hosts_of_job;  // see Allocation
+  bool in_step = false;                   // see Allocation
+  bool has_lost_nodes = false;            // some node of the job is left out because it is down
+  int restart_count = 0;                  // what ranks are told; the caller sets it
+  std::string job_id;             // of Slurm, or "": also where hosts outside the job were named
+  std::string rankfile_text;      // --rankfile where Slurm calls its hosts otherwise, else ""
+  bool has_remote_ranks = false;  // some rank is not on this machine
+};
+
+// Reads the allocation (--rankfile, -H, -hostfile, Slurm, else this machine), the topology, and
+// plans; on all nodes but `lost_nodes`, which are down, and --spare-nodes.  Throws LaunchError.
+PlannedJob PlanJob(const Options& options, const Settings& settings, const Environment& environment,
+                   const std::vector<std::string>& lost_nodes);
+
+// The files of the run directory that the commands name or people read, by name.
+std::map<std::string, std::string> FilesOf(const PlannedJob& planned);
+
+}  // namespace launcher

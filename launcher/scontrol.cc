@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/scontrol.h"
+
+#include <chrono>
+
+#include "launcher/supervise/command_output.h"
+#include "launcher/surroundings.h"
+
+namespace launcher {
+namespace {
+
+constexpr std::chrono::seconds kPatience{30};
+
+}  // namespace
+
+ScontrolAnswer RunScontrol(const std::vector<std::string>& arguments,
+                           const Environment& environment) {
+  std::vector<std::string> words = {FindProgram("scontrol", environment)};
+  if (words.front().empty()) return {false, "there is no scontrol in PATH"};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  CommandOutput command(words, environment);
+  if (command.Wait(kPatience)) return {true, command.text()};
+  const std::string said = command.text().substr(0, command.text().find('\n'));
+  return {false, said.empty() ? "scontrol did not answer" : said};
+}
+
+}  // namespace launcher

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One question to Slurm by scontrol, or one order.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "launcher/environment.h"
+
+namespace launcher {
+
+struct ScontrolAnswer {
+  bool is_ok = false;
+  std::string text;  // all that scontrol printed, or why there is no answer, in one line
+};
+
+// Runs `scontrol` with `arguments` and waits, at most as long as a controller takes that is being
+// restarted.
+ScontrolAnswer RunScontrol(const std::vector<std::string>& arguments,
+                           const Environment& environment);
+
+}  // namespace launcher
