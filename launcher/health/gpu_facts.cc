@@ -4,26 +4,15 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 #include <fstream>
 
 #include "launcher/health/nvml.h"
+#include "launcher/health/sorted_entries.h"
 
 namespace launcher {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::vector<fs::path> SortedEntries(const fs::path& folder) {
-  std::vector<fs::path> entries;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    entries.push_back(entry->path());
-  }
-  std::sort(entries.begin(), entries.end());
-  return entries;
-}
 
 // /proc/driver/nvidia/gpus/0004:04:00.0/information: "Model: \t\t Tesla V100-SXM2-16GB".
 std::vector<FoundGpu> ReadProc(const fs::path& folder) {

@@ -7,7 +7,6 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -18,6 +17,7 @@
 #include <fstream>
 #include <thread>
 
+#include "launcher/health/sorted_entries.h"
 #include "launcher/supervise/child_process.h"
 
 namespace launcher {
@@ -57,17 +57,6 @@ long long LeadingNumber(const std::string& text) {
   return number;
 }
 
-std::vector<fs::path> Entries(const fs::path& folder) {
-  std::vector<fs::path> entries;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    entries.push_back(entry->path());
-  }
-  std::sort(entries.begin(), entries.end());
-  return entries;
-}
-
 // x86 and Arm say "model name", POWER "cpu".
 std::string CpuModel(const fs::path& cpuinfo) {
   for (const char* key : {"model name", "cpu", "CPU part"}) {
@@ -89,7 +78,7 @@ int CountProcessors(const fs::path& cpuinfo) {
 
 int CountNvidiaDevices(const fs::path& devices) {
   int count = 0;
-  for (const fs::path& device : Entries(devices)) {
+  for (const fs::path& device : SortedEntries(devices)) {
     // Display controllers: 0300 VGA, 0302 3D; NVSwitches and audio functions are others.
     if (FirstLine(device / "vendor") != "0x10de") continue;
     const std::string device_class = FirstLine(device / "class").substr(0, 6);
@@ -101,8 +90,8 @@ int CountNvidiaDevices(const fs::path& devices) {
 // "4: ACTIVE" -> "ACTIVE"; "100 Gb/sec (4X EDR)" -> 100.
 std::vector<PortFacts> ReadPorts(const fs::path& infiniband) {
   std::vector<PortFacts> ports;
-  for (const fs::path& device : Entries(infiniband)) {
-    for (const fs::path& folder : Entries(device / "ports")) {
+  for (const fs::path& device : SortedEntries(infiniband)) {
+    for (const fs::path& folder : SortedEntries(device / "ports")) {
       const std::string state = FirstLine(folder / "state");
       PortFacts port;
       port.name = device.filename().string() + ":" + folder.filename().string();

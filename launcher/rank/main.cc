@@ -124,35 +124,50 @@ void CheckGpusOfNode(const Plan& plan, const RankPlan& own, const Environment& e
   }
 }
 
-void Run(int argc, char** argv) {
-  const Arguments arguments = ReadArguments(argc, argv);
-  const Environment environment = SnapshotEnvironment();
+RankJob ReadRankJob(const Environment& environment) {
   const auto text = environment.find(kRankJobVariable);
   if (text == environment.end()) {
     throw LaunchError(EX_SOFTWARE, std::string(kRankJobVariable) +
                                        " is not set: mpirun did not pass it on, or this was not "
                                        "started by ddlrun");
   }
-  RankJob job = DecodeRankJob(text->second);
+  return DecodeRankJob(text->second);
+}
+
+// As planned, or as this node is made where that is not like the one the plan was made on.
+void BindRank(const RankPlan& own, char** argv, RankJob* job) {
+  if (!job->bind) return;
+  const bool is_like_planned =
+      job->planned_for.empty() || job->planned_for == TopologyFingerprint();
+  if (!is_like_planned) PlanThisNode(own.node, argv, &job->plan);
+  if (!own.cpus.empty()) BindCpus(own.cpus);
+  if (own.numa_os_index >= 0) PreferMemoryOf(own.numa_os_index);
+}
+
+[[noreturn]] void StartProgram(const RankJob& job, const RankPlan& own, const std::string& host,
+                               char** program) {
+  if (job.spawner == "local") BecomeProgram(program);
+  RankProcess process;
+  process.rank = own.rank;
+  process.host = host;
+  process.is_of_mpirun = job.spawner == "mpirun";
+  if (!job.log_directory.empty()) process.log = OpenRankLog(job.log_directory, own.rank);
+  RunProgram(program, process);
+}
+
+void Run(int argc, char** argv) {
+  const Arguments arguments = ReadArguments(argc, argv);
+  const Environment environment = SnapshotEnvironment();
+  RankJob job = ReadRankJob(environment);
   const RankPlan& own = FindOwnPlan(job, ReadIdentity(environment, job.spawner, arguments.rank));
   const std::string& host = job.plan.nodes[static_cast<std::size_t>(own.node)].host;
   try {
     if (job.check && job.spawner != "local") CheckGpusOfNode(job.plan, own, environment);
-    const bool is_like_planned =
-        job.planned_for.empty() || job.planned_for == TopologyFingerprint();
-    if (job.bind && !is_like_planned) PlanThisNode(own.node, argv, &job.plan);
-    if (job.bind && !own.cpus.empty()) BindCpus(own.cpus);
-    if (job.bind && own.numa_os_index >= 0) PreferMemoryOf(own.numa_os_index);
+    BindRank(own, argv, &job);
     if (job.spawner != "srun") RemoveStaleIdentity(environment);
     SetRankEnvironment(job, own);
-    if (job.spawner == "local") BecomeProgram(arguments.program);
     if (job.spawner == "srun" && own.rank == 0) SayStep(environment);
-    RankProcess process;
-    process.rank = own.rank;
-    process.host = host;
-    process.is_of_mpirun = job.spawner == "mpirun";
-    if (!job.log_directory.empty()) process.log = OpenRankLog(job.log_directory, own.rank);
-    RunProgram(arguments.program, process);
+    StartProgram(job, own, host, arguments.program);
   } catch (const LaunchError& error) {
     throw LaunchError(error.exit_code(),
                       "rank " + std::to_string(own.rank) + " on " + host + ": " + error.what());

@@ -2,6 +2,7 @@
 # What the tests on a real Slurm share. Every test file has a cluster of its own, on which ddlrun is installed.
 
 bats_require_minimum_version 1.5.0
+load ../wait_for
 
 # In setup_file: start_cluster [NODES [GPUS [CPUS]]]
 start_cluster() {
@@ -61,16 +62,6 @@ batch() {
 }
 
 job_has_ended() { ! hpc scontrol show job "$1" | grep -qE 'JobState=(PENDING|RUNNING|COMPLETING|CONFIGURING|SUSPENDED)'; }
-
-# wait_for SECONDS COMMAND...: until the command succeeds.
-wait_for() {
-  local end=$((SECONDS + $1))
-  shift
-  until "$@"; do
-    [ "$SECONDS" -lt "$end" ] || return 1
-    sleep 0.1
-  done
-}
 
 # Processes of the user on a node.
 left_on() { cluster at "$1" ps -u hpc -o pid=,args=; }

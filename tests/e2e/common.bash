@@ -2,6 +2,7 @@
 # What the tests end to end share: a clean environment in a directory of the test's own, and ways to wait without guessing times.
 
 bats_require_minimum_version 1.5.0
+load ../../wait_for
 
 # In setup: a directory, in it a TMPDIR; no setting of the user and no job of Slurm.
 enter_test_directory() {
@@ -26,16 +27,6 @@ require_no_run_directory() {
     echo "left behind in tmp: $(ls "$BATS_TEST_TMPDIR/tmp")"
     return 1
   }
-}
-
-# wait_for SECONDS COMMAND...: until the command succeeds.
-wait_for() {
-  local end=$((SECONDS + $1))
-  shift
-  until "$@"; do
-    [ "$SECONDS" -lt "$end" ] || return 1
-    sleep 0.05
-  done
 }
 
 require_mpirun() {
