@@ -108,24 +108,37 @@ void Say(const launcher::RankInfo& rank, const std::string& what) {
 }
 
 // Null if nobody is to look for hung ranks.
-std::unique_ptr<HangWatch> MakeHangWatch(const Options& options, const TrainConfig& config,
-                                         const launcher::RankInfo& rank,
-                                         Communicator& communicator) {
-  if (options.hang_floor_seconds == 0) return nullptr;
-  HangWatchOptions watch = {.floor_seconds = options.hang_floor_seconds,
-                            .model_dir = config.model_dir,
-                            .host = rank.host,
-                            .on_hang = [rank](const std::string& report) {
-                              Say(rank, report);
-                              // MPI_Abort might hang as well; the starter ends the other ranks.
-                              ::_exit(EX_SOFTWARE);
-                            }};
-  return std::make_unique<HangWatch>(communicator, std::move(watch));
+std::unique_ptr<HangWatch> MakeHangWatch(const Options& options, const launcher::RankInfo& rank) {
+  if (options.hang_floor_seconds == 0 || rank.world_size == 1) return nullptr;
+  HangWatchOptions watch = {
+      .floor_seconds = options.hang_floor_seconds,
+      .model_dir = ModelFolder(options),
+      .run_name = std::to_string(rank.master_port) + "-" + std::to_string(rank.restart_count),
+      .rank = rank.rank,
+      .size = rank.world_size,
+      .host = rank.host,
+      .on_hang = [rank](const std::string& report) {
+        Say(rank, report);
+        // MPI_Abort might hang as well; the starter ends the other ranks.
+        ::_exit(EX_SOFTWARE);
+      }};
+  return std::make_unique<HangWatch>(std::move(watch));
 }
 
-// Everything that happens once the ranks have met.
+// `watch` may be null.
+std::unique_ptr<Communicator> MeetOthers(const launcher::RankInfo& rank, HangWatch* watch) {
+  const CommOptions options = MakeCommOptions(rank, StartedTasks());
+  if (watch == nullptr) return MakeCommunicator(options);
+  watch->BeginWaiting();
+  std::unique_ptr<Communicator> communicator = MakeCommunicator(options);
+  watch->EndWaiting();
+  watch->ExchangeHosts(*communicator);
+  return communicator;
+}
+
+// Everything that happens once the ranks have met.  `watch` may be null.
 int RunTogether(const Options& options, const launcher::RankInfo& rank, Communicator& communicator,
-                const Logger& log) {
+                HangWatch* watch, const Logger& log) {
   const TrainConfig config = MakeTrainConfig(options, DDLRUN_VERSION);
   const std::unique_ptr<Backend> backend =
       MakeBackend(options.backend, {.threads = options.threads, .local_rank = rank.local_rank});
@@ -150,7 +163,6 @@ int RunTogether(const Options& options, const launcher::RankInfo& rank, Communic
     return EX_OK;
   }
 
-  const std::unique_ptr<HangWatch> watch = MakeHangWatch(options, config, rank, communicator);
   const std::unique_ptr<Communicator> watched =
       watch ? MakeWatchedCommunicator(communicator, *watch) : nullptr;
   TrainParts parts = {.backend = *backend,
@@ -210,6 +222,7 @@ std::string VersionText() {
 
 int Main(const std::vector<std::string>& arguments) {
   launcher::RankInfo rank;
+  std::unique_ptr<HangWatch> watch;
   std::unique_ptr<Communicator> communicator;
   try {
     const ParsedOptions parsed = ParseOptions(arguments);
@@ -220,11 +233,12 @@ int Main(const std::vector<std::string>& arguments) {
     rank = ReadRank();
     CatchStopSignals();
     const Logger log = MakeLogger(std::cerr, rank.rank, "info");
-    communicator = MakeCommunicator(MakeCommOptions(rank, StartedTasks()));
+    watch = MakeHangWatch(parsed.options, rank);
+    communicator = MeetOthers(rank, watch.get());
     if (rank.rank == 0) {
       for (const std::string& note : parsed.notes) log->info(note);
     }
-    return RunTogether(parsed.options, rank, *communicator, log);
+    return RunTogether(parsed.options, rank, *communicator, watch.get(), log);
   } catch (const std::exception& error) {
     const int code = Complain(error, rank);
     // The others may be in a collective call, where they would wait for ever.

@@ -68,6 +68,10 @@ std::unique_ptr<Source> FileSource(const Options& options, const launcher::RankI
 
 }  // namespace
 
+std::filesystem::path ModelFolder(const Options& options) {
+  return options.model_dir.empty() ? options.results_dir : options.model_dir;
+}
+
 TrainConfig MakeTrainConfig(const Options& options, const std::string& program_version) {
   TrainConfig config;
   config.mode = ModeOf(options.mode);
@@ -97,7 +101,7 @@ TrainConfig MakeTrainConfig(const Options& options, const std::string& program_v
   config.loss_scale = options.loss_scale;
   config.static_loss_scale = options.use_static_loss_scaling;
 
-  config.model_dir = options.model_dir.empty() ? options.results_dir : options.model_dir;
+  config.model_dir = ModelFolder(options);
   config.resume = options.resume == "auto";
   config.init_from = options.init_from;
   config.checkpoint_every = options.checkpoint_every;

@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -16,6 +17,9 @@
 #include "trainer/train/config.h"
 
 namespace trainer {
+
+// Where checkpoints are, which all ranks see.
+std::filesystem::path ModelFolder(const Options& options);
 
 TrainConfig MakeTrainConfig(const Options& options, const std::string& program_version);
 

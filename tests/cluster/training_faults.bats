@@ -8,17 +8,19 @@
 load common
 
 setup_file() {
-  start_cluster 2 2 8
-  # An evaluation of a thousand batches.
-  "$DDLRUN_BUILD/bin/ddldata" synth --classes 10 --images 64 --validation_images 4000 --size 40 "$cluster_dir/data" > /dev/null
+  start_cluster 2 4 8
+  # An evaluation that takes ten seconds.
+  "$DDLRUN_BUILD/bin/ddldata" synth --classes 10 --images 64 --validation_images 20000 --size 40 "$cluster_dir/data" > /dev/null
+  cc -shared -fPIC -o "$cluster_dir/fault.so" "$BATS_TEST_DIRNAME/fault.c" -ldl
 }
 teardown_file() { stop_cluster; }
 
-# 2 x 2 ranks of a job that would take for ever; a hung rank is to be found after 3 seconds.
+# Two nodes with a rank each, for a job that would take for ever; a hung rank is to be found after 2 seconds, at start-up after 20.
 setup() {
   empty_home
-  script job "ddlrun ddltraind --arch=resnet_tiny --data_dir=$cluster_dir/data --classes=10 --image_size=32 --threads=1 --data_threads=1 \
---batch_size=1 --iter_unit=batch --lr_warmup_epochs=0 --results_dir=run --hang_floor_seconds=3 --display_every=1 \"\$@\"" 'echo "exit code $?"'
+  script job "mkdir \$PHASE && cd \$PHASE && ddlrun --log-dir logs -x LD_PRELOAD=\$PRELOAD ddltraind --arch=resnet_tiny --data_dir=$cluster_dir/data \
+--classes=10 --image_size=96 --threads=1 --data_threads=1 --batch_size=1 --iter_unit=batch --lr_warmup_epochs=0 --hang_floor_seconds=2 \
+--display_every=1 \"\$@\"" 'echo "exit code $?"'
 }
 
 teardown() {
@@ -26,82 +28,90 @@ teardown() {
   for node in n1 n2; do wait_for 20 nothing_left_on "$node"; done
 }
 
-# start WHEN OPTIONS...: the job runs, and its output has a line with WHEN.
+# start PHASE FAULT FUNCTION OPTIONS...: rank 1 has FAULT in its first call of FUNCTION when there is a file now.PHASE (fault.c); the
+# job's output is PHASE.out.
 start() {
-  local when=$1
-  shift
-  hpc sbatch --quiet --no-requeue -N2 --gres=gpu:2 --output="$work/job.out" job "$@"
-  wait_for 30 grep -qs "$when" job.out
+  local phase=$1 fault=$2 function=$3
+  shift 3
+  hpc env PHASE="$phase" PRELOAD="$cluster_dir/fault.so" FAULT_RANK=1 FAULT="$fault" FAULT_IN="$function" FAULT_WHEN="$work/now.$phase" \
+    sbatch --quiet --no-requeue -N2 --gres=gpu:1 --output="$work/$phase.out" job "$@"
+}
+
+says() { grep -qs "$2" "$1.out"; }
+
+# fails FAULT SECONDS: rank 1, on n2, has it at start-up, in a step, in an all-reduce and in evaluation, each in a job of its own.
+fails() {
+  local phase
+  : > now.start-up
+  start start-up "$1" MPI_Init_thread --mode=train --num_iter=100000
+  start step "$1" dnnl_primitive_execute --mode=train --num_iter=100000
+  start all-reduce "$1" MPI_Allreduce --mode=train --num_iter=100000
+  start evaluation "$1" dnnl_primitive_execute --num_iter=2
+  for phase in step all-reduce; do
+    wait_for 30 says "$phase" 'iteration: 20$'
+    : > "now.$phase"
+  done
+  wait_for 30 says evaluation 'Starting Model Evaluation'
+  sleep 2 # not in its first batches, which have more time
+  : > now.evaluation
   began=$SECONDS
+  for phase in start-up step all-reduce evaluation; do wait_for 60 says "$phase" '^exit code'; done
+  for phase in start-up step all-reduce evaluation; do
+    echo "--- $phase"
+    grep -vE 'NVLOG|^DLL|^[0-9T:+-]* step|^\+ ' "$phase.out"
+  done
+  [ $((SECONDS - began)) -le "$2" ]
 }
 
-# ended SECONDS: it did, in that time.
-ended() {
-  wait_for "$1" grep -q '^exit code' job.out
-  output=$(cat job.out)
-  grep -vE 'NVLOG|^[0-9T:+-]* step' job.out
-  [ $((SECONDS - began)) -le "$1" ]
-}
+# verdict PHASE: the last line of ddlrun.
+verdict() { grep '^ddlrun: ' "$1.out" | tail -n 1; }
 
-# to_rank_2 SIGNAL: on n2.
-to_rank_2() {
-  local pid
-  for pid in $(cluster at n2 pgrep -u hpc -x ddltraind); do
-    if cluster at n2 cat "/proc/$pid/environ" | tr '\0' '\n' | grep -qx RANK=2; then cluster at n2 kill "-$1" "$pid"; fi
+# died CODE HOW: in every phase the job ended with CODE, and named rank 1.
+died() {
+  local phase
+  for phase in start-up step all-reduce evaluation; do
+    echo "$phase: $(verdict "$phase")"
+    says "$phase" "^exit code $1$"
+    [[ $(verdict "$phase") =~ "rank 1 on n2 (pid "[0-9]+") ended first, with $2, " ]]
   done
 }
 
-in_a_step() { start 'iteration: 20$' --mode=train --num_iter=100000; }
-# Not in its first batches, which have more time.
-in_evaluation() {
-  start 'Starting Model Evaluation' --num_iter=2
-  sleep 1
+@test "SIGKILL at start-up, in a step, in an all-reduce, in evaluation: 137" {
+  fails kill 20
+  died 137 'signal 9 (Killed)'
 }
 
-verdict() { grep '^ddlrun: ' <<< "$output" | tail -n 1; }
-
-@test "killed by SIGKILL in a step: 137" {
-  in_a_step
-  to_rank_2 KILL
-  ended 20
-  [[ $output == *$'\nexit code 137'* ]]
-  [[ $(verdict) == *"rank 2 on n2 "*" ended first, with signal 9 (Killed), "* ]]
+@test "SIGSEGV at start-up, in a step, in an all-reduce, in evaluation: 139" {
+  fails segv 20
+  died 139 'signal 11 (Segmentation fault)'
 }
 
-@test "killed by SIGSEGV in evaluation: 139" {
-  in_evaluation
-  to_rank_2 SEGV
-  ended 20
-  [[ $output == *$'\nexit code 139'* ]]
-  [[ $(verdict) == *"rank 2 on n2 "*" ended first, with signal 11 (Segmentation fault), "* ]]
+@test "exit(3) at start-up, in a step, in an all-reduce, in evaluation: 3" {
+  fails exit 20
+  died 3 'exit code 3'
 }
 
-@test "stopped in a step: 70, and it is named" {
-  in_a_step
-  to_rank_2 STOP
-  ended 20
-  [[ $output == *$'\nexit code 70'* ]]
-  [[ $output == *"ddltraind: rank 0 on n1: no progress for 3 s in training, step "*": rank 2 on n2 does not answer: "* ]]
-  [ -z "$(find run -name '.hang-*')" ]
-}
-
-@test "stopped in evaluation: 70, and it is named" {
-  in_evaluation
-  to_rank_2 STOP
-  ended 20
-  [[ $output == *$'\nexit code 70'* ]]
-  [[ $output == *"ddltraind: rank 0 on n1: no progress for 3 s in evaluation, "*": rank 2 on n2 does not answer: "* ]]
+@test "SIGSTOP at start-up, in a step, in an all-reduce, in evaluation: 70, and it is named" {
+  local phase
+  fails stop 40
+  for phase in start-up step all-reduce evaluation; do says "$phase" '^exit code 70$'; done
+  says start-up 'ddltraind: rank 0 on n1: no progress for 20 s before the first step: rank 1 does not answer: '
+  for phase in step all-reduce; do
+    says "$phase" 'ddltraind: rank 0 on n1: no progress for [0-9]* s in training, step [0-9]*: rank 1 on n2 does not answer: '
+  done
+  says evaluation 'ddltraind: rank 0 on n1: no progress for [0-9]* s in evaluation, after step 2: rank 1 on n2 does not answer: '
+  [ -z "$(find . -name '.hang-*')" ]
 }
 
 @test "the network cut: the job ends, and says that it is the network" {
-  in_a_step
+  start step none none --mode=train --num_iter=100000
+  wait_for 30 says step 'iteration: 20$'
   cluster cut n2
   # Slurm ends the job, the script included, when it takes the node for lost; the ranks are faster, but srun waits for the node.
   wait_for 60 nothing_left_on n1 || { cluster heal n2; false; }
   cluster heal n2
-  output=$(cat job.out)
-  grep -vE 'NVLOG|^[0-9T:+-]* step' job.out
-  [[ $output == *"ddlrun-rank: rank 0 on n1 (pid "*") ended with exit code 70"* ]]
-  [[ $output == *"no progress for 3 s in training, step "*": all 4 ranks wait for each other: the network between their nodes fails"* ]]
+  grep -vE 'NVLOG|^DLL|^[0-9T:+-]* step' step.out
+  says step 'ddlrun-rank: rank 0 on n1 (pid .*) ended with exit code 70'
+  says step 'no progress for 2 s in training, step .*: all 2 ranks wait for each other: the network between their nodes fails'
   wait_for 60 eval '[ "$(cluster in sinfo -h -N -o %t | sort -u)" = idle ]'
 }

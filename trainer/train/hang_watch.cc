@@ -2,13 +2,10 @@
 
 #include "trainer/train/hang_watch.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <iterator>
-#include <random>
 #include <utility>
 
 namespace trainer {
@@ -26,10 +23,12 @@ constexpr std::size_t kHostLength = 64;
 
 }  // namespace
 
-HangWatch::HangWatch(Communicator& communicator, HangWatchOptions options)
-    : options_(std::move(options)) {
-  state_.rank = communicator.rank();
-  MeetOthers(communicator);
+HangWatch::HangWatch(HangWatchOptions options)
+    : options_(std::move(options)),
+      folder_(options_.model_dir / (".hang-" + options_.run_name)),
+      hosts_(static_cast<std::size_t>(options_.size)) {
+  state_.rank = options_.rank;
+  RemoveState();  // of a run of the same name that was killed
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -43,24 +42,20 @@ HangWatch::~HangWatch() {
   if (told_) RemoveState();
 }
 
-// One sum: each rank adds its host's letters in its own place, rank 0 the number of the run as
-// well.
-void HangWatch::MeetOthers(Communicator& communicator) {
-  const auto size = static_cast<std::size_t>(communicator.size());
-  const auto own = static_cast<std::size_t>(communicator.rank());
-  std::vector<double> all(size * kHostLength + 1);
+// One sum: each rank adds its host's letters in its own place.
+void HangWatch::ExchangeHosts(Communicator& communicator) {
+  std::vector<double> all(hosts_.size() * kHostLength);
   std::copy_n(options_.host.begin(), std::min(options_.host.size(), kHostLength),
-              all.begin() + static_cast<std::ptrdiff_t>(own * kHostLength));
-  if (own == 0) all.back() = std::random_device{}();
+              all.begin() + static_cast<std::ptrdiff_t>(options_.rank * kHostLength));
+  BeginWaiting();
   communicator.AllReduceSum(all);
-  for (std::size_t rank = 0; rank < size; ++rank) {
-    std::string& host = hosts_.emplace_back();
+  EndWaiting();
+  const std::lock_guard lock(mutex_);
+  for (std::size_t rank = 0; rank < hosts_.size(); ++rank) {
     for (std::size_t i = 0; i < kHostLength && all[rank * kHostLength + i] != 0; ++i) {
-      host += static_cast<char>(all[rank * kHostLength + i]);
+      hosts_[rank] += static_cast<char>(all[rank * kHostLength + i]);
     }
   }
-  folder_ =
-      options_.model_dir / fmt::format(".hang-{:08x}", static_cast<std::uint32_t>(all.back()));
 }
 
 void HangWatch::Enter(Activity activity, std::int64_t step) {
@@ -159,7 +154,7 @@ void HangWatch::RemoveState() const {
 // In the order of the ranks; none if another has reported and removed them.
 std::vector<RankState> HangWatch::ReadStates() const {
   std::vector<RankState> said;
-  for (int rank = 0; rank < static_cast<int>(hosts_.size()); ++rank) {
+  for (int rank = 0; rank < options_.size; ++rank) {
     std::ifstream file(folder_ / std::to_string(rank));
     const std::string text(std::istreambuf_iterator<char>(file), {});
     RankState state;

@@ -34,22 +34,27 @@ namespace trainer {
 struct HangWatchOptions {
   double floor_seconds = 60;
   std::filesystem::path model_dir;  // seen by all ranks
-  std::string host;                 // of this rank
+  std::string run_name;             // the same in all ranks, of no other run at this time
+  int rank = 0;
+  int size = 1;
+  std::string host;  // of this rank
   // Told once, with one line; must end the process (a normal end would wait for the others).
   std::function<void(const std::string& report)> on_hang;
 };
 
 class HangWatch {
  public:
-  // Collective: the ranks tell each other their hosts.
-  HangWatch(Communicator& communicator, HangWatchOptions options);
+  // Watches from here on, before the ranks have met: they may hang in just that.
+  explicit HangWatch(HangWatchOptions options);
   ~HangWatch();
   HangWatch(const HangWatch&) = delete;
   HangWatch& operator=(const HangWatch&) = delete;
 
+  // Collective: the ranks tell each other their hosts, without which a report has numbers alone.
+  void ExchangeHosts(Communicator& communicator);
   // The loop begins a step, a checkpoint, an evaluation.
   void Enter(Activity activity, std::int64_t step);
-  // The loop begins to wait for the other ranks, and has done so.
+  // It begins to wait for the other ranks, and has done so.
   void BeginWaiting();
   void EndWaiting();
 
@@ -60,7 +65,6 @@ class HangWatch {
     double longest = 0;  // seconds; the first beats do not count
   };
 
-  void MeetOthers(Communicator& communicator);
   void Beat();
   double Bound() const;
   void Run();
@@ -70,10 +74,10 @@ class HangWatch {
   std::vector<RankState> ReadStates() const;
 
   const HangWatchOptions options_;
-  std::vector<std::string> hosts_;  // by rank
-  std::filesystem::path folder_;    // of this run alone
+  const std::filesystem::path folder_;  // of this run alone
 
   std::mutex mutex_;
+  std::vector<std::string> hosts_;  // by rank
   std::condition_variable stopping_changed_;
   bool stopping_ = false;
   RankState state_;  // state_.seconds: since the last beat

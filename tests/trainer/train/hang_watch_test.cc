@@ -7,6 +7,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <fstream>
+#include <future>
 
 #include "tests/trainer/train/training_run.h"
 
@@ -68,14 +70,18 @@ std::string ReportOf(double floor, const std::filesystem::path& folder, Activity
   std::atomic<bool> told = false;
   RunRanks(2, [&](Communicator& communicator) {
     const bool is_first = communicator.rank() == 0;
-    HangWatch watch(communicator, {.floor_seconds = floor,
-                                   .model_dir = folder,
-                                   .host = is_first ? "n1" : "n2",
-                                   .on_hang = [&, is_first](const std::string& line) {
-                                     if (!is_first) return;
-                                     report = line;
-                                     told = true;
-                                   }});
+    HangWatch watch({.floor_seconds = floor,
+                     .model_dir = folder,
+                     .run_name = "1",
+                     .rank = communicator.rank(),
+                     .size = 2,
+                     .host = is_first ? "n1" : "n2",
+                     .on_hang = [&, is_first](const std::string& line) {
+                       if (!is_first) return;
+                       report = line;
+                       told = true;
+                     }});
+    watch.ExchangeHosts(communicator);
     const auto watched = MakeWatchedCommunicator(communicator, watch);
     for (int step = 0; step < 3; ++step) {
       watch.Enter(Activity::kTraining, step);
@@ -109,6 +115,23 @@ TEST(HangWatch, SaysNothingOfARankThatIsLateButComes) {
                        [](const std::atomic<bool>&) { SleepSeconds(0.3); }),
               IsEmpty());
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+TEST(HangWatch, NamesTheRankThatTheOthersNeverMeet) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder.path() / ".hang-1");
+  std::ofstream(folder.path() / ".hang-1/0") << "of a run that was killed";
+  std::promise<std::string> report;
+  HangWatch watch({.floor_seconds = 0.05,
+                   .model_dir = folder.path(),
+                   .run_name = "1",
+                   .rank = 0,
+                   .size = 2,
+                   .host = "n1",
+                   .on_hang = [&](const std::string& line) { report.set_value(line); }});
+  watch.BeginWaiting();
+  EXPECT_THAT(report.get_future().get(),
+              HasSubstr(" before the first step: rank 1 does not answer"));
 }
 
 TEST(HangWatch, GivesCheckpointsMoreTime) {

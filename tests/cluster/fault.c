@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// For LD_PRELOAD: makes rank $FAULT_RANK die or stop inside a call, as a bug or a broken node would.
+//
+//   FAULT_IN     MPI_Init_thread, MPI_Allreduce or dnnl_primitive_execute (a kernel of the step)
+//   FAULT        kill, segv, exit (with code 3) or stop
+//   FAULT_WHEN   a file: the first call when it is there
+
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void fail_in(const char* function) {
+  const char* where = getenv("FAULT_IN");
+  const char* fault = getenv("FAULT");
+  const char* when = getenv("FAULT_WHEN");
+  const char* rank = getenv("FAULT_RANK");
+  const char* own = getenv("RANK");
+  if (!where || !fault || !when || !rank || !own || strcmp(rank, own) != 0) return;
+  if (strcmp(where, function) != 0 || access(when, F_OK) != 0) return;
+  if (strcmp(fault, "exit") == 0) exit(3);
+  if (strcmp(fault, "segv") == 0) *(volatile int*)8 = 0;
+  raise(strcmp(fault, "kill") == 0 ? SIGKILL : SIGSTOP);
+}
+
+int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
+  fail_in(__func__);
+  int (*real)(int*, char***, int, int*) = dlsym(RTLD_NEXT, __func__);
+  return real(argc, argv, required, provided);
+}
+
+// Handles are pointers in Open MPI.
+int MPI_Allreduce(const void* send, void* receive, int count, void* type, void* op, void* comm) {
+  fail_in(__func__);
+  int (*real)(const void*, void*, int, void*, void*, void*) = dlsym(RTLD_NEXT, __func__);
+  return real(send, receive, count, type, op, comm);
+}
+
+int dnnl_primitive_execute(void* primitive, void* stream, int count, void* arguments) {
+  fail_in(__func__);
+  int (*real)(void*, void*, int, void*) = dlsym(RTLD_NEXT, __func__);
+  return real(primitive, stream, count, arguments);
+}
