@@ -94,6 +94,9 @@ std::vector<ChildCommand> MakeMpirunCommands(const Job& job) {
   append(ExportArguments(job));
   Environment environment = job.environment;
   for (const auto& [name, value] : job.rank_settings) environment[name] = value;
+  // Its daemon's folder has a name in /tmp that others can foresee.  On other nodes it stays there:
+  // the run directory is on this one alone.
+  if (!job.has_remote_ranks) environment.emplace("OMPI_MCA_orte_tmpdir_base", job.run_directory);
   append({job.shim, "--"});
   append(job.program);
   command.environment = ToStrings(environment);

@@ -51,6 +51,16 @@ load common
   [ "$output" = $'a;b,c "d" e\nf|1;2,3\na;b,c "d" e\nf|1;2,3' ]
 }
 
+@test "what Open MPI keeps on disk is in the run directory, whatever another user has planted in /tmp" {
+  require_mpirun
+  mkdir victim
+  ln -s ../victim "tmp/ompi.$(hostname).$(id -u)"
+  run_ddlrun -n 2 --oversubscribe --launcher=mpirun sh -c 'echo "$(ls -A victim | wc -l) $(ls -d "$DDLRUN_RUN_DIR"/ompi.*/* | wc -l)"'
+  echo "$output"
+  [ "$status" -eq 0 ]
+  [ "$output" = $'0 1\n0 1' ]
+}
+
 @test "the exit code is that of the first rank that failed, named last" {
   require_mpirun
   run_ddlrun -n 2 --oversubscribe sh -c '[ $RANK = 1 ] && exit 3; exec sleep 60'

@@ -52,6 +52,14 @@ TEST(MpirunSpawner, OneMachineInheritsItsEnvironment) {
             "train.py '--name=a b'");
 }
 
+TEST(MpirunSpawner, OneMachineHasItsFilesInTheRunDirectory) {
+  Job job = JobOf({0, 0});
+  const std::string variable = "OMPI_MCA_orte_tmpdir_base=/tmp/ddlrun.abc";
+  EXPECT_THAT(MakeMpirunCommands(job)[0].environment, testing::Contains(variable));
+  job.has_remote_ranks = true;
+  EXPECT_THAT(MakeMpirunCommands(job)[0].environment, testing::Not(testing::Contains(variable)));
+}
+
 TEST(MpirunSpawner, OtherNodesGetTheEnvironmentByName) {
   Job job = JobOf({0, 0, 1, 1});
   job.has_remote_ranks = true;
@@ -107,7 +115,7 @@ TEST(MpirunSpawner, HostsOutsideTheJobAreNotReachedBySlurm) {
 TEST(MpirunSpawner, SettingsAreInTheEnvironmentOfMpirunToo) {
   EXPECT_THAT(MakeMpirunCommands(JobOf({0}))[0].environment,
               ElementsAre("CUDA_VISIBLE_DEVICES=0", "DDLRUN_RANK_JOB={}", "DDL_HOST_PORT=2200",
-                          "HOSTNAME=n1", "PATH=/bin"));
+                          "HOSTNAME=n1", "OMPI_MCA_orte_tmpdir_base=/tmp/ddlrun.abc", "PATH=/bin"));
 }
 
 TEST(LocalSpawner, StartsOneShimPerRank) {
