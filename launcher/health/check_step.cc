@@ -118,6 +118,7 @@ class StepRunner {
     if (is_stopping_) return;
     is_stopping_ = true;
     result_.end = how;
+    if (step_.on_stop) step_.on_stop();
     SignalAll(SIGTERM);
     end_ = Clock::now() + kGrace;
   }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@ struct CheckStep {
   std::vector<ChildCommand> commands;
   int nodes = 1;
   std::chrono::seconds limit{60};  // then what is left of it is ended
+  std::function<void()> on_stop;   // called once when the step is told to end early
 };
 
 struct CheckStepResult {

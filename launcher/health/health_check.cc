@@ -49,14 +49,15 @@ class ProbeFile {
     close(file);
     guardian_.emplace(path_);
   }
-  ~ProbeFile() {
-    if (error_.empty()) unlink(path_.c_str());
-  }
+  ~ProbeFile() { Remove(); }
   ProbeFile(const ProbeFile&) = delete;
   ProbeFile& operator=(const ProbeFile&) = delete;
 
   std::string name() const { return error_.empty() ? fs::path(path_).filename().string() : ""; }
   const std::string& error() const { return error_; }
+  void Remove() const {
+    if (error_.empty()) unlink(path_.c_str());
+  }
 
  private:
   std::string path_;
@@ -127,6 +128,8 @@ HealthReport CheckHealth(const HealthCheck& check) {
   const ProbeFile probe;
   CheckStep step;
   step.commands = MakeCheckCommands(check, planned, probe.name());
+  // At once: a job that is cancelled may have no time left for the step to end.
+  step.on_stop = [&probe] { probe.Remove(); };
   step.nodes = static_cast<int>(planned.plan.nodes.size());
   step.limit = std::chrono::seconds(kStartLimitSeconds + kNodeLimitSeconds);
   const CheckStepResult result = RunCheckStep(step, check.signals, check.guardian);
