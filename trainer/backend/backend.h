@@ -44,6 +44,9 @@ class Backend {
   virtual std::string name() const = 0;         // "reference", "cpu", "cuda"
   virtual std::string description() const = 0;  // one line: device, instruction set, threads
 
+  // Whether device memory is memory of the host, which anybody can read.
+  virtual bool is_host() const = 0;
+
   // Zeroed.  Throws Error(EX_OSERR) that names the size if there is not enough.
   virtual Buffer AllocateDevice(std::size_t bytes) = 0;
   // Host memory the device reads at full speed.
@@ -57,6 +60,9 @@ class Backend {
   // tensor's logical shape.  Padding of dst is zeroed.  Both wait until the copy is done.
   virtual void Import(const float* src, const Tensor& dst, Stream& stream) = 0;
   virtual void Export(const Tensor& src, float* dst, Stream& stream) = 0;
+
+  // `count` elements of the compute type as fp32.
+  virtual void Widen(const void* src, float* dst, std::size_t count, Stream& stream) = 0;
 
   virtual std::unique_ptr<Stream> MakeStream() = 0;
   virtual std::unique_ptr<Event> MakeEvent() = 0;

@@ -58,6 +58,10 @@ void HostBackend::Zero(void* dst, std::size_t bytes, Stream& /*stream*/) {
   if (bytes > 0) std::memset(dst, 0, bytes);
 }
 
+void HostBackend::Widen(const void* src, float* dst, std::size_t count, Stream& stream) {
+  CopyToDevice(dst, src, count * sizeof(float), stream);
+}
+
 std::unique_ptr<Stream> HostBackend::MakeStream() { return std::make_unique<HostStream>(); }
 
 std::unique_ptr<Event> HostBackend::MakeEvent() { return std::make_unique<HostEvent>(); }

@@ -13,12 +13,15 @@ namespace trainer {
 
 class HostBackend : public Backend {
  public:
+  bool is_host() const override { return true; }
   // Aligned to MemoryPlan::kAlignment.
   Buffer AllocateDevice(std::size_t bytes) override;
   Buffer AllocateHost(std::size_t bytes) override { return AllocateDevice(bytes); }
   void CopyToDevice(void* dst, const void* src, std::size_t bytes, Stream& stream) override;
   void CopyToHost(void* dst, const void* src, std::size_t bytes, Stream& stream) override;
   void Zero(void* dst, std::size_t bytes, Stream& stream) override;
+  // Back ends on the host compute in fp32: a copy.
+  void Widen(const void* src, float* dst, std::size_t count, Stream& stream) override;
 
   std::unique_ptr<Stream> MakeStream() override;
   std::unique_ptr<Event> MakeEvent() override;

@@ -26,6 +26,7 @@
 #include <cstdint>
 #include <span>
 
+#include "trainer/backend/sums.h"
 #include "trainer/core/stream.h"
 #include "trainer/core/tensor.h"
 
@@ -36,21 +37,6 @@ enum class Mode : std::uint8_t {
   kTraining,   // statistics of the batch; running statistics are updated
   kFrozen,     // running statistics, not updated; everything else trains
   kInference,  // running statistics; no Backward follows
-};
-
-// What a loss call adds up, on the device, in this order.  Read back with Backend::CopyToHost.
-struct LossSums {
-  float loss;     // sum over the valid samples
-  float top1;     // samples whose label has the largest logit
-  float top5;     // samples whose label is among the five largest
-  float samples;  // valid samples
-};
-
-// What one update found, on the device.
-struct UpdateSums {
-  float sum_of_squares;  // of the weights with decay, before the update
-  float
-      nonfinite;  // 0, or 1 if any gradient was infinite or not a number: then nothing was updated
 };
 
 // uint8 pixels to the network's input:

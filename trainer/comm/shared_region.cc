@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <memory>
 #include <new>
 #include <thread>
@@ -116,6 +117,16 @@ class UnlinkAtEnd {
  private:
   std::string path_;
 };
+
+// The rank that aborts knows the cause: it shall be the first to end.
+void WaitUntilGone(pid_t pid) {
+  constexpr std::chrono::seconds kPatience{2};
+  if (pid == getpid()) return;  // a rank that is another thread
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (kill(pid, 0) == 0 && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(kPoll);
+  }
+}
 
 }  // namespace
 
@@ -235,6 +246,7 @@ void SharedRegion::CheckPeers(const std::string& waiting_for) const {
                                     waiting_for + "; its own last lines say why");
   };
   if (const int aborted = header_->aborted.load(); aborted != 0) {
+    WaitUntilGone(header_->peers[aborted - 1].pid.load());
     fail(aborted - 1, "ended the job with exit code " + std::to_string(header_->abort_code.load()));
   }
   for (int rank = 0; rank < options_.size; ++rank) {

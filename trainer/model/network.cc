@@ -10,10 +10,10 @@
 namespace trainer {
 
 Network::Network(Backend& backend, const NetworkSpec& spec) : backend_(backend), spec_(spec) {
-  DDL_CHECK(backend.compute_type() == DType::kFloat32);
   DDL_CHECK(spec.batch > 0 && spec.classes > 1);
   MakeBlocks();
   PlanArena();
+  AllocateParameters();
   BindBlocks();
 }
 
@@ -68,22 +68,37 @@ void Network::PlanArena() {
   }
 }
 
-void Network::BindBlocks() {
-  weights_ = backend_.AllocateDevice(layout_.elements * sizeof(float));
-  gradients_ = backend_.AllocateDevice(layout_.elements * sizeof(float));
-  momentum_ = backend_.AllocateDevice(layout_.elements * sizeof(float));
+void Network::AllocateParameters() {
+  const std::size_t bytes = layout_.elements * sizeof(float);
+  weights_ = backend_.AllocateDevice(bytes);
+  gradients_ = backend_.AllocateDevice(bytes);
+  momentum_ = backend_.AllocateDevice(bytes);
   statistics_ = backend_.AllocateDevice(layout_.statistic_elements * sizeof(float));
   loss_sums_ = backend_.AllocateDevice(sizeof(LossSums));
+  if (backend_.compute_type() == DType::kFloat32) return;
+  const std::size_t compute_bytes = layout_.elements * SizeOf(backend_.compute_type());
+  compute_weights_ = backend_.AllocateDevice(compute_bytes);
+  compute_gradients_ = backend_.AllocateDevice(compute_bytes);
+}
 
+ParameterBinding Network::BindingOf(const Parameter& parameter) const {
+  if (parameter.spec.statistic) return {TensorOf(Part::kValue, parameter), {}};
+  if (!IsCopied(parameter)) {
+    return {TensorOf(Part::kValue, parameter), TensorOf(Part::kGradient, parameter)};
+  }
+  const TensorDesc& desc = parameter.spec.desc;
+  DDL_CHECK(desc.dtype == backend_.compute_type());
+  const std::size_t offset = parameter.begin * SizeOf(desc.dtype);
+  return {{desc, compute_weights_.data() + offset}, {desc, compute_gradients_.data() + offset}};
+}
+
+void Network::BindBlocks() {
   const auto bindings = [this](int block) {
     const auto index = static_cast<std::size_t>(block);
     std::vector<ParameterBinding> result;
     for (std::size_t i = layout_.first_of_block[index]; i < layout_.first_of_block[index + 1];
          ++i) {
-      const Parameter& parameter = layout_.parameters[i];
-      ParameterBinding binding{TensorOf(Part::kValue, parameter), {}};
-      if (!parameter.spec.statistic) binding.gradient = TensorOf(Part::kGradient, parameter);
-      result.push_back(std::move(binding));
+      result.push_back(BindingOf(layout_.parameters[i]));
     }
     return result;
   };
@@ -100,7 +115,10 @@ Tensor Network::TensorOf(Part part, const Parameter& parameter) const {
                          : part == Part::kMomentum  ? momentum_
                          : parameter.spec.statistic ? statistics_
                                                     : weights_;
-  return {parameter.spec.desc, buffer.data() + parameter.begin * sizeof(float)};
+  TensorDesc desc = parameter.spec.desc;
+  desc.dtype = DType::kFloat32;
+  desc.bytes = parameter.count * sizeof(float);
+  return {desc, buffer.data() + parameter.begin * sizeof(float)};
 }
 
 void Network::Forward(Mode mode, const InputBatch& batch, float loss_scale, Stream& stream) {
@@ -115,16 +133,30 @@ void Network::Forward(Mode mode, const InputBatch& batch, float loss_scale, Stre
 
 void Network::Backward(Stream& stream, const GradientsReady& gradients_ready) {
   DDL_CHECK(last_mode_ != Mode::kInference);
+  const auto done = [&](int block) {
+    WidenGradients(block, stream);
+    gradients_ready(layout_.complete_from[static_cast<std::size_t>(block)]);
+  };
   head_->Backward(activations_.back(), gradients_of_activations_.back(), stream);
-  gradients_ready(layout_.complete_from.back());
+  done(block_count() - 1);
   for (std::size_t b = bodies_.size(); b-- > 0;) {
     bodies_[b].block->Backward(last_mode_, activations_[b], activations_[b + 1],
                                gradients_of_activations_[b + 1], gradients_of_activations_[b],
                                stream);
-    gradients_ready(layout_.complete_from[b + 1]);
+    done(static_cast<int>(b) + 1);
   }
   stem_->Backward(last_mode_, activations_.front(), gradients_of_activations_.front(), stream);
-  gradients_ready(layout_.complete_from.front());
+  done(0);
+}
+
+void Network::WidenGradients(int block, Stream& stream) {
+  const auto index = static_cast<std::size_t>(block);
+  for (std::size_t i = layout_.first_of_block[index]; i < layout_.first_of_block[index + 1]; ++i) {
+    const Parameter& parameter = layout_.parameters[i];
+    if (!IsCopied(parameter)) continue;
+    backend_.Widen(BindingOf(parameter).gradient.data, gradients() + parameter.begin,
+                   parameter.count, stream);
+  }
 }
 
 void Network::ZeroLossSums(Stream& stream) {
@@ -148,6 +180,9 @@ void Network::Import(Part part, const Parameter& parameter, std::span<const floa
                      Stream& stream) {
   DDL_CHECK(values.size() == static_cast<std::size_t>(parameter.spec.shape.elements()));
   backend_.Import(values.data(), TensorOf(part, parameter), stream);
+  if (part == Part::kValue && IsCopied(parameter)) {
+    backend_.Import(values.data(), BindingOf(parameter).value, stream);
+  }
 }
 
 std::vector<std::string> Network::DescribeMemory() const {
@@ -161,6 +196,10 @@ std::vector<std::string> Network::DescribeMemory() const {
   add("gradients", gradients_.bytes(), "");
   add("momentum", momentum_.bytes(), "");
   add("statistics", statistics_.bytes(), "");
+  if (compute_weights_.bytes() > 0) {
+    add("weights, compute type", compute_weights_.bytes(), "");
+    add("gradients, compute type", compute_gradients_.bytes(), "");
+  }
   add("arena", arena_.bytes(), "");
   for (const MemoryPlan::Request& request : plan_.requests()) {
     add("  " + request.name, request.bytes,

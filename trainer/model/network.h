@@ -38,7 +38,6 @@ class Network {
   using GradientsReady = std::function<void(std::size_t complete_from)>;
 
   // Weights, gradients, momentum and statistics are zero: see model/init.h and Import.
-  // REQUIRES: backend computes in fp32.
   Network(Backend& backend, const NetworkSpec& spec);
   // Not copyable: blocks hold addresses into the buffers.
   Network(const Network&) = delete;
@@ -65,6 +64,9 @@ class Network {
   float* weights() const { return reinterpret_cast<float*>(weights_.data()); }
   float* gradients() const { return reinterpret_cast<float*>(gradients_.data()); }
   float* momentum() const { return reinterpret_cast<float*>(momentum_.data()); }
+  // The weights that the back end computes with, in its compute type, for Sgd to write; null where
+  // it computes with weights() themselves.
+  void* compute_weights() const { return compute_weights_.data(); }
 
   // Which number of a parameter; statistics have only a value.
   enum class Part : std::uint8_t { kValue, kGradient, kMomentum };
@@ -84,7 +86,14 @@ class Network {
 
   void MakeBlocks();
   void PlanArena();
+  void AllocateParameters();
   void BindBlocks();
+  // Of the parameters of block `block` that the back end has in another type.
+  void WidenGradients(int block, Stream& stream);
+  bool IsCopied(const Parameter& parameter) const {
+    return parameter.spec.desc.dtype != DType::kFloat32;
+  }
+  ParameterBinding BindingOf(const Parameter& parameter) const;
   Tensor TensorOf(Part part, const Parameter& parameter) const;
   int block_count() const { return static_cast<int>(bodies_.size()) + 2; }
 
@@ -102,6 +111,9 @@ class Network {
   Buffer gradients_;
   Buffer momentum_;
   Buffer statistics_;
+  // In the compute type, elements as in weights_ and gradients_; empty where that is fp32.
+  Buffer compute_weights_;
+  Buffer compute_gradients_;
   Buffer loss_sums_;
   Buffer arena_;
   std::vector<Tensor> activations_;  // [b] leaves block b and enters block b + 1

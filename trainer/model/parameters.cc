@@ -19,9 +19,9 @@ std::vector<Parameter> ListParameters(std::span<const BlockParameters> blocks,
   for (const BlockParameters& block : blocks) {
     first_of_block.push_back(parameters.size());
     for (const ParameterSpec& spec : block.specs) {
-      DDL_CHECK(spec.desc.dtype == DType::kFloat32);
       DDL_CHECK(spec.desc.shape.elements() == spec.shape.elements());
-      parameters.push_back({block.prefix + spec.name, spec, 0, spec.desc.bytes / sizeof(float)});
+      parameters.push_back(
+          {block.prefix + spec.name, spec, 0, spec.desc.bytes / SizeOf(spec.desc.dtype)});
     }
   }
   first_of_block.push_back(parameters.size());

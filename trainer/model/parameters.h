@@ -6,7 +6,8 @@
 // Weights, gradients and momentum have one flat memory each, of the same layout: tensors lie in the
 // order of the forward pass, so that backward completes the gradients from the end to the front,
 // and an all-reduce of the end can start while backward goes on (comm/gradient_buckets.h).
-// Statistics have a flat memory of their own.  All are fp32.
+// Statistics have a flat memory of their own.  All are fp32.  What a back end computes with in
+// another type is a copy, element for element.
 
 #pragma once
 
@@ -50,7 +51,7 @@ struct ParameterLayout {
   std::vector<ParameterSegment> segments;
 };
 
-// `blocks` in the order of the forward pass.  REQUIRES: every description is fp32.
+// `blocks` in the order of the forward pass.
 ParameterLayout LayOutParameters(std::span<const BlockParameters> blocks);
 
 }  // namespace trainer

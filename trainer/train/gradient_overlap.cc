@@ -19,16 +19,26 @@ std::vector<std::size_t> TensorEnds(const Network& network) {
 
 }  // namespace
 
-GradientOverlap::GradientOverlap(const Network& network, Communicator& communicator)
-    : network_(network),
+GradientOverlap::GradientOverlap(Backend& backend, const Network& network,
+                                 Communicator& communicator)
+    : backend_(backend),
+      network_(network),
       communicator_(communicator),
-      buckets_(PlanGradientBuckets(TensorEnds(network), sizeof(float))) {}
+      buckets_(PlanGradientBuckets(TensorEnds(network), sizeof(float))) {
+  if (backend.is_host() || communicator.size() == 1) return;
+  staging_ = backend.AllocateHost(network.elements() * sizeof(float));
+}
 
 void GradientOverlap::Ready(std::size_t complete_from, Stream& producer) {
   while (started_ < buckets_.size() && buckets_[started_].begin >= complete_from) {
     const GradientBucket& bucket = buckets_[started_++];
-    communicator_.StartAllReduce(network_.gradients() + bucket.begin, bucket.count, DType::kFloat32,
-                                 producer);
+    float* values = network_.gradients() + bucket.begin;
+    if (staging_.bytes() > 0) {
+      auto* staged = reinterpret_cast<float*>(staging_.data()) + bucket.begin;
+      backend_.CopyToHost(staged, values, bucket.count * sizeof(float), producer);
+      values = staged;
+    }
+    communicator_.StartAllReduce(values, bucket.count, DType::kFloat32, producer);
   }
 }
 
@@ -36,6 +46,9 @@ void GradientOverlap::Finish(Stream& consumer) {
   DDL_CHECK(started_ == buckets_.size());
   started_ = 0;
   communicator_.Finish(consumer);
+  if (staging_.bytes() > 0) {
+    backend_.CopyToDevice(network_.gradients(), staging_.data(), staging_.bytes(), consumer);
+  }
 }
 
 }  // namespace trainer

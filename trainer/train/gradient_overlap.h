@@ -4,13 +4,16 @@
 // memory (comm/gradient_buckets.h) is started as soon as all of it is there.  The mean is taken by
 // the update, as 1/ranks in SgdCall::gradient_scale.
 //
-// Both arguments outlive it.  Used from the thread of the training loop.
+// Communicators sum host memory: gradients of another device go there and back, bucket by bucket.
+//
+// All arguments outlive it.  Used from the thread of the training loop.
 
 #pragma once
 
 #include <cstddef>
 #include <vector>
 
+#include "trainer/backend/backend.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/comm/gradient_buckets.h"
 #include "trainer/model/network.h"
@@ -19,7 +22,7 @@ namespace trainer {
 
 class GradientOverlap {
  public:
-  GradientOverlap(const Network& network, Communicator& communicator);
+  GradientOverlap(Backend& backend, const Network& network, Communicator& communicator);
 
   // The gradients from element `complete_from` on are queued on `producer`: starts what can be
   // started.  A backward pass ends with 0.
@@ -28,10 +31,12 @@ class GradientOverlap {
   void Finish(Stream& consumer);
 
  private:
+  Backend& backend_;
   const Network& network_;
   Communicator& communicator_;
   std::vector<GradientBucket> buckets_;  // in the order in which they complete
-  std::size_t started_ = 0;              // of buckets_, in this step
+  Buffer staging_;           // on the host; empty where the gradients are there themselves
+  std::size_t started_ = 0;  // of buckets_, in this step
 };
 
 }  // namespace trainer

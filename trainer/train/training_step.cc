@@ -32,7 +32,7 @@ double Seconds(Clock::duration duration) { return std::chrono::duration<double>(
 TrainingStep::TrainingStep(const TrainingStepParts& parts)
     : parts_(parts),
       mode_(parts.config.freeze_batch_norm ? Mode::kFrozen : Mode::kTraining),
-      overlap_(parts.network, parts.communicator),
+      overlap_(parts.backend, parts.network, parts.communicator),
       sgd_(parts.backend.MakeSgd(parts.network.segments())),
       update_sums_(parts.backend.AllocateDevice(sizeof(UpdateSums))) {
   for (auto& mark : marks_) mark = parts.backend.MakeEvent();
@@ -97,8 +97,9 @@ UpdateSums TrainingStep::Update(double learning_rate) {
   call.momentum_factor = static_cast<float>(parts_.config.momentum);
   call.weight_decay = static_cast<float>(parts_.config.weight_decay);
   call.gradient_scale = static_cast<float>(gradient_scale_);
-  sgd_->Step(call, network.weights(), network.momentum(), network.gradients(), nullptr,
-             reinterpret_cast<UpdateSums*>(update_sums_.data()), parts_.stream);
+  sgd_->Step(call, network.weights(), network.momentum(), network.gradients(),
+             network.compute_weights(), reinterpret_cast<UpdateSums*>(update_sums_.data()),
+             parts_.stream);
   marks_[4]->Record(parts_.stream);
   UpdateSums sums{};
   parts_.backend.CopyToHost(&sums, update_sums_.data(), sizeof sums, parts_.stream);

@@ -80,10 +80,11 @@ TEST(ParameterLayout, PaddingOfTheBackEndCounts) {
   EXPECT_EQ(LayOutParameters(blocks).elements, 48);
 }
 
-TEST(ParameterLayout, RefusesOtherTypesThanFp32) {
+TEST(ParameterLayout, CountsElementsOfAnyType) {
   std::vector<BlockParameters> blocks = {{"", {Trained("filter", 20, true)}}};
-  blocks[0].specs[0].desc.dtype = DType::kFloat16;
-  EXPECT_THROW(LayOutParameters(blocks), Error);
+  blocks[0].specs[0].desc = RowMajor(blocks[0].specs[0].desc.shape, DType::kFloat16);
+  EXPECT_EQ(LayOutParameters(blocks).elements, 32);
+  EXPECT_EQ(LayOutParameters(blocks).parameters[0].count, 20);
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ class GradientOverlapTest : public testing::Test {
   Network& network_ = Resnet50();
   ThreadWorld world_{1};
   NotingCommunicator communicator_{world_, 0};
-  GradientOverlap overlap_{network_, communicator_};
+  GradientOverlap overlap_{*backend_, network_, communicator_};
 };
 
 TEST_F(GradientOverlapTest, StartsOnlyWhatIsComplete) {
