@@ -141,7 +141,7 @@ int RunTogether(const Options& options, const launcher::RankInfo& rank, Communic
                 HangWatch* watch, const Logger& log) {
   const TrainConfig config = MakeTrainConfig(options, DDLRUN_VERSION);
   const std::unique_ptr<Backend> backend =
-      MakeBackend(options.backend, {.threads = options.threads, .local_rank = rank.local_rank});
+      MakeBackend(options.backend, MakeBackendOptions(options, rank.local_rank));
   const bool root = communicator.rank() == 0;
   if (root) {
     log->info("{}; {}; ddltraind {}", communicator.description(), backend->description(),
@@ -216,7 +216,10 @@ int Complain(const std::exception& error, const launcher::RankInfo& rank) {
 
 std::string VersionText() {
   std::string text = "ddltraind " DDLRUN_VERSION "\nback ends:";
-  for (const std::string& name : BackendNames()) text += " " + name;
+  for (const std::string& name : BackendNames()) {
+    const std::string problem = BackendProblem(name);
+    text += " " + name + (problem.empty() ? "" : " (" + problem + ")");
+  }
   return text;
 }
 

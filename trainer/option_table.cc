@@ -107,7 +107,7 @@ CLI::Option* WeightInit(CLI::App& app, const OptionRow& row, Options& options) {
   return OneOf<&Options::weight_init>(app, row, options, {"fan_in", "fan_out"});
 }
 CLI::Option* Precision(CLI::App& app, const OptionRow& row, Options& options) {
-  return OneOf<&Options::precision>(app, row, options, {"fp32", "fp16"});
+  return OneOf<&Options::precision>(app, row, options, {"fp32", "tf32", "fp16", "bf16"});
 }
 CLI::Option* Resume(CLI::App& app, const OptionRow& row, Options& options) {
   return OneOf<&Options::resume>(app, row, options, {"auto", "never"});
@@ -200,8 +200,12 @@ std::vector<OptionRow> MakeTable() {
        Flag<&Options::zero_init_residual>},
       {"seed", optimisation, "of weights, order and augmentation; the same on all ranks", kNvidia,
        false, Seed},
-      {"precision", optimisation, "fp32 or fp16 (a CPU computes in fp32 either way)", kNvidia,
-       false, Precision},
+      {"precision", optimisation,
+       "what a GPU holds activations in: fp32, tf32 (fp32 with shorter products), fp16 or bf16; a "
+       "CPU computes in fp32 whatever is given",
+       kNvidia, false, Precision},
+      {"deterministic", optimisation, "the same bits each time on a GPU too, which costs speed",
+       kOurs, false, Flag<&Options::deterministic>},
       {"loss_scale", optimisation, "static loss scale, or the first of a dynamic one", kNvidia,
        false, Positive<&Options::loss_scale>},
       {"use_static_loss_scaling", optimisation,

@@ -51,6 +51,7 @@ struct Options {
   bool zero_init_residual = false;
   std::uint64_t seed = 1;
   std::string precision = "fp32";
+  bool deterministic = false;
   double loss_scale = 256;
   bool use_static_loss_scaling = false;
   bool freeze_batch_norm = false;

@@ -116,6 +116,17 @@ TrainConfig MakeTrainConfig(const Options& options, const std::string& program_v
   return config;
 }
 
+BackendOptions MakeBackendOptions(const Options& options, int local_rank) {
+  BackendOptions backend;
+  backend.threads = options.threads;
+  backend.local_rank = local_rank;
+  if (options.precision == "fp16") backend.compute_type = DType::kFloat16;
+  if (options.precision == "bf16") backend.compute_type = DType::kBFloat16;
+  backend.tf32 = options.precision == "tf32";
+  backend.deterministic = options.deterministic;
+  return backend;
+}
+
 CommOptions MakeCommOptions(const launcher::RankInfo& rank, int started_tasks) {
   CommOptions comm;
   comm.rank = rank.rank;

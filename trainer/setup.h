@@ -11,6 +11,7 @@
 #include <string>
 
 #include "launcher/rank_environment.h"
+#include "trainer/backend/registry.h"
 #include "trainer/comm/factory.h"
 #include "trainer/data/source.h"
 #include "trainer/options.h"
@@ -22,6 +23,8 @@ namespace trainer {
 std::filesystem::path ModelFolder(const Options& options);
 
 TrainConfig MakeTrainConfig(const Options& options, const std::string& program_version);
+
+BackendOptions MakeBackendOptions(const Options& options, int local_rank);
 
 // `started_tasks`: comm/factory.h.
 CommOptions MakeCommOptions(const launcher::RankInfo& rank, int started_tasks);

@@ -7,6 +7,9 @@
 #ifdef DDLRUN_HAS_CPU
 #include "trainer/backend/cpu/cpu_backend.h"
 #endif
+#ifdef DDLRUN_HAS_CUDA
+#include "trainer/backend/cuda/cuda_backend.h"
+#endif
 
 namespace trainer {
 namespace {
@@ -14,15 +17,28 @@ namespace {
 struct Entry {
   const char* name;
   std::unique_ptr<Backend> (*make)(const BackendOptions&);
+  std::string (*problem)();
 };
+
+std::string NoProblem() { return ""; }
 
 // Fastest first.
 constexpr Entry kEntries[] = {
-#ifdef DDLRUN_HAS_CPU
-    {"cpu", MakeCpuBackend},
+#ifdef DDLRUN_HAS_CUDA
+    {"cuda", MakeCudaBackend, CudaProblem},
 #endif
-    {"reference", [](const BackendOptions&) { return MakeReferenceBackend(); }},
+#ifdef DDLRUN_HAS_CPU
+    {"cpu", MakeCpuBackend, NoProblem},
+#endif
+    {"reference", [](const BackendOptions&) { return MakeReferenceBackend(); }, NoProblem},
 };
+
+const Entry* Find(const std::string& name) {
+  for (const Entry& entry : kEntries) {
+    if (name == entry.name || (name == "auto" && entry.problem().empty())) return &entry;
+  }
+  return nullptr;
+}
 
 }  // namespace
 
@@ -32,13 +48,16 @@ std::vector<std::string> BackendNames() {
   return names;
 }
 
+std::string BackendProblem(const std::string& name) {
+  const Entry* entry = Find(name);
+  DDL_CHECK(entry != nullptr);
+  return entry->problem();
+}
+
 std::unique_ptr<Backend> MakeBackend(const std::string& name, const BackendOptions& options) {
-  if (name == "auto") return kEntries[0].make(options);
+  if (const Entry* entry = Find(name)) return entry->make(options);
   std::string known = "auto";
-  for (const Entry& entry : kEntries) {
-    if (name == entry.name) return entry.make(options);
-    known += std::string(", ") + entry.name;
-  }
+  for (const Entry& entry : kEntries) known += std::string(", ") + entry.name;
   throw Error(EX_USAGE, "no back end \"" + name + "\" in this build: use one of " + known);
 }
 

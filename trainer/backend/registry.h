@@ -15,13 +15,21 @@ namespace trainer {
 struct BackendOptions {
   int threads = 0;     // 0: one for each core this process may run on
   int local_rank = 0;  // picks the GPU
+  // Of the cuda back end; the others compute in fp32.
+  DType compute_type = DType::kFloat32;
+  bool tf32 = false;           // tensor cores for kFloat32
+  bool deterministic = false;  // the same bits each time, where that costs speed
 };
 
-// Fastest first: {"cpu", "reference"}.
+// Of this build, fastest first: {"cuda", "cpu", "reference"}.
 std::vector<std::string> BackendNames();
 
+// Why the back end cannot run on this machine ("no GPU: ..."), "" if it can.  REQUIRES: one of
+// BackendNames().
+std::string BackendProblem(const std::string& name);
+
 // `name` is one of BackendNames(), or "auto" for the first that works here.  Throws Error(EX_USAGE)
-// that lists the names.
+// that lists the names, Error(EX_UNAVAILABLE) with its problem.
 std::unique_ptr<Backend> MakeBackend(const std::string& name, const BackendOptions& options);
 
 }  // namespace trainer

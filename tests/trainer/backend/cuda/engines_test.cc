@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// cuDNN has an engine for every convolution that is asked of it, on the GPUs that are supported.
+// No GPU is needed: the devices are described (cuDNN 9.8 and later).
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "trainer/backend/cuda/cudnn_graph.h"
+#include "trainer/backend/cuda/layout.h"
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+#if CUDNN_VERSION >= 90800
+
+struct Gpu {
+  const char* name;
+  int version;  // compute capability * 100
+  int processors;
+  int shared_memory;  // bytes that a block can have
+};
+
+constexpr Gpu kA100{"A100", 800, 108, 166912};
+constexpr Gpu kH100{"H100", 900, 132, 232448};
+
+// In the form that cuDNN writes of a GPU that is there (9.8 to 9.19 read it).
+CudnnTarget Described(const Gpu& gpu) {
+  const auto number = [](const std::string& name, std::int64_t value) {
+    return "\"" + name + "\":" + std::to_string(value) + ",";
+  };
+  return DescribedDevice(
+      "{" + number("cudaDeviceId", 0) + number("deviceVer", gpu.version) +
+      number("driverVer", 13000) + "\"maxGridSize\":[2147483647,65535,65535]," +
+      "\"maxBlockSize\":[1024,1024,64]," + number("regsPerBlock", 65536) +
+      number("multiProcessorCount", gpu.processors) + number("warpSize", 32) +
+      number("maxSharedMemoryPerBlock", 49152) +
+      number("maxSharedMemoryPerBlockOptin", gpu.shared_memory) +
+      number("reservedSharedMemoryPerBlock", 1024) + number("maxRegistersPerSM", 65536) +
+      number("maxCtasPerSM", 32) + number("maxThreadsPerBlock", 1024) +
+      number("maxThreadsPerSM", 2048) + number("pciDeviceId", 0) + number("isTccDriver", 0) +
+      number("supportCoopLaunch", 1) + number("smClockRateKHz", 1410000) +
+      number("memClockRateKHz", 1215000) + number("l2CacheSize", 41943040) +
+      number("totalGlobalMem", std::int64_t{80} << 30) + "\"deviceName\":\"" + gpu.name + "\"}");
+}
+
+struct Layer {
+  std::int64_t images, channels, height, width, filters, kernel, stride;
+};
+
+// The distinct convolutions of ResNet-50 v1.5 at 224 x 224: the stem, and of each stage the first
+// block (with its shortcut), where the 3x3 has the stride, and the others.
+std::vector<Layer> ResNet50(std::int64_t images) {
+  std::vector<Layer> layers{{images, 3, 224, 224, 64, 7, 2}};
+  std::int64_t channels = 64;
+  std::int64_t src = 56;
+  for (std::int64_t width = 64; width <= 512; width *= 2) {
+    const std::int64_t stride = width == 64 ? 1 : 2;
+    const std::int64_t dst = src / stride;
+    layers.push_back({images, channels, src, src, width, 1, 1});
+    layers.push_back({images, width, src, src, width, 3, stride});
+    layers.push_back({images, width, dst, dst, 4 * width, 1, 1});
+    layers.push_back({images, channels, src, src, 4 * width, 1, stride});
+    layers.push_back({images, 4 * width, dst, dst, width, 1, 1});
+    if (stride == 2) layers.push_back({images, width, dst, dst, width, 3, 1});
+    channels = 4 * width;
+    src = dst;
+  }
+  return layers;
+}
+
+// What the contract tests of back ends compute (tests/trainer/backend/convolution_probe.cc).
+std::vector<Layer> AwkwardLayers() {
+  return {{2, 5, 7, 6, 9, 1, 1},    {1, 16, 1, 1, 8, 1, 1},   {3, 8, 5, 5, 16, 1, 2},
+          {2, 17, 8, 7, 13, 1, 2},  {2, 64, 4, 4, 64, 1, 1},  {2, 6, 7, 5, 10, 3, 1},
+          {1, 16, 1, 1, 16, 3, 1},  {1, 8, 5, 9, 8, 3, 2},    {2, 33, 6, 6, 17, 3, 2},
+          {3, 32, 8, 8, 32, 3, 2},  {1, 16, 2, 3, 24, 3, 2},  {2, 16, 1, 1, 16, 3, 2},
+          {2, 3, 13, 15, 64, 7, 2}, {1, 3, 8, 9, 10, 7, 2},   {3, 3, 16, 16, 16, 7, 2},
+          {1, 3, 1, 1, 4, 7, 2},    {16, 16, 7, 5, 16, 3, 1}, {4, 32, 13, 14, 16, 3, 1}};
+}
+
+struct Case {
+  Gpu gpu;
+  DType dtype;
+  EngineRules rules;
+  std::string name;
+};
+
+class Engines : public testing::TestWithParam<Case> {
+ protected:
+  // All three passes of each layer have a plan; a failure names the pass.
+  void ExpectPlans(const std::vector<Layer>& layers) {
+    const CudnnTarget target = Described(GetParam().gpu);
+    for (const Layer& layer : layers) {
+      for (const auto pass : {ConvolutionPass::kForward, ConvolutionPass::kBackwardData,
+                              ConvolutionPass::kBackwardFilter}) {
+        const ConvolutionGraph graph{.images = layer.images,
+                                     .channels = PaddedChannels(layer.channels),
+                                     .height = layer.height,
+                                     .width = layer.width,
+                                     .filters = PaddedChannels(layer.filters),
+                                     .kernel = layer.kernel,
+                                     .stride = layer.stride,
+                                     .padding = layer.kernel / 2,
+                                     .dtype = GetParam().dtype,
+                                     .pass = pass};
+        EXPECT_NO_THROW({
+          const auto plans = FindPlans(target, graph, GetParam().rules, 1);
+          EXPECT_LE(plans.at(0).workspace_bytes(), GetParam().rules.workspace_limit);
+        }) << ToString(graph);
+      }
+    }
+  }
+};
+
+TEST_P(Engines, ExistForResNet50AtBatch256) { ExpectPlans(ResNet50(256)); }
+
+TEST_P(Engines, ExistForAwkwardSizes) { ExpectPlans(AwkwardLayers()); }
+
+std::vector<Case> AllCases() {
+  std::vector<Case> cases;
+  for (const Gpu& gpu : {kA100, kH100}) {
+    for (const bool deterministic : {false, true}) {
+      const std::string suffix = std::string(deterministic ? "_deterministic_" : "_") + gpu.name;
+      const EngineRules rules{.deterministic = deterministic};
+      const EngineRules with_tf32{.tf32 = true, .deterministic = deterministic};
+      cases.push_back({gpu, DType::kFloat32, rules, "fp32" + suffix});
+      cases.push_back({gpu, DType::kFloat32, with_tf32, "tf32" + suffix});
+      cases.push_back({gpu, DType::kFloat16, rules, "fp16" + suffix});
+      cases.push_back({gpu, DType::kBFloat16, rules, "bf16" + suffix});
+    }
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Gpus, Engines, testing::ValuesIn(AllCases()),
+                         [](const auto& test) { return test.param.name; });
+
+constexpr ConvolutionGraph kLayer{.images = 256,
+                                  .channels = 64,
+                                  .height = 56,
+                                  .width = 56,
+                                  .filters = 64,
+                                  .kernel = 3,
+                                  .stride = 1,
+                                  .padding = 1};
+
+std::vector<std::int64_t> EngineNumbers(const ConvolutionGraph& graph, const EngineRules& rules) {
+  std::vector<std::int64_t> numbers;
+  for (const ConvolutionPlan& plan : FindPlans(Described(kH100), graph, rules, 100)) {
+    numbers.push_back(plan.engine());
+  }
+  return numbers;
+}
+
+TEST(EngineRules, TensorCoresComputeFp32OnlyWhenAllowed) {
+  const auto exact = EngineNumbers(kLayer, {});
+  const auto tf32 = EngineNumbers(kLayer, {.tf32 = true});
+  EXPECT_GT(tf32.size(), exact.size());
+  // The first choice with tensor cores is one that is not there without.
+  EXPECT_EQ(std::count(exact.begin(), exact.end(), tf32.at(0)), 0);
+}
+
+TEST(EngineRules, DeterministicLeavesEnginesOut) {
+  ConvolutionGraph graph = kLayer;
+  graph.pass =
+      ConvolutionPass::kBackwardFilter;  // sums over all images, some with atomic additions
+  const auto all = EngineNumbers(graph, {});
+  const auto deterministic = EngineNumbers(graph, {.deterministic = true});
+  EXPECT_FALSE(deterministic.empty());
+  EXPECT_LT(deterministic.size(), all.size());
+}
+
+TEST(EngineRules, FirstPlansAreOfSeveralEngines) {
+  ConvolutionGraph graph = kLayer;
+  graph.dtype = DType::kFloat16;
+  graph.pass = ConvolutionPass::kBackwardData;
+  std::map<std::int64_t, int> plans_of;
+  for (const ConvolutionPlan& plan : FindPlans(Described(kH100), graph, {}, 8)) {
+    ++plans_of[plan.engine()];
+  }
+  EXPECT_GE(plans_of.size(), 3U);
+}
+
+TEST(EngineRules, AtMostAsManyPlansAsAskedFor) {
+  EXPECT_EQ(FindPlans(Described(kH100), kLayer, {.tf32 = true}, 3).size(), 3U);
+}
+
+TEST(EngineRules, WorkspaceLimitKept) {
+  const EngineRules rules{.tf32 = true, .workspace_limit = 0};
+  for (const ConvolutionPlan& plan : FindPlans(Described(kH100), kLayer, rules, 100)) {
+    EXPECT_EQ(plan.workspace_bytes(), 0U);
+  }
+}
+
+TEST(EngineRules, NoEngineIsAnErrorThatNamesTheConvolution) {
+  ConvolutionGraph graph = kLayer;
+  graph.dtype = DType::kBFloat16;
+  const Gpu turing{"T4", 750, 40, 65536};  // has no bf16
+  try {
+    FindPlans(Described(turing), graph, {}, 1);
+    FAIL() << "there is no such engine";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), EX_UNAVAILABLE);
+    EXPECT_NE(std::string(error.what())
+                  .find("forward of a convolution 256x64x56x56 to 64 channels, kernel 3, stride 1, "
+                        "padding 1, BF16"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(DescribedDevice, BadDescriptionRefused) { EXPECT_THROW(DescribedDevice("{}"), Error); }
+
+#else
+
+TEST(Engines, ExistForResNet50AtBatch256) {
+  GTEST_SKIP() << "cuDNN before 9.8 cannot be asked without a GPU";
+}
+
+#endif
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "trainer/backend/cuda/copy_kernels.h"
+#include "trainer/backend/cuda/cuda_backend.h"
+#include "trainer/backend/cuda/cuda_libraries.h"
+#include "trainer/backend/cuda/cuda_ops.h"
+#include "trainer/backend/cuda/layout.h"
+#include "trainer/backend/cuda/runtime.h"
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+// "123456789 bytes (118 MiB)".
+std::string Amount(std::size_t bytes) {
+  return std::to_string(bytes) + " bytes (" + std::to_string(bytes >> 20) + " MiB)";
+}
+
+// "fp32 (TF32)", "fp16".
+std::string NameOfPrecision(const CudaPrecision& precision) {
+  if (precision.storage == DType::kFloat16) return "fp16";
+  if (precision.storage == DType::kBFloat16) return "bf16";
+  return precision.tf32 ? "fp32 (TF32)" : "fp32";
+}
+
+// The device that this process uses from now on.
+int ChooseDevice(int local_rank) {
+  const std::string problem = CudaProblem();
+  if (!problem.empty()) {
+    throw Error(EX_UNAVAILABLE, problem + "; --backend=cpu computes without one");
+  }
+  int count = 0;
+  CheckCuda(cudaGetDeviceCount(&count), "counting the GPUs");
+  const int device = local_rank % count;
+  CheckCuda(cudaSetDevice(device), "taking GPU " + std::to_string(device));
+  return device;
+}
+
+class CudaBackend final : public Backend {
+ public:
+  CudaBackend(int device, const CudaPrecision& precision, bool deterministic)
+      : device_(device),
+        precision_(precision),
+        libraries_(MakeCudaLibraries(precision, deterministic)) {}
+
+  std::string name() const override { return "cuda"; }
+  std::string description() const override {
+    cudaDeviceProp properties = {};
+    CheckCuda(cudaGetDeviceProperties(&properties, device_), "asking for the GPU's properties");
+    return "cuda: " + std::string(properties.name) + " (GPU " + std::to_string(device_) + "), " +
+           libraries_->versions() + ", " + NameOfPrecision(precision_);
+  }
+  DType compute_type() const override { return precision_.storage; }
+
+  bool is_host() const override { return false; }
+
+  Buffer AllocateDevice(std::size_t bytes) override {
+    if (bytes == 0) return {};
+    void* data = nullptr;
+    const cudaError_t result = cudaMalloc(&data, bytes);
+    if (result == cudaErrorMemoryAllocation) throw OutOfMemory(bytes);
+    CheckCuda(result, "allocating " + Amount(bytes) + " on the GPU");
+    Buffer buffer(data, bytes, [](void* memory) { cudaFree(memory); });
+    CheckCuda(cudaMemset(data, 0, bytes), "clearing memory of the GPU");
+    // The null stream does not wait for the others, nor they for it.
+    CheckCuda(cudaDeviceSynchronize(), "clearing memory of the GPU");
+    return buffer;
+  }
+
+  Buffer AllocateHost(std::size_t bytes) override {
+    if (bytes == 0) return {};
+    void* data = nullptr;
+    CheckCuda(cudaMallocHost(&data, bytes),
+              "allocating " + Amount(bytes) + " of pinned memory on the host");
+    Buffer buffer(data, bytes, [](void* memory) { cudaFreeHost(memory); });
+    std::fill_n(buffer.data(), bytes, std::byte{0});
+    return buffer;
+  }
+
+  void CopyToDevice(void* dst, const void* src, std::size_t bytes, Stream& stream) override {
+    CheckCuda(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyHostToDevice, HandleOf(stream)),
+              "copying to the GPU");
+  }
+  void CopyToHost(void* dst, const void* src, std::size_t bytes, Stream& stream) override {
+    CheckCuda(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, HandleOf(stream)),
+              "copying from the GPU");
+  }
+  void Zero(void* dst, std::size_t bytes, Stream& stream) override {
+    CheckCuda(cudaMemsetAsync(dst, 0, bytes, HandleOf(stream)), "clearing memory of the GPU");
+  }
+
+  void Import(const float* src, const Tensor& dst, Stream& stream) override {
+    const Buffer values = AllocateDevice(ValueBytes(dst));
+    CopyToDevice(values.data(), src, values.bytes(), stream);
+    ImportValues(reinterpret_cast<const float*>(values.data()), PlacesOf(dst.desc), dst.desc.dtype,
+                 dst.data, HandleOf(stream));
+    stream.Synchronize();
+  }
+  void Export(const Tensor& src, float* dst, Stream& stream) override {
+    const Buffer values = AllocateDevice(ValueBytes(src));
+    ExportValues(src.data, PlacesOf(src.desc), src.desc.dtype,
+                 reinterpret_cast<float*>(values.data()), HandleOf(stream));
+    CopyToHost(dst, values.data(), values.bytes(), stream);
+    stream.Synchronize();
+  }
+
+  void Widen(const void* src, float* dst, std::size_t count, Stream& stream) override {
+    ConvertToFloat(src, precision_.storage, dst, static_cast<std::int64_t>(count),
+                   HandleOf(stream));
+  }
+
+  std::unique_ptr<Stream> MakeStream() override { return MakeCudaStream(); }
+  std::unique_ptr<Event> MakeEvent() override { return MakeCudaEvent(); }
+
+  std::unique_ptr<InputTransform> MakeInputTransform(const Shape& images) override {
+    return MakeCudaInputTransform(images, precision_.storage);
+  }
+  std::unique_ptr<Convolution> MakeConvolution(const ConvolutionSpec& spec) override {
+    return libraries_->MakeConvolution(spec);
+  }
+  std::unique_ptr<BatchNorm> MakeBatchNorm(const BatchNormSpec& spec) override {
+    return MakeCudaBatchNorm(spec);
+  }
+  std::unique_ptr<MaxPool> MakeMaxPool(const MaxPoolSpec& spec) override {
+    return MakeCudaMaxPool(spec);
+  }
+  std::unique_ptr<GlobalAveragePool> MakeGlobalAveragePool(const TensorDesc& src) override {
+    return MakeCudaGlobalAveragePool(src);
+  }
+  std::unique_ptr<Linear> MakeLinear(const LinearSpec& spec) override {
+    return libraries_->MakeLinear(spec);
+  }
+  std::unique_ptr<SoftmaxCrossEntropy> MakeSoftmaxCrossEntropy(
+      const SoftmaxCrossEntropySpec& spec) override {
+    return MakeCudaSoftmaxCrossEntropy(*this, spec);
+  }
+  std::unique_ptr<Sgd> MakeSgd(std::vector<ParameterSegment> segments) override {
+    return MakeCudaSgd(*this, std::move(segments), precision_.storage);
+  }
+  void Accumulate(const Tensor& src, const Tensor& dst, Stream& stream) override {
+    AddValues(src.data, dst.data, dst.desc.dtype,
+              static_cast<std::int64_t>(dst.desc.bytes / SizeOf(dst.desc.dtype)), HandleOf(stream));
+  }
+
+ private:
+  static std::size_t ValueBytes(const Tensor& tensor) {
+    return static_cast<std::size_t>(tensor.desc.shape.elements()) * sizeof(float);
+  }
+
+  static Error OutOfMemory(std::size_t bytes) {
+    cudaGetLastError();  // forget it
+    std::size_t free = 0;
+    std::size_t total = 0;
+    cudaMemGetInfo(&free, &total);
+    return {EX_OSERR, "the GPU is short of memory: " + Amount(bytes) + " were asked for, " +
+                          Amount(free) + " of " + Amount(total) +
+                          " are free; use a smaller --batch_size (--dry_run shows what one needs)"};
+  }
+
+  const int device_;
+  const CudaPrecision precision_;
+  const std::unique_ptr<CudaLibraries> libraries_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> MakeCudaBackend(const BackendOptions& options) {
+  const int device = ChooseDevice(options.local_rank);
+  const CudaPrecision precision = {options.compute_type, options.tf32};
+  return std::make_unique<CudaBackend>(device, precision, options.deterministic);
+}
+
+}  // namespace trainer

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/backend/cuda/batch_norm_kernels.h"
+#include "trainer/backend/cuda/cuda_ops.h"
+#include "trainer/backend/cuda/layout.h"
+#include "trainer/backend/cuda/runtime.h"
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+class CudaBatchNorm final : public BatchNorm {
+ public:
+  explicit CudaBatchNorm(const BatchNormSpec& spec) : spec_(spec) {
+    DDL_CHECK(spec.src.layout == Layout::kChannelsLast);
+    const Places places = PlacesOf(spec.src);
+    shape_.pixels = places.samples * places.height * places.width;
+    shape_.channels = static_cast<int>(places.used);
+    shape_.padded = static_cast<int>(places.channels);
+    shape_.dtype = spec.src.dtype;
+  }
+
+  const TensorDesc& dst() const override { return spec_.src; }
+  std::size_t saved_bytes() const override {
+    return static_cast<std::size_t>(NormSavedFloats(shape_)) * sizeof(float);
+  }
+  std::size_t workspace_bytes() const override {
+    return static_cast<std::size_t>(NormScratchFloats(shape_)) * sizeof(float);
+  }
+
+  void Forward(Mode mode, const Tensor& src, const Tensor& residual,
+               const BatchNormParameters& parameters, const Tensor& dst, void* saved,
+               void* workspace, Stream& stream) override {
+    NormParameters values;
+    values.scale = parameters.scale.As<float>();
+    values.shift = parameters.shift.As<float>();
+    values.running_mean = parameters.running_mean.As<float>();
+    values.running_variance = parameters.running_variance.As<float>();
+    values.epsilon = spec_.epsilon;
+    values.kept = spec_.kept;
+    NormForward call;
+    call.src = src.data;
+    call.residual = spec_.add ? residual.data : nullptr;
+    call.dst = dst.data;
+    call.relu = spec_.relu;
+    call.of_batch = mode == Mode::kTraining;
+    call.saved = mode == Mode::kInference ? nullptr : static_cast<float*>(saved);
+    call.scratch = static_cast<float*>(workspace);
+    RunNormForward(shape_, values, call, HandleOf(stream));
+  }
+
+  void Backward(Mode mode, const Tensor& src, const Tensor& dst, const Tensor& diff_dst,
+                const BatchNormParameters& parameters, const void* saved, const Tensor& diff_src,
+                const Tensor& diff_residual, const Tensor& diff_scale, const Tensor& diff_shift,
+                void* workspace, Stream& stream) override {
+    NormBackward call;
+    call.src = src.data;
+    call.dst = spec_.relu ? dst.data : nullptr;
+    call.diff_dst = diff_dst.data;
+    call.diff_src = diff_src.data;
+    call.diff_residual = spec_.add ? diff_residual.data : nullptr;
+    call.diff_scale = diff_scale.As<float>();
+    call.diff_shift = diff_shift.As<float>();
+    call.of_batch = mode == Mode::kTraining;
+    call.saved = static_cast<const float*>(saved);
+    call.scratch = static_cast<float*>(workspace);
+    RunNormBackward(shape_, parameters.scale.As<float>(), call, HandleOf(stream));
+  }
+
+ private:
+  const BatchNormSpec spec_;
+  NormShape shape_;
+};
+
+}  // namespace
+
+std::unique_ptr<BatchNorm> MakeCudaBatchNorm(const BatchNormSpec& spec) {
+  return std::make_unique<CudaBatchNorm>(spec);
+}
+
+}  // namespace trainer

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Batch norm over rows of channels: `pixels` x `padded` elements, padded a multiple of 8, of which
+// the first `channels` of each row mean something; the others are written as zero.  All queue on
+// `stream`; sums are fp32 and in the same order each time.
+
+#pragma once
+
+#include <cstdint>
+
+#include "trainer/core/dtype.h"
+
+struct CUstream_st;
+
+namespace trainer {
+
+struct NormShape {
+  std::int64_t pixels = 0;
+  int channels = 0;
+  int padded = 0;
+  DType dtype = DType::kFloat32;
+};
+
+// Floats of scratch for any of the calls below: partial sums and coefficients.
+std::int64_t NormScratchFloats(const NormShape& shape);
+// Floats that Forward keeps: mean and 1 / deviation.
+std::int64_t NormSavedFloats(const NormShape& shape);
+
+// All but epsilon and kept are fp32 arrays of `channels`.
+struct NormParameters {
+  const float* scale = nullptr;
+  const float* shift = nullptr;
+  float* running_mean = nullptr;
+  float* running_variance = nullptr;
+  float epsilon = 0;
+  float kept = 0;
+};
+
+struct NormForward {
+  const void* src = nullptr;
+  const void* residual = nullptr;  // or null
+  void* dst = nullptr;             // may be src
+  bool relu = false;
+  bool of_batch = false;   // statistics of the batch, which also move the running ones
+  float* saved = nullptr;  // null: nothing is kept
+  float* scratch = nullptr;
+};
+void RunNormForward(const NormShape& shape, const NormParameters& parameters,
+                    const NormForward& call, CUstream_st* stream);
+
+struct NormBackward {
+  const void* src = nullptr;
+  const void* dst = nullptr;  // where > 0 the gradient passes; null: everywhere
+  const void* diff_dst = nullptr;
+  void* diff_src = nullptr;       // may be diff_dst
+  void* diff_residual = nullptr;  // or null; may be diff_dst
+  float* diff_scale = nullptr;
+  float* diff_shift = nullptr;
+  bool of_batch = false;
+  const float* saved = nullptr;
+  float* scratch = nullptr;
+};
+void RunNormBackward(const NormShape& shape, const float* scale, const NormBackward& call,
+                     CUstream_st* stream);
+
+}  // namespace trainer

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/backend/cuda/copy_kernels.h"
+#include "trainer/backend/cuda/element.cuh"
+
+namespace trainer {
+namespace {
+
+__host__ __device__ std::int64_t CountOf(const Places& places) {
+  return places.outer * places.height * places.width * places.channels;
+}
+
+// Where element i of the memory is in a row-major array of the logical shape; -1 for padding.
+__device__ std::int64_t LogicalIndex(const Places& places, std::int64_t i) {
+  const std::int64_t c = i % places.channels;
+  const std::int64_t pixel = i / places.channels;
+  const std::int64_t w = pixel % places.width;
+  const std::int64_t h = pixel / places.width % places.height;
+  const std::int64_t n = pixel / (places.width * places.height);
+  if (c >= places.used || n >= places.samples) return -1;
+  return ((n * places.used + c) * places.height + h) * places.width + w;
+}
+
+template <typename T>
+__global__ void Import(const float* src, Places places, T* dst) {
+  const std::int64_t i = Item();
+  if (i >= CountOf(places)) return;
+  const std::int64_t from = LogicalIndex(places, i);
+  Assign(dst[i], from < 0 ? 0.0F : src[from]);
+}
+
+template <typename T>
+__global__ void Export(const T* src, Places places, float* dst) {
+  const std::int64_t i = Item();
+  if (i >= CountOf(places)) return;
+  const std::int64_t to = LogicalIndex(places, i);
+  if (to >= 0) dst[to] = ToFloat(src[i]);
+}
+
+// The three colours of a pixel, added with a weight.
+__device__ void AddPixel(const PixelsCall& call, std::int64_t n, std::int64_t h, std::int64_t w,
+                         float weight, float (&sum)[8]) {
+  const std::int64_t column = call.mirror[n] != 0 ? call.width - 1 - w : w;
+  const std::uint8_t* pixel = call.pixels + ((n * call.height + h) * call.width + column) * 3;
+  for (int c = 0; c < 3; ++c) {
+    sum[c] += weight * (static_cast<float>(pixel[c]) - call.mean[c]) * call.factor[c];
+  }
+}
+
+template <typename T>
+__global__ void Transform(PixelsCall call, T* dst) {
+  const std::int64_t i = Item();
+  if (i >= call.samples * call.height * call.width) return;
+  const std::int64_t w = i % call.width;
+  const std::int64_t h = i / call.width % call.height;
+  const std::int64_t n = i / (call.width * call.height);
+  float sum[8] = {};
+  AddPixel(call, n, h, w, call.lambda, sum);
+  if (call.lambda != 1) AddPixel(call, call.samples - 1 - n, h, w, 1 - call.lambda, sum);
+  Store8(sum, dst + i * 8);
+}
+
+template <typename T>
+__global__ void Add(const T* src, T* dst, std::int64_t count) {
+  const std::int64_t i = Item();
+  if (i < count) Assign(dst[i], ToFloat(dst[i]) + ToFloat(src[i]));
+}
+
+template <typename From, typename To>
+__global__ void Convert(const From* src, To* dst, std::int64_t count) {
+  const std::int64_t i = Item();
+  if (i < count) Assign(dst[i], ToFloat(src[i]));
+}
+
+__global__ void ColumnSums(const float* src, float* dst, std::int64_t rows, std::int64_t columns) {
+  const std::int64_t c = Item();
+  if (c >= columns) return;
+  float sum = 0;
+  for (std::int64_t r = 0; r < rows; ++r) sum += src[r * columns + c];
+  dst[c] = sum;
+}
+
+}  // namespace
+
+void ImportValues(const float* src, const Places& places, DType dtype, void* dst,
+                  CUstream_st* stream) {
+  WithElement(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    Launch(Import<T>, BlocksFor(CountOf(places)), kThreads, stream, src, places,
+           static_cast<T*>(dst));
+  });
+}
+
+void ExportValues(const void* src, const Places& places, DType dtype, float* dst,
+                  CUstream_st* stream) {
+  WithElement(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    Launch(Export<T>, BlocksFor(CountOf(places)), kThreads, stream, static_cast<const T*>(src),
+           places, dst);
+  });
+}
+
+void TransformPixels(const PixelsCall& call, DType dtype, void* dst, CUstream_st* stream) {
+  WithElement(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    Launch(Transform<T>, BlocksFor(call.samples * call.height * call.width), kThreads, stream, call,
+           static_cast<T*>(dst));
+  });
+}
+
+void AddValues(const void* src, void* dst, DType dtype, std::int64_t count, CUstream_st* stream) {
+  WithElement(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    Launch(Add<T>, BlocksFor(count), kThreads, stream, static_cast<const T*>(src),
+           static_cast<T*>(dst), count);
+  });
+}
+
+void ConvertToFloat(const void* src, DType dtype, float* dst, std::int64_t count,
+                    CUstream_st* stream) {
+  WithElement(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    Launch(Convert<T, float>, BlocksFor(count), kThreads, stream, static_cast<const T*>(src), dst,
+           count);
+  });
+}
+
+void ConvertFromFloat(const float* src, void* dst, DType dtype, std::int64_t count,
+                      CUstream_st* stream) {
+  WithElement(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    Launch(Convert<float, T>, BlocksFor(count), kThreads, stream, src, static_cast<T*>(dst), count);
+  });
+}
+
+void SumRows(const float* src, float* dst, std::int64_t rows, std::int64_t columns,
+             CUstream_st* stream) {
+  Launch(ColumnSums, BlocksFor(columns), kThreads, stream, src, dst, rows, columns);
+}
+
+}  // namespace trainer

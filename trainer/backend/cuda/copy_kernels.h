@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Kernels that bring numbers into the back end's layout and out of it, and add them up.  All queue
+// on `stream`; all memory is the device's.
+
+#pragma once
+
+#include <cstdint>
+
+#include "trainer/core/dtype.h"
+
+struct CUstream_st;
+
+namespace trainer {
+
+// A tensor in memory: `outer` x height x width x `channels` elements, of which `samples` x `used`
+// mean something.
+struct Places {
+  std::int64_t outer = 1, samples = 1, used = 1, channels = 1, height = 1, width = 1;
+};
+
+// fp32 row-major values of the logical shape, to and from a tensor.
+void ImportValues(const float* src, const Places& places, DType dtype, void* dst,
+                  CUstream_st* stream);
+void ExportValues(const void* src, const Places& places, DType dtype, float* dst,
+                  CUstream_st* stream);
+
+// uint8 pixels to images of 3 channels, padded to 8, as InputTransform has it.
+struct PixelsCall {
+  const std::uint8_t* pixels = nullptr;
+  const std::uint8_t* mirror = nullptr;
+  std::int64_t samples = 0, height = 0, width = 0;
+  float lambda = 1;
+  float mean[3] = {}, factor[3] = {};  // (pixel - mean) * factor
+};
+void TransformPixels(const PixelsCall& call, DType dtype, void* dst, CUstream_st* stream);
+
+// dst += src.
+void AddValues(const void* src, void* dst, DType dtype, std::int64_t count, CUstream_st* stream);
+
+// dst = src in another type.
+void ConvertToFloat(const void* src, DType dtype, float* dst, std::int64_t count,
+                    CUstream_st* stream);
+void ConvertFromFloat(const float* src, void* dst, DType dtype, std::int64_t count,
+                      CUstream_st* stream);
+
+// dst[c] = sum over r of src[r, c].
+void SumRows(const float* src, float* dst, std::int64_t rows, std::int64_t columns,
+             CUstream_st* stream);
+
+}  // namespace trainer

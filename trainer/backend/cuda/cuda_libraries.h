@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The two ops that NVIDIA's libraries compute: convolution by cuDNN, the linear layer by cuBLASLt.
+// The other ops of the back end are kernels of our own and know nothing of them.
+
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "trainer/backend/ops.h"
+
+namespace trainer {
+
+// How the back end computes.
+struct CudaPrecision {
+  DType storage = DType::kFloat32;  // activations and filters; sums are always fp32
+  bool tf32 = false;                // tensor cores for kFloat32, with 10 bits of mantissa
+};
+
+class CudaLibraries {
+ public:
+  virtual ~CudaLibraries() = default;
+
+  virtual std::string versions() const = 0;  // "cuDNN 9.19.0, cuBLASLt 13.1.0"
+  // Both choose the fastest algorithm when they are made, by timing the few that the library
+  // recommends, once per shape and process.  All tensors are as layout.h says; workspaces are
+  // device memory.
+  virtual std::unique_ptr<Convolution> MakeConvolution(const ConvolutionSpec& spec) = 0;
+  virtual std::unique_ptr<Linear> MakeLinear(const LinearSpec& spec) = 0;
+};
+
+// On the current device.  `deterministic`: only algorithms that give the same bits each time.
+std::unique_ptr<CudaLibraries> MakeCudaLibraries(const CudaPrecision& precision,
+                                                 bool deterministic);
+
+}  // namespace trainer

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The ops of the cuda back end that are kernels of our own.  Those that keep scratch for
+// themselves allocate it from `backend` when they are made.
+
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "trainer/backend/backend.h"
+
+namespace trainer {
+
+std::unique_ptr<InputTransform> MakeCudaInputTransform(const Shape& images, DType dtype);
+std::unique_ptr<BatchNorm> MakeCudaBatchNorm(const BatchNormSpec& spec);
+std::unique_ptr<MaxPool> MakeCudaMaxPool(const MaxPoolSpec& spec);
+std::unique_ptr<GlobalAveragePool> MakeCudaGlobalAveragePool(const TensorDesc& src);
+std::unique_ptr<SoftmaxCrossEntropy> MakeCudaSoftmaxCrossEntropy(
+    Backend& backend, const SoftmaxCrossEntropySpec& spec);
+// `copy_dtype`: of SgdCall's compute_copy.
+std::unique_ptr<Sgd> MakeCudaSgd(Backend& backend, std::vector<ParameterSegment> segments,
+                                 DType copy_dtype);
+
+}  // namespace trainer

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/backend/cuda/cudnn_graph.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+// Names of the tensors in a graph.
+constexpr std::int64_t kSrc = 1;
+constexpr std::int64_t kFilter = 2;
+constexpr std::int64_t kDst = 3;
+
+// (outer, channels, height, width), channels last in memory.
+CudnnDescriptor MakeTensor(std::int64_t id, DType dtype, std::int64_t outer, std::int64_t channels,
+                           std::int64_t height, std::int64_t width) {
+  CudnnDescriptor tensor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+  tensor.Set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, id);
+  tensor.Set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, CudnnType(dtype));
+  tensor.Set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, kTensorAlignment);
+  tensor.Set(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64,
+             std::vector<std::int64_t>{outer, channels, height, width});
+  tensor.Set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64,
+             std::vector<std::int64_t>{height * width * channels, 1, width * channels, channels});
+  tensor.Finalize();
+  return tensor;
+}
+
+CudnnDescriptor MakeConvolutionDescriptor(const ConvolutionGraph& graph) {
+  const std::vector<std::int64_t> padding(2, graph.padding);
+  CudnnDescriptor convolution(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+  convolution.Set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, std::int64_t{2});
+  convolution.Set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
+  convolution.Set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE,
+                  CUDNN_CROSS_CORRELATION);
+  convolution.Set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, padding);
+  convolution.Set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, padding);
+  convolution.Set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64,
+                  std::vector<std::int64_t>(2, graph.stride));
+  convolution.Set(CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64,
+                  std::vector<std::int64_t>(2, 1));
+  convolution.Finalize();
+  return convolution;
+}
+
+// The attributes of one pass; each pass has its own names for the same things.
+struct PassAttributes {
+  cudnnBackendDescriptorType_t operation;
+  cudnnBackendAttributeName_t convolution, src, filter, dst, alpha, beta;
+};
+
+PassAttributes AttributesOf(ConvolutionPass pass) {
+  switch (pass) {
+    case ConvolutionPass::kForward:
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA};
+    case ConvolutionPass::kBackwardData:
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA};
+    case ConvolutionPass::kBackwardFilter:
+      break;
+  }
+  return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA};
+}
+
+CudnnDescriptor MakeOperationGraph(const CudnnTarget& target, const ConvolutionGraph& graph) {
+  const PassAttributes names = AttributesOf(graph.pass);
+  CudnnDescriptor operation(names.operation);
+  operation.Set(names.convolution, MakeConvolutionDescriptor(graph));
+  operation.Set(names.src, MakeTensor(kSrc, graph.dtype, graph.images, graph.channels, graph.height,
+                                      graph.width));
+  operation.Set(names.filter, MakeTensor(kFilter, graph.dtype, graph.filters, graph.channels,
+                                         graph.kernel, graph.kernel));
+  operation.Set(names.dst, MakeTensor(kDst, graph.dtype, graph.images, graph.filters,
+                                      graph.dst_height(), graph.dst_width()));
+  operation.Set(names.alpha, CUDNN_TYPE_FLOAT, 1.0F);
+  operation.Set(names.beta, CUDNN_TYPE_FLOAT, 0.0F);
+  operation.Finalize();
+
+  CudnnDescriptor operations(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  operations.Set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation);
+  if (!target.device) {
+    operations.Set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, target.handle);
+  }
+  operations.Finalize();
+  return operations;
+}
+
+std::vector<CudnnDescriptor> RecommendedConfigs(const CudnnTarget& target,
+                                                const CudnnDescriptor& operations,
+                                                cudnnBackendHeurMode_t mode) {
+  CudnnDescriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+  heuristics.Set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, operations);
+  heuristics.Set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
+#if CUDNN_VERSION >= 90800
+  if (target.device) heuristics.Set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, *target.device);
+#endif
+  // Knowing nothing to recommend is no error: there is another mode to ask.
+  if (heuristics.TryFinalize() != CUDNN_STATUS_SUCCESS) return {};
+  return heuristics.GetDescriptors(CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                   CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+}
+
+bool MayBeUsed(const CudnnDescriptor& engine, DType dtype, const EngineRules& rules) {
+  const auto notes = engine.Get<cudnnBackendNumericalNote_t>(
+      CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
+  return std::none_of(notes.begin(), notes.end(), [&](cudnnBackendNumericalNote_t note) {
+    switch (note) {
+      case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:
+        return dtype == DType::kFloat32 && !rules.tf32;
+      case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC:
+        return rules.deterministic;
+      case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
+      case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION:
+      case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6:
+      case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13:
+        return true;
+      default:
+        return false;
+    }
+  });
+}
+
+struct Candidate {
+  const CudnnDescriptor* config;
+  std::int64_t engine;
+};
+
+// The configurations that may be used, in their order, but those of an engine that already has
+// kOfOneEngine go to the end: heuristics can recommend dozens that hardly differ.
+std::vector<Candidate> UsableCandidates(const std::vector<CudnnDescriptor>& configs, DType dtype,
+                                        const EngineRules& rules) {
+  constexpr int kOfOneEngine = 3;
+  std::vector<Candidate> first;
+  std::vector<Candidate> rest;
+  std::map<std::int64_t, int> of_engine;
+  for (const CudnnDescriptor& config : configs) {
+    const std::vector<CudnnDescriptor> engines =
+        config.GetDescriptors(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+    if (!MayBeUsed(engines.at(0), dtype, rules)) continue;
+    const std::int64_t number =
+        engines[0].Get<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1).at(0);
+    (of_engine[number]++ < kOfOneEngine ? first : rest).push_back({&config, number});
+  }
+  first.insert(first.end(), rest.begin(), rest.end());
+  return first;
+}
+
+// Plans of the candidates that cuDNN can build.
+std::vector<ConvolutionPlan> BuildPlans(const CudnnTarget& target,
+                                        const std::vector<Candidate>& candidates,
+                                        std::size_t workspace_limit, std::size_t most) {
+  std::vector<ConvolutionPlan> plans;
+  for (const Candidate& candidate : candidates) {
+    if (plans.size() == most) break;
+    CudnnDescriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    plan.Set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, *candidate.config);
+#if CUDNN_VERSION >= 90800
+    if (target.device) plan.Set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, *target.device);
+#endif
+    if (!target.device) {
+      plan.Set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, target.handle);
+    }
+    // The heuristics may recommend what then turns out not to fit this device.
+    if (plan.TryFinalize() != CUDNN_STATUS_SUCCESS) continue;
+    ConvolutionPlan built(std::move(plan), candidate.engine);
+    if (built.workspace_bytes() <= workspace_limit) plans.push_back(std::move(built));
+  }
+  return plans;
+}
+
+}  // namespace
+
+std::string ToString(const ConvolutionGraph& graph) {
+  const char* const pass = graph.pass == ConvolutionPass::kForward        ? "forward"
+                           : graph.pass == ConvolutionPass::kBackwardData ? "backward data"
+                                                                          : "backward filter";
+  return std::string(pass) + " of a convolution " + std::to_string(graph.images) + "x" +
+         std::to_string(graph.channels) + "x" + std::to_string(graph.height) + "x" +
+         std::to_string(graph.width) + " to " + std::to_string(graph.filters) +
+         " channels, kernel " + std::to_string(graph.kernel) + ", stride " +
+         std::to_string(graph.stride) + ", padding " + std::to_string(graph.padding) + ", " +
+         std::string(NameOf(graph.dtype));
+}
+
+#if CUDNN_VERSION >= 90800
+CudnnTarget DescribedDevice(const std::string& json) {
+  auto device = std::make_shared<CudnnDescriptor>(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
+  device->Set(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+              std::vector<char>(json.c_str(), json.c_str() + json.size() + 1));
+  device->Finalize();
+  return {nullptr, std::move(device)};
+}
+#endif
+
+ConvolutionPlan::ConvolutionPlan(CudnnDescriptor plan, std::int64_t engine)
+    : plan_(std::move(plan)),
+      engine_(engine),
+      workspace_bytes_(static_cast<std::size_t>(
+          plan_.Get<std::int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1)
+              .at(0))) {}
+
+void ConvolutionPlan::Execute(cudnnHandle_t handle, void* src, void* filter, void* dst,
+                              void* workspace) const {
+  CudnnDescriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  pack.Set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64,
+           std::vector<std::int64_t>{kSrc, kFilter, kDst});
+  pack.Set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR,
+           std::vector<void*>{src, filter, dst});
+  pack.Set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, workspace);
+  pack.Finalize();
+  CheckCudnn(cudnnBackendExecute(handle, plan_.get(), pack.get()), "cuDNN: running a convolution");
+}
+
+std::vector<ConvolutionPlan> FindPlans(const CudnnTarget& target, const ConvolutionGraph& graph,
+                                       const EngineRules& rules, std::size_t most) {
+  const CudnnDescriptor operations = MakeOperationGraph(target, graph);
+  for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
+    const std::vector<CudnnDescriptor> configs = RecommendedConfigs(target, operations, mode);
+    std::vector<ConvolutionPlan> plans = BuildPlans(
+        target, UsableCandidates(configs, graph.dtype, rules), rules.workspace_limit, most);
+    if (!plans.empty()) return plans;
+  }
+  throw Error(EX_UNAVAILABLE, "cuDNN " + std::to_string(cudnnGetVersion()) +
+                                  " has no engine on this GPU for the " + ToString(graph));
+}
+
+}  // namespace trainer

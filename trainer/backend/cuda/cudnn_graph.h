@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Convolutions as cuDNN's graph API has them: a graph of one operation, the engines that can
+// compute it, and an execution plan for each.  Asking needs no GPU when the device is described
+// (cuDNN 9.8 and later).
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trainer/backend/cuda/cudnn_descriptor.h"
+#include "trainer/core/dtype.h"
+
+namespace trainer {
+
+enum class ConvolutionPass : std::uint8_t { kForward, kBackwardData, kBackwardFilter };
+
+// One convolution (backend/ops.h) on channels-last memory.  Channels and filters are counted with
+// their padding (layout.h).  Sums are fp32.
+struct ConvolutionGraph {
+  std::int64_t images = 0, channels = 0, height = 0, width = 0;
+  std::int64_t filters = 0, kernel = 1, stride = 1, padding = 0;
+  DType dtype = DType::kFloat32;
+  ConvolutionPass pass = ConvolutionPass::kForward;
+
+  std::int64_t dst_height() const { return (height + 2 * padding - kernel) / stride + 1; }
+  std::int64_t dst_width() const { return (width + 2 * padding - kernel) / stride + 1; }
+  bool operator==(const ConvolutionGraph&) const = default;
+};
+
+// "backward data of a convolution 256x64x56x56 to 64 channels, kernel 3, stride 1, padding 1, F16".
+std::string ToString(const ConvolutionGraph& graph);
+
+// Which engines may be taken.  Never those that convert their inputs to a smaller type, sum in less
+// than fp32, or are Winograd's with large tiles.
+struct EngineRules {
+  bool tf32 = false;           // tensor cores for kFloat32
+  bool deterministic = false;  // the same bits each time
+  std::size_t workspace_limit = std::size_t{256} << 20;
+
+  bool operator==(const EngineRules&) const = default;
+};
+
+// The device that plans are made for.
+struct CudnnTarget {
+  cudnnHandle_t handle = nullptr;           // a device that is here, or
+  std::shared_ptr<CudnnDescriptor> device;  // one that is described
+};
+
+#if CUDNN_VERSION >= 90800
+// A device by its properties, in the JSON that cuDNN writes of one that is there.
+CudnnTarget DescribedDevice(const std::string& json);
+#endif
+
+// Safe from any thread, once made; lives without the graph.
+class ConvolutionPlan {
+ public:
+  ConvolutionPlan(CudnnDescriptor plan, std::int64_t engine);
+
+  std::size_t workspace_bytes() const { return workspace_bytes_; }
+  // cuDNN's number of the engine, to tell them apart in messages.
+  std::int64_t engine() const { return engine_; }
+
+  // Queues the work on the handle's stream.  src, filter, dst: tensors or their gradients, as the
+  // pass has it; the output is overwritten.  All are aligned to kTensorAlignment.
+  void Execute(cudnnHandle_t handle, void* src, void* filter, void* dst, void* workspace) const;
+
+ private:
+  CudnnDescriptor plan_;
+  std::int64_t engine_;
+  std::size_t workspace_bytes_;
+};
+
+inline constexpr std::int64_t kTensorAlignment = 16;  // bytes
+
+// Up to `most` plans: the one that cuDNN expects to be the fastest, then others in that order, few
+// of each engine as long as there are more engines.  Its last resorts are there only if nothing
+// else is.  Throws Error (EX_UNAVAILABLE), which names the graph, if there is none.
+std::vector<ConvolutionPlan> FindPlans(const CudnnTarget& target, const ConvolutionGraph& graph,
+                                       const EngineRules& rules, std::size_t most);
+
+}  // namespace trainer

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/backend/cuda/runtime.h"
+
+#include "trainer/backend/cuda/cuda_backend.h"
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+int ExitCodeOf(cudaError_t result) {
+  switch (result) {
+    case cudaErrorMemoryAllocation:
+      return EX_OSERR;
+    case cudaErrorNoDevice:
+    case cudaErrorInsufficientDriver:
+    case cudaErrorStubLibrary:
+    case cudaErrorDevicesUnavailable:
+    case cudaErrorSystemDriverMismatch:
+    case cudaErrorNoKernelImageForDevice:
+      return EX_UNAVAILABLE;
+    default:
+      return EX_SOFTWARE;
+  }
+}
+
+class CudaStream final : public Stream {
+ public:
+  CudaStream() {
+    CheckCuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream");
+  }
+  CudaStream(const CudaStream&) = delete;
+  CudaStream& operator=(const CudaStream&) = delete;
+  ~CudaStream() override { cudaStreamDestroy(stream_); }
+
+  void Synchronize() override {
+    CheckCuda(cudaStreamSynchronize(stream_), "waiting for the GPU's work");
+  }
+  cudaStream_t handle() const { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+class CudaEvent final : public Event {
+ public:
+  CudaEvent() { CheckCuda(cudaEventCreateWithFlags(&event_, cudaEventDefault), "making an event"); }
+  CudaEvent(const CudaEvent&) = delete;
+  CudaEvent& operator=(const CudaEvent&) = delete;
+  ~CudaEvent() override { cudaEventDestroy(event_); }
+
+  void Record(Stream& stream) override {
+    CheckCuda(cudaEventRecord(event_, HandleOf(stream)), "recording an event");
+  }
+  void MakeWait(Stream& stream) override {
+    CheckCuda(cudaStreamWaitEvent(HandleOf(stream), event_, 0), "waiting for an event");
+  }
+  void Synchronize() override {
+    CheckCuda(cudaEventSynchronize(event_), "waiting for the GPU's work");
+  }
+  double SecondsSince(const Event& earlier) const override {
+    float milliseconds = 0;
+    CheckCuda(
+        cudaEventElapsedTime(&milliseconds, static_cast<const CudaEvent&>(earlier).event_, event_),
+        "reading an event");
+    return milliseconds / 1e3;
+  }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+}  // namespace
+
+void CheckCuda(cudaError_t result, const std::string& action) {
+  if (result == cudaSuccess) return;
+  throw Error(ExitCodeOf(result),
+              action + ": " + cudaGetErrorString(result) + " (" + cudaGetErrorName(result) + ")");
+}
+
+std::string CudaProblem() {
+  int count = 0;  // not touched where there is no driver
+  const cudaError_t result = cudaGetDeviceCount(&count);
+  if (result == cudaSuccess && count > 0) return "";
+  cudaGetLastError();  // forget it
+  if (result == cudaErrorInsufficientDriver) {
+    int driver = 0;
+    int runtime = 0;
+    cudaDriverGetVersion(&driver);
+    cudaRuntimeGetVersion(&runtime);
+    const auto text = [](int version) {
+      return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+    };
+    if (driver == 0) return "no GPU: there is no NVIDIA driver";
+    return "the GPU driver is too old: it knows CUDA " + text(driver) +
+           ", this program was built with CUDA " + text(runtime);
+  }
+  return "no GPU: " + std::string(result == cudaSuccess ? "none is visible to this process"
+                                                        : cudaGetErrorString(result));
+}
+
+std::unique_ptr<Stream> MakeCudaStream() { return std::make_unique<CudaStream>(); }
+
+std::unique_ptr<Event> MakeCudaEvent() { return std::make_unique<CudaEvent>(); }
+
+cudaStream_t HandleOf(Stream& stream) { return static_cast<CudaStream&>(stream).handle(); }
+
+}  // namespace trainer

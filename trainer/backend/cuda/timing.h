@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which of some ways to compute the same thing is the fastest on the current device.  For
+// construction only: it allocates and waits.
+
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <functional>
+
+namespace trainer {
+
+// Device memory, all zeros, for as long as the object lives.
+class ScratchMemory {
+ public:
+  explicit ScratchMemory(std::size_t bytes);
+  ~ScratchMemory();
+  ScratchMemory(const ScratchMemory&) = delete;
+  ScratchMemory& operator=(const ScratchMemory&) = delete;
+
+  void* data() const { return data_; }
+
+ private:
+  void* data_ = nullptr;
+};
+
+// run(i, stream) queues candidate i.  Returns the candidate with the smallest median of a few runs;
+// those that throw Error are out of the race.  Throws the last such Error if all do.
+// REQUIRES: candidates > 0.
+std::size_t FastestOf(std::size_t candidates,
+                      const std::function<void(std::size_t, cudaStream_t)>& run);
+
+}  // namespace trainer

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <algorithm>
+
+#include "trainer/backend/cuda/cuda_ops.h"
+#include "trainer/backend/cuda/runtime.h"
+#include "trainer/backend/cuda/update_kernels.h"
+
+namespace trainer {
+namespace {
+
+std::vector<UpdateChunk> CutIntoChunks(const std::vector<ParameterSegment>& segments) {
+  std::vector<UpdateChunk> chunks;
+  for (const ParameterSegment& segment : segments) {
+    for (std::size_t done = 0; done < segment.count; done += kUpdateChunk) {
+      const auto count =
+          static_cast<std::uint32_t>(std::min<std::size_t>(kUpdateChunk, segment.count - done));
+      chunks.push_back({segment.begin + done, count, segment.decay ? 1U : 0U});
+    }
+  }
+  return chunks;
+}
+
+class CudaSgd final : public Sgd {
+ public:
+  CudaSgd(Backend& backend, const std::vector<ParameterSegment>& segments, DType copy_dtype)
+      : copy_dtype_(copy_dtype),
+        of_blocks_(backend.AllocateDevice(kUpdateBlocks * sizeof(UpdateSums))) {
+    const std::vector<UpdateChunk> chunks = CutIntoChunks(segments);
+    chunk_count_ = static_cast<int>(chunks.size());
+    chunks_ = backend.AllocateDevice(chunks.size() * sizeof(UpdateChunk));
+    const auto stream = backend.MakeStream();
+    backend.CopyToDevice(chunks_.data(), chunks.data(), chunks_.bytes(), *stream);
+    stream->Synchronize();
+  }
+
+  void Step(const SgdCall& call, float* weight, float* momentum, const void* gradient,
+            void* compute_copy, UpdateSums* sums, Stream& stream) override {
+    UpdateKernelCall full;
+    full.chunks = reinterpret_cast<const UpdateChunk*>(chunks_.data());
+    full.chunk_count = chunk_count_;
+    full.learning_rate = call.learning_rate;
+    full.momentum_factor = call.momentum_factor;
+    full.weight_decay = call.weight_decay;
+    full.gradient_scale = call.gradient_scale;
+    full.weight = weight;
+    full.momentum = momentum;
+    full.gradient = static_cast<const float*>(gradient);
+    full.compute_copy = compute_copy;
+    full.copy_dtype = copy_dtype_;
+    RunUpdate(full, reinterpret_cast<UpdateSums*>(of_blocks_.data()), sums, HandleOf(stream));
+  }
+
+ private:
+  const DType copy_dtype_;
+  int chunk_count_ = 0;
+  Buffer chunks_;
+  Buffer of_blocks_;
+};
+
+}  // namespace
+
+std::unique_ptr<Sgd> MakeCudaSgd(Backend& backend, std::vector<ParameterSegment> segments,
+                                 DType copy_dtype) {
+  return std::make_unique<CudaSgd>(backend, segments, copy_dtype);
+}
+
+}  // namespace trainer
