@@ -51,7 +51,8 @@ BACKEND_INSIDES = re.compile(r"^trainer/backend/(reference|cpu|cuda)/")
 FOREIGN = [
     (re.compile(r"^(cuda|cudnn|cublas|nvrtc|nccl)[^/]*\.h"), ("trainer/backend/cuda/", "trainer/comm/nccl",
                                                               "trainer/telemetry/gpu_sampler",
-                                                              "trainer/telemetry/kernel_trace")),
+                                                              "trainer/telemetry/kernel_trace",
+                                                              "tests/trainer/backend/cuda_emulator/")),
     (re.compile(r"dnnl"), ("trainer/backend/cpu/",)),
     (re.compile(r"^mpi\.h"), ("trainer/comm/mpi", "tests/")),
     (re.compile(r"^pmix"), ("trainer/comm/rendezvous", "launcher/health/rendezvous_pmix")),

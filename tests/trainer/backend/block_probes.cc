@@ -190,7 +190,7 @@ std::vector<ProbeCase> BlockCases() {
                        [spec = spec, mode](Device& device) {
                          return std::make_unique<StemProbe>(device, spec, mode);
                        },
-                       5, mode == Mode::kInference ? 0 : 1.0 / 1024});
+                       5, mode == Mode::kInference ? 0 : 1.0 / 1024, true});
     }
     const std::pair<const char*, BottleneckCase> bottlenecks[] = {
         {"bottleneck_identity", {{2, 32, 6, 5}, 8, 32, 1, mode}},
@@ -204,7 +204,7 @@ std::vector<ProbeCase> BlockCases() {
       cases.push_back(
           {name + Suffix(mode),
            [c = c](Device& device) { return std::make_unique<BottleneckProbe>(device, c); }, 10,
-           1.0 / 1024});
+           1.0 / 1024, true});
     }
     const std::pair<const char*, Shape> heads[] = {{"head", {4, 16, 3, 2}},
                                                    {"head_of_one", {1, 9, 1, 1}}};

@@ -5,13 +5,44 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string_view>
+#include <utility>
 
 #include "trainer/core/error.h"
 
 namespace trainer {
 
+namespace {
+
+// "cuda_fp16" is the back end "cuda" that computes in fp16.
+constexpr std::pair<std::string_view, DType> kReducedTypes[] = {{"_fp16", DType::kFloat16},
+                                                                {"_bf16", DType::kBFloat16}};
+
+}  // namespace
+
+std::unique_ptr<Backend> MakeTestedBackend(std::string name, int threads) {
+  BackendOptions options{.threads = threads};
+  for (const auto& [suffix, dtype] : kReducedTypes) {
+    if (!name.ends_with(suffix)) continue;
+    name.resize(name.size() - suffix.size());
+    options.compute_type = dtype;
+  }
+  return MakeBackend(name, options);
+}
+
+std::vector<std::string> TestedBackends() {
+  std::vector<std::string> tested;
+  for (const std::string& name : BackendNames()) {
+    if (!BackendProblem(name).empty()) continue;
+    tested.push_back(name);
+    if (name != "cuda") continue;
+    for (const auto& [suffix, dtype] : kReducedTypes) tested.push_back(name + std::string(suffix));
+  }
+  return tested;
+}
+
 Device::Device(const std::string& name, int threads)
-    : backend_(MakeBackend(name, {.threads = threads})), stream_(backend_->MakeStream()) {}
+    : backend_(MakeTestedBackend(name, threads)), stream_(backend_->MakeStream()) {}
 
 void* Device::Scratch(std::size_t bytes) {
   buffers_.push_back(backend_->AllocateDevice(bytes));

@@ -17,8 +17,14 @@ namespace trainer {
 
 using Floats = std::vector<float>;
 
+// The back ends of this build that work here, and those that compute in reduced types once for
+// each: "cuda", "cuda_fp16", "cuda_bf16", "cpu", "reference".
+std::vector<std::string> TestedBackends();
+std::unique_ptr<Backend> MakeTestedBackend(std::string name, int threads);
+
 class Device {
  public:
+  // `name`: of TestedBackends().
   explicit Device(const std::string& name, int threads = 1);
 
   Backend& backend() { return *backend_; }

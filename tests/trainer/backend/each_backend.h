@@ -22,7 +22,7 @@ class EachBackend : public testing::TestWithParam<std::string> {
 }  // namespace trainer
 
 // `suite` is an alias or a child of EachBackend.
-#define INSTANTIATE_ON_EACH_BACKEND(suite)                            \
-  INSTANTIATE_TEST_SUITE_P(                                           \
-      AllBackends, suite, testing::ValuesIn(trainer::BackendNames()), \
+#define INSTANTIATE_ON_EACH_BACKEND(suite)                              \
+  INSTANTIATE_TEST_SUITE_P(                                             \
+      AllBackends, suite, testing::ValuesIn(trainer::TestedBackends()), \
       [](const testing::TestParamInfo<std::string>& test) { return test.param; })

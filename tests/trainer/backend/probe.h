@@ -51,6 +51,9 @@ struct ProbeCase {
   // Of finite differences: as large as the curvature allows, since the forward pass is fp32.  0:
   // not differentiable here.
   double step = 1.0 / 128;
+  // Has a ReLU or max pool behind a rounding to 16 bits, which may turn a choice of theirs and with
+  // it a few gradients altogether.
+  bool has_choices = false;
 };
 
 // contract_test runs them all.

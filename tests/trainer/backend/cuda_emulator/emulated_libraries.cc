@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// cuda_libraries.h without NVIDIA's libraries: plain loops, sums in fp32.  Padding is computed like
+// everything else, as cuDNN does: it comes out as zero if and only if it went in as zero.
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstring>
+#include <vector>
+
+#include "trainer/backend/cuda/cuda_libraries.h"
+#include "trainer/backend/cuda/layout.h"
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+using Index = std::int64_t;
+using Floats = std::vector<float>;
+
+// Nothing is kept in it; it is filled with not-a-number to find out who else uses it.
+constexpr std::size_t kWorkspaceBytes = 256;
+
+void UseWorkspace(void* workspace) { std::memset(workspace, 0xFF, kWorkspaceBytes); }
+
+Floats Load(const Tensor& tensor) {
+  Floats values(tensor.desc.bytes / SizeOf(tensor.desc.dtype));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    switch (tensor.desc.dtype) {
+      case DType::kFloat16:
+        values[i] = __half2float(tensor.As<const __half>()[i]);
+        break;
+      case DType::kBFloat16:
+        values[i] = __bfloat162float(tensor.As<const __nv_bfloat16>()[i]);
+        break;
+      default:
+        values[i] = tensor.As<const float>()[i];
+    }
+  }
+  return values;
+}
+
+void Store(const Floats& values, const Tensor& tensor) {
+  DDL_CHECK(values.size() == tensor.desc.bytes / SizeOf(tensor.desc.dtype));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    switch (tensor.desc.dtype) {
+      case DType::kFloat16:
+        tensor.As<__half>()[i] = __float2half_rn(values[i]);
+        break;
+      case DType::kBFloat16:
+        tensor.As<__nv_bfloat16>()[i] = __float2bfloat16_rn(values[i]);
+        break;
+      default:
+        tensor.As<float>()[i] = values[i];
+    }
+  }
+}
+
+Floats Zeros(const TensorDesc& desc) { return Floats(desc.bytes / SizeOf(desc.dtype)); }
+
+class EmulatedConvolution final : public Convolution {
+ public:
+  EmulatedConvolution(const ConvolutionSpec& spec, DType storage) : spec_(spec) {
+    const Shape& src = spec.src.shape;
+    DDL_CHECK(spec.src.layout == Layout::kChannelsLast && spec.src.dtype == storage &&
+              spec.src.bytes == CudaImages(src, storage).bytes);
+    DDL_CHECK(spec.out_channels > 0 && spec.kernel > 0 && spec.stride > 0 && spec.padding >= 0);
+    DDL_CHECK(src[2] + 2 * spec.padding >= spec.kernel && src[3] + 2 * spec.padding >= spec.kernel);
+    const Index height = (src[2] + 2 * spec.padding - spec.kernel) / spec.stride + 1;
+    const Index width = (src[3] + 2 * spec.padding - spec.kernel) / spec.stride + 1;
+    filter_ = CudaFilter({spec.out_channels, src[1], spec.kernel, spec.kernel}, storage);
+    dst_ = CudaImages({src[0], spec.out_channels, height, width}, storage);
+  }
+
+  const TensorDesc& filter() const override { return filter_; }
+  const TensorDesc& dst() const override { return dst_; }
+  std::size_t workspace_bytes() const override { return kWorkspaceBytes; }
+
+  void Forward(const Tensor& src, const Tensor& filter, const Tensor& dst, void* workspace,
+               Stream& /*stream*/) override {
+    UseWorkspace(workspace);
+    const Floats x = Load(src);
+    const Floats f = Load(filter);
+    Floats y = Zeros(dst_);
+    ForEachProduct([&](Index i, Index j, Index k) { y[k] += x[i] * f[j]; });
+    Store(y, dst);
+  }
+
+  void BackwardData(const Tensor& diff_dst, const Tensor& filter, const Tensor& diff_src,
+                    void* workspace, Stream& /*stream*/) override {
+    UseWorkspace(workspace);
+    const Floats y = Load(diff_dst);
+    const Floats f = Load(filter);
+    Floats x = Zeros(spec_.src);
+    ForEachProduct([&](Index i, Index j, Index k) { x[i] += f[j] * y[k]; });
+    Store(x, diff_src);
+  }
+
+  void BackwardFilter(const Tensor& src, const Tensor& diff_dst, const Tensor& diff_filter,
+                      void* workspace, Stream& /*stream*/) override {
+    UseWorkspace(workspace);
+    const Floats x = Load(src);
+    const Floats y = Load(diff_dst);
+    Floats f = Zeros(filter_);
+    ForEachProduct([&](Index i, Index j, Index k) { f[j] += x[i] * y[k]; });
+    Store(f, diff_filter);
+  }
+
+ private:
+  // Calls use(i, j, k) for each product of a src and a filter element that dst[k] is the sum of.
+  template <typename Use>
+  void ForEachProduct(Use use) const {
+    const Shape& src = spec_.src.shape;
+    const Shape& dst = dst_.shape;
+    const Index in = PaddedChannels(src[1]);
+    const Index out = PaddedChannels(dst[1]);
+    const Index taps = spec_.kernel * spec_.kernel;
+    for (Index pixel = 0; pixel < dst[0] * dst[2] * dst[3]; ++pixel) {
+      const Index n = pixel / (dst[2] * dst[3]);
+      for (Index tap = 0; tap < taps; ++tap) {
+        const Index h = pixel / dst[3] % dst[2] * spec_.stride - spec_.padding + tap / spec_.kernel;
+        const Index w = pixel % dst[3] * spec_.stride - spec_.padding + tap % spec_.kernel;
+        if (h < 0 || h >= src[2] || w < 0 || w >= src[3]) continue;
+        const Index src_pixel = (n * src[2] + h) * src[3] + w;
+        for (Index k = 0; k < out; ++k) {
+          for (Index c = 0; c < in; ++c) {
+            use(src_pixel * in + c, (k * taps + tap) * in + c, pixel * out + k);
+          }
+        }
+      }
+    }
+  }
+
+  ConvolutionSpec spec_;
+  TensorDesc filter_;
+  TensorDesc dst_;
+};
+
+class EmulatedLinear final : public Linear {
+ public:
+  EmulatedLinear(const LinearSpec& spec, DType storage)
+      : batch_(spec.src.shape[0]), in_(spec.src.shape[1]), out_(spec.out_features) {
+    DDL_CHECK(spec.src.layout == Layout::kRowMajor && out_ > 0);
+    weight_ = RowMajor({out_, in_}, storage);
+    dst_ = RowMajor({batch_, out_}, DType::kFloat32);
+  }
+
+  const TensorDesc& weight() const override { return weight_; }
+  const TensorDesc& dst() const override { return dst_; }
+  std::size_t workspace_bytes() const override { return kWorkspaceBytes; }
+
+  void Forward(const Tensor& src, const Tensor& weight, const Tensor& bias, const Tensor& dst,
+               void* workspace, Stream& /*stream*/) override {
+    UseWorkspace(workspace);
+    const Floats x = Load(src);
+    const Floats w = Load(weight);
+    const Floats b = Load(bias);
+    Floats y = Zeros(dst_);
+    for (Index i = 0; i < batch_ * out_; ++i) y[i] = b[i % out_];
+    ForEachProduct([&](Index i, Index j, Index k) { y[k] += x[i] * w[j]; });
+    Store(y, dst);
+  }
+
+  void Backward(const Tensor& src, const Tensor& weight, const Tensor& diff_dst,
+                const Tensor& diff_src, const Tensor& diff_weight, const Tensor& diff_bias,
+                void* workspace, Stream& /*stream*/) override {
+    UseWorkspace(workspace);
+    const Floats x = Load(src);
+    const Floats w = Load(weight);
+    const Floats y = Load(diff_dst);
+    Floats diff_x(x.size());
+    Floats diff_w(w.size());
+    Floats diff_b(out_);
+    ForEachProduct([&](Index i, Index j, Index k) {
+      diff_x[i] += w[j] * y[k];
+      diff_w[j] += x[i] * y[k];
+    });
+    for (Index i = 0; i < batch_ * out_; ++i) diff_b[i % out_] += y[i];
+    Store(diff_x, diff_src);
+    Store(diff_w, diff_weight);
+    Store(diff_b, diff_bias);
+  }
+
+ private:
+  // As above, for src, weight and dst.
+  template <typename Use>
+  void ForEachProduct(Use use) const {
+    for (Index n = 0; n < batch_; ++n) {
+      for (Index k = 0; k < out_; ++k) {
+        for (Index c = 0; c < in_; ++c) use(n * in_ + c, k * in_ + c, n * out_ + k);
+      }
+    }
+  }
+
+  Index batch_;
+  Index in_;
+  Index out_;
+  TensorDesc weight_;
+  TensorDesc dst_;
+};
+
+class EmulatedLibraries final : public CudaLibraries {
+ public:
+  explicit EmulatedLibraries(DType storage) : storage_(storage) {}
+
+  std::string versions() const override { return "plain loops instead of cuDNN and cuBLASLt"; }
+  std::unique_ptr<Convolution> MakeConvolution(const ConvolutionSpec& spec) override {
+    return std::make_unique<EmulatedConvolution>(spec, storage_);
+  }
+  std::unique_ptr<Linear> MakeLinear(const LinearSpec& spec) override {
+    return std::make_unique<EmulatedLinear>(spec, storage_);
+  }
+
+ private:
+  DType storage_;
+};
+
+}  // namespace
+
+std::unique_ptr<CudaLibraries> MakeCudaLibraries(const CudaPrecision& precision,
+                                                 bool /*deterministic*/) {
+  return std::make_unique<EmulatedLibraries>(precision.storage);
+}
+
+}  // namespace trainer

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The emulator by itself, by kernels as the back end has them.
+
+#include <cuda_runtime.h>
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "trainer/backend/cuda/launch.cuh"
+
+namespace {
+
+using testing::AllOf;
+using testing::Each;
+using testing::HasSubstr;
+using trainer::Launch;
+
+// What the launch throws, "" if nothing.
+template <typename... Parameters, typename... Arguments>
+std::string Failure(void (*kernel)(Parameters...), dim3 grid, dim3 block, Arguments... arguments) {
+  try {
+    Launch(kernel, grid, block, nullptr, arguments...);
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+__global__ void NumberThreads(int* out, int count) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i >= count) return;
+  out[i] = i;
+}
+
+TEST(Emulator, RunsEveryThreadOfEveryBlockOnce) {
+  std::vector<int> out(1003, -1);
+  Launch(NumberThreads, 4, 256, nullptr, out.data(), 1000);
+  std::vector<int> expected(1003, -1);
+  std::iota(expected.begin(), expected.begin() + 1000, 0);
+  EXPECT_EQ(out, expected);
+}
+
+__global__ void NumberInThreeDimensions(unsigned* out) {
+  const unsigned block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
+  const unsigned thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+  out[block * (blockDim.x * blockDim.y * blockDim.z) + thread] += block + 1;
+}
+
+TEST(Emulator, KnowsThreeDimensions) {
+  std::vector<unsigned> out(24 * 30);
+  Launch(NumberInThreeDimensions, dim3(2, 3, 4), dim3(5, 3, 2), nullptr, out.data());
+  for (unsigned i = 0; i < out.size(); ++i) EXPECT_EQ(out[i], i / 30 + 1);
+}
+
+// As reductions of the back end are: a tree in shared memory.
+template <typename T>
+__global__ void SumBlocks(const T* in, T* out) {
+  __shared__ T partial[256];
+  partial[threadIdx.x] = in[blockIdx.x * blockDim.x + threadIdx.x];
+  __syncthreads();
+  for (unsigned half = blockDim.x / 2; half > 0; half /= 2) {
+    if (threadIdx.x < half) partial[threadIdx.x] += partial[threadIdx.x + half];
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) out[blockIdx.x] = partial[0];
+}
+
+template <typename T>
+void ExpectBlockSums() {
+  std::vector<T> in(6 * 256);
+  std::iota(in.begin(), in.end(), T{0});
+  std::vector<T> out(6);
+  Launch(SumBlocks<T>, 6, 256, nullptr, in.data(), out.data());
+  for (int block = 0; block < 6; ++block) {
+    EXPECT_EQ(out[block], T(256 * (256 * block) + 255 * 128)) << block;
+  }
+}
+
+TEST(Emulator, SharedMemoryAndBarriersSumABlock) {
+  ExpectBlockSums<float>();
+  ExpectBlockSums<int>();
+}
+
+__global__ void ForgetABarrier(float* out, int step) {
+  __shared__ float value[64];
+  value[threadIdx.x] = static_cast<float>(threadIdx.x);
+  out[blockIdx.x * 64 + threadIdx.x] = value[(threadIdx.x + 64 + step) % 64];
+}
+
+TEST(Emulator, ShowsAMissingBarrierInEitherDirection) {
+  for (const int step : {-1, 1}) {
+    std::vector<float> out(128);
+    Launch(ForgetABarrier, 2, 64, nullptr, out.data(), step);
+    int unwritten = 0;
+    for (const float value : out) unwritten += std::isnan(value) ? 1 : 0;
+    EXPECT_GE(unwritten, 63) << step;
+  }
+}
+
+template <typename T>
+__global__ void ReadUnwrittenSharedMemory(T* out) {
+  __shared__ T value[2];
+  out[blockIdx.x * 2 + threadIdx.x] = value[threadIdx.x];
+  value[threadIdx.x] = 1;
+}
+
+// The second round overwrites what slower warps have yet to read.
+__global__ void ReuseWithoutABarrier(int* out) {
+  __shared__ int value;
+  for (int round = 0; round < 2; ++round) {
+    const int from_lane_0 = __shfl_sync(0xFFFFFFFF, round, 0);
+    if (threadIdx.x == 0) value = from_lane_0;
+    __syncthreads();
+    out[round * 64 + threadIdx.x] = value;
+  }
+}
+
+TEST(Emulator, ShowsAMissingBarrierBeforeSharedMemoryIsUsedAgain) {
+  std::vector<int> out(2 * 2 * 64);
+  Launch(ReuseWithoutABarrier, 2, 64, nullptr, out.data());
+  EXPECT_NE(std::count(out.begin(), out.begin() + 64, 0), 64);
+}
+
+thread_local int not_of_a_kernel = 5;
+
+TEST(Emulator, SharedMemoryIsNotANumberWhenABlockBegins) {
+  std::vector<float> out(6);
+  Launch(ReadUnwrittenSharedMemory<float>, 3, 2, nullptr, out.data());
+  EXPECT_THAT(out, Each(testing::IsNan()));
+  EXPECT_EQ(not_of_a_kernel, 5);
+}
+
+__global__ void SumWarps(const float* in, float* out) {
+  float sum = in[threadIdx.x];
+  for (int lanes = 16; lanes > 0; lanes /= 2) sum += __shfl_xor_sync(0xFFFFFFFF, sum, lanes);
+  out[threadIdx.x] = sum;
+}
+
+TEST(Emulator, ShufflesSumWarps) {
+  std::vector<float> in(96);
+  std::iota(in.begin(), in.end(), 0.0F);
+  std::vector<float> out(96);
+  Launch(SumWarps, 1, 96, nullptr, in.data(), out.data());
+  for (int i = 0; i < 96; ++i) EXPECT_EQ(out[i], 32 * 32 * (i / 32) + 496) << i;
+}
+
+__global__ void ShuffleOtherWays(int* from_three, int* from_next) {
+  const int lane = static_cast<int>(threadIdx.x);
+  from_three[lane] = __shfl_sync(0xFFFFFFFF, 10 * lane, 3);
+  from_next[lane] = __shfl_down_sync(0xFFFFFFFF, 10 * lane, 1);
+  __syncwarp();
+}
+
+TEST(Emulator, ShufflesFromOneLaneAndFromHigherOnes) {
+  std::vector<int> from_three(32);
+  std::vector<int> from_next(32);
+  Launch(ShuffleOtherWays, 1, 32, nullptr, from_three.data(), from_next.data());
+  EXPECT_THAT(from_three, Each(30));
+  for (int i = 0; i < 31; ++i) EXPECT_EQ(from_next[i], 10 * (i + 1));
+  EXPECT_EQ(from_next[31], 310);
+}
+
+__global__ void ShuffleAfterSomeReturned(float* out) {
+  if (threadIdx.x >= 20) return;
+  out[threadIdx.x] = __shfl_xor_sync(0xFFFFFFFF, 1.0F, 16);
+}
+
+TEST(Emulator, AShuffleFromALaneThatReturnedGivesNoNumber) {
+  std::vector<float> out(20);
+  Launch(ShuffleAfterSomeReturned, 1, 40, nullptr, out.data());
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(std::isnan(out[i]), i >= 4 && i < 16) << i;
+}
+
+// Warps that wait for each other at a barrier between shuffles of their own.
+__global__ void SumBlockByWarps(float* out) {
+  __shared__ float partial[8];
+  float sum = 1;
+  for (int lanes = 16; lanes > 0; lanes /= 2) sum += __shfl_xor_sync(0xFFFFFFFF, sum, lanes);
+  if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = sum;
+  __syncthreads();
+  if (threadIdx.x >= 32) return;
+  sum = threadIdx.x < 8 ? partial[threadIdx.x] : 0;
+  for (int lanes = 4; lanes > 0; lanes /= 2) sum += __shfl_xor_sync(0xFFFFFFFF, sum, lanes);
+  if (threadIdx.x == 0) *out = sum;
+}
+
+TEST(Emulator, MixesShufflesAndBarriers) {
+  float sum = 0;
+  Launch(SumBlockByWarps, 1, 256, nullptr, &sum);
+  EXPECT_EQ(sum, 256);
+}
+
+__global__ void WaitForReturned() {
+  if (threadIdx.x == 7) return;
+  __syncthreads();
+}
+__global__ void WaitInTwoPlaces() {
+  if (threadIdx.x < 32) {
+    __syncthreads();
+  } else {
+    __syncthreads();
+  }
+}
+__global__ void ShuffleInHalfAWarp() {
+  if (threadIdx.x < 16) {
+    __shfl_xor_sync(0xFFFFFFFF, 1, 1);
+  } else {
+    __syncthreads();
+  }
+}
+__global__ void ShuffleWithAPartialMask() { __shfl_xor_sync(0xFFFF, 1, 1); }
+
+TEST(Emulator, ABarrierThatNotAllReachIsAnError) {
+  EXPECT_THAT(Failure(WaitForReturned, 1, 64),
+              AllOf(HasSubstr("thread (0, 0, 0) waits in __syncthreads at"),
+                    HasSubstr("emulator_test.cc:"), HasSubstr("thread (7, 0, 0) has returned")));
+  EXPECT_THAT(Failure(WaitInTwoPlaces, 1, 64), HasSubstr("but thread (32, 0, 0) waits in"));
+}
+
+TEST(Emulator, AShuffleThatNotAllReachIsAnError) {
+  EXPECT_THAT(Failure(ShuffleInHalfAWarp, 1, 64),
+              AllOf(HasSubstr("thread (0, 0, 0) waits in a shuffle or __syncwarp at"),
+                    HasSubstr("but thread (16, 0, 0) waits in __syncthreads at")));
+  EXPECT_THAT(Failure(ShuffleWithAPartialMask, 1, 32), HasSubstr("whole warps only"));
+}
+
+TEST(Emulator, RefusesALaunchThatNoGpuAccepts) {
+  EXPECT_THAT(Failure(WaitForReturned, 1, 1025), HasSubstr("no such launch"));
+  EXPECT_THAT(Failure(WaitForReturned, 0, 32), HasSubstr("no such launch"));
+  EXPECT_THAT(Failure(WaitForReturned, dim3(1, 65536), 32), HasSubstr("no such launch"));
+}
+
+TEST(Emulator, WorksAfterAFailedLaunch) {
+  EXPECT_NE(Failure(WaitForReturned, 1, 64), "");
+  ExpectBlockSums<float>();
+}
+
+TEST(Emulator, RunsLaunchesOfSeveralThreads) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([] {
+      for (int round = 0; round < 10; ++round) ExpectBlockSums<float>();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+__global__ void Count(int* ints, unsigned* unsigneds, float* floats, int* largest) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  atomicAdd(ints, i);
+  atomicAdd(unsigneds, 2U);
+  atomicAdd(floats, 0.5F);
+  atomicMax(largest, i == 77 ? 1000 : i);
+}
+
+TEST(Emulator, AtomicsSeeEveryThread) {
+  int ints = 0;
+  unsigned unsigneds = 0;
+  float floats = 0;
+  int largest = -1;
+  Launch(Count, 4, 64, nullptr, &ints, &unsigneds, &floats, &largest);
+  EXPECT_EQ(ints, 255 * 128);
+  EXPECT_EQ(unsigneds, 512U);
+  EXPECT_EQ(floats, 128);
+  EXPECT_EQ(largest, 1000);
+}
+
+}  // namespace

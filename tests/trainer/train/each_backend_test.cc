@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A few training steps on every back end and in every type of this build: the losses are those of
+// the reference.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "tests/trainer/backend/device.h"
+#include "tests/trainer/train/training_run.h"
+#include "trainer/core/error.h"
+#include "trainer/model/init.h"
+#include "trainer/train/training_step.h"
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAreArray;
+using testing::HasSubstr;
+using testing::Pointwise;
+
+constexpr double kLearningRate = 0.0002;
+
+struct Steps {
+  std::string backend;
+  int count = 8;
+  int batch = 16;  // of each rank
+  bool freeze_batch_norm = false;
+  LossScale loss_scale = LossScale::Static(64);
+};
+
+// What each step reported; of one rank.
+std::vector<StepRecord> RunSteps(Steps steps, Communicator& communicator) {
+  TrainConfig config = SmallConfig("");
+  config.batch = steps.batch;
+  config.freeze_batch_norm = steps.freeze_batch_norm;
+  const auto backend = MakeTestedBackend(steps.backend, /*threads=*/1);
+  const auto stream = backend->MakeStream();
+  const NetworkSpec spec{.architecture = config.architecture,
+                         .batch = config.batch,
+                         .height = config.height,
+                         .width = config.width,
+                         .classes = config.classes,
+                         .label_smoothing = 0.1F};
+  Network network(*backend, spec);
+  Initialize(network, {}, *stream);
+  DeviceBatch device_batch(*backend, spec);
+  TrainingStep step(
+      {config, *backend, network, device_batch, communicator, *stream, steps.loss_scale});
+  GeneratedSourceOptions options;
+  options.batch = config.batch;
+  options.classes = static_cast<int>(config.classes);
+  options.rank = communicator.rank();
+  options.ranks = communicator.size();
+  GeneratedSource source(options);
+  std::vector<StepRecord> records;
+  for (int i = 0; i < steps.count; ++i) {
+    records.push_back(step.Run(i, kLearningRate, source, false).record);
+  }
+  return records;
+}
+
+std::vector<StepRecord> RunSteps(const Steps& steps) {
+  ThreadWorld world(1);
+  ThreadCommunicator communicator(world, 0);
+  return RunSteps(steps, communicator);
+}
+
+std::vector<double> Losses(const std::vector<StepRecord>& records) {
+  std::vector<double> losses;
+  for (const StepRecord& record : records) losses.push_back(record.total_loss());
+  return losses;
+}
+
+class TrainingOn : public testing::TestWithParam<std::string> {
+ protected:
+  bool is_fp16() const { return GetParam().ends_with("_fp16"); }
+  bool is_bf16() const { return GetParam().ends_with("_bf16"); }
+  // How far losses may be apart, of the larger one.
+  double Tolerance() const { return is_bf16() ? 0.05 : is_fp16() ? 0.02 : 1e-3; }
+};
+
+MATCHER_P(AreWithin, tolerance, "") {
+  const double a = std::get<0>(arg);
+  const double b = std::get<1>(arg);
+  return std::abs(a - b) <= tolerance * std::max(std::abs(a), std::abs(b));
+}
+
+// Small images and random weights make batch statistics that a rounding to 16 bits moves far.
+TEST_P(TrainingOn, HasTheLossesOfTheReference) {
+  Steps steps{.backend = GetParam(), .freeze_batch_norm = is_fp16() || is_bf16()};
+  const std::vector<double> losses = Losses(RunSteps(steps));
+  steps.backend = "reference";
+  EXPECT_THAT(losses, Pointwise(AreWithin(Tolerance()), Losses(RunSteps(steps))));
+}
+
+TEST_P(TrainingOn, LearnsWithStatisticsOfTheBatch) {
+  const std::vector<double> losses = Losses(RunSteps({.backend = GetParam(), .count = 30}));
+  const auto mean = [](auto begin, auto end) {
+    return std::accumulate(begin, end, 0.0) / static_cast<double>(end - begin);
+  };
+  EXPECT_LT(mean(losses.end() - 5, losses.end()), 0.7 * mean(losses.begin(), losses.begin() + 5));
+}
+
+TEST_P(TrainingOn, RepeatsBitForBit) {
+  const std::vector<double> losses = Losses(RunSteps({.backend = GetParam(), .count = 4}));
+  EXPECT_THAT(Losses(RunSteps({.backend = GetParam(), .count = 4})), ElementsAreArray(losses));
+}
+
+TEST_P(TrainingOn, OfTwoRanksIsThatOfOneWithTwiceTheBatch) {
+  const Steps two{.backend = GetParam(), .count = 4, .batch = 8, .freeze_batch_norm = true};
+  std::vector<double> losses;
+  RunRanks(2, [&](Communicator& communicator) {
+    const std::vector<StepRecord> records = RunSteps(two, communicator);
+    if (communicator.rank() == 0) losses = Losses(records);
+  });
+  Steps one = two;
+  one.batch = 16;
+  EXPECT_THAT(losses, Pointwise(AreWithin(Tolerance()), Losses(RunSteps(one))));
+}
+
+// In bf16 nothing overflows that does not in fp32.
+TEST_P(TrainingOn, GoesOnAfterGradientsThatOverflow) {
+  if (!is_fp16()) GTEST_SKIP() << "of fp16 alone";
+  const std::vector<StepRecord> records =
+      RunSteps({.backend = GetParam(), .count = 24, .loss_scale = LossScale::Dynamic(16777216)});
+  EXPECT_TRUE(records.front().skipped);
+  EXPECT_FALSE(records.back().skipped);
+  EXPECT_LT(records.back().loss_scale, 16777216);
+  EXPECT_GE(records.back().loss_scale, 1);
+  EXPECT_LT(records.back().total_loss(), records.front().total_loss());
+}
+
+TEST_P(TrainingOn, EndsWhenGradientsOverflowUnderAStaticScale) {
+  if (!is_fp16()) GTEST_SKIP() << "of fp16 alone";
+  try {
+    RunSteps({.backend = GetParam(), .loss_scale = LossScale::Static(16777216)});
+    ADD_FAILURE() << "went on";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("the gradient is nan"));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(AllBackends, TrainingOn, testing::ValuesIn(TestedBackends()),
+                         [](const testing::TestParamInfo<std::string>& test) {
+                           return test.param;
+                         });
+
+}  // namespace
+}  // namespace trainer
