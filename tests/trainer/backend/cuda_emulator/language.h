@@ -15,6 +15,7 @@
 
 #include "tests/trainer/backend/cuda_emulator/run.h"
 
+// NOLINTBEGIN(bugprone-reserved-identifier): these are the names of CUDA
 #define __global__
 #define __device__
 #define __host__
@@ -103,3 +104,4 @@ inline unsigned __float_as_uint(float x) { return std::bit_cast<unsigned>(x); }
 inline float __uint_as_float(unsigned x) { return std::bit_cast<float>(x); }
 inline int __float_as_int(float x) { return std::bit_cast<int>(x); }
 inline float __int_as_float(int x) { return std::bit_cast<float>(x); }
+// NOLINTEND(bugprone-reserved-identifier)
