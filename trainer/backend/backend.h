@@ -47,6 +47,8 @@ class Backend {
   // Whether device memory is memory of the host, which anybody can read.
   virtual bool is_host() const = 0;
 
+  // What AllocateDevice can give; the largest number where that is not known.
+  virtual std::size_t free_bytes() const = 0;
   // Zeroed.  Throws Error(EX_OSERR) that names the size if there is not enough.
   virtual Buffer AllocateDevice(std::size_t bytes) = 0;
   // Host memory the device reads at full speed.

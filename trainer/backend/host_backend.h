@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <limits>
 #include <memory>
 
 #include "trainer/backend/backend.h"
@@ -14,6 +15,8 @@ namespace trainer {
 class HostBackend : public Backend {
  public:
   bool is_host() const override { return true; }
+  // The system promises more memory than it has.
+  std::size_t free_bytes() const override { return std::numeric_limits<std::size_t>::max(); }
   // Aligned to MemoryPlan::kAlignment.
   Buffer AllocateDevice(std::size_t bytes) override;
   Buffer AllocateHost(std::size_t bytes) override { return AllocateDevice(bytes); }

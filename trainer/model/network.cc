@@ -2,6 +2,8 @@
 
 #include "trainer/model/network.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <utility>
 
@@ -12,8 +14,8 @@ namespace trainer {
 Network::Network(Backend& backend, const NetworkSpec& spec) : backend_(backend), spec_(spec) {
   DDL_CHECK(spec.batch > 0 && spec.classes > 1);
   MakeBlocks();
-  PlanArena();
   AllocateParameters();
+  PlanArena();
   BindBlocks();
 }
 
@@ -60,12 +62,31 @@ void Network::PlanArena() {
   }
   plan_.Solve();
 
+  CheckArenaFits();
   arena_ = backend_.AllocateDevice(plan_.total_bytes());
   gradients_of_activations_ = activations_;
   for (std::size_t b = 0; b < ids.size(); ++b) {
     activations_[b].data = arena_.data() + plan_.offset(ids[b].first);
     gradients_of_activations_[b].data = arena_.data() + plan_.offset(ids[b].second);
   }
+}
+
+// A device's allocator knows only that it has too little.
+void Network::CheckArenaFits() const {
+  const std::size_t needed = plan_.total_bytes();
+  const std::size_t free = backend_.free_bytes();
+  if (needed <= free) return;
+  const auto gigabytes = [](std::size_t bytes) { return static_cast<double>(bytes) / 1e9; };
+  // Nearly all of it grows with the batch.
+  const auto share = static_cast<double>(free) / static_cast<double>(needed);
+  const auto fits = static_cast<std::int64_t>(static_cast<double>(spec_.batch) * share);
+  std::array<char, 200> text{};
+  std::snprintf(text.data(), text.size(),
+                "a batch of %lld needs %.1f GB beside the weights, %.1f GB are free: "
+                "--batch_size=%lld may fit",
+                static_cast<long long>(spec_.batch), gigabytes(needed), gigabytes(free),
+                static_cast<long long>(std::max<std::int64_t>(fits, 1)));
+  throw Error(EX_OSERR, text.data());
 }
 
 void Network::AllocateParameters() {

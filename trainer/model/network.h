@@ -86,6 +86,7 @@ class Network {
 
   void MakeBlocks();
   void PlanArena();
+  void CheckArenaFits() const;
   void AllocateParameters();
   void BindBlocks();
   // Of the parameters of block `block` that the back end has in another type.

@@ -58,6 +58,13 @@ class CudaBackend final : public Backend {
 
   bool is_host() const override { return false; }
 
+  std::size_t free_bytes() const override {
+    std::size_t free = 0;
+    std::size_t total = 0;
+    CheckCuda(cudaMemGetInfo(&free, &total), "asking for the GPU's free memory");
+    return free;
+  }
+
   Buffer AllocateDevice(std::size_t bytes) override {
     if (bytes == 0) return {};
     void* data = nullptr;
