@@ -22,6 +22,10 @@ constexpr std::pair<std::string_view, DType> kReducedTypes[] = {{"_fp16", DType:
 
 std::unique_ptr<Backend> MakeTestedBackend(std::string name, int threads) {
   BackendOptions options{.threads = threads};
+  if (name.ends_with(kRepeating)) {
+    name.resize(name.size() - kRepeating.size());
+    options.deterministic = true;
+  }
   for (const auto& [suffix, dtype] : kReducedTypes) {
     if (!name.ends_with(suffix)) continue;
     name.resize(name.size() - suffix.size());

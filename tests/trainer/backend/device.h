@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trainer/backend/registry.h"
@@ -20,6 +21,8 @@ using Floats = std::vector<float>;
 // The back ends of this build that work here, and those that compute in reduced types once for
 // each: "cuda", "cuda_fp16", "cuda_bf16", "cpu", "reference".
 std::vector<std::string> TestedBackends();
+// Behind such a name: one that was told to give the same bits each time.
+inline constexpr std::string_view kRepeating = "_repeating";
 std::unique_ptr<Backend> MakeTestedBackend(std::string name, int threads);
 
 class Device {
