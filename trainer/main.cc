@@ -107,21 +107,26 @@ void Say(const launcher::RankInfo& rank, const std::string& what) {
   std::cerr << who + ": " + what + "\n" << std::flush;
 }
 
+// What all ranks of a run call it before they have met.
+std::string RunName(const launcher::RankInfo& rank) {
+  if (rank.world_size == 1) return "process-" + std::to_string(getpid());
+  return std::to_string(rank.master_port) + "-" + std::to_string(rank.restart_count);
+}
+
 // Null if nobody is to look for hung ranks.
 std::unique_ptr<HangWatch> MakeHangWatch(const Options& options, const launcher::RankInfo& rank) {
-  if (options.hang_floor_seconds == 0 || rank.world_size == 1) return nullptr;
-  HangWatchOptions watch = {
-      .floor_seconds = options.hang_floor_seconds,
-      .model_dir = ModelFolder(options),
-      .run_name = std::to_string(rank.master_port) + "-" + std::to_string(rank.restart_count),
-      .rank = rank.rank,
-      .size = rank.world_size,
-      .host = rank.host,
-      .on_hang = [rank](const std::string& report) {
-        Say(rank, report);
-        // MPI_Abort might hang as well; the starter ends the other ranks.
-        ::_exit(EX_SOFTWARE);
-      }};
+  if (options.hang_floor_seconds == 0) return nullptr;
+  HangWatchOptions watch = {.floor_seconds = options.hang_floor_seconds,
+                            .model_dir = ModelFolder(options),
+                            .run_name = RunName(rank),
+                            .rank = rank.rank,
+                            .size = rank.world_size,
+                            .host = rank.host,
+                            .on_hang = [rank](const std::string& report) {
+                              Say(rank, report);
+                              // MPI_Abort might hang as well; the starter ends the other ranks.
+                              ::_exit(EX_SOFTWARE);
+                            }};
   return std::make_unique<HangWatch>(std::move(watch));
 }
 
@@ -131,8 +136,7 @@ std::unique_ptr<Communicator> MeetOthers(const launcher::RankInfo& rank, HangWat
   if (watch == nullptr) return MakeCommunicator(options);
   watch->BeginWaiting();
   std::unique_ptr<Communicator> communicator = MakeCommunicator(options);
-  watch->EndWaiting();
-  watch->ExchangeHosts(*communicator);
+  watch->Pause();
   return communicator;
 }
 
@@ -163,6 +167,7 @@ int RunTogether(const Options& options, const launcher::RankInfo& rank, Communic
     return EX_OK;
   }
 
+  if (watch != nullptr) watch->ExchangeHosts(communicator);
   const std::unique_ptr<Communicator> watched =
       watch ? MakeWatchedCommunicator(communicator, *watch) : nullptr;
   TrainParts parts = {.backend = *backend,

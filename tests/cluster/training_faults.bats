@@ -11,7 +11,7 @@ setup_file() {
   start_cluster 2 4 8
   # An evaluation that takes ten seconds.
   "$DDLRUN_BUILD/bin/ddldata" synth --classes 10 --images 64 --validation_images 20000 --size 40 "$cluster_dir/data" > /dev/null
-  cc -shared -fPIC -o "$cluster_dir/fault.so" "$BATS_TEST_DIRNAME/fault.c" -ldl
+  cc -shared -fPIC -o "$cluster_dir/fault.so" "$BATS_TEST_DIRNAME/../fault.c" -ldl
 }
 teardown_file() { stop_cluster; }
 
@@ -28,7 +28,7 @@ teardown() {
   for node in n1 n2; do wait_for 20 nothing_left_on "$node"; done
 }
 
-# start PHASE FAULT FUNCTION OPTIONS...: rank 1 has FAULT in its first call of FUNCTION when there is a file now.PHASE (fault.c); the
+# start PHASE FAULT FUNCTION OPTIONS...: rank 1 has FAULT in its first call of FUNCTION when there is a file now.PHASE (tests/fault.c); the
 # job's output is PHASE.out.
 start() {
   local phase=$1 fault=$2 function=$3

@@ -38,7 +38,7 @@ class SharedRegion {
 
   // Returns when all ranks have called it; what they wrote before is then visible.  Throws
   // Error(EX_UNAVAILABLE) that names the rank which died, left or aborted, or did not come in
-  // stall_seconds.
+  // stall_seconds; of one that aborted when its process has ended, or 2 s later.
   void Barrier();
 
   // Says that this rank leaves in good order.

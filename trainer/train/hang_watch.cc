@@ -42,15 +42,21 @@ HangWatch::~HangWatch() {
   if (told_) RemoveState();
 }
 
+void HangWatch::Pause() {
+  const std::lock_guard lock(mutex_);
+  paused_ = true;
+}
+
 // One sum: each rank adds its host's letters in its own place.
 void HangWatch::ExchangeHosts(Communicator& communicator) {
   std::vector<double> all(hosts_.size() * kHostLength);
   std::copy_n(options_.host.begin(), std::min(options_.host.size(), kHostLength),
               all.begin() + static_cast<std::ptrdiff_t>(options_.rank * kHostLength));
-  BeginWaiting();
   communicator.AllReduceSum(all);
-  EndWaiting();
   const std::lock_guard lock(mutex_);
+  paused_ = false;
+  state_.waiting = false;
+  Beat();
   for (std::size_t rank = 0; rank < hosts_.size(); ++rank) {
     for (std::size_t i = 0; i < kHostLength && all[rank * kHostLength + i] != 0; ++i) {
       hosts_[rank] += static_cast<char>(all[rank * kHostLength + i]);
@@ -99,6 +105,10 @@ void HangWatch::Run() {
   while (!stopping_) {
     stopping_changed_.wait_for(lock, std::chrono::duration<double>(tick));
     const auto now = Clock::now();
+    if (paused_) {
+      last = now;
+      continue;
+    }
     // A process that was stopped has seen no time pass.
     state_.seconds += std::min(std::chrono::duration<double>(now - last).count(), 2 * tick);
     last = now;

@@ -50,7 +50,10 @@ class HangWatch {
   HangWatch(const HangWatch&) = delete;
   HangWatch& operator=(const HangWatch&) = delete;
 
+  // The ranks have met.  What they do now has no bound: a large data set takes long to open.
+  void Pause();
   // Collective: the ranks tell each other their hosts, without which a report has numbers alone.
+  // The watch goes on.
   void ExchangeHosts(Communicator& communicator);
   // The loop begins a step, a checkpoint, an evaluation.
   void Enter(Activity activity, std::int64_t step);
@@ -80,6 +83,7 @@ class HangWatch {
   std::vector<std::string> hosts_;  // by rank
   std::condition_variable stopping_changed_;
   bool stopping_ = false;
+  bool paused_ = false;
   RankState state_;  // state_.seconds: since the last beat
   std::uint64_t beat_ = 0;
   std::array<History, kActivities> history_;

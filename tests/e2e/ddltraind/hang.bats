@@ -52,3 +52,18 @@ stop_a_rank() {
   cat err
   [ "$status" -eq 75 ]
 }
+
+@test "a run of one rank that hangs in a kernel ends as well" {
+  "$ddltraind" --version | grep -qw cpu || skip "this build has no oneDNN"
+  cc -shared -fPIC -o fault.so "$BATS_TEST_DIRNAME/../../fault.c" -ldl
+  export FAULT=hang FAULT_RANK=0 FAULT_IN=dnnl_primitive_execute FAULT_WHEN=$PWD/now LD_PRELOAD=$PWD/fault.so
+  launcher=local start_training 1 --backend=cpu --hang_floor_seconds=2 --results_dir=run --num_iter=100000
+  unset LD_PRELOAD
+  wait_for 30 grep -q "iteration: 20" out
+  : > now
+  end_of_training
+  cat err
+  [ "$status" -eq 70 ]
+  [[ $(cat err) == *"no progress for 2 s in training, step "[0-9]*": rank 0 on "*" is still at work: "* ]]
+  run ! compgen -G 'run/.hang*'
+}

@@ -134,6 +134,27 @@ TEST(HangWatch, NamesTheRankThatTheOthersNeverMeet) {
               HasSubstr(" before the first step: rank 1 does not answer"));
 }
 
+TEST(HangWatch, HasNoBoundForWhatFollowsTheMeeting) {
+  const TemporaryFolder folder;
+  std::atomic<bool> told = false;
+  HangWatch watch({.floor_seconds = 0.05,
+                   .model_dir = folder.path(),
+                   .run_name = "1",
+                   .rank = 0,
+                   .size = 1,
+                   .host = "n1",
+                   .on_hang = [&](const std::string&) { told = true; }});
+  watch.BeginWaiting();
+  watch.Pause();
+  SleepSeconds(0.8);  // ten times the floor is 0.5
+  EXPECT_FALSE(told);
+  ThreadWorld world(1);
+  ThreadCommunicator communicator(world, 0);
+  watch.ExchangeHosts(communicator);
+  SleepSeconds(0.8);
+  EXPECT_TRUE(told);
+}
+
 TEST(HangWatch, GivesCheckpointsMoreTime) {
   const TemporaryFolder folder;
   EXPECT_THAT(ReportOf(0.2, folder.path(), Activity::kCheckpoint,

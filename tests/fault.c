@@ -3,7 +3,7 @@
 // For LD_PRELOAD: makes rank $FAULT_RANK die or stop inside a call, as a bug or a broken node would.
 //
 //   FAULT_IN     MPI_Init_thread, MPI_Allreduce or dnnl_primitive_execute (a kernel of the step)
-//   FAULT        kill, segv, exit (with code 3) or stop
+//   FAULT        kill, segv, exit (with code 3), stop, or hang (this thread alone)
 //   FAULT_WHEN   a file: the first call when it is there
 
 #define _GNU_SOURCE
@@ -23,6 +23,7 @@ static void fail_in(const char* function) {
   if (strcmp(where, function) != 0 || access(when, F_OK) != 0) return;
   if (strcmp(fault, "exit") == 0) exit(3);
   if (strcmp(fault, "segv") == 0) *(volatile int*)8 = 0;
+  while (strcmp(fault, "hang") == 0) pause();
   raise(strcmp(fault, "kill") == 0 ? SIGKILL : SIGSTOP);
 }
 
