@@ -175,6 +175,27 @@ class CudaBackend final : public Backend {
 
 }  // namespace
 
+std::string CudaProblem() {
+  int count = 0;  // not touched where there is no driver
+  const cudaError_t result = cudaGetDeviceCount(&count);
+  if (result == cudaSuccess && count > 0) return "";
+  cudaGetLastError();  // forget it
+  if (result == cudaErrorInsufficientDriver) {
+    int driver = 0;
+    int runtime = 0;
+    cudaDriverGetVersion(&driver);
+    cudaRuntimeGetVersion(&runtime);
+    const auto text = [](int version) {
+      return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+    };
+    if (driver == 0) return "no GPU: there is no NVIDIA driver";
+    return "the GPU driver is too old: it knows CUDA " + text(driver) +
+           ", this program was built with CUDA " + text(runtime);
+  }
+  return "no GPU: " + std::string(result == cudaSuccess ? "none is visible to this process"
+                                                        : cudaGetErrorString(result));
+}
+
 std::unique_ptr<Backend> MakeCudaBackend(const BackendOptions& options) {
   const int device = ChooseDevice(options.local_rank);
   const CudaPrecision precision = {options.compute_type, options.tf32};

@@ -2,7 +2,6 @@
 
 #include "trainer/backend/cuda/runtime.h"
 
-#include "trainer/backend/cuda/cuda_backend.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
@@ -76,27 +75,6 @@ void CheckCuda(cudaError_t result, const std::string& action) {
   if (result == cudaSuccess) return;
   throw Error(ExitCodeOf(result),
               action + ": " + cudaGetErrorString(result) + " (" + cudaGetErrorName(result) + ")");
-}
-
-std::string CudaProblem() {
-  int count = 0;  // not touched where there is no driver
-  const cudaError_t result = cudaGetDeviceCount(&count);
-  if (result == cudaSuccess && count > 0) return "";
-  cudaGetLastError();  // forget it
-  if (result == cudaErrorInsufficientDriver) {
-    int driver = 0;
-    int runtime = 0;
-    cudaDriverGetVersion(&driver);
-    cudaRuntimeGetVersion(&runtime);
-    const auto text = [](int version) {
-      return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
-    };
-    if (driver == 0) return "no GPU: there is no NVIDIA driver";
-    return "the GPU driver is too old: it knows CUDA " + text(driver) +
-           ", this program was built with CUDA " + text(runtime);
-  }
-  return "no GPU: " + std::string(result == cudaSuccess ? "none is visible to this process"
-                                                        : cudaGetErrorString(result));
 }
 
 std::unique_ptr<Stream> MakeCudaStream() { return std::make_unique<CudaStream>(); }

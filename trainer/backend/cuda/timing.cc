@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,44 +17,29 @@ namespace {
 
 constexpr int kRuns = 5;
 // Whoever needs this many times the best so far in one run is not worth more of them.
-constexpr float kHopeless = 3;
+constexpr double kHopeless = 3;
 
 // A stream of its own and the clock on it.
 class Stopwatch {
  public:
-  Stopwatch() {
-    CheckCuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "creating a stream");
-    CheckCuda(cudaEventCreate(&begin_), "creating an event");
-    CheckCuda(cudaEventCreate(&end_), "creating an event");
-  }
-  ~Stopwatch() {
-    if (end_ != nullptr) cudaEventDestroy(end_);
-    if (begin_ != nullptr) cudaEventDestroy(begin_);
-    if (stream_ != nullptr) cudaStreamDestroy(stream_);
-  }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-
-  // Milliseconds on the device.
-  float Time(const std::function<void(cudaStream_t)>& run) {
-    CheckCuda(cudaEventRecord(begin_, stream_), "recording an event");
-    run(stream_);
-    CheckCuda(cudaEventRecord(end_, stream_), "recording an event");
-    CheckCuda(cudaEventSynchronize(end_), "timing an algorithm");
-    float milliseconds = 0;
-    CheckCuda(cudaEventElapsedTime(&milliseconds, begin_, end_), "timing an algorithm");
-    return milliseconds;
+  // Seconds on the device.
+  double Time(const std::function<void(cudaStream_t)>& run) {
+    begin_->Record(*stream_);
+    run(HandleOf(*stream_));
+    end_->Record(*stream_);
+    end_->Synchronize();
+    return end_->SecondsSince(*begin_);
   }
 
  private:
-  cudaStream_t stream_ = nullptr;
-  cudaEvent_t begin_ = nullptr;
-  cudaEvent_t end_ = nullptr;
+  const std::unique_ptr<Stream> stream_ = MakeCudaStream();
+  const std::unique_ptr<Event> begin_ = MakeCudaEvent();
+  const std::unique_ptr<Event> end_ = MakeCudaEvent();
 };
 
-float MedianTime(Stopwatch& stopwatch, float best, const std::function<void(cudaStream_t)>& run) {
+double MedianTime(Stopwatch& stopwatch, double best, const std::function<void(cudaStream_t)>& run) {
   stopwatch.Time(run);  // loads the kernels
-  std::vector<float> times{stopwatch.Time(run)};
+  std::vector<double> times{stopwatch.Time(run)};
   if (times[0] > kHopeless * best) return times[0];
   while (times.size() < kRuns) times.push_back(stopwatch.Time(run));
   std::nth_element(times.begin(), times.begin() + kRuns / 2, times.end());
@@ -80,11 +66,11 @@ std::size_t FastestOf(std::size_t candidates,
   DDL_CHECK(candidates > 0);
   Stopwatch stopwatch;
   std::size_t fastest = candidates;
-  float best = std::numeric_limits<float>::infinity();
+  double best = std::numeric_limits<double>::infinity();
   std::optional<Error> problem;
   for (std::size_t i = 0; i < candidates; ++i) {
     try {
-      const float time = MedianTime(stopwatch, best, [&](cudaStream_t stream) { run(i, stream); });
+      const double time = MedianTime(stopwatch, best, [&](cudaStream_t stream) { run(i, stream); });
       if (time >= best) continue;
       best = time;
       fastest = i;

@@ -73,18 +73,10 @@ T __shfl_down_sync(unsigned mask, T value, unsigned lanes, const char* file = __
 }
 
 // One thread runs at a time: nothing comes between reading and writing.
-inline float atomicAdd(float* address, float value) {
-  const float old = *address;
-  *address += value;
-  return old;
-}
-inline int atomicAdd(int* address, int value) {
-  const int old = *address;
-  *address += value;
-  return old;
-}
-inline unsigned atomicAdd(unsigned* address, unsigned value) {
-  const unsigned old = *address;
+template <typename T>
+T atomicAdd(T* address, T value) {
+  static_assert(std::is_same_v<T, float> || std::is_same_v<T, int> || std::is_same_v<T, unsigned>);
+  const T old = *address;
   *address += value;
   return old;
 }
