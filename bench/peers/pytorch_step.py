@@ -73,6 +73,7 @@ def make_step(arguments):
     if arguments.mode != "graph":
         return step
     stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         for _ in range(3):
             step()

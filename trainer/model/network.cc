@@ -2,7 +2,6 @@
 
 #include "trainer/model/network.h"
 
-#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <utility>
@@ -80,12 +79,13 @@ void Network::CheckArenaFits() const {
   // Nearly all of it grows with the batch.
   const auto share = static_cast<double>(free) / static_cast<double>(needed);
   const auto fits = static_cast<std::int64_t>(static_cast<double>(spec_.batch) * share);
+  const std::string advice = fits > 0 ? "--batch_size=" + std::to_string(fits) + " may fit"
+                                      : "not one image fits: use a smaller --image_size";
   std::array<char, 200> text{};
   std::snprintf(text.data(), text.size(),
-                "a batch of %lld needs %.1f GB beside the weights, %.1f GB are free: "
-                "--batch_size=%lld may fit",
+                "a batch of %lld needs %.1f GB beside the weights, %.1f GB are free: %s",
                 static_cast<long long>(spec_.batch), gigabytes(needed), gigabytes(free),
-                static_cast<long long>(std::max<std::int64_t>(fits, 1)));
+                advice.c_str());
   throw Error(EX_OSERR, text.data());
 }
 
