@@ -30,6 +30,7 @@ GradientOverlap::GradientOverlap(Backend& backend, const Network& network,
 }
 
 void GradientOverlap::Ready(std::size_t complete_from, Stream& producer) {
+  if (communicator_.size() == 1) return;  // the sum is there
   while (started_ < buckets_.size() && buckets_[started_].begin >= complete_from) {
     const GradientBucket& bucket = buckets_[started_++];
     float* values = network_.gradients() + bucket.begin;
@@ -43,6 +44,7 @@ void GradientOverlap::Ready(std::size_t complete_from, Stream& producer) {
 }
 
 void GradientOverlap::Finish(Stream& consumer) {
+  if (communicator_.size() == 1) return;
   DDL_CHECK(started_ == buckets_.size());
   started_ = 0;
   communicator_.Finish(consumer);

@@ -16,6 +16,7 @@ class NotingCommunicator : public ThreadCommunicator {
  public:
   using ThreadCommunicator::ThreadCommunicator;
 
+  int size() const override { return ranks; }
   void StartAllReduce(void* data, std::size_t count, DType, Stream&) override {
     started.emplace_back(static_cast<float*>(data), count);
   }
@@ -23,6 +24,7 @@ class NotingCommunicator : public ThreadCommunicator {
 
   std::vector<std::span<float>> started;
   int finished = 0;
+  int ranks = 2;
 };
 
 // 25.6 million gradients: several buckets.
@@ -72,6 +74,14 @@ TEST_F(GradientOverlapTest, ReducesEachGradientOnceFromTheEndToTheFront) {
 TEST_F(GradientOverlapTest, RefusesToFinishBeforeAllIsStarted) {
   overlap_.Ready(network_.elements() / 2, *stream_);
   EXPECT_THROW(overlap_.Finish(*stream_), Error);
+}
+
+// Nor are they touched: they may be memory of a device.
+TEST_F(GradientOverlapTest, HasNothingToReduceForASingleRank) {
+  communicator_.ranks = 1;
+  overlap_.Ready(0, *stream_);
+  overlap_.Finish(*stream_);
+  EXPECT_TRUE(communicator_.started.empty());
 }
 
 }  // namespace
