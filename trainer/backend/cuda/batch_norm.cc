@@ -18,11 +18,13 @@ class CudaBatchNorm final : public BatchNorm {
     shape_.channels = static_cast<int>(places.used);
     shape_.padded = static_cast<int>(places.channels);
     shape_.dtype = spec.src.dtype;
+    shape_.multiprocessors = Multiprocessors();
   }
 
   const TensorDesc& dst() const override { return spec_.src; }
   std::size_t saved_bytes() const override {
-    return static_cast<std::size_t>(NormSavedFloats(shape_)) * sizeof(float);
+    return static_cast<std::size_t>(NormSavedFloats(shape_)) * sizeof(float) +
+           (spec_.relu ? static_cast<std::size_t>(NormMaskBytes(shape_)) : 0);
   }
   std::size_t workspace_bytes() const override {
     return static_cast<std::size_t>(NormScratchFloats(shape_)) * sizeof(float);
@@ -45,17 +47,20 @@ class CudaBatchNorm final : public BatchNorm {
     call.relu = spec_.relu;
     call.of_batch = mode == Mode::kTraining;
     call.saved = mode == Mode::kInference ? nullptr : static_cast<float*>(saved);
+    if (spec_.relu && call.saved != nullptr) {
+      call.mask = reinterpret_cast<std::uint8_t*>(call.saved + NormSavedFloats(shape_));
+    }
     call.scratch = static_cast<float*>(workspace);
     RunNormForward(shape_, values, call, HandleOf(stream));
   }
 
-  void Backward(Mode mode, const Tensor& src, const Tensor& dst, const Tensor& diff_dst,
+  // Where the ReLU passes is in `saved`, in a sixteenth of the bytes of dst.
+  void Backward(Mode mode, const Tensor& src, const Tensor& /*dst*/, const Tensor& diff_dst,
                 const BatchNormParameters& parameters, const void* saved, const Tensor& diff_src,
                 const Tensor& diff_residual, const Tensor& diff_scale, const Tensor& diff_shift,
                 void* workspace, Stream& stream) override {
     NormBackward call;
     call.src = src.data;
-    call.dst = spec_.relu ? dst.data : nullptr;
     call.diff_dst = diff_dst.data;
     call.diff_src = diff_src.data;
     call.diff_residual = spec_.add ? diff_residual.data : nullptr;
@@ -63,6 +68,9 @@ class CudaBatchNorm final : public BatchNorm {
     call.diff_shift = diff_shift.As<float>();
     call.of_batch = mode == Mode::kTraining;
     call.saved = static_cast<const float*>(saved);
+    if (spec_.relu) {
+      call.mask = reinterpret_cast<const std::uint8_t*>(call.saved + NormSavedFloats(shape_));
+    }
     call.scratch = static_cast<float*>(workspace);
     RunNormBackward(shape_, parameters.scale.As<float>(), call, HandleOf(stream));
   }

@@ -19,12 +19,15 @@ struct NormShape {
   int channels = 0;
   int padded = 0;
   DType dtype = DType::kFloat32;
+  int multiprocessors = 1;  // of the GPU: how many threads the work is spread over
 };
 
 // Floats of scratch for any of the calls below: partial sums and coefficients.
 std::int64_t NormScratchFloats(const NormShape& shape);
 // Floats that Forward keeps: mean and 1 / deviation.
 std::int64_t NormSavedFloats(const NormShape& shape);
+// Bytes of a mask: bit i of byte b is of channel 8 * b + i of all.
+std::int64_t NormMaskBytes(const NormShape& shape);
 
 // All but epsilon and kept are fp32 arrays of `channels`.
 struct NormParameters {
@@ -41,8 +44,9 @@ struct NormForward {
   const void* residual = nullptr;  // or null
   void* dst = nullptr;             // may be src
   bool relu = false;
-  bool of_batch = false;   // statistics of the batch, which also move the running ones
-  float* saved = nullptr;  // null: nothing is kept
+  bool of_batch = false;         // statistics of the batch, which also move the running ones
+  float* saved = nullptr;        // null: nothing is kept
+  std::uint8_t* mask = nullptr;  // gets where the result is > 0; or null
   float* scratch = nullptr;
 };
 void RunNormForward(const NormShape& shape, const NormParameters& parameters,
@@ -50,7 +54,7 @@ void RunNormForward(const NormShape& shape, const NormParameters& parameters,
 
 struct NormBackward {
   const void* src = nullptr;
-  const void* dst = nullptr;  // where > 0 the gradient passes; null: everywhere
+  const std::uint8_t* mask = nullptr;  // where the gradient passes; null: everywhere
   const void* diff_dst = nullptr;
   void* diff_src = nullptr;       // may be diff_dst
   void* diff_residual = nullptr;  // or null; may be diff_dst

@@ -77,6 +77,15 @@ void CheckCuda(cudaError_t result, const std::string& action) {
               action + ": " + cudaGetErrorString(result) + " (" + cudaGetErrorName(result) + ")");
 }
 
+int Multiprocessors() {
+  int device = 0;
+  int count = 0;
+  CheckCuda(cudaGetDevice(&device), "asking for the current GPU");
+  CheckCuda(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device),
+            "asking for the GPU's multiprocessors");
+  return count;
+}
+
 std::unique_ptr<Stream> MakeCudaStream() { return std::make_unique<CudaStream>(); }
 
 std::unique_ptr<Event> MakeCudaEvent() { return std::make_unique<CudaEvent>(); }

@@ -18,6 +18,9 @@ namespace trainer {
 // work.
 void CheckCuda(cudaError_t result, const std::string& action);
 
+// Of the current GPU.
+int Multiprocessors();
+
 std::unique_ptr<Stream> MakeCudaStream();
 std::unique_ptr<Event> MakeCudaEvent();
 

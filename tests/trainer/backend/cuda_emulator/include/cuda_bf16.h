@@ -8,9 +8,14 @@
 #include <bit>
 #include <cstdint>
 
+#include "tests/trainer/backend/cuda_emulator/vector_types.h"
+
 // NOLINTBEGIN(readability-identifier-naming): CUDA's names
 struct __nv_bfloat16 {
   unsigned short __x;
+};
+struct alignas(4) __nv_bfloat162 {
+  __nv_bfloat16 x, y;
 };
 // NOLINTEND(readability-identifier-naming)
 
@@ -26,4 +31,11 @@ inline __nv_bfloat16 __float2bfloat16_rn(float value) {
   if ((bits & 0x7FFFFFFFU) > 0x7F800000U) return {0x7FFF};
   // A carry out of the mantissa is the next exponent, and past the largest number infinity.
   return {static_cast<unsigned short>((bits + 0x7FFFU + (bits >> 16 & 1U)) >> 16)};
+}
+
+inline float2 __bfloat1622float2(__nv_bfloat162 pair) {
+  return {__bfloat162float(pair.x), __bfloat162float(pair.y)};
+}
+inline __nv_bfloat162 __floats2bfloat162_rn(float x, float y) {
+  return {__float2bfloat16_rn(x), __float2bfloat16_rn(y)};
 }

@@ -9,9 +9,14 @@
 #include <cmath>
 #include <cstdint>
 
+#include "tests/trainer/backend/cuda_emulator/vector_types.h"
+
 // NOLINTBEGIN(readability-identifier-naming): CUDA's names
 struct __half {
   unsigned short __x;
+};
+struct alignas(4) __half2 {
+  __half x, y;
 };
 // NOLINTEND(readability-identifier-naming)
 
@@ -54,4 +59,9 @@ inline __half __float2half_rn(float value) {
   std::uint32_t kept = base + (mantissa >> dropped);
   if (rest > half_way || (rest == half_way && (kept & 1U) != 0)) ++kept;
   return {static_cast<unsigned short>(sign | kept)};
+}
+
+inline float2 __half22float2(__half2 pair) { return {__half2float(pair.x), __half2float(pair.y)}; }
+inline __half2 __floats2half2_rn(float x, float y) {
+  return {__float2half_rn(x), __float2half_rn(y)};
 }

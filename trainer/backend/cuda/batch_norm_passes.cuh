@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The passes of batch norm over rows of channels, for the kernels that are made of them.  Every
+// thread keeps to its eight channels, whose coefficients stay in its registers, and goes down the
+// pixels with several loads under way.  A pass that writes goes the other way from the pass of sums
+// before it: what that one read last is still in the cache.
+
+#pragma once
+
+#include <algorithm>
+
+#include "trainer/backend/cuda/batch_norm_kernels.h"
+#include "trainer/backend/cuda/element.cuh"
+
+namespace trainer {
+namespace batch_norm {
+
+// Blocks on a multiprocessor at once: as many registers for each thread as the passes need.
+constexpr int kBlocksAtOnce = 3;
+// Pixels whose loads are under way together, of each of two tensors.
+template <typename T>
+constexpr int kPixelsAtOnce = 4 / static_cast<int>(sizeof(T));
+
+struct Sweep {
+  int columns = 0;  // threads across, each with 8 channels
+  int groups = 0;   // blocks across
+  int blocks = 0;   // blocks down
+
+  dim3 grid() const { return dim3(static_cast<unsigned>(groups), static_cast<unsigned>(blocks)); }
+};
+
+inline Sweep SweepOf(const NormShape& shape) {
+  constexpr int kMostColumns = 32;
+  DDL_CHECK(shape.pixels < std::int64_t{1} << 30);
+  Sweep sweep;
+  const int eights = shape.padded / 8;
+  sweep.columns = 1;
+  while (sweep.columns < eights && sweep.columns < kMostColumns) sweep.columns *= 2;
+  sweep.groups = (eights + sweep.columns - 1) / sweep.columns;
+  const std::int64_t rows = kThreads / sweep.columns;
+  const std::int64_t useful = std::max<std::int64_t>((shape.pixels + rows - 1) / rows, 1);
+  const std::int64_t wanted = kBlocksAtOnce * shape.multiprocessors / sweep.groups;
+  sweep.blocks = static_cast<int>(std::clamp<std::int64_t>(wanted, 1, useful));
+  return sweep;
+}
+
+// Where a thread of a sweep works.
+struct Track {
+  int channel;      // the first of eight; not there if >= padded
+  int first, step;  // pixels
+};
+__device__ inline Track TrackOf(int columns) {
+  const int rows = kThreads / columns;
+  const int thread = static_cast<int>(threadIdx.x);
+  return {(static_cast<int>(blockIdx.x) * columns + thread % columns) * 8,
+          static_cast<int>(blockIdx.y) * rows + thread / columns,
+          static_cast<int>(gridDim.y) * rows};
+}
+
+// Fewer than 2^30 pixels, so that a track cannot leave the integers.
+__device__ inline std::int64_t ElementOf(int pixel, int padded) {
+  return static_cast<std::int64_t>(pixel) * padded;
+}
+
+__device__ inline void LoadChannels(const float* src, int channel, float (&values)[8]) {
+  for (int i = 0; i < 8; ++i) values[i] = src[channel + i];
+}
+
+// Two sums of each of 8 channels, added over the rows of the block; the first row stores them.
+__device__ inline void StorePartial(const float (&first)[8], const float (&second)[8], int columns,
+                                    int padded, float* partial) {
+  __shared__ float sums[2][8][kThreads];
+  const int thread = static_cast<int>(threadIdx.x);
+  for (int i = 0; i < 8; ++i) {
+    sums[0][i][thread] = first[i];
+    sums[1][i][thread] = second[i];
+  }
+  for (int half = kThreads / 2; half >= columns; half /= 2) {
+    __syncthreads();
+    if (thread >= half) continue;
+    for (int i = 0; i < 8; ++i) {
+      sums[0][i][thread] += sums[0][i][thread + half];
+      sums[1][i][thread] += sums[1][i][thread + half];
+    }
+  }
+  const int channel = (static_cast<int>(blockIdx.x) * columns + thread) * 8;
+  if (thread >= columns || channel >= padded) return;
+  float* to = partial + static_cast<std::int64_t>(blockIdx.y) * 2 * padded + channel;
+  for (int i = 0; i < 8; ++i) {
+    to[i] = sums[0][i][thread];
+    to[padded + i] = sums[1][i][thread];
+  }
+}
+
+// The sums of the gradient, and of the gradient times the normalized input.  mask: bit i is whether
+// channel i of the eight passes; null: all do.
+template <typename T>
+__global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
+    GradientSums(const T* src, const std::uint8_t* mask, const T* diff_dst, const float* means,
+                 const float* inverses, int pixels, int padded, int columns, float* partial) {
+  constexpr int kAtOnce = kPixelsAtOnce<T>;
+  const Track track = TrackOf(columns);
+  float sum[8] = {};
+  float products[8] = {};
+  if (track.channel < padded) {
+    float mean[8];
+    float inverse[8];
+    LoadChannels(means, track.channel, mean);
+    LoadChannels(inverses, track.channel, inverse);
+    for (int first = track.first; first < pixels; first += kAtOnce * track.step) {
+      Eight<T> x[kAtOnce];
+      Eight<T> g[kAtOnce];
+      unsigned passes[kAtOnce];
+      for (int u = 0; u < kAtOnce; ++u) {
+        const int pixel = first + u * track.step;
+        if (pixel >= pixels) continue;
+        const std::int64_t at = ElementOf(pixel, padded) + track.channel;
+        x[u] = LoadEight(src + at);
+        g[u] = LoadEight(diff_dst + at);
+        passes[u] = mask == nullptr ? 0xFFU : mask[at / 8];
+      }
+      for (int u = 0; u < kAtOnce; ++u) {
+        if (first + u * track.step >= pixels) continue;
+        float input[8];
+        float gradient[8];
+        Widen(x[u], input);
+        Widen(g[u], gradient);
+        for (int i = 0; i < 8; ++i) {
+          const float value = (passes[u] >> i & 1U) != 0 ? gradient[i] : 0.0F;
+          sum[i] += value;
+          products[i] += value * (input[i] - mean[i]);
+        }
+      }
+    }
+    for (int i = 0; i < 8; ++i) products[i] *= inverse[i];
+  }
+  StorePartial(sum, products, columns, padded, partial);
+}
+
+// diff_src = of_gradient * g + of_input * (x - mean) + rest
+struct BackwardCoefficients {
+  float* of_gradient;
+  float* of_input;
+  float* rest;
+};
+
+// As passed to GradientSums; then finishes diff_scale and diff_shift, and the coefficients for
+// diff_src.  `pixels` are those of src, which may be more than those that were summed.
+void FinishGradientSums(const NormShape& shape, const Sweep& sweep, const float* partial,
+                        const float* scale, const float* inverse, bool of_batch, float* diff_scale,
+                        float* diff_shift, const BackwardCoefficients& to, CUstream_st* stream);
+
+// y = factor * (x - mean) + shift of each channel.  Padded channels have zeros.
+struct Coefficients {
+  float* factor;
+  float* mean;
+  float* shift;
+};
+
+// Statistics of the batch or the running ones, as coefficients in the first 3 * padded floats of
+// scratch; and mean and 1 / deviation in `saved`, unless that is null.
+Coefficients FindCoefficients(const NormShape& shape, const NormParameters& parameters,
+                              const void* src, bool of_batch, float* saved, float* scratch,
+                              CUstream_st* stream);
+
+}  // namespace batch_norm
+}  // namespace trainer
