@@ -26,6 +26,8 @@ class Communicator {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual std::string description() const = 0;  // "mpi, 4 ranks", for the log
+  // Whether StartAllReduce takes memory of the device of its stream; else it takes host memory.
+  virtual bool sums_device_memory() const { return false; }
 
   // Starts summing `count` elements at `data` over all ranks, in place, after the work queued on
   // `producer` so far.  Several may be under way; they complete in the order started.  `data` is
@@ -34,6 +36,9 @@ class Communicator {
   virtual void StartAllReduce(void* data, std::size_t count, DType dtype, Stream& producer) = 0;
   // Makes `consumer` wait for everything started.  On a CPU: returns when it is done.
   virtual void Finish(Stream& consumer) = 0;
+  // Returns when all work queued on `stream` is done, sums that it waits for among it.  Throws
+  // Error where `stream.Synchronize()` would wait for ever: for a rank that is gone.
+  virtual void Synchronize(Stream& stream) { stream.Synchronize(); }
 
   // Blocking, for small host values: metrics, decisions.
   virtual void AllReduceSum(std::span<double> values) = 0;

@@ -12,6 +12,10 @@ class Stream {
   virtual ~Stream() = default;
   // Returns when all queued work is done.  Throws Error if any of it failed.
   virtual void Synchronize() = 0;
+  // Whether it is done by now, without waiting.  Throws as Synchronize does.
+  virtual bool Finished() { return true; }
+  // What the device's own interface calls this queue (a cudaStream_t); null on a CPU.
+  virtual void* handle() const { return nullptr; }
 };
 
 class Event {

@@ -25,7 +25,7 @@ GradientOverlap::GradientOverlap(Backend& backend, const Network& network,
       network_(network),
       communicator_(communicator),
       buckets_(PlanGradientBuckets(TensorEnds(network), sizeof(float))) {
-  if (backend.is_host() || communicator.size() == 1) return;
+  if (backend.is_host() || communicator.size() == 1 || communicator.sums_device_memory()) return;
   staging_ = backend.AllocateHost(network.elements() * sizeof(float));
 }
 

@@ -4,8 +4,8 @@
 // memory (comm/gradient_buckets.h) is started as soon as all of it is there.  The mean is taken by
 // the update, as 1/ranks in SgdCall::gradient_scale.
 //
-// A single rank has nothing to sum.  Communicators sum host memory: gradients of another device go
-// there and back, bucket by bucket.
+// A single rank has nothing to sum.  For a communicator that sums host memory, gradients of another
+// device go there and back, bucket by bucket.
 //
 // All arguments outlive it.  Used from the thread of the training loop.
 

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 constexpr double kTimesLongest = 5;
 constexpr double kTimesFloor = 10;   // where nothing is known yet
-constexpr int kWarmUpBeats = 3;      // all of the first training step
+constexpr int kWarmUpBeats = 4;      // all of the first training step
 constexpr double kTellShare = 0.5;   // of the bound: then a rank writes its state
 constexpr double kOthersTurn = 1.2;  // of the bound: the lowest rank has had time to end the run
 constexpr std::size_t kHostLength = 64;
@@ -182,11 +182,15 @@ class WatchedCommunicator final : public Communicator {
   int rank() const override { return inner_.rank(); }
   int size() const override { return inner_.size(); }
   std::string description() const override { return inner_.description(); }
+  bool sums_device_memory() const override { return inner_.sums_device_memory(); }
   void StartAllReduce(void* data, std::size_t count, DType dtype, Stream& producer) override {
     inner_.StartAllReduce(data, count, dtype, producer);
   }
   void Finish(Stream& consumer) override {
     Wait([&] { inner_.Finish(consumer); });
+  }
+  void Synchronize(Stream& stream) override {
+    Wait([&] { inner_.Synchronize(stream); });
   }
   void AllReduceSum(std::span<double> values) override {
     Wait([&] { inner_.AllReduceSum(values); });

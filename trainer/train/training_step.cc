@@ -103,7 +103,7 @@ UpdateSums TrainingStep::Update(double learning_rate) {
   marks_[4]->Record(parts_.stream);
   UpdateSums sums{};
   parts_.backend.CopyToHost(&sums, update_sums_.data(), sizeof sums, parts_.stream);
-  parts_.stream.Synchronize();
+  parts_.communicator.Synchronize(parts_.stream);
   return sums;
 }
 

@@ -35,7 +35,13 @@ class CudaStream final : public Stream {
   void Synchronize() override {
     CheckCuda(cudaStreamSynchronize(stream_), "waiting for the GPU's work");
   }
-  cudaStream_t handle() const { return stream_; }
+  bool Finished() override {
+    const cudaError_t result = cudaStreamQuery(stream_);
+    if (result == cudaErrorNotReady) return false;
+    CheckCuda(result, "looking at the GPU's work");
+    return true;
+  }
+  void* handle() const override { return stream_; }
 
  private:
   cudaStream_t stream_ = nullptr;
@@ -90,6 +96,6 @@ std::unique_ptr<Stream> MakeCudaStream() { return std::make_unique<CudaStream>()
 
 std::unique_ptr<Event> MakeCudaEvent() { return std::make_unique<CudaEvent>(); }
 
-cudaStream_t HandleOf(Stream& stream) { return static_cast<CudaStream&>(stream).handle(); }
+cudaStream_t HandleOf(Stream& stream) { return static_cast<cudaStream_t>(stream.handle()); }
 
 }  // namespace trainer

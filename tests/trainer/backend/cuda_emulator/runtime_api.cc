@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -141,6 +142,12 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   return cudaSuccess;
 }
 
+cudaError_t cudaDeviceGetPCIBusId(char* id, int bytes, int device) {
+  if (device != 0) return Result(cudaErrorInvalidDevice);
+  std::snprintf(id, static_cast<std::size_t>(bytes), "0000:00:00.0");
+  return cudaSuccess;
+}
+
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
   if (device != 0) return Result(cudaErrorInvalidDevice);
   switch (attribute) {
@@ -244,6 +251,8 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t /*stream*/) { return cudaSuccess; }
+
+cudaError_t cudaStreamQuery(cudaStream_t /*stream*/) { return cudaSuccess; }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t /*stream*/, cudaEvent_t event, unsigned /*flags*/) {
   return Check(event != nullptr);
