@@ -82,8 +82,6 @@ class Backend {
   virtual std::unique_ptr<SoftmaxCrossEntropy> MakeSoftmaxCrossEntropy(
       const SoftmaxCrossEntropySpec& spec) = 0;
   virtual std::unique_ptr<Sgd> MakeSgd(std::vector<ParameterSegment> segments) = 0;
-  // dst = dst + src, element by element; equal descriptions.
-  virtual void Accumulate(const Tensor& src, const Tensor& dst, Stream& stream) = 0;
 
   // The default compositions (backend/block_defaults.h) unless a back end has something better.
   virtual std::unique_ptr<Stem> MakeStem(const StemSpec& spec);

@@ -10,8 +10,9 @@
 namespace trainer {
 namespace {
 
+// Its gradient is added to that of the shortcut.
 ConvolutionNorm::Spec Reduce(const BottleneckSpec& spec) {
-  return {{spec.src, spec.mid_channels, /*kernel=*/1, /*stride=*/1, /*padding=*/0}, false, true};
+  return {{.src = spec.src, .out_channels = spec.mid_channels, .adds_diff_src = true}, false, true};
 }
 
 ConvolutionNorm::Spec Spatial(const BottleneckSpec& spec, const TensorDesc& src) {
@@ -34,8 +35,7 @@ ConvolutionNorm::Spec Downsample(const BottleneckSpec& spec) {
 class DefaultBottleneck final : public Bottleneck {
  public:
   DefaultBottleneck(Backend& backend, const BottleneckSpec& spec)
-      : backend_(backend),
-        reduce_(backend, Reduce(spec)),
+      : reduce_(backend, Reduce(spec)),
         spatial_(backend, Spatial(spec, reduce_.dst())),
         expand_(backend, Expand(spec, spatial_.dst())) {
     if (spec.has_downsample()) downsample_.emplace(backend, Downsample(spec));
@@ -44,7 +44,7 @@ class DefaultBottleneck final : public Bottleneck {
     expand_.AppendParameters("conv3", "bn3", parameters_);
     if (downsample_) downsample_->AppendParameters("downsample.0", "downsample.1", parameters_);
     PlanForward();
-    PlanBackward(spec.src);
+    PlanBackward();
   }
 
   const std::vector<ParameterSpec>& parameters() const override { return parameters_; }
@@ -96,24 +96,21 @@ class DefaultBottleneck final : public Bottleneck {
     const Tensor diff_expanded{expand_.dst(), s.At(diff_expanded_id_)};
     const Tensor diff_mixed{spatial_.dst(), s.At(diff_mixed_id_)};
     const Tensor diff_reduced{reduce_.dst(), s.At(diff_reduced_id_)};
-    // diff_dst becomes the gradient of the shortcut.
+    const Tensor& diff_shortcut = downsample_ ? diff_dst : diff_src;
     expand_.Backward(mode, mixed_, dst, diff_dst,
-                     {.convolved = diff_expanded, .residual = diff_dst, .src = diff_mixed},
+                     {.convolved = diff_expanded, .residual = diff_shortcut, .src = diff_mixed},
                      s.At(s.expand), stream);
     spatial_.Backward(mode, reduced_, mixed_, diff_mixed,
                       {.convolved = diff_mixed, .residual = {}, .src = diff_reduced},
                       s.At(s.spatial), stream);
+    if (downsample_) {
+      downsample_->Backward(mode, src, {}, diff_shortcut,
+                            {.convolved = diff_shortcut, .residual = {}, .src = diff_src},
+                            s.At(s.downsample), stream);
+    }
     reduce_.Backward(mode, src, reduced_, diff_reduced,
                      {.convolved = diff_reduced, .residual = {}, .src = diff_src}, s.At(s.reduce),
                      stream);
-    Tensor through_shortcut = diff_dst;
-    if (downsample_) {
-      through_shortcut = {src.desc, s.At(through_shortcut_id_)};
-      downsample_->Backward(mode, src, {}, diff_dst,
-                            {.convolved = diff_dst, .residual = {}, .src = through_shortcut},
-                            s.At(s.downsample), stream);
-    }
-    backend_.Accumulate(through_shortcut, diff_src, stream);
   }
 
  private:
@@ -137,22 +134,20 @@ class DefaultBottleneck final : public Bottleneck {
     s.plan.Solve();
   }
 
-  void PlanBackward(const TensorDesc& src) {
+  void PlanBackward() {
     Scratch& s = backward_;
     s.expand = s.plan.Reserve("expand", expand_.workspace_bytes(), 0, 0);
     diff_expanded_id_ = s.plan.Reserve("diff_expanded", expand_.dst().bytes, 0, 0);
     diff_mixed_id_ = s.plan.Reserve("diff_mixed", spatial_.dst().bytes, 0, 1);
     s.spatial = s.plan.Reserve("spatial", spatial_.workspace_bytes(), 1, 1);
-    diff_reduced_id_ = s.plan.Reserve("diff_reduced", reduce_.dst().bytes, 1, 2);
-    s.reduce = s.plan.Reserve("reduce", reduce_.workspace_bytes(), 2, 2);
+    diff_reduced_id_ = s.plan.Reserve("diff_reduced", reduce_.dst().bytes, 1, 3);
     if (downsample_) {
-      s.downsample = s.plan.Reserve("downsample", downsample_->workspace_bytes(), 3, 3);
-      through_shortcut_id_ = s.plan.Reserve("through_shortcut", src.bytes, 3, 3);
+      s.downsample = s.plan.Reserve("downsample", downsample_->workspace_bytes(), 2, 2);
     }
+    s.reduce = s.plan.Reserve("reduce", reduce_.workspace_bytes(), 3, 3);
     s.plan.Solve();
   }
 
-  Backend& backend_;
   ConvolutionNorm reduce_;
   ConvolutionNorm spatial_;
   ConvolutionNorm expand_;
@@ -165,7 +160,6 @@ class DefaultBottleneck final : public Bottleneck {
   int diff_expanded_id_ = -1;  // in backward_, and so on
   int diff_mixed_id_ = -1;
   int diff_reduced_id_ = -1;
-  int through_shortcut_id_ = -1;
 
   int reduced_id_ = -1;
   int mixed_id_ = -1;

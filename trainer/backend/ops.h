@@ -67,6 +67,7 @@ struct ConvolutionSpec {
   std::int64_t kernel = 1;  // R
   std::int64_t stride = 1;
   std::int64_t padding = 0;
+  bool adds_diff_src = false;  // BackwardData adds to diff_src instead of overwriting it
 };
 class Convolution {
  public:
@@ -88,7 +89,7 @@ class Convolution {
 // kTraining: mean and (biased) variance of the batch; running = kept * running + (1 - kept) *
 // batch, with the unbiased variance (N*H*W / max(N*H*W - 1, 1)) in it.  Otherwise mean and variance
 // are the running ones. scale, shift, running_*: C floats of fp32.  `dst` in Backward is what
-// Forward wrote, and may be empty unless `relu`; the ReLU passes where dst > 0.
+// Forward wrote, and may be empty unless `relu`; the ReLU passes where y > 0.
 struct BatchNormSpec {
   TensorDesc src;
   bool add = false;

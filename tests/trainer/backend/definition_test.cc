@@ -90,11 +90,14 @@ TEST_P(Definition, LinearIsRowsOfTheWeightTimesSrcPlusBias) {
   EXPECT_THAT(device_.Export(dst), ElementsAre(2.5F, 3, 22));
 }
 
-TEST_P(Definition, AccumulateAddsToDst) {
-  const TensorDesc desc = device_.Images({1, 3, 1, 1});
-  const Tensor dst = device_.Make(desc, {1, 2, 3});
-  device_.backend().Accumulate(device_.Make(desc, {10, 20, 30}), dst, device_.stream());
-  EXPECT_THAT(device_.Export(dst), ElementsAre(11, 22, 33));
+TEST_P(Definition, ConvolutionAddsToDiffSrcWhereAskedTo) {
+  const TensorDesc src = device_.Images({1, 2, 1, 1});
+  const auto op =
+      device_.backend().MakeConvolution({.src = src, .out_channels = 2, .adds_diff_src = true});
+  const Tensor diff_src = device_.Make(src, {10, 20});
+  op->BackwardData(device_.Make(op->dst(), {1, 2}), device_.Make(op->filter(), {1, 0, 2, 3}),
+                   diff_src, device_.Scratch(op->workspace_bytes()), device_.stream());
+  EXPECT_THAT(device_.Export(diff_src), ElementsAre(15, 26));
 }
 
 INSTANTIATE_ON_EACH_BACKEND(Definition);

@@ -10,7 +10,6 @@
 
 #include "trainer/backend/cpu/cpu_backend.h"
 #include "trainer/backend/cpu/cpu_ops.h"
-#include "trainer/backend/cpu/loops.h"
 #include "trainer/backend/host_backend.h"
 #include "trainer/core/error.h"
 
@@ -109,16 +108,6 @@ class CpuBackend final : public HostBackend {
     return MakeCpuSgd(std::move(segments));
   }
 
-  // Padding is added too: zeros to zeros.
-  void Accumulate(const Tensor& src, const Tensor& dst, Stream& /*stream*/) override {
-    constexpr std::size_t kPiece = 16384;
-    const std::size_t count = dst.desc.bytes / sizeof(float);
-#pragma omp parallel for schedule(static)
-    for (std::size_t at = 0; at < count; at += kPiece) {
-      loops_.add(src.As<float>() + at, dst.As<float>() + at, std::min(kPiece, count - at));
-    }
-  }
-
  private:
   void Reorder(const dnnl::memory::desc& src_desc, const void* src,
                const dnnl::memory::desc& dst_desc, void* dst) {
@@ -131,7 +120,6 @@ class CpuBackend final : public HostBackend {
     call.Run({{DNNL_ARG_SRC, src}, {DNNL_ARG_DST, dst}}, scratchpad.data());
   }
 
-  const detail::Loops& loops_ = detail::BestLoops();
   int threads_;
   OneDnn onednn_;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "trainer/backend/cpu/cpu_ops.h"
+#include "trainer/backend/cpu/loops.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
@@ -82,6 +83,17 @@ Primitives ChoosePrimitives(const OneDnn& onednn, const ConvolutionSpec& spec) {
   return direct;
 }
 
+// dst += src; padding too: zeros to zeros.
+void Add(const Tensor& src, const Tensor& dst) {
+  constexpr std::size_t kPiece = 16384;
+  const detail::Loops& loops = detail::BestLoops();
+  const std::size_t count = dst.desc.bytes / sizeof(float);
+#pragma omp parallel for schedule(static)
+  for (std::size_t at = 0; at < count; at += kPiece) {
+    loops.add(src.As<float>() + at, dst.As<float>() + at, std::min(kPiece, count - at));
+  }
+}
+
 class CpuConvolution final : public Convolution {
  public:
   CpuConvolution(const OneDnn& onednn, const ConvolutionSpec& spec, const Primitives& primitives)
@@ -108,12 +120,13 @@ class CpuConvolution final : public Convolution {
                   diff_filter_change_.scratchpad_bytes()}));
     src_copy_bytes_ = std::max(src_change_.copy_bytes(), diff_src_change_.copy_bytes());
     filter_copy_bytes_ = std::max(filter_change_.copy_bytes(), diff_filter_change_.copy_bytes());
+    if (spec.adds_diff_src) addend_bytes_ = AlignedBytes(spec.src.bytes);
   }
 
   const TensorDesc& filter() const override { return filter_; }
   const TensorDesc& dst() const override { return dst_; }
   std::size_t workspace_bytes() const override {
-    return scratchpad_bytes_ + src_copy_bytes_ + filter_copy_bytes_;
+    return scratchpad_bytes_ + src_copy_bytes_ + filter_copy_bytes_ + addend_bytes_;
   }
 
   void Forward(const Tensor& src, const Tensor& filter, const Tensor& dst, void* workspace,
@@ -124,15 +137,13 @@ class CpuConvolution final : public Convolution {
         workspace);
   }
 
+  // oneDNN's backward pass cannot add: the sum is taken afterwards.
   void BackwardData(const Tensor& diff_dst, const Tensor& filter, const Tensor& diff_src,
                     void* workspace, Stream& /*stream*/) override {
-    const void* filter_data = filter_change_.Read(filter.data, FilterCopy(workspace), workspace);
-    backward_data_.Run(
-        {{DNNL_ARG_DIFF_DST, diff_dst.data},
-         {DNNL_ARG_WEIGHTS, filter_data},
-         {DNNL_ARG_DIFF_SRC, diff_src_change_.Target(diff_src.data, SrcCopy(workspace))}},
-        workspace);
-    diff_src_change_.Write(SrcCopy(workspace), diff_src.data, workspace);
+    if (addend_bytes_ == 0) return OverwriteDiffSrc(diff_dst, filter, diff_src, workspace);
+    const Tensor addend{diff_src.desc, Addend(workspace)};
+    OverwriteDiffSrc(diff_dst, filter, addend, workspace);
+    Add(addend, diff_src);
   }
 
   void BackwardFilter(const Tensor& src, const Tensor& diff_dst, const Tensor& diff_filter,
@@ -147,12 +158,27 @@ class CpuConvolution final : public Convolution {
   }
 
  private:
-  // The workspace: the scratchpad of whatever runs, a copy of src, a copy of the filter.
+  void OverwriteDiffSrc(const Tensor& diff_dst, const Tensor& filter, const Tensor& diff_src,
+                        void* workspace) {
+    const void* filter_data = filter_change_.Read(filter.data, FilterCopy(workspace), workspace);
+    backward_data_.Run(
+        {{DNNL_ARG_DIFF_DST, diff_dst.data},
+         {DNNL_ARG_WEIGHTS, filter_data},
+         {DNNL_ARG_DIFF_SRC, diff_src_change_.Target(diff_src.data, SrcCopy(workspace))}},
+        workspace);
+    diff_src_change_.Write(SrcCopy(workspace), diff_src.data, workspace);
+  }
+
+  // The workspace: the scratchpad of whatever runs, a copy of src, a copy of the filter, what is to
+  // be added.
   void* SrcCopy(void* workspace) const {
     return static_cast<std::byte*>(workspace) + scratchpad_bytes_;
   }
   void* FilterCopy(void* workspace) const {
     return static_cast<std::byte*>(workspace) + scratchpad_bytes_ + src_copy_bytes_;
+  }
+  void* Addend(void* workspace) const {
+    return static_cast<std::byte*>(workspace) + workspace_bytes() - addend_bytes_;
   }
 
   TensorDesc filter_;
@@ -167,6 +193,7 @@ class CpuConvolution final : public Convolution {
   std::size_t scratchpad_bytes_ = 0;
   std::size_t src_copy_bytes_ = 0;
   std::size_t filter_copy_bytes_ = 0;
+  std::size_t addend_bytes_ = 0;  // 0: BackwardData overwrites
 };
 
 }  // namespace

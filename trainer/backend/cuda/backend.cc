@@ -148,10 +148,6 @@ class CudaBackend final : public Backend {
   std::unique_ptr<Sgd> MakeSgd(std::vector<ParameterSegment> segments) override {
     return MakeCudaSgd(*this, std::move(segments), precision_.storage);
   }
-  void Accumulate(const Tensor& src, const Tensor& dst, Stream& stream) override {
-    AddValues(src.data, dst.data, dst.desc.dtype,
-              static_cast<std::int64_t>(dst.desc.bytes / SizeOf(dst.desc.dtype)), HandleOf(stream));
-  }
 
  private:
   static std::size_t ValueBytes(const Tensor& tensor) {

@@ -112,11 +112,12 @@ namespace {
 class CudnnConvolution final : public Convolution {
  public:
   CudnnConvolution(CudnnDevice& device, const EngineRules& rules, const ConvolutionGraph& graph,
-                   TensorDesc filter, TensorDesc dst)
+                   bool adds_diff_src, TensorDesc filter, TensorDesc dst)
       : device_(device), filter_(std::move(filter)), dst_(std::move(dst)) {
     ConvolutionGraph of_pass = graph;
     for (std::size_t pass = 0; pass < plans_.size(); ++pass) {
       of_pass.pass = static_cast<ConvolutionPass>(pass);
+      of_pass.adds = adds_diff_src && of_pass.pass == ConvolutionPass::kBackwardData;
       plans_[pass] = &device.Choose(of_pass, rules);
     }
   }
@@ -176,7 +177,7 @@ std::unique_ptr<Convolution> MakeCudnnConvolution(CudnnDevice& device, const Eng
                                .dtype = spec.src.dtype};
   const DType dtype = spec.src.dtype;
   return std::make_unique<CudnnConvolution>(
-      device, rules, graph,
+      device, rules, graph, spec.adds_diff_src,
       CudaFilter({spec.out_channels, src[1], spec.kernel, spec.kernel}, dtype),
       CudaImages({src[0], spec.out_channels, graph.dst_height(), graph.dst_width()}, dtype));
 }

@@ -60,12 +60,6 @@ __global__ void Transform(PixelsCall call, T* dst) {
   Store8(sum, dst + i * 8);
 }
 
-template <typename T>
-__global__ void Add(const T* src, T* dst, std::int64_t count) {
-  const std::int64_t i = Item();
-  if (i < count) Assign(dst[i], ToFloat(dst[i]) + ToFloat(src[i]));
-}
-
 template <typename From, typename To>
 __global__ void Convert(const From* src, To* dst, std::int64_t count) {
   const std::int64_t i = Item();
@@ -105,14 +99,6 @@ void TransformPixels(const PixelsCall& call, DType dtype, void* dst, CUstream_st
     using T = decltype(zero);
     Launch(Transform<T>, BlocksFor(call.samples * call.height * call.width), kThreads, stream, call,
            static_cast<T*>(dst));
-  });
-}
-
-void AddValues(const void* src, void* dst, DType dtype, std::int64_t count, CUstream_st* stream) {
-  WithElement(dtype, [&](auto zero) {
-    using T = decltype(zero);
-    Launch(Add<T>, BlocksFor(count), kThreads, stream, static_cast<const T*>(src),
-           static_cast<T*>(dst), count);
   });
 }
 

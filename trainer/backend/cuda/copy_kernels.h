@@ -35,9 +35,6 @@ struct PixelsCall {
 };
 void TransformPixels(const PixelsCall& call, DType dtype, void* dst, CUstream_st* stream);
 
-// dst += src.
-void AddValues(const void* src, void* dst, DType dtype, std::int64_t count, CUstream_st* stream);
-
 // dst = src in another type.
 void ConvertToFloat(const void* src, DType dtype, float* dst, std::int64_t count,
                     CUstream_st* stream);

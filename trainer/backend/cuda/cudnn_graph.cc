@@ -95,7 +95,7 @@ CudnnDescriptor MakeOperationGraph(const CudnnTarget& target, const ConvolutionG
   operation.Set(names.dst, MakeTensor(kDst, graph.dtype, graph.images, graph.filters,
                                       graph.dst_height(), graph.dst_width()));
   operation.Set(names.alpha, CUDNN_TYPE_FLOAT, 1.0F);
-  operation.Set(names.beta, CUDNN_TYPE_FLOAT, 0.0F);
+  operation.Set(names.beta, CUDNN_TYPE_FLOAT, graph.adds ? 1.0F : 0.0F);
   operation.Finalize();
 
   CudnnDescriptor operations(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
@@ -201,7 +201,7 @@ std::string ToString(const ConvolutionGraph& graph) {
          std::to_string(graph.width) + " to " + std::to_string(graph.filters) +
          " channels, kernel " + std::to_string(graph.kernel) + ", stride " +
          std::to_string(graph.stride) + ", padding " + std::to_string(graph.padding) + ", " +
-         std::string(NameOf(graph.dtype));
+         std::string(NameOf(graph.dtype)) + (graph.adds ? ", added to what is there" : "");
 }
 
 #if CUDNN_VERSION >= 90800

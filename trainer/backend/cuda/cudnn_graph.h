@@ -26,6 +26,7 @@ struct ConvolutionGraph {
   std::int64_t filters = 0, kernel = 1, stride = 1, padding = 0;
   DType dtype = DType::kFloat32;
   ConvolutionPass pass = ConvolutionPass::kForward;
+  bool adds = false;  // to its output, instead of overwriting it
 
   std::int64_t dst_height() const { return (height + 2 * padding - kernel) / stride + 1; }
   std::int64_t dst_width() const { return (width + 2 * padding - kernel) / stride + 1; }
@@ -66,7 +67,7 @@ class ConvolutionPlan {
   std::int64_t engine() const { return engine_; }
 
   // Queues the work on the handle's stream.  src, filter, dst: tensors or their gradients, as the
-  // pass has it; the output is overwritten.  All are aligned to kTensorAlignment.
+  // pass has it; the output is overwritten or added to.  All are aligned to kTensorAlignment.
   void Execute(cudnnHandle_t handle, void* src, void* filter, void* dst, void* workspace) const;
 
  private:

@@ -48,11 +48,6 @@ class ReferenceBackend final : public HostBackend {
   std::unique_ptr<Sgd> MakeSgd(std::vector<ParameterSegment> segments) override {
     return MakeReferenceSgd(std::move(segments));
   }
-
-  void Accumulate(const Tensor& src, const Tensor& dst, Stream& /*stream*/) override {
-    const std::int64_t count = dst.desc.shape.elements();
-    for (std::int64_t i = 0; i < count; ++i) dst.As<float>()[i] += src.As<float>()[i];
-  }
 };
 
 }  // namespace

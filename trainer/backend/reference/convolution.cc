@@ -65,6 +65,7 @@ class ReferenceConvolution final : public Convolution {
           }
         }
       }
+      if (spec_.adds_diff_src) sum += diff_src(n, c, h, w);
       diff_src(n, c, h, w) = static_cast<float>(sum);
     });
   }

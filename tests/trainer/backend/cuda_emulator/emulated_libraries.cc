@@ -92,7 +92,7 @@ class EmulatedConvolution final : public Convolution {
     UseWorkspace(workspace);
     const Floats y = Load(diff_dst);
     const Floats f = Load(filter);
-    Floats x = Zeros(spec_.src);
+    Floats x = spec_.adds_diff_src ? Load(diff_src) : Zeros(spec_.src);
     ForEachProduct([&](Index i, Index j, Index k) { x[i] += f[j] * y[k]; });
     Store(x, diff_src);
   }
