@@ -153,9 +153,11 @@ int RunTogether(const Options& options, const launcher::RankInfo& rank, Communic
   }
 
   const int data_threads = options.data_threads > 0 ? options.data_threads : CoresOfThisProcess();
-  Sources sources = MakeSources(options, rank, data_threads, [&](const std::string& message) {
-    log->warn("skipped: {}", message);
-  });
+  const SourceParts source_parts = {
+      .data_threads = data_threads,
+      .on_bad_record = [&](const std::string& message) { log->warn("skipped: {}", message); },
+      .allocate = [&](std::size_t bytes) { return backend->AllocateHost(bytes); }};
+  Sources sources = MakeSources(options, rank, source_parts);
   if (options.dry_run) {
     const Source& source = sources.training ? *sources.training : *sources.evaluation;
     if (root) {

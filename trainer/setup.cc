@@ -23,7 +23,7 @@ RunMode ModeOf(const std::string& name) {
 }
 
 std::unique_ptr<Source> SyntheticSource(const Options& options, const launcher::RankInfo& rank,
-                                        bool training) {
+                                        const SourceParts& parts, bool training) {
   SyntheticSourceOptions synthetic;
   synthetic.batch = options.batch_size;
   synthetic.image_size = options.image_size;
@@ -32,6 +32,7 @@ std::unique_ptr<Source> SyntheticSource(const Options& options, const launcher::
   synthetic.world_size = rank.world_size;
   synthetic.seed = options.seed;
   synthetic.training = training;
+  synthetic.allocate = parts.allocate;
   // Labels are random, so there is nothing to learn about accuracy: a few batches show that
   // evaluation works.
   constexpr std::int64_t kEvaluationSteps = 10;
@@ -42,9 +43,7 @@ std::unique_ptr<Source> SyntheticSource(const Options& options, const launcher::
 }
 
 std::unique_ptr<Source> FileSource(const Options& options, const launcher::RankInfo& rank,
-                                   int data_threads,
-                                   const std::function<void(const std::string&)>& on_bad_record,
-                                   bool training) {
+                                   const SourceParts& parts, bool training) {
   RecordSourceOptions records;
   records.data_dir = options.data_dir;
   records.index_dir = options.data_idx_dir;
@@ -60,9 +59,10 @@ std::unique_ptr<Source> FileSource(const Options& options, const launcher::RankI
   records.classes = options.classes;
   records.bad_records = options.bad_records == "skip" ? BadRecords::kSkip : BadRecords::kStop;
   records.max_bad_records = options.max_bad_records;
-  records.on_bad_record = on_bad_record;
-  records.threads = data_threads;
+  records.on_bad_record = parts.on_bad_record;
+  records.threads = parts.data_threads;
   records.prefetch = options.prefetch;
+  records.allocate = parts.allocate;
   return MakeRecordSource(records);
 }
 
@@ -138,12 +138,11 @@ CommOptions MakeCommOptions(const launcher::RankInfo& rank, int started_tasks) {
   return comm;
 }
 
-Sources MakeSources(const Options& options, const launcher::RankInfo& rank, int data_threads,
-                    const std::function<void(const std::string&)>& on_bad_record) {
+Sources MakeSources(const Options& options, const launcher::RankInfo& rank,
+                    const SourceParts& parts) {
   const auto make = [&](bool training) {
-    return options.data_dir.empty()
-               ? SyntheticSource(options, rank, training)
-               : FileSource(options, rank, data_threads, on_bad_record, training);
+    return options.data_dir.empty() ? SyntheticSource(options, rank, parts, training)
+                                    : FileSource(options, rank, parts, training);
   };
   Sources sources;
   if (options.mode.starts_with("train")) sources.training = make(true);

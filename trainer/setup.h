@@ -13,6 +13,7 @@
 #include "launcher/rank_environment.h"
 #include "trainer/backend/registry.h"
 #include "trainer/comm/factory.h"
+#include "trainer/core/buffer.h"
 #include "trainer/data/source.h"
 #include "trainer/options.h"
 #include "trainer/train/config.h"
@@ -34,9 +35,14 @@ struct Sources {
   std::unique_ptr<Source> training;
   std::unique_ptr<Source> evaluation;
 };
-// `data_threads`: of this rank.  `on_bad_record`: told of each record that is skipped.  Throws
-// Error(EX_DATAERR) naming the folder or file that cannot be used.
-Sources MakeSources(const Options& options, const launcher::RankInfo& rank, int data_threads,
-                    const std::function<void(const std::string&)>& on_bad_record);
+// What sources are given.
+struct SourceParts {
+  int data_threads = 1;                                   // of this rank
+  std::function<void(const std::string&)> on_bad_record;  // told of each that is skipped
+  AllocateMemory allocate = AllocateOrdinaryMemory;       // of batches; outlives the sources
+};
+// Throws Error(EX_DATAERR) naming the folder or file that cannot be used.
+Sources MakeSources(const Options& options, const launcher::RankInfo& rank,
+                    const SourceParts& parts);
 
 }  // namespace trainer

@@ -9,33 +9,17 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "trainer/backend/blocks.h"
 #include "trainer/backend/ops.h"
+#include "trainer/core/buffer.h"
 #include "trainer/core/stream.h"
 #include "trainer/core/tensor.h"
 
 namespace trainer {
-
-// Owns memory of a device, or of the host for the device's use.  Movable, not copyable: a copy
-// would be a silent transfer.
-class Buffer {
- public:
-  Buffer() = default;
-  Buffer(void* data, std::size_t bytes, std::function<void(void*)> release)
-      : data_(data, std::move(release)), bytes_(bytes) {}
-
-  std::byte* data() const { return static_cast<std::byte*>(data_.get()); }
-  std::size_t bytes() const { return bytes_; }
-
- private:
-  std::unique_ptr<void, std::function<void(void*)>> data_{nullptr, [](void*) {}};
-  std::size_t bytes_ = 0;
-};
 
 class Backend {
  public:

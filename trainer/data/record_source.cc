@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "trainer/core/error.h"
+#include "trainer/data/batch_memory.h"
 #include "trainer/data/data_set.h"
 #include "trainer/data/prefetch.h"
 #include "trainer/data/sample_loader.h"
@@ -26,9 +27,7 @@ struct BadRecord {
 
 // One slot of the ring.  Items are written by different threads, each its own.
 struct Batch {
-  std::vector<std::uint8_t> pixels;
-  std::vector<std::uint8_t> mirror;
-  std::vector<std::int32_t> labels;
+  BatchMemory memory;
   std::vector<std::uint8_t> present;        // by item: 1 if there is an image
   std::vector<std::vector<BadRecord>> bad;  // by item
 };
@@ -75,13 +74,11 @@ std::size_t RecordSource::ImageBytes() const {
 
 std::vector<Batch> RecordSource::MakeRing() const {
   const auto items = static_cast<std::size_t>(options_.batch);
-  std::vector<Batch> ring(static_cast<std::size_t>(std::max(options_.prefetch, 1)) + 1);
-  for (Batch& batch : ring) {
-    batch.pixels.resize(items * ImageBytes());
-    batch.mirror.resize(items);
-    batch.labels.resize(items);
-    batch.present.resize(items);
-    batch.bad.resize(items);
+  std::vector<Batch> ring;
+  for (int slot = 0; slot <= std::max(options_.prefetch, 1); ++slot) {
+    ring.push_back({.memory = BatchMemory(items, ImageBytes(), options_.allocate),
+                    .present = std::vector<std::uint8_t>(items),
+                    .bad = std::vector<std::vector<BadRecord>>(items)});
   }
   return ring;
 }
@@ -117,15 +114,15 @@ void RecordSource::Make(std::int64_t step, int slot, std::int64_t item, int thre
 }
 
 void RecordSource::Load(std::int64_t sample, Batch& batch, std::size_t item, SampleLoader& loader) {
-  const auto pixels = std::span(batch.pixels).subspan(item * ImageBytes(), ImageBytes());
+  const auto pixels = batch.memory.pixels().subspan(item * ImageBytes(), ImageBytes());
   const Random random(options_.seed, RandomPurpose::kAugment, static_cast<std::uint64_t>(sample));
   std::int64_t substitute = sample;
   while (true) {
     const std::int64_t record = sampler_.RecordOf(substitute++);
     try {
       const Sample loaded = loader.Load(record, random, pixels);
-      batch.labels[item] = loaded.label;
-      batch.mirror[item] = loaded.mirror ? 1 : 0;
+      batch.memory.labels()[item] = loaded.label;
+      batch.memory.mirror()[item] = loaded.mirror ? 1 : 0;
       batch.present[item] = 1;
       return;
     } catch (const Error& error) {
@@ -144,9 +141,9 @@ bool RecordSource::Next(HostBatch& batch) {
   Batch& made = ring_[static_cast<std::size_t>(slot)];
   ReportBadRecords(made);
   batch.valid = MoveImagesToTheFront(made);
-  batch.pixels = made.pixels;
-  batch.mirror = made.mirror;
-  batch.labels = made.labels;
+  batch.pixels = made.memory.pixels();
+  batch.mirror = made.memory.mirror();
+  batch.labels = made.memory.labels();
   batch.step = prefetcher_.step();
   return true;
 }
@@ -166,22 +163,24 @@ void RecordSource::ReportBadRecords(const Batch& batch) {
 }
 
 std::int64_t RecordSource::MoveImagesToTheFront(Batch& batch) const {
+  const auto pixels = batch.memory.pixels();
+  const auto mirror = batch.memory.mirror();
+  const auto labels = batch.memory.labels();
   std::size_t valid = 0;
   for (std::size_t item = 0; item < batch.present.size(); ++item) {
     if (batch.present[item] == 0) continue;
     if (valid != item) {
-      const auto bytes = std::span(batch.pixels);
-      std::ranges::copy(bytes.subspan(item * ImageBytes(), ImageBytes()),
-                        bytes.subspan(valid * ImageBytes(), ImageBytes()).begin());
-      batch.mirror[valid] = batch.mirror[item];
-      batch.labels[valid] = batch.labels[item];
+      std::ranges::copy(pixels.subspan(item * ImageBytes(), ImageBytes()),
+                        pixels.subspan(valid * ImageBytes(), ImageBytes()).begin());
+      mirror[valid] = mirror[item];
+      labels[valid] = labels[item];
     }
     ++valid;
   }
   // Places without an image must hold valid values all the same.
-  std::ranges::fill(std::span(batch.pixels).subspan(valid * ImageBytes()), std::uint8_t{0});
-  std::ranges::fill(std::span(batch.mirror).subspan(valid), std::uint8_t{0});
-  std::ranges::fill(std::span(batch.labels).subspan(valid), 0);
+  std::ranges::fill(pixels.subspan(valid * ImageBytes()), std::uint8_t{0});
+  std::ranges::fill(mirror.subspan(valid), std::uint8_t{0});
+  std::ranges::fill(labels.subspan(valid), 0);
   return static_cast<std::int64_t>(valid);
 }
 

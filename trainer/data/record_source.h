@@ -19,6 +19,7 @@
 #include <memory>
 #include <string>
 
+#include "trainer/core/buffer.h"
 #include "trainer/data/source.h"
 
 namespace trainer {
@@ -56,6 +57,7 @@ struct RecordSourceOptions {
   // How fast.
   int threads = 2;   // decoding threads; one core decodes about 800 ImageNet images per second
   int prefetch = 2;  // batches made ahead; memory: (prefetch + 1) * batch * image_size^2 * 3 bytes
+  AllocateMemory allocate = AllocateOrdinaryMemory;  // of the batches
 };
 
 // Reads the record boundaries of all files.  Throws Error(EX_DATAERR) naming the directory or file

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <cstddef>
 #include <thread>
-#include <vector>
 
 #include "trainer/core/error.h"
 #include "trainer/core/philox.h"
+#include "trainer/data/batch_memory.h"
 #include "trainer/data/parallel_for.h"
 #include "trainer/data/shard_sampler.h"
 
@@ -32,9 +32,7 @@ class SyntheticSource : public Source {
 
   const SyntheticSourceOptions options_;
   std::size_t image_bytes_;
-  std::vector<std::uint8_t> pixels_;
-  std::vector<std::uint8_t> mirror_;
-  std::vector<std::int32_t> labels_;
+  BatchMemory memory_;
   std::int64_t step_ = 0;
 };
 
@@ -42,9 +40,7 @@ SyntheticSource::SyntheticSource(const SyntheticSourceOptions& options)
     : options_(options),
       image_bytes_(static_cast<std::size_t>(options.image_size) *
                    static_cast<std::size_t>(options.image_size) * 3),
-      pixels_(static_cast<std::size_t>(options.batch) * image_bytes_),
-      mirror_(static_cast<std::size_t>(options.batch)),
-      labels_(static_cast<std::size_t>(options.batch)) {
+      memory_(static_cast<std::size_t>(options.batch), image_bytes_, options.allocate) {
   const int threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   ParallelFor(threads, options.batch, [this](std::int64_t item) { MakeImage(item); });
 }
@@ -53,11 +49,10 @@ void SyntheticSource::MakeImage(std::int64_t item) {
   const auto place = static_cast<std::size_t>(item);
   Random random(options_.seed, RandomPurpose::kSynthetic,
                 static_cast<std::uint64_t>(options_.rank * options_.batch + item));
-  labels_[place] =
+  memory_.labels()[place] =
       static_cast<std::int32_t>(random.Below(static_cast<std::uint32_t>(options_.classes)));
-  for (std::size_t i = 0; i < image_bytes_; ++i) {
-    pixels_[place * image_bytes_ + i] =
-        static_cast<std::uint8_t>(std::lround(kMean + kDeviation * random.TruncatedNormal()));
+  for (std::uint8_t& value : memory_.pixels().subspan(place * image_bytes_, image_bytes_)) {
+    value = static_cast<std::uint8_t>(std::lround(kMean + kDeviation * random.TruncatedNormal()));
   }
 }
 
@@ -70,9 +65,9 @@ bool SyntheticSource::Next(HostBatch& batch) {
       options_.training ? TrainingRange(step_, options_.batch, options_.rank, options_.world_size)
                         : EvaluationRange(step_, options_.batch, options_.rank, options_.world_size,
                                           options_.samples);
-  batch = {.pixels = pixels_,
-           .mirror = mirror_,
-           .labels = labels_,
+  batch = {.pixels = memory_.pixels(),
+           .mirror = memory_.mirror(),
+           .labels = memory_.labels(),
            .valid = range.valid,
            .step = step_++};
   return true;

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "trainer/core/buffer.h"
 #include "trainer/data/source.h"
 
 namespace trainer {
@@ -27,6 +28,7 @@ struct SyntheticSourceOptions {
   std::uint64_t seed = 1;  // the same on all ranks
   bool training = true;    // endless; false: ends after `samples` images of all ranks together
   std::int64_t samples = 1281167;  // what samples() returns: those of ImageNet's training set
+  AllocateMemory allocate = AllocateOrdinaryMemory;  // of the batch
 };
 
 std::unique_ptr<Source> MakeSyntheticSource(const SyntheticSourceOptions& options);

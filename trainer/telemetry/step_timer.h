@@ -2,13 +2,16 @@
 //
 // Where the time of training steps goes.  Definitions (doc/performance.md quotes them), on one
 // rank, in seconds of wall clock as the training loop sees it:
-//   input wait          from asking for the next batch until it is there
+//   input wait          how long the device had nothing to do because the batch was not in its
+//                       memory: from the end of the step before (in the first step, and on a CPU,
+//                       from asking for the batch) until it was
 //   forward             from the batch being there until the loss is computed
 //   backward            from there until the last gradient is computed; all-reduces run beside it
 //   exposed all-reduce  from there until the last all-reduce is done: what backward did not hide
 //   update              from there until the weights are updated
-//   step                from asking for the batch until the weights are updated, and what lies
-//   between
+//   step                from the loop's turning to the step until its weights are updated and,
+//   where
+//                       that is done ahead, the next batch is taken from its source
 // Not thread-safe.
 
 #pragma once

@@ -2,31 +2,52 @@
 
 #include "trainer/train/device_batch.h"
 
-#include <span>
-
 #include "trainer/core/error.h"
 
 namespace trainer {
 
 DeviceBatch::DeviceBatch(Backend& backend, const NetworkSpec& spec)
-    : backend_(backend),
-      pixels_(backend.AllocateDevice(
-          static_cast<std::size_t>(spec.batch * spec.height * spec.width * 3))),
-      mirror_(backend.AllocateDevice(static_cast<std::size_t>(spec.batch))),
-      labels_(backend.AllocateDevice(static_cast<std::size_t>(spec.batch) * sizeof(std::int32_t))) {
+    : backend_(backend), copies_(backend.MakeStream()), arrived_(backend.MakeEvent()) {
+  if (backend.is_host()) return;
+  const auto images = static_cast<std::size_t>(spec.batch);
+  const auto image_bytes = static_cast<std::size_t>(spec.height * spec.width * 3);
+  for (Slot& slot : slots_) {
+    slot.pixels = backend.AllocateDevice(images * image_bytes);
+    slot.mirror = backend.AllocateDevice(images);
+    slot.labels = backend.AllocateDevice(images * sizeof(std::int32_t));
+  }
+}
+
+void DeviceBatch::StartUpload(const HostBatch& batch) {
+  if (backend_.is_host()) {
+    batch_ = {batch.pixels.data(), batch.mirror.data(), batch.labels.data()};
+  } else {
+    last_ = 1 - last_;
+    const Slot& slot = slots_[last_];
+    const auto copy = [&](const Buffer& dst, const auto& src) {
+      DDL_CHECK(src.size_bytes() == dst.bytes());
+      backend_.CopyToDevice(dst.data(), src.data(), src.size_bytes(), *copies_);
+    };
+    copy(slot.pixels, batch.pixels);
+    copy(slot.mirror, batch.mirror);
+    copy(slot.labels, batch.labels);
+    batch_ = {reinterpret_cast<const std::uint8_t*>(slot.pixels.data()),
+              reinterpret_cast<const std::uint8_t*>(slot.mirror.data()),
+              reinterpret_cast<const std::int32_t*>(slot.labels.data())};
+  }
+  batch_.valid = batch.valid;
+  arrived_->Record(*copies_);
+}
+
+InputBatch DeviceBatch::Use(float mixup_lambda, Stream& stream) {
+  arrived_->MakeWait(stream);
+  batch_.mixup_lambda = mixup_lambda;
+  return batch_;
 }
 
 InputBatch DeviceBatch::Upload(const HostBatch& batch, float mixup_lambda, Stream& stream) {
-  const auto copy = [&](const Buffer& dst, const auto& src) {
-    DDL_CHECK(src.size_bytes() == dst.bytes());
-    backend_.CopyToDevice(dst.data(), src.data(), src.size_bytes(), stream);
-  };
-  copy(pixels_, batch.pixels);
-  copy(mirror_, batch.mirror);
-  copy(labels_, batch.labels);
-  return {reinterpret_cast<const std::uint8_t*>(pixels_.data()),
-          reinterpret_cast<const std::uint8_t*>(mirror_.data()),
-          reinterpret_cast<const std::int32_t*>(labels_.data()), batch.valid, mixup_lambda};
+  StartUpload(batch);
+  return Use(mixup_lambda, stream);
 }
 
 }  // namespace trainer

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The device's copy of a batch.  One is enough for a loop that waits for each step.
+// The device's copy of a batch.  There is room for two, and copies run on a stream of their own:
+// one batch can come while another is in use.  On a back end that computes on the host nothing is
+// copied: batches are used where they are.
 
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <memory>
 
 #include "trainer/backend/backend.h"
 #include "trainer/data/source.h"
@@ -17,15 +21,28 @@ class DeviceBatch {
   // For batches as large as `spec` says.
   DeviceBatch(Backend& backend, const NetworkSpec& spec);
 
-  // Queues the copy.  The result is valid until the next call; `batch` must stay until the copy is
-  // done.
+  // Starts to copy, over the batch before the last one, which must not be in use any more.  `batch`
+  // must stay until arrived() is reached; on a host back end, until it has been used.
+  void StartUpload(const HostBatch& batch);
+  // The batch of the last StartUpload; makes later work of `stream` wait for it.
+  InputBatch Use(float mixup_lambda, Stream& stream);
+  // Both at once, for loops that wait for each batch.
   InputBatch Upload(const HostBatch& batch, float mixup_lambda, Stream& stream);
 
+  // The end of the last copy.
+  Event& arrived() { return *arrived_; }
+
  private:
+  struct Slot {
+    Buffer pixels, mirror, labels;
+  };
+
   Backend& backend_;
-  Buffer pixels_;
-  Buffer mirror_;
-  Buffer labels_;
+  const std::unique_ptr<Stream> copies_;
+  const std::unique_ptr<Event> arrived_;
+  std::array<Slot, 2> slots_;  // empty on a host back end
+  std::size_t last_ = 0;       // of slots_
+  InputBatch batch_;
 };
 
 }  // namespace trainer

@@ -124,14 +124,13 @@ void Trainer::TrainSteps(std::int64_t first, std::int64_t end) {
   if (first >= end) return;
 
   TrainingStep training_step({config_, parts_.backend, network_, device_batch_, parts_.communicator,
-                              *stream_, loss_scale_});
+                              *stream_, loss_scale_, *parts_.training, end});
   parts_.training->Seek(first);
   report_.StartTraining(schedule_);
   while (result_.step < end && result_.ending == Ending::kCompleted) {
     parts_.entered(Activity::kTraining, result_.step);
-    TrainingStep::Outcome outcome =
-        training_step.Run(result_.step, schedule_.LearningRate(result_.step), *parts_.training,
-                          parts_.stop_requested());
+    TrainingStep::Outcome outcome = training_step.Run(
+        result_.step, schedule_.LearningRate(result_.step), parts_.stop_requested());
     outcome.record.launch_step = result_.step - first;
     times_.Add(outcome.record.times);
     report_.Step(outcome.record);

@@ -32,25 +32,21 @@ double Seconds(Clock::duration duration) { return std::chrono::duration<double>(
 TrainingStep::TrainingStep(const TrainingStepParts& parts)
     : parts_(parts),
       mode_(parts.config.freeze_batch_norm ? Mode::kFrozen : Mode::kTraining),
+      feed_(parts.backend, parts.device_batch, parts.source, parts.end),
       overlap_(parts.backend, parts.network, parts.communicator),
       sgd_(parts.backend.MakeSgd(parts.network.segments())),
       update_sums_(parts.backend.AllocateDevice(sizeof(UpdateSums))) {
   for (auto& mark : marks_) mark = parts.backend.MakeEvent();
 }
 
-TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate, Source& source,
+TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
                                         bool stop_requested) {
   Network& network = parts_.network;
   Stream& stream = parts_.stream;
 
-  const auto asked = Clock::now();
-  HostBatch host;
-  const bool more = source.Next(host);
-  DDL_CHECK(more && host.step == step);
-  const auto there = Clock::now();
-
+  const auto start = Clock::now();
+  const InputBatch batch = feed_.Take(step, MixupLambda(step), stream);
   marks_[0]->Record(stream);
-  const InputBatch batch = parts_.device_batch.Upload(host, MixupLambda(step), stream);
   network.ZeroLossSums(stream);
   network.Forward(mode_, batch, static_cast<float>(parts_.loss_scale.scale()), stream);
   marks_[1]->Record(stream);
@@ -59,7 +55,10 @@ TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
   marks_[2]->Record(stream);
   overlap_.Finish(stream);
   marks_[3]->Record(stream);
-  const UpdateSums update = Update(learning_rate);
+  QueueUpdate(learning_rate);
+  marks_[4]->Record(stream);
+  feed_.FetchNext(step, stream);
+  const UpdateSums update = ReadUpdateSums();
   StepExchange own;
   own.totals.Add(network.ReadLossSums(stream));
   own.stop = stop_requested;
@@ -70,7 +69,7 @@ TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
   record.learning_rate = learning_rate;
   record.loss_scale = parts_.loss_scale.scale();
   record.l2_loss = parts_.config.weight_decay * 0.5 * update.sum_of_squares;
-  record.times = Times(Seconds(there - asked), Seconds(Clock::now() - asked));
+  record.times = Times(Seconds(Clock::now() - start));
 
   const StepExchange all = Exchange(own, parts_.communicator);
   outcome.stop = all.stop;
@@ -89,7 +88,7 @@ float TrainingStep::MixupLambda(std::int64_t step) const {
   return static_cast<float>(random.Beta(a, a));
 }
 
-UpdateSums TrainingStep::Update(double learning_rate) {
+void TrainingStep::QueueUpdate(double learning_rate) {
   const Network& network = parts_.network;
   gradient_scale_ = 1 / (parts_.loss_scale.scale() * parts_.communicator.size());
   SgdCall call;
@@ -100,17 +99,19 @@ UpdateSums TrainingStep::Update(double learning_rate) {
   sgd_->Step(call, network.weights(), network.momentum(), network.gradients(),
              network.compute_weights(), reinterpret_cast<UpdateSums*>(update_sums_.data()),
              parts_.stream);
-  marks_[4]->Record(parts_.stream);
+}
+
+UpdateSums TrainingStep::ReadUpdateSums() {
   UpdateSums sums{};
   parts_.backend.CopyToHost(&sums, update_sums_.data(), sizeof sums, parts_.stream);
   parts_.communicator.Synchronize(parts_.stream);
   return sums;
 }
 
-StepTimes TrainingStep::Times(double input_wait, double step_seconds) const {
+StepTimes TrainingStep::Times(double step_seconds) const {
   StepTimes times;
   times.step = step_seconds;
-  times[StepPhase::kInputWait] = input_wait;
+  times[StepPhase::kInputWait] = feed_.waited();
   times[StepPhase::kForward] = marks_[1]->SecondsSince(*marks_[0]);
   times[StepPhase::kBackward] = marks_[2]->SecondsSince(*marks_[1]);
   times[StepPhase::kExposedAllReduce] = marks_[3]->SecondsSince(*marks_[2]);

@@ -17,8 +17,8 @@
 #include "trainer/comm/communicator.h"
 #include "trainer/data/source.h"
 #include "trainer/model/network.h"
+#include "trainer/train/batch_feed.h"
 #include "trainer/train/config.h"
-#include "trainer/train/device_batch.h"
 #include "trainer/train/gradient_overlap.h"
 #include "trainer/train/loss_scale.h"
 #include "trainer/train/report.h"
@@ -33,6 +33,8 @@ struct TrainingStepParts {
   Communicator& communicator;
   Stream& stream;
   LossScale& loss_scale;
+  Source& source;
+  std::int64_t end = 0;  // steps from this one on are not run
 };
 
 class TrainingStep {
@@ -45,20 +47,23 @@ class TrainingStep {
   // All parts outlive it.
   explicit TrainingStep(const TrainingStepParts& parts);
 
-  // Runs step `step` on the next batch of `source`, which must be that of this step.  Collective;
-  // the outcome is the same on every rank, its times aside.  Waits until all is done.
-  Outcome Run(std::int64_t step, double learning_rate, Source& source, bool stop_requested);
+  // Runs step `step` on the next batch of the source, which must be that of this step; takes the
+  // batch after it too, unless that is of `end`.  Collective; the outcome is the same on every
+  // rank, its times aside.  Waits until all is done.
+  Outcome Run(std::int64_t step, double learning_rate, bool stop_requested);
 
   // Of the last update: 1 / (loss scale * ranks).
   double gradient_scale() const { return gradient_scale_; }
 
  private:
   float MixupLambda(std::int64_t step) const;
-  UpdateSums Update(double learning_rate);
-  StepTimes Times(double input_wait, double step_seconds) const;
+  void QueueUpdate(double learning_rate);
+  UpdateSums ReadUpdateSums();
+  StepTimes Times(double step_seconds) const;
 
   TrainingStepParts parts_;
   const Mode mode_;
+  BatchFeed feed_;
   GradientOverlap overlap_;
   std::unique_ptr<Sgd> sgd_;
   Buffer update_sums_;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -136,6 +137,21 @@ TEST_F(RecordSourceTest, BatchesDoNotDependOnThreadsOrPrefetching) {
   other.threads = 5;
   other.prefetch = 4;
   EXPECT_EQ(Take(other, 0, 8), expected);
+}
+
+TEST_F(RecordSourceTest, BatchesAreInTheMemoryThatItIsGiven) {
+  std::set<const std::byte*> given;
+  options_.allocate = [&](std::size_t bytes) {
+    Buffer buffer = AllocateOrdinaryMemory(bytes);
+    given.insert(buffer.data());
+    return buffer;
+  };
+  const auto source = MakeRecordSource(options_);
+  HostBatch batch;
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_TRUE(source->Next(batch));
+    EXPECT_TRUE(given.contains(reinterpret_cast<const std::byte*>(batch.pixels.data())));
+  }
 }
 
 TEST_F(RecordSourceTest, SeekGoesOnWhereAnotherRunStopped) {

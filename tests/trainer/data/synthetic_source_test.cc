@@ -65,6 +65,19 @@ TEST(SyntheticSource, TrainingGivesTheSameBatchAtEachStep) {
   EXPECT_TRUE(std::ranges::equal(before, batch.pixels));
 }
 
+TEST(SyntheticSource, BatchesAreInTheMemoryThatItIsGiven) {
+  const std::byte* given = nullptr;
+  const auto allocate = [&](std::size_t bytes) {
+    Buffer buffer = AllocateOrdinaryMemory(bytes);
+    given = buffer.data();
+    return buffer;
+  };
+  const auto source = MakeSyntheticSource({.batch = 2, .image_size = 8, .allocate = allocate});
+  HostBatch batch;
+  ASSERT_TRUE(source->Next(batch));
+  EXPECT_EQ(reinterpret_cast<const std::byte*>(batch.pixels.data()), given);
+}
+
 TEST(SyntheticSource, EvaluationEnds) {
   const auto source = MakeSyntheticSource(
       {.batch = 2, .image_size = 8, .rank = 1, .world_size = 2, .training = false, .samples = 7});

@@ -48,17 +48,17 @@ std::vector<StepRecord> RunSteps(Steps steps, Communicator& communicator) {
   Network network(*backend, spec);
   Initialize(network, {}, *stream);
   DeviceBatch device_batch(*backend, spec);
-  TrainingStep step(
-      {config, *backend, network, device_batch, communicator, *stream, steps.loss_scale});
   GeneratedSourceOptions options;
   options.batch = config.batch;
   options.classes = static_cast<int>(config.classes);
   options.rank = communicator.rank();
   options.ranks = communicator.size();
   GeneratedSource source(options);
+  TrainingStep step({config, *backend, network, device_batch, communicator, *stream,
+                     steps.loss_scale, source, steps.count});
   std::vector<StepRecord> records;
   for (int i = 0; i < steps.count; ++i) {
-    records.push_back(step.Run(i, kLearningRate, source, false).record);
+    records.push_back(step.Run(i, kLearningRate, false).record);
   }
   return records;
 }

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/train/batch_feed.h"
+
+#include <algorithm>
+
+#include "trainer/core/error.h"
+
+namespace trainer {
+
+BatchFeed::BatchFeed(Backend& backend, DeviceBatch& device_batch, Source& source, std::int64_t end)
+    : device_batch_(device_batch),
+      source_(source),
+      ahead_(!backend.is_host()),
+      end_(end),
+      idle_(backend.MakeEvent()) {}
+
+InputBatch BatchFeed::Take(std::int64_t step, float mixup_lambda, Stream& stream) {
+  DDL_CHECK(step < end_);
+  if (fetched_ != step) Fetch(step, stream);
+  if (failure_) std::rethrow_exception(failure_);
+  return device_batch_.Use(mixup_lambda, stream);
+}
+
+void BatchFeed::FetchNext(std::int64_t step, Stream& stream) {
+  DDL_CHECK(fetched_ == step);
+  // The source may overwrite the batch after this.
+  device_batch_.arrived().Synchronize();
+  idle_->Synchronize();
+  waited_ = std::max(0.0, device_batch_.arrived().SecondsSince(*idle_));
+  if (ahead_ && step + 1 < end_) Fetch(step + 1, stream);
+}
+
+void BatchFeed::Fetch(std::int64_t step, Stream& stream) {
+  fetched_ = step;
+  idle_->Record(stream);
+  try {
+    HostBatch batch;
+    const bool more = source_.Next(batch);
+    DDL_CHECK(more && batch.step == step);
+    device_batch_.StartUpload(batch);
+  } catch (...) {
+    failure_ = std::current_exception();
+  }
+}
+
+}  // namespace trainer

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Brings the batches of training to the device.  While one step runs, the batch of the next is
+// taken from the source and copied, so that a step need not wait where the source keeps up.  On a
+// back end that computes on the host there is nothing to copy, and the source works ahead by
+// itself.
+
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+
+#include "trainer/data/source.h"
+#include "trainer/train/device_batch.h"
+
+namespace trainer {
+
+class BatchFeed {
+ public:
+  // No batch from step `end` on is asked for.  All outlive it.
+  BatchFeed(Backend& backend, DeviceBatch& device_batch, Source& source, std::int64_t end);
+
+  // The batch of `step`, for later work of `stream`.  REQUIRES: the source has come to it.
+  InputBatch Take(std::int64_t step, float mixup_lambda, Stream& stream);
+
+  // To be called when all work with the batch of `step` is queued on `stream`, before it is waited
+  // for: starts to fetch the next.  What goes wrong with that is thrown by its Take.
+  void FetchNext(std::int64_t step, Stream& stream);
+
+  // How long `stream` had nothing to do for lack of the batch last given to FetchNext, in seconds.
+  double waited() const { return waited_; }
+
+ private:
+  void Fetch(std::int64_t step, Stream& stream);
+
+  DeviceBatch& device_batch_;
+  Source& source_;
+  const bool ahead_;
+  const std::int64_t end_;
+  const std::unique_ptr<Event> idle_;  // where the stream had nothing more to do but the next batch
+  std::int64_t fetched_ = -1;          // step of the batch last fetched
+  std::exception_ptr failure_;         // of fetching it
+  double waited_ = 0;
+};
+
+}  // namespace trainer
