@@ -17,14 +17,10 @@ BatchNormSpec NormSpec(const TensorDesc& src, const ConvolutionNorm::Spec& spec)
 
 }  // namespace
 
-ConvolutionNorm::ConvolutionNorm(Backend& backend, const Spec& spec)
-    : convolution_(backend.MakeConvolution(spec.convolution)),
-      norm_(backend.MakeBatchNorm(NormSpec(convolution_->dst(), spec))) {}
-
-void ConvolutionNorm::AppendParameters(const std::string& convolution, const std::string& norm,
-                                       std::vector<ParameterSpec>& parameters) const {
-  const TensorDesc& filter = convolution_->filter();
-  const Shape channels{dst().shape[1]};
+void AppendConvolutionNormParameters(const std::string& convolution, const std::string& norm,
+                                     const TensorDesc& filter,
+                                     std::vector<ParameterSpec>& parameters) {
+  const Shape channels{filter.shape[0]};
   const TensorDesc per_channel = RowMajor(channels, DType::kFloat32);
   parameters.push_back(
       {convolution + ".weight", filter.shape, filter, Init::kVarianceScaling, true, false});
@@ -33,6 +29,10 @@ void ConvolutionNorm::AppendParameters(const std::string& convolution, const std
   parameters.push_back({norm + ".running_mean", channels, per_channel, Init::kZeros, false, true});
   parameters.push_back({norm + ".running_var", channels, per_channel, Init::kOnes, false, true});
 }
+
+ConvolutionNorm::ConvolutionNorm(Backend& backend, const Spec& spec)
+    : convolution_(backend.MakeConvolution(spec.convolution)),
+      norm_(backend.MakeBatchNorm(NormSpec(convolution_->dst(), spec))) {}
 
 void ConvolutionNorm::Reserve(const BlockTimes& times, const std::string& name, MemoryPlan& plan) {
   convolved_id_ =

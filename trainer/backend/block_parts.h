@@ -20,6 +20,12 @@ inline Tensor TensorAt(const TensorDesc& desc, const MemoryPlan& plan, int id, s
   return {desc, arena + plan.offset(id)};
 }
 
+// Appends <convolution>.weight with the description `filter`, and
+// <norm>.{weight,bias,running_mean,running_var} of its first extent.
+void AppendConvolutionNormParameters(const std::string& convolution, const std::string& norm,
+                                     const TensorDesc& filter,
+                                     std::vector<ParameterSpec>& parameters);
+
 // Convolution, batch norm, and (both optional) addition of a residual and ReLU.  It keeps the
 // convolution's result from forward to backward; what goes in and out belongs to the caller.
 class ConvolutionNorm {
@@ -39,9 +45,10 @@ class ConvolutionNorm {
     return std::max(convolution_->workspace_bytes(), norm_->workspace_bytes());
   }
 
-  // Appends <convolution>.weight, <norm>.{weight,bias,running_mean,running_var}.
   void AppendParameters(const std::string& convolution, const std::string& norm,
-                        std::vector<ParameterSpec>& parameters) const;
+                        std::vector<ParameterSpec>& parameters) const {
+    AppendConvolutionNormParameters(convolution, norm, convolution_->filter(), parameters);
+  }
 
   void Reserve(const BlockTimes& times, const std::string& name, MemoryPlan& plan);
   // `bindings`: kParameters of them, in the order of AppendParameters.

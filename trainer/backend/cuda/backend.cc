@@ -10,6 +10,7 @@
 #include "trainer/backend/cuda/cuda_ops.h"
 #include "trainer/backend/cuda/layout.h"
 #include "trainer/backend/cuda/runtime.h"
+#include "trainer/backend/cuda/stem.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
@@ -147,6 +148,10 @@ class CudaBackend final : public Backend {
   }
   std::unique_ptr<Sgd> MakeSgd(std::vector<ParameterSegment> segments) override {
     return MakeCudaSgd(*this, std::move(segments), precision_.storage);
+  }
+
+  std::unique_ptr<Stem> MakeStem(const StemSpec& spec) override {
+    return MakeCudaStem(*this, spec);
   }
 
  private:

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "trainer/backend/cuda/batch_norm_kernels.h"
+#include "trainer/core/tensor.h"
+
+namespace trainer {
+
+// Of `images` on the current GPU.
+NormShape NormShapeOf(const TensorDesc& images);
+
+}  // namespace trainer
