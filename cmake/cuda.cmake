@@ -1,5 +1,6 @@
 # For the cuda back end: nvcc, CUDA's runtime, cuBLASLt and cuDNN. DDLRUN_CUDA is ON where all are there; then the language CUDA is
-# enabled and ddl::cuda_runtime, ddl::cublaslt and ddl::cudnn exist. A GPU is not needed to build.
+# enabled and ddl::cuda_runtime, ddl::cublaslt and ddl::cudnn exist. DDLRUN_NCCL is ON where NCCL is there as well; then ddl::nccl_headers
+# exists, and NCCL_LIBRARY is what they belong to. A GPU is not needed to build.
 option(DDLRUN_WITH_CUDA "Build the cuda back end if CUDA and cuDNN are there" ON)
 
 # ddl_find_nvidia_library(PREFIX header.h library wheel ...): PREFIX_INCLUDE_DIR and PREFIX_LIBRARY, from a Python package of NVIDIA
@@ -27,7 +28,7 @@ function(ddl_find_nvidia_library prefix header library)
   # The library that belongs to the header. In Python's packages it has a number and no plain name.
   get_filename_component(beside "${${prefix}_INCLUDE_DIR}" DIRECTORY)
   set(names ${library})
-  foreach(number RANGE 20 8 -1)
+  foreach(number RANGE 20 2 -1)
     list(APPEND names lib${library}.so.${number})
   endforeach()
   find_library(${prefix}_LIBRARY NAMES ${names} NAMES_PER_DIR HINTS ${beside} ${chosen_wheels} ${CUDAToolkit_LIBRARY_DIR}
@@ -117,4 +118,23 @@ if(NOT ddl_missing)
   set(DDLRUN_CUDA ON)
 else()
   message(STATUS "CUDA: ${ddl_missing}; the cuda back end is left out")
+endif()
+
+option(DDLRUN_WITH_NCCL "Let GPUs sum gradients by NCCL if it is there" ON)
+set(DDLRUN_NCCL OFF)
+if(DDLRUN_CUDA AND DDLRUN_WITH_NCCL)
+  ddl_find_nvidia_library(NCCL nccl.h nccl nccl)
+  set(DDLRUN_NCCL_VERSION 0)
+  if(NCCL_INCLUDE_DIR)
+    file(STRINGS ${NCCL_INCLUDE_DIR}/nccl.h ddl_lines REGEX "^#define NCCL_(MAJOR|MINOR|PATCH) ")
+    string(REGEX REPLACE "[^0-9;]" "" ddl_lines "${ddl_lines}")
+    string(REPLACE ";" "." DDLRUN_NCCL_VERSION "${ddl_lines}")
+  endif()
+  if(NCCL_LIBRARY AND DDLRUN_NCCL_VERSION VERSION_GREATER_EQUAL 2.18)
+    set(DDLRUN_NCCL ON)
+    add_library(ddl::nccl_headers INTERFACE IMPORTED GLOBAL)
+    target_include_directories(ddl::nccl_headers SYSTEM INTERFACE ${NCCL_INCLUDE_DIR} ${CUDAToolkit_INCLUDE_DIRS})
+  else()
+    message(STATUS "NCCL 2.18 or later: not found (libnccl-dev, or a folder with nvidia/nccl in CMAKE_PREFIX_PATH); GPUs sum gradients by way of the host")
+  endif()
 endif()

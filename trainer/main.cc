@@ -17,6 +17,8 @@
 #include "support/counted.h"
 #include "trainer/backend/registry.h"
 #include "trainer/checkpoint/writer.h"
+#include "trainer/comm/nccl_communicator.h"
+#include "trainer/comm/nccl_obstacle.h"
 #include "trainer/core/error.h"
 #include "trainer/setup.h"
 #include "trainer/train/hang_watch.h"
@@ -140,16 +142,35 @@ std::unique_ptr<Communicator> MeetOthers(const launcher::RankInfo& rank, HangWat
   return communicator;
 }
 
+// NCCL beside `host`, or null where that sums the gradients itself.
+std::unique_ptr<Communicator> MakeNccl(const Options& options, Backend& backend, Communicator& host,
+                                       const Logger& log) {
+  const bool sums_gradients = host.size() > 1 && options.mode.starts_with("train");
+  if (!sums_gradients || options.comm == "mpi") return nullptr;
+  const std::string obstacle = NcclObstacle(host, backend.device_id());
+  if (!obstacle.empty()) {
+    if (options.comm == "nccl") throw Error(EX_CONFIG, "--comm=nccl cannot be: " + obstacle);
+    if (!backend.is_host() && host.rank() == 0) {
+      log->info("gradients are summed in host memory, not by NCCL: {}", obstacle);
+    }
+    return nullptr;
+  }
+  NcclParts parts{backend.MakeStream(), backend.MakeEvent(), backend.MakeEvent()};
+  std::unique_ptr<Communicator> nccl =
+      MakeNcclCommunicator(host, std::move(parts), {.max_ctas = options.nccl_max_ctas});
+  if (host.rank() == 0) log->info("gradients: {}", nccl->description());
+  return nccl;
+}
+
 // Everything that happens once the ranks have met.  `watch` may be null.
-int RunTogether(const Options& options, const launcher::RankInfo& rank, Communicator& communicator,
+int RunTogether(const Options& options, const launcher::RankInfo& rank, Communicator& met,
                 HangWatch* watch, const Logger& log) {
   const TrainConfig config = MakeTrainConfig(options, DDLRUN_VERSION);
   const std::unique_ptr<Backend> backend =
       MakeBackend(options.backend, MakeBackendOptions(options, rank.local_rank));
-  const bool root = communicator.rank() == 0;
+  const bool root = met.rank() == 0;
   if (root) {
-    log->info("{}; {}; ddltraind {}", communicator.description(), backend->description(),
-              DDLRUN_VERSION);
+    log->info("{}; {}; ddltraind {}", met.description(), backend->description(), DDLRUN_VERSION);
   }
 
   const int data_threads = options.data_threads > 0 ? options.data_threads : CoresOfThisProcess();
@@ -161,14 +182,15 @@ int RunTogether(const Options& options, const launcher::RankInfo& rank, Communic
   if (options.dry_run) {
     const Source& source = sources.training ? *sources.training : *sources.evaluation;
     if (root) {
-      for (const std::string& line :
-           DescribeRun(config, *backend, communicator.size(), source.samples())) {
+      for (const std::string& line : DescribeRun(config, *backend, met.size(), source.samples())) {
         std::cout << line << '\n';
       }
     }
     return EX_OK;
   }
 
+  const std::unique_ptr<Communicator> nccl = MakeNccl(options, *backend, met, log);
+  Communicator& communicator = nccl ? *nccl : met;
   if (watch != nullptr) watch->ExchangeHosts(communicator);
   const std::unique_ptr<Communicator> watched =
       watch ? MakeWatchedCommunicator(communicator, *watch) : nullptr;
@@ -227,7 +249,8 @@ std::string VersionText() {
     const std::string problem = BackendProblem(name);
     text += " " + name + (problem.empty() ? "" : " (" + problem + ")");
   }
-  return text;
+  const std::string problem = NcclProblem();
+  return text + "\nNCCL: " + (problem.empty() ? NcclVersion() : problem);
 }
 
 int Main(const std::vector<std::string>& arguments) {

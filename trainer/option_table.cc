@@ -109,6 +109,9 @@ CLI::Option* WeightInit(CLI::App& app, const OptionRow& row, Options& options) {
 CLI::Option* Precision(CLI::App& app, const OptionRow& row, Options& options) {
   return OneOf<&Options::precision>(app, row, options, {"fp32", "tf32", "fp16", "bf16"});
 }
+CLI::Option* Comm(CLI::App& app, const OptionRow& row, Options& options) {
+  return OneOf<&Options::comm>(app, row, options, {"auto", "nccl", "mpi"});
+}
 CLI::Option* Resume(CLI::App& app, const OptionRow& row, Options& options) {
   return OneOf<&Options::resume>(app, row, options, {"auto", "never"});
 }
@@ -240,6 +243,14 @@ std::vector<OptionRow> MakeTable() {
 
       {"backend", how, "auto, or a back end of this build (ddltraind --version lists them)", kOurs,
        false, Value<&Options::backend>},
+      {"comm", how,
+       "what sums gradients over the ranks: nccl, on the GPUs; mpi, in host memory, through what "
+       "the "
+       "ranks have met by; auto: nccl where each rank has a GPU of its own",
+       kOurs, false, Comm},
+      {"nccl_max_ctas", how,
+       "multiprocessors that NCCL may take from the computation beside it; 0: as many as it likes",
+       kOurs, false, NotNegative<&Options::nccl_max_ctas>},
       {"threads", how, "threads of the back end; 0: one for each core the rank may use", kOurs,
        false, NotNegative<&Options::threads>},
       {"data_threads", how, "threads that read and decode images; 0: as --threads", kOurs, false,

@@ -30,6 +30,8 @@ class Backend {
 
   // Whether device memory is memory of the host, which anybody can read.
   virtual bool is_host() const = 0;
+  // What this machine calls the device: the PCI bus id, "0000:1B:00.0"; "" if it is the host.
+  virtual std::string device_id() const { return ""; }
 
   // What AllocateDevice can give; the largest number where that is not known.
   virtual std::size_t free_bytes() const = 0;

@@ -8,6 +8,8 @@
 #include <iterator>
 #include <utility>
 
+#include "trainer/comm/gather.h"
+
 namespace trainer {
 namespace {
 
@@ -19,7 +21,6 @@ constexpr double kTimesFloor = 10;   // where nothing is known yet
 constexpr int kWarmUpBeats = 4;      // all of the first training step
 constexpr double kTellShare = 0.5;   // of the bound: then a rank writes its state
 constexpr double kOthersTurn = 1.2;  // of the bound: the lowest rank has had time to end the run
-constexpr std::size_t kHostLength = 64;
 
 }  // namespace
 
@@ -47,21 +48,13 @@ void HangWatch::Pause() {
   paused_ = true;
 }
 
-// One sum: each rank adds its host's letters in its own place.
 void HangWatch::ExchangeHosts(Communicator& communicator) {
-  std::vector<double> all(hosts_.size() * kHostLength);
-  std::copy_n(options_.host.begin(), std::min(options_.host.size(), kHostLength),
-              all.begin() + static_cast<std::ptrdiff_t>(options_.rank * kHostLength));
-  communicator.AllReduceSum(all);
+  std::vector<std::string> hosts = GatherTexts(communicator, options_.host);
   const std::lock_guard lock(mutex_);
   paused_ = false;
   state_.waiting = false;
   Beat();
-  for (std::size_t rank = 0; rank < hosts_.size(); ++rank) {
-    for (std::size_t i = 0; i < kHostLength && all[rank * kHostLength + i] != 0; ++i) {
-      hosts_[rank] += static_cast<char>(all[rank * kHostLength + i]);
-    }
-  }
+  hosts_ = std::move(hosts);
 }
 
 void HangWatch::Enter(Activity activity, std::int64_t step) {

@@ -98,11 +98,8 @@ TEST(OrderedWorker, StopsAtTheFirstExceptionAndPassesItOn) {
 
 TEST(SingleCommunicator, DoesWhatACommunicatorMust) {
   const auto comm = MakeSingleCommunicator();
-  ExpectExactSums(*comm);
-  ExpectQueuedSums(*comm);
-  ExpectEqualBits(*comm);
-  ExpectHostValues(*comm);
-  ExpectBroadcasts(*comm);
+  NoStream stream;
+  ExpectACommunicator(*comm, stream);
 }
 
 CommOptions Options(int rank, int size, const std::string& spawner) {

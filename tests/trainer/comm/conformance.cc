@@ -9,7 +9,6 @@
 #include <numeric>
 #include <vector>
 
-#include "tests/trainer/comm/ranks.h"
 #include "trainer/core/philox.h"
 
 namespace trainer {
@@ -41,20 +40,17 @@ void ExpectSameOnAllRanks(Communicator& comm, const std::vector<float>& values) 
   EXPECT_EQ(std::memcmp(of_rank_0.data(), values.data(), values.size() * sizeof(float)), 0);
 }
 
-}  // namespace
-
-void ExpectExactSums(Communicator& comm) {
-  NoStream stream;
+void ExpectExactSums(Communicator& comm, Stream& stream) {
   for (const std::size_t count : {0UL, 1UL, 2UL, 3UL, 1000UL, 524288UL, 524289UL, 1500001UL}) {
     std::vector<float> values = Terms(comm.rank(), count);
     comm.StartAllReduce(values.data(), count, DType::kFloat32, stream);
     comm.Finish(stream);
+    comm.Synchronize(stream);
     ExpectSum(values, comm.size());
   }
 }
 
-void ExpectQueuedSums(Communicator& comm) {
-  NoStream stream;
+void ExpectQueuedSums(Communicator& comm, Stream& stream) {
   std::vector<std::vector<float>> buckets;
   for (const std::size_t count : {700'000UL, 5UL, 900'000UL, 1UL}) {
     buckets.push_back(Terms(comm.rank(), count));
@@ -68,18 +64,19 @@ void ExpectQueuedSums(Communicator& comm) {
     comm.AllReduceSum(metric);
     EXPECT_EQ(metric[0], comm.size());
     comm.Finish(stream);
+    comm.Synchronize(stream);
     for (const std::vector<float>& bucket : buckets) ExpectSum(bucket, comm.size());
   }
 }
 
-void ExpectEqualBits(Communicator& comm) {
-  NoStream stream;
+void ExpectEqualBits(Communicator& comm, Stream& stream) {
   const auto sum = [&] {
     Random random(1, RandomPurpose::kSynthetic, static_cast<std::uint64_t>(comm.rank()));
     std::vector<float> values(100'003);
     for (float& value : values) value = static_cast<float>(random.Normal());
     comm.StartAllReduce(values.data(), values.size(), DType::kFloat32, stream);
     comm.Finish(stream);
+    comm.Synchronize(stream);
     return values;
   };
   const std::vector<float> first = sum();
@@ -112,6 +109,16 @@ void ExpectBroadcasts(Communicator& comm) {
       }
     }
   }
+}
+
+}  // namespace
+
+void ExpectACommunicator(Communicator& comm, Stream& stream) {
+  ExpectExactSums(comm, stream);
+  ExpectQueuedSums(comm, stream);
+  ExpectEqualBits(comm, stream);
+  ExpectHostValues(comm);
+  ExpectBroadcasts(comm);
 }
 
 }  // namespace trainer

@@ -8,13 +8,9 @@
 
 namespace trainer {
 
-// Sums whose terms and partial sums are small integers are exact in any order: no tolerance.
-void ExpectExactSums(Communicator& comm);
-// Several sums under way, larger than any chunk, finish in the order started.
-void ExpectQueuedSums(Communicator& comm);
-// Sums that do round have the same bits on all ranks, and again when repeated.
-void ExpectEqualBits(Communicator& comm);
-void ExpectHostValues(Communicator& comm);
-void ExpectBroadcasts(Communicator& comm);
+// Sums of several sizes, started on `stream` and waited for there: exact where they can be, several
+// under way in the order started, the same bits on all ranks and again when repeated; host values;
+// broadcasts.
+void ExpectACommunicator(Communicator& comm, Stream& stream);
 
 }  // namespace trainer

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The communicator's own code on an emulated NCCL: ranks are threads, a stream is a queue with a
+// thread.
+
+#include "trainer/comm/nccl_communicator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <optional>
+#include <vector>
+
+#include "tests/trainer/comm/conformance.h"
+#include "tests/trainer/comm/nccl_emulator/emulated_nccl.h"
+#include "tests/trainer/comm/queue_stream.h"
+#include "tests/trainer/train/thread_ranks.h"
+#include "trainer/comm/nccl_obstacle.h"
+
+namespace trainer {
+namespace {
+
+using nccl_emulator::Ends;
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr std::size_t kCount = 1000;
+
+std::unique_ptr<Communicator> MakeNccl(Communicator& host, const NcclOptions& options = {}) {
+  return MakeNcclCommunicator(host,
+                              {std::make_unique<QueueStream>(), std::make_unique<QueueEvent>(),
+                               std::make_unique<QueueEvent>()},
+                              options);
+}
+
+class NcclTest : public testing::Test {
+ protected:
+  NcclTest() {
+    nccl_emulator::QueueBy([](cudaStream_t stream, std::function<void()> work) {
+      reinterpret_cast<QueueStream*>(stream)->Post(std::move(work));
+    });
+    nccl_emulator::StartWith(ncclSuccess, "");
+    nccl_emulator::SetProblem("");
+    nccl_emulator::TakeEnds();
+  }
+  ~NcclTest() override { nccl_emulator::QueueBy(nullptr); }
+};
+
+// What each rank's Error said, "" if there was none, with its exit code in front.
+std::vector<std::string> Errors(int ranks, const std::function<void(Communicator&)>& body) {
+  std::vector<std::string> errors(static_cast<std::size_t>(ranks));
+  RunRanks(ranks, [&](Communicator& host) {
+    try {
+      body(host);
+    } catch (const Error& error) {
+      errors[static_cast<std::size_t>(host.rank())] =
+          std::to_string(error.exit_code()) + " " + error.what();
+    }
+  });
+  return errors;
+}
+
+class NcclRanks : public NcclTest, public testing::WithParamInterface<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, NcclRanks, ::testing::Values(1, 2, 3, 4));
+
+TEST_P(NcclRanks, DoWhatACommunicatorMust) {
+  RunRanks(GetParam(), [](Communicator& host) {
+    QueueStream stream;
+    const auto comm = MakeNccl(host);
+    EXPECT_EQ(comm->rank(), host.rank());
+    EXPECT_EQ(comm->size(), host.size());
+    EXPECT_TRUE(comm->sums_device_memory());
+    ExpectACommunicator(*comm, stream);
+  });
+  EXPECT_EQ(nccl_emulator::TakeEnds(), (Ends{.destroyed = GetParam(), .aborted = 0}));
+}
+
+TEST_F(NcclTest, SumsWhatTheProducerHasQueuedAndTheConsumerWaitsForIt) {
+  RunRanks(2, [](Communicator& host) {
+    QueueStream producer;
+    QueueStream consumer;
+    const auto comm = MakeNccl(host);
+    for (int bucket = 0; bucket < 3; ++bucket) {
+      std::vector<float> values(kCount);
+      float seen = 0;
+      producer.Post([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        std::fill(values.begin(), values.end(), static_cast<float>(host.rank() + 1 + bucket));
+      });
+      comm->StartAllReduce(values.data(), values.size(), DType::kFloat32, producer);
+      comm->Finish(consumer);
+      consumer.Post([&] { seen = values.back(); });
+      comm->Synchronize(consumer);
+      EXPECT_EQ(seen, static_cast<float>(3 + 2 * bucket));
+    }
+  });
+}
+
+TEST_F(NcclTest, WaitsForOtherRanksOnTheDeviceAlone) {
+  RunRanks(2, [](Communicator& host) {
+    QueueStream stream;
+    const auto comm = MakeNccl(host);
+    std::vector<float> values(kCount, 1);
+    const auto start = [&] {
+      comm->StartAllReduce(values.data(), values.size(), DType::kFloat32, stream);
+      comm->StartAllReduce(values.data(), values.size(), DType::kFloat32, stream);
+      comm->Finish(stream);
+    };
+    if (host.rank() == 0) {
+      start();
+      EXPECT_FALSE(stream.Finished());
+    }
+    host.Barrier();
+    if (host.rank() == 1) start();
+    comm->Synchronize(stream);
+    EXPECT_THAT(values, Each(4));
+  });
+}
+
+TEST_F(NcclTest, ReportsARankThatLeavesByAnException) {
+  const auto errors = Errors(2, [](Communicator& host) {
+    QueueStream stream;
+    std::vector<float> values(kCount);
+    const auto comm = MakeNccl(host);
+    if (host.rank() == 1) throw Error(EX_DATAERR, "a bad record");
+    comm->StartAllReduce(values.data(), values.size(), DType::kFloat32, stream);
+    comm->Finish(stream);
+    comm->Synchronize(stream);
+  });
+  EXPECT_THAT(errors[0], AllOf(HasSubstr("69 rank 0 cannot sum gradients: remote process exited"),
+                               HasSubstr("the first rank that failed says why")));
+  EXPECT_EQ(errors[1], "65 a bad record");
+  EXPECT_EQ(nccl_emulator::TakeEnds(), (Ends{.destroyed = 0, .aborted = 2}));
+}
+
+TEST_F(NcclTest, LeavesNothingWaitingOnTheDeviceWhenItFails) {
+  RunRanks(2, [](Communicator& host) {
+    QueueStream stream;
+    std::vector<float> values(kCount);
+    std::unique_ptr<Communicator> comm =
+        MakeNccl(host, {.stall_seconds = host.rank() == 0 ? 0.2 : 20});
+    if (host.rank() == 0) {
+      comm->StartAllReduce(values.data(), values.size(), DType::kFloat32, stream);
+      comm->Finish(stream);
+      try {
+        comm->Synchronize(stream);
+        ADD_FAILURE() << "a sum of one of two ranks";
+      } catch (const Error& error) {
+        EXPECT_THAT(error.what(), HasSubstr("the others have not answered in time"));
+        EXPECT_EQ(error.exit_code(), EX_UNAVAILABLE);
+      }
+      stream.Synchronize();
+    }
+    host.Barrier();
+  });
+  EXPECT_EQ(nccl_emulator::TakeEnds().aborted, 2);
+}
+
+TEST_F(NcclTest, IsOfNoUseOnceItHasFailed) {
+  const auto errors = Errors(1, [](Communicator& host) {
+    QueueStream stream;
+    const auto comm = MakeNccl(host, {.stall_seconds = 0.05});
+    stream.Post([] { std::this_thread::sleep_for(std::chrono::milliseconds(200)); });
+    EXPECT_THROW(comm->Synchronize(stream), Error);
+    comm->Finish(stream);
+  });
+  EXPECT_THAT(errors, ElementsAre(HasSubstr("70 ")));
+}
+
+TEST_F(NcclTest, DoesNotWaitForeverForRanksThatDoNotStart) {
+  const auto errors = Errors(2, [](Communicator& host) {
+    if (host.rank() == 0) MakeNccl(host, {.start_seconds = 0.2});
+    ncclUniqueId id;
+    host.Broadcast(&id, sizeof id, 0);
+  });
+  EXPECT_THAT(errors,
+              ElementsAre(HasSubstr("69 rank 0 cannot start NCCL: the others have not"), ""));
+  EXPECT_EQ(nccl_emulator::TakeEnds(), (Ends{.destroyed = 0, .aborted = 1}));
+}
+
+TEST_F(NcclTest, SaysWhatNcclSays) {
+  nccl_emulator::StartWith(ncclInvalidUsage, "Duplicate GPU detected : rank 0 and rank 1\nboth");
+  EXPECT_THAT(Errors(2, [](Communicator& host) { MakeNccl(host); }),
+              Each(AllOf(HasSubstr("78 rank "),
+                         HasSubstr(" cannot start NCCL: invalid usage (Duplicate GPU detected : "
+                                   "rank 0 and rank 1 both)"),
+                         HasSubstr("--comm=mpi does without NCCL"))));
+  nccl_emulator::StartWith(ncclUnhandledCudaError, "");
+  EXPECT_THAT(Errors(1, [](Communicator& host) { MakeNccl(host); }),
+              ElementsAre(HasSubstr("70 rank 0 cannot start NCCL: unhandled cuda error;")));
+  EXPECT_EQ(nccl_emulator::TakeEnds(), (Ends{.destroyed = 0, .aborted = 3}));
+}
+
+TEST_F(NcclTest, TakesNoMoreMultiprocessorsThanItMay) {
+  RunRanks(1, [](Communicator& host) { MakeNccl(host, {.max_ctas = 8}); });
+  EXPECT_EQ(nccl_emulator::LastMaxCtas(), 8);
+  RunRanks(1, [](Communicator& host) { MakeNccl(host); });
+  EXPECT_EQ(nccl_emulator::LastMaxCtas(), INT_MIN);
+}
+
+TEST_F(NcclTest, SaysThatOtherTypesAreNotSummed) {
+  const auto errors = Errors(1, [](Communicator& host) {
+    QueueStream stream;
+    std::uint16_t value = 0;
+    MakeNccl(host)->StartAllReduce(&value, 1, DType::kFloat16, stream);
+  });
+  EXPECT_THAT(errors, ElementsAre(HasSubstr("70 ")));
+}
+
+class AbortingHost final : public ThreadCommunicator {
+ public:
+  using ThreadCommunicator::ThreadCommunicator;
+  [[noreturn]] void Abort(int exit_code) override { throw exit_code; }
+};
+
+TEST_F(NcclTest, IsAbortedBeforeTheJobIs) {
+  ThreadWorld world(1);
+  AbortingHost host(world, 0);
+  const auto comm = MakeNccl(host);
+  try {
+    comm->Abort(EX_DATAERR);
+  } catch (int exit_code) {
+    EXPECT_EQ(exit_code, EX_DATAERR);
+  }
+  EXPECT_EQ(nccl_emulator::TakeEnds(), (Ends{.destroyed = 0, .aborted = 1}));
+}
+
+// What NcclObstacle returns on each rank, of which rank r computes on gpus[r].
+std::vector<std::string> Obstacles(const std::vector<std::string>& gpus) {
+  std::vector<std::string> obstacles(gpus.size());
+  RunRanks(static_cast<int>(gpus.size()), [&](Communicator& host) {
+    const auto rank = static_cast<std::size_t>(host.rank());
+    obstacles[rank] = NcclObstacle(host, gpus[rank]);
+  });
+  return obstacles;
+}
+
+class NcclObstacleTest : public NcclTest {};
+
+TEST_F(NcclObstacleTest, IsNoneWhereEachRankHasAGpuOfItsOwn) {
+  EXPECT_THAT(Obstacles({"0000:1B:00.0", "0000:1C:00.0", "0000:3D:00.0"}), Each(""));
+}
+
+TEST_F(NcclObstacleTest, NamesRanksThatShareAGpu) {
+  EXPECT_THAT(Obstacles({"0000:1B:00.0", "0000:1C:00.0", "0000:1B:00.0"}),
+              Each("ranks 0 and 2 share a GPU"));
+}
+
+TEST_F(NcclObstacleTest, NamesARankWithoutAGpu) {
+  EXPECT_THAT(Obstacles({"0000:1B:00.0", ""}), Each("rank 1: computes without a GPU"));
+}
+
+TEST_F(NcclObstacleTest, SaysWhatTheLibraryLacks) {
+  nccl_emulator::SetProblem("NCCL 2.16.5 is older than 2.18");
+  EXPECT_THAT(Obstacles({"0000:1B:00.0", "0000:1C:00.0"}),
+              Each("rank 0: NCCL 2.16.5 is older than 2.18"));
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tests/trainer/comm/nccl_emulator/emulated_nccl.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace {
+
+constexpr int kPolls = 3;  // until something that was asked for is done
+
+struct Share {
+  const float* src = nullptr;
+  float* dst = nullptr;
+  std::size_t count = 0;
+};
+
+struct Sum {
+  std::vector<Share> shares;
+  int arrived = 0;
+  bool done = false;
+};
+
+// The communicators of one unique id.
+struct World {
+  int size = 0;
+  int joined = 0;
+  bool broken = false;
+  std::map<std::uint64_t, Sum> sums;
+};
+
+struct Emulator {
+  std::mutex mutex;  // of everything below, and of all worlds and communicators
+  std::condition_variable changed;
+  std::map<std::uint64_t, std::shared_ptr<World>> worlds;
+  std::uint64_t next_world = 1;
+  std::function<void(cudaStream_t, std::function<void()>)> queue;
+  ncclResult_t start = ncclSuccess;
+  std::string last_error;
+  nccl_emulator::Ends ends;
+  int max_ctas = 0;
+};
+
+Emulator& The() {
+  static Emulator emulator;
+  return emulator;
+}
+
+trainer::NcclLibrary& Library() {
+  static trainer::NcclLibrary library{.problem = "",
+                                      .version = "2.0.0 (emulated)",
+                                      .get_unique_id = ncclGetUniqueId,
+                                      .comm_init_rank_config = ncclCommInitRankConfig,
+                                      .comm_get_async_error = ncclCommGetAsyncError,
+                                      .all_reduce = ncclAllReduce,
+                                      .comm_finalize = ncclCommFinalize,
+                                      .comm_destroy = ncclCommDestroy,
+                                      .comm_abort = ncclCommAbort,
+                                      .get_error_string = ncclGetErrorString,
+                                      .get_last_error = ncclGetLastError};
+  return library;
+}
+
+void AddUp(const std::vector<Share>& shares) {
+  for (std::size_t i = 0; i < shares[0].count; ++i) {
+    float sum = 0;
+    for (const Share& share : shares) sum += share.src[i];
+    for (const Share& share : shares) share.dst[i] = sum;
+  }
+}
+
+}  // namespace
+
+struct ncclComm {
+  std::shared_ptr<World> world;
+  int rank = 0;
+  ncclResult_t error = ncclSuccess;
+  int polls_left = kPolls;
+  std::function<void()> launch = {};  // of a sum that is not on its stream yet
+  int on_streams = 0;            // sums
+  std::uint64_t next_sum = 0;
+  bool finalized = false;
+  bool aborted = false;
+
+  bool ready() const { return !launch && polls_left == 0 && !finalized; }
+};
+
+namespace {
+
+// What a sum does on its stream.
+void RunSum(ncclComm* comm, std::uint64_t number, Share share) {
+  Emulator& the = The();
+  std::unique_lock lock(the.mutex);
+  Sum& sum = comm->world->sums[number];
+  sum.shares.resize(static_cast<std::size_t>(comm->world->size));
+  sum.shares[static_cast<std::size_t>(comm->rank)] = share;
+  if (++sum.arrived == comm->world->size) {
+    AddUp(sum.shares);
+    sum.done = true;
+    the.changed.notify_all();
+  }
+  the.changed.wait(lock, [&] { return sum.done || comm->aborted; });
+  if (!sum.done) --sum.arrived;  // its memory is no longer there for the others
+  --comm->on_streams;
+  the.changed.notify_all();
+}
+
+}  // namespace
+
+namespace nccl_emulator {
+
+void QueueBy(std::function<void(cudaStream_t, std::function<void()>)> queue) {
+  The().queue = std::move(queue);
+}
+
+void StartWith(ncclResult_t result, const std::string& last_error) {
+  The().start = result;
+  The().last_error = last_error;
+}
+
+void SetProblem(const std::string& problem) { Library().problem = problem; }
+
+Ends TakeEnds() {
+  const std::lock_guard lock(The().mutex);
+  return std::exchange(The().ends, {});
+}
+
+int LastMaxCtas() { return The().max_ctas; }
+
+}  // namespace nccl_emulator
+
+namespace trainer {
+const NcclLibrary& TheNcclLibrary() { return Library(); }
+}  // namespace trainer
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  const std::lock_guard lock(The().mutex);
+  const std::uint64_t world = The().next_world++;
+  std::memcpy(id->internal, &world, sizeof world);
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank,
+                                    ncclConfig_t* config) {
+  if (config->blocking != 0 || rank < 0 || rank >= ranks) return ncclInvalidArgument;
+  Emulator& the = The();
+  const std::lock_guard lock(the.mutex);
+  std::uint64_t number = 0;
+  std::memcpy(&number, id.internal, sizeof number);
+  if (number == 0 || number >= the.next_world) return ncclInvalidArgument;
+  std::shared_ptr<World>& world = the.worlds[number];
+  if (!world) world = std::make_shared<World>();
+  world->size = ranks;
+  ++world->joined;
+  the.max_ctas = config->maxCTAs;
+  *comm = new ncclComm{.world = world, .rank = rank, .error = the.start};
+  return ncclInProgress;
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
+  Emulator& the = The();
+  std::unique_lock lock(the.mutex);
+  const World& world = *comm->world;
+  *state = ncclInProgress;
+  if (comm->polls_left > 0) --comm->polls_left;
+  if (comm->error != ncclSuccess) {
+    *state = comm->error;
+  } else if (world.broken) {
+    *state = ncclRemoteError;
+  } else if (world.joined == world.size && comm->polls_left == 0) {
+    const std::function<void()> launch = std::exchange(comm->launch, nullptr);
+    if (!comm->finalized || comm->on_streams == 0) *state = ncclSuccess;
+    lock.unlock();
+    if (launch) launch();
+  }
+  return ncclSuccess;
+}
+
+ncclResult_t ncclAllReduce(const void* src, void* dst, std::size_t count, ncclDataType_t type,
+                           ncclRedOp_t operation, ncclComm_t comm, cudaStream_t stream) {
+  Emulator& the = The();
+  const std::lock_guard lock(the.mutex);
+  if (!comm->ready() || type != ncclFloat32 || operation != ncclSum) return ncclInvalidArgument;
+  const Share share{static_cast<const float*>(src), static_cast<float*>(dst), count};
+  ++comm->on_streams;
+  comm->polls_left = kPolls;
+  comm->launch = [&the, comm, share, stream, number = comm->next_sum++] {
+    const auto sum = [comm, number, share] { RunSum(comm, number, share); };
+    if (the.queue) {
+      the.queue(stream, sum);
+    } else {
+      sum();
+    }
+  };
+  return ncclInProgress;
+}
+
+ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+  const std::lock_guard lock(The().mutex);
+  if (!comm->ready()) return ncclInvalidArgument;
+  comm->finalized = true;
+  comm->polls_left = kPolls;
+  return ncclInProgress;
+}
+
+ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  const std::lock_guard lock(The().mutex);
+  if (!comm->finalized || comm->polls_left > 0 || comm->on_streams > 0) return ncclInvalidUsage;
+  ++The().ends.destroyed;
+  delete comm;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  Emulator& the = The();
+  std::unique_lock lock(the.mutex);
+  comm->aborted = true;
+  comm->world->broken = true;
+  if (std::exchange(comm->launch, nullptr)) --comm->on_streams;
+  the.changed.notify_all();
+  the.changed.wait(lock, [&] { return comm->on_streams == 0; });
+  ++the.ends.aborted;
+  delete comm;
+  return ncclSuccess;
+}
+
+const char* ncclGetErrorString(ncclResult_t result) {
+  switch (result) {
+    case ncclUnhandledCudaError:
+      return "unhandled cuda error";
+    case ncclInvalidArgument:
+      return "invalid argument";
+    case ncclInvalidUsage:
+      return "invalid usage";
+    case ncclRemoteError:
+      return "remote process exited or there was a network error";
+    default:
+      return "another result";
+  }
+}
+
+const char* ncclGetLastError(ncclComm_t /*comm*/) { return The().last_error.c_str(); }

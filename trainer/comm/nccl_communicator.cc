@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/comm/nccl_communicator.h"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <future>
+#include <thread>
+#include <utility>
+
+#include "trainer/comm/nccl_library.h"
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+
+constexpr Seconds kEndSeconds{30};    // for NCCL to end in good order
+constexpr Seconds kAbortSeconds{10};  // for NCCL to abort; the process ends after it anyway
+constexpr std::chrono::microseconds kThreadPoll{50};
+constexpr std::chrono::milliseconds kErrorPoll{1};
+
+int ExitCodeOf(ncclResult_t result) {
+  switch (result) {
+    case ncclInvalidUsage:
+    case ncclInvalidArgument:
+      return EX_CONFIG;
+    case ncclUnhandledCudaError:
+    case ncclInternalError:
+      return EX_SOFTWARE;
+    default:
+      return EX_UNAVAILABLE;
+  }
+}
+
+class NcclCommunicator final : public Communicator {
+ public:
+  NcclCommunicator(Communicator& host, NcclParts parts, const NcclOptions& options)
+      : nccl_(TheNcclLibrary()), host_(host), parts_(std::move(parts)), options_(options) {
+    DDL_CHECK(nccl_.problem.empty());
+    Start();
+  }
+  NcclCommunicator(const NcclCommunicator&) = delete;
+  NcclCommunicator& operator=(const NcclCommunicator&) = delete;
+  ~NcclCommunicator() override {
+    if (comm_ == nullptr) return;
+    if (std::uncaught_exceptions() > exceptions_before_ || !End()) AbortNccl();
+  }
+
+  int rank() const override { return host_.rank(); }
+  int size() const override { return host_.size(); }
+  std::string description() const override {
+    return "NCCL " + nccl_.version + " beside " + host_.description();
+  }
+  bool sums_device_memory() const override { return true; }
+
+  void StartAllReduce(void* data, std::size_t count, DType dtype, Stream& producer) override {
+    DDL_CHECK(dtype == DType::kFloat32 && comm_ != nullptr);
+    if (count == 0) return;
+    AwaitLaunch();
+    parts_.produced->Record(producer);
+    parts_.produced->MakeWait(*parts_.stream);
+    Check(nccl_.all_reduce(data, data, count, ncclFloat32, ncclSum, comm_, Queue()), kSumming);
+  }
+
+  void Finish(Stream& consumer) override {
+    DDL_CHECK(comm_ != nullptr);
+    AwaitLaunch();
+    parts_.summed->Record(*parts_.stream);
+    parts_.summed->MakeWait(consumer);
+  }
+
+  void Synchronize(Stream& stream) override {
+    DDL_CHECK(comm_ != nullptr);
+    const auto start = Clock::now();
+    auto next_look = start;
+    while (!stream.Finished()) {
+      const auto now = Clock::now();
+      if (now >= next_look) {
+        next_look = now + kErrorPoll;
+        Check(State(), kSumming);
+        if (now - start > Seconds(options_.stall_seconds)) Fail(ncclInProgress, kSumming);
+      }
+      std::this_thread::yield();
+    }
+  }
+
+  void AllReduceSum(std::span<double> values) override { host_.AllReduceSum(values); }
+  void AllReduceMax(std::span<double> values) override { host_.AllReduceMax(values); }
+  void Broadcast(void* data, std::size_t bytes, int root) override {
+    host_.Broadcast(data, bytes, root);
+  }
+  void Barrier() override { host_.Barrier(); }
+
+  void Abort(int exit_code) override {
+    AbortNccl();
+    host_.Abort(exit_code);
+  }
+
+ private:
+  static constexpr const char* kStarting = "start NCCL";
+  static constexpr const char* kSumming = "sum gradients";
+
+  void Start() {
+    ncclUniqueId id = {};
+    if (rank() == 0) Check(nccl_.get_unique_id(&id), kStarting);
+    host_.Broadcast(&id, sizeof id, 0);
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    if (options_.max_ctas > 0) config.maxCTAs = options_.max_ctas;
+    Check(nccl_.comm_init_rank_config(&comm_, size(), id, rank(), &config), kStarting);
+    Await(Seconds(options_.start_seconds), kStarting);
+  }
+
+  // False if it does not end in good order.
+  bool End() {
+    ncclResult_t result = Settle(kEndSeconds);  // a sum that was just started
+    if (result != ncclSuccess) return false;
+    result = nccl_.comm_finalize(comm_);
+    if (result == ncclInProgress) result = Settle(kEndSeconds);
+    return result == ncclSuccess && nccl_.comm_destroy(comm_) == ncclSuccess;
+  }
+
+  // Makes what is on the GPU leave, on this rank; the others notice it.  NCCL might hang in it.
+  void AbortNccl() {
+    if (comm_ == nullptr) return;
+    std::packaged_task<void()> abort(
+        [call = nccl_.comm_abort, comm = std::exchange(comm_, nullptr)] { call(comm); });
+    const std::future<void> aborted = abort.get_future();
+    std::thread(std::move(abort)).detach();
+    aborted.wait_for(kAbortSeconds);
+  }
+
+  ncclResult_t State() const {
+    ncclResult_t state = ncclSuccess;
+    const ncclResult_t result = nccl_.comm_get_async_error(comm_, &state);
+    return result == ncclSuccess ? state : result;
+  }
+
+  // How NCCL's own threads have come off; ncclInProgress if they still work after `bound`.
+  ncclResult_t Settle(Seconds bound) const {
+    const auto end = Clock::now() + bound;
+    ncclResult_t state = State();
+    while (state == ncclInProgress && Clock::now() < end) {
+      std::this_thread::sleep_for(kThreadPoll);
+      state = State();
+    }
+    return state;
+  }
+
+  void Await(Seconds bound, const char* action) {
+    const ncclResult_t result = Settle(bound);
+    if (result != ncclSuccess) Fail(result, action);
+  }
+  // The last sum is on NCCL's stream: only then may anything be queued behind it.
+  void AwaitLaunch() { Await(Seconds(options_.stall_seconds), kSumming); }
+
+  void Check(ncclResult_t result, const char* action) {
+    if (result != ncclSuccess && result != ncclInProgress) Fail(result, action);
+  }
+
+  [[noreturn]] void Fail(ncclResult_t result, const char* action) {
+    std::string why = "the others have not answered in time";
+    if (result != ncclInProgress) {
+      why = nccl_.get_error_string(result);
+      const std::string last = nccl_.get_last_error(comm_);
+      if (!last.empty()) why += " (" + last + ")";
+      std::replace(why.begin(), why.end(), '\n', ' ');
+    }
+    AbortNccl();
+    const bool own = ExitCodeOf(result) != EX_UNAVAILABLE;
+    throw Error(ExitCodeOf(result),
+                "rank " + std::to_string(rank()) + " cannot " + action + ": " + why +
+                    (own ? "; NCCL_DEBUG=WARN shows more, --comm=mpi does without NCCL"
+                         : "; the first rank that failed says why"));
+  }
+
+  cudaStream_t Queue() const { return static_cast<cudaStream_t>(parts_.stream->handle()); }
+
+  const NcclLibrary& nccl_;
+  Communicator& host_;
+  NcclParts parts_;
+  const NcclOptions options_;
+  const int exceptions_before_ = std::uncaught_exceptions();
+  ncclComm_t comm_ = nullptr;  // null once it was aborted
+};
+
+}  // namespace
+
+std::string NcclProblem() { return TheNcclLibrary().problem; }
+
+std::string NcclVersion() { return TheNcclLibrary().version; }
+
+std::unique_ptr<Communicator> MakeNcclCommunicator(Communicator& host, NcclParts parts,
+                                                   const NcclOptions& options) {
+  return std::make_unique<NcclCommunicator>(host, std::move(parts), options);
+}
+
+}  // namespace trainer
