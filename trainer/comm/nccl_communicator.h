@@ -13,8 +13,8 @@
 // The bits are the same on every rank; in every run, as far as NCCL chooses the same algorithm: for
 // a fixed placement of the ranks and fixed NCCL_* variables.
 //
-// nccl.h is included in nccl_library.h only; a build without NCCL has nccl_absent.cc in the place of
-// nccl_communicator.cc.
+// nccl.h is included in nccl_library.h only; a build without NCCL has nccl_absent.cc in the place
+// of nccl_communicator.cc.
 
 #pragma once
 

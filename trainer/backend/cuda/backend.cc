@@ -58,6 +58,11 @@ class CudaBackend final : public Backend {
   DType compute_type() const override { return precision_.storage; }
 
   bool is_host() const override { return false; }
+  std::string device_id() const override {
+    char id[32] = "";
+    CheckCuda(cudaDeviceGetPCIBusId(id, sizeof id, device_), "asking for the GPU's PCI bus id");
+    return id;
+  }
 
   std::size_t free_bytes() const override {
     std::size_t free = 0;
