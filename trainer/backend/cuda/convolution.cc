@@ -20,7 +20,7 @@ namespace trainer {
 namespace {
 
 // How many of the engines that cuDNN recommends are timed.
-constexpr std::size_t kTimedPlans = 8;
+constexpr std::size_t kTimedPlans = 24;
 
 std::size_t BytesOf(const ConvolutionGraph& graph, std::int64_t elements) {
   return static_cast<std::size_t>(elements) * SizeOf(graph.dtype);

@@ -66,6 +66,17 @@ __global__ void Convert(const From* src, To* dst, std::int64_t count) {
   if (i < count) Assign(dst[i], ToFloat(src[i]));
 }
 
+__global__ void Noise(unsigned* dst, std::int64_t words) {
+  const std::int64_t i = Item();
+  if (i >= words) return;
+  // MurmurHash3's finalizer.
+  auto x = static_cast<unsigned>(i) * 0x9E3779B9U;
+  x = (x ^ x >> 16) * 0x85EBCA6BU;
+  x = (x ^ x >> 13) * 0xC2B2AE35U;
+  x ^= x >> 16;
+  dst[i] = x & 0xBFFFBFFFU;  // exponents of less than 1 in each half
+}
+
 __global__ void ColumnSums(const float* src, float* dst, std::int64_t rows, std::int64_t columns) {
   const std::int64_t c = Item();
   if (c >= columns) return;
@@ -117,6 +128,11 @@ void ConvertFromFloat(const float* src, void* dst, DType dtype, std::int64_t cou
     using T = decltype(zero);
     Launch(Convert<float, T>, BlocksFor(count), kThreads, stream, src, static_cast<T*>(dst), count);
   });
+}
+
+void FillWithNoise(void* dst, std::int64_t words, CUstream_st* stream) {
+  if (words == 0) return;
+  Launch(Noise, BlocksFor(words), kThreads, stream, static_cast<unsigned*>(dst), words);
 }
 
 void SumRows(const float* src, float* dst, std::int64_t rows, std::int64_t columns,

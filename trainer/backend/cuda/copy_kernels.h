@@ -41,6 +41,10 @@ void ConvertToFloat(const void* src, DType dtype, float* dst, std::int64_t count
 void ConvertFromFloat(const float* src, void* dst, DType dtype, std::int64_t count,
                       CUstream_st* stream);
 
+// `words` * 4 bytes of what looks like random numbers between -2 and 2 in every type: multiplying
+// zeros takes a GPU less power, and so less time, than multiplying what a network holds.
+void FillWithNoise(void* dst, std::int64_t words, CUstream_st* stream);
+
 // dst[c] = sum over r of src[r, c].
 void SumRows(const float* src, float* dst, std::int64_t rows, std::int64_t columns,
              CUstream_st* stream);

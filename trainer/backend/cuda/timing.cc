@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/backend/cuda/copy_kernels.h"
 #include "trainer/backend/cuda/runtime.h"
 #include "trainer/core/error.h"
 
@@ -51,12 +52,14 @@ double MedianTime(Stopwatch& stopwatch, double best, const std::function<void(cu
 ScratchMemory::ScratchMemory(std::size_t bytes) {
   CheckCuda(cudaMalloc(&data_, std::max<std::size_t>(bytes, 1)),
             "allocating " + std::to_string(bytes) + " bytes to time algorithms");
-  // Streams that do not wait for the default stream must see the zeros.
-  cudaError_t result = cudaMemset(data_, 0, bytes);
-  if (result == cudaSuccess) result = cudaDeviceSynchronize();
-  if (result == cudaSuccess) return;
-  cudaFree(data_);
-  CheckCuda(result, "filling memory to time algorithms");
+  try {
+    FillWithNoise(data_, static_cast<std::int64_t>(bytes / sizeof(unsigned)), nullptr);
+    // Streams that do not wait for the default stream must see it.
+    CheckCuda(cudaDeviceSynchronize(), "filling memory to time algorithms");
+  } catch (const Error&) {
+    cudaFree(data_);
+    throw;
+  }
 }
 
 ScratchMemory::~ScratchMemory() { cudaFree(data_); }

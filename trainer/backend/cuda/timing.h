@@ -12,7 +12,7 @@
 
 namespace trainer {
 
-// Device memory, all zeros, for as long as the object lives.
+// Device memory, full of noise, for as long as the object lives.
 class ScratchMemory {
  public:
   explicit ScratchMemory(std::size_t bytes);
