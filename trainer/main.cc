@@ -109,6 +109,15 @@ void Say(const launcher::RankInfo& rank, const std::string& what) {
   std::cerr << who + ": " + what + "\n" << std::flush;
 }
 
+// One line that says who failed and why, and the code to leave with.
+int Complain(const std::exception& error, const launcher::RankInfo& rank) {
+  std::string what = error.what();
+  if (what.starts_with("ddltraind: ")) what.erase(0, std::string("ddltraind: ").size());
+  Say(rank, what);
+  if (const auto* known = dynamic_cast<const Error*>(&error)) return known->exit_code();
+  return dynamic_cast<const std::bad_alloc*>(&error) != nullptr ? EX_OSERR : EX_SOFTWARE;
+}
+
 // What all ranks of a run call it before they have met.
 std::string RunName(const launcher::RankInfo& rank) {
   if (rank.world_size == 1) return "process-" + std::to_string(getpid());
@@ -203,6 +212,9 @@ int RunTogether(const Options& options, const launcher::RankInfo& rank, Communic
   if (watch) {
     parts.entered = [&](Activity activity, std::int64_t step) { watch->Enter(activity, step); };
   }
+  parts.failed = [&](const std::exception& error) {
+    if (communicator.size() > 1) communicator.Abort(Complain(error, rank));
+  };
   std::unique_ptr<RootOutputs> outputs;
   if (root && options.mode != "predict") {
     MakeFolder(options.results_dir);
@@ -232,15 +244,6 @@ int RunTogether(const Options& options, const launcher::RankInfo& rank, Communic
     return EX_TEMPFAIL;
   }
   return EX_OK;
-}
-
-// One line that says who failed and why, and the code to leave with.
-int Complain(const std::exception& error, const launcher::RankInfo& rank) {
-  std::string what = error.what();
-  if (what.starts_with("ddltraind: ")) what.erase(0, std::string("ddltraind: ").size());
-  Say(rank, what);
-  if (const auto* known = dynamic_cast<const Error*>(&error)) return known->exit_code();
-  return dynamic_cast<const std::bad_alloc*>(&error) != nullptr ? EX_OSERR : EX_SOFTWARE;
 }
 
 std::string VersionText() {

@@ -57,6 +57,7 @@ class Trainer {
   std::int64_t FirstStep();
   void InitializeAfresh();
   void TrainSteps(std::int64_t first, std::int64_t end);
+  TrainingStep::Outcome RunStep(TrainingStep& training_step);
   void Save();
   void DumpState(double gradient_scale);
   void LoadWeights();
@@ -129,8 +130,7 @@ void Trainer::TrainSteps(std::int64_t first, std::int64_t end) {
   report_.StartTraining(schedule_);
   while (result_.step < end && result_.ending == Ending::kCompleted) {
     parts_.entered(Activity::kTraining, result_.step);
-    TrainingStep::Outcome outcome = training_step.Run(
-        result_.step, schedule_.LearningRate(result_.step), parts_.stop_requested());
+    TrainingStep::Outcome outcome = RunStep(training_step);
     outcome.record.launch_step = result_.step - first;
     times_.Add(outcome.record.times);
     report_.Step(outcome.record);
@@ -147,6 +147,16 @@ void Trainer::TrainSteps(std::int64_t first, std::int64_t end) {
     if (config_.checkpoint_every > 0 && result_.step % config_.checkpoint_every == 0) Save();
   }
   report_.EndTraining(times_);
+}
+
+TrainingStep::Outcome Trainer::RunStep(TrainingStep& training_step) {
+  try {
+    return training_step.Run(result_.step, schedule_.LearningRate(result_.step),
+                             parts_.stop_requested());
+  } catch (const std::exception& error) {
+    parts_.failed(error);
+    throw;
+  }
 }
 
 void Trainer::Save() {

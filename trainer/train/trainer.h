@@ -16,16 +16,16 @@
 // What main does with what comes back:
 //   * kCompleted: exit 0.  kStopped: exit EX_TEMPFAIL (75): a checkpoint was written, start again.
 //   * An exception: print its line, then Communicator::Abort(exit code), never plain exit: the
-//   other
-//     ranks wait in a collective call and would wait for ever.  Every rank makes the same
+//     other ranks wait in a collective call and would wait for ever.  Every rank makes the same
 //     collective calls in the same order; only an exception breaks that, which is why Abort must
-//     follow it.
+//     follow it, and `failed` is the place.
 //   * Before all that, once per model_dir and on rank 0 alone: RemoveStaleCheckpoints
 //     (checkpoint/writer.h).
 
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <optional>
 #include <string>
@@ -51,6 +51,9 @@ struct TrainParts {
   std::function<bool()> stop_requested = [] { return false; };
   // Told what begins now, and after how many steps (train/hang_watch.h).
   std::function<void(Activity, std::int64_t)> entered = [](Activity, std::int64_t) {};
+  // Told of an error in a training step while the memory is still there that sums over the ranks
+  // may be under way in; need not return.
+  std::function<void(const std::exception&)> failed = [](const std::exception&) {};
 };
 
 enum class Ending : std::uint8_t {

@@ -37,7 +37,7 @@ int ChooseDevice(int local_rank) {
   int count = 0;
   CheckCuda(cudaGetDeviceCount(&count), "counting the GPUs");
   const int device = local_rank % count;
-  CheckCuda(cudaSetDevice(device), "taking GPU " + std::to_string(device));
+  TakeDevice(device);
   return device;
 }
 

@@ -20,6 +20,7 @@ constexpr std::uint32_t kAlignment = 16;
 
 void CheckCublas(cublasStatus_t status, const std::string& action) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
+  CheckDevice("cuBLASLt: " + action);
   const int code =
       status == CUBLAS_STATUS_ALLOC_FAILED ? EX_OSERR
       : status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_NOT_INITIALIZED

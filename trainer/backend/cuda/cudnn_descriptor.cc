@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "trainer/backend/cuda/runtime.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
@@ -35,6 +36,7 @@ std::string LastText() {
 
 void CheckCudnn(cudnnStatus_t status, const std::string& action) {
   if (status == CUDNN_STATUS_SUCCESS) return;
+  CheckDevice(action);
   throw Error(ExitCodeOf(status), action + ": " + cudnnGetErrorString(status) + LastText());
 }
 

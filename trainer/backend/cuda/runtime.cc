@@ -7,14 +7,54 @@
 namespace trainer {
 namespace {
 
+// "GPU 0 (PCI 0000:65:00.0)": the current one when this is first called.  A GPU that has failed
+// would no longer say.
+const std::string& NameOfDevice() {
+  static const std::string name = [] {
+    int device = 0;
+    cudaGetDevice(&device);
+    const std::string number = "GPU " + std::to_string(device);
+    char address[16] = "";
+    const cudaError_t result = cudaDeviceGetPCIBusId(address, sizeof address, device);
+    return result == cudaSuccess ? number + " (PCI " + address + ")" : number;
+  }();
+  return name;
+}
+
+std::string TextOf(cudaError_t result) {
+  return std::string(cudaGetErrorString(result)) + " (" + cudaGetErrorName(result) + ")";
+}
+
+// After these nothing works any more on the GPU, in this process at least.  Both a GPU that breaks
+// and a kernel that does can be behind them.
+bool IsFailureOfDevice(cudaError_t result) {
+  switch (result) {
+    case cudaErrorDevicesUnavailable:
+    case cudaErrorNoDevice:
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+    case cudaErrorUnknown:
+      return true;
+    default:
+      return false;
+  }
+}
+
 int ExitCodeOf(cudaError_t result) {
   switch (result) {
     case cudaErrorMemoryAllocation:
       return EX_OSERR;
-    case cudaErrorNoDevice:
     case cudaErrorInsufficientDriver:
     case cudaErrorStubLibrary:
-    case cudaErrorDevicesUnavailable:
     case cudaErrorSystemDriverMismatch:
     case cudaErrorNoKernelImageForDevice:
       return EX_UNAVAILABLE;
@@ -79,8 +119,29 @@ class CudaEvent final : public Event {
 
 void CheckCuda(cudaError_t result, const std::string& action) {
   if (result == cudaSuccess) return;
-  throw Error(ExitCodeOf(result),
-              action + ": " + cudaGetErrorString(result) + " (" + cudaGetErrorName(result) + ")");
+  const std::string text = action + ": " + TextOf(result);
+  if (!IsFailureOfDevice(result)) throw Error(ExitCodeOf(result), text);
+  throw Error(EX_OSERR,
+              text + ": " + NameOfDevice() +
+                  " failed, or a kernel did on it: the kernel log of its machine knows more "
+                  "(dmesg | grep Xid); the same command goes on from the last checkpoint, and "
+                  "ddlrun --max-restarts gives it by itself");
+}
+
+void CheckDevice(const std::string& action) {
+  const cudaError_t result = cudaGetLastError();
+  if (IsFailureOfDevice(result)) CheckCuda(result, action);
+}
+
+void TakeDevice(int device) {
+  cudaError_t result = cudaSetDevice(device);
+  // Before CUDA 12 the GPU is not asked for until somebody uses it.
+  if (result == cudaSuccess) result = cudaFree(nullptr);
+  if (result != cudaSuccess) {
+    throw Error(EX_UNAVAILABLE, "GPU " + std::to_string(device) + " cannot be used: " +
+                                    TextOf(result) + "; nvidia-smi shows who else uses it");
+  }
+  NameOfDevice();
 }
 
 int Multiprocessors() {

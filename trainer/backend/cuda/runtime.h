@@ -14,12 +14,18 @@
 namespace trainer {
 
 // Throws Error, "<action>: <CUDA's text>", unless `result` is success: EX_OSERR when memory is
-// short, EX_UNAVAILABLE when there is no usable GPU, EX_SOFTWARE for what the device reports of its
-// work.
+// short or the GPU has failed (the error then names it and says what to do), EX_UNAVAILABLE when
+// there is no usable GPU, else EX_SOFTWARE.
 void CheckCuda(cudaError_t result, const std::string& action);
 
 // Of the current GPU.
 int Multiprocessors();
+
+// Throws as CheckCuda does if the GPU has failed; for libraries that only say that they have.
+void CheckDevice(const std::string& action);
+
+// Takes GPU `device` for all of this process.  Throws Error(EX_UNAVAILABLE) if it cannot be used.
+void TakeDevice(int device);
 
 std::unique_ptr<Stream> MakeCudaStream();
 std::unique_ptr<Event> MakeCudaEvent();

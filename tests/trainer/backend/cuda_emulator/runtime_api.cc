@@ -20,7 +20,9 @@ struct CUevent_st {
 
 namespace {
 
-constexpr int kVersion = 12040;
+// The driver is a little older, as CUDA allows.
+constexpr int kRuntimeVersion = 12040;
+constexpr int kDriverVersion = 12020;
 constexpr std::size_t kAlignment = 256;  // of cudaMalloc
 constexpr int kWarp = 32;
 constexpr int kThreadsPerBlock = 1024;
@@ -49,6 +51,17 @@ cudaError_t Result(cudaError_t error) {
   return error;
 }
 
+// How cuda_emulator::FailAfter has it.
+std::atomic<cudaError_t> fault = cudaSuccess;
+std::atomic<int> calls_before_fault = 0;
+
+// What a call that needs the GPU begins with.
+cudaError_t Entered() {
+  if (fault == cudaSuccess || calls_before_fault.fetch_sub(1) > 0) return cudaSuccess;
+  calls_before_fault = 0;
+  return Result(fault);
+}
+
 cudaError_t Check(bool valid) { return Result(valid ? cudaSuccess : cudaErrorInvalidValue); }
 
 bool IsOnDevice(const void* begin, std::size_t bytes) {
@@ -68,69 +81,79 @@ void* Aligned(std::size_t bytes) {
   return posix_memalign(&memory, kAlignment, bytes) == 0 ? memory : nullptr;
 }
 
+struct ErrorText {
+  cudaError_t error;
+  const char* name;
+  const char* text;  // CUDA's
+};
+
+constexpr ErrorText kErrorTexts[] = {
+    {cudaSuccess, "cudaSuccess", "no error"},
+    {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
+    {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
+    {cudaErrorInsufficientDriver, "cudaErrorInsufficientDriver",
+     "CUDA driver version is insufficient for CUDA runtime version"},
+    {cudaErrorDevicesUnavailable, "cudaErrorDevicesUnavailable",
+     "CUDA-capable device(s) is/are busy or unavailable"},
+    {cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
+    {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
+    {cudaErrorECCUncorrectable, "cudaErrorECCUncorrectable", "uncorrectable ECC error encountered"},
+    {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
+    {cudaErrorIllegalAddress, "cudaErrorIllegalAddress",
+     "an illegal memory access was encountered"},
+    {cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure"},
+    {cudaErrorUnknown, "cudaErrorUnknown", "unknown error"},
+};
+
+const ErrorText& TextOf(cudaError_t error) {
+  for (const ErrorText& text : kErrorTexts) {
+    if (text.error == error) return text;
+  }
+  static constexpr ErrorText kOther = {cudaErrorUnknown, "cudaErrorOfNoName",
+                                       "an error that the emulator has no text for"};
+  return kOther;
+}
+
 }  // namespace
 
-const char* cudaGetErrorName(cudaError_t error) {
-  switch (error) {
-    case cudaSuccess:
-      return "cudaSuccess";
-    case cudaErrorInvalidValue:
-      return "cudaErrorInvalidValue";
-    case cudaErrorMemoryAllocation:
-      return "cudaErrorMemoryAllocation";
-    case cudaErrorInvalidDevice:
-      return "cudaErrorInvalidDevice";
-    case cudaErrorInvalidResourceHandle:
-      return "cudaErrorInvalidResourceHandle";
-    default:
-      return "an error that the emulator never gives";
-  }
-}
+const char* cudaGetErrorName(cudaError_t error) { return TextOf(error).name; }
 
-const char* cudaGetErrorString(cudaError_t error) {
-  switch (error) {
-    case cudaSuccess:
-      return "no error";
-    case cudaErrorInvalidValue:
-      return "invalid argument";
-    case cudaErrorMemoryAllocation:
-      return "out of memory";
-    case cudaErrorInvalidDevice:
-      return "invalid device ordinal";
-    case cudaErrorInvalidResourceHandle:
-      return "invalid resource handle";
-    default:
-      return "an error that the emulator never gives";
-  }
-}
+const char* cudaGetErrorString(cudaError_t error) { return TextOf(error).text; }
 
-cudaError_t cudaGetLastError() { return last_error.exchange(cudaSuccess); }
+cudaError_t cudaGetLastError() {
+  Entered();
+  return last_error.exchange(cudaSuccess);
+}
 
 cudaError_t cudaDriverGetVersion(int* version) {
-  *version = kVersion;
+  *version = kDriverVersion;
   return cudaSuccess;
 }
 
 cudaError_t cudaRuntimeGetVersion(int* version) {
-  *version = kVersion;
+  *version = kRuntimeVersion;
   return cudaSuccess;
 }
 
 cudaError_t cudaGetDeviceCount(int* count) {
+  if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
   *count = 1;
   return cudaSuccess;
 }
 
 cudaError_t cudaSetDevice(int device) {
+  if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
   return Result(device == 0 ? cudaSuccess : cudaErrorInvalidDevice);
 }
 
 cudaError_t cudaGetDevice(int* device) {
+  if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
   *device = 0;
   return cudaSuccess;
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
   if (device != 0) return Result(cudaErrorInvalidDevice);
   *properties = {.name = "CUDA emulated on the CPU",
                  .totalGlobalMem = cuda_emulator::kDeviceBytes,
@@ -143,12 +166,13 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 }
 
 cudaError_t cudaDeviceGetPCIBusId(char* id, int bytes, int device) {
+  if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
   if (device != 0) return Result(cudaErrorInvalidDevice);
-  std::snprintf(id, static_cast<std::size_t>(bytes), "0000:00:00.0");
-  return cudaSuccess;
+  return Check(std::snprintf(id, static_cast<std::size_t>(bytes), "0000:65:00.0") < bytes);
 }
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+  if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
   if (device != 0) return Result(cudaErrorInvalidDevice);
   switch (attribute) {
     case cudaDevAttrMaxThreadsPerBlock:
@@ -170,9 +194,10 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
   return Result(cudaErrorInvalidValue);
 }
 
-cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
+cudaError_t cudaDeviceSynchronize() { return Entered(); }
 
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
   DeviceMemory& device = TheDeviceMemory();
   const std::lock_guard lock(device.mutex);
   *total = cuda_emulator::kDeviceBytes;
@@ -181,6 +206,7 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
 }
 
 cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
+  if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
   *memory = nullptr;
   if (bytes == 0) return cudaSuccess;
   DeviceMemory& device = TheDeviceMemory();
@@ -196,7 +222,7 @@ cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
 }
 
 cudaError_t cudaFree(void* memory) {
-  if (memory == nullptr) return cudaSuccess;
+  if (memory == nullptr) return Entered();
   DeviceMemory& device = TheDeviceMemory();
   const std::lock_guard lock(device.mutex);
   const auto found = device.allocations.find(static_cast<const std::byte*>(memory));
@@ -204,21 +230,23 @@ cudaError_t cudaFree(void* memory) {
   device.used -= found->second;
   device.allocations.erase(found);
   std::free(memory);
-  return cudaSuccess;
+  return Entered();
 }
 
 cudaError_t cudaMallocHost(void** memory, std::size_t bytes) {
+  if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
   *memory = bytes == 0 ? nullptr : Aligned(bytes);
   return Result(bytes > 0 && *memory == nullptr ? cudaErrorMemoryAllocation : cudaSuccess);
 }
 
 cudaError_t cudaFreeHost(void* memory) {
   std::free(memory);
-  return cudaSuccess;
+  return Entered();
 }
 
 cudaError_t cudaMemcpyAsync(void* dst, const void* src, std::size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t /*stream*/) {
+  if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
   if (bytes == 0) return cudaSuccess;
   const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
   const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
@@ -230,6 +258,7 @@ cudaError_t cudaMemcpyAsync(void* dst, const void* src, std::size_t bytes, cudaM
 }
 
 cudaError_t cudaMemsetAsync(void* dst, int value, std::size_t bytes, cudaStream_t /*stream*/) {
+  if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
   if (bytes == 0) return cudaSuccess;
   if (!IsOnDevice(dst, bytes)) return Result(cudaErrorInvalidValue);
   std::memset(dst, value, bytes);
@@ -241,41 +270,49 @@ cudaError_t cudaMemset(void* dst, int value, std::size_t bytes) {
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned /*flags*/) {
+  if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
   *stream = new CUstream_st;
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   delete stream;
-  return cudaSuccess;
+  return Entered();
 }
 
-cudaError_t cudaStreamSynchronize(cudaStream_t /*stream*/) { return cudaSuccess; }
+cudaError_t cudaStreamSynchronize(cudaStream_t /*stream*/) { return Entered(); }
 
 cudaError_t cudaStreamQuery(cudaStream_t /*stream*/) { return cudaSuccess; }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t /*stream*/, cudaEvent_t event, unsigned /*flags*/) {
+  if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
   return Check(event != nullptr);
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
   *event = new CUevent_st{(flags & cudaEventDisableTiming) == 0, std::nullopt};
   return cudaSuccess;
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   delete event;
-  return cudaSuccess;
+  return Entered();
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t /*stream*/) {
+  if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
   event->recorded = std::chrono::steady_clock::now();
   return cudaSuccess;
 }
 
-cudaError_t cudaEventSynchronize(cudaEvent_t event) { return Check(event != nullptr); }
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
+  return Check(event != nullptr);
+}
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
   if (!start->timed || !end->timed || !start->recorded || !end->recorded) {
     return Result(cudaErrorInvalidResourceHandle);
   }
@@ -283,3 +320,23 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
       std::chrono::duration<float, std::milli>(*end->recorded - *start->recorded).count();
   return cudaSuccess;
 }
+
+namespace cuda_emulator {
+
+void FailAfter(int calls, cudaError_t error) {
+  calls_before_fault = calls;
+  fault = error;
+}
+
+void Mend() {
+  fault = cudaSuccess;
+  last_error = cudaSuccess;
+}
+
+std::size_t AllocatedBytes() {
+  DeviceMemory& device = TheDeviceMemory();
+  const std::lock_guard lock(device.mutex);
+  return device.used;
+}
+
+}  // namespace cuda_emulator

@@ -4,17 +4,13 @@
 // when it returns; streams and events only order what is in order already.  Stricter than CUDA
 // where that finds mistakes: memory of the device starts with all bits set, and a copy or memset
 // must stay within one allocation where it says that it touches the device.  The device has
-// kDeviceBytes.  Numbers of the enumerations are CUDA's.
+// kDeviceBytes.  Numbers of the enumerations are CUDA's.  The GPU can be made to fail.
 //
 // Threads: any.
 
 #pragma once
 
 #include <cstddef>
-
-namespace cuda_emulator {
-inline constexpr std::size_t kDeviceBytes = std::size_t{4} << 30;
-}  // namespace cuda_emulator
 
 // NOLINTBEGIN(readability-identifier-naming): CUDA's names
 enum cudaError_t {
@@ -29,9 +25,17 @@ enum cudaError_t {
   cudaErrorInvalidDevice = 101,
   cudaErrorNoKernelImageForDevice = 209,
   cudaErrorECCUncorrectable = 214,
+  cudaErrorNvlinkUncorrectable = 220,
   cudaErrorInvalidResourceHandle = 400,
   cudaErrorNotReady = 600,
   cudaErrorIllegalAddress = 700,
+  cudaErrorLaunchTimeout = 702,
+  cudaErrorAssert = 710,
+  cudaErrorHardwareStackError = 714,
+  cudaErrorIllegalInstruction = 715,
+  cudaErrorMisalignedAddress = 716,
+  cudaErrorInvalidAddressSpace = 717,
+  cudaErrorInvalidPc = 718,
   cudaErrorLaunchFailure = 719,
   cudaErrorSystemNotReady = 802,
   cudaErrorSystemDriverMismatch = 803,
@@ -111,3 +115,18 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = nullptr);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 // In milliseconds.
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end);
+
+namespace cuda_emulator {
+
+inline constexpr std::size_t kDeviceBytes = std::size_t{4} << 30;
+
+// The next `calls` calls work; from then on the GPU has failed: all calls give `error`, but for
+// those that ask for texts and versions, until Mend.  What is given back to a GPU that failed is
+// given back all the same.
+void FailAfter(int calls, cudaError_t error);
+void Mend();
+
+// Of the device, by all of the process.
+std::size_t AllocatedBytes();
+
+}  // namespace cuda_emulator

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the cuda back end says of a machine or a GPU that lets it down, and that it ends then.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <optional>
+
+#include "tests/trainer/backend/cuda_emulator/runtime_api.h"
+#include "tests/trainer/train/training_run.h"
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+// What `action` throws, with a GPU that fails after so many calls; empty if it throws nothing.
+std::optional<Error> ErrorOf(int calls, cudaError_t failure, const std::function<void()>& action) {
+  cuda_emulator::FailAfter(calls, failure);
+  std::optional<Error> thrown;
+  try {
+    action();
+  } catch (const Error& error) {
+    thrown.emplace(error);
+  }
+  cuda_emulator::Mend();
+  return thrown;
+}
+
+void Train() {
+  TrainConfig config = SmallConfig("");
+  config.mode = RunMode::kTrainingBenchmark;
+  config.batch = 1;
+  config.warmup_steps = 0;
+  config.schedule.num_iter = 1;
+  RunAlone(config, 0, "cuda");
+}
+
+TEST(CudaFailures, NoGpuIsUnavailable) {
+  const auto error = ErrorOf(0, cudaErrorNoDevice, [] { MakeBackend("cuda", {}); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->exit_code(), EX_UNAVAILABLE);
+  EXPECT_STREQ(error->what(),
+               "no GPU: no CUDA-capable device is detected; --backend=cpu computes without one");
+}
+
+TEST(CudaFailures, ADriverThatIsTooOldIsNamedWithBothVersions) {
+  const auto error = ErrorOf(0, cudaErrorInsufficientDriver, [] { MakeBackend("cuda", {}); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->exit_code(), EX_UNAVAILABLE);
+  EXPECT_THAT(error->what(), HasSubstr("the GPU driver is too old: it knows CUDA 12.2, this "
+                                       "program was built with CUDA 12.4"));
+}
+
+TEST(CudaFailures, AGpuThatIsTakenByOthersIsUnavailable) {
+  constexpr int kCallsToCount = 2;
+  const auto error =
+      ErrorOf(kCallsToCount, cudaErrorDevicesUnavailable, [] { MakeBackend("cuda", {}); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->exit_code(), EX_UNAVAILABLE);
+  EXPECT_THAT(error->what(),
+              AllOf(HasSubstr("GPU 0 cannot be used: "), HasSubstr("cudaErrorDevicesUnavailable"),
+                    HasSubstr("nvidia-smi")));
+}
+
+// Others may be reading or writing it.
+TEST(CudaFailures, AreToldWhileTheMemoryOfTheStepIsThere) {
+  TrainConfig config = SmallConfig("");
+  const auto backend = MakeBackend("cuda", {});
+  ThreadWorld world(1);
+  ThreadCommunicator communicator(world, 0);
+  GeneratedSourceOptions options;
+  options.batch = config.batch;
+  options.classes = static_cast<int>(config.classes);
+  GeneratedSource source(options);
+  const std::size_t allocated = cuda_emulator::AllocatedBytes();
+  std::size_t allocated_then = 0;
+  std::string told;
+  std::ostringstream log_text;
+  const TrainParts parts{.backend = *backend,
+                         .communicator = communicator,
+                         .training = &source,
+                         .outputs = {MakeLogger(log_text, 0, "info")},
+                         .entered =
+                             [](Activity, std::int64_t step) {
+                               constexpr int kCallsIntoStep = 20;
+                               if (step == 1)
+                                 cuda_emulator::FailAfter(kCallsIntoStep, cudaErrorIllegalAddress);
+                             },
+                         .failed =
+                             [&](const std::exception& error) {
+                               told = error.what();
+                               allocated_then = cuda_emulator::AllocatedBytes();
+                             }};
+  EXPECT_THROW(RunTrainer(config, parts), Error);
+  cuda_emulator::Mend();
+  EXPECT_THAT(told, HasSubstr("cudaErrorIllegalAddress"));
+  EXPECT_GT(allocated_then, allocated);
+  EXPECT_EQ(cuda_emulator::AllocatedBytes(), allocated);
+}
+
+class AFailingGpu : public testing::TestWithParam<cudaError_t> {};
+
+// Wherever it happens: everything is given back, and no destructor throws.
+TEST_P(AFailingGpu, EndsTrainingWithItsNameAndTheCodeThatIsStartedAgain) {
+  constexpr int kCallsToStart = 10;  // before them the GPU cannot be had at all
+  for (int calls = kCallsToStart;; calls += calls / 3) {
+    const std::size_t allocated = cuda_emulator::AllocatedBytes();
+    const auto error = ErrorOf(calls, GetParam(), Train);
+    EXPECT_EQ(cuda_emulator::AllocatedBytes(), allocated);
+    if (!error) {
+      EXPECT_GT(calls, 2 * kCallsToStart) << "nothing was tested";
+      return;
+    }
+    EXPECT_EQ(error->exit_code(), EX_OSERR);
+    EXPECT_THAT(
+        error->what(),
+        AllOf(HasSubstr(cudaGetErrorName(GetParam())), HasSubstr("GPU 0 (PCI 0000:65:00.0) failed"),
+              HasSubstr("dmesg | grep Xid"), HasSubstr("ddlrun --max-restarts")));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Errors, AFailingGpu,
+                         testing::Values(cudaErrorIllegalAddress, cudaErrorECCUncorrectable,
+                                         cudaErrorDevicesUnavailable, cudaErrorUnknown),
+                         [](const testing::TestParamInfo<cudaError_t>& test) {
+                           return std::string(cudaGetErrorName(test.param));
+                         });
+
+}  // namespace
+}  // namespace trainer
