@@ -77,8 +77,7 @@ struct InputBatch {
   const std::uint8_t* pixels = nullptr;  // N x H x W x 3
   const std::uint8_t* mirror = nullptr;  // N
   const std::int32_t* labels = nullptr;  // N
-  std::int64_t valid = 0;                // samples that count, the first of the batch
-  float mixup_lambda = 1;
+  const LossCall* loss = nullptr;
 };
 class Stem : public Block {
  public:
@@ -119,10 +118,9 @@ class Head : public Block {
  public:
   // (N, classes), fp32 row-major, of the last Forward; valid until the next call.
   virtual const Tensor& logits() const = 0;
-  // In kInference label smoothing does not apply and nothing is kept.  loss_scale multiplies the
-  // gradients, not *sums.
-  virtual void Forward(Mode mode, const Tensor& src, const InputBatch& batch, float loss_scale,
-                       LossSums* sums, Stream& stream) = 0;
+  // In kInference label smoothing does not apply and nothing is kept.  Adds to *sums.
+  virtual void Forward(Mode mode, const Tensor& src, const InputBatch& batch, LossSums* sums,
+                       Stream& stream) = 0;
   virtual void Backward(const Tensor& src, const Tensor& diff_src, Stream& stream) = 0;
 };
 

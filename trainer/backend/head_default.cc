@@ -49,15 +49,14 @@ class DefaultHead final : public Head {
     workspace_ = arena + plan.offset(workspace_id_);
   }
 
-  void Forward(Mode mode, const Tensor& src, const InputBatch& batch, float loss_scale,
-               LossSums* sums, Stream& stream) override {
+  void Forward(Mode mode, const Tensor& src, const InputBatch& batch, LossSums* sums,
+               Stream& stream) override {
     pool_->Forward(src, features_, stream);
     linear_->Forward(features_, weight_.value, bias_.value, logits_, workspace_, stream);
-    const LossCall call{batch.valid, batch.mixup_lambda, loss_scale};
     if (mode == Mode::kInference) {
-      inference_loss_->Run(call, logits_, batch.labels, {}, sums, stream);
+      inference_loss_->Run(batch.loss, logits_, batch.labels, {}, sums, stream);
     } else {
-      training_loss_->Run(call, logits_, batch.labels, diff_logits_, sums, stream);
+      training_loss_->Run(batch.loss, logits_, batch.labels, diff_logits_, sums, stream);
     }
   }
 

@@ -17,6 +17,7 @@
 //   it.  kInference leaves it alone.
 //   * Within a back end all dst of one image shape have one description, whichever op made them:
 //   any two can be added.
+//   * Calls by pointer (calls.h) are in device memory.
 //   * Bad specs are mistakes of ours: DDL_CHECK.  Trouble with the device is an Error.
 //   * An op object is used from one thread at a time.
 
@@ -26,6 +27,7 @@
 #include <cstdint>
 #include <span>
 
+#include "trainer/backend/calls.h"
 #include "trainer/backend/sums.h"
 #include "trainer/core/stream.h"
 #include "trainer/core/tensor.h"
@@ -42,9 +44,9 @@ enum class Mode : std::uint8_t {
 // uint8 pixels to the network's input:
 //   x[n,c,h,w] = (pixel[n, h, mirror[n] ? W-1-w : w, c] - mean[c]) / deviation[c]
 //   dst[n] = lambda * x[n] + (1 - lambda) * x[N-1-n]              (mixup; lambda 1 leaves x)
-// pixels: N x H x W x 3 bytes, mirror: N bytes (0 or 1), both in device memory.  Channels past 3 (a
-// back end may pad) are 0. mean 123.68, 116.28, 103.53 and deviation 58.395, 57.120, 57.385: NVIDIA
-// DeepLearningExamples, TensorFlow ConvNets.
+// pixels: N x H x W x 3 bytes, mirror: N bytes (0 or 1), *lambda, all in device memory.  Channels
+// past 3 (a back end may pad) are 0. mean 123.68, 116.28, 103.53 and
+// deviation 58.395, 57.120, 57.385: NVIDIA DeepLearningExamples, TensorFlow ConvNets.
 class InputTransform {
  public:
   static constexpr float kMean[3] = {123.68F, 116.28F, 103.53F};
@@ -52,7 +54,7 @@ class InputTransform {
 
   virtual ~InputTransform() = default;
   virtual const TensorDesc& dst() const = 0;  // logical (N, 3, H, W)
-  virtual void Forward(const std::uint8_t* pixels, const std::uint8_t* mirror, float lambda,
+  virtual void Forward(const std::uint8_t* pixels, const std::uint8_t* mirror, const float* lambda,
                        const Tensor& dst, Stream& stream) = 0;
 };
 
@@ -179,15 +181,10 @@ struct SoftmaxCrossEntropySpec {
   TensorDesc logits;
   float label_smoothing = 0;
 };
-struct LossCall {
-  std::int64_t valid = 0;
-  float lambda = 1;
-  float diff_scale = 1;
-};
 class SoftmaxCrossEntropy {
  public:
   virtual ~SoftmaxCrossEntropy() = default;
-  virtual void Run(const LossCall& call, const Tensor& logits, const std::int32_t* labels,
+  virtual void Run(const LossCall* call, const Tensor& logits, const std::int32_t* labels,
                    const Tensor& diff_logits, LossSums* sums, Stream& stream) = 0;
 };
 
@@ -205,16 +202,10 @@ struct ParameterSegment {
 // weight, momentum: fp32.  gradient: fp32 or the compute type.  compute_copy: null when the network
 // computes in fp32 on the weights themselves.  *sums is overwritten; a gradient that is not finite
 // leaves everything else untouched.
-struct SgdCall {
-  float learning_rate = 0;
-  float momentum_factor = 0;
-  float weight_decay = 0;
-  float gradient_scale = 1;
-};
 class Sgd {
  public:
   virtual ~Sgd() = default;
-  virtual void Step(const SgdCall& call, float* weight, float* momentum, const void* gradient,
+  virtual void Step(const SgdCall* call, float* weight, float* momentum, const void* gradient,
                     void* compute_copy, UpdateSums* sums, Stream& stream) = 0;
 };
 

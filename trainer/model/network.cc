@@ -95,7 +95,6 @@ void Network::AllocateParameters() {
   gradients_ = backend_.AllocateDevice(bytes);
   momentum_ = backend_.AllocateDevice(bytes);
   statistics_ = backend_.AllocateDevice(layout_.statistic_elements * sizeof(float));
-  loss_sums_ = backend_.AllocateDevice(sizeof(LossSums));
   if (backend_.compute_type() == DType::kFloat32) return;
   const std::size_t compute_bytes = layout_.elements * SizeOf(backend_.compute_type());
   compute_weights_ = backend_.AllocateDevice(compute_bytes);
@@ -142,14 +141,13 @@ Tensor Network::TensorOf(Part part, const Parameter& parameter) const {
   return {desc, buffer.data() + parameter.begin * sizeof(float)};
 }
 
-void Network::Forward(Mode mode, const InputBatch& batch, float loss_scale, Stream& stream) {
+void Network::Forward(Mode mode, const InputBatch& batch, LossSums* loss_sums, Stream& stream) {
   last_mode_ = mode;
   stem_->Forward(mode, batch, activations_.front(), stream);
   for (std::size_t b = 0; b < bodies_.size(); ++b) {
     bodies_[b].block->Forward(mode, activations_[b], activations_[b + 1], stream);
   }
-  head_->Forward(mode, activations_.back(), batch, loss_scale,
-                 reinterpret_cast<LossSums*>(loss_sums_.data()), stream);
+  head_->Forward(mode, activations_.back(), batch, loss_sums, stream);
 }
 
 void Network::Backward(Stream& stream, const GradientsReady& gradients_ready) {
@@ -178,17 +176,6 @@ void Network::WidenGradients(int block, Stream& stream) {
     backend_.Widen(BindingOf(parameter).gradient.data, gradients() + parameter.begin,
                    parameter.count, stream);
   }
-}
-
-void Network::ZeroLossSums(Stream& stream) {
-  backend_.Zero(loss_sums_.data(), sizeof(LossSums), stream);
-}
-
-LossSums Network::ReadLossSums(Stream& stream) const {
-  LossSums sums{};
-  backend_.CopyToHost(&sums, loss_sums_.data(), sizeof sums, stream);
-  stream.Synchronize();
-  return sums;
 }
 
 std::vector<float> Network::Export(Part part, const Parameter& parameter, Stream& stream) const {

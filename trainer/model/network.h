@@ -46,16 +46,13 @@ class Network {
   const NetworkSpec& spec() const { return spec_; }
 
   // Runs the whole network on `batch` (memory of the device, as large as the spec says) and adds to
-  // the loss sums.  loss_scale multiplies the gradients only.
-  void Forward(Mode mode, const InputBatch& batch, float loss_scale, Stream& stream);
+  // *loss_sums (device memory).
+  void Forward(Mode mode, const InputBatch& batch, LossSums* loss_sums, Stream& stream);
   // Gradients of the last Forward; overwrites gradients().  REQUIRES: it was not kInference.
   void Backward(Stream& stream, const GradientsReady& gradients_ready);
 
   // (N, classes), fp32 row-major, on the device; valid until the next Forward.
   const Tensor& logits() const { return head_->logits(); }
-
-  void ZeroLossSums(Stream& stream);
-  LossSums ReadLossSums(Stream& stream) const;  // waits for the stream
 
   // The flat memories (model/parameters.h).
   const std::vector<Parameter>& parameters() const { return layout_.parameters; }
@@ -115,7 +112,6 @@ class Network {
   // In the compute type, elements as in weights_ and gradients_; empty where that is fp32.
   Buffer compute_weights_;
   Buffer compute_gradients_;
-  Buffer loss_sums_;
   Buffer arena_;
   std::vector<Tensor> activations_;  // [b] leaves block b and enters block b + 1
   std::vector<Tensor> gradients_of_activations_;

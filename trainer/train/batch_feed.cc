@@ -15,11 +15,12 @@ BatchFeed::BatchFeed(Backend& backend, DeviceBatch& device_batch, Source& source
       end_(end),
       idle_(backend.MakeEvent()) {}
 
-InputBatch BatchFeed::Take(std::int64_t step, float mixup_lambda, Stream& stream) {
+InputBatch BatchFeed::Take(std::int64_t step, float mixup_lambda, float loss_scale,
+                           Stream& stream) {
   DDL_CHECK(step < end_);
   if (fetched_ != step) Fetch(step, stream);
   if (failure_) std::rethrow_exception(failure_);
-  return device_batch_.Use(mixup_lambda, stream);
+  return device_batch_.Use(mixup_lambda, loss_scale, stream);
 }
 
 void BatchFeed::FetchNext(std::int64_t step, Stream& stream) {

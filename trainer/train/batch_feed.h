@@ -21,8 +21,9 @@ class BatchFeed {
   // No batch from step `end` on is asked for.  All outlive it.
   BatchFeed(Backend& backend, DeviceBatch& device_batch, Source& source, std::int64_t end);
 
-  // The batch of `step`, for later work of `stream`.  REQUIRES: the source has come to it.
-  InputBatch Take(std::int64_t step, float mixup_lambda, Stream& stream);
+  // The batch of `step`, for later work of `stream`, which waits for it.  REQUIRES: the source has
+  // come to it, and DeviceBatch::Use may be called.
+  InputBatch Take(std::int64_t step, float mixup_lambda, float loss_scale, Stream& stream);
 
   // To be called when all work with the batch of `step` is queued on `stream`, before it is waited
   // for: starts to fetch the next.  What goes wrong with that is thrown by its Take.

@@ -2,12 +2,18 @@
 
 #include "trainer/train/device_batch.h"
 
+#include <iterator>
+
 #include "trainer/core/error.h"
 
 namespace trainer {
 
 DeviceBatch::DeviceBatch(Backend& backend, const NetworkSpec& spec)
-    : backend_(backend), copies_(backend.MakeStream()), arrived_(backend.MakeEvent()) {
+    : backend_(backend),
+      copies_(backend.MakeStream()),
+      arrived_(backend.MakeEvent()),
+      numbers_(backend) {
+  batch_.loss = &numbers_.device()->loss;
   if (backend.is_host()) return;
   const auto images = static_cast<std::size_t>(spec.batch);
   const auto image_bytes = static_cast<std::size_t>(spec.height * spec.width * 3);
@@ -20,7 +26,7 @@ DeviceBatch::DeviceBatch(Backend& backend, const NetworkSpec& spec)
 
 void DeviceBatch::StartUpload(const HostBatch& batch) {
   if (backend_.is_host()) {
-    batch_ = {batch.pixels.data(), batch.mirror.data(), batch.labels.data()};
+    batch_ = {batch.pixels.data(), batch.mirror.data(), batch.labels.data(), batch_.loss};
   } else {
     last_ = 1 - last_;
     const Slot& slot = slots_[last_];
@@ -33,21 +39,29 @@ void DeviceBatch::StartUpload(const HostBatch& batch) {
     copy(slot.labels, batch.labels);
     batch_ = {reinterpret_cast<const std::uint8_t*>(slot.pixels.data()),
               reinterpret_cast<const std::uint8_t*>(slot.mirror.data()),
-              reinterpret_cast<const std::int32_t*>(slot.labels.data())};
+              reinterpret_cast<const std::int32_t*>(slot.labels.data()), batch_.loss};
   }
-  batch_.valid = batch.valid;
+  DDL_CHECK(batch.valid >= 0 && batch.valid <= std::ssize(batch.labels));
+  valid_ = batch.valid;
   arrived_->Record(*copies_);
 }
 
-InputBatch DeviceBatch::Use(float mixup_lambda, Stream& stream) {
+InputBatch DeviceBatch::Use(float mixup_lambda, float loss_scale, Stream& stream) {
   arrived_->MakeWait(stream);
-  batch_.mixup_lambda = mixup_lambda;
+  numbers_.host() = {.loss = {valid_, mixup_lambda, loss_scale}, .update = {}};
   return batch_;
 }
 
-InputBatch DeviceBatch::Upload(const HostBatch& batch, float mixup_lambda, Stream& stream) {
-  StartUpload(batch);
-  return Use(mixup_lambda, stream);
+LossSums Infer(Network& network, DeviceBatch& device_batch, const HostBatch& batch,
+               Stream& stream) {
+  SharedStepNumbers& numbers = device_batch.numbers();
+  device_batch.StartUpload(batch);
+  const InputBatch input = device_batch.Use(/*mixup_lambda=*/1, /*loss_scale=*/1, stream);
+  numbers.ToDevice(stream);
+  network.Forward(Mode::kInference, input, &numbers.device()->loss_sums, stream);
+  numbers.ToHost(stream);
+  stream.Synchronize();
+  return numbers.host().loss_sums;
 }
 
 }  // namespace trainer

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The device's copy of a batch.  There is room for two, and copies run on a stream of their own:
-// one batch can come while another is in use.  On a back end that computes on the host nothing is
-// copied: batches are used where they are.
+// The device's copy of a batch, and of the numbers that belong to its step.  There is room for two,
+// and copies run on a stream of their own: one batch can come while another is in use.  On a back
+// end that computes on the host nothing is copied: batches are used where they are.
 
 #pragma once
 
@@ -13,6 +13,7 @@
 #include "trainer/backend/backend.h"
 #include "trainer/data/source.h"
 #include "trainer/model/network.h"
+#include "trainer/train/step_numbers.h"
 
 namespace trainer {
 
@@ -24,10 +25,11 @@ class DeviceBatch {
   // Starts to copy, over the batch before the last one, which must not be in use any more.  `batch`
   // must stay until arrived() is reached; on a host back end, until it has been used.
   void StartUpload(const HostBatch& batch);
-  // The batch of the last StartUpload; makes later work of `stream` wait for it.
-  InputBatch Use(float mixup_lambda, Stream& stream);
-  // Both at once, for loops that wait for each batch.
-  InputBatch Upload(const HostBatch& batch, float mixup_lambda, Stream& stream);
+  // The batch of the last StartUpload; makes later work of `stream` wait for it.  Starts the step's
+  // numbers: told of the loss is what is given here, everything else is fresh.  They still have to
+  // go to the device.  REQUIRES: the step before is done.
+  InputBatch Use(float mixup_lambda, float loss_scale, Stream& stream);
+  SharedStepNumbers& numbers() { return numbers_; }
 
   // The end of the last copy.
   Event& arrived() { return *arrived_; }
@@ -43,6 +45,11 @@ class DeviceBatch {
   std::array<Slot, 2> slots_;  // empty on a host back end
   std::size_t last_ = 0;       // of slots_
   InputBatch batch_;
+  std::int64_t valid_ = 0;
+  SharedStepNumbers numbers_;
 };
+
+// One forward pass of kInference on `batch`; waits for it.
+LossSums Infer(Network& network, DeviceBatch& device_batch, const HostBatch& batch, Stream& stream);
 
 }  // namespace trainer

@@ -17,11 +17,8 @@ namespace {
 
 // The sums of one batch, over all ranks.
 StepExchange CountBatch(const EvaluationParts& parts, const HostBatch& batch, bool stop) {
-  Stream& stream = parts.stream;
-  parts.network.ZeroLossSums(stream);
-  parts.network.Forward(Mode::kInference, parts.device_batch.Upload(batch, 1, stream), 1, stream);
   StepExchange own;
-  own.totals.Add(parts.network.ReadLossSums(stream));
+  own.totals.Add(Infer(parts.network, parts.device_batch, batch, parts.stream));
   own.stop = stop;
   return Exchange(own, parts.communicator);
 }

@@ -62,8 +62,7 @@ std::vector<Prediction> PredictImage(const std::filesystem::path& path, Backend&
   LoadImage(path, static_cast<int>(spec.width),
             std::span(pixels).first(pixels.size() / static_cast<std::size_t>(spec.batch)));
 
-  HostBatch batch{pixels, mirror, labels, 1, 0};
-  network.Forward(Mode::kInference, device_batch.Upload(batch, 1, stream), 1, stream);
+  Infer(network, device_batch, {pixels, mirror, labels, /*valid=*/1, /*step=*/0}, stream);
   std::vector<float> logits(static_cast<std::size_t>(spec.batch * spec.classes));
   backend.Export(network.logits(), logits.data(), stream);
   return TopClasses(std::span(logits).first(static_cast<std::size_t>(spec.classes)),

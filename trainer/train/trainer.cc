@@ -244,9 +244,7 @@ double Trainer::InferenceSeconds() {
     parts_.evaluation->Seek(0);
     DDL_CHECK(parts_.evaluation->Next(batch));
   }
-  network_.ZeroLossSums(*stream_);
-  network_.Forward(Mode::kInference, device_batch_.Upload(batch, 1, *stream_), 1, *stream_);
-  network_.ReadLossSums(*stream_);
+  Infer(network_, device_batch_, batch, *stream_);
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - asked).count();
 }
 

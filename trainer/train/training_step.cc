@@ -34,33 +34,23 @@ TrainingStep::TrainingStep(const TrainingStepParts& parts)
       mode_(parts.config.freeze_batch_norm ? Mode::kFrozen : Mode::kTraining),
       feed_(parts.backend, parts.device_batch, parts.source, parts.end),
       overlap_(parts.backend, parts.network, parts.communicator),
-      sgd_(parts.backend.MakeSgd(parts.network.segments())),
-      update_sums_(parts.backend.AllocateDevice(sizeof(UpdateSums))) {
+      sgd_(parts.backend.MakeSgd(parts.network.segments())) {
   for (auto& mark : marks_) mark = parts.backend.MakeEvent();
 }
 
 TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
                                         bool stop_requested) {
-  Network& network = parts_.network;
   Stream& stream = parts_.stream;
-
+  StepNumbers& numbers = parts_.device_batch.numbers().host();
   const auto start = Clock::now();
-  const InputBatch batch = feed_.Take(step, MixupLambda(step), stream);
-  marks_[0]->Record(stream);
-  network.ZeroLossSums(stream);
-  network.Forward(mode_, batch, static_cast<float>(parts_.loss_scale.scale()), stream);
-  marks_[1]->Record(stream);
-  network.Backward(stream,
-                   [&](std::size_t complete_from) { overlap_.Ready(complete_from, stream); });
-  marks_[2]->Record(stream);
-  overlap_.Finish(stream);
-  marks_[3]->Record(stream);
-  QueueUpdate(learning_rate);
-  marks_[4]->Record(stream);
+  const InputBatch batch =
+      feed_.Take(step, MixupLambda(step), static_cast<float>(parts_.loss_scale.scale()), stream);
+  numbers.update = UpdateCall(learning_rate);
+  Queue(batch);
   feed_.FetchNext(step, stream);
-  const UpdateSums update = ReadUpdateSums();
+  parts_.communicator.Synchronize(stream);
   StepExchange own;
-  own.totals.Add(network.ReadLossSums(stream));
+  own.totals.Add(numbers.loss_sums);
   own.stop = stop_requested;
 
   Outcome outcome;
@@ -68,14 +58,14 @@ TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
   record.step = step;
   record.learning_rate = learning_rate;
   record.loss_scale = parts_.loss_scale.scale();
-  record.l2_loss = parts_.config.weight_decay * 0.5 * update.sum_of_squares;
+  record.l2_loss = parts_.config.weight_decay * 0.5 * numbers.update_sums.sum_of_squares;
   record.times = Times(Seconds(Clock::now() - start));
 
   const StepExchange all = Exchange(own, parts_.communicator);
   outcome.stop = all.stop;
   record.cross_entropy = all.totals.mean_loss();
   record.top1 = all.totals.top1_fraction();
-  record.skipped = update.nonfinite != 0;
+  record.skipped = numbers.update_sums.nonfinite != 0;
   if (!std::isfinite(record.total_loss())) Diverged("loss", record.total_loss(), record);
   if (!parts_.loss_scale.Update(record.skipped)) Diverged("gradient", NAN, record);
   return outcome;
@@ -88,24 +78,31 @@ float TrainingStep::MixupLambda(std::int64_t step) const {
   return static_cast<float>(random.Beta(a, a));
 }
 
-void TrainingStep::QueueUpdate(double learning_rate) {
-  const Network& network = parts_.network;
+SgdCall TrainingStep::UpdateCall(double learning_rate) {
   gradient_scale_ = 1 / (parts_.loss_scale.scale() * parts_.communicator.size());
-  SgdCall call;
-  call.learning_rate = static_cast<float>(learning_rate);
-  call.momentum_factor = static_cast<float>(parts_.config.momentum);
-  call.weight_decay = static_cast<float>(parts_.config.weight_decay);
-  call.gradient_scale = static_cast<float>(gradient_scale_);
-  sgd_->Step(call, network.weights(), network.momentum(), network.gradients(),
-             network.compute_weights(), reinterpret_cast<UpdateSums*>(update_sums_.data()),
-             parts_.stream);
+  return {.learning_rate = static_cast<float>(learning_rate),
+          .momentum_factor = static_cast<float>(parts_.config.momentum),
+          .weight_decay = static_cast<float>(parts_.config.weight_decay),
+          .gradient_scale = static_cast<float>(gradient_scale_)};
 }
 
-UpdateSums TrainingStep::ReadUpdateSums() {
-  UpdateSums sums{};
-  parts_.backend.CopyToHost(&sums, update_sums_.data(), sizeof sums, parts_.stream);
-  parts_.communicator.Synchronize(parts_.stream);
-  return sums;
+void TrainingStep::Queue(const InputBatch& batch) {
+  Network& network = parts_.network;
+  Stream& stream = parts_.stream;
+  SharedStepNumbers& numbers = parts_.device_batch.numbers();
+  numbers.ToDevice(stream);
+  marks_[0]->Record(stream);
+  network.Forward(mode_, batch, &numbers.device()->loss_sums, stream);
+  marks_[1]->Record(stream);
+  network.Backward(stream,
+                   [&](std::size_t complete_from) { overlap_.Ready(complete_from, stream); });
+  marks_[2]->Record(stream);
+  overlap_.Finish(stream);
+  marks_[3]->Record(stream);
+  sgd_->Step(&numbers.device()->update, network.weights(), network.momentum(), network.gradients(),
+             network.compute_weights(), &numbers.device()->update_sums, stream);
+  marks_[4]->Record(stream);
+  numbers.ToHost(stream);
 }
 
 StepTimes TrainingStep::Times(double step_seconds) const {

@@ -57,8 +57,9 @@ class TrainingStep {
 
  private:
   float MixupLambda(std::int64_t step) const;
-  void QueueUpdate(double learning_rate);
-  UpdateSums ReadUpdateSums();
+  SgdCall UpdateCall(double learning_rate);
+  // Everything from the numbers that the step is told to those that it finds.
+  void Queue(const InputBatch& batch);
   StepTimes Times(double step_seconds) const;
 
   TrainingStepParts parts_;
@@ -66,7 +67,6 @@ class TrainingStep {
   BatchFeed feed_;
   GradientOverlap overlap_;
   std::unique_ptr<Sgd> sgd_;
-  Buffer update_sums_;
   std::array<std::unique_ptr<Event>, 5> marks_;  // batch there, then the end of each phase
   double gradient_scale_ = 1;
 };

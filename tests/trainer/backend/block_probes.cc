@@ -26,8 +26,7 @@ class StemProbe final : public Probe {
     for (std::size_t n = 0; n < mirror.size(); ++n) mirror[n] = n % 2;
     batch_.pixels = device.Upload(pixels);
     batch_.mirror = device.Upload(mirror);
-    batch_.valid = spec.batch;
-    batch_.mixup_lambda = 0.75F;
+    batch_.loss = device.Upload(std::vector<LossCall>{{.valid = spec.batch, .lambda = 0.75F}});
   }
 
   std::vector<Input> inputs() const override { return memory_.inputs(); }
@@ -128,8 +127,10 @@ class HeadProbe final : public Probe {
     std::vector<std::int32_t> labels(static_cast<std::size_t>(src[0]));
     for (std::size_t n = 0; n < labels.size(); ++n) labels[n] = static_cast<int>(3 * n % 7);
     batch_.labels = device.Upload(labels);
-    batch_.valid = src[0] > 1 ? src[0] - 1 : 1;
-    batch_.mixup_lambda = 0.75F;
+    const LossCall loss{.valid = src[0] > 1 ? src[0] - 1 : 1,
+                        .lambda = 0.75F,
+                        .diff_scale = static_cast<float>(src[0])};
+    batch_.loss = device.Upload(std::vector<LossCall>{loss});
   }
 
   std::vector<Input> inputs() const override {
@@ -142,8 +143,7 @@ class HeadProbe final : public Probe {
     memory_.Import(inputs);
     device_.Import(inputs.at("src"), src_);
     device_.backend().Zero(sums_, sizeof(LossSums), device_.stream());
-    const auto samples = static_cast<float>(src_.desc.shape[0]);
-    head_->Forward(mode_, src_, batch_, samples, sums_, device_.stream());
+    head_->Forward(mode_, src_, batch_, sums_, device_.stream());
     const LossSums sums = device_.Download<LossSums>(sums_, 1).front();
     return {{"dst", {sums.loss}},
             {"counts", {sums.top1, sums.top5, sums.samples}},

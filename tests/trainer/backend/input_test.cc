@@ -22,7 +22,8 @@ class InputTransformOn : public EachBackend {
     const auto samples = static_cast<std::int64_t>(mirror.size());
     const auto op = device_.backend().MakeInputTransform({samples, 3, kHeight, kWidth});
     const Tensor dst = device_.Make(op->dst());
-    op->Forward(device_.Upload(pixels_), device_.Upload(mirror), lambda, dst, device_.stream());
+    op->Forward(device_.Upload(pixels_), device_.Upload(mirror), device_.Upload(Floats{lambda}),
+                dst, device_.stream());
     device_.stream().Synchronize();
     return dst;
   }

@@ -22,8 +22,8 @@ class SgdOn : public EachBackend {
   }
 
   UpdateSums Step(const SgdCall& call, const Floats& gradient) {
-    op_->Step(call, weight_, momentum_, device_.Upload(gradient), copy_.data, sums_,
-              device_.stream());
+    op_->Step(device_.Upload(std::vector<SgdCall>{call}), weight_, momentum_,
+              device_.Upload(gradient), copy_.data, sums_, device_.stream());
     device_.stream().Synchronize();
     return device_.Download<UpdateSums>(sums_, 1).front();
   }

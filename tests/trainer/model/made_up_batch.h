@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A batch of noise with labels 0, 1, 2, ..., in the memory of a back end.
+// A batch of noise with labels 0, 1, 2, ..., in the memory of a back end that computes on the host.
 
 #pragma once
 
@@ -40,15 +40,21 @@ class MadeUpBatch {
     input_.pixels = reinterpret_cast<const std::uint8_t*>(pixels_.data());
     input_.mirror = reinterpret_cast<const std::uint8_t*>(mirror_.data());
     input_.labels = reinterpret_cast<const std::int32_t*>(labels_.data());
-    input_.valid = batch;
+    loss_.valid = batch;
+    input_.loss = &loss_;
   }
 
+  MadeUpBatch(const MadeUpBatch&) = delete;
+  MadeUpBatch& operator=(const MadeUpBatch&) = delete;
+
   const InputBatch& input() const { return input_; }
+  LossCall& loss() { return loss_; }
 
  private:
   Buffer pixels_;
   Buffer mirror_;
   Buffer labels_;
+  LossCall loss_;
   InputBatch input_;
 };
 

@@ -32,9 +32,9 @@ class NetworkTest : public testing::Test {
   NetworkTest() { Initialize(network_, {}, *stream_); }
 
   double LossSum(Mode mode) {
-    network_.ZeroLossSums(*stream_);
-    network_.Forward(mode, batch_.input(), 1, *stream_);
-    return network_.ReadLossSums(*stream_).loss;
+    LossSums sums{};
+    network_.Forward(mode, batch_.input(), &sums, *stream_);
+    return sums.loss;
   }
 
   const Parameter& Find(const std::string& name) const {
@@ -163,10 +163,9 @@ TEST_F(NetworkTest, LossScaleMultipliesGradientsOnly) {
   network_.Backward(*stream_, kIgnore);
   const std::vector<float> plain = network_.Export(kGradient, Find("fc.weight"), *stream_);
 
-  network_.ZeroLossSums(*stream_);
-  network_.Forward(Mode::kTraining, batch_.input(), 256, *stream_);
+  batch_.loss().diff_scale = 256;
+  EXPECT_EQ(LossSum(Mode::kTraining), loss);
   network_.Backward(*stream_, kIgnore);
-  EXPECT_EQ(network_.ReadLossSums(*stream_).loss, loss);
   const std::vector<float> scaled = network_.Export(kGradient, Find("fc.weight"), *stream_);
   for (std::size_t i = 0; i < plain.size(); ++i) EXPECT_EQ(scaled[i], 256 * plain[i]);
 }
@@ -183,12 +182,11 @@ TEST_F(NetworkTest, OnlyTrainingMovesTheRunningStatistics) {
 }
 
 TEST_F(NetworkTest, LossSumsAddUpAndCountValidSamples) {
-  network_.ZeroLossSums(*stream_);
-  InputBatch batch = batch_.input();
-  network_.Forward(Mode::kInference, batch, 1, *stream_);
-  batch.valid = 1;
-  network_.Forward(Mode::kInference, batch, 1, *stream_);
-  EXPECT_EQ(network_.ReadLossSums(*stream_).samples, kBatch + 1);
+  LossSums sums{};
+  network_.Forward(Mode::kInference, batch_.input(), &sums, *stream_);
+  batch_.loss().valid = 1;
+  network_.Forward(Mode::kInference, batch_.input(), &sums, *stream_);
+  EXPECT_EQ(sums.samples, kBatch + 1);
 }
 
 TEST_F(NetworkTest, DescribesItsMemory) {

@@ -127,14 +127,10 @@ class PytorchParity : public ::testing::Test {
     return {.pixels = reinterpret_cast<const std::uint8_t*>(pixels_.data()),
             .mirror = reinterpret_cast<const std::uint8_t*>(mirror_.data()),
             .labels = reinterpret_cast<const std::int32_t*>(labels_.data()),
-            .valid = kBatch};
+            .loss = &loss_call_};
   }
 
-  double Loss() {
-    const LossSums sums = network_.ReadLossSums(*stream_);
-    network_.ZeroLossSums(*stream_);
-    return static_cast<double>(sums.loss / sums.samples);
-  }
+  double Loss() { return static_cast<double>(loss_sums_.loss / loss_sums_.samples); }
 
   void ExpectLogits() {
     std::vector<float> logits(kBatch * kClasses);
@@ -163,6 +159,8 @@ class PytorchParity : public ::testing::Test {
   nlohmann::json expected_;
   std::vector<std::vector<float>> start_;
   Buffer pixels_, mirror_, labels_, sums_;
+  const LossCall loss_call_{.valid = kBatch};
+  LossSums loss_sums_{};
 };
 
 TEST_F(PytorchParity, ThreeStepsOfResnet50) {
@@ -173,9 +171,9 @@ TEST_F(PytorchParity, ThreeStepsOfResnet50) {
   const std::unique_ptr<Sgd> sgd = backend_->MakeSgd(network_.segments());
   const SgdCall call = {
       .learning_rate = 0.001F, .momentum_factor = 0.9F, .weight_decay = 1e-4F, .gradient_scale = 1};
-  network_.ZeroLossSums(*stream_);
   for (int step = 0; step < kSteps; ++step) {
-    network_.Forward(Mode::kTraining, Batch(), 1, *stream_);
+    loss_sums_ = {};
+    network_.Forward(Mode::kTraining, Batch(), &loss_sums_, *stream_);
     if (step == 0) ExpectLogits();
     network_.Backward(*stream_, [](std::size_t) {});
     const double expected_loss =
@@ -192,7 +190,7 @@ TEST_F(PytorchParity, ThreeStepsOfResnet50) {
                    kDirectionTolerance);
       }
     }
-    sgd->Step(call, network_.weights(), network_.momentum(), network_.gradients(), nullptr,
+    sgd->Step(&call, network_.weights(), network_.momentum(), network_.gradients(), nullptr,
               reinterpret_cast<UpdateSums*>(sums_.data()), *stream_);
   }
   ExpectStatistics("statistics_after", kGradientTolerance);

@@ -56,21 +56,21 @@ TEST_P(BatchFeedOn, GivesEachStepItsBatchAndFetchesNoneBeyondTheEnd) {
   BatchFeed feed = Feed(kEnd);
   GeneratedSource expected(kOptions);
   for (std::int64_t step = 0; step < kEnd; ++step) {
-    const InputBatch batch = feed.Take(step, 1, device_.stream());
+    const InputBatch batch = feed.Take(step, 1, 1, device_.stream());
     feed.FetchNext(step, device_.stream());
     HostBatch host;
     expected.Next(host);
     EXPECT_EQ(PixelsOf(batch), std::vector<std::uint8_t>(host.pixels.begin(), host.pixels.end()));
     EXPECT_EQ(device_.Download<std::int32_t>(batch.labels, kBatch),
               std::vector<std::int32_t>(host.labels.begin(), host.labels.end()));
-    EXPECT_EQ(batch.valid, kBatch);
+    EXPECT_EQ(device_batch_.numbers().host().loss.valid, kBatch);
   }
   EXPECT_EQ(source_.taken, kEnd);
 }
 
 TEST_P(BatchFeedOn, IsOneBatchAheadWhereBatchesAreCopied) {
   BatchFeed feed = Feed(9);
-  feed.Take(0, 1, device_.stream());
+  feed.Take(0, 1, 1, device_.stream());
   EXPECT_EQ(source_.taken, 1);
   feed.FetchNext(0, device_.stream());
   EXPECT_EQ(source_.taken, device_.backend().is_host() ? 1 : 2);
@@ -79,16 +79,16 @@ TEST_P(BatchFeedOn, IsOneBatchAheadWhereBatchesAreCopied) {
 TEST_P(BatchFeedOn, ABatchThatCannotBeMadeDisturbsTheStepsBeforeItNot) {
   BatchFeed feed = Feed(9);
   source_.bad_step = 1;
-  feed.Take(0, 1, device_.stream());
+  feed.Take(0, 1, 1, device_.stream());
   feed.FetchNext(0, device_.stream());
-  EXPECT_THROW(feed.Take(1, 1, device_.stream()), Error);
+  EXPECT_THROW(feed.Take(1, 1, 1, device_.stream()), Error);
 }
 
 TEST_P(BatchFeedOn, TellsForHowLongTheDeviceLackedABatch) {
   BatchFeed feed = Feed(3);
   source_.delay = std::chrono::milliseconds(5);
   for (std::int64_t step = 0; step < 3; ++step) {
-    feed.Take(step, 1, device_.stream());
+    feed.Take(step, 1, 1, device_.stream());
     feed.FetchNext(step, device_.stream());
     device_.stream().Synchronize();
     EXPECT_GT(feed.waited(), 0.004) << "step " << step;

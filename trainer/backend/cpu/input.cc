@@ -23,8 +23,9 @@ class CpuInputTransform final : public InputTransform {
 
   const TensorDesc& dst() const override { return dst_; }
 
-  void Forward(const std::uint8_t* pixels, const std::uint8_t* mirror, float lambda,
+  void Forward(const std::uint8_t* pixels, const std::uint8_t* mirror, const float* lambda_memory,
                const Tensor& dst, Stream& /*stream*/) override {
+    const float lambda = *lambda_memory;
     const std::int64_t batch = dst_.shape[0];
     const std::int64_t height = dst_.shape[2];
 #pragma omp parallel for collapse(2) schedule(static)

@@ -21,8 +21,9 @@ class CpuSoftmaxCrossEntropy final : public SoftmaxCrossEntropy {
         samples_(static_cast<std::size_t>(batch_)) {}
 
   // Samples in parallel, their results added up in order.
-  void Run(const LossCall& call, const Tensor& logits, const std::int32_t* labels,
+  void Run(const LossCall* call_memory, const Tensor& logits, const std::int32_t* labels,
            const Tensor& diff_logits, LossSums* sums, Stream& /*stream*/) override {
+    const LossCall call = *call_memory;
     DDL_CHECK(call.valid >= 0 && call.valid <= batch_);
 #pragma omp parallel for schedule(static)
     for (Index n = 0; n < batch_; ++n) {

@@ -28,11 +28,12 @@ class CpuSgd final : public Sgd {
     sums_.resize(pieces_.size());
   }
 
-  void Step(const SgdCall& call, float* weight, float* momentum, const void* gradient_memory,
+  void Step(const SgdCall* call_memory, float* weight, float* momentum, const void* gradient_memory,
             void* compute_copy, UpdateSums* sums, Stream& /*stream*/) override {
     DDL_CHECK(compute_copy == nullptr || compute_copy == weight);
     const auto* gradient = static_cast<const float*>(gradient_memory);
     const bool finite = AllFinite(gradient);
+    const SgdCall call = *call_memory;
     SgdCall plain = call;
     plain.weight_decay = 0;
 #pragma omp parallel for schedule(static)

@@ -54,9 +54,10 @@ __global__ void Transform(PixelsCall call, T* dst) {
   const std::int64_t w = i % call.width;
   const std::int64_t h = i / call.width % call.height;
   const std::int64_t n = i / (call.width * call.height);
+  const float lambda = *call.lambda;
   float sum[8] = {};
-  AddPixel(call, n, h, w, call.lambda, sum);
-  if (call.lambda != 1) AddPixel(call, call.samples - 1 - n, h, w, 1 - call.lambda, sum);
+  AddPixel(call, n, h, w, lambda, sum);
+  if (lambda != 1) AddPixel(call, call.samples - 1 - n, h, w, 1 - lambda, sum);
   Store8(sum, dst + i * 8);
 }
 

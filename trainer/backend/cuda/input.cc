@@ -24,7 +24,7 @@ class CudaInputTransform final : public InputTransform {
 
   const TensorDesc& dst() const override { return dst_; }
 
-  void Forward(const std::uint8_t* pixels, const std::uint8_t* mirror, float lambda,
+  void Forward(const std::uint8_t* pixels, const std::uint8_t* mirror, const float* lambda,
                const Tensor& dst, Stream& stream) override {
     PixelsCall call = call_;
     call.pixels = pixels;

@@ -19,13 +19,10 @@ class CudaSoftmaxCrossEntropy final : public SoftmaxCrossEntropy {
     call_.smoothing = spec.label_smoothing;
   }
 
-  void Run(const LossCall& call, const Tensor& logits, const std::int32_t* labels,
+  void Run(const LossCall* call, const Tensor& logits, const std::int32_t* labels,
            const Tensor& diff_logits, LossSums* sums, Stream& stream) override {
-    DDL_CHECK(call.valid >= 0 && call.valid <= call_.samples);
     LossKernelCall full = call_;
-    full.valid = call.valid;
-    full.lambda = call.lambda;
-    full.diff_scale = call.diff_scale;
+    full.told = call;
     full.logits = logits.As<float>();
     full.labels = labels;
     full.diff_logits = diff_logits.As<float>();

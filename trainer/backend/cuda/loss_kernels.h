@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "trainer/backend/calls.h"
 #include "trainer/backend/sums.h"
 
 struct CUstream_st;
@@ -16,10 +17,8 @@ namespace trainer {
 struct LossKernelCall {
   std::int64_t samples = 0;
   std::int64_t classes = 0;
-  std::int64_t valid = 0;
-  float lambda = 1;
   float smoothing = 0;
-  float diff_scale = 1;
+  const LossCall* told = nullptr;
   const float* logits = nullptr;
   const std::int32_t* labels = nullptr;
   float* diff_logits = nullptr;  // or null; may be logits

@@ -43,9 +43,10 @@ __global__ void ToBlocks(PixelsCall call, std::int64_t down, std::int64_t across
   const std::int64_t left = (i % across - 2) * 2;
   const std::int64_t top = (i / across % down - 2) * 2;
   const std::int64_t n = i / (across * down);
+  const float lambda = *call.lambda;
   float sum[kPaddedBlockChannels] = {};
-  AddBlock(call, n, top, left, call.lambda, sum);
-  if (call.lambda != 1) AddBlock(call, call.samples - 1 - n, top, left, 1 - call.lambda, sum);
+  AddBlock(call, n, top, left, lambda, sum);
+  if (lambda != 1) AddBlock(call, call.samples - 1 - n, top, left, 1 - lambda, sum);
   float half[8];
   for (int part = 0; part < 2; ++part) {
     for (int c = 0; c < 8; ++c) half[c] = sum[part * 8 + c];

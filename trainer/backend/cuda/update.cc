@@ -34,15 +34,12 @@ class CudaSgd final : public Sgd {
     stream->Synchronize();
   }
 
-  void Step(const SgdCall& call, float* weight, float* momentum, const void* gradient,
+  void Step(const SgdCall* call, float* weight, float* momentum, const void* gradient,
             void* compute_copy, UpdateSums* sums, Stream& stream) override {
     UpdateKernelCall full;
     full.chunks = reinterpret_cast<const UpdateChunk*>(chunks_.data());
     full.chunk_count = chunk_count_;
-    full.learning_rate = call.learning_rate;
-    full.momentum_factor = call.momentum_factor;
-    full.weight_decay = call.weight_decay;
-    full.gradient_scale = call.gradient_scale;
+    full.told = call;
     full.weight = weight;
     full.momentum = momentum;
     full.gradient = static_cast<const float*>(gradient);

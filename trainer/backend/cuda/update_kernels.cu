@@ -48,13 +48,14 @@ __global__ void AddBlocks(const UpdateSums* of_blocks, int blocks, UpdateSums* s
 template <typename T>
 __global__ void Update(UpdateKernelCall call, const UpdateSums* sums) {
   if (sums->nonfinite != 0) return;
+  const SgdCall told = *call.told;
   T* copy = static_cast<T*>(call.compute_copy);
   ForEachElement(call, [&](std::size_t i, bool decay) {
     float weight = call.weight[i];
     const float gradient =
-        call.gradient_scale * call.gradient[i] + (decay ? call.weight_decay * weight : 0.0F);
-    const float momentum = call.momentum_factor * call.momentum[i] + gradient;
-    weight -= call.learning_rate * momentum;
+        told.gradient_scale * call.gradient[i] + (decay ? told.weight_decay * weight : 0.0F);
+    const float momentum = told.momentum_factor * call.momentum[i] + gradient;
+    weight -= told.learning_rate * momentum;
     call.momentum[i] = momentum;
     call.weight[i] = weight;
     if (copy != nullptr) Assign(copy[i], weight);

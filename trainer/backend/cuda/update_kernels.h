@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "trainer/backend/calls.h"
 #include "trainer/backend/sums.h"
 #include "trainer/core/dtype.h"
 
@@ -26,10 +27,7 @@ inline constexpr int kUpdateBlocks = 512;  // at most
 struct UpdateKernelCall {
   const UpdateChunk* chunks = nullptr;  // device memory
   int chunk_count = 0;
-  float learning_rate = 0;
-  float momentum_factor = 0;
-  float weight_decay = 0;
-  float gradient_scale = 1;
+  const SgdCall* told = nullptr;
   float* weight = nullptr;
   float* momentum = nullptr;
   const float* gradient = nullptr;

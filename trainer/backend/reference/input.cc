@@ -14,8 +14,9 @@ class ReferenceInputTransform final : public InputTransform {
 
   const TensorDesc& dst() const override { return dst_; }
 
-  void Forward(const std::uint8_t* pixels, const std::uint8_t* mirror, float lambda,
+  void Forward(const std::uint8_t* pixels, const std::uint8_t* mirror, const float* lambda_memory,
                const Tensor& dst_tensor, Stream& /*stream*/) override {
+    const float lambda = *lambda_memory;
     const std::int64_t samples = dst_.shape[0];
     const std::int64_t height = dst_.shape[2];
     const std::int64_t width = dst_.shape[3];

@@ -20,8 +20,9 @@ class ReferenceSoftmaxCrossEntropy final : public SoftmaxCrossEntropy {
     DDL_CHECK(smoothing_ >= 0 && smoothing_ <= 1);
   }
 
-  void Run(const LossCall& call, const Tensor& logits, const std::int32_t* labels,
+  void Run(const LossCall* call_memory, const Tensor& logits, const std::int32_t* labels,
            const Tensor& diff_logits, LossSums* sums, Stream& /*stream*/) override {
+    const LossCall call = *call_memory;
     DDL_CHECK(call.valid >= 0 && call.valid <= batch_);
     double loss = 0;
     int top1 = 0;

@@ -12,8 +12,9 @@ class ReferenceSgd final : public Sgd {
  public:
   explicit ReferenceSgd(std::vector<ParameterSegment> segments) : segments_(std::move(segments)) {}
 
-  void Step(const SgdCall& call, float* weight, float* momentum, const void* gradient_memory,
+  void Step(const SgdCall* call_memory, float* weight, float* momentum, const void* gradient_memory,
             void* compute_copy, UpdateSums* sums, Stream& /*stream*/) override {
+    const SgdCall call = *call_memory;
     DDL_CHECK(compute_copy == nullptr);  // the network computes in fp32, on `weight` itself
     const auto* gradient = static_cast<const float*>(gradient_memory);
     double sum_of_squares = 0;
