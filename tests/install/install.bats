@@ -21,15 +21,19 @@ setup() {
   for name in $(compgen -v SLURM_); do unset "$name"; done
 }
 
+has_cuda() { [ -e "$DDLRUN_BUILD/lib/ddlrun/ddltrain_cuda.so" ]; }
+
 @test "every part is in its place, and nothing else" {
   run sh -c 'cd "$prefix" && find . ! -type d | LC_ALL=C sort'
-  diff <(grep -v '^./share/man/' <<< "$output") - <<EOF
+  has_cuda || output+=$'\n./lib/ddlrun/ddltrain_cuda.so' # left out where there is no CUDA
+  diff <(grep -v '^./share/man/' <<< "$output" | LC_ALL=C sort) - <<EOF
 ./bin/bede-ddlrun
 ./bin/bede-mpirun
 ./bin/ddl-rankfile
 ./bin/ddldata
 ./bin/ddlrun
 ./bin/ddltraind
+./lib/ddlrun/ddltrain_cuda.so
 ./libexec/ddlrun/ddlrun-node-check
 ./libexec/ddlrun/ddlrun-rank
 ./libexec/ddlrun/ddlrun-rank-hwloc
@@ -70,10 +74,30 @@ EOF
 }
 
 @test "the programs find their libraries where they found them when they were built" {
-  for program in "$prefix"/bin/* "$prefix"/libexec/ddlrun/*; do
+  for program in "$prefix"/bin/* "$prefix"/libexec/ddlrun/* $(has_cuda && echo "$prefix"/lib/ddlrun/*); do
     run ldd "$program"
     [[ $output != *"not found"* ]] || { echo "$program: $output"; return 1; }
   done
+}
+
+@test "no program needs anything of NVIDIA's to start" {
+  run ldd "$prefix"/bin/* "$prefix"/libexec/ddlrun/*
+  [[ $output == *libstdc++* ]]
+  ! grep -E 'lib(cuda|cudnn|cublas|nccl|nvidia)' <<< "$output"
+}
+
+@test "the back end for GPUs is found beside the program, and missed where it is not there" {
+  has_cuda || skip "built without CUDA"
+  # With what passes for a driver the module is loaded, whose CUDA then sees through it.
+  mkdir driver
+  cp "$DDLRUN_BUILD/tests/missing_library.so" driver/libcuda.so.1
+  cp -a "$prefix" moved
+  export LD_LIBRARY_PATH=$PWD/driver${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+  LD_DEBUG=libs run moved/bin/ddltraind --version
+  [[ $output == *"calling init: $PWD/moved/lib/ddlrun/ddltrain_cuda.so"* ]]
+  rm moved/lib/ddlrun/ddltrain_cuda.so
+  run moved/bin/ddltraind --version
+  [[ $output == *"cuda (the cuda back end is not installed: there is no $PWD/moved/lib/ddlrun/ddltrain_cuda.so"* ]]
 }
 
 @test "a package's staging folder (DESTDIR) does not get into the modulefiles" {

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/backend/cuda/loader.h"
+
+#include <dlfcn.h>
+
+#include <filesystem>
+
+#include "trainer/backend/cuda/cuda_backend.h"
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+constexpr const char* kDriver = "libcuda.so.1";
+
+std::string PathOfModule() {
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
+  return (program.parent_path().parent_path() / "lib/ddlrun/ddltrain_cuda.so").string();
+}
+
+const LoadedModule& TheModule() {
+  static const LoadedModule loaded = [] {
+    const std::string problem = DriverProblem(kDriver);
+    return problem.empty() ? LoadCudaModule(PathOfModule()) : LoadedModule{nullptr, problem};
+  }();
+  return loaded;
+}
+
+}  // namespace
+
+std::string DriverProblem(const std::string& library) {
+  if (dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr) return "";
+  return std::string("no GPU: there is no NVIDIA driver (") + dlerror() + ")";
+}
+
+LoadedModule LoadCudaModule(const std::string& path) {
+  const auto refused = [](const std::string& why) { return LoadedModule{nullptr, why}; };
+  if (!std::filesystem::exists(path)) {
+    return refused("the cuda back end is not installed: there is no " + path +
+                   ", where this program looks for it");
+  }
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    return refused(std::string("the cuda back end cannot be loaded: ") + dlerror() +
+                   "; it needs CUDA's runtime, cuDNN and cuBLASLt (ldd " + path +
+                   " shows which is missing): load their modules, or name their folders in "
+                   "LD_LIBRARY_PATH");
+  }
+  const auto entry = reinterpret_cast<CudaModuleEntry>(dlsym(library, kCudaModuleEntry));
+  if (entry == nullptr) return refused(path + " is not the cuda back end of ddltraind");
+  const CudaModule* module = entry();
+  if (module->build != std::string(kCudaModuleBuild)) {
+    return refused(path + " is of another build (" + module->build + ") than this program (" +
+                   kCudaModuleBuild + "): install both from one");
+  }
+  return {module, ""};
+}
+
+std::string CudaProblem() {
+  const LoadedModule& loaded = TheModule();
+  return loaded.module == nullptr ? loaded.problem : loaded.module->problem();
+}
+
+std::unique_ptr<Backend> MakeCudaBackend(const BackendOptions& options) {
+  const LoadedModule& loaded = TheModule();
+  if (loaded.module == nullptr) {
+    throw Error(EX_UNAVAILABLE, loaded.problem + "; --backend=cpu computes without one");
+  }
+  return loaded.module->make(options);
+}
+
+}  // namespace trainer
