@@ -103,6 +103,11 @@ damaged_data() {
   refused 64 "there are no weights: no checkpoint in 'run'" --mode=evaluate
 }
 
+@test "NCCL for ranks without GPUs, 78" {
+  launcher=local train 2 --num_iter=12 --results_dir=run --backend=reference --comm=nccl
+  check_refusal 78 "--comm=nccl cannot be: rank 0: computes without a GPU"
+}
+
 @test "an environment that contradicts itself, 78" {
   local alone=(timeout 30 "$ddltraind" "${small[@]}" --results_dir=run)
   RANK=1 run --separate-stderr "${alone[@]}"

@@ -45,7 +45,8 @@ class ThreadCommunicator : public Communicator {
   }
   void Broadcast(void* data, std::size_t bytes, int root) override {
     Meet(data);
-    if (rank_ != root) std::memcpy(data, world_.places[static_cast<std::size_t>(root)], bytes);
+    if (rank_ != root && bytes > 0)
+      std::memcpy(data, world_.places[static_cast<std::size_t>(root)], bytes);
     world_.barrier.arrive_and_wait();
   }
   void Barrier() override { world_.barrier.arrive_and_wait(); }

@@ -34,7 +34,6 @@ struct ncclConfig_t {
 };
 #define NCCL_CONFIG_INITIALIZER \
   { INT_MIN, INT_MIN }
-// NOLINTEND(readability-identifier-naming)
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id);
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank,
@@ -47,3 +46,4 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm);
 ncclResult_t ncclCommAbort(ncclComm_t comm);
 const char* ncclGetErrorString(ncclResult_t result);
 const char* ncclGetLastError(ncclComm_t comm);
+// NOLINTEND(readability-identifier-naming)
