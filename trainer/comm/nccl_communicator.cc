@@ -18,8 +18,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
-constexpr Seconds kEndSeconds{30};    // for NCCL to end in good order
-constexpr Seconds kAbortSeconds{10};  // for NCCL to abort; the process ends after it anyway
+constexpr Seconds kEndSeconds{30};   // for NCCL to end in good order
+constexpr Seconds kAbortSeconds{3};  // for NCCL to abort; the process ends after it anyway
 constexpr std::chrono::microseconds kThreadPoll{50};
 constexpr std::chrono::milliseconds kErrorPoll{1};
 
