@@ -58,8 +58,8 @@ TEST(CudaMemory, ABatchThatDoesNotFitIsRefusedWithOneThatMay) {
   } catch (const Error& error) {
     EXPECT_EQ(error.exit_code(), EX_OSERR);
     EXPECT_THAT(error.what(),
-                testing::MatchesRegex("a batch of 256 needs 11.2 GB beside the weights, "
-                                      "3.. GB are free: --batch_size=8. may fit"));
+                testing::MatchesRegex("a batch of 256 needs 1[0-9][.]. GB beside the weights, "
+                                      "3[.]. GB are free: --batch_size=[0-9]+ may fit"));
   }
 }
 
