@@ -95,9 +95,12 @@ struct RootOutputs {
   NvLog nvlog{std::cout};
   DlLogger dllogger{&std::cout, &json};
   Progress progress{ProgressFor(STDERR_FILENO), std::cerr};
+  std::optional<GpuMeter> gpu;
 
-  // A later launch of a run adds to what the earlier ones logged.
-  explicit RootOutputs(const std::filesystem::path& json_path) : json(json_path, std::ios::app) {
+  // A later launch of a run adds to what the earlier ones logged.  `device_id`: the GPU's, or "".
+  RootOutputs(const std::filesystem::path& json_path, const std::string& device_id)
+      : json(json_path, std::ios::app) {
+    if (!device_id.empty()) gpu.emplace("libnvidia-ml.so.1", device_id);
     if (!json) throw OsError("cannot write '" + json_path.string() + "'", errno);
   }
 };
@@ -218,11 +221,12 @@ int RunTogether(const Options& options, const launcher::RankInfo& rank, Communic
   std::unique_ptr<RootOutputs> outputs;
   if (root && options.mode != "predict") {
     MakeFolder(options.results_dir);
-    outputs = std::make_unique<RootOutputs>(std::filesystem::path(options.results_dir) /
-                                            options.log_filename);
+    outputs = std::make_unique<RootOutputs>(
+        std::filesystem::path(options.results_dir) / options.log_filename, backend->device_id());
     parts.outputs.nvlog = &outputs->nvlog;
     parts.outputs.dllogger = &outputs->dllogger;
     parts.outputs.progress = &outputs->progress;
+    if (outputs->gpu) parts.outputs.gpu = &*outputs->gpu;
     const int removed = RemoveStaleCheckpoints(config.model_dir);
     if (removed > 0) {
       log->info("removed {} of a run that died",

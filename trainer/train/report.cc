@@ -8,12 +8,14 @@
 
 namespace trainer {
 
-Report::Report(const TrainConfig& config, const Communicator& communicator, const Outputs& outputs)
+Report::Report(const TrainConfig& config, const Communicator& communicator, const Outputs& outputs,
+               std::optional<ImageWork> work)
     : config_(config),
       outputs_(outputs),
       is_root_(communicator.rank() == 0),
       ranks_(communicator.size()),
-      global_batch_(config.batch * ranks_) {}
+      global_batch_(config.batch * ranks_),
+      work_(work) {}
 
 void Report::Say(const std::string& line) {
   if (!is_root_) return;
@@ -34,6 +36,7 @@ IterationMetrics Report::Metrics(const StepRecord& record) const {
 
 void Report::StartTraining(const Schedule& schedule) {
   schedule_ = schedule;
+  EndWarmup();
   if (outputs_.nvlog == nullptr) return;
   TrainingSummary summary;
   summary.epochs = schedule_.epochs;
@@ -46,6 +49,10 @@ void Report::StartTraining(const Schedule& schedule) {
   summary.world_size = ranks_;
   summary.batch_per_rank = config_.batch;
   outputs_.nvlog->StartTraining(summary);
+}
+
+void Report::EndWarmup() {
+  if (outputs_.gpu != nullptr) outputs_.gpu->Restart();
 }
 
 void Report::Step(const StepRecord& record) {
@@ -96,6 +103,25 @@ void Report::EndTraining(const StepTimer& times) {
   }
   Say(fmt::format("median of {} steps: {:.1f} images/s, {:.1f} ms ({})", times.count(),
                   images_per_second, median.step * 1e3, parts));
+  SayFiguresOfGpu(images_per_second / ranks_);
+}
+
+void Report::SayFiguresOfGpu(double images_per_second) {
+  if (outputs_.gpu == nullptr) return;
+  const std::optional<GpuFigures> figures = outputs_.gpu->Read();
+  if (!figures) return;
+  constexpr double kGigabyte = 1e9;
+  std::string line = fmt::format("GPU of rank 0: {}, {:.1f} of {:.1f} GB in use", figures->model,
+                                 static_cast<double>(figures->used_bytes) / kGigabyte,
+                                 static_cast<double>(figures->total_bytes) / kGigabyte);
+  if (figures->watts) line += fmt::format(", {:.0f} W", *figures->watts);
+  const std::optional<CardPeak> peak = PeakOfCard(figures->model);
+  if (work_ && peak) {
+    const RooflineShare share = ShareOfRoofline(*work_, *peak, images_per_second);
+    line += fmt::format(", {:.1f} % of its roofline (compute {:.1f} %, memory {:.1f} %)",
+                        share.both() * 100, share.compute * 100, share.memory * 100);
+  }
+  Say(line);
 }
 
 void Report::StartEvaluation(std::int64_t images) {

@@ -6,13 +6,16 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "trainer/comm/communicator.h"
 #include "trainer/telemetry/dllogger.h"
+#include "trainer/telemetry/gpu_meter.h"
 #include "trainer/telemetry/log.h"
 #include "trainer/telemetry/nvlog.h"
 #include "trainer/telemetry/progress.h"
+#include "trainer/telemetry/roofline.h"
 #include "trainer/telemetry/step_timer.h"
 #include "trainer/train/config.h"
 #include "trainer/train/evaluate.h"
@@ -26,6 +29,7 @@ struct Outputs {
   NvLog* nvlog = nullptr;
   DlLogger* dllogger = nullptr;
   Progress* progress = nullptr;
+  GpuMeter* gpu = nullptr;  // of the rank's own
 };
 
 // One step, as all ranks agree on it.
@@ -49,10 +53,13 @@ class Report {
   // it (DLPerf takes 100 lines out of 120 steps).
   static constexpr std::int64_t kUnloggedSteps = 20;
 
-  // All outlive it.
-  Report(const TrainConfig& config, const Communicator& communicator, const Outputs& outputs);
+  // All outlive it.  `work`: of an image in training, where that is known.
+  Report(const TrainConfig& config, const Communicator& communicator, const Outputs& outputs,
+         std::optional<ImageWork> work);
 
   void StartTraining(const Schedule& schedule);
+  // The steps of a benchmark begin that count.
+  void EndWarmup();
   void Step(const StepRecord& record);
   // `times` of the steps since StartTraining, or since warm-up in a benchmark.
   void EndTraining(const StepTimer& times);
@@ -64,6 +71,7 @@ class Report {
 
  private:
   IterationMetrics Metrics(const StepRecord& record) const;
+  void SayFiguresOfGpu(double images_per_second);
   // A line for people, from rank 0; ends a redrawn progress line first.
   void Say(const std::string& line);
 
@@ -72,6 +80,7 @@ class Report {
   const bool is_root_;
   const int ranks_;
   const std::int64_t global_batch_;
+  const std::optional<ImageWork> work_;
   Schedule schedule_;
 };
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <optional>
 
 #include "support/counted.h"
 #include "trainer/core/error.h"
@@ -32,6 +33,13 @@ LossScale LossScaleOf(const TrainConfig& config, const Backend& backend) {
                                   : LossScale::Dynamic(config.loss_scale);
 }
 
+// What the rooflines are about.
+std::optional<ImageWork> WorkOf(const TrainConfig& config, const Backend& backend) {
+  const bool is_known = config.architecture == "resnet50" && config.height == 224 &&
+                        config.width == 224 && backend.compute_type() != DType::kFloat32;
+  return is_known ? std::optional(kResNet50Work) : std::nullopt;
+}
+
 class Trainer {
  public:
   Trainer(const TrainConfig& config, const TrainParts& parts)
@@ -41,7 +49,7 @@ class Trainer {
         stream_(parts.backend.MakeStream()),
         device_batch_(parts.backend, network_.spec()),
         loss_scale_(LossScaleOf(config, parts.backend)),
-        report_(config, parts.communicator, parts.outputs) {}
+        report_(config, parts.communicator, parts.outputs, WorkOf(config, parts.backend)) {}
 
   TrainResult Train();
   TrainResult EvaluateSaved();
@@ -138,7 +146,10 @@ void Trainer::TrainSteps(std::int64_t first, std::int64_t end) {
     if (outcome.stop && result_.step < end) result_.ending = Ending::kStopped;
 
     if (!keeps_files) {
-      if (result_.step == config_.warmup_steps) times_.Reset();
+      if (result_.step == config_.warmup_steps) {
+        times_.Reset();
+        report_.EndWarmup();
+      }
       continue;
     }
     if (!config_.dump_state.empty() && result_.step == config_.dump_state_step) {

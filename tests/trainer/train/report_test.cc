@@ -21,13 +21,16 @@ std::size_t Count(const std::string& text, const std::string& part) {
   return count;
 }
 
+// An H200 does 80 of these in a second, and moves 32.
+constexpr ImageWork kWork = {989e12 / 80, 4800e9 / 32};
+
 // A run of 120 steps of half a second, 8 images each: what the outputs have got of it.
 class ReportTest : public testing::Test {
  protected:
   void RunReport(int rank) {
     ThreadCommunicator communicator(world_, rank);
     outputs_.log = MakeLogger(log_text_, rank, "info");
-    Report report(config_, communicator, outputs_);
+    Report report(config_, communicator, outputs_, kWork);
     const Schedule schedule = MakeSchedule(config_.schedule, 320, config_.batch, 2);
     report.StartTraining(schedule);
     StepTimer timer;
@@ -79,6 +82,23 @@ TEST_F(ReportTest, DlloggerHasAHundredLinesOf120Steps) {
 TEST_F(ReportTest, TheLogOfRankZeroHasTheMedians) {
   RunReport(0);
   EXPECT_THAT(log_text_.str(), HasSubstr("median of 120 steps: 16.0 images/s, 500.0 ms"));
+}
+
+// 8 images per second on the GPU of each rank.
+TEST_F(ReportTest, TheLogOfRankZeroHasTheFiguresOfItsGpu) {
+  GpuMeter gpu(DDLRUN_BINARY_DIR "/tests/libfake_energy_nvml.so", "0000:1C:00.0");
+  outputs_.gpu = &gpu;
+  RunReport(0);
+  EXPECT_THAT(log_text_.str(),
+              HasSubstr("GPU of rank 0: NVIDIA H200, 23.4 of 150.0 GB in use, 25.0 % of its "
+                        "roofline (compute 10.0 %, memory 25.0 %)\n"));
+}
+
+TEST_F(ReportTest, WithoutNvmlTheFiguresOfTheGpuAreLeftOut) {
+  GpuMeter gpu("libnvml-of-nobody.so.1", "0000:1C:00.0");
+  outputs_.gpu = &gpu;
+  RunReport(0);
+  EXPECT_THAT(log_text_.str(), Not(HasSubstr("GPU")));
 }
 
 TEST_F(ReportTest, OtherRanksSayNothing) {
