@@ -78,41 +78,49 @@ void AddUp(const std::vector<Share>& shares) {
 
 }  // namespace
 
-struct ncclComm {
-  std::shared_ptr<World> world;
-  int rank = 0;
-  ncclResult_t error = ncclSuccess;
-  int polls_left = kPolls;
-  std::function<void()> launch = {};  // of a sum that is not on its stream yet
-  int on_streams = 0;            // sums
-  std::uint64_t next_sum = 0;
-  bool finalized = false;
-  bool aborted = false;
-
-  bool ready() const { return !launch && polls_left == 0 && !finalized; }
-};
-
 namespace {
 
-// What a sum does on its stream.
-void RunSum(ncclComm* comm, std::uint64_t number, Share share) {
+// Of a communicator: what its sums know, on whatever stream and however late.
+struct Member {
+  std::shared_ptr<World> world;
+  int rank = 0;
+  std::uint64_t sums = 0;  // begun
+  int running = 0;         // of them
+  bool aborted = false;
+};
+
+// What a sum does on its stream.  A graph does it again and again.
+void RunSum(const std::shared_ptr<Member>& member, Share share) {
   Emulator& the = The();
   std::unique_lock lock(the.mutex);
-  Sum& sum = comm->world->sums[number];
-  sum.shares.resize(static_cast<std::size_t>(comm->world->size));
-  sum.shares[static_cast<std::size_t>(comm->rank)] = share;
-  if (++sum.arrived == comm->world->size) {
+  if (member->aborted) return;
+  World& world = *member->world;
+  Sum& sum = world.sums[member->sums++];
+  sum.shares.resize(static_cast<std::size_t>(world.size));
+  sum.shares[static_cast<std::size_t>(member->rank)] = share;
+  if (++sum.arrived == world.size) {
     AddUp(sum.shares);
     sum.done = true;
     the.changed.notify_all();
   }
-  the.changed.wait(lock, [&] { return sum.done || comm->aborted; });
+  ++member->running;
+  the.changed.wait(lock, [&] { return sum.done || member->aborted; });
   if (!sum.done) --sum.arrived;  // its memory is no longer there for the others
-  --comm->on_streams;
+  --member->running;
   the.changed.notify_all();
 }
 
 }  // namespace
+
+struct ncclComm {
+  std::shared_ptr<Member> member;
+  ncclResult_t error = ncclSuccess;
+  int polls_left = kPolls;
+  std::function<void()> launch = {};  // of a sum that is not on its stream yet
+  bool finalized = false;
+
+  bool ready() const { return !launch && polls_left == 0 && !finalized; }
+};
 
 namespace nccl_emulator {
 
@@ -160,14 +168,17 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
   world->size = ranks;
   ++world->joined;
   the.max_ctas = config->maxCTAs;
-  *comm = new ncclComm{.world = world, .rank = rank, .error = the.start};
+  auto member = std::make_shared<Member>();
+  member->world = world;
+  member->rank = rank;
+  *comm = new ncclComm{.member = std::move(member), .error = the.start};
   return ncclInProgress;
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
   Emulator& the = The();
   std::unique_lock lock(the.mutex);
-  const World& world = *comm->world;
+  const World& world = *comm->member->world;
   *state = ncclInProgress;
   if (comm->polls_left > 0) --comm->polls_left;
   if (comm->error != ncclSuccess) {
@@ -176,7 +187,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
     *state = ncclRemoteError;
   } else if (world.joined == world.size && comm->polls_left == 0) {
     const std::function<void()> launch = std::exchange(comm->launch, nullptr);
-    if (!comm->finalized || comm->on_streams == 0) *state = ncclSuccess;
+    if (!comm->finalized || comm->member->running == 0) *state = ncclSuccess;
     lock.unlock();
     if (launch) launch();
   }
@@ -189,10 +200,9 @@ ncclResult_t ncclAllReduce(const void* src, void* dst, std::size_t count, ncclDa
   const std::lock_guard lock(the.mutex);
   if (!comm->ready() || type != ncclFloat32 || operation != ncclSum) return ncclInvalidArgument;
   const Share share{static_cast<const float*>(src), static_cast<float*>(dst), count};
-  ++comm->on_streams;
   comm->polls_left = kPolls;
-  comm->launch = [&the, comm, share, stream, number = comm->next_sum++] {
-    const auto sum = [comm, number, share] { RunSum(comm, number, share); };
+  comm->launch = [&the, member = comm->member, share, stream] {
+    const auto sum = [member, share] { RunSum(member, share); };
     if (the.queue) {
       the.queue(stream, sum);
     } else {
@@ -212,7 +222,8 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   const std::lock_guard lock(The().mutex);
-  if (!comm->finalized || comm->polls_left > 0 || comm->on_streams > 0) return ncclInvalidUsage;
+  if (!comm->finalized || comm->polls_left > 0 || comm->member->running > 0)
+    return ncclInvalidUsage;
   ++The().ends.destroyed;
   delete comm;
   return ncclSuccess;
@@ -221,11 +232,11 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   Emulator& the = The();
   std::unique_lock lock(the.mutex);
-  comm->aborted = true;
-  comm->world->broken = true;
-  if (std::exchange(comm->launch, nullptr)) --comm->on_streams;
+  Member& member = *comm->member;
+  member.aborted = true;
+  member.world->broken = true;
   the.changed.notify_all();
-  the.changed.wait(lock, [&] { return comm->on_streams == 0; });
+  the.changed.wait(lock, [&] { return member.running == 0; });
   ++the.ends.aborted;
   delete comm;
   return ncclSuccess;

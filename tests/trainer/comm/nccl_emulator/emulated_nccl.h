@@ -5,7 +5,7 @@
 //   * Calls return before they are done; ncclCommGetAsyncError says when.  A communicator is not
 //     used before that; a sum is on its stream only then.
 //   * A sum waits on its stream until all ranks have come to theirs, or its own communicator is
-//     aborted.  ncclCommAbort returns when no sum of it is on a stream any more.
+//     aborted.  ncclCommAbort returns when no sum of it waits any more.
 //   * A rank that is gone without ncclCommFinalize is ncclRemoteError for the others.
 //   * A communicator that was asked for as a blocking one is refused.
 // Sums are taken in the order of the ranks.
