@@ -112,6 +112,9 @@ CLI::Option* Precision(CLI::App& app, const OptionRow& row, Options& options) {
 CLI::Option* Comm(CLI::App& app, const OptionRow& row, Options& options) {
   return OneOf<&Options::comm>(app, row, options, {"auto", "nccl", "mpi"});
 }
+CLI::Option* Graph(CLI::App& app, const OptionRow& row, Options& options) {
+  return OneOf<&Options::graph>(app, row, options, {"auto", "on", "off"});
+}
 CLI::Option* Resume(CLI::App& app, const OptionRow& row, Options& options) {
   return OneOf<&Options::resume>(app, row, options, {"auto", "never"});
 }
@@ -258,6 +261,11 @@ std::vector<OptionRow> MakeTable() {
       {"prefetch", how, "batches made ahead", kOurs, false, Positive<&Options::prefetch>},
       {"display_every", how, "steps between progress lines", kNvidia, false,
        Positive<&Options::display_every>},
+      {"graph", how,
+       "auto: start a whole training step as one CUDA graph where one rank has a GPU; on: refuse "
+       "to "
+       "run otherwise; off: start its kernels one by one",
+       kOurs, false, Graph},
       {"hang_floor_seconds", how,
        "end a run that stands still for 5 times its longest step, and for no less than this; 0: "
        "never",

@@ -72,10 +72,11 @@ struct Options {
   std::string backend = "auto";
   std::string comm = "auto";
   int nccl_max_ctas = 0;  // 0: NCCL's choice
-  int threads = 0;       // of the back end; 0: one per core this rank may use
-  int data_threads = 0;  // decoding; 0: as `threads`
-  int prefetch = 2;      // batches
+  int threads = 0;        // of the back end; 0: one per core this rank may use
+  int data_threads = 0;   // decoding; 0: as `threads`
+  int prefetch = 2;       // batches
   int display_every = 10;
+  std::string graph = "auto";
   double hang_floor_seconds = 60;  // 0: hung ranks are not looked for
   bool dry_run = false;
 

@@ -117,6 +117,8 @@ TEST(Options, RefusesValuesOutOfRange) {
               AllOf(HasSubstr("--mode"), HasSubstr("train_and_evaluate")));
   EXPECT_THAT(Refusal({"--batch_size=1", "--precision=fp8"}),
               AllOf(HasSubstr("--precision"), HasSubstr("tf32"), HasSubstr("bf16")));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--graph=maybe"}),
+              AllOf(HasSubstr("--graph"), HasSubstr("auto, on, off")));
   EXPECT_THAT(Refusal({"--batch_size=1", "--label_smoothing=1.5"}), HasSubstr("--label_smoothing"));
   EXPECT_THAT(Refusal({"--batch_size=1", "--image_size=8"}), HasSubstr("--image_size"));
   EXPECT_THAT(Refusal({"--batch_size=1", "--run_iter=-2"}), HasSubstr("--run_iter"));

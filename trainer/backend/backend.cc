@@ -3,8 +3,15 @@
 #include "trainer/backend/backend.h"
 
 #include "trainer/backend/block_defaults.h"
+#include "trainer/core/error.h"
 
 namespace trainer {
+
+std::unique_ptr<RecordedWork> Backend::Record(Stream& /*stream*/,
+                                              const std::function<void()>& /*queue*/) {
+  DDL_CHECK(can_record());
+  return nullptr;
+}
 
 std::unique_ptr<Stem> Backend::MakeStem(const StemSpec& spec) {
   return MakeDefaultStem(*this, spec);

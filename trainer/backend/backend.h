@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,6 +21,14 @@
 #include "trainer/core/tensor.h"
 
 namespace trainer {
+
+// Work that was recorded once, to be queued any number of times.
+class RecordedWork {
+ public:
+  virtual ~RecordedWork() = default;
+  // Queues all of it on `stream`.
+  virtual void Queue(Stream& stream) = 0;
+};
 
 class Backend {
  public:
@@ -54,6 +63,13 @@ class Backend {
 
   virtual std::unique_ptr<Stream> MakeStream() = 0;
   virtual std::unique_ptr<Event> MakeEvent() = 0;
+
+  // Whether Record works: starting recorded work costs the host less than queueing it call by call.
+  virtual bool can_record() const { return false; }
+  // What `queue` queues on `stream`, which does not run now.  Addresses are recorded too, so memory
+  // must stay where it is.  `queue` allocates nothing, waits for nothing, and has run once before:
+  // what is loaded at first use must be there.  REQUIRES: can_record().
+  virtual std::unique_ptr<RecordedWork> Record(Stream& stream, const std::function<void()>& queue);
 
   // Type in which activations and filters are held.
   virtual DType compute_type() const = 0;

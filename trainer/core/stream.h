@@ -23,6 +23,9 @@ class Event {
   virtual ~Event() = default;
   // Marks the point that `stream` has reached.
   virtual void Record(Stream& stream) = 0;
+  // The same for SecondsSince alone; in work that is recorded (backend/backend.h), the point of its
+  // last run.
+  virtual void RecordTime(Stream& stream) { Record(stream); }
   // Makes later work of `stream` wait for this point; does not block the caller.
   virtual void MakeWait(Stream& stream) = 0;
   // Blocks the caller until the point is reached.

@@ -23,6 +23,13 @@ enum class RunMode : std::uint8_t {
   kInferenceBenchmark,  // forward only, measures
 };
 
+// Whether a training step is recorded once and then started as one piece (Backend::Record).
+enum class StepGraph : std::uint8_t {
+  kAuto,  // where the back end can and a rank is alone
+  kOn,    // refused where kAuto would not
+  kOff,
+};
+
 struct TrainConfig {
   // What to do.
   RunMode mode = RunMode::kTrainAndEvaluate;
@@ -58,6 +65,9 @@ struct TrainConfig {
   std::filesystem::path dump_state;   // train/state_dump.h; "": none
   std::int64_t dump_state_step = 1;   // written after this many steps of the run
   std::string program_version;        // noted in checkpoints
+
+  // How.
+  StepGraph graph = StepGraph::kAuto;
 
   // What is shown.
   std::int64_t display_every = 10;  // steps between NVLOG iterations

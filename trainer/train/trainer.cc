@@ -134,6 +134,9 @@ void Trainer::TrainSteps(std::int64_t first, std::int64_t end) {
 
   TrainingStep training_step({config_, parts_.backend, network_, device_batch_, parts_.communicator,
                               *stream_, loss_scale_, *parts_.training, end});
+  if (parts_.communicator.rank() == 0 && training_step.records()) {
+    parts_.outputs.log->info("training steps run as one graph each");
+  }
   parts_.training->Seek(first);
   report_.StartTraining(schedule_);
   while (result_.step < end && result_.ending == Ending::kCompleted) {

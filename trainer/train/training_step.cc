@@ -6,6 +6,8 @@
 
 #include <chrono>
 #include <cmath>
+#include <string>
+#include <utility>
 
 #include "trainer/core/error.h"
 #include "trainer/core/philox.h"
@@ -27,6 +29,20 @@ double Seconds(Clock::duration duration) { return std::chrono::duration<double>(
                   record.step, what, value, record.learning_rate));
 }
 
+// Whether to record steps.
+bool Records(const TrainingStepParts& parts) {
+  const StepGraph graph = parts.config.graph;
+  const int ranks = parts.communicator.size();
+  if (graph == StepGraph::kOff) return false;
+  if (parts.backend.can_record() && ranks == 1) return true;
+  if (graph == StepGraph::kAuto) return false;
+  const std::string problem =
+      parts.backend.can_record()
+          ? fmt::format("the sums of {} ranks cannot be part of a graph", ranks)
+          : fmt::format("the back end {} has no graphs", parts.backend.name());
+  throw Error(EX_USAGE, fmt::format("--graph=on: {}; use --graph=auto", problem));
+}
+
 }  // namespace
 
 TrainingStep::TrainingStep(const TrainingStepParts& parts)
@@ -34,7 +50,8 @@ TrainingStep::TrainingStep(const TrainingStepParts& parts)
       mode_(parts.config.freeze_batch_norm ? Mode::kFrozen : Mode::kTraining),
       feed_(parts.backend, parts.device_batch, parts.source, parts.end),
       overlap_(parts.backend, parts.network, parts.communicator),
-      sgd_(parts.backend.MakeSgd(parts.network.segments())) {
+      sgd_(parts.backend.MakeSgd(parts.network.segments())),
+      records_(Records(parts)) {
   for (auto& mark : marks_) mark = parts.backend.MakeEvent();
 }
 
@@ -87,21 +104,31 @@ SgdCall TrainingStep::UpdateCall(double learning_rate) {
 }
 
 void TrainingStep::Queue(const InputBatch& batch) {
+  if (!records_ || !std::exchange(ran_, true)) {
+    QueueCalls(batch);
+    return;
+  }
+  std::unique_ptr<RecordedWork>& recorded = recorded_[batch.pixels];
+  if (!recorded) recorded = parts_.backend.Record(parts_.stream, [&] { QueueCalls(batch); });
+  recorded->Queue(parts_.stream);
+}
+
+void TrainingStep::QueueCalls(const InputBatch& batch) {
   Network& network = parts_.network;
   Stream& stream = parts_.stream;
   SharedStepNumbers& numbers = parts_.device_batch.numbers();
   numbers.ToDevice(stream);
-  marks_[0]->Record(stream);
+  marks_[0]->RecordTime(stream);
   network.Forward(mode_, batch, &numbers.device()->loss_sums, stream);
-  marks_[1]->Record(stream);
+  marks_[1]->RecordTime(stream);
   network.Backward(stream,
                    [&](std::size_t complete_from) { overlap_.Ready(complete_from, stream); });
-  marks_[2]->Record(stream);
+  marks_[2]->RecordTime(stream);
   overlap_.Finish(stream);
-  marks_[3]->Record(stream);
+  marks_[3]->RecordTime(stream);
   sgd_->Step(&numbers.device()->update, network.weights(), network.momentum(), network.gradients(),
              network.compute_weights(), &numbers.device()->update_sums, stream);
-  marks_[4]->Record(stream);
+  marks_[4]->RecordTime(stream);
   numbers.ToHost(stream);
 }
 

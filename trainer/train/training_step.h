@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 
 #include "trainer/backend/backend.h"
@@ -44,7 +45,7 @@ class TrainingStep {
     bool stop = false;  // some rank was asked to stop
   };
 
-  // All parts outlive it.
+  // All parts outlive it.  Throws Error(EX_USAGE) if config.graph is kOn and cannot be had.
   explicit TrainingStep(const TrainingStepParts& parts);
 
   // Runs step `step` on the next batch of the source, which must be that of this step; takes the
@@ -52,6 +53,8 @@ class TrainingStep {
   // rank, its times aside.  Waits until all is done.
   Outcome Run(std::int64_t step, double learning_rate, bool stop_requested);
 
+  // Whether steps after the first run as one graph.
+  bool records() const { return records_; }
   // Of the last update: 1 / (loss scale * ranks).
   double gradient_scale() const { return gradient_scale_; }
 
@@ -60,6 +63,7 @@ class TrainingStep {
   SgdCall UpdateCall(double learning_rate);
   // Everything from the numbers that the step is told to those that it finds.
   void Queue(const InputBatch& batch);
+  void QueueCalls(const InputBatch& batch);
   StepTimes Times(double step_seconds) const;
 
   TrainingStepParts parts_;
@@ -69,6 +73,11 @@ class TrainingStep {
   std::unique_ptr<Sgd> sgd_;
   std::array<std::unique_ptr<Event>, 5> marks_;  // batch there, then the end of each phase
   double gradient_scale_ = 1;
+
+  const bool records_;
+  bool ran_ = false;
+  // By the pixels' address: one for each of the places where batches are.
+  std::map<const std::uint8_t*, std::unique_ptr<RecordedWork>> recorded_;
 };
 
 }  // namespace trainer

@@ -30,13 +30,24 @@ struct Steps {
   int batch = 16;  // of each rank
   bool freeze_batch_norm = false;
   LossScale loss_scale = LossScale::Static(64);
+  StepGraph graph = StepGraph::kAuto;
+  double mixup = 0;
+  double rate_growth = 0;  // of the learning rate, from step to step
 };
 
-// What each step reported; of one rank.
-std::vector<StepRecord> RunSteps(Steps steps, Communicator& communicator) {
+// Of one rank.
+struct Outcome {
+  std::vector<StepRecord> records;  // what each step reported
+  std::vector<std::vector<float>> weights;
+  bool recorded = false;
+};
+
+Outcome RunAll(Steps steps, Communicator& communicator) {
   TrainConfig config = SmallConfig("");
   config.batch = steps.batch;
   config.freeze_batch_norm = steps.freeze_batch_norm;
+  config.graph = steps.graph;
+  config.mixup = steps.mixup;
   const auto backend = MakeTestedBackend(steps.backend, /*threads=*/1);
   const auto stream = backend->MakeStream();
   const NetworkSpec spec{.architecture = config.architecture,
@@ -56,18 +67,29 @@ std::vector<StepRecord> RunSteps(Steps steps, Communicator& communicator) {
   GeneratedSource source(options);
   TrainingStep step({config, *backend, network, device_batch, communicator, *stream,
                      steps.loss_scale, source, steps.count});
-  std::vector<StepRecord> records;
+  Outcome outcome;
   for (int i = 0; i < steps.count; ++i) {
-    records.push_back(step.Run(i, kLearningRate, false).record);
+    const double learning_rate = kLearningRate * (1 + i * steps.rate_growth);
+    outcome.records.push_back(step.Run(i, learning_rate, false).record);
   }
-  return records;
+  for (const Parameter& parameter : network.parameters()) {
+    outcome.weights.push_back(network.Export(Network::Part::kValue, parameter, *stream));
+  }
+  outcome.recorded = step.records();
+  return outcome;
 }
 
-std::vector<StepRecord> RunSteps(const Steps& steps) {
+Outcome RunAll(const Steps& steps) {
   ThreadWorld world(1);
   ThreadCommunicator communicator(world, 0);
-  return RunSteps(steps, communicator);
+  return RunAll(steps, communicator);
 }
+
+std::vector<StepRecord> RunSteps(const Steps& steps, Communicator& communicator) {
+  return RunAll(steps, communicator).records;
+}
+
+std::vector<StepRecord> RunSteps(const Steps& steps) { return RunAll(steps).records; }
 
 std::vector<double> Losses(const std::vector<StepRecord>& records) {
   std::vector<double> losses;
@@ -109,6 +131,51 @@ TEST_P(TrainingOn, RepeatsBitForBit) {
   const Steps steps{.backend = GetParam() + std::string(kRepeating), .count = 4};
   const std::vector<double> losses = Losses(RunSteps(steps));
   EXPECT_THAT(Losses(RunSteps(steps)), ElementsAreArray(losses));
+}
+
+// Everything that may change from step to step does: learning rate, mixup, loss scale, batch.
+TEST_P(TrainingOn, AsOneGraphIsEqualToCallByCall) {
+  Steps steps{.backend = GetParam() + std::string(kRepeating),
+              .count = 7,
+              .batch = 8,
+              .loss_scale = LossScale::Dynamic(16777216),
+              .graph = StepGraph::kOff,
+              .mixup = 0.4,
+              .rate_growth = 0.5};
+  const Outcome expected = RunAll(steps);
+  EXPECT_FALSE(expected.recorded);
+  steps.graph = StepGraph::kAuto;
+  const Outcome outcome = RunAll(steps);
+  EXPECT_EQ(outcome.recorded, GetParam().starts_with("cuda"));
+  EXPECT_THAT(Losses(outcome.records), ElementsAreArray(Losses(expected.records)));
+  EXPECT_EQ(outcome.weights, expected.weights);
+  for (const StepRecord& record : outcome.records) {
+    EXPECT_GT(record.times[StepPhase::kForward], 0);
+    EXPECT_GT(record.times[StepPhase::kBackward], 0);
+    EXPECT_GT(record.times.step, 0);
+  }
+}
+
+TEST_P(TrainingOn, RefusesAGraphThatCannotBeHad) {
+  const Steps steps{.backend = GetParam(), .count = 1, .batch = 8, .graph = StepGraph::kOn};
+  const bool has_graphs = GetParam().starts_with("cuda");
+  const auto refusal = [&](Communicator& communicator) -> std::string {
+    try {
+      RunSteps(steps, communicator);
+      return "";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.exit_code(), EX_USAGE);
+      return error.what();
+    }
+  };
+  ThreadWorld world(1);
+  ThreadCommunicator alone(world, 0);
+  EXPECT_EQ(refusal(alone), has_graphs ? ""
+                                       : "--graph=on: the back end " + GetParam() +
+                                             " has no graphs; use --graph=auto");
+  RunRanks(2, [&](Communicator& communicator) {
+    EXPECT_THAT(refusal(communicator), HasSubstr("use --graph=auto"));
+  });
 }
 
 TEST_P(TrainingOn, OfTwoRanksIsThatOfOneWithTwiceTheBatch) {

@@ -8,6 +8,7 @@
 #include "trainer/backend/cuda/cuda_backend.h"
 #include "trainer/backend/cuda/cuda_libraries.h"
 #include "trainer/backend/cuda/cuda_ops.h"
+#include "trainer/backend/cuda/graph.h"
 #include "trainer/backend/cuda/layout.h"
 #include "trainer/backend/cuda/runtime.h"
 #include "trainer/backend/cuda/stem.h"
@@ -128,6 +129,12 @@ class CudaBackend final : public Backend {
 
   std::unique_ptr<Stream> MakeStream() override { return MakeCudaStream(); }
   std::unique_ptr<Event> MakeEvent() override { return MakeCudaEvent(); }
+
+  bool can_record() const override { return true; }
+  std::unique_ptr<RecordedWork> Record(Stream& stream,
+                                       const std::function<void()>& queue) override {
+    return RecordCudaGraph(stream, queue);
+  }
 
   std::unique_ptr<InputTransform> MakeInputTransform(const Shape& images) override {
     return MakeCudaInputTransform(images, precision_.storage);

@@ -18,8 +18,9 @@ template <typename... Parameters, typename... Arguments>
 void Launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, cudaStream_t stream,
             Arguments... arguments) {
 #ifdef DDLRUN_CUDA_EMULATOR
-  cuda_emulator::Run(grid, block, [&] { kernel(static_cast<Parameters>(arguments)...); });
-  (void)stream;
+  cuda_emulator::QueueWork(stream, [=] {
+    cuda_emulator::Run(grid, block, [&] { kernel(static_cast<Parameters>(arguments)...); });
+  });
 #else
   kernel<<<grid, block, 0, stream>>>(static_cast<Parameters>(arguments)...);
   CheckCuda(cudaGetLastError(), "starting a kernel");

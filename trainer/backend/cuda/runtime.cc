@@ -97,6 +97,13 @@ class CudaEvent final : public Event {
   void Record(Stream& stream) override {
     CheckCuda(cudaEventRecord(event_, HandleOf(stream)), "recording an event");
   }
+  void RecordTime(Stream& stream) override {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    CheckCuda(cudaStreamIsCapturing(HandleOf(stream), &status), "recording an event");
+    const unsigned flags =
+        status == cudaStreamCaptureStatusNone ? cudaEventRecordDefault : cudaEventRecordExternal;
+    CheckCuda(cudaEventRecordWithFlags(event_, HandleOf(stream), flags), "recording an event");
+  }
   void MakeWait(Stream& stream) override {
     CheckCuda(cudaStreamWaitEvent(HandleOf(stream), event_, 0), "waiting for an event");
   }

@@ -11,6 +11,7 @@
 
 #include "trainer/backend/cuda/cuda_libraries.h"
 #include "trainer/backend/cuda/layout.h"
+#include "trainer/backend/cuda/runtime.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
@@ -78,33 +79,39 @@ class EmulatedConvolution final : public Convolution {
   std::size_t workspace_bytes() const override { return kWorkspaceBytes; }
 
   void Forward(const Tensor& src, const Tensor& filter, const Tensor& dst, void* workspace,
-               Stream& /*stream*/) override {
-    UseWorkspace(workspace);
-    const Floats x = Load(src);
-    const Floats f = Load(filter);
-    Floats y = Zeros(dst_);
-    ForEachProduct([&](Index i, Index j, Index k) { y[k] += x[i] * f[j]; });
-    Store(y, dst);
+               Stream& stream) override {
+    cuda_emulator::QueueWork(HandleOf(stream), [=, this] {
+      UseWorkspace(workspace);
+      const Floats x = Load(src);
+      const Floats f = Load(filter);
+      Floats y = Zeros(dst_);
+      ForEachProduct([&](Index i, Index j, Index k) { y[k] += x[i] * f[j]; });
+      Store(y, dst);
+    });
   }
 
   void BackwardData(const Tensor& diff_dst, const Tensor& filter, const Tensor& diff_src,
-                    void* workspace, Stream& /*stream*/) override {
-    UseWorkspace(workspace);
-    const Floats y = Load(diff_dst);
-    const Floats f = Load(filter);
-    Floats x = spec_.adds_diff_src ? Load(diff_src) : Zeros(spec_.src);
-    ForEachProduct([&](Index i, Index j, Index k) { x[i] += f[j] * y[k]; });
-    Store(x, diff_src);
+                    void* workspace, Stream& stream) override {
+    cuda_emulator::QueueWork(HandleOf(stream), [=, this] {
+      UseWorkspace(workspace);
+      const Floats y = Load(diff_dst);
+      const Floats f = Load(filter);
+      Floats x = spec_.adds_diff_src ? Load(diff_src) : Zeros(spec_.src);
+      ForEachProduct([&](Index i, Index j, Index k) { x[i] += f[j] * y[k]; });
+      Store(x, diff_src);
+    });
   }
 
   void BackwardFilter(const Tensor& src, const Tensor& diff_dst, const Tensor& diff_filter,
-                      void* workspace, Stream& /*stream*/) override {
-    UseWorkspace(workspace);
-    const Floats x = Load(src);
-    const Floats y = Load(diff_dst);
-    Floats f = Zeros(filter_);
-    ForEachProduct([&](Index i, Index j, Index k) { f[j] += x[i] * y[k]; });
-    Store(f, diff_filter);
+                      void* workspace, Stream& stream) override {
+    cuda_emulator::QueueWork(HandleOf(stream), [=, this] {
+      UseWorkspace(workspace);
+      const Floats x = Load(src);
+      const Floats y = Load(diff_dst);
+      Floats f = Zeros(filter_);
+      ForEachProduct([&](Index i, Index j, Index k) { f[j] += x[i] * y[k]; });
+      Store(f, diff_filter);
+    });
   }
 
  private:
@@ -151,35 +158,39 @@ class EmulatedLinear final : public Linear {
   std::size_t workspace_bytes() const override { return kWorkspaceBytes; }
 
   void Forward(const Tensor& src, const Tensor& weight, const Tensor& bias, const Tensor& dst,
-               void* workspace, Stream& /*stream*/) override {
-    UseWorkspace(workspace);
-    const Floats x = Load(src);
-    const Floats w = Load(weight);
-    const Floats b = Load(bias);
-    Floats y = Zeros(dst_);
-    for (Index i = 0; i < batch_ * out_; ++i) y[i] = b[i % out_];
-    ForEachProduct([&](Index i, Index j, Index k) { y[k] += x[i] * w[j]; });
-    Store(y, dst);
+               void* workspace, Stream& stream) override {
+    cuda_emulator::QueueWork(HandleOf(stream), [=, this] {
+      UseWorkspace(workspace);
+      const Floats x = Load(src);
+      const Floats w = Load(weight);
+      const Floats b = Load(bias);
+      Floats y = Zeros(dst_);
+      for (Index i = 0; i < batch_ * out_; ++i) y[i] = b[i % out_];
+      ForEachProduct([&](Index i, Index j, Index k) { y[k] += x[i] * w[j]; });
+      Store(y, dst);
+    });
   }
 
   void Backward(const Tensor& src, const Tensor& weight, const Tensor& diff_dst,
                 const Tensor& diff_src, const Tensor& diff_weight, const Tensor& diff_bias,
-                void* workspace, Stream& /*stream*/) override {
-    UseWorkspace(workspace);
-    const Floats x = Load(src);
-    const Floats w = Load(weight);
-    const Floats y = Load(diff_dst);
-    Floats diff_x(x.size());
-    Floats diff_w(w.size());
-    Floats diff_b(out_);
-    ForEachProduct([&](Index i, Index j, Index k) {
-      diff_x[i] += w[j] * y[k];
-      diff_w[j] += x[i] * y[k];
+                void* workspace, Stream& stream) override {
+    cuda_emulator::QueueWork(HandleOf(stream), [=, this] {
+      UseWorkspace(workspace);
+      const Floats x = Load(src);
+      const Floats w = Load(weight);
+      const Floats y = Load(diff_dst);
+      Floats diff_x(x.size());
+      Floats diff_w(w.size());
+      Floats diff_b(out_);
+      ForEachProduct([&](Index i, Index j, Index k) {
+        diff_x[i] += w[j] * y[k];
+        diff_w[j] += x[i] * y[k];
+      });
+      for (Index i = 0; i < batch_ * out_; ++i) diff_b[i % out_] += y[i];
+      Store(diff_x, diff_src);
+      Store(diff_w, diff_weight);
+      Store(diff_b, diff_bias);
     });
-    for (Index i = 0; i < batch_ * out_; ++i) diff_b[i % out_] += y[i];
-    Store(diff_x, diff_src);
-    Store(diff_w, diff_weight);
-    Store(diff_b, diff_bias);
   }
 
  private:

@@ -3,20 +3,18 @@
 #include "tests/trainer/backend/cuda_emulator/runtime_api.h"
 
 #include <atomic>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <optional>
 
-struct CUstream_st {};
+#include "tests/trainer/backend/cuda_emulator/runtime_state.h"
 
-struct CUevent_st {
-  bool timed = true;
-  std::optional<std::chrono::steady_clock::time_point> recorded;
-};
+using cuda_emulator::Entered;
+using cuda_emulator::Queue;
+using cuda_emulator::RefuseWhileRecording;
+using cuda_emulator::Result;
 
 namespace {
 
@@ -46,21 +44,9 @@ DeviceMemory& TheDeviceMemory() {
 // Of all OS threads together: nothing thread_local here (shared_memory.h).
 std::atomic<cudaError_t> last_error = cudaSuccess;
 
-cudaError_t Result(cudaError_t error) {
-  if (error != cudaSuccess) last_error = error;
-  return error;
-}
-
 // How cuda_emulator::FailAfter has it.
 std::atomic<cudaError_t> fault = cudaSuccess;
 std::atomic<int> calls_before_fault = 0;
-
-// What a call that needs the GPU begins with.
-cudaError_t Entered() {
-  if (fault == cudaSuccess || calls_before_fault.fetch_sub(1) > 0) return cudaSuccess;
-  calls_before_fault = 0;
-  return Result(fault);
-}
 
 cudaError_t Check(bool valid) { return Result(valid ? cudaSuccess : cudaErrorInvalidValue); }
 
@@ -194,7 +180,10 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
   return Result(cudaErrorInvalidValue);
 }
 
-cudaError_t cudaDeviceSynchronize() { return Entered(); }
+cudaError_t cudaDeviceSynchronize() {
+  if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
+  return RefuseWhileRecording();
+}
 
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
@@ -207,6 +196,7 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
 
 cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
   if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
+  if (const cudaError_t failed = RefuseWhileRecording(); failed != cudaSuccess) return failed;
   *memory = nullptr;
   if (bytes == 0) return cudaSuccess;
   DeviceMemory& device = TheDeviceMemory();
@@ -223,6 +213,7 @@ cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
 
 cudaError_t cudaFree(void* memory) {
   if (memory == nullptr) return Entered();
+  if (const cudaError_t failed = RefuseWhileRecording(); failed != cudaSuccess) return failed;
   DeviceMemory& device = TheDeviceMemory();
   const std::lock_guard lock(device.mutex);
   const auto found = device.allocations.find(static_cast<const std::byte*>(memory));
@@ -235,6 +226,7 @@ cudaError_t cudaFree(void* memory) {
 
 cudaError_t cudaMallocHost(void** memory, std::size_t bytes) {
   if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
+  if (const cudaError_t failed = RefuseWhileRecording(); failed != cudaSuccess) return failed;
   *memory = bytes == 0 ? nullptr : Aligned(bytes);
   return Result(bytes > 0 && *memory == nullptr ? cudaErrorMemoryAllocation : cudaSuccess);
 }
@@ -245,83 +237,46 @@ cudaError_t cudaFreeHost(void* memory) {
 }
 
 cudaError_t cudaMemcpyAsync(void* dst, const void* src, std::size_t bytes, cudaMemcpyKind kind,
-                            cudaStream_t /*stream*/) {
+                            cudaStream_t stream) {
   if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
   if (bytes == 0) return cudaSuccess;
   const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
   const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
-  if ((to_device && !IsOnDevice(dst, bytes)) || (from_device && !IsOnDevice(src, bytes))) {
-    return Result(cudaErrorInvalidValue);
-  }
-  std::memmove(dst, src, bytes);
-  return cudaSuccess;
+  return Queue(stream, [=] {
+    if ((to_device && !IsOnDevice(dst, bytes)) || (from_device && !IsOnDevice(src, bytes))) {
+      return Result(cudaErrorInvalidValue);
+    }
+    std::memmove(dst, src, bytes);
+    return cudaSuccess;
+  });
 }
 
-cudaError_t cudaMemsetAsync(void* dst, int value, std::size_t bytes, cudaStream_t /*stream*/) {
+cudaError_t cudaMemsetAsync(void* dst, int value, std::size_t bytes, cudaStream_t stream) {
   if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
   if (bytes == 0) return cudaSuccess;
-  if (!IsOnDevice(dst, bytes)) return Result(cudaErrorInvalidValue);
-  std::memset(dst, value, bytes);
-  return cudaSuccess;
+  return Queue(stream, [=] {
+    if (!IsOnDevice(dst, bytes)) return Result(cudaErrorInvalidValue);
+    std::memset(dst, value, bytes);
+    return cudaSuccess;
+  });
 }
 
 cudaError_t cudaMemset(void* dst, int value, std::size_t bytes) {
   return cudaMemsetAsync(dst, value, bytes);
 }
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned /*flags*/) {
-  if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
-  *stream = new CUstream_st;
-  return cudaSuccess;
-}
-
-cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  delete stream;
-  return Entered();
-}
-
-cudaError_t cudaStreamSynchronize(cudaStream_t /*stream*/) { return Entered(); }
-
-cudaError_t cudaStreamQuery(cudaStream_t /*stream*/) { return cudaSuccess; }
-
-cudaError_t cudaStreamWaitEvent(cudaStream_t /*stream*/, cudaEvent_t event, unsigned /*flags*/) {
-  if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
-  return Check(event != nullptr);
-}
-
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
-  if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
-  *event = new CUevent_st{(flags & cudaEventDisableTiming) == 0, std::nullopt};
-  return cudaSuccess;
-}
-
-cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  delete event;
-  return Entered();
-}
-
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t /*stream*/) {
-  if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
-  event->recorded = std::chrono::steady_clock::now();
-  return cudaSuccess;
-}
-
-cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
-  return Check(event != nullptr);
-}
-
-cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
-  if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
-  if (!start->timed || !end->timed || !start->recorded || !end->recorded) {
-    return Result(cudaErrorInvalidResourceHandle);
-  }
-  *milliseconds =
-      std::chrono::duration<float, std::milli>(*end->recorded - *start->recorded).count();
-  return cudaSuccess;
-}
-
 namespace cuda_emulator {
+
+cudaError_t Result(cudaError_t error) {
+  if (error != cudaSuccess) last_error = error;
+  return error;
+}
+
+cudaError_t Entered() {
+  if (fault == cudaSuccess || calls_before_fault.fetch_sub(1) > 0) return cudaSuccess;
+  calls_before_fault = 0;
+  return Result(fault);
+}
 
 void FailAfter(int calls, cudaError_t error) {
   calls_before_fault = calls;

@@ -72,4 +72,88 @@ TEST(EmulatedRuntime, EventsThatCannotTellTimeSaySo) {
   cudaGetLastError();
 }
 
+// A stream with 4 bytes on the device.
+class EmulatedGraph : public testing::Test {
+ protected:
+  EmulatedGraph() {
+    cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking);
+    cudaMalloc(&device_, sizeof(int));
+    cudaMemsetAsync(device_, 0, sizeof(int));
+  }
+  ~EmulatedGraph() override {
+    cudaFree(device_);
+    cudaStreamDestroy(stream_);
+    cudaGetLastError();
+  }
+
+  void Begin() {
+    ASSERT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+  }
+  void AddOne() {
+    cuda_emulator::QueueWork(stream_, [device = device_] { ++*device; });
+  }
+
+  cudaStream_t stream_ = nullptr;
+  int* device_ = nullptr;
+};
+
+TEST_F(EmulatedGraph, DoesWhatWasRecordedAtEachLaunchAndNotBefore) {
+  int host = 10;
+  Begin();
+  cudaMemcpyAsync(device_, &host, sizeof host, cudaMemcpyHostToDevice, stream_);
+  AddOne();
+  cudaMemcpyAsync(&host, device_, sizeof host, cudaMemcpyDeviceToHost, stream_);
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(cudaStreamEndCapture(stream_, &graph), cudaSuccess);
+  cudaGraphExec_t executable = nullptr;
+  ASSERT_EQ(cudaGraphInstantiateWithFlags(&executable, graph, 0), cudaSuccess);
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  EXPECT_EQ(host, 10);
+  EXPECT_EQ(cudaGraphLaunch(executable, stream_), cudaSuccess);
+  EXPECT_EQ(cudaGraphLaunch(executable, stream_), cudaSuccess);
+  EXPECT_EQ(host, 12);
+  EXPECT_EQ(cudaGraphExecDestroy(executable), cudaSuccess);
+}
+
+TEST_F(EmulatedGraph, IsSpoiltByWaitingAndAllocating) {
+  for (const int mistake : {0, 1, 2}) {
+    Begin();
+    void* memory = nullptr;
+    EXPECT_EQ(mistake == 0   ? cudaMalloc(&memory, 4)
+              : mistake == 1 ? cudaStreamSynchronize(stream_)
+                             : cudaDeviceSynchronize(),
+              cudaErrorStreamCaptureUnsupported);
+    cudaGraph_t graph = nullptr;
+    EXPECT_EQ(cudaStreamEndCapture(stream_, &graph), cudaErrorStreamCaptureInvalidated);
+    EXPECT_EQ(graph, nullptr);
+  }
+  EXPECT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+}
+
+TEST_F(EmulatedGraph, TellsTimeByExternalEventsAlone) {
+  cudaEvent_t external = nullptr;
+  cudaEvent_t internal = nullptr;
+  cudaEventCreateWithFlags(&external, cudaEventDefault);
+  cudaEventCreateWithFlags(&internal, cudaEventDefault);
+  EXPECT_EQ(cudaEventRecordWithFlags(external, stream_, cudaEventRecordExternal),
+            cudaErrorInvalidValue);
+  Begin();
+  EXPECT_EQ(cudaEventRecordWithFlags(external, stream_, cudaEventRecordExternal), cudaSuccess);
+  EXPECT_EQ(cudaEventRecord(internal, stream_), cudaSuccess);
+  EXPECT_EQ(cudaStreamWaitEvent(stream_, external), cudaErrorStreamCaptureIsolation);
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(cudaStreamEndCapture(stream_, &graph), cudaSuccess);
+  cudaGraphExec_t executable = nullptr;
+  cudaGraphInstantiateWithFlags(&executable, graph, 0);
+  float milliseconds = 0;
+  EXPECT_NE(cudaEventElapsedTime(&milliseconds, external, external), cudaSuccess);
+  cudaGraphLaunch(executable, stream_);
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, external, external), cudaSuccess);
+  EXPECT_NE(cudaEventElapsedTime(&milliseconds, internal, internal), cudaSuccess);
+  cudaGraphExecDestroy(executable);
+  cudaGraphDestroy(graph);
+  cudaEventDestroy(external);
+  cudaEventDestroy(internal);
+}
+
 }  // namespace

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the files of the emulated runtime share.
+
+#pragma once
+
+#include <functional>
+
+#include "tests/trainer/backend/cuda_emulator/runtime_api.h"
+
+namespace cuda_emulator {
+
+// Notes an error for cudaGetLastError.
+cudaError_t Result(cudaError_t error);
+// What a call that needs the GPU begins with: FailAfter decides.
+cudaError_t Entered();
+
+// Does `work` at once; where `stream` records, each time that the graph is launched.
+cudaError_t Queue(cudaStream_t stream, std::function<cudaError_t()> work);
+
+// cudaErrorStreamCaptureUnsupported while a stream records that this thread has made record: for
+// what allocates or waits.  The recording is spoilt.
+cudaError_t RefuseWhileRecording();
+
+}  // namespace cuda_emulator

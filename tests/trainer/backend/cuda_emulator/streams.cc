@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Streams, events and graphs of the emulated runtime.  A graph is a list of what was queued while
+// its stream recorded.
+
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tests/trainer/backend/cuda_emulator/runtime_state.h"
+
+using cuda_emulator::Entered;
+using cuda_emulator::Queue;
+using cuda_emulator::RefuseWhileRecording;
+using cuda_emulator::Result;
+
+using Work = std::vector<std::function<cudaError_t()>>;
+
+struct CUgraph_st {
+  Work work;
+};
+struct CUgraphExec_st {
+  Work work;
+};
+struct CUstream_st {
+  std::optional<Work> recording;
+};
+
+struct CUevent_st {
+  bool timed = true;
+  std::optional<std::chrono::steady_clock::time_point> recorded;
+};
+
+namespace {
+
+// The threads that record, and whether what they record is still good.
+struct Recorders {
+  std::mutex mutex;
+  std::map<std::thread::id, bool> good;
+};
+
+Recorders& TheRecorders() {
+  static auto* recorders = new Recorders;
+  return *recorders;
+}
+
+bool Records(cudaStream_t stream) { return stream != nullptr && stream->recording.has_value(); }
+
+void Mark(cudaEvent_t event) { event->recorded = std::chrono::steady_clock::now(); }
+
+}  // namespace
+
+namespace cuda_emulator {
+
+cudaError_t Queue(cudaStream_t stream, std::function<cudaError_t()> work) {
+  if (!Records(stream)) return work();
+  stream->recording->push_back(std::move(work));
+  return cudaSuccess;
+}
+
+void QueueWork(cudaStream_t stream, std::function<void()> work) {
+  Queue(stream, [work = std::move(work)] {
+    work();
+    return cudaSuccess;
+  });
+}
+
+cudaError_t RefuseWhileRecording() {
+  Recorders& recorders = TheRecorders();
+  const std::lock_guard lock(recorders.mutex);
+  const auto own = recorders.good.find(std::this_thread::get_id());
+  if (own == recorders.good.end()) return cudaSuccess;
+  own->second = false;
+  return Result(cudaErrorStreamCaptureUnsupported);
+}
+
+}  // namespace cuda_emulator
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned /*flags*/) {
+  if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
+  *stream = new CUstream_st;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  delete stream;
+  return Entered();
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t /*stream*/) {
+  if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
+  return RefuseWhileRecording();
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t /*stream*/) { return RefuseWhileRecording(); }
+
+// An event that was recorded outside of it cannot be waited for in a recording.
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned /*flags*/) {
+  if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
+  if (Records(stream)) return Result(cudaErrorStreamCaptureIsolation);
+  return Result(event == nullptr ? cudaErrorInvalidValue : cudaSuccess);
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
+  if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
+  if (stream == nullptr || Records(stream) || mode != cudaStreamCaptureModeThreadLocal) {
+    return Result(cudaErrorInvalidValue);
+  }
+  Recorders& recorders = TheRecorders();
+  const std::lock_guard lock(recorders.mutex);
+  if (!recorders.good.emplace(std::this_thread::get_id(), true).second) {
+    return Result(cudaErrorInvalidValue);
+  }
+  stream->recording.emplace();
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  *graph = nullptr;
+  if (!Records(stream)) return Result(cudaErrorInvalidValue);
+  auto* recorded = new CUgraph_st{std::move(*stream->recording)};
+  stream->recording.reset();
+  Recorders& recorders = TheRecorders();
+  const std::lock_guard lock(recorders.mutex);
+  const auto own = recorders.good.extract(std::this_thread::get_id());
+  if (!own.empty() && own.mapped()) {
+    *graph = recorded;
+    return cudaSuccess;
+  }
+  delete recorded;
+  return Result(cudaErrorStreamCaptureInvalidated);
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  *status = Records(stream) ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph_t graph,
+                                          unsigned long long /*flags*/) {
+  if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
+  *executable = new CUgraphExec_st{graph->work};
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
+  if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
+  if (Records(stream)) return Result(cudaErrorStreamCaptureUnsupported);
+  for (const auto& work : executable->work) {
+    if (const cudaError_t failed = work(); failed != cudaSuccess) return failed;
+  }
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  delete graph;
+  return Entered();
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
+  delete executable;
+  return Entered();
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
+  *event = new CUevent_st{(flags & cudaEventDisableTiming) == 0, std::nullopt};
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return Entered();
+}
+
+// In a recording, of use to order streams in it, and not to tell time.
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
+  event->recorded.reset();
+  if (!Records(stream)) Mark(event);
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
+  if (flags == cudaEventRecordDefault) return cudaEventRecord(event, stream);
+  if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
+  if (flags != cudaEventRecordExternal || !Records(stream)) return Result(cudaErrorInvalidValue);
+  return Queue(stream, [event] {
+    Mark(event);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
+  if (const cudaError_t failed = RefuseWhileRecording(); failed != cudaSuccess) return failed;
+  return Result(event == nullptr ? cudaErrorInvalidValue : cudaSuccess);
+}
+
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
+  if (!start->timed || !end->timed || !start->recorded || !end->recorded) {
+    return Result(cudaErrorInvalidResourceHandle);
+  }
+  *milliseconds =
+      std::chrono::duration<float, std::milli>(*end->recorded - *start->recorded).count();
+  return cudaSuccess;
+}

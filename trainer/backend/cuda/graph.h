@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Recorded work as a CUDA graph.
+
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "trainer/backend/backend.h"
+
+namespace trainer {
+
+// As Backend::Record has it.  What other threads do with the GPU meanwhile is not touched.
+std::unique_ptr<RecordedWork> RecordCudaGraph(Stream& stream, const std::function<void()>& queue);
+
+}  // namespace trainer
