@@ -8,8 +8,9 @@ namespace batch_norm {
 namespace {
 
 // Partial sums are added up by kLanes threads for each of kLaneChannels channels.
-constexpr int kLanes = 32;
-constexpr int kLaneChannels = 32;
+constexpr int kLanes = 64;
+constexpr int kLaneChannels = 16;
+constexpr int kLoadsAtOnce = 4;
 
 // The sums of x - x0 and its square, where x0 is the channel's first value: squares of large
 // numbers would lose what tells them apart.
@@ -59,10 +60,18 @@ __device__ TwoSums SumOfPartials(const float* partial, int blocks, int padded) {
   const int column = static_cast<int>(threadIdx.x);
   const int channel = LaneChannel();
   TwoSums own = {0, 0};
-  for (int block = lane; channel < padded && block < blocks; block += kLanes) {
-    const float* from = partial + static_cast<std::int64_t>(block) * 2 * padded + channel;
-    own.first += from[0];
-    own.second += from[padded];
+  for (int first = lane; channel < padded && first < blocks; first += kLoadsAtOnce * kLanes) {
+    TwoSums loaded[kLoadsAtOnce] = {};
+    for (int u = 0; u < kLoadsAtOnce; ++u) {
+      const int block = first + u * kLanes;
+      if (block >= blocks) continue;
+      const float* from = partial + static_cast<std::int64_t>(block) * 2 * padded + channel;
+      loaded[u] = {from[0], from[padded]};
+    }
+    for (const TwoSums& sums_of_block : loaded) {
+      own.first += sums_of_block.first;
+      own.second += sums_of_block.second;
+    }
   }
   sums[0][lane][column] = own.first;
   sums[1][lane][column] = own.second;
@@ -217,7 +226,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
       Widen(g[u], gradient);
       for (int i = 0; i < 8; ++i) {
         if ((passes[u] >> i & 1U) == 0) gradient[i] = 0;
-        dx[i] = of_gradient[i] * gradient[i] + (of_input[i] * (dx[i] - mean[i]) + rest[i]);
+        dx[i] = of_gradient[i] * gradient[i] + of_input[i] * (dx[i] - mean[i]) + rest[i];
       }
       if (diff_residual != nullptr) Store8(gradient, diff_residual + at);
       Store8(dx, diff_src + at);

@@ -30,17 +30,8 @@ class CudaStem final : public Stem {
         norm_(NormShapeOf(convolution_->dst())),
         filter_(CudaFilter({spec.out_channels, 3, 7, 7}, dtype_)) {
     const Shape& src = convolution_->dst().shape;
-    pool_ = {.samples = src[0],
-             .height = src[2],
-             .width = src[3],
-             .out_height = (src[2] - 1) / 2 + 1,
-             .out_width = (src[3] - 1) / 2 + 1,
-             .channels = norm_.padded,
-             .kernel = 3,
-             .stride = 2,
-             .padding = 1,
-             .dtype = dtype_};
-    dst_ = CudaImages({src[0], src[1], pool_.out_height, pool_.out_width}, dtype_);
+    images_ = {.samples = src[0], .height = src[2], .width = src[3]};
+    dst_ = CudaImages({src[0], src[1], WindowsAcross(src[2]), WindowsAcross(src[3])}, dtype_);
     pixels_.samples = spec.batch;
     pixels_.height = spec.height;
     pixels_.width = spec.width;
@@ -117,7 +108,7 @@ class CudaStem final : public Stem {
       call.winners = winners_;
       call.mask = mask_;
     }
-    RunPooledNormForward(norm_, pool_, Parameters(), call, HandleOf(stream));
+    RunPooledNormForward(norm_, images_, Parameters(), call, HandleOf(stream));
   }
 
   void Backward(Mode mode, const Tensor& /*dst*/, const Tensor& diff_dst, Stream& stream) override {
@@ -133,7 +124,7 @@ class CudaStem final : public Stem {
     call.chosen = chosen_;
     call.winners = winners_;
     call.mask = mask_;
-    RunPooledNormBackward(norm_, pool_, Parameters().scale, call, HandleOf(stream));
+    RunPooledNormBackward(norm_, images_, Parameters().scale, call, HandleOf(stream));
     convolution_->BackwardFilter(input_, diff_convolved_, diff_block_filter_, backward_workspace_,
                                  stream);
     FilterFromBlocks(diff_block_filter_.data, dtype_, filters(), bindings_[0].gradient.data,
@@ -160,7 +151,7 @@ class CudaStem final : public Stem {
   const TensorDesc blocks_;
   const std::unique_ptr<Convolution> convolution_;
   const NormShape norm_;
-  PoolShape pool_;
+  StemImages images_;
   PixelsCall pixels_;
   TensorDesc filter_;
   TensorDesc dst_;

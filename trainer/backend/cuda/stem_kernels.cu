@@ -85,25 +85,23 @@ __global__ void FilterFrom(const T* blocks, std::int64_t filters, T* filter) {
   Assign(filter[i], colour < 3 ? ToFloat(blocks[i / kPixelFilter * kBlockFilter + from]) : 0.0F);
 }
 
-// 32-bit places of pixels: dividing 64 bits takes long.
+// The pool's windows are 3x3 pixels, 2 apart, the first one pixel outside: the number of windows is
+// that of quads, 2x2 pixels from (0, 0) on.  In 32 bits, since dividing 64 takes long.
 struct Extents {
   int height, width, out_height, out_width;
-  int kernel, stride, padding;
 };
-Extents ExtentsOf(const PoolShape& pool) {
-  return {static_cast<int>(pool.height),
-          static_cast<int>(pool.width),
-          static_cast<int>(pool.out_height),
-          static_cast<int>(pool.out_width),
-          pool.kernel,
-          pool.stride,
-          pool.padding};
+struct Window {
+  int n, h, w;
+};
+__device__ Window WindowOf(int index, const Extents& e) {
+  return {index / (e.out_height * e.out_width), index / e.out_width % e.out_height,
+          index % e.out_width};
 }
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads, 2)
-    NormalizeAndPool(const T* src, Coefficients by, Extents e, int out_pixels, int padded,
-                     int columns, T* dst, T* chosen, std::uint8_t* winners, std::uint8_t* mask) {
+    NormalizeAndPool(const T* src, Coefficients by, Extents e, int windows, int padded, int columns,
+                     T* dst, T* chosen, std::uint8_t* winners, std::uint8_t* mask) {
   const Track track = TrackOf(columns);
   if (track.channel >= padded) return;
   float factor[8];
@@ -112,76 +110,72 @@ __global__ void __launch_bounds__(kThreads, 2)
   LoadChannels(by.factor, track.channel, factor);
   LoadChannels(by.mean, track.channel, mean);
   LoadChannels(by.shift, track.channel, shift);
-  for (int first = track.first; first < out_pixels; first += track.step) {
-    const int pixel = out_pixels - 1 - first;
-    const int n = pixel / (e.out_height * e.out_width);
-    const int top = pixel / e.out_width % e.out_height * e.stride - e.padding;
-    const int left = pixel % e.out_width * e.stride - e.padding;
+  for (int first = track.first; first < windows; first += track.step) {
+    const int index = windows - 1 - first;
+    const Window window = WindowOf(index, e);
+    Eight<T> x[9];
+    bool is_there[9];
+    for (int place = 0; place < 9; ++place) {
+      const int h = 2 * window.h - 1 + place / 3;
+      const int w = 2 * window.w - 1 + place % 3;
+      is_there[place] = h >= 0 && h < e.height && w >= 0 && w < e.width;
+      if (!is_there[place]) continue;
+      const int pixel = (window.n * e.height + h) * e.width + w;
+      x[place] = LoadEight(src + ElementOf(pixel, padded) + track.channel);
+    }
     float best[8] = {};  // of those that the ReLU lets through, or not a number
     float input[8] = {};
-    unsigned place[8];
-    for (int i = 0; i < 8; ++i) place[i] = kNobody;
-    for (int r = 0; r < e.kernel; ++r) {
-      const int h = top + r;
-      if (h < 0 || h >= e.height) continue;
-      for (int s = 0; s < e.kernel; ++s) {
-        const int w = left + s;
-        if (w < 0 || w >= e.width) continue;
-        float x[8];
-        Load8(src + ElementOf((n * e.height + h) * e.width + w, padded) + track.channel, x);
-        for (int i = 0; i < 8; ++i) {
-          const float y = (x[i] - mean[i]) * factor[i] + shift[i];
-          if (y <= best[i]) continue;
-          best[i] = y;
-          input[i] = x[i];
-          place[i] = static_cast<unsigned>(r * e.kernel + s);
-        }
+    unsigned winner[8];
+    for (int i = 0; i < 8; ++i) winner[i] = kNobody;
+    for (int place = 0; place < 9; ++place) {
+      if (!is_there[place]) continue;
+      float value[8];
+      Widen(x[place], value);
+      for (int i = 0; i < 8; ++i) {
+        const float y = (value[i] - mean[i]) * factor[i] + shift[i];
+        if (y <= best[i]) continue;
+        best[i] = y;
+        input[i] = value[i];
+        winner[i] = static_cast<unsigned>(place);
       }
     }
     unsigned passes = 0;
     for (int i = 0; i < 8; ++i) passes |= (best[i] > 0 ? 1U : 0U) << i;
-    const std::int64_t at = ElementOf(pixel, padded) + track.channel;
+    const std::int64_t at = ElementOf(index, padded) + track.channel;
     Store8(best, dst + at);
     if (chosen == nullptr) continue;
     Store8(input, chosen + at);
     *reinterpret_cast<uint2*>(winners + at) =
-        make_uint2(place[0] | place[1] << 8 | place[2] << 16 | place[3] << 24,
-                   place[4] | place[5] << 8 | place[6] << 16 | place[7] << 24);
+        make_uint2(winner[0] | winner[1] << 8 | winner[2] << 16 | winner[3] << 24,
+                   winner[4] | winner[5] << 8 | winner[6] << 16 | winner[7] << 24);
     mask[at / 8] = static_cast<std::uint8_t>(passes);
   }
 }
 
-// The gradient of one pixel of src: of all windows that chose it.
+// The gradient of a window, and which of its pixels get it.
 template <typename T>
-__device__ void GatherGradient(const T* diff_dst, const std::uint8_t* winners, const Extents& e,
-                               int pixel, int padded, int channel, float (&gradient)[8]) {
-  for (int i = 0; i < 8; ++i) gradient[i] = 0;
-  const int n = pixel / (e.height * e.width);
-  const int down = pixel / e.width % e.height + e.padding;
-  const int across = pixel % e.width + e.padding;
-  const int first_h = max((down - e.kernel + e.stride) / e.stride, 0);
-  const int first_w = max((across - e.kernel + e.stride) / e.stride, 0);
-  for (int h = first_h; h <= min(down / e.stride, e.out_height - 1); ++h) {
-    for (int w = first_w; w <= min(across / e.stride, e.out_width - 1); ++w) {
-      const auto place =
-          static_cast<unsigned>((down - h * e.stride) * e.kernel + across - w * e.stride);
-      const std::int64_t window =
-          ElementOf((n * e.out_height + h) * e.out_width + w, padded) + channel;
-      const uint2 places = *reinterpret_cast<const uint2*>(winners + window);
-      float g[8];
-      Load8(diff_dst + window, g);
-      for (int i = 0; i < 8; ++i) {
-        const unsigned winner = (i < 4 ? places.x : places.y) >> i % 4 * 8 & 0xFFU;
-        if (winner == place) gradient[i] += g[i];
-      }
-    }
+struct Choice {
+  Eight<T> gradient;
+  uint2 winners;
+};
+
+// Adds the gradient of a window where it chose `place`.
+template <typename T>
+__device__ void AddChosen(const Choice<T>& choice, unsigned place, float (&sum)[8]) {
+  float gradient[8];
+  Widen(choice.gradient, gradient);
+  for (int i = 0; i < 8; ++i) {
+    const unsigned winner = (i < 4 ? choice.winners.x : choice.winners.y) >> i % 4 * 8 & 0xFFU;
+    if (winner == place) sum[i] += gradient[i];
   }
 }
 
+// A thread has a quad, which only the window that starts in it and its neighbours to the right and
+// below can have chosen from.
 template <typename T>
 __global__ void __launch_bounds__(kThreads, 2)
     DifferentiatePooled(const T* src, const T* diff_dst, const std::uint8_t* winners, Extents e,
-                        const float* means, BackwardCoefficients by, int pixels, int padded,
+                        const float* means, BackwardCoefficients by, int quads, int padded,
                         int columns, T* diff_src) {
   const Track track = TrackOf(columns);
   if (track.channel >= padded) return;
@@ -193,25 +187,68 @@ __global__ void __launch_bounds__(kThreads, 2)
   LoadChannels(by.of_gradient, track.channel, of_gradient);
   LoadChannels(by.of_input, track.channel, of_input);
   LoadChannels(by.rest, track.channel, rest);
-  for (int pixel = track.first; pixel < pixels; pixel += track.step) {
-    const std::int64_t at = ElementOf(pixel, padded) + track.channel;
-    const Eight<T> input = LoadEight(src + at);
-    float gradient[8];
-    GatherGradient(diff_dst, winners, e, pixel, padded, track.channel, gradient);
-    float x[8];
-    Widen(input, x);
-    for (int i = 0; i < 8; ++i) {
-      x[i] = of_gradient[i] * gradient[i] + (of_input[i] * (x[i] - mean[i]) + rest[i]);
+  for (int first = track.first; first < quads; first += track.step) {
+    const int index = quads - 1 - first;
+    const Window quad = WindowOf(index, e);
+    Choice<T> choices[4];
+    Eight<T> x[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int down = i / 2;
+      const int across = i % 2;
+      choices[i] = {{}, make_uint2(~0U, ~0U)};
+      if (quad.h + down < e.out_height && quad.w + across < e.out_width) {
+        const std::int64_t at =
+            ElementOf(index + down * e.out_width + across, padded) + track.channel;
+        choices[i] = {LoadEight(diff_dst + at), *reinterpret_cast<const uint2*>(winners + at)};
+      }
+      const int h = 2 * quad.h + down;
+      const int w = 2 * quad.w + across;
+      if (h >= e.height || w >= e.width) continue;
+      const int pixel = (quad.n * e.height + h) * e.width + w;
+      x[i] = LoadEight(src + ElementOf(pixel, padded) + track.channel);
     }
-    Store8(x, diff_src + at);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int down = i / 2;
+      const int across = i % 2;
+      const int h = 2 * quad.h + down;
+      const int w = 2 * quad.w + across;
+      if (h >= e.height || w >= e.width) continue;
+      // Row 2h is row 1 of window h; row 2h + 1 is row 2 of it and row 0 of the next.
+      float gradient[8] = {};
+#pragma unroll
+      for (int below = 0; below < 2; ++below) {
+#pragma unroll
+        for (int right = 0; right < 2; ++right) {
+          if (below > down || right > across) continue;
+          const int row = 1 + down - 2 * below;
+          const int column = 1 + across - 2 * right;
+          AddChosen(choices[below * 2 + right], static_cast<unsigned>(row * 3 + column), gradient);
+        }
+      }
+      float dx[8];
+      Widen(x[i], dx);
+      for (int c = 0; c < 8; ++c) {
+        dx[c] = of_gradient[c] * gradient[c] + of_input[c] * (dx[c] - mean[c]) + rest[c];
+      }
+      const int pixel = (quad.n * e.height + h) * e.width + w;
+      Store8(dx, diff_src + ElementOf(pixel, padded) + track.channel);
+    }
   }
 }
 
 // The shape that dst of the pool has, for the passes over it.
-NormShape PooledShape(const NormShape& norm, const PoolShape& pool) {
+NormShape PooledShape(const NormShape& norm, const StemImages& images) {
   NormShape shape = norm;
-  shape.pixels = pool.samples * pool.out_height * pool.out_width;
+  shape.pixels = images.samples * WindowsAcross(images.height) * WindowsAcross(images.width);
   return shape;
+}
+
+Extents ExtentsOf(const StemImages& images) {
+  return {static_cast<int>(images.height), static_cast<int>(images.width),
+          static_cast<int>(WindowsAcross(images.height)),
+          static_cast<int>(WindowsAcross(images.width))};
 }
 
 }  // namespace
@@ -244,23 +281,23 @@ void FilterFromBlocks(const void* blocks, DType dtype, std::int64_t filters, voi
   });
 }
 
-void RunPooledNormForward(const NormShape& norm, const PoolShape& pool,
+void RunPooledNormForward(const NormShape& norm, const StemImages& images,
                           const NormParameters& parameters, const PooledNormForward& call,
                           CUstream_st* stream) {
   const NormForward& c = call.norm;
   const Coefficients by =
       batch_norm::FindCoefficients(norm, parameters, c.src, c.of_batch, c.saved, c.scratch, stream);
-  const NormShape pooled = PooledShape(norm, pool);
+  const NormShape pooled = PooledShape(norm, images);
   const Sweep sweep = SweepOf(pooled);
   WithElement(norm.dtype, [&](auto zero) {
     using T = decltype(zero);
     Launch(NormalizeAndPool<T>, sweep.grid(), kThreads, stream, static_cast<const T*>(c.src), by,
-           ExtentsOf(pool), static_cast<int>(pooled.pixels), norm.padded, sweep.columns,
+           ExtentsOf(images), static_cast<int>(pooled.pixels), norm.padded, sweep.columns,
            static_cast<T*>(call.dst), static_cast<T*>(call.chosen), call.winners, call.mask);
   });
 }
 
-void RunPooledNormBackward(const NormShape& norm, const PoolShape& pool, const float* scale,
+void RunPooledNormBackward(const NormShape& norm, const StemImages& images, const float* scale,
                            const PooledNormBackward& call, CUstream_st* stream) {
   const NormBackward& c = call.norm;
   const int padded = norm.padded;
@@ -268,21 +305,20 @@ void RunPooledNormBackward(const NormShape& norm, const PoolShape& pool, const f
   const float* inverse = c.saved + padded;
   float* partial = c.scratch + 3 * padded;
   const BackwardCoefficients by = {c.scratch, c.scratch + padded, c.scratch + 2 * padded};
-  const NormShape pooled = PooledShape(norm, pool);
-  const Sweep of_sums = SweepOf(pooled);
-  const Sweep sweep = SweepOf(norm);
+  const NormShape pooled = PooledShape(norm, images);
+  const Sweep sweep = SweepOf(pooled);
   WithElement(norm.dtype, [&](auto zero) {
     using T = decltype(zero);
     const auto* diff_dst = static_cast<const T*>(call.diff_dst);
     // Elements that were not chosen have no gradient: the sums are over the windows.
-    Launch(batch_norm::GradientSums<T>, of_sums.grid(), kThreads, stream,
+    Launch(batch_norm::GradientSums<T>, sweep.grid(), kThreads, stream,
            static_cast<const T*>(call.chosen), call.mask, diff_dst, mean, inverse,
-           static_cast<int>(pooled.pixels), padded, of_sums.columns, partial);
-    batch_norm::FinishGradientSums(norm, of_sums, partial, scale, inverse, c.of_batch, c.diff_scale,
+           static_cast<int>(pooled.pixels), padded, sweep.columns, partial);
+    batch_norm::FinishGradientSums(norm, sweep, partial, scale, inverse, c.of_batch, c.diff_scale,
                                    c.diff_shift, by, stream);
     Launch(DifferentiatePooled<T>, sweep.grid(), kThreads, stream, static_cast<const T*>(c.src),
-           diff_dst, call.winners, ExtentsOf(pool), mean, by, static_cast<int>(norm.pixels), padded,
-           sweep.columns, static_cast<T*>(c.diff_src));
+           diff_dst, call.winners, ExtentsOf(images), mean, by, static_cast<int>(pooled.pixels),
+           padded, sweep.columns, static_cast<T*>(c.diff_src));
   });
 }
 

@@ -9,7 +9,6 @@
 
 #include "trainer/backend/cuda/batch_norm_kernels.h"
 #include "trainer/backend/cuda/copy_kernels.h"
-#include "trainer/backend/cuda/pooling_kernels.h"
 
 namespace trainer {
 
@@ -35,6 +34,12 @@ void FilterToBlocks(const void* filter, DType dtype, std::int64_t filters, void*
 void FilterFromBlocks(const void* blocks, DType dtype, std::int64_t filters, void* filter,
                       CUstream_st* stream);
 
+// What goes into the pool, whose windows of 3x3 are 2 apart with 1 pixel of padding.
+struct StemImages {
+  std::int64_t samples = 0, height = 0, width = 0;
+};
+constexpr std::int64_t WindowsAcross(std::int64_t extent) { return (extent + 1) / 2; }
+
 // Batch norm and ReLU of src and then the largest of each window, to dst.  For backward, all of the
 // shape of dst: the element of src that was chosen, its place in the window, or kNobody where the
 // ReLU stops it, and the same as a mask; null: nothing is kept.
@@ -46,7 +51,7 @@ struct PooledNormForward {
   std::uint8_t* winners = nullptr;
   std::uint8_t* mask = nullptr;
 };
-void RunPooledNormForward(const NormShape& norm, const PoolShape& pool,
+void RunPooledNormForward(const NormShape& norm, const StemImages& images,
                           const NormParameters& parameters, const PooledNormForward& call,
                           CUstream_st* stream);
 
@@ -57,7 +62,7 @@ struct PooledNormBackward {
   const std::uint8_t* winners = nullptr;
   const std::uint8_t* mask = nullptr;
 };
-void RunPooledNormBackward(const NormShape& norm, const PoolShape& pool, const float* scale,
+void RunPooledNormBackward(const NormShape& norm, const StemImages& images, const float* scale,
                            const PooledNormBackward& call, CUstream_st* stream);
 
 }  // namespace trainer
