@@ -262,9 +262,8 @@ std::vector<OptionRow> MakeTable() {
       {"display_every", how, "steps between progress lines", kNvidia, false,
        Positive<&Options::display_every>},
       {"graph", how,
-       "auto: start a whole training step as one CUDA graph where one rank has a GPU; on: refuse "
-       "to "
-       "run otherwise; off: start its kernels one by one",
+       "auto: start a whole training step as one CUDA graph where a rank with a GPU is alone; on: "
+       "with NCCL too, and refuse to run otherwise; off: start its kernels one by one",
        kOurs, false, Graph},
       {"hang_floor_seconds", how,
        "end a run that stands still for 5 times its longest step, and for no less than this; 0: "

@@ -26,7 +26,7 @@ enum class RunMode : std::uint8_t {
 // Whether a training step is recorded once and then started as one piece (Backend::Record).
 enum class StepGraph : std::uint8_t {
   kAuto,  // where the back end can and a rank is alone
-  kOn,    // refused where kAuto would not
+  kOn,    // also where ranks sum on the device; refused elsewhere
   kOff,
 };
 

@@ -36,9 +36,10 @@ bool Records(const TrainingStepParts& parts) {
   if (graph == StepGraph::kOff) return false;
   if (parts.backend.can_record() && ranks == 1) return true;
   if (graph == StepGraph::kAuto) return false;
+  if (parts.backend.can_record() && parts.communicator.sums_device_memory()) return true;
   const std::string problem =
       parts.backend.can_record()
-          ? fmt::format("the sums of {} ranks cannot be part of a graph", ranks)
+          ? fmt::format("sums of {} ranks in host memory cannot be part of a graph", ranks)
           : fmt::format("the back end {} has no graphs", parts.backend.name());
   throw Error(EX_USAGE, fmt::format("--graph=on: {}; use --graph=auto", problem));
 }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <vector>
 
+#include "tests/trainer/backend/cuda_emulator/runtime_api.h"
 #include "tests/trainer/backend/device.h"
 #include "tests/trainer/comm/nccl_emulator/emulated_nccl.h"
 #include "tests/trainer/train/training_run.h"
@@ -19,17 +20,18 @@ namespace trainer {
 namespace {
 
 constexpr int kRanks = 2;
-constexpr int kSteps = 3;
+constexpr int kSteps = 5;  // one call by call, then two graphs twice
 
 using MakeSums = std::function<std::unique_ptr<Communicator>(Communicator& host, Backend&)>;
 
 // Of rank 0, one in a step.
-std::vector<double> Losses(const MakeSums& make_sums) {
+std::vector<double> Losses(StepGraph graph, const MakeSums& make_sums) {
   std::vector<double> losses;
   RunRanks(kRanks, [&](Communicator& host) {
     const auto backend = MakeTestedBackend("cuda_fp16", /*threads=*/1);
     const std::unique_ptr<Communicator> sums = make_sums(host, *backend);
-    const TrainConfig config = SmallConfig("");
+    TrainConfig config = SmallConfig("");
+    config.graph = graph;
     const NetworkSpec spec{config.architecture, config.batch,   config.height,
                            config.width,        config.classes, 0.1F};
     const auto stream = backend->MakeStream();
@@ -53,15 +55,25 @@ std::vector<double> Losses(const MakeSums& make_sums) {
   return losses;
 }
 
-// Both take sums in the order of the ranks.
-TEST(NcclTraining, HasTheLossesOfSumsInHostMemoryBitForBit) {
+std::vector<double> LossesByNccl(StepGraph graph) {
+  nccl_emulator::QueueBy(cuda_emulator::QueueWork);
   nccl_emulator::TakeEnds();
-  const std::vector<double> by_nccl = Losses([](Communicator& host, Backend& backend) {
+  const std::vector<double> losses = Losses(graph, [](Communicator& host, Backend& backend) {
     return MakeNcclCommunicator(
         host, {backend.MakeStream(), backend.MakeEvent(), backend.MakeEvent()}, {});
   });
   EXPECT_EQ(nccl_emulator::TakeEnds(), (nccl_emulator::Ends{.destroyed = kRanks, .aborted = 0}));
-  EXPECT_EQ(by_nccl, Losses([](Communicator&, Backend&) { return nullptr; }));
+  return losses;
+}
+
+// Both take sums in the order of the ranks.
+TEST(NcclTraining, HasTheLossesOfSumsInHostMemoryBitForBit) {
+  EXPECT_EQ(LossesByNccl(StepGraph::kOff),
+            Losses(StepGraph::kOff, [](Communicator&, Backend&) { return nullptr; }));
+}
+
+TEST(NcclTraining, AsOneGraphIsEqualToCallByCall) {
+  EXPECT_EQ(LossesByNccl(StepGraph::kOn), LossesByNccl(StepGraph::kOff));
 }
 
 // Notes the memory of each sum.

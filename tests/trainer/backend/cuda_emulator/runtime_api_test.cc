@@ -156,4 +156,57 @@ TEST_F(EmulatedGraph, TellsTimeByExternalEventsAlone) {
   cudaEventDestroy(internal);
 }
 
+// Another stream adds one between two that this one adds; in the graph if this one waits for it.
+class EmulatedFork : public EmulatedGraph {
+ protected:
+  EmulatedFork() {
+    cudaStreamCreateWithFlags(&other_, cudaStreamNonBlocking);
+    cudaEventCreateWithFlags(&forked_, cudaEventDisableTiming);
+    cudaEventCreateWithFlags(&joined_, cudaEventDisableTiming);
+  }
+  ~EmulatedFork() override {
+    cudaEventDestroy(joined_);
+    cudaEventDestroy(forked_);
+    cudaStreamDestroy(other_);
+  }
+
+  cudaError_t RecordWithJoin(bool join, cudaGraph_t* graph) {
+    Begin();
+    AddOne();
+    cudaEventRecord(forked_, stream_);
+    EXPECT_EQ(cudaStreamWaitEvent(other_, forked_), cudaSuccess);
+    cuda_emulator::QueueWork(other_, [device = device_] { ++*device; });
+    cudaEventRecord(joined_, other_);
+    if (join) {
+      EXPECT_EQ(cudaStreamWaitEvent(stream_, joined_), cudaSuccess);
+    }
+    AddOne();
+    return cudaStreamEndCapture(stream_, graph);
+  }
+
+  cudaStream_t other_ = nullptr;
+  cudaEvent_t forked_ = nullptr;
+  cudaEvent_t joined_ = nullptr;
+};
+
+TEST_F(EmulatedFork, IsPartOfTheGraph) {
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(RecordWithJoin(true, &graph), cudaSuccess);
+  EXPECT_EQ(*device_, 0);
+  cudaGraphExec_t executable = nullptr;
+  ASSERT_EQ(cudaGraphInstantiateWithFlags(&executable, graph, 0), cudaSuccess);
+  EXPECT_EQ(cudaGraphLaunch(executable, stream_), cudaSuccess);
+  EXPECT_EQ(*device_, 3);
+  cuda_emulator::QueueWork(other_, [device = device_] { ++*device; });  // records no more
+  EXPECT_EQ(*device_, 4);
+  cudaGraphExecDestroy(executable);
+  cudaGraphDestroy(graph);
+}
+
+TEST_F(EmulatedFork, MustBeWaitedFor) {
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(RecordWithJoin(false, &graph), cudaErrorStreamCaptureUnjoined);
+  EXPECT_EQ(graph, nullptr);
+}
+
 }  // namespace

@@ -3,8 +3,10 @@
 // Streams, events and graphs of the emulated runtime.  A graph is a list of what was queued while
 // its stream recorded.
 
+#include <algorithm>
 #include <chrono>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -26,13 +28,23 @@ struct CUgraph_st {
 struct CUgraphExec_st {
   Work work;
 };
+struct Recording {
+  Work work;
+  std::vector<cudaStream_t> streams;  // the first began it, the others have joined
+};
 struct CUstream_st {
-  std::optional<Work> recording;
+  std::shared_ptr<Recording> recording;
+  std::size_t queued = 0;      // in this recording
+  std::size_t waited_for = 0;  // of it, by others
 };
 
 struct CUevent_st {
   bool timed = true;
-  std::optional<std::chrono::steady_clock::time_point> recorded;
+  std::optional<std::chrono::steady_clock::time_point> recorded = {};
+  // In a recording: the point of a stream.
+  std::weak_ptr<Recording> recording = {};
+  cudaStream_t stream = nullptr;
+  std::size_t queued = 0;
 };
 
 namespace {
@@ -48,7 +60,20 @@ Recorders& TheRecorders() {
   return *recorders;
 }
 
-bool Records(cudaStream_t stream) { return stream != nullptr && stream->recording.has_value(); }
+bool Records(cudaStream_t stream) { return stream != nullptr && stream->recording != nullptr; }
+
+void Join(cudaStream_t stream, std::shared_ptr<Recording> recording) {
+  recording->streams.push_back(stream);
+  stream->recording = std::move(recording);
+  stream->queued = 0;
+  stream->waited_for = 0;
+}
+
+// Whether the first stream waits for the others' last work, by way of each other or not.
+bool AllHaveJoined(const Recording& recording) {
+  return std::all_of(recording.streams.begin() + 1, recording.streams.end(),
+                     [](cudaStream_t stream) { return stream->waited_for == stream->queued; });
+}
 
 void Mark(cudaEvent_t event) { event->recorded = std::chrono::steady_clock::now(); }
 
@@ -58,7 +83,8 @@ namespace cuda_emulator {
 
 cudaError_t Queue(cudaStream_t stream, std::function<cudaError_t()> work) {
   if (!Records(stream)) return work();
-  stream->recording->push_back(std::move(work));
+  stream->recording->work.push_back(std::move(work));
+  ++stream->queued;
   return cudaSuccess;
 }
 
@@ -98,11 +124,19 @@ cudaError_t cudaStreamSynchronize(cudaStream_t /*stream*/) {
 
 cudaError_t cudaStreamQuery(cudaStream_t /*stream*/) { return RefuseWhileRecording(); }
 
-// An event that was recorded outside of it cannot be waited for in a recording.
+// In a recording, for an event of the same one alone; a stream that records nothing joins it.
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned /*flags*/) {
   if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
-  if (Records(stream)) return Result(cudaErrorStreamCaptureIsolation);
-  return Result(event == nullptr ? cudaErrorInvalidValue : cudaSuccess);
+  if (event == nullptr) return Result(cudaErrorInvalidValue);
+  const std::shared_ptr<Recording> recording = event->recording.lock();
+  if (Records(stream) && recording != stream->recording) {
+    return Result(cudaErrorStreamCaptureIsolation);
+  }
+  if (recording == nullptr || event->stream == stream) return cudaSuccess;
+  event->stream->waited_for = std::max(event->stream->waited_for, event->queued);
+  if (!Records(stream)) Join(stream, recording);
+  ++stream->queued;  // it waits
+  return cudaSuccess;
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
@@ -115,24 +149,24 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mo
   if (!recorders.good.emplace(std::this_thread::get_id(), true).second) {
     return Result(cudaErrorInvalidValue);
   }
-  stream->recording.emplace();
+  Join(stream, std::make_shared<Recording>());
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   *graph = nullptr;
-  if (!Records(stream)) return Result(cudaErrorInvalidValue);
-  auto* recorded = new CUgraph_st{std::move(*stream->recording)};
-  stream->recording.reset();
+  if (!Records(stream) || stream->recording->streams.front() != stream) {
+    return Result(cudaErrorInvalidValue);
+  }
+  const std::shared_ptr<Recording> recording = stream->recording;
+  for (cudaStream_t joined : recording->streams) joined->recording.reset();
   Recorders& recorders = TheRecorders();
   const std::lock_guard lock(recorders.mutex);
   const auto own = recorders.good.extract(std::this_thread::get_id());
-  if (!own.empty() && own.mapped()) {
-    *graph = recorded;
-    return cudaSuccess;
-  }
-  delete recorded;
-  return Result(cudaErrorStreamCaptureInvalidated);
+  if (own.empty() || !own.mapped()) return Result(cudaErrorStreamCaptureInvalidated);
+  if (!AllHaveJoined(*recording)) return Result(cudaErrorStreamCaptureUnjoined);
+  *graph = new CUgraph_st{std::move(recording->work)};
+  return cudaSuccess;
 }
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
@@ -181,7 +215,14 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
   event->recorded.reset();
-  if (!Records(stream)) Mark(event);
+  event->recording.reset();
+  if (!Records(stream)) {
+    Mark(event);
+    return cudaSuccess;
+  }
+  event->recording = stream->recording;
+  event->stream = stream;
+  event->queued = stream->queued;
   return cudaSuccess;
 }
 
