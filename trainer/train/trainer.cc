@@ -142,6 +142,7 @@ void Trainer::TrainSteps(std::int64_t first, std::int64_t end) {
   while (result_.step < end && result_.ending == Ending::kCompleted) {
     parts_.entered(Activity::kTraining, result_.step);
     TrainingStep::Outcome outcome = RunStep(training_step);
+    if (!outcome.warning.empty()) parts_.outputs.log->warn(outcome.warning);
     outcome.record.launch_step = result_.step - first;
     times_.Add(outcome.record.times);
     report_.Step(outcome.record);

@@ -72,6 +72,11 @@ TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
   own.stop = stop_requested;
 
   Outcome outcome;
+  if (!not_recorded_.empty()) {
+    outcome.warning =
+        "training steps cannot run as one graph each, so kernels are started one by one: " +
+        std::exchange(not_recorded_, {});
+  }
   StepRecord& record = outcome.record;
   record.step = step;
   record.learning_rate = learning_rate;
@@ -110,7 +115,15 @@ void TrainingStep::Queue(const InputBatch& batch) {
     return;
   }
   std::unique_ptr<RecordedWork>& recorded = recorded_[batch.pixels];
-  if (!recorded) recorded = parts_.backend.Record(parts_.stream, [&] { QueueCalls(batch); });
+  try {
+    if (!recorded) recorded = parts_.backend.Record(parts_.stream, [&] { QueueCalls(batch); });
+  } catch (const Error& error) {
+    if (parts_.config.graph == StepGraph::kOn) throw;
+    records_ = false;
+    not_recorded_ = error.what();
+    QueueCalls(batch);
+    return;
+  }
   recorded->Queue(parts_.stream);
 }
 

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
 
 #include "trainer/backend/backend.h"
 #include "trainer/comm/communicator.h"
@@ -41,8 +42,9 @@ struct TrainingStepParts {
 class TrainingStep {
  public:
   struct Outcome {
-    StepRecord record;  // launch_step is the caller's
-    bool stop = false;  // some rank was asked to stop
+    StepRecord record;    // launch_step is the caller's
+    bool stop = false;    // some rank was asked to stop
+    std::string warning;  // for the log of this rank; as a rule there is none
   };
 
   // All parts outlive it.  Throws Error(EX_USAGE) if config.graph is kOn and cannot be had.
@@ -74,7 +76,8 @@ class TrainingStep {
   std::array<std::unique_ptr<Event>, 5> marks_;  // batch there, then the end of each phase
   double gradient_scale_ = 1;
 
-  const bool records_;
+  bool records_;              // false from a failure to record on
+  std::string not_recorded_;  // why, until the next outcome tells
   bool ran_ = false;
   // By the pixels' address: one for each of the places where batches are.
   std::map<const std::uint8_t*, std::unique_ptr<RecordedWork>> recorded_;

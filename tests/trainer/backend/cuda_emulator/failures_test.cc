@@ -103,6 +103,24 @@ TEST(CudaFailures, AreToldWhileTheMemoryOfTheStepIsThere) {
   EXPECT_EQ(cuda_emulator::AllocatedBytes(), allocated);
 }
 
+// Unless it was asked for.
+TEST(CudaFailures, AStepThatCannotBeRecordedRunsCallByCall) {
+  TrainConfig config = SmallConfig("");
+  config.mode = RunMode::kTrainingBenchmark;
+  config.warmup_steps = 0;
+  config.schedule.num_iter = 3;
+  cuda_emulator::RefuseToRecord(true);
+  ThreadWorld world(1);
+  ThreadCommunicator communicator(world, 0);
+  std::ostringstream log;
+  EXPECT_EQ(RunRank(config, communicator, log, 0, "cuda").step, 3);
+  EXPECT_THAT(log.str(),
+              HasSubstr("cannot run as one graph each, so kernels are started one by one"));
+  config.graph = StepGraph::kOn;
+  EXPECT_THROW(RunAlone(config, 0, "cuda"), Error);
+  cuda_emulator::RefuseToRecord(false);
+}
+
 class AFailingGpu : public testing::TestWithParam<cudaError_t> {};
 
 // Wherever it happens: everything is given back, and no destructor throws.

@@ -164,6 +164,9 @@ void QueueWork(cudaStream_t stream, std::function<void()> work);
 void FailAfter(int calls, cudaError_t error);
 void Mend();
 
+// Whether no recording succeeds from now on.
+void RefuseToRecord(bool refuse);
+
 // Of the device, by all of the process.
 std::size_t AllocatedBytes();
 

@@ -53,6 +53,7 @@ namespace {
 struct Recorders {
   std::mutex mutex;
   std::map<std::thread::id, bool> good;
+  bool refuse = false;
 };
 
 Recorders& TheRecorders() {
@@ -102,6 +103,12 @@ cudaError_t RefuseWhileRecording() {
   if (own == recorders.good.end()) return cudaSuccess;
   own->second = false;
   return Result(cudaErrorStreamCaptureUnsupported);
+}
+
+void RefuseToRecord(bool refuse) {
+  Recorders& recorders = TheRecorders();
+  const std::lock_guard lock(recorders.mutex);
+  recorders.refuse = refuse;
 }
 
 }  // namespace cuda_emulator
@@ -163,7 +170,8 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   Recorders& recorders = TheRecorders();
   const std::lock_guard lock(recorders.mutex);
   const auto own = recorders.good.extract(std::this_thread::get_id());
-  if (own.empty() || !own.mapped()) return Result(cudaErrorStreamCaptureInvalidated);
+  if (recorders.refuse || own.empty() || !own.mapped())
+    return Result(cudaErrorStreamCaptureInvalidated);
   if (!AllHaveJoined(*recording)) return Result(cudaErrorStreamCaptureUnjoined);
   *graph = new CUgraph_st{std::move(recording->work)};
   return cudaSuccess;
