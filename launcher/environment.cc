@@ -7,14 +7,17 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <iterator>
 #include <string_view>
+
+#include "launcher/rank_variables.h"
 
 namespace launcher {
 namespace {
 
-template <std::size_t size>
-bool Contains(const std::array<std::string_view, size>& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+template <typename Names>
+bool Contains(const Names& names, std::string_view name) {
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
 template <std::size_t size>
@@ -29,13 +32,6 @@ bool IsIdentifier(std::string_view name) {
          std::all_of(name.begin(), name.end(), is_part);
 }
 
-constexpr std::array<std::string_view, 17> kIdentityNames = {
-    "SLURM_PROCID",       "SLURM_LOCALID",      "SLURM_NODEID",
-    "SLURM_GTIDS",        "SLURM_TASK_PID",     "RANK",
-    "WORLD_SIZE",         "LOCAL_RANK",         "LOCAL_WORLD_SIZE",
-    "GROUP_RANK",         "HOROVOD_RANK",       "HOROVOD_SIZE",
-    "HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE", "HOROVOD_CROSS_RANK",
-    "HOROVOD_CROSS_SIZE", "HOROVOD_HOSTNAME"};
 // PMIX_MCA_* and OMPI_MCA_* are settings of the user, not identities.
 constexpr std::array<std::string_view, 5> kIdentityPrefixes = {
     "OMPI_COMM_WORLD_", "PMI_", "DDLRUN_RANK_", "OMPI_UNIVERSE_", "OMPI_APP_CTX"};

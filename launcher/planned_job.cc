@@ -64,7 +64,12 @@ void ReadTopology(const Options& options, const Allocation& allocation,
       std::any_of(allocation.nodes.begin(), allocation.nodes.end(),
                   [&](const AllocatedNode& node) { return IsThisMachine(node.host, environment); });
   if (is_node_of_job) planned->topologies = {ReadLiveTopology()};
-  planned->planned_for = is_node_of_job ? TopologyFingerprint() : "none";
+  planned->planned_for = "none";
+  if (is_node_of_job) {
+    Fingerprint fingerprint;
+    ReadFingerprint("", &fingerprint);
+    planned->planned_for = fingerprint.text;
+  }
 }
 
 // Leaves out the nodes that are down, and of the others as many as shall be spare.

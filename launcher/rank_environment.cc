@@ -5,6 +5,8 @@
 #include <limits>
 #include <stdexcept>
 
+#include "launcher/rank_variables.h"
+
 namespace launcher {
 namespace {
 
@@ -71,38 +73,44 @@ void CompareWithProcessManager(const Lookup& get, const RankInfo& info) {
   }
 }
 
+std::string TextOf(RankValue value, const RankInfo& info) {
+  switch (value) {
+    case RankValue::kRank:
+      return std::to_string(info.rank);
+    case RankValue::kWorldSize:
+      return std::to_string(info.world_size);
+    case RankValue::kLocalRank:
+      return std::to_string(info.local_rank);
+    case RankValue::kLocalWorldSize:
+      return std::to_string(info.local_world_size);
+    case RankValue::kNodeRank:
+      return std::to_string(info.node_rank);
+    case RankValue::kNodeCount:
+      return std::to_string(info.node_count);
+    case RankValue::kMasterAddress:
+      return info.master_address;
+    case RankValue::kMasterPort:
+      return info.master_port != 0 ? std::to_string(info.master_port) : "";
+    case RankValue::kHost:
+      return info.host;
+    case RankValue::kSpawner:
+      return info.spawner;
+    case RankValue::kRunDirectory:
+      return info.run_dir;
+    case RankValue::kRestartCount:
+      return std::to_string(info.restart_count);
+  }
+  return "";
+}
+
 }  // namespace
 
 EnvironmentVariables MakeRankEnvironment(const RankInfo& info) {
   EnvironmentVariables result;
-  const auto number = [&](const char* name, int value) {
-    result.emplace_back(name, std::to_string(value));
-  };
-  const auto text = [&](const char* name, const std::string& value) {
-    if (!value.empty()) result.emplace_back(name, value);
-  };
-  number("RANK", info.rank);
-  number("WORLD_SIZE", info.world_size);
-  number("LOCAL_RANK", info.local_rank);
-  number("LOCAL_WORLD_SIZE", info.local_world_size);
-  number("GROUP_RANK", info.node_rank);
-  text("MASTER_ADDR", info.master_address);
-  if (info.master_port != 0) number("MASTER_PORT", info.master_port);
-
-  number("HOROVOD_RANK", info.rank);
-  number("HOROVOD_SIZE", info.world_size);
-  number("HOROVOD_LOCAL_RANK", info.local_rank);
-  number("HOROVOD_LOCAL_SIZE", info.local_world_size);
-  number("HOROVOD_CROSS_RANK", info.node_rank);
-  number("HOROVOD_CROSS_SIZE", info.node_count);
-  text("HOROVOD_HOSTNAME", info.host);
-
-  text("DDLRUN_HOST", info.host);
-  number("DDLRUN_NODE_RANK", info.node_rank);
-  number("DDLRUN_NODE_COUNT", info.node_count);
-  text("DDLRUN_SPAWNER", info.spawner);
-  text("DDLRUN_RUN_DIR", info.run_dir);
-  number("DDLRUN_RESTART_COUNT", info.restart_count);
+  for (const RankVariable& variable : kRankVariables) {
+    std::string value = TextOf(variable.value, info);
+    if (!value.empty()) result.emplace_back(variable.name, std::move(value));
+  }
   return result;
 }
 

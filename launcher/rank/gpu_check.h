@@ -9,12 +9,10 @@
 
 namespace launcher {
 
-// GPU device files here, /dev/nvidia0 and so on; 0 also where GPUs have no such files.
-int CountGpuDevices();
-
-// `planned` GPUs are granted on this node, `host`, by the plan.  `devices` as CountGpuDevices.
-// Throws LaunchError(EX_CONFIG), naming both numbers, when SLURM_GPUS_ON_NODE, SLURM_STEP_GPUS or
-// CUDA_VISIBLE_DEVICES of this task say another number, or there are fewer devices.  Pure.
+// `planned` GPUs are granted on this node, `host`, by the plan.  `devices` as CountGpuDevices
+// (launcher/shim/gpus.h). Throws LaunchError(EX_CONFIG), naming both numbers, when
+// SLURM_GPUS_ON_NODE, SLURM_STEP_GPUS or CUDA_VISIBLE_DEVICES of this task say another number, or
+// there are fewer devices.  Pure.
 void CheckGpus(int planned, const std::string& host, const Environment& environment, int devices);
 
 }  // namespace launcher

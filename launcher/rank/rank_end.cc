@@ -24,11 +24,6 @@ std::string DescribeEnd(const RankEnd& end) {
   return "signal " + std::to_string(end.signal) + " (" + strsignal(end.signal) + ")";
 }
 
-std::string FormatRankEnd(const RankEnd& end) {
-  return std::string(kStart) + std::to_string(end.rank) + " on " + end.host + " (pid " +
-         std::to_string(end.pid) + ") ended with " + DescribeEnd(end) + "\n";
-}
-
 std::optional<RankEnd> ParseRankEnd(std::string_view line) {
   const std::size_t start = line.find(kStart);
   if (start == std::string_view::npos || line.size() > kLongest) return std::nullopt;
@@ -99,10 +94,6 @@ std::optional<std::string> ParseLostNode(std::string_view line) {
   return std::string(host);
 }
 
-std::string FormatRankLine(const RankLine& line) {
-  return std::string(kStart) + std::to_string(line.rank) + kBar + line.text + "\n";
-}
-
 std::optional<RankLine> ParseRankLine(std::string_view line) {
   const std::size_t start = line.find(kStart);
   if (start == std::string_view::npos) return std::nullopt;
@@ -114,8 +105,6 @@ std::optional<RankLine> ParseRankLine(std::string_view line) {
   result.text = line.substr(digits + std::string_view(kBar).size());
   return result;
 }
-
-std::string FormatStep(const std::string& step) { return std::string(kStep) + step + "\n"; }
 
 std::optional<std::string> ParseStep(std::string_view line) {
   const std::size_t start = line.find(kStep);

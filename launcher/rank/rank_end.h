@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the shim of a rank tells ddlrun on standard error, and how ddlrun reads it.  ddlrun passes
-// the line about the end on and keeps the others to itself.  Pure.
+// How ddlrun reads what the shim of a rank (launcher/shim/rank_report.h) and srun say on standard
+// error.  ddlrun passes the line about the end on and keeps the others to itself.  Pure.
 
 #pragma once
 
@@ -22,11 +22,8 @@ struct RankEnd {
 // "signal 11 (Segmentation fault)" or "exit code 3".
 std::string DescribeEnd(const RankEnd& end);
 
-// "ddlrun-rank: rank 1 on n2 (pid 77) ended with signal 9 (Killed)\n"
-std::string FormatRankEnd(const RankEnd& end);
-
-// The inverse for a line without its end; what mpirun --tag-output puts in front is passed over.
-// nullopt for any other line.
+// The inverse of ReportRankEnd for a line without its end; what mpirun --tag-output puts in front
+// is passed over.  nullopt for any other line.
 std::optional<RankEnd> ParseRankEnd(std::string_view line);
 
 // The end of a task as srun tells it, "srun: error: n2: task 3: Killed" or "... tasks 4,6: Exited
@@ -38,16 +35,15 @@ std::optional<RankEnd> ParseSrunError(std::string_view line);
 // StepId=4.0 failed on node n2: Communication connection failure".  nullopt for any other line.
 std::optional<std::string> ParseLostNode(std::string_view line);
 
-// A line that a rank wrote shortly before it failed: "ddlrun-rank: rank 1 | text\n".
+// A line that a rank wrote shortly before it failed.
 struct RankLine {
   int rank = -1;
   std::string text;
 };
-std::string FormatRankLine(const RankLine& line);
+// The inverse of ReportRankLine.
 std::optional<RankLine> ParseRankLine(std::string_view line);
 
-// The step of srun that the ranks are: "ddlrun-rank: step 123.4\n"; what scancel needs.
-std::string FormatStep(const std::string& step);
+// The inverse of ReportStep: "123.4".
 std::optional<std::string> ParseStep(std::string_view line);
 
 }  // namespace launcher

@@ -2,17 +2,16 @@
 //
 // What ddlrun tells the shim of every rank: the plan and how the job was started, as one
 // environment variable, so that it reaches other nodes without a shared file system.  Pure.
+// The shim itself reads only what it needs (launcher/shim/own_job.h).
 
 #pragma once
 
 #include <string>
 
 #include "launcher/plan/plan.h"
+#include "launcher/shim/own_job.h"
 
 namespace launcher {
-
-// Set by ddlrun, read and removed by the shim.
-inline constexpr char kRankJobVariable[] = "DDLRUN_RANK_JOB";
 
 // Longest text; Linux passes no longer variable (MAX_ARG_STRLEN is 131072 bytes with the name).
 inline constexpr std::size_t kMaxRankJobBytes = 131000;
@@ -33,7 +32,13 @@ struct RankJob {
   int restart_count = 0;
 };
 
-// One line of JSON.  Throws LaunchError(EX_CONFIG) for a plan that does not fit kMaxRankJobBytes.
+// One line of words with single spaces between them:
+//   SPAWNER bind=1 check=1 PLANNED_FOR RUN_DIRECTORY LOG_DIRECTORY MASTER_ADDRESS MASTER_PORT
+//   RESTART_COUNT CPUS_PER_RANK NODES RANKS, then for each node HOST:GPUS, then for each rank
+//   NODE:LOCAL_RANK:GPU:NUMA:CORES:CPUS
+// with CPUS as in 0-3,8-11 or "-" for none.  Texts have all but letters, digits and _./+,@ as %XX;
+// an empty one is "-".  Throws LaunchError(EX_CONFIG) for a plan that does not fit
+// kMaxRankJobBytes.
 std::string EncodeRankJob(const RankJob& job);
 
 // The inverse; the plan has what a rank needs (no warnings; `cores` has the right length only).

@@ -11,9 +11,9 @@
 #include <memory>
 
 #include "launcher/exit_codes.h"
-#include "launcher/rank/output_relay.h"
 #include "launcher/rank/rank_log.h"
 #include "launcher/rank/tail.h"
+#include "launcher/shim/rank_report.h"
 #include "launcher/supervise/child_process.h"
 #include "launcher/supervise/line_relay.h"
 
@@ -113,7 +113,10 @@ void Supervisor::Start(const ChildCommand& command) {
   const auto on_line = [this, is_rank, child = child.get()](std::string_view line) {
     if (!is_rank) return ReadShimLine(line);
     child->tail.Add(line);
-    if (child->log.is_open()) WriteAll(child->log.fd(), std::string(line) + "\n");
+    if (child->log.is_open()) {
+      const std::string text = std::string(line) + "\n";
+      WriteAll(child->log.fd(), text.data(), text.size());
+    }
     return true;
   };
   if (process.stdout_pipe.is_open()) {

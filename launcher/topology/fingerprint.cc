@@ -3,90 +3,118 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <array>
-#include <vector>
 
 namespace launcher {
 namespace {
 
-constexpr std::size_t kMaxCpus = 8192;
+constexpr size_t kMaxCpus = 8192;
+constexpr size_t kWordBits = sizeof(unsigned long) * CHAR_BIT;
+
+class Text {
+ public:
+  explicit Text(Fingerprint* to) : to_(to) { to->text[0] = '\0'; }
+  __attribute__((format(printf, 2, 3))) void Add(const char* format, ...) {
+    const size_t room = sizeof(to_->text) - length_;
+    va_list arguments;
+    va_start(arguments, format);
+    const int needed = vsnprintf(to_->text + length_, room, format, arguments);
+    va_end(arguments);
+    is_whole_ = is_whole_ && needed >= 0 && static_cast<size_t>(needed) < room;
+    if (is_whole_) length_ += static_cast<size_t>(needed);
+  }
+  bool is_whole() const { return is_whole_; }
+
+ private:
+  Fingerprint* to_;
+  size_t length_ = 0;
+  bool is_whole_ = true;
+};
 
 // A file of sysfs is one line.
-std::string ReadLine(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return "";
-  std::array<char, 4096> text = {};
-  const ssize_t got = read(fd, text.data(), text.size());
-  close(fd);
-  std::string line(text.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
-  line.resize(std::min(line.find('\n'), line.size()));
-  return line;
-}
+struct Line {
+  char text[4096];
 
-std::vector<std::string> Names(const std::string& folder) {
-  std::vector<std::string> names;
-  DIR* directory = opendir(folder.c_str());
-  if (directory == nullptr) return names;
-  while (const dirent* entry = readdir(directory)) {
-    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
+  __attribute__((format(printf, 2, 3))) explicit Line(const char* format, ...) {
+    char path[PATH_MAX];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(path, sizeof(path), format, arguments);
+    va_end(arguments);
+    const int fd = open(path, O_RDONLY);  // closed before anything is started
+    const ssize_t got = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+    if (fd >= 0) close(fd);
+    text[got > 0 ? got : 0] = '\0';
+    text[strcspn(text, "\n")] = '\0';
   }
-  closedir(directory);
-  std::sort(names.begin(), names.end());
-  return names;
+  bool empty() const { return text[0] == '\0'; }
+};
+
+// Calls `use` with the names in a directory, in order.
+template <typename Use>
+void ForEachName(const char* root, const char* path, const Use& use) {
+  char folder[PATH_MAX];
+  snprintf(folder, sizeof(folder), "%s%s", root, path);
+  dirent** names = nullptr;
+  const int count = scandir(
+      folder, &names, [](const dirent* entry) { return entry->d_name[0] != '.' ? 1 : 0; },
+      [](const dirent** a, const dirent** b) { return strcmp((*a)->d_name, (*b)->d_name); });
+  for (int i = 0; i < count; ++i) {
+    use(names[i]->d_name);
+    free(names[i]);
+  }
+  free(names);
 }
 
 // In hexadecimal, lowest CPU first.
-std::string AllowedCpus() {
-  const std::size_t bytes = CPU_ALLOC_SIZE(kMaxCpus);
-  cpu_set_t* set = CPU_ALLOC(kMaxCpus);
-  CPU_ZERO_S(bytes, set);
-  std::string text;
-  if (sched_getaffinity(0, bytes, set) == 0) {
-    for (std::size_t first = 0; first < kMaxCpus; first += 4) {
-      unsigned digit = 0;
-      for (std::size_t i = 0; i < 4; ++i) {
-        digit |= CPU_ISSET_S(first + i, bytes, set) ? 1U << i : 0U;
-      }
-      text += "0123456789abcdef"[digit];
-    }
-    text.resize(text.find_last_not_of('0') + 1);
-  }
-  CPU_FREE(set);
-  return text;
+void AddAllowedCpus(Text* text) {
+  unsigned long mask[kMaxCpus / kWordBits] = {};
+  if (sched_getaffinity(0, sizeof(mask), reinterpret_cast<cpu_set_t*>(mask)) != 0) return;
+  size_t digits = kMaxCpus / 4;
+  const auto digit = [&mask](size_t i) { return mask[i * 4 / kWordBits] >> (i * 4 % kWordBits); };
+  while (digits > 0 && (digit(digits - 1) & 0xf) == 0) --digits;
+  for (size_t i = 0; i < digits; ++i) text->Add("%lx", digit(i) & 0xf);
 }
 
-bool IsNodeName(const std::string& name) {
-  return name.starts_with("node") && name.size() > 4 &&
-         name.find_first_not_of("0123456789", 4) == std::string::npos;
+bool IsNodeName(const char* name) {
+  return strncmp(name, "node", 4) == 0 && name[4] != '\0' &&
+         name[4 + strspn(name + 4, "0123456789")] == '\0';
 }
 
 }  // namespace
 
-std::string TopologyFingerprint(const std::string& root) {
-  const std::string cpus = AllowedCpus();
-  const std::string system = root + "/sys/devices/system";
-  std::string nodes;
-  for (const std::string& name : Names(system + "/node")) {
-    if (!IsNodeName(name)) continue;
+void ReadFingerprint(const char* root, Fingerprint* fingerprint) {
+  Text text(fingerprint);
+  text.Add("allowed=");
+  AddAllowedCpus(&text);
+  const Line online("%s/sys/devices/system/cpu/online", root);
+  const Line threads("%s/sys/devices/system/cpu/cpu0/topology/thread_siblings_list", root);
+  text.Add(" online=%s threads=%s", online.text, threads.text);
+  ForEachName(root, "/sys/devices/system/node", [&](const char* name) {
+    if (!IsNodeName(name)) return;
     // Memory of a GPU on POWER9 is a node without CPUs, of which a plan says nothing.
-    const std::string list = ReadLine(system + "/node/" + name + "/cpulist");
-    if (!list.empty()) nodes += " " + name + "=" + list;
+    const Line cpus("%s/sys/devices/system/node/%s/cpulist", root, name);
+    if (!cpus.empty()) text.Add(" %s=%s", name, cpus.text);
+  });
+  ForEachName(root, "/sys/bus/pci/devices", [&](const char* address) {
+    const auto read = [&](const char* what) {
+      return Line("%s/sys/bus/pci/devices/%s/%s", root, address, what);
+    };
+    if (strcmp(read("vendor").text, "0x10de") != 0) return;
+    if (strncmp(read("class").text, "0x03", 4) != 0) return;
+    text.Add(" %s@%s", address, read("numa_node").text);
+  });
+  const bool is_known = strncmp(fingerprint->text, "allowed= ", 9) != 0 && !online.empty();
+  if (!is_known || !text.is_whole()) {
+    snprintf(fingerprint->text, sizeof(fingerprint->text), "unknown %d",
+             static_cast<int>(getpid()));
   }
-  const std::string online = ReadLine(system + "/cpu/online");
-  const std::string threads = ReadLine(system + "/cpu/cpu0/topology/thread_siblings_list");
-  if (cpus.empty() || online.empty()) return "unknown " + std::to_string(getpid());
-  std::string gpus;
-  const std::string devices = root + "/sys/bus/pci/devices/";
-  for (const std::string& address : Names(devices)) {
-    if (ReadLine(devices + address + "/vendor") != "0x10de") continue;
-    if (!ReadLine(devices + address + "/class").starts_with("0x03")) continue;
-    gpus += " " + address + "@" + ReadLine(devices + address + "/numa_node");
-  }
-  return "allowed=" + cpus + " online=" + online + " threads=" + threads + nodes + gpus;
 }
 
 }  // namespace launcher

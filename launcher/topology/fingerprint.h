@@ -3,16 +3,18 @@
 // What of this machine a plan depends on, as a short text: the CPUs that this process may use, the
 // CPUs of every NUMA node, the hardware threads of a core, the NVIDIA GPUs and their NUMA nodes.
 // Where two nodes have the same, a plan for one is right for the other, and a rank need not spend
-// milliseconds on hwloc to learn that.
+// milliseconds on hwloc to learn that.  Without the standard library, for the shim.
 
 #pragma once
 
-#include <string>
-
 namespace launcher {
 
+struct Fingerprint {
+  char text[8192];
+};
+
 // Reads this machine through `root` ("" is the live /sys).  "unknown" and a number of its own where
-// sysfs does not tell, so that it equals no other.
-std::string TopologyFingerprint(const std::string& root = "");
+// sysfs does not tell, or the text would be too long, so that it equals no other.
+void ReadFingerprint(const char* root, Fingerprint* fingerprint);
 
 }  // namespace launcher

@@ -36,7 +36,7 @@ has_cuda() { [ -e "$DDLRUN_BUILD/lib/ddlrun/ddltrain_cuda.so" ]; }
 ./lib/ddlrun/ddltrain_cuda.so
 ./libexec/ddlrun/ddlrun-node-check
 ./libexec/ddlrun/ddlrun-rank
-./libexec/ddlrun/ddlrun-rank-hwloc
+./libexec/ddlrun/ddlrun-rank-check
 ./share/ddlrun/sites/bede.yaml
 ./share/ddlrun/sites/generic.yaml
 ./share/ddlrun/sites/x86-v100.yaml

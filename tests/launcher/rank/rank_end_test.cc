@@ -3,13 +3,18 @@
 #include "launcher/rank/rank_end.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <csignal>
+#include <string>
+
+#include "launcher/shim/rank_report.h"
 
 namespace launcher {
 namespace {
 
 TEST(RankEnd, ASignalIsReadAsItWasWritten) {
-  const RankEnd end{1, "n2.cluster", 77, 137, 9};
-  const std::string line = FormatRankEnd(end);
+  const std::string line = ReportRankEnd(1, "n2.cluster", 77, SIGKILL).text;
   EXPECT_EQ(line, "ddlrun-rank: rank 1 on n2.cluster (pid 77) ended with signal 9 (Killed)\n");
   const std::optional<RankEnd> read = ParseRankEnd(line);
   ASSERT_TRUE(read);
@@ -21,8 +26,8 @@ TEST(RankEnd, ASignalIsReadAsItWasWritten) {
 }
 
 TEST(RankEnd, AnExitCodeIsReadBehindMpirunsTag) {
-  const std::optional<RankEnd> read =
-      ParseRankEnd("[1,12]<stderr>:" + FormatRankEnd({12, "n1", 5, 3, 0}));
+  const std::optional<RankEnd> read = ParseRankEnd(
+      std::string("[1,12]<stderr>:") + ReportRankEnd(12, "n1", 5, W_EXITCODE(3, 0)).text);
   ASSERT_TRUE(read);
   EXPECT_EQ(read->rank, 12);
   EXPECT_EQ(read->signal, 0);
@@ -69,7 +74,8 @@ TEST(RankLine, IsReadAsItWasWritten) {
   ASSERT_TRUE(line);
   EXPECT_EQ(line->rank, 12);
   EXPECT_EQ(line->text, "loss | is nan");
-  EXPECT_EQ(FormatRankLine(*line), "ddlrun-rank: rank 12 | loss | is nan\n");
+  EXPECT_EQ(std::string(ReportRankLine(line->rank, line->text.c_str()).text),
+            "ddlrun-rank: rank 12 | loss | is nan\n");
 }
 
 TEST(RankLine, MayHaveALabelInFront) {
@@ -84,7 +90,7 @@ TEST(RankLine, PassesOverAnyOtherLine) {
 }
 
 TEST(Step, IsReadAsItWasWritten) {
-  EXPECT_EQ(FormatStep("123.4"), "ddlrun-rank: step 123.4\n");
+  EXPECT_EQ(std::string(ReportStep("123", "4").text), "ddlrun-rank: step 123.4\n");
   EXPECT_EQ(ParseStep("0: ddlrun-rank: step 123.4"), "123.4");
 }
 

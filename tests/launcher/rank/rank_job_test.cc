@@ -4,12 +4,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sched.h>
-
-#include <thread>
 
 #include "launcher/error.h"
-#include "launcher/rank/binding.h"
 
 namespace launcher {
 namespace {
@@ -19,7 +15,7 @@ using ::testing::ElementsAre;
 RankJob Example(int nodes, int ranks_per_node) {
   RankJob job;
   job.spawner = "mpirun";
-  job.run_directory = "/tmp/ddlrun.a\"b";
+  job.run_directory = "/tmp/a \"b\":%\n\xc3\xa4";
   job.log_directory = "/home/x/logs";
   job.planned_for = "online=0-3";
   job.master_address = "n1";
@@ -47,7 +43,7 @@ TEST(RankJob, DecodesWhatWasEncoded) {
   const RankJob job = DecodeRankJob(EncodeRankJob(Example(2, 2)));
   EXPECT_EQ(job.spawner, "mpirun");
   EXPECT_TRUE(job.bind);
-  EXPECT_EQ(job.run_directory, "/tmp/ddlrun.a\"b");
+  EXPECT_EQ(job.run_directory, "/tmp/a \"b\":%\n\xc3\xa4");
   EXPECT_EQ(job.log_directory, "/home/x/logs");
   EXPECT_EQ(job.planned_for, "online=0-3");
   EXPECT_EQ(job.master_address, "n1");
@@ -82,25 +78,15 @@ TEST(RankJob, RefusesAPlanThatNoVariableCanHold) {
 TEST(RankJob, RefusesATextItDidNotWrite) {
   const std::string good = EncodeRankJob(Example(1, 1));
   std::string huge = good;
-  huge.replace(huge.find("[0,1,"), 5, "[0,2000000000,");
+  huge.replace(huge.find(":0-1,"), 5, ":0-2000000000,");
   std::string elsewhere = good;
-  elsewhere.replace(elsewhere.find("\"ranks\":[[0"), 11, "\"ranks\":[[7");
-  for (const std::string& text :
-       {std::string(), std::string("{}"), std::string("[1,2]"), good.substr(1), huge, elsewhere}) {
+  elsewhere.replace(elsewhere.find(" 0:0:0:"), 7, " 7:0:0:");
+  std::string escape = good;
+  escape.replace(escape.find("%25"), 3, "%2x");
+  for (const std::string& text : {std::string(), std::string("{}"), good.substr(0, good.size() / 2),
+                                  good.substr(0, good.rfind(':')), huge, elsewhere, escape}) {
     EXPECT_THROW(DecodeRankJob(text), LaunchError) << text;
   }
-}
-
-TEST(Binding, BindsToTheCpusAndRefusesOneThatIsNotThere) {
-  // In a thread of its own: the affinity of the others stays.
-  std::thread([] {
-    const int cpu = sched_getcpu();
-    BindCpus({cpu});
-    EXPECT_EQ(sched_getcpu(), cpu);
-    EXPECT_THROW(BindCpus({cpu, 8000}), LaunchError);
-    EXPECT_THROW(BindCpus({8000}), LaunchError);
-    PreferMemoryOf(0);
-  }).join();
 }
 
 }  // namespace

@@ -5,20 +5,35 @@
 
 #pragma once
 
+#include <stddef.h>
 #include <sys/types.h>
 
-#include <array>
-#include <string>
-#include <string_view>
-
-#include "launcher/rank/tail.h"
+#include "launcher/shim/rank_report.h"
 
 namespace launcher {
 
+// The last lines of a text that comes in pieces; empty ones are passed over.
+class Tail {
+ public:
+  static constexpr int kLines = 10;
+
+  void Add(const char* text, size_t size);
+  // A line without its end is one too.
+  void End();
+  int size() const { return count_ < kLines ? count_ : kLines; }
+  // 0 is the oldest.
+  const char* line(int index) const { return lines_[(count_ - size() + index) % kLines]; }
+
+ private:
+  char lines_[kLines + 1][kReportedLineBytes + 1] = {};  // the one that is being written last
+  size_t length_ = 0;
+  int count_ = 0;
+};
+
 class OutputRelay {
  public:
-  // `log`: descriptor of the rank's log file, or -1.  Throws LaunchError(EX_OSERR).
-  explicit OutputRelay(int log);
+  // `log`: descriptor of the rank's log file, or -1.  False, with errno, if there are no pipes.
+  bool Open(int log);
 
   // In the child, between fork and exec.
   void ConnectChild() const;
@@ -40,15 +55,10 @@ class OutputRelay {
   };
 
   bool PassOn(const Stream& stream);
-  void Remember(std::string_view text);
 
-  std::array<Stream, 2> streams_;
-  int log_;
+  Stream streams_[2];
+  int log_ = -1;
   Tail last_lines_;
-  std::string unfinished_line_;
 };
-
-// All of `text`, as far as somebody reads.
-void WriteAll(int fd, std::string_view text);
 
 }  // namespace launcher

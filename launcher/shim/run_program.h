@@ -2,24 +2,24 @@
 //
 // The shim's last act.  Under the local launcher it becomes the program.  Under srun and mpirun it
 // stays in front of it and says on standard error how it ended, since they do not always; ddlrun
-// reads that (rank_end.h).
+// reads that (rank_report.h).
 
 #pragma once
 
-#include <csignal>
-#include <string>
+#include <signal.h>
 
 namespace launcher {
 
 struct RankProcess {
   int rank = 0;
-  std::string host;
+  const char* host = "";
   bool is_of_mpirun = false;
   int log = -1;  // descriptor of its log file
 };
 
-// execvp.  Throws LaunchError(EX_UNAVAILABLE) when `argv[0]` cannot be started.
-[[noreturn]] void BecomeProgram(char* const* argv);
+// Becomes the program that the shell would start, also a script without an interpreter line.
+// Returns errno.
+int BecomeProgram(char* const* argv);
 
 // mpirun takes SIGTERM for itself and kills its ranks a second later, but passes SIGALRM on: ddlrun
 // sends this in place of SIGTERM, and the shim gives its program SIGTERM.  The program starts with
@@ -30,8 +30,8 @@ inline constexpr int kStopSignalOfMpirun = SIGALRM;
 // its standard error on, and ends as it does: same exit code, same signal.  A failure is reported
 // with the last lines of its standard error, unless SIGTERM or SIGINT came first: then this rank is
 // not the cause.  Exit code 75, "stopped early with a checkpoint", is reported and becomes 0, lest
-// srun and mpirun kill the other ranks, which are still writing theirs.  Throws as BecomeProgram
-// does.
-[[noreturn]] void RunProgram(char* const* argv, const RankProcess& rank);
+// srun and mpirun kill the other ranks, which are still writing theirs.  Returns errno when the
+// program cannot be started.
+int RunProgram(char* const* argv, const RankProcess& rank);
 
 }  // namespace launcher

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ddlrun-rank-check: what the shim (launcher/shim) becomes where its rank or its node is not
+// plainly as planned.  Ends with the reason when the rank cannot run there; plans the cores of this
+// node when it is only made otherwise than the one ddlrun saw, or ddlrun saw none; then it becomes
+// the shim again.
+//
+//   ddlrun-rank-check [--rank R] -- program arguments ...
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "launcher/environment.h"
+#include "launcher/error.h"
+#include "launcher/messages.h"
+#include "launcher/plan/node_binding.h"
+#include "launcher/rank/gpu_check.h"
+#include "launcher/rank/identity.h"
+#include "launcher/rank/rank_job.h"
+#include "launcher/shim/gpus.h"
+#include "launcher/topology/fingerprint.h"
+#include "launcher/topology/hwloc_topology.h"
+
+namespace launcher {
+namespace {
+
+constexpr std::chrono::seconds kFirstRankSpeaks{5};
+
+struct Arguments {
+  std::optional<int> rank;
+  char** program = nullptr;  // argv of the program, ended by a null pointer
+};
+
+// The shim has seen that they are well-formed but for the number.
+Arguments ReadArguments(int argc, char** argv) {
+  Arguments arguments;
+  int next = 1;
+  if (next + 1 < argc && std::strcmp(argv[next], "--rank") == 0) {
+    const std::string text = argv[next + 1];
+    int rank = -1;
+    std::from_chars(text.data(), text.data() + text.size(), rank);
+    arguments.rank = rank;
+    next += 2;
+  }
+  if (next + 1 >= argc || std::strcmp(argv[next], "--") != 0 || arguments.rank.value_or(0) < 0) {
+    throw LaunchError(EX_USAGE, "it is started by ddlrun-rank, not by hand");
+  }
+  arguments.program = argv + next + 1;
+  return arguments;
+}
+
+// The first rank of a node speaks for all; the launcher ends the others, or they speak as well.
+void CheckGpusOfNode(const Plan& plan, const RankPlan& own, const Environment& environment) {
+  const NodePlan& node = plan.nodes[static_cast<std::size_t>(own.node)];
+  if (node.gpus == 0) return;
+  try {
+    CheckGpus(node.gpus, node.host, environment, CountGpuDevices());
+  } catch (const LaunchError&) {
+    if (own.local_rank > 0) std::this_thread::sleep_for(kFirstRankSpeaks);
+    throw;
+  }
+}
+
+RankJob ReadRankJob(const Environment& environment) {
+  const auto text = environment.find(kRankJobVariable);
+  if (text == environment.end()) {
+    throw LaunchError(EX_SOFTWARE, std::string(kRankJobVariable) +
+                                       " is not set: mpirun did not pass it on, or this was not "
+                                       "started by ddlrun");
+  }
+  return DecodeRankJob(text->second);
+}
+
+// The cores of all ranks of node `node`, this one.
+void PlanThisNode(int node, Plan* plan) {
+  std::vector<RankPlan*> ranks;
+  for (RankPlan& rank : plan->ranks) {
+    if (rank.node == node) ranks.push_back(&rank);
+  }
+  std::sort(ranks.begin(), ranks.end(),
+            [](const RankPlan* a, const RankPlan* b) { return a->local_rank < b->local_rank; });
+  const NodeTopology topology = ReadLiveTopology();
+  for (RankPlan* rank : ranks) {
+    rank->cores.clear();
+    rank->cpus.clear();
+    rank->numa_os_index = -1;
+  }
+  // A node with too few cores leaves its ranks unbound, as ddlrun warns of where it can see.
+  BindRanks(topology, plan->cpus_per_rank, ranks);
+}
+
+bool IsLikePlanned(const RankJob& job) {
+  if (!job.bind || job.planned_for.empty()) return true;
+  Fingerprint fingerprint;
+  ReadFingerprint("", &fingerprint);
+  return job.planned_for == fingerprint.text;
+}
+
+[[noreturn]] void BecomeShim(const RankJob& job, int rank, char** program) {
+  constexpr std::string_view kSuffix = "-check";
+  std::array<char, 4096> self = {};
+  const ssize_t length = readlink("/proc/self/exe", self.data(), self.size() - 1);
+  std::string shim(self.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
+  if (shim.ends_with(kSuffix)) shim.resize(shim.size() - kSuffix.size());
+  std::vector<std::string> words = {shim, "--rank", std::to_string(rank), "--checked", "--"};
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  while (*program != nullptr) argv.push_back(*program++);
+  argv.push_back(nullptr);
+  setenv(kRankJobVariable, EncodeRankJob(job).c_str(), 1);
+  execv(shim.c_str(), argv.data());
+  throw LaunchError(EX_UNAVAILABLE, "cannot start " + shim + ": " + std::strerror(errno));
+}
+
+void Run(int argc, char** argv) {
+  const Arguments arguments = ReadArguments(argc, argv);
+  const Environment environment = SnapshotEnvironment();
+  RankJob job = ReadRankJob(environment);
+  const RankPlan& own = FindOwnPlan(job, ReadIdentity(environment, job.spawner, arguments.rank));
+  try {
+    if (job.check && job.spawner != "local") CheckGpusOfNode(job.plan, own, environment);
+    if (!IsLikePlanned(job)) PlanThisNode(own.node, &job.plan);
+    BecomeShim(job, own.rank, arguments.program);
+  } catch (const LaunchError& error) {
+    const std::string& host = job.plan.nodes[static_cast<std::size_t>(own.node)].host;
+    throw LaunchError(error.exit_code(),
+                      "rank " + std::to_string(own.rank) + " on " + host + ": " + error.what());
+  }
+}
+
+}  // namespace
+}  // namespace launcher
+
+int main(int argc, char** argv) {
+  try {
+    launcher::Run(argc, argv);
+  } catch (const launcher::LaunchError& error) {
+    std::fprintf(stderr, "ddlrun-rank: %s\n", launcher::CodedError(error).c_str());
+    return error.exit_code();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "ddlrun-rank: %s\n", launcher::CodedUnexpected(error.what()).c_str());
+    return EX_SOFTWARE;
+  }
+}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ddlrun-rank, the shim: what ddlrun starts once per rank, in front of the program.  Makes sure
+// that this rank and its node are as planned, binds the rank, sets its environment, starts the
+// program and tells how it ended.
+//
+//   ddlrun-rank [--rank R [--checked]] -- program arguments ...
+//
+// Where anything is not plainly as planned it becomes ddlrun-rank-check (launcher/rank), which says
+// what is wrong, or plans this node anew and comes back with --checked.
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "launcher/rank_variables.h"
+#include "launcher/shim/binding.h"
+#include "launcher/shim/gpus.h"
+#include "launcher/shim/own_job.h"
+#include "launcher/shim/rank_report.h"
+#include "launcher/shim/run_program.h"
+#include "launcher/topology/fingerprint.h"
+
+namespace launcher {
+namespace {
+
+struct Arguments {
+  const char* rank = nullptr;  // given by the local launcher and by ddlrun-rank-check
+  bool is_checked = false;
+  char** program = nullptr;  // argv of the program, ended by a null pointer
+};
+
+OwnJob job;
+
+const char* Get(const char* name) {
+  const char* value = getenv(name);
+  return value != nullptr ? value : "";
+}
+
+bool Is(const char* a, const char* b) { return strcmp(a, b) == 0; }
+
+bool IsNumber(const char* text, int number) {
+  char* end = nullptr;
+  return *text >= '0' && *text <= '9' && strtol(text, &end, 10) == number && *end == '\0';
+}
+
+bool IsNumberOrUnset(const char* name, int number) {
+  const char* value = getenv(name);
+  return value == nullptr || IsNumber(value, number);
+}
+
+// Ends this process with sysexits code `exit_code`, as ddlrun words its refusals.
+[[noreturn]] __attribute__((format(printf, 2, 3))) void Refuse(int exit_code, const char* format,
+                                                               ...) {
+  char line[1024];
+  size_t length = static_cast<size_t>(
+      snprintf(line, sizeof(line), "ddlrun-rank: [ERROR DDL-20-%d] ", exit_code));
+  if (job.host[0] != '\0') {
+    length += static_cast<size_t>(
+        snprintf(line + length, sizeof(line) - length, "rank %d on %s: ", job.rank, job.host));
+  }
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(line + length, sizeof(line) - length - 1, format, arguments);
+  va_end(arguments);
+  length = strlen(line);
+  line[length] = '\n';
+  WriteAll(STDERR_FILENO, line, length + 1);
+  _exit(exit_code);
+}
+
+Arguments ReadArguments(int argc, char** argv) {
+  Arguments arguments;
+  int next = 1;
+  if (next + 1 < argc && Is(argv[next], "--rank")) {
+    arguments.rank = argv[next + 1];
+    next += 2;
+    arguments.is_checked = next < argc && Is(argv[next], "--checked");
+    if (arguments.is_checked) ++next;
+  }
+  if (next + 1 >= argc || !Is(argv[next], "--")) {
+    Refuse(EX_USAGE,
+           "usage: ddlrun-rank [--rank R] -- program [arguments]; it is started by ddlrun, not by "
+           "hand");
+  }
+  arguments.program = argv + next + 1;
+  return arguments;
+}
+
+// Reads the job as the rank that what started this process says; false when it does not say.
+bool ReadJob(const char* text, const char* given) {
+  const char* rank = given;
+  if (rank == nullptr) {
+    const bool is_of_srun = strncmp(text, "srun ", 5) == 0;
+    rank = getenv(is_of_srun ? "SLURM_PROCID" : "OMPI_COMM_WORLD_RANK");
+  }
+  if (rank == nullptr) return false;
+  char* end = nullptr;
+  const long number = strtol(rank, &end, 10);
+  return end != rank && *end == '\0' && number >= 0 && number <= INT_MAX &&
+         ReadOwnJob(text, static_cast<int>(number), &job);
+}
+
+bool IsWhoIsPlanned() {
+  if (Is(job.spawner, "srun")) {
+    const char* host = Get("SLURMD_NODENAME");
+    return IsNumber(Get("PMIX_RANK"), job.rank) &&
+           IsNumberOrUnset("SLURM_STEP_NUM_TASKS", job.world_size) &&
+           IsNumberOrUnset("SLURM_LOCALID", job.local_rank) &&
+           (*host == '\0' || Is(host, job.host));
+  }
+  return IsNumberOrUnset("OMPI_COMM_WORLD_SIZE", job.world_size) &&
+         IsNumberOrUnset("OMPI_COMM_WORLD_LOCAL_RANK", job.local_rank) &&
+         IsNumberOrUnset("OMPI_COMM_WORLD_LOCAL_SIZE", job.local_world_size);
+}
+
+bool HasPlannedGpus() {
+  if (!job.check || job.gpus == 0) return true;
+  const char* on_node = Get("SLURM_GPUS_ON_NODE");
+  if (*on_node != '\0' && !IsNumber(on_node, job.gpus)) return false;
+  constexpr const char* kLists[] = {"SLURM_STEP_GPUS", "CUDA_VISIBLE_DEVICES"};
+  for (const char* name : kLists) {
+    const char* list = Get(name);
+    if (*list != '\0' && CountGpuEntries(list) != job.gpus) return false;
+  }
+  const int devices = CountGpuDevices();
+  return devices == 0 || devices >= job.gpus;
+}
+
+bool IsNodeLikePlanned() {
+  if (!job.bind || job.planned_for[0] == '\0') return true;
+  Fingerprint fingerprint;
+  ReadFingerprint("", &fingerprint);
+  return Is(fingerprint.text, job.planned_for);
+}
+
+bool IsAsPlanned(const char* text, const char* given) {
+  if (!ReadJob(text, given)) return false;
+  if (Is(job.spawner, "local")) return true;
+  return (given != nullptr || IsWhoIsPlanned()) && HasPlannedGpus() && IsNodeLikePlanned();
+}
+
+[[noreturn]] void BecomeCheck(char** argv) {
+  constexpr char kSuffix[] = "-check";
+  char program[PATH_MAX];
+  const ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - sizeof(kSuffix));
+  memcpy(program + (length > 0 ? length : 0), kSuffix, sizeof(kSuffix));
+  execv(program, argv);
+  Refuse(EX_UNAVAILABLE, "cannot start %s: %s", program, strerror(errno));
+}
+
+void Bind() {
+  if (!job.bind) return;
+  if (!Is(job.cpus, "-") && strncmp(job.cpus, "- ", 2) != 0) {
+    const Refusal refusal = BindCpus(job.cpus);
+    if (refusal.text[0] != '\0') Refuse(EX_CONFIG, "%s", refusal.text);
+  }
+  if (job.numa_os_index >= 0) {
+    const Refusal refusal = PreferMemoryOf(job.numa_os_index);
+    if (refusal.text[0] != '\0') Refuse(EX_CONFIG, "%s", refusal.text);
+  }
+}
+
+// The run directory is on ddlrun's node only.
+bool IsOwnDirectory(const char* path) {
+  struct stat info = {};
+  return lstat(path, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid();
+}
+
+const char* TextOf(RankValue value) {
+  static char digits[16];
+  const auto number = [](int n) {
+    snprintf(digits, sizeof(digits), "%d", n);
+    return static_cast<const char*>(digits);
+  };
+  switch (value) {
+    case RankValue::kRank:
+      return number(job.rank);
+    case RankValue::kWorldSize:
+      return number(job.world_size);
+    case RankValue::kLocalRank:
+      return number(job.local_rank);
+    case RankValue::kLocalWorldSize:
+      return number(job.local_world_size);
+    case RankValue::kNodeRank:
+      return number(job.node);
+    case RankValue::kNodeCount:
+      return number(job.node_count);
+    case RankValue::kMasterAddress:
+      return job.master_address;
+    case RankValue::kMasterPort:
+      return job.master_port != 0 ? number(job.master_port) : "";
+    case RankValue::kHost:
+      return job.host;
+    case RankValue::kSpawner:
+      return job.spawner;
+    case RankValue::kRunDirectory:
+      return IsOwnDirectory(job.run_directory) ? job.run_directory : "";
+    case RankValue::kRestartCount:
+      return number(job.restart_count);
+  }
+  return "";
+}
+
+void SetEnvironment() {
+  // What mpirun's daemons were started with on this node must not be taken for this rank's own.
+  if (!Is(job.spawner, "srun")) {
+    for (const char* name : kIdentityNames) unsetenv(name);
+  }
+  for (const RankVariable& variable : kRankVariables) {
+    const char* text = TextOf(variable.value);
+    if (*text != '\0') setenv(variable.name, text, 1);
+  }
+  // One thread per core of the rank; hardware threads share the units that training needs.
+  if (job.cores > 0 && getenv("OMP_NUM_THREADS") == nullptr) {
+    char cores[16];
+    snprintf(cores, sizeof(cores), "%d", job.cores);
+    setenv("OMP_NUM_THREADS", cores, 0);
+  }
+  unsetenv(kRankJobVariable);
+}
+
+// ddlrun needs it to send a signal to the ranks.
+void SayStep() {
+  const char* job_id = getenv("SLURM_JOB_ID");
+  const char* step = getenv("SLURM_STEP_ID");
+  if (!Is(job.spawner, "srun") || job.rank != 0 || job_id == nullptr || step == nullptr) return;
+  const Report report = ReportStep(job_id, step);
+  WriteAll(STDERR_FILENO, report.text, strlen(report.text));
+}
+
+int OpenLog() {
+  if (job.log_directory[0] == '\0') return -1;
+  char path[PATH_MAX + 32];
+  snprintf(path, sizeof(path), "%s/rank-%05d.log", job.log_directory, job.rank);
+  const int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+  if (fd < 0) {
+    Refuse(EX_OSERR, "cannot write %.500s: %s; --log-dir must be a directory that all nodes share",
+           path, strerror(errno));
+  }
+  return fd;
+}
+
+[[noreturn]] void StartProgram(char** program) {
+  int error = 0;
+  if (Is(job.spawner, "local")) {
+    error = BecomeProgram(program);
+  } else {
+    RankProcess process;
+    process.rank = job.rank;
+    process.host = job.host;
+    process.is_of_mpirun = Is(job.spawner, "mpirun");
+    process.log = OpenLog();
+    error = RunProgram(program, process);
+  }
+  Refuse(EX_UNAVAILABLE, "cannot start '%.500s': %s", program[0], strerror(error));
+}
+
+}  // namespace
+}  // namespace launcher
+
+int main(int argc, char** argv) {
+  using namespace launcher;
+  const Arguments arguments = ReadArguments(argc, argv);
+  const char* text = Get(kRankJobVariable);
+  if (arguments.is_checked) {
+    if (!ReadJob(text, arguments.rank)) {
+      Refuse(EX_SOFTWARE, "%s is not what ddlrun-rank-check writes", kRankJobVariable);
+    }
+  } else if (!IsAsPlanned(text, arguments.rank)) {
+    BecomeCheck(argv);
+  }
+  Bind();
+  SetEnvironment();
+  SayStep();
+  StartProgram(arguments.program);
+}

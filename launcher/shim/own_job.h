@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the shim of a rank reads out of the text that ddlrun made (EncodeRankJob in
+// launcher/rank/rank_job.h has the format): what is common to all ranks, and its own entry.
+//
+// Everything in launcher/shim does without the C++ standard library: the shim starts once per rank,
+// and a C library that starts quickly (musl) is all that it is linked with.
+
+#pragma once
+
+#include <limits.h>
+
+#include "launcher/topology/fingerprint.h"
+
+namespace launcher {
+
+// Set by ddlrun, read and removed by the shim.
+inline constexpr char kRankJobVariable[] = "DDLRUN_RANK_JOB";
+
+struct OwnJob {
+  char spawner[16];  // "srun", "mpirun", "local"
+  bool bind, check;
+  char planned_for[3 * sizeof(Fingerprint::text)];
+  char run_directory[PATH_MAX];
+  char log_directory[PATH_MAX];
+  char master_address[256];
+  int master_port, restart_count;
+  int world_size, node_count;
+  int rank, node, local_rank;
+  int local_world_size;
+  char host[256];
+  int gpus;           // granted on the node
+  int numa_os_index;  // -1: memory is not bound
+  int cores;
+  const char* cpus;  // OS numbers, "0-3,8", in the text; "-": not bound
+};
+
+// False when `text` is not what ddlrun writes, or `rank` is not in its plan.
+bool ReadOwnJob(const char* text, int rank, OwnJob* job);
+
+}  // namespace launcher

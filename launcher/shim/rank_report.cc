@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/shim/rank_report.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace launcher {
+
+Report ReportRankEnd(int rank, const char* host, long pid, int wait_status) {
+  char how[100];
+  if (WIFSIGNALED(wait_status)) {
+    const int number = WTERMSIG(wait_status);
+    snprintf(how, sizeof(how), "signal %d (%s)", number, strsignal(number));
+  } else {
+    snprintf(how, sizeof(how), "exit code %d", WEXITSTATUS(wait_status));
+  }
+  Report report;
+  snprintf(report.text, sizeof(report.text),
+           "ddlrun-rank: rank %d on %.255s (pid %ld) ended with %s\n", rank, host, pid, how);
+  return report;
+}
+
+Report ReportRankLine(int rank, const char* line) {
+  Report report;
+  snprintf(report.text, sizeof(report.text), "ddlrun-rank: rank %d | %.*s\n", rank,
+           static_cast<int>(kReportedLineBytes), line);
+  return report;
+}
+
+Report ReportStep(const char* job, const char* step) {
+  Report report;
+  snprintf(report.text, sizeof(report.text), "ddlrun-rank: step %.40s.%.40s\n", job, step);
+  return report;
+}
+
+void WriteAll(int fd, const char* text, size_t size) {
+  while (size > 0) {
+    const ssize_t written = write(fd, text, size);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;
+    text += written;
+    size -= static_cast<size_t>(written);
+  }
+}
+
+}  // namespace launcher

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the shim tells ddlrun on standard error, a line each; launcher/rank/rank_end.h reads them.
+
+#pragma once
+
+#include <stddef.h>
+
+namespace launcher {
+
+// Of a line that a rank wrote: more than that is cut.
+inline constexpr size_t kReportedLineBytes = 400;
+
+struct Report {
+  char text[kReportedLineBytes + 400];
+};
+
+// "ddlrun-rank: rank 1 on n2 (pid 77) ended with signal 9 (Killed)\n" or "... exit code 3\n".
+Report ReportRankEnd(int rank, const char* host, long pid, int wait_status);
+
+// A line that a rank wrote shortly before it failed: "ddlrun-rank: rank 1 | text\n".
+Report ReportRankLine(int rank, const char* line);
+
+// The step of srun that the ranks are: "ddlrun-rank: step 123.4\n"; what scancel needs.
+Report ReportStep(const char* job, const char* step);
+
+// All of `size` bytes, as far as somebody reads.
+void WriteAll(int fd, const char* text, size_t size);
+
+}  // namespace launcher

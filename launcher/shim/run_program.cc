@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/shim/run_program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <sysexits.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "launcher/shim/output_relay.h"
+#include "launcher/shim/rank_report.h"
+
+namespace launcher {
+namespace {
+
+volatile sig_atomic_t was_told_to_stop = 0;
+volatile pid_t child_pid = 0;  // set while kStopSignalOfMpirun is blocked
+
+// The child sees these itself; this process must outlive it.
+void StayThroughSignals() {
+  signal(SIGTERM, [](int) { was_told_to_stop = 1; });
+  signal(SIGINT, [](int) { was_told_to_stop = 1; });
+  signal(kStopSignalOfMpirun, [](int) {
+    was_told_to_stop = 1;
+    kill(child_pid, SIGTERM);
+  });
+  // Not SIG_IGN, which the child would inherit.  SIGPIPE: nobody reads standard error any more.
+  constexpr int kOthers[] = {SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGCHLD};
+  for (const int number : kOthers) signal(number, [](int) {});
+}
+
+void Write(const Report& report) { WriteAll(STDERR_FILENO, report.text, strlen(report.text)); }
+
+// A signal to the whole step may have ended the program before this process has seen it.
+bool WasToldToStop(int status) {
+  constexpr timespec kMoment = {0, 10'000'000};
+  const bool may_be =
+      WIFSIGNALED(status) && (WTERMSIG(status) == SIGTERM || WTERMSIG(status) == SIGINT);
+  for (int i = 0; i < 20 && may_be && was_told_to_stop == 0; ++i) nanosleep(&kMoment, nullptr);
+  return was_told_to_stop != 0;
+}
+
+bool StoppedEarly(int status) { return WIFEXITED(status) && WEXITSTATUS(status) == EX_TEMPFAIL; }
+
+void ReportEnd(const RankProcess& rank, pid_t pid, int status, const Tail& last_lines) {
+  if (status == 0 || (!StoppedEarly(status) && WasToldToStop(status))) return;
+  for (int i = 0; i < last_lines.size() && !StoppedEarly(status); ++i) {
+    Write(ReportRankLine(rank.rank, last_lines.line(i)));
+  }
+  Write(ReportRankEnd(rank.rank, rank.host, pid, status));
+}
+
+[[noreturn]] void EndAs(int status) {
+  if (WIFSIGNALED(status)) {
+    const rlimit no_second_core = {0, 0};
+    setrlimit(RLIMIT_CORE, &no_second_core);
+    signal(WTERMSIG(status), SIG_DFL);
+    raise(WTERMSIG(status));
+    _exit(128 + WTERMSIG(status));
+  }
+  _exit(StoppedEarly(status) ? 0 : WEXITSTATUS(status));
+}
+
+// What execvp of some C libraries does by itself.
+void BecomeScript(char* const* argv) {
+  int count = 0;
+  while (argv[count] != nullptr) ++count;
+  const auto words = static_cast<char**>(calloc(static_cast<size_t>(count) + 2, sizeof(char*)));
+  if (words == nullptr) return;
+  char shell[] = "/bin/sh";
+  char path[PATH_MAX];
+  words[0] = shell;
+  memcpy(words + 1, argv, static_cast<size_t>(count) * sizeof(char*));
+  words[1] = path;
+  const char* folders = strchr(argv[0], '/') != nullptr ? nullptr : getenv("PATH");
+  if (folders == nullptr) {
+    snprintf(path, sizeof(path), "%s", argv[0]);
+    execv(shell, words);
+    return;
+  }
+  while (*folders != '\0') {
+    const size_t length = strcspn(folders, ":");
+    snprintf(path, sizeof(path), "%.*s/%s", static_cast<int>(length), folders, argv[0]);
+    if (access(path, X_OK) == 0) execv(shell, words);
+    folders += length + (folders[length] == ':' ? 1 : 0);
+  }
+}
+
+}  // namespace
+
+int BecomeProgram(char* const* argv) {
+  execvp(argv[0], argv);
+  const int error = errno;
+  if (error == ENOEXEC) BecomeScript(argv);
+  return error;
+}
+
+int RunProgram(char* const* argv, const RankProcess& rank) {
+  StayThroughSignals();
+  sigset_t while_waiting;
+  sigset_t original;
+  sigemptyset(&while_waiting);
+  sigaddset(&while_waiting, SIGCHLD);
+  sigaddset(&while_waiting, kStopSignalOfMpirun);
+  sigprocmask(SIG_BLOCK, &while_waiting, &original);
+  static OutputRelay output;
+  int exec_error[2] = {-1, -1};
+  if (!output.Open(rank.log) || pipe2(exec_error, O_CLOEXEC) != 0) return errno;
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  if (child < 0) return errno;
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(128 + SIGKILL);
+    output.ConnectChild();
+    if (rank.is_of_mpirun) signal(kStopSignalOfMpirun, SIG_IGN);
+    sigprocmask(SIG_SETMASK, &original, nullptr);
+    const int error = BecomeProgram(argv);
+    const ssize_t ignored = write(exec_error[1], &error, sizeof(error));
+    _exit(ignored >= 0 ? EX_UNAVAILABLE : EX_OSERR);
+  }
+  child_pid = child;
+  close(exec_error[1]);
+  output.CloseChildEnds();
+  int error = 0;
+  ssize_t got = 0;
+  while ((got = read(exec_error[0], &error, sizeof(error))) < 0 && errno == EINTR) {
+  }
+  const int status = output.WaitFor(child);
+  if (got > 0) return error;
+  ReportEnd(rank, child, status, output.last_lines());
+  EndAs(status);
+}
+
+}  // namespace launcher
