@@ -250,12 +250,13 @@ int OpenLog() {
 [[noreturn]] void StartProgram(char** program) {
   int error = 0;
   if (Is(job.spawner, "local")) {
-    error = BecomeProgram(program);
+    error = BecomeProgram(program, Get("PATH"));
   } else {
     RankProcess process;
     process.rank = job.rank;
     process.host = job.host;
     process.is_of_mpirun = Is(job.spawner, "mpirun");
+    process.path = Get("PATH");
     process.log = OpenLog();
     error = RunProgram(program, process);
   }

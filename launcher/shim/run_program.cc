@@ -70,7 +70,7 @@ void ReportEnd(const RankProcess& rank, pid_t pid, int status, const Tail& last_
 }
 
 // What execvp of some C libraries does by itself.
-void BecomeScript(char* const* argv) {
+void BecomeScript(char* const* argv, const char* folders) {
   int count = 0;
   while (argv[count] != nullptr) ++count;
   const auto words = static_cast<char**>(calloc(static_cast<size_t>(count) + 2, sizeof(char*)));
@@ -80,8 +80,7 @@ void BecomeScript(char* const* argv) {
   words[0] = shell;
   memcpy(words + 1, argv, static_cast<size_t>(count) * sizeof(char*));
   words[1] = path;
-  const char* folders = strchr(argv[0], '/') != nullptr ? nullptr : getenv("PATH");
-  if (folders == nullptr) {
+  if (strchr(argv[0], '/') != nullptr) {
     snprintf(path, sizeof(path), "%s", argv[0]);
     execv(shell, words);
     return;
@@ -96,10 +95,10 @@ void BecomeScript(char* const* argv) {
 
 }  // namespace
 
-int BecomeProgram(char* const* argv) {
+int BecomeProgram(char* const* argv, const char* path) {
   execvp(argv[0], argv);
   const int error = errno;
-  if (error == ENOEXEC) BecomeScript(argv);
+  if (error == ENOEXEC) BecomeScript(argv, path);
   return error;
 }
 
@@ -123,7 +122,7 @@ int RunProgram(char* const* argv, const RankProcess& rank) {
     output.ConnectChild();
     if (rank.is_of_mpirun) signal(kStopSignalOfMpirun, SIG_IGN);
     sigprocmask(SIG_SETMASK, &original, nullptr);
-    const int error = BecomeProgram(argv);
+    const int error = BecomeProgram(argv, rank.path);
     const ssize_t ignored = write(exec_error[1], &error, sizeof(error));
     _exit(ignored >= 0 ? EX_UNAVAILABLE : EX_OSERR);
   }

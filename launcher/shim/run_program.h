@@ -14,12 +14,13 @@ struct RankProcess {
   int rank = 0;
   const char* host = "";
   bool is_of_mpirun = false;
-  int log = -1;  // descriptor of its log file
+  const char* path = "";  // PATH
+  int log = -1;           // descriptor of its log file
 };
 
 // Becomes the program that the shell would start, also a script without an interpreter line.
-// Returns errno.
-int BecomeProgram(char* const* argv);
+// `path` is the value of PATH.  Returns errno.
+int BecomeProgram(char* const* argv, const char* path);
 
 // mpirun takes SIGTERM for itself and kills its ranks a second later, but passes SIGALRM on: ddlrun
 // sends this in place of SIGTERM, and the shim gives its program SIGTERM.  The program starts with

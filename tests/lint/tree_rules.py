@@ -26,6 +26,7 @@ ARROWS = {
     "launcher/topology": ["rankfile", "launcher"],
     "launcher/plan": ["rankfile", "launcher/allocation", "launcher/topology", "launcher/error.h",
                       "launcher/messages.h"],
+    "launcher/shim": ["launcher/topology/fingerprint.h", "launcher/rank_variables.h"],
     "launcher": ["rankfile"],
     "trainer/core": [],
     "trainer/backend/reference": ["trainer/core", "trainer/backend"],

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/shim/run_program.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace launcher {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The exit code of `program` with the argument "7".
+int ExitCodeOf(std::string program, const std::string& path) {
+  const pid_t child = fork();
+  if (child == 0) {
+    std::string argument = "7";
+    char* const argv[] = {program.data(), argument.data(), nullptr};
+    setenv("PATH", path.c_str(), 1);
+    _exit(100 + BecomeProgram(argv, path.c_str()));
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(BecomeProgram, StartsAScriptWithoutAnInterpreterLineAsAShellDoes) {
+  const fs::path folder = fs::path(testing::TempDir()) / "become_program";
+  fs::create_directories(folder);
+  std::ofstream(folder / "script") << "exit \"$1\"\n";
+  chmod((folder / "script").c_str(), 0755);
+  EXPECT_EQ(ExitCodeOf(folder / "script", ""), 7);
+  EXPECT_EQ(ExitCodeOf("script", "/nowhere:" + folder.string()), 7);
+  EXPECT_EQ(ExitCodeOf("script", "/nowhere"), 100 + ENOENT);
+  fs::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace launcher
