@@ -53,7 +53,7 @@ FOREIGN = [
     (re.compile(r"^(cuda|cudnn|cublas|nvrtc|nccl)[^/]*\.h"), ("trainer/backend/cuda/", "trainer/comm/nccl",
                                                               "trainer/telemetry/gpu_sampler",
                                                               "trainer/telemetry/kernel_trace",
-                                                              "tests/trainer/backend/cuda_emulator/",
+                                                              "tests/trainer/backend/cuda",
                                                               "tests/trainer/comm/nccl")),
     (re.compile(r"dnnl"), ("trainer/backend/cpu/",)),
     (re.compile(r"^mpi\.h"), ("trainer/comm/mpi", "tests/")),
