@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <set>
 #include <string>
@@ -226,6 +227,9 @@ int Run(const std::vector<std::string>& arguments) {
     return EX_OK;
   }
   const Environment environment = SnapshotEnvironment();
+  // hwloc would load its plug-ins for libxml2, OpenCL and X11, and a live machine needs none of
+  // them.  What ddlrun starts gets `environment`.
+  if (options.topology.empty()) setenv("HWLOC_PLUGINS_PATH", "/dev/null", 0);
   const Settings settings =
       MergeSettings(options, LoadSite(options.site, environment), environment);
   if (options.show_config) {
