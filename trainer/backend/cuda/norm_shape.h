@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// What the kernels of batch norm need to know of a tensor and of the GPU that they run on.
 
 #pragma once
 

@@ -14,10 +14,9 @@ namespace trainer {
 
 // A 7x7 convolution with stride 2 and padding 3 over 3 channels is a 4x4 convolution with stride 1
 // over blocks of 2x2 pixels, 12 channels (space-to-depth, as MLPerf's TPU code has it): tensor
-// cores compute on 16 channels at half the height and width instead of 8 with 3 in use.  Tap (r, s)
-// of the one is tap ((r + 1) / 2, (s + 1) / 2) of the other, in channel ((r + 1) % 2 * 2 + (s + 1)
-// % 2) * 3
-// + colour.
+// cores compute on 16 channels at half the height and width instead of 8 with 3 in use.  Tap
+// (r, s) of the one is tap ((r + 1) / 2, (s + 1) / 2) of the other, in channel
+// ((r + 1) % 2 * 2 + (s + 1) % 2) * 3 + colour.
 inline constexpr int kBlockChannels = 12;
 inline constexpr int kBlockKernel = 4;
 // Blocks across an image of `extent` pixels, those of the padding included: of zeros, 2 before and
