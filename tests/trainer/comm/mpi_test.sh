@@ -29,7 +29,8 @@ check() {
 
 check "two ranks do what a communicator must" 0 "MPI (Open MPI.*), 2 ranks" 2 all
 check "three ranks do what a communicator must" 0 "MPI (Open MPI.*), 3 ranks" 3 all
-check "one rank ends the job with its exit code" 65 "MPI_ABORT was invoked" 3 abort
+# mpirun loses its own text now and then: two ranks that abort at once garble it.
+check "one rank ends the job with its exit code" 65 "MPI_ABORT was invoked\|ORTE_ERROR_LOG: Data unpack.*show_help" 3 abort
 check "ranks that MPI and the environment count differently are refused" 78 \
   "the environment says rank 0 of 3, MPI says rank 0 of 2" 2 wrong-size
 exit $((failures > 0))
