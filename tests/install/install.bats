@@ -51,6 +51,14 @@ has_cuda() { [ -e "$DDLRUN_BUILD/lib/ddlrun/ddltrain_cuda.so" ]; }
 EOF
 }
 
+# It starts once per rank: loading libraries would take longer than all that it does.
+@test "the shim needs no shared library" {
+  grep -q '^DDLRUN_LINKS_\(WITH_MUSL\|STATICALLY\):INTERNAL=1' "$DDLRUN_BUILD/CMakeCache.txt" || skip "neither musl-dev nor static libraries, or sanitizers"
+  run ldd "$prefix/libexec/ddlrun/ddlrun-rank"
+  echo "$output"
+  [[ $output == *"not a dynamic executable"* || $output == *"statically linked"* ]]
+}
+
 @test "the manual pages are installed, one for each program" {
   [ -e "$DDLRUN_BUILD/share/man/man1/ddlrun.1" ] || skip "built without help2man, or with sanitizers"
   for program in "$prefix"/bin/*; do
