@@ -152,12 +152,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
   constexpr int kAtOnce = kPixelsAtOnce<T>;
   const Track track = TrackOf(columns);
   if (track.channel >= padded) return;
-  float factor[8];
-  float mean[8];
-  float shift[8];
-  LoadChannels(by.factor, track.channel, factor);
-  LoadChannels(by.mean, track.channel, mean);
-  LoadChannels(by.shift, track.channel, shift);
+  const ForwardChannels channels(by, track.channel);
   for (int first = track.first; first < pixels; first += kAtOnce * track.step) {
     Eight<T> x[kAtOnce];
     Eight<T> more[kAtOnce] = {};
@@ -178,7 +173,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
       Widen(x[u], y);
       Widen(more[u], added);
       for (int i = 0; i < 8; ++i) {
-        y[i] = (y[i] - mean[i]) * factor[i] + shift[i] + added[i];
+        y[i] = channels.Normalize(i, y[i]) + added[i];
         if (y[i] > 0) passes |= 1U << i;
         if (relu && y[i] < 0) y[i] = 0;  // what is not a number stays it
       }
@@ -196,14 +191,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
   constexpr int kAtOnce = kPixelsAtOnce<T>;
   const Track track = TrackOf(columns);
   if (track.channel >= padded) return;
-  float mean[8];
-  float of_gradient[8];
-  float of_input[8];
-  float rest[8];
-  LoadChannels(means, track.channel, mean);
-  LoadChannels(by.of_gradient, track.channel, of_gradient);
-  LoadChannels(by.of_input, track.channel, of_input);
-  LoadChannels(by.rest, track.channel, rest);
+  const BackwardChannels channels(means, by, track.channel);
   for (int first = track.first; first < pixels; first += kAtOnce * track.step) {
     Eight<T> x[kAtOnce];
     Eight<T> g[kAtOnce];
@@ -226,7 +214,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
       Widen(g[u], gradient);
       for (int i = 0; i < 8; ++i) {
         if ((passes[u] >> i & 1U) == 0) gradient[i] = 0;
-        dx[i] = of_gradient[i] * gradient[i] + of_input[i] * (dx[i] - mean[i]) + rest[i];
+        dx[i] = channels.Differentiate(i, gradient[i], dx[i]);
       }
       if (diff_residual != nullptr) Store8(gradient, diff_residual + at);
       Store8(dx, diff_src + at);

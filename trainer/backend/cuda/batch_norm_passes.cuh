@@ -144,6 +144,22 @@ struct BackwardCoefficients {
   float* rest;
 };
 
+// The same of a thread's eight channels, in registers.
+struct BackwardChannels {
+  float mean[8], of_gradient[8], of_input[8], rest[8];
+
+  __device__ BackwardChannels(const float* means, const BackwardCoefficients& by, int channel) {
+    LoadChannels(means, channel, mean);
+    LoadChannels(by.of_gradient, channel, of_gradient);
+    LoadChannels(by.of_input, channel, of_input);
+    LoadChannels(by.rest, channel, rest);
+  }
+  // In this order a single value per channel, whose gradient is 0, gives exactly that.
+  __device__ float Differentiate(int i, float gradient, float x) const {
+    return of_gradient[i] * gradient + of_input[i] * (x - mean[i]) + rest[i];
+  }
+};
+
 // As passed to GradientSums; then finishes diff_scale and diff_shift, and the coefficients for
 // diff_src.  `pixels` are those of src, which may be more than those that were summed.
 void FinishGradientSums(const NormShape& shape, const Sweep& sweep, const float* partial,
@@ -155,6 +171,18 @@ struct Coefficients {
   float* factor;
   float* mean;
   float* shift;
+};
+
+// The same of a thread's eight channels, in registers.
+struct ForwardChannels {
+  float factor[8], mean[8], shift[8];
+
+  __device__ ForwardChannels(const Coefficients& by, int channel) {
+    LoadChannels(by.factor, channel, factor);
+    LoadChannels(by.mean, channel, mean);
+    LoadChannels(by.shift, channel, shift);
+  }
+  __device__ float Normalize(int i, float x) const { return (x - mean[i]) * factor[i] + shift[i]; }
 };
 
 // Statistics of the batch or the running ones, as coefficients in the first 3 * padded floats of

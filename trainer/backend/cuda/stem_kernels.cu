@@ -7,10 +7,11 @@
 namespace trainer {
 namespace {
 
+using batch_norm::BackwardChannels;
 using batch_norm::BackwardCoefficients;
 using batch_norm::Coefficients;
 using batch_norm::ElementOf;
-using batch_norm::LoadChannels;
+using batch_norm::ForwardChannels;
 using batch_norm::Sweep;
 using batch_norm::SweepOf;
 using batch_norm::Track;
@@ -104,12 +105,7 @@ __global__ void __launch_bounds__(kThreads, 2)
                      T* dst, T* chosen, std::uint8_t* winners, std::uint8_t* mask) {
   const Track track = TrackOf(columns);
   if (track.channel >= padded) return;
-  float factor[8];
-  float mean[8];
-  float shift[8];
-  LoadChannels(by.factor, track.channel, factor);
-  LoadChannels(by.mean, track.channel, mean);
-  LoadChannels(by.shift, track.channel, shift);
+  const ForwardChannels channels(by, track.channel);
   for (int first = track.first; first < windows; first += track.step) {
     const int index = windows - 1 - first;
     const Window window = WindowOf(index, e);
@@ -132,7 +128,7 @@ __global__ void __launch_bounds__(kThreads, 2)
       float value[8];
       Widen(x[place], value);
       for (int i = 0; i < 8; ++i) {
-        const float y = (value[i] - mean[i]) * factor[i] + shift[i];
+        const float y = channels.Normalize(i, value[i]);
         if (y <= best[i]) continue;
         best[i] = y;
         input[i] = value[i];
@@ -179,14 +175,7 @@ __global__ void __launch_bounds__(kThreads, 2)
                         int columns, T* diff_src) {
   const Track track = TrackOf(columns);
   if (track.channel >= padded) return;
-  float mean[8];
-  float of_gradient[8];
-  float of_input[8];
-  float rest[8];
-  LoadChannels(means, track.channel, mean);
-  LoadChannels(by.of_gradient, track.channel, of_gradient);
-  LoadChannels(by.of_input, track.channel, of_input);
-  LoadChannels(by.rest, track.channel, rest);
+  const BackwardChannels channels(means, by, track.channel);
   for (int first = track.first; first < quads; first += track.step) {
     const int index = quads - 1 - first;
     const Window quad = WindowOf(index, e);
@@ -230,7 +219,7 @@ __global__ void __launch_bounds__(kThreads, 2)
       float dx[8];
       Widen(x[i], dx);
       for (int c = 0; c < 8; ++c) {
-        dx[c] = of_gradient[c] * gradient[c] + of_input[c] * (dx[c] - mean[c]) + rest[c];
+        dx[c] = channels.Differentiate(c, gradient[c], dx[c]);
       }
       const int pixel = (quad.n * e.height + h) * e.width + w;
       Store8(dx, diff_src + ElementOf(pixel, padded) + track.channel);
