@@ -13,9 +13,9 @@ if [ "$(id -u)" = 0 ]; then
 fi
 failures=0
 
-# check NAME WANTED_CODE WANTED_TEXT RANKS CASE
+# check NAME WANTED_CODE WANTED_TEXT RANKS CASE: leaves what was printed in $output.
 check() {
-  local output code
+  local code
   output=$(timeout 100 mpirun --oversubscribe --bind-to none -n "$4" "$program" "$5" 2>&1)
   code=$?
   if [ "$code" != "$2" ] || ! grep -q -- "$3" <<<"$output"; then
@@ -29,8 +29,13 @@ check() {
 
 check "two ranks do what a communicator must" 0 "MPI (Open MPI.*), 2 ranks" 2 all
 check "three ranks do what a communicator must" 0 "MPI (Open MPI.*), 3 ranks" 3 all
-# Open MPI 4.1 garbles its own text of an abort now and then; the exit code is right all the same.
-check "one rank ends the job with its exit code" 65 "MPI_ABORT was invoked\|ORTE_ERROR_LOG: Data unpack.*show_help" 3 abort
+# Open MPI 4.1 loses its own text of an abort one time in five: the code must be right each time, the text is waited for.
+said_so=
+for _ in {1..12}; do
+  check "one rank ends the job with its exit code" 65 "" 3 abort
+  if grep -q "MPI_ABORT was invoked" <<<"$output"; then said_so=1; break; fi
+done
+[ -n "$said_so" ] || { echo "FAILED: never said 'MPI_ABORT was invoked', last:"; echo "$output"; failures=$((failures + 1)); }
 check "ranks that MPI and the environment count differently are refused" 78 \
   "the environment says rank 0 of 3, MPI says rank 0 of 2" 2 wrong-size
 exit $((failures > 0))
