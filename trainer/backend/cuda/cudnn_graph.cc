@@ -16,6 +16,17 @@ constexpr std::int64_t kSrc = 1;
 constexpr std::int64_t kFilter = 2;
 constexpr std::int64_t kDst = 3;
 
+// What takes a described device.  Before 9.8 nothing does, and DescribedDevice makes none.
+#if CUDNN_VERSION >= 90800
+constexpr auto kDescription = CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR;
+constexpr auto kDescriptionJson = CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION;
+constexpr auto kDeviceOfHeuristics = CUDNN_ATTR_ENGINEHEUR_DEVICEPROP;
+constexpr auto kDeviceOfPlan = CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP;
+#else
+constexpr cudnnBackendDescriptorType_t kDescription{};
+constexpr cudnnBackendAttributeName_t kDescriptionJson{}, kDeviceOfHeuristics{}, kDeviceOfPlan{};
+#endif
+
 // (outer, channels, height, width), channels last in memory.
 CudnnDescriptor MakeTensor(std::int64_t id, DType dtype, std::int64_t outer, std::int64_t channels,
                            std::int64_t height, std::int64_t width) {
@@ -113,9 +124,7 @@ std::vector<CudnnDescriptor> RecommendedConfigs(const CudnnTarget& target,
   CudnnDescriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   heuristics.Set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, operations);
   heuristics.Set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
-#if CUDNN_VERSION >= 90800
-  if (target.device) heuristics.Set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, *target.device);
-#endif
+  if (target.device) heuristics.Set(kDeviceOfHeuristics, *target.device);
   // Knowing nothing to recommend is no error: there is another mode to ask.
   if (heuristics.TryFinalize() != CUDNN_STATUS_SUCCESS) return {};
   return heuristics.GetDescriptors(CUDNN_ATTR_ENGINEHEUR_RESULTS,
@@ -176,10 +185,9 @@ std::vector<ConvolutionPlan> BuildPlans(const CudnnTarget& target,
     if (plans.size() == most) break;
     CudnnDescriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     plan.Set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, *candidate.config);
-#if CUDNN_VERSION >= 90800
-    if (target.device) plan.Set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, *target.device);
-#endif
-    if (!target.device) {
+    if (target.device) {
+      plan.Set(kDeviceOfPlan, *target.device);
+    } else {
       plan.Set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, target.handle);
     }
     // The heuristics may recommend what then turns out not to fit this device.
@@ -204,15 +212,16 @@ std::string ToString(const ConvolutionGraph& graph) {
          std::string(NameOf(graph.dtype)) + (graph.adds ? ", added to what is there" : "");
 }
 
-#if CUDNN_VERSION >= 90800
 CudnnTarget DescribedDevice(const std::string& json) {
-  auto device = std::make_shared<CudnnDescriptor>(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
-  device->Set(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+  if (!kDevicesCanBeDescribed) {
+    throw Error(EX_UNAVAILABLE, "cuDNN before 9.8 cannot be asked without a GPU");
+  }
+  auto device = std::make_shared<CudnnDescriptor>(kDescription);
+  device->Set(kDescriptionJson, CUDNN_TYPE_CHAR,
               std::vector<char>(json.c_str(), json.c_str() + json.size() + 1));
   device->Finalize();
   return {nullptr, std::move(device)};
 }
-#endif
 
 ConvolutionPlan::ConvolutionPlan(CudnnDescriptor plan, std::int64_t engine)
     : plan_(std::move(plan)),

@@ -52,10 +52,12 @@ struct CudnnTarget {
   std::shared_ptr<CudnnDescriptor> device;  // one that is described
 };
 
-#if CUDNN_VERSION >= 90800
-// A device by its properties, in the JSON that cuDNN writes of one that is there.
+// Whether the cuDNN of this build can be asked about a device that is not here.
+inline constexpr bool kDevicesCanBeDescribed = CUDNN_VERSION >= 90800;
+
+// A device by its properties, in the JSON that cuDNN writes of one that is there.  Throws Error
+// (EX_UNAVAILABLE) where devices cannot be described, Error where cuDNN refuses the text.
 CudnnTarget DescribedDevice(const std::string& json);
-#endif
 
 // Safe from any thread, once made; lives without the graph.
 class ConvolutionPlan {

@@ -18,8 +18,6 @@
 namespace trainer {
 namespace {
 
-#if CUDNN_VERSION >= 90800
-
 struct Gpu {
   const char* name;
   int version;  // compute capability * 100
@@ -92,8 +90,20 @@ struct Case {
   std::string name;
 };
 
-class Engines : public testing::TestWithParam<Case> {
+class DescribedGpus : public testing::Test {
  protected:
+  void SetUp() override {
+    if (!kDevicesCanBeDescribed) GTEST_SKIP() << "cuDNN before 9.8 cannot be asked without a GPU";
+  }
+};
+
+class Engines : public DescribedGpus, public testing::WithParamInterface<Case> {
+ protected:
+  void SetUp() override {
+    DescribedGpus::SetUp();
+    if (!IsSkipped()) target_ = Described(GetParam().gpu);
+  }
+
   // All three passes of each layer have a plan; a failure names the pass.
   void ExpectPlans(const std::vector<Layer>& layers) {
     for (const Layer& layer : layers) {
@@ -124,7 +134,7 @@ class Engines : public testing::TestWithParam<Case> {
     }) << ToString(graph);
   }
 
-  const CudnnTarget target_ = Described(GetParam().gpu);
+  CudnnTarget target_;
 };
 
 TEST_P(Engines, ExistForResNet50AtBatch256) { ExpectPlans(ResNet50(256)); }
@@ -159,6 +169,8 @@ constexpr ConvolutionGraph kLayer{.images = 256,
                                   .stride = 1,
                                   .padding = 1};
 
+using RulesOfEngines = DescribedGpus;
+
 std::vector<std::int64_t> EngineNumbers(const ConvolutionGraph& graph, const EngineRules& rules) {
   std::vector<std::int64_t> numbers;
   for (const ConvolutionPlan& plan : FindPlans(Described(kH100), graph, rules, 100)) {
@@ -167,7 +179,7 @@ std::vector<std::int64_t> EngineNumbers(const ConvolutionGraph& graph, const Eng
   return numbers;
 }
 
-TEST(EngineRules, TensorCoresComputeFp32OnlyWhenAllowed) {
+TEST_F(RulesOfEngines, TensorCoresComputeFp32OnlyWhenAllowed) {
   const auto exact = EngineNumbers(kLayer, {});
   const auto tf32 = EngineNumbers(kLayer, {.tf32 = true});
   EXPECT_GT(tf32.size(), exact.size());
@@ -175,7 +187,7 @@ TEST(EngineRules, TensorCoresComputeFp32OnlyWhenAllowed) {
   EXPECT_EQ(std::count(exact.begin(), exact.end(), tf32.at(0)), 0);
 }
 
-TEST(EngineRules, DeterministicLeavesEnginesOut) {
+TEST_F(RulesOfEngines, DeterministicLeavesEnginesOut) {
   ConvolutionGraph graph = kLayer;
   graph.pass =
       ConvolutionPass::kBackwardFilter;  // sums over all images, some with atomic additions
@@ -185,7 +197,7 @@ TEST(EngineRules, DeterministicLeavesEnginesOut) {
   EXPECT_LT(deterministic.size(), all.size());
 }
 
-TEST(EngineRules, FirstPlansAreOfSeveralEngines) {
+TEST_F(RulesOfEngines, FirstPlansAreOfSeveralEngines) {
   ConvolutionGraph graph = kLayer;
   graph.dtype = DType::kFloat16;
   graph.pass = ConvolutionPass::kBackwardData;
@@ -196,18 +208,18 @@ TEST(EngineRules, FirstPlansAreOfSeveralEngines) {
   EXPECT_GE(plans_of.size(), 3U);
 }
 
-TEST(EngineRules, AtMostAsManyPlansAsAskedFor) {
+TEST_F(RulesOfEngines, AtMostAsManyPlansAsAskedFor) {
   EXPECT_EQ(FindPlans(Described(kH100), kLayer, {.tf32 = true}, 3).size(), 3U);
 }
 
-TEST(EngineRules, WorkspaceLimitKept) {
+TEST_F(RulesOfEngines, WorkspaceLimitKept) {
   const EngineRules rules{.tf32 = true, .workspace_limit = 0};
   for (const ConvolutionPlan& plan : FindPlans(Described(kH100), kLayer, rules, 100)) {
     EXPECT_EQ(plan.workspace_bytes(), 0U);
   }
 }
 
-TEST(EngineRules, NoEngineIsAnErrorThatNamesTheConvolution) {
+TEST_F(RulesOfEngines, NoEngineIsAnErrorThatNamesTheConvolution) {
   ConvolutionGraph graph = kLayer;
   graph.dtype = DType::kBFloat16;
   const Gpu turing{"T4", 750, 40, 65536};  // has no bf16
@@ -225,14 +237,6 @@ TEST(EngineRules, NoEngineIsAnErrorThatNamesTheConvolution) {
 }
 
 TEST(DescribedDevice, BadDescriptionRefused) { EXPECT_THROW(DescribedDevice("{}"), Error); }
-
-#else
-
-TEST(Engines, ExistForResNet50AtBatch256) {
-  GTEST_SKIP() << "cuDNN before 9.8 cannot be asked without a GPU";
-}
-
-#endif
 
 }  // namespace
 }  // namespace trainer
