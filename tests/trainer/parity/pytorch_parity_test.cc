@@ -24,14 +24,16 @@ constexpr std::int64_t kSize = 96;
 constexpr std::uint32_t kClasses = 1000;
 constexpr int kSteps = 3;
 
-// Relative errors of fp32, forward and gradients.  Where PyTorch's own fp32 is further than that
-// from its double precision (the fixture holds that distance), its distance is allowed for the
-// norm.
+// Relative errors of fp32, forward and gradients.
 constexpr double kForwardTolerance = 1e-4;
 constexpr double kGradientTolerance = 1e-3;
-// Of the direction of a gradient, by its projection.  Rounding flips ReLUs that are nearly zero,
-// and each flip changes a gradient by what it carried: 0.7 % for PyTorch's fp32 against its double
-// precision, 2 % with Winograd kernels.  A wrong term is far beyond.
+// Rounding flips ReLUs that are nearly zero, and each flip changes a gradient by what it carried.
+// Which ones it flips is another draw for each processor and number of threads: PyTorch's own fp32
+// (the fixture holds its distance from its double precision, 0.7 % at most) is one such draw, and
+// another may be some times as far.
+constexpr double kDrawTolerance = 3;
+// Of the direction of a gradient, by its projection: 2 % with Winograd kernels.  A wrong term is
+// far beyond.
 constexpr double kDirectionTolerance = 0.05;
 
 Random Draws(std::uint64_t index) { return {kSeed, RandomPurpose::kGenerate, index}; }
@@ -81,7 +83,8 @@ void ExpectNear(const std::string& name, const std::vector<float>& values,
   const Summary summary = Summarize(values);
   const double norm = expected.at("norm").get<double>();
   const double pytorch_error = expected.at("pytorch_fp32_error").get<double>();
-  EXPECT_NEAR(summary.norm, norm, std::max(tolerance, pytorch_error) * norm) << name;
+  EXPECT_NEAR(summary.norm, norm, std::max(tolerance, kDrawTolerance * pytorch_error) * norm)
+      << name;
   EXPECT_NEAR(summary.projection, expected.at("projection").get<double>(), direction * norm)
       << name;
 }
