@@ -29,6 +29,12 @@ std::string NameOfPrecision(const CudaPrecision& precision) {
   return precision.tf32 ? "fp32 (TF32)" : "fp32";
 }
 
+cudaDeviceProp PropertiesOf(int device) {
+  cudaDeviceProp properties = {};
+  CheckCuda(cudaGetDeviceProperties(&properties, device), "asking for the GPU's properties");
+  return properties;
+}
+
 // The device that this process uses from now on.
 int ChooseDevice(int local_rank) {
   const std::string problem = CudaProblem();
@@ -42,6 +48,19 @@ int ChooseDevice(int local_rank) {
   return device;
 }
 
+// bf16 and TF32 came with Ampere.
+void RefuseWhatDeviceLacks(int device, const CudaPrecision& precision) {
+  const bool bf16 = precision.storage == DType::kBFloat16;
+  if (!bf16 && !precision.tf32) return;
+  const cudaDeviceProp properties = PropertiesOf(device);
+  if (properties.major >= 8) return;
+  throw Error(EX_UNAVAILABLE,
+              std::string(properties.name) + " (GPU " + std::to_string(device) +
+                  ", compute capability " + std::to_string(properties.major) + "." +
+                  std::to_string(properties.minor) + ") has no " + (bf16 ? "bf16" : "TF32") +
+                  ", which came with 8.0; give --precision=" + (bf16 ? "fp16" : "fp32 or fp16"));
+}
+
 class CudaBackend final : public Backend {
  public:
   CudaBackend(int device, const CudaPrecision& precision, bool deterministic)
@@ -51,10 +70,8 @@ class CudaBackend final : public Backend {
 
   std::string name() const override { return "cuda"; }
   std::string description() const override {
-    cudaDeviceProp properties = {};
-    CheckCuda(cudaGetDeviceProperties(&properties, device_), "asking for the GPU's properties");
-    return "cuda: " + std::string(properties.name) + " (GPU " + std::to_string(device_) + "), " +
-           libraries_->versions() + ", " + NameOfPrecision(precision_);
+    return "cuda: " + std::string(PropertiesOf(device_).name) + " (GPU " + std::to_string(device_) +
+           "), " + libraries_->versions() + ", " + NameOfPrecision(precision_);
   }
   DType compute_type() const override { return precision_.storage; }
 
@@ -212,6 +229,7 @@ std::string CudaProblem() {
 std::unique_ptr<Backend> MakeCudaBackend(const BackendOptions& options) {
   const int device = ChooseDevice(options.local_rank);
   const CudaPrecision precision = {options.compute_type, options.tf32};
+  RefuseWhatDeviceLacks(device, precision);
   return std::make_unique<CudaBackend>(device, precision, options.deterministic);
 }
 

@@ -7,7 +7,6 @@
 
 #include "trainer/backend/cuda/convolution.h"
 #include "trainer/backend/cuda/linear.h"
-#include "trainer/backend/cuda/runtime.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
@@ -16,24 +15,6 @@ namespace {
 std::string Dotted(std::size_t version, std::size_t major_factor) {
   return std::to_string(version / major_factor) + "." +
          std::to_string(version % major_factor / 100) + "." + std::to_string(version % 100);
-}
-
-// bf16 came with Ampere.
-void RefuseTypeThatDeviceLacks(DType storage) {
-  if (storage != DType::kBFloat16) return;
-  int device = 0;
-  int major = 0;
-  int minor = 0;
-  CheckCuda(cudaGetDevice(&device), "asking for the current GPU");
-  CheckCuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
-            "asking for the GPU's generation");
-  CheckCuda(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device),
-            "asking for the GPU's generation");
-  if (major >= 8) return;
-  throw Error(EX_UNAVAILABLE,
-              "bf16 needs an Ampere GPU (compute capability 8.0) or a later one; "
-              "this one has " +
-                  std::to_string(major) + "." + std::to_string(minor) + ": use fp16");
 }
 
 class Libraries final : public CudaLibraries {
@@ -69,7 +50,6 @@ class Libraries final : public CudaLibraries {
 
 std::unique_ptr<CudaLibraries> MakeCudaLibraries(const CudaPrecision& precision,
                                                  bool deterministic) {
-  RefuseTypeThatDeviceLacks(precision.storage);
   return std::make_unique<Libraries>(precision, deterministic);
 }
 

@@ -67,6 +67,29 @@ TEST(CudaFailures, AGpuThatIsTakenByOthersIsUnavailable) {
                     HasSubstr("nvidia-smi")));
 }
 
+TEST(CudaFailures, APrecisionThatTheGpuLacksIsRefusedWithOneThatItHas) {
+  const auto error_of = [](const BackendOptions& options) {
+    return ErrorOf(0, cudaSuccess, [&] { MakeBackend("cuda", options); });
+  };
+  cuda_emulator::PretendComputeCapability(7, 0);
+  const auto bf16 = error_of({.compute_type = DType::kBFloat16});
+  const auto tf32 = error_of({.tf32 = true});
+  const auto fp16 = error_of({.compute_type = DType::kFloat16});
+  const auto fp32 = error_of({});
+  cuda_emulator::PretendComputeCapability(8, 0);
+  ASSERT_TRUE(bf16);
+  EXPECT_EQ(bf16->exit_code(), EX_UNAVAILABLE);
+  EXPECT_STREQ(bf16->what(),
+               "CUDA emulated on the CPU (GPU 0, compute capability 7.0) has no bf16, which came "
+               "with 8.0; give --precision=fp16");
+  ASSERT_TRUE(tf32);
+  EXPECT_EQ(tf32->exit_code(), EX_UNAVAILABLE);
+  EXPECT_THAT(tf32->what(), AllOf(HasSubstr("7.0) has no TF32, "), HasSubstr("--precision=fp32")));
+  EXPECT_FALSE(fp16);
+  EXPECT_FALSE(fp32);
+  EXPECT_FALSE(error_of({.compute_type = DType::kBFloat16}));
+}
+
 // Others may be reading or writing it.
 TEST(CudaFailures, AreToldWhileTheMemoryOfTheStepIsThere) {
   TrainConfig config = SmallConfig("");

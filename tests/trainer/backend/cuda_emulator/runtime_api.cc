@@ -25,8 +25,8 @@ constexpr std::size_t kAlignment = 256;  // of cudaMalloc
 constexpr int kWarp = 32;
 constexpr int kThreadsPerBlock = 1024;
 // An A100's, so that choices by them are as on a real one.
-constexpr int kMajor = 8;
-constexpr int kMinor = 0;
+std::atomic<int> capability_major = 8;
+std::atomic<int> capability_minor = 0;
 constexpr int kMultiprocessors = 108;
 
 // On the heap: buffers may be released after the statics are gone.
@@ -143,8 +143,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   if (device != 0) return Result(cudaErrorInvalidDevice);
   *properties = {.name = "CUDA emulated on the CPU",
                  .totalGlobalMem = cuda_emulator::kDeviceBytes,
-                 .major = kMajor,
-                 .minor = kMinor,
+                 .major = capability_major,
+                 .minor = capability_minor,
                  .multiProcessorCount = kMultiprocessors,
                  .warpSize = kWarp,
                  .maxThreadsPerBlock = kThreadsPerBlock};
@@ -171,10 +171,10 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
       *value = kMultiprocessors;
       return cudaSuccess;
     case cudaDevAttrComputeCapabilityMajor:
-      *value = kMajor;
+      *value = capability_major;
       return cudaSuccess;
     case cudaDevAttrComputeCapabilityMinor:
-      *value = kMinor;
+      *value = capability_minor;
       return cudaSuccess;
   }
   return Result(cudaErrorInvalidValue);
@@ -286,6 +286,11 @@ void FailAfter(int calls, cudaError_t error) {
 void Mend() {
   fault = cudaSuccess;
   last_error = cudaSuccess;
+}
+
+void PretendComputeCapability(int major, int minor) {
+  capability_major = major;
+  capability_minor = minor;
 }
 
 std::size_t AllocatedBytes() {

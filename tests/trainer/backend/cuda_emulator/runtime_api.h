@@ -164,6 +164,9 @@ void QueueWork(cudaStream_t stream, std::function<void()> work);
 void FailAfter(int calls, cudaError_t error);
 void Mend();
 
+// The GPU is of this compute capability from now on, 8.0 (an A100's) to begin with.
+void PretendComputeCapability(int major, int minor);
+
 // Whether no recording succeeds from now on.
 void RefuseToRecord(bool refuse);
 
