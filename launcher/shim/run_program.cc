@@ -85,11 +85,14 @@ void BecomeScript(char* const* argv, const char* folders) {
     execv(shell, words);
     return;
   }
-  while (*folders != '\0') {
+  for (;; ++folders) {
     const size_t length = strcspn(folders, ":");
-    snprintf(path, sizeof(path), "%.*s/%s", static_cast<int>(length), folders, argv[0]);
+    // An empty entry is the current directory.
+    snprintf(path, sizeof(path), "%.*s%s/%s", static_cast<int>(length), folders,
+             length == 0 ? "." : "", argv[0]);
     if (access(path, X_OK) == 0) execv(shell, words);
-    folders += length + (folders[length] == ':' ? 1 : 0);
+    folders += length;
+    if (*folders == '\0') return;
   }
 }
 

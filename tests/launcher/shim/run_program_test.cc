@@ -17,10 +17,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The exit code of `program` with the argument "7".
-int ExitCodeOf(std::string program, const std::string& path) {
+// The exit code of `program` with the argument "7", started in `folder`.
+int ExitCodeOf(std::string program, const std::string& path, const std::string& folder = "/") {
   const pid_t child = fork();
   if (child == 0) {
+    if (chdir(folder.c_str()) != 0) _exit(100);
     std::string argument = "7";
     char* const argv[] = {program.data(), argument.data(), nullptr};
     setenv("PATH", path.c_str(), 1);
@@ -39,6 +40,9 @@ TEST(BecomeProgram, StartsAScriptWithoutAnInterpreterLineAsAShellDoes) {
   EXPECT_EQ(ExitCodeOf(folder / "script", ""), 7);
   EXPECT_EQ(ExitCodeOf("script", "/nowhere:" + folder.string()), 7);
   EXPECT_EQ(ExitCodeOf("script", "/nowhere"), 100 + ENOENT);
+  for (const std::string path : {":/nowhere", "/nowhere:", "/nowhere::/"}) {
+    EXPECT_EQ(ExitCodeOf("script", path, folder), 7) << path;  // an empty entry is where one is
+  }
   fs::remove_all(folder);
 }
 
