@@ -162,6 +162,9 @@ std::unique_ptr<Communicator> MakeNccl(const Options& options, Backend& backend,
   const std::string obstacle = NcclObstacle(host, backend.device_id());
   if (!obstacle.empty()) {
     if (options.comm == "nccl") throw Error(EX_CONFIG, "--comm=nccl cannot be: " + obstacle);
+    if (options.reduce_precision == "16bit") {
+      throw Error(EX_CONFIG, "--reduce_precision=16bit needs NCCL, which cannot be: " + obstacle);
+    }
     if (!backend.is_host() && host.rank() == 0) {
       log->info("gradients are summed in host memory, not by NCCL: {}", obstacle);
     }

@@ -112,6 +112,9 @@ CLI::Option* Precision(CLI::App& app, const OptionRow& row, Options& options) {
 CLI::Option* Comm(CLI::App& app, const OptionRow& row, Options& options) {
   return OneOf<&Options::comm>(app, row, options, {"auto", "nccl", "mpi"});
 }
+CLI::Option* ReducePrecision(CLI::App& app, const OptionRow& row, Options& options) {
+  return OneOf<&Options::reduce_precision>(app, row, options, {"fp32", "16bit"});
+}
 CLI::Option* Graph(CLI::App& app, const OptionRow& row, Options& options) {
   return OneOf<&Options::graph>(app, row, options, {"auto", "on", "off"});
 }
@@ -251,6 +254,10 @@ std::vector<OptionRow> MakeTable() {
        "the "
        "ranks have met by; auto: nccl where each rank has a GPU of its own",
        kOurs, false, Comm},
+      {"reduce_precision", how,
+       "in which type gradients are summed over the ranks: fp32; or 16bit, that of --precision, "
+       "with half the traffic, for which NCCL is needed",
+       kOurs, false, ReducePrecision},
       {"nccl_max_ctas", how,
        "multiprocessors that NCCL may take from the computation beside it; 0: as many as it likes",
        kOurs, false, NotNegative<&Options::nccl_max_ctas>},

@@ -128,6 +128,15 @@ ParsedOptions ParseOptions(const std::vector<std::string>& arguments) {
   if (options.mode == "predict" && options.dry_run) {
     throw UsageError("--dry_run has nothing to show of --mode=predict");
   }
+  if (options.reduce_precision == "16bit") {
+    if (options.precision != "fp16" && options.precision != "bf16") {
+      throw UsageError("--reduce_precision=16bit needs --precision=fp16 or bf16, not " +
+                       options.precision);
+    }
+    if (options.comm == "mpi") {
+      throw UsageError("--reduce_precision=16bit needs NCCL: leave out --comm=mpi");
+    }
+  }
   for (const OptionRow& row : OptionTable()) {
     if (row.group.starts_with("Accepted") && app.get_option("--" + row.name)->count() > 0) {
       parsed.notes.push_back("--" + row.name + " has no effect here: " + row.help);

@@ -71,6 +71,7 @@ struct Options {
   // How.
   std::string backend = "auto";
   std::string comm = "auto";
+  std::string reduce_precision = "fp32";
   int nccl_max_ctas = 0;  // 0: NCCL's choice
   int threads = 0;        // of the back end; 0: one per core this rank may use
   int data_threads = 0;   // decoding; 0: as `threads`

@@ -113,6 +113,7 @@ TrainConfig MakeTrainConfig(const Options& options, const std::string& program_v
   config.dump_state_step = options.dump_state_step;
   config.program_version = program_version;
   config.display_every = options.display_every;
+  config.reduce_in_compute_type = options.reduce_precision == "16bit";
   if (options.graph == "on") config.graph = StepGraph::kOn;
   if (options.graph == "off") config.graph = StepGraph::kOff;
   return config;

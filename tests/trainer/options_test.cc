@@ -127,6 +127,15 @@ TEST(Options, RefusesValuesOutOfRange) {
   EXPECT_THAT(Refusal({"--batch_size=1", "--lr_init=nan"}), HasSubstr("--lr_init"));
 }
 
+TEST(Options, RefusesToReduceIn16BitsWithoutThem) {
+  EXPECT_THAT(Refusal({"--batch_size=1", "--reduce_precision=16bit", "--precision=tf32"}),
+              HasSubstr("--reduce_precision=16bit needs --precision=fp16 or bf16, not tf32"));
+  EXPECT_THAT(
+      Refusal({"--batch_size=1", "--reduce_precision=16bit", "--precision=fp16", "--comm=mpi"}),
+      HasSubstr("needs NCCL: leave out --comm=mpi"));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--reduce_precision=8bit"}), HasSubstr("fp32, 16bit"));
+}
+
 TEST(Options, RefusesWhatIsMissing) {
   EXPECT_THAT(Refusal({}), HasSubstr("--batch_size is required"));
   EXPECT_THAT(Refusal({"--mode=predict"}), HasSubstr("--to_predict=FILE"));

@@ -28,6 +28,7 @@
 #include <span>
 
 #include "trainer/backend/calls.h"
+#include "trainer/backend/flat_gradients.h"
 #include "trainer/backend/sums.h"
 #include "trainer/core/stream.h"
 #include "trainer/core/tensor.h"
@@ -199,14 +200,15 @@ struct ParameterSegment {
 //   g = gradient_scale * gradient + (decay ? weight_decay * weight : 0)
 //   momentum = momentum_factor * momentum + g;  weight -= learning_rate * momentum;  compute_copy =
 //   weight
-// weight, momentum: fp32.  gradient: fp32 or the compute type.  compute_copy: null when the network
-// computes in fp32 on the weights themselves.  *sums is overwritten; a gradient that is not finite
-// leaves everything else untouched.
+// weight, momentum: fp32.  compute_copy: null when the network computes in fp32 on the weights
+// themselves.  *sums is overwritten; a gradient that is not finite leaves everything else
+// untouched.
 class Sgd {
  public:
   virtual ~Sgd() = default;
-  virtual void Step(const SgdCall* call, float* weight, float* momentum, const void* gradient,
-                    void* compute_copy, UpdateSums* sums, Stream& stream) = 0;
+  virtual void Step(const SgdCall* call, float* weight, float* momentum,
+                    const FlatGradients& gradients, void* compute_copy, UpdateSums* sums,
+                    Stream& stream) = 0;
 };
 
 }  // namespace trainer

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The ranks of one job, as one of them sees the others.  Every rank makes the same calls in the
-// same order. Implementations: single (one rank), shared_memory (one machine, no MPI), mpi, later
-// nccl.
+// same order. Implementations: single (one rank), shared_memory (one machine, no MPI), mpi, nccl.
 //
 // Threads: all calls from one thread; work of StartAllReduce may go on in another.
 // A rank that leaves by an exception calls Abort, so that no other waits for it.
@@ -10,6 +9,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -18,6 +18,12 @@
 #include "trainer/core/stream.h"
 
 namespace trainer {
+
+// What becomes of the ranks' shares of one element.
+enum class Reduction : std::uint8_t {
+  kSum,
+  kMean,  // each share is divided by size() first: no sum of 16-bit shares overflows
+};
 
 class Communicator {
  public:
@@ -29,11 +35,13 @@ class Communicator {
   // Whether StartAllReduce takes memory of the device of its stream; else it takes host memory.
   virtual bool sums_device_memory() const { return false; }
 
-  // Starts summing `count` elements at `data` over all ranks, in place, after the work queued on
+  // Starts reducing `count` elements at `data` over all ranks, in place, after the work queued on
   // `producer` so far.  Several may be under way; they complete in the order started.  `data` is
   // not touched by the caller until Finish. The result has the same bits on every rank and in every
-  // run.
-  virtual void StartAllReduce(void* data, std::size_t count, DType dtype, Stream& producer) = 0;
+  // run.  REQUIRES: kSum of fp32, or sums_device_memory(), where fp16, bf16 and kMean are known
+  // too.
+  virtual void StartAllReduce(void* data, std::size_t count, DType dtype, Reduction reduction,
+                              Stream& producer) = 0;
   // Makes `consumer` wait for everything started.  On a CPU: returns when it is done.
   virtual void Finish(Stream& consumer) = 0;
   // Returns when all work queued on `stream` is done, sums that it waits for among it.  Throws

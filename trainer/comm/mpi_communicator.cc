@@ -56,8 +56,9 @@ class MpiCommunicator : public Communicator {
     return "MPI (" + library_ + "), " + support::Counted(size_, "rank");
   }
 
-  void StartAllReduce(void* data, std::size_t count, DType dtype, Stream& producer) override {
-    DDL_CHECK(dtype == DType::kFloat32);
+  void StartAllReduce(void* data, std::size_t count, DType dtype, Reduction reduction,
+                      Stream& producer) override {
+    DDL_CHECK(dtype == DType::kFloat32 && reduction == Reduction::kSum);
     producer.Synchronize();
     worker_.Post([this, data, count] {
       auto* values = static_cast<float*>(data);

@@ -36,6 +36,12 @@ int ExitCodeOf(ncclResult_t result) {
   }
 }
 
+ncclDataType_t TypeOf(DType dtype) {
+  DDL_CHECK(dtype == DType::kFloat32 || dtype == DType::kFloat16 || dtype == DType::kBFloat16);
+  if (dtype == DType::kFloat32) return ncclFloat32;
+  return dtype == DType::kFloat16 ? ncclFloat16 : ncclBfloat16;
+}
+
 class NcclCommunicator final : public Communicator {
  public:
   NcclCommunicator(Communicator& host, NcclParts parts, const NcclOptions& options)
@@ -57,13 +63,16 @@ class NcclCommunicator final : public Communicator {
   }
   bool sums_device_memory() const override { return true; }
 
-  void StartAllReduce(void* data, std::size_t count, DType dtype, Stream& producer) override {
-    DDL_CHECK(dtype == DType::kFloat32 && comm_ != nullptr);
+  void StartAllReduce(void* data, std::size_t count, DType dtype, Reduction reduction,
+                      Stream& producer) override {
+    DDL_CHECK(comm_ != nullptr);
+    const ncclDataType_t type = TypeOf(dtype);
+    const ncclRedOp_t operation = reduction == Reduction::kMean ? ncclAvg : ncclSum;
     if (count == 0) return;
     AwaitLaunch();
     parts_.produced->Record(producer);
     parts_.produced->MakeWait(*parts_.stream);
-    Check(nccl_.all_reduce(data, data, count, ncclFloat32, ncclSum, comm_, Queue()), kSumming);
+    Check(nccl_.all_reduce(data, data, count, type, operation, comm_, Queue()), kSumming);
   }
 
   void Finish(Stream& consumer) override {

@@ -37,8 +37,9 @@ class SharedMemoryCommunicator : public Communicator {
     return "shared memory, " + std::to_string(size_) + " ranks";
   }
 
-  void StartAllReduce(void* data, std::size_t count, DType dtype, Stream& producer) override {
-    DDL_CHECK(dtype == DType::kFloat32);
+  void StartAllReduce(void* data, std::size_t count, DType dtype, Reduction reduction,
+                      Stream& producer) override {
+    DDL_CHECK(dtype == DType::kFloat32 && reduction == Reduction::kSum);
     producer.Synchronize();
     worker_.Post([this, data, count] {
       AllReduce(static_cast<float*>(data), count, [](float a, float b) { return a + b; });

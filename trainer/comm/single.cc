@@ -13,7 +13,7 @@ class SingleCommunicator : public Communicator {
   int size() const override { return 1; }
   std::string description() const override { return "one rank, no communication"; }
 
-  void StartAllReduce(void*, std::size_t, DType, Stream&) override {}
+  void StartAllReduce(void*, std::size_t, DType, Reduction, Stream&) override {}
   void Finish(Stream&) override {}
   void AllReduceSum(std::span<double>) override {}
   void AllReduceMax(std::span<double>) override {}

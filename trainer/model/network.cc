@@ -9,6 +9,22 @@
 #include "trainer/core/error.h"
 
 namespace trainer {
+namespace {
+
+Tensor Fp32Tensor(const Parameter& parameter, float* memory) {
+  TensorDesc desc = parameter.spec.desc;
+  desc.dtype = DType::kFloat32;
+  desc.bytes = parameter.count * sizeof(float);
+  return {desc, memory + parameter.begin};
+}
+
+Tensor GradientIn(const FlatGradients& gradients, const Parameter& parameter) {
+  if (parameter.begin < gradients.compute_from) return Fp32Tensor(parameter, gradients.fp32);
+  const TensorDesc& desc = parameter.spec.desc;
+  return {desc, static_cast<std::byte*>(gradients.compute) + parameter.begin * SizeOf(desc.dtype)};
+}
+
+}  // namespace
 
 Network::Network(Backend& backend, const NetworkSpec& spec) : backend_(backend), spec_(spec) {
   DDL_CHECK(spec.batch > 0 && spec.classes > 1);
@@ -103,13 +119,11 @@ void Network::AllocateParameters() {
 
 ParameterBinding Network::BindingOf(const Parameter& parameter) const {
   if (parameter.spec.statistic) return {TensorOf(Part::kValue, parameter), {}};
-  if (!IsCopied(parameter)) {
-    return {TensorOf(Part::kValue, parameter), TensorOf(Part::kGradient, parameter)};
-  }
+  const Tensor gradient = GradientIn(gradients(), parameter);
+  if (!IsCopied(parameter)) return {TensorOf(Part::kValue, parameter), gradient};
   const TensorDesc& desc = parameter.spec.desc;
   DDL_CHECK(desc.dtype == backend_.compute_type());
-  const std::size_t offset = parameter.begin * SizeOf(desc.dtype);
-  return {{desc, compute_weights_.data() + offset}, {desc, compute_gradients_.data() + offset}};
+  return {{desc, compute_weights_.data() + parameter.begin * SizeOf(desc.dtype)}, gradient};
 }
 
 void Network::BindBlocks() {
@@ -131,14 +145,10 @@ void Network::BindBlocks() {
 
 Tensor Network::TensorOf(Part part, const Parameter& parameter) const {
   DDL_CHECK(part == Part::kValue || !parameter.spec.statistic);
-  const Buffer& buffer = part == Part::kGradient    ? gradients_
-                         : part == Part::kMomentum  ? momentum_
+  const Buffer& buffer = part == Part::kMomentum    ? momentum_
                          : parameter.spec.statistic ? statistics_
                                                     : weights_;
-  TensorDesc desc = parameter.spec.desc;
-  desc.dtype = DType::kFloat32;
-  desc.bytes = parameter.count * sizeof(float);
-  return {desc, buffer.data() + parameter.begin * sizeof(float)};
+  return Fp32Tensor(parameter, reinterpret_cast<float*>(buffer.data()));
 }
 
 void Network::Forward(Mode mode, const InputBatch& batch, LossSums* loss_sums, Stream& stream) {
@@ -153,7 +163,6 @@ void Network::Forward(Mode mode, const InputBatch& batch, LossSums* loss_sums, S
 void Network::Backward(Stream& stream, const GradientsReady& gradients_ready) {
   DDL_CHECK(last_mode_ != Mode::kInference);
   const auto done = [&](int block) {
-    WidenGradients(block, stream);
     gradients_ready(layout_.complete_from[static_cast<std::size_t>(block)]);
   };
   head_->Backward(activations_.back(), gradients_of_activations_.back(), stream);
@@ -168,19 +177,19 @@ void Network::Backward(Stream& stream, const GradientsReady& gradients_ready) {
   done(0);
 }
 
-void Network::WidenGradients(int block, Stream& stream) {
-  const auto index = static_cast<std::size_t>(block);
-  for (std::size_t i = layout_.first_of_block[index]; i < layout_.first_of_block[index + 1]; ++i) {
-    const Parameter& parameter = layout_.parameters[i];
-    if (!IsCopied(parameter)) continue;
-    backend_.Widen(BindingOf(parameter).gradient.data, gradients() + parameter.begin,
-                   parameter.count, stream);
-  }
+std::vector<float> Network::Export(Part part, const Parameter& parameter, Stream& stream) const {
+  return ExportTensor(TensorOf(part, parameter), parameter, stream);
 }
 
-std::vector<float> Network::Export(Part part, const Parameter& parameter, Stream& stream) const {
+std::vector<float> Network::ExportGradient(const FlatGradients& gradients,
+                                           const Parameter& parameter, Stream& stream) const {
+  return ExportTensor(GradientIn(gradients, parameter), parameter, stream);
+}
+
+std::vector<float> Network::ExportTensor(const Tensor& tensor, const Parameter& parameter,
+                                         Stream& stream) const {
   std::vector<float> values(static_cast<std::size_t>(parameter.spec.shape.elements()));
-  backend_.Export(TensorOf(part, parameter), values.data(), stream);
+  backend_.Export(tensor, values.data(), stream);
   return values;
 }
 

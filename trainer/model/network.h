@@ -33,7 +33,7 @@ struct NetworkSpec {
 
 class Network {
  public:
-  // Called by Backward each time a block is done: the work of gradients()[complete_from,
+  // Called by Backward each time a block is done: the work of the gradients in [complete_from,
   // elements()) is queued.  complete_from falls from call to call, to 0.
   using GradientsReady = std::function<void(std::size_t complete_from)>;
 
@@ -59,17 +59,25 @@ class Network {
   const std::vector<ParameterSegment>& segments() const { return layout_.segments; }
   std::size_t elements() const { return layout_.elements; }
   float* weights() const { return reinterpret_cast<float*>(weights_.data()); }
-  float* gradients() const { return reinterpret_cast<float*>(gradients_.data()); }
+  // As the blocks write them.  All of them have a place in its fp32 memory: those of the compute
+  // type can be widened into theirs.
+  FlatGradients gradients() const {
+    return {reinterpret_cast<float*>(gradients_.data()), compute_gradients_.data(),
+            layout_.compute_from};
+  }
   float* momentum() const { return reinterpret_cast<float*>(momentum_.data()); }
   // The weights that the back end computes with, in its compute type, for Sgd to write; null where
   // it computes with weights() themselves.
   void* compute_weights() const { return compute_weights_.data(); }
 
   // Which number of a parameter; statistics have only a value.
-  enum class Part : std::uint8_t { kValue, kGradient, kMomentum };
+  enum class Part : std::uint8_t { kValue, kMomentum };
   // Host values in torchvision's shape, row-major: spec.shape.elements() of them.  Both wait until
   // the copy is done, and are exact.
   std::vector<float> Export(Part part, const Parameter& parameter, Stream& stream) const;
+  // The same of a gradient, out of gradients() or what was made of them.
+  std::vector<float> ExportGradient(const FlatGradients& gradients, const Parameter& parameter,
+                                    Stream& stream) const;
   void Import(Part part, const Parameter& parameter, std::span<const float> values, Stream& stream);
 
   // One line per memory and per request of the arena's plan, for people.
@@ -86,13 +94,13 @@ class Network {
   void CheckArenaFits() const;
   void AllocateParameters();
   void BindBlocks();
-  // Of the parameters of block `block` that the back end has in another type.
-  void WidenGradients(int block, Stream& stream);
   bool IsCopied(const Parameter& parameter) const {
     return parameter.spec.desc.dtype != DType::kFloat32;
   }
   ParameterBinding BindingOf(const Parameter& parameter) const;
   Tensor TensorOf(Part part, const Parameter& parameter) const;
+  std::vector<float> ExportTensor(const Tensor& tensor, const Parameter& parameter,
+                                  Stream& stream) const;
   int block_count() const { return static_cast<int>(bodies_.size()) + 2; }
 
   Backend& backend_;

@@ -38,22 +38,40 @@ void Extend(std::vector<ParameterSegment>& segments, std::size_t end, bool decay
   }
 }
 
-}  // namespace
+bool IsFp32(const Parameter& parameter) { return parameter.spec.desc.dtype == DType::kFloat32; }
 
-ParameterLayout LayOutParameters(std::span<const BlockParameters> blocks) {
-  ParameterLayout layout;
-  layout.parameters = ListParameters(blocks, layout.first_of_block);
-
-  for (std::size_t block = 0; block < blocks.size(); ++block) {
-    layout.complete_from.push_back(layout.elements);
+// Places those that `belongs` names at the end of a memory of `end` elements.  Returns where each
+// block's begin.
+template <typename Belongs>
+std::vector<std::size_t> Append(ParameterLayout& layout, std::size_t& end, const Belongs& belongs) {
+  std::vector<std::size_t> begins;
+  for (std::size_t block = 0; block + 1 < layout.first_of_block.size(); ++block) {
+    begins.push_back(end);
     for (std::size_t i = layout.first_of_block[block]; i < layout.first_of_block[block + 1]; ++i) {
       Parameter& parameter = layout.parameters[i];
-      std::size_t& end = parameter.spec.statistic ? layout.statistic_elements : layout.elements;
+      if (!belongs(parameter)) continue;
       parameter.begin = end;
       end += AlignUp(parameter.count);
       if (!parameter.spec.statistic) Extend(layout.segments, end, parameter.spec.decay);
     }
   }
+  return begins;
+}
+
+}  // namespace
+
+ParameterLayout LayOutParameters(std::span<const BlockParameters> blocks) {
+  DDL_CHECK(!blocks.empty());
+  ParameterLayout layout;
+  layout.parameters = ListParameters(blocks, layout.first_of_block);
+  Append(layout, layout.statistic_elements, [](const Parameter& p) { return p.spec.statistic; });
+  const std::vector<std::size_t> fp32_begins = Append(
+      layout, layout.elements, [](const Parameter& p) { return !p.spec.statistic && IsFp32(p); });
+  layout.compute_from = layout.elements;
+  const std::vector<std::size_t> compute_begins = Append(
+      layout, layout.elements, [](const Parameter& p) { return !p.spec.statistic && !IsFp32(p); });
+  layout.complete_from = layout.compute_from < layout.elements ? compute_begins : fp32_begins;
+  layout.complete_from.front() = 0;
   return layout;
 }
 

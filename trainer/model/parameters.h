@@ -5,9 +5,11 @@
 //
 // Weights, gradients and momentum have one flat memory each, of the same layout: tensors lie in the
 // order of the forward pass, so that backward completes the gradients from the end to the front,
-// and an all-reduce of the end can start while backward goes on (comm/gradient_buckets.h).
-// Statistics have a flat memory of their own.  All are fp32.  What a back end computes with in
-// another type is a copy, element for element.
+// and an all-reduce of the end can start while backward goes on (comm/gradient_buckets.h).  Where a
+// back end computes with some of them in another type than fp32, those lie behind all others, so
+// that gradients of one type are one stretch; the few before them (of batch norm and biases) are
+// complete when all are.
+// Statistics have a flat memory of their own.
 
 #pragma once
 
@@ -44,6 +46,7 @@ struct ParameterLayout {
   std::vector<Parameter> parameters;
   std::vector<std::size_t> first_of_block;  // places in `parameters`; one more entry than blocks
   std::size_t elements = 0;                 // of each of weights, gradients and momentum
+  std::size_t compute_from = 0;             // of those, the first that blocks do not have in fp32
   std::size_t statistic_elements = 0;
   // When block b has run backward, the gradients of [complete_from[b], elements) are there.
   std::vector<std::size_t> complete_from;
@@ -51,7 +54,7 @@ struct ParameterLayout {
   std::vector<ParameterSegment> segments;
 };
 
-// `blocks` in the order of the forward pass.
+// `blocks` in the order of the forward pass, at least one.
 ParameterLayout LayOutParameters(std::span<const BlockParameters> blocks);
 
 }  // namespace trainer

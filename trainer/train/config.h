@@ -68,6 +68,7 @@ struct TrainConfig {
 
   // How.
   StepGraph graph = StepGraph::kAuto;
+  bool reduce_in_compute_type = false;  // gradients over the ranks; else in fp32
 
   // What is shown.
   std::int64_t display_every = 10;  // steps between NVLOG iterations

@@ -2,45 +2,79 @@
 
 #include "trainer/train/gradient_overlap.h"
 
+#include <algorithm>
+
 #include "trainer/core/error.h"
 
 namespace trainer {
-namespace {
-
-// Where each gradient ends, its alignment included.
-std::vector<std::size_t> TensorEnds(const Network& network) {
-  std::vector<std::size_t> ends;
-  for (const Parameter& parameter : network.parameters()) {
-    if (!parameter.spec.statistic && parameter.begin > 0) ends.push_back(parameter.begin);
-  }
-  ends.push_back(network.elements());
-  return ends;
-}
-
-}  // namespace
 
 GradientOverlap::GradientOverlap(Backend& backend, const Network& network,
-                                 Communicator& communicator)
+                                 Communicator& communicator, bool in_compute_type)
     : backend_(backend),
       network_(network),
       communicator_(communicator),
-      buckets_(PlanGradientBuckets(TensorEnds(network), sizeof(float))) {
-  if (backend.is_host() || communicator.size() == 1 || communicator.sums_device_memory()) return;
-  staging_ = backend.AllocateHost(network.elements() * sizeof(float));
+      reduced_(network.gradients()) {
+  if (communicator.size() == 1) return;
+  const std::size_t elements = network.elements();
+  if (in_compute_type && reduced_.compute_from < elements) {
+    DDL_CHECK(communicator.sums_device_memory());
+    reduction_ = Reduction::kMean;
+    PlanBuckets(reduced_.compute_from, elements, backend.compute_type());
+    PlanBuckets(0, reduced_.compute_from, DType::kFloat32);
+    return;
+  }
+  reduced_ = {.fp32 = reduced_.fp32};
+  PlanBuckets(0, elements, DType::kFloat32);
+  if (backend.is_host() || communicator.sums_device_memory()) return;
+  staging_ = backend.AllocateHost(elements * sizeof(float));
+}
+
+void GradientOverlap::PlanBuckets(std::size_t begin, std::size_t end, DType type) {
+  std::vector<std::size_t> ends;  // of gradients, alignment included
+  for (const Parameter& parameter : network_.parameters()) {
+    const bool inside = parameter.begin > begin && parameter.begin < end;
+    if (!parameter.spec.statistic && inside) ends.push_back(parameter.begin - begin);
+  }
+  ends.push_back(end - begin);
+  std::sort(ends.begin(), ends.end());
+  for (GradientBucket bucket : PlanGradientBuckets(ends, SizeOf(type))) {
+    bucket.begin += begin;
+    buckets_.push_back(bucket);
+  }
 }
 
 void GradientOverlap::Ready(std::size_t complete_from, Stream& producer) {
-  if (communicator_.size() == 1) return;  // the sum is there
   while (started_ < buckets_.size() && buckets_[started_].begin >= complete_from) {
-    const GradientBucket& bucket = buckets_[started_++];
-    float* values = network_.gradients() + bucket.begin;
-    if (staging_.bytes() > 0) {
-      auto* staged = reinterpret_cast<float*>(staging_.data()) + bucket.begin;
-      backend_.CopyToHost(staged, values, bucket.count * sizeof(float), producer);
-      values = staged;
-    }
-    communicator_.StartAllReduce(values, bucket.count, DType::kFloat32, producer);
+    Start(buckets_[started_++], producer);
   }
+}
+
+void GradientOverlap::Start(const GradientBucket& bucket, Stream& producer) {
+  if (bucket.begin >= reduced_.compute_from) {
+    const DType type = backend_.compute_type();
+    auto* values = static_cast<std::byte*>(reduced_.compute) + bucket.begin * SizeOf(type);
+    communicator_.StartAllReduce(values, bucket.count, type, reduction_, producer);
+    return;
+  }
+  float* values = reduced_.fp32 + bucket.begin;
+  Widen(bucket, producer);
+  if (staging_.bytes() > 0) {
+    auto* staged = reinterpret_cast<float*>(staging_.data()) + bucket.begin;
+    backend_.CopyToHost(staged, values, bucket.count * sizeof(float), producer);
+    values = staged;
+  }
+  communicator_.StartAllReduce(values, bucket.count, DType::kFloat32, reduction_, producer);
+}
+
+// Those of the compute type among it, into the place that fp32 has for them.
+void GradientOverlap::Widen(const GradientBucket& bucket, Stream& producer) {
+  const FlatGradients own = network_.gradients();
+  const std::size_t begin = std::max(bucket.begin, own.compute_from);
+  const std::size_t end = bucket.begin + bucket.count;
+  if (begin >= end) return;
+  const auto* values =
+      static_cast<const std::byte*>(own.compute) + begin * SizeOf(backend_.compute_type());
+  backend_.Widen(values, own.fp32 + begin, end - begin, producer);
 }
 
 void GradientOverlap::Finish(Stream& consumer) {
@@ -49,7 +83,7 @@ void GradientOverlap::Finish(Stream& consumer) {
   started_ = 0;
   communicator_.Finish(consumer);
   if (staging_.bytes() > 0) {
-    backend_.CopyToDevice(network_.gradients(), staging_.data(), staging_.bytes(), consumer);
+    backend_.CopyToDevice(reduced_.fp32, staging_.data(), staging_.bytes(), consumer);
   }
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sums the gradients over all ranks while backward still runs: each bucket of the flat gradient
-// memory (comm/gradient_buckets.h) is started as soon as all of it is there.  The mean is taken by
-// the update, as 1/ranks in SgdCall::gradient_scale.
+// Reduces the gradients over all ranks while backward still runs: each bucket of the flat gradient
+// memory (comm/gradient_buckets.h) is started as soon as all of it is there.
 //
-// A single rank has nothing to sum.  For a communicator that sums host memory, gradients of another
+// Gradients of the compute type are added up in fp32, or as they are.  A single rank has nothing to
+// add.  For a communicator that sums host memory, gradients of another
 // device go there and back, bucket by bucket.
 //
 // All arguments outlive it.  Used from the thread of the training loop.
@@ -23,21 +23,35 @@ namespace trainer {
 
 class GradientOverlap {
  public:
-  GradientOverlap(Backend& backend, const Network& network, Communicator& communicator);
+  // `in_compute_type`: reduce gradients in the type in which blocks write them.
+  // REQUIRES: then the communicator has one rank or sums_device_memory().
+  GradientOverlap(Backend& backend, const Network& network, Communicator& communicator,
+                  bool in_compute_type);
 
   // The gradients from element `complete_from` on are queued on `producer`: starts what can be
   // started.  A backward pass ends with 0.
   void Ready(std::size_t complete_from, Stream& producer);
-  // Makes `consumer` wait for all sums.  REQUIRES: Ready(0) was called.
+  // Makes `consumer` wait for all of it.  REQUIRES: Ready(0) was called.
   void Finish(Stream& consumer);
 
+  // What is there after Finish: divided by divisor() it is the mean over the ranks.
+  const FlatGradients& reduced() const { return reduced_; }
+  int divisor() const { return reduction_ == Reduction::kSum ? communicator_.size() : 1; }
+
  private:
+  // Of elements [begin, end), which are reduced in `type`.
+  void PlanBuckets(std::size_t begin, std::size_t end, DType type);
+  void Start(const GradientBucket& bucket, Stream& producer);
+  void Widen(const GradientBucket& bucket, Stream& producer);
+
   Backend& backend_;
   const Network& network_;
   Communicator& communicator_;
+  Reduction reduction_ = Reduction::kSum;
+  FlatGradients reduced_;
+  Buffer staging_;  // on the host; empty where gradients are reduced where they are
   std::vector<GradientBucket> buckets_;  // in the order in which they complete
-  Buffer staging_;           // on the host; empty where the gradients are there themselves
-  std::size_t started_ = 0;  // of buckets_, in this step
+  std::size_t started_ = 0;              // of buckets_, in this step
 };
 
 }  // namespace trainer

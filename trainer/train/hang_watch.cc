@@ -176,8 +176,9 @@ class WatchedCommunicator final : public Communicator {
   int size() const override { return inner_.size(); }
   std::string description() const override { return inner_.description(); }
   bool sums_device_memory() const override { return inner_.sums_device_memory(); }
-  void StartAllReduce(void* data, std::size_t count, DType dtype, Stream& producer) override {
-    inner_.StartAllReduce(data, count, dtype, producer);
+  void StartAllReduce(void* data, std::size_t count, DType dtype, Reduction reduction,
+                      Stream& producer) override {
+    inner_.StartAllReduce(data, count, dtype, reduction, producer);
   }
   void Finish(Stream& consumer) override {
     Wait([&] { inner_.Finish(consumer); });

@@ -43,23 +43,23 @@ void WriteTensorFile(const std::filesystem::path& path, const std::vector<HostTe
   }
 }
 
-std::vector<HostTensor> StateForDump(const Network& network, double gradient_scale,
-                                     Stream& stream) {
+std::vector<HostTensor> StateForDump(const Network& network, const FlatGradients& gradients,
+                                     double gradient_scale, Stream& stream) {
   std::vector<HostTensor> tensors;
   for (const Parameter& parameter : network.parameters()) {
-    const auto add = [&](const std::string& prefix, Network::Part part) -> HostTensor& {
-      return tensors.emplace_back(HostTensor{prefix + parameter.name, parameter.spec.shape,
-                                             network.Export(part, parameter, stream)});
+    const auto add = [&](const std::string& prefix, std::vector<float> values) {
+      tensors.push_back({prefix + parameter.name, parameter.spec.shape, std::move(values)});
     };
+    const std::vector<float> value = network.Export(Network::Part::kValue, parameter, stream);
     if (parameter.spec.statistic) {
-      add("statistic.", Network::Part::kValue);
+      add("statistic.", value);
       continue;
     }
-    add("weight.", Network::Part::kValue);
-    for (float& value : add("gradient.", Network::Part::kGradient).values) {
-      value = static_cast<float>(value * gradient_scale);
-    }
-    add("momentum.", Network::Part::kMomentum);
+    std::vector<float> gradient = network.ExportGradient(gradients, parameter, stream);
+    for (float& g : gradient) g = static_cast<float>(g * gradient_scale);
+    add("weight.", value);
+    add("gradient.", std::move(gradient));
+    add("momentum.", network.Export(Network::Part::kMomentum, parameter, stream));
   }
   return tensors;
 }

@@ -25,6 +25,7 @@ void WriteTensorFile(const std::filesystem::path& path, const std::vector<HostTe
 //   gradient.NAME   mean over the global batch, without loss scale and without weight decay
 //   momentum.NAME   after the update
 // `gradient_scale` is that of the update.
-std::vector<HostTensor> StateForDump(const Network& network, double gradient_scale, Stream& stream);
+std::vector<HostTensor> StateForDump(const Network& network, const FlatGradients& gradients,
+                                     double gradient_scale, Stream& stream);
 
 }  // namespace trainer

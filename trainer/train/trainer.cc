@@ -67,7 +67,7 @@ class Trainer {
   void TrainSteps(std::int64_t first, std::int64_t end);
   TrainingStep::Outcome RunStep(TrainingStep& training_step);
   void Save();
-  void DumpState(double gradient_scale);
+  void DumpState(const TrainingStep& training_step);
   void LoadWeights();
   void RunEvaluation();
   std::int64_t BenchmarkSteps(const Source& source);
@@ -157,7 +157,7 @@ void Trainer::TrainSteps(std::int64_t first, std::int64_t end) {
       continue;
     }
     if (!config_.dump_state.empty() && result_.step == config_.dump_state_step) {
-      DumpState(training_step.gradient_scale());
+      DumpState(training_step);
     }
     if (config_.checkpoint_every > 0 && result_.step % config_.checkpoint_every == 0) Save();
   }
@@ -180,10 +180,12 @@ void Trainer::Save() {
   saved_step_ = result_.step;
 }
 
-void Trainer::DumpState(double gradient_scale) {
+void Trainer::DumpState(const TrainingStep& training_step) {
   if (parts_.communicator.rank() != 0) return;
-  WriteTensorFile(config_.dump_state, StateForDump(network_, gradient_scale, *stream_),
-                  {{"step", std::to_string(result_.step)}});
+  WriteTensorFile(
+      config_.dump_state,
+      StateForDump(network_, training_step.gradients(), training_step.gradient_scale(), *stream_),
+      {{"step", std::to_string(result_.step)}});
   parts_.outputs.log->info("state after step {} written: {}", result_.step,
                            config_.dump_state.string());
 }

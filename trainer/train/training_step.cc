@@ -50,7 +50,8 @@ TrainingStep::TrainingStep(const TrainingStepParts& parts)
     : parts_(parts),
       mode_(parts.config.freeze_batch_norm ? Mode::kFrozen : Mode::kTraining),
       feed_(parts.backend, parts.device_batch, parts.source, parts.end),
-      overlap_(parts.backend, parts.network, parts.communicator),
+      overlap_(parts.backend, parts.network, parts.communicator,
+               parts.config.reduce_in_compute_type),
       sgd_(parts.backend.MakeSgd(parts.network.segments())),
       records_(Records(parts)) {
   for (auto& mark : marks_) mark = parts.backend.MakeEvent();
@@ -102,7 +103,7 @@ float TrainingStep::MixupLambda(std::int64_t step) const {
 }
 
 SgdCall TrainingStep::UpdateCall(double learning_rate) {
-  gradient_scale_ = 1 / (parts_.loss_scale.scale() * parts_.communicator.size());
+  gradient_scale_ = 1 / (parts_.loss_scale.scale() * overlap_.divisor());
   return {.learning_rate = static_cast<float>(learning_rate),
           .momentum_factor = static_cast<float>(parts_.config.momentum),
           .weight_decay = static_cast<float>(parts_.config.weight_decay),
@@ -140,7 +141,7 @@ void TrainingStep::QueueCalls(const InputBatch& batch) {
   marks_[2]->RecordTime(stream);
   overlap_.Finish(stream);
   marks_[3]->RecordTime(stream);
-  sgd_->Step(&numbers.device()->update, network.weights(), network.momentum(), network.gradients(),
+  sgd_->Step(&numbers.device()->update, network.weights(), network.momentum(), overlap_.reduced(),
              network.compute_weights(), &numbers.device()->update_sums, stream);
   marks_[4]->RecordTime(stream);
   numbers.ToHost(stream);

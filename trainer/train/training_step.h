@@ -57,7 +57,8 @@ class TrainingStep {
 
   // Whether steps after the first run as one graph.
   bool records() const { return records_; }
-  // Of the last update: 1 / (loss scale * ranks).
+  // Of the last update; times gradient_scale() they are the mean over the global batch.
+  const FlatGradients& gradients() const { return overlap_.reduced(); }
   double gradient_scale() const { return gradient_scale_; }
 
  private:

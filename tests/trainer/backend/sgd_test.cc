@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -9,6 +10,7 @@ namespace trainer {
 namespace {
 
 constexpr std::size_t kCount = 3000;
+constexpr std::size_t kComputeFrom = 1088;
 // With gaps, as alignment leaves them, and a segment without decay.
 const std::vector<ParameterSegment> kSegments{
     {0, 1000, true}, {1024, 37, false}, {1088, 1912, true}};
@@ -22,10 +24,25 @@ class SgdOn : public EachBackend {
   }
 
   UpdateSums Step(const SgdCall& call, const Floats& gradient) {
-    op_->Step(device_.Upload(std::vector<SgdCall>{call}), weight_, momentum_,
-              device_.Upload(gradient), copy_.data, sums_, device_.stream());
+    return Step(call, {.fp32 = device_.Upload(gradient)});
+  }
+  UpdateSums Step(const SgdCall& call, const FlatGradients& gradients) {
+    op_->Step(device_.Upload(std::vector<SgdCall>{call}), weight_, momentum_, gradients, copy_.data,
+              sums_, device_.stream());
     device_.stream().Synchronize();
     return device_.Download<UpdateSums>(sums_, 1).front();
+  }
+  // The same values, those from kComputeFrom on in the compute type; the places of the others are
+  // poisoned.
+  FlatGradients OfTwoTypes(const Floats& gradient) {
+    Floats fp32 = gradient;
+    std::fill(fp32.begin() + kComputeFrom, fp32.end(), std::numeric_limits<float>::quiet_NaN());
+    Floats compute = gradient;
+    std::fill(compute.begin(), compute.begin() + kComputeFrom,
+              std::numeric_limits<float>::quiet_NaN());
+    const Tensor tensor =
+        device_.Make(RowMajor({kCount}, device_.backend().compute_type()), compute);
+    return {device_.Upload(fp32), tensor.data, kComputeFrom};
   }
   Floats Weight() { return device_.Download<float>(weight_, kCount); }
   Floats Momentum() { return device_.Download<float>(momentum_, kCount); }
@@ -97,6 +114,25 @@ TEST_P(SgdOn, UpdatesNothingAfterAGradientThatIsNotFinite) {
   }
   EXPECT_EQ(Step(call, Floats(kCount, 1)).nonfinite, 0);
   EXPECT_NE(Weight(), start_);
+}
+
+TEST_P(SgdOn, TakesGradientsOfTheComputeTypeBesideThoseInFp32) {
+  if (!copy_) GTEST_SKIP() << "computes in fp32";
+  const SgdCall call{.learning_rate = 0.1F, .momentum_factor = 0.9F, .gradient_scale = 0.5F};
+  Floats gradient = RandomFloats(kCount, 10);
+  EXPECT_EQ(Step(call, OfTwoTypes(gradient)).nonfinite, 0);
+  const Floats weight = Weight();
+  const Floats momentum = Momentum();
+  for (const std::size_t i : {std::size_t{0}, kComputeFrom - 64, kComputeFrom, kCount - 1}) {
+    EXPECT_FLOAT_EQ(momentum[i], 0.5F * gradient[i]) << i;
+    EXPECT_FLOAT_EQ(weight[i], start_[i] - 0.1F * momentum[i]) << i;
+  }
+  for (const std::size_t where : {std::size_t{0}, kComputeFrom, kCount - 1}) {
+    gradient[where] = std::numeric_limits<float>::infinity();
+    EXPECT_EQ(Step(call, OfTwoTypes(gradient)).nonfinite, 1) << where;
+    EXPECT_EQ(Weight(), weight);
+    gradient[where] = 1;
+  }
 }
 
 TEST_P(SgdOn, LooksAtGradientsOfSegmentsOnly) {

@@ -43,7 +43,7 @@ void ExpectSameOnAllRanks(Communicator& comm, const std::vector<float>& values) 
 void ExpectExactSums(Communicator& comm, Stream& stream) {
   for (const std::size_t count : {0UL, 1UL, 2UL, 3UL, 1000UL, 524288UL, 524289UL, 1500001UL}) {
     std::vector<float> values = Terms(comm.rank(), count);
-    comm.StartAllReduce(values.data(), count, DType::kFloat32, stream);
+    comm.StartAllReduce(values.data(), count, DType::kFloat32, Reduction::kSum, stream);
     comm.Finish(stream);
     comm.Synchronize(stream);
     ExpectSum(values, comm.size());
@@ -58,7 +58,7 @@ void ExpectQueuedSums(Communicator& comm, Stream& stream) {
   for (int round = 0; round < 3; ++round) {
     for (std::vector<float>& bucket : buckets) {
       bucket = Terms(comm.rank(), bucket.size());
-      comm.StartAllReduce(bucket.data(), bucket.size(), DType::kFloat32, stream);
+      comm.StartAllReduce(bucket.data(), bucket.size(), DType::kFloat32, Reduction::kSum, stream);
     }
     double metric[1] = {1};  // a blocking call behind them keeps the order
     comm.AllReduceSum(metric);
@@ -74,7 +74,7 @@ void ExpectEqualBits(Communicator& comm, Stream& stream) {
     Random random(1, RandomPurpose::kSynthetic, static_cast<std::uint64_t>(comm.rank()));
     std::vector<float> values(100'003);
     for (float& value : values) value = static_cast<float>(random.Normal());
-    comm.StartAllReduce(values.data(), values.size(), DType::kFloat32, stream);
+    comm.StartAllReduce(values.data(), values.size(), DType::kFloat32, Reduction::kSum, stream);
     comm.Finish(stream);
     comm.Synchronize(stream);
     return values;

@@ -35,7 +35,7 @@ void RunCase(const std::string& name) {
     NoStream stream;
     float value = 1;
     if (comm->rank() != 1) return comm->Barrier();
-    comm->StartAllReduce(&value, 1, DType::kFloat32, stream);
+    comm->StartAllReduce(&value, 1, DType::kFloat32, Reduction::kSum, stream);
     comm->Abort(EX_DATAERR);
   }
   NoStream stream;

@@ -90,7 +90,8 @@ TEST_F(NcclTest, SumsWhatTheProducerHasQueuedAndTheConsumerWaitsForIt) {
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
         std::fill(values.begin(), values.end(), static_cast<float>(host.rank() + 1 + bucket));
       });
-      comm->StartAllReduce(values.data(), values.size(), DType::kFloat32, producer);
+      comm->StartAllReduce(values.data(), values.size(), DType::kFloat32, Reduction::kSum,
+                           producer);
       comm->Finish(consumer);
       consumer.Post([&] { seen = values.back(); });
       comm->Synchronize(consumer);
@@ -105,8 +106,8 @@ TEST_F(NcclTest, WaitsForOtherRanksOnTheDeviceAlone) {
     const auto comm = MakeNccl(host);
     std::vector<float> values(kCount, 1);
     const auto start = [&] {
-      comm->StartAllReduce(values.data(), values.size(), DType::kFloat32, stream);
-      comm->StartAllReduce(values.data(), values.size(), DType::kFloat32, stream);
+      comm->StartAllReduce(values.data(), values.size(), DType::kFloat32, Reduction::kSum, stream);
+      comm->StartAllReduce(values.data(), values.size(), DType::kFloat32, Reduction::kSum, stream);
       comm->Finish(stream);
     };
     if (host.rank() == 0) {
@@ -126,7 +127,7 @@ TEST_F(NcclTest, ReportsARankThatLeavesByAnException) {
     std::vector<float> values(kCount);
     const auto comm = MakeNccl(host);
     if (host.rank() == 1) throw Error(EX_DATAERR, "a bad record");
-    comm->StartAllReduce(values.data(), values.size(), DType::kFloat32, stream);
+    comm->StartAllReduce(values.data(), values.size(), DType::kFloat32, Reduction::kSum, stream);
     comm->Finish(stream);
     comm->Synchronize(stream);
   });
@@ -143,7 +144,7 @@ TEST_F(NcclTest, LeavesNothingWaitingOnTheDeviceWhenItFails) {
     std::unique_ptr<Communicator> comm =
         MakeNccl(host, {.stall_seconds = host.rank() == 0 ? 0.2 : 20});
     if (host.rank() == 0) {
-      comm->StartAllReduce(values.data(), values.size(), DType::kFloat32, stream);
+      comm->StartAllReduce(values.data(), values.size(), DType::kFloat32, Reduction::kSum, stream);
       comm->Finish(stream);
       try {
         comm->Synchronize(stream);
@@ -201,11 +202,32 @@ TEST_F(NcclTest, TakesNoMoreMultiprocessorsThanItMay) {
   EXPECT_EQ(nccl_emulator::LastMaxCtas(), INT_MIN);
 }
 
+// The largest number of fp16 from each rank: the sum would be infinite.
+TEST_F(NcclTest, TakesTheMeanOf16BitNumbersWithoutOverflow) {
+  static constexpr std::uint16_t kLargestFp16 = 0x7BFF;
+  constexpr std::uint16_t kOneAndAHalfBf16 = 0x3FC0;
+  RunRanks(4, [](Communicator& host) {
+    QueueStream stream;
+    const auto comm = MakeNccl(host);
+    std::vector<std::uint16_t> fp16(kCount, kLargestFp16);
+    std::vector<std::uint16_t> bf16(kCount, host.rank() == 0 ? kOneAndAHalfBf16 : 0);
+    std::vector<float> fp32(kCount, static_cast<float>(host.rank()));
+    comm->StartAllReduce(fp16.data(), kCount, DType::kFloat16, Reduction::kMean, stream);
+    comm->StartAllReduce(bf16.data(), kCount, DType::kBFloat16, Reduction::kMean, stream);
+    comm->StartAllReduce(fp32.data(), kCount, DType::kFloat32, Reduction::kMean, stream);
+    comm->Finish(stream);
+    comm->Synchronize(stream);
+    EXPECT_THAT(fp16, Each(kLargestFp16));
+    EXPECT_THAT(bf16, Each(0x3EC0));  // 0.375
+    EXPECT_THAT(fp32, Each(1.5F));
+  });
+}
+
 TEST_F(NcclTest, SaysThatOtherTypesAreNotSummed) {
   const auto errors = Errors(1, [](Communicator& host) {
     QueueStream stream;
-    std::uint16_t value = 0;
-    MakeNccl(host)->StartAllReduce(&value, 1, DType::kFloat16, stream);
+    std::int32_t value = 0;
+    MakeNccl(host)->StartAllReduce(&value, 1, DType::kInt32, Reduction::kSum, stream);
   });
   EXPECT_THAT(errors, ElementsAre(HasSubstr("70 ")));
 }

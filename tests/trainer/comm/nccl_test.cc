@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdint>
 #include <iostream>
 #include <numeric>
 #include <vector>
@@ -74,11 +75,36 @@ TEST_F(NcclOnAGpu, SumsOfOneRankAreWhatTheyWere) {
   Values values(*backend, *stream);
   for (int bucket = 0; bucket < 4; ++bucket) {
     const std::size_t quarter = kCount / 4;
-    comm->StartAllReduce(values.device() + bucket * quarter, quarter, DType::kFloat32, *stream);
+    comm->StartAllReduce(values.device() + bucket * quarter, quarter, DType::kFloat32,
+                         Reduction::kSum, *stream);
   }
   comm->Finish(*stream);
   comm->Synchronize(*stream);
   values.ExpectUnchanged(*stream);
+}
+
+TEST_F(NcclOnAGpu, MeansOfOneRankAreWhatTheyWereInEachType) {
+  const auto backend = MakeBackend("cuda", {});
+  const auto host = MakeSingleCommunicator();
+  const auto stream = backend->MakeStream();
+  const auto comm = MakeNccl(*host, *backend);
+  Values values(*backend, *stream);
+  comm->StartAllReduce(values.device(), kCount, DType::kFloat32, Reduction::kMean, *stream);
+  comm->Finish(*stream);
+  comm->Synchronize(*stream);
+  values.ExpectUnchanged(*stream);
+
+  for (const DType dtype : {DType::kFloat16, DType::kBFloat16}) {
+    const std::vector<std::uint16_t> numbers(kCount, 0x3C01);  // 1.0009766 and 0.0078735
+    std::vector<std::uint16_t> seen(kCount);
+    const Buffer memory = backend->AllocateDevice(kCount * sizeof(std::uint16_t));
+    backend->CopyToDevice(memory.data(), numbers.data(), memory.bytes(), *stream);
+    comm->StartAllReduce(memory.data(), kCount, dtype, Reduction::kMean, *stream);
+    comm->Finish(*stream);
+    backend->CopyToHost(seen.data(), memory.data(), memory.bytes(), *stream);
+    comm->Synchronize(*stream);
+    EXPECT_EQ(seen, numbers) << NameOf(dtype);
+  }
 }
 
 TEST_F(NcclOnAGpu, SumsMayBePartOfAGraph) {
@@ -93,8 +119,9 @@ TEST_F(NcclOnAGpu, SumsMayBePartOfAGraph) {
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t step = nullptr;
   ASSERT_EQ(cudaStreamBeginCapture(queue, cudaStreamCaptureModeThreadLocal), cudaSuccess);
-  comm->StartAllReduce(values.device() + kCount / 2, kCount / 2, DType::kFloat32, *stream);
-  comm->StartAllReduce(values.device(), kCount / 2, DType::kFloat32, *stream);
+  comm->StartAllReduce(values.device() + kCount / 2, kCount / 2, DType::kFloat32, Reduction::kSum,
+                       *stream);
+  comm->StartAllReduce(values.device(), kCount / 2, DType::kFloat32, Reduction::kSum, *stream);
   comm->Finish(*stream);
   ASSERT_EQ(cudaStreamEndCapture(queue, &graph), cudaSuccess);
   ASSERT_EQ(cudaGraphInstantiate(&step, graph, 0), cudaSuccess);

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstdint>
 #include <functional>
 #include <vector>
 
@@ -24,14 +26,32 @@ constexpr int kSteps = 5;  // one call by call, then two graphs twice
 
 using MakeSums = std::function<std::unique_ptr<Communicator>(Communicator& host, Backend&)>;
 
-// Of rank 0, one in a step.
-std::vector<double> Losses(StepGraph graph, const MakeSums& make_sums) {
-  std::vector<double> losses;
+// What rank 0 has seen.
+struct Training {
+  std::vector<double> losses;    // one in a step
+  std::vector<float> gradients;  // of the first step, the mean over the global batch
+  bool operator==(const Training&) const = default;
+};
+
+std::vector<float> GradientsOf(const TrainingStep& step, const Network& network, Stream& stream) {
+  std::vector<float> all;
+  for (const Parameter& parameter : network.parameters()) {
+    if (parameter.spec.statistic) continue;
+    for (const float g : network.ExportGradient(step.gradients(), parameter, stream)) {
+      all.push_back(static_cast<float>(g * step.gradient_scale()));
+    }
+  }
+  return all;
+}
+
+Training Train(StepGraph graph, bool reduce_in_compute_type, const MakeSums& make_sums) {
+  Training training;
   RunRanks(kRanks, [&](Communicator& host) {
     const auto backend = MakeTestedBackend("cuda_fp16", /*threads=*/1);
     const std::unique_ptr<Communicator> sums = make_sums(host, *backend);
     TrainConfig config = SmallConfig("");
     config.graph = graph;
+    config.reduce_in_compute_type = reduce_in_compute_type;
     const NetworkSpec spec{config.architecture, config.batch,   config.height,
                            config.width,        config.classes, 0.1F};
     const auto stream = backend->MakeStream();
@@ -49,44 +69,72 @@ std::vector<double> Losses(StepGraph graph, const MakeSums& make_sums) {
                        loss_scale, source, kSteps});
     for (int i = 0; i < kSteps; ++i) {
       const StepRecord record = step.Run(i, 0.0002, false).record;
-      if (host.rank() == 0) losses.push_back(record.total_loss());
+      if (host.rank() != 0) continue;
+      training.losses.push_back(record.total_loss());
+      if (i == 0) training.gradients = GradientsOf(step, network, *stream);
     }
   });
-  return losses;
+  return training;
 }
 
-std::vector<double> LossesByNccl(StepGraph graph) {
+Training TrainByNccl(StepGraph graph, bool reduce_in_compute_type) {
   nccl_emulator::QueueBy(cuda_emulator::QueueWork);
   nccl_emulator::TakeEnds();
-  const std::vector<double> losses = Losses(graph, [](Communicator& host, Backend& backend) {
+  const auto make_nccl = [](Communicator& host, Backend& backend) {
     return MakeNcclCommunicator(
         host, {backend.MakeStream(), backend.MakeEvent(), backend.MakeEvent()}, {});
-  });
+  };
+  Training training = Train(graph, reduce_in_compute_type, make_nccl);
   EXPECT_EQ(nccl_emulator::TakeEnds(), (nccl_emulator::Ends{.destroyed = kRanks, .aborted = 0}));
-  return losses;
+  return training;
 }
 
 // Both take sums in the order of the ranks.
-TEST(NcclTraining, HasTheLossesOfSumsInHostMemoryBitForBit) {
-  EXPECT_EQ(LossesByNccl(StepGraph::kOff),
-            Losses(StepGraph::kOff, [](Communicator&, Backend&) { return nullptr; }));
+TEST(NcclTraining, IsThatOfSumsInHostMemoryBitForBit) {
+  EXPECT_EQ(TrainByNccl(StepGraph::kOff, false),
+            Train(StepGraph::kOff, false, [](Communicator&, Backend&) { return nullptr; }));
 }
 
-TEST(NcclTraining, AsOneGraphIsEqualToCallByCall) {
-  EXPECT_EQ(LossesByNccl(StepGraph::kOn), LossesByNccl(StepGraph::kOff));
+class NcclReduces : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Fp32And16Bit, NcclReduces, testing::Bool());
+
+TEST_P(NcclReduces, AsOneGraphAsCallByCall) {
+  EXPECT_EQ(TrainByNccl(StepGraph::kOn, GetParam()), TrainByNccl(StepGraph::kOff, GetParam()));
 }
 
-// Notes the memory of each sum.
+TEST(NcclTraining, With16BitSumsHasTheSameGradientsButForTheirRounding) {
+  const std::vector<float> exact = TrainByNccl(StepGraph::kOff, false).gradients;
+  const std::vector<float> rounded = TrainByNccl(StepGraph::kOff, true).gradients;
+  ASSERT_EQ(rounded.size(), exact.size());
+  EXPECT_NE(rounded, exact);
+  double squares = 0;
+  double differences = 0;
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    squares += double{exact[i]} * exact[i];
+    differences += (double{rounded[i]} - exact[i]) * (double{rounded[i]} - exact[i]);
+  }
+  EXPECT_LT(std::sqrt(differences / squares), 1e-3);  // fp16 has 11 bits
+}
+
+// Notes each reduction.
 class NotingCommunicator final : public ThreadCommunicator {
  public:
+  struct Call {
+    void* data;
+    std::size_t count;
+    DType dtype;
+    Reduction reduction;
+  };
+
   NotingCommunicator(ThreadWorld& world, bool sums_device_memory)
       : ThreadCommunicator(world, 0), sums_device_memory_(sums_device_memory) {}
   int size() const override { return kRanks; }
   bool sums_device_memory() const override { return sums_device_memory_; }
-  void StartAllReduce(void* data, std::size_t /*count*/, DType, Stream&) override {
-    summed.push_back(data);
+  void StartAllReduce(void* data, std::size_t count, DType dtype, Reduction reduction,
+                      Stream&) override {
+    calls.push_back({data, count, dtype, reduction});
   }
-  std::vector<void*> summed;
+  std::vector<Call> calls;
 
  private:
   bool sums_device_memory_;
@@ -99,11 +147,43 @@ TEST(NcclTraining, SumsGradientsWhereTheyAreUnlessThatMustBeHostMemory) {
   for (const bool on_device : {true, false}) {
     ThreadWorld world(1);
     NotingCommunicator communicator(world, on_device);
-    GradientOverlap overlap(*backend, network, communicator);
+    GradientOverlap overlap(*backend, network, communicator, /*in_compute_type=*/false);
     overlap.Ready(0, *stream);
-    ASSERT_FALSE(communicator.summed.empty());
-    EXPECT_EQ(communicator.summed.back() == network.gradients(), on_device);
+    ASSERT_FALSE(communicator.calls.empty());
+    EXPECT_EQ(communicator.calls.back().data == network.gradients().fp32, on_device);
   }
+}
+
+TEST(NcclTraining, ReducesEachGradientOnceInTheTypeItHas) {
+  const auto backend = MakeTestedBackend("cuda_fp16", /*threads=*/1);
+  const auto stream = backend->MakeStream();
+  const Network network(*backend, {"resnet_tiny", 1, 32, 32, 4, 0});
+  ThreadWorld world(1);
+  NotingCommunicator communicator(world, true);
+  GradientOverlap overlap(*backend, network, communicator, /*in_compute_type=*/true);
+  const std::size_t compute_from = network.gradients().compute_from;
+  ASSERT_GT(compute_from, 0);
+  ASSERT_LT(compute_from, network.elements());
+
+  overlap.Ready(compute_from, *stream);
+  std::size_t end = network.elements();
+  for (const auto& call : communicator.calls) {
+    EXPECT_EQ(call.dtype, DType::kFloat16);
+    EXPECT_EQ(call.reduction, Reduction::kMean);
+    EXPECT_EQ(static_cast<std::uint16_t*>(call.data) + call.count,
+              static_cast<std::uint16_t*>(network.gradients().compute) + end);
+    end -= call.count;
+  }
+  EXPECT_EQ(end, compute_from);
+
+  communicator.calls.clear();
+  overlap.Ready(0, *stream);
+  ASSERT_EQ(communicator.calls.size(), 1);  // batch norm and the bias: small
+  EXPECT_EQ(communicator.calls[0].data, network.gradients().fp32);
+  EXPECT_EQ(communicator.calls[0].count, compute_from);
+  EXPECT_EQ(communicator.calls[0].dtype, DType::kFloat32);
+  EXPECT_EQ(communicator.calls[0].reduction, Reduction::kMean);
+  EXPECT_EQ(overlap.divisor(), 1);
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ std::vector<int> RunWithDeath(LocalRanks& ranks, const std::function<void(Commun
     if (options.rank == 1) return death(*comm);
     NoStream stream;
     std::vector<float> values(1'000'000);
-    comm->StartAllReduce(values.data(), values.size(), DType::kFloat32, stream);
+    comm->StartAllReduce(values.data(), values.size(), DType::kFloat32, Reduction::kSum, stream);
     comm->Finish(stream);
   });
 }
@@ -168,7 +168,8 @@ TEST(SharedMemoryFailure, SaysThatOtherTypesAreNotSummed) {
   const auto codes = ranks.Run([](const CommOptions& options) {
     NoStream stream;
     std::uint16_t value = 0;
-    MakeSharedMemoryCommunicator(options)->StartAllReduce(&value, 1, DType::kFloat16, stream);
+    MakeSharedMemoryCommunicator(options)->StartAllReduce(&value, 1, DType::kFloat16,
+                                                          Reduction::kSum, stream);
   });
   EXPECT_THAT(codes, ElementsAre(EX_SOFTWARE));
 }

@@ -23,7 +23,6 @@ constexpr std::int64_t kBatch = 4;
 constexpr std::int64_t kSize = 32;
 constexpr std::int64_t kClasses = 10;
 constexpr auto kValue = Network::Part::kValue;
-constexpr auto kGradient = Network::Part::kGradient;
 
 const Network::GradientsReady kIgnore = [](std::size_t) {};
 
@@ -116,8 +115,9 @@ TEST_F(NetworkTest, GradientIsTheSlopeOfTheLoss) {
   std::vector<std::vector<float>> gradients;
   double squares = 0;
   for (const Parameter& p : network_.parameters()) {
-    gradients.push_back(p.spec.statistic ? std::vector<float>()
-                                         : network_.Export(kGradient, p, *stream_));
+    gradients.push_back(p.spec.statistic
+                            ? std::vector<float>()
+                            : network_.ExportGradient(network_.gradients(), p, *stream_));
     for (const float g : gradients.back()) squares += double{g} * g;
   }
   ASSERT_GT(squares, 0);
@@ -145,28 +145,31 @@ TEST_F(NetworkTest, GradientsAreCompleteWhenReportedReady) {
   LossSum(Mode::kTraining);
   std::vector<std::size_t> reported;
   std::vector<std::vector<float>> when_reported;
-  float* const end = network_.gradients() + network_.elements();
+  const float* const gradients = network_.gradients().fp32;
+  const float* const end = gradients + network_.elements();
   network_.Backward(*stream_, [&](std::size_t complete_from) {
     reported.push_back(complete_from);
-    when_reported.emplace_back(network_.gradients() + complete_from, end);
+    when_reported.emplace_back(gradients + complete_from, end);
   });
   EXPECT_EQ(reported.size(), 6);  // head, four bottlenecks, stem
   EXPECT_TRUE(std::is_sorted(reported.rbegin(), reported.rend()));
   EXPECT_EQ(reported.back(), 0);
   for (std::size_t i = 0; i < reported.size(); ++i) {
-    EXPECT_TRUE(std::equal(network_.gradients() + reported[i], end, when_reported[i].begin()));
+    EXPECT_TRUE(std::equal(gradients + reported[i], end, when_reported[i].begin()));
   }
 }
 
 TEST_F(NetworkTest, LossScaleMultipliesGradientsOnly) {
   const double loss = LossSum(Mode::kTraining);
   network_.Backward(*stream_, kIgnore);
-  const std::vector<float> plain = network_.Export(kGradient, Find("fc.weight"), *stream_);
+  const std::vector<float> plain =
+      network_.ExportGradient(network_.gradients(), Find("fc.weight"), *stream_);
 
   batch_.loss().diff_scale = 256;
   EXPECT_EQ(LossSum(Mode::kTraining), loss);
   network_.Backward(*stream_, kIgnore);
-  const std::vector<float> scaled = network_.Export(kGradient, Find("fc.weight"), *stream_);
+  const std::vector<float> scaled =
+      network_.ExportGradient(network_.gradients(), Find("fc.weight"), *stream_);
   for (std::size_t i = 0; i < plain.size(); ++i) EXPECT_EQ(scaled[i], 256 * plain[i]);
 }
 

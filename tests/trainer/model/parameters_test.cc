@@ -80,6 +80,37 @@ TEST(ParameterLayout, PaddingOfTheBackEndCounts) {
   EXPECT_EQ(LayOutParameters(blocks).elements, 48);
 }
 
+// As a back end has them that computes in 16 bits: filters are, batch norm and biases are not.
+std::vector<BlockParameters> TwoBlocksOfTwoTypes() {
+  std::vector<BlockParameters> blocks = TwoBlocks();
+  for (BlockParameters& block : blocks) {
+    ParameterSpec& filter = block.specs[0];
+    filter.desc = RowMajor(filter.shape, DType::kFloat16);
+  }
+  return blocks;
+}
+
+TEST(ParameterLayout, WhatIsNotFp32LiesBehindTheRestInForwardOrder) {
+  const ParameterLayout layout = LayOutParameters(TwoBlocksOfTwoTypes());
+  const std::vector<Parameter>& p = layout.parameters;
+  EXPECT_EQ(p[1].begin, 0);   // scale of the first block
+  EXPECT_EQ(p[5].begin, 16);  // bias of the last
+  EXPECT_EQ(layout.compute_from, 32);
+  EXPECT_EQ(p[0].begin, 32);
+  EXPECT_EQ(p[4].begin, 64);
+  EXPECT_EQ(layout.elements, 80);
+  EXPECT_EQ(p[2].begin, 0);  // statistics, as ever
+}
+
+TEST(ParameterLayout, GradientsOfTwoTypesCompleteFromTheEndAndFp32WithTheFirstBlock) {
+  EXPECT_THAT(LayOutParameters(TwoBlocksOfTwoTypes()).complete_from, ElementsAre(0, 64));
+}
+
+TEST(ParameterLayout, NothingIsBehindWhereAllIsFp32) {
+  const ParameterLayout layout = LayOutParameters(TwoBlocks());
+  EXPECT_EQ(layout.compute_from, layout.elements);
+}
+
 TEST(ParameterLayout, CountsElementsOfAnyType) {
   std::vector<BlockParameters> blocks = {{"", {Trained("filter", 20, true)}}};
   blocks[0].specs[0].desc = RowMajor(blocks[0].specs[0].desc.shape, DType::kFloat16);

@@ -17,7 +17,7 @@ class NotingCommunicator : public ThreadCommunicator {
   using ThreadCommunicator::ThreadCommunicator;
 
   int size() const override { return ranks; }
-  void StartAllReduce(void* data, std::size_t count, DType, Stream&) override {
+  void StartAllReduce(void* data, std::size_t count, DType, Reduction, Stream&) override {
     started.emplace_back(static_cast<float*>(data), count);
   }
   void Finish(Stream&) override { ++finished; }
@@ -41,7 +41,7 @@ class GradientOverlapTest : public testing::Test {
   Network& network_ = Resnet50();
   ThreadWorld world_{1};
   NotingCommunicator communicator_{world_, 0};
-  GradientOverlap overlap_{*backend_, network_, communicator_};
+  GradientOverlap overlap_{*backend_, network_, communicator_, /*in_compute_type=*/false};
 };
 
 TEST_F(GradientOverlapTest, StartsOnlyWhatIsComplete) {
@@ -49,7 +49,7 @@ TEST_F(GradientOverlapTest, StartsOnlyWhatIsComplete) {
   overlap_.Ready(half, *stream_);
   ASSERT_FALSE(communicator_.started.empty());
   for (const std::span<float> bucket : communicator_.started) {
-    EXPECT_GE(bucket.data(), network_.gradients() + half);
+    EXPECT_GE(bucket.data(), network_.gradients().fp32 + half);
   }
 }
 
@@ -61,12 +61,12 @@ TEST_F(GradientOverlapTest, ReducesEachGradientOnceFromTheEndToTheFront) {
     }
     overlap_.Finish(*stream_);
     EXPECT_GE(communicator_.started.size(), 4);  // 102 MB in 1 MiB and then 25 MiB
-    const float* end = network_.gradients() + network_.elements();
+    const float* end = network_.gradients().fp32 + network_.elements();
     for (const std::span<float> bucket : communicator_.started) {
       EXPECT_EQ(bucket.data() + bucket.size(), end);
       end = bucket.data();
     }
-    EXPECT_EQ(end, network_.gradients());
+    EXPECT_EQ(end, network_.gradients().fp32);
   }
   EXPECT_EQ(communicator_.finished, 2);
 }
@@ -79,8 +79,9 @@ TEST_F(GradientOverlapTest, RefusesToFinishBeforeAllIsStarted) {
 // Nor are they touched: they may be memory of a device.
 TEST_F(GradientOverlapTest, HasNothingToReduceForASingleRank) {
   communicator_.ranks = 1;
-  overlap_.Ready(0, *stream_);
-  overlap_.Finish(*stream_);
+  GradientOverlap overlap(*backend_, network_, communicator_, /*in_compute_type=*/false);
+  overlap.Ready(0, *stream_);
+  overlap.Finish(*stream_);
   EXPECT_TRUE(communicator_.started.empty());
 }
 

@@ -32,8 +32,9 @@ class ThreadCommunicator : public Communicator {
   int size() const override { return world_.size; }
   std::string description() const override { return "threads of a test"; }
 
-  void StartAllReduce(void* data, std::size_t count, DType dtype, Stream& producer) override {
-    DDL_CHECK(dtype == DType::kFloat32);
+  void StartAllReduce(void* data, std::size_t count, DType dtype, Reduction reduction,
+                      Stream& producer) override {
+    DDL_CHECK(dtype == DType::kFloat32 && reduction == Reduction::kSum);
     producer.Synchronize();
     Reduce(static_cast<float*>(data), count, std::plus<>());
   }

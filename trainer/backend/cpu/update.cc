@@ -28,10 +28,11 @@ class CpuSgd final : public Sgd {
     sums_.resize(pieces_.size());
   }
 
-  void Step(const SgdCall* call_memory, float* weight, float* momentum, const void* gradient_memory,
-            void* compute_copy, UpdateSums* sums, Stream& /*stream*/) override {
-    DDL_CHECK(compute_copy == nullptr || compute_copy == weight);
-    const auto* gradient = static_cast<const float*>(gradient_memory);
+  void Step(const SgdCall* call_memory, float* weight, float* momentum,
+            const FlatGradients& gradients, void* compute_copy, UpdateSums* sums,
+            Stream& /*stream*/) override {
+    DDL_CHECK(compute_copy == nullptr && gradients.compute == nullptr);
+    const float* gradient = gradients.fp32;
     const bool finite = AllFinite(gradient);
     const SgdCall call = *call_memory;
     SgdCall plain = call;

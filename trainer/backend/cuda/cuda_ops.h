@@ -18,8 +18,7 @@ std::unique_ptr<MaxPool> MakeCudaMaxPool(const MaxPoolSpec& spec);
 std::unique_ptr<GlobalAveragePool> MakeCudaGlobalAveragePool(const TensorDesc& src);
 std::unique_ptr<SoftmaxCrossEntropy> MakeCudaSoftmaxCrossEntropy(
     Backend& backend, const SoftmaxCrossEntropySpec& spec);
-// `copy_dtype`: of SgdCall's compute_copy.
 std::unique_ptr<Sgd> MakeCudaSgd(Backend& backend, std::vector<ParameterSegment> segments,
-                                 DType copy_dtype);
+                                 DType compute_type);
 
 }  // namespace trainer

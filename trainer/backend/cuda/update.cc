@@ -23,8 +23,8 @@ std::vector<UpdateChunk> CutIntoChunks(const std::vector<ParameterSegment>& segm
 
 class CudaSgd final : public Sgd {
  public:
-  CudaSgd(Backend& backend, const std::vector<ParameterSegment>& segments, DType copy_dtype)
-      : copy_dtype_(copy_dtype),
+  CudaSgd(Backend& backend, const std::vector<ParameterSegment>& segments, DType compute_type)
+      : compute_type_(compute_type),
         of_blocks_(backend.AllocateDevice(kUpdateBlocks * sizeof(UpdateSums))) {
     const std::vector<UpdateChunk> chunks = CutIntoChunks(segments);
     chunk_count_ = static_cast<int>(chunks.size());
@@ -34,7 +34,7 @@ class CudaSgd final : public Sgd {
     stream->Synchronize();
   }
 
-  void Step(const SgdCall* call, float* weight, float* momentum, const void* gradient,
+  void Step(const SgdCall* call, float* weight, float* momentum, const FlatGradients& gradients,
             void* compute_copy, UpdateSums* sums, Stream& stream) override {
     UpdateKernelCall full;
     full.chunks = reinterpret_cast<const UpdateChunk*>(chunks_.data());
@@ -42,14 +42,14 @@ class CudaSgd final : public Sgd {
     full.told = call;
     full.weight = weight;
     full.momentum = momentum;
-    full.gradient = static_cast<const float*>(gradient);
+    full.gradients = gradients;
     full.compute_copy = compute_copy;
-    full.copy_dtype = copy_dtype_;
+    full.compute_type = compute_type_;
     RunUpdate(full, reinterpret_cast<UpdateSums*>(of_blocks_.data()), sums, HandleOf(stream));
   }
 
  private:
-  const DType copy_dtype_;
+  const DType compute_type_;
   int chunk_count_ = 0;
   Buffer chunks_;
   Buffer of_blocks_;
@@ -58,8 +58,8 @@ class CudaSgd final : public Sgd {
 }  // namespace
 
 std::unique_ptr<Sgd> MakeCudaSgd(Backend& backend, std::vector<ParameterSegment> segments,
-                                 DType copy_dtype) {
-  return std::make_unique<CudaSgd>(backend, segments, copy_dtype);
+                                 DType compute_type) {
+  return std::make_unique<CudaSgd>(backend, segments, compute_type);
 }
 
 }  // namespace trainer

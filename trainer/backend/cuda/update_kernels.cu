@@ -21,12 +21,19 @@ __device__ void ForEachElement(const UpdateKernelCall& call, const Visit& visit)
   }
 }
 
+template <typename T>
+__device__ float GradientAt(const FlatGradients& gradients, std::size_t i) {
+  if (i < gradients.compute_from) return gradients.fp32[i];
+  return ToFloat(static_cast<const T*>(gradients.compute)[i]);
+}
+
+template <typename T>
 __global__ void Inspect(UpdateKernelCall call, UpdateSums* of_blocks) {
   float squares = 0;
   float nonfinite = 0;
   ForEachElement(call, [&](std::size_t i, bool decay) {
     if (decay) squares += call.weight[i] * call.weight[i];
-    if (!isfinite(call.gradient[i])) nonfinite = 1;
+    if (!isfinite(GradientAt<T>(call.gradients, i))) nonfinite = 1;
   });
   squares = SumOverBlock<kThreads>(squares);
   nonfinite = OverBlock<kThreads>(nonfinite, 0.0F, Larger());
@@ -52,8 +59,8 @@ __global__ void Update(UpdateKernelCall call, const UpdateSums* sums) {
   T* copy = static_cast<T*>(call.compute_copy);
   ForEachElement(call, [&](std::size_t i, bool decay) {
     float weight = call.weight[i];
-    const float gradient =
-        told.gradient_scale * call.gradient[i] + (decay ? told.weight_decay * weight : 0.0F);
+    const float gradient = told.gradient_scale * GradientAt<T>(call.gradients, i) +
+                           (decay ? told.weight_decay * weight : 0.0F);
     const float momentum = told.momentum_factor * call.momentum[i] + gradient;
     weight -= told.learning_rate * momentum;
     call.momentum[i] = momentum;
@@ -68,9 +75,9 @@ void RunUpdate(const UpdateKernelCall& call, UpdateSums* of_blocks, UpdateSums* 
                CUstream_st* stream) {
   const int blocks = std::clamp(call.chunk_count, 1, kUpdateBlocks);
   const dim3 grid(static_cast<unsigned>(blocks));
-  Launch(Inspect, grid, kThreads, stream, call, of_blocks);
-  Launch(AddBlocks, 1, kThreads, stream, of_blocks, blocks, sums);
-  WithElement(call.copy_dtype, [&](auto zero) {
+  WithElement(call.compute_type, [&](auto zero) {
+    Launch(Inspect<decltype(zero)>, grid, kThreads, stream, call, of_blocks);
+    Launch(AddBlocks, 1, kThreads, stream, of_blocks, blocks, sums);
     Launch(Update<decltype(zero)>, grid, kThreads, stream, call, sums);
   });
 }

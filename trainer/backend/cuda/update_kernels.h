@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "trainer/backend/calls.h"
+#include "trainer/backend/flat_gradients.h"
 #include "trainer/backend/sums.h"
 #include "trainer/core/dtype.h"
 
@@ -30,9 +31,9 @@ struct UpdateKernelCall {
   const SgdCall* told = nullptr;
   float* weight = nullptr;
   float* momentum = nullptr;
-  const float* gradient = nullptr;
+  FlatGradients gradients;
   void* compute_copy = nullptr;  // or null
-  DType copy_dtype = DType::kFloat32;
+  DType compute_type = DType::kFloat32;
 };
 
 // `of_blocks`: scratch for kUpdateBlocks of them.  *sums is overwritten.

@@ -12,11 +12,13 @@ class ReferenceSgd final : public Sgd {
  public:
   explicit ReferenceSgd(std::vector<ParameterSegment> segments) : segments_(std::move(segments)) {}
 
-  void Step(const SgdCall* call_memory, float* weight, float* momentum, const void* gradient_memory,
-            void* compute_copy, UpdateSums* sums, Stream& /*stream*/) override {
+  void Step(const SgdCall* call_memory, float* weight, float* momentum,
+            const FlatGradients& gradients, void* compute_copy, UpdateSums* sums,
+            Stream& /*stream*/) override {
     const SgdCall call = *call_memory;
-    DDL_CHECK(compute_copy == nullptr);  // the network computes in fp32, on `weight` itself
-    const auto* gradient = static_cast<const float*>(gradient_memory);
+    // The network computes in fp32, on `weight` itself.
+    DDL_CHECK(compute_copy == nullptr && gradients.compute == nullptr);
+    const float* gradient = gradients.fp32;
     double sum_of_squares = 0;
     bool finite = true;
     for (const ParameterSegment& segment : segments_) {

@@ -12,14 +12,19 @@
 #include <utility>
 #include <vector>
 
+#include "tests/trainer/backend/cuda_emulator/include/cuda_bf16.h"
+#include "tests/trainer/backend/cuda_emulator/include/cuda_fp16.h"
+
 namespace {
 
 constexpr int kPolls = 3;  // until something that was asked for is done
 
 struct Share {
-  const float* src = nullptr;
-  float* dst = nullptr;
+  const void* src = nullptr;
+  void* dst = nullptr;
   std::size_t count = 0;
+  ncclDataType_t type = ncclFloat32;
+  ncclRedOp_t operation = ncclSum;
 };
 
 struct Sum {
@@ -68,12 +73,33 @@ trainer::NcclLibrary& Library() {
   return library;
 }
 
+float ToFloat(float value) { return value; }
+float ToFloat(__half value) { return __half2float(value); }
+float ToFloat(__nv_bfloat16 value) { return __bfloat162float(value); }
+void Assign(float& dst, float value) { dst = value; }
+void Assign(__half& dst, float value) { dst = __float2half_rn(value); }
+void Assign(__nv_bfloat16& dst, float value) { dst = __float2bfloat16_rn(value); }
+
+// Rounds to T what it multiplies and adds.
+template <typename T>
 void AddUp(const std::vector<Share>& shares) {
+  const bool mean = shares[0].operation == ncclAvg;
+  const float factor = mean ? 1 / static_cast<float>(shares.size()) : 1;
   for (std::size_t i = 0; i < shares[0].count; ++i) {
-    float sum = 0;
-    for (const Share& share : shares) sum += share.src[i];
-    for (const Share& share : shares) share.dst[i] = sum;
+    T sum{};
+    for (const Share& share : shares) {
+      T part{};
+      Assign(part, ToFloat(static_cast<const T*>(share.src)[i]) * factor);
+      Assign(sum, ToFloat(sum) + ToFloat(part));
+    }
+    for (const Share& share : shares) static_cast<T*>(share.dst)[i] = sum;
   }
+}
+
+void AddUpAny(const std::vector<Share>& shares) {
+  if (shares[0].type == ncclFloat32) AddUp<float>(shares);
+  if (shares[0].type == ncclFloat16) AddUp<__half>(shares);
+  if (shares[0].type == ncclBfloat16) AddUp<__nv_bfloat16>(shares);
 }
 
 }  // namespace
@@ -99,7 +125,7 @@ void RunSum(const std::shared_ptr<Member>& member, Share share) {
   sum.shares.resize(static_cast<std::size_t>(world.size));
   sum.shares[static_cast<std::size_t>(member->rank)] = share;
   if (++sum.arrived == world.size) {
-    AddUp(sum.shares);
+    AddUpAny(sum.shares);
     sum.done = true;
     the.changed.notify_all();
   }
@@ -198,8 +224,8 @@ ncclResult_t ncclAllReduce(const void* src, void* dst, std::size_t count, ncclDa
                            ncclRedOp_t operation, ncclComm_t comm, cudaStream_t stream) {
   Emulator& the = The();
   const std::lock_guard lock(the.mutex);
-  if (!comm->ready() || type != ncclFloat32 || operation != ncclSum) return ncclInvalidArgument;
-  const Share share{static_cast<const float*>(src), static_cast<float*>(dst), count};
+  if (!comm->ready()) return ncclInvalidArgument;
+  const Share share{src, dst, count, type, operation};
   comm->polls_left = kPolls;
   comm->launch = [&the, member = comm->member, share, stream] {
     const auto sum = [member, share] { RunSum(member, share); };

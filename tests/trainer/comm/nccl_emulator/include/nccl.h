@@ -26,8 +26,8 @@ enum ncclResult_t {
   ncclRemoteError = 6,
   ncclInProgress = 7,
 };
-enum ncclRedOp_t { ncclSum = 0 };
-enum ncclDataType_t { ncclFloat32 = 7 };
+enum ncclRedOp_t { ncclSum = 0, ncclAvg = 4 };
+enum ncclDataType_t { ncclFloat16 = 6, ncclFloat32 = 7, ncclBfloat16 = 9 };
 struct ncclConfig_t {
   int blocking;
   int maxCTAs;
