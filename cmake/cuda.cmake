@@ -56,7 +56,7 @@ if(NOT ddl_missing)
   set(ENV{CUDACXX} ${DDLRUN_NVCC})
   check_language(CUDA)
   if(NOT CMAKE_CUDA_COMPILER)
-    set(ddl_missing "${DDLRUN_NVCC} does not compile together with ${CMAKE_CXX_COMPILER}")
+    set(ddl_missing "${DDLRUN_NVCC} does not compile together with ${CMAKE_CXX_COMPILER} (CUDAHOSTCXX can name an older one: g++-11 for CUDA 11.8)")
   endif()
 endif()
 

@@ -27,7 +27,8 @@ __device__ inline float2 ToFloats(unsigned word, __half /*type*/) {
   return __half22float2(*reinterpret_cast<const __half2*>(&word));
 }
 __device__ inline float2 ToFloats(unsigned word, __nv_bfloat16 /*type*/) {
-  return __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(&word));
+  // CUDA 11.8 has no __bfloat1622float2 before Ampere.  A bfloat16 is the upper half of a float.
+  return make_float2(__uint_as_float(word << 16), __uint_as_float(word & 0xffff0000U));
 }
 __device__ inline unsigned ToWord(float first, float second, __half /*type*/) {
   const __half2 pair = __floats2half2_rn(first, second);

@@ -33,9 +33,6 @@ inline __nv_bfloat16 __float2bfloat16_rn(float value) {
   return {static_cast<unsigned short>((bits + 0x7FFFU + (bits >> 16 & 1U)) >> 16)};
 }
 
-inline float2 __bfloat1622float2(__nv_bfloat162 pair) {
-  return {__bfloat162float(pair.x), __bfloat162float(pair.y)};
-}
 inline __nv_bfloat162 __floats2bfloat162_rn(float x, float y) {
   return {__float2bfloat16_rn(x), __float2bfloat16_rn(y)};
 }
