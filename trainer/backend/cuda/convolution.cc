@@ -6,11 +6,14 @@
 #include <array>
 #include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "trainer/backend/cuda/convolution_product.h"
 #include "trainer/backend/cuda/layout.h"
 #include "trainer/backend/cuda/runtime.h"
 #include "trainer/backend/cuda/timing.h"
@@ -25,6 +28,32 @@ constexpr std::size_t kTimedPlans = 24;
 std::size_t BytesOf(const ConvolutionGraph& graph, std::int64_t elements) {
   return static_cast<std::size_t>(elements) * SizeOf(graph.dtype);
 }
+
+// One way to compute one pass of a convolution on the current device.
+class Way {
+ public:
+  explicit Way(ConvolutionPlan plan) : plan_(std::move(plan)) {}
+  explicit Way(const MatmulSpec& product) : product_(std::make_unique<Matmul>(product)) {}
+
+  std::size_t workspace_bytes() const {
+    return plan_ ? plan_->workspace_bytes() : product_->workspace_bytes();
+  }
+
+  void Run(cudnnHandle_t handle, ConvolutionPass pass, void* src, void* filter, void* dst,
+           void* workspace, cudaStream_t stream) const {
+    if (plan_) {
+      CheckCudnn(cudnnSetStream(handle, stream), "cuDNN: setting the stream");
+      plan_->Execute(handle, src, filter, dst, workspace);
+    } else {
+      const ProductOperands operands = OperandsOf(pass, src, filter, dst);
+      product_->Run(operands.a, operands.b, nullptr, operands.d, workspace, stream);
+    }
+  }
+
+ private:
+  std::optional<ConvolutionPlan> plan_;
+  std::unique_ptr<Matmul> product_;  // if there is no plan
+};
 
 // Memory for one run of any pass of a convolution.
 struct TimingMemory {
@@ -43,47 +72,54 @@ class CudnnDevice {
  public:
   CudnnDevice() { CheckCudnn(cudnnCreate(&handle_), "starting cuDNN"); }
 
-  const ConvolutionPlan& Choose(const ConvolutionGraph& graph, const EngineRules& rules) {
+  const Way& Choose(const ConvolutionGraph& graph, const EngineRules& rules) {
     const std::scoped_lock lock(mutex_);
     for (const Choice& choice : choices_) {
-      if (choice.graph == graph && choice.rules == rules) return choice.plan;
+      if (choice.graph == graph && choice.rules == rules) return choice.way;
     }
-    std::vector<ConvolutionPlan> plans =
-        FindPlans({handle_, nullptr}, graph, rules, rules.deterministic ? 1 : kTimedPlans);
-    const std::size_t fastest = plans.size() == 1 ? 0 : Fastest(graph, plans);
-    return choices_.emplace_back(Choice{graph, rules, std::move(plans[fastest])}).plan;
+    std::vector<Way> ways = WaysOf(graph, rules);
+    const std::size_t fastest = ways.size() == 1 ? 0 : Fastest(graph, ways);
+    return choices_.emplace_back(Choice{graph, rules, std::move(ways[fastest])}).way;
   }
 
   // Queues one pass on `stream`.
-  void Run(const ConvolutionPlan& plan, void* src, void* filter, void* dst, void* workspace,
-           cudaStream_t stream) {
+  void Run(const Way& way, ConvolutionPass pass, void* src, void* filter, void* dst,
+           void* workspace, cudaStream_t stream) {
     const std::scoped_lock lock(mutex_);
-    RunLocked(plan, src, filter, dst, workspace, stream);
+    way.Run(handle_, pass, src, filter, dst, workspace, stream);
   }
 
  private:
   struct Choice {
     ConvolutionGraph graph;
     EngineRules rules;
-    ConvolutionPlan plan;
+    Way way;
   };
 
-  void RunLocked(const ConvolutionPlan& plan, void* src, void* filter, void* dst, void* workspace,
-                 cudaStream_t stream) {
-    CheckCudnn(cudnnSetStream(handle_, stream), "cuDNN: setting the stream");
-    plan.Execute(handle_, src, filter, dst, workspace);
+  std::vector<Way> WaysOf(const ConvolutionGraph& graph, const EngineRules& rules) const {
+    std::vector<Way> ways;
+    const std::size_t most = rules.deterministic ? 1 : kTimedPlans;
+    for (ConvolutionPlan& plan : FindPlans({handle_, nullptr}, graph, rules, most)) {
+      ways.emplace_back(std::move(plan));
+    }
+    const std::optional<MatmulSpec> product = ProductOf(graph, rules);
+    if (!product || rules.deterministic) return ways;
+    try {
+      ways.emplace_back(*product);
+    } catch (const Error& error) {
+      if (error.exit_code() != EX_UNAVAILABLE) throw;  // cuBLASLt has none: cuDNN has
+    }
+    return ways;
   }
 
-  std::size_t Fastest(const ConvolutionGraph& graph, const std::vector<ConvolutionPlan>& plans) {
+  std::size_t Fastest(const ConvolutionGraph& graph, const std::vector<Way>& ways) {
     std::size_t workspace_bytes = 0;
-    for (const ConvolutionPlan& plan : plans) {
-      workspace_bytes = std::max(workspace_bytes, plan.workspace_bytes());
-    }
+    for (const Way& way : ways) workspace_bytes = std::max(workspace_bytes, way.workspace_bytes());
     const TimingMemory memory(graph, workspace_bytes);
     try {
-      return FastestOf(plans.size(), [&](std::size_t i, cudaStream_t stream) {
-        RunLocked(plans[i], memory.src.data(), memory.filter.data(), memory.dst.data(),
-                  memory.workspace.data(), stream);
+      return FastestOf(ways.size(), [&](std::size_t i, cudaStream_t stream) {
+        ways[i].Run(handle_, graph.pass, memory.src.data(), memory.filter.data(), memory.dst.data(),
+                    memory.workspace.data(), stream);
         // The handle outlives the stream of the race.
         CheckCudnn(cudnnSetStream(handle_, nullptr), "cuDNN: setting the stream");
       });
@@ -95,7 +131,7 @@ class CudnnDevice {
 
   std::mutex mutex_;
   cudnnHandle_t handle_ = nullptr;  // never destroyed: CUDA may end before static objects do
-  std::deque<Choice> choices_;      // plans stay where they are
+  std::deque<Choice> choices_;      // ways stay where they are
 };
 
 CudnnDevice& CurrentCudnnDevice() {
@@ -115,10 +151,10 @@ class CudnnConvolution final : public Convolution {
                    bool adds_diff_src, TensorDesc filter, TensorDesc dst)
       : device_(device), filter_(std::move(filter)), dst_(std::move(dst)) {
     ConvolutionGraph of_pass = graph;
-    for (std::size_t pass = 0; pass < plans_.size(); ++pass) {
+    for (std::size_t pass = 0; pass < ways_.size(); ++pass) {
       of_pass.pass = static_cast<ConvolutionPass>(pass);
       of_pass.adds = adds_diff_src && of_pass.pass == ConvolutionPass::kBackwardData;
-      plans_[pass] = &device.Choose(of_pass, rules);
+      ways_[pass] = &device.Choose(of_pass, rules);
     }
   }
 
@@ -126,7 +162,7 @@ class CudnnConvolution final : public Convolution {
   const TensorDesc& dst() const override { return dst_; }
   std::size_t workspace_bytes() const override {
     std::size_t bytes = 0;
-    for (const ConvolutionPlan* plan : plans_) bytes = std::max(bytes, plan->workspace_bytes());
+    for (const Way* way : ways_) bytes = std::max(bytes, way->workspace_bytes());
     return bytes;
   }
 
@@ -146,14 +182,14 @@ class CudnnConvolution final : public Convolution {
  private:
   void Run(ConvolutionPass pass, const Tensor& src, const Tensor& filter, const Tensor& dst,
            void* workspace, Stream& stream) {
-    device_.Run(*plans_[static_cast<std::size_t>(pass)], src.data, filter.data, dst.data, workspace,
-                HandleOf(stream));
+    device_.Run(*ways_[static_cast<std::size_t>(pass)], pass, src.data, filter.data, dst.data,
+                workspace, HandleOf(stream));
   }
 
   CudnnDevice& device_;
   TensorDesc filter_;
   TensorDesc dst_;
-  std::array<const ConvolutionPlan*, 3> plans_{};  // by ConvolutionPass
+  std::array<const Way*, 3> ways_{};  // by ConvolutionPass
 };
 
 }  // namespace

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Convolution by cuDNN, on channels-last memory with padded channels (layout.h).  The padding takes
-// part like any other channel: zeros in, zeros out.
+// Convolution by cuDNN, or by cuBLASLt where it is a product of matrices and that is faster, on
+// channels-last memory with padded channels (layout.h).  The padding takes part like any other
+// channel: zeros in, zeros out.
 
 #pragma once
 

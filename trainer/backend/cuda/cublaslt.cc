@@ -141,9 +141,9 @@ struct Matmul::Descriptors {
   void Run(const cublasLtMatmulHeuristicResult_t& algorithm, const void* a_data, const void* b_data,
            const float* bias, void* d_data, void* workspace, cudaStream_t stream) {
     const float one = 1;
-    const float zero = 0;
+    const float of_d = spec.adds ? 1 : 0;
     if (spec.bias) SetBias(bias);
-    CheckCublas(cublasLtMatmul(handle, operation, &one, b_data, b.get(), a_data, a.get(), &zero,
+    CheckCublas(cublasLtMatmul(handle, operation, &one, b_data, b.get(), a_data, a.get(), &of_d,
                                d_data, d.get(), d_data, d.get(), &algorithm.algo, workspace,
                                algorithm.workspaceSize, stream),
                 "running the " + ToString(spec));

@@ -16,16 +16,17 @@
 
 namespace trainer {
 
-// D = op(A) * op(B) [+ bias, to each row].  D is rows x columns; op(A) is rows x inner, stored
-// transposed (inner x rows) if transpose_a; op(B) is inner x columns, stored columns x inner if
-// transpose_b.  Sums are fp32.  Rows of every stored matrix begin at multiples of 16 bytes, so that
-// tensor cores can always be used.
+// D = op(A) * op(B) [+ bias, to each row] [+ what D held].  D is rows x columns; op(A) is rows x
+// inner, stored transposed (inner x rows) if transpose_a; op(B) is inner x columns, stored columns
+// x inner if transpose_b.  Sums are fp32.  Rows of every stored matrix begin at multiples of 16
+// bytes, so that tensor cores can always be used.
 struct MatmulSpec {
   std::int64_t rows = 0, columns = 0, inner = 0;
   bool transpose_a = false, transpose_b = false;
   DType input = DType::kFloat32;   // of A and B
   DType output = DType::kFloat32;  // of D: kFloat32 or that of A and B
   bool bias = false;               // columns fp32 values; only with fp32 output
+  bool adds = false;               // to what D holds
   bool tf32 = false;               // tensor cores for fp32
   bool deterministic = false;      // the algorithm is not chosen by timing
 
