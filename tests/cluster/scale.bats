@@ -13,7 +13,7 @@ setup() { empty_home; }
 
 @test "256 ranks on 64 nodes: each one once, four to a node, in order" {
   script job 'ddlrun sh -c "echo rank \$RANK/\$WORLD_SIZE \$(hostname) \$LOCAL_RANK"'
-  batch job -N64 --gpus-per-node=4
+  limit=120 batch job -N64 --gpus-per-node=4
   [ "$status" -eq 0 ]
   local expected rank
   expected=$(for ((rank = 0; rank < 256; rank++)); do echo "$rank/256 n$((rank / 4 + 1)) $((rank % 4))"; done)
@@ -22,7 +22,7 @@ setup() { empty_home; }
 
 @test "one of 256 ranks fails: it is named, the others are ended" {
   script job 'ddlrun sh -c "[ \$RANK -ne 201 ] || exit 3; sleep 1000"'
-  batch job -N64 --gpus-per-node=4
+  limit=120 batch job -N64 --gpus-per-node=4
   [ "$status" -eq 3 ]
   [[ $output == *"rank 201 on n51 "* ]]
   wait_for 20 nothing_left_on n51
