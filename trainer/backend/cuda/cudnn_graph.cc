@@ -131,9 +131,9 @@ std::vector<CudnnDescriptor> RecommendedConfigs(const CudnnTarget& target,
                                    CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
 }
 
-bool MayBeUsed(const CudnnDescriptor& engine, DType dtype, const EngineRules& rules) {
-  const auto notes = engine.Get<cudnnBackendNumericalNote_t>(
-      CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
+using Notes = std::vector<cudnnBackendNumericalNote_t>;
+
+bool MayBeUsed(const Notes& notes, DType dtype, const EngineRules& rules) {
   return std::none_of(notes.begin(), notes.end(), [&](cudnnBackendNumericalNote_t note) {
     switch (note) {
       case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:
@@ -154,6 +154,7 @@ bool MayBeUsed(const CudnnDescriptor& engine, DType dtype, const EngineRules& ru
 struct Candidate {
   const CudnnDescriptor* config;
   std::int64_t engine;
+  bool tensor_cores;
 };
 
 // The configurations that may be used, in their order, but those of an engine that already has
@@ -167,10 +168,15 @@ std::vector<Candidate> UsableCandidates(const std::vector<CudnnDescriptor>& conf
   for (const CudnnDescriptor& config : configs) {
     const std::vector<CudnnDescriptor> engines =
         config.GetDescriptors(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
-    if (!MayBeUsed(engines.at(0), dtype, rules)) continue;
+    const auto notes = engines.at(0).Get<cudnnBackendNumericalNote_t>(
+        CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
+        CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
+    if (!MayBeUsed(notes, dtype, rules)) continue;
+    const bool tensor_cores =
+        std::find(notes.begin(), notes.end(), CUDNN_NUMERICAL_NOTE_TENSOR_CORE) != notes.end();
     const std::int64_t number =
         engines[0].Get<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1).at(0);
-    (of_engine[number]++ < kOfOneEngine ? first : rest).push_back({&config, number});
+    (of_engine[number]++ < kOfOneEngine ? first : rest).push_back({&config, number, tensor_cores});
   }
   first.insert(first.end(), rest.begin(), rest.end());
   return first;
@@ -192,7 +198,7 @@ std::vector<ConvolutionPlan> BuildPlans(const CudnnTarget& target,
     }
     // The heuristics may recommend what then turns out not to fit this device.
     if (plan.TryFinalize() != CUDNN_STATUS_SUCCESS) continue;
-    ConvolutionPlan built(std::move(plan), candidate.engine);
+    ConvolutionPlan built(std::move(plan), candidate.engine, candidate.tensor_cores);
     if (built.workspace_bytes() <= workspace_limit) plans.push_back(std::move(built));
   }
   return plans;
@@ -223,9 +229,10 @@ CudnnTarget DescribedDevice(const std::string& json) {
   return {nullptr, std::move(device)};
 }
 
-ConvolutionPlan::ConvolutionPlan(CudnnDescriptor plan, std::int64_t engine)
+ConvolutionPlan::ConvolutionPlan(CudnnDescriptor plan, std::int64_t engine, bool tensor_cores)
     : plan_(std::move(plan)),
       engine_(engine),
+      tensor_cores_(tensor_cores),
       workspace_bytes_(static_cast<std::size_t>(
           plan_.Get<std::int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1)
               .at(0))) {}

@@ -62,11 +62,13 @@ CudnnTarget DescribedDevice(const std::string& json);
 // Safe from any thread, once made; lives without the graph.
 class ConvolutionPlan {
  public:
-  ConvolutionPlan(CudnnDescriptor plan, std::int64_t engine);
+  ConvolutionPlan(CudnnDescriptor plan, std::int64_t engine, bool tensor_cores);
 
   std::size_t workspace_bytes() const { return workspace_bytes_; }
   // cuDNN's number of the engine, to tell them apart in messages.
   std::int64_t engine() const { return engine_; }
+  // Whether that engine computes with tensor cores.
+  bool tensor_cores() const { return tensor_cores_; }
 
   // Queues the work on the handle's stream.  src, filter, dst: tensors or their gradients, as the
   // pass has it; the output is overwritten or added to.  All are aligned to kTensorAlignment.
@@ -75,6 +77,7 @@ class ConvolutionPlan {
  private:
   CudnnDescriptor plan_;
   std::int64_t engine_;
+  bool tensor_cores_;
   std::size_t workspace_bytes_;
 };
 
