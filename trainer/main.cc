@@ -186,6 +186,10 @@ int RunTogether(const Options& options, const launcher::RankInfo& rank, Communic
   const bool root = met.rank() == 0;
   if (root) {
     log->info("{}; {}; ddltraind {}", met.description(), backend->description(), DDLRUN_VERSION);
+    if (backend->is_host() && options.precision != "fp32") {
+      log->warn("--precision={} is for GPUs: the back end {} computes in fp32", options.precision,
+                backend->name());
+    }
   }
 
   const int data_threads = options.data_threads > 0 ? options.data_threads : CoresOfThisProcess();

@@ -21,6 +21,14 @@ load common
   [ "$(grep -cvE "$prefix|^DLL 2" <<< "$output")" -eq 0 ]
 }
 
+@test "a precision that the back end does not have is said to be fp32" {
+  train 1 --num_iter=1 --results_dir=run --backend=cpu --precision=fp16
+  [ "$status" -eq 0 ]
+  [[ $messages == *"warning: --precision=fp16 is for GPUs: the back end cpu computes in fp32"* ]]
+  train 1 --num_iter=1 --results_dir=plain --backend=cpu --precision=fp32
+  [[ $messages != *"is for GPUs"* ]]
+}
+
 @test "log.json has a DLLL line for each step and result" {
   train 2 --num_iter=30 --results_dir=run
   [ "$status" -eq 0 ]
