@@ -11,9 +11,9 @@ namespace {
 
 constexpr std::size_t kCount = 3000;
 constexpr std::size_t kComputeFrom = 1088;
-// With gaps, as alignment leaves them, and a segment without decay.
+// With gaps, as alignment leaves them, a segment without decay, and one that begins anywhere.
 const std::vector<ParameterSegment> kSegments{
-    {0, 1000, true}, {1024, 37, false}, {1088, 1912, true}};
+    {0, 1000, true}, {1024, 37, false}, {1088, 904, true}, {1995, 1005, true}};
 
 class SgdOn : public EachBackend {
  protected:
@@ -93,7 +93,7 @@ TEST_P(SgdOn, FollowsTheFormulaOverSeveralSteps) {
 
 TEST_P(SgdOn, LeavesTheGapsBetweenSegmentsAlone) {
   Step({.learning_rate = 1, .momentum_factor = 1, .weight_decay = 1}, Floats(kCount, 1));
-  for (const std::size_t gap : {1000, 1023, 1061, 1087}) {
+  for (const std::size_t gap : {1000, 1023, 1061, 1087, 1992, 1994}) {
     EXPECT_EQ(Weight()[gap], start_[gap]);
     EXPECT_EQ(Momentum()[gap], 0);
   }
@@ -123,7 +123,8 @@ TEST_P(SgdOn, TakesGradientsOfTheComputeTypeBesideThoseInFp32) {
   EXPECT_EQ(Step(call, OfTwoTypes(gradient)).nonfinite, 0);
   const Floats weight = Weight();
   const Floats momentum = Momentum();
-  for (const std::size_t i : {std::size_t{0}, kComputeFrom - 64, kComputeFrom, kCount - 1}) {
+  for (const std::size_t i :
+       {std::size_t{0}, kComputeFrom - 64, kComputeFrom, std::size_t{1995}, kCount - 1}) {
     EXPECT_FLOAT_EQ(momentum[i], 0.5F * gradient[i]) << i;
     EXPECT_FLOAT_EQ(weight[i], start_[i] - 0.1F * momentum[i]) << i;
   }

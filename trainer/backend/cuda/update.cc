@@ -5,6 +5,7 @@
 #include "trainer/backend/cuda/cuda_ops.h"
 #include "trainer/backend/cuda/runtime.h"
 #include "trainer/backend/cuda/update_kernels.h"
+#include "trainer/core/error.h"
 
 namespace trainer {
 namespace {
@@ -36,6 +37,7 @@ class CudaSgd final : public Sgd {
 
   void Step(const SgdCall* call, float* weight, float* momentum, const FlatGradients& gradients,
             void* compute_copy, UpdateSums* sums, Stream& stream) override {
+    DDL_CHECK(gradients.compute == nullptr || gradients.compute_from % kUpdateAlignment == 0);
     UpdateKernelCall full;
     full.chunks = reinterpret_cast<const UpdateChunk*>(chunks_.data());
     full.chunk_count = chunk_count_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <algorithm>
+#include <type_traits>
 
 #include "trainer/backend/cuda/block_sum.cuh"
 #include "trainer/backend/cuda/element.cuh"
@@ -9,31 +10,69 @@
 namespace trainer {
 namespace {
 
-// Calls visit(index, decay) for the elements of this block's chunks.
+// Several neighbours at once keep more of the memory busy.
+constexpr int kTogether = static_cast<int>(kUpdateAlignment);
+
+// Calls visit(how many, index of the first, decay) for the elements of this block's chunks:
+// kTogether where these are aligned, else one, as a type that is a constant.
 template <typename Visit>
 __device__ void ForEachElement(const UpdateKernelCall& call, const Visit& visit) {
   for (int c = static_cast<int>(blockIdx.x); c < call.chunk_count;
        c += static_cast<int>(gridDim.x)) {
     const UpdateChunk chunk = call.chunks[c];
-    for (std::uint32_t i = threadIdx.x; i < chunk.count; i += kThreads) {
-      visit(chunk.begin + i, chunk.decay != 0);
+    const bool decay = chunk.decay != 0;
+    const std::uint32_t aligned = chunk.begin % kTogether == 0 ? chunk.count : 0;
+    const std::uint32_t together = aligned / kTogether * kTogether;
+    for (std::uint32_t i = threadIdx.x * kTogether; i < together; i += kThreads * kTogether) {
+      visit(std::integral_constant<int, kTogether>(), chunk.begin + i, decay);
+    }
+    for (std::uint32_t i = together + threadIdx.x; i < chunk.count; i += kThreads) {
+      visit(std::integral_constant<int, 1>(), chunk.begin + i, decay);
     }
   }
 }
 
 template <typename T>
-__device__ float GradientAt(const FlatGradients& gradients, std::size_t i) {
-  if (i < gradients.compute_from) return gradients.fp32[i];
-  return ToFloat(static_cast<const T*>(gradients.compute)[i]);
+__device__ void Load(const T* src, float (&values)[kTogether]) {
+  Load8(src, values);
+}
+template <typename T>
+__device__ void Load(const T* src, float (&values)[1]) {
+  values[0] = ToFloat(*src);
+}
+template <typename T>
+__device__ void Store(const float (&values)[kTogether], T* dst) {
+  Store8(values, dst);
+}
+template <typename T>
+__device__ void Store(const float (&values)[1], T* dst) {
+  Assign(*dst, values[0]);
+}
+
+template <typename T, int count>
+__device__ void LoadGradients(const FlatGradients& gradients, std::size_t i,
+                              float (&values)[count]) {
+  if (i < gradients.compute_from) {
+    Load(gradients.fp32 + i, values);
+  } else {
+    Load(static_cast<const T*>(gradients.compute) + i, values);
+  }
 }
 
 template <typename T>
 __global__ void Inspect(UpdateKernelCall call, UpdateSums* of_blocks) {
   float squares = 0;
   float nonfinite = 0;
-  ForEachElement(call, [&](std::size_t i, bool decay) {
-    if (decay) squares += call.weight[i] * call.weight[i];
-    if (!isfinite(GradientAt<T>(call.gradients, i))) nonfinite = 1;
+  ForEachElement(call, [&](auto how_many, std::size_t i, bool decay) {
+    constexpr int count = decltype(how_many)::value;
+    float weight[count];
+    float gradient[count];
+    Load(call.weight + i, weight);
+    LoadGradients<T>(call.gradients, i, gradient);
+    for (int k = 0; k < count; ++k) {
+      if (decay) squares += weight[k] * weight[k];
+      if (!isfinite(gradient[k])) nonfinite = 1;
+    }
   });
   squares = SumOverBlock<kThreads>(squares);
   nonfinite = OverBlock<kThreads>(nonfinite, 0.0F, Larger());
@@ -57,15 +96,23 @@ __global__ void Update(UpdateKernelCall call, const UpdateSums* sums) {
   if (sums->nonfinite != 0) return;
   const SgdCall told = *call.told;
   T* copy = static_cast<T*>(call.compute_copy);
-  ForEachElement(call, [&](std::size_t i, bool decay) {
-    float weight = call.weight[i];
-    const float gradient = told.gradient_scale * GradientAt<T>(call.gradients, i) +
-                           (decay ? told.weight_decay * weight : 0.0F);
-    const float momentum = told.momentum_factor * call.momentum[i] + gradient;
-    weight -= told.learning_rate * momentum;
-    call.momentum[i] = momentum;
-    call.weight[i] = weight;
-    if (copy != nullptr) Assign(copy[i], weight);
+  ForEachElement(call, [&](auto how_many, std::size_t i, bool decay) {
+    constexpr int count = decltype(how_many)::value;
+    float weight[count];
+    float momentum[count];
+    float gradient[count];
+    Load(call.weight + i, weight);
+    Load(call.momentum + i, momentum);
+    LoadGradients<T>(call.gradients, i, gradient);
+    for (int k = 0; k < count; ++k) {
+      const float g =
+          told.gradient_scale * gradient[k] + (decay ? told.weight_decay * weight[k] : 0.0F);
+      momentum[k] = told.momentum_factor * momentum[k] + g;
+      weight[k] -= told.learning_rate * momentum[k];
+    }
+    Store(momentum, call.momentum + i);
+    Store(weight, call.weight + i);
+    if (copy != nullptr) Store(weight, copy + i);
   });
 }
 

@@ -24,6 +24,8 @@ struct UpdateChunk {
 };
 inline constexpr std::uint32_t kUpdateChunk = 4096;
 inline constexpr int kUpdateBlocks = 512;  // at most
+// Of FlatGradients::compute_from, where there are such gradients: neighbours are read together.
+inline constexpr std::size_t kUpdateAlignment = 8;
 
 struct UpdateKernelCall {
   const UpdateChunk* chunks = nullptr;  // device memory
