@@ -20,6 +20,14 @@ has_ended() {
   [[ $output == *"JobState=$2 "* ]]
 }
 
+# For a test that fails: what the job and Slurm say.  Fails.
+show_job() {
+  cat job.out
+  cluster in sinfo -N
+  cluster in squeue
+  false
+}
+
 @test "a training whose rank is killed starts again, goes on, and ends as if nothing had been" {
   script job "ddlrun --max-restarts 2 --progress-file killed/checkpoints $train --results_dir=killed & ddlrun=\$!" \
     'until [ -e killed/checkpoints/step-0000000020 ]; do sleep 0.05; done' 'pkill -KILL -o -x ddltraind' 'wait $ddlrun'
@@ -39,10 +47,10 @@ has_ended() {
   script job 'ddlrun --max-restarts 1 --spare-nodes 1 ./rank' 'echo "exit code $?"'
   local id
   id=$(hpc sbatch --parsable --no-kill -N3 --gres=gpu:1 --output="$work/job.out" job)
-  wait_for 20 test -e on.0.n2
+  wait_for 60 test -e on.0.n2 || show_job
   [ ! -e on.0.n3 ]
   cluster kill n2
-  wait_for 90 has_ended "$id" COMPLETED || { cat job.out; cluster in sinfo -N; false; }
+  wait_for 90 has_ended "$id" COMPLETED || show_job
   [ -e on.1.n1 ] && [ -e on.1.n3 ]
   grep -q 'the job failed: node n2 was lost' job.out
   grep -q 'starting again, restart 1 of 1, without n2' job.out
@@ -60,10 +68,10 @@ all_idle() { [ "$(cluster in sinfo -h -N -o %t | sort -u)" = idle ]; }
   script job 'exec ddlrun --requeue --progress-file progress ./rank'
   local id
   id=$(hpc sbatch --parsable --no-kill -N2 --gres=gpu:1 --open-mode=append --output="$work/job.out" job)
-  wait_for 20 test -e on.0.n2
+  wait_for 60 test -e on.0.n2 || show_job
   cluster kill n2
   # Slurm takes 16 to 40 s, and on a busy machine longer, to declare a node down.
-  wait_for 90 grep -q 'requeueing the job' job.out || { cat job.out; cluster in sinfo -N; false; }
+  wait_for 90 grep -q 'requeueing the job' job.out || show_job
   wait_for 60 has_ended "$id" COMPLETED
   [ -e on.1.n1 ] && [ -e on.1.n3 ]
   cluster boot n2
