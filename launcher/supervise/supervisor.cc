@@ -70,6 +70,7 @@ class Supervisor {
   RankFailure Describe(const Child& child, int exit_code, int signal) const;
   bool ReadShimLine(std::string_view line);
   void SetFailure(const RankEnd& end);
+  void ExpectEndOfSrun();
   void SignalRanks(const Child& child, int number);
   double SecondsSinceStart() const;
 
@@ -265,6 +266,7 @@ bool Supervisor::ReadShimLine(std::string_view line) {
                            (result_.failure->pid == 0 && result_.failure->rank == end->rank) ||
                            (result_.failure->exit_code == EX_TEMPFAIL && !stopped_early);
     if (is_better) SetFailure(*end);
+    if (!stopped_early) ExpectEndOfSrun();
     return !stopped_early;
   }
   if (const std::optional<std::string> host = ParseLostNode(line)) {
@@ -275,7 +277,15 @@ bool Supervisor::ReadShimLine(std::string_view line) {
   }
   const std::optional<RankEnd> task = ParseSrunError(line);
   if (task && !result_.failure) SetFailure(*task);
+  if (task && task->exit_code != EX_TEMPFAIL) ExpectEndOfSrun();
   return true;
+}
+
+// It has been seen to hang when a step daemon did not end its ranks.  Ranks that were told to stop
+// have the time that Slurm gives them.
+void Supervisor::ExpectEndOfSrun() {
+  if (kill_at_ || result_.told_to_stop || children_[0]->kind != Kind::kSrun) return;
+  kill_at_ = Clock::now() + std::max(options_.grace, options_.grace_of_srun);
 }
 
 void Supervisor::SetFailure(const RankEnd& end) {

@@ -23,6 +23,8 @@ namespace launcher {
 struct SupervisorOptions {
   // Between SIGTERM and SIGKILL for the children that are left when one failed.
   std::chrono::milliseconds grace{3000};
+  // How long srun may take to end the others by itself, if that is longer than `grace`.
+  std::chrono::milliseconds grace_of_srun{15000};
   bool tag_output = false;         // "[rank]" in front of every line of a rank
   std::string log_directory;       // where children that are ranks are logged; "": nowhere
   std::vector<std::string> hosts;  // by rank, for the report
@@ -42,7 +44,8 @@ struct JobResult {
   bool told_to_stop = false;            // by SIGTERM, SIGINT or SIGHUP
 };
 
-// Any exit code but 0 is a failure; the others get SIGTERM, after `grace` SIGKILL.  Only
+// Any exit code but 0 is a failure; the others get SIGTERM, after `grace` SIGKILL.  srun does that
+// by itself, but is killed with the whole step if it has not ended after grace_of_srun.  Only
 // EX_TEMPFAIL, "stopped early with a checkpoint", waits for the others, and counts when nothing
 // else failed.  Of several failures the one seen first counts.
 //

@@ -7,8 +7,12 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <utility>
+#include <vector>
 
 #include "launcher/error.h"
 
@@ -148,6 +152,41 @@ TEST_F(SupervisorTest, LearnsFromSrunWhichNodeIsLost) {
   const JobResult result = Supervise({command}, SupervisorOptions{}, signals);
   EXPECT_EQ(result.exit_code, 137);
   EXPECT_THAT(result.lost_nodes, testing::ElementsAre("n2"));
+}
+
+TEST_F(SupervisorTest, KillsSrunAndItsStepIfItDoesNotEndAfterARankHasFailed) {
+  ChildCommand command;
+  command.kind = ChildCommand::Kind::kSrun;
+  command.argv = {"/bin/sh", "-c",
+                  "echo 'ddlrun-rank: step 12.3' >&2; "
+                  "echo 'srun: error: n2: task 1: Killed' >&2; exec sleep 600"};
+  std::vector<std::pair<std::string, int>> signalled;
+  SupervisorOptions options;
+  options.grace = std::chrono::milliseconds(100);
+  options.grace_of_srun = std::chrono::milliseconds(300);
+  options.signal_step = [&](const std::string& step, int signal) {
+    signalled.emplace_back(step, signal);
+  };
+  SignalRelay signals;
+  const JobResult result = Supervise({command}, options, signals);
+  EXPECT_EQ(result.exit_code, 137);
+  ASSERT_TRUE(result.failure);
+  EXPECT_EQ(result.failure->rank, 1);
+  EXPECT_THAT(signalled, testing::ElementsAre(testing::Pair("12.3", SIGKILL)));
+}
+
+TEST_F(SupervisorTest, LeavesSrunItsTimeAfterARankHasFailed) {
+  ChildCommand command;
+  command.kind = ChildCommand::Kind::kSrun;
+  command.argv = {"/bin/sh", "-c",
+                  "echo 'srun: error: n2: task 1: Exited with exit code 3' >&2; sleep 1; exit 3"};
+  bool has_signalled = false;
+  SupervisorOptions options;
+  options.grace = std::chrono::milliseconds(100);
+  options.signal_step = [&](const std::string&, int) { has_signalled = true; };
+  SignalRelay signals;
+  EXPECT_EQ(Supervise({command}, options, signals).exit_code, 3);
+  EXPECT_FALSE(has_signalled);
 }
 
 TEST_F(SupervisorTest, NamesAProgramThatCannotBeStarted) {
