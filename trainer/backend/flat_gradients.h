@@ -11,6 +11,7 @@
 namespace trainer {
 
 // Element i is fp32[i], from `compute_from` on compute[i], which is of the compute type.
+// `compute_from` is a multiple of 8, unless `compute` is null.
 struct FlatGradients {
   float* fp32 = nullptr;
   void* compute = nullptr;

@@ -9,7 +9,8 @@
 // back end computes with some of them in another type than fp32, those lie behind all others, so
 // that gradients of one type are one stretch; the few before them (of batch norm and biases) are
 // complete when all are.
-// Statistics have a flat memory of their own.
+// Statistics have a flat memory of their own.  Weights, momentum and statistics are fp32; the
+// weights that a back end computes with in another type are a copy, element for element.
 
 #pragma once
 

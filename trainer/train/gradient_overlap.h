@@ -4,8 +4,8 @@
 // memory (comm/gradient_buckets.h) is started as soon as all of it is there.
 //
 // Gradients of the compute type are added up in fp32, or as they are.  A single rank has nothing to
-// add.  For a communicator that sums host memory, gradients of another
-// device go there and back, bucket by bucket.
+// add.  For a communicator that sums host memory, gradients of another device go there and back,
+// bucket by bucket.
 //
 // All arguments outlive it.  Used from the thread of the training loop.
 

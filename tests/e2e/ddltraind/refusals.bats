@@ -106,6 +106,8 @@ damaged_data() {
 @test "NCCL for ranks without GPUs, 78" {
   launcher=local train 2 --num_iter=12 --results_dir=run --backend=reference --comm=nccl
   check_refusal 78 "--comm=nccl cannot be: rank 0: computes without a GPU"
+  launcher=local train 2 --num_iter=12 --results_dir=run --backend=reference --precision=fp16 --reduce_precision=16bit
+  check_refusal 78 "--reduce_precision=16bit needs NCCL, which cannot be: rank 0: computes without a GPU"
 }
 
 @test "an environment that contradicts itself, 78" {
