@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sysexits.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "launcher/rank_variables.h"
@@ -235,6 +236,16 @@ void SayStep() {
   WriteAll(STDERR_FILENO, report.text, strlen(report.text));
 }
 
+// Slurm's PMIx servers connect to each other when a rank first speaks to PMIx.  A server that is
+// still starting its tasks runs under the user's identity for moments, refuses its peer then, and
+// the fence waits for ever: where there are other nodes, they get time to be ready
+// (doc/decisions/0014).
+void LetOtherNodesStart() {
+  if (!Is(job.spawner, "srun") || job.node_count < 2) return;
+  const timespec pause = {0, 100'000'000};
+  nanosleep(&pause, nullptr);
+}
+
 int OpenLog() {
   if (job.log_directory[0] == '\0') return -1;
   char path[PATH_MAX + 32];
@@ -280,5 +291,6 @@ int main(int argc, char** argv) {
   Bind();
   SetEnvironment();
   SayStep();
+  LetOtherNodesStart();
   StartProgram(arguments.program);
 }

@@ -44,6 +44,10 @@ constexpr std::array<std::string_view, 30> kInputOfSrun = {"SLURM_CPUS_PER_TASK"
                                                            "SLURM_TRES_PER_TASK",
                                                            "SLURM_WAIT"};
 
+// Fences without data, as the one at the end of MPI_Init, let everybody through at once in Slurm
+// 22.05 when its PMIx servers pass them up and down a tree; a ring waits (doc/decisions/0014).
+constexpr char kFenceOfPmix[] = "SLURM_PMIX_FENCE";
+
 using NodeIterator = std::vector<NodePlan>::const_iterator;
 
 // Whether ranks fill all nodes of the job, one after the other as Slurm numbers them.
@@ -139,6 +143,7 @@ std::vector<ChildCommand> MakeSrunCommands(const Job& job) {
   for (const auto& [name, value] : job.rank_settings) environment[name] = value;
   // The shim binds, to more than the task's share of a CPU.
   environment["SLURM_CPU_BIND"] = "none";
+  environment.try_emplace(kFenceOfPmix, "ring");
   command.environment = ToStrings(environment);
   return {command};
 }

@@ -28,9 +28,7 @@ stop_cluster() {
 cluster() { timeout "${limit:-60}" "$BATS_TEST_DIRNAME/cluster" "$cluster_dir" "$@"; }
 
 # hpc COMMAND...: as a user on the login node, in a home of its own for each test.
-# Without the shared memory of Open MPI 4.1.4 (btl vader), with which a plain MPI program started by a plain srun now and then dies
-# in MPI_Init on a loaded machine (doc/operations.md, Stopping and going on).
-hpc() { cluster as hpc env PATH="$cluster_dir/opt/bin:/usr/bin:/bin" LC_ALL=C OMPI_MCA_btl=tcp,self "$@"; }
+hpc() { cluster as hpc env PATH="$cluster_dir/opt/bin:/usr/bin:/bin" LC_ALL=C "$@"; }
 
 # In setup: an empty home.
 empty_home() {

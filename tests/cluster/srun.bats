@@ -86,6 +86,19 @@ on() {
   [ "$(ranks)" = "$(on n1 4 0 6 0,1,2,3; on n2 2 4 6 0,1)" ]
 }
 
+@test "fences of PMIx are barriers: nobody leaves before all have entered" {
+  [ -x "$build/tests/pmix_fence_times" ] || skip "this build has no PMIx"
+  script fence "ddlrun $build/tests/pmix_fence_times"
+  batch fence -N4 --gres=gpu:1
+  echo "$output"
+  [ "$status" -eq 0 ]
+  # fence FENCE RANK ENTERED LEFT, by one clock
+  [ "$(grep -c '^fence ' <<< "$output")" -eq 24 ]
+  grep '^fence ' <<< "$output" | sort -k2n | awk '
+    { if ($4 > entered[$2]) entered[$2] = $4; if (!($2 in left) || $5 < left[$2]) left[$2] = $5 }
+    END { for (fence in left) if (left[fence] < entered[fence]) exit 1 }'
+}
+
 @test "in a shell of srun --pty" {
   run hpc script -qec "srun -N2 --gres=gpu:2 --pty ./job" /dev/null
   output=$(tr -d '\r' <<< "$output")

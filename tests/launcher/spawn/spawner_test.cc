@@ -220,7 +220,15 @@ TEST(SrunSpawner, TheBatchScriptsTasksAreNotThoseOfTheStep) {
   job.environment = {{"SLURM_GPUS_PER_TASK", "1"}, {"SLURM_NTASKS", "9"}, {"SLURM_JOB_ID", "7"}};
   EXPECT_THAT(MakeSrunCommands(job)[0].environment,
               ElementsAre("DDLRUN_RANK_JOB={}", "DDL_HOST_PORT=2200", "SLURM_CPU_BIND=none",
-                          "SLURM_JOB_ID=7"));
+                          "SLURM_JOB_ID=7", "SLURM_PMIX_FENCE=ring"));
+}
+
+TEST(SrunSpawner, FencesOfPmixGoRoundARingUnlessTheUserSaysElse) {
+  using testing::Contains;
+  Job job = JobOf({0, 1});
+  EXPECT_THAT(MakeSrunCommands(job)[0].environment, Contains("SLURM_PMIX_FENCE=ring"));
+  job.environment = {{"SLURM_PMIX_FENCE", "tree"}};
+  EXPECT_THAT(MakeSrunCommands(job)[0].environment, Contains("SLURM_PMIX_FENCE=tree"));
 }
 
 constexpr bool kRemote = true;
