@@ -47,7 +47,8 @@ endfunction()
 
 # ddl_test(NAME SOURCES a_test.cc [DEPENDS lib ...] [LABELS unit] [ARGS ...]): one GoogleTest program, one ctest entry.
 # The label defaults to `unit`: no network, no GPU, no Slurm, seconds at most. DDLRUN_SOURCE_DIR and DDLRUN_BINARY_DIR are
-# defined so that tests find fixtures and programs.
+# defined so that tests find fixtures and programs. The target `unit_tests` is all of this label.
+add_custom_target(unit_tests)
 function(ddl_test name)
   if(NOT DDLRUN_TESTS)
     return()
@@ -65,8 +66,12 @@ function(ddl_test name)
   target_compile_definitions(${name} PRIVATE DDLRUN_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                              DDLRUN_BINARY_DIR="${PROJECT_BINARY_DIR}")
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gmock GTest::gtest_main)
+  target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O0>) # half the time to compile; what a test needs fast is in a library
   add_test(NAME ${name} COMMAND ${name} ${arg_ARGS})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+  if("unit" IN_LIST arg_LABELS)
+    add_dependencies(unit_tests ${name})
+  endif()
 endfunction()
 
 # ddl_script_test(NAME COMMAND ... [LABELS ...] [TIMEOUT s]): a shell, bats or Python check. DDLRUN_BUILD names the build folder.
