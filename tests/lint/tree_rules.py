@@ -57,7 +57,8 @@ FOREIGN = [
                                                               "tests/trainer/comm/nccl")),
     (re.compile(r"dnnl"), ("trainer/backend/cpu/",)),
     (re.compile(r"^mpi\.h"), ("trainer/comm/mpi", "tests/")),
-    (re.compile(r"^pmix"), ("trainer/comm/rendezvous", "launcher/health/rendezvous_pmix")),
+    (re.compile(r"^pmix"), ("trainer/comm/rendezvous", "launcher/health/rendezvous_pmix",
+                               "tests/cluster/pmix")),
     (re.compile(r"^uc[pst]/"), ("launcher/health/fabric_ucx",)),
     (re.compile(r"^hwloc"), ("launcher/topology/", "launcher/rank/", "tests/launcher/")),
 ]
