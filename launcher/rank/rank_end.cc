@@ -17,6 +17,8 @@ constexpr char kBar[] = " | ";
 // Of a line with the longest host name.
 constexpr std::size_t kLongest = 500;
 
+bool IsFailure(int exit_code) { return exit_code > 0 && exit_code <= 255; }
+
 }  // namespace
 
 std::string DescribeEnd(const RankEnd& end) {
@@ -42,7 +44,9 @@ std::optional<RankEnd> ParseRankEnd(std::string_view line) {
     end.exit_code = 128 + end.signal;
     return end;
   }
-  if (std::sscanf(rest, "exit code %3d", &end.exit_code) == 1 && end.exit_code > 0) return end;
+  if (std::sscanf(rest, "exit code %3d", &end.exit_code) == 1 && IsFailure(end.exit_code)) {
+    return end;
+  }
   return std::nullopt;
 }
 
@@ -62,7 +66,7 @@ std::optional<RankEnd> ParseSrunError(std::string_view line) {
   if (colon == std::string::npos) return std::nullopt;
   const std::string how = text.substr(colon + 2);
   if (std::sscanf(how.c_str(), "Exited with exit code %3d", &end.exit_code) == 1) {
-    return end.exit_code > 0 ? std::optional(end) : std::nullopt;
+    return IsFailure(end.exit_code) ? std::optional(end) : std::nullopt;
   }
   for (int signal = 1; signal < SIGRTMIN; ++signal) {
     if (!how.starts_with(strsignal(signal))) continue;

@@ -39,6 +39,7 @@ TEST(RankEnd, OtherLinesAreNone) {
        {std::string(), std::string("ddlrun-rank: rank 1 on n2: cannot start 'x'"),
         std::string("ddlrun-rank: rank -1 on n2 (pid 7) ended with exit code 3"),
         std::string("ddlrun-rank: rank 1 on n2 (pid 7) ended with exit code 0"),
+        std::string("ddlrun-rank: rank 1 on n2 (pid 7) ended with exit code 256"),
         std::string("ddlrun-rank: rank 1 on n2 (pid 7) ended with joy"),
         "ddlrun-rank: rank 1 on " + std::string(1000, 'x') + " (pid 7) ended with exit code 3"}) {
     EXPECT_FALSE(ParseRankEnd(line)) << line;
@@ -64,7 +65,8 @@ TEST(SrunError, NamesTheFirstTask) {
 
 TEST(SrunError, PassesOverAnyOtherLine) {
   for (const char* text : {"", "srun: error: Node failure on n4", "srun: error: n2: task x: Killed",
-                           "srun: error: n2: task 1: Vanished", "srun: n2: task 1: Killed"}) {
+                           "srun: error: n2: task 1: Vanished", "srun: n2: task 1: Killed",
+                           "srun: error: n2: task 1: Exited with exit code 256"}) {
     EXPECT_FALSE(ParseSrunError(text)) << text;
   }
 }
