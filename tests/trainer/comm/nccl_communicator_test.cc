@@ -126,6 +126,7 @@ TEST_F(NcclTest, ReportsARankThatLeavesByAnException) {
     QueueStream stream;
     std::vector<float> values(kCount);
     const auto comm = MakeNccl(host);
+    host.Barrier();  // both have started
     if (host.rank() == 1) throw Error(EX_DATAERR, "a bad record");
     comm->StartAllReduce(values.data(), values.size(), DType::kFloat32, Reduction::kSum, stream);
     comm->Finish(stream);
