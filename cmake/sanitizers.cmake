@@ -4,8 +4,7 @@ if(DDLRUN_SANITIZE)
   add_compile_options(-fsanitize=${DDLRUN_SANITIZE} -fno-omit-frame-pointer -g1 -O1)
   add_link_options(-fsanitize=${DDLRUN_SANITIZE})
   if(DDLRUN_SANITIZE MATCHES "undefined")
-    # A null pointer that is used is found by the address sanitizer and by the hardware.
-    add_compile_options(-fno-sanitize-recover=all -fno-sanitize=null)
+    add_compile_options(-fno-sanitize-recover=all)
   endif()
 endif()
 # Coverage feedback for libFuzzer in the libraries; only the fuzz targets link its main (cmake/targets.cmake).

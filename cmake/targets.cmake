@@ -66,7 +66,8 @@ function(ddl_test name)
   target_compile_definitions(${name} PRIVATE DDLRUN_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                              DDLRUN_BINARY_DIR="${PROJECT_BINARY_DIR}")
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gmock GTest::gtest_main)
-  target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O0>) # half the time to compile; what a test needs fast is in a library
+  # Half the time to compile; what a test needs fast is in a library.
+  target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O0>)
   add_test(NAME ${name} COMMAND ${name} ${arg_ARGS})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
   if("unit" IN_LIST arg_LABELS)

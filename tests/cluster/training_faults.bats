@@ -66,14 +66,13 @@ fails() {
 # verdict PHASE: the last line of ddlrun.
 verdict() { grep '^ddlrun: ' "$1.out" | tail -n 1; }
 
-# died CODE HOW: in every phase the job ended with CODE, and named rank 1. (When a step ends, Slurm may lose what its tasks said last:
-# without the shim's word the end is known from srun, which has no pid.)
+# died CODE HOW: in every phase the job ended with CODE, and named rank 1.
 died() {
   local phase
   for phase in start-up step all-reduce evaluation; do
     echo "$phase: $(verdict "$phase")"
     says "$phase" "^exit code $1$"
-    [[ $(verdict "$phase") =~ "rank 1 on n2 "("(pid "[0-9]+") ")?"ended first, with $2, " ]]
+    [[ $(verdict "$phase") =~ "rank 1 on n2 (pid "[0-9]+") ended first, with $2, " ]]
   done
 }
 
