@@ -17,6 +17,7 @@ constexpr char kBar[] = " | ";
 // Of a line with the longest host name.
 constexpr std::size_t kLongest = 500;
 
+// 128 + signal included.
 bool IsFailure(int exit_code) { return exit_code > 0 && exit_code <= 255; }
 
 }  // namespace
@@ -40,7 +41,8 @@ std::optional<RankEnd> ParseRankEnd(std::string_view line) {
   }
   end.host = host.data();
   const char* rest = text.c_str() + length;
-  if (std::sscanf(rest, "signal %3d", &end.signal) == 1 && end.signal > 0) {
+  if (std::sscanf(rest, "signal %3d", &end.signal) == 1 && end.signal > 0 &&
+      IsFailure(128 + end.signal)) {
     end.exit_code = 128 + end.signal;
     return end;
   }

@@ -40,6 +40,7 @@ TEST(RankEnd, OtherLinesAreNone) {
         std::string("ddlrun-rank: rank -1 on n2 (pid 7) ended with exit code 3"),
         std::string("ddlrun-rank: rank 1 on n2 (pid 7) ended with exit code 0"),
         std::string("ddlrun-rank: rank 1 on n2 (pid 7) ended with exit code 256"),
+        std::string("ddlrun-rank: rank 1 on n2 (pid 7) ended with signal 128"),
         std::string("ddlrun-rank: rank 1 on n2 (pid 7) ended with joy"),
         "ddlrun-rank: rank 1 on " + std::string(1000, 'x') + " (pid 7) ended with exit code 3"}) {
     EXPECT_FALSE(ParseRankEnd(line)) << line;
