@@ -94,9 +94,18 @@ on() {
   [ "$status" -eq 0 ]
   # fence FENCE RANK ENTERED LEFT, by one clock
   [ "$(grep -c '^fence ' <<< "$output")" -eq 24 ]
-  grep '^fence ' <<< "$output" | sort -k2n | awk '
+  grep '^fence ' <<< "$output" | awk '
     { if ($4 > entered[$2]) entered[$2] = $4; if (!($2 in left) || $5 < left[$2]) left[$2] = $5 }
     END { for (fence in left) if (left[fence] < entered[fence]) exit 1 }'
+}
+
+@test "ranks on several nodes give the others time to start: 0.1 s between the shim and its program" {
+  [ "$(getconf CLK_TCK)" -eq 100 ]
+  # Field 22 of stat: when the process was started, in ticks.
+  script pause 'ddlrun sh -c '\''echo ticks $(($(cut -d" " -f22 /proc/$$/stat) - $(cut -d" " -f22 /proc/$PPID/stat)))'\'
+  batch pause -N2 --gres=gpu:1
+  echo "$output"
+  [ "$(awk '/^ticks / && $2 >= 10 { ++ranks } END { print ranks }' <<< "$output")" -eq 2 ]
 }
 
 @test "in a shell of srun --pty" {

@@ -58,7 +58,7 @@ FOREIGN = [
     (re.compile(r"dnnl"), ("trainer/backend/cpu/",)),
     (re.compile(r"^mpi\.h"), ("trainer/comm/mpi", "tests/")),
     (re.compile(r"^pmix"), ("trainer/comm/rendezvous", "launcher/health/rendezvous_pmix",
-                               "tests/cluster/pmix")),
+                            "tests/cluster/pmix")),
     (re.compile(r"^uc[pst]/"), ("launcher/health/fabric_ucx",)),
     (re.compile(r"^hwloc"), ("launcher/topology/", "launcher/rank/", "tests/launcher/")),
 ]
