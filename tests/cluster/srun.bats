@@ -105,7 +105,7 @@ on() {
   script pause 'ddlrun sh -c '\''echo ticks $(($(cut -d" " -f22 /proc/$$/stat) - $(cut -d" " -f22 /proc/$PPID/stat)))'\'
   batch pause -N2 --gres=gpu:1
   echo "$output"
-  [ "$(awk '/^ticks / && $2 >= 10 { ++ranks } END { print ranks }' <<< "$output")" -eq 2 ]
+  [ "$(awk '/^ticks / && $2 >= 10 { ++ranks } END { print ranks + 0 }' <<< "$output")" -eq 2 ]
 }
 
 @test "in a shell of srun --pty" {
