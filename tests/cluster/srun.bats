@@ -108,6 +108,14 @@ on() {
   [ "$(awk '/^ticks / && $2 >= 10 { ++ranks } END { print ranks + 0 }' <<< "$output")" -eq 2 ]
 }
 
+@test "the last words of a rank that fails at once are not lost" {
+  script fail 'for i in 1 2 3 4 5; do ddlrun sh -c "[ \$RANK -eq 0 ] || { echo my last words >&2; kill -SEGV \$\$; }; sleep 30"; done'
+  batch fail -N2 --gres=gpu:1
+  echo "$output"
+  [ "$(grep -c '^my last words' <<< "$output")" -eq 5 ]
+  [ "$(grep -cE '^ddlrun: .* rank 1 on n2 \(pid [0-9]+\) ended first, with signal 11' <<< "$output")" -eq 5 ]
+}
+
 @test "in a shell of srun --pty" {
   run hpc script -qec "srun -N2 --gres=gpu:2 --pty ./job" /dev/null
   output=$(tr -d '\r' <<< "$output")
