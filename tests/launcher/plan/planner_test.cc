@@ -158,6 +158,31 @@ TEST(Planner, PlansGpusThatHwlocCannotSee) {
   EXPECT_THAT(plan.warnings, ElementsAre(HasSubstr("hwloc sees 0")));
 }
 
+TEST(Planner, SaysAWarningOnceForAllNodesItIsTrueOf) {
+  Allocation allocation = MakeAllocation(3, 2, kUnsaid);
+  allocation.nodes[1].gpus = 1;
+  EXPECT_THAT(MakeCheckedPlan(allocation, {Laptop()}).warnings,
+              ElementsAre(HasSubstr("n[1,3]: 2 GPUs granted"), HasSubstr("n2: 1 GPU granted")));
+}
+
+TEST(Planner, SaysNothingOfGpusWhereThereAreNone) {
+  EXPECT_THAT(MakeCheckedPlan(MakeAllocation(1, 0, 2), {Laptop()}).warnings, IsEmpty());
+}
+
+TEST(Planner, TakesTheGpusThatAreNamedOnlyIfTheyAreThere) {
+  Allocation allocation = MakeAllocation(1, 1, kUnsaid);
+  allocation.nodes[0].gpu_indices = {3};
+  EXPECT_EQ(MakeCheckedPlan(allocation, {Ac922()}).ranks[0].gpu, 3);
+  allocation.nodes[0].gpu_indices = {4};
+  EXPECT_EQ(MakeCheckedPlan(allocation, {Ac922()}).ranks[0].gpu, 0);
+}
+
+TEST(Planner, GivesNoGpuWhereNobodySaysThatThereIsOne) {
+  const Plan plan = MakeCheckedPlan(MakeAllocation(2, kUnsaid, 2), {});
+  EXPECT_THAT(Counts(plan), ElementsAre(2, 2));
+  EXPECT_EQ(plan.ranks[0].gpu, -1);
+}
+
 TEST(Planner, FillsNodesInOrderWhenTheTotalIsGiven) {
   PlanOptions five;
   five.ranks = 5;
@@ -241,6 +266,9 @@ TEST(Planner, DealsOutWhatIsTooManyEvenly) {
   options.oversubscribe = true;
   EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(2, kUnsaid, 2), {Laptop()}, options)),
               ElementsAre(4, 3));
+  options.ranks = 8;
+  EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(3, kUnsaid, 2), {Laptop()}, options)),
+              ElementsAre(3, 3, 2));
 }
 
 TEST(Planner, GivesWholeCoresForCpusPerRank) {
@@ -315,6 +343,13 @@ TEST(Planner, ChecksTheProductOfRacks) {
   options.nodes_per_rack.reset();
   EXPECT_THAT(Refusal(EX_USAGE, MakeAllocation(6, 4, kUnsaid), {Ac922()}, options),
               HasSubstr("make 4 nodes, but ranks are on 6"));
+}
+
+TEST(Planner, TakesAsManyGpusPerNodeAsThereMayBe) {
+  PlanOptions options;
+  options.gpus_per_node = 4096;
+  EXPECT_THAT(Counts(MakeCheckedPlan(MakeAllocation(1, kUnsaid, kUnsaid), {}, options)),
+              ElementsAre(4096));
 }
 
 TEST(Planner, RefusesOptionsOutOfRange) {

@@ -41,6 +41,12 @@ TEST(RestartPolicy, StartsAgainAsOftenAsAllowed) {
   EXPECT_THAT(last.reason, HasSubstr("done 2 times already"));
 }
 
+TEST(RestartPolicy, StartsAgainOnceWhereThatIsAllowed) {
+  RestartPolicy policy({.restarts = 1, .requeues = {}});
+  EXPECT_EQ(policy.AfterRun(Ended(137)).next, Next::kStartAgain);
+  EXPECT_EQ(policy.AfterRun(Ended(137)).next, Next::kEnd);
+}
+
 TEST(RestartPolicy, DoesNotRepeatAMistake) {
   for (const int code : {EX_USAGE, EX_DATAERR, EX_UNAVAILABLE, EX_CONFIG}) {
     const Decision decision = After({.restarts = 2, .requeues = {}}, Ended(code));

@@ -46,6 +46,14 @@ TEST(PruneCheckpoints, DoesNotCountDamagedOnes) {
               ElementsAre("step-0000000002", "step-0000000003", "step-0000000004"));
 }
 
+TEST(PruneCheckpoints, DoesNotCountIncompleteOnes) {
+  const ScratchDirectory scratch;
+  const fs::path last = WriteSteps(scratch, {1, 2, 3});
+  fs::remove(CheckpointsDirectory(scratch.path()) / "step-0000000002" / kModelFile);
+  PruneCheckpoints(scratch.path(), last, 2);
+  EXPECT_EQ(Listing(scratch.path()).size(), 3U);
+}
+
 TEST(PruneCheckpoints, NeverRemovesTheOneJustWritten) {
   // Steps 8 and 9 are damaged inside, so the run went back to an older one and has now written 5.
   const ScratchDirectory scratch;

@@ -54,6 +54,8 @@ TEST(ShardSampler, PlacesAreUniform) {
 TEST(ShardSampler, OrderIsTheSameForEver) {
   EXPECT_THAT(Epoch(ShardSampler(10, 1, true), 10, 0),
               ::testing::ElementsAre(9, 8, 0, 3, 4, 1, 2, 6, 5, 7));
+  EXPECT_THAT(Epoch(ShardSampler(16, 1, true), 16, 0),
+              ::testing::ElementsAre(13, 8, 0, 3, 4, 1, 2, 10, 5, 14, 15, 6, 7, 9, 12, 11));
 }
 
 TEST(ShardSampler, WithoutShufflingItIsFileOrder) {
