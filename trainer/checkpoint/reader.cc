@@ -19,9 +19,12 @@ namespace fs = std::filesystem;
   throw Error(EX_DATAERR, path + ": damaged: " + what);
 }
 
-const ManifestFile& FileOf(const Manifest& manifest, const char* name, const std::string& path) {
+// `directory` is where `manifest` was read.
+const ManifestFile& FileOf(const Manifest& manifest, const char* name, const fs::path& directory) {
   const auto found = std::ranges::find(manifest.files, name, &ManifestFile::name);
-  if (found == manifest.files.end()) Damaged(path, std::string("it does not list ") + name);
+  if (found == manifest.files.end()) {
+    Damaged((directory / kManifestFile).string(), std::string("it does not list ") + name);
+  }
   return *found;
 }
 
@@ -45,7 +48,7 @@ void Verify(const SafetensorsFile& file, const ManifestFile& expected) {
 
 SafetensorsFile ReadVerified(const fs::path& directory, const Manifest& manifest,
                              const char* name) {
-  const ManifestFile& expected = FileOf(manifest, name, (directory / kManifestFile).string());
+  const ManifestFile& expected = FileOf(manifest, name, directory);
   const std::string path = (directory / name).string();
   std::error_code error;
   const auto size = fs::file_size(path, error);

@@ -22,23 +22,19 @@ int ChooseThreads(int wanted) {
   return wanted > 0 ? wanted : std::min(omp_get_max_threads(), omp_get_num_procs());
 }
 
+// The number of an instruction set holds the bits of those that it extends, so one that came later
+// counts as the best known here.
 std::string InstructionSet() {
-  switch (dnnl::get_effective_cpu_isa()) {
-    case dnnl::cpu_isa::sse41:
-      return "SSE4.1";
-    case dnnl::cpu_isa::avx:
-      return "AVX";
-    case dnnl::cpu_isa::avx2:
-    case dnnl::cpu_isa::avx2_vnni:
-      return "AVX2";
-    case dnnl::cpu_isa::avx512_core:
-    case dnnl::cpu_isa::avx512_core_vnni:
-    case dnnl::cpu_isa::avx512_core_bf16:
-    case dnnl::cpu_isa::avx512_core_amx:
-      return "AVX-512";
-    default:
-      return "generic code";
-  }
+  const auto best = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+  const auto extends = [best](dnnl::cpu_isa isa) {
+    const auto bits = static_cast<unsigned>(isa);
+    return (best & bits) == bits;
+  };
+  if (extends(dnnl::cpu_isa::avx512_core)) return "AVX-512";
+  if (extends(dnnl::cpu_isa::avx2)) return "AVX2";
+  if (extends(dnnl::cpu_isa::avx)) return "AVX";
+  if (extends(dnnl::cpu_isa::sse41)) return "SSE4.1";
+  return "generic code";
 }
 
 class CpuBackend final : public HostBackend {

@@ -4,6 +4,7 @@
 
 #include "trainer/backend/cpu/cpu_ops.h"
 #include "trainer/backend/cpu/loops.h"
+#include "trainer/backend/cpu/primitives.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
@@ -49,25 +50,15 @@ struct Primitives {
     const memory::dims padding{spec.padding, spec.padding};
     const memory::desc filter = MemoryDesc(FilterShape(spec), kAny);
     const memory::desc dst = MemoryDesc(DstShape(spec), onednn.activations);
-    const dnnl::primitive_attr attributes = UserScratchpad();
-    constexpr bool kAllowEmpty = true;
-    forward = {{dnnl::prop_kind::forward_training, algorithm, MemoryDesc(spec.src.shape, kAny),
-                filter, dst, strides, padding, padding},
-               attributes,
-               onednn.engine,
-               kAllowEmpty};
+    forward = DescribeForward<dnnl::convolution_forward>(
+        onednn.engine, dnnl::prop_kind::forward_training, algorithm,
+        MemoryDesc(spec.src.shape, kAny), filter, dst, strides, padding, padding);
     if (!forward) return;
     const memory::desc src = forward.src_desc();
-    backward_data = {{algorithm, src, filter, dst, strides, padding, padding},
-                     attributes,
-                     onednn.engine,
-                     forward,
-                     kAllowEmpty};
-    backward_filter = {{algorithm, src, filter, dst, strides, padding, padding},
-                       attributes,
-                       onednn.engine,
-                       forward,
-                       kAllowEmpty};
+    backward_data = DescribeBackward<dnnl::convolution_backward_data>(
+        onednn.engine, forward, algorithm, src, filter, dst, strides, padding, padding);
+    backward_filter = DescribeBackward<dnnl::convolution_backward_weights>(
+        onednn.engine, forward, algorithm, src, filter, dst, strides, padding, padding);
   }
 
   bool complete() const { return forward && backward_data && backward_filter; }

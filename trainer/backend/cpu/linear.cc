@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "trainer/backend/cpu/cpu_ops.h"
+#include "trainer/backend/cpu/primitives.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
@@ -22,10 +23,14 @@ struct Primitives {
     const memory::desc weight = ToMemoryDesc(weight_desc);
     const memory::desc bias = ToMemoryDesc(RowMajor({spec.out_features}, DType::kFloat32));
     const memory::desc dst = ToMemoryDesc(dst_desc);
-    const dnnl::primitive_attr attributes = UserScratchpad();
-    forward = {{dnnl::prop_kind::forward_training, src, weight, bias, dst}, attributes, engine};
-    backward_data = {{src, weight, dst}, attributes, engine, forward};
-    backward_weight = {{src, weight, bias, dst}, attributes, engine, forward};
+    forward = DescribeForward<dnnl::inner_product_forward>(
+        engine, dnnl::prop_kind::forward_training, src, weight, bias, dst);
+    DDL_CHECK(forward);
+    backward_data =
+        DescribeBackward<dnnl::inner_product_backward_data>(engine, forward, src, weight, dst);
+    backward_weight = DescribeBackward<dnnl::inner_product_backward_weights>(engine, forward, src,
+                                                                             weight, bias, dst);
+    DDL_CHECK(backward_data && backward_weight);
   }
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "trainer/backend/cpu/primitives.h"
 #include "trainer/core/error.h"
 #include "trainer/core/memory_plan.h"
 
@@ -61,15 +62,12 @@ TensorDesc ToTensorDesc(const Shape& shape, const memory::desc& memory) {
 
 memory::format_tag OneDnn::PreferredLayout(const dnnl::engine& engine) {
   const Shape image{1, 64, 16, 16};
-  const dnnl::convolution_forward::primitive_desc convolution({dnnl::prop_kind::forward_training,
-                                                               dnnl::algorithm::convolution_direct,
-                                                               MemoryDesc(image, kAny),
-                                                               MemoryDesc({64, 64, 3, 3}, kAny),
-                                                               MemoryDesc(image, kAny),
-                                                               {1, 1},
-                                                               {1, 1},
-                                                               {1, 1}},
-                                                              engine);
+  const memory::dims ones{1, 1};
+  const auto convolution = DescribeForward<dnnl::convolution_forward>(
+      engine, dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct,
+      MemoryDesc(image, kAny), MemoryDesc({64, 64, 3, 3}, kAny), MemoryDesc(image, kAny), ones,
+      ones, ones);
+  DDL_CHECK(convolution);
   for (const auto tag :
        {memory::format_tag::nChw16c, memory::format_tag::nChw8c, memory::format_tag::nhwc}) {
     if (convolution.dst_desc() == MemoryDesc(image, tag)) return tag;

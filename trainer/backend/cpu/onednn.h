@@ -3,8 +3,7 @@
 // What the ops share of oneDNN: descriptions both ways, and primitives with their arguments.  A
 // TensorDesc of kOpaque holds a dnnl::memory::desc.
 //
-// oneDNN 2.6, and as far as it goes what version 3 has too; the operation descriptors that version
-// 3 dropped appear where primitives are made, nowhere else.
+// oneDNN 2.6 to 3.x: what differs between them is in primitives.h.
 
 #pragma once
 

@@ -5,6 +5,7 @@
 
 #include "trainer/backend/cpu/channel_blocks.h"
 #include "trainer/backend/cpu/cpu_ops.h"
+#include "trainer/backend/cpu/primitives.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
@@ -22,26 +23,25 @@ Shape PooledShape(const MaxPoolSpec& spec) {
 }
 
 struct MaxPoolPrimitives {
-  dnnl::pooling_forward::primitive_desc forward;
-  dnnl::pooling_backward::primitive_desc backward;
+  PoolingForward::primitive_desc forward;
+  PoolingBackward::primitive_desc backward;
 
   MaxPoolPrimitives(const OneDnn& onednn, const MaxPoolSpec& spec) {
     const dnnl::engine& engine = onednn.engine;
     const memory::dims kernel{spec.kernel, spec.kernel};
     const memory::dims strides{spec.stride, spec.stride};
     const memory::dims padding{spec.padding, spec.padding};
+    const memory::dims no_dilation{0, 0};
     const auto algorithm = dnnl::algorithm::pooling_max;
-    const dnnl::primitive_attr attributes = UserScratchpad();
     const memory::desc src = ToMemoryDesc(spec.src);
-    forward = {
-        {dnnl::prop_kind::forward_training, algorithm, src,
-         MemoryDesc(PooledShape(spec), onednn.activations), strides, kernel, padding, padding},
-        attributes,
-        engine};
-    backward = {{algorithm, src, forward.dst_desc(), strides, kernel, padding, padding},
-                attributes,
-                engine,
-                forward};
+    const memory::desc dst = MemoryDesc(PooledShape(spec), onednn.activations);
+    forward =
+        DescribeForward<PoolingForward>(engine, dnnl::prop_kind::forward_training, algorithm, src,
+                                        dst, strides, kernel, no_dilation, padding, padding);
+    DDL_CHECK(forward);
+    backward = DescribeBackward<PoolingBackward>(engine, forward, algorithm, src, dst, strides,
+                                                 kernel, no_dilation, padding, padding);
+    DDL_CHECK(backward);
   }
 };
 
@@ -50,9 +50,9 @@ class CpuMaxPool final : public MaxPool {
  public:
   CpuMaxPool(const OneDnn& onednn, const MaxPoolSpec& spec, const MaxPoolPrimitives& primitives)
       : dst_(ToTensorDesc(PooledShape(spec), primitives.forward.dst_desc())),
-        forward_(Call::Make<dnnl::pooling_forward>(
-            onednn, primitives.forward, {DNNL_ARG_SRC, DNNL_ARG_DST, DNNL_ARG_WORKSPACE})),
-        backward_(Call::Make<dnnl::pooling_backward>(
+        forward_(Call::Make<PoolingForward>(onednn, primitives.forward,
+                                            {DNNL_ARG_SRC, DNNL_ARG_DST, DNNL_ARG_WORKSPACE})),
+        backward_(Call::Make<PoolingBackward>(
             onednn, primitives.backward,
             {DNNL_ARG_DIFF_DST, DNNL_ARG_WORKSPACE, DNNL_ARG_DIFF_SRC})),
         saved_bytes_(primitives.forward.workspace_desc().get_size()),
