@@ -69,6 +69,9 @@ MAINS = re.compile(r"(^|/)(main|[a-z_]*_main)\.cc$|^launcher/environment\.cc$|^t
 PURE = re.compile(r"^launcher/plan/|^rankfile/(?!main)|^launcher/health/(judge|facts_lines|node_facts|pair_schedule|verdict)")
 IMPURE = re.compile(r"\bstd::[io]?fstream\b|\bsystem_clock\b|\b(getenv|fopen|open|gettimeofday|clock_gettime|hwloc_\w+)\s*\(")
 BACKEND_IFDEF = re.compile(r"^\s*#\s*if.*\b(DDLRUN_HAS_|USE_CUDA|__CUDACC__|DDLRUN_ONEDNN|DDLRUN_MPI)")
+# oneDNN's version is looked at in one place.
+ONEDNN_VERSION = re.compile(r"\bDNNL_VERSION_")
+ONEDNN_VERSION_PLACE = "trainer/backend/cpu/primitives.h"
 IFDEF_PLACES = ("trainer/backend/registry", "trainer/backend/cuda/", "trainer/comm/factory")
 
 
@@ -111,6 +114,8 @@ def problems_of(path, text):
             yield number, "this folder is pure: no environment, file, clock or hwloc"
         if BACKEND_IFDEF.search(line) and not path.startswith(IFDEF_PLACES):
             yield number, "what was built is known in the registry and CMake only: no #if here"
+        if ONEDNN_VERSION.search(code) and path != ONEDNN_VERSION_PLACE:
+            yield number, f"what differs between oneDNN's versions belongs into {ONEDNN_VERSION_PLACE}"
 
 
 def main(root):

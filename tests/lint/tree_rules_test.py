@@ -47,6 +47,10 @@ class TreeRules(unittest.TestCase):
         self.assertEqual(len(found("trainer/core/shape.cc", "#include <cuda_runtime.h>\n")), 1)
         self.assertEqual(found("trainer/comm/mpi_communicator.cc", "#include <mpi.h>\n"), [])
 
+    def test_the_version_of_onednn_is_seen_in_one_file(self):
+        self.assertEqual(len(found("trainer/backend/cpu/linear.cc", "#if DNNL_VERSION_MAJOR >= 3\n")), 1)
+        self.assertEqual(found("trainer/backend/cpu/primitives.h", "#pragma once\n#if DNNL_VERSION_MAJOR >= 3\n"), [])
+
     def test_libraries_do_not_exit_print_or_read_the_environment(self):
         for line in ['auto x = getenv("HOME");', "std::exit(1);", 'std::cout << 1;', "exit(2);"]:
             with self.subTest(line=line):
