@@ -14,7 +14,7 @@ setup_file() {
     --iter_unit=batch --num_iter=10 --display_every=1 --lr_warmup_epochs=0 --mode=train_and_evaluate --augment=none
     --freeze_batch_norm --seed=7 --resume=never"
   # What all worlds are held to: one process with the whole batch, on the back end that defines every operation. (From 16 images on
-  # oneDNN takes Winograd's convolution here, which turns exact zeros before a ReLU into small numbers of either sign.)
+  # Winograd.s convolution is taken here, which turns exact zeros before a ReLU into small numbers of either sign.)
   empty_home
   # shellcheck disable=SC2086 # words
   hpc ddltraind $options --backend=reference --batch_size=16 > "$cluster_dir/one.out" 2> "$cluster_dir/one.err"

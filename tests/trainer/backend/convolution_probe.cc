@@ -88,6 +88,8 @@ std::vector<ProbeCase> ConvolutionCases() {
       // Enough tiles for Winograd algorithms, some of which stick out.
       {{16, 16, 7, 5}, 16, 3, 1, 1},
       {{4, 32, 13, 14}, 16, 3, 1, 1},
+      {{16, 32, 7, 5}, 64, 3, 1, 1},
+      {{5, 64, 13, 14}, 32, 3, 1, 1},
   };
   for (const ConvolutionCase& c : all) {
     const std::string name = "convolution_" + Dimensions(c.src) + "_to" +

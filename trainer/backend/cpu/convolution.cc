@@ -25,18 +25,6 @@ Shape DstShape(const ConvolutionSpec& spec) {
           extent(spec.src.shape[3])};
 }
 
-// oneDNN's Winograd kernels turn tiles of 4x4 results into 36 products for each pair of channels,
-// where the direct kernels need 9 for each result.  They halve the time of most 3x3 convolutions;
-// few tiles do not pay for transforming the filter, nor do tiles that stick out of tiny images.
-// (Measured on AVX-512: 64 tiles gain 1.2 times with any number of channels, 16 tiles lose.)  The
-// error stays that of fp32: 1e-6 of the result.
-bool WinogradPays(const ConvolutionSpec& spec) {
-  const Shape dst = DstShape(spec);
-  const std::int64_t tiles = dst[0] * ((dst[2] + 3) / 4) * ((dst[3] + 3) / 4);
-  return spec.kernel == 3 && spec.stride == 1 && tiles >= 64 &&
-         6 * tiles <= dst[0] * dst[2] * dst[3];
-}
-
 // The three primitives of one convolution.  The forward pass chooses the layouts of src and filter;
 // the backward passes keep the activations in them and choose only how they want the filter.
 struct Primitives {
@@ -44,8 +32,8 @@ struct Primitives {
   dnnl::convolution_backward_data::primitive_desc backward_data;
   dnnl::convolution_backward_weights::primitive_desc backward_filter;
 
-  // Some stay empty if oneDNN has no such kernel.
-  Primitives(const OneDnn& onednn, const ConvolutionSpec& spec, dnnl::algorithm algorithm) {
+  Primitives(const OneDnn& onednn, const ConvolutionSpec& spec) {
+    constexpr dnnl::algorithm algorithm = dnnl::algorithm::convolution_direct;
     const memory::dims strides{spec.stride, spec.stride};
     const memory::dims padding{spec.padding, spec.padding};
     const memory::desc filter = MemoryDesc(FilterShape(spec), kAny);
@@ -53,26 +41,15 @@ struct Primitives {
     forward = DescribeForward<dnnl::convolution_forward>(
         onednn.engine, dnnl::prop_kind::forward_training, algorithm,
         MemoryDesc(spec.src.shape, kAny), filter, dst, strides, padding, padding);
-    if (!forward) return;
+    DDL_CHECK(forward);
     const memory::desc src = forward.src_desc();
     backward_data = DescribeBackward<dnnl::convolution_backward_data>(
         onednn.engine, forward, algorithm, src, filter, dst, strides, padding, padding);
     backward_filter = DescribeBackward<dnnl::convolution_backward_weights>(
         onednn.engine, forward, algorithm, src, filter, dst, strides, padding, padding);
+    DDL_CHECK(backward_data && backward_filter);
   }
-
-  bool complete() const { return forward && backward_data && backward_filter; }
 };
-
-Primitives ChoosePrimitives(const OneDnn& onednn, const ConvolutionSpec& spec) {
-  if (WinogradPays(spec)) {
-    Primitives winograd(onednn, spec, dnnl::algorithm::convolution_winograd);
-    if (winograd.complete()) return winograd;
-  }
-  Primitives direct(onednn, spec, dnnl::algorithm::convolution_direct);
-  DDL_CHECK(direct.complete());
-  return direct;
-}
 
 // dst += src; padding too: zeros to zeros.
 void Add(const Tensor& src, const Tensor& dst) {
@@ -192,7 +169,8 @@ class CpuConvolution final : public Convolution {
 std::unique_ptr<Convolution> MakeCpuConvolution(const OneDnn& onednn, const ConvolutionSpec& spec) {
   DDL_CHECK(spec.src.shape.rank() == 4 && spec.src.shape.elements() > 0);
   DDL_CHECK(spec.out_channels > 0 && spec.kernel > 0 && spec.stride > 0 && spec.padding >= 0);
-  return std::make_unique<CpuConvolution>(onednn, spec, ChoosePrimitives(onednn, spec));
+  if (auto winograd = MakeCpuWinograd(onednn, spec)) return winograd;
+  return std::make_unique<CpuConvolution>(onednn, spec, Primitives(onednn, spec));
 }
 
 }  // namespace trainer

@@ -1,19 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "trainer/backend/cpu/loops.h"
+#include "trainer/backend/cpu/winograd_loops.h"
 
 namespace trainer::detail {
+namespace {
 
 // The features are those that CMakeLists.txt compiles with.
+#ifdef __x86_64__
+bool HasAvx512() {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl");
+}
+bool HasAvx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+#endif
+
+}  // namespace
+
 const Loops& BestLoops() {
 #ifdef __x86_64__
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl")) {
-    return kAvx512Loops;
-  }
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return kAvx2Loops;
+  if (HasAvx512()) return kAvx512Loops;
+  if (HasAvx2()) return kAvx2Loops;
 #endif
   return kGenericLoops;
+}
+
+const WinogradLoops* WinogradLoopsFor([[maybe_unused]] std::int64_t block) {
+#ifdef __x86_64__
+  if (block == 16 && HasAvx512()) return &kAvx512WinogradLoops;
+  if (block == 8 && HasAvx2()) return &kAvx2WinogradLoops;
+#endif
+  return nullptr;
 }
 
 }  // namespace trainer::detail
