@@ -129,7 +129,8 @@ void Run(int argc, char** argv) {
   const Arguments arguments = ReadArguments(argc, argv);
   const Environment environment = SnapshotEnvironment();
   RankJob job = ReadRankJob(environment);
-  const RankPlan& own = FindOwnPlan(job, ReadIdentity(environment, job.spawner, arguments.rank));
+  const Identity identity = ReadIdentity(environment, job.spawner, arguments.rank);
+  const RankPlan& own = FindOwnPlan(job, identity);
   try {
     if (job.check && job.spawner != "local") CheckGpusOfNode(job.plan, own, environment);
     if (!IsLikePlanned(job)) PlanThisNode(own.node, &job.plan);

@@ -2,6 +2,7 @@
 
 #include "tests/trainer/backend/block_memory.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace trainer {
