@@ -16,13 +16,19 @@ using Lookup = std::function<std::optional<std::string>(const std::string&)>;
   throw std::runtime_error(message + "; start the program with ddlrun, which sets both");
 }
 
+std::optional<int> ParseNumber(const std::string& text) {
+  int value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end || value < 0) return std::nullopt;
+  return value;
+}
+
 std::optional<int> ReadNumber(const Lookup& get, const std::string& name) {
   const std::optional<std::string> text = get(name);
   if (!text) return std::nullopt;
-  int value = 0;
-  const char* end = text->data() + text->size();
-  const auto [stop, error] = std::from_chars(text->data(), end, value);
-  if (error != std::errc() || stop != end || value < 0) {
+  const std::optional<int> value = ParseNumber(*text);
+  if (!value) {
     throw std::runtime_error(name + "=" + text->substr(0, 40) +
                              " is not a number from 0 to 2147483647");
   }
@@ -49,9 +55,10 @@ std::optional<Position> ReadPair(const Lookup& get, const std::string& index_nam
   return Position{*index, *count};
 }
 
+// A value of the process manager that is no number contradicts nothing.
 void RequireEqual(const Lookup& get, const std::string& name, const std::string& our_name,
                   int our_value) {
-  const std::optional<int> value = ReadNumber(get, name);
+  const std::optional<int> value = ParseNumber(get(name).value_or(""));
   if (value && *value != our_value) {
     Refuse(name + "=" + std::to_string(*value) + " contradicts " + our_name + "=" +
            std::to_string(our_value));
@@ -67,7 +74,8 @@ void CompareWithProcessManager(const Lookup& get, const RankInfo& info) {
     RequireEqual(get, "OMPI_COMM_WORLD_RANK", "RANK", info.rank);
   }
   RequireEqual(get, "PMIX_RANK", "RANK", info.rank);
-  if (info.spawner != "mpirun" && get("SLURM_STEP_ID")) {
+  // Only a step of srun has this; since Slurm 26.05 batch scripts have SLURM_STEP_ID as well.
+  if (info.spawner != "mpirun" && get("SLURM_STEP_NUM_TASKS")) {
     RequireEqual(get, "SLURM_STEP_NUM_TASKS", "WORLD_SIZE", info.world_size);
     RequireEqual(get, "SLURM_PROCID", "RANK", info.rank);
   }

@@ -2,6 +2,7 @@
 #include "launcher/allocation/job_detail.h"
 
 #include <algorithm>
+#include <optional>
 #include <sstream>
 
 #include "launcher/allocation/slurm_variables.h"
@@ -35,8 +36,8 @@ std::size_t FindEntryEnd(const std::string& text, std::size_t start) {
   return text.size();
 }
 
-// "gpu:v100:4(IDX:0-3),gpu:a100:1(IDX:4),tmpdisk:50".
-NodeGrant ParseGres(const std::string& gres) {
+// "gpu:v100:4(IDX:0-3),gpu:a100:1(IDX:4),tmpdisk:50"; nullopt for a count that cannot be read.
+std::optional<NodeGrant> ParseGres(const std::string& gres) {
   NodeGrant grant;
   for (std::size_t start = 0; start < gres.size();) {
     const std::size_t end = FindEntryEnd(gres, start);
@@ -45,14 +46,15 @@ NodeGrant ParseGres(const std::string& gres) {
     if (!entry.starts_with("gpu:") && !entry.starts_with("gpu(")) continue;
     const std::size_t open = std::min(entry.find('('), entry.size());
     const std::string count = entry.substr(0, open);
-    const int gpus = count == "gpu" ? 1 : ParseGpuCount(kWhere, count);
-    grant.gpus = std::min(grant.gpus + std::min(gpus, kMaxGpusPerNode), kMaxGpusPerNode);
+    const std::optional<int> gpus = count == "gpu" ? 1 : TryParseGpuCount(count);
+    if (!gpus) return std::nullopt;
+    grant.gpus = std::min(grant.gpus + std::min(*gpus, kMaxGpusPerNode), kMaxGpusPerNode);
     const std::size_t index = entry.find("IDX:", open);
     if (index == std::string::npos) continue;
     const std::size_t close = std::min(entry.find(')', index), entry.size());
     const std::string list = entry.substr(index + 4, close - index - 4);
     if (list.empty() || list == "N/A") continue;
-    for (const int i : ParseIndices(kWhere, list)) grant.gpu_indices.push_back(i);
+    for (const int i : ParseIndices(list)) grant.gpu_indices.push_back(i);
   }
   std::sort(grant.gpu_indices.begin(), grant.gpu_indices.end());
   if (static_cast<int>(grant.gpu_indices.size()) != grant.gpus) grant.gpu_indices.clear();
@@ -68,9 +70,16 @@ std::map<std::string, NodeGrant> ParseJobDetail(const std::string& text) {
   while (std::getline(lines, line)) {
     const std::string nodes = WordAfter(line, "Nodes=");
     if (nodes.empty() || line.find(" CPU_IDs=") == std::string::npos) continue;
-    const NodeGrant grant = ParseGres(WordAfter(line, "GRES="));
+    const std::string gres = WordAfter(line, "GRES=");
+    const std::optional<NodeGrant> grant = ParseGres(gres);
+    if (!grant) {
+      throw LaunchError(EX_CONFIG, std::string(kWhere) + " says " + Show("GRES", gres) + " of " +
+                                       nodes.substr(0, 120) +
+                                       ", whose number of GPUs cannot be read: give ddlrun "
+                                       "--accelerators N");
+    }
     try {
-      for (const std::string& host : rankfile::ExpandHostlist(nodes, kWhere)) grants[host] = grant;
+      for (const std::string& host : rankfile::ExpandHostlist(nodes, kWhere)) grants[host] = *grant;
     } catch (const rankfile::ParseError& error) {
       throw LaunchError(EX_CONFIG, error.what());
     }
@@ -96,7 +105,9 @@ int MostGpusOfANode(const std::string& text) {
   int most = 0;
   std::istringstream lines(text);
   std::string line;
-  while (std::getline(lines, line)) most = std::max(most, ParseGres(WordAfter(line, "Gres=")).gpus);
+  while (std::getline(lines, line)) {
+    most = std::max(most, ParseGres(WordAfter(line, "Gres=")).value_or(NodeGrant{}).gpus);
+  }
   return most;
 }
 

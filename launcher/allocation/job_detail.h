@@ -28,8 +28,8 @@ std::map<std::string, NodeGrant> ParseJobDetail(const std::string& text);
 // when `grants` lacks one.
 void ApplyJobDetail(const std::map<std::string, NodeGrant>& grants, Allocation* allocation);
 
-// The most that a node has, from lines such as "   Gres=gpu:v100:4(S:0-1)".  Throws
-// LaunchError(EX_CONFIG) for a count that cannot be read.
+// The most that a node has, from lines such as "   Gres=gpu:v100:4(S:0-1)"; lines that cannot be
+// read count for nothing.
 int MostGpusOfANode(const std::string& text);
 
 }  // namespace launcher

@@ -26,31 +26,39 @@ constexpr unsigned long long kFirstSpecialStep = 0xfffffff0;
   throw LaunchError(EX_CONFIG, left + " contradicts " + right + ": " + hint);
 }
 
+// Whether SLURM_STEP_ID is that of a step of srun.  Batch scripts have one too since Slurm 26.05
+// (-5); salloc's shell on a compute node has 4294967290.
+bool IsStepOfSrun(const EnvironmentMap& environment) {
+  const std::optional<std::string> step = FindVariable(environment, "SLURM_STEP_ID");
+  if (!step || step->starts_with('-')) return false;
+  unsigned long long step_id = 0;
+  const auto [stop, error] = std::from_chars(step->data(), step->data() + step->size(), step_id);
+  const bool is_number = error == std::errc() && stop == step->data() + step->size();
+  // Only steps of srun have this beside it.
+  if (!is_number) return FindVariable(environment, "SLURM_STEP_NUM_TASKS").has_value();
+  return step_id < kFirstSpecialStep;
+}
+
 // True in a shell of srun --pty, whose other tasks have no terminal and end, and inside the only
 // task of any step; refuses inside one of several.
 bool IsInsideStep(const EnvironmentMap& environment) {
-  const std::optional<std::string> step = FindVariable(environment, "SLURM_STEP_ID");
-  if (!step) return false;
-  unsigned long long step_id = 0;
-  const auto [stop, error] = std::from_chars(step->data(), step->data() + step->size(), step_id);
-  if (error != std::errc() || stop != step->data() + step->size()) {
-    throw LaunchError(EX_CONFIG, Show("SLURM_STEP_ID", *step) + " is not a number");
-  }
-  if (step_id >= kFirstSpecialStep) return false;
-  const bool is_first_task = FindVariable(environment, "SLURM_PROCID").value_or("0") == "0";
-  if (FindVariable(environment, "SLURM_PTY_PORT") && is_first_task) return true;
+  if (!IsStepOfSrun(environment)) return false;
+  const std::string task = FindVariable(environment, "SLURM_PROCID").value_or("0");
+  if (FindVariable(environment, "SLURM_PTY_PORT") && task == "0") return true;
+  std::string tasks = "several";
   for (const char* name : {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}) {
-    const std::optional<std::string> tasks = FindVariable(environment, name);
-    if (!tasks) continue;
-    if (ParseCount(name, *tasks) <= 1) return true;
-    throw LaunchError(EX_CONFIG,
-                      "ddlrun runs inside a step of srun, as task " +
-                          FindVariable(environment, "SLURM_PROCID").value_or("?").substr(0, 10) +
-                          " of " + Show(name, *tasks) +
-                          ", and would start the job once per task: write `ddlrun PROGRAM` without "
-                          "srun in the batch script");
+    const std::optional<std::string> text = FindVariable(environment, name);
+    const std::optional<int> count = text ? TryParseCount(*text) : std::nullopt;
+    if (!count) continue;
+    if (*count <= 1) return true;
+    tasks = Show(name, *text);
+    break;
   }
-  return true;
+  if (tasks == "several" && task == "0") return true;
+  throw LaunchError(EX_CONFIG, "ddlrun runs inside a step of srun, as task " + task.substr(0, 10) +
+                                   " of " + tasks +
+                                   ", and would start the job once per task: write `ddlrun "
+                                   "PROGRAM` without srun in the batch script");
 }
 
 std::vector<std::string> ReadHosts(const EnvironmentMap& environment, const std::string& suffix,
@@ -78,37 +86,28 @@ std::vector<std::string> ReadHosts(const EnvironmentMap& environment, const std:
       throw LaunchError(EX_CONFIG, Show(name, *list) + " names " + host + " twice");
     }
   }
-  bool counted = false;
   std::vector<std::string> count_names = {"SLURM_JOB_NUM_NODES"};
   if (!in_step) count_names.emplace_back("SLURM_NNODES");  // inside a step it is the step's
   for (const std::string& count_name : count_names) {
     const std::string full_name = count_name + suffix;
-    const std::optional<std::string> count = FindVariable(environment, full_name);
-    if (!count) continue;
-    counted = true;
-    if (ParseCount(full_name, *count) != static_cast<int>(hosts.size())) {
-      Contradict(Show(full_name, *count), Show(name, *list),
+    const std::optional<std::string> text = FindVariable(environment, full_name);
+    const std::optional<int> count = text ? TryParseCount(*text) : std::nullopt;
+    if (count && *count != static_cast<int>(hosts.size())) {
+      Contradict(Show(full_name, *text), Show(name, *list),
                  "submit again with #SBATCH --nodes=" + std::to_string(hosts.size()) +
                      ", and do not set either variable yourself");
     }
   }
-  if (!counted) {
-    throw LaunchError(EX_CONFIG, "SLURM_JOB_NUM_NODES" + suffix + " is missing beside " +
-                                     Show(name, *list) +
-                                     ": run ddlrun with the environment of the batch script "
-                                     "(#SBATCH --export=ALL)");
-  }
   return hosts;
 }
 
-// A list with one count per node, or nullopt where it is not set.
+// A list with one count per node, or nullopt where it is not set or in no known form.
 std::optional<std::vector<int>> ReadPerNode(const EnvironmentMap& environment,
                                             const std::string& name, std::size_t node_count) {
   const std::optional<std::string> text = FindVariable(environment, name);
-  if (!text) return std::nullopt;
-  std::vector<int> counts = ParseCountList(name, *text);
-  if (counts.size() != node_count) {
-    Contradict(Show(name, *text) + " (" + std::to_string(counts.size()) + " nodes)",
+  std::optional<std::vector<int>> counts = text ? TryParseCountList(*text) : std::nullopt;
+  if (counts && counts->size() != node_count) {
+    Contradict(Show(name, *text) + " (" + std::to_string(counts->size()) + " nodes)",
                "the " + std::to_string(node_count) + " nodes of the node list",
                "submit again with #SBATCH --nodes=" + std::to_string(node_count));
   }
@@ -127,33 +126,29 @@ std::optional<std::vector<int>> ReadTasks(const EnvironmentMap& environment,
   if (!total && !each) return std::nullopt;
 
   const std::string wanted = total ? Show(total_name, *total) : Show(each_name, *each);
+  const std::string list_text =
+      list ? Show(list_name, *FindVariable(environment, list_name)) : wanted;
   const std::string hint =
       "write #SBATCH --ntasks-per-node=N, or leave tasks out of the sbatch "
       "line to get one rank per GPU";
+  std::optional<int> most;
+  if (each) most = total ? TryParseCount(*each) : ParseCount(each_name, *each);
   std::vector<int> tasks;
-  if (total) {
-    const int total_count = ParseCount(total_name, *total);
-    if (list) {
-      tasks = *list;
-    } else if (node_count == 1) {
-      tasks = {total_count};
-    } else if (!each) {
-      throw LaunchError(EX_CONFIG, list_name + " is missing beside " + wanted + ": " + hint);
-    }
-    if (!tasks.empty() && std::accumulate(tasks.begin(), tasks.end(), 0LL) != total_count) {
-      const std::string list_text =
-          list ? Show(list_name, *FindVariable(environment, list_name)) : wanted;
-      Contradict(wanted, list_text, hint);
-    }
+  if (total && list) {
+    tasks = *list;
+  } else if (total && node_count == 1) {
+    tasks = {ParseCount(total_name, *total)};
+  } else if (most) {
+    tasks.assign(node_count, *most);
+  } else {
+    throw LaunchError(EX_CONFIG, list_name + " is missing beside " + wanted + ": " + hint);
   }
-  if (each) {
-    const int each_count = ParseCount(each_name, *each);
-    if (tasks.empty()) tasks.assign(node_count, each_count);
-    // With --ntasks, --ntasks-per-node is the most that a node gets.
-    if (*std::max_element(tasks.begin(), tasks.end()) > each_count) {
-      Contradict(Show(each_name, *each),
-                 list ? Show(list_name, *FindVariable(environment, list_name)) : wanted, hint);
-    }
+  if (total && std::accumulate(tasks.begin(), tasks.end(), 0LL) != ParseCount(total_name, *total)) {
+    Contradict(wanted, list ? list_text : Show(each_name, each.value_or("")), hint);
+  }
+  // With --ntasks, --ntasks-per-node is the most that a node gets.
+  if (most && *std::max_element(tasks.begin(), tasks.end()) > *most) {
+    Contradict(Show(each_name, *each), list_text, hint);
   }
   if (*std::min_element(tasks.begin(), tasks.end()) < 1) {
     throw LaunchError(EX_CONFIG, wanted + " leaves a node without a task: " + hint);
@@ -163,12 +158,15 @@ std::optional<std::vector<int>> ReadTasks(const EnvironmentMap& environment,
 
 void ReadCpusPerTask(const EnvironmentMap& environment, const std::string& suffix,
                      Allocation* allocation) {
-  const std::string name = "SLURM_CPUS_PER_TASK" + suffix;
-  const std::optional<std::string> text = FindVariable(environment, name);
-  if (!text) return;
-  const int cpus = ParseCount(name, *text);
-  if (cpus < 1)
-    throw LaunchError(EX_CONFIG, Show(name, *text) + ": write --cpus-per-task=1 or more");
+  std::string name = "SLURM_CPUS_PER_TASK" + suffix;
+  std::optional<std::string> text = FindVariable(environment, name);
+  int cpus = text ? TryParseCount(*text).value_or(0) : 0;
+  if (cpus < 1) {
+    name = "SLURM_TRES_PER_TASK" + suffix;
+    text = FindVariable(environment, name);
+    cpus = text ? ParseTresPerTask(*text).cpus.value_or(0) : 0;
+  }
+  if (cpus < 1) return;
   if (allocation->cpus_per_rank && *allocation->cpus_per_rank != cpus) {
     Contradict(Show(name, *text),
                std::to_string(*allocation->cpus_per_rank) +

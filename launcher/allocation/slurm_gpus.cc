@@ -20,10 +20,29 @@ struct Found {
   throw LaunchError(EX_CONFIG, left + " contradicts " + right + ": " + hint);
 }
 
-std::optional<Found> FindGpuCount(const EnvironmentMap& environment, const std::string& name) {
+// Variables in a form that is not known, as text; only Slurm itself can then tell.
+using Unreadable = std::string;
+
+std::optional<Found> FindGpuCount(const EnvironmentMap& environment, const std::string& name,
+                                  Unreadable* unreadable) {
   const std::optional<std::string> value = FindVariable(environment, name);
   if (!value) return std::nullopt;
-  return Found{Show(name, *value), ParseGpuCount(name, *value)};
+  const std::optional<int> count = TryParseGpuCount(*value);
+  if (count) return Found{Show(name, *value), *count};
+  *unreadable += (unreadable->empty() ? "" : ", ") + Show(name, *value);
+  return std::nullopt;
+}
+
+std::optional<Found> FindGpusPerTask(const EnvironmentMap& environment, const std::string& suffix,
+                                     Unreadable* unreadable) {
+  const std::string name = "SLURM_TRES_PER_TASK" + suffix;
+  std::optional<Found> found =
+      FindGpuCount(environment, "SLURM_GPUS_PER_TASK" + suffix, unreadable);
+  const std::optional<std::string> tres = FindVariable(environment, name);
+  if (found || !tres) return found;
+  const std::optional<int> gpus = ParseTresPerTask(*tres).gpus;
+  if (gpus) found = {Show(name, *tres), *gpus};
+  return found;
 }
 
 // CUDA_VISIBLE_DEVICES, whose names may also be UUIDs; set but empty means none.
@@ -42,13 +61,14 @@ struct HereGrant {
   std::vector<int> indices;   // empty: not known
 };
 
-HereGrant ReadHere(const EnvironmentMap& environment) {
+HereGrant ReadHere(const EnvironmentMap& environment, Unreadable* unreadable) {
   HereGrant here;
-  here.gpus = FindGpuCount(environment, "SLURM_GPUS_ON_NODE");
+  Unreadable count_unreadable;
+  here.gpus = FindGpuCount(environment, "SLURM_GPUS_ON_NODE", &count_unreadable);
   for (const char* name : {"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"}) {
     const std::optional<std::string> value = FindVariable(environment, name);
     if (!value) continue;
-    here.indices = ParseIndices(name, *value);
+    here.indices = ParseIndices(*value);
     if (here.indices.empty()) continue;
     const int count = static_cast<int>(here.indices.size());
     if (here.gpus && here.gpus->count != count) {
@@ -65,7 +85,9 @@ HereGrant ReadHere(const EnvironmentMap& environment) {
   }
   // On a compute node Slurm says so when it granted any.  Devices that are visible all the same are
   // those of a site that leaves GPUs to its users.
-  if (!here.gpus && !visible && FindVariable(environment, "SLURMD_NODENAME")) {
+  if (!here.gpus && !count_unreadable.empty()) {
+    *unreadable += (unreadable->empty() ? "" : ", ") + count_unreadable;
+  } else if (!here.gpus && !visible && FindVariable(environment, "SLURMD_NODENAME")) {
     here.gpus = Found{"no SLURM_GPUS_ON_NODE", 0};
   }
   return here;
@@ -90,9 +112,10 @@ AllocatedNode* FindHere(const EnvironmentMap& environment, const std::string& su
 
 // Sets the GPUs of all nodes from the variables that are about all of them.
 std::optional<Found> ReadEverywhere(const EnvironmentMap& environment, const std::string& suffix,
-                                    std::vector<AllocatedNode>* nodes) {
-  const std::optional<Found> per_node = FindGpuCount(environment, "SLURM_GPUS_PER_NODE" + suffix);
-  const std::optional<Found> per_task = FindGpuCount(environment, "SLURM_GPUS_PER_TASK" + suffix);
+                                    std::vector<AllocatedNode>* nodes, Unreadable* unreadable) {
+  const std::optional<Found> per_node =
+      FindGpuCount(environment, "SLURM_GPUS_PER_NODE" + suffix, unreadable);
+  const std::optional<Found> per_task = FindGpusPerTask(environment, suffix, unreadable);
   for (AllocatedNode& node : *nodes) {
     if (per_node) node.gpus = per_node->count;
     if (!per_task || !node.slots) continue;
@@ -142,10 +165,11 @@ std::string ApplyTotal(const Found& total, const AllocatedNode* here,
 
 std::string ReadGpus(const EnvironmentMap& environment, const std::string& suffix,
                      std::vector<AllocatedNode>* nodes) {
-  const std::optional<Found> everywhere = ReadEverywhere(environment, suffix, nodes);
+  Unreadable unreadable;
+  const std::optional<Found> everywhere = ReadEverywhere(environment, suffix, nodes, &unreadable);
   AllocatedNode* here = FindHere(environment, suffix, nodes);
   if (here != nullptr) {
-    HereGrant grant = ReadHere(environment);
+    HereGrant grant = ReadHere(environment, &unreadable);
     if (grant.gpus && here->gpus && *here->gpus != grant.gpus->count) {
       Contradict(grant.gpus->text + " on " + here->host,
                  everywhere->text + " (" + std::to_string(*here->gpus) + " GPUs there)",
@@ -154,7 +178,7 @@ std::string ReadGpus(const EnvironmentMap& environment, const std::string& suffi
     if (grant.gpus) here->gpus = grant.gpus->count;
     here->gpu_indices = std::move(grant.indices);
   }
-  const std::optional<Found> total = FindGpuCount(environment, "SLURM_GPUS" + suffix);
+  const std::optional<Found> total = FindGpuCount(environment, "SLURM_GPUS" + suffix, &unreadable);
   const std::string unclear = total ? ApplyTotal(*total, here, nodes) : "";
   for (const AllocatedNode& node : *nodes) {
     if (node.gpus && *node.gpus > kMaxGpusPerNode) {
@@ -166,7 +190,11 @@ std::string ReadGpus(const EnvironmentMap& environment, const std::string& suffi
   const bool all_known = std::all_of(nodes->begin(), nodes->end(), [](const AllocatedNode& node) {
     return node.gpus.has_value();
   });
-  if (!unclear.empty() || here != nullptr || all_known) return unclear;
+  if (!unclear.empty() || all_known) return unclear;
+  if (!unreadable.empty()) {
+    return unreadable + " is in no known form such as 4 or v100:4: give ddlrun --accelerators N";
+  }
+  if (here != nullptr) return "";
   return "no variable says how many GPUs " + nodes->front().host +
          " has: ask for --gpus-per-node=N instead of --gres, or give ddlrun --accelerators N";
 }

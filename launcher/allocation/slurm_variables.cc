@@ -59,64 +59,94 @@ std::string Show(const std::string& name, const std::string& value) {
   return name + "=" + shown + (value.size() > kMaxShown ? "..." : "");
 }
 
-int ParseCount(const std::string& name, const std::string& value) {
+std::optional<int> TryParseCount(const std::string& value) {
   int number = 0;
-  if (!ParseWhole(value, &number)) Refuse(name, value, name + "=4");
+  if (!ParseWhole(value, &number)) return std::nullopt;
   return number;
 }
 
-std::vector<int> ParseCountList(const std::string& name, const std::string& value) {
-  const auto refuse = [&] { Refuse(name, value, name + "=8(x2),3"); };
+int ParseCount(const std::string& name, const std::string& value) {
+  const std::optional<int> number = TryParseCount(value);
+  if (!number) Refuse(name, value, name + "=4");
+  return *number;
+}
+
+std::optional<std::vector<int>> TryParseCountList(const std::string& value) {
   std::vector<int> counts;
   for (std::string_view part : SplitAtCommas(value)) {
     int repeat = 1;
     if (const std::size_t open = part.find("(x"); open != std::string_view::npos) {
-      if (part.back() != ')') refuse();
+      if (part.back() != ')') return std::nullopt;
       const std::string_view times = part.substr(open + 2, part.size() - open - 3);
-      if (!ParseWhole(times, &repeat) || repeat == 0) refuse();
+      if (!ParseWhole(times, &repeat) || repeat == 0) return std::nullopt;
       part = part.substr(0, open);
     }
     int count = 0;
-    if (!ParseWhole(part, &count)) refuse();
-    if (static_cast<std::size_t>(repeat) > rankfile::kMaxHosts - counts.size()) refuse();
+    if (!ParseWhole(part, &count)) return std::nullopt;
+    if (static_cast<std::size_t>(repeat) > rankfile::kMaxHosts - counts.size()) return std::nullopt;
     counts.insert(counts.end(), static_cast<std::size_t>(repeat), count);
   }
   return counts;
 }
 
-int ParseGpuCount(const std::string& name, const std::string& value) {
+std::vector<int> ParseCountList(const std::string& name, const std::string& value) {
+  std::optional<std::vector<int>> counts = TryParseCountList(value);
+  if (!counts) Refuse(name, value, name + "=8(x2),3");
+  return *std::move(counts);
+}
+
+std::optional<int> TryParseGpuCount(const std::string& value) {
   int sum = 0;
   for (const std::string_view part : SplitAtCommas(value)) {
     int count = 0;
     // npos + 1 is 0: the whole part where there is no type in front.
     if (!ParseWhole(part.substr(part.rfind(':') + 1), &count) || count > kMaxGpus ||
         sum > kMaxGpus) {
-      Refuse(name, value, name + "=4 or " + name + "=v100:4");
+      return std::nullopt;
     }
     sum += count;
   }
   return sum;
 }
 
-std::vector<int> ParseIndices(const std::string& name, const std::string& value) {
+int ParseGpuCount(const std::string& name, const std::string& value) {
+  const std::optional<int> sum = TryParseGpuCount(value);
+  if (!sum) Refuse(name, value, name + "=4 or " + name + "=v100:4");
+  return *sum;
+}
+
+TresPerTask ParseTresPerTask(const std::string& value) {
+  TresPerTask tres;
+  for (const std::string_view part : SplitAtCommas(value)) {
+    const std::size_t separator = part.find_last_of("=:");
+    int count = 0;
+    if (separator == std::string_view::npos || !ParseWhole(part.substr(separator + 1), &count) ||
+        count > kMaxGpus) {
+      continue;
+    }
+    const std::string_view name = part.substr(0, separator);
+    if (name == "cpu") tres.cpus = count;
+    for (const std::string_view gpu : {"gres/gpu", "gres:gpu"}) {
+      const bool is_gpu = name == gpu || (name.starts_with(gpu) && name[gpu.size()] == ':');
+      if (is_gpu) tres.gpus = tres.gpus.value_or(0) + count;
+    }
+  }
+  return tres;
+}
+
+std::vector<int> ParseIndices(const std::string& value) {
   std::vector<int> indices;
   for (const std::string_view part : SplitAtCommas(value)) {
     const std::size_t dash = part.find('-');
     int first = 0;
-    int last = 0;
     if (!ParseWhole(part.substr(0, dash), &first)) return {};
-    if (dash == std::string_view::npos) {
-      last = first;
-    } else if (!ParseWhole(part.substr(dash + 1), &last)) {
-      return {};
-    }
-    if (last >= kMaxGpusPerNode || first > last) Refuse(name, value, name + "=0,1,2,3");
+    int last = first;
+    if (dash != std::string_view::npos && !ParseWhole(part.substr(dash + 1), &last)) return {};
+    if (last >= kMaxGpusPerNode || first > last) return {};
     for (int i = first; i <= last; ++i) indices.push_back(i);
   }
   std::sort(indices.begin(), indices.end());
-  if (std::adjacent_find(indices.begin(), indices.end()) != indices.end()) {
-    Refuse(name, value, name + "=0,1,2,3");
-  }
+  if (std::adjacent_find(indices.begin(), indices.end()) != indices.end()) return {};
   return indices;
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The forms that Slurm writes numbers in: "4", "8(x2),3", "v100:4", "0-2,5".  Every function throws
-// LaunchError(EX_CONFIG) that names the variable and its value.  Pure, safe from any thread.
+// The forms that Slurm writes numbers in: "4", "8(x2),3", "v100:4", "0-2,5".  A variable that is
+// needed is read by Parse..., which throws LaunchError(EX_CONFIG) with its name and value; one that
+// is only compared with others by TryParse..., whose nullopt says that it is in no known form:
+// other versions of Slurm have other variables and other forms.  Pure, safe from any thread.
 
 #pragma once
 
@@ -25,15 +27,26 @@ std::optional<std::string> FindVariable(const EnvironmentMap& environment, const
 std::string Show(const std::string& name, const std::string& value);
 
 // "4", from 0 to 2147483647.
+std::optional<int> TryParseCount(const std::string& value);
 int ParseCount(const std::string& name, const std::string& value);
 
 // "8(x2),3" -> 8 8 3, at most 65,536 of them.
+std::optional<std::vector<int>> TryParseCountList(const std::string& value);
 std::vector<int> ParseCountList(const std::string& name, const std::string& value);
 
 // "4", "v100:4", "gpu:v100:4", "v100:2,a100:1": the sum of the counts.
+std::optional<int> TryParseGpuCount(const std::string& value);
 int ParseGpuCount(const std::string& name, const std::string& value);
 
-// "0,1,5" or "0-2,5" -> ascending indices. Empty for names that are no numbers (MIG devices).
-std::vector<int> ParseIndices(const std::string& name, const std::string& value);
+// What SLURM_TRES_PER_TASK asks for one task, which later versions of Slurm set in place of
+// SLURM_GPUS_PER_TASK: "cpu=2,gres/gpu=1", "gres/gpu:v100=1", "cpu:2,gres:gpu:1".  Empty: not said.
+struct TresPerTask {
+  std::optional<int> cpus, gpus;
+};
+TresPerTask ParseTresPerTask(const std::string& value);
+
+// "0,1,5" or "0-2,5" -> ascending indices.  Empty for anything else, such as the names of MIG
+// devices: they are nowhere needed.
+std::vector<int> ParseIndices(const std::string& value);
 
 }  // namespace launcher

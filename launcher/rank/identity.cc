@@ -9,16 +9,24 @@
 namespace launcher {
 namespace {
 
+// A number that is only compared with the plan's: one in no known form says nothing.
 std::optional<int> ReadNumber(const Environment& environment, const std::string& name) {
   const auto found = environment.find(name);
   if (found == environment.end()) return std::nullopt;
   const std::string& text = found->second;
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number < 0) {
-    throw LaunchError(EX_CONFIG, name + "='" + text + "' is not a rank or a number of ranks");
-  }
+  if (error != std::errc() || end != text.data() + text.size() || number < 0) return std::nullopt;
   return number;
+}
+
+// Of a rank, which must be known where it is set.
+std::optional<int> ReadRank(const Environment& environment, const std::string& name) {
+  const std::optional<int> rank = ReadNumber(environment, name);
+  if (!rank && environment.contains(name)) {
+    throw LaunchError(EX_CONFIG, name + "='" + environment.at(name) + "' is not a rank");
+  }
+  return rank;
 }
 
 void RequireSame(const char* what, std::optional<int> started, std::size_t planned, int rank,
@@ -33,9 +41,9 @@ void RequireSame(const char* what, std::optional<int> started, std::size_t plann
 }
 
 Identity IdentityOfSlurm(const Environment& environment) {
-  const std::optional<int> rank = ReadNumber(environment, "SLURM_PROCID");
+  const std::optional<int> rank = ReadRank(environment, "SLURM_PROCID");
   if (!rank) throw LaunchError(EX_CONFIG, "SLURM_PROCID is not set: this is no task of srun");
-  const std::optional<int> pmix_rank = ReadNumber(environment, "PMIX_RANK");
+  const std::optional<int> pmix_rank = ReadRank(environment, "PMIX_RANK");
   if (!pmix_rank) {
     throw LaunchError(EX_CONFIG,
                       "srun started this task without PMIx, so that every rank would be a world of "
@@ -68,7 +76,7 @@ Identity ReadIdentity(const Environment& environment, const std::string& spawner
   }
   if (spawner == "srun") return IdentityOfSlurm(environment);
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK"}) {
-    const std::optional<int> rank = ReadNumber(environment, name);
+    const std::optional<int> rank = ReadRank(environment, name);
     if (!rank) continue;
     identity.rank = *rank;
     identity.world_size = ReadNumber(environment, "OMPI_COMM_WORLD_SIZE");

@@ -25,7 +25,8 @@ struct Identity {
 // SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_LOCALID, SLURMD_NODENAME, and PMIX_RANK must be the
 // same rank.  Of mpirun: OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK, _LOCAL_SIZE; else PMIX_RANK
 // alone.
-// Throws LaunchError(EX_CONFIG) when nothing says who this rank is, or a value is no number.
+// Throws LaunchError(EX_CONFIG) when nothing says who this rank is, or a rank is no number; any
+// other value that is no number says nothing.
 Identity ReadIdentity(const Environment& environment, const std::string& spawner,
                       std::optional<int> given);
 

@@ -14,15 +14,17 @@ constexpr char kGpusPerTask[] = "SLURM_GPUS_PER_TASK";
 
 // Of the job but for this node; nullopt where they were not asked for by job or by task.
 std::optional<int> GpusElsewhere(const Environment& environment) {
-  const auto own = FindVariable(environment, "SLURM_GPUS_ON_NODE");
-  if (!own) return std::nullopt;
-  const int here = ParseCount("SLURM_GPUS_ON_NODE", *own);
-  const auto job = FindVariable(environment, "SLURM_GPUS");
-  if (job) return ParseGpuCount("SLURM_GPUS", *job) - here;
-  const auto per_task = FindVariable(environment, kGpusPerTask);
-  const auto tasks = FindVariable(environment, "SLURM_NTASKS");
+  const auto count = [&](const char* name) {
+    const auto text = FindVariable(environment, name);
+    return text ? TryParseGpuCount(*text) : std::nullopt;
+  };
+  const auto here = count("SLURM_GPUS_ON_NODE");
+  if (!here) return std::nullopt;
+  if (const auto job = count("SLURM_GPUS")) return *job - *here;
+  const auto per_task = count(kGpusPerTask);
+  const auto tasks = count("SLURM_NTASKS");
   if (!per_task || !tasks) return std::nullopt;
-  return ParseGpuCount(kGpusPerTask, *per_task) * ParseCount("SLURM_NTASKS", *tasks) - here;
+  return *per_task * *tasks - *here;
 }
 
 }  // namespace

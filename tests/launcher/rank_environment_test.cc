@@ -105,6 +105,19 @@ TEST(RankEnvironment, IsAWorldOfOneWhenStartedByHand) {
   ExpectSame(Read({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}), RankInfo{});
   ExpectSame(Read({{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_PROCID", "0"}}),
              RankInfo{});
+  // Since Slurm 26.05 batch scripts have a step id; what they start otherwise has its own ranks.
+  const Variables batch = {{"SLURM_STEP_ID", "-5"}, {"SLURM_PROCID", "0"},
+                           {"RANK", "1"},           {"WORLD_SIZE", "2"},
+                           {"LOCAL_RANK", "1"},     {"LOCAL_WORLD_SIZE", "2"}};
+  EXPECT_EQ(Read(batch).rank, 1);
+}
+
+TEST(RankEnvironment, AnOddValueOfTheProcessManagerContradictsNothing) {
+  Variables variables = ToMap(Example());
+  variables["SLURM_STEP_NUM_TASKS"] = "eight";
+  variables["SLURM_PROCID"] = "-5";
+  variables["PMIX_RANK"] = "";
+  EXPECT_EQ(Read(variables).rank, 5);
 }
 
 TEST(RankEnvironment, RefusesToBecomeManyWorldsOfOne) {
@@ -146,7 +159,7 @@ TEST(RankEnvironment, RefusesPositionsOutsideTheirRange) {
 
 TEST(RankEnvironment, BelievesTheProcessManagerThatStartedIt) {
   Variables variables = ToMap(Example());  // by srun
-  variables["SLURM_STEP_ID"] = "0";
+  variables["SLURM_STEP_NUM_TASKS"] = "8";
   variables["SLURM_PROCID"] = "4";
   EXPECT_THAT(Refusal(variables), HasSubstr("SLURM_PROCID=4 contradicts RANK=5"));
   variables["SLURM_PROCID"] = "5";

@@ -57,10 +57,15 @@ TEST(JobDetail, PassesOverTheRestOfTheText) {
 }
 
 TEST(JobDetail, RefusesALineThatCannotBeRead) {
-  for (const char* line : {" Nodes=n[1- CPU_IDs=0 GRES=gpu:1", " Nodes=n1 CPU_IDs=0 GRES=gpu:x",
-                           " Nodes=n1 CPU_IDs=0 GRES=gpu:1(IDX:9-1)"}) {
+  for (const char* line : {" Nodes=n[1- CPU_IDs=0 GRES=gpu:1", " Nodes=n1 CPU_IDs=0 GRES=gpu:x"}) {
     EXPECT_THROW(ParseJobDetail(line), LaunchError) << line;
   }
+}
+
+TEST(JobDetail, DoesWithoutTheNumbersOfGpus) {
+  const auto grants = ParseJobDetail(" Nodes=n1 CPU_IDs=0 GRES=gpu:1(IDX:9-1)");
+  EXPECT_EQ(grants.at("n1").gpus, 1);
+  EXPECT_THAT(grants.at("n1").gpu_indices, IsEmpty());
 }
 
 TEST(JobDetail, FillsTheAllocationOfSalloc) {
@@ -90,7 +95,7 @@ TEST(NodeDetail, SaysHowManyGpusANodeHas) {
             4);
   EXPECT_EQ(MostGpusOfANode("NodeName=n1\n   Gres=(null)\n"), 0);
   EXPECT_EQ(MostGpusOfANode("Node n1 not found"), 0);
-  EXPECT_THROW(MostGpusOfANode("   Gres=gpu:x\n"), LaunchError);
+  EXPECT_EQ(MostGpusOfANode("   Gres=gpu:x\n   Gres=gpu:2\n"), 2);
 }
 
 }  // namespace

@@ -99,6 +99,68 @@ const std::vector<ExpectedAllocation>& Expected() {
        kUnknown,
        {},
        {{"n1", kUnknown, kUnknown}, {"n2", kUnknown, kUnknown}}},
+      {"slurm-24.11-N1-gpus-per-node-2-ntasks-2-cpus-per-task-2.txt",
+       "5",
+       2,
+       2,
+       {0, 1},
+       {{"n1", 2, 2}}},
+      {"slurm-24.11-N2-exclusive-gres-gpu-4.txt",
+       "6",
+       kUnknown,
+       kUnknown,
+       {0, 1, 2, 3},
+       {{"n1", 4, kUnknown}, {"n2", kUnknown, kUnknown}}},
+      {"slurm-24.11-N2-gpus-6-uneven.txt",
+       "2",
+       6,
+       kUnknown,
+       {0, 1, 2, 3},
+       {{"n1", 4, 4}, {"n2", 2, 2}}},
+      {"slurm-24.11-N3-gres-gpu-4-ntasks-per-node-4.txt",
+       "3",
+       12,
+       kUnknown,
+       {0, 1, 2, 3},
+       {{"n1", 4, 4}, {"n2", kUnknown, 4}, {"n3", kUnknown, 4}}},
+      {"slurm-24.11-N3-gres-gpu-4.txt",
+       "1",
+       kUnknown,
+       kUnknown,
+       {0, 1, 2, 3},
+       {{"n1", 4, kUnknown}, {"n2", kUnknown, kUnknown}, {"n3", kUnknown, kUnknown}}},
+      {"slurm-24.11-n3-gpus-per-task-1.txt", "4", 3, kUnknown, {0, 1, 2}, {{"n1", 3, 3}}},
+      {"slurm-26.05-N1-gpus-per-node-2-ntasks-2-cpus-per-task-2.txt",
+       "9",
+       2,
+       2,
+       {0, 1},
+       {{"n1", 2, 2}}},
+      {"slurm-26.05-N2-exclusive-gres-gpu-4.txt",
+       "10",
+       kUnknown,
+       kUnknown,
+       {0, 1, 2, 3},
+       {{"n1", 4, kUnknown}, {"n2", kUnknown, kUnknown}}},
+      {"slurm-26.05-N2-gpus-6-uneven.txt",
+       "6",
+       6,
+       kUnknown,
+       {0, 1, 2, 3},
+       {{"n1", 4, 4}, {"n2", 2, 2}}},
+      {"slurm-26.05-N3-gres-gpu-4-ntasks-per-node-4.txt",
+       "7",
+       12,
+       kUnknown,
+       {0, 1, 2, 3},
+       {{"n1", 4, 4}, {"n2", kUnknown, 4}, {"n3", kUnknown, 4}}},
+      {"slurm-26.05-N3-gres-gpu-4.txt",
+       "5",
+       kUnknown,
+       kUnknown,
+       {0, 1, 2, 3},
+       {{"n1", 4, kUnknown}, {"n2", kUnknown, kUnknown}, {"n3", kUnknown, kUnknown}}},
+      {"slurm-26.05-n3-gpus-per-task-1.txt", "8", 3, kUnknown, {0, 1, 2}, {{"n1", 3, 3}}},
   };
   return table;
 }
@@ -189,8 +251,6 @@ TEST(SlurmAllocation, SaysWhereItComesFrom) {
 TEST(SlurmAllocation, RefusesAMissingNodeList) {
   EXPECT_THAT(Refusal(BatchWithout({"SLURM_JOB_NODELIST"})),
               AllOf(HasSubstr("SLURM_JOB_NODELIST is missing"), HasSubstr("--export=ALL")));
-  EXPECT_THAT(Refusal(BatchWithout({"SLURM_JOB_NUM_NODES", "SLURM_NNODES"})),
-              HasSubstr("SLURM_JOB_NUM_NODES is missing"));
 }
 
 TEST(SlurmAllocation, RefusesANodeListOfAnotherLength) {
@@ -235,6 +295,10 @@ TEST(SlurmAllocation, RefusesTasksThatDoNotAddUp) {
   EnvironmentMap no_list = BatchWithout({"SLURM_TASKS_PER_NODE"});
   no_list["SLURM_NTASKS"] = "4";
   EXPECT_THAT(Refusal(no_list), HasSubstr("SLURM_TASKS_PER_NODE is missing"));
+  no_list["SLURM_NTASKS_PER_NODE"] = "2";
+  EXPECT_EQ(Read(no_list).ranks, 4);
+  no_list["SLURM_NTASKS"] = "3";
+  EXPECT_THAT(Refusal(no_list), HasSubstr("SLURM_NTASKS=3 contradicts SLURM_NTASKS_PER_NODE=2"));
 }
 
 TEST(SlurmAllocation, KnowsGpusOfThisHostOnly) {
@@ -337,8 +401,11 @@ TEST(SlurmAllocation, AcceptsTheOnlyTaskOfAStep) {
       BatchWith({{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_NNODES", "1"}}));
   EXPECT_EQ(two.nodes.size(), 2U);
   EXPECT_FALSE(two.ranks);
-  // salloc's own shell on a compute node is a special step.
-  EXPECT_FALSE(Read(BatchWith({{"SLURM_STEP_ID", "4294967290"}})).ranks);
+  // salloc's own shell on a compute node is a special step, and so are batch scripts since 26.05.
+  for (const char* step : {"4294967290", "4294967280", "-5", "-6"}) {
+    EXPECT_FALSE(Read(BatchWith({{"SLURM_STEP_ID", step}, {"SLURM_NTASKS", "2"}})).in_step) << step;
+  }
+  EXPECT_TRUE(Read(BatchWith({{"SLURM_STEP_ID", "4294967279"}})).in_step);
 }
 
 TEST(SlurmAllocation, AcceptsTheShellOfPtyThoughTheStepHasATaskPerNode) {
@@ -349,22 +416,101 @@ TEST(SlurmAllocation, AcceptsTheShellOfPtyThoughTheStepHasATaskPerNode) {
   EXPECT_THAT(Refusal(shell), HasSubstr("as task 1 of SLURM_STEP_NUM_TASKS=2"));
 }
 
-TEST(SlurmAllocation, RefusesMalformedNumbers) {
-  for (const char* value :
-       {"x", "-1", "4 ", "99999999999", "4(x", "4(x0)", "(x2)", "1,,1", "1(x99999999)"}) {
-    EXPECT_THAT(Refusal(BatchWith({{"SLURM_TASKS_PER_NODE", value}})),
-                HasSubstr("SLURM_TASKS_PER_NODE=" + std::string(value)));
-  }
-  for (const char* value : {"v100:", "v100:x", ":", "4,", "9999999"}) {
-    EXPECT_THAT(Refusal(BatchWith({{"SLURM_GPUS_PER_NODE", value}})),
-                HasSubstr("SLURM_GPUS_PER_NODE=" + std::string(value)));
-  }
+TEST(SlurmAllocation, KnowsAStepOfSrunThoughSomeOfItsVariablesAreOdd) {
+  EXPECT_THAT(Refusal(BatchWith({{"SLURM_STEP_ID", "new.0"}, {"SLURM_STEP_NUM_TASKS", "2"}})),
+              HasSubstr("as task 0 of SLURM_STEP_NUM_TASKS=2"));
+  EXPECT_THAT(
+      Refusal(BatchWith(
+          {{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "some"}, {"SLURM_NTASKS", "4"}})),
+      HasSubstr("as task 0 of SLURM_NTASKS=4"));
+  EXPECT_THAT(Refusal(BatchWith({{"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "1"}})),
+              HasSubstr("as task 1 of several"));
+  EXPECT_TRUE(Read(BatchWith({{"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "0"}})).in_step);
+}
+
+TEST(SlurmAllocation, RefusesMalformedNumbersWhereTheyAreNeeded) {
   EXPECT_THAT(Refusal(BatchWith({{"SLURM_JOB_ID", "abc"}})), HasSubstr("SLURM_JOB_ID=abc"));
-  EXPECT_THAT(Refusal(BatchWith({{"SLURM_CPUS_PER_TASK", "0"}, {"SLURM_NTASKS", "2"}})),
-              HasSubstr("SLURM_CPUS_PER_TASK=0"));
-  EXPECT_THAT(Refusal(BatchWith({{"SLURM_JOB_GPUS", "3-1"}})), HasSubstr("SLURM_JOB_GPUS=3-1"));
-  EXPECT_THAT(Refusal(BatchWith({{"SLURM_STEP_ID", "zero"}})), HasSubstr("SLURM_STEP_ID=zero"));
   EXPECT_THAT(Refusal(BatchWith({{"SLURM_HET_SIZE", "100000"}})), HasSubstr("SLURM_HET_SIZE"));
+  for (const char* value : {"x", "-1", "4 ", "99999999999"}) {
+    EXPECT_THAT(Refusal(BatchWith({{"SLURM_NTASKS", value}})),
+                HasSubstr("SLURM_NTASKS=" + std::string(value)));
+    EXPECT_THAT(Refusal(BatchWith({{"SLURM_NTASKS_PER_NODE", value}})),
+                HasSubstr("SLURM_NTASKS_PER_NODE=" + std::string(value)));
+  }
+  // Which node has how many is said by nothing else.
+  EXPECT_THAT(Refusal(BatchWith({{"SLURM_NTASKS", "5"}, {"SLURM_TASKS_PER_NODE", "4(x"}})),
+              HasSubstr("SLURM_TASKS_PER_NODE is missing"));
+}
+
+TEST(SlurmAllocation, GoesOnWithoutWhatIsInNoKnownForm) {
+  for (const char* name : {"SLURM_TASKS_PER_NODE", "SLURM_JOB_CPUS_PER_NODE", "SLURM_JOB_NUM_NODES",
+                           "SLURM_NNODES", "SLURM_CPUS_PER_TASK", "SLURM_TRES_PER_TASK",
+                           "SLURM_STEP_ID", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_NEWS"}) {
+    for (const char* value : {"x", "-5", "4 ", "99999999999999999999", "4(x", "4(x0)", "(x2)",
+                              "1,,1", "1(x99999999)", "=", "a:b"}) {
+      SCOPED_TRACE(std::string(name) + "=" + value);
+      const Allocation allocation = Read(BatchWith({{name, value}}));
+      EXPECT_EQ(allocation.nodes.size(), 2U);
+      EXPECT_EQ(allocation.nodes[0].gpus, 4);
+      EXPECT_FALSE(allocation.in_step);
+      EXPECT_FALSE(allocation.ranks);
+      EXPECT_FALSE(allocation.cpus_per_rank);
+      EXPECT_EQ(allocation.gpus_unclear, "");
+    }
+  }
+  EXPECT_FALSE(Read(BatchWith({{"SLURM_CPUS_PER_TASK", "0"}})).cpus_per_rank);
+  EXPECT_EQ(Read(BatchWithout({"SLURM_JOB_NUM_NODES", "SLURM_NNODES"})).nodes.size(), 2U);
+  const Allocation counted = Read(BatchWith(
+      {{"SLURM_NTASKS", "5"}, {"SLURM_TASKS_PER_NODE", "3,2"}, {"SLURM_NTASKS_PER_NODE", "many"}}));
+  EXPECT_EQ(counted.ranks, 5);
+}
+
+TEST(SlurmAllocation, DoesWithoutTheNumbersOfItsGpus) {
+  for (const char* value : {"3-1", "0,0,1,2", "0-", "0,x", "GPU-1", "0-9999999", ""}) {
+    const Allocation allocation = Read(BatchWith({{"SLURM_JOB_GPUS", value}}));
+    EXPECT_EQ(allocation.nodes[0].gpus, 4) << value;
+    EXPECT_THAT(allocation.nodes[0].gpu_indices, ElementsAre()) << value;
+  }
+}
+
+TEST(SlurmAllocation, AsksSlurmItselfForGpusThatAreInNoKnownForm) {
+  for (const char* name : {"SLURM_GPUS_PER_NODE", "SLURM_GPUS_PER_TASK", "SLURM_GPUS"}) {
+    for (const char* value : {"v100:", "v100:x", ":", "4,", "9999999", "-4"}) {
+      const Allocation allocation = Read(BatchWith({{name, value}}));
+      EXPECT_EQ(allocation.nodes[0].gpus, 4) << value;
+      EXPECT_THAT(allocation.gpus_unclear,
+                  AllOf(HasSubstr(std::string(name) + "=" + value), HasSubstr("--accelerators")));
+    }
+  }
+  EnvironmentMap here = BatchWith({{"SLURM_GPUS_ON_NODE", "some"}});
+  EXPECT_EQ(Read(here).gpus_unclear, "");  // SLURM_JOB_GPUS says it
+  here.erase("SLURM_JOB_GPUS");
+  here.erase("CUDA_VISIBLE_DEVICES");
+  EXPECT_FALSE(Read(here).nodes[0].gpus);
+  EXPECT_THAT(Read(here).gpus_unclear, HasSubstr("SLURM_GPUS_ON_NODE=some"));
+  // Said by another variable for all nodes.
+  EXPECT_EQ(Read(BatchWith({{"SLURM_GPUS_PER_NODE", "4"}, {"SLURM_GPUS", "x"}})).gpus_unclear, "");
+}
+
+TEST(SlurmAllocation, ReadsWhatATaskGetsFromItsTres) {
+  const EnvironmentMap tasks = {{"SLURM_NTASKS", "5"}, {"SLURM_TASKS_PER_NODE", "4,1"}};
+  for (const char* value : {"gres/gpu=1", "gres/gpu:v100=1", "cpu=2,gres/gpu=1", "cpu:2,gres:gpu:1",
+                            "gres:gpu:v100:1", "license/x=3,gres/gpu:1"}) {
+    EnvironmentMap environment = BatchWith(tasks);
+    environment["SLURM_TRES_PER_TASK"] = value;
+    const Allocation allocation = Read(environment);
+    EXPECT_EQ(allocation.nodes[1].gpus, 1) << value;
+    const bool has_cpus = std::string(value).starts_with("cpu");
+    EXPECT_EQ(allocation.cpus_per_rank.value_or(kUnknown), has_cpus ? 2 : kUnknown) << value;
+  }
+  EnvironmentMap other = BatchWith(tasks);
+  other["SLURM_TRES_PER_TASK"] = "gres/gpumem=8,gres/fpga=3";
+  EXPECT_FALSE(Read(other).nodes[1].gpus);
+  other["SLURM_TRES_PER_TASK"] = "cpu=9,gres/gpu=4";
+  other["SLURM_CPUS_PER_TASK"] = "2";
+  other["SLURM_GPUS_PER_TASK"] = "1";
+  EXPECT_EQ(Read(other).nodes[1].gpus, 1);
+  EXPECT_EQ(Read(other).cpus_per_rank, 2);
 }
 
 TEST(SlurmAllocation, RefusesAbsurdCounts) {
@@ -378,8 +524,8 @@ TEST(SlurmAllocation, RefusesAbsurdCounts) {
 }
 
 TEST(SlurmAllocation, ShowsBinaryValuesAsOneLine) {
-  const std::string message = Refusal(BatchWith({{"SLURM_JOB_NUM_NODES", "2\n\x01"}}));
-  EXPECT_THAT(message, HasSubstr("SLURM_JOB_NUM_NODES=2??"));
+  const std::string message = Refusal(BatchWith({{"SLURM_JOB_ID", "2\n\x01"}}));
+  EXPECT_THAT(message, HasSubstr("SLURM_JOB_ID=2??"));
 }
 
 TEST(SlurmAllocation, RefusesComponentsWithDifferentCpusPerTask) {

@@ -75,5 +75,21 @@ TEST(Identity, RefusesARankThatIsNoNumber) {
   EXPECT_THAT(MessageOf({{"OMPI_COMM_WORLD_RANK", ""}}), HasSubstr("OMPI_COMM_WORLD_RANK=''"));
 }
 
+TEST(Identity, ANumberInNoKnownFormSaysNothing) {
+  EXPECT_EQ(MessageOf({{"OMPI_COMM_WORLD_RANK", "3"},
+                       {"OMPI_COMM_WORLD_SIZE", "four"},
+                       {"OMPI_COMM_WORLD_LOCAL_RANK", "-5"},
+                       {"OMPI_COMM_WORLD_LOCAL_SIZE", ""}}),
+            "accepted");
+  const Identity of_srun = ReadIdentity({{"SLURM_PROCID", "2"},
+                                         {"PMIX_RANK", "2"},
+                                         {"SLURM_STEP_NUM_TASKS", "4+"},
+                                         {"SLURM_LOCALID", "-1"}},
+                                        "srun", {});
+  EXPECT_EQ(of_srun.rank, 2);
+  EXPECT_FALSE(of_srun.world_size);
+  EXPECT_FALSE(of_srun.local_rank);
+}
+
 }  // namespace
 }  // namespace launcher
