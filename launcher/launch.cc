@@ -147,10 +147,9 @@ std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& s
   Job job;
   job.plan = planned.plan;
   job.program = options.program;
-  job.shim = fs::path(program_directory).parent_path() / "libexec/ddlrun/ddlrun-rank";
-  if (access(job.shim.c_str(), X_OK) != 0) {
-    throw LaunchError(EX_UNAVAILABLE, job.shim + " is missing: ddlrun is not completely installed");
-  }
+  job.shim = RequireHelper("ddlrun-rank", program_directory);
+  // What the shim becomes on a node that is not as planned: better missed here than there.
+  RequireHelper("ddlrun-rank-check", program_directory);
   for (const auto& [name, value] : environment) {
     if (!IsRankIdentity(name)) job.environment.emplace(name, value);
   }

@@ -91,6 +91,16 @@ void MakeDirectory(const std::string& path) {
 
 std::string ProgramDirectory() { return fs::read_symlink("/proc/self/exe").parent_path().string(); }
 
+std::string RequireHelper(const std::string& name, const std::string& program_directory) {
+  const std::string path = fs::path(program_directory).parent_path() / "libexec/ddlrun" / name;
+  if (access(path.c_str(), X_OK) == 0) return path;
+  throw LaunchError(EX_UNAVAILABLE,
+                    path +
+                        " is missing: ddlrun is not completely installed; build it again (cmake "
+                        "--build --preset release --target ddlrun) or install all of it (cmake "
+                        "--install)");
+}
+
 Allocation ReadAllocation(const Options& options, const Environment& environment,
                           bool may_leave_job) {
   const std::optional<Allocation> asked = ReadAskedHosts(options);

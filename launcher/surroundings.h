@@ -31,6 +31,10 @@ void MakeDirectory(const std::string& path);
 // The folder of the running program, symbolic links resolved.
 std::string ProgramDirectory();
 
+// The path of a program that ddlrun starts and users do not, beside the `program_directory` of
+// ddlrun.  Throws LaunchError(EX_UNAVAILABLE) where it is missing.
+std::string RequireHelper(const std::string& name, const std::string& program_directory);
+
 // Slurm's, of which -H and -hostfile choose nodes; outside of Slurm these, else this machine.
 // `may_leave_job`: hosts that are not all of the job are taken as outside of Slurm (mpirun by ssh).
 // Throws LaunchError.

@@ -17,6 +17,7 @@
 #include "launcher/health/judge.h"
 #include "launcher/messages.h"
 #include "launcher/plan/plan_files.h"
+#include "launcher/surroundings.h"
 
 namespace launcher {
 namespace {
@@ -86,9 +87,8 @@ std::vector<ChildCommand> MakeCheckCommands(const HealthCheck& check, const Plan
   Settings settings = check.settings;
   settings.bind = false;
   settings.check = "off";  // a node that lacks GPUs is to say so itself
-  const fs::path program =
-      fs::path(check.program_directory).parent_path() / "libexec/ddlrun/ddlrun-node-check";
-  options.program = {program.string(), "--limit", std::to_string(kNodeLimitSeconds), "--link-limit",
+  options.program = {RequireHelper("ddlrun-node-check", check.program_directory), "--limit",
+                     std::to_string(kNodeLimitSeconds), "--link-limit",
                      std::to_string(kLinkLimitSeconds)};
   if (!probe.empty()) options.program.insert(options.program.end(), {"--probe", probe});
   const std::string folder = check.run_directory.path() + "/check";

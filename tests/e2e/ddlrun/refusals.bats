@@ -117,3 +117,17 @@ refused() {
   run_ddlrun --version
   [[ $output == "ddlrun "[0-9]* ]]
 }
+
+@test "programs of ddlrun that are missing are named before anything starts" {
+  local name built=$DDLRUN_BUILD/libexec/ddlrun
+  mkdir -p bin libexec/ddlrun
+  cp "$ddlrun" bin
+  ln -s "$DDLRUN_BUILD/share" .
+  ddlrun=$PWD/bin/ddlrun
+  for name in ddlrun-rank ddlrun-rank-check ddlrun-node-check; do
+    refused 69 "libexec/ddlrun/$name is missing: ddlrun is not completely installed; build it again (cmake --build" --check=full -n 1 true
+    cp "$built/$name" libexec/ddlrun
+  done
+  run_ddlrun --check=full -n 1 true
+  [ "$status" -eq 0 ]
+}
