@@ -75,12 +75,15 @@ std::vector<std::string> PlacementArguments(const Job& job, NodeIterator first, 
       first, last, [&](const NodePlan& node) { return node.ranks.size() == first->ranks.size(); });
   const bool is_whole_plan = first == job.plan.nodes.begin() && last == job.plan.nodes.end();
 
-  std::vector<std::string> arguments = {"--nodes=" + std::to_string(last - first),
-                                        "--ntasks=" + std::to_string(tasks)};
+  std::vector<std::string> arguments;
   if (is_uniform && IsInSlurmsOrder(job)) {
+    arguments.push_back("--nodes=" + std::to_string(last - first));
+    arguments.push_back("--ntasks=" + std::to_string(tasks));
     arguments.push_back("--ntasks-per-node=" + std::to_string(first->ranks.size()));
     arguments.emplace_back("--distribution=block");
   } else if (is_whole_plan) {
+    // Without --nodes, which the file says: Slurm 24.11 refuses both.
+    arguments.push_back("--ntasks=" + std::to_string(tasks));
     arguments.emplace_back("--distribution=arbitrary");
     arguments.push_back("--nodelist=" + job.run_directory + "/TASKFILE");
   } else {

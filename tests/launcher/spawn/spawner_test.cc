@@ -160,6 +160,8 @@ TEST(SrunSpawner, NodesAlikeAreFilledInSlurmsOwnOrder) {
 TEST(SrunSpawner, AnyOtherOrderIsByTheTaskfile) {
   const char* arbitrary = "--distribution=arbitrary --nodelist=/tmp/ddlrun.abc/TASKFILE";
   EXPECT_THAT(SrunLine(JobOf({0, 1, 0, 1})), testing::HasSubstr(arbitrary));
+  // Slurm 24.11: "--nodes is incompatible with --distribution=arbitrary".
+  EXPECT_THAT(SrunLine(JobOf({0, 1, 0, 1})), testing::Not(testing::HasSubstr("--nodes")));
   EXPECT_THAT(SrunLine(JobOf({0, 0, 0, 1})), testing::HasSubstr(arbitrary));
   Job one_node_left_out = JobOf({0, 0, 1, 1});
   one_node_left_out.hosts_of_job = {"n1", "n2", "n3"};
