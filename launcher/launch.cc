@@ -12,6 +12,7 @@
 #include "launcher/plan/plan_files.h"
 #include "launcher/rank/rank_job.h"
 #include "launcher/spawn/master_port.h"
+#include "launcher/spawn/pmi_types.h"
 #include "launcher/spawn/quoting.h"
 #include "launcher/supervise/command_output.h"
 #include "launcher/surroundings.h"
@@ -27,16 +28,22 @@ constexpr char kDdlHostPort[] = "2200";
 constexpr unsigned long kPortsPerJob = 619;  // seven jobs apart they may meet again
 constexpr std::chrono::seconds kSrunPatience{30};
 
+// "pmix" of "pmix_v4".
+std::string PmiOf(const std::string& mpi_type) { return mpi_type.substr(0, mpi_type.find('_')); }
+
 RankJob MakeRankJob(const Options& options, const Settings& settings, const PlannedJob& planned,
-                    const std::string& spawner, const Environment& environment,
+                    const Launch& launch, const Environment& environment,
                     const std::string& run_directory) {
   RankJob job;
   job.plan = planned.plan;
   job.bind = settings.bind && options.rankfile.empty();
   job.check = settings.check != "off";
-  job.spawner = spawner;
+  job.spawner = launch.choice.name;
+  job.pmi = PmiOf(launch.choice.mpi_type);
+  job.pause =
+      job.pmi == "pmix" && planned.plan.nodes.size() > 1 && PmixServersNeedPause(launch.slurm);
   // The ranks of the local launcher are where the plan was made.
-  job.planned_for = spawner == "local" ? "" : planned.planned_for;
+  job.planned_for = job.spawner == "local" ? "" : planned.planned_for;
   job.run_directory = run_directory;
   if (!options.log_directory.empty()) job.log_directory = fs::absolute(options.log_directory);
   const NodePlan& first = planned.plan.nodes[static_cast<std::size_t>(planned.plan.ranks[0].node)];
@@ -68,34 +75,49 @@ void AddDdlSettings(const Options& options, const Plan& plan,
   settings.emplace("DDL_OPTIONS", ddl_options);
 }
 
-// Why srun cannot start the ranks, "" when it can.
-std::string SrunLacks(CommandOutput* list) {
-  if (list == nullptr) return "it is not in PATH";
-  if (!list->Wait(kSrunPatience)) return "'srun --mpi=list' failed";
-  std::string known;
-  std::istringstream words(list->text());
-  for (std::string word; words >> word;) {
-    if (word == "pmix" || word.starts_with("pmix_v")) return "";
-    known += " " + word;
+// Reads what srun said of its types of --mpi.
+void ReadMpiList(CommandOutput* list, SpawnerMeans* means) {
+  if (list == nullptr) {
+    means->srun_lacks = "it is not in PATH";
+  } else if (!list->Wait(kSrunPatience)) {
+    means->srun_lacks = "'srun --mpi=list' failed";
+  } else {
+    means->mpi_types = ParseMpiList(list->text());
   }
-  return "'srun --mpi=list' knows no pmix:" + known.substr(0, 200);
+}
+
+SlurmVersion ReadVersion(CommandOutput* version) {
+  const bool is_known = version != nullptr && version->Wait(kSrunPatience);
+  return is_known ? ParseSlurmVersion(version->text()) : kNewestSlurm;
+}
+
+bool HasOneNode(const Environment& environment) {
+  return ValueOr(environment, "SLURM_JOB_NUM_NODES", "") == "1" &&
+         !environment.contains("SLURM_HET_SIZE");
 }
 
 }  // namespace
 
-std::unique_ptr<CommandOutput> AskSrun(const Options& options, const Settings& settings,
-                                       const Environment& environment) {
+SrunQuestions AskSrun(const Options& options, const Settings& settings,
+                      const Environment& environment) {
+  SrunQuestions questions;
   const bool may_be_srun = settings.launcher == "auto" || settings.launcher == "srun";
   const std::string srun = FindProgram("srun", environment);
   if (!may_be_srun || !options.rankfile.empty() || srun.empty() ||
       ValueOr(environment, "SLURM_JOB_ID", "").empty()) {
-    return nullptr;
+    return questions;
   }
-  return std::make_unique<CommandOutput>(std::vector<std::string>{srun, "--mpi=list"}, environment);
+  const auto ask = [&](const char* question) {
+    return std::make_unique<CommandOutput>(std::vector<std::string>{srun, question}, environment);
+  };
+  questions.mpi_list = ask("--mpi=list");
+  const bool may_be_pmix = settings.pmi == "auto" || settings.pmi == "pmix";
+  if (may_be_pmix && !HasOneNode(environment)) questions.version = ask("--version");
+  return questions;
 }
 
 Launch ChooseLaunch(const Options& options, const Settings& settings, const PlannedJob& planned,
-                    const Environment& environment, CommandOutput* mpi_list) {
+                    const Environment& environment, const SrunQuestions& questions) {
   Launch launch;
   launch.mpirun = FindProgram(settings.mpirun, environment);
   const std::string& asked = settings.launcher;
@@ -113,19 +135,18 @@ Launch ChooseLaunch(const Options& options, const Settings& settings, const Plan
   means.in_slurm = !planned.job_id.empty();
   if (means.in_slurm && options.rankfile.empty() && (asked == "auto" || asked == "srun")) {
     launch.srun = FindProgram("srun", environment);
-    means.srun_lacks = SrunLacks(mpi_list);
-  }
-  if (asked == "srun" && !means.srun_lacks.empty()) {
-    throw LaunchError(EX_UNAVAILABLE, "srun cannot start ranks: " + means.srun_lacks +
-                                          "; use --launcher=mpirun, or ask your admin for Slurm's "
-                                          "PMIx plug-in");
+    ReadMpiList(questions.mpi_list.get(), &means);
+    launch.slurm = ReadVersion(questions.version.get());
   }
   if (!options.rankfile.empty()) {
-    launch.choice = {"mpirun", "it reads the rankfile"};
+    launch.choice = {"mpirun", "it reads the rankfile", ""};
   } else if (asked == "auto") {
-    launch.choice = ChooseSpawner(planned.plan, planned.has_remote_ranks, means);
+    launch.choice = ChooseSpawner(planned.plan, planned.has_remote_ranks, settings.pmi, means);
+  } else if (asked == "srun") {
+    launch.choice = ChooseSrun(settings.pmi, means);
+    launch.choice.reason = "";
   } else {
-    launch.choice = {asked, ""};
+    launch.choice = {asked, "", ""};
   }
   if (options.spare_nodes > 0 && launch.choice.name != "srun") {
     throw LaunchError(EX_USAGE, "--spare-nodes needs srun to start the ranks, not " +
@@ -155,12 +176,13 @@ std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& s
   }
   job.rank_settings = settings.rank_settings;
   AddDdlSettings(options, planned.plan, job.rank_settings);
-  job.rank_settings[kRankJobVariable] = EncodeRankJob(
-      MakeRankJob(options, settings, planned, launch.choice.name, environment, run_directory));
+  job.rank_settings[kRankJobVariable] =
+      EncodeRankJob(MakeRankJob(options, settings, planned, launch, environment, run_directory));
   job.asked_exports = settings.asked_exports;
   job.run_directory = run_directory;
   job.tag_output = options.tag_output;
   job.srun = launch.srun;
+  job.mpi_type = launch.choice.mpi_type;
   job.hosts_of_job = planned.hosts_of_job;
   job.in_step = planned.in_step;
   job.has_lost_nodes = planned.has_lost_nodes;

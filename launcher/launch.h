@@ -12,6 +12,7 @@
 #include "launcher/options.h"
 #include "launcher/planned_job.h"
 #include "launcher/settings.h"
+#include "launcher/spawn/slurm_version.h"
 #include "launcher/spawn/spawner.h"
 #include "launcher/supervise/command_output.h"
 
@@ -19,19 +20,27 @@ namespace launcher {
 
 // How the ranks will be started.
 struct Launch {
-  SpawnerChoice choice;      // and why, "" when it was asked for
-  std::string mpirun, srun;  // paths, "" for none
+  SpawnerChoice choice;               // and why, "" when it was asked for
+  std::string mpirun, srun;           // paths, "" for none
+  SlurmVersion slurm = kNewestSlurm;  // where that matters
 };
 
-// Starts `srun --mpi=list`, which takes as long as reading the topology, so that both run at once.
-// Null where srun is no choice or not in PATH.  Throws LaunchError as CommandOutput does.
-std::unique_ptr<CommandOutput> AskSrun(const Options& options, const Settings& settings,
-                                       const Environment& environment);
+// What srun says about itself, while ddlrun reads the topology; null where it is not asked.
+struct SrunQuestions {
+  std::unique_ptr<CommandOutput> mpi_list;
+  std::unique_ptr<CommandOutput> version;  // where PMIx may meet over several nodes
+};
 
-// Resolves `auto` and looks for srun, its PMIx (`mpi_list`: of AskSrun), and mpirun.  Throws
+// Starts `srun --mpi=list` and `srun --version`, which take as long as reading the topology, so
+// that all run at once.  Nothing where srun is no choice or not in PATH.  Throws LaunchError as
+// CommandOutput does.
+SrunQuestions AskSrun(const Options& options, const Settings& settings,
+                      const Environment& environment);
+
+// Resolves `auto` and looks for srun, its PMI (`questions`: of AskSrun), and mpirun.  Throws
 // LaunchError(EX_UNAVAILABLE, EX_CONFIG).
 Launch ChooseLaunch(const Options& options, const Settings& settings, const PlannedJob& planned,
-                    const Environment& environment, CommandOutput* mpi_list);
+                    const Environment& environment, const SrunQuestions& questions);
 
 // The commands to start.  `program_directory` is ddlrun's own (bin); the shim is beside it.
 std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& settings,

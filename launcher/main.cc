@@ -56,6 +56,11 @@ std::string Announcement(const Options& options, const PlannedJob& planned,
         Coded(Message::kArgumentNotUsed, "--mpiarg is not used by the " + launch.choice.name +
                                              " launcher; --launcher=mpirun uses it"));
   }
+  if (!options.pmi.empty() && launch.choice.name != "srun") {
+    warnings.push_back(Coded(Message::kArgumentNotUsed,
+                             "--pmi is not used by the " + launch.choice.name +
+                                 " launcher; it is for ranks that srun starts inside Slurm"));
+  }
   std::string text;
   for (const std::string& warning : warnings) text += "ddlrun: " + warning + "\n";
   if (!launch.choice.reason.empty()) {
@@ -189,13 +194,13 @@ bool IsToldToStop(SignalRelay& signals) {
 int PlanAndLaunch(const Options& options, const Settings& settings,
                   const Environment& environment) {
   const Command command = {options, settings, environment, ProgramDirectory()};
-  const std::unique_ptr<CommandOutput> mpi_list = AskSrun(options, settings, environment);
+  const SrunQuestions questions = AskSrun(options, settings, environment);
   PlannedJob planned = PlanJob(options, settings, environment, {});
   if (options.dry_run == DryRun::kJson) {
     Print(PlanAsJson(planned.plan));
     return EX_OK;
   }
-  const Launch launch = ChooseLaunch(options, settings, planned, environment, mpi_list.get());
+  const Launch launch = ChooseLaunch(options, settings, planned, environment, questions);
   if (options.dry_run == DryRun::kText) {
     Print(PlanAsText(planned.plan));
     if (options.program.empty()) return EX_OK;

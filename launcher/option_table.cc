@@ -73,6 +73,10 @@ std::string SetLauncher(Options& options, const std::string& value) {
   return OneOf(options.launcher, value, {"auto", "srun", "mpirun", "local"});
 }
 
+std::string SetPmi(Options& options, const std::string& value) {
+  return OneOf(options.pmi, value, {"auto", "pmix", "pmi2", "none"});
+}
+
 std::string SetBind(Options& options, const std::string& value) {
   return OneOf(options.bind, value, {"auto", "none"});
 }
@@ -196,6 +200,15 @@ const std::vector<OptionSpec>& OptionTable() {
        "auto: srun inside Slurm, else mpirun for more than one rank where it is installed, else "
        "local; local: one machine, no MPI",
        SetLauncher},
+      {kHow,
+       {"pmi"},
+       "auto|pmix|pmi2|none",
+       "",
+       "auto",
+       kOwn,
+       "how ranks that srun starts find each other: pmix, pmi2: MPI programs do by it; none: those "
+       "that need none, such as PyTorch; auto: pmix, where srun has none mpirun, without that none",
+       SetPmi},
       {kHow,
        {"bind"},
        "auto|none",

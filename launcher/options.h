@@ -31,6 +31,7 @@ struct Options {
   bool oversubscribe = false;
   // How ranks are started.
   std::string launcher;                    // "auto", "srun", "mpirun", "local"
+  std::string pmi;                         // "auto", "pmix", "pmi2", "none"
   std::string bind;                        // "auto", "none"
   std::string gpu_visibility;              // "node"
   std::vector<std::string> mpi_arguments;  // each split at blanks like a shell would

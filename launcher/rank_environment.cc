@@ -103,6 +103,8 @@ std::string TextOf(RankValue value, const RankInfo& info) {
       return info.host;
     case RankValue::kSpawner:
       return info.spawner;
+    case RankValue::kPmi:
+      return info.pmi;
     case RankValue::kRunDirectory:
       return info.run_dir;
     case RankValue::kRestartCount:
@@ -126,6 +128,7 @@ RankInfo ReadRankEnvironment(const Lookup& get) {
   RankInfo info;
   info.host = get("DDLRUN_HOST").value_or("");
   info.spawner = get("DDLRUN_SPAWNER").value_or("");
+  info.pmi = get("DDLRUN_PMI").value_or("");
   info.run_dir = get("DDLRUN_RUN_DIR").value_or("");
   info.restart_count = ReadNumber(get, "DDLRUN_RESTART_COUNT").value_or(0);
   info.master_address = get("MASTER_ADDR").value_or("");

@@ -24,6 +24,7 @@ struct RankInfo {
   int node_count = 1;
   std::string host;     // as the plan names it
   std::string spawner;  // "srun", "mpirun", "local"; "" when started by hand
+  std::string pmi;      // of srun: "pmix", "pmi2", "none"; else ""
   std::string run_dir;  // private to the job; "" when started by hand
   int restart_count = 0;
   std::string master_address;  // host of rank 0
@@ -34,8 +35,8 @@ using EnvironmentVariables = std::vector<std::pair<std::string, std::string>>;
 
 // The variables of `info`: torch's RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR
 // MASTER_PORT GROUP_RANK; HOROVOD_RANK SIZE LOCAL_RANK LOCAL_SIZE CROSS_RANK CROSS_SIZE
-// HOSTNAME; DDLRUN_SPAWNER DDLRUN_RUN_DIR DDLRUN_RESTART_COUNT DDLRUN_NODE_RANK DDLRUN_NODE_COUNT
-// DDLRUN_HOST.  An empty string or port 0 is left out.
+// HOSTNAME; DDLRUN_SPAWNER DDLRUN_PMI DDLRUN_RUN_DIR DDLRUN_RESTART_COUNT DDLRUN_NODE_RANK
+// DDLRUN_NODE_COUNT DDLRUN_HOST.  An empty string or port 0 is left out.
 EnvironmentVariables MakeRankEnvironment(const RankInfo& info);
 
 // The inverse.  `get` returns the value of a variable or nullopt.  No RANK and no WORLD_SIZE: a

@@ -18,6 +18,7 @@ enum class RankValue {
   kMasterPort,
   kHost,
   kSpawner,
+  kPmi,
   kRunDirectory,
   kRestartCount,
 };
@@ -46,6 +47,7 @@ inline constexpr RankVariable kRankVariables[] = {
     {"DDLRUN_NODE_RANK", RankValue::kNodeRank},
     {"DDLRUN_NODE_COUNT", RankValue::kNodeCount},
     {"DDLRUN_SPAWNER", RankValue::kSpawner},
+    {"DDLRUN_PMI", RankValue::kPmi},
     {"DDLRUN_RUN_DIR", RankValue::kRunDirectory},
     {"DDLRUN_RESTART_COUNT", RankValue::kRestartCount},
 };

@@ -22,6 +22,7 @@ class Merger {
 
   Settings Merge() {
     settings_.launcher = Pick("launcher", options_.launcher, site_.launcher, "auto");
+    settings_.pmi = Pick("pmi", options_.pmi, site_.pmi, "auto");
     settings_.mpirun = Pick("mpirun", "", site_.mpirun, "mpirun");
     settings_.bind = Pick("bind", options_.bind, site_.bind, "auto") == "auto";
     settings_.cyclic =

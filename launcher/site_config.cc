@@ -134,6 +134,10 @@ const std::map<std::string, Reader>& Readers() {
        [](SiteConfig& site, const Entry& entry) {
          site.launcher = ReadChoice(entry, {"auto", "srun", "mpirun", "local"});
        }},
+      {"pmi",
+       [](SiteConfig& site, const Entry& entry) {
+         site.pmi = ReadChoice(entry, {"auto", "pmix", "pmi2", "none"});
+       }},
       {"mpirun", [](SiteConfig& site, const Entry& entry) { site.mpirun = ReadText(entry); }},
       {"mpi_arguments",
        [](SiteConfig& site, const Entry& entry) { site.mpi_arguments = ReadList(entry); }},

@@ -3,6 +3,7 @@
 // The site file: what is the same for every job of a cluster, in strict YAML.  Keys, all optional:
 //
 //   launcher: auto | srun | mpirun | local
+//   pmi: auto | pmix | pmi2 | none
 //   mpirun: COMMAND                   name in PATH, or a path
 //   mpi_arguments: [ARG, ...]         one mpirun argument each
 //   environment: {NAME: value, ...}   for every rank, each only if the user has not set it
@@ -38,8 +39,8 @@ struct SiteValue {
 
 struct SiteConfig {
   std::string path;  // "" for no file
-  std::optional<SiteValue<std::string>> launcher, mpirun, bind, rank_order, gpu_visibility, check,
-      run_directory;
+  std::optional<SiteValue<std::string>> launcher, pmi, mpirun, bind, rank_order, gpu_visibility,
+      check, run_directory;
   std::optional<SiteValue<std::vector<std::string>>> mpi_arguments;
   std::optional<SiteValue<int>> grace_seconds;
   std::map<std::string, SiteValue<std::string>> environment;

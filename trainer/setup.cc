@@ -135,6 +135,8 @@ CommOptions MakeCommOptions(const launcher::RankInfo& rank, int started_tasks) {
   comm.rank = rank.rank;
   comm.size = rank.world_size;
   comm.spawner = rank.spawner;
+  comm.pmi = rank.pmi;
+  comm.is_one_node = rank.local_world_size == rank.world_size;
   comm.run_dir = rank.run_dir;
   comm.restart_count = rank.restart_count;
   comm.started_tasks = started_tasks;

@@ -129,7 +129,7 @@ void Run(int argc, char** argv) {
   const Arguments arguments = ReadArguments(argc, argv);
   const Environment environment = SnapshotEnvironment();
   RankJob job = ReadRankJob(environment);
-  const Identity identity = ReadIdentity(environment, job.spawner, arguments.rank);
+  const Identity identity = ReadIdentity(environment, job.spawner, job.pmi, arguments.rank);
   const RankPlan& own = FindOwnPlan(job, identity);
   try {
     if (job.check && job.spawner != "local") CheckGpusOfNode(job.plan, own, environment);

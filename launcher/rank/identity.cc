@@ -40,20 +40,27 @@ void RequireSame(const char* what, std::optional<int> started, std::size_t plann
                                : ""));
 }
 
-Identity IdentityOfSlurm(const Environment& environment) {
+// PMI must say the same rank as Slurm, where the ranks were given one.
+void RequirePmi(const Environment& environment, const std::string& pmi, int rank) {
+  if (pmi == "none") return;
+  const std::string name = pmi == "pmi2" ? "PMI_RANK" : "PMIX_RANK";
+  const std::optional<int> of_pmi = ReadRank(environment, name);
+  if (!of_pmi) {
+    throw LaunchError(EX_CONFIG, "srun started this task without " + pmi + " (no " + name +
+                                     "), so that every rank would be a world of its own: 'srun "
+                                     "--mpi=list' must name " +
+                                     pmi + " on this node too; --launcher=mpirun does without");
+  }
+  if (*of_pmi != rank) {
+    throw LaunchError(EX_CONFIG, "SLURM_PROCID=" + std::to_string(rank) + " contradicts " + name +
+                                     "=" + std::to_string(*of_pmi));
+  }
+}
+
+Identity IdentityOfSlurm(const Environment& environment, const std::string& pmi) {
   const std::optional<int> rank = ReadRank(environment, "SLURM_PROCID");
   if (!rank) throw LaunchError(EX_CONFIG, "SLURM_PROCID is not set: this is no task of srun");
-  const std::optional<int> pmix_rank = ReadRank(environment, "PMIX_RANK");
-  if (!pmix_rank) {
-    throw LaunchError(EX_CONFIG,
-                      "srun started this task without PMIx, so that every rank would be a world of "
-                      "its own: 'srun --mpi=list' must name pmix on this node too; "
-                      "--launcher=mpirun does without");
-  }
-  if (*pmix_rank != *rank) {
-    throw LaunchError(EX_CONFIG, "SLURM_PROCID=" + std::to_string(*rank) +
-                                     " contradicts PMIX_RANK=" + std::to_string(*pmix_rank));
-  }
+  RequirePmi(environment, pmi, *rank);
   Identity identity;
   identity.rank = *rank;
   identity.world_size = ReadNumber(environment, "SLURM_STEP_NUM_TASKS");
@@ -67,14 +74,14 @@ Identity IdentityOfSlurm(const Environment& environment) {
 }  // namespace
 
 Identity ReadIdentity(const Environment& environment, const std::string& spawner,
-                      std::optional<int> given) {
+                      const std::string& pmi, std::optional<int> given) {
   Identity identity;
   if (given) {
     identity.rank = *given;
     identity.source = "--rank";
     return identity;
   }
-  if (spawner == "srun") return IdentityOfSlurm(environment);
+  if (spawner == "srun") return IdentityOfSlurm(environment, pmi);
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK"}) {
     const std::optional<int> rank = ReadRank(environment, name);
     if (!rank) continue;

@@ -22,13 +22,12 @@ struct Identity {
 };
 
 // `given` is the --rank that the local spawner wrote on the shim's command line.  Of srun:
-// SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_LOCALID, SLURMD_NODENAME, and PMIX_RANK must be the
-// same rank.  Of mpirun: OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK, _LOCAL_SIZE; else PMIX_RANK
-// alone.
-// Throws LaunchError(EX_CONFIG) when nothing says who this rank is, or a rank is no number; any
-// other value that is no number says nothing.
+// SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_LOCALID, SLURMD_NODENAME, and the rank that `pmi` gave
+// it must be the same: PMIX_RANK of "pmix", PMI_RANK of "pmi2".  Of mpirun: OMPI_COMM_WORLD_RANK,
+// _SIZE, _LOCAL_RANK, _LOCAL_SIZE; else PMIX_RANK alone. Throws LaunchError(EX_CONFIG) when nothing
+// says who this rank is, or a rank is no number; any other value that is no number says nothing.
 Identity ReadIdentity(const Environment& environment, const std::string& spawner,
-                      std::optional<int> given);
+                      const std::string& pmi, std::optional<int> given);
 
 // The entry of the plan for `identity`.  Throws LaunchError(EX_CONFIG), naming both values, when
 // the rank is outside the plan or its world size, local rank, local world size or host is another.

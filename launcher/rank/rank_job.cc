@@ -144,11 +144,12 @@ RankPlan DecodeRank(const std::vector<std::string>& fields) {
 std::string EncodeRankJob(const RankJob& job) {
   const Plan& plan = job.plan;
   std::ostringstream text;
-  text << EncodeText(job.spawner) << " bind=" << job.bind << " check=" << job.check << ' '
-       << EncodeText(job.planned_for) << ' ' << EncodeText(job.run_directory) << ' '
-       << EncodeText(job.log_directory) << ' ' << EncodeText(job.master_address) << ' '
-       << job.master_port << ' ' << job.restart_count << ' ' << plan.cpus_per_rank.value_or(0)
-       << ' ' << plan.nodes.size() << ' ' << plan.ranks.size();
+  text << EncodeText(job.spawner) << ' ' << EncodeText(job.pmi) << " bind=" << job.bind
+       << " check=" << job.check << " pause=" << job.pause << ' ' << EncodeText(job.planned_for)
+       << ' ' << EncodeText(job.run_directory) << ' ' << EncodeText(job.log_directory) << ' '
+       << EncodeText(job.master_address) << ' ' << job.master_port << ' ' << job.restart_count
+       << ' ' << plan.cpus_per_rank.value_or(0) << ' ' << plan.nodes.size() << ' '
+       << plan.ranks.size();
   for (const NodePlan& node : plan.nodes) text << ' ' << EncodeText(node.host) << ':' << node.gpus;
   for (const RankPlan& rank : plan.ranks) {
     text << ' ' << rank.node << ':' << rank.local_rank << ':' << rank.gpu << ':'
@@ -168,8 +169,10 @@ RankJob DecodeRankJob(const std::string& text) {
     Words words(text);
     RankJob job;
     job.spawner = words.Text();
+    job.pmi = words.Text();
     job.bind = words.Flag("bind");
     job.check = words.Flag("check");
+    job.pause = words.Flag("pause");
     job.planned_for = words.Text();
     job.run_directory = words.Text();
     job.log_directory = words.Text();

@@ -21,6 +21,8 @@ struct RankJob {
   bool bind = true;     // the shim binds; false: the ranks stay where the spawner put them
   bool check = true;    // the shim counts the node's GPUs; false: it starts the rank anyway
   std::string spawner;  // "srun", "mpirun", "local"
+  std::string pmi;      // of srun: "pmix", "pmi2", "none"; else ""
+  bool pause = false;   // before the program starts; see PmixServersNeedPause
   // TopologyFingerprint of the machine that the plan's cores were chosen for.  "": they hold for
   // every node (--topology); "none": there are none yet.  On a node with another one the shim
   // chooses them itself.
@@ -33,9 +35,9 @@ struct RankJob {
 };
 
 // One line of words with single spaces between them:
-//   SPAWNER bind=1 check=1 PLANNED_FOR RUN_DIRECTORY LOG_DIRECTORY MASTER_ADDRESS MASTER_PORT
-//   RESTART_COUNT CPUS_PER_RANK NODES RANKS, then for each node HOST:GPUS, then for each rank
-//   NODE:LOCAL_RANK:GPU:NUMA:CORES:CPUS
+//   SPAWNER PMI bind=1 check=1 pause=0 PLANNED_FOR RUN_DIRECTORY LOG_DIRECTORY MASTER_ADDRESS
+//   MASTER_PORT RESTART_COUNT CPUS_PER_RANK NODES RANKS, then for each node HOST:GPUS, then for
+//   each rank NODE:LOCAL_RANK:GPU:NUMA:CORES:CPUS
 // with CPUS as in 0-3,8-11 or "-" for none.  Texts have all but letters, digits and _./+,@ as %XX;
 // an empty one is "-".  Throws LaunchError(EX_CONFIG) for a plan that does not fit
 // kMaxRankJobBytes.

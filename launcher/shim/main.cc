@@ -108,11 +108,16 @@ bool ReadJob(const char* text, const char* given) {
          ReadOwnJob(text, static_cast<int>(number), &job);
 }
 
+// Whether PMI says the same rank as SLURM_PROCID.
+bool HasPlannedPmi() {
+  if (Is(job.pmi, "none")) return true;
+  return IsNumber(Get(Is(job.pmi, "pmi2") ? "PMI_RANK" : "PMIX_RANK"), job.rank);
+}
+
 bool IsWhoIsPlanned() {
   if (Is(job.spawner, "srun")) {
     const char* host = Get("SLURMD_NODENAME");
-    return IsNumber(Get("PMIX_RANK"), job.rank) &&
-           IsNumberOrUnset("SLURM_STEP_NUM_TASKS", job.world_size) &&
+    return HasPlannedPmi() && IsNumberOrUnset("SLURM_STEP_NUM_TASKS", job.world_size) &&
            IsNumberOrUnset("SLURM_LOCALID", job.local_rank) &&
            (*host == '\0' || Is(host, job.host));
   }
@@ -201,6 +206,8 @@ const char* TextOf(RankValue value) {
       return job.host;
     case RankValue::kSpawner:
       return job.spawner;
+    case RankValue::kPmi:
+      return job.pmi;
     case RankValue::kRunDirectory:
       return IsOwnDirectory(job.run_directory) ? job.run_directory : "";
     case RankValue::kRestartCount:
@@ -238,10 +245,10 @@ void SayStep() {
 
 // Slurm's PMIx servers connect to each other when a rank first speaks to PMIx.  A server that is
 // still starting its tasks runs under the user's identity for moments, refuses its peer then, and
-// the fence waits for ever: where there are other nodes, they get time to be ready
-// (doc/decisions/0014).
+// the fence waits for ever: the other nodes get time to be ready, where ddlrun says that this Slurm
+// needs it (doc/decisions/0014, 0015).
 void LetOtherNodesStart() {
-  if (!Is(job.spawner, "srun") || job.node_count < 2) return;
+  if (!job.pause) return;
   const timespec pause = {0, 100'000'000};
   nanosleep(&pause, nullptr);
 }

@@ -84,8 +84,10 @@ class Reader {
 bool ReadOwnJob(const char* text, int rank, OwnJob* job) {
   Reader reader(text);
   reader.Text(job->spawner, ' ');
+  reader.Text(job->pmi, ' ');
   job->bind = reader.Flag("bind", ' ');
   job->check = reader.Flag("check", ' ');
+  job->pause = reader.Flag("pause", ' ');
   reader.Text(job->planned_for, ' ');
   reader.Text(job->run_directory, ' ');
   reader.Text(job->log_directory, ' ');

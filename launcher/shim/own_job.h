@@ -19,7 +19,8 @@ inline constexpr char kRankJobVariable[] = "DDLRUN_RANK_JOB";
 
 struct OwnJob {
   char spawner[16];  // "srun", "mpirun", "local"
-  bool bind, check;
+  char pmi[16];      // of srun: "pmix", "pmi2", "none"
+  bool bind, check, pause;
   char planned_for[3 * sizeof(Fingerprint::text)];
   char run_directory[PATH_MAX];
   char log_directory[PATH_MAX];

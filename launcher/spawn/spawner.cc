@@ -5,8 +5,21 @@
 #include <array>
 
 #include "launcher/error.h"
+#include "launcher/spawn/pmi_types.h"
 
 namespace launcher {
+namespace {
+
+// Why srun gives no `pmi` to the ranks, "" when it does.
+std::string LackOf(const std::string& pmi, const SpawnerMeans& means) {
+  if (!means.srun_lacks.empty()) return means.srun_lacks;
+  if (!FindMpiType(pmi, means.mpi_types).empty()) return "";
+  std::string known;
+  for (const std::string& type : means.mpi_types) known += " " + type;
+  return "'srun --mpi=list' knows no " + pmi + ":" + known.substr(0, 200);
+}
+
+}  // namespace
 
 const Spawner& FindSpawner(const std::string& name) {
   static const std::array<Spawner, 3> spawners = {{
@@ -20,13 +33,42 @@ const Spawner& FindSpawner(const std::string& name) {
   throw LaunchError(EX_SOFTWARE, "no spawner is called '" + name + "'");
 }
 
-SpawnerChoice ChooseSpawner(const Plan& plan, bool has_remote_ranks, const SpawnerMeans& means) {
-  const bool has_srun = means.in_slurm && means.srun_lacks.empty();
-  const std::string no_srun =
-      means.in_slurm && !has_srun ? "srun cannot (" + means.srun_lacks + "), " : "";
-  if (has_srun) return {"srun", "inside Slurm, and it knows PMIx"};
+SpawnerChoice ChooseSrun(const std::string& pmi, const SpawnerMeans& means) {
+  const bool is_asked = pmi != "auto";
+  const std::string wanted = is_asked ? pmi : "pmix";
+  const std::string type = FindMpiType(wanted, means.mpi_types);
+  if (means.srun_lacks.empty() && !type.empty()) {
+    return {"srun", is_asked ? "inside Slurm, by --pmi=" + pmi : "inside Slurm, and it knows PMIx",
+            type};
+  }
+  const std::string others =
+      is_asked ? "choose another --pmi"
+               : "--pmi=none starts programs that need no MPI, such as PyTorch; for others use "
+                 "--launcher=mpirun, or ask your admin for Slurm's PMIx plug-in";
+  throw LaunchError(EX_UNAVAILABLE, "srun cannot start ranks" +
+                                        (is_asked ? " by --pmi=" + pmi : std::string()) + ": " +
+                                        LackOf(wanted, means) + "; " + others);
+}
+
+SpawnerChoice ChooseSpawner(const Plan& plan, bool has_remote_ranks, const std::string& pmi,
+                            const SpawnerMeans& means) {
+  if (means.in_slurm && pmi != "auto") return ChooseSrun(pmi, means);
+  const std::string lack = means.in_slurm ? LackOf("pmix", means) : "";
+  if (means.in_slurm && lack.empty()) return ChooseSrun(pmi, means);
+  const std::string no_srun = lack.empty() ? "" : "srun cannot (" + lack + "), ";
+  const bool has_bare_srun =
+      means.in_slurm && means.srun_lacks.empty() && !FindMpiType("none", means.mpi_types).empty();
+  const std::string hint =
+      has_bare_srun ? "; --pmi=none starts programs that need no MPI by srun" : "";
   if (has_remote_ranks && means.has_mpirun)
-    return {"mpirun", no_srun + "it reaches other machines"};
+    return {"mpirun", no_srun + "it reaches other machines" + hint, ""};
+  if (has_remote_ranks && has_bare_srun) {
+    return {"srun",
+            "without PMI (" + lack +
+                ") as mpirun is not in PATH: MPI programs do not find each other, those that meet "
+                "at MASTER_ADDR (PyTorch, NCCL) do; --pmi=none says so yourself",
+            "none"};
+  }
   if (has_remote_ranks) {
     throw LaunchError(
         EX_UNAVAILABLE,
@@ -34,9 +76,9 @@ SpawnerChoice ChooseSpawner(const Plan& plan, bool has_remote_ranks, const Spawn
             "ranks on other machines need mpirun, which is not in PATH: load Open MPI "
             "('module load openmpi'), or name it in the site file");
   }
-  if (plan.ranks.size() == 1) return {"local", no_srun + "one rank needs no mpirun"};
-  if (means.has_mpirun) return {"mpirun", no_srun + "it is installed"};
-  return {"local", no_srun + "mpirun is not installed"};
+  if (plan.ranks.size() == 1) return {"local", no_srun + "one rank needs no mpirun", ""};
+  if (means.has_mpirun) return {"mpirun", no_srun + "it is installed" + hint, ""};
+  return {"local", no_srun + "mpirun is not installed", ""};
 }
 
 }  // namespace launcher

@@ -30,6 +30,7 @@ struct Job {
 
   // Of srun alone.
   std::string srun;                       // path
+  std::string mpi_type;                   // of --mpi: "pmix", "pmix_v4", "pmi2", "none"
   std::vector<std::string> hosts_of_job;  // in Slurm's order, whether or not they run ranks
   bool in_step = false;         // ddlrun itself runs in a step, whose resources are shared
   bool has_lost_nodes = false;  // the step before still holds what it had
@@ -51,7 +52,7 @@ struct ChildCommand {
   std::vector<std::string> environment;  // "NAME=value"
 };
 
-// srun --mpi=pmix, once (of a heterogeneous job with a part for each component).  Tasks are in the
+// srun, once (of a heterogeneous job with a part for each component).  Tasks are in the
 // plan's order: in Slurm's own where that is the same, else by the run directory's TASKFILE.  The
 // GPUs of a node are visible to all of its tasks; the shim binds.  Throws LaunchError(EX_CONFIG)
 // for an order that is not possible over the components of a heterogeneous job.
@@ -81,17 +82,25 @@ const Spawner& FindSpawner(const std::string& name);
 struct SpawnerChoice {
   std::string name;
   std::string reason;
+  std::string mpi_type;  // of srun: see Job
 };
 
 // What this machine can start ranks with.
 struct SpawnerMeans {
   bool has_mpirun = false;
   bool in_slurm = false;
-  std::string srun_lacks;  // why srun cannot be used inside Slurm, "" when it can
+  std::string srun_lacks;              // why srun cannot be used inside Slurm, "" when it can
+  std::vector<std::string> mpi_types;  // that srun knows
 };
 
-// srun inside Slurm, else mpirun, else local.  Throws LaunchError(EX_UNAVAILABLE) when a rank is on
-// another machine and nothing reaches it.
-SpawnerChoice ChooseSpawner(const Plan& plan, bool has_remote_ranks, const SpawnerMeans& means);
+// srun with the type that --pmi=`pmi` stands for; "auto" is pmix.  Throws
+// LaunchError(EX_UNAVAILABLE) when srun cannot be used or does not know it, with what it knows.
+SpawnerChoice ChooseSrun(const std::string& pmi, const SpawnerMeans& means);
+
+// Inside Slurm srun with what `pmi` says, where that is not "auto" or srun knows PMIx; else mpirun,
+// else srun without PMI where ranks are on other machines, else local.  Throws as ChooseSrun, and
+// LaunchError(EX_UNAVAILABLE) when a rank is on another machine and nothing reaches it.
+SpawnerChoice ChooseSpawner(const Plan& plan, bool has_remote_ranks, const std::string& pmi,
+                            const SpawnerMeans& means);
 
 }  // namespace launcher

@@ -10,42 +10,34 @@
 namespace launcher {
 namespace {
 
-// What srun takes as options from the environment (srun(1), INPUT ENVIRONMENT VARIABLES) and the
-// batch script has for another purpose: the placement is the plan's.  --gpus-per-task, say, would
-// hide the other GPUs of the node from each rank.
-constexpr std::array<std::string_view, 30> kInputOfSrun = {"SLURM_CPUS_PER_TASK",
-                                                           "SLURM_CPUS_PER_GPU",
-                                                           "SLURM_CPU_BIND",
-                                                           "SLURM_DISTRIBUTION",
-                                                           "SLURM_EXACT",
-                                                           "SLURM_EXCLUSIVE",
-                                                           "SLURM_GPU_BIND",
-                                                           "SLURM_GPUS",
-                                                           "SLURM_GPUS_PER_NODE",
-                                                           "SLURM_GPUS_PER_SOCKET",
-                                                           "SLURM_GPUS_PER_TASK",
-                                                           "SLURM_GRES",
-                                                           "SLURM_HINT",
-                                                           "SLURM_HOSTFILE",
-                                                           "SLURM_LABELIO",
-                                                           "SLURM_MEM_BIND",
-                                                           "SLURM_NNODES",
-                                                           "SLURM_NPROCS",
-                                                           "SLURM_NTASKS",
-                                                           "SLURM_NTASKS_PER_CORE",
-                                                           "SLURM_NTASKS_PER_GPU",
-                                                           "SLURM_NTASKS_PER_NODE",
-                                                           "SLURM_NTASKS_PER_SOCKET",
-                                                           "SLURM_NTASKS_PER_TRES",
-                                                           "SLURM_OVERLAP",
-                                                           "SLURM_STEP_GRES",
-                                                           "SLURM_THREADS_PER_CORE",
-                                                           "SLURM_TRES_BIND",
-                                                           "SLURM_TRES_PER_TASK",
-                                                           "SLURM_WAIT"};
+// What srun takes as options from the environment and the batch script has for another purpose, or
+// a user from elsewhere: srun(1) of 20.11, 22.05 and 24.11, INPUT ENVIRONMENT VARIABLES, and the
+// names in those programs.  What each version does not know does no harm.  What is not here is the
+// user's own wish and changes no placement (SLURM_NO_KILL, SLURM_CPU_FREQ_REQ, SLURM_TASK_PROLOG),
+// is Slurm's own (SLURM_STEPMGR, SLURM_CONF) or is overruled by the command line (SLURM_MPI_TYPE).
+constexpr std::array<std::string_view, 42> kInputOfSrun = {
+    // Where tasks go is the plan's.
+    "SLURM_ARBITRARY_NODELIST", "SLURM_DISTRIBUTION", "SLURM_DIST_PLANESIZE", "SLURM_HOSTFILE",
+    "SLURM_NNODES", "SLURM_NPROCS", "SLURM_NTASKS", "SLURM_NTASKS_PER_CORE", "SLURM_NTASKS_PER_GPU",
+    "SLURM_NTASKS_PER_NODE", "SLURM_NTASKS_PER_SOCKET", "SLURM_NTASKS_PER_TRES", "SLURM_SPREAD_JOB",
+    "SLURM_USE_MIN_NODES",
+    // Every rank sees all GPUs of its node; --gpus-per-task would hide the others.  Since 23.11 it
+    // is SLURM_TRES_PER_TASK.
+    "SLURM_GPUS", "SLURM_GPUS_PER_NODE", "SLURM_GPUS_PER_SOCKET", "SLURM_GPUS_PER_TASK",
+    "SLURM_GPU_BIND", "SLURM_GRES", "SLURM_STEP_GRES", "SLURM_TRES_BIND", "SLURM_TRES_PER_TASK",
+    // The shim binds, to what the node has.  Since 22.05 srun reads SRUN_CPUS_PER_TASK in place of
+    // SLURM_CPUS_PER_TASK.
+    "SLURM_CPUS_PER_GPU", "SLURM_CPUS_PER_TASK", "SLURM_CPU_BIND", "SLURM_HINT", "SLURM_MEM_BIND",
+    "SLURM_THREADS_PER_CORE", "SRUN_CPUS_PER_TASK",
+    // How the step shares with others is decided here.
+    "SLURM_EXACT", "SLURM_EXCLUSIVE", "SLURM_EXTERNAL_LAUNCHER", "SLURM_OVERLAP", "SLURM_WHOLE",
+    // ddlrun reads what the tasks print and looks after their end; the program is one, no list.
+    "SLURM_LABELIO", "SLURM_SRUN_MULTI", "SLURM_STDERRMODE", "SLURM_STDOUTMODE", "SLURM_WAIT",
+    "SRUN_ERROR", "SRUN_OUTPUT"};
 
-// Fences without data, as the one at the end of MPI_Init, let everybody through at once in Slurm
-// 22.05 when its PMIx servers pass them up and down a tree; a ring waits (doc/decisions/0014).
+// Fences without data, as the one at the end of MPI_Init, let everybody through at once when
+// Slurm's PMIx servers pass them up and down a tree; a ring waits.  Seen with 20.11, 22.05
+// and 24.11 (doc/decisions/0014, 0015).
 constexpr char kFenceOfPmix[] = "SLURM_PMIX_FENCE";
 
 using NodeIterator = std::vector<NodePlan>::const_iterator;
@@ -128,7 +120,7 @@ std::vector<ChildCommand> MakeSrunCommands(const Job& job) {
     if (first != nodes.begin()) append({":"});
     if (is_heterogeneous || first->component > 0)
       append({"--het-group=" + std::to_string(first->component)});
-    append({"--mpi=pmix"});
+    append({"--mpi=" + job.mpi_type});
     append(PlacementArguments(job, first, last));
     // A job has as few as one CPU per node where none were asked for; the shim binds to what there
     // is. A rank that dies ends the others.
@@ -146,7 +138,7 @@ std::vector<ChildCommand> MakeSrunCommands(const Job& job) {
   for (const auto& [name, value] : job.rank_settings) environment[name] = value;
   // The shim binds, to more than the task's share of a CPU.
   environment["SLURM_CPU_BIND"] = "none";
-  environment.try_emplace(kFenceOfPmix, "ring");
+  if (job.mpi_type.starts_with("pmix")) environment.try_emplace(kFenceOfPmix, "ring");
   command.environment = ToStrings(environment);
   return {command};
 }

@@ -41,15 +41,41 @@ setup() {
   batch job -N2
   echo "$output"
   [ "$status" -eq 69 ]
-  [[ $output == *"[ERROR DDL-20-69] srun cannot start ranks: 'srun --mpi=list' knows no pmix:"*"use --launcher=mpirun, or ask your admin for Slurm's PMIx plug-in"* ]]
+  [[ $output == *"[ERROR DDL-20-69] srun cannot start ranks: 'srun --mpi=list' knows no pmix:"*"--pmi=none starts programs that need no MPI"*"use --launcher=mpirun, or ask your admin for Slurm's PMIx plug-in"* ]]
 }
 
-@test "without mpirun as well nothing is left" {
+@test "without mpirun as well srun starts them, and a line says what does not work" {
   mkdir bin
   for program in srun scontrol sh hostname; do ln -s "/usr/bin/$program" bin; done
   sed -i "2i PATH=$work/bin:$cluster_dir/opt/bin" job
   batch job -N2
   echo "$output"
+  [ "$status" -eq 0 ]
+  [ "$(sed -n 's/^rank //p' <<< "$output" | sort)" = $'0 n1 0/1\n1 n2 0/1' ]
+  [[ $output == *"2 ranks with the srun launcher: without PMI ('srun --mpi=list' knows no pmix:"*"MPI programs do not find each other"*"srun --mpi=none "* ]]
+}
+
+@test "--pmi=none is srun all the same, --pmi=pmix is refused with what there is" {
+  sed -i 's/ddlrun /ddlrun --pmi=none /' job
+  batch job -N2
+  [ "$(sed -n 's/^rank //p' <<< "$output" | sort)" = $'0 n1 0/1\n1 n2 0/1' ]
+  [[ $output == *"inside Slurm, by --pmi=none"* ]]
+  sed -i 's/--pmi=none/--pmi=pmix/' job
+  batch job -N2
+  echo "$output"
   [ "$status" -eq 69 ]
-  [[ $output == *"srun cannot ('srun --mpi=list' knows no pmix"*"need mpirun, which is not in PATH: load Open MPI"* ]]
+  [[ $output == *"[ERROR DDL-20-69] srun cannot start ranks by --pmi=pmix: 'srun --mpi=list' knows no pmix:"*" none"*"choose another --pmi"* ]]
+}
+
+@test "ddltraind meets in shared memory on one node; on two it says what it needs, and trains on neither" {
+  script job 'ddlrun --pmi=none ddltraind --mode=training_benchmark --arch=resnet50 --image_size=32 --batch_size=2 --iter_unit=batch --num_iter=2 --warmup_steps=1 --classes=10 --results_dir=results'
+  batch job -N1 -n2
+  echo "$output"
+  [ "$status" -eq 0 ]
+  [[ $output == *"shared memory, 2 ranks"* ]]
+  batch job -N2 --ntasks-per-node=1
+  echo "$output"
+  [ "$status" -eq 69 ]
+  [[ $output == *"srun started the 2 ranks with --mpi=none, and ddltraind needs PMIx"*"use ddlrun --launcher=mpirun"* ]]
+  [[ $output != *"total_loss"* ]]
 }

@@ -28,6 +28,7 @@ TEST(Settings, CommandLineGoesBeforeSiteFileAndSiteFileBeforeDefaults) {
   EXPECT_EQ(settings.launcher, "mpirun");
   EXPECT_FALSE(settings.bind);
   EXPECT_EQ(settings.mpirun, "mpirun");
+  EXPECT_EQ(settings.pmi, "auto");
   const std::string text = SettingsText(settings);
   EXPECT_THAT(text, HasSubstr("launcher: mpirun"));
   EXPECT_THAT(text, HasSubstr("# command line"));

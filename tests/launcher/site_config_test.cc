@@ -37,7 +37,8 @@ TEST(SiteConfig, ReadsEveryKeyWithItsLine) {
       "rank_order: cyclic\n"
       "gpu_visibility: node\n"
       "run_directory: /local\n"
-      "grace_seconds: 20\n",
+      "grace_seconds: 20\n"
+      "pmi: none\n",
       "site.yaml");
   EXPECT_EQ(site.launcher->value, "mpirun");
   EXPECT_EQ(site.launcher->line, 2);
@@ -50,6 +51,7 @@ TEST(SiteConfig, ReadsEveryKeyWithItsLine) {
   EXPECT_EQ(site.gpu_visibility->value, "node");
   EXPECT_EQ(site.run_directory->value, "/local");
   EXPECT_EQ(site.grace_seconds->value, 20);
+  EXPECT_EQ(site.pmi->value, "none");
 }
 
 TEST(SiteConfig, AnEmptyFileSetsNothing) {
@@ -72,6 +74,8 @@ TEST(SiteConfig, RefusesWrongTypesWithTheLine) {
   EXPECT_EQ(MessageOf("launcher: [mpirun]\n"), "site.yaml:1: launcher must be a text");
   EXPECT_EQ(MessageOf("\nlauncher: ssh\n"),
             "site.yaml:2: launcher must be auto or srun or mpirun or local, not 'ssh'");
+  EXPECT_EQ(MessageOf("pmi: pmi1\n"),
+            "site.yaml:1: pmi must be auto or pmix or pmi2 or none, not 'pmi1'");
   EXPECT_EQ(MessageOf("mpi_arguments: --mca\n"),
             "site.yaml:1: mpi_arguments must be a list of texts: [a, b]");
   EXPECT_EQ(MessageOf("environment: [A]\n"),

@@ -24,23 +24,39 @@ void CheckStarter(const CommOptions& options) {
   }
 }
 
+// By MPI without PMIx every rank would be a world of its own.
+[[noreturn]] void RefuseWithoutPmix(const CommOptions& options) {
+  throw Error(
+      EX_UNAVAILABLE,
+      "srun started the " + std::to_string(options.size) + " ranks with --mpi=" + options.pmi +
+          ", and ddltraind needs PMIx to meet over several nodes: use ddlrun "
+          "--launcher=mpirun, or ask your admin for Slurm's PMIx plug-in ('srun --mpi=list' "
+          "then names pmix); ranks on the node that ddlrun runs on need neither");
+}
+
+std::unique_ptr<Communicator> MeetInRunDirectory(const CommOptions& options) {
+  if (options.run_dir.empty()) {
+    throw Error(EX_CONFIG,
+                "DDLRUN_RUN_DIR is not set: ranks started by ddlrun's local spawner meet there");
+  }
+  if (options.size > kMaxLocalRanks) {
+    throw Error(EX_CONFIG, std::to_string(options.size) + " ranks on one machine are more than " +
+                               std::to_string(kMaxLocalRanks) + "; start fewer");
+  }
+  return MakeSharedMemoryCommunicator(options);
+}
+
 }  // namespace
 
 std::unique_ptr<Communicator> MakeCommunicator(const CommOptions& options) {
   CheckStarter(options);
   if (options.size == 1) return MakeSingleCommunicator();
-  if (options.spawner == "mpirun" || options.spawner == "srun") return MakeMpiCommunicator(options);
-  if (options.spawner == "local") {
-    if (options.run_dir.empty()) {
-      throw Error(EX_CONFIG,
-                  "DDLRUN_RUN_DIR is not set: ranks started by ddlrun's local spawner meet there");
-    }
-    if (options.size > kMaxLocalRanks) {
-      throw Error(EX_CONFIG, std::to_string(options.size) + " ranks on one machine are more than " +
-                                 std::to_string(kMaxLocalRanks) + "; start fewer");
-    }
-    return MakeSharedMemoryCommunicator(options);
+  if (options.spawner == "srun" && (options.pmi == "none" || options.pmi == "pmi2")) {
+    if (!options.is_one_node || options.run_dir.empty()) RefuseWithoutPmix(options);
+    return MeetInRunDirectory(options);
   }
+  if (options.spawner == "mpirun" || options.spawner == "srun") return MakeMpiCommunicator(options);
+  if (options.spawner == "local") return MeetInRunDirectory(options);
   throw Error(EX_CONFIG, "WORLD_SIZE says " + std::to_string(options.size) +
                              " ranks, but DDLRUN_SPAWNER '" + options.spawner +
                              "' does not say how they meet; start them with ddlrun -n " +

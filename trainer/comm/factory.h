@@ -16,7 +16,9 @@ struct CommOptions {
   int rank = 0;
   int size = 1;
   std::string spawner;  // "srun", "mpirun", "local"; "" when started by hand
-  std::string run_dir;  // private to the job (0700)
+  std::string pmi;      // what srun gave the ranks: "pmix", "pmi2", "none"; "" of other spawners
+  bool is_one_node = false;  // all ranks are on one
+  std::string run_dir;       // private to the job (0700)
   int restart_count = 0;
   // How many copies of this program the starter says it made: OMPI_COMM_WORLD_SIZE or
   // SLURM_STEP_NUM_TASKS; 0 when neither is set.
@@ -26,11 +28,12 @@ struct CommOptions {
   double stall_seconds = 1800;
 };
 
-// size 1: no communication.  spawner "mpirun" or "srun": MPI.  "local": shared memory in run_dir.
-// Blocks until all ranks have met.  Throws Error: EX_CONFIG when what the starter, MPI and the
-// options say of rank and size does not agree (a job that silently becomes N worlds of one is the
-// worst outcome) or nobody says how the ranks meet; EX_UNAVAILABLE when this build has no MPI or a
-// rank does not appear.
+// size 1: no communication.  spawner "mpirun" or "srun": MPI.  "local": shared memory in run_dir,
+// and so for "srun" without PMIx, by which MPI meets, on one node that has a run_dir. Blocks until
+// all ranks have met.  Throws Error: EX_CONFIG when what the starter, MPI and the options say of
+// rank and size does not agree (a job that silently becomes N worlds of one is the worst outcome)
+// or nobody says how the ranks meet; EX_UNAVAILABLE when this build has no MPI a rank does not
+// appear, or srun gave ranks on several nodes no PMIx.
 std::unique_ptr<Communicator> MakeCommunicator(const CommOptions& options);
 
 }  // namespace trainer

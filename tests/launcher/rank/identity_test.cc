@@ -30,7 +30,7 @@ RankJob TwoByTwo() {
 
 std::string MessageOf(const Environment& environment) {
   try {
-    FindOwnPlan(TwoByTwo(), ReadIdentity(environment, "mpirun", {}));
+    FindOwnPlan(TwoByTwo(), ReadIdentity(environment, "mpirun", "", {}));
   } catch (const LaunchError& error) {
     EXPECT_EQ(error.exit_code(), EX_CONFIG);
     return error.what();
@@ -43,7 +43,7 @@ TEST(Identity, OpenMpiRankFindsItsPlan) {
                                           {"OMPI_COMM_WORLD_SIZE", "4"},
                                           {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
                                           {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}},
-                                         "mpirun", {});
+                                         "mpirun", "", {});
   const RankJob job = TwoByTwo();
   EXPECT_EQ(FindOwnPlan(job, identity).rank, 3);
   EXPECT_EQ(FindOwnPlan(job, identity).node, 1);
@@ -52,7 +52,7 @@ TEST(Identity, OpenMpiRankFindsItsPlan) {
 TEST(Identity, PmixRankAloneIsEnough) { EXPECT_EQ(MessageOf({{"PMIX_RANK", "2"}}), "accepted"); }
 
 TEST(Identity, TheLocalSpawnersArgumentGoesFirst) {
-  EXPECT_EQ(ReadIdentity({{"PMIX_RANK", "2"}}, "local", 1).rank, 1);
+  EXPECT_EQ(ReadIdentity({{"PMIX_RANK", "2"}}, "local", "", 1).rank, 1);
 }
 
 TEST(Identity, RefusesAWorldOfOneWhereMoreWerePlanned) {
@@ -75,6 +75,31 @@ TEST(Identity, RefusesARankThatIsNoNumber) {
   EXPECT_THAT(MessageOf({{"OMPI_COMM_WORLD_RANK", ""}}), HasSubstr("OMPI_COMM_WORLD_RANK=''"));
 }
 
+std::string MessageOfSrun(const Environment& environment, const std::string& pmi) {
+  try {
+    FindOwnPlan(TwoByTwo(), ReadIdentity(environment, "srun", pmi, {}));
+  } catch (const LaunchError& error) {
+    EXPECT_EQ(error.exit_code(), EX_CONFIG);
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Identity, ThePmiOfSrunMustSayTheSameRank) {
+  EXPECT_EQ(MessageOfSrun({{"SLURM_PROCID", "2"}}, "none"), "accepted");
+  EXPECT_EQ(MessageOfSrun({{"SLURM_PROCID", "2"}, {"PMI_RANK", "2"}}, "pmi2"), "accepted");
+  EXPECT_EQ(MessageOfSrun({{"SLURM_PROCID", "2"}, {"PMIX_RANK", "2"}}, "pmix"), "accepted");
+  EXPECT_THAT(MessageOfSrun({{"SLURM_PROCID", "2"}, {"PMI_RANK", "2"}}, "pmix"),
+              HasSubstr("without pmix (no PMIX_RANK), so that every rank would be a world of its"));
+  EXPECT_THAT(MessageOfSrun({{"SLURM_PROCID", "2"}, {"PMIX_RANK", "2"}}, "pmi2"),
+              HasSubstr("without pmi2 (no PMI_RANK)"));
+  EXPECT_THAT(MessageOfSrun({{"SLURM_PROCID", "2"}, {"PMI_RANK", "1"}}, "pmi2"),
+              HasSubstr("SLURM_PROCID=2 contradicts PMI_RANK=1"));
+  EXPECT_THAT(MessageOfSrun({}, "none"), HasSubstr("SLURM_PROCID is not set"));
+  EXPECT_THAT(MessageOfSrun({{"SLURM_PROCID", "2"}, {"SLURM_STEP_NUM_TASKS", "1"}}, "none"),
+              HasSubstr("gives it a world of 1, the plan says 4"));
+}
+
 TEST(Identity, ANumberInNoKnownFormSaysNothing) {
   EXPECT_EQ(MessageOf({{"OMPI_COMM_WORLD_RANK", "3"},
                        {"OMPI_COMM_WORLD_SIZE", "four"},
@@ -85,7 +110,7 @@ TEST(Identity, ANumberInNoKnownFormSaysNothing) {
                                          {"PMIX_RANK", "2"},
                                          {"SLURM_STEP_NUM_TASKS", "4+"},
                                          {"SLURM_LOCALID", "-1"}},
-                                        "srun", {});
+                                        "srun", "pmix", {});
   EXPECT_EQ(of_srun.rank, 2);
   EXPECT_FALSE(of_srun.world_size);
   EXPECT_FALSE(of_srun.local_rank);

@@ -63,6 +63,13 @@ TEST(RankJob, SaysWhatTheShimLeavesOut) {
   job.bind = job.check = false;
   EXPECT_FALSE(DecodeRankJob(EncodeRankJob(job)).bind);
   EXPECT_FALSE(DecodeRankJob(EncodeRankJob(job)).check);
+  EXPECT_FALSE(DecodeRankJob(EncodeRankJob(job)).pause);
+  EXPECT_EQ(DecodeRankJob(EncodeRankJob(job)).pmi, "");
+  job.pause = true;
+  job.pmi = "pmi2";
+  EXPECT_TRUE(DecodeRankJob(EncodeRankJob(job)).pause);
+  EXPECT_FALSE(DecodeRankJob(EncodeRankJob(job)).check);
+  EXPECT_EQ(DecodeRankJob(EncodeRankJob(job)).pmi, "pmi2");
 }
 
 TEST(RankJob, IsOneLineAndSmallEnoughForAThousandRanks) {

@@ -15,6 +15,8 @@ namespace {
 RankJob Example() {
   RankJob job;
   job.spawner = "srun";
+  job.pmi = "none";
+  job.pause = true;
   job.check = false;
   job.planned_for = "allowed=f online=0-3";
   job.run_directory = "/tmp/a \"b\":%\n\xc3\xa4";
@@ -44,6 +46,8 @@ TEST(OwnJob, IsWhatDdlrunWroteForThisRank) {
   const auto own = std::make_unique<OwnJob>();
   ASSERT_TRUE(ReadOwnJob(text.c_str(), 4, own.get()));
   EXPECT_STREQ(own->spawner, "srun");
+  EXPECT_STREQ(own->pmi, "none");
+  EXPECT_TRUE(own->pause);
   EXPECT_TRUE(own->bind);
   EXPECT_FALSE(own->check);
   EXPECT_STREQ(own->planned_for, "allowed=f online=0-3");

@@ -33,6 +33,7 @@ Job JobOf(const std::vector<int>& nodes_of_ranks) {
   job.shim = "/opt/libexec/ddlrun/ddlrun-rank";
   job.run_directory = "/tmp/ddlrun.abc";
   job.mpirun = "/usr/bin/mpirun";
+  job.mpi_type = "pmix";
   job.environment = {{"PATH", "/bin"}, {"HOSTNAME", "n1"}, {"CUDA_VISIBLE_DEVICES", "0"}};
   job.rank_settings = {{"DDLRUN_RANK_JOB", "{}"}, {"DDL_HOST_PORT", "2200"}};
   return job;
@@ -225,8 +226,35 @@ TEST(SrunSpawner, TheBatchScriptsTasksAreNotThoseOfTheStep) {
                           "SLURM_JOB_ID=7", "SLURM_PMIX_FENCE=ring"));
 }
 
+TEST(SrunSpawner, NothingThatSrunReadsFromTheEnvironmentPlacesOrHidesTheRanks) {
+  Job job = JobOf({0});
+  job.environment.clear();
+  for (const char* name :
+       {"SLURM_TRES_PER_TASK", "SRUN_CPUS_PER_TASK", "SLURM_CPUS_PER_TASK", "SLURM_SPREAD_JOB",
+        "SLURM_USE_MIN_NODES", "SLURM_STDOUTMODE", "SLURM_STDERRMODE", "SRUN_OUTPUT", "SRUN_ERROR",
+        "SLURM_SRUN_MULTI", "SLURM_EXTERNAL_LAUNCHER", "SLURM_WHOLE", "SLURM_DIST_PLANESIZE",
+        "SLURM_ARBITRARY_NODELIST"}) {
+    job.environment[name] = "x";
+  }
+  job.environment["SLURM_STEPMGR"] = "n1";  // Slurm's own: srun asks there for the step
+  job.environment["SLURM_NO_KILL"] = "1";   // the user's wish
+  EXPECT_THAT(MakeSrunCommands(job)[0].environment,
+              ElementsAre("DDLRUN_RANK_JOB={}", "DDL_HOST_PORT=2200", "SLURM_CPU_BIND=none",
+                          "SLURM_NO_KILL=1", "SLURM_PMIX_FENCE=ring", "SLURM_STEPMGR=n1"));
+}
+
+TEST(SrunSpawner, GivesTheRanksThePmiThatWasChosen) {
+  for (const char* type : {"none", "pmi2", "pmix_v4"}) {
+    Job job = JobOf({0, 1});
+    job.mpi_type = type;
+    EXPECT_THAT(SrunLine(job), testing::HasSubstr("srun --mpi=" + std::string(type) + " "));
+    EXPECT_EQ(testing::Matches(Contains(testing::StartsWith("SLURM_PMIX_FENCE=")))(
+                  MakeSrunCommands(job)[0].environment),
+              std::string(type).starts_with("pmix"));
+  }
+}
+
 TEST(SrunSpawner, FencesOfPmixGoRoundARingUnlessTheUserSaysElse) {
-  using testing::Contains;
   Job job = JobOf({0, 1});
   EXPECT_THAT(MakeSrunCommands(job)[0].environment, Contains("SLURM_PMIX_FENCE=ring"));
   job.environment = {{"SLURM_PMIX_FENCE", "tree"}};
@@ -241,31 +269,107 @@ SpawnerMeans Outside(bool has_mpirun) {
   return means;
 }
 
+SpawnerMeans InSlurm(bool has_mpirun, std::vector<std::string> mpi_types) {
+  SpawnerMeans means = Outside(has_mpirun);
+  means.in_slurm = true;
+  means.mpi_types = std::move(mpi_types);
+  return means;
+}
+
+SpawnerChoice Choose(const std::vector<int>& nodes_of_ranks, bool has_remote_ranks,
+                     const SpawnerMeans& means, const std::string& pmi = "auto") {
+  return ChooseSpawner(JobOf(nodes_of_ranks).plan, has_remote_ranks, pmi, means);
+}
+
+std::string RefusedChoice(const SpawnerMeans& means, const std::string& pmi) {
+  try {
+    Choose({0, 1}, kRemote, means, pmi);
+  } catch (const LaunchError& error) {
+    EXPECT_EQ(error.exit_code(), EX_UNAVAILABLE);
+    return error.what();
+  }
+  return "";
+}
+
 TEST(ChooseSpawner, TakesMpirunForMoreThanOneRankWhereItIs) {
-  EXPECT_EQ(ChooseSpawner(JobOf({0}).plan, !kRemote, Outside(true)).name, "local");
-  EXPECT_EQ(ChooseSpawner(JobOf({0, 0}).plan, !kRemote, Outside(true)).name, "mpirun");
-  EXPECT_EQ(ChooseSpawner(JobOf({0, 0}).plan, !kRemote, Outside(false)).name, "local");
+  EXPECT_EQ(Choose({0}, !kRemote, Outside(true)).name, "local");
+  EXPECT_EQ(Choose({0, 0}, !kRemote, Outside(true)).name, "mpirun");
+  EXPECT_EQ(Choose({0, 0}, !kRemote, Outside(false)).name, "local");
+  EXPECT_EQ(Choose({0, 0}, !kRemote, Outside(true), "none").name, "mpirun");
 }
 
 TEST(ChooseSpawner, NeedsMpirunForAnotherMachine) {
-  EXPECT_EQ(ChooseSpawner(JobOf({0}).plan, kRemote, Outside(true)).name, "mpirun");
-  EXPECT_THROW(ChooseSpawner(JobOf({0}).plan, kRemote, Outside(false)), LaunchError);
+  EXPECT_EQ(Choose({0}, kRemote, Outside(true)).name, "mpirun");
+  EXPECT_THROW(Choose({0}, kRemote, Outside(false)), LaunchError);
 }
 
 TEST(ChooseSpawner, TakesSrunInsideSlurm) {
-  SpawnerMeans means = Outside(true);
-  means.in_slurm = true;
-  EXPECT_EQ(ChooseSpawner(JobOf({0}).plan, !kRemote, means).name, "srun");
-  EXPECT_EQ(ChooseSpawner(JobOf({0, 1}).plan, kRemote, means).name, "srun");
+  const SpawnerMeans means = InSlurm(true, {"none", "pmix", "pmi2"});
+  EXPECT_EQ(Choose({0}, !kRemote, means).name, "srun");
+  EXPECT_EQ(Choose({0, 1}, kRemote, means).name, "srun");
+  EXPECT_EQ(Choose({0, 1}, kRemote, means).mpi_type, "pmix");
+  EXPECT_EQ(Choose({0, 1}, kRemote, InSlurm(true, {"none", "pmix_v4"})).mpi_type, "pmix_v4");
 }
 
-TEST(ChooseSpawner, SaysWhatSrunLacks) {
-  SpawnerMeans means = Outside(true);
-  means.in_slurm = true;
-  means.srun_lacks = "no pmix";
-  const SpawnerChoice choice = ChooseSpawner(JobOf({0, 1}).plan, kRemote, means);
+TEST(ChooseSpawner, TakesThePmiThatIsAskedFor) {
+  const SpawnerMeans means = InSlurm(true, {"none", "pmix", "pmi2"});
+  for (const char* pmi : {"pmix", "pmi2", "none"}) {
+    const SpawnerChoice choice = Choose({0, 1}, kRemote, means, pmi);
+    EXPECT_EQ(choice.name, "srun");
+    EXPECT_EQ(choice.mpi_type, pmi);
+    EXPECT_EQ(choice.reason, "inside Slurm, by --pmi=" + std::string(pmi));
+  }
+}
+
+TEST(ChooseSpawner, RefusesAPmiThatSrunLacks) {
+  const SpawnerMeans means = InSlurm(true, {"none", "cray_shasta"});
+  EXPECT_EQ(RefusedChoice(means, "pmi2"),
+            "srun cannot start ranks by --pmi=pmi2: 'srun --mpi=list' knows no pmi2: none "
+            "cray_shasta; choose another --pmi");
+  EXPECT_THAT(RefusedChoice(means, "pmix"), testing::HasSubstr("knows no pmix: none cray_shasta"));
+  SpawnerMeans no_srun = means;
+  no_srun.srun_lacks = "it is not in PATH";
+  EXPECT_THAT(RefusedChoice(no_srun, "none"), testing::HasSubstr("--pmi=none: it is not in PATH"));
+}
+
+TEST(ChooseSpawner, WithoutPmixTakesMpirunAndSaysHowToChoose) {
+  const SpawnerChoice choice = Choose({0, 1}, kRemote, InSlurm(true, {"none", "pmi2"}));
   EXPECT_EQ(choice.name, "mpirun");
-  EXPECT_EQ(choice.reason, "srun cannot (no pmix), it reaches other machines");
+  EXPECT_EQ(choice.reason,
+            "srun cannot ('srun --mpi=list' knows no pmix: none pmi2), it reaches other machines; "
+            "--pmi=none starts programs that need no MPI by srun");
+  SpawnerMeans broken = InSlurm(true, {});
+  broken.srun_lacks = "'srun --mpi=list' failed";
+  EXPECT_EQ(Choose({0, 1}, kRemote, broken).reason,
+            "srun cannot ('srun --mpi=list' failed), it reaches other machines");
+}
+
+TEST(ChooseSpawner, WithoutPmixAndMpirunSrunStartsRanksAndSaysWhatDoesNotWork) {
+  const SpawnerChoice choice = Choose({0, 1}, kRemote, InSlurm(false, {"none", "pmi2"}));
+  EXPECT_EQ(choice.name, "srun");
+  EXPECT_EQ(choice.mpi_type, "none");
+  EXPECT_THAT(choice.reason, testing::AllOf(testing::HasSubstr("knows no pmix: none pmi2"),
+                                            testing::HasSubstr("MPI programs do not find each "
+                                                               "other"),
+                                            testing::HasSubstr("PyTorch")));
+  EXPECT_THAT(RefusedChoice(InSlurm(false, {"cray_shasta"}), "auto"),
+              testing::HasSubstr("need mpirun, which is not in PATH"));
+  EXPECT_EQ(Choose({0, 0}, !kRemote, InSlurm(false, {"none"})).name, "local");
+}
+
+TEST(ChooseSrun, IsRefusedWithoutPmixUnlessNoneIsAskedFor) {
+  const SpawnerMeans means = InSlurm(true, {"none", "pmi2"});
+  EXPECT_EQ(ChooseSrun("none", means).mpi_type, "none");
+  try {
+    ChooseSrun("auto", means);
+    FAIL();
+  } catch (const LaunchError& error) {
+    EXPECT_EQ(error.exit_code(), EX_UNAVAILABLE);
+    EXPECT_THAT(error.what(),
+                testing::AllOf(testing::HasSubstr("srun cannot start ranks: 'srun --mpi=list' "
+                                                  "knows no pmix: none pmi2; --pmi=none starts"),
+                               testing::HasSubstr("use --launcher=mpirun")));
+  }
 }
 
 TEST(FindSpawner, KnowsThoseThatOptionsMayName) {

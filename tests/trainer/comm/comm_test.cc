@@ -17,6 +17,7 @@
 namespace trainer {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -110,11 +111,11 @@ CommOptions Options(int rank, int size, const std::string& spawner) {
   return options;
 }
 
-std::string Refusal(const CommOptions& options) {
+std::string Refusal(const CommOptions& options, int exit_code = EX_CONFIG) {
   try {
     MakeCommunicator(options);
   } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_CONFIG);
+    EXPECT_EQ(error.exit_code(), exit_code);
     return error.what();
   }
   return "";
@@ -147,6 +148,32 @@ TEST(MakeCommunicator, RefusesNumbersThatMakeNoSense) {
   CommOptions options = Options(0, 1000, "local");
   options.run_dir = "/nonexistent";
   EXPECT_THAT(Refusal(options), HasSubstr("more than 256"));
+}
+
+TEST(MakeCommunicator, RefusesSeveralNodesWithoutPmix) {
+  for (const char* pmi : {"none", "pmi2"}) {
+    CommOptions options = Options(1, 4, "srun");
+    options.pmi = pmi;
+    options.run_dir = "/nonexistent";
+    const auto says_what_is_needed =
+        AllOf(HasSubstr("--mpi=" + std::string(pmi) + ", and ddltraind needs PMIx"),
+              HasSubstr("--launcher=mpirun"));
+    EXPECT_THAT(Refusal(options, EX_UNAVAILABLE), says_what_is_needed);
+    options.is_one_node = true;  // and no run directory on it
+    options.run_dir = "";
+    EXPECT_THAT(Refusal(options, EX_UNAVAILABLE), says_what_is_needed);
+  }
+}
+
+TEST(MakeCommunicator, LetsRanksOfSrunWithoutPmixMeetOnOneNode) {
+  LocalRanks ranks(2);
+  EXPECT_THAT(ranks.Run([](CommOptions options) {
+    options.spawner = "srun";
+    options.pmi = "none";
+    options.is_one_node = true;
+    EXPECT_EQ(MakeCommunicator(options)->description(), "shared memory, 2 ranks");
+  }),
+              ElementsAre(0, 0));
 }
 
 TEST(MakeCommunicator, LetsLocalRanksMeetThroughSharedMemory) {
