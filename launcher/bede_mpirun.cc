@@ -65,34 +65,63 @@ BedePlan PlanByGpu(Allocation allocation, const NodeTopology& topology, const Be
   return result;
 }
 
-std::map<std::string, std::string> MakeVariables(const BedeJob& job) {
-  std::map<std::string, std::string> variables;
-  const auto set = [&job, &variables](const std::string& name, const std::string& value) {
-    const std::string variable = "OMPI_MCA_" + name;
-    if (!job.environment.contains(variable)) variables[variable] = value;
-  };
-  if (job.in_slurm) {
-    variables = SlurmVariablesForMpirun(job.plan.hosts, job.environment);
-  } else {
-    set("orte_default_hostfile", job.run_directory + "/HOSTFILE");
-  }
+using Variables = std::map<std::string, std::string>;
+
+Variables OrteParameters(const BedeJob& job) {
+  Variables parameters;
+  if (!job.in_slurm) parameters["orte_default_hostfile"] = job.hostfile;
   switch (job.par.ranks) {
     case RankShare::kNode:
-      set("rmaps_base_mapping_policy", "slot");
-      set("hwloc_base_binding_policy", "none");
+      parameters["rmaps_base_mapping_policy"] = "slot";
+      parameters["hwloc_base_binding_policy"] = "none";
       break;
     case RankShare::kGpu:
-      set("orte_rankfile", job.run_directory + "/RANKFILE");
+      parameters["orte_rankfile"] = job.rankfile;
       break;
     case RankShare::kCore:
-      set("rmaps_base_mapping_policy", "core");
-      set("hwloc_base_binding_policy", "core");
+      parameters["rmaps_base_mapping_policy"] = "core";
+      parameters["hwloc_base_binding_policy"] = "core";
       break;
     case RankShare::kHardwareThread:
-      set("hwloc_base_use_hwthreads_as_cpus", "1");
-      set("rmaps_base_mapping_policy", "hwthread");
-      set("hwloc_base_binding_policy", "hwthread");
+      parameters["hwloc_base_use_hwthreads_as_cpus"] = "1";
+      parameters["rmaps_base_mapping_policy"] = "hwthread";
+      parameters["hwloc_base_binding_policy"] = "hwthread";
       break;
+  }
+  return parameters;
+}
+
+Variables PrrteParameters(const BedeJob& job) {
+  Variables parameters;
+  if (!job.in_slurm) parameters["prte_default_hostfile"] = job.hostfile;
+  switch (job.par.ranks) {
+    case RankShare::kNode:
+      parameters["hwloc_default_binding_policy"] = "none";
+      break;
+    case RankShare::kGpu:
+      // Where there are fewer cores than GPUs, ranks share them.
+      parameters["hwloc_default_binding_policy"] = ":overload-allowed";
+      break;
+    case RankShare::kCore:
+      parameters["hwloc_default_binding_policy"] = "core";
+      break;
+    case RankShare::kHardwareThread:
+      parameters["rmaps_default_mapping_policy"] = ":HWTCPUS";
+      parameters["hwloc_default_binding_policy"] = "hwthread";
+      break;
+  }
+  return parameters;
+}
+
+Variables MakeVariables(const BedeJob& job) {
+  const bool is_prrte = job.mpi_runtime == MpiRuntime::kPrrte;
+  Variables variables;
+  if (job.in_slurm) {
+    variables = SlurmVariablesForMpirun(job.plan.hosts, job.environment, job.mpi_runtime);
+  }
+  for (const auto& [name, value] : is_prrte ? PrrteParameters(job) : OrteParameters(job)) {
+    const std::string variable = (is_prrte ? "PRTE_MCA_" : "OMPI_MCA_") + name;
+    if (!job.environment.contains(variable)) variables[variable] = value;
   }
   return variables;
 }
@@ -141,6 +170,9 @@ ChildCommand MakeBedeCommand(const BedeJob& job) {
   append({"-x", users_threads ? kThreadsVariable
                               : kThreadsVariable + ("=" + std::to_string(job.plan.threads))});
   for (const auto& [name, value] : job.rank_settings) append({"-x", name + "=" + value});
+  if (job.mpi_runtime == MpiRuntime::kPrrte && job.par.ranks == RankShare::kGpu) {
+    append({"--map-by", "rankfile:FILE=" + job.rankfile});
+  }
   append(job.mpi_arguments);
   append(job.mpirun_words);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// bede-mpirun: from an allocation and the topology of its nodes to one command of Open MPI 4's
+// bede-mpirun: from an allocation and the topology of its nodes to one command of Open MPI's
 // mpirun.  Pure.
 //
 // What we decide goes to mpirun as variables in its environment, not as options: mpirun takes the
@@ -8,6 +8,10 @@
 // beside --map-by.  For the same reason there is no -n: without one mpirun fills the slots of the
 // hosts, which are ours; with the user's it starts that many.  Hosts and slots are a hostfile,
 // inside Slurm the variables of slurm_for_mpirun.h.
+//
+// PRRTE (Open MPI 5) takes the unit to map by from the one to bind to.  A mapping policy of ours
+// would make it forget the user's --oversubscribe, so there is none but ":HWTCPUS", which makes
+// CPUs of hardware threads.  It reads the rankfile of 1ppg by no variable, only by an option.
 
 #pragma once
 
@@ -43,12 +47,14 @@ BedePlan PlanBede(const Allocation& allocation, const NodeTopology& topology, co
 struct BedeJob {
   BedePlan plan;
   BedePar par;
-  std::string mpirun;                                // path
+  std::string mpirun;  // path
+  MpiRuntime mpi_runtime = MpiRuntime::kOrte;
   std::vector<std::string> mpi_arguments;            // of the site, before the user's
   std::vector<std::string> mpirun_words;             // the user's
   std::map<std::string, std::string> rank_settings;  // of the site, for every rank
   Environment environment;                           // the user's
-  std::string run_directory;                         // RANKFILE and, outside Slurm, HOSTFILE
+  std::string rankfile;                              // of 1ppg: a path
+  std::string hostfile;                              // outside Slurm: a path
   bool in_slurm = false;
   bool is_root = false;
 };

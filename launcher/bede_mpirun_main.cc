@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 
+#include "launcher/ask_mpirun.h"
 #include "launcher/bede_mpirun.h"
 #include "launcher/error.h"
 #include "launcher/launch.h"
@@ -37,19 +39,28 @@ void RequireNodeOfJob(const Allocation& allocation, const Environment& environme
                                    "in a batch script, or in 'srun --pty bash'");
 }
 
+// Of mpirun, which must be Open MPI's.
+MpiRuntime RuntimeOf(const std::string& mpirun, CommandOutput* asked, const Settings& settings) {
+  std::string lacks = settings.mpirun + " is not in PATH";
+  if (asked != nullptr) {
+    const MpirunVersion version = AnswerOfMpirun(asked);
+    if (version.runtime) return *version.runtime;
+    lacks = MpirunLacks(mpirun, version);
+  }
+  throw LaunchError(EX_UNAVAILABLE, lacks + ": " + kHowToHaveOpenMpi);
+}
+
 BedeJob MakeJob(const BedeOptions& options, const Settings& settings,
                 const Environment& environment) {
   Allocation allocation = ReadAllocation(Options(), environment, false);
   RequireNodeOfJob(allocation, environment);
   if (options.par.ranks == RankShare::kGpu) AskSlurmForGpus(environment, &allocation);
   BedeJob job;
+  job.mpirun = FindProgram(settings.mpirun, environment);
+  const std::unique_ptr<CommandOutput> version = AskMpirun(job.mpirun, environment);
   job.plan = PlanBede(allocation, ReadLiveTopology(), options.par);
   job.par = options.par;
-  job.mpirun = FindProgram(settings.mpirun, environment);
-  if (job.mpirun.empty()) {
-    throw LaunchError(EX_UNAVAILABLE,
-                      settings.mpirun + " is not in PATH: load Open MPI ('module load openmpi')");
-  }
+  job.mpi_runtime = RuntimeOf(job.mpirun, version.get(), settings);
   job.mpi_arguments = settings.mpi_arguments;
   job.mpirun_words = options.mpirun_words;
   job.rank_settings = settings.rank_settings;
@@ -77,7 +88,10 @@ int Start(BedeJob job, const Settings& settings) {
   const RunDirectory directory(settings.run_directory, false);
   directory.Append("HOSTFILE", HostfileText(job.plan));
   directory.Append("RANKFILE", job.plan.rankfile);
-  job.run_directory = directory.path();
+  // Before mpirun has ended it is not closed.
+  const PlainPath rankfile(directory.path() + "/RANKFILE");
+  job.rankfile = rankfile.path();
+  job.hostfile = directory.path() + "/HOSTFILE";
   const std::vector<ChildCommand> commands = {MakeBedeCommand(job)};
   Say(Announcement(job) + CommandsText(commands));
 
@@ -113,7 +127,8 @@ int RunBedeMpirun(const std::vector<std::string>& arguments) {
   BedeJob job = MakeJob(options, settings, environment);
   if (!options.dry_run) return Start(std::move(job), settings);
 
-  job.run_directory = settings.run_directory + "/ddlrun.XXXXXX";
+  job.rankfile = settings.run_directory + "/ddlrun.XXXXXX/RANKFILE";
+  job.hostfile = settings.run_directory + "/ddlrun.XXXXXX/HOSTFILE";
   Print(Announcement(job) + CommandsText({MakeBedeCommand(job)}) + FilesText(job.plan));
   return EX_OK;
 }

@@ -7,7 +7,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
+#include <utility>
 
+#include "launcher/ask_mpirun.h"
 #include "launcher/error.h"
 #include "launcher/plan/plan_files.h"
 #include "launcher/rank/rank_job.h"
@@ -96,6 +98,17 @@ bool HasOneNode(const Environment& environment) {
          !environment.contains("SLURM_HET_SIZE");
 }
 
+// Why mpirun cannot start the ranks, "" when it can; sets its runtime.  Asks it now where that has
+// not been done.
+std::string LookAtMpirun(const std::string& name, const Environment& environment,
+                         std::unique_ptr<CommandOutput> asked, Launch* launch) {
+  if (asked == nullptr) asked = AskMpirun(launch->mpirun, environment);
+  if (asked == nullptr) return name + " is not in PATH";
+  const MpirunVersion version = AnswerOfMpirun(asked.get());
+  launch->mpi_runtime = version.runtime.value_or(launch->mpi_runtime);
+  return MpirunLacks(launch->mpirun, version);
+}
+
 }  // namespace
 
 SrunQuestions AskSrun(const Options& options, const Settings& settings,
@@ -116,8 +129,20 @@ SrunQuestions AskSrun(const Options& options, const Settings& settings,
   return questions;
 }
 
+std::unique_ptr<CommandOutput> AskMpirunEarly(const Options& options, const Settings& settings,
+                                              const Environment& environment) {
+  // Inside Slurm `auto` needs it only where srun has no PMIx.
+  const bool may_be_auto = settings.launcher == "auto" && options.ranks.value_or(0) != 1 &&
+                           ValueOr(environment, "SLURM_JOB_ID", "").empty();
+  if (settings.launcher != "mpirun" && options.rankfile.empty() && !may_be_auto) {
+    return nullptr;
+  }
+  return AskMpirun(FindProgram(settings.mpirun, environment), environment);
+}
+
 Launch ChooseLaunch(const Options& options, const Settings& settings, const PlannedJob& planned,
-                    const Environment& environment, const SrunQuestions& questions) {
+                    const Environment& environment, const SrunQuestions& questions,
+                    std::unique_ptr<CommandOutput> mpirun_version) {
   Launch launch;
   launch.mpirun = FindProgram(settings.mpirun, environment);
   const std::string& asked = settings.launcher;
@@ -131,12 +156,19 @@ Launch ChooseLaunch(const Options& options, const Settings& settings, const Plan
                       "with salloc -N2 --gres=gpu:4");
   }
   SpawnerMeans means;
-  means.has_mpirun = !launch.mpirun.empty();
   means.in_slurm = !planned.job_id.empty();
   if (means.in_slurm && options.rankfile.empty() && (asked == "auto" || asked == "srun")) {
     launch.srun = FindProgram("srun", environment);
     ReadMpiList(questions.mpi_list.get(), &means);
     launch.slurm = ReadVersion(questions.version.get());
+  }
+  const bool has_srun = means.in_slurm && means.srun_lacks.empty() &&
+                        (settings.pmi != "auto" || !FindMpiType("pmix", means.mpi_types).empty());
+  const bool needs_none = planned.plan.ranks.size() == 1 && !planned.has_remote_ranks;
+  if (!options.rankfile.empty() || asked == "mpirun" ||
+      (asked == "auto" && !has_srun && !needs_none)) {
+    means.mpirun_lacks =
+        LookAtMpirun(settings.mpirun, environment, std::move(mpirun_version), &launch);
   }
   if (!options.rankfile.empty()) {
     launch.choice = {"mpirun", "it reads the rankfile", ""};
@@ -152,10 +184,11 @@ Launch ChooseLaunch(const Options& options, const Settings& settings, const Plan
     throw LaunchError(EX_USAGE, "--spare-nodes needs srun to start the ranks, not " +
                                     launch.choice.name + ": only srun can do without a lost node");
   }
-  if (launch.choice.name == "mpirun" && launch.mpirun.empty()) {
-    throw LaunchError(EX_UNAVAILABLE, settings.mpirun +
-                                          " is not in PATH: load Open MPI ('module load openmpi') "
-                                          "or, on one machine, use --launcher=local");
+  if (launch.choice.name == "mpirun" && !means.mpirun_lacks.empty()) {
+    throw LaunchError(EX_UNAVAILABLE,
+                      means.mpirun_lacks + ": " + kHowToHaveOpenMpi +
+                          "; --launcher=srun inside Slurm and --launcher=local on one machine do "
+                          "without");
   }
   return launch;
 }
@@ -187,14 +220,24 @@ std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& s
   job.in_step = planned.in_step;
   job.has_lost_nodes = planned.has_lost_nodes;
   job.mpirun = launch.mpirun;
+  job.mpi_runtime = launch.mpi_runtime;
   job.mpi_arguments = settings.mpi_arguments;
   job.rankfile =
       planned.rankfile_text.empty() ? options.rankfile : run_directory + "/" + kRankfileName;
+  job.plan_rankfile = run_directory + "/RANKFILE";
+  std::shared_ptr<const PlainPath> rankfile;
+  if (launch.choice.name == "mpirun" && launch.mpi_runtime == MpiRuntime::kPrrte) {
+    std::string& used = job.rankfile.empty() ? job.plan_rankfile : job.rankfile;
+    rankfile = std::make_shared<const PlainPath>(used);
+    used = rankfile->path();
+  }
   // Children on this machine inherit the environment; mpirun carries it to others only by name.
   job.has_remote_ranks = planned.has_remote_ranks;
   job.in_slurm = !planned.job_id.empty();
   job.is_root = geteuid() == 0;
-  return FindSpawner(launch.choice.name).make_commands(job);
+  std::vector<ChildCommand> commands = FindSpawner(launch.choice.name).make_commands(job);
+  commands.front().open_file = rankfile;
+  return commands;
 }
 
 std::string CommandsText(const std::vector<ChildCommand>& commands) {

@@ -20,9 +20,10 @@ namespace launcher {
 
 // How the ranks will be started.
 struct Launch {
-  SpawnerChoice choice;               // and why, "" when it was asked for
-  std::string mpirun, srun;           // paths, "" for none
-  SlurmVersion slurm = kNewestSlurm;  // where that matters
+  SpawnerChoice choice;                        // and why, "" when it was asked for
+  std::string mpirun, srun;                    // paths, "" for none
+  SlurmVersion slurm = kNewestSlurm;           // where that matters
+  MpiRuntime mpi_runtime = MpiRuntime::kOrte;  // of mpirun, where that is the choice
 };
 
 // What srun says about itself, while ddlrun reads the topology; null where it is not asked.
@@ -37,10 +38,15 @@ struct SrunQuestions {
 SrunQuestions AskSrun(const Options& options, const Settings& settings,
                       const Environment& environment);
 
-// Resolves `auto` and looks for srun, its PMI (`questions`: of AskSrun), and mpirun.  Throws
-// LaunchError(EX_UNAVAILABLE, EX_CONFIG).
+// Starts `mpirun --version` where mpirun is likely to be needed.
+std::unique_ptr<CommandOutput> AskMpirunEarly(const Options& options, const Settings& settings,
+                                              const Environment& environment);
+
+// Resolves `auto` and looks for srun, its PMI (`questions`: of AskSrun), and Open MPI's mpirun
+// (`mpirun_version`: of AskMpirunEarly).  Throws LaunchError(EX_UNAVAILABLE, EX_CONFIG).
 Launch ChooseLaunch(const Options& options, const Settings& settings, const PlannedJob& planned,
-                    const Environment& environment, const SrunQuestions& questions);
+                    const Environment& environment, const SrunQuestions& questions,
+                    std::unique_ptr<CommandOutput> mpirun_version);
 
 // The commands to start.  `program_directory` is ddlrun's own (bin); the shim is beside it.
 std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& settings,

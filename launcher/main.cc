@@ -195,12 +195,14 @@ int PlanAndLaunch(const Options& options, const Settings& settings,
                   const Environment& environment) {
   const Command command = {options, settings, environment, ProgramDirectory()};
   const SrunQuestions questions = AskSrun(options, settings, environment);
+  std::unique_ptr<CommandOutput> mpirun_version = AskMpirunEarly(options, settings, environment);
   PlannedJob planned = PlanJob(options, settings, environment, {});
   if (options.dry_run == DryRun::kJson) {
     Print(PlanAsJson(planned.plan));
     return EX_OK;
   }
-  const Launch launch = ChooseLaunch(options, settings, planned, environment, questions);
+  const Launch launch =
+      ChooseLaunch(options, settings, planned, environment, questions, std::move(mpirun_version));
   if (options.dry_run == DryRun::kText) {
     Print(PlanAsText(planned.plan));
     if (options.program.empty()) return EX_OK;

@@ -61,7 +61,7 @@ bool IsParameter(const std::vector<std::string>& words, std::size_t index) {
 
 const std::vector<std::string>& NoInfinibandArguments() {
   static const std::vector<std::string> arguments = {"--mca", "pml", "ob1",
-                                                     "--mca", "btl", "^openib"};
+                                                     "--mca", "btl", "^openib,ofi,uct"};
   return arguments;
 }
 

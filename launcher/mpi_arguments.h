@@ -13,7 +13,8 @@
 
 namespace launcher {
 
-// Open MPI's own way to say "no InfiniBand": what --tcp adds.
+// Open MPI's own way to say "no InfiniBand": what --tcp adds.  Version 5 has no openib and does not
+// mind the name; ofi and uct reach InfiniBand too.
 const std::vector<std::string>& NoInfinibandArguments();
 
 struct MpiArguments {

@@ -30,15 +30,34 @@ bool IsOrdered(const Plan& plan, const std::vector<int>& order) {
                     [](const RankPlan& rank, int node) { return rank.node == node; });
 }
 
+// Under ORTE --bind-to does not go with it.  PRRTE would refuse ranks that share a core.
+std::vector<std::string> RankfileArguments(const Job& job, const std::string& path,
+                                           const std::string& bind_to) {
+  if (job.mpi_runtime == MpiRuntime::kOrte) return {"--rankfile", path};
+  return {"--map-by", "rankfile:FILE=" + path, "--bind-to", bind_to};
+}
+
 std::vector<std::string> MappingArguments(const Job& job) {
-  if (!job.rankfile.empty()) return {"--rankfile", job.rankfile};
+  if (!job.rankfile.empty()) return RankfileArguments(job, job.rankfile, ":overload-allowed");
   if (IsOrdered(job.plan, NodesInOrder(job.plan, true))) {
     return {"--map-by", "slot", "--bind-to", "none"};
   }
   if (IsOrdered(job.plan, NodesInOrder(job.plan, false))) {
     return {"--map-by", "node", "--bind-to", "none"};
   }
-  return {"--rankfile", job.run_directory + "/RANKFILE"};
+  return RankfileArguments(job, job.plan_rankfile, "none");
+}
+
+// Where mpirun's daemon on this machine keeps its files: the name of its folder in /tmp could be
+// foreseen by others.  Under ORTE the same holds for other nodes, which have no run directory.
+void SetDaemonDirectory(const Job& job, Environment* environment) {
+  if (job.mpi_runtime == MpiRuntime::kPrrte) {
+    // PRRTE refuses both.
+    if (environment->contains("PRTE_MCA_prte_tmpdir_base")) return;
+    environment->emplace("PRTE_MCA_prte_local_tmpdir_base", job.run_directory);
+  } else if (!job.has_remote_ranks) {
+    environment->emplace("OMPI_MCA_orte_tmpdir_base", job.run_directory);
+  }
 }
 
 std::vector<HostSlots> SlotsOf(const Plan& plan) {
@@ -77,7 +96,8 @@ std::vector<ChildCommand> MakeMpirunCommands(const Job& job) {
   };
   if (job.in_slurm) {
     append({kEnv});
-    for (const auto& [name, value] : SlurmVariablesForMpirun(SlotsOf(job.plan), job.environment)) {
+    for (const auto& [name, value] :
+         SlurmVariablesForMpirun(SlotsOf(job.plan), job.environment, job.mpi_runtime)) {
       append({name + "=" + value});
     }
   }
@@ -85,7 +105,8 @@ std::vector<ChildCommand> MakeMpirunCommands(const Job& job) {
   if (job.is_root) append({"--allow-run-as-root"});
   if (!job.in_slurm) append({"--hostfile", job.run_directory + "/HOSTFILE"});
   if (!job.in_slurm && job.environment.contains("SLURM_JOB_ID")) {
-    append({"--mca", "ras", "^slurm", "--mca", "plm", "^slurm"});
+    const std::string parameter = job.mpi_runtime == MpiRuntime::kPrrte ? "--prtemca" : "--mca";
+    append({parameter, "ras", "^slurm", parameter, "plm", "^slurm"});
   }
   append(MappingArguments(job));
   append({"-n", std::to_string(job.plan.ranks.size())});
@@ -94,9 +115,7 @@ std::vector<ChildCommand> MakeMpirunCommands(const Job& job) {
   append(ExportArguments(job));
   Environment environment = job.environment;
   for (const auto& [name, value] : job.rank_settings) environment[name] = value;
-  // Its daemon's folder has a name in /tmp that others can foresee.  On other nodes it stays there:
-  // the run directory is on this one alone.
-  if (!job.has_remote_ranks) environment.emplace("OMPI_MCA_orte_tmpdir_base", job.run_directory);
+  SetDaemonDirectory(job, &environment);
   append({job.shim, "--"});
   append(job.program);
   command.environment = ToStrings(environment);

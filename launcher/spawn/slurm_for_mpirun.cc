@@ -30,7 +30,8 @@ std::optional<int> GpusElsewhere(const Environment& environment) {
 }  // namespace
 
 std::map<std::string, std::string> SlurmVariablesForMpirun(const std::vector<HostSlots>& hosts,
-                                                           const Environment& environment) {
+                                                           const Environment& environment,
+                                                           MpiRuntime runtime) {
   std::vector<std::string> names;
   std::string tasks;
   for (std::size_t i = 0; i < hosts.size();) {
@@ -44,8 +45,10 @@ std::map<std::string, std::string> SlurmVariablesForMpirun(const std::vector<Hos
   std::map<std::string, std::string> variables = {
       {"SLURM_NODELIST", rankfile::CompressHostlist(names)}, {"SLURM_TASKS_PER_NODE", tasks}};
   const std::optional<int> gpus = GpusElsewhere(environment);
-  if (gpus.value_or(0) > 0 && !environment.contains("OMPI_MCA_plm_slurm_args")) {
-    variables["OMPI_MCA_plm_slurm_args"] = "--gpus=" + std::to_string(*gpus);
+  const std::string arguments_of_srun =
+      runtime == MpiRuntime::kPrrte ? "PRTE_MCA_plm_slurm_args" : "OMPI_MCA_plm_slurm_args";
+  if (gpus.value_or(0) > 0 && !environment.contains(arguments_of_srun)) {
+    variables[arguments_of_srun] = "--gpus=" + std::to_string(*gpus);
     if (environment.contains(kGpusPerTask)) variables[kGpusPerTask] = "";
   }
   return variables;

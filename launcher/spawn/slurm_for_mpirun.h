@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How Open MPI 4's mpirun inside Slurm learns where ranks may go.  Pure.
+// How Open MPI's mpirun inside Slurm learns where ranks may go.  Pure.
 //
 // It takes hosts and slots from SLURM_NODELIST and SLURM_TASKS_PER_NODE, where Slurm writes its own
 // tasks per node (one, when only GPUs were asked for).  These are set anew for mpirun alone. A
@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "launcher/environment.h"
+#include "launcher/spawn/mpirun_version.h"
 
 namespace launcher {
 
@@ -31,6 +32,7 @@ inline constexpr char kEnv[] = "/usr/bin/env";
 
 // The variables for `hosts`, which are nodes of the job whose `environment` this is.
 std::map<std::string, std::string> SlurmVariablesForMpirun(const std::vector<HostSlots>& hosts,
-                                                           const Environment& environment);
+                                                           const Environment& environment,
+                                                           MpiRuntime runtime);
 
 }  // namespace launcher

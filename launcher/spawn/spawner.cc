@@ -60,25 +60,24 @@ SpawnerChoice ChooseSpawner(const Plan& plan, bool has_remote_ranks, const std::
       means.in_slurm && means.srun_lacks.empty() && !FindMpiType("none", means.mpi_types).empty();
   const std::string hint =
       has_bare_srun ? "; --pmi=none starts programs that need no MPI by srun" : "";
-  if (has_remote_ranks && means.has_mpirun)
+  const bool has_mpirun = means.mpirun_lacks.empty();
+  if (has_remote_ranks && has_mpirun)
     return {"mpirun", no_srun + "it reaches other machines" + hint, ""};
   if (has_remote_ranks && has_bare_srun) {
     return {"srun",
-            "without PMI (" + lack +
-                ") as mpirun is not in PATH: MPI programs do not find each other, those that meet "
+            "without PMI (" + lack + ") as " + means.mpirun_lacks +
+                ": MPI programs do not find each other, those that meet "
                 "at MASTER_ADDR (PyTorch, NCCL) do; --pmi=none says so yourself",
             "none"};
   }
   if (has_remote_ranks) {
-    throw LaunchError(
-        EX_UNAVAILABLE,
-        no_srun +
-            "ranks on other machines need mpirun, which is not in PATH: load Open MPI "
-            "('module load openmpi'), or name it in the site file");
+    throw LaunchError(EX_UNAVAILABLE, no_srun +
+                                          "ranks on other machines need Open MPI's mpirun, but " +
+                                          means.mpirun_lacks + ": " + kHowToHaveOpenMpi);
   }
   if (plan.ranks.size() == 1) return {"local", no_srun + "one rank needs no mpirun", ""};
-  if (means.has_mpirun) return {"mpirun", no_srun + "it is installed" + hint, ""};
-  return {"local", no_srun + "mpirun is not installed", ""};
+  if (has_mpirun) return {"mpirun", no_srun + "it is installed" + hint, ""};
+  return {"local", no_srun + means.mpirun_lacks, ""};
 }
 
 }  // namespace launcher

@@ -7,11 +7,14 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "launcher/environment.h"
 #include "launcher/plan/plan.h"
+#include "launcher/spawn/mpirun_version.h"
+#include "launcher/spawn/plain_path.h"
 
 namespace launcher {
 
@@ -36,9 +39,11 @@ struct Job {
   bool has_lost_nodes = false;  // the step before still holds what it had
 
   // Of mpirun alone.
-  std::string mpirun;                      // path
+  std::string mpirun;  // path
+  MpiRuntime mpi_runtime = MpiRuntime::kOrte;
   std::vector<std::string> mpi_arguments;  // of the site file, --mpiarg and --tcp
   std::string rankfile;                    // the user's own, or ""
+  std::string plan_rankfile;               // the run directory's RANKFILE
   bool in_slurm = false;                   // on nodes of the job; else by ssh
   bool is_root = false;
 };
@@ -47,9 +52,10 @@ struct Job {
 struct ChildCommand {
   enum class Kind { kRank, kMpirun, kSrun };
   Kind kind = Kind::kRank;
-  int rank = -1;                         // of a kRank; the others stand for all ranks
-  std::vector<std::string> argv;         // argv[0] is a path
-  std::vector<std::string> environment;  // "NAME=value"
+  int rank = -1;                               // of a kRank; the others stand for all ranks
+  std::vector<std::string> argv;               // argv[0] is a path
+  std::vector<std::string> environment;        // "NAME=value"
+  std::shared_ptr<const PlainPath> open_file;  // that argv names, or null
 };
 
 // srun, once (of a heterogeneous job with a part for each component).  Tasks are in the
@@ -61,10 +67,10 @@ std::vector<ChildCommand> MakeSrunCommands(const Job& job);
 // The host of every rank, a line each: what srun --distribution=arbitrary reads.
 std::string TaskfileText(const Plan& plan);
 
-// mpirun of Open MPI 4 or 5, once.  Ranks are mapped as the plan has them, by --map-by slot or node
-// over the run directory's HOSTFILE (inside Slurm: slurm_for_mpirun.h), or by its RANKFILE where
-// neither gives the plan's order; they are not bound (the shim does that) but by a RANKFILE, which
-// always binds.
+// mpirun of Open MPI, once.  Ranks are mapped as the plan has them, by --map-by slot or node over
+// the run directory's HOSTFILE (inside Slurm: slurm_for_mpirun.h), or by its RANKFILE where neither
+// gives the plan's order; they are not bound, since the shim does that, but by the user's own
+// rankfile, and under ORTE by any.
 std::vector<ChildCommand> MakeMpirunCommands(const Job& job);
 
 // One shim per rank, no MPI.  Throws LaunchError(EX_CONFIG) when a rank is not on this machine.
@@ -87,10 +93,10 @@ struct SpawnerChoice {
 
 // What this machine can start ranks with.
 struct SpawnerMeans {
-  bool has_mpirun = false;
   bool in_slurm = false;
   std::string srun_lacks;              // why srun cannot be used inside Slurm, "" when it can
   std::vector<std::string> mpi_types;  // that srun knows
+  std::string mpirun_lacks;            // why mpirun cannot be used, "" when it can
 };
 
 // srun with the type that --pmi=`pmi` stands for; "auto" is pmix.  Throws

@@ -29,6 +29,11 @@ require_no_run_directory() {
   }
 }
 
+# Whether it is of Open MPI 5 or later, whose runtime is PRRTE.
+mpirun_is_prrte() {
+  [[ $(mpirun --version 2>&1) == *"(Open MPI) "[5-9]* ]]
+}
+
 require_mpirun() {
   command -v mpirun > /dev/null || skip "mpirun is not installed"
 }

@@ -105,7 +105,8 @@ BedeJob JobOf(const std::string& par) {
   job.mpirun = "/usr/bin/mpirun";
   job.mpirun_words = {"-np", "2", "program", "a b"};
   job.environment = {{"PATH", "/bin"}, {"SLURM_PROCID", "0"}};
-  job.run_directory = "/tmp/ddlrun.abc";
+  job.rankfile = "/tmp/ddlrun.abc/RANKFILE";
+  job.hostfile = "/tmp/ddlrun.abc/HOSTFILE";
   return job;
 }
 
@@ -134,6 +135,46 @@ TEST(BedeCommand, MapsByParameters) {
             "/usr/bin/mpirun -x OMP_NUM_THREADS=4 -np 2 program 'a b'");
 }
 
+// Under PRRTE, the runtime of Open MPI 5.
+BedeJob PrrteJobOf(const std::string& par) {
+  BedeJob job = JobOf(par);
+  job.mpi_runtime = MpiRuntime::kPrrte;
+  return job;
+}
+
+TEST(BedeCommand, MapsByParametersOfPrrte) {
+  EXPECT_EQ(LineOf(PrrteJobOf("1ppn")),
+            "/usr/bin/env PRTE_MCA_hwloc_default_binding_policy=none "
+            "PRTE_MCA_prte_default_hostfile=/tmp/ddlrun.abc/HOSTFILE "
+            "/usr/bin/mpirun -x OMP_NUM_THREADS=4 -np 2 program 'a b'");
+  EXPECT_EQ(LineOf(PrrteJobOf("1ppg")),
+            "/usr/bin/env PRTE_MCA_hwloc_default_binding_policy=:overload-allowed "
+            "PRTE_MCA_prte_default_hostfile=/tmp/ddlrun.abc/HOSTFILE "
+            "/usr/bin/mpirun -x OMP_NUM_THREADS=4 "
+            "--map-by rankfile:FILE=/tmp/ddlrun.abc/RANKFILE -np 2 program 'a b'");
+  EXPECT_EQ(LineOf(PrrteJobOf("1ppc")),
+            "/usr/bin/env PRTE_MCA_hwloc_default_binding_policy=core "
+            "PRTE_MCA_prte_default_hostfile=/tmp/ddlrun.abc/HOSTFILE "
+            "/usr/bin/mpirun -x OMP_NUM_THREADS=4 -np 2 program 'a b'");
+  EXPECT_EQ(LineOf(PrrteJobOf("1ppt")),
+            "/usr/bin/env PRTE_MCA_hwloc_default_binding_policy=hwthread "
+            "PRTE_MCA_prte_default_hostfile=/tmp/ddlrun.abc/HOSTFILE "
+            "PRTE_MCA_rmaps_default_mapping_policy=:HWTCPUS "
+            "/usr/bin/mpirun -x OMP_NUM_THREADS=4 -np 2 program 'a b'");
+}
+
+TEST(BedeCommand, PrrteInSlurmHasItsVariables) {
+  BedeJob job = PrrteJobOf("1ppc");
+  job.in_slurm = true;
+  job.plan.hosts = {{"n1", 4}, {"n2", 2}};
+  job.environment["SLURM_GPUS"] = "3";
+  job.environment["SLURM_GPUS_ON_NODE"] = "2";
+  EXPECT_THAT(LineOf(job),
+              ::testing::StartsWith("/usr/bin/env PRTE_MCA_hwloc_default_binding_policy=core "
+                                    "PRTE_MCA_plm_slurm_args=--gpus=1 'SLURM_NODELIST=n[1-2]' "
+                                    "SLURM_TASKS_PER_NODE=4,2 /usr/bin/mpirun "));
+}
+
 TEST(BedeCommand, InheritsTheEnvironmentButForRankIdentities) {
   const std::vector<std::string> environment = MakeBedeCommand(JobOf("1ppc")).environment;
   EXPECT_THAT(environment, Contains("PATH=/bin"));
@@ -146,6 +187,9 @@ TEST(BedeCommand, LeavesParametersOfTheUserAlone) {
   EXPECT_THAT(LineOf(job), Not(HasSubstr("hwloc_base_binding_policy")));
   EXPECT_THAT(MakeBedeCommand(job).environment,
               Contains("OMPI_MCA_hwloc_base_binding_policy=socket"));
+  job.mpi_runtime = MpiRuntime::kPrrte;
+  job.environment["PRTE_MCA_hwloc_default_binding_policy"] = "package";
+  EXPECT_THAT(LineOf(job), Not(HasSubstr("hwloc_default_binding_policy")));
 }
 
 TEST(BedeCommand, TheDefaultOfThreadsYieldsToTheUsersOwn) {

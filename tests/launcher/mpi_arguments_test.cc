@@ -32,7 +32,7 @@ TEST(IbmArguments, WithoutInfinibandBecomeThoseOfTcp) {
     EXPECT_THAT(
         arguments.warnings,
         ElementsAre(AllOf(StartsWith("[WARN DDL-22-1] --mpiarg '" + word + "' is of IBM's mpirun"),
-                          HasSubstr("replaced by '--mca pml ob1 --mca btl ^openib'"))));
+                          HasSubstr("replaced by '--mca pml ob1 --mca btl ^openib,ofi,uct'"))));
   }
 }
 

@@ -64,13 +64,13 @@ TEST(Settings, ParametersOfTheCommandLineReplaceThoseOfTheSite) {
   const SiteConfig site = ParseSiteConfig("mpi_arguments: [--mca, pml, ucx]\n", "site.yaml");
   EXPECT_THAT(
       MergeSettings(ParseOptions({"--tcp", "-mpiarg", "-pami_noib"}), site, {}).mpi_arguments,
-      ElementsAre("--mca", "pml", "ob1", "--mca", "btl", "^openib"));
+      ElementsAre("--mca", "pml", "ob1", "--mca", "btl", "^openib,ofi,uct"));
 }
 
 TEST(Settings, TcpTurnsInfinibandOffInMpiAndNccl) {
   const Settings settings = MergeSettings(ParseOptions({"-tcp"}), SiteConfig(), {});
   EXPECT_THAT(settings.mpi_arguments,
-              ElementsAre("--mca", "pml", "ob1", "--mca", "btl", "^openib"));
+              ElementsAre("--mca", "pml", "ob1", "--mca", "btl", "^openib,ofi,uct"));
   EXPECT_EQ(settings.rank_settings.at("NCCL_IB_DISABLE"), "1");
 }
 

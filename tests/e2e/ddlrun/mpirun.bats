@@ -26,7 +26,7 @@ load common
 @test "without mpirun auto takes local" {
   search_path=/nonexistent run_ddlrun -n 2 --oversubscribe /bin/sh -c 'echo "$DDLRUN_SPAWNER"'
   [ "$output" = $'local\nlocal' ]
-  [[ $messages == *"with the local launcher: mpirun is not installed"* ]]
+  [[ $messages == *"with the local launcher: mpirun is not in PATH"* ]]
 }
 
 @test "ranks are bound by the shim" {
@@ -42,7 +42,11 @@ load common
   run_ddlrun -rf my.rankfile sh -c 'echo "$RANK $(nproc)"'
   [ "$status" -eq 0 ]
   [ "$(sort <<< "$output")" = $'0 1\n1 1' ]
-  [[ $messages == *"--rankfile my.rankfile"* ]]
+  [[ $messages == *"--rankfile my.rankfile"* || $messages == *"--map-by rankfile:FILE=my.rankfile --bind-to :overload-allowed"* ]]
+  mv my.rankfile 'my-ranks:2'
+  run_ddlrun -rf 'my-ranks:2' sh -c 'echo "$RANK $(nproc)"'
+  [ "$status" -eq 0 ]
+  [ "$(sort <<< "$output")" = $'0 1\n1 1' ]
 }
 
 @test "variables with any value arrive" {
@@ -55,10 +59,13 @@ load common
   require_mpirun
   mkdir victim
   ln -s ../victim "tmp/ompi.$(hostname).$(id -u)"
-  run_ddlrun -n 2 --oversubscribe --launcher=mpirun sh -c 'echo "$(ls -A victim | wc -l) $(ls -d "$DDLRUN_RUN_DIR"/ompi.*/* | wc -l)"'
+  run_ddlrun -n 2 --oversubscribe --launcher=mpirun \
+    sh -c 'set -- "$DDLRUN_RUN_DIR"/*."$(hostname)".*/*; [ -e "$1" ] && echo "$(ls -A victim | wc -l) $(basename "$(dirname "$1")")"'
   echo "$output"
   [ "$status" -eq 0 ]
-  [ "$output" = $'0 1\n0 1' ]
+  local folder=ompi
+  ! mpirun_is_prrte || folder=prterun
+  [[ $output == "0 $folder.$(hostname)."*$'\n'"0 $folder.$(hostname)."* ]]
 }
 
 @test "the exit code is that of the first rank that failed, named last" {
@@ -82,6 +89,7 @@ load common
   # A wrapper that starts half of the ranks, each a world of one: what a foreign mpirun does.
   cat > mpirun <<'SH'
 #!/bin/sh
+[ "$1" != --version ] || exec echo "mpirun (Open MPI) 4.1.4"
 while [ "$1" != -- ]; do shim=$1; shift; done
 OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1 exec "$shim" "$@"
 SH
@@ -90,6 +98,45 @@ SH
   [ "$status" -eq 78 ]
   [[ $messages == *"rank 0: mpirun gives it a world of 1, the plan says 2"* ]]
   [ ! -e started ]
+}
+
+# Makes ./mpirun, which says of itself what TEXT says and starts nothing.
+foreign_mpirun() { # TEXT
+  printf '#!/bin/sh\n[ "$1" = --version ] || exec touch started\ncat << END\n%s\nEND\n' "$1" > mpirun
+  chmod +x mpirun
+}
+
+@test "an mpirun that is not Open MPI's is refused, and what to do is said; auto goes without it" {
+  # As MPICH 4.0.2 of Debian 12 prints it.
+  foreign_mpirun $'HYDRA build details:\n    Version:                                 4.0.2\n    Process Manager:                         pmi'
+  local refusal="$PWD/mpirun is of MPICH (Hydra 4.0.2), not of Open MPI"
+  search_path="$PWD:$PATH" run_ddlrun -n 2 --oversubscribe --launcher=mpirun true
+  [ "$status" -eq 69 ]
+  [ "$messages" = "ddlrun: [ERROR DDL-20-69] $refusal: load Open MPI ('module load openmpi'), or name its mpirun in the site file (mpirun: PATH); --launcher=srun inside Slurm and --launcher=local on one machine do without" ]
+  search_path="$PWD:$PATH" run_ddlrun -n 2 --oversubscribe sh -c 'echo "$DDLRUN_SPAWNER"'
+  [ "$output" = $'local\nlocal' ]
+  [[ $messages == "ddlrun: starting 2 ranks with the local launcher: $refusal"* ]]
+  search_path="$PWD:$PATH" run_ddlrun -H elsewhere1,elsewhere2 true
+  [ "$status" -eq 69 ]
+  [[ $messages == *"ranks on other machines need Open MPI's mpirun, but $refusal: load Open MPI"* ]]
+  printf 'rank 0=%s slot=0\n' "$(hostname)" > my.rankfile
+  search_path="$PWD:$PATH" run_ddlrun -rf my.rankfile true
+  [ "$status" -eq 69 ]
+  [[ $messages == *"$refusal: load Open MPI"* ]]
+  foreign_mpirun 'Intel(R) MPI Library for Linux* OS, Version 2021.10 Build 20230619 (id: c2e19c2f3e)'
+  search_path="$PWD:$PATH" run_ddlrun -n 2 --oversubscribe --launcher=mpirun true
+  [ "$status" -eq 69 ]
+  [[ $messages == *"mpirun is of Intel MPI 2021.10, not of Open MPI: "* ]]
+  [ ! -e started ]
+}
+
+@test "an mpirun that does not answer is not waited for where it is not needed" {
+  printf '#!/bin/sh\necho $$ > pid\nexec sleep 600\n' > mpirun
+  chmod +x mpirun
+  search_path="$PWD:$PATH" run_ddlrun --launcher=auto echo x
+  [ "$output" = x ]
+  [ "$SECONDS" -lt 25 ]
+  [ ! -e pid ] || have_ended "$(cat pid)"
 }
 
 @test "ranks on two nodes get their environment and their place in both orders" {

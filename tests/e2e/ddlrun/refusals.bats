@@ -63,7 +63,7 @@ refused() {
 }
 
 @test "other machines without mpirun" {
-  search_path=/nonexistent refused 69 "need mpirun" -H other1,other2 true
+  search_path=/nonexistent refused 69 "need Open MPI's mpirun, but mpirun is not in PATH: load Open MPI" -H other1,other2 true
 }
 
 @test "a run directory that cannot be made" {

@@ -9,39 +9,53 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
+Variables OfOrte(const std::vector<HostSlots>& hosts, const Environment& environment) {
+  return SlurmVariablesForMpirun(hosts, environment, MpiRuntime::kOrte);
+}
+
 TEST(SlurmForMpirun, WritesWhatSlurmWouldForSoManyTasks) {
-  EXPECT_EQ(SlurmVariablesForMpirun({{"n1", 4}}, {}),
+  EXPECT_EQ(OfOrte({{"n1", 4}}, {}),
             (Variables{{"SLURM_NODELIST", "n1"}, {"SLURM_TASKS_PER_NODE", "4"}}));
-  EXPECT_EQ(SlurmVariablesForMpirun({{"n1", 4}, {"n2", 4}, {"n3", 2}, {"n5", 4}}, {}),
+  EXPECT_EQ(OfOrte({{"n1", 4}, {"n2", 4}, {"n3", 2}, {"n5", 4}}, {}),
             (Variables{{"SLURM_NODELIST", "n[1-3,5]"}, {"SLURM_TASKS_PER_NODE", "4(x2),2,4"}}));
 }
 
 TEST(SlurmForMpirun, GivesDaemonsTheGpusOfTheirNodes) {
   const std::vector<HostSlots> hosts = {{"n1", 4}, {"n2", 2}};
-  EXPECT_EQ(SlurmVariablesForMpirun(hosts, {{"SLURM_GPUS", "v100:6"}, {"SLURM_GPUS_ON_NODE", "4"}}),
+  EXPECT_EQ(OfOrte(hosts, {{"SLURM_GPUS", "v100:6"}, {"SLURM_GPUS_ON_NODE", "4"}}),
             (Variables{{"OMPI_MCA_plm_slurm_args", "--gpus=2"},
                        {"SLURM_NODELIST", "n[1-2]"},
                        {"SLURM_TASKS_PER_NODE", "4,2"}}));
-  EXPECT_EQ(SlurmVariablesForMpirun(
-                hosts,
-                {{"SLURM_GPUS_PER_TASK", "2"}, {"SLURM_NTASKS", "3"}, {"SLURM_GPUS_ON_NODE", "4"}}),
-            (Variables{{"OMPI_MCA_plm_slurm_args", "--gpus=2"},
-                       {"SLURM_GPUS_PER_TASK", ""},
+  EXPECT_EQ(
+      OfOrte(hosts,
+             {{"SLURM_GPUS_PER_TASK", "2"}, {"SLURM_NTASKS", "3"}, {"SLURM_GPUS_ON_NODE", "4"}}),
+      (Variables{{"OMPI_MCA_plm_slurm_args", "--gpus=2"},
+                 {"SLURM_GPUS_PER_TASK", ""},
+                 {"SLURM_NODELIST", "n[1-2]"},
+                 {"SLURM_TASKS_PER_NODE", "4,2"}}));
+}
+
+TEST(SlurmForMpirun, GivesThemToTheSrunOfPrrteInItsOwnParameter) {
+  Environment environment = {
+      {"SLURM_GPUS", "6"}, {"SLURM_GPUS_ON_NODE", "4"}, {"OMPI_MCA_plm_slurm_args", "--overlap"}};
+  const std::vector<HostSlots> hosts = {{"n1", 4}, {"n2", 2}};
+  EXPECT_EQ(SlurmVariablesForMpirun(hosts, environment, MpiRuntime::kPrrte),
+            (Variables{{"PRTE_MCA_plm_slurm_args", "--gpus=2"},
                        {"SLURM_NODELIST", "n[1-2]"},
                        {"SLURM_TASKS_PER_NODE", "4,2"}}));
+  environment["PRTE_MCA_plm_slurm_args"] = "--overlap";
+  EXPECT_EQ(SlurmVariablesForMpirun(hosts, environment, MpiRuntime::kPrrte),
+            (Variables{{"SLURM_NODELIST", "n[1-2]"}, {"SLURM_TASKS_PER_NODE", "4,2"}}));
 }
 
 TEST(SlurmForMpirun, LeavesSrunAloneWhereGpusAreGivenByNodeOrHere) {
   const Variables plain = {{"SLURM_NODELIST", "n1"}, {"SLURM_TASKS_PER_NODE", "4"}};
-  EXPECT_EQ(SlurmVariablesForMpirun({{"n1", 4}},
-                                    {{"SLURM_GPUS_PER_NODE", "4"}, {"SLURM_GPUS_ON_NODE", "4"}}),
+  EXPECT_EQ(OfOrte({{"n1", 4}}, {{"SLURM_GPUS_PER_NODE", "4"}, {"SLURM_GPUS_ON_NODE", "4"}}),
             plain);
-  EXPECT_EQ(
-      SlurmVariablesForMpirun({{"n1", 4}}, {{"SLURM_GPUS", "4"}, {"SLURM_GPUS_ON_NODE", "4"}}),
-      plain);
-  EXPECT_EQ(SlurmVariablesForMpirun({{"n1", 4}}, {{"SLURM_GPUS", "8"},
-                                                  {"SLURM_GPUS_ON_NODE", "4"},
-                                                  {"OMPI_MCA_plm_slurm_args", "--overlap"}}),
+  EXPECT_EQ(OfOrte({{"n1", 4}}, {{"SLURM_GPUS", "4"}, {"SLURM_GPUS_ON_NODE", "4"}}), plain);
+  EXPECT_EQ(OfOrte({{"n1", 4}}, {{"SLURM_GPUS", "8"},
+                                 {"SLURM_GPUS_ON_NODE", "4"},
+                                 {"OMPI_MCA_plm_slurm_args", "--overlap"}}),
             plain);
 }
 

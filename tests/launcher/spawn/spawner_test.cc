@@ -32,6 +32,7 @@ Job JobOf(const std::vector<int>& nodes_of_ranks) {
   job.program = {"python", "train.py", "--name=a b"};
   job.shim = "/opt/libexec/ddlrun/ddlrun-rank";
   job.run_directory = "/tmp/ddlrun.abc";
+  job.plan_rankfile = "/tmp/ddlrun.abc/RANKFILE";
   job.mpirun = "/usr/bin/mpirun";
   job.mpi_type = "pmix";
   job.environment = {{"PATH", "/bin"}, {"HOSTNAME", "n1"}, {"CUDA_VISIBLE_DEVICES", "0"}};
@@ -111,6 +112,52 @@ TEST(MpirunSpawner, HostsOutsideTheJobAreNotReachedBySlurm) {
   EXPECT_THAT(MpirunLine(job),
               testing::StartsWith("/usr/bin/mpirun --hostfile /tmp/ddlrun.abc/HOSTFILE --mca ras "
                                   "^slurm --mca plm ^slurm --map-by slot"));
+}
+
+// Under PRRTE, the runtime of Open MPI 5.
+Job PrrteJobOf(const std::vector<int>& nodes_of_ranks) {
+  Job job = JobOf(nodes_of_ranks);
+  job.mpi_runtime = MpiRuntime::kPrrte;
+  return job;
+}
+
+TEST(MpirunSpawner, PrrteTakesTheSameWhereItMapsByItself) {
+  EXPECT_EQ(MpirunLine(PrrteJobOf({0, 0, 1, 1})), MpirunLine(JobOf({0, 0, 1, 1})));
+  EXPECT_EQ(MpirunLine(PrrteJobOf({0, 1, 0})), MpirunLine(JobOf({0, 1, 0})));
+}
+
+TEST(MpirunSpawner, PrrteTakesRankfilesAsAMapping) {
+  EXPECT_THAT(MpirunLine(PrrteJobOf({0, 1, 1, 0})),
+              testing::HasSubstr(
+                  "HOSTFILE --map-by rankfile:FILE=/tmp/ddlrun.abc/RANKFILE --bind-to none -n 4"));
+  Job job = PrrteJobOf({0, 0});
+  job.rankfile = "my.rankfile";
+  EXPECT_THAT(MpirunLine(job),
+              testing::HasSubstr(
+                  "HOSTFILE --map-by rankfile:FILE=my.rankfile --bind-to :overload-allowed -n 2"));
+}
+
+TEST(MpirunSpawner, PrrteKeepsItsFilesOnThisMachineInTheRunDirectory) {
+  const std::string variable = "PRTE_MCA_prte_local_tmpdir_base=/tmp/ddlrun.abc";
+  Job job = PrrteJobOf({0, 1});
+  job.has_remote_ranks = true;
+  EXPECT_THAT(MakeMpirunCommands(job)[0].environment, Contains(variable));
+  job.environment["PRTE_MCA_prte_tmpdir_base"] = "/scratch";
+  EXPECT_THAT(MakeMpirunCommands(job)[0].environment, testing::Not(Contains(variable)));
+}
+
+TEST(MpirunSpawner, PrrteHasParametersOfItsOwn) {
+  Job job = PrrteJobOf({0, 1});
+  job.environment["SLURM_JOB_ID"] = "7";
+  EXPECT_THAT(MpirunLine(job), testing::HasSubstr("HOSTFILE --prtemca ras ^slurm --prtemca plm "
+                                                  "^slurm --map-by slot"));
+  job.in_slurm = true;
+  job.environment["SLURM_GPUS"] = "3";
+  job.environment["SLURM_GPUS_ON_NODE"] = "2";
+  EXPECT_THAT(MpirunLine(job),
+              testing::StartsWith("/usr/bin/env PRTE_MCA_plm_slurm_args=--gpus=1 "
+                                  "'SLURM_NODELIST=n[1-2]' 'SLURM_TASKS_PER_NODE=1(x2)' "
+                                  "/usr/bin/mpirun --map-by slot"));
 }
 
 TEST(MpirunSpawner, SettingsAreInTheEnvironmentOfMpirunToo) {
@@ -265,7 +312,7 @@ constexpr bool kRemote = true;
 
 SpawnerMeans Outside(bool has_mpirun) {
   SpawnerMeans means;
-  means.has_mpirun = has_mpirun;
+  if (!has_mpirun) means.mpirun_lacks = "/bin/mpirun is of MPICH (Hydra 4.0.2), not of Open MPI";
   return means;
 }
 
@@ -294,13 +341,26 @@ std::string RefusedChoice(const SpawnerMeans& means, const std::string& pmi) {
 TEST(ChooseSpawner, TakesMpirunForMoreThanOneRankWhereItIs) {
   EXPECT_EQ(Choose({0}, !kRemote, Outside(true)).name, "local");
   EXPECT_EQ(Choose({0, 0}, !kRemote, Outside(true)).name, "mpirun");
-  EXPECT_EQ(Choose({0, 0}, !kRemote, Outside(false)).name, "local");
   EXPECT_EQ(Choose({0, 0}, !kRemote, Outside(true), "none").name, "mpirun");
+  const SpawnerChoice choice = Choose({0, 0}, !kRemote, Outside(false));
+  EXPECT_EQ(choice.name, "local");
+  EXPECT_EQ(choice.reason, Outside(false).mpirun_lacks);
 }
 
 TEST(ChooseSpawner, NeedsMpirunForAnotherMachine) {
   EXPECT_EQ(Choose({0}, kRemote, Outside(true)).name, "mpirun");
-  EXPECT_THROW(Choose({0}, kRemote, Outside(false)), LaunchError);
+  SpawnerMeans means = InSlurm(false, {});
+  means.srun_lacks = "no pmix";
+  try {
+    Choose({0}, kRemote, means);
+    FAIL();
+  } catch (const LaunchError& error) {
+    EXPECT_EQ(error.exit_code(), EX_UNAVAILABLE);
+    EXPECT_STREQ(error.what(),
+                 "srun cannot (no pmix), ranks on other machines need Open MPI's mpirun, but "
+                 "/bin/mpirun is of MPICH (Hydra 4.0.2), not of Open MPI: load Open MPI ('module "
+                 "load openmpi'), or name its mpirun in the site file (mpirun: PATH)");
+  }
 }
 
 TEST(ChooseSpawner, TakesSrunInsideSlurm) {

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/ask_mpirun.h"
+
+namespace launcher {
+namespace {
+
+constexpr std::chrono::seconds kPatience{30};
+
+}  // namespace
+
+std::unique_ptr<CommandOutput> AskMpirun(const std::string& mpirun,
+                                         const Environment& environment) {
+  if (mpirun.empty()) return nullptr;
+  return std::make_unique<CommandOutput>(std::vector<std::string>{mpirun, "--version"},
+                                         environment);
+}
+
+MpirunVersion AnswerOfMpirun(CommandOutput* asked) {
+  // Not by its exit code: what it says is what counts.
+  asked->Wait(kPatience);
+  return ParseMpirunVersion(asked->text());
+}
+
+}  // namespace launcher

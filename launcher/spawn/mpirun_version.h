@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whose mpirun it is, by what `mpirun --version` prints.  Pure.
+//
+// A line of it is one of these, wherever it stands; sites print lines of their own before it:
+//
+//   mpirun (Open MPI) 4.1.4           up to version 4 the runtime below it is ORTE
+//   mpirun (Open MPI) 5.0.7           from version 5 on it is PRRTE
+//   prterun (PRRTE) 3.0.8
+//   mpiexec (OpenRTE) 4.1.4
+//   mpirun (IBM Spectrum MPI) 10.3.1  made of Open MPI 3 and 4
+//   HYDRA build details:              MPICH and those made of it, with "    Version:   4.0.2" next
+//   Intel(R) MPI Library for Linux* OS, Version 2021.10 Build 20230619 (id: c2e19c2f3e)
+//
+// The two runtimes take other options and other variables.
+
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace launcher {
+
+enum class MpiRuntime { kOrte, kPrrte };
+
+struct MpirunVersion {
+  std::string name;                   // "Open MPI 5.0.7", "Intel MPI 2021.10"; "" when not known
+  std::optional<MpiRuntime> runtime;  // nullopt: it is not Open MPI's
+  std::string first_line;             // of the text, for a message; at most 80 bytes
+};
+
+// Never throws: a text in no known form has no name.
+MpirunVersion ParseMpirunVersion(const std::string& text);
+
+// What to do where an mpirun is missing or is not Open MPI's.
+inline constexpr char kHowToHaveOpenMpi[] =
+    "load Open MPI ('module load openmpi'), or name its mpirun in the site file (mpirun: PATH)";
+
+// Why ranks cannot be started by the mpirun at `path`, "" when they can.
+std::string MpirunLacks(const std::string& path, const MpirunVersion& version);
+
+}  // namespace launcher
