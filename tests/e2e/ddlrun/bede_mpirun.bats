@@ -107,10 +107,12 @@ require_plain_cores() {
     run_bede --bede-dry-run --bede-par 1ppg:1tpc -x A=1 touch started
   [ "$status" -eq 0 ]
   [[ ${lines[0]} == "bede-mpirun: 1ppg:1tpc: 8 ranks unless mpirun is told otherwise, 8 threads each" ]]
-  local rankfile='OMPI_MCA_orte_rankfile=*/RANKFILE ' option=
-  ! mpirun_is_prrte || rankfile='PRTE_MCA_hwloc_default_binding_policy=:overload-allowed ' option=' --map-by rankfile:FILE=*/RANKFILE'
-  # shellcheck disable=SC2053 # patterns
-  [[ ${lines[1]} == "+ /usr/bin/env "$rankfile"'SLURM_NODELIST=gpu[025-026]' 'SLURM_TASKS_PER_NODE=4(x2)' "*" -x OMP_NUM_THREADS=8"$option" -x A=1 touch started" ]]
+  [[ ${lines[1]} == "+ /usr/bin/env "*" 'SLURM_NODELIST=gpu[025-026]' 'SLURM_TASKS_PER_NODE=4(x2)' "*" -x A=1 touch started" ]]
+  if mpirun_is_prrte; then
+    [[ ${lines[1]} == *" PRTE_MCA_hwloc_default_binding_policy=:overload-allowed "*" -x OMP_NUM_THREADS=8 --map-by rankfile:FILE="*"/RANKFILE -x A=1 "* ]]
+  else
+    [[ ${lines[1]} == *" OMPI_MCA_orte_rankfile="*"/RANKFILE "*" -x OMP_NUM_THREADS=8 -x A=1 "* ]]
+  fi
   [[ $output == *$'\ngpu026 slots=4\n'*$'\nrank 7=gpu026     slot=1:8-15' ]]
   [ ! -e started ]
 }
