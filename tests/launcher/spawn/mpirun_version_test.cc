@@ -32,7 +32,9 @@ const std::vector<Vector> kVectors = {
     {"mpirun (Open MPI) 5.0.0rc12\n", "Open MPI 5.0.0rc12", MpiRuntime::kPrrte},
     {"mpirun (Open MPI) 6.0.0rc2\n", "Open MPI 6.0.0rc2", MpiRuntime::kPrrte},
     {"mpirun (Open MPI) v5.0.x-202310\n", "Open MPI 5.0.x-202310", MpiRuntime::kPrrte},
+    {"mpirun (Open MPI) 9.0.1\n", "Open MPI 9.0.1", MpiRuntime::kPrrte},
     {"mpirun (Open MPI) 10.0.1\n", "Open MPI 10.0.1", MpiRuntime::kPrrte},
+    {"prte (PRRTE) 0.9\n", "PRRTE 0.9", MpiRuntime::kPrrte},
     {"mpirun (IBM Spectrum MPI) 10.3.1.2\n", "IBM Spectrum MPI 10.3.1.2", MpiRuntime::kOrte},
     {"HYDRA build details:\n    Version:                                 4.0.2\n"
      "    Release Date:                            Thu Apr  7 12:34:45 CDT 2022\n",
