@@ -129,8 +129,8 @@ debian13() { "$tree/tools/platform" debian13 "$@"; }
 @test "killed, it takes all it has started with it" {
   have_debian13
   local signal pid
-  for signal in TERM KILL; do
-    "$tree/tools/platform" debian13 sh -c "sleep 1000.$$ & touch /var/cache/ccache/started; wait" 3>&- &
+  for signal in TERM KILL INT; do
+    env --default-signal=INT "$tree/tools/platform" debian13 sh -c "sleep 1000.$$ & touch /var/cache/ccache/started; wait" 3>&- &
     pid=$!
     wait_for 20 test -e "$cache/ccache/started"
     kill -$signal $pid
