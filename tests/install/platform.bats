@@ -155,3 +155,26 @@ nothing_runs() { ! pgrep -f "sleep 1000.$$" > /dev/null && ! pgrep -f "$tree/too
   grep -qx first "$BATS_TEST_TMPDIR/one"
   grep -qx second "$BATS_TEST_TMPDIR/two"
 }
+
+@test "without a command: a new folder, every stage, a row of what was seen" {
+  have_debian13
+  # In the place of the real one, which takes an hour.
+  cat > "$tree/tools/check" << 'END'
+#!/bin/sh
+echo "stage $1"
+case $1 in
+  build) [ ! -e /etc/left ] ;;
+  unit) echo "100% tests passed, 0 tests failed out of 12" ;;
+  cluster) echo "50% tests passed, 2 tests failed out of 4"; exit 1 ;;
+esac
+END
+  chmod +x "$tree/tools/check"
+  debian13 touch /etc/left
+  run debian13
+  echo "$output"
+  [ "$status" -eq 1 ]
+  local versions='[^|]+ \| [^|]+ \| [^|]+ \| [^|]+ \| [^|]+'
+  [[ $(tail -n 1 <<< "$output") =~ ^"| debian13 | "$versions" | ok, "[0-9]+" s | 12 of 12, "[0-9]+" s | ok, "[0-9]+" s | failed, 2 of 4, "[0-9]+" s |"$ ]]
+  [ "$(cat "$tree/build/platform/debian13/row")" = "$(tail -n 1 <<< "$output")" ]
+  grep -qx 'stage unit' "$tree/build/platform/debian13/unit.log"
+}
