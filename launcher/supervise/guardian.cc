@@ -3,6 +3,7 @@
 #include "launcher/supervise/guardian.h"
 
 #include <fcntl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -49,6 +51,22 @@ void Guard(int pipe, const std::string& run_directory) {
   if (!run_directory.empty()) std::filesystem::remove_all(run_directory, ignored);
 }
 
+// Closes every descriptor from `first` on.  The call for it came with Linux 5.9 and its function
+// with glibc 2.34; RHEL 8 has neither, and a container may forbid the call.
+void CloseFrom(int first) {
+#ifdef SYS_close_range
+  if (syscall(SYS_close_range, static_cast<unsigned>(first), ~0U, 0U) == 0) return;
+#endif
+  std::vector<int> open_ones;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {
+    open_ones.push_back(std::stoi(entry.path().filename()));
+  }
+  for (const int fd : open_ones) {
+    if (fd >= first) close(fd);
+  }
+}
+
 }  // namespace
 
 Guardian::Guardian(const std::string& run_directory) {
@@ -74,7 +92,7 @@ Guardian::Guardian(const std::string& run_directory) {
   const int nothing = open("/dev/null", O_RDWR);
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(nothing, fd);
   dup2(own, 3);
-  close_range(4, ~0U, 0);
+  CloseFrom(4);
   Guard(3, run_directory);
   _exit(0);
 }

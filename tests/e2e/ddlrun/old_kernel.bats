@@ -1,0 +1,59 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# What was built here, on a kernel that lacks the system calls of the last years (RHEL 8 has Linux 4.18).
+
+# shellcheck disable=SC2016 # the ranks' shells expand, not ours
+# shellcheck disable=SC2154 # common.bash sets them
+
+load common
+
+setup() {
+  enter_test_directory
+  on_old_kernel=$DDLRUN_BUILD/tests/on_old_kernel
+  "$on_old_kernel" true || skip "system calls cannot be filtered here"
+}
+
+@test "the filter answers as the old kernel does" {
+  run "$on_old_kernel" python3 -c 'import os; os.pidfd_open(os.getpid())'
+  [ "$status" -eq 1 ]
+  [[ $output == *"Function not implemented"* ]]
+}
+
+@test "ranks start, and their standard input, output and exit codes pass" {
+  run_ddlrun_here() { run --separate-stderr "$on_old_kernel" "$DDLRUN_BUILD/bin/ddlrun" "$@"; }
+  run_ddlrun_here -n 2 --oversubscribe --launcher=local sh -c 'echo "$RANK/$WORLD_SIZE $(cat)"' <<< "input"
+  [ "$status" -eq 0 ]
+  [ "$(sort <<< "$output")" = $'0/2 input\n1/2 ' ]
+  run_ddlrun_here -n 2 --oversubscribe --launcher=local sh -c 'exit $((RANK + 3))'
+  [ "$status" -eq 3 ] || [ "$status" -eq 4 ]
+  run_ddlrun_here -n 2 --check-only
+  [ "$status" -eq 0 ]
+}
+
+@test "kill -9 of ddlrun leaves no rank and no run directory" {
+  "$on_old_kernel" "$DDLRUN_BUILD/bin/ddlrun" -n 2 --oversubscribe --launcher=local \
+    sh -c 'sleep 600 & echo "$$ $!" > "pids$RANK.new"; mv "pids$RANK.new" "pids$RANK"; wait' 2> /dev/null 3>&- &
+  local pid=$!
+  wait_for 10 test -e pids0
+  wait_for 10 test -e pids1
+  kill -KILL "$pid"
+  # shellcheck disable=SC2046 # numbers
+  wait_for 10 have_ended $(cat pids0 pids1)
+  wait_for 10 no_run_directory
+}
+
+@test "two ranks train, write a checkpoint and go on from it" {
+  "$on_old_kernel" "$DDLRUN_BUILD/bin/ddldata" synth --classes 10 --images 40 --size 64-80 data
+  local launcher command
+  for launcher in local mpirun; do
+    [ "$launcher" = local ] || command -v mpirun > /dev/null || continue
+    command=("$on_old_kernel" "$DDLRUN_BUILD/bin/ddlrun" -n 2 --oversubscribe "--launcher=$launcher" "$DDLRUN_BUILD/bin/ddltraind"
+      --arch=resnet_tiny --data_dir=data --classes=10 --image_size=32 --batch_size=8 --iter_unit=batch --lr_warmup_epochs=0
+      --threads=1 --mode=train --results_dir="$launcher")
+    run timeout 60 "${command[@]}" --num_iter=2
+    [ "$status" -eq 0 ]
+    run timeout 60 "${command[@]}" --num_iter=3
+    [ "$status" -eq 0 ]
+    [ -e "$launcher/checkpoints/step-0000000003/manifest.json" ]
+  done
+}
