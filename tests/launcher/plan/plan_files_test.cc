@@ -48,6 +48,21 @@ TEST(PlanFiles, MatchGoldenFilesOnTwoAc922) {
   ExpectGolden("ac922-2x4.hostfile", HostfileText(plan));
 }
 
+// Two V100 on each socket; memory of GPUs, which POWER9 shows as NUMA nodes 252 to 255, is no
+// rank's.
+TEST(PlanFiles, MatchGoldenFilesOfAc922ForAnyNumberOfNodes) {
+  for (const char* node : {"ac922_16c_4v100.xml", "ac922_16c_4v100_gpu_memory.xml"}) {
+    SCOPED_TRACE(node);
+    const std::vector<NodeTopology> topologies = {ReadTopologyFixture(node)};
+    const auto text = [&](const Allocation& job) {
+      return PlanAsText(MakePlan(job, topologies, {}));
+    };
+    ExpectGolden("ac922-1x4.txt", text(MakeAllocation(1, 4, -1)));
+    ExpectGolden("ac922-4x4.txt", text(ReadJob("N4-gres-gpu-4-ntasks-per-node-4.txt")));
+    ExpectGolden("ac922-8x4.txt", text(MakeAllocation(8, 4, -1)));
+  }
+}
+
 TEST(PlanFiles, MatchGoldenFilesOnUnevenNodes) {
   const std::vector<NodeTopology> topologies = {ReadTopologyFixture("ac922_22c_4v100.xml")};
   const Plan plan = MakePlan(ReadJob("N2-gpus-6-uneven.txt"), topologies, {});

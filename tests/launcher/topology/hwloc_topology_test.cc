@@ -58,6 +58,7 @@ TEST(HwlocTopology, ReadsAnAc922WithNumaNodes0And8) {
   ExpectAc922("ac922_16c_4v100.xml", 16);
   ExpectAc922("ac922_20c_4v100.xml", 20);
   ExpectAc922("ac922_22c_4v100.xml", 22);
+  ExpectAc922("ac922_16c_4v100_gpu_memory.xml", 16);
 }
 
 TEST(HwlocTopology, ReadsADgx1InPciOrder) {
