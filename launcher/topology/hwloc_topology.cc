@@ -49,14 +49,15 @@ TopologyOwner Load(int exit_code, const std::string& name,
   return topology;
 }
 
-// The CPUs that may be used: all of a topology that was read from a file, those that this process
+// The CPUs that may be used: all of a topology that was read from a file, those that this thread
 // may run on where it is this machine's.
 BitmapOwner AllowedCpus(hwloc_topology_t topology) {
   BitmapOwner allowed(hwloc_bitmap_dup(hwloc_topology_get_allowed_cpuset(topology)));
   if (hwloc_topology_is_thissystem(topology) != 0) {
     const BitmapOwner bound(hwloc_bitmap_alloc());
-    // An error means that binding cannot be asked for here, so nothing is bound.
-    if (hwloc_get_cpubind(topology, bound.get(), HWLOC_CPUBIND_PROCESS) == 0) {
+    // Of this thread: an emulator has others, on CPUs of their own.  An error means that binding
+    // cannot be asked for here, so nothing is bound.
+    if (hwloc_get_cpubind(topology, bound.get(), HWLOC_CPUBIND_THREAD) == 0) {
       hwloc_bitmap_and(allowed.get(), allowed.get(), bound.get());
     }
   }
