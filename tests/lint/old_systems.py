@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the sources compile on RHEL 8: each file that needs nothing but the C and C++ libraries is compiled for glibc 2.28 on
+x86-64 and POWER, by zig's clang, which has the headers of every glibc.  Then the shim is linked for both.
+
+usage: old_systems.py ROOT BUILD SHIM_SOURCE ...
+zig is kept in ROOT/build/ziglang, what has compiled is remembered in BUILD/old_systems.  Exit status: 0 all compiled, 1 not,
+77 zig cannot be had here.
+"""
+
+import concurrent.futures
+import hashlib
+import json
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+SOURCES = ("support", "rankfile", "launcher", "trainer", "bench", "tests")
+# With the options that the compilers of such systems have by themselves: clang's long double would need glibc 2.32 on POWER.
+TARGETS = {"x86_64-linux-gnu": [], "powerpc64le-linux-gnu": ["-mabi=ibmlongdouble"]}
+GLIBC = "2.28"  # of RHEL 8
+ZIG = "ziglang==0.17.1"
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
+# glibc has it since 2.34: what this check is for, and the proof that it works.
+TOO_NEW = "#include <unistd.h>\nint main() { return close_range(3, 4, 0); }\n"
+
+
+class Unavailable(Exception):
+    pass
+
+
+def find_zig(root):
+    folder = root / "build" / "ziglang"
+    zig = folder / "ziglang" / "zig"
+    if not zig.exists():
+        command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "-q", "--no-cache-dir",
+                   "--target", str(folder), ZIG]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0 or not zig.exists():
+            reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            raise Unavailable(f"pip cannot get {ZIG}: {reason}")
+    return zig
+
+
+def library_flags(zig, target, work):
+    """The folders of headers and the macros that zig gives its clang for this C library."""
+    source = work / "nothing.cc"
+    source.write_text("", encoding="utf-8")
+    done = subprocess.run([zig, "c++", "-target", f"{target}.{GLIBC}", "-std=c++20", "-c", "-v", source, "-o", work / "nothing.o"],
+                          capture_output=True, text=True, check=True, cwd=work)
+    words = shlex.split(next(line for line in done.stderr.splitlines() if " -cc1 " in line))
+    flags = []
+    for option, value in zip(words, words[1:]):
+        if option == "-D":
+            flags += [option, value]
+        elif option == "-isystem":
+            flags += [option, str((work / value).resolve())]  # zig names folders below its own in short
+    return flags
+
+
+def folders_of(flags):
+    return [pathlib.Path(value) for option, value in zip(flags, flags[1:]) if option == "-isystem"]
+
+
+class Sources:
+    """The files of the tree and what they include."""
+
+    def __init__(self, root):
+        self.root = root
+        self.includes = {}
+
+    def includes_of(self, path):
+        if path not in self.includes:
+            self.includes[path] = INCLUDE.findall((self.root / path).read_text(encoding="utf-8"))
+        return self.includes[path]
+
+    def headers_of(self, path, folders):
+        """(our headers, headers of the libraries) that `path` includes, however far down; None if one of them is neither."""
+        ours, theirs, waiting = {path}, set(), [path]
+        while waiting:
+            current = waiting.pop()
+            for kind, name in self.includes_of(current):
+                if kind == '"' and (self.root / name).is_file():
+                    if name not in ours:
+                        ours.add(name)
+                        waiting.append(name)
+                elif any((folder / name).is_file() for folder in folders):
+                    theirs.add(name)
+                else:
+                    return None
+        return ours, theirs
+
+    def digest(self, paths):
+        total = hashlib.sha256()
+        for path in sorted(paths):
+            total.update(path.encode() + b"\0" + (self.root / path).read_bytes())
+        return total.hexdigest()
+
+
+def macros_of_build(root, build):
+    """What CMake defines for each file."""
+    database = build / "compile_commands.json"
+    if not database.exists():
+        raise Unavailable(f"{database} is not there: configure by a preset")
+    macros = {}
+    for entry in json.loads(database.read_text(encoding="utf-8")):
+        path = pathlib.Path(entry["file"])
+        if path.is_relative_to(root):
+            words = shlex.split(entry["command"])
+            macros.setdefault(path.relative_to(root).as_posix(), [word for word in words if word.startswith("-D")])
+    return macros
+
+
+def run(command, **more):
+    return subprocess.run(command, capture_output=True, text=True, check=False, **more)
+
+
+def check_target(zig, target, sources, macros, work):
+    """Problems, one text each, and how many files were looked at."""
+    flags = library_flags(zig, target, work)
+    compiler = [zig, "clang", f"--target={target}", *TARGETS[target], "-nostdinc", "-std=c++20", "-Wno-psabi", *flags, "-I", sources.root]
+    probe = run([*compiler, "-fsyntax-only", "-x", "c++", "-"], input=TOO_NEW)
+    if "close_range" not in probe.stderr:
+        return [f"{target}: close_range compiles, so this check finds nothing: {probe.stderr}"], 0
+
+    files, headers = {}, set()
+    for folder in SOURCES:
+        for file in sorted((sources.root / folder).rglob("*.cc")):
+            path = file.relative_to(sources.root).as_posix()
+            found = sources.headers_of(path, folders_of(flags))
+            if found is not None:
+                files[path] = sources.digest(found[0]) + " ".join(macros.get(path, []))
+                headers |= found[1]
+
+    passed_file = work / f"{target}.json"
+    key = " ".join([ZIG, *map(str, compiler)])
+    passed = json.loads(passed_file.read_text(encoding="utf-8")) if passed_file.exists() else {}
+    passed = passed.get(key, {})
+    waiting = [path for path in files if passed.get(path) != files[path]]
+    if waiting:
+        # The libraries' headers once, not for each file again.
+        common = work / f"{target}.h"
+        common.write_text("".join(f"#include <{name}>\n" for name in sorted(headers)), encoding="utf-8")
+        compiled = work / f"{target}.pch"
+        done = run([*compiler, "-x", "c++-header", common, "-o", compiled])
+        if done.returncode != 0:
+            return [done.stderr], len(files)
+        compiler += ["-include-pch", compiled]
+
+    def compile_one(path):
+        done = run([*compiler, *macros.get(path, []), "-fsyntax-only", path], cwd=sources.root)
+        return path, done.returncode, done.stderr
+
+    problems = []
+    with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
+        for path, status, text in pool.map(compile_one, waiting):
+            if status == 0:
+                passed[path] = files[path]
+                passed_file.write_text(json.dumps({key: passed}), encoding="utf-8")
+            else:
+                problems.append(f"{target}.{GLIBC}: {text}")
+    (work / f"{target}.pch").unlink(missing_ok=True)
+    return problems, len(files)
+
+
+def link_shim(zig, target, sources, shim_sources, work):
+    """The shim needs no C++ library, so that this is quick."""
+    program = work / f"ddlrun-rank.{target}"
+    done = run([zig, "c++", "-target", f"{target}.{GLIBC}", *TARGETS[target], "-std=c++20", "-O1", "-g0", "-fno-exceptions", "-fno-rtti",
+                "-nostdlib++", "-I", sources.root, *shim_sources, "-o", program])
+    return [f"ddlrun-rank for {target}.{GLIBC} is not linked: {done.stderr}"] if done.returncode != 0 else []
+
+
+def main(root, build, shim_sources):
+    work = build / "old_systems"
+    work.mkdir(parents=True, exist_ok=True)
+    try:
+        macros = macros_of_build(root, build)
+        zig = find_zig(root)
+    except Unavailable as reason:
+        print(f"skipped: {reason}")
+        return 77
+    sources = Sources(root)
+    failed = False
+    for target in TARGETS:
+        problems, count = check_target(zig, target, sources, macros, work)
+        problems += link_shim(zig, target, sources, shim_sources, work)
+        print("\n".join([*problems, f"{target}.{GLIBC}: {count} files, {len(problems)} problems"]))
+        failed = failed or bool(problems) or count == 0
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve(), sys.argv[3:]))
