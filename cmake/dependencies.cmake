@@ -106,11 +106,6 @@ if(NOT DDLRUN_SHIM_LIBC STREQUAL "musl")
   message(STATUS "ddlrun-rank: not linked with musl (musl-dev is not there, or a sanitizer); ranks start a little later")
 endif()
 
-find_program(DDLRUN_HELP2MAN help2man)
-if(NOT DDLRUN_HELP2MAN)
-  message(STATUS "help2man: not found; the manual pages are left out (every program has --help)")
-endif()
-
 if(DDLRUN_TESTS)
   find_package(GTest REQUIRED)  # libgtest-dev libgmock-dev
 endif()

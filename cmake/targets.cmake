@@ -23,28 +23,6 @@ function(ddl_program name)
   install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()
 
-# ddl_man_page(PROGRAM "what it is, in one line" [OTHER_NAME ...] [TARGET t]): a manual page out of --help, so that the two never
-# differ. TARGET: what makes PROGRAM, where that is a link to it.
-function(ddl_man_page program name)
-  if(NOT DDLRUN_HELP2MAN OR DDLRUN_SANITIZE)
-    return()
-  endif()
-  set(page ${PROJECT_BINARY_DIR}/share/man/man1/${program}.1)
-  cmake_parse_arguments(arg "" "TARGET" "" ${ARGN})
-  if(NOT arg_TARGET)
-    set(arg_TARGET ${program})
-  endif()
-  add_custom_command(OUTPUT ${page} DEPENDS ${arg_TARGET} VERBATIM
-                     COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/share/man/man1
-                     COMMAND ${DDLRUN_HELP2MAN} --no-info --name=${name} --output=${page} ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/${program})
-  add_custom_target(${program}_man ALL DEPENDS ${page})
-  install(FILES ${page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
-  foreach(other ${arg_UNPARSED_ARGUMENTS})
-    file(WRITE ${PROJECT_BINARY_DIR}/share/man/man1/${other}.1 ".so man1/${program}.1\n")
-    install(FILES ${PROJECT_BINARY_DIR}/share/man/man1/${other}.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
-  endforeach()
-endfunction()
-
 # ddl_test(NAME SOURCES a_test.cc [DEPENDS lib ...] [LABELS unit] [ARGS ...]): one GoogleTest program, one ctest entry.
 # The label defaults to `unit`: no network, no GPU, no Slurm, seconds at most. DDLRUN_SOURCE_DIR and DDLRUN_BINARY_DIR are
 # defined so that tests find fixtures and programs. The target `unit_tests` is all of this label.

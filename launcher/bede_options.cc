@@ -41,9 +41,30 @@ std::string NameOf(const Table& table, Share wanted) {
   return "";
 }
 
+// Where the help text of an option starts.
+constexpr std::size_t kHelpColumn = 30;
+
 constexpr char kParOption[] = "--bede-par";
+constexpr char kDryRunOption[] = "--bede-dry-run";
 
 }  // namespace
+
+std::vector<BedeOptionSpec> BedeOptionTable() {
+  std::vector<std::string> shares;
+  for (const auto& [ranks, rank_share] : kRankShares) shares.emplace_back(ranks);
+  for (const auto& [ranks, rank_share] : kRankShares) {
+    for (const auto& [threads, thread_share] : kThreadShares) {
+      shares.push_back(std::string(ranks) + ":" + threads);
+    }
+  }
+  return {
+      {kParOption, "RANKS[:THREADS]", "how ranks and threads are shared out, see below [1ppc:1tpt]",
+       shares},
+      {kDryRunOption, "", "print the command and its files; start nothing", {}},
+      {"--help", "", "as the first argument: print this text", {}},
+      {"--version", "", "as the first argument: print the version", {}},
+  };
+}
 
 BedePar ParseBedePar(const std::string& text) {
   BedePar par;
@@ -79,7 +100,7 @@ BedeOptions ParseBedeOptions(const std::vector<std::string>& arguments) {
     } else if (!par_is_given && word.starts_with(with_value)) {
       options.par = ParseBedePar(word.substr(with_value.size()));
       par_is_given = true;
-    } else if (!options.dry_run && word == "--bede-dry-run") {
+    } else if (!options.dry_run && word == kDryRunOption) {
       options.dry_run = true;
     } else {
       options.mpirun_words.push_back(word);
@@ -94,6 +115,12 @@ BedeOptions ParseBedeOptions(const std::vector<std::string>& arguments) {
 }
 
 std::string BedeHelpText() {
+  std::string options;
+  for (const BedeOptionSpec& option : BedeOptionTable()) {
+    std::string line = "  " + std::string(option.name) + " " + option.argument;
+    line.resize(kHelpColumn, ' ');
+    options.append(line).append(option.help).append("\n");
+  }
   return "usage: bede-mpirun [--bede-par RANKS[:THREADS]] [mpirun options] program [arguments]\n\n"
          "Starts a program by Open MPI's mpirun on all nodes of the Slurm job, or on this "
          "machine,\n"
@@ -101,12 +128,8 @@ std::string BedeHelpText() {
          "handed to mpirun as it is, and counts over what bede-mpirun sets: -n 2 starts two "
          "ranks,\n"
          "--bind-to none leaves them unbound, -x OMP_NUM_THREADS=1 sets the threads.\n"
-         "\nOptions:\n"
-         "  --bede-par RANKS[:THREADS]  how ranks and threads are shared out, see below "
-         "[1ppc:1tpt]\n"
-         "  --bede-dry-run              print the command and its files; start nothing\n"
-         "  --help                      as the first argument: print this text\n"
-         "  --version                   as the first argument: print the version\n"
+         "\nOptions:\n" +
+         options +
          "\nRANKS is 1ppn (one rank per node, not bound), 1ppg (one per GPU, on cores near to "
          "it),\n"
          "1ppc (one per core) or 1ppt (one per hardware thread). THREADS is the OMP_NUM_THREADS "

@@ -32,6 +32,15 @@ struct BedeOptions {
   std::vector<std::string> mpirun_words;  // mpirun's options and the program, verbatim
 };
 
+// The options that are not mpirun's: what --help, the manual page and the completion say of them.
+struct BedeOptionSpec {
+  const char* name;      // with its dashes
+  const char* argument;  // "" for a switch
+  const char* help;
+  std::vector<std::string> choices;  // of the argument
+};
+std::vector<BedeOptionSpec> BedeOptionTable();
+
 // "1ppg", "1ppn:none".  Throws LaunchError(EX_USAGE) with the ones there are.
 BedePar ParseBedePar(const std::string& text);
 

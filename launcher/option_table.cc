@@ -316,7 +316,7 @@ const std::vector<OptionSpec>& OptionTable() {
        "a run has made progress if this file, or the newest entry of this folder (of checkpoints), "
        "became newer",
        SetText<&Options::progress_file>},
-      {kDdl, {"mode", "m"}, "LETTER", "", "p", kIbm, "DDL mode: p, b, n, r, m or c", SetMode},
+      {kDdl, {"mode", "m"}, "p|b|n|r|m|c", "", "p", kIbm, "DDL mode", SetMode},
       {kDdl,
        {"ddlarg", "ddloption"},
        "ARG",

@@ -36,7 +36,8 @@ CLI::Validator Number(const std::string& expected, bool (*holds)(double)) {
 
 template <auto kMember>
 CLI::Option* Text(CLI::App& app, const OptionRow& row, Options& options) {
-  return app.add_option("--" + row.name, options.*kMember, row.help)->type_name("PATH");
+  return app.add_option("--" + row.name, options.*kMember, row.help)
+      ->type_name(row.name.ends_with("_dir") ? "DIR" : "FILE");
 }
 
 template <auto kMember>
@@ -75,6 +76,8 @@ CLI::Option* Flag(CLI::App& app, const OptionRow& row, Options& options) {
 template <auto kMember>
 CLI::Option* OneOf(CLI::App& app, const OptionRow& row, Options& options,
                    std::vector<std::string> choices) {
+  std::string shape;
+  for (const std::string& choice : choices) shape += (shape.empty() ? "" : "|") + choice;
   const auto is_one = [choices = std::move(choices)](const std::string& text) {
     std::string list;
     for (const std::string& choice : choices) {
@@ -83,7 +86,15 @@ CLI::Option* OneOf(CLI::App& app, const OptionRow& row, Options& options,
     }
     return "needs one of " + list + ", not '" + text + "'";
   };
-  return Value<kMember>(app, row, options)->check(CLI::Validator(is_one, ""));
+  return Value<kMember>(app, row, options)->type_name(shape)->check(CLI::Validator(is_one, ""));
+}
+
+// Which of these there are is known elsewhere: the network and the build.
+CLI::Option* Arch(CLI::App& app, const OptionRow& row, Options& options) {
+  return Value<&Options::arch>(app, row, options)->type_name("resnet50|resnet101|resnet152");
+}
+CLI::Option* Backend(CLI::App& app, const OptionRow& row, Options& options) {
+  return Value<&Options::backend>(app, row, options)->type_name("auto|cuda|cpu|reference");
 }
 
 CLI::Option* Mode(CLI::App& app, const OptionRow& row, Options& options) {
@@ -153,7 +164,7 @@ std::vector<OptionRow> MakeTable() {
        "train, train_and_evaluate, evaluate, predict, training_benchmark or inference_benchmark",
        kNvidia, false, Mode},
       {"arch", run, "network: resnet50, resnet101 or resnet152 (tests use resnet_tiny)", kNvidia,
-       false, Value<&Options::arch>},
+       false, Arch},
       {"batch_size", run, "images per rank in a step; required, more than 0", kNvidia, false,
        Positive<&Options::batch_size>},
       {"num_iter", run, "length of training, in --iter_unit", kNvidia, false,
@@ -248,7 +259,7 @@ std::vector<OptionRow> MakeTable() {
        false, Positive<&Options::dump_state_step>},
 
       {"backend", how, "auto, or a back end of this build (ddltraind --version lists them)", kOurs,
-       false, Value<&Options::backend>},
+       false, Backend},
       {"comm", how,
        "what sums gradients over the ranks: nccl, on the GPUs; mpi, in host memory, through what "
        "the "

@@ -85,21 +85,24 @@ std::vector<std::string> ExpandAbbreviations(const std::vector<std::string>& arg
 
 }  // namespace
 
-ParsedOptions ParseOptions(const std::vector<std::string>& arguments) {
-  ParsedOptions parsed;
-  Options& options = parsed.options;
-  CLI::App app(
-      "Trains ResNet on images, one process per rank; started by ddlrun, or by hand for one rank.",
-      "ddltraind");
+void DescribeOptions(CLI::App& app, Options& options) {
   app.set_help_flag("--help", "this text");
-  bool version = false;
-  app.add_flag("--version", version, "version and back ends of this build");
+  app.add_flag("--version")->description("version and back ends of this build");
   // Given twice, the last one counts, as in argparse: scripts append to fixed arguments.
   for (const OptionRow& row : OptionTable()) {
     row.add(app, row, options)
         ->group(row.group)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   }
+}
+
+ParsedOptions ParseOptions(const std::vector<std::string>& arguments) {
+  ParsedOptions parsed;
+  Options& options = parsed.options;
+  CLI::App app(
+      "Trains ResNet on images, one process per rank; started by ddlrun, or by hand for one rank.",
+      "ddltraind");
+  DescribeOptions(app, options);
 
   std::vector<std::string> expanded = ExpandAbbreviations(arguments);
   std::reverse(expanded.begin(), expanded.end());  // CLI11 takes them from the back
@@ -114,7 +117,7 @@ ParsedOptions ParseOptions(const std::vector<std::string>& arguments) {
   } catch (const CLI::ParseError& error) {
     throw UsageError(error.what());
   }
-  if (version) {
+  if (app.count("--version") > 0) {
     parsed.answer = "version";
     return parsed;
   }

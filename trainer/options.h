@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The command line of ddltraind: one struct with the defaults, one table (option_table.cc) that
-// gives the parser, --help and the manual.  The options of NVIDIA's main.py (DeepLearningExamples,
-// TensorFlow/Classification/ConvNets, utils/ cmdline_helper.py at fed7ba99 and the later additions)
-// are all accepted, unambiguous abbreviations included, as argparse does.
+// gives the parser, --help, the manual page and the completion.  The options of NVIDIA's main.py
+// (DeepLearningExamples, TensorFlow/Classification/ConvNets, utils/ cmdline_helper.py at fed7ba99
+// and the later additions) are all accepted, unambiguous abbreviations included, as argparse does.
 
 #pragma once
 
@@ -106,6 +106,9 @@ struct OptionRow {
   CLI::Option* (*add)(CLI::App& app, const OptionRow& row, Options& options);
 };
 const std::vector<OptionRow>& OptionTable();
+
+// Describes all options to `app`; parsing then fills `options`, which must outlive it.
+void DescribeOptions(CLI::App& app, Options& options);
 
 // What came of a command line.
 struct ParsedOptions {

@@ -26,7 +26,7 @@ has_cuda() { [ -e "$DDLRUN_BUILD/lib/ddlrun/ddltrain_cuda.so" ]; }
 @test "every part is in its place, and nothing else" {
   run sh -c 'cd "$prefix" && find . ! -type d | LC_ALL=C sort'
   has_cuda || output+=$'\n./lib/ddlrun/ddltrain_cuda.so' # left out where there is no CUDA
-  diff <(grep -v '^./share/man/' <<< "$output" | LC_ALL=C sort) - <<EOF
+  diff <(grep -vE '^./share/(man|bash-completion)/' <<< "$output" | LC_ALL=C sort) - <<EOF
 ./bin/bede-ddlrun
 ./bin/bede-mpirun
 ./bin/ddl-rankfile
@@ -59,11 +59,11 @@ EOF
   [[ $output == *"not a dynamic executable"* || $output == *"statically linked"* ]]
 }
 
-@test "the manual pages are installed, one for each program" {
-  [ -e "$DDLRUN_BUILD/share/man/man1/ddlrun.1" ] || skip "built without help2man, or with sanitizers"
-  for program in "$prefix"/bin/*; do
-    [ -e "$prefix/share/man/man1/$(basename "$program").1" ] || { echo "$program"; return 1; }
-  done
+@test "every program has its manual page and its completion" {
+  [ -e "$DDLRUN_BUILD/manual/man1/ddlrun.1" ] || skip "a build with sanitizers, or a cross build without an emulator, makes none"
+  cd "$prefix"
+  diff <(ls bin) <(basename -s .1 share/man/man1/*)
+  diff <(ls bin) <(ls share/bash-completion/completions)
 }
 
 @test "ddlrun runs from there by both names, with the shim and the site files beside it" {

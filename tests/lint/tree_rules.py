@@ -10,7 +10,7 @@ import pathlib
 import re
 import sys
 
-SOURCES = ("support", "rankfile", "launcher", "trainer", "bench", "tests")
+SOURCES = ("support", "rankfile", "launcher", "trainer", "manual", "bench", "tests")
 MAX_LINES = 400
 # Longer files, each with its reason.
 LONG_FILES: dict[str, str] = {}
@@ -42,8 +42,9 @@ ARROWS = {
     "trainer/train": ["trainer/core", "trainer/backend", "trainer/model", "trainer/data", "trainer/checkpoint",
                       "trainer/comm", "trainer/telemetry"],
     "trainer": ["launcher/rank_environment.h"],
+    "manual": ["rankfile", "launcher", "trainer"],
     "bench": ["trainer", "launcher", "rankfile"],
-    "tests": ["rankfile", "launcher", "trainer", "bench"],
+    "tests": ["rankfile", "launcher", "trainer", "manual", "bench"],
 }
 # The inside of a back end is seen in its own folder and by the registry alone.
 BACKEND_INSIDES = re.compile(r"^trainer/backend/(reference|cpu|cuda)/")

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "manual/pages.h"
+
+#include <CLI/CLI.hpp>
+
+#include "launcher/bede_options.h"
+#include "launcher/options.h"
+#include "manual/parser_text.h"
+#include "rankfile/options.h"
+#include "trainer/data/tool/options.h"
+#include "trainer/options.h"
+
+namespace manual {
+namespace {
+
+const std::pair<std::string, std::string> kUsage = {"64", "The command line is wrong."};
+const std::pair<std::string, std::string> kInternal = {"70", "A mistake in the program."};
+const std::pair<std::string, std::string> kSystem = {
+    "71", "The operating system refused something: memory, a full disk, permissions."};
+const std::pair<std::string, std::string> kConfiguration = {
+    "78", "The allocation or the configuration is wrong; the message says what to write."};
+
+Page DdlrunPage() {
+  Page page;
+  page.names = {"ddlrun", "bede-ddlrun"};
+  page.summary = "start one rank of a program per GPU over all nodes of a job";
+  page.synopsis = {"ddlrun [options] program [arguments]", "ddlrun --check-only | --show-config"};
+  page.description = {
+      "Starts one rank of the program per GPU over all nodes of the Slurm job, or on the hosts "
+      "given, or on this machine. Each rank is bound to the cores nearest to its GPU and finds in "
+      "its environment what PyTorch, Horovod and MPI programs look for.",
+      "Every option may be written with one dash or two; a value follows as the next argument or "
+      "after '='. The first word that is no option is the program; what follows is the program's. "
+      "Options marked (IBM) are those of IBM's ddlrun."};
+  for (const launcher::OptionSpec& spec : launcher::OptionTable()) {
+    if (page.program.groups.empty() || page.program.groups.back().title != spec.section) {
+      page.program.groups.push_back({spec.section, {}});
+    }
+    Option option;
+    for (const std::string& name : spec.names) {
+      option.names.push_back((name.size() == 1 ? "-" : "--") + name);
+    }
+    option.value = ValueOfShape(spec.argument);
+    option.help = spec.help;
+    if (spec.default_value[0] != '\0') option.help += " [" + std::string(spec.default_value) + "]";
+    if (std::string(spec.source) == "IBM") option.help += " (IBM)";
+    page.program.groups.back().options.push_back(option);
+  }
+  page.rest = Rest::kProgram;
+  page.one_dash_is_enough = true;
+  page.exit_status = {
+      {"0", "All ranks ended with 0."},
+      {"1-255", "That of the first rank that failed; 128 + n when signal n ended it."},
+      kUsage,
+      {"65", "A file that was given is wrong or cannot be read."},
+      {"69", "A rank, or what starts ranks, could not be started."},
+      kInternal,
+      kSystem,
+      {"75", "The ranks stopped early with a checkpoint written: start the same command again."},
+      kConfiguration};
+  page.environment = {
+      {"DDLRUN_SITE", "The site file, where --site is not given."},
+      {"SLURM_*", "The allocation: how many nodes, tasks and GPUs."},
+      {"TMPDIR", "Where the private run directory is made, after SLURM_TMPDIR."},
+      {"OMP_NUM_THREADS",
+       "Stays as it is; where it is not set, ranks get the number of their cores."},
+      {"RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT",
+       "Set for every rank, as torch.distributed's env:// reads them; so are HOROVOD_*, "
+       "DDL_HOST_LIST, DDL_HOST_PORT, DDL_OPTIONS and DDLRUN_*."}};
+  page.files = {
+      {"share/ddlrun/sites/*.yaml", "Settings of clusters, by the name that --site takes."},
+      {"share/ddlrun/slurm-templates", "Job scripts to copy."},
+      {"ddlrun.XXXXXX",
+       "The private run directory (log, plan, rankfile); removed at the end "
+       "unless --run-dir is given."}};
+  page.see_also = {"bede-mpirun(1)", "ddltraind(1)", "ddl-rankfile(1)", "srun(1)", "mpirun(1)"};
+  return page;
+}
+
+Page BedeMpirunPage() {
+  Page page;
+  page.names = {"bede-mpirun"};
+  page.summary = "start a program by mpirun with ranks and threads as the nodes are made";
+  page.synopsis = {"bede-mpirun [--bede-par RANKS[:THREADS]] [mpirun options] program [arguments]"};
+  page.description = {
+      "Starts a program by Open MPI's mpirun on all nodes of the Slurm job, or on this machine. "
+      "Everything but the options below is handed to mpirun as it is, and counts over what "
+      "bede-mpirun sets.",
+      "RANKS is 1ppn (one rank per node, not bound), 1ppg (one per GPU, on cores near to it), 1ppc "
+      "(one per core) or 1ppt (one per hardware thread). THREADS is the OMP_NUM_THREADS of each "
+      "rank: 1tpc (the number of its cores), 1tpt (of its hardware threads) or none (1)."};
+  page.program.groups.push_back({"", {}});
+  for (const launcher::BedeOptionSpec& spec : launcher::BedeOptionTable()) {
+    page.program.groups.back().options.push_back(
+        {{spec.name}, {spec.argument, false, spec.choices}, spec.help});
+  }
+  page.rest = Rest::kOptionsAndProgram;
+  page.exit_status = {{"0-255", "That of mpirun, which is that of the first rank that failed."},
+                      kUsage,
+                      {"69", "There is no mpirun."},
+                      kInternal,
+                      kSystem,
+                      kConfiguration};
+  page.environment = {{"OMP_NUM_THREADS", "Stays as it is where --bede-par names no THREADS."},
+                      {"SLURM_*", "The nodes of the job."}};
+  page.see_also = {"ddlrun(1)", "mpirun(1)"};
+  return page;
+}
+
+Page DdltraindPage() {
+  CLI::App app;
+  trainer::Options options;
+  trainer::DescribeOptions(app, options);
+  Page page;
+  page.names = {"ddltraind"};
+  page.summary = "train ResNet on images, one process per rank";
+  page.synopsis = {"ddlrun ddltraind --batch_size=N [options]",
+                   "ddltraind --batch_size=N [options]"};
+  page.description = {
+      "Trains ResNet v1.5 on TFRecords of JPEG images, or on made-up images, and evaluates it. "
+      "ddlrun starts one process per rank; one that is started by hand is a rank alone.",
+      "The options are those of NVIDIA's TensorFlow benchmark and some more. They may be "
+      "abbreviated as long as only one is meant; given twice, the last one counts. A run that was "
+      "interrupted goes on from its newest valid checkpoint when the same command is given again."};
+  page.program = CommandOf(app);
+  page.exit_status = {
+      {"0", "Done."},
+      kUsage,
+      {"65", "Input data: a record, an image or a checkpoint."},
+      {"69", "The ranks did not meet, a rank is gone, or the back end does not run here."},
+      {"70",
+       "A mistake in the program, or training that cannot go on: a loss that is no number, a "
+       "rank that hangs."},
+      {"71", "The operating system refused something, or a GPU failed while it computed."},
+      {"75", "Stopped early with a checkpoint written: start the same command again."}};
+  page.environment = {{"RANK, WORLD_SIZE, LOCAL_RANK, DDLRUN_*", "Set by ddlrun."},
+                      {"NCCL_*", "Read by NCCL, as everywhere."}};
+  page.files = {{"MODEL_DIR/checkpoints/step-NNNNNNNNNN",
+                 "Checkpoints: model.safetensors (torchvision's names), optimizer.safetensors, "
+                 "manifest.json."},
+                {"RESULTS_DIR/log.json", "DLLogger's JSON lines."}};
+  page.see_also = {"ddlrun(1)", "ddldata(1)"};
+  return page;
+}
+
+Page DdldataPage() {
+  CLI::App app("", "ddldata");
+  trainer::DataToolOptions options(1);
+  trainer::DescribeOptions(app, options);
+  Page page;
+  page.names = {"ddldata"};
+  page.summary = "make, index and verify TFRecord data sets of images";
+  page.synopsis = {"ddldata synth [options] DIR", "ddldata index [options] DATA_DIR INDEX_DIR",
+                   "ddldata verify [options] DATA_DIR"};
+  page.description = {
+      "Works on folders of TFRecord files train-* and validation-*, each record a JPEG image and "
+      "its label, as the scripts of TensorFlow make them of ImageNet."};
+  page.program = CommandOf(app);
+  page.commands = SubcommandsOf(app);
+  page.exit_status = {{"0", "Done."},
+                      kUsage,
+                      {"65", "A record or an image is wrong; the message names file and offset."},
+                      kInternal,
+                      kSystem};
+  page.see_also = {"ddltraind(1)"};
+  return page;
+}
+
+Page RankfilePage() {
+  CLI::App app("", "ddl-rankfile");
+  rankfile::Options options;
+  rankfile::DescribeOptions(app, options);
+  Page page;
+  page.names = {"ddl-rankfile"};
+  page.summary = "check, convert, expand and compress host lists and rankfiles";
+  page.synopsis = {"ddl-rankfile expand|compress [--cpus] TEXT",
+                   "ddl-rankfile check FORMAT [--hosts HOSTLIST] TEXT",
+                   "ddl-rankfile convert --from FORMAT --to FORMAT [--hosts HOSTLIST] TEXT"};
+  page.description = {
+      "TEXT is the text itself; - is the standard input, and --file FILE stands in for it. FORMAT "
+      "is hostlist (gpu[025-027,030], of Slurm), cpu-list (0-3,8, of Linux), rankfile (of Open "
+      "MPI), hostfile (gpu025 slots=4), ddl-host-list (DDL_HOST_LIST) or ddl-options "
+      "(DDL_OPTIONS)."};
+  page.program = CommandOf(app);
+  page.commands = SubcommandsOf(app);
+  page.exit_status = {{"0", "Done."},
+                      kUsage,
+                      {"65",
+                       "Input that is bad or cannot be read, said as "
+                       "source:line:column: message."},
+                      {"71", "Output that cannot be written."}};
+  page.see_also = {"ddlrun(1)", "scontrol(1)", "mpirun(1)"};
+  return page;
+}
+
+}  // namespace
+
+std::vector<Page> AllPages() {
+  return {DdlrunPage(), BedeMpirunPage(), DdltraindPage(), DdldataPage(), RankfilePage()};
+}
+
+}  // namespace manual

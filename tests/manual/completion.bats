@@ -1,0 +1,115 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# What Tab makes of a line in an interactive bash: without the package bash-completion, and with the one that is installed.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+  completions=$DDLRUN_BUILD/manual/completions
+  [ -e "$completions/ddlrun" ] || skip "a build with sanitizers, or a cross build without an emulator, makes none"
+  command -v python3 > /dev/null || skip "python3, which types on the terminal, is not installed"
+  cd "$BATS_TEST_TMPDIR" || exit 1
+  cat "$completions"/{ddlrun,bede-mpirun,ddltraind,ddldata,ddl-rankfile} > plain
+  package=/usr/share/bash-completion/bash_completion
+  mkdir -p folder/inner 'folder with blank'
+  touch folder/one.yaml 'two words.yaml'
+}
+
+# Tab behind LINE; what comes of it in $output. With the settings in the file $shell.
+press_tab() { run "$BATS_TEST_DIRNAME/press_tab.py" "${shell:-plain}" "$1"; }
+
+# becomes LINE LINE-AFTER
+becomes() {
+  press_tab "$1"
+  [ "$output" = "$2" ] || { echo "'$1' becomes '$output', not '$2'"; return 1; }
+}
+
+# offers LINE CANDIDATE...
+offers() {
+  local line=$1
+  shift
+  press_tab "$line"
+  [ "$output" = "$(printf '%s\n' "$@")" ] || { echo "'$line' offers '$output', not '$*'"; return 1; }
+}
+
+@test "shellcheck has nothing to say" {
+  command -v shellcheck > /dev/null || skip "shellcheck is not installed"
+  shellcheck -s bash "$completions"/*
+}
+
+@test "options: a value is asked for by '=', one dash is enough for ddlrun" {
+  becomes 'ddlrun --lau' 'ddlrun --launcher='
+  becomes 'bede-ddlrun -lau' 'bede-ddlrun -launcher='
+  becomes 'ddlrun --dry' 'ddlrun --dry-run '
+  offers 'ddlrun --check' --check-only --check=
+  becomes 'ddltraind --learn' 'ddltraind --learn'
+  becomes 'ddltraind --nouse_d' 'ddltraind --nouse_dali '
+}
+
+@test "choices: behind '=' and as the next word" {
+  offers 'ddlrun --check=' auto full off
+  becomes 'ddlrun --check=f' 'ddlrun --check=full '
+  becomes 'ddlrun --check f' 'ddlrun --check full '
+  becomes 'ddlrun -n 2 -check=f' 'ddlrun -n 2 -check=full '
+  becomes 'ddlrun --dry-run=j' 'ddlrun --dry-run=json '
+  becomes 'ddltraind --mode=pre' 'ddltraind --mode=predict '
+  becomes 'ddltraind --batch_size 8 --data_format NH' 'ddltraind --batch_size 8 --data_format NHWC '
+  offers 'bede-mpirun --bede-par 1ppg' 1ppg 1ppg:1tpc 1ppg:1tpt 1ppg:none
+  becomes 'bede-mpirun --bede-par 1ppg:1tpc' 'bede-mpirun --bede-par 1ppg:1tpc '
+  becomes 'bede-mpirun --bede-par=1ppn:n' 'bede-mpirun --bede-par=1ppn:none '
+}
+
+@test "words are cut elsewhere where COMP_WORDBREAKS says so" {
+  { cat plain; echo 'COMP_WORDBREAKS=${COMP_WORDBREAKS//[=:]/}'; } > uncut
+  shell=uncut
+  becomes 'ddlrun --check=f' 'ddlrun --check=full '
+  becomes 'bede-mpirun --bede-par=1ppn:n' 'bede-mpirun --bede-par=1ppn:none '
+}
+
+@test "paths: files and folders as the shell completes them" {
+  becomes 'ddlrun --site folder/o' 'ddlrun --site folder/one.yaml '
+  becomes 'ddlrun --site=two' 'ddlrun --site=two\ words.yaml '
+  becomes 'ddltraind --results_dir=folder/' 'ddltraind --results_dir=folder/inner/'
+  offers 'ddltraind --results_dir fol' folder/ 'folder with blank/'
+  becomes 'ddltraind --results_dir folder\ ' 'ddltraind --results_dir folder\ with\ blank/'
+  becomes 'ddldata synth folder/' 'ddldata synth folder/inner/'
+  becomes 'ddl-rankfile check rankfile --file two' 'ddl-rankfile check rankfile --file two\ words.yaml '
+}
+
+@test "commands and their operands" {
+  offers 'ddldata ' index synth verify
+  becomes 'ddldata ver' 'ddldata verify '
+  becomes 'ddldata synth --validation_s' 'ddldata synth --validation_shards='
+  becomes 'ddldata verify --validation_s' 'ddldata verify --validation_s'
+  becomes 'ddl-rankfile check cpu' 'ddl-rankfile check cpu-list '
+  becomes 'ddl-rankfile convert --from hostl' 'ddl-rankfile convert --from hostlist '
+  becomes 'ddl-rankfile expand fol' 'ddl-rankfile expand fol'
+}
+
+# The program's own completion, and in its absence files.
+program_is_completed() {
+  becomes 'ddlrun -n 2 -check off hostnamec' 'ddlrun -n 2 -check off hostnamectl '
+  becomes 'ddlrun -n 2 ddltraind --comm=n' 'ddlrun -n 2 ddltraind --comm=nccl '
+  becomes 'ddlrun --tcp -- ddltraind --dry' 'ddlrun --tcp -- ddltraind --dry_run '
+  becomes 'ddlrun sometool folder/o' 'ddlrun sometool folder/one.yaml '
+  becomes 'ddlrun sometool --lau' 'ddlrun sometool --lau'
+}
+
+@test "behind the program's name ddlrun is out of the way" {
+  command -v hostnamectl > /dev/null || skip "no hostnamectl"
+  program_is_completed
+  becomes 'bede-mpirun --bede-par 1ppn hostnamec' 'bede-mpirun --bede-par 1ppn hostnamectl '
+}
+
+@test "with the package bash-completion, which finds the files by the programs' names" {
+  [ -e "$package" ] || skip "bash-completion is not installed"
+  command -v hostnamectl > /dev/null || skip "no hostnamectl"
+  mkdir -p share/bash-completion
+  cp -r "$completions" share/bash-completion/completions
+  printf '%s\n' "export XDG_DATA_DIRS=$PWD/share:/usr/share" ". $package" > packaged
+  shell=packaged
+  becomes 'ddlrun --check=f' 'ddlrun --check=full '
+  becomes 'bede-ddlrun --check=f' 'bede-ddlrun --check=full '
+  becomes 'ddl-rankfile check cpu' 'ddl-rankfile check cpu-list '
+  program_is_completed
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/data/tool/options.h"
+
+#include <CLI/CLI.hpp>
+
+namespace trainer {
+namespace {
+
+CLI::App* AddCommand(CLI::App& app, DataToolOptions& options, DataToolCommand command,
+                     const std::string& name, const std::string& description) {
+  CLI::App* subcommand = app.add_subcommand(name, description);
+  subcommand->parse_complete_callback([&options, command] { options.command = command; });
+  return subcommand;
+}
+
+void AddThreads(CLI::App* subcommand, int& threads) {
+  subcommand->add_option("--threads", threads, "Threads")->capture_default_str()->type_name("N");
+}
+
+template <typename Number>
+void AddNumber(CLI::App* subcommand, const std::string& name, Number& number,
+               const std::string& help) {
+  subcommand->add_option(name, number, help)->capture_default_str()->type_name("N");
+}
+
+void AddSynth(CLI::App& app, DataToolOptions& options) {
+  CLI::App* synth = AddCommand(app, options, DataToolCommand::kSynth, "synth",
+                               "Make an ImageNet-like data set of painted JPEG images, whose "
+                               "classes differ in shape and texture, not in colour");
+  SynthOptions& values = options.synth;
+  synth->add_option("DIR", values.dir, "Directory of the data set; made if need be")->required();
+  AddNumber(synth, "--classes", values.classes, "Classes, 1 to 200; file labels are 1..CLASSES");
+  AddNumber(synth, "--images", values.images, "Training images");
+  AddNumber(synth, "--validation_images", values.validation_images, "Validation images");
+  synth->add_option("--size", options.size, "Width and height are drawn from MIN-MAX pixels")
+      ->capture_default_str()
+      ->type_name("MIN-MAX");
+  AddNumber(synth, "--shards", values.shards, "Files train-*");
+  AddNumber(synth, "--validation_shards", values.validation_shards, "Files validation-*");
+  AddNumber(synth, "--seed", values.seed, "The same seed makes the same bytes");
+  AddThreads(synth, values.threads);
+  synth->add_flag("--force", values.force, "Replace the data files that are in DIR");
+}
+
+void AddIndex(CLI::App& app, DataToolOptions& options) {
+  CLI::App* index =
+      AddCommand(app, options, DataToolCommand::kIndex, "index",
+                 "Make DALI's index files, as tfrecord2idx does: one per data file, same name");
+  index->add_option("DATA_DIR", options.data_dir, "Directory with train-*, validation-*")
+      ->required();
+  index->add_option("INDEX_DIR", options.index_dir, "Directory of the indices; made if need be")
+      ->required();
+  AddThreads(index, options.index_threads);
+}
+
+void AddVerify(CLI::App& app, DataToolOptions& options) {
+  CLI::App* verify = AddCommand(app, options, DataToolCommand::kVerify, "verify",
+                                "Check every record: checksums, features, label, and the whole "
+                                "image decoded; exit code 65 if anything is wrong");
+  verify->add_option("DATA_DIR", options.verify.data_dir, "Directory with train-*, validation-*")
+      ->required();
+  AddNumber(verify, "--classes", options.verify.classes, "Labels are 1..CLASSES");
+  AddThreads(verify, options.verify.threads);
+}
+
+}  // namespace
+
+void DescribeOptions(CLI::App& app, DataToolOptions& options) {
+  app.set_version_flag("--version", DDLRUN_VERSION);
+  AddSynth(app, options);
+  AddIndex(app, options);
+  AddVerify(app, options);
+}
+
+}  // namespace trainer

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The command line of ddldata: one description that makes the parser, --help, the manual page and
+// the completion.  Pure.
+
+#pragma once
+
+#include <string>
+
+#include "trainer/data/tool/inspect.h"
+#include "trainer/data/tool/synth.h"
+
+namespace CLI {  // NOLINT(readability-identifier-naming): CLI11 chose it
+class App;
+}  // namespace CLI
+
+namespace trainer {
+
+enum class DataToolCommand { kNone, kSynth, kIndex, kVerify };
+
+// What was asked for: that of `command` counts.
+struct DataToolOptions {
+  // `threads`: as many as every command uses unless told otherwise.
+  explicit DataToolOptions(int threads) : index_threads(threads) {
+    synth.threads = threads;
+    verify.threads = threads;
+  }
+
+  DataToolCommand command = DataToolCommand::kNone;
+  SynthOptions synth;
+  std::string size = "80-128";  // of synth: pixels, MIN-MAX
+  std::string data_dir;         // of index
+  std::string index_dir;
+  int index_threads;
+  VerifyOptions verify;
+};
+
+// Describes commands and options to `app`; parsing then fills `options`, which must outlive it.
+void DescribeOptions(CLI::App& app, DataToolOptions& options);
+
+}  // namespace trainer
