@@ -3,6 +3,7 @@
 
 bats_require_minimum_version 1.5.0
 load ../wait_for
+load ../module_systems
 
 # In setup_file: start_cluster [NODES [GPUS [CPUS]]]
 start_cluster() {
@@ -29,6 +30,18 @@ cluster() { timeout "${limit:-60}" "$BATS_TEST_DIRNAME/cluster" "$cluster_dir" "
 
 # hpc COMMAND...: as a user on the login node, in a home of its own for each test.
 hpc() { cluster as hpc env PATH="$cluster_dir/opt/bin:/usr/bin:/bin" LC_ALL=C "$@"; }
+
+# In setup_file, behind start_cluster.
+# `module` in every login shell of the user, as the profile of a cluster has it.
+start_modules() {
+  local system
+  for system in environment-modules lmod; do
+    module_start "$system" > "$work/.bash_profile"
+    [ ! -s "$work/.bash_profile" ] || break
+  done
+  [ -s "$work/.bash_profile" ] || skip "neither Environment Modules nor Lmod is here: tools/bootstrap check gets them"
+  echo "module use '$cluster_dir/opt/share/modulefiles'" >> "$work/.bash_profile"
+}
 
 # In setup: an empty home.
 empty_home() {

@@ -7,7 +7,6 @@
 # shellcheck disable=SC2030,SC2031,SC2154 # run and common.bash set them
 
 load common
-load ../module_systems
 
 setup_file() {
   start_cluster 4 4 8
@@ -18,17 +17,6 @@ setup_file() {
 teardown_file() { stop_cluster; }
 
 setup() { empty_home; }
-
-# `module` in every login shell of the user, as the profile of a cluster has it.
-start_modules() {
-  local system
-  for system in environment-modules lmod; do
-    module_start "$system" > "$work/.bash_profile"
-    [ ! -s "$work/.bash_profile" ] || break
-  done
-  [ -s "$work/.bash_profile" ] || skip "neither Environment Modules nor Lmod is here: tools/bootstrap check gets them"
-  echo "module use '$cluster_dir/opt/share/modulefiles'" >> "$work/.bash_profile"
-}
 
 # template NAME [OPTION OF DDLTRAIND...]: the installed template in the user's folder, changed as a user would.
 template() {

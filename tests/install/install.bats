@@ -91,7 +91,7 @@ EOF
 @test "no program needs anything of NVIDIA's to start" {
   run ldd "$prefix"/bin/* "$prefix"/libexec/ddlrun/*
   [[ $output == *libstdc++* ]]
-  ! grep -E 'lib(cuda|cudnn|cublas|nccl|nvidia)' <<< "$output"
+  run ! grep -E 'lib(cuda|cudnn|cublas|nccl|nvidia)' <<< "$output"
 }
 
 @test "the back end for GPUs is found beside the program, and missed where it is not there" {
@@ -112,4 +112,43 @@ EOF
   DESTDIR="$PWD/stage" install_ddlrun /opt/ddlrun
   grep -q '^set prefix {/opt/ddlrun}$' "stage/opt/ddlrun/share/modulefiles/ddlrun/$version"
   grep -q '^local prefix = "/opt/ddlrun"$' "stage/opt/ddlrun/share/lmod-modulefiles/ddlrun/$version.lua"
+}
+
+@test "installations of one build at the same time do not meet" {
+  local i pids=()
+  for i in 1 2 3 4 5 6 7 8; do
+    install_ddlrun "$PWD/at$i" &
+    pids+=($!)
+  done
+  wait "${pids[@]}"
+  for i in 1 2 3 4 5 6 7 8; do
+    grep -q "^set prefix {$PWD/at$i}$" "at$i/share/modulefiles/ddlrun/$version"
+    grep -q "^local prefix = \"$PWD/at$i\"$" "at$i/share/lmod-modulefiles/ddlrun/$version.lua"
+  done
+}
+
+@test "everything that was installed is in CMake's list" {
+  install_ddlrun "$PWD/listed"
+  for path in share/modulefiles/ddlrun/$version share/lmod-modulefiles/ddlrun/$version.lua bin/ddlrun bin/bede-ddlrun; do
+    grep -qxF "$PWD/listed/$path" "$DDLRUN_BUILD/install_manifest.txt" || { echo "$path"; return 1; }
+  done
+}
+
+@test "an ordinary user installs into a folder of their own, which all may read" {
+  [ "$(id -u)" -eq 0 ] || skip "needs root, to be somebody else"
+  unshare -m true 2> /dev/null || skip "this machine allows no namespaces"
+  local own user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+  "${user[@]}" test -r "$DDLRUN_BUILD/cmake_install.cmake" || skip "the build folder is not readable for others"
+  own=$(mktemp -d /tmp/ddlrun-install.XXXXXX) # bats' own is root's alone
+  touch "$own/manifest"                       # which CMake writes into the build folder
+  chmod 755 "$own"
+  chown -R 65534:65534 "$own"
+  cd "$own"
+  (umask 022 && unshare -m bash -c 'mount --bind manifest "$DDLRUN_BUILD/install_manifest.txt" && exec "$@"' _ \
+    "${user[@]}" cmake --install "$DDLRUN_BUILD" --prefix "$own/ddlrun") > "$BATS_TEST_TMPDIR/log" 2>&1 || { cat "$BATS_TEST_TMPDIR/log"; return 1; }
+  run find ddlrun ! -perm -a+r
+  [ -z "$output" ]
+  run --separate-stderr "${user[@]}" env HOME="$own" TMPDIR="$own" ddlrun/bin/ddlrun -n 1 sh -c 'echo "$RANK/$WORLD_SIZE"'
+  [ "$output" = 0/1 ]
+  rm -rf "$own"
 }
