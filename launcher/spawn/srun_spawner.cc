@@ -135,6 +135,8 @@ std::vector<ChildCommand> MakeSrunCommands(const Job& job) {
 
   Environment environment = job.environment;
   for (const std::string_view name : kInputOfSrun) environment.erase(std::string(name));
+  // Slurm 20.11 takes that of the first component for the nodes of all, and refuses the others.
+  if (is_heterogeneous) environment.erase("SLURM_JOB_NUM_NODES");
   for (const auto& [name, value] : job.rank_settings) environment[name] = value;
   // The shim binds, to more than the task's share of a CPU.
   environment["SLURM_CPU_BIND"] = "none";

@@ -114,7 +114,6 @@ std::string CommandOf(const Golden& golden) {
   job.plan = MakePlan(allocation, {none}, {});
   SpawnerMeans means;
   means.in_slurm = true;
-  means.has_mpirun = true;
   means.mpi_types = ParseMpiList(golden.slurm.mpi_list);
   const SpawnerChoice choice = ChooseSpawner(job.plan, true, golden.pmi, means);
   job.mpi_type = choice.mpi_type;

@@ -243,6 +243,11 @@ TEST(SrunSpawner, EachComponentOfAHeterogeneousJobHasItsPart) {
                                        "--gpus-per-node=2 "));
   EXPECT_THAT(line, testing::HasSubstr("'--name=a b' : --het-group=1 --mpi=pmix --nodes=2 "
                                        "--ntasks=2 --ntasks-per-node=1 "));
+  job.environment["SLURM_JOB_NUM_NODES"] = "1";
+  EXPECT_THAT(MakeSrunCommands(job)[0].environment,
+              testing::Not(Contains("SLURM_JOB_NUM_NODES=1")));
+  for (NodePlan& node : job.plan.nodes) node.component = 0;
+  EXPECT_THAT(MakeSrunCommands(job)[0].environment, Contains("SLURM_JOB_NUM_NODES=1"));
 }
 
 TEST(SrunSpawner, HeterogeneousJobsHaveNoOtherOrder) {
