@@ -244,6 +244,7 @@ TEST(SrunSpawner, EachComponentOfAHeterogeneousJobHasItsPart) {
   EXPECT_THAT(line, testing::HasSubstr("'--name=a b' : --het-group=1 --mpi=pmix --nodes=2 "
                                        "--ntasks=2 --ntasks-per-node=1 "));
   job.environment["SLURM_JOB_NUM_NODES"] = "1";
+  job.hosts_of_job = {"n1", "n2", "n3"};
   EXPECT_THAT(MakeSrunCommands(job)[0].environment,
               testing::Not(Contains("SLURM_JOB_NUM_NODES=1")));
   for (NodePlan& node : job.plan.nodes) node.component = 0;
@@ -311,130 +312,6 @@ TEST(SrunSpawner, FencesOfPmixGoRoundARingUnlessTheUserSaysElse) {
   EXPECT_THAT(MakeSrunCommands(job)[0].environment, Contains("SLURM_PMIX_FENCE=ring"));
   job.environment = {{"SLURM_PMIX_FENCE", "tree"}};
   EXPECT_THAT(MakeSrunCommands(job)[0].environment, Contains("SLURM_PMIX_FENCE=tree"));
-}
-
-constexpr bool kRemote = true;
-
-SpawnerMeans Outside(bool has_mpirun) {
-  SpawnerMeans means;
-  if (!has_mpirun) means.mpirun_lacks = "/bin/mpirun is of MPICH (Hydra 4.0.2), not of Open MPI";
-  return means;
-}
-
-SpawnerMeans InSlurm(bool has_mpirun, std::vector<std::string> mpi_types) {
-  SpawnerMeans means = Outside(has_mpirun);
-  means.in_slurm = true;
-  means.mpi_types = std::move(mpi_types);
-  return means;
-}
-
-SpawnerChoice Choose(const std::vector<int>& nodes_of_ranks, bool has_remote_ranks,
-                     const SpawnerMeans& means, const std::string& pmi = "auto") {
-  return ChooseSpawner(JobOf(nodes_of_ranks).plan, has_remote_ranks, pmi, means);
-}
-
-std::string RefusedChoice(const SpawnerMeans& means, const std::string& pmi) {
-  try {
-    Choose({0, 1}, kRemote, means, pmi);
-  } catch (const LaunchError& error) {
-    EXPECT_EQ(error.exit_code(), EX_UNAVAILABLE);
-    return error.what();
-  }
-  return "";
-}
-
-TEST(ChooseSpawner, TakesMpirunForMoreThanOneRankWhereItIs) {
-  EXPECT_EQ(Choose({0}, !kRemote, Outside(true)).name, "local");
-  EXPECT_EQ(Choose({0, 0}, !kRemote, Outside(true)).name, "mpirun");
-  EXPECT_EQ(Choose({0, 0}, !kRemote, Outside(true), "none").name, "mpirun");
-  const SpawnerChoice choice = Choose({0, 0}, !kRemote, Outside(false));
-  EXPECT_EQ(choice.name, "local");
-  EXPECT_EQ(choice.reason, Outside(false).mpirun_lacks);
-}
-
-TEST(ChooseSpawner, NeedsMpirunForAnotherMachine) {
-  EXPECT_EQ(Choose({0}, kRemote, Outside(true)).name, "mpirun");
-  SpawnerMeans means = InSlurm(false, {});
-  means.srun_lacks = "no pmix";
-  try {
-    Choose({0}, kRemote, means);
-    FAIL();
-  } catch (const LaunchError& error) {
-    EXPECT_EQ(error.exit_code(), EX_UNAVAILABLE);
-    EXPECT_STREQ(error.what(),
-                 "srun cannot (no pmix), ranks on other machines need Open MPI's mpirun, but "
-                 "/bin/mpirun is of MPICH (Hydra 4.0.2), not of Open MPI: load Open MPI ('module "
-                 "load openmpi'), or name its mpirun in the site file (mpirun: PATH)");
-  }
-}
-
-TEST(ChooseSpawner, TakesSrunInsideSlurm) {
-  const SpawnerMeans means = InSlurm(true, {"none", "pmix", "pmi2"});
-  EXPECT_EQ(Choose({0}, !kRemote, means).name, "srun");
-  EXPECT_EQ(Choose({0, 1}, kRemote, means).name, "srun");
-  EXPECT_EQ(Choose({0, 1}, kRemote, means).mpi_type, "pmix");
-  EXPECT_EQ(Choose({0, 1}, kRemote, InSlurm(true, {"none", "pmix_v4"})).mpi_type, "pmix_v4");
-}
-
-TEST(ChooseSpawner, TakesThePmiThatIsAskedFor) {
-  const SpawnerMeans means = InSlurm(true, {"none", "pmix", "pmi2"});
-  for (const char* pmi : {"pmix", "pmi2", "none"}) {
-    const SpawnerChoice choice = Choose({0, 1}, kRemote, means, pmi);
-    EXPECT_EQ(choice.name, "srun");
-    EXPECT_EQ(choice.mpi_type, pmi);
-    EXPECT_EQ(choice.reason, "inside Slurm, by --pmi=" + std::string(pmi));
-  }
-}
-
-TEST(ChooseSpawner, RefusesAPmiThatSrunLacks) {
-  const SpawnerMeans means = InSlurm(true, {"none", "cray_shasta"});
-  EXPECT_EQ(RefusedChoice(means, "pmi2"),
-            "srun cannot start ranks by --pmi=pmi2: 'srun --mpi=list' knows no pmi2: none "
-            "cray_shasta; choose another --pmi");
-  EXPECT_THAT(RefusedChoice(means, "pmix"), testing::HasSubstr("knows no pmix: none cray_shasta"));
-  SpawnerMeans no_srun = means;
-  no_srun.srun_lacks = "it is not in PATH";
-  EXPECT_THAT(RefusedChoice(no_srun, "none"), testing::HasSubstr("--pmi=none: it is not in PATH"));
-}
-
-TEST(ChooseSpawner, WithoutPmixTakesMpirunAndSaysHowToChoose) {
-  const SpawnerChoice choice = Choose({0, 1}, kRemote, InSlurm(true, {"none", "pmi2"}));
-  EXPECT_EQ(choice.name, "mpirun");
-  EXPECT_EQ(choice.reason,
-            "srun cannot ('srun --mpi=list' knows no pmix: none pmi2), it reaches other machines; "
-            "--pmi=none starts programs that need no MPI by srun");
-  SpawnerMeans broken = InSlurm(true, {});
-  broken.srun_lacks = "'srun --mpi=list' failed";
-  EXPECT_EQ(Choose({0, 1}, kRemote, broken).reason,
-            "srun cannot ('srun --mpi=list' failed), it reaches other machines");
-}
-
-TEST(ChooseSpawner, WithoutPmixAndMpirunSrunStartsRanksAndSaysWhatDoesNotWork) {
-  const SpawnerChoice choice = Choose({0, 1}, kRemote, InSlurm(false, {"none", "pmi2"}));
-  EXPECT_EQ(choice.name, "srun");
-  EXPECT_EQ(choice.mpi_type, "none");
-  EXPECT_THAT(choice.reason, testing::AllOf(testing::HasSubstr("knows no pmix: none pmi2"),
-                                            testing::HasSubstr("MPI programs do not find each "
-                                                               "other"),
-                                            testing::HasSubstr("PyTorch")));
-  EXPECT_THAT(RefusedChoice(InSlurm(false, {"cray_shasta"}), "auto"),
-              testing::HasSubstr("need mpirun, which is not in PATH"));
-  EXPECT_EQ(Choose({0, 0}, !kRemote, InSlurm(false, {"none"})).name, "local");
-}
-
-TEST(ChooseSrun, IsRefusedWithoutPmixUnlessNoneIsAskedFor) {
-  const SpawnerMeans means = InSlurm(true, {"none", "pmi2"});
-  EXPECT_EQ(ChooseSrun("none", means).mpi_type, "none");
-  try {
-    ChooseSrun("auto", means);
-    FAIL();
-  } catch (const LaunchError& error) {
-    EXPECT_EQ(error.exit_code(), EX_UNAVAILABLE);
-    EXPECT_THAT(error.what(),
-                testing::AllOf(testing::HasSubstr("srun cannot start ranks: 'srun --mpi=list' "
-                                                  "knows no pmix: none pmi2; --pmi=none starts"),
-                               testing::HasSubstr("use --launcher=mpirun")));
-  }
 }
 
 TEST(FindSpawner, KnowsThoseThatOptionsMayName) {
