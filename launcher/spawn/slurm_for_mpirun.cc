@@ -11,6 +11,10 @@ namespace launcher {
 namespace {
 
 constexpr char kGpusPerTask[] = "SLURM_GPUS_PER_TASK";
+constexpr char kTresPerTask[] = "SLURM_TRES_PER_TASK";  // the same in later versions of Slurm
+
+// What Slurm itself sets from 23.11 on, so that its srun knows who starts it.
+constexpr char kArgumentsOfSlurm[] = "--external-launcher";
 
 // Of the job but for this node; nullopt where they were not asked for by job or by task.
 std::optional<int> GpusElsewhere(const Environment& environment) {
@@ -21,7 +25,10 @@ std::optional<int> GpusElsewhere(const Environment& environment) {
   const auto here = count("SLURM_GPUS_ON_NODE");
   if (!here) return std::nullopt;
   if (const auto job = count("SLURM_GPUS")) return *job - *here;
-  const auto per_task = count(kGpusPerTask);
+  auto per_task = count(kGpusPerTask);
+  if (const auto tres = FindVariable(environment, kTresPerTask); tres && !per_task) {
+    per_task = ParseTresPerTask(*tres).gpus;
+  }
   const auto tasks = count("SLURM_NTASKS");
   if (!per_task || !tasks) return std::nullopt;
   return *per_task * *tasks - *here;
@@ -47,9 +54,13 @@ std::map<std::string, std::string> SlurmVariablesForMpirun(const std::vector<Hos
   const std::optional<int> gpus = GpusElsewhere(environment);
   const std::string arguments_of_srun =
       runtime == MpiRuntime::kPrrte ? "PRTE_MCA_plm_slurm_args" : "OMPI_MCA_plm_slurm_args";
-  if (gpus.value_or(0) > 0 && !environment.contains(arguments_of_srun)) {
-    variables[arguments_of_srun] = "--gpus=" + std::to_string(*gpus);
-    if (environment.contains(kGpusPerTask)) variables[kGpusPerTask] = "";
+  const std::string set = FindVariable(environment, arguments_of_srun).value_or("");
+  if (gpus.value_or(0) > 0 && (set.empty() || set == kArgumentsOfSlurm)) {
+    variables[arguments_of_srun] =
+        (set.empty() ? "" : set + " ") + "--gpus=" + std::to_string(*gpus);
+    for (const char* name : {kGpusPerTask, kTresPerTask}) {
+      if (environment.contains(name)) variables[name] = "";
+    }
   }
   return variables;
 }

@@ -48,6 +48,24 @@ TEST(SlurmForMpirun, GivesThemToTheSrunOfPrrteInItsOwnParameter) {
             (Variables{{"SLURM_NODELIST", "n[1-2]"}, {"SLURM_TASKS_PER_NODE", "4,2"}}));
 }
 
+TEST(SlurmForMpirun, AddsToWhatSlurmItselfSays) {
+  const std::vector<HostSlots> hosts = {{"n1", 4}, {"n2", 2}};
+  for (const auto& [runtime, name] :
+       std::map<MpiRuntime, std::string>{{MpiRuntime::kOrte, "OMPI_MCA_plm_slurm_args"},
+                                         {MpiRuntime::kPrrte, "PRTE_MCA_plm_slurm_args"}}) {
+    EXPECT_EQ(SlurmVariablesForMpirun(hosts,
+                                      {{"SLURM_TRES_PER_TASK", "gres/gpu=1"},
+                                       {"SLURM_NTASKS", "6"},
+                                       {"SLURM_GPUS_ON_NODE", "4"},
+                                       {name, "--external-launcher"}},
+                                      runtime),
+              (Variables{{name, "--external-launcher --gpus=2"},
+                         {"SLURM_NODELIST", "n[1-2]"},
+                         {"SLURM_TASKS_PER_NODE", "4,2"},
+                         {"SLURM_TRES_PER_TASK", ""}}));
+  }
+}
+
 TEST(SlurmForMpirun, LeavesSrunAloneWhereGpusAreGivenByNodeOrHere) {
   const Variables plain = {{"SLURM_NODELIST", "n1"}, {"SLURM_TASKS_PER_NODE", "4"}};
   EXPECT_EQ(OfOrte({{"n1", 4}}, {{"SLURM_GPUS_PER_NODE", "4"}, {"SLURM_GPUS_ON_NODE", "4"}}),
