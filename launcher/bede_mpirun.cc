@@ -165,6 +165,7 @@ ChildCommand MakeBedeCommand(const BedeJob& job) {
   for (const auto& [name, value] : MakeVariables(job)) append({name + "=" + value});
   append({job.mpirun});
   if (job.is_root) append({"--allow-run-as-root"});
+  if (job.in_slurm) append(SlurmOptionsForMpirun(job.environment, job.mpi_runtime));
   const bool users_threads =
       !job.par.threads_are_asked_for && job.environment.contains(kThreadsVariable);
   append({"-x", users_threads ? kThreadsVariable

@@ -13,8 +13,11 @@ namespace {
 constexpr char kGpusPerTask[] = "SLURM_GPUS_PER_TASK";
 constexpr char kTresPerTask[] = "SLURM_TRES_PER_TASK";  // the same in later versions of Slurm
 
-// What Slurm itself sets from 23.11 on, so that its srun knows who starts it.
+constexpr char kArgumentsOfOrte[] = "OMPI_MCA_plm_slurm_args";
+// What Slurm itself sets it to from 23.11 on, so that its srun knows who starts it.
 constexpr char kArgumentsOfSlurm[] = "--external-launcher";
+
+std::string GpusArgument(int gpus) { return "--gpus=" + std::to_string(gpus); }
 
 // Of the job but for this node; nullopt where they were not asked for by job or by task.
 std::optional<int> GpusElsewhere(const Environment& environment) {
@@ -51,18 +54,23 @@ std::map<std::string, std::string> SlurmVariablesForMpirun(const std::vector<Hos
   }
   std::map<std::string, std::string> variables = {
       {"SLURM_NODELIST", rankfile::CompressHostlist(names)}, {"SLURM_TASKS_PER_NODE", tasks}};
-  const std::optional<int> gpus = GpusElsewhere(environment);
-  const std::string arguments_of_srun =
-      runtime == MpiRuntime::kPrrte ? "PRTE_MCA_plm_slurm_args" : "OMPI_MCA_plm_slurm_args";
-  const std::string set = FindVariable(environment, arguments_of_srun).value_or("");
-  if (gpus.value_or(0) > 0 && (set.empty() || set == kArgumentsOfSlurm)) {
-    variables[arguments_of_srun] =
-        (set.empty() ? "" : set + " ") + "--gpus=" + std::to_string(*gpus);
-    for (const char* name : {kGpusPerTask, kTresPerTask}) {
-      if (environment.contains(name)) variables[name] = "";
-    }
+  const int gpus = GpusElsewhere(environment).value_or(0);
+  if (gpus <= 0) return variables;
+  if (runtime == MpiRuntime::kOrte) {
+    const std::string set = FindVariable(environment, kArgumentsOfOrte).value_or("");
+    if (!set.empty() && set != kArgumentsOfSlurm) return variables;
+    variables[kArgumentsOfOrte] = (set.empty() ? "" : set + " ") + GpusArgument(gpus);
+  }
+  for (const char* name : {kGpusPerTask, kTresPerTask}) {
+    if (environment.contains(name)) variables[name] = "";
   }
   return variables;
+}
+
+std::vector<std::string> SlurmOptionsForMpirun(const Environment& environment, MpiRuntime runtime) {
+  const int gpus = GpusElsewhere(environment).value_or(0);
+  if (runtime == MpiRuntime::kOrte || gpus <= 0) return {};
+  return {"--prtemca", "plm_slurm_args", GpusArgument(gpus)};
 }
 
 }  // namespace launcher

@@ -35,4 +35,8 @@ std::map<std::string, std::string> SlurmVariablesForMpirun(const std::vector<Hos
                                                            const Environment& environment,
                                                            MpiRuntime runtime);
 
+// Options of mpirun beside them.  PRRTE takes plm_slurm_args as an option only: it removes the
+// variable, since Slurm sets that from 23.11 on.  (Seen with Open MPI 5.0.7 and Slurm 24.11.)
+std::vector<std::string> SlurmOptionsForMpirun(const Environment& environment, MpiRuntime runtime);
+
 }  // namespace launcher

@@ -171,8 +171,8 @@ TEST(BedeCommand, PrrteInSlurmHasItsVariables) {
   job.environment["SLURM_GPUS_ON_NODE"] = "2";
   EXPECT_THAT(LineOf(job),
               ::testing::StartsWith("/usr/bin/env PRTE_MCA_hwloc_default_binding_policy=core "
-                                    "PRTE_MCA_plm_slurm_args=--gpus=1 'SLURM_NODELIST=n[1-2]' "
-                                    "SLURM_TASKS_PER_NODE=4,2 /usr/bin/mpirun "));
+                                    "'SLURM_NODELIST=n[1-2]' SLURM_TASKS_PER_NODE=4,2 "
+                                    "/usr/bin/mpirun --prtemca plm_slurm_args --gpus=1 -x "));
 }
 
 TEST(BedeCommand, InheritsTheEnvironmentButForRankIdentities) {

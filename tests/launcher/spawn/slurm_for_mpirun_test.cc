@@ -35,35 +35,29 @@ TEST(SlurmForMpirun, GivesDaemonsTheGpusOfTheirNodes) {
                  {"SLURM_TASKS_PER_NODE", "4,2"}}));
 }
 
-TEST(SlurmForMpirun, GivesThemToTheSrunOfPrrteInItsOwnParameter) {
-  Environment environment = {
-      {"SLURM_GPUS", "6"}, {"SLURM_GPUS_ON_NODE", "4"}, {"OMPI_MCA_plm_slurm_args", "--overlap"}};
+TEST(SlurmForMpirun, GivesThemToTheSrunOfPrrteByAnOption) {
   const std::vector<HostSlots> hosts = {{"n1", 4}, {"n2", 2}};
-  EXPECT_EQ(SlurmVariablesForMpirun(hosts, environment, MpiRuntime::kPrrte),
-            (Variables{{"PRTE_MCA_plm_slurm_args", "--gpus=2"},
-                       {"SLURM_NODELIST", "n[1-2]"},
-                       {"SLURM_TASKS_PER_NODE", "4,2"}}));
-  environment["PRTE_MCA_plm_slurm_args"] = "--overlap";
+  const Environment environment = {{"SLURM_GPUS", "6"}, {"SLURM_GPUS_ON_NODE", "4"}};
   EXPECT_EQ(SlurmVariablesForMpirun(hosts, environment, MpiRuntime::kPrrte),
             (Variables{{"SLURM_NODELIST", "n[1-2]"}, {"SLURM_TASKS_PER_NODE", "4,2"}}));
+  EXPECT_EQ(SlurmOptionsForMpirun(environment, MpiRuntime::kPrrte),
+            (std::vector<std::string>{"--prtemca", "plm_slurm_args", "--gpus=2"}));
+  EXPECT_TRUE(SlurmOptionsForMpirun(environment, MpiRuntime::kOrte).empty());
+  const Environment none_elsewhere = {{"SLURM_GPUS", "4"}, {"SLURM_GPUS_ON_NODE", "4"}};
+  EXPECT_TRUE(SlurmOptionsForMpirun(none_elsewhere, MpiRuntime::kPrrte).empty());
 }
 
 TEST(SlurmForMpirun, AddsToWhatSlurmItselfSays) {
+  const Environment environment = {{"SLURM_TRES_PER_TASK", "gres/gpu=1"},
+                                   {"SLURM_NTASKS", "6"},
+                                   {"SLURM_GPUS_ON_NODE", "4"},
+                                   {"OMPI_MCA_plm_slurm_args", "--external-launcher"}};
   const std::vector<HostSlots> hosts = {{"n1", 4}, {"n2", 2}};
-  for (const auto& [runtime, name] :
-       std::map<MpiRuntime, std::string>{{MpiRuntime::kOrte, "OMPI_MCA_plm_slurm_args"},
-                                         {MpiRuntime::kPrrte, "PRTE_MCA_plm_slurm_args"}}) {
-    EXPECT_EQ(SlurmVariablesForMpirun(hosts,
-                                      {{"SLURM_TRES_PER_TASK", "gres/gpu=1"},
-                                       {"SLURM_NTASKS", "6"},
-                                       {"SLURM_GPUS_ON_NODE", "4"},
-                                       {name, "--external-launcher"}},
-                                      runtime),
-              (Variables{{name, "--external-launcher --gpus=2"},
-                         {"SLURM_NODELIST", "n[1-2]"},
-                         {"SLURM_TASKS_PER_NODE", "4,2"},
-                         {"SLURM_TRES_PER_TASK", ""}}));
-  }
+  Variables expected = {
+      {"SLURM_NODELIST", "n[1-2]"}, {"SLURM_TASKS_PER_NODE", "4,2"}, {"SLURM_TRES_PER_TASK", ""}};
+  EXPECT_EQ(SlurmVariablesForMpirun(hosts, environment, MpiRuntime::kPrrte), expected);
+  expected["OMPI_MCA_plm_slurm_args"] = "--external-launcher --gpus=2";
+  EXPECT_EQ(OfOrte(hosts, environment), expected);
 }
 
 TEST(SlurmForMpirun, LeavesSrunAloneWhereGpusAreGivenByNodeOrHere) {

@@ -154,10 +154,11 @@ TEST(MpirunSpawner, PrrteHasParametersOfItsOwn) {
   job.in_slurm = true;
   job.environment["SLURM_GPUS"] = "3";
   job.environment["SLURM_GPUS_ON_NODE"] = "2";
-  EXPECT_THAT(MpirunLine(job),
-              testing::StartsWith("/usr/bin/env PRTE_MCA_plm_slurm_args=--gpus=1 "
-                                  "'SLURM_NODELIST=n[1-2]' 'SLURM_TASKS_PER_NODE=1(x2)' "
-                                  "/usr/bin/mpirun --map-by slot"));
+  EXPECT_THAT(
+      MpirunLine(job),
+      testing::StartsWith("/usr/bin/env "
+                          "'SLURM_NODELIST=n[1-2]' 'SLURM_TASKS_PER_NODE=1(x2)' "
+                          "/usr/bin/mpirun --prtemca plm_slurm_args --gpus=1 --map-by slot"));
 }
 
 TEST(MpirunSpawner, SettingsAreInTheEnvironmentOfMpirunToo) {
