@@ -162,6 +162,11 @@ ChildCommand MakeBedeCommand(const BedeJob& job) {
     command.argv.insert(command.argv.end(), words.begin(), words.end());
   };
   append({kEnv});
+  if (job.in_slurm) {
+    for (const std::string& name : SlurmVariablesAgainstMpirun(job.environment, job.mpi_runtime)) {
+      append({"-u", name});
+    }
+  }
   for (const auto& [name, value] : MakeVariables(job)) append({name + "=" + value});
   append({job.mpirun});
   if (job.is_root) append({"--allow-run-as-root"});

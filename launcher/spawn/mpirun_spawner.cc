@@ -96,6 +96,9 @@ std::vector<ChildCommand> MakeMpirunCommands(const Job& job) {
   };
   if (job.in_slurm) {
     append({kEnv});
+    for (const std::string& name : SlurmVariablesAgainstMpirun(job.environment, job.mpi_runtime)) {
+      append({"-u", name});
+    }
     for (const auto& [name, value] :
          SlurmVariablesForMpirun(SlotsOf(job.plan), job.environment, job.mpi_runtime)) {
       append({name + "=" + value});

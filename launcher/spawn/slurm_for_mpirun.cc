@@ -2,6 +2,7 @@
 
 #include "launcher/spawn/slurm_for_mpirun.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "launcher/allocation/slurm_variables.h"
@@ -12,6 +13,7 @@ namespace {
 
 constexpr char kGpusPerTask[] = "SLURM_GPUS_PER_TASK";
 constexpr char kTresPerTask[] = "SLURM_TRES_PER_TASK";  // the same in later versions of Slurm
+constexpr char kTresBind[] = "SLURM_TRES_BIND";         // comes with it
 
 constexpr char kArgumentsOfOrte[] = "OMPI_MCA_plm_slurm_args";
 // What Slurm itself sets it to from 23.11 on, so that its srun knows who starts it.
@@ -37,6 +39,14 @@ std::optional<int> GpusElsewhere(const Environment& environment) {
   return *per_task * *tasks - *here;
 }
 
+// Of the daemons' nodes, which their srun is asked for; 0: it is left alone, as the user or the job
+// says it already.
+int GpusOfDaemons(const Environment& environment, MpiRuntime runtime) {
+  const std::string set = FindVariable(environment, kArgumentsOfOrte).value_or("");
+  const bool is_users = runtime == MpiRuntime::kOrte && !set.empty() && set != kArgumentsOfSlurm;
+  return is_users ? 0 : std::max(0, GpusElsewhere(environment).value_or(0));
+}
+
 }  // namespace
 
 std::map<std::string, std::string> SlurmVariablesForMpirun(const std::vector<HostSlots>& hosts,
@@ -54,22 +64,27 @@ std::map<std::string, std::string> SlurmVariablesForMpirun(const std::vector<Hos
   }
   std::map<std::string, std::string> variables = {
       {"SLURM_NODELIST", rankfile::CompressHostlist(names)}, {"SLURM_TASKS_PER_NODE", tasks}};
-  const int gpus = GpusElsewhere(environment).value_or(0);
-  if (gpus <= 0) return variables;
-  if (runtime == MpiRuntime::kOrte) {
+  const int gpus = GpusOfDaemons(environment, runtime);
+  if (runtime == MpiRuntime::kOrte && gpus > 0) {
     const std::string set = FindVariable(environment, kArgumentsOfOrte).value_or("");
-    if (!set.empty() && set != kArgumentsOfSlurm) return variables;
     variables[kArgumentsOfOrte] = (set.empty() ? "" : set + " ") + GpusArgument(gpus);
-  }
-  for (const char* name : {kGpusPerTask, kTresPerTask}) {
-    if (environment.contains(name)) variables[name] = "";
   }
   return variables;
 }
 
+std::vector<std::string> SlurmVariablesAgainstMpirun(const Environment& environment,
+                                                     MpiRuntime runtime) {
+  std::vector<std::string> names;
+  if (GpusOfDaemons(environment, runtime) == 0) return names;
+  for (const char* name : {kGpusPerTask, kTresPerTask, kTresBind}) {
+    if (environment.contains(name)) names.emplace_back(name);
+  }
+  return names;
+}
+
 std::vector<std::string> SlurmOptionsForMpirun(const Environment& environment, MpiRuntime runtime) {
-  const int gpus = GpusElsewhere(environment).value_or(0);
-  if (runtime == MpiRuntime::kOrte || gpus <= 0) return {};
+  const int gpus = GpusOfDaemons(environment, runtime);
+  if (runtime == MpiRuntime::kOrte || gpus == 0) return {};
   return {"--prtemca", "plm_slurm_args", GpusArgument(gpus)};
 }
 

@@ -35,6 +35,11 @@ std::map<std::string, std::string> SlurmVariablesForMpirun(const std::vector<Hos
                                                            const Environment& environment,
                                                            MpiRuntime runtime);
 
+// The names of those that mpirun must not see (env -u): its srun would read them beside --gpus.  An
+// empty SLURM_TRES_PER_TASK is no way: the daemons then get no GPU.  (Seen with Slurm 26.05.)
+std::vector<std::string> SlurmVariablesAgainstMpirun(const Environment& environment,
+                                                     MpiRuntime runtime);
+
 // Options of mpirun beside them.  PRRTE takes plm_slurm_args as an option only: it removes the
 // variable, since Slurm sets that from 23.11 on.  (Seen with Open MPI 5.0.7 and Slurm 24.11.)
 std::vector<std::string> SlurmOptionsForMpirun(const Environment& environment, MpiRuntime runtime);

@@ -30,7 +30,6 @@ TEST(SlurmForMpirun, GivesDaemonsTheGpusOfTheirNodes) {
       OfOrte(hosts,
              {{"SLURM_GPUS_PER_TASK", "2"}, {"SLURM_NTASKS", "3"}, {"SLURM_GPUS_ON_NODE", "4"}}),
       (Variables{{"OMPI_MCA_plm_slurm_args", "--gpus=2"},
-                 {"SLURM_GPUS_PER_TASK", ""},
                  {"SLURM_NODELIST", "n[1-2]"},
                  {"SLURM_TASKS_PER_NODE", "4,2"}}));
 }
@@ -53,11 +52,29 @@ TEST(SlurmForMpirun, AddsToWhatSlurmItselfSays) {
                                    {"SLURM_GPUS_ON_NODE", "4"},
                                    {"OMPI_MCA_plm_slurm_args", "--external-launcher"}};
   const std::vector<HostSlots> hosts = {{"n1", 4}, {"n2", 2}};
-  Variables expected = {
-      {"SLURM_NODELIST", "n[1-2]"}, {"SLURM_TASKS_PER_NODE", "4,2"}, {"SLURM_TRES_PER_TASK", ""}};
+  Variables expected = {{"SLURM_NODELIST", "n[1-2]"}, {"SLURM_TASKS_PER_NODE", "4,2"}};
   EXPECT_EQ(SlurmVariablesForMpirun(hosts, environment, MpiRuntime::kPrrte), expected);
   expected["OMPI_MCA_plm_slurm_args"] = "--external-launcher --gpus=2";
   EXPECT_EQ(OfOrte(hosts, environment), expected);
+}
+
+TEST(SlurmForMpirun, HidesTheGpusOfATaskFromTheSrunOfItsDaemons) {
+  Environment environment = {{"SLURM_TRES_PER_TASK", "gres/gpu=1"},
+                             {"SLURM_TRES_BIND", "gres/gpu:per_task:1"},
+                             {"SLURM_NTASKS", "6"},
+                             {"SLURM_GPUS_ON_NODE", "4"}};
+  const std::vector<std::string> names = {"SLURM_TRES_PER_TASK", "SLURM_TRES_BIND"};
+  EXPECT_EQ(SlurmVariablesAgainstMpirun(environment, MpiRuntime::kPrrte), names);
+  EXPECT_EQ(SlurmVariablesAgainstMpirun(environment, MpiRuntime::kOrte), names);
+  environment["OMPI_MCA_plm_slurm_args"] = "--exact";  // the user's
+  EXPECT_TRUE(SlurmVariablesAgainstMpirun(environment, MpiRuntime::kOrte).empty());
+  EXPECT_EQ(SlurmVariablesAgainstMpirun(environment, MpiRuntime::kPrrte), names);
+  environment["SLURM_NTASKS"] = "4";  // all here
+  EXPECT_TRUE(SlurmVariablesAgainstMpirun(environment, MpiRuntime::kPrrte).empty());
+  EXPECT_EQ(SlurmVariablesAgainstMpirun(
+                {{"SLURM_GPUS_PER_TASK", "1"}, {"SLURM_NTASKS", "3"}, {"SLURM_GPUS_ON_NODE", "2"}},
+                MpiRuntime::kOrte),
+            std::vector<std::string>{"SLURM_GPUS_PER_TASK"});
 }
 
 TEST(SlurmForMpirun, LeavesSrunAloneWhereGpusAreGivenByNodeOrHere) {
