@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The text of README.md, CONTRIBUTING.md and doc/*.md has lines of at most 120 characters; tables and code may be longer.
+"""The text of every page (*.md) has lines of at most 120 characters; tables and code may be longer.
 
 usage: wrapped.py check ROOT      prints FILE:LINE for each longer line, exit status 1 if there is any
        wrapped.py wrap ROOT       fills the paragraphs that have one anew
@@ -17,7 +17,8 @@ ENTRY = re.compile(r"( *)([-*] \[.\] |[-*] |\d+\. )")
 
 
 def pages(root):
-    return [root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "doc").glob("*.md"))]
+    places = [root, root / "doc", root / "doc/decisions", root / "rankfile", root / "tests/cluster"]
+    return sorted(page for place in places for page in place.glob("*.md"))
 
 
 def paragraphs(lines):
