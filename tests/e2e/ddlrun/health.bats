@@ -89,6 +89,7 @@ no_probe() { ! compgen -G "$BATS_TEST_TMPDIR/.ddlrun-check.*" > /dev/null; }
 @test "a node that does not answer is named, and what the launcher said is shown" {
   cat > mpirun <<'SH'
 #!/bin/sh
+[ "$1" != --version ] || exec echo "mpirun (Open MPI) 4.1.4"
 echo "no daemon on n2" >&2
 exit 1
 SH
@@ -100,7 +101,7 @@ SH
 
 @test "a signal ends the check, and nothing is left" {
   # A node that never answers.
-  printf '#!/bin/sh\necho > "%s/waiting"\nexec sleep 600\n' "$PWD" > mpirun
+  printf '#!/bin/sh\n[ "$1" != --version ] || exec echo "mpirun (Open MPI) 4.1.4"\necho > "%s/waiting"\nexec sleep 600\n' "$PWD" > mpirun
   chmod +x mpirun
   PATH="$PWD:$PATH" "$ddlrun" --check=full -n 2 --oversubscribe --launcher=mpirun touch started 2> messages 3>&- &
   local pid=$! code=0
@@ -115,7 +116,7 @@ SH
 }
 
 @test "kill -9 of ddlrun during the check leaves nothing" {
-  printf '#!/bin/sh\necho $$ > "%s/waiting.new"; mv "%s/waiting.new" "%s/waiting"\nexec sleep 600\n' "$PWD" "$PWD" "$PWD" > mpirun
+  printf '#!/bin/sh\n[ "$1" != --version ] || exec echo "mpirun (Open MPI) 4.1.4"\necho $$ > "%s/waiting.new"; mv "%s/waiting.new" "%s/waiting"\nexec sleep 600\n' "$PWD" "$PWD" "$PWD" > mpirun
   chmod +x mpirun
   PATH="$PWD:$PATH" "$ddlrun" --check=full -n 2 --oversubscribe --launcher=mpirun true 2> messages 3>&- &
   local pid=$!
@@ -129,8 +130,9 @@ SH
 @test "a node's check does not wait for a node that never comes" {
   require_mpirun
   # Two processes in PMIx's eyes, one of which has better things to do.
-  run --separate-stderr timeout 20 mpirun --allow-run-as-root --oversubscribe \
-    -n 1 env DDLRUN_NODE_COUNT=2 "$DDLRUN_BUILD/libexec/ddlrun/ddlrun-node-check" --limit 5 --link-limit 1 : -n 1 sleep 4
+  run --separate-stderr timeout 20 mpirun --allow-run-as-root --oversubscribe -n 2 sh -c '
+    [ "$OMPI_COMM_WORLD_RANK" = 0 ] || exec sleep 4
+    DDLRUN_NODE_COUNT=2 exec "$0" --limit 5 --link-limit 1' "$DDLRUN_BUILD/libexec/ddlrun/ddlrun-node-check"
   if grep -q '"pmix":""' <<< "$output"; then skip "this build has no PMIx"; fi
   [ "$status" -ne 124 ]
   [[ $output == *"not all nodes came to the exchange in time"* ]]
