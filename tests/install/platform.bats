@@ -98,7 +98,7 @@ debian13() { "$tree/tools/platform" debian13 "$@"; }
   debian13 test -e /etc/made-by-a-run
   run ! grep -q "$tree" /proc/mounts
   # A root of other packages: nothing of the old folder is left in it.
-  sed -i 's/^check_packages=(/& another/' "$tree/tools/bootstrap"
+  sed -i 's/^all_packages=(/& # another/' "$tree/tools/bootstrap"
   have_debian13
   run ! debian13 test -e /etc/made-by-a-run
 }

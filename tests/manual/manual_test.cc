@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <CLI/CLI.hpp>
+#include <string_view>
 
 #include "launcher/bede_options.h"
 #include "launcher/options.h"
@@ -21,11 +22,11 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-const Page& PageOf(const std::vector<Page>& pages, const std::string& name) {
+const Page& PageOf(const std::vector<Page>& pages, std::string_view name) {
   for (const Page& page : pages) {
     if (page.names[0] == name) return page;
   }
-  throw std::out_of_range(name);
+  throw std::out_of_range(std::string(name));
 }
 
 const Option* Find(const Command& command, const std::string& name) {

@@ -17,7 +17,7 @@ programs_and_manual_are_found() {
   if [ -d "$prefix/share/man" ] && command -v man > /dev/null; then
     for manual_path in '' /usr/share/man :/usr/share/man /usr/share/man:; do
       in_shell "${manual_path:+export MANPATH=$manual_path;} module load ddlrun && man -w bede-ddlrun ddlrun"
-      [ "${lines[0]}" = "$prefix/share/man/man1/ddlrun.1" ]
+      [ "${lines[0]}" = "$prefix/share/man/man1/bede-ddlrun.1" ]
       [ "${lines[1]}" = "$prefix/share/man/man1/ddlrun.1" ]
     done
   fi
