@@ -31,6 +31,7 @@
 #include "launcher/rank/identity.h"
 #include "launcher/rank/rank_job.h"
 #include "launcher/shim/gpus.h"
+#include "launcher/shim/rank_report.h"
 #include "launcher/topology/fingerprint.h"
 #include "launcher/topology/hwloc_topology.h"
 
@@ -150,9 +151,11 @@ int main(int argc, char** argv) {
     launcher::Run(argc, argv);
   } catch (const launcher::LaunchError& error) {
     std::fprintf(stderr, "ddlrun-rank: %s\n", launcher::CodedError(error).c_str());
+    launcher::LetLastLinesPass();
     return error.exit_code();
   } catch (const std::exception& error) {
     std::fprintf(stderr, "ddlrun-rank: %s\n", launcher::CodedUnexpected(error.what()).c_str());
+    launcher::LetLastLinesPass();
     return EX_SOFTWARE;
   }
 }

@@ -73,6 +73,7 @@ bool IsNumberOrUnset(const char* name, int number) {
   length = strlen(line);
   line[length] = '\n';
   WriteAll(STDERR_FILENO, line, length + 1);
+  LetLastLinesPass();
   _exit(exit_code);
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 namespace launcher {
@@ -45,6 +46,11 @@ void WriteAll(int fd, const char* text, size_t size) {
     text += written;
     size -= static_cast<size_t>(written);
   }
+}
+
+void LetLastLinesPass() {
+  constexpr timespec kPause = {0, 50'000'000};
+  nanosleep(&kPause, nullptr);
 }
 
 }  // namespace launcher

@@ -27,4 +27,9 @@ Report ReportStep(const char* job, const char* step);
 // All of `size` bytes, as far as somebody reads.
 void WriteAll(int fd, const char* text, size_t size);
 
+// Waits for 0.05 s, in front of the exit of a rank that has failed.  srun ends the others when it
+// hears of that, and with them what Slurm has not passed on yet: without the pause the last lines
+// were lost in half of the launches on a busy node.
+void LetLastLinesPass();
+
 }  // namespace launcher

@@ -56,10 +56,7 @@ void ReportEnd(const RankProcess& rank, pid_t pid, int status, const Tail& last_
     Write(ReportRankLine(rank.rank, last_lines.line(i)));
   }
   Write(ReportRankEnd(rank.rank, rank.host, pid, status));
-  // srun ends the others when it hears that this rank has failed, and with them what Slurm has not
-  // passed on yet: without a pause the last lines were lost in half of the launches on a busy node.
-  constexpr timespec kForTheLastLines = {0, 50'000'000};
-  nanosleep(&kForTheLastLines, nullptr);
+  LetLastLinesPass();
 }
 
 [[noreturn]] void EndAs(int status) {
