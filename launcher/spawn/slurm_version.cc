@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <sstream>
+#include <tuple>
 
 namespace launcher {
 namespace {
@@ -33,6 +34,9 @@ SlurmVersion ParseSlurmVersion(const std::string& text) {
   return kNewestSlurm;
 }
 
-bool PmixServersNeedPause(SlurmVersion version) { return version < kPmixServersMended; }
+bool PmixServersNeedPause(SlurmVersion version) {
+  return std::tie(version.year, version.month) <
+         std::tie(kPmixServersMended.year, kPmixServersMended.month);
+}
 
 }  // namespace launcher

@@ -6,12 +6,11 @@
 // SLURM_GPUS_PER_TASK until 23.02, SLURM_TRES_PER_TASK since), taken away from srun whether or not
 // it reads them (SLURM_CPUS_PER_TASK until 22.05, SRUN_CPUS_PER_TASK since), and options are only
 // those that mean the same to all from 20.11 on: --overlap, --gpus-per-node, --gpus,
-// --ntasks-per-node, and
-// --distribution=arbitrary without --nodes.  Which PMI srun has is asked (pmi_types.h).
+// --ntasks-per-node, and --distribution=arbitrary without --nodes.  Which PMI srun has is asked
+// (pmi_types.h).
 
 #pragma once
 
-#include <compare>
 #include <string>
 
 namespace launcher {
@@ -20,7 +19,7 @@ namespace launcher {
 struct SlurmVersion {
   int year = 0;
   int month = 0;
-  auto operator<=>(const SlurmVersion&) const = default;
+  bool operator==(const SlurmVersion&) const = default;
 };
 
 // Of a Slurm whose version is not known: what is true of the newest is taken to be true of it.

@@ -14,7 +14,6 @@ namespace {
 
 using detail::kPlaces;
 using detail::kTile;
-using detail::MatrixProduct;
 using detail::TileWindow;
 using detail::WinogradLoops;
 using dnnl::memory;

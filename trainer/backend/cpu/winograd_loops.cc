@@ -43,7 +43,7 @@ constexpr float kNormB = 1 / (2 * kB2 * (kB2 - kA2));
 // Each transform of one dimension: `in` and `out` are kIn and kOut values, kStep apart.
 struct SrcTransform {
   static constexpr int kIn = 6, kOut = 6;
-  template <int kStep>
+  template <Index kStep>
   static DDL_INLINE void Apply(const Lanes* d, Lanes* v) {
     const Lanes even_a = d[4 * kStep] - kB2 * d[2 * kStep];
     const Lanes odd_a = kA * (d[3 * kStep] - kB2 * d[kStep]);
@@ -60,7 +60,7 @@ struct SrcTransform {
 
 struct DstTransform {
   static constexpr int kIn = 6, kOut = 4;
-  template <int kStep>
+  template <Index kStep>
   static DDL_INLINE void Apply(const Lanes* m, Lanes* y) {
     const Lanes sum_a = m[kStep] + m[2 * kStep];
     const Lanes difference_a = m[kStep] - m[2 * kStep];
@@ -75,7 +75,7 @@ struct DstTransform {
 
 struct DiffDstTransform {
   static constexpr int kIn = 4, kOut = 6;
-  template <int kStep>
+  template <Index kStep>
   static DDL_INLINE void Apply(const Lanes* y, Lanes* w) {
     const Lanes even_a = y[0] + kA2 * y[2 * kStep];
     const Lanes odd_a = kA * y[kStep] + kA * kA2 * y[3 * kStep];
@@ -92,7 +92,7 @@ struct DiffDstTransform {
 
 struct FilterTransform {
   static constexpr int kIn = 3, kOut = 6;
-  template <int kStep>
+  template <Index kStep>
   static DDL_INLINE void Apply(const Lanes* g, Lanes* u) {
     const Lanes even_a = kNormA * g[0] + kNormA * kA2 * g[2 * kStep];
     const Lanes odd_a = kNormA * kA * g[kStep];
@@ -109,7 +109,7 @@ struct FilterTransform {
 
 struct DiffFilterTransform {
   static constexpr int kIn = 6, kOut = 3;
-  template <int kStep>
+  template <Index kStep>
   static DDL_INLINE void Apply(const Lanes* u, Lanes* g) {
     const Lanes sum_a = u[kStep] + u[2 * kStep];
     const Lanes sum_b = u[3 * kStep] + u[4 * kStep];
