@@ -12,7 +12,8 @@ Behind the language of a code block stands where it is run:
   bash sbatch    the same, as a job script; with --test-only it is submitted, not run
   sh tools       elsewhere: RUN_ELSEWHERE names by what
   LANGUAGE file=NAME    a file that later blocks of the page use
-  text output    what the block before it prints: the same lines with other numbers and names; "..." stands for anything
+  text output    what the command before it prints: the same lines in this order, with other numbers and names; "..." stands for
+                 anything. Standard output and standard error of ranks have no common order: a block for each
   text, yaml, vectors, ...    no commands
 
 A block that has no language, or a command that has no place, is a mistake.
@@ -32,7 +33,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 COMMAND_LANGUAGES = ("sh", "bash", "console", "shell")
 PLACES = ("local", "mpi", "pytorch", "source", "slurm", "sbatch", "tools")
@@ -50,7 +51,7 @@ class Block:
     language: str
     words: list[str]  # behind the language
     text: str
-    output: str | None = None  # of the block "text output" behind it
+    outputs: list[str] = field(default_factory=list)  # of the blocks "text output" behind it
 
     @property
     def place(self):
@@ -79,7 +80,7 @@ def blocks_of(page, text):
         elif opened is not None and line.strip() == "```":
             if opened.language == "text" and opened.words == ["output"]:
                 if blocks:
-                    blocks[-1].output = opened.text
+                    blocks[-1].outputs.append(opened.text)
             else:
                 blocks.append(opened)
             opened = None
@@ -127,19 +128,20 @@ def shape(line):
     return line.strip()
 
 
-def missing_line(expected, output):
-    """The first line of `expected` that `output` has not, in its order; None if it has all."""
+def missing_line(outputs, output):
+    """The first line of `outputs` that `output` has not, each of them in its order; None if it has all."""
     lines = output.splitlines()
-    at = 0
-    for line in expected.splitlines():
-        if line.strip() in ("", "..."):
-            continue
-        pattern = ".*".join(re.escape(shape(part)) for part in line.split("..."))
-        while at < len(lines) and not re.fullmatch(pattern, shape(lines[at])):
+    for expected in outputs:
+        at = 0
+        for line in expected.splitlines():
+            if line.strip() in ("", "..."):
+                continue
+            pattern = ".*".join(re.escape(shape(part)) for part in line.split("..."))
+            while at < len(lines) and not re.fullmatch(pattern, shape(lines[at])):
+                at += 1
+            if at == len(lines):
+                return line
             at += 1
-        if at == len(lines):
-            return line
-        at += 1
     return None
 
 
@@ -163,7 +165,7 @@ def run_block(block, folder, environment, preamble=""):
     if run.returncode != 0:
         return f"{block.page}:{block.line}: exit status {run.returncode}"
     output = run.stdout.replace(socket.gethostname(), HOST_IN_PAGES)
-    line = missing_line(block.output, output) if block.output else None
+    line = missing_line(block.outputs, output)
     return f"{block.page}:{block.line}: its output has no line like '{line}'" if line else None
 
 
@@ -240,7 +242,7 @@ def main(command, root, *arguments):
     if command == "show":
         print(block.text, end="")
         return 0
-    line = missing_line(block.output or "", sys.stdin.read())
+    line = missing_line(block.outputs, sys.stdin.read())
     if line:
         print(f"{block.page}:{block.line}: there is no line like '{line}'")
     return 1 if line else 0

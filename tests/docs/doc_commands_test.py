@@ -31,7 +31,7 @@ class Blocks(unittest.TestCase):
 
     def test_a_block_in_a_list_loses_its_indentation_and_gets_its_output(self):
         (block,) = blocks_of("page.md", "1. x\n   ```sh local\n   ls\n     -l\n   ```\n\n   ```text output\n   a\n   ```\n")
-        self.assertEqual((block.line, block.place, block.text, block.output), (2, "local", "ls\n  -l\n", "a\n"))
+        self.assertEqual((block.line, block.place, block.text, block.outputs), (2, "local", "ls\n  -l\n", ["a\n"]))
 
     def test_code_by_indentation_is_a_problem(self):
         self.assertEqual([number for number, _ in indented_commands("a.md", "x\n\n    ls\n")], [3])
@@ -46,16 +46,22 @@ class Output(unittest.TestCase):
     OUTPUT = "start\nrank 0 of 2: loss 0.0123\n+ /usr/bin/srun -n 2 ./a.out x y\nend\n"
 
     def test_numbers_may_differ_and_words_may_not(self):
-        self.assertIsNone(missing_line("rank 1 of 4: loss 12.3\n", self.OUTPUT))
-        self.assertEqual(missing_line("rank 1 of 4: gain 12.3\n", self.OUTPUT), "rank 1 of 4: gain 12.3")
+        self.assertIsNone(missing_line(["rank 1 of 4: loss 12.3\n"], self.OUTPUT))
+        self.assertEqual(missing_line(["rank 1 of 4: gain 12.3\n"], self.OUTPUT), "rank 1 of 4: gain 12.3")
 
     def test_dots_stand_for_anything(self):
-        self.assertIsNone(missing_line("start\n...\n+ /usr/bin/srun ... ./a.out ...\n", self.OUTPUT))
-        self.assertIsNotNone(missing_line("+ /usr/bin/srun ... ./b.out ...\n", self.OUTPUT))
-        self.assertIsNotNone(missing_line("+ /usr/bin/srun\n", self.OUTPUT))
+        self.assertIsNone(missing_line(["start\n...\n+ /usr/bin/srun ... ./a.out ...\n"], self.OUTPUT))
+        self.assertIsNotNone(missing_line(["+ /usr/bin/srun ... ./b.out ...\n"], self.OUTPUT))
+        self.assertIsNotNone(missing_line(["+ /usr/bin/srun\n"], self.OUTPUT))
 
     def test_the_order_counts(self):
-        self.assertEqual(missing_line("end\nstart\n", self.OUTPUT), "start")
+        self.assertEqual(missing_line(["end\nstart\n"], self.OUTPUT), "start")
+
+    def test_of_several_blocks_each_has_its_own_order(self):
+        self.assertIsNone(missing_line(["end\n", "start\n"], self.OUTPUT))
+        self.assertEqual(missing_line(["start\n", "no end\n"], self.OUTPUT), "no end")
+        (block,) = blocks_of("page.md", "```sh local\nls\n```\n```text output\na\n```\n```text output\nb\n```\n")
+        self.assertEqual(block.outputs, ["a\n", "b\n"])
 
 
 class Lines(unittest.TestCase):
