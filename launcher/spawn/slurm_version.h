@@ -3,9 +3,9 @@
 // What ddlrun does otherwise from one version of Slurm to another: all of it is decided here. Pure.
 //
 // Most differences need no version: variables are read where they are there (launcher/allocation:
-// SLURM_GPUS_PER_TASK until 23.02, SLURM_TRES_PER_TASK since), taken away from srun whether or not
-// it reads them (SLURM_CPUS_PER_TASK until 22.05, SRUN_CPUS_PER_TASK since), and options are only
-// those that mean the same to all from 20.11 on: --overlap, --gpus-per-node, --gpus,
+// SLURM_GPUS_PER_TASK up to 22.05, SLURM_TRES_PER_TASK in 24.11), taken away from srun whether or
+// not it reads them (SLURM_CPUS_PER_TASK until 22.05, SRUN_CPUS_PER_TASK since), and options are
+// only those that mean the same to all from 20.11 on: --overlap, --gpus-per-node, --gpus,
 // --ntasks-per-node, and --distribution=arbitrary without --nodes.  Which PMI srun has is asked
 // (pmi_types.h).
 

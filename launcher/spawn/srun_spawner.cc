@@ -21,8 +21,8 @@ constexpr std::array<std::string_view, 42> kInputOfSrun = {
     "SLURM_NNODES", "SLURM_NPROCS", "SLURM_NTASKS", "SLURM_NTASKS_PER_CORE", "SLURM_NTASKS_PER_GPU",
     "SLURM_NTASKS_PER_NODE", "SLURM_NTASKS_PER_SOCKET", "SLURM_NTASKS_PER_TRES", "SLURM_SPREAD_JOB",
     "SLURM_USE_MIN_NODES",
-    // Every rank sees all GPUs of its node; --gpus-per-task would hide the others.  Since 23.11 it
-    // is SLURM_TRES_PER_TASK.
+    // Every rank sees all GPUs of its node; --gpus-per-task would hide the others; that is
+    // SLURM_GPUS_PER_TASK up to 22.05 and SLURM_TRES_PER_TASK in 24.11.
     "SLURM_GPUS", "SLURM_GPUS_PER_NODE", "SLURM_GPUS_PER_SOCKET", "SLURM_GPUS_PER_TASK",
     "SLURM_GPU_BIND", "SLURM_GRES", "SLURM_STEP_GRES", "SLURM_TRES_BIND", "SLURM_TRES_PER_TASK",
     // The shim binds, to what the node has.  Since 22.05 srun reads SRUN_CPUS_PER_TASK in place of
@@ -36,8 +36,8 @@ constexpr std::array<std::string_view, 42> kInputOfSrun = {
     "SRUN_ERROR", "SRUN_OUTPUT"};
 
 // Fences without data, as the one at the end of MPI_Init, let everybody through at once when
-// Slurm's PMIx servers pass them up and down a tree; a ring waits.  Seen with 20.11, 22.05
-// and 24.11 (doc/decisions/0014, 0015).
+// Slurm's PMIx servers pass them up and down a tree; a ring waits.  Seen with 22.05 and
+// 24.11 (doc/decisions/0014, 0015).
 constexpr char kFenceOfPmix[] = "SLURM_PMIX_FENCE";
 
 using NodeIterator = std::vector<NodePlan>::const_iterator;

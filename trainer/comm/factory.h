@@ -32,7 +32,7 @@ struct CommOptions {
 // and so for "srun" without PMIx, by which MPI meets, on one node that has a run_dir. Blocks until
 // all ranks have met.  Throws Error: EX_CONFIG when what the starter, MPI and the options say of
 // rank and size does not agree (a job that silently becomes N worlds of one is the worst outcome)
-// or nobody says how the ranks meet; EX_UNAVAILABLE when this build has no MPI a rank does not
+// or nobody says how the ranks meet; EX_UNAVAILABLE when this build has no MPI, a rank does not
 // appear, or srun gave ranks on several nodes no PMIx.
 std::unique_ptr<Communicator> MakeCommunicator(const CommOptions& options);
 
