@@ -42,7 +42,7 @@ debian13() { "$tree/tools/platform" debian13 "$@"; }
   [[ $output == *"usage: tools/platform DISTRIBUTION"* ]]
   run "$platform" debian9
   [ "$status" -eq 64 ]
-  [ "$output" = "tools/platform: unknown distribution 'debian9': debian12 debian13 testing or all" ]
+  [ "$output" = "tools/platform: unknown distribution 'debian9': debian11 debian12 debian13 testing or all" ]
   run "$platform" --help
   [ "$status" -eq 0 ]
   [[ $output == *"usage: tools/platform DISTRIBUTION"* ]]
