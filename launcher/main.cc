@@ -91,6 +91,13 @@ std::string ResultText(const JobResult& result, const Decision& decision) {
                               "the job failed: node " + result.lost_nodes[0] + " was lost\n");
   }
   if (result.failure) return FailureReport(*result.failure);
+  if (!result.launcher_end.empty()) {
+    return "ddlrun: " +
+           Coded(Message::kJobFailed,
+                 "the job failed: " + result.launcher_end +
+                     ", which is not ddlrun's doing; the ranks were well until then") +
+           "\n";
+  }
   return "ddlrun: " +
          Coded(Message::kJobFailed, "the job failed with exit code " +
                                         std::to_string(result.exit_code) +

@@ -211,7 +211,13 @@ void Supervisor::RecordEnd(const Child& child, const siginfo_t& info) {
   const bool stopped_early = exit_code == EX_TEMPFAIL;
   if (result_.exit_code == 0 || (result_.exit_code == EX_TEMPFAIL && !stopped_early)) {
     result_.exit_code = exit_code;
-    if (child.kind == Kind::kRank) result_.failure = Describe(child, exit_code, signal);
+    if (child.kind == Kind::kRank) {
+      result_.failure = Describe(child, exit_code, signal);
+    } else if (signal != 0 && !result_.told_to_stop && !result_.failure &&
+               result_.lost_nodes.empty()) {
+      result_.launcher_end = std::string(child.kind == Kind::kSrun ? "srun" : "mpirun") +
+                             " was ended by " + DescribeEnd(Describe(child, exit_code, signal));
+    }
   }
   if (!stopped_early) StopAll();
 }

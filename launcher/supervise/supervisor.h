@@ -42,6 +42,8 @@ struct JobResult {
   std::optional<RankFailure> failure;   // empty on success, and when mpirun itself failed
   std::vector<std::string> lost_nodes;  // that srun said are gone
   bool told_to_stop = false;            // by SIGTERM, SIGINT or SIGHUP
+  // "srun was ended by signal 9 (Killed)": by somebody else, before any rank failed; "" otherwise.
+  std::string launcher_end;
 };
 
 // Any exit code but 0 is a failure; the others get SIGTERM, after `grace` SIGKILL.  srun does that

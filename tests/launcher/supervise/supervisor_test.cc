@@ -154,6 +154,28 @@ TEST_F(SupervisorTest, LearnsFromSrunWhichNodeIsLost) {
   EXPECT_THAT(result.lost_nodes, testing::ElementsAre("n2"));
 }
 
+TEST_F(SupervisorTest, SaysThatSrunOrMpirunWasKilledByOthers) {
+  SignalRelay signals;
+  ChildCommand command;
+  command.argv = {"/bin/sh", "-c", "kill -KILL $$"};
+  command.kind = ChildCommand::Kind::kSrun;
+  JobResult result = Supervise({command}, SupervisorOptions{}, signals);
+  EXPECT_EQ(result.exit_code, 137);
+  EXPECT_EQ(result.launcher_end, "srun was ended by signal 9 (Killed)");
+  command.kind = ChildCommand::Kind::kMpirun;
+  EXPECT_EQ(Supervise({command}, SupervisorOptions{}, signals).launcher_end,
+            "mpirun was ended by signal 9 (Killed)");
+  // An exit code is its own verdict, and a rank's end comes before all others.
+  command.argv = {"/bin/sh", "-c", "exit 9"};
+  EXPECT_EQ(Supervise({command}, SupervisorOptions{}, signals).launcher_end, "");
+  command.kind = ChildCommand::Kind::kSrun;
+  command.argv = {"/bin/sh", "-c",
+                  "echo 'srun: error: n2: task 1: Killed' >&2; sleep 0.2; kill -KILL $$"};
+  result = Supervise({command}, SupervisorOptions{}, signals);
+  EXPECT_EQ(result.launcher_end, "");
+  EXPECT_EQ(result.failure->rank, 1);
+}
+
 TEST_F(SupervisorTest, KillsSrunAndItsStepIfItDoesNotEndAfterARankHasFailed) {
   ChildCommand command;
   command.kind = ChildCommand::Kind::kSrun;
