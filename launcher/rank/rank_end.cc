@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 
 namespace launcher {
 namespace {
@@ -16,6 +17,21 @@ constexpr std::string_view kStep = "ddlrun-rank: step ";
 constexpr char kBar[] = " | ";
 // Of a line with the longest host name.
 constexpr std::size_t kLongest = 500;
+
+// Of "... at 2026-11-22T12:13:22.801234Z"; 0 if that is not there.
+double TimeAtEnd(const std::string& text) {
+  const std::size_t at = text.rfind(" at ");
+  if (at == std::string::npos) return 0;
+  tm utc = {};
+  double second = 0;
+  if (std::sscanf(text.c_str() + at, " at %4d-%2d-%2dT%2d:%2d:%9lfZ", &utc.tm_year, &utc.tm_mon,
+                  &utc.tm_mday, &utc.tm_hour, &utc.tm_min, &second) != 6) {
+    return 0;
+  }
+  utc.tm_year -= 1900;
+  utc.tm_mon -= 1;
+  return static_cast<double>(timegm(&utc)) + second;
+}
 
 // 128 + signal included.
 bool IsFailure(int exit_code) { return exit_code > 0 && exit_code <= 255; }
@@ -41,6 +57,7 @@ std::optional<RankEnd> ParseRankEnd(std::string_view line) {
   }
   end.host = host.data();
   const char* rest = text.c_str() + length;
+  end.time = TimeAtEnd(text);
   if (std::sscanf(rest, "signal %3d", &end.signal) == 1 && end.signal > 0 &&
       IsFailure(128 + end.signal)) {
     end.exit_code = 128 + end.signal;

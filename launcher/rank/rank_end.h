@@ -17,6 +17,7 @@ struct RankEnd {
   long pid = 0;
   int exit_code = 0;  // 128 + signal if one ended it
   int signal = 0;     // 0: it exited
+  double time = 0;    // seconds since 1970 by the clock of its node; 0: not known
 };
 
 // "signal 11 (Segmentation fault)" or "exit code 3".

@@ -11,7 +11,7 @@
 
 namespace launcher {
 
-Report ReportRankEnd(int rank, const char* host, long pid, int wait_status) {
+Report ReportRankEnd(int rank, const char* host, long pid, int wait_status, const timespec& when) {
   char how[100];
   if (WIFSIGNALED(wait_status)) {
     const int number = WTERMSIG(wait_status);
@@ -19,9 +19,14 @@ Report ReportRankEnd(int rank, const char* host, long pid, int wait_status) {
   } else {
     snprintf(how, sizeof(how), "exit code %d", WEXITSTATUS(wait_status));
   }
+  tm utc = {};
+  gmtime_r(&when.tv_sec, &utc);
   Report report;
   snprintf(report.text, sizeof(report.text),
-           "ddlrun-rank: rank %d on %.255s (pid %ld) ended with %s\n", rank, host, pid, how);
+           "ddlrun-rank: rank %d on %.255s (pid %ld) ended with %s"
+           " at %d-%02d-%02dT%02d:%02d:%02d.%06ldZ\n",
+           rank, host, pid, how, utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday, utc.tm_hour,
+           utc.tm_min, utc.tm_sec, when.tv_nsec / 1000);
   return report;
 }
 

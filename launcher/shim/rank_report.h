@@ -5,6 +5,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <time.h>
 
 namespace launcher {
 
@@ -15,8 +16,11 @@ struct Report {
   char text[kReportedLineBytes + 400];
 };
 
-// "ddlrun-rank: rank 1 on n2 (pid 77) ended with signal 9 (Killed)\n" or "... exit code 3\n".
-Report ReportRankEnd(int rank, const char* host, long pid, int wait_status);
+// "ddlrun-rank: rank 1 on n2 (pid 77) ended with signal 9 (Killed) at
+// 2026-11-22T12:13:22.801234Z\n" or "... exit code 3 at ...\n".  `when` is CLOCK_REALTIME: of two
+// reports that come at nearly the same time the earlier end is the cause, for the rank that loses
+// its peer ends as well.
+Report ReportRankEnd(int rank, const char* host, long pid, int wait_status, const timespec& when);
 
 // A line that a rank wrote shortly before it failed: "ddlrun-rank: rank 1 | text\n".
 Report ReportRankLine(int rank, const char* line);

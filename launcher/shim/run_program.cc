@@ -51,11 +51,13 @@ bool WasToldToStop(int status) {
 bool StoppedEarly(int status) { return WIFEXITED(status) && WEXITSTATUS(status) == EX_TEMPFAIL; }
 
 void ReportEnd(const RankProcess& rank, pid_t pid, int status, const Tail& last_lines) {
+  timespec when = {};
+  clock_gettime(CLOCK_REALTIME, &when);
   if (status == 0 || (!StoppedEarly(status) && WasToldToStop(status))) return;
   for (int i = 0; i < last_lines.size() && !StoppedEarly(status); ++i) {
     Write(ReportRankLine(rank.rank, last_lines.line(i)));
   }
-  Write(ReportRankEnd(rank.rank, rank.host, pid, status));
+  Write(ReportRankEnd(rank.rank, rank.host, pid, status, when));
   LetLastLinesPass();
 }
 

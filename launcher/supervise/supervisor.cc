@@ -253,8 +253,18 @@ void Supervisor::SignalRanks(const Child& child, int number) {
   }
 }
 
+// Whether `end` came before `known`, which was told first: the peer of a dead rank ends within a
+// millisecond, and its report may take the shorter way.  Clocks that are seconds apart tell
+// nothing.
+bool CameBefore(const RankEnd& end, const RankEnd& known) {
+  constexpr double kMeanwhile = 1;  // seconds
+  return end.time > 0 && known.time > 0 && end.time < known.time &&
+         known.time - end.time < kMeanwhile &&
+         (end.exit_code == EX_TEMPFAIL) == (known.exit_code == EX_TEMPFAIL);
+}
+
 // Under srun and mpirun the shims say which rank failed, from every node; the first to say so
-// counts.  False for a line that is not for the user.
+// counts, or the first by the clocks of the nodes.  False for a line that is not for the user.
 bool Supervisor::ReadShimLine(std::string_view line) {
   if (line == kNoBinding) return false;
   if (const std::optional<std::string> step = ParseStep(line)) {
@@ -270,7 +280,8 @@ bool Supervisor::ReadShimLine(std::string_view line) {
     // srun's word about a rank is as good, but not as complete.
     const bool is_better = !result_.failure ||
                            (result_.failure->pid == 0 && result_.failure->rank == end->rank) ||
-                           (result_.failure->exit_code == EX_TEMPFAIL && !stopped_early);
+                           (result_.failure->exit_code == EX_TEMPFAIL && !stopped_early) ||
+                           CameBefore(*end, *result_.failure);
     if (is_better) SetFailure(*end);
     if (!stopped_early) ExpectEndOfSrun();
     return !stopped_early;

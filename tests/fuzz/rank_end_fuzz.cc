@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (end) {
     const int status = end->signal > 0 ? end->signal : W_EXITCODE(end->exit_code, 0);
     std::string report =
-        launcher::ReportRankEnd(end->rank, end->host.c_str(), end->pid, status).text;
+        launcher::ReportRankEnd(end->rank, end->host.c_str(), end->pid, status, {}).text;
     report.pop_back();
     if (end->signal < 65 && !launcher::ParseRankEnd(report)) std::abort();
   }

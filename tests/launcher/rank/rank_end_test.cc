@@ -13,9 +13,13 @@
 namespace launcher {
 namespace {
 
+constexpr timespec kWhen = {1795349602, 801'234'567};
+
 TEST(RankEnd, ASignalIsReadAsItWasWritten) {
-  const std::string line = ReportRankEnd(1, "n2.cluster", 77, SIGKILL).text;
-  EXPECT_EQ(line, "ddlrun-rank: rank 1 on n2.cluster (pid 77) ended with signal 9 (Killed)\n");
+  const std::string line = ReportRankEnd(1, "n2.cluster", 77, SIGKILL, kWhen).text;
+  EXPECT_EQ(line,
+            "ddlrun-rank: rank 1 on n2.cluster (pid 77) ended with signal 9 (Killed) at "
+            "2026-11-22T12:13:22.801234Z\n");
   const std::optional<RankEnd> read = ParseRankEnd(line);
   ASSERT_TRUE(read);
   EXPECT_EQ(read->rank, 1);
@@ -23,11 +27,22 @@ TEST(RankEnd, ASignalIsReadAsItWasWritten) {
   EXPECT_EQ(read->pid, 77);
   EXPECT_EQ(read->signal, 9);
   EXPECT_EQ(read->exit_code, 137);
+  EXPECT_NEAR(read->time, 1795349602.801234, 1e-6);
+}
+
+TEST(RankEnd, TheTimeMayBeMissingOrSpoilt) {
+  for (const char* when : {"", " at", " at noon", " at 2026-11-22", " at 2026-11-22 12:13:22Z"}) {
+    const auto read = ParseRankEnd(
+        std::string("ddlrun-rank: rank 1 on n2 (pid 7) ended with exit code 3") + when);
+    ASSERT_TRUE(read) << when;
+    EXPECT_EQ(read->exit_code, 3);
+    EXPECT_EQ(read->time, 0) << when;
+  }
 }
 
 TEST(RankEnd, AnExitCodeIsReadBehindMpirunsTag) {
   const std::optional<RankEnd> read = ParseRankEnd(
-      std::string("[1,12]<stderr>:") + ReportRankEnd(12, "n1", 5, W_EXITCODE(3, 0)).text);
+      std::string("[1,12]<stderr>:") + ReportRankEnd(12, "n1", 5, W_EXITCODE(3, 0), kWhen).text);
   ASSERT_TRUE(read);
   EXPECT_EQ(read->rank, 12);
   EXPECT_EQ(read->signal, 0);
