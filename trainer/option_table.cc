@@ -5,6 +5,7 @@
 #include <string>
 #include <type_traits>
 
+#include "trainer/core/thread.h"
 #include "trainer/options.h"
 
 namespace trainer {
@@ -52,6 +53,14 @@ CLI::Option* NotNegative(CLI::App& app, const OptionRow& row, Options& options) 
   return Value<kMember>(app, row, options)->check(Number("a number from 0", [](double x) {
     return x >= 0 && std::isfinite(x);
   }));
+}
+
+// Whole numbers from kMin to kMax.
+template <auto kMember, int kMin, int kMax>
+CLI::Option* Between(CLI::App& app, const OptionRow& row, Options& options) {
+  return Value<kMember>(app, row, options)
+      ->check(Number("a number from " + std::to_string(kMin) + " to " + std::to_string(kMax),
+                     [](double x) { return x >= kMin && x <= kMax; }));
 }
 
 // 0 to 1, both included.
@@ -273,12 +282,15 @@ std::vector<OptionRow> MakeTable() {
        "multiprocessors that NCCL may take from the computation beside it; 0: as many as it likes",
        kOurs, false, NotNegative<&Options::nccl_max_ctas>},
       {"threads", how, "threads of the back end; 0: one for each core the rank may use", kOurs,
-       false, NotNegative<&Options::threads>},
-      {"data_threads", how, "threads that read and decode images; 0: as --threads", kOurs, false,
-       NotNegative<&Options::data_threads>},
-      {"prefetch", how, "batches made ahead", kOurs, false, Positive<&Options::prefetch>},
-      {"display_every", how, "steps between progress lines", kNvidia, false,
-       Positive<&Options::display_every>},
+       false, Between<&Options::threads, 0, kMaxThreads>},
+      {"data_threads", how,
+       "threads that read and decode images; 0: one for each core the rank may use", kOurs, false,
+       Between<&Options::data_threads, 0, kMaxThreads>},
+      {"prefetch", how, "batches made ahead, 1 to 1000", kOurs, false,
+       Between<&Options::prefetch, 1, 1000>},
+      {"display_every", how,
+       "steps between iterations in the NVLOG output; progress lines have times of their own",
+       kNvidia, false, Positive<&Options::display_every>},
       {"graph", how,
        "auto: start a whole training step as one CUDA graph where a rank with a GPU is alone; on: "
        "with NCCL too, and refuse to run otherwise; off: start its kernels one by one",

@@ -74,7 +74,7 @@ struct Options {
   std::string reduce_precision = "fp32";
   int nccl_max_ctas = 0;  // 0: NCCL's choice
   int threads = 0;        // of the back end; 0: one per core this rank may use
-  int data_threads = 0;   // decoding; 0: as `threads`
+  int data_threads = 0;   // decoding; 0: one per core this rank may use
   int prefetch = 2;       // batches
   int display_every = 10;
   std::string graph = "auto";

@@ -125,6 +125,11 @@ TEST(Options, RefusesValuesOutOfRange) {
   EXPECT_THAT(Refusal({"--batch_size=1", "--seed=-1"}),
               HasSubstr("--seed: needs a number from 0, not '-1'"));
   EXPECT_THAT(Refusal({"--batch_size=1", "--lr_init=nan"}), HasSubstr("--lr_init"));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--threads=100000"}),
+              HasSubstr("--threads: needs a number from 0 to 1024, not '100000'"));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--data_threads=1025"}), HasSubstr("from 0 to 1024"));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--prefetch=1000000000"}),
+              HasSubstr("--prefetch: needs a number from 1 to 1000, not '1000000000'"));
 }
 
 TEST(Options, RefusesToReduceIn16BitsWithoutThem) {

@@ -4,9 +4,12 @@
 
 #include <utility>
 
+#include "trainer/core/thread.h"
+
 namespace trainer {
 
-OrderedWorker::OrderedWorker() : thread_([this] { Run(); }) {}
+OrderedWorker::OrderedWorker()
+    : thread_(StartThread("the thread that talks to other ranks", [this] { Run(); })) {}
 
 OrderedWorker::~OrderedWorker() {
   {

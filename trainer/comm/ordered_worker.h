@@ -38,7 +38,7 @@ class OrderedWorker {
   bool busy_ = false;
   bool stopping_ = false;
   std::exception_ptr failure_;
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace trainer

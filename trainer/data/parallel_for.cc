@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -39,7 +40,11 @@ void ParallelFor(int threads, std::int64_t count, const std::function<void(std::
   {
     std::vector<std::jthread> helpers;
     const std::int64_t helper_count = std::min<std::int64_t>(threads, count) - 1;
-    for (std::int64_t i = 0; i < helper_count; ++i) helpers.emplace_back(work);
+    try {
+      for (std::int64_t i = 0; i < helper_count; ++i) helpers.emplace_back(work);
+    } catch (const std::system_error&) {
+      // No more threads: those there are do it all.
+    }
     work();
   }
   if (failure) std::rethrow_exception(failure);

@@ -3,9 +3,11 @@
 #include "trainer/data/prefetch.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "trainer/core/error.h"
+#include "trainer/core/thread.h"
 
 namespace trainer {
 
@@ -13,10 +15,21 @@ Prefetcher::Prefetcher(const Options& options, Make make)
     : options_(options), make_(std::move(make)), slots_(static_cast<std::size_t>(options.slots)) {
   DDL_CHECK(options.threads > 0 && options.slots > 1 && options.items > 0);
   Reset(0);
-  for (int i = 0; i < options.threads; ++i) threads_.emplace_back([this, i] { Work(i); });
+  try {
+    for (int i = 0; i < options.threads; ++i) {
+      const std::string name =
+          "input thread " + std::to_string(i + 1) + " of " + std::to_string(options.threads);
+      threads_.push_back(StartThread(name, [this, i] { Work(i); }));
+    }
+  } catch (...) {
+    Stop();
+    throw;
+  }
 }
 
-Prefetcher::~Prefetcher() {
+Prefetcher::~Prefetcher() { Stop(); }
+
+void Prefetcher::Stop() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;

@@ -28,7 +28,7 @@ class Prefetcher {
   // once, for each item once, earlier steps first.
   using Make = std::function<void(std::int64_t step, int slot, std::int64_t item, int thread)>;
 
-  // Starts at step 0.
+  // Starts at step 0.  Throws Error(EX_OSERR) where a thread cannot be had.
   Prefetcher(const Options& options, Make make);
   // Waits for items under way, starts no others.
   ~Prefetcher();
@@ -53,6 +53,7 @@ class Prefetcher {
   };
 
   void Work(int thread);
+  void Stop();
   void Reset(std::int64_t step);
   Slot FreshSlot() const { return {options_.items, 0, nullptr}; }
   Slot& SlotOf(std::int64_t step);

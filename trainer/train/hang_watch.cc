@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "trainer/comm/gather.h"
+#include "trainer/core/thread.h"
 
 namespace trainer {
 namespace {
@@ -30,7 +31,7 @@ HangWatch::HangWatch(HangWatchOptions options)
       hosts_(static_cast<std::size_t>(options_.size)) {
   state_.rank = options_.rank;
   RemoveState();  // of a run of the same name that was killed
-  thread_ = std::thread([this] { Run(); });
+  thread_ = StartThread("the thread that looks for hung ranks", [this] { Run(); });
 }
 
 HangWatch::~HangWatch() {

@@ -89,7 +89,7 @@ class HangWatch {
   std::array<History, kActivities> history_;
   std::uint64_t told_beat_ = 0;  // at which WriteState was last called
   bool told_ = false;
-  std::thread thread_;  // last: starts when all the rest is there
+  std::jthread thread_;  // last: starts when all the rest is there
 };
 
 // `communicator`, whose waiting calls are told to `watch`.  Both outlive it.

@@ -45,6 +45,8 @@ damaged_data() {
 @test "a value that an option cannot have, 64" {
   refused 64 "--image_size" --image_size=huge
   refused 64 "--mode" --mode=sleep
+  refused 64 "--threads: needs a number from 0 to 1024, not '100000'" --threads=100000
+  refused 64 "--prefetch: needs a number from 1 to 1000, not '1000000000'" --prefetch=1000000000
   [ ! -e run ]
 }
 

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/trainer/core/few_threads.h"
+#include "trainer/core/error.h"
 #include "trainer/data/parallel_for.h"
 
 namespace trainer {
@@ -107,6 +109,28 @@ TEST(Prefetcher, EndsWhileItemsAreUnderWay) {
     Numbers numbers({.threads = 4, .slots = 4, .items = 16, .end = kEndless});
     if (i % 2 == 0) numbers.Next();
   }
+}
+
+TEST(Prefetcher, EndsTheThreadsItHasWhereOneCannotBeHad) {
+  EXPECT_EXIT(WithFewThreads([] {
+                try {
+                  const Numbers numbers({.threads = 1000, .slots = 3, .items = 5, .end = kEndless});
+                } catch (const Error& error) {
+                  return error.exit_code() == EX_OSERR &&
+                         std::string(error.what()).starts_with("cannot start input thread ");
+                }
+                return false;
+              }),
+              testing::ExitedWithCode(0), "");
+}
+
+TEST(ParallelFor, DoesWithTheThreadsThatItGets) {
+  EXPECT_EXIT(WithFewThreads([] {
+                std::atomic<int> calls = 0;
+                ParallelFor(1000, 2000, [&](std::int64_t) { ++calls; });
+                return calls == 2000;
+              }),
+              testing::ExitedWithCode(0), "");
 }
 
 TEST(ParallelFor, CallsEachIndexOnce) {

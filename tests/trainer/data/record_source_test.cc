@@ -19,6 +19,7 @@
 namespace trainer {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -296,6 +297,21 @@ TEST_F(RecordSourceTest, SkippedRecordsPlaceGoesToTheNextGoodOne) {
   options.max_bad_records = 1;
   EXPECT_THAT(Refusal(options),
               HasSubstr("; this is one bad record more than the 1 that may be skipped"));
+}
+
+TEST_F(RecordSourceTest, RefusesMoreBatchesThanThereIsMemory) {
+  RecordSourceOptions options = options_;
+  options.prefetch = 1000;
+  options.batch = 1'000'000'000;
+  try {
+    MakeRecordSource(options);
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), EX_USAGE);
+    EXPECT_THAT(error.what(), AllOf(StartsWith("--prefetch=1000 batches ahead, each of "
+                                               "--batch_size=1000000000 images, need 1729728.0 GB"),
+                                    HasSubstr("give a smaller --prefetch or --batch_size")));
+  }
 }
 
 TEST_F(RecordSourceTest, SkippedRecordsDoNotCountInEvaluation) {

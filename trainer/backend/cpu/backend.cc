@@ -12,6 +12,7 @@
 #include "trainer/backend/cpu/cpu_ops.h"
 #include "trainer/backend/host_backend.h"
 #include "trainer/core/error.h"
+#include "trainer/core/thread.h"
 
 namespace trainer {
 namespace {
@@ -20,6 +21,18 @@ constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
 int ChooseThreads(int wanted) {
   return wanted > 0 ? wanted : std::min(omp_get_max_threads(), omp_get_num_procs());
+}
+
+// OpenMP's runtime ends the process where a thread cannot be had, so that is tried first.  Its own
+// are made at once and stay, before others take their place.
+void StartThreads(int threads) {
+  omp_set_num_threads(threads);
+  if (threads == 1) return;
+  TryThreads(std::to_string(threads) + " threads of the back end", threads - 1);
+#pragma omp parallel num_threads(threads)
+  {
+#pragma omp barrier
+  }
 }
 
 // The number of an instruction set holds the bits of those that it extends, so one that came later
@@ -40,7 +53,7 @@ std::string InstructionSet() {
 class CpuBackend final : public HostBackend {
  public:
   explicit CpuBackend(const BackendOptions& options) : threads_(ChooseThreads(options.threads)) {
-    omp_set_num_threads(threads_);
+    StartThreads(threads_);
   }
 
   std::string name() const override { return "cpu"; }

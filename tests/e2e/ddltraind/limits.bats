@@ -1,0 +1,60 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# A user who may start a few threads and no more.
+
+# shellcheck disable=SC2154 # common.bash sets them
+
+load common
+
+user=64999 # nobody's: the limit counts all processes of a user
+
+setup() {
+  [ "$(id -u)" -eq 0 ] || skip "only root can become a user without processes"
+  ddltraind="$DDLRUN_BUILD/bin/ddltraind"
+  place=$(mktemp -d /tmp/ddltraind-limits.XXXXXX)
+  chmod 777 "$place"
+  cp -r "$data" "$place/data"
+  cd "$place" || return 1
+  setpriv --reuid=$user --regid=$user --clear-groups test -x "$ddltraind" || skip "$ddltraind is not for everybody"
+}
+
+teardown() {
+  cd / && rm -rf "${place:?}"
+}
+
+# with_threads N OPTIONS...: a short run of a user who may have N threads.
+with_threads() {
+  local threads=$1
+  shift
+  run --separate-stderr timeout -k 5 60 setpriv --reuid=$user --regid=$user --clear-groups prlimit --nproc="$threads" \
+    "$ddltraind" --arch=resnet_tiny --data_dir=data --classes=10 --image_size=32 --batch_size=4 --iter_unit=batch \
+    --num_iter=2 --lr_warmup_epochs=0 --mode=train --results_dir=run "$@"
+}
+
+# Neither a hang, nor the end that OpenMP's runtime makes of a program (1), whichever thread it is that is missing.
+@test "threads that cannot be had: 71 with a sentence, at every number of them" {
+  local n good=0 refused=0
+  for n in {1..10}; do
+    rm -rf run
+    with_threads "$n" --threads=3 --data_threads=3
+    echo "$n: $status: $stderr"
+    case $status in
+      0) good=$((good + 1)) ;;
+      71)
+        refused=$((refused + 1))
+        [[ $stderr == *"ddltraind: cannot start "*": Resource temporarily unavailable; ask for fewer threads "* ]]
+        [ ! -e run/checkpoints ]
+        ;;
+      *) return 1 ;;
+    esac
+  done
+  [ "$good" -ge 1 ]
+  [ "$refused" -ge 4 ]
+}
+
+@test "of many input threads the one that cannot be had is named" {
+  with_threads 20 --threads=1 --data_threads=1000
+  echo "$status: $stderr"
+  [ "$status" -eq 71 ]
+  [[ $stderr == *"cannot start input thread "*" of 1000: "* ]]
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Starting threads, of which a process may get fewer than it asks for.
+
+#pragma once
+
+#include <functional>
+#include <string>
+#include <thread>
+
+namespace trainer {
+
+// More than any machine has cores.  OpenMP's runtime dies without a word of very many.
+inline constexpr int kMaxThreads = 1024;
+
+// Starts a thread that runs `body`.  Throws Error(EX_OSERR) "cannot start WHAT: ..." with the
+// limits to look at; who has started others by then must tell them to end.
+std::jthread StartThread(const std::string& what, std::function<void()> body);
+
+// Tries whether `count` threads can run beside those there are, and ends them again: for libraries
+// that end the process where a thread cannot be had.  Throws as StartThread does.
+void TryThreads(const std::string& what, int count);
+
+}  // namespace trainer
