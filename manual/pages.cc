@@ -150,9 +150,9 @@ Page DdldataPage() {
   trainer::DescribeOptions(app, options);
   Page page;
   page.names = {"ddldata"};
-  page.summary = "make, index and verify TFRecord data sets of images";
+  page.summary = "make, index, describe and verify TFRecord data sets of images";
   page.synopsis = {"ddldata synth [options] DIR", "ddldata index [options] DATA_DIR INDEX_DIR",
-                   "ddldata verify [options] DATA_DIR"};
+                   "ddldata manifest [options] DATA_DIR", "ddldata verify [options] DATA_DIR"};
   page.description = {
       "Works on folders of TFRecord files train-* and validation-*, each record a JPEG image and "
       "its label, as the scripts of TensorFlow make them of ImageNet."};
@@ -160,9 +160,12 @@ Page DdldataPage() {
   page.commands = SubcommandsOf(app);
   page.exit_status = {{"0", "Done."},
                       kUsage,
-                      {"65", "A record or an image is wrong; the message names file and offset."},
+                      {"65", "A record, an image or a file is wrong; the message names file and offset."},
                       kInternal,
                       kSystem};
+  page.files = {{"DATA_DIR/ddldata.manifest",
+                 "Records, bytes and checksum of every data file; synth and manifest write it, "
+                 "ddltraind and verify compare the files with it."}};
   page.see_also = {"ddltraind(1)"};
   return page;
 }

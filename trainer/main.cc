@@ -20,6 +20,7 @@
 #include "trainer/comm/nccl_communicator.h"
 #include "trainer/comm/nccl_obstacle.h"
 #include "trainer/core/error.h"
+#include "trainer/data/shard_manifest.h"
 #include "trainer/setup.h"
 #include "trainer/train/hang_watch.h"
 #include "trainer/train/trainer.h"
@@ -198,6 +199,10 @@ int RunTogether(const Options& options, const launcher::RankInfo& rank, Communic
       .on_bad_record = [&](const std::string& message) { log->warn("skipped: {}", message); },
       .allocate = [&](std::size_t bytes) { return backend->AllocateHost(bytes); }};
   Sources sources = MakeSources(options, rank, source_parts);
+  const bool reads_files = (sources.training || sources.evaluation) && !options.data_dir.empty();
+  if (root && reads_files && !ReadShardManifest(options.data_dir)) {
+    log->info("{}", DescribeMissingManifest(options.data_dir));
+  }
   if (options.dry_run) {
     const Source& source = sources.training ? *sources.training : *sources.evaluation;
     if (root) {

@@ -80,7 +80,7 @@ offers() {
 }
 
 @test "commands and their operands" {
-  offers 'ddldata ' index synth verify
+  offers 'ddldata ' index manifest synth verify
   becomes 'ddldata ver' 'ddldata verify '
   becomes 'ddldata synth --validation_s' 'ddldata synth --validation_shards='
   becomes 'ddldata verify --validation_s' 'ddldata verify --validation_s'

@@ -7,17 +7,16 @@
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
-#include <system_error>
+#include <optional>
 
 #include "trainer/core/error.h"
+#include "trainer/data/data_files.h"
 #include "trainer/data/parallel_for.h"
 #include "trainer/data/record_index.h"
+#include "trainer/data/shard_manifest.h"
 
 namespace trainer {
 namespace {
-
-// 16 million records of one file; ImageNet's files have about 1,250.
-constexpr std::uint64_t kMaxIndexBytes = 1u << 29;
 
 // How many data files may stay open: half of what the process may open.
 std::size_t OpenFileBudget() {
@@ -36,50 +35,26 @@ std::vector<RecordPlace> FindRecords(const RecordFile& file, const std::string& 
 
 }  // namespace
 
-std::string FilePrefix(Split split) { return split == Split::kTrain ? "train-" : "validation-"; }
-
-std::vector<std::string> FindDataFilesIfAny(const std::string& dir, Split split) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  fs::directory_iterator entry(dir, error);
-  if (error) {
-    throw Error(EX_DATAERR, "cannot read the data directory " + dir + ": " + error.message());
+DataSet::DataSet(const std::string& dir, const std::string& index_dir, Split split, int threads,
+                 const RankShare& share) {
+  const std::vector<std::string> paths = FindDataFiles(dir, split);
+  std::optional<ShardManifestCheck> check;
+  if (const auto manifest = ReadShardManifest(dir)) {
+    check.emplace(dir, *manifest, FilePrefix(split));
+    const std::vector<std::string> problems = check->CompareNames(paths);
+    if (!problems.empty()) throw Error(EX_DATAERR, problems.front());
   }
-  const std::string prefix = FilePrefix(split);
-  std::vector<std::string> paths;
-  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    std::error_code ignored;
-    if (entry->path().filename().string().starts_with(prefix) && entry->is_regular_file(ignored)) {
-      paths.push_back(entry->path().string());
-    }
-  }
-  if (error) {
-    throw Error(EX_DATAERR, "cannot read the data directory " + dir + ": " + error.message());
-  }
-  std::sort(paths.begin(), paths.end());
-  return paths;
-}
-
-std::vector<std::string> FindDataFiles(const std::string& dir, Split split) {
-  std::vector<std::string> paths = FindDataFilesIfAny(dir, split);
-  if (paths.empty()) {
-    const std::string prefix = FilePrefix(split);
-    throw Error(EX_DATAERR, "the data directory " + dir + " has no file " + prefix +
-                                "*; expected TFRecord files such as " + prefix +
-                                "00000-of-00128 (ddldata synth makes some)");
-  }
-  return paths;
-}
-
-DataSet::DataSet(const std::string& dir, const std::string& index_dir, Split split, int threads) {
   const std::size_t budget = OpenFileBudget();
-  for (const std::string& path : FindDataFiles(dir, split)) {
-    files_.emplace_back(path, files_.size() < budget);
-  }
+  for (const std::string& path : paths) files_.emplace_back(path, files_.size() < budget);
   places_.resize(files_.size());
   ParallelFor(threads, static_cast<std::int64_t>(files_.size()), [&](std::int64_t i) {
-    const auto file = static_cast<std::size_t>(i);
-    places_[file] = FindRecords(files_[file], index_dir);
+    const auto number = static_cast<std::size_t>(i);
+    const RecordFile file(paths[number], true);
+    places_[number] = FindRecords(file, index_dir);
+    if (!check) return;
+    const bool read_checksums = index_dir.empty() || i % share.ranks == share.rank;
+    const std::string problem = check->Compare(file, places_[number], read_checksums);
+    if (!problem.empty()) throw Error(EX_DATAERR, problem);
   });
   first_record_.push_back(0);
   for (const auto& places : places_) {

@@ -17,19 +17,21 @@
 
 namespace trainer {
 
-// "train-" or "validation-".
-std::string FilePrefix(Split split);
-
-// The paths of the files of a split, sorted.  Throws Error(EX_DATAERR) naming `dir` if it cannot be
-// read, and, unless it is the -IfAny, when it holds none.
-std::vector<std::string> FindDataFiles(const std::string& dir, Split split);
-std::vector<std::string> FindDataFilesIfAny(const std::string& dir, Split split);
+// Which rank of how many reads a data set.
+struct RankShare {
+  int rank = 0;
+  int ranks = 1;
+};
 
 class DataSet {
  public:
   // Finds the records by the index files in `index_dir`, or, if that is "", by reading all record
-  // headers, on `threads` threads.  Throws Error(EX_DATAERR): see MakeRecordSource.
-  DataSet(const std::string& dir, const std::string& index_dir, Split split, int threads);
+  // headers, on `threads` threads.  Where the folder has a manifest (shard_manifest.h), every file
+  // is compared with it; with index files, which save the reading of all headers, a rank reads the
+  // checksums of every so many-th file alone: `share`.  Throws Error(EX_DATAERR): see
+  // MakeRecordSource.
+  DataSet(const std::string& dir, const std::string& index_dir, Split split, int threads,
+          const RankShare& share = {});
 
   std::int64_t records() const { return first_record_.back(); }
 

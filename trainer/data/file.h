@@ -27,7 +27,8 @@ class FileDescriptor {
   int fd_ = -1;
 };
 
-// Throws Error(EX_DATAERR) naming the path and the reason.
+// Throws Error(EX_DATAERR) naming the path and the reason.  Does not wait for a named pipe's
+// writer.
 FileDescriptor OpenForReading(const std::string& path);
 
 // In bytes.  Throws Error(EX_DATAERR) if it is not a regular file.

@@ -14,6 +14,9 @@
 
 namespace trainer {
 
+// 16 million records of one file; ImageNet's files have about 1,250.
+inline constexpr std::uint64_t kMaxIndexBytes = 1u << 29;
+
 // The records that `text` lists.  They must fill a file of `data_bytes` bytes without a gap.
 // Throws Error(EX_DATAERR) naming `path`, the line, what is wrong and the command that makes a new
 // index.

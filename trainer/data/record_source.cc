@@ -81,7 +81,8 @@ class RecordSource : public Source {
 
 RecordSource::RecordSource(const RecordSourceOptions& options)
     : options_(options),
-      data_(options.data_dir, options.index_dir, options.split, options.threads),
+      data_(options.data_dir, options.index_dir, options.split, options.threads,
+            {options.rank, options.world_size}),
       sampler_(data_.records(), options.seed, options.training && options.shuffle),
       loaders_(static_cast<std::size_t>(options.threads)),
       ring_(MakeRing()),

@@ -80,6 +80,19 @@ std::vector<RecordPlace> RecordFile::Scan() const {
   return places;
 }
 
+std::uint32_t RecordFile::ChecksumOf(std::span<const RecordPlace> places) const {
+  constexpr std::size_t kChecksumBytes = 4;
+  std::vector<std::uint8_t> checksums(places.size() * kChecksumBytes);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const RecordPlace& place = places[i];
+    const auto checksum = std::span(checksums).subspan(i * kChecksumBytes, kChecksumBytes);
+    if (ReadBytes(place.offset + place.size - kChecksumBytes, checksum) < kChecksumBytes) {
+      throw BadRecord(path_, place.offset, "the file became shorter while it was in use");
+    }
+  }
+  return Crc32c(std::as_bytes(std::span(checksums)));
+}
+
 std::span<const std::uint8_t> RecordFile::Read(const RecordPlace& place,
                                                std::vector<std::uint8_t>& buffer) const {
   buffer.resize(place.size);

@@ -49,6 +49,9 @@ class RecordFile {
   RecordPlace PlaceAt(std::uint64_t offset) const;
   // All records, by reading the headers alone.
   std::vector<RecordPlace> Scan() const;
+  // The CRC-32C of these records' data checksums, 4 bytes each as they are in the file: it changes
+  // when a record is cut out, doubled, moved or exchanged as a whole.
+  std::uint32_t ChecksumOf(std::span<const RecordPlace> places) const;
   // The data of a record, both CRCs checked; the bytes live in `buffer`, which is overwritten.
   std::span<const std::uint8_t> Read(const RecordPlace& place,
                                      std::vector<std::uint8_t>& buffer) const;

@@ -119,6 +119,7 @@ PY
 
 @test "--bad_records=skip trains on the others and names those it left out" {
   cp -r "$data" damaged
+  rm damaged/ddldata.manifest
   python3 "$damage" text damaged/train-00000-of-00008 damaged/train-00003-of-00008
   train 2 --num_iter=13 --mode=train --data_dir=damaged --bad_records=skip --results_dir=run
   echo "$messages"

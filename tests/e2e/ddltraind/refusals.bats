@@ -33,6 +33,7 @@ check_refusal() {
 
 damaged_data() {
   cp -r "$data" damaged
+  rm damaged/ddldata.manifest
   python3 "$damage" "$1" damaged/train-*
 }
 
@@ -56,6 +57,47 @@ damaged_data() {
   refused 65 "cannot read the data directory $ddltraind: Not a directory" --data_dir="$ddltraind"
   refused 65 "the data directory empty has no file train-*" --data_dir=empty
   [ ! -e run ]
+}
+
+@test "a data set of which a file is missing, or is none, 65" {
+  cp -r "$data" part
+  rm part/ddldata.manifest part/train-00003-of-00008
+  refused 65 "part has 7 of the 8 files train-*-of-00008: train-00003-of-00008 is missing" --data_dir=part
+  ln -s gone part/train-00003-of-00008
+  refused 65 "part/train-00003-of-00008 is a link to gone, which is not there" --data_dir=part
+  rm part/train-00003-of-00008
+  mkfifo part/train-00003-of-00008
+  refused 65 "part/train-00003-of-00008 is a named pipe" --data_dir=part
+  rm part/train-00003-of-00008
+  cp "$data/train-00003-of-00008" part
+  cp "$data/train-00003-of-00008" part/train-00003-of-00004
+  refused 65 "part has files of two sets, train-00000-of-00008 and train-00003-of-00004" --data_dir=part
+}
+
+# cut_record FILE: its first record goes, as a whole.
+cut_record() {
+  python3 - "$1" <<'PY'
+import struct, sys
+content = open(sys.argv[1], "rb").read()
+open(sys.argv[1], "wb").write(content[16 + struct.unpack_from("<Q", content)[0]:])
+PY
+}
+
+@test "a record that is gone as a whole, with and without index files, 65; without a manifest, a note" {
+  cp -r "$data" part
+  cut_record part/train-00005-of-00008
+  "$DDLRUN_BUILD/bin/ddldata" index part idx
+  local complaint="part/train-00005-of-00008 has 24 records, not the 25 of part/ddldata.manifest: restore the file"
+  refused 65 "$complaint" --data_dir=part
+  refused 65 "$complaint" --data_dir=part --data_idx_dir=idx
+  run "$DDLRUN_BUILD/bin/ddldata" verify part --classes 10
+  [ "$status" -eq 65 ]
+  [[ $output == *"$complaint"* ]]
+
+  rm part/ddldata.manifest
+  train 1 --num_iter=2 --data_dir=part --results_dir=run
+  [ "$status" -eq 0 ]
+  [[ $messages == *"part has no ddldata.manifest: whole records that are missing or doubled would not be noticed"* ]]
 }
 
 @test "a truncated file, by name and offset, 65" {

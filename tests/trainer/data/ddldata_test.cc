@@ -13,6 +13,7 @@
 
 #include "tests/trainer/data/data_fixture.h"
 #include "trainer/data/data_set.h"
+#include "trainer/data/record_index.h"
 #include "trainer/data/tool/synth.h"
 
 namespace trainer {
@@ -63,8 +64,8 @@ class DdldataTest : public ::testing::Test {
 TEST_F(DdldataTest, SynthMakesASetThatVerifies) {
   MakeSmallSet();
   EXPECT_THAT(FileNames(Path("set")),
-              ::testing::ElementsAre("train-00000-of-00002", "train-00001-of-00002",
-                                     "validation-00000-of-00001"));
+              ::testing::ElementsAre("ddldata.manifest", "train-00000-of-00002",
+                                     "train-00001-of-00002", "validation-00000-of-00001"));
   const Outcome outcome = Ddldata("verify " + Path("set") + " --classes 3");
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_THAT(outcome.output, StartsWith("3 files, 26 records, "));
@@ -94,7 +95,9 @@ TEST_F(DdldataTest, SynthReplacesOnlyWithForce) {
   const Outcome forced = Ddldata("synth " + Path("set") + " --force --images 4 --shards 1 " +
                                  "--validation_images 0 --size 20");
   EXPECT_EQ(forced.exit_code, 0);
-  EXPECT_THAT(FileNames(Path("set")), ::testing::ElementsAre("train-00000-of-00001"));
+  EXPECT_THAT(FileNames(Path("set")),
+              ::testing::ElementsAre("ddldata.manifest", "train-00000-of-00001"));
+  EXPECT_EQ(Ddldata("verify " + Path("set")).exit_code, 0);
 }
 
 TEST_F(DdldataTest, SynthRefusesOptionsThatMakeNoSense) {
@@ -113,7 +116,9 @@ TEST_F(DdldataTest, IndexWritesDalisLines) {
   MakeSmallSet();
   const Outcome outcome = Ddldata("index " + Path("set") + " " + Path("idx"));
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
-  EXPECT_EQ(FileNames(Path("idx")), FileNames(Path("set")));
+  EXPECT_THAT(FileNames(Path("idx")),
+              ::testing::ElementsAre("train-00000-of-00002", "train-00001-of-00002",
+                                     "validation-00000-of-00001"));
   const DataSet scanned(Path("set"), "", Split::kTrain, 1);
   const DataSet indexed(Path("set"), Path("idx"), Split::kTrain, 1);
   EXPECT_EQ(indexed.records(), 20);
@@ -154,8 +159,68 @@ TEST_F(DdldataTest, VerifyNamesEveryProblem) {
   EXPECT_THAT(outcome.output, HasSubstr(" 5 problems\n"));
 }
 
+TEST_F(DdldataTest, VerifyNamesFilesThatAreMissingAndOddOnes) {
+  MakeSmallSet();
+  std::filesystem::remove(Path("set/ddldata.manifest"));
+  std::filesystem::rename(Path("set/train-00001-of-00002"), Path("set/train-00000-of-00001"));
+  std::filesystem::create_directory(Path("set/validation-more"));
+  const Outcome outcome = Ddldata("verify " + Path("set") + " --classes 3");
+  EXPECT_EQ(outcome.exit_code, 65);
+  EXPECT_THAT(outcome.output, HasSubstr("set has files of two sets, "));
+  EXPECT_THAT(outcome.output, HasSubstr("set/validation-more is a folder: "));
+  EXPECT_THAT(outcome.output, HasSubstr("ddldata: note: " + Path("set") + " has no ddldata.manif"));
+  EXPECT_THAT(outcome.output, HasSubstr("3 files, 26 records, "));
+}
+
+TEST_F(DdldataTest, VerifyComparesWithTheManifest) {
+  MakeSmallSet();
+  const std::string path = Path("set/train-00000-of-00002");
+  const std::string bytes = ReadText(path);
+  WriteText(path, bytes.substr(RecordFile(path, true).PlaceAt(0).size));
+  const Outcome cut = Ddldata("verify " + Path("set") + " --classes 3");
+  EXPECT_EQ(cut.exit_code, 65);
+  EXPECT_THAT(cut.output, HasSubstr(path + " has 9 records, not the 10 of "));
+  EXPECT_THAT(cut.output, HasSubstr(" 1 problems\n"));
+
+  const Outcome made = Ddldata("manifest " + Path("set"));
+  EXPECT_EQ(made.exit_code, 0);
+  EXPECT_EQ(made.output, Path("set") + "/ddldata.manifest: 25 records counted\n");
+  EXPECT_EQ(Ddldata("verify " + Path("set") + " --classes 3").exit_code, 0);
+
+  WriteText(Path("set/ddldata.manifest"), "nothing");
+  const Outcome damaged = Ddldata("verify " + Path("set") + " --classes 3");
+  EXPECT_EQ(damaged.exit_code, 65);
+  EXPECT_THAT(damaged.output, HasSubstr("set/ddldata.manifest:1: expected "));
+}
+
+TEST_F(DdldataTest, VerifyComparesWithTheIndexFiles) {
+  MakeSmallSet();
+  ASSERT_EQ(Ddldata("index " + Path("set") + " " + Path("idx")).exit_code, 0);
+  const std::string verify = "verify --classes 3 --index_dir " + Path("idx") + " " + Path("set");
+  EXPECT_EQ(Ddldata(verify).exit_code, 0);
+
+  // Two lines that fill the file as well, but not as it is.
+  const std::string index = Path("idx/train-00001-of-00002");
+  std::vector<RecordPlace> places = RecordFile(Path("set/train-00001-of-00002"), true).Scan();
+  places[3].size += 5;
+  places[4] = {places[4].offset + 5, places[4].size - 5};
+  WriteText(index, FormatIndex(places));
+  const Outcome other = Ddldata(verify);
+  EXPECT_EQ(other.exit_code, 65);
+  EXPECT_THAT(other.output, HasSubstr(index + ":4: the record of " +
+                                      std::to_string(places[3].size) + " bytes at offset "));
+  std::filesystem::rename(index, Path("idx/train-00002-of-00003"));
+  const Outcome missing = Ddldata(verify);
+  EXPECT_THAT(missing.output, HasSubstr("cannot open " + index + ": No such file"));
+  EXPECT_THAT(missing.output,
+              HasSubstr("idx/train-00002-of-00003 is the index of a file that is "));
+  EXPECT_THAT(missing.output, HasSubstr(" 2 problems\n"));
+  EXPECT_EQ(Ddldata("verify --index_dir " + Path("no") + " " + Path("set")).exit_code, 65);
+}
+
 TEST_F(DdldataTest, RefusesDirectoriesWithoutData) {
-  for (const std::string& command : {std::string("verify "), "index " + Path("idx") + " "}) {
+  for (const std::string& command :
+       {std::string("verify "), std::string("manifest "), "index " + Path("idx") + " "}) {
     const Outcome outcome = Ddldata(command + dir_.path());
     EXPECT_EQ(outcome.exit_code, 65) << outcome.output;
   }
@@ -165,7 +230,7 @@ TEST_F(DdldataTest, RefusesDirectoriesWithoutData) {
 }
 
 TEST_F(DdldataTest, HasHelpAndNamesTheNearestSpelling) {
-  for (const char* command : {"", "synth ", "index ", "verify "}) {
+  for (const char* command : {"", "synth ", "index ", "manifest ", "verify "}) {
     const Outcome help = Ddldata(std::string(command) + "--help");
     EXPECT_EQ(help.exit_code, 0);
     EXPECT_THAT(help.output, HasSubstr("Usage: ddldata"));

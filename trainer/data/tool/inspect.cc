@@ -5,17 +5,22 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <iterator>
+#include <optional>
+#include <span>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "trainer/core/error.h"
-#include "trainer/data/data_set.h"
+#include "trainer/data/data_files.h"
 #include "trainer/data/example.h"
 #include "trainer/data/file.h"
 #include "trainer/data/jpeg.h"
 #include "trainer/data/parallel_for.h"
 #include "trainer/data/record_index.h"
 #include "trainer/data/sample_loader.h"
+#include "trainer/data/shard_manifest.h"
 #include "trainer/data/tfrecord.h"
 
 namespace trainer {
@@ -23,16 +28,29 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of both splits, one of which may be absent.
+constexpr Split kSplits[] = {Split::kTrain, Split::kValidation};
+
+Error NoDataFiles(const std::string& dir) {
+  return {EX_DATAERR, "the data directory " + dir + " has no file train-* or validation-*"};
+}
+
+// Of both splits, one of which may be absent.  Throws Error(EX_DATAERR) with what is wrong.
 std::vector<std::string> FindAllDataFiles(const std::string& dir) {
-  std::vector<std::string> paths = FindDataFilesIfAny(dir, Split::kTrain);
-  for (std::string& path : FindDataFilesIfAny(dir, Split::kValidation)) {
-    paths.push_back(std::move(path));
+  std::vector<std::string> paths;
+  for (const Split split : kSplits) {
+    DataFiles files = ListDataFiles(dir, split);
+    if (!files.problems.empty()) throw Error(EX_DATAERR, files.problems.front());
+    std::ranges::move(files.paths, std::back_inserter(paths));
   }
-  if (paths.empty()) {
-    throw Error(EX_DATAERR, "the data directory " + dir + " has no file train-* or validation-*");
-  }
+  if (paths.empty()) throw NoDataFiles(dir);
   return paths;
+}
+
+void WriteText(const fs::path& path, const std::string& text) {
+  NewFile file(path.string());
+  file.Write({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+  file.Finish();
+  file.Commit();
 }
 
 // What one thread found in a run of records.
@@ -92,29 +110,126 @@ std::vector<RecordPlace> PlacesOf(const RecordFile& file, std::vector<std::strin
   return places;
 }
 
-void VerifyFile(const RecordFile& file, const VerifyOptions& options,
-                const std::function<void(const std::string&)>& on_problem, VerifySummary& summary) {
+fs::path IndexPath(const std::string& index_dir, const RecordFile& file) {
+  return fs::path(index_dir) / fs::path(file.path()).filename();
+}
+
+// What the file's index says otherwise than the file, "" if nothing.
+std::string CompareIndex(const RecordFile& file, const std::vector<RecordPlace>& places,
+                         const std::string& index_dir) {
+  const std::string path = IndexPath(index_dir, file).string();
+  try {
+    const auto listed = ParseIndex(ReadWholeFile(path, kMaxIndexBytes), path, file.bytes());
+    // Both fill the file, so they differ in a line of both.
+    const auto [one, other] = std::ranges::mismatch(listed, places);
+    if (one == listed.end()) return "";
+    return path + ":" + std::to_string(one - listed.begin() + 1) + ": the record of " +
+           std::to_string(one->size) + " bytes at offset " + std::to_string(one->offset) + " has " +
+           std::to_string(other->size) + " bytes in " + file.path() +
+           "; make a new index with: ddldata index DATA_DIR INDEX_DIR";
+  } catch (const Error& error) {
+    if (error.exit_code() != EX_DATAERR) throw;
+    return error.what();
+  }
+}
+
+// Looks through one data set; what it finds is counted and told as it comes.
+class Verification {
+ public:
+  Verification(const VerifyOptions& options,
+               const std::function<void(const std::string&)>& on_problem)
+      : options_(options), on_problem_(on_problem) {}
+
+  VerifySummary Run();
+
+ private:
+  void Report(const std::string& problem);
+  void VerifyFile(const RecordFile& file, const std::optional<ShardManifestCheck>& check);
+  void VerifyIndexNames(const std::string& prefix, std::span<const std::string> paths);
+
+  const VerifyOptions& options_;
+  const std::function<void(const std::string&)>& on_problem_;
+  VerifySummary summary_;
+};
+
+void Verification::Report(const std::string& problem) {
+  if (problem.empty()) return;
+  ++summary_.problems;
+  on_problem_(problem);
+}
+
+void Verification::VerifyFile(const RecordFile& file,
+                              const std::optional<ShardManifestCheck>& check) {
   constexpr std::size_t kRun = 16;  // records per task
   std::vector<std::string> problems;
   const std::vector<RecordPlace> places = PlacesOf(file, problems);
   std::vector<Findings> findings((places.size() + kRun - 1) / kRun);
-  ParallelFor(options.threads, static_cast<std::int64_t>(findings.size()), [&](std::int64_t i) {
+  ParallelFor(options_.threads, static_cast<std::int64_t>(findings.size()), [&](std::int64_t i) {
     const auto run = static_cast<std::size_t>(i);
     const std::size_t length = std::min(kRun, places.size() - run * kRun);
-    findings[run] = VerifyRecords(file, std::span(places).subspan(run * kRun, length), options);
+    findings[run] = VerifyRecords(file, std::span(places).subspan(run * kRun, length), options_);
   });
-  ++summary.files;
-  summary.bytes += file.bytes();
-  summary.records += std::ssize(places);
-  const auto report = [&](const std::string& problem) {
-    ++summary.problems;
-    on_problem(problem);
-  };
+  ++summary_.files;
+  summary_.bytes += file.bytes();
+  summary_.records += std::ssize(places);
   for (const Findings& of_run : findings) {
-    summary.pixels += of_run.pixels;
-    std::ranges::for_each(of_run.problems, report);
+    summary_.pixels += of_run.pixels;
+    for (const std::string& problem : of_run.problems) Report(problem);
   }
-  std::ranges::for_each(problems, report);
+  for (const std::string& problem : problems) Report(problem);
+  if (!problems.empty()) return;  // of the other records nothing is known
+  if (check) Report(check->Compare(file, places, true));
+  if (!options_.index_dir.empty()) Report(CompareIndex(file, places, options_.index_dir));
+}
+
+// Index files of files that are not there.
+void Verification::VerifyIndexNames(const std::string& prefix, std::span<const std::string> paths) {
+  std::error_code error;
+  std::vector<std::string> odd;
+  fs::directory_iterator entry(options_.index_dir, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const fs::path name = entry->path().filename();
+    if (name.string().starts_with(prefix) &&
+        std::ranges::find(paths, (fs::path(options_.data_dir) / name).string()) == paths.end()) {
+      odd.push_back(entry->path().string());
+    }
+  }
+  if (error) {
+    throw Error(EX_DATAERR,
+                "cannot read the index directory " + options_.index_dir + ": " + error.message());
+  }
+  std::ranges::sort(odd);
+  for (const std::string& path : odd) {
+    Report(path + " is the index of a file that is not in " + options_.data_dir);
+  }
+}
+
+VerifySummary Verification::Run() {
+  const auto begin = std::chrono::steady_clock::now();
+  std::optional<std::vector<ShardSummary>> manifest;
+  try {
+    manifest = ReadShardManifest(options_.data_dir);
+    summary_.has_manifest = manifest.has_value();
+  } catch (const Error& error) {
+    if (error.exit_code() != EX_DATAERR) throw;
+    Report(error.what());
+    summary_.has_manifest = true;
+  }
+  for (const Split split : kSplits) {
+    const DataFiles files = ListDataFiles(options_.data_dir, split);
+    for (const std::string& problem : files.problems) Report(problem);
+    std::optional<ShardManifestCheck> check;
+    if (manifest) {
+      check.emplace(options_.data_dir, *manifest, FilePrefix(split));
+      for (const std::string& problem : check->CompareNames(files.paths)) Report(problem);
+    }
+    for (const std::string& path : files.paths) VerifyFile(RecordFile(path, true), check);
+    if (!options_.index_dir.empty()) VerifyIndexNames(FilePrefix(split), files.paths);
+  }
+  if (summary_.files == 0 && summary_.problems == 0) throw NoDataFiles(options_.data_dir);
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+  summary_.seconds = elapsed.count();
+  return summary_;
 }
 
 }  // namespace
@@ -129,11 +244,7 @@ std::int64_t MakeIndexFiles(const std::string& data_dir, const std::string& inde
   ParallelFor(threads, std::ssize(paths), [&](std::int64_t i) {
     const auto number = static_cast<std::size_t>(i);
     const std::vector<RecordPlace> places = RecordFile(paths[number], true).Scan();
-    const std::string text = FormatIndex(places);
-    NewFile index((fs::path(index_dir) / fs::path(paths[number]).filename()).string());
-    index.Write({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
-    index.Finish();
-    index.Commit();
+    WriteText(fs::path(index_dir) / fs::path(paths[number]).filename(), FormatIndex(places));
     records[number] = std::ssize(places);
   });
   std::int64_t total = 0;
@@ -141,15 +252,30 @@ std::int64_t MakeIndexFiles(const std::string& data_dir, const std::string& inde
   return total;
 }
 
+std::int64_t MakeShardManifest(const std::string& data_dir, int threads) {
+  const std::vector<std::string> paths = FindAllDataFiles(data_dir);
+  for (const std::string& path : paths) {
+    const std::string name = fs::path(path).filename().string();
+    if (std::ranges::any_of(name, [](char c) { return c <= ' ' && c >= 0; })) {
+      throw Error(EX_DATAERR, path + ": a name with a blank cannot be in a manifest; rename it");
+    }
+  }
+  std::vector<ShardSummary> shards(paths.size());
+  ParallelFor(threads, std::ssize(paths), [&](std::int64_t i) {
+    const auto number = static_cast<std::size_t>(i);
+    const RecordFile file(paths[number], true);
+    shards[number] = SummarizeShard(file, file.Scan());
+  });
+  std::ranges::sort(shards, {}, &ShardSummary::name);
+  WriteText(fs::path(data_dir) / kShardManifestName, FormatShardManifest(shards));
+  std::int64_t total = 0;
+  for (const ShardSummary& shard : shards) total += static_cast<std::int64_t>(shard.records);
+  return total;
+}
+
 VerifySummary VerifyDataSet(const VerifyOptions& options,
                             const std::function<void(const std::string&)>& on_problem) {
-  const auto begin = std::chrono::steady_clock::now();
-  VerifySummary summary;
-  for (const std::string& path : FindAllDataFiles(options.data_dir)) {
-    VerifyFile(RecordFile(path, true), options, on_problem, summary);
-  }
-  summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  return summary;
+  return Verification(options, on_problem).Run();
 }
 
 }  // namespace trainer

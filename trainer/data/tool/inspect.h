@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Looks through whole data sets: makes index files, finds what is wrong.
+// Looks through whole data sets: makes index files and manifests, finds what is wrong.
 
 #pragma once
 
@@ -16,8 +16,14 @@ namespace trainer {
 // index cannot be written.
 std::int64_t MakeIndexFiles(const std::string& data_dir, const std::string& index_dir, int threads);
 
+// Writes the manifest of all data files of `data_dir` (shard_manifest.h); an older one is replaced.
+// Returns how many records it counts.  Throws Error(EX_DATAERR) when there is no data file, one is
+// missing or damaged, Error(EX_OSERR) when the manifest cannot be written.
+std::int64_t MakeShardManifest(const std::string& data_dir, int threads);
+
 struct VerifyOptions {
   std::string data_dir;
+  std::string index_dir;  // index files to check too; "": none
   int classes = 1000;
   int label_offset = 1;
   int threads = 1;
@@ -30,12 +36,15 @@ struct VerifySummary {
   std::uint64_t bytes = 0;   // of the files
   std::uint64_t pixels = 0;  // decoded
   double seconds = 0;
+  bool has_manifest = false;
 };
 
-// Reads every record of every data file, checks both checksums, parses it, checks the label,
-// decodes the whole image.  Each problem is told to `on_problem` in the order of files and offsets,
-// as "PATH, record at offset N: ...".  What follows a damaged record header in its file cannot be
-// found; the message says so.  Throws Error(EX_DATAERR) when there is no data file.
+// Looks for files that are missing; reads every record of every data file, checks both checksums,
+// parses it, checks the label, decodes the whole image; compares every file with the manifest, if
+// there is one, and with its index file.  Each problem is told to `on_problem`, those of records in
+// the order of files and offsets as "PATH, record at offset N: ...".  What follows a damaged record
+// header in its file cannot be found; the message says so.  Throws Error(EX_DATAERR) when there is
+// no data file.
 VerifySummary VerifyDataSet(const VerifyOptions& options,
                             const std::function<void(const std::string&)>& on_problem);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ddldata: makes, indexes and checks TFRecord data sets of JPEG images.
+// ddldata: makes, indexes, describes and checks TFRecord data sets of JPEG images.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -12,6 +12,7 @@
 
 #include "support/spelling.h"
 #include "trainer/core/error.h"
+#include "trainer/data/shard_manifest.h"
 #include "trainer/data/tool/inspect.h"
 #include "trainer/data/tool/options.h"
 #include "trainer/data/tool/synth.h"
@@ -71,15 +72,26 @@ int Synth(const DataToolOptions& options) {
 
 int Index(const DataToolOptions& options) {
   const std::int64_t records =
-      trainer::MakeIndexFiles(options.data_dir, options.index_dir, options.index_threads);
+      trainer::MakeIndexFiles(options.data_dir, options.index_dir, options.threads);
   std::printf("%s: %lld records indexed\n", options.index_dir.c_str(),
               static_cast<long long>(records));
+  return 0;
+}
+
+int Manifest(const DataToolOptions& options) {
+  const std::int64_t records = trainer::MakeShardManifest(options.data_dir, options.threads);
+  std::printf("%s/%s: %lld records counted\n", options.data_dir.c_str(),
+              trainer::kShardManifestName, static_cast<long long>(records));
   return 0;
 }
 
 int Verify(const DataToolOptions& options) {
   const auto summary = trainer::VerifyDataSet(
       options.verify, [](const std::string& problem) { std::printf("%s\n", problem.c_str()); });
+  if (!summary.has_manifest) {
+    std::fprintf(stderr, "ddldata: note: %s\n",
+                 trainer::DescribeMissingManifest(options.verify.data_dir).c_str());
+  }
   PrintVerifySummary(summary, options.verify.threads);
   return summary.problems == 0 ? 0 : EX_DATAERR;
 }
@@ -90,12 +102,14 @@ int RunCommand(const DataToolOptions& options) {
       return Synth(options);
     case DataToolCommand::kIndex:
       return Index(options);
+    case DataToolCommand::kManifest:
+      return Manifest(options);
     case DataToolCommand::kVerify:
       return Verify(options);
     case DataToolCommand::kNone:
       break;
   }
-  throw Error(EX_USAGE, "a command is missing: synth, index or verify");
+  throw Error(EX_USAGE, "a command is missing: synth, index, manifest or verify");
 }
 
 int Run(int argc, char** argv) {

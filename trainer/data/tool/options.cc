@@ -51,15 +51,28 @@ void AddIndex(CLI::App& app, DataToolOptions& options) {
       ->required();
   index->add_option("INDEX_DIR", options.index_dir, "Directory of the indices; made if need be")
       ->required();
-  AddThreads(index, options.index_threads);
+  AddThreads(index, options.threads);
+}
+
+void AddManifest(CLI::App& app, DataToolOptions& options) {
+  CLI::App* manifest = AddCommand(
+      app, options, DataToolCommand::kManifest, "manifest",
+      "Write DATA_DIR/ddldata.manifest: the records, bytes and checksum of every data file as they "
+      "are now; training and verify then notice what is missing, doubled or exchanged");
+  manifest->add_option("DATA_DIR", options.data_dir, "Directory with train-*, validation-*")
+      ->required();
+  AddThreads(manifest, options.threads);
 }
 
 void AddVerify(CLI::App& app, DataToolOptions& options) {
   CLI::App* verify = AddCommand(app, options, DataToolCommand::kVerify, "verify",
                                 "Check every record: checksums, features, label, and the whole "
-                                "image decoded; exit code 65 if anything is wrong");
+                                "image decoded; and all files by their numbers and by "
+                                "ddldata.manifest; exit code 65 if anything is wrong");
   verify->add_option("DATA_DIR", options.verify.data_dir, "Directory with train-*, validation-*")
       ->required();
+  verify->add_option("--index_dir", options.verify.index_dir, "Check these index files too")
+      ->type_name("DIR");
   AddNumber(verify, "--classes", options.verify.classes, "Labels are 1..CLASSES");
   AddThreads(verify, options.verify.threads);
 }
@@ -70,6 +83,7 @@ void DescribeOptions(CLI::App& app, DataToolOptions& options) {
   app.set_version_flag("--version", DDLRUN_VERSION);
   AddSynth(app, options);
   AddIndex(app, options);
+  AddManifest(app, options);
   AddVerify(app, options);
 }
 

@@ -16,22 +16,22 @@ class App;
 
 namespace trainer {
 
-enum class DataToolCommand { kNone, kSynth, kIndex, kVerify };
+enum class DataToolCommand { kNone, kSynth, kIndex, kManifest, kVerify };
 
 // What was asked for: that of `command` counts.
 struct DataToolOptions {
-  // `threads`: as many as every command uses unless told otherwise.
-  explicit DataToolOptions(int threads) : index_threads(threads) {
-    synth.threads = threads;
-    verify.threads = threads;
+  // `count`: as many threads as every command uses unless told otherwise.
+  explicit DataToolOptions(int count) : threads(count) {
+    synth.threads = count;
+    verify.threads = count;
   }
 
   DataToolCommand command = DataToolCommand::kNone;
   SynthOptions synth;
   std::string size = "80-128";  // of synth: pixels, MIN-MAX
-  std::string data_dir;         // of index
+  std::string data_dir;         // of index and manifest
   std::string index_dir;
-  int index_threads;
+  int threads;  // of index and manifest
   VerifyOptions verify;
 };
 

@@ -11,10 +11,11 @@
 
 #include "trainer/core/error.h"
 #include "trainer/core/philox.h"
-#include "trainer/data/data_set.h"
+#include "trainer/data/data_files.h"
 #include "trainer/data/example.h"
 #include "trainer/data/parallel_for.h"
 #include "trainer/data/tfrecord.h"
+#include "trainer/data/tool/inspect.h"
 #include "trainer/data/tool/jpeg_encoder.h"
 #include "trainer/data/tool/painter.h"
 
@@ -147,6 +148,7 @@ void MakeDataSet(const SynthOptions& options) {
     }
   }
   for (const auto& file : files) file->Commit();
+  MakeShardManifest(options.dir, options.threads);
 }
 
 }  // namespace trainer

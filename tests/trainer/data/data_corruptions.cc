@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// data_corruptions COUNT [SEED]: damages a small data set at random, COUNT times, and reads it each
+// time as training does, by scanning and by index files, and as `ddldata verify` does.  Either it
+// is refused with 65 and a message that names a file, or every record is what it was; and what
+// training refuses, verify finds as well.  Prints a table; exits with 1 if anything was not seen.
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/trainer/data/corruption.h"
+#include "tests/trainer/data/data_fixture.h"
+#include "trainer/data/data_set.h"
+#include "trainer/data/tool/inspect.h"
+#include "trainer/data/tool/synth.h"
+
+namespace trainer {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kClasses = 3;
+constexpr unsigned kLongest = 60;  // seconds for one; a read that waits for ever is not a refusal
+
+// What a reader got: all records, or why not.
+struct Reading {
+  std::vector<std::string> records;
+  std::string complaint;
+  std::string failure;  // neither: another exit code, or no file is named
+  bool operator==(const Reading&) const = default;
+};
+
+Reading ReadAsTrainingDoes(const DataSetFolders& folders, const std::string& index_dir) {
+  Reading reading;
+  try {
+    std::vector<std::uint8_t> buffer;
+    for (const Split split : {Split::kTrain, Split::kValidation}) {
+      const DataSet set(folders.data.string(), index_dir, split, 1);
+      for (std::int64_t i = 0; i < set.records(); ++i) {
+        const auto record = set.Read(i, buffer);
+        reading.records.emplace_back(record.begin(), record.end());
+      }
+    }
+  } catch (const Error& error) {
+    reading.complaint = error.what();
+    const bool names_a_file =
+        reading.complaint.find(folders.data.parent_path().string()) != std::string::npos;
+    if (error.exit_code() != EX_DATAERR || !names_a_file) reading.failure = reading.complaint;
+  } catch (const std::exception& error) {
+    reading.complaint = reading.failure = error.what();
+  }
+  return reading;
+}
+
+// How many problems verify finds; -1 and a failure for another end than its own.
+std::int64_t Verify(const DataSetFolders& folders, std::string& failure) {
+  try {
+    const VerifyOptions options{.data_dir = folders.data.string(),
+                                .index_dir = folders.index.string(),
+                                .classes = kClasses};
+    return VerifyDataSet(options, [](const std::string&) {}).problems;
+  } catch (const Error& error) {
+    if (error.exit_code() == EX_DATAERR) return 1;
+    failure = error.what();
+  } catch (const std::exception& error) {
+    failure = error.what();
+  }
+  return -1;
+}
+
+struct Tally {
+  int all = 0;
+  int refused = 0;   // by training, with index files or without
+  int verify = 0;    // found by verify
+  int harmless = 0;  // every record is what it was, read in both ways
+};
+
+class Campaign {
+ public:
+  Campaign() : folders_{fs::path(dir_ / "data"), fs::path(dir_ / "index")} {
+    MakeDataSet({.dir = folders_.data.string(),
+                 .classes = kClasses,
+                 .images = 18,
+                 .validation_images = 8,
+                 .min_size = 16,
+                 .max_size = 24,
+                 .shards = 3,
+                 .validation_shards = 2});
+    MakeIndexFiles(folders_.data.string(), folders_.index.string(), 1);
+    for (const auto& entry : fs::recursive_directory_iterator(dir_.path())) {
+      if (entry.is_regular_file()) files_.emplace(entry.path(), ReadText(entry.path().string()));
+    }
+    intact_ = ReadAsTrainingDoes(folders_, "");
+  }
+
+  // False if the damage was not seen; the reason is printed.
+  bool Try(const Corruption& corruption, Random random) {
+    Restore();
+    corruption.apply(folders_, random);
+    ::alarm(kLongest);
+    const Reading scanned = ReadAsTrainingDoes(folders_, "");
+    const Reading indexed = ReadAsTrainingDoes(folders_, folders_.index.string());
+    std::string failure = scanned.failure + indexed.failure;
+    const std::int64_t problems = Verify(folders_, failure);
+    ::alarm(0);
+    Tally& tally = tallies_[corruption.name];
+    const bool refused = !scanned.complaint.empty() || !indexed.complaint.empty();
+    for (const Reading* reading : {&scanned, &indexed}) {
+      if (reading->complaint.empty() && *reading != intact_) failure += "other records were read";
+    }
+    if (refused && problems == 0) failure += "verify finds nothing of: " + scanned.complaint;
+    ++tally.all;
+    if (refused) ++tally.refused;
+    if (problems > 0) ++tally.verify;
+    if (!refused) ++tally.harmless;
+    if (failure.empty()) return true;
+    std::printf("NOT SEEN: %s: %s\n", corruption.name.c_str(), failure.c_str());
+    return false;
+  }
+
+  void PrintTable() const {
+    std::printf("%-44s %7s %7s %7s %8s\n", "damage", "tried", "refused", "verify", "harmless");
+    Tally sum;
+    for (const auto& [name, tally] : tallies_) {
+      Print(name, tally);
+      sum.all += tally.all;
+      sum.refused += tally.refused;
+      sum.verify += tally.verify;
+      sum.harmless += tally.harmless;
+    }
+    Print("all", sum);
+  }
+
+ private:
+  static void Print(const std::string& name, const Tally& tally) {
+    std::printf("%-44s %7d %7d %7d %8d\n", name.c_str(), tally.all, tally.refused, tally.verify,
+                tally.harmless);
+  }
+
+  void Restore() const {
+    for (const fs::path& folder : {folders_.data, folders_.index}) {
+      fs::remove_all(folder);
+      fs::create_directory(folder);
+    }
+    for (const auto& [path, bytes] : files_) WriteText(path.string(), bytes);
+  }
+
+  TempDir dir_;
+  DataSetFolders folders_;
+  std::map<fs::path, std::string> files_;
+  Reading intact_;
+  std::map<std::string, Tally> tallies_;
+};
+
+int Run(int count, std::uint64_t seed) {
+  Campaign campaign;
+  const std::vector<Corruption> kinds = AllCorruptions();
+  int unseen = 0;
+  for (int i = 0; i < count; ++i) {
+    const auto number = static_cast<std::uint64_t>(i);
+    const Corruption& kind = kinds[number % kinds.size()];
+    if (!campaign.Try(kind, Random(seed, RandomPurpose::kGenerate, number))) ++unseen;
+  }
+  campaign.PrintTable();
+  std::printf("%d corruptions, seed %llu: %d not seen\n", count,
+              static_cast<unsigned long long>(seed), unseen);
+  return unseen == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace trainer
+
+int main(int argc, char** argv) {
+  const int count = argc > 1 ? std::atoi(argv[1]) : 0;
+  if (count <= 0) {
+    std::fprintf(stderr, "usage: data_corruptions COUNT [SEED]\n");
+    return EX_USAGE;
+  }
+  return trainer::Run(count, argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1);
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which files of a folder are a data set's: those whose names begin with train- or validation-.
+// Names such as train-00003-of-00008 say how many there must be.
+
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trainer/data/record_source.h"
+
+namespace trainer {
+
+// "train-" or "validation-".
+std::string FilePrefix(Split split);
+
+// What is wrong with a set of file names that begin with `prefix`, one sentence each: numbers that
+// are missing, too large or there twice, two sets in one folder, names without a number among names
+// with one.  Nothing is wrong with names that have no numbers at all.  Pure.
+std::vector<std::string> FindMissingShards(const std::string& dir, const std::string& prefix,
+                                           std::span<const std::string> names);
+
+// The files of a split, and why they are not what they should be.
+struct DataFiles {
+  std::vector<std::string> paths;     // regular files, sorted
+  std::vector<std::string> problems;  // also links to nothing, folders, pipes of such a name
+};
+
+// Throws Error(EX_DATAERR) naming `dir` if it cannot be read.
+DataFiles ListDataFiles(const std::string& dir, Split split);
+
+// The paths of a split.  Throws Error(EX_DATAERR) naming `dir` if it cannot be read or holds none
+// of them, and with the first problem if there is one.
+std::vector<std::string> FindDataFiles(const std::string& dir, Split split);
+
+}  // namespace trainer
