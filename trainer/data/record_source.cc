@@ -8,6 +8,9 @@
 #include <cstddef>
 #include <iomanip>
 #include <limits>
+#include <map>
+#include <mutex>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <utility>
@@ -15,6 +18,7 @@
 
 #include "trainer/core/error.h"
 #include "trainer/data/batch_memory.h"
+#include "trainer/data/data_files.h"
 #include "trainer/data/data_set.h"
 #include "trainer/data/prefetch.h"
 #include "trainer/data/sample_loader.h"
@@ -27,6 +31,28 @@ namespace {
 struct BadRecord {
   std::int64_t record;
   std::string message;
+};
+
+// What the loading threads know of bad records, so that none is read again and again.
+class KnownBad {
+ public:
+  std::optional<std::string> Find(std::int64_t record) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = messages_.find(record);
+    return found == messages_.end() ? std::nullopt : std::optional(found->second);
+  }
+  void Add(std::int64_t record, const std::string& message) {
+    const std::lock_guard lock(mutex_);
+    messages_.emplace(record, message);
+  }
+  std::int64_t size() const {
+    const std::lock_guard lock(mutex_);
+    return std::ssize(messages_);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::int64_t, std::string> messages_;
 };
 
 // One slot of the ring.  Items are written by different threads, each its own.
@@ -68,6 +94,7 @@ class RecordSource : public Source {
   void Make(std::int64_t step, int slot, std::int64_t item, int thread);
   void Load(std::int64_t sample, Batch& batch, std::size_t item, SampleLoader& loader);
   void ReportBadRecords(const Batch& batch);
+  void RefuseNoImage(const Batch& batch) const;
   std::int64_t MoveImagesToTheFront(Batch& batch) const;
 
   const RecordSourceOptions options_;
@@ -75,7 +102,8 @@ class RecordSource : public Source {
   const ShardSampler sampler_;
   std::vector<std::unique_ptr<SampleLoader>> loaders_;  // by thread
   std::vector<Batch> ring_;
-  std::set<std::int64_t> bad_records_;
+  std::set<std::int64_t> bad_records_;  // that Next has met
+  KnownBad known_bad_;
   Prefetcher prefetcher_;  // last: its threads use the others
 };
 
@@ -138,22 +166,28 @@ void RecordSource::Make(std::int64_t step, int slot, std::int64_t item, int thre
 void RecordSource::Load(std::int64_t sample, Batch& batch, std::size_t item, SampleLoader& loader) {
   const auto pixels = batch.memory.pixels().subspan(item * ImageBytes(), ImageBytes());
   const Random random(options_.seed, RandomPurpose::kAugment, static_cast<std::uint64_t>(sample));
-  std::int64_t substitute = sample;
-  while (true) {
-    const std::int64_t record = sampler_.RecordOf(substitute++);
-    try {
-      const Sample loaded = loader.Load(record, random, pixels);
-      batch.memory.labels()[item] = loaded.label;
-      batch.memory.mirror()[item] = loaded.mirror ? 1 : 0;
-      batch.present[item] = 1;
-      return;
-    } catch (const Error& error) {
-      if (options_.bad_records == BadRecords::kStop || error.exit_code() != EX_DATAERR) throw;
-      batch.bad[item].push_back({record, error.what()});
-      // Past the cap Next throws, so what the batch holds does not matter any more.
-      const bool give_up = std::ssize(batch.bad[item]) > options_.max_bad_records;
-      if (!options_.training || give_up) return;
+  std::set<std::int64_t> tried;
+  for (std::int64_t substitute = sample;; ++substitute) {
+    const std::int64_t record = sampler_.RecordOf(substitute);
+    std::optional<std::string> problem = known_bad_.Find(record);
+    if (!problem) {
+      try {
+        const Sample loaded = loader.Load(record, random, pixels);
+        batch.memory.labels()[item] = loaded.label;
+        batch.memory.mirror()[item] = loaded.mirror ? 1 : 0;
+        batch.present[item] = 1;
+        return;
+      } catch (const Error& error) {
+        if (options_.bad_records == BadRecords::kStop || error.exit_code() != EX_DATAERR) throw;
+        problem = error.what();
+        known_bad_.Add(record, *problem);
+      }
     }
+    if (tried.insert(record).second) batch.bad[item].push_back({record, std::move(*problem)});
+    // Past the cap, or where no record is good, Next throws.
+    const bool give_up =
+        std::ssize(tried) > options_.max_bad_records || known_bad_.size() == data_.records();
+    if (!options_.training || give_up) return;
   }
 }
 
@@ -162,6 +196,7 @@ bool RecordSource::Next(HostBatch& batch) {
   if (slot < 0) return false;
   Batch& made = ring_[static_cast<std::size_t>(slot)];
   ReportBadRecords(made);
+  if (options_.training) RefuseNoImage(made);
   batch.valid = MoveImagesToTheFront(made);
   batch.pixels = made.memory.pixels();
   batch.mirror = made.memory.mirror();
@@ -182,6 +217,21 @@ void RecordSource::ReportBadRecords(const Batch& batch) {
       if (options_.on_bad_record) options_.on_bad_record(bad.message);
     }
   }
+}
+
+// A training batch without one of its images: there is no good record.
+void RecordSource::RefuseNoImage(const Batch& batch) const {
+  const auto empty = std::ranges::find(batch.present, 0);
+  if (empty == batch.present.end()) return;
+  constexpr std::size_t kNamed = 3;
+  std::string names;
+  for (const BadRecord& bad : batch.bad[static_cast<std::size_t>(empty - batch.present.begin())]) {
+    names += (names.empty() ? "" : "; ") + bad.message;
+    if (std::ranges::count(names, ';') + 1 == kNamed) break;
+  }
+  throw Error(EX_DATAERR, options_.data_dir + ": none of the " + std::to_string(data_.records()) +
+                              " records of " + FilePrefix(options_.split) +
+                              "* can be used, among them " + names);
 }
 
 std::int64_t RecordSource::MoveImagesToTheFront(Batch& batch) const {

@@ -31,7 +31,8 @@ enum class Augment { kTrain, kNone };
 
 // What to do about a record that cannot be used.  kStop: Next throws.  kSkip: in training the
 // record's place goes to the next good one in the order of the epoch, in evaluation the image does
-// not count; after `max_bad_records` different ones Next throws.
+// not count; after `max_bad_records` different ones, and where no record of the set is good, Next
+// throws.
 enum class BadRecords { kStop, kSkip };
 
 struct RecordSourceOptions {

@@ -2,6 +2,8 @@
 
 #include "trainer/train/network_state.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -33,6 +35,19 @@ std::vector<HostTensor> ExportPart(const Network& network, Network::Part part,
         {prefix + parameter.name, parameter.spec.shape, network.Export(part, parameter, stream)});
   }
   return tensors;
+}
+
+void RefuseNotFinite(const std::vector<HostTensor>& tensors) {
+  for (const HostTensor& tensor : tensors) {
+    const auto bad =
+        std::ranges::find_if_not(tensor.values, [](float value) { return std::isfinite(value); });
+    if (bad == tensor.values.end()) continue;
+    throw Error(EX_SOFTWARE,
+                "the weights are not written: " + tensor.name + " has the value " +
+                    std::to_string(*bad) +
+                    ", training has diverged; start again from the last checkpoint, if there is "
+                    "one, with a smaller --lr_init or more --lr_warmup_epochs");
+  }
 }
 
 std::vector<TensorSource> SourcesOf(const std::vector<HostTensor>& tensors) {

@@ -24,6 +24,10 @@ struct HostTensor {
 std::vector<HostTensor> ExportPart(const Network& network, Network::Part part,
                                    const std::string& prefix, Stream& stream);
 
+// Throws Error(EX_SOFTWARE) that names the first tensor with a value that is NaN or infinite:
+// weights from which nobody could go on are not worth a file.
+void RefuseNotFinite(const std::vector<HostTensor>& tensors);
+
 // Views; `tensors` outlives them.
 std::vector<TensorSource> SourcesOf(const std::vector<HostTensor>& tensors);
 

@@ -133,6 +133,8 @@ void SaveSnapshot(const SnapshotParts& parts, std::int64_t step, const LossScale
       const Shape shape{ranks, static_cast<std::int64_t>(own.size())};
       optimizer.push_back({kRankStatistics, shape, std::move(rows)});
     }
+    RefuseNotFinite(model);
+    RefuseNotFinite(optimizer);
     const std::filesystem::path directory =
         WriteCheckpoint(parts.config.model_dir, StateOf(parts, step, loss_scale, samples),
                         {SourcesOf(model), SourcesOf(optimizer)});
@@ -147,8 +149,9 @@ void ExportModel(const SnapshotParts& parts, const std::filesystem::path& path) 
   const std::vector<float> own = ExportStatistics(parts.network, parts.stream);
   const std::vector<float> mean = MeanOverRanks(own, parts.communicator);
   if (IsRoot(parts)) {
-    WriteTensorFile(path, ModelWith(mean, own, parts),
-                    {{"architecture", parts.config.architecture}});
+    const std::vector<HostTensor> model = ModelWith(mean, own, parts);
+    RefuseNotFinite(model);
+    WriteTensorFile(path, model, {{"architecture", parts.config.architecture}});
     parts.log->info("weights written: {}", path.string());
   }
   parts.communicator.Barrier();

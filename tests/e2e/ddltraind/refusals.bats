@@ -100,6 +100,21 @@ PY
   [[ $messages == *"part has no ddldata.manifest: whole records that are missing or doubled would not be noticed"* ]]
 }
 
+@test "nothing but bad records, however many may be skipped, 65" {
+  damaged_data text
+  python3 - damaged/train-* <<'PY'
+import struct, sys
+for name in sys.argv[1:]:  # the first record is text already: leave that
+    content = open(name, "rb").read()
+    open(name, "wb").write(content[:16 + struct.unpack_from("<Q", content)[0]])
+PY
+  local cap
+  for cap in 8 100 1000000000; do
+    refused 65 "damaged: none of the 8 records of train-* can be used, among them damaged/train-0000" \
+      --data_dir=damaged --bad_records=skip --max_bad_records=$cap
+  done
+}
+
 @test "a truncated file, by name and offset, 65" {
   damaged_data cut
   refused 65 "damaged/train-00000-of-00008, record at offset " --data_dir=damaged

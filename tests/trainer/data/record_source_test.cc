@@ -299,6 +299,36 @@ TEST_F(RecordSourceTest, SkippedRecordsPlaceGoesToTheNextGoodOne) {
               HasSubstr("; this is one bad record more than the 1 that may be skipped"));
 }
 
+// Whatever may be skipped: with fewer records than that, too, and without reading them for ever.
+TEST_F(RecordSourceTest, RefusesToTrainOnNothingButBadRecords) {
+  for (const char* name :
+       {"train-00000-of-00003", "train-00001-of-00003", "train-00002-of-00003"}) {
+    WriteRecords(dir_ / name, {"bad", "also bad", "bad as well"});
+  }
+  RecordSourceOptions options = options_;
+  options.bad_records = BadRecords::kSkip;
+  for (const int cap : {9, 100, 1 << 30}) {
+    options.max_bad_records = cap;
+    EXPECT_THAT(Refusal(options),
+                AllOf(StartsWith(dir_.path() +
+                                 ": none of the 9 records of train-* can be used, "
+                                 "among them " +
+                                 dir_.path() + "/train-0000"),
+                      HasSubstr(": the data is not a tf.train.Example; ")));
+  }
+  options.max_bad_records = 8;
+  EXPECT_THAT(Refusal(options), HasSubstr("; this is one bad record more than the 8 that may be"));
+}
+
+TEST_F(RecordSourceTest, OneGoodRecordIsEnough) {
+  WriteRecords(dir_ / "train-00000-of-00003", {"bad", "also bad"});
+  WriteRecords(dir_ / "train-00001-of-00003", {"bad", MakeImageRecord(7), "bad"});
+  WriteRecords(dir_ / "train-00002-of-00003", {"bad"});
+  RecordSourceOptions options = options_;
+  options.bad_records = BadRecords::kSkip;
+  EXPECT_THAT(Labels(Take(options, 0, 8)), AllOf(SizeIs(16), Each(6)));
+}
+
 TEST_F(RecordSourceTest, RefusesMoreBatchesThanThereIsMemory) {
   RecordSourceOptions options = options_;
   options.prefetch = 1000;

@@ -13,6 +13,7 @@
 namespace trainer {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
 
@@ -220,6 +221,18 @@ TEST(Trainer, StopsWhenTheLossIsNotFinite) {
   config.schedule.num_iter = 50;
   EXPECT_THAT(Refusal(config, EX_SOFTWARE), HasSubstr("diverged"));
   EXPECT_FALSE(std::filesystem::exists(CheckpointFolder(folder.path(), 50)));
+}
+
+TEST(Trainer, NeverWritesWeightsThatAreNotNumbers) {
+  const TemporaryFolder folder;
+  TrainConfig config = SmallConfig(folder.path());
+  config.schedule.lr_init = 1e38;  // the loss of the one step is still that of good weights
+  config.schedule.num_iter = 1;
+  config.export_file = folder.path() / "weights.safetensors";
+  EXPECT_THAT(Refusal(config, EX_SOFTWARE),
+              AllOf(HasSubstr("the weights are not written: "), HasSubstr("diverged")));
+  EXPECT_FALSE(std::filesystem::exists(CheckpointFolder(folder.path(), 1)));
+  EXPECT_FALSE(std::filesystem::exists(config.export_file));
 }
 
 TEST(Trainer, RefusesToReportAnEvaluationWithoutALoss) {
