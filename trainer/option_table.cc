@@ -158,6 +158,16 @@ CLI::Option* ImageSize(CLI::App& app, const OptionRow& row, Options& options) {
       ->check(Number("a number from 32 to 4096", [](double x) { return x >= 32 && x <= 4096; }));
 }
 
+CLI::Option* StaticLossScale(CLI::App& app, const OptionRow& row, Options& options) {
+  return Value<&Options::static_loss_scale>(app, row, options)
+      ->check(Number("a number above 0, or -1 for one that adapts",
+                     [](double x) { return x == -1 || (x > 0 && std::isfinite(x)); }));
+}
+CLI::Option* SyntheticDataSize(CLI::App& app, const OptionRow& row, Options& options) {
+  return Value<&Options::synthetic_data_size>(app, row, options)
+      ->check(Number("a number from 32 to 4096", [](double x) { return x >= 32 && x <= 4096; }));
+}
+
 std::vector<OptionRow> MakeTable() {
   constexpr bool kNvidia = true;
   constexpr bool kOurs = false;
@@ -197,6 +207,9 @@ std::vector<OptionRow> MakeTable() {
        kNvidia, false, Text<&Options::data_idx_dir>},
       {"image_size", data, "height and width of the network's input, 32 to 4096 pixels", kOurs,
        false, ImageSize},
+      {"synthetic_data_size", data,
+       "the same as --image_size where there is no --data_dir; without effect beside one", kNvidia,
+       false, SyntheticDataSize},
       {"classes", data, "number of classes; labels in the files are 1 to this", kOurs, false,
        Positive<&Options::classes>},
       {"augment", data, "train: random crop and mirroring; none: centre crop, as in evaluation",
@@ -217,6 +230,8 @@ std::vector<OptionRow> MakeTable() {
        kNvidia, false, NotNegative<&Options::lr_warmup_epochs>},
       {"use_cosine_lr", optimisation, "cosine decay; without it x0.1 at epochs 30, 60, 80 and 90",
        kNvidia, kIsSwitch, Switch<&Options::use_cosine_lr>},
+      {"cosine_lr", optimisation, "the same as --use_cosine_lr", kNvidia, false,
+       Flag<&Options::use_cosine_lr>},
       {"momentum", optimisation, "momentum of SGD, without Nesterov", kNvidia, false,
        Fraction<&Options::momentum>},
       {"weight_decay", optimisation, "factor of the L2 loss over everything but batch norm",
@@ -233,6 +248,10 @@ std::vector<OptionRow> MakeTable() {
        "what a GPU holds activations in: fp32, tf32 (fp32 with shorter products), fp16 or bf16; a "
        "CPU computes in fp32 whatever is given",
        kNvidia, false, Precision},
+      {"use_tf_amp", optimisation,
+       "mixed precision: --precision=fp16 in place of fp32 or tf32, as in NVIDIA's scripts",
+       kNvidia, kIsSwitch, Switch<&Options::use_tf_amp>},
+      {"amp", optimisation, "the same as --use_tf_amp", kNvidia, false, Flag<&Options::use_tf_amp>},
       {"deterministic", optimisation, "the same bits each time on a GPU too, which costs speed",
        kOurs, false, Flag<&Options::deterministic>},
       {"loss_scale", optimisation, "static loss scale, or the first of a dynamic one", kNvidia,
@@ -240,6 +259,9 @@ std::vector<OptionRow> MakeTable() {
       {"use_static_loss_scaling", optimisation,
        "keep the loss scale; without it a 16-bit run adapts it", kNvidia, kIsSwitch,
        Switch<&Options::use_static_loss_scaling>},
+      {"static_loss_scale", optimisation,
+       "--loss_scale with --use_static_loss_scaling in one; -1: the loss scale adapts", kNvidia,
+       false, StaticLossScale},
       {"freeze_batch_norm", optimisation, "use the running statistics and leave them as they are",
        kOurs, false, Flag<&Options::freeze_batch_norm>},
 
@@ -302,11 +324,14 @@ std::vector<OptionRow> MakeTable() {
 
       {"use_xla", compatible, "every step is compiled code already", kNvidia, kIsSwitch,
        Switch<&Options::use_xla>},
+      {"xla", compatible, "every step is compiled code already", kNvidia, false,
+       Flag<&Options::use_xla>},
       {"use_dali", compatible,
        "the input pipeline is built in; index files are used when --data_idx_dir is given", kNvidia,
        kIsSwitch, Switch<&Options::use_dali>},
-      {"use_tf_amp", compatible, "mixed precision is --precision=fp16", kNvidia, kIsSwitch,
-       Switch<&Options::use_tf_amp>},
+      {"dali", compatible,
+       "the input pipeline is built in; index files are used when --data_idx_dir is given", kNvidia,
+       false, Flag<&Options::use_dali>},
       {"data_format", compatible, "NHWC or NCHW: the back end chooses the layout", kNvidia, false,
        DataFormat},
       {"gpu_memory_fraction", compatible,

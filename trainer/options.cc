@@ -83,6 +83,20 @@ std::vector<std::string> ExpandAbbreviations(const std::vector<std::string>& arg
   return expanded;
 }
 
+// Options that say what others say too.
+void Translate(const CLI::App& app, Options& options) {
+  if (options.static_loss_scale > 0) options.loss_scale = options.static_loss_scale;
+  if (app.count("--static_loss_scale") > 0) {
+    options.use_static_loss_scaling = options.static_loss_scale > 0;
+  }
+  if (options.use_tf_amp && (options.precision == "fp32" || options.precision == "tf32")) {
+    options.precision = "fp16";
+  }
+  if (app.count("--synthetic_data_size") > 0 && options.data_dir.empty()) {
+    options.image_size = options.synthetic_data_size;
+  }
+}
+
 }  // namespace
 
 void DescribeOptions(CLI::App& app, Options& options) {
@@ -121,6 +135,7 @@ ParsedOptions ParseOptions(const std::vector<std::string>& arguments) {
     parsed.answer = "version";
     return parsed;
   }
+  Translate(app, options);
   if (options.batch_size == 0 && options.mode != "predict") {
     throw UsageError(
         "--batch_size is required: images per rank in a step, for example --batch_size=256");

@@ -3,7 +3,8 @@
 // The command line of ddltraind: one struct with the defaults, one table (option_table.cc) that
 // gives the parser, --help, the manual page and the completion.  The options of NVIDIA's main.py
 // (DeepLearningExamples, TensorFlow/Classification/ConvNets, utils/ cmdline_helper.py at fed7ba99
-// and the later additions) are all accepted, unambiguous abbreviations included, as argparse does.
+// and the later additions, with its shorter names of 2020) are all accepted, unambiguous
+// abbreviations included, as argparse does.
 
 #pragma once
 
@@ -30,9 +31,10 @@ struct Options {
   std::string to_predict;          // image file
 
   // Data.
-  std::string data_dir;      // "": synthetic
-  std::string data_idx_dir;  // "": record boundaries are found by scanning
-  int image_size = 224;      // pixels
+  std::string data_dir;           // "": synthetic
+  std::string data_idx_dir;       // "": record boundaries are found by scanning
+  int image_size = 224;           // pixels
+  int synthetic_data_size = 224;  // pixels; parsing makes it image_size where it counts
   int classes = 1000;
   std::string augment = "train";
   std::string shuffle = "epoch";
@@ -54,6 +56,8 @@ struct Options {
   bool deterministic = false;
   double loss_scale = 256;
   bool use_static_loss_scaling = false;
+  double static_loss_scale = -1;  // parsing makes it the two above
+  bool use_tf_amp = false;        // parsing makes it precision
   bool freeze_batch_norm = false;
 
   // Files.
@@ -84,7 +88,6 @@ struct Options {
   // Accepted, without effect here.
   bool use_xla = false;
   bool use_dali = false;
-  bool use_tf_amp = false;
   std::string data_format = "NHWC";
   double gpu_memory_fraction = 0.7;
   int gpu_id = 0;
