@@ -178,6 +178,21 @@ std::unique_ptr<Communicator> MakeNccl(const Options& options, Backend& backend,
   return nccl;
 }
 
+// Says what became of a run that was stopped; the code to leave with.
+int EndStopped(const Options& options, const TrainResult& result, bool root, const Logger& log) {
+  // A rank may have been told by the others.
+  const int signal_number = stop_signal != 0 ? int{stop_signal} : SIGTERM;
+  const bool has_checkpoint = options.mode == "train" || options.mode == "train_and_evaluate";
+  if (root) {
+    log->warn("stopped by signal {} after step {}: {}", signal_number, result.step,
+              has_checkpoint ? "give the same command again to go on"
+                             : "the same command begins again, --mode=" + options.mode +
+                                   " writes no checkpoint");
+  }
+  constexpr int kDeathBySignal = 128;
+  return has_checkpoint ? EX_TEMPFAIL : kDeathBySignal + signal_number;
+}
+
 // Everything that happens once the ranks have met.  `watch` may be null.
 int RunTogether(const Options& options, const launcher::RankInfo& rank, Communicator& met,
                 HangWatch* watch, const Logger& log) {
@@ -253,13 +268,7 @@ int RunTogether(const Options& options, const launcher::RankInfo& rank, Communic
                 << '\n';
     }
   }
-  if (result.ending == Ending::kStopped) {
-    if (root)
-      log->warn("stopped by signal {} after step {}: give the same command again to go on",
-                int{stop_signal}, result.step);
-    return EX_TEMPFAIL;
-  }
-  return EX_OK;
+  return result.ending == Ending::kStopped ? EndStopped(options, result, root, log) : EX_OK;
 }
 
 std::string VersionText() {

@@ -268,10 +268,14 @@ double Trainer::InferenceSeconds() {
 TrainResult Trainer::BenchmarkInference() {
   const std::int64_t steps = BenchmarkSteps(*parts_.evaluation);
   InitializeAfresh();
-  for (std::int64_t step = 0; step < config_.warmup_steps; ++step) InferenceSeconds();
-  while (result_.step < steps - config_.warmup_steps) {
+  for (std::int64_t step = -config_.warmup_steps; step < steps - config_.warmup_steps; ++step) {
+    if (parts_.stop_requested()) {
+      result_.ending = Ending::kStopped;
+      return result_;
+    }
     StepTimes times;
     times.step = InferenceSeconds();
+    if (step < 0) continue;  // warm-up
     times_.Add(times);
     ++result_.step;
   }

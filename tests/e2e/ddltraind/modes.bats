@@ -70,6 +70,23 @@ PY
   [ ! -e run/checkpoints ]
 }
 
+# It has no checkpoint to go on from, so 75 would be a promise that it cannot keep.
+@test "a benchmark that is stopped ends at once, and claims no checkpoint" {
+  local mode
+  for mode in training_benchmark inference_benchmark; do
+    "$ddltraind" "${small[@]}" --mode="$mode" --num_iter=100000000 --warmup_steps=5 --results_dir=run > out 2> err 3>&- &
+    wait_for 20 test -e run/log.json
+    kill -TERM $!
+    status=0
+    wait $! || status=$?
+    cat err
+    [ "$status" -eq 143 ]
+    [[ $(cat err) == *"stopped by signal 15 after step "*"--mode=$mode writes no checkpoint"* ]]
+    [ ! -e run/checkpoints ]
+    rm -r run
+  done
+}
+
 @test "a dry run shows the plan and writes nothing" {
   train 2 --num_iter=20 --dry_run --results_dir=run
   [ "$status" -eq 0 ]

@@ -299,6 +299,22 @@ TEST(Trainer, BenchmarksMeasureAndWriteNothing) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
+// In warm-up and afterwards.
+TEST(Trainer, StopsABenchmarkWhenAskedTo) {
+  const TemporaryFolder folder;
+  TrainConfig config = SmallConfig(folder.path());
+  config.warmup_steps = 2;
+  for (const RunMode mode : {RunMode::kTrainingBenchmark, RunMode::kInferenceBenchmark}) {
+    config.mode = mode;
+    for (const int stop_after : {1, 4}) {
+      const TrainResult result = RunAlone(config, stop_after);
+      EXPECT_EQ(result.ending, Ending::kStopped);
+      EXPECT_EQ(result.images_per_second, 0);
+    }
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
 TEST(Trainer, RefusesABenchmarkThatIsAllWarmUp) {
   const TemporaryFolder folder;
   TrainConfig config = SmallConfig(folder.path());

@@ -53,9 +53,15 @@ class Recording {
 }  // namespace
 
 std::unique_ptr<RecordedWork> RecordCudaGraph(Stream& stream, const std::function<void()>& queue) {
-  Recording recording(HandleOf(stream));
-  queue();
-  return std::make_unique<CudaGraph>(recording.End());
+  try {
+    Recording recording(HandleOf(stream));
+    queue();
+    return std::make_unique<CudaGraph>(recording.End());
+  } catch (...) {
+    // Who goes on without a graph is not to meet this error again after the next kernel.
+    cudaGetLastError();
+    throw;
+  }
 }
 
 }  // namespace trainer

@@ -23,8 +23,8 @@ void Launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, cudaStream_t s
   });
 #else
   kernel<<<grid, block, 0, stream>>>(static_cast<Parameters>(arguments)...);
-  CheckCuda(cudaGetLastError(), "starting a kernel");
 #endif
+  CheckCuda(cudaGetLastError(), "starting a kernel");
 }
 
 }  // namespace trainer

@@ -77,7 +77,10 @@ class CudaStream final : public Stream {
   }
   bool Finished() override {
     const cudaError_t result = cudaStreamQuery(stream_);
-    if (result == cudaErrorNotReady) return false;
+    if (result == cudaErrorNotReady) {
+      cudaGetLastError();  // forget it: the next kernel would be blamed
+      return false;
+    }
     CheckCuda(result, "looking at the GPU's work");
     return true;
   }

@@ -126,7 +126,7 @@ TEST(CudaFailures, AreToldWhileTheMemoryOfTheStepIsThere) {
   EXPECT_EQ(cuda_emulator::AllocatedBytes(), allocated);
 }
 
-// Unless it was asked for.
+// Unless it was asked for.  The error of the recording is forgotten: kernels ask for the last one.
 TEST(CudaFailures, AStepThatCannotBeRecordedRunsCallByCall) {
   TrainConfig config = SmallConfig("");
   config.mode = RunMode::kTrainingBenchmark;

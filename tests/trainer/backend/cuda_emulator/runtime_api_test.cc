@@ -126,6 +126,8 @@ TEST_F(EmulatedGraph, IsSpoiltByWaitingAndAllocating) {
     cudaGraph_t graph = nullptr;
     EXPECT_EQ(cudaStreamEndCapture(stream_, &graph), cudaErrorStreamCaptureInvalidated);
     EXPECT_EQ(graph, nullptr);
+    EXPECT_EQ(cudaGetLastError(), cudaErrorStreamCaptureInvalidated) << "kept until asked for";
+    EXPECT_EQ(cudaGetLastError(), cudaSuccess);
   }
   EXPECT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
 }
