@@ -20,6 +20,7 @@
 #include "trainer/comm/nccl_communicator.h"
 #include "trainer/comm/nccl_obstacle.h"
 #include "trainer/core/error.h"
+#include "trainer/core/thread.h"
 #include "trainer/data/shard_manifest.h"
 #include "trainer/setup.h"
 #include "trainer/train/hang_watch.h"
@@ -208,12 +209,19 @@ int RunTogether(const Options& options, const launcher::RankInfo& rank, Communic
     }
   }
 
-  const int data_threads = options.data_threads > 0 ? options.data_threads : CoresOfThisProcess();
+  const int cores = CoresOfThisProcess();
+  const int data_threads = options.data_threads > 0 ? options.data_threads : cores;
   const SourceParts source_parts = {
       .data_threads = data_threads,
       .on_bad_record = [&](const std::string& message) { log->warn("skipped: {}", message); },
       .allocate = [&](std::size_t bytes) { return backend->AllocateHost(bytes); }};
   Sources sources = MakeSources(options, rank, source_parts);
+  // OpenMP's runtime, which ends the process where it gets no thread, ends and makes some as it
+  // goes: those that end are counted for a while beside the new ones.
+  const int spare = (options.threads > 0 ? options.threads : cores) - 1;
+  if (backend->is_host()) {
+    TryThreads(support::Counted(spare, "spare thread") + " of the back end", spare);
+  }
   const bool reads_files = (sources.training || sources.evaluation) && !options.data_dir.empty();
   if (root && reads_files && !ReadShardManifest(options.data_dir)) {
     log->info("{}", DescribeMissingManifest(options.data_dir));

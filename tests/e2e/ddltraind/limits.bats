@@ -31,25 +31,19 @@ with_threads() {
     --num_iter=2 --lr_warmup_epochs=0 --mode=train --results_dir=run "$@"
 }
 
-# Neither a hang, nor the end that OpenMP's runtime makes of a program (1), whichever thread it is that is missing.
+# Neither a hang, nor the end that OpenMP's runtime makes of a program (1), whichever thread it is that is missing:
+# 7 are needed, and as many as the back end has beside itself while OpenMP's runtime ends some and makes others.
 @test "threads that cannot be had: 71 with a sentence, at every number of them" {
-  local n good=0 refused=0
-  for n in {1..10}; do
-    rm -rf run
+  local n
+  for n in {1..8}; do
     with_threads "$n" --threads=3 --data_threads=3
     echo "$n: $status: $stderr"
-    case $status in
-      0) good=$((good + 1)) ;;
-      71)
-        refused=$((refused + 1))
-        [[ $stderr == *"ddltraind: cannot start "*": Resource temporarily unavailable; ask for fewer threads "* ]]
-        [ ! -e run/checkpoints ]
-        ;;
-      *) return 1 ;;
-    esac
+    [ "$status" -eq 71 ]
+    [[ $stderr == *"ddltraind: cannot start "*": Resource temporarily unavailable; ask for fewer threads "* ]]
+    [ ! -e run/checkpoints ]
   done
-  [ "$good" -ge 1 ]
-  [ "$refused" -ge 4 ]
+  with_threads 40 --threads=3 --data_threads=3
+  [ "$status" -eq 0 ]
 }
 
 @test "of many input threads the one that cannot be had is named" {
