@@ -221,17 +221,18 @@ void RecordSource::ReportBadRecords(const Batch& batch) {
 
 // A training batch without one of its images: there is no good record.
 void RecordSource::RefuseNoImage(const Batch& batch) const {
-  const auto empty = std::ranges::find(batch.present, 0);
-  if (empty == batch.present.end()) return;
+  if (std::ranges::find(batch.present, 0) == batch.present.end()) return;
   constexpr std::size_t kNamed = 3;
-  std::string names;
-  for (const BadRecord& bad : batch.bad[static_cast<std::size_t>(empty - batch.present.begin())]) {
-    names += (names.empty() ? "" : "; ") + bad.message;
-    if (std::ranges::count(names, ';') + 1 == kNamed) break;
+  std::set<std::string> names;
+  for (const auto& of_item : batch.bad) {
+    for (const BadRecord& bad : of_item) {
+      if (names.size() < kNamed) names.insert(bad.message);
+    }
   }
-  throw Error(EX_DATAERR, options_.data_dir + ": none of the " + std::to_string(data_.records()) +
-                              " records of " + FilePrefix(options_.split) +
-                              "* can be used, among them " + names);
+  std::string message = options_.data_dir + ": none of the " + std::to_string(data_.records()) +
+                        " records of " + FilePrefix(options_.split) + "* can be used";
+  for (const std::string& name : names) message += "; " + name;
+  throw Error(EX_DATAERR, message);
 }
 
 std::int64_t RecordSource::MoveImagesToTheFront(Batch& batch) const {

@@ -26,7 +26,7 @@ check_refusal() {
   complaints=$(grep "^ddltraind: " <<< "$stderr" | grep -v "while rank . waited for it")
   [[ $complaints == *"$2"* ]]
   # Two ranks may meet the same cause in different places.
-  [ "$(sed -E 's/rank [01] on [^:]*: //; s/train-[0-9]+//; s/(offset|label) [0-9]+//g' <<< "$complaints" |
+  [ "$(sed -E 's/rank [01] on [^:]*: //; s/train-[0-9]+//g; s/(offset|label) [0-9]+//g' <<< "$complaints" |
     sort -u | wc -l)" -eq 1 ]
   [ ! -e run/checkpoints ]
 }
@@ -110,8 +110,8 @@ for name in sys.argv[1:]:  # the first record is text already: leave that
 PY
   local cap
   for cap in 8 100 1000000000; do
-    refused 65 "damaged: none of the 8 records of train-* can be used, among them damaged/train-0000" \
-      --data_dir=damaged --bad_records=skip --max_bad_records=$cap
+    refused 65 "damaged: none of the 8 records of train-* can be used; damaged/train-0000" \
+      --data_dir=damaged --batch_size=4 --bad_records=skip --max_bad_records=$cap
   done
 }
 

@@ -310,11 +310,9 @@ TEST_F(RecordSourceTest, RefusesToTrainOnNothingButBadRecords) {
   for (const int cap : {9, 100, 1 << 30}) {
     options.max_bad_records = cap;
     EXPECT_THAT(Refusal(options),
-                AllOf(StartsWith(dir_.path() +
-                                 ": none of the 9 records of train-* can be used, "
-                                 "among them " +
+                AllOf(StartsWith(dir_.path() + ": none of the 9 records of train-* can be used; " +
                                  dir_.path() + "/train-0000"),
-                      HasSubstr(": the data is not a tf.train.Example; ")));
+                      HasSubstr(": the data is not a tf.train.Example; " + dir_.path())));
   }
   options.max_bad_records = 8;
   EXPECT_THAT(Refusal(options), HasSubstr("; this is one bad record more than the 8 that may be"));

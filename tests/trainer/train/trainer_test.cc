@@ -226,7 +226,8 @@ TEST(Trainer, StopsWhenTheLossIsNotFinite) {
 TEST(Trainer, NeverWritesWeightsThatAreNotNumbers) {
   const TemporaryFolder folder;
   TrainConfig config = SmallConfig(folder.path());
-  config.schedule.lr_init = 1e38;  // the loss of the one step is still that of good weights
+  config.schedule.lr_init = 1e40;  // the loss of the one step is still that of good weights
+  config.weight_decay = 1000;
   config.schedule.num_iter = 1;
   config.export_file = folder.path() / "weights.safetensors";
   EXPECT_THAT(Refusal(config, EX_SOFTWARE),
