@@ -42,7 +42,9 @@ Json StateToJson(const CheckpointState& state) {
           {"classes", state.classes},
           {"loss_scale", state.loss_scale},
           {"loss_scale_good_steps", state.loss_scale_good_steps},
-          {"program_version", state.program_version}};
+          {"program_version", state.program_version},
+          {"precision", state.precision},
+          {"settings", state.settings}};
 }
 
 CheckpointState StateFromJson(const Json& json) {
@@ -58,6 +60,9 @@ CheckpointState StateFromJson(const Json& json) {
   json.at("loss_scale").get_to(state.loss_scale);
   json.at("loss_scale_good_steps").get_to(state.loss_scale_good_steps);
   json.at("program_version").get_to(state.program_version);
+  // Not in the manifests of older versions.
+  state.precision = json.value("precision", "");
+  state.settings = json.value("settings", std::map<std::string, std::string>());
   return state;
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,11 @@ struct CheckpointState {
   double loss_scale = 1;
   std::int64_t loss_scale_good_steps = 0;  // finite steps since the scale last changed
   std::string program_version;             // "0.1.0"
+  // In which gradients were computed: "fp32", "fp16" or "bf16"; "": not known (an older version).
+  std::string precision;
+  // What else the run was made with, by name, as a person would write it: told where it has
+  // changed.
+  std::map<std::string, std::string> settings;
 
   bool operator==(const CheckpointState&) const = default;
 };

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "step-";
 constexpr std::string_view kTemporaryPrefix = ".tmp-step-";
+constexpr std::string_view kUnusable = ".unusable";
 constexpr std::size_t kDigits = 10;
 
 std::optional<std::int64_t> ParseNumber(std::string_view text) {
@@ -42,6 +43,17 @@ std::optional<std::int64_t> ParseCheckpointName(std::string_view name) {
   return ParseNumber(digits);
 }
 
+std::string UnusableName(std::int64_t step, int count) {
+  std::string name = CheckpointName(step).append(kUnusable);
+  if (count > 1) name.append("-").append(std::to_string(count));
+  return name;
+}
+
+std::optional<std::int64_t> ParseUnusableName(std::string_view name) {
+  const std::size_t end = name.find(kUnusable);
+  return end == std::string_view::npos ? std::nullopt : ParseCheckpointName(name.substr(0, end));
+}
+
 std::string HostName() {
   utsname names{};
   return ::uname(&names) == 0 ? names.nodename : "localhost";
@@ -57,11 +69,15 @@ std::optional<TemporaryOwner> ParseTemporaryName(std::string_view name) {
   if (!name.starts_with(kTemporaryPrefix)) return std::nullopt;
   const std::string_view rest = name.substr(kTemporaryPrefix.size());
   const std::size_t first = rest.find('-');
-  const std::size_t last = rest.rfind('-');
-  if (first == std::string_view::npos || first == last) return std::nullopt;
-  const auto pid = ParseNumber(rest.substr(last + 1));
+  return first == std::string_view::npos ? std::nullopt : ParseOwner(rest.substr(first + 1));
+}
+
+std::optional<TemporaryOwner> ParseOwner(std::string_view text) {
+  const std::size_t last = text.rfind('-');
+  if (last == std::string_view::npos) return std::nullopt;
+  const auto pid = ParseNumber(text.substr(last + 1));
   if (!pid) return std::nullopt;
-  return TemporaryOwner{std::string(rest.substr(first + 1, last - first - 1)), *pid};
+  return TemporaryOwner{std::string(text.substr(0, last)), *pid};
 }
 
 }  // namespace trainer

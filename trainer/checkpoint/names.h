@@ -3,7 +3,8 @@
 // The names in <model_dir>/checkpoints:
 //   step-0000001234                    a checkpoint
 //   .tmp-step-0000001234-<host>-<pid>  one that a process is making or removing
-// Pure, but for TemporaryName.
+//   step-0000001234.unusable           one that a run has passed over, which it keeps for people
+// Pure, but for TemporaryName and HostName.
 
 #pragma once
 
@@ -25,6 +26,11 @@ std::string CheckpointName(std::int64_t step);
 // nullopt for any other name.
 std::optional<std::int64_t> ParseCheckpointName(std::string_view name);
 
+// The `count`-th name for one that was passed over, from 1.
+std::string UnusableName(std::int64_t step, int count);
+// The step; nullopt for any other name.
+std::optional<std::int64_t> ParseUnusableName(std::string_view name);
+
 // Of this process.
 std::string TemporaryName(std::int64_t step);
 struct TemporaryOwner {
@@ -33,6 +39,8 @@ struct TemporaryOwner {
 };
 // nullopt for any other name.
 std::optional<TemporaryOwner> ParseTemporaryName(std::string_view name);
+// Of "<host>-<pid>", which ends such names.
+std::optional<TemporaryOwner> ParseOwner(std::string_view text);
 std::string HostName();
 
 }  // namespace trainer

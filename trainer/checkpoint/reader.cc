@@ -15,6 +15,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// A manifest has about 100 bytes for each tensor.
+constexpr std::uint64_t kMaxManifestBytes = std::uint64_t{64} << 20;
+
 [[noreturn]] void Damaged(const std::string& path, const std::string& what) {
   throw Error(EX_DATAERR, path + ": damaged: " + what);
 }
@@ -63,9 +66,14 @@ SafetensorsFile ReadVerified(const fs::path& directory, const Manifest& manifest
 
 }  // namespace
 
+bool IsUnusable(const Error& problem) {
+  const bool is_shortage = dynamic_cast<const Shortage*>(&problem) != nullptr;
+  return !is_shortage && (problem.exit_code() == EX_DATAERR || problem.exit_code() == EX_OSERR);
+}
+
 Manifest ReadManifest(const fs::path& directory) {
   const std::string path = (directory / kManifestFile).string();
-  const std::vector<std::byte> bytes = ReadWholeFile(path);
+  const std::vector<std::byte> bytes = ReadWholeBytes(path, kMaxManifestBytes);
   return ParseManifest({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
 }
 
@@ -100,22 +108,26 @@ Checkpoint ReadCheckpoint(const fs::path& directory) {
 
 std::optional<Checkpoint> ReadNewestCheckpoint(
     const fs::path& model_dir, const std::function<void(const std::string&)>& warn) {
-  const std::vector<CheckpointPath> found = ListCheckpoints(model_dir);
-  for (const CheckpointPath& candidate : found) {
+  std::vector<fs::path> passed_over;
+  int exit_code = EX_DATAERR;
+  for (const CheckpointPath& candidate : ListCheckpoints(model_dir)) {
     try {
-      return ReadCheckpoint(candidate.directory);
+      Checkpoint checkpoint = ReadCheckpoint(candidate.directory);
+      checkpoint.passed_over = std::move(passed_over);
+      return checkpoint;
     } catch (const Error& problem) {
-      // Memory or a file descriptor is lacking, or the file system is away: not a damaged
-      // checkpoint.
-      if (problem.exit_code() != EX_DATAERR) throw;
+      if (!IsUnusable(problem)) throw;
+      if (problem.exit_code() != EX_DATAERR) exit_code = problem.exit_code();
       warn(std::string(problem.what()) + "; passed over for the checkpoint before it");
+      passed_over.push_back(candidate.directory);
     }
   }
-  if (found.empty()) return std::nullopt;
-  throw Error(EX_DATAERR, CheckpointsDirectory(model_dir).string() + ": none of its " +
-                              std::to_string(found.size()) +
-                              " checkpoints is valid; to start anew, move that directory away or "
-                              "give another --model_dir");
+  if (passed_over.empty()) return std::nullopt;
+  throw Error(exit_code, CheckpointsDirectory(model_dir).string() + ": none of its " +
+                             std::to_string(passed_over.size()) + " checkpoints " +
+                             (exit_code == EX_DATAERR ? "is valid" : "can be read") +
+                             "; to start anew, move that directory away or give another "
+                             "--model_dir");
 }
 
 }  // namespace trainer

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds and reads checkpoints.  What is read has been verified against its checksums; a damaged one
-// is passed over for the one before it.
+// Finds and reads checkpoints.  What is read has been verified against its checksums; one that is
+// damaged or cannot be read is passed over for the one before it.
 
 #pragma once
 
@@ -14,6 +14,7 @@
 
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/safetensors.h"
+#include "trainer/core/error.h"
 
 namespace trainer {
 
@@ -22,6 +23,7 @@ struct Checkpoint {
   Manifest manifest;
   SafetensorsFile model;
   SafetensorsFile optimizer;
+  std::vector<std::filesystem::path> passed_over;  // newer ones that could not be used
 };
 
 struct CheckpointPath {
@@ -33,16 +35,22 @@ struct CheckpointPath {
 // there is none.  Throws Error(EX_OSERR) when the directory is there but cannot be read.
 std::vector<CheckpointPath> ListCheckpoints(const std::filesystem::path& model_dir);
 
+// Whether the checkpoint that ReadCheckpoint has thrown `problem` for is to blame: it is damaged,
+// or cannot be read (EIO, ESTALE, EACCES, a link loop).  Not where this process lacks memory or
+// descriptors.
+bool IsUnusable(const Error& problem);
+
 // The manifest alone.  Throws as ReadCheckpoint does.
 Manifest ReadManifest(const std::filesystem::path& directory);
 
 // Throws Error(EX_DATAERR) naming the file and what is wrong: missing, of another size, a checksum
-// (then the tensor is named), a malformed file.
+// (then the tensor is named), a malformed file; Error(EX_OSERR) for one that cannot be read.
 Checkpoint ReadCheckpoint(const std::filesystem::path& directory);
 
-// The newest valid checkpoint; nullopt if model_dir has no checkpoints.  Each damaged one that is
-// passed over is told to `warn`, one line.  Throws Error(EX_DATAERR) if there are checkpoints and
-// none is valid: to start anew over them is the user's decision.
+// The newest valid checkpoint; nullopt if model_dir has no checkpoints.  Each unusable one that is
+// passed over is told to `warn`, one line.  Throws Error if there are checkpoints and none is
+// valid, for to start anew over them is the user's decision: EX_OSERR where one could not be read,
+// for then a later try may succeed, else EX_DATAERR.
 std::optional<Checkpoint> ReadNewestCheckpoint(const std::filesystem::path& model_dir,
                                                const std::function<void(const std::string&)>& warn);
 

@@ -3,9 +3,9 @@
 #include "trainer/checkpoint/retention.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <system_error>
 
-#include "trainer/checkpoint/durable_file.h"
 #include "trainer/checkpoint/names.h"
 #include "trainer/checkpoint/reader.h"
 #include "trainer/core/error.h"
@@ -29,31 +29,82 @@ bool LooksIntact(const fs::path& directory) {
 }
 
 // Under a hidden name first, so that a crash half way leaves nothing that looks like a checkpoint.
-void Remove(const CheckpointPath& checkpoint) {
-  const fs::path hidden = checkpoint.directory.parent_path() / TemporaryName(checkpoint.step);
-  Rename(checkpoint.directory, hidden, {});
+void Remove(const fs::path& checkpoint, std::int64_t step) {
+  const fs::path hidden = checkpoint.parent_path() / TemporaryName(step);
   std::error_code error;
-  fs::remove_all(hidden, error);
-  if (error) throw OsError("cannot remove " + hidden.string(), error.value());
+  fs::rename(checkpoint, hidden, error);
+  if (!error) fs::remove_all(hidden, error);
+  if (error) throw OsError("cannot remove " + checkpoint.string(), error.value());
 }
 
-}  // namespace
+// What SetAside has left of steps before `oldest`.
+std::vector<CheckpointPath> UnusableBefore(std::int64_t oldest, const fs::path& parent) {
+  std::vector<CheckpointPath> found;
+  std::error_code error;
+  for (fs::directory_iterator entry(parent, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const auto step = ParseUnusableName(entry->path().filename().string());
+    if (step && *step < oldest) found.push_back({*step, entry->path()});
+  }
+  return found;
+}
 
-std::vector<fs::path> PruneCheckpoints(const fs::path& model_dir, const fs::path& durable,
-                                       int keep) {
-  DDL_CHECK(keep >= 1);
-  std::vector<fs::path> removed;
+// Those to be removed.
+std::vector<CheckpointPath> Superfluous(const fs::path& model_dir, const fs::path& durable,
+                                        int keep) {
+  std::vector<CheckpointPath> superfluous;
   int kept = 0;
+  std::int64_t oldest_kept = 0;
   for (const CheckpointPath& checkpoint : ListCheckpoints(model_dir)) {
     const bool is_durable = checkpoint.directory.filename() == durable.filename();
     if (kept < keep) {
       if (is_durable || LooksIntact(checkpoint.directory)) ++kept;
+      oldest_kept = checkpoint.step;
     } else if (!is_durable) {
-      Remove(checkpoint);
-      removed.push_back(checkpoint.directory);
+      superfluous.push_back(checkpoint);
     }
   }
+  if (kept < keep) return superfluous;
+  for (CheckpointPath& unusable : UnusableBefore(oldest_kept, CheckpointsDirectory(model_dir))) {
+    superfluous.push_back(std::move(unusable));
+  }
+  return superfluous;
+}
+
+}  // namespace
+
+std::vector<fs::path> PruneCheckpoints(const fs::path& model_dir, const fs::path& durable, int keep,
+                                       const std::function<void(const std::string&)>& warn) {
+  DDL_CHECK(keep >= 1);
+  std::vector<fs::path> removed;
+  try {
+    for (const CheckpointPath& checkpoint : Superfluous(model_dir, durable, keep)) {
+      try {
+        Remove(checkpoint.directory, checkpoint.step);
+        removed.push_back(checkpoint.directory);
+      } catch (const Error& problem) {
+        warn(problem.what());
+      }
+    }
+  } catch (const Error& problem) {
+    warn(std::string(problem.what()) + ": old checkpoints stay there");
+  }
   return removed;
+}
+
+std::optional<fs::path> SetAside(const fs::path& checkpoint) {
+  constexpr int kMostNames = 9;
+  const auto step = ParseCheckpointName(checkpoint.filename().string());
+  DDL_CHECK(step.has_value());
+  std::error_code error;
+  if (!fs::exists(fs::symlink_status(checkpoint, error))) return std::nullopt;
+  for (int count = 1; count <= kMostNames; ++count) {
+    const fs::path name = checkpoint.parent_path() / UnusableName(*step, count);
+    if (fs::exists(fs::symlink_status(name, error))) continue;
+    fs::rename(checkpoint, name, error);
+    return error ? std::nullopt : std::optional(name);
+  }
+  return std::nullopt;
 }
 
 }  // namespace trainer

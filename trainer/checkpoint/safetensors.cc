@@ -211,7 +211,7 @@ SafetensorsIndex ParseSafetensors(std::span<const std::byte> file, std::string_v
 SafetensorsFile SafetensorsFile::Read(const std::string& path) {
   SafetensorsFile file;
   file.path_ = path;
-  file.bytes_ = ReadWholeFile(path);
+  file.bytes_ = ReadWholeBytes(path);
   file.index_ = ParseSafetensors(file.bytes_, path);
   return file;
 }

@@ -2,11 +2,6 @@
 
 #include "trainer/checkpoint/writer.h"
 
-#include <signal.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <chrono>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -15,6 +10,8 @@
 #include "trainer/checkpoint/durable_file.h"
 #include "trainer/checkpoint/names.h"
 #include "trainer/checkpoint/reader.h"
+#include "trainer/checkpoint/retention.h"
+#include "trainer/checkpoint/stale.h"
 #include "trainer/core/crc32c.h"
 #include "trainer/core/error.h"
 
@@ -24,13 +21,15 @@ namespace {
 namespace fs = std::filesystem;
 using Bytes = std::span<const std::byte>;
 
+constexpr char kInstead[] = "another --model_dir (checkpoints already there are intact)";
+
 // A directory of ours that is removed unless it got its final name.
 class TemporaryDirectory {
  public:
-  TemporaryDirectory(fs::path path, const WriteHook& hook) : path_(std::move(path)) {
+  TemporaryDirectory(fs::path path, const WriteContext& context) : path_(std::move(path)) {
     std::error_code ignored;
     fs::remove_all(path_, ignored);  // of an earlier process with our number
-    MakeNewDirectory(path_, hook);
+    MakeNewDirectory(path_, context);
   }
   ~TemporaryDirectory() {
     std::error_code ignored;
@@ -40,8 +39,8 @@ class TemporaryDirectory {
   TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
 
   const fs::path& path() const { return path_; }
-  void RenameTo(const fs::path& final_path, const WriteHook& hook) {
-    Rename(path_, final_path, hook);
+  void RenameTo(const fs::path& final_path, const WriteContext& context) {
+    Rename(path_, final_path, context);
     path_.clear();
   }
 
@@ -74,34 +73,21 @@ PreparedFile Prepare(const char* name, std::span<const TensorSource> tensors) {
   return file;
 }
 
-void WritePrepared(const fs::path& directory, const PreparedFile& file, const WriteHook& hook) {
+void WritePrepared(const fs::path& directory, const PreparedFile& file,
+                   const WriteContext& context) {
   std::vector<Bytes> pieces = {std::as_bytes(std::span(file.header))};
   pieces.insert(pieces.end(), file.data.begin(), file.data.end());
-  WriteNewFile(directory / file.manifest.name, pieces, hook);
+  WriteNewFile(directory / file.manifest.name, pieces, context);
 }
 
-// The manifest of the checkpoint in `directory` if all of it is valid.
+// The manifest of the checkpoint in `directory` if there is one and all of it is valid.
 std::optional<Manifest> ReadIfValid(const fs::path& directory) {
   try {
     return ReadCheckpoint(directory).manifest;
   } catch (const Error& problem) {
-    if (problem.exit_code() != EX_DATAERR) throw;
+    if (!IsUnusable(problem)) throw;
     return std::nullopt;
   }
-}
-
-bool IsStale(const fs::path& directory, const TemporaryOwner& owner) {
-  if (owner.host == HostName() && ::kill(static_cast<pid_t>(owner.pid), 0) != 0 && errno == ESRCH) {
-    return true;
-  }
-  // Another host's process, or another process with the same number.
-  const auto now = fs::file_time_type::clock::now();
-  std::error_code error;
-  fs::file_time_type newest = fs::last_write_time(directory, error);
-  for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
-    newest = std::max(newest, entry.last_write_time(error));
-  }
-  return !error && now - newest > std::chrono::hours(1);
 }
 
 }  // namespace
@@ -114,39 +100,35 @@ fs::path WriteCheckpoint(const fs::path& model_dir, const CheckpointState& state
 
   const fs::path parent = CheckpointsDirectory(model_dir);
   const fs::path final_path = parent / CheckpointName(state.step);
-  MakeDirectories(parent, hook);
-  if (fs::exists(final_path)) {
-    if (const std::optional<Manifest> present = ReadIfValid(final_path)) {
-      if (*present == manifest) return final_path;
-      throw Error(EX_DATAERR, final_path.string() +
-                                  ": a checkpoint of another run is there; give each run a "
-                                  "--model_dir of its own");
-    }
+  const WriteContext context{hook, kInstead};
+  MakeDirectories(parent, context);
+  if (const std::optional<Manifest> present = ReadIfValid(final_path)) {
+    if (*present == manifest) return final_path;
+    throw Error(EX_DATAERR, final_path.string() +
+                                ": a checkpoint of another run is there; give each run a "
+                                "--model_dir of its own");
   }
 
-  TemporaryDirectory temporary(parent / TemporaryName(state.step), hook);
-  WritePrepared(temporary.path(), model, hook);
-  WritePrepared(temporary.path(), optimizer, hook);
+  TemporaryDirectory temporary(parent / TemporaryName(state.step), context);
+  WritePrepared(temporary.path(), model, context);
+  WritePrepared(temporary.path(), optimizer, context);
   const std::string text = ToJson(manifest);
   const Bytes text_bytes = std::as_bytes(std::span(text));
-  WriteNewFile(temporary.path() / kManifestFile, std::span(&text_bytes, 1), hook);
-  SyncDirectory(temporary.path(), hook);
-  std::error_code ignored;
-  fs::remove_all(final_path, ignored);  // there is only an invalid one, if any
-  temporary.RenameTo(final_path, hook);
-  SyncDirectory(parent, hook);
+  WriteNewFile(temporary.path() / kManifestFile, std::span(&text_bytes, 1), context);
+  SyncDirectory(temporary.path(), context);
+  SetAside(final_path);  // there is only an unusable one, if any
+  temporary.RenameTo(final_path, context);
+  SyncDirectory(parent, context);
   return final_path;
 }
 
 int RemoveStaleCheckpoints(const fs::path& model_dir) {
   std::vector<fs::path> stale;
   std::error_code error;
-  for (const fs::directory_entry& entry :
-       fs::directory_iterator(CheckpointsDirectory(model_dir), error)) {
-    const auto owner = ParseTemporaryName(entry.path().filename().string());
-    if (owner && entry.is_directory(error) && IsStale(entry.path(), *owner)) {
-      stale.push_back(entry.path());
-    }
+  for (fs::directory_iterator entry(CheckpointsDirectory(model_dir), error), end;
+       !error && entry != end; entry.increment(error)) {
+    const auto owner = ParseTemporaryName(entry->path().filename().string());
+    if (owner && IsStale(entry->path(), *owner)) stale.push_back(entry->path());
   }
   int removed = 0;
   for (const fs::path& path : stale) {

@@ -30,16 +30,16 @@ struct CheckpointTensors {
 };
 
 // Returns the directory written, durable.  If a checkpoint of the same step and the same content is
-// there already, it is kept; an invalid one is replaced; a valid one of other content is an
-// Error(EX_DATAERR), for two runs must not share a model_dir.
-// Throws Error(EX_OSERR) that names the path and what to do; then nothing new is left, and older
+// there already, it is kept; one that cannot be used is set aside (retention.h); a valid one of
+// other content is an Error(EX_DATAERR), for two runs must not share a model_dir. Throws
+// Error(EX_OSERR) that names the path and what to do; then nothing new is left, and older
 // checkpoints are untouched.
 std::filesystem::path WriteCheckpoint(const std::filesystem::path& model_dir,
                                       const CheckpointState& state,
                                       const CheckpointTensors& tensors, const WriteHook& hook = {});
 
-// For start-up: removes the hidden directories of writers that are dead: their process on this host
-// is gone, or nothing in them has changed for an hour.  Returns how many.
+// For start-up: removes the hidden directories of writers that are dead (stale.h).  Returns how
+// many.
 int RemoveStaleCheckpoints(const std::filesystem::path& model_dir);
 
 }  // namespace trainer

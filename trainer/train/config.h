@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 
 #include "trainer/model/init.h"
@@ -65,6 +66,9 @@ struct TrainConfig {
   std::filesystem::path dump_state;   // train/state_dump.h; "": none
   std::int64_t dump_state_step = 1;   // written after this many steps of the run
   std::string program_version;        // noted in checkpoints
+  // Options and data by name, noted in checkpoints: where one has changed since, a run that goes on
+  // says so.
+  std::map<std::string, std::string> settings;
 
   // How.
   StepGraph graph = StepGraph::kAuto;

@@ -30,6 +30,7 @@ struct SnapshotParts {
   Communicator& communicator;
   Stream& stream;
   const Logger& log;
+  DType compute_type = DType::kFloat32;  // Backend::compute_type
 };
 
 // `samples` of the training set: for the sampler's position, which is noted for people.
@@ -37,11 +38,18 @@ void SaveSnapshot(const SnapshotParts& parts, std::int64_t step, const LossScale
                   std::int64_t samples);
 
 // The step at which to go on, after the newest valid checkpoint of config.model_dir has been
-// loaded; nullopt, and nothing changed, if there is none.  `same_batch`: the run trains on, so the
-// global batch must be that of the checkpoint (or its steps would mean other images).
-// Throws Error: EX_DATAERR for a checkpoint of another network, EX_CONFIG for another global batch.
+// loaded; nullopt, and nothing changed, if there is none.  `last_step`: the run trains on to it, so
+// the global batch must be that of the checkpoint (or its steps would mean other images), what else
+// has changed since is said, and newer checkpoints that cannot be used are set aside.  A loss scale
+// that adapts itself is taken over, unless the checkpoint is of another precision.
+// Throws Error: EX_DATAERR for a checkpoint of another network, EX_CONFIG for another global batch
+// and for one after `last_step`.
 std::optional<std::int64_t> RestoreSnapshot(const SnapshotParts& parts, LossScale& loss_scale,
-                                            bool same_batch);
+                                            std::optional<std::int64_t> last_step);
+
+// For a run that starts afresh.  Throws Error(EX_CONFIG) if config.model_dir has checkpoints: the
+// new ones would stand among them, and a later start would go on from the wrong run.
+void RefuseUsedFolder(const SnapshotParts& parts);
 
 // Writes the values alone to `path`, as model.safetensors has them.
 void ExportModel(const SnapshotParts& parts, const std::filesystem::path& path);

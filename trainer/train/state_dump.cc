@@ -2,19 +2,16 @@
 
 #include "trainer/train/state_dump.h"
 
-#include <unistd.h>
-
 #include <span>
 #include <string>
 #include <system_error>
 
 #include "trainer/checkpoint/durable_file.h"
+#include "trainer/checkpoint/stale.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
 namespace {
-
-const WriteHook kNoHook = [](std::string_view) {};
 
 // The header and the data, in the order of the file.
 std::vector<std::span<const std::byte>> PiecesOf(const std::string& header,
@@ -28,16 +25,20 @@ std::vector<std::span<const std::byte>> PiecesOf(const std::string& header,
 }  // namespace
 
 void WriteTensorFile(const std::filesystem::path& path, const std::vector<HostTensor>& tensors,
-                     const SafetensorsMetadata& metadata) {
+                     const SafetensorsMetadata& metadata, std::string_view instead) {
   const std::vector<TensorSource> sources = SourcesOf(tensors);
   const std::string header = MakeSafetensorsHeader(sources, metadata);
-  std::filesystem::path partial = path;
-  partial += ".partial-" + std::to_string(getpid());
+  const WriteHook no_hook;
+  const WriteContext context{no_hook, instead};
+  RemoveStalePartials(path);
+  const std::filesystem::path partial = PartialName(path);
+  std::error_code ignored;
+  std::filesystem::remove(partial, ignored);  // of an earlier process with our number
   try {
-    WriteNewFile(partial, PiecesOf(header, tensors, DataOrder(sources)), kNoHook);
-    Rename(partial, path, kNoHook);
+    WriteNewFile(partial, PiecesOf(header, tensors, DataOrder(sources)), context);
+    Rename(partial, path, context);
   } catch (const Error&) {
-    std::error_code ignored;  // the first error is the one to tell
+    // The first error is the one to tell.
     std::filesystem::remove(partial, ignored);
     throw;
   }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string_view>
 
 #include "trainer/checkpoint/safetensors.h"
 #include "trainer/model/network.h"
@@ -14,10 +15,10 @@
 namespace trainer {
 
 // Writes `tensors` beside `path`, syncs and renames, so that the file is whole or not there; a file
-// of that name is replaced.
-// Throws Error(EX_OSERR) that names the path.
+// of that name is replaced, and what killed runs have left of it half written is removed.
+// Throws Error(EX_OSERR) that names the path and says to give `instead`: "another --export_dir".
 void WriteTensorFile(const std::filesystem::path& path, const std::vector<HostTensor>& tensors,
-                     const SafetensorsMetadata& metadata);
+                     const SafetensorsMetadata& metadata, std::string_view instead);
 
 // What --dump_state holds after a step, NAME being torchvision's:
 //   weight.NAME     trained parameters, after the update

@@ -59,7 +59,8 @@ class Trainer {
 
  private:
   SnapshotParts snapshot_parts() {
-    return {config_, network_, parts_.communicator, *stream_, parts_.outputs.log};
+    return {config_,  network_,           parts_.communicator,
+            *stream_, parts_.outputs.log, parts_.backend.compute_type()};
   }
 
   std::int64_t FirstStep();
@@ -104,10 +105,12 @@ TrainResult Trainer::Train() {
 // The weights, and the step from which they are to go on.
 std::int64_t Trainer::FirstStep() {
   if (config_.resume) {
-    if (const auto step = RestoreSnapshot(snapshot_parts(), loss_scale_, /*same_batch=*/true)) {
+    if (const auto step = RestoreSnapshot(snapshot_parts(), loss_scale_, schedule_.total_steps)) {
       saved_step_ = *step;
       return *step;
     }
+  } else {
+    RefuseUsedFolder(snapshot_parts());
   }
   if (!config_.init_from.empty()) {
     InitializeFromFile(snapshot_parts());
@@ -185,7 +188,7 @@ void Trainer::DumpState(const TrainingStep& training_step) {
   WriteTensorFile(
       config_.dump_state,
       StateForDump(network_, training_step.gradients(), training_step.gradient_scale(), *stream_),
-      {{"step", std::to_string(result_.step)}});
+      {{"step", std::to_string(result_.step)}}, "another --dump_state");
   parts_.outputs.log->info("state after step {} written: {}", result_.step,
                            config_.dump_state.string());
 }
@@ -207,7 +210,7 @@ void Trainer::RunEvaluation() {
 void Trainer::LoadWeights() {
   if (!config_.init_from.empty()) {
     InitializeFromFile(snapshot_parts());
-  } else if (const auto step = RestoreSnapshot(snapshot_parts(), loss_scale_, false)) {
+  } else if (const auto step = RestoreSnapshot(snapshot_parts(), loss_scale_, std::nullopt)) {
     result_.step = *step;
   } else {
     throw Error(EX_USAGE, "there are no weights: no checkpoint in '" + config_.model_dir.string() +

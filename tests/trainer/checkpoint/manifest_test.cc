@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
 #include "tests/trainer/checkpoint/sample_run.h"
 #include "trainer/core/crc32c.h"
 #include "trainer/core/error.h"
@@ -35,6 +38,20 @@ std::string Refusal(const std::string& text) {
 }
 
 TEST(Manifest, ReadsBackWhatItWrote) { EXPECT_EQ(ParseManifest(ToJson(Sample()), "m"), Sample()); }
+
+TEST(Manifest, ReadsThoseOfOlderVersions) {
+  nlohmann::json json = nlohmann::json::parse(ToJson(Sample()));
+  nlohmann::json& body = json["manifest"];
+  ASSERT_EQ(body.erase("precision") + body.erase("settings"), 2U);
+  const std::string text = body.dump();
+  char checksum[9];
+  std::snprintf(checksum, sizeof checksum, "%08x", Crc32c(std::as_bytes(std::span(text))));
+  json["crc32c"] = checksum;
+  Manifest expected = Sample();
+  expected.state.precision = "";
+  expected.state.settings.clear();
+  EXPECT_EQ(ParseManifest(json.dump(), "m"), expected);
+}
 
 TEST(Manifest, NoFlippedBitGoesUnnoticed) {
   const std::string text = ToJson(Sample());

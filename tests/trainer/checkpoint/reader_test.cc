@@ -4,7 +4,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 
+#include <cstddef>
+
+#include "tests/trainer/checkpoint/child.h"
 #include "tests/trainer/checkpoint/sample_run.h"
 #include "trainer/checkpoint/names.h"
 #include "trainer/core/error.h"
@@ -114,6 +122,116 @@ TEST(ReadNewestCheckpoint, FallsBackAndSaysSo) {
   EXPECT_THAT(warnings, ElementsAre(HasSubstr("step-0000000003/optimizer.safetensors: damaged"),
                                     HasSubstr("step-0000000002/manifest.json: there is no")));
   EXPECT_THAT(warnings[0], HasSubstr("passed over"));
+}
+
+// A read(2) of `count` bytes gives `error` from now on: a bad block, in a file of a size of its
+// own. False where this cannot be had.
+bool RefuseReadsOf(std::uint32_t count, std::uint32_t error) {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_read, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[2])),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, count, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter = {sizeof(program) / sizeof(program[0]), program};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+// A checkpoint of step 2, newer than that of step 1, whose model file has a size of its own.
+fs::path WriteAnOldAndANewOne(const ScratchDirectory& scratch) {
+  SampleRun(1).Write(scratch.path());
+  SampleRun run(2);
+  run.model.push_back({"more", DType::kFloat32, {48}, run.weight.data()});
+  return run.Write(scratch.path());
+}
+
+TEST(ReadNewestCheckpoint, FallsBackFromABadDiskAndALostServer) {
+  for (const int error : {EIO, ESTALE, ETIMEDOUT}) {
+    const ScratchDirectory scratch;
+    const fs::path newest = WriteAnOldAndANewOne(scratch);
+    const auto size = static_cast<std::uint32_t>(fs::file_size(newest / kModelFile));
+    EXPECT_TRUE(HoldsInChild([&] {
+      if (!RefuseReadsOf(size, static_cast<std::uint32_t>(error))) return true;  // QEMU
+      std::vector<std::string> warnings;
+      const auto found = ReadNewest(scratch.path(), &warnings);
+      return found && found->manifest.state.step == 1 && warnings.size() == 1 &&
+             warnings[0].starts_with("cannot read " + (newest / kModelFile).string()) &&
+             found->passed_over == std::vector<fs::path>{newest};
+    })) << error;
+  }
+}
+
+TEST(ReadNewestCheckpoint, FallsBackFromWhatItMayNotRead) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become somebody else";
+  const ScratchDirectory scratch;
+  const fs::path newest = WriteAnOldAndANewOne(scratch);
+  fs::permissions(scratch.path(), fs::perms::all);
+  fs::permissions(newest / kOptimizerFile, fs::perms::owner_read);
+  EXPECT_TRUE(HoldsInChild([&] {
+    return ::setuid(65534) == 0 && ReadNewest(scratch.path())->manifest.state.step == 1;
+  }));
+}
+
+TEST(ReadNewestCheckpoint, FallsBackFromWhatIsNoDirectory) {
+  const ScratchDirectory scratch;
+  SampleRun(1).Write(scratch.path());
+  const fs::path parent = CheckpointsDirectory(scratch.path());
+  Spill(parent / "step-0000000002", "a plain file");
+  fs::create_symlink("step-0000000003", parent / "step-0000000003");
+  fs::create_symlink("nowhere", parent / "step-0000000004");
+  fs::create_directories(parent / "step-0000000005" / kManifestFile);
+  std::vector<std::string> warnings;
+  ExpectSampleRun(*ReadNewest(scratch.path(), &warnings), 1);
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("not a regular file"), HasSubstr("no such file"),
+                                    HasSubstr("symbolic links"), HasSubstr("Not a directory")));
+}
+
+TEST(ReadNewestCheckpoint, FallsBackFromAManifestThatNoMemoryHolds) {
+  const ScratchDirectory scratch;
+  SampleRun(1).Write(scratch.path());
+  constexpr std::uintmax_t kSize = 200'000'000'000;
+  fs::resize_file(SampleRun(2).Write(scratch.path()) / kManifestFile, kSize);
+  std::vector<std::string> warnings;
+  ExpectSampleRun(*ReadNewest(scratch.path(), &warnings), 1);
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("manifest.json: it has 200000000000 bytes")));
+}
+
+// The checkpoint is good: an older one would only lose work.
+TEST(ReadNewestCheckpoint, DoesNotFallBackForALackOfDescriptors) {
+  const ScratchDirectory scratch;
+  for (const int step : {1, 2}) SampleRun(step).Write(scratch.path());
+  EXPECT_TRUE(HoldsInChild([&] {
+    // The listing needs one; it is closed before the files are opened, by which time none is left.
+    const int first_free = ::dup(0);
+    ::close(first_free);
+    const rlimit one_more{static_cast<rlim_t>(first_free) + 1, static_cast<rlim_t>(first_free) + 1};
+    ::setrlimit(RLIMIT_NOFILE, &one_more);
+    const std::vector<CheckpointPath> listed = ListCheckpoints(scratch.path());
+    if (listed.size() != 2 || ::dup(0) < 0) return false;
+    try {
+      ReadCheckpoint(listed[0].directory);
+    } catch (const Error& error) {
+      return error.exit_code() == EX_OSERR && !IsUnusable(error);
+    }
+    return false;
+  }));
+}
+
+TEST(ReadNewestCheckpoint, SaysThatALaterTryMaySucceedWhereNoneCanBeRead) {
+  const ScratchDirectory scratch;
+  const fs::path parent = CheckpointsDirectory(scratch.path());
+  fs::create_directories(parent);
+  fs::create_symlink("step-0000000003", parent / "step-0000000003");
+  try {
+    ReadNewest(scratch.path());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), EX_OSERR);
+    EXPECT_THAT(error.what(), HasSubstr("none of its 1 checkpoints can be read"));
+  }
 }
 
 TEST(ReadNewestCheckpoint, RefusesToStartAnewOverDamagedOnes) {

@@ -4,7 +4,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
 
+#include "tests/support/refused_calls.h"
+#include "tests/trainer/checkpoint/child.h"
 #include "tests/trainer/checkpoint/sample_run.h"
 #include "trainer/checkpoint/names.h"
 #include "trainer/core/error.h"
@@ -14,6 +17,13 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
+
+std::vector<fs::path> Prune(const ScratchDirectory& scratch, const fs::path& durable, int keep,
+                            std::vector<std::string>* warnings = nullptr) {
+  return PruneCheckpoints(scratch.path(), durable, keep, [&](const std::string& line) {
+    if (warnings != nullptr) warnings->push_back(line);
+  });
+}
 
 fs::path WriteSteps(const ScratchDirectory& scratch, const std::vector<int>& steps) {
   fs::path last;
@@ -25,7 +35,7 @@ TEST(PruneCheckpoints, KeepsTheNewest) {
   const ScratchDirectory scratch;
   const fs::path last = WriteSteps(scratch, {1, 2, 3, 4});
   const fs::path parent = CheckpointsDirectory(scratch.path());
-  EXPECT_THAT(PruneCheckpoints(scratch.path(), last, 2),
+  EXPECT_THAT(Prune(scratch, last, 2),
               ElementsAre(parent / "step-0000000002", parent / "step-0000000001"));
   EXPECT_THAT(Listing(scratch.path()), ElementsAre("step-0000000003", "step-0000000004"));
 }
@@ -33,7 +43,7 @@ TEST(PruneCheckpoints, KeepsTheNewest) {
 TEST(PruneCheckpoints, RemovesNothingWhenThereAreFew) {
   const ScratchDirectory scratch;
   const fs::path last = WriteSteps(scratch, {1, 2});
-  EXPECT_TRUE(PruneCheckpoints(scratch.path(), last).empty());
+  EXPECT_TRUE(Prune(scratch, last, 5).empty());
   EXPECT_EQ(Listing(scratch.path()).size(), 2U);
 }
 
@@ -41,7 +51,7 @@ TEST(PruneCheckpoints, DoesNotCountDamagedOnes) {
   const ScratchDirectory scratch;
   const fs::path last = WriteSteps(scratch, {1, 2, 3, 4});
   fs::resize_file(CheckpointsDirectory(scratch.path()) / "step-0000000003" / kModelFile, 5);
-  PruneCheckpoints(scratch.path(), last, 2);
+  Prune(scratch, last, 2);
   EXPECT_THAT(Listing(scratch.path()),
               ElementsAre("step-0000000002", "step-0000000003", "step-0000000004"));
 }
@@ -50,7 +60,7 @@ TEST(PruneCheckpoints, DoesNotCountIncompleteOnes) {
   const ScratchDirectory scratch;
   const fs::path last = WriteSteps(scratch, {1, 2, 3});
   fs::remove(CheckpointsDirectory(scratch.path()) / "step-0000000002" / kModelFile);
-  PruneCheckpoints(scratch.path(), last, 2);
+  Prune(scratch, last, 2);
   EXPECT_EQ(Listing(scratch.path()).size(), 3U);
 }
 
@@ -63,9 +73,60 @@ TEST(PruneCheckpoints, NeverRemovesTheOneJustWritten) {
     Spill(damaged / kModelFile, bytes);
   }
   const fs::path last = WriteSteps(scratch, {4, 5});
-  PruneCheckpoints(scratch.path(), last, 1);
+  Prune(scratch, last, 1);
   ExpectSampleRun(ReadCheckpoint(last), 5);
   EXPECT_THAT(Listing(scratch.path()), ElementsAre("step-0000000005", "step-0000000009"));
+}
+
+TEST(PruneCheckpoints, SaysWhatItCannotRemoveAndGoesOn) {
+  const ScratchDirectory scratch;
+  const fs::path last = WriteSteps(scratch, {1, 2, 3});
+#ifdef SYS_rename
+  constexpr std::uint32_t kRename = SYS_rename;
+#else
+  constexpr std::uint32_t kRename = SYS_renameat;
+#endif
+  EXPECT_TRUE(HoldsInChild([&] {
+    if (!tests::RefuseCalls(kRename, kRename, EACCES)) return true;  // QEMU
+    std::vector<std::string> warnings;
+    return Prune(scratch, last, 1, &warnings).empty() && warnings.size() == 2 &&
+           warnings[0] == "cannot remove " + last.parent_path().string() +
+                              "/step-0000000002: Permission denied";
+  }));
+  EXPECT_THAT(Listing(scratch.path()),
+              ElementsAre("step-0000000001", "step-0000000002", "step-0000000003"));
+}
+
+TEST(PruneCheckpoints, SaysWhereItCannotLook) {
+  const ScratchDirectory scratch;
+  Spill(scratch.path() / "checkpoints", "a plain file");
+  std::vector<std::string> warnings;
+  EXPECT_TRUE(Prune(scratch, scratch.path() / "checkpoints/step-0000000001", 1, &warnings).empty());
+  EXPECT_THAT(warnings, ElementsAre(::testing::HasSubstr("cannot read the directory")));
+}
+
+TEST(PruneCheckpoints, RemovesOldOnesThatWereSetAside) {
+  const ScratchDirectory scratch;
+  WriteSteps(scratch, {1, 2, 3, 4});
+  const fs::path parent = CheckpointsDirectory(scratch.path());
+  EXPECT_EQ(SetAside(parent / "step-0000000001"), parent / "step-0000000001.unusable");
+  EXPECT_EQ(SetAside(parent / "step-0000000004"), parent / "step-0000000004.unusable");
+  const fs::path last = WriteSteps(scratch, {4, 5});
+  EXPECT_EQ(SetAside(parent / "step-0000000004"), parent / "step-0000000004.unusable-2");
+  Prune(scratch, last, 2);
+  EXPECT_THAT(Listing(scratch.path()),
+              ElementsAre("step-0000000003", "step-0000000004.unusable",
+                          "step-0000000004.unusable-2", "step-0000000005"));
+}
+
+TEST(SetAside, TakesWhateverIsThere) {
+  const ScratchDirectory scratch;
+  const fs::path parent = CheckpointsDirectory(scratch.path());
+  fs::create_directories(parent);
+  EXPECT_EQ(SetAside(parent / "step-0000000001"), std::nullopt);
+  fs::create_symlink("step-0000000002", parent / "step-0000000002");
+  EXPECT_EQ(SetAside(parent / "step-0000000002"), parent / "step-0000000002.unusable");
+  EXPECT_THAT(Listing(scratch.path()), ElementsAre("step-0000000002.unusable"));
 }
 
 }  // namespace

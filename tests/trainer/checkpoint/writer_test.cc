@@ -8,11 +8,14 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 
+#include "tests/support/refused_calls.h"
+#include "tests/trainer/checkpoint/child.h"
 #include "tests/trainer/checkpoint/sample_run.h"
 #include "trainer/checkpoint/names.h"
 #include "trainer/core/error.h"
@@ -60,6 +63,38 @@ TEST(WriteCheckpoint, ReplacesADamagedOne) {
   fs::resize_file(written / kModelFile, 10);
   SampleRun(1).Write(scratch.path());
   ExpectSampleRun(ReadCheckpoint(written), 1);
+  EXPECT_THAT(Listing(scratch.path()), ElementsAre(kStep1, "step-0000000001.unusable"));
+}
+
+TEST(WriteCheckpoint, TakesThePlaceOfWhatIsNoDirectory) {
+  const ScratchDirectory scratch;
+  const fs::path parent = CheckpointsDirectory(scratch.path());
+  fs::create_directories(parent);
+  Spill(parent / kStep1, "a plain file");
+  ExpectSampleRun(ReadCheckpoint(SampleRun(1).Write(scratch.path())), 1);
+  EXPECT_EQ(Slurp(parent / "step-0000000001.unusable"), "a plain file");
+  fs::create_symlink(kStep2, parent / kStep2);
+  ExpectSampleRun(ReadCheckpoint(SampleRun(2).Write(scratch.path())), 2);
+}
+
+// FUSE and CIFS have such file systems.
+TEST(WriteCheckpoint, GoesOnWhereFsyncIsNotKnownButNotWhereItFails) {
+  const auto writes = [](int error) {
+    const ScratchDirectory scratch;
+    return HoldsInChild([&] {
+      if (!tests::RefuseCalls(SYS_fsync, SYS_fsync, static_cast<std::uint32_t>(error))) {
+        return error != EIO;  // QEMU
+      }
+      try {
+        SampleRun(1).Write(scratch.path());
+      } catch (const Error&) {
+        return false;
+      }
+      return true;
+    });
+  };
+  for (const int error : {EINVAL, ENOSYS, EOPNOTSUPP}) EXPECT_TRUE(writes(error)) << error;
+  EXPECT_FALSE(writes(EIO));
 }
 
 TEST(WriteCheckpoint, RefusesTheDirectoryOfAnotherRun) {
@@ -103,18 +138,6 @@ TEST(WriteCheckpoint, LeavesNothingWhenACallFails) {
     EXPECT_THAT(Listing(scratch.path()), ElementsAre(kStep1)) << "call " << failing;
     ExpectSampleRun(*ReadNewest(scratch.path()), 1);
   }
-}
-
-// Runs `body` in a child process and returns how it ended, as waitpid says.
-int RunInChild(const std::function<void()>& body) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    body();
-    ::_exit(0);
-  }
-  int status = 0;
-  EXPECT_EQ(::waitpid(child, &status, 0), child);
-  return status;
 }
 
 TEST(WriteCheckpoint, SurvivesAKillBeforeEachSystemCall) {

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "tests/trainer/train/training_run.h"
 #include "trainer/checkpoint/durable_file.h"
 #include "trainer/core/error.h"
@@ -16,6 +18,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 class InitFromTest : public testing::Test {
  protected:
@@ -39,7 +42,8 @@ class InitFromTest : public testing::Test {
       pieces.emplace_back(static_cast<const std::byte*>(source.data),
                           static_cast<std::size_t>(source.shape.elements()) * SizeOf(source.dtype));
     }
-    WriteNewFile(config_.init_from, pieces, [](std::string_view) {});
+    const WriteHook no_hook;
+    WriteNewFile(config_.init_from, pieces, {no_hook, "another file"});
     InitializeFromFile({config_, network_, communicator_, *stream_, log_});
   }
 
@@ -116,8 +120,10 @@ TEST_F(InitFromTest, RefusesAnotherNumberOfClassesAndSaysWhatToGive) {
 
 TEST_F(InitFromTest, ATensorFileReplacesAnOlderOneAndLeavesNothingBeside) {
   const std::filesystem::path path = folder_.path() / "twice.safetensors";
-  WriteTensorFile(path, {{"x", Shape{2}, {1, 2}}}, {});
-  WriteTensorFile(path, {{"x", Shape{2}, {3, 4}}}, {});
+  WriteTensorFile(path, {{"x", Shape{2}, {1, 2}}}, {}, "another --export_dir");
+  // Of a run that was killed; its number is larger than any that the kernel gives.
+  std::ofstream(path.string() + ".partial-1073741824") << "half";
+  WriteTensorFile(path, {{"x", Shape{2}, {3, 4}}}, {}, "another --export_dir");
   EXPECT_THAT(TensorsOf(path).at("x"), testing::ElementsAre(3, 4));
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 1);
 }
@@ -125,11 +131,12 @@ TEST_F(InitFromTest, ATensorFileReplacesAnOlderOneAndLeavesNothingBeside) {
 TEST_F(InitFromTest, ATensorFileThatCannotBeWrittenIsNamed) {
   const std::filesystem::path path = folder_.path() / "missing" / "x.safetensors";
   try {
-    WriteTensorFile(path, {{"x", Shape{1}, {1}}}, {});
+    WriteTensorFile(path, {{"x", Shape{1}, {1}}}, {}, "another --export_dir");
     FAIL() << "not refused";
   } catch (const Error& error) {
     EXPECT_EQ(error.exit_code(), EX_OSERR);
-    EXPECT_THAT(error.what(), HasSubstr(path.string()));
+    EXPECT_THAT(error.what(), AllOf(HasSubstr(path.string()), HasSubstr("another --export_dir"),
+                                    Not(HasSubstr("--model_dir"))));
   }
 }
 

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/checkpoint/run_lock.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/syscall.h>
+
+#include "tests/support/refused_calls.h"
+#include "tests/trainer/checkpoint/child.h"
+#include "tests/trainer/checkpoint/sample_run.h"
+#include "trainer/checkpoint/names.h"
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class RunLockTest : public ::testing::Test {
+ protected:
+  // Does not wait unless `seconds` says so.
+  std::unique_ptr<RunLock> Lock(double seconds = 0) {
+    RunLockOptions options;
+    options.job = job_;
+    options.same_host_seconds = seconds;
+    options.other_host_seconds = seconds;
+    options.warn = [this](const std::string& line) {
+      warnings_.push_back(line);
+      if (on_warning_) on_warning_();
+    };
+    options.stop_requested = [this] { return stop_; };
+    return LockRun(folder(), options);
+  }
+
+  std::string Refusal(int exit_code, double seconds = 0) {
+    try {
+      Lock(seconds);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.exit_code(), exit_code) << error.what();
+      return error.what();
+    }
+    return "";
+  }
+
+  fs::path folder() const { return scratch_.path() / "model"; }
+  fs::path file() const { return folder() / ".ddltraind.lock"; }
+
+  ScratchDirectory scratch_;
+  std::string job_;
+  bool stop_ = false;
+  std::function<void()> on_warning_;
+  std::vector<std::string> warnings_;
+};
+
+TEST_F(RunLockTest, LeavesNothingWhenItIsLetGo) {
+  std::unique_ptr<RunLock> lock = Lock();
+  ASSERT_NE(lock, nullptr);
+  EXPECT_TRUE(fs::exists(file()));
+  lock.reset();
+  EXPECT_TRUE(fs::is_empty(folder()));
+  EXPECT_NE(Lock(), nullptr);
+  EXPECT_TRUE(warnings_.empty());
+}
+
+TEST_F(RunLockTest, RefusesASecondHolderAndNamesTheFirst) {
+  const std::unique_ptr<RunLock> first = Lock();
+  const std::string pid = std::to_string(::getpid());
+  EXPECT_THAT(Refusal(EX_CONFIG),
+              AllOf(HasSubstr(folder().string() + " is in use by ddltraind on " + HostName() +
+                              ", pid " + pid + ", since 20"),
+                    HasSubstr("Z: wait for it, give another --model_dir, or end it (kill " + pid),
+                    Not(HasSubstr("rm "))));
+  EXPECT_TRUE(fs::exists(file()));
+}
+
+TEST_F(RunLockTest, NamesTheJobOfTheHolder) {
+  job_ = "4711";
+  const std::unique_ptr<RunLock> first = Lock();
+  EXPECT_THAT(Refusal(EX_CONFIG), HasSubstr("(job 4711)"));
+  EXPECT_THAT(Refusal(EX_CONFIG), HasSubstr("end it (scancel 4711)"));
+}
+
+TEST_F(RunLockTest, SaysWhatToDoForANodeThatDied) {
+  const std::unique_ptr<RunLock> first = Lock();
+  Spill(file(), R"({"host":"n7","job":"","pid":12,"since":"2026-01-02T03:04:05Z"})");
+  EXPECT_THAT(Refusal(EX_CONFIG),
+              AllOf(HasSubstr("ddltraind on n7, pid 12, since 2026-01-02T03:04:05Z"),
+                    HasSubstr("if that node is gone for good: rm " + file().string())));
+  // A holder that has not yet said who it is.
+  Spill(file(), "");
+  EXPECT_THAT(Refusal(EX_CONFIG), HasSubstr("in use by another ddltraind: "));
+}
+
+TEST_F(RunLockTest, IsFreeOnceItsHolderIsKilled) {
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const std::unique_ptr<RunLock> lock = Lock();
+    EXPECT_EQ(::write(ready[1], "x", 1), 1);
+    for (;;) ::pause();
+  }
+  char byte = 0;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  EXPECT_THAT(Refusal(EX_CONFIG), HasSubstr("pid " + std::to_string(child)));
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_TRUE(fs::exists(file()));
+  EXPECT_NE(Lock(), nullptr);
+  for (const int fd : ready) ::close(fd);
+}
+
+TEST_F(RunLockTest, WaitsForAHolderThatIsEnding) {
+  std::unique_ptr<RunLock> first = Lock();
+  on_warning_ = [&] { first.reset(); };
+  EXPECT_NE(Lock(/*seconds=*/60), nullptr);
+  ASSERT_EQ(warnings_.size(), 1U);
+  EXPECT_THAT(warnings_[0], HasSubstr("waiting up to 60 s for its end"));
+  EXPECT_TRUE(fs::is_empty(folder()));
+}
+
+TEST_F(RunLockTest, HearsAStopWhileItWaits) {
+  const std::unique_ptr<RunLock> first = Lock();
+  on_warning_ = [this] { stop_ = true; };
+  EXPECT_THAT(Refusal(EX_TEMPFAIL, /*seconds=*/600), HasSubstr("stopped while waiting for "));
+}
+
+TEST_F(RunLockTest, AFileThatSomebodyRemovedIsLeftToTheNextHolder) {
+  std::unique_ptr<RunLock> first = Lock();
+  fs::remove(file());
+  const std::unique_ptr<RunLock> second = Lock();
+  first.reset();
+  EXPECT_TRUE(fs::exists(file()));
+  EXPECT_THAT(Refusal(EX_CONFIG), HasSubstr("is in use by"));
+}
+
+TEST_F(RunLockTest, SaysWhereTheFileSystemHasNoLocks) {
+  for (const int error : {ENOSYS, EOPNOTSUPP, ENOLCK}) {
+    EXPECT_TRUE(HoldsInChild([&] {
+      if (!tests::RefuseCalls(SYS_flock, SYS_flock, static_cast<std::uint32_t>(error))) {
+        return true;  // QEMU
+      }
+      return Lock() == nullptr && warnings_.size() == 1 &&
+             warnings_[0].find("this file system has no locks") != std::string::npos &&
+             fs::is_empty(folder());
+    })) << error;
+  }
+}
+
+TEST_F(RunLockTest, NamesTheFolderThatItCannotMakeOrWrite) {
+  RunLockOptions options;
+  try {
+    LockRun("/proc/self/model", options);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), EX_OSERR);
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("cannot create /proc/self/model: "),
+                                    HasSubstr("another --model_dir")));
+  }
+  fs::create_directories(folder());
+  fs::create_symlink("elsewhere", file());
+  EXPECT_THAT(Refusal(EX_OSERR), HasSubstr("cannot create " + file().string()));
+  EXPECT_FALSE(fs::exists(folder() / "elsewhere"));
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/checkpoint/run_lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "trainer/checkpoint/durable_file.h"
+#include "trainer/checkpoint/names.h"
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kLockFile[] = ".ddltraind.lock";
+
+// Who holds a lock, as it says itself.
+struct Holder {
+  std::string host;  // "": not known
+  std::int64_t pid = 0;
+  std::string since;
+  std::string job;
+};
+
+std::string Now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  ::gmtime_r(&now, &utc);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text.data();
+}
+
+class FileLock : public RunLock {
+ public:
+  FileLock(fs::path path, int fd) : path_(std::move(path)), fd_(fd) {}
+  ~FileLock() override {
+    // Before the lock is let go, or the file could be that of the next run; nor is it ours if
+    // somebody has removed it.
+    if (is_held_ && IsThere()) ::unlink(path_.c_str());
+    ::close(fd_);
+  }
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+
+  // Whether the file that is open is still the one of this name.
+  bool IsThere() const {
+    struct stat open {};
+    struct stat named {};
+    return ::fstat(fd_, &open) == 0 && ::stat(path_.c_str(), &named) == 0 &&
+           open.st_dev == named.st_dev && open.st_ino == named.st_ino;
+  }
+
+  // 0, or why not: EWOULDBLOCK if another process has it.
+  int Try() {
+    while (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
+      if (errno != EINTR) return errno;
+    }
+    is_held_ = true;
+    return 0;
+  }
+
+  // What fails here is only what a refused run would say, so nothing is made of it.
+  void Write(const Holder& holder) const {
+    const nlohmann::json json = {
+        {"host", holder.host}, {"pid", holder.pid}, {"since", holder.since}, {"job", holder.job}};
+    const std::string text = json.dump() + "\n";
+    if (::ftruncate(fd_, 0) == 0 && ::pwrite(fd_, text.data(), text.size(), 0) >= 0) ::fsync(fd_);
+  }
+
+  Holder Read() const {
+    std::array<char, 1024> text{};
+    const ssize_t length = ::pread(fd_, text.data(), text.size(), 0);
+    const auto json = nlohmann::json::parse(text.data(), text.data() + std::max<ssize_t>(length, 0),
+                                            nullptr, /*allow_exceptions=*/false);
+    try {
+      return {json.at("host").get<std::string>(), json.at("pid").get<std::int64_t>(),
+              json.at("since").get<std::string>(), json.at("job").get<std::string>()};
+    } catch (const nlohmann::json::exception&) {
+      return {};
+    }
+  }
+
+ private:
+  fs::path path_;
+  int fd_;
+  bool is_held_ = false;
+};
+
+std::unique_ptr<FileLock> Open(const fs::path& path) {
+  // O_NONBLOCK: a FIFO in its place must not hang us.
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+  if (fd < 0) {
+    throw Error(EX_OSERR, "cannot create " + path.string() + ": " +
+                              std::generic_category().message(errno) +
+                              "; check that directory or give another --model_dir");
+  }
+  return std::make_unique<FileLock>(path, fd);
+}
+
+std::string Describe(const Holder& holder) {
+  if (holder.host.empty()) return "another ddltraind";
+  return "ddltraind on " + holder.host + ", pid " + std::to_string(holder.pid) +
+         (holder.job.empty() ? "" : " (job " + holder.job + ")") + ", since " + holder.since;
+}
+
+std::string Refusal(const fs::path& model_dir, const fs::path& file, const Holder& holder) {
+  std::string text = model_dir.string() + " is in use by " + Describe(holder) +
+                     ": wait for it, give another --model_dir, or end it (";
+  if (!holder.job.empty()) {
+    text += "scancel " + holder.job;
+  } else if (holder.host.empty() || holder.host == HostName()) {
+    text += "kill " + (holder.pid > 0 ? std::to_string(holder.pid) : "its process");
+  } else {
+    text += "ssh " + holder.host + " kill " + std::to_string(holder.pid);
+  }
+  text += ")";
+  if (holder.host != HostName()) {
+    text += "; if that node is gone for good: rm " + file.string() + ", and start again";
+  }
+  return text;
+}
+
+using Clock = std::chrono::steady_clock;
+
+// Waits a little for the holder of the lock of `file`; `begin` is when the first of these waits
+// was, or will be.
+void AwaitHolder(const fs::path& model_dir, const fs::path& file, const Holder& holder,
+                 std::optional<Clock::time_point>& begin, const RunLockOptions& options) {
+  const bool is_here = holder.host == HostName();
+  const double seconds = is_here ? options.same_host_seconds : options.other_host_seconds;
+  if (begin && Clock::now() - *begin >= std::chrono::duration<double>(seconds)) {
+    throw Error(EX_CONFIG, Refusal(model_dir, file, holder));
+  }
+  if (options.stop_requested()) {
+    throw Error(EX_TEMPFAIL, "stopped while waiting for " + model_dir.string() +
+                                 ", which is in use by " + Describe(holder));
+  }
+  if (!begin) {
+    begin = Clock::now();
+    options.warn(model_dir.string() + " is in use by " + Describe(holder) + ": waiting up to " +
+                 std::to_string(static_cast<int>(seconds)) + " s for its end");
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+}
+
+}  // namespace
+
+std::unique_ptr<RunLock> LockRun(const fs::path& model_dir, const RunLockOptions& options) {
+  const WriteHook no_hook;
+  MakeDirectories(model_dir, {no_hook, "another --model_dir"});
+  const fs::path file = model_dir / kLockFile;
+  std::optional<Clock::time_point> begin;
+  for (;;) {
+    std::unique_ptr<FileLock> lock = Open(file);
+    const int error = lock->Try();
+    if (error == 0) {
+      // Its last holder may have removed it between our two calls; then it is nobody's lock.
+      if (!lock->IsThere()) continue;
+      lock->Write({HostName(), ::getpid(), Now(), options.job});
+      return lock;
+    }
+    if (error != EWOULDBLOCK) {
+      options.warn(file.string() + ": this file system has no locks (" +
+                   std::generic_category().message(error) +
+                   "): nothing keeps a second run out of " + model_dir.string());
+      ::unlink(file.c_str());
+      return nullptr;
+    }
+    AwaitHolder(model_dir, file, lock->Read(), begin, options);
+  }
+}
+
+}  // namespace trainer
