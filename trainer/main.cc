@@ -11,23 +11,27 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 
-#include "support/counted.h"
 #include "trainer/backend/registry.h"
-#include "trainer/checkpoint/writer.h"
 #include "trainer/comm/nccl_communicator.h"
 #include "trainer/comm/nccl_obstacle.h"
 #include "trainer/core/error.h"
 #include "trainer/core/thread.h"
 #include "trainer/data/shard_manifest.h"
+#include "trainer/noted_settings.h"
+#include "trainer/root_outputs.h"
+#include "trainer/run_folders.h"
 #include "trainer/setup.h"
 #include "trainer/train/hang_watch.h"
 #include "trainer/train/trainer.h"
 
 namespace trainer {
 namespace {
+
+constexpr char kLostOutput[] =
+    "standard output could not be written: lines that were asked for are missing there; make room, "
+    "or direct it elsewhere";
 
 volatile std::sig_atomic_t stop_signal = 0;
 
@@ -85,33 +89,16 @@ ProgressOptions ProgressFor(int descriptor) {
   return progress;
 }
 
-void MakeFolder(const std::filesystem::path& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) throw OsError("cannot make the folder '" + folder.string() + "'", error.value());
-}
-
-// What rank 0 writes besides the log; the other ranks have none of it.
-struct RootOutputs {
-  std::ofstream json;
-  NvLog nvlog{std::cout};
-  DlLogger dllogger{&std::cout, &json};
-  Progress progress{ProgressFor(STDERR_FILENO), std::cerr};
-  std::optional<GpuMeter> gpu;
-
-  // A later launch of a run adds to what the earlier ones logged.  `device_id`: the GPU's, or "".
-  RootOutputs(const std::filesystem::path& json_path, const std::string& device_id)
-      : json(json_path, std::ios::app) {
-    if (!device_id.empty()) gpu.emplace("libnvidia-ml.so.1", device_id);
-    if (!json) throw OsError("cannot write '" + json_path.string() + "'", errno);
-  }
-};
-
 void Say(const launcher::RankInfo& rank, const std::string& what) {
   std::string who = "ddltraind";
   if (rank.world_size > 1)
     who += ": rank " + std::to_string(rank.rank) + (rank.host.empty() ? "" : " on " + rank.host);
   std::cerr << who + ": " + what + "\n" << std::flush;
+}
+
+// What was printed has arrived.
+void RequirePrinted() {
+  if (!std::cout.flush()) throw Error(EX_OSERR, kLostOutput);
 }
 
 // One line that says who failed and why, and the code to leave with.
@@ -186,18 +173,30 @@ int EndStopped(const Options& options, const TrainResult& result, bool root, con
   const bool has_checkpoint = options.mode == "train" || options.mode == "train_and_evaluate";
   if (root) {
     log->warn("stopped by signal {} after step {}: {}", signal_number, result.step,
-              has_checkpoint ? "give the same command again to go on"
-                             : "the same command begins again, --mode=" + options.mode +
-                                   " writes no checkpoint");
+              !has_checkpoint ? "the same command begins again, --mode=" + options.mode +
+                                    " writes no checkpoint"
+              : options.resume == "never"
+                  ? std::string("give the same command again without --resume=never to go on")
+                  : std::string("give the same command again to go on"));
   }
   constexpr int kDeathBySignal = 128;
   return has_checkpoint ? EX_TEMPFAIL : kDeathBySignal + signal_number;
 }
 
+RunLockOptions MakeRunLockOptions(const Logger& log) {
+  RunLockOptions lock;
+  lock.job = EnvironmentVariable("SLURM_JOB_ID").value_or("");
+  lock.warn = [log](const std::string& line) { log->warn("{}", line); };
+  lock.stop_requested = [] { return stop_signal != 0; };
+  return lock;
+}
+
 // Everything that happens once the ranks have met.  `watch` may be null.
 int RunTogether(const Options& options, const launcher::RankInfo& rank, Communicator& met,
                 HangWatch* watch, const Logger& log) {
-  const TrainConfig config = MakeTrainConfig(options, DDLRUN_VERSION);
+  TrainConfig config = MakeTrainConfig(options, DDLRUN_VERSION);
+  // What a restarted run finds is its own: it was refused at first where there was anything else.
+  config.resume = config.resume || rank.restart_count > 0;
   const std::unique_ptr<Backend> backend =
       MakeBackend(options.backend, MakeBackendOptions(options, rank.local_rank));
   const bool root = met.rank() == 0;
@@ -232,8 +231,22 @@ int RunTogether(const Options& options, const launcher::RankInfo& rank, Communic
       for (const std::string& line : DescribeRun(config, *backend, met.size(), source.samples())) {
         std::cout << line << '\n';
       }
+      RequirePrinted();
     }
     return EX_OK;
+  }
+
+  const bool has_outputs = root && options.mode != "predict";
+  std::unique_ptr<RunLock> lock;
+  std::unique_ptr<RootOutputs> outputs;
+  if (has_outputs) {
+    if (sources.training) {
+      config.settings = NotedSettings(options, backend->name(), sources.training->samples());
+    }
+    lock = PrepareFolders(config, options.results_dir, MakeRunLockOptions(log), log);
+    outputs = std::make_unique<RootOutputs>(
+        std::filesystem::path(options.results_dir) / options.log_filename, backend->device_id(),
+        ProgressFor(STDERR_FILENO), log);
   }
 
   const std::unique_ptr<Communicator> nccl = MakeNccl(options, *backend, met, log);
@@ -253,30 +266,22 @@ int RunTogether(const Options& options, const launcher::RankInfo& rank, Communic
   parts.failed = [&](const std::exception& error) {
     if (communicator.size() > 1) communicator.Abort(Complain(error, rank));
   };
-  std::unique_ptr<RootOutputs> outputs;
-  if (root && options.mode != "predict") {
-    MakeFolder(options.results_dir);
-    outputs = std::make_unique<RootOutputs>(
-        std::filesystem::path(options.results_dir) / options.log_filename, backend->device_id());
-    parts.outputs.nvlog = &outputs->nvlog;
-    parts.outputs.dllogger = &outputs->dllogger;
-    parts.outputs.progress = &outputs->progress;
-    if (outputs->gpu) parts.outputs.gpu = &*outputs->gpu;
-    const int removed = RemoveStaleCheckpoints(config.model_dir);
-    if (removed > 0) {
-      log->info("removed {} of a run that died",
-                support::Counted(removed, "unfinished checkpoint"));
-    }
-    if (!config.export_file.empty()) MakeFolder(config.export_file.parent_path());
-  }
+  if (outputs) parts.outputs = outputs->outputs();
   const TrainResult result = RunTrainer(config, parts);
   if (root) {
     for (const Prediction& prediction : result.predictions) {
       std::cout << "class " << prediction.label << " probability " << prediction.probability
                 << '\n';
     }
+    RequirePrinted();
   }
-  return result.ending == Ending::kStopped ? EndStopped(options, result, root, log) : EX_OK;
+  const bool is_all_said = !outputs || outputs->End();
+  if (result.ending == Ending::kStopped) return EndStopped(options, result, root, log);
+  // The result of a training is its weights, that of another mode what it prints.
+  const bool keeps_weights =
+      config.mode == RunMode::kTrain || config.mode == RunMode::kTrainAndEvaluate;
+  if (!is_all_said && !keeps_weights) throw Error(EX_OSERR, kLostOutput);
+  return EX_OK;
 }
 
 std::string VersionText() {
@@ -297,6 +302,7 @@ int Main(const std::vector<std::string>& arguments) {
     const ParsedOptions parsed = ParseOptions(arguments);
     if (!parsed.answer.empty()) {
       std::cout << (parsed.answer == "version" ? VersionText() : parsed.answer) << '\n';
+      RequirePrinted();
       return EX_OK;
     }
     rank = ReadRank();

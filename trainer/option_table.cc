@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <type_traits>
 
@@ -17,11 +19,26 @@ constexpr const char* kValueName = std::is_integral_v<T>         ? "N"
                                    : std::is_floating_point_v<T> ? "X"
                                                                  : "WORD";
 
+// Refuses a number that is too large for T, for which CLI11 takes the largest that fits.
+template <typename T>
+std::string RefuseTooLarge(const std::string& text) {
+  T value{};
+  const char* begin = text.data() + (text.starts_with('+') ? 1 : 0);
+  const bool fits =
+      std::from_chars(begin, text.data() + text.size(), value).ec != std::errc::result_out_of_range;
+  return fits ? ""
+              : "needs a number of at most " + std::to_string(std::numeric_limits<T>::max()) +
+                    ", not '" + text + "'";
+}
+
 template <auto kMember>
 CLI::Option* Value(CLI::App& app, const OptionRow& row, Options& options) {
-  return app.add_option("--" + row.name, options.*kMember, row.help)
-      ->capture_default_str()
-      ->type_name(kValueName<std::remove_reference_t<decltype(options.*kMember)>>);
+  using T = std::remove_reference_t<decltype(options.*kMember)>;
+  CLI::Option* option = app.add_option("--" + row.name, options.*kMember, row.help)
+                            ->capture_default_str()
+                            ->type_name(kValueName<T>);
+  if constexpr (std::is_integral_v<T>) option->check(CLI::Validator(RefuseTooLarge<T>, ""));
+  return option;
 }
 
 // Refuses values for which `holds` is false, saying what is `expected`.
@@ -149,6 +166,15 @@ CLI::Option* Seed(CLI::App& app, const OptionRow& row, Options& options) {
     return x >= 0;
   }));
 }
+CLI::Option* LogFilename(CLI::App& app, const OptionRow& row, Options& options) {
+  const auto is_name = [](const std::string& text) {
+    const bool fits = text.find('/') == std::string::npos && text != "." && text != "..";
+    return fits ? std::string()
+                : "needs the name of a file in --results_dir, not '" + text +
+                      "': the folder is for --results_dir to say";
+  };
+  return Value<&Options::log_filename>(app, row, options)->check(CLI::Validator(is_name, ""));
+}
 CLI::Option* RunIter(CLI::App& app, const OptionRow& row, Options& options) {
   return Value<&Options::run_iter>(app, row, options)
       ->check(Number("a number from 0, or -1 for all", [](double x) { return x >= -1; }));
@@ -268,8 +294,8 @@ std::vector<OptionRow> MakeTable() {
       {"results_dir", files, "folder for logs", kNvidia, false, Text<&Options::results_dir>},
       {"model_dir", files, "folder for checkpoints; without it --results_dir", kNvidia, false,
        Text<&Options::model_dir>},
-      {"log_filename", files, "DLLogger JSON log, in --results_dir", kNvidia, false,
-       Value<&Options::log_filename>},
+      {"log_filename", files, "name of the DLLogger JSON log in --results_dir", kNvidia, false,
+       LogFilename},
       {"export_dir", files, "folder for the final weights as model.safetensors", kNvidia, false,
        Text<&Options::export_dir>},
       {"init_from", files, "safetensors file to start from, with torchvision's names", kOurs, false,
@@ -277,8 +303,10 @@ std::vector<OptionRow> MakeTable() {
       {"finetune_checkpoint", files, "the same as --init_from", kNvidia, false,
        Text<&Options::init_from>},
       {"resume", files,
-       "auto: go on from the newest valid checkpoint in --model_dir; never: start afresh", kOurs,
-       false, Resume},
+       "auto: go on from the newest valid checkpoint in --model_dir; never: start afresh, and "
+       "refuse "
+       "a folder that has checkpoints",
+       kOurs, false, Resume},
       {"checkpoint_every", files, "steps between checkpoints; 0: only at the end", kOurs, false,
        NotNegative<&Options::checkpoint_every>},
       {"keep_checkpoints", files, "newest checkpoints that are kept", kOurs, false,

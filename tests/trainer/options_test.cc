@@ -124,6 +124,20 @@ TEST(Options, RefusesValuesOutOfRange) {
   EXPECT_THAT(Refusal({"--batch_size=1", "--run_iter=-2"}), HasSubstr("--run_iter"));
   EXPECT_THAT(Refusal({"--batch_size=1", "--seed=-1"}),
               HasSubstr("--seed: needs a number from 0, not '-1'"));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--seed=18446744073709551616"}),
+              HasSubstr("--seed: needs a number of at most 18446744073709551615, not "));
+  EXPECT_EQ(ParseOptions({"--batch_size=1", "--seed=18446744073709551615"}).options.seed,
+            18446744073709551615U);
+  for (const char* name : {"../../x", "/tmp/x", "logs/x", ".."}) {
+    EXPECT_THAT(Refusal({"--batch_size=1", "--log_filename", name}),
+                HasSubstr("--log_filename: needs the name of a file in --results_dir"));
+  }
+  // Nor is any other number cut down to what fits.
+  EXPECT_THAT(Refusal({"--batch_size=1", "--seed=+18446744073709551616"}),
+              HasSubstr("--seed: needs"));
+  for (const char* name : {"--num_iter", "--batch_size", "--threads", "--run_iter"}) {
+    EXPECT_THAT(Refusal({"--batch_size=1", name, "99999999999999999999"}), HasSubstr(name));
+  }
   EXPECT_THAT(Refusal({"--batch_size=1", "--lr_init=nan"}), HasSubstr("--lr_init"));
   EXPECT_THAT(Refusal({"--batch_size=1", "--threads=100000"}),
               HasSubstr("--threads: needs a number from 0 to 1024, not '100000'"));

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A long training writes thousands of checkpoints: none may leave anything behind but itself.
+
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/trainer/checkpoint/sample_run.h"
+#include "tests/trainer/train/thread_ranks.h"
+#include "trainer/backend/registry.h"
+#include "trainer/model/init.h"
+#include "trainer/train/snapshot.h"
+
+namespace trainer {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kCheckpoints = 10'000;
+constexpr std::int64_t kWarmUp = 300;  // after which buffers of libraries have their size
+constexpr int kKept = 3;
+
+// What a process holds.
+struct Holdings {
+  std::ptrdiff_t files = 0;  // in the folder, folders included
+  std::ptrdiff_t descriptors = 0;
+  std::size_t heap_bytes = 0;
+
+  bool operator==(const Holdings&) const = default;
+};
+
+std::ostream& operator<<(std::ostream& out, const Holdings& holdings) {
+  return out << holdings.files << " files, " << holdings.descriptors << " descriptors, "
+             << holdings.heap_bytes << " bytes";
+}
+
+Holdings Count(const fs::path& folder) {
+  Holdings holdings;
+  holdings.files = std::distance(fs::recursive_directory_iterator(folder), {});
+  holdings.descriptors = std::distance(fs::directory_iterator("/proc/self/fd"), {});
+  holdings.heap_bytes = ::mallinfo2().uordblks;
+  return holdings;
+}
+
+TEST(ManyCheckpoints, LeaveNoFileDescriptorOrByteBehind) {
+  const ScratchDirectory scratch;
+  TrainConfig config;
+  config.architecture = "resnet_tiny";
+  config.batch = 1;
+  config.classes = 4;
+  config.model_dir = scratch.path() / "model";
+  config.keep_checkpoints = kKept;
+  const auto backend = MakeBackend("reference", {.threads = 1});
+  Network network(*backend, {config.architecture, config.batch, 32, 32, config.classes, 0});
+  const auto stream = backend->MakeStream();
+  Initialize(network, {config.seed, config.weight_init, false}, *stream);
+  ThreadWorld world(1);
+  ThreadCommunicator communicator(world, 0);
+  std::ofstream nowhere("/dev/null");
+  const Logger log = MakeLogger(nowhere, 0, "info");
+  const SnapshotParts parts{config, network, communicator, *stream, log};
+  const LossScale scale = LossScale::Static(1);
+
+  std::int64_t step = 0;
+  // Two counts first: the first one makes buffers of its own.
+  while (step < kWarmUp) SaveSnapshot(parts, ++step, scale, /*samples=*/100);
+  Count(scratch.path());
+  const Holdings before = Count(scratch.path());
+  // A folder each for the run, its checkpoints and each of these, with three files in it.
+  EXPECT_EQ(before.files, 2 + kKept * 4);
+  while (step < kCheckpoints) SaveSnapshot(parts, ++step, scale, /*samples=*/100);
+  EXPECT_EQ(Count(scratch.path()), before);
+  EXPECT_EQ(ReadNewest(config.model_dir)->manifest.state.step, kCheckpoints);
+}
+
+}  // namespace
+}  // namespace trainer

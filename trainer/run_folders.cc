@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/run_folders.h"
+
+#include <string_view>
+#include <system_error>
+
+#include "support/counted.h"
+#include "trainer/checkpoint/durable_file.h"
+#include "trainer/checkpoint/stale.h"
+#include "trainer/checkpoint/writer.h"
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+void MakeFolder(const std::filesystem::path& folder, const std::string& option) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) {
+    throw Error(EX_OSERR, "cannot make the folder '" + folder.string() + "': " + error.message() +
+                              "; give another " + option);
+  }
+}
+
+// Whether `file` can be written is known for certain only by writing beside it.
+void TryToWrite(const std::filesystem::path& file, std::string_view instead) {
+  const WriteHook no_hook;
+  std::error_code ignored;
+  if (std::filesystem::is_directory(file, ignored)) {
+    throw Error(EX_OSERR,
+                "cannot write " + file.string() + ": it is a folder; give " + std::string(instead));
+  }
+  RemoveStalePartials(file);
+  const std::filesystem::path partial = PartialName(file);
+  std::filesystem::remove(partial, ignored);  // of an earlier process with our number
+  WriteNewFile(partial, {}, {no_hook, instead});
+  std::filesystem::remove(partial, ignored);
+}
+
+}  // namespace
+
+std::unique_ptr<RunLock> PrepareFolders(const TrainConfig& config,
+                                        const std::filesystem::path& results_dir,
+                                        const RunLockOptions& lock_options, const Logger& log) {
+  MakeFolder(results_dir, "--results_dir");
+  if (config.mode != RunMode::kTrain && config.mode != RunMode::kTrainAndEvaluate) return nullptr;
+  std::unique_ptr<RunLock> lock = LockRun(config.model_dir, lock_options);
+  const int removed = RemoveStaleCheckpoints(config.model_dir);
+  if (removed > 0) {
+    log->info("removed {} of a run that died", support::Counted(removed, "unfinished checkpoint"));
+  }
+  if (!config.export_file.empty()) {
+    MakeFolder(config.export_file.parent_path(), "--export_dir");
+    TryToWrite(config.export_file, "another --export_dir");
+  }
+  if (!config.dump_state.empty()) TryToWrite(config.dump_state, "another --dump_state");
+  return lock;
+}
+
+}  // namespace trainer

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The folders that a run writes to, before its first step: what cannot be written is known then,
+// not after days of training.
+
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "trainer/checkpoint/run_lock.h"
+#include "trainer/telemetry/log.h"
+#include "trainer/train/config.h"
+
+namespace trainer {
+
+// For rank 0 alone, of any mode.  Makes results_dir; for a training that keeps its weights also
+// makes and locks model_dir, tries whether --export_dir and --dump_state can be written, and
+// removes what killed runs have left half written in them.  The lock, or null; to be kept until the
+// run ends. Throws Error that names the folder and the option: EX_OSERR, or as LockRun.
+std::unique_ptr<RunLock> PrepareFolders(const TrainConfig& config,
+                                        const std::filesystem::path& results_dir,
+                                        const RunLockOptions& lock_options, const Logger& log);
+
+}  // namespace trainer

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/telemetry/line_output.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string_view>
+#include <utility>
+
+namespace trainer {
+
+LineOutput::LineOutput(int fd, bool is_own, std::function<void(int error)> on_loss)
+    : fd_(fd), is_own_(is_own), on_loss_(std::move(on_loss)) {}
+
+LineOutput::int_type LineOutput::overflow(int_type character) {
+  if (character != traits_type::eof()) pending_ += traits_type::to_char_type(character);
+  return traits_type::not_eof(character);
+}
+
+std::streamsize LineOutput::xsputn(const char* text, std::streamsize count) {
+  pending_.append(text, static_cast<std::size_t>(count));
+  return count;
+}
+
+// 0, or errno; then the file is as it was before, or torn.
+int LineOutput::Write(std::string_view text) {
+  struct stat before {};
+  const bool is_file = is_own_ && ::fstat(fd_, &before) == 0 && S_ISREG(before.st_mode);
+  std::size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t count = ::write(fd_, text.data() + done, text.size() - done);
+    if (count >= 0) {
+      done += static_cast<std::size_t>(count);
+    } else if (errno != EINTR) {
+      const int error = errno;
+      const bool is_whole = done == 0 || (is_file && ::ftruncate(fd_, before.st_size) == 0);
+      is_torn_ = is_torn_ || !is_whole;
+      return error;
+    }
+  }
+  return 0;
+}
+
+void LineOutput::Lose(int error) {
+  lost_lines_ += std::ranges::count(pending_, '\n');
+  if (!std::exchange(is_losing_, true)) on_loss_(error);
+}
+
+int LineOutput::sync() {
+  if (pending_.empty()) return 0;
+  if (is_torn_) pending_.insert(pending_.begin(), '\n');
+  const bool was_torn = std::exchange(is_torn_, false);
+  if (const int error = Write(pending_); error != 0) {
+    if (was_torn) {
+      is_torn_ = true;
+      pending_.erase(pending_.begin());
+    }
+    Lose(error);
+  } else {
+    is_losing_ = false;
+  }
+  pending_.clear();
+  return 0;
+}
+
+}  // namespace trainer
