@@ -133,12 +133,17 @@ Page DdltraindPage() {
        "A mistake in the program, or training that cannot go on: a loss that is no number, a "
        "rank that hangs."},
       {"71", "The operating system refused something, or a GPU failed while it computed."},
-      {"75", "Stopped early with a checkpoint written: start the same command again."}};
+      {"75", "Stopped early with a checkpoint written: start the same command again."},
+      {"78",
+       "Configuration: the ranks' environment, or a folder that another run uses or whose "
+       "checkpoints are not of this run."}};
   page.environment = {{"RANK, WORLD_SIZE, LOCAL_RANK, DDLRUN_*", "Set by ddlrun."},
                       {"NCCL_*", "Read by NCCL, as everywhere."}};
   page.files = {{"MODEL_DIR/checkpoints/step-NNNNNNNNNN",
                  "Checkpoints: model.safetensors (torchvision's names), optimizer.safetensors, "
                  "manifest.json."},
+                {"MODEL_DIR/.ddltraind.lock",
+                 "Who trains here now. The kernel lets go of the lock when that process ends."},
                 {"RESULTS_DIR/log.json", "DLLogger's JSON lines."}};
   page.see_also = {"ddlrun(1)", "ddldata(1)"};
   return page;

@@ -130,6 +130,24 @@ TEST_F(RunLockTest, HearsAStopWhileItWaits) {
   EXPECT_THAT(Refusal(EX_TEMPFAIL, /*seconds=*/600), HasSubstr("stopped while waiting for "));
 }
 
+// Its file server may need that long to notice that it is dead.
+TEST_F(RunLockTest, WaitsLongerForAnotherHost) {
+  const std::unique_ptr<RunLock> first = Lock();
+  Spill(file(), R"({"host":"n7","job":"","pid":12,"since":"2026-01-02T03:04:05Z"})");
+  std::vector<std::string> warnings;
+  RunLockOptions options;
+  options.same_host_seconds = 0;
+  options.warn = [&](const std::string& line) { warnings.push_back(line); };
+  options.stop_requested = [&] { return !warnings.empty(); };
+  try {
+    LockRun(folder(), options);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), EX_TEMPFAIL) << error.what();
+  }
+  EXPECT_THAT(warnings, testing::ElementsAre(HasSubstr("waiting up to 100 s for its end")));
+}
+
 TEST_F(RunLockTest, AFileThatSomebodyRemovedIsLeftToTheNextHolder) {
   std::unique_ptr<RunLock> first = Lock();
   fs::remove(file());
