@@ -166,12 +166,15 @@ std::unique_ptr<Communicator> MakeNccl(const Options& options, Backend& backend,
   return nccl;
 }
 
-// Says what became of a run that was stopped; the code to leave with.
-int EndStopped(const Options& options, const TrainResult& result, bool root, const Logger& log) {
-  // A rank may have been told by the others.
-  const int signal_number = stop_signal != 0 ? int{stop_signal} : SIGTERM;
+// Says what became of a run that was stopped; the code to leave with.  All ranks call it: the
+// signal may have been another rank's.
+int EndStopped(const Options& options, const TrainResult& result, Communicator& communicator,
+               const Logger& log) {
+  double of_any_rank = stop_signal;
+  communicator.AllReduceMax({&of_any_rank, 1});
+  const int signal_number = static_cast<int>(of_any_rank);
   const bool has_checkpoint = options.mode == "train" || options.mode == "train_and_evaluate";
-  if (root) {
+  if (communicator.rank() == 0) {
     log->warn("stopped by signal {} after step {}: {}", signal_number, result.step,
               !has_checkpoint ? "the same command begins again, --mode=" + options.mode +
                                     " writes no checkpoint"
@@ -276,7 +279,7 @@ int RunTogether(const Options& options, const launcher::RankInfo& rank, Communic
     RequirePrinted();
   }
   const bool is_all_said = !outputs || outputs->End();
-  if (result.ending == Ending::kStopped) return EndStopped(options, result, root, log);
+  if (result.ending == Ending::kStopped) return EndStopped(options, result, communicator, log);
   // The result of a training is its weights, that of another mode what it prints.
   const bool keeps_weights =
       config.mode == RunMode::kTrain || config.mode == RunMode::kTrainAndEvaluate;

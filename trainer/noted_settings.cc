@@ -9,7 +9,7 @@
 #include <system_error>
 
 #include "trainer/core/crc32c.h"
-#include "trainer/data/data_set.h"
+#include "trainer/data/data_files.h"
 
 namespace trainer {
 namespace {
