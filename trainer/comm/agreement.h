@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whether the ranks of a run are about to do the same: the same options, program, back end, data.
+// Without it a rank that was started with another --seed trains something that nobody asked for,
+// and says nothing.
+//
+// Where all agree, this is one reduction of four numbers, whatever the number of ranks and facts.
+// Only where they do not, the ranks' fingerprints and one rank's facts travel as well.
+
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trainer/comm/communicator.h"
+#include "trainer/core/fact.h"
+
+namespace trainer {
+
+// Collective; right for the first call of a communicator, since facts that decide which collective
+// calls a rank makes are among those compared.  `host`: of this rank, or "".
+//
+// Throws Error(EX_CONFIG) on one rank, the odd one, saying which facts of it differ from those of
+// which rank, and then `advice`; that rank is to call Abort.  The others do not come back: they
+// wait for it, and get the Error of a communicator whose rank has ended.
+void RequireAgreement(Communicator& communicator, const std::string& host,
+                      std::span<const Fact> facts, const std::string& advice);
+
+// Who is the measure where ranks differ.
+struct Disagreement {
+  int measure = 0;  // the lowest of the largest group of ranks that agree; of equal groups, of that
+                    // with the lowest rank
+  int odd = 0;      // the lowest rank that does not agree with it
+  int unlike = 0;   // how many do not
+
+  bool operator==(const Disagreement&) const = default;
+};
+
+// `fingerprints` by rank.  Pure.  REQUIRES: they are not all the same.
+Disagreement JudgeFingerprints(std::span<const std::uint64_t> fingerprints);
+
+// The first three facts that differ, and how many more do: "has --seed=2 and no --use_cosine_lr,
+// but rank 0 on node1 has --seed=1 and --use_cosine_lr".  A fact that one of them lacks is "no
+// NAME".  Pure.
+std::string DescribeDifference(std::span<const Fact> own, std::span<const Fact> measure,
+                               const std::string& measure_name);
+
+}  // namespace trainer
