@@ -14,6 +14,7 @@
 #include <iostream>
 
 #include "trainer/backend/registry.h"
+#include "trainer/comm/agreement.h"
 #include "trainer/comm/nccl_communicator.h"
 #include "trainer/comm/nccl_obstacle.h"
 #include "trainer/core/error.h"
@@ -197,11 +198,18 @@ RunLockOptions MakeRunLockOptions(const Logger& log) {
 // Everything that happens once the ranks have met.  `watch` may be null.
 int RunTogether(const Options& options, const launcher::RankInfo& rank, Communicator& met,
                 HangWatch* watch, const Logger& log) {
+  const auto agree = [&](const std::vector<Fact>& facts, const std::string& advice) {
+    RequireAgreement(met, rank.host, facts, advice);
+  };
+  // Before any other collective call: which ones a rank makes is a matter of its options.
+  agree(RunFacts(options, DDLRUN_VERSION), "start all ranks with one command line and program");
   TrainConfig config = MakeTrainConfig(options, DDLRUN_VERSION);
   // What a restarted run finds is its own: it was refused at first where there was anything else.
   config.resume = config.resume || rank.restart_count > 0;
   const std::unique_ptr<Backend> backend =
       MakeBackend(options.backend, MakeBackendOptions(options, rank.local_rank));
+  agree({BackendFact(*backend)},
+        "run on nodes of one kind, with the same libraries on each, or name a --backend");
   const bool root = met.rank() == 0;
   if (root) {
     log->info("{}; {}; ddltraind {}", met.description(), backend->description(), DDLRUN_VERSION);
@@ -218,6 +226,7 @@ int RunTogether(const Options& options, const launcher::RankInfo& rank, Communic
       .on_bad_record = [&](const std::string& message) { log->warn("skipped: {}", message); },
       .allocate = [&](std::size_t bytes) { return backend->AllocateHost(bytes); }};
   Sources sources = MakeSources(options, rank, source_parts);
+  agree(DataFacts(sources), "give all ranks the same files, whole, in their --data_dir");
   // OpenMP's runtime, which ends the process where it gets no thread, ends and makes some as it
   // goes: those that end are counted for a while beside the new ones.
   const int spare = (options.threads > 0 ? options.threads : cores) - 1;
@@ -262,7 +271,11 @@ int RunTogether(const Options& options, const launcher::RankInfo& rank, Communic
                       .training = sources.training.get(),
                       .evaluation = sources.evaluation.get(),
                       .outputs = {.log = log},
-                      .stop_requested = [] { return stop_signal != 0; }};
+                      .stop_requested = [] { return stop_signal != 0; },
+                      .agree =
+                          [&](const std::vector<Fact>& facts) {
+                            agree(facts, "give all ranks the same --threads and kind of processor");
+                          }};
   if (watch) {
     parts.entered = [&](Activity activity, std::int64_t step) { watch->Enter(activity, step); };
   }

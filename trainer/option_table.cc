@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <type_traits>
@@ -32,7 +33,7 @@ std::string RefuseTooLarge(const std::string& text) {
 }
 
 template <auto kMember>
-CLI::Option* Value(CLI::App& app, const OptionRow& row, Options& options) {
+CLI::Option* AddValue(CLI::App& app, const OptionRow& row, Options& options) {
   using T = std::remove_reference_t<decltype(options.*kMember)>;
   CLI::Option* option = app.add_option("--" + row.name, options.*kMember, row.help)
                             ->capture_default_str()
@@ -53,49 +54,49 @@ CLI::Validator Number(const std::string& expected, bool (*holds)(double)) {
 }
 
 template <auto kMember>
-CLI::Option* Text(CLI::App& app, const OptionRow& row, Options& options) {
+CLI::Option* AddText(CLI::App& app, const OptionRow& row, Options& options) {
   return app.add_option("--" + row.name, options.*kMember, row.help)
       ->type_name(row.name.ends_with("_dir") ? "DIR" : "FILE");
 }
 
 template <auto kMember>
-CLI::Option* Positive(CLI::App& app, const OptionRow& row, Options& options) {
-  return Value<kMember>(app, row, options)->check(Number("a number above 0", [](double x) {
+CLI::Option* AddPositive(CLI::App& app, const OptionRow& row, Options& options) {
+  return AddValue<kMember>(app, row, options)->check(Number("a number above 0", [](double x) {
     return x > 0 && std::isfinite(x);
   }));
 }
 
 template <auto kMember>
-CLI::Option* NotNegative(CLI::App& app, const OptionRow& row, Options& options) {
-  return Value<kMember>(app, row, options)->check(Number("a number from 0", [](double x) {
+CLI::Option* AddNotNegative(CLI::App& app, const OptionRow& row, Options& options) {
+  return AddValue<kMember>(app, row, options)->check(Number("a number from 0", [](double x) {
     return x >= 0 && std::isfinite(x);
   }));
 }
 
 // Whole numbers from kMin to kMax.
 template <auto kMember, int kMin, int kMax>
-CLI::Option* Between(CLI::App& app, const OptionRow& row, Options& options) {
-  return Value<kMember>(app, row, options)
+CLI::Option* AddBetween(CLI::App& app, const OptionRow& row, Options& options) {
+  return AddValue<kMember>(app, row, options)
       ->check(Number("a number from " + std::to_string(kMin) + " to " + std::to_string(kMax),
                      [](double x) { return x >= kMin && x <= kMax; }));
 }
 
 // 0 to 1, both included.
 template <auto kMember>
-CLI::Option* Fraction(CLI::App& app, const OptionRow& row, Options& options) {
-  return Value<kMember>(app, row, options)->check(Number("a number from 0 to 1", [](double x) {
+CLI::Option* AddFraction(CLI::App& app, const OptionRow& row, Options& options) {
+  return AddValue<kMember>(app, row, options)->check(Number("a number from 0 to 1", [](double x) {
     return x >= 0 && x <= 1;
   }));
 }
 
 // On with --name, off with --noname.
 template <auto kMember>
-CLI::Option* Switch(CLI::App& app, const OptionRow& row, Options& options) {
+CLI::Option* AddSwitch(CLI::App& app, const OptionRow& row, Options& options) {
   return app.add_flag("--" + row.name + ",!--no" + row.name, options.*kMember, row.help);
 }
 
 template <auto kMember>
-CLI::Option* Flag(CLI::App& app, const OptionRow& row, Options& options) {
+CLI::Option* AddFlag(CLI::App& app, const OptionRow& row, Options& options) {
   return app.add_flag("--" + row.name, options.*kMember, row.help);
 }
 
@@ -112,15 +113,50 @@ CLI::Option* OneOf(CLI::App& app, const OptionRow& row, Options& options,
     }
     return "needs one of " + list + ", not '" + text + "'";
   };
-  return Value<kMember>(app, row, options)->type_name(shape)->check(CLI::Validator(is_one, ""));
+  return AddValue<kMember>(app, row, options)->type_name(shape)->check(CLI::Validator(is_one, ""));
 }
+
+// What SharedOptions says of a member.
+std::string TextOf(const std::string& value) { return value; }
+std::string TextOf(bool value) { return value ? "on" : ""; }
+template <typename Number>
+std::string TextOf(Number value) {
+  char text[32];
+  return {text, std::to_chars(std::begin(text), std::end(text), value).ptr};
+}
+
+template <auto kMember>
+std::string Show(const Options& options) {
+  return TextOf(options.*kMember);
+}
+
+template <auto kMember>
+constexpr OptionAccess With(CLI::Option* (*add)(CLI::App&, const OptionRow&, Options&)) {
+  return {add, Show<kMember>, std::is_same_v<decltype(Options().*kMember), bool&&>};
+}
+template <auto kMember>
+constexpr OptionAccess kValue = With<kMember>(AddValue<kMember>);
+template <auto kMember>
+constexpr OptionAccess kText = With<kMember>(AddText<kMember>);
+template <auto kMember>
+constexpr OptionAccess kPositive = With<kMember>(AddPositive<kMember>);
+template <auto kMember>
+constexpr OptionAccess kNotNegative = With<kMember>(AddNotNegative<kMember>);
+template <auto kMember>
+constexpr OptionAccess kFraction = With<kMember>(AddFraction<kMember>);
+template <auto kMember, int kMin, int kMax>
+constexpr OptionAccess kBetween = With<kMember>(AddBetween<kMember, kMin, kMax>);
+template <auto kMember>
+constexpr OptionAccess kSwitch = With<kMember>(AddSwitch<kMember>);
+template <auto kMember>
+constexpr OptionAccess kFlag = With<kMember>(AddFlag<kMember>);
 
 // Which of these there are is known elsewhere: the network and the build.
 CLI::Option* Arch(CLI::App& app, const OptionRow& row, Options& options) {
-  return Value<&Options::arch>(app, row, options)->type_name("resnet50|resnet101|resnet152");
+  return AddValue<&Options::arch>(app, row, options)->type_name("resnet50|resnet101|resnet152");
 }
 CLI::Option* Backend(CLI::App& app, const OptionRow& row, Options& options) {
-  return Value<&Options::backend>(app, row, options)->type_name("auto|cuda|cpu|reference");
+  return AddValue<&Options::backend>(app, row, options)->type_name("auto|cuda|cpu|reference");
 }
 
 CLI::Option* Mode(CLI::App& app, const OptionRow& row, Options& options) {
@@ -162,7 +198,7 @@ CLI::Option* DataFormat(CLI::App& app, const OptionRow& row, Options& options) {
   return OneOf<&Options::data_format>(app, row, options, {"NHWC", "NCHW"});
 }
 CLI::Option* Seed(CLI::App& app, const OptionRow& row, Options& options) {
-  return Value<&Options::seed>(app, row, options)->check(Number("a number from 0", [](double x) {
+  return AddValue<&Options::seed>(app, row, options)->check(Number("a number from 0", [](double x) {
     return x >= 0;
   }));
 }
@@ -173,24 +209,24 @@ CLI::Option* LogFilename(CLI::App& app, const OptionRow& row, Options& options) 
                 : "needs the name of a file in --results_dir, not '" + text +
                       "': the folder is for --results_dir to say";
   };
-  return Value<&Options::log_filename>(app, row, options)->check(CLI::Validator(is_name, ""));
+  return AddValue<&Options::log_filename>(app, row, options)->check(CLI::Validator(is_name, ""));
 }
 CLI::Option* RunIter(CLI::App& app, const OptionRow& row, Options& options) {
-  return Value<&Options::run_iter>(app, row, options)
+  return AddValue<&Options::run_iter>(app, row, options)
       ->check(Number("a number from 0, or -1 for all", [](double x) { return x >= -1; }));
 }
 CLI::Option* ImageSize(CLI::App& app, const OptionRow& row, Options& options) {
-  return Value<&Options::image_size>(app, row, options)
+  return AddValue<&Options::image_size>(app, row, options)
       ->check(Number("a number from 32 to 4096", [](double x) { return x >= 32 && x <= 4096; }));
 }
 
 CLI::Option* StaticLossScale(CLI::App& app, const OptionRow& row, Options& options) {
-  return Value<&Options::static_loss_scale>(app, row, options)
+  return AddValue<&Options::static_loss_scale>(app, row, options)
       ->check(Number("a number above 0, or -1 for one that adapts",
                      [](double x) { return x == -1 || (x > 0 && std::isfinite(x)); }));
 }
 CLI::Option* SyntheticDataSize(CLI::App& app, const OptionRow& row, Options& options) {
-  return Value<&Options::synthetic_data_size>(app, row, options)
+  return AddValue<&Options::synthetic_data_size>(app, row, options)
       ->check(Number("a number from 32 to 4096", [](double x) { return x >= 32 && x <= 4096; }));
 }
 
@@ -198,6 +234,9 @@ std::vector<OptionRow> MakeTable() {
   constexpr bool kNvidia = true;
   constexpr bool kOurs = false;
   constexpr bool kIsSwitch = true;
+  constexpr RankRule kSame = RankRule::kSame;
+  constexpr RankRule kGivenAlike = RankRule::kGivenAlike;
+  constexpr RankRule kOwn = RankRule::kOwn;
   const char* const run = "What to do";
   const char* const data = "Data";
   const char* const optimisation = "Optimisation";
@@ -207,178 +246,180 @@ std::vector<OptionRow> MakeTable() {
   return {
       {"mode", run,
        "train, train_and_evaluate, evaluate, predict, training_benchmark or inference_benchmark",
-       kNvidia, false, Mode},
+       kNvidia, false, kSame, With<&Options::mode>(Mode)},
       {"arch", run, "network: resnet50, resnet101 or resnet152 (tests use resnet_tiny)", kNvidia,
-       false, Arch},
-      {"batch_size", run, "images per rank in a step; required, more than 0", kNvidia, false,
-       Positive<&Options::batch_size>},
-      {"num_iter", run, "length of training, in --iter_unit", kNvidia, false,
-       Positive<&Options::num_iter>},
+       false, kSame, With<&Options::arch>(Arch)},
+      {"batch_size", run, "images per rank in a step; required, more than 0", kNvidia, false, kSame,
+       kPositive<&Options::batch_size>},
+      {"num_iter", run, "length of training, in --iter_unit", kNvidia, false, kSame,
+       kPositive<&Options::num_iter>},
       {"run_iter", run,
        "how much of --num_iter to do in this launch, in --iter_unit; -1: all of it", kNvidia, false,
-       RunIter},
-      {"iter_unit", run, "epoch or batch (a step)", kNvidia, false, IterUnit},
+       kSame, With<&Options::run_iter>(RunIter)},
+      {"iter_unit", run, "epoch or batch (a step)", kNvidia, false, kSame,
+       With<&Options::iter_unit>(IterUnit)},
       {"warmup_steps", run, "steps before the measurement of a benchmark mode", kNvidia, false,
-       NotNegative<&Options::warmup_steps>},
-      {"to_predict", run, "image file for --mode=predict", kNvidia, false,
-       Text<&Options::to_predict>},
+       kSame, kNotNegative<&Options::warmup_steps>},
+      {"to_predict", run, "image file for --mode=predict", kNvidia, false, kSame,
+       kText<&Options::to_predict>},
       {"dry_run", run, "print the plan (steps, learning rate, memory) and exit", kOurs, false,
-       Flag<&Options::dry_run>},
+       kSame, kFlag<&Options::dry_run>},
 
       {"data_dir", data,
        "folder of the TFRecord files train-* and validation-*; without it: synthetic images",
-       kNvidia, false, Text<&Options::data_dir>},
+       kNvidia, false, kGivenAlike, kText<&Options::data_dir>},
       {"data_idx_dir", data,
        "folder of their index files (ddldata index); without it record boundaries are scanned",
-       kNvidia, false, Text<&Options::data_idx_dir>},
+       kNvidia, false, kOwn, kText<&Options::data_idx_dir>},
       {"image_size", data, "height and width of the network's input, 32 to 4096 pixels", kOurs,
-       false, ImageSize},
+       false, kSame, With<&Options::image_size>(ImageSize)},
       {"synthetic_data_size", data,
        "the same as --image_size where there is no --data_dir; without effect beside one", kNvidia,
-       false, SyntheticDataSize},
-      {"classes", data, "number of classes; labels in the files are 1 to this", kOurs, false,
-       Positive<&Options::classes>},
+       false, kOwn, With<&Options::image_size>(SyntheticDataSize)},
+      {"classes", data, "number of classes; labels in the files are 1 to this", kOurs, false, kSame,
+       kPositive<&Options::classes>},
       {"augment", data, "train: random crop and mirroring; none: centre crop, as in evaluation",
-       kOurs, false, AugmentChoice},
+       kOurs, false, kSame, With<&Options::augment>(AugmentChoice)},
       {"shuffle", data, "epoch: a new order in every epoch; none: the order of the files", kOurs,
-       false, ShuffleChoice},
+       false, kSame, With<&Options::shuffle>(ShuffleChoice)},
       {"mixup", data, "mix pairs of images with a weight drawn from Beta(a, a); 0: off", kNvidia,
-       false, NotNegative<&Options::mixup>},
-      {"bad_records", data, "stop at a record that cannot be used, or skip it", kOurs, false,
-       BadRecordsChoice},
-      {"max_bad_records", data, "records a rank may skip before it stops", kOurs, false,
-       NotNegative<&Options::max_bad_records>},
+       false, kSame, kNotNegative<&Options::mixup>},
+      {"bad_records", data, "stop at a record that cannot be used, or skip it", kOurs, false, kSame,
+       With<&Options::bad_records>(BadRecordsChoice)},
+      {"max_bad_records", data, "records a rank may skip before it stops", kOurs, false, kSame,
+       kNotNegative<&Options::max_bad_records>},
 
       {"lr_init", optimisation,
        "learning rate at a global batch of 256; scaled by global batch / 256", kNvidia, false,
-       NotNegative<&Options::lr_init>},
+       kSame, kNotNegative<&Options::lr_init>},
       {"lr_warmup_epochs", optimisation, "epochs over which the learning rate rises from 0",
-       kNvidia, false, NotNegative<&Options::lr_warmup_epochs>},
+       kNvidia, false, kSame, kNotNegative<&Options::lr_warmup_epochs>},
       {"use_cosine_lr", optimisation, "cosine decay; without it x0.1 at epochs 30, 60, 80 and 90",
-       kNvidia, kIsSwitch, Switch<&Options::use_cosine_lr>},
-      {"cosine_lr", optimisation, "the same as --use_cosine_lr", kNvidia, false,
-       Flag<&Options::use_cosine_lr>},
-      {"momentum", optimisation, "momentum of SGD, without Nesterov", kNvidia, false,
-       Fraction<&Options::momentum>},
+       kNvidia, kIsSwitch, kSame, kSwitch<&Options::use_cosine_lr>},
+      {"cosine_lr", optimisation, "the same as --use_cosine_lr", kNvidia, false, kOwn,
+       kFlag<&Options::use_cosine_lr>},
+      {"momentum", optimisation, "momentum of SGD, without Nesterov", kNvidia, false, kSame,
+       kFraction<&Options::momentum>},
       {"weight_decay", optimisation, "factor of the L2 loss over everything but batch norm",
-       kNvidia, false, NotNegative<&Options::weight_decay>},
+       kNvidia, false, kSame, kNotNegative<&Options::weight_decay>},
       {"label_smoothing", optimisation, "share of the target spread over all classes", kNvidia,
-       false, Fraction<&Options::label_smoothing>},
-      {"weight_init", optimisation, "variance scaling by fan_in or fan_out", kNvidia, false,
-       WeightInit},
+       false, kSame, kFraction<&Options::label_smoothing>},
+      {"weight_init", optimisation, "variance scaling by fan_in or fan_out", kNvidia, false, kSame,
+       With<&Options::weight_init>(WeightInit)},
       {"zero_init_residual", optimisation, "start every residual branch as zero", kOurs, false,
-       Flag<&Options::zero_init_residual>},
+       kSame, kFlag<&Options::zero_init_residual>},
       {"seed", optimisation, "of weights, order and augmentation; the same on all ranks", kNvidia,
-       false, Seed},
+       false, kSame, With<&Options::seed>(Seed)},
       {"precision", optimisation,
        "what a GPU holds activations in: fp32, tf32 (fp32 with shorter products), fp16 or bf16; a "
        "CPU computes in fp32 whatever is given",
-       kNvidia, false, Precision},
+       kNvidia, false, kSame, With<&Options::precision>(Precision)},
       {"use_tf_amp", optimisation,
        "mixed precision: --precision=fp16 in place of fp32 or tf32, as in NVIDIA's scripts",
-       kNvidia, kIsSwitch, Switch<&Options::use_tf_amp>},
-      {"amp", optimisation, "the same as --use_tf_amp", kNvidia, false, Flag<&Options::use_tf_amp>},
+       kNvidia, kIsSwitch, kSame, kSwitch<&Options::use_tf_amp>},
+      {"amp", optimisation, "the same as --use_tf_amp", kNvidia, false, kOwn,
+       kFlag<&Options::use_tf_amp>},
       {"deterministic", optimisation, "the same bits each time on a GPU too, which costs speed",
-       kOurs, false, Flag<&Options::deterministic>},
+       kOurs, false, kSame, kFlag<&Options::deterministic>},
       {"loss_scale", optimisation, "static loss scale, or the first of a dynamic one", kNvidia,
-       false, Positive<&Options::loss_scale>},
+       false, kSame, kPositive<&Options::loss_scale>},
       {"use_static_loss_scaling", optimisation,
-       "keep the loss scale; without it a 16-bit run adapts it", kNvidia, kIsSwitch,
-       Switch<&Options::use_static_loss_scaling>},
+       "keep the loss scale; without it a 16-bit run adapts it", kNvidia, kIsSwitch, kSame,
+       kSwitch<&Options::use_static_loss_scaling>},
       {"static_loss_scale", optimisation,
        "--loss_scale with --use_static_loss_scaling in one; -1: the loss scale adapts", kNvidia,
-       false, StaticLossScale},
+       false, kOwn, With<&Options::loss_scale>(StaticLossScale)},
       {"freeze_batch_norm", optimisation, "use the running statistics and leave them as they are",
-       kOurs, false, Flag<&Options::freeze_batch_norm>},
+       kOurs, false, kSame, kFlag<&Options::freeze_batch_norm>},
 
-      {"results_dir", files, "folder for logs", kNvidia, false, Text<&Options::results_dir>},
+      {"results_dir", files, "folder for logs", kNvidia, false, kSame,
+       kText<&Options::results_dir>},
       {"model_dir", files, "folder for checkpoints; without it --results_dir", kNvidia, false,
-       Text<&Options::model_dir>},
+       kSame, kText<&Options::model_dir>},
       {"log_filename", files, "name of the DLLogger JSON log in --results_dir", kNvidia, false,
-       LogFilename},
+       kSame, With<&Options::log_filename>(LogFilename)},
       {"export_dir", files, "folder for the final weights as model.safetensors", kNvidia, false,
-       Text<&Options::export_dir>},
+       kGivenAlike, kText<&Options::export_dir>},
       {"init_from", files, "safetensors file to start from, with torchvision's names", kOurs, false,
-       Text<&Options::init_from>},
-      {"finetune_checkpoint", files, "the same as --init_from", kNvidia, false,
-       Text<&Options::init_from>},
+       kGivenAlike, kText<&Options::init_from>},
+      {"finetune_checkpoint", files, "the same as --init_from", kNvidia, false, kOwn,
+       kText<&Options::init_from>},
       {"resume", files,
        "auto: go on from the newest valid checkpoint in --model_dir; never: start afresh, and "
-       "refuse "
-       "a folder that has checkpoints",
-       kOurs, false, Resume},
+       "refuse a folder that has checkpoints",
+       kOurs, false, kSame, With<&Options::resume>(Resume)},
       {"checkpoint_every", files, "steps between checkpoints; 0: only at the end", kOurs, false,
-       NotNegative<&Options::checkpoint_every>},
-      {"keep_checkpoints", files, "newest checkpoints that are kept", kOurs, false,
-       Positive<&Options::keep_checkpoints>},
+       kSame, kNotNegative<&Options::checkpoint_every>},
+      {"keep_checkpoints", files, "newest checkpoints that are kept", kOurs, false, kSame,
+       kPositive<&Options::keep_checkpoints>},
       {"dump_state", files,
        "safetensors file for weights, gradients, momentum and statistics after a step", kOurs,
-       false, Text<&Options::dump_state>},
+       false, kGivenAlike, kText<&Options::dump_state>},
       {"dump_state_step", files, "the step after which --dump_state writes, counted from 1", kOurs,
-       false, Positive<&Options::dump_state_step>},
+       false, kSame, kPositive<&Options::dump_state_step>},
 
       {"backend", how, "auto, or a back end of this build (ddltraind --version lists them)", kOurs,
-       false, Backend},
+       false, kSame, With<&Options::backend>(Backend)},
       {"comm", how,
        "what sums gradients over the ranks: nccl, on the GPUs; mpi, in host memory, through what "
        "the "
        "ranks have met by; auto: nccl where each rank has a GPU of its own",
-       kOurs, false, Comm},
+       kOurs, false, kSame, With<&Options::comm>(Comm)},
       {"reduce_precision", how,
        "in which type gradients are summed over the ranks: fp32; or 16bit, that of --precision, "
        "with half the traffic, for which NCCL is needed",
-       kOurs, false, ReducePrecision},
+       kOurs, false, kSame, With<&Options::reduce_precision>(ReducePrecision)},
       {"nccl_max_ctas", how,
        "multiprocessors that NCCL may take from the computation beside it; 0: as many as it likes",
-       kOurs, false, NotNegative<&Options::nccl_max_ctas>},
+       kOurs, false, kSame, kNotNegative<&Options::nccl_max_ctas>},
       {"threads", how, "threads of the back end; 0: one for each core the rank may use", kOurs,
-       false, Between<&Options::threads, 0, kMaxThreads>},
+       false, kOwn, kBetween<&Options::threads, 0, kMaxThreads>},
       {"data_threads", how,
        "threads that read and decode images; 0: one for each core the rank may use", kOurs, false,
-       Between<&Options::data_threads, 0, kMaxThreads>},
-      {"prefetch", how, "batches made ahead, 1 to 1000", kOurs, false,
-       Between<&Options::prefetch, 1, 1000>},
+       kOwn, kBetween<&Options::data_threads, 0, kMaxThreads>},
+      {"prefetch", how, "batches made ahead, 1 to 1000", kOurs, false, kOwn,
+       kBetween<&Options::prefetch, 1, 1000>},
       {"display_every", how,
        "steps between iterations in the NVLOG output; progress lines have times of their own",
-       kNvidia, false, Positive<&Options::display_every>},
+       kNvidia, false, kOwn, kPositive<&Options::display_every>},
       {"graph", how,
        "auto: start a whole training step as one CUDA graph where a rank with a GPU is alone; on: "
        "with NCCL too, and refuse to run otherwise; off: start its kernels one by one",
-       kOurs, false, Graph},
+       kOurs, false, kSame, With<&Options::graph>(Graph)},
       {"hang_floor_seconds", how,
        "end a run that stands still for 5 times its longest step, and for no less than this; 0: "
        "never",
-       kOurs, false, NotNegative<&Options::hang_floor_seconds>},
+       kOurs, false, kSame, kNotNegative<&Options::hang_floor_seconds>},
 
-      {"use_xla", compatible, "every step is compiled code already", kNvidia, kIsSwitch,
-       Switch<&Options::use_xla>},
-      {"xla", compatible, "every step is compiled code already", kNvidia, false,
-       Flag<&Options::use_xla>},
+      {"use_xla", compatible, "every step is compiled code already", kNvidia, kIsSwitch, kSame,
+       kSwitch<&Options::use_xla>},
+      {"xla", compatible, "every step is compiled code already", kNvidia, false, kOwn,
+       kFlag<&Options::use_xla>},
       {"use_dali", compatible,
        "the input pipeline is built in; index files are used when --data_idx_dir is given", kNvidia,
-       kIsSwitch, Switch<&Options::use_dali>},
+       kIsSwitch, kSame, kSwitch<&Options::use_dali>},
       {"dali", compatible,
        "the input pipeline is built in; index files are used when --data_idx_dir is given", kNvidia,
-       false, Flag<&Options::use_dali>},
+       false, kOwn, kFlag<&Options::use_dali>},
       {"data_format", compatible, "NHWC or NCHW: the back end chooses the layout", kNvidia, false,
-       DataFormat},
+       kSame, With<&Options::data_format>(DataFormat)},
       {"gpu_memory_fraction", compatible,
-       "memory is planned before the first step (--dry_run shows it)", kNvidia, false,
-       Fraction<&Options::gpu_memory_fraction>},
-      {"gpu_id", compatible, "the launcher gives every rank its GPU", kNvidia, false,
-       NotNegative<&Options::gpu_id>},
-      {"cpu", compatible, "the back end is chosen by --backend", kNvidia, kIsSwitch,
-       Switch<&Options::cpu>},
+       "memory is planned before the first step (--dry_run shows it)", kNvidia, false, kSame,
+       kFraction<&Options::gpu_memory_fraction>},
+      {"gpu_id", compatible, "the launcher gives every rank its GPU", kNvidia, false, kOwn,
+       kNotNegative<&Options::gpu_id>},
+      {"cpu", compatible, "the back end is chosen by --backend", kNvidia, kIsSwitch, kSame,
+       kSwitch<&Options::cpu>},
       {"use_final_conv", compatible, "the last layer is a linear layer, as torchvision stores it",
-       kNvidia, kIsSwitch, Switch<&Options::use_final_conv>},
-      {"quantize", compatible, "there is no quantisation", kNvidia, kIsSwitch,
-       Switch<&Options::quantize>},
-      {"quant_delay", compatible, "there is no quantisation", kNvidia, false,
-       NotNegative<&Options::quant_delay>},
-      {"use_qdq", compatible, "there is no quantisation", kNvidia, kIsSwitch,
-       Switch<&Options::use_qdq>},
-      {"symmetric", compatible, "there is no quantisation", kNvidia, kIsSwitch,
-       Switch<&Options::symmetric>},
+       kNvidia, kIsSwitch, kSame, kSwitch<&Options::use_final_conv>},
+      {"quantize", compatible, "there is no quantisation", kNvidia, kIsSwitch, kSame,
+       kSwitch<&Options::quantize>},
+      {"quant_delay", compatible, "there is no quantisation", kNvidia, false, kSame,
+       kNotNegative<&Options::quant_delay>},
+      {"use_qdq", compatible, "there is no quantisation", kNvidia, kIsSwitch, kSame,
+       kSwitch<&Options::use_qdq>},
+      {"symmetric", compatible, "there is no quantisation", kNvidia, kIsSwitch, kSame,
+       kSwitch<&Options::symmetric>},
   };
 }
 

@@ -104,10 +104,24 @@ void DescribeOptions(CLI::App& app, Options& options) {
   app.add_flag("--version")->description("version and back ends of this build");
   // Given twice, the last one counts, as in argparse: scripts append to fixed arguments.
   for (const OptionRow& row : OptionTable()) {
-    row.add(app, row, options)
+    row.access.add(app, row, options)
         ->group(row.group)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   }
+}
+
+std::vector<Fact> SharedOptions(const Options& options) {
+  std::vector<Fact> facts;
+  for (const OptionRow& row : OptionTable()) {
+    if (row.rank_rule == RankRule::kOwn) continue;
+    const std::string name = "--" + row.name;
+    const std::string value = row.access.value(options);
+    const bool needs_no_value = row.rank_rule == RankRule::kGivenAlike || row.access.is_on_or_off;
+    std::string text = needs_no_value ? name : name + "=" + value;
+    if (value.empty()) text = "no " + name;
+    facts.push_back({name, std::move(text)});
+  }
+  return facts;
 }
 
 ParsedOptions ParseOptions(const std::vector<std::string>& arguments) {

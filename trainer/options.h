@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "trainer/core/fact.h"
+
 namespace CLI {  // NOLINT(readability-identifier-naming): CLI11 chose it
 class App;
 class Option;
@@ -99,6 +101,22 @@ struct Options {
   bool symmetric = false;
 };
 
+// Whether the ranks of one run may be given an option differently.
+enum class RankRule : std::uint8_t {
+  kSame,        // no
+  kGivenAlike,  // a path: each rank may have its own, but all or none of them are given one
+  kOwn,         // yes: what other ranks see does not depend on it
+};
+
+struct OptionRow;
+
+// How an option gets into Options, and its value out of them.
+struct OptionAccess {
+  CLI::Option* (*add)(CLI::App& app, const OptionRow& row, Options& options);
+  std::string (*value)(const Options& options);  // "" where there is none, or it is off
+  bool is_on_or_off;                             // it has no value but that
+};
+
 // One row of the table: how an option is spelled, explained and read.
 struct OptionRow {
   std::string name;   // "batch_size"; with a twin "no<name>" when it is a switch of NVIDIA's
@@ -106,9 +124,14 @@ struct OptionRow {
   std::string help;   // what it does, with unit
   bool nvidia;        // one of main.py's: these win when an abbreviation could mean several
   bool is_switch;
-  CLI::Option* (*add)(CLI::App& app, const OptionRow& row, Options& options);
+  RankRule rank_rule;  // never left out: who adds an option says whether ranks are held to it
+  OptionAccess access;
 };
 const std::vector<OptionRow>& OptionTable();
+
+// What is to be the same on all ranks, in the order of the table: the value that counts, however it
+// was spelled.
+std::vector<Fact> SharedOptions(const Options& options);
 
 // Describes all options to `app`; parsing then fills `options`, which must outlive it.
 void DescribeOptions(CLI::App& app, Options& options);

@@ -156,4 +156,24 @@ Sources MakeSources(const Options& options, const launcher::RankInfo& rank,
   return sources;
 }
 
+std::vector<Fact> RunFacts(const Options& options, const std::string& program_version) {
+  std::vector<Fact> facts = SharedOptions(options);
+  facts.push_back({"ddltraind", "ddltraind " + program_version});
+  return facts;
+}
+
+Fact BackendFact(const Backend& backend) {
+  return {"back end", "the back end " + backend.name() + " (" + backend.arithmetic() + ")"};
+}
+
+std::vector<Fact> DataFacts(const Sources& sources) {
+  std::vector<Fact> facts;
+  for (const Source* source : {sources.training.get(), sources.evaluation.get()}) {
+    if (source == nullptr) continue;
+    const std::vector<Fact> more = source->facts();
+    facts.insert(facts.end(), more.begin(), more.end());
+  }
+  return facts;
+}
+
 }  // namespace trainer

@@ -9,11 +9,13 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "launcher/rank_environment.h"
 #include "trainer/backend/registry.h"
 #include "trainer/comm/factory.h"
 #include "trainer/core/buffer.h"
+#include "trainer/core/fact.h"
 #include "trainer/data/source.h"
 #include "trainer/options.h"
 #include "trainer/train/config.h"
@@ -44,5 +46,11 @@ struct SourceParts {
 // Throws Error(EX_DATAERR) naming the folder or file that cannot be used.
 Sources MakeSources(const Options& options, const launcher::RankInfo& rank,
                     const SourceParts& parts);
+
+// What ranks must have in common, for RequireAgreement: what they were told, what they compute
+// with, what they compute on.
+std::vector<Fact> RunFacts(const Options& options, const std::string& program_version);
+Fact BackendFact(const Backend& backend);
+std::vector<Fact> DataFacts(const Sources& sources);
 
 }  // namespace trainer

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 #include "trainer/core/error.h"
@@ -13,7 +14,10 @@ namespace trainer {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 
 std::string Refusal(const std::vector<std::string>& arguments) {
@@ -181,6 +185,100 @@ TEST(Options, RefusesAnOptionWhoseValueIsEmpty) {
 
 TEST(Options, RefusesAnArgumentThatIsNoOption) {
   EXPECT_THAT(Refusal({"--batch_size=1", "train"}), HasSubstr("unexpected argument 'train'"));
+}
+
+// Options with another value than by default, for each row of the table.
+Options WithAnother(const OptionRow& row) {
+  static const std::map<std::string, std::string> words = {{"mode", "train"},
+                                                           {"arch", "resnet101"},
+                                                           {"iter_unit", "batch"},
+                                                           {"augment", "none"},
+                                                           {"shuffle", "none"},
+                                                           {"bad_records", "skip"},
+                                                           {"weight_init", "fan_in"},
+                                                           {"precision", "tf32"},
+                                                           {"resume", "never"},
+                                                           {"backend", "reference"},
+                                                           {"comm", "mpi"},
+                                                           {"graph", "off"},
+                                                           {"reduce_precision", "16bit"},
+                                                           {"data_format", "NCHW"},
+                                                           {"momentum", "0.5"},
+                                                           {"label_smoothing", "0.5"},
+                                                           {"gpu_memory_fraction", "0.5"}};
+  std::vector<std::string> arguments = {"--batch_size=8"};
+  if (row.name == "reduce_precision") arguments.emplace_back("--precision=fp16");
+  const auto word = words.find(row.name);
+  if (row.access.is_on_or_off) {
+    arguments.push_back("--" + row.name);
+  } else {
+    arguments.push_back("--" + row.name + "=" + (word == words.end() ? "77" : word->second));
+  }
+  return ParseOptions(arguments).options;
+}
+
+std::vector<std::string> NamesThatDiffer(const std::vector<Fact>& a, const std::vector<Fact>& b) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i] != b[i]) names.push_back(a[i].name);
+  }
+  return names;
+}
+
+TEST(SharedOptions, HoldEveryOptionThatRanksMayNotHaveOfTheirOwn) {
+  const std::vector<Fact> usual = SharedOptions(ParseOptions({"--batch_size=8"}).options);
+  for (const OptionRow& row : OptionTable()) {
+    const std::vector<std::string> names = NamesThatDiffer(usual, SharedOptions(WithAnother(row)));
+    if (row.name == "finetune_checkpoint") {
+      EXPECT_THAT(names, ElementsAre("--init_from"));
+    } else if (row.name == "reduce_precision") {
+      EXPECT_THAT(names, ElementsAre("--precision", "--reduce_precision"));
+    } else if (row.rank_rule == RankRule::kOwn) {
+      EXPECT_THAT(names, IsEmpty()) << row.name;
+    } else {
+      EXPECT_THAT(names, ElementsAre("--" + row.name));
+    }
+  }
+}
+
+// Whoever lets ranks differ in another one has thought about it.
+TEST(SharedOptions, TheseAreTheOnesThatRanksMayHaveOfTheirOwn) {
+  std::set<std::string> own;
+  std::set<std::string> given_alike;
+  for (const OptionRow& row : OptionTable()) {
+    if (row.rank_rule == RankRule::kOwn) own.insert(row.name);
+    if (row.rank_rule == RankRule::kGivenAlike) given_alike.insert(row.name);
+  }
+  EXPECT_THAT(own, ElementsAre("data_idx_dir", "data_threads", "display_every",
+                               "finetune_checkpoint", "gpu_id", "prefetch", "threads"));
+  EXPECT_THAT(given_alike, ElementsAre("data_dir", "dump_state", "export_dir", "init_from"));
+}
+
+TEST(SharedOptions, AreTheValuesThatCountHoweverTheyWereSpelled) {
+  const auto shared = [](std::vector<std::string> arguments) {
+    arguments.emplace_back("--batch_size=8");
+    return SharedOptions(ParseOptions(arguments).options);
+  };
+  EXPECT_EQ(shared({"--lr_init=0.10", "--seed", "1"}), shared({"--lr_init", "1e-1"}));
+  EXPECT_EQ(shared({"--use_cosine"}), shared({"--nouse_cosine_lr", "--use-cosine-lr"}));
+  EXPECT_EQ(shared({"--data_dir=/local1/data"}), shared({"--data_dir=/local2/data"}));
+  EXPECT_NE(shared({"--data_dir=/local1/data"}), shared({}));
+  EXPECT_NE(shared({"--weight_decay=3.0517578125e-05"}),
+            shared({"--weight_decay=3.0517578126e-05"}));
+}
+
+TEST(SharedOptions, ReadAsTheyAreWritten) {
+  const std::vector<Fact> facts =
+      SharedOptions(ParseOptions({"--batch_size=8", "--use_cosine_lr", "--data_dir=d",
+                                  "--seed=18446744073709551615"})
+                        .options);
+  EXPECT_THAT(facts, Contains(Fact{"--batch_size", "--batch_size=8"}));
+  EXPECT_THAT(facts, Contains(Fact{"--seed", "--seed=18446744073709551615"}));
+  EXPECT_THAT(facts, Contains(Fact{"--lr_init", "--lr_init=0.1"}));
+  EXPECT_THAT(facts, Contains(Fact{"--use_cosine_lr", "--use_cosine_lr"}));
+  EXPECT_THAT(facts, Contains(Fact{"--deterministic", "no --deterministic"}));
+  EXPECT_THAT(facts, Contains(Fact{"--data_dir", "--data_dir"}));
+  EXPECT_THAT(facts, Contains(Fact{"--init_from", "no --init_from"}));
 }
 
 TEST(Options, HelpNamesEveryOption) {

@@ -36,6 +36,9 @@ class Backend {
 
   virtual std::string name() const = 0;         // "reference", "cpu", "cuda"
   virtual std::string description() const = 0;  // one line: device, instruction set, threads
+  // What its numbers come from: libraries, instruction set, type.  Ranks of one run must have the
+  // same; what else may differ between their nodes (threads, memory) is not in it.
+  virtual std::string arithmetic() const = 0;
 
   // Whether device memory is memory of the host, which anybody can read.
   virtual bool is_host() const = 0;

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "support/counted.h"
 #include "trainer/core/error.h"
 #include "trainer/data/data_files.h"
 #include "trainer/data/parallel_for.h"
@@ -60,6 +61,19 @@ DataSet::DataSet(const std::string& dir, const std::string& index_dir, Split spl
   for (const auto& places : places_) {
     first_record_.push_back(first_record_.back() + static_cast<std::int64_t>(places.size()));
   }
+}
+
+std::vector<Fact> DataSet::facts() const {
+  std::vector<Fact> facts;
+  for (std::size_t file = 0; file < files_.size(); ++file) {
+    Fingerprint offsets;
+    for (const RecordPlace& place : places_[file]) offsets.Add(place.offset);
+    const std::string name = std::filesystem::path(files_[file].path()).filename().string();
+    facts.push_back({name, name + " of " + std::to_string(files_[file].bytes()) + " bytes with " +
+                               support::Counted(std::ssize(places_[file]), "record") +
+                               " (offsets " + offsets.hex() + ")"});
+  }
+  return facts;
 }
 
 std::span<const std::uint8_t> DataSet::Read(std::int64_t record,

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/core/fact.h"
 #include "trainer/data/record_source.h"
 #include "trainer/data/tfrecord.h"
 
@@ -34,6 +35,8 @@ class DataSet {
           const RankShare& share = {});
 
   std::int64_t records() const { return first_record_.back(); }
+  // One for each file, by its name without its folder: bytes, records, and where they begin.
+  std::vector<Fact> facts() const;
 
   // The data of a record, checked; it lives in `buffer`.  REQUIRES: 0 <= record < records().
   std::span<const std::uint8_t> Read(std::int64_t record, std::vector<std::uint8_t>& buffer) const;

@@ -84,6 +84,7 @@ class RecordSource : public Source {
   explicit RecordSource(const RecordSourceOptions& options);
 
   std::int64_t samples() const override { return data_.records(); }
+  std::vector<Fact> facts() const override { return data_.facts(); }
   void Seek(std::int64_t step) override { prefetcher_.Seek(step); }
   bool Next(HostBatch& batch) override;
 

@@ -11,6 +11,9 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
+
+#include "trainer/core/fact.h"
 
 namespace trainer {
 
@@ -29,6 +32,8 @@ class Source {
   virtual ~Source() = default;
   // Images of the whole set, all ranks together.
   virtual std::int64_t samples() const = 0;
+  // What it takes them from, wherever that lies: the same on all ranks of a run.
+  virtual std::vector<Fact> facts() const { return {}; }
   // The next batch returned by Next() is that of `step`.
   virtual void Seek(std::int64_t step) = 0;
   // Waits for the next batch.  Training sources never end.  An evaluation source gives every rank

@@ -12,6 +12,7 @@
 #include "support/counted.h"
 #include "trainer/core/error.h"
 #include "trainer/model/init.h"
+#include "trainer/model/weight_layout.h"
 #include "trainer/train/device_batch.h"
 #include "trainer/train/loss_scale.h"
 #include "trainer/train/metrics.h"
@@ -49,7 +50,11 @@ class Trainer {
         stream_(parts.backend.MakeStream()),
         device_batch_(parts.backend, network_.spec()),
         loss_scale_(LossScaleOf(config, parts.backend)),
-        report_(config, parts.communicator, parts.outputs, WorkOf(config, parts.backend)) {}
+        report_(config, parts.communicator, parts.outputs, WorkOf(config, parts.backend)) {
+    if (parts.communicator.size() > 1) {
+      parts.agree(WeightLayout(network_, parts.backend, *stream_));
+    }
+  }
 
   TrainResult Train();
   TrainResult EvaluateSaved();

@@ -33,6 +33,7 @@
 
 #include "trainer/backend/backend.h"
 #include "trainer/comm/communicator.h"
+#include "trainer/core/fact.h"
 #include "trainer/data/source.h"
 #include "trainer/train/config.h"
 #include "trainer/train/evaluate.h"
@@ -49,6 +50,8 @@ struct TrainParts {
   Source* evaluation = nullptr;
   Outputs outputs;
   std::function<bool()> stop_requested = [] { return false; };
+  // Collective, before anything is summed: throws where the ranks differ in what it is told.
+  std::function<void(const std::vector<Fact>&)> agree = [](const std::vector<Fact>&) {};
   // Told what begins now, and after how many steps (train/hang_watch.h).
   std::function<void(Activity, std::int64_t)> entered = [](Activity, std::int64_t) {};
   // Told of an error in a training step while the memory is still there that sums over the ranks

@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include <set>
+
 #include "trainer/core/error.h"
 
 namespace trainer {
@@ -24,6 +26,21 @@ TEST(Registry, MakesEachByItsName) {
     EXPECT_THAT(backend->description(), HasSubstr(name));
     EXPECT_EQ(backend->description().find('\n'), std::string::npos);
   }
+}
+
+// Nodes with other numbers of cores may work together; ranks that compute otherwise may not.
+TEST(Registry, ArithmeticIsThatOfAnyNumberOfThreads) {
+  std::set<std::string> arithmetics;
+  std::size_t works_here = 0;
+  for (const std::string& name : BackendNames()) {
+    if (!BackendProblem(name).empty()) continue;
+    const std::string one = MakeBackend(name, {.threads = 1})->arithmetic();
+    EXPECT_EQ(MakeBackend(name, {.threads = 2})->arithmetic(), one);
+    EXPECT_THAT(one, HasSubstr("fp32"));
+    arithmetics.insert(one);
+    ++works_here;
+  }
+  EXPECT_EQ(arithmetics.size(), works_here) << "two back ends say the same";
 }
 
 TEST(Registry, AutoIsTheFastestThatWorksHere) {

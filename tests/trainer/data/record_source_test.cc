@@ -217,6 +217,41 @@ TEST_F(RecordSourceTest, IndexFilesGiveTheSameRecords) {
   EXPECT_EQ(Take(indexed, 0, 6), Take(options_, 0, 6));
 }
 
+TEST_F(RecordSourceTest, FactsAreThoseOfTheFilesWhereverTheyLie) {
+  const TempDir copy;
+  std::filesystem::copy(dir_.path(), copy.path());
+  const std::vector<Fact> facts = MakeRecordSource(options_)->facts();
+  ASSERT_THAT(facts, SizeIs(3));
+  EXPECT_EQ(facts[0].name, "train-00000-of-00003");
+  EXPECT_THAT(facts[0].text, StartsWith("train-00000-of-00003 of "));
+  EXPECT_THAT(facts[0].text, HasSubstr(" bytes with 4 records (offsets "));
+  options_.data_dir = copy.path();
+  EXPECT_EQ(MakeRecordSource(options_)->facts(), facts);
+
+  // Same bytes and number of records, other places.
+  std::vector<std::string> records = Records(1, 4);
+  ASSERT_NE(records[0].size(), records[3].size());
+  std::swap(records[0], records[3]);
+  WriteRecords(copy / "train-00000-of-00003", records);
+  const std::vector<Fact> swapped = MakeRecordSource(options_)->facts();
+  EXPECT_NE(swapped[0], facts[0]);
+  EXPECT_EQ(swapped[1], facts[1]);
+
+  std::filesystem::remove(copy / "train-00002-of-00003");
+  EXPECT_THAT(MakeRecordSource(options_)->facts(), SizeIs(2));
+}
+
+TEST_F(RecordSourceTest, FactsDoNotDependOnIndexFiles) {
+  const TempDir index;
+  for (const char* name :
+       {"train-00000-of-00003", "train-00001-of-00003", "train-00002-of-00003"}) {
+    WriteText(index / name, FormatIndex(RecordFile(dir_ / name, true).Scan()));
+  }
+  const std::vector<Fact> scanned = MakeRecordSource(options_)->facts();
+  options_.index_dir = index.path();
+  EXPECT_EQ(MakeRecordSource(options_)->facts(), scanned);
+}
+
 TEST_F(RecordSourceTest, RefusesIndexThatDoesNotFit) {
   const TempDir index;
   RecordSourceOptions indexed = options_;

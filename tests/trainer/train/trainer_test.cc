@@ -107,6 +107,27 @@ TEST(Trainer, TwoRanksLearnWhatOneLearnsWithTwiceTheBatch) {
   }
 }
 
+// In a world of two a collective call of this one rank would never end.
+TEST(Trainer, RanksCompareHowWeightsLieBeforeAnythingElse) {
+  ThreadWorld world(2);
+  ThreadCommunicator communicator(world, 1);
+  const auto backend = MakeBackend("reference", {});
+  GeneratedSource source({});
+  std::vector<Fact> told;
+  const TrainParts parts{.backend = *backend,
+                         .communicator = communicator,
+                         .training = &source,
+                         .outputs = {},
+                         .agree = [&](const std::vector<Fact>& facts) {
+                           told = facts;
+                           throw Error(EX_CONFIG, "unlike the others");
+                         }};
+  const TemporaryFolder folder;
+  EXPECT_THROW(RunTrainer(SmallConfig(folder.path()), parts), Error);
+  ASSERT_FALSE(told.empty());
+  EXPECT_EQ(told.front().name, "conv1.weight");
+}
+
 TEST(Trainer, LearnsAndEvaluates) {
   const TemporaryFolder folder;
   TrainConfig config = SmallConfig(folder.path());

@@ -10,6 +10,7 @@
 
 #include "trainer/backend/cpu/cpu_backend.h"
 #include "trainer/backend/cpu/cpu_ops.h"
+#include "trainer/backend/cpu/loops.h"
 #include "trainer/backend/host_backend.h"
 #include "trainer/core/error.h"
 #include "trainer/core/thread.h"
@@ -58,10 +59,16 @@ class CpuBackend final : public HostBackend {
 
   std::string name() const override { return "cpu"; }
   std::string description() const override {
+    return "cpu: " + arithmetic() + ", " + std::to_string(threads_) +
+           (threads_ == 1 ? " thread" : " threads");
+  }
+  // oneDNN can be told to leave out what the processor has; the loops beside it cannot.
+  std::string arithmetic() const override {
     const dnnl_version_t* version = dnnl_version();
-    return "cpu: oneDNN " + std::to_string(version->major) + "." + std::to_string(version->minor) +
-           "." + std::to_string(version->patch) + ", " + InstructionSet() + ", fp32, " +
-           std::to_string(threads_) + (threads_ == 1 ? " thread" : " threads");
+    const std::string loops = detail::InstructionSetOfBestLoops();
+    return "oneDNN " + std::to_string(version->major) + "." + std::to_string(version->minor) + "." +
+           std::to_string(version->patch) + ", " + InstructionSet() +
+           (loops == InstructionSet() ? "" : " beside loops of " + loops) + ", fp32";
   }
   DType compute_type() const override { return DType::kFloat32; }
 

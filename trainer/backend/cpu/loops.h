@@ -77,5 +77,7 @@ extern const Loops kAvx512Loops;
 
 // The fastest that this machine can run.
 const Loops& BestLoops();
+// "AVX-512", "AVX2" or "generic code".
+const char* InstructionSetOfBestLoops();
 
 }  // namespace trainer::detail

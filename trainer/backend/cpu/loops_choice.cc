@@ -25,6 +25,15 @@ const Loops& BestLoops() {
   return kGenericLoops;
 }
 
+const char* InstructionSetOfBestLoops() {
+  [[maybe_unused]] const Loops* best = &BestLoops();
+#ifdef __x86_64__
+  if (best == &kAvx512Loops) return "AVX-512";
+  if (best == &kAvx2Loops) return "AVX2";
+#endif
+  return "generic code";
+}
+
 const WinogradLoops* WinogradLoopsFor([[maybe_unused]] std::int64_t block) {
 #ifdef __x86_64__
   if (block == 16 && HasAvx512()) return &kAvx512WinogradLoops;

@@ -73,6 +73,12 @@ class CudaBackend final : public Backend {
     return "cuda: " + std::string(PropertiesOf(device_).name) + " (GPU " + std::to_string(device_) +
            "), " + libraries_->versions() + ", " + NameOfPrecision(precision_);
   }
+  std::string arithmetic() const override {
+    const cudaDeviceProp properties = PropertiesOf(device_);
+    return "compute capability " + std::to_string(properties.major) + "." +
+           std::to_string(properties.minor) + ", " + libraries_->versions() + ", " +
+           NameOfPrecision(precision_);
+  }
   DType compute_type() const override { return precision_.storage; }
 
   bool is_host() const override { return false; }

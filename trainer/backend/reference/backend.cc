@@ -13,7 +13,8 @@ namespace {
 class ReferenceBackend final : public HostBackend {
  public:
   std::string name() const override { return "reference"; }
-  std::string description() const override { return "reference: naive loops, fp32, one thread"; }
+  std::string description() const override { return "reference: " + arithmetic() + ", one thread"; }
+  std::string arithmetic() const override { return "naive loops, fp32"; }
   DType compute_type() const override { return DType::kFloat32; }
 
   void Import(const float* src, const Tensor& dst, Stream& /*stream*/) override {
