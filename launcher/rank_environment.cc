@@ -109,6 +109,8 @@ std::string TextOf(RankValue value, const RankInfo& info) {
       return info.run_dir;
     case RankValue::kRestartCount:
       return std::to_string(info.restart_count);
+    case RankValue::kGpus:
+      return std::to_string(info.gpus);
   }
   return "";
 }
@@ -131,6 +133,8 @@ RankInfo ReadRankEnvironment(const Lookup& get) {
   info.pmi = get("DDLRUN_PMI").value_or("");
   info.run_dir = get("DDLRUN_RUN_DIR").value_or("");
   info.restart_count = ReadNumber(get, "DDLRUN_RESTART_COUNT").value_or(0);
+  info.gpus = ReadNumber(get, "DDLRUN_GPUS")
+                  .value_or(ParseNumber(get("SLURM_GPUS_ON_NODE").value_or("")).value_or(0));
   info.master_address = get("MASTER_ADDR").value_or("");
   info.master_port = ReadNumber(get, "MASTER_PORT").value_or(0);
   if (info.master_port > std::numeric_limits<unsigned short>::max()) {

@@ -22,6 +22,7 @@ struct RankInfo {
   int local_world_size = 1;
   int node_rank = 0;  // which of the job's nodes
   int node_count = 1;
+  int gpus = 0;         // that the job was granted on this node
   std::string host;     // as the plan names it
   std::string spawner;  // "srun", "mpirun", "local"; "" when started by hand
   std::string pmi;      // of srun: "pmix", "pmi2", "none"; else ""
@@ -36,15 +37,16 @@ using EnvironmentVariables = std::vector<std::pair<std::string, std::string>>;
 // The variables of `info`: torch's RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR
 // MASTER_PORT GROUP_RANK; HOROVOD_RANK SIZE LOCAL_RANK LOCAL_SIZE CROSS_RANK CROSS_SIZE
 // HOSTNAME; DDLRUN_SPAWNER DDLRUN_PMI DDLRUN_RUN_DIR DDLRUN_RESTART_COUNT DDLRUN_NODE_RANK
-// DDLRUN_NODE_COUNT DDLRUN_HOST.  An empty string or port 0 is left out.
+// DDLRUN_NODE_COUNT DDLRUN_HOST DDLRUN_GPUS.  An empty string or port 0 is left out.
 EnvironmentVariables MakeRankEnvironment(const RankInfo& info);
 
 // The inverse.  `get` returns the value of a variable or nullopt.  No RANK and no WORLD_SIZE: a
-// world of one, started by hand.  Throws std::runtime_error that names the variable when one is
-// missing beside its pair, not a number, or contradicts another: RANK >= WORLD_SIZE, or what the
-// process manager of this rank says (OMPI_COMM_WORLD_RANK and _SIZE, PMIX_RANK, SLURM_PROCID and
-// SLURM_STEP_NUM_TASKS) is not RANK and WORLD_SIZE. So `srun -n4 program` without ddlrun is refused
-// instead of running as four worlds of one.
+// world of one, started by hand.  Without DDLRUN_GPUS, SLURM_GPUS_ON_NODE says what was granted.
+// Throws std::runtime_error that names the variable when one is missing beside its pair, not a
+// number, or contradicts another: RANK >= WORLD_SIZE, or what the process manager of this rank says
+// (OMPI_COMM_WORLD_RANK and _SIZE, PMIX_RANK, SLURM_PROCID and SLURM_STEP_NUM_TASKS) is not RANK
+// and WORLD_SIZE. So `srun -n4 program` without ddlrun is refused instead of running as four worlds
+// of one.
 RankInfo ReadRankEnvironment(
     const std::function<std::optional<std::string>(const std::string&)>& get);
 

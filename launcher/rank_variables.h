@@ -21,6 +21,7 @@ enum class RankValue {
   kPmi,
   kRunDirectory,
   kRestartCount,
+  kGpus,
 };
 
 struct RankVariable {
@@ -50,6 +51,7 @@ inline constexpr RankVariable kRankVariables[] = {
     {"DDLRUN_PMI", RankValue::kPmi},
     {"DDLRUN_RUN_DIR", RankValue::kRunDirectory},
     {"DDLRUN_RESTART_COUNT", RankValue::kRestartCount},
+    {"DDLRUN_GPUS", RankValue::kGpus},
 };
 
 // Of Slurm's tasks, torch and Horovod; MPI's are known by their prefixes (environment.h).

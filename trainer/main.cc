@@ -144,6 +144,24 @@ std::unique_ptr<Communicator> MeetOthers(const launcher::RankInfo& rank, HangWat
   return communicator;
 }
 
+// The name of the back end that --backend asks for.  A job that was granted GPUs is not to train
+// on a few cores, a hundred times slower, for as long as its time limit lets it.
+std::string BackendFor(const Options& options, const launcher::RankInfo& rank, const Logger& log) {
+  if (options.backend != "auto") return options.backend;
+  const BackendChoice choice = ChooseBackend();
+  if (choice.why_no_gpu.empty()) return choice.name;
+  if (rank.gpus > 0) {
+    throw Error(EX_UNAVAILABLE, "the job was granted " + support::Counted(rank.gpus, "GPU") +
+                                    " on this node, but " + choice.why_no_gpu +
+                                    "; --backend=" + choice.name + " computes without");
+  }
+  if (rank.rank == 0) {
+    log->warn("computing on the CPU: {} (--backend={} says that this is meant)", choice.why_no_gpu,
+              choice.name);
+  }
+  return choice.name;
+}
+
 // NCCL beside `host`, or null where that sums the gradients itself.
 std::unique_ptr<Communicator> MakeNccl(const Options& options, Backend& backend, Communicator& host,
                                        const Logger& log) {
@@ -207,7 +225,7 @@ int RunTogether(const Options& options, const launcher::RankInfo& rank, Communic
   // What a restarted run finds is its own: it was refused at first where there was anything else.
   config.resume = config.resume || rank.restart_count > 0;
   const std::unique_ptr<Backend> backend =
-      MakeBackend(options.backend, MakeBackendOptions(options, rank.local_rank));
+      MakeBackend(BackendFor(options, rank, log), MakeBackendOptions(options, rank.local_rank));
   agree({BackendFact(*backend)},
         "run on nodes of one kind, with the same libraries on each, or name a --backend");
   const bool root = met.rank() == 0;

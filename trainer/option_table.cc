@@ -358,8 +358,10 @@ std::vector<OptionRow> MakeTable() {
       {"dump_state_step", files, "the step after which --dump_state writes, counted from 1", kOurs,
        false, kSame, kPositive<&Options::dump_state_step>},
 
-      {"backend", how, "auto, or a back end of this build (ddltraind --version lists them)", kOurs,
-       false, kSame, With<&Options::backend>(Backend)},
+      {"backend", how,
+       "auto: the fastest that works here, but in a job that was granted GPUs no CPU; or a back "
+       "end of this build (ddltraind --version lists them)",
+       kOurs, false, kSame, With<&Options::backend>(Backend)},
       {"comm", how,
        "what sums gradients over the ranks: nccl, on the GPUs; mpi, in host memory, through what "
        "the "

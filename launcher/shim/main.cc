@@ -213,6 +213,8 @@ const char* TextOf(RankValue value) {
       return IsOwnDirectory(job.run_directory) ? job.run_directory : "";
     case RankValue::kRestartCount:
       return number(job.restart_count);
+    case RankValue::kGpus:
+      return number(job.gpus);
   }
   return "";
 }

@@ -68,7 +68,7 @@ setup() {
 }
 
 @test "ddltraind meets in shared memory on one node; on two it says what it needs, and trains on neither" {
-  script job 'ddlrun --pmi=none ddltraind --mode=training_benchmark --arch=resnet50 --image_size=32 --batch_size=2 --iter_unit=batch --num_iter=2 --warmup_steps=1 --classes=10 --results_dir=results'
+  script job 'ddlrun --pmi=none ddltraind --mode=training_benchmark --backend=cpu --arch=resnet50 --image_size=32 --batch_size=2 --iter_unit=batch --num_iter=2 --warmup_steps=1 --classes=10 --results_dir=results'
   batch job -N1 -n2
   echo "$output"
   [ "$status" -eq 0 ]

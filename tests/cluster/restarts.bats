@@ -12,7 +12,7 @@ setup_file() { start_cluster 3 2 4; }
 teardown_file() { stop_cluster; }
 setup() { empty_home; }
 
-train="ddltraind --arch=resnet_tiny --classes=10 --image_size=32 --batch_size=8 --threads=1 --mode=train --iter_unit=batch --num_iter=60 --checkpoint_every=10"
+train="ddltraind --backend=cpu --arch=resnet_tiny --classes=10 --image_size=32 --batch_size=8 --threads=1 --mode=train --iter_unit=batch --num_iter=60 --checkpoint_every=10"
 
 # has_ended JOB STATE: whether the job is in this state; its record is in $output.
 has_ended() {

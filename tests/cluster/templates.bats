@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # Every job script of slurm-templates on a real Slurm, changed as its first lines say: where the data are and, since the GPUs of these
-# nodes are none, a smaller network.
+# nodes are none, a smaller network on the CPU.
 
 # shellcheck disable=SC2016 # the ranks' shells expand, not ours
 # shellcheck disable=SC2030,SC2031,SC2154 # run and common.bash set them
@@ -23,7 +23,7 @@ template() {
   local name=$1
   shift
   sed -e "s|^data=.*|data=$cluster_dir/data|" \
-    -e "/^options=($/,/^)$/c options=(--arch=resnet_tiny --classes=10 --image_size=32 --batch_size=8 --threads=1 $*)" \
+    -e "/^options=($/,/^)$/c options=(--arch=resnet_tiny --classes=10 --image_size=32 --batch_size=8 --threads=1 --backend=cpu $*)" \
     "$cluster_dir/opt/share/ddlrun/slurm-templates/$name" > "$work/$name"
   chmod 755 "$work/$name"
 }

@@ -12,7 +12,7 @@ setup_file() {
   "$DDLRUN_BUILD/bin/ddldata" synth --classes 10 --images 64 --validation_images 16 --size 40 "$cluster_dir/data" > /dev/null
   export options="--arch=resnet_tiny --data_dir=$cluster_dir/data --classes=10 --image_size=32 --threads=1 --data_threads=1
     --iter_unit=batch --num_iter=10 --display_every=1 --lr_warmup_epochs=0 --mode=train_and_evaluate --augment=none
-    --freeze_batch_norm --seed=7 --resume=never"
+    --freeze_batch_norm --seed=7 --resume=never --backend=cpu"
   # What all worlds are held to: one process with the whole batch, on the back end that defines every operation. (From 16 images on
   # Winograd.s convolution is taken here, which turns exact zeros before a ReLU into small numbers of either sign.)
   empty_home

@@ -18,7 +18,7 @@ teardown_file() { stop_cluster; }
 # Two nodes with a rank each, for a job that would take for ever; a hung rank is to be found after 2 seconds, at start-up after 20.
 setup() {
   empty_home
-  script job "mkdir \$PHASE && cd \$PHASE && ddlrun --log-dir logs -x LD_PRELOAD=\$PRELOAD ddltraind --arch=resnet_tiny --data_dir=$cluster_dir/data \
+  script job "mkdir \$PHASE && cd \$PHASE && ddlrun --log-dir logs -x LD_PRELOAD=\$PRELOAD ddltraind --backend=cpu --arch=resnet_tiny --data_dir=$cluster_dir/data \
 --classes=10 --image_size=96 --threads=1 --data_threads=1 --batch_size=1 --iter_unit=batch --lr_warmup_epochs=0 --hang_floor_seconds=2 \
 --display_every=1 \"\$@\"" 'echo "exit code $?"'
 }

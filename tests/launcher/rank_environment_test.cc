@@ -38,6 +38,7 @@ RankInfo Example() {
   info.local_world_size = 4;
   info.node_rank = 1;
   info.node_count = 2;
+  info.gpus = 4;
   info.host = "gpu002";
   info.spawner = "srun";
   info.pmi = "pmix";
@@ -62,6 +63,7 @@ void ExpectSame(const RankInfo& a, const RankInfo& b) {
   EXPECT_EQ(a.local_world_size, b.local_world_size);
   EXPECT_EQ(a.node_rank, b.node_rank);
   EXPECT_EQ(a.node_count, b.node_count);
+  EXPECT_EQ(a.gpus, b.gpus);
   EXPECT_EQ(a.host, b.host);
   EXPECT_EQ(a.spawner, b.spawner);
   EXPECT_EQ(a.pmi, b.pmi);
@@ -92,6 +94,12 @@ TEST(RankEnvironment, GivesTorchAndHorovodTheirNames) {
   EXPECT_EQ(made.at("HOROVOD_CROSS_RANK"), "1");
   EXPECT_EQ(made.at("HOROVOD_CROSS_SIZE"), "2");
   EXPECT_EQ(made.at("HOROVOD_HOSTNAME"), "gpu002");
+}
+
+TEST(RankEnvironment, GpusAreThoseOfThePlanOrElseOfSlurm) {
+  EXPECT_EQ(Read({{"SLURM_GPUS_ON_NODE", "4"}}).gpus, 4);
+  EXPECT_EQ(Read({{"SLURM_GPUS_ON_NODE", "4"}, {"DDLRUN_GPUS", "0"}}).gpus, 0);
+  EXPECT_EQ(Read({{"SLURM_GPUS_ON_NODE", "gpu:4"}}).gpus, 0);
 }
 
 TEST(RankEnvironment, LeavesOutWhatIsEmpty) {

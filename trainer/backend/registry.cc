@@ -2,6 +2,8 @@
 
 #include "trainer/backend/registry.h"
 
+#include <string_view>
+
 #include "trainer/backend/reference/reference_backend.h"
 #include "trainer/core/error.h"
 #ifdef DDLRUN_HAS_CPU
@@ -21,6 +23,8 @@ struct Entry {
 };
 
 std::string NoProblem() { return ""; }
+
+constexpr std::string_view kGpuBackend = "cuda";
 
 // Fastest first.
 constexpr Entry kEntries[] = {
@@ -52,6 +56,14 @@ std::string BackendProblem(const std::string& name) {
   const Entry* entry = Find(name);
   DDL_CHECK(entry != nullptr);
   return entry->problem();
+}
+
+BackendChoice ChooseBackend() {
+  const Entry* chosen = Find("auto");
+  if (chosen->name == kGpuBackend) return {chosen->name, ""};
+  const Entry* gpu = Find(std::string(kGpuBackend));
+  return {chosen->name,
+          gpu != nullptr ? gpu->problem() : "this program was built without the back end cuda"};
 }
 
 std::unique_ptr<Backend> MakeBackend(const std::string& name, const BackendOptions& options) {

@@ -28,6 +28,13 @@ std::vector<std::string> BackendNames();
 // BackendNames().
 std::string BackendProblem(const std::string& name);
 
+// What "auto" is on this machine.
+struct BackendChoice {
+  std::string name;        // one of BackendNames()
+  std::string why_no_gpu;  // "no GPU: ..."; "" if it computes on one
+};
+BackendChoice ChooseBackend();
+
 // `name` is one of BackendNames(), or "auto" for the first that works here.  Throws Error(EX_USAGE)
 // that lists the names, Error(EX_UNAVAILABLE) with its problem.
 std::unique_ptr<Backend> MakeBackend(const std::string& name, const BackendOptions& options);

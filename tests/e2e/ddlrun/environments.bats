@@ -68,3 +68,10 @@ both_ranks_say() {
     both_ranks_say "$PWD"
   done
 }
+
+@test "ranks know how many GPUs the job was granted: outside Slurm none" {
+  for launcher in $(launchers); do
+    DDLRUN_GPUS=7 on_two_ranks "$launcher" 'echo "$DDLRUN_GPUS"'
+    both_ranks_say 0
+  done
+}

@@ -162,6 +162,29 @@ PY
   refused 64 "there are no weights: no checkpoint in 'run'" --mode=evaluate
 }
 
+@test "a CPU in a job that was granted GPUs, 69, unless it is asked for" {
+  "$ddltraind" --version | grep -qE ': cuda( cpu| reference|$)' && skip "this machine has a GPU"
+  DDLRUN_GPUS=4 run --separate-stderr timeout 30 "$ddltraind" "${small[@]}" --results_dir=run
+  check_refusal 69 "the job was granted 4 GPUs on this node, but "
+  [[ $stderr =~ "but "(no\ GPU|the\ cuda\ back\ end|this\ program\ was\ built\ without).*"; --backend="(cpu|reference)" computes without" ]]
+  # In a batch script, without ddlrun.
+  SLURM_GPUS_ON_NODE=1 run --separate-stderr timeout 30 "$ddltraind" "${small[@]}" --results_dir=run
+  check_refusal 69 "the job was granted 1 GPU on this node, but "
+  [ ! -e run ]
+
+  DDLRUN_GPUS=4 run --separate-stderr timeout 30 "$ddltraind" "${small[@]}" --num_iter=2 --results_dir=run --backend=reference
+  [ "$status" -eq 0 ]
+  [[ $stderr != *"computing on the CPU"* ]]
+}
+
+@test "a CPU where nobody has granted a GPU is a warning, of one rank" {
+  "$ddltraind" --version | grep -qE ': cuda( cpu| reference|$)' && skip "this machine has a GPU"
+  launcher=local train 2 --num_iter=2 --results_dir=run
+  echo "$messages"
+  [ "$status" -eq 0 ]
+  [ "$(grep -c "warning: computing on the CPU: .* says that this is meant)" <<< "$messages")" -eq 1 ]
+}
+
 @test "NCCL for ranks without GPUs, 78" {
   launcher=local train 2 --num_iter=12 --results_dir=run --backend=reference --comm=nccl
   check_refusal 78 "--comm=nccl cannot be: rank 0: computes without a GPU"

@@ -49,6 +49,19 @@ TEST(Registry, AutoIsTheFastestThatWorksHere) {
   EXPECT_EQ(MakeBackend("auto", {})->name(), names.front());
 }
 
+TEST(Registry, TheChoiceSaysWhyThereIsNoGpu) {
+  const BackendChoice choice = ChooseBackend();
+  EXPECT_EQ(choice.name, MakeBackend("auto", {})->name());
+  EXPECT_EQ(choice.why_no_gpu.empty(), choice.name == "cuda");
+  const std::vector<std::string> names = BackendNames();
+  if (choice.name == "cuda") return;
+  if (names.front() == "cuda") {
+    EXPECT_EQ(choice.why_no_gpu, BackendProblem("cuda"));
+  } else {
+    EXPECT_THAT(choice.why_no_gpu, HasSubstr("built without the back end cuda"));
+  }
+}
+
 TEST(Registry, SaysWhyABackendCannotRunHere) {
   bool is_any = false;
   for (const std::string& name : BackendNames()) {
