@@ -37,14 +37,6 @@ std::uint64_t NumberOf(const Halves& halves) {
   return static_cast<std::uint64_t>(halves.high) << 32 | static_cast<std::uint64_t>(halves.low);
 }
 
-// The largest of a number is the largest of its negative, with another sign, only if all have it.
-bool AllHave(std::uint64_t fingerprint, Communicator& communicator) {
-  const Halves own = HalvesOf(fingerprint);
-  std::array<double, 4> most = {own.high, own.low, -own.high, -own.low};
-  communicator.AllReduceMax(most);
-  return most[0] == -most[2] && most[1] == -most[3];
-}
-
 std::vector<std::uint64_t> GatherFingerprints(std::uint64_t own, Communicator& communicator) {
   const auto ranks = static_cast<std::size_t>(communicator.size());
   const auto place = 2 * static_cast<std::size_t>(communicator.rank());
@@ -110,6 +102,14 @@ std::string NameOf(int rank, const std::string& host) {
 }
 
 }  // namespace
+
+// The largest of a number is the largest of its negative, with another sign, only if all have it.
+bool AllHave(std::uint64_t number, Communicator& communicator) {
+  const Halves own = HalvesOf(number);
+  std::array<double, 4> most = {own.high, own.low, -own.high, -own.low};
+  communicator.AllReduceMax(most);
+  return most[0] == -most[2] && most[1] == -most[3];
+}
 
 Disagreement JudgeFingerprints(std::span<const std::uint64_t> fingerprints) {
   std::map<std::uint64_t, int> ranks_with;

@@ -28,6 +28,9 @@ namespace trainer {
 void RequireAgreement(Communicator& communicator, const std::string& host,
                       std::span<const Fact> facts, const std::string& advice);
 
+// Collective.  Whether all ranks have brought the same number: the same answer on each.
+bool AllHave(std::uint64_t number, Communicator& communicator);
+
 // Who is the measure where ranks differ.
 struct Disagreement {
   int measure = 0;  // the lowest of the largest group of ranks that agree; of equal groups, of that

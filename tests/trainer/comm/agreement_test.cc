@@ -12,6 +12,7 @@
 #include "tests/trainer/comm/ranks.h"
 #include "trainer/comm/factory.h"
 #include "trainer/comm/single.h"
+#include "trainer/core/error.h"
 
 namespace trainer {
 namespace {
@@ -76,6 +77,28 @@ TEST(Difference, TheFirstThreeAreSaidAndTheOthersCounted) {
 TEST(Agreement, OneRankAgreesWithItself) {
   const auto alone = MakeSingleCommunicator();
   RequireAgreement(*alone, "node1", kFacts, "");
+}
+
+// Whether three ranks, the last of which brings `other`, find that all have the same.
+bool AllHaveTheSame(std::uint64_t usual, std::uint64_t other) {
+  LocalRanks ranks(3);
+  const std::vector<int> codes = ranks.Run([&](const CommOptions& options) {
+    const auto communicator = MakeCommunicator(options);
+    const bool all = AllHave(options.rank == 2 ? other : usual, *communicator);
+    communicator->Barrier();
+    if (!all) throw Error(EX_CONFIG, "not all");
+  });
+  EXPECT_THAT(codes, Each(codes[0])) << "ranks do not think alike";
+  return codes[0] == 0;
+}
+
+TEST(Agreement, EveryBitOfANumberCounts) {
+  constexpr std::uint64_t kNumber = 0x8123456789abcdef;
+  EXPECT_TRUE(AllHaveTheSame(kNumber, kNumber));
+  for (const int bit : {0, 31, 32, 63}) {
+    EXPECT_FALSE(AllHaveTheSame(kNumber, kNumber ^ (std::uint64_t{1} << bit))) << bit;
+    EXPECT_FALSE(AllHaveTheSame(kNumber ^ (std::uint64_t{1} << bit), kNumber)) << bit;
+  }
 }
 
 // Ranks that each compare what `facts` gives them, and add up afterwards.
