@@ -174,7 +174,7 @@ std::unique_ptr<Communicator> MakeNccl(const Options& options, Backend& backend,
       throw Error(EX_CONFIG, "--reduce_precision=16bit needs NCCL, which cannot be: " + obstacle);
     }
     if (!backend.is_host() && host.rank() == 0) {
-      log->info("gradients are summed in host memory, not by NCCL: {}", obstacle);
+      log->warn("gradients are summed in host memory, not by NCCL: {}", obstacle);
     }
     return nullptr;
   }

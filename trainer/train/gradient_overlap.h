@@ -36,6 +36,8 @@ class GradientOverlap {
 
   // What is there after Finish: divided by divisor() it is the mean over the ranks.
   const FlatGradients& reduced() const { return reduced_; }
+  // What goes to host memory and back in each step; 0 where gradients are reduced where they are.
+  std::size_t staged_bytes() const { return staging_.bytes(); }
   int divisor() const { return reduction_ == Reduction::kSum ? communicator_.size() : 1; }
 
  private:

@@ -16,6 +16,7 @@
 #include "trainer/train/device_batch.h"
 #include "trainer/train/loss_scale.h"
 #include "trainer/train/metrics.h"
+#include "trainer/train/network_state.h"
 #include "trainer/train/snapshot.h"
 #include "trainer/train/state_dump.h"
 #include "trainer/train/training_step.h"
@@ -125,8 +126,13 @@ std::int64_t Trainer::FirstStep() {
   return 0;
 }
 
+// Rank 0's values count: logarithms and square roots of other processors and C libraries may differ
+// in the last bit, and what starts apart stays apart.
 void Trainer::InitializeAfresh() {
-  Initialize(network_, {config_.seed, config_.weight_init, config_.zero_init_residual}, *stream_);
+  if (parts_.communicator.rank() == 0) {
+    Initialize(network_, {config_.seed, config_.weight_init, config_.zero_init_residual}, *stream_);
+  }
+  BroadcastPart(network_, Network::Part::kValue, parts_.communicator, *stream_);
 }
 
 void Trainer::TrainSteps(std::int64_t first, std::int64_t end) {
@@ -144,6 +150,13 @@ void Trainer::TrainSteps(std::int64_t first, std::int64_t end) {
                               *stream_, loss_scale_, *parts_.training, end});
   if (parts_.communicator.rank() == 0 && training_step.records()) {
     parts_.outputs.log->info("training steps run as one graph each");
+  }
+  if (parts_.communicator.rank() == 0 && training_step.staged_bytes() > 0) {
+    parts_.outputs.log->warn(
+        "in each step {:.1f} MB of gradients go to host memory, are summed there and come back, "
+        "while the GPUs wait: 'exposed all-reduce' in the summary is the price; NCCL would sum "
+        "them on the GPUs",
+        static_cast<double>(training_step.staged_bytes()) * 1e-6);
   }
   parts_.training->Seek(first);
   report_.StartTraining(schedule_);

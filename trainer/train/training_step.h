@@ -57,6 +57,8 @@ class TrainingStep {
 
   // Whether steps after the first run as one graph.
   bool records() const { return records_; }
+  // Of gradients, which each step brings to host memory and back; as a rule 0.
+  std::size_t staged_bytes() const { return overlap_.staged_bytes(); }
   // Of the last update; times gradient_scale() they are the mean over the global batch.
   const FlatGradients& gradients() const { return overlap_.reduced(); }
   double gradient_scale() const { return gradient_scale_; }

@@ -2,11 +2,14 @@
 //
 // Training steps on emulated GPUs that sum their gradients by the emulated NCCL, in device memory.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <sstream>
+#include <string>
 #include <vector>
 
 #include "tests/trainer/backend/cuda_emulator/runtime_api.h"
@@ -151,7 +154,45 @@ TEST(NcclTraining, SumsGradientsWhereTheyAreUnlessThatMustBeHostMemory) {
     overlap.Ready(0, *stream);
     ASSERT_FALSE(communicator.calls.empty());
     EXPECT_EQ(communicator.calls.back().data == network.gradients().fp32, on_device);
+    EXPECT_EQ(overlap.staged_bytes(), on_device ? 0 : network.elements() * sizeof(float));
   }
+}
+
+// A run of two GPUs; what its rank 0 logs.
+std::string LogOf(const MakeSums& make_sums) {
+  std::string logged;
+  RunRanks(kRanks, [&](Communicator& host) {
+    const auto backend = MakeTestedBackend("cuda", /*threads=*/1);
+    const std::unique_ptr<Communicator> sums = make_sums(host, *backend);
+    TrainConfig config = SmallConfig("");
+    config.mode = RunMode::kTrainingBenchmark;
+    config.schedule.num_iter = 2;
+    config.warmup_steps = 1;
+    GeneratedSourceOptions options;
+    options.rank = host.rank();
+    options.ranks = kRanks;
+    GeneratedSource source(options);
+    std::ostringstream log;
+    RunTrainer(config, {.backend = *backend,
+                        .communicator = sums ? *sums : host,
+                        .training = &source,
+                        .outputs = {.log = MakeLogger(log, host.rank(), "info")}});
+    if (host.rank() == 0) logged = log.str();
+  });
+  return logged;
+}
+
+TEST(NcclTraining, WithoutItTheLogSaysWhatGoesThroughHostMemory) {
+  const std::string logged = LogOf([](Communicator&, Backend&) { return nullptr; });
+  EXPECT_THAT(logged, testing::ContainsRegex("warning: in each step [0-9.]+ MB of gradients go to "
+                                             "host memory"));
+  nccl_emulator::QueueBy(cuda_emulator::QueueWork);
+  const auto make_nccl = [](Communicator& host, Backend& backend) {
+    return MakeNcclCommunicator(
+        host, {backend.MakeStream(), backend.MakeEvent(), backend.MakeEvent()}, {});
+  };
+  EXPECT_THAT(LogOf(make_nccl), testing::Not(testing::HasSubstr("host memory")));
+  nccl_emulator::TakeEnds();
 }
 
 TEST(NcclTraining, ReducesEachGradientOnceInTheTypeItHas) {

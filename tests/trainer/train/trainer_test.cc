@@ -107,6 +107,28 @@ TEST(Trainer, TwoRanksLearnWhatOneLearnsWithTwiceTheBatch) {
   }
 }
 
+// What each rank knows of itself alone, its weights, shows in the evaluation: steps with a learning
+// rate of 0 leave them as they started.
+TEST(Trainer, AllRanksStartFromTheWeightsOfRankZero) {
+  const auto evaluated = [](std::uint64_t seed_of_rank_1) {
+    const TemporaryFolder folder;
+    double loss = 0;
+    RunRanks(2, [&](Communicator& communicator) {
+      TrainConfig config = SmallConfig(folder.path());
+      config.mode = RunMode::kTrainAndEvaluate;
+      config.schedule.lr_init = 0;
+      config.schedule.num_iter = 1;
+      config.freeze_batch_norm = true;
+      if (communicator.rank() == 1) config.seed = seed_of_rank_1;
+      std::ostringstream log_text;
+      const TrainResult result = RunRank(config, communicator, log_text);
+      if (communicator.rank() == 0) loss = result.evaluation->loss;
+    });
+    return loss;
+  };
+  EXPECT_EQ(evaluated(99), evaluated(1));
+}
+
 // In a world of two a collective call of this one rank would never end.
 TEST(Trainer, RanksCompareHowWeightsLieBeforeAnythingElse) {
   ThreadWorld world(2);
