@@ -163,11 +163,12 @@ Page DdldataPage() {
       "its label, as the scripts of TensorFlow make them of ImageNet."};
   page.program = CommandOf(app);
   page.commands = SubcommandsOf(app);
-  page.exit_status = {{"0", "Done."},
-                      kUsage,
-                      {"65", "A record, an image or a file is wrong; the message names file and offset."},
-                      kInternal,
-                      kSystem};
+  page.exit_status = {
+      {"0", "Done."},
+      kUsage,
+      {"65", "A record, an image or a file is wrong; the message names file and offset."},
+      kInternal,
+      kSystem};
   page.files = {{"DATA_DIR/ddldata.manifest",
                  "Records, bytes and checksum of every data file; synth and manifest write it, "
                  "ddltraind and verify compare the files with it."}};

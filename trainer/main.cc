@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "support/counted.h"
 #include "trainer/backend/registry.h"
 #include "trainer/comm/agreement.h"
 #include "trainer/comm/nccl_communicator.h"
