@@ -237,6 +237,7 @@ std::vector<OptionRow> MakeTable() {
   constexpr RankRule kSame = RankRule::kSame;
   constexpr RankRule kGivenAlike = RankRule::kGivenAlike;
   constexpr RankRule kOwn = RankRule::kOwn;
+  constexpr RankRule kOtherName = RankRule::kOtherName;
   const char* const run = "What to do";
   const char* const data = "Data";
   const char* const optimisation = "Optimisation";
@@ -275,7 +276,7 @@ std::vector<OptionRow> MakeTable() {
        false, kSame, With<&Options::image_size>(ImageSize)},
       {"synthetic_data_size", data,
        "the same as --image_size where there is no --data_dir; without effect beside one", kNvidia,
-       false, kOwn, With<&Options::image_size>(SyntheticDataSize)},
+       false, kOtherName, With<&Options::image_size>(SyntheticDataSize)},
       {"classes", data, "number of classes; labels in the files are 1 to this", kOurs, false, kSame,
        kPositive<&Options::classes>},
       {"augment", data, "train: random crop and mirroring; none: centre crop, as in evaluation",
@@ -296,7 +297,7 @@ std::vector<OptionRow> MakeTable() {
        kNvidia, false, kSame, kNotNegative<&Options::lr_warmup_epochs>},
       {"use_cosine_lr", optimisation, "cosine decay; without it x0.1 at epochs 30, 60, 80 and 90",
        kNvidia, kIsSwitch, kSame, kSwitch<&Options::use_cosine_lr>},
-      {"cosine_lr", optimisation, "the same as --use_cosine_lr", kNvidia, false, kOwn,
+      {"cosine_lr", optimisation, "the same as --use_cosine_lr", kNvidia, false, kOtherName,
        kFlag<&Options::use_cosine_lr>},
       {"momentum", optimisation, "momentum of SGD, without Nesterov", kNvidia, false, kSame,
        kFraction<&Options::momentum>},
@@ -317,7 +318,7 @@ std::vector<OptionRow> MakeTable() {
       {"use_tf_amp", optimisation,
        "mixed precision: --precision=fp16 in place of fp32 or tf32, as in NVIDIA's scripts",
        kNvidia, kIsSwitch, kSame, kSwitch<&Options::use_tf_amp>},
-      {"amp", optimisation, "the same as --use_tf_amp", kNvidia, false, kOwn,
+      {"amp", optimisation, "the same as --use_tf_amp", kNvidia, false, kOtherName,
        kFlag<&Options::use_tf_amp>},
       {"deterministic", optimisation, "the same bits each time on a GPU too, which costs speed",
        kOurs, false, kSame, kFlag<&Options::deterministic>},
@@ -328,7 +329,7 @@ std::vector<OptionRow> MakeTable() {
        kSwitch<&Options::use_static_loss_scaling>},
       {"static_loss_scale", optimisation,
        "--loss_scale with --use_static_loss_scaling in one; -1: the loss scale adapts", kNvidia,
-       false, kOwn, With<&Options::loss_scale>(StaticLossScale)},
+       false, kOtherName, With<&Options::loss_scale>(StaticLossScale)},
       {"freeze_batch_norm", optimisation, "use the running statistics and leave them as they are",
        kOurs, false, kSame, kFlag<&Options::freeze_batch_norm>},
 
@@ -342,7 +343,7 @@ std::vector<OptionRow> MakeTable() {
        kGivenAlike, kText<&Options::export_dir>},
       {"init_from", files, "safetensors file to start from, with torchvision's names", kOurs, false,
        kGivenAlike, kText<&Options::init_from>},
-      {"finetune_checkpoint", files, "the same as --init_from", kNvidia, false, kOwn,
+      {"finetune_checkpoint", files, "the same as --init_from", kNvidia, false, kOtherName,
        kText<&Options::init_from>},
       {"resume", files,
        "auto: go on from the newest valid checkpoint in --model_dir; never: start afresh, and "
@@ -395,14 +396,14 @@ std::vector<OptionRow> MakeTable() {
 
       {"use_xla", compatible, "every step is compiled code already", kNvidia, kIsSwitch, kSame,
        kSwitch<&Options::use_xla>},
-      {"xla", compatible, "every step is compiled code already", kNvidia, false, kOwn,
+      {"xla", compatible, "every step is compiled code already", kNvidia, false, kOtherName,
        kFlag<&Options::use_xla>},
       {"use_dali", compatible,
        "the input pipeline is built in; index files are used when --data_idx_dir is given", kNvidia,
        kIsSwitch, kSame, kSwitch<&Options::use_dali>},
       {"dali", compatible,
        "the input pipeline is built in; index files are used when --data_idx_dir is given", kNvidia,
-       false, kOwn, kFlag<&Options::use_dali>},
+       false, kOtherName, kFlag<&Options::use_dali>},
       {"data_format", compatible, "NHWC or NCHW: the back end chooses the layout", kNvidia, false,
        kSame, With<&Options::data_format>(DataFormat)},
       {"gpu_memory_fraction", compatible,

@@ -113,7 +113,7 @@ void DescribeOptions(CLI::App& app, Options& options) {
 std::vector<Fact> SharedOptions(const Options& options) {
   std::vector<Fact> facts;
   for (const OptionRow& row : OptionTable()) {
-    if (row.rank_rule == RankRule::kOwn) continue;
+    if (row.rank_rule == RankRule::kOwn || row.rank_rule == RankRule::kOtherName) continue;
     const std::string name = "--" + row.name;
     const std::string value = row.access.value(options);
     const bool needs_no_value = row.rank_rule == RankRule::kGivenAlike || row.access.is_on_or_off;

@@ -106,6 +106,7 @@ enum class RankRule : std::uint8_t {
   kSame,        // no
   kGivenAlike,  // a path: each rank may have its own, but all or none of them are given one
   kOwn,         // yes: what other ranks see does not depend on it
+  kOtherName,   // it sets the value of another row, and is looked at there
 };
 
 struct OptionRow;

@@ -225,14 +225,29 @@ std::vector<std::string> NamesThatDiffer(const std::vector<Fact>& a, const std::
   return names;
 }
 
+// What else than their own value, or in its place, these rows change.
+const std::map<std::string, std::vector<std::string>> kOthers = {
+    {"amp", {"--precision", "--use_tf_amp"}},
+    {"cosine_lr", {"--use_cosine_lr"}},
+    {"dali", {"--use_dali"}},
+    {"finetune_checkpoint", {"--init_from"}},
+    {"reduce_precision", {"--precision", "--reduce_precision"}},
+    {"static_loss_scale", {"--loss_scale", "--use_static_loss_scaling"}},
+    {"synthetic_data_size", {"--image_size"}},
+    {"use_tf_amp", {"--precision", "--use_tf_amp"}},
+    {"xla", {"--use_xla"}}};
+
 TEST(SharedOptions, HoldEveryOptionThatRanksMayNotHaveOfTheirOwn) {
   const std::vector<Fact> usual = SharedOptions(ParseOptions({"--batch_size=8"}).options);
   for (const OptionRow& row : OptionTable()) {
     const std::vector<std::string> names = NamesThatDiffer(usual, SharedOptions(WithAnother(row)));
-    if (row.name == "finetune_checkpoint") {
-      EXPECT_THAT(names, ElementsAre("--init_from"));
-    } else if (row.name == "reduce_precision") {
-      EXPECT_THAT(names, ElementsAre("--precision", "--reduce_precision"));
+    const auto several = kOthers.find(row.name);
+    EXPECT_EQ(
+        several != kOthers.end() && row.name != "reduce_precision" && row.name != "use_tf_amp",
+        row.rank_rule == RankRule::kOtherName)
+        << row.name;
+    if (several != kOthers.end()) {
+      EXPECT_EQ(names, several->second) << row.name;
     } else if (row.rank_rule == RankRule::kOwn) {
       EXPECT_THAT(names, IsEmpty()) << row.name;
     } else {
@@ -249,8 +264,8 @@ TEST(SharedOptions, TheseAreTheOnesThatRanksMayHaveOfTheirOwn) {
     if (row.rank_rule == RankRule::kOwn) own.insert(row.name);
     if (row.rank_rule == RankRule::kGivenAlike) given_alike.insert(row.name);
   }
-  EXPECT_THAT(own, ElementsAre("data_idx_dir", "data_threads", "display_every",
-                               "finetune_checkpoint", "gpu_id", "prefetch", "threads"));
+  EXPECT_THAT(own, ElementsAre("data_idx_dir", "data_threads", "display_every", "gpu_id",
+                               "prefetch", "threads"));
   EXPECT_THAT(given_alike, ElementsAre("data_dir", "dump_state", "export_dir", "init_from"));
 }
 
