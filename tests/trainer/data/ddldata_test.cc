@@ -233,7 +233,7 @@ TEST_F(DdldataTest, HasHelpAndNamesTheNearestSpelling) {
   for (const char* command : {"", "synth ", "index ", "manifest ", "verify "}) {
     const Outcome help = Ddldata(std::string(command) + "--help");
     EXPECT_EQ(help.exit_code, 0);
-    EXPECT_THAT(help.output, HasSubstr("Usage: ddldata"));
+    EXPECT_THAT(help.output, HasSubstr("ddldata " + std::string(command) + "[OPTIONS]"));
   }
   const Outcome option = Ddldata("synth x --imges 3");
   EXPECT_EQ(option.exit_code, 64);
