@@ -31,6 +31,14 @@ teardown() {
   require_no_run_directory
 }
 
+# unnumbered COPY: the data set with files whose names do not tell how many there are, so that one can be left out.
+unnumbered() {
+  local file
+  cp -r "$data" "$1"
+  rm "$1/ddldata.manifest"
+  for file in "$1"/*-of-*; do mv "$file" "${file%-of-*}"; done
+}
+
 # train RANKS OPTIONS...: a run of the small network: status, standard output in $output, the rest in $messages.
 train() {
   local ranks=$1
