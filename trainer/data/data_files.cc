@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "trainer/core/error.h"
+#include "trainer/data/shard_manifest.h"
 
 namespace trainer {
 namespace {
@@ -64,7 +65,7 @@ std::string WhyNoDataFile(const fs::directory_entry& entry) {
 std::string FilePrefix(Split split) { return split == Split::kTrain ? "train-" : "validation-"; }
 
 std::vector<std::string> FindMissingShards(const std::string& dir, const std::string& prefix,
-                                           std::span<const std::string> names) {
+                                           std::span<const std::string> names, bool may_be_part) {
   std::map<std::uint32_t, std::string> by_number;
   std::vector<std::string> problems;
   std::string odd;
@@ -102,7 +103,7 @@ std::vector<std::string> FindMissingShards(const std::string& dir, const std::st
   while (missing < total && by_number.contains(missing)) ++missing;
   const auto there =
       static_cast<std::uint32_t>(std::distance(by_number.begin(), by_number.lower_bound(total)));
-  if (there < total) {
+  if (there < total && !may_be_part) {
     const std::size_t of = first.rfind("-of-");
     std::string digits = std::to_string(missing);
     const std::size_t width = of - prefix.size();
@@ -110,12 +111,18 @@ std::vector<std::string> FindMissingShards(const std::string& dir, const std::st
     problems.push_back(dir + " has " + std::to_string(there) + " of the " + std::to_string(total) +
                        " files " + prefix + "*" + first.substr(of) + ": " + prefix + digits +
                        first.substr(of) + " is missing" +
-                       (total - there > 1 ? ", and others" : ""));
+                       (total - there > 1 ? ", and others" : "") +
+                       "; if a part of the set is meant, say so: ddldata manifest --part " + dir);
   }
   return problems;
 }
 
-DataFiles ListDataFiles(const std::string& dir, Split split) {
+bool HasShardManifest(const std::string& dir) {
+  std::error_code ignored;
+  return fs::exists(fs::path(dir) / kShardManifestName, ignored);
+}
+
+DataFiles ListDataFiles(const std::string& dir, Split split, bool may_be_part) {
   std::error_code error;
   fs::directory_iterator entry(dir, error);
   if (error) throw CannotRead(dir, error);
@@ -138,12 +145,13 @@ DataFiles ListDataFiles(const std::string& dir, Split split) {
   std::ranges::sort(files.paths);
   std::ranges::sort(files.problems);
   std::ranges::sort(names);
-  std::ranges::copy(FindMissingShards(dir, prefix, names), std::back_inserter(files.problems));
+  std::ranges::copy(FindMissingShards(dir, prefix, names, may_be_part),
+                    std::back_inserter(files.problems));
   return files;
 }
 
 std::vector<std::string> FindDataFiles(const std::string& dir, Split split) {
-  DataFiles files = ListDataFiles(dir, split);
+  DataFiles files = ListDataFiles(dir, split, HasShardManifest(dir));
   if (!files.problems.empty()) throw Error(EX_DATAERR, files.problems.front());
   if (files.paths.empty()) {
     const std::string prefix = FilePrefix(split);

@@ -18,9 +18,10 @@ std::string FilePrefix(Split split);
 
 // What is wrong with a set of file names that begin with `prefix`, one sentence each: numbers that
 // are missing, too large or there twice, two sets in one folder, names without a number among names
-// with one.  Nothing is wrong with names that have no numbers at all.  Pure.
+// with one.  Nothing is wrong with names that have no numbers at all, and with missing ones if
+// `may_be_part`.  Pure.
 std::vector<std::string> FindMissingShards(const std::string& dir, const std::string& prefix,
-                                           std::span<const std::string> names);
+                                           std::span<const std::string> names, bool may_be_part);
 
 // The files of a split, and why they are not what they should be.
 struct DataFiles {
@@ -28,11 +29,15 @@ struct DataFiles {
   std::vector<std::string> problems;  // also links to nothing, folders, pipes of such a name
 };
 
+// Whether `dir` has a manifest (shard_manifest.h), which then tells which files there must be: a
+// part of a set, for a benchmark say, is one by its manifest.
+bool HasShardManifest(const std::string& dir);
+
 // Throws Error(EX_DATAERR) naming `dir` if it cannot be read.
-DataFiles ListDataFiles(const std::string& dir, Split split);
+DataFiles ListDataFiles(const std::string& dir, Split split, bool may_be_part);
 
 // The paths of a split.  Throws Error(EX_DATAERR) naming `dir` if it cannot be read or holds none
-// of them, and with the first problem if there is one.
+// of them, and with the first problem if there is one.  A part of a set needs a manifest.
 std::vector<std::string> FindDataFiles(const std::string& dir, Split split);
 
 }  // namespace trainer

@@ -18,10 +18,13 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 using ::testing::StartsWith;
 
-std::vector<std::string> Missing(const std::vector<std::string>& names) {
-  return FindMissingShards("d", "train-", names);
+constexpr char kWayOut[] = "; if a part of the set is meant, say so: ddldata manifest --part d";
+
+std::vector<std::string> Missing(const std::vector<std::string>& names, bool may_be_part = false) {
+  return FindMissingShards("d", "train-", names, may_be_part);
 }
 
 TEST(MissingShards, NoneOfACompleteSet) {
@@ -36,13 +39,23 @@ TEST(MissingShards, NoneOfNamesWithoutNumbers) {
 
 TEST(MissingShards, NamesTheFirstThatIsMissing) {
   EXPECT_THAT(Missing({"train-00000-of-00004"}),
-              ElementsAre("d has 1 of the 4 files train-*-of-00004: train-00001-of-00004 is "
-                          "missing, and others"));
+              ElementsAre(std::string("d has 1 of the 4 files train-*-of-00004: "
+                                      "train-00001-of-00004 is missing, and others") +
+                          kWayOut));
   EXPECT_THAT(Missing({"train-00000-of-00003", "train-00001-of-00003"}),
-              ElementsAre("d has 2 of the 3 files train-*-of-00003: train-00002-of-00003 is "
-                          "missing"));
+              ElementsAre(std::string("d has 2 of the 3 files train-*-of-00003: "
+                                      "train-00002-of-00003 is missing") +
+                          kWayOut));
   EXPECT_THAT(Missing({"train-1-of-2"}),
-              ElementsAre("d has 1 of the 2 files train-*-of-2: train-0-of-2 is missing"));
+              ElementsAre(std::string("d has 1 of the 2 files train-*-of-2: train-0-of-2 is "
+                                      "missing") +
+                          kWayOut));
+}
+
+TEST(MissingShards, APartMayLackFilesAndNothingElse) {
+  EXPECT_THAT(Missing({"train-00000-of-00004"}, true), IsEmpty());
+  EXPECT_THAT(Missing({"train-00000-of-00004", "train-00001-of-00002"}, true), SizeIs(1));
+  EXPECT_THAT(Missing({"train-00000-of-00004", "train-00004-of-00004"}, true), SizeIs(1));
 }
 
 TEST(MissingShards, RefusesTwoSetsInOneFolder) {
@@ -103,7 +116,7 @@ TEST_F(DataFilesTest, RefusesAnIncompleteSet) {
 }
 
 TEST_F(DataFilesTest, LeavesOtherSplitsAlone) {
-  EXPECT_THAT(ListDataFiles(dir_.path(), Split::kValidation).problems, IsEmpty());
+  EXPECT_THAT(ListDataFiles(dir_.path(), Split::kValidation, false).problems, IsEmpty());
 }
 
 // A reader that waits for a pipe's writer would wait for ever.

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "tests/trainer/data/data_fixture.h"
+#include "trainer/data/data_files.h"
 #include "trainer/data/data_set.h"
 #include "trainer/data/record_index.h"
 #include "trainer/data/tool/synth.h"
@@ -20,6 +21,7 @@ namespace trainer {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::SizeIs;
 using ::testing::StartsWith;
 
 struct Outcome {
@@ -170,6 +172,28 @@ TEST_F(DdldataTest, VerifyNamesFilesThatAreMissingAndOddOnes) {
   EXPECT_THAT(outcome.output, HasSubstr("set/validation-more is a folder: "));
   EXPECT_THAT(outcome.output, HasSubstr("ddldata: note: " + Path("set") + " has no ddldata.manif"));
   EXPECT_THAT(outcome.output, HasSubstr("3 files, 26 records, "));
+}
+
+TEST_F(DdldataTest, APartOfASetIsOneByItsManifest) {
+  MakeSmallSet();
+  std::filesystem::remove(Path("set/train-00001-of-00002"));
+  // The manifest of the whole set, none, and one that nobody asked to be of a part.
+  EXPECT_EQ(Ddldata("verify " + Path("set") + " --classes 3").exit_code, 65);
+  EXPECT_EQ(Ddldata("manifest " + Path("set")).exit_code, 65);
+  std::filesystem::remove(Path("set/ddldata.manifest"));
+  const Outcome refused = Ddldata("verify " + Path("set") + " --classes 3");
+  EXPECT_EQ(refused.exit_code, 65);
+  EXPECT_THAT(refused.output, HasSubstr("train-00001-of-00002 is missing; if a part of the set is "
+                                        "meant, say so: ddldata manifest --part " +
+                                        Path("set")));
+  EXPECT_EQ(Ddldata("manifest " + Path("set")).exit_code, 65);
+
+  EXPECT_EQ(Ddldata("manifest --part " + Path("set")).exit_code, 0);
+  EXPECT_EQ(Ddldata("verify " + Path("set") + " --classes 3").exit_code, 0);
+  EXPECT_THAT(FindDataFiles(Path("set"), Split::kTrain), SizeIs(1));
+  // What is missing of the part is missed.
+  std::filesystem::remove(Path("set/train-00000-of-00002"));
+  EXPECT_EQ(Ddldata("verify " + Path("set") + " --classes 3").exit_code, 65);
 }
 
 TEST_F(DdldataTest, VerifyComparesWithTheManifest) {

@@ -70,7 +70,7 @@ class ManifestOfASet : public ::testing::Test {
     WriteRecords(one_, {"a", "b", "c"});
     WriteRecords(two_, {"d", "e", "f"});
     WriteRecords(dir_ / "validation-00000-of-00001", {"g"});
-    MakeShardManifest(dir_.path(), 2);
+    MakeShardManifest(dir_.path(), false, 2);
   }
 
   void Open(const std::string& index_dir = "", const RankShare& share = {}) {
@@ -156,7 +156,7 @@ TEST_F(ManifestOfASet, IsRefusedWhereItIsDamaged) {
 TEST_F(ManifestOfASet, IsNotMadeOfNamesThatItCannotHold) {
   const TempDir dir;
   WriteRecords(dir / "train-a b", {"a"});
-  EXPECT_THAT(DataErrorOf([&] { MakeShardManifest(dir.path(), 1); }),
+  EXPECT_THAT(DataErrorOf([&] { MakeShardManifest(dir.path(), false, 1); }),
               StartsWith(dir / "train-a b" + ": a name with a blank cannot be in a manifest"));
 }
 

@@ -35,10 +35,10 @@ Error NoDataFiles(const std::string& dir) {
 }
 
 // Of both splits, one of which may be absent.  Throws Error(EX_DATAERR) with what is wrong.
-std::vector<std::string> FindAllDataFiles(const std::string& dir) {
+std::vector<std::string> FindAllDataFiles(const std::string& dir, bool may_be_part) {
   std::vector<std::string> paths;
   for (const Split split : kSplits) {
-    DataFiles files = ListDataFiles(dir, split);
+    DataFiles files = ListDataFiles(dir, split, may_be_part);
     if (!files.problems.empty()) throw Error(EX_DATAERR, files.problems.front());
     std::ranges::move(files.paths, std::back_inserter(paths));
   }
@@ -216,7 +216,7 @@ VerifySummary Verification::Run() {
     summary_.has_manifest = true;
   }
   for (const Split split : kSplits) {
-    const DataFiles files = ListDataFiles(options_.data_dir, split);
+    const DataFiles files = ListDataFiles(options_.data_dir, split, summary_.has_manifest);
     for (const std::string& problem : files.problems) Report(problem);
     std::optional<ShardManifestCheck> check;
     if (manifest) {
@@ -236,7 +236,7 @@ VerifySummary Verification::Run() {
 
 std::int64_t MakeIndexFiles(const std::string& data_dir, const std::string& index_dir,
                             int threads) {
-  const std::vector<std::string> paths = FindAllDataFiles(data_dir);
+  const std::vector<std::string> paths = FindAllDataFiles(data_dir, HasShardManifest(data_dir));
   std::error_code error;
   fs::create_directories(index_dir, error);
   if (error) throw OsError("cannot make the directory " + index_dir, error.value());
@@ -252,8 +252,8 @@ std::int64_t MakeIndexFiles(const std::string& data_dir, const std::string& inde
   return total;
 }
 
-std::int64_t MakeShardManifest(const std::string& data_dir, int threads) {
-  const std::vector<std::string> paths = FindAllDataFiles(data_dir);
+std::int64_t MakeShardManifest(const std::string& data_dir, bool may_be_part, int threads) {
+  const std::vector<std::string> paths = FindAllDataFiles(data_dir, may_be_part);
   for (const std::string& path : paths) {
     const std::string name = fs::path(path).filename().string();
     if (std::ranges::any_of(name, [](char c) { return c <= ' ' && c >= 0; })) {

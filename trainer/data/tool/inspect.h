@@ -18,8 +18,9 @@ std::int64_t MakeIndexFiles(const std::string& data_dir, const std::string& inde
 
 // Writes the manifest of all data files of `data_dir` (shard_manifest.h); an older one is replaced.
 // Returns how many records it counts.  Throws Error(EX_DATAERR) when there is no data file, one is
-// missing or damaged, Error(EX_OSERR) when the manifest cannot be written.
-std::int64_t MakeShardManifest(const std::string& data_dir, int threads);
+// damaged, or missing by the numbers in the names unless `may_be_part`; Error(EX_OSERR) when the
+// manifest cannot be written.
+std::int64_t MakeShardManifest(const std::string& data_dir, bool may_be_part, int threads);
 
 struct VerifyOptions {
   std::string data_dir;

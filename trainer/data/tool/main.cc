@@ -79,7 +79,8 @@ int Index(const DataToolOptions& options) {
 }
 
 int Manifest(const DataToolOptions& options) {
-  const std::int64_t records = trainer::MakeShardManifest(options.data_dir, options.threads);
+  const std::int64_t records =
+      trainer::MakeShardManifest(options.data_dir, options.is_part, options.threads);
   std::printf("%s/%s: %lld records counted\n", options.data_dir.c_str(),
               trainer::kShardManifestName, static_cast<long long>(records));
   return 0;

@@ -61,6 +61,8 @@ void AddManifest(CLI::App& app, DataToolOptions& options) {
       "are now; training and verify then notice what is missing, doubled or exchanged");
   manifest->add_option("DATA_DIR", options.data_dir, "Directory with train-*, validation-*")
       ->required();
+  manifest->add_flag("--part", options.is_part,
+                     "The files are meant to be a part of the set that their numbers tell of");
   AddThreads(manifest, options.threads);
 }
 

@@ -31,7 +31,8 @@ struct DataToolOptions {
   std::string size = "80-128";  // of synth: pixels, MIN-MAX
   std::string data_dir;         // of index and manifest
   std::string index_dir;
-  int threads;  // of index and manifest
+  bool is_part = false;  // of manifest
+  int threads;           // of index and manifest
   VerifyOptions verify;
 };
 

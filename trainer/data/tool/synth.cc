@@ -148,7 +148,7 @@ void MakeDataSet(const SynthOptions& options) {
     }
   }
   for (const auto& file : files) file->Commit();
-  MakeShardManifest(options.dir, options.threads);
+  MakeShardManifest(options.dir, false, options.threads);
 }
 
 }  // namespace trainer
