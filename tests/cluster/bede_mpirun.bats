@@ -51,7 +51,7 @@ ranks() { grep '^rank ' <<< "$output" | sort -n -k 2; }
 }
 
 @test "a rank that dies on another node ends all of them, and nothing is left" {
-  script job 'bede-mpirun --bede-par 1ppn sh -c "[ \$OMPI_COMM_WORLD_RANK = 1 ] && kill -KILL \$\$; sleep 600"'
+  script job 'bede-mpirun --bede-par 1ppn sh -c "[ \$OMPI_COMM_WORLD_RANK = 1 ] && sleep 2 && kill -KILL \$\$; sleep 600"'
   batch job -N2
   [ "$status" -eq 137 ]
   [[ $output == *"bede-mpirun: [ERROR DDL-20-1] mpirun ended with exit code 137"* ]]
