@@ -207,13 +207,16 @@ TEST(ReadNewestCheckpoint, DoesNotFallBackForALackOfDescriptors) {
     // The listing needs one; it is closed before the files are opened, by which time none is left.
     const int first_free = ::dup(0);
     ::close(first_free);
-    const rlimit one_more{static_cast<rlim_t>(first_free) + 1, static_cast<rlim_t>(first_free) + 1};
+    rlimit usual{};
+    ::getrlimit(RLIMIT_NOFILE, &usual);
+    const rlimit one_more{static_cast<rlim_t>(first_free) + 1, usual.rlim_max};
     ::setrlimit(RLIMIT_NOFILE, &one_more);
     const std::vector<CheckpointPath> listed = ListCheckpoints(scratch.path());
     if (listed.size() != 2 || ::dup(0) < 0) return false;
     try {
       ReadCheckpoint(listed[0].directory);
     } catch (const Error& error) {
+      ::setrlimit(RLIMIT_NOFILE, &usual);  // UBSan needs descriptors to look at an object's type
       return error.exit_code() == EX_OSERR && !IsUnusable(error);
     }
     return false;
