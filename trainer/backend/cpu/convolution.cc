@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <algorithm>
+#include <string_view>
 
 #include "trainer/backend/cpu/cpu_ops.h"
 #include "trainer/backend/cpu/loops.h"
@@ -25,29 +26,50 @@ Shape DstShape(const ConvolutionSpec& spec) {
           extent(spec.src.shape[3])};
 }
 
-// The three primitives of one convolution.  The forward pass chooses the layouts of src and filter;
-// the backward passes keep the activations in them and choose only how they want the filter.
+// Whether oneDNN has only its plain loops for this, a hundred times slower than its other kernels.
+bool IsReference(const dnnl::primitive_desc_base& desc) {
+  return std::string_view(desc.impl_info_str()).starts_with("ref");
+}
+
+// One of the backward passes.  The activations keep their layouts, the filter has the one that the
+// kernel wants.  Where oneDNN has no kernel for that (AVX2: a 3x3 filter's gradient on 2x2 values;
+// AVX: all), everything is row-major, which its matrix products can read.
+template <typename Primitive>
+typename Primitive::primitive_desc ChooseBackward(
+    const OneDnn& onednn, const ConvolutionSpec& spec,
+    const dnnl::convolution_forward::primitive_desc& forward) {
+  const memory::dims strides{spec.stride, spec.stride};
+  const memory::dims padding{spec.padding, spec.padding};
+  const auto describe = [&](const memory::desc& src, const memory::desc& filter,
+                            const memory::desc& dst) {
+    return DescribeBackward<Primitive>(onednn.engine, forward, dnnl::algorithm::convolution_direct,
+                                       src, filter, dst, strides, padding, padding);
+  };
+  auto desc = describe(forward.src_desc(), MemoryDesc(FilterShape(spec), kAny), forward.dst_desc());
+  DDL_CHECK(desc);
+  if (!IsReference(desc)) return desc;
+  constexpr memory::format_tag kRowMajor = memory::format_tag::abcd;
+  auto row_major =
+      describe(MemoryDesc(spec.src.shape, kRowMajor), MemoryDesc(FilterShape(spec), kRowMajor),
+               MemoryDesc(DstShape(spec), kRowMajor));
+  return row_major && !IsReference(row_major) ? row_major : desc;
+}
+
+// The three primitives of one convolution; the forward pass chooses the layouts of src and filter.
 struct Primitives {
   dnnl::convolution_forward::primitive_desc forward;
   dnnl::convolution_backward_data::primitive_desc backward_data;
   dnnl::convolution_backward_weights::primitive_desc backward_filter;
 
   Primitives(const OneDnn& onednn, const ConvolutionSpec& spec) {
-    constexpr dnnl::algorithm algorithm = dnnl::algorithm::convolution_direct;
-    const memory::dims strides{spec.stride, spec.stride};
-    const memory::dims padding{spec.padding, spec.padding};
-    const memory::desc filter = MemoryDesc(FilterShape(spec), kAny);
-    const memory::desc dst = MemoryDesc(DstShape(spec), onednn.activations);
     forward = DescribeForward<dnnl::convolution_forward>(
-        onednn.engine, dnnl::prop_kind::forward_training, algorithm,
-        MemoryDesc(spec.src.shape, kAny), filter, dst, strides, padding, padding);
+        onednn.engine, dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct,
+        MemoryDesc(spec.src.shape, kAny), MemoryDesc(FilterShape(spec), kAny),
+        MemoryDesc(DstShape(spec), onednn.activations), memory::dims{spec.stride, spec.stride},
+        memory::dims{spec.padding, spec.padding}, memory::dims{spec.padding, spec.padding});
     DDL_CHECK(forward);
-    const memory::desc src = forward.src_desc();
-    backward_data = DescribeBackward<dnnl::convolution_backward_data>(
-        onednn.engine, forward, algorithm, src, filter, dst, strides, padding, padding);
-    backward_filter = DescribeBackward<dnnl::convolution_backward_weights>(
-        onednn.engine, forward, algorithm, src, filter, dst, strides, padding, padding);
-    DDL_CHECK(backward_data && backward_filter);
+    backward_data = ChooseBackward<dnnl::convolution_backward_data>(onednn, spec, forward);
+    backward_filter = ChooseBackward<dnnl::convolution_backward_weights>(onednn, spec, forward);
   }
 };
 
@@ -75,31 +97,45 @@ class CpuConvolution final : public Convolution {
         backward_filter_(Call::Make<dnnl::convolution_backward_weights>(
             onednn, primitives.backward_filter,
             {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS})),
-        src_change_(onednn, ToMemoryDesc(spec.src), primitives.forward.src_desc()),
-        diff_src_change_(onednn, primitives.forward.src_desc(), ToMemoryDesc(spec.src)),
-        filter_change_(onednn, primitives.forward.weights_desc(),
-                       primitives.backward_data.weights_desc()),
-        diff_filter_change_(onednn, primitives.backward_filter.diff_weights_desc(),
-                            primitives.forward.weights_desc()) {
-    scratchpad_bytes_ = AlignedBytes(
-        std::max({forward_.scratchpad_bytes(), backward_data_.scratchpad_bytes(),
-                  backward_filter_.scratchpad_bytes(), src_change_.scratchpad_bytes(),
-                  diff_src_change_.scratchpad_bytes(), filter_change_.scratchpad_bytes(),
-                  diff_filter_change_.scratchpad_bytes()}));
-    src_copy_bytes_ = std::max(src_change_.copy_bytes(), diff_src_change_.copy_bytes());
-    filter_copy_bytes_ = std::max(filter_change_.copy_bytes(), diff_filter_change_.copy_bytes());
+        forward_src_(onednn, ToMemoryDesc(spec.src), primitives.forward.src_desc()),
+        backward_data_diff_dst_(onednn, ToMemoryDesc(dst_),
+                                primitives.backward_data.diff_dst_desc()),
+        backward_data_filter_(onednn, primitives.forward.weights_desc(),
+                              primitives.backward_data.weights_desc()),
+        backward_data_diff_src_(onednn, primitives.backward_data.diff_src_desc(),
+                                ToMemoryDesc(spec.src)),
+        backward_filter_src_(onednn, ToMemoryDesc(spec.src), primitives.backward_filter.src_desc()),
+        backward_filter_diff_dst_(onednn, ToMemoryDesc(dst_),
+                                  primitives.backward_filter.diff_dst_desc()),
+        backward_filter_diff_filter_(onednn, primitives.backward_filter.diff_weights_desc(),
+                                     primitives.forward.weights_desc()) {
+    scratchpad_bytes_ = std::max({forward_.scratchpad_bytes(), backward_data_.scratchpad_bytes(),
+                                  backward_filter_.scratchpad_bytes()});
+    for (const LayoutChange* change :
+         {&forward_src_, &backward_data_diff_dst_, &backward_data_filter_, &backward_data_diff_src_,
+          &backward_filter_src_, &backward_filter_diff_dst_, &backward_filter_diff_filter_}) {
+      scratchpad_bytes_ = std::max(scratchpad_bytes_, change->scratchpad_bytes());
+    }
+    scratchpad_bytes_ = AlignedBytes(scratchpad_bytes_);
+    src_copy_bytes_ = std::max({forward_src_.copy_bytes(), backward_data_diff_src_.copy_bytes(),
+                                backward_filter_src_.copy_bytes()});
+    filter_copy_bytes_ =
+        std::max(backward_data_filter_.copy_bytes(), backward_filter_diff_filter_.copy_bytes());
+    dst_copy_bytes_ =
+        std::max(backward_data_diff_dst_.copy_bytes(), backward_filter_diff_dst_.copy_bytes());
     if (spec.adds_diff_src) addend_bytes_ = AlignedBytes(spec.src.bytes);
   }
 
   const TensorDesc& filter() const override { return filter_; }
   const TensorDesc& dst() const override { return dst_; }
   std::size_t workspace_bytes() const override {
-    return scratchpad_bytes_ + src_copy_bytes_ + filter_copy_bytes_ + addend_bytes_;
+    return scratchpad_bytes_ + src_copy_bytes_ + filter_copy_bytes_ + dst_copy_bytes_ +
+           addend_bytes_;
   }
 
   void Forward(const Tensor& src, const Tensor& filter, const Tensor& dst, void* workspace,
                Stream& /*stream*/) override {
-    const void* src_data = src_change_.Read(src.data, SrcCopy(workspace), workspace);
+    const void* src_data = forward_src_.Read(src.data, SrcCopy(workspace), workspace);
     forward_.Run(
         {{DNNL_ARG_SRC, src_data}, {DNNL_ARG_WEIGHTS, filter.data}, {DNNL_ARG_DST, dst.data}},
         workspace);
@@ -116,37 +152,47 @@ class CpuConvolution final : public Convolution {
 
   void BackwardFilter(const Tensor& src, const Tensor& diff_dst, const Tensor& diff_filter,
                       void* workspace, Stream& /*stream*/) override {
-    const void* src_data = src_change_.Read(src.data, SrcCopy(workspace), workspace);
+    const void* src_data = backward_filter_src_.Read(src.data, SrcCopy(workspace), workspace);
+    const void* diff_dst_data =
+        backward_filter_diff_dst_.Read(diff_dst.data, DstCopy(workspace), workspace);
+    void* filter_copy = FilterCopy(workspace);
     backward_filter_.Run({{DNNL_ARG_SRC, src_data},
-                          {DNNL_ARG_DIFF_DST, diff_dst.data},
+                          {DNNL_ARG_DIFF_DST, diff_dst_data},
                           {DNNL_ARG_DIFF_WEIGHTS,
-                           diff_filter_change_.Target(diff_filter.data, FilterCopy(workspace))}},
+                           backward_filter_diff_filter_.Target(diff_filter.data, filter_copy)}},
                          workspace);
-    diff_filter_change_.Write(FilterCopy(workspace), diff_filter.data, workspace);
+    backward_filter_diff_filter_.Write(filter_copy, diff_filter.data, workspace);
   }
 
  private:
   void OverwriteDiffSrc(const Tensor& diff_dst, const Tensor& filter, const Tensor& diff_src,
                         void* workspace) {
-    const void* filter_data = filter_change_.Read(filter.data, FilterCopy(workspace), workspace);
+    const void* filter_data =
+        backward_data_filter_.Read(filter.data, FilterCopy(workspace), workspace);
+    const void* diff_dst_data =
+        backward_data_diff_dst_.Read(diff_dst.data, DstCopy(workspace), workspace);
+    void* src_copy = SrcCopy(workspace);
     backward_data_.Run(
-        {{DNNL_ARG_DIFF_DST, diff_dst.data},
+        {{DNNL_ARG_DIFF_DST, diff_dst_data},
          {DNNL_ARG_WEIGHTS, filter_data},
-         {DNNL_ARG_DIFF_SRC, diff_src_change_.Target(diff_src.data, SrcCopy(workspace))}},
+         {DNNL_ARG_DIFF_SRC, backward_data_diff_src_.Target(diff_src.data, src_copy)}},
         workspace);
-    diff_src_change_.Write(SrcCopy(workspace), diff_src.data, workspace);
+    backward_data_diff_src_.Write(src_copy, diff_src.data, workspace);
   }
 
-  // The workspace: the scratchpad of whatever runs, a copy of src, a copy of the filter, what is to
-  // be added.
+  // The workspace: the scratchpad of whatever runs, a copy of src, one of the filter, one of dst,
+  // what is to be added.
   void* SrcCopy(void* workspace) const {
     return static_cast<std::byte*>(workspace) + scratchpad_bytes_;
   }
   void* FilterCopy(void* workspace) const {
     return static_cast<std::byte*>(workspace) + scratchpad_bytes_ + src_copy_bytes_;
   }
+  void* DstCopy(void* workspace) const {
+    return static_cast<std::byte*>(FilterCopy(workspace)) + filter_copy_bytes_;
+  }
   void* Addend(void* workspace) const {
-    return static_cast<std::byte*>(workspace) + workspace_bytes() - addend_bytes_;
+    return static_cast<std::byte*>(DstCopy(workspace)) + dst_copy_bytes_;
   }
 
   TensorDesc filter_;
@@ -154,13 +200,18 @@ class CpuConvolution final : public Convolution {
   Call forward_;
   Call backward_data_;
   Call backward_filter_;
-  LayoutChange src_change_;
-  LayoutChange diff_src_change_;
-  LayoutChange filter_change_;
-  LayoutChange diff_filter_change_;
+  // Of what a primitive reads or writes, where its layout is another than the tensor's.
+  LayoutChange forward_src_;
+  LayoutChange backward_data_diff_dst_;
+  LayoutChange backward_data_filter_;
+  LayoutChange backward_data_diff_src_;
+  LayoutChange backward_filter_src_;
+  LayoutChange backward_filter_diff_dst_;
+  LayoutChange backward_filter_diff_filter_;
   std::size_t scratchpad_bytes_ = 0;
   std::size_t src_copy_bytes_ = 0;
   std::size_t filter_copy_bytes_ = 0;
+  std::size_t dst_copy_bytes_ = 0;
   std::size_t addend_bytes_ = 0;  // 0: BackwardData overwrites
 };
 
