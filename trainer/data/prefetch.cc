@@ -37,10 +37,11 @@ void Prefetcher::Stop() {
   work_ready_.notify_all();
 }
 
-void Prefetcher::Seek(std::int64_t step) {
+void Prefetcher::Seek(std::int64_t step, const std::function<void()>& at_rest) {
   std::unique_lock lock(mutex_);
   paused_ = true;
   progress_.wait(lock, [this] { return active_ == 0; });
+  at_rest();
   Reset(step);
   paused_ = false;
   work_ready_.notify_all();

@@ -35,8 +35,9 @@ class Prefetcher {
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  // The next step to return.  Batches made ahead are dropped.
-  void Seek(std::int64_t step);
+  // The next step to return.  Batches made ahead are dropped; `at_rest` is called after the last
+  // item of them and before the first of `step`.
+  void Seek(std::int64_t step, const std::function<void()>& at_rest);
 
   // Waits for the next step's batch and returns its slot, which stays as it is until the next call;
   // -1 after the last step.  If items of the batch threw, throws the exception of the first of

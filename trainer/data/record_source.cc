@@ -85,13 +85,16 @@ class RecordSource : public Source {
 
   std::int64_t samples() const override { return data_.records(); }
   std::vector<Fact> facts() const override { return data_.facts(); }
-  void Seek(std::int64_t step) override { prefetcher_.Seek(step); }
+  void Seek(const Position& position) override {
+    prefetcher_.Seek(position.step, [&] { start_ = position; });
+  }
   bool Next(HostBatch& batch) override;
 
  private:
   std::size_t ImageBytes() const;
   std::vector<Batch> MakeRing() const;
   Prefetcher::Options RingOptions() const;
+  BatchRange RangeOf(std::int64_t step) const;
   void Make(std::int64_t step, int slot, std::int64_t item, int thread);
   void Load(std::int64_t sample, Batch& batch, std::size_t item, SampleLoader& loader);
   void ReportBadRecords(const Batch& batch);
@@ -103,6 +106,7 @@ class RecordSource : public Source {
   const ShardSampler sampler_;
   std::vector<std::unique_ptr<SampleLoader>> loaders_;  // by thread
   std::vector<Batch> ring_;
+  Position start_;                      // last sought; written while nothing is made
   std::set<std::int64_t> bad_records_;  // that Next has met
   KnownBad known_bad_;
   Prefetcher prefetcher_;  // last: its threads use the others
@@ -144,6 +148,15 @@ Prefetcher::Options RecordSource::RingOptions() const {
                      : EvaluationSteps(options_.batch, options_.world_size, data_.records())};
 }
 
+BatchRange RecordSource::RangeOf(std::int64_t step) const {
+  if (!options_.training) {
+    return EvaluationRange(step, options_.batch, options_.rank, options_.world_size,
+                           data_.records());
+  }
+  const std::int64_t step_sample = start_.At(step, options_.batch * options_.world_size).sample;
+  return TrainingRange(step_sample, options_.batch, options_.rank);
+}
+
 void RecordSource::Make(std::int64_t step, int slot, std::int64_t item, int thread) {
   auto& loader = loaders_[static_cast<std::size_t>(thread)];
   if (!loader) {
@@ -157,10 +170,7 @@ void RecordSource::Make(std::int64_t step, int slot, std::int64_t item, int thre
   const auto place = static_cast<std::size_t>(item);
   batch.bad[place].clear();
   batch.present[place] = 0;
-  const BatchRange range =
-      options_.training ? TrainingRange(step, options_.batch, options_.rank, options_.world_size)
-                        : EvaluationRange(step, options_.batch, options_.rank, options_.world_size,
-                                          data_.records());
+  const BatchRange range = RangeOf(step);
   if (item < range.valid) Load(range.first_sample + item, batch, place, *loader);
 }
 

@@ -52,13 +52,13 @@ std::int64_t ShardSampler::Permute(std::int64_t epoch, std::int64_t place) const
   return static_cast<std::int64_t>(value);
 }
 
-BatchRange TrainingRange(std::int64_t step, std::int64_t batch, int rank, int world_size) {
-  return {step * batch * world_size + rank * batch, batch};
+BatchRange TrainingRange(std::int64_t step_sample, std::int64_t batch, int rank) {
+  return {step_sample + rank * batch, batch};
 }
 
 BatchRange EvaluationRange(std::int64_t step, std::int64_t batch, int rank, int world_size,
                            std::int64_t samples) {
-  BatchRange range = TrainingRange(step, batch, rank, world_size);
+  BatchRange range = TrainingRange(step * batch * world_size, batch, rank);
   range.valid = std::clamp<std::int64_t>(samples - range.first_sample, 0, batch);
   return range;
 }

@@ -37,8 +37,8 @@ struct BatchRange {
   std::int64_t valid;         // evaluation: places below this are images, the others are nothing
 };
 
-// Training: all of the batch is valid.
-BatchRange TrainingRange(std::int64_t step, std::int64_t batch, int rank, int world_size);
+// Training: all of the batch is valid.  `step_sample`: the first of all ranks in the step.
+BatchRange TrainingRange(std::int64_t step_sample, std::int64_t batch, int rank);
 // Evaluation of `samples` images.
 BatchRange EvaluationRange(std::int64_t step, std::int64_t batch, int rank, int world_size,
                            std::int64_t samples);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Where batches come from: records on disk, or made up.  What a batch holds is a pure function of
-// (seed, step, rank, world size): the sample at place p of step s is sample number s * global_batch
-// + rank * batch + p of the run, whatever the number of ranks.  So 1 rank with a batch of 2B and 2
-// ranks with B see the same images, augmented alike, and a resumed run goes on where it stopped by
-// naming the step.
+// (seed, position, rank): in the step that begins at sample number k of the run, place p of a rank
+// is sample number k + rank * batch + p, whatever the number of ranks.  So 1 rank with a batch of
+// 2B and 2 ranks with B see the same images, augmented alike, and a run goes on where it stopped,
+// with any number of ranks, by naming its position.
 
 #pragma once
 
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "trainer/core/fact.h"
+#include "trainer/data/position.h"
 
 namespace trainer {
 
@@ -34,8 +35,9 @@ class Source {
   virtual std::int64_t samples() const = 0;
   // What it takes them from, wherever that lies: the same on all ranks of a run.
   virtual std::vector<Fact> facts() const { return {}; }
-  // The next batch returned by Next() is that of `step`.
-  virtual void Seek(std::int64_t step) = 0;
+  // The next batch returned by Next() is that of the step that begins at `position`, later ones
+  // follow without a gap.  A source begins at {}; so do all passes over an evaluation source.
+  virtual void Seek(const Position& position) = 0;
   // Waits for the next batch.  Training sources never end.  An evaluation source gives every rank
   // the same number of batches, (the last ones may have valid == 0), counts each image once over
   // all ranks, then returns false. Throws Error(EX_DATAERR) that names file and offset of a bad

@@ -24,7 +24,7 @@ class SyntheticSource : public Source {
   explicit SyntheticSource(const SyntheticSourceOptions& options);
 
   std::int64_t samples() const override { return options_.samples; }
-  void Seek(std::int64_t step) override { step_ = step; }
+  void Seek(const Position& position) override { step_ = position.step; }
   bool Next(HostBatch& batch) override;
 
  private:
@@ -61,14 +61,15 @@ bool SyntheticSource::Next(HostBatch& batch) {
       step_ >= EvaluationSteps(options_.batch, options_.world_size, options_.samples)) {
     return false;
   }
-  const BatchRange range =
-      options_.training ? TrainingRange(step_, options_.batch, options_.rank, options_.world_size)
-                        : EvaluationRange(step_, options_.batch, options_.rank, options_.world_size,
-                                          options_.samples);
+  const std::int64_t valid = options_.training
+                                 ? options_.batch
+                                 : EvaluationRange(step_, options_.batch, options_.rank,
+                                                   options_.world_size, options_.samples)
+                                       .valid;
   batch = {.pixels = memory_.pixels(),
            .mirror = memory_.mirror(),
            .labels = memory_.labels(),
-           .valid = range.valid,
+           .valid = valid,
            .step = step_++};
   return true;
 }

@@ -34,7 +34,7 @@ std::optional<EvaluationResult> Evaluate(const EvaluationParts& parts, Source& s
   LossTotals totals;
   EvaluationResult result;
   bool stopped = false;
-  source.Seek(0);
+  source.Seek({});
   for (HostBatch batch; !stopped && source.Next(batch); ++result.steps) {
     const StepExchange all = CountBatch(parts, batch, stop_requested());
     totals.Add(all.totals);

@@ -64,7 +64,7 @@ void Report::Step(const StepRecord& record) {
   }
   if (outputs_.nvlog != nullptr) {
     if (record.launch_step % config_.display_every == 0) outputs_.nvlog->Iteration(metrics);
-    if ((record.step + 1) % schedule_.whole_steps_per_epoch == 0) {
+    if (schedule_.EpochOf(record.step + 1) > epoch) {
       outputs_.nvlog->Epoch(epoch, metrics);
     }
   }

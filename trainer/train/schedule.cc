@@ -16,6 +16,7 @@ Schedule MakeSchedule(const ScheduleConfig& config, std::int64_t samples,
                       std::int64_t batch_per_rank, int ranks) {
   DDL_CHECK(batch_per_rank > 0 && ranks > 0 && config.num_iter > 0);
   Schedule schedule;
+  schedule.unit = config.unit;
   schedule.global_batch = batch_per_rank * ranks;
   schedule.whole_steps_per_epoch = samples / schedule.global_batch;
   if (schedule.whole_steps_per_epoch == 0) {
@@ -55,9 +56,20 @@ Schedule MakeSchedule(const ScheduleConfig& config, std::int64_t samples,
   return schedule;
 }
 
+Schedule Schedule::From(const Position& position) const {
+  Schedule schedule = *this;
+  schedule.start = position;
+  if (unit == IterationUnit::kEpoch) {
+    const std::int64_t samples_left = PositionAt(total_steps).sample - position.sample;
+    schedule.total_steps = position.step + samples_left / global_batch;
+  }
+  return schedule;
+}
+
 double Schedule::LearningRate(std::int64_t step) const {
-  const auto s = static_cast<double>(step);
-  if (step < warmup_steps) return rescaled_rate * s / static_cast<double>(warmup_steps);
+  const double s = static_cast<double>(PositionAt(step).sample) / static_cast<double>(global_batch);
+  const auto warmup = static_cast<double>(warmup_steps);
+  if (s < warmup) return rescaled_rate * s / warmup;
   if (cosine) {
     const auto end = static_cast<double>(decay_steps);
     return rescaled_rate * 0.5 * (1 + std::cos(std::numbers::pi * std::min(s, end) / end));
@@ -66,7 +78,7 @@ double Schedule::LearningRate(std::int64_t step) const {
   constexpr double kFactors[] = {1, 0.1, 0.01, 0.001, 0.0001};
   int passed = 0;
   for (const double epoch : kEpochs) {
-    if (step > static_cast<std::int64_t>(steps_per_epoch * epoch)) ++passed;
+    if (s > std::floor(steps_per_epoch * epoch)) ++passed;
   }
   return rescaled_rate * kFactors[passed];
 }

@@ -17,10 +17,17 @@
 //                    from step 0 and not from W
 //   steps            rescaled * 1, 0.1, 0.01, 0.001, 0.0001; the next one holds from the step after
 //                    int(steps per epoch * e) for e = 30, 60, 80, 90
+//
+// A run that goes on with another global batch has a schedule made anew of that; all learning rates
+// then follow the images that were taken: s = images / global batch, which need not be whole.
+// Training of N epochs ends before the step that would go beyond them, training of N batches after
+// N updates in all.
 
 #pragma once
 
 #include <cstdint>
+
+#include "trainer/data/position.h"
 
 namespace trainer {
 
@@ -36,21 +43,30 @@ struct ScheduleConfig {
 };
 
 struct Schedule {
+  IterationUnit unit = IterationUnit::kEpoch;
   std::int64_t global_batch = 0;
   std::int64_t whole_steps_per_epoch = 0;  // floor(samples / global batch)
   double steps_per_epoch = 0;              // as the formulas above use it
-  std::int64_t total_steps = 0;
+  std::int64_t total_steps = 0;            // of the whole run, those before `start` among them
   std::int64_t epochs = 0;
   std::int64_t decay_steps = 0;
   std::int64_t warmup_steps = 0;
   double rescaled_rate = 0;
   bool cosine = false;
   std::int64_t steps_per_launch = 0;  // of run_iter
+  Position start;                     // from which on steps take global_batch images
 
+  // This schedule, of a run from its start, for one that came to `position` in whatever way.  Its
+  // total_steps are fewer than position.step where the run has gone beyond its end.
+  Schedule From(const Position& position) const;
+  // After `step` updates.
+  Position PositionAt(std::int64_t step) const { return start.At(step, global_batch); }
   // Of the update that leads from `step` to `step` + 1.
   double LearningRate(std::int64_t step) const;
   // The epoch, from 0, to which that update belongs.
-  std::int64_t EpochOf(std::int64_t step) const { return step / whole_steps_per_epoch; }
+  std::int64_t EpochOf(std::int64_t step) const {
+    return PositionAt(step).sample / (whole_steps_per_epoch * global_batch);
+  }
   // Where a launch that starts at `step` ends.
   std::int64_t EndOfLaunch(std::int64_t step) const;
 };

@@ -2,9 +2,9 @@
 
 #include "trainer/train/snapshot.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +14,7 @@
 #include "trainer/checkpoint/retention.h"
 #include "trainer/checkpoint/writer.h"
 #include "trainer/core/error.h"
+#include "trainer/train/changes.h"
 #include "trainer/train/network_state.h"
 #include "trainer/train/rank_statistics.h"
 #include "trainer/train/state_dump.h"
@@ -55,12 +56,12 @@ std::int64_t StatisticCount(const Network& network) {
   return count;
 }
 
-CheckpointState StateOf(const SnapshotParts& parts, std::int64_t step, const LossScale& loss_scale,
-                        std::int64_t samples) {
+CheckpointState StateOf(const SnapshotParts& parts, const Position& position,
+                        const LossScale& loss_scale, std::int64_t samples) {
   CheckpointState state;
-  state.step = step;
-  state.epoch = step * GlobalBatch(parts) / samples;
-  state.epoch_samples = step * GlobalBatch(parts) % samples;
+  state.step = position.step;
+  state.epoch = position.sample / samples;
+  state.epoch_samples = position.sample % samples;
   state.world_size = parts.communicator.size();
   state.global_batch = GlobalBatch(parts);
   state.seed = parts.config.seed;
@@ -72,6 +73,10 @@ CheckpointState StateOf(const SnapshotParts& parts, std::int64_t step, const Los
   state.precision = PrecisionOf(parts.compute_type);
   state.settings = parts.config.settings;
   return state;
+}
+
+Position PositionOf(const CheckpointState& state, std::int64_t samples) {
+  return {state.step, state.epoch * samples + std::min(state.epoch_samples, samples)};
 }
 
 void RefuseOtherNetworks(const SnapshotParts& parts, const Checkpoint& checkpoint) {
@@ -87,44 +92,25 @@ void RefuseOtherNetworks(const SnapshotParts& parts, const Checkpoint& checkpoin
   }
 }
 
-// What keeps a training from going on to `last_step`.
-void RefuseOtherRuns(const SnapshotParts& parts, const Checkpoint& checkpoint,
-                     std::int64_t last_step) {
-  const CheckpointState& state = checkpoint.manifest.state;
-  const std::string directory = checkpoint.directory.string();
-  if (state.global_batch != GlobalBatch(parts)) {
-    throw Error(EX_CONFIG,
-                directory + " was written with " + std::to_string(state.global_batch) +
-                    " images in a step (" + support::Counted(state.world_size, "rank") +
-                    "), this run has " + std::to_string(GlobalBatch(parts)) + " (" +
-                    support::Counted(parts.communicator.size(), "rank") +
-                    "): give a --batch_size that makes them equal, or start a new run in "
-                    "another --model_dir with --init_from=" +
-                    (checkpoint.directory / "model.safetensors").string());
-  }
-  if (state.step > last_step) {
-    throw Error(EX_CONFIG, directory + " is after the end of this run, which is step " +
-                               std::to_string(last_step) +
-                               ": give a larger --num_iter, or another --model_dir; "
-                               "--mode=evaluate takes its weights as they are");
-  }
+// Whether a training has nothing to do with a checkpoint after its end.  Epochs that were trained
+// with another global batch may end a few images later than those of this one.
+bool IsPastEnd(const CheckpointState& state, const Position& position, const TrainingAhead& ahead) {
+  const Schedule& schedule = ahead.schedule;
+  if (position.step <= schedule.From(position).total_steps) return false;
+  const bool ended_otherwise = schedule.unit == IterationUnit::kEpoch &&
+                               state.global_batch != schedule.global_batch &&
+                               position.sample <= schedule.epochs * ahead.samples;
+  return !ended_otherwise;
 }
 
-// "--lr_init 0.1 (now 0.2)" for each setting that is not the one of `state`.
-std::string Changes(const CheckpointState& state, const SnapshotParts& parts) {
-  std::string text;
-  const auto add = [&](const std::string& name, const std::string& then, const std::string& now) {
-    if (then != now)
-      text.append(text.empty() ? "" : ", ").append(name + " " + then + " (now " + now + ")");
-  };
-  add("ranks", std::to_string(state.world_size), std::to_string(parts.communicator.size()));
-  add("--seed", std::to_string(state.seed), std::to_string(parts.config.seed));
-  add("version", state.program_version, parts.config.program_version);
-  for (const auto& [name, now] : parts.config.settings) {
-    const auto then = state.settings.find(name);
-    if (then != state.settings.end()) add(name, then->second, now);
-  }
-  return text;
+void RefuseEndedRuns(const Checkpoint& checkpoint, const Position& position,
+                     const TrainingAhead& ahead) {
+  if (!IsPastEnd(checkpoint.manifest.state, position, ahead)) return;
+  throw Error(EX_CONFIG, checkpoint.directory.string() +
+                             " is after the end of this run, which is step " +
+                             std::to_string(ahead.schedule.From(position).total_steps) +
+                             ": give a larger --num_iter, or another --model_dir; "
+                             "--mode=evaluate takes its weights as they are");
 }
 
 // Those that were passed over for `checkpoint` would be in the way when their steps come again.
@@ -160,11 +146,14 @@ bool TakesLossScale(const SnapshotParts& parts, const CheckpointState& state) {
 }
 
 // Rank 0: a training goes on from `checkpoint`, which has been loaded.
-void GoOn(const SnapshotParts& parts, const Checkpoint& checkpoint) {
-  const CheckpointState& state = checkpoint.manifest.state;
-  parts.log->info("going on from step {}: {}", state.step, checkpoint.directory.string());
-  const std::string changes = Changes(state, parts);
-  if (!changes.empty()) parts.log->warn("changed since step {}: {}", state.step, changes);
+void GoOn(const SnapshotParts& parts, const Checkpoint& checkpoint, const Position& position,
+          const LossScale& loss_scale, std::int64_t samples) {
+  const CheckpointState now = StateOf(parts, position, loss_scale, samples);
+  parts.log->info("going on from step {}, after {} of the {} images of epoch {}: {}", now.step,
+                  now.epoch_samples, samples, now.epoch + 1, checkpoint.directory.string());
+  for (const std::string& change : ChangesSince(checkpoint.manifest.state, now)) {
+    parts.log->warn("changed since step {}: {}", now.step, change);
+  }
   SetAsidePassedOver(parts, checkpoint);
 }
 
@@ -188,7 +177,7 @@ void RefuseOtherClasses(const SafetensorsFile& file, const TrainConfig& config) 
 
 }  // namespace
 
-void SaveSnapshot(const SnapshotParts& parts, std::int64_t step, const LossScale& loss_scale,
+void SaveSnapshot(const SnapshotParts& parts, const Position& position, const LossScale& loss_scale,
                   std::int64_t samples) {
   const std::vector<float> own = ExportStatistics(parts.network, parts.stream);
   const int ranks = parts.communicator.size();
@@ -203,10 +192,10 @@ void SaveSnapshot(const SnapshotParts& parts, std::int64_t step, const LossScale
     RefuseNotFinite(model);
     RefuseNotFinite(optimizer);
     const std::filesystem::path directory =
-        WriteCheckpoint(parts.config.model_dir, StateOf(parts, step, loss_scale, samples),
+        WriteCheckpoint(parts.config.model_dir, StateOf(parts, position, loss_scale, samples),
                         {SourcesOf(model), SourcesOf(optimizer)});
     PruneCheckpoints(parts.config.model_dir, directory, parts.config.keep_checkpoints, Warn(parts));
-    parts.log->info("checkpoint of step {} written: {}", step, directory.string());
+    parts.log->info("checkpoint of step {} written: {}", position.step, directory.string());
   }
   // No rank goes on, or ends well, before the checkpoint is durable.
   parts.communicator.Barrier();
@@ -225,11 +214,11 @@ void ExportModel(const SnapshotParts& parts, const std::filesystem::path& path) 
   parts.communicator.Barrier();
 }
 
-std::optional<std::int64_t> RestoreSnapshot(const SnapshotParts& parts, LossScale& loss_scale,
-                                            std::optional<std::int64_t> last_step) {
+std::optional<Position> RestoreSnapshot(const SnapshotParts& parts, LossScale& loss_scale,
+                                        const std::optional<TrainingAhead>& ahead) {
   struct Header {
     std::int64_t found = 0;
-    std::int64_t step = 0;
+    Position position;
     std::int64_t world_size = 0;
     std::int64_t good_steps = 0;
     double loss_scale = 0;  // 0: not to be taken over
@@ -237,14 +226,15 @@ std::optional<std::int64_t> RestoreSnapshot(const SnapshotParts& parts, LossScal
   std::vector<float> rows;
   if (IsRoot(parts)) {
     if (const auto checkpoint = ReadNewestCheckpoint(parts.config.model_dir, Warn(parts))) {
-      RefuseOtherNetworks(parts, *checkpoint);
-      if (last_step) RefuseOtherRuns(parts, *checkpoint, *last_step);
-      rows = Load(parts, *checkpoint);
       const CheckpointState& state = checkpoint->manifest.state;
-      header = {1, state.step, state.world_size, state.loss_scale_good_steps,
+      RefuseOtherNetworks(parts, *checkpoint);
+      header = {1, ahead ? PositionOf(state, ahead->samples) : Position{state.step, 0},
+                state.world_size, state.loss_scale_good_steps,
                 TakesLossScale(parts, state) ? state.loss_scale : 0};
-      if (last_step) {
-        GoOn(parts, *checkpoint);
+      if (ahead) RefuseEndedRuns(*checkpoint, header.position, *ahead);
+      rows = Load(parts, *checkpoint);
+      if (ahead) {
+        GoOn(parts, *checkpoint, header.position, loss_scale, ahead->samples);
       } else {
         parts.log->info("weights of step {}: {}", state.step, checkpoint->directory.string());
       }
@@ -264,7 +254,7 @@ std::optional<std::int64_t> RestoreSnapshot(const SnapshotParts& parts, LossScal
     ImportStatistics(parts.network, std::span(rows).subspan(rank * count, count), parts.stream);
   }
   if (header.loss_scale > 0) loss_scale.Restore(header.loss_scale, header.good_steps);
-  return header.step;
+  return header.position;
 }
 
 void RefuseUsedFolder(const SnapshotParts& parts) {

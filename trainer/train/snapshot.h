@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Saves a run so that it goes on as if it had never stopped, and starts it again.
+// Saves a run so that it goes on as if it had never stopped, and starts it again: with any number
+// of ranks, any batch and on any back end (doc/decisions/0022-going-on-elsewhere.md).
 //
 // Rank 0 reads and writes; the others get what it has by broadcast, so model_dir need not be shared
 // between nodes.  All functions are collective: every rank calls them, in the same order.
@@ -17,10 +18,12 @@
 #include <optional>
 
 #include "trainer/comm/communicator.h"
+#include "trainer/data/position.h"
 #include "trainer/model/network.h"
 #include "trainer/telemetry/log.h"
 #include "trainer/train/config.h"
 #include "trainer/train/loss_scale.h"
+#include "trainer/train/schedule.h"
 
 namespace trainer {
 
@@ -33,19 +36,25 @@ struct SnapshotParts {
   DType compute_type = DType::kFloat32;  // Backend::compute_type
 };
 
-// `samples` of the training set: for the sampler's position, which is noted for people.
-void SaveSnapshot(const SnapshotParts& parts, std::int64_t step, const LossScale& loss_scale,
+// `samples` of the training set: a checkpoint has its position as epochs and images of this one.
+void SaveSnapshot(const SnapshotParts& parts, const Position& position, const LossScale& loss_scale,
                   std::int64_t samples);
 
-// The step at which to go on, after the newest valid checkpoint of config.model_dir has been
-// loaded; nullopt, and nothing changed, if there is none.  `last_step`: the run trains on to it, so
-// the global batch must be that of the checkpoint (or its steps would mean other images), what else
-// has changed since is said, and newer checkpoints that cannot be used are set aside.  A loss scale
-// that adapts itself is taken over, unless the checkpoint is of another precision.
-// Throws Error: EX_DATAERR for a checkpoint of another network, EX_CONFIG for another global batch
-// and for one after `last_step`.
-std::optional<std::int64_t> RestoreSnapshot(const SnapshotParts& parts, LossScale& loss_scale,
-                                            std::optional<std::int64_t> last_step);
+// What a training that goes on has before it.
+struct TrainingAhead {
+  Schedule schedule;         // of a run that begins with these ranks and this batch
+  std::int64_t samples = 0;  // of the training set
+};
+
+// Where to go on, after the newest valid checkpoint of config.model_dir has been loaded; nullopt,
+// and nothing changed, if there is none.  For a training, rank 0 says what has changed since, and
+// newer checkpoints that cannot be used are set aside; without `ahead` only the step counts.  A
+// loss scale that adapts itself is taken over, unless the checkpoint is of another precision.  In a
+// training set of another size it goes on after as many epochs, and images of this one, as before.
+// Throws Error: EX_DATAERR for a checkpoint of another network, EX_CONFIG for one after the end of
+// the training.
+std::optional<Position> RestoreSnapshot(const SnapshotParts& parts, LossScale& loss_scale,
+                                        const std::optional<TrainingAhead>& ahead);
 
 // For a run that starts afresh.  Throws Error(EX_CONFIG) if config.model_dir has checkpoints: the
 // new ones would stand among them, and a later start would go on from the wrong run.

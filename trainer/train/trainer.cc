@@ -69,9 +69,10 @@ class Trainer {
             *stream_, parts_.outputs.log, parts_.backend.compute_type()};
   }
 
-  std::int64_t FirstStep();
+  Position FirstPosition();
   void InitializeAfresh();
-  void TrainSteps(std::int64_t first, std::int64_t end);
+  // To the end of this launch, from where the schedule starts.
+  void TrainSteps();
   TrainingStep::Outcome RunStep(TrainingStep& training_step);
   void Save();
   void DumpState(const TrainingStep& training_step);
@@ -96,8 +97,8 @@ class Trainer {
 TrainResult Trainer::Train() {
   schedule_ = MakeSchedule(config_.schedule, parts_.training->samples(), config_.batch,
                            parts_.communicator.size());
-  const std::int64_t first = FirstStep();
-  TrainSteps(first, schedule_.EndOfLaunch(first));
+  schedule_ = schedule_.From(FirstPosition());
+  TrainSteps();
   if (saved_step_ != result_.step) Save();
 
   const bool complete = result_.step >= schedule_.total_steps;
@@ -108,12 +109,13 @@ TrainResult Trainer::Train() {
   return result_;
 }
 
-// The weights, and the step from which they are to go on.
-std::int64_t Trainer::FirstStep() {
+// The weights, and from where they are to go on.
+Position Trainer::FirstPosition() {
   if (config_.resume) {
-    if (const auto step = RestoreSnapshot(snapshot_parts(), loss_scale_, schedule_.total_steps)) {
-      saved_step_ = *step;
-      return *step;
+    const TrainingAhead ahead = {schedule_, parts_.training->samples()};
+    if (const auto position = RestoreSnapshot(snapshot_parts(), loss_scale_, ahead)) {
+      saved_step_ = position->step;
+      return *position;
     }
   } else {
     RefuseUsedFolder(snapshot_parts());
@@ -123,7 +125,7 @@ std::int64_t Trainer::FirstStep() {
   } else {
     InitializeAfresh();
   }
-  return 0;
+  return {};
 }
 
 // Rank 0's values count: logarithms and square roots of other processors and C libraries may differ
@@ -135,8 +137,10 @@ void Trainer::InitializeAfresh() {
   BroadcastPart(network_, Network::Part::kValue, parts_.communicator, *stream_);
 }
 
-void Trainer::TrainSteps(std::int64_t first, std::int64_t end) {
+void Trainer::TrainSteps() {
   const bool keeps_files = config_.mode != RunMode::kTrainingBenchmark;
+  const std::int64_t first = schedule_.start.step;
+  const std::int64_t end = schedule_.EndOfLaunch(first);
   result_.step = first;
   if (parts_.communicator.rank() == 0 && !config_.dump_state.empty() &&
       (config_.dump_state_step <= first || config_.dump_state_step > end)) {
@@ -158,7 +162,7 @@ void Trainer::TrainSteps(std::int64_t first, std::int64_t end) {
         "them on the GPUs",
         static_cast<double>(training_step.staged_bytes()) * 1e-6);
   }
-  parts_.training->Seek(first);
+  parts_.training->Seek(schedule_.start);
   report_.StartTraining(schedule_);
   while (result_.step < end && result_.ending == Ending::kCompleted) {
     parts_.entered(Activity::kTraining, result_.step);
@@ -197,7 +201,8 @@ TrainingStep::Outcome Trainer::RunStep(TrainingStep& training_step) {
 
 void Trainer::Save() {
   parts_.entered(Activity::kCheckpoint, result_.step);
-  SaveSnapshot(snapshot_parts(), result_.step, loss_scale_, parts_.training->samples());
+  SaveSnapshot(snapshot_parts(), schedule_.PositionAt(result_.step), loss_scale_,
+               parts_.training->samples());
   saved_step_ = result_.step;
 }
 
@@ -228,8 +233,8 @@ void Trainer::RunEvaluation() {
 void Trainer::LoadWeights() {
   if (!config_.init_from.empty()) {
     InitializeFromFile(snapshot_parts());
-  } else if (const auto step = RestoreSnapshot(snapshot_parts(), loss_scale_, std::nullopt)) {
-    result_.step = *step;
+  } else if (const auto position = RestoreSnapshot(snapshot_parts(), loss_scale_, std::nullopt)) {
+    result_.step = position->step;
   } else {
     throw Error(EX_USAGE, "there are no weights: no checkpoint in '" + config_.model_dir.string() +
                               "'; give the --model_dir of a run, or a file by --init_from");
@@ -264,9 +269,9 @@ std::int64_t Trainer::BenchmarkSteps(const Source& source) {
 }
 
 TrainResult Trainer::BenchmarkTraining() {
-  const std::int64_t steps = BenchmarkSteps(*parts_.training);
+  BenchmarkSteps(*parts_.training);
   InitializeAfresh();
-  TrainSteps(0, steps);
+  TrainSteps();
   if (result_.ending == Ending::kCompleted) {
     result_.images_per_second = static_cast<double>(schedule_.global_batch) / times_.Median().step;
   }
@@ -279,7 +284,7 @@ double Trainer::InferenceSeconds() {
   const auto asked = std::chrono::steady_clock::now();
   HostBatch batch;
   if (!parts_.evaluation->Next(batch)) {
-    parts_.evaluation->Seek(0);
+    parts_.evaluation->Seek({});
     DDL_CHECK(parts_.evaluation->Next(batch));
   }
   Infer(network_, device_batch_, batch, *stream_);

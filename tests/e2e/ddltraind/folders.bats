@@ -104,11 +104,16 @@ end_holder() {
   rm less/train-00007
   alone --mode=train --num_iter=8 --run_iter=2 --results_dir=run --lr_init=0.5 --image_size=64 --data_dir=less
   [ "$status" -eq 0 ]
-  [[ $messages == *"changed since step 4: --image_size 32 (now 64), --lr_init 0.1 (now 0.5), data 200 images in 8"*" (now 175 images in 7 "* ]]
+  [[ $messages == *"changed since step 4: --image_size 32 (now 64)"$'\n'* ]]
+  [[ $messages == *"changed since step 4: --lr_init 0.1 (now 0.5)"$'\n'* ]]
+  [[ $messages == *"changed since step 4: data 200 images in 8"*" (now 175 images in 7 "*"; the order is another one"* ]]
+  [ "$(grep -c "changed since" <<< "$messages")" -eq 3 ]
   small=("${small[@]/--batch_size=8/--batch_size=4}")
   train 2 --mode=train --num_iter=8 --results_dir=run --lr_init=0.5 --image_size=64 --data_dir=less
   [ "$status" -eq 0 ]
-  [[ $messages == *"changed since step 6: ranks 1 (now 2), --batch_size 8 (now 4)"* ]]
+  [[ $messages == *"changed since step 6: ranks 1 (now 2); "* ]]
+  [[ $messages == *"changed since step 6: --batch_size 8 (now 4)"$'\n'* ]]
+  [ "$(grep -c "changed since" <<< "$messages")" -eq 2 ]
 }
 
 @test "a newest checkpoint that cannot be read is passed over, and the end is the same, bit for bit" {

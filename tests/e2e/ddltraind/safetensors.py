@@ -4,6 +4,7 @@
 
 safetensors.py names FILE: the name of each tensor, one in a line.
 safetensors.py without NAME FROM TO: copies a file but for one tensor.
+safetensors.py zeroed FROM TO NAME...: copies a file with zeros in these tensors.
 safetensors.py resnet50 FILE: loads it into torchvision's model, every name and shape as it wants them.
 """
 import json
@@ -45,14 +46,24 @@ def load_into_torchvision(path):
     print("finite" if torch.isfinite(model(torch.zeros(1, 3, 64, 64))).all() else "not finite")
 
 
-command, *arguments = sys.argv[1:]
-if command == "names":
-    print("\n".join(read(arguments[0])))
-elif command == "without":
-    kept = read(arguments[1])
-    del kept[arguments[0]]
-    write(arguments[2], kept)
-elif command == "resnet50":
-    load_into_torchvision(arguments[0])
-else:
-    sys.exit(__doc__)
+def main(command, *arguments):
+    if command == "names":
+        print("\n".join(read(arguments[0])))
+    elif command == "without":
+        kept = read(arguments[1])
+        del kept[arguments[0]]
+        write(arguments[2], kept)
+    elif command == "zeroed":
+        tensors = read(arguments[0])
+        for name in arguments[2:]:
+            dtype, shape, values = tensors[name]
+            tensors[name] = dtype, shape, bytes(len(values))
+        write(arguments[1], tensors)
+    elif command == "resnet50":
+        load_into_torchvision(arguments[0])
+    else:
+        sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

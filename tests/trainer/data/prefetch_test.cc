@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::int64_t kEndless = std::int64_t{1} << 60;
 
-// A ring whose item i of step s is the number 100 s + i.
+// A ring whose item i of step s is the number 100 s + i, plus what the last Seek has told.
 class Numbers {
  public:
   explicit Numbers(Prefetcher::Options options)
@@ -29,9 +29,11 @@ class Numbers {
           if (step == bad_step_ && item >= bad_item_) {
             throw std::runtime_error("item " + std::to_string(item));
           }
+          ++under_way_;
           values_[static_cast<std::size_t>(slot) * items_ + static_cast<std::size_t>(item)] =
-              100 * step + item;
+              100 * step + item + told_;
           ++made_;
+          --under_way_;
         }) {}
 
   // The step and a check of its items; -1 at the end.
@@ -40,11 +42,16 @@ class Numbers {
     if (slot < 0) return -1;
     for (std::size_t i = 0; i < items_; ++i) {
       EXPECT_EQ(values_[static_cast<std::size_t>(slot) * items_ + i],
-                100 * prefetcher_.step() + static_cast<std::int64_t>(i));
+                100 * prefetcher_.step() + static_cast<std::int64_t>(i) + told_);
     }
     return prefetcher_.step();
   }
-  void Seek(std::int64_t step) { prefetcher_.Seek(step); }
+  void Seek(std::int64_t step) {
+    prefetcher_.Seek(step, [this, step] {
+      EXPECT_EQ(under_way_, 0);
+      told_ = 7 * step;
+    });
+  }
   std::int64_t made() const { return made_; }
 
   std::atomic<std::int64_t> bad_step_ = -1;
@@ -53,6 +60,8 @@ class Numbers {
  private:
   std::size_t items_;
   std::vector<std::int64_t> values_;
+  std::int64_t told_ = 0;  // not atomic: nothing is made when it changes
+  std::atomic<int> under_way_ = 0;
   std::atomic<std::int64_t> made_ = 0;
   Prefetcher prefetcher_;
 };

@@ -56,13 +56,18 @@ class RecordSourceTest : public ::testing::Test {
     return records;
   }
 
-  std::vector<Seen> Take(RecordSourceOptions options, std::int64_t first_step, int steps) {
+  // From the start, or after as many steps of the same kind.
+  std::vector<Seen> Take(const RecordSourceOptions& options, std::int64_t first_step, int steps) {
+    return TakeFrom(options, Position{}.At(first_step, options.batch * options.world_size), steps);
+  }
+
+  std::vector<Seen> TakeFrom(const RecordSourceOptions& options, const Position& start, int steps) {
     const auto source = MakeRecordSource(options);
-    if (first_step > 0) source->Seek(first_step);
+    if (start != Position{}) source->Seek(start);
     std::vector<Seen> all;
     HostBatch batch;
     for (int i = 0; i < steps && source->Next(batch); ++i) {
-      EXPECT_EQ(batch.step, first_step + i);
+      EXPECT_EQ(batch.step, start.step + i);
       const auto images = Images(batch);
       all.insert(all.end(), images.begin(), images.end());
     }

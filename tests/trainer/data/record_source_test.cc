@@ -81,6 +81,44 @@ TEST_F(RecordSourceTest, SeekGoesOnWhereAnotherRunStopped) {
   EXPECT_EQ(Take(options_, 6, 3), std::vector<Seen>(run.begin() + 12, run.end()));
 }
 
+// One rank takes 5 steps of 2 images, then three take 2 steps of 1, then one takes 2 steps of 3:
+// the same 22 images, cropped alike, as one rank takes that never stops.
+TEST_F(RecordSourceTest, OtherRanksGoOnWithTheImagesThatAreLeft) {
+  std::vector<Seen> taken = Take(options_, 0, 5);
+  Position position{5, 10};
+  RecordSourceOptions three = options_;
+  three.batch = 1;
+  three.world_size = 3;
+  std::vector<std::vector<Seen>> of_rank;
+  for (three.rank = 0; three.rank < 3; ++three.rank) {
+    of_rank.push_back(TakeFrom(three, position, 2));
+  }
+  for (std::size_t step = 0; step < 2; ++step) {
+    for (const auto& images : of_rank) taken.push_back(images.at(step));
+  }
+  RecordSourceOptions one = options_;
+  one.batch = 3;
+  const auto rest = TakeFrom(one, {7, 16}, 2);
+  taken.insert(taken.end(), rest.begin(), rest.end());
+  EXPECT_EQ(taken, Take(options_, 0, 11));
+}
+
+// Batches of another place have been made ahead when it is told where to go on.
+TEST_F(RecordSourceTest, SeeksToAndFro) {
+  const auto run = Take(options_, 0, 11);
+  const auto source = MakeRecordSource(options_);
+  HostBatch batch;
+  for (const Position& position : {Position{9, 3}, Position{2, 17}, Position{2, 0}}) {
+    source->Seek(position);
+    for (std::int64_t i = 0; i < 2; ++i) {
+      ASSERT_TRUE(source->Next(batch));
+      EXPECT_EQ(batch.step, position.step + i);
+      const auto first = run.begin() + position.sample + 2 * i;
+      EXPECT_EQ(Images(batch), std::vector<Seen>(first, first + 2));
+    }
+  }
+}
+
 TEST_F(RecordSourceTest, AugmentationDiffersBetweenEpochsAndSeeds) {
   RecordSourceOptions in_order = options_;
   in_order.shuffle = false;
@@ -121,7 +159,7 @@ TEST_F(RecordSourceTest, EvaluationCountsEachImageOnceAndEndsForAllRanksAtOnce) 
     }
     // 5 images in steps of 4: the second step has one image, on rank 0.
     EXPECT_THAT(valid, ElementsAre(2, rank == 0 ? 1 : 0));
-    source->Seek(0);
+    source->Seek({});
     EXPECT_TRUE(source->Next(batch));
   }
   EXPECT_THAT(labels, ::testing::UnorderedElementsAre(0, 1, 2, 3, 4));

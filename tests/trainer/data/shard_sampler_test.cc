@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "trainer/data/position.h"
+
 namespace trainer {
 namespace {
 
@@ -68,9 +70,71 @@ TEST(ShardSampler, RanksShareTheStepWhateverTheirNumber) {
   for (const int world_size : {1, 2, 4}) {
     const std::int64_t batch = 8 / world_size;
     for (int rank = 0; rank < world_size; ++rank) {
-      const BatchRange range = TrainingRange(5, batch, rank, world_size);
+      const BatchRange range = TrainingRange(40, batch, rank);
       EXPECT_EQ(range.first_sample, 40 + rank * batch);
       EXPECT_EQ(range.valid, batch);
+    }
+  }
+}
+
+// Takes `steps` steps from `position` on, as all ranks together, and counts each record in its
+// epoch.  Returns where they end.
+Position TakeSteps(const ShardSampler& sampler, Position position, std::int64_t steps,
+                   std::int64_t batch, int world_size, std::vector<std::vector<int>>& epochs) {
+  const std::int64_t end = position.step + steps;
+  while (position.step < end) {
+    for (int rank = 0; rank < world_size; ++rank) {
+      const BatchRange range = TrainingRange(position.sample, batch, rank);
+      for (std::int64_t sample = range.first_sample; sample < range.first_sample + range.valid;
+           ++sample) {
+        const auto records = static_cast<std::int64_t>(epochs.front().size());
+        const auto epoch = static_cast<std::size_t>(sample / records);
+        while (epochs.size() <= epoch) epochs.emplace_back(epochs.front().size());
+        ++epochs[epoch][static_cast<std::size_t>(sampler.RecordOf(sample))];
+      }
+    }
+    position = position.At(position.step + 1, batch * world_size);
+  }
+  return position;
+}
+
+// All epochs but the last were trained to their end; the last has no image twice.
+void ExpectEachOnce(const std::vector<std::vector<int>>& epochs) {
+  for (std::size_t epoch = 0; epoch + 1 < epochs.size(); ++epoch) {
+    ASSERT_THAT(epochs[epoch], ::testing::Each(1)) << "epoch " << epoch;
+  }
+  ASSERT_THAT(epochs.back(), ::testing::Each(::testing::Le(1)));
+}
+
+TEST(ShardSampler, EachEpochHasEachRecordOnceForAnyNumberOfRanks) {
+  constexpr std::int64_t kRecords = 101;  // of no number of ranks a multiple
+  const ShardSampler sampler(kRecords, 42, true);
+  for (int world_size = 1; world_size <= 33; ++world_size) {
+    SCOPED_TRACE(world_size);
+    std::vector<std::vector<int>> epochs(1, std::vector<int>(kRecords));
+    TakeSteps(sampler, {}, 3 * kRecords / world_size + 1, 1, world_size, epochs);
+    EXPECT_EQ(epochs.size(), 4U);
+    ExpectEachOnce(epochs);
+  }
+}
+
+// Stopped after each number of steps in turn, to go on with other ranks and another batch.
+TEST(ShardSampler, EachEpochHasEachRecordOnceWhereverARunGoesOnWithOtherRanks) {
+  constexpr std::int64_t kRecords = 101;
+  const ShardSampler sampler(kRecords, 42, true);
+  for (int world_size = 1; world_size <= 33; ++world_size) {
+    for (std::int64_t stop = 0; stop * world_size <= 2 * kRecords; ++stop) {
+      SCOPED_TRACE(::testing::Message() << world_size << " ranks, stopped after " << stop);
+      const int next_world_size = static_cast<int>((world_size * 7 + stop) % 33 + 1);
+      const std::int64_t next_batch = stop % 3 + 1;
+      std::vector<std::vector<int>> epochs(1, std::vector<int>(kRecords));
+      Position position = TakeSteps(sampler, {}, stop, 1, world_size, epochs);
+      EXPECT_EQ(position, (Position{stop, stop * world_size}));
+      position = TakeSteps(sampler, position, 2, next_batch, next_world_size, epochs);
+      position = TakeSteps(sampler, position, kRecords, 1, 1, epochs);
+      EXPECT_EQ(position.step, stop + 2 + kRecords);
+      EXPECT_EQ(position.sample, stop * world_size + 2 * next_batch * next_world_size + kRecords);
+      ExpectEachOnce(epochs);
     }
   }
 }

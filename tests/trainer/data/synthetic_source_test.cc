@@ -54,7 +54,7 @@ TEST(SyntheticSource, TwoRanksSeeWhatOneWithTwiceTheBatchSees) {
 
 TEST(SyntheticSource, TrainingGivesTheSameBatchAtEachStep) {
   const auto source = MakeSyntheticSource({.batch = 2, .image_size = 8});
-  source->Seek(41);
+  source->Seek({41, 82});
   HostBatch batch;
   ASSERT_TRUE(source->Next(batch));
   EXPECT_EQ(batch.step, 41);

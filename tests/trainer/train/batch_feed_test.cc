@@ -23,7 +23,7 @@ constexpr GeneratedSourceOptions kOptions{.batch = kBatch, .size = kSize};
 class CountingSource final : public Source {
  public:
   std::int64_t samples() const override { return source_.samples(); }
-  void Seek(std::int64_t step) override { source_.Seek(step); }
+  void Seek(const Position& position) override { source_.Seek(position); }
   bool Next(HostBatch& batch) override {
     std::this_thread::sleep_for(delay);
     if (taken == bad_step) throw Error(EX_DATAERR, "a bad record");

@@ -34,21 +34,22 @@ class GeneratedSource : public Source {
         labels_(static_cast<std::size_t>(options.batch)) {}
 
   std::int64_t samples() const override { return options_.samples; }
-  void Seek(std::int64_t step) override { step_ = step; }
+  void Seek(const Position& position) override { position_ = position; }
 
   bool Next(HostBatch& batch) override {
     const std::int64_t global_batch = options_.batch * options_.ranks;
-    if (!options_.training && step_ * global_batch >= options_.samples) return false;
+    if (!options_.training && position_.sample >= options_.samples) return false;
     batch.valid = 0;
     for (std::int64_t place = 0; place < options_.batch; ++place) {
-      const std::int64_t k = step_ * global_batch + options_.rank * options_.batch + place;
+      const std::int64_t k = position_.sample + options_.rank * options_.batch + place;
       if (options_.training || k < options_.samples) ++batch.valid;
       Draw(k % options_.samples, place);
     }
     batch.pixels = pixels_;
     batch.mirror = mirror_;
     batch.labels = labels_;
-    batch.step = step_++;
+    batch.step = position_.step;
+    position_ = position_.At(position_.step + 1, global_batch);
     return true;
   }
 
@@ -71,7 +72,7 @@ class GeneratedSource : public Source {
   }
 
   const GeneratedSourceOptions options_;
-  std::int64_t step_ = 0;
+  Position position_;
   std::vector<std::uint8_t> pixels_;
   std::vector<std::uint8_t> mirror_;
   std::vector<std::int32_t> labels_;

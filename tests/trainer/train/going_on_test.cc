@@ -85,31 +85,94 @@ TEST_F(GoingOn, IsRefusedWhereTheRunEndsBeforeTheCheckpoint) {
   EXPECT_THAT(Run(config_), HasSubstr("weights of step 6"));
 }
 
-TEST_F(GoingOn, SaysWhatHasChanged) {
+TEST_F(GoingOn, SaysWhereAndWhatHasChanged) {
   config_.settings = {{"--lr_init", "0.1"}, {"--image_size", "32"}, {"data", "8 images"}};
   config_.schedule.run_iter = 2;
   EXPECT_THAT(Run(config_), Not(HasSubstr("changed since")));
-  EXPECT_THAT(Run(config_), Not(HasSubstr("changed since")));
+  EXPECT_THAT(Run(config_), AllOf(HasSubstr("going on from step 2, after 8 of the 64 images of "
+                                            "epoch 1: " +
+                                            folder_.path().string()),
+                                  Not(HasSubstr("changed since"))));
   config_.settings["--lr_init"] = "0.2";
-  config_.settings["data"] = "9 images";
   config_.settings["--unheard_of"] = "by the version that wrote the checkpoint";
   config_.seed = 7;
-  EXPECT_THAT(Run(config_), HasSubstr("changed since step 4: --seed 1 (now 7), --lr_init 0.1 (now "
-                                      "0.2), data 8 images (now 9 images)\n"));
+  EXPECT_THAT(Run(config_),
+              AllOf(HasSubstr("changed since step 4: --seed 1 (now 7); the order is another one"),
+                    HasSubstr("changed since step 4: --lr_init 0.1 (now 0.2)\n")));
   EXPECT_EQ(step_, 6);
 }
 
-TEST_F(GoingOn, SaysThatTheNumberOfRanksHasChanged) {
-  config_.schedule.run_iter = 3;
+// Three ranks with batches of 2 go on where one with batches of 4 stopped, and one alone with 5.
+TEST_F(GoingOn, OtherRanksWithAnotherBatchTakeTheImagesThatFollow) {
+  config_.schedule.num_iter = 12;
+  config_.schedule.run_iter = 7;
   Run(config_);
   config_.batch = 2;
-  RunRanks(2, [&](Communicator& communicator) {
+  config_.schedule.run_iter = 4;
+  RunRanks(3, [&](Communicator& communicator) {
     std::ostringstream log_text;
-    RunRank(config_, communicator, log_text);
-    if (communicator.rank() == 0) {
-      EXPECT_THAT(log_text.str(), HasSubstr("changed since step 3: ranks 1 (now 2)\n"));
+    EXPECT_EQ(RunRank(config_, communicator, log_text).step, 11);
+    if (communicator.rank() != 0) {
+      EXPECT_EQ(log_text.str(), "");
+      return;
     }
+    EXPECT_THAT(log_text.str(),
+                AllOf(HasSubstr("going on from step 7, after 28 of the 64 images of epoch 1: "),
+                      HasSubstr("changed since step 7: ranks 1 (now 3); "),
+                      HasSubstr("changed since step 7: images in a step 4 (now 6); ")));
   });
+  config_.batch = 5;
+  EXPECT_THAT(Run(config_),
+              HasSubstr("going on from step 11, after 52 of the 64 images of epoch 1: "));
+  EXPECT_EQ(step_, 12);
+  const CheckpointState state = ReadManifest(CheckpointFolder(folder_.path(), 12)).state;
+  EXPECT_EQ(state.epoch, 0);
+  EXPECT_EQ(state.epoch_samples, 57);
+  EXPECT_EQ(state.global_batch, 5);
+}
+
+// Of 64 images, batches of 4 fill an epoch, batches of 6 and 7 leave 4 and 1 for the next.
+TEST_F(GoingOn, EpochsEndWithTheLastWholeStepOfTheBatchThatIsLeft) {
+  config_.schedule.unit = IterationUnit::kEpoch;
+  config_.schedule.num_iter = 2;
+  config_.schedule.run_iter = 1;
+  Run(config_);
+  EXPECT_EQ(step_, 16);
+  config_.batch = 6;
+  Run(config_);
+  EXPECT_EQ(step_, 16 + 9);  // 64 of 120 images are done
+  config_.batch = 7;
+  EXPECT_THAT(Run(config_), HasSubstr("after 54 of the 64 images of epoch 2: "));
+  EXPECT_EQ(step_, 16 + 9 + 1);  // 118 of 126
+  Run(config_);
+  EXPECT_EQ(step_, 16 + 9 + 1);
+}
+
+TEST_F(GoingOn, ARunThatHasEndedStaysEndedWithAnotherBatch) {
+  config_.schedule.unit = IterationUnit::kEpoch;
+  config_.schedule.num_iter = 4;
+  Run(config_);
+  EXPECT_EQ(step_, 64);
+  config_.batch = 5;  // 4 epochs of 12 steps are 16 images fewer
+  Run(config_);
+  EXPECT_EQ(step_, 64);
+  config_.schedule.num_iter = 3;
+  EXPECT_THAT(Refusal(config_), HasSubstr("is after the end of this run, which is step 49"));
+}
+
+// As after a change of the data: what the checkpoint calls 3 epochs and 40 images.
+TEST_F(GoingOn, InASetOfAnotherSizeItIsAsManyEpochsFurther) {
+  config_.schedule.num_iter = 100;
+  config_.schedule.run_iter = 58;
+  Run(config_);
+  const fs::path path = CheckpointFolder(folder_.path(), 58) / "manifest.json";
+  Manifest manifest = ReadManifest(path.parent_path());
+  EXPECT_EQ(manifest.state.epoch, 3);
+  EXPECT_EQ(manifest.state.epoch_samples, 40);
+  config_.schedule.run_iter = 0;
+  manifest.state.epoch_samples = 70;  // of a set that had more images than the 64 of this one
+  std::ofstream(path) << ToJson(manifest);
+  EXPECT_THAT(Run(config_), HasSubstr("after 0 of the 64 images of epoch 5: "));
 }
 
 TEST_F(GoingOn, SetsAsideWhatItHasPassedOver) {
@@ -146,8 +209,10 @@ double ScaleAfter(const TrainConfig& config, DType compute_type) {
   std::ostringstream log_text;
   const Logger log = MakeLogger(log_text, 0, "info");
   LossScale scale = LossScale::Dynamic(256);
-  EXPECT_EQ(RestoreSnapshot({config, network, communicator, *stream, log, compute_type}, scale, 6),
-            6);
+  const TrainingAhead ahead = {MakeSchedule(config.schedule, 64, config.batch, 1), 64};
+  EXPECT_EQ(
+      RestoreSnapshot({config, network, communicator, *stream, log, compute_type}, scale, ahead),
+      (Position{6, 24}));
   return scale.scale();
 }
 

@@ -68,15 +68,19 @@ TEST(ManyCheckpoints, LeaveNoFileDescriptorOrByteBehind) {
   const SnapshotParts parts{config, network, communicator, *stream, log};
   const LossScale scale = LossScale::Static(1);
 
-  std::int64_t step = 0;
+  Position position;
+  const auto save_after_a_step = [&] {
+    position = position.At(position.step + 1, config.batch);
+    SaveSnapshot(parts, position, scale, /*samples=*/100);
+  };
   Holdings before;
-  while (step < kWarmUp) {
-    SaveSnapshot(parts, ++step, scale, /*samples=*/100);
+  while (position.step < kWarmUp) {
+    save_after_a_step();
     before = Count(scratch.path());
   }
   // A folder each for the run, its checkpoints and each of these, with three files in it.
   EXPECT_EQ(before.files, 2 + kKept * 4);
-  while (step < kCheckpoints) SaveSnapshot(parts, ++step, scale, /*samples=*/100);
+  while (position.step < kCheckpoints) save_after_a_step();
   EXPECT_EQ(Count(scratch.path()), before);
   EXPECT_EQ(ReadNewest(config.model_dir)->manifest.state.step, kCheckpoints);
 }

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numbers>
 #include <string>
 
 #include "trainer/core/error.h"
@@ -95,6 +96,83 @@ TEST(Schedule, ALaunchDoesRunIterAndNeverMoreThanIsLeft) {
   EXPECT_EQ(MakeSchedule(config, 100, 10, 1).EndOfLaunch(0), 2);
   config.run_iter = -1;
   EXPECT_EQ(MakeSchedule(config, 100, 10, 1).EndOfLaunch(1), 3);
+}
+
+void ExpectSame(const Schedule& one, const Schedule& other, std::int64_t first) {
+  EXPECT_EQ(one.total_steps, other.total_steps);
+  EXPECT_EQ(one.EndOfLaunch(first), other.EndOfLaunch(first));
+  for (std::int64_t step = first; step < one.total_steps; ++step) {
+    ASSERT_EQ(one.LearningRate(step), other.LearningRate(step)) << step;
+    ASSERT_EQ(one.EpochOf(step), other.EpochOf(step)) << step;
+  }
+}
+
+TEST(Schedule, IsTheSameToTheBitForARunThatStoppedAnywhere) {
+  for (const bool cosine : {false, true}) {
+    for (const IterationUnit unit : {IterationUnit::kEpoch, IterationUnit::kBatch}) {
+      ScheduleConfig config;
+      config.unit = unit;
+      config.num_iter = unit == IterationUnit::kEpoch ? 95 : 2000;
+      config.run_iter = 3;
+      config.lr_warmup_epochs = 7;
+      config.cosine = cosine;
+      const Schedule schedule = MakeSchedule(config, 1000, 3, 16);  // 20 steps of 48 in an epoch
+      for (const std::int64_t step : {0, 1, 139, 140, 777, 1899}) {
+        ExpectSame(schedule.From({step, step * 48}), schedule, step);
+      }
+    }
+  }
+}
+
+// 1000 images: after 5 epochs of 10 steps, half of the batch.
+TEST(Schedule, AnotherBatchGoesOnFromTheSameEpoch) {
+  ScheduleConfig config;
+  config.num_iter = 10;
+  config.lr_warmup_epochs = 8;
+  const Position middle{50, 5000};
+  const Schedule before = MakeSchedule(config, 1000, 100, 1);
+  const Schedule after = MakeSchedule(config, 1000, 50, 1).From(middle);
+  EXPECT_EQ(after.total_steps, 50 + 100);
+  EXPECT_EQ(after.EpochOf(50), 5);
+  EXPECT_EQ(after.EpochOf(69), 5);
+  EXPECT_EQ(after.EpochOf(70), 6);
+  EXPECT_DOUBLE_EQ(after.LearningRate(50), before.LearningRate(50) / 2);
+  EXPECT_DOUBLE_EQ(after.LearningRate(109), after.rescaled_rate * 159 / 160);
+  EXPECT_DOUBLE_EQ(after.LearningRate(110), after.rescaled_rate);
+  EXPECT_EQ(after.EndOfLaunch(50), 150);
+  EXPECT_EQ(after.PositionAt(150), (Position{150, 10000}));
+}
+
+// 28 of 64 images are done: 4 and 2/3 steps of 6.
+TEST(Schedule, APlaceBetweenTwoStepsOfTheNewBatchIsAFraction) {
+  ScheduleConfig config;
+  config.num_iter = 1;
+  config.lr_warmup_epochs = 0;
+  config.cosine = true;
+  const Schedule schedule = MakeSchedule(config, 64, 6, 1).From({7, 28});
+  EXPECT_EQ(schedule.total_steps, 7 + 5);  // to image 58, of the 60 of ten steps
+  const double passed = 28.0 / 60;
+  EXPECT_DOUBLE_EQ(schedule.LearningRate(7),
+                   schedule.rescaled_rate * (1 + std::cos(std::numbers::pi * passed)) / 2);
+}
+
+TEST(Schedule, BatchesAreCountedWhateverTheirSize) {
+  ScheduleConfig config;
+  config.unit = IterationUnit::kBatch;
+  config.num_iter = 100;
+  config.run_iter = 30;
+  const Schedule schedule = MakeSchedule(config, 1000, 50, 1).From({40, 4000});
+  EXPECT_EQ(schedule.total_steps, 100);
+  EXPECT_EQ(schedule.EndOfLaunch(40), 70);
+  EXPECT_EQ(schedule.EndOfLaunch(90), 100);
+  EXPECT_EQ(schedule.EpochOf(40), 4);
+}
+
+TEST(Schedule, ARunPastItsEndHasFewerStepsThanItDid) {
+  ScheduleConfig config;
+  config.num_iter = 2;
+  EXPECT_EQ(MakeSchedule(config, 100, 10, 1).From({30, 300}).total_steps, 20);
+  EXPECT_EQ(MakeSchedule(config, 100, 7, 1).From({20, 200}).total_steps, 20);  // not one of 7
 }
 
 TEST(Schedule, RefusesASetSmallerThanOneStep) {
