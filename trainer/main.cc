@@ -21,6 +21,7 @@
 #include "trainer/core/error.h"
 #include "trainer/core/thread.h"
 #include "trainer/data/shard_manifest.h"
+#include "trainer/memory_check.h"
 #include "trainer/noted_settings.h"
 #include "trainer/root_outputs.h"
 #include "trainer/run_folders.h"
@@ -214,6 +215,13 @@ RunLockOptions MakeRunLockOptions(const Logger& log) {
   return lock;
 }
 
+void PrintMemory(const MemoryCheck& memory, const MemoryRoom& room, const Options& options) {
+  for (const std::string& line : DescribeMemory(memory, room, options.dry_run == "full")) {
+    std::cout << line << '\n';
+  }
+  RequirePrinted();
+}
+
 // Everything that happens once the ranks have met.  `watch` may be null.
 int RunTogether(const Options& options, const launcher::RankInfo& rank, Communicator& met,
                 HangWatch* watch, const Logger& log) {
@@ -239,6 +247,19 @@ int RunTogether(const Options& options, const launcher::RankInfo& rank, Communic
   }
 
   const int cores = CoresOfThisProcess();
+  // Before anything large is allocated.
+  const HostMemory host_memory =
+      FindHostMemory({.processes = rank.local_world_size,
+                      .granted_bytes = GrantedMemory(EnvironmentVariable),
+                      .address_space_bytes = AddressSpaceLeft()});
+  const MemoryRoom room = FindMemoryRoom(*backend, host_memory);
+  MemoryCheck memory =
+      CheckMemory(config, *backend, MakeRunMemory(options, *backend, met.size(), cores), room, met,
+                  /*wants_largest=*/!options.dry_run.empty());
+  if (root && !options.dry_run.empty() && memory.plan && !memory.fits)
+    PrintMemory(memory, room, options);
+  RequireMemory(memory, met);
+
   const int data_threads = options.data_threads > 0 ? options.data_threads : cores;
   const SourceParts source_parts = {
       .data_threads = data_threads,
@@ -256,13 +277,13 @@ int RunTogether(const Options& options, const launcher::RankInfo& rank, Communic
   if (root && reads_files && !ReadShardManifest(options.data_dir)) {
     log->info("{}", DescribeMissingManifest(options.data_dir));
   }
-  if (options.dry_run) {
+  if (!options.dry_run.empty()) {
     const Source& source = sources.training ? *sources.training : *sources.evaluation;
     if (root) {
-      for (const std::string& line : DescribeRun(config, *backend, met.size(), source.samples())) {
+      for (const std::string& line : DescribeRun(config, met.size(), source.samples())) {
         std::cout << line << '\n';
       }
-      RequirePrinted();
+      PrintMemory(memory, room, options);
     }
     return EX_OK;
   }
@@ -294,7 +315,8 @@ int RunTogether(const Options& options, const launcher::RankInfo& rank, Communic
                       .agree =
                           [&](const std::vector<Fact>& facts) {
                             agree(facts, "give all ranks the same --threads and kind of processor");
-                          }};
+                          },
+                      .network = &*memory.plan};
   if (watch) {
     parts.entered = [&](Activity activity, std::int64_t step) { watch->Enter(activity, step); };
   }

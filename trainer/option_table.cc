@@ -50,6 +50,13 @@ CLI::Option* ReducePrecision(CLI::App& app, const OptionRow& row, Options& optio
 CLI::Option* Graph(CLI::App& app, const OptionRow& row, Options& options) {
   return OneOf<&Options::graph>(app, row, options, {"auto", "on", "off"});
 }
+// Without a value it is the first.
+CLI::Option* DryRun(CLI::App& app, const OptionRow& row, Options& options) {
+  return OneOf<&Options::dry_run>(app, row, options, {"short", "full"})
+      ->expected(0, 1)
+      ->default_str("short")
+      ->type_name("[short|full]");
+}
 CLI::Option* Resume(CLI::App& app, const OptionRow& row, Options& options) {
   return OneOf<&Options::resume>(app, row, options, {"auto", "never"});
 }
@@ -122,8 +129,10 @@ std::vector<OptionRow> MakeTable() {
        kSame, kNotNegative<&Options::warmup_steps>},
       {"to_predict", run, "image file for --mode=predict", kNvidia, false, kSame,
        kText<&Options::to_predict>},
-      {"dry_run", run, "print the plan (steps, learning rate, memory) and exit", kOurs, false,
-       kSame, kFlag<&Options::dry_run>},
+      {"dry_run", run,
+       "print the plan (steps, learning rate, memory, the largest batch that fits) and exit; full: "
+       "every piece of the network's memory as well",
+       kOurs, false, kSame, With<&Options::dry_run>(DryRun)},
 
       {"data_dir", data,
        "folder of the TFRecord files train-* and validation-*; without it: synthetic images",

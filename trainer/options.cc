@@ -157,7 +157,7 @@ ParsedOptions ParseOptions(const std::vector<std::string>& arguments) {
   if (options.mode == "predict" && options.to_predict.empty()) {
     throw UsageError("--mode=predict needs an image: --to_predict=FILE");
   }
-  if (options.mode == "predict" && options.dry_run) {
+  if (options.mode == "predict" && !options.dry_run.empty()) {
     throw UsageError("--dry_run has nothing to show of --mode=predict");
   }
   if (options.reduce_precision == "16bit") {

@@ -85,7 +85,7 @@ struct Options {
   int display_every = 10;
   std::string graph = "auto";
   double hang_floor_seconds = 60;  // 0: hung ranks are not looked for
-  bool dry_run = false;
+  std::string dry_run;             // "": no; "short", "full"
 
   // Accepted, without effect here.
   bool use_xla = false;

@@ -3,7 +3,9 @@
 #include "trainer/setup.h"
 
 #include <algorithm>
+#include <charconv>
 #include <map>
+#include <system_error>
 
 #include "trainer/data/record_source.h"
 #include "trainer/data/synthetic_source.h"
@@ -20,6 +22,11 @@ RunMode ModeOf(const std::string& name) {
       {"training_benchmark", RunMode::kTrainingBenchmark},
       {"inference_benchmark", RunMode::kInferenceBenchmark}};
   return modes.at(name);
+}
+
+bool NeedsTraining(const Options& options) { return options.mode.starts_with("train"); }
+bool NeedsEvaluation(const Options& options) {
+  return options.mode.ends_with("evaluate") || options.mode == "inference_benchmark";
 }
 
 std::unique_ptr<Source> SyntheticSource(const Options& options, const launcher::RankInfo& rank,
@@ -143,6 +150,33 @@ CommOptions MakeCommOptions(const launcher::RankInfo& rank, int started_tasks) {
   return comm;
 }
 
+RunMemory MakeRunMemory(const Options& options, const Backend& backend, int ranks, int cores) {
+  const auto or_cores = [&](int threads) { return threads > 0 ? threads : cores; };
+  const bool reads_files = !options.data_dir.empty() && options.mode != "predict";
+  const int sources = (NeedsTraining(options) ? 1 : 0) + (NeedsEvaluation(options) ? 1 : 0);
+  RunMemory memory;
+  memory.is_host = backend.is_host();
+  memory.ranks = ranks;
+  memory.host_batches = sources * (reads_files ? options.prefetch + 1 : 1);
+  memory.host_threads = (memory.is_host ? or_cores(options.threads) : 1) +
+                        (reads_files ? sources * or_cores(options.data_threads) : 0);
+  return memory;
+}
+
+std::size_t GrantedMemory(
+    const std::function<std::optional<std::string>(const std::string&)>& get) {
+  constexpr std::size_t kMegabyte = std::size_t{1} << 20;  // as Slurm counts
+  const auto number = [&](const char* name) -> std::size_t {
+    const std::string text = get(name).value_or("");
+    std::size_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc() && end == text.data() + text.size() ? value : 0;
+  };
+  const std::size_t of_node = number("SLURM_MEM_PER_NODE");
+  if (of_node > 0) return of_node * kMegabyte;
+  return number("SLURM_MEM_PER_CPU") * number("SLURM_CPUS_ON_NODE") * kMegabyte;
+}
+
 Sources MakeSources(const Options& options, const launcher::RankInfo& rank,
                     const SourceParts& parts) {
   const auto make = [&](bool training) {
@@ -150,9 +184,8 @@ Sources MakeSources(const Options& options, const launcher::RankInfo& rank,
                                     : FileSource(options, rank, parts, training);
   };
   Sources sources;
-  if (options.mode.starts_with("train")) sources.training = make(true);
-  if (options.mode.ends_with("evaluate") || options.mode == "inference_benchmark")
-    sources.evaluation = make(false);
+  if (NeedsTraining(options)) sources.training = make(true);
+  if (NeedsEvaluation(options)) sources.evaluation = make(false);
   return sources;
 }
 

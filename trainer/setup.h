@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "trainer/data/source.h"
 #include "trainer/options.h"
 #include "trainer/train/config.h"
+#include "trainer/train/memory_needs.h"
 
 namespace trainer {
 
@@ -46,6 +48,13 @@ struct SourceParts {
 // Throws Error(EX_DATAERR) naming the folder or file that cannot be used.
 Sources MakeSources(const Options& options, const launcher::RankInfo& rank,
                     const SourceParts& parts);
+
+// What a run has of memory beside its network.  `cores` that this rank may use.
+RunMemory MakeRunMemory(const Options& options, const Backend& backend, int ranks, int cores);
+
+// The memory that Slurm has granted the job on this node, in bytes; 0 where it does not say.  `get`
+// returns the value of an environment variable.
+std::size_t GrantedMemory(const std::function<std::optional<std::string>(const std::string&)>& get);
 
 // What ranks must have in common, for RequireAgreement: what they were told, what they compute
 // with, what they compute on.

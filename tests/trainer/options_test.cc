@@ -170,6 +170,20 @@ TEST(Options, RefusesADryRunOfAPrediction) {
               HasSubstr("--dry_run"));
 }
 
+TEST(Options, ADryRunIsShortUnlessItIsToBeFull) {
+  const auto dry_run = [](std::vector<std::string> arguments) {
+    arguments.emplace_back("--batch_size=8");
+    return ParseOptions(arguments).options.dry_run;
+  };
+  EXPECT_EQ(dry_run({}), "");
+  EXPECT_EQ(dry_run({"--dry_run"}), "short");
+  EXPECT_EQ(dry_run({"--dry_run=short"}), "short");
+  EXPECT_EQ(dry_run({"--dry_run=full"}), "full");
+  EXPECT_EQ(dry_run({"--dry"}), "short");
+  EXPECT_THAT(Refusal({"--batch_size=8", "--dry_run=long"}),
+              HasSubstr("--dry_run: needs one of short, full, not 'long'"));
+}
+
 TEST(Options, TakesTheLastOfAnOptionGivenTwice) {
   const Options options =
       ParseOptions({"--batch_size=8", "--use_cosine_lr", "--batch_size=16", "--nouse_cosine_lr"})
@@ -201,6 +215,7 @@ Options WithAnother(const OptionRow& row) {
                                                            {"backend", "reference"},
                                                            {"comm", "mpi"},
                                                            {"graph", "off"},
+                                                           {"dry_run", "full"},
                                                            {"reduce_precision", "16bit"},
                                                            {"data_format", "NCHW"},
                                                            {"momentum", "0.5"},

@@ -63,4 +63,26 @@ void MemoryPlan::Solve() {
   solved_ = true;
 }
 
+// Use grows only where a request begins.
+std::size_t MemoryPlan::passing_bytes() const {
+  DDL_CHECK(solved_);
+  std::size_t most = 0;
+  std::size_t passing_then = 0;
+  for (const Request& begins : requests_) {
+    const Request tick{"", 0, begins.first_use, begins.first_use};
+    std::size_t used = 0;
+    std::size_t passing = 0;
+    for (const Request& request : requests_) {
+      if (!Meet(request, tick)) continue;
+      used += RoundUp(request.bytes);
+      if (request.first_use == request.last_use) passing += RoundUp(request.bytes);
+    }
+    if (used > most) {
+      most = used;
+      passing_then = passing;
+    }
+  }
+  return passing_then;
+}
+
 }  // namespace trainer

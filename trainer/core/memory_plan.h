@@ -35,6 +35,8 @@ class MemoryPlan {
   std::size_t total_bytes() const { return total_bytes_; }
   std::size_t offset(int id) const { return requests_[static_cast<std::size_t>(id)].offset; }
   const std::vector<Request>& requests() const { return requests_; }
+  // At the tick at which most bytes are in use: those of the requests that are used at no other.
+  std::size_t passing_bytes() const;
 
  private:
   std::vector<Request> requests_;

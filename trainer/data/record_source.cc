@@ -2,17 +2,13 @@
 
 #include "trainer/data/record_source.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstddef>
-#include <iomanip>
 #include <limits>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <set>
-#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -61,23 +57,6 @@ struct Batch {
   std::vector<std::uint8_t> present;        // by item: 1 if there is an image
   std::vector<std::vector<BadRecord>> bad;  // by item
 };
-
-double Gigabytes(double bytes) { return bytes / 1e9; }
-
-// Memory is given page by page as it is written to: without this the machine would be eaten up.
-void RefuseTooManyBatches(const RecordSourceOptions& options) {
-  const double needed = (options.prefetch + 1.0) * static_cast<double>(options.batch) * 3 *
-                        options.image_size * options.image_size;
-  const double physical = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) *
-                          static_cast<double>(::sysconf(_SC_PAGE_SIZE));
-  if (needed <= physical) return;
-  std::ostringstream message;
-  message << std::fixed << std::setprecision(1) << "--prefetch=" << options.prefetch
-          << " batches ahead, each of --batch_size=" << options.batch << " images, need "
-          << Gigabytes(needed) << " GB, and this machine has " << Gigabytes(physical)
-          << " GB: give a smaller --prefetch or --batch_size";
-  throw Error(EX_USAGE, message.str());
-}
 
 class RecordSource : public Source {
  public:
@@ -273,7 +252,6 @@ std::int64_t RecordSource::MoveImagesToTheFront(Batch& batch) const {
 std::unique_ptr<Source> MakeRecordSource(const RecordSourceOptions& options) {
   DDL_CHECK(options.batch > 0 && options.image_size > 0 && options.classes > 0);
   DDL_CHECK(options.rank >= 0 && options.rank < options.world_size && options.threads > 0);
-  RefuseTooManyBatches(options);
   return std::make_unique<RecordSource>(options);
 }
 

@@ -64,8 +64,7 @@ struct RecordSourceOptions {
 // Reads the record boundaries of all files.  Throws Error(EX_DATAERR) naming the directory or file
 // when there is no data directory, no matching file, an empty or damaged one, one missing, an index
 // file that does not fit its data, or a manifest (shard_manifest.h) that tells of other files;
-// Error(EX_USAGE) when the batches would not fit in the machine's memory; Error(EX_OSERR) when a
-// thread cannot be had.
+// Error(EX_OSERR) when a thread cannot be had.
 std::unique_ptr<Source> MakeRecordSource(const RecordSourceOptions& options);
 
 }  // namespace trainer

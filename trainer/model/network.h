@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A network on a back end: stem, bottlenecks, head, and all their memory.  Everything is allocated
-// by the constructor, for one batch size and image size; nothing is allocated afterwards.
+// by the constructor, as planned (model/network_plan.h); nothing is allocated afterwards.
 //
 // Used from one thread.  The back end outlives the network.  All work is queued on the stream that
 // is passed in; use one stream for all calls.
@@ -17,19 +17,10 @@
 #include <vector>
 
 #include "trainer/backend/backend.h"
+#include "trainer/model/network_plan.h"
 #include "trainer/model/parameters.h"
-#include "trainer/model/resnet.h"
 
 namespace trainer {
-
-struct NetworkSpec {
-  std::string architecture = "resnet50";
-  std::int64_t batch = 0;
-  std::int64_t height = 224;
-  std::int64_t width = 224;
-  std::int64_t classes = 1000;
-  float label_smoothing = 0;
-};
 
 class Network {
  public:
@@ -38,12 +29,14 @@ class Network {
   using GradientsReady = std::function<void(std::size_t complete_from)>;
 
   // Weights, gradients, momentum and statistics are zero: see model/init.h and Import.
-  Network(Backend& backend, const NetworkSpec& spec);
+  Network(Backend& backend, NetworkPlan plan);
+  Network(Backend& backend, const NetworkSpec& spec)
+      : Network(backend, PlanNetwork(backend, spec)) {}
   // Not copyable: blocks hold addresses into the buffers.
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
-  const NetworkSpec& spec() const { return spec_; }
+  const NetworkSpec& spec() const { return plan_.spec; }
 
   // Runs the whole network on `batch` (memory of the device, as large as the spec says) and adds to
   // *loss_sums (device memory).
@@ -52,18 +45,18 @@ class Network {
   void Backward(Stream& stream, const GradientsReady& gradients_ready);
 
   // (N, classes), fp32 row-major, on the device; valid until the next Forward.
-  const Tensor& logits() const { return head_->logits(); }
+  const Tensor& logits() const { return plan_.head->logits(); }
 
   // The flat memories (model/parameters.h).
-  const std::vector<Parameter>& parameters() const { return layout_.parameters; }
-  const std::vector<ParameterSegment>& segments() const { return layout_.segments; }
-  std::size_t elements() const { return layout_.elements; }
+  const std::vector<Parameter>& parameters() const { return plan_.layout.parameters; }
+  const std::vector<ParameterSegment>& segments() const { return plan_.layout.segments; }
+  std::size_t elements() const { return plan_.layout.elements; }
   float* weights() const { return reinterpret_cast<float*>(weights_.data()); }
   // As the blocks write them.  All of them have a place in its fp32 memory: those of the compute
   // type can be widened into theirs.
   FlatGradients gradients() const {
     return {reinterpret_cast<float*>(gradients_.data()), compute_gradients_.data(),
-            layout_.compute_from};
+            plan_.layout.compute_from};
   }
   float* momentum() const { return reinterpret_cast<float*>(momentum_.data()); }
   // The weights that the back end computes with, in its compute type, for Sgd to write; null where
@@ -80,19 +73,9 @@ class Network {
                                     Stream& stream) const;
   void Import(Part part, const Parameter& parameter, std::span<const float> values, Stream& stream);
 
-  // One line per memory and per request of the arena's plan, for people.
-  std::vector<std::string> DescribeMemory() const;
-
  private:
-  struct Body {
-    std::unique_ptr<Bottleneck> block;
-    std::string name;
-  };
-
-  void MakeBlocks();
-  void PlanArena();
-  void CheckArenaFits() const;
   void AllocateParameters();
+  void AllocateArena();
   void BindBlocks();
   bool IsCopied(const Parameter& parameter) const {
     return parameter.spec.desc.dtype != DType::kFloat32;
@@ -101,18 +84,12 @@ class Network {
   Tensor TensorOf(Part part, const Parameter& parameter) const;
   std::vector<float> ExportTensor(const Tensor& tensor, const Parameter& parameter,
                                   Stream& stream) const;
-  int block_count() const { return static_cast<int>(bodies_.size()) + 2; }
+  int block_count() const { return static_cast<int>(plan_.bodies.size()) + 2; }
 
   Backend& backend_;
-  const NetworkSpec spec_;
+  const NetworkPlan plan_;
   Mode last_mode_ = Mode::kInference;
 
-  std::unique_ptr<Stem> stem_;
-  std::vector<Body> bodies_;
-  std::unique_ptr<Head> head_;
-
-  ParameterLayout layout_;
-  MemoryPlan plan_;
   Buffer weights_;
   Buffer gradients_;
   Buffer momentum_;

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "support/counted.h"
 #include "trainer/core/error.h"
@@ -24,9 +25,9 @@
 namespace trainer {
 namespace {
 
-NetworkSpec NetworkSpecOf(const TrainConfig& config) {
-  return {config.architecture, config.batch,   config.height,
-          config.width,        config.classes, static_cast<float>(config.label_smoothing)};
+NetworkPlan TakePlan(const TrainConfig& config, const TrainParts& parts) {
+  if (parts.network != nullptr) return std::move(*parts.network);
+  return PlanNetwork(parts.backend, NetworkSpecOf(config));
 }
 
 LossScale LossScaleOf(const TrainConfig& config, const Backend& backend) {
@@ -47,7 +48,7 @@ class Trainer {
   Trainer(const TrainConfig& config, const TrainParts& parts)
       : config_(config),
         parts_(parts),
-        network_(parts.backend, NetworkSpecOf(config)),
+        network_(parts.backend, TakePlan(config, parts)),
         stream_(parts.backend.MakeStream()),
         device_batch_(parts.backend, network_.spec()),
         loss_scale_(LossScaleOf(config, parts.backend)),
@@ -313,6 +314,11 @@ TrainResult Trainer::BenchmarkInference() {
 
 }  // namespace
 
+NetworkSpec NetworkSpecOf(const TrainConfig& config) {
+  return {config.architecture, config.batch,   config.height,
+          config.width,        config.classes, static_cast<float>(config.label_smoothing)};
+}
+
 TrainResult RunTrainer(const TrainConfig& config, const TrainParts& parts) {
   Trainer trainer(config, parts);
   switch (config.mode) {
@@ -331,10 +337,9 @@ TrainResult RunTrainer(const TrainConfig& config, const TrainParts& parts) {
   return trainer.BenchmarkInference();
 }
 
-std::vector<std::string> DescribeRun(const TrainConfig& config, Backend& backend, int ranks,
-                                     std::int64_t samples) {
+std::vector<std::string> DescribeRun(const TrainConfig& config, int ranks, std::int64_t samples) {
   const Schedule schedule = MakeSchedule(config.schedule, samples, config.batch, ranks);
-  std::vector<std::string> rows = {
+  return {
       fmt::format("network           {}, {} classes, {} x {} pixels", config.architecture,
                   config.classes, config.height, config.width),
       fmt::format("global batch      {} images ({} x {})", schedule.global_batch,
@@ -344,9 +349,6 @@ std::vector<std::string> DescribeRun(const TrainConfig& config, Backend& backend
       fmt::format("learning rate     {:g} after {} steps of warm-up, {}", schedule.rescaled_rate,
                   schedule.warmup_steps, schedule.cosine ? "cosine decay" : "step decay"),
   };
-  const Network network(backend, NetworkSpecOf(config));
-  for (std::string& row : network.DescribeMemory()) rows.push_back(std::move(row));
-  return rows;
 }
 
 }  // namespace trainer

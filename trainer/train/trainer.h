@@ -35,6 +35,7 @@
 #include "trainer/comm/communicator.h"
 #include "trainer/core/fact.h"
 #include "trainer/data/source.h"
+#include "trainer/model/network_plan.h"
 #include "trainer/train/config.h"
 #include "trainer/train/evaluate.h"
 #include "trainer/train/hang_report.h"
@@ -42,6 +43,9 @@
 #include "trainer/train/report.h"
 
 namespace trainer {
+
+// The network of a run.
+NetworkSpec NetworkSpecOf(const TrainConfig& config);
 
 struct TrainParts {
   Backend& backend;
@@ -57,6 +61,7 @@ struct TrainParts {
   // Told of an error in a training step while the memory is still there that sums over the ranks
   // may be under way in; need not return.
   std::function<void(const std::exception&)> failed = [](const std::exception&) {};
+  NetworkPlan* network = nullptr;  // of NetworkSpecOf(config), taken over; null: planned here
 };
 
 enum class Ending : std::uint8_t {
@@ -84,9 +89,8 @@ struct TrainResult {
 //       written.
 TrainResult RunTrainer(const TrainConfig& config, const TrainParts& parts);
 
-// For --dry_run: steps, epochs, learning rates, memory, one line each.  `samples` of the training
-// set.  Allocates the network but runs nothing.
-std::vector<std::string> DescribeRun(const TrainConfig& config, Backend& backend, int ranks,
-                                     std::int64_t samples);
+// For --dry_run: network, batch, steps, learning rates, one line each.  `samples` of the training
+// set.
+std::vector<std::string> DescribeRun(const TrainConfig& config, int ranks, std::int64_t samples);
 
 }  // namespace trainer

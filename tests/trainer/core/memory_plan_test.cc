@@ -40,10 +40,24 @@ TEST(MemoryPlan, FillsAGapBelowALaterRequest) {
   EXPECT_EQ(plan.total_bytes(), 6144U);
 }
 
+// Most is in use at tick 4: 2048 bytes that stay, 1024 and 512 that pass.
+TEST(MemoryPlan, KnowsWhatPassesWhenMostIsInUse) {
+  MemoryPlan plan;
+  plan.Reserve("stays", 2048, 0, 9);
+  plan.Reserve("passes early", 1280, 2, 2);
+  plan.Reserve("passes", 1024, 4, 4);
+  plan.Reserve("passes too", 500, 4, 4);
+  plan.Reserve("stays for two", 256, 5, 6);
+  plan.Solve();
+  EXPECT_EQ(plan.passing_bytes(), 1024U + 512U);
+  EXPECT_EQ(plan.total_bytes(), 2048U + 1024U + 512U);
+}
+
 TEST(MemoryPlan, OfNothingIsEmpty) {
   MemoryPlan plan;
   plan.Solve();
   EXPECT_EQ(plan.total_bytes(), 0U);
+  EXPECT_EQ(plan.passing_bytes(), 0U);
 }
 
 TEST(MemoryPlan, RefusesMisuse) {

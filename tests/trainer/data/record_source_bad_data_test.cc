@@ -135,21 +135,6 @@ TEST_F(RecordSourceTest, OneGoodRecordIsEnough) {
   EXPECT_THAT(Labels(Take(options, 0, 8)), AllOf(SizeIs(16), Each(6)));
 }
 
-TEST_F(RecordSourceTest, RefusesMoreBatchesThanThereIsMemory) {
-  RecordSourceOptions options = options_;
-  options.prefetch = 1000;
-  options.batch = 1'000'000'000;
-  try {
-    MakeRecordSource(options);
-    FAIL() << "nothing was thrown";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_USAGE);
-    EXPECT_THAT(error.what(), AllOf(StartsWith("--prefetch=1000 batches ahead, each of "
-                                               "--batch_size=1000000000 images, need 1729728.0 GB"),
-                                    HasSubstr("give a smaller --prefetch or --batch_size")));
-  }
-}
-
 TEST_F(RecordSourceTest, SkippedRecordsDoNotCountInEvaluation) {
   const std::string good = MakeImageRecord(5, 5);
   WriteRecords(dir_ / "validation-00000-of-00001",

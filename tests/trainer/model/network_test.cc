@@ -192,11 +192,28 @@ TEST_F(NetworkTest, LossSumsAddUpAndCountValidSamples) {
   EXPECT_EQ(sums.samples, kBatch + 1);
 }
 
-TEST_F(NetworkTest, DescribesItsMemory) {
-  const std::vector<std::string> rows = network_.DescribeMemory();
+TEST(NetworkPlan, DescribesItsMemory) {
+  const auto backend = MakeBackend("reference", {});
+  const NetworkPlan plan = PlanNetwork(*backend, {"resnet_tiny", 2, 32, 32, 4, 0});
+  const std::vector<std::string> rows = plan.Describe();
   EXPECT_THAT(rows, testing::Contains(HasSubstr("arena")));
   EXPECT_THAT(rows, testing::Contains(testing::AllOf(HasSubstr("layer4.0 diff_dst"),
                                                      HasSubstr("in use from 6 to 7"))));
+}
+
+// Its parts are all that the network then allocates.
+TEST(NetworkPlan, HasTheBytesOfItsMemories) {
+  const auto backend = MakeBackend("reference", {});
+  const NetworkPlan plan = PlanNetwork(*backend, {"resnet_tiny", 2, 32, 32, 4, 0});
+  const NetworkBytes bytes = plan.bytes();
+  const std::size_t values = plan.layout.elements * sizeof(float);
+  EXPECT_EQ(bytes.momentum, values);
+  EXPECT_EQ(bytes.gradients, values);
+  EXPECT_EQ(bytes.weights, values + plan.layout.statistic_elements * sizeof(float));
+  EXPECT_EQ(bytes.activations + bytes.workspace, plan.arena.total_bytes());
+  EXPECT_GT(bytes.workspace, 0U);
+  EXPECT_GT(bytes.activations, bytes.workspace);
+  EXPECT_EQ(bytes.total(), bytes.weights + 2 * values + plan.arena.total_bytes());
 }
 
 }  // namespace

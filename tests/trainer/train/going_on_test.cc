@@ -131,6 +131,16 @@ TEST_F(GoingOn, OtherRanksWithAnotherBatchTakeTheImagesThatFollow) {
   EXPECT_EQ(state.global_batch, 5);
 }
 
+TEST_F(GoingOn, MoreRanksOfTheSameGlobalBatchTakeTheSameSteps) {
+  config_.schedule.run_iter = 3;
+  Run(config_);
+  config_.batch = 2;
+  RunRanks(2, [&](Communicator& communicator) {
+    std::ostringstream log_text;
+    EXPECT_EQ(RunRank(config_, communicator, log_text).step, 6);
+  });
+}
+
 // Of 64 images, batches of 4 fill an epoch, batches of 6 and 7 leave 4 and 1 for the next.
 TEST_F(GoingOn, EpochsEndWithTheLastWholeStepOfTheBatchThatIsLeft) {
   config_.schedule.unit = IterationUnit::kEpoch;
