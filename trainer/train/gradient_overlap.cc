@@ -27,6 +27,10 @@ GradientOverlap::GradientOverlap(Backend& backend, const Network& network,
   PlanBuckets(0, elements, DType::kFloat32);
   if (backend.is_host() || communicator.sums_device_memory()) return;
   staging_ = backend.AllocateHost(elements * sizeof(float));
+  copies_ = backend.MakeStream();
+  empty_ = backend.MakeStream();
+  produced_ = backend.MakeEvent();
+  for (std::size_t i = 0; i < buckets_.size(); ++i) arrived_.push_back(backend.MakeEvent());
 }
 
 void GradientOverlap::PlanBuckets(std::size_t begin, std::size_t end, DType type) {
@@ -45,25 +49,43 @@ void GradientOverlap::PlanBuckets(std::size_t begin, std::size_t end, DType type
 
 void GradientOverlap::Ready(std::size_t complete_from, Stream& producer) {
   while (started_ < buckets_.size() && buckets_[started_].begin >= complete_from) {
-    Start(buckets_[started_++], producer);
+    Start(started_++, producer);
   }
 }
 
-void GradientOverlap::Start(const GradientBucket& bucket, Stream& producer) {
+void GradientOverlap::Start(std::size_t index, Stream& producer) {
+  const GradientBucket& bucket = buckets_[index];
   if (bucket.begin >= reduced_.compute_from) {
     const DType type = backend_.compute_type();
     auto* values = static_cast<std::byte*>(reduced_.compute) + bucket.begin * SizeOf(type);
     communicator_.StartAllReduce(values, bucket.count, type, reduction_, producer);
     return;
   }
-  float* values = reduced_.fp32 + bucket.begin;
   Widen(bucket, producer);
   if (staging_.bytes() > 0) {
-    auto* staged = reinterpret_cast<float*>(staging_.data()) + bucket.begin;
-    backend_.CopyToHost(staged, values, bucket.count * sizeof(float), producer);
-    values = staged;
+    StartCopy(index, producer);
+  } else {
+    communicator_.StartAllReduce(reduced_.fp32 + bucket.begin, bucket.count, DType::kFloat32,
+                                 reduction_, producer);
   }
-  communicator_.StartAllReduce(values, bucket.count, DType::kFloat32, reduction_, producer);
+}
+
+void GradientOverlap::StartCopy(std::size_t index, Stream& producer) {
+  const GradientBucket& bucket = buckets_[index];
+  produced_->Record(producer);
+  produced_->MakeWait(*copies_);
+  backend_.CopyToHost(reinterpret_cast<float*>(staging_.data()) + bucket.begin,
+                      reduced_.fp32 + bucket.begin, bucket.count * sizeof(float), *copies_);
+  arrived_[index]->Record(*copies_);
+}
+
+void GradientOverlap::SumStaged() {
+  auto* staged = reinterpret_cast<float*>(staging_.data());
+  for (std::size_t i = 0; i < buckets_.size(); ++i) {
+    arrived_[i]->Synchronize();
+    communicator_.StartAllReduce(staged + buckets_[i].begin, buckets_[i].count, DType::kFloat32,
+                                 reduction_, *empty_);
+  }
 }
 
 // Those of the compute type among it, into the place that fp32 has for them.
@@ -81,6 +103,7 @@ void GradientOverlap::Finish(Stream& consumer) {
   if (communicator_.size() == 1) return;
   DDL_CHECK(started_ == buckets_.size());
   started_ = 0;
+  if (staging_.bytes() > 0) SumStaged();
   communicator_.Finish(consumer);
   if (staging_.bytes() > 0) {
     backend_.CopyToDevice(reduced_.fp32, staging_.data(), staging_.bytes(), consumer);

@@ -4,14 +4,19 @@
 // memory (comm/gradient_buckets.h) is started as soon as all of it is there.
 //
 // Gradients of the compute type are added up in fp32, or as they are.  A single rank has nothing to
-// add.  For a communicator that sums host memory, gradients of another device go there and back,
-// bucket by bucket.
+// add.
+//
+// For a communicator that sums host memory, gradients of another device go there, bucket by bucket,
+// on a stream of their own, and come back all together.  Nothing waits for that while backward is
+// being queued: sums begin in Finish, each as soon as its bucket has arrived, while the device is
+// still at the buckets after it.
 //
 // All arguments outlive it.  Used from the thread of the training loop.
 
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 #include "trainer/backend/backend.h"
@@ -29,7 +34,7 @@ class GradientOverlap {
                   bool in_compute_type);
 
   // The gradients from element `complete_from` on are queued on `producer`: starts what can be
-  // started.  A backward pass ends with 0.
+  // started, and on a device waits for none of it.  A backward pass ends with 0.
   void Ready(std::size_t complete_from, Stream& producer);
   // Makes `consumer` wait for all of it.  REQUIRES: Ready(0) was called.
   void Finish(Stream& consumer);
@@ -43,7 +48,9 @@ class GradientOverlap {
  private:
   // Of elements [begin, end), which are reduced in `type`.
   void PlanBuckets(std::size_t begin, std::size_t end, DType type);
-  void Start(const GradientBucket& bucket, Stream& producer);
+  void Start(std::size_t index, Stream& producer);
+  void StartCopy(std::size_t index, Stream& producer);
+  void SumStaged();
   void Widen(const GradientBucket& bucket, Stream& producer);
 
   Backend& backend_;
@@ -51,9 +58,15 @@ class GradientOverlap {
   Communicator& communicator_;
   Reduction reduction_ = Reduction::kSum;
   FlatGradients reduced_;
-  Buffer staging_;  // on the host; empty where gradients are reduced where they are
   std::vector<GradientBucket> buckets_;  // in the order in which they complete
   std::size_t started_ = 0;              // of buckets_, in this step
+
+  // Where gradients are reduced where they are, all of these are empty.
+  Buffer staging_;  // on the host
+  std::unique_ptr<Stream> copies_;
+  std::unique_ptr<Stream> empty_;  // of work: what it stands for is there
+  std::unique_ptr<Event> produced_;
+  std::vector<std::unique_ptr<Event>> arrived_;  // of buckets_, in staging_
 };
 
 }  // namespace trainer

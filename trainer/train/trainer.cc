@@ -158,9 +158,9 @@ void Trainer::TrainSteps() {
   }
   if (parts_.communicator.rank() == 0 && training_step.staged_bytes() > 0) {
     parts_.outputs.log->warn(
-        "in each step {:.1f} MB of gradients go to host memory, are summed there and come back, "
-        "while the GPUs wait: 'exposed all-reduce' in the summary is the price; NCCL would sum "
-        "them on the GPUs",
+        "in each step {:.1f} MB of gradients go to host memory, are summed there and come back: "
+        "'exposed all-reduce' in the summary is how long the GPUs wait for it; NCCL would sum them "
+        "on the GPUs",
         static_cast<double>(training_step.staged_bytes()) * 1e-6);
   }
   parts_.training->Seek(schedule_.start);

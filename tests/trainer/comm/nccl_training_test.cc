@@ -152,6 +152,8 @@ TEST(NcclTraining, SumsGradientsWhereTheyAreUnlessThatMustBeHostMemory) {
     NotingCommunicator communicator(world, on_device);
     GradientOverlap overlap(*backend, network, communicator, /*in_compute_type=*/false);
     overlap.Ready(0, *stream);
+    EXPECT_EQ(communicator.calls.empty(), !on_device);
+    if (!on_device) overlap.Finish(*stream);
     ASSERT_FALSE(communicator.calls.empty());
     EXPECT_EQ(communicator.calls.back().data == network.gradients().fp32, on_device);
     EXPECT_EQ(overlap.staged_bytes(), on_device ? 0 : network.elements() * sizeof(float));

@@ -5,6 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
+#include <future>
+#include <span>
+
+#include "tests/trainer/train/deferred_backend.h"
 #include "tests/trainer/train/thread_ranks.h"
 #include "trainer/backend/registry.h"
 
@@ -74,6 +80,63 @@ TEST_F(GradientOverlapTest, ReducesEachGradientOnceFromTheEndToTheFront) {
 TEST_F(GradientOverlapTest, RefusesToFinishBeforeAllIsStarted) {
   overlap_.Ready(network_.elements() / 2, *stream_);
   EXPECT_THROW(overlap_.Finish(*stream_), Error);
+}
+
+// Sums host memory as MPI does: what is queued on the producer has to be done first.
+class DoublingCommunicator : public ThreadCommunicator {
+ public:
+  using ThreadCommunicator::ThreadCommunicator;
+
+  int size() const override { return 2; }
+  void StartAllReduce(void* data, std::size_t count, DType, Reduction, Stream& producer) override {
+    producer.Synchronize();
+    for (float& value : std::span(static_cast<float*>(data), count)) value *= 2;
+    ++sums;
+  }
+
+  int sums = 0;
+};
+
+// The device computes each third of the gradients when the test lets it.
+TEST(GradientOverlapOnADevice, QueuesAllOfBackwardWhileTheDeviceComputesAndSumsWhatItMakes) {
+  DeferredBackend backend;
+  Network& network = Resnet50();
+  ThreadWorld world{1};
+  DoublingCommunicator communicator{world, 0};
+  GradientOverlap overlap(backend, network, communicator, /*in_compute_type=*/false);
+  EXPECT_EQ(overlap.staged_bytes(), network.elements() * sizeof(float));
+  const std::span<float> gradients(network.gradients().fp32, network.elements());
+  const std::size_t third = network.elements() / 3;
+  const auto part_of = [=](std::size_t part) {
+    return part == 2 ? gradients.subspan(2 * third) : gradients.subspan(part * third, third);
+  };
+  QueueStream stream;
+  for (float step = 1; step <= 2; ++step) {
+    std::promise<void> computes;
+    const std::shared_future<void> computed = computes.get_future().share();
+    std::ranges::fill(gradients, -1.0F);
+    std::future<void> queueing = std::async(std::launch::async, [&] {
+      for (std::size_t part = 3; part-- > 0;) {
+        stream.Post([=] {
+          computed.wait();
+          std::ranges::fill(part_of(part), step + static_cast<float>(part));
+        });
+        overlap.Ready(third * part, stream);
+      }
+    });
+    EXPECT_EQ(queueing.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+    EXPECT_EQ(communicator.sums, 0);
+    computes.set_value();
+    queueing.wait();
+    overlap.Finish(stream);
+    stream.Synchronize();
+    EXPECT_GE(communicator.sums, 4);
+    communicator.sums = 0;
+    for (std::size_t part = 0; part < 3; ++part) {
+      const float sum = 2 * (step + static_cast<float>(part));
+      EXPECT_TRUE(std::ranges::all_of(part_of(part), [=](float value) { return value == sum; }));
+    }
+  }
 }
 
 // Nor are they touched: they may be memory of a device.
