@@ -209,8 +209,9 @@ std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& s
   }
   job.rank_settings = settings.rank_settings;
   AddDdlSettings(options, planned.plan, job.rank_settings);
-  job.rank_settings[kRankJobVariable] =
+  const std::string rank_job =
       EncodeRankJob(MakeRankJob(options, settings, planned, launch, environment, run_directory));
+  for (const auto& [name, value] : RankJobVariables(rank_job)) job.rank_settings[name] = value;
   job.asked_exports = settings.asked_exports;
   job.run_directory = run_directory;
   job.tag_output = options.tag_output;
