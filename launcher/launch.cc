@@ -70,7 +70,10 @@ RankJob MakeRankJob(const Options& options, const Settings& settings, const Plan
 void AddDdlSettings(const Options& options, const Plan& plan,
                     std::map<std::string, std::string>& settings) {
   settings.emplace("DDL_HOST_PORT", kDdlHostPort);
-  settings.emplace("DDL_HOST_LIST", DdlHostList(plan));
+  const std::string host_list = options.no_ddl_host_list ? "" : DdlHostList(plan);
+  if (!host_list.empty() && host_list.size() <= kMaxHostListBytes) {
+    settings.emplace("DDL_HOST_LIST", host_list);
+  }
   if (options.no_ddl_options) return;
   std::string ddl_options = DdlOptions(plan);
   for (const std::string& option : options.ddl_options) ddl_options += option + " ";
