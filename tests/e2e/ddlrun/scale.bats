@@ -101,3 +101,36 @@ own='echo $RANK/$WORLD_SIZE $DDLRUN_HOST $DDLRUN_NODE_RANK/$DDLRUN_NODE_COUNT $L
   [ "$(cat parts)" = "DDLRUN_RANK_JOB DDLRUN_RANK_JOB_2" ]
   grep -qx -e --distribution=arbitrary argv
 }
+
+# What the shims and srun say when all ranks die at once, rank 21717 a little before the others.
+die_at_once() {
+  awk 'BEGIN {
+    for (rank = 0; rank < 32768; ++rank) {
+      for (line = 0; line < 2; ++line) printf "ddlrun-rank: rank %d | last words of %d\n", rank, rank
+      printf "ddlrun-rank: rank %d on n%d (pid 7) ended with signal 6 (Aborted) at 2026-11-22T12:13:22.%06dZ\n", \
+        rank, int(rank / 8) + 1, rank == 21717 ? 100 : 800
+    }
+    for (node = 1; node <= 4096; ++node) printf "srun: error: n%d: tasks %d-%d: Aborted\n", node, 8 * node - 8, 8 * node - 1
+  }'
+}
+
+@test "32,768 ranks that die at once: the first few, how many, and one cause with its last lines" {
+  allocation 4096
+  mkdir bin
+  die_at_once > storm
+  printf '%s\n' '#!/bin/sh' 'case $1 in' '  --mpi=list) printf "MPI plugin types are...\n\tnone\n" ;;' '  --version) echo slurm 24.11.5 ;;' \
+    '  *) cat storm >&2; exit 134 ;;' 'esac' > bin/srun
+  chmod +x bin/srun
+  search_path=$PWD/bin:$PATH
+  run_ddlrun --topology "$topology" --pmi none --no-ddl-host-list true
+  echo "${messages:0:4000}"
+  [ "$status" -eq 134 ]
+  [ "$(wc -l <<< "$messages")" -eq 15 ]
+  [ "$(grep -c '^ddlrun-rank: rank [0-7] on n1 (pid 7) ended with signal 6' <<< "$messages")" -eq 8 ]
+  [[ $messages == *"
+ddlrun: last lines of rank 21717:
+ddlrun:   | last words of 21717
+ddlrun:   | last words of 21717
+ddlrun: 32768 ranks ended: 32768 with signal 6 (Aborted); 8 lines about them are above, 36856 were left out
+ddlrun: [ERROR DDL-20-1] the job failed: rank 21717 on n2715 (pid 7) ended first, with signal 6 (Aborted), "* ]]
+}
