@@ -329,7 +329,7 @@ const std::vector<OptionSpec>& OptionTable() {
        "",
        "",
        kOwn,
-       "check all nodes (hardware, GPUs, InfiniBand, connections of every pair, clocks, directory, "
+       "check all nodes (hardware, GPUs, InfiniBand, connections between them, clocks, directory, "
        "versions), print the table; start no rank; exit 0, or 78 when a check failed",
        SetTrue<&Options::check_only>},
       {kInstead,
