@@ -70,7 +70,10 @@ RankJob MakeRankJob(const Options& options, const Settings& settings, const Plan
 void AddDdlSettings(const Options& options, const Plan& plan,
                     std::map<std::string, std::string>& settings) {
   settings.emplace("DDL_HOST_PORT", kDdlHostPort);
-  settings.emplace("DDL_HOST_LIST", DdlHostList(plan));
+  const std::string host_list = options.no_ddl_host_list ? "" : DdlHostList(plan);
+  if (!host_list.empty() && host_list.size() <= kMaxHostListBytes) {
+    settings.emplace("DDL_HOST_LIST", host_list);
+  }
   if (options.no_ddl_options) return;
   std::string ddl_options = DdlOptions(plan);
   for (const std::string& option : options.ddl_options) ddl_options += option + " ";
@@ -209,8 +212,9 @@ std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& s
   }
   job.rank_settings = settings.rank_settings;
   AddDdlSettings(options, planned.plan, job.rank_settings);
-  job.rank_settings[kRankJobVariable] =
+  const std::string rank_job =
       EncodeRankJob(MakeRankJob(options, settings, planned, launch, environment, run_directory));
+  for (const auto& [name, value] : RankJobVariables(rank_job)) job.rank_settings[name] = value;
   job.asked_exports = settings.asked_exports;
   job.run_directory = run_directory;
   job.tag_output = options.tag_output;

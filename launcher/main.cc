@@ -170,6 +170,7 @@ RunResult RunOnce(const Command& command, const PlannedJob& planned, const Launc
   if (!options.run_directory.empty()) Say(WhereTheLogIs(directory));
   Guardian guardian(options.run_directory.empty() ? directory.path() : "");
   if (options.check_only || settings.check == "full") {
+    Say(CheckAnnouncement(planned.plan));
     const HealthReport report =
         CheckHealth({options, settings, planned, launch, command.environment,
                      command.program_directory, directory, signals, guardian});

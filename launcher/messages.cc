@@ -41,6 +41,8 @@ const std::vector<MessageClass>& MessageTable() {
        "a node has GPUs, but the job asked for tasks or ranks only"},
       {Message::kGpusShared, kWarn, 21, 4, "several ranks on one GPU"},
       {Message::kNotBound, kWarn, 21, 5, "ranks are not bound: too few cores"},
+      {Message::kHostListLeftOut, kWarn, 21, 6,
+       "`DDL_HOST_LIST` is not set: it is longer than a variable may be"},
       {Message::kArgumentReplaced, kWarn, 22, 1,
        "an argument of IBM's mpirun in `--mpiarg` was replaced by what Open MPI has for it"},
       {Message::kArgumentLeftOut, kWarn, 22, 2,

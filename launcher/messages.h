@@ -28,6 +28,7 @@ enum class Message {
   kGpusNotAskedFor,
   kGpusShared,
   kNotBound,
+  kHostListLeftOut,
   kArgumentReplaced,
   kArgumentLeftOut,
   kArgumentNotUsed,

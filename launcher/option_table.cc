@@ -1,72 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <charconv>
-
+#include "launcher/option_setters.h"
 #include "launcher/options.h"
 
 namespace launcher {
 namespace {
 
-// Most of anything that a count option may ask for; more is taken for a typing error.
-constexpr int kMaxCount = 1'000'000;
-
-template <typename Count>
-std::string ParseCount(const std::string& value, int least, Count* count) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  if (error != std::errc() || end != value.data() + value.size() || number < least ||
-      number > kMaxCount) {
-    return "a whole number from " + std::to_string(least) + " to " + std::to_string(kMaxCount);
-  }
-  *count = number;
-  return "";
-}
-
-template <std::optional<int> Options::*member, int least = 1>
-std::string SetCount(Options& options, const std::string& value) {
-  return ParseCount(value, least, &(options.*member));
-}
-
-template <int Options::*member>
-std::string SetCountOrNone(Options& options, const std::string& value) {
-  return ParseCount(value, 0, &(options.*member));
-}
-
 std::string SetRequeue(Options& options, const std::string& value) {
   return ParseCount(value.empty() ? std::to_string(kMaxCount) : value, 1, &options.requeue);
-}
-
-template <std::string Options::*member>
-std::string SetText(Options& options, const std::string& value) {
-  if (value.empty()) return "a value that is not empty";
-  options.*member = value;
-  return "";
-}
-
-template <std::vector<std::string> Options::*member>
-std::string AddText(Options& options, const std::string& value) {
-  if (value.empty()) return "a value that is not empty";
-  (options.*member).push_back(value);
-  return "";
-}
-
-template <bool Options::*member>
-std::string SetTrue(Options& options, const std::string&) {
-  options.*member = true;
-  return "";
-}
-
-std::string OneOf(std::string& target, const std::string& value,
-                  const std::vector<std::string>& choices) {
-  std::string expected;
-  for (const std::string& choice : choices) {
-    if (value == choice) {
-      target = value;
-      return "";
-    }
-    expected += (expected.empty() ? "" : " or ") + choice;
-  }
-  return expected;
 }
 
 std::string SetLauncher(Options& options, const std::string& value) {
@@ -334,6 +275,14 @@ const std::vector<OptionSpec>& OptionTable() {
        "do not set DDL_OPTIONS",
        SetTrue<&Options::no_ddl_options>},
       {kDdl,
+       {"no-ddl-host-list"},
+       "",
+       "",
+       "",
+       kOwn,
+       "do not set DDL_HOST_LIST, which names every rank and is long in large jobs",
+       SetTrue<&Options::no_ddl_host_list>},
+      {kDdl,
        {"nodes"},
        "N",
        "nodes per rack",
@@ -380,7 +329,7 @@ const std::vector<OptionSpec>& OptionTable() {
        "",
        "",
        kOwn,
-       "check all nodes (hardware, GPUs, InfiniBand, connections of every pair, clocks, directory, "
+       "check all nodes (hardware, GPUs, InfiniBand, connections between them, clocks, directory, "
        "versions), print the table; start no rank; exit 0, or 78 when a check failed",
        SetTrue<&Options::check_only>},
       {kInstead,

@@ -50,6 +50,7 @@ struct Options {
   std::string mode = "p";
   std::vector<std::string> ddl_options;
   bool no_ddl_options = false;
+  bool no_ddl_host_list = false;
   std::optional<int> nodes;  // per rack
   std::optional<int> racks;  // per aisle
   std::optional<int> aisles;

@@ -11,6 +11,7 @@
 #include "launcher/allocation/hosts_of_job.h"
 #include "launcher/allocation/slurm_allocation.h"
 #include "launcher/error.h"
+#include "launcher/messages.h"
 #include "launcher/plan/plan_files.h"
 #include "launcher/plan/planner.h"
 #include "launcher/rankfile_plan.h"
@@ -72,6 +73,19 @@ void ReadTopology(const Options& options, const Allocation& allocation,
   }
 }
 
+// Programs of IBM's DDL read it; most others do not.
+void WarnOfLongHostList(const Options& options, const Settings& settings, Plan* plan) {
+  if (options.no_ddl_host_list || settings.rank_settings.contains("DDL_HOST_LIST")) return;
+  const std::size_t bytes = DdlHostList(*plan).size();
+  if (bytes <= kMaxHostListBytes) return;
+  plan->warnings.push_back(
+      Coded(Message::kHostListLeftOut,
+            "DDL_HOST_LIST is not set: it would have " + std::to_string(bytes) +
+                " bytes, and Linux passes at most " + std::to_string(kMaxHostListBytes) +
+                " of it to a program; only programs of IBM's DDL read it, --no-ddl-host-list "
+                "leaves it out without a word"));
+}
+
 // Leaves out the nodes that are down, and of the others as many as shall be spare.
 void ChooseNodes(const Options& options, const std::vector<std::string>& lost_nodes,
                  Allocation* allocation) {
@@ -93,10 +107,8 @@ void ChooseNodes(const Options& options, const std::vector<std::string>& lost_no
                           " of this job: ask for more, #SBATCH -N" + std::to_string(spare + 1));
   }
   const std::size_t wanted = nodes.size() - spare;
-  std::erase_if(nodes, [&](const AllocatedNode& node) {
-    return std::any_of(lost_nodes.begin(), lost_nodes.end(),
-                       [&](const std::string& lost) { return IsSameHost(node.host, lost); });
-  });
+  const HostIndex lost(lost_nodes);
+  std::erase_if(nodes, [&lost](const AllocatedNode& node) { return lost.Holds(node.host); });
   if (nodes.size() > wanted) nodes.resize(wanted);
   if (spare > 0) allocation->ranks.reset();  // those of the nodes that are left
 }
@@ -123,6 +135,7 @@ PlannedJob PlanJob(const Options& options, const Settings& settings, const Envir
                                                    : ReadTopologyFile(options.topology)};
     PlanByRankfile(options, environment, &planned);
   }
+  WarnOfLongHostList(options, settings, &planned.plan);
   for (const NodePlan& node : planned.plan.nodes) {
     if (!IsThisMachine(node.host, environment)) planned.has_remote_ranks = true;
   }

@@ -41,9 +41,10 @@ std::string WithHostsOfJob(const std::string& text, const std::string& name,
                            const Allocation& job) {
   try {
     rankfile::Placement placement = rankfile::ParseRankfile(text, name);
+    const HostsOfJob hosts(job);
     bool is_other = false;
     for (rankfile::PlacedRank& rank : placement.ranks) {
-      const std::string& host = RequireHost(job, rank.host, name).host;
+      const std::string& host = hosts.Require(rank.host, name).host;
       is_other = is_other || host != rank.host;
       rank.host = host;
     }

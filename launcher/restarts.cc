@@ -2,10 +2,9 @@
 
 #include "launcher/restarts.h"
 
-#include <algorithm>
 #include <cstdlib>
 
-#include "launcher/allocation/hosts_of_job.h"
+#include "launcher/allocation/host_index.h"
 #include "launcher/error.h"
 #include "launcher/slurm_job.h"
 #include "launcher/surroundings.h"
@@ -35,11 +34,6 @@ void CheckRequeue(const Environment& environment, const std::optional<SlurmJob>&
                       "--requeue: Slurm may not requeue this job (--no-requeue, or JobRequeue=0 in "
                       "slurm.conf): write #SBATCH --requeue");
   }
-}
-
-bool Holds(const std::vector<std::string>& hosts, const std::string& host) {
-  return std::any_of(hosts.begin(), hosts.end(),
-                     [&](const std::string& other) { return IsSameHost(host, other); });
 }
 
 }  // namespace
@@ -97,17 +91,22 @@ Decision Restarts::AfterRun(const JobResult& result) {
   }
 
   const std::size_t lost_before = lost_nodes_.size();
-  for (const std::string& host : result.lost_nodes) {
-    if (!Holds(lost_nodes_, host)) lost_nodes_.push_back(host);
-  }
+  HostIndex lost(lost_nodes_);
+  const auto add_lost = [&](const std::string& host) {
+    if (lost.Holds(host)) return;
+    lost.Add(host);
+    lost_nodes_.push_back(host);
+  };
+  for (const std::string& host : result.lost_nodes) add_lost(host);
   if (!SlurmJobId(environment_).empty()) {
     const std::optional<SlurmJob> job = AskSlurmForJob(environment_);
     // Ended by its user or its time limit: that may be seen at the ranks before it is here.
     if (job && job->state != "RUNNING") {
       return {Decision::Next::kEnd, "the job is " + job->state + ", so this is the end"};
     }
-    for (const std::string& host : job ? nodes_before_ : std::vector<std::string>()) {
-      if (!Holds(job->nodes, host) && !Holds(lost_nodes_, host)) lost_nodes_.push_back(host);
+    const HostIndex left(job ? job->nodes : nodes_before_);
+    for (const std::string& host : nodes_before_) {
+      if (!left.Holds(host)) add_lost(host);
     }
   }
   end.has_lost_node = lost_nodes_.size() > lost_before;

@@ -107,9 +107,10 @@ Allocation ReadAllocation(const Options& options, const Environment& environment
   std::optional<Allocation> slurm = ReadSlurmAllocation(environment);
   if (!slurm) return asked ? *asked : AllocationOfThisMachine(HostName());
   if (!asked) return *slurm;
-  const bool leaves_job = std::any_of(
-      asked->nodes.begin(), asked->nodes.end(),
-      [&](const AllocatedNode& node) { return FindHost(*slurm, node.host) == nullptr; });
+  const HostsOfJob hosts(*slurm);
+  const bool leaves_job =
+      std::any_of(asked->nodes.begin(), asked->nodes.end(),
+                  [&](const AllocatedNode& node) { return hosts.Find(node.host) == nullptr; });
   if (leaves_job && may_leave_job) return *asked;
   // Before the node that Slurm's variables are about is left out.
   if (!options.accelerators) AskSlurmForGpus(environment, &*slurm);

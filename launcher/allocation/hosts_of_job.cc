@@ -2,30 +2,28 @@
 
 #include "launcher/allocation/hosts_of_job.h"
 
-#include <algorithm>
+#include <optional>
+#include <unordered_map>
+#include <utility>
 
 #include "launcher/error.h"
 
 namespace launcher {
 
-bool IsSameHost(const std::string& a, const std::string& b) {
-  const bool one_is_short = a.find('.') == std::string::npos || b.find('.') == std::string::npos;
-  return a == b || (one_is_short && a.substr(0, a.find('.')) == b.substr(0, b.find('.')));
+HostsOfJob::HostsOfJob(const Allocation& job) : job_(job) {
+  for (const AllocatedNode& node : job.nodes) index_.Add(node.host);
 }
 
-const AllocatedNode* FindHost(const Allocation& job, const std::string& host) {
-  const auto found =
-      std::find_if(job.nodes.begin(), job.nodes.end(),
-                   [&](const AllocatedNode& node) { return IsSameHost(node.host, host); });
-  return found == job.nodes.end() ? nullptr : &*found;
+const AllocatedNode* HostsOfJob::Find(const std::string& host) const {
+  const std::optional<std::size_t> index = index_.Find(host);
+  return index ? &job_.nodes[*index] : nullptr;
 }
 
-const AllocatedNode& RequireHost(const Allocation& job, const std::string& host,
-                                 const std::string& who) {
-  const AllocatedNode* node = FindHost(job, host);
+const AllocatedNode& HostsOfJob::Require(const std::string& host, const std::string& who) const {
+  const AllocatedNode* node = Find(host);
   if (node != nullptr) return *node;
   throw LaunchError(
-      EX_CONFIG, who + " names " + host + ", which is not in this job (" + job.origin_text +
+      EX_CONFIG, who + " names " + host + ", which is not in this job (" + job_.origin_text +
                      "): write its hosts, or #SBATCH --nodelist=" + host.substr(0, host.find('.')));
 }
 
@@ -36,19 +34,21 @@ Allocation RestrictToHosts(const Allocation& job, const Allocation& asked) {
   result.ranks.reset();
   result.nodes.clear();
   const AllocatedNode& first = job.nodes.front();
+  const HostsOfJob hosts(job);
+  std::unordered_map<std::string, std::size_t> index_of;  // in `result`, by the job's name
   for (const AllocatedNode& wanted : asked.nodes) {
-    AllocatedNode node = RequireHost(job, wanted.host, asked.origin_text);
+    AllocatedNode node = hosts.Require(wanted.host, asked.origin_text);
     // Where Slurm's variables do not say, a node is like the first of the job, as in MakePlan.
     if (!node.gpus && node.component == first.component) node.gpus = first.gpus;
     if (wanted.slots || node.gpus.value_or(0) > 0) node.slots = wanted.slots;
-    const auto before =
-        std::find_if(result.nodes.begin(), result.nodes.end(),
-                     [&](const AllocatedNode& other) { return other.host == node.host; });
-    if (before == result.nodes.end()) {
+    const auto [known, is_new] = index_of.emplace(node.host, result.nodes.size());
+    if (is_new) {
       result.nodes.push_back(std::move(node));
-    } else if (before->slots || node.slots) {
-      before->slots = before->slots.value_or(1) + node.slots.value_or(1);
+      continue;
     }
+    AllocatedNode& before = result.nodes[known->second];
+    if (before.slots || node.slots)
+      before.slots = before.slots.value_or(1) + node.slots.value_or(1);
   }
   return result;
 }

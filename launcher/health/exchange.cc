@@ -6,6 +6,7 @@
 
 #include "launcher/error.h"
 #include "launcher/health/fabric.h"
+#include "launcher/health/pair_schedule.h"
 #include "launcher/health/rendezvous.h"
 
 namespace launcher {
@@ -32,10 +33,18 @@ std::unique_ptr<Fabric> OpenFabric(int nodes, ExchangeFacts& facts) {
   }
 }
 
-std::vector<std::string> ReadAddresses(const Rendezvous& others) {
-  std::vector<std::string> addresses;
-  for (int rank = 0; rank < others.size(); ++rank) {
-    addresses.push_back(others.Get(rank, kAddressKey));
+// Those that this node talks to.
+std::vector<int> PartnersOf(const ExchangePlan& plan) {
+  std::vector<int> partners = PartnersByRound(plan.node, plan.nodes);
+  std::erase(partners, -1);
+  return partners;
+}
+
+// By node; "" for all but the partners.
+std::vector<std::string> ReadAddresses(const ExchangePlan& plan, const Rendezvous& others) {
+  std::vector<std::string> addresses(static_cast<std::size_t>(plan.nodes));
+  for (const int partner : PartnersOf(plan)) {
+    addresses[static_cast<std::size_t>(partner)] = others.Get(partner, kAddressKey);
   }
   return addresses;
 }
@@ -51,12 +60,13 @@ void RequireSamePlace(const ExchangePlan& plan, const Rendezvous& others) {
 bool Exchange(const ExchangePlan& plan, const Rendezvous& others, Fabric* fabric,
               ExchangeFacts& facts) {
   others.Publish(kAddressKey, fabric == nullptr ? "" : fabric->address());
-  const auto meeting = plan.deadline - plan.link_limit - kReserve;
+  const auto meeting = plan.deadline - LongestTest(plan.nodes, plan.link_limit) - kReserve;
   const auto nothing = [] {};
   // The second barrier carries no addresses, so that all leave it at the same moment.
   if (!others.Meet(meeting, nothing) || !others.Meet(meeting, nothing)) {
     facts.problem = "not all nodes came to the exchange in time";
-    for (const int silent : others.FindSilent(kAddressKey, meeting + plan.link_limit)) {
+    for (const int silent :
+         others.FindSilent(PartnersOf(plan), kAddressKey, meeting + plan.link_limit)) {
       facts.failed.push_back({silent, "no answer over the launcher's network", 0});
     }
     return false;
@@ -64,7 +74,7 @@ bool Exchange(const ExchangePlan& plan, const Rendezvous& others, Fabric* fabric
   facts.clock_seconds =
       std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   if (fabric != nullptr) {
-    fabric->TestLinks(plan.node, ReadAddresses(others), plan.link_limit, facts);
+    fabric->TestLinks(plan.node, ReadAddresses(plan, others), plan.link_limit, facts);
     facts.links_tested = true;
   }
   return true;

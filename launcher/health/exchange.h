@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the nodes find out together: whether they meet, whether their clocks agree, whether every
-// pair can talk over the fabric.
+// What the nodes find out together: whether they meet, whether their clocks agree, whether the
+// pairs of pair_schedule.h can talk over the fabric.
 
 #pragma once
 

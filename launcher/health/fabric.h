@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The network that the ranks will use, as UCX finds it (UCX_TLS and UCX_NET_DEVICES are obeyed),
-// and the test of all pairs of nodes over it.  fabric_ucx.cc, or fabric_none.cc in a build without
+// and the test of pairs of nodes over it.  fabric_ucx.cc, or fabric_none.cc in a build without
 // UCX. For one thread.
 
 #pragma once
@@ -34,9 +34,9 @@ class Fabric {
   // What others need to reach this one; bytes.
   std::string address() const;
 
-  // Talks to every node once, in the rounds of pair_schedule.h; the lower index speaks first and
+  // Talks to the partners of pair_schedule.h in its rounds; the lower index speaks first and
   // reports.  A pair that is not done `limit` after its start has failed; no pair waits for another
-  // longer than a tenth of a second.  `addresses` by node; a node without one ("") is passed over.
+  // longer than kRoundPatience.  `addresses` by node; a node without one ("") is passed over.
   // Fills links_ok, slowest and failed.
   void TestLinks(int own, const std::vector<std::string>& addresses,
                  std::chrono::milliseconds limit, ExchangeFacts& facts);

@@ -21,9 +21,6 @@ constexpr ucp_tag_t kPong = 2ULL << 32;
 constexpr ucp_tag_t kKinds = 3ULL << 32;
 constexpr ucp_tag_t kNodes = (1ULL << 32) - 1;
 
-// How long a round waits for its partner before the next one starts beside it.
-constexpr std::chrono::milliseconds kRoundPatience{100};
-
 void Require(ucs_status_t status, const std::string& action) {
   if (status == UCS_OK) return;
   throw LaunchError(EX_UNAVAILABLE, action + ": " + ucs_status_string(status));

@@ -9,13 +9,16 @@ namespace launcher {
 namespace {
 
 constexpr char kPrefix[] = "ddlrun-node-check: ";
+// Of what EncodeLaterFacts writes; all facts begin with another name.
+constexpr std::string_view kLaterStart = "{\"directory\":";
 // A node reports what it is by itself, then what the exchange gave.
 constexpr int kMaxReports = 8;
 
 }  // namespace
 
-std::string FormatFacts(const NodeFacts& facts, int report) {
-  const std::string text = EncodeNodeFacts(facts);
+std::string FormatFacts(const NodeFacts& facts, int report, FactsKind kind) {
+  const std::string text =
+      kind == FactsKind::kAll ? EncodeNodeFacts(facts) : EncodeLaterFacts(facts);
   const std::size_t parts = (text.size() + kMaxPartBytes - 1) / kMaxPartBytes;
   std::string lines;
   for (std::size_t part = 0; part < parts; ++part) {
@@ -60,7 +63,11 @@ std::vector<NodeFacts> FactsReader::Facts() const {
       if (report.texts.size() != static_cast<std::size_t>(report.parts)) continue;
       std::string text;
       for (const auto& [part, body] : report.texts) text += body;
-      facts = DecodeNodeFacts(text);
+      if (text.starts_with(kLaterStart)) {
+        DecodeLaterFacts(text, &facts);
+      } else {
+        facts = DecodeNodeFacts(text);
+      }
     }
   }
   return all;

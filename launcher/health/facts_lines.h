@@ -2,9 +2,9 @@
 //
 // Facts on their way from the nodes to ddlrun: lines on standard output, which srun and mpirun
 // carry from every node.  A report is cut into short lines, since srun keeps only lines under 1,024
-// bytes apart from those of other tasks.  mpirun may still cut a line in two when a node writes
-// much at once, so that a line says how long it is, and the last report is sent several times.
-// Pure.
+// bytes apart from those of other tasks.  What a node is by itself is sent once, later reports have
+// what came to be known since.  mpirun may cut a line in two when a node writes much at once, so
+// that a line says how long it is, and mpirun is given everything once more at the end.  Pure.
 //
 //   ddlrun-node-check: NODE REPORT PART/PARTS BYTES TEXT
 
@@ -21,11 +21,13 @@
 namespace launcher {
 
 inline constexpr std::size_t kMaxPartBytes = 900;
-// Most parts of one report; a report of 1,000 nodes' links is about a hundred.
+// Most parts of one report; one that names 63 nodes which do not answer has about ten.
 inline constexpr int kMaxParts = 1000;
 
+enum class FactsKind { kAll, kLater };
+
 // The lines of report number `report` (from 0) of a node, each ended by '\n'.
-std::string FormatFacts(const NodeFacts& facts, int report);
+std::string FormatFacts(const NodeFacts& facts, int report, FactsKind kind);
 
 // Puts the lines of `nodes` nodes together again.
 class FactsReader {
@@ -36,8 +38,8 @@ class FactsReader {
   // over: a tag of mpirun --tag-output, or half a line of another node.  False for any other line.
   bool Add(std::string_view line);
 
-  // Of each node, the last report that is whole; without one, `host` is "".
-  // Throws LaunchError(EX_SOFTWARE) as DecodeNodeFacts does.
+  // Of each node what its reports say that came whole, a later one counting more; where none has
+  // all facts, `host` is "".  Throws LaunchError(EX_SOFTWARE) as DecodeNodeFacts does.
   std::vector<NodeFacts> Facts() const;
 
  private:

@@ -6,7 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -15,6 +18,7 @@
 #include "launcher/error.h"
 #include "launcher/health/check_step.h"
 #include "launcher/health/judge.h"
+#include "launcher/health/pair_schedule.h"
 #include "launcher/messages.h"
 #include "launcher/plan/plan_files.h"
 #include "launcher/surroundings.h"
@@ -24,12 +28,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of the check on a node; nodes of a large job take seconds to start and to meet.
+// Of the check on a node; nodes of a large job take seconds to start and to meet, the more the
+// longer, for the messages by which they meet go round in a ring (doc/decisions/0014).
 constexpr int kNodeLimitSeconds = 30;
+constexpr int kNodesOfAnExtraSecond = 100;
 // Of one pair of nodes.  InfiniBand and TCP give up a first try after one to three seconds.
 constexpr int kLinkLimitSeconds = 5;
 // Of the launcher, for starting and ending.
 constexpr int kStartLimitSeconds = 30;
+
+int NodeLimitSeconds(std::size_t nodes) {
+  return kNodeLimitSeconds + static_cast<int>(nodes) / kNodesOfAnExtraSecond;
+}
 
 // The place where ranks will start, as far as anybody can tell.
 std::string WorkingDirectory() {
@@ -88,7 +98,7 @@ std::vector<ChildCommand> MakeCheckCommands(const HealthCheck& check, const Plan
   settings.bind = false;
   settings.check = "off";  // a node that lacks GPUs is to say so itself
   options.program = {RequireHelper("ddlrun-node-check", check.program_directory), "--limit",
-                     std::to_string(kNodeLimitSeconds), "--link-limit",
+                     std::to_string(NodeLimitSeconds(planned.plan.nodes.size())), "--link-limit",
                      std::to_string(kLinkLimitSeconds)};
   if (!probe.empty()) options.program.insert(options.program.end(), {"--probe", probe});
   const std::string folder = check.run_directory.path() + "/check";
@@ -100,6 +110,10 @@ std::vector<ChildCommand> MakeCheckCommands(const HealthCheck& check, const Plan
   }
   return MakeCommands(options, settings, planned, check.launch, check.environment, folder,
                       check.program_directory);
+}
+
+int LimitSeconds(const Plan& plan) {
+  return kStartLimitSeconds + NodeLimitSeconds(plan.nodes.size());
 }
 
 }  // namespace
@@ -121,6 +135,20 @@ Plan OneRankPerNode(const Plan& plan) {
   return checks;
 }
 
+std::string CheckAnnouncement(const Plan& plan) {
+  const auto nodes = static_cast<int>(plan.nodes.size());
+  if (nodes == 1) return "";
+  const int rounds = RoundsOf(nodes);
+  const auto longest = LongestTest(nodes, std::chrono::seconds(kLinkLimitSeconds));
+  std::array<char, 64> seconds = {};
+  std::snprintf(seconds.data(), seconds.size(), "%.1f s",
+                std::chrono::duration<double>(longest).count());
+  return "ddlrun: checking " + std::to_string(nodes) + " nodes, each against " +
+         (nodes > kMostNodesOfAllPairs ? std::to_string(rounds) + " others" : "all others") +
+         ": at most " + seconds.data() + " once they have met, " +
+         std::to_string(LimitSeconds(plan)) + " s in any case\n";
+}
+
 HealthReport CheckHealth(const HealthCheck& check) {
   PlannedJob planned = check.planned;
   planned.plan = OneRankPerNode(planned.plan);
@@ -131,7 +159,7 @@ HealthReport CheckHealth(const HealthCheck& check) {
   // At once: a job that is cancelled may have no time left for the step to end.
   step.on_stop = [&probe] { probe.Remove(); };
   step.nodes = static_cast<int>(planned.plan.nodes.size());
-  step.limit = std::chrono::seconds(kStartLimitSeconds + kNodeLimitSeconds);
+  step.limit = std::chrono::seconds(LimitSeconds(planned.plan));
   const CheckStepResult result = RunCheckStep(step, check.signals, check.guardian);
 
   HealthReport report;

@@ -37,9 +37,12 @@ struct HealthReport {
   int exit_code = 0;     // EX_CONFIG when a check failed; 128 + n when signal n stopped ddlrun
 };
 
-// Starts the check of every node with the launcher that will start the ranks, and judges.  Takes a
-// minute at most.  The file it makes in the working directory is gone afterwards, also when ddlrun
-// is killed.  Throws LaunchError as MakeCommands and RunCheckStep do.
+// What the check of the nodes of `plan` will do and how long it may take, a line; "" for one node.
+std::string CheckAnnouncement(const Plan& plan);
+
+// Starts the check of every node with the launcher that will start the ranks, and judges.  Takes no
+// longer than CheckAnnouncement says.  The file it makes in the working directory is gone
+// afterwards, also when ddlrun is killed.  Throws LaunchError as MakeCommands and RunCheckStep do.
 HealthReport CheckHealth(const HealthCheck& check);
 
 // One rank on each node of `plan`, bound to nothing.  Pure.

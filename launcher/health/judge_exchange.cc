@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "launcher/health/judge_parts.h"
+#include "launcher/health/pair_schedule.h"
 
 namespace launcher {
 namespace {
@@ -156,7 +157,11 @@ Verdict JudgeConnections(const Nodes& nodes, const std::vector<std::string>& hos
   }
   const std::string seen =
       CountText(static_cast<std::size_t>(links.ok), "pair") + " of " +
-      CountText(hosts.size(), "node") + " talk, the slowest " +
+      CountText(hosts.size(), "node") + " talk" +
+      (count > kMostNodesOfAllPairs
+           ? " (a sample, " + std::to_string(RoundsOf(count)) + " partners each)"
+           : "") +
+      ", the slowest " +
       (links.slowest.first < 0 ? std::string("not known")
                                : PairsText({links.slowest}, hosts) + " in " +
                                      SecondsText(links.slowest_seconds) + " there and back");

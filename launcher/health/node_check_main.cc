@@ -79,21 +79,21 @@ int NumberOr(const Environment& environment, const std::string& name, int fallba
   return number;
 }
 
-// Prints reports; shared with the watchdog's thread.
+// Prints reports, all facts first and then what is new; shared with the watchdog's thread.
 class Reporter {
  public:
   void Say(const NodeFacts& facts, bool is_final) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    Print(facts);
+    Print(facts, reports_ == 0 ? FactsKind::kAll : FactsKind::kLater);
     is_final_ = is_final;
   }
 
-  // The final report again, lest mpirun has cut the first.
+  // Everything again, twice: mpirun may cut lines.
   void Repeat() {
     for (int again = 0; again < 2; ++again) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
       const std::lock_guard<std::mutex> lock(mutex_);
-      Print(last_);
+      Print(last_, FactsKind::kAll);
     }
   }
 
@@ -103,13 +103,13 @@ class Reporter {
     if (is_final_) return;
     NodeFacts facts = last_;
     facts.exchange.problem = problem;
-    Print(facts);
+    Print(facts, FactsKind::kLater);
   }
 
  private:
-  void Print(const NodeFacts& facts) {
+  void Print(const NodeFacts& facts, FactsKind kind) {
     last_ = facts;
-    const std::string lines = FormatFacts(facts, reports_++);
+    const std::string lines = FormatFacts(facts, reports_++, kind);
     std::fwrite(lines.data(), 1, lines.size(), stdout);
     std::fflush(stdout);
   }
@@ -148,6 +148,7 @@ void Run(const std::vector<std::string>& words) {
   // To a node that does not answer, UCX would otherwise wait in connect() and for all others too.
   setenv("UCX_TCP_CONN_NB", "y", 0);
 
+  const bool is_of_mpirun = ValueOr(environment, "DDLRUN_SPAWNER", "") == "mpirun";
   static Reporter reporter;  // the watchdog's thread outlives this function
   NodeFacts facts = ReadNode(environment);
   reporter.Say(facts, false);
@@ -161,7 +162,7 @@ void Run(const std::vector<std::string>& words) {
     facts.exchange.unavailable =
         facts.pmix.empty() ? "ddlrun was built without PMIx" : "the launcher gives no PMIx";
     reporter.Say(facts, true);
-    reporter.Repeat();
+    if (is_of_mpirun) reporter.Repeat();
     return;
   }
   ExchangePlan plan;
@@ -170,7 +171,7 @@ void Run(const std::vector<std::string>& words) {
   plan.deadline = deadline;
   plan.link_limit = std::chrono::seconds(arguments.link_limit_seconds);
   ExchangeWithNodes(plan, facts.exchange, [&facts] { reporter.Say(facts, true); });
-  reporter.Repeat();
+  if (is_of_mpirun) reporter.Repeat();
 }
 
 }  // namespace

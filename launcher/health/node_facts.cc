@@ -21,20 +21,46 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NodeFacts, node, host, machine, cpu_model, cp
                                    granted_gpus, ports, memlock_bytes, shm_free_bytes, shm_error,
                                    directory, mpi, pmix, pmix_server, ucx, exchange)
 
-std::string EncodeNodeFacts(const NodeFacts& facts) {
-  using nlohmann::json;
-  // Names that the kernel or a driver gives need not be UTF-8.
-  return json(facts).dump(-1, ' ', true, json::error_handler_t::replace);
+namespace {
+
+using nlohmann::json;
+
+// Names that the kernel or a driver gives need not be UTF-8.
+std::string Dump(const json& facts) {
+  return facts.dump(-1, ' ', true, json::error_handler_t::replace);
 }
+
+LaunchError NotOurs(const std::exception& error) {
+  return LaunchError(EX_SOFTWARE,
+                     std::string("the facts of a node are not what this version of ddlrun writes; "
+                                 "are all nodes' installations the same? ") +
+                         error.what());
+}
+
+}  // namespace
+
+std::string EncodeNodeFacts(const NodeFacts& facts) { return Dump(facts); }
 
 NodeFacts DecodeNodeFacts(const std::string& text) {
   try {
-    return nlohmann::json::parse(text).get<NodeFacts>();
+    return json::parse(text).get<NodeFacts>();
   } catch (const std::exception& error) {
-    throw LaunchError(EX_SOFTWARE,
-                      std::string("the facts of a node are not what this version of ddlrun "
-                                  "writes; are all nodes' installations the same? ") +
-                          error.what());
+    throw NotOurs(error);
+  }
+}
+
+std::string EncodeLaterFacts(const NodeFacts& facts) {
+  return Dump({{"directory", facts.directory}, {"exchange", facts.exchange}});
+}
+
+void DecodeLaterFacts(const std::string& text, NodeFacts* facts) {
+  try {
+    const json later = json::parse(text);
+    const DirectoryFacts directory = later.at("directory").get<DirectoryFacts>();
+    facts->exchange = later.at("exchange").get<ExchangeFacts>();
+    facts->directory = directory;
+  } catch (const std::exception& error) {
+    throw NotOurs(error);
   }
 }
 

@@ -94,4 +94,10 @@ std::string EncodeNodeFacts(const NodeFacts& facts);
 // The inverse.  Throws LaunchError(EX_SOFTWARE) for a text that EncodeNodeFacts did not write.
 NodeFacts DecodeNodeFacts(const std::string& text);
 
+// Of the same sort, the part that comes later than the rest: `directory` and `exchange`.
+std::string EncodeLaterFacts(const NodeFacts& facts);
+
+// Puts what EncodeLaterFacts wrote into `facts`.  Throws as DecodeNodeFacts.
+void DecodeLaterFacts(const std::string& text, NodeFacts* facts);
+
 }  // namespace launcher

@@ -3,13 +3,31 @@
 #include "launcher/health/pair_schedule.h"
 
 namespace launcher {
+namespace {
+
+// Nodes sit on a circle of an odd number of seats, but for the last one, which stays outside; for
+// an odd number of nodes nobody takes that seat.
+int SeatsOnCircle(int nodes) { return nodes + nodes % 2 - 1; }
+
+// Those of the tournament that are played.
+std::vector<int> Rounds(int nodes) {
+  std::vector<int> rounds;
+  if (nodes < 2) return rounds;
+  const int all = SeatsOnCircle(nodes);
+  for (int round = 0; round < all;) {
+    rounds.push_back(round);
+    const bool plays_all = nodes <= kMostNodesOfAllPairs || round == 0;
+    round = plays_all ? round + 1 : 2 * round;
+  }
+  return rounds;
+}
+
+}  // namespace
 
 std::vector<int> PartnersByRound(int node, int nodes) {
+  const int circle = SeatsOnCircle(nodes);
   std::vector<int> partners;
-  if (nodes < 2) return partners;
-  const int seats = nodes + nodes % 2;  // with a seat that nobody takes for an odd number
-  const int circle = seats - 1;         // the last seat stays, the others move on round by round
-  for (int round = 0; round < circle; ++round) {
+  for (const int round : Rounds(nodes)) {
     int partner = 0;
     if (node == circle) {
       partner = round;
@@ -22,6 +40,12 @@ std::vector<int> PartnersByRound(int node, int nodes) {
     partners.push_back(partner < nodes ? partner : -1);
   }
   return partners;
+}
+
+int RoundsOf(int nodes) { return static_cast<int>(Rounds(nodes).size()); }
+
+std::chrono::milliseconds LongestTest(int nodes, std::chrono::milliseconds limit) {
+  return RoundsOf(nodes) * kRoundPatience + limit;
 }
 
 }  // namespace launcher

@@ -37,9 +37,9 @@ class Rendezvous {
   bool Meet(std::chrono::steady_clock::time_point deadline,
             const std::function<void()>& meanwhile) const;
 
-  // Asks each of the others by itself for what it published as `key`; those that have not answered
-  // by `deadline`.
-  std::vector<int> FindSilent(const std::string& key,
+  // Asks each of `ranks` by itself for what it published as `key`; those that have not answered by
+  // `deadline`.
+  std::vector<int> FindSilent(const std::vector<int>& ranks, const std::string& key,
                               std::chrono::steady_clock::time_point deadline) const;
 
  private:

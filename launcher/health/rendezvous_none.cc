@@ -21,7 +21,7 @@ std::string Rendezvous::Get(int, const std::string&) const { throw NotBuilt(); }
 bool Rendezvous::Meet(std::chrono::steady_clock::time_point, const std::function<void()>&) const {
   throw NotBuilt();
 }
-std::vector<int> Rendezvous::FindSilent(const std::string&,
+std::vector<int> Rendezvous::FindSilent(const std::vector<int>&, const std::string&,
                                         std::chrono::steady_clock::time_point) const {
   throw NotBuilt();
 }

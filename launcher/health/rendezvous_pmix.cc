@@ -104,15 +104,11 @@ bool Rendezvous::Meet(std::chrono::steady_clock::time_point deadline,
   return true;
 }
 
-std::vector<int> Rendezvous::FindSilent(const std::string& key,
+std::vector<int> Rendezvous::FindSilent(const std::vector<int>& ranks, const std::string& key,
                                         std::chrono::steady_clock::time_point deadline) const {
   std::vector<std::shared_ptr<Answer>> answers;
-  for (int rank = 0; rank < size_; ++rank) {
+  for (const int rank : ranks) {
     answers.push_back(std::make_shared<Answer>());
-    if (rank == rank_) {
-      answers.back()->is_here = true;
-      continue;
-    }
     pmix_proc_t peer = own_process;
     peer.rank = static_cast<pmix_rank_t>(rank);
     auto* for_callback = new std::shared_ptr<Answer>(answers.back());
@@ -131,8 +127,8 @@ std::vector<int> Rendezvous::FindSilent(const std::string& key,
     std::this_thread::sleep_for(kPollInterval);
   }
   std::vector<int> silent;
-  for (int rank = 0; rank < size_; ++rank) {
-    if (!has_answered(answers[static_cast<std::size_t>(rank)])) silent.push_back(rank);
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (!has_answered(answers[i])) silent.push_back(ranks[i]);
   }
   return silent;
 }

@@ -127,7 +127,8 @@ std::string PlanAsText(const Plan& plan) {
   std::string text = Counted(static_cast<long long>(plan.ranks.size()), "rank") + " on " +
                      Counted(static_cast<long long>(plan.nodes.size()), "node") + "\n" +
                      FormatTable(rows);
-  text += "DDL_HOST_LIST=" + DdlHostList(plan) + "\n";
+  const std::string host_list = DdlHostList(plan);
+  if (host_list.size() <= kMaxHostListBytes) text += "DDL_HOST_LIST=" + host_list + "\n";
   text += "DDL_OPTIONS=" + DdlOptions(plan) + "\n";
   for (const std::string& warning : plan.warnings) text += warning + "\n";
   return text;

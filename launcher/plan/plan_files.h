@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -25,12 +26,17 @@ std::string HostfileText(const Plan& plan);
 // DDL_HOST_LIST: global ranks by host, "g28n14:0,2,4;g28n15:1,3,5".
 std::string DdlHostList(const Plan& plan);
 
+// Longest value of DDL_HOST_LIST; Linux passes no longer variable or argument (MAX_ARG_STRLEN is
+// 131072 bytes with the name, '=' and a byte at the end).
+inline constexpr std::size_t kMaxHostListBytes = 131072 - sizeof("DDL_HOST_LIST=");
+
 // DDL_OPTIONS: "-mode p:4x2x1x1 " with a trailing blank; GPUs per node x nodes per rack x racks per
 // aisle x aisles.  Nodes with unequal numbers of ranks cannot be written so: they are one ring,
 // "-mode r:6x1x1x1 ", which is what DDL takes when it is told nothing.
 std::string DdlOptions(const Plan& plan);
 
-// --dry-run=text: a table with a line per rank; warnings last.
+// --dry-run=text: a table with a line per rank; DDL_HOST_LIST where that fits kMaxHostListBytes;
+// warnings last.
 std::string PlanAsText(const Plan& plan);
 
 // --dry-run=json: one object with format "ddlrun-plan-1", ranks, nodes, mode, racks, aisles,

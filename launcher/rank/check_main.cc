@@ -76,13 +76,13 @@ void CheckGpusOfNode(const Plan& plan, const RankPlan& own, const Environment& e
 }
 
 RankJob ReadRankJob(const Environment& environment) {
-  const auto text = environment.find(kRankJobVariable);
-  if (text == environment.end()) {
+  const std::string text = RankJobText(environment);
+  if (text.empty()) {
     throw LaunchError(EX_SOFTWARE, std::string(kRankJobVariable) +
                                        " is not set: mpirun did not pass it on, or this was not "
                                        "started by ddlrun");
   }
-  return DecodeRankJob(text->second);
+  return DecodeRankJob(text);
 }
 
 // The cores of all ranks of node `node`, this one.
@@ -121,7 +121,10 @@ bool IsLikePlanned(const RankJob& job) {
   for (std::string& word : words) argv.push_back(word.data());
   while (*program != nullptr) argv.push_back(*program++);
   argv.push_back(nullptr);
-  setenv(kRankJobVariable, EncodeRankJob(job).c_str(), 1);
+  for (int i = 0; i < kMaxRankJobParts; ++i) unsetenv(NameOfPart(i).name);
+  for (const auto& [name, value] : RankJobVariables(EncodeRankJob(job))) {
+    setenv(name.c_str(), value.c_str(), 1);
+  }
   execv(shim.c_str(), argv.data());
   throw LaunchError(EX_UNAVAILABLE, "cannot start " + shim + ": " + std::strerror(errno));
 }

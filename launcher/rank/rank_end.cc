@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -15,8 +16,13 @@ namespace {
 constexpr std::string_view kStart = "ddlrun-rank: rank ";
 constexpr std::string_view kStep = "ddlrun-rank: step ";
 constexpr char kBar[] = " | ";
+constexpr std::string_view kSrunError = "srun: error: ";
 // Of a line with the longest host name.
 constexpr std::size_t kLongest = 500;
+// Of srun's about many tasks on many nodes.
+constexpr std::size_t kLongestOfSrun = 65536;
+// No job has more (rankfile::kMaxRanks).
+constexpr int kMostRanks = 1 << 20;
 
 // Of "... at 2026-11-22T12:13:22.801234Z"; 0 if that is not there.
 double TimeAtEnd(const std::string& text) {
@@ -69,21 +75,47 @@ std::optional<RankEnd> ParseRankEnd(std::string_view line) {
   return std::nullopt;
 }
 
-std::optional<RankEnd> ParseSrunError(std::string_view line) {
-  if (!line.starts_with("srun: error: ") || line.size() > kLongest) return std::nullopt;
-  const std::string text(line);
-  RankEnd end;
-  std::array<char, 256> host = {};
-  int length = 0;
-  if (std::sscanf(text.c_str(), "srun: error: %255[^: ]: task%*[s ]%7d%n", host.data(), &end.rank,
-                  &length) != 2 ||
-      end.rank < 0) {
-    return std::nullopt;
+std::vector<RankRange> ParseSrunTasks(std::string_view line) {
+  if (!line.starts_with(kSrunError) || line.size() > kLongestOfSrun) return {};
+  line.remove_prefix(kSrunError.size());
+  const std::size_t host_end = line.find(": task");
+  if (host_end == std::string_view::npos || host_end == 0 || line.find_first_of(": ") != host_end) {
+    return {};
   }
-  end.host = host.data();
-  const std::size_t colon = text.find(": ", static_cast<std::size_t>(length));
-  if (colon == std::string::npos) return std::nullopt;
-  const std::string how = text.substr(colon + 2);
+  line.remove_prefix(host_end + std::string_view(": task").size());
+  if (line.starts_with('s')) line.remove_prefix(1);
+  const std::size_t list_end = line.find(": ");
+  if (!line.starts_with(' ') || list_end == std::string_view::npos) return {};
+  std::vector<RankRange> tasks;
+  int least = 0;  // they ascend
+  for (const char* next = line.data() + 1; next < line.data() + list_end; ++next) {
+    const char* const end = line.data() + list_end;
+    RankRange range;
+    auto read = std::from_chars(next, end, range.first);
+    range.last = range.first;
+    if (read.ec == std::errc() && read.ptr < end && *read.ptr == '-') {
+      read = std::from_chars(read.ptr + 1, end, range.last);
+    }
+    next = read.ptr;
+    if (read.ec != std::errc() || (next < end && *next != ',') || range.first < least ||
+        range.last < range.first || range.last >= kMostRanks) {
+      return {};
+    }
+    tasks.push_back(range);
+    least = range.last + 1;
+  }
+  return tasks;
+}
+
+std::optional<RankEnd> ParseSrunError(std::string_view line) {
+  const std::vector<RankRange> tasks = ParseSrunTasks(line);
+  if (tasks.empty()) return std::nullopt;
+  RankEnd end;
+  end.rank = tasks.front().first;
+  line.remove_prefix(kSrunError.size());
+  end.host = line.substr(0, line.find(": "));
+  line.remove_prefix(line.find(": ") + 2);
+  const std::string how(line.substr(line.find(": ") + 2));
   if (std::sscanf(how.c_str(), "Exited with exit code %3d", &end.exit_code) == 1) {
     return IsFailure(end.exit_code) ? std::optional(end) : std::nullopt;
   }

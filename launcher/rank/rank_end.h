@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace launcher {
 
@@ -31,6 +32,15 @@ std::optional<RankEnd> ParseRankEnd(std::string_view line);
 // with exit code 2": of a rank whose shim was killed too there is nothing else.  The first of
 // several tasks; pid is 0.  nullopt for any other line.
 std::optional<RankEnd> ParseSrunError(std::string_view line);
+
+// Ranks from `first` to `last`.
+struct RankRange {
+  int first = 0;
+  int last = 0;
+};
+
+// All tasks of such a line, "tasks 4,6-9"; none for any other line.
+std::vector<RankRange> ParseSrunTasks(std::string_view line);
 
 // The node that srun says is gone: "srun: error: Node failure on n2" or "... Task launch for
 // StepId=4.0 failed on node n2: Communication connection failure".  nullopt for any other line.

@@ -1,20 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What ddlrun tells the shim of every rank: the plan and how the job was started, as one
-// environment variable, so that it reaches other nodes without a shared file system.  Pure.
-// The shim itself reads only what it needs (launcher/shim/own_job.h).
+// What ddlrun tells the shim of every rank: the plan and how the job was started, as environment
+// variables, so that it reaches other nodes without a shared file system
+// (doc/decisions/0023-plan-as-a-pattern.md).  Pure.  The shim itself reads only what it needs
+// (launcher/shim/own_job.h).
 
 #pragma once
 
+#include <cstddef>
+#include <map>
 #include <string>
 
+#include "launcher/environment.h"
 #include "launcher/plan/plan.h"
 #include "launcher/shim/own_job.h"
 
 namespace launcher {
 
-// Longest text; Linux passes no longer variable (MAX_ARG_STRLEN is 131072 bytes with the name).
-inline constexpr std::size_t kMaxRankJobBytes = 131000;
+// Linux passes no longer variable (MAX_ARG_STRLEN is 131072 bytes with the name), and has room for
+// 2 MiB of arguments and environment together where the stack may be 8 MiB.
+inline constexpr std::size_t kMaxRankJobPartBytes = 131000;
+inline constexpr std::size_t kMaxRankJobBytes = kMaxRankJobParts * kMaxRankJobPartBytes;
 
 struct RankJob {
   Plan plan;
@@ -36,15 +42,19 @@ struct RankJob {
 
 // One line of words with single spaces between them:
 //   SPAWNER PMI bind=1 check=1 pause=0 PLANNED_FOR RUN_DIRECTORY LOG_DIRECTORY MASTER_ADDRESS
-//   MASTER_PORT RESTART_COUNT CPUS_PER_RANK NODES RANKS, then for each node HOST:GPUS, then for
-//   each rank NODE:LOCAL_RANK:GPU:NUMA:CORES:CPUS
-// with CPUS as in 0-3,8-11 or "-" for none.  Texts have all but letters, digits and _./+,@ as %XX;
-// an empty one is "-".  Throws LaunchError(EX_CONFIG) for a plan that does not fit
+//   MASTER_PORT RESTART_COUNT, then the plan (plan_words.h)
+// Texts are written as words.h has it.  Throws LaunchError(EX_CONFIG) for a plan that does not fit
 // kMaxRankJobBytes.
 std::string EncodeRankJob(const RankJob& job);
 
-// The inverse; the plan has what a rank needs (no warnings; `cores` has the right length only).
+// The inverse; the plan has what a rank needs (DecodePlan).
 // Throws LaunchError(EX_SOFTWARE) for a text that EncodeRankJob did not write.
 RankJob DecodeRankJob(const std::string& text);
+
+// The variables that hold `text`, one where that is long enough.
+std::map<std::string, std::string> RankJobVariables(const std::string& text);
+
+// The inverse; "" where there is no such variable.
+std::string RankJobText(const Environment& environment);
 
 }  // namespace launcher

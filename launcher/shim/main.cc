@@ -234,7 +234,7 @@ void SetEnvironment() {
     snprintf(cores, sizeof(cores), "%d", job.cores);
     setenv("OMP_NUM_THREADS", cores, 0);
   }
-  unsetenv(kRankJobVariable);
+  for (int i = 0; i < kMaxRankJobParts; ++i) unsetenv(NameOfPart(i).name);
 }
 
 // ddlrun needs it to send a signal to the ranks.
@@ -290,7 +290,7 @@ int OpenLog() {
 int main(int argc, char** argv) {
   using namespace launcher;
   const Arguments arguments = ReadArguments(argc, argv);
-  const char* text = Get(kRankJobVariable);
+  const char* text = JoinRankJob([](const char* name) -> const char* { return getenv(name); });
   if (arguments.is_checked) {
     if (!ReadJob(text, arguments.rank)) {
       Refuse(EX_SOFTWARE, "%s is not what ddlrun-rank-check writes", kRankJobVariable);

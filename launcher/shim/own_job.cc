@@ -2,6 +2,7 @@
 
 #include "launcher/shim/own_job.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,11 +15,18 @@ class Reader {
   explicit Reader(const char* text) : next_(text) {}
 
   bool is_ok() const { return is_ok_; }
+  bool is_at_end() const { return is_ok_ && *next_ == '\0'; }
   const char* position() const { return next_; }
 
   void Skip(char end) {
     next_ += strcspn(next_, " :");
     Take(end);
+  }
+
+  // The rest of a word.
+  void SkipWord() {
+    next_ += strcspn(next_, " ");
+    Take(' ');
   }
 
   int Number(char end) {
@@ -79,7 +87,141 @@ class Reader {
   bool is_ok_ = true;
 };
 
+// How many words of each sort follow (launcher/rank/plan_words.h).
+struct Counts {
+  int kinds, host_runs, rank_runs;
+};
+
+void SkipKinds(int kinds, Reader* reader) {
+  for (int i = 0; i < kinds && reader->is_ok(); ++i) {
+    reader->Skip(':');
+    const int ranks = reader->Number(' ');
+    for (int word = 0; word < ranks && reader->is_ok(); ++word) {
+      reader->Skip(':');
+      reader->SkipWord();
+    }
+  }
+}
+
+// Reads the runs of ranks to the end of the text: the node of the job's rank, its local rank and
+// how many ranks its node has.
+bool FindRank(const Reader& first_run, int rank_runs, OwnJob* job) {
+  Reader reader = first_run;
+  long long next_rank = 0;
+  int own_run = -1;
+  int in_run = 0;  // ranks of the node before this one, in its run
+  for (int i = 0; i < rank_runs && reader.is_ok(); ++i) {
+    const int node = reader.Number(':');
+    const int nodes = reader.Number(':');
+    const int ranks = reader.Number(' ');
+    if (node < 0 || nodes < 1 || ranks < 1 || node >= job->node_count ||
+        nodes > job->node_count - node) {
+      return false;
+    }
+    const long long end = next_rank + static_cast<long long>(nodes) * ranks;
+    if (end > job->world_size) return false;
+    if (own_run < 0 && job->rank < end) {
+      const int index = job->rank - static_cast<int>(next_rank);
+      own_run = i;
+      job->node = node + index / ranks;
+      in_run = index % ranks;
+    }
+    next_rank = end;
+  }
+  if (!reader.is_at_end() || own_run < 0 || next_rank != job->world_size) return false;
+
+  reader = first_run;
+  job->local_rank = in_run;
+  job->local_world_size = 0;
+  for (int i = 0; i < rank_runs; ++i) {
+    const int node = reader.Number(':');
+    const int nodes = reader.Number(':');
+    const int ranks = reader.Number(' ');
+    if (job->node < node || job->node >= node + nodes) continue;
+    if (i < own_run) job->local_rank += ranks;
+    job->local_world_size += ranks;
+  }
+  return true;
+}
+
+// The name and the kind of the job's node; a negative kind where the text has no such node.
+int ReadHost(Reader reader, int host_runs, OwnJob* job) {
+  int first_node = 0;
+  for (int i = 0; i < host_runs && reader.is_ok(); ++i) {
+    const int nodes = reader.Number(':');
+    if (nodes < 1 || nodes > job->node_count - first_node) return -1;
+    if (job->node >= first_node + nodes) {
+      first_node += nodes;
+      reader.SkipWord();
+      continue;
+    }
+    char prefix[sizeof(job->host)];
+    char first[16];
+    char suffix[sizeof(job->host)];
+    const int kind = reader.Number(':');
+    reader.Text(prefix, ':');
+    reader.Text(first, ':');
+    reader.Text(suffix, ' ');
+    const bool is_one_node = first[0] == '\0';
+    if (first[strspn(first, "0123456789")] != '\0' ||
+        (is_one_node && (nodes > 1 || suffix[0] != '\0'))) {
+      return -1;
+    }
+    char number[24] = "";
+    if (!is_one_node) {
+      snprintf(number, sizeof(number), "%0*ld", static_cast<int>(strlen(first)),
+               strtol(first, nullptr, 10) + job->node - first_node);
+    }
+    const int length = snprintf(job->host, sizeof(job->host), "%s%s%s", prefix, number, suffix);
+    return reader.is_ok() && static_cast<size_t>(length) < sizeof(job->host) ? kind : -1;
+  }
+  return -1;
+}
+
+// The rank's own entry among those of its kind of node.
+bool ReadKind(Reader reader, int kind, OwnJob* job) {
+  SkipKinds(kind, &reader);
+  job->gpus = reader.Number(':');
+  if (reader.Number(' ') != job->local_world_size) return false;
+  for (int word = 0; word < job->local_rank; ++word) reader.SkipWord();
+  reader.Skip(':');  // GPU
+  job->numa_os_index = reader.Number(':');
+  job->cores = reader.Number(':');
+  job->cpus = reader.position();
+  return reader.is_ok();
+}
+
 }  // namespace
+
+RankJobPart NameOfPart(int index) {
+  RankJobPart part;
+  snprintf(part.name, sizeof(part.name), index == 0 ? "%s" : "%s_%d", kRankJobVariable, index + 1);
+  return part;
+}
+
+const char* JoinRankJob(const char* (*get)(const char* name)) {
+  const char* parts[kMaxRankJobParts];
+  int count = 0;
+  size_t size = 1;
+  while (count < kMaxRankJobParts) {
+    const char* part = get(NameOfPart(count).name);
+    if (part == nullptr) break;
+    parts[count++] = part;
+    size += strlen(part);
+  }
+  if (count == 0) return "";
+  if (count == 1) return parts[0];
+  char* text = static_cast<char*>(malloc(size));
+  if (text == nullptr) return "";
+  char* end = text;
+  for (int i = 0; i < count; ++i) {
+    const size_t length = strlen(parts[i]);
+    memcpy(end, parts[i], length);
+    end += length;
+  }
+  *end = '\0';
+  return text;
+}
 
 bool ReadOwnJob(const char* text, int rank, OwnJob* job) {
   Reader reader(text);
@@ -97,43 +239,20 @@ bool ReadOwnJob(const char* text, int rank, OwnJob* job) {
   reader.Skip(' ');  // CPUs per rank
   job->node_count = reader.Number(' ');
   job->world_size = reader.Number(' ');
+  const Counts counts = {reader.Number(' '), reader.Number(' '), reader.Number(' ')};
   if (!reader.is_ok() || rank < 0 || rank >= job->world_size) return false;
-
-  const Reader first_node = reader;
-  for (int i = 0; i < job->node_count && reader.is_ok(); ++i) {
-    reader.Skip(':');
-    reader.Skip(' ');
-  }
   job->rank = rank;
-  job->node = -1;
-  const Reader first_rank = reader;
-  for (int i = 0; i <= rank && reader.is_ok(); ++i) {
-    job->node = reader.Number(':');
-    job->local_rank = reader.Number(':');
-    reader.Skip(':');  // GPU
-    job->numa_os_index = reader.Number(':');
-    job->cores = reader.Number(':');
-    job->cpus = reader.position();
-    reader.Skip(' ');
-  }
-  if (!reader.is_ok() || job->node < 0 || job->node >= job->node_count) return false;
 
-  reader = first_rank;
-  job->local_world_size = 0;
-  for (int i = 0; i < job->world_size && reader.is_ok(); ++i) {
-    if (reader.Number(':') == job->node) ++job->local_world_size;
-    for (int field = 0; field < 4; ++field) reader.Skip(':');
-    reader.Skip(' ');
-  }
-  const bool has_all_ranks = reader.is_ok() && *reader.position() == '\0';
-  reader = first_node;
-  for (int i = 0; i < job->node; ++i) {
+  const Reader first_kind = reader;
+  SkipKinds(counts.kinds, &reader);
+  const Reader first_host = reader;
+  for (int i = 0; i < counts.host_runs && reader.is_ok(); ++i) {
     reader.Skip(':');
-    reader.Skip(' ');
+    reader.SkipWord();
   }
-  reader.Text(job->host, ':');
-  job->gpus = reader.Number(' ');
-  return has_all_ranks && reader.is_ok();
+  if (!FindRank(reader, counts.rank_runs, job)) return false;
+  const int kind = ReadHost(first_host, counts.host_runs, job);
+  return kind >= 0 && kind < counts.kinds && ReadKind(first_kind, kind, job);
 }
 
 }  // namespace launcher

@@ -14,8 +14,10 @@
 
 namespace launcher {
 
-// Set by ddlrun, read and removed by the shim.
+// Set by ddlrun, read and removed by the shim.  What one variable cannot hold goes on in others,
+// DDLRUN_RANK_JOB_2 and so on.
 inline constexpr char kRankJobVariable[] = "DDLRUN_RANK_JOB";
+inline constexpr int kMaxRankJobParts = 8;
 
 struct OwnJob {
   char spawner[16];  // "srun", "mpirun", "local"
@@ -33,8 +35,18 @@ struct OwnJob {
   int gpus;           // granted on the node
   int numa_os_index;  // -1: memory is not bound
   int cores;
-  const char* cpus;  // OS numbers, "0-3,8", in the text; "-": not bound
+  const char* cpus;  // OS numbers, "0-3,8", in the text up to a blank; "-": not bound
 };
+
+// The variable of part `index`, from 0.
+struct RankJobPart {
+  char name[sizeof(kRankJobVariable) + 8];
+};
+RankJobPart NameOfPart(int index);
+
+// The text of all parts, "" where there is none or no memory.  `get` is getenv; what it gives must
+// remain while the text is in use.
+const char* JoinRankJob(const char* (*get)(const char* name));
 
 // False when `text` is not what ddlrun writes, or `rank` is not in its plan.
 bool ReadOwnJob(const char* text, int rank, OwnJob* job);

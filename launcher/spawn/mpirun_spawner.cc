@@ -80,7 +80,8 @@ std::vector<std::string> ExportArguments(const Job& job) {
     }
   }
   for (const auto& [name, value] : job.rank_settings) {
-    arguments.insert(arguments.end(), {"-x", name == kRankJobVariable ? name : name + "=" + value});
+    arguments.insert(arguments.end(),
+                     {"-x", name.starts_with(kRankJobVariable) ? name : name + "=" + value});
   }
   return arguments;
 }

@@ -16,6 +16,7 @@ std::string FailureReport(const RankFailure& failure) {
     text += "ddlrun: last lines of " + rank + ":\n";
     for (const std::string& line : failure.last_lines) text += "ddlrun:   | " + line + "\n";
   }
+  if (!failure.others.empty()) text += "ddlrun: " + failure.others + "\n";
   std::array<char, 64> after = {};
   std::snprintf(after.data(), after.size(), ", %.1f s after the start", failure.seconds);
   const std::string pid = failure.pid > 0 ? " (pid " + std::to_string(failure.pid) + ")" : "";

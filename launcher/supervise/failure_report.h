@@ -15,6 +15,7 @@ namespace launcher {
 struct RankFailure : RankEnd {
   double seconds = 0;  // after the start of the job, as ddlrun saw it
   std::vector<std::string> last_lines;
+  std::string others;  // of EndCounts
 };
 
 // Lines, each ended by '\n' and starting with "ddlrun: ".

@@ -15,6 +15,7 @@
 #include "launcher/rank/tail.h"
 #include "launcher/shim/rank_report.h"
 #include "launcher/supervise/child_process.h"
+#include "launcher/supervise/end_counts.h"
 #include "launcher/supervise/line_relay.h"
 
 namespace launcher {
@@ -79,8 +80,9 @@ class Supervisor {
   std::vector<std::unique_ptr<Child>> children_;
   JobResult result_;
   std::map<int, Tail> last_lines_;  // that shims told of
-  std::string step_;                // of srun, once it runs
-  bool output_is_lost_ = false;     // nobody reads ddlrun's output any more
+  EndCounts ends_;
+  std::string step_;             // of srun, once it runs
+  bool output_is_lost_ = false;  // nobody reads ddlrun's output any more
   bool is_stopping_ = false;
   int interrupts_ = 0;
   std::optional<Clock::time_point> kill_at_;
@@ -150,6 +152,7 @@ JobResult Supervisor::Run() {
     }
     return result_;
   }
+  failure.others = ends_.Text();
   // The code of srun and mpirun may be that of a rank they killed; where all stopped early it is 0.
   if (result_.exit_code != 0 || failure.exit_code == EX_TEMPFAIL) {
     result_.exit_code = failure.exit_code;
@@ -283,8 +286,10 @@ bool Supervisor::ReadShimLine(std::string_view line) {
                            (result_.failure->exit_code == EX_TEMPFAIL && !stopped_early) ||
                            CameBefore(*end, *result_.failure);
     if (is_better) SetFailure(*end);
+    // Nobody will ask for the last lines of another: they came before its end.
+    if (end->rank != result_.failure->rank) last_lines_.erase(end->rank);
     if (!stopped_early) ExpectEndOfSrun();
-    return !stopped_early;
+    return !stopped_early && ends_.Add(*end);
   }
   if (const std::optional<std::string> host = ParseLostNode(line)) {
     // srun then ends the other tasks by itself, but has been seen to hang.
@@ -295,7 +300,7 @@ bool Supervisor::ReadShimLine(std::string_view line) {
   const std::optional<RankEnd> task = ParseSrunError(line);
   if (task && !result_.failure) SetFailure(*task);
   if (task && task->exit_code != EX_TEMPFAIL) ExpectEndOfSrun();
-  return true;
+  return !task || ends_.Add(*task, ParseSrunTasks(line));
 }
 
 // It has been seen to hang when a step daemon did not end its ranks.  Ranks that were told to stop

@@ -20,6 +20,17 @@ setup() { empty_home; }
   [ "$(sed -n 's/^rank //p' <<< "$output" | sort -n)" = "$expected" ]
 }
 
+@test "255 ranks in turn over 64 nodes, the last of which has one less" {
+  script job 'ddlrun -n 255 --rank-order=cyclic sh -c "echo rank \$RANK/\$WORLD_SIZE \$(hostname) \$LOCAL_RANK/\$LOCAL_WORLD_SIZE"'
+  limit=120 batch job -N64 --gpus-per-node=4
+  [ "$status" -eq 0 ]
+  local expected rank
+  expected=$(for ((rank = 0; rank < 255; rank++)); do
+    echo "$rank/255 n$((rank % 64 + 1)) $((rank / 64))/$((rank % 64 == 63 ? 3 : 4))"
+  done)
+  [ "$(sed -n 's/^rank //p' <<< "$output" | sort -n)" = "$expected" ]
+}
+
 @test "one of 256 ranks fails: it is named, the others are ended" {
   script job 'ddlrun sh -c "[ \$RANK -ne 201 ] || exit 3; sleep 1000"'
   limit=120 batch job -N64 --gpus-per-node=4

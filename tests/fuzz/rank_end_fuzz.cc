@@ -22,7 +22,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     report.pop_back();
     if (end->signal < 65 && !launcher::ParseRankEnd(report)) std::abort();
   }
-  launcher::ParseSrunError(line);
+  const auto tasks = launcher::ParseSrunTasks(line);
+  int last_task = -1;
+  for (const launcher::RankRange& range : tasks) {
+    if (range.first <= last_task || range.last < range.first) std::abort();
+    last_task = range.last;
+  }
+  if (launcher::ParseSrunError(line) && tasks.empty()) std::abort();
   launcher::ParseLostNode(line);
   const auto last = launcher::ParseRankLine(line);
   if (last &&

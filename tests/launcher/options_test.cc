@@ -83,6 +83,7 @@ TEST(OptionTable, HasEverySpellingOfIbmsDdlrun) {
     EXPECT_EQ(ParseOptions({spelling, "h1,h2"}).hosts, "h1,h2");
   }
   EXPECT_TRUE(ParseOptions({"-no_ddloptions"}).no_ddl_options);
+  EXPECT_TRUE(ParseOptions({"--no-ddl-host-list"}).no_ddl_host_list);
   EXPECT_EQ(ParseOptions({"-hostfile", "f"}).hostfile, "f");
   EXPECT_EQ(ParseOptions({"-aisles", "2"}).aisles, 2);
   EXPECT_EQ(ParseOptions({"--racks", "4"}).racks, 4);

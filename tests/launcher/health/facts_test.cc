@@ -54,16 +54,17 @@ TEST(NodeFacts, OfAnotherVersionAreRefused) {
 }
 
 TEST(FactsLines, AreShortEnoughForSrunToKeepWhole) {
-  for (const std::string& line : Lines(FormatFacts(RichNode(99999), 2))) {
+  for (const std::string& line : Lines(FormatFacts(RichNode(99999), 2, FactsKind::kAll))) {
     EXPECT_LT(line.size() + 1, 1024U);
   }
 }
 
 TEST(FactsReader, PutsLinesOfManyNodesInAnyOrderTogether) {
   FactsReader reader(3);
-  std::vector<std::string> lines = Lines(FormatFacts(RichNode(2), 0));
+  std::vector<std::string> lines = Lines(FormatFacts(RichNode(2), 0, FactsKind::kAll));
   ASSERT_GT(lines.size(), 1U);
-  for (const std::string& line : Lines(FormatFacts(RichNode(0), 0))) lines.push_back(line);
+  for (const std::string& line : Lines(FormatFacts(RichNode(0), 0, FactsKind::kAll)))
+    lines.push_back(line);
   for (auto line = lines.rbegin(); line != lines.rend(); ++line) EXPECT_TRUE(reader.Add(*line));
   const std::vector<NodeFacts> facts = reader.Facts();
   EXPECT_EQ(EncodeNodeFacts(facts[0]), EncodeNodeFacts(RichNode(0)));
@@ -76,7 +77,7 @@ TEST(FactsReader, TakesTheLastReportThatIsWhole) {
   NodeFacts facts = RichNode(0);
   for (int report = 0; report < 3; ++report) {
     facts.cpus = report;
-    const std::vector<std::string> lines = Lines(FormatFacts(facts, report));
+    const std::vector<std::string> lines = Lines(FormatFacts(facts, report, FactsKind::kAll));
     ASSERT_GT(lines.size(), 1U);
     for (const std::string& line : lines) {
       if (report < 2 || line != lines.back()) reader.Add(line);
@@ -85,9 +86,46 @@ TEST(FactsReader, TakesTheLastReportThatIsWhole) {
   EXPECT_EQ(reader.Facts()[0].cpus, 1);
 }
 
+// What a node is by itself is told once.
+TEST(FactsReader, AddsLaterReportsToTheFirst) {
+  FactsReader reader(2);
+  NodeFacts facts = RichNode(0);
+  facts.exchange = ExchangeFacts();
+  facts.directory.write_error = "no answer";
+  for (const std::string& line : Lines(FormatFacts(facts, 0, FactsKind::kAll))) reader.Add(line);
+  EXPECT_EQ(EncodeNodeFacts(reader.Facts()[0]), EncodeNodeFacts(facts));
+
+  const std::string later = FormatFacts(RichNode(0), 1, FactsKind::kLater);
+  EXPECT_LT(2 * later.size(), FormatFacts(RichNode(0), 1, FactsKind::kAll).size());
+  for (const std::string& line : Lines(later)) EXPECT_TRUE(reader.Add(line));
+  EXPECT_EQ(EncodeNodeFacts(reader.Facts()[0]), EncodeNodeFacts(RichNode(0)));
+}
+
+// Without the first report nobody knows what the node is; mpirun's copy at the end tells it.
+TEST(FactsReader, TakesLaterFactsAloneForNoAnswer) {
+  FactsReader reader(1);
+  for (const std::string& line : Lines(FormatFacts(RichNode(0), 1, FactsKind::kLater))) {
+    EXPECT_TRUE(reader.Add(line));
+  }
+  EXPECT_EQ(reader.Facts()[0].host, "");
+  for (const std::string& line : Lines(FormatFacts(RichNode(0), 3, FactsKind::kAll))) {
+    reader.Add(line);
+  }
+  EXPECT_EQ(EncodeNodeFacts(reader.Facts()[0]), EncodeNodeFacts(RichNode(0)));
+}
+
+TEST(NodeFacts, OfAnotherVersionAreRefusedLaterToo) {
+  for (const char* text :
+       {"", "{", "[]", "{\"directory\":{}}", "{\"directory\":1,\"exchange\":{}}"}) {
+    NodeFacts facts = RichNode(0);
+    EXPECT_THROW(DecodeLaterFacts(text, &facts), LaunchError) << text;
+    EXPECT_EQ(EncodeNodeFacts(facts), EncodeNodeFacts(RichNode(0)));
+  }
+}
+
 TEST(FactsReader, PassesOverTheTagsOfMpirun) {
   FactsReader reader(1);
-  for (const std::string& line : Lines(FormatFacts(HealthyNode(0), 0))) {
+  for (const std::string& line : Lines(FormatFacts(HealthyNode(0), 0, FactsKind::kAll))) {
     EXPECT_TRUE(reader.Add("[1,0]<stdout>:" + line));
   }
   EXPECT_EQ(reader.Facts()[0].host, "n1");
@@ -95,8 +133,8 @@ TEST(FactsReader, PassesOverTheTagsOfMpirun) {
 
 TEST(FactsReader, FindsALineBehindHalfAnotherAndDropsTheHalves) {
   FactsReader reader(2);
-  const std::vector<std::string> own = Lines(FormatFacts(HealthyNode(0), 0));
-  const std::vector<std::string> other = Lines(FormatFacts(HealthyNode(1), 0));
+  const std::vector<std::string> own = Lines(FormatFacts(HealthyNode(0), 0, FactsKind::kAll));
+  const std::vector<std::string> other = Lines(FormatFacts(HealthyNode(1), 0, FactsKind::kAll));
   ASSERT_GT(own.size(), 1U);
   EXPECT_TRUE(reader.Add(own[0].substr(0, 300) + other[0]));
   EXPECT_FALSE(reader.Add(own[0].substr(300)));

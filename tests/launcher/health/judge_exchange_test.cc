@@ -54,6 +54,12 @@ TEST(Versions, AreNotKnownWithoutAnMpiLibrary) {
   EXPECT_EQ(made.Of("versions").status, Status::kNotKnown);
 }
 
+TEST(Connections, OfManyNodesAreASampleWhoseSizeIsSaid) {
+  EXPECT_THAT(MadeUpJob(64).Of("connections").seen, HasSubstr(" of 64 nodes talk, the slowest "));
+  EXPECT_THAT(MadeUpJob(65).Of("connections").seen,
+              HasSubstr(" of 65 nodes talk (a sample, 8 partners each), the slowest "));
+}
+
 TEST(Connections, CountThePairsAndNameTheSlowest) {
   EXPECT_EQ(MadeUpJob(4).Of("connections").seen,
             "6 pairs of 4 nodes talk, the slowest n3 with n4 in 3.00 ms there and back");

@@ -2,16 +2,23 @@
 
 #include "launcher/rank/rank_end.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
 #include <csignal>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "launcher/shim/rank_report.h"
 
 namespace launcher {
 namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Pair;
 
 constexpr timespec kWhen = {1795349602, 801'234'567};
 
@@ -77,6 +84,34 @@ TEST(SrunError, NamesTheFirstTask) {
   EXPECT_EQ(exited->signal, 0);
   EXPECT_EQ(ParseSrunError("srun: error: n1: task 0: Segmentation fault (core dumped)")->signal,
             11);
+}
+
+std::vector<std::pair<int, int>> TasksOf(const std::string& list) {
+  std::vector<std::pair<int, int>> tasks;
+  for (const RankRange& range : ParseSrunTasks("srun: error: n[1-2]: task" + list + ": Killed")) {
+    tasks.emplace_back(range.first, range.last);
+  }
+  return tasks;
+}
+
+TEST(SrunError, NamesAllTasks) {
+  EXPECT_THAT(TasksOf(" 3"), ElementsAre(Pair(3, 3)));
+  EXPECT_THAT(TasksOf("s 4,6-9,12"), ElementsAre(Pair(4, 4), Pair(6, 9), Pair(12, 12)));
+  EXPECT_THAT(TasksOf("s 0-1048575"), ElementsAre(Pair(0, 1048575)));
+  for (const char* list : {"", " ", "s ", "s x", "s 4-", "s -4", "s 4-3", "s 4,x", "s 4 5", "s 4,4",
+                           "s 5,4", "s 0-9,9", "s 0-1048576", "s 99999999999", "x 4"}) {
+    EXPECT_THAT(TasksOf(list), IsEmpty()) << list;
+  }
+}
+
+TEST(SrunError, MayBeLongWhereManyTasksEnd) {
+  std::string line = "srun: error: n[1-4096]: tasks 0";
+  for (int task = 2; task < 8000; task += 2) line += "," + std::to_string(task);
+  line += ": Exited with exit code 1";
+  ASSERT_TRUE(ParseSrunError(line));
+  EXPECT_EQ(ParseSrunError(line)->rank, 0);
+  EXPECT_EQ(ParseSrunError(line)->host, "n[1-4096]");
+  EXPECT_EQ(ParseSrunTasks(line).size(), 4000U);
 }
 
 TEST(SrunError, PassesOverAnyOtherLine) {

@@ -6,13 +6,15 @@
 #include <gtest/gtest.h>
 
 #include "launcher/error.h"
+#include "tests/launcher/rank/made_up_plans.h"
 
 namespace launcher {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::Pair;
 
-RankJob Example(int nodes, int ranks_per_node) {
+RankJob Example(const Plan& plan) {
   RankJob job;
   job.spawner = "mpirun";
   job.run_directory = "/tmp/a \"b\":%\n\xc3\xa4";
@@ -21,26 +23,23 @@ RankJob Example(int nodes, int ranks_per_node) {
   job.master_address = "n1";
   job.master_port = 61234;
   job.restart_count = 3;
-  for (int node = 0; node < nodes; ++node) {
-    job.plan.nodes.emplace_back().host = "gpu" + std::to_string(node);
-    for (int local = 0; local < ranks_per_node; ++local) {
-      RankPlan rank;
-      rank.rank = static_cast<int>(job.plan.ranks.size());
-      rank.node = node;
-      rank.local_rank = local;
-      rank.gpu = local;
-      rank.numa_os_index = local < 2 ? 0 : 8;
-      rank.cores = {2 * local, 2 * local + 1};
-      rank.cpus = {4 * local, 4 * local + 1, 4 * local + 40, 4 * local + 41, 4 * local + 42};
-      job.plan.nodes.back().ranks.push_back(rank.rank);
-      job.plan.ranks.push_back(rank);
-    }
-  }
+  job.plan = plan;
   return job;
 }
 
+// No two nodes and no two ranks in a row have anything to do with each other.
+Plan PlanWithoutOrder(int nodes, int ranks_per_node) {
+  std::vector<int> order;
+  for (int rank = 0; rank < nodes * ranks_per_node; ++rank) order.push_back(rank * 7 % nodes);
+  Plan plan = PlanOf(order);
+  for (std::size_t i = 0; i < plan.nodes.size(); ++i) {
+    plan.nodes[i].host = "g" + std::to_string(i * 7919 % 10007) + "-ib0";
+  }
+  return plan;
+}
+
 TEST(RankJob, DecodesWhatWasEncoded) {
-  const RankJob job = DecodeRankJob(EncodeRankJob(Example(2, 2)));
+  const RankJob job = DecodeRankJob(EncodeRankJob(Example(EvenPlan(2, 2))));
   EXPECT_EQ(job.spawner, "mpirun");
   EXPECT_TRUE(job.bind);
   EXPECT_EQ(job.run_directory, "/tmp/a \"b\":%\n\xc3\xa4");
@@ -53,12 +52,12 @@ TEST(RankJob, DecodesWhatWasEncoded) {
   EXPECT_EQ(job.plan.ranks[3].node, 1);
   EXPECT_EQ(job.plan.ranks[3].gpu, 1);
   EXPECT_EQ(job.plan.ranks[3].cores.size(), 2U);
-  EXPECT_THAT(job.plan.ranks[3].cpus, ElementsAre(4, 5, 44, 45, 46));
+  EXPECT_THAT(job.plan.ranks[3].cpus, ElementsAre(2, 3, 42, 43));
   EXPECT_THAT(job.plan.nodes[1].ranks, ElementsAre(2, 3));
 }
 
 TEST(RankJob, SaysWhatTheShimLeavesOut) {
-  RankJob job = Example(1, 1);
+  RankJob job = Example(EvenPlan(1, 1));
   EXPECT_TRUE(DecodeRankJob(EncodeRankJob(job)).check);
   job.bind = job.check = false;
   EXPECT_FALSE(DecodeRankJob(EncodeRankJob(job)).bind);
@@ -72,26 +71,46 @@ TEST(RankJob, SaysWhatTheShimLeavesOut) {
   EXPECT_EQ(DecodeRankJob(EncodeRankJob(job)).pmi, "pmi2");
 }
 
-TEST(RankJob, IsOneLineAndSmallEnoughForAThousandRanks) {
-  const std::string text = EncodeRankJob(Example(250, 4));
+TEST(RankJob, OfFourThousandEqualNodesIsOneShortVariable) {
+  const std::string text = EncodeRankJob(Example(EvenPlan(4096, 8)));
   EXPECT_EQ(text.find('\n'), std::string::npos);
-  EXPECT_LT(text.size(), kMaxRankJobBytes);
+  EXPECT_LT(text.size(), 1000U);
+  EXPECT_THAT(RankJobVariables(text), ElementsAre(Pair(kRankJobVariable, text)));
 }
 
-TEST(RankJob, RefusesAPlanThatNoVariableCanHold) {
-  EXPECT_THROW(EncodeRankJob(Example(2000, 4)), LaunchError);
+TEST(RankJob, OfFourThousandNodesWithoutAnyOrderFitsIntoAFewVariables) {
+  const Plan plan = PlanWithoutOrder(4096, 8);
+  const std::string text = EncodeRankJob(Example(plan));
+  const std::map<std::string, std::string> variables = RankJobVariables(text);
+  EXPECT_EQ(variables.size(), 3U);
+  for (const auto& [name, value] : variables) {
+    EXPECT_LT(name.size() + 1 + value.size() + 1, 131072U);  // MAX_ARG_STRLEN
+  }
+  const Plan again = DecodeRankJob(RankJobText(variables)).plan;
+  ASSERT_EQ(again.ranks.size(), 32768U);
+  EXPECT_EQ(again.ranks[32767].node, plan.ranks[32767].node);
+  EXPECT_EQ(again.ranks[32767].local_rank, 7);
+  EXPECT_EQ(again.nodes[4095].host, plan.nodes[4095].host);
+}
+
+TEST(RankJob, RefusesAPlanThatNoVariablesCanHold) {
+  EXPECT_THROW(EncodeRankJob(Example(PlanWithoutOrder(16384, 8))), LaunchError);
+}
+
+TEST(RankJob, WithoutOneOfItsVariablesIsNone) {
+  std::map<std::string, std::string> variables =
+      RankJobVariables(EncodeRankJob(Example(PlanWithoutOrder(4096, 8))));
+  variables.erase("DDLRUN_RANK_JOB_2");
+  EXPECT_THROW(DecodeRankJob(RankJobText(variables)), LaunchError);
+  EXPECT_EQ(RankJobText({{"HOME", "/"}}), "");
 }
 
 TEST(RankJob, RefusesATextItDidNotWrite) {
-  const std::string good = EncodeRankJob(Example(1, 1));
-  std::string huge = good;
-  huge.replace(huge.find(":0-1,"), 5, ":0-2000000000,");
-  std::string elsewhere = good;
-  elsewhere.replace(elsewhere.find(" 0:0:0:"), 7, " 7:0:0:");
+  const std::string good = EncodeRankJob(Example(EvenPlan(1, 1)));
   std::string escape = good;
   escape.replace(escape.find("%25"), 3, "%2x");
   for (const std::string& text : {std::string(), std::string("{}"), good.substr(0, good.size() / 2),
-                                  good.substr(0, good.rfind(':')), huge, elsewhere, escape}) {
+                                  good.substr(0, good.rfind(':')), good + " 0", escape}) {
     EXPECT_THROW(DecodeRankJob(text), LaunchError) << text;
   }
 }

@@ -4,10 +4,16 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <map>
 #include <memory>
+#include <random>
 #include <string>
+#include <vector>
 
 #include "launcher/rank/rank_job.h"
+#include "tests/launcher/rank/made_up_plans.h"
 
 namespace launcher {
 namespace {
@@ -66,7 +72,7 @@ TEST(OwnJob, IsWhatDdlrunWroteForThisRank) {
   EXPECT_EQ(own->gpus, 4);
   EXPECT_EQ(own->numa_os_index, 8);
   EXPECT_EQ(own->cores, 2);
-  EXPECT_STREQ(own->cpus, "0-2,8");
+  EXPECT_TRUE(std::string(own->cpus).starts_with("0-2,8 "));
 }
 
 TEST(OwnJob, OfTheFirstRankIsFoundToo) {
@@ -78,6 +84,71 @@ TEST(OwnJob, OfTheFirstRankIsFoundToo) {
   EXPECT_EQ(std::string(own->cpus).substr(0, 2), "- ");
 }
 
+// Every rank of `plan` reads of itself what the plan has; `step`: every so many.
+void ExpectOwnJobs(const Plan& plan, std::size_t step = 1) {
+  RankJob job = Example();
+  job.plan = plan;
+  const std::string text = EncodeRankJob(job);
+  const auto own = std::make_unique<OwnJob>();
+  for (std::size_t r = 0; r < plan.ranks.size(); r += step) {
+    ASSERT_TRUE(ReadOwnJob(text.c_str(), static_cast<int>(r), own.get())) << r;
+    const RankPlan& rank = plan.ranks[r];
+    const NodePlan& node = plan.nodes[static_cast<std::size_t>(rank.node)];
+    ASSERT_EQ(own->rank, rank.rank);
+    ASSERT_EQ(own->world_size, static_cast<int>(plan.ranks.size()));
+    ASSERT_EQ(own->node, rank.node);
+    ASSERT_EQ(own->node_count, static_cast<int>(plan.nodes.size()));
+    ASSERT_EQ(own->local_rank, rank.local_rank);
+    ASSERT_EQ(own->local_world_size, static_cast<int>(node.ranks.size()));
+    ASSERT_STREQ(own->host, node.host.c_str());
+    ASSERT_EQ(own->gpus, node.gpus);
+    ASSERT_EQ(own->numa_os_index, rank.numa_os_index);
+    ASSERT_EQ(own->cores, static_cast<int>(rank.cores.size()));
+    ASSERT_EQ(std::atoi(own->cpus), rank.cpus.front());
+  }
+}
+
+TEST(OwnJob, IsFoundByEveryRankOfFourThousandNodes) {
+  ExpectOwnJobs(EvenPlan(4096, 8));
+  ExpectOwnJobs(EvenPlan(4096, 8, true));
+}
+
+TEST(OwnJob, IsFoundByEveryRankOfUnevenNodesInAnyOrder) {
+  std::mt19937 random(7);  // NOLINT(cert-msc51-cpp): the same plans in every run
+  for (int round = 0; round < 50; ++round) {
+    std::vector<int> order;
+    const int nodes = 1 + static_cast<int>(random() % 20);
+    for (int node = 0; node < nodes; ++node) {
+      order.insert(order.end(), random() % 4 == 0 ? 1 + random() % 8 : 4, node);
+    }
+    if (round % 2 == 1) std::shuffle(order.begin(), order.end(), random);
+    Plan plan = PlanOf(order);
+    plan.nodes[random() % plan.nodes.size()].host = std::string(255, 'h');
+    ExpectOwnJobs(plan);
+  }
+}
+
+// As many as make more than one variable.
+TEST(OwnJob, IsFoundInAListThatGoesOnInOtherVariables) {
+  std::vector<int> order;
+  for (int rank = 0; rank < 32768; ++rank) order.push_back(rank * 7 % 4096);
+  RankJob job = Example();
+  job.plan = PlanOf(order);
+  const std::string text = EncodeRankJob(job);
+  static std::map<std::string, std::string> variables;  // a function alone can be given
+  const auto get = [](const char* name) -> const char* {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  };
+  EXPECT_STREQ(JoinRankJob(get), "");
+  variables = RankJobVariables(text);
+  ASSERT_GT(variables.size(), 2U);
+  EXPECT_EQ(JoinRankJob(get), text);
+  variables.erase("DDLRUN_RANK_JOB_2");
+  EXPECT_EQ(JoinRankJob(get), variables.at("DDLRUN_RANK_JOB"));
+  ExpectOwnJobs(job.plan, 997);
+}
+
 TEST(OwnJob, OfAnotherTextOrAnotherWorldIsNone) {
   const std::string text = EncodeRankJob(Example());
   const auto own = std::make_unique<OwnJob>();
@@ -87,8 +158,37 @@ TEST(OwnJob, OfAnotherTextOrAnotherWorldIsNone) {
     EXPECT_FALSE(ReadOwnJob(text.substr(0, size).c_str(), 4, own.get())) << text.substr(0, size);
   }
   EXPECT_FALSE(ReadOwnJob((text + " 0").c_str(), 4, own.get()));
-  const std::string long_host = text.substr(0, text.find("gpu")) + std::string(300, 'x') + ":1";
+  std::string long_host = text;
+  long_host.insert(long_host.find("gpu%2D0"), std::string(300, 'x'));
   EXPECT_FALSE(ReadOwnJob(long_host.c_str(), 0, own.get()));
+}
+
+// What each of these says would lead a rank to another node or beyond the text.
+TEST(OwnJob, OfATextThatContradictsItselfIsNone) {
+  RankJob job = Example();
+  job.plan = PlanOf({0, 0, 1});
+  const std::string good = EncodeRankJob(job);
+  const auto own = std::make_unique<OwnJob>();
+  ASSERT_TRUE(ReadOwnJob(good.c_str(), 2, own.get()));
+  const std::vector<std::pair<std::string, std::string>> changes = {
+      {" 0 2 3 2 2 2 ", " 0 1 3 2 2 2 "}, {" 0 2 3 2 2 2 ", " 0 2 4 2 2 2 "},
+      {" 0 2 3 2 2 2 ", " 0 2 3 2 2 1 "}, {" 0 2 3 2 2 2 ", " 0 2 3 1 2 2 "},
+      {" 0 2 3 2 2 2 ", " 0 2 3 2 1 2 "}, {" 1:1 0:0", " 1:2 0:0"},
+      {" 1:1:n2:-:- ", " 1:2:n2:-:- "},   {" 1:1:n2:-:- ", " 0:1:n2:-:- "},
+      {" 1:1:n2:-:- ", " 1:1:n2:-:x "},   {" 1:1:n2:-:- ", " 1:1:n:x:- "},
+      {" 0:1:2 1:1:1", " 0:1:1 1:1:2"},   {" 0:1:2 1:1:1", " 0:1:2 2:1:1"},
+      {" 0:1:2 1:1:1", " 0:1:2 1:2:1"},   {" 0:1:2 1:1:1", " 0:1:2 1:1:0"},
+      {" 0:1:2 1:1:1", " 0:1:2 -1:1:1"},  {" 0:1:2 1:1:1", " 0:1:2 2147483647:2147483647:1"},
+      {" 0:1:2 1:1:1", " 0:1:2"},
+  };
+  job.plan.cpus_per_rank.reset();
+  const std::string text = EncodeRankJob(job);
+  for (const auto& [from, to] : changes) {
+    std::string wrong = text;
+    ASSERT_NE(wrong.find(from), std::string::npos) << from;
+    wrong.replace(wrong.find(from), from.size(), to);
+    EXPECT_FALSE(ReadOwnJob(wrong.c_str(), 2, own.get())) << wrong;
+  }
 }
 
 }  // namespace

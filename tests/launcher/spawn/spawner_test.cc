@@ -72,6 +72,15 @@ TEST(MpirunSpawner, OtherNodesGetTheEnvironmentByName) {
             "/opt/libexec/ddlrun/ddlrun-rank -- python train.py '--name=a b'");
 }
 
+TEST(MpirunSpawner, ALongPlanGoesByTheNamesOfItsVariables) {
+  Job job = JobOf({0, 0});
+  job.rank_settings = {{"DDLRUN_RANK_JOB", "first"}, {"DDLRUN_RANK_JOB_2", "second"}};
+  EXPECT_THAT(MpirunLine(job),
+              testing::HasSubstr(" -x DDLRUN_RANK_JOB -x DDLRUN_RANK_JOB_2 /opt/libexec/"));
+  EXPECT_THAT(MakeMpirunCommands(job)[0].environment,
+              testing::Contains("DDLRUN_RANK_JOB_2=second"));
+}
+
 TEST(MpirunSpawner, AskedExportsGoThoughTheyAreDenied) {
   Job job = JobOf({0, 1});
   job.has_remote_ranks = true;

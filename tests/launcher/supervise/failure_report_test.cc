@@ -24,5 +24,20 @@ TEST(FailureReport, NamesTheRankLast) {
             "with signal 11 (Segmentation fault), 1.2 s after the start\n");
 }
 
+TEST(FailureReport, CountsTheOthersBeforeTheCause) {
+  RankFailure failure;
+  failure.rank = 3;
+  failure.host = "n1";
+  failure.exit_code = 1;
+  failure.last_lines = {"loading"};
+  failure.others = "9 ranks ended";
+  EXPECT_EQ(FailureReport(failure),
+            "ddlrun: last lines of rank 3:\n"
+            "ddlrun:   | loading\n"
+            "ddlrun: 9 ranks ended\n"
+            "ddlrun: [ERROR DDL-20-1] the job failed: rank 3 on n1 ended first, with exit code 1, "
+            "0.0 s after the start\n");
+}
+
 }  // namespace
 }  // namespace launcher

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/rank/words.h"
+
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cstdio>
+#include <stdexcept>
+
+namespace launcher {
+namespace {
+
+constexpr std::string_view kPlain = "_./+,@";
+constexpr char kNothing[] = "-";
+
+}  // namespace
+
+std::string EncodeText(const std::string& text) {
+  if (text.empty()) return kNothing;
+  std::string word;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 128 && (std::isalnum(byte) != 0 || kPlain.find(c) != std::string_view::npos)) {
+      word += c;
+    } else {
+      std::array<char, 4> escaped = {};
+      std::snprintf(escaped.data(), escaped.size(), "%%%02X", byte);
+      word += escaped.data();
+    }
+  }
+  return word;
+}
+
+std::string DecodeText(std::string_view word) {
+  if (word == kNothing) return "";
+  std::string text;
+  for (std::size_t i = 0; i < word.size(); ++i) {
+    int byte = static_cast<unsigned char>(word[i]);
+    if (word[i] == '%') {
+      const std::string_view digits = word.substr(i + 1, 2);
+      const char* end = digits.data() + digits.size();
+      const auto [stop, error] = std::from_chars(digits.data(), end, byte, 16);
+      if (error != std::errc() || digits.size() != 2 || stop != end) {
+        throw std::out_of_range("a %");
+      }
+      i += 2;
+    }
+    text += static_cast<char>(byte);
+  }
+  return text;
+}
+
+int DecodeNumber(std::string_view text) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < -1) {
+    throw std::out_of_range("'" + std::string(text.substr(0, 40)) + "' is no number");
+  }
+  return number;
+}
+
+std::string Words::Next() {
+  std::string word;
+  if (!std::getline(stream_, word, ' ')) throw std::out_of_range("it is too short");
+  return word;
+}
+
+std::vector<std::string> Words::Fields(std::size_t count) {
+  std::vector<std::string> fields;
+  std::istringstream word(Next());
+  for (std::string field; std::getline(word, field, ':');) fields.push_back(field);
+  if (fields.size() != count) throw std::out_of_range("another number of fields");
+  return fields;
+}
+
+void Words::ExpectEnd() {
+  std::string word;
+  if (std::getline(stream_, word, ' ')) throw std::out_of_range("it is too long");
+}
+
+}  // namespace launcher
