@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/shim/gpus.h"
+
 namespace launcher {
 namespace {
 
@@ -79,9 +81,16 @@ class Reader {
   bool is_ok_ = true;
 };
 
+// Where others have GPUs of a node as well, the first ones need not be those of this job.
+bool IsAnotherGpu(const char* granted, int local_rank, int planned) {
+  const int count = CountGpuEntries(granted);
+  const int number = count > 0 ? GpuNumberAt(granted, local_rank % count) : -1;
+  return planned >= 0 && number >= 0 && number != planned;
+}
+
 }  // namespace
 
-bool ReadOwnJob(const char* text, int rank, OwnJob* job) {
+bool ReadOwnJob(const char* text, int rank, const char* granted_gpus, OwnJob* job) {
   Reader reader(text);
   reader.Text(job->spawner, ' ');
   reader.Text(job->pmi, ' ');
@@ -94,7 +103,7 @@ bool ReadOwnJob(const char* text, int rank, OwnJob* job) {
   reader.Text(job->master_address, ' ');
   job->master_port = reader.Number(' ');
   job->restart_count = reader.Number(' ');
-  reader.Skip(' ');  // CPUs per rank
+  job->cpus_per_rank = reader.Number(' ');
   job->node_count = reader.Number(' ');
   job->world_size = reader.Number(' ');
   if (!reader.is_ok() || rank < 0 || rank >= job->world_size) return false;
@@ -110,7 +119,7 @@ bool ReadOwnJob(const char* text, int rank, OwnJob* job) {
   for (int i = 0; i <= rank && reader.is_ok(); ++i) {
     job->node = reader.Number(':');
     job->local_rank = reader.Number(':');
-    reader.Skip(':');  // GPU
+    job->gpu = reader.Number(':');
     job->numa_os_index = reader.Number(':');
     job->cores = reader.Number(':');
     job->cpus = reader.position();
@@ -120,10 +129,16 @@ bool ReadOwnJob(const char* text, int rank, OwnJob* job) {
 
   reader = first_rank;
   job->local_world_size = 0;
+  job->has_other_gpus = false;
   for (int i = 0; i < job->world_size && reader.is_ok(); ++i) {
-    if (reader.Number(':') == job->node) ++job->local_world_size;
-    for (int field = 0; field < 4; ++field) reader.Skip(':');
+    const bool is_on_node = reader.Number(':') == job->node;
+    const int local_rank = reader.Number(':');
+    const int gpu = reader.Number(':');
+    for (int field = 0; field < 2; ++field) reader.Skip(':');
     reader.Skip(' ');
+    if (!is_on_node) continue;
+    ++job->local_world_size;
+    if (IsAnotherGpu(granted_gpus, local_rank, gpu)) job->has_other_gpus = true;
   }
   const bool has_all_ranks = reader.is_ok() && *reader.position() == '\0';
   reader = first_node;

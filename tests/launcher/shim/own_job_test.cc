@@ -44,7 +44,7 @@ RankJob Example() {
 TEST(OwnJob, IsWhatDdlrunWroteForThisRank) {
   const std::string text = EncodeRankJob(Example());
   const auto own = std::make_unique<OwnJob>();
-  ASSERT_TRUE(ReadOwnJob(text.c_str(), 4, own.get()));
+  ASSERT_TRUE(ReadOwnJob(text.c_str(), 4, "", own.get()));
   EXPECT_STREQ(own->spawner, "srun");
   EXPECT_STREQ(own->pmi, "none");
   EXPECT_TRUE(own->pause);
@@ -56,6 +56,7 @@ TEST(OwnJob, IsWhatDdlrunWroteForThisRank) {
   EXPECT_STREQ(own->master_address, "n1");
   EXPECT_EQ(own->master_port, 61234);
   EXPECT_EQ(own->restart_count, 3);
+  EXPECT_EQ(own->cpus_per_rank, 2);
   EXPECT_EQ(own->world_size, 5);
   EXPECT_EQ(own->node_count, 2);
   EXPECT_EQ(own->rank, 4);
@@ -72,23 +73,44 @@ TEST(OwnJob, IsWhatDdlrunWroteForThisRank) {
 TEST(OwnJob, OfTheFirstRankIsFoundToo) {
   const std::string text = EncodeRankJob(Example());
   const auto own = std::make_unique<OwnJob>();
-  ASSERT_TRUE(ReadOwnJob(text.c_str(), 0, own.get()));
+  ASSERT_TRUE(ReadOwnJob(text.c_str(), 0, "", own.get()));
   EXPECT_STREQ(own->host, "gpu-0");
   EXPECT_EQ(own->local_world_size, 2);
   EXPECT_EQ(std::string(own->cpus).substr(0, 2), "- ");
 }
 
+TEST(OwnJob, HasOtherGpusWhereSlurmGaveOthersToAnyRankOfTheNode) {
+  const std::string text = EncodeRankJob(Example());  // GPUs 0 1 | 2 3 4
+  const auto own = std::make_unique<OwnJob>();
+  const auto has_other = [&](int rank, const char* granted) {
+    EXPECT_TRUE(ReadOwnJob(text.c_str(), rank, granted, own.get()));
+    EXPECT_EQ(own->gpu, rank);
+    return own->has_other_gpus;
+  };
+  for (const char* same : {"", "2,3,4", "2-4", "GPU-3f2a,GPU-77b0,GPU-1", "2"}) {
+    // One GPU for three ranks, of which two are planned on others.
+    EXPECT_EQ(has_other(4, same), std::string(same) == "2") << same;
+  }
+  for (const int rank : {2, 3, 4}) {
+    EXPECT_TRUE(has_other(rank, "2,3,5"));
+    EXPECT_TRUE(has_other(rank, "0-2"));
+  }
+  EXPECT_FALSE(has_other(0, "0,1"));
+  EXPECT_TRUE(has_other(0, "0,3"));
+}
+
 TEST(OwnJob, OfAnotherTextOrAnotherWorldIsNone) {
   const std::string text = EncodeRankJob(Example());
   const auto own = std::make_unique<OwnJob>();
-  EXPECT_FALSE(ReadOwnJob(text.c_str(), 5, own.get()));
-  EXPECT_FALSE(ReadOwnJob(text.c_str(), -1, own.get()));
+  EXPECT_FALSE(ReadOwnJob(text.c_str(), 5, "", own.get()));
+  EXPECT_FALSE(ReadOwnJob(text.c_str(), -1, "", own.get()));
   for (std::size_t size = 0; size < text.rfind(':'); ++size) {
-    EXPECT_FALSE(ReadOwnJob(text.substr(0, size).c_str(), 4, own.get())) << text.substr(0, size);
+    EXPECT_FALSE(ReadOwnJob(text.substr(0, size).c_str(), 4, "", own.get()))
+        << text.substr(0, size);
   }
-  EXPECT_FALSE(ReadOwnJob((text + " 0").c_str(), 4, own.get()));
+  EXPECT_FALSE(ReadOwnJob((text + " 0").c_str(), 4, "", own.get()));
   const std::string long_host = text.substr(0, text.find("gpu")) + std::string(300, 'x') + ":1";
-  EXPECT_FALSE(ReadOwnJob(long_host.c_str(), 0, own.get()));
+  EXPECT_FALSE(ReadOwnJob(long_host.c_str(), 0, "", own.get()));
 }
 
 }  // namespace
