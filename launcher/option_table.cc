@@ -1,26 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <charconv>
-
+#include "launcher/option_values.h"
 #include "launcher/options.h"
 
 namespace launcher {
 namespace {
-
-// Most of anything that a count option may ask for; more is taken for a typing error.
-constexpr int kMaxCount = 1'000'000;
-
-template <typename Count>
-std::string ParseCount(const std::string& value, int least, Count* count) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  if (error != std::errc() || end != value.data() + value.size() || number < least ||
-      number > kMaxCount) {
-    return "a whole number from " + std::to_string(least) + " to " + std::to_string(kMaxCount);
-  }
-  *count = number;
-  return "";
-}
 
 template <std::optional<int> Options::*member, int least = 1>
 std::string SetCount(Options& options, const std::string& value) {
@@ -56,19 +40,6 @@ std::string SetTrue(Options& options, const std::string&) {
   return "";
 }
 
-std::string OneOf(std::string& target, const std::string& value,
-                  const std::vector<std::string>& choices) {
-  std::string expected;
-  for (const std::string& choice : choices) {
-    if (value == choice) {
-      target = value;
-      return "";
-    }
-    expected += (expected.empty() ? "" : " or ") + choice;
-  }
-  return expected;
-}
-
 std::string SetLauncher(Options& options, const std::string& value) {
   return OneOf(options.launcher, value, {"auto", "srun", "mpirun", "local"});
 }
@@ -90,7 +61,7 @@ std::string SetCheck(Options& options, const std::string& value) {
 }
 
 std::string SetGpuVisibility(Options& options, const std::string& value) {
-  return OneOf(options.gpu_visibility, value, {"node"});
+  return OneOf(options.gpu_visibility, value, {"auto", "all", "rank"});
 }
 
 std::string SetDryRun(Options& options, const std::string& value) {
@@ -105,12 +76,7 @@ std::string SetMode(Options& options, const std::string& value) {
 }
 
 std::string AddExport(Options& options, const std::string& value) {
-  const std::string name = value.substr(0, value.find('='));
-  const bool is_name =
-      !name.empty() && (name[0] < '0' || name[0] > '9') &&
-      name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
-          std::string::npos;
-  if (!is_name) return "VAR or VAR=value";
+  if (!IsExport(value)) return "VAR or VAR=value";
   options.exports.push_back(value);
   return "";
 }
@@ -135,6 +101,22 @@ const std::vector<OptionSpec>& OptionTable() {
        kOwn,
        "ranks in total",
        SetCount<&Options::ranks>},
+      {kWhat,
+       {"ranks-per-node"},
+       "N",
+       "ranks",
+       "one per GPU; without GPUs the tasks of the job, else one",
+       kOwn,
+       "ranks on each node; with -n no more than so many",
+       SetCount<&Options::ranks_per_node>},
+      {kWhat,
+       {"cpus-per-rank"},
+       "N",
+       "hardware threads",
+       "--cpus-per-task of the job, else an even share",
+       kOwn,
+       "CPUs of each rank, in whole cores; refused where a node has too few",
+       SetCount<&Options::cpus_per_rank>},
       {kWhat,
        {"accelerators"},
        "N",
@@ -219,11 +201,13 @@ const std::vector<OptionSpec>& OptionTable() {
        SetBind},
       {kHow,
        {"gpu-visibility"},
-       "node",
+       "auto|all|rank",
        "",
-       "node",
+       "auto",
        kOwn,
-       "every rank sees all GPUs of its node (NVLink and CUDA IPC need it) and picks LOCAL_RANK",
+       "all: every rank sees all GPUs of its node (NVLink and CUDA IPC need it) and picks "
+       "LOCAL_RANK; rank: it sees its own alone, as device 0; auto: all, where the GPUs are MIG "
+       "slices rank",
        SetGpuVisibility},
       {kHow,
        {"mpiarg"},

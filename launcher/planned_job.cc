@@ -10,12 +10,14 @@
 #include "launcher/allocation/allocation.h"
 #include "launcher/allocation/hosts_of_job.h"
 #include "launcher/allocation/slurm_allocation.h"
+#include "launcher/allocation/visible_gpus.h"
 #include "launcher/error.h"
 #include "launcher/plan/plan_files.h"
 #include "launcher/plan/planner.h"
 #include "launcher/rankfile_plan.h"
 #include "launcher/spawn/spawner.h"
 #include "launcher/surroundings.h"
+#include "launcher/topology/driver_gpus.h"
 #include "launcher/topology/fingerprint.h"
 #include "launcher/topology/hwloc_topology.h"
 #include "support/counted.h"
@@ -26,6 +28,8 @@ namespace {
 PlanOptions MakePlanOptions(const Options& options, const Settings& settings) {
   PlanOptions plan;
   plan.ranks = options.ranks;
+  plan.ranks_per_node = options.ranks_per_node;
+  plan.cpus_per_rank = options.cpus_per_rank;
   plan.gpus_per_node = options.accelerators;
   plan.oversubscribe = options.oversubscribe;
   plan.bind = settings.bind;
@@ -39,6 +43,11 @@ PlanOptions MakePlanOptions(const Options& options, const Settings& settings) {
 
 // Inside Slurm all hosts must be of the job; PlannedJob::rankfile_text has them by Slurm's names.
 void PlanByRankfile(const Options& options, const Environment& environment, PlannedJob* planned) {
+  if (options.ranks_per_node || options.cpus_per_rank) {
+    throw LaunchError(EX_USAGE,
+                      "--rankfile places and binds all ranks; leave --ranks-per-node and "
+                      "--cpus-per-rank out");
+  }
   const std::string text = ReadFile(options.rankfile);
   const std::optional<Allocation> job = ReadSlurmAllocation(environment);
   if (job) planned->rankfile_text = WithHostsOfJob(text, options.rankfile, *job);
@@ -50,6 +59,19 @@ void PlanByRankfile(const Options& options, const Environment& environment, Plan
                                     options.rankfile + " has " + support::Counted(ranks, "rank"));
   }
   planned->plan.mode = options.mode;
+}
+
+// Of the GPUs of `topology`, in its order; "" where the driver of this machine does not say it.
+std::vector<std::string> UuidsOf(const NodeTopology& topology) {
+  const std::vector<DriverGpu> known = ReadDriverGpus("");
+  std::vector<std::string> uuids;
+  for (const Gpu& gpu : topology.gpus) {
+    const auto same = std::find_if(known.begin(), known.end(), [&](const DriverGpu& candidate) {
+      return candidate.pci_bus_id == gpu.pci_bus_id;
+    });
+    uuids.push_back(same == known.end() ? "" : same->uuid);
+  }
+  return uuids;
 }
 
 // The topology that stands for all nodes, and what it was read from.
@@ -69,6 +91,24 @@ void ReadTopology(const Options& options, const Allocation& allocation,
     Fingerprint fingerprint;
     ReadFingerprint("", &fingerprint);
     planned->planned_for = fingerprint.text;
+  }
+}
+
+// Where nobody granted GPUs, those of this machine are what CUDA_VISIBLE_DEVICES leaves of them;
+// the planner takes other nodes to be like the first.
+void HonourVisibleGpus(const Environment& environment, const std::vector<NodeTopology>& topologies,
+                       Allocation* allocation) {
+  const auto list = environment.find("CUDA_VISIBLE_DEVICES");
+  if (list == environment.end() || topologies.empty()) return;
+  const std::vector<int> visible = VisibleGpus(list->second, UuidsOf(topologies.front()));
+  const auto count = static_cast<int>(visible.size());
+  for (AllocatedNode& node : allocation->nodes) {
+    if (!IsThisMachine(node.host, environment)) continue;
+    if (!node.gpus) node.gpus_visible = count;
+    // Slurm numbers slices, and not the GPUs that they are of.
+    if (!node.gpus || (HasGpuSlices(list->second) && *node.gpus == count)) {
+      node.gpu_indices = visible;
+    }
   }
 }
 
@@ -116,6 +156,7 @@ PlannedJob PlanJob(const Options& options, const Settings& settings, const Envir
     if (!options.accelerators && !options.ranks) LookForForgottenGpus(environment, &allocation);
     planned.in_step = allocation.in_step;
     ReadTopology(options, allocation, environment, &planned);
+    HonourVisibleGpus(environment, planned.topologies, &allocation);
     planned.plan = MakePlan(allocation, planned.topologies, MakePlanOptions(options, settings));
   } else {
     planned.job_id = ValueOr(environment, "SLURM_JOB_ID", "");

@@ -15,10 +15,14 @@ namespace launcher {
 inline constexpr int kMaxGpusPerNode = 4096;
 
 struct AllocatedNode {
-  std::string host;              // as the scheduler or the user wrote it
-  std::optional<int> gpus;       // granted; empty when only the node itself can tell
-  std::vector<int> gpu_indices;  // which of the node's GPUs, in PCI order; empty: not known
-  int component = 0;             // of a heterogeneous Slurm job; nodes of another one may differ
+  std::string host;         // as the scheduler or the user wrote it
+  std::optional<int> gpus;  // granted; empty when only the node itself can tell
+  // What CUDA_VISIBLE_DEVICES leaves of them, where none were granted; empty: all.
+  std::optional<int> gpus_visible;
+  // Which of the node's GPUs, by PCI order, as ranks take them; -1: one that is not known; empty:
+  // none is known.
+  std::vector<int> gpu_indices;
+  int component = 0;  // of a heterogeneous Slurm job; nodes of another one may differ
   // Ranks asked for on this node; empty: one per GPU, or one where there is none.
   std::optional<int> slots;
 };

@@ -120,7 +120,9 @@ void WarnAboutGpus(const NodeResources& node, int ranks, const AllocatedNode& al
                    const PlanOptions& options, Warnings* warnings) {
   const int ours = Size(node.gpus);
   const int seen = node.topology != nullptr ? static_cast<int>(node.topology->gpus.size()) : ours;
-  if (ours > seen) {
+  const bool are_seen =
+      std::all_of(node.gpus.begin(), node.gpus.end(), [seen](int gpu) { return gpu < seen; });
+  if (!are_seen) {
     warnings->Add(Message::kGpusNotSeen, node.host,
                   Counted(ours, "GPU") + " granted, but hwloc sees " + Text(seen) +
                       "; cores are split without regard to GPUs");

@@ -22,11 +22,11 @@ int GpusSeen(const NodeResources& node) {
   return node.topology != nullptr ? static_cast<int>(node.topology->gpus.size()) : 0;
 }
 
-// Which `count` GPUs: those that the scheduler names, else the first.
+// Which `count` GPUs: those that the scheduler or the user names, else the first.
 std::vector<int> ChooseGpus(int count, const std::vector<int>& named, int seen) {
-  if (Size(named) == count &&
+  if (Size(named) >= count &&
       std::all_of(named.begin(), named.end(), [&](int i) { return i < std::max(seen, count); })) {
-    return named;
+    return {named.begin(), named.begin() + count};
   }
   std::vector<int> first(count);
   std::iota(first.begin(), first.end(), 0);
@@ -48,13 +48,17 @@ NodeResources FindNodeResources(const Allocation& allocation, std::size_t index,
   const AllocatedNode& granted = !allocated.gpus && same_as_first ? first : allocated;
   std::optional<int> count = granted.gpus;
   node.granted = count.value_or(0);
+  if (!count) count = granted.gpus_visible;
   if (options.gpus_per_node) {
     if (count && *options.gpus_per_node > *count) {
-      throw LaunchError(EX_CONFIG,
-                        node.host + ": " + Text(*options.gpus_per_node) +
-                            " GPUs per node asked for, but the job was granted " + Text(*count) +
-                            " (" + allocation.origin_text + "): write #SBATCH --gres=gpu:" +
-                            Text(*options.gpus_per_node) + ", or --accelerators " + Text(*count));
+      throw LaunchError(
+          EX_CONFIG,
+          node.host + ": " + Text(*options.gpus_per_node) + " GPUs per node asked for, but " +
+              (granted.gpus
+                   ? "the job was granted " + Text(*count) + " (" + allocation.origin_text +
+                         "): write #SBATCH --gres=gpu:" + Text(*options.gpus_per_node)
+                   : "CUDA_VISIBLE_DEVICES leaves " + Text(*count) + ": name more in it") +
+              ", or --accelerators " + Text(*count));
     }
     count = options.gpus_per_node;
   }
