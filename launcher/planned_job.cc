@@ -3,6 +3,7 @@
 #include "launcher/planned_job.h"
 
 #include <sysexits.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "launcher/allocation/slurm_allocation.h"
 #include "launcher/allocation/visible_gpus.h"
 #include "launcher/error.h"
+#include "launcher/plan/node_binding.h"
 #include "launcher/plan/plan_files.h"
 #include "launcher/plan/planner.h"
 #include "launcher/rankfile_plan.h"
@@ -94,6 +96,22 @@ void ReadTopology(const Options& options, const Allocation& allocation,
   }
 }
 
+std::size_t OnlineCpus() {
+  const long count = sysconf(_SC_NPROCESSORS_ONLN);
+  return count > 0 ? static_cast<std::size_t>(count) : 0;
+}
+
+void LookWhatACpuIs(const Options& options, const Environment& environment,
+                    const std::vector<NodeTopology>& topologies, Allocation* allocation) {
+  if (topologies.empty() || options.cpus_per_rank) return;
+  std::size_t threads = 0;
+  for (const Core& core : topologies.front().cores) threads += core.cpus.size();
+  // This machine may have more than the job may use.
+  if (options.topology.empty()) threads = std::max(threads, OnlineCpus());
+  LookWhatACpuIs(static_cast<int>(threads), ThreadsPerCore(topologies.front()), environment,
+                 allocation);
+}
+
 // Where nobody granted GPUs, those of this machine are what CUDA_VISIBLE_DEVICES leaves of them;
 // the planner takes other nodes to be like the first.
 void HonourVisibleGpus(const Environment& environment, const std::vector<NodeTopology>& topologies,
@@ -156,6 +174,7 @@ PlannedJob PlanJob(const Options& options, const Settings& settings, const Envir
     if (!options.accelerators && !options.ranks) LookForForgottenGpus(environment, &allocation);
     planned.in_step = allocation.in_step;
     ReadTopology(options, allocation, environment, &planned);
+    LookWhatACpuIs(options, environment, planned.topologies, &allocation);
     HonourVisibleGpus(environment, planned.topologies, &allocation);
     planned.plan = MakePlan(allocation, planned.topologies, MakePlanOptions(options, settings));
   } else {

@@ -150,6 +150,17 @@ void LookForForgottenGpus(const Environment& environment, Allocation* allocation
   if (answer.is_ok) allocation->gpus_per_node_unasked = MostGpusOfANode(answer.text);
 }
 
+void LookWhatACpuIs(int threads, int threads_per_core, const Environment& environment,
+                    Allocation* allocation) {
+  const bool may_be_core = allocation->origin == Allocation::Origin::kSlurm &&
+                           allocation->cpus_per_rank && threads_per_core > 1;
+  if (!may_be_core) return;
+  const ScontrolAnswer answer =
+      RunScontrol({"show", "node", allocation->nodes.front().host}, environment);
+  allocation->cpus_are_cores =
+      answer.is_ok && CpusOfANode(answer.text) == threads / threads_per_core;
+}
+
 bool IsThisMachine(const std::string& host, const Environment& environment) {
   return host == "localhost" || host == "127.0.0.1" ||
          host == ValueOr(environment, "SLURMD_NODENAME", "") || IsSameHost(host, HostName());

@@ -53,6 +53,11 @@ void AskSlurmForGpus(const Environment& environment, Allocation* allocation);
 // says it; for any other job nothing is started.
 void LookForForgottenGpus(const Environment& environment, Allocation* allocation);
 
+// Sets cpus_are_cores of a Slurm job that asked for CPUs per task, where scontrol counts as many
+// CPUs as a node has cores: `threads` hardware threads in all, `threads_per_core` in each.
+void LookWhatACpuIs(int threads, int threads_per_core, const Environment& environment,
+                    Allocation* allocation);
+
 // Whether `host` is Slurm's name of this node, its host name (with or without the domain), or a
 // name of the loopback.
 bool IsThisMachine(const std::string& host, const Environment& environment);

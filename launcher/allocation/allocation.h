@@ -30,10 +30,11 @@ struct AllocatedNode {
 struct Allocation {
   enum class Origin { kSlurm, kHostList, kHostfile, kThisMachine };
   Origin origin = Origin::kThisMachine;
-  std::vector<AllocatedNode> nodes;       // in the scheduler's order; never empty
-  std::optional<int> ranks;               // asked for in total (-n, --ntasks); empty: all slots
-  std::optional<int> cpus_per_rank;       // --cpus-per-task
-  std::string job_id;                     // empty outside a scheduler
+  std::vector<AllocatedNode> nodes;  // in the scheduler's order; never empty
+  std::optional<int> ranks;          // asked for in total (-n, --ntasks); empty: all slots
+  std::optional<int> cpus_per_rank;  // --cpus-per-task
+  bool cpus_are_cores = false;       // in it, where Slurm calls a core of several threads one CPU
+  std::string job_id;                // empty outside a scheduler
   std::vector<std::string> hosts_of_job;  // in the scheduler's order, with those that -H left out
   bool in_step = false;                   // ddlrun itself runs in a step of srun
   // Why the GPUs of some nodes can only be learned from Slurm itself (job_detail.h); "": no need.

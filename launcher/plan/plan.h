@@ -43,7 +43,8 @@ struct Plan {
   std::string mode = "p";  // DDL mode letter
   int racks = 1;
   int aisles = 1;
-  std::optional<int> cpus_per_rank;   // asked for, in hardware threads
+  std::optional<int> cpus_per_rank;   // asked for, in hardware threads, or cores:
+  bool cpus_are_cores = false;        // see Allocation
   std::vector<std::string> warnings;  // one line each with its code (messages.h)
 };
 

@@ -149,7 +149,8 @@ void BindNode(const NodeResources& resources, const std::vector<int>& ranks,
     own.push_back(&rank);
   }
   if (!options.bind || resources.topology == nullptr) return;
-  const std::string shortage = BindRanks(*resources.topology, plan->cpus_per_rank, own);
+  const std::string shortage =
+      BindRanks(*resources.topology, plan->cpus_per_rank, plan->cpus_are_cores, own);
   if (shortage.empty()) return;
   if (options.cpus_per_rank && !options.oversubscribe) {
     throw LaunchError(EX_CONFIG, resources.host + ": " + shortage +
@@ -168,6 +169,7 @@ Plan MakePlan(const Allocation& allocation, const std::vector<NodeTopology>& top
 
   Plan plan;
   plan.cpus_per_rank = options.cpus_per_rank ? options.cpus_per_rank : allocation.cpus_per_rank;
+  plan.cpus_are_cores = allocation.cpus_are_cores && !options.cpus_per_rank;
   std::vector<int> used_counts;
   for (int i = 0; i < Size(counts); ++i) {
     if (counts[i] == 0) continue;

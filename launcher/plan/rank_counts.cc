@@ -74,12 +74,13 @@ NodeResources FindNodeResources(const Allocation& allocation, std::size_t index,
 }
 
 // The most ranks that `node` takes without --oversubscribe, where the total is given.
-int Limit(const NodeResources& node, std::optional<int> cpus_per_rank) {
+int Limit(const NodeResources& node, std::optional<int> cpus_per_rank, bool cpus_are_cores) {
   if (node.slots) return *node.slots;
   if (!node.gpus.empty()) return Size(node.gpus);
   if (node.topology == nullptr) return 1;
   const int cores = static_cast<int>(node.topology->cores.size());
-  return std::max(1, cores / (cpus_per_rank ? CoresFor(*cpus_per_rank, *node.topology) : 1));
+  return std::max(
+      1, cores / (cpus_per_rank ? CoresFor(*cpus_per_rank, cpus_are_cores, *node.topology) : 1));
 }
 
 // The ranks of `node` where no total is given.
@@ -179,11 +180,12 @@ std::vector<int> CountRanks(const Allocation& allocation, const std::vector<Node
   if (!total && !options.ranks_per_node) total = allocation.ranks;
   const std::optional<int> cpus_per_rank =
       options.cpus_per_rank ? options.cpus_per_rank : allocation.cpus_per_rank;
+  const bool cpus_are_cores = allocation.cpus_are_cores && !options.cpus_per_rank;
 
   std::vector<int> counts;
   long long limit_sum = 0;
   for (const NodeResources& node : nodes) {
-    counts.push_back(total ? Limit(node, cpus_per_rank) : Wanted(node));
+    counts.push_back(total ? Limit(node, cpus_per_rank, cpus_are_cores) : Wanted(node));
     limit_sum += counts.back();
   }
   const long long ranks = total ? *total : limit_sum;

@@ -100,7 +100,7 @@ void PlanThisNode(int node, Plan* plan) {
     rank->numa_os_index = -1;
   }
   // A node with too few cores leaves its ranks unbound, as ddlrun warns of where it can see.
-  BindRanks(topology, plan->cpus_per_rank, ranks);
+  BindRanks(topology, plan->cpus_per_rank, plan->cpus_are_cores, ranks);
 }
 
 bool IsLikePlanned(const RankJob& job) {

@@ -145,11 +145,11 @@ std::string EncodeRankJob(const RankJob& job) {
   const Plan& plan = job.plan;
   std::ostringstream text;
   text << EncodeText(job.spawner) << ' ' << EncodeText(job.pmi) << " bind=" << job.bind
-       << " check=" << job.check << " pause=" << job.pause << ' ' << EncodeText(job.planned_for)
-       << ' ' << EncodeText(job.run_directory) << ' ' << EncodeText(job.log_directory) << ' '
-       << EncodeText(job.master_address) << ' ' << job.master_port << ' ' << job.restart_count
-       << ' ' << plan.cpus_per_rank.value_or(0) << ' ' << plan.nodes.size() << ' '
-       << plan.ranks.size();
+       << " check=" << job.check << " pause=" << job.pause << " cores=" << plan.cpus_are_cores
+       << ' ' << EncodeText(job.planned_for) << ' ' << EncodeText(job.run_directory) << ' '
+       << EncodeText(job.log_directory) << ' ' << EncodeText(job.master_address) << ' '
+       << job.master_port << ' ' << job.restart_count << ' ' << plan.cpus_per_rank.value_or(0)
+       << ' ' << plan.nodes.size() << ' ' << plan.ranks.size();
   for (const NodePlan& node : plan.nodes) text << ' ' << EncodeText(node.host) << ':' << node.gpus;
   for (const RankPlan& rank : plan.ranks) {
     text << ' ' << rank.node << ':' << rank.local_rank << ':' << rank.gpu << ':'
@@ -173,6 +173,7 @@ RankJob DecodeRankJob(const std::string& text) {
     job.bind = words.Flag("bind");
     job.check = words.Flag("check");
     job.pause = words.Flag("pause");
+    job.plan.cpus_are_cores = words.Flag("cores");
     job.planned_for = words.Text();
     job.run_directory = words.Text();
     job.log_directory = words.Text();

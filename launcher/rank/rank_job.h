@@ -35,9 +35,9 @@ struct RankJob {
 };
 
 // One line of words with single spaces between them:
-//   SPAWNER PMI bind=1 check=1 pause=0 PLANNED_FOR RUN_DIRECTORY LOG_DIRECTORY MASTER_ADDRESS
-//   MASTER_PORT RESTART_COUNT CPUS_PER_RANK NODES RANKS, then for each node HOST:GPUS, then for
-//   each rank NODE:LOCAL_RANK:GPU:NUMA:CORES:CPUS
+//   SPAWNER PMI bind=1 check=1 pause=0 cores=0 PLANNED_FOR RUN_DIRECTORY LOG_DIRECTORY
+//   MASTER_ADDRESS MASTER_PORT RESTART_COUNT CPUS_PER_RANK NODES RANKS, then for each node
+//   HOST:GPUS, then for each rank NODE:LOCAL_RANK:GPU:NUMA:CORES:CPUS
 // with CPUS as in 0-3,8-11 or "-" for none.  Texts have all but letters, digits and _./+,@ as %XX;
 // an empty one is "-".  Throws LaunchError(EX_CONFIG) for a plan that does not fit
 // kMaxRankJobBytes.

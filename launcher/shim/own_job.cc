@@ -97,6 +97,7 @@ bool ReadOwnJob(const char* text, int rank, const char* granted_gpus, OwnJob* jo
   job->bind = reader.Flag("bind", ' ');
   job->check = reader.Flag("check", ' ');
   job->pause = reader.Flag("pause", ' ');
+  reader.Flag("cores", ' ');
   reader.Text(job->planned_for, ' ');
   reader.Text(job->run_directory, ' ');
   reader.Text(job->log_directory, ' ');

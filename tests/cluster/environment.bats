@@ -153,3 +153,19 @@ mpi 3/4 variables 3/4 1/2 sum 6" ]
   [[ $(tail -n 1 told.1) == *" 0:0:0:"*" 1:0:1:"* ]]
   [ "$(wc -l < told.0)" -eq 1 ]
 }
+
+@test "CPUs of a task are cores where Slurm counts cores, and hardware threads where it counts those" {
+  # Slurm's nodes have 8 CPUs.
+  local machine cores
+  for machine in "core:8 pu:2=0-1 2-3" "core:4 pu:2=0 1"; do
+    script smt "HWLOC_SYNTHETIC='pack:1 ${machine%%=*}' ddlrun --dry-run=json true"
+    batch smt -N1 --ntasks-per-node=2 --cpus-per-task=2
+    echo "$output"
+    [ "$status" -eq 0 ]
+    cores=$(sed -n '/^{/,$p' <<< "$output" | jq -r '.ranks[].cores' | tr '\n' ' ')
+    [ "$cores" = "${machine#*=} " ]
+  done
+  script smt "HWLOC_SYNTHETIC='pack:1 core:8 pu:2' ddlrun --cpus-per-rank 2 --dry-run=json true"
+  batch smt -N1 --ntasks-per-node=2 --cpus-per-task=4
+  [ "$(sed -n '/^{/,$p' <<< "$output" | jq -r '.ranks[].cores' | tr '\n' ' ')" = "0 1 " ]
+}

@@ -24,6 +24,7 @@ RankJob Example() {
   job.master_port = 61234;
   job.restart_count = 3;
   job.plan.cpus_per_rank = 2;
+  job.plan.cpus_are_cores = true;
   for (int i = 0; i < 5; ++i) {  // 0 1 | 2 3 4
     if (i == 0 || i == 2) job.plan.nodes.emplace_back().host = "gpu-" + std::to_string(i);
     job.plan.nodes.back().gpus = i;
