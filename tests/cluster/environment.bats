@@ -169,3 +169,14 @@ mpi 3/4 variables 3/4 1/2 sum 6" ]
   batch smt -N1 --ntasks-per-node=2 --cpus-per-task=4
   [ "$(sed -n '/^{/,$p' <<< "$output" | jq -r '.ranks[].cores' | tr '\n' ' ')" = "0 1 " ]
 }
+
+@test "--gpu-visibility=rank: each rank sees its own GPU of those that Slurm gave to the node" {
+  local launcher
+  for launcher in $(launchers); do
+    script visible "ddlrun --launcher=$launcher --gpu-visibility=rank sh -c 'echo rank \$RANK \$(hostname) \$CUDA_VISIBLE_DEVICES \$DDLRUN_GPU_VISIBILITY'"
+    batch visible -N2 --gres=gpu:2
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "$(ranks)" = $'0 n1 0 rank\n1 n1 1 rank\n2 n2 0 rank\n3 n2 1 rank' ]
+  done
+}

@@ -46,6 +46,9 @@ TEST(PlannerGpus, StartsARankForEachGpuThatIsVisible) {
   options.gpus_per_node = 3;
   EXPECT_THAT(Refusal(allocation, options),
               HasSubstr("3 GPUs per node asked for, but CUDA_VISIBLE_DEVICES leaves 2"));
+  Allocation two_nodes = MakeAllocation(2, kUnsaid, kUnsaid);
+  two_nodes.nodes[0] = allocation.nodes[0];
+  EXPECT_EQ(MakePlan(two_nodes, {Ac922()}, {}).ranks.size(), 4U) << "the other is like the first";
   allocation.nodes[0].gpus_visible = 0;
   allocation.nodes[0].gpu_indices = {};
   EXPECT_EQ(MakePlan(allocation, {Ac922()}, {}).ranks[0].gpu, -1);

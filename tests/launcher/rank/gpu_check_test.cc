@@ -90,6 +90,7 @@ TEST(TakeGrantedGpus, GivesRanksThoseOfTheirOwnNode) {
   EXPECT_THAT(Taken({0, 1}, "1-3"), ElementsAre(1, 2));
   EXPECT_THAT(Taken({0, 1, 0, 1}, "2,3"), ElementsAre(2, 3, 2, 3));
   EXPECT_THAT(Taken({1, 0}, "0,1"), ElementsAre(0, 1));
+  EXPECT_THAT(Taken({0, 1}, "2,1"), ElementsAre(2, 1));
 }
 
 TEST(TakeGrantedGpus, ChangesNothingWhereTheListSaysLess) {
