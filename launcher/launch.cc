@@ -123,8 +123,10 @@ SrunQuestions AskSrun(const Options& options, const Settings& settings,
       ValueOr(environment, "SLURM_JOB_ID", "").empty()) {
     return questions;
   }
+  // A value that srun does not like in one of its variables would be its answer.
+  const Environment clean = EnvironmentForSrun(environment);
   const auto ask = [&](const char* question) {
-    return std::make_unique<CommandOutput>(std::vector<std::string>{srun, question}, environment);
+    return std::make_unique<CommandOutput>(std::vector<std::string>{srun, question}, clean);
   };
   questions.mpi_list = ask("--mpi=list");
   const bool may_be_pmix = settings.pmi == "auto" || settings.pmi == "pmix";

@@ -261,6 +261,7 @@ int Run(const std::vector<std::string>& arguments) {
 }  // namespace launcher
 
 int main(int argc, char** argv) {
+  launcher::OpenStandardStreams();
   const std::string called = argc > 0 ? argv[0] : "";
   const bool is_bede_mpirun = called.substr(called.rfind('/') + 1) == "bede-mpirun";
   const char* name = is_bede_mpirun ? "bede-mpirun" : "ddlrun";

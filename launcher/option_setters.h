@@ -5,29 +5,14 @@
 
 #pragma once
 
-#include <charconv>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "launcher/option_values.h"
 #include "launcher/options.h"
 
 namespace launcher {
-
-// Most of anything that a count option may ask for; more is taken for a typing error.
-inline constexpr int kMaxCount = 1'000'000;
-
-template <typename Count>
-std::string ParseCount(const std::string& value, int least, Count* count) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  if (error != std::errc() || end != value.data() + value.size() || number < least ||
-      number > kMaxCount) {
-    return "a whole number from " + std::to_string(least) + " to " + std::to_string(kMaxCount);
-  }
-  *count = number;
-  return "";
-}
 
 template <std::optional<int> Options::*member, int least = 1>
 std::string SetCount(Options& options, const std::string& value) {
@@ -57,19 +42,6 @@ template <bool Options::*member>
 std::string SetTrue(Options& options, const std::string&) {
   options.*member = true;
   return "";
-}
-
-inline std::string OneOf(std::string& target, const std::string& value,
-                         const std::vector<std::string>& choices) {
-  std::string expected;
-  for (const std::string& choice : choices) {
-    if (value == choice) {
-      target = value;
-      return "";
-    }
-    expected += (expected.empty() ? "" : " or ") + choice;
-  }
-  return expected;
 }
 
 }  // namespace launcher

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "launcher/option_setters.h"
+#include "launcher/option_values.h"
 #include "launcher/options.h"
 
 namespace launcher {
@@ -31,7 +32,7 @@ std::string SetCheck(Options& options, const std::string& value) {
 }
 
 std::string SetGpuVisibility(Options& options, const std::string& value) {
-  return OneOf(options.gpu_visibility, value, {"node"});
+  return OneOf(options.gpu_visibility, value, {"auto", "all", "rank"});
 }
 
 std::string SetDryRun(Options& options, const std::string& value) {
@@ -46,12 +47,7 @@ std::string SetMode(Options& options, const std::string& value) {
 }
 
 std::string AddExport(Options& options, const std::string& value) {
-  const std::string name = value.substr(0, value.find('='));
-  const bool is_name =
-      !name.empty() && (name[0] < '0' || name[0] > '9') &&
-      name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
-          std::string::npos;
-  if (!is_name) return "VAR or VAR=value";
+  if (!IsExport(value)) return "VAR or VAR=value";
   options.exports.push_back(value);
   return "";
 }
@@ -76,6 +72,22 @@ const std::vector<OptionSpec>& OptionTable() {
        kOwn,
        "ranks in total",
        SetCount<&Options::ranks>},
+      {kWhat,
+       {"ranks-per-node"},
+       "N",
+       "ranks",
+       "one per GPU; without GPUs the tasks of the job, else one",
+       kOwn,
+       "ranks on each node; with -n no more than so many",
+       SetCount<&Options::ranks_per_node>},
+      {kWhat,
+       {"cpus-per-rank"},
+       "N",
+       "hardware threads",
+       "--cpus-per-task of the job, else an even share",
+       kOwn,
+       "CPUs of each rank, in whole cores; refused where a node has too few",
+       SetCount<&Options::cpus_per_rank>},
       {kWhat,
        {"accelerators"},
        "N",
@@ -160,11 +172,13 @@ const std::vector<OptionSpec>& OptionTable() {
        SetBind},
       {kHow,
        {"gpu-visibility"},
-       "node",
+       "auto|all|rank",
        "",
-       "node",
+       "auto",
        kOwn,
-       "every rank sees all GPUs of its node (NVLink and CUDA IPC need it) and picks LOCAL_RANK",
+       "all: every rank sees all GPUs of its node (NVLink and CUDA IPC need it) and picks "
+       "LOCAL_RANK; rank: it sees its own alone, as device 0; auto: all, where the GPUs are MIG "
+       "slices rank",
        SetGpuVisibility},
       {kHow,
        {"mpiarg"},

@@ -23,6 +23,13 @@ const OptionSpec* FindOption(const std::string& name) {
   return nullptr;
 }
 
+// What does the work of an option that other launchers have; "" for any other.
+std::string OtherWay(const std::string& name) {
+  if (name == "timeout") return "write: timeout -k 60 3600 ddlrun ...";
+  if (name == "log-level" || name == "log_level") return "-v says more, in ddlrun.log all is said";
+  return "";
+}
+
 LaunchError UnknownOption(const std::string& dashes, const std::string& name) {
   std::vector<std::string> candidates;
   for (const OptionSpec& option : OptionTable()) {
@@ -31,6 +38,8 @@ LaunchError UnknownOption(const std::string& dashes, const std::string& name) {
   const std::string nearest = support::NearestSpelling(name, candidates);
   std::string message = "unknown option ";
   message.append(dashes).append(name);
+  const std::string other_way = OtherWay(name);
+  if (!other_way.empty()) return LaunchError(EX_USAGE, message + "; " + other_way);
   if (nearest.empty()) return LaunchError(EX_USAGE, message + "; ddlrun --help lists all");
   message.append("; did you mean ").append(dashes).append(nearest).append("?");
   return LaunchError(EX_USAGE, message);

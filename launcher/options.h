@@ -22,6 +22,8 @@ struct Options {
   // What is started and where.
   std::vector<std::string> program;  // and its arguments, verbatim
   std::optional<int> ranks;          // in total
+  std::optional<int> ranks_per_node;
+  std::optional<int> cpus_per_rank;  // in hardware threads
   std::optional<int> accelerators;   // GPUs per node
   std::string hosts;                 // "h1,h2:2"
   std::string hostfile;              // path
@@ -33,7 +35,7 @@ struct Options {
   std::string launcher;                    // "auto", "srun", "mpirun", "local"
   std::string pmi;                         // "auto", "pmix", "pmi2", "none"
   std::string bind;                        // "auto", "none"
-  std::string gpu_visibility;              // "node"
+  std::string gpu_visibility;              // "auto", "all", "rank"
   std::vector<std::string> mpi_arguments;  // each split at blanks like a shell would
   bool tcp = false;
   std::string site;           // path, or name of an installed site file

@@ -3,6 +3,7 @@
 #include "launcher/planned_job.h"
 
 #include <sysexits.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <optional>
@@ -10,13 +11,16 @@
 #include "launcher/allocation/allocation.h"
 #include "launcher/allocation/hosts_of_job.h"
 #include "launcher/allocation/slurm_allocation.h"
+#include "launcher/allocation/visible_gpus.h"
 #include "launcher/error.h"
 #include "launcher/messages.h"
+#include "launcher/plan/node_binding.h"
 #include "launcher/plan/plan_files.h"
 #include "launcher/plan/planner.h"
 #include "launcher/rankfile_plan.h"
 #include "launcher/spawn/spawner.h"
 #include "launcher/surroundings.h"
+#include "launcher/topology/driver_gpus.h"
 #include "launcher/topology/fingerprint.h"
 #include "launcher/topology/hwloc_topology.h"
 #include "support/counted.h"
@@ -27,6 +31,8 @@ namespace {
 PlanOptions MakePlanOptions(const Options& options, const Settings& settings) {
   PlanOptions plan;
   plan.ranks = options.ranks;
+  plan.ranks_per_node = options.ranks_per_node;
+  plan.cpus_per_rank = options.cpus_per_rank;
   plan.gpus_per_node = options.accelerators;
   plan.oversubscribe = options.oversubscribe;
   plan.bind = settings.bind;
@@ -40,6 +46,11 @@ PlanOptions MakePlanOptions(const Options& options, const Settings& settings) {
 
 // Inside Slurm all hosts must be of the job; PlannedJob::rankfile_text has them by Slurm's names.
 void PlanByRankfile(const Options& options, const Environment& environment, PlannedJob* planned) {
+  if (options.ranks_per_node || options.cpus_per_rank) {
+    throw LaunchError(EX_USAGE,
+                      "--rankfile places and binds all ranks; leave --ranks-per-node and "
+                      "--cpus-per-rank out");
+  }
   const std::string text = ReadFile(options.rankfile);
   const std::optional<Allocation> job = ReadSlurmAllocation(environment);
   if (job) planned->rankfile_text = WithHostsOfJob(text, options.rankfile, *job);
@@ -51,6 +62,19 @@ void PlanByRankfile(const Options& options, const Environment& environment, Plan
                                     options.rankfile + " has " + support::Counted(ranks, "rank"));
   }
   planned->plan.mode = options.mode;
+}
+
+// Of the GPUs of `topology`, in its order; "" where the driver of this machine does not say it.
+std::vector<std::string> UuidsOf(const NodeTopology& topology) {
+  const std::vector<DriverGpu> known = ReadDriverGpus("");
+  std::vector<std::string> uuids;
+  for (const Gpu& gpu : topology.gpus) {
+    const auto same = std::find_if(known.begin(), known.end(), [&](const DriverGpu& candidate) {
+      return candidate.pci_bus_id == gpu.pci_bus_id;
+    });
+    uuids.push_back(same == known.end() ? "" : same->uuid);
+  }
+  return uuids;
 }
 
 // The topology that stands for all nodes, and what it was read from.
@@ -84,6 +108,40 @@ void WarnOfLongHostList(const Options& options, const Settings& settings, Plan* 
                 " bytes, and Linux passes at most " + std::to_string(kMaxHostListBytes) +
                 " of it to a program; only programs of IBM's DDL read it, --no-ddl-host-list "
                 "leaves it out without a word"));
+}
+
+std::size_t OnlineCpus() {
+  const long count = sysconf(_SC_NPROCESSORS_ONLN);
+  return count > 0 ? static_cast<std::size_t>(count) : 0;
+}
+
+void LookWhatACpuIs(const Options& options, const Environment& environment,
+                    const std::vector<NodeTopology>& topologies, Allocation* allocation) {
+  if (topologies.empty() || options.cpus_per_rank) return;
+  std::size_t threads = 0;
+  for (const Core& core : topologies.front().cores) threads += core.cpus.size();
+  // This machine may have more than the job may use.
+  if (options.topology.empty()) threads = std::max(threads, OnlineCpus());
+  LookWhatACpuIs(static_cast<int>(threads), ThreadsPerCore(topologies.front()), environment,
+                 allocation);
+}
+
+// Where nobody granted GPUs, those of this machine are what CUDA_VISIBLE_DEVICES leaves of them;
+// the planner takes other nodes to be like the first.
+void HonourVisibleGpus(const Environment& environment, const std::vector<NodeTopology>& topologies,
+                       Allocation* allocation) {
+  const auto list = environment.find("CUDA_VISIBLE_DEVICES");
+  if (list == environment.end() || topologies.empty()) return;
+  const std::vector<int> visible = VisibleGpus(list->second, UuidsOf(topologies.front()));
+  const auto count = static_cast<int>(visible.size());
+  for (AllocatedNode& node : allocation->nodes) {
+    if (!IsThisMachine(node.host, environment)) continue;
+    if (!node.gpus) node.gpus_visible = count;
+    // Slurm numbers slices, and not the GPUs that they are of.
+    if (!node.gpus || (HasGpuSlices(list->second) && *node.gpus == count)) {
+      node.gpu_indices = visible;
+    }
+  }
 }
 
 // Leaves out the nodes that are down, and of the others as many as shall be spare.
@@ -128,6 +186,8 @@ PlannedJob PlanJob(const Options& options, const Settings& settings, const Envir
     if (!options.accelerators && !options.ranks) LookForForgottenGpus(environment, &allocation);
     planned.in_step = allocation.in_step;
     ReadTopology(options, allocation, environment, &planned);
+    LookWhatACpuIs(options, environment, planned.topologies, &allocation);
+    HonourVisibleGpus(environment, planned.topologies, &allocation);
     planned.plan = MakePlan(allocation, planned.topologies, MakePlanOptions(options, settings));
   } else {
     planned.job_id = ValueOr(environment, "SLURM_JOB_ID", "");

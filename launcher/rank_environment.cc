@@ -119,9 +119,13 @@ std::string TextOf(RankValue value, const RankInfo& info) {
 
 EnvironmentVariables MakeRankEnvironment(const RankInfo& info) {
   EnvironmentVariables result;
-  for (const RankVariable& variable : kRankVariables) {
+  const auto add = [&](const RankVariable& variable) {
     std::string value = TextOf(variable.value, info);
     if (!value.empty()) result.emplace_back(variable.name, std::move(value));
+  };
+  for (const RankVariable& variable : kRankVariables) add(variable);
+  if (info.pmi == "pmix" || info.pmi == "pmi2") {
+    for (const RankVariable& variable : kOpenMpiVariables) add(variable);
   }
   return result;
 }

@@ -35,9 +35,10 @@ struct RankInfo {
 using EnvironmentVariables = std::vector<std::pair<std::string, std::string>>;
 
 // The variables of `info`: torch's RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR
-// MASTER_PORT GROUP_RANK; HOROVOD_RANK SIZE LOCAL_RANK LOCAL_SIZE CROSS_RANK CROSS_SIZE
+// MASTER_PORT GROUP_RANK NODE_RANK; HOROVOD_RANK SIZE LOCAL_RANK LOCAL_SIZE CROSS_RANK CROSS_SIZE
 // HOSTNAME; DDLRUN_SPAWNER DDLRUN_PMI DDLRUN_RUN_DIR DDLRUN_RESTART_COUNT DDLRUN_NODE_RANK
-// DDLRUN_NODE_COUNT DDLRUN_HOST DDLRUN_GPUS.  An empty string or port 0 is left out.
+// DDLRUN_NODE_COUNT DDLRUN_HOST DDLRUN_GPUS; with a PMI of srun OMPI_COMM_WORLD_RANK SIZE
+// LOCAL_RANK LOCAL_SIZE.  An empty string or port 0 is left out.
 EnvironmentVariables MakeRankEnvironment(const RankInfo& info);
 
 // The inverse.  `get` returns the value of a variable or nullopt.  No RANK and no WORLD_SIZE: a

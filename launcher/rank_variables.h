@@ -35,6 +35,7 @@ inline constexpr RankVariable kRankVariables[] = {
     {"LOCAL_RANK", RankValue::kLocalRank},
     {"LOCAL_WORLD_SIZE", RankValue::kLocalWorldSize},
     {"GROUP_RANK", RankValue::kNodeRank},
+    {"NODE_RANK", RankValue::kNodeRank},
     {"MASTER_ADDR", RankValue::kMasterAddress},
     {"MASTER_PORT", RankValue::kMasterPort},
     {"HOROVOD_RANK", RankValue::kRank},
@@ -54,13 +55,26 @@ inline constexpr RankVariable kRankVariables[] = {
     {"DDLRUN_GPUS", RankValue::kGpus},
 };
 
-// Of Slurm's tasks, torch and Horovod; MPI's are known by their prefixes (environment.h).
+// "all", "rank", or not set for "auto": which GPUs of its node a rank sees (--gpu-visibility).
+inline constexpr char kGpuVisibilityVariable[] = "DDLRUN_GPU_VISIBILITY";
+
+// What Open MPI's mpirun gives to its ranks, and scripts read that were written for it.  The shim
+// gives them to ranks of srun that have a PMI: MPI_Init finds the same numbers by it.  Elsewhere
+// every MPI program is a world of its own, and they would say otherwise (doc/decisions/0026).
+inline constexpr RankVariable kOpenMpiVariables[] = {
+    {"OMPI_COMM_WORLD_RANK", RankValue::kRank},
+    {"OMPI_COMM_WORLD_SIZE", RankValue::kWorldSize},
+    {"OMPI_COMM_WORLD_LOCAL_RANK", RankValue::kLocalRank},
+    {"OMPI_COMM_WORLD_LOCAL_SIZE", RankValue::kLocalWorldSize},
+};
+
+// Of Slurm's tasks, torch and Horovod; MPI's are known by their prefixes (variable_table.h).
 inline constexpr const char* kIdentityNames[] = {
     "SLURM_PROCID",       "SLURM_LOCALID",      "SLURM_NODEID",
     "SLURM_GTIDS",        "SLURM_TASK_PID",     "RANK",
     "WORLD_SIZE",         "LOCAL_RANK",         "LOCAL_WORLD_SIZE",
-    "GROUP_RANK",         "HOROVOD_RANK",       "HOROVOD_SIZE",
-    "HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE", "HOROVOD_CROSS_RANK",
-    "HOROVOD_CROSS_SIZE", "HOROVOD_HOSTNAME"};
+    "GROUP_RANK",         "NODE_RANK",          "HOROVOD_RANK",
+    "HOROVOD_SIZE",       "HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE",
+    "HOROVOD_CROSS_RANK", "HOROVOD_CROSS_SIZE", "HOROVOD_HOSTNAME"};
 
 }  // namespace launcher

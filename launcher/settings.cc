@@ -6,6 +6,7 @@
 
 #include "launcher/error.h"
 #include "launcher/mpi_arguments.h"
+#include "launcher/rank_variables.h"
 #include "launcher/spawn/quoting.h"
 #include "launcher/spawn/run_directory.h"
 
@@ -27,7 +28,7 @@ class Merger {
     settings_.bind = Pick("bind", options_.bind, site_.bind, "auto") == "auto";
     settings_.cyclic =
         Pick("rank_order", options_.rank_order, site_.rank_order, "node") == "cyclic";
-    Pick("gpu_visibility", options_.gpu_visibility, site_.gpu_visibility, "node");
+    MergeGpuVisibility();
     settings_.check = Pick("check", options_.check, site_.check, "auto");
     MergeRunDirectory();
     MergeGrace();
@@ -49,6 +50,12 @@ class Merger {
     const std::string value = !given.empty() ? given : site ? site->value : fallback;
     Show(name, value, !given.empty() ? kCommandLine : site ? InSite(site->line) : kDefault);
     return value;
+  }
+
+  void MergeGpuVisibility() {
+    const std::string chosen =
+        Pick("gpu_visibility", options_.gpu_visibility, site_.gpu_visibility, "auto");
+    if (chosen != "auto") settings_.rank_settings[kGpuVisibilityVariable] = chosen;
   }
 
   void MergeRunDirectory() {

@@ -153,7 +153,7 @@ const std::map<std::string, Reader>& Readers() {
        }},
       {"gpu_visibility",
        [](SiteConfig& site, const Entry& entry) {
-         site.gpu_visibility = ReadChoice(entry, {"node"});
+         site.gpu_visibility = ReadChoice(entry, {"auto", "all", "rank"});
        }},
       {"check",
        [](SiteConfig& site, const Entry& entry) {

@@ -9,7 +9,7 @@
 //   environment: {NAME: value, ...}   for every rank, each only if the user has not set it
 //   bind: auto | none
 //   rank_order: node | cyclic
-//   gpu_visibility: node
+//   gpu_visibility: auto | all | rank
 //   check: auto | full | off
 //   run_directory: DIR                base of the private run directories
 //   grace_seconds: N                  between SIGTERM and SIGKILL for the ranks that are left when

@@ -2,6 +2,7 @@
 
 #include "launcher/surroundings.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -44,6 +45,15 @@ std::optional<Allocation> ReadAskedHosts(const Options& options) {
 }
 
 }  // namespace
+
+void OpenStandardStreams() {
+  // The lowest free descriptor is the one that open gives.
+  for (int fd = open("/dev/null", O_RDWR); fd >= 0; fd = open("/dev/null", O_RDWR)) {
+    if (fd <= STDERR_FILENO) continue;
+    close(fd);
+    return;
+  }
+}
 
 std::string ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -139,6 +149,17 @@ void LookForForgottenGpus(const Environment& environment, Allocation* allocation
   const ScontrolAnswer answer =
       RunScontrol({"show", "node", allocation->nodes.front().host}, environment);
   if (answer.is_ok) allocation->gpus_per_node_unasked = MostGpusOfANode(answer.text);
+}
+
+void LookWhatACpuIs(int threads, int threads_per_core, const Environment& environment,
+                    Allocation* allocation) {
+  const bool may_be_core = allocation->origin == Allocation::Origin::kSlurm &&
+                           allocation->cpus_per_rank && threads_per_core > 1;
+  if (!may_be_core) return;
+  const ScontrolAnswer answer =
+      RunScontrol({"show", "node", allocation->nodes.front().host}, environment);
+  allocation->cpus_are_cores =
+      answer.is_ok && CpusOfANode(answer.text) == threads / threads_per_core;
 }
 
 bool IsThisMachine(const std::string& host, const Environment& environment) {

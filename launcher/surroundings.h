@@ -14,6 +14,10 @@
 
 namespace launcher {
 
+// Opens those of descriptors 0, 1 and 2 that are closed, onto nothing: a pipe or file that is
+// opened later would be taken for them.
+void OpenStandardStreams();
+
 // The whole file.  Throws LaunchError(EX_DATAERR) when it cannot be read or is over 16 MiB.
 std::string ReadFile(const std::string& path);
 
@@ -48,6 +52,11 @@ void AskSlurmForGpus(const Environment& environment, Allocation* allocation);
 // Sets gpus_per_node_unasked of a Slurm job that asked for neither GPUs nor tasks, where scontrol
 // says it; for any other job nothing is started.
 void LookForForgottenGpus(const Environment& environment, Allocation* allocation);
+
+// Sets cpus_are_cores of a Slurm job that asked for CPUs per task, where scontrol counts as many
+// CPUs as a node has cores: `threads` hardware threads in all, `threads_per_core` in each.
+void LookWhatACpuIs(int threads, int threads_per_core, const Environment& environment,
+                    Allocation* allocation);
 
 // Whether `host` is Slurm's name of this node, its host name (with or without the domain), or a
 // name of the loopback.

@@ -63,6 +63,8 @@ Page DdlrunPage() {
       {"DDLRUN_SITE", "The site file, where --site is not given."},
       {"SLURM_*", "The allocation: how many nodes, tasks and GPUs."},
       {"TMPDIR", "Where the private run directory is made, after SLURM_TMPDIR."},
+      {"CUDA_VISIBLE_DEVICES",
+       "Outside Slurm: the GPUs that there are ranks for, as CUDA reads it."},
       {"OMP_NUM_THREADS",
        "Stays as it is; where it is not set, ranks get the number of their cores."},
       {"RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT",

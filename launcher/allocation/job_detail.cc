@@ -101,6 +101,15 @@ void ApplyJobDetail(const std::map<std::string, NodeGrant>& grants, Allocation* 
   allocation->gpus_unclear.clear();
 }
 
+int CpusOfANode(const std::string& text) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const std::optional<int> cpus = TryParseCount(WordAfter(line, "CPUTot="));
+    if (cpus) return *cpus;
+  }
+  return 0;
+}
+
 int MostGpusOfANode(const std::string& text) {
   int most = 0;
   std::istringstream lines(text);

@@ -28,6 +28,10 @@ std::map<std::string, NodeGrant> ParseJobDetail(const std::string& text);
 // when `grants` lacks one.
 void ApplyJobDetail(const std::map<std::string, NodeGrant>& grants, Allocation* allocation);
 
+// CPUs of a node as Slurm counts them, from "   CPUAlloc=0 ... CPUTot=64 CPULoad=0.10"; 0: not
+// said.
+int CpusOfANode(const std::string& text);
+
 // The most that a node has, from lines such as "   Gres=gpu:v100:4(S:0-1)"; lines that cannot be
 // read count for nothing.
 int MostGpusOfANode(const std::string& text);

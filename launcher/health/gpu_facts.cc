@@ -2,33 +2,25 @@
 
 #include "launcher/health/gpu_facts.h"
 
-#include <algorithm>
-#include <charconv>
-#include <fstream>
+#include <filesystem>
 
+#include "launcher/allocation/visible_gpus.h"
 #include "launcher/health/nvml.h"
 #include "launcher/health/sorted_entries.h"
+#include "launcher/topology/driver_gpus.h"
 
 namespace launcher {
 namespace {
 
 namespace fs = std::filesystem;
 
-// /proc/driver/nvidia/gpus/0004:04:00.0/information: "Model: \t\t Tesla V100-SXM2-16GB".
-std::vector<FoundGpu> ReadProc(const fs::path& folder) {
+std::vector<FoundGpu> ReadProc(const std::string& root) {
   std::vector<FoundGpu> gpus;
-  for (const fs::path& entry : SortedEntries(folder)) {
+  for (const DriverGpu& seen : ReadDriverGpus(root)) {
     FoundGpu& gpu = gpus.emplace_back();
-    gpu.facts.pci_bus_id = entry.filename().string();
-    std::ifstream file(entry / "information");
-    std::string line;
-    while (std::getline(file, line)) {
-      const std::size_t colon = line.find(':');
-      const std::size_t start = line.find_first_not_of(" \t", std::min(colon, line.size() - 1) + 1);
-      if (colon == std::string::npos || start == std::string::npos) continue;
-      if (line.starts_with("Model:")) gpu.facts.model = line.substr(start);
-      if (line.starts_with("GPU UUID:")) gpu.uuid = line.substr(start);
-    }
+    gpu.facts.pci_bus_id = seen.pci_bus_id;
+    gpu.facts.model = seen.model;
+    gpu.uuid = seen.uuid;
   }
   return gpus;
 }
@@ -54,7 +46,7 @@ void ReadGpuFacts(const GpuSources& sources, NodeFacts& facts) {
   std::vector<FoundGpu> found = ReadNvml(sources.nvml, facts.gpu_problem);
   facts.gpu_source = "NVML";
   if (found.empty()) {
-    found = ReadProc(root / "proc/driver/nvidia/gpus");
+    found = ReadProc(sources.root);
     facts.gpu_source = "/proc";
   }
   if (found.empty()) {
@@ -68,31 +60,10 @@ void ReadGpuFacts(const GpuSources& sources, NodeFacts& facts) {
     for (const FoundGpu& gpu : found) facts.gpus.push_back(gpu.facts);
     return;
   }
-  for (const std::size_t index : VisibleGpus(sources.visible, uuids)) {
-    facts.gpus.push_back(found[index].facts);
+  for (const int index : VisibleGpus(sources.visible, uuids)) {
+    const bool is_known = index >= 0;
+    facts.gpus.push_back(is_known ? found[static_cast<std::size_t>(index)].facts : GpuFacts());
   }
-}
-
-std::vector<std::size_t> VisibleGpus(const std::string& visible,
-                                     const std::vector<std::string>& uuids) {
-  std::vector<std::size_t> gpus;
-  std::size_t start = 0;
-  while (start < visible.size()) {
-    const std::size_t end = std::min(visible.find(',', start), visible.size());
-    const std::string word = visible.substr(start, end - start);
-    start = end + 1;
-    std::size_t index = uuids.size();
-    const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), index);
-    if (error != std::errc() || stop != word.data() + word.size()) {
-      const auto named = std::find_if(uuids.begin(), uuids.end(), [&word](const std::string& uuid) {
-        return !word.empty() && uuid.starts_with(word);
-      });
-      index = static_cast<std::size_t>(named - uuids.begin());
-    }
-    if (index >= uuids.size()) break;
-    gpus.push_back(index);
-  }
-  return gpus;
 }
 
 }  // namespace launcher

@@ -22,9 +22,4 @@ struct GpuSources {
 // Fills gpu_source, gpu_problem and gpus.
 void ReadGpuFacts(const GpuSources& sources, NodeFacts& facts);
 
-// Which of `uuids` (one per GPU, "" for not known) CUDA_VISIBLE_DEVICES=`visible` names: numbers or
-// beginnings of UUIDs.  As in CUDA the list ends at the first that names none.  Pure.
-std::vector<std::size_t> VisibleGpus(const std::string& visible,
-                                     const std::vector<std::string>& uuids);
-
 }  // namespace launcher

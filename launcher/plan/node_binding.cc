@@ -10,20 +10,24 @@ namespace launcher {
 
 using support::Counted;
 
-int CoresFor(int cpus_per_rank, const NodeTopology& topology) {
-  std::size_t threads = 0;  // of the core with the fewest, as any may be given
+int ThreadsPerCore(const NodeTopology& topology) {
+  std::size_t threads = 0;
   for (const Core& core : topology.cores) {
     threads = threads == 0 ? core.cpus.size() : std::min(threads, core.cpus.size());
   }
-  const int per_core = std::max(1, static_cast<int>(threads));
+  return std::max(1, static_cast<int>(threads));
+}
+
+int CoresFor(int cpus_per_rank, bool cpus_are_cores, const NodeTopology& topology) {
+  const int per_core = cpus_are_cores ? 1 : ThreadsPerCore(topology);
   return (cpus_per_rank + per_core - 1) / per_core;
 }
 
 std::string BindRanks(const NodeTopology& node, std::optional<int> cpus_per_rank,
-                      const std::vector<RankPlan*>& ranks) {
+                      bool cpus_are_cores, const std::vector<RankPlan*>& ranks) {
   std::vector<int> gpus;
   for (const RankPlan* rank : ranks) gpus.push_back(rank->gpu);
-  const int cores_per_rank = cpus_per_rank ? CoresFor(*cpus_per_rank, node) : 0;
+  const int cores_per_rank = cpus_per_rank ? CoresFor(*cpus_per_rank, cpus_are_cores, node) : 0;
   const std::vector<std::vector<int>> cores = SplitCores(node, gpus, cores_per_rank);
   if (cores.front().empty()) {
     const auto count = static_cast<int>(ranks.size());

@@ -120,7 +120,9 @@ void WarnAboutGpus(const NodeResources& node, int ranks, const AllocatedNode& al
                    const PlanOptions& options, Warnings* warnings) {
   const int ours = Size(node.gpus);
   const int seen = node.topology != nullptr ? static_cast<int>(node.topology->gpus.size()) : ours;
-  if (ours > seen) {
+  const bool are_seen =
+      std::all_of(node.gpus.begin(), node.gpus.end(), [seen](int gpu) { return gpu < seen; });
+  if (!are_seen) {
     warnings->Add(Message::kGpusNotSeen, node.host,
                   Counted(ours, "GPU") + " granted, but hwloc sees " + Text(seen) +
                       "; cores are split without regard to GPUs");
@@ -147,7 +149,8 @@ void BindNode(const NodeResources& resources, const std::vector<int>& ranks,
     own.push_back(&rank);
   }
   if (!options.bind || resources.topology == nullptr) return;
-  const std::string shortage = BindRanks(*resources.topology, plan->cpus_per_rank, own);
+  const std::string shortage =
+      BindRanks(*resources.topology, plan->cpus_per_rank, plan->cpus_are_cores, own);
   if (shortage.empty()) return;
   if (options.cpus_per_rank && !options.oversubscribe) {
     throw LaunchError(EX_CONFIG, resources.host + ": " + shortage +
@@ -166,6 +169,7 @@ Plan MakePlan(const Allocation& allocation, const std::vector<NodeTopology>& top
 
   Plan plan;
   plan.cpus_per_rank = options.cpus_per_rank ? options.cpus_per_rank : allocation.cpus_per_rank;
+  plan.cpus_are_cores = allocation.cpus_are_cores && !options.cpus_per_rank;
   std::vector<int> used_counts;
   for (int i = 0; i < Size(counts); ++i) {
     if (counts[i] == 0) continue;

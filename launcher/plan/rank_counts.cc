@@ -22,11 +22,11 @@ int GpusSeen(const NodeResources& node) {
   return node.topology != nullptr ? static_cast<int>(node.topology->gpus.size()) : 0;
 }
 
-// Which `count` GPUs: those that the scheduler names, else the first.
+// Which `count` GPUs: those that the scheduler or the user names, else the first.
 std::vector<int> ChooseGpus(int count, const std::vector<int>& named, int seen) {
-  if (Size(named) == count &&
+  if (Size(named) >= count &&
       std::all_of(named.begin(), named.end(), [&](int i) { return i < std::max(seen, count); })) {
-    return named;
+    return {named.begin(), named.begin() + count};
   }
   std::vector<int> first(count);
   std::iota(first.begin(), first.end(), 0);
@@ -48,13 +48,17 @@ NodeResources FindNodeResources(const Allocation& allocation, std::size_t index,
   const AllocatedNode& granted = !allocated.gpus && same_as_first ? first : allocated;
   std::optional<int> count = granted.gpus;
   node.granted = count.value_or(0);
+  if (!count) count = granted.gpus_visible;
   if (options.gpus_per_node) {
     if (count && *options.gpus_per_node > *count) {
-      throw LaunchError(EX_CONFIG,
-                        node.host + ": " + Text(*options.gpus_per_node) +
-                            " GPUs per node asked for, but the job was granted " + Text(*count) +
-                            " (" + allocation.origin_text + "): write #SBATCH --gres=gpu:" +
-                            Text(*options.gpus_per_node) + ", or --accelerators " + Text(*count));
+      throw LaunchError(
+          EX_CONFIG,
+          node.host + ": " + Text(*options.gpus_per_node) + " GPUs per node asked for, but " +
+              (granted.gpus
+                   ? "the job was granted " + Text(*count) + " (" + allocation.origin_text +
+                         "): write #SBATCH --gres=gpu:" + Text(*options.gpus_per_node)
+                   : "CUDA_VISIBLE_DEVICES leaves " + Text(*count) + ": name more in it") +
+              ", or --accelerators " + Text(*count));
     }
     count = options.gpus_per_node;
   }
@@ -70,12 +74,13 @@ NodeResources FindNodeResources(const Allocation& allocation, std::size_t index,
 }
 
 // The most ranks that `node` takes without --oversubscribe, where the total is given.
-int Limit(const NodeResources& node, std::optional<int> cpus_per_rank) {
+int Limit(const NodeResources& node, std::optional<int> cpus_per_rank, bool cpus_are_cores) {
   if (node.slots) return *node.slots;
   if (!node.gpus.empty()) return Size(node.gpus);
   if (node.topology == nullptr) return 1;
   const int cores = static_cast<int>(node.topology->cores.size());
-  return std::max(1, cores / (cpus_per_rank ? CoresFor(*cpus_per_rank, *node.topology) : 1));
+  return std::max(
+      1, cores / (cpus_per_rank ? CoresFor(*cpus_per_rank, cpus_are_cores, *node.topology) : 1));
 }
 
 // The ranks of `node` where no total is given.
@@ -175,11 +180,12 @@ std::vector<int> CountRanks(const Allocation& allocation, const std::vector<Node
   if (!total && !options.ranks_per_node) total = allocation.ranks;
   const std::optional<int> cpus_per_rank =
       options.cpus_per_rank ? options.cpus_per_rank : allocation.cpus_per_rank;
+  const bool cpus_are_cores = allocation.cpus_are_cores && !options.cpus_per_rank;
 
   std::vector<int> counts;
   long long limit_sum = 0;
   for (const NodeResources& node : nodes) {
-    counts.push_back(total ? Limit(node, cpus_per_rank) : Wanted(node));
+    counts.push_back(total ? Limit(node, cpus_per_rank, cpus_are_cores) : Wanted(node));
     limit_sum += counts.back();
   }
   const long long ranks = total ? *total : limit_sum;

@@ -100,7 +100,7 @@ void PlanThisNode(int node, Plan* plan) {
     rank->numa_os_index = -1;
   }
   // A node with too few cores leaves its ranks unbound, as ddlrun warns of where it can see.
-  BindRanks(topology, plan->cpus_per_rank, ranks);
+  BindRanks(topology, plan->cpus_per_rank, plan->cpus_are_cores, ranks);
 }
 
 bool IsLikePlanned(const RankJob& job) {
@@ -137,7 +137,11 @@ void Run(int argc, char** argv) {
   const RankPlan& own = FindOwnPlan(job, identity);
   try {
     if (job.check && job.spawner != "local") CheckGpusOfNode(job.plan, own, environment);
-    if (!IsLikePlanned(job)) PlanThisNode(own.node, &job.plan);
+    const auto granted = environment.find("SLURM_STEP_GPUS");
+    const bool may_plan = job.bind && !job.planned_for.empty() && job.spawner != "local";
+    const bool has_other_gpus = may_plan && granted != environment.end() &&
+                                TakeGrantedGpus(granted->second, own.node, &job.plan);
+    if (has_other_gpus || !IsLikePlanned(job)) PlanThisNode(own.node, &job.plan);
     BecomeShim(job, own.rank, arguments.program);
   } catch (const LaunchError& error) {
     const std::string& host = job.plan.nodes[static_cast<std::size_t>(own.node)].host;

@@ -13,10 +13,10 @@ namespace launcher {
 std::string EncodeRankJob(const RankJob& job) {
   std::ostringstream words;
   words << EncodeText(job.spawner) << ' ' << EncodeText(job.pmi) << " bind=" << job.bind
-        << " check=" << job.check << " pause=" << job.pause << ' ' << EncodeText(job.planned_for)
-        << ' ' << EncodeText(job.run_directory) << ' ' << EncodeText(job.log_directory) << ' '
-        << EncodeText(job.master_address) << ' ' << job.master_port << ' ' << job.restart_count
-        << ' ' << EncodePlan(job.plan);
+        << " check=" << job.check << " pause=" << job.pause << " cores=" << job.plan.cpus_are_cores
+        << ' ' << EncodeText(job.planned_for) << ' ' << EncodeText(job.run_directory) << ' '
+        << EncodeText(job.log_directory) << ' ' << EncodeText(job.master_address) << ' '
+        << job.master_port << ' ' << job.restart_count << ' ' << EncodePlan(job.plan);
   std::string text = words.str();
   if (text.size() > kMaxRankJobBytes) {
     throw LaunchError(
@@ -40,6 +40,7 @@ RankJob DecodeRankJob(const std::string& text) {
     job.bind = words.Flag("bind");
     job.check = words.Flag("check");
     job.pause = words.Flag("pause");
+    const bool cpus_are_cores = words.Flag("cores");
     job.planned_for = words.Text();
     job.run_directory = words.Text();
     job.log_directory = words.Text();
@@ -47,6 +48,7 @@ RankJob DecodeRankJob(const std::string& text) {
     job.master_port = words.Number();
     job.restart_count = words.Number();
     job.plan = DecodePlan(words);
+    job.plan.cpus_are_cores = cpus_are_cores;
     return job;
   } catch (const std::exception& error) {
     throw LaunchError(EX_SOFTWARE,

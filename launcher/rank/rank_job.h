@@ -41,8 +41,8 @@ struct RankJob {
 };
 
 // One line of words with single spaces between them:
-//   SPAWNER PMI bind=1 check=1 pause=0 PLANNED_FOR RUN_DIRECTORY LOG_DIRECTORY MASTER_ADDRESS
-//   MASTER_PORT RESTART_COUNT, then the plan (plan_words.h)
+//   SPAWNER PMI bind=1 check=1 pause=0 cores=0 PLANNED_FOR RUN_DIRECTORY LOG_DIRECTORY
+//   MASTER_ADDRESS MASTER_PORT RESTART_COUNT, then the plan (plan_words.h)
 // Texts are written as words.h has it.  Throws LaunchError(EX_CONFIG) for a plan that does not fit
 // kMaxRankJobBytes.
 std::string EncodeRankJob(const RankJob& job);

@@ -69,6 +69,14 @@ Refusal BindCpus(const char* cpus) {
   return {};
 }
 
+int CountUsableCpus() {
+  unsigned long usable[kWords] = {};
+  if (sched_getaffinity(0, sizeof(usable), reinterpret_cast<cpu_set_t*>(usable)) != 0) return 0;
+  int count = 0;
+  for (const unsigned long word : usable) count += __builtin_popcountl(word);
+  return count;
+}
+
 Refusal PreferMemoryOf(int os_index) {
   const auto node = static_cast<size_t>(os_index);
   unsigned long mask[kWords] = {};

@@ -14,6 +14,9 @@ struct Refusal {
 // one of them or this job may not use it: the nodes differ from what was planned.
 Refusal BindCpus(const char* cpus);
 
+// How many CPUs this process may use; 0 where the kernel does not tell.
+int CountUsableCpus();
+
 // New memory comes from NUMA node `os_index` while it has any: preferred, not strict, since a rank
 // that needs more than its node has would be killed otherwise.  A kernel or container that does not
 // permit it (EPERM, ENOSYS) is tolerated: first touch does nearly the same.  Refused for a node

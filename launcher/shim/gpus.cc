@@ -20,6 +20,26 @@ bool IsGpuDevice(const char* name) {
   return *number != '\0' && number[strspn(number, kDigits)] == '\0';
 }
 
+// What is before the first comma of a list: one entry, or a range of numbers.
+struct Part {
+  size_t length;
+  int first;  // -1: no number
+  int count;
+};
+
+Part FirstPart(const char* list) {
+  Part part = {strcspn(list, ","), -1, 1};
+  const size_t first = strspn(list, kDigits);
+  const size_t last = list[first] == '-' ? strspn(list + first + 1, kDigits) : 0;
+  if (part.length > kLongestRange || first == 0) return part;
+  if (first == part.length) part.first = atoi(list);
+  if (last > 0 && first + 1 + last == part.length) {
+    part.first = atoi(list);
+    part.count = atoi(list + first + 1) - part.first + 1;
+  }
+  return part;
+}
+
 }  // namespace
 
 int CountGpuDevices() {
@@ -31,19 +51,39 @@ int CountGpuDevices() {
   return count;
 }
 
+bool AreGpuSlices(const char* list) { return strncmp(list + strspn(list, " \t"), "MIG-", 4) == 0; }
+
 int CountGpuEntries(const char* list) {
   int count = 0;
   while (*list != '\0') {
-    const size_t length = strcspn(list, ",");
-    const size_t first = strspn(list, kDigits);
-    const size_t last = list[first] == '-' ? strspn(list + first + 1, kDigits) : 0;
-    const bool is_range =
-        first > 0 && last > 0 && first + 1 + last == length && length <= kLongestRange;
-    count += is_range ? atoi(list + first + 1) - atoi(list) + 1 : 1;
-    list += length;
+    const Part part = FirstPart(list);
+    count += part.count;
+    list += part.length;
     if (*list == ',') ++list;
   }
   return count;
+}
+
+int GpuNumberAt(const char* list, int position) {
+  while (*list != '\0') {
+    const Part part = FirstPart(list);
+    if (position < part.count) return part.first < 0 ? -1 : part.first + position;
+    position -= part.count;
+    list += part.length;
+    if (*list == ',') ++list;
+  }
+  return -1;
+}
+
+GpuEntry GpuEntryAt(const char* list, int position) {
+  GpuEntry entry = {};
+  int count = 1;
+  for (const char* c = list; *c != '\0'; ++c) count += *c == ',' ? 1 : 0;
+  for (position %= count; position > 0; --position) list += strcspn(list, ",") + 1;
+  list += strspn(list, " \t");
+  const size_t length = strcspn(list, ", \t");
+  if (length < sizeof(entry.text)) memcpy(entry.text, list, length);
+  return entry;
 }
 
 }  // namespace launcher

@@ -106,7 +106,7 @@ bool ReadJob(const char* text, const char* given) {
   char* end = nullptr;
   const long number = strtol(rank, &end, 10);
   return end != rank && *end == '\0' && number >= 0 && number <= INT_MAX &&
-         ReadOwnJob(text, static_cast<int>(number), &job);
+         ReadOwnJob(text, static_cast<int>(number), Get("SLURM_STEP_GPUS"), &job);
 }
 
 // Whether PMI says the same rank as SLURM_PROCID.
@@ -137,11 +137,12 @@ bool HasPlannedGpus() {
     if (*list != '\0' && CountGpuEntries(list) != job.gpus) return false;
   }
   const int devices = CountGpuDevices();
-  return devices == 0 || devices >= job.gpus;
+  return devices == 0 || devices >= job.gpus || AreGpuSlices(Get("CUDA_VISIBLE_DEVICES"));
 }
 
 bool IsNodeLikePlanned() {
   if (!job.bind || job.planned_for[0] == '\0') return true;
+  if (job.has_other_gpus) return false;
   Fingerprint fingerprint;
   ReadFingerprint("", &fingerprint);
   return Is(fingerprint.text, job.planned_for);
@@ -162,9 +163,12 @@ bool IsAsPlanned(const char* text, const char* given) {
   Refuse(EX_UNAVAILABLE, "cannot start %s: %s", program, strerror(errno));
 }
 
+// Whether the plan has CPUs for this rank, which no other has.
+bool HasOwnCpus() { return job.bind && !Is(job.cpus, "-") && strncmp(job.cpus, "- ", 2) != 0; }
+
 void Bind() {
   if (!job.bind) return;
-  if (!Is(job.cpus, "-") && strncmp(job.cpus, "- ", 2) != 0) {
+  if (HasOwnCpus()) {
     const Refusal refusal = BindCpus(job.cpus);
     if (refusal.text[0] != '\0') Refuse(EX_CONFIG, "%s", refusal.text);
   }
@@ -219,7 +223,30 @@ const char* TextOf(RankValue value) {
   return "";
 }
 
-void SetEnvironment() {
+// Of a device that the process does not see it cannot know the number.  `auto`: where the GPUs are
+// slices, of which a process sees the first alone.
+void SetVisibleGpu() {
+  const char* visibility = Get(kGpuVisibilityVariable);
+  const char* list = getenv("CUDA_VISIBLE_DEVICES");
+  const bool is_of_rank =
+      Is(visibility, "rank") || (Is(visibility, "") && list != nullptr && AreGpuSlices(list));
+  if (!is_of_rank) return;
+  GpuEntry entry = {};
+  if (list != nullptr) {
+    entry = GpuEntryAt(list, job.local_rank);
+  } else if (job.gpu >= 0) {
+    snprintf(entry.text, sizeof(entry.text), "%d", job.gpu);
+  }
+  setenv("CUDA_VISIBLE_DEVICES", entry.text, 1);
+}
+
+void SetUnlessSet(const char* name, int value) {
+  char digits[16];
+  snprintf(digits, sizeof(digits), "%d", value);
+  setenv(name, digits, 0);
+}
+
+void SetEnvironment(int usable_cpus) {
   // What mpirun's daemons were started with on this node must not be taken for this rank's own.
   if (!Is(job.spawner, "srun")) {
     for (const char* name : kIdentityNames) unsetenv(name);
@@ -228,11 +255,23 @@ void SetEnvironment() {
     const char* text = TextOf(variable.value);
     if (*text != '\0') setenv(variable.name, text, 1);
   }
+  if (Is(job.pmi, "pmix") || Is(job.pmi, "pmi2")) {
+    for (const RankVariable& variable : kOpenMpiVariables) {
+      setenv(variable.name, TextOf(variable.value), 1);
+    }
+  }
+  // Taken away from srun and mpirun (launcher/variable_table.h).
+  if (job.cpus_per_rank > 0 && getenv("SLURM_JOB_ID") != nullptr) {
+    SetUnlessSet("SLURM_CPUS_PER_TASK", job.cpus_per_rank);
+  }
+  // So that the GPUs are numbered as the plan has them, and nvidia-smi, and Slurm.
+  setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0);
+  SetVisibleGpu();
   // One thread per core of the rank; hardware threads share the units that training needs.
-  if (job.cores > 0 && getenv("OMP_NUM_THREADS") == nullptr) {
-    char cores[16];
-    snprintf(cores, sizeof(cores), "%d", job.cores);
-    setenv("OMP_NUM_THREADS", cores, 0);
+  if (job.cores > 0) SetUnlessSet("OMP_NUM_THREADS", job.cores);
+  // A rank of Open MPI that waits keeps its CPU busy, and others from theirs where they share it.
+  if (!HasOwnCpus() && job.local_world_size > usable_cpus && usable_cpus > 0) {
+    SetUnlessSet("OMPI_MCA_mpi_yield_when_idle", 1);
   }
   for (int i = 0; i < kMaxRankJobParts; ++i) unsetenv(NameOfPart(i).name);
 }
@@ -299,7 +338,7 @@ int main(int argc, char** argv) {
     BecomeCheck(argv);
   }
   Bind();
-  SetEnvironment();
+  SetEnvironment(CountUsableCpus());
   SayStep();
   LetOtherNodesStart();
   StartProgram(arguments.program);

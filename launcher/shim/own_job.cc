@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/shim/gpus.h"
+
 namespace launcher {
 namespace {
 
@@ -178,16 +180,30 @@ int ReadHost(Reader reader, int host_runs, OwnJob* job) {
   return -1;
 }
 
-// The rank's own entry among those of its kind of node.
-bool ReadKind(Reader reader, int kind, OwnJob* job) {
+// Where others have GPUs of a node as well, the first ones need not be those of this job.
+bool IsAnotherGpu(const char* granted, int local_rank, int planned) {
+  const int count = CountGpuEntries(granted);
+  const int number = count > 0 ? GpuNumberAt(granted, local_rank % count) : -1;
+  return planned >= 0 && number >= 0 && number != planned;
+}
+
+// The rank's own entry among those of its kind of node, and whether any of them has another GPU.
+bool ReadKind(Reader reader, int kind, const char* granted_gpus, OwnJob* job) {
   SkipKinds(kind, &reader);
   job->gpus = reader.Number(':');
   if (reader.Number(' ') != job->local_world_size) return false;
-  for (int word = 0; word < job->local_rank; ++word) reader.SkipWord();
-  reader.Skip(':');  // GPU
-  job->numa_os_index = reader.Number(':');
-  job->cores = reader.Number(':');
-  job->cpus = reader.position();
+  job->has_other_gpus = false;
+  for (int local_rank = 0; local_rank < job->local_world_size && reader.is_ok(); ++local_rank) {
+    const int gpu = reader.Number(':');
+    if (IsAnotherGpu(granted_gpus, local_rank, gpu)) job->has_other_gpus = true;
+    if (local_rank == job->local_rank) {
+      job->gpu = gpu;
+      job->numa_os_index = reader.Number(':');
+      job->cores = reader.Number(':');
+      job->cpus = reader.position();
+    }
+    reader.SkipWord();
+  }
   return reader.is_ok();
 }
 
@@ -223,20 +239,21 @@ const char* JoinRankJob(const char* (*get)(const char* name)) {
   return text;
 }
 
-bool ReadOwnJob(const char* text, int rank, OwnJob* job) {
+bool ReadOwnJob(const char* text, int rank, const char* granted_gpus, OwnJob* job) {
   Reader reader(text);
   reader.Text(job->spawner, ' ');
   reader.Text(job->pmi, ' ');
   job->bind = reader.Flag("bind", ' ');
   job->check = reader.Flag("check", ' ');
   job->pause = reader.Flag("pause", ' ');
+  reader.Flag("cores", ' ');
   reader.Text(job->planned_for, ' ');
   reader.Text(job->run_directory, ' ');
   reader.Text(job->log_directory, ' ');
   reader.Text(job->master_address, ' ');
   job->master_port = reader.Number(' ');
   job->restart_count = reader.Number(' ');
-  reader.Skip(' ');  // CPUs per rank
+  job->cpus_per_rank = reader.Number(' ');
   job->node_count = reader.Number(' ');
   job->world_size = reader.Number(' ');
   const Counts counts = {reader.Number(' '), reader.Number(' '), reader.Number(' ')};
@@ -252,7 +269,7 @@ bool ReadOwnJob(const char* text, int rank, OwnJob* job) {
   }
   if (!FindRank(reader, counts.rank_runs, job)) return false;
   const int kind = ReadHost(first_host, counts.host_runs, job);
-  return kind >= 0 && kind < counts.kinds && ReadKind(first_kind, kind, job);
+  return kind >= 0 && kind < counts.kinds && ReadKind(first_kind, kind, granted_gpus, job);
 }
 
 }  // namespace launcher

@@ -28,12 +28,15 @@ struct OwnJob {
   char log_directory[PATH_MAX];
   char master_address[256];
   int master_port, restart_count;
+  int cpus_per_rank;  // asked for; 0: none were
   int world_size, node_count;
   int rank, node, local_rank;
   int local_world_size;
   char host[256];
-  int gpus;           // granted on the node
-  int numa_os_index;  // -1: memory is not bound
+  int gpus;             // granted on the node
+  int gpu;              // in PCI order; -1: none, or not known
+  bool has_other_gpus;  // the ranks of the node have others there than the plan takes them to have
+  int numa_os_index;    // -1: memory is not bound
   int cores;
   const char* cpus;  // OS numbers, "0-3,8", in the text up to a blank; "-": not bound
 };
@@ -48,7 +51,9 @@ RankJobPart NameOfPart(int index);
 // remain while the text is in use.
 const char* JoinRankJob(const char* (*get)(const char* name));
 
-// False when `text` is not what ddlrun writes, or `rank` is not in its plan.
-bool ReadOwnJob(const char* text, int rank, OwnJob* job);
+// False when `text` is not what ddlrun writes, or `rank` is not in its plan.  `granted_gpus` is
+// SLURM_STEP_GPUS of this node, "" where it is not set: by it all ranks of the node find out alike
+// whether its GPUs are those of the plan.
+bool ReadOwnJob(const char* text, int rank, const char* granted_gpus, OwnJob* job);
 
 }  // namespace launcher

@@ -118,7 +118,7 @@ std::vector<ChildCommand> MakeMpirunCommands(const Job& job) {
   append(job.mpi_arguments);
 
   append(ExportArguments(job));
-  Environment environment = job.environment;
+  Environment environment = job.in_slurm ? EnvironmentForMpirun(job.environment) : job.environment;
   for (const auto& [name, value] : job.rank_settings) environment[name] = value;
   SetDaemonDirectory(job, &environment);
   append({job.shim, "--"});

@@ -1,39 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <algorithm>
-#include <array>
-#include <string_view>
 
 #include "launcher/error.h"
 #include "launcher/spawn/spawner.h"
 
 namespace launcher {
 namespace {
-
-// What srun takes as options from the environment and the batch script has for another purpose, or
-// a user from elsewhere: srun(1) of 20.11, 22.05 and 24.11, INPUT ENVIRONMENT VARIABLES, and the
-// names in those programs.  What each version does not know does no harm.  What is not here is the
-// user's own wish and changes no placement (SLURM_NO_KILL, SLURM_CPU_FREQ_REQ, SLURM_TASK_PROLOG),
-// is Slurm's own (SLURM_STEPMGR, SLURM_CONF) or is overruled by the command line (SLURM_MPI_TYPE).
-constexpr std::array<std::string_view, 42> kInputOfSrun = {
-    // Where tasks go is the plan's.
-    "SLURM_ARBITRARY_NODELIST", "SLURM_DISTRIBUTION", "SLURM_DIST_PLANESIZE", "SLURM_HOSTFILE",
-    "SLURM_NNODES", "SLURM_NPROCS", "SLURM_NTASKS", "SLURM_NTASKS_PER_CORE", "SLURM_NTASKS_PER_GPU",
-    "SLURM_NTASKS_PER_NODE", "SLURM_NTASKS_PER_SOCKET", "SLURM_NTASKS_PER_TRES", "SLURM_SPREAD_JOB",
-    "SLURM_USE_MIN_NODES",
-    // Every rank sees all GPUs of its node; --gpus-per-task would hide the others; that is
-    // SLURM_GPUS_PER_TASK up to 22.05 and SLURM_TRES_PER_TASK in 24.11.
-    "SLURM_GPUS", "SLURM_GPUS_PER_NODE", "SLURM_GPUS_PER_SOCKET", "SLURM_GPUS_PER_TASK",
-    "SLURM_GPU_BIND", "SLURM_GRES", "SLURM_STEP_GRES", "SLURM_TRES_BIND", "SLURM_TRES_PER_TASK",
-    // The shim binds, to what the node has.  Since 22.05 srun reads SRUN_CPUS_PER_TASK in place of
-    // SLURM_CPUS_PER_TASK.
-    "SLURM_CPUS_PER_GPU", "SLURM_CPUS_PER_TASK", "SLURM_CPU_BIND", "SLURM_HINT", "SLURM_MEM_BIND",
-    "SLURM_THREADS_PER_CORE", "SRUN_CPUS_PER_TASK",
-    // How the step shares with others is decided here.
-    "SLURM_EXACT", "SLURM_EXCLUSIVE", "SLURM_EXTERNAL_LAUNCHER", "SLURM_OVERLAP", "SLURM_WHOLE",
-    // ddlrun reads what the tasks print and looks after their end; the program is one, no list.
-    "SLURM_LABELIO", "SLURM_SRUN_MULTI", "SLURM_STDERRMODE", "SLURM_STDOUTMODE", "SLURM_WAIT",
-    "SRUN_ERROR", "SRUN_OUTPUT"};
 
 // Fences without data, as the one at the end of MPI_Init, let everybody through at once when
 // Slurm's PMIx servers pass them up and down a tree; a ring waits.  Seen with 22.05 and
@@ -125,6 +98,8 @@ std::vector<ChildCommand> MakeSrunCommands(const Job& job) {
     // A job has as few as one CPU per node where none were asked for; the shim binds to what there
     // is. A rank that dies ends the others.
     append({"--overcommit", "--kill-on-bad-exit=1", "--export=ALL"});
+    // Standard input is rank 0's, as under mpirun; srun would give all of it to every task.
+    append({first == nodes.begin() ? "--input=0" : "--input=none"});
     if (job.in_step || job.has_lost_nodes) append({"--overlap"});
     if (job.has_lost_nodes) append({"--mem=0"});  // all of the job's; --overlap shares no memory
     if (job.tag_output) append({"--label"});
@@ -133,8 +108,7 @@ std::vector<ChildCommand> MakeSrunCommands(const Job& job) {
     first = last;
   }
 
-  Environment environment = job.environment;
-  for (const std::string_view name : kInputOfSrun) environment.erase(std::string(name));
+  Environment environment = EnvironmentForSrun(job.environment);
   // Slurm 20.11 takes that of the first component for the nodes of all, and refuses the others.
   if (is_heterogeneous) environment.erase("SLURM_JOB_NUM_NODES");
   for (const auto& [name, value] : job.rank_settings) environment[name] = value;

@@ -20,6 +20,7 @@ void RequireSame(const launcher::OwnJob& own, const launcher::RankJob& job) {
   if (own.world_size != static_cast<int>(job.plan.ranks.size()) || own.node != rank.node ||
       own.local_rank != rank.local_rank ||
       own.local_world_size != static_cast<int>(node.ranks.size()) || own.gpus != node.gpus ||
+      own.gpu != rank.gpu || own.cpus_per_rank != job.plan.cpus_per_rank.value_or(0) ||
       own.numa_os_index != rank.numa_os_index || own.cores != static_cast<int>(rank.cores.size()) ||
       std::string(own.host) != node.host.c_str()) {
     std::abort();
@@ -31,7 +32,7 @@ void RequireSame(const launcher::OwnJob& own, const launcher::RankJob& job) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   static launcher::OwnJob own;
-  const bool is_read = launcher::ReadOwnJob(text.c_str(), kRank, &own);
+  const bool is_read = launcher::ReadOwnJob(text.c_str(), kRank, "0-1,3", &own);
   if (is_read && (own.node < 0 || own.node >= own.node_count)) std::abort();
   try {
     const launcher::RankJob job = launcher::DecodeRankJob(text);

@@ -46,5 +46,16 @@ TEST(Environment, KnowsTheIdentityOfAnEnclosingRank) {
   }
 }
 
+TEST(Environment, OfSrunLacksWhatIsAnOptionAndKeepsTheRest) {
+  const Environment all = {{"PATH", "/bin"},
+                           {"SLURM_NO_KILL", "1"},
+                           {"SLURM_GRES", "gpu:1"},
+                           {"SLURM_JOB_ID", "7"},
+                           {"SRUN_CPUS_PER_TASK", "2"}};
+  EXPECT_EQ(EnvironmentForSrun(all), (Environment{{"PATH", "/bin"}, {"SLURM_JOB_ID", "7"}}));
+  EXPECT_EQ(EnvironmentForMpirun(all),
+            (Environment{{"PATH", "/bin"}, {"SLURM_GRES", "gpu:1"}, {"SLURM_JOB_ID", "7"}}));
+}
+
 }  // namespace
 }  // namespace launcher

@@ -121,6 +121,10 @@ TEST(Options, NamesTheNearestSpellingOfAnUnknownOption) {
   EXPECT_EQ(MessageOf({"--acelerators", "4"}),
             "unknown option --acelerators; did you mean --accelerators?");
   EXPECT_EQ(MessageOf({"-hostfil=x"}), "unknown option -hostfil; did you mean -hostfile?");
+  EXPECT_EQ(MessageOf({"--timeout", "60"}),
+            "unknown option --timeout; write: timeout -k 60 3600 ddlrun ...");
+  EXPECT_EQ(MessageOf({"--log-level=debug"}),
+            "unknown option --log-level; -v says more, in ddlrun.log all is said");
   EXPECT_EQ(MessageOf({"--zzzzzzzz"}), "unknown option --zzzzzzzz; ddlrun --help lists all");
 }
 

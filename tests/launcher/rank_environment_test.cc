@@ -85,6 +85,7 @@ TEST(RankEnvironment, GivesTorchAndHorovodTheirNames) {
   EXPECT_EQ(made.at("LOCAL_RANK"), "1");
   EXPECT_EQ(made.at("LOCAL_WORLD_SIZE"), "4");
   EXPECT_EQ(made.at("GROUP_RANK"), "1");
+  EXPECT_EQ(made.at("NODE_RANK"), "1");
   EXPECT_EQ(made.at("MASTER_ADDR"), "gpu001");
   EXPECT_EQ(made.at("MASTER_PORT"), "29500");
   EXPECT_EQ(made.at("HOROVOD_RANK"), "5");
@@ -94,6 +95,22 @@ TEST(RankEnvironment, GivesTorchAndHorovodTheirNames) {
   EXPECT_EQ(made.at("HOROVOD_CROSS_RANK"), "1");
   EXPECT_EQ(made.at("HOROVOD_CROSS_SIZE"), "2");
   EXPECT_EQ(made.at("HOROVOD_HOSTNAME"), "gpu002");
+}
+
+TEST(RankEnvironment, GivesTheNamesOfOpenMpiWhereMpiFindsTheSame) {
+  RankInfo info = Example();
+  for (const char* pmi : {"pmix", "pmi2"}) {
+    info.pmi = pmi;
+    const Variables made = ToMap(info);
+    EXPECT_EQ(made.at("OMPI_COMM_WORLD_RANK"), "5");
+    EXPECT_EQ(made.at("OMPI_COMM_WORLD_SIZE"), "8");
+    EXPECT_EQ(made.at("OMPI_COMM_WORLD_LOCAL_RANK"), "1");
+    EXPECT_EQ(made.at("OMPI_COMM_WORLD_LOCAL_SIZE"), "4");
+  }
+  for (const char* pmi : {"none", ""}) {
+    info.pmi = pmi;
+    EXPECT_FALSE(ToMap(info).contains("OMPI_COMM_WORLD_RANK"));
+  }
 }
 
 TEST(RankEnvironment, GpusAreThoseOfThePlanOrElseOfSlurm) {

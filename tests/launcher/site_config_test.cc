@@ -35,7 +35,7 @@ TEST(SiteConfig, ReadsEveryKeyWithItsLine) {
       "  NCCL_DEBUG: INFO\n"
       "bind: none\n"
       "rank_order: cyclic\n"
-      "gpu_visibility: node\n"
+      "gpu_visibility: rank\n"
       "run_directory: /local\n"
       "grace_seconds: 20\n"
       "pmi: none\n",
@@ -48,7 +48,7 @@ TEST(SiteConfig, ReadsEveryKeyWithItsLine) {
   EXPECT_EQ(site.environment.at("NCCL_DEBUG").line, 7);
   EXPECT_EQ(site.bind->value, "none");
   EXPECT_EQ(site.rank_order->value, "cyclic");
-  EXPECT_EQ(site.gpu_visibility->value, "node");
+  EXPECT_EQ(site.gpu_visibility->value, "rank");
   EXPECT_EQ(site.run_directory->value, "/local");
   EXPECT_EQ(site.grace_seconds->value, 20);
   EXPECT_EQ(site.pmi->value, "none");

@@ -35,7 +35,8 @@ constexpr Slurm k2411 = {"slurm-wlm 24.11.5\n",
 constexpr Slurm k2605 = {"slurm-wlm 26.05.5\n",
                          "MPI plugin types are...\n\tnone\n\tpmi2\n\tcray_shasta\n"};
 
-constexpr char kTail[] = " --overcommit --kill-on-bad-exit=1 --export=ALL /shim -- program";
+constexpr char kTail[] =
+    " --overcommit --kill-on-bad-exit=1 --export=ALL --input=0 /shim -- program";
 
 struct Golden {
   const char* environment;  // a file of tests/fixtures/slurm-env; 22.05's where 20.11 sets the same

@@ -75,3 +75,31 @@ both_ranks_say() {
     both_ranks_say 0
   done
 }
+
+# Each of $1 ranks says by what Open MPI would wait; mpirun may cut lines of several ranks into each other.
+yields() { # RANKS LAUNCHER
+  rm -f yield.*
+  run_ddlrun -n "$1" --oversubscribe --launcher="$2" sh -c 'echo "${OMPI_MCA_mpi_yield_when_idle-unset}" > "yield.$RANK"'
+  [ "$status" -eq 0 ]
+  [ "$(cat yield.* | wc -l)" -eq "$1" ]
+  sort -u yield.*
+}
+
+@test "ranks that share CPUs let each other have them while they wait in Open MPI" {
+  local launcher many=$(($(nproc) + 1))
+  for launcher in $(launchers); do
+    [ "$(yields "$many" "$launcher")" = 1 ]
+    [ "$(yields "$(nproc)" "$launcher")" = unset ]
+    [ "$(OMPI_MCA_mpi_yield_when_idle=0 yields "$many" "$launcher")" = 0 ]
+  done
+}
+
+@test "standard input is that of rank 0; the others find it empty" {
+  local launcher
+  seq 50000 > input
+  for launcher in $(launchers); do
+    on_two_ranks "$launcher" 'md5sum' < input
+    diff rank0 <(md5sum < input)
+    diff rank1 <(md5sum < /dev/null)
+  done
+}

@@ -188,3 +188,133 @@ PY
   [ "$status" -eq 71 ]
   [[ $messages == "ddlrun: [ERROR DDL-20-71] cannot make the directory file/logs: Not a directory" ]]
 }
+
+@test "under nohup a hangup of ddlrun ends nothing; else it ends the ranks" {
+  local launcher pid code
+  for launcher in local mpirun; do
+    [ "$launcher" = local ] || require_mpirun
+    nohup "$ddlrun" --launcher=$launcher --oversubscribe -n 1 \
+      sh -c 'echo > ready; while [ ! -e go ]; do sleep 0.05; done; echo over > end' > out 2>&1 3>&- &
+    pid=$!
+    wait_for 10 test -e ready
+    kill -HUP "$pid"
+    # By the time that another signal has been passed on the first would have been.
+    kill -CONT "$pid"
+    touch go
+    code=0
+    wait "$pid" || code=$?
+    cat out
+    [ "$code" -eq 0 ]
+    [ "$(cat end)" = over ]
+    rm ready end go
+  done
+  "$ddlrun" -n 1 sh -c 'trap "exit 9" HUP; echo > ready; while :; do sleep 0.05; done' > out 2>&1 3>&- &
+  pid=$!
+  wait_for 10 test -e ready
+  kill -HUP "$pid"
+  code=0
+  wait "$pid" || code=$?
+  [ "$code" -eq 9 ]
+}
+
+@test "closed standard streams are as good as empty ones" {
+  local launcher
+  for launcher in local mpirun; do
+    [ "$launcher" = local ] || require_mpirun
+    local options=("--launcher=$launcher" --oversubscribe -n 2 sh -c 'cat; echo "rank $RANK"; echo error >&2; echo x > "end$RANK"')
+    bash -c '"$@" <&- > out 2> err' _ "$ddlrun" "${options[@]}"
+    [ "$(sort out)" = $'rank 0\nrank 1' ]
+    [ "$(grep -c '^error$' err)" -eq 2 ]
+    bash -c '"$@" <&- >&- 2>&-' _ "$ddlrun" "${options[@]}"
+    bash -c '"$@" >&- 2> err' _ "$ddlrun" "${options[@]}" < /dev/null
+    [ "$(grep -c '^error$' err)" -eq 2 ]
+    [ -e end0 ] && [ -e end1 ]
+    rm end0 end1
+  done
+}
+
+@test "CUDA_VISIBLE_DEVICES says which GPUs there are ranks for" {
+  local four="$BATS_TEST_DIRNAME/../../fixtures/hwloc/ac922_16c_4v100.xml" list
+  gpus() { jq -c '[.ranks[].gpu]' <<< "$output"; }
+  run_ddlrun --dry-run=json --topology "$four" true
+  [ "$(gpus)" = "[0,1,2,3]" ]
+  for list in 0:'[0]' 3,1:'[3,1]' 0,7,1:'[0]' 2,-1,1:'[2]' :'[null]' -1:'[null]' 0,0:'[null]' GPU-1234:'[null]' MIG-a,MIG-b:'[null,null]'; do
+    CUDA_VISIBLE_DEVICES=${list%%:*} run_ddlrun --dry-run=json --topology "$four" true
+    echo "$list: $(gpus) $messages"
+    [ "$status" -eq 0 ]
+    [ "$(gpus)" = "${list#*:}" ]
+  done
+  CUDA_VISIBLE_DEVICES=3,1 run_ddlrun --dry-run=json --topology "$four" --accelerators 1 true
+  [ "$(gpus)" = "[3]" ]
+  CUDA_VISIBLE_DEVICES=0 run_ddlrun --dry-run --topology "$four" --accelerators 2 true
+  [ "$status" -eq 78 ]
+  [[ $messages == *"2 GPUs per node asked for, but CUDA_VISIBLE_DEVICES leaves 1: name more in it, or --accelerators 1" ]]
+}
+
+@test "GPUs are numbered by their place on the bus, unless the user says else" {
+  run_ddlrun -n 1 sh -c 'echo "$CUDA_DEVICE_ORDER"'
+  [ "$output" = PCI_BUS_ID ]
+  CUDA_DEVICE_ORDER=FASTEST_FIRST run_ddlrun -n 1 sh -c 'echo "$CUDA_DEVICE_ORDER"'
+  [ "$output" = FASTEST_FIRST ]
+}
+
+@test "--gpu-visibility=rank: each rank sees its own GPU alone, slices always" {
+  local four="$BATS_TEST_DIRNAME/../../fixtures/hwloc/ac922_16c_4v100.xml"
+  # visible LIST OPTIONS...: what each of two ranks sees where CUDA_VISIBLE_DEVICES is LIST; "-" for not set.
+  visible() {
+    local list=$1 launcher=$2
+    shift 2
+    rm -f rank?
+    if [ "$list" = - ]; then unset CUDA_VISIBLE_DEVICES; else export CUDA_VISIBLE_DEVICES=$list; fi
+    run_ddlrun --launcher="$launcher" --oversubscribe -n 2 --bind=none --topology "$four" "$@" sh -c 'echo "${CUDA_VISIBLE_DEVICES-unset}" > "rank$RANK"'
+    unset CUDA_VISIBLE_DEVICES
+    [ "$status" -eq 0 ] || echo "$messages"
+    echo "$(cat rank0) $(cat rank1)"
+  }
+  local launcher
+  for launcher in local mpirun; do
+    [ "$launcher" = local ] || require_mpirun
+    [ "$(visible 3,1 $launcher)" = "3,1 3,1" ]
+    [ "$(visible 3,1 $launcher --gpu-visibility=all)" = "3,1 3,1" ]
+    [ "$(visible 3,1 $launcher --gpu-visibility=rank)" = "3 1" ]
+    [ "$(visible - $launcher --gpu-visibility=rank)" = "0 1" ]
+    [ "$(visible GPU-aa,GPU-bb $launcher --gpu-visibility=rank)" = "GPU-aa GPU-bb" ]
+    [ "$(visible - $launcher)" = "unset unset" ]
+    [ "$(visible MIG-aa,MIG-bb $launcher)" = "MIG-aa MIG-bb" ]
+    [ "$(visible MIG-aa,MIG-bb $launcher --gpu-visibility=all)" = "MIG-aa,MIG-bb MIG-aa,MIG-bb" ]
+  done
+  run_ddlrun --gpu-visibility=node -n 1 true
+  [ "$status" -eq 64 ]
+  [[ $messages == *"option --gpu-visibility: 'node' is not auto or all or rank" ]]
+  DDLRUN_GPU_VISIBILITY=rank run_ddlrun -n 1 sh -c 'echo "${DDLRUN_GPU_VISIBILITY-unset}"'
+  [ "$output" = unset ]
+}
+
+@test "--ranks-per-node and --cpus-per-rank say how many ranks a node has, and how many CPUs a rank" {
+  local four="$BATS_TEST_DIRNAME/../../fixtures/hwloc/ac922_16c_4v100.xml"
+  per_node() { jq -c '[.ranks[].node] | group_by(.) | map(length)' <<< "$output"; }
+  run_ddlrun --dry-run=json --topology "$four" --ranks-per-node 2 true
+  [ "$(per_node)" = "[2]" ]
+  run_ddlrun --dry-run=json --topology "$four" -H n1,n2 --accelerators 4 --ranks-per-node 3 true
+  [ "$(per_node)" = "[3,3]" ]
+  run_ddlrun --dry-run=json --topology "$four" -H n1,n2 --accelerators 4 --ranks-per-node 3 -n 4 true
+  [ "$(per_node)" = "[3,1]" ]
+  run_ddlrun --dry-run=json --topology "$four" --ranks-per-node 5 true
+  [ "$status" -eq 78 ]
+  [[ $messages == *"5 ranks for 4 GPUs"* ]]
+  # Four hardware threads to a core.
+  run_ddlrun --dry-run=json --topology "$four" --cpus-per-rank 8 true
+  [ "$(jq -r '.ranks[0].cpus' <<< "$output")" = 0-7 ]
+  run_ddlrun --dry-run=json --topology "$four" --cpus-per-rank 400 true
+  [ "$status" -eq 78 ]
+  [[ $messages == *"4 ranks need 100 cores each, but only 32 may be used: ask for less CPUs per rank, or add --oversubscribe"* ]]
+  run_ddlrun --ranks-per-node 0 true
+  [ "$status" -eq 64 ]
+  [[ $messages == *"option --ranks-per-node: '0' is not a whole number from 1 to 1000000" ]]
+  run_ddlrun --cpus-per-rank some true
+  [ "$status" -eq 64 ]
+  echo "rank 0=$(hostname) slot=0" > my.rankfile
+  run_ddlrun --rankfile my.rankfile --ranks-per-node 1 true
+  [ "$status" -eq 64 ]
+  [[ $messages == *"[ERROR DDL-20-64] --rankfile places and binds all ranks; leave --ranks-per-node and --cpus-per-rank out" ]]
+}

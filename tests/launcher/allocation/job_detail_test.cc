@@ -98,5 +98,11 @@ TEST(NodeDetail, SaysHowManyGpusANodeHas) {
   EXPECT_EQ(MostGpusOfANode("   Gres=gpu:x\n   Gres=gpu:2\n"), 2);
 }
 
+TEST(CpusOfANode, AreTheTotal) {
+  EXPECT_EQ(CpusOfANode("NodeName=n1\n   CPUAlloc=4 CPUEfctv=64 CPUTot=64 CPULoad=0.10\n"), 64);
+  EXPECT_EQ(CpusOfANode("Node n1 not found"), 0);
+  EXPECT_EQ(CpusOfANode("   CPUTot=many\n   CPUTot=8\n"), 8);
+}
+
 }  // namespace
 }  // namespace launcher

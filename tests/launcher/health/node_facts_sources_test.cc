@@ -115,21 +115,6 @@ TEST_F(NodeTree, TellsGpusByProcAndByDevWithoutNvml) {
   EXPECT_EQ(facts.gpus[1].model, "");
 }
 
-TEST(VisibleGpus, AreNumbersOrBeginningsOfUuids) {
-  const std::vector<std::string> uuids = {"GPU-aaaa", "GPU-bbbb", "GPU-bbcc"};
-  EXPECT_EQ(VisibleGpus("2,0", uuids), (std::vector<std::size_t>{2, 0}));
-  EXPECT_EQ(VisibleGpus("GPU-bbc,GPU-aaaa", uuids), (std::vector<std::size_t>{2, 0}));
-}
-
-TEST(VisibleGpus, EndAtTheFirstThatIsNotThere) {
-  const std::vector<std::string> uuids = {"GPU-aaaa", "", "GPU-bbbb"};
-  EXPECT_EQ(VisibleGpus("0,3,1", uuids), std::vector<std::size_t>{0});
-  EXPECT_EQ(VisibleGpus("0,,1", uuids), std::vector<std::size_t>{0});
-  EXPECT_TRUE(VisibleGpus("-1", uuids).empty());
-  EXPECT_TRUE(VisibleGpus("", uuids).empty());
-  EXPECT_TRUE(VisibleGpus("NoDevFiles", uuids).empty());
-}
-
 TEST(Nvml, TellsWhatIsWrongWithAGpu) {
   std::string problem;
   const std::vector<FoundGpu> gpus = ReadNvml(kFakeNvml, problem);

@@ -281,6 +281,10 @@ TEST(Planner, GivesWholeCoresForCpusPerRank) {
   Allocation allocation = MakeAllocation(1, 4, kUnsaid);
   allocation.cpus_per_rank = 4;
   EXPECT_THAT(MakeCheckedPlan(allocation, {Ac922()}).ranks[1].cores, ElementsAre(1));
+  allocation.cpus_are_cores = true;
+  EXPECT_THAT(MakeCheckedPlan(allocation, {Ac922()}).ranks[1].cores, ElementsAre(4, 5, 6, 7));
+  options.cpus_per_rank = 4;  // of ddlrun itself: hardware threads
+  EXPECT_THAT(MakeCheckedPlan(allocation, {Ac922()}, options).ranks[1].cores, ElementsAre(1));
 }
 
 TEST(Planner, RefusesMoreCpusPerRankThanThereAre) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "launcher/error.h"
+#include "launcher/shim/gpus.h"
 
 namespace launcher {
 namespace {
@@ -45,6 +46,75 @@ TEST(GpuCheck, RefusesANodeThatHasLostAGpu) {
   EXPECT_THAT(MessageOf(4, {{"SLURM_GPUS_ON_NODE", "4"}}, 3),
               AllOf(HasSubstr("3 GPU devices in /dev, but the plan counts on 4 here"),
                     HasSubstr("#SBATCH --exclude=n2")));
+}
+
+TEST(GpuCheck, SlicesShareADevice) {
+  const Environment slices = {{"SLURM_GPUS_ON_NODE", "3"},
+                              {"CUDA_VISIBLE_DEVICES", "MIG-a,MIG-b,MIG-c"}};
+  EXPECT_EQ(MessageOf(3, slices, 1), "accepted");
+  EXPECT_THAT(MessageOf(4, slices, 1), HasSubstr("SLURM_GPUS_ON_NODE=3"));
+}
+
+// gpus[i] is that of local rank i on the second node; the first has one rank with GPU 0.
+Plan PlanOf(const std::vector<int>& gpus) {
+  Plan plan;
+  plan.nodes.resize(2);
+  for (std::size_t i = 0; i <= gpus.size(); ++i) {
+    RankPlan rank;
+    rank.rank = static_cast<int>(i);
+    rank.node = i == 0 ? 0 : 1;
+    rank.gpu = i == 0 ? 0 : gpus[i - 1];
+    plan.nodes[static_cast<std::size_t>(rank.node)].ranks.push_back(rank.rank);
+    plan.ranks.push_back(rank);
+  }
+  return plan;
+}
+
+// The GPUs of the second node after Slurm's word; those before it, if that changed nothing.
+std::vector<int> Taken(const std::vector<int>& planned, const std::string& granted) {
+  Plan plan = PlanOf(planned);
+  const bool has_changed = TakeGrantedGpus(granted, 1, &plan);
+  std::vector<int> gpus;
+  for (const int rank : plan.nodes[1].ranks) {
+    gpus.push_back(plan.ranks[static_cast<std::size_t>(rank)].gpu);
+  }
+  EXPECT_EQ(has_changed, gpus != planned);
+  EXPECT_EQ(plan.ranks[0].gpu, 0);
+  return gpus;
+}
+
+TEST(TakeGrantedGpus, GivesRanksThoseOfTheirOwnNode) {
+  using ::testing::ElementsAre;
+  EXPECT_THAT(Taken({0, 1}, "2,3"), ElementsAre(2, 3));
+  EXPECT_THAT(Taken({0, 1}, "0-1"), ElementsAre(0, 1));
+  EXPECT_THAT(Taken({0, 1}, "1-3"), ElementsAre(1, 2));
+  EXPECT_THAT(Taken({0, 1, 0, 1}, "2,3"), ElementsAre(2, 3, 2, 3));
+  EXPECT_THAT(Taken({1, 0}, "0,1"), ElementsAre(0, 1));
+  EXPECT_THAT(Taken({0, 1}, "2,1"), ElementsAre(2, 1));
+}
+
+TEST(TakeGrantedGpus, ChangesNothingWhereTheListSaysLess) {
+  using ::testing::ElementsAre;
+  EXPECT_THAT(Taken({0, 1}, "2"), ElementsAre(0, 1));
+  EXPECT_THAT(Taken({0, 1}, ""), ElementsAre(0, 1));
+  EXPECT_THAT(Taken({0, 1}, "GPU-3f,GPU-77"), ElementsAre(0, 1));
+  EXPECT_THAT(Taken({-1, -1}, "2,3"), ElementsAre(-1, -1));
+}
+
+TEST(GpuLists, NumberAndEntryAtAPosition) {
+  EXPECT_EQ(GpuNumberAt("0,2-4,7", 0), 0);
+  EXPECT_EQ(GpuNumberAt("0,2-4,7", 3), 4);
+  EXPECT_EQ(GpuNumberAt("0,2-4,7", 4), 7);
+  EXPECT_EQ(GpuNumberAt("0,2-4,7", 5), -1);
+  EXPECT_EQ(GpuNumberAt("0,MIG-3,1", 1), -1);
+  EXPECT_EQ(GpuNumberAt("3a,1", 0), -1);
+  EXPECT_EQ(GpuNumberAt("3-,1", 0), -1);
+  EXPECT_STREQ(GpuEntryAt("MIG-a, MIG-b ,MIG-c", 1).text, "MIG-b");
+  EXPECT_STREQ(GpuEntryAt("2,3", 3).text, "3");
+  EXPECT_STREQ(GpuEntryAt("", 1).text, "");
+  EXPECT_STREQ(GpuEntryAt(std::string(200, 'x').c_str(), 0).text, "");
+  EXPECT_TRUE(AreGpuSlices("MIG-a"));
+  EXPECT_FALSE(AreGpuSlices("GPU-a,MIG-b"));
 }
 
 }  // namespace

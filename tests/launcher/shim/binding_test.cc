@@ -20,6 +20,7 @@ TEST(Binding, BindsToTheCpusAndRefusesOneThatIsNotThere) {
     const std::string cpu = std::to_string(sched_getcpu());
     EXPECT_STREQ(BindCpus(cpu.c_str()).text, "");
     EXPECT_EQ(std::to_string(sched_getcpu()), cpu);
+    EXPECT_EQ(CountUsableCpus(), 1);
     EXPECT_THAT(BindCpus((cpu + ",8000").c_str()).text, HasSubstr("CPU 8000 is not there"));
     EXPECT_THAT(BindCpus("8000-8001").text, HasSubstr("none of the planned CPUs can be used"));
     EXPECT_STREQ(PreferMemoryOf(0).text, "");

@@ -30,6 +30,7 @@ RankJob Example() {
   job.master_port = 61234;
   job.restart_count = 3;
   job.plan.cpus_per_rank = 2;
+  job.plan.cpus_are_cores = true;
   for (int i = 0; i < 5; ++i) {  // 0 1 | 2 3 4
     if (i == 0 || i == 2) job.plan.nodes.emplace_back().host = "gpu-" + std::to_string(i);
     job.plan.nodes.back().gpus = i;
@@ -50,7 +51,7 @@ RankJob Example() {
 TEST(OwnJob, IsWhatDdlrunWroteForThisRank) {
   const std::string text = EncodeRankJob(Example());
   const auto own = std::make_unique<OwnJob>();
-  ASSERT_TRUE(ReadOwnJob(text.c_str(), 4, own.get()));
+  ASSERT_TRUE(ReadOwnJob(text.c_str(), 4, "", own.get()));
   EXPECT_STREQ(own->spawner, "srun");
   EXPECT_STREQ(own->pmi, "none");
   EXPECT_TRUE(own->pause);
@@ -62,6 +63,7 @@ TEST(OwnJob, IsWhatDdlrunWroteForThisRank) {
   EXPECT_STREQ(own->master_address, "n1");
   EXPECT_EQ(own->master_port, 61234);
   EXPECT_EQ(own->restart_count, 3);
+  EXPECT_EQ(own->cpus_per_rank, 2);
   EXPECT_EQ(own->world_size, 5);
   EXPECT_EQ(own->node_count, 2);
   EXPECT_EQ(own->rank, 4);
@@ -78,7 +80,7 @@ TEST(OwnJob, IsWhatDdlrunWroteForThisRank) {
 TEST(OwnJob, OfTheFirstRankIsFoundToo) {
   const std::string text = EncodeRankJob(Example());
   const auto own = std::make_unique<OwnJob>();
-  ASSERT_TRUE(ReadOwnJob(text.c_str(), 0, own.get()));
+  ASSERT_TRUE(ReadOwnJob(text.c_str(), 0, "", own.get()));
   EXPECT_STREQ(own->host, "gpu-0");
   EXPECT_EQ(own->local_world_size, 2);
   EXPECT_EQ(std::string(own->cpus).substr(0, 2), "- ");
@@ -91,7 +93,7 @@ void ExpectOwnJobs(const Plan& plan, std::size_t step = 1) {
   const std::string text = EncodeRankJob(job);
   const auto own = std::make_unique<OwnJob>();
   for (std::size_t r = 0; r < plan.ranks.size(); r += step) {
-    ASSERT_TRUE(ReadOwnJob(text.c_str(), static_cast<int>(r), own.get())) << r;
+    ASSERT_TRUE(ReadOwnJob(text.c_str(), static_cast<int>(r), "", own.get())) << r;
     const RankPlan& rank = plan.ranks[r];
     const NodePlan& node = plan.nodes[static_cast<std::size_t>(rank.node)];
     ASSERT_EQ(own->rank, rank.rank);
@@ -102,6 +104,7 @@ void ExpectOwnJobs(const Plan& plan, std::size_t step = 1) {
     ASSERT_EQ(own->local_world_size, static_cast<int>(node.ranks.size()));
     ASSERT_STREQ(own->host, node.host.c_str());
     ASSERT_EQ(own->gpus, node.gpus);
+    ASSERT_EQ(own->gpu, rank.gpu);
     ASSERT_EQ(own->numa_os_index, rank.numa_os_index);
     ASSERT_EQ(own->cores, static_cast<int>(rank.cores.size()));
     ASSERT_EQ(std::atoi(own->cpus), rank.cpus.front());
@@ -149,18 +152,39 @@ TEST(OwnJob, IsFoundInAListThatGoesOnInOtherVariables) {
   ExpectOwnJobs(job.plan, 997);
 }
 
+TEST(OwnJob, HasOtherGpusWhereSlurmGaveOthersToAnyRankOfTheNode) {
+  const std::string text = EncodeRankJob(Example());  // GPUs 0 1 | 2 3 4
+  const auto own = std::make_unique<OwnJob>();
+  const auto has_other = [&](int rank, const char* granted) {
+    EXPECT_TRUE(ReadOwnJob(text.c_str(), rank, granted, own.get()));
+    EXPECT_EQ(own->gpu, rank);
+    return own->has_other_gpus;
+  };
+  for (const char* same : {"", "2,3,4", "2-4", "GPU-3f2a,GPU-77b0,GPU-1", "2"}) {
+    // One GPU for three ranks, of which two are planned on others.
+    EXPECT_EQ(has_other(4, same), std::string(same) == "2") << same;
+  }
+  for (const int rank : {2, 3, 4}) {
+    EXPECT_TRUE(has_other(rank, "2,3,5"));
+    EXPECT_TRUE(has_other(rank, "0-2"));
+  }
+  EXPECT_FALSE(has_other(0, "0,1"));
+  EXPECT_TRUE(has_other(0, "0,3"));
+}
+
 TEST(OwnJob, OfAnotherTextOrAnotherWorldIsNone) {
   const std::string text = EncodeRankJob(Example());
   const auto own = std::make_unique<OwnJob>();
-  EXPECT_FALSE(ReadOwnJob(text.c_str(), 5, own.get()));
-  EXPECT_FALSE(ReadOwnJob(text.c_str(), -1, own.get()));
+  EXPECT_FALSE(ReadOwnJob(text.c_str(), 5, "", own.get()));
+  EXPECT_FALSE(ReadOwnJob(text.c_str(), -1, "", own.get()));
   for (std::size_t size = 0; size < text.rfind(':'); ++size) {
-    EXPECT_FALSE(ReadOwnJob(text.substr(0, size).c_str(), 4, own.get())) << text.substr(0, size);
+    EXPECT_FALSE(ReadOwnJob(text.substr(0, size).c_str(), 4, "", own.get()))
+        << text.substr(0, size);
   }
-  EXPECT_FALSE(ReadOwnJob((text + " 0").c_str(), 4, own.get()));
+  EXPECT_FALSE(ReadOwnJob((text + " 0").c_str(), 4, "", own.get()));
   std::string long_host = text;
   long_host.insert(long_host.find("gpu%2D0"), std::string(300, 'x'));
-  EXPECT_FALSE(ReadOwnJob(long_host.c_str(), 0, own.get()));
+  EXPECT_FALSE(ReadOwnJob(long_host.c_str(), 0, "", own.get()));
 }
 
 // What each of these says would lead a rank to another node or beyond the text.
@@ -169,7 +193,7 @@ TEST(OwnJob, OfATextThatContradictsItselfIsNone) {
   job.plan = PlanOf({0, 0, 1});
   const std::string good = EncodeRankJob(job);
   const auto own = std::make_unique<OwnJob>();
-  ASSERT_TRUE(ReadOwnJob(good.c_str(), 2, own.get()));
+  ASSERT_TRUE(ReadOwnJob(good.c_str(), 2, "", own.get()));
   const std::vector<std::pair<std::string, std::string>> changes = {
       {" 0 2 3 2 2 2 ", " 0 1 3 2 2 2 "}, {" 0 2 3 2 2 2 ", " 0 2 4 2 2 2 "},
       {" 0 2 3 2 2 2 ", " 0 2 3 2 2 1 "}, {" 0 2 3 2 2 2 ", " 0 2 3 1 2 2 "},
@@ -187,7 +211,7 @@ TEST(OwnJob, OfATextThatContradictsItselfIsNone) {
     std::string wrong = text;
     ASSERT_NE(wrong.find(from), std::string::npos) << from;
     wrong.replace(wrong.find(from), from.size(), to);
-    EXPECT_FALSE(ReadOwnJob(wrong.c_str(), 2, own.get())) << wrong;
+    EXPECT_FALSE(ReadOwnJob(wrong.c_str(), 2, "", own.get())) << wrong;
   }
 }
 

@@ -209,10 +209,11 @@ std::string SrunLine(Job job) {
 TEST(SrunSpawner, NodesAlikeAreFilledInSlurmsOwnOrder) {
   Job job = JobOf({0, 0, 1, 1});
   for (NodePlan& node : job.plan.nodes) node.gpus = 4;
-  EXPECT_EQ(SrunLine(job),
-            "/usr/bin/srun --mpi=pmix --nodes=2 --ntasks=4 --ntasks-per-node=2 "
-            "--distribution=block --gpus-per-node=4 --overcommit --kill-on-bad-exit=1 "
-            "--export=ALL /opt/libexec/ddlrun/ddlrun-rank -- python train.py '--name=a b'");
+  EXPECT_EQ(
+      SrunLine(job),
+      "/usr/bin/srun --mpi=pmix --nodes=2 --ntasks=4 --ntasks-per-node=2 "
+      "--distribution=block --gpus-per-node=4 --overcommit --kill-on-bad-exit=1 "
+      "--export=ALL --input=0 /opt/libexec/ddlrun/ddlrun-rank -- python train.py '--name=a b'");
 }
 
 TEST(SrunSpawner, AnyOtherOrderIsByTheTaskfile) {
@@ -261,6 +262,13 @@ TEST(SrunSpawner, EachComponentOfAHeterogeneousJobHasItsPart) {
   EXPECT_THAT(MakeSrunCommands(job)[0].environment, Contains("SLURM_JOB_NUM_NODES=1"));
 }
 
+TEST(SrunSpawner, StandardInputIsThatOfTheFirstRankAlone) {
+  Job job = JobOf({0, 1});
+  EXPECT_THAT(SrunLine(job), testing::HasSubstr(" --input=0 "));
+  job.plan.nodes[1].component = 1;
+  EXPECT_THAT(SrunLine(job), testing::ContainsRegex("--input=0 .* : .* --input=none "));
+}
+
 TEST(SrunSpawner, HeterogeneousJobsHaveNoOtherOrder) {
   Job job = JobOf({0, 1, 0, 1});
   job.plan.nodes[1].component = 1;
@@ -296,14 +304,30 @@ TEST(SrunSpawner, NothingThatSrunReadsFromTheEnvironmentPlacesOrHidesTheRanks) {
        {"SLURM_TRES_PER_TASK", "SRUN_CPUS_PER_TASK", "SLURM_CPUS_PER_TASK", "SLURM_SPREAD_JOB",
         "SLURM_USE_MIN_NODES", "SLURM_STDOUTMODE", "SLURM_STDERRMODE", "SRUN_OUTPUT", "SRUN_ERROR",
         "SLURM_SRUN_MULTI", "SLURM_EXTERNAL_LAUNCHER", "SLURM_WHOLE", "SLURM_DIST_PLANESIZE",
-        "SLURM_ARBITRARY_NODELIST"}) {
+        "SLURM_ARBITRARY_NODELIST", "SLURM_NO_KILL", "SLURM_BCAST"}) {
     job.environment[name] = "x";
   }
-  job.environment["SLURM_STEPMGR"] = "n1";  // Slurm's own: srun asks there for the step
-  job.environment["SLURM_NO_KILL"] = "1";   // the user's wish
+  job.environment["SLURM_STEPMGR"] = "n1";        // Slurm's own: srun asks there for the step
+  job.environment["SLURM_TASK_PROLOG"] = "/bin";  // the user's wish
   EXPECT_THAT(MakeSrunCommands(job)[0].environment,
               ElementsAre("DDLRUN_RANK_JOB={}", "DDL_HOST_PORT=2200", "SLURM_CPU_BIND=none",
-                          "SLURM_NO_KILL=1", "SLURM_PMIX_FENCE=ring", "SLURM_STEPMGR=n1"));
+                          "SLURM_PMIX_FENCE=ring", "SLURM_STEPMGR=n1", "SLURM_TASK_PROLOG=/bin"));
+}
+
+TEST(MpirunSpawner, TheSrunOfItsDaemonsIsToldNothingButTheirGpus) {
+  Job job = JobOf({0, 1});
+  job.in_slurm = true;
+  job.environment = {{"SLURM_CPUS_PER_TASK", "4"},
+                     {"SLURM_NO_KILL", "1"},
+                     {"SLURM_GPUS_PER_NODE", "2"},
+                     {"SLURM_JOB_ID", "7"}};
+  const std::vector<std::string> environment = MakeMpirunCommands(job)[0].environment;
+  EXPECT_THAT(environment, Contains("SLURM_GPUS_PER_NODE=2"));
+  EXPECT_THAT(environment, Contains("SLURM_JOB_ID=7"));
+  EXPECT_THAT(environment, testing::Not(Contains("SLURM_CPUS_PER_TASK=4")));
+  EXPECT_THAT(environment, testing::Not(Contains("SLURM_NO_KILL=1")));
+  job.in_slurm = false;
+  EXPECT_THAT(MakeMpirunCommands(job)[0].environment, Contains("SLURM_NO_KILL=1"));
 }
 
 TEST(SrunSpawner, GivesTheRanksThePmiThatWasChosen) {

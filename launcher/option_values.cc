@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/option_values.h"
+
+#include <charconv>
+
+namespace launcher {
+
+std::string ParseCount(const std::string& value, int least, int* count) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc() || end != value.data() + value.size() || number < least ||
+      number > kMaxCount) {
+    return "a whole number from " + std::to_string(least) + " to " + std::to_string(kMaxCount);
+  }
+  *count = number;
+  return "";
+}
+
+std::string ParseCount(const std::string& value, int least, std::optional<int>* count) {
+  int number = 0;
+  const std::string expected = ParseCount(value, least, &number);
+  if (expected.empty()) *count = number;
+  return expected;
+}
+
+std::string OneOf(std::string& target, const std::string& value,
+                  const std::vector<std::string>& choices) {
+  std::string expected;
+  for (const std::string& choice : choices) {
+    if (value == choice) {
+      target = value;
+      return "";
+    }
+    expected += (expected.empty() ? "" : " or ") + choice;
+  }
+  return expected;
+}
+
+bool IsExport(const std::string& value) {
+  const std::string name = value.substr(0, value.find('='));
+  return !name.empty() && (name[0] < '0' || name[0] > '9') &&
+         name.find_first_not_of(
+             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
+             std::string::npos;
+}
+
+}  // namespace launcher

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Values of options as people write them.  Pure.
+
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace launcher {
+
+// Most of anything that a count option may ask for; more is taken for a typing error.
+inline constexpr int kMaxCount = 1'000'000;
+
+// Each stores `value` and returns "", or what was expected instead.
+std::string ParseCount(const std::string& value, int least, int* count);
+std::string ParseCount(const std::string& value, int least, std::optional<int>* count);
+std::string OneOf(std::string& target, const std::string& value,
+                  const std::vector<std::string>& choices);
+
+// Whether `value` is "VAR" or "VAR=value".
+bool IsExport(const std::string& value);
+
+}  // namespace launcher

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What NVIDIA's driver says of its GPUs in /proc, without being started.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace launcher {
+
+struct DriverGpu {
+  std::string pci_bus_id;  // "0004:04:00.0"
+  std::string model;       // "Tesla V100-SXM2-16GB"; "" not said
+  std::string uuid;        // "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6"; "" not said
+};
+
+// In PCI order; none where there is no driver.  /proc is read below `root`, "" for the machine's.
+std::vector<DriverGpu> ReadDriverGpus(const std::string& root);
+
+}  // namespace launcher

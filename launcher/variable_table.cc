@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/variable_table.h"
+
+#include <iterator>
+
+#include "launcher/rank_variables.h"
+
+namespace launcher {
+namespace {
+
+// Those of Slurm's tasks, torch and Horovod, which the shim takes away too, and MPI's.
+std::vector<std::string_view> IdentityNames() {
+  std::vector<std::string_view> names(std::begin(kIdentityNames), std::end(kIdentityNames));
+  for (const char* name : {"OMPI_COMM_WORLD_*", "OMPI_UNIVERSE_*", "OMPI_APP_CTX*", "PMI_*",
+                           "PMIX_*", "DDLRUN_RANK_*", kGpuVisibilityVariable}) {
+    names.emplace_back(name);
+  }
+  return names;
+}
+
+}  // namespace
+
+// Of srun: srun(1) of 20.11, 22.05 and 24.11, INPUT ENVIRONMENT VARIABLES, and the names in those
+// programs.  What a version does not know does no harm.  What is not here is the user's own wish
+// and changes neither placement nor output (SLURM_CPU_FREQ_REQ, SLURM_TASK_PROLOG), is Slurm's own
+// (SLURM_STEPMGR, SLURM_CONF), or is overruled by the command line (SLURM_MPI_TYPE,
+// SLURM_STDINMODE, SLURM_KILL_BAD_EXIT).
+const std::vector<VariableGroup>& VariableTable() {
+  static const std::vector<VariableGroup> table = {
+      {Fate::kOfAnotherRank, IdentityNames(),
+       "they say who an enclosing rank is, or the batch script as Slurm's task 0: a rank would "
+       "take "
+       "them for its own"},
+      {Fate::kOptionOfSrun,
+       {"SLURM_ARBITRARY_NODELIST", "SLURM_DISTRIBUTION", "SLURM_DIST_PLANESIZE", "SLURM_HOSTFILE",
+        "SLURM_NCORES_PER_SOCKET", "SLURM_NNODES", "SLURM_NPROCS", "SLURM_NSOCKETS_PER_NODE",
+        "SLURM_NTASKS", "SLURM_NTASKS_PER_CORE", "SLURM_NTASKS_PER_GPU", "SLURM_NTASKS_PER_NODE",
+        "SLURM_NTASKS_PER_SOCKET", "SLURM_NTASKS_PER_TRES", "SLURM_SPREAD_JOB",
+        "SLURM_USE_MIN_NODES"},
+       "where tasks go is the plan's; srun sets most of them anew for the ranks"},
+      {Fate::kOptionOfSrun,
+       {"SLURM_CPUS_PER_GPU", "SLURM_CPUS_PER_TASK", "SLURM_CPU_BIND", "SLURM_HINT",
+        "SLURM_MEM_BIND", "SLURM_THREADS_PER_CORE", "SRUN_CPUS_PER_TASK"},
+       "the shim binds, to what the node has; `mpirun` multiplies its slots by the CPUs of a task. "
+       "Ranks are given `SLURM_CPUS_PER_TASK` again"},
+      {Fate::kOptionOfSrun,
+       {"SLURM_EXACT", "SLURM_EXCLUSIVE", "SLURM_EXTERNAL_LAUNCHER", "SLURM_OVERLAP",
+        "SLURM_WHOLE"},
+       "how the step shares with others is decided by `ddlrun`"},
+      {Fate::kOptionOfSrun,
+       {"SLURM_LABELIO", "SLURM_SRUN_MULTI", "SLURM_STDERRMODE", "SLURM_STDOUTMODE", "SRUN_ERROR",
+        "SRUN_OUTPUT"},
+       "`ddlrun` reads what the tasks print, and the program is one, no list of programs"},
+      {Fate::kOptionOfSrun,
+       {"SLURM_NO_KILL", "SLURM_WAIT"},
+       "a rank or a node that is lost ends the ranks, and `ddlrun` decides how they go on; with "
+       "any "
+       "value but `set`, `yes` or `no` in the first one srun does nothing at all"},
+      {Fate::kOptionOfSrun,
+       {"SLURM_BCAST", "SLURM_BCAST_EXCLUDE", "SLURM_COMPRESS", "SLURM_SEND_LIBS"},
+       "what srun would copy to the nodes is the shim, away from the program it needs beside it"},
+      {Fate::kGpusOfSrun,
+       {"SLURM_GPUS", "SLURM_GPUS_PER_NODE", "SLURM_GPUS_PER_SOCKET", "SLURM_GPUS_PER_TASK",
+        "SLURM_GPU_BIND", "SLURM_GRES", "SLURM_STEP_GRES", "SLURM_TRES_BIND",
+        "SLURM_TRES_PER_TASK"},
+       "every rank sees all GPUs of its node; GPUs per task would hide the others"},
+      {Fate::kOfThisNode,
+       {"_", "OLDPWD", "PWD", "SHLVL", "HOSTNAME", "HOST", "LOGNAME", "USER", "HOME", "SHELL",
+        "TERM", "DISPLAY", "XAUTHORITY", "DDLRUN_SITE", "SSH_*", "XDG_*", "DBUS_*", "BASH_FUNC_*"},
+       "they describe this shell and login"},
+      {Fate::kOfThisNode,
+       {"OMPI_*", "ORTE_*", "PMIX_MCA_*", "PRTE_*", "SLURMD_*", "SLURM_*", "SRUN_*"},
+       "`mpirun` and Slurm set them on each node, or carry them themselves"},
+      {Fate::kOfThisNode,
+       {"CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES"},
+       "the GPUs that this node was given"},
+      {Fate::kKept,
+       {"SLURM_ARRAY_*", "SLURM_JOB_ID*", "SLURM_JOB_NAME*", "SLURM_RESTART_COUNT*",
+        "SLURM_SUBMIT_*"},
+       "they name the job, which is the same on all its nodes"},
+  };
+  return table;
+}
+
+Fate FateOf(std::string_view name) {
+  Fate fate = Fate::kKept;
+  std::size_t longest = 0;
+  for (const VariableGroup& group : VariableTable()) {
+    for (const std::string_view known : group.names) {
+      const bool is_prefix = known.ends_with('*');
+      const std::string_view text = known.substr(0, known.size() - (is_prefix ? 1 : 0));
+      const bool fits = is_prefix ? name.starts_with(text) : name == text;
+      if (!fits || text.size() < longest) continue;
+      longest = text.size();
+      fate = group.fate;
+    }
+  }
+  return fate;
+}
+
+const char* FateText(Fate fate) {
+  switch (fate) {
+    case Fate::kKept:
+      return "kept";
+    case Fate::kOfAnotherRank:
+      return "taken away";
+    case Fate::kOptionOfSrun:
+      return "taken away from `srun`, also from that of `mpirun`";
+    case Fate::kGpusOfSrun:
+      return "taken away from `srun`";
+    case Fate::kOfThisNode:
+      return "not carried to other nodes by `mpirun`";
+  }
+  return "";
+}
+
+}  // namespace launcher
