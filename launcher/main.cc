@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -29,6 +30,7 @@
 #include "launcher/slurm_job.h"
 #include "launcher/spawn/run_directory.h"
 #include "launcher/supervise/command_output.h"
+#include "launcher/supervise/output_queue.h"
 #include "launcher/supervise/supervisor.h"
 #include "launcher/surroundings.h"
 #include "support/counted.h"
@@ -37,7 +39,10 @@ namespace launcher {
 namespace {
 
 void Print(const std::string& text) { std::fputs(text.c_str(), stdout); }
-void Say(const std::string& text) { std::fputs(text.c_str(), stderr); }
+// Not for ever where nobody reads and ddlrun was told to stop.
+void Say(const std::string& text, bool is_told_to_stop = false) {
+  WriteMessage(STDERR_FILENO, text, is_told_to_stop, std::chrono::seconds(3));
+}
 
 void FillRunDirectory(const RunDirectory& directory, const PlannedJob& planned,
                       const Settings& settings, const std::string& announcement) {
@@ -79,6 +84,27 @@ std::string WhereTheLogIs(const RunDirectory& directory) {
   return "Please see " + directory.path() + "/ddlrun.log for detailed log.\n";
 }
 
+std::string Failed(const std::string& text) {
+  return "ddlrun: " + Coded(Message::kJobFailed, "the job failed: " + text) + "\n";
+}
+
+std::string InLowerCase(std::string text) {
+  for (char& letter : text) letter = static_cast<char>(std::tolower(letter));
+  return text;
+}
+
+// The end of a job that was told to end; a rank is not the cause, but what it said may matter.
+std::string StoppedText(const JobResult& result, const std::string& how) {
+  std::string text;
+  const bool is_of_the_signal =
+      !result.failure || result.failure->signal != 0 || result.failure->exit_code > 128;
+  if (!is_of_the_signal) {
+    text = "ddlrun: rank " + std::to_string(result.failure->rank) + " on " + result.failure->host +
+           " ended with " + DescribeEnd(*result.failure) + " after that\n";
+  }
+  return text + "ddlrun: " + how + " (exit code " + std::to_string(result.exit_code) + ")\n";
+}
+
 std::string ResultText(const JobResult& result, const Decision& decision) {
   if (result.exit_code == 0) return "";
   if (result.exit_code == EX_TEMPFAIL) {
@@ -86,17 +112,17 @@ std::string ResultText(const JobResult& result, const Decision& decision) {
     return std::string("ddlrun: stopped early with a checkpoint written (exit code 75)") +
            (is_requeued ? "\n" : ": start it again\n");
   }
-  if (!result.lost_nodes.empty()) {
-    return "ddlrun: " + Coded(Message::kJobFailed,
-                              "the job failed: node " + result.lost_nodes[0] + " was lost\n");
+  if (result.cancelled) {
+    return StoppedText(result, "cancelled by Slurm" + InLowerCase(*result.cancelled));
   }
+  if (result.stop_signal != 0) {
+    return StoppedText(result, std::string("stopped by ") + NameOfOrderToStop(result.stop_signal));
+  }
+  if (!result.lost_nodes.empty()) return Failed("node " + result.lost_nodes[0] + " was lost");
   if (result.failure) return FailureReport(*result.failure);
   if (!result.launcher_end.empty()) {
-    return "ddlrun: " +
-           Coded(Message::kJobFailed,
-                 "the job failed: " + result.launcher_end +
-                     ", which is not ddlrun's doing; the ranks were well until then") +
-           "\n";
+    return Failed(result.launcher_end +
+                  ", which is not ddlrun's doing; the ranks were well until then");
   }
   return "ddlrun: " +
          Coded(Message::kJobFailed, "the job failed with exit code " +
@@ -107,7 +133,9 @@ std::string ResultText(const JobResult& result, const Decision& decision) {
 
 // What is said at the end of a run: the cause of a failure last, unless it goes on.
 std::string EndText(const JobResult& result, const Decision& decision) {
-  const std::string text = ResultText(result, decision);
+  std::string text;
+  for (const std::string& note : result.notes) text += "ddlrun: " + note + "\n";
+  text += ResultText(result, decision);
   if (decision.reason.empty()) return text;
   const std::string reason = "ddlrun: " + decision.reason + "\n";
   return decision.next == Decision::Next::kEnd ? reason + text : text + reason;
@@ -141,15 +169,14 @@ JobResult StartAndWait(const Command& command, const PlannedJob& planned,
     supervisor.hosts.push_back(node.host);
     components.insert(node.component);
   }
-  std::vector<std::unique_ptr<CommandOutput>> scancels;
-  supervisor.signal_step = [&](const std::string& step, int signal) {
-    const std::string scancel = FindProgram("scancel", command.environment);
-    if (scancel.empty()) return;
-    std::vector<std::string> words = {scancel, "--signal=" + std::to_string(signal)};
-    for (std::string& name : StepsOfComponents(step, components, command.environment)) {
-      words.push_back(std::move(name));
-    }
-    scancels.push_back(std::make_unique<CommandOutput>(words, command.environment));
+  supervisor.step_tools.environment = command.environment;
+  supervisor.step_tools.signal = [&](const std::string& step, int signal) {
+    return SignalStepCommand(StepsOfComponents(step, components, command.environment), signal,
+                             command.environment);
+  };
+  supervisor.step_tools.list = [&](const std::string& step) {
+    return ListStepsCommand(StepsOfComponents(step, components, command.environment),
+                            command.environment);
   };
   return Supervise(commands, supervisor, signals);
 }
@@ -175,7 +202,11 @@ RunResult RunOnce(const Command& command, const PlannedJob& planned, const Launc
                      command.program_directory, directory, signals, guardian});
     directory.Append("ddlrun.log", report.commands + report.table + report.messages);
     Say(report.commands);
-    (options.check_only ? Print : Say)(report.table);
+    if (options.check_only) {
+      Print(report.table);
+    } else {
+      Say(report.table);
+    }
     Say(report.messages);
     if (options.check_only || report.exit_code != EX_OK) return {report.exit_code, false};
   }
@@ -186,7 +217,7 @@ RunResult RunOnce(const Command& command, const PlannedJob& planned, const Launc
   const Decision decision = restarts.AfterRun(result);
   const std::string text = EndText(result, decision);
   directory.Append("ddlrun.log", text + "exit code " + std::to_string(result.exit_code) + "\n");
-  Say(text);
+  Say(text, result.told_to_stop);
   return {result.exit_code, decision.next == Decision::Next::kStartAgain};
 }
 

@@ -73,6 +73,24 @@ std::vector<std::string> StepsOfComponents(const std::string& step, const std::s
   return steps;
 }
 
+std::vector<std::string> SignalStepCommand(const std::vector<std::string>& steps, int signal,
+                                           const Environment& environment) {
+  const std::string scancel = FindProgram("scancel", environment);
+  if (scancel.empty()) return {};
+  std::vector<std::string> words = {scancel, "--signal=" + std::to_string(signal)};
+  words.insert(words.end(), steps.begin(), steps.end());
+  return words;
+}
+
+std::vector<std::string> ListStepsCommand(const std::vector<std::string>& steps,
+                                          const Environment& environment) {
+  const std::string squeue = FindProgram("squeue", environment);
+  if (squeue.empty()) return {};
+  std::string list;
+  for (const std::string& step : steps) list += (list.empty() ? "" : ",") + step;
+  return {squeue, "--noheader", "--format=%i", "--steps=" + list};
+}
+
 std::optional<SlurmJob> AskSlurmForJob(const Environment& environment) {
   const ScontrolAnswer answer =
       RunScontrol({"--oneliner", "show", "job", SlurmJobId(environment)}, environment);

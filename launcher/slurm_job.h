@@ -33,6 +33,13 @@ std::string SlurmJobId(const Environment& environment);
 std::vector<std::string> StepsOfComponents(const std::string& step, const std::set<int>& components,
                                            const Environment& environment);
 
+// The commands that send a signal to all ranks of `steps`, and that print a line for each of them
+// that is there; empty where Slurm's own is not in PATH.
+std::vector<std::string> SignalStepCommand(const std::vector<std::string>& steps, int signal,
+                                           const Environment& environment);
+std::vector<std::string> ListStepsCommand(const std::vector<std::string>& steps,
+                                          const Environment& environment);
+
 // nullopt when Slurm does not answer.
 std::optional<SlurmJob> AskSlurmForJob(const Environment& environment);
 

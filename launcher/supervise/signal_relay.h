@@ -15,6 +15,11 @@ inline bool IsOrderToStop(int number) {
   return number == SIGTERM || number == SIGINT || number == SIGHUP;
 }
 
+// "SIGTERM" of these three.
+inline const char* NameOfOrderToStop(int number) {
+  return number == SIGTERM ? "SIGTERM" : number == SIGINT ? "SIGINT" : "SIGHUP";
+}
+
 class SignalRelay {
  public:
   // Blocks SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT (read here) and SIGPIPE (a
