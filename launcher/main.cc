@@ -22,6 +22,7 @@
 #include "launcher/health/health_check.h"
 #include "launcher/launch.h"
 #include "launcher/messages.h"
+#include "launcher/node_probe.h"
 #include "launcher/options.h"
 #include "launcher/plan/plan_files.h"
 #include "launcher/restarts.h"
@@ -105,6 +106,17 @@ std::string StoppedText(const JobResult& result, const std::string& how) {
   return text + "ddlrun: " + how + " (exit code " + std::to_string(result.exit_code) + ")\n";
 }
 
+std::string StartThatHung(const JobResult& result) {
+  constexpr std::size_t kMostNames = 8;
+  std::string names;
+  for (std::size_t i = 0; i < std::min(result.not_started.size(), kMostNames); ++i) {
+    names += (i == 0 ? "" : ", ") + result.not_started[i];
+  }
+  if (result.not_started.size() > kMostNames) names += ", ...";
+  return "its start hung: on " + names +
+         " not all programs ran when the time for that was over (start_seconds of the site file)";
+}
+
 std::string ResultText(const JobResult& result, const Decision& decision) {
   if (result.exit_code == 0) return "";
   if (result.exit_code == EX_TEMPFAIL) {
@@ -112,12 +124,14 @@ std::string ResultText(const JobResult& result, const Decision& decision) {
     return std::string("ddlrun: stopped early with a checkpoint written (exit code 75)") +
            (is_requeued ? "\n" : ": start it again\n");
   }
-  if (result.cancelled) {
+  // Slurm calls a step cancelled, too, to which ddlrun has passed SIGTERM on.
+  if (result.cancelled && (result.stop_signal == 0 || !result.cancelled->empty())) {
     return StoppedText(result, "cancelled by Slurm" + InLowerCase(*result.cancelled));
   }
   if (result.stop_signal != 0) {
     return StoppedText(result, std::string("stopped by ") + NameOfOrderToStop(result.stop_signal));
   }
+  if (!result.not_started.empty()) return Failed(StartThatHung(result));
   if (!result.lost_nodes.empty()) return Failed("node " + result.lost_nodes[0] + " was lost");
   if (result.failure) return FailureReport(*result.failure);
   if (!result.launcher_end.empty()) {
@@ -152,6 +166,7 @@ struct Command {
 struct RunResult {
   int exit_code = EX_OK;
   bool start_again = false;
+  bool step_is_left = false;
 };
 
 JobResult StartAndWait(const Command& command, const PlannedJob& planned,
@@ -160,6 +175,7 @@ JobResult StartAndWait(const Command& command, const PlannedJob& planned,
   SupervisorOptions supervisor;
   supervisor.guardian = &guardian;
   supervisor.grace = command.settings.grace;
+  supervisor.start_limit = command.settings.start;
   supervisor.tag_output = command.options.tag_output;
   supervisor.log_directory = command.options.log_directory;
   supervisor.stop_signal_of_mpirun = kStopSignalOfMpirun;
@@ -179,6 +195,19 @@ JobResult StartAndWait(const Command& command, const PlannedJob& planned,
                             command.environment);
   };
   return Supervise(commands, supervisor, signals);
+}
+
+// Other ranks notice the end of a node long before Slurm does.
+void LookForLostNodes(const Launch& launch, const Environment& environment, JobResult* result) {
+  const bool may_be = result->exit_code != EX_OK && result->exit_code != EX_TEMPFAIL &&
+                      !result->told_to_stop && !result->cancelled && result->lost_nodes.empty();
+  if (!may_be) return;
+  result->lost_nodes = NodesThatDoNotAnswer(result->silent_nodes, launch.srun, environment,
+                                            std::chrono::seconds(20));
+  for (const std::string& host : result->lost_nodes) {
+    result->notes.push_back("no rank was heard of on " + host +
+                            " any more, and a step of srun does not run there either");
+  }
 }
 
 // The ranks once, in a run directory of their own.
@@ -208,17 +237,18 @@ RunResult RunOnce(const Command& command, const PlannedJob& planned, const Launc
       Say(report.table);
     }
     Say(report.messages);
-    if (options.check_only || report.exit_code != EX_OK) return {report.exit_code, false};
+    if (options.check_only || report.exit_code != EX_OK) return {report.exit_code};
   }
   Say(announcement);
 
   restarts.BeforeRun();
-  const JobResult result = StartAndWait(command, planned, commands, guardian, signals);
+  JobResult result = StartAndWait(command, planned, commands, guardian, signals);
+  LookForLostNodes(launch, command.environment, &result);
   const Decision decision = restarts.AfterRun(result);
   const std::string text = EndText(result, decision);
   directory.Append("ddlrun.log", text + "exit code " + std::to_string(result.exit_code) + "\n");
   Say(text, result.told_to_stop);
-  return {result.exit_code, decision.next == Decision::Next::kStartAgain};
+  return {result.exit_code, decision.next == Decision::Next::kStartAgain, result.step_is_left};
 }
 
 // Whether a signal came while no rank ran.
@@ -253,11 +283,14 @@ int PlanAndLaunch(const Options& options, const Settings& settings,
   if (!options.log_directory.empty()) MakeDirectory(options.log_directory);
   SignalRelay signals;  // before the run directory, so that no signal leaves it behind
   Restarts restarts(options, environment);
+  bool step_is_left = false;
   for (;;) {
     planned.restart_count = restarts.count();
     const RunResult run = RunOnce(command, planned, launch, restarts, signals);
     if (!run.start_again || IsToldToStop(signals)) return run.exit_code;
     planned = PlanJob(options, settings, environment, restarts.lost_nodes());
+    step_is_left = step_is_left || run.step_is_left;
+    planned.has_lost_nodes = planned.has_lost_nodes || step_is_left;
   }
 }
 

@@ -285,8 +285,8 @@ const std::vector<OptionSpec>& OptionTable() {
        "0",
        kOwn,
        "when a rank fails, start all again in this allocation, N times at most; not after exit "
-       "codes 64, 65, 69, 78, not after SIGTERM, SIGINT or SIGHUP, not after three runs in a row "
-       "without progress",
+       "codes 64, 65, 78, nor 69 before all ranks had started, not after SIGTERM, SIGINT or "
+       "SIGHUP, not after three runs in a row without progress",
        SetCountOrNone<&Options::max_restarts>},
       {kAgain,
        {"spare-nodes"},

@@ -9,6 +9,7 @@
 
 #include "launcher/exit_codes.h"
 #include "launcher/health/facts_lines.h"
+#include "launcher/rank/rank_end.h"
 #include "launcher/rank/tail.h"
 #include "launcher/supervise/child_process.h"
 #include "launcher/supervise/line_reader.h"
@@ -68,7 +69,8 @@ class StepRunner {
       outputs_.emplace_back(std::move(*pipe), LineReader::Unit::kLines,
                             [this](std::string_view text) {
                               const std::string_view line = WithoutEnd(text);
-                              if (!reader_.Add(line)) tail_.Add(line);
+                              const bool is_of_shim = ParseStep(line) || ParseRankStart(line);
+                              if (!is_of_shim && !reader_.Add(line)) tail_.Add(line);
                             });
     }
   }

@@ -130,9 +130,11 @@ std::optional<std::string> ParseLostNode(std::string_view line) {
 }
 
 std::optional<std::string> ParseCancelled(std::string_view line) {
-  constexpr std::string_view kBegin = "slurmstepd: error: *** STEP ";
+  constexpr std::string_view kAborted = "srun: Job step aborted: ";
+  constexpr std::string_view kBegin = ": error: *** STEP ";
   constexpr std::string_view kCancelled = " CANCELLED AT ";
   constexpr std::string_view kEnd = " ***";
+  if (line.starts_with(kAborted)) return "";
   const std::size_t at = line.find(kCancelled);
   if (line.find(kBegin) >= at || at == std::string_view::npos || !line.ends_with(kEnd) ||
       line.size() > kLongest) {

@@ -36,7 +36,8 @@ std::optional<RankEnd> ParseSrunError(std::string_view line);
 // StepId=4.0 failed on node n2: Communication connection failure".  nullopt for any other line.
 std::optional<std::string> ParseLostNode(std::string_view line);
 
-// Why Slurm ended a step, as "slurmstepd: error: *** STEP 4.0 ON n1 CANCELLED AT
+// Why Slurm ends a step, as "srun: Job step aborted: Waiting up to 32 seconds for job step to
+// finish." or "slurmstepd: error: *** STEP 4.0 ON n1 CANCELLED AT
 // 2026-11-22T12:13:22 DUE TO TIME LIMIT ***" says it: " DUE TO TIME LIMIT", or "" where no reason
 // is given (scancel).  nullopt for any other line.
 std::optional<std::string> ParseCancelled(std::string_view line);

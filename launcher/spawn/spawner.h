@@ -64,6 +64,9 @@ struct ChildCommand {
 // for an order that is not possible over the components of a heterogeneous job.
 std::vector<ChildCommand> MakeSrunCommands(const Job& job);
 
+// What a command of srun inside the job gets: without what srun would take as options from it.
+Environment EnvironmentOfSrun(Environment environment);
+
 // The host of every rank, a line each: what srun --distribution=arbitrary reads.
 std::string TaskfileText(const Plan& plan);
 

@@ -95,6 +95,11 @@ std::vector<std::string> PlacementArguments(const Job& job, NodeIterator first, 
 
 }  // namespace
 
+Environment EnvironmentOfSrun(Environment environment) {
+  for (const std::string_view name : kInputOfSrun) environment.erase(std::string(name));
+  return environment;
+}
+
 std::string TaskfileText(const Plan& plan) {
   std::string text;
   for (const RankPlan& rank : plan.ranks) {
@@ -133,8 +138,7 @@ std::vector<ChildCommand> MakeSrunCommands(const Job& job) {
     first = last;
   }
 
-  Environment environment = job.environment;
-  for (const std::string_view name : kInputOfSrun) environment.erase(std::string(name));
+  Environment environment = EnvironmentOfSrun(job.environment);
   // Slurm 20.11 takes that of the first component for the nodes of all, and refuses the others.
   if (is_heterogeneous) environment.erase("SLURM_JOB_NUM_NODES");
   for (const auto& [name, value] : job.rank_settings) environment[name] = value;

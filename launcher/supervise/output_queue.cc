@@ -11,23 +11,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
+
+#include "launcher/supervise/signal_relay.h"
 
 namespace launcher {
 namespace {
 
 // How often WriteMessage looks for a signal; its mask is the caller's.
 constexpr std::chrono::milliseconds kLook{100};
-
-bool OrderToStopIsPending() {
-  sigset_t pending;
-  sigemptyset(&pending);
-  sigpending(&pending);
-  for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
-    if (sigismember(&pending, number) == 1) return true;
-  }
-  return false;
-}
 
 }  // namespace
 
@@ -106,7 +97,7 @@ void WriteMessage(int to, std::string_view text, bool is_told_to_stop,
   queue.Add(text);
   std::chrono::milliseconds left = patience;
   while (queue.Write() && !queue.IsEmpty()) {
-    if (is_told_to_stop || OrderToStopIsPending()) {
+    if (is_told_to_stop || IsOrderToStopPending()) {
       if (left.count() <= 0) return;
       left -= kLook;
     }

@@ -25,6 +25,11 @@ bool CameBefore(const RankEnd& end, const RankEnd& known) {
          (end.exit_code == EX_TEMPFAIL) == (known.exit_code == EX_TEMPFAIL);
 }
 
+// A rank that Slurm ends is killed with its shim, which may still report that.
+bool HasFailedByItself(const std::optional<RankFailure>& failure) {
+  return failure && failure->exit_code != EX_TEMPFAIL && failure->signal != SIGKILL;
+}
+
 // "srun: Job 7 step creation temporarily disabled, retrying (Requested nodes are busy)", and
 // "srun: Step created for StepId=7.1" once they are not.
 RankReports::News NewsOfStep(std::string_view line) {
@@ -57,13 +62,14 @@ RankReports::Reading RankReports::Read(std::string_view line, double seconds) {
     lost_nodes_.push_back(*host);
     return {true, News::kLostNode};
   }
-  if (const std::optional<std::string> why = ParseCancelled(line); why && !cancelled_) {
-    cancelled_ = *why;
-    has_failed_before_ = failure_ && failure_->exit_code != EX_TEMPFAIL;
+  if (const std::optional<std::string> why = ParseCancelled(line)) {
+    if (!cancelled_) has_failed_before_ = has_ended_task_ || HasFailedByItself(failure_);
+    if (!cancelled_ || cancelled_->empty()) cancelled_ = *why;
   }
   if (line == kStepLeft) has_left_step_ = true;
   const std::optional<RankEnd> task = ParseSrunError(line);
   if (!task) return {true, NewsOfStep(line)};
+  has_ended_task_ = true;
   hosts_with_ends_.insert(task->host);
   // A shim's word about a rank is as good, and complete.
   if (!failure_) SetFailure(*task, seconds);
@@ -95,8 +101,9 @@ std::optional<RankFailure> RankReports::failure() const {
   return failure;
 }
 
-// srun also cancels the step when a rank has failed.  A task that Slurm ended by SIGTERM may be
-// told of before the step; no shim reports that one, so the process is not known.
+// srun also cancels the step when a rank has failed, and then has told of its end before.  A task
+// that Slurm ended by SIGTERM may be told of before the step; no shim reports that one, so the
+// process is not known.
 std::optional<std::string> RankReports::cancelled() const {
   if (!cancelled_ || !lost_nodes_.empty()) return std::nullopt;
   const bool was_ended_by_slurm = failure_ && failure_->signal == SIGTERM && failure_->pid == 0;

@@ -57,7 +57,8 @@ class RankReports {
   std::string step_;
   bool has_left_step_ = false;
   std::optional<std::string> cancelled_;
-  bool has_failed_before_ = false;  // a rank, before that
+  bool has_ended_task_ = false;     // srun has told of one
+  bool has_failed_before_ = false;  // a rank, before the step was cancelled
 };
 
 }  // namespace launcher

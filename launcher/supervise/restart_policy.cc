@@ -13,7 +13,8 @@ Decision End(const std::string& reason) { return {Next::kEnd, reason}; }
 
 bool IsMistake(const RunEnd& end) {
   return end.exit_code == EX_USAGE || end.exit_code == EX_DATAERR || end.exit_code == EX_CONFIG ||
-         (end.exit_code == EX_UNAVAILABLE && !end.has_lost_node);
+         (end.exit_code == EX_UNAVAILABLE && !end.has_lost_node && !end.has_started &&
+          !end.start_hung);
 }
 
 std::string Text(int number) { return std::to_string(number); }
@@ -53,6 +54,11 @@ Decision RestartPolicy::AfterRun(const RunEnd& end) {
                    : "");
   }
   if (!end.has_nodes && limits_.requeues) return Requeue(end, has_progress);
+  if (!is_wanted && end.start_hung && end.has_nodes) {
+    if (restarts_ > 0) return End("not started again: the start hung twice");
+    ++restarts_;
+    return {Next::kStartAgain, "starting again, once, since the start hung"};
+  }
   if (!is_wanted) return End("");
   if (!end.has_nodes) {
     return End("not started again: a node was lost and no spare is left (--spare-nodes)");

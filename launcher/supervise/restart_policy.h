@@ -27,6 +27,8 @@ struct RunEnd {
   double seconds = 0;          // how long they ran
   bool told_to_stop = false;   // ddlrun was sent SIGTERM, SIGINT or SIGHUP
   bool has_lost_node = false;  // a node they ran on is down
+  bool has_started = false;    // the programs of all ranks ran
+  bool start_hung = false;     // some did not run when the time for that was over
   bool has_nodes = true;       // enough nodes are left to start again
   // Whether the newest file of --progress-file became newer; empty without that option.
   std::optional<bool> file_moved;
@@ -43,10 +45,11 @@ class RestartPolicy {
   explicit RestartPolicy(const RestartLimits& limits) : limits_(limits) {}
 
   // kEnd         after success; when told to stop; for the exit codes of a mistake that the next
-  //              start would make again (64, 65, 78; 69 where no node was lost); when nothing was
-  //              asked for or it is used up; without progress.
+  //              start would make again (64, 65, 78; 69 before all ranks had started and where no
+  //              node was lost); when nothing was asked for or it is used up; without progress.
   // kRequeue     after 75, and when too few nodes are left; not after a run without progress.
-  // kStartAgain  after any other failure; kMostRunsWithoutProgress runs in a row without progress
+  // kStartAgain  after any other failure; once after a start that hung, also when nothing was asked
+  //              for; kMostRunsWithoutProgress runs in a row without progress
   //              are the last.
   Decision AfterRun(const RunEnd& end);
 

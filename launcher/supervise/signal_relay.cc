@@ -13,6 +13,16 @@
 
 namespace launcher {
 
+bool IsOrderToStopPending() {
+  sigset_t pending;
+  sigemptyset(&pending);
+  sigpending(&pending);
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
+    if (sigismember(&pending, number) == 1) return true;
+  }
+  return false;
+}
+
 SignalRelay::SignalRelay() {
   sigset_t read_here;
   sigemptyset(&read_here);

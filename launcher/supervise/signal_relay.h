@@ -15,6 +15,9 @@ inline bool IsOrderToStop(int number) {
   return number == SIGTERM || number == SIGINT || number == SIGHUP;
 }
 
+// Whether one of them waits for a SignalRelay, which alone takes it.
+bool IsOrderToStopPending();
+
 // "SIGTERM" of these three.
 inline const char* NameOfOrderToStop(int number) {
   return number == SIGTERM ? "SIGTERM" : number == SIGINT ? "SIGINT" : "SIGHUP";

@@ -26,6 +26,9 @@ struct SupervisorOptions {
   std::chrono::milliseconds grace{3000};
   // How long srun or mpirun may take to end the others by itself, if that is longer than `grace`.
   std::chrono::milliseconds grace_of_launcher{15000};
+  // How long it may take until the shims of all ranks of srun or mpirun have said that their
+  // programs run; 0: as long as it likes.
+  std::chrono::milliseconds start_limit{0};
   bool tag_output = false;         // "[rank]" in front of every line of a rank
   std::string log_directory;       // where children that are ranks are logged; "": nowhere
   std::vector<std::string> hosts;  // by rank, for the report
@@ -50,6 +53,12 @@ struct JobResult {
   std::optional<std::string> cancelled;
   // "srun was ended by signal 9 (Killed)": by somebody else, before any rank failed; "" otherwise.
   std::string launcher_end;
+  bool has_started = false;              // the program of every rank of srun or mpirun
+  std::vector<std::string> not_started;  // nodes of which some rank had not when the time was over
+  // Nodes of which srun told no end of a rank, though it did of others, when the job failed: they
+  // may be gone.
+  std::vector<std::string> silent_nodes;
+  bool step_is_left = false;       // Slurm could not end it: what it holds is not free
   std::vector<std::string> notes;  // for the user, without "ddlrun: " and line end
 };
 
@@ -57,7 +66,8 @@ struct JobResult {
 // do that by themselves; if they have not ended after grace_of_launcher, they are ended with all
 // ranks, and a step that is still there afterwards is a note.  Only EX_TEMPFAIL, "stopped early
 // with a checkpoint", waits for the others, and counts when nothing else failed.  Of several
-// failures the one seen first counts.
+// failures the one seen first counts.  A start that is not over after start_limit is ended: exit
+// code EX_UNAVAILABLE, no failure.
 //
 // Signals: SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT go to every rank, through srun or
 // mpirun where it stands between (through mpirun SIGINT and SIGHUP arrive as SIGTERM); the second

@@ -126,16 +126,16 @@ all_ready() { [ "$(find . -name 'ready.*' | wc -l)" -eq "${world:-4}" ]; }
     rm -f ready.* job.out
     id=$(hpc sbatch --parsable -N4 --gres=gpu:2 --output="$work/job.out" job)
     world=8 wait_for 30 all_ready
-    said="cancelled by Slurm (exit code 143)"
+    said="stopped by SIGTERM (exit code 143)"
     case $order in
-      TERM)
-        cluster at n1 kill -TERM "$(cat pid)"
-        said="stopped by SIGTERM (exit code 143)"
+      TERM) cluster at n1 kill -TERM "$(cat pid)" ;;
+      step)
+        hpc scancel "$id.0"
+        said="cancelled by Slurm (exit code 137)"
         ;;
-      step) hpc scancel "$id.0" ;;
-      job) hpc scancel "$id" ;;
+      job) hpc scancel "$id" ;; # which sends SIGTERM to ddlrun, too
     esac
-    wait_for 30 grep -qE '^ddlrun: .*(exit code|ended first)' job.out
+    wait_for 30 grep -qE '^ddlrun: .*(\(exit code|ended first)' job.out
     output=$(cat job.out)
     echo "$order: $output"
     [ "$(verdict)" = "ddlrun: $said" ]
@@ -156,7 +156,7 @@ all_ready() { [ "$(find . -name 'ready.*' | wc -l)" -eq "${world:-4}" ]; }
   wait_for 30 all_ready
   wait_for 30 ranks_wait
   cluster at n1 kill -TERM "$(cat pid)"
-  wait_for 30 grep -q 'exit code' job.out
+  wait_for 30 grep -q '^exit code' job.out
   cat job.out
   grep -q '^exit code 75' job.out
   [ "$(cat saved.*)" = $'saved\nsaved\nsaved\nsaved' ]
@@ -183,7 +183,7 @@ ranks_wait() {
   daemon=$(cluster at n2 pgrep -f "slurmstepd: .$id.0")
   cluster at n2 kill -STOP "$daemon"
   : > fail
-  wait_for 60 grep -q 'exit code' job.out
+  wait_for 60 grep -q '^exit code' job.out
   cluster at n2 kill -CONT "$daemon"
   cat job.out scancel.log
   grep -q '^exit code 3' job.out
@@ -191,6 +191,7 @@ ranks_wait() {
   grep -q "^0 --signal=9 $id.0" scancel.log
   [[ $(output=$(cat job.out) verdict) == *"rank 0 on n1 "*" ended first, with exit code 3, "* ]]
   nothing_is_left
+  wait_for 60 all_idle
 }
 
 @test "slurmctld restarted in mid-run harms nobody" {

@@ -22,7 +22,8 @@ teardown() {
 # start OPTION...: ddlrun with two ranks that fill the pipe; asked to stop they write a last line and a file.
 start() {
   printf '%s\n' 'trap "echo stopping; echo saved > checkpoint.$RANK; exit 75" TERM' \
-    'while :; do echo a line of $RANK; : > "ready.$RANK"; done' > rank
+    'i=0; line=$(printf "%4000s" $RANK)' \
+    'while :; do echo "$line"; i=$((i + 1)); [ $i -lt 16 ] || : > "ready.$RANK"; done' > rank
   "$ddlrun" -n 2 --oversubscribe "$@" sh rank > unread 2> messages 3>&- 7>&- &
   pid=$!
   wait_for 20 test -e ready.0
@@ -57,7 +58,7 @@ stop() {
   [ "$status" -eq 75 ]
   [ "$(cat checkpoint.0 checkpoint.1)" = $'saved\nsaved' ]
   grep -qE '^ddlrun: [0-9]+ lines of output were dropped: nobody reads standard output$' messages
-  ! grep -q 'standard error' messages
+  run ! grep -q 'standard error' messages
 }
 
 @test "the same through mpirun" {
@@ -75,13 +76,13 @@ stop() {
   "$ddlrun" -n 2 --oversubscribe --launcher=local sh rank > unread 2> messages 3>&- 7>&- &
   pid=$!
   wait_for 30 test -e ddlrun
-  head -n 9000 <&7 > read
+  head -n 9000 <&7 > received
   wait_for 20 has_ended
   wait "$pid" || status=$?
   pid=
   [ "$status" -eq 3 ]
-  [ "$(tail -n 1 read)" = "line 9000" ]
-  ! grep -q dropped messages
+  [ "$(tail -n 1 received)" = "line 9000" ]
+  run ! grep -q dropped messages
 }
 
 @test "standard error that nobody reads does not keep ddlrun either" {
@@ -100,8 +101,8 @@ stop() {
   "$ddlrun" -n 1 --launcher=local seq 40000 > unread 2> messages 3>&- 7>&- &
   pid=$!
   sleep 0.5 # the pipe is full now, or soon
-  head -n 40000 <&7 > read
+  head -n 40000 <&7 > received
   wait "$pid"
   pid=
-  cmp read <(seq 40000)
+  cmp received <(seq 40000)
 }

@@ -118,6 +118,9 @@ TEST(RankStart, IsReadAsItWasWritten) {
 }
 
 TEST(Cancelled, IsReadWithItsReason) {
+  EXPECT_EQ(ParseCancelled("srun: Job step aborted: Waiting up to 32 seconds for job step to "
+                           "finish."),
+            "");
   EXPECT_EQ(
       ParseCancelled("slurmstepd: error: *** STEP 4.0 ON n1 CANCELLED AT 2026-11-22T12:13:22 ***"),
       "");

@@ -25,6 +25,10 @@ constexpr char kFailed[] = "ddlrun-rank: rank 1 on n2 (pid 7) ended with exit co
 constexpr char kTerminatedByOthers[] =
     "ddlrun-rank: rank 1 on n2 (pid 7) ended with signal 15 (Terminated)";
 
+constexpr char kKilledByOthers[] = "ddlrun-rank: rank 1 on n2 (pid 7) ended with signal 9 (Killed)";
+constexpr char kAborted[] =
+    "srun: Job step aborted: Waiting up to 7 seconds for job step to finish.";
+
 RankReports After(const std::vector<std::string>& lines) {
   RankReports reports;
   for (const std::string& line : lines) reports.Read(line, 1);
@@ -57,6 +61,10 @@ TEST(RankReports, KnowsAStepThatSlurmEndedFromOneThatARankEnded) {
   EXPECT_EQ(After({kCancelled, kKilled}).cancelled(), "");
   // The tasks on one node may be told of before the step on another.
   EXPECT_EQ(After({kTerminated, kTimeLimit}).cancelled(), " DUE TO TIME LIMIT");
+  // A shim that is killed with its rank may still report that.
+  EXPECT_EQ(After({kKilledByOthers, kAborted, kTimeLimit, kKilled}).cancelled(),
+            " DUE TO TIME LIMIT");
+  EXPECT_EQ(After({kKilledByOthers, kKilled, kAborted, kCancelled}).cancelled(), std::nullopt);
   // srun cancels the step of a rank that failed.
   EXPECT_EQ(After({kFailed, kCancelled}).cancelled(), std::nullopt);
   EXPECT_EQ(After({kKilled, kCancelled}).cancelled(), std::nullopt);

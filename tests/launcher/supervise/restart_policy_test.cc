@@ -61,6 +61,45 @@ TEST(RestartPolicy, TakesRanksThatCouldNotStartOnALostNodeForNoMistake) {
   EXPECT_EQ(After({.restarts = 2, .requeues = {}}, end).next, Next::kStartAgain);
 }
 
+TEST(RestartPolicy, TakesRanksThatHadStartedAndMissAPeerForNoMistake) {
+  RunEnd end = Ended(EX_UNAVAILABLE);
+  end.has_started = true;
+  EXPECT_EQ(After({.restarts = 2, .requeues = {}}, end).next, Next::kStartAgain);
+  end.exit_code = EX_CONFIG;
+  EXPECT_EQ(After({.restarts = 2, .requeues = {}}, end).next, Next::kEnd);
+}
+
+TEST(RestartPolicy, StartsAgainOnceByItselfAfterAStartThatHung) {
+  RunEnd end = Ended(EX_UNAVAILABLE, 300);
+  end.start_hung = true;
+  RestartPolicy policy({});
+  const Decision first = policy.AfterRun(end);
+  EXPECT_EQ(first.next, Next::kStartAgain);
+  EXPECT_EQ(first.reason, "starting again, once, since the start hung");
+  EXPECT_EQ(policy.restarts(), 1);
+  const Decision second = policy.AfterRun(end);
+  EXPECT_EQ(second.next, Next::kEnd);
+  EXPECT_EQ(second.reason, "not started again: the start hung twice");
+  // Not another failure of the second run, and not without its nodes.
+  RestartPolicy other({});
+  other.AfterRun(end);
+  EXPECT_EQ(other.AfterRun(Ended(1)).next, Next::kEnd);
+  end.has_nodes = false;
+  EXPECT_EQ(After({}, end).next, Next::kEnd);
+  end.has_nodes = true;
+  end.told_to_stop = true;
+  EXPECT_EQ(After({}, end).next, Next::kEnd);
+}
+
+TEST(RestartPolicy, AStartThatHungCountsAmongTheRestartsThatWereAskedFor) {
+  RunEnd end = Ended(EX_UNAVAILABLE, 300);
+  end.start_hung = true;
+  RestartPolicy policy({.restarts = 2, .requeues = {}});
+  EXPECT_EQ(policy.AfterRun(end).reason, "starting again, restart 1 of 2");
+  EXPECT_EQ(policy.AfterRun(end).reason, "starting again, restart 2 of 2");
+  EXPECT_EQ(policy.AfterRun(end).next, Next::kEnd);
+}
+
 TEST(RestartPolicy, EndsWhenToldToStop) {
   for (const int code : {EX_TEMPFAIL, 143}) {
     RunEnd end = Ended(code);

@@ -302,6 +302,66 @@ TEST_F(SupervisorOfAStepTest, EndsAnMpirunThatDoesNotEndAfterARankHasFailed) {
   EXPECT_EQ(Content("told"), "\n");  // it ends its ranks then, if it can
 }
 
+TEST_F(SupervisorOfAStepTest, EndsAStartThatHangsAndNamesTheNodes) {
+  options_.start_limit = std::chrono::milliseconds(300);
+  options_.hosts = {"n1", "n2", "n2", "n3"};
+  const JobResult result = RunSrun(
+      "echo 'ddlrun-rank: step 12.3' >&2; echo 'ddlrun-rank: rank 0 has started' >&2; "
+      "echo 'ddlrun-rank: rank 3 has started' >&2; exec sleep 600");
+  EXPECT_EQ(result.exit_code, EX_UNAVAILABLE);
+  EXPECT_FALSE(result.failure);
+  EXPECT_FALSE(result.has_started);
+  EXPECT_THAT(result.not_started, ElementsAre("n2"));
+  EXPECT_THAT(result.silent_nodes, ElementsAre("n2"));
+  EXPECT_EQ(Content("signals"), "12.3 9\n");
+}
+
+TEST_F(SupervisorOfAStepTest, HasNoLimitOnceAllHaveStarted) {
+  options_.start_limit = std::chrono::milliseconds(300);
+  options_.hosts = {"n1", "n2"};
+  for (const auto kind : {ChildCommand::Kind::kSrun, ChildCommand::Kind::kMpirun}) {
+    const JobResult result =
+        RunLauncher(kind,
+                    "echo 'ddlrun-rank: rank 1 has started' >&2; "
+                    "echo 'ddlrun-rank: rank 0 has started' >&2; sleep 0.6; exit 69");
+    EXPECT_EQ(result.exit_code, 69);
+    EXPECT_TRUE(result.has_started);
+    EXPECT_THAT(result.not_started, IsEmpty());
+  }
+}
+
+TEST_F(SupervisorOfAStepTest, KnowsThatAllHadStartedAlsoWhenOneHadEndedBefore) {
+  options_.hosts = {"n1", "n2"};
+  const JobResult result = RunSrun(
+      "echo 'ddlrun-rank: rank 1 has started' >&2; "
+      "echo 'ddlrun-rank: rank 1 on n2 (pid 7) ended with exit code 69' >&2; "
+      "echo 'ddlrun-rank: rank 0 has started' >&2; exit 69");
+  EXPECT_TRUE(result.has_started);
+}
+
+TEST_F(SupervisorOfAStepTest, DoesNotCountTheTimeThatSrunWaitsForResources) {
+  options_.start_limit = std::chrono::milliseconds(300);
+  options_.hosts = {"n1", "n2"};
+  const std::string waits =
+      "echo 'srun: Job 7 step creation temporarily disabled, retrying (Requested nodes are busy)' "
+      ">&2; sleep 0.6; ";
+  EXPECT_THAT(RunSrun(waits).not_started, IsEmpty());
+  EXPECT_THAT(
+      RunSrun(waits + "echo 'srun: Step created for StepId=7.1' >&2; exec sleep 600").not_started,
+      ElementsAre("n1", "n2"));
+}
+
+TEST_F(SupervisorOfAStepTest, NamesTheNodesOfWhichNothingWasHeard) {
+  options_.hosts = {"n1", "n2.site", "n3", "n4", "n4"};
+  const std::string some =
+      "echo 'ddlrun-rank: rank 0 on n1 (pid 7) ended with exit code 69' >&2; "
+      "echo 'srun: error: n[2-3]: tasks 1-2: Terminated' >&2; exit ";
+  EXPECT_THAT(RunSrun(some + "69").silent_nodes, ElementsAre("n4"));
+  EXPECT_THAT(RunSrun(some + "0").silent_nodes, IsEmpty());
+  // Where nothing was heard of any node, something else is wrong.
+  EXPECT_THAT(RunSrun("exit 69").silent_nodes, IsEmpty());
+}
+
 TEST_F(SupervisorTest, NamesAProgramThatCannotBeStarted) {
   ChildCommand command;
   command.rank = 0;
