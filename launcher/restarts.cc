@@ -85,11 +85,11 @@ void Restarts::BeforeRun() {
 Decision Restarts::AfterRun(const JobResult& result) {
   const bool is_wanted = options_.max_restarts > 0 || options_.requeue;
   const bool start_hung = !result.not_started.empty();
-  if ((!is_wanted && !start_hung) || result.exit_code == EX_OK) return {};
+  // Whoever was told to stop asks nobody: slurmctld may take long to answer, or not be there.
+  if (result.told_to_stop || (!is_wanted && !start_hung) || result.exit_code == EX_OK) return {};
 
   RunEnd end;
   end.exit_code = result.exit_code;
-  end.told_to_stop = result.told_to_stop;
   end.has_started = result.has_started;
   end.start_hung = start_hung;
   const std::chrono::duration<double> lasted = std::chrono::steady_clock::now() - start_;

@@ -16,7 +16,16 @@ bool StepSignals::Send(const std::string& step, int number) {
       tools_.signal ? tools_.signal(step, number) : StepTools::Command();
   if (command.empty()) return false;
   commands_.push_back(std::make_unique<CommandOutput>(command, tools_.environment));
+  number_ = number;
+  deadline_ = Clock::now() + kPatienceWithScancel;
   return true;
+}
+
+std::optional<int> StepSignals::TakeLost() {
+  if (!deadline_ || (!HasArrived() && Clock::now() < *deadline_)) return std::nullopt;
+  deadline_.reset();
+  const bool is_lost = !HasArrived() || !commands_.back()->Wait(std::chrono::milliseconds(0));
+  return is_lost ? std::optional(number_) : std::nullopt;
 }
 
 bool StepSignals::HasArrived() { return commands_.empty() || commands_.back()->HasEnded(); }

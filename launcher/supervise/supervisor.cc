@@ -48,8 +48,6 @@ using Clock = std::chrono::steady_clock;
 using Kind = ChildCommand::Kind;
 using News = RankReports::News;
 
-// scancel answers within a second, and takes longer where slurmctld is busy or not there.
-constexpr std::chrono::milliseconds kPatienceWithScancel{10000};
 // What ended children may have left in a pipe is less than so many reads.
 constexpr int kLastReads = 64;
 
@@ -152,8 +150,9 @@ void Supervisor::WaitForEvent() {
   std::vector<pollfd> ready = {{signals_.fd(), POLLIN, 0}};
   output_.AppendTo(&ready);
   std::optional<Clock::time_point> deadline = deadline_;
-  const auto other = output_.deadline();
-  if (other && (!deadline || *other < *deadline)) deadline = other;
+  for (const auto& other : {output_.deadline(), step_signals_.deadline()}) {
+    if (other && (!deadline || *other < *deadline)) deadline = other;
+  }
   int timeout_ms = -1;
   if (deadline) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - Clock::now());
@@ -293,6 +292,12 @@ void Supervisor::Advance() {
       step_signals_.HasArrived()) {
     has_arrived_ = true;
     deadline_ = Clock::now() + options_.grace;
+  }
+  const std::optional<int> lost = step_signals_.TakeLost();
+  if (lost && IsOrderToStop(*lost)) {
+    // Without slurmctld srun itself can end nothing, but passes this one on from node to node.
+    children_.Signal(SIGUSR1);
+    result_.notes.push_back("slurmctld did not pass the order to stop on: ranks got SIGUSR1");
   }
   if (!deadline_ || Clock::now() < *deadline_) return;
   if (state_ == State::kStarting) {

@@ -207,6 +207,24 @@ ranks_wait() {
   nothing_is_left
 }
 
+@test "SIGTERM ends everything in time while slurmctld is down" {
+  script rank ': > ready.$RANK' 'sleep 1000'
+  script job 'ddlrun --max-restarts 3 ./rank & echo $! > pid; wait $!' 'echo "exit code $?"'
+  hpc sbatch --quiet -N2 --gres=gpu:2 --output="$work/job.out" job
+  wait_for 30 all_ready
+  cluster ctld stop
+  local start=$SECONDS
+  cluster at n1 kill -TERM "$(cat pid)"
+  wait_for 60 grep -q '^exit code' job.out || true
+  cluster ctld start
+  echo "$((SECONDS - start)) s: $(cat job.out)"
+  [ $((SECONDS - start)) -le 28 ]
+  [[ $(output=$(cat job.out) verdict) == "ddlrun: stopped by SIGTERM (exit code 138)" ]]
+  grep -q '^ddlrun: slurmctld did not pass the order to stop on: ranks got SIGUSR1$' job.out
+  nothing_is_left
+  wait_for 60 all_idle
+}
+
 @test "a node powered off ends the job; the other nodes are clean" {
   script job 'ddlrun sleep 100' 'echo "exit code $?"'
   hpc sbatch --quiet --no-requeue -N2 --gres=gpu:2 --output="$work/job.out" job

@@ -302,6 +302,17 @@ TEST_F(SupervisorOfAStepTest, EndsAnMpirunThatDoesNotEndAfterARankHasFailed) {
   EXPECT_EQ(Content("told"), "\n");  // it ends its ranks then, if it can
 }
 
+TEST_F(SupervisorOfAStepTest, SendsSigusr1WhereSlurmDoesNotPassAnOrderToStopOn) {
+  scancel_ = "exit 1";
+  const JobResult result =
+      RunSrun("trap 'exit 75' USR1; echo 'ddlrun-rank: step 12.3' >&2; echo > ready; sleep 0.5; " +
+              SignalWhenReady("TERM") + "while :; do sleep 0.05; done");
+  EXPECT_EQ(result.exit_code, EX_TEMPFAIL);
+  EXPECT_EQ(result.stop_signal, SIGTERM);
+  EXPECT_THAT(result.notes, ElementsAre("slurmctld did not pass the order to stop on: ranks got "
+                                        "SIGUSR1"));
+}
+
 TEST_F(SupervisorOfAStepTest, EndsAStartThatHangsAndNamesTheNodes) {
   options_.start_limit = std::chrono::milliseconds(300);
   options_.hosts = {"n1", "n2", "n2", "n3"};
