@@ -3,6 +3,7 @@
 // ddlrun: Allocation -> Topology -> Plan -> Job.  Reads the command line, the environment and the
 // site file, plans, starts the ranks and waits for them.  Called as bede-mpirun it is that program.
 
+#include <poll.h>
 #include <sysexits.h>
 #include <unistd.h>
 
@@ -167,6 +168,7 @@ struct RunResult {
   int exit_code = EX_OK;
   bool start_again = false;
   bool step_is_left = false;
+  int pause = 0;  // seconds, before the next start
 };
 
 JobResult StartAndWait(const Command& command, const PlannedJob& planned,
@@ -248,15 +250,23 @@ RunResult RunOnce(const Command& command, const PlannedJob& planned, const Launc
   const std::string text = EndText(result, decision);
   directory.Append("ddlrun.log", text + "exit code " + std::to_string(result.exit_code) + "\n");
   Say(text, result.told_to_stop);
-  return {result.exit_code, decision.next == Decision::Next::kStartAgain, result.step_is_left};
+  return {result.exit_code, decision.next == Decision::Next::kStartAgain, result.step_is_left,
+          decision.pause};
 }
 
-// Whether a signal came while no rank ran.
-bool IsToldToStop(SignalRelay& signals) {
-  while (const std::optional<int> number = signals.Next()) {
-    if (*number != SIGCHLD && *number != SIGCONT) return true;
+// Whether a signal came while no rank ran, or comes within `pause` seconds.
+bool IsToldToStop(SignalRelay& signals, int pause) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point end = Clock::now() + std::chrono::seconds(pause);
+  for (;;) {
+    while (const std::optional<int> number = signals.Next()) {
+      if (*number != SIGCHLD && *number != SIGCONT) return true;
+    }
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
+    if (left.count() <= 0) return false;
+    pollfd ready = {signals.fd(), POLLIN, 0};
+    poll(&ready, 1, static_cast<int>(left.count()));
   }
-  return false;
 }
 
 int PlanAndLaunch(const Options& options, const Settings& settings,
@@ -287,7 +297,7 @@ int PlanAndLaunch(const Options& options, const Settings& settings,
   for (;;) {
     planned.restart_count = restarts.count();
     const RunResult run = RunOnce(command, planned, launch, restarts, signals);
-    if (!run.start_again || IsToldToStop(signals)) return run.exit_code;
+    if (!run.start_again || IsToldToStop(signals, run.pause)) return run.exit_code;
     planned = PlanJob(options, settings, environment, restarts.lost_nodes());
     step_is_left = step_is_left || run.step_is_left;
     planned.has_lost_nodes = planned.has_lost_nodes || step_is_left;

@@ -33,7 +33,7 @@ std::string SetCountOrNone(Options& options, const std::string& value) {
 }
 
 std::string SetRequeue(Options& options, const std::string& value) {
-  return ParseCount(value.empty() ? std::to_string(kMaxCount) : value, 1, &options.requeue);
+  return ParseCount(value.empty() ? "8" : value, 1, &options.requeue);
 }
 
 template <std::string Options::*member>
@@ -301,7 +301,7 @@ const std::vector<OptionSpec>& OptionTable() {
        {"requeue"},
        "[N]",
        "times",
-       "no limit",
+       "8",
        kOwn,
        "when ranks stop early with exit code 75, or too few nodes are left, put the job into "
        "Slurm's queue again, N times at most; never after scancel, never after a run without "
@@ -311,7 +311,7 @@ const std::vector<OptionSpec>& OptionTable() {
        {"progress-file"},
        "FILE|DIR",
        "",
-       "a run of 60 s or more counts as progress",
+       "of ddltraind its checkpoints; else 60 s or more",
        kOwn,
        "a run has made progress if this file, or the newest entry of this folder (of checkpoints), "
        "became newer",

@@ -62,9 +62,33 @@ std::optional<fs::file_time_type> NewestTime(const fs::path& path) {
   return newest;
 }
 
+std::string ProgressFile(const Options& options) {
+  if (!options.progress_file.empty()) return options.progress_file;
+  const std::vector<std::string>& words = options.program;
+  const auto program = std::find_if(words.begin(), words.end(), [](const std::string& word) {
+    return fs::path(word).filename() == "ddltraind";
+  });
+  if (program == words.end()) return "";
+  // The last one counts.
+  const auto value_of = [&](const std::string& name) {
+    std::string value;
+    for (auto word = program + 1; word != words.end(); ++word) {
+      if (word->starts_with(name + "=")) value = word->substr(name.size() + 1);
+      if (*word == name && word + 1 != words.end()) value = *(word + 1);
+    }
+    return value;
+  };
+  const std::string mode = value_of("--mode");
+  if (!mode.empty() && mode != "train" && mode != "train_and_evaluate") return "";
+  std::string folder = value_of("--model_dir");
+  if (folder.empty()) folder = value_of("--results_dir");
+  return fs::path(folder) / "checkpoints";
+}
+
 Restarts::Restarts(const Options& options, const Environment& environment)
     : options_(options),
       environment_(environment),
+      progress_file_(ProgressFile(options)),
       requeued_(RequeuedSoFar(environment)),
       policy_({options.max_restarts, options.requeue, requeued_}) {
   std::optional<SlurmJob> job;
@@ -74,7 +98,7 @@ Restarts::Restarts(const Options& options, const Environment& environment)
 }
 
 std::optional<fs::file_time_type> Restarts::ProgressTime() const {
-  return options_.progress_file.empty() ? std::nullopt : NewestTime(options_.progress_file);
+  return progress_file_.empty() ? std::nullopt : NewestTime(progress_file_);
 }
 
 void Restarts::BeforeRun() {
@@ -94,7 +118,8 @@ Decision Restarts::AfterRun(const JobResult& result) {
   end.start_hung = start_hung;
   const std::chrono::duration<double> lasted = std::chrono::steady_clock::now() - start_;
   end.seconds = lasted.count();
-  if (!options_.progress_file.empty()) {
+  if (!progress_file_.empty()) {
+    if (options_.progress_file.empty()) end.checkpoints = progress_file_;
     const auto now = ProgressTime();
     end.file_moved = now && (!file_before_ || *now > *file_before_);
   }
@@ -105,9 +130,10 @@ Decision Restarts::AfterRun(const JobResult& result) {
   }
   if (!SlurmJobId(environment_).empty()) {
     const std::optional<SlurmJob> job = AskSlurmForJob(environment_);
+    if (job) end.seconds_left = job->seconds_left;
     // Ended by its user or its time limit: that may be seen at the ranks before it is here.
     if (job && job->state != "RUNNING") {
-      return {Decision::Next::kEnd, "the job is " + job->state + ", so this is the end"};
+      return {Decision::Next::kEnd, 0, "the job is " + job->state + ", so this is the end"};
     }
     for (const std::string& host : job ? nodes_before_ : std::vector<std::string>()) {
       if (!Holds(job->nodes, host) && !Holds(lost_nodes_, host)) lost_nodes_.push_back(host);
@@ -120,7 +146,7 @@ Decision Restarts::AfterRun(const JobResult& result) {
   if (decision.next == Decision::Next::kRequeue) {
     const std::string refusal = RequeueSlurmJob(environment_);
     if (!refusal.empty()) {
-      return {Decision::Next::kEnd,
+      return {Decision::Next::kEnd, 0,
               "the job could not be requeued (" + refusal + "): submit it again"};
     }
   }

@@ -17,8 +17,9 @@ namespace launcher {
 struct SlurmJob {
   std::string state;  // "RUNNING", "COMPLETING", "CANCELLED", ...
   bool may_requeue = false;
-  bool is_batch = false;           // false: of salloc or srun
-  std::vector<std::string> nodes;  // without those it has lost
+  bool is_batch = false;               // false: of salloc or srun
+  std::vector<std::string> nodes;      // without those it has lost
+  std::optional<double> seconds_left;  // until its time limit; empty: it has none
 };
 
 // From `scontrol --oneliner show job`, a line for each component of a heterogeneous job, the first

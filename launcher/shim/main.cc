@@ -241,7 +241,8 @@ void SetEnvironment() {
 void SayStep() {
   const char* job_id = getenv("SLURM_JOB_ID");
   const char* step = getenv("SLURM_STEP_ID");
-  if (!Is(job.spawner, "srun") || job.local_rank != 0 || job_id == nullptr || step == nullptr) return;
+  if (!Is(job.spawner, "srun") || job.local_rank != 0 || job_id == nullptr || step == nullptr)
+    return;
   const Report report = ReportStep(job_id, step);
   WriteAll(STDERR_FILENO, report.text, strlen(report.text));
 }

@@ -40,7 +40,7 @@ notices_its_peers() {
   cat job.out
   grep -q '^exit code 0' job.out
   grep -q 'the job failed: node n2 was lost' job.out
-  grep -q 'starting again, restart 1 of 1, without n2' job.out
+  grep -q 'starting again in 2 s, restart 1 of 1, without n2' job.out
   [ -e on.1.n1 ] && [ -e on.1.n3 ]
   cluster boot n2
   wait_for 60 all_idle
@@ -69,7 +69,7 @@ notices_its_peers() {
   : > peer-is-gone
   batch job -N2 --gres=gpu:1
   echo "$output"
-  [[ $output == *"ended first, with exit code 69"*"starting again, restart 1 of 1"*"exit code 0"* ]]
+  [[ $output == *"ended first, with exit code 69"*"starting again in 2 s, restart 1 of 1"*"exit code 0"* ]]
   [[ $output != *"was lost"* ]]
 }
 

@@ -132,6 +132,35 @@ TEST(RestartPolicy, BelievesTheFileAndNotTheClock) {
   EXPECT_THAT(policy.AfterRun(stood).reason, HasSubstr("nothing in --progress-file became newer"));
 }
 
+TEST(RestartPolicy, PausesLongerAfterEachRunWithoutProgress) {
+  RestartPolicy policy({.restarts = 9, .requeues = {}});
+  EXPECT_EQ(policy.AfterRun(Ended(1)).pause, 0);
+  const Decision first = policy.AfterRun(Ended(1, 5));
+  EXPECT_EQ(first.pause, 2);
+  EXPECT_EQ(first.reason, "starting again in 2 s, restart 2 of 9");
+  EXPECT_EQ(policy.AfterRun(Ended(1, 5)).pause, 8);
+  EXPECT_EQ(policy.AfterRun(Ended(1)).pause, 0);
+}
+
+TEST(RestartPolicy, LooksAtTheTimeThatTheJobHasLeft) {
+  RunEnd end = Ended(1);
+  end.seconds_left = 60;
+  EXPECT_EQ(After({.restarts = 2, .requeues = {}}, end).next, Next::kStartAgain);
+  end.seconds_left = 59.5;
+  const Decision decision = After({.restarts = 2, .requeues = {}}, end);
+  EXPECT_EQ(decision.next, Next::kEnd);
+  EXPECT_EQ(decision.reason, "not started again: the time limit of the job is 59 s away");
+  EXPECT_EQ(After({.restarts = 2, .requeues = 2}, end).next, Next::kRequeue);
+}
+
+TEST(RestartPolicy, NamesTheCheckpointsThatItLookedFor) {
+  RunEnd end = Ended(EX_TEMPFAIL, 600);
+  end.file_moved = false;
+  end.checkpoints = "results/checkpoints";
+  EXPECT_THAT(After({.requeues = 2}, end).reason,
+              HasSubstr("made no progress (no new checkpoint in results/checkpoints)"));
+}
+
 TEST(RestartPolicy, RequeuesAfterAnEarlyStop) {
   EXPECT_EQ(After({.requeues = 2, .requeued = 1}, Ended(EX_TEMPFAIL)).next, Next::kRequeue);
   EXPECT_EQ(After({.restarts = 5, .requeues = 2}, Ended(EX_TEMPFAIL)).next, Next::kRequeue);
