@@ -3,10 +3,12 @@
 // ddlrun: Allocation -> Topology -> Plan -> Job.  Reads the command line, the environment and the
 // site file, plans, starts the ranks and waits for them.  Called as bede-mpirun it is that program.
 
+#include <poll.h>
 #include <sysexits.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -21,6 +23,7 @@
 #include "launcher/health/health_check.h"
 #include "launcher/launch.h"
 #include "launcher/messages.h"
+#include "launcher/node_probe.h"
 #include "launcher/options.h"
 #include "launcher/plan/plan_files.h"
 #include "launcher/restarts.h"
@@ -29,6 +32,7 @@
 #include "launcher/slurm_job.h"
 #include "launcher/spawn/run_directory.h"
 #include "launcher/supervise/command_output.h"
+#include "launcher/supervise/output_queue.h"
 #include "launcher/supervise/supervisor.h"
 #include "launcher/surroundings.h"
 #include "support/counted.h"
@@ -37,7 +41,10 @@ namespace launcher {
 namespace {
 
 void Print(const std::string& text) { std::fputs(text.c_str(), stdout); }
-void Say(const std::string& text) { std::fputs(text.c_str(), stderr); }
+// Not for ever where nobody reads and ddlrun was told to stop.
+void Say(const std::string& text, bool is_told_to_stop = false) {
+  WriteMessage(STDERR_FILENO, text, is_told_to_stop, std::chrono::seconds(3));
+}
 
 void FillRunDirectory(const RunDirectory& directory, const PlannedJob& planned,
                       const Settings& settings, const std::string& announcement) {
@@ -79,6 +86,38 @@ std::string WhereTheLogIs(const RunDirectory& directory) {
   return "Please see " + directory.path() + "/ddlrun.log for detailed log.\n";
 }
 
+std::string Failed(const std::string& text) {
+  return "ddlrun: " + Coded(Message::kJobFailed, "the job failed: " + text) + "\n";
+}
+
+std::string InLowerCase(std::string text) {
+  for (char& letter : text) letter = static_cast<char>(std::tolower(letter));
+  return text;
+}
+
+// The end of a job that was told to end; a rank is not the cause, but what it said may matter.
+std::string StoppedText(const JobResult& result, const std::string& how) {
+  std::string text;
+  const bool is_of_the_signal =
+      !result.failure || result.failure->signal != 0 || result.failure->exit_code > 128;
+  if (!is_of_the_signal) {
+    text = "ddlrun: rank " + std::to_string(result.failure->rank) + " on " + result.failure->host +
+           " ended with " + DescribeEnd(*result.failure) + " after that\n";
+  }
+  return text + "ddlrun: " + how + " (exit code " + std::to_string(result.exit_code) + ")\n";
+}
+
+std::string StartThatHung(const JobResult& result) {
+  constexpr std::size_t kMostNames = 8;
+  std::string names;
+  for (std::size_t i = 0; i < std::min(result.not_started.size(), kMostNames); ++i) {
+    names += (i == 0 ? "" : ", ") + result.not_started[i];
+  }
+  if (result.not_started.size() > kMostNames) names += ", ...";
+  return "its start hung: on " + names +
+         " not all programs ran when the time for that was over (start_seconds of the site file)";
+}
+
 std::string ResultText(const JobResult& result, const Decision& decision) {
   if (result.exit_code == 0) return "";
   if (result.exit_code == EX_TEMPFAIL) {
@@ -86,17 +125,19 @@ std::string ResultText(const JobResult& result, const Decision& decision) {
     return std::string("ddlrun: stopped early with a checkpoint written (exit code 75)") +
            (is_requeued ? "\n" : ": start it again\n");
   }
-  if (!result.lost_nodes.empty()) {
-    return "ddlrun: " + Coded(Message::kJobFailed,
-                              "the job failed: node " + result.lost_nodes[0] + " was lost\n");
+  // Slurm calls a step cancelled, too, to which ddlrun has passed SIGTERM on.
+  if (result.cancelled && (result.stop_signal == 0 || !result.cancelled->empty())) {
+    return StoppedText(result, "cancelled by Slurm" + InLowerCase(*result.cancelled));
   }
+  if (result.stop_signal != 0) {
+    return StoppedText(result, std::string("stopped by ") + NameOfOrderToStop(result.stop_signal));
+  }
+  if (!result.not_started.empty()) return Failed(StartThatHung(result));
+  if (!result.lost_nodes.empty()) return Failed("node " + result.lost_nodes[0] + " was lost");
   if (result.failure) return FailureReport(*result.failure);
   if (!result.launcher_end.empty()) {
-    return "ddlrun: " +
-           Coded(Message::kJobFailed,
-                 "the job failed: " + result.launcher_end +
-                     ", which is not ddlrun's doing; the ranks were well until then") +
-           "\n";
+    return Failed(result.launcher_end +
+                  ", which is not ddlrun's doing; the ranks were well until then");
   }
   return "ddlrun: " +
          Coded(Message::kJobFailed, "the job failed with exit code " +
@@ -107,7 +148,9 @@ std::string ResultText(const JobResult& result, const Decision& decision) {
 
 // What is said at the end of a run: the cause of a failure last, unless it goes on.
 std::string EndText(const JobResult& result, const Decision& decision) {
-  const std::string text = ResultText(result, decision);
+  std::string text;
+  for (const std::string& note : result.notes) text += "ddlrun: " + note + "\n";
+  text += ResultText(result, decision);
   if (decision.reason.empty()) return text;
   const std::string reason = "ddlrun: " + decision.reason + "\n";
   return decision.next == Decision::Next::kEnd ? reason + text : text + reason;
@@ -124,6 +167,8 @@ struct Command {
 struct RunResult {
   int exit_code = EX_OK;
   bool start_again = false;
+  bool step_is_left = false;
+  int pause = 0;  // seconds, before the next start
 };
 
 JobResult StartAndWait(const Command& command, const PlannedJob& planned,
@@ -132,6 +177,7 @@ JobResult StartAndWait(const Command& command, const PlannedJob& planned,
   SupervisorOptions supervisor;
   supervisor.guardian = &guardian;
   supervisor.grace = command.settings.grace;
+  supervisor.start_limit = command.settings.start;
   supervisor.tag_output = command.options.tag_output;
   supervisor.log_directory = command.options.log_directory;
   supervisor.stop_signal_of_mpirun = kStopSignalOfMpirun;
@@ -141,17 +187,29 @@ JobResult StartAndWait(const Command& command, const PlannedJob& planned,
     supervisor.hosts.push_back(node.host);
     components.insert(node.component);
   }
-  std::vector<std::unique_ptr<CommandOutput>> scancels;
-  supervisor.signal_step = [&](const std::string& step, int signal) {
-    const std::string scancel = FindProgram("scancel", command.environment);
-    if (scancel.empty()) return;
-    std::vector<std::string> words = {scancel, "--signal=" + std::to_string(signal)};
-    for (std::string& name : StepsOfComponents(step, components, command.environment)) {
-      words.push_back(std::move(name));
-    }
-    scancels.push_back(std::make_unique<CommandOutput>(words, command.environment));
+  supervisor.step_tools.environment = command.environment;
+  supervisor.step_tools.signal = [&](const std::string& step, int signal) {
+    return SignalStepCommand(StepsOfComponents(step, components, command.environment), signal,
+                             command.environment);
+  };
+  supervisor.step_tools.list = [&](const std::string& step) {
+    return ListStepsCommand(StepsOfComponents(step, components, command.environment),
+                            command.environment);
   };
   return Supervise(commands, supervisor, signals);
+}
+
+// Other ranks notice the end of a node long before Slurm does.
+void LookForLostNodes(const Launch& launch, const Environment& environment, JobResult* result) {
+  const bool may_be = result->exit_code != EX_OK && result->exit_code != EX_TEMPFAIL &&
+                      !result->told_to_stop && !result->cancelled && result->lost_nodes.empty();
+  if (!may_be) return;
+  result->lost_nodes = NodesThatDoNotAnswer(result->silent_nodes, launch.srun, environment,
+                                            std::chrono::seconds(20));
+  for (const std::string& host : result->lost_nodes) {
+    result->notes.push_back("no rank was heard of on " + host +
+                            " any more, and a step of srun does not run there either");
+  }
 }
 
 // The ranks once, in a run directory of their own.
@@ -176,27 +234,40 @@ RunResult RunOnce(const Command& command, const PlannedJob& planned, const Launc
                      command.program_directory, directory, signals, guardian});
     directory.Append("ddlrun.log", report.commands + report.table + report.messages);
     Say(report.commands);
-    (options.check_only ? Print : Say)(report.table);
+    if (options.check_only) {
+      Print(report.table);
+    } else {
+      Say(report.table);
+    }
     Say(report.messages);
-    if (options.check_only || report.exit_code != EX_OK) return {report.exit_code, false};
+    if (options.check_only || report.exit_code != EX_OK) return {report.exit_code};
   }
   Say(announcement);
 
   restarts.BeforeRun();
-  const JobResult result = StartAndWait(command, planned, commands, guardian, signals);
+  JobResult result = StartAndWait(command, planned, commands, guardian, signals);
+  LookForLostNodes(launch, command.environment, &result);
   const Decision decision = restarts.AfterRun(result);
   const std::string text = EndText(result, decision);
   directory.Append("ddlrun.log", text + "exit code " + std::to_string(result.exit_code) + "\n");
-  Say(text);
-  return {result.exit_code, decision.next == Decision::Next::kStartAgain};
+  Say(text, result.told_to_stop);
+  return {result.exit_code, decision.next == Decision::Next::kStartAgain, result.step_is_left,
+          decision.pause};
 }
 
-// Whether a signal came while no rank ran.
-bool IsToldToStop(SignalRelay& signals) {
-  while (const std::optional<int> number = signals.Next()) {
-    if (*number != SIGCHLD && *number != SIGCONT) return true;
+// Whether a signal came while no rank ran, or comes within `pause` seconds.
+bool IsToldToStop(SignalRelay& signals, int pause) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point end = Clock::now() + std::chrono::seconds(pause);
+  for (;;) {
+    while (const std::optional<int> number = signals.Next()) {
+      if (*number != SIGCHLD && *number != SIGCONT) return true;
+    }
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
+    if (left.count() <= 0) return false;
+    pollfd ready = {signals.fd(), POLLIN, 0};
+    poll(&ready, 1, static_cast<int>(left.count()));
   }
-  return false;
 }
 
 int PlanAndLaunch(const Options& options, const Settings& settings,
@@ -223,11 +294,14 @@ int PlanAndLaunch(const Options& options, const Settings& settings,
   if (!options.log_directory.empty()) MakeDirectory(options.log_directory);
   SignalRelay signals;  // before the run directory, so that no signal leaves it behind
   Restarts restarts(options, environment);
+  bool step_is_left = false;
   for (;;) {
     planned.restart_count = restarts.count();
     const RunResult run = RunOnce(command, planned, launch, restarts, signals);
-    if (!run.start_again || IsToldToStop(signals)) return run.exit_code;
+    if (!run.start_again || IsToldToStop(signals, run.pause)) return run.exit_code;
     planned = PlanJob(options, settings, environment, restarts.lost_nodes());
+    step_is_left = step_is_left || run.step_is_left;
+    planned.has_lost_nodes = planned.has_lost_nodes || step_is_left;
   }
 }
 

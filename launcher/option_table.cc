@@ -8,7 +8,7 @@ namespace launcher {
 namespace {
 
 std::string SetRequeue(Options& options, const std::string& value) {
-  return ParseCount(value.empty() ? std::to_string(kMaxCount) : value, 1, &options.requeue);
+  return ParseCount(value.empty() ? "8" : value, 1, &options.requeue);
 }
 
 std::string SetLauncher(Options& options, const std::string& value) {
@@ -240,8 +240,8 @@ const std::vector<OptionSpec>& OptionTable() {
        "0",
        kOwn,
        "when a rank fails, start all again in this allocation, N times at most; not after exit "
-       "codes 64, 65, 69, 78, not after SIGTERM, SIGINT or SIGHUP, not after three runs in a row "
-       "without progress",
+       "codes 64, 65, 78, nor 69 before all ranks had started, not after SIGTERM, SIGINT or "
+       "SIGHUP, not after three runs in a row without progress",
        SetCountOrNone<&Options::max_restarts>},
       {kAgain,
        {"spare-nodes"},
@@ -256,7 +256,7 @@ const std::vector<OptionSpec>& OptionTable() {
        {"requeue"},
        "[N]",
        "times",
-       "no limit",
+       "8",
        kOwn,
        "when ranks stop early with exit code 75, or too few nodes are left, put the job into "
        "Slurm's queue again, N times at most; never after scancel, never after a run without "
@@ -266,7 +266,7 @@ const std::vector<OptionSpec>& OptionTable() {
        {"progress-file"},
        "FILE|DIR",
        "",
-       "a run of 60 s or more counts as progress",
+       "of ddltraind its checkpoints; else 60 s or more",
        kOwn,
        "a run has made progress if this file, or the newest entry of this folder (of checkpoints), "
        "became newer",

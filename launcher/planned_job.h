@@ -27,8 +27,10 @@ struct PlannedJob {
   std::string planned_for;                // see RankJob
   std::vector<std::string> hosts_of_job;  // see Allocation
   bool in_step = false;                   // see Allocation
-  bool has_lost_nodes = false;            // some node of the job is left out because it is down
-  int restart_count = 0;                  // what ranks are told; the caller sets it
+  // Some node of the job is left out because it is down, or a step that ran before could not be
+  // ended: that step still holds what it had.
+  bool has_lost_nodes = false;
+  int restart_count = 0;          // what ranks are told; the caller sets it
   std::string job_id;             // of Slurm, or "": also where hosts outside the job were named
   std::string rankfile_text;      // --rankfile where Slurm calls its hosts otherwise, else ""
   bool has_remote_ranks = false;  // some rank is not on this machine

@@ -56,9 +56,33 @@ std::optional<fs::file_time_type> NewestTime(const fs::path& path) {
   return newest;
 }
 
+std::string ProgressFile(const Options& options) {
+  if (!options.progress_file.empty()) return options.progress_file;
+  const std::vector<std::string>& words = options.program;
+  const auto program = std::find_if(words.begin(), words.end(), [](const std::string& word) {
+    return fs::path(word).filename() == "ddltraind";
+  });
+  if (program == words.end()) return "";
+  // The last one counts.
+  const auto value_of = [&](const std::string& name) {
+    std::string value;
+    for (auto word = program + 1; word != words.end(); ++word) {
+      if (word->starts_with(name + "=")) value = word->substr(name.size() + 1);
+      if (*word == name && word + 1 != words.end()) value = *(word + 1);
+    }
+    return value;
+  };
+  const std::string mode = value_of("--mode");
+  if (!mode.empty() && mode != "train" && mode != "train_and_evaluate") return "";
+  std::string folder = value_of("--model_dir");
+  if (folder.empty()) folder = value_of("--results_dir");
+  return fs::path(folder) / "checkpoints";
+}
+
 Restarts::Restarts(const Options& options, const Environment& environment)
     : options_(options),
       environment_(environment),
+      progress_file_(ProgressFile(options)),
       requeued_(RequeuedSoFar(environment)),
       policy_({options.max_restarts, options.requeue, requeued_}) {
   std::optional<SlurmJob> job;
@@ -68,7 +92,7 @@ Restarts::Restarts(const Options& options, const Environment& environment)
 }
 
 std::optional<fs::file_time_type> Restarts::ProgressTime() const {
-  return options_.progress_file.empty() ? std::nullopt : NewestTime(options_.progress_file);
+  return progress_file_.empty() ? std::nullopt : NewestTime(progress_file_);
 }
 
 void Restarts::BeforeRun() {
@@ -78,14 +102,18 @@ void Restarts::BeforeRun() {
 
 Decision Restarts::AfterRun(const JobResult& result) {
   const bool is_wanted = options_.max_restarts > 0 || options_.requeue;
-  if (!is_wanted || result.exit_code == EX_OK) return {};
+  const bool start_hung = !result.not_started.empty();
+  // Whoever was told to stop asks nobody: slurmctld may take long to answer, or not be there.
+  if (result.told_to_stop || (!is_wanted && !start_hung) || result.exit_code == EX_OK) return {};
 
   RunEnd end;
   end.exit_code = result.exit_code;
-  end.told_to_stop = result.told_to_stop;
+  end.has_started = result.has_started;
+  end.start_hung = start_hung;
   const std::chrono::duration<double> lasted = std::chrono::steady_clock::now() - start_;
   end.seconds = lasted.count();
-  if (!options_.progress_file.empty()) {
+  if (!progress_file_.empty()) {
+    if (options_.progress_file.empty()) end.checkpoints = progress_file_;
     const auto now = ProgressTime();
     end.file_moved = now && (!file_before_ || *now > *file_before_);
   }
@@ -100,9 +128,10 @@ Decision Restarts::AfterRun(const JobResult& result) {
   for (const std::string& host : result.lost_nodes) add_lost(host);
   if (!SlurmJobId(environment_).empty()) {
     const std::optional<SlurmJob> job = AskSlurmForJob(environment_);
+    if (job) end.seconds_left = job->seconds_left;
     // Ended by its user or its time limit: that may be seen at the ranks before it is here.
     if (job && job->state != "RUNNING") {
-      return {Decision::Next::kEnd, "the job is " + job->state + ", so this is the end"};
+      return {Decision::Next::kEnd, 0, "the job is " + job->state + ", so this is the end"};
     }
     const HostIndex left(job ? job->nodes : nodes_before_);
     for (const std::string& host : nodes_before_) {
@@ -116,7 +145,7 @@ Decision Restarts::AfterRun(const JobResult& result) {
   if (decision.next == Decision::Next::kRequeue) {
     const std::string refusal = RequeueSlurmJob(environment_);
     if (!refusal.empty()) {
-      return {Decision::Next::kEnd,
+      return {Decision::Next::kEnd, 0,
               "the job could not be requeued (" + refusal + "): submit it again"};
     }
   }

@@ -22,6 +22,10 @@ namespace launcher {
 // such a file may be half-written.  nullopt where there is none.
 std::optional<std::filesystem::file_time_type> NewestTime(const std::filesystem::path& path);
 
+// What tells of progress: --progress-file, or the folder of the checkpoints of a ddltraind that
+// trains; "": nothing.  Pure.
+std::string ProgressFile(const Options& options);
+
 class Restarts {
  public:
   // Throws LaunchError(EX_CONFIG) for --requeue of a job that cannot be requeued.
@@ -42,6 +46,7 @@ class Restarts {
 
   const Options& options_;
   const Environment& environment_;
+  const std::string progress_file_;
   int requeued_ = 0;  // SLURM_RESTART_COUNT
   RestartPolicy policy_;
   std::vector<std::string> lost_nodes_;

@@ -31,7 +31,8 @@ class Merger {
     MergeGpuVisibility();
     settings_.check = Pick("check", options_.check, site_.check, "auto");
     MergeRunDirectory();
-    MergeGrace();
+    settings_.grace = PickSeconds("grace_seconds", site_.grace_seconds, settings_.grace);
+    settings_.start = PickSeconds("start_seconds", site_.start_seconds, settings_.start);
     MergeExports();
     MergeMpiArguments();
     MergeSiteEnvironment();
@@ -63,10 +64,12 @@ class Merger {
                                    RunDirectoryBase(environment_));
   }
 
-  void MergeGrace() {
-    if (site_.grace_seconds) settings_.grace = std::chrono::seconds(site_.grace_seconds->value);
-    Show("grace_seconds", std::to_string(settings_.grace.count()),
-         site_.grace_seconds ? InSite(site_.grace_seconds->line) : kDefault);
+  std::chrono::seconds PickSeconds(const std::string& name,
+                                   const std::optional<SiteValue<int>>& site,
+                                   std::chrono::seconds fallback) {
+    const std::chrono::seconds seconds = site ? std::chrono::seconds(site->value) : fallback;
+    Show(name, std::to_string(seconds.count()), site ? InSite(site->line) : kDefault);
+    return seconds;
   }
 
   void AddMpiArguments(const std::vector<std::string>& words, const std::string& origin) {

@@ -32,6 +32,7 @@ struct Settings {
   std::string check;          // "auto", "full", "off"
   std::string run_directory;  // base of the private run directory
   std::chrono::seconds grace{3};
+  std::chrono::seconds start{300};                   // 0: no limit
   std::map<std::string, std::string> rank_settings;  // variables to set for every rank
   std::vector<std::string> asked_exports;            // names given with -x
   std::vector<ShownSetting> shown;                   // all of them

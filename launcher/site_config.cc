@@ -163,6 +163,8 @@ const std::map<std::string, Reader>& Readers() {
        [](SiteConfig& site, const Entry& entry) { site.run_directory = ReadText(entry); }},
       {"grace_seconds",
        [](SiteConfig& site, const Entry& entry) { site.grace_seconds = ReadSeconds(entry); }},
+      {"start_seconds",
+       [](SiteConfig& site, const Entry& entry) { site.start_seconds = ReadSeconds(entry); }},
   };
   return readers;
 }

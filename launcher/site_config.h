@@ -14,6 +14,7 @@
 //   run_directory: DIR                base of the private run directories
 //   grace_seconds: N                  between SIGTERM and SIGKILL for the ranks that are left when
 //                                     one failed
+//   start_seconds: N                  for the programs of all ranks to run, 300; 0: no limit
 //
 // A key that is not known, a wrong type, an anchor or alias, a file over kMaxSiteBytes and nesting
 // over kMaxSiteDepth are refused with LaunchError(EX_CONFIG), file and line.
@@ -42,7 +43,7 @@ struct SiteConfig {
   std::optional<SiteValue<std::string>> launcher, pmi, mpirun, bind, rank_order, gpu_visibility,
       check, run_directory;
   std::optional<SiteValue<std::vector<std::string>>> mpi_arguments;
-  std::optional<SiteValue<int>> grace_seconds;
+  std::optional<SiteValue<int>> grace_seconds, start_seconds;
   std::map<std::string, SiteValue<std::string>> environment;
 };
 

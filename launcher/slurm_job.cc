@@ -2,6 +2,7 @@
 
 #include "launcher/slurm_job.h"
 
+#include <cstdio>
 #include <map>
 #include <sstream>
 
@@ -26,6 +27,31 @@ std::map<std::string, std::string> Words(const std::string& line) {
   return words;
 }
 
+// Of "01:02:03" or "4-01:02:03"; nullopt for "UNLIMITED" and all else.
+std::optional<double> Seconds(const std::string& text) {
+  int days = 0;
+  int hours = 0;
+  int minutes = 0;
+  int seconds = 0;
+  const std::size_t dash = text.find('-');
+  const char* time = text.c_str() + (dash == std::string::npos ? 0 : dash + 1);
+  if (std::sscanf(time, "%4d:%2d:%2d", &hours, &minutes, &seconds) != 3) return std::nullopt;
+  if (dash != std::string::npos && std::sscanf(text.c_str(), "%5d", &days) != 1) {
+    return std::nullopt;
+  }
+  return ((days * 24.0 + hours) * 60 + minutes) * 60 + seconds;
+}
+
+std::optional<double> SecondsLeft(const std::map<std::string, std::string>& words) {
+  const auto of = [&](const char* key) {
+    const auto found = words.find(key);
+    return found == words.end() ? std::nullopt : Seconds(found->second);
+  };
+  const std::optional<double> limit = of("TimeLimit");
+  const std::optional<double> run = of("RunTime");
+  return limit && run ? std::optional(*limit - *run) : std::nullopt;
+}
+
 }  // namespace
 
 std::optional<SlurmJob> ParseSlurmJob(const std::string& text) {
@@ -38,7 +64,10 @@ std::optional<SlurmJob> ParseSlurmJob(const std::string& text) {
       return found != words.end() && found->second == value;
     };
     if (!words.contains("JobId") || !words.contains("JobState")) continue;
-    if (!job) job = SlurmJob{words.at("JobState"), is("Requeue", "1"), is("BatchFlag", "1"), {}};
+    if (!job) {
+      job = SlurmJob{
+          words.at("JobState"), is("Requeue", "1"), is("BatchFlag", "1"), {}, SecondsLeft(words)};
+    }
     const auto nodes = words.find("NodeList");
     if (nodes == words.end() || nodes->second == "(null)") continue;
     try {
@@ -71,6 +100,24 @@ std::vector<std::string> StepsOfComponents(const std::string& step, const std::s
   }
   if (steps.empty()) steps.push_back(step);
   return steps;
+}
+
+std::vector<std::string> SignalStepCommand(const std::vector<std::string>& steps, int signal,
+                                           const Environment& environment) {
+  const std::string scancel = FindProgram("scancel", environment);
+  if (scancel.empty()) return {};
+  std::vector<std::string> words = {scancel, "--signal=" + std::to_string(signal)};
+  words.insert(words.end(), steps.begin(), steps.end());
+  return words;
+}
+
+std::vector<std::string> ListStepsCommand(const std::vector<std::string>& steps,
+                                          const Environment& environment) {
+  const std::string squeue = FindProgram("squeue", environment);
+  if (squeue.empty()) return {};
+  std::string list;
+  for (const std::string& step : steps) list += (list.empty() ? "" : ",") + step;
+  return {squeue, "--noheader", "--format=%i", "--steps=" + list};
 }
 
 std::optional<SlurmJob> AskSlurmForJob(const Environment& environment) {

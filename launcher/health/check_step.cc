@@ -2,7 +2,6 @@
 
 #include "launcher/health/check_step.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/wait.h>
 
@@ -10,9 +9,10 @@
 
 #include "launcher/exit_codes.h"
 #include "launcher/health/facts_lines.h"
+#include "launcher/rank/rank_end.h"
 #include "launcher/rank/tail.h"
 #include "launcher/supervise/child_process.h"
-#include "launcher/supervise/line_relay.h"
+#include "launcher/supervise/line_reader.h"
 
 namespace launcher {
 namespace {
@@ -28,7 +28,6 @@ class StepRunner {
       : step_(step),
         signals_(signals),
         guardian_(guardian),
-        nowhere_(open("/dev/null", O_WRONLY | O_CLOEXEC)),
         reader_(step.nodes),
         end_(Clock::now() + step.limit) {}
   StepRunner(const StepRunner&) = delete;
@@ -67,16 +66,18 @@ class StepRunner {
     guardian_.Watch(process.pid, kGrace);
     children_.push_back(process.pid);
     for (Descriptor* pipe : {&process.stdout_pipe, &process.stderr_pipe}) {
-      outputs_.emplace_back(std::move(*pipe), nowhere_.fd(), "", [this](std::string_view line) {
-        if (!reader_.Add(line)) tail_.Add(line);
-        return false;
-      });
+      outputs_.emplace_back(std::move(*pipe), LineReader::Unit::kLines,
+                            [this](std::string_view text) {
+                              const std::string_view line = WithoutEnd(text);
+                              const bool is_of_shim = ParseStep(line) || ParseRankStart(line);
+                              if (!is_of_shim && !reader_.Add(line)) tail_.Add(line);
+                            });
     }
   }
 
   void Wait() {
     std::vector<pollfd> ready = {{signals_.fd(), POLLIN, 0}};
-    for (const LineRelay& output : outputs_) {
+    for (const LineReader& output : outputs_) {
       if (output.is_open()) ready.push_back({output.fd(), POLLIN, 0});
     }
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end_ - Clock::now());
@@ -90,8 +91,9 @@ class StepRunner {
   }
 
   void ReadOutputs() {
-    for (LineRelay& output : outputs_) {
-      if (output.is_open()) output.Relay();
+    for (LineReader& output : outputs_) {
+      while (output.is_open() && output.Read()) {
+      }
     }
   }
 
@@ -130,11 +132,10 @@ class StepRunner {
   const CheckStep& step_;
   SignalRelay& signals_;
   Guardian& guardian_;
-  const Descriptor nowhere_;
   FactsReader reader_;
   Tail tail_;
   std::vector<pid_t> children_;
-  std::vector<LineRelay> outputs_;
+  std::vector<LineReader> outputs_;
   Clock::time_point end_;
   bool is_stopping_ = false;
   CheckStepResult result_;

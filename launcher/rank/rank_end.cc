@@ -39,6 +39,18 @@ double TimeAtEnd(const std::string& text) {
   return static_cast<double>(timegm(&utc)) + second;
 }
 
+// The rank of a line of its shim, which becomes what follows it.
+std::optional<int> TakeRank(std::string_view* line) {
+  const std::size_t start = line->find(kStart);
+  if (start == std::string_view::npos) return std::nullopt;
+  line->remove_prefix(start + kStart.size());
+  const std::size_t digits = std::min(line->find_first_not_of("0123456789"), line->size());
+  if (digits == 0 || digits > 7) return std::nullopt;
+  const int rank = std::stoi(std::string(line->substr(0, digits)));
+  line->remove_prefix(digits);
+  return rank;
+}
+
 // 128 + signal included.
 bool IsFailure(int exit_code) { return exit_code > 0 && exit_code <= 255; }
 
@@ -149,16 +161,31 @@ std::optional<std::string> ParseLostNode(std::string_view line) {
   return std::string(host);
 }
 
+std::optional<std::string> ParseCancelled(std::string_view line) {
+  constexpr std::string_view kAborted = "srun: Job step aborted: ";
+  constexpr std::string_view kBegin = ": error: *** STEP ";
+  constexpr std::string_view kCancelled = " CANCELLED AT ";
+  constexpr std::string_view kEnd = " ***";
+  if (line.starts_with(kAborted)) return "";
+  const std::size_t at = line.find(kCancelled);
+  if (line.find(kBegin) >= at || at == std::string_view::npos || !line.ends_with(kEnd) ||
+      line.size() > kLongest) {
+    return std::nullopt;
+  }
+  line.remove_suffix(kEnd.size());
+  line.remove_prefix(at + kCancelled.size());
+  return std::string(line.substr(std::min(line.find(' '), line.size())));
+}
+
+std::optional<int> ParseRankStart(std::string_view line) {
+  const std::optional<int> rank = TakeRank(&line);
+  return line == " has started" ? rank : std::nullopt;
+}
+
 std::optional<RankLine> ParseRankLine(std::string_view line) {
-  const std::size_t start = line.find(kStart);
-  if (start == std::string_view::npos) return std::nullopt;
-  line.remove_prefix(start + kStart.size());
-  const std::size_t digits = std::min(line.find_first_not_of("0123456789"), line.size());
-  if (digits == 0 || digits > 7 || !line.substr(digits).starts_with(kBar)) return std::nullopt;
-  RankLine result;
-  result.rank = std::stoi(std::string(line.substr(0, digits)));
-  result.text = line.substr(digits + std::string_view(kBar).size());
-  return result;
+  const std::optional<int> rank = TakeRank(&line);
+  if (!rank || !line.starts_with(kBar)) return std::nullopt;
+  return RankLine{*rank, std::string(line.substr(std::string_view(kBar).size()))};
 }
 
 std::optional<std::string> ParseStep(std::string_view line) {

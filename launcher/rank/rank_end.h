@@ -46,6 +46,15 @@ std::vector<RankRange> ParseSrunTasks(std::string_view line);
 // StepId=4.0 failed on node n2: Communication connection failure".  nullopt for any other line.
 std::optional<std::string> ParseLostNode(std::string_view line);
 
+// Why Slurm ends a step, as "srun: Job step aborted: Waiting up to 32 seconds for job step to
+// finish." or "slurmstepd: error: *** STEP 4.0 ON n1 CANCELLED AT
+// 2026-11-22T12:13:22 DUE TO TIME LIMIT ***" says it: " DUE TO TIME LIMIT", or "" where no reason
+// is given (scancel).  nullopt for any other line.
+std::optional<std::string> ParseCancelled(std::string_view line);
+
+// The inverse of ReportRankStart: the rank.
+std::optional<int> ParseRankStart(std::string_view line);
+
 // A line that a rank wrote shortly before it failed.
 struct RankLine {
   int rank = -1;

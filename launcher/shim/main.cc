@@ -276,11 +276,12 @@ void SetEnvironment(int usable_cpus) {
   for (int i = 0; i < kMaxRankJobParts; ++i) unsetenv(NameOfPart(i).name);
 }
 
-// ddlrun needs it to send a signal to the ranks.
+// ddlrun needs it to send a signal to the ranks; a node may hang, so that one says it of each.
 void SayStep() {
   const char* job_id = getenv("SLURM_JOB_ID");
   const char* step = getenv("SLURM_STEP_ID");
-  if (!Is(job.spawner, "srun") || job.rank != 0 || job_id == nullptr || step == nullptr) return;
+  if (!Is(job.spawner, "srun") || job.local_rank != 0 || job_id == nullptr || step == nullptr)
+    return;
   const Report report = ReportStep(job_id, step);
   WriteAll(STDERR_FILENO, report.text, strlen(report.text));
 }

@@ -30,6 +30,12 @@ Report ReportRankEnd(int rank, const char* host, long pid, int wait_status, cons
   return report;
 }
 
+Report ReportRankStart(int rank) {
+  Report report;
+  snprintf(report.text, sizeof(report.text), "ddlrun-rank: rank %d has started\n", rank);
+  return report;
+}
+
 Report ReportRankLine(int rank, const char* line) {
   Report report;
   snprintf(report.text, sizeof(report.text), "ddlrun-rank: rank %d | %.*s\n", rank,

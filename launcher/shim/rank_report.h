@@ -22,6 +22,9 @@ struct Report {
 // its peer ends as well.
 Report ReportRankEnd(int rank, const char* host, long pid, int wait_status, const timespec& when);
 
+// "ddlrun-rank: rank 1 has started\n": its program runs.
+Report ReportRankStart(int rank);
+
 // A line that a rank wrote shortly before it failed: "ddlrun-rank: rank 1 | text\n".
 Report ReportRankLine(int rank, const char* line);
 

@@ -139,6 +139,7 @@ int RunProgram(char* const* argv, const RankProcess& rank) {
   ssize_t got = 0;
   while ((got = read(exec_error[0], &error, sizeof(error))) < 0 && errno == EINTR) {
   }
+  if (got == 0) Write(ReportRankStart(rank.rank));
   const int status = output.WaitFor(child);
   if (got > 0) return error;
   ReportEnd(rank, child, status, output.last_lines());

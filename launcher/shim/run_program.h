@@ -28,11 +28,11 @@ int BecomeProgram(char* const* argv, const char* path);
 inline constexpr int kStopSignalOfMpirun = SIGALRM;
 
 // Starts `argv` as a child in this process group, so that signals to the group reach it, passes
-// its standard error on, and ends as it does: same exit code, same signal.  A failure is reported
-// with the last lines of its standard error, unless SIGTERM or SIGINT came first: then this rank is
-// not the cause.  Exit code 75, "stopped early with a checkpoint", is reported and becomes 0, lest
-// srun and mpirun kill the other ranks, which are still writing theirs.  Returns errno when the
-// program cannot be started.
+// its standard error on, and ends as it does: same exit code, same signal.  Reports the start once
+// the program runs.  A failure is reported with the last lines of its standard error, unless
+// SIGTERM or SIGINT came first: then this rank is not the cause.  Exit code 75, "stopped early with
+// a checkpoint", is reported and becomes 0, lest srun and mpirun kill the other ranks, which are
+// still writing theirs.  Returns errno when the program cannot be started.
 int RunProgram(char* const* argv, const RankProcess& rank);
 
 }  // namespace launcher

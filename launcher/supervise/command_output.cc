@@ -45,6 +45,13 @@ CommandOutput::~CommandOutput() {
   waitpid(child_.pid, nullptr, 0);
 }
 
+bool CommandOutput::HasEnded() {
+  ReadInto(&child_.stdout_pipe, &text_);
+  ReadInto(&child_.stderr_pipe, &text_);
+  if (child_.pid != 0 && waitpid(child_.pid, &status_, WNOHANG) == child_.pid) child_.pid = 0;
+  return child_.pid == 0;
+}
+
 bool CommandOutput::Wait(std::chrono::milliseconds limit) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point deadline = Clock::now() + limit;
@@ -58,11 +65,12 @@ bool CommandOutput::Wait(std::chrono::milliseconds limit) {
     ReadInto(&child_.stdout_pipe, &text_);
     ReadInto(&child_.stderr_pipe, &text_);
   }
-  if (child_.stdout_pipe.is_open() || child_.stderr_pipe.is_open()) kill(-child_.pid, SIGKILL);
-  int status = 0;
-  waitpid(child_.pid, &status, 0);
-  child_.pid = 0;
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  if (child_.pid != 0) {
+    if (child_.stdout_pipe.is_open() || child_.stderr_pipe.is_open()) kill(-child_.pid, SIGKILL);
+    waitpid(child_.pid, &status_, 0);
+    child_.pid = 0;
+  }
+  return WIFEXITED(status_) && WEXITSTATUS(status_) == 0;
 }
 
 }  // namespace launcher

@@ -24,12 +24,15 @@ class CommandOutput {
 
   // Waits for its end, for `limit` at most; it is then killed.  True when it exited with 0.
   bool Wait(std::chrono::milliseconds limit);
+  // Whether it has ended, without waiting.
+  bool HasEnded();
 
   // What it wrote, standard output and standard error mixed; at most 16 MiB.
   const std::string& text() const { return text_; }
 
  private:
-  ChildProcess child_;
+  ChildProcess child_;  // pid is 0 once it has ended
+  int status_ = 0;
   std::string text_;
 };
 

@@ -9,17 +9,19 @@ namespace {
 
 using Next = Decision::Next;
 
-Decision End(const std::string& reason) { return {Next::kEnd, reason}; }
+Decision End(const std::string& reason) { return {Next::kEnd, 0, reason}; }
 
 bool IsMistake(const RunEnd& end) {
   return end.exit_code == EX_USAGE || end.exit_code == EX_DATAERR || end.exit_code == EX_CONFIG ||
-         (end.exit_code == EX_UNAVAILABLE && !end.has_lost_node);
+         (end.exit_code == EX_UNAVAILABLE && !end.has_lost_node && !end.has_started &&
+          !end.start_hung);
 }
 
 std::string Text(int number) { return std::to_string(number); }
 
 // What "no progress" means for this run.
 std::string NoProgress(const RunEnd& end) {
+  if (!end.checkpoints.empty()) return "no new checkpoint in " + end.checkpoints;
   return end.file_moved ? "nothing in --progress-file became newer"
                         : "shorter than " + Text(static_cast<int>(kSecondsOfProgress)) +
                               " s, and no --progress-file tells better";
@@ -35,7 +37,7 @@ Decision RestartPolicy::Requeue(const RunEnd& end, bool has_progress) const {
     return End("not requeued: that was done " + Text(limits_.requeued) +
                " times already (--requeue=" + Text(*limits_.requeues) + ")");
   }
-  return {Next::kRequeue, "requeueing the job"};
+  return {Next::kRequeue, 0, "requeueing the job"};
 }
 
 Decision RestartPolicy::AfterRun(const RunEnd& end) {
@@ -53,6 +55,11 @@ Decision RestartPolicy::AfterRun(const RunEnd& end) {
                    : "");
   }
   if (!end.has_nodes && limits_.requeues) return Requeue(end, has_progress);
+  if (!is_wanted && end.start_hung && end.has_nodes) {
+    if (restarts_ > 0) return End("not started again: the start hung twice");
+    ++restarts_;
+    return {Next::kStartAgain, 0, "starting again, once, since the start hung"};
+  }
   if (!is_wanted) return End("");
   if (!end.has_nodes) {
     return End("not started again: a node was lost and no spare is left (--spare-nodes)");
@@ -65,9 +72,17 @@ Decision RestartPolicy::AfterRun(const RunEnd& end) {
     return End("not started again: " + Text(runs_without_progress_) +
                " runs in a row made no progress (" + NoProgress(end) + ")");
   }
+  if (end.seconds_left.value_or(kSecondsOfProgress) < kSecondsOfProgress) {
+    return limits_.requeues ? Requeue(end, has_progress)
+                            : End("not started again: the time limit of the job is " +
+                                  Text(static_cast<int>(*end.seconds_left)) + " s away");
+  }
   ++restarts_;
-  return {Next::kStartAgain,
-          "starting again, restart " + Text(restarts_) + " of " + Text(limits_.restarts)};
+  const auto idle = static_cast<std::size_t>(runs_without_progress_);
+  const int pause = idle == 0 ? 0 : kPauses.at(idle - 1);
+  return {Next::kStartAgain, pause,
+          "starting again" + (pause == 0 ? "" : " in " + Text(pause) + " s") + ", restart " +
+              Text(restarts_) + " of " + Text(limits_.restarts)};
 }
 
 }  // namespace launcher

@@ -13,16 +13,22 @@
 
 namespace launcher {
 
+bool IsOrderToStopPending() {
+  sigset_t pending;
+  sigemptyset(&pending);
+  sigpending(&pending);
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
+    if (sigismember(&pending, number) == 1) return true;
+  }
+  return false;
+}
+
 SignalRelay::SignalRelay() {
   sigset_t read_here;
   sigemptyset(&read_here);
   for (const int number : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT}) {
     sigaddset(&read_here, number);
   }
-  // Blocked, it would be read although it is ignored (nohup).
-  struct sigaction hangup = {};
-  sigaction(SIGHUP, nullptr, &hangup);
-  if (hangup.sa_handler == SIG_IGN) sigdelset(&read_here, SIGHUP);
   sigset_t blocked = read_here;
   sigaddset(&blocked, SIGPIPE);
   // A parent that ignores SIGCHLD would take the ranks' exit codes away.

@@ -15,11 +15,18 @@ inline bool IsOrderToStop(int number) {
   return number == SIGTERM || number == SIGINT || number == SIGHUP;
 }
 
+// Whether one of them waits for a SignalRelay, which alone takes it.
+bool IsOrderToStopPending();
+
+// "SIGTERM" of these three.
+inline const char* NameOfOrderToStop(int number) {
+  return number == SIGTERM ? "SIGTERM" : number == SIGINT ? "SIGINT" : "SIGHUP";
+}
+
 class SignalRelay {
  public:
   // Blocks SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT (read here) and SIGPIPE (a
-  // write then fails with EPIPE).  An ignored SIGHUP (nohup) stays so and is not read.  Throws
-  // LaunchError(EX_OSERR).
+  // write then fails with EPIPE).  Throws LaunchError(EX_OSERR).
   SignalRelay();
   // Restores the mask.
   ~SignalRelay();

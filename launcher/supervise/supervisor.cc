@@ -1,22 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// A job is in one of these states:
+//
+//   state     when                                        what is done                     then
+//   starting  the last shim says that its program runs    -                                running
+//             the time for that is over                   as when the time of ending is    killing
+//   running,  ddlrun is sent a signal                     every rank gets it               (same)
+//   starting  a child fails, or nobody can read any more  children get SIGTERM             ending
+//             a shim or srun tells of a failed rank       nothing: the launcher ends all   ending
+//             srun tells of a lost node                   nothing: srun ends all           ending
+//   any       the second SIGINT                           ranks get SIGKILL, srun and      ending
+//                                                         mpirun SIGTERM
+//   ending    its time is over                            the step gets SIGKILL, mpirun    killing
+//                                                         SIGTERM
+//   killing   scancel has arrived and srun has had its    children get SIGKILL             killed
+//             grace; or the time is over
+//   any       no child is left                            a step that srun left gets       -
+//                                                         SIGKILL; ddlrun waits until a
+//                                                         killed one is gone
+//
+// A job of children that are ranks begins with running; srun's time for the start begins anew when
+// it has waited for resources.
+//
+// A failure after an order to stop does not end the job: the ranks that stop have the time that
+// Slurm gives them.
 
 #include "launcher/supervise/supervisor.h"
 
 #include <poll.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <map>
-#include <memory>
+#include <set>
 
 #include "launcher/exit_codes.h"
-#include "launcher/rank/rank_log.h"
-#include "launcher/rank/tail.h"
-#include "launcher/shim/rank_report.h"
-#include "launcher/supervise/child_process.h"
-#include "launcher/supervise/end_counts.h"
-#include "launcher/supervise/line_relay.h"
+#include "launcher/supervise/job_children.h"
+#include "launcher/supervise/job_output.h"
+#include "launcher/supervise/rank_reports.h"
+#include "rankfile/hostlist.h"
+#include "rankfile/parse_error.h"
 
 namespace launcher {
 namespace {
@@ -24,36 +46,35 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 using Kind = ChildCommand::Kind;
+using News = RankReports::News;
 
-// srun and mpirun end their ranks within seconds of their own SIGTERM.
-constexpr std::chrono::milliseconds kGraceOfOthers{8000};
+// What ended children may have left in a pipe is less than so many reads.
+constexpr int kLastReads = 64;
 
-// Of srun where Slurm cannot bind; it was told not to.
-constexpr std::string_view kNoBinding = "srun: cluster configuration lacks support for cpu binding";
+enum class State { kStarting, kRunning, kEnding, kKilling, kKilled };
 
-struct Child {
-  Kind kind = Kind::kRank;
-  int rank = -1;
-  pid_t pid = 0;
-  bool has_ended = false;
-  Tail tail;
-  Descriptor log;
-  std::vector<LineRelay> outputs;
-};
+bool Holds(const std::vector<std::string>& hosts, const std::string& host) {
+  return std::find(hosts.begin(), hosts.end(), host) != hosts.end();
+}
+
+std::vector<std::string> Expanded(const std::string& hosts) {
+  try {
+    return rankfile::ExpandHostlist(hosts);
+  } catch (const rankfile::ParseError&) {
+    return {};
+  }
+}
+
+std::string FirstLabel(const std::string& host) { return host.substr(0, host.find('.')); }
 
 class Supervisor {
  public:
   Supervisor(const SupervisorOptions& options, SignalRelay& signals)
-      : options_(options), signals_(signals) {}
-  Supervisor(const Supervisor&) = delete;
-  Supervisor& operator=(const Supervisor&) = delete;
-  // Only after an exception are children left here.
-  ~Supervisor() {
-    SignalAll(SIGKILL);
-    for (const auto& child : children_) {
-      if (!child->has_ended) waitpid(child->pid, nullptr, 0);
-    }
-  }
+      : options_(options),
+        signals_(signals),
+        step_signals_(options.step_tools),
+        output_(options.grace),
+        children_(options) {}
 
   void Start(const ChildCommand& command);
   JobResult Run();
@@ -61,119 +82,80 @@ class Supervisor {
  private:
   void WaitForEvent();
   void HandleSignals();
-  void ReapEnded();
-  void RecordEnd(const Child& child, const siginfo_t& info);
-  void RelayOutputs();
-  void StopAll();
-  void SignalAll(int number) const;
-  bool AllEnded() const;
-  std::string HostOf(int rank) const;
-  RankFailure Describe(const Child& child, int exit_code, int signal) const;
-  bool ReadShimLine(std::string_view line);
-  void SetFailure(const RankEnd& end);
-  void ExpectEndOfSrun();
-  void SignalRanks(const Child& child, int number);
+  void RelaySignal(int number);
+  void RelayOutput();
+  void RelayLastOutput();
+  void EndStepThatIsLeft();
+  void HandleNews(News news);
+  void RecordEnd(const JobChild& child, const siginfo_t& info);
+
+  bool HaveAllStarted() const {
+    return !options_.hosts.empty() && reports_.started().size() == options_.hosts.size();
+  }
+  bool GoesOn() const { return state_ == State::kStarting || state_ == State::kRunning; }
+  void LimitStart();
+  void GiveStartUp();
+  void ExpectEnd(std::chrono::milliseconds limit);
+  void EndChildren();
+  void Advance();
+  void Kill();
+
+  JobResult Result();
+  std::vector<std::string> SilentNodes() const;
+  RankFailure Describe(const JobChild& child, int exit_code, int signal) const;
   double SecondsSinceStart() const;
 
   const SupervisorOptions& options_;
   SignalRelay& signals_;
-  std::vector<std::unique_ptr<Child>> children_;
+  StepSignals step_signals_;
+  JobOutput output_;
+  JobChildren children_;
+  RankReports reports_;
   JobResult result_;
-  std::map<int, Tail> last_lines_;  // that shims told of
-  EndCounts ends_;
-  std::string step_;             // of srun, once it runs
-  bool output_is_lost_ = false;  // nobody reads ddlrun's output any more
-  bool is_stopping_ = false;
+  State state_ = State::kRunning;
+  std::optional<Clock::time_point> deadline_;  // of the state
+  bool has_ended_job_ = false;                 // ddlrun by itself, and no rank had failed
+  bool has_killed_step_ = false;
+  bool has_arrived_ = false;  // that signal
   int interrupts_ = 0;
-  std::optional<Clock::time_point> kill_at_;
   const Clock::time_point start_ = Clock::now();
 };
 
 void Supervisor::Start(const ChildCommand& command) {
-  const bool is_rank = command.kind == Kind::kRank;
-  ChildSpec spec;
-  spec.argv = command.argv;
-  spec.environment = command.environment;
-  spec.death_signal = is_rank ? SIGKILL : SIGTERM;  // the others must have time to end their ranks
-  spec.reads_stdin = command.rank <= 0;
-  spec.capture_stdout = is_rank;
-  spec.signal_mask = signals_.original_mask();
-  ChildProcess process = StartChild(spec);
-  if (options_.guardian != nullptr) {
-    options_.guardian->Watch(process.pid, is_rank ? std::chrono::milliseconds(0) : kGraceOfOthers);
-  }
-
-  auto child = std::make_unique<Child>();
-  child->kind = command.kind;
-  child->rank = command.rank;
-  child->pid = process.pid;
-  std::string tag;
-  if (options_.tag_output && is_rank) tag = "[" + std::to_string(command.rank) + "] ";
-  // The shims of srun and mpirun write theirs themselves.
-  if (is_rank && !options_.log_directory.empty()) {
-    child->log = Descriptor(OpenRankLog(options_.log_directory, command.rank));
-  }
-  const auto on_line = [this, is_rank, child = child.get()](std::string_view line) {
-    if (!is_rank) return ReadShimLine(line);
-    child->tail.Add(line);
-    if (child->log.is_open()) {
-      const std::string text = std::string(line) + "\n";
-      WriteAll(child->log.fd(), text.data(), text.size());
-    }
-    return true;
-  };
-  if (process.stdout_pipe.is_open()) {
-    child->outputs.emplace_back(std::move(process.stdout_pipe), STDOUT_FILENO, tag, on_line);
-  }
-  child->outputs.emplace_back(std::move(process.stderr_pipe), STDERR_FILENO, tag, on_line);
-  children_.push_back(std::move(child));
+  children_.Start(command, signals_.original_mask(), &output_, [this](std::string_view line) {
+    const RankReports::Reading reading = reports_.Read(line, SecondsSinceStart());
+    HandleNews(reading.news);
+    return reading.is_for_user;
+  });
+  if (command.kind == Kind::kRank || options_.hosts.empty()) return;
+  state_ = State::kStarting;
+  LimitStart();
 }
 
 JobResult Supervisor::Run() {
-  while (!AllEnded()) {
+  while (!children_.AllEnded()) {
     WaitForEvent();
     HandleSignals();
-    RelayOutputs();
-    ReapEnded();
-    if (kill_at_ && Clock::now() >= *kill_at_) {
-      if (!step_.empty() && options_.signal_step) options_.signal_step(step_, SIGKILL);
-      SignalAll(SIGKILL);
-      kill_at_.reset();
-    }
+    RelayOutput();
+    children_.Reap(
+        [this](const JobChild& child, const siginfo_t& info) { RecordEnd(child, info); });
+    Advance();
   }
-  RelayOutputs();
-  if (!result_.failure) return result_;
-  RankFailure& failure = *result_.failure;
-  if (children_[0]->kind == Kind::kRank) {
-    // What a rank wrote last may have come after its end was seen.
-    for (const auto& child : children_) {
-      if (child->rank != failure.rank) continue;
-      failure.last_lines.assign(child->tail.lines().begin(), child->tail.lines().end());
-    }
-    return result_;
-  }
-  failure.others = ends_.Text();
-  // The code of srun and mpirun may be that of a rank they killed; where all stopped early it is 0.
-  if (result_.exit_code != 0 || failure.exit_code == EX_TEMPFAIL) {
-    result_.exit_code = failure.exit_code;
-  }
-  const auto lines = last_lines_.find(failure.rank);
-  if (lines != last_lines_.end()) {
-    failure.last_lines.assign(lines->second.lines().begin(), lines->second.lines().end());
-  }
-  return result_;
+  RelayLastOutput();
+  EndStepThatIsLeft();
+  return Result();
 }
 
 void Supervisor::WaitForEvent() {
   std::vector<pollfd> ready = {{signals_.fd(), POLLIN, 0}};
-  for (const auto& child : children_) {
-    for (const LineRelay& output : child->outputs) {
-      if (output.is_open()) ready.push_back({output.fd(), POLLIN, 0});
-    }
+  output_.AppendTo(&ready);
+  std::optional<Clock::time_point> deadline = deadline_;
+  for (const auto& other : {output_.deadline(), step_signals_.deadline()}) {
+    if (other && (!deadline || *other < *deadline)) deadline = other;
   }
   int timeout_ms = -1;
-  if (kill_at_) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*kill_at_ - Clock::now());
+  if (deadline) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - Clock::now());
     timeout_ms = std::max(0, static_cast<int>(left.count()));
   }
   poll(ready.data(), ready.size(), timeout_ms);
@@ -181,33 +163,99 @@ void Supervisor::WaitForEvent() {
 
 void Supervisor::HandleSignals() {
   while (const std::optional<int> number = signals_.Next()) {
-    if (*number == SIGCHLD) continue;  // ReapEnded looks anyway
-    if (IsOrderToStop(*number)) result_.told_to_stop = true;
+    if (*number == SIGCHLD) continue;  // ReapEnded and Advance look anyway
+    if (IsOrderToStop(*number)) {
+      if (!result_.told_to_stop && GoesOn()) result_.stop_signal = *number;
+      result_.told_to_stop = true;
+      output_.ExpectEnd();
+    }
     if (*number == SIGINT && ++interrupts_ > 1) {
-      SignalAll(children_[0]->kind == Kind::kRank ? SIGKILL : SIGTERM);
+      children_.Signal(children_.kind() == Kind::kRank ? SIGKILL : SIGTERM);
+      ExpectEnd(kGraceOfOthers);
     } else {
-      for (const auto& child : children_) SignalRanks(*child, *number);
+      RelaySignal(*number);
     }
   }
 }
 
-void Supervisor::ReapEnded() {
-  for (const auto& child : children_) {
-    if (child->has_ended) continue;
-    siginfo_t info = {};
-    // Looked at first and reaped after its group is gone: until then no other can have its number.
-    if (waitid(P_PID, static_cast<id_t>(child->pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
-        info.si_pid == 0) {
+// srun takes SIGTERM, SIGINT and SIGHUP for a wish to kill the step at once and keeps SIGCONT to
+// itself, so these go to the ranks through Slurm.
+void Supervisor::RelaySignal(int number) {
+  const bool is_kept_by_srun = IsOrderToStop(number) || number == SIGCONT;
+  const bool is_sent = children_.kind() == Kind::kSrun && is_kept_by_srun &&
+                       !children_.AllEnded() && !reports_.step().empty() &&
+                       step_signals_.Send(reports_.step(), number);
+  if (!is_sent) children_.RelaySignal(number);
+}
+
+void Supervisor::RelayOutput() {
+  output_.Relay();
+  // As for a program whose output goes to `head`: it ends, quietly.
+  if (!output_.IsClosed() || !GoesOn()) return;
+  if (result_.exit_code == 0) result_.exit_code = 128 + SIGPIPE;
+  has_ended_job_ = true;
+  EndChildren();
+}
+
+// What children wrote last.  Waits for the reader, if ddlrun was not told to stop.
+void Supervisor::RelayLastOutput() {
+  deadline_.reset();
+  for (int reads = 0; reads < kLastReads;) {
+    if (result_.told_to_stop) output_.ExpectNothing();
+    if (!output_.Relay()) return;
+    if (!output_.IsWaiting()) {
+      ++reads;
       continue;
     }
-    kill(-child->pid, SIGKILL);
-    waitpid(child->pid, nullptr, 0);
-    child->has_ended = true;
-    RecordEnd(*child, info);
+    WaitForEvent();
+    HandleSignals();
   }
 }
 
-void Supervisor::RecordEnd(const Child& child, const siginfo_t& info) {
+void Supervisor::EndStepThatIsLeft() {
+  if (!has_killed_step_ && reports_.has_left_step() && !reports_.step().empty()) {
+    has_killed_step_ = step_signals_.Send(reports_.step(), SIGKILL);
+  }
+  if (has_killed_step_ &&
+      !WaitUntilStepIsGone(options_.step_tools, reports_.step(), options_.patience_with_step)) {
+    result_.step_is_left = true;
+    result_.notes.push_back("step " + reports_.step() +
+                            " was killed and is still there: Slurm could not end all of its ranks "
+                            "yet");
+  }
+}
+
+void Supervisor::HandleNews(News news) {
+  if (news == News::kFailure && !result_.told_to_stop) {
+    ExpectEnd(std::max(options_.grace, options_.grace_of_launcher));
+  }
+  if (news == News::kLostNode) ExpectEnd(kGraceOfOthers);
+  if (state_ != State::kStarting) return;
+  if (news == News::kStart && HaveAllStarted()) {
+    state_ = State::kRunning;
+    deadline_.reset();
+  }
+  if (news == News::kWaiting) deadline_.reset();
+  if (news == News::kGranted) LimitStart();
+}
+
+void Supervisor::LimitStart() {
+  if (options_.start_limit.count() > 0) deadline_ = Clock::now() + options_.start_limit;
+}
+
+// The ranks that have not started are on these nodes, by their ranks.
+void Supervisor::GiveStartUp() {
+  for (std::size_t rank = 0; rank < options_.hosts.size(); ++rank) {
+    const std::string& host = options_.hosts[rank];
+    if (reports_.started().contains(static_cast<int>(rank))) continue;
+    if (!Holds(result_.not_started, host)) result_.not_started.push_back(host);
+  }
+  output_.ExpectEnd();
+  has_ended_job_ = true;
+  Kill();
+}
+
+void Supervisor::RecordEnd(const JobChild& child, const siginfo_t& info) {
   const int signal = info.si_code == CLD_EXITED ? 0 : info.si_status;
   const int exit_code = signal == 0 ? info.si_status : 128 + signal;
   if (exit_code == 0) return;
@@ -216,24 +264,117 @@ void Supervisor::RecordEnd(const Child& child, const siginfo_t& info) {
     result_.exit_code = exit_code;
     if (child.kind == Kind::kRank) {
       result_.failure = Describe(child, exit_code, signal);
-    } else if (signal != 0 && !result_.told_to_stop && !result_.failure &&
-               result_.lost_nodes.empty()) {
+    } else if (signal != 0 && GoesOn() && !result_.told_to_stop) {
       result_.launcher_end = std::string(child.kind == Kind::kSrun ? "srun" : "mpirun") +
                              " was ended by " + DescribeEnd(Describe(child, exit_code, signal));
     }
   }
-  if (!stopped_early) StopAll();
+  if (!stopped_early) EndChildren();
 }
 
-std::string Supervisor::HostOf(int rank) const {
-  const auto index = static_cast<std::size_t>(rank);
-  return rank >= 0 && index < options_.hosts.size() ? options_.hosts[index] : "";
+// The children are ending, or are ended by the launcher, and have `limit` for it.
+void Supervisor::ExpectEnd(std::chrono::milliseconds limit) {
+  if (!GoesOn() || children_.AllEnded()) return;
+  state_ = State::kEnding;
+  deadline_ = Clock::now() + limit;
+  output_.ExpectEnd();
 }
 
-RankFailure Supervisor::Describe(const Child& child, int exit_code, int signal) const {
+void Supervisor::EndChildren() {
+  if (!GoesOn()) return;
+  children_.Signal(SIGTERM);
+  children_.Signal(SIGCONT);  // a stopped rank cannot see SIGTERM
+  ExpectEnd(options_.grace);
+}
+
+void Supervisor::Advance() {
+  if (state_ == State::kKilling && has_killed_step_ && !has_arrived_ &&
+      step_signals_.HasArrived()) {
+    has_arrived_ = true;
+    deadline_ = Clock::now() + options_.grace;
+  }
+  const std::optional<int> lost = step_signals_.TakeLost();
+  if (lost && IsOrderToStop(*lost)) {
+    // Without slurmctld srun itself can end nothing, but passes this one on from node to node.
+    children_.Signal(SIGUSR1);
+    result_.notes.push_back("slurmctld did not pass the order to stop on: ranks got SIGUSR1");
+  }
+  if (!deadline_ || Clock::now() < *deadline_) return;
+  if (state_ == State::kStarting) {
+    GiveStartUp();
+  } else if (state_ == State::kEnding) {
+    Kill();
+  } else {
+    children_.Signal(SIGKILL);
+    state_ = State::kKilled;
+    deadline_.reset();
+  }
+}
+
+// Begins with what ends the ranks of other nodes, which SIGKILL for srun or mpirun would not.
+void Supervisor::Kill() {
+  state_ = State::kKilling;
+  deadline_ = Clock::now();
+  if (children_.kind() == Kind::kRank) return;
+  has_killed_step_ = children_.kind() == Kind::kSrun && !reports_.step().empty() &&
+                     step_signals_.Send(reports_.step(), SIGKILL);
+  *deadline_ += has_killed_step_ ? kPatienceWithScancel : kGraceOfOthers;
+  if (has_killed_step_) return;
+  children_.Signal(SIGTERM);
+  children_.Signal(SIGCONT);
+}
+
+JobResult Supervisor::Result() {
+  JobResult result = result_;
+  if (children_.kind() == Kind::kRank) {
+    const JobChild* const child =
+        result.failure ? children_.FindRank(result.failure->rank) : nullptr;
+    // What a rank wrote last may have come after its end was seen.
+    if (child != nullptr) {
+      result.failure->last_lines.assign(child->tail.lines().begin(), child->tail.lines().end());
+    }
+  } else {
+    result.has_started = HaveAllStarted();
+    result.lost_nodes = reports_.lost_nodes();
+    result.failure = reports_.failure();
+    if (!has_ended_job_) result.cancelled = reports_.cancelled();
+    // The code of srun and mpirun may be that of a rank they killed; where all stopped early it is
+    // 0.
+    if (result.failure && (result.exit_code != 0 || result.failure->exit_code == EX_TEMPFAIL)) {
+      result.exit_code = result.failure->exit_code;
+    }
+  }
+  if (!result.not_started.empty()) {
+    // Of those that were killed nobody is to blame.
+    result.failure.reset();
+    result.exit_code = EX_UNAVAILABLE;
+  }
+  if (children_.kind() == Kind::kSrun && result.exit_code != 0) result.silent_nodes = SilentNodes();
+  for (std::string& note : output_.Notes()) result.notes.push_back(std::move(note));
+  return result;
+}
+
+// A node whose tasks srun has heard nothing of, as far as others have reported.
+std::vector<std::string> Supervisor::SilentNodes() const {
+  if (!result_.not_started.empty()) return result_.not_started;
+  std::set<std::string> heard_of;
+  for (const std::string& hosts : reports_.hosts_with_ends()) {
+    for (const std::string& host : Expanded(hosts)) heard_of.insert(FirstLabel(host));
+  }
+  std::vector<std::string> silent;
+  for (const std::string& host : options_.hosts) {
+    if (!heard_of.empty() && !heard_of.contains(FirstLabel(host)) && !Holds(silent, host)) {
+      silent.push_back(host);
+    }
+  }
+  return silent;
+}
+
+RankFailure Supervisor::Describe(const JobChild& child, int exit_code, int signal) const {
   RankFailure failure;
+  const auto index = static_cast<std::size_t>(child.rank);
   failure.rank = child.rank;
-  failure.host = HostOf(child.rank);
+  if (child.rank >= 0 && index < options_.hosts.size()) failure.host = options_.hosts[index];
   failure.pid = child.pid;
   failure.exit_code = exit_code;
   failure.signal = signal;
@@ -241,115 +382,8 @@ RankFailure Supervisor::Describe(const Child& child, int exit_code, int signal) 
   return failure;
 }
 
-// A signal that ddlrun was sent.  srun takes SIGTERM, SIGINT and SIGHUP for a wish to kill the step
-// at once and keeps SIGCONT to itself, so these go to the ranks through Slurm.
-void Supervisor::SignalRanks(const Child& child, int number) {
-  if (child.has_ended) return;
-  const bool asks_to_stop = number == SIGTERM || number == SIGINT || number == SIGHUP;
-  if (child.kind == Kind::kSrun && (asks_to_stop || number == SIGCONT) && !step_.empty() &&
-      options_.signal_step) {
-    options_.signal_step(step_, number);
-  } else if (child.kind == Kind::kMpirun && asks_to_stop) {
-    kill(-child.pid, options_.stop_signal_of_mpirun);
-  } else {
-    kill(-child.pid, number);
-  }
-}
-
-// Whether `end` came before `known`, which was told first: the peer of a dead rank ends within a
-// millisecond, and its report may take the shorter way.  Clocks that are seconds apart tell
-// nothing.
-bool CameBefore(const RankEnd& end, const RankEnd& known) {
-  constexpr double kMeanwhile = 1;  // seconds
-  return end.time > 0 && known.time > 0 && end.time < known.time &&
-         known.time - end.time < kMeanwhile &&
-         (end.exit_code == EX_TEMPFAIL) == (known.exit_code == EX_TEMPFAIL);
-}
-
-// Under srun and mpirun the shims say which rank failed, from every node; the first to say so
-// counts, or the first by the clocks of the nodes.  False for a line that is not for the user.
-bool Supervisor::ReadShimLine(std::string_view line) {
-  if (line == kNoBinding) return false;
-  if (const std::optional<std::string> step = ParseStep(line)) {
-    step_ = *step;
-    return false;
-  }
-  if (const std::optional<RankLine> last = ParseRankLine(line)) {
-    last_lines_[last->rank].Add(last->text);
-    return false;
-  }
-  if (const std::optional<RankEnd> end = ParseRankEnd(line)) {
-    const bool stopped_early = end->exit_code == EX_TEMPFAIL;
-    // srun's word about a rank is as good, but not as complete.
-    const bool is_better = !result_.failure ||
-                           (result_.failure->pid == 0 && result_.failure->rank == end->rank) ||
-                           (result_.failure->exit_code == EX_TEMPFAIL && !stopped_early) ||
-                           CameBefore(*end, *result_.failure);
-    if (is_better) SetFailure(*end);
-    // Nobody will ask for the last lines of another: they came before its end.
-    if (end->rank != result_.failure->rank) last_lines_.erase(end->rank);
-    if (!stopped_early) ExpectEndOfSrun();
-    return !stopped_early && ends_.Add(*end);
-  }
-  if (const std::optional<std::string> host = ParseLostNode(line)) {
-    // srun then ends the other tasks by itself, but has been seen to hang.
-    result_.lost_nodes.push_back(*host);
-    if (!kill_at_) kill_at_ = Clock::now() + kGraceOfOthers;
-    return true;
-  }
-  const std::optional<RankEnd> task = ParseSrunError(line);
-  if (task && !result_.failure) SetFailure(*task);
-  if (task && task->exit_code != EX_TEMPFAIL) ExpectEndOfSrun();
-  return !task || ends_.Add(*task, ParseSrunTasks(line));
-}
-
-// It has been seen to hang when a step daemon did not end its ranks.  Ranks that were told to stop
-// have the time that Slurm gives them.
-void Supervisor::ExpectEndOfSrun() {
-  if (kill_at_ || result_.told_to_stop || children_[0]->kind != Kind::kSrun) return;
-  kill_at_ = Clock::now() + std::max(options_.grace, options_.grace_of_srun);
-}
-
-void Supervisor::SetFailure(const RankEnd& end) {
-  RankFailure failure;
-  static_cast<RankEnd&>(failure) = end;
-  failure.seconds = SecondsSinceStart();
-  result_.failure = failure;
-}
-
 double Supervisor::SecondsSinceStart() const {
   return std::chrono::duration<double>(Clock::now() - start_).count();
-}
-
-void Supervisor::RelayOutputs() {
-  for (const auto& child : children_) {
-    for (LineRelay& output : child->outputs) {
-      if (!output.is_open() || output.Relay() || output_is_lost_) continue;
-      // As for a program whose output goes to `head`: it ends, quietly.
-      output_is_lost_ = true;
-      if (result_.exit_code == 0) result_.exit_code = 128 + SIGPIPE;
-      StopAll();
-    }
-  }
-}
-
-void Supervisor::StopAll() {
-  if (is_stopping_) return;
-  is_stopping_ = true;
-  SignalAll(SIGTERM);
-  SignalAll(SIGCONT);  // a stopped rank cannot see SIGTERM
-  kill_at_ = Clock::now() + options_.grace;
-}
-
-void Supervisor::SignalAll(int number) const {
-  for (const auto& child : children_) {
-    if (!child->has_ended) kill(-child->pid, number);
-  }
-}
-
-bool Supervisor::AllEnded() const {
-  return std::all_of(children_.begin(), children_.end(),
-                     [](const auto& child) { return child->has_ended; });
 }
 
 }  // namespace

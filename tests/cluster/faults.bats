@@ -118,6 +118,82 @@ all_ready() { [ "$(find . -name 'ready.*' | wc -l)" -eq "${world:-4}" ]; }
   nothing_is_left
 }
 
+@test "whoever ends the job is named, and no rank is blamed: SIGTERM to ddlrun, scancel of the step, scancel" {
+  script rank ': > ready.$RANK' 'exec sleep 100'
+  script job 'ddlrun ./rank & echo $! > pid; wait $!' 'echo "exit code $?"'
+  local order id said
+  for order in TERM step job; do
+    rm -f ready.* job.out
+    id=$(hpc sbatch --parsable -N4 --gres=gpu:2 --output="$work/job.out" job)
+    world=8 wait_for 30 all_ready
+    said="stopped by SIGTERM (exit code 143)"
+    case $order in
+      TERM) cluster at n1 kill -TERM "$(cat pid)" ;;
+      step)
+        hpc scancel "$id.0"
+        said="cancelled by Slurm (exit code 137)"
+        ;;
+      job) hpc scancel "$id" ;; # which sends SIGTERM to ddlrun, too
+    esac
+    wait_for 30 grep -qE '^ddlrun: .*(\(exit code|ended first)' job.out
+    output=$(cat job.out)
+    echo "$order: $output"
+    [ "$(verdict)" = "ddlrun: $said" ]
+    nothing_is_left
+    wait_for 30 all_idle
+  done
+}
+
+@test "a rank that fails by itself is named although Slurm then cancels the step" {
+  rank_does 'kill -TERM $$'
+  [[ $(verdict) == *"rank 2 on n2 "*" ended first, with signal 15 (Terminated), "* ]]
+}
+
+@test "output that nobody reads does not keep ranks from stopping" {
+  script rank 'trap "echo stopping; echo saved > saved.\$RANK; exit 75" TERM' 'while :; do echo a line of $RANK; : > ready.$RANK; done'
+  script job 'mkfifo unread' 'exec 7<> unread' 'ddlrun ./rank > unread 7>&- & echo $! > pid; wait $!; echo "exit code $?"'
+  hpc sbatch --quiet -N2 --gres=gpu:2 --output="$work/job.out" job
+  wait_for 30 all_ready
+  wait_for 30 ranks_wait
+  cluster at n1 kill -TERM "$(cat pid)"
+  wait_for 30 grep -q '^exit code' job.out
+  cat job.out
+  grep -q '^exit code 75' job.out
+  [ "$(cat saved.*)" = $'saved\nsaved\nsaved\nsaved' ]
+  grep -qE '^ddlrun: [0-9]+ lines of output were dropped: nobody reads standard output$' job.out
+  nothing_is_left
+}
+
+# Whether rank 0 is stopped in its write.
+ranks_wait() {
+  local before
+  before=$(stat -c %y ready.0)
+  sleep 0.5
+  [ "$before" = "$(stat -c %y ready.0)" ]
+}
+
+@test "ddlrun waits for the end of a step that was killed, and says when Slurm cannot end it" {
+  script rank ': > ready.$RANK' '[ $RANK = 0 ] || exec sleep 1000' 'while [ ! -e fail ]; do sleep 0.1; done' 'exit 3'
+  hpc mkdir bin
+  script bin/scancel '/usr/bin/scancel "$@"; echo "$? $*" >> scancel.log'
+  script job 'PATH=$PWD/bin:$PATH ddlrun ./rank' 'echo "exit code $?"'
+  local id daemon
+  id=$(hpc sbatch --parsable -N2 --gres=gpu:1 --output="$work/job.out" job)
+  world=2 wait_for 30 all_ready
+  daemon=$(cluster at n2 pgrep -f "slurmstepd: .$id.0")
+  cluster at n2 kill -STOP "$daemon"
+  : > fail
+  wait_for 60 grep -q '^exit code' job.out
+  cluster at n2 kill -CONT "$daemon"
+  cat job.out scancel.log
+  grep -q '^exit code 3' job.out
+  grep -q "^ddlrun: step $id.0 was killed and is still there: " job.out
+  grep -q "^0 --signal=9 $id.0" scancel.log
+  [[ $(output=$(cat job.out) verdict) == *"rank 0 on n1 "*" ended first, with exit code 3, "* ]]
+  nothing_is_left
+  wait_for 60 all_idle
+}
+
 @test "slurmctld restarted in mid-run harms nobody" {
   script job 'ddlrun sh -c "sleep 4; echo rank \$RANK"' 'echo "exit code $?"'
   hpc sbatch --quiet -N2 --gres=gpu:2 --output="$work/job.out" job
@@ -129,6 +205,24 @@ all_ready() { [ "$(find . -name 'ready.*' | wc -l)" -eq "${world:-4}" ]; }
   [[ $(cat job.out) == *"exit code 0"* ]]
   [ "$(grep -c '^rank ' job.out)" -eq 4 ]
   nothing_is_left
+}
+
+@test "SIGTERM ends everything in time while slurmctld is down" {
+  script rank ': > ready.$RANK' 'sleep 1000'
+  script job 'ddlrun --max-restarts 3 ./rank & echo $! > pid; wait $!' 'echo "exit code $?"'
+  hpc sbatch --quiet -N2 --gres=gpu:2 --output="$work/job.out" job
+  wait_for 30 all_ready
+  cluster ctld stop
+  local start=$SECONDS
+  cluster at n1 kill -TERM "$(cat pid)"
+  wait_for 60 grep -q '^exit code' job.out || true
+  cluster ctld start
+  echo "$((SECONDS - start)) s: $(cat job.out)"
+  [ $((SECONDS - start)) -le 28 ]
+  [[ $(output=$(cat job.out) verdict) == "ddlrun: stopped by SIGTERM (exit code 138)" ]]
+  grep -q '^ddlrun: slurmctld did not pass the order to stop on: ranks got SIGUSR1$' job.out
+  nothing_is_left
+  wait_for 60 all_idle
 }
 
 @test "a node powered off ends the job; the other nodes are clean" {

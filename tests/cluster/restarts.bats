@@ -53,7 +53,7 @@ show_job() {
   wait_for 90 has_ended "$id" COMPLETED || show_job
   [ -e on.1.n1 ] && [ -e on.1.n3 ]
   grep -q 'the job failed: node n2 was lost' job.out
-  grep -q 'starting again, restart 1 of 1, without n2' job.out
+  grep -q 'starting again in 2 s, restart 1 of 1, without n2' job.out
   grep -q '^exit code 0' job.out
   wait_for 10 nothing_left_on n1
   wait_for 10 nothing_left_on n3
@@ -125,6 +125,23 @@ stops_early() {
   has_ended "$id" CANCELLED
   [[ $output == *" Restarts=0 "* ]]
   run ! grep -q 'requeueing\|starting again' job.out
+}
+
+@test "ranks do not start again in the last minute of the job" {
+  script job 'ddlrun --max-restarts 3 sh -c "sleep 2; exit 3"'
+  batch job -N1 --gres=gpu:1 --time=1
+  echo "$output"
+  [ "$status" -eq 3 ]
+  [[ $output == *"not started again: the time limit of the job is 5"?" s away"* ]]
+}
+
+@test "a training that fails three times without a checkpoint is not started a fourth time" {
+  script job "ddlrun --max-restarts 9 $train --results_dir=none --checkpoint_every=0 --threads=1 --num_iter=1000000 & ddlrun=\$!" \
+    'while kill -0 $ddlrun; do pkill -KILL -o -x ddltraind; sleep 0.2; done' 'wait $ddlrun'
+  batch job -N1 --gres=gpu:1
+  echo "$output"
+  [ "$status" -eq 137 ]
+  [[ $output == *"not started again: 3 runs in a row made no progress (no new checkpoint in none/checkpoints)"* ]]
 }
 
 @test "a job that may not be requeued is refused at its start" {

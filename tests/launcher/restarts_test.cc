@@ -12,6 +12,25 @@ namespace {
 
 namespace fs = std::filesystem;
 
+TEST(ProgressFile, IsWhatWasNamedOrTheCheckpointsOfATraining) {
+  const auto of = [](const std::vector<std::string>& program, const std::string& named = "") {
+    Options options;
+    options.program = program;
+    options.progress_file = named;
+    return ProgressFile(options);
+  };
+  EXPECT_EQ(of({"./train"}), "");
+  EXPECT_EQ(of({"./train"}, "file"), "file");
+  EXPECT_EQ(of({"ddltraind"}), "checkpoints");
+  EXPECT_EQ(of({"ddltraind", "--results_dir=a", "--results_dir=r"}), "r/checkpoints");
+  EXPECT_EQ(of({"ddltraind", "--results_dir=r"}, "file"), "file");
+  EXPECT_EQ(of({"/opt/bin/ddltraind", "--model_dir", "m", "--results_dir", "r"}), "m/checkpoints");
+  EXPECT_EQ(of({"apptainer", "exec", "image", "ddltraind", "--mode=train_and_evaluate"}),
+            "checkpoints");
+  EXPECT_EQ(of({"ddltraind", "--mode=training_benchmark"}), "");
+  EXPECT_EQ(of({"ddltraind", "--mode=evaluate"}), "");
+}
+
 class NewestTimeTest : public testing::Test {
  protected:
   NewestTimeTest() : folder_(testing::TempDir() + "newest." + std::to_string(getpid())) {

@@ -38,6 +38,7 @@ TEST(SiteConfig, ReadsEveryKeyWithItsLine) {
       "gpu_visibility: rank\n"
       "run_directory: /local\n"
       "grace_seconds: 20\n"
+      "start_seconds: 600\n"
       "pmi: none\n",
       "site.yaml");
   EXPECT_EQ(site.launcher->value, "mpirun");
@@ -51,6 +52,7 @@ TEST(SiteConfig, ReadsEveryKeyWithItsLine) {
   EXPECT_EQ(site.gpu_visibility->value, "rank");
   EXPECT_EQ(site.run_directory->value, "/local");
   EXPECT_EQ(site.grace_seconds->value, 20);
+  EXPECT_EQ(site.start_seconds->value, 600);
   EXPECT_EQ(site.pmi->value, "none");
 }
 

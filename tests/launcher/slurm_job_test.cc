@@ -40,6 +40,17 @@ TEST(SlurmJob, AddsUpTheComponentsOfAHeterogeneousJob) {
   EXPECT_THAT(job->nodes, ElementsAre("n1", "n2", "n3"));
 }
 
+TEST(SlurmJob, KnowsHowMuchOfItsTimeIsLeft) {
+  const auto left = [](const std::string& times) {
+    return ParseSlurmJob("JobId=1 JobState=RUNNING " + times + " NodeList=n1\n")->seconds_left;
+  };
+  EXPECT_EQ(left("RunTime=00:00:10 TimeLimit=00:01:00"), 50);
+  EXPECT_EQ(left("RunTime=1-02:03:04 TimeLimit=2-02:03:05"), 86401);
+  EXPECT_EQ(left("RunTime=00:00:10 TimeLimit=UNLIMITED"), std::nullopt);
+  EXPECT_EQ(left("TimeLimit=00:01:00"), std::nullopt);
+  EXPECT_EQ(left("RunTime=00:00:10"), std::nullopt);
+}
+
 TEST(SlurmJob, TakesNothingElseForAJob) {
   EXPECT_FALSE(ParseSlurmJob(""));
   EXPECT_FALSE(ParseSlurmJob("slurm_load_jobs error: Invalid job id specified\n"));

@@ -17,16 +17,17 @@ fails() { echo "echo \$RANK of run \$DDLRUN_RESTART_COUNT; [ \$RANK = 0 ] || [ \
   echo "$messages"
   [ "$status" -eq 0 ]
   [ "$(grep -c '^1 of run [012]$' <<< "$output")" -eq 3 ]
-  [[ $messages == *"ended first, with exit code 3, "*$'\n'"ddlrun: starting again, restart 1 of 3"$'\n'"+ "* ]]
-  [[ $messages == *"ddlrun: starting again, restart 2 of 3"* ]]
+  [[ $messages == *"ended first, with exit code 3, "*$'\n'"ddlrun: starting again in 2 s, restart 1 of 3"$'\n'"+ "* ]]
+  [[ $messages == *"ddlrun: starting again in 8 s, restart 2 of 3"* ]]
   [ "$(cat directory0)" != "$(cat directory2)" ]
 }
 
 @test "the same through mpirun" {
   require_mpirun
   launcher=mpirun restarted --max-restarts 1 sh -c "$(fails 1 'kill -KILL $$')"
+  echo "$messages"
   [ "$status" -eq 0 ]
-  [[ $messages == *"rank 1 on "*" signal 9 (Killed)"*"starting again, restart 1 of 1"* ]]
+  [[ $messages == *"rank 1 on "*" signal 9 (Killed)"*"starting again in 2 s, restart 1 of 1"* ]]
 }
 
 @test "the cause stays in the last line when restarts are used up" {

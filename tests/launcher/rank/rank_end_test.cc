@@ -142,6 +142,34 @@ TEST(RankLine, PassesOverAnyOtherLine) {
   }
 }
 
+TEST(RankStart, IsReadAsItWasWritten) {
+  EXPECT_EQ(std::string(ReportRankStart(12).text), "ddlrun-rank: rank 12 has started\n");
+  EXPECT_EQ(ParseRankStart("ddlrun-rank: rank 12 has started"), 12);
+  EXPECT_EQ(ParseRankStart(" 3: ddlrun-rank: rank 3 has started"), 3);
+  for (const char* text : {"", "ddlrun-rank: rank has started", "ddlrun-rank: rank 1 has started?",
+                           "ddlrun-rank: rank 99999999 has started"}) {
+    EXPECT_FALSE(ParseRankStart(text)) << text;
+  }
+}
+
+TEST(Cancelled, IsReadWithItsReason) {
+  EXPECT_EQ(ParseCancelled("srun: Job step aborted: Waiting up to 32 seconds for job step to "
+                           "finish."),
+            "");
+  EXPECT_EQ(
+      ParseCancelled("slurmstepd: error: *** STEP 4.0 ON n1 CANCELLED AT 2026-11-22T12:13:22 ***"),
+      "");
+  EXPECT_EQ(ParseCancelled("0: slurmstepd: error: *** STEP 4.0 ON n1 CANCELLED AT "
+                           "2026-11-22T12:13:22 DUE TO TIME LIMIT ***"),
+            " DUE TO TIME LIMIT");
+  for (const char* text :
+       {"", "*** STEP 4.0 ON n1 CANCELLED AT 2026-11-22T12:13:22 ***",
+        "slurmstepd: error: *** STEP 4.0 ON n1 CANCELLED AT 2026-11-22T12:13:22",
+        "slurmstepd: error: *** STEP 4.0 STEPD TERMINATED ON n1 AT 2026-11-22T12:13:22 ***"}) {
+    EXPECT_FALSE(ParseCancelled(text)) << text;
+  }
+}
+
 TEST(Step, IsReadAsItWasWritten) {
   EXPECT_EQ(std::string(ReportStep("123", "4").text), "ddlrun-rank: step 123.4\n");
   EXPECT_EQ(ParseStep("0: ddlrun-rank: step 123.4"), "123.4");

@@ -61,6 +61,45 @@ TEST(RestartPolicy, TakesRanksThatCouldNotStartOnALostNodeForNoMistake) {
   EXPECT_EQ(After({.restarts = 2, .requeues = {}}, end).next, Next::kStartAgain);
 }
 
+TEST(RestartPolicy, TakesRanksThatHadStartedAndMissAPeerForNoMistake) {
+  RunEnd end = Ended(EX_UNAVAILABLE);
+  end.has_started = true;
+  EXPECT_EQ(After({.restarts = 2, .requeues = {}}, end).next, Next::kStartAgain);
+  end.exit_code = EX_CONFIG;
+  EXPECT_EQ(After({.restarts = 2, .requeues = {}}, end).next, Next::kEnd);
+}
+
+TEST(RestartPolicy, StartsAgainOnceByItselfAfterAStartThatHung) {
+  RunEnd end = Ended(EX_UNAVAILABLE, 300);
+  end.start_hung = true;
+  RestartPolicy policy({});
+  const Decision first = policy.AfterRun(end);
+  EXPECT_EQ(first.next, Next::kStartAgain);
+  EXPECT_EQ(first.reason, "starting again, once, since the start hung");
+  EXPECT_EQ(policy.restarts(), 1);
+  const Decision second = policy.AfterRun(end);
+  EXPECT_EQ(second.next, Next::kEnd);
+  EXPECT_EQ(second.reason, "not started again: the start hung twice");
+  // Not another failure of the second run, and not without its nodes.
+  RestartPolicy other({});
+  other.AfterRun(end);
+  EXPECT_EQ(other.AfterRun(Ended(1)).next, Next::kEnd);
+  end.has_nodes = false;
+  EXPECT_EQ(After({}, end).next, Next::kEnd);
+  end.has_nodes = true;
+  end.told_to_stop = true;
+  EXPECT_EQ(After({}, end).next, Next::kEnd);
+}
+
+TEST(RestartPolicy, AStartThatHungCountsAmongTheRestartsThatWereAskedFor) {
+  RunEnd end = Ended(EX_UNAVAILABLE, 300);
+  end.start_hung = true;
+  RestartPolicy policy({.restarts = 2, .requeues = {}});
+  EXPECT_EQ(policy.AfterRun(end).reason, "starting again, restart 1 of 2");
+  EXPECT_EQ(policy.AfterRun(end).reason, "starting again, restart 2 of 2");
+  EXPECT_EQ(policy.AfterRun(end).next, Next::kEnd);
+}
+
 TEST(RestartPolicy, EndsWhenToldToStop) {
   for (const int code : {EX_TEMPFAIL, 143}) {
     RunEnd end = Ended(code);
@@ -91,6 +130,35 @@ TEST(RestartPolicy, BelievesTheFileAndNotTheClock) {
   policy.AfterRun(stood);
   policy.AfterRun(stood);
   EXPECT_THAT(policy.AfterRun(stood).reason, HasSubstr("nothing in --progress-file became newer"));
+}
+
+TEST(RestartPolicy, PausesLongerAfterEachRunWithoutProgress) {
+  RestartPolicy policy({.restarts = 9, .requeues = {}});
+  EXPECT_EQ(policy.AfterRun(Ended(1)).pause, 0);
+  const Decision first = policy.AfterRun(Ended(1, 5));
+  EXPECT_EQ(first.pause, 2);
+  EXPECT_EQ(first.reason, "starting again in 2 s, restart 2 of 9");
+  EXPECT_EQ(policy.AfterRun(Ended(1, 5)).pause, 8);
+  EXPECT_EQ(policy.AfterRun(Ended(1)).pause, 0);
+}
+
+TEST(RestartPolicy, LooksAtTheTimeThatTheJobHasLeft) {
+  RunEnd end = Ended(1);
+  end.seconds_left = 60;
+  EXPECT_EQ(After({.restarts = 2, .requeues = {}}, end).next, Next::kStartAgain);
+  end.seconds_left = 59.5;
+  const Decision decision = After({.restarts = 2, .requeues = {}}, end);
+  EXPECT_EQ(decision.next, Next::kEnd);
+  EXPECT_EQ(decision.reason, "not started again: the time limit of the job is 59 s away");
+  EXPECT_EQ(After({.restarts = 2, .requeues = 2}, end).next, Next::kRequeue);
+}
+
+TEST(RestartPolicy, NamesTheCheckpointsThatItLookedFor) {
+  RunEnd end = Ended(EX_TEMPFAIL, 600);
+  end.file_moved = false;
+  end.checkpoints = "results/checkpoints";
+  EXPECT_THAT(After({.requeues = 2}, end).reason,
+              HasSubstr("made no progress (no new checkpoint in results/checkpoints)"));
 }
 
 TEST(RestartPolicy, RequeuesAfterAnEarlyStop) {

@@ -11,7 +11,6 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <utility>
 #include <vector>
 
 #include "launcher/error.h"
@@ -21,6 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 class SupervisorTest : public testing::Test {
  protected:
@@ -151,7 +152,7 @@ TEST_F(SupervisorTest, LearnsFromSrunWhichNodeIsLost) {
   SignalRelay signals;
   const JobResult result = Supervise({command}, SupervisorOptions{}, signals);
   EXPECT_EQ(result.exit_code, 137);
-  EXPECT_THAT(result.lost_nodes, testing::ElementsAre("n2"));
+  EXPECT_THAT(result.lost_nodes, ElementsAre("n2"));
 }
 
 TEST_F(SupervisorTest, SaysThatSrunOrMpirunWasKilledByOthers) {
@@ -208,39 +209,168 @@ TEST_F(SupervisorTest, NamesTheRankThatEndedFirstByTheClocksOfItsNodes) {
   EXPECT_EQ(RankNamed(ended(0, "exit code 75", early) + ended(1, lost_its_peer, late)), 1);
 }
 
-TEST_F(SupervisorTest, KillsSrunAndItsStepIfItDoesNotEndAfterARankHasFailed) {
-  ChildCommand command;
-  command.kind = ChildCommand::Kind::kSrun;
-  command.argv = {"/bin/sh", "-c",
-                  "echo 'ddlrun-rank: step 12.3' >&2; "
-                  "echo 'srun: error: n2: task 1: Killed' >&2; exec sleep 600"};
-  std::vector<std::pair<std::string, int>> signalled;
-  SupervisorOptions options;
-  options.grace = std::chrono::milliseconds(100);
-  options.grace_of_srun = std::chrono::milliseconds(300);
-  options.signal_step = [&](const std::string& step, int signal) {
-    signalled.emplace_back(step, signal);
-  };
-  SignalRelay signals;
-  const JobResult result = Supervise({command}, options, signals);
+// A step of Slurm, as files of the test's directory: scancel writes the signal into "signals",
+// SIGKILL after a while, and squeue shows "step".
+class SupervisorOfAStepTest : public SupervisorTest {
+ protected:
+  SupervisorOfAStepTest() {
+    options_.grace = std::chrono::milliseconds(100);
+    options_.grace_of_launcher = std::chrono::milliseconds(300);
+    options_.step_tools.environment = {{"PATH", "/usr/bin:/bin"}};
+    options_.step_tools.signal = [this](const std::string& step, int signal) {
+      return Shell(scancel_ + "; echo " + step + " " + std::to_string(signal) + " >> signals");
+    };
+    options_.step_tools.list = [this](const std::string&) {
+      return Shell("cat step 2> /dev/null; exit 0");
+    };
+  }
+
+  StepTools::Command Shell(const std::string& script) const {
+    return {"/bin/sh", "-c", "cd '" + directory_ + "'; " + script};
+  }
+
+  JobResult RunLauncher(ChildCommand::Kind kind, const std::string& script) const {
+    ChildCommand command;
+    command.kind = kind;
+    command.argv = Shell(script);
+    command.environment = {"PATH=/usr/bin:/bin"};
+    SignalRelay signals;
+    return Supervise({command}, options_, signals);
+  }
+
+  JobResult RunSrun(const std::string& script) const {
+    return RunLauncher(ChildCommand::Kind::kSrun, script);
+  }
+
+  static constexpr char kHangs[] =
+      "echo 'ddlrun-rank: step 12.3' >&2; echo 'srun: error: n2: task 1: Killed' >&2; "
+      "exec sleep 600";
+  std::string scancel_ = "true";
+  SupervisorOptions options_;
+};
+
+TEST_F(SupervisorOfAStepTest, KillsSrunAndItsStepIfItDoesNotEndAfterARankHasFailed) {
+  scancel_ = "sleep 0.5";  // longer than srun's grace, so that it is seen to be waited for
+  const JobResult result = RunSrun(kHangs);
   EXPECT_EQ(result.exit_code, 137);
   ASSERT_TRUE(result.failure);
   EXPECT_EQ(result.failure->rank, 1);
-  EXPECT_THAT(signalled, testing::ElementsAre(testing::Pair("12.3", SIGKILL)));
+  EXPECT_EQ(Content("signals"), "12.3 9\n");
+  EXPECT_THAT(result.notes, IsEmpty());
 }
 
-TEST_F(SupervisorTest, LeavesSrunItsTimeAfterARankHasFailed) {
-  ChildCommand command;
-  command.kind = ChildCommand::Kind::kSrun;
-  command.argv = {"/bin/sh", "-c",
-                  "echo 'srun: error: n2: task 1: Exited with exit code 3' >&2; sleep 1; exit 3"};
-  bool has_signalled = false;
-  SupervisorOptions options;
-  options.grace = std::chrono::milliseconds(100);
-  options.signal_step = [&](const std::string&, int) { has_signalled = true; };
-  SignalRelay signals;
-  EXPECT_EQ(Supervise({command}, options, signals).exit_code, 3);
-  EXPECT_FALSE(has_signalled);
+TEST_F(SupervisorOfAStepTest, LeavesSrunTheTimeToEndByItselfWhenItsStepWasKilled) {
+  options_.grace = std::chrono::milliseconds(1000);
+  scancel_ = ": > killed";
+  const JobResult result = RunSrun(
+      "echo 'ddlrun-rank: step 12.3' >&2; echo 'srun: error: n2: task 1: Killed' >&2; "
+      "while [ ! -e killed ]; do sleep 0.02; done; echo > saw; exit 137");
+  EXPECT_EQ(result.exit_code, 137);
+  EXPECT_EQ(Content("saw"), "\n");
+}
+
+TEST_F(SupervisorOfAStepTest, WaitsUntilAKilledStepIsGone) {
+  scancel_ = "echo 12.3 > step; (sleep 0.7; rm step; echo gone >> signals) > /dev/null 2>&1 & true";
+  const JobResult result = RunSrun(kHangs);
+  EXPECT_EQ(Content("signals"), "12.3 9\ngone\n");
+  EXPECT_THAT(result.notes, IsEmpty());
+}
+
+TEST_F(SupervisorOfAStepTest, SaysThatAKilledStepIsStillThere) {
+  scancel_ = "echo 12.3 > step";
+  options_.patience_with_step = std::chrono::milliseconds(500);
+  EXPECT_THAT(RunSrun(kHangs).notes,
+              ElementsAre("step 12.3 was killed and is still there: Slurm could not end all of its "
+                          "ranks yet"));
+}
+
+TEST_F(SupervisorOfAStepTest, LeavesSrunItsTimeAfterARankHasFailed) {
+  options_.grace_of_launcher = kLong;
+  EXPECT_EQ(RunSrun("echo 'srun: error: n2: task 1: Exited with exit code 3' >&2; sleep 1; exit 3")
+                .exit_code,
+            3);
+  EXPECT_EQ(Content("signals"), "");
+}
+
+TEST_F(SupervisorOfAStepTest, EndsAnMpirunThatDoesNotEndAfterARankHasFailed) {
+  const JobResult result =
+      RunLauncher(ChildCommand::Kind::kMpirun,
+                  "trap 'echo > told; exit 1' TERM; "
+                  "echo 'ddlrun-rank: rank 1 on n2 (pid 7) ended with exit code 3' >&2; "
+                  "while :; do sleep 0.05; done");
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(Content("told"), "\n");  // it ends its ranks then, if it can
+}
+
+TEST_F(SupervisorOfAStepTest, SendsSigusr1WhereSlurmDoesNotPassAnOrderToStopOn) {
+  scancel_ = "exit 1";
+  const JobResult result =
+      RunSrun("trap 'exit 75' USR1; echo 'ddlrun-rank: step 12.3' >&2; echo > ready; sleep 0.5; " +
+              SignalWhenReady("TERM") + "while :; do sleep 0.05; done");
+  EXPECT_EQ(result.exit_code, EX_TEMPFAIL);
+  EXPECT_EQ(result.stop_signal, SIGTERM);
+  EXPECT_THAT(result.notes, ElementsAre("slurmctld did not pass the order to stop on: ranks got "
+                                        "SIGUSR1"));
+}
+
+TEST_F(SupervisorOfAStepTest, EndsAStartThatHangsAndNamesTheNodes) {
+  options_.start_limit = std::chrono::milliseconds(300);
+  options_.hosts = {"n1", "n2", "n2", "n3"};
+  const JobResult result = RunSrun(
+      "echo 'ddlrun-rank: step 12.3' >&2; echo 'ddlrun-rank: rank 0 has started' >&2; "
+      "echo 'ddlrun-rank: rank 3 has started' >&2; exec sleep 600");
+  EXPECT_EQ(result.exit_code, EX_UNAVAILABLE);
+  EXPECT_FALSE(result.failure);
+  EXPECT_FALSE(result.has_started);
+  EXPECT_THAT(result.not_started, ElementsAre("n2"));
+  EXPECT_THAT(result.silent_nodes, ElementsAre("n2"));
+  EXPECT_EQ(Content("signals"), "12.3 9\n");
+}
+
+TEST_F(SupervisorOfAStepTest, HasNoLimitOnceAllHaveStarted) {
+  options_.start_limit = std::chrono::milliseconds(300);
+  options_.hosts = {"n1", "n2"};
+  for (const auto kind : {ChildCommand::Kind::kSrun, ChildCommand::Kind::kMpirun}) {
+    const JobResult result =
+        RunLauncher(kind,
+                    "echo 'ddlrun-rank: rank 1 has started' >&2; "
+                    "echo 'ddlrun-rank: rank 0 has started' >&2; sleep 0.6; exit 69");
+    EXPECT_EQ(result.exit_code, 69);
+    EXPECT_TRUE(result.has_started);
+    EXPECT_THAT(result.not_started, IsEmpty());
+  }
+}
+
+TEST_F(SupervisorOfAStepTest, KnowsThatAllHadStartedAlsoWhenOneHadEndedBefore) {
+  options_.hosts = {"n1", "n2"};
+  const JobResult result = RunSrun(
+      "echo 'ddlrun-rank: rank 1 has started' >&2; "
+      "echo 'ddlrun-rank: rank 1 on n2 (pid 7) ended with exit code 69' >&2; "
+      "echo 'ddlrun-rank: rank 0 has started' >&2; exit 69");
+  EXPECT_TRUE(result.has_started);
+}
+
+TEST_F(SupervisorOfAStepTest, DoesNotCountTheTimeThatSrunWaitsForResources) {
+  options_.start_limit = std::chrono::milliseconds(300);
+  options_.hosts = {"n1", "n2"};
+  const std::string waits =
+      "echo 'srun: Job 7 step creation temporarily disabled, retrying (Requested nodes are busy)' "
+      ">&2; sleep 0.6; ";
+  EXPECT_THAT(RunSrun(waits).not_started, IsEmpty());
+  EXPECT_THAT(
+      RunSrun(waits + "echo 'srun: Step created for StepId=7.1' >&2; exec sleep 600").not_started,
+      ElementsAre("n1", "n2"));
+}
+
+TEST_F(SupervisorOfAStepTest, NamesTheNodesOfWhichNothingWasHeard) {
+  options_.hosts = {"n1", "n2.site", "n3", "n4", "n4"};
+  const std::string some =
+      "echo 'ddlrun-rank: rank 0 on n1 (pid 7) ended with exit code 69' >&2; "
+      "echo 'srun: error: n[2-3]: tasks 1-2: Terminated' >&2; exit ";
+  EXPECT_THAT(RunSrun(some + "69").silent_nodes, ElementsAre("n4"));
+  EXPECT_THAT(RunSrun(some + "0").silent_nodes, IsEmpty());
+  // Where nothing was heard of any node, something else is wrong.
+  EXPECT_THAT(RunSrun("exit 69").silent_nodes, IsEmpty());
 }
 
 TEST_F(SupervisorTest, NamesAProgramThatCannotBeStarted) {

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/node_probe.h"
+
+#include <memory>
+#include <thread>
+
+#include "launcher/environment.h"
+#include "launcher/slurm_job.h"
+#include "launcher/supervise/command_output.h"
+#include "launcher/supervise/signal_relay.h"
+
+namespace launcher {
+namespace {
+
+constexpr std::chrono::milliseconds kLook{50};
+
+std::unique_ptr<CommandOutput> Probe(const std::string& host, const std::string& srun,
+                                     const Environment& environment) {
+  // Beside what the step before still holds, of the CPUs as of the memory and the GPUs.
+  return std::make_unique<CommandOutput>(
+      std::vector<std::string>{srun, "--overlap", "--mem=0", "--gres=none", "--mpi=none",
+                               "--cpu-bind=none", "--nodes=1", "--ntasks=1", "--nodelist=" + host,
+                               "--input=none", "true"},
+      environment);
+}
+
+}  // namespace
+
+std::vector<std::string> NodesThatDoNotAnswer(const std::vector<std::string>& hosts,
+                                              const std::string& srun,
+                                              const Environment& environment,
+                                              std::chrono::milliseconds limit) {
+  if (hosts.empty() || hosts.size() > kMostProbes || environment.contains("SLURM_HET_SIZE")) {
+    return {};
+  }
+  const Environment environment_of_srun = EnvironmentForSrun(environment);
+  std::vector<std::unique_ptr<CommandOutput>> probes;
+  for (const std::string& host : hosts) {
+    probes.push_back(Probe(host, srun, environment_of_srun));
+  }
+  const auto all_have_ended = [&] {
+    bool have_ended = true;
+    for (const auto& probe : probes) have_ended = probe->HasEnded() && have_ended;
+    return have_ended;
+  };
+  for (auto left = limit; left.count() > 0 && !all_have_ended(); left -= kLook) {
+    if (IsOrderToStopPending()) return {};
+    std::this_thread::sleep_for(kLook);
+  }
+  std::vector<std::string> silent;
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    if (!probes[i]->HasEnded() || !probes[i]->Wait(kLook)) silent.push_back(hosts[i]);
+  }
+  // A probe cannot start either while slurmctld is away.
+  if (!silent.empty() && !AskSlurmForJob(environment)) return {};
+  return silent;
+}
+
+}  // namespace launcher

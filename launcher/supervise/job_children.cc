@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/supervise/job_children.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "launcher/rank/rank_log.h"
+#include "launcher/shim/rank_report.h"
+
+namespace launcher {
+
+using Kind = ChildCommand::Kind;
+using Unit = LineReader::Unit;
+
+JobChildren::~JobChildren() {
+  Signal(SIGKILL);
+  for (const auto& child : children_) {
+    if (!child->has_ended) waitpid(child->pid, nullptr, 0);
+  }
+}
+
+void JobChildren::Start(const ChildCommand& command, const sigset_t& signal_mask, JobOutput* output,
+                        const std::function<bool(std::string_view)>& on_launcher_line) {
+  const bool is_rank = command.kind == Kind::kRank;
+  ChildSpec spec;
+  spec.argv = command.argv;
+  spec.environment = command.environment;
+  spec.death_signal = is_rank ? SIGKILL : SIGTERM;  // the others must have time to end their ranks
+  spec.reads_stdin = command.rank <= 0;
+  spec.signal_mask = signal_mask;
+  ChildProcess process = StartChild(spec);
+  if (options_.guardian != nullptr) {
+    options_.guardian->Watch(process.pid, is_rank ? std::chrono::milliseconds(0) : kGraceOfOthers);
+  }
+
+  children_.push_back(std::make_unique<JobChild>());
+  JobChild* const child = children_.back().get();
+  child->kind = command.kind;
+  child->rank = command.rank;
+  child->pid = process.pid;
+  if (!is_rank) {
+    // The shims write logs and, by srun and mpirun, tags.
+    output->Add(std::move(process.stdout_pipe), STDOUT_FILENO, Unit::kChunks, "",
+                [](std::string_view) { return true; });
+    output->Add(
+        std::move(process.stderr_pipe), STDERR_FILENO, Unit::kLines, "",
+        [on_launcher_line](std::string_view text) { return on_launcher_line(WithoutEnd(text)); });
+    return;
+  }
+  const std::string tag = options_.tag_output ? "[" + std::to_string(command.rank) + "] " : "";
+  if (!options_.log_directory.empty()) {
+    child->log = Descriptor(OpenRankLog(options_.log_directory, command.rank));
+  }
+  const auto on_line = [child](std::string_view text) {
+    child->tail.Add(WithoutEnd(text));
+    if (child->log.is_open()) {
+      const std::string line = std::string(WithoutEnd(text)) + "\n";
+      WriteAll(child->log.fd(), line.data(), line.size());
+    }
+    return true;
+  };
+  output->Add(std::move(process.stdout_pipe), STDOUT_FILENO, Unit::kLines, tag, on_line);
+  output->Add(std::move(process.stderr_pipe), STDERR_FILENO, Unit::kLines, tag, on_line);
+}
+
+bool JobChildren::AllEnded() const {
+  return std::all_of(children_.begin(), children_.end(),
+                     [](const auto& child) { return child->has_ended; });
+}
+
+const JobChild* JobChildren::FindRank(int rank) const {
+  for (const auto& child : children_) {
+    if (child->rank == rank) return child.get();
+  }
+  return nullptr;
+}
+
+void JobChildren::Signal(int number) const {
+  for (const auto& child : children_) {
+    if (!child->has_ended) kill(-child->pid, number);
+  }
+}
+
+void JobChildren::RelaySignal(int number) const {
+  const bool is_for_shims = kind() == Kind::kMpirun && IsOrderToStop(number);
+  Signal(is_for_shims ? options_.stop_signal_of_mpirun : number);
+}
+
+void JobChildren::Reap(const std::function<void(const JobChild&, const siginfo_t&)>& on_end) {
+  for (const auto& child : children_) {
+    if (child->has_ended) continue;
+    siginfo_t info = {};
+    // Looked at first and reaped after its group is gone: until then no other can have its number.
+    if (waitid(P_PID, static_cast<id_t>(child->pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+        info.si_pid == 0) {
+      continue;
+    }
+    kill(-child->pid, SIGKILL);
+    waitpid(child->pid, nullptr, 0);
+    child->has_ended = true;
+    on_end(*child, info);
+  }
+}
+
+}  // namespace launcher

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/supervise/job_output.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "support/counted.h"
+
+namespace launcher {
+
+JobOutput::JobOutput(std::chrono::milliseconds patience)
+    : patience_(patience), stdout_(std::make_unique<OutputQueue>(STDOUT_FILENO)) {
+  // Two queues could tear each other's lines.
+  if (!AreSameFile(STDOUT_FILENO, STDERR_FILENO)) {
+    stderr_ = std::make_unique<OutputQueue>(STDERR_FILENO);
+  }
+}
+
+OutputQueue* JobOutput::QueueOf(int fd) const {
+  return fd == STDERR_FILENO && stderr_ != nullptr ? stderr_.get() : stdout_.get();
+}
+
+void JobOutput::Add(Descriptor from, int to, LineReader::Unit unit, const std::string& tag,
+                    std::function<bool(std::string_view)> on_text) {
+  OutputQueue* const queue = QueueOf(to);
+  streams_.push_back({LineReader(std::move(from), unit,
+                                 [queue, tag, on_text = std::move(on_text)](std::string_view text) {
+                                   if (on_text(text))
+                                     queue->Add(tag.empty() ? text : tag + std::string(text));
+                                 }),
+                      queue});
+}
+
+void JobOutput::AppendTo(std::vector<pollfd>* ready) const {
+  for (const Stream& stream : streams_) {
+    if (stream.reader.is_open() && stream.queue->HasRoom()) {
+      ready->push_back({stream.reader.fd(), POLLIN, 0});
+    }
+  }
+  for (const OutputQueue* queue : {stdout_.get(), stderr_.get()}) {
+    if (queue != nullptr && !queue->IsEmpty()) ready->push_back({queue->fd(), POLLOUT, 0});
+  }
+}
+
+void JobOutput::ExpectEnd() {
+  if (!ending_since_) ending_since_ = OutputQueue::Clock::now();
+}
+
+// Of a queue whose reader takes nothing.
+std::optional<OutputQueue::Clock::time_point> JobOutput::deadline() const {
+  std::optional<OutputQueue::Clock::time_point> first;
+  for (const OutputQueue* queue : {stdout_.get(), stderr_.get()}) {
+    if (queue == nullptr || queue->IsEmpty() || !ending_since_ || IsStuck(*queue)) continue;
+    const auto end = std::max(queue->taken_at(), *ending_since_) + patience_;
+    first = first ? std::min(*first, end) : end;
+  }
+  return first;
+}
+
+bool JobOutput::IsStuck(const OutputQueue& queue) const {
+  return ending_since_ && !queue.IsEmpty() &&
+         OutputQueue::Clock::now() >= std::max(queue.taken_at(), *ending_since_) + patience_;
+}
+
+bool JobOutput::IsWaiting() const {
+  return !stdout_->IsEmpty() || (stderr_ != nullptr && !stderr_->IsEmpty());
+}
+
+bool JobOutput::Relay() {
+  bool is_busy = false;
+  for (Stream& stream : streams_) {
+    if (stream.reader.is_open() && stream.queue->HasRoom()) is_busy |= stream.reader.Read();
+  }
+  for (OutputQueue* queue : {stdout_.get(), stderr_.get()}) {
+    if (queue == nullptr) continue;
+    if (!queue->Write()) is_closed_ = true;
+    if (IsStuck(*queue)) {
+      queue->DropWhatDoesNotFit();
+      if (expects_nothing_) queue->DropAll();
+    }
+  }
+  return is_busy || IsWaiting();
+}
+
+std::vector<std::string> JobOutput::Notes() const {
+  std::vector<std::string> notes;
+  for (const OutputQueue* queue : {stdout_.get(), stderr_.get()}) {
+    if (queue == nullptr || queue->dropped_lines() == 0) continue;
+    const long lines = queue->dropped_lines();
+    notes.push_back(support::Counted(lines, "line") + " of output " +
+                    (lines == 1 ? "was" : "were") + " dropped: nobody reads standard " +
+                    (queue == stdout_.get() ? "output" : "error"));
+  }
+  return notes;
+}
+
+}  // namespace launcher

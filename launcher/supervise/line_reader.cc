@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/supervise/line_reader.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+namespace launcher {
+
+LineReader::LineReader(Descriptor from, Unit unit, std::function<void(std::string_view)> on_text)
+    : from_(std::move(from)), unit_(unit), on_text_(std::move(on_text)) {}
+
+bool LineReader::Read() {
+  std::array<char, 16384> chunk;
+  std::size_t total = 0;
+  while (from_.is_open() && total < kMaxLineBytes) {
+    const ssize_t got = read(from_.fd(), chunk.data(), chunk.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) break;
+    if (got <= 0) {
+      from_.Close();
+      Give(pending_.size());
+      return true;
+    }
+    total += static_cast<std::size_t>(got);
+    pending_.append(chunk.data(), static_cast<std::size_t>(got));
+    std::size_t bytes = pending_.find_last_of("\n\r") + 1;  // npos + 1 is 0
+    const bool is_too_long = bytes == 0 && pending_.size() > kMaxLineBytes;
+    if (unit_ == Unit::kChunks || is_too_long) bytes = pending_.size();
+    Give(bytes);
+  }
+  return total > 0;
+}
+
+void LineReader::Give(std::size_t bytes) {
+  const std::string text = pending_.substr(0, bytes);
+  pending_.erase(0, bytes);
+  std::string_view left = text;
+  while (!left.empty()) {
+    std::size_t size = left.size();
+    if (unit_ == Unit::kLines) size = std::min(left.find_first_of("\n\r"), size - 1) + 1;
+    on_text_(left.substr(0, size));
+    left.remove_prefix(size);
+  }
+}
+
+std::string_view WithoutEnd(std::string_view line) {
+  if (line.ends_with('\n') || line.ends_with('\r')) line.remove_suffix(1);
+  return line;
+}
+
+}  // namespace launcher

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/supervise/rank_reports.h"
+
+#include <csignal>
+
+#include "launcher/exit_codes.h"
+
+namespace launcher {
+namespace {
+
+// Of srun where Slurm cannot bind; it was told not to.
+constexpr std::string_view kNoBinding = "srun: cluster configuration lacks support for cpu binding";
+
+// Of srun that ended a step whose daemons do not answer.
+constexpr std::string_view kStepLeft = "srun: error: Timed out waiting for job step to complete";
+
+// Whether `end` came before `known`, which was told first: the peer of a dead rank ends within a
+// millisecond, and its report may take the shorter way.  Clocks that are seconds apart tell
+// nothing.
+bool CameBefore(const RankEnd& end, const RankEnd& known) {
+  constexpr double kMeanwhile = 1;  // seconds
+  return end.time > 0 && known.time > 0 && end.time < known.time &&
+         known.time - end.time < kMeanwhile &&
+         (end.exit_code == EX_TEMPFAIL) == (known.exit_code == EX_TEMPFAIL);
+}
+
+// A rank that Slurm ends is killed with its shim, which may still report that.
+bool HasFailedByItself(const std::optional<RankFailure>& failure) {
+  return failure && failure->exit_code != EX_TEMPFAIL && failure->signal != SIGKILL;
+}
+
+// "srun: Job 7 step creation temporarily disabled, retrying (Requested nodes are busy)", and
+// "srun: Step created for StepId=7.1" once they are not.
+RankReports::News NewsOfStep(std::string_view line) {
+  if (!line.starts_with("srun: ")) return RankReports::News::kNone;
+  if (line.find(" step creation temporarily disabled") != std::string_view::npos) {
+    return RankReports::News::kWaiting;
+  }
+  return line.starts_with("srun: Step created for") ? RankReports::News::kGranted
+                                                    : RankReports::News::kNone;
+}
+
+}  // namespace
+
+RankReports::Reading RankReports::Read(std::string_view line, double seconds) {
+  if (line == kNoBinding) return {false, News::kNone};
+  if (const std::optional<std::string> step = ParseStep(line)) {
+    step_ = *step;
+    return {false, News::kNone};
+  }
+  if (const std::optional<int> rank = ParseRankStart(line)) {
+    started_.insert(*rank);
+    return {false, News::kStart};
+  }
+  if (const std::optional<RankLine> last = ParseRankLine(line)) {
+    last_lines_[last->rank].Add(last->text);
+    return {false, News::kNone};
+  }
+  if (const std::optional<RankEnd> end = ParseRankEnd(line)) return ReadEnd(*end, seconds);
+  if (const std::optional<std::string> host = ParseLostNode(line)) {
+    lost_nodes_.push_back(*host);
+    return {true, News::kLostNode};
+  }
+  if (const std::optional<std::string> why = ParseCancelled(line)) {
+    if (!cancelled_) has_failed_before_ = has_ended_task_ || HasFailedByItself(failure_);
+    if (!cancelled_ || cancelled_->empty()) cancelled_ = *why;
+  }
+  if (line == kStepLeft) has_left_step_ = true;
+  const std::optional<RankEnd> task = ParseSrunError(line);
+  if (!task) return {true, NewsOfStep(line)};
+  has_ended_task_ = true;
+  hosts_with_ends_.insert(task->host);
+  // A shim's word about a rank is as good, and complete.
+  if (!failure_) SetFailure(*task, seconds);
+  return {ends_.Add(*task, ParseSrunTasks(line)),
+          task->exit_code == EX_TEMPFAIL ? News::kNone : News::kFailure};
+}
+
+RankReports::Reading RankReports::ReadEnd(const RankEnd& end, double seconds) {
+  hosts_with_ends_.insert(end.host);
+  const bool stopped_early = end.exit_code == EX_TEMPFAIL;
+  const bool is_better = !failure_ || (failure_->pid == 0 && failure_->rank == end.rank) ||
+                         (failure_->exit_code == EX_TEMPFAIL && !stopped_early) ||
+                         CameBefore(end, *failure_);
+  if (is_better) SetFailure(end, seconds);
+  // Nobody will ask for the last lines of another: they came before its end.
+  if (end.rank != failure_->rank) last_lines_.erase(end.rank);
+  return stopped_early ? Reading{false, News::kNone} : Reading{ends_.Add(end), News::kFailure};
+}
+
+void RankReports::SetFailure(const RankEnd& end, double seconds) {
+  failure_.emplace();
+  static_cast<RankEnd&>(*failure_) = end;
+  failure_->seconds = seconds;
+}
+
+std::optional<RankFailure> RankReports::failure() const {
+  std::optional<RankFailure> failure = failure_;
+  if (failure) failure->others = ends_.Text();
+  const auto lines = failure ? last_lines_.find(failure->rank) : last_lines_.end();
+  if (lines != last_lines_.end()) {
+    failure->last_lines.assign(lines->second.lines().begin(), lines->second.lines().end());
+  }
+  return failure;
+}
+
+// srun also cancels the step when a rank has failed, and then has told of its end before.  A task
+// that Slurm ended by SIGTERM may be told of before the step; no shim reports that one, so the
+// process is not known.
+std::optional<std::string> RankReports::cancelled() const {
+  if (!cancelled_ || !lost_nodes_.empty()) return std::nullopt;
+  const bool was_ended_by_slurm = failure_ && failure_->signal == SIGTERM && failure_->pid == 0;
+  return !has_failed_before_ || was_ended_by_slurm ? cancelled_ : std::nullopt;
+}
+
+}  // namespace launcher

@@ -1,0 +1,108 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# ddlrun whose output nobody reads: as after Ctrl-S, or in front of a pager.
+
+# shellcheck disable=SC2016 # the ranks' shells expand, not ours
+# shellcheck disable=SC2154 # common.bash sets them
+
+load common
+
+setup() {
+  ddlrun="$DDLRUN_BUILD/bin/ddlrun"
+  enter_test_directory
+  mkfifo unread
+  exec 7<> unread # so that it can be opened
+}
+
+teardown() {
+  [ -z "${pid:-}" ] || kill -KILL "$pid" 2> /dev/null || true
+  require_no_run_directory
+}
+
+# start OPTION...: ddlrun with two ranks that fill the pipe; asked to stop they write a last line and a file.
+start() {
+  printf '%s\n' 'trap "echo stopping; echo saved > checkpoint.$RANK; exit 75" TERM' \
+    'i=0; line=$(printf "%4000s" $RANK)' \
+    'while :; do echo "$line"; i=$((i + 1)); [ $i -lt 16 ] || : > "ready.$RANK"; done' > rank
+  "$ddlrun" -n 2 --oversubscribe "$@" sh rank > unread 2> messages 3>&- 7>&- &
+  pid=$!
+  wait_for 20 test -e ready.0
+  wait_for 20 test -e ready.1
+}
+
+# ddlrun reads no more of the ranks, which are then stopped in write.
+has_filled_the_pipe() {
+  local before
+  before=$(stat -c %Y%y ready.0)
+  sleep 0.3
+  [ "$before" = "$(stat -c %Y%y ready.0)" ]
+}
+
+has_ended() { ! kill -0 "$pid" 2> /dev/null; }
+
+# stop SIGNAL: status and messages of ddlrun then.
+stop() {
+  kill "-$1" "$pid"
+  wait_for 30 has_ended
+  status=0
+  wait "$pid" || status=$?
+  pid=
+  cat messages
+}
+
+@test "SIGTERM ends ranks that wait for a reader, and their lines are counted" {
+  start --launcher=local
+  # Ranks wait for the reader: nothing is lost while nobody has asked for the end.
+  wait_for 20 has_filled_the_pipe
+  stop TERM
+  [ "$status" -eq 75 ]
+  [ "$(cat checkpoint.0 checkpoint.1)" = $'saved\nsaved' ]
+  grep -qE '^ddlrun: [0-9]+ lines of output were dropped: nobody reads standard output$' messages
+  run ! grep -q 'standard error' messages
+}
+
+@test "the same through mpirun" {
+  require_mpirun
+  start --launcher=mpirun
+  stop TERM
+  [ "$status" -eq 75 ]
+  [ "$(cat checkpoint.0 checkpoint.1)" = $'saved\nsaved' ]
+  grep -qE '^ddlrun: [0-9]+ lines of output were dropped: nobody reads standard output$' messages
+}
+
+@test "a failed rank ends the others although nobody reads; what fits is kept for a late reader" {
+  printf '%s\n' '[ $RANK = 1 ] || { i=0; while [ $i -lt 9000 ]; do i=$((i+1)); echo "line $i"; done; : > written; sleep 600; }' \
+    'while [ ! -e written ]; do sleep 0.05; done; echo $PPID > ddlrun; exit 3' > rank
+  "$ddlrun" -n 2 --oversubscribe --launcher=local sh rank > unread 2> messages 3>&- 7>&- &
+  pid=$!
+  wait_for 30 test -e ddlrun
+  head -n 9000 <&7 > received
+  wait_for 20 has_ended
+  wait "$pid" || status=$?
+  pid=
+  [ "$status" -eq 3 ]
+  [ "$(tail -n 1 received)" = "line 9000" ]
+  run ! grep -q dropped messages
+}
+
+@test "standard error that nobody reads does not keep ddlrun either" {
+  printf '%s\n' 'trap "exit 75" TERM; : > ready; while :; do echo a line of $RANK >&2; done' > rank
+  "$ddlrun" -n 1 --launcher=local sh rank > output 2> unread 3>&- 7>&- &
+  pid=$!
+  wait_for 20 test -e ready
+  kill -TERM "$pid"
+  wait_for 30 has_ended
+  wait "$pid" || status=$?
+  pid=
+  [ "$status" -eq 75 ]
+}
+
+@test "a reader that is slow gets everything" {
+  "$ddlrun" -n 1 --launcher=local seq 40000 > unread 2> messages 3>&- 7>&- &
+  pid=$!
+  sleep 0.5 # the pipe is full now, or soon
+  head -n 40000 <&7 > received
+  wait "$pid"
+  pid=
+  cmp received <(seq 40000)
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/supervise/rank_reports.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace launcher {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using News = RankReports::News;
+
+constexpr char kCancelled[] =
+    "slurmstepd: error: *** STEP 4.0 ON n1 CANCELLED AT 2026-11-22T12:13:22 ***";
+constexpr char kTimeLimit[] =
+    "slurmstepd: error: *** STEP 4.0 ON n1 CANCELLED AT 2026-11-22T12:13:22 DUE TO TIME LIMIT ***";
+constexpr char kTerminated[] = "srun: error: n2: task 1: Terminated";
+constexpr char kKilled[] = "srun: error: n2: task 1: Killed";
+constexpr char kFailed[] = "ddlrun-rank: rank 1 on n2 (pid 7) ended with exit code 3";
+constexpr char kTerminatedByOthers[] =
+    "ddlrun-rank: rank 1 on n2 (pid 7) ended with signal 15 (Terminated)";
+
+constexpr char kKilledByOthers[] = "ddlrun-rank: rank 1 on n2 (pid 7) ended with signal 9 (Killed)";
+constexpr char kAborted[] =
+    "srun: Job step aborted: Waiting up to 7 seconds for job step to finish.";
+
+RankReports After(const std::vector<std::string>& lines) {
+  RankReports reports;
+  for (const std::string& line : lines) reports.Read(line, 1);
+  return reports;
+}
+
+TEST(RankReports, KeepsTheLinesOfShimsToItself) {
+  RankReports reports;
+  for (const char* line : {"ddlrun-rank: step 12.3", "ddlrun-rank: rank 1 | last words",
+                           "ddlrun-rank: rank 1 on n2 (pid 7) ended with exit code 75"}) {
+    const auto reading = reports.Read(line, 1);
+    EXPECT_FALSE(reading.is_for_user) << line;
+    EXPECT_EQ(reading.news, News::kNone) << line;
+  }
+  for (const char* line : {kFailed, kKilled}) {
+    const auto reading = reports.Read(line, 1);
+    EXPECT_TRUE(reading.is_for_user) << line;
+    EXPECT_EQ(reading.news, News::kFailure) << line;
+  }
+  EXPECT_TRUE(reports.Read("a line of the user's", 1).is_for_user);
+  EXPECT_EQ(reports.step(), "12.3");
+  EXPECT_THAT(reports.failure()->last_lines, ElementsAre("last words"));
+}
+
+TEST(RankReports, KnowsAStepThatSlurmEndedFromOneThatARankEnded) {
+  EXPECT_EQ(After({}).cancelled(), std::nullopt);
+  EXPECT_EQ(After({kCancelled}).cancelled(), "");
+  EXPECT_EQ(After({kTimeLimit}).cancelled(), " DUE TO TIME LIMIT");
+  EXPECT_EQ(After({kCancelled, kTerminated}).cancelled(), "");
+  EXPECT_EQ(After({kCancelled, kKilled}).cancelled(), "");
+  // The tasks on one node may be told of before the step on another.
+  EXPECT_EQ(After({kTerminated, kTimeLimit}).cancelled(), " DUE TO TIME LIMIT");
+  // A shim that is killed with its rank may still report that.
+  EXPECT_EQ(After({kKilledByOthers, kAborted, kTimeLimit, kKilled}).cancelled(),
+            " DUE TO TIME LIMIT");
+  EXPECT_EQ(After({kKilledByOthers, kKilled, kAborted, kCancelled}).cancelled(), std::nullopt);
+  // srun cancels the step of a rank that failed.
+  EXPECT_EQ(After({kFailed, kCancelled}).cancelled(), std::nullopt);
+  EXPECT_EQ(After({kKilled, kCancelled}).cancelled(), std::nullopt);
+  EXPECT_EQ(After({kTerminatedByOthers, kTerminated, kCancelled}).cancelled(), std::nullopt);
+  // A lost node is a cause that has a name.
+  EXPECT_EQ(After({"srun: error: Node failure on n2", kCancelled}).cancelled(), std::nullopt);
+}
+
+TEST(RankReports, KnowsAStepThatSrunHasLeft) {
+  EXPECT_FALSE(After({kKilled}).has_left_step());
+  EXPECT_TRUE(After({"srun: error: Timed out waiting for job step to complete"}).has_left_step());
+}
+
+TEST(RankReports, CountsTheRanksThatHaveStarted) {
+  RankReports reports;
+  EXPECT_THAT(reports.started(), IsEmpty());
+  const auto reading = reports.Read("ddlrun-rank: rank 1 has started", 1);
+  EXPECT_FALSE(reading.is_for_user);
+  EXPECT_EQ(reading.news, News::kStart);
+  reports.Read("ddlrun-rank: rank 1 has started", 1);
+  EXPECT_THAT(reports.started(), ElementsAre(1));
+}
+
+TEST(RankReports, KnowsWhereRanksHaveEnded) {
+  EXPECT_THAT(
+      After({kFailed, kTerminated, "srun: error: n[3-4]: tasks 4-7: Killed"}).hosts_with_ends(),
+      ElementsAre("n2", "n[3-4]"));
+}
+
+TEST(RankReports, KnowsWhetherSrunWaitsForResources) {
+  RankReports reports;
+  const auto news = [&](const char* line) { return reports.Read(line, 1).news; };
+  EXPECT_EQ(news("srun: Job 7 step creation temporarily disabled, retrying (Requested nodes are "
+                 "busy)"),
+            News::kWaiting);
+  EXPECT_EQ(news("srun: Step created for StepId=7.1"), News::kGranted);
+  EXPECT_EQ(news("srun: Step created for job 7"), News::kGranted);
+  EXPECT_EQ(news("srun: anything else"), News::kNone);
+}
+
+}  // namespace
+}  // namespace launcher
