@@ -29,6 +29,10 @@ SignalRelay::SignalRelay() {
   for (const int number : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT}) {
     sigaddset(&read_here, number);
   }
+  // Blocked, it would be read although it is ignored (nohup).
+  struct sigaction hangup = {};
+  sigaction(SIGHUP, nullptr, &hangup);
+  if (hangup.sa_handler == SIG_IGN) sigdelset(&read_here, SIGHUP);
   sigset_t blocked = read_here;
   sigaddset(&blocked, SIGPIPE);
   // A parent that ignores SIGCHLD would take the ranks' exit codes away.

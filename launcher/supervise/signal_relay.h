@@ -26,7 +26,8 @@ inline const char* NameOfOrderToStop(int number) {
 class SignalRelay {
  public:
   // Blocks SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT (read here) and SIGPIPE (a
-  // write then fails with EPIPE).  Throws LaunchError(EX_OSERR).
+  // write then fails with EPIPE).  An ignored SIGHUP (nohup) stays so and is not read.  Throws
+  // LaunchError(EX_OSERR).
   SignalRelay();
   // Restores the mask.
   ~SignalRelay();
