@@ -248,10 +248,8 @@ int RunTogether(const Options& options, const launcher::RankInfo& rank, Communic
 
   const int cores = CoresOfThisProcess();
   // Before anything large is allocated.
-  const HostMemory host_memory =
-      FindHostMemory({.processes = rank.local_world_size,
-                      .granted_bytes = GrantedMemory(EnvironmentVariable),
-                      .address_space_bytes = AddressSpaceLeft()});
+  const HostMemory host_memory = FindHostMemory(
+      {.processes = rank.local_world_size, .address_space_bytes = AddressSpaceLeft()});
   const MemoryRoom room = FindMemoryRoom(*backend, host_memory);
   MemoryCheck memory =
       CheckMemory(config, *backend, MakeRunMemory(options, *backend, met.size(), cores), room, met,

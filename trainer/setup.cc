@@ -3,7 +3,6 @@
 #include "trainer/setup.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <system_error>
 
@@ -161,20 +160,6 @@ RunMemory MakeRunMemory(const Options& options, const Backend& backend, int rank
   memory.host_threads = (memory.is_host ? or_cores(options.threads) : 1) +
                         (reads_files ? sources * or_cores(options.data_threads) : 0);
   return memory;
-}
-
-std::size_t GrantedMemory(
-    const std::function<std::optional<std::string>(const std::string&)>& get) {
-  constexpr std::size_t kMegabyte = std::size_t{1} << 20;  // as Slurm counts
-  const auto number = [&](const char* name) -> std::size_t {
-    const std::string text = get(name).value_or("");
-    std::size_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return error == std::errc() && end == text.data() + text.size() ? value : 0;
-  };
-  const std::size_t of_node = number("SLURM_MEM_PER_NODE");
-  if (of_node > 0) return of_node * kMegabyte;
-  return number("SLURM_MEM_PER_CPU") * number("SLURM_CPUS_ON_NODE") * kMegabyte;
 }
 
 Sources MakeSources(const Options& options, const launcher::RankInfo& rank,

@@ -52,10 +52,6 @@ Sources MakeSources(const Options& options, const launcher::RankInfo& rank,
 // What a run has of memory beside its network.  `cores` that this rank may use.
 RunMemory MakeRunMemory(const Options& options, const Backend& backend, int ranks, int cores);
 
-// The memory that Slurm has granted the job on this node, in bytes; 0 where it does not say.  `get`
-// returns the value of an environment variable.
-std::size_t GrantedMemory(const std::function<std::optional<std::string>(const std::string&)>& get);
-
 // What ranks must have in common, for RequireAgreement: what they were told, what they compute
 // with, what they compute on.
 std::vector<Fact> RunFacts(const Options& options, const std::string& program_version);

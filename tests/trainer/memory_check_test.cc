@@ -5,8 +5,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
-
 #include "tests/trainer/train/thread_ranks.h"
 #include "tests/trainer/train/training_run.h"
 #include "trainer/core/error.h"
@@ -139,28 +137,6 @@ TEST(MemoryCheck, ItsDescriptionIsShortOrFull) {
   const auto fully = DescribeMemory(check, room, true);
   EXPECT_GT(fully.size(), shortly.size() + 10);
   EXPECT_THAT(fully, testing::Contains(HasSubstr("layer4.0 diff_dst")));
-}
-
-TEST(GrantedMemory, IsWhatSlurmSaysOfTheNodeOrOfItsCpus) {
-  std::map<std::string, std::string> environment;
-  const auto granted = [&] {
-    return GrantedMemory([&](const std::string& name) {
-      const auto found = environment.find(name);
-      return found == environment.end() ? std::nullopt : std::optional(found->second);
-    });
-  };
-  EXPECT_EQ(granted(), 0U);
-  environment["SLURM_MEM_PER_CPU"] = "1000";
-  EXPECT_EQ(granted(), 0U);
-  environment["SLURM_CPUS_ON_NODE"] = "8";
-  EXPECT_EQ(granted(), std::size_t{8000} << 20);
-  environment["SLURM_MEM_PER_NODE"] = "0";  // --mem=0: all there is
-  environment.erase("SLURM_MEM_PER_CPU");
-  EXPECT_EQ(granted(), 0U);
-  environment["SLURM_MEM_PER_NODE"] = "500";
-  EXPECT_EQ(granted(), std::size_t{500} << 20);
-  environment["SLURM_MEM_PER_NODE"] = "500M";
-  EXPECT_EQ(granted(), 0U);
 }
 
 // A rank of two sources, with files: each has one batch in use and two made ahead.

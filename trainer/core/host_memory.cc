@@ -130,9 +130,6 @@ HostMemory FindHostMemory(const HostMemoryOptions& options) {
     }
   }
   LowerToGroups(memory, options.file_system);
-  if (options.granted_bytes > 0) {
-    Lower(memory, options.granted_bytes, "granted by Slurm on this node");
-  }
   if (memory.bytes != kNoLimit && options.processes > 1) {
     memory.bytes /= static_cast<std::size_t>(options.processes);
     memory.origin = "its share of what is " + memory.origin;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How much more memory of the host this process can have: the least of what the machine has left,
-// what its control groups leave, what the job was granted, and its own limit of address space.
+// what its control groups leave, and its own limit of address space.  What Slurm says that the job
+// was granted is no limit: where the site holds jobs to it, it is that of a control group.
 
 #pragma once
 
@@ -20,7 +21,6 @@ struct HostMemory {
 struct HostMemoryOptions {
   // Processes of this run on this node, which share all but the limit of address space.
   int processes = 1;
-  std::size_t granted_bytes = 0;            // of the job on this node; 0: not known
   std::filesystem::path file_system = "/";  // where /proc and /sys are
   std::size_t address_space_bytes = 0;      // that are left; 0: no limit
 };

@@ -118,11 +118,6 @@ TEST_F(HostMemoryTest, AGroupThatHoldsMoreThanItsLimitLeavesNothing) {
   ExpectFound(1000, "left in the control group /");
 }
 
-TEST_F(HostMemoryTest, IsWhatTheJobWasGrantedIfThatIsLess) {
-  ExpectFound(5000000, "granted by Slurm on this node", {.granted_bytes = 5000000});
-  ExpectFound(8000 * 1024, "left on this machine (MemAvailable)", {.granted_bytes = 9000000});
-}
-
 TEST_F(HostMemoryTest, IsSharedByTheRanksOfANodeButForTheAddressSpace) {
   ExpectFound(2000 * 1024, "its share of what is left on this machine (MemAvailable)",
               {.processes = 4});
