@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <system_error>
 
 #include "trainer/data/record_source.h"
 #include "trainer/data/synthetic_source.h"
@@ -156,7 +155,7 @@ RunMemory MakeRunMemory(const Options& options, const Backend& backend, int rank
   RunMemory memory;
   memory.is_host = backend.is_host();
   memory.ranks = ranks;
-  memory.host_batches = sources * (reads_files ? options.prefetch + 1 : 1);
+  memory.host_batches = std::int64_t{sources} * (reads_files ? options.prefetch + 1 : 1);
   memory.host_threads = (memory.is_host ? or_cores(options.threads) : 1) +
                         (reads_files ? sources * or_cores(options.data_threads) : 0);
   return memory;

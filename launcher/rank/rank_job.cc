@@ -10,6 +10,7 @@
 #include "launcher/rank/words.h"
 
 namespace launcher {
+
 std::string EncodeRankJob(const RankJob& job) {
   std::ostringstream words;
   words << EncodeText(job.spawner) << ' ' << EncodeText(job.pmi) << " bind=" << job.bind

@@ -74,7 +74,13 @@ refused_for() {
   grep -q "^largest batch  *$fits images in a rank$" <<< "$output"
 }
 
+# A sanitizer's own memory is in no plan.
+require_plain_memory() {
+  ! ldd "$ddltraind" | grep -q "lib[at]san" || skip "the program is built with a sanitizer"
+}
+
 @test "under ulimit -v: a batch beyond it is refused, one within runs" {
+  require_plain_memory
   ulimit -v 6000000
   train 1 --batch_size=2000
   refused_for 2000
@@ -85,6 +91,7 @@ refused_for() {
 
 # What is recommended is trained: the kernel would kill the program for a page more than the limit.
 @test "in a control group: the batch that is refused, and the one that is named and runs" {
+  require_plain_memory
   local place limit=memory.max
   place=/sys/fs/cgroup$(sed -n 's/^0:://p' /proc/self/cgroup)
   if grep -q ":memory:" /proc/self/cgroup; then

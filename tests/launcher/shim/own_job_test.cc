@@ -146,7 +146,9 @@ TEST(OwnJob, IsFoundInAListThatGoesOnInOtherVariables) {
   EXPECT_STREQ(JoinRankJob(get), "");
   variables = RankJobVariables(text);
   ASSERT_GT(variables.size(), 2U);
-  EXPECT_EQ(JoinRankJob(get), text);
+  const std::unique_ptr<const char, void (*)(const char*)> joined(
+      JoinRankJob(get), [](const char* joined_text) { free(const_cast<char*>(joined_text)); });
+  EXPECT_EQ(joined.get(), text);
   variables.erase("DDLRUN_RANK_JOB_2");
   EXPECT_EQ(JoinRankJob(get), variables.at("DDLRUN_RANK_JOB"));
   ExpectOwnJobs(job.plan, 997);

@@ -141,6 +141,33 @@ TEST_F(GoingOn, MoreRanksOfTheSameGlobalBatchTakeTheSameSteps) {
   });
 }
 
+// A source that knows where it was sent.
+class SoughtSource final : public GeneratedSource {
+ public:
+  using GeneratedSource::GeneratedSource;
+  void Seek(const Position& position) override {
+    sought = position;
+    GeneratedSource::Seek(position);
+  }
+  Position sought;
+};
+
+TEST_F(GoingOn, TheSourceIsSentToTheImageThatFollows) {
+  config_.schedule.run_iter = 3;
+  Run(config_);
+  config_.batch = 5;
+  const auto backend = MakeBackend("reference", {.threads = 1});
+  ThreadWorld world(1);
+  ThreadCommunicator communicator(world, 0);
+  SoughtSource source({.batch = 5});
+  std::ostringstream log_text;
+  RunTrainer(config_, {.backend = *backend,
+                       .communicator = communicator,
+                       .training = &source,
+                       .outputs = {MakeLogger(log_text, 0, "info")}});
+  EXPECT_EQ(source.sought, (Position{3, 12}));
+}
+
 // Of 64 images, batches of 4 fill an epoch, batches of 6 and 7 leave 4 and 1 for the next.
 TEST_F(GoingOn, EpochsEndWithTheLastWholeStepOfTheBatchThatIsLeft) {
   config_.schedule.unit = IterationUnit::kEpoch;
