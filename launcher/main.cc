@@ -24,6 +24,7 @@
 #include "launcher/options.h"
 #include "launcher/plan/plan_files.h"
 #include "launcher/restarts.h"
+#include "launcher/say.h"
 #include "launcher/settings.h"
 #include "launcher/shim/run_program.h"
 #include "launcher/slurm_job.h"
@@ -35,9 +36,6 @@
 
 namespace launcher {
 namespace {
-
-void Print(const std::string& text) { std::fputs(text.c_str(), stdout); }
-void Say(const std::string& text) { std::fputs(text.c_str(), stderr); }
 
 void FillRunDirectory(const RunDirectory& directory, const PlannedJob& planned,
                       const Settings& settings, const std::string& announcement) {

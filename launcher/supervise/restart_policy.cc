@@ -16,12 +16,10 @@ bool IsMistake(const RunEnd& end) {
          (end.exit_code == EX_UNAVAILABLE && !end.has_lost_node);
 }
 
-std::string Text(int number) { return std::to_string(number); }
-
 // What "no progress" means for this run.
 std::string NoProgress(const RunEnd& end) {
   return end.file_moved ? "nothing in --progress-file became newer"
-                        : "shorter than " + Text(static_cast<int>(kSecondsOfProgress)) +
+                        : "shorter than " + std::to_string(static_cast<int>(kSecondsOfProgress)) +
                               " s, and no --progress-file tells better";
 }
 
@@ -32,8 +30,8 @@ Decision RestartPolicy::Requeue(const RunEnd& end, bool has_progress) const {
     return End("not requeued: this run made no progress (" + NoProgress(end) + ")");
   }
   if (limits_.requeued >= *limits_.requeues) {
-    return End("not requeued: that was done " + Text(limits_.requeued) +
-               " times already (--requeue=" + Text(*limits_.requeues) + ")");
+    return End("not requeued: that was done " + std::to_string(limits_.requeued) +
+               " times already (--requeue=" + std::to_string(*limits_.requeues) + ")");
   }
   return {Next::kRequeue, "requeueing the job"};
 }
@@ -48,9 +46,9 @@ Decision RestartPolicy::AfterRun(const RunEnd& end) {
   }
   const bool is_wanted = limits_.restarts > 0;
   if (IsMistake(end)) {
-    return End(is_wanted
-                   ? "not started again: exit code " + Text(end.exit_code) + " would come again"
-                   : "");
+    return End(is_wanted ? "not started again: exit code " + std::to_string(end.exit_code) +
+                               " would come again"
+                         : "");
   }
   if (!end.has_nodes && limits_.requeues) return Requeue(end, has_progress);
   if (!is_wanted) return End("");
@@ -58,16 +56,16 @@ Decision RestartPolicy::AfterRun(const RunEnd& end) {
     return End("not started again: a node was lost and no spare is left (--spare-nodes)");
   }
   if (restarts_ == limits_.restarts) {
-    return End("not started again: that was done " + Text(restarts_) +
+    return End("not started again: that was done " + std::to_string(restarts_) +
                (restarts_ == 1 ? " time" : " times") + " already (--max-restarts)");
   }
   if (runs_without_progress_ >= kMostRunsWithoutProgress) {
-    return End("not started again: " + Text(runs_without_progress_) +
+    return End("not started again: " + std::to_string(runs_without_progress_) +
                " runs in a row made no progress (" + NoProgress(end) + ")");
   }
   ++restarts_;
-  return {Next::kStartAgain,
-          "starting again, restart " + Text(restarts_) + " of " + Text(limits_.restarts)};
+  return {Next::kStartAgain, "starting again, restart " + std::to_string(restarts_) + " of " +
+                                 std::to_string(limits_.restarts)};
 }
 
 }  // namespace launcher
