@@ -5,7 +5,7 @@
 namespace launcher {
 namespace {
 
-constexpr std::chrono::seconds kPatience{30};
+constexpr std::chrono::seconds kPatienceWithMpirun{30};
 
 }  // namespace
 
@@ -18,7 +18,7 @@ std::unique_ptr<CommandOutput> AskMpirun(const std::string& mpirun,
 
 MpirunVersion AnswerOfMpirun(CommandOutput* asked) {
   // Not by its exit code: what it says is what counts.
-  asked->Wait(kPatience);
+  asked->Wait(kPatienceWithMpirun);
   return ParseMpirunVersion(asked->text());
 }
 

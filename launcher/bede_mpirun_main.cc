@@ -13,6 +13,7 @@
 #include "launcher/error.h"
 #include "launcher/launch.h"
 #include "launcher/messages.h"
+#include "launcher/say.h"
 #include "launcher/settings.h"
 #include "launcher/spawn/run_directory.h"
 #include "launcher/supervise/supervisor.h"
@@ -22,9 +23,6 @@
 
 namespace launcher {
 namespace {
-
-void Print(const std::string& text) { std::fputs(text.c_str(), stdout); }
-void Say(const std::string& text) { std::fputs(text.c_str(), stderr); }
 
 // The cores of a node are known on a node only.
 void RequireNodeOfJob(const Allocation& allocation, const Environment& environment) {

@@ -27,24 +27,18 @@
 #include "launcher/options.h"
 #include "launcher/plan/plan_files.h"
 #include "launcher/restarts.h"
+#include "launcher/say.h"
 #include "launcher/settings.h"
 #include "launcher/shim/run_program.h"
 #include "launcher/slurm_job.h"
 #include "launcher/spawn/run_directory.h"
 #include "launcher/supervise/command_output.h"
-#include "launcher/supervise/output_queue.h"
 #include "launcher/supervise/supervisor.h"
 #include "launcher/surroundings.h"
 #include "support/counted.h"
 
 namespace launcher {
 namespace {
-
-void Print(const std::string& text) { std::fputs(text.c_str(), stdout); }
-// Not for ever where nobody reads and ddlrun was told to stop.
-void Say(const std::string& text, bool is_told_to_stop = false) {
-  WriteMessage(STDERR_FILENO, text, is_told_to_stop, std::chrono::seconds(3));
-}
 
 void FillRunDirectory(const RunDirectory& directory, const PlannedJob& planned,
                       const Settings& settings, const std::string& announcement) {

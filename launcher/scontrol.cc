@@ -10,7 +10,7 @@
 namespace launcher {
 namespace {
 
-constexpr std::chrono::seconds kPatience{30};
+constexpr std::chrono::seconds kPatienceWithScontrol{30};
 
 }  // namespace
 
@@ -20,7 +20,7 @@ ScontrolAnswer RunScontrol(const std::vector<std::string>& arguments,
   if (words.front().empty()) return {false, "there is no scontrol in PATH"};
   words.insert(words.end(), arguments.begin(), arguments.end());
   CommandOutput command(words, environment);
-  if (command.Wait(kPatience)) return {true, command.text()};
+  if (command.Wait(kPatienceWithScontrol)) return {true, command.text()};
   const std::string said = command.text().substr(0, command.text().find('\n'));
   return {false, said.empty() ? "scontrol did not answer" : said};
 }

@@ -10,7 +10,7 @@ namespace rankfile {
 
 namespace {
 
-constexpr std::string_view kExample = "0-3,8,10-14:2";
+constexpr std::string_view kCpuListExample = "0-3,8,10-14:2";
 
 void SortUnique(std::vector<int>& numbers) {
   std::sort(numbers.begin(), numbers.end());
@@ -49,7 +49,7 @@ std::vector<int> ParseCpuList(std::string_view text, std::string_view source) {
       ReadItem(scanner, cpus);
     } while (scanner.Eat(','));
   }
-  scanner.ExpectEnd(kExample);
+  scanner.ExpectEnd(kCpuListExample);
   SortUnique(cpus);
   return cpus;
 }

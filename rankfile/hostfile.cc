@@ -14,7 +14,7 @@ namespace rankfile {
 
 namespace {
 
-constexpr std::string_view kExample = "gpu025 slots=4";
+constexpr std::string_view kHostfileExample = "gpu025 slots=4";
 
 class HostfileParser {
  public:
@@ -37,7 +37,8 @@ class HostfileParser {
 std::vector<HostfileEntry> HostfileParser::Parse() {
   scanner_.SkipToEntry();
   if (scanner_.AtEnd()) {
-    scanner_.Fail("the hostfile names no host; write a line such as " + std::string(kExample));
+    scanner_.Fail("the hostfile names no host; write a line such as " +
+                  std::string(kHostfileExample));
   }
   while (!scanner_.AtEnd()) {
     const Position start = scanner_.Here();
@@ -49,7 +50,7 @@ std::vector<HostfileEntry> HostfileParser::Parse() {
 
 HostfileEntry HostfileParser::ReadLine() {
   HostfileEntry entry;
-  entry.host = ReadHostName(scanner_, kExample);
+  entry.host = ReadHostName(scanner_, kHostfileExample);
   if (scanner_.Eat(':')) entry.slots = scanner_.ReadNumber("slots", 1, kMaxRanks);
   while (!scanner_.AtEntryEnd()) ReadOption(entry);
   return entry;
@@ -64,11 +65,11 @@ void HostfileParser::ReadOption(HostfileEntry& entry) {
   if (key == "max_slots" || key == "max-slots") value = &entry.max_slots;
   if (value == nullptr) {
     scanner_.FailAt(start, "after the host only slots=N and max_slots=N are understood, as in " +
-                               std::string(kExample));
+                               std::string(kHostfileExample));
   }
   if (value->has_value()) scanner_.FailAt(start, "the line gives this number twice");
   scanner_.SkipBlanks();
-  scanner_.Expect('=', kExample);
+  scanner_.Expect('=', kHostfileExample);
   scanner_.SkipBlanks();
   *value = scanner_.ReadNumber(key, 1, kMaxRanks);
 }

@@ -14,7 +14,7 @@ namespace rankfile {
 
 namespace {
 
-constexpr std::string_view kExample = "n[1-3,07],login1";
+constexpr std::string_view kHostlistExample = "n[1-3,07],login1";
 constexpr std::size_t kMaxDigits = 18;  // every such number, plus one, fits in 64 bits
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
@@ -106,7 +106,7 @@ std::vector<std::string> HostlistParser::Parse() {
     } while (scanner_.Eat(','));
   }
   if (scanner_.Peek() == ']') scanner_.Fail("']' without a '[' before it; write n[1-3]");
-  scanner_.ExpectEnd(kExample);
+  scanner_.ExpectEnd(kHostlistExample);
   return hosts;
 }
 
@@ -116,7 +116,7 @@ Item HostlistParser::ReadItem(std::size_t room) {
     scanner_.Fail("the list names more than " + std::to_string(kMaxHosts) + " hosts from here on");
   }
   if (scanner_.Peek() != '[' && !CanStartHostName(scanner_.Peek())) {
-    scanner_.FailExpected("a host name (it starts with a letter or a digit)", kExample);
+    scanner_.FailExpected("a host name (it starts with a letter or a digit)", kHostlistExample);
   }
   Item item;
   std::size_t length = 0;
@@ -150,7 +150,7 @@ void HostlistParser::ReadGroup(Piece& piece, std::size_t room) {
     piece.length = std::max(piece.length, Padded(range.last, range.width).size());
     piece.ranges.push_back(range);
   } while (scanner_.Eat(','));
-  scanner_.Expect(']', kExample);
+  scanner_.Expect(']', kHostlistExample);
 }
 
 Range HostlistParser::ReadRange() {
@@ -168,7 +168,7 @@ Range HostlistParser::ReadRange() {
 std::string_view HostlistParser::ReadDigits() {
   const Position start = scanner_.Here();
   const std::string_view digits = scanner_.TakeWhile(IsDigit);
-  if (digits.empty()) scanner_.FailExpected("a number", kExample);
+  if (digits.empty()) scanner_.FailExpected("a number", kHostlistExample);
   if (digits.size() > kMaxDigits) {
     scanner_.FailAt(start, "the number has " + std::to_string(digits.size()) +
                                " digits, more than " + std::to_string(kMaxDigits));

@@ -13,7 +13,7 @@ namespace rankfile {
 
 namespace {
 
-constexpr std::string_view kExample = "rank 0=host1 slot=0:0-9";
+constexpr std::string_view kRankfileExample = "rank 0=host1 slot=0:0-9";
 
 class RankfileParser {
  public:
@@ -42,7 +42,8 @@ class RankfileParser {
 Placement RankfileParser::Parse() {
   scanner_.SkipToEntry();
   if (scanner_.AtEnd()) {
-    scanner_.Fail("the rankfile names no rank; write a line such as " + std::string(kExample));
+    scanner_.Fail("the rankfile names no rank; write a line such as " +
+                  std::string(kRankfileExample));
   }
   while (!scanner_.AtEnd()) {
     ReadLine();
@@ -53,18 +54,18 @@ Placement RankfileParser::Parse() {
 
 void RankfileParser::ExpectKeyword(std::string_view keyword) {
   if (!scanner_.Eat(keyword)) {
-    scanner_.FailExpected("'" + std::string(keyword) + "'", kExample);
+    scanner_.FailExpected("'" + std::string(keyword) + "'", kRankfileExample);
   }
 }
 
 void RankfileParser::ReadLine() {
   const Position start = scanner_.Here();
   ExpectKeyword("rank");
-  if (!IsBlank(scanner_.Peek())) scanner_.FailExpected("a blank", kExample);
+  if (!IsBlank(scanner_.Peek())) scanner_.FailExpected("a blank", kRankfileExample);
   scanner_.SkipBlanks();
   const int rank = scanner_.ReadNumber("a rank", 0, kMaxRanks - 1);
   scanner_.SkipBlanks();
-  scanner_.Expect('=', kExample);
+  scanner_.Expect('=', kRankfileExample);
   scanner_.SkipBlanks();
   PlacedRank placed;
   placed.host = ReadHost();
@@ -72,10 +73,10 @@ void RankfileParser::ReadLine() {
   ExpectKeyword("slot");
   scanner_.Eat('s');
   scanner_.SkipBlanks();
-  scanner_.Expect('=', kExample);
+  scanner_.Expect('=', kRankfileExample);
   scanner_.SkipBlanks();
   placed.cores = ReadSlotList();
-  if (!scanner_.AtEntryEnd()) scanner_.FailExpected("the end of the line", kExample);
+  if (!scanner_.AtEntryEnd()) scanner_.FailExpected("the end of the line", kRankfileExample);
   builder_.Add(rank, std::move(placed), start);
 }
 
@@ -86,7 +87,7 @@ std::string RankfileParser::ReadHost() {
   if (has_relative_ && has_named_) {
     scanner_.FailAt(start, "some hosts are named and others relative (+n0); use one form");
   }
-  if (!is_relative) return ReadHostName(scanner_, kExample);
+  if (!is_relative) return ReadHostName(scanner_, kRankfileExample);
 
   const int index = scanner_.ReadNumber("a host index", 0, kMaxRanks - 1);
   if (hosts_.empty()) {

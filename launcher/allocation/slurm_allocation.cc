@@ -21,11 +21,6 @@ constexpr int kMaxComponents = 1024;
 // Step ids from here on are no steps of srun: the batch script, salloc's shell on a compute node.
 constexpr unsigned long long kFirstSpecialStep = 0xfffffff0;
 
-[[noreturn]] void Contradict(const std::string& left, const std::string& right,
-                             const std::string& hint) {
-  throw LaunchError(EX_CONFIG, left + " contradicts " + right + ": " + hint);
-}
-
 // Whether SLURM_STEP_ID is that of a step of srun.  Batch scripts have one too since Slurm 26.05
 // (-5); salloc's shell on a compute node has 4294967290.
 bool IsStepOfSrun(const EnvironmentMap& environment) {

@@ -15,11 +15,6 @@ struct Found {
   int count = 0;
 };
 
-[[noreturn]] void Contradict(const std::string& left, const std::string& right,
-                             const std::string& hint) {
-  throw LaunchError(EX_CONFIG, left + " contradicts " + right + ": " + hint);
-}
-
 // Variables in a form that is not known, as text; only Slurm itself can then tell.
 using Unreadable = std::string;
 

@@ -59,6 +59,10 @@ std::string Show(const std::string& name, const std::string& value) {
   return name + "=" + shown + (value.size() > kMaxShown ? "..." : "");
 }
 
+void Contradict(const std::string& left, const std::string& right, const std::string& hint) {
+  throw LaunchError(EX_CONFIG, left + " contradicts " + right + ": " + hint);
+}
+
 std::optional<int> TryParseCount(const std::string& value) {
   int number = 0;
   if (!ParseWhole(value, &number)) return std::nullopt;

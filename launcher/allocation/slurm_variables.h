@@ -26,6 +26,10 @@ std::optional<std::string> FindVariable(const EnvironmentMap& environment, const
 // "NAME=value", shortened where the value is long.
 std::string Show(const std::string& name, const std::string& value);
 
+// Throws LaunchError(EX_CONFIG), "LEFT contradicts RIGHT: HINT".
+[[noreturn]] void Contradict(const std::string& left, const std::string& right,
+                             const std::string& hint);
+
 // "4", from 0 to 2147483647.
 std::optional<int> TryParseCount(const std::string& value);
 int ParseCount(const std::string& name, const std::string& value);

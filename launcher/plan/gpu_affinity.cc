@@ -5,12 +5,13 @@
 #include <cstddef>
 #include <numeric>
 
+#include "support/size.h"
+
 namespace launcher {
 namespace {
 
+using support::Size;
 using CoreLists = std::vector<std::vector<int>>;
-
-int Size(const std::vector<int>& list) { return static_cast<int>(list.size()); }
 
 // The NUMA node of each rank's GPU; -1 where the rank has none or it is not known.
 std::vector<int> GpuNuma(const NodeTopology& node, const std::vector<int>& gpu_of_rank) {

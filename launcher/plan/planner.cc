@@ -11,15 +11,13 @@
 #include "launcher/plan/rank_counts.h"
 #include "rankfile/hostlist.h"
 #include "support/counted.h"
+#include "support/size.h"
 
 namespace launcher {
 namespace {
 
 using support::Counted;
-
-std::string Text(int number) { return std::to_string(number); }
-
-int Size(const std::vector<int>& list) { return static_cast<int>(list.size()); }
+using support::Size;
 
 // Warnings that several nodes share are said once, for all of them.
 class Warnings {
@@ -51,7 +49,8 @@ class Warnings {
 
 void RequirePositive(std::optional<int> value, const std::string& what, int least = 1) {
   if (value && *value < least) {
-    throw LaunchError(EX_USAGE, what + " " + Text(*value) + ": write a number from " + Text(least));
+    throw LaunchError(EX_USAGE, what + " " + std::to_string(*value) + ": write a number from " +
+                                    std::to_string(least));
   }
 }
 
@@ -60,8 +59,8 @@ void CheckOptions(const PlanOptions& options) {
   RequirePositive(options.ranks_per_node, "ranks per node");
   RequirePositive(options.gpus_per_node, "--accelerators", 0);
   if (options.gpus_per_node && *options.gpus_per_node > kMaxGpusPerNode) {
-    throw LaunchError(EX_USAGE, "--accelerators " + Text(*options.gpus_per_node) +
-                                    ": write a number up to " + Text(kMaxGpusPerNode));
+    throw LaunchError(EX_USAGE, "--accelerators " + std::to_string(*options.gpus_per_node) +
+                                    ": write a number up to " + std::to_string(kMaxGpusPerNode));
   }
   RequirePositive(options.cpus_per_rank, "CPUs per rank");
   RequirePositive(options.nodes_per_rack, "--nodes");
@@ -105,9 +104,10 @@ void CheckRacks(const PlanOptions& options, Plan* plan) {
       options.nodes_per_rack.value_or(static_cast<int>(std::max(1LL, node_count / racks)));
   if (nodes_per_rack * racks != node_count) {
     throw LaunchError(EX_USAGE, "--nodes " + std::to_string(nodes_per_rack) + " --racks " +
-                                    Text(options.racks) + " --aisles " + Text(options.aisles) +
-                                    " make " + std::to_string(nodes_per_rack * racks) +
-                                    " nodes, but ranks are on " + Text(node_count) +
+                                    std::to_string(options.racks) + " --aisles " +
+                                    std::to_string(options.aisles) + " make " +
+                                    std::to_string(nodes_per_rack * racks) +
+                                    " nodes, but ranks are on " + std::to_string(node_count) +
                                     ": the product must be the number of nodes");
   }
   plan->mode = options.mode;
@@ -124,14 +124,14 @@ void WarnAboutGpus(const NodeResources& node, int ranks, const AllocatedNode& al
       std::all_of(node.gpus.begin(), node.gpus.end(), [seen](int gpu) { return gpu < seen; });
   if (!are_seen) {
     warnings->Add(Message::kGpusNotSeen, node.host,
-                  Counted(ours, "GPU") + " granted, but hwloc sees " + Text(seen) +
+                  Counted(ours, "GPU") + " granted, but hwloc sees " + std::to_string(seen) +
                       "; cores are split without regard to GPUs");
   }
   if (ours == 0 && seen > 0 && allocated.gpus == 0 && !options.gpus_per_node) {
-    warnings->Add(
-        Message::kGpusNotAskedFor, node.host,
-        "has " + Counted(seen, "GPU") +
-            " but the job was granted none; to use them write #SBATCH --gres=gpu:" + Text(seen));
+    warnings->Add(Message::kGpusNotAskedFor, node.host,
+                  "has " + Counted(seen, "GPU") +
+                      " but the job was granted none; to use them write #SBATCH --gres=gpu:" +
+                      std::to_string(seen));
   }
   if (ranks > ours && ours > 0) {
     warnings->Add(Message::kGpusShared, node.host,

@@ -8,15 +8,13 @@
 #include "launcher/plan/node_binding.h"
 #include "rankfile/placement.h"
 #include "support/counted.h"
+#include "support/size.h"
 
 namespace launcher {
 namespace {
 
 using support::Counted;
-
-std::string Text(int number) { return std::to_string(number); }
-
-int Size(const std::vector<int>& list) { return static_cast<int>(list.size()); }
+using support::Size;
 
 int GpusSeen(const NodeResources& node) {
   return node.topology != nullptr ? static_cast<int>(node.topology->gpus.size()) : 0;
@@ -53,12 +51,14 @@ NodeResources FindNodeResources(const Allocation& allocation, std::size_t index,
     if (count && *options.gpus_per_node > *count) {
       throw LaunchError(
           EX_CONFIG,
-          node.host + ": " + Text(*options.gpus_per_node) + " GPUs per node asked for, but " +
-              (granted.gpus
-                   ? "the job was granted " + Text(*count) + " (" + allocation.origin_text +
-                         "): write #SBATCH --gres=gpu:" + Text(*options.gpus_per_node)
-                   : "CUDA_VISIBLE_DEVICES leaves " + Text(*count) + ": name more in it") +
-              ", or --accelerators " + Text(*count));
+          node.host + ": " + std::to_string(*options.gpus_per_node) +
+              " GPUs per node asked for, but " +
+              (granted.gpus ? "the job was granted " + std::to_string(*count) + " (" +
+                                  allocation.origin_text + "): write #SBATCH --gres=gpu:" +
+                                  std::to_string(*options.gpus_per_node)
+                            : "CUDA_VISIBLE_DEVICES leaves " + std::to_string(*count) +
+                                  ": name more in it") +
+              ", or --accelerators " + std::to_string(*count));
     }
     count = options.gpus_per_node;
   }
@@ -109,9 +109,10 @@ std::string HowToGetRoom(const Allocation& allocation, const std::vector<NodeRes
   const auto per_node = static_cast<int>((total + node_count - 1) / node_count);
   const std::string more_nodes =
       "write #SBATCH --nodes=" + std::to_string((total * node_count + limit_sum - 1) / limit_sum);
-  if (nodes.front().slots) return more_nodes + " or --ntasks-per-node=" + Text(per_node) + ", ";
+  if (nodes.front().slots)
+    return more_nodes + " or --ntasks-per-node=" + std::to_string(per_node) + ", ";
   if (nodes.front().gpus.empty()) return more_nodes + ", ";
-  return more_nodes + " or --gres=gpu:" + Text(per_node) + ", ";
+  return more_nodes + " or --gres=gpu:" + std::to_string(per_node) + ", ";
 }
 
 void RefuseMoreRanksThanGpus(const NodeResources& node, int ranks) {
@@ -119,8 +120,8 @@ void RefuseMoreRanksThanGpus(const NodeResources& node, int ranks) {
   if (gpus == 0 || ranks <= gpus) return;
   throw LaunchError(EX_CONFIG,
                     node.host + ": " + Counted(ranks, "rank") + " for " + Counted(gpus, "GPU") +
-                        ": write #SBATCH --gres=gpu:" + Text(ranks) +
-                        " or #SBATCH --ntasks-per-node=" + Text(gpus) +
+                        ": write #SBATCH --gres=gpu:" + std::to_string(ranks) +
+                        " or #SBATCH --ntasks-per-node=" + std::to_string(gpus) +
                         "; or let ranks share GPUs with --oversubscribe, or run without GPUs with "
                         "--accelerators 0");
 }
@@ -133,10 +134,11 @@ void RefuseIdleGpus(const Allocation& allocation, const NodeResources& node, int
   throw LaunchError(EX_CONFIG,
                     node.host + ": " + Counted(ranks, "rank") + " for " + Counted(gpus, "GPU") +
                         ", because the job asks for as many tasks (" + allocation.origin_text +
-                        "): write #SBATCH --ntasks-per-node=" + Text(gpus) +
+                        "): write #SBATCH --ntasks-per-node=" + std::to_string(gpus) +
                         ", or leave --ntasks and --ntasks-per-node out; ranks that use several "
                         "GPUs each are asked for with ddlrun -n " +
-                        std::to_string(total) + ", fewer GPUs with --accelerators " + Text(ranks));
+                        std::to_string(total) + ", fewer GPUs with --accelerators " +
+                        std::to_string(ranks));
 }
 
 // A job that asks for neither GPUs nor tasks has forgotten the GPUs, if there are any.
@@ -145,7 +147,7 @@ void RefuseForgottenGpus(const Allocation& allocation, const NodeResources& node
   if (!node.gpus.empty() || node.slots || there == 0) return;
   throw LaunchError(EX_CONFIG, node.host + " has " + Counted(there, "GPU") +
                                    ", but the job was granted none (" + allocation.origin_text +
-                                   "): write #SBATCH --gres=gpu:" + Text(there) +
+                                   "): write #SBATCH --gres=gpu:" + std::to_string(there) +
                                    "; ranks without GPUs are asked for with ddlrun -n N or "
                                    "--accelerators 0");
 }
@@ -157,8 +159,9 @@ std::vector<NodeResources> FindResources(const Allocation& allocation,
                                          const PlanOptions& options) {
   const bool like_first = topologies.size() == 1;
   if (topologies.size() > 1 && topologies.size() != allocation.nodes.size()) {
-    throw LaunchError(EX_SOFTWARE, Text(static_cast<int>(topologies.size())) + " topologies for " +
-                                       Text(static_cast<int>(allocation.nodes.size())) + " nodes");
+    throw LaunchError(EX_SOFTWARE,
+                      std::to_string(static_cast<int>(topologies.size())) + " topologies for " +
+                          std::to_string(static_cast<int>(allocation.nodes.size())) + " nodes");
   }
   std::vector<NodeResources> nodes;
   for (std::size_t i = 0; i < allocation.nodes.size(); ++i) {
@@ -191,7 +194,7 @@ std::vector<int> CountRanks(const Allocation& allocation, const std::vector<Node
   const long long ranks = total ? *total : limit_sum;
   if (ranks > rankfile::kMaxRanks) {
     throw LaunchError(EX_USAGE, std::to_string(ranks) + " ranks: at most " +
-                                    Text(rankfile::kMaxRanks) + " are possible");
+                                    std::to_string(rankfile::kMaxRanks) + " are possible");
   }
   if (total) {
     if (ranks > limit_sum && !options.oversubscribe) {

@@ -12,7 +12,7 @@
 namespace launcher {
 namespace {
 
-constexpr char kNothing[] = "-";
+constexpr char kNoCpus[] = "-";
 
 // No node has more; a text that says so is not ours.
 constexpr int kMaxCpus = 65536;
@@ -25,7 +25,7 @@ bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 // A rank's hardware threads are few runs: "0-3,8".
 std::string EncodeCpus(const std::vector<int>& cpus) {
-  if (cpus.empty()) return kNothing;
+  if (cpus.empty()) return kNoCpus;
   std::string runs;
   for (std::size_t i = 0; i < cpus.size(); ++i) {
     std::size_t last = i;
@@ -40,7 +40,7 @@ std::string EncodeCpus(const std::vector<int>& cpus) {
 
 std::vector<int> DecodeCpus(const std::string& runs) {
   std::vector<int> cpus;
-  if (runs == kNothing) return cpus;
+  if (runs == kNoCpus) return cpus;
   std::istringstream stream(runs);
   for (std::string run; std::getline(stream, run, ',');) {
     const std::size_t dash = std::min(run.find('-'), run.size());

@@ -3,7 +3,6 @@
 #include "launcher/shim/binding.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,13 +11,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "launcher/topology/fingerprint.h"
+
 namespace launcher {
 namespace {
 
 constexpr int kPreferred = 1;  // MPOL_PREFERRED of linux/mempolicy.h
-constexpr size_t kWordBits = sizeof(unsigned long) * CHAR_BIT;
-// No machine has more.  The kernel refuses to read into a set smaller than its own.
-constexpr size_t kMaxCpus = 8192;
 constexpr size_t kWords = kMaxCpus / kWordBits;
 
 __attribute__((format(printf, 1, 2))) Refusal CannotBind(const char* format, ...) {

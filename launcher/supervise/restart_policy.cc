@@ -17,13 +17,11 @@ bool IsMistake(const RunEnd& end) {
           !end.start_hung);
 }
 
-std::string Text(int number) { return std::to_string(number); }
-
 // What "no progress" means for this run.
 std::string NoProgress(const RunEnd& end) {
   if (!end.checkpoints.empty()) return "no new checkpoint in " + end.checkpoints;
   return end.file_moved ? "nothing in --progress-file became newer"
-                        : "shorter than " + Text(static_cast<int>(kSecondsOfProgress)) +
+                        : "shorter than " + std::to_string(static_cast<int>(kSecondsOfProgress)) +
                               " s, and no --progress-file tells better";
 }
 
@@ -34,8 +32,8 @@ Decision RestartPolicy::Requeue(const RunEnd& end, bool has_progress) const {
     return End("not requeued: this run made no progress (" + NoProgress(end) + ")");
   }
   if (limits_.requeued >= *limits_.requeues) {
-    return End("not requeued: that was done " + Text(limits_.requeued) +
-               " times already (--requeue=" + Text(*limits_.requeues) + ")");
+    return End("not requeued: that was done " + std::to_string(limits_.requeued) +
+               " times already (--requeue=" + std::to_string(*limits_.requeues) + ")");
   }
   return {Next::kRequeue, 0, "requeueing the job"};
 }
@@ -50,9 +48,9 @@ Decision RestartPolicy::AfterRun(const RunEnd& end) {
   }
   const bool is_wanted = limits_.restarts > 0;
   if (IsMistake(end)) {
-    return End(is_wanted
-                   ? "not started again: exit code " + Text(end.exit_code) + " would come again"
-                   : "");
+    return End(is_wanted ? "not started again: exit code " + std::to_string(end.exit_code) +
+                               " would come again"
+                         : "");
   }
   if (!end.has_nodes && limits_.requeues) return Requeue(end, has_progress);
   if (!is_wanted && end.start_hung && end.has_nodes) {
@@ -65,24 +63,24 @@ Decision RestartPolicy::AfterRun(const RunEnd& end) {
     return End("not started again: a node was lost and no spare is left (--spare-nodes)");
   }
   if (restarts_ == limits_.restarts) {
-    return End("not started again: that was done " + Text(restarts_) +
+    return End("not started again: that was done " + std::to_string(restarts_) +
                (restarts_ == 1 ? " time" : " times") + " already (--max-restarts)");
   }
   if (runs_without_progress_ >= kMostRunsWithoutProgress) {
-    return End("not started again: " + Text(runs_without_progress_) +
+    return End("not started again: " + std::to_string(runs_without_progress_) +
                " runs in a row made no progress (" + NoProgress(end) + ")");
   }
   if (end.seconds_left.value_or(kSecondsOfProgress) < kSecondsOfProgress) {
     return limits_.requeues ? Requeue(end, has_progress)
                             : End("not started again: the time limit of the job is " +
-                                  Text(static_cast<int>(*end.seconds_left)) + " s away");
+                                  std::to_string(static_cast<int>(*end.seconds_left)) + " s away");
   }
   ++restarts_;
   const auto idle = static_cast<std::size_t>(runs_without_progress_);
   const int pause = idle == 0 ? 0 : kPauses.at(idle - 1);
   return {Next::kStartAgain, pause,
-          "starting again" + (pause == 0 ? "" : " in " + Text(pause) + " s") + ", restart " +
-              Text(restarts_) + " of " + Text(limits_.restarts)};
+          "starting again" + (pause == 0 ? "" : " in " + std::to_string(pause) + " s") +
+              ", restart " + std::to_string(restarts_) + " of " + std::to_string(limits_.restarts)};
 }
 
 }  // namespace launcher

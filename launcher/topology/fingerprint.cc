@@ -3,7 +3,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,9 +12,6 @@
 
 namespace launcher {
 namespace {
-
-constexpr size_t kMaxCpus = 8192;
-constexpr size_t kWordBits = sizeof(unsigned long) * CHAR_BIT;
 
 class Text {
  public:

@@ -7,7 +7,15 @@
 
 #pragma once
 
+#include <limits.h>
+#include <stddef.h>
+
 namespace launcher {
+
+// Of the sets of CPUs that are read from the kernel.  It refuses one that is smaller than its own;
+// no machine has more.
+inline constexpr size_t kMaxCpus = 8192;
+inline constexpr size_t kWordBits = sizeof(unsigned long) * CHAR_BIT;
 
 struct Fingerprint {
   char text[8192];

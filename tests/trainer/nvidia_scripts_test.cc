@@ -152,7 +152,7 @@ TEST(NvidiasOptions, TheSizeOfSyntheticImagesIsOfThoseAlone) {
   EXPECT_EQ(Parse({"--synthetic_data_size=96", "--data_dir=d"}).image_size, 224);
 }
 
-std::string Refusal(const std::string& argument) {
+std::string RefusalOfArgument(const std::string& argument) {
   try {
     Parse({argument});
   } catch (const Error& error) {
@@ -163,11 +163,11 @@ std::string Refusal(const std::string& argument) {
 }
 
 TEST(NvidiasOptions, RefusesWhatTheyCannotBe) {
-  EXPECT_THAT(Refusal("--static_loss_scale=0"), HasSubstr("a number above 0, or -1"));
-  EXPECT_THAT(Refusal("--synthetic_data_size=8"), HasSubstr("a number from 32 to 4096"));
-  EXPECT_THAT(Refusal("--amp=maybe"), HasSubstr("--amp"));
+  EXPECT_THAT(RefusalOfArgument("--static_loss_scale=0"), HasSubstr("a number above 0, or -1"));
+  EXPECT_THAT(RefusalOfArgument("--synthetic_data_size=8"), HasSubstr("a number from 32 to 4096"));
+  EXPECT_THAT(RefusalOfArgument("--amp=maybe"), HasSubstr("--amp"));
   // A mistake in one of the scripts (DGX1_RN50_AMP_250E), which main.py refuses as well.
-  EXPECT_THAT(Refusal("--muxup=0.2"), HasSubstr("did you mean '--mixup'?"));
+  EXPECT_THAT(RefusalOfArgument("--muxup=0.2"), HasSubstr("did you mean '--mixup'?"));
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ std::string Join(const DlStep& step) {
 // str(tuple): "()", "(0,)", "(0, 20)".
 std::string Tuple(const DlStep& step) { return "(" + Join(step) + (step.size() == 1 ? ",)" : ")"); }
 
-double Seconds(TimePoint::duration duration) {
+double WholeMicroseconds(TimePoint::duration duration) {
   // Microseconds, as Python's datetime has them.
   return static_cast<double>(
              std::chrono::duration_cast<std::chrono::microseconds>(duration).count()) /
@@ -39,7 +39,9 @@ double Seconds(TimePoint::duration duration) {
 }
 
 // str(datetime.timestamp()).
-std::string Timestamp(TimePoint time) { return PythonFloat(Seconds(time.time_since_epoch())); }
+std::string Timestamp(TimePoint time) {
+  return PythonFloat(WholeMicroseconds(time.time_since_epoch()));
+}
 
 }  // namespace
 
@@ -47,7 +49,7 @@ DlLogger::DlLogger(std::ostream* text, std::ostream* json, WallClock clock)
     : text_(text), json_(json), clock_(std::move(clock)), start_(clock_()) {}
 
 std::string DlLogger::ElapsedSeconds(TimePoint now) const {
-  return PythonFloat(Seconds(now - start_));
+  return PythonFloat(WholeMicroseconds(now - start_));
 }
 
 void DlLogger::Metadata(const std::string& metric, const DlData& metadata) {

@@ -39,7 +39,12 @@ inline NodeTopology MakeNode(const std::vector<int>& numa_cores, int threads,
   return node;
 }
 
-// Hosts n1, n2, ... of a Slurm job; -1 for GPUs and slots that are not said.
+// A node of Bede: two POWER9 processors and four GPUs.
+inline NodeTopology Ac922() { return MakeNode({16, 16}, 4, {0, 0, 1, 1}); }
+
+inline constexpr int kUnsaid = -1;
+
+// Hosts n1, n2, ... of a Slurm job; kUnsaid for GPUs and slots that are not said.
 inline Allocation MakeAllocation(int nodes, int gpus, int slots) {
   Allocation allocation;
   allocation.origin = Allocation::Origin::kSlurm;

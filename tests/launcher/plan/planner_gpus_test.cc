@@ -15,10 +15,6 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr int kUnsaid = -1;
-
-NodeTopology Ac922() { return MakeNode({16, 16}, 4, {0, 0, 1, 1}); }
-
 std::string Refusal(const Allocation& allocation, const PlanOptions& options) {
   try {
     MakePlan(allocation, {Ac922()}, options);

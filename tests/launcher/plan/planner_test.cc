@@ -16,9 +16,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr int kUnsaid = -1;
-
-NodeTopology Ac922() { return MakeNode({16, 16}, 4, {0, 0, 1, 1}); }
 NodeTopology Laptop() { return MakeNode({2}, 1, {}); }
 
 // The ranks on each node of the plan.

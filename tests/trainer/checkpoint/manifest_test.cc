@@ -27,7 +27,7 @@ Manifest Sample() {
   return manifest;
 }
 
-std::string Refusal(const std::string& text) {
+std::string RefusalOfManifest(const std::string& text) {
   try {
     ParseManifest(text, "d/manifest.json");
   } catch (const Error& error) {
@@ -70,24 +70,26 @@ TEST(Manifest, NoFlippedBitGoesUnnoticed) {
 TEST(Manifest, IsRefusedWhenCutShort) {
   const std::string text = ToJson(Sample());
   for (std::size_t length = 0; length + 1 < text.size(); ++length) {
-    EXPECT_NE(Refusal(text.substr(0, length)), "");
+    EXPECT_NE(RefusalOfManifest(text.substr(0, length)), "");
   }
 }
 
 TEST(Manifest, SaysWhatIsWrong) {
-  EXPECT_THAT(Refusal("nonsense"), HasSubstr("d/manifest.json: not the manifest of a checkpoint"));
-  EXPECT_THAT(Refusal("{}"), HasSubstr("manifest"));
+  EXPECT_THAT(RefusalOfManifest("nonsense"),
+              HasSubstr("d/manifest.json: not the manifest of a checkpoint"));
+  EXPECT_THAT(RefusalOfManifest("{}"), HasSubstr("manifest"));
   std::string other = ToJson(Sample());
   other.replace(other.find("1234"), 4, "1235");
-  EXPECT_THAT(Refusal(other), HasSubstr("its checksum does not fit its content"));
+  EXPECT_THAT(RefusalOfManifest(other), HasSubstr("its checksum does not fit its content"));
 }
 
 TEST(Manifest, RefusesAnotherFormat) {
   const std::string body = R"({"files":[],"format":2})";
   char crc[16];
   std::snprintf(crc, sizeof crc, "%08x", Crc32c(std::as_bytes(std::span(body))));
-  EXPECT_THAT(Refusal(std::string(R"({"crc32c":")") + crc + R"(","manifest":)" + body + "}"),
-              HasSubstr("format 2; this program reads format 1"));
+  EXPECT_THAT(
+      RefusalOfManifest(std::string(R"({"crc32c":")") + crc + R"(","manifest":)" + body + "}"),
+      HasSubstr("format 2; this program reads format 1"));
 }
 
 }  // namespace

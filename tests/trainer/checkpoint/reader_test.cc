@@ -24,9 +24,9 @@ namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr const char* kFiles[] = {kModelFile, kOptimizerFile, kManifestFile};
+constexpr const char* kCheckpointFiles[] = {kModelFile, kOptimizerFile, kManifestFile};
 
-std::string Refusal(const fs::path& directory) {
+std::string RefusalOfCheckpoint(const fs::path& directory) {
   try {
     ReadCheckpoint(directory);
   } catch (const Error& error) {
@@ -45,7 +45,7 @@ TEST(ReadCheckpoint, NoticesEveryFlippedBit) {
       std::string flipped = whole;
       flipped[i] = static_cast<char>(flipped[i] ^ (1 << (i % 8)));
       Spill(directory / name, flipped);
-      EXPECT_THAT(Refusal(directory), HasSubstr(name)) << "byte " << i;
+      EXPECT_THAT(RefusalOfCheckpoint(directory), HasSubstr(name)) << "byte " << i;
     }
     Spill(directory / name, whole);
   }
@@ -58,32 +58,34 @@ TEST(ReadCheckpoint, NamesTheTensorThatIsDamaged) {
   std::string bytes = Slurp(directory / kModelFile);
   bytes.back() = static_cast<char>(bytes.back() ^ 1);
   Spill(directory / kModelFile, bytes);
-  EXPECT_EQ(Refusal(directory), (directory / kModelFile).string() +
-                                    ": damaged: tensor 'conv1.weight' has the wrong checksum");
+  EXPECT_EQ(RefusalOfCheckpoint(directory),
+            (directory / kModelFile).string() +
+                ": damaged: tensor 'conv1.weight' has the wrong checksum");
 }
 
 TEST(ReadCheckpoint, NoticesAFileThatIsCutShortOrTooLong) {
   const ScratchDirectory scratch;
   const fs::path directory = SampleRun(3).Write(scratch.path());
-  for (const char* name : kFiles) {
+  for (const char* name : kCheckpointFiles) {
     const std::string whole = Slurp(directory / name);
     for (std::size_t length = 0; length + 1 < whole.size(); length += 7) {
       Spill(directory / name, whole.substr(0, length));
-      EXPECT_THAT(Refusal(directory), HasSubstr(name)) << length;
+      EXPECT_THAT(RefusalOfCheckpoint(directory), HasSubstr(name)) << length;
     }
     Spill(directory / name, whole + "x");
-    EXPECT_THAT(Refusal(directory), HasSubstr(name));
+    EXPECT_THAT(RefusalOfCheckpoint(directory), HasSubstr(name));
     Spill(directory / name, whole);
   }
   ExpectSampleRun(ReadCheckpoint(directory), 3);
 }
 
 TEST(ReadCheckpoint, NoticesAMissingFile) {
-  for (const char* name : kFiles) {
+  for (const char* name : kCheckpointFiles) {
     const ScratchDirectory scratch;
     const fs::path directory = SampleRun(3).Write(scratch.path());
     fs::remove(directory / name);
-    EXPECT_THAT(Refusal(directory), HasSubstr(std::string(name) + ": there is no such file"));
+    EXPECT_THAT(RefusalOfCheckpoint(directory),
+                HasSubstr(std::string(name) + ": there is no such file"));
   }
 }
 
@@ -92,11 +94,11 @@ TEST(ReadCheckpoint, NoticesFilesOfAnotherCheckpoint) {
   const fs::path three = SampleRun(3).Write(scratch.path());
   const fs::path four = SampleRun(4).Write(scratch.path());
   fs::copy_file(three / kModelFile, four / kModelFile, fs::copy_options::overwrite_existing);
-  EXPECT_THAT(Refusal(four), HasSubstr("wrong checksum"));
-  for (const char* name : kFiles) {
+  EXPECT_THAT(RefusalOfCheckpoint(four), HasSubstr("wrong checksum"));
+  for (const char* name : kCheckpointFiles) {
     fs::copy_file(three / name, four / name, fs::copy_options::overwrite_existing);
   }
-  EXPECT_THAT(Refusal(four), HasSubstr("its manifest is of step 3"));
+  EXPECT_THAT(RefusalOfCheckpoint(four), HasSubstr("its manifest is of step 3"));
 }
 
 TEST(ReadNewestCheckpoint, FindsNoneInANewDirectory) {

@@ -27,7 +27,7 @@ SafetensorsIndex Parse(const std::string& file) {
   return ParseSafetensors(std::as_bytes(std::span(file)), "f.safetensors");
 }
 
-std::string Refusal(const std::string& file) {
+std::string RefusalOfTensors(const std::string& file) {
   try {
     Parse(file);
   } catch (const Error& error) {
@@ -127,7 +127,7 @@ TEST(Safetensors, RefusesWhatIsNotWhole) {
       {WithLength(R"({"__metadata__":1})"), "not an object"},
   };
   for (const auto& test : cases) {
-    EXPECT_THAT(Refusal(test.file), HasSubstr(test.says)) << test.file;
+    EXPECT_THAT(RefusalOfTensors(test.file), HasSubstr(test.says)) << test.file;
   }
 }
 

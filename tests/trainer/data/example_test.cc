@@ -31,7 +31,7 @@ std::string ExampleOf(const std::string& entries) { return Field(1, entries); }
 const std::string kEncoded = Entry("image/encoded", 1, Field(1, "jpeg"));
 const std::string kLabel = Entry("image/class/label", 3, Field(1, "\x07"));
 
-std::string Refusal(const std::string& bytes) {
+std::string RefusalOfExample(const std::string& bytes) {
   return DataErrorOf([&] { ParseExample(AsBytes(bytes)); });
 }
 
@@ -56,38 +56,39 @@ TEST(Example, GivesBackWhatWasWritten) {
 }
 
 TEST(Example, RefusesWhatIsNoExample) {
-  EXPECT_EQ(Refusal("this is text"), "the data is not a tf.train.Example");
-  EXPECT_EQ(Refusal(ExampleOf(kEncoded + kLabel).substr(0, 20)),
+  EXPECT_EQ(RefusalOfExample("this is text"), "the data is not a tf.train.Example");
+  EXPECT_EQ(RefusalOfExample(ExampleOf(kEncoded + kLabel).substr(0, 20)),
             "the data is not a tf.train.Example");
 }
 
 TEST(Example, RefusesMissingFeatures) {
-  EXPECT_EQ(Refusal(""), "the Example has no feature image/encoded");
-  EXPECT_EQ(Refusal(ExampleOf(kLabel)), "the Example has no feature image/encoded");
-  EXPECT_EQ(Refusal(ExampleOf(kEncoded)), "the Example has no feature image/class/label");
+  EXPECT_EQ(RefusalOfExample(""), "the Example has no feature image/encoded");
+  EXPECT_EQ(RefusalOfExample(ExampleOf(kLabel)), "the Example has no feature image/encoded");
+  EXPECT_EQ(RefusalOfExample(ExampleOf(kEncoded)), "the Example has no feature image/class/label");
 }
 
 TEST(Example, RefusesFeaturesOfAnotherType) {
-  EXPECT_EQ(Refusal(ExampleOf(Entry("image/encoded", 3, Field(1, "\x07")) + kLabel)),
+  EXPECT_EQ(RefusalOfExample(ExampleOf(Entry("image/encoded", 3, Field(1, "\x07")) + kLabel)),
             "the feature image/encoded is not one string of bytes");
-  EXPECT_EQ(Refusal(ExampleOf(kEncoded + Entry("image/class/label", 1, Field(1, "7")))),
+  EXPECT_EQ(RefusalOfExample(ExampleOf(kEncoded + Entry("image/class/label", 1, Field(1, "7")))),
             "the feature image/class/label is not one integer");
-  EXPECT_EQ(Refusal(ExampleOf(kEncoded + Entry("image/class/label", 3, Field(1, "\x07\x08")))),
-            "the feature image/class/label is not one integer");
+  EXPECT_EQ(
+      RefusalOfExample(ExampleOf(kEncoded + Entry("image/class/label", 3, Field(1, "\x07\x08")))),
+      "the feature image/class/label is not one integer");
 }
 
 TEST(Example, RefusesBoxesOutsideTheImage) {
   for (const float corner : {-0.01F, 1.01F, std::numeric_limits<float>::quiet_NaN()}) {
     ImageExample example;
     example.boxes = {{0, 0, 1, corner}};
-    EXPECT_THAT(Refusal(SerializeExample(example)),
+    EXPECT_THAT(RefusalOfExample(SerializeExample(example)),
                 ::testing::StartsWith("the feature image/object/bbox/ymax has the value "));
   }
 }
 
 TEST(Example, RefusesBoxesWithMissingCorners) {
   const std::string corner = Entry("image/object/bbox/xmin", 2, Field(1, std::string(4, '\0')));
-  EXPECT_EQ(Refusal(ExampleOf(kEncoded + kLabel + corner)),
+  EXPECT_EQ(RefusalOfExample(ExampleOf(kEncoded + kLabel + corner)),
             "the features image/object/bbox/{xmin,ymin,xmax,ymax} differ in length");
 }
 

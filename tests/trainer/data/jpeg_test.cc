@@ -34,7 +34,7 @@ const std::uint8_t* PixelAt(const ImagePiece& piece, int x, int y) {
                        3];
 }
 
-std::string Refusal(const std::string& jpeg) {
+std::string RefusalOfJpeg(const std::string& jpeg) {
   return DataErrorOf([&] { DecodeAll(jpeg); });
 }
 
@@ -106,12 +106,13 @@ TEST(Jpeg, AdobesCmykBecomesRgb) {
 }
 
 TEST(Jpeg, NamesWhatIsNotAJpeg) {
-  EXPECT_EQ(Refusal(""), "the image is not a JPEG file: it is empty");
-  EXPECT_EQ(Refusal("Not an image\nat all"),
+  EXPECT_EQ(RefusalOfJpeg(""), "the image is not a JPEG file: it is empty");
+  EXPECT_EQ(RefusalOfJpeg("Not an image\nat all"),
             "the image is not a JPEG file: it is text that begins with \"Not an image\"");
-  EXPECT_EQ(Refusal("\x89PNG\r\n\x1a\n...."), "the image is not a JPEG file: it is a PNG image");
-  EXPECT_EQ(Refusal("GIF89a"), "the image is not a JPEG file: it is a GIF image");
-  EXPECT_EQ(Refusal(std::string(4, '\x01')),
+  EXPECT_EQ(RefusalOfJpeg("\x89PNG\r\n\x1a\n...."),
+            "the image is not a JPEG file: it is a PNG image");
+  EXPECT_EQ(RefusalOfJpeg("GIF89a"), "the image is not a JPEG file: it is a GIF image");
+  EXPECT_EQ(RefusalOfJpeg(std::string(4, '\x01')),
             "the image is not a JPEG file: it does not begin with the bytes ff d8");
 }
 
@@ -120,7 +121,8 @@ TEST(Jpeg, RefusesTruncatedImages) {
     const std::string jpeg = MakeJpeg({64, 64}, 1, {.progressive = progressive});
     for (const std::size_t length :
          {std::size_t{2}, jpeg.size() / 4, jpeg.size() / 2, jpeg.size() - 20}) {
-      EXPECT_THAT(Refusal(jpeg.substr(0, length)), HasSubstr("cannot decode the JPEG image: "))
+      EXPECT_THAT(RefusalOfJpeg(jpeg.substr(0, length)),
+                  HasSubstr("cannot decode the JPEG image: "))
           << length;
     }
   }
@@ -129,7 +131,7 @@ TEST(Jpeg, RefusesTruncatedImages) {
 TEST(Jpeg, RefusesDamagedData) {
   std::string jpeg = MakeJpeg({64, 64});
   for (std::size_t i = jpeg.size() / 2; i < jpeg.size() / 2 + 40; ++i) jpeg[i] = '\xff';
-  EXPECT_THAT(Refusal(jpeg), HasSubstr("Corrupt JPEG data"));
+  EXPECT_THAT(RefusalOfJpeg(jpeg), HasSubstr("Corrupt JPEG data"));
 }
 
 TEST(Jpeg, GoesOnAfterARefusal) {
@@ -155,7 +157,7 @@ TEST(Jpeg, RefusesImagesThatClaimToBeHuge) {
   const std::size_t frame = jpeg.find("\xff\xc0");
   ASSERT_NE(frame, std::string::npos);
   jpeg.replace(frame + 5, 4, "\xff\x00\xff\x00", 4);
-  EXPECT_EQ(Refusal(jpeg),
+  EXPECT_EQ(RefusalOfJpeg(jpeg),
             "the JPEG image is too large: 65280 x 65280 pixels, at most 100000000 are decoded");
 }
 

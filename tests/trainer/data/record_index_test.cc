@@ -15,7 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::StartsWith;
 
-std::string Refusal(const std::string& text, std::uint64_t data_bytes) {
+std::string RefusalOfRecordIndex(const std::string& text, std::uint64_t data_bytes) {
   return DataErrorOf([&] { ParseIndex(text, "idx/train-0", data_bytes); });
 }
 
@@ -32,7 +32,7 @@ TEST(RecordIndex, LastLineNeedsNoNewline) {
 
 TEST(RecordIndex, RefusesLinesThatAreNotTwoNumbers) {
   for (const char* line : {"", "21", "0 21 ", "0  21", "a b", "-0 21", "0 99999999999999999999"}) {
-    EXPECT_THAT(Refusal("0 20\n" + std::string(line) + "\n", 41),
+    EXPECT_THAT(RefusalOfRecordIndex("0 20\n" + std::string(line) + "\n", 41),
                 StartsWith("idx/train-0:2: expected \"OFFSET SIZE\""))
         << line;
   }
@@ -40,21 +40,24 @@ TEST(RecordIndex, RefusesLinesThatAreNotTwoNumbers) {
 
 TEST(RecordIndex, RefusesGapsOverlapsAndRecordsThatAreTooShort) {
   EXPECT_EQ(
-      Refusal("0 21\n22 16\n", 38),
+      RefusalOfRecordIndex("0 21\n22 16\n", 38),
       "idx/train-0:2: a record of 16 bytes at offset 22 does not fit: 21 of the data file's 38 "
       "bytes are taken by the lines before; make a new index with: ddldata index DATA_DIR "
       "INDEX_DIR");
-  EXPECT_THAT(Refusal("0 21\n20 17\n", 37), StartsWith("idx/train-0:2: a record of 17 bytes"));
-  EXPECT_THAT(Refusal("0 15\n", 15), StartsWith("idx/train-0:1: a record of 15 bytes"));
+  EXPECT_THAT(RefusalOfRecordIndex("0 21\n20 17\n", 37),
+              StartsWith("idx/train-0:2: a record of 17 bytes"));
+  EXPECT_THAT(RefusalOfRecordIndex("0 15\n", 15),
+              StartsWith("idx/train-0:1: a record of 15 bytes"));
 }
 
 TEST(RecordIndex, RefusesIndexOfAFileOfAnotherSize) {
-  EXPECT_THAT(Refusal("0 21\n", 20), StartsWith("idx/train-0:1: a record of 21 bytes"));
+  EXPECT_THAT(RefusalOfRecordIndex("0 21\n", 20),
+              StartsWith("idx/train-0:1: a record of 21 bytes"));
   EXPECT_THAT(
-      Refusal("0 21\n", 37),
+      RefusalOfRecordIndex("0 21\n", 37),
       StartsWith("idx/train-0:2: the index ends at byte 21 but the data file has 37 bytes"));
-  EXPECT_THAT(Refusal("", 37), StartsWith("idx/train-0:1: the index ends at byte 0"));
-  EXPECT_THAT(Refusal("0 18446744073709551615\n", 37),
+  EXPECT_THAT(RefusalOfRecordIndex("", 37), StartsWith("idx/train-0:1: the index ends at byte 0"));
+  EXPECT_THAT(RefusalOfRecordIndex("0 18446744073709551615\n", 37),
               StartsWith("idx/train-0:1: a record of 1844"));
 }
 

@@ -38,16 +38,18 @@ TEST(ShardManifest, IsTextThatIsReadBack) {
   EXPECT_TRUE(ParseShardManifest(FormatShardManifest({}), "m").empty());
 }
 
-std::string Refusal(const std::string& text) {
+std::string RefusalOfShardManifest(const std::string& text) {
   return DataErrorOf([&] { ParseShardManifest(text, "d/ddldata.manifest"); });
 }
 
 TEST(ShardManifest, RefusesOtherTextByItsLine) {
   const std::string text = FormatShardManifest(kShards);
-  EXPECT_THAT(Refusal(""), StartsWith("d/ddldata.manifest:1: expected \"ddldata manifest 1\""));
-  EXPECT_THAT(Refusal("ddldata manifest 2\n"), StartsWith("d/ddldata.manifest:1: "));
-  EXPECT_THAT(Refusal(text.substr(0, 40)), StartsWith("d/ddldata.manifest:2: the end is missing"));
-  EXPECT_THAT(Refusal("ddldata manifest 1\ntrain-0 x 1 00000000\n"),
+  EXPECT_THAT(RefusalOfShardManifest(""),
+              StartsWith("d/ddldata.manifest:1: expected \"ddldata manifest 1\""));
+  EXPECT_THAT(RefusalOfShardManifest("ddldata manifest 2\n"), StartsWith("d/ddldata.manifest:1: "));
+  EXPECT_THAT(RefusalOfShardManifest(text.substr(0, 40)),
+              StartsWith("d/ddldata.manifest:2: the end is missing"));
+  EXPECT_THAT(RefusalOfShardManifest("ddldata manifest 1\ntrain-0 x 1 00000000\n"),
               AllOf(StartsWith("d/ddldata.manifest:2: expected \"NAME RECORDS BYTES CHECKSUM\""),
                     HasSubstr("make a new one: ddldata manifest d")));
 }
@@ -57,10 +59,10 @@ TEST(ShardManifest, RefusesEveryTextWithABitTurnedOrAByteLess) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     std::string other = text;
     other[i] ^= 1;
-    Refusal(other);
-    Refusal(text.substr(0, i) + text.substr(i + 1));
+    RefusalOfShardManifest(other);
+    RefusalOfShardManifest(text.substr(0, i) + text.substr(i + 1));
   }
-  Refusal(text + "\n");
+  RefusalOfShardManifest(text + "\n");
 }
 
 // A set of two shards of three records, and one of validation, with its manifest.
@@ -76,7 +78,8 @@ class ManifestOfASet : public ::testing::Test {
   void Open(const std::string& index_dir = "", const RankShare& share = {}) {
     DataSet(dir_.path(), index_dir, Split::kTrain, 2, share);
   }
-  std::string Refusal(const std::string& index_dir = "", const RankShare& share = {}) {
+  std::string RefusalOfShardManifest(const std::string& index_dir = "",
+                                     const RankShare& share = {}) {
     return DataErrorOf([&] { Open(index_dir, share); });
   }
 
@@ -105,33 +108,36 @@ TEST_F(ManifestOfASet, IsNotNeeded) {
 
 TEST_F(ManifestOfASet, TellsOfRecordsThatAreMissingOrDoubled) {
   WriteRecords(two_, {"d", "f"});
-  EXPECT_EQ(Refusal(), two_ + " has 2 records, not the 3 of " + manifest_ +
-                           ": restore the file, or, if the folder is as it should be, make a new "
-                           "manifest: ddldata manifest " +
-                           dir_.path());
+  EXPECT_EQ(RefusalOfShardManifest(),
+            two_ + " has 2 records, not the 3 of " + manifest_ +
+                ": restore the file, or, if the folder is as it should be, make a new "
+                "manifest: ddldata manifest " +
+                dir_.path());
   WriteRecords(two_, {"d", "e", "e", "f"});
-  EXPECT_THAT(Refusal(), StartsWith(two_ + " has 4 records, not the 3 of "));
+  EXPECT_THAT(RefusalOfShardManifest(), StartsWith(two_ + " has 4 records, not the 3 of "));
   WriteRecords(two_, {"d", "e", "long"});
-  EXPECT_THAT(Refusal(), StartsWith(two_ + " has 54 bytes, not the 51 of "));
+  EXPECT_THAT(RefusalOfShardManifest(), StartsWith(two_ + " has 54 bytes, not the 51 of "));
 }
 
 TEST_F(ManifestOfASet, TellsOfRecordsThatAreExchanged) {
   for (const std::vector<std::string>& records :
        {std::vector<std::string>{"d", "f", "e"}, {"d", "e", "e"}, {"a", "b", "c"}}) {
     WriteRecords(two_, records);
-    EXPECT_THAT(Refusal(), StartsWith(two_ + " has other records than those, or in another order"));
+    EXPECT_THAT(RefusalOfShardManifest(),
+                StartsWith(two_ + " has other records than those, or in another order"));
   }
 }
 
 TEST_F(ManifestOfASet, TellsOfFilesThatAreMissingOrNew) {
   std::filesystem::remove(two_);
   std::filesystem::rename(one_, dir_ / "train-00000-of-00001");
-  EXPECT_THAT(Refusal(), StartsWith(dir_ / "train-00000-of-00001" + " is not in " + manifest_));
+  EXPECT_THAT(RefusalOfShardManifest(),
+              StartsWith(dir_ / "train-00000-of-00001" + " is not in " + manifest_));
   std::filesystem::rename(dir_ / "train-00000-of-00001", dir_ / "train-a");
   WriteText(manifest_, FormatShardManifest(std::vector<ShardSummary>{
                            {"train-a", 3, 51, ReadShardManifest(dir_.path())->front().checksum},
                            {"train-b", 3, 51, 0}}));
-  EXPECT_THAT(Refusal(),
+  EXPECT_THAT(RefusalOfShardManifest(),
               StartsWith(dir_.path() + " has no file train-b, which is in " + manifest_));
 }
 
@@ -141,8 +147,8 @@ TEST_F(ManifestOfASet, IsComparedByShareWhereThereAreIndexFiles) {
   MakeIndexFiles(dir_.path(), index.path(), 1);
   Open(index.path());
   WriteRecords(two_, {"d", "f", "e"});
-  EXPECT_THAT(Refusal(index.path()), StartsWith(two_));
-  EXPECT_THAT(Refusal(index.path(), {.rank = 1, .ranks = 2}), StartsWith(two_));
+  EXPECT_THAT(RefusalOfShardManifest(index.path()), StartsWith(two_));
+  EXPECT_THAT(RefusalOfShardManifest(index.path(), {.rank = 1, .ranks = 2}), StartsWith(two_));
   Open(index.path(), {.rank = 0, .ranks = 2});
 }
 
@@ -150,7 +156,7 @@ TEST_F(ManifestOfASet, IsRefusedWhereItIsDamaged) {
   std::string text = ReadText(manifest_);
   text[text.size() / 2] ^= 1;
   WriteText(manifest_, text);
-  EXPECT_THAT(Refusal(), StartsWith(manifest_ + ":"));
+  EXPECT_THAT(RefusalOfShardManifest(), StartsWith(manifest_ + ":"));
 }
 
 TEST_F(ManifestOfASet, IsNotMadeOfNamesThatItCannotHold) {

@@ -17,16 +17,16 @@
 namespace trainer {
 namespace {
 
-constexpr std::int64_t kSize = 32;
+constexpr std::int64_t kImageSize = 32;
 
 // One rank's side of an evaluation of `samples` images.
 class Evaluation {
  public:
   Evaluation(Communicator& communicator, std::int64_t batch, std::int64_t samples)
       : communicator_(communicator),
-        network_(*backend_, {"resnet_tiny", batch, kSize, kSize, 4, 0}),
+        network_(*backend_, {"resnet_tiny", batch, kImageSize, kImageSize, 4, 0}),
         device_batch_(*backend_, network_.spec()),
-        source_({batch, kSize, 4, communicator.rank(), communicator.size(), samples, false}) {
+        source_({batch, kImageSize, 4, communicator.rank(), communicator.size(), samples, false}) {
     Initialize(network_, {.weight_init = WeightInit::kFanIn}, *stream_);
   }
 

@@ -56,12 +56,12 @@ typename Primitive::primitive_desc ChooseBackward(
 }
 
 // The three primitives of one convolution; the forward pass chooses the layouts of src and filter.
-struct Primitives {
+struct ConvolutionPrimitives {
   dnnl::convolution_forward::primitive_desc forward;
   dnnl::convolution_backward_data::primitive_desc backward_data;
   dnnl::convolution_backward_weights::primitive_desc backward_filter;
 
-  Primitives(const OneDnn& onednn, const ConvolutionSpec& spec) {
+  ConvolutionPrimitives(const OneDnn& onednn, const ConvolutionSpec& spec) {
     forward = DescribeForward<dnnl::convolution_forward>(
         onednn.engine, dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct,
         MemoryDesc(spec.src.shape, kAny), MemoryDesc(FilterShape(spec), kAny),
@@ -86,7 +86,8 @@ void Add(const Tensor& src, const Tensor& dst) {
 
 class CpuConvolution final : public Convolution {
  public:
-  CpuConvolution(const OneDnn& onednn, const ConvolutionSpec& spec, const Primitives& primitives)
+  CpuConvolution(const OneDnn& onednn, const ConvolutionSpec& spec,
+                 const ConvolutionPrimitives& primitives)
       : filter_(ToTensorDesc(FilterShape(spec), primitives.forward.weights_desc())),
         dst_(ToTensorDesc(DstShape(spec), primitives.forward.dst_desc())),
         forward_(Call::Make<dnnl::convolution_forward>(
@@ -221,7 +222,7 @@ std::unique_ptr<Convolution> MakeCpuConvolution(const OneDnn& onednn, const Conv
   DDL_CHECK(spec.src.shape.rank() == 4 && spec.src.shape.elements() > 0);
   DDL_CHECK(spec.out_channels > 0 && spec.kernel > 0 && spec.stride > 0 && spec.padding >= 0);
   if (auto winograd = MakeCpuWinograd(onednn, spec)) return winograd;
-  return std::make_unique<CpuConvolution>(onednn, spec, Primitives(onednn, spec));
+  return std::make_unique<CpuConvolution>(onednn, spec, ConvolutionPrimitives(onednn, spec));
 }
 
 }  // namespace trainer

@@ -12,13 +12,13 @@ namespace {
 using dnnl::memory;
 
 // Weight and activations stay row-major: the layer is a thousandth of a network's work.
-struct Primitives {
+struct LinearPrimitives {
   dnnl::inner_product_forward::primitive_desc forward;
   dnnl::inner_product_backward_data::primitive_desc backward_data;
   dnnl::inner_product_backward_weights::primitive_desc backward_weight;
 
-  Primitives(const dnnl::engine& engine, const LinearSpec& spec, const TensorDesc& weight_desc,
-             const TensorDesc& dst_desc) {
+  LinearPrimitives(const dnnl::engine& engine, const LinearSpec& spec,
+                   const TensorDesc& weight_desc, const TensorDesc& dst_desc) {
     const memory::desc src = ToMemoryDesc(spec.src);
     const memory::desc weight = ToMemoryDesc(weight_desc);
     const memory::desc bias = ToMemoryDesc(RowMajor({spec.out_features}, DType::kFloat32));
@@ -37,7 +37,7 @@ struct Primitives {
 class CpuLinear final : public Linear {
  public:
   CpuLinear(const OneDnn& onednn, const TensorDesc& weight, const TensorDesc& dst,
-            const Primitives& primitives)
+            const LinearPrimitives& primitives)
       : weight_(weight),
         dst_(dst),
         forward_(Call::Make<dnnl::inner_product_forward>(
@@ -96,7 +96,7 @@ std::unique_ptr<Linear> MakeCpuLinear(const OneDnn& onednn, const LinearSpec& sp
   const TensorDesc weight = RowMajor({spec.out_features, spec.src.shape[1]}, DType::kFloat32);
   const TensorDesc dst = RowMajor({spec.src.shape[0], spec.out_features}, DType::kFloat32);
   return std::make_unique<CpuLinear>(onednn, weight, dst,
-                                     Primitives(onednn.engine, spec, weight, dst));
+                                     LinearPrimitives(onednn.engine, spec, weight, dst));
 }
 
 }  // namespace trainer

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Text for whoever started the program.
+
+#pragma once
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <string>
+
+#include "launcher/supervise/output_queue.h"
+
+namespace launcher {
+
+inline void Print(const std::string& text) { std::fputs(text.c_str(), stdout); }
+
+// Not for ever where nobody reads and the program was told to stop.
+inline void Say(const std::string& text, bool is_told_to_stop = false) {
+  WriteMessage(STDERR_FILENO, text, is_told_to_stop, std::chrono::seconds(3));
+}
+
+}  // namespace launcher
