@@ -48,8 +48,8 @@ struct RankJobPart {
 RankJobPart NameOfPart(int index);
 
 // The text of all parts, "" where there is none or no memory.  `get` is getenv; what it gives must
-// remain while the text is in use.  The text of one part is what `get` gave; of more it is malloc's,
-// and the shim keeps it until the program takes its place.
+// remain while the text is in use.  The text of one part is what `get` gave; of more it is
+// malloc's, and the shim keeps it until the program takes its place.
 const char* JoinRankJob(const char* (*get)(const char* name));
 
 // False when `text` is not what ddlrun writes, or `rank` is not in its plan.  `granted_gpus` is
