@@ -4,7 +4,7 @@
 // people who search logs.  A code keeps its meaning for ever.  Families: 2 is IBM's (only numbers
 // seen in logs of IBM's ddlrun, with the meaning they had), 20 errors (the number of a refusal is
 // its exit code), 21 warnings of planning, 22 warnings about the command line.
-// doc/operations.md lists them all; a test compares the two.  Pure.
+// doc/reference.md lists them all; a test compares the two.  Pure.
 
 #pragma once
 

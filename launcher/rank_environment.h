@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The contract between the launcher and a rank: the environment variables that every rank is given,
-// in one place. doc/operations.md has the table for users.  Pure; no other header of the launcher
+// in one place. doc/reference.md has the table for users.  Pure; no other header of the launcher
 // is needed to read it.
 
 #pragma once

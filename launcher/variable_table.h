@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What happens to the variables of ddlrun's environment on their way to the ranks, with the
-// reasons: the one place, from which doc/operations.md has its table (a test compares the two).
+// reasons: the one place, from which doc/reference.md has its table (a test compares the two).
 // What ranks are given beside them is in rank_variables.h.  Pure.
 
 #pragma once

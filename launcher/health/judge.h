@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From the facts of all nodes to one verdict per check.  doc/operations.md has the table of checks
+// From the facts of all nodes to one verdict per check.  doc/reference.md has the table of checks
 // for users; the limits are here.  Pure.
 
 #pragma once

@@ -16,13 +16,13 @@ namespace launcher {
 namespace {
 
 std::vector<std::string> PageLines() {
-  std::ifstream page(std::string(DDLRUN_SOURCE_DIR) + "/doc/operations.md");
+  std::ifstream page(std::string(DDLRUN_SOURCE_DIR) + "/doc/reference.md");
   std::vector<std::string> lines;
   for (std::string line; std::getline(page, line);) lines.push_back(line);
   return lines;
 }
 
-// The rows of the table under `heading` in doc/operations.md.
+// The rows of the table under `heading` in doc/reference.md.
 std::vector<std::string> DocumentedRows(const std::string& heading) {
   std::vector<std::string> rows;
   bool is_there = false;
