@@ -121,6 +121,20 @@ def indented_commands(page, text):
             yield number, "a code block by indentation: write ``` and its language"
 
 
+def unclosed_blocks(text):
+    """Blocks that another one, or the end of the page, begins in."""
+    opened = None
+    for number, line in enumerate(text.splitlines(), 1):
+        fence = re.match(r" *```(.*)$", line)
+        if not fence:
+            continue
+        if opened and fence.group(1).strip():
+            yield opened, "a code block that is not closed"
+        opened = number if fence.group(1).strip() or not opened else None
+    if opened:
+        yield opened, "a code block that is not closed"
+
+
 def shape(line):
     """A line without what differs from run to run."""
     line = re.sub(r"/tmp/\S+", "PATH", line)
@@ -214,7 +228,7 @@ def check(root):
     found = 0
     for page in pages(root):
         text = (root / page).read_text(encoding="utf-8")
-        problems = list(indented_commands(page, text))
+        problems = [*indented_commands(page, text), *unclosed_blocks(text)]
         for block in blocks_of(page, text):
             problems += [(block.line, problem) for problem in problems_of(root, block)]
         for line, problem in problems:

@@ -5,7 +5,7 @@
 import pathlib
 import unittest
 
-from doc_commands import blocks_of, indented_commands, missing_line, problems_of
+from doc_commands import blocks_of, indented_commands, missing_line, problems_of, unclosed_blocks
 from wrapped import filled, is_too_long, paragraphs
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -36,6 +36,11 @@ class Blocks(unittest.TestCase):
     def test_code_by_indentation_is_a_problem(self):
         self.assertEqual([number for number, _ in indented_commands("a.md", "x\n\n    ls\n")], [3])
         self.assertEqual(list(indented_commands("a.md", "- x\n    y\n")), [])
+
+    def test_a_block_that_is_not_closed_is_a_problem(self):
+        self.assertEqual([number for number, _ in unclosed_blocks("```sh local\nls\n\n```text output\na\n```\n")], [1])
+        self.assertEqual([number for number, _ in unclosed_blocks("x\n```sh local\nls\n")], [2])
+        self.assertEqual(list(unclosed_blocks("```\na\n```\n1. x\n   ```sh\n   ls\n   ```\n")), [])
 
     def test_every_page_has_blocks_that_are_run(self):
         readme = blocks_of("README.md", (ROOT / "README.md").read_text(encoding="utf-8"))

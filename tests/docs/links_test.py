@@ -34,7 +34,7 @@ class Links(unittest.TestCase):
         self.assertEqual(list(links("`[a](b)` ``[c`](d)``\n```\n[e](f)\n```\n[`g`](h)\n")), [(5, "h")])
 
     def test_an_open_mark_of_code_does_not_hide_the_next_link(self):
-        self.assertEqual(list(links("a ` b [c](d) e\n\nf\n")), [(1, "d")])
+        self.assertEqual(list(links("a ` b [c](d) e\n\nf ` g\n")), [(1, "d")])
 
 
 class Pages(unittest.TestCase):
@@ -88,7 +88,7 @@ class Contents(unittest.TestCase):
         self.assertIn("twice", self.problems("- [B c](#b-c)\n- [B c](#b-c)\n- [`E`](#e)\n")[0])
 
     def test_a_list_behind_the_first_heading_is_none(self):
-        self.assertIn("no table of contents", self.problems("", "## B c\n- [B c](#b-c)\n")[0])
+        self.assertIn("no table of contents", self.problems("", "## B c\n- [B c](#b-c)\n- [D](#d)\n## D\n")[0])
 
     def test_a_hundred_lines_need_none(self):
         self.assertEqual(list(contents_problems("## A\n" + "x\n" * 99)), [])
