@@ -31,6 +31,7 @@ add_custom_target(unit_tests)
 if(DDLRUN_TESTS)
   # GoogleTest's headers are compiled once: 2 of the 4 s of a test. A program, to be as position independent as they are.
   add_executable(test_headers EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/support/test_headers.cc)
+  set_target_properties(test_headers PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   target_link_libraries(test_headers PRIVATE GTest::gmock)
   target_compile_options(test_headers PRIVATE -O0)
   target_precompile_headers(test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h> <algorithm> <chrono> <filesystem> <fstream>
