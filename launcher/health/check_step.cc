@@ -106,6 +106,7 @@ class StepRunner {
         return false;
       }
       kill(-pid, SIGKILL);
+      guardian_.Forget(pid);
       int status = 0;
       waitpid(pid, &status, 0);
       if (result_.end.empty()) {

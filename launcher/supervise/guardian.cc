@@ -7,11 +7,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -23,16 +27,41 @@ namespace {
 
 // What is written to the pipe, smaller than PIPE_BUF and so never torn.
 struct Message {
-  pid_t group = 0;  // 0: dismissed
+  enum class Kind { kDismissed, kWatch, kForget };
+  Kind kind = Kind::kDismissed;
+  pid_t group = 0;
+  unsigned long long start = 0;  // StartOf its first process
   std::chrono::milliseconds grace{0};
 };
 
+// When a process started, in clock ticks since the machine did; 0 where there is none, or nobody
+// says it.
+unsigned long long StartOf(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  // The name of the program is in parentheses, and may hold some itself.
+  std::istringstream fields(text.substr(std::min(text.rfind(')'), text.size() - 1) + 1));
+  std::string field;
+  for (int number = 3; number < 22; ++number) fields >> field;  // proc(5) counts from 1
+  unsigned long long start = 0;
+  fields >> start;
+  return fields ? start : 0;
+}
+
+// Whether the group has processes, and its number was not given to another meanwhile: that happens
+// when nothing is left of it, and then the process of that number is a younger one.
+bool IsThere(const Message& watched) {
+  if (kill(-watched.group, 0) != 0) return false;
+  const unsigned long long start = StartOf(watched.group);
+  return start == 0 || watched.start == 0 || start == watched.start;
+}
+
 void EndGroup(const Message& watched) {
   constexpr std::chrono::milliseconds kStep{20};
-  for (auto left = watched.grace; left.count() > 0 && kill(-watched.group, 0) == 0; left -= kStep) {
+  for (auto left = watched.grace; left.count() > 0 && IsThere(watched); left -= kStep) {
     std::this_thread::sleep_for(kStep);
   }
-  kill(-watched.group, SIGKILL);
+  if (IsThere(watched)) kill(-watched.group, SIGKILL);
 }
 
 // In the guardian: reads until ddlrun dismisses it or is gone.
@@ -43,12 +72,22 @@ void Guard(int pipe, const std::string& run_directory) {
     const ssize_t got = read(pipe, &message, sizeof(message));
     if (got < 0 && errno == EINTR) continue;
     if (got != static_cast<ssize_t>(sizeof(message))) break;
-    if (message.group == 0) return;
-    watched.push_back(message);
+    if (message.kind == Message::Kind::kDismissed) return;
+    if (message.kind == Message::Kind::kWatch) watched.push_back(message);
+    if (message.kind == Message::Kind::kForget) {
+      std::erase_if(watched,
+                    [&message](const Message& other) { return other.group == message.group; });
+    }
   }
   for (const Message& group : watched) EndGroup(group);
   std::error_code ignored;
   if (!run_directory.empty()) std::filesystem::remove_all(run_directory, ignored);
+}
+
+// A guardian that was killed is no reason to end the job.
+void Send(const Message& message, int pipe) {
+  const ssize_t ignored = write(pipe, &message, sizeof(message));
+  static_cast<void>(ignored);
 }
 
 // Closes every descriptor from `first` on.  The call for it came with Linux 5.9 and its function
@@ -98,16 +137,14 @@ Guardian::Guardian(const std::string& run_directory) {
 }
 
 Guardian::~Guardian() {
-  Watch(0, {});
+  Send({}, pipe_.fd());
   waitpid(pid_, nullptr, 0);
 }
 
 void Guardian::Watch(pid_t group, std::chrono::milliseconds grace) {
-  Message message;
-  message.group = group;
-  message.grace = grace;
-  const ssize_t ignored = write(pipe_.fd(), &message, sizeof(message));
-  static_cast<void>(ignored);  // a guardian that was killed is no reason to end the job
+  Send({Message::Kind::kWatch, group, StartOf(group), grace}, pipe_.fd());
 }
+
+void Guardian::Forget(pid_t group) { Send({Message::Kind::kForget, group, 0, {}}, pipe_.fd()); }
 
 }  // namespace launcher

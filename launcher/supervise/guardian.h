@@ -25,8 +25,12 @@ class Guardian {
   Guardian(const Guardian&) = delete;
   Guardian& operator=(const Guardian&) = delete;
 
-  // `grace`: how long the group may take to end by itself before it gets SIGKILL.
+  // `group`: of a child that was not waited for yet.  `grace`: how long the group may take to end
+  // by itself before it gets SIGKILL.
   void Watch(pid_t group, std::chrono::milliseconds grace);
+  // The group has ended.  Called before its first process is waited for: from then on another may
+  // have its number.
+  void Forget(pid_t group);
 
  private:
   Descriptor pipe_;

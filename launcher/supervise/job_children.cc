@@ -101,6 +101,7 @@ void JobChildren::Reap(const std::function<void(const JobChild&, const siginfo_t
       continue;
     }
     kill(-child->pid, SIGKILL);
+    if (options_.guardian != nullptr) options_.guardian->Forget(child->pid);
     waitpid(child->pid, nullptr, 0);
     child->has_ended = true;
     on_end(*child, info);

@@ -12,7 +12,9 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "tests/support/refused_calls.h"
@@ -82,6 +84,86 @@ TEST(Guardian, EndsWhatItWatchesWhenItsProcessIsKilled) {
   for (int i = 0; i < 500 && std::filesystem::exists(folder); ++i) usleep(10'000);
   EXPECT_FALSE(std::filesystem::exists(folder));
 }
+
+#ifndef SYS_clone3
+#define SYS_clone3 435
+#endif
+
+// As fork, but the child gets the number `pid`, which must be free; -1 where that is not allowed.
+pid_t ForkWithNumber(pid_t pid) {
+  struct {
+    std::uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid,
+        set_tid_size;
+  } arguments = {};
+  arguments.exit_signal = SIGCHLD;
+  arguments.set_tid = reinterpret_cast<std::uint64_t>(&pid);
+  arguments.set_tid_size = 1;
+  return static_cast<pid_t>(syscall(SYS_clone3, &arguments, sizeof(arguments)));
+}
+
+enum class Group { kForgotten, kWithTheNumberOfAnother };
+
+// Kills a process whose guardian knows of a group as `group` says.  Whether a process of the group
+// still answers when the guardian is done; nullopt where numbers cannot be chosen.
+std::optional<bool> AnswersAfterGuardian(Group group) {
+  std::string folder = testing::TempDir() + "guardian.XXXXXX";
+  std::array<int, 2> request = {-1, -1};
+  std::array<int, 2> answer = {-1, -1};
+  if (mkdtemp(folder.data()) == nullptr || pipe(request.data()) != 0 || pipe(answer.data()) != 0) {
+    return false;
+  }
+  const auto become_member = [&] {
+    setpgid(0, 0);
+    for (int fd = 3; fd < 1024; ++fd) {  // that of the guardian among them
+      if (fd != request[0] && fd != answer[1]) close(fd);
+    }
+    char byte = 0;
+    const bool is_done = read(request[0], &byte, 1) == 1 && write(answer[1], &byte, 1) == 1;
+    _exit(is_done ? 0 : 1);
+  };
+  const pid_t watching = fork();
+  if (watching == 0) {
+    Guardian guardian(folder);
+    pid_t member = fork();
+    if (member == 0) become_member();
+    setpgid(member, member);
+    guardian.Watch(member, std::chrono::milliseconds(0));
+    if (group == Group::kForgotten) {
+      guardian.Forget(member);
+    } else {
+      kill(member, SIGKILL);
+      waitpid(member, nullptr, 0);
+      usleep(50'000);  // what tells them apart has a resolution of 10 ms
+      member = ForkWithNumber(member);
+      if (member == 0) become_member();
+      if (member < 0) _exit(kNoFilter);
+      setpgid(member, member);
+    }
+    raise(SIGKILL);
+  }
+  close(request[0]);
+  close(answer[1]);
+  int status = 0;
+  waitpid(watching, &status, 0);
+  std::error_code ignored;
+  // The guardian removes the folder last.
+  for (int i = 0; i < 500 && std::filesystem::exists(folder, ignored); ++i) usleep(10'000);
+  std::filesystem::remove_all(folder, ignored);
+  char byte = 1;
+  std::signal(SIGPIPE, SIG_IGN);
+  const bool answers = write(request[1], &byte, 1) == 1 && read(answer[0], &byte, 1) == 1;
+  close(request[1]);
+  close(answer[0]);
+  return WIFEXITED(status) ? std::nullopt : std::optional(answers);
+}
+
+TEST(Guardian, LeavesAGroupAloneThatHasTheNumberOfOneThatEnded) {
+  const std::optional<bool> answers = AnswersAfterGuardian(Group::kWithTheNumberOfAnother);
+  if (!answers) GTEST_SKIP() << "the number of a process cannot be chosen here";
+  EXPECT_TRUE(*answers);
+}
+
+TEST(Guardian, ForgetsAGroup) { EXPECT_EQ(AnswersAfterGuardian(Group::kForgotten), true); }
 
 }  // namespace
 }  // namespace launcher
