@@ -82,7 +82,8 @@ std::string FilesText(const BedePlan& plan) {
 }
 
 int Start(BedeJob job, const Settings& settings) {
-  SignalRelay signals;  // before the directory, so that no signal leaves it behind
+  // Before the directory, so that no signal leaves it behind.
+  SignalRelay& signals = SignalsOfProgram();
   const RunDirectory directory(settings.run_directory, false);
   directory.Append("HOSTFILE", HostfileText(job.plan));
   directory.Append("RANKFILE", job.plan.rankfile);

@@ -286,7 +286,8 @@ int PlanAndLaunch(const Options& options, const Settings& settings,
   }
 
   if (!options.log_directory.empty()) MakeDirectory(options.log_directory);
-  SignalRelay signals;  // before the run directory, so that no signal leaves it behind
+  // Before the run directory, so that no signal leaves it behind.
+  SignalRelay& signals = SignalsOfProgram();
   Restarts restarts(options, environment);
   bool step_is_left = false;
   for (;;) {

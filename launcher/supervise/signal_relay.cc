@@ -53,4 +53,9 @@ std::optional<int> SignalRelay::Next() {
   return static_cast<int>(info.ssi_signo);
 }
 
+SignalRelay& SignalsOfProgram() {
+  static SignalRelay* const relay = new SignalRelay;
+  return *relay;
+}
+
 }  // namespace launcher

@@ -29,7 +29,7 @@ class SignalRelay {
   // write then fails with EPIPE).  An ignored SIGHUP (nohup) stays so and is not read.  Throws
   // LaunchError(EX_OSERR).
   SignalRelay();
-  // Restores the mask.
+  // Restores the mask; what is pending then takes its effect.
   ~SignalRelay();
   SignalRelay(const SignalRelay&) = delete;
   SignalRelay& operator=(const SignalRelay&) = delete;
@@ -47,5 +47,9 @@ class SignalRelay {
   int fd_ = -1;
   sigset_t original_mask_ = {};
 };
+
+// The relay of a program, made by the first call and never destroyed: a signal that comes when
+// nobody reads it any more stays pending, and does not take the place of the exit code.
+SignalRelay& SignalsOfProgram();
 
 }  // namespace launcher

@@ -3,7 +3,7 @@
 # ddlrun whose output nobody reads: as after Ctrl-S, or in front of a pager.
 
 # shellcheck disable=SC2016 # the ranks' shells expand, not ours
-# shellcheck disable=SC2154 # common.bash sets them
+# shellcheck disable=SC2030,SC2031,SC2154 # common.bash sets them
 
 load common
 
@@ -105,4 +105,36 @@ stop() {
   wait "$pid"
   pid=
   cmp received <(seq 40000)
+}
+
+# fails_when_told: a job whose rank fails when there is a file "go"; nothing is left of it then but ddlrun's last words.
+fails_when_told() {
+  printf '%s\n' 'echo $$ > rank.pid; : > ready; while [ ! -e go ]; do sleep 0.05; done; exit 3' > rank
+  "$ddlrun" -n 1 --launcher=local sh rank > output 2> unread 3>&- 7>&- &
+  pid=$!
+  wait_for 20 test -e ready
+}
+
+rank_is_gone() { [ ! -e "/proc/$(cat rank.pid)" ]; }
+
+@test "a signal that comes after the end of the ranks does not take the place of the exit code" {
+  fails_when_told
+  dd if=/dev/zero of=/proc/self/fd/7 oflag=nonblock bs=1 count=1000000 2> /dev/null || true # until it is full
+  : > go
+  wait_for 20 rank_is_gone
+  kill -TERM "$pid"
+  wait_for 30 has_ended
+  wait "$pid" || status=$?
+  pid=
+  [ "$status" -eq 3 ]
+}
+
+@test "nor does a reader of the messages that has gone away" {
+  fails_when_told
+  exec 7>&-
+  : > go
+  wait_for 20 has_ended
+  wait "$pid" || status=$?
+  pid=
+  [ "$status" -eq 3 ]
 }
