@@ -30,6 +30,7 @@
 #include "launcher/say.h"
 #include "launcher/settings.h"
 #include "launcher/shim/run_program.h"
+#include "launcher/shim/standard_streams.h"
 #include "launcher/slurm_job.h"
 #include "launcher/spawn/run_directory.h"
 #include "launcher/supervise/command_output.h"

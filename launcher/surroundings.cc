@@ -2,7 +2,6 @@
 
 #include "launcher/surroundings.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -45,15 +44,6 @@ std::optional<Allocation> ReadAskedHosts(const Options& options) {
 }
 
 }  // namespace
-
-void OpenStandardStreams() {
-  // The lowest free descriptor is the one that open gives.
-  for (int fd = open("/dev/null", O_RDWR); fd >= 0; fd = open("/dev/null", O_RDWR)) {
-    if (fd <= STDERR_FILENO) continue;
-    close(fd);
-    return;
-  }
-}
 
 std::string ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);

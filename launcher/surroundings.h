@@ -14,10 +14,6 @@
 
 namespace launcher {
 
-// Opens those of descriptors 0, 1 and 2 that are closed, onto nothing: a pipe or file that is
-// opened later would be taken for them.
-void OpenStandardStreams();
-
 // The whole file.  Throws LaunchError(EX_DATAERR) when it cannot be read or is over 16 MiB.
 std::string ReadFile(const std::string& path);
 

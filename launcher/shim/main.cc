@@ -26,6 +26,7 @@
 #include "launcher/shim/own_job.h"
 #include "launcher/shim/rank_report.h"
 #include "launcher/shim/run_program.h"
+#include "launcher/shim/standard_streams.h"
 #include "launcher/topology/fingerprint.h"
 
 namespace launcher {
@@ -329,6 +330,7 @@ int OpenLog() {
 
 int main(int argc, char** argv) {
   using namespace launcher;
+  OpenStandardStreams();
   const Arguments arguments = ReadArguments(argc, argv);
   const char* text = JoinRankJob([](const char* name) -> const char* { return getenv(name); });
   if (arguments.is_checked) {

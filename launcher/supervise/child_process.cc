@@ -20,6 +20,14 @@ LaunchError OsError(const std::string& action) {
   return LaunchError(EX_OSERR, action + ": " + std::strerror(errno));
 }
 
+// `fd`, or one for the same file that is none of the standard streams: where those are closed, it
+// may be one of them, and dup2 onto it would do nothing, or take it away.
+Descriptor AboveStandardStreams(int fd) {
+  if (fd < 0 || fd > STDERR_FILENO) return Descriptor(fd);
+  const Descriptor low(fd);
+  return Descriptor(fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+}
+
 struct Pipe {
   Descriptor read_end, write_end;
 
@@ -27,8 +35,8 @@ struct Pipe {
     if (!wanted) return;
     std::array<int, 2> ends = {-1, -1};
     if (pipe2(ends.data(), O_CLOEXEC) != 0) throw OsError("cannot make a pipe");
-    read_end = Descriptor(ends[0]);
-    write_end = Descriptor(ends[1]);
+    read_end = AboveStandardStreams(ends[0]);
+    write_end = AboveStandardStreams(ends[1]);
   }
 };
 
@@ -73,7 +81,8 @@ ChildProcess StartChild(const ChildSpec& spec) {
   const std::vector<char*> environment = Pointers(spec.environment);
   // A background process group that reads a terminal is stopped, so a terminal is not passed on.
   const bool inherits_stdin = spec.reads_stdin && isatty(STDIN_FILENO) == 0;
-  const Descriptor nothing(inherits_stdin ? -1 : open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const Descriptor nothing =
+      AboveStandardStreams(inherits_stdin ? -1 : open("/dev/null", O_RDONLY | O_CLOEXEC));
   Pipe stdout_pipe(spec.capture_stdout);
   Pipe stderr_pipe(spec.capture_stderr);
   Pipe exec_error(true);

@@ -1,0 +1,34 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# What passes through the shims of srun's ranks: the srun here starts two of them on this machine, one after the other.
+
+# shellcheck disable=SC2016 # the ranks' shells expand, not ours
+# shellcheck disable=SC2034,SC2154 # common.bash reads and sets them
+
+load common
+
+# make_srun REDIRECTION: its ranks are started with it.
+make_srun() {
+  export SLURM_JOB_ID=4711 SLURM_JOB_NODELIST=n1 SLURM_JOB_NUM_NODES=1 SLURMD_NODENAME=n1 SLURM_GPUS_PER_NODE=2 SLURM_GPUS_ON_NODE=2
+  mkdir -p bin
+  printf '%s\n' '#!/bin/bash' 'case $1 in' '  --mpi=list) printf "MPI plugin types are...\n\tnone\n"; exit ;;' \
+    '  --version) echo slurm 24.11.5; exit ;;' 'esac' 'while [ "$1" != -- ]; do shim=$1; shift; done' 'code=0' \
+    'for rank in 0 1; do' \
+    "  SLURM_PROCID=\$rank SLURM_LOCALID=\$rank SLURM_STEP_NUM_TASKS=2 \"\$shim\" \"\$@\" $1 || code=\$?" 'done' 'exit $code' > bin/srun
+  chmod +x bin/srun
+  search_path=$PWD/bin:$PATH # of run_ddlrun
+}
+
+# of_srun PROGRAM [ARGUMENT...]: ddlrun with two ranks of that srun.
+of_srun() {
+  run_ddlrun --launcher=srun --topology "$BATS_TEST_DIRNAME/../../fixtures/hwloc/dgx1v.xml" --bind none --pmi none "$@"
+  echo "$output $messages"
+}
+
+@test "a program finds its standard streams open although srun gave the shim none" {
+  make_srun '<&- >&- 2>&-'
+  of_srun bash -c 'for fd in 0 1 2; do [ ! -e /proc/$$/fd/$fd ] || echo $fd >> "open.$RANK"; done'
+  [ "$status" -eq 0 ]
+  [ "$(cat open.0)" = $'0\n1\n2' ]
+  [ "$(cat open.1)" = $'0\n1\n2' ]
+}
