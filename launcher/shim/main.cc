@@ -10,7 +10,6 @@
 // what is wrong, or plans this node anew and comes back with --checked.
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +23,7 @@
 #include "launcher/shim/binding.h"
 #include "launcher/shim/gpus.h"
 #include "launcher/shim/own_job.h"
+#include "launcher/shim/rank_log.h"
 #include "launcher/shim/rank_report.h"
 #include "launcher/shim/run_program.h"
 #include "launcher/shim/standard_streams.h"
@@ -299,14 +299,9 @@ void LetOtherNodesStart() {
 
 int OpenLog() {
   if (job.log_directory[0] == '\0') return -1;
-  char path[PATH_MAX + 32];
-  snprintf(path, sizeof(path), "%s/rank-%05d.log", job.log_directory, job.rank);
-  const int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-  if (fd < 0) {
-    Refuse(EX_OSERR, "cannot write %.500s: %s; --log-dir must be a directory that all nodes share",
-           path, strerror(errno));
-  }
-  return fd;
+  const RankLog log = OpenRankLog(job.log_directory, job.rank);
+  if (log.fd < 0) Refuse(EX_OSERR, "%s", log.problem);
+  return log.fd;
 }
 
 [[noreturn]] void StartProgram(char** program) {

@@ -9,13 +9,24 @@
 #include <string>
 #include <utility>
 
-#include "launcher/rank/rank_log.h"
+#include "launcher/error.h"
+#include "launcher/shim/rank_log.h"
 #include "launcher/shim/rank_report.h"
 
 namespace launcher {
 
 using Kind = ChildCommand::Kind;
 using Unit = LineReader::Unit;
+
+namespace {
+
+Descriptor LogOf(int rank, const std::string& directory) {
+  const RankLog log = OpenRankLog(directory.c_str(), rank);
+  if (log.fd < 0) throw LaunchError(EX_OSERR, log.problem);
+  return Descriptor(log.fd);
+}
+
+}  // namespace
 
 JobChildren::~JobChildren() {
   Signal(SIGKILL);
@@ -54,7 +65,7 @@ void JobChildren::Start(const ChildCommand& command, const sigset_t& signal_mask
   }
   const std::string tag = options_.tag_output ? "[" + std::to_string(command.rank) + "] " : "";
   if (!options_.log_directory.empty()) {
-    child->log = Descriptor(OpenRankLog(options_.log_directory, command.rank));
+    child->log = LogOf(command.rank, options_.log_directory);
   }
   const auto on_line = [child](std::string_view text) {
     child->tail.Add(WithoutEnd(text));

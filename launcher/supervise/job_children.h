@@ -38,8 +38,8 @@ class JobChildren {
   JobChildren& operator=(const JobChildren&) = delete;
 
   // Starts one; its output goes to `output`.  `on_launcher_line` is given each line that srun or
-  // mpirun writes on standard error and says whether it is for the user.  Throws as StartChild and
-  // OpenRankLog do.
+  // mpirun writes on standard error and says whether it is for the user.  Throws as StartChild
+  // does, and LaunchError(EX_OSERR) for a log file that cannot be written.
   void Start(const ChildCommand& command, const sigset_t& signal_mask, JobOutput* output,
              const std::function<bool(std::string_view)>& on_launcher_line);
 

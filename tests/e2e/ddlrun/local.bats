@@ -182,6 +182,20 @@ PY
   done
 }
 
+@test "--log-dir: a symbolic link in place of a log file is refused, and not followed" {
+  local launcher
+  mkdir logs
+  ln -s "$PWD/elsewhere" logs/rank-00000.log
+  for launcher in local mpirun; do
+    [ "$launcher" = local ] || require_mpirun
+    run_ddlrun --launcher=$launcher -n 1 --log-dir logs sh -c 'echo out'
+    echo "$messages"
+    [ "$status" -eq 71 ]
+    [[ $messages == *"logs/rank-00000.log: it is a symbolic link, which is not followed; remove it, or give another --log-dir"* ]]
+    [ ! -e elsewhere ]
+  done
+}
+
 @test "--log-dir: a file in the way" {
   touch file
   run_ddlrun -n 1 --log-dir file/logs true
