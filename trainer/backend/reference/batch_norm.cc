@@ -33,9 +33,9 @@ class ReferenceBatchNorm final : public BatchNorm {
   void Forward(Mode mode, const Tensor& src_tensor, const Tensor& residual_tensor,
                const BatchNormParameters& parameters, const Tensor& dst_tensor, void* saved,
                void* /*workspace*/, Stream& /*stream*/) override {
-    const View src(src_tensor);
-    const View residual(residual_tensor);
-    const View dst(dst_tensor);
+    const TensorView src(src_tensor);
+    const TensorView residual(residual_tensor);
+    const TensorView dst(dst_tensor);
     for (Index c = 0; c < channels_; ++c) {
       Statistics statistics = Running(parameters, c);
       if (mode == Mode::kTraining) {
@@ -64,11 +64,11 @@ class ReferenceBatchNorm final : public BatchNorm {
                 const void* saved, const Tensor& diff_src_tensor,
                 const Tensor& diff_residual_tensor, const Tensor& diff_scale,
                 const Tensor& diff_shift, void* /*workspace*/, Stream& /*stream*/) override {
-    const View src(src_tensor);
-    const View dst(dst_tensor);
-    const View diff_dst(diff_dst_tensor);
-    const View diff_src(diff_src_tensor);
-    const View diff_residual(diff_residual_tensor);
+    const TensorView src(src_tensor);
+    const TensorView dst(dst_tensor);
+    const TensorView diff_dst(diff_dst_tensor);
+    const TensorView diff_src(diff_src_tensor);
+    const TensorView diff_residual(diff_residual_tensor);
     for (Index c = 0; c < channels_; ++c) {
       const Statistics statistics = static_cast<const Statistics*>(saved)[c];
       const double deviation = std::sqrt(statistics.variance + spec_.epsilon);
@@ -107,7 +107,7 @@ class ReferenceBatchNorm final : public BatchNorm {
             [&](Index n, Index, Index h, Index w) { visit(n, h, w); });
   }
 
-  Statistics OfBatch(const View& src, Index c) const {
+  Statistics OfBatch(const TensorView& src, Index c) const {
     Statistics statistics;
     ForEachValue([&](Index n, Index h, Index w) { statistics.mean += src(n, c, h, w); });
     statistics.mean /= count_;

@@ -27,9 +27,9 @@ class ReferenceConvolution final : public Convolution {
 
   void Forward(const Tensor& src_tensor, const Tensor& filter_tensor, const Tensor& dst_tensor,
                void* /*workspace*/, Stream& /*stream*/) override {
-    const View src(src_tensor);
-    const View filter(filter_tensor);
-    const View dst(dst_tensor);
+    const TensorView src(src_tensor);
+    const TensorView filter(filter_tensor);
+    const TensorView dst(dst_tensor);
     ForEach(dst_.shape, [&](Index n, Index k, Index p, Index q) {
       double sum = 0;
       for (Index c = 0; c < spec_.src.shape[1]; ++c) {
@@ -48,9 +48,9 @@ class ReferenceConvolution final : public Convolution {
   void BackwardData(const Tensor& diff_dst_tensor, const Tensor& filter_tensor,
                     const Tensor& diff_src_tensor, void* /*workspace*/,
                     Stream& /*stream*/) override {
-    const View diff_dst(diff_dst_tensor);
-    const View filter(filter_tensor);
-    const View diff_src(diff_src_tensor);
+    const TensorView diff_dst(diff_dst_tensor);
+    const TensorView filter(filter_tensor);
+    const TensorView diff_src(diff_src_tensor);
     ForEach(spec_.src.shape, [&](Index n, Index c, Index h, Index w) {
       double sum = 0;
       for (Index r = 0; r < spec_.kernel; ++r) {
@@ -73,9 +73,9 @@ class ReferenceConvolution final : public Convolution {
   void BackwardFilter(const Tensor& src_tensor, const Tensor& diff_dst_tensor,
                       const Tensor& diff_filter_tensor, void* /*workspace*/,
                       Stream& /*stream*/) override {
-    const View src(src_tensor);
-    const View diff_dst(diff_dst_tensor);
-    const View diff_filter(diff_filter_tensor);
+    const TensorView src(src_tensor);
+    const TensorView diff_dst(diff_dst_tensor);
+    const TensorView diff_filter(diff_filter_tensor);
     ForEach(filter_.shape, [&](Index k, Index c, Index r, Index s) {
       double sum = 0;
       for (Index n = 0; n < dst_.shape[0]; ++n) {

@@ -20,7 +20,7 @@ class ReferenceInputTransform final : public InputTransform {
     const std::int64_t samples = dst_.shape[0];
     const std::int64_t height = dst_.shape[2];
     const std::int64_t width = dst_.shape[3];
-    const View dst(dst_tensor);
+    const TensorView dst(dst_tensor);
     const auto x = [&](std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w) {
       const std::int64_t column = mirror[n] != 0 ? width - 1 - w : w;
       return (pixels[((n * height + h) * width + column) * 3 + c] - kMean[c]) / kDeviation[c];

@@ -31,8 +31,8 @@ class ReferenceMaxPool final : public MaxPool {
 
   void Forward(const Tensor& src_tensor, const Tensor& dst_tensor, void* saved,
                Stream& /*stream*/) override {
-    const View src(src_tensor);
-    const View dst(dst_tensor);
+    const TensorView src(src_tensor);
+    const TensorView dst(dst_tensor);
     auto* origin = static_cast<std::int32_t*>(saved);
     ForEach(dst_.shape, [&](Index n, Index c, Index p, Index q) {
       Index best = -1;
@@ -54,8 +54,8 @@ class ReferenceMaxPool final : public MaxPool {
 
   void Backward(const Tensor& diff_dst_tensor, const void* saved, const Tensor& diff_src_tensor,
                 Stream& /*stream*/) override {
-    const View diff_dst(diff_dst_tensor);
-    const View diff_src(diff_src_tensor);
+    const TensorView diff_dst(diff_dst_tensor);
+    const TensorView diff_src(diff_src_tensor);
     const auto* origin = static_cast<const std::int32_t*>(saved);
     ForEach(spec_.src.shape, [&](Index n, Index c, Index h, Index w) { diff_src(n, c, h, w) = 0; });
     ForEach(dst_.shape, [&](Index n, Index c, Index p, Index q) {
