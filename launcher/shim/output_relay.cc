@@ -12,20 +12,20 @@
 
 namespace launcher {
 
-void Tail::Add(const char* text, size_t size) {
+void StreamTail::Add(const char* text, size_t size) {
   for (size_t i = 0; i < size; ++i) {
     if (text[i] == '\n' || text[i] == '\r') {
       End();
     } else if (length_ < kReportedLineBytes) {
-      lines_[kLines][length_++] = text[i];
+      lines_[kReportedLines][length_++] = text[i];
     }
   }
 }
 
-void Tail::End() {
+void StreamTail::End() {
   if (length_ == 0) return;
-  char* line = lines_[count_ % kLines];
-  memcpy(line, lines_[kLines], length_);
+  char* line = lines_[count_ % kReportedLines];
+  memcpy(line, lines_[kReportedLines], length_);
   line[length_] = '\0';
   length_ = 0;
   ++count_;

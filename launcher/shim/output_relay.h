@@ -12,20 +12,20 @@
 
 namespace launcher {
 
-// The last lines of a text that comes in pieces; empty ones are passed over.
-class Tail {
+// The last lines of a text that comes in pieces; empty ones are passed over.  Of a fixed size, for
+// one rank (ddlrun keeps those of many: launcher/rank/tail.h).
+class StreamTail {
  public:
-  static constexpr int kLines = 10;
-
   void Add(const char* text, size_t size);
   // A line without its end is one too.
   void End();
-  int size() const { return count_ < kLines ? count_ : kLines; }
+  int size() const { return count_ < kReportedLines ? count_ : kReportedLines; }
   // 0 is the oldest.
-  const char* line(int index) const { return lines_[(count_ - size() + index) % kLines]; }
+  const char* line(int index) const { return lines_[(count_ - size() + index) % kReportedLines]; }
 
  private:
-  char lines_[kLines + 1][kReportedLineBytes + 1] = {};  // the one that is being written last
+  char lines_[kReportedLines + 1][kReportedLineBytes + 1] =
+      {};  // the one that is being written last
   size_t length_ = 0;
   int count_ = 0;
 };
@@ -45,7 +45,7 @@ class OutputRelay {
   int WaitFor(pid_t child);
 
   // Of standard error.
-  const Tail& last_lines() const { return last_lines_; }
+  const StreamTail& last_lines() const { return last_lines_; }
 
  private:
   struct Stream {
@@ -58,7 +58,7 @@ class OutputRelay {
 
   Stream streams_[2];
   int log_ = -1;
-  Tail last_lines_;
+  StreamTail last_lines_;
 };
 
 }  // namespace launcher

@@ -9,7 +9,8 @@
 
 namespace launcher {
 
-// Of a line that a rank wrote: more than that is cut.
+// The last lines that a rank wrote before it failed: so many, and of each no more than that.
+inline constexpr int kReportedLines = 10;
 inline constexpr size_t kReportedLineBytes = 400;
 
 struct Report {

@@ -50,7 +50,7 @@ bool WasToldToStop(int status) {
 
 bool StoppedEarly(int status) { return WIFEXITED(status) && WEXITSTATUS(status) == EX_TEMPFAIL; }
 
-void ReportEnd(const RankProcess& rank, pid_t pid, int status, const Tail& last_lines) {
+void ReportEnd(const RankProcess& rank, pid_t pid, int status, const StreamTail& last_lines) {
   timespec when = {};
   clock_gettime(CLOCK_REALTIME, &when);
   if (status == 0 || (!StoppedEarly(status) && WasToldToStop(status))) return;

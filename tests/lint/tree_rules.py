@@ -119,16 +119,44 @@ def problems_of(path, text):
             yield number, f"what differs between oneDNN's versions belongs into {ONEDNN_VERSION_PLACE}"
 
 
+def classes_of(text):
+    """The line and the full name of each class, struct or enumeration that a header defines, but for nested ones."""
+    namespace = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        if opened := re.match(r"namespace ([\w:]+) \{", line):
+            namespace = opened.group(1) + "::"
+        if defined := re.match(r"(?:class|struct|union|enum(?: class)?) (\w+)[^;]*\{", line):
+            yield number, namespace + defined.group(1)
+
+
+def problems_of_names(headers):
+    """PATH, LINE, PROBLEM for each name that two of these headers, (path, text), give to a class: one program that has
+    both takes the functions of one for those of the other."""
+    known = {}
+    for path, text in headers:
+        for number, name in classes_of(text):
+            if known.setdefault(name, path) != path:
+                yield path, number, f"{name} is in {known[name]} too: one name has one meaning"
+
+
 def main(root):
     found = 0
+    headers = []
     for folder in SOURCES:
         for file in sorted((root / folder).rglob("*")):
             if file.suffix not in (".h", ".cc", ".cu", ".cuh"):
                 continue
             path = file.relative_to(root).as_posix()
-            for number, problem in problems_of(path, file.read_text(encoding="utf-8")):
+            text = file.read_text(encoding="utf-8")
+            # Each test and each benchmark is a program of its own.
+            if file.suffix == ".h" and folder not in ("bench", "tests"):
+                headers.append((path, text))
+            for number, problem in problems_of(path, text):
                 print(f"{path}:{number}: {problem}")
                 found += 1
+    for path, number, problem in problems_of_names(headers):
+        print(f"{path}:{number}: {problem}")
+        found += 1
     return 1 if found else 0
 
 

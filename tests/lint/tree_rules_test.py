@@ -4,7 +4,7 @@
 
 import unittest
 
-from tree_rules import may_include, problems_of
+from tree_rules import may_include, problems_of, problems_of_names
 
 HEAD = "// SPDX-License-Identifier: Apache-2.0\n"
 
@@ -70,6 +70,15 @@ class TreeRules(unittest.TestCase):
     def test_back_ends_are_folders_not_ifdefs(self):
         self.assertEqual(len(found("trainer/train/trainer.cc", "#ifdef DDLRUN_HAS_CPU\n")), 1)
         self.assertEqual(found("trainer/backend/registry.cc", "#ifdef DDLRUN_HAS_CPU\n"), [])
+
+    def test_a_class_name_has_one_meaning(self):
+        header = HEAD + "namespace launcher {{\n{} Tail {{\n  struct Part {{}};\n}};\n}}\n"
+        files = [("launcher/rank/tail.h", header.format("class")), ("launcher/shim/relay.h", header.format("struct"))]
+        self.assertEqual([(path, line) for path, line, _ in problems_of_names(files)], [("launcher/shim/relay.h", 3)])
+        files[1] = ("trainer/core/tail.h", header.format("class").replace("launcher", "trainer"))
+        self.assertEqual(list(problems_of_names(files)), [])
+        files[1] = ("launcher/shim/relay.h", "class Tail;\n")
+        self.assertEqual(list(problems_of_names(files)), [])
 
 
 if __name__ == "__main__":

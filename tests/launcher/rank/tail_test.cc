@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <string>
+
 namespace launcher {
 namespace {
 
@@ -12,9 +15,9 @@ TEST(Tail, KeepsTheLastLinesShort) {
   tail.Add("");
   for (int i = 0; i < 15; ++i) tail.Add(std::to_string(i));
   tail.Add(std::string(1000, 'x'));
-  EXPECT_EQ(tail.lines().size(), Tail::kLines);
+  EXPECT_EQ(tail.lines().size(), std::size_t{kReportedLines});
   EXPECT_EQ(tail.lines().front(), "6");
-  EXPECT_EQ(tail.lines().back().size(), Tail::kLineBytes);
+  EXPECT_EQ(tail.lines().back().size(), kReportedLineBytes);
 }
 
 }  // namespace

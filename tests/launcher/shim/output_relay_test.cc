@@ -13,16 +13,16 @@ namespace {
 
 using ::testing::ElementsAre;
 
-void Add(const std::string& text, Tail* tail) { tail->Add(text.data(), text.size()); }
+void Add(const std::string& text, StreamTail* tail) { tail->Add(text.data(), text.size()); }
 
-std::vector<std::string> LinesOf(const Tail& tail) {
+std::vector<std::string> LinesOf(const StreamTail& tail) {
   std::vector<std::string> lines;
   for (int i = 0; i < tail.size(); ++i) lines.emplace_back(tail.line(i));
   return lines;
 }
 
 TEST(ShimTail, PutsLinesTogetherFromPiecesAndPassesEmptyOnesOver) {
-  Tail tail;
+  StreamTail tail;
   Add("a\n\nb", &tail);
   Add("c\rd", &tail);
   EXPECT_THAT(LinesOf(tail), ElementsAre("a", "bc"));
@@ -32,7 +32,7 @@ TEST(ShimTail, PutsLinesTogetherFromPiecesAndPassesEmptyOnesOver) {
 }
 
 TEST(ShimTail, KeepsTheLastTenLinesAndTheStartOfLongOnes) {
-  Tail tail;
+  StreamTail tail;
   for (int i = 0; i < 25; ++i) Add(std::to_string(i) + "\n", &tail);
   Add(std::string(5000, 'x') + "\n", &tail);
   ASSERT_EQ(LinesOf(tail).size(), 10U);
