@@ -4,8 +4,11 @@
 
 #include <unistd.h>
 
+#include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <random>
 #include <sstream>
 #include <utility>
 
@@ -33,6 +36,14 @@ constexpr std::chrono::seconds kSrunPatience{30};
 // "pmix" of "pmix_v4".
 std::string PmiOf(const std::string& mpi_type) { return mpi_type.substr(0, mpi_type.find('_')); }
 
+// At random, so that nobody can know it.
+std::string MakeReportKey() {
+  std::random_device random;
+  std::array<char, kReportKeyBytes + 1> key = {};
+  std::snprintf(key.data(), key.size(), "%08x%08x", random(), random());
+  return key.data();
+}
+
 RankJob MakeRankJob(const Options& options, const Settings& settings, const PlannedJob& planned,
                     const Launch& launch, const Environment& environment,
                     const std::string& run_directory) {
@@ -42,6 +53,7 @@ RankJob MakeRankJob(const Options& options, const Settings& settings, const Plan
   job.check = settings.check != "off";
   job.spawner = launch.choice.name;
   job.pmi = PmiOf(launch.choice.mpi_type);
+  job.report_key = MakeReportKey();
   job.pause =
       job.pmi == "pmix" && planned.plan.nodes.size() > 1 && PmixServersNeedPause(launch.slurm);
   // The ranks of the local launcher are where the plan was made.
@@ -214,9 +226,11 @@ std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& s
   }
   job.rank_settings = settings.rank_settings;
   AddDdlSettings(options, planned.plan, job.rank_settings);
-  const std::string rank_job =
-      EncodeRankJob(MakeRankJob(options, settings, planned, launch, environment, run_directory));
-  for (const auto& [name, value] : RankJobVariables(rank_job)) job.rank_settings[name] = value;
+  const RankJob rank_job =
+      MakeRankJob(options, settings, planned, launch, environment, run_directory);
+  for (const auto& [name, value] : RankJobVariables(EncodeRankJob(rank_job))) {
+    job.rank_settings[name] = value;
+  }
   job.asked_exports = settings.asked_exports;
   job.run_directory = run_directory;
   job.tag_output = options.tag_output;
@@ -243,6 +257,7 @@ std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& s
   job.is_root = geteuid() == 0;
   std::vector<ChildCommand> commands = FindSpawner(launch.choice.name).make_commands(job);
   commands.front().open_file = rankfile;
+  for (ChildCommand& command : commands) command.report_key = rank_job.report_key;
   return commands;
 }
 

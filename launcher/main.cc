@@ -175,6 +175,7 @@ JobResult StartAndWait(const Command& command, const PlannedJob& planned,
   supervisor.start_limit = command.settings.start;
   supervisor.tag_output = command.options.tag_output;
   supervisor.log_directory = command.options.log_directory;
+  supervisor.report_key = commands.front().report_key;
   supervisor.stop_signal_of_mpirun = kStopSignalOfMpirun;
   std::set<int> components;
   for (const RankPlan& rank : planned.plan.ranks) {

@@ -67,12 +67,16 @@ class StepRunner {
     children_.push_back(process.pid);
     for (Descriptor* pipe : {&process.stdout_pipe, &process.stderr_pipe}) {
       outputs_.emplace_back(std::move(*pipe), LineReader::Unit::kLines,
-                            [this](std::string_view text) {
-                              const std::string_view line = WithoutEnd(text);
-                              const bool is_of_shim = ParseStep(line) || ParseRankStart(line);
-                              if (!is_of_shim && !reader_.Add(line)) tail_.Add(line);
+                            [this, head = ReportHead(command.report_key)](std::string_view text) {
+                              ReadLine(WithoutEnd(text), head);
                             });
     }
+  }
+
+  void ReadLine(std::string_view line, const std::string& head) {
+    const std::optional<LineWithReport> found = FindReport(line, head);
+    if (found && (ParseStep(found->report) || ParseRankStart(found->report))) return;
+    if (!reader_.Add(line)) tail_.Add(found ? ShownReport(found->report) : std::string(line));
   }
 
   void Wait() {

@@ -13,8 +13,8 @@
 namespace launcher {
 namespace {
 
-constexpr std::string_view kStart = "ddlrun-rank: rank ";
-constexpr std::string_view kStep = "ddlrun-rank: step ";
+constexpr std::string_view kRank = "rank ";
+constexpr std::string_view kStep = "step ";
 constexpr char kBar[] = " | ";
 constexpr std::string_view kSrunError = "srun: error: ";
 // Of a line with the longest host name.
@@ -39,15 +39,14 @@ double TimeAtEnd(const std::string& text) {
   return static_cast<double>(timegm(&utc)) + second;
 }
 
-// The rank of a line of its shim, which becomes what follows it.
-std::optional<int> TakeRank(std::string_view* line) {
-  const std::size_t start = line->find(kStart);
-  if (start == std::string_view::npos) return std::nullopt;
-  line->remove_prefix(start + kStart.size());
-  const std::size_t digits = std::min(line->find_first_not_of("0123456789"), line->size());
+// The rank of a report, which becomes what follows it.
+std::optional<int> TakeRank(std::string_view* report) {
+  if (!report->starts_with(kRank)) return std::nullopt;
+  report->remove_prefix(kRank.size());
+  const std::size_t digits = std::min(report->find_first_not_of("0123456789"), report->size());
   if (digits == 0 || digits > 7) return std::nullopt;
-  const int rank = std::stoi(std::string(line->substr(0, digits)));
-  line->remove_prefix(digits);
+  const int rank = std::stoi(std::string(report->substr(0, digits)));
+  report->remove_prefix(digits);
   return rank;
 }
 
@@ -56,15 +55,39 @@ bool IsFailure(int exit_code) { return exit_code > 0 && exit_code <= 255; }
 
 }  // namespace
 
+std::string ReportHead(const std::string& key) {
+  return key.empty() ? "" : "ddlrun-rank[" + key + "]: ";
+}
+
+std::optional<LineWithReport> FindReport(std::string_view line, std::string_view head) {
+  const std::size_t start = head.empty() ? std::string_view::npos : line.find(head);
+  if (start == std::string_view::npos) return std::nullopt;
+  return LineWithReport{line.substr(0, start), line.substr(start + head.size())};
+}
+
+bool IsLabel(std::string_view text) {
+  if (text.empty()) return true;
+  // "[1,12]<stderr>:" of Open MPI 4, "[prterun-n1-77@1,12]<stderr>: " of 5.
+  if (text.starts_with('[')) {
+    const std::string_view end = text.substr(std::min(text.find('>'), text.size()));
+    return end == ">:" || end == ">: ";
+  }
+  // " 3: " of srun.
+  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  const std::size_t digits = text.find_first_not_of("0123456789");
+  return digits != 0 && digits != std::string_view::npos && text.substr(digits) == ": ";
+}
+
+std::string ShownReport(std::string_view report) { return "ddlrun-rank: " + std::string(report); }
+
 std::string DescribeEnd(const RankEnd& end) {
   if (end.signal == 0) return "exit code " + std::to_string(end.exit_code);
   return "signal " + std::to_string(end.signal) + " (" + strsignal(end.signal) + ")";
 }
 
-std::optional<RankEnd> ParseRankEnd(std::string_view line) {
-  const std::size_t start = line.find(kStart);
-  if (start == std::string_view::npos || line.size() > kLongest) return std::nullopt;
-  const std::string text(line.substr(start + kStart.size()));
+std::optional<RankEnd> ParseRankEnd(std::string_view report) {
+  if (!report.starts_with(kRank) || report.size() > kLongest) return std::nullopt;
+  const std::string text(report.substr(kRank.size()));
   RankEnd end;
   std::array<char, 256> host = {};
   int length = 0;
@@ -177,27 +200,26 @@ std::optional<std::string> ParseCancelled(std::string_view line) {
   return std::string(line.substr(std::min(line.find(' '), line.size())));
 }
 
-std::optional<int> ParseRankStart(std::string_view line) {
-  const std::optional<int> rank = TakeRank(&line);
-  return line == " has started" ? rank : std::nullopt;
+std::optional<int> ParseRankStart(std::string_view report) {
+  const std::optional<int> rank = TakeRank(&report);
+  return report == " has started" ? rank : std::nullopt;
 }
 
-std::optional<RankLine> ParseRankLine(std::string_view line) {
-  const std::optional<int> rank = TakeRank(&line);
-  if (!rank || !line.starts_with(kBar)) return std::nullopt;
-  return RankLine{*rank, std::string(line.substr(std::string_view(kBar).size()))};
+std::optional<RankLine> ParseRankLine(std::string_view report) {
+  const std::optional<int> rank = TakeRank(&report);
+  if (!rank || !report.starts_with(kBar)) return std::nullopt;
+  return RankLine{*rank, std::string(report.substr(std::string_view(kBar).size()))};
 }
 
-std::optional<std::string> ParseStep(std::string_view line) {
-  const std::size_t start = line.find(kStep);
-  if (start == std::string_view::npos) return std::nullopt;
-  line.remove_prefix(start + kStep.size());
-  const std::size_t dot = line.find('.');
-  const bool is_step = line.find_first_not_of("0123456789.+") == std::string_view::npos &&
-                       dot != std::string_view::npos && dot > 0 && dot + 1 < line.size() &&
-                       line.size() < 40;
+std::optional<std::string> ParseStep(std::string_view report) {
+  if (!report.starts_with(kStep)) return std::nullopt;
+  report.remove_prefix(kStep.size());
+  const std::size_t dot = report.find('.');
+  const bool is_step = report.find_first_not_of("0123456789.+") == std::string_view::npos &&
+                       dot != std::string_view::npos && dot > 0 && dot + 1 < report.size() &&
+                       report.size() < 40;
   if (!is_step) return std::nullopt;
-  return std::string(line);
+  return std::string(report);
 }
 
 }  // namespace launcher

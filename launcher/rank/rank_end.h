@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How ddlrun reads what the shim of a rank (launcher/shim/rank_report.h) and srun say on standard
-// error.  ddlrun passes the line about the end on and keeps the others to itself.  Pure.
+// error.  ddlrun passes the line about the end on, without the key, and keeps the others to itself.
+// Pure.
 
 #pragma once
 
@@ -21,12 +22,28 @@ struct RankEnd {
   double time = 0;    // seconds since 1970 by the clock of its node; 0: not known
 };
 
+// "ddlrun-rank[KEY]: "; "" for no key, which no shim has.
+std::string ReportHead(const std::string& key);
+
+// A line with a report in it.
+struct LineWithReport {
+  std::string_view before;  // what srun or mpirun put there (IsLabel), or text without a line end
+  std::string_view report;  // what follows the head: "rank 1 has started"
+};
+// Looks for `head` (ReportHead).  nullopt for a line without.
+std::optional<LineWithReport> FindReport(std::string_view line, std::string_view head);
+
+// Whether `text` is what srun --label or mpirun --tag-output puts in front of a line, or nothing.
+bool IsLabel(std::string_view text);
+
+// The report as the user sees it: "ddlrun-rank: rank 1 ...".
+std::string ShownReport(std::string_view report);
+
 // "signal 11 (Segmentation fault)" or "exit code 3".
 std::string DescribeEnd(const RankEnd& end);
 
-// The inverse of ReportRankEnd for a line without its end; what mpirun --tag-output puts in front
-// is passed over.  nullopt for any other line.
-std::optional<RankEnd> ParseRankEnd(std::string_view line);
+// The inverse of ReportRankEnd for a report without head and line end.  nullopt for any other.
+std::optional<RankEnd> ParseRankEnd(std::string_view report);
 
 // The end of a task as srun tells it, "srun: error: n2: task 3: Killed" or "... tasks 4,6: Exited
 // with exit code 2": of a rank whose shim was killed too there is nothing else.  The first of
@@ -53,7 +70,7 @@ std::optional<std::string> ParseLostNode(std::string_view line);
 std::optional<std::string> ParseCancelled(std::string_view line);
 
 // The inverse of ReportRankStart: the rank.
-std::optional<int> ParseRankStart(std::string_view line);
+std::optional<int> ParseRankStart(std::string_view report);
 
 // A line that a rank wrote shortly before it failed.
 struct RankLine {
@@ -61,9 +78,9 @@ struct RankLine {
   std::string text;
 };
 // The inverse of ReportRankLine.
-std::optional<RankLine> ParseRankLine(std::string_view line);
+std::optional<RankLine> ParseRankLine(std::string_view report);
 
 // The inverse of ReportStep: "123.4".
-std::optional<std::string> ParseStep(std::string_view line);
+std::optional<std::string> ParseStep(std::string_view report);
 
 }  // namespace launcher

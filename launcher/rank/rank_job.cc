@@ -13,9 +13,10 @@ namespace launcher {
 
 std::string EncodeRankJob(const RankJob& job) {
   std::ostringstream words;
-  words << EncodeText(job.spawner) << ' ' << EncodeText(job.pmi) << " bind=" << job.bind
-        << " check=" << job.check << " pause=" << job.pause << " cores=" << job.plan.cpus_are_cores
-        << ' ' << EncodeText(job.planned_for) << ' ' << EncodeText(job.run_directory) << ' '
+  words << EncodeText(job.spawner) << ' ' << EncodeText(job.pmi) << ' '
+        << EncodeText(job.report_key) << " bind=" << job.bind << " check=" << job.check
+        << " pause=" << job.pause << " cores=" << job.plan.cpus_are_cores << ' '
+        << EncodeText(job.planned_for) << ' ' << EncodeText(job.run_directory) << ' '
         << EncodeText(job.log_directory) << ' ' << EncodeText(job.master_address) << ' '
         << job.master_port << ' ' << job.restart_count << ' ' << EncodePlan(job.plan);
   std::string text = words.str();
@@ -38,6 +39,7 @@ RankJob DecodeRankJob(const std::string& text) {
     RankJob job;
     job.spawner = words.Text();
     job.pmi = words.Text();
+    job.report_key = words.Text();
     job.bind = words.Flag("bind");
     job.check = words.Flag("check");
     job.pause = words.Flag("pause");

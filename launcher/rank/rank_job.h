@@ -24,11 +24,12 @@ inline constexpr std::size_t kMaxRankJobBytes = kMaxRankJobParts * kMaxRankJobPa
 
 struct RankJob {
   Plan plan;
-  bool bind = true;     // the shim binds; false: the ranks stay where the spawner put them
-  bool check = true;    // the shim counts the node's GPUs; false: it starts the rank anyway
-  std::string spawner;  // "srun", "mpirun", "local"
-  std::string pmi;      // of srun: "pmix", "pmi2", "none"; else ""
-  bool pause = false;   // before the program starts; see PmixServersNeedPause
+  bool bind = true;        // the shim binds; false: the ranks stay where the spawner put them
+  bool check = true;       // the shim counts the node's GPUs; false: it starts the rank anyway
+  std::string spawner;     // "srun", "mpirun", "local"
+  std::string pmi;         // of srun: "pmix", "pmi2", "none"; else ""
+  std::string report_key;  // of this start (launcher/shim/rank_report.h)
+  bool pause = false;      // before the program starts; see PmixServersNeedPause
   // TopologyFingerprint of the machine that the plan's cores were chosen for.  "": they hold for
   // every node (--topology); "none": there are none yet.  On a node with another one the shim
   // chooses them itself.
@@ -41,7 +42,7 @@ struct RankJob {
 };
 
 // One line of words with single spaces between them:
-//   SPAWNER PMI bind=1 check=1 pause=0 cores=0 PLANNED_FOR RUN_DIRECTORY LOG_DIRECTORY
+//   SPAWNER PMI REPORT_KEY bind=1 check=1 pause=0 cores=0 PLANNED_FOR RUN_DIRECTORY LOG_DIRECTORY
 //   MASTER_ADDRESS MASTER_PORT RESTART_COUNT, then the plan (plan_words.h)
 // Texts are written as words.h has it.  Throws LaunchError(EX_CONFIG) for a plan that does not fit
 // kMaxRankJobBytes.

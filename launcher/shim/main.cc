@@ -283,7 +283,7 @@ void SayStep() {
   const char* step = getenv("SLURM_STEP_ID");
   if (!Is(job.spawner, "srun") || job.local_rank != 0 || job_id == nullptr || step == nullptr)
     return;
-  const Report report = ReportStep(job_id, step);
+  const Report report = ReportStep(job.report_key, job_id, step);
   WriteAll(STDERR_FILENO, report.text, strlen(report.text));
 }
 
@@ -310,6 +310,7 @@ int OpenLog() {
     error = BecomeProgram(program, Get("PATH"));
   } else {
     RankProcess process;
+    process.report_key = job.report_key;
     process.rank = job.rank;
     process.host = job.host;
     process.is_of_mpirun = Is(job.spawner, "mpirun");

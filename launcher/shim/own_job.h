@@ -10,6 +10,7 @@
 
 #include <limits.h>
 
+#include "launcher/shim/rank_report.h"
 #include "launcher/topology/fingerprint.h"
 
 namespace launcher {
@@ -22,6 +23,7 @@ inline constexpr int kMaxRankJobParts = 8;
 struct OwnJob {
   char spawner[16];  // "srun", "mpirun", "local"
   char pmi[16];      // of srun: "pmix", "pmi2", "none"
+  char report_key[kReportKeyBytes + 1];
   bool bind, check, pause;
   char planned_for[3 * sizeof(Fingerprint::text)];
   char run_directory[PATH_MAX];

@@ -11,7 +11,8 @@
 
 namespace launcher {
 
-Report ReportRankEnd(int rank, const char* host, long pid, int wait_status, const timespec& when) {
+Report ReportRankEnd(const char* key, int rank, const char* host, long pid, int wait_status,
+                     const timespec& when) {
   char how[100];
   if (WIFSIGNALED(wait_status)) {
     const int number = WTERMSIG(wait_status);
@@ -23,29 +24,29 @@ Report ReportRankEnd(int rank, const char* host, long pid, int wait_status, cons
   gmtime_r(&when.tv_sec, &utc);
   Report report;
   snprintf(report.text, sizeof(report.text),
-           "ddlrun-rank: rank %d on %.255s (pid %ld) ended with %s"
+           "ddlrun-rank[%s]: rank %d on %.255s (pid %ld) ended with %s"
            " at %d-%02d-%02dT%02d:%02d:%02d.%06ldZ\n",
-           rank, host, pid, how, utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday, utc.tm_hour,
+           key, rank, host, pid, how, utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday, utc.tm_hour,
            utc.tm_min, utc.tm_sec, when.tv_nsec / 1000);
   return report;
 }
 
-Report ReportRankStart(int rank) {
+Report ReportRankStart(const char* key, int rank) {
   Report report;
-  snprintf(report.text, sizeof(report.text), "ddlrun-rank: rank %d has started\n", rank);
+  snprintf(report.text, sizeof(report.text), "ddlrun-rank[%s]: rank %d has started\n", key, rank);
   return report;
 }
 
-Report ReportRankLine(int rank, const char* line) {
+Report ReportRankLine(const char* key, int rank, const char* line) {
   Report report;
-  snprintf(report.text, sizeof(report.text), "ddlrun-rank: rank %d | %.*s\n", rank,
+  snprintf(report.text, sizeof(report.text), "ddlrun-rank[%s]: rank %d | %.*s\n", key, rank,
            static_cast<int>(kReportedLineBytes), line);
   return report;
 }
 
-Report ReportStep(const char* job, const char* step) {
+Report ReportStep(const char* key, const char* job, const char* step) {
   Report report;
-  snprintf(report.text, sizeof(report.text), "ddlrun-rank: step %.40s.%.40s\n", job, step);
+  snprintf(report.text, sizeof(report.text), "ddlrun-rank[%s]: step %.40s.%.40s\n", key, job, step);
   return report;
 }
 

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the shim tells ddlrun on standard error, a line each; launcher/rank/rank_end.h reads them.
+//
+// "ddlrun-rank[KEY]: " is in front of each, where KEY is what ddlrun has made up for this start and
+// given to the shims alone: the program may print what it likes, lines of another ddlrun that it
+// has started among them, and none is taken for a report.
 
 #pragma once
 
@@ -13,24 +17,28 @@ namespace launcher {
 inline constexpr int kReportedLines = 10;
 inline constexpr size_t kReportedLineBytes = 400;
 
+// Letters and digits.
+inline constexpr size_t kReportKeyBytes = 16;
+
 struct Report {
   char text[kReportedLineBytes + 400];
 };
 
-// "ddlrun-rank: rank 1 on n2 (pid 77) ended with signal 9 (Killed) at
+// "ddlrun-rank[KEY]: rank 1 on n2 (pid 77) ended with signal 9 (Killed) at
 // 2026-11-22T12:13:22.801234Z\n" or "... exit code 3 at ...\n".  `when` is CLOCK_REALTIME: of two
 // reports that come at nearly the same time the earlier end is the cause, for the rank that loses
 // its peer ends as well.
-Report ReportRankEnd(int rank, const char* host, long pid, int wait_status, const timespec& when);
+Report ReportRankEnd(const char* key, int rank, const char* host, long pid, int wait_status,
+                     const timespec& when);
 
-// "ddlrun-rank: rank 1 has started\n": its program runs.
-Report ReportRankStart(int rank);
+// "ddlrun-rank[KEY]: rank 1 has started\n": its program runs.
+Report ReportRankStart(const char* key, int rank);
 
-// A line that a rank wrote shortly before it failed: "ddlrun-rank: rank 1 | text\n".
-Report ReportRankLine(int rank, const char* line);
+// A line that a rank wrote shortly before it failed: "ddlrun-rank[KEY]: rank 1 | text\n".
+Report ReportRankLine(const char* key, int rank, const char* line);
 
-// The step of srun that the ranks are: "ddlrun-rank: step 123.4\n"; what scancel needs.
-Report ReportStep(const char* job, const char* step);
+// The step of srun that the ranks are: "ddlrun-rank[KEY]: step 123.4\n"; what scancel needs.
+Report ReportStep(const char* key, const char* job, const char* step);
 
 // All of `size` bytes, as far as somebody reads.
 void WriteAll(int fd, const char* text, size_t size);

@@ -55,9 +55,9 @@ void ReportEnd(const RankProcess& rank, pid_t pid, int status, const StreamTail&
   clock_gettime(CLOCK_REALTIME, &when);
   if (status == 0 || (!StoppedEarly(status) && WasToldToStop(status))) return;
   for (int i = 0; i < last_lines.size() && !StoppedEarly(status); ++i) {
-    Write(ReportRankLine(rank.rank, last_lines.line(i)));
+    Write(ReportRankLine(rank.report_key, rank.rank, last_lines.line(i)));
   }
-  Write(ReportRankEnd(rank.rank, rank.host, pid, status, when));
+  Write(ReportRankEnd(rank.report_key, rank.rank, rank.host, pid, status, when));
   LetLastLinesPass();
 }
 
@@ -139,7 +139,7 @@ int RunProgram(char* const* argv, const RankProcess& rank) {
   ssize_t got = 0;
   while ((got = read(exec_error[0], &error, sizeof(error))) < 0 && errno == EINTR) {
   }
-  if (got == 0) Write(ReportRankStart(rank.rank));
+  if (got == 0) Write(ReportRankStart(rank.report_key, rank.rank));
   const int status = output.WaitFor(child);
   if (got > 0) return error;
   ReportEnd(rank, child, status, output.last_lines());

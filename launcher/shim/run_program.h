@@ -11,6 +11,7 @@
 namespace launcher {
 
 struct RankProcess {
+  const char* report_key = "";
   int rank = 0;
   const char* host = "";
   bool is_of_mpirun = false;

@@ -55,6 +55,7 @@ struct ChildCommand {
   int rank = -1;                               // of a kRank; the others stand for all ranks
   std::vector<std::string> argv;               // argv[0] is a path
   std::vector<std::string> environment;        // "NAME=value"
+  std::string report_key;                      // that its shims put into their reports
   std::shared_ptr<const PlainPath> open_file;  // that argv names, or null
 };
 

@@ -35,8 +35,9 @@ JobChildren::~JobChildren() {
   }
 }
 
-void JobChildren::Start(const ChildCommand& command, const sigset_t& signal_mask, JobOutput* output,
-                        const std::function<bool(std::string_view)>& on_launcher_line) {
+void JobChildren::Start(
+    const ChildCommand& command, const sigset_t& signal_mask, JobOutput* output,
+    const std::function<std::optional<std::string>(std::string_view)>& on_launcher_line) {
   const bool is_rank = command.kind == Kind::kRank;
   ChildSpec spec;
   spec.argv = command.argv;
@@ -57,7 +58,7 @@ void JobChildren::Start(const ChildCommand& command, const sigset_t& signal_mask
   if (!is_rank) {
     // The shims write logs and, by srun and mpirun, tags.
     output->Add(std::move(process.stdout_pipe), STDOUT_FILENO, Unit::kChunks, "",
-                [](std::string_view) { return true; });
+                [](std::string_view) { return std::nullopt; });
     output->Add(
         std::move(process.stderr_pipe), STDERR_FILENO, Unit::kLines, "",
         [on_launcher_line](std::string_view text) { return on_launcher_line(WithoutEnd(text)); });
@@ -73,7 +74,7 @@ void JobChildren::Start(const ChildCommand& command, const sigset_t& signal_mask
       const std::string line = std::string(WithoutEnd(text)) + "\n";
       WriteAll(child->log.fd(), line.data(), line.size());
     }
-    return true;
+    return std::nullopt;
   };
   output->Add(std::move(process.stdout_pipe), STDOUT_FILENO, Unit::kLines, tag, on_line);
   output->Add(std::move(process.stderr_pipe), STDERR_FILENO, Unit::kLines, tag, on_line);

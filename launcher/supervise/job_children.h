@@ -9,6 +9,8 @@
 #include <csignal>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -38,10 +40,11 @@ class JobChildren {
   JobChildren& operator=(const JobChildren&) = delete;
 
   // Starts one; its output goes to `output`.  `on_launcher_line` is given each line that srun or
-  // mpirun writes on standard error and says whether it is for the user.  Throws as StartChild
+  // mpirun writes on standard error, without its end, and says what the user sees in place of it,
+  // with an end, if that is not the line itself.  Throws as StartChild
   // does, and LaunchError(EX_OSERR) for a log file that cannot be written.
   void Start(const ChildCommand& command, const sigset_t& signal_mask, JobOutput* output,
-             const std::function<bool(std::string_view)>& on_launcher_line);
+             const std::function<std::optional<std::string>(std::string_view)>& on_launcher_line);
 
   ChildCommand::Kind kind() const { return children_[0]->kind; }  // all are of one
   bool AllEnded() const;

@@ -24,12 +24,14 @@ OutputQueue* JobOutput::QueueOf(int fd) const {
 }
 
 void JobOutput::Add(Descriptor from, int to, LineReader::Unit unit, const std::string& tag,
-                    std::function<bool(std::string_view)> on_text) {
+                    std::function<std::optional<std::string>(std::string_view)> on_text) {
   OutputQueue* const queue = QueueOf(to);
   streams_.push_back({LineReader(std::move(from), unit,
                                  [queue, tag, on_text = std::move(on_text)](std::string_view text) {
-                                   if (on_text(text))
-                                     queue->Add(tag.empty() ? text : tag + std::string(text));
+                                   const std::optional<std::string> instead = on_text(text);
+                                   if (instead) text = *instead;
+                                   if (text.empty()) return;
+                                   queue->Add(tag.empty() ? text : tag + std::string(text));
                                  }),
                       queue});
 }

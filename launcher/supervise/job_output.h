@@ -26,9 +26,9 @@ class JobOutput {
   explicit JobOutput(std::chrono::milliseconds patience);
 
   // What comes out of `from` goes to `to` (1 or 2), `tag` in front.  `on_text` is given each line
-  // (with its end) or chunk first and says whether it is passed on.
+  // (with its end) or chunk first, and says what goes there in place of it, if anything else does.
   void Add(Descriptor from, int to, LineReader::Unit unit, const std::string& tag,
-           std::function<bool(std::string_view)> on_text);
+           std::function<std::optional<std::string>(std::string_view)> on_text);
 
   // What to poll for; a child whose output cannot be taken now is left waiting.
   void AppendTo(std::vector<pollfd>* ready) const;

@@ -44,23 +44,11 @@ RankReports::News NewsOfStep(std::string_view line) {
 }  // namespace
 
 RankReports::Reading RankReports::Read(std::string_view line, double seconds) {
-  if (line == kNoBinding) return {false, News::kNone};
-  if (const std::optional<std::string> step = ParseStep(line)) {
-    step_ = *step;
-    return {false, News::kNone};
-  }
-  if (const std::optional<int> rank = ParseRankStart(line)) {
-    started_.insert(*rank);
-    return {false, News::kStart};
-  }
-  if (const std::optional<RankLine> last = ParseRankLine(line)) {
-    last_lines_[last->rank].Add(last->text);
-    return {false, News::kNone};
-  }
-  if (const std::optional<RankEnd> end = ParseRankEnd(line)) return ReadEnd(*end, seconds);
+  if (line == kNoBinding) return {"", News::kNone};
+  if (const auto found = FindReport(line, head_)) return ReadReport(*found, seconds);
   if (const std::optional<std::string> host = ParseLostNode(line)) {
     lost_nodes_.push_back(*host);
-    return {true, News::kLostNode};
+    return {std::nullopt, News::kLostNode};
   }
   if (const std::optional<std::string> why = ParseCancelled(line)) {
     if (!cancelled_) has_failed_before_ = has_ended_task_ || HasFailedByItself(failure_);
@@ -68,16 +56,38 @@ RankReports::Reading RankReports::Read(std::string_view line, double seconds) {
   }
   if (line == kStepLeft) has_left_step_ = true;
   const std::optional<RankEnd> task = ParseSrunError(line);
-  if (!task) return {true, NewsOfStep(line)};
+  if (!task) return {std::nullopt, NewsOfStep(line)};
   has_ended_task_ = true;
   hosts_with_ends_.insert(task->host);
   // A shim's word about a rank is as good, and complete.
   if (!failure_) SetFailure(*task, seconds);
-  return {ends_.Add(*task, ParseSrunTasks(line)),
-          task->exit_code == EX_TEMPFAIL ? News::kNone : News::kFailure};
+  const News news = task->exit_code == EX_TEMPFAIL ? News::kNone : News::kFailure;
+  if (!ends_.Add(*task, ParseSrunTasks(line))) return {"", news};
+  return {std::nullopt, news};
 }
 
-RankReports::Reading RankReports::ReadEnd(const RankEnd& end, double seconds) {
+RankReports::Reading RankReports::ReadReport(const LineWithReport& line, double seconds) {
+  const bool is_labelled = IsLabel(line.before);
+  EndReading reading = {false, News::kNone};
+  if (const std::optional<std::string> step = ParseStep(line.report)) {
+    step_ = *step;
+  } else if (const std::optional<int> rank = ParseRankStart(line.report)) {
+    started_.insert(*rank);
+    reading.news = News::kStart;
+  } else if (const std::optional<RankLine> last = ParseRankLine(line.report)) {
+    last_lines_[last->rank].Add(last->text);
+  } else if (const std::optional<RankEnd> end = ParseRankEnd(line.report)) {
+    reading = ReadEnd(*end, seconds);
+  }
+  // Text that has no line end is the user's, and becomes a line.
+  std::string text = is_labelled ? "" : std::string(line.before) + "\n";
+  if (reading.is_shown) {
+    text += std::string(is_labelled ? line.before : "") + ShownReport(line.report) + "\n";
+  }
+  return {text, reading.news};
+}
+
+RankReports::EndReading RankReports::ReadEnd(const RankEnd& end, double seconds) {
   hosts_with_ends_.insert(end.host);
   const bool stopped_early = end.exit_code == EX_TEMPFAIL;
   const bool is_better = !failure_ || (failure_->pid == 0 && failure_->rank == end.rank) ||
@@ -86,7 +96,8 @@ RankReports::Reading RankReports::ReadEnd(const RankEnd& end, double seconds) {
   if (is_better) SetFailure(end, seconds);
   // Nobody will ask for the last lines of another: they came before its end.
   if (end.rank != failure_->rank) last_lines_.erase(end.rank);
-  return stopped_early ? Reading{false, News::kNone} : Reading{ends_.Add(end), News::kFailure};
+  return stopped_early ? EndReading{false, News::kNone}
+                       : EndReading{ends_.Add(end), News::kFailure};
 }
 
 void RankReports::SetFailure(const RankEnd& end, double seconds) {

@@ -24,9 +24,13 @@ class RankReports {
   // resources; kGranted: it has them.
   enum class News { kNone, kStart, kWaiting, kGranted, kFailure, kLostNode };
   struct Reading {
-    bool is_for_user = true;
+    // What the user sees in place of the line, with its end; "": nothing; nullopt: the line itself.
+    std::optional<std::string> instead;
     News news = News::kNone;
   };
+
+  // `key`: of the reports of this start.
+  explicit RankReports(const std::string& key) : head_(ReportHead(key)) {}
 
   // Reads a line without its end that came `seconds` after the start.
   Reading Read(std::string_view line, double seconds);
@@ -47,9 +51,16 @@ class RankReports {
   std::optional<std::string> cancelled() const;
 
  private:
-  Reading ReadEnd(const RankEnd& end, double seconds);
+  struct EndReading {
+    bool is_shown;
+    News news;
+  };
+
+  Reading ReadReport(const LineWithReport& line, double seconds);
+  EndReading ReadEnd(const RankEnd& end, double seconds);
   void SetFailure(const RankEnd& end, double seconds);
 
+  const std::string head_;
   std::optional<RankFailure> failure_;
   std::map<int, Tail> last_lines_;  // of ranks whose end was not told of yet, and of the first
   EndCounts ends_;

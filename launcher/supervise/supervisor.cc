@@ -74,7 +74,8 @@ class Supervisor {
         signals_(signals),
         step_signals_(options.step_tools),
         output_(options.grace),
-        children_(options) {}
+        children_(options),
+        reports_(options.report_key) {}
 
   void Start(const ChildCommand& command);
   JobResult Run();
@@ -125,7 +126,7 @@ void Supervisor::Start(const ChildCommand& command) {
   children_.Start(command, signals_.original_mask(), &output_, [this](std::string_view line) {
     const RankReports::Reading reading = reports_.Read(line, SecondsSinceStart());
     HandleNews(reading.news);
-    return reading.is_for_user;
+    return reading.instead;
   });
   if (command.kind == Kind::kRank || options_.hosts.empty()) return;
   state_ = State::kStarting;

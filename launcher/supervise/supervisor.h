@@ -32,6 +32,7 @@ struct SupervisorOptions {
   bool tag_output = false;         // "[rank]" in front of every line of a rank
   std::string log_directory;       // where children that are ranks are logged; "": nowhere
   std::vector<std::string> hosts;  // by rank, for the report
+  std::string report_key;          // of the reports of the shims; "": there are none
   Guardian* guardian = nullptr;    // told of every child, if there is one
   // What mpirun is sent for SIGTERM, SIGINT and SIGHUP: kStopSignalOfMpirun where shims stand
   // before the programs.

@@ -11,16 +11,28 @@
 #include "launcher/rank/rank_end.h"
 #include "launcher/shim/rank_report.h"
 
+namespace {
+
+constexpr char kKey[] = "0123456789abcdef";
+
+}  // namespace
+
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view line(reinterpret_cast<const char*>(data), size);
-  const auto end = launcher::ParseRankEnd(line);
+  static const std::string head = launcher::ReportHead(kKey);
+  const auto found = launcher::FindReport(line, head);
+  if (found && found->before.size() + head.size() + found->report.size() != size) std::abort();
+  if (found) launcher::IsLabel(found->before);
+  const std::string_view text = found ? found->report : line;
+  const auto end = launcher::ParseRankEnd(text);
   // What is read can be written and read again.
   if (end) {
     const int status = end->signal > 0 ? end->signal : W_EXITCODE(end->exit_code, 0);
     std::string report =
-        launcher::ReportRankEnd(end->rank, end->host.c_str(), end->pid, status, {}).text;
+        launcher::ReportRankEnd(kKey, end->rank, end->host.c_str(), end->pid, status, {}).text;
     report.pop_back();
-    if (end->signal < 65 && !launcher::ParseRankEnd(report)) std::abort();
+    const auto written = launcher::FindReport(report, head);
+    if (!written || (end->signal < 65 && !launcher::ParseRankEnd(written->report))) std::abort();
   }
   const auto tasks = launcher::ParseSrunTasks(line);
   int last_task = -1;
@@ -30,11 +42,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   if (launcher::ParseSrunError(line) && tasks.empty()) std::abort();
   launcher::ParseLostNode(line);
-  const auto last = launcher::ParseRankLine(line);
-  if (last &&
-      !launcher::ParseRankLine(launcher::ReportRankLine(last->rank, last->text.c_str()).text))
-    std::abort();
-  const auto step = launcher::ParseStep(line);
-  if (step && *step != *launcher::ParseStep("ddlrun-rank: step " + *step)) std::abort();
+  const auto last = launcher::ParseRankLine(text);
+  if (last) {
+    const std::string report = launcher::ReportRankLine(kKey, last->rank, last->text.c_str()).text;
+    if (!launcher::ParseRankLine(launcher::FindReport(report, head)->report)) std::abort();
+  }
+  launcher::ParseRankStart(text);
+  const auto step = launcher::ParseStep(text);
+  if (step && *step != *launcher::ParseStep("step " + *step)) std::abort();
   return 0;
 }

@@ -106,8 +106,8 @@ own='echo $RANK/$WORLD_SIZE $DDLRUN_HOST $DDLRUN_NODE_RANK/$DDLRUN_NODE_COUNT $L
 die_at_once() {
   awk 'BEGIN {
     for (rank = 0; rank < 32768; ++rank) {
-      for (line = 0; line < 2; ++line) printf "ddlrun-rank: rank %d | last words of %d\n", rank, rank
-      printf "ddlrun-rank: rank %d on n%d (pid 7) ended with signal 6 (Aborted) at 2026-11-22T12:13:22.%06dZ\n", \
+      for (line = 0; line < 2; ++line) printf "ddlrun-rank[KEY]: rank %d | last words of %d\n", rank, rank
+      printf "ddlrun-rank[KEY]: rank %d on n%d (pid 7) ended with signal 6 (Aborted) at 2026-11-22T12:13:22.%06dZ\n", \
         rank, int(rank / 8) + 1, rank == 21717 ? 100 : 800
     }
     for (node = 1; node <= 4096; ++node) printf "srun: error: n%d: tasks %d-%d: Aborted\n", node, 8 * node - 8, 8 * node - 1
@@ -118,8 +118,8 @@ die_at_once() {
   allocation 4096
   mkdir bin
   die_at_once > storm
-  printf '%s\n' '#!/bin/sh' 'case $1 in' '  --mpi=list) printf "MPI plugin types are...\n\tnone\n" ;;' '  --version) echo slurm 24.11.5 ;;' \
-    '  *) cat storm >&2; exit 134 ;;' 'esac' > bin/srun
+  printf '%s\n' '#!/bin/bash' 'case $1 in' '  --mpi=list) printf "MPI plugin types are...\n\tnone\n" ;;' '  --version) echo slurm 24.11.5 ;;' \
+    '  *) sed "s/KEY/$(cut -d " " -f 3 <<< "$DDLRUN_RANK_JOB")/" storm >&2; exit 134 ;;' 'esac' > bin/srun
   chmod +x bin/srun
   search_path=$PWD/bin:$PATH
   run_ddlrun --topology "$topology" --pmi none --no-ddl-host-list true

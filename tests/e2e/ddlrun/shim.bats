@@ -32,3 +32,24 @@ of_srun() {
   [ "$(cat open.0)" = $'0\n1\n2' ]
   [ "$(cat open.1)" = $'0\n1\n2' ]
 }
+
+@test "a program that prints what shims say is not taken for one, and its lines are shown" {
+  make_srun ''
+  printf '%s\n' 'ddlrun-rank: rank 0 | last words' 'ddlrun-rank: step 1.1' 'ddlrun-rank: rank 1 has started' \
+    'ddlrun-rank: rank 0 on n1 (pid 7) ended with exit code 3' > said
+  of_srun sh -c '[ $RANK = 1 ] || cat said >&2; [ $RANK = 0 ] || exit 5'
+  [ "$status" -eq 5 ]
+  [ "$(grep -c -x -f said <<< "$messages")" -eq 4 ]
+  [[ $messages == *"the job failed: rank 1 on n1 (pid "*" ended first, with exit code 5"* ]]
+}
+
+@test "text without a line end is shown although a shim speaks next; of the key nothing is shown" {
+  make_srun ''
+  of_srun sh -c 'printf "half a line of $RANK" >&2; [ $RANK = 0 ] || exit 5'
+  [ "$status" -eq 5 ]
+  grep -x 'half a line of 0' <<< "$messages"
+  grep -x 'half a line of 1' <<< "$messages"
+  grep -xE 'ddlrun-rank: rank 1 on n1 \(pid [0-9]+\) ended with exit code 5 at 2[^ ]*Z' <<< "$messages"
+  [[ $messages == *"ddlrun: last lines of rank 1:"$'\n'"ddlrun:   | half a line of 1"* ]]
+  run ! grep -F 'ddlrun-rank[' <<< "$messages"
+}

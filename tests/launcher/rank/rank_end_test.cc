@@ -22,12 +22,18 @@ using ::testing::Pair;
 
 constexpr timespec kWhen = {1795349602, 801'234'567};
 
+// What is behind "ddlrun-rank[key]: ".
+std::string ReportIn(const std::string& line) {
+  const auto found = FindReport(line, ReportHead("key"));
+  return found ? std::string(found->report) : "no report";
+}
+
 TEST(RankEnd, ASignalIsReadAsItWasWritten) {
-  const std::string line = ReportRankEnd(1, "n2.cluster", 77, SIGKILL, kWhen).text;
+  const std::string line = ReportRankEnd("key", 1, "n2.cluster", 77, SIGKILL, kWhen).text;
   EXPECT_EQ(line,
-            "ddlrun-rank: rank 1 on n2.cluster (pid 77) ended with signal 9 (Killed) at "
+            "ddlrun-rank[key]: rank 1 on n2.cluster (pid 77) ended with signal 9 (Killed) at "
             "2026-11-22T12:13:22.801234Z\n");
-  const std::optional<RankEnd> read = ParseRankEnd(line);
+  const std::optional<RankEnd> read = ParseRankEnd(ReportIn(line));
   ASSERT_TRUE(read);
   EXPECT_EQ(read->rank, 1);
   EXPECT_EQ(read->host, "n2.cluster");
@@ -37,10 +43,35 @@ TEST(RankEnd, ASignalIsReadAsItWasWritten) {
   EXPECT_NEAR(read->time, 1795349602.801234, 1e-6);
 }
 
+TEST(Report, IsWhatFollowsTheHeadWithTheKey) {
+  EXPECT_EQ(ReportHead("0123456789abcdef"), "ddlrun-rank[0123456789abcdef]: ");
+  EXPECT_EQ(ReportHead(""), "");
+  const auto found =
+      FindReport("some text ddlrun-rank[key]: rank 1 has started", ReportHead("key"));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->before, "some text ");
+  EXPECT_EQ(found->report, "rank 1 has started");
+  EXPECT_FALSE(FindReport("ddlrun-rank[yek]: rank 1 has started", ReportHead("key")));
+  EXPECT_FALSE(FindReport("ddlrun-rank: rank 1 has started", ReportHead("key")));
+  EXPECT_FALSE(FindReport("rank 1 has started", ReportHead("")));
+  EXPECT_EQ(ShownReport("rank 1 | x"), "ddlrun-rank: rank 1 | x");
+}
+
+TEST(Label, IsWhatSrunAndMpirunPutInFrontOfALine) {
+  for (const char* label :
+       {"", "0: ", "  12: ", "[1,12]<stderr>:", "[prterun-n1-77@1,12]<stderr>: "}) {
+    EXPECT_TRUE(IsLabel(label)) << label;
+  }
+  for (const char* text : {" ", "0:", "0:  ", ": ", "a: ", "1 2: ", "3: a", "[1,12]", "[",
+                           "[1,12]<stderr>:a", "[1,0]<stderr>:text[1,12]<stderr>:"}) {
+    EXPECT_FALSE(IsLabel(text)) << text;
+  }
+}
+
 TEST(RankEnd, TheTimeMayBeMissingOrSpoilt) {
   for (const char* when : {"", " at", " at noon", " at 2026-11-22", " at 2026-11-22 12:13:22Z"}) {
-    const auto read = ParseRankEnd(
-        std::string("ddlrun-rank: rank 1 on n2 (pid 7) ended with exit code 3") + when);
+    const auto read =
+        ParseRankEnd(std::string("rank 1 on n2 (pid 7) ended with exit code 3") + when);
     ASSERT_TRUE(read) << when;
     EXPECT_EQ(read->exit_code, 3);
     EXPECT_EQ(read->time, 0) << when;
@@ -48,8 +79,9 @@ TEST(RankEnd, TheTimeMayBeMissingOrSpoilt) {
 }
 
 TEST(RankEnd, AnExitCodeIsReadBehindMpirunsTag) {
-  const std::optional<RankEnd> read = ParseRankEnd(
-      std::string("[1,12]<stderr>:") + ReportRankEnd(12, "n1", 5, W_EXITCODE(3, 0), kWhen).text);
+  const std::optional<RankEnd> read =
+      ParseRankEnd(ReportIn(std::string("[1,12]<stderr>:") +
+                            ReportRankEnd("key", 12, "n1", 5, W_EXITCODE(3, 0), kWhen).text));
   ASSERT_TRUE(read);
   EXPECT_EQ(read->rank, 12);
   EXPECT_EQ(read->signal, 0);
@@ -58,13 +90,13 @@ TEST(RankEnd, AnExitCodeIsReadBehindMpirunsTag) {
 
 TEST(RankEnd, OtherLinesAreNone) {
   for (const std::string& line :
-       {std::string(), std::string("ddlrun-rank: rank 1 on n2: cannot start 'x'"),
-        std::string("ddlrun-rank: rank -1 on n2 (pid 7) ended with exit code 3"),
-        std::string("ddlrun-rank: rank 1 on n2 (pid 7) ended with exit code 0"),
-        std::string("ddlrun-rank: rank 1 on n2 (pid 7) ended with exit code 256"),
-        std::string("ddlrun-rank: rank 1 on n2 (pid 7) ended with signal 128"),
-        std::string("ddlrun-rank: rank 1 on n2 (pid 7) ended with joy"),
-        "ddlrun-rank: rank 1 on " + std::string(1000, 'x') + " (pid 7) ended with exit code 3"}) {
+       {std::string(), std::string("rank 1 on n2: cannot start 'x'"),
+        std::string("rank -1 on n2 (pid 7) ended with exit code 3"),
+        std::string("rank 1 on n2 (pid 7) ended with exit code 0"),
+        std::string("rank 1 on n2 (pid 7) ended with exit code 256"),
+        std::string("rank 1 on n2 (pid 7) ended with signal 128"),
+        std::string("rank 1 on n2 (pid 7) ended with joy"),
+        "rank 1 on " + std::string(1000, 'x') + " (pid 7) ended with exit code 3"}) {
     EXPECT_FALSE(ParseRankEnd(line)) << line;
   }
 }
@@ -123,31 +155,27 @@ TEST(SrunError, PassesOverAnyOtherLine) {
 }
 
 TEST(RankLine, IsReadAsItWasWritten) {
-  const std::optional<RankLine> line = ParseRankLine("ddlrun-rank: rank 12 | loss | is nan");
+  const std::optional<RankLine> line = ParseRankLine("rank 12 | loss | is nan");
   ASSERT_TRUE(line);
   EXPECT_EQ(line->rank, 12);
   EXPECT_EQ(line->text, "loss | is nan");
-  EXPECT_EQ(std::string(ReportRankLine(line->rank, line->text.c_str()).text),
-            "ddlrun-rank: rank 12 | loss | is nan\n");
-}
-
-TEST(RankLine, MayHaveALabelInFront) {
-  EXPECT_EQ(ParseRankLine(" 3: ddlrun-rank: rank 3 | x")->text, "x");
+  EXPECT_EQ(std::string(ReportRankLine("key", line->rank, line->text.c_str()).text),
+            "ddlrun-rank[key]: rank 12 | loss | is nan\n");
 }
 
 TEST(RankLine, PassesOverAnyOtherLine) {
-  for (const char* text : {"", "loss 3", "ddlrun-rank: rank | x", "ddlrun-rank: rank 99999999 | x",
-                           "ddlrun-rank: rank 1 on n2 (pid 77) ended with exit code 3"}) {
+  for (const char* text : {"", "loss 3", "rank | x", "rank 99999999 | x",
+                           "rank 1 on n2 (pid 77) ended with exit code 3"}) {
     EXPECT_FALSE(ParseRankLine(text)) << text;
   }
 }
 
 TEST(RankStart, IsReadAsItWasWritten) {
-  EXPECT_EQ(std::string(ReportRankStart(12).text), "ddlrun-rank: rank 12 has started\n");
-  EXPECT_EQ(ParseRankStart("ddlrun-rank: rank 12 has started"), 12);
-  EXPECT_EQ(ParseRankStart(" 3: ddlrun-rank: rank 3 has started"), 3);
-  for (const char* text : {"", "ddlrun-rank: rank has started", "ddlrun-rank: rank 1 has started?",
-                           "ddlrun-rank: rank 99999999 has started"}) {
+  EXPECT_EQ(std::string(ReportRankStart("key", 12).text),
+            "ddlrun-rank[key]: rank 12 has started\n");
+  EXPECT_EQ(ParseRankStart("rank 12 has started"), 12);
+  for (const char* text :
+       {"", "rank has started", "rank 1 has started?", "rank 99999999 has started"}) {
     EXPECT_FALSE(ParseRankStart(text)) << text;
   }
 }
@@ -171,13 +199,13 @@ TEST(Cancelled, IsReadWithItsReason) {
 }
 
 TEST(Step, IsReadAsItWasWritten) {
-  EXPECT_EQ(std::string(ReportStep("123", "4").text), "ddlrun-rank: step 123.4\n");
-  EXPECT_EQ(ParseStep("0: ddlrun-rank: step 123.4"), "123.4");
+  EXPECT_EQ(std::string(ReportStep("key", "123", "4").text), "ddlrun-rank[key]: step 123.4\n");
+  EXPECT_EQ(ParseStep("step 123.4"), "123.4");
 }
 
 TEST(Step, PassesOverAnyOtherLine) {
-  for (const char* text : {"", "step 1.2", "ddlrun-rank: step 12", "ddlrun-rank: step 1.2;reboot",
-                           "ddlrun-rank: step .2", "ddlrun-rank: step 1."}) {
+  for (const char* text :
+       {"", "1.2", "a step 1.2", "step 12", "step 1.2;reboot", "step .2", "step 1."}) {
     EXPECT_FALSE(ParseStep(text)) << text;
   }
 }

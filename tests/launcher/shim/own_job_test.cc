@@ -22,6 +22,7 @@ RankJob Example() {
   RankJob job;
   job.spawner = "srun";
   job.pmi = "none";
+  job.report_key = "0123456789abcdef";
   job.pause = true;
   job.check = false;
   job.planned_for = "allowed=f online=0-3";
@@ -54,6 +55,7 @@ TEST(OwnJob, IsWhatDdlrunWroteForThisRank) {
   ASSERT_TRUE(ReadOwnJob(text.c_str(), 4, "", own.get()));
   EXPECT_STREQ(own->spawner, "srun");
   EXPECT_STREQ(own->pmi, "none");
+  EXPECT_STREQ(own->report_key, "0123456789abcdef");
   EXPECT_TRUE(own->pause);
   EXPECT_TRUE(own->bind);
   EXPECT_FALSE(own->check);

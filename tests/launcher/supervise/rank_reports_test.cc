@@ -21,36 +21,70 @@ constexpr char kTimeLimit[] =
     "slurmstepd: error: *** STEP 4.0 ON n1 CANCELLED AT 2026-11-22T12:13:22 DUE TO TIME LIMIT ***";
 constexpr char kTerminated[] = "srun: error: n2: task 1: Terminated";
 constexpr char kKilled[] = "srun: error: n2: task 1: Killed";
-constexpr char kFailed[] = "ddlrun-rank: rank 1 on n2 (pid 7) ended with exit code 3";
+constexpr char kFailed[] = "ddlrun-rank[key]: rank 1 on n2 (pid 7) ended with exit code 3";
 constexpr char kTerminatedByOthers[] =
-    "ddlrun-rank: rank 1 on n2 (pid 7) ended with signal 15 (Terminated)";
+    "ddlrun-rank[key]: rank 1 on n2 (pid 7) ended with signal 15 (Terminated)";
 
-constexpr char kKilledByOthers[] = "ddlrun-rank: rank 1 on n2 (pid 7) ended with signal 9 (Killed)";
+constexpr char kKilledByOthers[] =
+    "ddlrun-rank[key]: rank 1 on n2 (pid 7) ended with signal 9 (Killed)";
 constexpr char kAborted[] =
     "srun: Job step aborted: Waiting up to 7 seconds for job step to finish.";
 
 RankReports After(const std::vector<std::string>& lines) {
-  RankReports reports;
+  RankReports reports("key");
   for (const std::string& line : lines) reports.Read(line, 1);
   return reports;
 }
 
 TEST(RankReports, KeepsTheLinesOfShimsToItself) {
-  RankReports reports;
-  for (const char* line : {"ddlrun-rank: step 12.3", "ddlrun-rank: rank 1 | last words",
-                           "ddlrun-rank: rank 1 on n2 (pid 7) ended with exit code 75"}) {
+  RankReports reports("key");
+  for (const char* line : {"ddlrun-rank[key]: step 12.3", "ddlrun-rank[key]: rank 1 | last words",
+                           "ddlrun-rank[key]: rank 1 on n2 (pid 7) ended with exit code 75"}) {
     const auto reading = reports.Read(line, 1);
-    EXPECT_FALSE(reading.is_for_user) << line;
+    EXPECT_EQ(reading.instead, "") << line;
     EXPECT_EQ(reading.news, News::kNone) << line;
   }
-  for (const char* line : {kFailed, kKilled}) {
-    const auto reading = reports.Read(line, 1);
-    EXPECT_TRUE(reading.is_for_user) << line;
-    EXPECT_EQ(reading.news, News::kFailure) << line;
-  }
-  EXPECT_TRUE(reports.Read("a line of the user's", 1).is_for_user);
+  auto reading = reports.Read(kFailed, 1);
+  EXPECT_EQ(reading.instead, "ddlrun-rank: rank 1 on n2 (pid 7) ended with exit code 3\n");
+  EXPECT_EQ(reading.news, News::kFailure);
+  reading = reports.Read(kKilled, 1);
+  EXPECT_EQ(reading.instead, std::nullopt);
+  EXPECT_EQ(reading.news, News::kFailure);
+  EXPECT_EQ(reports.Read("a line of the user's", 1).instead, std::nullopt);
   EXPECT_EQ(reports.step(), "12.3");
   EXPECT_THAT(reports.failure()->last_lines, ElementsAre("last words"));
+}
+
+TEST(RankReports, TakesNothingForAReportThatLacksTheKey) {
+  RankReports reports("key");
+  for (const std::string head : {"ddlrun-rank: ", "ddlrun-rank[]: ", "ddlrun-rank[KEY]: "}) {
+    for (const char* text : {"step 12.3", "rank 1 | last words", "rank 1 has started",
+                             "rank 1 on n2 (pid 7) ended with exit code 3"}) {
+      const auto reading = reports.Read(head + text, 1);
+      EXPECT_EQ(reading.instead, std::nullopt) << head << text;
+      EXPECT_EQ(reading.news, News::kNone) << head << text;
+    }
+  }
+  EXPECT_EQ(reports.step(), "");
+  EXPECT_THAT(reports.started(), IsEmpty());
+  EXPECT_FALSE(reports.failure());
+  // Without shims there are no reports.
+  EXPECT_EQ(RankReports("").Read("ddlrun-rank[]: rank 1 has started", 1).news, News::kNone);
+}
+
+TEST(RankReports, LeavesTheUserWhatStandsInFrontOfAReport) {
+  RankReports reports("key");
+  const auto shown = [&](const std::string& line) { return reports.Read(line, 1).instead; };
+  EXPECT_EQ(shown("50 %ddlrun-rank[key]: rank 1 has started"), "50 %\n");
+  EXPECT_THAT(reports.started(), ElementsAre(1));
+  EXPECT_EQ(shown("no end" + std::string(kFailed)),
+            "no end\nddlrun-rank: rank 1 on n2 (pid 7) ended with exit code 3\n");
+  // What srun and mpirun put there goes with the report.
+  EXPECT_EQ(shown(" 3: ddlrun-rank[key]: rank 3 has started"), "");
+  EXPECT_EQ(shown("[1,12]<stderr>:ddlrun-rank[key]: rank 12 has started"), "");
+  EXPECT_EQ(shown("1: " + std::string(kFailed)),
+            "1: ddlrun-rank: rank 1 on n2 (pid 7) ended with exit code 3\n");
+  EXPECT_EQ(shown("3: 50 %ddlrun-rank[key]: rank 3 has started"), "3: 50 %\n");
 }
 
 TEST(RankReports, KnowsAStepThatSlurmEndedFromOneThatARankEnded) {
@@ -79,12 +113,12 @@ TEST(RankReports, KnowsAStepThatSrunHasLeft) {
 }
 
 TEST(RankReports, CountsTheRanksThatHaveStarted) {
-  RankReports reports;
+  RankReports reports("key");
   EXPECT_THAT(reports.started(), IsEmpty());
-  const auto reading = reports.Read("ddlrun-rank: rank 1 has started", 1);
-  EXPECT_FALSE(reading.is_for_user);
+  const auto reading = reports.Read("ddlrun-rank[key]: rank 1 has started", 1);
+  EXPECT_EQ(reading.instead, "");
   EXPECT_EQ(reading.news, News::kStart);
-  reports.Read("ddlrun-rank: rank 1 has started", 1);
+  reports.Read("ddlrun-rank[key]: rank 1 has started", 1);
   EXPECT_THAT(reports.started(), ElementsAre(1));
 }
 
@@ -95,7 +129,7 @@ TEST(RankReports, KnowsWhereRanksHaveEnded) {
 }
 
 TEST(RankReports, KnowsWhetherSrunWaitsForResources) {
-  RankReports reports;
+  RankReports reports("key");
   const auto news = [&](const char* line) { return reports.Read(line, 1).news; };
   EXPECT_EQ(news("srun: Job 7 step creation temporarily disabled, retrying (Requested nodes are "
                  "busy)"),

@@ -182,14 +182,16 @@ int RankNamed(const std::string& reports) {
   ChildCommand command;
   command.kind = ChildCommand::Kind::kSrun;
   command.argv = {"/bin/sh", "-c", "printf '" + reports + "' >&2; exit 14"};
+  SupervisorOptions options;
+  options.report_key = "key";
   SignalRelay signals;
-  const JobResult result = Supervise({command}, SupervisorOptions{}, signals);
+  const JobResult result = Supervise({command}, options, signals);
   return result.failure ? result.failure->rank : -1;
 }
 
 TEST_F(SupervisorTest, NamesTheRankThatEndedFirstByTheClocksOfItsNodes) {
   const auto ended = [](int rank, const std::string& how, const std::string& when) {
-    return "ddlrun-rank: rank " + std::to_string(rank) + " on n" + std::to_string(rank) +
+    return "ddlrun-rank[key]: rank " + std::to_string(rank) + " on n" + std::to_string(rank) +
            " (pid 7) ended with " + how + when + "\\n";
   };
   const std::string early = " at 2026-11-22T12:13:22.801234Z";
@@ -214,6 +216,7 @@ TEST_F(SupervisorTest, NamesTheRankThatEndedFirstByTheClocksOfItsNodes) {
 class SupervisorOfAStepTest : public SupervisorTest {
  protected:
   SupervisorOfAStepTest() {
+    options_.report_key = "key";
     options_.grace = std::chrono::milliseconds(100);
     options_.grace_of_launcher = std::chrono::milliseconds(300);
     options_.step_tools.environment = {{"PATH", "/usr/bin:/bin"}};
@@ -243,7 +246,7 @@ class SupervisorOfAStepTest : public SupervisorTest {
   }
 
   static constexpr char kHangs[] =
-      "echo 'ddlrun-rank: step 12.3' >&2; echo 'srun: error: n2: task 1: Killed' >&2; "
+      "echo 'ddlrun-rank[key]: step 12.3' >&2; echo 'srun: error: n2: task 1: Killed' >&2; "
       "exec sleep 600";
   std::string scancel_ = "true";
   SupervisorOptions options_;
@@ -263,7 +266,7 @@ TEST_F(SupervisorOfAStepTest, LeavesSrunTheTimeToEndByItselfWhenItsStepWasKilled
   options_.grace = std::chrono::milliseconds(1000);
   scancel_ = ": > killed";
   const JobResult result = RunSrun(
-      "echo 'ddlrun-rank: step 12.3' >&2; echo 'srun: error: n2: task 1: Killed' >&2; "
+      "echo 'ddlrun-rank[key]: step 12.3' >&2; echo 'srun: error: n2: task 1: Killed' >&2; "
       "while [ ! -e killed ]; do sleep 0.02; done; echo > saw; exit 137");
   EXPECT_EQ(result.exit_code, 137);
   EXPECT_EQ(Content("saw"), "\n");
@@ -296,7 +299,7 @@ TEST_F(SupervisorOfAStepTest, EndsAnMpirunThatDoesNotEndAfterARankHasFailed) {
   const JobResult result =
       RunLauncher(ChildCommand::Kind::kMpirun,
                   "trap 'echo > told; exit 1' TERM; "
-                  "echo 'ddlrun-rank: rank 1 on n2 (pid 7) ended with exit code 3' >&2; "
+                  "echo 'ddlrun-rank[key]: rank 1 on n2 (pid 7) ended with exit code 3' >&2; "
                   "while :; do sleep 0.05; done");
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_EQ(Content("told"), "\n");  // it ends its ranks then, if it can
@@ -304,9 +307,9 @@ TEST_F(SupervisorOfAStepTest, EndsAnMpirunThatDoesNotEndAfterARankHasFailed) {
 
 TEST_F(SupervisorOfAStepTest, SendsSigusr1WhereSlurmDoesNotPassAnOrderToStopOn) {
   scancel_ = "exit 1";
-  const JobResult result =
-      RunSrun("trap 'exit 75' USR1; echo 'ddlrun-rank: step 12.3' >&2; echo > ready; sleep 0.5; " +
-              SignalWhenReady("TERM") + "while :; do sleep 0.05; done");
+  const JobResult result = RunSrun(
+      "trap 'exit 75' USR1; echo 'ddlrun-rank[key]: step 12.3' >&2; echo > ready; sleep 0.5; " +
+      SignalWhenReady("TERM") + "while :; do sleep 0.05; done");
   EXPECT_EQ(result.exit_code, EX_TEMPFAIL);
   EXPECT_EQ(result.stop_signal, SIGTERM);
   EXPECT_THAT(result.notes, ElementsAre("slurmctld did not pass the order to stop on: ranks got "
@@ -317,8 +320,8 @@ TEST_F(SupervisorOfAStepTest, EndsAStartThatHangsAndNamesTheNodes) {
   options_.start_limit = std::chrono::milliseconds(300);
   options_.hosts = {"n1", "n2", "n2", "n3"};
   const JobResult result = RunSrun(
-      "echo 'ddlrun-rank: step 12.3' >&2; echo 'ddlrun-rank: rank 0 has started' >&2; "
-      "echo 'ddlrun-rank: rank 3 has started' >&2; exec sleep 600");
+      "echo 'ddlrun-rank[key]: step 12.3' >&2; echo 'ddlrun-rank[key]: rank 0 has started' >&2; "
+      "echo 'ddlrun-rank[key]: rank 3 has started' >&2; exec sleep 600");
   EXPECT_EQ(result.exit_code, EX_UNAVAILABLE);
   EXPECT_FALSE(result.failure);
   EXPECT_FALSE(result.has_started);
@@ -333,8 +336,8 @@ TEST_F(SupervisorOfAStepTest, HasNoLimitOnceAllHaveStarted) {
   for (const auto kind : {ChildCommand::Kind::kSrun, ChildCommand::Kind::kMpirun}) {
     const JobResult result =
         RunLauncher(kind,
-                    "echo 'ddlrun-rank: rank 1 has started' >&2; "
-                    "echo 'ddlrun-rank: rank 0 has started' >&2; sleep 0.6; exit 69");
+                    "echo 'ddlrun-rank[key]: rank 1 has started' >&2; "
+                    "echo 'ddlrun-rank[key]: rank 0 has started' >&2; sleep 0.6; exit 69");
     EXPECT_EQ(result.exit_code, 69);
     EXPECT_TRUE(result.has_started);
     EXPECT_THAT(result.not_started, IsEmpty());
@@ -344,9 +347,9 @@ TEST_F(SupervisorOfAStepTest, HasNoLimitOnceAllHaveStarted) {
 TEST_F(SupervisorOfAStepTest, KnowsThatAllHadStartedAlsoWhenOneHadEndedBefore) {
   options_.hosts = {"n1", "n2"};
   const JobResult result = RunSrun(
-      "echo 'ddlrun-rank: rank 1 has started' >&2; "
-      "echo 'ddlrun-rank: rank 1 on n2 (pid 7) ended with exit code 69' >&2; "
-      "echo 'ddlrun-rank: rank 0 has started' >&2; exit 69");
+      "echo 'ddlrun-rank[key]: rank 1 has started' >&2; "
+      "echo 'ddlrun-rank[key]: rank 1 on n2 (pid 7) ended with exit code 69' >&2; "
+      "echo 'ddlrun-rank[key]: rank 0 has started' >&2; exit 69");
   EXPECT_TRUE(result.has_started);
 }
 
@@ -365,7 +368,7 @@ TEST_F(SupervisorOfAStepTest, DoesNotCountTheTimeThatSrunWaitsForResources) {
 TEST_F(SupervisorOfAStepTest, NamesTheNodesOfWhichNothingWasHeard) {
   options_.hosts = {"n1", "n2.site", "n3", "n4", "n4"};
   const std::string some =
-      "echo 'ddlrun-rank: rank 0 on n1 (pid 7) ended with exit code 69' >&2; "
+      "echo 'ddlrun-rank[key]: rank 0 on n1 (pid 7) ended with exit code 69' >&2; "
       "echo 'srun: error: n[2-3]: tasks 1-2: Terminated' >&2; exit ";
   EXPECT_THAT(RunSrun(some + "69").silent_nodes, ElementsAre("n4"));
   EXPECT_THAT(RunSrun(some + "0").silent_nodes, IsEmpty());
