@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <set>
 
@@ -36,6 +37,7 @@ constexpr int kNodesOfAnExtraSecond = 100;
 constexpr int kLinkLimitSeconds = 5;
 // Of the launcher, for starting and ending.
 constexpr int kStartLimitSeconds = 30;
+constexpr int kSecondsOfNoCheck = 3600;
 
 int NodeLimitSeconds(std::size_t nodes) {
   return kNodeLimitSeconds + static_cast<int>(nodes) / kNodesOfAnExtraSecond;
@@ -47,11 +49,29 @@ std::string WorkingDirectory() {
   return fs::current_path(error).string();
 }
 
+constexpr char kProbePrefix[] = ".ddlrun-check.";
+
+// Those that a check left which was killed with all that could clean up after it, as Slurm does
+// with a control group: no check lasts an hour, and no clock of a file server is so wrong.
+void RemoveLeftProbes(const fs::path& directory) {
+  std::error_code error;
+  for (fs::directory_iterator entry(directory, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (!entry->path().filename().string().starts_with(kProbePrefix)) continue;
+    struct stat info = {};
+    const bool is_left = lstat(entry->path().c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
+                         info.st_uid == geteuid() && info.st_size == 0 &&
+                         info.st_mtime + kSecondsOfNoCheck < time(nullptr);
+    if (is_left) unlink(entry->path().c_str());
+  }
+}
+
 // A file in the working directory, there to be seen from other nodes; removed at the end, by a
 // process beside ddlrun when that is killed.
 class ProbeFile {
  public:
-  ProbeFile() : path_(WorkingDirectory() + "/.ddlrun-check.XXXXXX") {
+  ProbeFile() : path_(WorkingDirectory() + "/" + kProbePrefix + "XXXXXX") {
+    RemoveLeftProbes(WorkingDirectory());
     const int file = mkostemp(path_.data(), O_CLOEXEC);
     if (file < 0) {
       error_ = WorkingDirectory() + " cannot be written: " + std::strerror(errno);

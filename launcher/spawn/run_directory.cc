@@ -3,9 +3,11 @@
 #include "launcher/spawn/run_directory.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -16,6 +18,8 @@
 namespace launcher {
 namespace {
 
+constexpr char kPrefix[] = "ddlrun.";
+
 LaunchError OsError(const std::string& action) {
   return LaunchError(EX_OSERR, action + ": " + std::strerror(errno));
 }
@@ -24,6 +28,56 @@ bool IsUsableBase(const std::string& path) {
   struct stat info = {};
   return path.starts_with('/') && stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) &&
          access(path.c_str(), W_OK | X_OK) == 0;
+}
+
+// A directory that is not to be kept has a file of this name, which its ddlrun keeps locked: the
+// kernel takes the lock away when that is gone, however it ended.  The file tells of its node,
+// since others may see the directory as well, and not every file system knows locks of other nodes.
+std::string MarkOfThisNode() {
+  std::array<char, 256> host = {};
+  gethostname(host.data(), host.size() - 1);
+  return std::string("running-on-") + host.data();
+}
+
+// Makes the mark; nobody sees it before it is locked.  -1 where that is not possible: then the
+// directory is left alone by all others.
+int LockMark(const std::string& directory) {
+  const std::string early_name = directory + "/mark";
+  const int mark =
+      open(early_name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (mark < 0) return -1;
+  if (flock(mark, LOCK_EX | LOCK_NB) == 0 &&
+      rename(early_name.c_str(), (directory + "/" + MarkOfThisNode()).c_str()) == 0) {
+    return mark;
+  }
+  close(mark);
+  return -1;
+}
+
+// Whether `path` is a directory of this user, made on this node, and its ddlrun is gone.
+bool IsLeftBehind(const std::string& path) {
+  const int directory = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (directory < 0) return false;
+  struct stat info = {};
+  const bool is_own = fstat(directory, &info) == 0 && info.st_uid == geteuid();
+  const int mark =
+      is_own ? openat(directory, MarkOfThisNode().c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC) : -1;
+  const bool is_left = mark >= 0 && flock(mark, LOCK_EX | LOCK_NB) == 0;
+  if (mark >= 0) close(mark);
+  close(directory);
+  return is_left;
+}
+
+void RemoveLeftBehind(const std::filesystem::path& base) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(base, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code ignored;
+    const bool is_run_directory = entry->path().filename().string().starts_with(kPrefix);
+    if (is_run_directory && IsLeftBehind(entry->path())) {
+      std::filesystem::remove_all(entry->path(), ignored);
+    }
+  }
 }
 
 }  // namespace
@@ -37,7 +91,8 @@ std::string RunDirectoryBase(const Environment& environment) {
 }
 
 RunDirectory::RunDirectory(const std::string& base, bool keep) : keep_(keep) {
-  path_ = std::filesystem::absolute(base) / "ddlrun.XXXXXX";
+  if (!keep) RemoveLeftBehind(base);
+  path_ = std::filesystem::absolute(base) / (std::string(kPrefix) + "XXXXXX");
   if (mkdtemp(path_.data()) == nullptr) throw OsError("cannot make a run directory in " + base);
   struct stat info = {};
   if (lstat(path_.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != geteuid() ||
@@ -46,11 +101,13 @@ RunDirectory::RunDirectory(const std::string& base, bool keep) : keep_(keep) {
                                     " is not a private directory (0700, own); choose another "
                                     "place: --run-dir DIR");
   }
+  if (!keep) mark_ = LockMark(path_);
 }
 
 RunDirectory::~RunDirectory() {
   std::error_code ignored;
   if (!keep_) std::filesystem::remove_all(path_, ignored);
+  if (mark_ >= 0) close(mark_);
 }
 
 void RunDirectory::Append(const std::string& name, const std::string& text) const {

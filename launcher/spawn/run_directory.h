@@ -17,7 +17,9 @@ std::string RunDirectoryBase(const Environment& environment);
 
 class RunDirectory {
  public:
-  // Makes <base>/ddlrun.XXXXXX.  Throws LaunchError(EX_OSERR) naming `base`.
+  // Makes <base>/ddlrun.XXXXXX.  Unless `keep`, it first removes those in `base` that this user has
+  // on this node and whose ddlrun is gone: a job that Slurm ends is killed with all that is in its
+  // control group, and nobody is left to clean up.  Throws LaunchError(EX_OSERR) naming `base`.
   RunDirectory(const std::string& base, bool keep);
   // Removes it with all it holds, unless `keep`.
   ~RunDirectory();
@@ -32,6 +34,7 @@ class RunDirectory {
  private:
   std::string path_;
   bool keep_;
+  int mark_ = -1;  // see run_directory.cc
 };
 
 }  // namespace launcher

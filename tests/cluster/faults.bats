@@ -110,6 +110,23 @@ all_ready() { [ "$(find . -name 'ready.*' | wc -l)" -eq "${world:-4}" ]; }
   nothing_is_left
 }
 
+# As with a control group: the guardian is killed, too.
+@test "what a job leaves whose processes are all killed at once is removed by the next on that node" {
+  script job 'ddlrun sleep 100'
+  local id
+  id=$(hpc sbatch --parsable -N2 --gres=gpu:2 --output="$work/job.out" job)
+  wait_for 20 eval '! nothing_left_on n2'
+  run ! no_run_directory
+  hpc scancel --signal=KILL --full "$id"
+  wait_for 60 job_has_ended "$id"
+  cat job.out
+  no_run_directory || echo "a run directory is left"
+  script next 'ddlrun true'
+  batch next -N1 --nodelist=n1 --gres=gpu:1
+  [ "$status" -eq 0 ]
+  nothing_is_left
+}
+
 @test "scancel ends everything" {
   script job 'ddlrun sleep 100'
   hpc sbatch --quiet -N4 --gres=gpu:4 --output="$work/job.out" job

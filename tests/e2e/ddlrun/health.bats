@@ -21,6 +21,15 @@ no_probe() { ! compgen -G "$BATS_TEST_TMPDIR/.ddlrun-check.*" > /dev/null; }
   no_probe
 }
 
+@test "a file that a check left which was killed is removed by a check an hour later" {
+  touch .ddlrun-check.AAAAAA .ddlrun-check.BBBBBB
+  touch -d '2 hours ago' .ddlrun-check.AAAAAA
+  run_ddlrun --check-only -n 1
+  [ "$status" -eq 0 ]
+  [ ! -e .ddlrun-check.AAAAAA ]
+  [ -e .ddlrun-check.BBBBBB ]
+}
+
 @test "--check=full looks first, then starts the ranks" {
   run_ddlrun --check=full -n 1 echo hello
   [ "$status" -eq 0 ]

@@ -4,9 +4,14 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <set>
+#include <string>
 
 #include "launcher/error.h"
 #include "launcher/spawn/master_port.h"
@@ -40,6 +45,78 @@ TEST(RunDirectory, StaysWhenItIsToBeKept) {
   }
   EXPECT_TRUE(fs::exists(path));
   fs::remove_all(path);
+}
+
+class LeftDirectories : public testing::Test {
+ protected:
+  LeftDirectories() : base_(testing::TempDir() + "left." + std::to_string(getpid())) {
+    fs::create_directory(base_);
+  }
+  ~LeftDirectories() override { fs::remove_all(base_); }
+
+  // The directory of a process that was killed, with a file in it.
+  std::string OfAKilledProcess(bool keep) {
+    const pid_t child = fork();
+    if (child == 0) {
+      const RunDirectory directory(base_, keep);
+      directory.Append("log", "text");
+      raise(SIGKILL);
+    }
+    waitpid(child, nullptr, 0);
+    for (const auto& entry : fs::directory_iterator(base_)) {
+      if (!known_.contains(entry.path())) return *known_.insert(entry.path()).first;
+    }
+    return "";
+  }
+
+  static std::string MarkIn(const std::string& path) {
+    for (const auto& entry : fs::directory_iterator(path)) {
+      if (entry.path().filename().string().starts_with("running-on-")) return entry.path();
+    }
+    return "";
+  }
+
+  const std::string base_;
+  std::set<std::string> known_;
+};
+
+TEST_F(LeftDirectories, OfAKilledProcessIsRemovedByTheNext) {
+  const std::string left = OfAKilledProcess(false);
+  ASSERT_TRUE(fs::exists(left + "/log"));
+  { const RunDirectory next(base_, false); }
+  EXPECT_FALSE(fs::exists(left));
+}
+
+TEST_F(LeftDirectories, OfAProcessThatRunsIsLeftAlone) {
+  const RunDirectory running(base_, false);
+  { const RunDirectory next(base_, false); }
+  EXPECT_TRUE(fs::exists(running.path()));
+  EXPECT_NE(MarkIn(running.path()), "");
+}
+
+TEST_F(LeftDirectories, ThatIsToBeKeptIsKept) {
+  const std::string kept = OfAKilledProcess(true);
+  { const RunDirectory next(base_, false); }
+  EXPECT_TRUE(fs::exists(kept + "/log"));
+  // Nor does one that is kept look for others.
+  const std::string left = OfAKilledProcess(false);
+  { const RunDirectory next(base_, true); }
+  EXPECT_TRUE(fs::exists(left + "/log"));
+}
+
+TEST_F(LeftDirectories, OfAnotherNodeIsLeftAlone) {
+  const std::string left = OfAKilledProcess(false);
+  fs::rename(MarkIn(left), left + "/running-on-another");
+  { const RunDirectory next(base_, false); }
+  EXPECT_TRUE(fs::exists(left + "/log"));
+}
+
+TEST_F(LeftDirectories, BehindALinkIsLeftAlone) {
+  const std::string left = OfAKilledProcess(false);
+  fs::rename(left, base_ + "/elsewhere");
+  fs::create_directory_symlink(base_ + "/elsewhere", left);
+  { const RunDirectory next(base_, false); }
+  EXPECT_TRUE(fs::exists(base_ + "/elsewhere/log"));
 }
 
 TEST(RunDirectory, FollowsNoLinkWhenItWrites) {
