@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -208,6 +209,38 @@ void LookForLostNodes(const Launch& launch, const Environment& environment, JobR
   }
 }
 
+// Says what the check of all nodes has found.  nullopt when the ranks may start.
+std::optional<RunResult> LookAtNodes(const Command& command, const PlannedJob& planned,
+                                     const Launch& launch, const RunDirectory& directory,
+                                     Restarts& restarts, SignalRelay& signals, Guardian& guardian) {
+  const bool is_all = command.options.check_only;
+  Say(CheckAnnouncement(planned.plan));
+  const HealthReport report =
+      CheckHealth({command.options, command.settings, planned, launch, command.environment,
+                   command.program_directory, directory, signals, guardian});
+  std::vector<std::string> bad_hosts;
+  std::string last_lines;
+  for (const BadNode& node : report.bad_nodes) {
+    bad_hosts.push_back(node.host);
+    last_lines +=
+        "ddlrun: " + Coded(Message::kNodeLeftOut, node.host + " is left out: " + node.reason) +
+        "\n";
+  }
+  const bool goes_on = !is_all && !bad_hosts.empty() && restarts.LeaveOut(bad_hosts);
+  last_lines = goes_on ? last_lines + "ddlrun: checking again, with spare nodes in their place\n"
+                       : report.refusal;
+  directory.Append("ddlrun.log", report.commands + report.table + report.messages + last_lines);
+  Say(report.commands);
+  if (is_all) {
+    Print(report.table);
+  } else {
+    Say(report.table);
+  }
+  Say(report.messages + last_lines);
+  if (!is_all && report.exit_code == EX_OK) return std::nullopt;
+  return RunResult{report.exit_code, goes_on};
+}
+
 // The ranks once, in a run directory of their own.
 RunResult RunOnce(const Command& command, const PlannedJob& planned, const Launch& launch,
                   Restarts& restarts, SignalRelay& signals) {
@@ -224,19 +257,9 @@ RunResult RunOnce(const Command& command, const PlannedJob& planned, const Launc
   if (!options.run_directory.empty()) Say(WhereTheLogIs(directory));
   Guardian guardian(options.run_directory.empty() ? directory.path() : "");
   if (options.check_only || settings.check == "full") {
-    Say(CheckAnnouncement(planned.plan));
-    const HealthReport report =
-        CheckHealth({options, settings, planned, launch, command.environment,
-                     command.program_directory, directory, signals, guardian});
-    directory.Append("ddlrun.log", report.commands + report.table + report.messages);
-    Say(report.commands);
-    if (options.check_only) {
-      Print(report.table);
-    } else {
-      Say(report.table);
-    }
-    Say(report.messages);
-    if (options.check_only || report.exit_code != EX_OK) return {report.exit_code};
+    const std::optional<RunResult> end =
+        LookAtNodes(command, planned, launch, directory, restarts, signals, guardian);
+    if (end) return *end;
   }
   Say(announcement);
 

@@ -43,6 +43,8 @@ const std::vector<MessageClass>& MessageTable() {
       {Message::kNotBound, kWarn, 21, 5, "ranks are not bound: too few cores"},
       {Message::kHostListLeftOut, kWarn, 21, 6,
        "`DDL_HOST_LIST` is not set: it is longer than a variable may be"},
+      {Message::kNodeLeftOut, kWarn, 21, 7,
+       "a node that a check found bad is left out, and a spare one takes its place"},
       {Message::kArgumentReplaced, kWarn, 22, 1,
        "an argument of IBM's mpirun in `--mpiarg` was replaced by what Open MPI has for it"},
       {Message::kArgumentLeftOut, kWarn, 22, 2,

@@ -29,6 +29,7 @@ enum class Message {
   kGpusShared,
   kNotBound,
   kHostListLeftOut,
+  kNodeLeftOut,
   kArgumentReplaced,
   kArgumentLeftOut,
   kArgumentNotUsed,

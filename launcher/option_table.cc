@@ -250,7 +250,7 @@ const std::vector<OptionSpec>& OptionTable() {
        "0",
        kOwn,
        "run on all but N nodes of the job; a restart takes one of them in place of a node that was "
-       "lost. Needs #SBATCH --no-kill and srun",
+       "lost, --check=full in place of one that is bad. Needs #SBATCH --no-kill and srun",
        SetCountOrNone<&Options::spare_nodes>},
       {kAgain,
        {"requeue"},

@@ -144,19 +144,19 @@ void HonourVisibleGpus(const Environment& environment, const std::vector<NodeTop
   }
 }
 
-// Leaves out the nodes that are down, and of the others as many as shall be spare.
-void ChooseNodes(const Options& options, const std::vector<std::string>& lost_nodes,
-                 Allocation* allocation) {
+// Leaves out the nodes that are down or bad, and of the others as many as shall be spare.
+void ChooseNodes(const Options& options, const Settings& settings,
+                 const std::vector<std::string>& lost_nodes, Allocation* allocation) {
   std::vector<AllocatedNode>& nodes = allocation->nodes;
   const auto spare = static_cast<std::size_t>(options.spare_nodes);
   if (spare > 0 && allocation->job_id.empty()) {
     throw LaunchError(
         EX_USAGE, "--spare-nodes needs the nodes of a Slurm job: only Slurm says which is down");
   }
-  if (spare > 0 && options.max_restarts == 0) {
+  if (spare > 0 && options.max_restarts == 0 && settings.check != "full") {
     throw LaunchError(EX_USAGE,
-                      "--spare-nodes without --max-restarts: no spare would ever be used; add "
-                      "--max-restarts 3");
+                      "--spare-nodes without --max-restarts or --check=full: no spare would ever "
+                      "be used; add --max-restarts 3");
   }
   if (spare >= nodes.size()) {
     throw LaunchError(EX_CONFIG,
@@ -181,7 +181,7 @@ PlannedJob PlanJob(const Options& options, const Settings& settings, const Envir
     Allocation allocation = ReadAllocation(options, environment, settings.launcher == "mpirun");
     planned.job_id = allocation.job_id;
     planned.hosts_of_job = allocation.hosts_of_job;
-    ChooseNodes(options, lost_nodes, &allocation);
+    ChooseNodes(options, settings, lost_nodes, &allocation);
     if (!options.accelerators) AskSlurmForGpus(environment, &allocation);
     if (!options.accelerators && !options.ranks) LookForForgottenGpus(environment, &allocation);
     planned.in_step = allocation.in_step;

@@ -27,8 +27,8 @@ struct PlannedJob {
   std::string planned_for;                // see RankJob
   std::vector<std::string> hosts_of_job;  // see Allocation
   bool in_step = false;                   // see Allocation
-  // Some node of the job is left out because it is down, or a step that ran before could not be
-  // ended: that step still holds what it had.
+  // Some node of the job is left out because it is down or bad, or a step that ran before could not
+  // be ended: that step still holds what it had.
   bool has_lost_nodes = false;
   int restart_count = 0;          // what ranks are told; the caller sets it
   std::string job_id;             // of Slurm, or "": also where hosts outside the job were named
@@ -37,7 +37,8 @@ struct PlannedJob {
 };
 
 // Reads the allocation (--rankfile, -H, -hostfile, Slurm, else this machine), the topology, and
-// plans; on all nodes but `lost_nodes`, which are down, and --spare-nodes.  Throws LaunchError.
+// plans; on all nodes but `lost_nodes`, which are down or bad, and --spare-nodes.  Throws
+// LaunchError.
 PlannedJob PlanJob(const Options& options, const Settings& settings, const Environment& environment,
                    const std::vector<std::string>& lost_nodes);
 

@@ -2,6 +2,7 @@
 
 #include "launcher/restarts.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "launcher/allocation/host_index.h"
@@ -93,6 +94,16 @@ Restarts::Restarts(const Options& options, const Environment& environment)
 
 std::optional<fs::file_time_type> Restarts::ProgressTime() const {
   return progress_file_.empty() ? std::nullopt : NewestTime(progress_file_);
+}
+
+bool Restarts::LeaveOut(const std::vector<std::string>& nodes) {
+  std::vector<std::string> all = lost_nodes_;
+  for (const std::string& node : nodes) {
+    if (std::find(all.begin(), all.end(), node) == all.end()) all.push_back(node);
+  }
+  if (all.size() > static_cast<std::size_t>(options_.spare_nodes)) return false;
+  lost_nodes_ = all;
+  return true;
 }
 
 void Restarts::BeforeRun() {

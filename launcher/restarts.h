@@ -34,7 +34,12 @@ class Restarts {
   // What ranks of the next run are told: how often this job was requeued, and ranks were started
   // again since.
   int count() const { return requeued_ + policy_.restarts(); }
+  // Those that are lost or left out.
   const std::vector<std::string>& lost_nodes() const { return lost_nodes_; }
+
+  // These nodes get no ranks from now on.  False, and nothing has changed, where too few would be
+  // left (--spare-nodes).
+  bool LeaveOut(const std::vector<std::string>& nodes);
 
   void BeforeRun();
 

@@ -185,7 +185,7 @@ HealthReport CheckHealth(const HealthCheck& check) {
   HealthReport report;
   report.commands = CommandsText(step.commands);
   if (result.interrupted) {
-    report.messages =
+    report.refusal =
         "ddlrun: the check was stopped by signal " + std::to_string(*result.interrupted) + "\n";
     report.exit_code = 128 + *result.interrupted;
     return report;
@@ -206,12 +206,12 @@ HealthReport CheckHealth(const HealthCheck& check) {
   }
   if (AnyFailed(verdicts)) {
     report.exit_code = EX_CONFIG;
-    report.messages +=
-        "ddlrun: " +
-        Coded(Message::kConfiguration,
-              "a check failed, no rank was started: see the table above; --check=auto "
-              "starts without looking at all nodes") +
-        "\n";
+    report.bad_nodes = BadNodes(verdicts);
+    report.refusal = "ddlrun: " +
+                     Coded(Message::kConfiguration,
+                           "a check failed, no rank was started: see the table above; --check=auto "
+                           "starts without looking at all nodes") +
+                     "\n";
   }
   return report;
 }

@@ -6,8 +6,10 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "launcher/environment.h"
+#include "launcher/health/verdict.h"
 #include "launcher/launch.h"
 #include "launcher/options.h"
 #include "launcher/settings.h"
@@ -31,10 +33,12 @@ struct HealthCheck {
 };
 
 struct HealthReport {
-  std::string commands;  // what was started: "+ ..."
-  std::string table;     // of the verdicts
-  std::string messages;  // lines to say after it
-  int exit_code = 0;     // EX_CONFIG when a check failed; 128 + n when signal n stopped ddlrun
+  std::string commands;            // what was started: "+ ..."
+  std::string table;               // of the verdicts
+  std::string messages;            // lines to say after it
+  std::string refusal;             // a line: why no rank is started; "" when they may be
+  std::vector<BadNode> bad_nodes;  // that the job could do without, to pass; none when it does pass
+  int exit_code = 0;  // EX_CONFIG when a check failed; 128 + n when signal n stopped ddlrun
 };
 
 // What the check of the nodes of `plan` will do and how long it may take, a line; "" for one node.

@@ -30,7 +30,9 @@ Verdict JudgeAnswers(const CheckedJob& job, const std::vector<NodeFacts>& facts)
     return {check, Status::kFail, "no answer from " + HostsText(silent) + "; " + job.launcher_end,
             "look whether the node is up and ddlrun is installed there; leave it out with sbatch "
             "--exclude=" +
-                HostsText(silent)};
+                HostsText(silent),
+            // If none has answered, it is not the nodes.
+            silent.size() < facts.size() ? silent : std::vector<std::string>()};
   }
   const std::string shared = SharedMachines(facts);
   if (!shared.empty()) {
@@ -76,6 +78,12 @@ HostsByText GroupHosts(const Nodes& nodes,
     if (!text.empty()) groups[text].push_back(node.facts->host);
   }
   return groups;
+}
+
+std::vector<std::string> HostsOf(const HostsByText& groups) {
+  std::vector<std::string> all;
+  for (const auto& [what, hosts] : groups) all.insert(all.end(), hosts.begin(), hosts.end());
+  return all;
 }
 
 std::string GroupsText(const HostsByText& groups) {

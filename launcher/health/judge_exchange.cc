@@ -25,6 +25,34 @@ std::string UnavailableText(const Nodes& nodes) {
 
 using Pair = std::pair<int, int>;
 
+// How many of the pairs each node has.
+std::map<int, int> CountPairs(const std::vector<Pair>& pairs) {
+  std::map<int, int> counts;
+  for (const auto& [a, b] : pairs) {
+    ++counts[a];
+    ++counts[b];
+  }
+  return counts;
+}
+
+void EraseNode(int node, std::vector<Pair>* pairs) {
+  std::erase_if(*pairs, [node](const Pair& p) { return p.first == node || p.second == node; });
+}
+
+// Nodes without which none of the pairs is left, first those with most.  Of two that have as many
+// it is the later one: ddlrun is on the first.
+std::vector<std::string> NodesOfAll(std::vector<Pair> pairs,
+                                    const std::vector<std::string>& hosts) {
+  std::vector<std::string> nodes;
+  while (!pairs.empty()) {
+    std::pair<int, int> worst = {0, 0};  // pairs, node
+    for (const auto& [node, count] : CountPairs(pairs)) worst = std::max(worst, {count, node});
+    nodes.push_back(hosts[static_cast<std::size_t>(worst.second)]);
+    EraseNode(worst.second, &pairs);
+  }
+  return nodes;
+}
+
 // More are counted only: the table is for people.
 constexpr int kMostNamed = 8;
 
@@ -34,11 +62,7 @@ std::string PairsText(std::vector<Pair> pairs, const std::vector<std::string>& h
   std::string text;
   for (int named = 0; !pairs.empty(); ++named) {
     if (named == kMostNamed) return text + " and " + CountText(pairs.size(), "pair") + " more";
-    std::map<int, int> counts;
-    for (const auto& [a, b] : pairs) {
-      ++counts[a];
-      ++counts[b];
-    }
+    const std::map<int, int> counts = CountPairs(pairs);
     const auto worst = std::max_element(counts.begin(), counts.end(),
                                         [](auto& a, auto& b) { return a.second < b.second; });
     std::vector<std::string> others;
@@ -47,8 +71,7 @@ std::string PairsText(std::vector<Pair> pairs, const std::vector<std::string>& h
       if (b == worst->first) others.push_back(name(a));
     }
     text += (text.empty() ? "" : ", ") + name(worst->first) + " with " + HostsText(others);
-    std::erase_if(pairs,
-                  [node = worst->first](auto& p) { return p.first == node || p.second == node; });
+    EraseNode(worst->first, &pairs);
   }
   return text;
 }
@@ -91,6 +114,16 @@ std::string VersionsText(const NodeFacts& facts) {
   return text;
 }
 
+// Those that are not like most; none where no half is alike.
+std::vector<std::string> OddOnes(HostsByText groups, std::size_t nodes) {
+  const auto most = std::max_element(
+      groups.begin(), groups.end(),
+      [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  if (2 * most->second.size() <= nodes) return {};
+  groups.erase(most);
+  return HostsOf(groups);
+}
+
 }  // namespace
 
 Verdict JudgeClocks(const Nodes& nodes) {
@@ -124,7 +157,8 @@ Verdict JudgeVersions(const Nodes& nodes) {
   const HostsByText groups = GroupHosts(nodes, VersionsText);
   if (groups.size() > 1) {
     return {"versions", Status::kFail, GroupsText(groups),
-            "load the same modules on every node; ranks of different versions cannot meet"};
+            "load the same modules on every node; ranks of different versions cannot meet",
+            OddOnes(groups, nodes.size())};
   }
   const bool has_mpi = !nodes.front().facts->mpi.empty();
   return {"versions", has_mpi ? Status::kOk : Status::kNotKnown, groups.begin()->first,
@@ -139,11 +173,10 @@ Verdict JudgeConnections(const Nodes& nodes, const std::vector<std::string>& hos
   const auto count = static_cast<int>(hosts.size());
   const Links links = CollectLinks(nodes, count);
   if (!links.failed.empty()) {
-    return {
-        check, Status::kFail,
-        "do not reach each other: " + PairsText({links.failed.begin(), links.failed.end()}, hosts) +
-            " (" + links.problem + ")",
-        advice};
+    const std::vector<Pair> failed(links.failed.begin(), links.failed.end());
+    return {check, Status::kFail,
+            "do not reach each other: " + PairsText(failed, hosts) + " (" + links.problem + ")",
+            advice, NodesOfAll(failed, hosts)};
   }
   const std::string problem = ProblemText(nodes);
   if (!problem.empty()) return {check, Status::kFail, problem, advice};

@@ -115,7 +115,8 @@ Verdict JudgeGpuCount(const Nodes& nodes) {
   }
   return {check, Status::kFail, GroupsText(faults),
           "nvidia-smi on the node says more; ask for fewer (--accelerators) or leave the node out "
-          "(sbatch --exclude)"};
+          "(sbatch --exclude)",
+          HostsOf(faults)};
 }
 
 Verdict JudgeGpuUse(const Nodes& nodes) {
@@ -124,7 +125,7 @@ Verdict JudgeGpuUse(const Nodes& nodes) {
   const HostsByText used = GroupGpus(nodes, UseFault);
   if (!used.empty()) {
     return {check, Status::kFail, GroupsText(used),
-            "end these processes, or start with --check=auto to share the GPU"};
+            "end these processes, or start with --check=auto to share the GPU", HostsOf(used)};
   }
   const std::string without = WithoutNvml(nodes);
   if (!without.empty()) return NeedsNvml(check, without);
@@ -141,7 +142,8 @@ Verdict JudgeGpuErrors(const Nodes& nodes) {
   });
   if (!broken.empty()) {
     return {check, Status::kFail, GroupsText(broken),
-            "tell your admin to reset or replace the GPU; leave the node out (sbatch --exclude)"};
+            "tell your admin to reset or replace the GPU; leave the node out (sbatch --exclude)",
+            HostsOf(broken)};
   }
   const HostsByText pending = GroupGpus(nodes, [](const GpuFacts& gpu) -> std::string {
     return gpu.remap_pending ? "waits for a reset to put bad memory out of use" : "";

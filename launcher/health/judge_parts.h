@@ -39,6 +39,9 @@ using HostsByText = std::map<std::string, std::vector<std::string>>;
 HostsByText GroupHosts(const Nodes& nodes,
                        const std::function<std::string(const NodeFacts&)>& text_of);
 
+// All of these hosts.
+std::vector<std::string> HostsOf(const HostsByText& groups);
+
 // "A (n[1-2]), B (n3)"
 std::string GroupsText(const HostsByText& groups);
 

@@ -85,10 +85,12 @@ Verdict JudgeInfiniband(const Nodes& nodes) {
     return {check, Status::kWarn, "no port is active on any node: the job talks over TCP", advice};
   }
   const HostsByText groups = GroupHosts(nodes, PortsText);
-  const bool some_have_none = std::any_of(nodes.begin(), nodes.end(), [](const AnsweredNode& node) {
-    return ActivePorts(*node.facts) == 0;
+  const HostsByText without = GroupHosts(nodes, [](const NodeFacts& facts) {
+    return ActivePorts(facts) == 0 ? PortsText(facts) : std::string();
   });
-  if (some_have_none) return {check, Status::kFail, GroupsText(groups), advice};
+  if (!without.empty()) {
+    return {check, Status::kFail, GroupsText(groups), advice, HostsOf(without)};
+  }
   if (groups.size() > 1) {
     return {check, Status::kWarn, GroupsText(groups),
             "the job goes at the pace of the slowest; " + advice};
@@ -105,7 +107,8 @@ Verdict JudgeMemlock(const Nodes& nodes) {
   if (!low.empty()) {
     return {check, Status::kFail, "InfiniBand needs locked memory, the limit is " + GroupsText(low),
             "'* - memlock unlimited' in /etc/security/limits.conf, LimitMEMLOCK=infinity for "
-            "slurmd, PropagateResourceLimitsExcept=MEMLOCK in slurm.conf"};
+            "slurmd, PropagateResourceLimitsExcept=MEMLOCK in slurm.conf",
+            HostsOf(low)};
   }
   const bool any_port = std::any_of(nodes.begin(), nodes.end(), [](const AnsweredNode& node) {
     return ActivePorts(*node.facts) > 0;
@@ -120,7 +123,7 @@ Verdict JudgeShm(const Nodes& nodes) {
       GroupHosts(nodes, [](const NodeFacts& facts) { return facts.shm_error; });
   if (!errors.empty()) {
     return {check, Status::kFail, "nothing can be made in /dev/shm: " + GroupsText(errors),
-            "ranks of a node meet there: mount a tmpfs with mode 1777"};
+            "ranks of a node meet there: mount a tmpfs with mode 1777", HostsOf(errors)};
   }
   const HostsByText low = GroupHosts(nodes, [](const NodeFacts& facts) -> std::string {
     return facts.shm_free_bytes < kShmWanted ? BytesText(facts.shm_free_bytes) : "";
@@ -144,13 +147,15 @@ Verdict JudgeDirectory(const Nodes& nodes, const std::string& directory_error) {
       GroupHosts(nodes, [](const NodeFacts& facts) { return facts.directory.write_error; });
   const std::string& path = nodes.front().facts->directory.path;
   if (!errors.empty()) {
-    return {check, Status::kFail, path + " cannot be written: " + GroupsText(errors), advice};
+    return {check, Status::kFail, path + " cannot be written: " + GroupsText(errors), advice,
+            HostsOf(errors)};
   }
   const HostsByText foreign = GroupHosts(nodes, [](const NodeFacts& facts) {
     return facts.directory.is_shared ? std::string() : facts.directory.path;
   });
   if (!foreign.empty()) {
-    return {check, Status::kFail, "not the directory of ddlrun: " + GroupsText(foreign), advice};
+    return {check, Status::kFail, "not the directory of ddlrun: " + GroupsText(foreign), advice,
+            HostsOf(foreign)};
   }
   const auto least = std::min_element(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) {
     return a.facts->directory.free_bytes < b.facts->directory.free_bytes;

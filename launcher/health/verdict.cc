@@ -39,6 +39,23 @@ bool AnyFailed(const std::vector<Verdict>& verdicts) {
                      [](const Verdict& verdict) { return verdict.status == Status::kFail; });
 }
 
+std::vector<BadNode> BadNodes(const std::vector<Verdict>& verdicts) {
+  std::vector<BadNode> nodes;
+  for (const Verdict& verdict : verdicts) {
+    const std::string reason = verdict.check + ": " + verdict.seen;
+    for (const std::string& host : verdict.bad_hosts) {
+      const auto known = std::find_if(nodes.begin(), nodes.end(),
+                                      [&](const BadNode& node) { return node.host == host; });
+      if (known == nodes.end()) {
+        nodes.push_back({host, reason});
+      } else {
+        known->reason += "; " + reason;
+      }
+    }
+  }
+  return nodes;
+}
+
 std::string VerdictTable(const std::vector<Verdict>& verdicts) {
   std::string text = Padded("check", kCheckWidth) + Padded("verdict", kVerdictWidth) +
                      "what was seen: what to do\n";

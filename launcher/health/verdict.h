@@ -16,9 +16,20 @@ struct Verdict {
   Status status = Status::kOk;
   std::string seen;    // what was seen, and on which hosts
   std::string advice;  // what to do, "" when there is nothing
+  // Of a failure: without these the others would pass, as far as can be told; empty where it
+  // cannot.
+  std::vector<std::string> bad_hosts = {};
 };
 
 bool AnyFailed(const std::vector<Verdict>& verdicts);
+
+struct BadNode {
+  std::string host;
+  std::string reason;  // "gpus: 4 planned, 3 seen (n2)"; of several checks with "; " between them
+};
+
+// The nodes that a job could do without, to pass.
+std::vector<BadNode> BadNodes(const std::vector<Verdict>& verdicts);
 
 // A line per verdict, under a heading:
 //   check        verdict    what was seen

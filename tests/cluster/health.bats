@@ -3,7 +3,7 @@
 # ddlrun --check=full and --check-only on a real Slurm: all nodes meet, and what is broken is named.
 
 # shellcheck disable=SC2016 # the ranks' shells expand, not ours
-# shellcheck disable=SC2154 # run and common.bash set them
+# shellcheck disable=SC2030,SC2031,SC2154 # run and common.bash set them
 
 load common
 
@@ -138,6 +138,59 @@ checked() {
   cluster at n2 mv /dev/lost /dev/nvidia1
   [ "$status" -eq 78 ]
   [[ $output == *"gpus         fail       2 planned, 1 seen (n2): "* ]]
+}
+
+# lose NODE, find_again NODE: one of its two GPUs.
+lose() { cluster at "$1" mv /dev/nvidia1 /dev/lost; }
+find_again() { cluster at "$1" mv /dev/lost /dev/nvidia1; }
+
+# with_spare: ddlrun on three nodes of four.
+with_spare() {
+  script spare.sh 'ddlrun --check=full --spare-nodes 1 sh -c '\''echo "rank $RANK on $(hostname)"'\'''
+  batch spare.sh -N4 --gres=gpu:2
+  echo "$output"
+}
+
+@test "a node that is found bad is left out, and a spare one takes its place" {
+  lose n2
+  with_spare
+  find_again n2
+  [ "$status" -eq 0 ]
+  [ "$(grep '^rank ' <<< "$output" | sort)" = $'rank 0 on n1\nrank 1 on n1\nrank 2 on n3\nrank 3 on n3\nrank 4 on n4\nrank 5 on n4' ]
+  grep -x 'ddlrun: \[WARN DDL-21-7\] n2 is left out: gpus: 2 planned, 1 seen (n2)' <<< "$output"
+  [[ $output == *"gpus         fail       2 planned, 1 seen (n2): "*"gpus         ok         6 planned, all there"* ]]
+  run ! grep 'no rank was started' <<< "$output"
+}
+
+@test "more bad nodes than spare ones, a spare one among them, end the job" {
+  local other
+  lose n2
+  for other in n3 n4; do
+    lose "$other"
+    with_spare
+    find_again "$other"
+    [ "$status" -eq 78 ]
+    [[ $output == *"a check failed, no rank was started"* ]]
+    run ! grep '^rank ' <<< "$output"
+  done
+  find_again n2
+}
+
+@test "a node that is cut off is left out, too" {
+  script cut.sh 'touch ready; until [ -e cut ]; do sleep 0.1; done' \
+    'ddlrun --check=full --launcher=srun --spare-nodes 1 sh -c '\''echo "rank $RANK on $(hostname)"'\''' 'echo "exit code $?"'
+  hpc sbatch --quiet --no-kill --output="$work/cut.out" -N4 --gres=gpu:2 "$work/cut.sh"
+  wait_for 20 test -e "$work/ready"
+  cluster cut n3
+  touch "$work/cut"
+  wait_for 150 grep -q '^exit code' "$work/cut.out" || true
+  cluster heal n3
+  cat "$work/cut.out"
+  grep -q '^exit code 0' "$work/cut.out"
+  grep -q '^ddlrun: \[WARN DDL-21-7\] n3 is left out: nodes: no answer from n3; the launcher ' "$work/cut.out"
+  [ "$(grep -c '^rank [0-5] on n[124]$' "$work/cut.out")" -eq 6 ]
+  hpc scancel --user=hpc
+  wait_for 60 cluster in sh -c '[ "$(sinfo -h -N -o %t | sort -u)" = idle ]'
 }
 
 @test "a directory that a node does not share is named" {

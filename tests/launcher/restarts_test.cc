@@ -31,6 +31,22 @@ TEST(ProgressFile, IsWhatWasNamedOrTheCheckpointsOfATraining) {
   EXPECT_EQ(of({"ddltraind", "--mode=evaluate"}), "");
 }
 
+TEST(Restarts, LeavesOutAsManyNodesAsAreSpare) {
+  Options options;
+  options.max_restarts = 1;
+  const Environment environment;
+  Restarts without_spares(options, environment);
+  EXPECT_FALSE(without_spares.LeaveOut({"n1"}));
+  EXPECT_TRUE(without_spares.lost_nodes().empty());
+  options.spare_nodes = 2;
+  Restarts restarts(options, environment);
+  EXPECT_TRUE(restarts.LeaveOut({"n2"}));
+  EXPECT_FALSE(restarts.LeaveOut({"n3", "n4"}));
+  EXPECT_TRUE(restarts.LeaveOut({"n2", "n4"}));  // one of them is known
+  EXPECT_EQ(restarts.lost_nodes(), (std::vector<std::string>{"n2", "n4"}));
+  EXPECT_FALSE(restarts.LeaveOut({"n5"}));
+}
+
 class NewestTimeTest : public testing::Test {
  protected:
   NewestTimeTest() : folder_(testing::TempDir() + "newest." + std::to_string(getpid())) {

@@ -100,7 +100,9 @@ refused() {
 @test "as many spare nodes as there are nodes, and spare nodes that no restart would use" {
   export SLURM_JOB_ID=7 SLURM_JOB_NODELIST='n[1-2]' SLURM_JOB_NUM_NODES=2 SLURM_GPUS_PER_NODE=4
   refused 78 "--spare-nodes 2 leaves none of the 2 nodes of this job: ask for more, #SBATCH -N3" --spare-nodes 2 --max-restarts 1 --dry-run true
-  refused 64 "--spare-nodes without --max-restarts" --spare-nodes 1 true
+  refused 64 "--spare-nodes without --max-restarts or --check=full" --spare-nodes 1 true
+  run_ddlrun --dry-run=json --spare-nodes 1 --check=full
+  [ "$status" -eq 0 ]
 }
 
 @test "a plan leaves the spare nodes out, and their tasks" {

@@ -8,6 +8,7 @@
 namespace launcher {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 TEST(Clocks, WarnOfANodeThatIsOffByMoreThanASecond) {
@@ -71,6 +72,7 @@ TEST(Connections, NameThePairThatFails) {
   const Verdict verdict = made.Of("connections");
   EXPECT_EQ(verdict.status, Status::kFail);
   EXPECT_EQ(verdict.seen, "do not reach each other: n2 with n3 (no answer within 5 s)");
+  EXPECT_THAT(verdict.bad_hosts, ElementsAre("n3"));  // either of them; ddlrun is on the first
 }
 
 TEST(Connections, NameTheNodeThatAllFailingPairsShareOnce) {
@@ -80,6 +82,7 @@ TEST(Connections, NameTheNodeThatAllFailingPairsShareOnce) {
   made.facts[2].exchange.failed = {{3, "Connection reset", 0}, {4, "Connection reset", 0}};
   EXPECT_EQ(made.Of("connections").seen,
             "do not reach each other: n3 with n[1-2,4-5], n1 with n2 (Connection reset)");
+  EXPECT_THAT(made.Of("connections").bad_hosts, ElementsAre("n3", "n2"));
 }
 
 TEST(Connections, NameAPairOnceThatBothEndsName) {

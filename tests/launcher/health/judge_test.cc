@@ -5,12 +5,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "tests/launcher/health/made_up_facts.h"
 
 namespace launcher {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 TEST(Judge, FindsNothingWrongWithHealthyNodes) {
   const MadeUpJob made(4);
@@ -47,6 +51,58 @@ TEST(Judge, SaysOnlyThatWhenNobodyAnswered) {
   MadeUpJob made(2);
   made.facts = {NodeFacts(), NodeFacts()};
   EXPECT_EQ(JudgeNodes(made.job, made.facts).size(), 1U);
+  EXPECT_THAT(BadNodes(JudgeNodes(made.job, made.facts)), IsEmpty());
+}
+
+// The bad nodes that are found where `spoil` was done to the third of four.
+std::vector<std::string> BadAfter(const std::function<void(NodeFacts&)>& spoil) {
+  MadeUpJob made(4);
+  spoil(made.facts[2]);
+  std::vector<std::string> bad;
+  for (const BadNode& node : BadNodes(JudgeNodes(made.job, made.facts))) bad.push_back(node.host);
+  return bad;
+}
+
+TEST(Judge, KnowsWhichNodeAJobCouldDoWithout) {
+  const std::vector<std::function<void(NodeFacts&)>> faults = {
+      [](NodeFacts& facts) { facts = NodeFacts(); },
+      [](NodeFacts& facts) { facts.gpus.pop_back(); },
+      [](NodeFacts& facts) {
+        facts.gpus[1].processes = {{77, 1}};
+      },
+      [](NodeFacts& facts) { facts.gpus[1].uncorrected_errors = 1; },
+      [](NodeFacts& facts) { facts.ports[0].state = facts.ports[1].state = "DOWN"; },
+      [](NodeFacts& facts) { facts.memlock_bytes = 1; },
+      [](NodeFacts& facts) { facts.shm_error = "no"; },
+      [](NodeFacts& facts) { facts.directory.write_error = "no"; },
+      [](NodeFacts& facts) { facts.directory.is_shared = false; },
+      [](NodeFacts& facts) { facts.mpi = "another"; },
+      [](NodeFacts& facts) {
+        facts.exchange.failed = {{0, "lost", 0}, {3, "lost", 0}};
+      },
+  };
+  for (std::size_t i = 0; i < faults.size(); ++i) {
+    EXPECT_THAT(BadAfter(faults[i]), ElementsAre("n3")) << i;
+  }
+  EXPECT_THAT(BadAfter([](NodeFacts&) {}), IsEmpty());
+  // Only a warning.
+  EXPECT_THAT(BadAfter([](NodeFacts& facts) { facts.memory_bytes = 1; }), IsEmpty());
+}
+
+TEST(Judge, BlamesNoNodeWhereItCannotBeTold) {
+  MadeUpJob made(4);
+  made.job.directory_error = "cannot be written";
+  EXPECT_THAT(made.Of("directory").bad_hosts, IsEmpty());
+  made = MadeUpJob(4);
+  made.facts[0].mpi = made.facts[1].mpi = "another";
+  EXPECT_EQ(made.Of("versions").status, Status::kFail);
+  EXPECT_THAT(made.Of("versions").bad_hosts, IsEmpty());
+  made.facts[2].mpi = "another";
+  EXPECT_THAT(made.Of("versions").bad_hosts, ElementsAre("n4"));
+  made = MadeUpJob(4);
+  made.facts[1].exchange.problem = "PMIx_Init: UNREACHABLE";
+  EXPECT_EQ(made.Of("connections").status, Status::kFail);
+  EXPECT_THAT(made.Of("connections").bad_hosts, IsEmpty());
 }
 
 TEST(Hardware, WarnsOfAnotherProcessor) {

@@ -31,6 +31,17 @@ TEST(HostsText, CompressesAndListsWhatCannotBe) {
   EXPECT_EQ(HostsText({"a b", "c"}), "a b,c");
 }
 
+TEST(BadNodes, AreTheHostsOfAllVerdictsWithAllReasons) {
+  Verdict gpus = {"gpus", Status::kFail, "2 planned, 1 seen (n2)", "", {"n2"}};
+  Verdict links = {"connections", Status::kFail, "do not reach each other", "", {"n4", "n2"}};
+  const std::vector<BadNode> bad = BadNodes({gpus, {"shm", Status::kFail, "", ""}, links});
+  ASSERT_EQ(bad.size(), 2U);
+  EXPECT_EQ(bad[0].host, "n2");
+  EXPECT_EQ(bad[0].reason, "gpus: 2 planned, 1 seen (n2); connections: do not reach each other");
+  EXPECT_EQ(bad[1].host, "n4");
+  EXPECT_EQ(bad[1].reason, "connections: do not reach each other");
+}
+
 TEST(OneRankPerNode, KeepsNodesAndTheirGpusAndBindsNothing) {
   Plan plan;
   for (const char* host : {"n3", "n1"}) {
