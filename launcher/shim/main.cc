@@ -277,12 +277,14 @@ void SetEnvironment(int usable_cpus) {
   for (int i = 0; i < kMaxRankJobParts; ++i) unsetenv(NameOfPart(i).name);
 }
 
-// ddlrun needs it to send a signal to the ranks; a node may hang, so that one says it of each.
+// ddlrun needs it to send a signal to the ranks; a node may hang, so that one says it of each.  Of a
+// heterogeneous job rank 0 says it: signals reach every component by the step of the first alone,
+// and the others have job numbers of their own.
 void SayStep() {
   const char* job_id = getenv("SLURM_JOB_ID");
   const char* step = getenv("SLURM_STEP_ID");
-  if (!Is(job.spawner, "srun") || job.local_rank != 0 || job_id == nullptr || step == nullptr)
-    return;
+  const bool says = getenv("SLURM_HET_SIZE") == nullptr ? job.local_rank == 0 : job.rank == 0;
+  if (!Is(job.spawner, "srun") || !says || job_id == nullptr || step == nullptr) return;
   const Report report = ReportStep(job.report_key, job_id, step);
   WriteAll(STDERR_FILENO, report.text, strlen(report.text));
 }
