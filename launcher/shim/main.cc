@@ -277,8 +277,8 @@ void SetEnvironment(int usable_cpus) {
   for (int i = 0; i < kMaxRankJobParts; ++i) unsetenv(NameOfPart(i).name);
 }
 
-// ddlrun needs it to send a signal to the ranks; a node may hang, so that one says it of each.  Of a
-// heterogeneous job rank 0 says it: signals reach every component by the step of the first alone,
+// ddlrun needs it to send a signal to the ranks; a node may hang, so that one says it of each.  Of
+// a heterogeneous job rank 0 says it: signals reach every component by the step of the first alone,
 // and the others have job numbers of their own.
 void SayStep() {
   const char* job_id = getenv("SLURM_JOB_ID");
