@@ -26,7 +26,8 @@ std::unique_ptr<Sgd> MakeReferenceSgd(std::vector<ParameterSegment> segments);
 // A four-dimensional tensor that reads as in the formulas: src(n, c, h, w).
 class TensorView {
  public:
-  explicit TensorView(const Tensor& tensor) : data_(tensor.As<float>()), shape_(tensor.desc.shape) {}
+  explicit TensorView(const Tensor& tensor)
+      : data_(tensor.As<float>()), shape_(tensor.desc.shape) {}
 
   float& operator()(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w) const {
     return data_[((n * shape_[1] + c) * shape_[2] + h) * shape_[3] + w];
