@@ -93,13 +93,14 @@ has_ended() {
 
 @test "requeue: a training that is stopped before the time limit goes on by itself, and ends as if it had never stopped" {
   local job log
-  template requeue.sbatch --iter_unit=batch --num_iter=60 --checkpoint_every=10
+  # A step takes 4 to 200 ms, by how busy the machine is.
+  template requeue.sbatch --iter_unit=batch --num_iter=360 --checkpoint_every=60
   job=$(hpc sbatch --parsable -N2 requeue.sbatch)
   log=resnet50-$job.log
-  wait_for 60 test -e "resnet50-$job/checkpoints/step-0000000010"
+  wait_for 60 grep -q 'step 1/' "$log"
   # What Slurm does for --signal=B:USR1@300.
   hpc scancel --batch --signal=USR1 "$job"
-  wait_for 60 has_ended "$job" COMPLETED
+  wait_for 180 has_ended "$job" COMPLETED
   [[ $output == *" Restarts=1 "* ]]
   cat "$log"
   grep -q "stopped by signal 10 after step " "$log"
@@ -107,9 +108,9 @@ has_ended() {
   mv "resnet50-$job" turns
 
   job=$(hpc sbatch --parsable -N2 requeue.sbatch)
-  wait_for 60 has_ended "$job" COMPLETED
+  wait_for 180 has_ended "$job" COMPLETED
   [[ $output == *" Restarts=0 "* ]]
-  cmp {turns,"resnet50-$job"}/checkpoints/step-0000000060/model.safetensors
+  cmp {turns,"resnet50-$job"}/checkpoints/step-0000000360/model.safetensors
 }
 
 @test "requeue: scancel is the end of it" {
