@@ -3,12 +3,7 @@ if(DDLRUN_SANITIZE)
   # What reads and decides compiles in half the time that it takes with -O1. Folders that compute add
   # DDLRUN_SANITIZED_COMPUTATION; a fuzzer shall try many inputs.
   set(DDLRUN_SANITIZED_COMPUTATION -O1)
-  set(level -O0)
-  if(DDLRUN_FUZZ)
-    set(level -O1)
-  endif()
-  add_compile_options(-fsanitize=${DDLRUN_SANITIZE} -fno-omit-frame-pointer -g1 ${level})
-  unset(level)
+  add_compile_options(-fsanitize=${DDLRUN_SANITIZE} -fno-omit-frame-pointer -g1 $<IF:$<BOOL:${DDLRUN_FUZZ}>,-O1,-O0>)
   add_link_options(-fsanitize=${DDLRUN_SANITIZE})
   if(DDLRUN_SANITIZE MATCHES "undefined")
     add_compile_options(-fno-sanitize-recover=all)

@@ -57,8 +57,9 @@ function(ddl_test name)
   target_compile_definitions(${name} PRIVATE DDLRUN_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                              DDLRUN_BINARY_DIR="${PROJECT_BINARY_DIR}")
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gmock GTest::gtest_main)
-  # Half the time to compile; what a test needs fast is in a library.
-  target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O0>)
+  # Half the time to compile; what a test needs fast is in a library. SHELL: keeps CMake from taking it for the -O0 of the
+  # sanitizers and leaving it out: it has to be the last.
+  target_compile_options(${name} PRIVATE "SHELL:$<$<COMPILE_LANGUAGE:CXX>:-O0>")
   if(TARGET test_headers)
     target_precompile_headers(${name} REUSE_FROM test_headers)
   endif()

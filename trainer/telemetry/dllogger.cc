@@ -31,7 +31,7 @@ std::string Join(const DlStep& step) {
 // str(tuple): "()", "(0,)", "(0, 20)".
 std::string Tuple(const DlStep& step) { return "(" + Join(step) + (step.size() == 1 ? ",)" : ")"); }
 
-double WholeMicroseconds(TimePoint::duration duration) {
+double SecondsToTheMicrosecond(TimePoint::duration duration) {
   // Microseconds, as Python's datetime has them.
   return static_cast<double>(
              std::chrono::duration_cast<std::chrono::microseconds>(duration).count()) /
@@ -40,7 +40,7 @@ double WholeMicroseconds(TimePoint::duration duration) {
 
 // str(datetime.timestamp()).
 std::string Timestamp(TimePoint time) {
-  return PythonFloat(WholeMicroseconds(time.time_since_epoch()));
+  return PythonFloat(SecondsToTheMicrosecond(time.time_since_epoch()));
 }
 
 }  // namespace
@@ -49,7 +49,7 @@ DlLogger::DlLogger(std::ostream* text, std::ostream* json, WallClock clock)
     : text_(text), json_(json), clock_(std::move(clock)), start_(clock_()) {}
 
 std::string DlLogger::ElapsedSeconds(TimePoint now) const {
-  return PythonFloat(WholeMicroseconds(now - start_));
+  return PythonFloat(SecondsToTheMicrosecond(now - start_));
 }
 
 void DlLogger::Metadata(const std::string& metric, const DlData& metadata) {

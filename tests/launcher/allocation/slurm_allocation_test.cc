@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launcher/error.h"
 #include "tests/launcher/allocation/slurm_environment_file.h"
+#include "tests/launcher/allocation/slurm_refusal.h"
 
 namespace launcher {
 namespace {
@@ -13,19 +13,6 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-constexpr int kUnknown = -1;
-
-std::string Refusal(const EnvironmentMap& environment) {
-  try {
-    ReadSlurmAllocation(environment);
-  } catch (const LaunchError& error) {
-    EXPECT_EQ(error.exit_code(), EX_CONFIG);
-    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
-    return error.what();
-  }
-  return "";
-}
 
 TEST(SlurmAllocation, IsNothingOutsideSlurm) {
   EXPECT_FALSE(ReadSlurmAllocation({{"PATH", "/bin"}, {"SLURM_CONF", "/etc/slurm.conf"}}));

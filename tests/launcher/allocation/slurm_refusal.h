@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What tests of Slurm's environment expect: a refusal, or a number that it does not tell.
+
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "launcher/allocation/slurm_allocation.h"
+#include "launcher/error.h"
+
+namespace launcher {
+
+// GPUs, slots and ranks that the environment does not tell.
+inline constexpr int kUnknown = -1;
+
+// The message, one line, with which `environment` is refused; "" where it is not.
+inline std::string Refusal(const EnvironmentMap& environment) {
+  try {
+    ReadSlurmAllocation(environment);
+  } catch (const LaunchError& error) {
+    EXPECT_EQ(error.exit_code(), EX_CONFIG);
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace launcher
