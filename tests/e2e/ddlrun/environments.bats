@@ -98,7 +98,9 @@ yields() { # RANKS LAUNCHER
   local launcher
   seq 50000 > input
   for launcher in $(launchers); do
-    on_two_ranks "$launcher" 'md5sum' < input
+    # The mpirun of Open MPI 4.1 dies while it passes input on in one of a hundred runs, without ddlrun, too.
+    on_two_ranks "$launcher" 'md5sum' < input ||
+      { [[ $messages == *"mpirun was ended by signal 11"* ]] && on_two_ranks "$launcher" 'md5sum' < input; }
     diff rank0 <(md5sum < input)
     diff rank1 <(md5sum < /dev/null)
   done
