@@ -17,12 +17,12 @@ constexpr std::chrono::seconds kPatienceWithScontrol{30};
 ScontrolAnswer RunScontrol(const std::vector<std::string>& arguments,
                            const Environment& environment) {
   std::vector<std::string> words = {FindProgram("scontrol", environment)};
-  if (words.front().empty()) return {false, "there is no scontrol in PATH"};
+  if (words.front().empty()) return {false, false, "there is no scontrol in PATH"};
   words.insert(words.end(), arguments.begin(), arguments.end());
   CommandOutput command(words, environment);
-  if (command.Wait(kPatienceWithScontrol)) return {true, command.text()};
+  if (command.Wait(kPatienceWithScontrol)) return {true, false, command.text()};
   const std::string said = command.text().substr(0, command.text().find('\n'));
-  return {false, said.empty() ? "scontrol did not answer" : said};
+  return {false, command.WasKilledByOthers(), said.empty() ? "scontrol did not answer" : said};
 }
 
 }  // namespace launcher

@@ -13,7 +13,8 @@ namespace launcher {
 
 struct ScontrolAnswer {
   bool is_ok = false;
-  std::string text;  // all that scontrol printed, or why there is no answer, in one line
+  bool was_killed = false;  // a signal ended scontrol, as when Slurm ends the job that asks
+  std::string text;         // all that scontrol printed, or why there is no answer, in one line
 };
 
 // Runs `scontrol` with `arguments` and waits, at most as long as a controller takes that is being

@@ -128,7 +128,8 @@ std::optional<SlurmJob> AskSlurmForJob(const Environment& environment) {
 
 std::string RequeueSlurmJob(const Environment& environment) {
   const ScontrolAnswer answer = RunScontrol({"requeue", SlurmJobId(environment)}, environment);
-  return answer.is_ok ? "" : answer.text;
+  // A requeue ends all processes of the job, scontrol among them, perhaps before it has its answer.
+  return answer.is_ok || answer.was_killed ? "" : answer.text;
 }
 
 }  // namespace launcher

@@ -66,11 +66,14 @@ bool CommandOutput::Wait(std::chrono::milliseconds limit) {
     ReadInto(&child_.stderr_pipe, &text_);
   }
   if (child_.pid != 0) {
-    if (child_.stdout_pipe.is_open() || child_.stderr_pipe.is_open()) kill(-child_.pid, SIGKILL);
+    is_over_limit_ = child_.stdout_pipe.is_open() || child_.stderr_pipe.is_open();
+    if (is_over_limit_) kill(-child_.pid, SIGKILL);
     waitpid(child_.pid, &status_, 0);
     child_.pid = 0;
   }
   return WIFEXITED(status_) && WEXITSTATUS(status_) == 0;
 }
+
+bool CommandOutput::WasKilledByOthers() const { return !is_over_limit_ && WIFSIGNALED(status_); }
 
 }  // namespace launcher

@@ -26,6 +26,8 @@ class CommandOutput {
   bool Wait(std::chrono::milliseconds limit);
   // Whether it has ended, without waiting.
   bool HasEnded();
+  // Once it has ended: whether a signal of somebody else's ended it.
+  bool WasKilledByOthers() const;
 
   // What it wrote, standard output and standard error mixed; at most 16 MiB.
   const std::string& text() const { return text_; }
@@ -33,6 +35,7 @@ class CommandOutput {
  private:
   ChildProcess child_;  // pid is 0 once it has ended
   int status_ = 0;
+  bool is_over_limit_ = false;
   std::string text_;
 };
 

@@ -4,6 +4,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
 
 namespace launcher {
 namespace {
@@ -72,6 +76,27 @@ TEST(SlurmJob, EachComponentOfAHeterogeneousJobHasAStep) {
                                    {"SLURM_JOB_ID_HET_GROUP_2", "14"}};
   EXPECT_THAT(StepsOfComponents("12.3", {0, 2}, environment), ElementsAre("12.3", "14.3"));
   EXPECT_THAT(StepsOfComponents("12.3", {0}, {{"SLURM_JOB_ID", "12"}}), ElementsAre("12.3"));
+}
+
+// What `scontrol requeue` does when it goes as no test on a cluster can make it go each time.
+std::string RequeueWith(const std::string& commands) {
+  namespace fs = std::filesystem;
+  const fs::path folder = testing::TempDir() + "requeue." + std::to_string(getpid());
+  fs::create_directory(folder);
+  std::ofstream(folder / "scontrol") << "#!/bin/sh\n" << commands << "\n";
+  fs::permissions(folder / "scontrol", fs::perms::owner_all);
+  const std::string refusal =
+      RequeueSlurmJob({{"PATH", folder.string() + ":/usr/bin:/bin"}, {"SLURM_JOB_ID", "12"}});
+  fs::remove_all(folder);
+  return refusal;
+}
+
+TEST(RequeueSlurmJob, IsDoneAlsoWhereSlurmEndsScontrolWithTheJob) {
+  EXPECT_EQ(RequeueWith("[ \"$*\" = 'requeue 12' ]"), "");
+  EXPECT_EQ(RequeueWith("kill -TERM $$"), "");
+  EXPECT_EQ(RequeueWith("echo 'Requested operation is disabled'; exit 1"),
+            "Requested operation is disabled");
+  EXPECT_EQ(RequeueWith("exit 1"), "scontrol did not answer");
 }
 
 }  // namespace
