@@ -19,6 +19,7 @@ bool IsMistake(const RunEnd& end) {
 
 // What "no progress" means for this run.
 std::string NoProgress(const RunEnd& end) {
+  if (end.start_hung) return "its start hung";
   if (!end.checkpoints.empty()) return "no new checkpoint in " + end.checkpoints;
   return end.file_moved ? "nothing in --progress-file became newer"
                         : "shorter than " + std::to_string(static_cast<int>(kSecondsOfProgress)) +
@@ -39,7 +40,8 @@ Decision RestartPolicy::Requeue(const RunEnd& end, bool has_progress) const {
 }
 
 Decision RestartPolicy::AfterRun(const RunEnd& end) {
-  const bool has_progress = end.file_moved.value_or(end.seconds >= kSecondsOfProgress);
+  const bool has_progress =
+      !end.start_hung && end.file_moved.value_or(end.seconds >= kSecondsOfProgress);
   runs_without_progress_ = has_progress ? 0 : runs_without_progress_ + 1;
 
   if (end.exit_code == EX_OK || end.told_to_stop) return End("");

@@ -95,9 +95,23 @@ TEST(RestartPolicy, AStartThatHungCountsAmongTheRestartsThatWereAskedFor) {
   RunEnd end = Ended(EX_UNAVAILABLE, 300);
   end.start_hung = true;
   RestartPolicy policy({.restarts = 2, .requeues = {}});
-  EXPECT_EQ(policy.AfterRun(end).reason, "starting again, restart 1 of 2");
-  EXPECT_EQ(policy.AfterRun(end).reason, "starting again, restart 2 of 2");
+  EXPECT_EQ(policy.AfterRun(end).reason, "starting again in 2 s, restart 1 of 2");
+  EXPECT_EQ(policy.AfterRun(end).reason, "starting again in 8 s, restart 2 of 2");
   EXPECT_EQ(policy.AfterRun(end).next, Next::kEnd);
+}
+
+// It lasts as long as it may, which says nothing.
+TEST(RestartPolicy, AStartThatHungIsNoProgress) {
+  RunEnd end = Ended(EX_UNAVAILABLE, 300);
+  end.start_hung = true;
+  RestartPolicy policy({.restarts = 100, .requeues = {}});
+  policy.AfterRun(end);
+  policy.AfterRun(end);
+  const Decision last = policy.AfterRun(end);
+  EXPECT_EQ(last.next, Next::kEnd);
+  EXPECT_THAT(last.reason, HasSubstr("3 runs in a row made no progress (its start hung)"));
+  end.has_nodes = false;
+  EXPECT_EQ(After({.requeues = 2}, end).next, Next::kEnd);
 }
 
 TEST(RestartPolicy, EndsWhenToldToStop) {
