@@ -129,6 +129,10 @@ std::string ResultText(const JobResult& result, const Decision& decision) {
     return StoppedText(result, std::string("stopped by ") + NameOfOrderToStop(result.stop_signal));
   }
   if (!result.not_started.empty()) return Failed(StartThatHung(result));
+  if (result.output_is_closed) {
+    return "ddlrun: nobody reads the output any more, so the job was ended (exit code " +
+           std::to_string(result.exit_code) + ")\n";
+  }
   if (!result.lost_nodes.empty()) return Failed("node " + result.lost_nodes[0] + " was lost");
   if (result.failure) return FailureReport(*result.failure);
   if (!result.launcher_end.empty()) {

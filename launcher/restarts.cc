@@ -115,7 +115,9 @@ Decision Restarts::AfterRun(const JobResult& result) {
   const bool is_wanted = options_.max_restarts > 0 || options_.requeue;
   const bool start_hung = !result.not_started.empty();
   // Whoever was told to stop asks nobody: slurmctld may take long to answer, or not be there.
-  if (result.told_to_stop || (!is_wanted && !start_hung) || result.exit_code == EX_OK) return {};
+  const bool is_told_to_stop = result.told_to_stop || IsOrderToStopPending();
+  const bool is_over = is_told_to_stop || result.output_is_closed || result.exit_code == EX_OK;
+  if (is_over || (!is_wanted && !start_hung)) return {};
 
   RunEnd end;
   end.exit_code = result.exit_code;

@@ -51,6 +51,10 @@ void JobOutput::ExpectEnd() {
   if (!ending_since_) ending_since_ = OutputQueue::Clock::now();
 }
 
+void JobOutput::ExpectLast() {
+  for (Stream& stream : streams_) stream.reader.ReadNoMoreThanThePipeHolds();
+}
+
 // Of a queue whose reader takes nothing.
 std::optional<OutputQueue::Clock::time_point> JobOutput::deadline() const {
   std::optional<OutputQueue::Clock::time_point> first;

@@ -37,7 +37,10 @@ class JobOutput {
 
   // From now on children do not wait for readers longer than the patience.
   void ExpectEnd();
-  // All children have ended and ddlrun was told to stop: nor does ddlrun.
+  // All children have ended: what others have in the same pipes is read only as far as a pipe can
+  // hold it.
+  void ExpectLast();
+  // ... and ddlrun was told to stop: nor does it wait for readers.
   void ExpectNothing() { expects_nothing_ = true; }
 
   // Passes on what is there.  True when there was something, or something waits for its reader.

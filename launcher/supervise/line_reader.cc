@@ -2,6 +2,7 @@
 
 #include "launcher/supervise/line_reader.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,7 +19,8 @@ bool LineReader::Read() {
   std::array<char, 16384> chunk;
   std::size_t total = 0;
   while (from_.is_open() && total < kMaxLineBytes) {
-    const ssize_t got = read(from_.fd(), chunk.data(), chunk.size());
+    // Of nothing that is left read() gives nothing, as at the end.
+    const ssize_t got = read(from_.fd(), chunk.data(), std::min(chunk.size(), left_));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) break;
     if (got <= 0) {
@@ -27,6 +29,7 @@ bool LineReader::Read() {
       return true;
     }
     total += static_cast<std::size_t>(got);
+    if (left_ != std::string::npos) left_ -= static_cast<std::size_t>(got);
     pending_.append(chunk.data(), static_cast<std::size_t>(got));
     std::size_t bytes = pending_.find_last_of("\n\r") + 1;  // npos + 1 is 0
     const bool is_too_long = bytes == 0 && pending_.size() > kMaxLineBytes;
@@ -34,6 +37,11 @@ bool LineReader::Read() {
     Give(bytes);
   }
   return total > 0;
+}
+
+void LineReader::ReadNoMoreThanThePipeHolds() {
+  const int bytes = fcntl(from_.fd(), F_GETPIPE_SZ);
+  if (bytes > 0) left_ = static_cast<std::size_t>(bytes);
 }
 
 void LineReader::Give(std::size_t bytes) {

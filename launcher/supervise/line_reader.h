@@ -33,13 +33,18 @@ class LineReader {
   // without an end is given as well, and the pipe is closed.
   bool Read();
 
+  // After as many bytes as the pipe can hold it is taken to be at its end: a process that its
+  // writer has left behind may write for ever.
+  void ReadNoMoreThanThePipeHolds();
+
  private:
   void Give(std::size_t bytes);
 
   Descriptor from_;
   Unit unit_;
   std::function<void(std::string_view)> on_text_;
-  std::string pending_;  // of a line that is not whole
+  std::string pending_;                   // of a line that is not whole
+  std::size_t left_ = std::string::npos;  // bytes to be read before the end
 };
 
 // `line` without its end.

@@ -2,7 +2,10 @@
 
 #include "launcher/supervise/step_tools.h"
 
+#include <algorithm>
 #include <thread>
+
+#include "launcher/error.h"
 
 namespace launcher {
 namespace {
@@ -15,20 +18,42 @@ bool StepSignals::Send(const std::string& step, int number) {
   const StepTools::Command command =
       tools_.signal ? tools_.signal(step, number) : StepTools::Command();
   if (command.empty()) return false;
-  commands_.push_back(std::make_unique<CommandOutput>(command, tools_.environment));
-  number_ = number;
-  deadline_ = Clock::now() + kPatienceWithScancel;
+  try {
+    sent_.push_back({number, std::make_unique<CommandOutput>(command, tools_.environment),
+                     Clock::now() + patience_});
+  } catch (const LaunchError&) {
+    return false;  // as where a machine has no process left: the job must not end for that
+  }
   return true;
 }
 
-std::optional<int> StepSignals::TakeLost() {
-  if (!deadline_ || (!HasArrived() && Clock::now() < *deadline_)) return std::nullopt;
-  deadline_.reset();
-  const bool is_lost = !HasArrived() || !commands_.back()->Wait(std::chrono::milliseconds(0));
-  return is_lost ? std::optional(number_) : std::nullopt;
+bool StepSignals::HaveArrived() {
+  return std::all_of(sent_.begin(), sent_.end(),
+                     [](const Sent& sent) { return sent.command->HasEnded(); });
 }
 
-bool StepSignals::HasArrived() { return commands_.empty() || commands_.back()->HasEnded(); }
+std::optional<int> StepSignals::TakeLost() {
+  for (auto sent = sent_.begin(); sent != sent_.end();) {
+    const int number = sent->number;
+    const bool has_ended = sent->command->HasEnded();
+    const bool is_late =
+        !has_ended && Clock::now() >= sent->deadline.value_or(Clock::time_point::max());
+    const bool has_failed = has_ended && !sent->command->Wait(std::chrono::milliseconds(0));
+    const bool is_news = is_late || (has_failed && sent->deadline);
+    if (is_late) sent->deadline.reset();
+    sent = has_ended ? sent_.erase(sent) : sent + 1;
+    if (is_news) return number;
+  }
+  return std::nullopt;
+}
+
+std::optional<StepSignals::Clock::time_point> StepSignals::deadline() const {
+  std::optional<Clock::time_point> first;
+  for (const Sent& sent : sent_) {
+    if (sent.deadline && (!first || *sent.deadline < *first)) first = sent.deadline;
+  }
+  return first;
+}
 
 bool WaitUntilStepIsGone(const StepTools& tools, const std::string& step,
                          std::chrono::milliseconds limit) {

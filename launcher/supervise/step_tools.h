@@ -29,28 +29,35 @@ struct StepTools {
 // scancel answers within a second, and takes longer where slurmctld is busy or not there.
 inline constexpr std::chrono::milliseconds kPatienceWithScancel{10000};
 
-// Signals on their way.
+// Signals on their way: each by a command of its own, so that none waits for another.
 class StepSignals {
  public:
   using Clock = std::chrono::steady_clock;
 
-  explicit StepSignals(const StepTools& tools) : tools_(tools) {}
+  explicit StepSignals(const StepTools& tools,
+                       std::chrono::milliseconds patience = kPatienceWithScancel)
+      : tools_(tools), patience_(patience) {}
 
-  // Starts the command and returns at once.  False when there is none.
+  // Starts the command and returns at once.  False when there is none, or it cannot be started.
   bool Send(const std::string& step, int number);
-  // Whether the last one's command has ended; true when there was none.  SIGCHLD comes when it
-  // does.
-  bool HasArrived();
-  // The last one, once, if its command has failed or has not ended within the patience.
+  // Whether all commands have ended.  SIGCHLD comes when one does.
+  bool HaveArrived();
+  // A signal whose command has failed, or has not ended within the patience; each is told of once.
+  // nullopt when there is none (any more).
   std::optional<int> TakeLost();
   // When TakeLost is to be asked although no child has ended; nullopt: never.
-  std::optional<Clock::time_point> deadline() const { return deadline_; }
+  std::optional<Clock::time_point> deadline() const;
 
  private:
+  struct Sent {
+    int number;
+    std::unique_ptr<CommandOutput> command;
+    std::optional<Clock::time_point> deadline;  // empty once it is known to be lost
+  };
+
   const StepTools& tools_;
-  std::vector<std::unique_ptr<CommandOutput>> commands_;  // what still runs dies with this object
-  int number_ = 0;
-  std::optional<Clock::time_point> deadline_;  // of the last one, until it has arrived
+  const std::chrono::milliseconds patience_;
+  std::vector<Sent> sent_;  // what still runs dies with this object
 };
 
 // Asks until the step is gone or `limit` is over.  True as well where nobody can be asked.

@@ -6,7 +6,9 @@
 //   starting  the last shim says that its program runs    -                                running
 //             the time for that is over                   as when the time of ending is    killing
 //   running,  ddlrun is sent a signal                     every rank gets it               (same)
-//   starting  a child fails, or nobody can read any more  children get SIGTERM             ending
+//   starting  a child fails                               the others get SIGTERM           ending
+//             nobody can read any more, and there was no  children get SIGTERM             ending
+//             order to stop
 //             a shim or srun tells of a failed rank       nothing: the launcher ends all   ending
 //             srun tells of a lost node                   nothing: srun ends all           ending
 //   any       the second SIGINT                           ranks get SIGKILL, srun and      ending
@@ -15,15 +17,17 @@
 //                                                         SIGTERM
 //   killing   scancel has arrived and srun has had its    children get SIGKILL             killed
 //             grace; or the time is over
-//   any       no child is left                            a step that srun left gets       -
+//   any       no child is left                            a step that srun left, or whose  -
+//                                                         srun a signal has ended, gets
 //                                                         SIGKILL; ddlrun waits until a
 //                                                         killed one is gone
 //
 // A job of children that are ranks begins with running; srun's time for the start begins anew when
-// it has waited for resources.
+// it has waited for resources.  Where no shim was heard through mpirun its time does not count:
+// options of the user (--mpiarg) may send what ranks write elsewhere.
 //
-// A failure after an order to stop does not end the job: the ranks that stop have the time that
-// Slurm gives them.
+// After an order to stop, what a shim or srun tells of a failed rank changes nothing: srun and
+// mpirun end the others then, in the time that Slurm or Open MPI gives them.
 
 #include "launcher/supervise/supervisor.h"
 
@@ -31,14 +35,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <set>
 
 #include "launcher/exit_codes.h"
 #include "launcher/supervise/job_children.h"
 #include "launcher/supervise/job_output.h"
 #include "launcher/supervise/rank_reports.h"
-#include "rankfile/hostlist.h"
-#include "rankfile/parse_error.h"
+#include "launcher/supervise/silent_nodes.h"
 
 namespace launcher {
 namespace {
@@ -48,24 +50,7 @@ using Clock = std::chrono::steady_clock;
 using Kind = ChildCommand::Kind;
 using News = RankReports::News;
 
-// What ended children may have left in a pipe is less than so many reads.
-constexpr int kLastReads = 64;
-
 enum class State { kStarting, kRunning, kEnding, kKilling, kKilled };
-
-bool Holds(const std::vector<std::string>& hosts, const std::string& host) {
-  return std::find(hosts.begin(), hosts.end(), host) != hosts.end();
-}
-
-std::vector<std::string> Expanded(const std::string& hosts) {
-  try {
-    return rankfile::ExpandHostlist(hosts);
-  } catch (const rankfile::ParseError&) {
-    return {};
-  }
-}
-
-std::string FirstLabel(const std::string& host) { return host.substr(0, host.find('.')); }
 
 class Supervisor {
  public:
@@ -102,7 +87,6 @@ class Supervisor {
   void Kill();
 
   JobResult Result();
-  std::vector<std::string> SilentNodes() const;
   RankFailure Describe(const JobChild& child, int exit_code, int signal) const;
   double SecondsSinceStart() const;
 
@@ -116,6 +100,7 @@ class Supervisor {
   State state_ = State::kRunning;
   std::optional<Clock::time_point> deadline_;  // of the state
   bool has_ended_job_ = false;                 // ddlrun by itself, and no rank had failed
+  bool has_lost_srun_ = false;                 // a signal ended it
   bool has_killed_step_ = false;
   bool has_arrived_ = false;  // that signal
   int interrupts_ = 0;
@@ -151,7 +136,9 @@ void Supervisor::WaitForEvent() {
   std::vector<pollfd> ready = {{signals_.fd(), POLLIN, 0}};
   output_.AppendTo(&ready);
   std::optional<Clock::time_point> deadline = deadline_;
-  for (const auto& other : {output_.deadline(), step_signals_.deadline()}) {
+  const auto deadline_of_signals =
+      children_.AllEnded() ? std::nullopt : step_signals_.deadline();  // nobody gets them any more
+  for (const auto& other : {output_.deadline(), deadline_of_signals}) {
     if (other && (!deadline || *other < *deadline)) deadline = other;
   }
   int timeout_ms = -1;
@@ -164,9 +151,10 @@ void Supervisor::WaitForEvent() {
 
 void Supervisor::HandleSignals() {
   while (const std::optional<int> number = signals_.Next()) {
-    if (*number == SIGCHLD) continue;  // ReapEnded and Advance look anyway
+    if (*number == SIGCHLD) continue;  // Run looks at the children anyway
     if (IsOrderToStop(*number)) {
-      if (!result_.told_to_stop && GoesOn()) result_.stop_signal = *number;
+      const bool is_first = !result_.told_to_stop && GoesOn() && !children_.AllEnded();
+      if (is_first) result_.stop_signal = *number;
       result_.told_to_stop = true;
       output_.ExpectEnd();
     }
@@ -191,9 +179,10 @@ void Supervisor::RelaySignal(int number) {
 
 void Supervisor::RelayOutput() {
   output_.Relay();
-  // As for a program whose output goes to `head`: it ends, quietly.
-  if (!output_.IsClosed() || !GoesOn()) return;
-  if (result_.exit_code == 0) result_.exit_code = 128 + SIGPIPE;
+  // As for a program whose output goes to `head`: it ends.  After an order to stop it is about to,
+  // and the reader may have got the same: Ctrl-C goes to `tee` as well.
+  if (!output_.IsClosed() || !GoesOn() || result_.told_to_stop) return;
+  result_.output_is_closed = true;
   has_ended_job_ = true;
   EndChildren();
 }
@@ -201,20 +190,19 @@ void Supervisor::RelayOutput() {
 // What children wrote last.  Waits for the reader, if ddlrun was not told to stop.
 void Supervisor::RelayLastOutput() {
   deadline_.reset();
-  for (int reads = 0; reads < kLastReads;) {
+  output_.ExpectLast();
+  for (;;) {
     if (result_.told_to_stop) output_.ExpectNothing();
     if (!output_.Relay()) return;
-    if (!output_.IsWaiting()) {
-      ++reads;
-      continue;
-    }
+    if (!output_.IsWaiting()) continue;
     WaitForEvent();
     HandleSignals();
   }
 }
 
 void Supervisor::EndStepThatIsLeft() {
-  if (!has_killed_step_ && reports_.has_left_step() && !reports_.step().empty()) {
+  const bool is_left = reports_.has_left_step() || has_lost_srun_;
+  if (!has_killed_step_ && is_left && !reports_.step().empty()) {
     has_killed_step_ = step_signals_.Send(reports_.step(), SIGKILL);
   }
   if (has_killed_step_ &&
@@ -244,13 +232,13 @@ void Supervisor::LimitStart() {
   if (options_.start_limit.count() > 0) deadline_ = Clock::now() + options_.start_limit;
 }
 
-// The ranks that have not started are on these nodes, by their ranks.
 void Supervisor::GiveStartUp() {
-  for (std::size_t rank = 0; rank < options_.hosts.size(); ++rank) {
-    const std::string& host = options_.hosts[rank];
-    if (reports_.started().contains(static_cast<int>(rank))) continue;
-    if (!Holds(result_.not_started, host)) result_.not_started.push_back(host);
+  if (children_.kind() == Kind::kMpirun && reports_.started().empty()) {
+    state_ = State::kRunning;
+    deadline_.reset();
+    return;
   }
+  result_.not_started = NodesNotStarted(options_.hosts, reports_.started());
   output_.ExpectEnd();
   has_ended_job_ = true;
   Kill();
@@ -260,6 +248,7 @@ void Supervisor::RecordEnd(const JobChild& child, const siginfo_t& info) {
   const int signal = info.si_code == CLD_EXITED ? 0 : info.si_status;
   const int exit_code = signal == 0 ? info.si_status : 128 + signal;
   if (exit_code == 0) return;
+  if (child.kind == Kind::kSrun && signal != 0) has_lost_srun_ = true;
   const bool stopped_early = exit_code == EX_TEMPFAIL;
   if (result_.exit_code == 0 || (result_.exit_code == EX_TEMPFAIL && !stopped_early)) {
     result_.exit_code = exit_code;
@@ -290,12 +279,12 @@ void Supervisor::EndChildren() {
 
 void Supervisor::Advance() {
   if (state_ == State::kKilling && has_killed_step_ && !has_arrived_ &&
-      step_signals_.HasArrived()) {
+      step_signals_.HaveArrived()) {
     has_arrived_ = true;
     deadline_ = Clock::now() + options_.grace;
   }
-  const std::optional<int> lost = step_signals_.TakeLost();
-  if (lost && IsOrderToStop(*lost)) {
+  while (const std::optional<int> lost = step_signals_.TakeLost()) {
+    if (!IsOrderToStop(*lost)) continue;
     // Without slurmctld srun itself can end nothing, but passes this one on from node to node.
     children_.Signal(SIGUSR1);
     result_.notes.push_back("slurmctld did not pass the order to stop on: ranks got SIGUSR1");
@@ -345,30 +334,18 @@ JobResult Supervisor::Result() {
       result.exit_code = result.failure->exit_code;
     }
   }
-  if (!result.not_started.empty()) {
-    // Of those that were killed nobody is to blame.
+  if (result.output_is_closed || !result.not_started.empty()) {
+    // Of those that ddlrun has ended nobody is to blame.
     result.failure.reset();
-    result.exit_code = EX_UNAVAILABLE;
+    result.exit_code = result.output_is_closed ? 128 + SIGPIPE : EX_UNAVAILABLE;
   }
-  if (children_.kind() == Kind::kSrun && result.exit_code != 0) result.silent_nodes = SilentNodes();
+  if (children_.kind() == Kind::kSrun && result.exit_code != 0 && !result.output_is_closed) {
+    result.silent_nodes = result.not_started.empty()
+                              ? SilentNodes(options_.hosts, reports_.hosts_with_ends())
+                              : result.not_started;
+  }
   for (std::string& note : output_.Notes()) result.notes.push_back(std::move(note));
   return result;
-}
-
-// A node whose tasks srun has heard nothing of, as far as others have reported.
-std::vector<std::string> Supervisor::SilentNodes() const {
-  if (!result_.not_started.empty()) return result_.not_started;
-  std::set<std::string> heard_of;
-  for (const std::string& hosts : reports_.hosts_with_ends()) {
-    for (const std::string& host : Expanded(hosts)) heard_of.insert(FirstLabel(host));
-  }
-  std::vector<std::string> silent;
-  for (const std::string& host : options_.hosts) {
-    if (!heard_of.empty() && !heard_of.contains(FirstLabel(host)) && !Holds(silent, host)) {
-      silent.push_back(host);
-    }
-  }
-  return silent;
 }
 
 RankFailure Supervisor::Describe(const JobChild& child, int exit_code, int signal) const {

@@ -27,7 +27,8 @@ struct SupervisorOptions {
   // How long srun or mpirun may take to end the others by itself, if that is longer than `grace`.
   std::chrono::milliseconds grace_of_launcher{15000};
   // How long it may take until the shims of all ranks of srun or mpirun have said that their
-  // programs run; 0: as long as it likes.
+  // programs run; 0: as long as it likes.  For an mpirun through which no shim was heard it does
+  // not count.
   std::chrono::milliseconds start_limit{0};
   bool tag_output = false;         // "[rank]" in front of every line of a rank
   std::string log_directory;       // where children that are ranks are logged; "": nowhere
@@ -49,7 +50,10 @@ struct JobResult {
   std::optional<RankFailure> failure;   // empty on success, and when mpirun itself failed
   std::vector<std::string> lost_nodes;  // that srun said are gone
   bool told_to_stop = false;            // by SIGTERM, SIGINT or SIGHUP
-  int stop_signal = 0;                  // that one, if it came before any failure
+  int stop_signal = 0;                  // that one, if it came before any failure or end
+  // Nobody could read standard output or error any more, so that ddlrun has ended the job: exit
+  // code 128 + SIGPIPE, no failure.
+  bool output_is_closed = false;
   // Slurm ended the step before any failure: " DUE TO TIME LIMIT" or, by scancel, "".
   std::optional<std::string> cancelled;
   // "srun was ended by signal 9 (Killed)": by somebody else, before any rank failed; "" otherwise.
@@ -65,7 +69,8 @@ struct JobResult {
 
 // Any exit code but 0 is a failure; the others get SIGTERM, after `grace` SIGKILL.  srun and mpirun
 // do that by themselves; if they have not ended after grace_of_launcher, they are ended with all
-// ranks, and a step that is still there afterwards is a note.  Only EX_TEMPFAIL, "stopped early
+// ranks, and a step that is still there afterwards is a note.  So is a step ended whose srun a
+// signal has ended, since its ranks go on.  Only EX_TEMPFAIL, "stopped early
 // with a checkpoint", waits for the others, and counts when nothing else failed.  Of several
 // failures the one seen first counts.  A start that is not over after start_limit is ended: exit
 // code EX_UNAVAILABLE, no failure.
@@ -76,7 +81,8 @@ struct JobResult {
 //
 // Output: ranks wait for whoever reads it, ddlrun does not.  When the job is to end, lines that do
 // not fit into a MiB are dropped where nobody has read for `grace`, and after an order to stop all
-// that nobody takes; a note has their number.  A closed standard output or error ends the job.
+// that nobody takes; a note has their number.  A closed standard output or error ends the job, but
+// for one that was told to stop: it is about to end, and may take its time for that.
 //
 // Throws LaunchError when a child cannot be started; those started are killed first.
 JobResult Supervise(const std::vector<ChildCommand>& commands, const SupervisorOptions& options,

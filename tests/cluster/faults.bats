@@ -101,6 +101,29 @@ all_ready() { [ "$(find . -name 'ready.*' | wc -l)" -eq "${world:-4}" ]; }
   [[ $output == *"exit code 75"* ]]
 }
 
+@test "srun killed by somebody else: that is said, and no rank goes on without it" {
+  script rank ': > ready.$RANK' 'exec sleep 100'
+  script job 'ddlrun ./rank' 'echo "exit code $?"'
+  hpc sbatch --quiet -N2 --gres=gpu:2 --output="$work/job.out" job
+  wait_for 30 all_ready
+  cluster at n1 kill -KILL "$(cluster at n1 pgrep -u hpc -x -o srun)"
+  wait_for 60 grep -q '^exit code' job.out
+  output=$(cat job.out)
+  echo "$output"
+  [[ $output == *"exit code 137"* ]]
+  [[ $(verdict) == *"the job failed: srun was ended by signal 9 (Killed), which is not ddlrun's doing; "* ]]
+  nothing_is_left
+}
+
+@test "output whose reader has gone ends the job, and no rank is blamed" {
+  script job 'ddlrun sh -c "while :; do echo a line; done" | head -n 1; echo "exit code ${PIPESTATUS[0]}"'
+  batch job -N2 --gres=gpu:2
+  echo "$output"
+  [[ $output == *"exit code 141"* ]]
+  [ "$(verdict)" = "ddlrun: nobody reads the output any more, so the job was ended (exit code 141)" ]
+  nothing_is_left
+}
+
 @test "ddlrun killed by SIGKILL leaves no rank and no directory" {
   script job 'ddlrun sleep 100' 'echo "exit code $?"'
   hpc sbatch --quiet -N2 --gres=gpu:2 --output="$work/job.out" job
@@ -231,7 +254,8 @@ ranks_wait() {
   wait_for 30 all_ready
   cluster ctld stop
   local start=$SECONDS
-  cluster at n1 kill -TERM "$(cat pid)"
+  # As Slurm and systemd send it.
+  cluster at n1 sh -c "kill -TERM $(cat pid); kill -CONT $(cat pid)"
   wait_for 60 grep -q '^exit code' job.out || true
   cluster ctld start
   echo "$((SECONDS - start)) s: $(cat job.out)"

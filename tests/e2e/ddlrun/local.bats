@@ -160,9 +160,11 @@ PY
 }
 
 @test "output that nobody reads ends the job" {
-  run bash -c "set -o pipefail; '$ddlrun' -n 1 yes 2> /dev/null | head -n 1"
+  run bash -c "set -o pipefail; '$ddlrun' -n 1 --max-restarts 3 yes 2> messages | head -n 1"
+  cat messages
   [ "$status" -eq 141 ]
   [ "$output" = y ]
+  [ "$(tail -n 1 messages)" = "ddlrun: nobody reads the output any more, so the job was ended (exit code 141)" ]
 }
 
 @test "identities of an enclosing launcher do not reach ranks" {

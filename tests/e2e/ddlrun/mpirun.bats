@@ -154,6 +154,17 @@ foreign_mpirun() { # TEXT
   done
 }
 
+@test "a start whose reports mpirun keeps to itself is not taken for one that hangs" {
+  require_mpirun
+  local argument="--merge-stderr-to-stdout"
+  if mpirun_is_prrte; then argument="--output merge-stderr-to-stdout"; fi
+  echo "start_seconds: 1" > site.yaml
+  run_ddlrun --site ./site.yaml --launcher=mpirun -n 1 --mpiarg "$argument" sh -c 'sleep 3; echo done'
+  echo "$output $messages"
+  [ "$status" -eq 0 ]
+  [[ $output == *done ]]
+}
+
 @test "user signals reach the ranks" {
   require_mpirun
   "$ddlrun" -n 2 --oversubscribe --launcher=mpirun \

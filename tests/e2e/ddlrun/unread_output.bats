@@ -129,6 +129,47 @@ rank_is_gone() { [ ! -e "/proc/$(cat rank.pid)" ]; }
   [ "$status" -eq 3 ]
 }
 
+@test "nor is the rank that failed forgotten for a signal that comes while its last output waits" {
+  printf '%s\n' 'yes | head -c 200000; echo $$ > rank.pid; exit 3' > rank
+  "$ddlrun" -n 1 --launcher=local sh rank > unread 2> messages 3>&- 7>&- &
+  pid=$!
+  wait_for 20 test -s rank.pid
+  wait_for 20 rank_is_gone
+  stop TERM
+  [ "$status" -eq 3 ]
+  grep -q 'ended first, with exit code 3' messages
+  run ! grep -q 'stopped by' messages
+}
+
+@test "a process that a rank leaves behind, and that writes for ever, does not keep ddlrun with a slow reader" {
+  printf '%s\n' 'trap "" HUP; setsid sh -c "echo \$\$ > writer.pid; exec yes" & while [ ! -s writer.pid ]; do sleep 0.05; done' > rank
+  "$ddlrun" -n 1 --launcher=local sh rank > unread 2> messages 3>&- 7>&- &
+  pid=$!
+  # Slower than the writer; it ends although nobody writes any more.
+  (while [ ! -e enough ]; do timeout 1 head -c 60000 > /dev/null; sleep 0.1; done) <&7 3>&- &
+  local reader=$!
+  wait_for 60 has_ended || true
+  : > enough
+  kill -KILL "$(cat writer.pid)" || true
+  wait "$reader"
+  has_ended
+  wait "$pid"
+  pid=
+}
+
+@test "ranks that were told to stop have their time although the reader goes away, as tee does on Ctrl-C" {
+  printf '%s\n' 'trap "echo stopping; sleep 5; echo saved > checkpoint.$RANK; exit 75" TERM' ': > "ready.$RANK"' \
+    'while :; do sleep 0.1; done' > rank
+  "$ddlrun" -n 2 --oversubscribe --launcher=local sh rank > unread 2> messages 3>&- 7>&- &
+  pid=$!
+  wait_for 20 test -e ready.0
+  wait_for 20 test -e ready.1
+  exec 7>&-
+  stop TERM
+  [ "$status" -eq 75 ]
+  [ "$(cat checkpoint.0 checkpoint.1)" = $'saved\nsaved' ]
+}
+
 @test "nor does a reader of the messages that has gone away" {
   fails_when_told
   exec 7>&-

@@ -91,6 +91,21 @@ TEST_F(LineReaderTest, ComesBackFromAPipeThatIsNeverEmpty) {
   EXPECT_EQ(texts_.size(), kMaxLineBytes);
 }
 
+TEST_F(LineReaderTest, ComesToTheEndOfAPipeInWhichSomebodyWritesForEver) {
+  LineReader reader = Make();
+  reader.ReadNoMoreThanThePipeHolds();
+  const std::string part(1 << 16, '\n');
+  for (int i = 0; i < 16; ++i) {
+    Send(part);
+    EXPECT_TRUE(reader.Read());
+    EXPECT_TRUE(reader.is_open());
+  }
+  Send("too late");
+  EXPECT_TRUE(reader.Read());
+  EXPECT_FALSE(reader.is_open());
+  EXPECT_EQ(texts_.size(), std::size_t{1} << 20);
+}
+
 TEST(WithoutEnd, TakesOneEndAway) {
   EXPECT_EQ(WithoutEnd("a\n"), "a");
   EXPECT_EQ(WithoutEnd("a\r"), "a");

@@ -7,60 +7,18 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <csignal>
-#include <filesystem>
 #include <fstream>
-#include <vector>
+#include <string>
 
 #include "launcher/error.h"
+#include "tests/launcher/supervise/supervisor_fixture.h"
 
 namespace launcher {
 namespace {
 
-namespace fs = std::filesystem;
 using ::testing::Contains;
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
-
-class SupervisorTest : public testing::Test {
- protected:
-  SupervisorTest() : directory_(testing::TempDir() + "supervisor." + std::to_string(getpid())) {
-    fs::create_directory(directory_);
-  }
-  ~SupervisorTest() override { fs::remove_all(directory_); }
-
-  // One rank per script of sh, in `directory_`.
-  JobResult Run(const std::vector<std::string>& scripts, std::chrono::milliseconds grace) {
-    std::vector<ChildCommand> commands;
-    SupervisorOptions options;
-    options.grace = grace;
-    for (const std::string& script : scripts) {
-      ChildCommand command;
-      command.rank = static_cast<int>(commands.size());
-      command.argv = {"/bin/sh", "-c", "cd '" + directory_ + "'; " + script};
-      command.environment = {"PATH=/usr/bin:/bin"};
-      commands.push_back(command);
-      options.hosts.push_back("n" + std::to_string(command.rank + 1));
-    }
-    SignalRelay signals;
-    return Supervise(commands, options, signals);
-  }
-
-  std::string Content(const std::string& name) const {
-    std::ifstream file(directory_ + "/" + name);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-
-  // Sends ddlrun (this process) a signal once the file `ready` is there, as a child would not.
-  std::string SignalWhenReady(const std::string& name) const {
-    return "while [ ! -e ready ]; do sleep 0.02; done; kill -" + name + " " +
-           std::to_string(getpid()) + "; ";
-  }
-
-  static constexpr std::chrono::seconds kLong{60};
-  std::string directory_;
-};
 
 TEST_F(SupervisorTest, SucceedsWhenAllRanksDo) {
   const JobResult result = Run({"true", "exit 0"}, kLong);
@@ -209,171 +167,6 @@ TEST_F(SupervisorTest, NamesTheRankThatEndedFirstByTheClocksOfItsNodes) {
   // A failure counts more than an early stop, whichever came first.
   EXPECT_EQ(RankNamed(ended(1, lost_its_peer, late) + ended(0, "exit code 75", early)), 1);
   EXPECT_EQ(RankNamed(ended(0, "exit code 75", early) + ended(1, lost_its_peer, late)), 1);
-}
-
-// A step of Slurm, as files of the test's directory: scancel writes the signal into "signals",
-// SIGKILL after a while, and squeue shows "step".
-class SupervisorOfAStepTest : public SupervisorTest {
- protected:
-  SupervisorOfAStepTest() {
-    options_.report_key = "key";
-    options_.grace = std::chrono::milliseconds(100);
-    options_.grace_of_launcher = std::chrono::milliseconds(300);
-    options_.step_tools.environment = {{"PATH", "/usr/bin:/bin"}};
-    options_.step_tools.signal = [this](const std::string& step, int signal) {
-      return Shell(scancel_ + "; echo " + step + " " + std::to_string(signal) + " >> signals");
-    };
-    options_.step_tools.list = [this](const std::string&) {
-      return Shell("cat step 2> /dev/null; exit 0");
-    };
-  }
-
-  StepTools::Command Shell(const std::string& script) const {
-    return {"/bin/sh", "-c", "cd '" + directory_ + "'; " + script};
-  }
-
-  JobResult RunLauncher(ChildCommand::Kind kind, const std::string& script) const {
-    ChildCommand command;
-    command.kind = kind;
-    command.argv = Shell(script);
-    command.environment = {"PATH=/usr/bin:/bin"};
-    SignalRelay signals;
-    return Supervise({command}, options_, signals);
-  }
-
-  JobResult RunSrun(const std::string& script) const {
-    return RunLauncher(ChildCommand::Kind::kSrun, script);
-  }
-
-  static constexpr char kHangs[] =
-      "echo 'ddlrun-rank[key]: step 12.3' >&2; echo 'srun: error: n2: task 1: Killed' >&2; "
-      "exec sleep 600";
-  std::string scancel_ = "true";
-  SupervisorOptions options_;
-};
-
-TEST_F(SupervisorOfAStepTest, KillsSrunAndItsStepIfItDoesNotEndAfterARankHasFailed) {
-  scancel_ = "sleep 0.5";  // longer than srun's grace, so that it is seen to be waited for
-  const JobResult result = RunSrun(kHangs);
-  EXPECT_EQ(result.exit_code, 137);
-  ASSERT_TRUE(result.failure);
-  EXPECT_EQ(result.failure->rank, 1);
-  EXPECT_EQ(Content("signals"), "12.3 9\n");
-  EXPECT_THAT(result.notes, IsEmpty());
-}
-
-TEST_F(SupervisorOfAStepTest, LeavesSrunTheTimeToEndByItselfWhenItsStepWasKilled) {
-  options_.grace = std::chrono::milliseconds(1000);
-  scancel_ = ": > killed";
-  const JobResult result = RunSrun(
-      "echo 'ddlrun-rank[key]: step 12.3' >&2; echo 'srun: error: n2: task 1: Killed' >&2; "
-      "while [ ! -e killed ]; do sleep 0.02; done; echo > saw; exit 137");
-  EXPECT_EQ(result.exit_code, 137);
-  EXPECT_EQ(Content("saw"), "\n");
-}
-
-TEST_F(SupervisorOfAStepTest, WaitsUntilAKilledStepIsGone) {
-  scancel_ = "echo 12.3 > step; (sleep 0.7; rm step; echo gone >> signals) > /dev/null 2>&1 & true";
-  const JobResult result = RunSrun(kHangs);
-  EXPECT_EQ(Content("signals"), "12.3 9\ngone\n");
-  EXPECT_THAT(result.notes, IsEmpty());
-}
-
-TEST_F(SupervisorOfAStepTest, SaysThatAKilledStepIsStillThere) {
-  scancel_ = "echo 12.3 > step";
-  options_.patience_with_step = std::chrono::milliseconds(500);
-  EXPECT_THAT(RunSrun(kHangs).notes,
-              ElementsAre("step 12.3 was killed and is still there: Slurm could not end all of its "
-                          "ranks yet"));
-}
-
-TEST_F(SupervisorOfAStepTest, LeavesSrunItsTimeAfterARankHasFailed) {
-  options_.grace_of_launcher = kLong;
-  EXPECT_EQ(RunSrun("echo 'srun: error: n2: task 1: Exited with exit code 3' >&2; sleep 1; exit 3")
-                .exit_code,
-            3);
-  EXPECT_EQ(Content("signals"), "");
-}
-
-TEST_F(SupervisorOfAStepTest, EndsAnMpirunThatDoesNotEndAfterARankHasFailed) {
-  const JobResult result =
-      RunLauncher(ChildCommand::Kind::kMpirun,
-                  "trap 'echo > told; exit 1' TERM; "
-                  "echo 'ddlrun-rank[key]: rank 1 on n2 (pid 7) ended with exit code 3' >&2; "
-                  "while :; do sleep 0.05; done");
-  EXPECT_EQ(result.exit_code, 3);
-  EXPECT_EQ(Content("told"), "\n");  // it ends its ranks then, if it can
-}
-
-TEST_F(SupervisorOfAStepTest, SendsSigusr1WhereSlurmDoesNotPassAnOrderToStopOn) {
-  scancel_ = "exit 1";
-  const JobResult result = RunSrun(
-      "trap 'exit 75' USR1; echo 'ddlrun-rank[key]: step 12.3' >&2; echo > ready; sleep 0.5; " +
-      SignalWhenReady("TERM") + "while :; do sleep 0.05; done");
-  EXPECT_EQ(result.exit_code, EX_TEMPFAIL);
-  EXPECT_EQ(result.stop_signal, SIGTERM);
-  EXPECT_THAT(result.notes, ElementsAre("slurmctld did not pass the order to stop on: ranks got "
-                                        "SIGUSR1"));
-}
-
-TEST_F(SupervisorOfAStepTest, EndsAStartThatHangsAndNamesTheNodes) {
-  options_.start_limit = std::chrono::milliseconds(300);
-  options_.hosts = {"n1", "n2", "n2", "n3"};
-  const JobResult result = RunSrun(
-      "echo 'ddlrun-rank[key]: step 12.3' >&2; echo 'ddlrun-rank[key]: rank 0 has started' >&2; "
-      "echo 'ddlrun-rank[key]: rank 3 has started' >&2; exec sleep 600");
-  EXPECT_EQ(result.exit_code, EX_UNAVAILABLE);
-  EXPECT_FALSE(result.failure);
-  EXPECT_FALSE(result.has_started);
-  EXPECT_THAT(result.not_started, ElementsAre("n2"));
-  EXPECT_THAT(result.silent_nodes, ElementsAre("n2"));
-  EXPECT_EQ(Content("signals"), "12.3 9\n");
-}
-
-TEST_F(SupervisorOfAStepTest, HasNoLimitOnceAllHaveStarted) {
-  options_.start_limit = std::chrono::milliseconds(300);
-  options_.hosts = {"n1", "n2"};
-  for (const auto kind : {ChildCommand::Kind::kSrun, ChildCommand::Kind::kMpirun}) {
-    const JobResult result =
-        RunLauncher(kind,
-                    "echo 'ddlrun-rank[key]: rank 1 has started' >&2; "
-                    "echo 'ddlrun-rank[key]: rank 0 has started' >&2; sleep 0.6; exit 69");
-    EXPECT_EQ(result.exit_code, 69);
-    EXPECT_TRUE(result.has_started);
-    EXPECT_THAT(result.not_started, IsEmpty());
-  }
-}
-
-TEST_F(SupervisorOfAStepTest, KnowsThatAllHadStartedAlsoWhenOneHadEndedBefore) {
-  options_.hosts = {"n1", "n2"};
-  const JobResult result = RunSrun(
-      "echo 'ddlrun-rank[key]: rank 1 has started' >&2; "
-      "echo 'ddlrun-rank[key]: rank 1 on n2 (pid 7) ended with exit code 69' >&2; "
-      "echo 'ddlrun-rank[key]: rank 0 has started' >&2; exit 69");
-  EXPECT_TRUE(result.has_started);
-}
-
-TEST_F(SupervisorOfAStepTest, DoesNotCountTheTimeThatSrunWaitsForResources) {
-  options_.start_limit = std::chrono::milliseconds(300);
-  options_.hosts = {"n1", "n2"};
-  const std::string waits =
-      "echo 'srun: Job 7 step creation temporarily disabled, retrying (Requested nodes are busy)' "
-      ">&2; sleep 0.6; ";
-  EXPECT_THAT(RunSrun(waits).not_started, IsEmpty());
-  EXPECT_THAT(
-      RunSrun(waits + "echo 'srun: Step created for StepId=7.1' >&2; exec sleep 600").not_started,
-      ElementsAre("n1", "n2"));
-}
-
-TEST_F(SupervisorOfAStepTest, NamesTheNodesOfWhichNothingWasHeard) {
-  options_.hosts = {"n1", "n2.site", "n3", "n4", "n4"};
-  const std::string some =
-      "echo 'ddlrun-rank[key]: rank 0 on n1 (pid 7) ended with exit code 69' >&2; "
-      "echo 'srun: error: n[2-3]: tasks 1-2: Terminated' >&2; exit ";
-  EXPECT_THAT(RunSrun(some + "69").silent_nodes, ElementsAre("n4"));
-  EXPECT_THAT(RunSrun(some + "0").silent_nodes, IsEmpty());
-  // Where nothing was heard of any node, something else is wrong.
-  EXPECT_THAT(RunSrun("exit 69").silent_nodes, IsEmpty());
 }
 
 TEST_F(SupervisorTest, NamesAProgramThatCannotBeStarted) {

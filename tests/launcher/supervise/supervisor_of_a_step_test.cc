@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The supervisor of a step: what it does with srun, scancel and squeue, or with mpirun.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <string>
+
+#include "launcher/supervise/supervisor.h"
+#include "tests/launcher/supervise/supervisor_fixture.h"
+
+namespace launcher {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+// A step of Slurm, as files of the test's directory: scancel writes the signal into "signals",
+// SIGKILL after a while, and squeue shows "step".
+class SupervisorOfAStepTest : public SupervisorTest {
+ protected:
+  SupervisorOfAStepTest() {
+    options_.report_key = "key";
+    options_.grace = std::chrono::milliseconds(100);
+    options_.grace_of_launcher = std::chrono::milliseconds(300);
+    options_.step_tools.environment = {{"PATH", "/usr/bin:/bin"}};
+    options_.step_tools.signal = [this](const std::string& step, int signal) {
+      return Shell(scancel_ + "; echo " + step + " " + std::to_string(signal) + " >> signals");
+    };
+    options_.step_tools.list = [this](const std::string&) {
+      return Shell("cat step 2> /dev/null; exit 0");
+    };
+  }
+
+  StepTools::Command Shell(const std::string& script) const {
+    return {"/bin/sh", "-c", "cd '" + directory_ + "'; " + script};
+  }
+
+  JobResult RunLauncher(ChildCommand::Kind kind, const std::string& script) const {
+    ChildCommand command;
+    command.kind = kind;
+    command.argv = Shell(script);
+    command.environment = {"PATH=/usr/bin:/bin"};
+    SignalRelay signals;
+    return Supervise({command}, options_, signals);
+  }
+
+  JobResult RunSrun(const std::string& script) const {
+    return RunLauncher(ChildCommand::Kind::kSrun, script);
+  }
+
+  static constexpr char kHangs[] =
+      "echo 'ddlrun-rank[key]: step 12.3' >&2; echo 'srun: error: n2: task 1: Killed' >&2; "
+      "exec sleep 600";
+  // A shell has said its words by then, also on a busy machine.
+  static constexpr std::chrono::milliseconds kStartLimit{1000};
+  std::string scancel_ = "true";
+  SupervisorOptions options_;
+};
+
+TEST_F(SupervisorOfAStepTest, KillsSrunAndItsStepIfItDoesNotEndAfterARankHasFailed) {
+  scancel_ = "sleep 0.5";  // longer than srun's grace, so that it is seen to be waited for
+  const JobResult result = RunSrun(kHangs);
+  EXPECT_EQ(result.exit_code, 137);
+  ASSERT_TRUE(result.failure);
+  EXPECT_EQ(result.failure->rank, 1);
+  EXPECT_EQ(Content("signals"), "12.3 9\n");
+  EXPECT_THAT(result.notes, IsEmpty());
+}
+
+TEST_F(SupervisorOfAStepTest, LeavesSrunTheTimeToEndByItselfWhenItsStepWasKilled) {
+  options_.grace = std::chrono::milliseconds(1000);
+  scancel_ = ": > killed";
+  const JobResult result = RunSrun(
+      "echo 'ddlrun-rank[key]: step 12.3' >&2; echo 'srun: error: n2: task 1: Killed' >&2; "
+      "while [ ! -e killed ]; do sleep 0.02; done; echo > saw; exit 137");
+  EXPECT_EQ(result.exit_code, 137);
+  EXPECT_EQ(Content("saw"), "\n");
+}
+
+TEST_F(SupervisorOfAStepTest, WaitsUntilAKilledStepIsGone) {
+  scancel_ = "echo 12.3 > step; (sleep 0.7; rm step; echo gone >> signals) > /dev/null 2>&1 & true";
+  const JobResult result = RunSrun(kHangs);
+  EXPECT_EQ(Content("signals"), "12.3 9\ngone\n");
+  EXPECT_THAT(result.notes, IsEmpty());
+}
+
+TEST_F(SupervisorOfAStepTest, SaysThatAKilledStepIsStillThere) {
+  scancel_ = "echo 12.3 > step";
+  options_.patience_with_step = std::chrono::milliseconds(500);
+  EXPECT_THAT(RunSrun(kHangs).notes,
+              ElementsAre("step 12.3 was killed and is still there: Slurm could not end all of its "
+                          "ranks yet"));
+}
+
+TEST_F(SupervisorOfAStepTest, LeavesSrunItsTimeAfterARankHasFailed) {
+  options_.grace_of_launcher = kLong;
+  EXPECT_EQ(RunSrun("echo 'srun: error: n2: task 1: Exited with exit code 3' >&2; sleep 1; exit 3")
+                .exit_code,
+            3);
+  EXPECT_EQ(Content("signals"), "");
+}
+
+TEST_F(SupervisorOfAStepTest, EndsAnMpirunThatDoesNotEndAfterARankHasFailed) {
+  const JobResult result =
+      RunLauncher(ChildCommand::Kind::kMpirun,
+                  "trap 'echo > told; exit 1' TERM; "
+                  "echo 'ddlrun-rank[key]: rank 1 on n2 (pid 7) ended with exit code 3' >&2; "
+                  "while :; do sleep 0.05; done");
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(Content("told"), "\n");  // it ends its ranks then, if it can
+}
+
+TEST_F(SupervisorOfAStepTest, SendsSigusr1WhereSlurmDoesNotPassAnOrderToStopOn) {
+  scancel_ = "exit 1";
+  const JobResult result = RunSrun(
+      "trap 'exit 75' USR1; echo 'ddlrun-rank[key]: step 12.3' >&2; echo > ready; sleep 0.5; " +
+      SignalWhenReady("TERM") + "while :; do sleep 0.05; done");
+  EXPECT_EQ(result.exit_code, EX_TEMPFAIL);
+  EXPECT_EQ(result.stop_signal, SIGTERM);
+  EXPECT_THAT(result.notes, ElementsAre("slurmctld did not pass the order to stop on: ranks got "
+                                        "SIGUSR1"));
+}
+
+// As Slurm and systemd send them.
+TEST_F(SupervisorOfAStepTest, SendsSigusr1AlsoWhereSigcontFollowsTheOrder) {
+  scancel_ = "exit 1";
+  const JobResult result = RunSrun(
+      "trap 'exit 75' USR1; echo 'ddlrun-rank[key]: step 12.3' >&2; echo > ready; sleep 0.5; " +
+      SignalWhenReady("TERM") + "kill -CONT " + std::to_string(getpid()) +
+      "; for i in $(seq 400); do sleep 0.05; done");
+  EXPECT_EQ(result.exit_code, EX_TEMPFAIL);
+  EXPECT_THAT(result.notes, SizeIs(1));
+}
+
+TEST_F(SupervisorOfAStepTest, EndsAStepWhoseSrunWasKilled) {
+  scancel_ = "echo killed >> signals; rm step; exit";
+  const JobResult result =
+      RunSrun("echo 'ddlrun-rank[key]: step 12.3' >&2; echo 12.3 > step; kill -KILL $$");
+  EXPECT_EQ(result.exit_code, 137);
+  EXPECT_EQ(result.launcher_end, "srun was ended by signal 9 (Killed)");
+  EXPECT_EQ(Content("signals"), "killed\n");
+  EXPECT_FALSE(result.step_is_left);
+}
+
+TEST_F(SupervisorOfAStepTest, EndsAStartThatHangsAndNamesTheNodes) {
+  options_.start_limit = kStartLimit;
+  options_.hosts = {"n1", "n2", "n2", "n3"};
+  const JobResult result = RunSrun(
+      "echo 'ddlrun-rank[key]: step 12.3' >&2; echo 'ddlrun-rank[key]: rank 0 has started' >&2; "
+      "echo 'ddlrun-rank[key]: rank 3 has started' >&2; exec sleep 600");
+  EXPECT_EQ(result.exit_code, EX_UNAVAILABLE);
+  EXPECT_FALSE(result.failure);
+  EXPECT_FALSE(result.has_started);
+  EXPECT_THAT(result.not_started, ElementsAre("n2"));
+  EXPECT_THAT(result.silent_nodes, ElementsAre("n2"));
+  EXPECT_EQ(Content("signals"), "12.3 9\n");
+}
+
+TEST_F(SupervisorOfAStepTest, HasNoLimitOnceAllHaveStarted) {
+  options_.start_limit = kStartLimit;
+  options_.hosts = {"n1", "n2"};
+  for (const auto kind : {ChildCommand::Kind::kSrun, ChildCommand::Kind::kMpirun}) {
+    const JobResult result =
+        RunLauncher(kind,
+                    "echo 'ddlrun-rank[key]: rank 1 has started' >&2; "
+                    "echo 'ddlrun-rank[key]: rank 0 has started' >&2; sleep 1.6; exit 69");
+    EXPECT_EQ(result.exit_code, 69);
+    EXPECT_TRUE(result.has_started);
+    EXPECT_THAT(result.not_started, IsEmpty());
+  }
+}
+
+TEST_F(SupervisorOfAStepTest, HasNoLimitForAnMpirunThroughWhichNoShimIsHeard) {
+  options_.start_limit = kStartLimit;
+  options_.hosts = {"n1", "n2"};
+  const JobResult result = RunLauncher(ChildCommand::Kind::kMpirun, "sleep 1.6; exit 5");
+  EXPECT_EQ(result.exit_code, 5);
+  EXPECT_THAT(result.not_started, IsEmpty());
+  EXPECT_THAT(RunLauncher(ChildCommand::Kind::kMpirun,
+                          "echo 'ddlrun-rank[key]: rank 1 has started' >&2; exec sleep 600")
+                  .not_started,
+              ElementsAre("n1"));
+}
+
+TEST_F(SupervisorOfAStepTest, KnowsThatAllHadStartedAlsoWhenOneHadEndedBefore) {
+  options_.hosts = {"n1", "n2"};
+  const JobResult result = RunSrun(
+      "echo 'ddlrun-rank[key]: rank 1 has started' >&2; "
+      "echo 'ddlrun-rank[key]: rank 1 on n2 (pid 7) ended with exit code 69' >&2; "
+      "echo 'ddlrun-rank[key]: rank 0 has started' >&2; exit 69");
+  EXPECT_TRUE(result.has_started);
+}
+
+TEST_F(SupervisorOfAStepTest, DoesNotCountTheTimeThatSrunWaitsForResources) {
+  options_.start_limit = kStartLimit;
+  options_.hosts = {"n1", "n2"};
+  const std::string waits =
+      "echo 'srun: Job 7 step creation temporarily disabled, retrying (Requested nodes are busy)' "
+      ">&2; sleep 1.6; ";
+  EXPECT_THAT(RunSrun(waits).not_started, IsEmpty());
+  EXPECT_THAT(
+      RunSrun(waits + "echo 'srun: Step created for StepId=7.1' >&2; exec sleep 600").not_started,
+      ElementsAre("n1", "n2"));
+}
+
+TEST_F(SupervisorOfAStepTest, NamesTheNodesOfWhichNothingWasHeard) {
+  options_.hosts = {"n1", "n2.site", "n3", "n4", "n4"};
+  const std::string some =
+      "echo 'ddlrun-rank[key]: rank 0 on n1 (pid 7) ended with exit code 69' >&2; "
+      "echo 'srun: error: n[2-3]: tasks 1-2: Terminated' >&2; exit ";
+  EXPECT_THAT(RunSrun(some + "69").silent_nodes, ElementsAre("n4"));
+  EXPECT_THAT(RunSrun(some + "0").silent_nodes, IsEmpty());
+  // Where nothing was heard of any node, something else is wrong.
+  EXPECT_THAT(RunSrun("exit 69").silent_nodes, IsEmpty());
+}
+
+}  // namespace
+}  // namespace launcher
