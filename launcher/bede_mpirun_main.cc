@@ -80,6 +80,26 @@ std::string FilesText(const BedePlan& plan) {
   return plan.rankfile.empty() ? hostfile : hostfile + "RANKFILE\n" + plan.rankfile;
 }
 
+// What is said when mpirun has ended.
+std::string MpirunEndText(const JobResult& result) {
+  std::string text;
+  for (const std::string& note : result.notes) text += "bede-mpirun: " + note + "\n";
+  if (result.exit_code == 0) return text;
+  const std::string code = std::to_string(result.exit_code);
+  if (result.stop_signal != 0) {
+    return text + "bede-mpirun: stopped by " + NameOfOrderToStop(result.stop_signal) +
+           " (exit code " + code + ")\n";
+  }
+  if (result.output_is_closed) {
+    return text + "bede-mpirun: nobody reads the output any more, so mpirun was ended (exit code " +
+           code + ")\n";
+  }
+  return text + "bede-mpirun: " +
+         Coded(Message::kJobFailed,
+               "mpirun ended with exit code " + code + "; the messages above say why") +
+         "\n";
+}
+
 int Start(BedeJob job, const Settings& settings) {
   // Before the directory, so that no signal leaves it behind.
   SignalRelay& signals = SignalsOfProgram();
@@ -98,13 +118,7 @@ int Start(BedeJob job, const Settings& settings) {
   supervisor.guardian = &guardian;
   supervisor.grace = settings.grace;
   const JobResult result = Supervise(commands, supervisor, signals);
-  if (result.exit_code != 0) {
-    Say("bede-mpirun: " +
-        Coded(Message::kJobFailed, "mpirun ended with exit code " +
-                                       std::to_string(result.exit_code) +
-                                       "; the messages above say why") +
-        "\n");
-  }
+  Say(MpirunEndText(result), result.told_to_stop);
   return result.exit_code;
 }
 

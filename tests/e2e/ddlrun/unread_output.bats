@@ -170,6 +170,20 @@ rank_is_gone() { [ ! -e "/proc/$(cat rank.pid)" ]; }
   [ "$(cat checkpoint.0 checkpoint.1)" = $'saved\nsaved' ]
 }
 
+@test "what nobody reads does not keep bede-mpirun after SIGTERM" {
+  require_mpirun
+  printf '%s\n' 'trap "exit 3" TERM; : > ready; while :; do echo a line >&2; done' > rank
+  "$DDLRUN_BUILD/bin/bede-mpirun" -n 1 sh rank > output 2> unread 3>&- 7>&- &
+  pid=$!
+  wait_for 20 test -e ready
+  kill -TERM "$pid"
+  wait_for 30 has_ended
+  status=0
+  wait "$pid" || status=$?
+  pid=
+  [ "$status" -ne 0 ]
+}
+
 @test "nor does a reader of the messages that has gone away" {
   fails_when_told
   exec 7>&-
