@@ -11,6 +11,7 @@
 #include <cctype>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <set>
@@ -278,13 +279,17 @@ RunResult RunOnce(const Command& command, const PlannedJob& planned, const Launc
           decision.pause};
 }
 
-// Whether a signal came while no rank ran, or comes within `pause` seconds.
+// Whether a signal came while no rank ran, or comes within `pause` seconds; says so.
 bool IsToldToStop(SignalRelay& signals, int pause) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point end = Clock::now() + std::chrono::seconds(pause);
   for (;;) {
     while (const std::optional<int> number = signals.Next()) {
-      if (*number != SIGCHLD && *number != SIGCONT) return true;
+      if (*number == SIGCHLD || *number == SIGCONT) continue;
+      Say("ddlrun: not started again: signal " + std::to_string(*number) + " (" +
+              strsignal(*number) + ") came while no rank ran\n",
+          true);
+      return true;
     }
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
     if (left.count() <= 0) return false;

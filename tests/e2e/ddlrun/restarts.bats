@@ -75,6 +75,18 @@ fails() { echo "echo \$RANK of run \$DDLRUN_RESTART_COUNT; [ \$RANK = 0 ] || [ \
   [ "$(wc -l < started)" -eq 1 ]
 }
 
+@test "a signal in the pause before a restart is the end, and is named" {
+  "$ddlrun" -n 1 --launcher=local --max-restarts 3 sh -c 'echo >> started; exit 3' 2> messages 3>&- &
+  local pid=$! code=0
+  wait_for 20 grep -q 'starting again in 8 s' messages
+  kill -TERM "$pid"
+  wait "$pid" || code=$?
+  cat messages
+  [ "$code" -eq 3 ]
+  [ "$(wc -l < started)" -eq 2 ]
+  [ "$(tail -n 1 messages)" = "ddlrun: not started again: signal 15 (Terminated) came while no rank ran" ]
+}
+
 # refused CODE TEXT ARGUMENTS...
 refused() {
   local code=$1 text=$2
