@@ -129,11 +129,11 @@ std::string ResultText(const JobResult& result, const Decision& decision) {
   if (result.stop_signal != 0) {
     return StoppedText(result, std::string("stopped by ") + NameOfOrderToStop(result.stop_signal));
   }
-  if (!result.not_started.empty()) return Failed(StartThatHung(result));
   if (result.output_is_closed) {
     return "ddlrun: nobody reads the output any more, so the job was ended (exit code " +
            std::to_string(result.exit_code) + ")\n";
   }
+  if (!result.not_started.empty()) return Failed(StartThatHung(result));
   if (!result.lost_nodes.empty()) return Failed("node " + result.lost_nodes[0] + " was lost");
   if (result.failure) return FailureReport(*result.failure);
   if (!result.launcher_end.empty()) {
@@ -201,13 +201,24 @@ JobResult StartAndWait(const Command& command, const PlannedJob& planned,
   return Supervise(commands, supervisor, signals);
 }
 
+// A node of the plan that is none of `silent`; "" where there is none.
+std::string AnotherNode(const Plan& plan, const std::vector<std::string>& silent) {
+  const auto other = std::find_if(plan.nodes.begin(), plan.nodes.end(), [&](const NodePlan& node) {
+    return std::find(silent.begin(), silent.end(), node.host) == silent.end();
+  });
+  return other == plan.nodes.end() ? "" : other->host;
+}
+
 // Other ranks notice the end of a node long before Slurm does.
-void LookForLostNodes(const Launch& launch, const Environment& environment, JobResult* result) {
+void LookForLostNodes(const Plan& plan, const Launch& launch, const Environment& environment,
+                      JobResult* result) {
   const bool may_be = result->exit_code != EX_OK && result->exit_code != EX_TEMPFAIL &&
                       !result->told_to_stop && !result->cancelled && result->lost_nodes.empty();
   if (!may_be) return;
-  result->lost_nodes = NodesThatDoNotAnswer(result->silent_nodes, launch.srun, environment,
-                                            std::chrono::seconds(20));
+  const std::vector<std::string>& silent = result->silent_nodes;
+  if (silent.empty()) return;
+  result->lost_nodes = NodesThatDoNotAnswer(silent, AnotherNode(plan, silent), launch.srun,
+                                            environment, std::chrono::seconds(20));
   for (const std::string& host : result->lost_nodes) {
     result->notes.push_back("no rank was heard of on " + host +
                             " any more, and a step of srun does not run there either");
@@ -270,7 +281,7 @@ RunResult RunOnce(const Command& command, const PlannedJob& planned, const Launc
 
   restarts.BeforeRun();
   JobResult result = StartAndWait(command, planned, commands, guardian, signals);
-  LookForLostNodes(launch, command.environment, &result);
+  LookForLostNodes(planned.plan, launch, command.environment, &result);
   const Decision decision = restarts.AfterRun(result);
   const std::string text = EndText(result, decision);
   directory.Append("ddlrun.log", text + "exit code " + std::to_string(result.exit_code) + "\n");

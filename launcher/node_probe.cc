@@ -6,7 +6,6 @@
 #include <thread>
 
 #include "launcher/environment.h"
-#include "launcher/slurm_job.h"
 #include "launcher/supervise/command_output.h"
 #include "launcher/supervise/signal_relay.h"
 
@@ -28,17 +27,18 @@ std::unique_ptr<CommandOutput> Probe(const std::string& host, const std::string&
 }  // namespace
 
 std::vector<std::string> NodesThatDoNotAnswer(const std::vector<std::string>& hosts,
-                                              const std::string& srun,
+                                              const std::string& other, const std::string& srun,
                                               const Environment& environment,
                                               std::chrono::milliseconds limit) {
-  if (hosts.empty() || hosts.size() > kMostProbes || environment.contains("SLURM_HET_SIZE")) {
-    return {};
-  }
+  const bool can_be_known = !hosts.empty() && hosts.size() <= kMostProbes && !other.empty() &&
+                            !environment.contains("SLURM_HET_SIZE");
+  if (!can_be_known) return {};
   const Environment environment_of_srun = EnvironmentForSrun(environment);
   std::vector<std::unique_ptr<CommandOutput>> probes;
   for (const std::string& host : hosts) {
     probes.push_back(Probe(host, srun, environment_of_srun));
   }
+  probes.push_back(Probe(other, srun, environment_of_srun));
   const auto all_have_ended = [&] {
     bool have_ended = true;
     for (const auto& probe : probes) have_ended = probe->HasEnded() && have_ended;
@@ -48,12 +48,12 @@ std::vector<std::string> NodesThatDoNotAnswer(const std::vector<std::string>& ho
     if (IsOrderToStopPending()) return {};
     std::this_thread::sleep_for(kLook);
   }
+  const auto has_run = [](CommandOutput& probe) { return probe.HasEnded() && probe.Wait(kLook); };
+  if (!has_run(*probes.back())) return {};
   std::vector<std::string> silent;
   for (std::size_t i = 0; i < hosts.size(); ++i) {
-    if (!probes[i]->HasEnded() || !probes[i]->Wait(kLook)) silent.push_back(hosts[i]);
+    if (!has_run(*probes[i])) silent.push_back(hosts[i]);
   }
-  // A probe cannot start either while slurmctld is away.
-  if (!silent.empty() && !AskSlurmForJob(environment)) return {};
   return silent;
 }
 

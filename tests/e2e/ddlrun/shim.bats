@@ -53,3 +53,30 @@ of_srun() {
   [[ $messages == *"ddlrun: last lines of rank 1:"$'\n'"ddlrun:   | half a line of 1"* ]]
   run ! grep -F 'ddlrun-rank[' <<< "$messages"
 }
+
+# make_srun_of_one HOSTS: a job on n1 and n2 whose srun starts rank 0, on n1, and tells nothing of rank 1; it takes no short step on
+# nodes whose names begin so.
+make_srun_of_one() {
+  make_srun ''
+  export SLURM_JOB_NODELIST='n[1-2]' SLURM_JOB_NUM_NODES=2 SLURM_GPUS_PER_NODE=1 SLURM_GPUS_ON_NODE=1
+  printf '%s\n' '#!/bin/sh' 'echo "JobId=4711 JobState=RUNNING Requeue=0 BatchFlag=1 NodeList=n[1-2]"' > bin/scontrol
+  printf '%s\n' '#!/bin/bash' 'case $1 in' '  --mpi=list) printf "MPI plugin types are...\n\tnone\n"; exit ;;' \
+    '  --version) echo slurm 24.11.5; exit ;;' "  --overlap) [[ \" \$* \" != *\" --nodelist=$1\"* ]]; exit ;;" 'esac' \
+    'while [ "$1" != -- ]; do shim=$1; shift; done' \
+    'SLURM_PROCID=0 SLURM_LOCALID=0 SLURMD_NODENAME=n1 SLURM_STEP_NUM_TASKS=2 "$shim" "$@"' > bin/srun
+  chmod +x bin/scontrol bin/srun
+}
+
+@test "a node of which nothing was heard is lost where a short step does not run on it, but on another" {
+  make_srun_of_one n2
+  of_srun sh -c 'exit 5'
+  [ "$status" -eq 5 ]
+  [[ ${messages##*$'\n'} == *"the job failed: node n2 was lost" ]]
+}
+
+@test "it is not lost where Slurm takes no short step at all" {
+  make_srun_of_one n
+  of_srun sh -c 'exit 5'
+  [ "$status" -eq 5 ]
+  [[ ${messages##*$'\n'} == *"the job failed: rank 0 on n1 (pid "*" ended first, with exit code 5, "* ]]
+}
