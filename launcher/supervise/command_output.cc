@@ -8,11 +8,13 @@
 
 #include <algorithm>
 #include <array>
+#include <thread>
 
 namespace launcher {
 namespace {
 
 constexpr std::size_t kMaxBytes = 16777216;
+constexpr std::chrono::microseconds kMoment{200};
 
 ChildProcess Start(const std::vector<std::string>& argv, const Environment& environment) {
   ChildSpec spec;
@@ -65,9 +67,11 @@ bool CommandOutput::Wait(std::chrono::milliseconds limit) {
     ReadInto(&child_.stdout_pipe, &text_);
     ReadInto(&child_.stderr_pipe, &text_);
   }
+  // Its output ends a moment before it does, or long before.
+  while (!HasEnded() && Clock::now() < deadline) std::this_thread::sleep_for(kMoment);
   if (child_.pid != 0) {
-    is_over_limit_ = child_.stdout_pipe.is_open() || child_.stderr_pipe.is_open();
-    if (is_over_limit_) kill(-child_.pid, SIGKILL);
+    is_over_limit_ = true;
+    kill(-child_.pid, SIGKILL);
     waitpid(child_.pid, &status_, 0);
     child_.pid = 0;
   }
