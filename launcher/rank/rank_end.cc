@@ -67,10 +67,13 @@ std::optional<LineWithReport> FindReport(std::string_view line, std::string_view
 
 bool IsLabel(std::string_view text) {
   if (text.empty()) return true;
-  // "[1,12]<stderr>:" of Open MPI 4, "[prterun-n1-77@1,12]<stderr>: " of 5.
-  if (text.starts_with('[')) {
-    const std::string_view end = text.substr(std::min(text.find('>'), text.size()));
-    return end == ">:" || end == ">: ";
+  // "[1,12]<stderr>:" of Open MPI 4, "[prterun-n1-77@1,12]<stderr>: " of 5; the time with
+  // --timestamp-output.
+  constexpr std::string_view kStream = "<stderr>:";
+  const std::size_t stream = text.find(kStream);
+  if (stream != std::string_view::npos) {
+    const std::string_view rest = text.substr(stream + kStream.size());
+    return rest.empty() || rest == " ";
   }
   // " 3: " of srun.
   text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));

@@ -59,7 +59,8 @@ TEST(Report, IsWhatFollowsTheHeadWithTheKey) {
 
 TEST(Label, IsWhatSrunAndMpirunPutInFrontOfALine) {
   for (const char* label :
-       {"", "0: ", "  12: ", "[1,12]<stderr>:", "[prterun-n1-77@1,12]<stderr>: "}) {
+       {"", "0: ", "  12: ", "[1,12]<stderr>:", "[prterun-n1-77@1,12]<stderr>: ",
+        "Mon Nov 23 02:31:30 2026<stderr>:", "Mon Nov 23 02:31:30 2026[1,0]<stderr>:"}) {
     EXPECT_TRUE(IsLabel(label)) << label;
   }
   for (const char* text : {" ", "0:", "0:  ", ": ", "a: ", "1 2: ", "3: a", "[1,12]", "[",
