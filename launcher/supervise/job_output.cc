@@ -75,6 +75,10 @@ bool JobOutput::IsWaiting() const {
   return !stdout_->IsEmpty() || (stderr_ != nullptr && !stderr_->IsEmpty());
 }
 
+bool JobOutput::IsHeld() const {
+  return !stdout_->HasRoom() || (stderr_ != nullptr && !stderr_->HasRoom());
+}
+
 bool JobOutput::Relay() {
   bool is_busy = false;
   for (Stream& stream : streams_) {

@@ -47,6 +47,8 @@ class JobOutput {
   bool Relay();
   // Whether a reader has not taken all yet.
   bool IsWaiting() const;
+  // Whether children wait for a reader: what they say then is read later.
+  bool IsHeld() const;
   // Whether nobody can read one of the two any more.
   bool IsClosed() const { return is_closed_; }
   // "12 lines of output were dropped: nobody reads standard output".

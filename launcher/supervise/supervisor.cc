@@ -23,8 +23,9 @@
 //                                                         killed one is gone
 //
 // A job of children that are ranks begins with running; srun's time for the start begins anew when
-// it has waited for resources.  Where no shim was heard through mpirun its time does not count:
-// options of the user (--mpiarg) may send what ranks write elsewhere.
+// it has waited for resources, and where children wait for a reader.  Where no shim was heard
+// through mpirun its time does not count: options of the user (--mpiarg) may send what ranks write
+// elsewhere.
 //
 // After an order to stop, what a shim or srun tells of a failed rank changes nothing: srun and
 // mpirun end the others then, in the time that Slurm or Open MPI gives them.
@@ -290,7 +291,9 @@ void Supervisor::Advance() {
     result_.notes.push_back("slurmctld did not pass the order to stop on: ranks got SIGUSR1");
   }
   if (!deadline_ || Clock::now() < *deadline_) return;
-  if (state_ == State::kStarting) {
+  if (state_ == State::kStarting && output_.IsHeld()) {
+    LimitStart();
+  } else if (state_ == State::kStarting) {
     GiveStartUp();
   } else if (state_ == State::kEnding) {
     Kill();

@@ -54,6 +54,22 @@ of_srun() {
   run ! grep -F 'ddlrun-rank[' <<< "$messages"
 }
 
+@test "a start that takes long because nobody reads yet is not taken for one that hangs" {
+  make_srun ''
+  echo "start_seconds: 1" > site.yaml
+  mkfifo unread
+  exec 7<> unread
+  # The second rank starts when the first has ended, and that waits for the reader.
+  PATH=$search_path "$ddlrun" --site ./site.yaml --launcher=srun --topology "$BATS_TEST_DIRNAME/../../fixtures/hwloc/dgx1v.xml" --bind none \
+    --pmi none sh -c 'yes | head -c 3000000; : > "ended.$RANK"' > unread 2> messages 3>&- 7>&- &
+  local pid=$!
+  sleep 3
+  head -c 6000000 <&7 > /dev/null
+  wait "$pid"
+  [ -e ended.1 ]
+  run ! grep -q 'start hung' messages
+}
+
 # make_srun_of_one HOSTS: a job on n1 and n2 whose srun starts rank 0, on n1, and tells nothing of rank 1; it takes no short step on
 # nodes whose names begin so.
 make_srun_of_one() {
