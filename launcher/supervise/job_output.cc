@@ -100,9 +100,12 @@ std::vector<std::string> JobOutput::Notes() const {
   for (const OutputQueue* queue : {stdout_.get(), stderr_.get()}) {
     if (queue == nullptr || queue->dropped_lines() == 0) continue;
     const long lines = queue->dropped_lines();
-    notes.push_back(support::Counted(lines, "line") + " of output " +
-                    (lines == 1 ? "was" : "were") + " dropped: nobody reads standard " +
-                    (queue == stdout_.get() ? "output" : "error"));
+    const std::string stream =
+        std::string("standard ") + (queue == stdout_.get() ? "output" : "error");
+    notes.push_back(
+        support::Counted(lines, "line") + " of output " + (lines == 1 ? "was" : "were") +
+        " dropped: " +
+        (queue->problem().empty() ? "nobody reads " + stream : stream + ": " + queue->problem()));
   }
   return notes;
 }

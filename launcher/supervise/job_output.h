@@ -51,7 +51,8 @@ class JobOutput {
   bool IsHeld() const;
   // Whether nobody can read one of the two any more.
   bool IsClosed() const { return is_closed_; }
-  // "12 lines of output were dropped: nobody reads standard output".
+  // "12 lines of output were dropped: nobody reads standard output", or "... : standard output: No
+  // space left on device".
   std::vector<std::string> Notes() const;
 
  private:

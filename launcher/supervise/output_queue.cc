@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
+#include <optional>
 
 #include "launcher/supervise/signal_relay.h"
 
@@ -50,6 +52,12 @@ bool OutputQueue::Write() {
     const ssize_t size = WriteSome(std::string_view(waiting_).substr(written));
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && errno == EAGAIN) break;
+    if (size < 0 && (errno == ENOSPC || errno == EDQUOT)) {
+      problem_ = std::strerror(errno);
+      CountDropped(std::string_view(waiting_).substr(written));
+      waiting_.clear();
+      return true;
+    }
     if (size < 0) {
       waiting_.clear();
       is_closed_ = true;
@@ -95,12 +103,11 @@ void WriteMessage(int to, std::string_view text, bool is_told_to_stop,
                   std::chrono::milliseconds patience) {
   OutputQueue queue(to);
   queue.Add(text);
-  std::chrono::milliseconds left = patience;
+  std::optional<OutputQueue::Clock::time_point> end;
   while (queue.Write() && !queue.IsEmpty()) {
-    if (is_told_to_stop || IsOrderToStopPending()) {
-      if (left.count() <= 0) return;
-      left -= kLook;
-    }
+    const auto now = OutputQueue::Clock::now();
+    if (!end && (is_told_to_stop || IsOrderToStopPending())) end = now + patience;
+    if (end && now >= *end) return;
     pollfd ready = {queue.fd(), POLLOUT, 0};
     poll(&ready, 1, static_cast<int>(kLook.count()));
   }

@@ -36,13 +36,16 @@ class OutputQueue {
 
   // Dropped where nobody can read any more, and from DropWhatDoesNotFit on where the queue is full.
   void Add(std::string_view text);
-  // Writes what the reader takes now.  False when nobody can read any more; once only.
+  // Writes what the reader takes now; what a full disk has no room for is dropped.  False when
+  // nobody can read any more; once only.
   bool Write();
 
   void DropWhatDoesNotFit() { drops_ = true; }
   void DropAll();
-  // By these two.
+  // By these two, or a full disk.
   long dropped_lines() const { return dropped_lines_; }
+  // "No space left on device", if that was so; else "".
+  const std::string& problem() const { return problem_; }
 
  private:
   ssize_t WriteSome(std::string_view text) const;
@@ -57,6 +60,7 @@ class OutputQueue {
   std::string waiting_;
   Clock::time_point taken_at_;  // the reader took something, or the first text began to wait
   long dropped_lines_ = 0;
+  std::string problem_;
 };
 
 // Whether both are the same pipe, terminal or file.

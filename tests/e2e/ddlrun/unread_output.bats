@@ -170,6 +170,15 @@ rank_is_gone() { [ ! -e "/proc/$(cat rank.pid)" ]; }
   [ "$(cat checkpoint.0 checkpoint.1)" = $'saved\nsaved' ]
 }
 
+@test "a full disk loses lines, and ends nothing" {
+  status=0
+  "$ddlrun" -n 1 --launcher=local sh -c 'echo one; echo two; sleep 0.5; : > went_on' > /dev/full 2> messages || status=$?
+  cat messages
+  [ "$status" -eq 0 ]
+  [ -e went_on ]
+  grep -qx 'ddlrun: 2 lines of output were dropped: standard output: No space left on device' messages
+}
+
 @test "what nobody reads does not keep bede-mpirun after SIGTERM" {
   require_mpirun
   printf '%s\n' 'trap "exit 3" TERM; : > ready; while :; do echo a line >&2; done' > rank

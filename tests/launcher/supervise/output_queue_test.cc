@@ -127,8 +127,30 @@ TEST_P(OutputQueueTest, AMessageWaitsForASlowReaderWithoutAnOrderToStop) {
   reader.join();
 }
 
+TEST_P(OutputQueueTest, AMessageIsNotGivenUpWhileAReaderTakesIt) {
+  const std::string much(4 << 20, 'x');
+  std::size_t got = 0;
+  std::thread reader([this, &got] {
+    for (std::size_t size = 1; size > 0; got += size) size = ReadSome().size();
+  });
+  WriteMessage(writer_.fd(), much, true, std::chrono::seconds(5));
+  writer_.Close();
+  reader.join();
+  EXPECT_EQ(got, much.size());
+}
+
 INSTANTIATE_TEST_SUITE_P(To, OutputQueueTest, testing::Values(false, true),
                          [](const auto& to) { return to.param ? "Socket" : "Pipe"; });
+
+TEST(OutputQueue, GoesOnWhereADiskIsFull) {
+  const Descriptor full(open("/dev/full", O_WRONLY));
+  OutputQueue queue(full.fd());
+  queue.Add("a\nb\n");
+  EXPECT_TRUE(queue.Write());
+  EXPECT_TRUE(queue.IsEmpty());
+  EXPECT_EQ(queue.dropped_lines(), 2);
+  EXPECT_EQ(queue.problem(), "No space left on device");
+}
 
 TEST(AreSameFile, TellsPipesApart) {
   std::array<int, 2> one = {}, other = {};
