@@ -64,9 +64,10 @@ RankJob MakeRankJob(const Options& options, const Settings& settings, const Plan
   job.master_address = ValueOr(environment, "MASTER_ADDR",
                                planned.plan.nodes.size() == 1 ? "127.0.0.1" : first.host);
   const std::string port = ValueOr(environment, "MASTER_PORT", "");
-  // Two ddlruns may run in one job, so that its id alone is no seed.  Jobs that start together have
-  // neighbouring numbers and processes: their sums would often be the same.  After a restart,
-  // connections of the run before may not be quite gone.
+  // Two ddlruns may run in one job, so that the number of the process counts as well.  It is not
+  // simply added to that of the job: job 7 with process 101 and job 8 with process 100, which may
+  // start together, would have the same port.  After a restart, connections of the run before may
+  // not be quite gone.
   const unsigned long seed = std::strtoul(planned.job_id.c_str(), nullptr, 10) * kPortsPerJob +
                              static_cast<unsigned long>(getpid()) +
                              static_cast<unsigned long>(planned.restart_count);
