@@ -246,13 +246,14 @@ std::optional<RunResult> LookAtNodes(const Command& command, const PlannedJob& p
   last_lines = goes_on ? last_lines + "ddlrun: checking again, with spare nodes in their place\n"
                        : report.refusal;
   directory.Append("ddlrun.log", report.commands + report.table + report.messages + last_lines);
-  Say(report.commands);
+  const bool is_told_to_stop = report.exit_code > 128;
+  Say(report.commands, is_told_to_stop);
   if (is_all) {
     Print(report.table);
   } else {
-    Say(report.table);
+    Say(report.table, is_told_to_stop);
   }
-  Say(report.messages + last_lines);
+  Say(report.messages + last_lines, is_told_to_stop);
   if (!is_all && report.exit_code == EX_OK) return std::nullopt;
   return RunResult{report.exit_code, goes_on};
 }
