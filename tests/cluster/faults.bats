@@ -103,11 +103,14 @@ all_ready() { [ "$(find . -name 'ready.*' | wc -l)" -eq "${world:-4}" ]; }
 
 @test "srun killed by somebody else: that is said, and no rank goes on without it" {
   script rank ': > ready.$RANK' 'exec sleep 100'
-  script job 'ddlrun ./rank' 'echo "exit code $?"'
+  # Slurm ends what is left with the job, so that this goes on.
+  script job 'ddlrun ./rank' 'echo "exit code $?"' 'until [ -e seen ]; do sleep 0.1; done'
   hpc sbatch --quiet -N2 --gres=gpu:2 --output="$work/job.out" job
   wait_for 30 all_ready
   cluster at n1 kill -KILL "$(cluster at n1 pgrep -u hpc -x -o srun)"
   wait_for 60 grep -q '^exit code' job.out
+  wait_for 5 nothing_left_on n2
+  : > seen
   output=$(cat job.out)
   echo "$output"
   [[ $output == *"exit code 137"* ]]
