@@ -159,10 +159,10 @@ foreign_mpirun() { # TEXT
   local argument="--output-filename out:nocopy"
   if mpirun_is_prrte; then argument="--output file=out:nocopy"; fi
   echo "start_seconds: 1" > site.yaml
-  run_ddlrun --site ./site.yaml --launcher=mpirun -n 1 --mpiarg "$argument" sh -c 'sleep 3; : > done'
+  run_ddlrun --site ./site.yaml --launcher=mpirun -n 1 --mpiarg "$argument" sh -c 'sleep 3; : > ended'
   echo "$output $messages"
   [ "$status" -eq 0 ]
-  [ -e done ]
+  [ -e ended ]
 }
 
 @test "user signals reach the ranks" {
