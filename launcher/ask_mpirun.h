@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "launcher/environment.h"
+#include "launcher/base/environment.h"
 #include "launcher/spawn/mpirun_version.h"
 #include "launcher/supervise/command_output.h"
 

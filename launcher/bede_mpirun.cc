@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <limits>
 
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 #include "launcher/plan/plan_files.h"
 #include "launcher/plan/planner.h"
+#include "launcher/spawn/child_environment.h"
 #include "rankfile/hostfile.h"
 
 namespace launcher {

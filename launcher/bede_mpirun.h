@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "launcher/allocation/allocation.h"
+#include "launcher/base/environment.h"
 #include "launcher/bede_options.h"
-#include "launcher/environment.h"
 #include "launcher/spawn/slurm_for_mpirun.h"
 #include "launcher/spawn/spawner.h"
 #include "launcher/topology/node_topology.h"

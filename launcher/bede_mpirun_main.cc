@@ -8,10 +8,10 @@
 #include <memory>
 
 #include "launcher/ask_mpirun.h"
+#include "launcher/base/error.h"
+#include "launcher/base/messages.h"
 #include "launcher/bede_mpirun.h"
-#include "launcher/error.h"
 #include "launcher/launch.h"
-#include "launcher/messages.h"
 #include "launcher/say.h"
 #include "launcher/settings.h"
 #include "launcher/spawn/run_directory.h"

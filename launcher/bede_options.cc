@@ -5,7 +5,7 @@
 #include <array>
 #include <utility>
 
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 
 namespace launcher {
 namespace {

@@ -13,9 +13,10 @@
 #include <utility>
 
 #include "launcher/ask_mpirun.h"
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 #include "launcher/plan/plan_files.h"
 #include "launcher/rank/rank_job.h"
+#include "launcher/spawn/child_environment.h"
 #include "launcher/spawn/master_port.h"
 #include "launcher/spawn/pmi_types.h"
 #include "launcher/spawn/quoting.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/environment.h"
+#include "launcher/base/environment.h"
 #include "launcher/options.h"
 #include "launcher/planned_job.h"
 #include "launcher/settings.h"

@@ -19,12 +19,12 @@
 #include <utility>
 #include <vector>
 
+#include "launcher/base/environment.h"
+#include "launcher/base/error.h"
+#include "launcher/base/messages.h"
 #include "launcher/bede_mpirun_main.h"
-#include "launcher/environment.h"
-#include "launcher/error.h"
 #include "launcher/health/health_check.h"
 #include "launcher/launch.h"
-#include "launcher/messages.h"
 #include "launcher/node_probe.h"
 #include "launcher/options.h"
 #include "launcher/plan/plan_files.h"

@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "launcher/messages.h"
+#include "launcher/base/messages.h"
 #include "launcher/spawn/quoting.h"
 
 namespace launcher {

@@ -5,7 +5,8 @@
 #include <memory>
 #include <thread>
 
-#include "launcher/environment.h"
+#include "launcher/base/environment.h"
+#include "launcher/spawn/child_environment.h"
 #include "launcher/supervise/command_output.h"
 #include "launcher/supervise/signal_relay.h"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/environment.h"
+#include "launcher/base/environment.h"
 
 namespace launcher {
 

@@ -4,7 +4,7 @@
 
 #include <sysexits.h>
 
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 #include "support/spelling.h"
 
 namespace launcher {

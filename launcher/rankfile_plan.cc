@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "launcher/allocation/hosts_of_job.h"
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 #include "rankfile/openmpi_rankfile.h"
 #include "rankfile/parse_error.h"
 

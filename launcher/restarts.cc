@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "launcher/allocation/host_index.h"
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 #include "launcher/slurm_job.h"
 #include "launcher/surroundings.h"
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/environment.h"
+#include "launcher/base/environment.h"
 #include "launcher/options.h"
 #include "launcher/supervise/restart_policy.h"
 #include "launcher/supervise/supervisor.h"

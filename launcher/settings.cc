@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 #include "launcher/mpi_arguments.h"
 #include "launcher/rank_variables.h"
 #include "launcher/spawn/quoting.h"

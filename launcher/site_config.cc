@@ -11,7 +11,7 @@
 #include <functional>
 #include <sstream>
 
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 #include "support/spelling.h"
 
 namespace launcher {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/environment.h"
+#include "launcher/base/environment.h"
 
 namespace launcher {
 

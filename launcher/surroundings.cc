@@ -17,7 +17,7 @@
 #include "launcher/allocation/hosts_of_job.h"
 #include "launcher/allocation/job_detail.h"
 #include "launcher/allocation/slurm_allocation.h"
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 #include "launcher/scontrol.h"
 
 namespace launcher {
@@ -54,12 +54,6 @@ std::string ReadFile(const std::string& path) {
     throw LaunchError(EX_DATAERR, path + " is longer than 16 MiB: this is no list of hosts");
   }
   return {std::istreambuf_iterator<char>(file), {}};
-}
-
-std::string ValueOr(const Environment& environment, const std::string& name,
-                    const std::string& fallback) {
-  const auto found = environment.find(name);
-  return found == environment.end() || found->second.empty() ? fallback : found->second;
 }
 
 std::string FindProgram(const std::string& name, const Environment& environment) {

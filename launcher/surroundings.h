@@ -8,7 +8,7 @@
 #include <string>
 
 #include "launcher/allocation/allocation.h"
-#include "launcher/environment.h"
+#include "launcher/base/environment.h"
 #include "launcher/options.h"
 #include "launcher/site_config.h"
 
@@ -16,10 +16,6 @@ namespace launcher {
 
 // The whole file.  Throws LaunchError(EX_DATAERR) when it cannot be read or is over 16 MiB.
 std::string ReadFile(const std::string& path);
-
-// A variable's value, or `fallback` when it is empty or not set.
-std::string ValueOr(const Environment& environment, const std::string& name,
-                    const std::string& fallback);
 
 // The path of a program by the PATH of `environment`, "" when it is not there; a name with '/' is
 // taken as it is.

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 #include "rankfile/hostfile.h"
 #include "rankfile/hostlist.h"
 #include "rankfile/parse_error.h"

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 
 namespace launcher {
 

@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "launcher/allocation/slurm_variables.h"
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 #include "rankfile/hostlist.h"
 #include "rankfile/parse_error.h"
 

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "launcher/allocation/slurm_gpus.h"
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 #include "rankfile/hostlist.h"
 #include "rankfile/parse_error.h"
 #include "rankfile/placement.h"

@@ -5,7 +5,7 @@
 #include <limits>
 #include <optional>
 
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 
 namespace launcher {
 namespace {

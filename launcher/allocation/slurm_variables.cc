@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "launcher/allocation/allocation.h"
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 #include "rankfile/hostlist.h"
 
 namespace launcher {

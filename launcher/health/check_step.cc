@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "launcher/exit_codes.h"
+#include "launcher/base/exit_codes.h"
 #include "launcher/health/facts_lines.h"
 #include "launcher/rank/rank_end.h"
 #include "launcher/rank/tail.h"

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 #include "launcher/health/fabric.h"
 #include "launcher/health/pair_schedule.h"
 #include "launcher/health/rendezvous.h"

@@ -2,7 +2,7 @@
 //
 // For a build without UCX.
 
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 #include "launcher/health/fabric.h"
 
 namespace launcher {

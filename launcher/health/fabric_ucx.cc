@@ -6,7 +6,7 @@
 #include <list>
 #include <thread>
 
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 #include "launcher/health/fabric.h"
 #include "launcher/health/pair_schedule.h"
 

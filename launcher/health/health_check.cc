@@ -16,11 +16,11 @@
 #include <filesystem>
 #include <set>
 
-#include "launcher/error.h"
+#include "launcher/base/error.h"
+#include "launcher/base/messages.h"
 #include "launcher/health/check_step.h"
 #include "launcher/health/judge.h"
 #include "launcher/health/pair_schedule.h"
-#include "launcher/messages.h"
 #include "launcher/plan/plan_files.h"
 #include "launcher/surroundings.h"
 

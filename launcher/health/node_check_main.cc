@@ -16,8 +16,8 @@
 #include <thread>
 #include <vector>
 
-#include "launcher/environment.h"
-#include "launcher/error.h"
+#include "launcher/base/environment.h"
+#include "launcher/base/error.h"
 #include "launcher/health/exchange.h"
 #include "launcher/health/fabric.h"
 #include "launcher/health/facts_lines.h"
@@ -64,12 +64,6 @@ Arguments ReadArguments(const std::vector<std::string>& words) {
     }
   }
   return arguments;
-}
-
-std::string ValueOr(const Environment& environment, const std::string& name,
-                    const std::string& fallback) {
-  const auto found = environment.find(name);
-  return found == environment.end() ? fallback : found->second;
 }
 
 int NumberOr(const Environment& environment, const std::string& name, int fallback) {

@@ -2,7 +2,7 @@
 //
 // For a build without PMIx.
 
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 #include "launcher/health/rendezvous.h"
 
 namespace launcher {

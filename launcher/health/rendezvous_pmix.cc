@@ -8,7 +8,7 @@
 #include <memory>
 #include <thread>
 
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 #include "launcher/health/rendezvous.h"
 
 namespace launcher {

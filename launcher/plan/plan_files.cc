@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 #include "rankfile/cpu_list.h"
 #include "rankfile/ddl.h"
 #include "rankfile/hostfile.h"

@@ -5,8 +5,8 @@
 #include <map>
 #include <utility>
 
-#include "launcher/error.h"
-#include "launcher/messages.h"
+#include "launcher/base/error.h"
+#include "launcher/base/messages.h"
 #include "launcher/plan/node_binding.h"
 #include "launcher/plan/rank_counts.h"
 #include "rankfile/hostlist.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 #include "launcher/plan/node_binding.h"
 #include "rankfile/placement.h"
 #include "support/counted.h"

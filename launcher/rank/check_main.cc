@@ -23,9 +23,9 @@
 #include <thread>
 #include <vector>
 
-#include "launcher/environment.h"
-#include "launcher/error.h"
-#include "launcher/messages.h"
+#include "launcher/base/environment.h"
+#include "launcher/base/error.h"
+#include "launcher/base/messages.h"
 #include "launcher/plan/node_binding.h"
 #include "launcher/rank/gpu_check.h"
 #include "launcher/rank/identity.h"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 #include "launcher/shim/gpus.h"
 
 namespace launcher {

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "launcher/environment.h"
+#include "launcher/base/environment.h"
 #include "launcher/rank/rank_job.h"
 
 namespace launcher {

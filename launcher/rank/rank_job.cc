@@ -5,7 +5,7 @@
 #include <exception>
 #include <sstream>
 
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 #include "launcher/rank/plan_words.h"
 #include "launcher/rank/words.h"
 

@@ -11,7 +11,7 @@
 #include <map>
 #include <string>
 
-#include "launcher/environment.h"
+#include "launcher/base/environment.h"
 #include "launcher/plan/plan.h"
 #include "launcher/shim/own_job.h"
 

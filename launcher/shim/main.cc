@@ -261,7 +261,7 @@ void SetEnvironment(int usable_cpus) {
       setenv(variable.name, TextOf(variable.value), 1);
     }
   }
-  // Taken away from srun and mpirun (launcher/variable_table.h).
+  // Taken away from srun and mpirun (launcher/spawn/variable_table.h).
   if (job.cpus_per_rank > 0 && getenv("SLURM_JOB_ID") != nullptr) {
     SetUnlessSet("SLURM_CPUS_PER_TASK", job.cpus_per_rank);
   }

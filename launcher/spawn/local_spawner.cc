@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 #include "launcher/spawn/spawner.h"
 
 namespace launcher {

@@ -6,7 +6,7 @@
 #include <cctype>
 #include <string_view>
 
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 
 namespace launcher {
 namespace {

@@ -13,7 +13,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 
 namespace launcher {
 namespace {

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/environment.h"
+#include "launcher/base/environment.h"
 #include "launcher/spawn/mpirun_version.h"
 
 namespace launcher {

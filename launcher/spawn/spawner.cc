@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 #include "launcher/spawn/pmi_types.h"
 
 namespace launcher {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/environment.h"
+#include "launcher/base/environment.h"
 #include "launcher/plan/plan.h"
 #include "launcher/spawn/mpirun_version.h"
 #include "launcher/spawn/plain_path.h"

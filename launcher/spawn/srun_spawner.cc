@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "launcher/error.h"
+#include "launcher/base/error.h"
+#include "launcher/spawn/child_environment.h"
 #include "launcher/spawn/spawner.h"
 
 namespace launcher {

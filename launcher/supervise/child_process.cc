@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 
 namespace launcher {
 namespace {

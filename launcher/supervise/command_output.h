@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/environment.h"
+#include "launcher/base/environment.h"
 #include "launcher/supervise/child_process.h"
 
 namespace launcher {

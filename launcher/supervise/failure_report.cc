@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdio>
 
-#include "launcher/messages.h"
+#include "launcher/base/messages.h"
 
 namespace launcher {
 

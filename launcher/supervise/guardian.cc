@@ -20,7 +20,7 @@
 #include <thread>
 #include <vector>
 
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 
 namespace launcher {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 #include "launcher/shim/rank_log.h"
 #include "launcher/shim/rank_report.h"
 

@@ -4,7 +4,7 @@
 
 #include <csignal>
 
-#include "launcher/exit_codes.h"
+#include "launcher/base/exit_codes.h"
 
 namespace launcher {
 namespace {

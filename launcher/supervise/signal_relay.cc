@@ -9,7 +9,7 @@
 #include <cstring>
 #include <string>
 
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 
 namespace launcher {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 
 namespace launcher {
 namespace {

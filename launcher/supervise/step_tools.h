@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/environment.h"
+#include "launcher/base/environment.h"
 #include "launcher/supervise/command_output.h"
 
 namespace launcher {

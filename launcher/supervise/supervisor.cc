@@ -37,7 +37,7 @@
 
 #include <algorithm>
 
-#include "launcher/exit_codes.h"
+#include "launcher/base/exit_codes.h"
 #include "launcher/supervise/job_children.h"
 #include "launcher/supervise/job_output.h"
 #include "launcher/supervise/rank_reports.h"

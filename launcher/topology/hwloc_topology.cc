@@ -15,7 +15,7 @@
 #include <tuple>
 #include <utility>
 
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 
 namespace launcher {
 namespace {

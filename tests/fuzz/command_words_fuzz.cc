@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 #include "launcher/spawn/quoting.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

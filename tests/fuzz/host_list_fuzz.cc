@@ -8,7 +8,7 @@
 #include <string>
 
 #include "launcher/allocation/host_allocation.h"
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   try {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "launcher/allocation/job_detail.h"
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 #include "launcher/health/facts_lines.h"
 #include "launcher/health/judge.h"
 

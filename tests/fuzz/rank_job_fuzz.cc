@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 #include "launcher/rank/rank_job.h"
 #include "launcher/shim/own_job.h"
 

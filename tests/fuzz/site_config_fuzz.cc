@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 #include "launcher/site_config.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

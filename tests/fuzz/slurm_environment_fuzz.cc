@@ -8,7 +8,7 @@
 #include <string>
 
 #include "launcher/allocation/slurm_allocation.h"
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 #include "launcher/plan/plan_check.h"
 #include "launcher/plan/planner.h"
 

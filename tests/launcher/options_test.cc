@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 
 namespace launcher {
 namespace {

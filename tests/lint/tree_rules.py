@@ -24,8 +24,8 @@ ARROWS = {
     "rankfile": [],
     "launcher/allocation": ["rankfile", "launcher"],
     "launcher/topology": ["rankfile", "launcher"],
-    "launcher/plan": ["rankfile", "launcher/allocation", "launcher/topology", "launcher/error.h",
-                      "launcher/messages.h"],
+    "launcher/plan": ["rankfile", "launcher/allocation", "launcher/topology", "launcher/base/error.h",
+                      "launcher/base/messages.h"],
     "launcher/shim": ["launcher/topology/fingerprint.h", "launcher/rank_variables.h"],
     "launcher": ["rankfile"],
     "trainer/core": [],
@@ -64,9 +64,9 @@ FOREIGN = [
     (re.compile(r"^hwloc"), ("launcher/topology/", "launcher/rank/", "tests/launcher/")),
 ]
 
-# What only a program's main may do (launcher/environment is the one snapshot of the environment).
+# What only a program's main may do (launcher/base/environment is the one snapshot of the environment).
 MAIN_ONLY = re.compile(r"\b(getenv|std::exit|std::cout|std::cerr|exit)\s*(\(|<<)")
-MAINS = re.compile(r"(^|/)(main|[a-z_]*_main)\.cc$|^launcher/environment\.cc$|^tests/|^bench/|/tool/|^launcher/rank/")
+MAINS = re.compile(r"(^|/)(main|[a-z_]*_main)\.cc$|^launcher/base/environment\.cc$|^tests/|^bench/|/tool/|^launcher/rank/")
 PURE = re.compile(r"^launcher/plan/|^rankfile/(?!main)|^launcher/health/(judge|facts_lines|node_facts|pair_schedule|verdict)")
 IMPURE = re.compile(r"\bstd::[io]?fstream\b|\bsystem_clock\b|\b(getenv|fopen|open|gettimeofday|clock_gettime|hwloc_\w+)\s*\(")
 BACKEND_IFDEF = re.compile(r"^\s*#\s*if.*\b(DDLRUN_HAS_|USE_CUDA|__CUDACC__|DDLRUN_ONEDNN|DDLRUN_MPI)")

@@ -20,14 +20,14 @@ class TreeRules(unittest.TestCase):
 
     def test_arrow_against_the_grain(self):
         for path, header in [
-            ("rankfile/hostlist.cc", "launcher/error.h"),
+            ("rankfile/hostlist.cc", "launcher/base/error.h"),
             ("launcher/main.cc", "trainer/core/error.h"),
             ("trainer/core/shape.cc", "trainer/backend/ops.h"),
             ("trainer/model/resnet.cc", "trainer/train/trainer.h"),
             ("trainer/data/jpeg.cc", "trainer/comm/communicator.h"),
             ("trainer/main.cc", "launcher/plan/plan.h"),
             ("trainer/model/resnet.cc", "trainer/backend/cpu/cpu_backend.h"),
-            ("launcher/plan/planner.cc", "launcher/environment.h"),
+            ("launcher/plan/planner.cc", "launcher/base/environment.h"),
             ("trainer/core/shape.cc", "tests/trainer/helper.h"),
         ]:
             with self.subTest(path=path, header=header):

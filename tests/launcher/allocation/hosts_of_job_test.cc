@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "launcher/allocation/host_allocation.h"
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 
 namespace launcher {
 namespace {

@@ -8,7 +8,7 @@
 #include <iterator>
 
 #include "launcher/allocation/slurm_allocation.h"
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 #include "tests/launcher/allocation/slurm_environment_file.h"
 
 namespace launcher {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "launcher/allocation/slurm_allocation.h"
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 
 namespace launcher {
 

@@ -5,7 +5,7 @@
 
 #include <sstream>
 
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 #include "launcher/health/facts_lines.h"
 #include "launcher/health/node_facts.h"
 #include "tests/launcher/health/made_up_facts.h"

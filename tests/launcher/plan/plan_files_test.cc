@@ -12,7 +12,7 @@
 #include <sstream>
 
 #include "launcher/allocation/slurm_allocation.h"
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 #include "launcher/plan/planner.h"
 #include "tests/launcher/allocation/slurm_environment_file.h"
 #include "tests/launcher/plan/plan_fixtures.h"

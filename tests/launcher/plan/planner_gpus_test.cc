@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 #include "launcher/plan/planner.h"
 #include "tests/launcher/plan/plan_fixtures.h"
 

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "launcher/allocation/slurm_allocation.h"
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 #include "launcher/plan/plan_check.h"
 #include "launcher/plan/plan_files.h"
 #include "launcher/plan/planner.h"

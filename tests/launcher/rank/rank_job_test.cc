@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 #include "tests/launcher/rank/made_up_plans.h"
 
 namespace launcher {

@@ -13,7 +13,7 @@
 #include <set>
 #include <string>
 
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 #include "launcher/spawn/master_port.h"
 
 namespace launcher {

@@ -11,7 +11,7 @@
 #include <fstream>
 #include <string>
 
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 #include "tests/launcher/supervise/supervisor_fixture.h"
 
 namespace launcher {

@@ -7,7 +7,7 @@
 
 #include <functional>
 
-#include "launcher/error.h"
+#include "launcher/base/error.h"
 
 namespace launcher {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/messages.h"
+#include "launcher/base/messages.h"
 
 #include <algorithm>
 

@@ -1,33 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/environment.h"
+#include "launcher/spawn/child_environment.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <cstdlib>
 
 namespace launcher {
 namespace {
 
-TEST(Environment, SnapshotHoldsValuesWithEqualsSignsAndNewlines) {
-  setenv("DDLRUN_TEST_VALUE", "a=b\nc", 1);
-  EXPECT_EQ(SnapshotEnvironment().at("DDLRUN_TEST_VALUE"), "a=b\nc");
-  unsetenv("DDLRUN_TEST_VALUE");
-}
-
-TEST(Environment, StringsAreForExecve) {
-  EXPECT_THAT(ToStrings({{"B", "2"}, {"A", ""}}), testing::ElementsAre("A=", "B=2"));
-}
-
-TEST(Environment, ForwardsWhatUsersSet) {
+TEST(ChildEnvironment, ForwardsWhatUsersSet) {
   for (const char* name : {"PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "CONDA_PREFIX", "NCCL_DEBUG",
                            "UCX_TLS", "OMP_NUM_THREADS", "MY_VARIABLE", "SLURM_JOB_ID", "TMPDIR"}) {
     EXPECT_TRUE(IsForwarded(name)) << name;
   }
 }
 
-TEST(Environment, DoesNotForwardWhatBelongsToThisNodeOrShell) {
+TEST(ChildEnvironment, DoesNotForwardWhatBelongsToThisNodeOrShell) {
   for (const char* name :
        {"HOSTNAME", "PWD", "SHLVL", "_", "SSH_CONNECTION", "XDG_RUNTIME_DIR", "BASH_FUNC_module%%",
         "CUDA_VISIBLE_DEVICES", "SLURM_PROCID", "SLURM_NODEID", "SLURM_STEP_ID", "SLURMD_NODENAME",
@@ -36,7 +23,7 @@ TEST(Environment, DoesNotForwardWhatBelongsToThisNodeOrShell) {
   }
 }
 
-TEST(Environment, KnowsTheIdentityOfAnEnclosingRank) {
+TEST(ChildEnvironment, KnowsTheIdentityOfAnEnclosingRank) {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "RANK",
                            "HOROVOD_LOCAL_RANK", "DDLRUN_RANK_JOB"}) {
     EXPECT_TRUE(IsRankIdentity(name)) << name;
@@ -46,7 +33,7 @@ TEST(Environment, KnowsTheIdentityOfAnEnclosingRank) {
   }
 }
 
-TEST(Environment, OfSrunLacksWhatIsAnOptionAndKeepsTheRest) {
+TEST(ChildEnvironment, OfSrunLacksWhatIsAnOptionAndKeepsTheRest) {
   const Environment all = {{"PATH", "/bin"},
                            {"SLURM_NO_KILL", "1"},
                            {"SLURM_GRES", "gpu:1"},

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/environment.h"
-
-#include <unistd.h>
+#include "launcher/spawn/child_environment.h"
 
 #include <algorithm>
 #include <cctype>
 #include <string_view>
 
-#include "launcher/variable_table.h"
+#include "launcher/spawn/variable_table.h"
 
 namespace launcher {
 namespace {
@@ -20,24 +18,6 @@ bool IsIdentifier(std::string_view name) {
 }
 
 }  // namespace
-
-Environment SnapshotEnvironment() {
-  Environment environment;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view text = *entry;
-    const std::size_t equals = text.find('=');
-    if (equals == std::string_view::npos || equals == 0) continue;
-    environment.emplace(text.substr(0, equals), text.substr(equals + 1));
-  }
-  return environment;
-}
-
-std::vector<std::string> ToStrings(const Environment& environment) {
-  std::vector<std::string> strings;
-  strings.reserve(environment.size());
-  for (const auto& [name, value] : environment) strings.push_back(name + "=" + value);
-  return strings;
-}
 
 bool IsRankIdentity(const std::string& name) { return FateOf(name) == Fate::kOfAnotherRank; }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/variable_table.h"
+#include "launcher/spawn/variable_table.h"
 
 #include <iterator>
 
