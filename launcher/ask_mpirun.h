@@ -9,7 +9,7 @@
 
 #include "launcher/base/environment.h"
 #include "launcher/spawn/mpirun_version.h"
-#include "launcher/supervise/command_output.h"
+#include "launcher/system/command_output.h"
 
 namespace launcher {
 

@@ -20,8 +20,8 @@
 #include "launcher/spawn/master_port.h"
 #include "launcher/spawn/pmi_types.h"
 #include "launcher/spawn/quoting.h"
-#include "launcher/supervise/command_output.h"
-#include "launcher/surroundings.h"
+#include "launcher/system/command_output.h"
+#include "launcher/system/programs.h"
 #include "support/counted.h"
 
 namespace launcher {

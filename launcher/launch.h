@@ -14,7 +14,7 @@
 #include "launcher/settings.h"
 #include "launcher/spawn/slurm_version.h"
 #include "launcher/spawn/spawner.h"
-#include "launcher/supervise/command_output.h"
+#include "launcher/system/command_output.h"
 
 namespace launcher {
 

@@ -7,8 +7,8 @@
 
 #include "launcher/base/environment.h"
 #include "launcher/spawn/child_environment.h"
-#include "launcher/supervise/command_output.h"
-#include "launcher/supervise/signal_relay.h"
+#include "launcher/system/command_output.h"
+#include "launcher/system/signal_relay.h"
 
 namespace launcher {
 namespace {

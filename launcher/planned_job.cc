@@ -20,6 +20,7 @@
 #include "launcher/rankfile_plan.h"
 #include "launcher/spawn/spawner.h"
 #include "launcher/surroundings.h"
+#include "launcher/system/files.h"
 #include "launcher/topology/driver_gpus.h"
 #include "launcher/topology/fingerprint.h"
 #include "launcher/topology/hwloc_topology.h"

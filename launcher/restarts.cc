@@ -8,7 +8,6 @@
 #include "launcher/allocation/host_index.h"
 #include "launcher/base/error.h"
 #include "launcher/slurm_job.h"
-#include "launcher/surroundings.h"
 
 namespace launcher {
 namespace {

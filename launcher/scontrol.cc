@@ -4,8 +4,8 @@
 
 #include <chrono>
 
-#include "launcher/supervise/command_output.h"
-#include "launcher/surroundings.h"
+#include "launcher/system/command_output.h"
+#include "launcher/system/programs.h"
 
 namespace launcher {
 namespace {

@@ -8,7 +8,7 @@
 #include "launcher/mpi_arguments.h"
 #include "launcher/rank_variables.h"
 #include "launcher/spawn/quoting.h"
-#include "launcher/spawn/run_directory.h"
+#include "launcher/system/run_directory.h"
 
 namespace launcher {
 namespace {

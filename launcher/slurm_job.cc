@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "launcher/scontrol.h"
-#include "launcher/surroundings.h"
+#include "launcher/system/programs.h"
 #include "rankfile/hostlist.h"
 #include "rankfile/parse_error.h"
 

@@ -19,13 +19,13 @@
 #include "launcher/allocation/slurm_allocation.h"
 #include "launcher/base/error.h"
 #include "launcher/scontrol.h"
+#include "launcher/system/files.h"
+#include "launcher/system/programs.h"
 
 namespace launcher {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::size_t kMaxFileBytes = 16777216;
 
 std::string HostName() {
   std::array<char, 256> name = {};
@@ -44,56 +44,6 @@ std::optional<Allocation> ReadAskedHosts(const Options& options) {
 }
 
 }  // namespace
-
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file.is_open() || fs::is_directory(path)) {
-    throw LaunchError(EX_DATAERR, path + " cannot be read: " + std::strerror(errno));
-  }
-  if (fs::is_regular_file(path) && fs::file_size(path) > kMaxFileBytes) {
-    throw LaunchError(EX_DATAERR, path + " is longer than 16 MiB: this is no list of hosts");
-  }
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-std::string FindProgram(const std::string& name, const Environment& environment) {
-  if (name.find('/') != std::string::npos) {
-    return access(name.c_str(), X_OK) == 0 ? fs::absolute(name).string() : "";
-  }
-  const auto path = environment.find("PATH");
-  std::string rest = path == environment.end() ? "" : path->second;
-  while (!rest.empty()) {
-    const std::size_t colon = std::min(rest.find(':'), rest.size());
-    const std::string candidate = rest.substr(0, colon) + "/" + name;
-    if (candidate[0] == '/' && access(candidate.c_str(), X_OK) == 0 &&
-        !fs::is_directory(candidate)) {
-      return candidate;
-    }
-    rest.erase(0, colon + 1);
-  }
-  return "";
-}
-
-void MakeDirectory(const std::string& path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  if (error || !fs::is_directory(path)) {
-    throw LaunchError(EX_OSERR, "cannot make the directory " + path + ": " +
-                                    (error ? error.message() : "a file is in the way"));
-  }
-}
-
-std::string ProgramDirectory() { return fs::read_symlink("/proc/self/exe").parent_path().string(); }
-
-std::string RequireHelper(const std::string& name, const std::string& program_directory) {
-  const std::string path = fs::path(program_directory).parent_path() / "libexec/ddlrun" / name;
-  if (access(path.c_str(), X_OK) == 0) return path;
-  throw LaunchError(EX_UNAVAILABLE,
-                    path +
-                        " is missing: ddlrun is not completely installed; build it again (cmake "
-                        "--build --preset release --target ddlrun) or install all of it (cmake "
-                        "--install)");
-}
 
 Allocation ReadAllocation(const Options& options, const Environment& environment,
                           bool may_leave_job) {

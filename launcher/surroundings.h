@@ -14,23 +14,6 @@
 
 namespace launcher {
 
-// The whole file.  Throws LaunchError(EX_DATAERR) when it cannot be read or is over 16 MiB.
-std::string ReadFile(const std::string& path);
-
-// The path of a program by the PATH of `environment`, "" when it is not there; a name with '/' is
-// taken as it is.
-std::string FindProgram(const std::string& name, const Environment& environment);
-
-// Makes the directory and those above it, unless it is there.  Throws LaunchError(EX_OSERR).
-void MakeDirectory(const std::string& path);
-
-// The folder of the running program, symbolic links resolved.
-std::string ProgramDirectory();
-
-// The path of a program that ddlrun starts and users do not, beside the `program_directory` of
-// ddlrun.  Throws LaunchError(EX_UNAVAILABLE) where it is missing.
-std::string RequireHelper(const std::string& name, const std::string& program_directory);
-
 // Slurm's, of which -H and -hostfile choose nodes; outside of Slurm these, else this machine.
 // `may_leave_job`: hosts that are not all of the job are taken as outside of Slurm (mpirun by ssh).
 // Throws LaunchError.

@@ -11,8 +11,8 @@
 #include "launcher/health/facts_lines.h"
 #include "launcher/rank/rank_end.h"
 #include "launcher/rank/tail.h"
-#include "launcher/supervise/child_process.h"
-#include "launcher/supervise/line_reader.h"
+#include "launcher/system/child_process.h"
+#include "launcher/system/line_reader.h"
 
 namespace launcher {
 namespace {

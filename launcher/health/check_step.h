@@ -14,7 +14,7 @@
 #include "launcher/health/node_facts.h"
 #include "launcher/spawn/spawner.h"
 #include "launcher/supervise/guardian.h"
-#include "launcher/supervise/signal_relay.h"
+#include "launcher/system/signal_relay.h"
 
 namespace launcher {
 

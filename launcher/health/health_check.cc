@@ -16,13 +16,13 @@
 #include <filesystem>
 #include <set>
 
-#include "launcher/base/error.h"
 #include "launcher/base/messages.h"
 #include "launcher/health/check_step.h"
 #include "launcher/health/judge.h"
 #include "launcher/health/pair_schedule.h"
 #include "launcher/plan/plan_files.h"
-#include "launcher/surroundings.h"
+#include "launcher/system/os_error.h"
+#include "launcher/system/programs.h"
 
 namespace launcher {
 namespace {
@@ -123,7 +123,7 @@ std::vector<ChildCommand> MakeCheckCommands(const HealthCheck& check, const Plan
   if (!probe.empty()) options.program.insert(options.program.end(), {"--probe", probe});
   const std::string folder = check.run_directory.path() + "/check";
   if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
-    throw LaunchError(EX_OSERR, "cannot make " + folder + ": " + std::strerror(errno));
+    throw OsError("cannot make " + folder);
   }
   for (const auto& [name, text] : FilesOf(planned)) {
     check.run_directory.Append("check/" + name, text);

@@ -13,9 +13,9 @@
 #include "launcher/launch.h"
 #include "launcher/options.h"
 #include "launcher/settings.h"
-#include "launcher/spawn/run_directory.h"
 #include "launcher/supervise/guardian.h"
-#include "launcher/supervise/signal_relay.h"
+#include "launcher/system/run_directory.h"
+#include "launcher/system/signal_relay.h"
 
 namespace launcher {
 

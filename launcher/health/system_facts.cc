@@ -18,7 +18,7 @@
 #include <thread>
 
 #include "launcher/health/sorted_entries.h"
-#include "launcher/supervise/child_process.h"
+#include "launcher/system/descriptor.h"
 
 namespace launcher {
 namespace {

@@ -11,7 +11,6 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -20,13 +19,13 @@
 #include <thread>
 #include <vector>
 
-#include "launcher/base/error.h"
+#include "launcher/system/os_error.h"
 
 namespace launcher {
 namespace {
 
 // What is written to the pipe, smaller than PIPE_BUF and so never torn.
-struct Message {
+struct Order {
   enum class Kind { kDismissed, kWatch, kForget };
   Kind kind = Kind::kDismissed;
   pid_t group = 0;
@@ -50,13 +49,13 @@ unsigned long long StartOf(pid_t pid) {
 
 // Whether the group has processes, and its number was not given to another meanwhile: that happens
 // when nothing is left of it, and then the process of that number is a younger one.
-bool IsThere(const Message& watched) {
+bool IsThere(const Order& watched) {
   if (kill(-watched.group, 0) != 0) return false;
   const unsigned long long start = StartOf(watched.group);
   return start == 0 || watched.start == 0 || start == watched.start;
 }
 
-void EndGroup(const Message& watched) {
+void EndGroup(const Order& watched) {
   constexpr std::chrono::milliseconds kStep{20};
   for (auto left = watched.grace; left.count() > 0 && IsThere(watched); left -= kStep) {
     std::this_thread::sleep_for(kStep);
@@ -66,27 +65,26 @@ void EndGroup(const Message& watched) {
 
 // In the guardian: reads until ddlrun dismisses it or is gone.
 void Guard(int pipe, const std::string& run_directory) {
-  std::vector<Message> watched;
-  Message message;
+  std::vector<Order> watched;
+  Order order;
   while (true) {
-    const ssize_t got = read(pipe, &message, sizeof(message));
+    const ssize_t got = read(pipe, &order, sizeof(order));
     if (got < 0 && errno == EINTR) continue;
-    if (got != static_cast<ssize_t>(sizeof(message))) break;
-    if (message.kind == Message::Kind::kDismissed) return;
-    if (message.kind == Message::Kind::kWatch) watched.push_back(message);
-    if (message.kind == Message::Kind::kForget) {
-      std::erase_if(watched,
-                    [&message](const Message& other) { return other.group == message.group; });
+    if (got != static_cast<ssize_t>(sizeof(order))) break;
+    if (order.kind == Order::Kind::kDismissed) return;
+    if (order.kind == Order::Kind::kWatch) watched.push_back(order);
+    if (order.kind == Order::Kind::kForget) {
+      std::erase_if(watched, [&order](const Order& other) { return other.group == order.group; });
     }
   }
-  for (const Message& group : watched) EndGroup(group);
+  for (const Order& group : watched) EndGroup(group);
   std::error_code ignored;
   if (!run_directory.empty()) std::filesystem::remove_all(run_directory, ignored);
 }
 
 // A guardian that was killed is no reason to end the job.
-void Send(const Message& message, int pipe) {
-  const ssize_t ignored = write(pipe, &message, sizeof(message));
+void Send(const Order& order, int pipe) {
+  const ssize_t ignored = write(pipe, &order, sizeof(order));
   static_cast<void>(ignored);
 }
 
@@ -111,13 +109,13 @@ void CloseFrom(int first) {
 Guardian::Guardian(const std::string& run_directory) {
   std::array<int, 2> ends = {-1, -1};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) {
-    throw LaunchError(EX_OSERR, std::string("cannot make a pipe: ") + std::strerror(errno));
+    throw OsError("cannot make a pipe");
   }
   Descriptor read_end(ends[0]);
   pipe_ = Descriptor(ends[1]);
   pid_ = fork();
   if (pid_ < 0) {
-    throw LaunchError(EX_OSERR, std::string("cannot start a process: ") + std::strerror(errno));
+    throw OsError("cannot start a process");
   }
   if (pid_ > 0) return;
 
@@ -142,9 +140,9 @@ Guardian::~Guardian() {
 }
 
 void Guardian::Watch(pid_t group, std::chrono::milliseconds grace) {
-  Send({Message::Kind::kWatch, group, StartOf(group), grace}, pipe_.fd());
+  Send({Order::Kind::kWatch, group, StartOf(group), grace}, pipe_.fd());
 }
 
-void Guardian::Forget(pid_t group) { Send({Message::Kind::kForget, group, 0, {}}, pipe_.fd()); }
+void Guardian::Forget(pid_t group) { Send({Order::Kind::kForget, group, 0, {}}, pipe_.fd()); }
 
 }  // namespace launcher

@@ -10,7 +10,7 @@
 #include <chrono>
 #include <string>
 
-#include "launcher/supervise/child_process.h"
+#include "launcher/system/descriptor.h"
 
 namespace launcher {
 

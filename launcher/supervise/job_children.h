@@ -16,9 +16,9 @@
 
 #include "launcher/rank/tail.h"
 #include "launcher/spawn/spawner.h"
-#include "launcher/supervise/child_process.h"
 #include "launcher/supervise/job_output.h"
 #include "launcher/supervise/supervisor.h"
+#include "launcher/system/child_process.h"
 
 namespace launcher {
 

@@ -15,8 +15,8 @@
 #include <string_view>
 #include <vector>
 
-#include "launcher/supervise/line_reader.h"
-#include "launcher/supervise/output_queue.h"
+#include "launcher/system/line_reader.h"
+#include "launcher/system/output_queue.h"
 
 namespace launcher {
 

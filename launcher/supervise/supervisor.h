@@ -15,8 +15,8 @@
 #include "launcher/spawn/spawner.h"
 #include "launcher/supervise/failure_report.h"
 #include "launcher/supervise/guardian.h"
-#include "launcher/supervise/signal_relay.h"
 #include "launcher/supervise/step_tools.h"
+#include "launcher/system/signal_relay.h"
 
 namespace launcher {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "launcher/supervise/child_process.h"
+#include "launcher/system/descriptor.h"
 
 namespace launcher {
 

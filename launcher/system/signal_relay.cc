@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/supervise/signal_relay.h"
+#include "launcher/system/signal_relay.h"
 
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
-#include <string>
-
-#include "launcher/base/error.h"
+#include "launcher/system/os_error.h"
 
 namespace launcher {
 
@@ -39,7 +35,7 @@ SignalRelay::SignalRelay() {
   std::signal(SIGCHLD, SIG_DFL);
   sigprocmask(SIG_BLOCK, &blocked, &original_mask_);
   fd_ = signalfd(-1, &read_here, SFD_CLOEXEC | SFD_NONBLOCK);
-  if (fd_ < 0) throw LaunchError(EX_OSERR, std::string("signalfd: ") + std::strerror(errno));
+  if (fd_ < 0) throw OsError("signalfd");
 }
 
 SignalRelay::~SignalRelay() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/supervise/output_queue.h"
+#include "launcher/system/output_queue.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 #include <string>
 #include <thread>
 
-#include "launcher/supervise/signal_relay.h"
+#include "launcher/system/signal_relay.h"
 
 namespace launcher {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/supervise/child_process.h"
+#include "launcher/system/child_process.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <string>
 
-#include "launcher/supervise/output_queue.h"
+#include "launcher/system/output_queue.h"
 
 namespace launcher {
 

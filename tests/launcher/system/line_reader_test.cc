@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/supervise/line_reader.h"
+#include "launcher/system/line_reader.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/spawn/run_directory.h"
+#include "launcher/system/run_directory.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -14,15 +14,12 @@
 #include <filesystem>
 
 #include "launcher/base/error.h"
+#include "launcher/system/os_error.h"
 
 namespace launcher {
 namespace {
 
 constexpr char kPrefix[] = "ddlrun.";
-
-LaunchError OsError(const std::string& action) {
-  return LaunchError(EX_OSERR, action + ": " + std::strerror(errno));
-}
 
 bool IsUsableBase(const std::string& path) {
   struct stat info = {};

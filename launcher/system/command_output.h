@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "launcher/base/environment.h"
-#include "launcher/supervise/child_process.h"
+#include "launcher/system/child_process.h"
 
 namespace launcher {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/supervise/output_queue.h"
+#include "launcher/system/output_queue.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -14,7 +14,7 @@
 #include <cstring>
 #include <optional>
 
-#include "launcher/supervise/signal_relay.h"
+#include "launcher/system/signal_relay.h"
 
 namespace launcher {
 namespace {

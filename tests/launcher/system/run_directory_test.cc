@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/spawn/run_directory.h"
+#include "launcher/system/run_directory.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -14,7 +14,6 @@
 #include <string>
 
 #include "launcher/base/error.h"
-#include "launcher/spawn/master_port.h"
 
 namespace launcher {
 namespace {
@@ -141,14 +140,6 @@ TEST(RunDirectoryBase, IsTheFirstUsableOfTheKnownVariables) {
   EXPECT_EQ(RunDirectoryBase({{"TMPDIR", usable}, {"XDG_RUNTIME_DIR", "/"}}), usable);
   EXPECT_EQ(RunDirectoryBase({{"SLURM_TMPDIR", "/nonexistent"}, {"TMPDIR", usable}}), usable);
   EXPECT_EQ(RunDirectoryBase({{"TMPDIR", "relative"}}), "/tmp");
-}
-
-TEST(MasterPort, IsAboveTheEphemeralRangeAndDependsOnTheSeed) {
-  for (const unsigned long seed : {0UL, 4535UL, 4536UL, 123456789UL}) {
-    EXPECT_GE(ChooseMasterPort(seed), 61000);
-    EXPECT_LE(ChooseMasterPort(seed), 65535);
-  }
-  EXPECT_NE(ChooseMasterPort(1000), ChooseMasterPort(2000));
 }
 
 }  // namespace

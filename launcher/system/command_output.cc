@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/supervise/command_output.h"
+#include "launcher/system/command_output.h"
 
 #include <poll.h>
 #include <sys/wait.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/supervise/child_process.h"
+#include "launcher/system/child_process.h"
 
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -12,13 +12,10 @@
 #include <cstring>
 
 #include "launcher/base/error.h"
+#include "launcher/system/os_error.h"
 
 namespace launcher {
 namespace {
-
-LaunchError OsError(const std::string& action) {
-  return LaunchError(EX_OSERR, action + ": " + std::strerror(errno));
-}
 
 // `fd`, or one for the same file that is none of the standard streams: where those are closed, it
 // may be one of them, and dup2 onto it would do nothing, or take it away.
@@ -61,20 +58,6 @@ void BecomeProgram(const ChildSpec& spec, pid_t parent, int stdin_fd, int stdout
 }
 
 }  // namespace
-
-Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-  if (this != &other) {
-    Close();
-    fd_ = other.fd_;
-    other.fd_ = -1;
-  }
-  return *this;
-}
-
-void Descriptor::Close() {
-  if (fd_ >= 0) close(fd_);
-  fd_ = -1;
-}
 
 ChildProcess StartChild(const ChildSpec& spec) {
   const std::vector<char*> argv = Pointers(spec.argv);
