@@ -14,12 +14,12 @@
 
 #include "launcher/ask_mpirun.h"
 #include "launcher/base/error.h"
+#include "launcher/cli/quoting.h"
 #include "launcher/plan/plan_files.h"
 #include "launcher/rank/rank_job.h"
 #include "launcher/spawn/child_environment.h"
 #include "launcher/spawn/master_port.h"
 #include "launcher/spawn/pmi_types.h"
-#include "launcher/spawn/quoting.h"
 #include "launcher/system/command_output.h"
 #include "launcher/system/programs.h"
 #include "support/counted.h"

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "launcher/base/environment.h"
-#include "launcher/options.h"
+#include "launcher/cli/options.h"
+#include "launcher/cli/settings.h"
 #include "launcher/planned_job.h"
-#include "launcher/settings.h"
 #include "launcher/spawn/slurm_version.h"
 #include "launcher/spawn/spawner.h"
 #include "launcher/system/command_output.h"

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "launcher/base/environment.h"
-#include "launcher/options.h"
+#include "launcher/cli/options.h"
+#include "launcher/cli/settings.h"
 #include "launcher/plan/plan.h"
-#include "launcher/settings.h"
 #include "launcher/topology/node_topology.h"
 
 namespace launcher {

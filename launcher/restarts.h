@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "launcher/base/environment.h"
-#include "launcher/options.h"
+#include "launcher/cli/options.h"
 #include "launcher/supervise/restart_policy.h"
 #include "launcher/supervise/supervisor.h"
 

@@ -101,10 +101,4 @@ bool IsThisMachine(const std::string& host, const Environment& environment) {
          host == ValueOr(environment, "SLURMD_NODENAME", "") || IsSameHost(host, HostName());
 }
 
-SiteConfig LoadSite(const std::string& asked, const Environment& environment) {
-  const std::string wanted = asked.empty() ? ValueOr(environment, "DDLRUN_SITE", "generic") : asked;
-  const fs::path installed = fs::path(ProgramDirectory()).parent_path() / "share/ddlrun/sites";
-  return LoadSiteConfig(FindSiteFile(wanted, installed.string()));
-}
-
 }  // namespace launcher

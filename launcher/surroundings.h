@@ -9,8 +9,7 @@
 
 #include "launcher/allocation/allocation.h"
 #include "launcher/base/environment.h"
-#include "launcher/options.h"
-#include "launcher/site_config.h"
+#include "launcher/cli/options.h"
 
 namespace launcher {
 
@@ -36,8 +35,5 @@ void LookWhatACpuIs(int threads, int threads_per_core, const Environment& enviro
 // Whether `host` is Slurm's name of this node, its host name (with or without the domain), or a
 // name of the loopback.
 bool IsThisMachine(const std::string& host, const Environment& environment);
-
-// The site file: `asked`, else $DDLRUN_SITE, else "generic".  Throws LaunchError(EX_CONFIG).
-SiteConfig LoadSite(const std::string& asked, const Environment& environment);
 
 }  // namespace launcher

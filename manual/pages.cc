@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "launcher/bede_options.h"
-#include "launcher/options.h"
+#include "launcher/cli/options.h"
 #include "manual/parser_text.h"
 #include "rankfile/options.h"
 #include "trainer/data/tool/options.h"

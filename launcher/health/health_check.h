@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "launcher/base/environment.h"
+#include "launcher/cli/options.h"
+#include "launcher/cli/settings.h"
 #include "launcher/health/verdict.h"
 #include "launcher/launch.h"
-#include "launcher/options.h"
-#include "launcher/settings.h"
 #include "launcher/supervise/guardian.h"
 #include "launcher/system/run_directory.h"
 #include "launcher/system/signal_relay.h"

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "launcher/base/error.h"
-#include "launcher/spawn/quoting.h"
+#include "launcher/cli/quoting.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "launcher/base/error.h"
-#include "launcher/site_config.h"
+#include "launcher/cli/site_config.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {

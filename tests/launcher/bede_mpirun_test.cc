@@ -8,7 +8,7 @@
 #include "launcher/allocation/host_allocation.h"
 #include "launcher/allocation/slurm_allocation.h"
 #include "launcher/base/error.h"
-#include "launcher/spawn/quoting.h"
+#include "launcher/cli/quoting.h"
 #include "tests/launcher/allocation/slurm_environment_file.h"
 #include "tests/launcher/plan/plan_fixtures.h"
 

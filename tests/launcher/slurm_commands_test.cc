@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "launcher/allocation/slurm_allocation.h"
+#include "launcher/cli/quoting.h"
 #include "launcher/plan/planner.h"
 #include "launcher/spawn/pmi_types.h"
-#include "launcher/spawn/quoting.h"
 #include "launcher/spawn/slurm_version.h"
 #include "launcher/spawn/spawner.h"
 #include "tests/launcher/allocation/slurm_environment_file.h"

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "launcher/bede_options.h"
-#include "launcher/options.h"
+#include "launcher/cli/options.h"
 #include "manual/bash_completion.h"
 #include "manual/pages.h"
 #include "manual/parser_text.h"

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "launcher/base/error.h"
-#include "launcher/spawn/quoting.h"
+#include "launcher/cli/quoting.h"
 
 namespace launcher {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/options.h"
+#include "launcher/cli/options.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

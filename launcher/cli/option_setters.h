@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "launcher/option_values.h"
-#include "launcher/options.h"
+#include "launcher/cli/option_values.h"
+#include "launcher/cli/options.h"
 
 namespace launcher {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/mpi_arguments.h"
+#include "launcher/cli/mpi_arguments.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

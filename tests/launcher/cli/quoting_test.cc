@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/spawn/quoting.h"
+#include "launcher/cli/quoting.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

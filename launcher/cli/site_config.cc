@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/site_config.h"
+#include "launcher/cli/site_config.h"
 
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "launcher/base/error.h"
+#include "launcher/system/programs.h"
 #include "support/spelling.h"
 
 namespace launcher {
@@ -238,6 +239,13 @@ std::string FindSiteFile(const std::string& wanted, const std::string& directory
   throw LaunchError(EX_CONFIG, "no site file '" + wanted + "' in " + directory +
                                    (nearest.empty() ? "; give a path: --site ./" + wanted + ".yaml"
                                                     : "; did you mean '" + nearest + "'?"));
+}
+
+SiteConfig LoadSite(const std::string& asked, const Environment& environment) {
+  const std::string wanted = asked.empty() ? ValueOr(environment, "DDLRUN_SITE", "generic") : asked;
+  const std::filesystem::path installed =
+      std::filesystem::path(ProgramDirectory()).parent_path() / "share/ddlrun/sites";
+  return LoadSiteConfig(FindSiteFile(wanted, installed.string()));
 }
 
 }  // namespace launcher

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/mpi_arguments.h"
+#include "launcher/cli/mpi_arguments.h"
 
 #include <map>
 
 #include "launcher/base/messages.h"
-#include "launcher/spawn/quoting.h"
+#include "launcher/cli/quoting.h"
 
 namespace launcher {
 namespace {

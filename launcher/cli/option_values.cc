@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/option_values.h"
+#include "launcher/cli/option_values.h"
 
 #include <charconv>
 

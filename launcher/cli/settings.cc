@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/settings.h"
+#include "launcher/cli/settings.h"
 
 #include <algorithm>
 
 #include "launcher/base/error.h"
-#include "launcher/mpi_arguments.h"
+#include "launcher/cli/mpi_arguments.h"
+#include "launcher/cli/quoting.h"
 #include "launcher/rank_variables.h"
-#include "launcher/spawn/quoting.h"
 #include "launcher/system/run_directory.h"
 
 namespace launcher {

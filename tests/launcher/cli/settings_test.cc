@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/settings.h"
+#include "launcher/cli/settings.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/site_config.h"
+#include "launcher/cli/site_config.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

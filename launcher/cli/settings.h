@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "launcher/base/environment.h"
-#include "launcher/options.h"
-#include "launcher/site_config.h"
+#include "launcher/cli/options.h"
+#include "launcher/cli/site_config.h"
 
 namespace launcher {
 

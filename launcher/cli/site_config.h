@@ -27,6 +27,8 @@
 #include <string>
 #include <vector>
 
+#include "launcher/base/environment.h"
+
 namespace launcher {
 
 inline constexpr std::size_t kMaxSiteBytes = 65536;
@@ -57,5 +59,9 @@ SiteConfig LoadSiteConfig(const std::string& path);
 // names <directory>/NAME.yaml, one of the installed ones.  Throws LaunchError(EX_CONFIG) with the
 // nearest name for one that is not installed.
 std::string FindSiteFile(const std::string& wanted, const std::string& directory);
+
+// The site file of this run: `asked` (--site), else $DDLRUN_SITE, else "generic".  Throws
+// LaunchError(EX_CONFIG).
+SiteConfig LoadSite(const std::string& asked, const Environment& environment);
 
 }  // namespace launcher

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/option_setters.h"
-#include "launcher/option_values.h"
-#include "launcher/options.h"
+#include "launcher/cli/option_setters.h"
+#include "launcher/cli/option_values.h"
+#include "launcher/cli/options.h"
 
 namespace launcher {
 namespace {
