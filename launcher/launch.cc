@@ -16,7 +16,7 @@
 #include "launcher/base/error.h"
 #include "launcher/cli/quoting.h"
 #include "launcher/plan/plan_files.h"
-#include "launcher/rank/rank_job.h"
+#include "launcher/protocol/rank_job.h"
 #include "launcher/spawn/child_environment.h"
 #include "launcher/spawn/master_port.h"
 #include "launcher/spawn/pmi_types.h"

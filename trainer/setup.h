@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/rank_environment.h"
+#include "launcher/protocol/rank_environment.h"
 #include "trainer/backend/registry.h"
 #include "trainer/comm/factory.h"
 #include "trainer/core/buffer.h"

@@ -141,7 +141,7 @@ std::string SrunScript(const std::string& action) {
 }
 
 // What the shims and srun write on standard error when all ranks die at once; srun has to put the
-// key of their reports in (launcher/rank/rank_job.h: the third word).
+// key of their reports in (launcher/protocol/rank_job.h: the third word).
 std::string Storm(int ranks) {
   std::string text;
   for (int rank = 0; rank < ranks; ++rank) {

@@ -7,7 +7,7 @@
 #include "launcher/base/error.h"
 #include "launcher/cli/mpi_arguments.h"
 #include "launcher/cli/quoting.h"
-#include "launcher/rank_variables.h"
+#include "launcher/protocol/rank_variables.h"
 #include "launcher/system/run_directory.h"
 
 namespace launcher {

@@ -9,8 +9,8 @@
 
 #include "launcher/base/exit_codes.h"
 #include "launcher/health/facts_lines.h"
-#include "launcher/rank/rank_end.h"
-#include "launcher/rank/tail.h"
+#include "launcher/protocol/rank_end.h"
+#include "launcher/supervise/tail.h"
 #include "launcher/system/child_process.h"
 #include "launcher/system/line_reader.h"
 

@@ -27,12 +27,12 @@
 #include "launcher/base/error.h"
 #include "launcher/base/messages.h"
 #include "launcher/plan/node_binding.h"
+#include "launcher/protocol/rank_job.h"
+#include "launcher/protocol/rank_report.h"
 #include "launcher/rank/gpu_check.h"
 #include "launcher/rank/identity.h"
-#include "launcher/rank/rank_job.h"
-#include "launcher/shim/gpus.h"
-#include "launcher/shim/rank_report.h"
 #include "launcher/topology/fingerprint.h"
+#include "launcher/topology/gpus_of_node.h"
 #include "launcher/topology/hwloc_topology.h"
 
 namespace launcher {

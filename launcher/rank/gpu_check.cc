@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "launcher/base/error.h"
-#include "launcher/shim/gpus.h"
+#include "launcher/topology/gpus_of_node.h"
 
 namespace launcher {
 

@@ -13,7 +13,7 @@
 namespace launcher {
 
 // `planned` GPUs are granted on this node, `host`, by the plan.  `devices` as CountGpuDevices
-// (launcher/shim/gpus.h). Throws LaunchError(EX_CONFIG), naming both numbers, when
+// (launcher/topology/gpus_of_node.h). Throws LaunchError(EX_CONFIG), naming both numbers, when
 // SLURM_GPUS_ON_NODE, SLURM_STEP_GPUS or CUDA_VISIBLE_DEVICES of this task say another number, or
 // there are fewer devices (slices of GPUs share one).  Pure.
 void CheckGpus(int planned, const std::string& host, const Environment& environment, int devices);

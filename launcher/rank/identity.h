@@ -9,7 +9,7 @@
 #include <string>
 
 #include "launcher/base/environment.h"
-#include "launcher/rank/rank_job.h"
+#include "launcher/protocol/rank_job.h"
 
 namespace launcher {
 

@@ -19,15 +19,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "launcher/rank_variables.h"
+#include "launcher/protocol/own_job.h"
+#include "launcher/protocol/rank_report.h"
+#include "launcher/protocol/rank_variables.h"
 #include "launcher/shim/binding.h"
-#include "launcher/shim/gpus.h"
-#include "launcher/shim/own_job.h"
 #include "launcher/shim/rank_log.h"
-#include "launcher/shim/rank_report.h"
 #include "launcher/shim/run_program.h"
 #include "launcher/shim/standard_streams.h"
 #include "launcher/topology/fingerprint.h"
+#include "launcher/topology/gpus_of_node.h"
 
 namespace launcher {
 namespace {

@@ -8,12 +8,12 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "launcher/shim/rank_report.h"
+#include "launcher/protocol/rank_report.h"
 
 namespace launcher {
 
 // The last lines of a text that comes in pieces; empty ones are passed over.  Of a fixed size, for
-// one rank (ddlrun keeps those of many: launcher/rank/tail.h).
+// one rank (ddlrun keeps those of many: launcher/supervise/tail.h).
 class StreamTail {
  public:
   void Add(const char* text, size_t size);

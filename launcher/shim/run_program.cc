@@ -15,8 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "launcher/protocol/rank_report.h"
 #include "launcher/shim/output_relay.h"
-#include "launcher/shim/rank_report.h"
 
 namespace launcher {
 namespace {

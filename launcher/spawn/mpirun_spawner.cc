@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "launcher/rank/rank_job.h"
+#include "launcher/protocol/rank_job.h"
 #include "launcher/spawn/child_environment.h"
 #include "launcher/spawn/slurm_for_mpirun.h"
 #include "launcher/spawn/spawner.h"

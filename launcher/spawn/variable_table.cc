@@ -4,7 +4,7 @@
 
 #include <iterator>
 
-#include "launcher/rank_variables.h"
+#include "launcher/protocol/rank_variables.h"
 
 namespace launcher {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/rank/rank_end.h"
+#include "launcher/protocol/rank_end.h"
 
 namespace launcher {
 

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "launcher/base/error.h"
+#include "launcher/protocol/rank_report.h"
 #include "launcher/shim/rank_log.h"
-#include "launcher/shim/rank_report.h"
 
 namespace launcher {
 

@@ -14,10 +14,10 @@
 #include <string_view>
 #include <vector>
 
-#include "launcher/rank/tail.h"
 #include "launcher/spawn/spawner.h"
 #include "launcher/supervise/job_output.h"
 #include "launcher/supervise/supervisor.h"
+#include "launcher/supervise/tail.h"
 #include "launcher/system/child_process.h"
 
 namespace launcher {

@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
-#include "launcher/rank/tail.h"
 #include "launcher/supervise/end_counts.h"
 #include "launcher/supervise/failure_report.h"
+#include "launcher/supervise/tail.h"
 
 namespace launcher {
 

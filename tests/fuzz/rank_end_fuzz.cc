@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "launcher/rank/rank_end.h"
-#include "launcher/shim/rank_report.h"
+#include "launcher/protocol/rank_end.h"
+#include "launcher/protocol/rank_report.h"
 
 namespace {
 

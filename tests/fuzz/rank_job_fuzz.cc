@@ -6,8 +6,8 @@
 #include <string>
 
 #include "launcher/base/error.h"
-#include "launcher/rank/rank_job.h"
-#include "launcher/shim/own_job.h"
+#include "launcher/protocol/own_job.h"
+#include "launcher/protocol/rank_job.h"
 
 namespace {
 

@@ -34,7 +34,7 @@ class TreeRules(unittest.TestCase):
                 self.assertEqual(len(found(path, f'#include "{header}"\n')), 1)
 
     def test_arrow_with_the_grain(self):
-        self.assertTrue(may_include("trainer/main.cc", "launcher/rank_environment.h"))
+        self.assertTrue(may_include("trainer/main.cc", "launcher/protocol/rank_environment.h"))
         self.assertTrue(may_include("trainer/main.cc", "trainer/train/trainer.h"))
         self.assertTrue(may_include("trainer/backend/registry.cc", "trainer/backend/cpu/cpu_backend.h"))
         self.assertTrue(may_include("trainer/core/shape.cc", "support/spelling.h"))
@@ -73,7 +73,7 @@ class TreeRules(unittest.TestCase):
 
     def test_a_class_name_has_one_meaning(self):
         header = HEAD + "namespace launcher {{\n{} Tail {{\n  struct Part {{}};\n}};\n}}\n"
-        files = [("launcher/rank/tail.h", header.format("class")), ("launcher/shim/relay.h", header.format("struct"))]
+        files = [("launcher/supervise/tail.h", header.format("class")), ("launcher/shim/relay.h", header.format("struct"))]
         self.assertEqual([(path, line) for path, line, _ in problems_of_names(files)], [("launcher/shim/relay.h", 3)])
         files[1] = ("trainer/core/tail.h", header.format("class").replace("launcher", "trainer"))
         self.assertEqual(list(problems_of_names(files)), [])

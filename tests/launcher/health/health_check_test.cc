@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/launcher/rank/made_up_plans.h"
+#include "tests/launcher/protocol/made_up_plans.h"
 
 namespace launcher {
 namespace {

@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include "launcher/base/error.h"
-#include "launcher/shim/gpus.h"
 
 namespace launcher {
 namespace {
@@ -99,22 +98,6 @@ TEST(TakeGrantedGpus, ChangesNothingWhereTheListSaysLess) {
   EXPECT_THAT(Taken({0, 1}, ""), ElementsAre(0, 1));
   EXPECT_THAT(Taken({0, 1}, "GPU-3f,GPU-77"), ElementsAre(0, 1));
   EXPECT_THAT(Taken({-1, -1}, "2,3"), ElementsAre(-1, -1));
-}
-
-TEST(GpuLists, NumberAndEntryAtAPosition) {
-  EXPECT_EQ(GpuNumberAt("0,2-4,7", 0), 0);
-  EXPECT_EQ(GpuNumberAt("0,2-4,7", 3), 4);
-  EXPECT_EQ(GpuNumberAt("0,2-4,7", 4), 7);
-  EXPECT_EQ(GpuNumberAt("0,2-4,7", 5), -1);
-  EXPECT_EQ(GpuNumberAt("0,MIG-3,1", 1), -1);
-  EXPECT_EQ(GpuNumberAt("3a,1", 0), -1);
-  EXPECT_EQ(GpuNumberAt("3-,1", 0), -1);
-  EXPECT_STREQ(GpuEntryAt("MIG-a, MIG-b ,MIG-c", 1).text, "MIG-b");
-  EXPECT_STREQ(GpuEntryAt("2,3", 3).text, "3");
-  EXPECT_STREQ(GpuEntryAt("", 1).text, "");
-  EXPECT_STREQ(GpuEntryAt(std::string(200, 'x').c_str(), 0).text, "");
-  EXPECT_TRUE(AreGpuSlices("MIG-a"));
-  EXPECT_FALSE(AreGpuSlices("GPU-a,MIG-b"));
 }
 
 }  // namespace

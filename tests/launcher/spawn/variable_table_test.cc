@@ -10,7 +10,7 @@
 #include <sstream>
 #include <string>
 
-#include "launcher/rank_variables.h"
+#include "launcher/protocol/rank_variables.h"
 
 namespace launcher {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/rank/words.h"
+#include "launcher/protocol/words.h"
 
 #include <array>
 #include <cctype>

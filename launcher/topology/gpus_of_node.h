@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How many GPUs this node has, by what it says itself.
+// Which GPUs this node has, by what it says itself: its device files, and lists in variables such as
+// CUDA_VISIBLE_DEVICES.  Without the standard library, for the shim.
 
 #pragma once
 

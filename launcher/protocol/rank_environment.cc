@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/rank_environment.h"
+#include "launcher/protocol/rank_environment.h"
 
 #include <charconv>
 #include <limits>
 #include <stdexcept>
 
-#include "launcher/rank_variables.h"
+#include "launcher/protocol/rank_variables.h"
 
 namespace launcher {
 namespace {

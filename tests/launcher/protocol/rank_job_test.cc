@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/rank/rank_job.h"
+#include "launcher/protocol/rank_job.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "launcher/base/error.h"
-#include "tests/launcher/rank/made_up_plans.h"
+#include "tests/launcher/protocol/made_up_plans.h"
 
 namespace launcher {
 namespace {

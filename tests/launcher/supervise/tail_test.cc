@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/rank/tail.h"
+#include "launcher/supervise/tail.h"
 
 #include <gtest/gtest.h>
 

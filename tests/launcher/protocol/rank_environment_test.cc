@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/rank_environment.h"
+#include "launcher/protocol/rank_environment.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

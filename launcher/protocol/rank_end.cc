@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/rank/rank_end.h"
+#include "launcher/protocol/rank_end.h"
 
 #include <algorithm>
 #include <array>

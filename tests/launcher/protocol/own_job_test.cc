@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/shim/own_job.h"
+#include "launcher/protocol/own_job.h"
 
 #include <gtest/gtest.h>
 
@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "launcher/rank/rank_job.h"
-#include "tests/launcher/rank/made_up_plans.h"
+#include "launcher/protocol/rank_job.h"
+#include "tests/launcher/protocol/made_up_plans.h"
 
 namespace launcher {
 namespace {

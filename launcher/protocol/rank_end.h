@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How ddlrun reads what the shim of a rank (launcher/shim/rank_report.h) and srun say on standard
-// error.  ddlrun passes the line about the end on, without the key, and keeps the others to itself.
-// Pure.
+// How ddlrun reads what the shim of a rank (launcher/protocol/rank_report.h) and srun say on
+// standard error.  ddlrun passes the line about the end on, without the key, and keeps the others
+// to itself. Pure.
 
 #pragma once
 

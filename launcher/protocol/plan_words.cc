@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/rank/plan_words.h"
+#include "launcher/protocol/plan_words.h"
 
 #include <algorithm>
 #include <map>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/rank/rank_job.h"
+#include "launcher/protocol/rank_job.h"
 
 #include <exception>
 #include <sstream>
 
 #include "launcher/base/error.h"
-#include "launcher/rank/plan_words.h"
-#include "launcher/rank/words.h"
+#include "launcher/protocol/plan_words.h"
+#include "launcher/protocol/words.h"
 
 namespace launcher {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/rank/plan_words.h"
+#include "launcher/protocol/plan_words.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <random>
 #include <stdexcept>
 
-#include "tests/launcher/rank/made_up_plans.h"
+#include "tests/launcher/protocol/made_up_plans.h"
 
 namespace launcher {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/rank/rank_end.h"
+#include "launcher/protocol/rank_end.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "launcher/shim/rank_report.h"
+#include "launcher/protocol/rank_report.h"
 
 namespace launcher {
 namespace {

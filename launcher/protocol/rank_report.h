@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the shim tells ddlrun on standard error, a line each; launcher/rank/rank_end.h reads them.
+// What the shim tells ddlrun on standard error, a line each; launcher/protocol/rank_end.h reads
+// them.
 //
 // "ddlrun-rank[KEY]: " is in front of each, where KEY is what ddlrun has made up for this start and
 // given to the shims alone: the program may print what it likes, lines of another ddlrun that it

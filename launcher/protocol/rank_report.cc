@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/shim/rank_report.h"
+#include "launcher/protocol/rank_report.h"
 
 #include <errno.h>
 #include <stdio.h>

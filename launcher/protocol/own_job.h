@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the shim of a rank reads out of the text that ddlrun made (EncodeRankJob in
-// launcher/rank/rank_job.h has the format): what is common to all ranks, and its own entry.
+// launcher/protocol/rank_job.h has the format): what is common to all ranks, and its own entry.
 //
 // Everything in launcher/shim does without the C++ standard library: the shim starts once per rank,
 // and a C library that starts quickly (musl) is all that it is linked with.
@@ -10,7 +10,7 @@
 
 #include <limits.h>
 
-#include "launcher/shim/rank_report.h"
+#include "launcher/protocol/rank_report.h"
 #include "launcher/topology/fingerprint.h"
 
 namespace launcher {

@@ -19,7 +19,7 @@
 #include <string>
 
 #include "launcher/plan/plan.h"
-#include "launcher/rank/words.h"
+#include "launcher/protocol/words.h"
 
 namespace launcher {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/shim/own_job.h"
+#include "launcher/protocol/own_job.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/shim/gpus.h"
+#include "launcher/topology/gpus_of_node.h"
 
 namespace launcher {
 namespace {
@@ -89,7 +89,7 @@ class Reader {
   bool is_ok_ = true;
 };
 
-// How many words of each sort follow (launcher/rank/plan_words.h).
+// How many words of each sort follow (launcher/protocol/plan_words.h).
 struct Counts {
   int kinds, host_runs, rank_runs;
 };

@@ -3,7 +3,7 @@
 // What ddlrun tells the shim of every rank: the plan and how the job was started, as environment
 // variables, so that it reaches other nodes without a shared file system
 // (doc/decisions/0023-plan-as-a-pattern.md).  Pure.  The shim itself reads only what it needs
-// (launcher/shim/own_job.h).
+// (launcher/protocol/own_job.h).
 
 #pragma once
 
@@ -13,7 +13,7 @@
 
 #include "launcher/base/environment.h"
 #include "launcher/plan/plan.h"
-#include "launcher/shim/own_job.h"
+#include "launcher/protocol/own_job.h"
 
 namespace launcher {
 
@@ -28,7 +28,7 @@ struct RankJob {
   bool check = true;       // the shim counts the node's GPUs; false: it starts the rank anyway
   std::string spawner;     // "srun", "mpirun", "local"
   std::string pmi;         // of srun: "pmix", "pmi2", "none"; else ""
-  std::string report_key;  // of this start (launcher/shim/rank_report.h)
+  std::string report_key;  // of this start (launcher/protocol/rank_report.h)
   bool pause = false;      // before the program starts; see PmixServersNeedPause
   // TopologyFingerprint of the machine that the plan's cores were chosen for.  "": they hold for
   // every node (--topology); "none": there are none yet.  On a node with another one the shim

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/shim/gpus.h"
+#include "launcher/topology/gpus_of_node.h"
 
 #include <dirent.h>
 #include <stdlib.h>
