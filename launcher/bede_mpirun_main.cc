@@ -14,6 +14,7 @@
 #include "launcher/cli/settings.h"
 #include "launcher/cli/site_config.h"
 #include "launcher/launch.h"
+#include "launcher/slurm/complete_allocation.h"
 #include "launcher/supervise/supervisor.h"
 #include "launcher/surroundings.h"
 #include "launcher/system/programs.h"

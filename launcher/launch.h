@@ -12,7 +12,7 @@
 #include "launcher/cli/options.h"
 #include "launcher/cli/settings.h"
 #include "launcher/planned_job.h"
-#include "launcher/spawn/slurm_version.h"
+#include "launcher/slurm/slurm_version.h"
 #include "launcher/spawn/spawner.h"
 #include "launcher/system/command_output.h"
 

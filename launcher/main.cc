@@ -33,7 +33,7 @@
 #include "launcher/restarts.h"
 #include "launcher/shim/run_program.h"
 #include "launcher/shim/standard_streams.h"
-#include "launcher/slurm_job.h"
+#include "launcher/slurm/slurm_job.h"
 #include "launcher/supervise/supervisor.h"
 #include "launcher/surroundings.h"
 #include "launcher/system/command_output.h"

@@ -10,7 +10,6 @@
 
 #include "launcher/allocation/allocation.h"
 #include "launcher/allocation/hosts_of_job.h"
-#include "launcher/allocation/slurm_allocation.h"
 #include "launcher/allocation/visible_gpus.h"
 #include "launcher/base/error.h"
 #include "launcher/base/messages.h"
@@ -18,6 +17,8 @@
 #include "launcher/plan/plan_files.h"
 #include "launcher/plan/planner.h"
 #include "launcher/rankfile_plan.h"
+#include "launcher/slurm/complete_allocation.h"
+#include "launcher/slurm/slurm_allocation.h"
 #include "launcher/spawn/spawner.h"
 #include "launcher/surroundings.h"
 #include "launcher/system/files.h"

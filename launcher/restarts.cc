@@ -7,7 +7,7 @@
 
 #include "launcher/allocation/host_index.h"
 #include "launcher/base/error.h"
-#include "launcher/slurm_job.h"
+#include "launcher/slurm/slurm_job.h"
 
 namespace launcher {
 namespace {

@@ -15,10 +15,9 @@
 
 #include "launcher/allocation/host_allocation.h"
 #include "launcher/allocation/hosts_of_job.h"
-#include "launcher/allocation/job_detail.h"
-#include "launcher/allocation/slurm_allocation.h"
 #include "launcher/base/error.h"
-#include "launcher/scontrol.h"
+#include "launcher/slurm/complete_allocation.h"
+#include "launcher/slurm/slurm_allocation.h"
 #include "launcher/system/files.h"
 #include "launcher/system/programs.h"
 
@@ -59,41 +58,6 @@ Allocation ReadAllocation(const Options& options, const Environment& environment
   // Before the node that Slurm's variables are about is left out.
   if (!options.accelerators) AskSlurmForGpus(environment, &*slurm);
   return RestrictToHosts(*slurm, *asked);
-}
-
-void AskSlurmForGpus(const Environment& environment, Allocation* allocation) {
-  if (allocation->gpus_unclear.empty()) return;
-  const ScontrolAnswer answer =
-      RunScontrol({"show", "job", "--details", allocation->job_id}, environment);
-  if (!answer.is_ok) {
-    throw LaunchError(EX_CONFIG,
-                      allocation->gpus_unclear + "; asking scontrol show job: " + answer.text);
-  }
-  ApplyJobDetail(ParseJobDetail(answer.text), allocation);
-}
-
-void LookForForgottenGpus(const Environment& environment, Allocation* allocation) {
-  const bool asked_for_nothing =
-      allocation->origin == Allocation::Origin::kSlurm && !allocation->nodes.empty() &&
-      allocation->nodes.front().gpus == 0 &&
-      std::all_of(allocation->nodes.begin(), allocation->nodes.end(),
-                  [](const auto& node) { return node.gpus.value_or(0) == 0 && !node.slots; });
-  if (!asked_for_nothing) return;
-  // A hostlist of thousands of nodes is no argument; the first stands for the others.
-  const ScontrolAnswer answer =
-      RunScontrol({"show", "node", allocation->nodes.front().host}, environment);
-  if (answer.is_ok) allocation->gpus_per_node_unasked = MostGpusOfANode(answer.text);
-}
-
-void LookWhatACpuIs(int threads, int threads_per_core, const Environment& environment,
-                    Allocation* allocation) {
-  const bool may_be_core = allocation->origin == Allocation::Origin::kSlurm &&
-                           allocation->cpus_per_rank && threads_per_core > 1;
-  if (!may_be_core) return;
-  const ScontrolAnswer answer =
-      RunScontrol({"show", "node", allocation->nodes.front().host}, environment);
-  allocation->cpus_are_cores =
-      answer.is_ok && CpusOfANode(answer.text) == threads / threads_per_core;
 }
 
 bool IsThisMachine(const std::string& host, const Environment& environment) {

@@ -20,4 +20,7 @@ inline int ExitCodeOfWaitStatus(int status) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+// Whether it is that of a program that failed; 128 + signal is included.
+inline bool IsFailure(int exit_code) { return exit_code > 0 && exit_code <= 255; }
+
 }  // namespace launcher

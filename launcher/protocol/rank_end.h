@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How ddlrun reads what the shim of a rank (launcher/protocol/rank_report.h) and srun say on
-// standard error.  ddlrun passes the line about the end on, without the key, and keeps the others
-// to itself. Pure.
+// How ddlrun reads the lines that the shim of a rank writes on standard error (rank_report.h).
+// ddlrun shows the user the line about the end, without the key, and keeps the others to itself.
+// Pure.
 
 #pragma once
 
@@ -45,29 +45,11 @@ std::string DescribeEnd(const RankEnd& end);
 // The inverse of ReportRankEnd for a report without head and line end.  nullopt for any other.
 std::optional<RankEnd> ParseRankEnd(std::string_view report);
 
-// The end of a task as srun tells it, "srun: error: n2: task 3: Killed" or "... tasks 4,6: Exited
-// with exit code 2": of a rank whose shim was killed too there is nothing else.  The first of
-// several tasks; pid is 0.  nullopt for any other line.
-std::optional<RankEnd> ParseSrunError(std::string_view line);
-
 // Ranks from `first` to `last`.
 struct RankRange {
   int first = 0;
   int last = 0;
 };
-
-// All tasks of such a line, "tasks 4,6-9"; none for any other line.
-std::vector<RankRange> ParseSrunTasks(std::string_view line);
-
-// The node that srun says is gone: "srun: error: Node failure on n2" or "... Task launch for
-// StepId=4.0 failed on node n2: Communication connection failure".  nullopt for any other line.
-std::optional<std::string> ParseLostNode(std::string_view line);
-
-// Why Slurm ends a step, as "srun: Job step aborted: Waiting up to 32 seconds for job step to
-// finish." or "slurmstepd: error: *** STEP 4.0 ON n1 CANCELLED AT
-// 2026-11-22T12:13:22 DUE TO TIME LIMIT ***" says it: " DUE TO TIME LIMIT", or "" where no reason
-// is given (scancel).  nullopt for any other line.
-std::optional<std::string> ParseCancelled(std::string_view line);
 
 // The inverse of ReportRankStart: the rank.
 std::optional<int> ParseRankStart(std::string_view report);

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "launcher/allocation/slurm_variables.h"
+#include "launcher/slurm/slurm_variables.h"
 #include "rankfile/hostlist.h"
 
 namespace launcher {

@@ -5,7 +5,7 @@
 #include <array>
 
 #include "launcher/base/error.h"
-#include "launcher/spawn/pmi_types.h"
+#include "launcher/slurm/pmi_types.h"
 
 namespace launcher {
 namespace {

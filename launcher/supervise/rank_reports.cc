@@ -5,15 +5,10 @@
 #include <csignal>
 
 #include "launcher/base/exit_codes.h"
+#include "launcher/slurm/srun_lines.h"
 
 namespace launcher {
 namespace {
-
-// Of srun where Slurm cannot bind; it was told not to.
-constexpr std::string_view kNoBinding = "srun: cluster configuration lacks support for cpu binding";
-
-// Of srun that ended a step whose daemons do not answer.
-constexpr std::string_view kStepLeft = "srun: error: Timed out waiting for job step to complete";
 
 // Whether `end` came before `known`, which was told first: the peer of a dead rank ends within a
 // millisecond, and its report may take the shorter way.  Clocks that are seconds apart tell
@@ -30,21 +25,16 @@ bool HasFailedByItself(const std::optional<RankFailure>& failure) {
   return failure && failure->exit_code != EX_TEMPFAIL && failure->signal != SIGKILL;
 }
 
-// "srun: Job 7 step creation temporarily disabled, retrying (Requested nodes are busy)", and
-// "srun: Step created for StepId=7.1" once they are not.
-RankReports::News NewsOfStep(std::string_view line) {
-  if (!line.starts_with("srun: ")) return RankReports::News::kNone;
-  if (line.find(" step creation temporarily disabled") != std::string_view::npos) {
-    return RankReports::News::kWaiting;
-  }
-  return line.starts_with("srun: Step created for") ? RankReports::News::kGranted
-                                                    : RankReports::News::kNone;
+RankReports::News NewsOfStep(std::optional<StepCreation> creation) {
+  if (!creation) return RankReports::News::kNone;
+  return *creation == StepCreation::kWaiting ? RankReports::News::kWaiting
+                                             : RankReports::News::kGranted;
 }
 
 }  // namespace
 
 RankReports::Reading RankReports::Read(std::string_view line, double seconds) {
-  if (line == kNoBinding) return {"", News::kNone};
+  if (IsRemarkOnBinding(line)) return {"", News::kNone};
   if (const auto found = FindReport(line, head_)) return ReadReport(*found, seconds);
   if (const std::optional<std::string> host = ParseLostNode(line)) {
     lost_nodes_.push_back(*host);
@@ -54,9 +44,9 @@ RankReports::Reading RankReports::Read(std::string_view line, double seconds) {
     if (!cancelled_) has_failed_before_ = has_ended_task_ || HasFailedByItself(failure_);
     if (!cancelled_ || cancelled_->empty()) cancelled_ = *why;
   }
-  if (line == kStepLeft) has_left_step_ = true;
+  if (IsStepLeft(line)) has_left_step_ = true;
   const std::optional<RankEnd> task = ParseSrunError(line);
-  if (!task) return {std::nullopt, NewsOfStep(line)};
+  if (!task) return {std::nullopt, NewsOfStep(ParseStepCreation(line))};
   has_ended_task_ = true;
   hosts_with_ends_.insert(task->host);
   // A shim's word about a rank is as good, and complete.

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string>
 
-#include "launcher/allocation/job_detail.h"
 #include "launcher/base/error.h"
+#include "launcher/slurm/job_detail.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {

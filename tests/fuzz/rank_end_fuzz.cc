@@ -10,6 +10,7 @@
 
 #include "launcher/protocol/rank_end.h"
 #include "launcher/protocol/rank_report.h"
+#include "launcher/slurm/srun_lines.h"
 
 namespace {
 
@@ -42,6 +43,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   if (launcher::ParseSrunError(line) && tasks.empty()) std::abort();
   launcher::ParseLostNode(line);
+  launcher::ParseCancelled(line);
+  launcher::ParseStepCreation(line);
   const auto last = launcher::ParseRankLine(text);
   if (last) {
     const std::string report = launcher::ReportRankLine(kKey, last->rank, last->text.c_str()).text;

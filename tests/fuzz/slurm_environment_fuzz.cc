@@ -7,10 +7,10 @@
 #include <sstream>
 #include <string>
 
-#include "launcher/allocation/slurm_allocation.h"
 #include "launcher/base/error.h"
 #include "launcher/plan/plan_check.h"
 #include "launcher/plan/planner.h"
+#include "launcher/slurm/slurm_allocation.h"
 
 namespace {
 
@@ -18,8 +18,8 @@ namespace {
 constexpr std::size_t kMaxPlannedNodes = 64;
 constexpr int kMaxPlannedRanks = 1024;
 
-launcher::EnvironmentMap ToEnvironment(const std::string& text) {
-  launcher::EnvironmentMap environment;
+launcher::Environment ToEnvironment(const std::string& text) {
+  launcher::Environment environment;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     const std::size_t equals = line.find('=');

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "launcher/slurm_job.h"
+#include "launcher/slurm/slurm_job.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   launcher::ParseSlurmJob(std::string(reinterpret_cast<const char*>(data), size));

@@ -6,11 +6,11 @@
 #include <gtest/gtest.h>
 
 #include "launcher/allocation/host_allocation.h"
-#include "launcher/allocation/slurm_allocation.h"
 #include "launcher/base/error.h"
 #include "launcher/cli/quoting.h"
-#include "tests/launcher/allocation/slurm_environment_file.h"
+#include "launcher/slurm/slurm_allocation.h"
 #include "tests/launcher/plan/plan_fixtures.h"
+#include "tests/launcher/slurm/slurm_environment_file.h"
 
 namespace launcher {
 namespace {

@@ -6,13 +6,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launcher/allocation/slurm_allocation.h"
 #include "launcher/cli/quoting.h"
 #include "launcher/plan/planner.h"
-#include "launcher/spawn/pmi_types.h"
-#include "launcher/spawn/slurm_version.h"
+#include "launcher/slurm/pmi_types.h"
+#include "launcher/slurm/slurm_allocation.h"
+#include "launcher/slurm/slurm_version.h"
 #include "launcher/spawn/spawner.h"
-#include "tests/launcher/allocation/slurm_environment_file.h"
+#include "tests/launcher/slurm/slurm_environment_file.h"
 
 namespace launcher {
 namespace {
@@ -108,7 +108,7 @@ const std::vector<Golden>& Goldens() {
 }
 
 std::string CommandOf(const Golden& golden) {
-  const EnvironmentMap environment = ReadBatchEnvironment(golden.environment);
+  const Environment environment = ReadBatchEnvironment(golden.environment);
   const Allocation allocation = ReadSlurmAllocation(environment).value();
   const NodeTopology none;
   Job job;
@@ -118,7 +118,7 @@ std::string CommandOf(const Golden& golden) {
   means.mpi_types = ParseMpiList(golden.slurm.mpi_list);
   const SpawnerChoice choice = ChooseSpawner(job.plan, true, golden.pmi, means);
   job.mpi_type = choice.mpi_type;
-  job.environment = Environment(environment.begin(), environment.end());
+  job.environment = environment;
   for (const AllocatedNode& node : allocation.nodes) job.hosts_of_job.push_back(node.host);
   job.srun = "srun";
   job.mpirun = "mpirun";

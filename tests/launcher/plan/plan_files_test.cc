@@ -11,11 +11,11 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "launcher/allocation/slurm_allocation.h"
 #include "launcher/base/error.h"
 #include "launcher/plan/planner.h"
-#include "tests/launcher/allocation/slurm_environment_file.h"
+#include "launcher/slurm/slurm_allocation.h"
 #include "tests/launcher/plan/plan_fixtures.h"
+#include "tests/launcher/slurm/slurm_environment_file.h"
 
 namespace launcher {
 namespace {

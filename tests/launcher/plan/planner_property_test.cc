@@ -6,14 +6,14 @@
 #include <numeric>
 #include <set>
 
-#include "launcher/allocation/slurm_allocation.h"
 #include "launcher/base/error.h"
 #include "launcher/plan/plan_check.h"
 #include "launcher/plan/plan_files.h"
 #include "launcher/plan/planner.h"
+#include "launcher/slurm/slurm_allocation.h"
 #include "rankfile/ddl.h"
-#include "tests/launcher/allocation/slurm_environment_file.h"
 #include "tests/launcher/plan/plan_fixtures.h"
+#include "tests/launcher/slurm/slurm_environment_file.h"
 
 namespace launcher {
 namespace {

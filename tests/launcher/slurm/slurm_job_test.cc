@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/slurm_job.h"
+#include "launcher/slurm/slurm_job.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

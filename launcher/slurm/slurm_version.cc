@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/spawn/slurm_version.h"
+#include "launcher/slurm/slurm_version.h"
 
 #include <charconv>
 #include <sstream>

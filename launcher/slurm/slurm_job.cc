@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/slurm_job.h"
+#include "launcher/slurm/slurm_job.h"
 
 #include <cstdio>
 #include <map>
 #include <sstream>
 
-#include "launcher/scontrol.h"
+#include "launcher/slurm/scontrol.h"
 #include "launcher/system/programs.h"
 #include "rankfile/hostlist.h"
 #include "rankfile/parse_error.h"

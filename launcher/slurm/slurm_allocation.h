@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "launcher/allocation/allocation.h"
-#include "launcher/allocation/slurm_variables.h"
+#include "launcher/slurm/slurm_variables.h"
 
 namespace launcher {
 
@@ -31,6 +31,6 @@ namespace launcher {
 // where two variables contradict each other (both are named, with their values); and as one of
 // several tasks of a step (`srun ddlrun`).  Any other variable that is missing, new or in no known
 // form is as if it were not set; GPUs that would follow from it are then unclear.
-std::optional<Allocation> ReadSlurmAllocation(const EnvironmentMap& environment);
+std::optional<Allocation> ReadSlurmAllocation(const Environment& environment);
 
 }  // namespace launcher

@@ -7,21 +7,19 @@
 
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
-namespace launcher {
+#include "launcher/base/environment.h"
 
-// Environment variables by name; the caller takes them from the process.
-using EnvironmentMap = std::map<std::string, std::string>;
+namespace launcher {
 
 // Longest value that is looked at; Linux itself passes no longer one (MAX_ARG_STRLEN).
 inline constexpr std::size_t kMaxVariableBytes = 131072;
 
 // A variable by name, or nullopt; an empty one counts as not set.
-std::optional<std::string> FindVariable(const EnvironmentMap& environment, const std::string& name);
+std::optional<std::string> FindVariable(const Environment& environment, const std::string& name);
 
 // "NAME=value", shortened where the value is long.
 std::string Show(const std::string& name, const std::string& value);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/allocation/slurm_gpus.h"
+#include "launcher/slurm/slurm_gpus.h"
 
 #include <algorithm>
 #include <limits>
@@ -18,7 +18,7 @@ struct Found {
 // Variables in a form that is not known, as text; only Slurm itself can then tell.
 using Unreadable = std::string;
 
-std::optional<Found> FindGpuCount(const EnvironmentMap& environment, const std::string& name,
+std::optional<Found> FindGpuCount(const Environment& environment, const std::string& name,
                                   Unreadable* unreadable) {
   const std::optional<std::string> value = FindVariable(environment, name);
   if (!value) return std::nullopt;
@@ -28,7 +28,7 @@ std::optional<Found> FindGpuCount(const EnvironmentMap& environment, const std::
   return std::nullopt;
 }
 
-std::optional<Found> FindGpusPerTask(const EnvironmentMap& environment, const std::string& suffix,
+std::optional<Found> FindGpusPerTask(const Environment& environment, const std::string& suffix,
                                      Unreadable* unreadable) {
   const std::string name = "SLURM_TRES_PER_TASK" + suffix;
   std::optional<Found> found =
@@ -41,7 +41,7 @@ std::optional<Found> FindGpusPerTask(const EnvironmentMap& environment, const st
 }
 
 // CUDA_VISIBLE_DEVICES, whose names may also be UUIDs; set but empty means none.
-std::optional<Found> FindVisibleDevices(const EnvironmentMap& environment) {
+std::optional<Found> FindVisibleDevices(const Environment& environment) {
   const auto found = environment.find("CUDA_VISIBLE_DEVICES");
   if (found == environment.end()) return std::nullopt;
   const std::string& value = found->second;
@@ -56,7 +56,7 @@ struct HereGrant {
   std::vector<int> indices;   // empty: not known
 };
 
-HereGrant ReadHere(const EnvironmentMap& environment, Unreadable* unreadable) {
+HereGrant ReadHere(const Environment& environment, Unreadable* unreadable) {
   HereGrant here;
   Unreadable count_unreadable;
   here.gpus = FindGpuCount(environment, "SLURM_GPUS_ON_NODE", &count_unreadable);
@@ -90,7 +90,7 @@ HereGrant ReadHere(const EnvironmentMap& environment, Unreadable* unreadable) {
 
 // The node this runs on, or nullptr: salloc's shell runs on the submitting host, and a component of
 // a heterogeneous job may lie elsewhere.
-AllocatedNode* FindHere(const EnvironmentMap& environment, const std::string& suffix,
+AllocatedNode* FindHere(const Environment& environment, const std::string& suffix,
                         std::vector<AllocatedNode>* nodes) {
   const std::optional<std::string> name = FindVariable(environment, "SLURMD_NODENAME");
   if (!name) return nullptr;
@@ -106,7 +106,7 @@ AllocatedNode* FindHere(const EnvironmentMap& environment, const std::string& su
 }
 
 // Sets the GPUs of all nodes from the variables that are about all of them.
-std::optional<Found> ReadEverywhere(const EnvironmentMap& environment, const std::string& suffix,
+std::optional<Found> ReadEverywhere(const Environment& environment, const std::string& suffix,
                                     std::vector<AllocatedNode>* nodes, Unreadable* unreadable) {
   const std::optional<Found> per_node =
       FindGpuCount(environment, "SLURM_GPUS_PER_NODE" + suffix, unreadable);
@@ -158,7 +158,7 @@ std::string ApplyTotal(const Found& total, const AllocatedNode* here,
 
 }  // namespace
 
-std::string ReadGpus(const EnvironmentMap& environment, const std::string& suffix,
+std::string ReadGpus(const Environment& environment, const std::string& suffix,
                      std::vector<AllocatedNode>* nodes) {
   Unreadable unreadable;
   const std::optional<Found> everywhere = ReadEverywhere(environment, suffix, nodes, &unreadable);

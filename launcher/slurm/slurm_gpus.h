@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "launcher/allocation/allocation.h"
-#include "launcher/allocation/slurm_variables.h"
+#include "launcher/slurm/slurm_variables.h"
 
 namespace launcher {
 
@@ -16,7 +16,7 @@ namespace launcher {
 // job, or of the component of a heterogeneous job whose variables end in `suffix`.  Returns "", or
 // why the variables do not say what each node has (Allocation::gpus_unclear).  Throws as
 // ReadSlurmAllocation does.
-std::string ReadGpus(const EnvironmentMap& environment, const std::string& suffix,
+std::string ReadGpus(const Environment& environment, const std::string& suffix,
                      std::vector<AllocatedNode>* nodes);
 
 }  // namespace launcher

@@ -6,9 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launcher/allocation/slurm_allocation.h"
-#include "tests/launcher/allocation/slurm_environment_file.h"
-#include "tests/launcher/allocation/slurm_refusal.h"
+#include "launcher/slurm/slurm_allocation.h"
+#include "tests/launcher/slurm/slurm_environment_file.h"
+#include "tests/launcher/slurm/slurm_refusal.h"
 
 namespace launcher {
 namespace {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/allocation/job_detail.h"
+#include "launcher/slurm/job_detail.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <iterator>
 
-#include "launcher/allocation/slurm_allocation.h"
 #include "launcher/base/error.h"
-#include "tests/launcher/allocation/slurm_environment_file.h"
+#include "launcher/slurm/slurm_allocation.h"
+#include "tests/launcher/slurm/slurm_environment_file.h"
 
 namespace launcher {
 namespace {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/allocation/job_detail.h"
+#include "launcher/slurm/job_detail.h"
 
 #include <algorithm>
 #include <optional>
 #include <sstream>
 
-#include "launcher/allocation/slurm_variables.h"
 #include "launcher/base/error.h"
+#include "launcher/slurm/slurm_variables.h"
 #include "rankfile/hostlist.h"
 #include "rankfile/parse_error.h"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/allocation/slurm_allocation.h"
+#include "launcher/slurm/slurm_allocation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/launcher/allocation/slurm_environment_file.h"
-#include "tests/launcher/allocation/slurm_refusal.h"
+#include "tests/launcher/slurm/slurm_environment_file.h"
+#include "tests/launcher/slurm/slurm_refusal.h"
 
 namespace launcher {
 namespace {
@@ -19,7 +19,7 @@ TEST(SlurmAllocation, IsNothingOutsideSlurm) {
 }
 
 // sbatch -N2 --gres=gpu:4, on n1.
-EnvironmentMap Batch() {
+Environment Batch() {
   return {{"SLURM_JOB_ID", "7"},
           {"SLURM_JOB_NODELIST", "n[1-2]"},
           {"SLURM_JOB_NUM_NODES", "2"},
@@ -32,21 +32,19 @@ EnvironmentMap Batch() {
           {"CUDA_VISIBLE_DEVICES", "0,1,2,3"}};
 }
 
-EnvironmentMap BatchWith(const EnvironmentMap& changes) {
-  EnvironmentMap environment = Batch();
+Environment BatchWith(const Environment& changes) {
+  Environment environment = Batch();
   for (const auto& [name, value] : changes) environment[name] = value;
   return environment;
 }
 
-EnvironmentMap BatchWithout(std::initializer_list<const char*> names) {
-  EnvironmentMap environment = Batch();
+Environment BatchWithout(std::initializer_list<const char*> names) {
+  Environment environment = Batch();
   for (const char* name : names) environment.erase(name);
   return environment;
 }
 
-Allocation Read(const EnvironmentMap& environment) {
-  return ReadSlurmAllocation(environment).value();
-}
+Allocation Read(const Environment& environment) { return ReadSlurmAllocation(environment).value(); }
 
 TEST(SlurmAllocation, SaysWhereItComesFrom) {
   EXPECT_EQ(Read(Batch()).origin_text, "SLURM_JOB_NODELIST=n[1-2]");
@@ -96,7 +94,7 @@ TEST(SlurmAllocation, RefusesTasksThatDoNotAddUp) {
               AllOf(HasSubstr("SLURM_NTASKS_PER_NODE=2"), HasSubstr("SLURM_TASKS_PER_NODE=3,2")));
   EXPECT_THAT(Refusal(BatchWith({{"SLURM_NTASKS", "2"}, {"SLURM_TASKS_PER_NODE", "2,0"}})),
               HasSubstr("without a task"));
-  EnvironmentMap no_list = BatchWithout({"SLURM_TASKS_PER_NODE"});
+  Environment no_list = BatchWithout({"SLURM_TASKS_PER_NODE"});
   no_list["SLURM_NTASKS"] = "4";
   EXPECT_THAT(Refusal(no_list), HasSubstr("SLURM_TASKS_PER_NODE is missing"));
   no_list["SLURM_NTASKS_PER_NODE"] = "2";
@@ -145,16 +143,16 @@ TEST(SlurmAllocation, SplitsATotalOfGpusOnlyWhereThereIsOneWay) {
               AllOf(HasSubstr("SLURM_GPUS=3"), HasSubstr("--gpus-per-node")));
   EXPECT_THAT(Refusal(BatchWith({{"SLURM_GPUS", "6"}, {"SLURM_GPUS_PER_NODE", "4"}})),
               AllOf(HasSubstr("SLURM_GPUS=6"), HasSubstr("8 GPUs")));
-  const EnvironmentMap three = {{"SLURM_JOB_NODELIST", "n[1-3]"},
-                                {"SLURM_JOB_NUM_NODES", "3"},
-                                {"SLURM_NNODES", "3"},
-                                {"SLURM_TASKS_PER_NODE", "1(x3)"},
-                                {"SLURM_JOB_CPUS_PER_NODE", "8(x3)"}};
-  EnvironmentMap uneven = BatchWith(three);
+  const Environment three = {{"SLURM_JOB_NODELIST", "n[1-3]"},
+                             {"SLURM_JOB_NUM_NODES", "3"},
+                             {"SLURM_NNODES", "3"},
+                             {"SLURM_TASKS_PER_NODE", "1(x3)"},
+                             {"SLURM_JOB_CPUS_PER_NODE", "8(x3)"}};
+  Environment uneven = BatchWith(three);
   uneven["SLURM_GPUS"] = "9";
   EXPECT_THAT(Read(uneven).gpus_unclear,
               AllOf(HasSubstr("SLURM_GPUS=9"), HasSubstr("--gpus-per-node")));
-  EnvironmentMap even = BatchWith(three);
+  Environment even = BatchWith(three);
   even["SLURM_GPUS"] = "12";
   EXPECT_FALSE(Read(even).nodes[2].gpus);
   EXPECT_EQ(Read(even).gpus_unclear, "");
@@ -168,7 +166,7 @@ TEST(SlurmAllocation, SaysThatOnlySlurmKnowsTheGpusOfSallocAndOfOtherComponents)
 }
 
 TEST(SlurmAllocation, KnowsThatNoGpuWasGranted) {
-  const EnvironmentMap none =
+  const Environment none =
       BatchWithout({"SLURM_GPUS_ON_NODE", "SLURM_JOB_GPUS", "CUDA_VISIBLE_DEVICES"});
   EXPECT_EQ(Read(none).nodes[0].gpus, 0);
   // GPUs that Slurm does not manage: only the node knows.
@@ -183,15 +181,15 @@ TEST(SlurmAllocation, KeepsTheNumbersOfTheGpusOfThisHost) {
 
 TEST(SlurmAllocation, AcceptsTheOnlyTaskOfAStep) {
   // srun -N1 --gres=gpu:4 --pty bash: srun always sets SLURM_NTASKS, nobody asked for one rank.
-  EnvironmentMap shell = BatchWith({{"SLURM_JOB_NODELIST", "n1"},
-                                    {"SLURM_JOB_NUM_NODES", "1"},
-                                    {"SLURM_NNODES", "1"},
-                                    {"SLURM_NTASKS", "1"},
-                                    {"SLURM_TASKS_PER_NODE", "1"},
-                                    {"SLURM_JOB_CPUS_PER_NODE", "8"},
-                                    {"SLURM_CPUS_PER_TASK", "8"},
-                                    {"SLURM_STEP_ID", "0"},
-                                    {"SLURM_STEP_NUM_TASKS", "1"}});
+  Environment shell = BatchWith({{"SLURM_JOB_NODELIST", "n1"},
+                                 {"SLURM_JOB_NUM_NODES", "1"},
+                                 {"SLURM_NNODES", "1"},
+                                 {"SLURM_NTASKS", "1"},
+                                 {"SLURM_TASKS_PER_NODE", "1"},
+                                 {"SLURM_JOB_CPUS_PER_NODE", "8"},
+                                 {"SLURM_CPUS_PER_TASK", "8"},
+                                 {"SLURM_STEP_ID", "0"},
+                                 {"SLURM_STEP_NUM_TASKS", "1"}});
   const Allocation allocation = Read(shell);
   EXPECT_FALSE(allocation.nodes[0].slots);
   EXPECT_FALSE(allocation.ranks);
@@ -213,7 +211,7 @@ TEST(SlurmAllocation, AcceptsTheOnlyTaskOfAStep) {
 }
 
 TEST(SlurmAllocation, AcceptsTheShellOfPtyThoughTheStepHasATaskPerNode) {
-  EnvironmentMap shell = BatchWith(
+  Environment shell = BatchWith(
       {{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_PTY_PORT", "4711"}});
   EXPECT_TRUE(Read(shell).in_step);
   shell["SLURM_PROCID"] = "1";
@@ -286,7 +284,7 @@ TEST(SlurmAllocation, AsksSlurmItselfForGpusThatAreInNoKnownForm) {
                   AllOf(HasSubstr(std::string(name) + "=" + value), HasSubstr("--accelerators")));
     }
   }
-  EnvironmentMap here = BatchWith({{"SLURM_GPUS_ON_NODE", "some"}});
+  Environment here = BatchWith({{"SLURM_GPUS_ON_NODE", "some"}});
   EXPECT_EQ(Read(here).gpus_unclear, "");  // SLURM_JOB_GPUS says it
   here.erase("SLURM_JOB_GPUS");
   here.erase("CUDA_VISIBLE_DEVICES");
@@ -297,17 +295,17 @@ TEST(SlurmAllocation, AsksSlurmItselfForGpusThatAreInNoKnownForm) {
 }
 
 TEST(SlurmAllocation, ReadsWhatATaskGetsFromItsTres) {
-  const EnvironmentMap tasks = {{"SLURM_NTASKS", "5"}, {"SLURM_TASKS_PER_NODE", "4,1"}};
+  const Environment tasks = {{"SLURM_NTASKS", "5"}, {"SLURM_TASKS_PER_NODE", "4,1"}};
   for (const char* value : {"gres/gpu=1", "gres/gpu:v100=1", "cpu=2,gres/gpu=1", "cpu:2,gres:gpu:1",
                             "gres:gpu:v100:1", "license/x=3,gres/gpu:1"}) {
-    EnvironmentMap environment = BatchWith(tasks);
+    Environment environment = BatchWith(tasks);
     environment["SLURM_TRES_PER_TASK"] = value;
     const Allocation allocation = Read(environment);
     EXPECT_EQ(allocation.nodes[1].gpus, 1) << value;
     const bool has_cpus = std::string(value).starts_with("cpu");
     EXPECT_EQ(allocation.cpus_per_rank.value_or(kUnknown), has_cpus ? 2 : kUnknown) << value;
   }
-  EnvironmentMap other = BatchWith(tasks);
+  Environment other = BatchWith(tasks);
   other["SLURM_TRES_PER_TASK"] = "gres/gpumem=8,gres/fpga=3";
   EXPECT_FALSE(Read(other).nodes[1].gpus);
   other["SLURM_TRES_PER_TASK"] = "cpu=9,gres/gpu=4";
@@ -320,7 +318,7 @@ TEST(SlurmAllocation, ReadsWhatATaskGetsFromItsTres) {
 TEST(SlurmAllocation, RefusesAbsurdCounts) {
   EXPECT_THAT(Refusal(BatchWith({{"SLURM_NTASKS_PER_NODE", "2000000000"}})),
               HasSubstr("4000000000 tasks"));
-  EnvironmentMap salloc = BatchWithout(
+  Environment salloc = BatchWithout(
       {"SLURMD_NODENAME", "SLURM_GPUS_ON_NODE", "SLURM_JOB_GPUS", "CUDA_VISIBLE_DEVICES"});
   salloc["SLURM_NTASKS_PER_NODE"] = "5";
   salloc["SLURM_GPUS_PER_TASK"] = "1000";
@@ -333,7 +331,7 @@ TEST(SlurmAllocation, ShowsBinaryValuesAsOneLine) {
 }
 
 TEST(SlurmAllocation, RefusesComponentsWithDifferentCpusPerTask) {
-  EnvironmentMap het = ReadBatchEnvironment("hetjob-1x4gpu-2x2gpu.txt");
+  Environment het = ReadBatchEnvironment("hetjob-1x4gpu-2x2gpu.txt");
   het["SLURM_CPUS_PER_TASK_HET_GROUP_0"] = "2";
   het["SLURM_CPUS_PER_TASK_HET_GROUP_1"] = "4";
   EXPECT_THAT(Refusal(het), AllOf(HasSubstr("SLURM_CPUS_PER_TASK_HET_GROUP_1=4"),
@@ -341,7 +339,7 @@ TEST(SlurmAllocation, RefusesComponentsWithDifferentCpusPerTask) {
 }
 
 TEST(SlurmAllocation, RefusesAHostInTwoComponents) {
-  EnvironmentMap het = ReadBatchEnvironment("hetjob-1x4gpu-2x2gpu.txt");
+  Environment het = ReadBatchEnvironment("hetjob-1x4gpu-2x2gpu.txt");
   het["SLURM_JOB_NODELIST_HET_GROUP_0"] = "n2";
   EXPECT_THAT(Refusal(het), HasSubstr("n2 is in components 0 and 1 of the heterogeneous job"));
 }

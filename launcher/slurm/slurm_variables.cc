@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/allocation/slurm_variables.h"
+#include "launcher/slurm/slurm_variables.h"
 
 #include <algorithm>
 #include <charconv>
@@ -38,8 +38,7 @@ std::vector<std::string_view> SplitAtCommas(std::string_view text) {
 
 }  // namespace
 
-std::optional<std::string> FindVariable(const EnvironmentMap& environment,
-                                        const std::string& name) {
+std::optional<std::string> FindVariable(const Environment& environment, const std::string& name) {
   const auto found = environment.find(name);
   if (found == environment.end() || found->second.empty()) return std::nullopt;
   if (found->second.size() > kMaxVariableBytes) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/allocation/slurm_allocation.h"
+#include "launcher/slurm/slurm_allocation.h"
 
 #include <algorithm>
 #include <charconv>
@@ -7,8 +7,8 @@
 #include <numeric>
 #include <set>
 
-#include "launcher/allocation/slurm_gpus.h"
 #include "launcher/base/error.h"
+#include "launcher/slurm/slurm_gpus.h"
 #include "rankfile/hostlist.h"
 #include "rankfile/parse_error.h"
 #include "rankfile/placement.h"
@@ -23,7 +23,7 @@ constexpr unsigned long long kFirstSpecialStep = 0xfffffff0;
 
 // Whether SLURM_STEP_ID is that of a step of srun.  Batch scripts have one too since Slurm 26.05
 // (-5); salloc's shell on a compute node has 4294967290.
-bool IsStepOfSrun(const EnvironmentMap& environment) {
+bool IsStepOfSrun(const Environment& environment) {
   const std::optional<std::string> step = FindVariable(environment, "SLURM_STEP_ID");
   if (!step || step->starts_with('-')) return false;
   unsigned long long step_id = 0;
@@ -36,7 +36,7 @@ bool IsStepOfSrun(const EnvironmentMap& environment) {
 
 // True in a shell of srun --pty, whose other tasks have no terminal and end, and inside the only
 // task of any step; refuses inside one of several.
-bool IsInsideStep(const EnvironmentMap& environment) {
+bool IsInsideStep(const Environment& environment) {
   if (!IsStepOfSrun(environment)) return false;
   const std::string task = FindVariable(environment, "SLURM_PROCID").value_or("0");
   if (FindVariable(environment, "SLURM_PTY_PORT") && task == "0") return true;
@@ -56,7 +56,7 @@ bool IsInsideStep(const EnvironmentMap& environment) {
                                    "PROGRAM` without srun in the batch script");
 }
 
-std::vector<std::string> ReadHosts(const EnvironmentMap& environment, const std::string& suffix,
+std::vector<std::string> ReadHosts(const Environment& environment, const std::string& suffix,
                                    bool in_step, std::string* origin_text) {
   std::string name = "SLURM_JOB_NODELIST" + suffix;
   std::optional<std::string> list = FindVariable(environment, name);
@@ -97,8 +97,8 @@ std::vector<std::string> ReadHosts(const EnvironmentMap& environment, const std:
 }
 
 // A list with one count per node, or nullopt where it is not set or in no known form.
-std::optional<std::vector<int>> ReadPerNode(const EnvironmentMap& environment,
-                                            const std::string& name, std::size_t node_count) {
+std::optional<std::vector<int>> ReadPerNode(const Environment& environment, const std::string& name,
+                                            std::size_t node_count) {
   const std::optional<std::string> text = FindVariable(environment, name);
   std::optional<std::vector<int>> counts = text ? TryParseCountList(*text) : std::nullopt;
   if (counts && counts->size() != node_count) {
@@ -110,8 +110,8 @@ std::optional<std::vector<int>> ReadPerNode(const EnvironmentMap& environment,
 }
 
 // The tasks asked for on each node, or nullopt where none were.
-std::optional<std::vector<int>> ReadTasks(const EnvironmentMap& environment,
-                                          const std::string& suffix, std::size_t node_count) {
+std::optional<std::vector<int>> ReadTasks(const Environment& environment, const std::string& suffix,
+                                          std::size_t node_count) {
   const std::string list_name = "SLURM_TASKS_PER_NODE" + suffix;
   const std::string total_name = "SLURM_NTASKS" + suffix;
   const std::string each_name = "SLURM_NTASKS_PER_NODE" + suffix;
@@ -151,7 +151,7 @@ std::optional<std::vector<int>> ReadTasks(const EnvironmentMap& environment,
   return tasks;
 }
 
-void ReadCpusPerTask(const EnvironmentMap& environment, const std::string& suffix,
+void ReadCpusPerTask(const Environment& environment, const std::string& suffix,
                      Allocation* allocation) {
   std::string name = "SLURM_CPUS_PER_TASK" + suffix;
   std::optional<std::string> text = FindVariable(environment, name);
@@ -172,7 +172,7 @@ void ReadCpusPerTask(const EnvironmentMap& environment, const std::string& suffi
 }
 
 // Adds the nodes of the job, or of the component that `suffix` names.
-void ReadComponent(const EnvironmentMap& environment, int component, const std::string& suffix,
+void ReadComponent(const Environment& environment, int component, const std::string& suffix,
                    Allocation* allocation) {
   const bool in_step = allocation->in_step;
   const std::vector<std::string> hosts =
@@ -211,7 +211,7 @@ void RefuseSharedHosts(const Allocation& allocation) {
 
 }  // namespace
 
-std::optional<Allocation> ReadSlurmAllocation(const EnvironmentMap& environment) {
+std::optional<Allocation> ReadSlurmAllocation(const Environment& environment) {
   const std::optional<std::string> job_id = FindVariable(environment, "SLURM_JOB_ID");
   if (!job_id) return std::nullopt;
   Allocation allocation;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/scontrol.h"
+#include "launcher/slurm/scontrol.h"
 
 #include <chrono>
 

@@ -8,8 +8,8 @@
 
 #include <string>
 
-#include "launcher/allocation/slurm_allocation.h"
 #include "launcher/base/error.h"
+#include "launcher/slurm/slurm_allocation.h"
 
 namespace launcher {
 
@@ -17,7 +17,7 @@ namespace launcher {
 inline constexpr int kUnknown = -1;
 
 // The message, one line, with which `environment` is refused; "" where it is not.
-inline std::string Refusal(const EnvironmentMap& environment) {
+inline std::string Refusal(const Environment& environment) {
   try {
     ReadSlurmAllocation(environment);
   } catch (const LaunchError& error) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/spawn/pmi_types.h"
+#include "launcher/slurm/pmi_types.h"
 
 #include <algorithm>
 #include <sstream>

@@ -10,13 +10,13 @@
 #include <utility>
 #include <vector>
 
-#include "launcher/allocation/slurm_variables.h"
+#include "launcher/slurm/slurm_variables.h"
 
 namespace launcher {
 
 struct EnvironmentSection {
   std::string title;  // "batch script", "srun task 0 (srun, no --mpi)"
-  EnvironmentMap variables;
+  Environment variables;
 };
 
 // The sections of a file in order; that of `scontrol show job` is left out.
@@ -39,7 +39,7 @@ inline std::vector<EnvironmentSection> ReadEnvironmentFile(const std::string& na
 }
 
 // The environment that ddlrun meets: the batch script's or salloc's, which is the first section.
-inline EnvironmentMap ReadBatchEnvironment(const std::string& name) {
+inline Environment ReadBatchEnvironment(const std::string& name) {
   return ReadEnvironmentFile(name).front().variables;
 }
 
