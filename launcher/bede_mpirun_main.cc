@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <memory>
 
-#include "launcher/ask_mpirun.h"
 #include "launcher/base/error.h"
 #include "launcher/base/messages.h"
 #include "launcher/bede_mpirun.h"
@@ -15,6 +14,7 @@
 #include "launcher/cli/site_config.h"
 #include "launcher/launch.h"
 #include "launcher/slurm/complete_allocation.h"
+#include "launcher/spawn/ask_mpirun.h"
 #include "launcher/supervise/supervisor.h"
 #include "launcher/surroundings.h"
 #include "launcher/system/programs.h"

@@ -12,12 +12,12 @@
 #include <sstream>
 #include <utility>
 
-#include "launcher/ask_mpirun.h"
 #include "launcher/base/error.h"
 #include "launcher/cli/quoting.h"
 #include "launcher/plan/plan_files.h"
 #include "launcher/protocol/rank_job.h"
 #include "launcher/slurm/pmi_types.h"
+#include "launcher/spawn/ask_mpirun.h"
 #include "launcher/spawn/child_environment.h"
 #include "launcher/spawn/master_port.h"
 #include "launcher/system/command_output.h"

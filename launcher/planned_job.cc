@@ -16,7 +16,7 @@
 #include "launcher/plan/node_binding.h"
 #include "launcher/plan/plan_files.h"
 #include "launcher/plan/planner.h"
-#include "launcher/rankfile_plan.h"
+#include "launcher/plan/rankfile_plan.h"
 #include "launcher/slurm/complete_allocation.h"
 #include "launcher/slurm/slurm_allocation.h"
 #include "launcher/spawn/spawner.h"

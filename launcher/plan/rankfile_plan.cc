@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/rankfile_plan.h"
+#include "launcher/plan/rankfile_plan.h"
 
 #include <stdexcept>
 

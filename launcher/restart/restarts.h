@@ -13,7 +13,7 @@
 
 #include "launcher/base/environment.h"
 #include "launcher/cli/options.h"
-#include "launcher/supervise/restart_policy.h"
+#include "launcher/restart/restart_policy.h"
 #include "launcher/supervise/supervisor.h"
 
 namespace launcher {

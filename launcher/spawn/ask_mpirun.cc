@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/ask_mpirun.h"
+#include "launcher/spawn/ask_mpirun.h"
 
 namespace launcher {
 namespace {

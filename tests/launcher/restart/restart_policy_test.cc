@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/supervise/restart_policy.h"
+#include "launcher/restart/restart_policy.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

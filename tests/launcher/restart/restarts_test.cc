@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/restarts.h"
+#include "launcher/restart/restarts.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/node_probe.h"
+#include "launcher/restart/node_probe.h"
 
 #include <memory>
 #include <thread>
