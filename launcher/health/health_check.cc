@@ -20,6 +20,7 @@
 #include "launcher/health/check_step.h"
 #include "launcher/health/judge.h"
 #include "launcher/health/pair_schedule.h"
+#include "launcher/pipeline/commands.h"
 #include "launcher/plan/plan_files.h"
 #include "launcher/system/os_error.h"
 #include "launcher/system/programs.h"

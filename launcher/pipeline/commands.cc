@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/launch.h"
+#include "launcher/pipeline/commands.h"
 
 #include <unistd.h>
 
@@ -8,21 +8,18 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
+#include <memory>
 #include <random>
-#include <sstream>
 #include <utility>
 
 #include "launcher/base/error.h"
 #include "launcher/cli/quoting.h"
 #include "launcher/plan/plan_files.h"
 #include "launcher/protocol/rank_job.h"
-#include "launcher/slurm/pmi_types.h"
-#include "launcher/spawn/ask_mpirun.h"
 #include "launcher/spawn/child_environment.h"
 #include "launcher/spawn/master_port.h"
-#include "launcher/system/command_output.h"
 #include "launcher/system/programs.h"
-#include "support/counted.h"
 
 namespace launcher {
 namespace {
@@ -32,7 +29,6 @@ namespace fs = std::filesystem;
 // The port of DDL itself, in every command line of IBM's ddlrun that is known.
 constexpr char kDdlHostPort[] = "2200";
 constexpr unsigned long kPortsPerJob = 619;  // seven jobs apart they may meet again
-constexpr std::chrono::seconds kSrunPatience{30};
 
 // "pmix" of "pmix_v4".
 std::string PmiOf(const std::string& mpi_type) { return mpi_type.substr(0, mpi_type.find('_')); }
@@ -94,123 +90,7 @@ void AddDdlSettings(const Options& options, const Plan& plan,
   settings.emplace("DDL_OPTIONS", ddl_options);
 }
 
-// Reads what srun said of its types of --mpi.
-void ReadMpiList(CommandOutput* list, SpawnerMeans* means) {
-  if (list == nullptr) {
-    means->srun_lacks = "it is not in PATH";
-  } else if (!list->Wait(kSrunPatience)) {
-    means->srun_lacks = "'srun --mpi=list' failed";
-  } else {
-    means->mpi_types = ParseMpiList(list->text());
-  }
-}
-
-SlurmVersion ReadVersion(CommandOutput* version) {
-  const bool is_known = version != nullptr && version->Wait(kSrunPatience);
-  return is_known ? ParseSlurmVersion(version->text()) : kNewestSlurm;
-}
-
-bool HasOneNode(const Environment& environment) {
-  return ValueOr(environment, "SLURM_JOB_NUM_NODES", "") == "1" &&
-         !environment.contains("SLURM_HET_SIZE");
-}
-
-// Why mpirun cannot start the ranks, "" when it can; sets its runtime.  Asks it now where that has
-// not been done.
-std::string LookAtMpirun(const std::string& name, const Environment& environment,
-                         std::unique_ptr<CommandOutput> asked, Launch* launch) {
-  if (asked == nullptr) asked = AskMpirun(launch->mpirun, environment);
-  if (asked == nullptr) return name + " is not in PATH";
-  const MpirunVersion version = AnswerOfMpirun(asked.get());
-  launch->mpi_runtime = version.runtime.value_or(launch->mpi_runtime);
-  return MpirunLacks(launch->mpirun, version);
-}
-
 }  // namespace
-
-SrunQuestions AskSrun(const Options& options, const Settings& settings,
-                      const Environment& environment) {
-  SrunQuestions questions;
-  const bool may_be_srun = settings.launcher == "auto" || settings.launcher == "srun";
-  const std::string srun = FindProgram("srun", environment);
-  if (!may_be_srun || !options.rankfile.empty() || srun.empty() ||
-      ValueOr(environment, "SLURM_JOB_ID", "").empty()) {
-    return questions;
-  }
-  // A value that srun does not like in one of its variables would be its answer.
-  const Environment clean = EnvironmentForSrun(environment);
-  const auto ask = [&](const char* question) {
-    return std::make_unique<CommandOutput>(std::vector<std::string>{srun, question}, clean);
-  };
-  questions.mpi_list = ask("--mpi=list");
-  const bool may_be_pmix = settings.pmi == "auto" || settings.pmi == "pmix";
-  if (may_be_pmix && !HasOneNode(environment)) questions.version = ask("--version");
-  return questions;
-}
-
-std::unique_ptr<CommandOutput> AskMpirunEarly(const Options& options, const Settings& settings,
-                                              const Environment& environment) {
-  // Inside Slurm `auto` needs it only where srun has no PMIx.
-  const bool may_be_auto = settings.launcher == "auto" && options.ranks.value_or(0) != 1 &&
-                           ValueOr(environment, "SLURM_JOB_ID", "").empty();
-  if (settings.launcher != "mpirun" && options.rankfile.empty() && !may_be_auto) {
-    return nullptr;
-  }
-  return AskMpirun(FindProgram(settings.mpirun, environment), environment);
-}
-
-Launch ChooseLaunch(const Options& options, const Settings& settings, const PlannedJob& planned,
-                    const Environment& environment, const SrunQuestions& questions,
-                    std::unique_ptr<CommandOutput> mpirun_version) {
-  Launch launch;
-  launch.mpirun = FindProgram(settings.mpirun, environment);
-  const std::string& asked = settings.launcher;
-  if (!options.rankfile.empty() && (asked == "local" || asked == "srun")) {
-    throw LaunchError(EX_USAGE,
-                      "--rankfile is mpirun's; --launcher=" + asked + " does not read it");
-  }
-  if (asked == "srun" && planned.job_id.empty()) {
-    throw LaunchError(EX_CONFIG,
-                      "--launcher=srun needs a Slurm job: submit a batch script, or start a shell "
-                      "with salloc -N2 --gres=gpu:4");
-  }
-  SpawnerMeans means;
-  means.in_slurm = !planned.job_id.empty();
-  if (means.in_slurm && options.rankfile.empty() && (asked == "auto" || asked == "srun")) {
-    launch.srun = FindProgram("srun", environment);
-    ReadMpiList(questions.mpi_list.get(), &means);
-    launch.slurm = ReadVersion(questions.version.get());
-  }
-  const bool has_srun = means.in_slurm && means.srun_lacks.empty() &&
-                        (settings.pmi != "auto" || !FindMpiType("pmix", means.mpi_types).empty());
-  const bool needs_none = planned.plan.ranks.size() == 1 && !planned.has_remote_ranks;
-  if (!options.rankfile.empty() || asked == "mpirun" ||
-      (asked == "auto" && !has_srun && !needs_none)) {
-    means.mpirun_lacks =
-        LookAtMpirun(settings.mpirun, environment, std::move(mpirun_version), &launch);
-  }
-  if (!options.rankfile.empty()) {
-    launch.choice = {"mpirun", "it reads the rankfile", ""};
-  } else if (asked == "auto") {
-    launch.choice = ChooseSpawner(planned.plan, planned.has_remote_ranks, settings.pmi, means);
-  } else if (asked == "srun") {
-    launch.choice = ChooseSrun(settings.pmi, means);
-    launch.choice.reason = "";
-  } else {
-    launch.choice = {asked, "", ""};
-  }
-  if (options.spare_nodes > 0 && launch.choice.name != "srun") {
-    throw LaunchError(EX_USAGE, "--spare-nodes needs srun to start the ranks, not " +
-                                    launch.choice.name + ": only srun can do without a lost node");
-  }
-  if (launch.choice.name == "mpirun" && !means.mpirun_lacks.empty()) {
-    throw LaunchError(EX_UNAVAILABLE,
-                      means.mpirun_lacks + ": " + kHowToHaveOpenMpi +
-                          "; --launcher=srun inside Slurm and --launcher=local on one machine do "
-                          "without");
-  }
-  return launch;
-}
 
 std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& settings,
                                        const PlannedJob& planned, const Launch& launch,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The second half of ddlrun: from a plan to the commands that main.cc starts, prints and waits for.
+// The third step of the pipeline: with what the ranks of a plan are started.
 
 #pragma once
 
@@ -11,7 +11,7 @@
 #include "launcher/base/environment.h"
 #include "launcher/cli/options.h"
 #include "launcher/cli/settings.h"
-#include "launcher/planned_job.h"
+#include "launcher/pipeline/planned_job.h"
 #include "launcher/slurm/slurm_version.h"
 #include "launcher/spawn/spawner.h"
 #include "launcher/system/command_output.h"
@@ -47,15 +47,5 @@ std::unique_ptr<CommandOutput> AskMpirunEarly(const Options& options, const Sett
 Launch ChooseLaunch(const Options& options, const Settings& settings, const PlannedJob& planned,
                     const Environment& environment, const SrunQuestions& questions,
                     std::unique_ptr<CommandOutput> mpirun_version);
-
-// The commands to start.  `program_directory` is ddlrun's own (bin); the shim is beside it.
-std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& settings,
-                                       const PlannedJob& planned, const Launch& launch,
-                                       const Environment& environment,
-                                       const std::string& run_directory,
-                                       const std::string& program_directory);
-
-// The commands as the user is shown them: a line "+ ..." each, of many ranks the first and a count.
-std::string CommandsText(const std::vector<ChildCommand>& commands);
 
 }  // namespace launcher

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The first half of ddlrun: from options and surroundings to a plan, and the files that tell of it.
+// The second step of the pipeline: from options and what is around to a plan, and the files that
+// tell of it.
 
 #pragma once
 

@@ -1,36 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/surroundings.h"
-
-#include <unistd.h>
+#include "launcher/pipeline/read_allocation.h"
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <optional>
 
 #include "launcher/allocation/host_allocation.h"
 #include "launcher/allocation/hosts_of_job.h"
 #include "launcher/base/error.h"
+#include "launcher/pipeline/this_machine.h"
 #include "launcher/slurm/complete_allocation.h"
 #include "launcher/slurm/slurm_allocation.h"
 #include "launcher/system/files.h"
-#include "launcher/system/programs.h"
 
 namespace launcher {
 namespace {
-
-namespace fs = std::filesystem;
-
-std::string HostName() {
-  std::array<char, 256> name = {};
-  if (gethostname(name.data(), name.size() - 1) != 0) return "localhost";
-  return name.data();
-}
 
 // -H or -hostfile.
 std::optional<Allocation> ReadAskedHosts(const Options& options) {
@@ -58,11 +42,6 @@ Allocation ReadAllocation(const Options& options, const Environment& environment
   // Before the node that Slurm's variables are about is left out.
   if (!options.accelerators) AskSlurmForGpus(environment, &*slurm);
   return RestrictToHosts(*slurm, *asked);
-}
-
-bool IsThisMachine(const std::string& host, const Environment& environment) {
-  return host == "localhost" || host == "127.0.0.1" ||
-         host == ValueOr(environment, "SLURMD_NODENAME", "") || IsSameHost(host, HostName());
 }
 
 }  // namespace launcher

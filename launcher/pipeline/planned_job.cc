@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/planned_job.h"
+#include "launcher/pipeline/planned_job.h"
 
 #include <sysexits.h>
 #include <unistd.h>
@@ -13,6 +13,8 @@
 #include "launcher/allocation/visible_gpus.h"
 #include "launcher/base/error.h"
 #include "launcher/base/messages.h"
+#include "launcher/pipeline/read_allocation.h"
+#include "launcher/pipeline/this_machine.h"
 #include "launcher/plan/node_binding.h"
 #include "launcher/plan/plan_files.h"
 #include "launcher/plan/planner.h"
@@ -20,7 +22,6 @@
 #include "launcher/slurm/complete_allocation.h"
 #include "launcher/slurm/slurm_allocation.h"
 #include "launcher/spawn/spawner.h"
-#include "launcher/surroundings.h"
 #include "launcher/system/files.h"
 #include "launcher/topology/driver_gpus.h"
 #include "launcher/topology/fingerprint.h"

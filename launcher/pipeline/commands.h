@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The last step of the pipeline: the commands that start the ranks of a plan.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "launcher/base/environment.h"
+#include "launcher/cli/options.h"
+#include "launcher/cli/settings.h"
+#include "launcher/pipeline/launch.h"
+#include "launcher/pipeline/planned_job.h"
+#include "launcher/spawn/spawner.h"
+
+namespace launcher {
+
+// The commands to start.  `program_directory` is ddlrun's own (bin); the shim is beside it.
+std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& settings,
+                                       const PlannedJob& planned, const Launch& launch,
+                                       const Environment& environment,
+                                       const std::string& run_directory,
+                                       const std::string& program_directory);
+
+// The commands as the user is shown them: a line "+ ..." each, of many ranks the first and a count.
+std::string CommandsText(const std::vector<ChildCommand>& commands);
+
+}  // namespace launcher
