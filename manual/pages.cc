@@ -4,7 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "launcher/bede_options.h"
+#include "launcher/bede/bede_options.h"
 #include "launcher/cli/options.h"
 #include "manual/parser_text.h"
 #include "rankfile/options.h"

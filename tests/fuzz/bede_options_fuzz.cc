@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "launcher/base/error.h"
-#include "launcher/bede_options.h"
+#include "launcher/bede/bede_options.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   std::istringstream text(std::string(reinterpret_cast<const char*>(data), size));

@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <string_view>
 
-#include "launcher/bede_options.h"
+#include "launcher/bede/bede_options.h"
 #include "launcher/cli/options.h"
 #include "manual/bash_completion.h"
 #include "manual/pages.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/bede_mpirun.h"
+#include "launcher/bede/bede_mpirun.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/bede_mpirun_main.h"
+#include "launcher/bede/run_bede_mpirun.h"
 
 #include <unistd.h>
 
@@ -9,7 +9,7 @@
 
 #include "launcher/base/error.h"
 #include "launcher/base/messages.h"
-#include "launcher/bede_mpirun.h"
+#include "launcher/bede/bede_mpirun.h"
 #include "launcher/cli/settings.h"
 #include "launcher/cli/site_config.h"
 #include "launcher/pipeline/commands.h"

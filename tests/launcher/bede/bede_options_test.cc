@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/bede_options.h"
+#include "launcher/bede/bede_options.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

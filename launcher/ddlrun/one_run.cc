@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/ddlrun/one_run.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "launcher/base/messages.h"
+#include "launcher/ddlrun/run_texts.h"
+#include "launcher/health/health_check.h"
+#include "launcher/pipeline/commands.h"
+#include "launcher/plan/plan_files.h"
+#include "launcher/restart/node_probe.h"
+#include "launcher/shim/run_program.h"
+#include "launcher/slurm/slurm_job.h"
+#include "launcher/supervise/supervisor.h"
+#include "launcher/system/run_directory.h"
+#include "launcher/system/say.h"
+
+namespace launcher {
+namespace {
+
+void FillRunDirectory(const RunDirectory& directory, const PlannedJob& planned,
+                      const Settings& settings, const std::string& announcement) {
+  for (const auto& [name, text] : FilesOf(planned)) directory.Append(name, text);
+  directory.Append("ddlrun.log", SettingsText(settings) + PlanAsText(planned.plan) + announcement);
+}
+
+JobResult StartAndWait(const Invocation& invocation, const PlannedJob& planned,
+                       const std::vector<ChildCommand>& commands, Guardian& guardian,
+                       SignalRelay& signals) {
+  SupervisorOptions supervisor;
+  supervisor.guardian = &guardian;
+  supervisor.grace = invocation.settings.grace;
+  supervisor.start_limit = invocation.settings.start;
+  supervisor.tag_output = invocation.options.tag_output;
+  supervisor.log_directory = invocation.options.log_directory;
+  supervisor.report_key = commands.front().report_key;
+  supervisor.stop_signal_of_mpirun = kStopSignalOfMpirun;
+  std::set<int> components;
+  for (const RankPlan& rank : planned.plan.ranks) {
+    const NodePlan& node = planned.plan.nodes[static_cast<std::size_t>(rank.node)];
+    supervisor.hosts.push_back(node.host);
+    components.insert(node.component);
+  }
+  supervisor.step_tools.environment = invocation.environment;
+  supervisor.step_tools.signal = [&](const std::string& step, int signal) {
+    return SignalStepCommand(StepsOfComponents(step, components, invocation.environment), signal,
+                             invocation.environment);
+  };
+  supervisor.step_tools.list = [&](const std::string& step) {
+    return ListStepsCommand(StepsOfComponents(step, components, invocation.environment),
+                            invocation.environment);
+  };
+  return Supervise(commands, supervisor, signals);
+}
+
+// A node of the plan that is none of `silent`; "" where there is none.
+std::string AnotherNode(const Plan& plan, const std::vector<std::string>& silent) {
+  const auto other = std::find_if(plan.nodes.begin(), plan.nodes.end(), [&](const NodePlan& node) {
+    return std::find(silent.begin(), silent.end(), node.host) == silent.end();
+  });
+  return other == plan.nodes.end() ? "" : other->host;
+}
+
+// Other ranks notice the end of a node long before Slurm does.
+void LookForLostNodes(const Plan& plan, const Launch& launch, const Environment& environment,
+                      JobResult* result) {
+  const bool may_be = result->exit_code != EX_OK && result->exit_code != EX_TEMPFAIL &&
+                      !result->told_to_stop && !result->cancelled && result->lost_nodes.empty();
+  if (!may_be) return;
+  const std::vector<std::string>& silent = result->silent_nodes;
+  if (silent.empty()) return;
+  result->lost_nodes = NodesThatDoNotAnswer(silent, AnotherNode(plan, silent), launch.srun,
+                                            environment, std::chrono::seconds(20));
+  for (const std::string& host : result->lost_nodes) {
+    result->notes.push_back("no rank was heard of on " + host +
+                            " any more, and a step of srun does not run there either");
+  }
+}
+
+// Says what the check of all nodes has found.  nullopt when the ranks may start.
+std::optional<RunResult> LookAtNodes(const Invocation& invocation, const PlannedJob& planned,
+                                     const Launch& launch, const RunDirectory& directory,
+                                     Restarts& restarts, SignalRelay& signals, Guardian& guardian) {
+  const bool is_all = invocation.options.check_only;
+  Say(CheckAnnouncement(planned.plan));
+  const HealthReport report =
+      CheckHealth({invocation.options, invocation.settings, planned, launch, invocation.environment,
+                   invocation.program_directory, directory, signals, guardian});
+  std::vector<std::string> bad_hosts;
+  std::string last_lines;
+  for (const BadNode& node : report.bad_nodes) {
+    bad_hosts.push_back(node.host);
+    last_lines +=
+        "ddlrun: " + Coded(Message::kNodeLeftOut, node.host + " is left out: " + node.reason) +
+        "\n";
+  }
+  const bool goes_on = !is_all && !bad_hosts.empty() && restarts.LeaveOut(bad_hosts);
+  last_lines = goes_on ? last_lines + "ddlrun: checking again, with spare nodes in their place\n"
+                       : report.refusal;
+  directory.Append("ddlrun.log", report.commands + report.table + report.messages + last_lines);
+  const bool is_told_to_stop = report.exit_code > 128;
+  Say(report.commands, is_told_to_stop);
+  if (is_all) {
+    Print(report.table);
+  } else {
+    Say(report.table, is_told_to_stop);
+  }
+  Say(report.messages + last_lines, is_told_to_stop);
+  if (!is_all && report.exit_code == EX_OK) return std::nullopt;
+  return RunResult{report.exit_code, goes_on};
+}
+
+}  // namespace
+
+RunResult RunOnce(const Invocation& invocation, const PlannedJob& planned, const Launch& launch,
+                  Restarts& restarts, SignalRelay& signals) {
+  const Options& options = invocation.options;
+  const Settings& settings = invocation.settings;
+  const RunDirectory directory(settings.run_directory, !options.run_directory.empty());
+  const std::vector<ChildCommand> commands =
+      MakeCommands(options, settings, planned, launch, invocation.environment, directory.path(),
+                   invocation.program_directory);
+  const std::string announcement =
+      Announcement(options, planned, settings, launch, geteuid() == 0) + CommandsText(commands);
+  FillRunDirectory(directory, planned, settings, announcement);
+  if (options.verbose) Say(SettingsText(settings) + PlanAsText(planned.plan));
+  if (!options.run_directory.empty()) Say(WhereTheLogIs(directory.path()));
+  Guardian guardian(options.run_directory.empty() ? directory.path() : "");
+  if (options.check_only || settings.check == "full") {
+    const std::optional<RunResult> end =
+        LookAtNodes(invocation, planned, launch, directory, restarts, signals, guardian);
+    if (end) return *end;
+  }
+  Say(announcement);
+
+  restarts.BeforeRun();
+  JobResult result = StartAndWait(invocation, planned, commands, guardian, signals);
+  LookForLostNodes(planned.plan, launch, invocation.environment, &result);
+  const Decision decision = restarts.AfterRun(result);
+  const std::string text = EndText(result, decision);
+  directory.Append("ddlrun.log", text + "exit code " + std::to_string(result.exit_code) + "\n");
+  Say(text, result.told_to_stop);
+  return {result.exit_code, decision.next == Decision::Next::kStartAgain, result.step_is_left,
+          decision.pause};
+}
+
+}  // namespace launcher

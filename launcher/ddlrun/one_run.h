@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The ranks of a job once, from the run directory to the text at their end.
+
+#pragma once
+
+#include <sysexits.h>
+
+#include <string>
+
+#include "launcher/base/environment.h"
+#include "launcher/cli/options.h"
+#include "launcher/cli/settings.h"
+#include "launcher/pipeline/launch.h"
+#include "launcher/pipeline/planned_job.h"
+#include "launcher/restart/restarts.h"
+#include "launcher/system/signal_relay.h"
+
+namespace launcher {
+
+// One call of ddlrun: what all runs of its ranks share.
+struct Invocation {
+  const Options& options;
+  const Settings& settings;
+  const Environment& environment;
+  std::string program_directory;  // of ddlrun itself
+};
+
+struct RunResult {
+  int exit_code = EX_OK;
+  bool start_again = false;
+  bool step_is_left = false;  // Slurm could not end the step: it still holds what it had
+  int pause = 0;              // seconds, before the next start
+};
+
+// Starts the ranks of `planned` in a run directory of their own and waits for them; with
+// --check=full it looks at all nodes first, with --check-only at these alone.  Throws LaunchError.
+RunResult RunOnce(const Invocation& invocation, const PlannedJob& planned, const Launch& launch,
+                  Restarts& restarts, SignalRelay& signals);
+
+}  // namespace launcher

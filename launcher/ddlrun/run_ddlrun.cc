@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/ddlrun/run_ddlrun.h"
+
+#include <poll.h>
+#include <sysexits.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "launcher/base/environment.h"
+#include "launcher/base/error.h"
+#include "launcher/cli/options.h"
+#include "launcher/cli/settings.h"
+#include "launcher/cli/site_config.h"
+#include "launcher/ddlrun/one_run.h"
+#include "launcher/pipeline/commands.h"
+#include "launcher/pipeline/launch.h"
+#include "launcher/pipeline/planned_job.h"
+#include "launcher/plan/plan_files.h"
+#include "launcher/restart/restarts.h"
+#include "launcher/system/command_output.h"
+#include "launcher/system/files.h"
+#include "launcher/system/programs.h"
+#include "launcher/system/say.h"
+#include "launcher/system/signal_relay.h"
+
+namespace launcher {
+namespace {
+
+// Whether a signal came while no rank ran, or comes within `pause` seconds; says so.
+bool IsToldToStop(SignalRelay& signals, int pause) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point end = Clock::now() + std::chrono::seconds(pause);
+  for (;;) {
+    while (const std::optional<int> number = signals.Next()) {
+      if (*number == SIGCHLD || *number == SIGCONT) continue;
+      Say("ddlrun: not started again: signal " + std::to_string(*number) + " (" +
+              strsignal(*number) + ") came while no rank ran\n",
+          true);
+      return true;
+    }
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
+    if (left.count() <= 0) return false;
+    pollfd ready = {signals.fd(), POLLIN, 0};
+    poll(&ready, 1, static_cast<int>(left.count()));
+  }
+}
+
+int PlanAndLaunch(const Options& options, const Settings& settings,
+                  const Environment& environment) {
+  const Invocation invocation = {options, settings, environment, ProgramDirectory()};
+  const SrunQuestions questions = AskSrun(options, settings, environment);
+  std::unique_ptr<CommandOutput> mpirun_version = AskMpirunEarly(options, settings, environment);
+  PlannedJob planned = PlanJob(options, settings, environment, {});
+  if (options.dry_run == DryRun::kJson) {
+    Print(PlanAsJson(planned.plan));
+    return EX_OK;
+  }
+  const Launch launch =
+      ChooseLaunch(options, settings, planned, environment, questions, std::move(mpirun_version));
+  if (options.dry_run == DryRun::kText) {
+    Print(PlanAsText(planned.plan));
+    if (options.program.empty()) return EX_OK;
+    Print(CommandsText(MakeCommands(options, settings, planned, launch, environment,
+                                    settings.run_directory + "/ddlrun.XXXXXX",
+                                    invocation.program_directory)));
+    return EX_OK;
+  }
+
+  if (!options.log_directory.empty()) MakeDirectory(options.log_directory);
+  // Before the run directory, so that no signal leaves it behind.
+  SignalRelay& signals = SignalsOfProgram();
+  Restarts restarts(options, environment);
+  bool step_is_left = false;
+  for (;;) {
+    planned.restart_count = restarts.count();
+    const RunResult run = RunOnce(invocation, planned, launch, restarts, signals);
+    if (!run.start_again || IsToldToStop(signals, run.pause)) return run.exit_code;
+    planned = PlanJob(options, settings, environment, restarts.lost_nodes());
+    step_is_left = step_is_left || run.step_is_left;
+    planned.has_lost_nodes = planned.has_lost_nodes || step_is_left;
+  }
+}
+
+}  // namespace
+
+int RunDdlrun(const std::vector<std::string>& arguments) {
+  const Options options = ParseOptions(arguments);
+  if (options.help) {
+    Print(HelpText());
+    return EX_OK;
+  }
+  if (options.version) {
+    Print(std::string("ddlrun ") + DDLRUN_VERSION + "\n");
+    return EX_OK;
+  }
+  const Environment environment = SnapshotEnvironment();
+  // hwloc would load its plug-ins for libxml2, OpenCL and X11, and a live machine needs none of
+  // them.  What ddlrun starts gets `environment`.
+  if (options.topology.empty()) setenv("HWLOC_PLUGINS_PATH", "/dev/null", 0);
+  const Settings settings =
+      MergeSettings(options, LoadSite(options.site, environment), environment);
+  if (options.show_config) {
+    Print(SettingsText(settings));
+    return EX_OK;
+  }
+  if (options.program.empty() && options.dry_run == DryRun::kNo && !options.check_only) {
+    throw LaunchError(EX_USAGE, "no program given: ddlrun [options] program [arguments]");
+  }
+  return PlanAndLaunch(options, settings, environment);
+}
+
+}  // namespace launcher

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/ddlrun/run_texts.h"
+
+#include <sysexits.h>
+
+#include <algorithm>
+#include <cctype>
+#include <vector>
+
+#include "launcher/base/messages.h"
+#include "launcher/supervise/failure_report.h"
+#include "launcher/system/signal_relay.h"
+#include "support/counted.h"
+
+namespace launcher {
+namespace {
+
+std::string Failed(const std::string& text) {
+  return "ddlrun: " + Coded(Message::kJobFailed, "the job failed: " + text) + "\n";
+}
+
+std::string InLowerCase(std::string text) {
+  for (char& letter : text) letter = static_cast<char>(std::tolower(letter));
+  return text;
+}
+
+// The end of a job that was told to end; a rank is not the cause, but what it said may matter.
+std::string StoppedText(const JobResult& result, const std::string& how) {
+  std::string text;
+  const bool is_of_the_signal =
+      !result.failure || result.failure->signal != 0 || result.failure->exit_code > 128;
+  if (!is_of_the_signal) {
+    text = "ddlrun: rank " + std::to_string(result.failure->rank) + " on " + result.failure->host +
+           " ended with " + DescribeEnd(*result.failure) + " after that\n";
+  }
+  return text + "ddlrun: " + how + " (exit code " + std::to_string(result.exit_code) + ")\n";
+}
+
+std::string StartThatHung(const JobResult& result) {
+  constexpr std::size_t kMostNames = 8;
+  std::string names;
+  for (std::size_t i = 0; i < std::min(result.not_started.size(), kMostNames); ++i) {
+    names += (i == 0 ? "" : ", ") + result.not_started[i];
+  }
+  if (result.not_started.size() > kMostNames) names += ", ...";
+  return "its start hung: on " + names +
+         " not all programs ran when the time for that was over (start_seconds of the site file)";
+}
+
+std::string ResultText(const JobResult& result, const Decision& decision) {
+  if (result.exit_code == 0) return "";
+  if (result.exit_code == EX_TEMPFAIL) {
+    const bool is_requeued = decision.next == Decision::Next::kRequeue;
+    return std::string("ddlrun: stopped early with a checkpoint written (exit code 75)") +
+           (is_requeued ? "\n" : ": start it again\n");
+  }
+  // Slurm calls a step cancelled, too, to which ddlrun has passed SIGTERM on.
+  if (result.cancelled && (result.stop_signal == 0 || !result.cancelled->empty())) {
+    return StoppedText(result, "cancelled by Slurm" + InLowerCase(*result.cancelled));
+  }
+  if (result.stop_signal != 0) {
+    return StoppedText(result, std::string("stopped by ") + NameOfOrderToStop(result.stop_signal));
+  }
+  if (result.output_is_closed) {
+    return "ddlrun: nobody reads the output any more, so the job was ended (exit code " +
+           std::to_string(result.exit_code) + ")\n";
+  }
+  if (!result.not_started.empty()) return Failed(StartThatHung(result));
+  if (!result.lost_nodes.empty()) return Failed("node " + result.lost_nodes[0] + " was lost");
+  if (result.failure) return FailureReport(*result.failure);
+  if (!result.launcher_end.empty()) {
+    return Failed(result.launcher_end +
+                  ", which is not ddlrun's doing; the ranks were well until then");
+  }
+  return "ddlrun: " +
+         Coded(Message::kJobFailed, "the job failed with exit code " +
+                                        std::to_string(result.exit_code) +
+                                        "; the messages above say why") +
+         "\n";
+}
+
+}  // namespace
+
+std::string Announcement(const Options& options, const PlannedJob& planned,
+                         const Settings& settings, const Launch& launch, bool is_root) {
+  std::vector<std::string> warnings = planned.plan.warnings;
+  if (launch.choice.name == "mpirun") {
+    warnings.insert(warnings.begin(), settings.warnings.begin(), settings.warnings.end());
+  } else if (!options.mpi_arguments.empty()) {
+    warnings.push_back(
+        Coded(Message::kArgumentNotUsed, "--mpiarg is not used by the " + launch.choice.name +
+                                             " launcher; --launcher=mpirun uses it"));
+  }
+  if (!options.pmi.empty() && launch.choice.name != "srun") {
+    warnings.push_back(Coded(Message::kArgumentNotUsed,
+                             "--pmi is not used by the " + launch.choice.name +
+                                 " launcher; it is for ranks that srun starts inside Slurm"));
+  }
+  std::string text;
+  for (const std::string& warning : warnings) text += "ddlrun: " + warning + "\n";
+  if (!launch.choice.reason.empty()) {
+    text += "ddlrun: starting " +
+            support::Counted(static_cast<long long>(planned.plan.ranks.size()), "rank") +
+            " with the " + launch.choice.name + " launcher: " + launch.choice.reason + "\n";
+  }
+  if (is_root && launch.choice.name == "mpirun") {
+    text += "ddlrun: started by root, so mpirun gets --allow-run-as-root\n";
+  }
+  return text;
+}
+
+std::string WhereTheLogIs(const std::string& run_directory) {
+  return "Please see " + run_directory + "/ddlrun.log for detailed log.\n";
+}
+
+std::string EndText(const JobResult& result, const Decision& decision) {
+  std::string text;
+  for (const std::string& note : result.notes) text += "ddlrun: " + note + "\n";
+  text += ResultText(result, decision);
+  if (decision.reason.empty()) return text;
+  const std::string reason = "ddlrun: " + decision.reason + "\n";
+  return decision.next == Decision::Next::kEnd ? reason + text : text + reason;
+}
+
+}  // namespace launcher

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What ddlrun tells its user about a run of the ranks: before it, and when it has ended.  Every
+// text is whole lines.  Pure.
+
+#pragma once
+
+#include <string>
+
+#include "launcher/cli/options.h"
+#include "launcher/cli/settings.h"
+#include "launcher/pipeline/launch.h"
+#include "launcher/pipeline/planned_job.h"
+#include "launcher/restart/restart_policy.h"
+#include "launcher/supervise/supervisor.h"
+
+namespace launcher {
+
+// Warnings, and with what the ranks are started where ddlrun has chosen it.  `is_root`: the user is
+// root.
+std::string Announcement(const Options& options, const PlannedJob& planned,
+                         const Settings& settings, const Launch& launch, bool is_root);
+
+// Where the log is that is kept in `run_directory`, in the words of IBM's ddlrun.
+std::string WhereTheLogIs(const std::string& run_directory);
+
+// How the ranks ended, and what follows.  The cause of a failure is the last line, unless the ranks
+// are started again.
+std::string EndText(const JobResult& result, const Decision& decision);
+
+}  // namespace launcher

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/ddlrun/run_texts.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+namespace launcher {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+JobResult Failure(int exit_code, int signal) {
+  JobResult result;
+  result.exit_code = exit_code;
+  result.failure.emplace();
+  result.failure->rank = 6;
+  result.failure->host = "n4";
+  result.failure->exit_code = exit_code;
+  result.failure->signal = signal;
+  return result;
+}
+
+TEST(EndText, IsNothingAfterSuccess) { EXPECT_EQ(EndText({}, {}), ""); }
+
+TEST(EndText, NamesTheRankThatFailedFirst) {
+  EXPECT_THAT(EndText(Failure(3, 0), {}),
+              HasSubstr("the job failed: rank 6 on n4 ended first, with exit code 3"));
+}
+
+TEST(EndText, OfAStopBlamesNoRank) {
+  JobResult result = Failure(143, SIGTERM);
+  result.told_to_stop = true;
+  result.stop_signal = SIGTERM;
+  EXPECT_EQ(EndText(result, {}), "ddlrun: stopped by SIGTERM (exit code 143)\n");
+  // Slurm calls the step cancelled to which ddlrun has passed the signal on.
+  result.cancelled = "";
+  EXPECT_EQ(EndText(result, {}), "ddlrun: stopped by SIGTERM (exit code 143)\n");
+  result.cancelled = " DUE TO TIME LIMIT";
+  EXPECT_EQ(EndText(result, {}), "ddlrun: cancelled by Slurm due to time limit (exit code 143)\n");
+}
+
+TEST(EndText, OfAStopSaysWhatARankDidAfterIt) {
+  JobResult result = Failure(3, 0);
+  result.stop_signal = SIGHUP;
+  EXPECT_EQ(EndText(result, {}),
+            "ddlrun: rank 6 on n4 ended with exit code 3 after that\n"
+            "ddlrun: stopped by SIGHUP (exit code 3)\n");
+}
+
+TEST(EndText, PrefersALostNodeToTheRankThatNoticed) {
+  JobResult result = Failure(1, 0);
+  result.lost_nodes = {"n2"};
+  EXPECT_THAT(EndText(result, {}), HasSubstr("node n2 was lost"));
+  EXPECT_THAT(EndText(result, {}), Not(HasSubstr("rank 6")));
+}
+
+TEST(EndText, NamesAFewOfTheNodesThatDidNotStart) {
+  JobResult result;
+  result.exit_code = 69;
+  for (int node = 1; node < 10; ++node) result.not_started.push_back("n" + std::to_string(node));
+  EXPECT_THAT(EndText(result, {}), HasSubstr("its start hung: on n1, n2, n3, n4, n5, n6, n7, n8, "
+                                             "... not all programs ran"));
+}
+
+TEST(EndText, NamesALauncherThatWasKilled) {
+  JobResult result;
+  result.exit_code = 137;
+  result.launcher_end = "srun was ended by signal 9 (Killed)";
+  EXPECT_THAT(EndText(result, {}),
+              HasSubstr("srun was ended by signal 9 (Killed), which is not ddlrun's doing"));
+  result.launcher_end = "";
+  EXPECT_THAT(EndText(result, {}), HasSubstr("exit code 137; the messages above say why"));
+}
+
+TEST(EndText, OfAClosedOutputBlamesNoRank) {
+  JobResult result = Failure(141, SIGPIPE);
+  result.output_is_closed = true;
+  EXPECT_EQ(EndText(result, {}),
+            "ddlrun: nobody reads the output any more, so the job was ended (exit code 141)\n");
+}
+
+TEST(EndText, OfAnEarlyStopSaysWhatToDoUnlessItIsDone) {
+  JobResult result;
+  result.exit_code = 75;
+  EXPECT_EQ(EndText(result, {}),
+            "ddlrun: stopped early with a checkpoint written (exit code 75): start it again\n");
+  const Decision requeued = {Decision::Next::kRequeue, 0, "put into the queue again"};
+  EXPECT_EQ(EndText(result, requeued),
+            "ddlrun: stopped early with a checkpoint written (exit code 75)\n"
+            "ddlrun: put into the queue again\n");
+}
+
+TEST(EndText, HasTheCauseLastUnlessItGoesOn) {
+  const std::string cause = EndText(Failure(3, 0), {});
+  EXPECT_EQ(EndText(Failure(3, 0), {Decision::Next::kEnd, 0, "no restart is left"}),
+            "ddlrun: no restart is left\n" + cause);
+  EXPECT_EQ(EndText(Failure(3, 0), {Decision::Next::kStartAgain, 0, "starting again"}),
+            cause + "ddlrun: starting again\n");
+}
+
+TEST(EndText, BeginsWithNotes) {
+  JobResult result = Failure(3, 0);
+  result.notes = {"12 lines of output were dropped"};
+  EXPECT_THAT(EndText(result, {}), StartsWith("ddlrun: 12 lines of output were dropped\n"));
+}
+
+class AnnouncementTest : public testing::Test {
+ protected:
+  AnnouncementTest() {
+    planned_.plan.ranks.resize(2);
+    planned_.plan.warnings = {"[WARN DDL-21-4] n1: 2 ranks share 1 GPU"};
+    settings_.warnings = {"[WARN DDL-22-2] left out"};
+    launch_.choice = {"srun", "inside Slurm", "pmix"};
+  }
+  std::string Text(bool is_root = false) const {
+    return Announcement(options_, planned_, settings_, launch_, is_root);
+  }
+
+  Options options_;
+  PlannedJob planned_;
+  Settings settings_;
+  Launch launch_;
+};
+
+TEST_F(AnnouncementTest, HasTheWarningsOfThePlanAndTheReason) {
+  EXPECT_EQ(Text(),
+            "ddlrun: [WARN DDL-21-4] n1: 2 ranks share 1 GPU\n"
+            "ddlrun: starting 2 ranks with the srun launcher: inside Slurm\n");
+  launch_.choice.reason = "";  // the user has chosen it
+  EXPECT_EQ(Text(), "ddlrun: [WARN DDL-21-4] n1: 2 ranks share 1 GPU\n");
+}
+
+TEST_F(AnnouncementTest, OfMpirunHasTheWarningsAboutItsArgumentsFirst) {
+  launch_.choice = {"mpirun", "it is installed", ""};
+  EXPECT_EQ(Text(true),
+            "ddlrun: [WARN DDL-22-2] left out\n"
+            "ddlrun: [WARN DDL-21-4] n1: 2 ranks share 1 GPU\n"
+            "ddlrun: starting 2 ranks with the mpirun launcher: it is installed\n"
+            "ddlrun: started by root, so mpirun gets --allow-run-as-root\n");
+}
+
+TEST_F(AnnouncementTest, NamesOptionsThatTheLauncherDoesNotUse) {
+  options_.mpi_arguments = {"-prot"};
+  options_.pmi = "pmix";
+  EXPECT_THAT(Text(), HasSubstr("--mpiarg is not used by the srun launcher"));
+  EXPECT_THAT(Text(), Not(HasSubstr("--pmi is not used")));
+  launch_.choice = {"local", "", ""};
+  EXPECT_THAT(Text(), HasSubstr("--pmi is not used by the local launcher"));
+}
+
+}  // namespace
+}  // namespace launcher
