@@ -18,17 +18,42 @@ LONG_FILES: dict[str, str] = {}
 # Std-only helpers that every folder may use; they include nothing of ours.
 SHARED = "support/"
 
-# folder -> folders of ours that its files may include (itself always).  The longest matching prefix counts.
+# folder -> folders and headers of ours that its files may include (itself always).  The longest matching prefix counts.
+# The arrows make no circle.
 ARROWS = {
     "support": [],
     "rankfile": [],
-    "launcher/allocation": ["rankfile", "launcher"],
-    "launcher/topology": ["rankfile", "launcher"],
-    "launcher/plan": ["rankfile", "launcher/allocation", "launcher/topology", "launcher/base/error.h",
-                      "launcher/base/messages.h"],
+    "launcher/base": [],
+    "launcher/system": ["launcher/base"],
+    "launcher/cli": ["launcher/base", "launcher/system", "launcher/protocol/rank_variables.h"],
+    "launcher/allocation": ["rankfile", "launcher/base/error.h"],
+    "launcher/topology": ["launcher/base/error.h"],
+    "launcher/plan": ["rankfile", "launcher/base/error.h", "launcher/base/messages.h", "launcher/allocation",
+                      "launcher/topology"],
+    "launcher/protocol": ["rankfile", "launcher/base", "launcher/topology/fingerprint.h", "launcher/topology/gpus_of_node.h",
+                          "launcher/plan/plan.h"],
+    "launcher/rank": ["launcher/base", "launcher/topology", "launcher/plan", "launcher/protocol"],
     "launcher/shim": ["launcher/topology/fingerprint.h", "launcher/topology/gpus_of_node.h", "launcher/protocol/own_job.h",
                       "launcher/protocol/rank_report.h", "launcher/protocol/rank_variables.h"],
-    "launcher": ["rankfile"],
+    "launcher/slurm": ["rankfile", "launcher/base", "launcher/system", "launcher/allocation", "launcher/protocol/rank_end.h"],
+    "launcher/spawn": ["rankfile", "launcher/base", "launcher/system", "launcher/plan/plan.h", "launcher/protocol",
+                       "launcher/slurm"],
+    "launcher/pipeline": ["rankfile", "launcher/base", "launcher/system", "launcher/cli", "launcher/allocation",
+                          "launcher/topology", "launcher/plan", "launcher/protocol", "launcher/slurm", "launcher/spawn"],
+    "launcher/supervise": ["rankfile", "launcher/base", "launcher/system", "launcher/allocation/host_index.h",
+                           "launcher/protocol", "launcher/shim/rank_log.h", "launcher/slurm/srun_lines.h",
+                           "launcher/spawn/spawner.h"],
+    "launcher/restart": ["launcher/base", "launcher/system", "launcher/cli", "launcher/allocation/host_index.h",
+                         "launcher/slurm", "launcher/spawn/child_environment.h", "launcher/supervise"],
+    "launcher/health": ["rankfile", "launcher/base", "launcher/system", "launcher/cli", "launcher/allocation/visible_gpus.h",
+                        "launcher/topology/driver_gpus.h", "launcher/plan", "launcher/protocol", "launcher/spawn/spawner.h",
+                        "launcher/pipeline", "launcher/supervise"],
+    "launcher/bede": ["rankfile", "launcher/base", "launcher/system", "launcher/cli", "launcher/allocation",
+                      "launcher/topology", "launcher/plan", "launcher/slurm", "launcher/spawn", "launcher/pipeline",
+                      "launcher/supervise"],
+    "launcher/ddlrun": ["launcher/base", "launcher/system", "launcher/cli", "launcher/plan", "launcher/shim/run_program.h",
+                        "launcher/slurm", "launcher/pipeline", "launcher/supervise", "launcher/restart", "launcher/health"],
+    "launcher": [],  # main.cc
     "trainer/core": [],
     "trainer/backend/reference": ["trainer/core", "trainer/backend"],
     "trainer/backend/cpu": ["trainer/core", "trainer/backend"],
@@ -47,6 +72,8 @@ ARROWS = {
     "bench": ["trainer", "launcher", "rankfile"],
     "tests": ["rankfile", "launcher", "trainer", "manual", "bench"],
 }
+# Only the files of these folders themselves put the parts below together; each part has arrows of its own.
+TOPS = ("launcher", "trainer")
 # The inside of a back end is seen in its own folder and by the registry alone.
 BACKEND_INSIDES = re.compile(r"^trainer/backend/(reference|cpu|cuda)/")
 
@@ -62,12 +89,12 @@ FOREIGN = [
     (re.compile(r"^pmix"), ("trainer/comm/rendezvous", "launcher/health/rendezvous_pmix",
                             "tests/cluster/pmix")),
     (re.compile(r"^uc[pst]/"), ("launcher/health/fabric_ucx",)),
-    (re.compile(r"^hwloc"), ("launcher/topology/", "launcher/rank/", "tests/launcher/")),
+    (re.compile(r"^hwloc"), ("launcher/topology/", "tests/launcher/")),
 ]
 
 # What only a program's main may do (launcher/base/environment is the one snapshot of the environment).
 MAIN_ONLY = re.compile(r"\b(getenv|std::exit|std::cout|std::cerr|exit)\s*(\(|<<)")
-MAINS = re.compile(r"(^|/)(main|[a-z_]*_main)\.cc$|^launcher/base/environment\.cc$|^tests/|^bench/|/tool/|^launcher/rank/")
+MAINS = re.compile(r"(^|/)(main|[a-z_]*_main)\.cc$|^launcher/base/environment\.cc$|^tests/|^bench/|/tool/")
 PURE = re.compile(r"^launcher/plan/|^rankfile/(?!main)|^launcher/health/(judge|facts_lines|node_facts|pair_schedule|verdict)")
 IMPURE = re.compile(r"\bstd::[io]?fstream\b|\bsystem_clock\b|\b(getenv|fopen|open|gettimeofday|clock_gettime|hwloc_\w+)\s*\(")
 BACKEND_IFDEF = re.compile(r"^\s*#\s*if.*\b(DDLRUN_HAS_|USE_CUDA|__CUDACC__|DDLRUN_ONEDNN|DDLRUN_MPI)")
@@ -77,12 +104,39 @@ ONEDNN_VERSION_PLACE = "trainer/backend/cpu/primitives.h"
 IFDEF_PLACES = ("trainer/backend/registry", "trainer/backend/cuda/", "trainer/comm/factory")
 
 
+def folder_of(path):
+    """The entry of ARROWS that counts for `path`; None if there is none."""
+    folder = max((f for f in ARROWS if path.startswith(f + "/")), key=len, default=None)
+    return None if folder in TOPS and path.count("/") > 1 else folder
+
+
+def circle_of(arrows):
+    """Folders of which each may include the next, and the last one the first; none if there is no circle."""
+    def folder_of_target(target):
+        return max((f for f in arrows if (target + "/").startswith(f + "/")), key=len)
+
+    done = set()
+
+    def search(folder, before):
+        if folder in before:
+            return before[before.index(folder):]
+        if folder not in done:
+            for target in arrows[folder]:
+                nearest = folder_of_target(target)
+                if nearest != folder and (circle := search(nearest, [*before, folder])):
+                    return circle
+            done.add(folder)
+        return []
+
+    return next((circle for folder in arrows if (circle := search(folder, []))), [])
+
+
 def may_include(path, included):
     """Whether the arrows let the file `path` include the header `included` of ours."""
     if BACKEND_INSIDES.match(included):
         inside = BACKEND_INSIDES.match(included).group(0)
         return path.startswith((inside, "trainer/backend/registry", "tests/"))
-    folder = max((f for f in ARROWS if path.startswith(f + "/")), key=len, default=None)
+    folder = folder_of(path)
     if folder is None:
         return False
     # Same folder, and for the tops (launcher, trainer) everything below: main puts the parts together.
@@ -93,6 +147,8 @@ def may_include(path, included):
 
 def problems_of(path, text):
     lines = text.splitlines()
+    if folder_of(path) is None:
+        yield 1, f"{path.rsplit('/', 1)[0]} has no arrows: tests/lint/tree_rules.py says for each folder what it may include"
     if len(lines) > MAX_LINES and path not in LONG_FILES:
         yield len(lines), f"{len(lines)} lines: a file past {MAX_LINES} has two jobs; split it"
     if "SPDX-License-Identifier: Apache-2.0" not in "\n".join(lines[:2]):

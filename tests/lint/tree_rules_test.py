@@ -4,7 +4,7 @@
 
 import unittest
 
-from tree_rules import may_include, problems_of, problems_of_names
+from tree_rules import ARROWS, circle_of, may_include, problems_of, problems_of_names
 
 HEAD = "// SPDX-License-Identifier: Apache-2.0\n"
 
@@ -28,6 +28,9 @@ class TreeRules(unittest.TestCase):
             ("trainer/main.cc", "launcher/plan/plan.h"),
             ("trainer/model/resnet.cc", "trainer/backend/cpu/cpu_backend.h"),
             ("launcher/plan/planner.cc", "launcher/base/environment.h"),
+            ("launcher/slurm/scontrol.cc", "launcher/spawn/spawner.h"),
+            ("launcher/shim/main.cc", "launcher/protocol/rank_job.h"),
+            ("launcher/base/messages.cc", "launcher/main.h"),
             ("trainer/core/shape.cc", "tests/trainer/helper.h"),
         ]:
             with self.subTest(path=path, header=header):
@@ -40,6 +43,18 @@ class TreeRules(unittest.TestCase):
         self.assertTrue(may_include("trainer/core/shape.cc", "support/spelling.h"))
         self.assertFalse(may_include("support/spelling.cc", "rankfile/hostlist.h"))
         self.assertTrue(may_include("launcher/plan/planner.cc", "launcher/topology/node_topology.h"))
+        self.assertTrue(may_include("launcher/main.cc", "launcher/ddlrun/run_ddlrun.h"))
+
+    def test_arrows_make_no_circle(self):
+        self.assertEqual(circle_of(ARROWS), [])
+        self.assertEqual(circle_of({"a": ["b"], "b": ["b/c.h", "c"], "c": []}), [])
+        self.assertEqual(circle_of({"a": ["b"], "b": ["c/x.h"], "c": ["b"]}), ["b", "c"])
+        self.assertEqual(circle_of({"a": ["a/b"], "a/b": ["a/x.h"]}), ["a", "a/b"])
+
+    def test_each_folder_has_arrows(self):
+        self.assertEqual(len(found("launcher/new/part.cc", "")), 1)
+        self.assertEqual(found("launcher/main.cc", ""), [])
+        self.assertEqual(found("trainer/data/tool/main.cc", ""), [])
 
     def test_foreign_headers(self):
         self.assertEqual(len(found("trainer/train/trainer.cc", "#include <mpi.h>\n")), 1)
