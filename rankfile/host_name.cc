@@ -20,11 +20,6 @@ bool LooksLikeAddress(std::string_view name) {
   return name.find_first_not_of("0123456789.") == std::string_view::npos;
 }
 
-// The part before the first dot; the whole name when there is none or it is an address.
-std::string_view FirstLabel(std::string_view name) {
-  return LooksLikeAddress(name) ? name : name.substr(0, name.find('.'));
-}
-
 }  // namespace
 
 bool CanStartHostName(char c) {
@@ -51,18 +46,22 @@ std::string ReadHostName(Scanner& scanner, std::string_view example) {
   return std::string(name);
 }
 
+HostKey KeyOfHost(std::string_view name) {
+  const std::string lower = ToLower(name);
+  return {lower, LooksLikeAddress(lower) ? lower : lower.substr(0, lower.find('.'))};
+}
+
 bool SameHost(std::string_view left, std::string_view right) {
-  const std::string a = ToLower(left);
-  const std::string b = ToLower(right);
-  return a == b || FirstLabel(a) == b || a == FirstLabel(b);
+  const HostKey a = KeyOfHost(left);
+  const HostKey b = KeyOfHost(right);
+  return a.name == b.name || a.label == b.name || a.name == b.label;
 }
 
 const std::string* HostSpellings::Add(const std::string& host) {
-  const std::string name = ToLower(host);
+  const auto [name, label] = KeyOfHost(host);
   const auto [known, is_new] = by_name_.try_emplace(name, host);
   if (!is_new) return known->second == host ? nullptr : &known->second;
 
-  const std::string label(FirstLabel(name));
   if (label == name) {
     const auto qualified = by_first_label_.find(name);
     return qualified == by_first_label_.end() ? nullptr : &qualified->second;

@@ -28,6 +28,13 @@ bool IsHostName(std::string_view text);
 // Reads one name or refuses; `example` shows the right form.
 std::string ReadHostName(Scanner& scanner, std::string_view example);
 
+// What two names are compared by: the name in lower case, and its first label, which is the whole
+// name where it is unqualified or an IPv4 address.
+struct HostKey {
+  std::string name, label;
+};
+HostKey KeyOfHost(std::string_view name);
+
 // True when the names are equal but for case, or one is the first label of the other: gpu025 and
 // gpu025.bede.dur.ac.uk.  Two fully qualified names, or an IPv4 address and anything, are the same
 // only when equal.

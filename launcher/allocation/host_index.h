@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hosts by their names, where one that is asked for may lack its domain or have one more.  A value,
-// made once for many questions.
+// Finds hosts by their names, as rankfile::SameHost compares them: a name may lack its domain, or
+// have one that the known name lacks.  A value, made once for many questions.
 
 #pragma once
 
@@ -13,9 +13,6 @@
 
 namespace launcher {
 
-// Whether both name one host, where either may lack its domain.
-bool IsSameHost(const std::string& a, const std::string& b);
-
 class HostIndex {
  public:
   HostIndex() = default;
@@ -23,13 +20,14 @@ class HostIndex {
 
   // Numbers hosts from 0, in the order in which they are added.
   void Add(const std::string& host);
-  // The first that IsSameHost as `host`.
+  // The number of the first host that is the same as `host`.
   std::optional<std::size_t> Find(const std::string& host) const;
+  bool IsEmpty() const { return size_ == 0; }
   bool Holds(const std::string& host) const { return Find(host).has_value(); }
 
  private:
   std::size_t size_ = 0;
-  // The first of each, by the name as it was added and by what is in front of its domain.
+  // The first host of each name and of each first label.
   std::unordered_map<std::string, std::size_t> by_name_, by_label_;
 };
 

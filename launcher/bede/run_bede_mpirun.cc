@@ -80,8 +80,8 @@ std::string Announcement(const BedeJob& job) {
 }
 
 std::string FilesText(const BedePlan& plan) {
-  const std::string hostfile = "HOSTFILE\n" + HostfileText(plan);
-  return plan.rankfile.empty() ? hostfile : hostfile + "RANKFILE\n" + plan.rankfile;
+  const std::string hostfile = std::string(kHostfileName) + "\n" + HostfileText(plan);
+  return plan.rankfile.empty() ? hostfile : hostfile + kRankfileName + "\n" + plan.rankfile;
 }
 
 // What is said when mpirun has ended.
@@ -108,12 +108,12 @@ int Start(BedeJob job, const Settings& settings) {
   // Before the directory, so that no signal leaves it behind.
   SignalRelay& signals = SignalsOfProgram();
   const RunDirectory directory(settings.run_directory, false);
-  directory.Append("HOSTFILE", HostfileText(job.plan));
-  directory.Append("RANKFILE", job.plan.rankfile);
+  directory.Append(kHostfileName, HostfileText(job.plan));
+  directory.Append(kRankfileName, job.plan.rankfile);
   // Before mpirun has ended it is not closed.
-  const PlainPath rankfile(directory.path() + "/RANKFILE");
+  const PlainPath rankfile(directory.path() + "/" + kRankfileName);
   job.rankfile = rankfile.path();
-  job.hostfile = directory.path() + "/HOSTFILE";
+  job.hostfile = directory.path() + "/" + kHostfileName;
   const std::vector<ChildCommand> commands = {MakeBedeCommand(job)};
   Say(Announcement(job) + CommandsText(commands));
 
@@ -143,8 +143,9 @@ int RunBedeMpirun(const std::vector<std::string>& arguments) {
   BedeJob job = MakeJob(options, settings, environment);
   if (!options.dry_run) return Start(std::move(job), settings);
 
-  job.rankfile = settings.run_directory + "/ddlrun.XXXXXX/RANKFILE";
-  job.hostfile = settings.run_directory + "/ddlrun.XXXXXX/HOSTFILE";
+  const std::string directory = settings.run_directory + "/" + kRunDirectoryName + "/";
+  job.rankfile = directory + kRankfileName;
+  job.hostfile = directory + kHostfileName;
   Print(Announcement(job) + CommandsText({MakeBedeCommand(job)}) + FilesText(job.plan));
   return EX_OK;
 }

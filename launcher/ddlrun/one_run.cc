@@ -29,7 +29,7 @@ namespace {
 void FillRunDirectory(const RunDirectory& directory, const PlannedJob& planned,
                       const Settings& settings, const std::string& announcement) {
   for (const auto& [name, text] : FilesOf(planned)) directory.Append(name, text);
-  directory.Append("ddlrun.log", SettingsText(settings) + PlanAsText(planned.plan) + announcement);
+  directory.Append(kRunLogName, SettingsText(settings) + PlanAsText(planned.plan) + announcement);
 }
 
 JobResult StartAndWait(const Invocation& invocation, const PlannedJob& planned,
@@ -105,7 +105,7 @@ std::optional<RunResult> LookAtNodes(const Invocation& invocation, const Planned
   const bool goes_on = !is_all && !bad_hosts.empty() && restarts.LeaveOut(bad_hosts);
   last_lines = goes_on ? last_lines + "ddlrun: checking again, with spare nodes in their place\n"
                        : report.refusal;
-  directory.Append("ddlrun.log", report.commands + report.table + report.messages + last_lines);
+  directory.Append(kRunLogName, report.commands + report.table + report.messages + last_lines);
   const bool is_told_to_stop = report.exit_code > 128;
   Say(report.commands, is_told_to_stop);
   if (is_all) {
@@ -146,7 +146,7 @@ RunResult RunOnce(const Invocation& invocation, const PlannedJob& planned, const
   LookForLostNodes(planned.plan, launch, invocation.environment, &result);
   const Decision decision = restarts.AfterRun(result);
   const std::string text = EndText(result, decision);
-  directory.Append("ddlrun.log", text + "exit code " + std::to_string(result.exit_code) + "\n");
+  directory.Append(kRunLogName, text + "exit code " + std::to_string(result.exit_code) + "\n");
   Say(text, result.told_to_stop);
   return {result.exit_code, decision.next == Decision::Next::kStartAgain, result.step_is_left,
           decision.pause};

@@ -27,6 +27,7 @@
 #include "launcher/system/command_output.h"
 #include "launcher/system/files.h"
 #include "launcher/system/programs.h"
+#include "launcher/system/run_directory.h"
 #include "launcher/system/say.h"
 #include "launcher/system/signal_relay.h"
 
@@ -68,7 +69,7 @@ int PlanAndLaunch(const Options& options, const Settings& settings,
     Print(PlanAsText(planned.plan));
     if (options.program.empty()) return EX_OK;
     Print(CommandsText(MakeCommands(options, settings, planned, launch, environment,
-                                    settings.run_directory + "/ddlrun.XXXXXX",
+                                    settings.run_directory + "/" + kRunDirectoryName,
                                     invocation.program_directory)));
     return EX_OK;
   }

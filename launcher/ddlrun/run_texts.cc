@@ -10,6 +10,7 @@
 
 #include "launcher/base/messages.h"
 #include "launcher/supervise/failure_report.h"
+#include "launcher/system/run_directory.h"
 #include "launcher/system/signal_relay.h"
 #include "support/counted.h"
 
@@ -111,7 +112,7 @@ std::string Announcement(const Options& options, const PlannedJob& planned,
 }
 
 std::string WhereTheLogIs(const std::string& run_directory) {
-  return "Please see " + run_directory + "/ddlrun.log for detailed log.\n";
+  return "Please see " + run_directory + "/" + kRunLogName + " for detailed log.\n";
 }
 
 std::string EndText(const JobResult& result, const Decision& decision) {

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "launcher/health/judge_parts.h"
+#include "support/counted.h"
 
 namespace launcher {
 namespace {
@@ -107,7 +108,7 @@ std::string SecondsText(double seconds) {
 }
 
 std::string CountText(std::size_t count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+  return support::Counted(static_cast<long long>(count), noun);
 }
 
 }  // namespace launcher

@@ -20,6 +20,7 @@
 #include "launcher/spawn/child_environment.h"
 #include "launcher/spawn/master_port.h"
 #include "launcher/system/programs.h"
+#include "launcher/system/run_directory.h"
 
 namespace launcher {
 namespace {
@@ -126,7 +127,7 @@ std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& s
   job.mpi_arguments = settings.mpi_arguments;
   job.rankfile =
       planned.rankfile_text.empty() ? options.rankfile : run_directory + "/" + kRankfileName;
-  job.plan_rankfile = run_directory + "/RANKFILE";
+  job.plan_rankfile = run_directory + "/" + kRankfileName;
   std::shared_ptr<const PlainPath> rankfile;
   if (launch.choice.name == "mpirun" && launch.mpi_runtime == MpiRuntime::kPrrte) {
     std::string& used = job.rankfile.empty() ? job.plan_rankfile : job.rankfile;

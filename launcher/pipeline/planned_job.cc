@@ -23,6 +23,7 @@
 #include "launcher/slurm/slurm_allocation.h"
 #include "launcher/spawn/spawner.h"
 #include "launcher/system/files.h"
+#include "launcher/system/run_directory.h"
 #include "launcher/topology/driver_gpus.h"
 #include "launcher/topology/fingerprint.h"
 #include "launcher/topology/hwloc_topology.h"
@@ -206,9 +207,9 @@ PlannedJob PlanJob(const Options& options, const Settings& settings, const Envir
 }
 
 std::map<std::string, std::string> FilesOf(const PlannedJob& planned) {
-  std::map<std::string, std::string> files = {{"HOSTFILE", HostfileText(planned.plan)},
-                                              {"TASKFILE", TaskfileText(planned.plan)},
-                                              {"plan.json", PlanAsJson(planned.plan)}};
+  std::map<std::string, std::string> files = {{kHostfileName, HostfileText(planned.plan)},
+                                              {kTaskfileName, TaskfileText(planned.plan)},
+                                              {kPlanFileName, PlanAsJson(planned.plan)}};
   // Its cores are those of a node that was seen.
   if (!planned.topologies.empty()) {
     files[kRankfileName] = RankfileText(planned.plan, planned.topologies);

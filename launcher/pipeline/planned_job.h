@@ -17,9 +17,6 @@
 
 namespace launcher {
 
-// The name of the rankfile in the run directory.
-inline constexpr char kRankfileName[] = "RANKFILE";
-
 struct PlannedJob {
   Plan plan;
   // One for all nodes, which are taken to be alike until their shims know better; none where this

@@ -6,7 +6,7 @@
 
 #include <array>
 
-#include "launcher/allocation/host_index.h"
+#include "rankfile/host_name.h"
 
 namespace launcher {
 
@@ -18,7 +18,8 @@ std::string HostName() {
 
 bool IsThisMachine(const std::string& host, const Environment& environment) {
   return host == "localhost" || host == "127.0.0.1" ||
-         host == ValueOr(environment, "SLURMD_NODENAME", "") || IsSameHost(host, HostName());
+         host == ValueOr(environment, "SLURMD_NODENAME", "") ||
+         rankfile::SameHost(host, HostName());
 }
 
 }  // namespace launcher

@@ -9,13 +9,15 @@
 #include <utility>
 #include <vector>
 
+#include "rankfile/cpu_list.h"
+
 namespace launcher {
 namespace {
 
 constexpr char kNoCpus[] = "-";
 
 // No node has more; a text that says so is not ours.
-constexpr int kMaxCpus = 65536;
+constexpr int kMaxCpus = rankfile::kMaxCpu + 1;
 // Of all ranks together.
 constexpr std::size_t kMaxCpusOfPlan = 1U << 26;
 // Of a number in a host name; more would not fit in an int.
@@ -23,21 +25,11 @@ constexpr std::size_t kMaxDigits = 9;
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-// A rank's hardware threads are few runs: "0-3,8".
 std::string EncodeCpus(const std::vector<int>& cpus) {
-  if (cpus.empty()) return kNoCpus;
-  std::string runs;
-  for (std::size_t i = 0; i < cpus.size(); ++i) {
-    std::size_t last = i;
-    while (last + 1 < cpus.size() && cpus[last + 1] == cpus[last] + 1) ++last;
-    if (!runs.empty()) runs += ",";
-    runs += std::to_string(cpus[i]);
-    if (last > i) runs += "-" + std::to_string(cpus[last]);
-    i = last;
-  }
-  return runs;
+  return cpus.empty() ? kNoCpus : rankfile::FormatCpuList(cpus);
 }
 
+// Stricter than rankfile::ParseCpuList: only what EncodeCpus writes.
 std::vector<int> DecodeCpus(const std::string& runs) {
   std::vector<int> cpus;
   if (runs == kNoCpus) return cpus;

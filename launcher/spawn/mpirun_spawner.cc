@@ -6,6 +6,7 @@
 #include "launcher/spawn/child_environment.h"
 #include "launcher/spawn/slurm_for_mpirun.h"
 #include "launcher/spawn/spawner.h"
+#include "launcher/system/run_directory.h"
 
 namespace launcher {
 namespace {
@@ -109,7 +110,7 @@ std::vector<ChildCommand> MakeMpirunCommands(const Job& job) {
   append({job.mpirun});
   if (job.is_root) append({"--allow-run-as-root"});
   if (job.in_slurm) append(SlurmOptionsForMpirun(job.environment, job.mpi_runtime));
-  if (!job.in_slurm) append({"--hostfile", job.run_directory + "/HOSTFILE"});
+  if (!job.in_slurm) append({"--hostfile", job.run_directory + "/" + kHostfileName});
   if (!job.in_slurm && job.environment.contains("SLURM_JOB_ID")) {
     const std::string parameter = job.mpi_runtime == MpiRuntime::kPrrte ? "--prtemca" : "--mca";
     append({parameter, "ras", "^slurm", parameter, "plm", "^slurm"});

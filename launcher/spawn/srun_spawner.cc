@@ -5,6 +5,7 @@
 #include "launcher/base/error.h"
 #include "launcher/spawn/child_environment.h"
 #include "launcher/spawn/spawner.h"
+#include "launcher/system/run_directory.h"
 
 namespace launcher {
 namespace {
@@ -51,7 +52,7 @@ std::vector<std::string> PlacementArguments(const Job& job, NodeIterator first, 
     // Without --nodes, which the file says: Slurm 24.11 refuses both.
     arguments.push_back("--ntasks=" + std::to_string(tasks));
     arguments.emplace_back("--distribution=arbitrary");
-    arguments.push_back("--nodelist=" + job.run_directory + "/TASKFILE");
+    arguments.push_back("--nodelist=" + job.run_directory + "/" + kTaskfileName);
   } else {
     throw LaunchError(EX_CONFIG,
                       "a heterogeneous job gets its ranks node by node and on all of its nodes, in "

@@ -2,6 +2,7 @@
 
 #include "launcher/supervise/silent_nodes.h"
 
+#include "launcher/allocation/host_index.h"
 #include "rankfile/hostlist.h"
 #include "rankfile/parse_error.h"
 
@@ -15,8 +16,6 @@ std::vector<std::string> Expanded(const std::string& hosts) {
     return {};
   }
 }
-
-std::string FirstLabel(const std::string& host) { return host.substr(0, host.find('.')); }
 
 }  // namespace
 
@@ -33,14 +32,16 @@ std::vector<std::string> NodesNotStarted(const std::vector<std::string>& hosts,
 
 std::vector<std::string> SilentNodes(const std::vector<std::string>& hosts,
                                      const std::set<std::string>& hosts_with_ends) {
-  std::set<std::string> known;
+  HostIndex known;
   for (const std::string& names : hosts_with_ends) {
-    for (const std::string& host : Expanded(names)) known.insert(FirstLabel(host));
+    for (const std::string& host : Expanded(names)) known.Add(host);
   }
   std::vector<std::string> nodes;
-  if (known.empty()) return nodes;
+  if (known.IsEmpty()) return nodes;
   for (const std::string& host : hosts) {
-    if (known.insert(FirstLabel(host)).second) nodes.push_back(host);
+    if (known.Holds(host)) continue;
+    known.Add(host);
+    nodes.push_back(host);
   }
   return nodes;
 }

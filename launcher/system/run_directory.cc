@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <string_view>
 
 #include "launcher/base/error.h"
 #include "launcher/system/os_error.h"
@@ -19,7 +20,8 @@
 namespace launcher {
 namespace {
 
-constexpr char kPrefix[] = "ddlrun.";
+constexpr std::string_view kPrefix = "ddlrun.";
+static_assert(std::string_view(kRunDirectoryName).starts_with(kPrefix));
 
 bool IsUsableBase(const std::string& path) {
   struct stat info = {};
@@ -89,7 +91,7 @@ std::string RunDirectoryBase(const Environment& environment) {
 
 RunDirectory::RunDirectory(const std::string& base, bool keep) : keep_(keep) {
   if (!keep) RemoveLeftBehind(base);
-  path_ = std::filesystem::absolute(base) / (std::string(kPrefix) + "XXXXXX");
+  path_ = std::filesystem::absolute(base) / kRunDirectoryName;
   if (mkdtemp(path_.data()) == nullptr) throw OsError("cannot make a run directory in " + base);
   struct stat info = {};
   if (lstat(path_.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != geteuid() ||

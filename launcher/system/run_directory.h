@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The private directory of one job on this node: mode 0700, of this user, made by mkdtemp.  Holds
-// ddlrun.log, RANKFILE, HOSTFILE and plan.json; local ranks meet in it.
+// The private directory of one job on this node: mode 0700, of this user, made by mkdtemp.  Local
+// ranks meet in it.
 
 #pragma once
 
@@ -10,6 +10,16 @@
 #include "launcher/base/environment.h"
 
 namespace launcher {
+
+// The name of a run directory; mkdtemp puts letters in place of the X.
+inline constexpr char kRunDirectoryName[] = "ddlrun.XXXXXX";
+
+// Files in it.
+inline constexpr char kRunLogName[] = "ddlrun.log";
+inline constexpr char kPlanFileName[] = "plan.json";
+inline constexpr char kRankfileName[] = "RANKFILE";  // Open MPI's
+inline constexpr char kHostfileName[] = "HOSTFILE";  // Open MPI's
+inline constexpr char kTaskfileName[] = "TASKFILE";  // the host of each rank, for srun
 
 // The first of $SLURM_TMPDIR, $TMPDIR, $XDG_RUNTIME_DIR that is an absolute path of a directory
 // this user may write, else /tmp, or /dev/shm where that cannot be written.

@@ -39,9 +39,10 @@ std::vector<std::string> HostsOf(const Allocation& allocation) {
   return hosts;
 }
 
-TEST(HostsOfJob, MayBeWrittenWithTheirDomain) {
+TEST(HostsOfJob, MayBeWrittenWithTheirDomainAndInAnyCase) {
   const Allocation job = Job();
   EXPECT_EQ(HostsOfJob(job).Find("n2.cluster"), &job.nodes[1]);
+  EXPECT_EQ(HostsOfJob(job).Find("N2"), &job.nodes[1]);
   EXPECT_EQ(HostsOfJob(job).Find("n9"), nullptr);
 }
 
