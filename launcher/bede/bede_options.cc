@@ -58,11 +58,13 @@ std::vector<BedeOptionSpec> BedeOptionTable() {
     }
   }
   return {
-      {kParOption, "RANKS[:THREADS]", "how ranks and threads are shared out, see below [1ppc:1tpt]",
-       shares},
-      {kDryRunOption, "", "print the command and its files; start nothing", {}},
-      {"--help", "", "as the first argument: print this text", {}},
-      {"--version", "", "as the first argument: print the version", {}},
+      {.name = kParOption,
+       .argument = "RANKS[:THREADS]",
+       .help = "how ranks and threads are shared out, see below [1ppc:1tpt]",
+       .choices = shares},
+      {.name = kDryRunOption, .help = "print the command and its files; start nothing"},
+      {.name = "--help", .help = "as the first argument: print this text"},
+      {.name = "--version", .help = "as the first argument: print the version"},
   };
 }
 

@@ -34,10 +34,10 @@ struct BedeOptions {
 
 // The options that are not mpirun's: what --help, the manual page and the completion say of them.
 struct BedeOptionSpec {
-  const char* name;      // with its dashes
-  const char* argument;  // "" for a switch
-  const char* help;
-  std::vector<std::string> choices;  // of the argument
+  const char* name = "";      // with its dashes
+  const char* argument = "";  // "" for a switch
+  const char* help = "";
+  std::vector<std::string> choices = {};  // of the argument
 };
 std::vector<BedeOptionSpec> BedeOptionTable();
 

@@ -67,15 +67,15 @@ struct Options {
 };
 
 struct OptionSpec {
-  const char* section;             // heading in --help
+  const char* section = "";        // heading in --help
   std::vector<std::string> names;  // without dashes, the documented one first
-  const char* argument;            // "" for a switch; "[A|B]" when only "=value" may give one
-  const char* unit;                // of the argument, "" for none
-  const char* default_value;       // as shown in --help, "" for none
-  const char* source;              // "IBM" for an option of IBM's ddlrun, else "ddlrun"
-  const char* help;
+  const char* argument = "";       // "" for a switch; "[A|B]" when only "=value" may give one
+  const char* unit = "";           // of the argument, "" for none
+  const char* default_value = "";  // as shown in --help, "" for none
+  const char* source = "ddlrun";   // "IBM" for an option of IBM's ddlrun
+  const char* help = "";
   // Stores `value` ("" for a switch); returns "" or what was expected instead.
-  std::string (*set)(Options& options, const std::string& value);
+  std::string (*set)(Options& options, const std::string& value) = nullptr;
 };
 
 const std::vector<OptionSpec>& OptionTable();
