@@ -15,12 +15,13 @@
 
 namespace launcher {
 
-// The code that a shell would show for a wait status.
+// The exit code that a shell shows for this status of waitpid: 128 + n where signal n ended the
+// program.
 inline int ExitCodeOfWaitStatus(int status) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-// Whether it is that of a program that failed; 128 + signal is included.
+// Whether it is the exit code of a program that failed, which includes 128 + n for signal n.
 inline bool IsFailure(int exit_code) { return exit_code > 0 && exit_code <= 255; }
 
 }  // namespace launcher

@@ -11,7 +11,8 @@ constexpr char kError[] = "ERROR";
 constexpr char kWarn[] = "WARN";
 constexpr int kErrorFamily = 20;
 
-// The row of a refusal; a code that is not a user's trouble is our own mistake.
+// The message of a refusal that ends with `exit_code`.  An exit code without a row is not for the
+// user to mend, and so a mistake of ours.
 Message MessageOfExitCode(int exit_code) {
   for (const MessageClass& row : MessageTable()) {
     if (row.family == kErrorFamily && row.number == exit_code) return row.message;

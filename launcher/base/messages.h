@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The codes that every warning and every refusal of ddlrun carries, "[WARN DDL-21-4] text", for
-// people who search logs.  A code keeps its meaning for ever.  Families: 2 is IBM's (only numbers
-// seen in logs of IBM's ddlrun, with the meaning they had), 20 errors (the number of a refusal is
-// its exit code), 21 warnings of planning, 22 warnings about the command line.
-// doc/reference.md lists them all; a test compares the two.  Pure.
+// people who search logs.  A code never changes its meaning.  The first number is the family:
+//
+//   2    IBM's own: only numbers that were seen in logs of IBM's ddlrun, with the meaning they had
+//   20   errors; the second number is the exit code
+//   21   warnings of planning
+//   22   warnings about the command line
+//
+// doc/reference.md lists all codes, and a test compares that list with this table.  Pure.
 
 #pragma once
 
@@ -54,7 +58,7 @@ std::string Coded(Message message, const std::string& text);
 
 // What ddlrun and its shim print when they end with `error`, without the program's name.
 std::string CodedError(const LaunchError& error);
-// The same for an exception that is no LaunchError: a mistake of ours.
+// The same for any other exception, which is a mistake of ours.
 std::string CodedUnexpected(const std::string& what);
 
 }  // namespace launcher

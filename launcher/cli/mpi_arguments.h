@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arguments for Open MPI's mpirun as it takes them.  Pure.
+// The arguments that users give for mpirun, in the form that Open MPI's mpirun takes.  Pure.
 //
-// Old scripts give those of IBM Spectrum MPI's mpirun with --mpiarg, which Open MPI's refuses. What
-// they meant: IBM Spectrum MPI 10.1 User's Guide (GC27-8265), and for -pami_noib, -prot,
-// -verbsbypass notes of its users.
+// Old scripts have arguments of IBM Spectrum MPI's mpirun in --mpiarg, which Open MPI's mpirun
+// refuses.  What they meant is in the IBM Spectrum MPI 10.1 User's Guide (GC27-8265); for
+// -pami_noib, -prot and -verbsbypass it is taken from notes of its users.
 
 #pragma once
 
@@ -13,8 +13,9 @@
 
 namespace launcher {
 
-// Open MPI's own way to say "no InfiniBand": what --tcp adds.  Version 5 has no openib and does not
-// mind the name; ofi and uct reach InfiniBand too.
+// The arguments by which Open MPI does without InfiniBand, which --tcp adds.  The transports
+// openib, ofi and uct all reach InfiniBand; version 5, which has no openib any more, accepts the
+// name.
 const std::vector<std::string>& NoInfinibandArguments();
 
 struct MpiArguments {
@@ -26,8 +27,8 @@ struct MpiArguments {
 // warning that says so; its name may have one dash or two.  Other words stay as they are.
 MpiArguments TranslateIbmArguments(const std::vector<std::string>& words);
 
-// Of several "--mca NAME VALUE" with one NAME the last, since mpirun refuses two.  Other words
-// stay.
+// The words without those "--mca NAME VALUE" that a later one with the same NAME replaces: mpirun
+// refuses to have a name twice.
 std::vector<std::string> LastOfEachParameter(const std::vector<std::string>& words);
 
 }  // namespace launcher

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How values of options are read and stored, for option_table.cc alone.  Each returns "" or what
-// was expected instead.  Pure.
+// Functions that read the value of an option and store it, for option_table.cc alone.  Each returns
+// "" or what was expected instead.  Pure.
 
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Values of options as people write them.  Pure.
+// Reads the values of options as people write them.  Pure.
 
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace launcher {
 
-// Most of anything that a count option may ask for; more is taken for a typing error.
+// The largest value of an option that is a count; a larger one is taken for a typing error.
 inline constexpr int kMaxCount = 1'000'000;
 
 // Each stores `value` and returns "", or what was expected instead.

@@ -10,7 +10,7 @@
 namespace launcher {
 namespace {
 
-// Where the help text of an option starts.
+// The column where the help text of an option starts, and where it ends at most.
 constexpr std::size_t kHelpColumn = 30;
 constexpr std::size_t kHelpWidth = 100;
 
@@ -23,7 +23,8 @@ const OptionSpec* FindOption(const std::string& name) {
   return nullptr;
 }
 
-// What does the work of an option that other launchers have; "" for any other.
+// What to use in place of an option that other launchers have and ddlrun has not; "" for any other
+// name.
 std::string OtherWay(const std::string& name) {
   if (name == "timeout") return "write: timeout -k 60 3600 ddlrun ...";
   if (name == "log-level" || name == "log_level") return "-v says more, in ddlrun.log all is said";

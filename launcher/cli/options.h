@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The command line of ddlrun: every spelling of IBM's ddlrun and our own options, from one table
-// that makes the parser, --help and the man page (doc/decisions/0002-ddlrun-option-table.md).
+// The command line of ddlrun: every spelling of IBM's ddlrun, and our own options.  The parser,
+// --help and the man page are made from one table (doc/decisions/0002-ddlrun-option-table.md).
 // Pure.
 //
 // Every name may be written with one dash or two; a value follows as the next argument or after
@@ -17,7 +17,8 @@ namespace launcher {
 
 enum class DryRun { kNo, kText, kJson };
 
-// Empty strings and empty optionals mean "not given": the site file or a default decides then.
+// An empty string or an empty optional means that the option was not given; the site file or a
+// default decides then.
 struct Options {
   // What is started and where.
   std::vector<std::string> program;  // and its arguments, verbatim
@@ -44,9 +45,9 @@ struct Options {
   std::string log_directory;  // for a log file of each rank
   std::string check;          // "auto", "full", "off"
   // Going on after a failure.
-  int max_restarts = 0;        // of the ranks, in this allocation
-  int spare_nodes = 0;         // of the allocation, without ranks until one is lost
-  std::optional<int> requeue;  // at most so often; not given: never
+  int max_restarts = 0;        // how often the ranks may be started again in this allocation
+  int spare_nodes = 0;         // how many nodes of the job get no ranks until another one is lost
+  std::optional<int> requeue;  // how often the job may be put into the queue again; empty: never
   std::string progress_file;   // path of a file or folder
   // DDL.
   std::string mode = "p";

@@ -13,9 +13,10 @@ namespace launcher {
 // The words with blanks between them, each quoted for a POSIX shell where it needs to be.
 std::string QuoteCommand(const std::vector<std::string>& words);
 
-// The inverse for one option's value (--mpiarg "-x NAME"): splits at blanks; '...', "..." and a
-// backslash keep them.  No variable, command or pattern is expanded.  Throws LaunchError(EX_USAGE)
-// for a quote that is not closed.
+// Splits the value of an option, such as --mpiarg "-x NAME", into words at its blanks.  Blanks
+// within
+// '...' or "..." or after a backslash do not split.  No variable, command or pattern is expanded.
+// Throws LaunchError(EX_USAGE) for a quote that is not closed.
 std::vector<std::string> SplitWords(const std::string& text);
 
 }  // namespace launcher

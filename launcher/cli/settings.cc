@@ -97,7 +97,7 @@ class Merger {
     settings_.mpi_arguments = LastOfEachParameter(settings_.mpi_arguments);
   }
 
-  // Only what the user has not set, in the environment or with -x.
+  // Does nothing where the user has set the variable, in the environment or with -x.
   void SetForRanks(const std::string& name, const std::string& value, const std::string& origin) {
     if (settings_.rank_settings.contains(name)) return;
     const auto users = environment_.find(name);

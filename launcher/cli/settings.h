@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The settings of a job, put together from the command line, the environment, the site file and
-// the defaults, in this order of precedence; each knows where it comes from.  Pure.
+// The settings of a job.  Each comes from the command line, the environment, the site file or a
+// default: the first of these that has it.  Pure.
 
 #pragma once
 
@@ -28,18 +28,18 @@ struct Settings {
   std::string mpirun;    // command
   std::vector<std::string> mpi_arguments;
   bool bind = true;
-  bool cyclic = false;        // rank order
+  bool cyclic = false;        // the rank order is "cyclic"
   std::string check;          // "auto", "full", "off"
   std::string run_directory;  // base of the private run directory
   std::chrono::seconds grace{3};
-  std::chrono::seconds start{300};                   // 0: no limit
+  std::chrono::seconds start{300};                   // how long a start may take; 0: no limit
   std::map<std::string, std::string> rank_settings;  // variables to set for every rank
   std::vector<std::string> asked_exports;            // names given with -x
-  std::vector<ShownSetting> shown;                   // all of them
+  std::vector<ShownSetting> shown;                   // every setting
   std::vector<std::string> warnings;                 // one line each with its code (messages.h)
 };
 
-// Throws LaunchError(EX_USAGE) for a -x of a variable that is not set.
+// Throws LaunchError(EX_USAGE) where -x names a variable that is not set.
 Settings MergeSettings(const Options& options, const SiteConfig& site,
                        const Environment& environment);
 

@@ -24,7 +24,8 @@ LaunchError Refusal(const std::string& path, int line, const std::string& proble
 
 int LineOf(const YAML::Mark& mark) { return mark.line < 0 ? 1 : mark.line + 1; }
 
-// Walks the events before any tree is built, so that nothing hostile is ever expanded.
+// Checks the limits on the parser's events, before a tree is built: a few lines with aliases can
+// stand for a tree that fills the memory.
 class LimitCheck : public YAML::EventHandler {
  public:
   explicit LimitCheck(const std::string& path) : path_(path) {}
@@ -66,7 +67,7 @@ class LimitCheck : public YAML::EventHandler {
   int depth_ = 0;
 };
 
-// Readers of one value; `key` and `path` are for the message.
+// One value of the file; `key` and `path` are for messages.
 struct Entry {
   const std::string& path;
   const std::string& key;

@@ -12,9 +12,11 @@
 //   gpu_visibility: auto | all | rank
 //   check: auto | full | off
 //   run_directory: DIR                base of the private run directories
-//   grace_seconds: N                  between SIGTERM and SIGKILL for the ranks that are left when
-//                                     one failed
-//   start_seconds: N                  for the programs of all ranks to run, 300; 0: no limit
+//   grace_seconds: N                  time between SIGTERM and SIGKILL for the other ranks when one
+//                                     has failed
+//   start_seconds: N                  time until the programs of all ranks must run, by default
+//   300;
+//                                     0: no limit
 //
 // A key that is not known, a wrong type, an anchor or alias, a file over kMaxSiteBytes and nesting
 // over kMaxSiteDepth are refused with LaunchError(EX_CONFIG), file and line.

@@ -17,8 +17,9 @@
 namespace launcher {
 namespace {
 
-// `fd`, or one for the same file that is none of the standard streams: where those are closed, it
-// may be one of them, and dup2 onto it would do nothing, or take it away.
+// `fd`, or a copy of it above the standard streams.  Where ddlrun was started with closed standard
+// streams, a new descriptor gets one of their numbers, and the dup2 that gives the child its
+// streams would do nothing, or close it.
 Descriptor AboveStandardStreams(int fd) {
   if (fd < 0 || fd > STDERR_FILENO) return Descriptor(fd);
   const Descriptor low(fd);
@@ -62,7 +63,8 @@ void BecomeProgram(const ChildSpec& spec, pid_t parent, int stdin_fd, int stdout
 ChildProcess StartChild(const ChildSpec& spec) {
   const std::vector<char*> argv = Pointers(spec.argv);
   const std::vector<char*> environment = Pointers(spec.environment);
-  // A background process group that reads a terminal is stopped, so a terminal is not passed on.
+  // The child's process group is in the background of a terminal: the kernel would stop it when it
+  // reads from one.
   const bool inherits_stdin = spec.reads_stdin && isatty(STDIN_FILENO) == 0;
   const Descriptor nothing =
       AboveStandardStreams(inherits_stdin ? -1 : open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -80,7 +82,7 @@ ChildProcess StartChild(const ChildSpec& spec) {
     const ssize_t ignored = write(exec_error.write_end.fd(), &error, sizeof(error));
     _exit(ignored >= 0 ? EX_UNAVAILABLE : EX_OSERR);
   }
-  setpgid(pid, pid);  // here too: whoever comes first, signals to the group find it
+  setpgid(pid, pid);  // the child does so too; whoever is first, a signal to the group finds it
   exec_error.write_end.Close();
   int error = 0;
   if (read(exec_error.read_end.fd(), &error, sizeof(error)) > 0) {

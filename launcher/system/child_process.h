@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One child of ddlrun, in a process group of its own.
+// Starts one child of ddlrun, in a process group of its own.
 
 #pragma once
 
@@ -18,8 +18,8 @@ struct ChildSpec {
   std::vector<std::string> argv;         // argv[0] is a path
   std::vector<std::string> environment;  // "NAME=value"
   int death_signal = SIGKILL;            // what the kernel sends it when ddlrun dies
-  bool reads_stdin = false;              // ddlrun's own, unless that is a terminal; else /dev/null
-  bool capture_stdout = true;            // false: ddlrun's own
+  bool reads_stdin = false;    // that of ddlrun, unless it is a terminal; otherwise /dev/null
+  bool capture_stdout = true;  // by a pipe; false: it is that of ddlrun
   bool capture_stderr = true;
   sigset_t signal_mask = {};
 };
@@ -31,8 +31,7 @@ struct ChildProcess {
 };
 
 // Throws LaunchError: EX_UNAVAILABLE when argv[0] cannot be executed, EX_OSERR when the system has
-// no more processes or files.  Single-threaded callers only: between fork and exec nothing but
-// system calls is made.
+// no more processes or files.  For single-threaded callers.
 ChildProcess StartChild(const ChildSpec& spec);
 
 }  // namespace launcher

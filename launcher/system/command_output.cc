@@ -60,7 +60,7 @@ bool CommandOutput::Wait(std::chrono::milliseconds limit) {
   while (child_.stdout_pipe.is_open() || child_.stderr_pipe.is_open()) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
     if (left.count() <= 0) break;
-    // A closed one has the number -1, which poll passes over.
+    // A closed pipe has the number -1, which poll ignores.
     std::array<pollfd, 2> ready = {
         {{child_.stdout_pipe.fd(), POLLIN, 0}, {child_.stderr_pipe.fd(), POLLIN, 0}}};
     poll(ready.data(), ready.size(), static_cast<int>(left.count()));

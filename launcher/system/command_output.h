@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A short command whose output is wanted: scontrol, srun --mpi=list.
+// A short command whose output ddlrun reads, such as scontrol or srun --mpi=list.
 
 #pragma once
 
@@ -22,7 +22,8 @@ class CommandOutput {
   CommandOutput(const CommandOutput&) = delete;
   CommandOutput& operator=(const CommandOutput&) = delete;
 
-  // Waits for its end, for `limit` at most; it is then killed.  True when it exited with 0.
+  // Waits for the end of the command, and kills it when `limit` is over.  True when it exited with
+  // 0.
   bool Wait(std::chrono::milliseconds limit);
   // Whether it has ended, without waiting.
   bool HasEnded();

@@ -8,8 +8,8 @@
 
 namespace launcher {
 
-// The whole file, which is one with hosts.  Throws LaunchError(EX_DATAERR) when it cannot be read or
-// is over 16 MiB.
+// The whole text of a file that lists hosts.  Throws LaunchError(EX_DATAERR) when it cannot be read
+// or is over 16 MiB.
 std::string ReadFile(const std::string& path);
 
 // Makes the directory and those above it, unless it is there.  Throws LaunchError(EX_OSERR).

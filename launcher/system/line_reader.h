@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Output of a child as it comes out of a pipe: whole lines, so that those of two ranks do not mix,
-// or whatever is there.
+// Reads the output of a child from a pipe: in whole lines, so that the lines of two ranks do not
+// mix, or in chunks of whatever is there.
 
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace launcher {
 
-// A line that is longer comes in parts.
+// A longer line is given in parts.
 inline constexpr std::size_t kMaxLineBytes = 65536;
 
 class LineReader {
@@ -43,8 +43,8 @@ class LineReader {
   Descriptor from_;
   Unit unit_;
   std::function<void(std::string_view)> on_text_;
-  std::string pending_;                   // of a line that is not whole
-  std::size_t left_ = std::string::npos;  // bytes to be read before the end
+  std::string pending_;                   // the beginning of a line whose end has not come yet
+  std::size_t left_ = std::string::npos;  // bytes that are read before the pipe is closed
 };
 
 // `line` without its end.

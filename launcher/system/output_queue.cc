@@ -19,13 +19,13 @@
 namespace launcher {
 namespace {
 
-// How often WriteMessage looks for a signal; its mask is the caller's.
+// How often WriteMessage looks for a signal, which the mask of the caller may keep pending.
 constexpr std::chrono::milliseconds kLook{100};
 
 }  // namespace
 
-// O_NONBLOCK is a property of the open file, which other programs share (the terminal of the shell,
-// a pipe of the script), so that ddlrun opens its own.
+// O_NONBLOCK would hold for every program that shares the open file, such as the shell on its
+// terminal, so that ddlrun opens the file once more for itself.
 OutputQueue::OutputQueue(int to) : to_(to) {
   struct stat info = {};
   if (fstat(to, &info) != 0) return;
@@ -74,7 +74,8 @@ bool OutputQueue::Write() {
 ssize_t OutputQueue::WriteSome(std::string_view text) const {
   if (is_socket_) return send(to_, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   if (own_.is_open() || is_file_) return write(fd(), text.data(), text.size());
-  // A pipe or terminal of another user, which cannot be opened: one that is ready takes so much.
+  // A pipe or terminal of another user cannot be opened.  When poll calls it ready it takes
+  // PIPE_BUF bytes without waiting.
   pollfd ready = {to_, POLLOUT, 0};
   if (poll(&ready, 1, 0) == 0) {
     errno = EAGAIN;

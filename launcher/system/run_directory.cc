@@ -29,17 +29,18 @@ bool IsUsableBase(const std::string& path) {
          access(path.c_str(), W_OK | X_OK) == 0;
 }
 
-// A directory that is not to be kept has a file of this name, which its ddlrun keeps locked: the
-// kernel takes the lock away when that is gone, however it ended.  The file tells of its node,
-// since others may see the directory as well, and not every file system knows locks of other nodes.
+// In a run directory that is not to be kept, ddlrun holds a lock on a file of this name, the mark.
+// The kernel releases the lock when that ddlrun is gone, however it ended.  The name of the node is
+// in it because other nodes may see the directory too, and not every file system shows them the
+// lock.
 std::string MarkOfThisNode() {
   std::array<char, 256> host = {};
   gethostname(host.data(), host.size() - 1);
   return std::string("running-on-") + host.data();
 }
 
-// Makes the mark; nobody sees it before it is locked.  -1 where that is not possible: then the
-// directory is left alone by all others.
+// Makes the mark under another name and renames it once it is locked, so that nobody finds it
+// unlocked.  -1 where that is not possible; every other ddlrun then leaves the directory alone.
 int LockMark(const std::string& directory) {
   const std::string early_name = directory + "/mark";
   const int mark =

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The private directory of one job on this node: mode 0700, of this user, made by mkdtemp.  Local
-// ranks meet in it.
+// The private directory of one ddlrun on its node, with mode 0700.  It holds the log and the files
+// that srun and mpirun read, and ranks of this node may meet in it.
 
 #pragma once
 
@@ -14,11 +14,11 @@ namespace launcher {
 // The name of a run directory; mkdtemp puts letters in place of the X.
 inline constexpr char kRunDirectoryName[] = "ddlrun.XXXXXX";
 
-// Files in it.
+// The files in it.
 inline constexpr char kRunLogName[] = "ddlrun.log";
 inline constexpr char kPlanFileName[] = "plan.json";
-inline constexpr char kRankfileName[] = "RANKFILE";  // Open MPI's
-inline constexpr char kHostfileName[] = "HOSTFILE";  // Open MPI's
+inline constexpr char kRankfileName[] = "RANKFILE";  // in Open MPI's form
+inline constexpr char kHostfileName[] = "HOSTFILE";  // in Open MPI's form
 inline constexpr char kTaskfileName[] = "TASKFILE";  // the host of each rank, for srun
 
 // The first of $SLURM_TMPDIR, $TMPDIR, $XDG_RUNTIME_DIR that is an absolute path of a directory
@@ -27,9 +27,10 @@ std::string RunDirectoryBase(const Environment& environment);
 
 class RunDirectory {
  public:
-  // Makes <base>/ddlrun.XXXXXX.  Unless `keep`, it first removes those in `base` that this user has
-  // on this node and whose ddlrun is gone: a job that Slurm ends is killed with all that is in its
-  // control group, and nobody is left to clean up.  Throws LaunchError(EX_OSERR) naming `base`.
+  // Makes <base>/ddlrun.XXXXXX.  Unless `keep`, it first removes the run directories in `base` that
+  // another ddlrun of this user has left behind on this node: when Slurm ends a job it kills all
+  // processes in its control group, and nobody is left to clean up.  Throws LaunchError(EX_OSERR)
+  // that names `base`.
   RunDirectory(const std::string& base, bool keep);
   // Removes it with all it holds, unless `keep`.
   ~RunDirectory();
@@ -44,7 +45,7 @@ class RunDirectory {
  private:
   std::string path_;
   bool keep_;
-  int mark_ = -1;  // see run_directory.cc
+  int mark_ = -1;  // descriptor of the file that tells others that this ddlrun runs; -1: none
 };
 
 }  // namespace launcher

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Text for whoever started the program.
+// Text for the user who started the program.
 
 #pragma once
 
@@ -16,7 +16,8 @@ namespace launcher {
 
 inline void Print(const std::string& text) { std::fputs(text.c_str(), stdout); }
 
-// Not for ever where nobody reads and the program was told to stop.
+// Writes to standard error.  Where nobody reads it and the program was told to stop, it gives up
+// after three seconds.
 inline void Say(const std::string& text, bool is_told_to_stop = false) {
   WriteMessage(STDERR_FILENO, text, is_told_to_stop, std::chrono::seconds(3));
 }

@@ -25,13 +25,13 @@ SignalRelay::SignalRelay() {
   for (const int number : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT}) {
     sigaddset(&read_here, number);
   }
-  // Blocked, it would be read although it is ignored (nohup).
+  // A signal that is blocked is read even if it is ignored, as nohup does it with SIGHUP.
   struct sigaction hangup = {};
   sigaction(SIGHUP, nullptr, &hangup);
   if (hangup.sa_handler == SIG_IGN) sigdelset(&read_here, SIGHUP);
   sigset_t blocked = read_here;
   sigaddset(&blocked, SIGPIPE);
-  // A parent that ignores SIGCHLD would take the ranks' exit codes away.
+  // Where our parent ignored SIGCHLD, we would do so too, and never see the ranks' exit codes.
   std::signal(SIGCHLD, SIG_DFL);
   sigprocmask(SIG_BLOCK, &blocked, &original_mask_);
   fd_ = signalfd(-1, &read_here, SFD_CLOEXEC | SFD_NONBLOCK);

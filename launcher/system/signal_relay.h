@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The signals that ddlrun passes on to its ranks, as a file descriptor to poll.  Made before the
-// first child; one at a time in a process, in its only thread.
+// The signals that ddlrun passes on to its ranks, as a file descriptor to poll.  A process has one
+// SignalRelay at a time, which it makes before its first child, in its only thread.
 
 #pragma once
 
@@ -10,26 +10,26 @@
 
 namespace launcher {
 
-// Whether a signal means that the job shall end, and stay ended.
+// Whether the signal means that the job is to end, and is not to be started again.
 inline bool IsOrderToStop(int number) {
   return number == SIGTERM || number == SIGINT || number == SIGHUP;
 }
 
-// Whether one of them waits for a SignalRelay, which alone takes it.
+// Whether such a signal is pending.  It stays so: only SignalRelay::Next takes it.
 bool IsOrderToStopPending();
 
-// "SIGTERM" of these three.
+// The name of one of these three signals.
 inline const char* NameOfOrderToStop(int number) {
   return number == SIGTERM ? "SIGTERM" : number == SIGINT ? "SIGINT" : "SIGHUP";
 }
 
 class SignalRelay {
  public:
-  // Blocks SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT (read here) and SIGPIPE (a
-  // write then fails with EPIPE).  An ignored SIGHUP (nohup) stays so and is not read.  Throws
-  // LaunchError(EX_OSERR).
+  // Blocks SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 and SIGCONT, which Next then reads,
+  // and SIGPIPE, so that a write fails with EPIPE.  Where SIGHUP is ignored (nohup) it stays
+  // ignored. Throws LaunchError(EX_OSERR).
   SignalRelay();
-  // Restores the mask; what is pending then takes its effect.
+  // Restores the signal mask; a signal that is pending then takes its effect.
   ~SignalRelay();
   SignalRelay(const SignalRelay&) = delete;
   SignalRelay& operator=(const SignalRelay&) = delete;
@@ -40,7 +40,7 @@ class SignalRelay {
   // The next signal that waits; nullopt when there is none.
   std::optional<int> Next();
 
-  // What a child must restore before exec.
+  // The signal mask from before, which every child restores before exec.
   const sigset_t& original_mask() const { return original_mask_; }
 
  private:
@@ -48,8 +48,8 @@ class SignalRelay {
   sigset_t original_mask_ = {};
 };
 
-// The relay of a program, made by the first call and never destroyed: a signal that comes when
-// nobody reads it any more stays pending, and does not take the place of the exit code.
+// The relay of a program, made by the first call.  It is never destroyed: a signal that comes while
+// the program is ending stays pending, and does not end it in place of its exit code.
 SignalRelay& SignalsOfProgram();
 
 }  // namespace launcher
