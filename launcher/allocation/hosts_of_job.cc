@@ -35,10 +35,10 @@ Allocation RestrictToHosts(const Allocation& job, const Allocation& asked) {
   result.nodes.clear();
   const AllocatedNode& first = job.nodes.front();
   const HostsOfJob hosts(job);
-  std::unordered_map<std::string, std::size_t> index_of;  // in `result`, by the job's name
+  std::unordered_map<std::string, std::size_t> index_of;  // in result.nodes, by the name in the job
   for (const AllocatedNode& wanted : asked.nodes) {
     AllocatedNode node = hosts.Require(wanted.host, asked.origin_text);
-    // Where Slurm's variables do not say, a node is like the first of the job, as in MakePlan.
+    // Where Slurm's variables do not say it, a node has as many GPUs as the first, as in MakePlan.
     if (!node.gpus && node.component == first.component) node.gpus = first.gpus;
     if (wanted.slots || node.gpus.value_or(0) > 0) node.slots = wanted.slots;
     const auto [known, is_new] = index_of.emplace(node.host, result.nodes.size());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hosts that the user names inside a Slurm job (-H, -hostfile, a rankfile), found among the nodes
-// of the job.  Pure, safe from any thread.
+// Finds the hosts that the user names inside a Slurm job (by -H, -hostfile or a rankfile) among the
+// nodes of the job.  Pure, safe from any thread.
 
 #pragma once
 
@@ -20,8 +20,8 @@ class HostsOfJob {
   // The node that `host` names, with or without its domain; nullptr where there is none.
   const AllocatedNode* Find(const std::string& host) const;
 
-  // Find, for a host that `who` names ("-H n9", a file).  Throws LaunchError(EX_CONFIG) with the
-  // sbatch line where there is none.
+  // As Find, for a host that the user has named in `who` ("-H n9", the name of a file).  Throws
+  // LaunchError(EX_CONFIG), with the line to write for sbatch, where the job has no such node.
   const AllocatedNode& Require(const std::string& host, const std::string& who) const;
 
  private:
@@ -29,9 +29,10 @@ class HostsOfJob {
   HostIndex index_;
 };
 
-// The nodes of `job` that `asked` (-H, -hostfile) names, in its order, with the job's names, GPUs
-// and components.  Slots are those of `asked`, else one per GPU, else the job's; a node named twice
-// has the slots of both.  Throws as Require.
+// The nodes of `job` that `asked` (from -H or -hostfile) names, in the order of `asked`, with the
+// names, GPUs and components that `job` has for them.  A node has the slots of `asked`; where that
+// gives none it has one per GPU, and without GPUs those of `job`.  A node that is named twice has
+// the slots of both.  Throws as Require does.
 Allocation RestrictToHosts(const Allocation& job, const Allocation& asked);
 
 }  // namespace launcher

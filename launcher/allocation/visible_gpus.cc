@@ -49,7 +49,8 @@ std::optional<int> FindByUuid(const std::string& entry, const std::vector<std::s
   return found;
 }
 
-// "MIG-GPU-8932f937-.../1/0" names its GPU, "MIG-1b4c..." does not.
+// The older form of a slice's name, "MIG-GPU-8932f937-.../1/0", tells its GPU; "MIG-1b4c..." does
+// not.
 std::optional<int> FindSlice(const std::string& entry, const std::vector<std::string>& uuids) {
   if (uuids.empty()) return std::nullopt;
   if (uuids.size() == 1) return 0;

@@ -34,8 +34,9 @@ bool Fits(const NodeTopology& node, const std::vector<int>& numa_of_rank, int sh
   return true;
 }
 
-// One NUMA node per rank such that each holds whole shares only, ranks in order: the next rank goes
-// where it leaves most cores per rank.  Empty when that is impossible.
+// The NUMA node of each rank, ascending, so that each NUMA node has cores enough for all of its
+// ranks.  The ranks are dealt out one by one, always to the NUMA node that then has the most cores
+// for each of its ranks.  Empty when they do not fit.
 std::vector<int> AssignNuma(const NodeTopology& node, int rank_count, int share) {
   std::vector<int> ranks(node.numa_nodes.size(), 0);
   for (int placed = 0; placed < rank_count; ++placed) {
@@ -43,7 +44,7 @@ std::vector<int> AssignNuma(const NodeTopology& node, int rank_count, int share)
     for (int i = 0; i < Size(ranks); ++i) {
       const int cores = Size(node.numa_nodes[i].cores);
       if ((ranks[i] + 1) * share > cores) continue;
-      // cores / (ranks[i] + 1) > best's, without division.
+      // Compares cores per rank, without a division.
       if (best == -1 ||
           cores * (ranks[best] + 1) > Size(node.numa_nodes[best].cores) * (ranks[i] + 1)) {
         best = i;
@@ -81,7 +82,8 @@ std::vector<std::vector<int>> SplitCores(const NodeTopology& node,
   if (rank_count == 0 || core_count / rank_count < std::max(1, cores_per_rank)) return result;
 
   const std::vector<int> gpu_numa = GpuNuma(node, gpu_of_rank);
-  // Ranks whose GPUs are on one socket stay together also where they cannot all be kept there.
+  // Ranks whose GPUs are near to each other get cores near to each other, even where these are not
+  // near to the GPUs.
   std::vector<int> rank_order(gpu_of_rank.size());
   std::iota(rank_order.begin(), rank_order.end(), 0);
   std::stable_sort(rank_order.begin(), rank_order.end(),

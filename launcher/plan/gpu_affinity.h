@@ -15,9 +15,10 @@ namespace launcher {
 // `cores_per_rank` is how many each rank gets, or 0 for an even share; where that does not come out
 // even, the first ranks get one more.
 //
-// Each rank is kept to the NUMA node of its GPU where every rank has one with enough cores; else to
-// one NUMA node where all shares fit so; else shares are consecutive cores in NUMA order.  When the
-// node has too few cores for that many ranks, every rank's list is empty.
+// Each rank gets cores of the NUMA node of its GPU, if every rank has a GPU whose NUMA node has
+// enough cores.  Otherwise each gets cores of one NUMA node, if all shares fit in that way;
+// otherwise the shares are consecutive cores in the order of the NUMA nodes.  When the node has too
+// few cores for that many ranks, every rank's list is empty.
 std::vector<std::vector<int>> SplitCores(const NodeTopology& node,
                                          const std::vector<int>& gpu_of_rank, int cores_per_rank);
 

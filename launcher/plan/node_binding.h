@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The last step of planning: the cores and the memory of the ranks of one node.  Done by ddlrun for
-// all nodes, and again by the shim of a rank on a node that is not like the one ddlrun saw.  Pure,
-// safe from any thread.
+// The last step of planning: the cores and the memory of the ranks of one node.  ddlrun does it for
+// all nodes; ddlrun-rank-check does it again on a node that is not like the one that ddlrun saw.
+// Pure, safe from any thread.
 
 #pragma once
 
@@ -15,17 +15,18 @@
 
 namespace launcher {
 
-// Fills in cores, cpus and numa_os_index of `ranks`, all those of one node in the order of their
-// local ranks, whose gpu is set.  `cpus_per_rank` is in hardware threads, or in cores;
-// empty: an even share.
-// Returns "", or why the ranks are left unbound: the node has too few cores.
+// Fills in cores, cpus and numa_os_index of `ranks`, which are all ranks of one node in the order
+// of their local ranks, with their gpu set.  `cpus_per_rank` counts hardware threads or, with
+// `cpus_are_cores`, cores; without it each rank gets an even share.  Returns "", or why the ranks
+// are left unbound: the node has too few cores.
 std::string BindRanks(const NodeTopology& node, std::optional<int> cpus_per_rank,
                       bool cpus_are_cores, const std::vector<RankPlan*>& ranks);
 
-// `cpus_per_rank`, hardware threads or cores, as whole cores of `topology`.
+// How many whole cores of `topology` these `cpus_per_rank` hardware threads or cores are.
 int CoresFor(int cpus_per_rank, bool cpus_are_cores, const NodeTopology& topology);
 
-// Hardware threads of a core of `topology`, of the one with fewest, as any may be given.
+// The hardware threads of a core of `topology`.  Where cores differ it is the smallest number,
+// since a rank may get any of them.
 int ThreadsPerCore(const NodeTopology& topology);
 
 }  // namespace launcher

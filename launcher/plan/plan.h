@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which rank runs where, on which GPU, bound to which cores: the whole decision, as a value.
-// Printed by --dry-run, turned into files by plan_files and into commands by spawn/, verified on
-// the node by the shim.
+// The plan says which rank runs where, on which GPU, bound to which cores: the whole decision, as a
+// value.  --dry-run prints it, plan_files.h makes files of it and spawn/ commands, and the shim of
+// each rank makes sure on the node that it holds there.
 
 #pragma once
 
@@ -27,24 +27,27 @@ struct NodePlan {
   std::string host;
   int allocated_node = 0;  // index into Allocation::nodes
   int component = 0;       // of a heterogeneous Slurm job
-  int gpus = 0;            // granted there, whether or not ranks use them
+  int gpus = 0;            // how many the job was granted there, whether or not ranks use them
   std::vector<int> ranks;  // global ranks on it, ascending
 };
 
 // A node of the allocation that got no rank is not in the plan.
 //
-// Invariants: ranks[r].rank == r; nodes[ranks[r].node].ranks holds r; local ranks of a node are
-// 0..n-1; no core of a node belongs to two ranks; no GPU of a node to two ranks unless there are
-// more ranks than GPUs and that was asked for, or they have slices of it.  FindPlanError in
-// plan_check.h checks them.
+// Invariants, which FindPlanError in plan_check.h checks:
+//
+//   - ranks[r].rank == r, and nodes[ranks[r].node].ranks has r
+//   - the local ranks of a node are 0 to n-1
+//   - no core of a node belongs to two ranks
+//   - no GPU of a node belongs to two ranks, unless the user has asked for more ranks than GPUs, or
+//     the ranks have slices of it
 struct Plan {
   std::vector<RankPlan> ranks;
   std::vector<NodePlan> nodes;
   std::string mode = "p";  // DDL mode letter
   int racks = 1;
   int aisles = 1;
-  std::optional<int> cpus_per_rank;   // asked for, in hardware threads, or cores:
-  bool cpus_are_cores = false;        // see Allocation
+  std::optional<int> cpus_per_rank;   // that were asked for
+  bool cpus_are_cores = false;        // cpus_per_rank counts cores, not hardware threads
   std::vector<std::string> warnings;  // one line each with its code (messages.h)
 };
 

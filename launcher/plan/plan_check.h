@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The invariants of plan.h as code.
+// Checks the invariants of plan.h.
 
 #pragma once
 

@@ -40,7 +40,7 @@ rankfile::CoreRange ToRange(const Core& core) {
   return {core.socket, core.core_in_socket, core.core_in_socket};
 }
 
-// "0,1,2,3" at most once per column of the table; "-" for none.
+// A list of numbers as it stands in the table, "0-3"; "-" for none.
 std::string ListOrDash(const std::vector<int>& numbers) {
   return numbers.empty() ? "-" : rankfile::FormatCpuList(numbers);
 }

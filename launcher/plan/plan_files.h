@@ -14,34 +14,35 @@
 
 namespace launcher {
 
-// Open MPI rankfile, "rank 0=host slot=0:0-9" (socket:cores of the socket, logical numbers), one
-// line per rank, each ended by a newline.  A rank that is not bound gets all cores of its node.
-// `topologies` are those the plan was made from.  Throws LaunchError(EX_CONFIG) when there are
-// none, or cores are too scattered for Open MPI's 63 characters.
+// A rankfile of Open MPI with a line per rank, "rank 0=host slot=0:0-9": the logical numbers of a
+// socket and of cores within it.  A rank that is not bound gets all cores of its node. `topologies`
+// are those that the plan was made from.  Throws LaunchError(EX_CONFIG) when there are none, or
+// when the cores of a rank are so scattered that they do not fit the 63 characters that Open MPI
+// reads.
 std::string RankfileText(const Plan& plan, const std::vector<NodeTopology>& topologies);
 
-// Open MPI hostfile, "host slots=4" per node.
+// A hostfile of Open MPI with a line per node, "host slots=4".
 std::string HostfileText(const Plan& plan);
 
 // DDL_HOST_LIST: global ranks by host, "g28n14:0,2,4;g28n15:1,3,5".
 std::string DdlHostList(const Plan& plan);
 
-// Longest value of DDL_HOST_LIST; Linux passes no longer variable or argument (MAX_ARG_STRLEN is
-// 131072 bytes with the name, '=' and a byte at the end).
+// The longest value of DDL_HOST_LIST.  Linux passes no variable that has more than 131072 bytes
+// with its name, '=' and the byte at its end (MAX_ARG_STRLEN).
 inline constexpr std::size_t kMaxHostListBytes = 131072 - sizeof("DDL_HOST_LIST=");
 
-// DDL_OPTIONS: "-mode p:4x2x1x1 " with a trailing blank; GPUs per node x nodes per rack x racks per
-// aisle x aisles.  Nodes with unequal numbers of ranks cannot be written so: they are one ring,
-// "-mode r:6x1x1x1 ", which is what DDL takes when it is told nothing.
+// DDL_OPTIONS, "-mode p:4x2x1x1 " with a blank at the end: GPUs per node x nodes per rack x racks
+// per aisle x aisles.  Nodes with unequal numbers of ranks cannot be written in this way.  They
+// become one ring, "-mode r:6x1x1x1 ", as DDL itself assumes when it is told nothing.
 std::string DdlOptions(const Plan& plan);
 
-// --dry-run=text: a table with a line per rank; DDL_HOST_LIST where that fits kMaxHostListBytes;
-// warnings last.
+// What --dry-run=text prints: a table with a line per rank, DDL_HOST_LIST where it is not longer
+// than kMaxHostListBytes, DDL_OPTIONS, and the warnings.
 std::string PlanAsText(const Plan& plan);
 
-// --dry-run=json: one object with format "ddlrun-plan-1", ranks, nodes, mode, racks, aisles,
-// ddl_host_list, ddl_options, warnings; cores and cpus of a rank are CPU lists, "0-7"; two blanks
-// of indent, newline at the end.
+// What --dry-run=json prints: one object with format ("ddlrun-plan-1"), ranks, nodes, mode, racks,
+// aisles, ddl_host_list, ddl_options and warnings.  The cores and CPUs of a rank are lists such as
+// "0-7".  It is indented by two blanks and ends with a newline.
 std::string PlanAsJson(const Plan& plan);
 
 }  // namespace launcher

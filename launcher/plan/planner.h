@@ -15,15 +15,15 @@
 
 namespace launcher {
 
-// kByNode: rank r+1 follows r on its node until the node is full.  kCyclic: rank r is on node r mod
-// N, as IBM's ddlrun ranked them.
+// kByNode: rank r+1 is on the node of rank r until that is full.  kCyclic: the ranks are dealt out
+// to the nodes in turn, as by IBM's ddlrun.
 enum class RankOrder { kByNode, kCyclic };
 
 struct PlanOptions {
-  std::optional<int> ranks;           // -n; empty: the allocation's, or all slots
-  std::optional<int> ranks_per_node;  // instead of the allocation's slots
+  std::optional<int> ranks;           // -n; empty: as many as the allocation says, or has slots
+  std::optional<int> ranks_per_node;  // takes the place of the slots of the allocation
   std::optional<int> gpus_per_node;   // --accelerators; 0: ranks get no GPU
-  std::optional<int> cpus_per_rank;   // hardware threads; instead of the allocation's
+  std::optional<int> cpus_per_rank;   // in hardware threads; takes the place of the allocation's
   bool oversubscribe = false;         // more ranks than slots, GPUs or cores is no error
   bool bind = true;                   // false: no rank is bound to cores
   RankOrder order = RankOrder::kByNode;
@@ -36,24 +36,26 @@ struct PlanOptions {
   int aisles = 1;
 };
 
-// `topologies` has one entry per node of `allocation` in the same order; or a single one: all nodes
-// are then taken to be like the first, in their topology and, where the allocation does not say, in
-// the GPUs granted (not over components of a heterogeneous job); or none (salloc on a login node):
-// ranks are then placed but not bound.
+// `topologies` has one entry for each node of `allocation`, in the same order.  With a single entry
+// all nodes are taken to be like the first: in their topology and, where the allocation does not
+// say it, in the number of their GPUs (but not those of another component of a heterogeneous job).
+// Without an entry, as in the shell of salloc on a login node, ranks are placed but not bound.
 //
-// How many: a node takes as many ranks as it has slots, else GPUs, else one; with a total given
-//   (-n), a node without slots and GPUs takes up to one per core.  Nodes fill up in order.
-// GPUs: local rank i gets the i-th granted GPU of its node in PCI order.
-// Cores: those of the NUMA node nearest to the GPU are split evenly over its ranks; without GPUs
-//   the node's cores are split evenly, each rank's share inside one NUMA node where that is
-//   possible. With cpus_per_rank, each rank gets as many whole cores as that takes.
-//   A node with too few cores for its ranks is not bound, and Plan::warnings says so.
+// Ranks   A node takes as many ranks as it has slots; without slots, as it has GPUs; without GPUs,
+//         one, or with a given total (-n) up to one per core.  The nodes are filled in order.
+// GPUs    Local rank i gets the i-th of the granted GPUs of its node, in PCI order.
+// Cores   The cores of the NUMA node nearest to a GPU are split evenly over the ranks that have
+// GPUs
+//         there.  Without GPUs the cores of the node are split evenly, where possible so that the
+//         share of each rank is inside one NUMA node.  With cpus_per_rank, each rank gets as many
+//         whole cores as that takes.  On a node with too few cores for its ranks they are not
+//         bound, and Plan::warnings says so.
 //
-// Throws LaunchError: EX_CONFIG when ranks do not fit the slots, GPUs, or the cores that
-// options.cpus_per_rank takes, and when nobody says how many GPUs a node has; in a Slurm job of
-// which the options say neither ranks nor GPUs also when tasks leave GPUs idle, or neither tasks
-// nor GPUs were asked for though nodes have some. EX_USAGE for options that are out of range or
-// contradict each other.
+// Throws LaunchError.  EX_CONFIG: the ranks do not fit the slots, the GPUs, or the cores that
+// options.cpus_per_rank takes; nobody says how many GPUs a node has; and in a Slurm job, unless the
+// options say how many ranks or GPUs are wanted, its tasks would leave GPUs idle, or the job has
+// asked for neither tasks nor GPUs though its nodes have GPUs.  EX_USAGE: an option is out of
+// range, or two of them contradict each other.
 Plan MakePlan(const Allocation& allocation, const std::vector<NodeTopology>& topologies,
               const PlanOptions& options);
 

@@ -62,7 +62,8 @@ NodeResources FindNodeResources(const Allocation& allocation, std::size_t index,
     }
     count = options.gpus_per_node;
   }
-  // A node of another component: what it was granted is not known, only how many ranks it runs.
+  // On a node of another component it is not known how many GPUs were granted, only how many ranks
+  // it runs.
   if (!count && like_first && !same_as_first && node.slots) {
     count = std::min(*node.slots, GpusSeen(node));
   } else if (!count && topology != nullptr && (!like_first || same_as_first)) {
@@ -73,7 +74,7 @@ NodeResources FindNodeResources(const Allocation& allocation, std::size_t index,
   return node;
 }
 
-// The most ranks that `node` takes without --oversubscribe, where the total is given.
+// How many ranks `node` takes at most without --oversubscribe, where the total is given.
 int Limit(const NodeResources& node, std::optional<int> cpus_per_rank, bool cpus_are_cores) {
   if (node.slots) return *node.slots;
   if (!node.gpus.empty()) return Size(node.gpus);
@@ -83,13 +84,14 @@ int Limit(const NodeResources& node, std::optional<int> cpus_per_rank, bool cpus
       1, cores / (cpus_per_rank ? CoresFor(*cpus_per_rank, cpus_are_cores, *node.topology) : 1));
 }
 
-// The ranks of `node` where no total is given.
+// How many ranks `node` takes where no total is given.
 int Wanted(const NodeResources& node) {
   if (node.slots) return *node.slots;
   return std::max(1, Size(node.gpus));
 }
 
-// `total` ranks: each node is filled in turn; what is too many is dealt out evenly after that.
+// Fills the nodes with `total` ranks one after the other; those that do not fit are then dealt out
+// to the nodes in turn.
 std::vector<int> Fill(int total, const std::vector<int>& limits) {
   std::vector<int> counts;
   int left = total;
@@ -126,7 +128,8 @@ void RefuseMoreRanksThanGpus(const NodeResources& node, int ranks) {
                         "--accelerators 0");
 }
 
-// Fewer tasks than GPUs are a copied line far more often than a wish, and cost as much as all GPUs.
+// Whoever asks for fewer tasks than GPUs has most often copied the line from another script; the
+// job would be charged for all of its GPUs.
 void RefuseIdleGpus(const Allocation& allocation, const NodeResources& node, int ranks,
                     long long total) {
   const int gpus = Size(node.gpus);
@@ -141,7 +144,7 @@ void RefuseIdleGpus(const Allocation& allocation, const NodeResources& node, int
                         std::to_string(ranks));
 }
 
-// A job that asks for neither GPUs nor tasks has forgotten the GPUs, if there are any.
+// Whoever asks for neither GPUs nor tasks on nodes with GPUs has most often forgotten the GPUs.
 void RefuseForgottenGpus(const Allocation& allocation, const NodeResources& node) {
   const int there = std::max(GpusSeen(node), allocation.gpus_per_node_unasked);
   if (!node.gpus.empty() || node.slots || there == 0) return;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The first half of planning: which GPUs of each node are ours, and how many ranks it runs.  Pure.
+// The first half of planning: which GPUs of each node the job may use, and how many ranks the node
+// runs.  Pure.
 
 #pragma once
 
@@ -19,7 +20,7 @@ struct NodeResources {
   std::string host;
   const NodeTopology* topology = nullptr;  // nullptr: not known
   int granted = 0;                         // GPUs that the job has there
-  std::vector<int> gpus;                   // ours, in PCI order; indices into topology->gpus
+  std::vector<int> gpus;                   // that ranks may use; indices into topology->gpus
   bool gpus_known = false;                 // false: nobody says how many, `gpus` is empty
   std::optional<int> slots;                // ranks asked for on this node
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A plan out of the user's own rankfile: who runs where.  Cores stay empty, since mpirun binds by
-// the file itself.  Pure.
+// Makes a plan of the user's own rankfile.  It says which rank runs where; its cores stay empty,
+// since mpirun binds the ranks by the file itself.  Pure.
 
 #pragma once
 
@@ -12,13 +12,13 @@
 
 namespace launcher {
 
-// `text` of the file `name`.  Throws LaunchError(EX_DATAERR) with line and column, and for a file
-// without a rank.
+// `text` is that of the file `name`.  Throws LaunchError(EX_DATAERR) with line and column where it
+// is no rankfile, and for one without a rank.
 Plan PlanFromRankfile(const std::string& text, const std::string& name);
 
-// The same file with the hosts named as `job` names them (Slurm's srun, which mpirun starts, knows
-// no other names), "" where they are.  Throws as above, and LaunchError(EX_CONFIG) for a host that
-// is not of the job.
+// The text of the same file with hosts named as `job` names them, since srun, which mpirun starts
+// inside Slurm, knows no other names; "" where the file has these names already.  Throws as above,
+// and LaunchError(EX_CONFIG) for a host that is not in the job.
 std::string WithHostsOfJob(const std::string& text, const std::string& name, const Allocation& job);
 
 }  // namespace launcher

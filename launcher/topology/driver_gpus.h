@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What NVIDIA's driver says of its GPUs in /proc, without being started.
+// The GPUs that NVIDIA's driver lists in /proc.  Reading that does not start the driver.
 
 #pragma once
 
@@ -15,7 +15,8 @@ struct DriverGpu {
   std::string uuid;        // "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6"; "" not said
 };
 
-// In PCI order; none where there is no driver.  /proc is read below `root`, "" for the machine's.
+// In PCI order; none where there is no driver.  `root` is put in front of /proc, for tests; "" is
+// this machine.
 std::vector<DriverGpu> ReadDriverGpus(const std::string& root);
 
 }  // namespace launcher

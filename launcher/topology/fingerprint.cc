@@ -33,7 +33,7 @@ class Text {
   bool is_whole_ = true;
 };
 
-// A file of sysfs is one line.
+// The first line of a file; those of /sys have only one.
 struct Line {
   char text[4096];
 
@@ -43,7 +43,7 @@ struct Line {
     va_start(arguments, format);
     vsnprintf(path, sizeof(path), format, arguments);
     va_end(arguments);
-    const int fd = open(path, O_RDONLY);  // closed before anything is started
+    const int fd = open(path, O_RDONLY);  // needs no O_CLOEXEC: no program is started meanwhile
     const ssize_t got = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
     if (fd >= 0) close(fd);
     text[got > 0 ? got : 0] = '\0';
@@ -94,7 +94,7 @@ void ReadFingerprint(const char* root, Fingerprint* fingerprint) {
   text.Add(" online=%s threads=%s", online.text, threads.text);
   ForEachName(root, "/sys/devices/system/node", [&](const char* name) {
     if (!IsNodeName(name)) return;
-    // Memory of a GPU on POWER9 is a node without CPUs, of which a plan says nothing.
+    // On POWER9 the memory of a GPU is a NUMA node without CPUs, which no plan uses.
     const Line cpus("%s/sys/devices/system/node/%s/cpulist", root, name);
     if (!cpus.empty()) text.Add(" %s=%s", name, cpus.text);
   });

@@ -20,7 +20,7 @@ bool IsGpuDevice(const char* name) {
   return *number != '\0' && number[strspn(number, kDigits)] == '\0';
 }
 
-// What is before the first comma of a list: one entry, or a range of numbers.
+// The part of a list before its first comma: one entry, or a range of numbers.
 struct Part {
   size_t length;
   int first;  // -1: no number

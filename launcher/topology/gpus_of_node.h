@@ -1,31 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which GPUs this node has, by what it says itself: its device files, and lists in variables such as
-// CUDA_VISIBLE_DEVICES.  Without the standard library, for the shim.
+// Which GPUs this node has, by its device files and by lists in variables such as
+// CUDA_VISIBLE_DEVICES.  The shim needs this, so it does without the C++ library.
 
 #pragma once
 
 namespace launcher {
 
-// GPU device files here, /dev/nvidia0 and so on; 0 also where GPUs have no such files.
+// The number of GPU device files, /dev/nvidia0 and so on.  It is 0 also where the GPUs of a node
+// have no such files.
 int CountGpuDevices();
 
-// Whether a list such as CUDA_VISIBLE_DEVICES names slices of GPUs ("MIG-..."): of those a process
-// sees the first alone, and several may be of one device file.
+// Whether a list such as CUDA_VISIBLE_DEVICES names slices of GPUs ("MIG-...").  A process sees the
+// first slice only, and several slices may share one device file.
 bool AreGpuSlices(const char* list);
 
-// The number at `position` of a list of numbers and ranges, "0,2-3"; -1: it is shorter, or none.
+// The number at `position` in a list of numbers and ranges: 3 at position 2 of "0,2-3".  -1 where
+// the list is shorter, or there is no number.
 int GpuNumberAt(const char* list, int position);
 
-// An entry of such a list.
+// One entry of a list such as CUDA_VISIBLE_DEVICES.
 struct GpuEntry {
   char text[128];  // "" for none
 };
 
-// The one at `position`, of a list that is as long as wanted by starting anew.
+// The entry at `position`; behind its last entry the list begins again with the first.
 GpuEntry GpuEntryAt(const char* list, int position);
 
-// Entries of a list such as "0,1" or "GPU-3f2a,GPU-77b0"; "0-3" counts as four.
+// The number of entries of a list such as "0,1" or "GPU-3f2a,GPU-77b0"; "0-3" counts as four.
 int CountGpuEntries(const char* list);
 
 }  // namespace launcher

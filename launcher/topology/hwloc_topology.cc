@@ -49,14 +49,14 @@ TopologyOwner Load(int exit_code, const std::string& name,
   return topology;
 }
 
-// The CPUs that may be used: all of a topology that was read from a file, those that this thread
-// may run on where it is this machine's.
+// The CPUs that may be used: where the topology is that of this machine, those that this thread may
+// run on; otherwise all of it.
 BitmapOwner AllowedCpus(hwloc_topology_t topology) {
   BitmapOwner allowed(hwloc_bitmap_dup(hwloc_topology_get_allowed_cpuset(topology)));
   if (hwloc_topology_is_thissystem(topology) != 0) {
     const BitmapOwner bound(hwloc_bitmap_alloc());
-    // Of this thread: an emulator has others, on CPUs of their own.  An error means that binding
-    // cannot be asked for here, so nothing is bound.
+    // We ask for this thread only, since the other threads of an emulator run on other CPUs.  An
+    // error means that this system has no binding to ask for.
     if (hwloc_get_cpubind(topology, bound.get(), HWLOC_CPUBIND_THREAD) == 0) {
       hwloc_bitmap_and(allowed.get(), allowed.get(), bound.get());
     }
@@ -72,12 +72,12 @@ std::vector<int> ToNumbers(hwloc_const_bitmap_t bitmap) {
   return numbers;
 }
 
-// Cores and the NUMA nodes they are on.  A core's node is the lowest of those that hwloc calls
-// local to it: memory without CPUs (GPU memory on POWER9, high-bandwidth memory) has the higher
-// numbers.
+// Reads the cores and the NUMA nodes they are on.  hwloc may call several NUMA nodes local to a
+// core; the lowest is taken, since NUMA nodes without CPUs (the memory of a GPU on POWER9,
+// high-bandwidth memory) have higher numbers.
 void ReadCores(hwloc_topology_t topology, NodeTopology* result) {
   const BitmapOwner allowed = AllowedCpus(topology);
-  // Some virtual machines show no cores, only processing units.
+  // Some virtual machines show hardware threads only, and no cores.
   const hwloc_obj_type_t type =
       hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE) > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
   std::map<int, std::vector<int>> cores_of_numa;  // by os_index
@@ -117,8 +117,8 @@ void ReadCores(hwloc_topology_t topology, NodeTopology* result) {
   }
 }
 
-// The index of the NUMA node that `device` hangs under, or -1 where that is the whole machine of
-// several nodes, or a node none of whose cores may be used.
+// The index of the NUMA node that hwloc has `device` under.  -1 where it has the device under
+// several of them, or under one none of whose cores may be used.
 int NearestNuma(hwloc_topology_t topology, hwloc_obj_t device, const NodeTopology& node) {
   const hwloc_obj_t ancestor = hwloc_get_non_io_ancestor_obj(topology, device);
   int nearest = -1;
@@ -189,8 +189,8 @@ void KeepDevices(hwloc_topology_t raw) {
   hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
 }
 
-// Whether there is any reason to read the configuration of all PCI devices, which takes many
-// milliseconds in a virtual machine.
+// Whether this machine has a GPU.  Without one there is no reason to have hwloc read all PCI
+// devices, which takes many milliseconds in a virtual machine.
 bool HasGpu() {
   std::error_code error;
   const std::filesystem::directory_iterator devices("/sys/bus/pci/devices", error);
@@ -204,10 +204,10 @@ bool HasGpu() {
 TopologyOwner LoadLive(bool with_devices) {
   return Load(EX_OSERR, "this machine", [with_devices](hwloc_topology_t raw) {
     if (with_devices) KeepDevices(raw);
-    // Linux tells all of it; asking the processors takes a visit to each. Those named after drivers
-    // start them, which takes seconds, for devices that are known by their PCI bus id.  Without
-    // "pci" hwloc reads sysfs itself, and libpciaccess, which leaks, is not loaded.  A component
-    // that is not installed is no error.
+    // These components of hwloc are left out.  x86 asks every processor what Linux tells anyway.
+    // cuda, nvml and the like start a driver, which takes seconds, for devices that are known by
+    // their PCI bus ids.  pci loads libpciaccess, which leaks memory; without it hwloc reads /sys
+    // itself.  To leave out a component that is not installed is no error.
     for (const char* component :
          {"cuda", "gl", "levelzero", "nvml", "opencl", "pci", "rsmi", "x86"}) {
       hwloc_topology_set_components(raw, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, component);
@@ -221,7 +221,8 @@ TopologyOwner LoadLive(bool with_devices) {
 NodeTopology ReadLiveTopology() {
   const bool has_gpu = HasGpu();
   TopologyOwner topology = LoadLive(has_gpu);
-  // HWLOC_XMLFILE makes hwloc read another machine.
+  // With HWLOC_XMLFILE hwloc has read another machine, which may have GPUs although this one has
+  // none.
   const bool is_other = hwloc_topology_is_thissystem(topology.get()) == 0;
   if (is_other && !has_gpu) topology = LoadLive(true);
   return ReadAll(topology.get(), EX_OSERR, "this machine");

@@ -3,10 +3,11 @@
 // Reads a NodeTopology with hwloc; only hwloc_topology.cc sees hwloc's headers.  Safe from any
 // thread.
 //
-// GPUs are the PCI display and 3D controllers (class 0300, 0302) of NVIDIA, in order of PCI bus id;
-// where a file holds no PCI devices, the operating-system devices cuda0, cuda1, ... with an empty
-// pci_bus_id.  A GPU is nearest to the NUMA node that hwloc hangs it under.  NUMA nodes without
-// CPUs (the GPU memory of an AC922, os_index 255 downwards) are left out.
+// GPUs are the display and 3D controllers of NVIDIA on the PCI bus (classes 0300 and 0302), in the
+// order of their PCI bus ids.  Where a file has no PCI devices they are hwloc's operating-system
+// devices cuda0, cuda1, ..., with an empty pci_bus_id.  A GPU is nearest to the NUMA node that
+// hwloc has it under.  NUMA nodes without CPUs are left out, such as the GPU memory of an AC922
+// (os_index 255 downwards).
 
 #pragma once
 
@@ -16,13 +17,15 @@
 
 namespace launcher {
 
-// This machine, without the CPUs that this process may not use (cpuset cgroup, taskset, srun's
-// binding).  HWLOC_XMLFILE and the like are obeyed by hwloc; the process's CPUs do not limit such a
-// foreign topology.  No GPU driver is started, so models stay empty.  Throws LaunchError(EX_OSERR).
+// This machine, with the CPUs that this process may use (by a cpuset cgroup, taskset or the binding
+// of srun).  hwloc reads another machine where HWLOC_XMLFILE and the like say so; of that one all
+// CPUs count.  No GPU driver is started, so the models of GPUs stay empty.  Throws
+// LaunchError(EX_OSERR).
 NodeTopology ReadLiveTopology();
 
-// An hwloc 2.x XML file, as written by `lstopo --of xml`; the second takes its text, `name` is for
-// messages.  Throws LaunchError(EX_DATAERR) when it cannot be read or holds no core.
+// The machine of an XML file of hwloc 2.x, as `lstopo --of xml` writes it.  The second function
+// takes the text of such a file, whose `name` is for messages.  Throws LaunchError(EX_DATAERR) when
+// it cannot be read or has no core.
 NodeTopology ReadTopologyFile(const std::string& path);
 NodeTopology ReadTopologyXml(const std::string& xml, const std::string& name);
 
