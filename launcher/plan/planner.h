@@ -41,15 +41,14 @@ struct PlanOptions {
 // say it, in the number of their GPUs (but not those of another component of a heterogeneous job).
 // Without an entry, as in the shell of salloc on a login node, ranks are placed but not bound.
 //
-// Ranks   A node takes as many ranks as it has slots; without slots, as it has GPUs; without GPUs,
-//         one, or with a given total (-n) up to one per core.  The nodes are filled in order.
-// GPUs    Local rank i gets the i-th of the granted GPUs of its node, in PCI order.
-// Cores   The cores of the NUMA node nearest to a GPU are split evenly over the ranks that have
-// GPUs
-//         there.  Without GPUs the cores of the node are split evenly, where possible so that the
-//         share of each rank is inside one NUMA node.  With cpus_per_rank, each rank gets as many
-//         whole cores as that takes.  On a node with too few cores for its ranks they are not
-//         bound, and Plan::warnings says so.
+//   ranks   A node takes as many ranks as it has slots; without slots, as it has GPUs; and without
+//           GPUs one, or with a given total (-n) up to one per core.  Nodes are filled in order.
+//   GPUs    Local rank i gets the i-th of the granted GPUs of its node, in PCI order.
+//   cores   The cores of the NUMA node nearest to a GPU are split evenly over the ranks of its
+//           GPUs.  Without GPUs the cores of the node are split evenly, where possible so that the
+//           share of each rank is inside one NUMA node.  With cpus_per_rank, each rank gets as many
+//           whole cores as that takes.  On a node with too few cores for its ranks they are not
+//           bound, and Plan::warnings says so.
 //
 // Throws LaunchError.  EX_CONFIG: the ranks do not fit the slots, the GPUs, or the cores that
 // options.cpus_per_rank takes; nobody says how many GPUs a node has; and in a Slurm job, unless the

@@ -11,7 +11,8 @@
 namespace launcher {
 namespace {
 
-// Takes the text apart from left to right; after a mistake it gives nothing more.
+// Takes the text apart from left to right.  After a mistake is_ok() is false, and what the
+// functions give has no meaning.
 class Reader {
  public:
   explicit Reader(const char* text) : next_(text) {}
@@ -25,7 +26,7 @@ class Reader {
     Take(end);
   }
 
-  // The rest of a word.
+  // Passes over the rest of a word.
   void SkipWord() {
     next_ += strcspn(next_, " ");
     Take(' ');
@@ -63,7 +64,8 @@ class Reader {
   }
 
  private:
-  // `end` after a field; at the end of the text, which is one word as well, nothing.
+  // Takes `end`, which must follow a field.  The last word of the text may lack the blank behind
+  // it.
   void Take(char end) {
     if (is_ok_ && *next_ == end) {
       ++next_;
@@ -89,7 +91,7 @@ class Reader {
   bool is_ok_ = true;
 };
 
-// How many words of each sort follow (launcher/protocol/plan_words.h).
+// How many words of each kind follow (plan_words.h).
 struct Counts {
   int kinds, host_runs, rank_runs;
 };
@@ -105,13 +107,13 @@ void SkipKinds(int kinds, Reader* reader) {
   }
 }
 
-// Reads the runs of ranks to the end of the text: the node of the job's rank, its local rank and
-// how many ranks its node has.
+// Reads the runs of ranks up to the end of the text.  Finds the node of the job's rank, its local
+// rank and how many ranks its node has.
 bool FindRank(const Reader& first_run, int rank_runs, OwnJob* job) {
   Reader reader = first_run;
   long long next_rank = 0;
   int own_run = -1;
-  int in_run = 0;  // ranks of the node before this one, in its run
+  int in_run = 0;  // how many ranks of the same node come before this one in its run
   for (int i = 0; i < rank_runs && reader.is_ok(); ++i) {
     const int node = reader.Number(':');
     const int nodes = reader.Number(':');
@@ -146,7 +148,8 @@ bool FindRank(const Reader& first_run, int rank_runs, OwnJob* job) {
   return true;
 }
 
-// The name and the kind of the job's node; a negative kind where the text has no such node.
+// Finds the name of the job's node, and returns the kind of that node; -1 where the text has no
+// such node.
 int ReadHost(Reader reader, int host_runs, OwnJob* job) {
   int first_node = 0;
   for (int i = 0; i < host_runs && reader.is_ok(); ++i) {
@@ -180,14 +183,16 @@ int ReadHost(Reader reader, int host_runs, OwnJob* job) {
   return -1;
 }
 
-// Where others have GPUs of a node as well, the first ones need not be those of this job.
+// Whether the rank's GPU is another one than planned.  On a node that is shared with other jobs,
+// the GPUs of this job need not be the first ones.
 bool IsAnotherGpu(const char* granted, int local_rank, int planned) {
   const int count = CountGpuEntries(granted);
   const int number = count > 0 ? GpuNumberAt(granted, local_rank % count) : -1;
   return planned >= 0 && number >= 0 && number != planned;
 }
 
-// The rank's own entry among those of its kind of node, and whether any of them has another GPU.
+// Reads the rank's own entry among those of its kind of node, and looks whether any rank of the
+// node has another GPU.
 bool ReadKind(Reader reader, int kind, const char* granted_gpus, OwnJob* job) {
   SkipKinds(kind, &reader);
   job->gpus = reader.Number(':');

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the shim of a rank reads out of the text that ddlrun made (EncodeRankJob in
-// launcher/protocol/rank_job.h has the format): what is common to all ranks, and its own entry.
+// How the shim of a rank reads the text that ddlrun made for all ranks (EncodeRankJob in rank_job.h
+// has the format): it takes what is common to all ranks, and what is about its own rank.
 //
-// Everything in launcher/shim does without the C++ standard library: the shim starts once per rank,
-// and a C library that starts quickly (musl) is all that it is linked with.
+// This file and all of launcher/shim do without the C++ library: the shim is started once for each
+// rank, and is linked with nothing but a C library that starts quickly (musl).
 
 #pragma once
 
@@ -15,8 +15,8 @@
 
 namespace launcher {
 
-// Set by ddlrun, read and removed by the shim.  What one variable cannot hold goes on in others,
-// DDLRUN_RANK_JOB_2 and so on.
+// The variable that ddlrun sets, and the shim reads and removes.  A text that is too long for one
+// variable goes on in DDLRUN_RANK_JOB_2 and so on.
 inline constexpr char kRankJobVariable[] = "DDLRUN_RANK_JOB";
 inline constexpr int kMaxRankJobParts = 8;
 
@@ -30,33 +30,33 @@ struct OwnJob {
   char log_directory[PATH_MAX];
   char master_address[256];
   int master_port, restart_count;
-  int cpus_per_rank;  // asked for; 0: none were
+  int cpus_per_rank;  // that were asked for; 0: none
   int world_size, node_count;
   int rank, node, local_rank;
   int local_world_size;
   char host[256];
-  int gpus;             // granted on the node
-  int gpu;              // in PCI order; -1: none, or not known
-  bool has_other_gpus;  // the ranks of the node have others there than the plan takes them to have
+  int gpus;             // how many the job was granted on the node
+  int gpu;              // that of the rank, in PCI order; -1: none, or it is not known which
+  bool has_other_gpus;  // the job was granted other GPUs of this node than the plan assumes
   int numa_os_index;    // -1: memory is not bound
   int cores;
-  const char* cpus;  // OS numbers, "0-3,8", in the text up to a blank; "-": not bound
+  const char* cpus;  // OS numbers, "0-3,8", up to a blank or the end of the text; "-": not bound
 };
 
-// The variable of part `index`, from 0.
+// The name of the variable with part `index` of the text, counted from 0.
 struct RankJobPart {
   char name[sizeof(kRankJobVariable) + 8];
 };
 RankJobPart NameOfPart(int index);
 
-// The text of all parts, "" where there is none or no memory.  `get` is getenv; what it gives must
-// remain while the text is in use.  The text of one part is what `get` gave; of more it is
-// malloc's, and the shim keeps it until the program takes its place.
+// The text of all parts; "" where there is none, or no memory for it.  `get` is getenv, and its
+// values must stay as they are while the text is in use: a text of one part is the value itself.  A
+// longer one is made with malloc and never freed, since the shim needs it until its end.
 const char* JoinRankJob(const char* (*get)(const char* name));
 
-// False when `text` is not what ddlrun writes, or `rank` is not in its plan.  `granted_gpus` is
-// SLURM_STEP_GPUS of this node, "" where it is not set: by it all ranks of the node find out alike
-// whether its GPUs are those of the plan.
+// Fills in `job` for `rank`.  False when `text` is not what ddlrun writes, or `rank` is not in its
+// plan.  `granted_gpus` is SLURM_STEP_GPUS of this node, "" where it is not set; by it every rank
+// of the node comes to the same has_other_gpus.
 bool ReadOwnJob(const char* text, int rank, const char* granted_gpus, OwnJob* job);
 
 }  // namespace launcher

@@ -16,11 +16,12 @@ namespace {
 
 constexpr char kNoCpus[] = "-";
 
-// No node has more; a text that says so is not ours.
+// No node has more CPUs; a text that says so was not written by ddlrun.
 constexpr int kMaxCpus = rankfile::kMaxCpu + 1;
-// Of all ranks together.
+// The same for all ranks together.
 constexpr std::size_t kMaxCpusOfPlan = 1U << 26;
-// Of a number in a host name; more would not fit in an int.
+// The most digits that a number in a host name may have to begin a run; more would not fit in an
+// int.
 constexpr std::size_t kMaxDigits = 9;
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
@@ -29,7 +30,7 @@ std::string EncodeCpus(const std::vector<int>& cpus) {
   return cpus.empty() ? kNoCpus : rankfile::FormatCpuList(cpus);
 }
 
-// Stricter than rankfile::ParseCpuList: only what EncodeCpus writes.
+// Accepts only what EncodeCpus writes, while rankfile::ParseCpuList accepts what people write.
 std::vector<int> DecodeCpus(const std::string& runs) {
   std::vector<int> cpus;
   if (runs == kNoCpus) return cpus;
@@ -46,7 +47,8 @@ std::vector<int> DecodeCpus(const std::string& runs) {
   return cpus;
 }
 
-// What makes two nodes equal but for their names and the numbers of their ranks.
+// Two nodes with the same words here are of one kind: they differ only in their names and in the
+// numbers of their ranks.
 std::string KindWords(const Plan& plan, const NodePlan& node) {
   std::string words = std::to_string(node.gpus) + ":" + std::to_string(node.ranks.size());
   for (const int r : node.ranks) {
@@ -57,8 +59,8 @@ std::string KindWords(const Plan& plan, const NodePlan& node) {
   return words;
 }
 
-// The name of node `index` of a run: prefix, number with as many zeros in front as the first has,
-// suffix.
+// A run of hosts.  The name of each is the prefix, a number with as many digits as the first has,
+// and the suffix.
 struct HostRun {
   std::string prefix, first, suffix;
 
@@ -70,7 +72,7 @@ struct HostRun {
   }
 };
 
-// The run that `host` may begin, with its number where it first differs from `next`.
+// The run that `host` may begin.  Its number is where the name first differs from `next`.
 HostRun BeginRun(const std::string& host, const std::string& next) {
   const auto differs = std::mismatch(host.begin(), host.end(), next.begin(), next.end()).first;
   auto start = static_cast<std::size_t>(differs - host.begin());
@@ -149,8 +151,8 @@ NodeKind DecodeKind(Words& words) {
   return kind;
 }
 
-// Adds the nodes of one run to `plan`, which is to have `nodes`, and the index of their kind to
-// `kind_of`.
+// Adds the nodes of one run to `plan`, which is to have `nodes` nodes in all, and the index of
+// their kind to `kind_of`.
 void DecodeHostRun(Words& words, int nodes, const std::vector<NodeKind>& kinds, Plan* plan,
                    std::vector<int>* kind_of) {
   const std::vector<std::string> fields = words.Fields(5);
@@ -236,7 +238,7 @@ Plan DecodePlan(Words& words) {
     }
   }
   words.ExpectEnd();
-  // No node has too many, so that each has all of its own.
+  // No node has more ranks than its kind; if all together have as many as their kinds, each has.
   std::size_t wanted = 0;
   for (const int kind : kind_of) wanted += kinds[static_cast<std::size_t>(kind)].ranks.size();
   if (wanted != plan.ranks.size() || static_cast<int>(plan.ranks.size()) != ranks) {

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A plan as words, as short as the plan is regular: what a thousand equal nodes have in common is
-// written once.  The part of a rank job (rank_job.h) that grows with it.  Pure.
+// A plan as words, as a part of a rank job (rank_job.h).  What a thousand equal nodes have in
+// common is written once, so that a regular plan is short however large it is.  Pure.
 //
 //   CPUS_PER_RANK NODES RANKS KINDS HOST_RUNS RANK_RUNS, then
 //   for each kind of node       GPUS:RANKS and, for each of these ranks, GPU:NUMA:CORES:CPUS
 //   for each run of hosts       NODES:KIND:PREFIX:FIRST:SUFFIX
 //   for each run of ranks       NODE:NODES:RANKS
 //
-// GPU and NUMA are -1 for none; CORES is a number, CPUS are OS numbers as in 0-3,8-11, or "-".
-// A run of hosts is that many nodes of one kind whose names differ in a number: n:08:- for n08,
-// n09, n10; with "-" in place of FIRST it is one node.  A run of ranks has RANKS ranks on NODE, as
-// many on the next, and so on for NODES nodes: 0:64:8 fills node by node, eight words 0:64:1 give
-// ranks in turn.  Local ranks of a node are numbered in this order.
+// GPU and NUMA are -1 for none.  CORES is how many cores the rank has, CPUS are the OS numbers of
+// its hardware threads as in 0-3,8-11, or "-" for none.  A run of hosts is NODES nodes of one kind
+// whose names differ in a number only: 3:0:n:08:- stands for n08, n09 and n10.  With "-" in place
+// of FIRST it is a single node.  A run of ranks is RANKS ranks on NODE, as many on the next node,
+// and so on for NODES nodes: the word 0:64:8 fills 64 nodes one after the other, and eight words
+// 0:64:1 deal the ranks out in turn.  The local ranks of a node are numbered in this order.
 
 #pragma once
 
@@ -23,14 +24,15 @@
 
 namespace launcher {
 
-// More is no plan of ours.
+// A text with more ranks was not written by ddlrun.
 inline constexpr int kMaxPlannedRanks = 1 << 20;
 
-// REQUIRES: FindPlanError(plan) is "", but for what it says of cores and GPUs.
+// REQUIRES: FindPlanError(plan) is "", or names cores or GPUs only.
 std::string EncodePlan(const Plan& plan);
 
-// The inverse, to the end of `words`; the plan has what a rank needs (no warnings; `cores` has the
-// right length only).  Throws std::out_of_range for words that EncodePlan did not write.
+// The inverse, which reads `words` to their end.  The plan has what a rank needs: it has no
+// warnings, and of `cores` only the length is right.  Throws std::out_of_range for words that
+// EncodePlan did not write.
 Plan DecodePlan(Words& words);
 
 }  // namespace launcher

@@ -16,10 +16,10 @@ namespace {
 constexpr std::string_view kRank = "rank ";
 constexpr std::string_view kStep = "step ";
 constexpr char kBar[] = " | ";
-// Of a line with the longest host name.
+// No line about the end of a rank is longer, even with the longest host name.
 constexpr std::size_t kLongest = 500;
 
-// Of "... at 2026-11-22T12:13:22.801234Z"; 0 if that is not there.
+// The time of "... at 2026-11-22T12:13:22.801234Z"; 0 if that is not there.
 double TimeAtEnd(const std::string& text) {
   const std::size_t at = text.rfind(" at ");
   if (at == std::string::npos) return 0;
@@ -34,7 +34,7 @@ double TimeAtEnd(const std::string& text) {
   return static_cast<double>(timegm(&utc)) + second;
 }
 
-// The rank of a report, which becomes what follows it.
+// Takes "rank N" from the beginning of `report` and returns N.
 std::optional<int> TakeRank(std::string_view* report) {
   if (!report->starts_with(kRank)) return std::nullopt;
   report->remove_prefix(kRank.size());

@@ -25,12 +25,12 @@ struct RankEnd {
 // "ddlrun-rank[KEY]: "; "" for no key, which no shim has.
 std::string ReportHead(const std::string& key);
 
-// A line with a report in it.
+// A line that has a report in it.
 struct LineWithReport {
-  std::string_view before;  // what srun or mpirun put there (IsLabel), or text without a line end
+  std::string_view before;  // a label of srun or mpirun (IsLabel), or text of the user's program
   std::string_view report;  // what follows the head: "rank 1 has started"
 };
-// Looks for `head` (ReportHead).  nullopt for a line without.
+// Looks for `head`, which is that of ReportHead.  nullopt for a line without it.
 std::optional<LineWithReport> FindReport(std::string_view line, std::string_view head);
 
 // Whether `text` is what srun --label or mpirun --tag-output puts in front of a line, or nothing.

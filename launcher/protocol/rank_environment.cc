@@ -40,7 +40,7 @@ struct Position {
   int count = 1;
 };
 
-// The variables `index_name` and `count_name`, which come together or not at all.
+// Reads the variables `index_name` and `count_name`, of which both are set or none.
 std::optional<Position> ReadPair(const Lookup& get, const std::string& index_name,
                                  const std::string& count_name) {
   const std::optional<int> index = ReadNumber(get, index_name);
@@ -55,7 +55,7 @@ std::optional<Position> ReadPair(const Lookup& get, const std::string& index_nam
   return Position{*index, *count};
 }
 
-// A value of the process manager that is no number contradicts nothing.
+// A value of the process manager that is no number is ignored.
 void RequireEqual(const Lookup& get, const std::string& name, const std::string& our_name,
                   int our_value) {
   const std::optional<int> value = ParseNumber(get(name).value_or(""));
@@ -65,8 +65,9 @@ void RequireEqual(const Lookup& get, const std::string& name, const std::string&
   }
 }
 
-// What the process manager that started this rank says must agree. One further out does not count:
-// mpirun's daemons are themselves a step of srun, and local ranks may sit inside any step.
+// The process manager that started this rank must agree.  Variables of another one, further out, do
+// not count: the daemons of mpirun are themselves a step of srun, and the ranks of the local
+// launcher may be inside any step.
 void CompareWithProcessManager(const Lookup& get, const RankInfo& info) {
   if (info.spawner == "local") return;
   if (info.spawner != "srun") {
@@ -74,7 +75,8 @@ void CompareWithProcessManager(const Lookup& get, const RankInfo& info) {
     RequireEqual(get, "OMPI_COMM_WORLD_RANK", "RANK", info.rank);
   }
   RequireEqual(get, "PMIX_RANK", "RANK", info.rank);
-  // Only a step of srun has this; since Slurm 26.05 batch scripts have SLURM_STEP_ID as well.
+  // Only a step of srun has SLURM_STEP_NUM_TASKS.  Since Slurm 26.05 batch scripts have
+  // SLURM_STEP_ID.
   if (info.spawner != "mpirun" && get("SLURM_STEP_NUM_TASKS")) {
     RequireEqual(get, "SLURM_STEP_NUM_TASKS", "WORLD_SIZE", info.world_size);
     RequireEqual(get, "SLURM_PROCID", "RANK", info.rank);

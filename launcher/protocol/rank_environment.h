@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The contract between the launcher and a rank: the environment variables that every rank is given,
-// in one place. doc/reference.md has the table for users.  Pure; no other header of the launcher
-// is needed to read it.
+// The contract between the launcher and a rank: the environment variables that every rank is given.
+// doc/reference.md has the table for users.  Pure.  A program that reads them needs no other header
+// of the launcher.
 
 #pragma once
 
@@ -41,13 +41,15 @@ using EnvironmentVariables = std::vector<std::pair<std::string, std::string>>;
 // LOCAL_RANK LOCAL_SIZE.  An empty string or port 0 is left out.
 EnvironmentVariables MakeRankEnvironment(const RankInfo& info);
 
-// The inverse.  `get` returns the value of a variable or nullopt.  No RANK and no WORLD_SIZE: a
-// world of one, started by hand.  Without DDLRUN_GPUS, SLURM_GPUS_ON_NODE says what was granted.
-// Throws std::runtime_error that names the variable when one is missing beside its pair, not a
-// number, or contradicts another: RANK >= WORLD_SIZE, or what the process manager of this rank says
-// (OMPI_COMM_WORLD_RANK and _SIZE, PMIX_RANK, SLURM_PROCID and SLURM_STEP_NUM_TASKS) is not RANK
-// and WORLD_SIZE. So `srun -n4 program` without ddlrun is refused instead of running as four worlds
-// of one.
+// The inverse.  `get` returns the value of a variable, or nullopt where it is not set.  Without
+// RANK and WORLD_SIZE the program was started by hand, as a world of one rank.  Without
+// DDLRUN_GPUS, SLURM_GPUS_ON_NODE says how many GPUs were granted.
+//
+// Throws std::runtime_error that names the variable when one of a pair is missing, when a value is
+// no number, or when two contradict each other: RANK is not below WORLD_SIZE, or the process
+// manager of this rank says another rank or another number of ranks (OMPI_COMM_WORLD_RANK and
+// _SIZE, PMIX_RANK, SLURM_PROCID and SLURM_STEP_NUM_TASKS).  So `srun -n4 program` without ddlrun
+// is refused, and does not run as four worlds of one rank.
 RankInfo ReadRankEnvironment(
     const std::function<std::optional<std::string>(const std::string&)>& get);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What ddlrun tells the shim of every rank: the plan and how the job was started, as environment
-// variables, so that it reaches other nodes without a shared file system
-// (doc/decisions/0023-plan-as-a-pattern.md).  Pure.  The shim itself reads only what it needs
-// (launcher/protocol/own_job.h).
+// The rank job is what ddlrun tells the shim of every rank: the plan, and how the job was started.
+// It travels in environment variables, and so needs no file system that the nodes share
+// (doc/decisions/0023-plan-as-a-pattern.md).  ddlrun writes it and ddlrun-rank-check reads it here;
+// the shim reads only what it needs, by own_job.h.  Pure.
 
 #pragma once
 
@@ -17,22 +17,22 @@
 
 namespace launcher {
 
-// Linux passes no longer variable (MAX_ARG_STRLEN is 131072 bytes with the name), and has room for
-// 2 MiB of arguments and environment together where the stack may be 8 MiB.
+// Linux passes no longer variable (MAX_ARG_STRLEN is 131072 bytes with the name).  Arguments and
+// environment together may have 2 MiB where the stack may have 8 MiB.
 inline constexpr std::size_t kMaxRankJobPartBytes = 131000;
 inline constexpr std::size_t kMaxRankJobBytes = kMaxRankJobParts * kMaxRankJobPartBytes;
 
 struct RankJob {
   Plan plan;
-  bool bind = true;        // the shim binds; false: the ranks stay where the spawner put them
+  bool bind = true;        // the shim binds its rank; false: it leaves the CPUs as they are
   bool check = true;       // the shim counts the node's GPUs; false: it starts the rank anyway
   std::string spawner;     // "srun", "mpirun", "local"
   std::string pmi;         // of srun: "pmix", "pmi2", "none"; else ""
-  std::string report_key;  // of this start (launcher/protocol/rank_report.h)
+  std::string report_key;  // of this start (rank_report.h)
   bool pause = false;      // before the program starts; see PmixServersNeedPause
-  // TopologyFingerprint of the machine that the plan's cores were chosen for.  "": they hold for
-  // every node (--topology); "none": there are none yet.  On a node with another one the shim
-  // chooses them itself.
+  // The fingerprint (topology/fingerprint.h) of the node that the cores of the plan were chosen on.
+  // On a node with another fingerprint they are chosen anew.  "": they hold for every node
+  // (--topology); "none": ddlrun could not choose any.
   std::string planned_for;
   std::string run_directory;   // on the node of ddlrun
   std::string log_directory;   // of the ranks' log files; "": none
@@ -41,18 +41,20 @@ struct RankJob {
   int restart_count = 0;
 };
 
-// One line of words with single spaces between them:
+// One line of words with single blanks between them:
+//
 //   SPAWNER PMI REPORT_KEY bind=1 check=1 pause=0 cores=0 PLANNED_FOR RUN_DIRECTORY LOG_DIRECTORY
 //   MASTER_ADDRESS MASTER_PORT RESTART_COUNT, then the plan (plan_words.h)
-// Texts are written as words.h has it.  Throws LaunchError(EX_CONFIG) for a plan that does not fit
-// kMaxRankJobBytes.
+//
+// EncodeText (words.h) makes a word of each text.  Throws LaunchError(EX_CONFIG) for a plan that
+// does not fit kMaxRankJobBytes.
 std::string EncodeRankJob(const RankJob& job);
 
-// The inverse; the plan has what a rank needs (DecodePlan).
-// Throws LaunchError(EX_SOFTWARE) for a text that EncodeRankJob did not write.
+// The inverse.  The plan has what a rank needs (see DecodePlan).  Throws LaunchError(EX_SOFTWARE)
+// for a text that EncodeRankJob did not write.
 RankJob DecodeRankJob(const std::string& text);
 
-// The variables that hold `text`, one where that is long enough.
+// The variables that hold `text`: one, or more where it is too long for one.
 std::map<std::string, std::string> RankJobVariables(const std::string& text);
 
 // The inverse; "" where there is no such variable.

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the shim tells ddlrun on standard error, a line each; launcher/protocol/rank_end.h reads
-// them.
+// The reports of the shim to ddlrun, each of them a line on standard error.  rank_end.h reads them.
 //
-// "ddlrun-rank[KEY]: " is in front of each, where KEY is what ddlrun has made up for this start and
-// given to the shims alone: the program may print what it likes, lines of another ddlrun that it
-// has started among them, and none is taken for a report.
+// Each begins with "ddlrun-rank[KEY]: ".  ddlrun makes a new KEY for every start and tells it to
+// the shims only, so that nothing that a program prints is taken for a report, not even the lines
+// of another ddlrun that the program has started.
 
 #pragma once
 
@@ -14,11 +13,11 @@
 
 namespace launcher {
 
-// The last lines that a rank wrote before it failed: so many, and of each no more than that.
+// How many of the last lines that a rank wrote before it failed are reported, and how much of each.
 inline constexpr int kReportedLines = 10;
 inline constexpr size_t kReportedLineBytes = 400;
 
-// Letters and digits.
+// The length of a key, which has letters and digits only.
 inline constexpr size_t kReportKeyBytes = 16;
 
 struct Report {
@@ -26,27 +25,28 @@ struct Report {
 };
 
 // "ddlrun-rank[KEY]: rank 1 on n2 (pid 77) ended with signal 9 (Killed) at
-// 2026-11-22T12:13:22.801234Z\n" or "... exit code 3 at ...\n".  `when` is CLOCK_REALTIME: of two
-// reports that come at nearly the same time the earlier end is the cause, for the rank that loses
-// its peer ends as well.
+// 2026-11-22T12:13:22.801234Z\n" or "... exit code 3 at ...\n".  `when` is the time of
+// CLOCK_REALTIME: a rank ends soon after its peer has failed, and its report may come first, so
+// that ddlrun must know which of them ended first.
 Report ReportRankEnd(const char* key, int rank, const char* host, long pid, int wait_status,
                      const timespec& when);
 
-// "ddlrun-rank[KEY]: rank 1 has started\n": its program runs.
+// "ddlrun-rank[KEY]: rank 1 has started\n", when its program runs.
 Report ReportRankStart(const char* key, int rank);
 
 // A line that a rank wrote shortly before it failed: "ddlrun-rank[KEY]: rank 1 | text\n".
 Report ReportRankLine(const char* key, int rank, const char* line);
 
-// The step of srun that the ranks are: "ddlrun-rank[KEY]: step 123.4\n"; what scancel needs.
+// "ddlrun-rank[KEY]: step 123.4\n": the step of srun that the ranks are in, by which scancel knows
+// it.
 Report ReportStep(const char* key, const char* job, const char* step);
 
-// All of `size` bytes, as far as somebody reads.
+// Writes all `size` bytes; it stops where nobody can read them any more.
 void WriteAll(int fd, const char* text, size_t size);
 
-// Waits for 0.05 s, in front of the exit of a rank that has failed.  srun ends the others when it
-// hears of that, and with them what Slurm has not passed on yet: without the pause the last lines
-// were lost in half of the launches on a busy node.
+// Waits for 0.05 s before a shim exits whose rank has failed.  When srun learns of the failure it
+// ends the step, and what Slurm has not passed on by then is lost: without the pause these were the
+// last lines of the rank in half of the launches on a busy node.
 void LetLastLinesPass();
 
 }  // namespace launcher

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The names of what rank_environment.h gives to every rank, and those that say who an enclosing
-// rank is.  Without the standard library, for the shim (launcher/shim) reads it too.
+// The names of the variables that every rank is given (rank_environment.h), and of those that say
+// who an enclosing rank is.  The shim needs them, so this does without the C++ library.
 
 #pragma once
 
@@ -58,9 +58,9 @@ inline constexpr RankVariable kRankVariables[] = {
 // "all", "rank", or not set for "auto": which GPUs of its node a rank sees (--gpu-visibility).
 inline constexpr char kGpuVisibilityVariable[] = "DDLRUN_GPU_VISIBILITY";
 
-// What Open MPI's mpirun gives to its ranks, and scripts read that were written for it.  The shim
-// gives them to ranks of srun that have a PMI: MPI_Init finds the same numbers by it.  Elsewhere
-// every MPI program is a world of its own, and they would say otherwise (doc/decisions/0026).
+// The variables of Open MPI's mpirun, which scripts read that were written for it.  Ranks that srun
+// starts with a PMI get them from the shim, since MPI_Init finds the same numbers.  Ranks without a
+// PMI do not: there MPI_Init makes every rank a world of its own (doc/decisions/0026).
 inline constexpr RankVariable kOpenMpiVariables[] = {
     {"OMPI_COMM_WORLD_RANK", RankValue::kRank},
     {"OMPI_COMM_WORLD_SIZE", RankValue::kWorldSize},
@@ -68,7 +68,8 @@ inline constexpr RankVariable kOpenMpiVariables[] = {
     {"OMPI_COMM_WORLD_LOCAL_SIZE", RankValue::kLocalWorldSize},
 };
 
-// Of Slurm's tasks, torch and Horovod; MPI's are known by their prefixes (variable_table.h).
+// The variables by which tasks of Slurm and ranks of torch and Horovod know who they are.  Those of
+// MPI are known by the beginnings of their names (spawn/variable_table.h).
 inline constexpr const char* kIdentityNames[] = {
     "SLURM_PROCID",       "SLURM_LOCALID",      "SLURM_NODEID",
     "SLURM_GTIDS",        "SLURM_TASK_PID",     "RANK",

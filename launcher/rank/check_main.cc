@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ddlrun-rank-check: what the shim (launcher/shim) becomes where its rank or its node is not
-// plainly as planned.  Ends with the reason when the rank cannot run there; plans the cores of this
-// node when it is only made otherwise than the one ddlrun saw, or ddlrun saw none; then it becomes
-// the shim again.
+// ddlrun-rank-check: the shim (launcher/shim) becomes this program where its rank or its node is
+// not plainly as planned.  When the rank cannot run here, it says why and ends.  When the node only
+// has other cores or GPUs than the one that ddlrun saw, or ddlrun saw none, it plans the cores of
+// this node and becomes the shim again.
 //
 //   ddlrun-rank-check [--rank R] -- program arguments ...
 
@@ -45,7 +45,7 @@ struct Arguments {
   char** program = nullptr;  // argv of the program, ended by a null pointer
 };
 
-// The shim has seen that they are well-formed but for the number.
+// The shim has checked everything but the number.
 Arguments ReadArguments(int argc, char** argv) {
   Arguments arguments;
   int next = 1;
@@ -63,7 +63,8 @@ Arguments ReadArguments(int argc, char** argv) {
   return arguments;
 }
 
-// The first rank of a node speaks for all; the launcher ends the others, or they speak as well.
+// All ranks of a node find the same fault.  The first one says it at once; the others wait, so that
+// the launcher can end them before they say it again.
 void CheckGpusOfNode(const Plan& plan, const RankPlan& own, const Environment& environment) {
   const NodePlan& node = plan.nodes[static_cast<std::size_t>(own.node)];
   if (node.gpus == 0) return;
@@ -85,7 +86,7 @@ RankJob ReadRankJob(const Environment& environment) {
   return DecodeRankJob(text);
 }
 
-// The cores of all ranks of node `node`, this one.
+// Plans the cores of all ranks of node `node`, which is this one.
 void PlanThisNode(int node, Plan* plan) {
   std::vector<RankPlan*> ranks;
   for (RankPlan& rank : plan->ranks) {
@@ -99,7 +100,7 @@ void PlanThisNode(int node, Plan* plan) {
     rank->cpus.clear();
     rank->numa_os_index = -1;
   }
-  // A node with too few cores leaves its ranks unbound, as ddlrun warns of where it can see.
+  // With too few cores the ranks stay unbound.  ddlrun warns of that on nodes that it can see.
   BindRanks(topology, plan->cpus_per_rank, plan->cpus_are_cores, ranks);
 }
 

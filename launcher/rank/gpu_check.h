@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether this node has the GPUs that the plan counts on.  The batch script's variables are about
-// its own node and are copied to the others; what Slurm says here, and /dev, is the truth.
+// Whether this node has the GPUs that the plan counts on.  ddlrun planned by the variables of the
+// batch script, which are about its own node; what Slurm and /dev say on this node is the truth.
 
 #pragma once
 
@@ -12,16 +12,16 @@
 
 namespace launcher {
 
-// `planned` GPUs are granted on this node, `host`, by the plan.  `devices` as CountGpuDevices
-// (launcher/topology/gpus_of_node.h). Throws LaunchError(EX_CONFIG), naming both numbers, when
-// SLURM_GPUS_ON_NODE, SLURM_STEP_GPUS or CUDA_VISIBLE_DEVICES of this task say another number, or
-// there are fewer devices (slices of GPUs share one).  Pure.
+// By the plan the job was granted `planned` GPUs on this node, `host`.  `devices` is that of
+// CountGpuDevices (topology/gpus_of_node.h).  Throws LaunchError(EX_CONFIG) that names both numbers
+// when SLURM_GPUS_ON_NODE, SLURM_STEP_GPUS or CUDA_VISIBLE_DEVICES of this task say another number,
+// or when there are fewer devices.  Slices of GPUs may share a device.  Pure.
 void CheckGpus(int planned, const std::string& host, const Environment& environment, int devices);
 
-// Gives the ranks of node `node` the GPUs that `granted` names, SLURM_STEP_GPUS of this node, in
-// place of those that the plan took them to be: the first rank's the first, and so on; ranks that
-// share one still do.  True when that changed any.  A list of anything but numbers, or with fewer
-// than the ranks use, changes nothing.  Pure.
+// Gives the ranks of node `node` the GPUs that `granted`, the SLURM_STEP_GPUS of this node, names
+// in place of those that the plan assumes: the first GPU of the plan becomes the first of the list,
+// and so on, so that ranks that share a GPU still do.  True when any has changed.  A list with
+// anything but numbers, or with fewer GPUs than the ranks use, changes nothing.  Pure.
 bool TakeGrantedGpus(const std::string& granted, int node, Plan* plan);
 
 }  // namespace launcher

@@ -9,7 +9,7 @@
 namespace launcher {
 namespace {
 
-// A number that is only compared with the plan's: one in no known form says nothing.
+// A number that is only compared with that of the plan: a value that is no number is ignored.
 std::optional<int> ReadNumber(const Environment& environment, const std::string& name) {
   const auto found = environment.find(name);
   if (found == environment.end()) return std::nullopt;
@@ -20,7 +20,7 @@ std::optional<int> ReadNumber(const Environment& environment, const std::string&
   return number;
 }
 
-// Of a rank, which must be known where it is set.
+// The number of a rank: a value that is no number is refused.
 std::optional<int> ReadRank(const Environment& environment, const std::string& name) {
   const std::optional<int> rank = ReadNumber(environment, name);
   if (!rank && environment.contains(name)) {
@@ -40,7 +40,7 @@ void RequireSame(const char* what, std::optional<int> started, std::size_t plann
                                : ""));
 }
 
-// PMI must say the same rank as Slurm, where the ranks were given one.
+// Where the ranks have a PMI, it must say the same rank as Slurm.
 void RequirePmi(const Environment& environment, const std::string& pmi, int rank) {
   if (pmi == "none") return;
   const std::string name = pmi == "pmi2" ? "PMI_RANK" : "PMIX_RANK";

@@ -31,7 +31,7 @@ __attribute__((format(printf, 1, 2))) Refusal CannotBind(const char* format, ...
   return refusal;
 }
 
-// False for a list that is none, or has a CPU that no machine has.
+// False where it is not a list of CPUs, or has a number above those of any machine.
 bool ReadCpus(const char* list, unsigned long* mask) {
   for (;;) {
     if (*list < '0' || *list > '9') return false;
@@ -79,7 +79,7 @@ Refusal PreferMemoryOf(int os_index) {
   const auto node = static_cast<size_t>(os_index);
   unsigned long mask[kWords] = {};
   if (node < kMaxCpus) mask[node / kWordBits] |= 1UL << (node % kWordBits);
-  // The kernel takes one bit fewer than it is told.
+  // The kernel reads one bit fewer than it is told.
   const size_t bits = (node / kWordBits + 1) * kWordBits + 1;
   const long result = syscall(SYS_set_mempolicy, kPreferred, mask, bits);
   if (result == 0 || errno == EPERM || errno == ENOSYS) return {};

@@ -10,17 +10,18 @@ struct Refusal {
   char text[256];  // "" when there is none
 };
 
-// Binds to `cpus` (OS numbers, "0-3,8") and reads the binding back.  Refused when the node lacks
-// one of them or this job may not use it: the nodes differ from what was planned.
+// Binds to `cpus` (OS numbers, "0-3,8") and reads the binding back.  It is refused when this node
+// lacks one of the CPUs, or this job may not use it: the node is not as planned.
 Refusal BindCpus(const char* cpus);
 
 // How many CPUs this process may use; 0 where the kernel does not tell.
 int CountUsableCpus();
 
-// New memory comes from NUMA node `os_index` while it has any: preferred, not strict, since a rank
-// that needs more than its node has would be killed otherwise.  A kernel or container that does not
-// permit it (EPERM, ENOSYS) is tolerated: first touch does nearly the same.  Refused for a node
-// that is not there.
+// Makes new memory come from NUMA node `os_index` as long as that has any.  It is not bound
+// strictly, since a rank that needs more than the node has would then be killed.  Where the kernel
+// or a container does not permit it (EPERM, ENOSYS) nothing is done: the kernel itself prefers the
+// NUMA node of the CPU that first writes to the memory.  It is refused for a node that is not
+// there.
 Refusal PreferMemoryOf(int os_index);
 
 }  // namespace launcher

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ddlrun-rank, the shim: what ddlrun starts once per rank, in front of the program.  Makes sure
-// that this rank and its node are as planned, binds the rank, sets its environment, starts the
-// program and tells how it ended.
+// ddlrun-rank, the shim, which ddlrun starts for each rank in front of the user's program.  It
+// makes sure that the rank and its node are as planned, binds the rank, sets its environment,
+// starts the program and reports how it ended.
 //
 //   ddlrun-rank [--rank R [--checked]] -- program arguments ...
 //
@@ -57,7 +57,7 @@ bool IsNumberOrUnset(const char* name, int number) {
   return value == nullptr || IsNumber(value, number);
 }
 
-// Ends this process with sysexits code `exit_code`, as ddlrun words its refusals.
+// Ends this process with `exit_code`, after a line in the form of ddlrun's own refusals.
 [[noreturn]] __attribute__((format(printf, 2, 3))) void Refuse(int exit_code, const char* format,
                                                                ...) {
   char line[1024];
@@ -96,7 +96,7 @@ Arguments ReadArguments(int argc, char** argv) {
   return arguments;
 }
 
-// Reads the job as the rank that what started this process says; false when it does not say.
+// Reads the job for the rank that srun, mpirun or `given` says; false when none of them says it.
 bool ReadJob(const char* text, const char* given) {
   const char* rank = given;
   if (rank == nullptr) {
@@ -164,7 +164,7 @@ bool IsAsPlanned(const char* text, const char* given) {
   Refuse(EX_UNAVAILABLE, "cannot start %s: %s", program, strerror(errno));
 }
 
-// Whether the plan has CPUs for this rank, which no other has.
+// Whether the plan has CPUs for this rank, which no other rank uses.
 bool HasOwnCpus() { return job.bind && !Is(job.cpus, "-") && strncmp(job.cpus, "- ", 2) != 0; }
 
 void Bind() {
@@ -179,7 +179,7 @@ void Bind() {
   }
 }
 
-// The run directory is on ddlrun's node only.
+// Whether the run directory is here: it is only on the node of ddlrun.
 bool IsOwnDirectory(const char* path) {
   struct stat info = {};
   return lstat(path, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid();
@@ -224,8 +224,8 @@ const char* TextOf(RankValue value) {
   return "";
 }
 
-// Of a device that the process does not see it cannot know the number.  `auto`: where the GPUs are
-// slices, of which a process sees the first alone.
+// With --gpu-visibility=rank, and with `auto` where the GPUs are slices, the rank sees its own GPU
+// only: of several slices in CUDA_VISIBLE_DEVICES a process can use no more than the first.
 void SetVisibleGpu() {
   const char* visibility = Get(kGpuVisibilityVariable);
   const char* list = getenv("CUDA_VISIBLE_DEVICES");
@@ -248,7 +248,8 @@ void SetUnlessSet(const char* name, int value) {
 }
 
 void SetEnvironment(int usable_cpus) {
-  // What mpirun's daemons were started with on this node must not be taken for this rank's own.
+  // mpirun's daemon on this node may have been started by srun.  Its variables say who the daemon
+  // is, not who this rank is.
   if (!Is(job.spawner, "srun")) {
     for (const char* name : kIdentityNames) unsetenv(name);
   }
@@ -261,25 +262,27 @@ void SetEnvironment(int usable_cpus) {
       setenv(variable.name, TextOf(variable.value), 1);
     }
   }
-  // Taken away from srun and mpirun (launcher/spawn/variable_table.h).
+  // ddlrun has taken it away from srun and mpirun (spawn/variable_table.h).
   if (job.cpus_per_rank > 0 && getenv("SLURM_JOB_ID") != nullptr) {
     SetUnlessSet("SLURM_CPUS_PER_TASK", job.cpus_per_rank);
   }
-  // So that the GPUs are numbered as the plan has them, and nvidia-smi, and Slurm.
+  // CUDA then numbers the GPUs as the plan, nvidia-smi and Slurm do.
   setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0);
   SetVisibleGpu();
   // One thread per core of the rank; hardware threads share the units that training needs.
   if (job.cores > 0) SetUnlessSet("OMP_NUM_THREADS", job.cores);
-  // A rank of Open MPI that waits keeps its CPU busy, and others from theirs where they share it.
+  // A rank of Open MPI keeps its CPU busy while it waits.  Where ranks share CPUs it would keep the
+  // others from working.
   if (!HasOwnCpus() && job.local_world_size > usable_cpus && usable_cpus > 0) {
     SetUnlessSet("OMPI_MCA_mpi_yield_when_idle", 1);
   }
   for (int i = 0; i < kMaxRankJobParts; ++i) unsetenv(NameOfPart(i).name);
 }
 
-// ddlrun needs it to send a signal to the ranks; a node may hang, so that one says it of each.  Of
-// a heterogeneous job rank 0 says it: signals reach every component by the step of the first alone,
-// and the others have job numbers of their own.
+// Reports the step, by which ddlrun can send signals to the ranks.  The first rank of every node
+// reports it, since a node may hang.  In a heterogeneous job only rank 0 does: the steps of all
+// components have the same number, but each has a job number of its own, and ddlrun needs that of
+// the first.
 void SayStep() {
   const char* job_id = getenv("SLURM_JOB_ID");
   const char* step = getenv("SLURM_STEP_ID");
@@ -289,10 +292,10 @@ void SayStep() {
   WriteAll(STDERR_FILENO, report.text, strlen(report.text));
 }
 
-// Slurm's PMIx servers connect to each other when a rank first speaks to PMIx.  A server that is
-// still starting its tasks runs under the user's identity for moments, refuses its peer then, and
-// the fence waits for ever: the other nodes get time to be ready, where ddlrun says that this Slurm
-// needs it (doc/decisions/0014, 0015).
+// Gives the PMIx servers of the other nodes time to be ready, where ddlrun says that this version
+// of Slurm needs it.  The servers connect to each other when a rank first speaks to PMIx.  While a
+// server is starting its tasks it runs as the user for moments, in which it refuses other servers;
+// a fence of the ranks would then wait for ever (doc/decisions/0014, 0015).
 void LetOtherNodesStart() {
   if (!job.pause) return;
   const timespec pause = {0, 100'000'000};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The shim's hold on what its program writes: standard error passes through it, so that the last
-// lines can be told when the rank fails; with a log file standard output does as well.
+// Passes on what the program of the shim writes: standard error, so that its last lines can be
+// reported when the rank fails, and standard output as well where the rank has a log file.
 
 #pragma once
 
@@ -12,12 +12,12 @@
 
 namespace launcher {
 
-// The last lines of a text that comes in pieces; empty ones are passed over.  Of a fixed size, for
-// one rank (ddlrun keeps those of many: launcher/supervise/tail.h).
+// Keeps the last lines of a text that comes in pieces; empty lines are left out.  It has a fixed
+// size and no C++ library.  (ddlrun keeps the last lines of its ranks by supervise/tail.h.)
 class StreamTail {
  public:
   void Add(const char* text, size_t size);
-  // A line without its end is one too.
+  // Ends the text: a last line without a line end counts as well.
   void End();
   int size() const { return count_ < kReportedLines ? count_ : kReportedLines; }
   // 0 is the oldest.
@@ -39,9 +39,9 @@ class OutputRelay {
   void ConnectChild() const;
   // In the parent, after fork.
   void CloseChildEnds();
-  // Passes output on until `child` has ended and returns its wait status.  What the child has
-  // started may hold the pipes open for longer.  SIGCHLD must be blocked, with a handler; it, and
-  // all else that is blocked, is let through while this waits.
+  // Passes output on until `child` has ended, and returns its wait status.  It does not wait for
+  // processes that the child has started, which may hold the pipes open for longer.  SIGCHLD must
+  // be blocked and have a handler; all signals are unblocked while this waits.
   int WaitFor(pid_t child);
 
   // Of standard error.

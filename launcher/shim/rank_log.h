@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The log file of a rank (--log-dir): all that it writes, on both streams, beside what is shown.
+// The log file of a rank (--log-dir), which gets all that the rank writes on standard output and
+// standard error.
 
 #pragma once
 
@@ -11,9 +12,9 @@ struct RankLog {
   char problem[800];  // why there is none, for the user; "" where there is one
 };
 
-// Opens DIRECTORY/rank-00003.log for appending, since a restarted rank goes on in it.  A symbolic
-// link of that name is refused: where others may write to the directory, one of theirs would have
-// the rank write into any file of its user.
+// Opens DIRECTORY/rank-00003.log.  A rank that is started again appends to its file.  A symbolic
+// link of that name is refused: in a directory to which other users may write, it could lead to any
+// file of this user.
 RankLog OpenRankLog(const char* directory, int rank);
 
 }  // namespace launcher

@@ -22,9 +22,9 @@ namespace launcher {
 namespace {
 
 volatile sig_atomic_t was_told_to_stop = 0;
-volatile pid_t child_pid = 0;  // set while kStopSignalOfMpirun is blocked
+volatile pid_t child_pid = 0;  // set before kStopSignalOfMpirun can arrive
 
-// The child sees these itself; this process must outlive it.
+// These signals reach the program as well.  This process must go on until the program has ended.
 void StayThroughSignals() {
   signal(SIGTERM, [](int) { was_told_to_stop = 1; });
   signal(SIGINT, [](int) { was_told_to_stop = 1; });
@@ -32,7 +32,8 @@ void StayThroughSignals() {
     was_told_to_stop = 1;
     kill(child_pid, SIGTERM);
   });
-  // Not SIG_IGN, which the child would inherit.  SIGPIPE: nobody reads standard error any more.
+  // A handler that does nothing, since the child would inherit SIG_IGN.  SIGPIPE comes where nobody
+  // reads standard error any more.
   constexpr int kOthers[] = {SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGCHLD};
   for (const int number : kOthers) signal(number, [](int) {});
 }
@@ -72,7 +73,8 @@ void ReportEnd(const RankProcess& rank, pid_t pid, int status, const StreamTail&
   _exit(StoppedEarly(status) ? 0 : WEXITSTATUS(status));
 }
 
-// What execvp of some C libraries does by itself.
+// Has the shell run a script without an interpreter line, as execvp does it in glibc, but not in
+// musl.
 void BecomeScript(char* const* argv, const char* folders) {
   int count = 0;
   while (argv[count] != nullptr) ++count;

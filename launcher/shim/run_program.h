@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The shim's last act.  Under the local launcher it becomes the program.  Under srun and mpirun it
-// stays in front of it and says on standard error how it ended, since they do not always; ddlrun
-// reads that (rank_report.h).
+// The last thing that a shim does.  Under the local launcher it becomes the program.  Under srun
+// and mpirun it starts the program and waits for it, and reports on standard error how it ended,
+// which srun and mpirun do not always say (protocol/rank_report.h).
 
 #pragma once
 
@@ -23,16 +23,18 @@ struct RankProcess {
 // `path` is the value of PATH.  Returns errno.
 int BecomeProgram(char* const* argv, const char* path);
 
-// mpirun takes SIGTERM for itself and kills its ranks a second later, but passes SIGALRM on: ddlrun
-// sends this in place of SIGTERM, and the shim gives its program SIGTERM.  The program starts with
-// it ignored.
+// The signal that ddlrun sends to mpirun in place of SIGTERM, SIGINT and SIGHUP.  At SIGTERM mpirun
+// itself would end and kill its ranks a second later, but it passes SIGALRM on to them.  The shim
+// gives its program SIGTERM then; the program itself is started with SIGALRM ignored.
 inline constexpr int kStopSignalOfMpirun = SIGALRM;
 
-// Starts `argv` as a child in this process group, so that signals to the group reach it, passes
-// its standard error on, and ends as it does: same exit code, same signal.  Reports the start once
-// the program runs.  A failure is reported with the last lines of its standard error, unless
-// SIGTERM or SIGINT came first: then this rank is not the cause.  Exit code 75, "stopped early with
-// a checkpoint", is reported and becomes 0, lest srun and mpirun kill the other ranks, which are
+// Starts `argv` as a child in this process group, so that signals to the group reach it, and passes
+// its standard error on.  Reports when the program runs.  When it has ended, this process ends in
+// the same way, with its exit code or by its signal.
+//
+// A failure is reported together with the last lines of standard error, unless SIGTERM or SIGINT
+// came first: then this rank is not the cause.  Exit code 75, stopped early with a checkpoint, is
+// reported and becomes 0, since srun and mpirun would otherwise kill the other ranks, which are
 // still writing theirs.  Returns errno when the program cannot be started.
 int RunProgram(char* const* argv, const RankProcess& rank);
 

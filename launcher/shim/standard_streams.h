@@ -4,8 +4,8 @@
 
 namespace launcher {
 
-// Opens those of descriptors 0, 1 and 2 that are closed, onto nothing: a pipe or file that is
-// opened later would be taken for them.
+// Opens /dev/null in place of each standard stream that is closed: a pipe or file that is opened
+// later would otherwise get its number, and be taken for it.
 void OpenStandardStreams();
 
 }  // namespace launcher
