@@ -27,14 +27,28 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The port of DDL itself, in every command line of IBM's ddlrun that is known.
+// The port of DDL itself, which is the same in every known log of IBM's ddlrun.
 constexpr char kDdlHostPort[] = "2200";
-constexpr unsigned long kPortsPerJob = 619;  // seven jobs apart they may meet again
+
+// The distance between the ports of two jobs with consecutive ids.  It is larger than most
+// differences between their process ids, and seven such jobs fit into the ports that there are.
+constexpr unsigned long kPortsPerJob = 619;
+static_assert(7 * kPortsPerJob <= kMasterPorts);
+
+// The ranks of different runs must not meet at one port, and so each run has a seed of its own. The
+// process id is a part of it because two ddlruns may run in one job, and the number of restarts
+// because connections of an earlier run may not be closed yet.  Jobs that start together have
+// consecutive job ids and process ids, whose plain sums could be equal: job 7 with process 101, job
+// 8 with process 100.
+unsigned long PortSeed(const std::string& job_id, int restart_count) {
+  return std::strtoul(job_id.c_str(), nullptr, 10) * kPortsPerJob +
+         static_cast<unsigned long>(getpid()) + static_cast<unsigned long>(restart_count);
+}
 
 // "pmix" of "pmix_v4".
 std::string PmiOf(const std::string& mpi_type) { return mpi_type.substr(0, mpi_type.find('_')); }
 
-// At random, so that nobody can know it.
+// A random key, which no program that runs in the job can guess.
 std::string MakeReportKey() {
   std::random_device random;
   std::array<char, kReportKeyBytes + 1> key = {};
@@ -54,7 +68,7 @@ RankJob MakeRankJob(const Options& options, const Settings& settings, const Plan
   job.report_key = MakeReportKey();
   job.pause =
       job.pmi == "pmix" && planned.plan.nodes.size() > 1 && PmixServersNeedPause(launch.slurm);
-  // The ranks of the local launcher are where the plan was made.
+  // The local launcher starts the ranks on this machine, for which the plan was made.
   job.planned_for = job.spawner == "local" ? "" : planned.planned_for;
   job.run_directory = run_directory;
   if (!options.log_directory.empty()) job.log_directory = fs::absolute(options.log_directory);
@@ -62,22 +76,16 @@ RankJob MakeRankJob(const Options& options, const Settings& settings, const Plan
   job.master_address = ValueOr(environment, "MASTER_ADDR",
                                planned.plan.nodes.size() == 1 ? "127.0.0.1" : first.host);
   const std::string port = ValueOr(environment, "MASTER_PORT", "");
-  // Two ddlruns may run in one job, so that the number of the process counts as well.  It is not
-  // simply added to that of the job: job 7 with process 101 and job 8 with process 100, which may
-  // start together, would have the same port.  After a restart, connections of the run before may
-  // not be quite gone.
-  const unsigned long seed = std::strtoul(planned.job_id.c_str(), nullptr, 10) * kPortsPerJob +
-                             static_cast<unsigned long>(getpid()) +
-                             static_cast<unsigned long>(planned.restart_count);
   job.restart_count = planned.restart_count;
-  job.master_port = port.empty() ? ChooseMasterPort(seed) : std::atoi(port.c_str());
+  job.master_port = port.empty() ? ChooseMasterPort(PortSeed(planned.job_id, planned.restart_count))
+                                 : std::atoi(port.c_str());
   if (job.master_port < 1 || job.master_port > 65535) {
     throw LaunchError(EX_CONFIG, "MASTER_PORT='" + port + "' is no port from 1 to 65535");
   }
   return job;
 }
 
-// What DDL programs read; a value the user gave with -x stays.
+// Adds the variables that DDL programs read, except for those that the user has set with -x.
 void AddDdlSettings(const Options& options, const Plan& plan,
                     std::map<std::string, std::string>& settings) {
   settings.emplace("DDL_HOST_PORT", kDdlHostPort);
@@ -102,7 +110,8 @@ std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& s
   job.plan = planned.plan;
   job.program = options.program;
   job.shim = RequireHelper("ddlrun-rank", program_directory);
-  // What the shim becomes on a node that is not as planned: better missed here than there.
+  // The shim becomes this program on a node that is not as planned.  If it is missing, ddlrun says
+  // so here, before the shims do.
   RequireHelper("ddlrun-rank-check", program_directory);
   for (const auto& [name, value] : environment) {
     if (!IsRankIdentity(name)) job.environment.emplace(name, value);
@@ -134,7 +143,8 @@ std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& s
     rankfile = std::make_shared<const PlainPath>(used);
     used = rankfile->path();
   }
-  // Children on this machine inherit the environment; mpirun carries it to others only by name.
+  // Children on this machine inherit the environment.  To other machines mpirun carries only the
+  // variables that it is told by name.
   job.has_remote_ranks = planned.has_remote_ranks;
   job.in_slurm = !planned.job_id.empty();
   job.is_root = geteuid() == 0;

@@ -16,14 +16,16 @@
 
 namespace launcher {
 
-// The commands to start.  `program_directory` is ddlrun's own (bin); the shim is beside it.
+// The commands to start.  `program_directory` is the folder of ddlrun itself (bin), from which the
+// path of the shim follows.  Throws LaunchError.
 std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& settings,
                                        const PlannedJob& planned, const Launch& launch,
                                        const Environment& environment,
                                        const std::string& run_directory,
                                        const std::string& program_directory);
 
-// The commands as the user is shown them: a line "+ ..." each, of many ranks the first and a count.
+// The commands as the user sees them: a line "+ ..." with the first one and, if there are more, a
+// line with their number.
 std::string CommandsText(const std::vector<ChildCommand>& commands);
 
 }  // namespace launcher

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::chrono::seconds kSrunPatience{30};
 
-// Reads what srun said of its types of --mpi.
+// Reads which types of --mpi srun knows, or why it cannot be used.
 void ReadMpiList(CommandOutput* list, SpawnerMeans* means) {
   if (list == nullptr) {
     means->srun_lacks = "it is not in PATH";
@@ -37,8 +37,8 @@ bool HasOneNode(const Environment& environment) {
          !environment.contains("SLURM_HET_SIZE");
 }
 
-// Why mpirun cannot start the ranks, "" when it can; sets its runtime.  Asks it now where that has
-// not been done.
+// Why mpirun cannot start the ranks; "" when it can.  Sets launch->mpi_runtime.  `asked` is the
+// answer of mpirun, or null where it was not asked yet.
 std::string LookAtMpirun(const std::string& name, const Environment& environment,
                          std::unique_ptr<CommandOutput> asked, Launch* launch) {
   if (asked == nullptr) asked = AskMpirun(launch->mpirun, environment);
@@ -59,7 +59,7 @@ SrunQuestions AskSrun(const Options& options, const Settings& settings,
       ValueOr(environment, "SLURM_JOB_ID", "").empty()) {
     return questions;
   }
-  // A value that srun does not like in one of its variables would be its answer.
+  // srun would answer with a complaint about any of its variables that has a wrong value.
   const Environment clean = EnvironmentForSrun(environment);
   const auto ask = [&](const char* question) {
     return std::make_unique<CommandOutput>(std::vector<std::string>{srun, question}, clean);
@@ -72,7 +72,7 @@ SrunQuestions AskSrun(const Options& options, const Settings& settings,
 
 std::unique_ptr<CommandOutput> AskMpirunEarly(const Options& options, const Settings& settings,
                                               const Environment& environment) {
-  // Inside Slurm `auto` needs it only where srun has no PMIx.
+  // Inside Slurm `auto` needs mpirun only where srun has no PMIx, which is not known yet.
   const bool may_be_auto = settings.launcher == "auto" && options.ranks.value_or(0) != 1 &&
                            ValueOr(environment, "SLURM_JOB_ID", "").empty();
   if (settings.launcher != "mpirun" && options.rankfile.empty() && !may_be_auto) {

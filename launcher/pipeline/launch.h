@@ -20,30 +20,31 @@ namespace launcher {
 
 // How the ranks will be started.
 struct Launch {
-  SpawnerChoice choice;                        // and why, "" when it was asked for
+  SpawnerChoice choice;                        // its reason is "" when the user has chosen it
   std::string mpirun, srun;                    // paths, "" for none
-  SlurmVersion slurm = kNewestSlurm;           // where that matters
-  MpiRuntime mpi_runtime = MpiRuntime::kOrte;  // of mpirun, where that is the choice
+  SlurmVersion slurm = kNewestSlurm;           // only set where it matters
+  MpiRuntime mpi_runtime = MpiRuntime::kOrte;  // that of mpirun, if it is the choice
 };
 
-// What srun says about itself, while ddlrun reads the topology; null where it is not asked.
+// Questions to srun that it answers while ddlrun reads the topology.  Null where it is not asked.
 struct SrunQuestions {
   std::unique_ptr<CommandOutput> mpi_list;
-  std::unique_ptr<CommandOutput> version;  // where PMIx may meet over several nodes
+  std::unique_ptr<CommandOutput> version;  // asked where PMIx may be used over several nodes
 };
 
-// Starts `srun --mpi=list` and `srun --version`, which take as long as reading the topology, so
-// that all run at once.  Nothing where srun is no choice or not in PATH.  Throws LaunchError as
-// CommandOutput does.
+// Starts `srun --mpi=list` and `srun --version`.  Each takes as long as reading the topology, so
+// that they run at the same time.  Starts nothing where srun cannot be the choice or is not in
+// PATH.  Throws LaunchError as CommandOutput does.
 SrunQuestions AskSrun(const Options& options, const Settings& settings,
                       const Environment& environment);
 
-// Starts `mpirun --version` where mpirun is likely to be needed.
+// Starts `mpirun --version` where mpirun is likely to be the choice; otherwise null.
 std::unique_ptr<CommandOutput> AskMpirunEarly(const Options& options, const Settings& settings,
                                               const Environment& environment);
 
-// Resolves `auto` and looks for srun, its PMI (`questions`: of AskSrun), and Open MPI's mpirun
-// (`mpirun_version`: of AskMpirunEarly).  Throws LaunchError(EX_UNAVAILABLE, EX_CONFIG).
+// Decides what `auto` stands for, and makes sure that the choice is there: srun with the PMI that
+// is wanted, or Open MPI's mpirun.  `questions` are those of AskSrun, `mpirun_version` that of
+// AskMpirunEarly.  Throws LaunchError(EX_USAGE, EX_UNAVAILABLE, EX_CONFIG).
 Launch ChooseLaunch(const Options& options, const Settings& settings, const PlannedJob& planned,
                     const Environment& environment, const SrunQuestions& questions,
                     std::unique_ptr<CommandOutput> mpirun_version);

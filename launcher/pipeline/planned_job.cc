@@ -48,7 +48,7 @@ PlanOptions MakePlanOptions(const Options& options, const Settings& settings) {
   return plan;
 }
 
-// Inside Slurm all hosts must be of the job; PlannedJob::rankfile_text has them by Slurm's names.
+// Plans by the user's rankfile.  Inside Slurm all of its hosts must be nodes of the job.
 void PlanByRankfile(const Options& options, const Environment& environment, PlannedJob* planned) {
   if (options.ranks_per_node || options.cpus_per_rank) {
     throw LaunchError(EX_USAGE,
@@ -68,7 +68,8 @@ void PlanByRankfile(const Options& options, const Environment& environment, Plan
   planned->plan.mode = options.mode;
 }
 
-// Of the GPUs of `topology`, in its order; "" where the driver of this machine does not say it.
+// The UUIDs of the GPUs of `topology`, in its order; "" where the driver of this machine does not
+// tell.
 std::vector<std::string> UuidsOf(const NodeTopology& topology) {
   const std::vector<DriverGpu> known = ReadDriverGpus("");
   std::vector<std::string> uuids;
@@ -81,7 +82,7 @@ std::vector<std::string> UuidsOf(const NodeTopology& topology) {
   return uuids;
 }
 
-// The topology that stands for all nodes, and what it was read from.
+// Reads the topology that stands for all nodes, and the fingerprint that belongs to it.
 void ReadTopology(const Options& options, const Allocation& allocation,
                   const Environment& environment, PlannedJob* planned) {
   if (!options.topology.empty()) {
@@ -101,7 +102,8 @@ void ReadTopology(const Options& options, const Allocation& allocation,
   }
 }
 
-// Programs of IBM's DDL read it; most others do not.
+// Warns where DDL_HOST_LIST is longer than a variable may be.  Programs of IBM's DDL read it; most
+// others do not.
 void WarnOfLongHostList(const Options& options, const Settings& settings, Plan* plan) {
   if (options.no_ddl_host_list || settings.rank_settings.contains("DDL_HOST_LIST")) return;
   const std::size_t bytes = DdlHostList(*plan).size();
@@ -124,14 +126,14 @@ void LookWhatACpuIs(const Options& options, const Environment& environment,
   if (topologies.empty() || options.cpus_per_rank) return;
   std::size_t threads = 0;
   for (const Core& core : topologies.front().cores) threads += core.cpus.size();
-  // This machine may have more than the job may use.
+  // This machine may have more hardware threads than this job may use.
   if (options.topology.empty()) threads = std::max(threads, OnlineCpus());
   LookWhatACpuIs(static_cast<int>(threads), ThreadsPerCore(topologies.front()), environment,
                  allocation);
 }
 
-// Where nobody granted GPUs, those of this machine are what CUDA_VISIBLE_DEVICES leaves of them;
-// the planner takes other nodes to be like the first.
+// Where nobody has granted GPUs, ranks may use those of this machine that CUDA_VISIBLE_DEVICES
+// names. The planner takes the other nodes to be like the first.
 void HonourVisibleGpus(const Environment& environment, const std::vector<NodeTopology>& topologies,
                        Allocation* allocation) {
   const auto list = environment.find("CUDA_VISIBLE_DEVICES");
@@ -141,14 +143,14 @@ void HonourVisibleGpus(const Environment& environment, const std::vector<NodeTop
   for (AllocatedNode& node : allocation->nodes) {
     if (!IsThisMachine(node.host, environment)) continue;
     if (!node.gpus) node.gpus_visible = count;
-    // Slurm numbers slices, and not the GPUs that they are of.
+    // In SLURM_JOB_GPUS Slurm numbers the slices, not the GPUs that they belong to.
     if (!node.gpus || (HasGpuSlices(list->second) && *node.gpus == count)) {
       node.gpu_indices = visible;
     }
   }
 }
 
-// Leaves out the nodes that are down or bad, and of the others as many as shall be spare.
+// Leaves out the nodes that are down or bad, and the spare nodes among the others.
 void ChooseNodes(const Options& options, const Settings& settings,
                  const std::vector<std::string>& lost_nodes, Allocation* allocation) {
   std::vector<AllocatedNode>& nodes = allocation->nodes;
@@ -172,7 +174,7 @@ void ChooseNodes(const Options& options, const Settings& settings,
   const HostIndex lost(lost_nodes);
   std::erase_if(nodes, [&lost](const AllocatedNode& node) { return lost.Holds(node.host); });
   if (nodes.size() > wanted) nodes.resize(wanted);
-  if (spare > 0) allocation->ranks.reset();  // those of the nodes that are left
+  if (spare > 0) allocation->ranks.reset();  // now as many as the slots of the nodes that are left
 }
 
 }  // namespace
@@ -210,7 +212,7 @@ std::map<std::string, std::string> FilesOf(const PlannedJob& planned) {
   std::map<std::string, std::string> files = {{kHostfileName, HostfileText(planned.plan)},
                                               {kTaskfileName, TaskfileText(planned.plan)},
                                               {kPlanFileName, PlanAsJson(planned.plan)}};
-  // Its cores are those of a node that was seen.
+  // A rankfile names cores, which are known only where a node was seen.
   if (!planned.topologies.empty()) {
     files[kRankfileName] = RankfileText(planned.plan, planned.topologies);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The second step of the pipeline: from options and what is around to a plan, and the files that
-// tell of it.
+// The second step of the pipeline: makes the plan, out of the options, the allocation and the
+// topology, and the files that are written from it.
 
 #pragma once
 
@@ -19,28 +19,29 @@ namespace launcher {
 
 struct PlannedJob {
   Plan plan;
-  // One for all nodes, which are taken to be alike until their shims know better; none where this
-  // machine is no node of the job (the shell of salloc).
+  // One topology, to which all nodes are taken to be alike; their shims find out where one is not.
+  // None where this machine is no node of the job (in the shell of salloc).
   std::vector<NodeTopology> topologies;
   std::string planned_for;                // see RankJob
   std::vector<std::string> hosts_of_job;  // see Allocation
   bool in_step = false;                   // see Allocation
-  // Some node of the job is left out because it is down or bad, or a step that ran before could not
-  // be ended: that step still holds what it had.
+  // The step of an earlier start still holds its resources: it could not be ended, or a node of it
+  // is down.  Also true where a node was left out because a check has found it bad.
   bool has_lost_nodes = false;
-  int restart_count = 0;          // what ranks are told; the caller sets it
-  std::string job_id;             // of Slurm, or "": also where hosts outside the job were named
-  std::string rankfile_text;      // --rankfile where Slurm calls its hosts otherwise, else ""
+  int restart_count = 0;      // which the ranks are told; the caller sets it
+  std::string job_id;         // of Slurm; "" also where the user has named hosts outside the job
+  std::string rankfile_text;  // of --rankfile with the names of Slurm, if it has others; else ""
   bool has_remote_ranks = false;  // some rank is not on this machine
 };
 
-// Reads the allocation (--rankfile, -H, -hostfile, Slurm, else this machine), the topology, and
-// plans; on all nodes but `lost_nodes`, which are down or bad, and --spare-nodes.  Throws
+// Reads the allocation or the user's rankfile, reads the topology, and plans.  The plan leaves out
+// `lost_nodes`, which are down or bad, and as many spare nodes as --spare-nodes says.  Throws
 // LaunchError.
 PlannedJob PlanJob(const Options& options, const Settings& settings, const Environment& environment,
                    const std::vector<std::string>& lost_nodes);
 
-// The files of the run directory that the commands name or people read, by name.
+// The files of the run directory, which the commands name or people read: the text of each, by
+// name.
 std::map<std::string, std::string> FilesOf(const PlannedJob& planned);
 
 }  // namespace launcher

@@ -39,7 +39,7 @@ Allocation ReadAllocation(const Options& options, const Environment& environment
       std::any_of(asked->nodes.begin(), asked->nodes.end(),
                   [&](const AllocatedNode& node) { return hosts.Find(node.host) == nullptr; });
   if (leaves_job && may_leave_job) return *asked;
-  // Before the node that Slurm's variables are about is left out.
+  // While the allocation still has the node that Slurm's variables are about.
   if (!options.accelerators) AskSlurmForGpus(environment, &*slurm);
   return RestrictToHosts(*slurm, *asked);
 }

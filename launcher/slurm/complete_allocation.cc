@@ -28,7 +28,7 @@ void LookForForgottenGpus(const Environment& environment, Allocation* allocation
       std::all_of(allocation->nodes.begin(), allocation->nodes.end(),
                   [](const auto& node) { return node.gpus.value_or(0) == 0 && !node.slots; });
   if (!asked_for_nothing) return;
-  // A hostlist of thousands of nodes is no argument; the first stands for the others.
+  // The list of thousands of nodes would be too long an argument; the first stands for the others.
   const ScontrolAnswer answer =
       RunScontrol({"show", "node", allocation->nodes.front().host}, environment);
   if (answer.is_ok) allocation->gpus_per_node_unasked = MostGpusOfANode(answer.text);

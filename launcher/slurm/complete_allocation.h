@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What Slurm's variables leave open about the nodes of a job, asked of scontrol.  Nothing is asked
-// where nothing is open.
+// Completes an allocation: asks scontrol what Slurm's variables do not say about the nodes of a
+// job. Where they say it, nothing is asked.
 
 #pragma once
 
@@ -10,16 +10,17 @@
 
 namespace launcher {
 
-// Asks how many GPUs each node has, where no variable says it (Allocation::gpus_unclear).  Throws
-// LaunchError(EX_CONFIG) when scontrol does not answer.
+// Asks how many GPUs the job has on each node, where no variable says it
+// (Allocation::gpus_unclear). Throws LaunchError(EX_CONFIG) when scontrol does not answer.
 void AskSlurmForGpus(const Environment& environment, Allocation* allocation);
 
-// Sets gpus_per_node_unasked of a Slurm job that asked for neither GPUs nor tasks, where scontrol
-// says it; for any other job nothing is started.
+// Asks how many GPUs a node has, for a job that has asked for neither GPUs nor tasks, and sets
+// gpus_per_node_unasked.
 void LookForForgottenGpus(const Environment& environment, Allocation* allocation);
 
-// Sets cpus_are_cores of a Slurm job that asked for CPUs per task, where scontrol counts as many
-// CPUs as a node has cores: `threads` hardware threads in all, `threads_per_core` in each.
+// Asks how many CPUs Slurm counts on a node, for a job that has asked for CPUs per task.  Sets
+// cpus_are_cores where these are as many as the node has cores; the node has `threads` hardware
+// threads, `threads_per_core` in each core.
 void LookWhatACpuIs(int threads, int threads_per_core, const Environment& environment,
                     Allocation* allocation);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One question to Slurm by scontrol, or one order.
+// Asks Slurm one question by scontrol, or gives it one order.
 
 #pragma once
 
@@ -17,8 +17,8 @@ struct ScontrolAnswer {
   std::string text;         // all that scontrol printed, or why there is no answer, in one line
 };
 
-// Runs `scontrol` with `arguments` and waits, at most as long as a controller takes that is being
-// restarted.
+// Runs `scontrol` with `arguments` and waits for its end, for 30 s at most: slurmctld may take that
+// long where it is just being restarted.
 ScontrolAnswer RunScontrol(const std::vector<std::string>& arguments,
                            const Environment& environment);
 

@@ -18,24 +18,25 @@ namespace {
 
 constexpr int kMaxComponents = 1024;
 
-// Step ids from here on are no steps of srun: the batch script, salloc's shell on a compute node.
+// Higher step ids are not those of srun's steps, but of the batch script or of the shell of salloc
+// on a compute node.
 constexpr unsigned long long kFirstSpecialStep = 0xfffffff0;
 
-// Whether SLURM_STEP_ID is that of a step of srun.  Batch scripts have one too since Slurm 26.05
-// (-5); salloc's shell on a compute node has 4294967290.
+// Whether SLURM_STEP_ID is that of a step of srun.  Since Slurm 26.05 batch scripts have the step
+// id -5; the shell of salloc on a compute node has 4294967290.
 bool IsStepOfSrun(const Environment& environment) {
   const std::optional<std::string> step = FindVariable(environment, "SLURM_STEP_ID");
   if (!step || step->starts_with('-')) return false;
   unsigned long long step_id = 0;
   const auto [stop, error] = std::from_chars(step->data(), step->data() + step->size(), step_id);
   const bool is_number = error == std::errc() && stop == step->data() + step->size();
-  // Only steps of srun have this beside it.
+  // Only steps of srun have this variable as well.
   if (!is_number) return FindVariable(environment, "SLURM_STEP_NUM_TASKS").has_value();
   return step_id < kFirstSpecialStep;
 }
 
-// True in a shell of srun --pty, whose other tasks have no terminal and end, and inside the only
-// task of any step; refuses inside one of several.
+// True inside the only task of a step, and in a shell of srun --pty, whose other tasks have no
+// terminal and end at once.  Inside one of several tasks ddlrun is refused.
 bool IsInsideStep(const Environment& environment) {
   if (!IsStepOfSrun(environment)) return false;
   const std::string task = FindVariable(environment, "SLURM_PROCID").value_or("0");
@@ -82,7 +83,7 @@ std::vector<std::string> ReadHosts(const Environment& environment, const std::st
     }
   }
   std::vector<std::string> count_names = {"SLURM_JOB_NUM_NODES"};
-  if (!in_step) count_names.emplace_back("SLURM_NNODES");  // inside a step it is the step's
+  if (!in_step) count_names.emplace_back("SLURM_NNODES");  // inside a step, that of the step
   for (const std::string& count_name : count_names) {
     const std::string full_name = count_name + suffix;
     const std::optional<std::string> text = FindVariable(environment, full_name);
@@ -109,7 +110,7 @@ std::optional<std::vector<int>> ReadPerNode(const Environment& environment, cons
   return counts;
 }
 
-// The tasks asked for on each node, or nullopt where none were.
+// How many tasks were asked for on each node, or nullopt where none were.
 std::optional<std::vector<int>> ReadTasks(const Environment& environment, const std::string& suffix,
                                           std::size_t node_count) {
   const std::string list_name = "SLURM_TASKS_PER_NODE" + suffix;
@@ -141,7 +142,7 @@ std::optional<std::vector<int>> ReadTasks(const Environment& environment, const 
   if (total && std::accumulate(tasks.begin(), tasks.end(), 0LL) != ParseCount(total_name, *total)) {
     Contradict(wanted, list ? list_text : Show(each_name, each.value_or("")), hint);
   }
-  // With --ntasks, --ntasks-per-node is the most that a node gets.
+  // Beside --ntasks, --ntasks-per-node is the largest number of tasks of a node.
   if (most && *std::max_element(tasks.begin(), tasks.end()) > *most) {
     Contradict(Show(each_name, *each), list_text, hint);
   }
@@ -179,7 +180,7 @@ void ReadComponent(const Environment& environment, int component, const std::str
       ReadHosts(environment, suffix, in_step, &allocation->origin_text);
   ReadPerNode(environment, "SLURM_JOB_CPUS_PER_NODE" + suffix, hosts.size());
   std::optional<std::vector<int>> tasks;
-  if (!in_step) {  // else they are the step's
+  if (!in_step) {  // inside a step these variables are about the step
     tasks = ReadTasks(environment, suffix, hosts.size());
     ReadCpusPerTask(environment, suffix, allocation);
   }
@@ -196,7 +197,7 @@ void ReadComponent(const Environment& environment, int component, const std::str
   for (AllocatedNode& node : nodes) allocation->nodes.push_back(std::move(node));
 }
 
-// Within one list a repeated host was refused already.
+// Refuses a host that two components have.  A host that one list names twice was refused before.
 void RefuseSharedHosts(const Allocation& allocation) {
   std::map<std::string, int> component_of;
   for (const AllocatedNode& node : allocation.nodes) {

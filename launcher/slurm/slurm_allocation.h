@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads what Slurm gave this job from the environment of the batch script or of the salloc shell.
-// Nothing is guessed: what the variables do not say stays empty in the result, and two that
-// contradict each other are a refusal.  Pure functions of their argument, safe from any thread.
+// Reads what Slurm has granted this job, from the environment of the batch script or of the shell
+// of salloc.  Nothing is guessed: what the variables do not say stays empty in the result, and
+// variables that contradict each other are refused.  Pure, safe from any thread.
 
 #pragma once
 
@@ -13,24 +13,24 @@
 
 namespace launcher {
 
-// nullopt where there is no SLURM_JOB_ID: not inside Slurm.
+// nullopt where SLURM_JOB_ID is not set, since this is then not inside Slurm.
 //
-// nodes    SLURM_JOB_NODELIST in Slurm's order, all components of a heterogeneous job one after
-//          the other; its length must be SLURM_JOB_NUM_NODES, where that is set.
-// slots    SLURM_TASKS_PER_NODE where tasks were asked for (SLURM_NTASKS is set), else
-//          SLURM_NTASKS_PER_NODE, else empty: Slurm's default of one task per node or per CPU is
-//          no wish of the user.  Inside a step of one task (srun --pty bash): empty.
-// gpus     of every node: SLURM_GPUS_PER_NODE, or SLURM_GPUS_PER_TASK (since Slurm 24.11 that of
-//          SLURM_TRES_PER_TASK) x tasks of the node. Of the host this runs on: SLURM_GPUS_ON_NODE;
-//          such a variable says nothing about other hosts. Of the other of two nodes: SLURM_GPUS
-//          minus that.  Else empty.
-// ranks    SLURM_NTASKS (the sum over the components of a heterogeneous job).
+// nodes    SLURM_JOB_NODELIST in Slurm's order, the components of a heterogeneous job one after the
+//          other.  There must be SLURM_JOB_NUM_NODES of them, where that is set.
+// slots    SLURM_TASKS_PER_NODE where the user has asked for tasks (SLURM_NTASKS is set), else
+//          SLURM_NTASKS_PER_NODE, else empty: Slurm itself then counts a task for each node or
+//          CPU, which nobody has asked for.  Empty inside a step of one task (srun --pty bash).
+// gpus     SLURM_GPUS_PER_NODE for every node, or the tasks of the node times
+//          SLURM_GPUS_PER_TASK (since Slurm 24.11 a part of SLURM_TRES_PER_TASK).  For the node
+//          that this runs on, and for no other, SLURM_GPUS_ON_NODE.  For the other one of two
+//          nodes, SLURM_GPUS minus that.  Else empty.
+// ranks    SLURM_NTASKS, the sum over the components of a heterogeneous job.
 //
-// Throws LaunchError(EX_CONFIG) with the sbatch line to write: where SLURM_JOB_ID, the node list or
-// the number of tasks is missing beside the others, malformed or longer than kMaxVariableBytes;
-// where two variables contradict each other (both are named, with their values); and as one of
-// several tasks of a step (`srun ddlrun`).  Any other variable that is missing, new or in no known
-// form is as if it were not set; GPUs that would follow from it are then unclear.
+// Throws LaunchError(EX_CONFIG) with the line to write for sbatch: where the node list or the
+// number of tasks is missing, where one of these or SLURM_JOB_ID is malformed or longer than
+// kMaxVariableBytes, where two variables contradict each other, and inside one of several tasks of
+// a step (`srun ddlrun`).  Any other variable that is missing or in no known form counts as not
+// set; if the number of GPUs depends on it, that is unclear.
 std::optional<Allocation> ReadSlurmAllocation(const Environment& environment);
 
 }  // namespace launcher

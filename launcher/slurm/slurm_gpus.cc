@@ -15,7 +15,7 @@ struct Found {
   int count = 0;
 };
 
-// Variables in a form that is not known, as text; only Slurm itself can then tell.
+// The variables, as text, that are in a form that is not known, so that only scontrol can tell.
 using Unreadable = std::string;
 
 std::optional<Found> FindGpuCount(const Environment& environment, const std::string& name,
@@ -40,7 +40,7 @@ std::optional<Found> FindGpusPerTask(const Environment& environment, const std::
   return found;
 }
 
-// CUDA_VISIBLE_DEVICES, whose names may also be UUIDs; set but empty means none.
+// How many devices CUDA_VISIBLE_DEVICES names, by numbers or UUIDs.  If it is empty it names none.
 std::optional<Found> FindVisibleDevices(const Environment& environment) {
   const auto found = environment.find("CUDA_VISIBLE_DEVICES");
   if (found == environment.end()) return std::nullopt;
@@ -50,7 +50,7 @@ std::optional<Found> FindVisibleDevices(const Environment& environment) {
   return Found{text, static_cast<int>(std::count(value.begin(), value.end(), ',')) + 1};
 }
 
-// What this host was granted, by the variables that are only about it.
+// What the job was granted on this node, by the variables that are about this node only.
 struct HereGrant {
   std::optional<Found> gpus;  // empty: they do not say
   std::vector<int> indices;   // empty: not known
@@ -78,8 +78,8 @@ HereGrant ReadHere(const Environment& environment, Unreadable* unreadable) {
                "unset CUDA_VISIBLE_DEVICES, or write --gres=gpu:" +
                    std::to_string(std::max(1, visible->count)) + " in the sbatch line");
   }
-  // On a compute node Slurm says so when it granted any.  Devices that are visible all the same are
-  // those of a site that leaves GPUs to its users.
+  // On a compute node Slurm sets a variable when it has granted any GPU.  Where it has not, but
+  // devices are visible, the site lets its users share the GPUs without Slurm.
   if (!here.gpus && !count_unreadable.empty()) {
     *unreadable += (unreadable->empty() ? "" : ", ") + count_unreadable;
   } else if (!here.gpus && !visible && FindVariable(environment, "SLURMD_NODENAME")) {
@@ -88,8 +88,8 @@ HereGrant ReadHere(const Environment& environment, Unreadable* unreadable) {
   return here;
 }
 
-// The node this runs on, or nullptr: salloc's shell runs on the submitting host, and a component of
-// a heterogeneous job may lie elsewhere.
+// The node that this runs on.  nullptr where it is none of `nodes`: the shell of salloc runs where
+// the job was submitted, and this node may belong to another component of a heterogeneous job.
 AllocatedNode* FindHere(const Environment& environment, const std::string& suffix,
                         std::vector<AllocatedNode>* nodes) {
   const std::optional<std::string> name = FindVariable(environment, "SLURMD_NODENAME");
@@ -126,8 +126,8 @@ std::optional<Found> ReadEverywhere(const Environment& environment, const std::s
   return per_node ? per_node : per_task;
 }
 
-// SLURM_GPUS is the job's total; how Slurm spread it is known for two nodes at most.  Returns "",
-// or why it is not.
+// Applies SLURM_GPUS, the total of the job, from which the GPUs of a single node without any number
+// follow.  Returns "", or why the GPUs of the others are unclear.
 std::string ApplyTotal(const Found& total, const AllocatedNode* here,
                        std::vector<AllocatedNode>* nodes) {
   int known = 0;

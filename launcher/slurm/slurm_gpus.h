@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The GPU half of slurm_allocation.  Pure, safe from any thread.
+// The part of slurm_allocation that is about GPUs.  Pure, safe from any thread.
 
 #pragma once
 
@@ -12,10 +12,10 @@
 
 namespace launcher {
 
-// Fills in gpus and gpu_indices of `nodes`, whose hosts and slots are set.  They are those of the
-// job, or of the component of a heterogeneous job whose variables end in `suffix`.  Returns "", or
-// why the variables do not say what each node has (Allocation::gpus_unclear).  Throws as
-// ReadSlurmAllocation does.
+// Fills in gpus and gpu_indices of `nodes`, whose hosts and slots are set.  These are the nodes of
+// the job or, with a `suffix`, those of the component of a heterogeneous job whose variables end
+// with it. Returns "", or why the variables do not say how many GPUs each node has
+// (Allocation::gpus_unclear). Throws as ReadSlurmAllocation does.
 std::string ReadGpus(const Environment& environment, const std::string& suffix,
                      std::vector<AllocatedNode>* nodes);
 

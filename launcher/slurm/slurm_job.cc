@@ -14,7 +14,7 @@
 namespace launcher {
 namespace {
 
-// The words KEY=VALUE of a line; the first of a key counts.
+// The values of the words KEY=VALUE of a line.  If a key is there twice, the first value counts.
 std::map<std::string, std::string> Words(const std::string& line) {
   std::map<std::string, std::string> words;
   std::istringstream stream(line);
@@ -27,7 +27,8 @@ std::map<std::string, std::string> Words(const std::string& line) {
   return words;
 }
 
-// Of "01:02:03" or "4-01:02:03"; nullopt for "UNLIMITED" and all else.
+// The seconds of "01:02:03" or, with days, "4-01:02:03"; nullopt for "UNLIMITED" and any other
+// text.
 std::optional<double> Seconds(const std::string& text) {
   int days = 0;
   int hours = 0;
@@ -84,7 +85,8 @@ std::optional<SlurmJob> ParseSlurmJob(const std::string& text) {
 std::string SlurmJobId(const Environment& environment) {
   const std::string array = ValueOr(environment, "SLURM_ARRAY_JOB_ID", "");
   const std::string task = ValueOr(environment, "SLURM_ARRAY_TASK_ID", "");
-  // The number of an array's last task is that of the array, and would requeue all of them.
+  // In SLURM_JOB_ID the last task of an array has the number of the whole array, by which all tasks
+  // would be put into the queue again.
   if (!array.empty() && !task.empty()) return array + "_" + task;
   return ValueOr(environment, "SLURM_JOB_ID", "");
 }

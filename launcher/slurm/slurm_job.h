@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What Slurm itself says about the job that ddlrun runs in, while it runs, and the order to queue
-// it again.
+// What Slurm says about the job of ddlrun while it runs, the commands that reach its steps, and the
+// order to put the job into the queue again.
 
 #pragma once
 
@@ -17,31 +17,32 @@ namespace launcher {
 struct SlurmJob {
   std::string state;  // "RUNNING", "COMPLETING", "CANCELLED", ...
   bool may_requeue = false;
-  bool is_batch = false;               // false: of salloc or srun
-  std::vector<std::string> nodes;      // without those it has lost
-  std::optional<double> seconds_left;  // until its time limit; empty: it has none
+  bool is_batch = false;               // false: it was started by salloc or srun
+  std::vector<std::string> nodes;      // without those that it has lost
+  std::optional<double> seconds_left;  // until its time limit; empty: it has no limit
 };
 
-// From `scontrol --oneliner show job`, a line for each component of a heterogeneous job, the first
-// for what they share.  nullopt for any other text.  Pure.
+// Reads what `scontrol --oneliner show job` prints: a line for each component of a heterogeneous
+// job, of which the first counts for all but the nodes.  nullopt for any other text.  Pure.
 std::optional<SlurmJob> ParseSlurmJob(const std::string& text);
 
-// "12" or, of a task of an array, "12_3"; "" outside Slurm.  Pure.
+// The id of the job, "12", or "12_3" for a task of a job array; "" outside Slurm.  Pure.
 std::string SlurmJobId(const Environment& environment);
 
-// The steps that together run the ranks: of a heterogeneous job one for each of `components`, all
-// with the number of `step` ("12.3", as a rank reports it), which alone names the first.  Pure.
+// The steps that run the ranks.  `step` is what a rank reports, "12.3": the job number of the first
+// component and the number of the step.  In a heterogeneous job each of `components` has a step of
+// this number under a job number of its own.  Pure.
 std::vector<std::string> StepsOfComponents(const std::string& step, const std::set<int>& components,
                                            const Environment& environment);
 
-// The commands that send a signal to all ranks of `steps`, and that print a line for each of them
-// that is there; empty where Slurm's own is not in PATH.
+// The command that sends a signal to all ranks of `steps`, and the one that prints a line for each
+// of these steps that still exists.  Empty where scancel or squeue is not in PATH.
 std::vector<std::string> SignalStepCommand(const std::vector<std::string>& steps, int signal,
                                            const Environment& environment);
 std::vector<std::string> ListStepsCommand(const std::vector<std::string>& steps,
                                           const Environment& environment);
 
-// nullopt when Slurm does not answer.
+// Asks scontrol about the job.  nullopt when it does not answer.
 std::optional<SlurmJob> AskSlurmForJob(const Environment& environment);
 
 // `scontrol requeue`.  Returns "", or why Slurm refused.

@@ -13,7 +13,7 @@ namespace launcher {
 namespace {
 
 constexpr std::size_t kMaxShown = 120;
-constexpr int kMaxGpus = 1 << 20;  // of a job
+constexpr int kMaxGpus = 1 << 20;  // more GPUs of a job are taken for a mistake
 
 [[noreturn]] void Refuse(const std::string& name, const std::string& value,
                          const std::string& example) {
@@ -102,7 +102,7 @@ std::optional<int> TryParseGpuCount(const std::string& value) {
   int sum = 0;
   for (const std::string_view part : SplitAtCommas(value)) {
     int count = 0;
-    // npos + 1 is 0: the whole part where there is no type in front.
+    // Without a type in front rfind gives npos, and npos + 1 is 0, so that the whole part is read.
     if (!ParseWhole(part.substr(part.rfind(':') + 1), &count) || count > kMaxGpus ||
         sum > kMaxGpus) {
       return std::nullopt;

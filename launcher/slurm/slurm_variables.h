@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The forms that Slurm writes numbers in: "4", "8(x2),3", "v100:4", "0-2,5".  A variable that is
-// needed is read by Parse..., which throws LaunchError(EX_CONFIG) with its name and value; one that
-// is only compared with others by TryParse..., whose nullopt says that it is in no known form:
-// other versions of Slurm have other variables and other forms.  Pure, safe from any thread.
+// Reads numbers in the forms in which Slurm writes them into variables: "4", "8(x2),3", "v100:4",
+// "0-2,5".  Pure, safe from any thread.
+//
+// Other versions of Slurm have other variables and other forms.  So a variable without which ddlrun
+// cannot go on is read by Parse..., which throws LaunchError(EX_CONFIG) with its name and value;
+// one that is only compared with others is read by TryParse..., which returns nullopt for a form
+// that is not known.
 
 #pragma once
 
@@ -15,7 +18,7 @@
 
 namespace launcher {
 
-// Longest value that is looked at; Linux itself passes no longer one (MAX_ARG_STRLEN).
+// The longest value that is read.  Linux itself passes no longer one (MAX_ARG_STRLEN).
 inline constexpr std::size_t kMaxVariableBytes = 131072;
 
 // A variable by name, or nullopt; an empty one counts as not set.
@@ -40,15 +43,16 @@ std::vector<int> ParseCountList(const std::string& name, const std::string& valu
 std::optional<int> TryParseGpuCount(const std::string& value);
 int ParseGpuCount(const std::string& name, const std::string& value);
 
-// What SLURM_TRES_PER_TASK asks for one task, which later versions of Slurm set in place of
-// SLURM_GPUS_PER_TASK: "cpu=2,gres/gpu=1", "gres/gpu:v100=1", "cpu:2,gres:gpu:1".  Empty: not said.
+// What SLURM_TRES_PER_TASK says that one task needs: "cpu=2,gres/gpu=1", "gres/gpu:v100=1",
+// "cpu:2,gres:gpu:1".  Later versions of Slurm set it in place of SLURM_GPUS_PER_TASK.  A number
+// that it does not say is empty.
 struct TresPerTask {
   std::optional<int> cpus, gpus;
 };
 TresPerTask ParseTresPerTask(const std::string& value);
 
-// "0,1,5" or "0-2,5" -> ascending indices.  Empty for anything else, such as the names of MIG
-// devices: they are nowhere needed.
+// The indices of "0,1,5" or "0-2,5", ascending.  Empty for anything else, such as the names of MIG
+// devices, which are needed nowhere.
 std::vector<int> ParseIndices(const std::string& value);
 
 }  // namespace launcher

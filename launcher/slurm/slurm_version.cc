@@ -9,7 +9,7 @@
 namespace launcher {
 namespace {
 
-// The first that was seen to do without.
+// The first version in which the servers were not seen to refuse each other.
 constexpr SlurmVersion kPmixServersMended = {24, 11};
 
 // "22.05.8" -> 22, 5; false for anything else.

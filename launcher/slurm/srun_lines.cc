@@ -14,9 +14,9 @@ namespace launcher {
 namespace {
 
 constexpr std::string_view kSrunError = "srun: error: ";
-// Of a line with the longest host name.
+// No line about one node is longer, even with the longest host name.
 constexpr std::size_t kLongest = 500;
-// Of a line about many tasks on many nodes.
+// The same for a line about many tasks on many nodes.
 constexpr std::size_t kLongestOfTasks = 65536;
 // No job has more (rankfile::kMaxRanks).
 constexpr int kMostRanks = 1 << 20;
@@ -35,7 +35,7 @@ std::vector<RankRange> ParseSrunTasks(std::string_view line) {
   const std::size_t list_end = line.find(": ");
   if (!line.starts_with(' ') || list_end == std::string_view::npos) return {};
   std::vector<RankRange> tasks;
-  int least = 0;  // they ascend
+  int least = 0;  // the next task cannot have a smaller number
   for (const char* next = line.data() + 1; next < line.data() + list_end; ++next) {
     const char* const end = line.data() + list_end;
     RankRange range;

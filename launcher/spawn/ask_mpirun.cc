@@ -17,7 +17,7 @@ std::unique_ptr<CommandOutput> AskMpirun(const std::string& mpirun,
 }
 
 MpirunVersion AnswerOfMpirun(CommandOutput* asked) {
-  // Not by its exit code: what it says is what counts.
+  // What it prints counts, whatever its exit code.
   asked->Wait(kPatienceWithMpirun);
   return ParseMpirunVersion(asked->text());
 }

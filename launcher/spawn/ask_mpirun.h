@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `mpirun --version`, started early and waited for late: it takes 20 to 50 ms.
+// Asks mpirun for its version.  That takes 20 to 50 ms, so it is started early and waited for late.
 
 #pragma once
 
@@ -13,10 +13,11 @@
 
 namespace launcher {
 
-// Starts it.  Null where `mpirun`, a path, is "".  Throws LaunchError as CommandOutput does.
+// Starts `mpirun --version`; `mpirun` is a path.  Null where that is "".  Throws LaunchError as
+// CommandOutput does.
 std::unique_ptr<CommandOutput> AskMpirun(const std::string& mpirun, const Environment& environment);
 
-// Waits for its answer, for 30 s at most.  `asked` is not null.
+// Waits for the answer, for 30 s at most.  `asked` is not null.
 MpirunVersion AnswerOfMpirun(CommandOutput* asked);
 
 }  // namespace launcher

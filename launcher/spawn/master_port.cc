@@ -9,9 +9,9 @@
 namespace launcher {
 namespace {
 
-constexpr int kFirstPort = 61000;
-constexpr int kPorts = 65536 - kFirstPort;
-// Tried before the first choice is taken anyway: the program then says that its port is in use.
+constexpr int kFirstPort = 65536 - kMasterPorts;
+// How many ports are tried.  Then the first one is taken all the same, and the program will say
+// that it is in use.
 constexpr int kTries = 64;
 
 bool IsFree(int port) {
@@ -30,9 +30,9 @@ bool IsFree(int port) {
 }  // namespace
 
 int ChooseMasterPort(unsigned long seed) {
-  const int first = static_cast<int>(seed % kPorts);
+  const int first = static_cast<int>(seed % kMasterPorts);
   for (int i = 0; i < kTries; ++i) {
-    const int port = kFirstPort + (first + i) % kPorts;
+    const int port = kFirstPort + (first + i) % kMasterPorts;
     if (IsFree(port)) return port;
   }
   return kFirstPort + first;

@@ -11,8 +11,8 @@
 namespace launcher {
 namespace {
 
-// The node of each rank when mpirun deals slots out: all of a node before the next (--map-by slot),
-// or one of each node in turn (--map-by node).
+// The node of each rank where mpirun fills one node after the other (--map-by slot), or deals the
+// ranks out to the nodes in turn (--map-by node).
 std::vector<int> NodesInOrder(const Plan& plan, bool node_by_node) {
   std::vector<std::size_t> left;
   for (const NodePlan& node : plan.nodes) left.push_back(node.ranks.size());
@@ -32,7 +32,7 @@ bool IsOrdered(const Plan& plan, const std::vector<int>& order) {
                     [](const RankPlan& rank, int node) { return rank.node == node; });
 }
 
-// Under ORTE --bind-to does not go with it.  PRRTE would refuse ranks that share a core.
+// ORTE refuses --bind-to beside a rankfile.  PRRTE without it would refuse ranks that share a core.
 std::vector<std::string> RankfileArguments(const Job& job, const std::string& path,
                                            const std::string& bind_to) {
   if (job.mpi_runtime == MpiRuntime::kOrte) return {"--rankfile", path};
@@ -50,11 +50,12 @@ std::vector<std::string> MappingArguments(const Job& job) {
   return RankfileArguments(job, job.plan_rankfile, "none");
 }
 
-// Where mpirun's daemon on this machine keeps its files: the name of its folder in /tmp could be
-// foreseen by others.  Under ORTE the same holds for other nodes, which have no run directory.
+// Has mpirun's daemon on this machine keep its files in the run directory: the name of its folder
+// in /tmp could be guessed, and taken, by another user.  ORTE has one setting for all nodes, of
+// which the others have no run directory.
 void SetDaemonDirectory(const Job& job, Environment* environment) {
   if (job.mpi_runtime == MpiRuntime::kPrrte) {
-    // PRRTE refuses both.
+    // PRRTE refuses to have both of these.
     if (environment->contains("PRTE_MCA_prte_tmpdir_base")) return;
     environment->emplace("PRTE_MCA_prte_local_tmpdir_base", job.run_directory);
   } else if (!job.has_remote_ranks) {
@@ -70,8 +71,9 @@ std::vector<HostSlots> SlotsOf(const Plan& plan) {
   return slots;
 }
 
-// "-x NAME" takes the value from mpirun's own environment, which has all of them; what ddlrun sets
-// is shown with its value, but for the plan, which nobody can read.
+// With "-x NAME" mpirun takes the value from its own environment, where ddlrun has put all
+// variables. Users see those that ddlrun sets with their values, except for the plan, which nobody
+// can read.
 std::vector<std::string> ExportArguments(const Job& job) {
   std::vector<std::string> arguments;
   for (const auto& [name, value] : job.environment) {

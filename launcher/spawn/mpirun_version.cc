@@ -25,7 +25,7 @@ bool StartsWithDigit(const std::string& word) {
   return !word.empty() && word[0] >= '0' && word[0] <= '9';
 }
 
-// The version in a line of one that Open MPI's makers wrote, "mpirun (Open MPI) 5.0.7".
+// Reads a line such as "mpirun (Open MPI) 5.0.7", of an mpirun that is Open MPI's or made of it.
 bool ReadOpenMpi(const std::string& line, MpirunVersion* result) {
   struct Maker {
     const char* in_line;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whose mpirun it is, by what `mpirun --version` prints.  Pure.
+// Tells from what `mpirun --version` prints which MPI the mpirun belongs to.  Pure.
 //
-// A line of it is one of these, wherever it stands; sites print lines of their own before it:
+// One of the lines, which need not be the first since some sites print lines of their own, is this:
 //
 //   mpirun (Open MPI) 4.1.4           up to version 4 the runtime below it is ORTE
 //   mpirun (Open MPI) 5.0.7           from version 5 on it is PRRTE
@@ -12,7 +12,7 @@
 //   HYDRA build details:              MPICH and those made of it, with "    Version:   4.0.2" next
 //   Intel(R) MPI Library for Linux* OS, Version 2021.10 Build 20230619 (id: c2e19c2f3e)
 //
-// The two runtimes take other options and other variables.
+// ORTE and PRRTE take different options and variables.
 
 #pragma once
 
@@ -25,11 +25,11 @@ enum class MpiRuntime { kOrte, kPrrte };
 
 struct MpirunVersion {
   std::string name;                   // "Open MPI 5.0.7", "Intel MPI 2021.10"; "" when not known
-  std::optional<MpiRuntime> runtime;  // nullopt: it is not Open MPI's
-  std::string first_line;             // of the text, for a message; at most 80 bytes
+  std::optional<MpiRuntime> runtime;  // nullopt: it is not the mpirun of Open MPI
+  std::string first_line;             // of what it printed, for a message; at most 80 bytes
 };
 
-// Never throws: a text in no known form has no name.
+// Never throws.  For a text in no known form the name is "".
 MpirunVersion ParseMpirunVersion(const std::string& text);
 
 // What to do where an mpirun is missing or is not Open MPI's.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A path that PRRTE can read as a part of an option: with ':' or '-' in it, it takes
-// "--map-by rankfile:FILE=PATH" apart (seen with Open MPI 5.0.7).
+// A path that PRRTE can read in "--map-by rankfile:FILE=PATH".  A ':' or '-' in the path would end
+// it there (seen with Open MPI 5.0.7).
 
 #pragma once
 
@@ -11,8 +11,9 @@ namespace launcher {
 
 class PlainPath {
  public:
-  // Another name of the file, /proc/PID/fd/N, which stays open as long as this object.  `path`
-  // itself where it is plain, or cannot be opened: mpirun then says why.
+  // Opens the file where `path` has such a character; the path is then /proc/PID/fd/N as long as
+  // this object lives.  Otherwise it is `path` itself, and so for a file that cannot be opened,
+  // about which mpirun will complain.
   explicit PlainPath(const std::string& path);
   ~PlainPath();
   PlainPath(const PlainPath&) = delete;

@@ -16,12 +16,14 @@ constexpr char kTresPerTask[] = "SLURM_TRES_PER_TASK";  // the same in later ver
 constexpr char kTresBind[] = "SLURM_TRES_BIND";         // comes with it
 
 constexpr char kArgumentsOfOrte[] = "OMPI_MCA_plm_slurm_args";
-// What Slurm itself sets it to from 23.11 on, so that its srun knows who starts it.
+// The value that Slurm itself gives it from 23.11 on, so that srun knows that mpirun starts it.
 constexpr char kArgumentsOfSlurm[] = "--external-launcher";
 
 std::string GpusArgument(int gpus) { return "--gpus=" + std::to_string(gpus); }
 
-// Of the job but for this node; nullopt where they were not asked for by job or by task.
+// The GPUs of the job on all nodes but this one; nullopt where they were not asked for with --gpus
+// or
+// --gpus-per-task.
 std::optional<int> GpusElsewhere(const Environment& environment) {
   const auto count = [&](const char* name) {
     const auto text = FindVariable(environment, name);
@@ -39,8 +41,8 @@ std::optional<int> GpusElsewhere(const Environment& environment) {
   return *per_task * *tasks - *here;
 }
 
-// Of the daemons' nodes, which their srun is asked for; 0: it is left alone, as the user or the job
-// says it already.
+// The GPUs that the srun of the daemons must ask for; 0 where it is left as it is, because the user
+// or the job says it already.
 int GpusOfDaemons(const Environment& environment, MpiRuntime runtime) {
   const std::string set = FindVariable(environment, kArgumentsOfOrte).value_or("");
   const bool is_users = runtime == MpiRuntime::kOrte && !set.empty() && set != kArgumentsOfSlurm;

@@ -10,7 +10,7 @@
 namespace launcher {
 namespace {
 
-// Why srun gives no `pmi` to the ranks, "" when it does.
+// Why srun cannot give `pmi` to the ranks; "" when it can.
 std::string LackOf(const std::string& pmi, const SpawnerMeans& means) {
   if (!means.srun_lacks.empty()) return means.srun_lacks;
   if (!FindMpiType(pmi, means.mpi_types).empty()) return "";

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a Job to the child processes that ddlrun starts.  One function per way to start ranks, all
-// of the same shape: srun_spawner.cc, mpirun_spawner.cc, local_spawner.cc; a new one is a new file,
-// a line here and one in spawner.cc.  Pure: commands are argv vectors, never a shell's text.
+// Spawners make of a Job the commands of the child processes that ddlrun starts.  There is one for
+// each way to start ranks: srun_spawner.cc, mpirun_spawner.cc and local_spawner.cc.  A new one is a
+// new file, a line here and a line in spawner.cc.  A command is a vector of arguments and never a
+// text for a shell.  Pure.
 
 #pragma once
 
@@ -18,33 +19,33 @@
 
 namespace launcher {
 
-// Everything that decides the commands.
+// All that the commands depend on.
 struct Job {
   Plan plan;
-  bool has_remote_ranks = false;     // some are not on this machine: carry the environment there
+  bool has_remote_ranks = false;     // some are not on this machine, and need the environment too
   std::vector<std::string> program;  // and its arguments
   std::string shim;                  // path of ddlrun-rank, the same on all nodes
-  Environment environment;           // what children of ddlrun get
-  // Set for every rank, and shown in the command.
+  Environment environment;           // of the children of ddlrun
+  // Variables that are set for every rank, and that users see in the command.
   std::map<std::string, std::string> rank_settings;
-  std::vector<std::string> asked_exports;  // -x NAME: carried although IsForwarded denies
-  std::string run_directory;               // private, on this node; the files of FilesOf are in it
-  bool tag_output = false;                 // the rank in front of each line
+  std::vector<std::string> asked_exports;  // of -x NAME: they are carried even if not IsForwarded
+  std::string run_directory;               // on this node, with the files of FilesOf in it
+  bool tag_output = false;                 // each line has the rank in front
 
-  // Of srun alone.
+  // For srun only.
   std::string srun;                       // path
   std::string mpi_type;                   // of --mpi: "pmix", "pmix_v4", "pmi2", "none"
   std::vector<std::string> hosts_of_job;  // in Slurm's order, whether or not they run ranks
-  bool in_step = false;         // ddlrun itself runs in a step, whose resources are shared
-  bool has_lost_nodes = false;  // the step before still holds what it had
+  bool in_step = false;         // ddlrun itself runs in a step, with which the ranks share
+  bool has_lost_nodes = false;  // the step of an earlier start still holds its resources
 
-  // Of mpirun alone.
+  // For mpirun only.
   std::string mpirun;  // path
   MpiRuntime mpi_runtime = MpiRuntime::kOrte;
-  std::vector<std::string> mpi_arguments;  // of the site file, --mpiarg and --tcp
-  std::string rankfile;                    // the user's own, or ""
-  std::string plan_rankfile;               // the run directory's RANKFILE
-  bool in_slurm = false;                   // on nodes of the job; else by ssh
+  std::vector<std::string> mpi_arguments;  // from the site file, --mpiarg and --tcp
+  std::string rankfile;                    // that of the user, or ""
+  std::string plan_rankfile;               // the RANKFILE in the run directory
+  bool in_slurm = false;                   // the nodes are those of a Slurm job; false: by ssh
   bool is_root = false;
 };
 
@@ -52,29 +53,32 @@ struct Job {
 struct ChildCommand {
   enum class Kind { kRank, kMpirun, kSrun };
   Kind kind = Kind::kRank;
-  int rank = -1;                               // of a kRank; the others stand for all ranks
+  int rank = -1;                               // of a kRank; the other kinds start all ranks
   std::vector<std::string> argv;               // argv[0] is a path
   std::vector<std::string> environment;        // "NAME=value"
-  std::string report_key;                      // that its shims put into their reports
-  std::shared_ptr<const PlainPath> open_file;  // that argv names, or null
+  std::string report_key;                      // which the shims put into their reports
+  std::shared_ptr<const PlainPath> open_file;  // a file that argv names and that must stay open
 };
 
-// srun, once (of a heterogeneous job with a part for each component).  Tasks are in the
-// plan's order: in Slurm's own where that is the same, else by the run directory's TASKFILE.  The
-// GPUs of a node are visible to all of its tasks; the shim binds.  Throws LaunchError(EX_CONFIG)
-// for an order that is not possible over the components of a heterogeneous job.
+// One command of srun, which for a heterogeneous job has a part for each component.  Where the
+// order of the plan is not Slurm's own, srun gets it by the TASKFILE in the run directory.  All
+// tasks of a node see all of its GPUs, and srun does not bind them, since the shim does.  Throws
+// LaunchError(EX_CONFIG) for an order that is not possible over the components of a heterogeneous
+// job.
 std::vector<ChildCommand> MakeSrunCommands(const Job& job);
 
-// The host of every rank, a line each: what srun --distribution=arbitrary reads.
+// The text of TASKFILE, which srun --distribution=arbitrary reads: a line with the host of each
+// rank.
 std::string TaskfileText(const Plan& plan);
 
-// mpirun of Open MPI, once.  Ranks are mapped as the plan has them, by --map-by slot or node over
-// the run directory's HOSTFILE (inside Slurm: slurm_for_mpirun.h), or by its RANKFILE where neither
-// gives the plan's order; they are not bound, since the shim does that, but by the user's own
-// rankfile, and under ORTE by any.
+// One command of Open MPI's mpirun.  It places the ranks as the plan has them: by --map-by slot or
+// node over the HOSTFILE in the run directory (inside Slurm by its variables, slurm_for_mpirun.h),
+// or by the RANKFILE where neither gives the order of the plan.  mpirun does not bind the ranks,
+// since the shim does; only a rankfile of the user does so, and under ORTE any rankfile.
 std::vector<ChildCommand> MakeMpirunCommands(const Job& job);
 
-// One shim per rank, no MPI.  Throws LaunchError(EX_CONFIG) when a rank is not on this machine.
+// A command for each rank, of its shim, without MPI.  Throws LaunchError(EX_CONFIG) when a rank is
+// not on this machine.
 std::vector<ChildCommand> MakeLocalCommands(const Job& job);
 
 struct Spawner {
@@ -82,14 +86,14 @@ struct Spawner {
   std::vector<ChildCommand> (*make_commands)(const Job& job);
 };
 
-// The spawner called `name`, which --launcher and the site file have checked.
+// The spawner called `name`, which is one of the values of --launcher and the site file.
 const Spawner& FindSpawner(const std::string& name);
 
-// What --launcher=auto stands for: the name, and the reason for the user.
+// Which spawner --launcher=auto stands for, and why, in words for the user.
 struct SpawnerChoice {
   std::string name;
   std::string reason;
-  std::string mpi_type;  // of srun: see Job
+  std::string mpi_type;  // for srun, as in Job
 };
 
 // What this machine can start ranks with.
@@ -100,13 +104,14 @@ struct SpawnerMeans {
   std::string mpirun_lacks;            // why mpirun cannot be used, "" when it can
 };
 
-// srun with the type that --pmi=`pmi` stands for; "auto" is pmix.  Throws
-// LaunchError(EX_UNAVAILABLE) when srun cannot be used or does not know it, with what it knows.
+// srun, with the type of --mpi that --pmi=`pmi` stands for; "auto" stands for pmix.  Throws
+// LaunchError(EX_UNAVAILABLE) when srun cannot be used, or does not know that type.
 SpawnerChoice ChooseSrun(const std::string& pmi, const SpawnerMeans& means);
 
-// Inside Slurm srun with what `pmi` says, where that is not "auto" or srun knows PMIx; else mpirun,
-// else srun without PMI where ranks are on other machines, else local.  Throws as ChooseSrun, and
-// LaunchError(EX_UNAVAILABLE) when a rank is on another machine and nothing reaches it.
+// The spawner for `plan`.  Inside Slurm it is srun, if `pmi` is not "auto" or srun knows PMIx.
+// Otherwise it is mpirun; without mpirun, srun without a PMI where ranks are on other machines; and
+// otherwise local.  Throws as ChooseSrun does, and LaunchError(EX_UNAVAILABLE) when a rank is on
+// another machine and nothing reaches it.
 SpawnerChoice ChooseSpawner(const Plan& plan, bool has_remote_ranks, const std::string& pmi,
                             const SpawnerMeans& means);
 

@@ -10,9 +10,9 @@
 namespace launcher {
 namespace {
 
-// Fences without data, as the one at the end of MPI_Init, let everybody through at once when
-// Slurm's PMIx servers pass them up and down a tree; a ring waits.  Seen with 22.05 and
-// 24.11 (doc/decisions/0014, 0015).
+// How Slurm's PMIx servers pass a fence on.  By the default, a tree, a fence without data, as at
+// the end of MPI_Init, lets everybody through before all have come; a ring waits for all.  Seen
+// with 22.05 and 24.11 (doc/decisions/0014, 0015).
 constexpr char kFenceOfPmix[] = "SLURM_PMIX_FENCE";
 
 using NodeIterator = std::vector<NodePlan>::const_iterator;
@@ -49,7 +49,7 @@ std::vector<std::string> PlacementArguments(const Job& job, NodeIterator first, 
     arguments.push_back("--ntasks-per-node=" + std::to_string(first->ranks.size()));
     arguments.emplace_back("--distribution=block");
   } else if (is_whole_plan) {
-    // Without --nodes, which the file says: Slurm 24.11 refuses both.
+    // The file says how many nodes there are, and Slurm 24.11 refuses --nodes beside it.
     arguments.push_back("--ntasks=" + std::to_string(tasks));
     arguments.emplace_back("--distribution=arbitrary");
     arguments.push_back("--nodelist=" + job.run_directory + "/" + kTaskfileName);
@@ -59,8 +59,9 @@ std::vector<std::string> PlacementArguments(const Job& job, NodeIterator first, 
                       "Slurm's order: leave out --rank-order=cyclic, -n and -H, or use "
                       "--launcher=mpirun");
   }
-  // All GPUs of the step's nodes for every task, whatever the job asked for per task.
-  // A total is dealt out as the job has it, but not in a step that shares with another.
+  // Every task gets all GPUs of its node, whatever the job has asked for per task.  By a total
+  // (--gpus), each node gives the GPUs that the job has there; only a number per node holds as well
+  // in a step that shares them with another step.
   if (gpus > 0) {
     arguments.push_back(has_same_gpus ? "--gpus-per-node=" + std::to_string(first->gpus)
                                       : "--gpus=" + std::to_string(gpus));
@@ -97,13 +98,15 @@ std::vector<ChildCommand> MakeSrunCommands(const Job& job) {
       append({"--het-group=" + std::to_string(first->component)});
     append({"--mpi=" + job.mpi_type});
     append(PlacementArguments(job, first, last));
-    // A job has as few as one CPU per node where none were asked for; the shim binds to what there
-    // is. A rank that dies ends the others.
+    // Where no CPUs were asked for, a job may have a single CPU on each node.  The shim binds the
+    // ranks to what there is.  A rank that fails ends the others.
     append({"--overcommit", "--kill-on-bad-exit=1", "--export=ALL"});
-    // Standard input is rank 0's, as under mpirun; srun would give all of it to every task.
+    // Rank 0 gets standard input, as under mpirun; srun would give all of it to every task.
     append({first == nodes.begin() ? "--input=0" : "--input=none"});
     if (job.in_step || job.has_lost_nodes) append({"--overlap"});
-    if (job.has_lost_nodes) append({"--mem=0"});  // all of the job's; --overlap shares no memory
+    // --overlap does not share memory with the other step; with 0 the step may use all of the
+    // job's.
+    if (job.has_lost_nodes) append({"--mem=0"});
     if (job.tag_output) append({"--label"});
     append({job.shim, "--"});
     append(job.program);
@@ -111,10 +114,11 @@ std::vector<ChildCommand> MakeSrunCommands(const Job& job) {
   }
 
   Environment environment = EnvironmentForSrun(job.environment);
-  // Slurm 20.11 takes that of the first component for the nodes of all, and refuses the others.
+  // Slurm 20.11 takes the number of nodes of the first component for that of every component, and
+  // refuses the others.
   if (is_heterogeneous) environment.erase("SLURM_JOB_NUM_NODES");
   for (const auto& [name, value] : job.rank_settings) environment[name] = value;
-  // The shim binds, to more than the task's share of a CPU.
+  // srun would bind each task to its share of the CPUs; the shim binds the ranks.
   environment["SLURM_CPU_BIND"] = "none";
   if (job.mpi_type.starts_with("pmix")) environment.try_emplace(kFenceOfPmix, "ring");
   command.environment = ToStrings(environment);

@@ -9,7 +9,8 @@
 namespace launcher {
 namespace {
 
-// Those of Slurm's tasks, torch and Horovod, which the shim takes away too, and MPI's.
+// The variables of Slurm's tasks, of torch and of Horovod, which the shim takes away too, and those
+// of MPI.
 std::vector<std::string_view> IdentityNames() {
   std::vector<std::string_view> names(std::begin(kIdentityNames), std::end(kIdentityNames));
   for (const char* name : {"OMPI_COMM_WORLD_*", "OMPI_UNIVERSE_*", "OMPI_APP_CTX*", "PMI_*",
@@ -21,11 +22,12 @@ std::vector<std::string_view> IdentityNames() {
 
 }  // namespace
 
-// Of srun: srun(1) of 20.11, 22.05 and 24.11, INPUT ENVIRONMENT VARIABLES, and the names in those
-// programs.  What a version does not know does no harm.  What is not here is the user's own wish
-// and changes neither placement nor output (SLURM_CPU_FREQ_REQ, SLURM_TASK_PROLOG), is Slurm's own
-// (SLURM_STEPMGR, SLURM_CONF), or is overruled by the command line (SLURM_MPI_TYPE,
-// SLURM_STDINMODE, SLURM_KILL_BAD_EXIT).
+// The variables of srun are those of its manual page for 20.11, 22.05 and 24.11 (INPUT ENVIRONMENT
+// VARIABLES), and of the names in these programs.  One that a version does not know does no harm.
+// Three kinds are not here: wishes of the user that change neither placement nor output
+// (SLURM_CPU_FREQ_REQ, SLURM_TASK_PROLOG), variables of Slurm itself (SLURM_STEPMGR, SLURM_CONF),
+// and those that ddlrun overrules on srun's command line (SLURM_MPI_TYPE, SLURM_STDINMODE,
+// SLURM_KILL_BAD_EXIT).
 const std::vector<VariableGroup>& VariableTable() {
   static const std::vector<VariableGroup> table = {
       {Fate::kOfAnotherRank, IdentityNames(),

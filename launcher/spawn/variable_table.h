@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What happens to the variables of ddlrun's environment on their way to the ranks, with the
-// reasons: the one place, from which doc/reference.md has its table (a test compares the two).
-// What ranks are given beside them is in rank_variables.h.  Pure.
+// What happens to the variables of ddlrun's environment on their way to the ranks, and why.  The
+// table in doc/reference.md is made from this one, and a test compares the two.  The variables that
+// ranks are given in addition are in protocol/rank_variables.h.  Pure.
 
 #pragma once
 
@@ -13,16 +13,16 @@
 namespace launcher {
 
 enum class Fate {
-  kKept,           // every rank has it: all that is not in the table
-  kOfAnotherRank,  // taken away: says who an enclosing rank is, which a rank would take for itself
-  kOptionOfSrun,   // taken away from srun, also where mpirun starts its daemons by it
-  kGpusOfSrun,     // taken away from srun; mpirun's daemons get their GPUs by it
-  kOfThisNode,     // not carried to other nodes by mpirun
+  kKept,           // every rank gets it; so does every variable that is not in the table
+  kOfAnotherRank,  // taken away, since it says who an enclosing rank is
+  kOptionOfSrun,   // taken away from srun, also from the srun that mpirun starts its daemons by
+  kGpusOfSrun,     // taken away from srun; the daemons of mpirun get their GPUs by it
+  kOfThisNode,     // mpirun does not carry it to other nodes
 };
 
 struct VariableGroup {
   Fate fate;
-  std::vector<std::string_view> names;  // "SLURM_*": all that begin so
+  std::vector<std::string_view> names;  // "SLURM_*" stands for all that begin with SLURM_
   const char* reason;
 };
 
@@ -31,7 +31,7 @@ const std::vector<VariableGroup>& VariableTable();
 
 Fate FateOf(std::string_view name);
 
-// As the table of the documentation says it; "" for kKept.
+// What doc/reference.md says in the second column of its table.
 const char* FateText(Fate fate);
 
 }  // namespace launcher
