@@ -17,7 +17,8 @@ constexpr std::chrono::milliseconds kLook{50};
 
 std::unique_ptr<CommandOutput> Probe(const std::string& host, const std::string& srun,
                                      const Environment& environment) {
-  // Beside what the step before still holds, of the CPUs as of the memory and the GPUs.
+  // The step before may still hold the CPUs, the memory and the GPUs of the node, so that this one
+  // must do without them.
   return std::make_unique<CommandOutput>(
       std::vector<std::string>{srun, "--overlap", "--mem=0", "--gres=none", "--mpi=none",
                                "--cpu-bind=none", "--nodes=1", "--ntasks=1", "--nodelist=" + host,

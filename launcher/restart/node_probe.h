@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether nodes of which nothing was heard are still there.  Slurm says so itself after its
-// SlurmdTimeout, five minutes as a rule; the other ranks notice within seconds.
+// Finds out whether silent nodes are gone.  Slurm itself notices it after its SlurmdTimeout, which
+// is five minutes by default, while the ranks on other nodes notice it within seconds.
 
 #pragma once
 
@@ -13,15 +13,15 @@
 
 namespace launcher {
 
-// More silent nodes than this are no lost nodes: then something else is wrong.
+// Where more nodes are silent than this, the nodes are not the reason.
 inline constexpr std::size_t kMostProbes = 8;
 
-// Runs a short step of Slurm on each of `hosts` and on `other`, nodes of this job, all at once;
-// `srun` is its path.  Returns those of `hosts` on which it did not run within `limit`.  None when
-// it did not run on `other` either, of which something was heard: then it is not the nodes, but
-// Slurm that does not answer or does not take such a step.  None as well where `other` is "", when
-// ddlrun is told to stop meanwhile, for more than kMostProbes, and for a heterogeneous job, whose
-// components srun does not find by a name of a node.
+// Runs a short step on each of `hosts` and on `other`, which are nodes of this job, at the same
+// time. `srun` is its path.  Returns those of `hosts` on which the step did not run within `limit`.
+// Returns none when it did not run on `other` either, a node that was not silent: then Slurm does
+// not answer, or does not accept such a step.  Returns none, too, where `other` is "", when ddlrun
+// is told to stop meanwhile, for more than kMostProbes hosts, and in a heterogeneous job, where
+// srun does not find the component of a node by its name.
 std::vector<std::string> NodesThatDoNotAnswer(const std::vector<std::string>& hosts,
                                               const std::string& other, const std::string& srun,
                                               const Environment& environment,

@@ -17,7 +17,7 @@ bool IsMistake(const RunEnd& end) {
           !end.start_hung);
 }
 
-// What "no progress" means for this run.
+// In what this run has made no progress, in words for the user.
 std::string NoProgress(const RunEnd& end) {
   if (end.start_hung) return "its start hung";
   if (!end.checkpoints.empty()) return "no new checkpoint in " + end.checkpoints;

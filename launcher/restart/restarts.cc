@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Slurm's own, so a number.
+// How often the job was put into the queue again before; Slurm itself writes this number.
 int RequeuedSoFar(const Environment& environment) {
   return std::atoi(ValueOr(environment, "SLURM_RESTART_COUNT", "0").c_str());
 }
@@ -63,7 +63,7 @@ std::string ProgressFile(const Options& options) {
     return fs::path(word).filename() == "ddltraind";
   });
   if (program == words.end()) return "";
-  // The last one counts.
+  // Where an option is given twice, the last one counts.
   const auto value_of = [&](const std::string& name) {
     std::string value;
     for (auto word = program + 1; word != words.end(); ++word) {
@@ -113,7 +113,7 @@ void Restarts::BeforeRun() {
 Decision Restarts::AfterRun(const JobResult& result) {
   const bool is_wanted = options_.max_restarts > 0 || options_.requeue;
   const bool start_hung = !result.not_started.empty();
-  // Whoever was told to stop asks nobody: slurmctld may take long to answer, or not be there.
+  // After an order to stop Slurm is not asked, since slurmctld may take long to answer, or be down.
   const bool is_told_to_stop = result.told_to_stop || IsOrderToStopPending();
   const bool is_over = is_told_to_stop || result.output_is_closed || result.exit_code == EX_OK;
   if (is_over || (!is_wanted && !start_hung)) return {};
@@ -141,7 +141,7 @@ Decision Restarts::AfterRun(const JobResult& result) {
   if (!SlurmJobId(environment_).empty()) {
     const std::optional<SlurmJob> job = AskSlurmForJob(environment_);
     if (job) end.seconds_left = job->seconds_left;
-    // Ended by its user or its time limit: that may be seen at the ranks before it is here.
+    // The user or the time limit has ended the job.  Ranks may end before ddlrun learns of it.
     if (job && job->state != "RUNNING") {
       return {Decision::Next::kEnd, 0, "the job is " + job->state + ", so this is the end"};
     }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// --max-restarts, --spare-nodes, --requeue and --progress-file at work: asks Slurm and the file
-// system what restart_policy.h needs to decide with.  One object for one ddlrun.
+// What --max-restarts, --spare-nodes, --requeue and --progress-file do: asks Slurm and the file
+// system for what the decision of restart_policy.h depends on, and carries it out.  One object for
+// one ddlrun.
 
 #pragma once
 
@@ -18,12 +19,12 @@
 
 namespace launcher {
 
-// Of a file, or of the newest entry of a folder; names that start with '.' are passed over, since
-// such a file may be half-written.  nullopt where there is none.
+// When the file, or the newest entry of the folder, was last written.  Names that begin with '.'
+// are ignored, since such a file may not be complete.  nullopt where there is none.
 std::optional<std::filesystem::file_time_type> NewestTime(const std::filesystem::path& path);
 
-// What tells of progress: --progress-file, or the folder of the checkpoints of a ddltraind that
-// trains; "": nothing.  Pure.
+// The file or folder by which progress is known: --progress-file, or the folder of checkpoints
+// where the program is a ddltraind that trains; "" where there is none.  Pure.
 std::string ProgressFile(const Options& options);
 
 class Restarts {
@@ -31,19 +32,19 @@ class Restarts {
   // Throws LaunchError(EX_CONFIG) for --requeue of a job that cannot be requeued.
   Restarts(const Options& options, const Environment& environment);
 
-  // What ranks of the next run are told: how often this job was requeued, and ranks were started
-  // again since.
+  // What the ranks of the next run are told: how often the job was put into the queue again, plus
+  // how often ranks were started again since.
   int count() const { return requeued_ + policy_.restarts(); }
-  // Those that are lost or left out.
+  // The nodes that are lost or left out.
   const std::vector<std::string>& lost_nodes() const { return lost_nodes_; }
 
-  // These nodes get no ranks from now on.  False, and nothing has changed, where too few would be
-  // left (--spare-nodes).
+  // From now on these nodes get no ranks.  False, and nothing changes, where more nodes would be
+  // left out than --spare-nodes allows.
   bool LeaveOut(const std::vector<std::string>& nodes);
 
   void BeforeRun();
 
-  // Decides, and requeues the job where that is the decision.
+  // Decides what follows, and puts the job into the queue again where that is the decision.
   Decision AfterRun(const JobResult& result);
 
  private:
@@ -55,7 +56,7 @@ class Restarts {
   int requeued_ = 0;  // SLURM_RESTART_COUNT
   RestartPolicy policy_;
   std::vector<std::string> lost_nodes_;
-  std::vector<std::string> nodes_before_;  // of the job, as Slurm said at the start
+  std::vector<std::string> nodes_before_;  // the nodes of the job at the start
   std::chrono::steady_clock::time_point start_;
   std::optional<std::filesystem::file_time_type> file_before_;
 };

@@ -26,7 +26,7 @@ bool EndCounts::Add(const RankEnd& end, const std::vector<RankRange>& ranks) {
 
 std::string EndCounts::Text() const {
   if (lines_ <= kShownLines) return "";
-  std::vector<std::pair<int, std::string>> ways;  // by how many
+  std::vector<std::pair<int, std::string>> ways;  // the most frequent one first
   for (const auto& [how, count] : ways_) {
     if (count > 0) ways.emplace_back(-count, how);
   }

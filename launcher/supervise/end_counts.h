@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How ranks ended, where thousands may end at once: what is said of the first few is shown, of the
-// others how many they are.  Pure.
+// Counts how ranks ended, since thousands may end at once: the user sees the lines about the first
+// few, and the number of the others.  Pure.
 
 #pragma once
 
@@ -15,13 +15,13 @@ namespace launcher {
 
 class EndCounts {
  public:
-  // Lines about ends that the user sees.
+  // How many lines about the ends of ranks the user sees.
   static constexpr int kShownLines = 8;
-  // Ways to end that Text tells apart.
+  // How many ways to end Text tells apart; the others are counted together.
   static constexpr std::size_t kToldWays = 6;
 
-  // Takes a line about ranks that ended as `end` did.  A rank counts once, as it was told of first.
-  // Whether the line is shown.
+  // Counts a line about `ranks`, which ended as `end` did.  A rank counts only once, by the first
+  // line about it.  True when the user is to see the line.
   bool Add(const RankEnd& end, const std::vector<RankRange>& ranks);
   bool Add(const RankEnd& end) { return Add(end, {{end.rank, end.rank}}); }
 
@@ -31,7 +31,7 @@ class EndCounts {
 
  private:
   std::vector<bool> is_counted_;     // by rank
-  std::map<std::string, int> ways_;  // ranks by DescribeEnd
+  std::map<std::string, int> ways_;  // the number of ranks by DescribeEnd
   int ranks_ = 0;
   int lines_ = 0;
 };

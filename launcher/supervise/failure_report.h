@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is said when a job failed: its first failing rank, named in the last line, because logs are
-// read from their end.  Pure.
+// What the user is told when a job has failed.  The last line names the rank that failed first,
+// because people read logs from their end.  Pure.
 
 #pragma once
 
@@ -13,9 +13,9 @@
 namespace launcher {
 
 struct RankFailure : RankEnd {
-  double seconds = 0;  // after the start of the job, as ddlrun saw it
+  double seconds = 0;  // from the start of the job until ddlrun saw the failure
   std::vector<std::string> last_lines;
-  std::string others;  // of EndCounts
+  std::string others;  // how the other ranks ended: the text of EndCounts
 };
 
 // Lines, each ended by '\n' and starting with "ddlrun: ".

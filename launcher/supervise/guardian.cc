@@ -24,7 +24,7 @@
 namespace launcher {
 namespace {
 
-// What is written to the pipe, smaller than PIPE_BUF and so never torn.
+// What ddlrun writes to the pipe.  It is smaller than PIPE_BUF, so that it arrives as a whole.
 struct Order {
   enum class Kind { kDismissed, kWatch, kForget };
   Kind kind = Kind::kDismissed;
@@ -33,12 +33,12 @@ struct Order {
   std::chrono::milliseconds grace{0};
 };
 
-// When a process started, in clock ticks since the machine did; 0 where there is none, or nobody
-// says it.
+// When the process started, in clock ticks since the machine did; 0 where there is no such process,
+// or /proc does not tell.
 unsigned long long StartOf(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  // The name of the program is in parentheses, and may hold some itself.
+  // The name of the program is in parentheses, and may have parentheses itself.
   std::istringstream fields(text.substr(std::min(text.rfind(')'), text.size() - 1) + 1));
   std::string field;
   for (int number = 3; number < 22; ++number) fields >> field;  // proc(5) counts from 1
@@ -47,8 +47,8 @@ unsigned long long StartOf(pid_t pid) {
   return fields ? start : 0;
 }
 
-// Whether the group has processes, and its number was not given to another meanwhile: that happens
-// when nothing is left of it, and then the process of that number is a younger one.
+// Whether the group still has processes.  Once nothing is left of it, another group may get its
+// number; the process of this number is then a younger one.
 bool IsThere(const Order& watched) {
   if (kill(-watched.group, 0) != 0) return false;
   const unsigned long long start = StartOf(watched.group);
@@ -63,7 +63,7 @@ void EndGroup(const Order& watched) {
   if (IsThere(watched)) kill(-watched.group, SIGKILL);
 }
 
-// In the guardian: reads until ddlrun dismisses it or is gone.
+// What the guardian does: reads orders until ddlrun dismisses it or is gone.
 void Guard(int pipe, const std::string& run_directory) {
   std::vector<Order> watched;
   Order order;
@@ -82,14 +82,14 @@ void Guard(int pipe, const std::string& run_directory) {
   if (!run_directory.empty()) std::filesystem::remove_all(run_directory, ignored);
 }
 
-// A guardian that was killed is no reason to end the job.
+// Sends an order.  An error is ignored: the job goes on when its guardian was killed.
 void Send(const Order& order, int pipe) {
   const ssize_t ignored = write(pipe, &order, sizeof(order));
   static_cast<void>(ignored);
 }
 
-// Closes every descriptor from `first` on.  The call for it came with Linux 5.9 and its function
-// with glibc 2.34; RHEL 8 has neither, and a container may forbid the call.
+// Closes every descriptor from `first` on.  Linux has a system call for it since 5.9, and glibc a
+// function since 2.34; RHEL 8 has neither, and a container may forbid the call.
 void CloseFrom(int first) {
 #ifdef SYS_close_range
   if (syscall(SYS_close_range, static_cast<unsigned>(first), ~0U, 0U) == 0) return;
@@ -119,8 +119,8 @@ Guardian::Guardian(const std::string& run_directory) {
   }
   if (pid_ > 0) return;
 
-  // Signals of ddlrun's terminal or job step must not reach it, and it must hold nothing open that
-  // somebody waits to see closed.
+  // The signals of ddlrun's terminal or job step must not reach the guardian, and it must not keep
+  // a pipe open whose end somebody waits for.
   setsid();
   sigset_t all;
   sigfillset(&all);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A process beside ddlrun that cleans up when ddlrun itself is killed (SIGKILL, out of memory): the
-// kernel then ends the ranks, but neither what they have started nor the run directory.
+// The guardian is a process beside ddlrun.  When ddlrun itself is killed (by SIGKILL, or for lack
+// of memory) the kernel ends the ranks.  The guardian then ends the processes that the ranks have
+// started, and removes the run directory.
 
 #pragma once
 
@@ -16,20 +17,21 @@ namespace launcher {
 
 class Guardian {
  public:
-  // Forks; single-threaded callers only.  When this process ends without destroying the Guardian,
-  // the process groups it was told of are ended and `run_directory` ("": none) is removed.
-  // Throws LaunchError(EX_OSERR).
+  // Forks, and so is for single-threaded callers.  When this process ends without destroying the
+  // Guardian, the process groups that were named by Watch are ended, and `run_directory`, if it is
+  // not
+  // "", is removed.  Throws LaunchError(EX_OSERR).
   explicit Guardian(const std::string& run_directory);
-  // Dismisses the process and waits for it: nothing is ended or removed.
+  // Ends the guardian without cleaning up.
   ~Guardian();
   Guardian(const Guardian&) = delete;
   Guardian& operator=(const Guardian&) = delete;
 
-  // `group`: of a child that was not waited for yet.  `grace`: how long the group may take to end
-  // by itself before it gets SIGKILL.
+  // `group` is the process group of a child that was not reaped yet; `grace` is how long it may
+  // take to end by itself before it gets SIGKILL.
   void Watch(pid_t group, std::chrono::milliseconds grace);
-  // The group has ended.  Called before its first process is waited for: from then on another may
-  // have its number.
+  // The group has ended.  To be called before its first process is reaped, since from then on
+  // another group may get its number.
   void Forget(pid_t group);
 
  private:

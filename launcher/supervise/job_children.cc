@@ -42,7 +42,7 @@ void JobChildren::Start(
   ChildSpec spec;
   spec.argv = command.argv;
   spec.environment = command.environment;
-  spec.death_signal = is_rank ? SIGKILL : SIGTERM;  // the others must have time to end their ranks
+  spec.death_signal = is_rank ? SIGKILL : SIGTERM;  // at SIGTERM srun and mpirun end their ranks
   spec.reads_stdin = command.rank <= 0;
   spec.signal_mask = signal_mask;
   ChildProcess process = StartChild(spec);
@@ -56,7 +56,7 @@ void JobChildren::Start(
   child->rank = command.rank;
   child->pid = process.pid;
   if (!is_rank) {
-    // The shims write logs and, by srun and mpirun, tags.
+    // The shims write the log files, and srun or mpirun puts the tags in front of lines.
     output->Add(std::move(process.stdout_pipe), STDOUT_FILENO, Unit::kChunks, "",
                 [](std::string_view) { return std::nullopt; });
     output->Add(
@@ -107,7 +107,8 @@ void JobChildren::Reap(const std::function<void(const JobChild&, const siginfo_t
   for (const auto& child : children_) {
     if (child->has_ended) continue;
     siginfo_t info = {};
-    // Looked at first and reaped after its group is gone: until then no other can have its number.
+    // The child is reaped only when its group is gone, since no other group can get its number
+    // before.
     if (waitid(P_PID, static_cast<id_t>(child->pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
         info.si_pid == 0) {
       continue;

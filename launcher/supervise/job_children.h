@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The children of a job: its ranks, or the srun or mpirun that stands for all of them.
+// The children of a job: its ranks, or the srun or mpirun that starts all of them.
 
 #pragma once
 
@@ -27,34 +27,35 @@ struct JobChild {
   int rank = -1;
   pid_t pid = 0;
   bool has_ended = false;
-  Tail tail;  // of a rank
+  Tail tail;  // the last lines, of a rank only
   Descriptor log;
 };
 
 class JobChildren {
  public:
   explicit JobChildren(const SupervisorOptions& options) : options_(options) {}
-  // Only after an exception are children left here.
+  // Kills the children that are left, which only happens after an exception.
   ~JobChildren();
   JobChildren(const JobChildren&) = delete;
   JobChildren& operator=(const JobChildren&) = delete;
 
-  // Starts one; its output goes to `output`.  `on_launcher_line` is given each line that srun or
-  // mpirun writes on standard error, without its end, and says what the user sees in place of it,
-  // with an end, if that is not the line itself.  Throws as StartChild
-  // does, and LaunchError(EX_OSERR) for a log file that cannot be written.
+  // Starts a child, whose output goes to `output`.  `on_launcher_line` gets each line that srun or
+  // mpirun writes on standard error, without its line end.  It returns what the user sees in place
+  // of the line, with a line end, or nullopt for the line itself.  Throws as StartChild does, and
+  // LaunchError(EX_OSERR) for a log file that cannot be written.
   void Start(const ChildCommand& command, const sigset_t& signal_mask, JobOutput* output,
              const std::function<std::optional<std::string>(std::string_view)>& on_launcher_line);
 
-  ChildCommand::Kind kind() const { return children_[0]->kind; }  // all are of one
+  ChildCommand::Kind kind() const { return children_[0]->kind; }  // all children have the same
   bool AllEnded() const;
   const JobChild* FindRank(int rank) const;
 
-  // To the process groups of all that have not ended.
+  // Sends a signal to the process group of each child that has not ended.
   void Signal(int number) const;
-  // A signal that ddlrun was sent, as the ranks are to get it.
+  // Passes on a signal that ddlrun was sent; mpirun gets another one in place of an order to stop.
   void RelaySignal(int number) const;
-  // `on_end` is called for each that has ended meanwhile, when nothing of its group is left.
+  // Reaps the children that have ended, kills what is left of their process groups, and calls
+  // `on_end` for each.
   void Reap(const std::function<void(const JobChild&, const siginfo_t&)>& on_end);
 
  private:
@@ -62,7 +63,7 @@ class JobChildren {
   std::vector<std::unique_ptr<JobChild>> children_;
 };
 
-// srun and mpirun end their ranks within seconds of their own SIGTERM.
+// How long srun and mpirun may take to end after SIGTERM; they end their ranks within seconds.
 inline constexpr std::chrono::milliseconds kGraceOfOthers{8000};
 
 }  // namespace launcher

@@ -13,7 +13,8 @@ namespace launcher {
 
 JobOutput::JobOutput(std::chrono::milliseconds patience)
     : patience_(patience), stdout_(std::make_unique<OutputQueue>(STDOUT_FILENO)) {
-  // Two queues could tear each other's lines.
+  // Where both are the same file they have one queue: a line from one queue could end up within a
+  // line from another.
   if (!AreSameFile(STDOUT_FILENO, STDERR_FILENO)) {
     stderr_ = std::make_unique<OutputQueue>(STDERR_FILENO);
   }
@@ -55,7 +56,7 @@ void JobOutput::ExpectLast() {
   for (Stream& stream : streams_) stream.reader.ReadNoMoreThanThePipeHolds();
 }
 
-// Of a queue whose reader takes nothing.
+// When the patience with a reader that takes nothing is over.
 std::optional<OutputQueue::Clock::time_point> JobOutput::deadline() const {
   std::optional<OutputQueue::Clock::time_point> first;
   for (const OutputQueue* queue : {stdout_.get(), stderr_.get()}) {

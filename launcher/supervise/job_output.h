@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The outputs of all children of a job on their way to ddlrun's own standard output and error.
+// Passes the output of all children of a job on to ddlrun's own standard output and standard error.
 
 #pragma once
 
@@ -22,37 +22,39 @@ namespace launcher {
 
 class JobOutput {
  public:
-  // `patience`: how long a reader may take nothing while the job is ending.
+  // While the job is ending, a reader may take nothing for as long as `patience`.
   explicit JobOutput(std::chrono::milliseconds patience);
 
-  // What comes out of `from` goes to `to` (1 or 2), `tag` in front.  `on_text` is given each line
-  // (with its end) or chunk first, and says what goes there in place of it, if anything else does.
+  // Passes what comes out of `from` on to `to` (1 or 2), with `tag` in front.  `on_text` gets each
+  // line (with its end) or chunk first, and returns what is passed on in place of it, or nullopt
+  // for the text itself.
   void Add(Descriptor from, int to, LineReader::Unit unit, const std::string& tag,
            std::function<std::optional<std::string>(std::string_view)> on_text);
 
-  // What to poll for; a child whose output cannot be taken now is left waiting.
+  // Adds what to poll for.  A child whose output there is no room for is not read, and so it waits.
   void AppendTo(std::vector<pollfd>* ready) const;
   // When Relay is to be called although nothing is ready; nullopt: never.
   std::optional<OutputQueue::Clock::time_point> deadline() const;
 
-  // From now on children do not wait for readers longer than the patience.
+  // The job is ending: from now on no child waits for a reader longer than the patience.
   void ExpectEnd();
-  // All children have ended: what others have in the same pipes is read only as far as a pipe can
-  // hold it.
+  // All children have ended.  Processes that they have left behind may still write to the same
+  // pipes: from now on no more is read than a pipe can hold.
   void ExpectLast();
-  // ... and ddlrun was told to stop: nor does it wait for readers.
+  // All children have ended, and ddlrun was told to stop: it does not wait for readers longer
+  // either.
   void ExpectNothing() { expects_nothing_ = true; }
 
-  // Passes on what is there.  True when there was something, or something waits for its reader.
+  // Passes on what is there.  True when there was something, or some text waits for its reader.
   bool Relay();
-  // Whether a reader has not taken all yet.
+  // Whether some text waits for its reader.
   bool IsWaiting() const;
-  // Whether children wait for a reader: what they say then is read later.
+  // Whether children wait for a reader, so that what they say meanwhile is read later.
   bool IsHeld() const;
-  // Whether nobody can read one of the two any more.
+  // Whether nobody can read standard output, or standard error, any more.
   bool IsClosed() const { return is_closed_; }
-  // "12 lines of output were dropped: nobody reads standard output", or "... : standard output: No
-  // space left on device".
+  // Notes for the user: "12 lines of output were dropped: nobody reads standard output", or "... :
+  // standard output: No space left on device".
   std::vector<std::string> Notes() const;
 
  private:

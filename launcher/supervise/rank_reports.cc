@@ -10,8 +10,8 @@
 namespace launcher {
 namespace {
 
-// Whether `end` came before `known`, which was told first: the peer of a dead rank ends within a
-// millisecond, and its report may take the shorter way.  Clocks that are seconds apart tell
+// Whether `end` came before `known`, which was reported first.  The peer of a dead rank ends within
+// a millisecond, and its report may arrive first.  Clocks that are more than a second apart say
 // nothing.
 bool CameBefore(const RankEnd& end, const RankEnd& known) {
   constexpr double kMeanwhile = 1;  // seconds
@@ -20,7 +20,8 @@ bool CameBefore(const RankEnd& end, const RankEnd& known) {
          (end.exit_code == EX_TEMPFAIL) == (known.exit_code == EX_TEMPFAIL);
 }
 
-// A rank that Slurm ends is killed with its shim, which may still report that.
+// Whether this rank has failed by itself: a rank that Slurm has killed did not, though its shim may
+// still report it.
 bool HasFailedByItself(const std::optional<RankFailure>& failure) {
   return failure && failure->exit_code != EX_TEMPFAIL && failure->signal != SIGKILL;
 }
@@ -49,7 +50,7 @@ RankReports::Reading RankReports::Read(std::string_view line, double seconds) {
   if (!task) return {std::nullopt, NewsOfStep(ParseStepCreation(line))};
   has_ended_task_ = true;
   hosts_with_ends_.insert(task->host);
-  // A shim's word about a rank is as good, and complete.
+  // What a shim has reported is not replaced, since it says more than this line of srun.
   if (!failure_) SetFailure(*task, seconds);
   const News news = task->exit_code == EX_TEMPFAIL ? News::kNone : News::kFailure;
   if (!ends_.Add(*task, ParseSrunTasks(line))) return {"", news};
@@ -69,7 +70,8 @@ RankReports::Reading RankReports::ReadReport(const LineWithReport& line, double 
   } else if (const std::optional<RankEnd> end = ParseRankEnd(line.report)) {
     reading = ReadEnd(*end, seconds);
   }
-  // Text that has no line end is the user's, and becomes a line.
+  // Text in front of the report was written by the user's program without a line end.  It becomes a
+  // line of its own.
   std::string text = is_labelled ? "" : std::string(line.before) + "\n";
   if (reading.is_shown) {
     text += std::string(is_labelled ? line.before : "") + ShownReport(line.report) + "\n";
@@ -84,7 +86,8 @@ RankReports::EndReading RankReports::ReadEnd(const RankEnd& end, double seconds)
                          (failure_->exit_code == EX_TEMPFAIL && !stopped_early) ||
                          CameBefore(end, *failure_);
   if (is_better) SetFailure(end, seconds);
-  // Nobody will ask for the last lines of another: they came before its end.
+  // The last lines of this rank came before its end, and only those of the first failure are
+  // needed.
   if (end.rank != failure_->rank) last_lines_.erase(end.rank);
   return stopped_early ? EndReading{false, News::kNone}
                        : EndReading{ends_.Add(end), News::kFailure};
@@ -106,9 +109,9 @@ std::optional<RankFailure> RankReports::failure() const {
   return failure;
 }
 
-// srun also cancels the step when a rank has failed, and then has told of its end before.  A task
-// that Slurm ended by SIGTERM may be told of before the step; no shim reports that one, so the
-// process is not known.
+// srun also cancels the step when a rank has failed, whose end it has then reported before.  When
+// Slurm ends the step by SIGTERM, the end of a task may be reported before that; it comes from
+// srun, and not from a shim, so that its pid is 0.
 std::optional<std::string> RankReports::cancelled() const {
   if (!cancelled_ || !lost_nodes_.empty()) return std::nullopt;
   const bool was_ended_by_slurm = failure_ && failure_->signal == SIGTERM && failure_->pid == 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What shims and srun say about the ranks on standard error of srun or mpirun, from every node,
-// and what follows: which rank failed first, which nodes are lost.  Pure.
+// Reads what shims and srun say about the ranks on the standard error of srun or mpirun, and keeps
+// what follows from it: which rank failed first, and which nodes are lost.  Pure.
 
 #pragma once
 
@@ -24,30 +24,32 @@ class RankReports {
   // resources; kGranted: it has them.
   enum class News { kNone, kStart, kWaiting, kGranted, kFailure, kLostNode };
   struct Reading {
-    // What the user sees in place of the line, with its end; "": nothing; nullopt: the line itself.
+    // What the user sees in place of the line, with its line end; "": nothing; nullopt: the line
+    // itself.
     std::optional<std::string> instead;
     News news = News::kNone;
   };
 
-  // `key`: of the reports of this start.
+  // `key` is that of the reports of this start.
   explicit RankReports(const std::string& key) : head_(ReportHead(key)) {}
 
-  // Reads a line without its end that came `seconds` after the start.
+  // Reads a line, without its end, that came `seconds` after the start.
   Reading Read(std::string_view line, double seconds);
 
-  // The rank that failed first, with its last lines: the first that was told of, or the first by
-  // the clocks of the nodes.
+  // The rank that failed first, with its last lines.  That is the one that was reported first,
+  // unless another one ended before it by the clocks of their nodes.
   std::optional<RankFailure> failure() const;
   const std::vector<std::string>& lost_nodes() const { return lost_nodes_; }
-  // "123.4" of srun, once it runs.
+  // The step of srun, "123.4"; "" until a shim has reported it.
   const std::string& step() const { return step_; }
   // Ranks whose program runs, or has run.
   const std::set<int>& started() const { return started_; }
-  // Nodes of which somebody said that a rank has ended there, as srun writes them: "n[1-2]".
+  // Nodes on which a rank was reported to have ended, as srun writes them: "n[1-2]".
   const std::set<std::string>& hosts_with_ends() const { return hosts_with_ends_; }
-  // srun has given up waiting for the step to end.
+  // Whether srun has given up waiting for the end of the step.
   bool has_left_step() const { return has_left_step_; }
-  // Slurm ended the step before any rank had failed: " DUE TO TIME LIMIT" or, by scancel, "".
+  // Why Slurm ended the step before any rank had failed: " DUE TO TIME LIMIT", or "" after scancel.
+  // nullopt where it did not.
   std::optional<std::string> cancelled() const;
 
  private:
@@ -62,7 +64,7 @@ class RankReports {
 
   const std::string head_;
   std::optional<RankFailure> failure_;
-  std::map<int, Tail> last_lines_;  // of ranks whose end was not told of yet, and of the first
+  std::map<int, Tail> last_lines_;  // of ranks whose end was not reported, and of the first failure
   EndCounts ends_;
   std::vector<std::string> lost_nodes_;
   std::set<int> started_;
@@ -70,8 +72,8 @@ class RankReports {
   std::string step_;
   bool has_left_step_ = false;
   std::optional<std::string> cancelled_;
-  bool has_ended_task_ = false;     // srun has told of one
-  bool has_failed_before_ = false;  // a rank, before the step was cancelled
+  bool has_ended_task_ = false;     // srun has reported the end of a task
+  bool has_failed_before_ = false;  // a rank had failed before the step was cancelled
 };
 
 }  // namespace launcher

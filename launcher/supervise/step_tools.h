@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What Slurm is asked to do with the step that the ranks are: signals by scancel, and whether it is
-// still there.
+// What Slurm is asked to do with the step of srun that the ranks are in: to send it signals, and to
+// say whether it still exists.
 
 #pragma once
 
@@ -17,19 +17,19 @@
 
 namespace launcher {
 
-// Steps are named as ranks report them, "123.4".  A command is argv with a path; empty: there is
-// none.
+// The commands for that.  A step is named as ranks report it, "123.4".  A command is an argv whose
+// first word is a path; it is empty where there is no such command.
 struct StepTools {
   using Command = std::vector<std::string>;
   std::function<Command(const std::string& step, int signal)> signal;  // sends it to every rank
-  std::function<Command(const std::string& step)> list;  // prints something while the step is there
+  std::function<Command(const std::string& step)> list;  // prints something while the step exists
   Environment environment;
 };
 
-// scancel answers within a second, and takes longer where slurmctld is busy or not there.
+// How long scancel may take.  It answers within a second, unless slurmctld is busy or down.
 inline constexpr std::chrono::milliseconds kPatienceWithScancel{10000};
 
-// Signals on their way: each by a command of its own, so that none waits for another.
+// Sends signals to the step, each by a command of its own, so that none waits for another.
 class StepSignals {
  public:
   using Clock = std::chrono::steady_clock;
@@ -38,12 +38,13 @@ class StepSignals {
                        std::chrono::milliseconds patience = kPatienceWithScancel)
       : tools_(tools), patience_(patience) {}
 
-  // Starts the command and returns at once.  False when there is none, or it cannot be started.
+  // Starts the command that sends the signal, and returns at once.  False when there is no command,
+  // or it cannot be started.
   bool Send(const std::string& step, int number);
-  // Whether all commands have ended.  SIGCHLD comes when one does.
+  // Whether all commands have ended.  When one ends, SIGCHLD comes.
   bool HaveArrived();
-  // A signal whose command has failed, or has not ended within the patience; each is told of once.
-  // nullopt when there is none (any more).
+  // A signal whose command has failed or has taken longer than the patience; nullopt when there is
+  // no other one.  Each is returned only once.
   std::optional<int> TakeLost();
   // When TakeLost is to be asked although no child has ended; nullopt: never.
   std::optional<Clock::time_point> deadline() const;
@@ -57,10 +58,11 @@ class StepSignals {
 
   const StepTools& tools_;
   const std::chrono::milliseconds patience_;
-  std::vector<Sent> sent_;  // what still runs dies with this object
+  std::vector<Sent> sent_;  // each command that still runs is killed at the end of this object
 };
 
-// Asks until the step is gone or `limit` is over.  True as well where nobody can be asked.
+// Asks again and again whether the step still exists, until `limit` is over.  True when it is gone,
+// and also where there is no command to ask by.
 bool WaitUntilStepIsGone(const StepTools& tools, const std::string& step,
                          std::chrono::milliseconds limit);
 

@@ -9,8 +9,8 @@
 //   starting  a child fails                               the others get SIGTERM           ending
 //             nobody can read any more, and there was no  children get SIGTERM             ending
 //             order to stop
-//             a shim or srun tells of a failed rank       nothing: the launcher ends all   ending
-//             srun tells of a lost node                   nothing: srun ends all           ending
+//             a shim or srun reports a failed rank        nothing: the launcher ends all   ending
+//             srun reports a lost node                    nothing: srun ends all           ending
 //   any       the second SIGINT                           ranks get SIGKILL, srun and      ending
 //                                                         mpirun SIGTERM
 //   ending    its time is over                            the step gets SIGKILL, mpirun    killing
@@ -22,13 +22,13 @@
 //                                                         SIGKILL; ddlrun waits until a
 //                                                         killed one is gone
 //
-// A job of children that are ranks begins with running; srun's time for the start begins anew when
-// it has waited for resources, and where children wait for a reader.  Where no shim was heard
-// through mpirun its time does not count: options of the user (--mpiarg) may send what ranks write
-// elsewhere.
+// A job whose children are ranks begins as running.  The time for the start of srun begins anew
+// when srun has waited for resources, and when children have waited for a reader.  It does not
+// count for an mpirun from which no shim was heard: options of the user (--mpiarg) may send the
+// output of the ranks elsewhere.
 //
-// After an order to stop, what a shim or srun tells of a failed rank changes nothing: srun and
-// mpirun end the others then, in the time that Slurm or Open MPI gives them.
+// After an order to stop, a failed rank that a shim or srun reports changes nothing: srun and
+// mpirun end the other ranks, in the time that Slurm or Open MPI gives them.
 
 #include "launcher/supervise/supervisor.h"
 
@@ -99,11 +99,11 @@ class Supervisor {
   RankReports reports_;
   JobResult result_;
   State state_ = State::kRunning;
-  std::optional<Clock::time_point> deadline_;  // of the state
-  bool has_ended_job_ = false;                 // ddlrun by itself, and no rank had failed
-  bool has_lost_srun_ = false;                 // a signal ended it
+  std::optional<Clock::time_point> deadline_;  // when the time of the state is over
+  bool has_ended_job_ = false;                 // ddlrun ended it though no rank had failed
+  bool has_lost_srun_ = false;                 // a signal has ended srun
   bool has_killed_step_ = false;
-  bool has_arrived_ = false;  // that signal
+  bool has_arrived_ = false;  // scancel has ended, with which the step was killed
   int interrupts_ = 0;
   const Clock::time_point start_ = Clock::now();
 };
@@ -168,8 +168,8 @@ void Supervisor::HandleSignals() {
   }
 }
 
-// srun takes SIGTERM, SIGINT and SIGHUP for a wish to kill the step at once and keeps SIGCONT to
-// itself, so these go to the ranks through Slurm.
+// At SIGTERM, SIGINT and SIGHUP srun would kill the step at once, and it does not pass SIGCONT on.
+// So these signals are sent to the ranks by scancel.
 void Supervisor::RelaySignal(int number) {
   const bool is_kept_by_srun = IsOrderToStop(number) || number == SIGCONT;
   const bool is_sent = children_.kind() == Kind::kSrun && is_kept_by_srun &&
@@ -180,15 +180,16 @@ void Supervisor::RelaySignal(int number) {
 
 void Supervisor::RelayOutput() {
   output_.Relay();
-  // As for a program whose output goes to `head`: it ends.  After an order to stop it is about to,
-  // and the reader may have got the same: Ctrl-C goes to `tee` as well.
+  // Like any program whose output goes to a closed pipe (to head), ddlrun ends the job.  After an
+  // order to stop it is ending anyway, and the reader may have got the same order: Ctrl-C reaches a
+  // tee as well.
   if (!output_.IsClosed() || !GoesOn() || result_.told_to_stop) return;
   result_.output_is_closed = true;
   has_ended_job_ = true;
   EndChildren();
 }
 
-// What children wrote last.  Waits for the reader, if ddlrun was not told to stop.
+// Passes on what the children wrote last.  Waits for the reader, unless ddlrun was told to stop.
 void Supervisor::RelayLastOutput() {
   deadline_.reset();
   output_.ExpectLast();
@@ -233,6 +234,7 @@ void Supervisor::LimitStart() {
   if (options_.start_limit.count() > 0) deadline_ = Clock::now() + options_.start_limit;
 }
 
+// Ends a start that takes too long, and names the nodes of the ranks that have not started.
 void Supervisor::GiveStartUp() {
   if (children_.kind() == Kind::kMpirun && reports_.started().empty()) {
     state_ = State::kRunning;
@@ -263,7 +265,7 @@ void Supervisor::RecordEnd(const JobChild& child, const siginfo_t& info) {
   if (!stopped_early) EndChildren();
 }
 
-// The children are ending, or are ended by the launcher, and have `limit` for it.
+// The children are about to end, and have `limit` for it.
 void Supervisor::ExpectEnd(std::chrono::milliseconds limit) {
   if (!GoesOn() || children_.AllEnded()) return;
   state_ = State::kEnding;
@@ -274,7 +276,7 @@ void Supervisor::ExpectEnd(std::chrono::milliseconds limit) {
 void Supervisor::EndChildren() {
   if (!GoesOn()) return;
   children_.Signal(SIGTERM);
-  children_.Signal(SIGCONT);  // a stopped rank cannot see SIGTERM
+  children_.Signal(SIGCONT);  // a rank that is stopped would not see SIGTERM
   ExpectEnd(options_.grace);
 }
 
@@ -286,7 +288,7 @@ void Supervisor::Advance() {
   }
   while (const std::optional<int> lost = step_signals_.TakeLost()) {
     if (!IsOrderToStop(*lost)) continue;
-    // Without slurmctld srun itself can end nothing, but passes this one on from node to node.
+    // Without slurmctld nothing can end the step, but srun still passes SIGUSR1 on to the ranks.
     children_.Signal(SIGUSR1);
     result_.notes.push_back("slurmctld did not pass the order to stop on: ranks got SIGUSR1");
   }
@@ -304,7 +306,8 @@ void Supervisor::Advance() {
   }
 }
 
-// Begins with what ends the ranks of other nodes, which SIGKILL for srun or mpirun would not.
+// Kills the job.  srun and mpirun are not killed at once, since that would leave the ranks on other
+// nodes alive: the step is killed first, or mpirun gets SIGTERM.
 void Supervisor::Kill() {
   state_ = State::kKilling;
   deadline_ = Clock::now();
@@ -322,7 +325,7 @@ JobResult Supervisor::Result() {
   if (children_.kind() == Kind::kRank) {
     const JobChild* const child =
         result.failure ? children_.FindRank(result.failure->rank) : nullptr;
-    // What a rank wrote last may have come after its end was seen.
+    // The last lines of the rank may have been read only after its end was seen.
     if (child != nullptr) {
       result.failure->last_lines.assign(child->tail.lines().begin(), child->tail.lines().end());
     }
@@ -331,14 +334,14 @@ JobResult Supervisor::Result() {
     result.lost_nodes = reports_.lost_nodes();
     result.failure = reports_.failure();
     if (!has_ended_job_) result.cancelled = reports_.cancelled();
-    // The code of srun and mpirun may be that of a rank they killed; where all stopped early it is
-    // 0.
+    // The exit code of srun or mpirun may be that of a rank that it has killed.  Where ranks have
+    // stopped early, it is 0.
     if (result.failure && (result.exit_code != 0 || result.failure->exit_code == EX_TEMPFAIL)) {
       result.exit_code = result.failure->exit_code;
     }
   }
   if (result.output_is_closed || !result.not_started.empty()) {
-    // Of those that ddlrun has ended nobody is to blame.
+    // No rank is to blame when ddlrun has ended them.
     result.failure.reset();
     result.exit_code = result.output_is_closed ? 128 + SIGPIPE : EX_UNAVAILABLE;
   }

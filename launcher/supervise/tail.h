@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The last lines of a rank, for the failure report, as ddlrun keeps them.
+// Keeps the last lines of a rank for the failure report.
 
 #pragma once
 
@@ -14,7 +14,7 @@ namespace launcher {
 
 class Tail {
  public:
-  // One line without its end; an empty one is passed over.
+  // Adds a line without its end.  An empty line is left out.
   void Add(std::string_view line) {
     if (line.empty()) return;
     if (lines_.size() == kReportedLines) lines_.pop_front();
