@@ -41,7 +41,7 @@ int ThreadsOf(const NodeTopology& topology, const std::vector<int>& cores, const
                                    "per node with --bede-par 1ppn");
 }
 
-// One rank per GPU is what the planner does when nothing else is asked for.
+// Leaves it to the planner, which plans one rank per GPU when nothing else was asked for.
 BedePlan PlanByGpu(Allocation allocation, const NodeTopology& topology, const BedePar& par) {
   allocation.ranks.reset();
   allocation.cpus_per_rank.reset();
@@ -100,7 +100,7 @@ Variables PrrteParameters(const BedeJob& job) {
       parameters["hwloc_default_binding_policy"] = "none";
       break;
     case RankShare::kGpu:
-      // Where there are fewer cores than GPUs, ranks share them.
+      // Where a node has fewer cores than GPUs, ranks share cores.
       parameters["hwloc_default_binding_policy"] = ":overload-allowed";
       break;
     case RankShare::kCore:

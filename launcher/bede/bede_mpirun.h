@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// bede-mpirun: from an allocation and the topology of its nodes to one command of Open MPI's
-// mpirun.  Pure.
+// What bede-mpirun decides: makes of an allocation, and the topology of its nodes, one command of
+// Open MPI's mpirun.  Pure.
 //
-// What we decide goes to mpirun as variables in its environment, not as options: mpirun takes the
-// option of the user over an MCA parameter, but refuses two hostfiles and passes over -npernode
-// beside --map-by.  For the same reason there is no -n: without one mpirun fills the slots of the
-// hosts, which are ours; with the user's it starts that many.  Hosts and slots are a hostfile,
-// inside Slurm the variables of slurm_for_mpirun.h.
+// The decisions go to mpirun as variables in its environment and not as options, so that an option
+// of the user overrules them: of two options mpirun would refuse the second hostfile, and ignore
+// -npernode beside --map-by.  For the same reason there is no -n: mpirun then fills the slots of
+// the hosts, unless the user says how many ranks there are.  Hosts and slots are in a hostfile, or
+// inside Slurm in the variables of slurm_for_mpirun.h.
 //
-// PRRTE (Open MPI 5) takes the unit to map by from the one to bind to.  A mapping policy of ours
-// would make it forget the user's --oversubscribe, so there is none but ":HWTCPUS", which makes
-// CPUs of hardware threads.  It reads the rankfile of 1ppg by no variable, only by an option.
+// PRRTE (Open MPI 5) maps ranks by the same unit to which it binds them.  It ignores
+// --oversubscribe of the user where another mapping is set, so that none is set but ":HWTCPUS", by
+// which hardware threads count as CPUs.  The rankfile of 1ppg it takes only as an option.
 
 #pragma once
 
@@ -29,19 +29,20 @@
 namespace launcher {
 
 struct BedePlan {
-  int ranks = 0;    // unless mpirun is told otherwise
+  int ranks = 0;    // unless the user gives mpirun another number
   int threads = 1;  // OMP_NUM_THREADS
   std::vector<HostSlots> hosts;
-  std::string rankfile;               // text; only for 1ppg
+  std::string rankfile;               // the text of RANKFILE, only for 1ppg
   std::vector<std::string> warnings;  // one line each with its code
 };
 
 // The text of HOSTFILE.
 std::string HostfileText(const BedePlan& plan);
 
-// All nodes of `allocation` are taken to be like `topology`; tasks that Slurm was asked for do not
-// count.  threads: cores or hardware threads of the rank that has fewest.
-// Throws LaunchError(EX_CONFIG) for 1ppg where a node has no GPU, or nobody says how many.
+// All nodes of `allocation` are taken to be like `topology`.  The tasks that Slurm was asked for do
+// not count.  BedePlan::threads follows from the rank with the fewest cores or hardware threads.
+// Throws LaunchError(EX_CONFIG) for 1ppg where a node has no GPU, or it is not known how many it
+// has.
 BedePlan PlanBede(const Allocation& allocation, const NodeTopology& topology, const BedePar& par);
 
 struct BedeJob {
@@ -49,18 +50,18 @@ struct BedeJob {
   BedePar par;
   std::string mpirun;  // path
   MpiRuntime mpi_runtime = MpiRuntime::kOrte;
-  std::vector<std::string> mpi_arguments;            // of the site, before the user's
-  std::vector<std::string> mpirun_words;             // the user's
-  std::map<std::string, std::string> rank_settings;  // of the site, for every rank
-  Environment environment;                           // the user's
-  std::string rankfile;                              // of 1ppg: a path
-  std::string hostfile;                              // outside Slurm: a path
+  std::vector<std::string> mpi_arguments;  // of the site file, before those of the user
+  std::vector<std::string> mpirun_words;   // of the user: mpirun's options and the program
+  std::map<std::string, std::string> rank_settings;  // of the site file, for every rank
+  Environment environment;                           // of the user
+  std::string rankfile;                              // its path, for 1ppg
+  std::string hostfile;                              // its path, outside Slurm
   bool in_slurm = false;
   bool is_root = false;
 };
 
-// env NAME=value ... mpirun ... program.  An MCA parameter that the user has in the environment
-// stays as it is.
+// The command "env NAME=value ... mpirun ... program".  An MCA parameter that the user has set in
+// the environment stays as it is.
 ChildCommand MakeBedeCommand(const BedeJob& job);
 
 }  // namespace launcher

@@ -41,7 +41,7 @@ std::string NameOf(const Table& table, Share wanted) {
   return "";
 }
 
-// Where the help text of an option starts.
+// The column where the help text of an option starts.
 constexpr std::size_t kHelpColumn = 30;
 
 constexpr char kParOption[] = "--bede-par";

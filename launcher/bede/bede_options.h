@@ -5,8 +5,8 @@
 //
 //   bede-mpirun [--bede-par RANKS[:THREADS]] mpirun-options program arguments
 //
-// mpirun's options are as many as its versions, so that nobody but mpirun knows where they end:
-// they and the program are handed on as they are.  Pure.
+// Every version of mpirun has other options, and only mpirun knows where they end and the program
+// begins.  So the options and the program are passed to it as they are.  Pure.
 
 #pragma once
 
@@ -21,7 +21,8 @@ enum class ThreadShare { kCores, kHardwareThreads, kOne };     // 1tpc, 1tpt, no
 struct BedePar {
   RankShare ranks = RankShare::kCore;
   ThreadShare threads = ThreadShare::kHardwareThreads;
-  bool threads_are_asked_for = false;  // false: an OMP_NUM_THREADS of the user counts
+  bool threads_are_asked_for =
+      false;  // false: OMP_NUM_THREADS is not changed if the user has set it
 };
 
 struct BedeOptions {
@@ -32,7 +33,7 @@ struct BedeOptions {
   std::vector<std::string> mpirun_words;  // mpirun's options and the program, verbatim
 };
 
-// The options that are not mpirun's: what --help, the manual page and the completion say of them.
+// The options that are not those of mpirun, for --help, the manual page and the completion.
 struct BedeOptionSpec {
   const char* name = "";      // with its dashes
   const char* argument = "";  // "" for a switch
@@ -41,15 +42,15 @@ struct BedeOptionSpec {
 };
 std::vector<BedeOptionSpec> BedeOptionTable();
 
-// "1ppg", "1ppn:none".  Throws LaunchError(EX_USAGE) with the ones there are.
+// Reads "1ppg" or "1ppn:none".  Throws LaunchError(EX_USAGE), which lists the valid names.
 BedePar ParseBedePar(const std::string& text);
 
-// "1ppc:1tpt".
+// The inverse, "1ppc:1tpt".
 std::string FormatBedePar(const BedePar& par);
 
-// `arguments` without the program's own name.  The first --bede-par and --bede-dry-run are ours
-// wherever they stand, --help and --version as the first argument.  Throws LaunchError(EX_USAGE)
-// when a value or the program is missing.
+// `arguments` are those of the program without its own name.  The first --bede-par and the first
+// --bede-dry-run are taken wherever they stand, --help and --version only as the first argument.
+// Throws LaunchError(EX_USAGE) when a value or the program is missing.
 BedeOptions ParseBedeOptions(const std::vector<std::string>& arguments);
 
 // What --help prints.

@@ -27,7 +27,8 @@
 namespace launcher {
 namespace {
 
-// The cores of a node are known on a node only.
+// Refuses to run where no node of the job is, since the cores of the nodes are known only on a
+// node.
 void RequireNodeOfJob(const Allocation& allocation, const Environment& environment) {
   if (allocation.origin != Allocation::Origin::kSlurm ||
       std::any_of(allocation.nodes.begin(), allocation.nodes.end(), [&](const AllocatedNode& node) {
@@ -40,7 +41,7 @@ void RequireNodeOfJob(const Allocation& allocation, const Environment& environme
                                    "in a batch script, or in 'srun --pty bash'");
 }
 
-// Of mpirun, which must be Open MPI's.
+// The runtime of mpirun, which must be that of Open MPI.
 MpiRuntime RuntimeOf(const std::string& mpirun, CommandOutput* asked, const Settings& settings) {
   std::string lacks = settings.mpirun + " is not in PATH";
   if (asked != nullptr) {
@@ -105,12 +106,12 @@ std::string MpirunEndText(const JobResult& result) {
 }
 
 int Start(BedeJob job, const Settings& settings) {
-  // Before the directory, so that no signal leaves it behind.
+  // From here on a signal does not end the program, and so cannot leave the directory behind.
   SignalRelay& signals = SignalsOfProgram();
   const RunDirectory directory(settings.run_directory, false);
   directory.Append(kHostfileName, HostfileText(job.plan));
   directory.Append(kRankfileName, job.plan.rankfile);
-  // Before mpirun has ended it is not closed.
+  // This keeps the file open until mpirun has ended.
   const PlainPath rankfile(directory.path() + "/" + kRankfileName);
   job.rankfile = rankfile.path();
   job.hostfile = directory.path() + "/" + kHostfileName;

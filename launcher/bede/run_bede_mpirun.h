@@ -9,7 +9,8 @@
 
 namespace launcher {
 
-// `arguments` without the program's own name.  Returns the exit code.  Throws LaunchError.
+// `arguments` are those of the program without its own name.  Returns the exit code.  Throws
+// LaunchError.
 int RunBedeMpirun(const std::vector<std::string>& arguments);
 
 }  // namespace launcher

@@ -14,9 +14,8 @@
 //   run_directory: DIR                base of the private run directories
 //   grace_seconds: N                  time between SIGTERM and SIGKILL for the other ranks when one
 //                                     has failed
-//   start_seconds: N                  time until the programs of all ranks must run, by default
-//   300;
-//                                     0: no limit
+//   start_seconds: N                  time until the programs of all ranks must run; 300 by
+//                                     default, 0 for no limit
 //
 // A key that is not known, a wrong type, an anchor or alias, a file over kMaxSiteBytes and nesting
 // over kMaxSiteDepth are refused with LaunchError(EX_CONFIG), file and line.

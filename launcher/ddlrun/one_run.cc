@@ -69,7 +69,8 @@ std::string AnotherNode(const Plan& plan, const std::vector<std::string>& silent
   return other == plan.nodes.end() ? "" : other->host;
 }
 
-// Other ranks notice the end of a node long before Slurm does.
+// Looks whether nodes are gone that were silent when the job failed, since the ranks on other nodes
+// notice that long before Slurm does.
 void LookForLostNodes(const Plan& plan, const Launch& launch, const Environment& environment,
                       JobResult* result) {
   const bool may_be = result->exit_code != EX_OK && result->exit_code != EX_TEMPFAIL &&
@@ -85,7 +86,7 @@ void LookForLostNodes(const Plan& plan, const Launch& launch, const Environment&
   }
 }
 
-// Says what the check of all nodes has found.  nullopt when the ranks may start.
+// Checks all nodes, and tells the user what was found.  nullopt when the ranks may start.
 std::optional<RunResult> LookAtNodes(const Invocation& invocation, const PlannedJob& planned,
                                      const Launch& launch, const RunDirectory& directory,
                                      Restarts& restarts, SignalRelay& signals, Guardian& guardian) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ranks of a job once, from the run directory to the text at their end.
+// Runs the ranks of a job once: from the run directory to the text at the end.
 
 #pragma once
 
@@ -29,12 +29,13 @@ struct Invocation {
 struct RunResult {
   int exit_code = EX_OK;
   bool start_again = false;
-  bool step_is_left = false;  // Slurm could not end the step: it still holds what it had
+  bool step_is_left = false;  // Slurm could not end the step, which still holds its resources
   int pause = 0;              // seconds, before the next start
 };
 
-// Starts the ranks of `planned` in a run directory of their own and waits for them; with
-// --check=full it looks at all nodes first, with --check-only at these alone.  Throws LaunchError.
+// Starts the ranks of `planned`, with a run directory of their own, and waits for them.  With
+// --check=full it checks all nodes before; with --check-only it does nothing else.  Throws
+// LaunchError.
 RunResult RunOnce(const Invocation& invocation, const PlannedJob& planned, const Launch& launch,
                   Restarts& restarts, SignalRelay& signals);
 

@@ -34,7 +34,8 @@
 namespace launcher {
 namespace {
 
-// Whether a signal came while no rank ran, or comes within `pause` seconds; says so.
+// Waits for `pause` seconds.  True when a signal asks ddlrun to stop meanwhile, or has done so
+// since the ranks ended; it then says so.
 bool IsToldToStop(SignalRelay& signals, int pause) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point end = Clock::now() + std::chrono::seconds(pause);
@@ -75,7 +76,7 @@ int PlanAndLaunch(const Options& options, const Settings& settings,
   }
 
   if (!options.log_directory.empty()) MakeDirectory(options.log_directory);
-  // Before the run directory, so that no signal leaves it behind.
+  // From here on a signal does not end ddlrun, and so cannot leave a run directory behind.
   SignalRelay& signals = SignalsOfProgram();
   Restarts restarts(options, environment);
   bool step_is_left = false;
@@ -102,8 +103,8 @@ int RunDdlrun(const std::vector<std::string>& arguments) {
     return EX_OK;
   }
   const Environment environment = SnapshotEnvironment();
-  // hwloc would load its plug-ins for libxml2, OpenCL and X11, and a live machine needs none of
-  // them.  What ddlrun starts gets `environment`.
+  // hwloc would load its plug-ins for libxml2, OpenCL and X11, and none of them is needed to read
+  // this machine.  What ddlrun starts does not get this variable, since it gets `environment`.
   if (options.topology.empty()) setenv("HWLOC_PLUGINS_PATH", "/dev/null", 0);
   const Settings settings =
       MergeSettings(options, LoadSite(options.site, environment), environment);

@@ -26,7 +26,8 @@ std::string InLowerCase(std::string text) {
   return text;
 }
 
-// The end of a job that was told to end; a rank is not the cause, but what it said may matter.
+// The end of a job that was told to stop.  No rank is the cause, but if one ended in another way
+// than by the signal, it is named.
 std::string StoppedText(const JobResult& result, const std::string& how) {
   std::string text;
   const bool is_of_the_signal =
@@ -56,7 +57,7 @@ std::string ResultText(const JobResult& result, const Decision& decision) {
     return std::string("ddlrun: stopped early with a checkpoint written (exit code 75)") +
            (is_requeued ? "\n" : ": start it again\n");
   }
-  // Slurm calls a step cancelled, too, to which ddlrun has passed SIGTERM on.
+  // A step to which ddlrun has passed SIGTERM on is called cancelled by Slurm as well.
   if (result.cancelled && (result.stop_signal == 0 || !result.cancelled->empty())) {
     return StoppedText(result, "cancelled by Slurm" + InLowerCase(*result.cancelled));
   }

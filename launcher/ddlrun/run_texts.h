@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What ddlrun tells its user about a run of the ranks: before it, and when it has ended.  Every
-// text is whole lines.  Pure.
+// What ddlrun tells its user about a run of the ranks, before it and at its end.  Each text has
+// whole lines.  Pure.
 
 #pragma once
 
@@ -16,12 +16,12 @@
 
 namespace launcher {
 
-// Warnings, and with what the ranks are started where ddlrun has chosen it.  `is_root`: the user is
-// root.
+// The warnings and, where ddlrun has chosen it, the launcher that starts the ranks.  `is_root`: the
+// user is root.
 std::string Announcement(const Options& options, const PlannedJob& planned,
                          const Settings& settings, const Launch& launch, bool is_root);
 
-// Where the log is that is kept in `run_directory`, in the words of IBM's ddlrun.
+// Says where the log is, which stays in `run_directory`, in the words of IBM's ddlrun.
 std::string WhereTheLogIs(const std::string& run_directory);
 
 // How the ranks ended, and what follows.  The cause of a failure is the last line, unless the ranks

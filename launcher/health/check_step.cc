@@ -19,7 +19,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// mpirun and srun end what they started within seconds of SIGTERM.
+// How long srun and mpirun may take to end after SIGTERM; they end what they have started in
+// seconds.
 constexpr std::chrono::seconds kGrace{8};
 
 class StepRunner {
@@ -32,7 +33,7 @@ class StepRunner {
         end_(Clock::now() + step.limit) {}
   StepRunner(const StepRunner&) = delete;
   StepRunner& operator=(const StepRunner&) = delete;
-  // Only after an exception are children left here.
+  // Kills the children that are left, which only happens after an exception.
   ~StepRunner() {
     SignalAll(SIGKILL);
     for (const pid_t pid : children_) waitpid(pid, nullptr, 0);
@@ -104,7 +105,7 @@ class StepRunner {
   void ReapEnded() {
     std::erase_if(children_, [this](pid_t pid) {
       siginfo_t info = {};
-      // Reaped after its group is gone: until then no other can have its number.
+      // The child is reaped when its group is gone, since no other group can get its number before.
       if (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
           info.si_pid == 0) {
         return false;

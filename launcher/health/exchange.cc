@@ -15,10 +15,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr char kAddressKey[] = "ddlrun.address";
-// Kept for the report and for leaving.
+// Time that is kept for the report, and for leaving the other nodes.
 constexpr std::chrono::seconds kReserve{2};
 
-// The fabric of this node; none for a single node, in a build without UCX, and when UCX fails.
+// The fabric of this node.  Null for a single node, in a build without UCX, and when UCX fails.
 std::unique_ptr<Fabric> OpenFabric(int nodes, ExchangeFacts& facts) {
   if (nodes == 1) return nullptr;
   if (Fabric::LibraryVersion().empty()) {
@@ -33,14 +33,14 @@ std::unique_ptr<Fabric> OpenFabric(int nodes, ExchangeFacts& facts) {
   }
 }
 
-// Those that this node talks to.
+// The nodes that this node talks to.
 std::vector<int> PartnersOf(const ExchangePlan& plan) {
   std::vector<int> partners = PartnersByRound(plan.node, plan.nodes);
   std::erase(partners, -1);
   return partners;
 }
 
-// By node; "" for all but the partners.
+// The addresses by node; "" for all nodes but the partners.
 std::vector<std::string> ReadAddresses(const ExchangePlan& plan, const Rendezvous& others) {
   std::vector<std::string> addresses(static_cast<std::size_t>(plan.nodes));
   for (const int partner : PartnersOf(plan)) {
@@ -62,7 +62,7 @@ bool Exchange(const ExchangePlan& plan, const Rendezvous& others, Fabric* fabric
   others.Publish(kAddressKey, fabric == nullptr ? "" : fabric->address());
   const auto meeting = plan.deadline - LongestTest(plan.nodes, plan.link_limit) - kReserve;
   const auto nothing = [] {};
-  // The second barrier carries no addresses, so that all leave it at the same moment.
+  // Nothing is published before the second barrier, so that all nodes leave it at the same moment.
   if (!others.Meet(meeting, nothing) || !others.Meet(meeting, nothing)) {
     facts.problem = "not all nodes came to the exchange in time";
     for (const int silent :

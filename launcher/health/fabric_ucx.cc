@@ -15,7 +15,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A tag is a kind and the index of the node that speaks first (ping) or answers (pong).
+// A tag has the kind of the message, and the index of the node that sends it: a ping from the one
+// that speaks first, a pong from the one that answers.
 constexpr ucp_tag_t kPing = 1ULL << 32;
 constexpr ucp_tag_t kPong = 2ULL << 32;
 constexpr ucp_tag_t kKinds = 3ULL << 32;
@@ -34,11 +35,11 @@ struct Transfer {
   void* request = nullptr;
 };
 
-// What this node knows of another one.
+// What this node knows of another node.
 struct Peer {
   ucp_ep_h endpoint = nullptr;
-  bool is_waiting = false;  // for its answer
-  bool was_heard = false;   // it spoke, or answered
+  bool is_waiting = false;  // this node waits for its answer
+  bool was_heard = false;   // it has spoken or answered
   Clock::time_point start;
   double seconds = 0;   // until its answer
   std::string problem;  // "": none so far
@@ -190,7 +191,8 @@ void Fabric::Worker::Progress() {
 
 namespace {
 
-// Counts what is decided of the pairs this node speaks first in; true while some are not.
+// Counts the pairs in which this node speaks first, as far as they are done; true while some are
+// not.
 bool Settle(std::vector<Peer>& peers, std::chrono::milliseconds limit, ExchangeFacts& facts) {
   bool any_left = false;
   for (std::size_t index = 0; index < peers.size(); ++index) {

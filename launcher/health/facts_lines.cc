@@ -9,9 +9,9 @@ namespace launcher {
 namespace {
 
 constexpr char kPrefix[] = "ddlrun-node-check: ";
-// Of what EncodeLaterFacts writes; all facts begin with another name.
+// The text of EncodeLaterFacts begins like this; that of EncodeNodeFacts begins with another name.
 constexpr std::string_view kLaterStart = "{\"directory\":";
-// A node reports what it is by itself, then what the exchange gave.
+// No node sends as many reports.
 constexpr int kMaxReports = 8;
 
 }  // namespace
@@ -46,7 +46,7 @@ bool FactsReader::Add(std::string_view line) {
       report >= kMaxReports || part < 1 || part > parts || parts > kMaxParts) {
     return false;
   }
-  // One blank: the text may begin with more.
+  // Only one blank is taken away, since the text itself may begin with blanks.
   const std::string body = text.substr(std::min(text.size(), static_cast<std::size_t>(length) + 1));
   if (body.size() > kMaxPartBytes || body.size() != static_cast<std::size_t>(bytes)) return false;
   Report& into = parts_[static_cast<std::size_t>(node)][report];

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Facts on their way from the nodes to ddlrun: lines on standard output, which srun and mpirun
-// carry from every node.  A report is cut into short lines, since srun keeps only lines under 1,024
-// bytes apart from those of other tasks.  What a node is by itself is sent once, later reports have
-// what came to be known since.  mpirun may cut a line in two when a node writes much at once, so
-// that a line says how long it is, and mpirun is given everything once more at the end.  Pure.
+// How facts travel from the nodes to ddlrun: as lines on standard output, which srun and mpirun
+// bring from every node.  Pure.
+//
+// A report is cut into short lines, since srun may mix lines of 1,024 bytes or more with those of
+// other tasks.  The first report of a node has all of its facts, later ones have only what was
+// found out since.  mpirun may cut a line in two when a node writes much at once: so each line says
+// how long it is, and under mpirun everything is sent once more at the end.
 //
 //   ddlrun-node-check: NODE REPORT PART/PARTS BYTES TEXT
 
@@ -21,7 +23,7 @@
 namespace launcher {
 
 inline constexpr std::size_t kMaxPartBytes = 900;
-// Most parts of one report; one that names 63 nodes which do not answer has about ten.
+// The most parts of one report.  One that names 63 nodes that do not answer has about ten.
 inline constexpr int kMaxParts = 1000;
 
 enum class FactsKind { kAll, kLater };
@@ -29,17 +31,19 @@ enum class FactsKind { kAll, kLater };
 // The lines of report number `report` (from 0) of a node, each ended by '\n'.
 std::string FormatFacts(const NodeFacts& facts, int report, FactsKind kind);
 
-// Puts the lines of `nodes` nodes together again.
+// Puts the reports of `nodes` nodes together again.
 class FactsReader {
  public:
   explicit FactsReader(int nodes) : parts_(static_cast<std::size_t>(nodes)) {}
 
-  // Takes `line` (without its end) if it is one of FormatFacts; what stands in front is passed
-  // over: a tag of mpirun --tag-output, or half a line of another node.  False for any other line.
+  // Takes `line`, which is without its end, if it is one of FormatFacts.  What stands in front of
+  // it is ignored: a tag of mpirun --tag-output, or half a line of another node.  False for any
+  // other line.
   bool Add(std::string_view line);
 
-  // Of each node what its reports say that came whole, a later one counting more; where none has
-  // all facts, `host` is "".  Throws LaunchError(EX_SOFTWARE) as DecodeNodeFacts does.
+  // The facts of each node, from those of its reports that have come as a whole; a later report
+  // overrules an earlier one.  Where no report has all facts, `host` is "".  Throws
+  // LaunchError(EX_SOFTWARE) as DecodeNodeFacts does.
   std::vector<NodeFacts> Facts() const;
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The GPUs of this node that the job may use, as NVML tells, else /proc, else /dev.  NVML is loaded
-// at run time: no build needs it.
+// The GPUs of this node that the job may use, as NVML lists them, else /proc, else /dev.  NVML is
+// loaded at run time, so that no build needs it.
 
 #pragma once
 
@@ -13,10 +13,10 @@
 namespace launcher {
 
 struct GpuSources {
-  std::string nvml = "libnvidia-ml.so.1";  // as for dlopen
-  std::string root;                        // /proc and /dev are read below it; "": the machine's
-  std::string visible;                     // value of CUDA_VISIBLE_DEVICES
-  bool all_visible = true;                 // it is not set
+  std::string nvml = "libnvidia-ml.so.1";  // the name for dlopen
+  std::string root;                        // is put in front of /proc and /dev, for tests
+  std::string visible;                     // the value of CUDA_VISIBLE_DEVICES
+  bool all_visible = true;                 // CUDA_VISIBLE_DEVICES is not set
 };
 
 // Fills gpu_source, gpu_problem and gpus.

@@ -30,13 +30,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of the check on a node; nodes of a large job take seconds to start and to meet, the more the
-// longer, for the messages by which they meet go round in a ring (doc/decisions/0014).
+// The time for the check on a node.  The nodes of a large job take seconds to start and to meet,
+// and more nodes take longer, since they meet by messages that go round in a ring
+// (doc/decisions/0014).
 constexpr int kNodeLimitSeconds = 30;
 constexpr int kNodesOfAnExtraSecond = 100;
-// Of one pair of nodes.  InfiniBand and TCP give up a first try after one to three seconds.
+// The time for one pair of nodes.  InfiniBand and TCP try a second time after one to three seconds.
 constexpr int kLinkLimitSeconds = 5;
-// Of the launcher, for starting and ending.
+// The time for srun or mpirun to start and to end.
 constexpr int kStartLimitSeconds = 30;
 constexpr int kSecondsOfNoCheck = 3600;
 
@@ -44,7 +45,7 @@ int NodeLimitSeconds(std::size_t nodes) {
   return kNodeLimitSeconds + static_cast<int>(nodes) / kNodesOfAnExtraSecond;
 }
 
-// The place where ranks will start, as far as anybody can tell.
+// The working directory of ddlrun, in which the ranks will start as well; "" where it is gone.
 std::string WorkingDirectory() {
   std::error_code error;
   return fs::current_path(error).string();
@@ -52,8 +53,9 @@ std::string WorkingDirectory() {
 
 constexpr char kProbePrefix[] = ".ddlrun-check.";
 
-// Those that a check left which was killed with all that could clean up after it, as Slurm does
-// with a control group: no check lasts an hour, and no clock of a file server is so wrong.
+// Removes the files of checks that were killed together with their guardian, as Slurm kills all of
+// a control group.  They are more than an hour old: no check lasts that long, and no clock of a
+// file server is that wrong.
 void RemoveLeftProbes(const fs::path& directory) {
   std::error_code error;
   for (fs::directory_iterator entry(directory, error), end; !error && entry != end;
@@ -67,8 +69,8 @@ void RemoveLeftProbes(const fs::path& directory) {
   }
 }
 
-// A file in the working directory, there to be seen from other nodes; removed at the end, by a
-// process beside ddlrun when that is killed.
+// A file in the working directory, by which other nodes find out whether they see the same
+// directory. It is removed at the end, and by a guardian if ddlrun is killed.
 class ProbeFile {
  public:
   ProbeFile() : path_(WorkingDirectory() + "/" + kProbePrefix + "XXXXXX") {
@@ -117,7 +119,7 @@ std::vector<ChildCommand> MakeCheckCommands(const HealthCheck& check, const Plan
   options.log_directory.clear();
   Settings settings = check.settings;
   settings.bind = false;
-  settings.check = "off";  // a node that lacks GPUs is to say so itself
+  settings.check = "off";  // the shim would refuse a node that lacks GPUs, which is to report it
   options.program = {RequireHelper("ddlrun-node-check", check.program_directory), "--limit",
                      std::to_string(NodeLimitSeconds(planned.plan.nodes.size())), "--link-limit",
                      std::to_string(kLinkLimitSeconds)};
@@ -177,7 +179,8 @@ HealthReport CheckHealth(const HealthCheck& check) {
   const ProbeFile probe;
   CheckStep step;
   step.commands = MakeCheckCommands(check, planned, probe.name());
-  // At once: a job that is cancelled may have no time left for the step to end.
+  // The file is removed at once: when the job is cancelled there may be no time until the step has
+  // ended.
   step.on_stop = [&probe] { probe.Remove(); };
   step.nodes = static_cast<int>(planned.plan.nodes.size());
   step.limit = std::chrono::seconds(LimitSeconds(planned.plan));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ddlrun --check=full and --check-only: looks at all nodes before the ranks start.
+// What ddlrun --check=full and --check-only do: looks at all nodes before the ranks start.
 
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace launcher {
 
-// What MakeCommands takes, and what the step needs besides.
+// What the check needs to know, which is mostly what MakeCommands takes.
 struct HealthCheck {
   const Options& options;
   const Settings& settings;
@@ -37,17 +37,19 @@ struct HealthReport {
   std::string commands;            // what was started: "+ ..."
   std::string table;               // of the verdicts
   std::string messages;            // lines to say after it
-  std::string refusal;             // a line: why no rank is started; "" when they may be
-  std::vector<BadNode> bad_nodes;  // that the job could do without, to pass; none when it does pass
+  std::string refusal;             // a line that says why no rank is started; "" when they may be
+  std::vector<BadNode> bad_nodes;  // without which the check would pass; none when it has passed
   int exit_code = 0;  // EX_CONFIG when a check failed; 128 + n when signal n stopped ddlrun
 };
 
-// What the check of the nodes of `plan` will do and how long it may take, a line; "" for one node.
+// A line that says what the check of the nodes of `plan` will do, and how long it may take; "" for
+// a single node.
 std::string CheckAnnouncement(const Plan& plan);
 
-// Starts the check of every node with the launcher that will start the ranks, and judges.  Takes no
-// longer than CheckAnnouncement says.  The file it makes in the working directory is gone
-// afterwards, also when ddlrun is killed.  Throws LaunchError as MakeCommands and RunCheckStep do.
+// Starts the check on every node, by the launcher that will start the ranks, and judges what they
+// find. Takes no longer than CheckAnnouncement says.  The file that it makes in the working
+// directory is gone afterwards, even if ddlrun is killed.  Throws LaunchError as MakeCommands and
+// RunCheckStep do.
 HealthReport CheckHealth(const HealthCheck& check);
 
 // One rank on each node of `plan`, bound to nothing.  Pure.

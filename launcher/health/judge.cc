@@ -32,7 +32,7 @@ Verdict JudgeAnswers(const CheckedJob& job, const std::vector<NodeFacts>& facts)
             "look whether the node is up and ddlrun is installed there; leave it out with sbatch "
             "--exclude=" +
                 HostsText(silent),
-            // If none has answered, it is not the nodes.
+            // If no node has answered, the nodes are not the reason.
             silent.size() < facts.size() ? silent : std::vector<std::string>()};
   }
   const std::string shared = SharedMachines(facts);

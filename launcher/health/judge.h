@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From the facts of all nodes to one verdict per check.  doc/reference.md has the table of checks
-// for users; the limits are here.  Pure.
+// Judges the facts of all nodes: one verdict for each check.  doc/reference.md has the table of
+// checks for users; the limits are here.  Pure.
 
 #pragma once
 
@@ -13,18 +13,19 @@
 
 namespace launcher {
 
-// Memory of nodes of one kind differs by what firmware keeps for itself.
+// By how much the memory of two nodes may differ: firmware keeps some of it for itself.
 inline constexpr double kMemoryTolerance = 0.05;
-// Registered memory that RDMA needs: gradients, buffers of NCCL and MPI.
+// The locked memory that RDMA needs, for gradients and for the buffers of NCCL and MPI.
 inline constexpr long long kMemlockNeeded = 1LL << 30;
-// What NVIDIA asks for in containers (--shm-size=1g).
+// The free memory in /dev/shm that NVIDIA asks for in containers (--shm-size=1g).
 inline constexpr long long kShmWanted = 1LL << 30;
-// A handful of ResNet-50 checkpoints of 205 MB.
+// The free space in the working directory: five checkpoints of ResNet-50, of 205 MB each.
 inline constexpr long long kDirectoryWanted = 1LL << 30;
-// Clocks are read after a barrier that nodes leave within a tenth of a second even when busy; logs
-// and file times of a shared file system are ordered by the second.
+// By how much clocks may differ.  They are read after a barrier, which even busy nodes leave within
+// a tenth of a second.  A second is what logs and the times of files are put in order by.
 inline constexpr double kClockToleranceSeconds = 1.0;
-// A quarter of a megabyte there and back over the slowest fabric there is takes a tenth of this.
+// How long a pair may take for kLinkMessageBytes there and back; the slowest network takes a tenth
+// of it.
 inline constexpr double kLinkWantedSeconds = 1.0;
 
 struct PlannedNode {

@@ -16,7 +16,7 @@ std::string ProblemText(const Nodes& nodes) {
       GroupHosts(nodes, [](const NodeFacts& facts) { return facts.exchange.problem; }));
 }
 
-// Why something is not known, though nothing failed.
+// Why something is not known although nothing has failed.
 std::string UnavailableText(const Nodes& nodes) {
   const std::string text = GroupsText(
       GroupHosts(nodes, [](const NodeFacts& facts) { return facts.exchange.unavailable; }));
@@ -25,7 +25,7 @@ std::string UnavailableText(const Nodes& nodes) {
 
 using Pair = std::pair<int, int>;
 
-// How many of the pairs each node has.
+// In how many of the pairs each node is.
 std::map<int, int> CountPairs(const std::vector<Pair>& pairs) {
   std::map<int, int> counts;
   for (const auto& [a, b] : pairs) {
@@ -39,8 +39,9 @@ void EraseNode(int node, std::vector<Pair>* pairs) {
   std::erase_if(*pairs, [node](const Pair& p) { return p.first == node || p.second == node; });
 }
 
-// Nodes without which none of the pairs is left, first those with most.  Of two that have as many
-// it is the later one: ddlrun is on the first.
+// Chooses nodes until each of the pairs has one of them: always the node that is in most of the
+// pairs that are left.  Of two nodes with as many pairs it is the later one, since ddlrun is on the
+// first.
 std::vector<std::string> NodesOfAll(std::vector<Pair> pairs,
                                     const std::vector<std::string>& hosts) {
   std::vector<std::string> nodes;
@@ -53,10 +54,10 @@ std::vector<std::string> NodesOfAll(std::vector<Pair> pairs,
   return nodes;
 }
 
-// More are counted only: the table is for people.
+// How many nodes are named; the pairs of others are only counted, since the table is for people.
 constexpr int kMostNamed = 8;
 
-// The pairs, said shortly: "n3 with n[1-2,4], n1 with n2".
+// The pairs in few words: "n3 with n[1-2,4], n1 with n2".
 std::string PairsText(std::vector<Pair> pairs, const std::vector<std::string>& hosts) {
   const auto name = [&hosts](int node) { return hosts[static_cast<std::size_t>(node)]; };
   std::string text;
@@ -84,7 +85,7 @@ struct Links {
   double slowest_seconds = 0;
 };
 
-// Indices that a foreign text may hold are dropped.
+// Indices that no node has are ignored, since the text of another program may have them.
 Links CollectLinks(const Nodes& nodes, int count) {
   Links links;
   for (const AnsweredNode& node : nodes) {
@@ -114,7 +115,7 @@ std::string VersionsText(const NodeFacts& facts) {
   return text;
 }
 
-// Those that are not like most; none where no half is alike.
+// The hosts that are not like the majority; none where there is no majority.
 std::vector<std::string> OddOnes(HostsByText groups, std::size_t nodes) {
   const auto most = std::max_element(
       groups.begin(), groups.end(),

@@ -7,10 +7,11 @@
 namespace launcher {
 namespace {
 
-// "gpu 2"; `index` counts the GPUs of the job on the node.
+// "GPU 2", where `index` counts the GPUs of the job on the node.
 std::string GpuText(std::size_t index) { return "GPU " + std::to_string(index); }
 
-// The text of each GPU that `text_of` finds fault with, by host: "GPU 1 5 errors (n2)".
+// The hosts by what `text_of` says of their GPUs: n2 by "GPU 1 has 5 errors".  A GPU with "" is
+// left out.
 HostsByText GroupGpus(const Nodes& nodes,
                       const std::function<std::string(const GpuFacts&)>& text_of) {
   return GroupHosts(nodes, [&text_of](const NodeFacts& facts) {
@@ -30,7 +31,7 @@ std::size_t CountGpus(const Nodes& nodes) {
   return count;
 }
 
-// What a check that only NVML can do says without it; "" with it.
+// Why a check that needs NVML cannot be done on some nodes; "" where all have it.
 std::string WithoutNvml(const Nodes& nodes) {
   const HostsByText without = GroupHosts(nodes, [](const NodeFacts& facts) {
     if (facts.gpu_source == "NVML" || facts.gpus.empty()) return std::string();
@@ -76,7 +77,7 @@ std::string UseFault(const GpuFacts& gpu) {
   return text;
 }
 
-// "model": the most active NVLinks that a GPU of that model has.
+// For each model of GPU, the most active NVLinks that a GPU of it has.
 std::map<std::string, int> MostNvlinks(const Nodes& nodes) {
   std::map<std::string, int> most;
   for (const AnsweredNode& node : nodes) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The single checks, for judge.cc alone, and what they share.  `nodes` are those that answered,
-// never none.  Pure.
+// The single checks, and what they share, for the files of the judge only.  `nodes` are the nodes
+// that have answered, of which there is at least one.  Pure.
 
 #pragma once
 
@@ -31,10 +31,10 @@ Verdict JudgeShm(const Nodes& nodes);
 Verdict JudgeDirectory(const Nodes& nodes, const std::string& directory_error);
 Verdict JudgeClocks(const Nodes& nodes);
 Verdict JudgeVersions(const Nodes& nodes);
-// `hosts` of the whole plan, by index.
+// `hosts` are all hosts of the plan.
 Verdict JudgeConnections(const Nodes& nodes, const std::vector<std::string>& hosts);
 
-// The hosts that `text_of` gives the same text, by text; "" is left out.
+// The hosts by the text that `text_of` gives them.  Hosts with "" are left out.
 using HostsByText = std::map<std::string, std::vector<std::string>>;
 HostsByText GroupHosts(const Nodes& nodes,
                        const std::function<std::string(const NodeFacts&)>& text_of);

@@ -9,11 +9,11 @@
 namespace launcher {
 
 std::string FindMpiVersion() {
-  // Open MPI 4 and 5, Spectrum MPI, MPICH and its kin.
+  // The libraries of Open MPI 4 and 5, of Spectrum MPI, and of MPICH and those made of it.
   for (const char* name : {"libmpi.so.40", "libmpi_ibm.so.3", "libmpi.so.12"}) {
     void* library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
     if (library == nullptr) continue;
-    // Of the MPI standard; may be called before MPI_Init.
+    // By the MPI standard this may be called before MPI_Init.
     using Function = int (*)(char*, int*);
     const auto get = reinterpret_cast<Function>(dlsym(library, "MPI_Get_library_version"));
     std::vector<char> text(16384);  // MPI_MAX_LIBRARY_VERSION_STRING is 256 or 8192

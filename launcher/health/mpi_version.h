@@ -8,7 +8,7 @@
 
 namespace launcher {
 
-// "Open MPI v4.1.4"; "" when the loader finds no MPI library.  Loads it; starts no MPI.
+// "Open MPI v4.1.4"; "" when no MPI library is found.  Loads the library, but does not start MPI.
 std::string FindMpiVersion();
 
 }  // namespace launcher

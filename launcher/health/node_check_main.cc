@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ddlrun-node-check: what ddlrun starts once per node, behind the shim, before the ranks.  Prints
-// the facts of its node (facts_lines.h), each report more complete than the one before: what it is,
-// what its directory is like, what the nodes found out together.
+// ddlrun-node-check, which ddlrun starts on each node before the ranks, as a program of the shim.
+// It prints the facts of its node (facts_lines.h).  Each report says more than the one before: what
+// the node is, what its working directory is like, and what the nodes have found out together.
 //
 //   ddlrun-node-check [--limit SECONDS] [--link-limit SECONDS] [--probe FILE]
 
@@ -33,9 +33,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 struct Arguments {
-  int limit_seconds = 30;      // of everything
-  int link_limit_seconds = 5;  // of one pair of nodes
-  std::string probe;           // file that ddlrun made in the working directory
+  int limit_seconds = 30;      // for everything
+  int link_limit_seconds = 5;  // for one pair of nodes
+  std::string probe;           // a file that ddlrun has made in the working directory
 };
 
 int ReadSeconds(const std::string& text) {
@@ -73,7 +73,8 @@ int NumberOr(const Environment& environment, const std::string& name, int fallba
   return number;
 }
 
-// Prints reports, all facts first and then what is new; shared with the watchdog's thread.
+// Prints reports: first one with all facts, then only what is new.  The thread of the watchdog uses
+// it as well.
 class Reporter {
  public:
   void Say(const NodeFacts& facts, bool is_final) {
@@ -82,7 +83,7 @@ class Reporter {
     is_final_ = is_final;
   }
 
-  // Everything again, twice: mpirun may cut lines.
+  // Prints all facts twice more, since mpirun may cut lines.
   void Repeat() {
     for (int again = 0; again < 2; ++again) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -91,7 +92,7 @@ class Reporter {
     }
   }
 
-  // What was said last, with `problem`; nothing after the final report.
+  // Prints the last report with `problem`, unless that was the final one.
   void SayTimeIsUp(const std::string& problem) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (is_final_) return;
@@ -114,7 +115,7 @@ class Reporter {
   bool is_final_ = false;
 };
 
-// What this node tells by itself.
+// The facts that this node finds out without the others.
 NodeFacts ReadNode(const Environment& environment) {
   NodeFacts facts;
   facts.node = NumberOr(environment, "DDLRUN_NODE_RANK", 0);
@@ -139,7 +140,8 @@ void Run(const std::vector<std::string>& words) {
   const Clock::time_point deadline = Clock::now() + std::chrono::seconds(arguments.limit_seconds);
   LimitLifetime(std::chrono::seconds(arguments.limit_seconds + 2));
   const Environment environment = SnapshotEnvironment();
-  // To a node that does not answer, UCX would otherwise wait in connect() and for all others too.
+  // Otherwise UCX would wait in connect() for a node that does not answer, and could not talk to
+  // the others meanwhile.
   setenv("UCX_TCP_CONN_NB", "y", 0);
 
   const bool is_of_mpirun = ValueOr(environment, "DDLRUN_SPAWNER", "") == "mpirun";
@@ -181,7 +183,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "ddlrun-node-check: %s\n", error.what());
     return EX_SOFTWARE;
   }
-  // Without the destructors of UCX and the drivers: they would wait for what does not answer.
+  // The destructors of UCX and of the drivers are left out: they would wait for nodes that do not
+  // answer.
   std::fflush(stdout);
   _exit(0);
 }

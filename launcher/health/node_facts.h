@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one node is like before ranks start: gathered on it by ddlrun-node-check, judged by ddlrun
-// (judge.h).  Values; what could not be found out is -1 or "", as said below.  Pure.
+// The facts of a node before the ranks start, which ddlrun-node-check gathers on the node and
+// ddlrun judges (judge.h).  What could not be found out is -1 or "", where that is said below.
+// Pure.
 
 #pragma once
 
@@ -21,9 +22,9 @@ struct GpuFacts {
   long long uncorrected_errors = -1;  // ECC, since the driver was loaded
   bool remap_pending = false;         // bad memory is put out of use at the next reset of the GPU
   bool remap_failed = false;          // bad memory could not be put out of use
-  int nvlinks = -1;                   // active ones; -1: has none or nobody tells
-  int pcie_lanes = -1;                // now
-  int pcie_lanes_most = -1;           // that card and slot can
+  int nvlinks = -1;                   // how many are active; -1: it has none, or it is not known
+  int pcie_lanes = -1;                // in use now
+  int pcie_lanes_most = -1;           // possible for this card and slot
   std::vector<GpuProcess> processes;  // computing on it, of any user
 };
 
@@ -36,7 +37,7 @@ struct PortFacts {
 
 struct DirectoryFacts {
   std::string path;
-  bool is_shared = false;     // the file that ddlrun made in it is seen
+  bool is_shared = false;     // the node sees the file that ddlrun has made in it
   std::string write_error;    // "" when a file could be made and written
   long long free_bytes = -1;  // for this user
 };
@@ -62,29 +63,29 @@ struct ExchangeFacts {
 struct NodeFacts {
   int node = 0;         // index in the plan
   std::string host;     // as the plan names it
-  std::string machine;  // as it calls itself
+  std::string machine;  // as the node calls itself
   std::string cpu_model;
   int cpus = 0;  // hardware threads of the node, not of the job
   long long memory_bytes = 0;
   std::string kernel;
   std::string system;  // "Debian GNU/Linux 12 (bookworm)"
 
-  std::string gpu_source;      // "NVML", "/proc", "/dev"; "" when nothing told of any GPU
-  std::string gpu_problem;     // of NVML, when it is there and fails
-  std::vector<GpuFacts> gpus;  // those this job may use, in PCI order
+  std::string gpu_source;      // "NVML", "/proc" or "/dev"; "" when none of them has a GPU
+  std::string gpu_problem;     // why NVML fails, when it is there
+  std::vector<GpuFacts> gpus;  // which this job may use, in PCI order
   int nvidia_devices = 0;      // on the PCI bus, with or without a driver
   int granted_gpus = -1;       // by Slurm on this node; -1: Slurm does not say
 
   std::vector<PortFacts> ports;
-  long long memlock_bytes = 0;    // limit of a process; -1: none
+  long long memlock_bytes = 0;    // limit of a process; -1: there is none
   long long shm_free_bytes = -1;  // in /dev/shm
   std::string shm_error;          // why nothing can be made in it
   DirectoryFacts directory;       // where ranks will start
 
   std::string mpi;          // "Open MPI v4.1.4"; "" when no library is found
-  std::string pmix;         // library; "" when this build has none
-  std::string pmix_server;  // what the launcher speaks; "" when it does not say
-  std::string ucx;          // library; "" when this build has none
+  std::string pmix;         // version of the library; "" when this build has none
+  std::string pmix_server;  // version of srun or mpirun; "" when it does not say it
+  std::string ucx;          // version of the library; "" when this build has none
   ExchangeFacts exchange;
 };
 
@@ -94,10 +95,11 @@ std::string EncodeNodeFacts(const NodeFacts& facts);
 // The inverse.  Throws LaunchError(EX_SOFTWARE) for a text that EncodeNodeFacts did not write.
 NodeFacts DecodeNodeFacts(const std::string& text);
 
-// Of the same sort, the part that comes later than the rest: `directory` and `exchange`.
+// A line of the same form with the facts that are known later than the others: `directory` and
+// `exchange`.
 std::string EncodeLaterFacts(const NodeFacts& facts);
 
-// Puts what EncodeLaterFacts wrote into `facts`.  Throws as DecodeNodeFacts.
+// Puts what EncodeLaterFacts wrote into `facts`.  Throws as DecodeNodeFacts does.
 void DecodeLaterFacts(const std::string& text, NodeFacts* facts);
 
 }  // namespace launcher

@@ -61,7 +61,7 @@ class Library {
 };
 
 std::vector<GpuProcess> ReadProcesses(const Library& nvml, Device device) {
-  constexpr std::size_t kMost = 64;  // of one GPU; more are cut off
+  constexpr std::size_t kMost = 64;  // more processes of one GPU are left out
   std::array<ProcessInfo, kMost> found = {};
   for (const char* name :
        {"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2"}) {
@@ -96,7 +96,7 @@ void ReadErrors(const Library& nvml, Device device, GpuFacts& facts) {
   if (nvml.Call("nvmlDeviceGetTotalEccErrors", device, kUncorrected, kVolatile, &errors)) {
     facts.uncorrected_errors = static_cast<long long>(errors);
   }
-  // Ampere and later remap rows, earlier ones retire pages.
+  // GPUs from Ampere on remap rows of bad memory, earlier ones retire pages.
   unsigned corrected = 0;
   unsigned uncorrected = 0;
   unsigned pending = 0;
@@ -153,8 +153,8 @@ std::vector<FoundGpu> ReadNvml(const std::string& library, std::string& problem)
     Device device = nullptr;
     const Return found = nvml.Result("nvmlDeviceGetHandleByIndex_v2", index, &device);
     if (found != kSuccess) {
-      // A GPU that fell off the bus: those after it keep their numbers in CUDA_VISIBLE_DEVICES only
-      // if it is counted, so what NVML says is not used.
+      // This GPU fell off the bus.  It still counts for the numbers in CUDA_VISIBLE_DEVICES of the
+      // GPUs after it, so that the list of NVML without it would be wrong.
       problem = "NVML: GPU " + std::to_string(index) + ": " + nvml.ErrorText(found);
       gpus.clear();
       break;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NVIDIA's management library, loaded at run time.  The few declarations of nvml.h that are needed
-// are in nvml.cc; a function that an older driver lacks leaves its fact unknown.
+// NVML is NVIDIA's management library, which is loaded at run time.  nvml.cc has the few
+// declarations of nvml.h that are needed.  What an older driver has no function for stays unknown.
 
 #pragma once
 
@@ -17,8 +17,8 @@ struct FoundGpu {
   std::string uuid;  // "GPU-...", "" not known
 };
 
-// The GPUs in NVML's order (PCI bus id).  None when `library` is not there, and then `problem`
-// stays ""; or when it fails, and then `problem` says why.
+// The GPUs in the order of NVML, which is that of their PCI bus ids.  None when `library` is not
+// there, or when it fails; only then `problem` says why.
 std::vector<FoundGpu> ReadNvml(const std::string& library, std::string& problem);
 
 }  // namespace launcher

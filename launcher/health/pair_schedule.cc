@@ -5,11 +5,11 @@
 namespace launcher {
 namespace {
 
-// Nodes sit on a circle of an odd number of seats, but for the last one, which stays outside; for
-// an odd number of nodes nobody takes that seat.
+// The nodes sit on a circle, which has an odd number of seats.  Of an even number of nodes the last
+// one sits outside of it.
 int SeatsOnCircle(int nodes) { return nodes + nodes % 2 - 1; }
 
-// Those of the tournament that are played.
+// The rounds of the tournament that are played.
 std::vector<int> Rounds(int nodes) {
   std::vector<int> rounds;
   if (nodes < 2) return rounds;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the check's processes, one per node, find each other: PMIx, which srun --mpi=pmix and mpirun
-// give to what they start.  rendezvous_pmix.cc, or rendezvous_none.cc in a build without PMIx.
+// How the processes of the check, one on each node, find each other: by PMIx, which srun --mpi=pmix
+// and mpirun have for the processes that they start.  It is in rendezvous_pmix.cc, or in
+// rendezvous_none.cc for a build without PMIx.
 
 #pragma once
 
@@ -14,10 +15,11 @@ namespace launcher {
 
 class Rendezvous {
  public:
-  // "4.2.2"; "" when this build has none.
+  // The version of PMIx, "4.2.2"; "" when this build has none.
   static std::string LibraryVersion();
 
-  // Joins the others.  Throws LaunchError(EX_UNAVAILABLE) when PMIx fails.  One at a time.
+  // Joins the others.  There may be one of these objects at a time.  Throws
+  // LaunchError(EX_UNAVAILABLE) when PMIx fails.
   Rendezvous();
   // Leaves them.
   ~Rendezvous();
@@ -32,13 +34,13 @@ class Rendezvous {
   // What `rank` has published.  Throws LaunchError(EX_UNAVAILABLE).
   std::string Get(int rank, const std::string& key) const;
 
-  // Waits until all are here, calling `meanwhile` again and again.  False when that takes longer
-  // than until `deadline`; then nothing but FindSilent and the destructor may be called.
+  // Waits until all processes have called it, and calls `meanwhile` again and again.  False when
+  // `deadline` is over before; then only FindSilent and the destructor may be called.
   bool Meet(std::chrono::steady_clock::time_point deadline,
             const std::function<void()>& meanwhile) const;
 
-  // Asks each of `ranks` by itself for what it published as `key`; those that have not answered by
-  // `deadline`.
+  // Asks each of `ranks` for what it has published as `key`.  Returns those that have not answered
+  // by `deadline`.
   std::vector<int> FindSilent(const std::vector<int>& ranks, const std::string& key,
                               std::chrono::steady_clock::time_point deadline) const;
 

@@ -18,13 +18,13 @@ pmix_proc_t own_process = {};  // PMIx is one per process
 
 constexpr std::chrono::microseconds kPollInterval{100};
 
-// Shared with PMIx's thread, which may call back after nobody waits any more.
+// Shared with a thread of PMIx, which may call back when nobody waits for the answer any more.
 struct Answer {
   std::atomic<bool> is_here = false;
   std::atomic<pmix_status_t> status = PMIX_SUCCESS;
 };
 
-// `data` is a std::shared_ptr<Answer>* of its own.
+// `data` is a std::shared_ptr<Answer>*, which this function deletes.
 void TakeAnswer(pmix_status_t status, void* data) {
   const std::unique_ptr<std::shared_ptr<Answer>> answer(
       static_cast<std::shared_ptr<Answer>*>(data));

@@ -104,8 +104,8 @@ std::vector<PortFacts> ReadPorts(const fs::path& infiniband) {
   return ports;
 }
 
-// A file without a name, which no crash can leave behind; where the file system has none, one that
-// is taken out of its directory at once.
+// Opens a file without a name, which cannot be left behind.  Where the file system has no such
+// files, it is one whose name is removed at once.
 Descriptor OpenUnnamed(const std::string& folder) {
   Descriptor unnamed(open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
   if (unnamed.is_open() ||
@@ -159,7 +159,7 @@ void ReadLimits(NodeFacts& facts) {
 std::string WriteError(const std::string& path) {
   const Descriptor file = OpenUnnamed(path);
   if (!file.is_open()) return std::strerror(errno);
-  // A block, synced: quotas and full disks show here.
+  // Writes a block and has it reach the disk: only then quotas and full disks are noticed.
   const std::array<char, 4096> block = {};
   const ssize_t written = write(file.fd(), block.data(), block.size());
   if (written < 0) return std::strerror(errno);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the kernel tells of this node: processors, memory, InfiniBand, limits, directories.  Nothing
-// here throws: what cannot be read stays as NodeFacts has it.
+// What the kernel tells about this node: processors, memory, InfiniBand, limits and directories.
+// Nothing here throws: what cannot be read keeps its value in NodeFacts.
 
 #pragma once
 
@@ -12,16 +12,16 @@
 
 namespace launcher {
 
-// Reads /proc, /sys and /etc below `root` ("" for the machine itself) and fills what of `facts`
-// they tell.
+// Fills in the facts that are in /proc, /sys and /etc.  `root` is put in front of these, for tests;
+// "" is the machine itself.
 void ReadSystemFacts(const std::string& root, NodeFacts& facts);
 
-// The limit of this process and the state of /dev/shm.
+// Fills in the limit of locked memory of this process, and the state of /dev/shm.
 void ReadLimits(NodeFacts& facts);
 
-// Looks at the working directory: whether `probe` (a file name, "" for none) is seen in it within
-// `patience`, since NFS takes time to show a new file, and whether a file can be made and
-// written.  Leaves no file behind.
+// Looks at the working directory: whether the file `probe` ("" for none) is seen in it, and whether
+// a file can be made and written.  NFS takes some time to show a new file, so it looks until
+// `patience` is over.  Leaves no file behind.
 DirectoryFacts ReadDirectory(const std::string& probe, std::chrono::milliseconds patience);
 
 // "" when a file can be made in `path` and written, else why not.  Leaves no file behind.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a check says, and the table that the user sees.  Pure.
+// The verdict of a check, and the table of verdicts that the user sees.  Pure.
 
 #pragma once
 
@@ -12,12 +12,11 @@ namespace launcher {
 enum class Status { kOk, kWarn, kFail, kNotKnown };
 
 struct Verdict {
-  std::string check;  // "infiniband": one of doc/reference.md
+  std::string check;  // its name, "infiniband", as in doc/reference.md
   Status status = Status::kOk;
   std::string seen;    // what was seen, and on which hosts
   std::string advice;  // what to do, "" when there is nothing
-  // Of a failure: without these the others would pass, as far as can be told; empty where it
-  // cannot.
+  // After a failure: the hosts without which the check would pass; empty where that cannot be told.
   std::vector<std::string> bad_hosts = {};
 };
 
@@ -28,7 +27,7 @@ struct BadNode {
   std::string reason;  // "gpus: 4 planned, 3 seen (n2)"; of several checks with "; " between them
 };
 
-// The nodes that a job could do without, to pass.
+// The nodes without which the checks would pass, as far as that can be told.
 std::vector<BadNode> BadNodes(const std::vector<Verdict>& verdicts);
 
 // A line per verdict, under a heading:
@@ -36,7 +35,7 @@ std::vector<BadNode> BadNodes(const std::vector<Verdict>& verdicts);
 //   infiniband   warn       gpu026 has 1 active port, the others 2: do this
 std::string VerdictTable(const std::vector<Verdict>& verdicts);
 
-// "gpu[025-026,031]"; names that are no host names are listed as they are.
+// "gpu[025-026,031]".  Names that are no host names are listed one by one.
 std::string HostsText(const std::vector<std::string>& hosts);
 
 }  // namespace launcher

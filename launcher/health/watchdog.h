@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ends this process when its time is up or a signal asks for it, whatever the rest of it waits for.
+// Ends this process when its time is up or a signal asks for it, whatever its other threads wait
+// for.
 
 #pragma once
 
@@ -9,12 +10,14 @@
 
 namespace launcher {
 
-// Blocks SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 for this thread and those it starts, and has the
-// kernel end the process `limit` after now: for what comes before the Watchdog.  Call first.
+// For the time before StartWatchdog: has the kernel end the process when `limit` is over.  Also
+// blocks SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 for this thread and those that it starts.  To
+// be called before all else.
 void LimitLifetime(std::chrono::seconds limit);
 
-// A thread that ends the process: at `deadline` it calls `on_deadline` and exits with 0; after one
-// of the signals above it exits with 128 + number.  There is no way to stop it but to exit.
+// Starts a thread that ends the process.  At `deadline` it calls `on_deadline` and exits with 0;
+// after one of the signals above it exits with 128 plus the number of the signal.  It runs until
+// the process ends.
 void StartWatchdog(std::chrono::steady_clock::time_point deadline,
                    std::function<void()> on_deadline);
 

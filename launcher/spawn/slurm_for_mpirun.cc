@@ -21,9 +21,8 @@ constexpr char kArgumentsOfSlurm[] = "--external-launcher";
 
 std::string GpusArgument(int gpus) { return "--gpus=" + std::to_string(gpus); }
 
-// The GPUs of the job on all nodes but this one; nullopt where they were not asked for with --gpus
-// or
-// --gpus-per-task.
+// The GPUs of the job on all nodes but this one; nullopt where neither --gpus nor --gpus-per-task
+// has asked for them.
 std::optional<int> GpusElsewhere(const Environment& environment) {
   const auto count = [&](const char* name) {
     const auto text = FindVariable(environment, name);

@@ -37,10 +37,9 @@ std::map<std::string, std::string> SlurmVariablesForMpirun(const std::vector<Hos
                                                            const Environment& environment,
                                                            MpiRuntime runtime);
 
-// The names of the variables that mpirun must not see (env -u), since its srun would read them
-// beside
-// --gpus.  To set SLURM_TRES_PER_TASK to nothing would not do: the daemons would get no GPU.  (Seen
-// with Slurm 26.05.)
+// The names of the variables that mpirun must not see (env -u), since its srun would read them as
+// well as --gpus.  To set SLURM_TRES_PER_TASK to nothing would not do: the daemons would get no
+// GPU.  (Seen with Slurm 26.05.)
 std::vector<std::string> SlurmVariablesAgainstMpirun(const Environment& environment,
                                                      MpiRuntime runtime);
 

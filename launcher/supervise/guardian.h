@@ -18,9 +18,8 @@ namespace launcher {
 class Guardian {
  public:
   // Forks, and so is for single-threaded callers.  When this process ends without destroying the
-  // Guardian, the process groups that were named by Watch are ended, and `run_directory`, if it is
-  // not
-  // "", is removed.  Throws LaunchError(EX_OSERR).
+  // Guardian, the process groups that were named by Watch are ended, and `run_directory` ("": none)
+  // is removed.  Throws LaunchError(EX_OSERR).
   explicit Guardian(const std::string& run_directory);
   // Ends the guardian without cleaning up.
   ~Guardian();

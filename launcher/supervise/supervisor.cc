@@ -334,8 +334,7 @@ JobResult Supervisor::Result() {
     result.lost_nodes = reports_.lost_nodes();
     result.failure = reports_.failure();
     if (!has_ended_job_) result.cancelled = reports_.cancelled();
-    // The exit code of srun or mpirun may be that of a rank that it has killed.  Where ranks have
-    // stopped early, it is 0.
+    // srun and mpirun may end as a rank that they have killed; where ranks stopped early, with 0.
     if (result.failure && (result.exit_code != 0 || result.failure->exit_code == EX_TEMPFAIL)) {
       result.exit_code = result.failure->exit_code;
     }
