@@ -75,7 +75,7 @@ const std::vector<OptionSpec>& OptionTable() {
        .argument = "N",
        .unit = "ranks",
        .default_value = "one per GPU; without GPUs the tasks of the job, else one",
-       .help = "ranks on each node; with -n no more than so many",
+       .help = "ranks on each node; with -n the most ranks of a node",
        .set = SetCount<&Options::ranks_per_node>},
       {.section = kWhat,
        .names = {"cpus-per-rank"},
@@ -137,9 +137,9 @@ const std::vector<OptionSpec>& OptionTable() {
        .names = {"pmi"},
        .argument = "auto|pmix|pmi2|none",
        .default_value = "auto",
-       .help = "how ranks that srun starts find each other: pmix, pmi2: MPI programs do by it; "
-               "none: those that need none, such as PyTorch; auto: pmix, where srun has none "
-               "mpirun, without that none",
+       .help = "how ranks that srun starts find each other: pmix or pmi2: as MPI programs need it; "
+               "none: for programs that need neither, such as PyTorch; auto: pmix; where srun "
+               "lacks it mpirun starts the ranks, and where that is missing too srun without any",
        .set = SetPmi},
       {.section = kHow,
        .names = {"bind"},
@@ -151,9 +151,10 @@ const std::vector<OptionSpec>& OptionTable() {
        .names = {"gpu-visibility"},
        .argument = "auto|all|rank",
        .default_value = "auto",
-       .help = "all: every rank sees all GPUs of its node (NVLink and CUDA IPC need it) and picks "
-               "LOCAL_RANK; rank: it sees its own alone, as device 0; auto: all, where the GPUs "
-               "are MIG slices rank",
+       .help =
+           "all: every rank sees all GPUs of its node, as NVLink and CUDA IPC need it, and uses "
+           "the one with the number LOCAL_RANK; rank: it sees only its own GPU, as device 0; "
+           "auto: rank where the GPUs are MIG slices, otherwise all",
        .set = SetGpuVisibility},
       {.section = kHow,
        .names = {"mpiarg"},
@@ -193,8 +194,8 @@ const std::vector<OptionSpec>& OptionTable() {
        .names = {"check"},
        .argument = "auto|full|off",
        .default_value = "auto",
-       .help = "look at the nodes before ranks start: auto: what each rank sees in passing; full: "
-               "all checks of --check-only first, exit 78 when one fails; off: nothing",
+       .help = "look at the nodes before ranks start: auto: each rank counts the GPUs of its node; "
+               "full: all checks of --check-only first, exit 78 when one fails; off: nothing",
        .set = SetCheck},
       {.section = kAgain,
        .names = {"max-restarts"},
@@ -226,7 +227,7 @@ const std::vector<OptionSpec>& OptionTable() {
       {.section = kAgain,
        .names = {"progress-file"},
        .argument = "FILE|DIR",
-       .default_value = "of ddltraind its checkpoints; else 60 s or more",
+       .default_value = "the checkpoints of ddltraind; else a run of 60 s or more",
        .help = "a run has made progress if this file, or the newest entry of this folder (of "
                "checkpoints), became newer",
        .set = SetText<&Options::progress_file>},
