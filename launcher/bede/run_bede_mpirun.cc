@@ -85,7 +85,7 @@ std::string FilesText(const BedePlan& plan) {
   return plan.rankfile.empty() ? hostfile : hostfile + kRankfileName + "\n" + plan.rankfile;
 }
 
-// What is said when mpirun has ended.
+// What the user is told when mpirun has ended.
 std::string MpirunEndText(const JobResult& result) {
   std::string text;
   for (const std::string& note : result.notes) text += "bede-mpirun: " + note + "\n";

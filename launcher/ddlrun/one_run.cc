@@ -61,7 +61,7 @@ JobResult StartAndWait(const Invocation& invocation, const PlannedJob& planned,
   return Supervise(commands, supervisor, signals);
 }
 
-// A node of the plan that is none of `silent`; "" where there is none.
+// A node of the plan that was not silent; "" where all were.
 std::string AnotherNode(const Plan& plan, const std::vector<std::string>& silent) {
   const auto other = std::find_if(plan.nodes.begin(), plan.nodes.end(), [&](const NodePlan& node) {
     return std::find(silent.begin(), silent.end(), node.host) == silent.end();

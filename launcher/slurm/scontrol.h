@@ -13,7 +13,7 @@ namespace launcher {
 
 struct ScontrolAnswer {
   bool is_ok = false;
-  bool was_killed = false;  // a signal ended scontrol, as when Slurm ends the job that asks
+  bool was_killed = false;  // a signal has ended scontrol, as when Slurm ends the job of ddlrun
   std::string text;         // all that scontrol printed, or why there is no answer, in one line
 };
 

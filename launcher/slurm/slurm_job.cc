@@ -130,7 +130,8 @@ std::optional<SlurmJob> AskSlurmForJob(const Environment& environment) {
 
 std::string RequeueSlurmJob(const Environment& environment) {
   const ScontrolAnswer answer = RunScontrol({"requeue", SlurmJobId(environment)}, environment);
-  // A requeue ends all processes of the job, scontrol among them, perhaps before it has its answer.
+  // When Slurm puts the job into the queue again it ends all processes of the job.  scontrol is one
+  // of them, and may be ended before it has the answer.
   return answer.is_ok || answer.was_killed ? "" : answer.text;
 }
 

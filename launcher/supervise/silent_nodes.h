@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The nodes of a job that something is missing of.  Pure.  `hosts` is by rank; each node is named
-// once, in the order of its first rank.
+// Finds the nodes of a job from which something was not reported.  Pure.  `hosts` are those of the
+// ranks; the result has each node once, in the order of its first rank.
 
 #pragma once
 
@@ -11,13 +11,13 @@
 
 namespace launcher {
 
-// Those of which the program of some rank has not started.
+// The nodes of the ranks that are not in `started`.
 std::vector<std::string> NodesNotStarted(const std::vector<std::string>& hosts,
                                          const std::set<int>& started);
 
-// Those of which nobody has told that a rank ended there, while somebody did of others; none where
-// nothing was told at all, since then something else is wrong.  `hosts_with_ends`: as srun writes
-// them, "n[1-2]", with or without their domain.
+// The nodes from which no end of a rank was reported, while it was from others.  None where no node
+// has reported any, since the nodes are then not the reason.  `hosts_with_ends` are the nodes that
+// have, as srun writes them: "n[1-2]", with or without their domain.
 std::vector<std::string> SilentNodes(const std::vector<std::string>& hosts,
                                      const std::set<std::string>& hosts_with_ends);
 

@@ -22,7 +22,7 @@ bool StepSignals::Send(const std::string& step, int number) {
     sent_.push_back({number, std::make_unique<CommandOutput>(command, tools_.environment),
                      Clock::now() + patience_});
   } catch (const LaunchError&) {
-    return false;  // as where a machine has no process left: the job must not end for that
+    return false;  // the machine may have no process left, which must not end the job
   }
   return true;
 }

@@ -53,7 +53,7 @@ class StepSignals {
   struct Sent {
     int number;
     std::unique_ptr<CommandOutput> command;
-    std::optional<Clock::time_point> deadline;  // empty once it is known to be lost
+    std::optional<Clock::time_point> deadline;  // empty once the signal is known to be lost
   };
 
   const StepTools& tools_;

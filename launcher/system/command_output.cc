@@ -67,7 +67,7 @@ bool CommandOutput::Wait(std::chrono::milliseconds limit) {
     ReadInto(&child_.stdout_pipe, &text_);
     ReadInto(&child_.stderr_pipe, &text_);
   }
-  // Its output ends a moment before it does, or long before.
+  // The pipes are closed a moment before the command ends, or long before that.
   while (!HasEnded() && Clock::now() < deadline) std::this_thread::sleep_for(kMoment);
   if (child_.pid != 0) {
     is_over_limit_ = true;

@@ -27,7 +27,7 @@ class CommandOutput {
   bool Wait(std::chrono::milliseconds limit);
   // Whether it has ended, without waiting.
   bool HasEnded();
-  // Once it has ended: whether a signal of somebody else's ended it.
+  // Whether a signal that somebody else has sent ended the command.  To be asked when it has ended.
   bool WasKilledByOthers() const;
 
   // What it wrote, standard output and standard error mixed; at most 16 MiB.

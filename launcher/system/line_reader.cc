@@ -19,7 +19,7 @@ bool LineReader::Read() {
   std::array<char, 16384> chunk;
   std::size_t total = 0;
   while (from_.is_open() && total < kMaxLineBytes) {
-    // Of nothing that is left read() gives nothing, as at the end.
+    // When no bytes are left to be read, read() returns 0, as at the end of the input.
     const ssize_t got = read(from_.fd(), chunk.data(), std::min(chunk.size(), left_));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) break;

@@ -33,8 +33,8 @@ class LineReader {
   // without an end is given as well, and the pipe is closed.
   bool Read();
 
-  // After as many bytes as the pipe can hold it is taken to be at its end: a process that its
-  // writer has left behind may write for ever.
+  // From now on no more bytes are read than the pipe can hold, and then it is taken to be at its
+  // end. For a pipe whose writer has ended: a process that it has left behind may write for ever.
   void ReadNoMoreThanThePipeHolds();
 
  private:
