@@ -56,15 +56,15 @@ of_srun() {
 
 @test "a start that takes long because nobody reads yet is not taken for one that hangs" {
   make_srun ''
-  echo "start_seconds: 1" > site.yaml
+  echo "start_seconds: 10" > site.yaml # rank 1 has as long once there is a reader, on a busy machine, too
   mkfifo unread
   exec 7<> unread
   # The second rank starts when the first has ended, and that waits for the reader.
   PATH=$search_path "$ddlrun" --site ./site.yaml --launcher=srun --topology "$BATS_TEST_DIRNAME/../../fixtures/hwloc/dgx1v.xml" --bind none \
     --pmi none sh -c 'yes | head -c 3000000; : > "ended.$RANK"' > unread 2> messages 3>&- 7>&- &
   local pid=$!
-  sleep 3
-  head -c 6000000 <&7 > /dev/null
+  sleep 12
+  timeout 60 head -c 6000000 <&7 > /dev/null
   wait "$pid"
   [ -e ended.1 ]
   run ! grep -q 'start hung' messages
