@@ -250,6 +250,7 @@ ranks_wait() {
   [[ $(cat job.out) == *"exit code 0"* ]]
   [ "$(grep -c '^rank ' job.out)" -eq 4 ]
   nothing_is_left
+  wait_for 60 all_idle # so that the next job is on n1
 }
 
 @test "SIGTERM ends everything in time while slurmctld is down" {
