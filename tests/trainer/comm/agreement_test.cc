@@ -147,9 +147,10 @@ TEST(Agreement, OnlyTheFirstOfSeveralOddRanksSpeaks) {
 // What is alike as one text, and not as facts.
 TEST(Agreement, NamesAndTextsAreToldApart) {
   LocalRanks ranks(2);
-  const std::vector<int> codes = Compare(ranks, [](int rank) {
-    return rank == 0 ? std::vector<Fact>{{"a", "bc"}} : std::vector<Fact>{{"ab", "c"}};
-  });
+  const Fact early = {"a", "bc"};
+  const Fact late = {"ab", "c"};
+  const std::vector<int> codes =
+      Compare(ranks, [&](int rank) { return std::vector<Fact>{rank == 0 ? early : late}; });
   EXPECT_EQ(codes[1], EX_CONFIG);
 }
 
