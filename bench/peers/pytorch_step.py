@@ -25,7 +25,7 @@ def parse_arguments():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--precision", choices=list(TYPES), default="fp32")
-    parser.add_argument("--mode", choices=["eager", "compile", "graph"], default="eager")
+    parser.add_argument("--mode", choices=["eager", "compile", "autotune", "graph"], default="eager")
     parser.add_argument("--layout", choices=["channels_last", "default"], default="channels_last")
     parser.add_argument("--batch_size", type=int, default=16)
     parser.add_argument("--image_size", type=int, default=224)
@@ -57,6 +57,8 @@ def make_step(arguments):
         if on_gpu else None
     if arguments.mode == "compile":
         model = torch.compile(model)
+    elif arguments.mode == "autotune":
+        model = torch.compile(model, mode="max-autotune")
 
     def step():
         optimizer.zero_grad(set_to_none=arguments.mode != "graph")
