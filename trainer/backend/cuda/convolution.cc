@@ -124,6 +124,7 @@ class CudnnDevice {
         CheckCudnn(cudnnSetStream(handle_, nullptr), "cuDNN: setting the stream");
       });
     } catch (const Error& error) {
+      if (error.exit_code() == EX_OSERR) throw;
       throw Error(EX_UNAVAILABLE,
                   "no engine of cuDNN runs the " + ToString(graph) + ": " + error.what());
     }

@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(kThreads, 2)
       const int pixel = (window.n * e.height + h) * e.width + w;
       x[place] = LoadEight(src + ElementOf(pixel, padded) + track.channel);
     }
-    float best[8] = {};  // of those that the ReLU lets through, or not a number
+    float best[8] = {};  // of those that the ReLU lets through, or not a number, which stays
     float input[8] = {};
     unsigned winner[8];
     for (int i = 0; i < 8; ++i) winner[i] = kNobody;
@@ -129,14 +129,14 @@ __global__ void __launch_bounds__(kThreads, 2)
       Widen(x[place], value);
       for (int i = 0; i < 8; ++i) {
         const float y = channels.Normalize(i, value[i]);
-        if (y <= best[i]) continue;
+        if (y <= best[i] || isnan(best[i])) continue;
         best[i] = y;
         input[i] = value[i];
         winner[i] = static_cast<unsigned>(place);
       }
     }
     unsigned passes = 0;
-    for (int i = 0; i < 8; ++i) passes |= (best[i] > 0 ? 1U : 0U) << i;
+    for (int i = 0; i < 8; ++i) passes |= (winner[i] != kNobody ? 1U : 0U) << i;
     const std::int64_t at = ElementOf(index, padded) + track.channel;
     Store8(best, dst + at);
     if (chosen == nullptr) continue;

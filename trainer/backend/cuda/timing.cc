@@ -119,6 +119,7 @@ std::size_t FastestOf(std::size_t candidates,
       best = time;
       fastest = i;
     } catch (const Error& error) {
+      if (error.exit_code() == EX_OSERR) throw;  // the device has failed, for all of them
       problem.emplace(error);
     }
   }

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the stem's pooled batch norm does with what is not a number, which no image can bring about.
+
+#include "trainer/backend/cuda/stem_kernels.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace trainer {
+namespace {
+
+using testing::Each;
+using testing::IsNan;
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+constexpr int kChannels = 8;
+
+// One window over an image of 2x2, all channels alike, in inference: mean 0, variance 1.
+class OneWindow : public testing::Test {
+ protected:
+  void Pool(const std::vector<float>& pixels) {
+    std::vector<float> src;
+    for (const float pixel : pixels) src.insert(src.end(), kChannels, pixel);
+    NormShape norm;
+    norm.pixels = 4;
+    norm.channels = kChannels;
+    norm.padded = kChannels;
+    std::vector<float> zeros(kChannels, 0);
+    std::vector<float> ones(kChannels, 1);
+    std::vector<float> scratch(static_cast<std::size_t>(NormScratchFloats(norm)));
+    const NormParameters parameters = {.scale = ones.data(),
+                                       .shift = zeros.data(),
+                                       .running_mean = zeros.data(),
+                                       .running_variance = ones.data()};
+    PooledNormForward call;
+    call.norm.src = src.data();
+    call.norm.scratch = scratch.data();
+    call.dst = dst_.data();
+    call.chosen = chosen_.data();
+    call.winners = winners_.data();
+    call.mask = &mask_;
+    RunPooledNormForward(norm, {1, 2, 2}, parameters, call, nullptr);
+  }
+
+  std::vector<float> dst_ = std::vector<float>(kChannels);
+  std::vector<float> chosen_ = std::vector<float>(kChannels);
+  std::vector<std::uint8_t> winners_ = std::vector<std::uint8_t>(kChannels);
+  std::uint8_t mask_ = 0;
+};
+
+// The places of the window's first row and column are padding.
+TEST_F(OneWindow, TakesTheLargest) {
+  Pool({1, 3, 2, -1});
+  EXPECT_THAT(dst_, Each(3));
+  EXPECT_THAT(winners_, Each(5));
+  EXPECT_EQ(mask_, 0xFF);
+}
+
+TEST_F(OneWindow, LetsNothingThroughThatIsNotPositive) {
+  Pool({-1, 0, -2, -3});
+  EXPECT_THAT(dst_, Each(0));
+  EXPECT_THAT(winners_, Each(kNobody));
+  EXPECT_EQ(mask_, 0);
+}
+
+TEST_F(OneWindow, KeepsWhatIsNotANumberBeforeAndBehindNumbers) {
+  for (const std::vector<float>& pixels : std::vector<std::vector<float>>{
+           {kNaN, 3, 2, 1}, {1, kNaN, 3, 2}, {1, 2, 3, kNaN}, {-1, kNaN, -1, -1}}) {
+    Pool(pixels);
+    EXPECT_THAT(dst_, Each(IsNan()));
+    EXPECT_THAT(chosen_, Each(IsNan()));
+    EXPECT_EQ(mask_, 0xFF);  // its gradient goes on, so that the step is seen to be bad
+  }
+}
+
+}  // namespace
+}  // namespace trainer
