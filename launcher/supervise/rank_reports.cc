@@ -6,6 +6,7 @@
 
 #include "launcher/base/exit_codes.h"
 #include "launcher/slurm/srun_lines.h"
+#include "launcher/spawn/mpirun_lines.h"
 
 namespace launcher {
 namespace {
@@ -37,7 +38,9 @@ RankReports::News NewsOfStep(std::optional<StepCreation> creation) {
 RankReports::Reading RankReports::Read(std::string_view line, double seconds) {
   if (IsRemarkOnBinding(line)) return {"", News::kNone};
   if (const auto found = FindReport(line, head_)) return ReadReport(*found, seconds);
-  if (const std::optional<std::string> host = ParseLostNode(line)) {
+  std::optional<std::string> host = ParseLostNode(line);
+  if (!host) host = ParseLostDaemon(line);
+  if (host) {
     lost_nodes_.push_back(*host);
     return {std::nullopt, News::kLostNode};
   }

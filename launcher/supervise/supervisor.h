@@ -49,7 +49,7 @@ struct JobResult {
   // That of the first child that failed (128 + n where signal n ended it); 0 when all succeeded.
   int exit_code = 0;
   std::optional<RankFailure> failure;   // empty on success, and when mpirun itself failed
-  std::vector<std::string> lost_nodes;  // which are gone, as srun reported
+  std::vector<std::string> lost_nodes;  // which are gone, as srun or mpirun says
   bool told_to_stop = false;            // ddlrun was sent SIGTERM, SIGINT or SIGHUP
   int stop_signal = 0;                  // that signal, if it came before any failure or end
   // Nobody could read standard output or standard error any more, so that ddlrun has ended the job.

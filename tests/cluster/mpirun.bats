@@ -38,3 +38,20 @@ ranks() { sed -n 's/^rank //p' <<< "$output" | sort -n; }
   [ "$status" -eq 0 ]
   [ "$(ranks | cut -d' ' -f2-5 | tr '\n' ' ')" = "n1 n1 0/4 0,1,2,3 n1 n1 1/4 0,1,2,3 n1 n1 2/4 0,1,2,3 n1 n1 3/4 0,1,2,3 n2 n2 0/2 0,1 n2 n2 1/2 0,1 " ]
 }
+
+all_idle() { [ "$(cluster in sinfo -h -N -o %t | sort -u)" = idle ]; }
+
+@test "a node that is powered off is named, and the job ends on the others" {
+  script rank ': > "ready.$RANK"' 'exec sleep 300'
+  script job 'ddlrun --launcher=mpirun ./rank; echo "exit code $?"'
+  hpc sbatch --quiet --no-kill --no-requeue -N2 --gres=gpu:1 --output="$work/job.out" job
+  wait_for 30 test -e ready.0
+  wait_for 30 test -e ready.1
+  cluster kill n2
+  wait_for 90 grep -q '^exit code [1-9]' job.out || cat job.out
+  cat job.out
+  grep -q '^ddlrun: .*the job failed: node n2 was lost' job.out
+  wait_for 10 nothing_left_on n1
+  cluster boot n2
+  wait_for 60 all_idle
+}

@@ -107,6 +107,12 @@ TEST(RankReports, KnowsAStepThatSlurmEndedFromOneThatARankEnded) {
   EXPECT_EQ(After({"srun: error: Node failure on n2", kCancelled}).cancelled(), std::nullopt);
 }
 
+TEST(RankReports, KnowsANodeThatSrunOrMpirunHasLost) {
+  EXPECT_THAT(After({"srun: error: Node failure on n2"}).lost_nodes(), ElementsAre("n2"));
+  EXPECT_THAT(After({"  Remote daemon: [prterun-n1-321@0,1] on node n3"}).lost_nodes(),
+              ElementsAre("n3"));
+}
+
 TEST(RankReports, KnowsAStepThatSrunHasLeft) {
   EXPECT_FALSE(After({kKilled}).has_left_step());
   EXPECT_TRUE(After({"srun: error: Timed out waiting for job step to complete"}).has_left_step());

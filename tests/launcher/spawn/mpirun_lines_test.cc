@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/spawn/mpirun_lines.h"
+
+#include <gtest/gtest.h>
+
+namespace launcher {
+namespace {
+
+// Of Open MPI 4.1.4 and 6.0.0rc2, as they were printed.
+TEST(LostDaemon, IsNamedByMpirun) {
+  EXPECT_EQ(ParseLostDaemon("  Remote daemon: [[54533,0],1] on node n2"), "n2");
+  EXPECT_EQ(ParseLostDaemon("  Remote daemon: [prterun-n1-321@0,1] on node gpu-a08"), "gpu-a08");
+}
+
+TEST(LostDaemon, IsNotFoundInOtherLines) {
+  for (const char* line :
+       {"", "  HNP daemon   : [[54533,0],0] on node n1", "Remote daemon: [[54533,0],1] on node n2",
+        "  Remote daemon: [[54533,0],1] on node ", "  Remote daemon: [[54533,0],1]",
+        "  Remote daemon: [[54533,0],1] on node n2 n3", "  Remote daemon: x on node n2"}) {
+    EXPECT_FALSE(ParseLostDaemon(line)) << line;
+  }
+}
+
+}  // namespace
+}  // namespace launcher
