@@ -21,12 +21,6 @@ bool CameBefore(const RankEnd& end, const RankEnd& known) {
          (end.exit_code == EX_TEMPFAIL) == (known.exit_code == EX_TEMPFAIL);
 }
 
-// Whether this rank has failed by itself: a rank that Slurm has killed did not, though its shim may
-// still report it.
-bool HasFailedByItself(const std::optional<RankFailure>& failure) {
-  return failure && failure->exit_code != EX_TEMPFAIL && failure->signal != SIGKILL;
-}
-
 RankReports::News NewsOfStep(std::optional<StepCreation> creation) {
   if (!creation) return RankReports::News::kNone;
   return *creation == StepCreation::kWaiting ? RankReports::News::kWaiting
@@ -45,7 +39,7 @@ RankReports::Reading RankReports::Read(std::string_view line, double seconds) {
     return {std::nullopt, News::kLostNode};
   }
   if (const std::optional<std::string> why = ParseCancelled(line)) {
-    if (!cancelled_) has_failed_before_ = has_ended_task_ || HasFailedByItself(failure_);
+    if (!cancelled_) has_failed_ = has_failed_ || has_ended_task_;
     if (!cancelled_ || cancelled_->empty()) cancelled_ = *why;
   }
   if (IsStepLeft(line)) has_left_step_ = true;
@@ -85,6 +79,7 @@ RankReports::Reading RankReports::ReadReport(const LineWithReport& line, double 
 RankReports::EndReading RankReports::ReadEnd(const RankEnd& end, double seconds) {
   hosts_with_ends_.insert(end.host);
   const bool stopped_early = end.exit_code == EX_TEMPFAIL;
+  has_failed_ = has_failed_ || !stopped_early;
   const bool is_better = !failure_ || (failure_->pid == 0 && failure_->rank == end.rank) ||
                          (failure_->exit_code == EX_TEMPFAIL && !stopped_early) ||
                          CameBefore(end, *failure_);
@@ -112,13 +107,18 @@ std::optional<RankFailure> RankReports::failure() const {
   return failure;
 }
 
-// srun also cancels the step when a rank has failed, whose end it has then reported before.  When
-// Slurm ends the step by SIGTERM, the end of a task may be reported before that; it comes from
-// srun, and not from a shim, so that its pid is 0.
+// A step is also cancelled when a rank has failed: by srun, whose words on tasks then come before,
+// or by the PMIx server of Slurm 24.11 as soon as a rank is no more, so that the report of its shim
+// may come after.  A shim reports nothing when its step is killed, for that ends it as well.
+// When Slurm ends the step by SIGTERM, the end of a task may be reported before that; it comes from
+// srun, and not from a shim, so that its pid is 0.  Where Slurm names a reason, a shim may just
+// have lived long enough to report a rank that Slurm has killed.
 std::optional<std::string> RankReports::cancelled() const {
   if (!cancelled_ || !lost_nodes_.empty()) return std::nullopt;
-  const bool was_ended_by_slurm = failure_ && failure_->signal == SIGTERM && failure_->pid == 0;
-  return !has_failed_before_ || was_ended_by_slurm ? cancelled_ : std::nullopt;
+  const bool was_ended_by_slurm =
+      failure_ && ((failure_->signal == SIGTERM && failure_->pid == 0) ||
+                   (failure_->signal == SIGKILL && !cancelled_->empty()));
+  return !has_failed_ || was_ended_by_slurm ? cancelled_ : std::nullopt;
 }
 
 }  // namespace launcher

@@ -72,8 +72,8 @@ class RankReports {
   std::string step_;
   bool has_left_step_ = false;
   std::optional<std::string> cancelled_;
-  bool has_ended_task_ = false;     // srun has reported the end of a task
-  bool has_failed_before_ = false;  // a rank had failed before the step was cancelled
+  bool has_ended_task_ = false;  // srun has reported the end of a task
+  bool has_failed_ = false;      // a rank by itself, and not because the step was cancelled
 };
 
 }  // namespace launcher

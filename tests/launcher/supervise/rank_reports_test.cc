@@ -99,6 +99,10 @@ TEST(RankReports, KnowsAStepThatSlurmEndedFromOneThatARankEnded) {
   EXPECT_EQ(After({kKilledByOthers, kAborted, kTimeLimit, kKilled}).cancelled(),
             " DUE TO TIME LIMIT");
   EXPECT_EQ(After({kKilledByOthers, kKilled, kAborted, kCancelled}).cancelled(), std::nullopt);
+  // Slurm 24.11 tells of the abort before the ends of tasks.
+  EXPECT_EQ(After({kKilledByOthers, kAborted, kKilled, kCancelled}).cancelled(), std::nullopt);
+  EXPECT_EQ(After({kAborted, kKilledByOthers, kCancelled, kKilled}).cancelled(), std::nullopt);
+  EXPECT_EQ(After({kAborted, kCancelled, kKilled, kFailed}).cancelled(), std::nullopt);
   // srun cancels the step of a rank that failed.
   EXPECT_EQ(After({kFailed, kCancelled}).cancelled(), std::nullopt);
   EXPECT_EQ(After({kKilled, kCancelled}).cancelled(), std::nullopt);
