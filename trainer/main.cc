@@ -295,8 +295,7 @@ int RunTogether(const Options& options, const launcher::RankInfo& rank, Communic
     }
     lock = PrepareFolders(config, options.results_dir, MakeRunLockOptions(log), log);
     outputs = std::make_unique<RootOutputs>(
-        std::filesystem::path(options.results_dir) / options.log_filename, backend->device_id(),
-        ProgressFor(STDERR_FILENO), log);
+        MakeRootOutputsOptions(options, backend->device_id(), ProgressFor(STDERR_FILENO)), log);
   }
 
   const std::unique_ptr<Communicator> nccl = MakeNccl(options, *backend, met, log);

@@ -77,6 +77,10 @@ CLI::Option* LogFilename(CLI::App& app, const OptionRow& row, Options& options) 
   };
   return AddValue<&Options::log_filename>(app, row, options)->check(CLI::Validator(is_name, ""));
 }
+CLI::Option* MllogStatus(CLI::App& app, const OptionRow& row, Options& options) {
+  return OneOf<&Options::mllog_status>(app, row, options,
+                                       {"research", "onprem", "cloud", "preview"});
+}
 CLI::Option* RunIter(CLI::App& app, const OptionRow& row, Options& options) {
   return AddValue<&Options::run_iter>(app, row, options)
       ->check(Number("a number from 0, or -1 for all", [](double x) { return x >= -1; }));
@@ -108,6 +112,7 @@ std::vector<OptionRow> MakeTable() {
   const char* const data = "Data";
   const char* const optimisation = "Optimisation";
   const char* const files = "Files";
+  const char* const logs = "Logs for other programs";
   const char* const how = "How";
   const char* const compatible = "Accepted for old command lines, without effect";
   return {
@@ -226,6 +231,17 @@ std::vector<OptionRow> MakeTable() {
        false, kGivenAlike, kText<&Options::dump_state>},
       {"dump_state_step", files, "the step after which --dump_state writes, counted from 1", kOurs,
        false, kSame, kPositive<&Options::dump_state_step>},
+
+      {"mllog", logs,
+       "file that gets the :::MLLOG lines of MLPerf (training 4.0, open division); needs "
+       "--mode=train_and_evaluate",
+       kOurs, false, kGivenAlike, kText<&Options::mllog>},
+      {"mllog_org", logs, "who submits, for --mllog", kOurs, false, kSame,
+       kValue<&Options::mllog_org>},
+      {"mllog_platform", logs, "the system that is measured, for --mllog", kOurs, false, kSame,
+       kValue<&Options::mllog_platform>},
+      {"mllog_status", logs, "how the system can be had, for --mllog", kOurs, false, kSame,
+       With<&Options::mllog_status>(MllogStatus)},
 
       {"backend", how,
        "auto: the fastest that works here, but in a job that was granted GPUs no CPU; or a back "

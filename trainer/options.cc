@@ -97,6 +97,26 @@ void Translate(const CLI::App& app, Options& options) {
   }
 }
 
+// Logs that would stay empty, and what belongs to one that was not asked for.
+void RequireUseOfLogs(const CLI::App& app, const Options& options) {
+  for (const std::string name : {"--mllog_org", "--mllog_platform", "--mllog_status"}) {
+    if (app.count(name) > 0 && options.mllog.empty()) {
+      throw UsageError(name + " is for the log of --mllog=FILE, which is not asked for");
+    }
+  }
+  if (options.mllog_org.empty() || options.mllog_platform.empty()) {
+    throw UsageError(
+        "MLPerf wants a name in --mllog_org and --mllog_platform: give one, or leave "
+        "the option out");
+  }
+  if (!options.mllog.empty() && options.mode != "train_and_evaluate") {
+    throw UsageError(
+        "--mllog is the log of a training with its evaluation: it needs "
+        "--mode=train_and_evaluate, not " +
+        options.mode);
+  }
+}
+
 }  // namespace
 
 void DescribeOptions(CLI::App& app, Options& options) {
@@ -169,6 +189,7 @@ ParsedOptions ParseOptions(const std::vector<std::string>& arguments) {
       throw UsageError("--reduce_precision=16bit needs NCCL: leave out --comm=mpi");
     }
   }
+  RequireUseOfLogs(app, options);
   for (const OptionRow& row : OptionTable()) {
     if (row.group.starts_with("Accepted") && app.get_option("--" + row.name)->count() > 0) {
       parsed.notes.push_back("--" + row.name + " has no effect here: " + row.help);

@@ -74,6 +74,12 @@ struct Options {
   std::string dump_state;
   std::int64_t dump_state_step = 1;
 
+  // Logs for other programs.  "": none.
+  std::string mllog;
+  std::string mllog_org = "unspecified";
+  std::string mllog_platform = "unspecified";
+  std::string mllog_status = "research";
+
   // How.
   std::string backend = "auto";
   std::string comm = "auto";

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What rank 0 writes besides the log for people: NVLOG and DLLogger lines on standard output,
-// DLLogger's JSON in a file, progress on standard error.  The other ranks have none of it.
+// DLLogger's JSON and what other programs read in files, progress on standard error.  The other
+// ranks have none of it.
 
 #pragma once
 
@@ -10,19 +11,32 @@
 #include <ostream>
 #include <string>
 
+#include "trainer/log_file.h"
+#include "trainer/options.h"
 #include "trainer/telemetry/line_output.h"
+#include "trainer/telemetry/mllog.h"
 #include "trainer/train/report.h"
 
 namespace trainer {
 
+struct RootOutputsOptions {
+  std::filesystem::path json_path;
+  LogFields parameters;   // of the run, for DLLogger
+  std::string device_id;  // the GPU's, or ""
+  ProgressOptions progress;
+  std::filesystem::path mllog_path;  // "": none
+  MlLogSubmission submission;
+};
+
+RootOutputsOptions MakeRootOutputsOptions(const Options& options, const std::string& device_id,
+                                          const ProgressOptions& progress);
+
 class RootOutputs {
  public:
-  // A later launch of a run adds to what the earlier ones have written to `json_path`. `device_id`:
-  // the GPU's, or "".  Lines that are lost, on a full disk, are told to `log`: a training does not
-  // end for them. Throws Error(EX_OSERR) naming `json_path` if it cannot be written.
-  RootOutputs(const std::filesystem::path& json_path, const std::string& device_id,
-              const ProgressOptions& progress, const Logger& log);
-  ~RootOutputs();
+  // A later launch of a run adds to what the earlier ones have written to its files. Lines that are
+  // lost, on a full disk, are told to `log`: a training does not end for them.  Throws
+  // Error(EX_OSERR) naming a file that cannot be written, and its option.
+  RootOutputs(const RootOutputsOptions& options, const Logger& log);
   RootOutputs(const RootOutputs&) = delete;
   RootOutputs& operator=(const RootOutputs&) = delete;
 
@@ -35,14 +49,13 @@ class RootOutputs {
 
  private:
   Logger log_;
-  std::filesystem::path json_path_;
-  int json_file_;
+  LogFile json_;
+  std::optional<LogFile> mllog_file_;
   LineOutput text_buffer_;
-  LineOutput json_buffer_;
   std::ostream text_{&text_buffer_};
-  std::ostream json_{&json_buffer_};
   NvLog nvlog_{text_};
-  DlLogger dllogger_{&text_, &json_};
+  DlLogger dllogger_;
+  std::optional<MlLog> mllog_;
   Progress progress_;
   std::optional<GpuMeter> gpu_;
 };

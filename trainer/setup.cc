@@ -3,6 +3,7 @@
 #include "trainer/setup.h"
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 
 #include "trainer/data/record_source.h"
@@ -69,6 +70,23 @@ std::unique_ptr<Source> FileSource(const Options& options, const launcher::RankI
   records.prefetch = options.prefetch;
   records.allocate = parts.allocate;
   return MakeRecordSource(records);
+}
+
+// A number where all of `text` is one.
+template <typename Number>
+bool IsNumber(const std::string& text, Number& number) {
+  const char* end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, number);
+  return result.ec == std::errc() && result.ptr == end;
+}
+
+LogValue ValueOf(const OptionRow& row, const std::string& text) {
+  std::int64_t whole = 0;
+  double real = 0;
+  if (row.access.is_on_or_off) return !text.empty();
+  if (IsNumber(text, whole)) return whole;
+  if (IsNumber(text, real)) return real;
+  return text;
 }
 
 }  // namespace
@@ -171,6 +189,18 @@ Sources MakeSources(const Options& options, const launcher::RankInfo& rank,
   if (NeedsTraining(options)) sources.training = make(true);
   if (NeedsEvaluation(options)) sources.evaluation = make(false);
   return sources;
+}
+
+LogFields LoggedParameters(const Options& options) {
+  LogFields parameters;
+  for (const OptionRow& row : OptionTable()) {
+    if (row.rank_rule == RankRule::kOtherName) continue;
+    const std::string text = row.access.value(options);
+    if (!text.empty() || row.access.is_on_or_off) {
+      parameters.emplace_back(row.name, ValueOf(row, text));
+    }
+  }
+  return parameters;
 }
 
 std::vector<Fact> RunFacts(const Options& options, const std::string& program_version) {

@@ -18,6 +18,7 @@
 #include "trainer/core/fact.h"
 #include "trainer/data/source.h"
 #include "trainer/options.h"
+#include "trainer/telemetry/python_format.h"
 #include "trainer/train/config.h"
 #include "trainer/train/memory_needs.h"
 
@@ -50,6 +51,9 @@ Sources MakeSources(const Options& options, const launcher::RankInfo& rank,
 
 // What a run has of memory beside its network.  `cores` that this rank may use.
 RunMemory MakeRunMemory(const Options& options, const Backend& backend, int ranks, int cores);
+
+// What a run was told, by option, for machines to read; options without a value are left out.
+LogFields LoggedParameters(const Options& options);
 
 // What ranks must have in common, for RequireAgreement: what they were told, what they compute
 // with, what they compute on.

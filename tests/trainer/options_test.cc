@@ -159,6 +159,17 @@ TEST(Options, RefusesToReduceIn16BitsWithoutThem) {
   EXPECT_THAT(Refusal({"--batch_size=1", "--reduce_precision=8bit"}), HasSubstr("fp32, 16bit"));
 }
 
+TEST(Options, RefusesAnMllogThatCouldNotBeWhole) {
+  EXPECT_THAT(Refusal({"--batch_size=1", "--mode=train", "--mllog=file"}),
+              HasSubstr("it needs --mode=train_and_evaluate, not train"));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--mllog_platform=Bede"}),
+              HasSubstr("--mllog_platform is for the log of --mllog=FILE, which is not asked for"));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--mllog=file", "--mllog_org", ""}),
+              HasSubstr("MLPerf wants a name in --mllog_org and --mllog_platform"));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--mllog=file", "--mllog_status=sold"}),
+              HasSubstr("needs one of research, onprem, cloud, preview, not 'sold'"));
+}
+
 TEST(Options, RefusesWhatIsMissing) {
   EXPECT_THAT(Refusal({}), HasSubstr("--batch_size is required"));
   EXPECT_THAT(Refusal({"--mode=predict"}), HasSubstr("--to_predict=FILE"));
@@ -218,11 +229,13 @@ Options WithAnother(const OptionRow& row) {
                                                            {"dry_run", "full"},
                                                            {"reduce_precision", "16bit"},
                                                            {"data_format", "NCHW"},
+                                                           {"mllog_status", "cloud"},
                                                            {"momentum", "0.5"},
                                                            {"label_smoothing", "0.5"},
                                                            {"gpu_memory_fraction", "0.5"}};
   std::vector<std::string> arguments = {"--batch_size=8"};
   if (row.name == "reduce_precision") arguments.emplace_back("--precision=fp16");
+  if (row.name.starts_with("mllog_")) arguments.emplace_back("--mllog=file");
   const auto word = words.find(row.name);
   if (row.access.is_on_or_off) {
     arguments.push_back("--" + row.name);
@@ -246,6 +259,9 @@ const std::map<std::string, std::vector<std::string>> kOthers = {
     {"cosine_lr", {"--use_cosine_lr"}},
     {"dali", {"--use_dali"}},
     {"finetune_checkpoint", {"--init_from"}},
+    {"mllog_org", {"--mllog", "--mllog_org"}},
+    {"mllog_platform", {"--mllog", "--mllog_platform"}},
+    {"mllog_status", {"--mllog", "--mllog_status"}},
     {"reduce_precision", {"--precision", "--reduce_precision"}},
     {"static_loss_scale", {"--loss_scale", "--use_static_loss_scaling"}},
     {"synthetic_data_size", {"--image_size"}},
@@ -257,9 +273,9 @@ TEST(SharedOptions, HoldEveryOptionThatRanksMayNotHaveOfTheirOwn) {
   for (const OptionRow& row : OptionTable()) {
     const std::vector<std::string> names = NamesThatDiffer(usual, SharedOptions(WithAnother(row)));
     const auto several = kOthers.find(row.name);
-    EXPECT_EQ(
-        several != kOthers.end() && row.name != "reduce_precision" && row.name != "use_tf_amp",
-        row.rank_rule == RankRule::kOtherName)
+    const bool has_own_value = row.name == "reduce_precision" || row.name == "use_tf_amp" ||
+                               row.name.starts_with("mllog_");
+    EXPECT_EQ(several != kOthers.end() && !has_own_value, row.rank_rule == RankRule::kOtherName)
         << row.name;
     if (several != kOthers.end()) {
       EXPECT_EQ(names, several->second) << row.name;
@@ -281,7 +297,8 @@ TEST(SharedOptions, TheseAreTheOnesThatRanksMayHaveOfTheirOwn) {
   }
   EXPECT_THAT(own, ElementsAre("data_idx_dir", "data_threads", "display_every", "gpu_id",
                                "prefetch", "threads"));
-  EXPECT_THAT(given_alike, ElementsAre("data_dir", "dump_state", "export_dir", "init_from"));
+  EXPECT_THAT(given_alike,
+              ElementsAre("data_dir", "dump_state", "export_dir", "init_from", "mllog"));
 }
 
 TEST(SharedOptions, AreTheValuesThatCountHoweverTheyWereSpelled) {

@@ -9,16 +9,6 @@
 namespace trainer {
 namespace {
 
-// {"a": 1, "b": "x"} as json.dumps spaces it.
-std::string JsonObject(const DlData& data) {
-  std::string text = "{";
-  for (const auto& [key, value] : data) {
-    if (text.size() > 1) text += ", ";
-    text.append(PythonJson(key)).append(": ").append(PythonJson(value));
-  }
-  return text + "}";
-}
-
 std::string Join(const DlStep& step) {
   std::string text;
   for (const std::int64_t part : step) {
@@ -53,16 +43,13 @@ std::string DlLogger::ElapsedSeconds(TimePoint now) const {
 }
 
 void DlLogger::Metadata(const std::string& metric, const DlData& metadata) {
-  for (const auto& [key, value] : metadata) {
-    if (key == "unit") units_[metric] = PythonString(value);
-  }
   if (json_ == nullptr) return;
   const TimePoint now = clock_();
   *json_ << fmt::format(
                 "DLLL {{\"timestamp\": \"{}\", \"elapsedtime\": \"{}\", \"datetime\": \"{}\", "
                 "\"type\": \"METADATA\", \"metric\": {}, \"metadata\": {}}}\n",
                 Timestamp(now), ElapsedSeconds(now), PythonDatetime(now), PythonJson(metric),
-                JsonObject(metadata))
+                PythonJson(metadata))
          << std::flush;
 }
 
@@ -79,9 +66,7 @@ void DlLogger::Write(const std::string& text_step, const std::string& json_step,
     std::string line = "DLL " + PythonDatetime(now) + " - " + text_step;
     if (data.empty()) line += " ";
     for (const auto& [key, value] : data) {
-      const auto unit = units_.find(key);
       line.append(" ").append(key).append(" : ").append(PythonString(value)).append(" ");
-      if (unit != units_.end()) line += unit->second;
     }
     *text_ << line + "\n" << std::flush;
   }
@@ -90,7 +75,7 @@ void DlLogger::Write(const std::string& text_step, const std::string& json_step,
                   "DLLL {{\"timestamp\": \"{}\", \"datetime\": \"{}\", \"elapsedtime\": \"{}\", "
                   "\"type\": \"LOG\", \"step\": {}, \"data\": {}}}\n",
                   Timestamp(now), PythonDatetime(now), ElapsedSeconds(now), json_step,
-                  JsonObject(data))
+                  PythonJson(data))
            << std::flush;
   }
 }

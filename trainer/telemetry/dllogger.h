@@ -12,7 +12,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -25,14 +24,15 @@ namespace trainer {
 
 // (epoch, global step): an iteration; (epoch): an epoch; (): the whole run.
 using DlStep = std::vector<std::int64_t>;
-using DlData = std::vector<std::pair<std::string, LogValue>>;
+using DlData = LogFields;
 
 class DlLogger {
  public:
   // Either may be null; both must stay alive.  Elapsed time counts from here.
   DlLogger(std::ostream* text, std::ostream* json, WallClock clock = SystemClock());
 
-  // Properties of a metric; the text form prints "unit" behind its values.
+  // Properties of a metric, such as its unit; in the JSON alone: the text form is that of NVIDIA's
+  // script of 2020, which tells none.
   void Metadata(const std::string& metric, const DlData& metadata);
   void Log(const DlStep& step, const DlData& data);
   // The step is the word PARAMETER: how the run was started.
@@ -46,7 +46,6 @@ class DlLogger {
   std::ostream* json_;
   WallClock clock_;
   TimePoint start_;
-  std::map<std::string, std::string> units_;
 };
 
 }  // namespace trainer

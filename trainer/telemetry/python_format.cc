@@ -66,4 +66,13 @@ std::string PythonJson(const LogValue& value) {
   return PythonString(value);
 }
 
+std::string PythonJson(const LogFields& fields) {
+  std::string text = "{";
+  for (const auto& [key, value] : fields) {
+    if (text.size() > 1) text += ", ";
+    text.append(JsonText(key)).append(": ").append(PythonJson(value));
+  }
+  return text + "}";
+}
+
 }  // namespace trainer

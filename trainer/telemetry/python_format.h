@@ -7,11 +7,14 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <variant>
+#include <vector>
 
 namespace trainer {
 
 using LogValue = std::variant<bool, std::int64_t, double, std::string>;
+using LogFields = std::vector<std::pair<std::string, LogValue>>;
 
 // repr(float): the shortest digits that read back the same; "1e-05", "0.0", "365.1", "nan".
 std::string PythonFloat(double value);
@@ -19,5 +22,7 @@ std::string PythonFloat(double value);
 std::string PythonString(const LogValue& value);
 // json.dumps(value): true, 20, 365.1, NaN, "text" with ASCII escapes.
 std::string PythonJson(const LogValue& value);
+// json.dumps(dict): {"a": 1, "b": "x"}
+std::string PythonJson(const LogFields& fields);
 
 }  // namespace trainer

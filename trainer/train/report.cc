@@ -34,10 +34,14 @@ IterationMetrics Report::Metrics(const StepRecord& record) const {
   return metrics;
 }
 
-void Report::StartTraining(const Schedule& schedule) {
+void Report::StartTraining(const Schedule& schedule, const SetSizes& sizes) {
   schedule_ = schedule;
   EndWarmup();
-  if (outputs_.nvlog == nullptr) return;
+  if (outputs_.nvlog != nullptr) StartNvlog();
+  if (outputs_.mllog != nullptr) StartMllog(sizes);
+}
+
+void Report::StartNvlog() {
   TrainingSummary summary;
   summary.epochs = schedule_.epochs;
   summary.total_steps = schedule_.total_steps;
@@ -51,6 +55,23 @@ void Report::StartTraining(const Schedule& schedule) {
   outputs_.nvlog->StartTraining(summary);
 }
 
+void Report::StartMllog(const SetSizes& sizes) {
+  MlLogTraining training;
+  training.seed = static_cast<std::int64_t>(config_.seed);
+  training.global_batch = global_batch_;
+  training.batch_per_rank = config_.batch;
+  training.train_samples = sizes.training;
+  training.eval_samples = sizes.evaluation;
+  training.base_learning_rate = schedule_.rescaled_rate;
+  training.warmup_epochs = config_.schedule.lr_warmup_epochs;
+  training.decay_steps = schedule_.decay_steps;
+  training.momentum = config_.momentum;
+  training.weight_decay = config_.weight_decay;
+  training.first_epoch = schedule_.EpochOf(schedule_.start.step);
+  training.epochs = schedule_.epochs;
+  outputs_.mllog->StartTraining(training);
+}
+
 void Report::EndWarmup() {
   if (outputs_.gpu != nullptr) outputs_.gpu->Restart();
 }
@@ -58,15 +79,17 @@ void Report::EndWarmup() {
 void Report::Step(const StepRecord& record) {
   const IterationMetrics metrics = Metrics(record);
   const std::int64_t epoch = schedule_.EpochOf(record.step);
+  const bool ends_epoch = schedule_.EpochOf(record.step + 1) > epoch;
   if (record.skipped) {
     Say(fmt::format("step {}: a gradient overflowed, the update is skipped; loss scale was {}",
                     record.step, record.loss_scale));
   }
   if (outputs_.nvlog != nullptr) {
     if (record.launch_step % config_.display_every == 0) outputs_.nvlog->Iteration(metrics);
-    if (schedule_.EpochOf(record.step + 1) > epoch) {
-      outputs_.nvlog->Epoch(epoch, metrics);
-    }
+    if (ends_epoch) outputs_.nvlog->Epoch(epoch, metrics);
+  }
+  if (outputs_.mllog != nullptr && ends_epoch) {
+    outputs_.mllog->EndEpoch(epoch, record.step + 1 < schedule_.EndOfLaunch(schedule_.start.step));
   }
   if (outputs_.dllogger != nullptr && record.launch_step >= kUnloggedSteps) {
     outputs_.dllogger->Log({epoch, record.step}, {{"imgs_per_sec", metrics.images_per_second},
@@ -90,6 +113,7 @@ void Report::Step(const StepRecord& record) {
 
 void Report::EndTraining(const StepTimer& times) {
   if (outputs_.nvlog != nullptr) outputs_.nvlog->EndTraining();
+  if (outputs_.mllog != nullptr) outputs_.mllog->EndTraining();
   if (times.count() == 0) return;
   const StepTimes median = times.Median();
   const double images_per_second = static_cast<double>(global_batch_) / median.step;
@@ -125,6 +149,7 @@ void Report::SayFiguresOfGpu(double images_per_second) {
 }
 
 void Report::StartEvaluation(std::int64_t images) {
+  if (outputs_.mllog != nullptr) outputs_.mllog->StartEvaluation();
   if (outputs_.nvlog == nullptr) return;
   EvaluationSummary summary;
   summary.steps = (images + global_batch_ - 1) / global_batch_;
@@ -137,6 +162,7 @@ void Report::EndEvaluation(const EvaluationResult& result) {
     outputs_.nvlog->Accuracy(result.top1, result.top5);
     outputs_.nvlog->EndEvaluation();
   }
+  if (outputs_.mllog != nullptr) outputs_.mllog->EndEvaluation(result.top1);
   if (outputs_.dllogger != nullptr) {
     outputs_.dllogger->Log({}, {{"top1_accuracy", result.top1},
                                 {"top5_accuracy", result.top5},
@@ -147,6 +173,10 @@ void Report::EndEvaluation(const EvaluationResult& result) {
       "evaluation of {} images: top-1 {:.3f} %, top-5 {:.3f} %, loss {:.4f}, "
       "{:.1f} images/s",
       result.images, result.top1 * 100, result.top5 * 100, result.loss, result.images_per_second));
+}
+
+void Report::EndRun(bool complete) {
+  if (outputs_.mllog != nullptr) outputs_.mllog->EndRun(complete);
 }
 
 void Report::EndInferenceBenchmark(double median_seconds, std::int64_t steps) {

@@ -13,6 +13,7 @@
 #include "trainer/telemetry/dllogger.h"
 #include "trainer/telemetry/gpu_meter.h"
 #include "trainer/telemetry/log.h"
+#include "trainer/telemetry/mllog.h"
 #include "trainer/telemetry/nvlog.h"
 #include "trainer/telemetry/progress.h"
 #include "trainer/telemetry/roofline.h"
@@ -28,6 +29,7 @@ struct Outputs {
   Logger log;
   NvLog* nvlog = nullptr;
   DlLogger* dllogger = nullptr;
+  MlLog* mllog = nullptr;
   Progress* progress = nullptr;
   GpuMeter* gpu = nullptr;  // of the rank's own
 };
@@ -47,6 +49,12 @@ struct StepRecord {
   double total_loss() const { return cross_entropy + l2_loss; }
 };
 
+// How many images there are.
+struct SetSizes {
+  std::int64_t training = 0;
+  std::int64_t evaluation = 0;  // 0: there is no such set
+};
+
 class Report {
  public:
   // DLLogger lines begin after this many steps, as in NVIDIA's hook: readers of its logs count on
@@ -57,7 +65,7 @@ class Report {
   Report(const TrainConfig& config, const Communicator& communicator, const Outputs& outputs,
          std::optional<ImageWork> work);
 
-  void StartTraining(const Schedule& schedule);
+  void StartTraining(const Schedule& schedule, const SetSizes& sizes);
   // The steps of a benchmark begin that count.
   void EndWarmup();
   void Step(const StepRecord& record);
@@ -66,11 +74,15 @@ class Report {
 
   void StartEvaluation(std::int64_t images);
   void EndEvaluation(const EvaluationResult& result);
+  // A training ends, as it was asked for with `complete`: trained to its end and evaluated.
+  void EndRun(bool complete);
   // Of one step, in seconds; over `steps` steps.
   void EndInferenceBenchmark(double median_seconds, std::int64_t steps);
 
  private:
   IterationMetrics Metrics(const StepRecord& record) const;
+  void StartNvlog();
+  void StartMllog(const SetSizes& sizes);
   void SayFiguresOfGpu(double images_per_second);
   // A line for people, from rank 0; ends a redrawn progress line first.
   void Say(const std::string& line);

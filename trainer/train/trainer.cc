@@ -107,6 +107,7 @@ TrainResult Trainer::Train() {
     ExportModel(snapshot_parts(), config_.export_file);
   }
   if (complete && config_.mode == RunMode::kTrainAndEvaluate) RunEvaluation();
+  report_.EndRun(result_.evaluation.has_value());
   return result_;
 }
 
@@ -164,7 +165,8 @@ void Trainer::TrainSteps() {
         static_cast<double>(training_step.staged_bytes()) * 1e-6);
   }
   parts_.training->Seek(schedule_.start);
-  report_.StartTraining(schedule_);
+  report_.StartTraining(schedule_, {parts_.training->samples(),
+                                    parts_.evaluation ? parts_.evaluation->samples() : 0});
   while (result_.step < end && result_.ending == Ending::kCompleted) {
     parts_.entered(Activity::kTraining, result_.step);
     TrainingStep::Outcome outcome = RunStep(training_step);

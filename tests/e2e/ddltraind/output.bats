@@ -38,7 +38,10 @@ steps, results = [], {}
 for line in open(sys.argv[1]):
     tag, text = line.split(" ", 1)
     entry = json.loads(text)
-    assert tag == "DLLL" and entry["type"] == "LOG", line
+    assert tag == "DLLL", line
+    if entry["type"] == "METADATA" or entry["step"] == "PARAMETER":
+        continue
+    assert entry["type"] == "LOG", line
     assert {"timestamp", "datetime", "elapsedtime", "step", "data"} <= entry.keys(), line
     if entry["step"]:
         steps.append(entry["step"][1])

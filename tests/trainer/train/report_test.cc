@@ -32,7 +32,7 @@ class ReportTest : public testing::Test {
     outputs_.log = MakeLogger(log_text_, rank, "info");
     Report report(config_, communicator, outputs_, kWork);
     const Schedule schedule = MakeSchedule(config_.schedule, 320, config_.batch, 2);
-    report.StartTraining(schedule);
+    report.StartTraining(schedule, {320, 40});
     StepTimer timer;
     StepRecord record;
     record.times.step = 0.5;
@@ -44,6 +44,11 @@ class ReportTest : public testing::Test {
       report.Step(record);
     }
     report.EndTraining(timer);
+    EvaluationResult result;
+    result.top1 = 0.25;
+    report.StartEvaluation(40);
+    report.EndEvaluation(result);
+    report.EndRun(true);
   }
 
   static TrainConfig MakeConfig() {
@@ -77,6 +82,24 @@ TEST_F(ReportTest, DlloggerHasAHundredLinesOf120Steps) {
   EXPECT_EQ(Count(dll_text_.str(), " imgs_per_sec : "), 100);
   EXPECT_THAT(dll_text_.str(), HasSubstr("(0, 20) imgs_per_sec : 16.0"));
   EXPECT_THAT(dll_text_.str(), HasSubstr("train_throughput : 16.0"));
+}
+
+TEST_F(ReportTest, MllogHasTheEpochsTheSetsAndTheAccuracy) {
+  std::ostringstream text;
+  MlLog mllog(text, {"org", "platform", "research"});
+  outputs_.mllog = &mllog;
+  RunReport(0);
+  EXPECT_EQ(Count(text.str(), "\"epoch_start\""), 3);
+  EXPECT_EQ(Count(text.str(), "\"epoch_stop\""), 3);
+  for (const char* part :
+       {"\"global_batch_size\", \"value\": 8,", "\"train_samples\", \"value\": 320,",
+        "\"eval_samples\", \"value\": 40,", "\"model_bn_span\", \"value\": 4,",
+        // 0.1 * 8 / 256
+        "\"sgd_opt_base_learning_rate\", \"value\": 0.003125,",
+        "\"eval_accuracy\", \"value\": 0.25, \"metadata\": {\"epoch_num\": 3}",
+        "{\"status\": \"success\"}"}) {
+    EXPECT_THAT(text.str(), HasSubstr(part));
+  }
 }
 
 TEST_F(ReportTest, TheLogOfRankZeroHasTheMedians) {

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the logs of ddltraind that other programs read, from their public formats alone, and complains.
+
+usage: read_logs.py mllog FILE
+"""
+
+import json
+import sys
+
+
+def mllog(path):
+    """What the compliance checker of MLPerf training 4.0 asks of a run of the open division."""
+    entries = []
+    for line in open(path, encoding="utf-8"):
+        if not line.startswith(":::MLLOG "):
+            raise ValueError(f"not a line of MLLOG: {line!r}")
+        entries.append(json.loads(line[len(":::MLLOG "):]))
+    by_key = {}
+    for entry in entries:
+        missing = {"namespace", "time_ms", "event_type", "key", "value", "metadata"} - entry.keys()
+        if missing:
+            raise ValueError(f"{entry}: no {missing}")
+        by_key.setdefault(entry["key"], []).append(entry)
+
+    def one(key):
+        found = by_key.get(key, [])
+        if len(found) != 1:
+            raise ValueError(f"{len(found)} lines of {key}, not 1" if found else f"no {key}")
+        return found[0]
+
+    for key in ("submission_org", "submission_platform", "train_samples", "eval_samples"):
+        if one(key)["value"] in ("", None):
+            raise ValueError(f"{key} has no value")
+    for key, allowed in (("submission_benchmark", ["resnet"]), ("submission_division", ["open"]),
+                         ("submission_status", ["cloud", "onprem", "preview", "research"])):
+        if one(key)["value"] not in allowed:
+            raise ValueError(f"{key} is {one(key)['value']}")
+    for key in ("cache_clear", "init_start", "block_start", "block_stop", "epoch_start", "epoch_stop", "eval_start",
+                "eval_stop", "eval_accuracy"):
+        if key not in by_key:
+            raise ValueError(f"no {key}")
+    order = [one(key)["time_ms"] for key in ("init_start", "init_stop", "run_start", "run_stop")]
+    if order != sorted(order):
+        raise ValueError(f"init_start, init_stop, run_start, run_stop at {order}")
+    keys = [entry["key"] for entry in entries]
+    if keys.index("init_stop") > keys.index("run_start") or keys.index("block_start") < keys.index("run_start"):
+        raise ValueError(f"events out of order: {keys}")
+    if "status" not in one("run_stop")["metadata"]:
+        raise ValueError("run_stop has no status")
+    for entry in by_key["block_start"]:
+        if not entry["metadata"]["epoch_count"] > 0 or "first_epoch_num" not in entry["metadata"]:
+            raise ValueError(f"{entry}")
+    for key in ("epoch_start", "epoch_stop", "eval_start", "eval_stop", "eval_accuracy"):
+        for entry in by_key[key]:
+            if "epoch_num" not in entry["metadata"]:
+                raise ValueError(f"{entry}: no epoch_num")
+    if not any(entry["value"] < 1 for entry in by_key["eval_accuracy"]):
+        raise ValueError("eval_accuracy is no fraction")
+    starts = [entry["metadata"]["epoch_num"] for entry in by_key["epoch_start"]]
+    stops = [entry["metadata"]["epoch_num"] for entry in by_key["epoch_stop"]]
+    if starts != stops or starts != list(range(starts[0], starts[0] + len(starts))):
+        raise ValueError(f"epochs begin {starts} and end {stops}")
+
+
+if __name__ == "__main__":
+    try:
+        {"mllog": mllog}[sys.argv[1]](*sys.argv[2:])
+    except (ValueError, KeyError) as problem:
+        sys.exit(f"{sys.argv[2]}: {problem}")

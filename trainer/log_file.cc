@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/log_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+#include "support/counted.h"
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+int OpenForAppending(const std::filesystem::path& path, std::string_view instead) {
+  // O_NONBLOCK: a FIFO without a reader in its place must not hang us.
+  const int fd = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+  if (fd < 0) {
+    throw Error(EX_OSERR, "cannot write '" + path.string() +
+                              "': " + std::generic_category().message(errno) +
+                              "; check it, or give " + std::string(instead));
+  }
+  ::fcntl(fd, F_SETFL, O_APPEND);
+  return fd;
+}
+
+// Whether a killed launch has left half a line.
+bool EndsWithinLine(const std::filesystem::path& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return false;
+  struct stat status {};
+  char last = '\n';
+  if (::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0 &&
+      ::pread(fd, &last, 1, status.st_size - 1) != 1) {
+    last = '\n';
+  }
+  ::close(fd);
+  return last != '\n';
+}
+
+}  // namespace
+
+std::function<void(int)> TellLoss(const Logger& log, const std::string& where) {
+  return [log, where](int error) {
+    log->warn("{}: lines are lost: {}; the run goes on without them", where,
+              std::generic_category().message(error));
+  };
+}
+
+void TellLosses(const Logger& log, const std::string& where, std::int64_t lines) {
+  if (lines > 0) log->warn("{}: {} lost", where, support::Counted(lines, "line"));
+}
+
+LogFile::LogFile(const std::filesystem::path& path, std::string_view instead, const Logger& log)
+    : log_(log),
+      path_(path.string()),
+      file_(OpenForAppending(path, instead)),
+      buffer_(file_, /*is_own=*/true, TellLoss(log, path_)) {
+  // To be written with the first line.
+  if (EndsWithinLine(path)) stream_ << '\n';
+}
+
+LogFile::~LogFile() { ::close(file_); }
+
+void LogFile::TellLosses() const { trainer::TellLosses(log_, path_, buffer_.lost_lines()); }
+
+}  // namespace trainer
