@@ -50,6 +50,13 @@ std::function<void(int)> TellLoss(const Logger& log, const std::string& where) {
   };
 }
 
+std::function<void(int error)> TellOldText(const Logger& log, const std::string& where) {
+  return [log, where](int error) {
+    log->warn("{}: cannot be written anew: {}; the run goes on, with the old text there", where,
+              std::generic_category().message(error));
+  };
+}
+
 void TellLosses(const Logger& log, const std::string& where, std::int64_t lines) {
   if (lines > 0) log->warn("{}: {} lost", where, support::Counted(lines, "line"));
 }

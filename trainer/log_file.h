@@ -20,6 +20,8 @@ namespace trainer {
 
 // For LineOutput: tells `log` that lines of `where` are lost.
 std::function<void(int error)> TellLoss(const Logger& log, const std::string& where);
+// For ReplacedFile: tells `log` that files in `where` have an old text.
+std::function<void(int error)> TellOldText(const Logger& log, const std::string& where);
 // How many were lost, if any were.
 void TellLosses(const Logger& log, const std::string& where, std::int64_t lines);
 

@@ -23,6 +23,7 @@
 #include "trainer/data/shard_manifest.h"
 #include "trainer/memory_check.h"
 #include "trainer/noted_settings.h"
+#include "trainer/rank_outputs.h"
 #include "trainer/root_outputs.h"
 #include "trainer/run_folders.h"
 #include "trainer/setup.h"
@@ -298,6 +299,7 @@ int RunTogether(const Options& options, const launcher::RankInfo& rank, Communic
         MakeRootOutputsOptions(options, backend->device_id(), ProgressFor(STDERR_FILENO)), log);
   }
 
+  RankOutputs own_outputs(options, rank, DDLRUN_VERSION, log);
   const std::unique_ptr<Communicator> nccl = MakeNccl(options, *backend, met, log);
   Communicator& communicator = nccl ? *nccl : met;
   if (watch != nullptr) watch->ExchangeHosts(communicator);
@@ -321,6 +323,7 @@ int RunTogether(const Options& options, const launcher::RankInfo& rank, Communic
     if (communicator.size() > 1) communicator.Abort(Complain(error, rank));
   };
   if (outputs) parts.outputs = outputs->outputs();
+  parts.outputs = own_outputs.AddedTo(parts.outputs);
   const TrainResult result = RunTrainer(config, parts);
   if (root) {
     for (const Prediction& prediction : result.predictions) {

@@ -242,6 +242,10 @@ std::vector<OptionRow> MakeTable() {
        kValue<&Options::mllog_platform>},
       {"mllog_status", logs, "how the system can be had, for --mllog", kOurs, false, kSame,
        With<&Options::mllog_status>(MllogStatus)},
+      {"prometheus_dir", logs,
+       "folder of a text file for each rank, ddltraind-rank-00003.prom, with what it does now, for "
+       "Prometheus' node exporter",
+       kOurs, false, kGivenAlike, kText<&Options::prometheus_dir>},
 
       {"backend", how,
        "auto: the fastest that works here, but in a job that was granted GPUs no CPU; or a back "

@@ -115,6 +115,9 @@ void RequireUseOfLogs(const CLI::App& app, const Options& options) {
         "--mode=train_and_evaluate, not " +
         options.mode);
   }
+  if (!options.prometheus_dir.empty() && options.mode == "predict") {
+    throw UsageError("--prometheus_dir has nothing to show of --mode=predict");
+  }
 }
 
 }  // namespace

@@ -79,6 +79,7 @@ struct Options {
   std::string mllog_org = "unspecified";
   std::string mllog_platform = "unspecified";
   std::string mllog_status = "research";
+  std::string prometheus_dir;
 
   // How.
   std::string backend = "auto";

@@ -170,6 +170,11 @@ TEST(Options, RefusesAnMllogThatCouldNotBeWhole) {
               HasSubstr("needs one of research, onprem, cloud, preview, not 'sold'"));
 }
 
+TEST(Options, RefusesLogsOfAPrediction) {
+  EXPECT_THAT(Refusal({"--mode=predict", "--to_predict=x.jpg", "--prometheus_dir=metrics"}),
+              HasSubstr("--prometheus_dir has nothing to show of --mode=predict"));
+}
+
 TEST(Options, RefusesWhatIsMissing) {
   EXPECT_THAT(Refusal({}), HasSubstr("--batch_size is required"));
   EXPECT_THAT(Refusal({"--mode=predict"}), HasSubstr("--to_predict=FILE"));
@@ -297,8 +302,8 @@ TEST(SharedOptions, TheseAreTheOnesThatRanksMayHaveOfTheirOwn) {
   }
   EXPECT_THAT(own, ElementsAre("data_idx_dir", "data_threads", "display_every", "gpu_id",
                                "prefetch", "threads"));
-  EXPECT_THAT(given_alike,
-              ElementsAre("data_dir", "dump_state", "export_dir", "init_from", "mllog"));
+  EXPECT_THAT(given_alike, ElementsAre("data_dir", "dump_state", "export_dir", "init_from", "mllog",
+                                       "prometheus_dir"));
 }
 
 TEST(SharedOptions, AreTheValuesThatCountHoweverTheyWereSpelled) {

@@ -28,6 +28,10 @@ WallClock SystemClock() {
   return [] { return std::chrono::system_clock::now(); };
 }
 
+double InSeconds(TimePoint::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
 std::string UnixSeconds(TimePoint time, int digits) {
   const SplitTime split = Split(time);
   std::string text = fmt::format("{}.{:09}", split.seconds, split.nanoseconds);

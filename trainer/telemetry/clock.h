@@ -17,6 +17,8 @@ using WallClock = std::function<TimePoint()>;
 // std::chrono::system_clock::now.
 WallClock SystemClock();
 
+double InSeconds(TimePoint::duration duration);
+
 // Seconds since the epoch with `digits` decimals, "1605627653.398838758".
 std::string UnixSeconds(TimePoint time, int digits);
 

@@ -12,10 +12,6 @@
 namespace trainer {
 namespace {
 
-double Seconds(TimePoint::duration duration) {
-  return std::chrono::duration<double>(duration).count();
-}
-
 // "[=====>    ]"
 std::string Bar(double fraction, int width) {
   const int filled = static_cast<int>(std::clamp(fraction, 0.0, 1.0) * width);
@@ -41,7 +37,7 @@ Progress::Progress(const ProgressOptions& options, std::ostream& out, WallClock 
 std::string Progress::Line(const ProgressState& state, TimePoint now) const {
   const auto steps = static_cast<double>(state.step - first_step_);
   const auto left = static_cast<double>(state.total_steps - state.step);
-  const double eta = steps > 0 ? left * Seconds(now - first_time_) / steps : left > 0 ? -1 : 0;
+  const double eta = steps > 0 ? left * InSeconds(now - first_time_) / steps : left > 0 ? -1 : 0;
   // People count epochs from 1; at the very end the last one stays.
   const std::string epoch =
       state.epochs > 0
@@ -61,7 +57,7 @@ void Progress::Update(const ProgressState& state) {
   }
   const double interval = options_.terminal ? options_.redraw_seconds : options_.interval_seconds;
   const bool last = state.step >= state.total_steps;
-  if (!first && !last && Seconds(now - last_print_) < interval) return;
+  if (!first && !last && InSeconds(now - last_print_) < interval) return;
   last_print_ = now;
 
   std::string line = Line(state, now);

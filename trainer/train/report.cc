@@ -39,6 +39,9 @@ void Report::StartTraining(const Schedule& schedule, const SetSizes& sizes) {
   EndWarmup();
   if (outputs_.nvlog != nullptr) StartNvlog();
   if (outputs_.mllog != nullptr) StartMllog(sizes);
+  if (outputs_.prometheus != nullptr) {
+    outputs_.prometheus->StartTraining(schedule_.total_steps, global_batch_);
+  }
 }
 
 void Report::StartNvlog() {
@@ -97,6 +100,17 @@ void Report::Step(const StepRecord& record) {
                                                   {"l2_loss", metrics.l2_loss},
                                                   {"total_loss", metrics.total_loss},
                                                   {"learning_rate", metrics.learning_rate}});
+  }
+  if (outputs_.prometheus != nullptr) {
+    outputs_.prometheus->Step({.steps = record.step + 1,
+                               .epochs = schedule_.EpochOf(record.step + 1),
+                               .cross_entropy = record.cross_entropy,
+                               .l2_loss = record.l2_loss,
+                               .top1 = record.top1,
+                               .learning_rate = record.learning_rate,
+                               .loss_scale = record.loss_scale,
+                               .skipped = record.skipped,
+                               .times = record.times});
   }
   if (outputs_.progress != nullptr) {
     ProgressState state;
@@ -163,6 +177,12 @@ void Report::EndEvaluation(const EvaluationResult& result) {
     outputs_.nvlog->EndEvaluation();
   }
   if (outputs_.mllog != nullptr) outputs_.mllog->EndEvaluation(result.top1);
+  if (outputs_.prometheus != nullptr) {
+    outputs_.prometheus->Evaluated({.top1 = result.top1,
+                                    .top5 = result.top5,
+                                    .cross_entropy = result.loss,
+                                    .images_per_second = result.images_per_second});
+  }
   if (outputs_.dllogger != nullptr) {
     outputs_.dllogger->Log({}, {{"top1_accuracy", result.top1},
                                 {"top5_accuracy", result.top5},

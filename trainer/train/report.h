@@ -16,6 +16,7 @@
 #include "trainer/telemetry/mllog.h"
 #include "trainer/telemetry/nvlog.h"
 #include "trainer/telemetry/progress.h"
+#include "trainer/telemetry/prometheus_file.h"
 #include "trainer/telemetry/roofline.h"
 #include "trainer/telemetry/step_timer.h"
 #include "trainer/train/config.h"
@@ -24,7 +25,8 @@
 
 namespace trainer {
 
-// Where to write.  main makes and keeps them; every rank has a log.
+// Where to write.  main makes and keeps them; every rank has a log, and may have a file for
+// Prometheus, the others are rank 0's.
 struct Outputs {
   Logger log;
   NvLog* nvlog = nullptr;
@@ -32,6 +34,7 @@ struct Outputs {
   MlLog* mllog = nullptr;
   Progress* progress = nullptr;
   GpuMeter* gpu = nullptr;  // of the rank's own
+  PrometheusFile* prometheus = nullptr;
 };
 
 // One step, as all ranks agree on it.

@@ -63,3 +63,57 @@ sys.exit('%.3f' % (100 * value) != '$top1')"
   [ "$(grep -c "warning: /dev/full: lines are lost: No space left on device" <<< "$messages")" -eq 1 ]
   [[ $messages =~ "/dev/full: "[0-9]+" lines lost" ]]
 }
+
+# No promtool: what this project can check without it is checked.
+promtool_takes() {
+  command -v promtool > /dev/null || return 0
+  promtool check metrics < "$1"
+}
+
+@test "Prometheus: a file of each rank, in two formats at once" {
+  train 2 --num_iter=30 --results_dir=run --prometheus_dir=metrics/of/run
+  [ "$status" -eq 0 ]
+  [ "$(ls -A metrics/of/run)" = "$(printf 'ddltraind-rank-0000%s.prom\n' 0 1)" ]
+  local rank file
+  for rank in 0 1; do
+    file=metrics/of/run/ddltraind-rank-0000$rank.prom
+    promtool_takes "$file"
+    logs metrics "$file" > values
+    grep -q "^ddltraind_running{rank=\"$rank\",host=\"[^\"]*\"} 0\$" values
+    grep -q "^ddltraind_steps{.*} 30\$" values
+    grep -q "^ddltraind_planned_steps{.*} 30\$" values
+    # 12 steps in an epoch
+    grep -q "^ddltraind_finished_epochs{.*} 2\$" values
+    grep -q "^ddltraind_global_batch_images{.*} 16\$" values
+    grep -q "^ddltraind_evaluation_top1_ratio{" values
+    [ "$(grep -c "^ddltraind_phase_seconds{.*,phase=" values)" -eq 5 ]
+  done
+}
+
+@test "Prometheus: a rank that is killed leaves a whole file that says it runs" {
+  start_training 1 --num_iter=100000000 --mode=train --results_dir=run --prometheus_dir=metrics
+  wait_for 20 grep -qs "^ddltraind_steps{" metrics/ddltraind-rank-00000.prom
+  kill -9 "$(ranks_here 0)"
+  end_of_training
+  [ "$status" -ne 0 ]
+  logs metrics metrics/ddltraind-rank-00000.prom | grep -q "^ddltraind_running{.*} 1\$"
+}
+
+@test "Prometheus: a folder that cannot be written, 71; one that is no more is said once" {
+  train 2 --num_iter=2 --results_dir=run --prometheus_dir=/proc/self/x
+  [ "$status" -eq 71 ]
+  [[ $messages == *"cannot write '/proc/self/x': No such file or directory; check it, or give another --prometheus_dir"* ]]
+  mkdir -p metrics/ddltraind-rank-00000.prom
+  train 1 --num_iter=2 --results_dir=run --prometheus_dir=metrics
+  [ "$status" -eq 71 ]
+  [[ $messages == *"cannot write 'metrics/ddltraind-rank-00000.prom': Is a directory; check it"* ]]
+  [ ! -e run/checkpoints ]
+
+  start_training 1 --num_iter=2000 --mode=train --results_dir=run --prometheus_dir=lost
+  wait_for 20 test -e lost/ddltraind-rank-00000.prom
+  rm -r lost
+  end_of_training
+  cat err
+  [ "$status" -eq 0 ]
+  [ "$(grep -c "warning: lost: cannot be written anew: No such file or directory; the run goes on" err)" -eq 1 ]
+}

@@ -3,9 +3,11 @@
 """Reads the logs of ddltraind that other programs read, from their public formats alone, and complains.
 
 usage: read_logs.py mllog FILE
+       read_logs.py metrics FILE      prints NAME{LABELS} VALUE of each
 """
 
 import json
+import re
 import sys
 
 
@@ -63,8 +65,40 @@ def mllog(path):
         raise ValueError(f"epochs begin {starts} and end {stops}")
 
 
+def metrics(path):
+    """Both Prometheus' text format 0.0.4 and OpenMetrics 1.0, as far as gauges go."""
+    text = open(path, encoding="utf-8").read()
+    if not text.endswith("\n# EOF\n") or text.count("# EOF") != 1:
+        raise ValueError("it does not end with its one # EOF")
+    label = r'[a-z0-9_]+="(?:[^"\\\n]|\\["\\n])*"'
+    sample = re.compile(r"([a-z_0-9]+)\{(%s(?:,%s)*)\} (NaN|[+-]Inf|-?[0-9.]+(?:e[+-]?[0-9]+)?)" % (label, label))
+    families, name, told, seen = set(), None, [], set()
+    for line in text.splitlines()[:-1]:
+        if head := re.fullmatch(r"# (HELP|TYPE|UNIT) ([a-z_0-9]+) (.+)", line):
+            kind, of, what = head.groups()
+            if kind == "HELP":
+                if of in families:
+                    raise ValueError(f"{of} is there twice")
+                families.add(of)
+                name, told = of, []
+            told.append(kind)
+            if of != name or told not in (["HELP"], ["HELP", "TYPE"], ["HELP", "TYPE", "UNIT"]):
+                raise ValueError(f"{line}: after {told} of {name}")
+            if kind == "TYPE" and what != "gauge" or kind == "UNIT" and not of.endswith("_" + what):
+                raise ValueError(line)
+            if kind == "HELP" and of.endswith(("_total", "_count", "_sum", "_bucket", "_info_info")):
+                raise ValueError(f"{of} is no name of a gauge")
+        elif (found := sample.fullmatch(line)) and found.group(1) == name and "TYPE" in told:
+            if found.group(1, 2) in seen:
+                raise ValueError(f"{line}: twice")
+            seen.add(found.group(1, 2))
+            print(line)
+        else:
+            raise ValueError(f"not a line of this format: {line!r}")
+
+
 if __name__ == "__main__":
     try:
-        {"mllog": mllog}[sys.argv[1]](*sys.argv[2:])
+        {"mllog": mllog, "metrics": metrics}[sys.argv[1]](*sys.argv[2:])
     except (ValueError, KeyError) as problem:
         sys.exit(f"{sys.argv[2]}: {problem}")

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/trainer/temporary_folder.h"
 #include "tests/trainer/train/generated_source.h"
 #include "tests/trainer/train/thread_ranks.h"
 #include "trainer/backend/registry.h"
@@ -23,24 +24,6 @@
 #include "trainer/train/trainer.h"
 
 namespace trainer {
-
-// A folder that goes away with the test.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "trainer-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp " + name);
-    path_ = name;
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 inline TrainConfig SmallConfig(const std::filesystem::path& model_dir) {
   TrainConfig config;
