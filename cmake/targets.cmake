@@ -15,6 +15,25 @@ function(ddl_library name)
   target_link_libraries(${name} PUBLIC ${arg_DEPENDS} PRIVATE ${arg_PRIVATE})
 endfunction()
 
+# ddl_proto_library(NAME x.proto): what protoc makes of a file of this folder, to be included as "its/folder/x.pb.h". It is not our
+# code, so no warnings.
+function(ddl_proto_library name proto)
+  set(generated_dir ${PROJECT_BINARY_DIR}/generated)
+  file(MAKE_DIRECTORY ${generated_dir})
+  file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/${proto})
+  string(REGEX REPLACE "[.]proto$" ".pb" made ${generated_dir}/${path})
+  add_custom_command(
+    OUTPUT ${made}.cc ${made}.h
+    COMMAND ${DDLRUN_PROTOC} --cpp_out=${generated_dir} -I${PROJECT_SOURCE_DIR} ${path}
+    DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${proto}
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+    VERBATIM)
+  add_library(${name} STATIC ${made}.cc ${made}.h)
+  target_include_directories(${name} SYSTEM PUBLIC ${generated_dir})
+  target_link_libraries(${name} PUBLIC ddl::protobuf)
+  target_compile_options(${name} PRIVATE -w)
+endfunction()
+
 # ddl_program(NAME SOURCES main.cc [DEPENDS lib ...]): goes to bin/ and is installed there.
 function(ddl_program name)
   cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS" ${ARGN})

@@ -43,9 +43,10 @@ bool EndsWithinLine(const std::filesystem::path& path) {
 
 }  // namespace
 
-std::function<void(int)> TellLoss(const Logger& log, const std::string& where) {
-  return [log, where](int error) {
-    log->warn("{}: lines are lost: {}; the run goes on without them", where,
+std::function<void(int)> TellLoss(const Logger& log, const std::string& where,
+                                  const std::string& what) {
+  return [log, where, what](int error) {
+    log->warn("{}: {} are lost: {}; the run goes on without them", where, what,
               std::generic_category().message(error));
   };
 }
@@ -57,8 +58,9 @@ std::function<void(int error)> TellOldText(const Logger& log, const std::string&
   };
 }
 
-void TellLosses(const Logger& log, const std::string& where, std::int64_t lines) {
-  if (lines > 0) log->warn("{}: {} lost", where, support::Counted(lines, "line"));
+void TellLosses(const Logger& log, const std::string& where, std::int64_t count,
+                const std::string& what) {
+  if (count > 0) log->warn("{}: {} lost", where, support::Counted(count, what));
 }
 
 LogFile::LogFile(const std::filesystem::path& path, std::string_view instead, const Logger& log)

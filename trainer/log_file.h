@@ -18,12 +18,14 @@
 
 namespace trainer {
 
-// For LineOutput: tells `log` that lines of `where` are lost.
-std::function<void(int error)> TellLoss(const Logger& log, const std::string& where);
+// Tells `log` that lines, or what else `what` is, of `where` are lost.
+std::function<void(int error)> TellLoss(const Logger& log, const std::string& where,
+                                        const std::string& what = "lines");
 // For ReplacedFile: tells `log` that files in `where` have an old text.
 std::function<void(int error)> TellOldText(const Logger& log, const std::string& where);
 // How many were lost, if any were.
-void TellLosses(const Logger& log, const std::string& where, std::int64_t lines);
+void TellLosses(const Logger& log, const std::string& where, std::int64_t count,
+                const std::string& what = "line");
 
 class LogFile {
  public:

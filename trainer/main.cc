@@ -296,7 +296,8 @@ int RunTogether(const Options& options, const launcher::RankInfo& rank, Communic
     }
     lock = PrepareFolders(config, options.results_dir, MakeRunLockOptions(log), log);
     outputs = std::make_unique<RootOutputs>(
-        MakeRootOutputsOptions(options, backend->device_id(), ProgressFor(STDERR_FILENO)), log);
+        MakeRootOutputsOptions(options, rank, backend->device_id(), ProgressFor(STDERR_FILENO)),
+        log);
   }
 
   RankOutputs own_outputs(options, rank, DDLRUN_VERSION, log);

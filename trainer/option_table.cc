@@ -246,6 +246,9 @@ std::vector<OptionRow> MakeTable() {
        "folder of a text file for each rank, ddltraind-rank-00003.prom, with what it does now, for "
        "Prometheus' node exporter",
        kOurs, false, kGivenAlike, kText<&Options::prometheus_dir>},
+      {"tensorboard_dir", logs,
+       "folder of event files for TensorBoard, with numbers of every --display_every-th step",
+       kOurs, false, kGivenAlike, kText<&Options::tensorboard_dir>},
 
       {"backend", how,
        "auto: the fastest that works here, but in a job that was granted GPUs no CPU; or a back "

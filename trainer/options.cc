@@ -115,8 +115,11 @@ void RequireUseOfLogs(const CLI::App& app, const Options& options) {
         "--mode=train_and_evaluate, not " +
         options.mode);
   }
-  if (!options.prometheus_dir.empty() && options.mode == "predict") {
-    throw UsageError("--prometheus_dir has nothing to show of --mode=predict");
+  for (const auto& [name, value] : {std::pair("--prometheus_dir", &options.prometheus_dir),
+                                    std::pair("--tensorboard_dir", &options.tensorboard_dir)}) {
+    if (!value->empty() && options.mode == "predict") {
+      throw UsageError(std::string(name) + " has nothing to show of --mode=predict");
+    }
   }
 }
 

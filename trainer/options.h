@@ -80,6 +80,7 @@ struct Options {
   std::string mllog_platform = "unspecified";
   std::string mllog_status = "research";
   std::string prometheus_dir;
+  std::string tensorboard_dir;
 
   // How.
   std::string backend = "auto";

@@ -6,6 +6,8 @@
 
 #include <iostream>
 
+#include "trainer/checkpoint/names.h"
+#include "trainer/run_folders.h"
 #include "trainer/setup.h"
 
 namespace trainer {
@@ -20,14 +22,17 @@ T* PointerTo(std::optional<T>& value) {
 
 }  // namespace
 
-RootOutputsOptions MakeRootOutputsOptions(const Options& options, const std::string& device_id,
+RootOutputsOptions MakeRootOutputsOptions(const Options& options, const launcher::RankInfo& rank,
+                                          const std::string& device_id,
                                           const ProgressOptions& progress) {
   return {.json_path = std::filesystem::path(options.results_dir) / options.log_filename,
           .parameters = LoggedParameters(options),
           .device_id = device_id,
           .progress = progress,
           .mllog_path = options.mllog,
-          .submission = {options.mllog_org, options.mllog_platform, options.mllog_status}};
+          .submission = {options.mllog_org, options.mllog_platform, options.mllog_status},
+          .tensorboard_dir = options.tensorboard_dir,
+          .host = rank.host.empty() ? HostName() : rank.host};
 }
 
 RootOutputs::RootOutputs(const RootOutputsOptions& options, const Logger& log)
@@ -45,6 +50,11 @@ RootOutputs::RootOutputs(const RootOutputsOptions& options, const Logger& log)
     mllog_file_.emplace(options.mllog_path, "another --mllog", log);
     mllog_.emplace(mllog_file_->stream(), options.submission);
   }
+  if (!options.tensorboard_dir.empty()) {
+    MakeFolder(options.tensorboard_dir, "--tensorboard_dir");
+    events_.emplace(options.tensorboard_dir, options.host, "another --tensorboard_dir",
+                    TellLoss(log, options.tensorboard_dir.string(), "events"));
+  }
 }
 
 Outputs RootOutputs::outputs() {
@@ -52,6 +62,7 @@ Outputs RootOutputs::outputs() {
           .nvlog = &nvlog_,
           .dllogger = &dllogger_,
           .mllog = PointerTo(mllog_),
+          .events = PointerTo(events_),
           .progress = &progress_,
           .gpu = PointerTo(gpu_)};
 }
@@ -59,6 +70,7 @@ Outputs RootOutputs::outputs() {
 bool RootOutputs::End() {
   json_.TellLosses();
   if (mllog_file_) mllog_file_->TellLosses();
+  if (events_) TellLosses(log_, events_->path().string(), events_->lost_events(), "event");
   TellLosses(log_, kStandardOutput, text_buffer_.lost_lines());
   return text_buffer_.lost_lines() == 0;
 }

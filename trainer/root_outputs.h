@@ -11,6 +11,7 @@
 #include <ostream>
 #include <string>
 
+#include "launcher/protocol/rank_environment.h"
 #include "trainer/log_file.h"
 #include "trainer/options.h"
 #include "trainer/telemetry/line_output.h"
@@ -26,16 +27,19 @@ struct RootOutputsOptions {
   ProgressOptions progress;
   std::filesystem::path mllog_path;  // "": none
   MlLogSubmission submission;
+  std::filesystem::path tensorboard_dir;  // "": none
+  std::string host;
 };
 
-RootOutputsOptions MakeRootOutputsOptions(const Options& options, const std::string& device_id,
+RootOutputsOptions MakeRootOutputsOptions(const Options& options, const launcher::RankInfo& rank,
+                                          const std::string& device_id,
                                           const ProgressOptions& progress);
 
 class RootOutputs {
  public:
-  // A later launch of a run adds to what the earlier ones have written to its files. Lines that are
-  // lost, on a full disk, are told to `log`: a training does not end for them.  Throws
-  // Error(EX_OSERR) naming a file that cannot be written, and its option.
+  // A later launch of a run adds to what the earlier ones have written.  Makes tensorboard_dir.
+  // Lines that are lost, on a full disk, are told to `log`: a training does not end for them.
+  // Throws Error(EX_OSERR) naming a file that cannot be written, and its option.
   RootOutputs(const RootOutputsOptions& options, const Logger& log);
   RootOutputs(const RootOutputs&) = delete;
   RootOutputs& operator=(const RootOutputs&) = delete;
@@ -56,6 +60,7 @@ class RootOutputs {
   NvLog nvlog_{text_};
   DlLogger dllogger_;
   std::optional<MlLog> mllog_;
+  std::optional<EventFile> events_;
   Progress progress_;
   std::optional<GpuMeter> gpu_;
 };

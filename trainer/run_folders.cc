@@ -14,15 +14,6 @@
 namespace trainer {
 namespace {
 
-void MakeFolder(const std::filesystem::path& folder, const std::string& option) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) {
-    throw Error(EX_OSERR, "cannot make the folder '" + folder.string() + "': " + error.message() +
-                              "; give another " + option);
-  }
-}
-
 // Whether `file` can be written is known for certain only by writing beside it.
 void TryToWrite(const std::filesystem::path& file, std::string_view instead) {
   const WriteHook no_hook;
@@ -39,6 +30,15 @@ void TryToWrite(const std::filesystem::path& file, std::string_view instead) {
 }
 
 }  // namespace
+
+void MakeFolder(const std::filesystem::path& folder, const std::string& option) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) {
+    throw Error(EX_OSERR, "cannot make the folder '" + folder.string() + "': " + error.message() +
+                              "; give another " + option);
+  }
+}
 
 std::unique_ptr<RunLock> PrepareFolders(const TrainConfig& config,
                                         const std::filesystem::path& results_dir,

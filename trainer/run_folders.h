@@ -7,12 +7,16 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
 
 #include "trainer/checkpoint/run_lock.h"
 #include "trainer/telemetry/log.h"
 #include "trainer/train/config.h"
 
 namespace trainer {
+
+// With what is missing above it.  Throws Error(EX_OSERR) that says to give another `option`.
+void MakeFolder(const std::filesystem::path& folder, const std::string& option);
 
 // For rank 0 alone, of any mode.  Makes results_dir; for a training that keeps its weights also
 // makes and locks model_dir, tries whether --export_dir and --dump_state can be written, and

@@ -173,6 +173,8 @@ TEST(Options, RefusesAnMllogThatCouldNotBeWhole) {
 TEST(Options, RefusesLogsOfAPrediction) {
   EXPECT_THAT(Refusal({"--mode=predict", "--to_predict=x.jpg", "--prometheus_dir=metrics"}),
               HasSubstr("--prometheus_dir has nothing to show of --mode=predict"));
+  EXPECT_THAT(Refusal({"--mode=predict", "--to_predict=x.jpg", "--tensorboard_dir=events"}),
+              HasSubstr("--tensorboard_dir has nothing to show of --mode=predict"));
 }
 
 TEST(Options, RefusesWhatIsMissing) {

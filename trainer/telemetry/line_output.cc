@@ -2,13 +2,11 @@
 
 #include "trainer/telemetry/line_output.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <string_view>
 #include <utility>
+
+#include "trainer/telemetry/append_whole.h"
 
 namespace trainer {
 
@@ -27,21 +25,9 @@ std::streamsize LineOutput::xsputn(const char* text, std::streamsize count) {
 
 // 0, or errno; then the file is as it was before, or torn.
 int LineOutput::Write(std::string_view text) {
-  struct stat before {};
-  const bool is_file = is_own_ && ::fstat(fd_, &before) == 0 && S_ISREG(before.st_mode);
-  std::size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t count = ::write(fd_, text.data() + done, text.size() - done);
-    if (count >= 0) {
-      done += static_cast<std::size_t>(count);
-    } else if (errno != EINTR) {
-      const int error = errno;
-      const bool is_whole = done == 0 || (is_file && ::ftruncate(fd_, before.st_size) == 0);
-      is_torn_ = is_torn_ || !is_whole;
-      return error;
-    }
-  }
-  return 0;
+  const Appended appended = AppendWhole(fd_, text, is_own_);
+  is_torn_ = is_torn_ || !appended.is_whole;
+  return appended.error;
 }
 
 void LineOutput::Lose(int error) {

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <string>
 
 namespace trainer {
@@ -39,6 +40,7 @@ void Report::StartTraining(const Schedule& schedule, const SetSizes& sizes) {
   EndWarmup();
   if (outputs_.nvlog != nullptr) StartNvlog();
   if (outputs_.mllog != nullptr) StartMllog(sizes);
+  if (outputs_.events != nullptr) outputs_.events->StartSession(schedule_.start.step);
   if (outputs_.prometheus != nullptr) {
     outputs_.prometheus->StartTraining(schedule_.total_steps, global_batch_);
   }
@@ -83,12 +85,13 @@ void Report::Step(const StepRecord& record) {
   const IterationMetrics metrics = Metrics(record);
   const std::int64_t epoch = schedule_.EpochOf(record.step);
   const bool ends_epoch = schedule_.EpochOf(record.step + 1) > epoch;
+  const bool is_displayed = record.launch_step % config_.display_every == 0;
   if (record.skipped) {
     Say(fmt::format("step {}: a gradient overflowed, the update is skipped; loss scale was {}",
                     record.step, record.loss_scale));
   }
   if (outputs_.nvlog != nullptr) {
-    if (record.launch_step % config_.display_every == 0) outputs_.nvlog->Iteration(metrics);
+    if (is_displayed) outputs_.nvlog->Iteration(metrics);
     if (ends_epoch) outputs_.nvlog->Epoch(epoch, metrics);
   }
   if (outputs_.mllog != nullptr && ends_epoch) {
@@ -101,6 +104,7 @@ void Report::Step(const StepRecord& record) {
                                                   {"total_loss", metrics.total_loss},
                                                   {"learning_rate", metrics.learning_rate}});
   }
+  if (outputs_.events != nullptr && is_displayed) StepEvents(record, metrics);
   if (outputs_.prometheus != nullptr) {
     outputs_.prometheus->Step({.steps = record.step + 1,
                                .epochs = schedule_.EpochOf(record.step + 1),
@@ -123,6 +127,25 @@ void Report::Step(const StepRecord& record) {
     state.learning_rate = metrics.learning_rate;
     outputs_.progress->Update(state);
   }
+}
+
+void Report::StepEvents(const StepRecord& record, const IterationMetrics& metrics) {
+  const StepTimes& times = record.times;
+  outputs_.events->Scalars(
+      record.step,
+      std::array<Scalar, 13>{{{"train/images_per_second", metrics.images_per_second},
+                              {"train/cross_entropy", metrics.cross_entropy},
+                              {"train/l2_loss", metrics.l2_loss},
+                              {"train/total_loss", metrics.total_loss},
+                              {"train/top1", record.top1},
+                              {"train/learning_rate", metrics.learning_rate},
+                              {"train/loss_scale", record.loss_scale},
+                              {"seconds/step", times.step},
+                              {"seconds/input_wait", times[StepPhase::kInputWait]},
+                              {"seconds/forward", times[StepPhase::kForward]},
+                              {"seconds/backward", times[StepPhase::kBackward]},
+                              {"seconds/exposed_all_reduce", times[StepPhase::kExposedAllReduce]},
+                              {"seconds/update", times[StepPhase::kUpdate]}}});
 }
 
 void Report::EndTraining(const StepTimer& times) {
@@ -171,12 +194,19 @@ void Report::StartEvaluation(std::int64_t images) {
   outputs_.nvlog->StartEvaluation(summary);
 }
 
-void Report::EndEvaluation(const EvaluationResult& result) {
+void Report::EndEvaluation(std::int64_t step, const EvaluationResult& result) {
   if (outputs_.nvlog != nullptr) {
     outputs_.nvlog->Accuracy(result.top1, result.top5);
     outputs_.nvlog->EndEvaluation();
   }
   if (outputs_.mllog != nullptr) outputs_.mllog->EndEvaluation(result.top1);
+  if (outputs_.events != nullptr) {
+    outputs_.events->Scalars(
+        step, std::array<Scalar, 4>{{{"evaluation/top1", result.top1},
+                                     {"evaluation/top5", result.top5},
+                                     {"evaluation/cross_entropy", result.loss},
+                                     {"evaluation/images_per_second", result.images_per_second}}});
+  }
   if (outputs_.prometheus != nullptr) {
     outputs_.prometheus->Evaluated({.top1 = result.top1,
                                     .top5 = result.top5,

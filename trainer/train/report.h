@@ -11,6 +11,7 @@
 
 #include "trainer/comm/communicator.h"
 #include "trainer/telemetry/dllogger.h"
+#include "trainer/telemetry/event_file.h"
 #include "trainer/telemetry/gpu_meter.h"
 #include "trainer/telemetry/log.h"
 #include "trainer/telemetry/mllog.h"
@@ -32,6 +33,7 @@ struct Outputs {
   NvLog* nvlog = nullptr;
   DlLogger* dllogger = nullptr;
   MlLog* mllog = nullptr;
+  EventFile* events = nullptr;
   Progress* progress = nullptr;
   GpuMeter* gpu = nullptr;  // of the rank's own
   PrometheusFile* prometheus = nullptr;
@@ -76,7 +78,8 @@ class Report {
   void EndTraining(const StepTimer& times);
 
   void StartEvaluation(std::int64_t images);
-  void EndEvaluation(const EvaluationResult& result);
+  // Of the weights after `step` updates.
+  void EndEvaluation(std::int64_t step, const EvaluationResult& result);
   // A training ends, as it was asked for with `complete`: trained to its end and evaluated.
   void EndRun(bool complete);
   // Of one step, in seconds; over `steps` steps.
@@ -86,6 +89,7 @@ class Report {
   IterationMetrics Metrics(const StepRecord& record) const;
   void StartNvlog();
   void StartMllog(const SetSizes& sizes);
+  void StepEvents(const StepRecord& record, const IterationMetrics& metrics);
   void SayFiguresOfGpu(double images_per_second);
   // A line for people, from rank 0; ends a redrawn progress line first.
   void Say(const std::string& line);

@@ -226,7 +226,7 @@ void Trainer::RunEvaluation() {
       Evaluate({parts_.backend, network_, device_batch_, parts_.communicator, *stream_},
                *parts_.evaluation, parts_.stop_requested);
   if (result_.evaluation) {
-    report_.EndEvaluation(*result_.evaluation);
+    report_.EndEvaluation(result_.step, *result_.evaluation);
   } else {
     result_.ending = Ending::kStopped;
   }

@@ -102,7 +102,7 @@ promtool_takes() {
 @test "Prometheus: a folder that cannot be written, 71; one that is no more is said once" {
   train 2 --num_iter=2 --results_dir=run --prometheus_dir=/proc/self/x
   [ "$status" -eq 71 ]
-  [[ $messages == *"cannot write '/proc/self/x': No such file or directory; check it, or give another --prometheus_dir"* ]]
+  [[ $messages == *"cannot make the folder '/proc/self/x': No such file or directory; give another --prometheus_dir"* ]]
   mkdir -p metrics/ddltraind-rank-00000.prom
   train 1 --num_iter=2 --results_dir=run --prometheus_dir=metrics
   [ "$status" -eq 71 ]
@@ -116,4 +116,62 @@ promtool_takes() {
   cat err
   [ "$status" -eq 0 ]
   [ "$(grep -c "warning: lost: cannot be written anew: No such file or directory; the run goes on" err)" -eq 1 ]
+}
+
+@test "TensorBoard: scalars of every --display_every-th step and of the evaluation" {
+  train 2 --num_iter=30 --results_dir=run --tensorboard_dir=events/of/run
+  [ "$status" -eq 0 ]
+  local file
+  file=$(echo events/of/run/events.out.tfevents.*)
+  logs events "$file" > values
+  [ "$(head -n 1 values)" = "0 session 1" ]
+  local tag
+  for tag in train/{images_per_second,cross_entropy,l2_loss,total_loss,top1,learning_rate,loss_scale} \
+    seconds/{step,input_wait,forward,backward,exposed_all_reduce,update}; do
+    [ "$(awk -v tag="$tag" '$2 == tag { printf "%s ", $1 }' values)" = "0 10 20 " ]
+  done
+  for tag in evaluation/{top1,top5,cross_entropy,images_per_second}; do
+    [ "$(awk -v tag="$tag" '$2 == tag { printf "%s ", $1 }' values)" = "30 " ]
+  done
+  # The same numbers as in the other logs.
+  local losses
+  losses=$(awk '$2 == "train/total_loss" { printf "%.5g ", $3 }' values)
+  [ -n "$losses" ]
+  [ "$losses" = "$(losses <<< "$output" | awk '{ printf "%.5g ", $1 }')" ]
+}
+
+@test "TensorBoard: a launch that goes on adds a file, and says from which step on it counts" {
+  train 1 --num_iter=4 --run_iter=2 --mode=train --results_dir=run --tensorboard_dir=events --display_every=1
+  [ "$status" -eq 0 ]
+  mkdir first
+  mv events/* first/
+  train 1 --num_iter=4 --mode=train --results_dir=run --tensorboard_dir=events --display_every=1
+  [ "$status" -eq 0 ]
+  [ "$(logs events events/events.out.tfevents.* | awk '{ print $1 }' | sort -u | tr '\n' ' ')" = "2 3 " ]
+  [ "$(logs events events/events.out.tfevents.* | head -n 1)" = "2 session 1" ]
+}
+
+@test "TensorBoard: a rank that is killed leaves whole events, then at most a part of one" {
+  start_training 1 --num_iter=100000000 --mode=train --results_dir=run --tensorboard_dir=events --display_every=1
+  wait_for 20 eval '[ "$(cat events/* 2> /dev/null | wc -c)" -gt 5000 ]'
+  kill -9 "$(ranks_here 0)"
+  end_of_training
+  [ "$(logs events events/events.out.tfevents.* | grep -c total_loss)" -gt 5 ]
+}
+
+@test "TensorBoard: a folder that cannot be made, 71; a full disk is said, and the training goes on" {
+  train 2 --num_iter=2 --results_dir=run --tensorboard_dir=/proc/self/x
+  [ "$status" -eq 71 ]
+  [[ $messages == *"cannot make the folder '/proc/self/x': No such file or directory; give another --tensorboard_dir"* ]]
+  [ ! -e run/checkpoints ]
+
+  mkdir small
+  mount -t tmpfs -o size=8k tmpfs small 2> mount.err || skip "no tmpfs can be mounted here"
+  train 1 --num_iter=60 --mode=train --results_dir=run --tensorboard_dir=small --display_every=1
+  logs events small/events.out.tfevents.* > values
+  umount small
+  [ "$status" -eq 0 ]
+  [ "$(grep -c "warning: small: events are lost: No space left on device; the run goes on" <<< "$messages")" -eq 1 ]
+  [[ $messages =~ "small/events.out.tfevents."[^\ ]*": "[0-9]+" events lost" ]]
+  [ "$(grep -c train/total_loss values)" -gt 5 ]
 }

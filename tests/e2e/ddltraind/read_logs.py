@@ -4,10 +4,13 @@
 
 usage: read_logs.py mllog FILE
        read_logs.py metrics FILE      prints NAME{LABELS} VALUE of each
+       read_logs.py events FILE       prints STEP TAG VALUE of each scalar, STEP session for the start of a launch;
+                                      what follows the last whole event is left out
 """
 
 import json
 import re
+import struct
 import sys
 
 
@@ -97,8 +100,79 @@ def metrics(path):
             raise ValueError(f"not a line of this format: {line!r}")
 
 
+def masked_crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    crc ^= 0xFFFFFFFF
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def records(content):
+    """The data of each record of a TFRecord file."""
+    at = 0
+    while at + 16 <= len(content):
+        length, check = struct.unpack_from("<QI", content, at)
+        if check != masked_crc32c(content[at:at + 8]):
+            raise ValueError(f"offset {at}: the checksum of the length is wrong")
+        if at + 16 + length > len(content):
+            return
+        data = content[at + 12:at + 12 + length]
+        if struct.unpack_from("<I", content, at + 12 + length)[0] != masked_crc32c(data):
+            raise ValueError(f"offset {at}: the checksum of the data is wrong")
+        yield data
+        at += 16 + length
+
+
+def fields(message):
+    """(number, value) of each field of a protobuf message."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < len(message):
+        number, kind = divmod(varint(), 8)
+        if kind == 0:
+            yield number, varint()
+            continue
+        size = {1: 8, 5: 4, 2: None}[kind]
+        size = varint() if size is None else size
+        value = message[at:at + size]
+        at += size
+        yield number, struct.unpack({1: "<d", 5: "<f"}[kind], value)[0] if kind != 2 else value
+
+
+def events(path):
+    """TensorBoard's event file: Event and Summary of TensorFlow's event.proto and summary.proto."""
+    for index, record in enumerate(records(open(path, "rb").read())):
+        event = dict(fields(record))
+        if not event.get(1, 0) > 1e9:
+            raise ValueError(f"event {index}: wall_time is {event.get(1)}")
+        if (index == 0) != (event.get(3) == b"brain.Event:2"):
+            raise ValueError(f"event {index}: the first one, and no other, is the version: {event}")
+        step = event.get(2, 0)
+        if 7 in event:
+            print(step, "session", dict(fields(event[7])).get(1))
+        for number, value in fields(event.get(5, b"")):
+            scalar = dict(fields(value))
+            if number != 1 or scalar.keys() != {1, 2}:
+                raise ValueError(f"event {index}: a value has the fields {sorted(scalar)}")
+            print(step, scalar[1].decode(), scalar[2])
+
+
 if __name__ == "__main__":
     try:
-        {"mllog": mllog, "metrics": metrics}[sys.argv[1]](*sys.argv[2:])
+        {"mllog": mllog, "metrics": metrics, "events": events}[sys.argv[1]](*sys.argv[2:])
     except (ValueError, KeyError) as problem:
         sys.exit(f"{sys.argv[2]}: {problem}")

@@ -47,7 +47,7 @@ class ReportTest : public testing::Test {
     EvaluationResult result;
     result.top1 = 0.25;
     report.StartEvaluation(40);
-    report.EndEvaluation(result);
+    report.EndEvaluation(120, result);
     report.EndRun(true);
   }
 
