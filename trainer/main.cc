@@ -137,9 +137,10 @@ std::unique_ptr<HangWatch> MakeHangWatch(const Options& options, const launcher:
   return std::make_unique<HangWatch>(std::move(watch));
 }
 
-// `watch` may be null.
-std::unique_ptr<Communicator> MeetOthers(const launcher::RankInfo& rank, HangWatch* watch) {
-  const CommOptions options = MakeCommOptions(rank, StartedTasks());
+// `watch` and `spans` may be null.
+std::unique_ptr<Communicator> MeetOthers(const launcher::RankInfo& rank, HangWatch* watch,
+                                         SpanRecorder* spans) {
+  const CommOptions options = MakeCommOptions(rank, StartedTasks(), spans);
   if (watch == nullptr) return MakeCommunicator(options);
   watch->BeginWaiting();
   std::unique_ptr<Communicator> communicator = MakeCommunicator(options);
@@ -223,9 +224,9 @@ void PrintMemory(const MemoryCheck& memory, const MemoryRoom& room, const Option
   RequirePrinted();
 }
 
-// Everything that happens once the ranks have met.  `watch` may be null.
+// Everything that happens once the ranks have met.  `watch` and `spans` may be null.
 int RunTogether(const Options& options, const launcher::RankInfo& rank, Communicator& met,
-                HangWatch* watch, const Logger& log) {
+                HangWatch* watch, SpanRecorder* spans, const Logger& log) {
   const auto agree = [&](const std::vector<Fact>& facts, const std::string& advice) {
     RequireAgreement(met, rank.host, facts, advice);
   };
@@ -263,7 +264,8 @@ int RunTogether(const Options& options, const launcher::RankInfo& rank, Communic
   const SourceParts source_parts = {
       .data_threads = data_threads,
       .on_bad_record = [&](const std::string& message) { log->warn("skipped: {}", message); },
-      .allocate = [&](std::size_t bytes) { return backend->AllocateHost(bytes); }};
+      .allocate = [&](std::size_t bytes) { return backend->AllocateHost(bytes); },
+      .spans = spans};
   Sources sources = MakeSources(options, rank, source_parts);
   agree(DataFacts(sources), "give all ranks the same files, whole, in their --data_dir");
   // OpenMP's runtime, which ends the process where it gets no thread, ends and makes some as it
@@ -316,7 +318,8 @@ int RunTogether(const Options& options, const launcher::RankInfo& rank, Communic
                           [&](const std::vector<Fact>& facts) {
                             agree(facts, "give all ranks the same --threads and kind of processor");
                           },
-                      .network = &*memory.plan};
+                      .network = &*memory.plan,
+                      .spans = spans};
   if (watch) {
     parts.entered = [&](Activity activity, std::int64_t step) { watch->Enter(activity, step); };
   }
@@ -355,6 +358,7 @@ std::string VersionText() {
 int Main(const std::vector<std::string>& arguments) {
   launcher::RankInfo rank;
   std::unique_ptr<HangWatch> watch;
+  std::unique_ptr<SpanRecorder> spans;
   std::unique_ptr<Communicator> communicator;
   try {
     const ParsedOptions parsed = ParseOptions(arguments);
@@ -367,11 +371,12 @@ int Main(const std::vector<std::string>& arguments) {
     CatchStopSignals();
     const Logger log = MakeLogger(std::cerr, rank.rank, "info");
     watch = MakeHangWatch(parsed.options, rank);
-    communicator = MeetOthers(rank, watch.get());
+    spans = MakeSpanRecorder(parsed.options);
+    communicator = MeetOthers(rank, watch.get(), spans.get());
     if (rank.rank == 0) {
       for (const std::string& note : parsed.notes) log->info(note);
     }
-    return RunTogether(parsed.options, rank, *communicator, watch.get(), log);
+    return RunTogether(parsed.options, rank, *communicator, watch.get(), spans.get(), log);
   } catch (const std::exception& error) {
     const int code = Complain(error, rank);
     // The others may be in a collective call, where they would wait for ever.

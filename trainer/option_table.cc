@@ -3,6 +3,7 @@
 #include <cmath>
 #include <string>
 
+#include "trainer/core/step_window.h"
 #include "trainer/core/thread.h"
 #include "trainer/option_access.h"
 #include "trainer/options.h"
@@ -76,6 +77,17 @@ CLI::Option* LogFilename(CLI::App& app, const OptionRow& row, Options& options) 
                       "': the folder is for --results_dir to say";
   };
   return AddValue<&Options::log_filename>(app, row, options)->check(CLI::Validator(is_name, ""));
+}
+CLI::Option* Trace(CLI::App& app, const OptionRow& row, Options& options) {
+  const auto is_window = [](const std::string& text) {
+    return ParseStepWindow(text)
+               ? std::string()
+               : "needs STEP:COUNT, both from 1, COUNT up to " + std::to_string(kMaxWindowSteps) +
+                     ", such as 200:20, not '" + text + "'";
+  };
+  return AddValue<&Options::trace>(app, row, options)
+      ->type_name("STEP:COUNT")
+      ->check(CLI::Validator(is_window, ""));
 }
 CLI::Option* MllogStatus(CLI::App& app, const OptionRow& row, Options& options) {
   return OneOf<&Options::mllog_status>(app, row, options,
@@ -249,6 +261,10 @@ std::vector<OptionRow> MakeTable() {
       {"tensorboard_dir", logs,
        "folder of event files for TensorBoard, with numbers of every --display_every-th step",
        kOurs, false, kGivenAlike, kText<&Options::tensorboard_dir>},
+      {"trace", logs,
+       "write what all ranks did in COUNT steps from step STEP on (from 1) to trace.json in "
+       "--results_dir, for Perfetto and Chrome",
+       kOurs, false, kSame, With<&Options::trace>(Trace)},
 
       {"backend", how,
        "auto: the fastest that works here, but in a job that was granted GPUs no CPU; or a back "

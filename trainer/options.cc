@@ -115,6 +115,9 @@ void RequireUseOfLogs(const CLI::App& app, const Options& options) {
         "--mode=train_and_evaluate, not " +
         options.mode);
   }
+  if (!options.trace.empty() && !options.mode.starts_with("train")) {
+    throw UsageError("--trace shows the steps of a training: --mode=" + options.mode + " has none");
+  }
   for (const auto& [name, value] : {std::pair("--prometheus_dir", &options.prometheus_dir),
                                     std::pair("--tensorboard_dir", &options.tensorboard_dir)}) {
     if (!value->empty() && options.mode == "predict") {

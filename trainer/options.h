@@ -81,6 +81,7 @@ struct Options {
   std::string mllog_status = "research";
   std::string prometheus_dir;
   std::string tensorboard_dir;
+  std::string trace;  // STEP:COUNT
 
   // How.
   std::string backend = "auto";

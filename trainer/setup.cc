@@ -69,6 +69,7 @@ std::unique_ptr<Source> FileSource(const Options& options, const launcher::RankI
   records.threads = parts.data_threads;
   records.prefetch = options.prefetch;
   records.allocate = parts.allocate;
+  records.spans = training ? parts.spans : nullptr;
   return MakeRecordSource(records);
 }
 
@@ -134,6 +135,10 @@ TrainConfig MakeTrainConfig(const Options& options, const std::string& program_v
   }
   config.dump_state = options.dump_state;
   config.dump_state_step = options.dump_state_step;
+  if (!options.trace.empty()) {
+    config.trace = *ParseStepWindow(options.trace);
+    config.trace_file = std::filesystem::path(options.results_dir) / "trace.json";
+  }
   config.program_version = program_version;
   config.display_every = options.display_every;
   config.reduce_in_compute_type = options.reduce_precision == "16bit";
@@ -153,7 +158,8 @@ BackendOptions MakeBackendOptions(const Options& options, int local_rank) {
   return backend;
 }
 
-CommOptions MakeCommOptions(const launcher::RankInfo& rank, int started_tasks) {
+CommOptions MakeCommOptions(const launcher::RankInfo& rank, int started_tasks,
+                            SpanRecorder* spans) {
   CommOptions comm;
   comm.rank = rank.rank;
   comm.size = rank.world_size;
@@ -163,7 +169,18 @@ CommOptions MakeCommOptions(const launcher::RankInfo& rank, int started_tasks) {
   comm.run_dir = rank.run_dir;
   comm.restart_count = rank.restart_count;
   comm.started_tasks = started_tasks;
+  comm.spans = spans;
   return comm;
+}
+
+std::unique_ptr<SpanRecorder> MakeSpanRecorder(const Options& options) {
+  if (options.trace.empty()) return nullptr;
+  // Of each step: its phases, some all-reduces, and its images; and the images of batches ahead.
+  constexpr std::int64_t kOthers = 100;
+  constexpr std::int64_t kMost = 2'000'000;
+  const std::int64_t steps = ParseStepWindow(options.trace)->count + options.prefetch + 1;
+  const std::int64_t of_step = std::min(options.batch_size, kMost) + kOthers;
+  return std::make_unique<SpanRecorder>(static_cast<std::size_t>(std::min(steps * of_step, kMost)));
 }
 
 RunMemory MakeRunMemory(const Options& options, const Backend& backend, int ranks, int cores) {

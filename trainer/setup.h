@@ -16,6 +16,7 @@
 #include "trainer/comm/factory.h"
 #include "trainer/core/buffer.h"
 #include "trainer/core/fact.h"
+#include "trainer/core/span_recorder.h"
 #include "trainer/data/source.h"
 #include "trainer/options.h"
 #include "trainer/telemetry/python_format.h"
@@ -31,8 +32,11 @@ TrainConfig MakeTrainConfig(const Options& options, const std::string& program_v
 
 BackendOptions MakeBackendOptions(const Options& options, int local_rank);
 
-// `started_tasks`: comm/factory.h.
-CommOptions MakeCommOptions(const launcher::RankInfo& rank, int started_tasks);
+// `started_tasks`, `spans`: comm/factory.h.
+CommOptions MakeCommOptions(const launcher::RankInfo& rank, int started_tasks, SpanRecorder* spans);
+
+// For --trace; null without it.
+std::unique_ptr<SpanRecorder> MakeSpanRecorder(const Options& options);
 
 // One of a run's sources, or null where its mode has no use for it.
 struct Sources {
@@ -44,6 +48,7 @@ struct SourceParts {
   int data_threads = 1;                                   // of this rank
   std::function<void(const std::string&)> on_bad_record;  // told of each that is skipped
   AllocateMemory allocate = AllocateOrdinaryMemory;       // of batches; outlives the sources
+  SpanRecorder* spans = nullptr;                          // of training; may be null
 };
 // Throws Error(EX_DATAERR) naming the folder or file that cannot be used.
 Sources MakeSources(const Options& options, const launcher::RankInfo& rank,

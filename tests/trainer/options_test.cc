@@ -170,6 +170,21 @@ TEST(Options, RefusesAnMllogThatCouldNotBeWhole) {
               HasSubstr("needs one of research, onprem, cloud, preview, not 'sold'"));
 }
 
+TEST(Options, RefusesATraceOfNoSteps) {
+  for (const char* text : {"7", "0:3", "7:0", "7:1001", "7:", ":3", "x:y"}) {
+    EXPECT_THAT(Refusal({"--batch_size=1", std::string("--trace=") + text}),
+                AllOf(HasSubstr("--trace"), Not(HasSubstr("accepted"))));
+  }
+  EXPECT_THAT(Refusal({"--batch_size=1", "--trace=7"}),
+              HasSubstr("--trace: needs STEP:COUNT, both from 1, COUNT up to 1000, such as 200:20, "
+                        "not '7'"));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--mode=evaluate", "--trace=7:3"}),
+              HasSubstr("--trace shows the steps of a training: --mode=evaluate has none"));
+  EXPECT_EQ(
+      ParseOptions({"--batch_size=1", "--mode=training_benchmark", "--trace=7:3"}).options.trace,
+      "7:3");
+}
+
 TEST(Options, RefusesLogsOfAPrediction) {
   EXPECT_THAT(Refusal({"--mode=predict", "--to_predict=x.jpg", "--prometheus_dir=metrics"}),
               HasSubstr("--prometheus_dir has nothing to show of --mode=predict"));
@@ -237,6 +252,7 @@ Options WithAnother(const OptionRow& row) {
                                                            {"reduce_precision", "16bit"},
                                                            {"data_format", "NCHW"},
                                                            {"mllog_status", "cloud"},
+                                                           {"trace", "7:3"},
                                                            {"momentum", "0.5"},
                                                            {"label_smoothing", "0.5"},
                                                            {"gpu_memory_fraction", "0.5"}};
@@ -305,7 +321,7 @@ TEST(SharedOptions, TheseAreTheOnesThatRanksMayHaveOfTheirOwn) {
   EXPECT_THAT(own, ElementsAre("data_idx_dir", "data_threads", "display_every", "gpu_id",
                                "prefetch", "threads"));
   EXPECT_THAT(given_alike, ElementsAre("data_dir", "dump_state", "export_dir", "init_from", "mllog",
-                                       "prometheus_dir"));
+                                       "prometheus_dir", "tensorboard_dir"));
 }
 
 TEST(SharedOptions, AreTheValuesThatCountHoweverTheyWereSpelled) {

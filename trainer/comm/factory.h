@@ -8,6 +8,7 @@
 #include <string>
 
 #include "trainer/comm/communicator.h"
+#include "trainer/core/span_recorder.h"
 
 namespace trainer {
 
@@ -26,6 +27,7 @@ struct CommOptions {
   // How long ranks wait for each other to appear, and then in any one call.
   double rendezvous_seconds = 120;
   double stall_seconds = 1800;
+  SpanRecorder* spans = nullptr;  // of sums of gradients in host memory; may be null
 };
 
 // size 1: no communication.  spawner "mpirun" or "srun": MPI.  "local": shared memory in run_dir,

@@ -35,7 +35,8 @@ std::string LibraryName() {
 
 class MpiCommunicator : public Communicator {
  public:
-  explicit MpiCommunicator(const CommOptions& options) : rank_(options.rank), size_(options.size) {
+  explicit MpiCommunicator(const CommOptions& options)
+      : rank_(options.rank), size_(options.size), spans_(options.spans) {
     worker_.PostAndWait([&] { Initialize(options); });
   }
   ~MpiCommunicator() override {
@@ -61,6 +62,8 @@ class MpiCommunicator : public Communicator {
     DDL_CHECK(dtype == DType::kFloat32 && reduction == Reduction::kSum);
     producer.Synchronize();
     worker_.Post([this, data, count] {
+      const SpanOfScope span(spans_, SpanKind::kAllReduce, 0,
+                             static_cast<std::int64_t>(count * sizeof(float)));
       auto* values = static_cast<float*>(data);
       for (std::size_t done = 0; done < count; done += kMaxCount) {
         CheckMpi(MPI_Allreduce(MPI_IN_PLACE, values + done, Part(count - done), MPI_FLOAT, MPI_SUM,
@@ -131,6 +134,7 @@ class MpiCommunicator : public Communicator {
 
   int rank_;
   int size_;
+  SpanRecorder* spans_;
   std::string library_;
   MPI_Comm comm_ = MPI_COMM_NULL;
   OrderedWorker worker_;

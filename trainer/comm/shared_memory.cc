@@ -18,7 +18,7 @@ namespace {
 class SharedMemoryCommunicator : public Communicator {
  public:
   explicit SharedMemoryCommunicator(const CommOptions& options)
-      : rank_(options.rank), size_(options.size) {
+      : rank_(options.rank), size_(options.size), spans_(options.spans) {
     // In the worker: the mutex that says "alive" belongs to a thread, and this one lives as long as
     // the communicator.
     worker_.PostAndWait([&] { region_.emplace(options); });
@@ -42,6 +42,8 @@ class SharedMemoryCommunicator : public Communicator {
     DDL_CHECK(dtype == DType::kFloat32 && reduction == Reduction::kSum);
     producer.Synchronize();
     worker_.Post([this, data, count] {
+      const SpanOfScope span(spans_, SpanKind::kAllReduce, 0,
+                             static_cast<std::int64_t>(count * sizeof(float)));
       AllReduce(static_cast<float*>(data), count, [](float a, float b) { return a + b; });
     });
   }
@@ -118,6 +120,7 @@ class SharedMemoryCommunicator : public Communicator {
 
   int rank_;
   int size_;
+  SpanRecorder* spans_;
   std::optional<SharedRegion> region_;
   OrderedWorker worker_;  // ends before the region is unmapped
 };

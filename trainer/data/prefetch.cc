@@ -81,6 +81,7 @@ void Prefetcher::Work(int thread) {
     std::exception_ptr failure;
     lock.unlock();
     try {
+      const SpanOfScope span(options_.spans, SpanKind::kImage, thread, step + 1);
       make_(step, static_cast<int>(&slot - slots_.data()), item, thread);
     } catch (...) {
       failure = std::current_exception();

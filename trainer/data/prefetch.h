@@ -13,6 +13,8 @@
 #include <thread>
 #include <vector>
 
+#include "trainer/core/span_recorder.h"
+
 namespace trainer {
 
 // Threads: all public functions from one thread.
@@ -20,9 +22,10 @@ class Prefetcher {
  public:
   struct Options {
     int threads = 1;
-    int slots = 2;           // batches in memory, the reader's among them; at least 2
-    std::int64_t items = 1;  // per batch
-    std::int64_t end = 0;    // first step that is not made
+    int slots = 2;                  // batches in memory, the reader's among them; at least 2
+    std::int64_t items = 1;         // per batch
+    std::int64_t end = 0;           // first step that is not made
+    SpanRecorder* spans = nullptr;  // told of each item; may be null
   };
   // Makes item `item` of step `step` in slot `slot`; called from thread number `thread`, several at
   // once, for each item once, earlier steps first.

@@ -124,7 +124,8 @@ Prefetcher::Options RecordSource::RingOptions() const {
           .items = options_.batch,
           .end = options_.training
                      ? kEndless
-                     : EvaluationSteps(options_.batch, options_.world_size, data_.records())};
+                     : EvaluationSteps(options_.batch, options_.world_size, data_.records()),
+          .spans = options_.spans};
 }
 
 BatchRange RecordSource::RangeOf(std::int64_t step) const {

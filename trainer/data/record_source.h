@@ -20,6 +20,7 @@
 #include <string>
 
 #include "trainer/core/buffer.h"
+#include "trainer/core/span_recorder.h"
 #include "trainer/data/source.h"
 
 namespace trainer {
@@ -59,6 +60,7 @@ struct RecordSourceOptions {
   int threads = 2;   // decoding threads; one core decodes about 800 ImageNet images per second
   int prefetch = 2;  // batches made ahead; memory: (prefetch + 1) * batch * image_size^2 * 3 bytes
   AllocateMemory allocate = AllocateOrdinaryMemory;  // of the batches
+  SpanRecorder* spans = nullptr;                     // of images that the threads make; may be null
 };
 
 // Reads the record boundaries of all files.  Throws Error(EX_DATAERR) naming the directory or file

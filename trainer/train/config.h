@@ -10,6 +10,7 @@
 #include <map>
 #include <string>
 
+#include "trainer/core/step_window.h"
 #include "trainer/model/init.h"
 #include "trainer/train/schedule.h"
 
@@ -65,6 +66,8 @@ struct TrainConfig {
   std::filesystem::path export_file;  // final weights, safetensors; "": none
   std::filesystem::path dump_state;   // train/state_dump.h; "": none
   std::int64_t dump_state_step = 1;   // written after this many steps of the run
+  StepWindow trace;                   // steps whose time line is written to
+  std::filesystem::path trace_file;   // train/step_trace.h; "": none
   std::string program_version;        // noted in checkpoints
   // Options and data by name, noted in checkpoints: where one has changed since, a run that goes on
   // says so.

@@ -20,6 +20,7 @@
 #include "trainer/train/network_state.h"
 #include "trainer/train/snapshot.h"
 #include "trainer/train/state_dump.h"
+#include "trainer/train/step_trace.h"
 #include "trainer/train/training_step.h"
 
 namespace trainer {
@@ -153,7 +154,9 @@ void Trainer::TrainSteps() {
   if (first >= end) return;
 
   TrainingStep training_step({config_, parts_.backend, network_, device_batch_, parts_.communicator,
-                              *stream_, loss_scale_, *parts_.training, end});
+                              *stream_, loss_scale_, *parts_.training, end, parts_.spans});
+  StepTrace trace(config_, parts_.communicator, parts_.spans, parts_.outputs.log);
+  trace.CheckSteps(first, end);
   if (parts_.communicator.rank() == 0 && training_step.records()) {
     parts_.outputs.log->info("training steps run as one graph each");
   }
@@ -169,7 +172,9 @@ void Trainer::TrainSteps() {
                                     parts_.evaluation ? parts_.evaluation->samples() : 0});
   while (result_.step < end && result_.ending == Ending::kCompleted) {
     parts_.entered(Activity::kTraining, result_.step);
+    trace.Before(result_.step);
     TrainingStep::Outcome outcome = RunStep(training_step);
+    trace.After(result_.step, outcome.stop || result_.step + 1 == end);
     if (!outcome.warning.empty()) parts_.outputs.log->warn(outcome.warning);
     outcome.record.launch_step = result_.step - first;
     times_.Add(outcome.record.times);

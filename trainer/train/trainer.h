@@ -34,6 +34,7 @@
 #include "trainer/backend/backend.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/core/fact.h"
+#include "trainer/core/span_recorder.h"
 #include "trainer/data/source.h"
 #include "trainer/model/network_plan.h"
 #include "trainer/train/config.h"
@@ -62,6 +63,9 @@ struct TrainParts {
   // may be under way in; need not return.
   std::function<void(const std::exception&)> failed = [](const std::exception&) {};
   NetworkPlan* network = nullptr;  // of NetworkSpecOf(config), taken over; null: planned here
+  // Of the steps config.trace; also given to the communicator and the training source.  May be
+  // null.
+  SpanRecorder* spans = nullptr;
 };
 
 enum class Ending : std::uint8_t {

@@ -12,6 +12,7 @@
 #include "trainer/core/error.h"
 #include "trainer/core/philox.h"
 #include "trainer/train/metrics.h"
+#include "trainer/train/step_trace.h"
 
 namespace trainer {
 namespace {
@@ -68,6 +69,7 @@ TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
   Queue(batch);
   feed_.FetchNext(step, stream);
   parts_.communicator.Synchronize(stream);
+  const auto end = Clock::now();
   StepExchange own;
   own.totals.Add(numbers.loss_sums);
   own.stop = stop_requested;
@@ -83,7 +85,8 @@ TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
   record.learning_rate = learning_rate;
   record.loss_scale = parts_.loss_scale.scale();
   record.l2_loss = parts_.config.weight_decay * 0.5 * numbers.update_sums.sum_of_squares;
-  record.times = Times(Seconds(Clock::now() - start));
+  record.times = Times(Seconds(end - start));
+  if (parts_.spans != nullptr) AddStepSpans(*parts_.spans, step + 1, start, end, record.times);
 
   const StepExchange all = Exchange(own, parts_.communicator);
   outcome.stop = all.stop;

@@ -17,6 +17,7 @@
 
 #include "trainer/backend/backend.h"
 #include "trainer/comm/communicator.h"
+#include "trainer/core/span_recorder.h"
 #include "trainer/data/source.h"
 #include "trainer/model/network.h"
 #include "trainer/train/batch_feed.h"
@@ -36,7 +37,8 @@ struct TrainingStepParts {
   Stream& stream;
   LossScale& loss_scale;
   Source& source;
-  std::int64_t end = 0;  // steps from this one on are not run
+  std::int64_t end = 0;           // steps from this one on are not run
+  SpanRecorder* spans = nullptr;  // of phases; may be null
 };
 
 class TrainingStep {

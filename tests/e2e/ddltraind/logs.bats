@@ -153,6 +153,7 @@ promtool_takes() {
 
 @test "TensorBoard: a rank that is killed leaves whole events, then at most a part of one" {
   start_training 1 --num_iter=100000000 --mode=train --results_dir=run --tensorboard_dir=events --display_every=1
+  # shellcheck disable=SC2016 # what is evaluated later
   wait_for 20 eval '[ "$(cat events/* 2> /dev/null | wc -c)" -gt 5000 ]'
   kill -9 "$(ranks_here 0)"
   end_of_training
@@ -168,10 +169,45 @@ promtool_takes() {
   mkdir small
   mount -t tmpfs -o size=8k tmpfs small 2> mount.err || skip "no tmpfs can be mounted here"
   train 1 --num_iter=60 --mode=train --results_dir=run --tensorboard_dir=small --display_every=1
-  logs events small/events.out.tfevents.* > values
+  cp small/events.out.tfevents.* lost_some
   umount small
   [ "$status" -eq 0 ]
   [ "$(grep -c "warning: small: events are lost: No space left on device; the run goes on" <<< "$messages")" -eq 1 ]
   [[ $messages =~ "small/events.out.tfevents."[^\ ]*": "[0-9]+" events lost" ]]
-  [ "$(grep -c train/total_loss values)" -gt 5 ]
+  [ "$(logs events lost_some | grep -c train/total_loss)" -gt 5 ]
+}
+
+@test "trace: phases, all-reduces and input threads of all ranks on one time line" {
+  train 2 --num_iter=12 --mode=train --results_dir=run --trace=5:3 --data_threads=2
+  [ "$status" -eq 0 ]
+  [[ $messages == *"trace written: run/trace.json"* ]]
+  [ ! -e run/trace.json.partial ]
+  logs trace run/trace.json > values
+  local rank name
+  for rank in 0 1; do
+    [ "$(awk -v rank=$rank '$1 == rank && $2 == "step" { printf "%s ", $3 }' values)" = "5 6 7 " ]
+    for name in input_wait forward backward exposed_all-reduce update; do
+      [ "$(grep -c "^$rank $name " values)" -eq 3 ]
+    done
+    [ "$(grep -c "^$rank all-reduce " values)" -ge 3 ]
+    [ "$(grep -c "^$rank image " values)" -gt 8 ]
+  done
+}
+
+@test "trace: steps that are not run are said; misuse, 64; a place that cannot be written, 71" {
+  train 1 --num_iter=4 --mode=train --results_dir=run --trace=5:3
+  [ "$status" -eq 0 ]
+  [[ $messages == *"warning: --trace writes nothing: steps 5 to 7 are not among the steps 1 to 4 of this launch"* ]]
+  [ ! -e run/trace.json ]
+  train 2 --num_iter=4 --mode=train --results_dir=new --trace=5
+  [ "$status" -eq 64 ]
+  [[ $messages == *"--trace: needs STEP:COUNT, both from 1, COUNT up to 1000, such as 200:20, not '5'"* ]]
+  train 2 --mode=evaluate --results_dir=new --model_dir=run --trace=5:3
+  [ "$status" -eq 64 ]
+  [[ $messages == *"--trace shows the steps of a training: --mode=evaluate has none"* ]]
+  mkdir -p new/trace.json
+  train 2 --num_iter=4 --mode=train --results_dir=new --trace=1:3
+  [ "$status" -eq 71 ]
+  [[ $messages == *"cannot write new/trace.json: it is a folder; give another --results_dir"* ]]
+  [ ! -e new/checkpoints ]
 }

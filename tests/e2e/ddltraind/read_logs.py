@@ -6,6 +6,7 @@ usage: read_logs.py mllog FILE
        read_logs.py metrics FILE      prints NAME{LABELS} VALUE of each
        read_logs.py events FILE       prints STEP TAG VALUE of each scalar, STEP session for the start of a launch;
                                       what follows the last whole event is left out
+       read_logs.py trace FILE        prints RANK NAME NUMBER of each event, in the order of their beginnings
 """
 
 import json
@@ -171,8 +172,39 @@ def events(path):
             print(step, scalar[1].decode(), scalar[2])
 
 
+def trace(path):
+    """Chrome's trace events; phases of a rank follow each other, and are within their step but for the input wait."""
+    document = json.load(open(path, encoding="utf-8"))
+    threads, spans = {}, []
+    for event in document["traceEvents"]:
+        if event["ph"] == "M":
+            threads[event["name"], event["pid"], event["tid"]] = event["args"]["name"]
+        elif event["ph"] != "X" or event["ts"] < 0 or event["dur"] < 0:
+            raise ValueError(f"{event}")
+        else:
+            spans.append(event)
+    for event in spans:
+        place = event["pid"], event["tid"]
+        if ("process_name", event["pid"], 0) not in threads or ("thread_name", *place) not in threads:
+            raise ValueError(f"{event}: its process or thread has no name")
+        if not threads["process_name", event["pid"], 0].startswith(f"rank {event['pid']} on "):
+            raise ValueError(f"{event}: of {threads['process_name', event['pid'], 0]}")
+    steps = {(e["pid"], e["args"]["step"]): e for e in spans if e["cat"] == "step"}
+    last_end = {}
+    microsecond = 1.0
+    for event in sorted(spans, key=lambda e: e["ts"]):
+        if event["cat"] == "phase":
+            step = steps[event["pid"], event["args"]["step"]]
+            end = event["ts"] + event["dur"]
+            if event["ts"] < last_end.get(event["pid"], 0) - microsecond or end > step["ts"] + step["dur"] + microsecond:
+                raise ValueError(f"{event}: it is not where the step {step} has room")
+            last_end[event["pid"]] = end
+        number = next(iter(event["args"].values()))
+        print(event["pid"], event["name"].replace(" ", "_"), number)
+
+
 if __name__ == "__main__":
     try:
-        {"mllog": mllog, "metrics": metrics, "events": events}[sys.argv[1]](*sys.argv[2:])
+        {"mllog": mllog, "metrics": metrics, "events": events, "trace": trace}[sys.argv[1]](*sys.argv[2:])
     except (ValueError, KeyError) as problem:
         sys.exit(f"{sys.argv[2]}: {problem}")

@@ -38,6 +38,34 @@ TEST_P(SharedMemory, DoesWhatACommunicatorMust) {
   EXPECT_TRUE(std::filesystem::is_empty(ranks.run_dir()));
 }
 
+TEST(SharedMemorySpans, AreTheSumsOfGradientsAlone) {
+  LocalRanks ranks(2);
+  EXPECT_THAT(ranks.Run([](const CommOptions& options) {
+    SpanRecorder spans(10);
+    CommOptions with_spans = options;
+    with_spans.spans = &spans;
+    const auto comm = MakeSharedMemoryCommunicator(with_spans);
+    std::vector<float> values(300);
+    const auto sum = [&](std::size_t count) {
+      NoStream stream;
+      comm->StartAllReduce(values.data(), count, DType::kFloat32, Reduction::kSum, stream);
+      comm->Finish(stream);
+    };
+    sum(100);
+    spans.Start();
+    sum(300);
+    comm->Barrier();
+    spans.Stop();
+    sum(200);
+    const std::vector<Span> found = spans.Spans();
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(found[0].kind, SpanKind::kAllReduce);
+    EXPECT_EQ(found[0].number, 1200);  // bytes
+    EXPECT_LE(found[0].begin, found[0].end);
+  }),
+              Each(0));
+}
+
 TEST(SharedMemoryFile, IsPrivateAndGoneOnceTheRanksHaveMet) {
   LocalRanks ranks(2);
   EXPECT_THAT(ranks.Run([&](const CommOptions& options) {

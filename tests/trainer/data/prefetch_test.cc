@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -160,6 +161,25 @@ TEST(ParallelFor, ThrowsTheErrorOfTheSmallestIndex) {
       EXPECT_STREQ(error.what(), "10");
     }
   }
+}
+
+TEST(Prefetcher, TellsWhenEachItemWasMadeAndByWhichThread) {
+  SpanRecorder spans(100);
+  spans.Start();
+  {
+    Numbers numbers({.threads = 2, .slots = 2, .items = 3, .end = 4, .spans = &spans});
+    while (numbers.Next() >= 0) {
+    }
+  }
+  std::map<std::int64_t, int> items;  // by step, from 1
+  for (const Span& span : spans.Spans()) {
+    EXPECT_EQ(span.kind, SpanKind::kImage);
+    EXPECT_GE(span.thread, 0);
+    EXPECT_LT(span.thread, 2);
+    EXPECT_LE(span.begin, span.end);
+    ++items[span.number];
+  }
+  EXPECT_EQ(items, (std::map<std::int64_t, int>{{1, 3}, {2, 3}, {3, 3}, {4, 3}}));
 }
 
 }  // namespace

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/train/step_trace.h"
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "support/counted.h"
+#include "trainer/checkpoint/names.h"
+#include "trainer/comm/gather.h"
+#include "trainer/telemetry/trace_file.h"
+
+namespace trainer {
+namespace {
+
+// Those of `rank`, on every rank.
+std::vector<Span> SpansOf(int rank, const std::vector<Span>& own, Communicator& communicator) {
+  std::uint64_t count = own.size();
+  communicator.Broadcast(&count, sizeof(count), rank);
+  std::vector<Span> spans = communicator.rank() == rank ? own : std::vector<Span>(count);
+  if (count > 0) communicator.Broadcast(spans.data(), count * sizeof(Span), rank);
+  return spans;
+}
+
+}  // namespace
+
+StepTrace::StepTrace(const TrainConfig& config, Communicator& communicator, SpanRecorder* recorder,
+                     Logger log)
+    : config_(config),
+      communicator_(communicator),
+      recorder_(recorder),
+      log_(std::move(log)),
+      is_done_(recorder == nullptr) {}
+
+void StepTrace::CheckSteps(std::int64_t first, std::int64_t end) {
+  const StepWindow& window = config_.trace;
+  if (is_done_ || communicator_.rank() != 0) return;
+  if (window.last() <= first || window.first > end) {
+    log_->warn(
+        "--trace writes nothing: steps {} to {} are not among the steps {} to {} of this "
+        "launch",
+        window.first, window.last(), first + 1, end);
+  }
+}
+
+void StepTrace::Before(std::int64_t step) {
+  const std::int64_t number = step + 1;
+  const bool is_traced = number >= config_.trace.first && number <= config_.trace.last();
+  if (is_done_ || recorder_->is_on() || !is_traced) return;
+  communicator_.Barrier();
+  recorder_->Start();
+}
+
+void StepTrace::After(std::int64_t step, bool is_last) {
+  if (is_done_ || !recorder_->is_on()) return;
+  if (!is_last && step + 1 < config_.trace.last()) return;
+  recorder_->Stop();
+  is_done_ = true;
+  Gather();
+}
+
+void StepTrace::Gather() {
+  const std::vector<std::string> hosts = GatherTexts(communicator_, HostName());
+  const std::vector<Span> own = recorder_->Spans();
+  std::optional<TraceFile> file;
+  if (communicator_.rank() == 0) file.emplace(config_.trace_file);
+  for (int rank = 0; rank < communicator_.size(); ++rank) {
+    const std::vector<Span> spans = SpansOf(rank, own, communicator_);
+    if (file) file->Add(rank, hosts[static_cast<std::size_t>(rank)], spans);
+  }
+  if (recorder_->dropped() > 0) {
+    log_->warn("{} of this rank did not fit into the memory for --trace and are left out",
+               support::Counted(recorder_->dropped(), "span"));
+  }
+  if (!file) return;
+  const std::string path = config_.trace_file.string();
+  if (const int error = file->Finish(); error != 0) {
+    log_->warn("{}: cannot be written: {}; the run goes on without it", path,
+               std::generic_category().message(error));
+  } else {
+    log_->info("trace written: {}", path);
+  }
+}
+
+void AddStepSpans(SpanRecorder& recorder, std::int64_t step, SpanRecorder::Clock::time_point begin,
+                  SpanRecorder::Clock::time_point end, const StepTimes& times) {
+  using Duration = SpanRecorder::Clock::duration;
+  constexpr std::pair<StepPhase, SpanKind> kPhases[] = {
+      {StepPhase::kUpdate, SpanKind::kUpdate},
+      {StepPhase::kExposedAllReduce, SpanKind::kExposedAllReduce},
+      {StepPhase::kBackward, SpanKind::kBackward},
+      {StepPhase::kForward, SpanKind::kForward},
+      {StepPhase::kInputWait, SpanKind::kInputWait}};
+  recorder.Add(SpanKind::kStep, 0, step, begin, end);
+  for (const auto& [phase, kind] : kPhases) {
+    const auto from =
+        end - std::chrono::duration_cast<Duration>(std::chrono::duration<double>(times[phase]));
+    recorder.Add(kind, 0, step, from, end);
+    end = from;
+  }
+}
+
+}  // namespace trainer

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Some steps of all ranks on one time line, in a file for Chrome and Perfetto
+// (telemetry/trace_file.h): phases, all-reduces in host memory, and the images that input threads
+// make.  Every rank's time is 0 when it leaves a barrier in front of the first of these steps, so
+// clocks need not agree.
+//
+// Collective: all ranks make the same calls at the same steps.  What cannot be written is told to
+// the log, and the training goes on.
+
+#pragma once
+
+#include <cstdint>
+
+#include "trainer/comm/communicator.h"
+#include "trainer/core/span_recorder.h"
+#include "trainer/telemetry/log.h"
+#include "trainer/telemetry/step_timer.h"
+#include "trainer/train/config.h"
+
+namespace trainer {
+
+class StepTrace {
+ public:
+  // All outlive it.  `recorder` may be null: then nothing is done.  Step numbers below count from
+  // 0.
+  StepTrace(const TrainConfig& config, Communicator& communicator, SpanRecorder* recorder,
+            Logger log);
+
+  // This launch makes the steps from `first` up to, but not, `end`: warns, on rank 0, where it has
+  // none that is to be traced.
+  void CheckSteps(std::int64_t first, std::int64_t end);
+  void Before(std::int64_t step);
+  // `is_last`: no step follows in this launch.
+  void After(std::int64_t step, bool is_last);
+
+ private:
+  void Gather();
+
+  const TrainConfig& config_;
+  Communicator& communicator_;
+  SpanRecorder* const recorder_;
+  const Logger log_;
+  bool is_done_ = false;
+};
+
+// A step of this rank and its phases, which end with it, one behind the other.
+void AddStepSpans(SpanRecorder& recorder, std::int64_t step, SpanRecorder::Clock::time_point begin,
+                  SpanRecorder::Clock::time_point end, const StepTimes& times);
+
+}  // namespace trainer
