@@ -18,11 +18,7 @@ namespace {
 int OpenForAppending(const std::filesystem::path& path, std::string_view instead) {
   // O_NONBLOCK: a FIFO without a reader in its place must not hang us.
   const int fd = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
-  if (fd < 0) {
-    throw Error(EX_OSERR, "cannot write '" + path.string() +
-                              "': " + std::generic_category().message(errno) +
-                              "; check it, or give " + std::string(instead));
-  }
+  if (fd < 0) RefuseFile(path, errno, instead);
   ::fcntl(fd, F_SETFL, O_APPEND);
   return fd;
 }
@@ -61,6 +57,12 @@ std::function<void(int error)> TellOldText(const Logger& log, const std::string&
 void TellLosses(const Logger& log, const std::string& where, std::int64_t count,
                 const std::string& what) {
   if (count > 0) log->warn("{}: {} lost", where, support::Counted(count, what));
+}
+
+void RefuseFile(const std::filesystem::path& path, int error, std::string_view instead) {
+  throw Error(EX_OSERR, "cannot write '" + path.string() +
+                            "': " + std::generic_category().message(error) +
+                            "; check it, or give " + std::string(instead));
 }
 
 LogFile::LogFile(const std::filesystem::path& path, std::string_view instead, const Logger& log)

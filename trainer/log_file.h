@@ -27,10 +27,14 @@ std::function<void(int error)> TellOldText(const Logger& log, const std::string&
 void TellLosses(const Logger& log, const std::string& where, std::int64_t count,
                 const std::string& what = "line");
 
+// Throws Error(EX_OSERR) that names `path`, errno `error`, and says to give `instead` ("another
+// --mllog").
+[[noreturn]] void RefuseFile(const std::filesystem::path& path, int error,
+                             std::string_view instead);
+
 class LogFile {
  public:
-  // Throws Error(EX_OSERR) that names `path`, and says to give `instead` ("another --mllog"), if it
-  // cannot be written.
+  // Throws as RefuseFile does if it cannot be written.
   LogFile(const std::filesystem::path& path, std::string_view instead, const Logger& log);
   ~LogFile();
   LogFile(const LogFile&) = delete;

@@ -2,10 +2,7 @@
 
 #include "trainer/rank_outputs.h"
 
-#include <system_error>
-
 #include "trainer/checkpoint/names.h"
-#include "trainer/core/error.h"
 #include "trainer/log_file.h"
 #include "trainer/run_folders.h"
 
@@ -18,9 +15,7 @@ RankOutputs::RankOutputs(const Options& options, const launcher::RankInfo& rank,
   const MetricsOwner owner = {rank.rank, rank.host.empty() ? HostName() : rank.host, version};
   prometheus_.emplace(options.prometheus_dir, owner, TellOldText(log, options.prometheus_dir));
   if (const int failure = prometheus_->Start(); failure != 0) {
-    throw Error(EX_OSERR, "cannot write '" + prometheus_->path().string() +
-                              "': " + std::generic_category().message(failure) +
-                              "; check it, or give another --prometheus_dir");
+    RefuseFile(prometheus_->path(), failure, "another --prometheus_dir");
   }
 }
 

@@ -25,10 +25,13 @@ T* PointerTo(std::optional<T>& value) {
 RootOutputsOptions MakeRootOutputsOptions(const Options& options, const launcher::RankInfo& rank,
                                           const std::string& device_id,
                                           const ProgressOptions& progress) {
-  return {.json_path = std::filesystem::path(options.results_dir) / options.log_filename,
+  const std::filesystem::path folder = options.results_dir;
+  const bool is_training = options.mode == "train" || options.mode == "train_and_evaluate";
+  return {.json_path = folder / options.log_filename,
           .parameters = LoggedParameters(options),
           .device_id = device_id,
           .progress = progress,
+          .training_json = is_training ? folder / "training.json" : std::filesystem::path(),
           .mllog_path = options.mllog,
           .submission = {options.mllog_org, options.mllog_platform, options.mllog_status},
           .tensorboard_dir = options.tensorboard_dir,
@@ -50,6 +53,10 @@ RootOutputs::RootOutputs(const RootOutputsOptions& options, const Logger& log)
     mllog_file_.emplace(options.mllog_path, "another --mllog", log);
     mllog_.emplace(mllog_file_->stream(), options.submission);
   }
+  if (!options.training_json.empty()) {
+    TryToWrite(options.training_json, "another --results_dir");
+    training_json_.emplace(options.training_json, TellOldText(log, options.training_json.string()));
+  }
   if (!options.tensorboard_dir.empty()) {
     MakeFolder(options.tensorboard_dir, "--tensorboard_dir");
     events_.emplace(options.tensorboard_dir, options.host, "another --tensorboard_dir",
@@ -63,6 +70,7 @@ Outputs RootOutputs::outputs() {
           .dllogger = &dllogger_,
           .mllog = PointerTo(mllog_),
           .events = PointerTo(events_),
+          .training_json = PointerTo(training_json_),
           .progress = &progress_,
           .gpu = PointerTo(gpu_)};
 }

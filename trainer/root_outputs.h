@@ -25,7 +25,8 @@ struct RootOutputsOptions {
   LogFields parameters;   // of the run, for DLLogger
   std::string device_id;  // the GPU's, or ""
   ProgressOptions progress;
-  std::filesystem::path mllog_path;  // "": none
+  std::filesystem::path training_json;  // "": none
+  std::filesystem::path mllog_path;     // "": none
   MlLogSubmission submission;
   std::filesystem::path tensorboard_dir;  // "": none
   std::string host;
@@ -61,6 +62,7 @@ class RootOutputs {
   DlLogger dllogger_;
   std::optional<MlLog> mllog_;
   std::optional<EventFile> events_;
+  std::optional<TrainingJson> training_json_;
   Progress progress_;
   std::optional<GpuMeter> gpu_;
 };

@@ -12,9 +12,7 @@
 #include "trainer/core/error.h"
 
 namespace trainer {
-namespace {
 
-// Whether `file` can be written is known for certain only by writing beside it.
 void TryToWrite(const std::filesystem::path& file, std::string_view instead) {
   const WriteHook no_hook;
   std::error_code ignored;
@@ -28,8 +26,6 @@ void TryToWrite(const std::filesystem::path& file, std::string_view instead) {
   WriteNewFile(partial, {}, {no_hook, instead});
   std::filesystem::remove(partial, ignored);
 }
-
-}  // namespace
 
 void MakeFolder(const std::filesystem::path& folder, const std::string& option) {
   std::error_code error;

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "trainer/checkpoint/run_lock.h"
 #include "trainer/telemetry/log.h"
@@ -17,6 +18,11 @@ namespace trainer {
 
 // With what is missing above it.  Throws Error(EX_OSERR) that says to give another `option`.
 void MakeFolder(const std::filesystem::path& folder, const std::string& option);
+
+// Whether `file`, as it will be once it is renamed into its place, can be written is known for
+// certain only by writing beside it.  Throws Error(EX_OSERR) that names it and says to give
+// `instead`.
+void TryToWrite(const std::filesystem::path& file, std::string_view instead);
 
 // For rank 0 alone, of any mode.  Makes results_dir, and tries whether the file of --trace can be
 // written; for a training that keeps its weights also makes and locks model_dir, tries whether

@@ -41,7 +41,11 @@ submitted() {
 
 @test "sbatch takes every template" {
   for path in "$cluster_dir"/opt/share/ddlrun/slurm-templates/*.sbatch; do
-    hpc sbatch --test-only "$path"
+    case $path in
+      # More nodes than this cluster has.
+      */bede-resnet50-32.sbatch) hpc sbatch --test-only -N4 "$path" ;;
+      *) hpc sbatch --test-only "$path" ;;
+    esac
   done
 }
 
@@ -57,6 +61,32 @@ submitted() {
   [ "$status" -eq 0 ]
   [[ $output == *"Num GPUs: 16"*"Top-1 Accuracy"* ]]
   [ -e resnet50-N4/checkpoints/step-0000000004/manifest.json ]
+}
+
+# bede_benchmark GPUS: the template for so many, with other data and a smaller network behind its own options, of which the
+# last counts.
+bede_benchmark() {
+  local name=bede-resnet50-$1.sbatch
+  sed "s|--use_static_loss_scaling\$|& --data_dir=$cluster_dir/data --arch=resnet_tiny --classes=10 --image_size=32 --batch_size=8 --threads=1 --backend=cpu --num_iter=2|" \
+    "$cluster_dir/opt/share/ddlrun/slurm-templates/$name" > "$work/$name"
+  chmod 755 "$work/$name"
+  submitted "$name"
+}
+
+@test "Bede's benchmark on 1 and 4 GPUs: NVLOG lines in their order, training.json, and the accuracies as last lines" {
+  local gpus keys
+  for gpus in 1 4; do
+    bede_benchmark $gpus
+    [ "$status" -eq 0 ]
+    [[ $output == *"(runner.py:373) Num GPUs: $gpus"* ]]
+    keys=$(sed -n 's/^:::NVLOG.*(training_hooks.py:10[0-5]) \([a-z_0-9]*\):.*/\1/p' <<< "$output" | head -n 12 | tr '\n' ' ')
+    [ "$keys" = "$(printf 'iteration imgs_per_sec cross_entropy l2_loss total_loss learning_rate %.0s' 1 2)" ]
+    [[ $(grep '^:::NVLOG' <<< "$output" | tail -n 3) =~ \(runner.py:610\)\ Top-1\ Accuracy:\ [0-9.]+.*\(runner.py:611\)\ Top-5\ Accuracy:\ [0-9.]+.*Ending\ Model\ Evaluation\ \.\.\.$ ]]
+    python3 -c "import json, sys
+log = json.load(open('run_results-resnet50-$gpus/training.json'))
+sys.exit(log['epoch']['x'] != [0, 1] or len(log['iter']['imgs_per_sec']) != 3)"
+    rm ./*.log
+  done
 }
 
 @test "interactive: a shell on the login node, and one on the first node of the job" {

@@ -94,6 +94,10 @@ void Report::Step(const StepRecord& record) {
     if (is_displayed) outputs_.nvlog->Iteration(metrics);
     if (ends_epoch) outputs_.nvlog->Epoch(epoch, metrics);
   }
+  if (outputs_.training_json != nullptr) {
+    outputs_.training_json->Iteration(metrics, is_displayed);
+    if (ends_epoch) outputs_.training_json->Epoch(epoch, metrics);
+  }
   if (outputs_.mllog != nullptr && ends_epoch) {
     outputs_.mllog->EndEpoch(epoch, record.step + 1 < schedule_.EndOfLaunch(schedule_.start.step));
   }
@@ -150,6 +154,7 @@ void Report::StepEvents(const StepRecord& record, const IterationMetrics& metric
 
 void Report::EndTraining(const StepTimer& times) {
   if (outputs_.nvlog != nullptr) outputs_.nvlog->EndTraining();
+  if (outputs_.training_json != nullptr) outputs_.training_json->End();
   if (outputs_.mllog != nullptr) outputs_.mllog->EndTraining();
   if (times.count() == 0) return;
   const StepTimes median = times.Median();

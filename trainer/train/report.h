@@ -20,6 +20,7 @@
 #include "trainer/telemetry/prometheus_file.h"
 #include "trainer/telemetry/roofline.h"
 #include "trainer/telemetry/step_timer.h"
+#include "trainer/telemetry/training_json.h"
 #include "trainer/train/config.h"
 #include "trainer/train/evaluate.h"
 #include "trainer/train/schedule.h"
@@ -34,6 +35,7 @@ struct Outputs {
   DlLogger* dllogger = nullptr;
   MlLog* mllog = nullptr;
   EventFile* events = nullptr;
+  TrainingJson* training_json = nullptr;
   Progress* progress = nullptr;
   GpuMeter* gpu = nullptr;  // of the rank's own
   PrometheusFile* prometheus = nullptr;

@@ -21,6 +21,40 @@ load common
   [ "$(grep -cvE "$prefix|^DLL 2" <<< "$output")" -eq 0 ]
 }
 
+@test "training.json has the iterations of the NVLOG lines, and the last lines are the accuracies" {
+  train 2 --num_iter=30 --results_dir=run
+  [ "$status" -eq 0 ]
+  [[ $(grep '^:::NVLOG' <<< "$output" | tail -n 3) =~ ^[^$'\n']*\(runner.py:610\)\ Top-1\ Accuracy:\ [0-9.]+$'\n'.*\(runner.py:611\)\ Top-5\ Accuracy:\ [0-9.]+$'\n'.*\(runner.py:630\)\ Ending\ Model\ Evaluation\ \.\.\.$ ]]
+  echo "$output" > out
+  python3 - run/training.json out <<'PY'
+import json, re, sys
+log = json.load(open(sys.argv[1]))
+assert list(log) == ["run", "epoch", "iter", "event"], list(log)
+names = ["iteration", "imgs_per_sec", "cross_entropy", "l2_loss", "total_loss", "learning_rate"]
+assert list(log["iter"]) == ["x"] + names, list(log["iter"])
+# In this order, and with these numbers; 200 images, 16 in a step: epochs of 12 steps.
+lines = re.findall(r"\(training_hooks.py:10\d\) (\w+): (\S+)", open(sys.argv[2]).read())
+assert [name for name, value in lines] == 3 * names, lines
+for name in names:
+    assert [value for epoch in log["iter"][name] for value in epoch] == [float(v) for n, v in lines if n == name], name
+assert log["iter"]["iteration"] == [[0, 10], [20], []], log["iter"]["iteration"]
+assert log["iter"]["x"] == [[0, 10], [8], []], log["iter"]["x"]
+assert log["epoch"]["x"] == log["epoch"]["epoch"] == [0, 1], log["epoch"]
+finals = re.findall(r"\(training_hooks.py:11\d\) (\w+): (\S+)", open(sys.argv[2]).read())
+for name in ["final_cross_entropy", "final_l2_loss", "final_total_loss", "final_learning_rate"]:
+    assert log["epoch"][name] == [float(v) for n, v in finals if n == name], name
+PY
+  # The same command again trains nothing, and leaves the file as it was.
+  cp run/training.json before
+  train 2 --num_iter=30 --results_dir=run
+  [ "$status" -eq 0 ]
+  cmp before run/training.json
+  mkdir -p new/training.json
+  train 1 --num_iter=2 --mode=train --results_dir=new
+  [ "$status" -eq 71 ]
+  [[ $messages == *"cannot write new/training.json: it is a folder; give another --results_dir"* ]]
+}
+
 @test "a precision that the back end does not have is said to be fp32" {
   train 1 --num_iter=1 --results_dir=run --backend=cpu --precision=fp16
   [ "$status" -eq 0 ]
