@@ -211,3 +211,49 @@ promtool_takes() {
   [[ $messages == *"cannot write new/trace.json: it is a folder; give another --results_dir"* ]]
   [ ! -e new/checkpoints ]
 }
+
+# of_killed KIND... FILE: what read_logs.py finds in it, nothing where it has not come to be.
+of_killed() {
+  [ ! -e "${!#}" ] || logs "$@"
+}
+
+# Those of two ranks that were killed, each up to its last full line, and no step before it is missing.
+every_log_parses() {
+  local last_line last_event
+  of_killed metrics metrics/ddltraind-rank-00000.prom > values
+  of_killed metrics metrics/ddltraind-rank-00001.prom > values
+  of_killed lines :::MLLOG mlperf.txt > entries
+  of_killed json run/training.json
+  of_killed trace run/trace.json > spans
+  of_killed lines DLLL run/log.json > entries
+  of_killed events "$(echo events/*)" > values
+  sed -n 's/.*"step": \[[0-9]*, \([0-9]*\)\].*/\1/p' entries > steps
+  awk '$2 == "train/total_loss" { print $1 }' values > events_of_steps
+  [ -s steps ] || return 0
+  last_line=$(tail -n 1 steps)
+  last_event=$(tail -n 1 events_of_steps)
+  diff steps <(seq 20 "$last_line")
+  diff events_of_steps <(seq 0 "$last_event")
+  # The line of a step is written before its event.
+  [ "$last_event" -eq "$last_line" ] || [ "$last_event" -eq $((last_line - 1)) ]
+}
+
+# shellcheck disable=SC2016 # what is evaluated later
+@test "killed at any moment, each log parses up to its last full line" {
+  local moment
+  for moment in 'test -s mlperf.txt' 'test -s "$(echo events/*)"' 'grep -qs "step.: .1, 2" run/log.json' \
+    'compgen -G "run/trace.json*"' 'test -e run/trace.json' 'sleep 0.5' 'test -e run/training.json'; do
+    echo "killed after: $moment"
+    rm -rf run mlperf.txt events metrics
+    start_training 2 --num_iter=100000000 --results_dir=run --mllog=mlperf.txt --tensorboard_dir=events \
+      --prometheus_dir=metrics --trace=30:20 --display_every=1
+    wait_for 20 eval "$moment"
+    # shellcheck disable=SC2046 # of both
+    kill -9 $(ranks_here)
+    end_of_training
+    [ "$status" -ne 0 ]
+    every_log_parses
+  done
+  ls run/{log,trace,training}.json mlperf.txt events/* metrics/ddltraind-rank-0000{0,1}.prom
+  [ -s steps ]
+}

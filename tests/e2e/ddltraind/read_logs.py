@@ -3,6 +3,9 @@
 """Reads the logs of ddltraind that other programs read, from their public formats alone, and complains.
 
 usage: read_logs.py mllog FILE
+       read_logs.py json FILE
+       read_logs.py lines WORD FILE   prints the JSON of each full line "WORD JSON", and complains of others; what follows
+                                      the last full line is left out
        read_logs.py metrics FILE      prints NAME{LABELS} VALUE of each
        read_logs.py events FILE       prints STEP TAG VALUE of each scalar, STEP session for the start of a launch;
                                       what follows the last whole event is left out
@@ -13,6 +16,14 @@ import json
 import re
 import struct
 import sys
+
+
+def lines(word, path):
+    """A log of which a killed program may have written a part of a line."""
+    for line in open(path, encoding="utf-8").read().split("\n")[:-1]:
+        if not line.startswith(word + " "):
+            raise ValueError(f"not a line of {word}: {line!r}")
+        print(json.dumps(json.loads(line[len(word) + 1:])))
 
 
 def mllog(path):
@@ -205,6 +216,7 @@ def trace(path):
 
 if __name__ == "__main__":
     try:
-        {"mllog": mllog, "metrics": metrics, "events": events, "trace": trace}[sys.argv[1]](*sys.argv[2:])
+        {"mllog": mllog, "json": lambda path: json.load(open(path, encoding="utf-8")), "lines": lines, "metrics": metrics,
+         "events": events, "trace": trace}[sys.argv[1]](*sys.argv[2:])
     except (ValueError, KeyError) as problem:
-        sys.exit(f"{sys.argv[2]}: {problem}")
+        sys.exit(f"{sys.argv[-1]}: {problem}")
