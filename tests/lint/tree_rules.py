@@ -68,7 +68,9 @@ ARROWS = {
     "trainer/train": ["trainer/core", "trainer/backend", "trainer/model", "trainer/data", "trainer/checkpoint",
                       "trainer/comm", "trainer/telemetry"],
     "trainer": ["launcher/protocol/rank_environment.h"],
-    "manual": ["rankfile", "launcher", "trainer"],
+    "manual": ["rankfile", "launcher", "trainer", "bench/ddlbench"],
+    "bench/run_log": ["trainer/core"],
+    "bench/ddlbench": ["bench/run_log", "launcher/cli/quoting.h", "trainer/core", "trainer/telemetry"],
     "bench": ["trainer", "launcher", "rankfile"],
     "tests": ["rankfile", "launcher", "trainer", "manual", "bench"],
 }

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a line of a run's log says, in the forms of NVIDIA's two loggers:
+//   DLL 2020-07-01 10:00:00.123456 - (0, 21) imgs_per_sec : 365.1  learning_rate : 0.0 <blank>
+//   :::NVLOGv0.2.3 resnet 1605627653.398838758 (runner.py:373) Num GPUs: 4
+// (trainer/telemetry/dllogger.h, nvlog.h).  What a launcher or tee has put in front of them does
+// not matter.  Pure.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace bench {
+
+// Text as it stands in the line.
+using KeyValue = std::pair<std::string_view, std::string_view>;
+
+enum class EntryKind : std::uint8_t {
+  kNone,        // a line of another kind, or one that is torn
+  kDllStep,     // step is (epoch, step), (epoch) or ()
+  kDllOptions,  // how the run was started; its values have no form and are left out
+  kNvlog,       // one value, or a key without one
+};
+
+// Points into the line that it was made of.
+struct LogEntry {
+  EntryKind kind = EntryKind::kNone;
+  std::vector<std::int64_t> step;  // of DLL
+  std::vector<KeyValue> values;
+};
+
+LogEntry ParseLogEntry(std::string_view line);
+
+// The value of `key`; nothing when there is none.
+std::optional<std::string_view> ValueOf(const LogEntry& entry, std::string_view key);
+
+// The number that is all of `text`; nothing when it is none or not finite.
+std::optional<double> NumberOf(std::string_view text);
+
+// The first time of the form 2020-07-01 10:00:00.123456 in `line`, as microseconds since 1970 by a
+// clock without time zone; nothing when there is none.  Fractions need not have six digits.
+std::optional<std::int64_t> MicrosecondsOf(std::string_view line);
+
+}  // namespace bench

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The lines of a log file one by one, in memory that does not grow with the file or with a line.
+// Not thread-safe.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace bench {
+
+// What a line may have; the rest of a longer one is read and forgotten.
+inline constexpr std::size_t kMaxLineBytes = std::size_t{64} * 1024;
+
+struct LogLine {
+  std::string_view text;    // without its end; bytes as they are in the file
+  std::int64_t number = 0;  // from 1
+  bool is_whole = true;     // false: the file ends within it
+  bool is_cut = false;      // longer than kMaxLineBytes
+};
+
+class LogLines {
+ public:
+  // Throws trainer::Error naming `path`: EX_NOINPUT when it cannot be opened or is no regular file.
+  explicit LogLines(const std::filesystem::path& path);
+  ~LogLines();
+  LogLines(const LogLines&) = delete;
+  LogLines& operator=(const LogLines&) = delete;
+
+  // The next line, whose text lasts until the next call; false at the end.
+  // Throws trainer::Error(EX_NOINPUT) when the file cannot be read on.
+  bool Next(LogLine& line);
+
+ private:
+  // Reads more; false at the end of the file.
+  bool Fill();
+
+  const std::filesystem::path path_;
+  int fd_ = -1;
+  std::vector<char> buffer_;
+  std::string_view unread_;  // of the buffer
+  std::string text_;
+  std::int64_t number_ = 0;
+};
+
+// Whether `text` is UTF-8 as Python reads it: no overlong forms, no surrogates.  Pure.
+bool IsUtf8(std::string_view text);
+
+}  // namespace bench
