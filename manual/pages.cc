@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "bench/ddlbench/options.h"
 #include "launcher/bede/bede_options.h"
 #include "launcher/cli/options.h"
 #include "manual/parser_text.h"
@@ -178,6 +179,48 @@ Page DdldataPage() {
   return page;
 }
 
+Page DdlbenchPage() {
+  CLI::App app("", "ddlbench");
+  bench::BenchOptions options;
+  bench::DescribeOptions(app, options);
+  Page page;
+  page.names = {"ddlbench"};
+  page.summary = "measure trainings, and make tables of their logs";
+  page.synopsis = {"ddlbench sweep [options] DIR [-- options of ddltraind]",
+                   "ddlbench extract [options] LOG_DIR...",
+                   "ddlbench repeat [options] DIR [-- options of ddltraind]",
+                   "ddlbench compare --targets=FILE REPORT..."};
+  page.description = {
+      "Measures how many images per second ddltraind trains on over nodes, GPUs per node, "
+      "precisions and kinds of images, as the evaluation DLPerf does, and writes logs of the names "
+      "and lines that DLPerf's own scripts read. A run is one case, such as 2n8g: two nodes with "
+      "eight GPUs on each. Or times one training, reports it as a benchmark of Mila's suite, and "
+      "puts such reports beside a table of targets.",
+      "Input that is wrong is named on standard error, with file and line; what can be read is "
+      "still shown."};
+  page.program = CommandOf(app);
+  page.commands = SubcommandsOf(app);
+  page.exit_status = {
+      {"0", "Done."},
+      {"1-255", "That of the first run that failed; 128 + n when signal n stopped it."},
+      kUsage,
+      {"65", "A log, a report or a target that cannot be used; the message names file and line."},
+      {"66", "A folder or a file that is not there or cannot be read."},
+      {"69", "ddlrun or sbatch could not be started."},
+      kInternal,
+      kSystem};
+  page.files = {
+      {"DIR/bz128_fp32_synthetic/2n8g/r50_b128_fp32_1.log",
+       "What the first run of this batch, precision, kind of images and case printed; .part while "
+       "it runs, .failed when it failed."},
+      {"DIR/result/*_result.json", "Speeds and speed-ups in the form of DLPerf."},
+      {"DIR/sweep.sbatch", "The job script that --submit has made."},
+      {"DIR/fast.convnet.R0.D0.*.json",
+       "A report: suite, benchmark, number of the run, GPUs, time; its log beside it."}};
+  page.see_also = {"ddlrun(1)", "ddltraind(1)", "sbatch(1)"};
+  return page;
+}
+
 Page RankfilePage() {
   CLI::App app("", "ddl-rankfile");
   rankfile::Options options;
@@ -208,7 +251,8 @@ Page RankfilePage() {
 }  // namespace
 
 std::vector<Page> AllPages() {
-  return {DdlrunPage(), BedeMpirunPage(), DdltraindPage(), DdldataPage(), RankfilePage()};
+  return {DdlrunPage(),  BedeMpirunPage(), DdltraindPage(),
+          DdldataPage(), DdlbenchPage(),   RankfilePage()};
 }
 
 }  // namespace manual

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Commands as text for people: what is printed can be pasted into a shell.  Nothing is ever run
-// from such a text.  Pure.
+// Commands as text for people: what is printed can be pasted into a shell, or be a line of a job
+// script.  The launcher runs nothing from such a text.  Pure.
 
 #pragma once
 

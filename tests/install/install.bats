@@ -30,6 +30,7 @@ has_cuda() { [ -e "$DDLRUN_BUILD/lib/ddlrun/ddltrain_cuda.so" ]; }
 ./bin/bede-ddlrun
 ./bin/bede-mpirun
 ./bin/ddl-rankfile
+./bin/ddlbench
 ./bin/ddldata
 ./bin/ddlrun
 ./bin/ddltraind

@@ -9,7 +9,7 @@ setup() {
   [ -e "$completions/ddlrun" ] || skip "a build with sanitizers, or a cross build without an emulator, makes none"
   command -v python3 > /dev/null || skip "python3, which types on the terminal, is not installed"
   cd "$BATS_TEST_TMPDIR" || exit 1
-  cat "$completions"/{ddlrun,bede-mpirun,ddltraind,ddldata,ddl-rankfile} > plain
+  cat "$completions"/{ddlrun,bede-mpirun,ddltraind,ddldata,ddlbench,ddl-rankfile} > plain
   package=/usr/share/bash-completion/bash_completion
   mkdir -p bin folder/inner 'folder with blank'
   touch folder/one.yaml 'two words.yaml' bin/quizzical-tool
@@ -84,6 +84,10 @@ offers() {
   becomes 'ddldata ver' 'ddldata verify '
   becomes 'ddldata synth --validation_s' 'ddldata synth --validation_shards='
   becomes 'ddldata verify --validation_s' 'ddldata verify --validation_s'
+  offers 'ddlbench ' compare extract repeat sweep
+  becomes 'ddlbench sweep --repe' 'ddlbench sweep --repeats='
+  becomes 'ddlbench extract --by=t' 'ddlbench extract --by=time '
+  becomes 'ddlbench extract folder/' 'ddlbench extract folder/inner/'
   becomes 'ddl-rankfile check cpu' 'ddl-rankfile check cpu-list '
   becomes 'ddl-rankfile convert --from hostl' 'ddl-rankfile convert --from hostlist '
   becomes 'ddl-rankfile expand fol' 'ddl-rankfile expand fol'

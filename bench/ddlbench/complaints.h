@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is wrong with input, told by name while the rest is still shown.
+
+#pragma once
+
+#include <sysexits.h>
+
+#include <functional>
+#include <string>
+#include <utility>
+
+namespace bench {
+
+// Every text is one line: "FILE:LINE: what is wrong".
+class Complaints {
+ public:
+  using Teller = std::function<void(const std::string&)>;
+  explicit Complaints(Teller tell) : tell_(std::move(tell)) {}
+
+  // What cannot be used.
+  void Problem(const std::string& text, int exit_code = EX_DATAERR) {
+    if (exit_code_ == EX_OK) exit_code_ = exit_code;
+    tell_(text);
+  }
+  // What is used all the same.
+  void Note(const std::string& text) { tell_("note: " + text); }
+
+  // Of the first problem; EX_OK without one.
+  int exit_code() const { return exit_code_; }
+
+ private:
+  const Teller tell_;
+  int exit_code_ = EX_OK;
+};
+
+}  // namespace bench

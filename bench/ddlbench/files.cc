@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "bench/ddlbench/files.h"
+
+#include <fstream>
+#include <system_error>
+
+#include "bench/run_log/log_lines.h"
+#include "trainer/core/error.h"
+
+namespace bench {
+
+namespace fs = std::filesystem;
+using trainer::Error;
+
+void MakeFolder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) {
+    throw Error(EX_OSERR, "cannot make the folder " + folder.string() + ": " + error.message());
+  }
+}
+
+void Rename(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  fs::rename(from, to, error);
+  if (error) throw Error(EX_OSERR, "cannot write " + to.string() + ": " + error.message());
+}
+
+void WriteFile(const fs::path& path, const std::string& text) {
+  if (path.has_parent_path()) MakeFolder(path.parent_path());
+  const fs::path partial = path.string() + ".part";
+  {
+    std::ofstream file(partial, std::ios::binary);
+    file << text << std::flush;
+    if (!file) throw Error(EX_OSERR, "cannot write " + partial.string());
+  }
+  Rename(partial, path);
+}
+
+bool Exists(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+std::string LastLineOf(const fs::path& path) {
+  std::string last;
+  try {
+    LogLines lines(path);
+    for (LogLine line; lines.Next(line);) {
+      if (!line.text.empty()) last = line.text;
+    }
+  } catch (const Error&) {
+    return "";
+  }
+  return last;
+}
+
+}  // namespace bench

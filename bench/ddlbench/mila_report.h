@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The report of a benchmark in the form of Mila's suite (mila-iqia/training at 0591444, milabench),
+// as its mlbench-report reads it: a JSON object in a file of its own.  Pure.
+//
+// Mila times `repeat` observations of `number` steps each; the first 10 do not count.
+
+#pragma once
+
+#include <cstdint>
+#include <ctime>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bench/ddlbench/statistics.h"
+#include "bench/run_log/run_steps.h"
+
+namespace bench {
+
+// Observations at the start that do not count.
+inline constexpr int kSkippedObservations = 10;
+
+// What was run.
+struct MilaRun {
+  std::string suite;  // "fast"
+  std::string name;   // "convnet": the row of the table of targets
+  std::string version;
+  std::string arch;
+  std::string data;             // folder of images, or "synthetic"
+  std::int64_t batch_size = 0;  // of all ranks in a step
+  int repeat = 0;
+  int number = 0;
+  int devices = 1;  // ranks
+  bool half = false;
+  double learning_rate = 0;
+  int cpu_cores = 0;
+  int run_id = 0;
+  int jr_id = 0;
+  std::string vcd;  // CUDA_VISIBLE_DEVICES
+  std::string gpu;  // its model; "": computed on the CPU
+  std::string hostname;
+  std::time_t start_time = 0;
+  std::time_t end_time = 0;
+};
+
+// The seconds of `repeat` times `number` steps.  REQUIRES: there are so many steps.
+std::vector<double> ObservationsOf(std::span<const RunStep> steps, std::int64_t global_batch,
+                                   int repeat, int number);
+
+// Seconds of an observation, and images/s.
+struct MilaTimes {
+  Statistics train;      // of the observations that count
+  double items_avg = 0;  // batch_size * number / train.mean
+  double items_min = 0;  // of the longest observation that counts
+  double items_max = 0;
+};
+
+// REQUIRES: more than kSkippedObservations observations.
+MilaTimes TimesOf(std::span<const double> observations, std::int64_t batch_size, int number);
+
+// SHA-256 of what makes two runs comparable; reports of other runs are not averaged with it.
+std::string UniqueIdOf(const MilaRun& run);
+
+// The losses are those of the last 100 steps.
+std::string FormatMilaReport(const MilaRun& run, const MilaTimes& times,
+                             std::span<const RunStep> steps);
+
+// fast.convnet.R0.D0.20261123-025723-000123: suite, name, run, devices, time (UTC).
+std::string MilaFileStem(const MilaRun& run, std::int64_t microseconds);
+
+// Of a report that was read: what a comparison needs.
+struct MilaResult {
+  std::string name;
+  double items_per_second = 0;  // train_item.avg
+};
+
+// Throws trainer::Error(EX_DATAERR) when `text` is no such report.
+MilaResult ParseMilaReport(const std::string& text);
+
+}  // namespace bench

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Mean, spread and extremes of observations.  Pure.
+
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace bench {
+
+struct Statistics {
+  double mean = 0;
+  double sd = 0;  // which one: see the function
+  double min = 0;
+  double max = 0;
+  std::size_t count = 0;
+};
+
+// The sd of these observations themselves: divided by their number, as Mila's timers do.
+// REQUIRES: there is one.
+Statistics StatisticsOf(std::span<const double> observations);
+
+// The sd of what they are a sample of: divided by their number less one, as pandas does; 0 where
+// there is one alone.  REQUIRES: there is one.
+Statistics SampleStatisticsOf(std::span<const double> observations);
+
+}  // namespace bench

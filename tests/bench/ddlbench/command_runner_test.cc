@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "bench/ddlbench/command_runner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "trainer/core/error.h"
+
+namespace bench {
+namespace {
+
+using ::testing::HasSubstr;
+
+class CommandRunnerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    output_ = std::filesystem::path(::testing::TempDir()) /
+              ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::remove(output_);
+  }
+  void TearDown() override { std::filesystem::remove(output_); }
+
+  int Shell(const std::string& text) { return runner_.Run({"sh", "-c", text}, output_); }
+  std::string Output() const {
+    std::ostringstream text;
+    text << std::ifstream(output_).rdbuf();
+    return text.str();
+  }
+
+  CommandRunner runner_;
+  std::filesystem::path output_;
+};
+
+TEST_F(CommandRunnerTest, HasBothOutputsAndTheExitCode) {
+  EXPECT_EQ(Shell("echo one; echo two >&2; exit 7"), 7);
+  EXPECT_EQ(Output(), "one\ntwo\n");
+  EXPECT_EQ(Shell("true"), 0);
+  EXPECT_EQ(Output(), "");
+  EXPECT_EQ(runner_.StopSignal(), 0);
+}
+
+TEST_F(CommandRunnerTest, ThereIsNothingToRead) {
+  EXPECT_EQ(Shell("cat"), 0);
+  EXPECT_EQ(Output(), "");
+}
+
+TEST_F(CommandRunnerTest, ASignalThatEndsItIs128AndItsNumber) {
+  EXPECT_EQ(Shell("kill -9 $$"), 137);
+}
+
+TEST_F(CommandRunnerTest, HandsASignalOnAndRemembersTheFirst) {
+  EXPECT_EQ(Shell("trap 'echo told; exit 3' TERM; kill -TERM $PPID; while :; do sleep 0.05; done"),
+            3);
+  EXPECT_EQ(Output(), "told\n");
+  EXPECT_EQ(runner_.StopSignal(), SIGTERM);
+  EXPECT_EQ(Shell("trap 'exit 4' INT; kill -INT $PPID; while :; do sleep 0.05; done"), 4);
+  EXPECT_EQ(runner_.StopSignal(), SIGTERM);
+}
+
+TEST_F(CommandRunnerTest, ASignalBetweenCommandsIsSeen) {
+  ::kill(::getpid(), SIGUSR1);
+  EXPECT_EQ(runner_.StopSignal(), SIGUSR1);
+}
+
+TEST_F(CommandRunnerTest, CommandsHaveTheSignalsThatWeHad) {
+  EXPECT_EQ(Shell("grep SigBlk /proc/self/status"), 0);
+  EXPECT_THAT(Output(), HasSubstr("0000000000000000"));
+}
+
+TEST_F(CommandRunnerTest, SaysWhatCannotBeStarted) {
+  try {
+    runner_.Run({"/no/such/program"}, output_);
+    FAIL();
+  } catch (const trainer::Error& error) {
+    EXPECT_EQ(error.exit_code(), EX_UNAVAILABLE);
+    EXPECT_THAT(error.what(), HasSubstr("cannot start /no/such/program: No such file"));
+  }
+}
+
+TEST_F(CommandRunnerTest, SaysWhatCannotBeWritten) {
+  try {
+    runner_.Run({"true"}, "/no/such/folder/log");
+    FAIL();
+  } catch (const trainer::Error& error) {
+    EXPECT_EQ(error.exit_code(), EX_OSERR);
+    EXPECT_THAT(error.what(), HasSubstr("cannot write /no/such/folder/log"));
+  }
+}
+
+}  // namespace
+}  // namespace bench

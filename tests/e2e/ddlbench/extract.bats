@@ -1,0 +1,61 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Logs that are not as they should be: named, and the rest is shown.
+
+# shellcheck disable=SC2154 # common.bash sets them
+
+load common
+
+@test "an empty folder, and one that is not there" {
+  mkdir empty
+  extract empty
+  [ "$status" -eq 65 ]
+  [ -z "$output" ]
+  [[ $messages == "ddlbench: empty: there is no log that can be used, such as 1n1g/r50_b128_fp32_1.log" ]]
+  extract nowhere
+  [ "$status" -eq 66 ]
+  [[ $messages == "ddlbench: nowhere: cannot be read: No such file or directory; give a folder of logs"* ]]
+}
+
+@test "one bad folder does not hide the good one" {
+  mkdir empty
+  log good/1n1g/r50_b4_fp32_1.log 5 10.0 1
+  extract --train_batches=25 empty good
+  [ "$status" -eq 65 ]
+  [[ $output == *"| 1        | 1       | 10.00     | 1.00    | 10.00     | 1    | 4     |"* ]]
+  [[ $output == *"Saving result to good/result/good_result.json"* ]]
+  [ "$(cat good/result/good_result.json)" = '{"r50": {"1n1g": {"average_speed": 10.0, "batch_size_per_device": 4, "median_speed": 10.0, "speedup": 1.0}}}' ]
+}
+
+@test "half a log, another shape, foreign bytes, a name that is none: each is named" {
+  log w/1n1g/r50_b4_fp32_1.log 5 10.0 1
+  log w/1n1g/r50_b4_fp32_2.log 5 20.0 1
+  sed -i '1i caf\xe9' w/1n1g/r50_b4_fp32_2.log
+  log w/1n1g/r50_b4_fp32_3.log 3 99.0 1
+  log w/1n2g/r50_b4_fp32_1.log 5 99.0 1
+  touch w/1n2g/note.log
+  mkdir w/1n2g/r50_b4_fp32_9.log
+  extract --train_batches=25 w
+  [ "$status" -eq 65 ]
+  [[ $output == *"| 1        | 1       | 15.00     | 1.00    | 15.00     | 2    | 4     |"* ]]
+  [[ $output != *99.00* ]]
+  diff <(sort <<< "$messages") - << 'END'
+ddlbench: note: w/1n1g/r50_b4_fp32_2.log:1: bytes that are no UTF-8; DLPerf's own scripts stop at them
+ddlbench: w/1n1g/r50_b4_fp32_3.log:4: the log ends after 3 lines with imgs_per_sec of 5; it is left out
+ddlbench: w/1n2g/note.log: its name is none such as r50_b128_fp32_1.log; it is left out
+ddlbench: w/1n2g/r50_b4_fp32_1.log:1: Num GPUs is 1, but the folder's name says 2; the log is left out
+ddlbench: w/1n2g/r50_b4_fp32_9.log: cannot be read: it is no regular file
+END
+}
+
+@test "a log of 3 GB is read in the memory of a small one" {
+  log w/1n1g/r50_b4_fp32_1.log 5 10.0 1
+  log w/1n1g/r50_b4_fp32_2.log 3 99.0 1
+  truncate -s 3G w/1n1g/r50_b4_fp32_2.log
+  # Without the sanitizers' own terabytes.
+  if grep -q '^DDLRUN_SANITIZE:STRING=$' "$DDLRUN_BUILD/CMakeCache.txt"; then ulimit -v 300000; fi
+  extract --train_batches=25 w
+  [ "$status" -eq 65 ]
+  [[ $output == *"| 10.00     | 1    |"* ]]
+  [[ $messages == "ddlbench: w/1n1g/r50_b4_fp32_2.log:5: the log ends after 3 lines with imgs_per_sec of 5; it is left out" ]]
+}

@@ -1,0 +1,90 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# ddlbench repeat with a real training, and ddlbench compare of what it wrote.
+
+# shellcheck disable=SC2154 # common.bash sets them
+# shellcheck disable=SC2030,SC2031 # each test has its own settings
+
+load common
+
+# repeat OPTIONS...: the small network as Mila's convnet: status, $output, $messages.
+repeat() {
+  run --separate-stderr timeout 120 "$ddlbench" repeat --arch=resnet_tiny --batch_size=4 --repeat=14 --number=3 --ddlrun=--oversubscribe \
+    "$@" w "${small[@]}"
+  # shellcheck disable=SC2154 # set by run
+  messages=$stderr
+}
+
+@test "a report in Mila's form, whose numbers are those of the raw step times" {
+  repeat --devices=2
+  echo "$messages"
+  [ "$status" -eq 0 ]
+  [[ $output == *"| 10 (warm-up) "*"| 11  "*"| train  | mean "*"--------"*'"name": "convnet"'*"Saving report to w/fast.convnet.R0.D0,1."*.json ]]
+  # What mlbench-report looks for.
+  [ "$(python3 -c 'import glob; print(len(glob.glob("w/fast[_.]*.json")), len(glob.glob("w/**/fast[_.]*.json")))')" = "1 0" ]
+  python3 - w/fast.convnet.*.json w/fast.convnet.*.log << 'END'
+import json, math, re, sys
+report = json.load(open(sys.argv[1]))
+log = open(sys.argv[2]).read()
+seconds = [4 / float(speed) for speed in re.findall(r"\) imgs_per_sec: (\S+)$", log, re.M)]
+losses = [float(loss) for loss in re.findall(r"\) cross_entropy: (\S+)$", log, re.M)]
+assert len(seconds) == 42, len(seconds)
+counted = [sum(seconds[3 * i:3 * i + 3]) for i in range(14)][10:]
+mean = sum(counted) / 4
+sd = math.sqrt(sum((value - mean) ** 2 for value in counted) / 4)
+train, item = report["train"], report["train_item"]
+for found, expected in ((train["avg"], mean), (train["sd"], sd), (train["min"], min(counted)), (train["max"], max(counted)),
+                        (item["avg"], 12 / mean), (item["min"], 12 / max(counted)), (item["max"], 12 / min(counted)),
+                        (item["range"], item["max"] - item["min"])):
+    assert math.isclose(found, expected, rel_tol=1e-9), (found, expected)
+assert train["count"] == 4 and train["unit"] == "s" and item["unit"] == "items/sec", report
+assert report["batch_loss"] == losses, report["batch_loss"]
+# What mlbench-report needs of a report.
+assert all(int(device) >= 0 for device in report["vcd"].split(",")), report["vcd"]
+assert report["batch_size"] == 4 and report["devices"] == 2 and report["arch"] == "resnet_tiny", report
+assert len(report["unique_id"]) == 64 and report["completed"] is True and report["cuda"] is False, report
+END
+
+  # The same beside a target; the second report makes a spread known.
+  repeat --devices=2 --run_id=1
+  [ "$status" -eq 0 ]
+  printf 'bench,target,perf_target,sd_target\nconvnet,0.01,0.5,10\nvae,7500.00,0.5,0.05\n' > targets.csv
+  run --separate-stderr "$ddlbench" compare --targets=targets.csv w
+  [ "$status" -eq 0 ]
+  [[ $output == *"| bench  "*"| convnet              | 0.01      | "*" | 2    | yes  |" ]]
+  [ "$(wc -l <<< "$output")" -eq 3 ]
+}
+
+@test "a run that fails gives its exit code, and no report" {
+  small=(-- --image_size=32 --classes=10 --backend=cpu --no_such_option)
+  repeat
+  [ "$status" -eq 64 ]
+  [[ $messages == *"the run failed: exit code 64; the last line: "* ]]
+  [ -z "$(find w -name 'fast*.json')" ]
+}
+
+@test "a run that ends early has no report" {
+  small+=(--run_iter=35)
+  repeat
+  [ "$status" -eq 65 ]
+  [[ $messages == *".log:"*"the log ends after 35 steps of 42"* ]]
+  [ -z "$(find w -name 'fast*.json')" ]
+}
+
+@test "compare: what is wrong is named, the rest is shown" {
+  mkdir w
+  printf '{"name": "convnet", "train_item": {"avg": 200.0}}' > w/fast.convnet.R0.D0.1.json
+  printf '{"name": "convnet", "train' > w/fast.convnet.R0.D0.2.json
+  printf 'bench,target\nconvnet,215\nvae,many\n' > t.csv
+  run --separate-stderr "$ddlbench" compare --targets=t.csv w nowhere
+  [ "$status" -eq 65 ]
+  [[ $output == *"| convnet              | 215.00    | 200.00    | -        | -      | -6.98 %  | 1    | -    |" ]]
+  # shellcheck disable=SC2154 # set by run
+  diff - <(echo "$stderr") << 'END'
+ddlbench: t.csv:3: target is 'many', which is no number from 0; the row is left out
+ddlbench: w/fast.convnet.R0.D0.2.json: it is no report of a benchmark of Mila's: it is no JSON; it is left out
+ddlbench: nowhere: cannot be read: No such file or directory
+END
+  run --separate-stderr "$ddlbench" compare --targets=none.csv w
+  [ "$status" -eq 66 ]
+}
