@@ -194,6 +194,9 @@ TEST(NumpySum, AddsInEightLanesUpTo128AndHalvesBeyond) {
   std::vector<double> seven(7, tiny);
   seven[0] = 1;
   EXPECT_EQ(NumpySum(seven), 1.0);
+  std::vector<double> eight(8, tiny);
+  eight[0] = 1;
+  EXPECT_EQ(NumpySum(eight), 1 + 6 * tiny);  // 1 + tiny is 1; two and four of them are not lost
   std::vector<double> sixteen(16, tiny);
   sixteen[0] = 1;
   // Lane 0 is 1 + tiny = 1, as are 1 + 2 tiny of lane 1; the others are not lost.
