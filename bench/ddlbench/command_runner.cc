@@ -17,6 +17,7 @@ namespace bench {
 namespace {
 
 constexpr std::array kStopSignals = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+constexpr timespec kBetweenCalls = {0, 200'000'000};
 
 std::string ErrorText(int error) { return std::generic_category().message(error); }
 
@@ -59,7 +60,8 @@ int CommandRunner::StopSignal() {
   return stop_signal_;
 }
 
-int CommandRunner::Run(const std::vector<std::string>& argv, const std::filesystem::path& output) {
+int CommandRunner::Run(const std::vector<std::string>& argv, const std::filesystem::path& output,
+                       const std::function<void()>& meanwhile) {
   int output_fd = -1;
   if (!output.empty()) {
     output_fd = ::open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -97,11 +99,14 @@ int CommandRunner::Run(const std::vector<std::string>& argv, const std::filesyst
   sigaddset(&awaited, SIGCHLD);
   int status = 0;
   while (::waitpid(child, &status, WNOHANG) == 0) {
-    const int number = ::sigwaitinfo(&awaited, nullptr);
+    const int number = meanwhile ? ::sigtimedwait(&awaited, nullptr, &kBetweenCalls)
+                                 : ::sigwaitinfo(&awaited, nullptr);
+    if (meanwhile) meanwhile();
     if (number <= 0 || number == SIGCHLD) continue;
     if (stop_signal_ == 0) stop_signal_ = number;
     ::kill(child, number);
   }
+  if (meanwhile) meanwhile();
   if (count > 0) {
     throw trainer::Error(EX_UNAVAILABLE, "cannot start " + argv[0] + ": " + ErrorText(exec_error));
   }

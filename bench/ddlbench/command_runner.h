@@ -8,6 +8,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,11 +23,12 @@ class CommandRunner {
 
   // Starts `argv` (argv[0] is a path, or a name in PATH), with nothing to read, in a process group
   // of its own, and waits for its end; it is told to end when this program dies.  What it writes
-  // goes to `output`, which is made anew, or where ours goes when that is "".  Returns its exit
-  // code, or 128 + n when signal n ended it.
-  // Throws trainer::Error: EX_UNAVAILABLE when it cannot be started, EX_OSERR for `output`,
-  // EX_OSERR.
-  int Run(const std::vector<std::string>& argv, const std::filesystem::path& output);
+  // goes to `output`, which is made anew, or where ours goes when that is "".  `meanwhile`, if
+  // there is one, is called a few times a second while it runs and once after its end; it must not
+  // throw. Returns its exit code, or 128 + n when signal n ended it. Throws trainer::Error:
+  // EX_UNAVAILABLE when it cannot be started, EX_OSERR for `output`, EX_OSERR.
+  int Run(const std::vector<std::string>& argv, const std::filesystem::path& output,
+          const std::function<void()>& meanwhile = nullptr);
 
   // The first of the signals that has come so far; 0: none.
   int StopSignal();

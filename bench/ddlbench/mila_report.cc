@@ -67,6 +67,12 @@ MilaTimes TimesOf(std::span<const double> observations, std::int64_t batch_size,
   return times;
 }
 
+std::string FormatEta(int observation, int repeat, double seconds, double loss) {
+  const int left = repeat - (observation + 1);
+  return fmt::format("[{:3}/{:3}] | ETA: {:6.2f} min | Batch Loss {:8.4f}", observation, repeat,
+                     seconds * left / 60, loss);
+}
+
 std::string UniqueIdOf(const MilaRun& run) {
   const std::map<std::string, trainer::LogValue> arguments = {
       {"arch", run.arch},

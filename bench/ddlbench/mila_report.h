@@ -59,6 +59,11 @@ struct MilaTimes {
 // REQUIRES: more than kSkippedObservations observations.
 MilaTimes TimesOf(std::span<const double> observations, std::int64_t batch_size, int number);
 
+// Mila's line after each observation, "[  0/ 15] | ETA:   0.52 min | Batch Loss   6.9078": which
+// one it was, from 0; how long those that are left take at `seconds` each; the loss of its last
+// step.
+std::string FormatEta(int observation, int repeat, double seconds, double loss);
+
 // SHA-256 of what makes two runs comparable; reports of other runs are not averaged with it.
 std::string UniqueIdOf(const MilaRun& run);
 

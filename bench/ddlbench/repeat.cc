@@ -10,6 +10,7 @@
 
 #include "bench/ddlbench/command_runner.h"
 #include "bench/ddlbench/files.h"
+#include "bench/ddlbench/repeat_progress.h"
 #include "bench/run_log/log_lines.h"
 #include "launcher/cli/quoting.h"
 #include "trainer/core/error.h"
@@ -180,7 +181,8 @@ int RunRepeat(const RepeatOptions& options, const MilaSurroundings& surroundings
   say("+ " + launcher::QuoteCommand(command));
   const fs::path log_path = stem.string() + ".log";
   CommandRunner runner;
-  const int code = runner.Run(command, log_path);
+  RepeatProgress progress(log_path, options.batch_size, options.repeat, options.number, out);
+  const int code = runner.Run(command, log_path, [&] { progress.Show(); });
   run.end_time = MicrosecondsNow() / kMillion;
   if (code != EX_OK) {
     say(fmt::format("{}: the run failed: exit code {}; the last line: {}", log_path.string(), code,
@@ -199,7 +201,8 @@ int RunRepeat(const RepeatOptions& options, const MilaSurroundings& surroundings
   const MilaTimes times = TimesOf(observations, run.batch_size, run.number);
   const std::string report = FormatMilaReport(run, times, log.steps.steps());
   WriteFile(stem.string() + ".json", report);
-  out << FormatObservations(observations, times, static_cast<double>(run.batch_size) * run.number)
+  out << "\n"
+      << FormatObservations(observations, times, static_cast<double>(run.batch_size) * run.number)
       << "\n"
       << Dashes() << report << "\n"
       << Dashes() << "Saving report to " << stem.string() << ".json\n"

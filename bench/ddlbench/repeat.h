@@ -53,7 +53,7 @@ std::vector<std::string> RepeatCommand(const RepeatOptions& options, const Progr
 // mlbench-report reads numbers only.
 std::string VisibleDevices(const std::string& visible, int devices);
 
-// Runs it, prints observations, statistics and the report to `out`, and writes
+// Runs it, prints how far it has come, observations, statistics and the report to `out`, and writes
 // <folder>/<stem>.json, with the log beside it.  Returns 0, the exit code of the run that failed,
 // 128 + n when signal n ended it, or EX_DATAERR when its log is not whole.
 // Throws trainer::Error.

@@ -23,7 +23,8 @@ trainer::Error CannotRead(const std::filesystem::path& path, const std::string& 
 
 }  // namespace
 
-LogLines::LogLines(const std::filesystem::path& path) : path_(path), buffer_(kReadBytes) {
+LogLines::LogLines(const std::filesystem::path& path, bool is_growing)
+    : path_(path), is_growing_(is_growing), buffer_(kReadBytes) {
   // O_NONBLOCK: a FIFO without a writer must not hang us.
   fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd_ < 0) throw CannotRead(path, std::generic_category().message(errno));
@@ -48,23 +49,24 @@ bool LogLines::Fill() {
 }
 
 bool LogLines::Next(LogLine& line) {
-  text_.clear();
-  line.is_whole = false;
-  line.is_cut = false;
-  bool has_any = false;
-  while (!line.is_whole && (!unread_.empty() || Fill())) {
-    has_any = true;
+  if (!is_in_line_) {
+    text_.clear();
+    is_cut_ = false;
+  }
+  bool is_whole = false;
+  while (!is_whole && (!unread_.empty() || Fill())) {
+    is_in_line_ = true;
     const std::size_t end = unread_.find('\n');
     const std::string_view part = unread_.substr(0, end);
     const std::size_t room = kMaxLineBytes - text_.size();
     text_.append(part.substr(0, room));
-    line.is_cut = line.is_cut || part.size() > room;
-    line.is_whole = end != std::string_view::npos;
-    unread_.remove_prefix(line.is_whole ? end + 1 : unread_.size());
+    is_cut_ = is_cut_ || part.size() > room;
+    is_whole = end != std::string_view::npos;
+    unread_.remove_prefix(is_whole ? end + 1 : unread_.size());
   }
-  if (!has_any) return false;
-  line.text = text_;
-  line.number = ++number_;
+  if (!is_in_line_ || (is_growing_ && !is_whole)) return false;
+  is_in_line_ = false;
+  line = {text_, ++number_, is_whole, is_cut_};
   return true;
 }
 

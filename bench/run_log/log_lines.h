@@ -26,13 +26,15 @@ struct LogLine {
 
 class LogLines {
  public:
+  // A file that is growing has no last line yet: Next leaves out what is not a whole line.
   // Throws trainer::Error naming `path`: EX_NOINPUT when it cannot be opened or is no regular file.
-  explicit LogLines(const std::filesystem::path& path);
+  explicit LogLines(const std::filesystem::path& path, bool is_growing = false);
   ~LogLines();
   LogLines(const LogLines&) = delete;
   LogLines& operator=(const LogLines&) = delete;
 
-  // The next line, whose text lasts until the next call; false at the end.
+  // The next line, whose text lasts until the next call; false at the end, and where no whole line
+  // has been added to a file that is growing: call again later.
   // Throws trainer::Error(EX_NOINPUT) when the file cannot be read on.
   bool Next(LogLine& line);
 
@@ -41,10 +43,13 @@ class LogLines {
   bool Fill();
 
   const std::filesystem::path path_;
+  const bool is_growing_;
   int fd_ = -1;
   std::vector<char> buffer_;
   std::string_view unread_;  // of the buffer
-  std::string text_;
+  std::string text_;         // of the line that is being read
+  bool is_in_line_ = false;
+  bool is_cut_ = false;
   std::int64_t number_ = 0;
 };
 

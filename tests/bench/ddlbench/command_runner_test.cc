@@ -69,6 +69,31 @@ TEST_F(CommandRunnerTest, ASignalBetweenCommandsIsSeen) {
   EXPECT_EQ(runner_.StopSignal(), SIGUSR1);
 }
 
+// The command ends only because of what is done meanwhile.
+TEST_F(CommandRunnerTest, SomethingIsDoneMeanwhileAndOnceMoreAtTheEnd) {
+  const std::filesystem::path made = output_.string() + ".made";
+  std::filesystem::remove(made);
+  std::string seen;
+  const auto meanwhile = [&] {
+    std::ofstream(made) << "";
+    seen = Output();
+  };
+  EXPECT_EQ(
+      runner_.Run({"sh", "-c", "until [ -e \"$0\" ]; do sleep 0.05; done; echo end; exit 5", made},
+                  output_, meanwhile),
+      5);
+  EXPECT_EQ(seen, "end\n");
+  std::filesystem::remove(made);
+}
+
+TEST_F(CommandRunnerTest, HandsASignalOnWhileSomethingIsDoneMeanwhile) {
+  EXPECT_EQ(runner_.Run(
+                {"sh", "-c", "trap 'exit 3' TERM; kill -TERM $PPID; while :; do sleep 0.05; done"},
+                output_, [] {}),
+            3);
+  EXPECT_EQ(runner_.StopSignal(), SIGTERM);
+}
+
 TEST_F(CommandRunnerTest, CommandsHaveTheSignalsThatWeHad) {
   EXPECT_EQ(Shell("grep SigBlk /proc/self/status"), 0);
   EXPECT_THAT(Output(), HasSubstr("0000000000000000"));

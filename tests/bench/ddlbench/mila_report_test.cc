@@ -71,6 +71,13 @@ TEST(TimesOf, LeavesTheFirstTenObservationsOut) {
   EXPECT_THROW(TimesOf(std::vector<double>(10, 1.0), 64, 5), trainer::Error);
 }
 
+TEST(FormatEta, IsMilasLine) {
+  EXPECT_EQ(FormatEta(0, 15, 2.25, 6.90776), "[  0/ 15] | ETA:   0.53 min | Batch Loss   6.9078");
+  EXPECT_EQ(FormatEta(14, 15, 2.25, 0.5), "[ 14/ 15] | ETA:   0.00 min | Batch Loss   0.5000");
+  EXPECT_EQ(FormatEta(999, 2000, 60, 1234.5),
+            "[999/2000] | ETA: 1000.00 min | Batch Loss 1234.5000");
+}
+
 TEST(FormatMilaReport, HasMilasFields) {
   const std::vector<RunStep> steps = MakeSteps(120);
   const MilaTimes times = TimesOf(ObservationsOf(steps, 64, 15, 5), 64, 5);

@@ -34,6 +34,8 @@ class LogLinesTest : public ::testing::Test {
 
   void Write(const std::string& text) { std::ofstream(path_, std::ios::binary) << text; }
 
+  void Append(const std::string& text) { std::ofstream(path_, std::ios::app) << text; }
+
   // (text, number, is_whole, is_cut) of each line.
   using Read = std::tuple<std::string, std::int64_t, bool, bool>;
   std::vector<Read> ReadAll() {
@@ -99,6 +101,32 @@ TEST_F(LogLinesTest, ALongLineIsCutAndTheNextOneIsRight) {
   EXPECT_EQ(all[0], Read(std::string(kMaxLineBytes, 'x'), 1, true, true));
   EXPECT_EQ(all[1], Read(std::string(kMaxLineBytes, 'y'), 2, true, true));
   EXPECT_EQ(all[2], Read("z", 3, true, false));
+}
+
+TEST_F(LogLinesTest, AGrowingFileHasWholeLinesAlone) {
+  Write("one\ntw");
+  LogLines lines(path_, /*is_growing=*/true);
+  LogLine line;
+  ASSERT_TRUE(lines.Next(line));
+  EXPECT_EQ(line.text, "one");
+  EXPECT_FALSE(lines.Next(line));
+  EXPECT_FALSE(lines.Next(line));
+  Append("o");
+  EXPECT_FALSE(lines.Next(line));
+  Append("\n" + std::string(kMaxLineBytes, 'x'));
+  ASSERT_TRUE(lines.Next(line));
+  EXPECT_EQ(line.text, "two");
+  EXPECT_EQ(line.number, 2);
+  EXPECT_FALSE(line.is_cut);
+  EXPECT_FALSE(lines.Next(line));
+  Append("x\n4\n");
+  ASSERT_TRUE(lines.Next(line));
+  EXPECT_TRUE(line.is_whole);
+  EXPECT_TRUE(line.is_cut);
+  EXPECT_EQ(line.text.size(), kMaxLineBytes);
+  ASSERT_TRUE(lines.Next(line));
+  EXPECT_EQ(line.text, "4");
+  EXPECT_FALSE(line.is_cut);
 }
 
 // 600 MB of one line, without 600 MB of disk.

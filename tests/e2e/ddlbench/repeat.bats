@@ -20,6 +20,9 @@ repeat() {
   echo "$messages"
   [ "$status" -eq 0 ]
   [[ $output == *"| 10 (warm-up) "*"| 11  "*"| train  | mean "*"--------"*'"name": "convnet"'*"Saving report to w/fast.convnet.R0.D0,1."*.json ]]
+  # A line for each observation, while it runs.
+  [ "$(grep -cE '^\[ +[0-9]+/ 14\] \| ETA: +[0-9.]+ min \| Batch Loss +[0-9.]+$' <<< "$output")" -eq 14 ]
+  [[ $output == "[  0/ 14] | ETA: "*"[ 13/ 14] | ETA:   0.00 min | Batch Loss "*"| observation | s "* ]]
   # What mlbench-report looks for.
   [ "$(python3 -c 'import glob; print(len(glob.glob("w/fast[_.]*.json")), len(glob.glob("w/**/fast[_.]*.json")))')" = "1 0" ]
   python3 - w/fast.convnet.*.json w/fast.convnet.*.log << 'END'
