@@ -76,9 +76,10 @@ class Campaign:
         return sorted(points)
 
     def files(self, run):
-        """All but checkpoints of earlier steps: one that could not be read for a moment is set aside, and outlives its turn."""
+        """All but checkpoints of earlier steps: one that could not be read for a moment is set aside, and outlives its turn;
+        and but training.json, without which a training goes on where it cannot be written."""
         names = (str(path.relative_to(run)) for path in run.rglob("*"))
-        return sorted(name for name in names if not re.match(r"checkpoints/step-000000000[24](\.unusable)?(/|$)", name))
+        return sorted(name for name in names if not re.match(r"checkpoints/step-000000000[24](\.unusable)?(/|$)|training\.json$", name))
 
     def wrong(self, run):
         """What differs from the undisturbed training, or nothing."""

@@ -41,6 +41,10 @@ has_cuda() { [ -e "$DDLRUN_BUILD/lib/ddlrun/ddltrain_cuda.so" ]; }
 ./share/ddlrun/sites/bede.yaml
 ./share/ddlrun/sites/generic.yaml
 ./share/ddlrun/sites/x86-v100.yaml
+./share/ddlrun/slurm-templates/bede-resnet50-1.sbatch
+./share/ddlrun/slurm-templates/bede-resnet50-16.sbatch
+./share/ddlrun/slurm-templates/bede-resnet50-32.sbatch
+./share/ddlrun/slurm-templates/bede-resnet50-4.sbatch
 ./share/ddlrun/slurm-templates/container.sbatch
 ./share/ddlrun/slurm-templates/interactive.sh
 ./share/ddlrun/slurm-templates/multi-node.sbatch

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <utility>
 
 namespace trainer {
 namespace {
@@ -43,6 +44,14 @@ std::string DlLogger::ElapsedSeconds(TimePoint now) const {
 }
 
 void DlLogger::Metadata(const std::string& metric, const DlData& metadata) {
+  waiting_.emplace_back([=, this] { WriteMetadata(metric, metadata); });
+}
+
+void DlLogger::Parameters(const DlData& data) {
+  waiting_.emplace_back([=, this] { Write("PARAMETER", "\"PARAMETER\"", data); });
+}
+
+void DlLogger::WriteMetadata(const std::string& metric, const DlData& metadata) {
   if (json_ == nullptr) return;
   const TimePoint now = clock_();
   *json_ << fmt::format(
@@ -53,11 +62,14 @@ void DlLogger::Metadata(const std::string& metric, const DlData& metadata) {
          << std::flush;
 }
 
-void DlLogger::Log(const DlStep& step, const DlData& data) {
-  Write(Tuple(step), "[" + Join(step) + "]", data);
+void DlLogger::Start() {
+  for (const auto& write : std::exchange(waiting_, {})) write();
 }
 
-void DlLogger::Parameters(const DlData& data) { Write("PARAMETER", "\"PARAMETER\"", data); }
+void DlLogger::Log(const DlStep& step, const DlData& data) {
+  Start();
+  Write(Tuple(step), "[" + Join(step) + "]", data);
+}
 
 void DlLogger::Write(const std::string& text_step, const std::string& json_step,
                      const DlData& data) {

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -31,14 +32,17 @@ class DlLogger {
   // Either may be null; both must stay alive.  Elapsed time counts from here.
   DlLogger(std::ostream* text, std::ostream* json, WallClock clock = SystemClock());
 
-  // Properties of a metric, such as its unit; in the JSON alone: the text form is that of NVIDIA's
-  // script of 2020, which tells none.
+  // Both are written by Start or before the first line of Log: a run that is refused leaves its log
+  // as it was.  Properties of a metric, such as its unit; in the JSON alone: the text form is that
+  // of NVIDIA's script of 2020, which tells none.
   void Metadata(const std::string& metric, const DlData& metadata);
-  void Log(const DlStep& step, const DlData& data);
-  // The step is the word PARAMETER: how the run was started.
+  // How the run was started; the step is the word PARAMETER.
   void Parameters(const DlData& data);
+  void Start();
+  void Log(const DlStep& step, const DlData& data);
 
  private:
+  void WriteMetadata(const std::string& metric, const DlData& metadata);
   void Write(const std::string& text_step, const std::string& json_step, const DlData& data);
   std::string ElapsedSeconds(TimePoint now) const;
 
@@ -46,6 +50,7 @@ class DlLogger {
   std::ostream* json_;
   WallClock clock_;
   TimePoint start_;
+  std::vector<std::function<void()>> waiting_;  // what is to be written first
 };
 
 }  // namespace trainer

@@ -38,6 +38,7 @@ IterationMetrics Report::Metrics(const StepRecord& record) const {
 void Report::StartTraining(const Schedule& schedule, const SetSizes& sizes) {
   schedule_ = schedule;
   EndWarmup();
+  if (outputs_.dllogger != nullptr) outputs_.dllogger->Start();
   if (outputs_.nvlog != nullptr) StartNvlog();
   if (outputs_.mllog != nullptr) StartMllog(sizes);
   if (outputs_.events != nullptr) outputs_.events->StartSession(schedule_.start.step);
