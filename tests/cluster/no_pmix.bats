@@ -16,7 +16,7 @@ setup_file() {
   plugin_dir=$(mktemp -d /var/tmp/ddlrun-plugins.XXXXXX)
   chmod 755 "$plugin_dir"
   ln -s "$plugins"/*.so "$plugin_dir"
-  rm "$plugin_dir"/mpi_pmix*
+  rm -f "$plugin_dir"/mpi_pmix*
   CLUSTER_SLURM_CONF="PluginDir=$plugin_dir" start_cluster 2 0 4
 }
 teardown_file() {
