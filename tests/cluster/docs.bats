@@ -38,7 +38,7 @@ enter_folder() {
       hpc sbatch --test-only job.sbatch
       continue
     fi
-    limit=120 batch job.sbatch
+    limit=300 batch job.sbatch
     echo "$output"
     [ "$status" -eq 0 ]
     doc_commands compare "$page" "$line" <<< "$output"
