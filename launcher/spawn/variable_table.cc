@@ -60,6 +60,10 @@ const std::vector<VariableGroup>& VariableTable() {
        "any "
        "value but `set`, `yes` or `no` in the first one srun does nothing at all"},
       {Fate::kOptionOfSrun,
+       {"SLURM_EXPORT_ENV", "SRUN_EXPORT_ENV"},
+       "ranks and the daemons of `mpirun` get the environment of the script, whatever `sbatch "
+       "--export` has put into it"},
+      {Fate::kOptionOfSrun,
        {"SLURM_BCAST", "SLURM_BCAST_EXCLUDE", "SLURM_COMPRESS", "SLURM_SEND_LIBS"},
        "what srun would copy to the nodes is the shim, away from the program it needs beside it"},
       {Fate::kGpusOfSrun,

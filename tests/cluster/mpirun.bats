@@ -39,6 +39,14 @@ ranks() { sed -n 's/^rank //p' <<< "$output" | sort -n; }
   [ "$(ranks | cut -d' ' -f2-5 | tr '\n' ' ')" = "n1 n1 0/4 0,1,2,3 n1 n1 1/4 0,1,2,3 n1 n1 2/4 0,1,2,3 n1 n1 3/4 0,1,2,3 n2 n2 0/2 0,1 n2 n2 1/2 0,1 " ]
 }
 
+@test "a job whose environment sbatch --export has chosen hands its own on all the same" {
+  script job "export PATH=$cluster_dir/opt/bin:\$PATH WORD=known" 'ddlrun --launcher=mpirun sh -c "echo rank \$RANK \$(hostname) \$WORD"'
+  batch job -N2 --gres=gpu:1 --export=NONE
+  echo "$output"
+  [ "$status" -eq 0 ]
+  [ "$(ranks)" = $'0 n1 known\n1 n2 known' ]
+}
+
 all_idle() { [ "$(cluster in sinfo -h -N -o %t | sort -u)" = idle ]; }
 
 @test "a node that is powered off is named, and the job ends on the others" {
