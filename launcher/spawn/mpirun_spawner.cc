@@ -39,8 +39,18 @@ std::vector<std::string> RankfileArguments(const Job& job, const std::string& pa
   return {"--map-by", "rankfile:FILE=" + path, "--bind-to", bind_to};
 }
 
+// In a job of Slurm mpirun takes the node that it runs on before the others.
+bool BeginsOnAnotherNode(const Job& job) {
+  const auto here = job.environment.find("SLURMD_NODENAME");
+  if (!job.in_slurm || here == job.environment.end()) return false;
+  const auto is_here = [&](const NodePlan& node) { return node.host == here->second; };
+  const auto found = std::find_if(job.plan.nodes.begin(), job.plan.nodes.end(), is_here);
+  return found != job.plan.nodes.begin() && found != job.plan.nodes.end();
+}
+
 std::vector<std::string> MappingArguments(const Job& job) {
   if (!job.rankfile.empty()) return RankfileArguments(job, job.rankfile, ":overload-allowed");
+  if (BeginsOnAnotherNode(job)) return RankfileArguments(job, job.plan_rankfile, "none");
   if (IsOrdered(job.plan, NodesInOrder(job.plan, true))) {
     return {"--map-by", "slot", "--bind-to", "none"};
   }

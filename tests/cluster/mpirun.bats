@@ -39,6 +39,14 @@ ranks() { sed -n 's/^rank //p' <<< "$output" | sort -n; }
   [ "$(ranks | cut -d' ' -f2-5 | tr '\n' ' ')" = "n1 n1 0/4 0,1,2,3 n1 n1 1/4 0,1,2,3 n1 n1 2/4 0,1,2,3 n1 n1 3/4 0,1,2,3 n2 n2 0/2 0,1 n2 n2 1/2 0,1 " ]
 }
 
+@test "hosts in the order of -H, the node of the batch script last" {
+  sed -i 's/mpirun /mpirun -H n3:2,n1:1 /' "$work/job"
+  batch job -N3 --gres=gpu:2
+  echo "$output"
+  [ "$status" -eq 0 ]
+  [ "$(ranks)" = $'0 n3 n3 0/2 0,1\n1 n3 n3 1/2 0,1\n2 n1 n1 0/1 0,1' ]
+}
+
 @test "a job whose environment sbatch --export has chosen hands its own on all the same" {
   script job "export PATH=$cluster_dir/opt/bin:\$PATH WORD=known" 'ddlrun --launcher=mpirun sh -c "echo rank \$RANK \$(hostname) \$WORD"'
   batch job -N2 --gres=gpu:1 --export=NONE

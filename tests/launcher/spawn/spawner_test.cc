@@ -94,6 +94,19 @@ TEST(MpirunSpawner, CyclicOrderIsMappedByNodeAlsoWhenUneven) {
               testing::HasSubstr("--map-by node --bind-to none"));
 }
 
+TEST(MpirunSpawner, NeedsTheRankfileWhereItsOwnNodeIsNotTheFirst) {
+  Job job = JobOf({0, 0, 1, 1});
+  const auto has_rankfile = [&job](bool in_slurm, const std::string& here) {
+    job.in_slurm = in_slurm;
+    job.environment["SLURMD_NODENAME"] = here;
+    return MpirunLine(job).find("--rankfile /tmp/ddlrun.abc/RANKFILE") != std::string::npos;
+  };
+  EXPECT_TRUE(has_rankfile(true, "n2"));
+  EXPECT_FALSE(has_rankfile(true, "n1"));
+  EXPECT_FALSE(has_rankfile(true, "n3"));  // which has no ranks
+  EXPECT_FALSE(has_rankfile(false, "n2"));
+}
+
 TEST(MpirunSpawner, AnyOtherOrderNeedsTheRankfile) {
   EXPECT_THAT(MpirunLine(JobOf({0, 1, 1, 0})),
               testing::HasSubstr("HOSTFILE --rankfile /tmp/ddlrun.abc/RANKFILE -n 4"));
