@@ -333,6 +333,10 @@ JobResult Supervisor::Result() {
     result.has_started = HaveAllStarted();
     result.lost_nodes = reports_.lost_nodes();
     result.failure = reports_.failure();
+    // With this cause mpirun of Open MPI 5.0.7 ends with 0.
+    if (children_.kind() == Kind::kMpirun && result.exit_code == 0 && !result.lost_nodes.empty()) {
+      result.exit_code = EX_UNAVAILABLE;
+    }
     if (!has_ended_job_) result.cancelled = reports_.cancelled();
     // srun and mpirun may end as a rank that they have killed; where ranks stopped early, with 0.
     if (result.failure && (result.exit_code != 0 || result.failure->exit_code == EX_TEMPFAIL)) {

@@ -113,6 +113,16 @@ TEST_F(SupervisorTest, LearnsFromSrunWhichNodeIsLost) {
   EXPECT_THAT(result.lost_nodes, ElementsAre("n2"));
 }
 
+TEST_F(SupervisorTest, DoesNotBelieveThatAJobWentWellWhichHasLostANode) {
+  ChildCommand command;
+  command.kind = ChildCommand::Kind::kMpirun;
+  command.argv = {"/bin/sh", "-c", "echo '  Remote daemon: [prterun-n1-9@0,1] on node n2' >&2"};
+  SignalRelay signals;
+  const JobResult result = Supervise({command}, SupervisorOptions{}, signals);
+  EXPECT_EQ(result.exit_code, EX_UNAVAILABLE);
+  EXPECT_THAT(result.lost_nodes, ElementsAre("n2"));
+}
+
 TEST_F(SupervisorTest, SaysThatSrunOrMpirunWasKilledByOthers) {
   SignalRelay signals;
   ChildCommand command;
