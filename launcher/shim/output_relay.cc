@@ -70,7 +70,7 @@ bool OutputRelay::PassOn(const Stream& stream) {
   return size > 0;
 }
 
-int OutputRelay::WaitFor(pid_t child) {
+int OutputRelay::WaitFor(pid_t child, pid_t daemon) {
   sigset_t nothing;
   sigemptyset(&nothing);
   pollfd ready[2] = {{streams_[0].read_end, POLLIN, 0}, {streams_[1].read_end, POLLIN, 0}};
@@ -80,8 +80,10 @@ int OutputRelay::WaitFor(pid_t child) {
     }
   };
   int status = 0;
+  const timespec second = {1, 0};
   while (waitpid(child, &status, WNOHANG) != child) {
-    if (ppoll(ready, 2, nullptr, &nothing) > 0) pass_on();
+    if (ppoll(ready, 2, daemon > 0 ? &second : nullptr, &nothing) > 0) pass_on();
+    if (daemon > 0 && getppid() != daemon) kill(child, SIGKILL);
   }
   while (poll(ready, 2, 0) > 0) pass_on();
   last_lines_.End();

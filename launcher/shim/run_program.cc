@@ -121,6 +121,7 @@ int RunProgram(char* const* argv, const RankProcess& rank) {
   static OutputRelay output;
   int exec_error[2] = {-1, -1};
   if (!output.Open(rank.log) || pipe2(exec_error, O_CLOEXEC) != 0) return errno;
+  const pid_t daemon = getppid();
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0) return errno;
@@ -142,7 +143,8 @@ int RunProgram(char* const* argv, const RankProcess& rank) {
   while ((got = read(exec_error[0], &error, sizeof(error))) < 0 && errno == EINTR) {
   }
   if (got == 0) Write(ReportRankStart(rank.report_key, rank.rank));
-  const int status = output.WaitFor(child);
+  // The daemons of Open MPI 5.0.7 may end and leave their ranks alive.
+  const int status = output.WaitFor(child, rank.is_of_mpirun ? daemon : 0);
   if (got > 0) return error;
   ReportEnd(rank, child, status, output.last_lines());
   EndAs(status);

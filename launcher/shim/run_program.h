@@ -30,7 +30,8 @@ inline constexpr int kStopSignalOfMpirun = SIGALRM;
 
 // Starts `argv` as a child in this process group, so that signals to the group reach it, and passes
 // its standard error on.  Reports when the program runs.  When it has ended, this process ends in
-// the same way, with its exit code or by its signal.
+// the same way, with its exit code or by its signal.  Under mpirun the program is killed when the
+// daemon that has started this process is no more.
 //
 // A failure is reported together with the last lines of standard error, unless SIGTERM or SIGINT
 // came first: then this rank is not the cause.  Exit code 75, stopped early with a checkpoint, is
