@@ -15,4 +15,9 @@ std::optional<std::string> ParseLostDaemon(std::string_view line) {
   return std::string(host);
 }
 
+bool IsFailureOfDaemons(std::string_view line) {
+  return line.starts_with("srun returned non-zero exit status (") &&
+         line.ends_with(") from launching");
+}
+
 }  // namespace launcher

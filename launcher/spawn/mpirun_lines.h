@@ -16,4 +16,8 @@ namespace launcher {
 // message "... has lost communication with a remote daemon".  nullopt for any other line.
 std::optional<std::string> ParseLostDaemon(std::string_view line);
 
+// Whether mpirun says that the srun of its daemons has failed: "srun returned non-zero exit status
+// (9) from launching".
+bool IsFailureOfDaemons(std::string_view line);
+
 }  // namespace launcher

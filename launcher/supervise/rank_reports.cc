@@ -43,6 +43,7 @@ RankReports::Reading RankReports::Read(std::string_view line, double seconds) {
     if (!cancelled_ || cancelled_->empty()) cancelled_ = *why;
   }
   if (IsStepLeft(line)) has_left_step_ = true;
+  if (IsFailureOfDaemons(line)) has_lost_daemons_ = true;
   const std::optional<RankEnd> task = ParseSrunError(line);
   if (!task) return {std::nullopt, NewsOfStep(ParseStepCreation(line))};
   has_ended_task_ = true;

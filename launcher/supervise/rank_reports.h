@@ -48,6 +48,8 @@ class RankReports {
   const std::set<std::string>& hosts_with_ends() const { return hosts_with_ends_; }
   // Whether srun has given up waiting for the end of the step.
   bool has_left_step() const { return has_left_step_; }
+  // Whether mpirun has said that the srun of its daemons has failed.
+  bool has_lost_daemons() const { return has_lost_daemons_; }
   // Why Slurm ended the step before any rank had failed: " DUE TO TIME LIMIT", or "" after scancel.
   // nullopt where it did not.
   std::optional<std::string> cancelled() const;
@@ -71,6 +73,7 @@ class RankReports {
   std::set<std::string> hosts_with_ends_;
   std::string step_;
   bool has_left_step_ = false;
+  bool has_lost_daemons_ = false;
   std::optional<std::string> cancelled_;
   bool has_ended_task_ = false;  // srun has reported the end of a task
   bool has_failed_ = false;      // a rank by itself, and not because the step was cancelled

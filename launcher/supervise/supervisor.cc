@@ -333,8 +333,9 @@ JobResult Supervisor::Result() {
     result.has_started = HaveAllStarted();
     result.lost_nodes = reports_.lost_nodes();
     result.failure = reports_.failure();
-    // With this cause mpirun of Open MPI 5.0.7 ends with 0.
-    if (children_.kind() == Kind::kMpirun && result.exit_code == 0 && !result.lost_nodes.empty()) {
+    // With these causes mpirun of Open MPI 5.0.7 and 6.0.0rc2 ends with 0.
+    const bool has_lost_ranks = !result.lost_nodes.empty() || reports_.has_lost_daemons();
+    if (children_.kind() == Kind::kMpirun && result.exit_code == 0 && has_lost_ranks) {
       result.exit_code = EX_UNAVAILABLE;
     }
     if (!has_ended_job_) result.cancelled = reports_.cancelled();

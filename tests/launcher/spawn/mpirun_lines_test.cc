@@ -22,5 +22,11 @@ TEST(LostDaemon, IsNotFoundInOtherLines) {
   }
 }
 
+TEST(FailureOfDaemons, IsWhatMpirunSaysOfItsSrun) {
+  EXPECT_TRUE(IsFailureOfDaemons("srun returned non-zero exit status (9) from launching"));
+  EXPECT_FALSE(IsFailureOfDaemons("srun returned non-zero exit status (9)"));
+  EXPECT_FALSE(IsFailureOfDaemons("python returned a status from launching"));
+}
+
 }  // namespace
 }  // namespace launcher

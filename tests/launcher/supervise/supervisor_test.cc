@@ -121,6 +121,10 @@ TEST_F(SupervisorTest, DoesNotBelieveThatAJobWentWellWhichHasLostANode) {
   const JobResult result = Supervise({command}, SupervisorOptions{}, signals);
   EXPECT_EQ(result.exit_code, EX_UNAVAILABLE);
   EXPECT_THAT(result.lost_nodes, ElementsAre("n2"));
+  command.argv = {"/bin/sh", "-c", "echo 'srun returned non-zero exit status (9) from launching'"};
+  EXPECT_EQ(Supervise({command}, SupervisorOptions{}, signals).exit_code, EX_OK);  // by a program
+  command.argv.back() += " >&2";
+  EXPECT_EQ(Supervise({command}, SupervisorOptions{}, signals).exit_code, EX_UNAVAILABLE);
 }
 
 TEST_F(SupervisorTest, SaysThatSrunOrMpirunWasKilledByOthers) {
