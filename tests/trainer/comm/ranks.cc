@@ -7,7 +7,7 @@
 namespace trainer {
 
 void LocalRanks::RunRank(int rank, const Body& body) const {
-  ::alarm(60);  // a rank that hangs must not hang the test
+  ::alarm(240);  // a rank that hangs must not hang the test; QEMU takes over a minute
   int code = 0;
   try {
     body(Options(rank));
