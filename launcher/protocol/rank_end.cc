@@ -110,6 +110,11 @@ std::optional<int> ParseRankStart(std::string_view report) {
   return report == " has started" ? rank : std::nullopt;
 }
 
+std::optional<int> ParseKilledAlone(std::string_view report) {
+  const std::optional<int> rank = TakeRank(&report);
+  return report == " was killed alone" ? rank : std::nullopt;
+}
+
 std::optional<RankLine> ParseRankLine(std::string_view report) {
   const std::optional<int> rank = TakeRank(&report);
   if (!rank || !report.starts_with(kBar)) return std::nullopt;

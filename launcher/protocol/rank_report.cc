@@ -37,6 +37,13 @@ Report ReportRankStart(const char* key, int rank) {
   return report;
 }
 
+Report ReportKilledAlone(const char* key, int rank) {
+  Report report;
+  snprintf(report.text, sizeof(report.text), "ddlrun-rank[%s]: rank %d was killed alone\n", key,
+           rank);
+  return report;
+}
+
 Report ReportRankLine(const char* key, int rank, const char* line) {
   Report report;
   snprintf(report.text, sizeof(report.text), "ddlrun-rank[%s]: rank %d | %.*s\n", key, rank,

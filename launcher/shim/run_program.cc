@@ -60,6 +60,9 @@ void ReportEnd(const RankProcess& rank, pid_t pid, int status, const StreamTail&
   }
   Write(ReportRankEnd(rank.report_key, rank.rank, rank.host, pid, status, when));
   LetLastLinesPass();
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
+    Write(ReportKilledAlone(rank.report_key, rank.rank));
+  }
 }
 
 [[noreturn]] void EndAs(int status) {

@@ -20,10 +20,14 @@ std::string FailureReport(const RankFailure& failure) {
   std::array<char, 64> after = {};
   std::snprintf(after.data(), after.size(), ", %.1f s after the start", failure.seconds);
   const std::string pid = failure.pid > 0 ? " (pid " + std::to_string(failure.pid) + ")" : "";
+  const char* const doubt =
+      failure.may_be_of_cancel
+          ? ", as Slurm cancelled the step: whoever did that may have ended the rank as well"
+          : "";
   return text + "ddlrun: " +
          Coded(Message::kJobFailed, "the job failed: " + rank + " on " + failure.host + pid +
                                         " ended first, with " + DescribeEnd(failure) +
-                                        after.data()) +
+                                        after.data() + doubt) +
          "\n";
 }
 

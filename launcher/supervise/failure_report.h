@@ -15,7 +15,8 @@ namespace launcher {
 struct RankFailure : RankEnd {
   double seconds = 0;  // from the start of the job until ddlrun saw the failure
   std::vector<std::string> last_lines;
-  std::string others;  // how the other ranks ended: the text of EndCounts
+  bool may_be_of_cancel = false;  // it was killed in the moment in which Slurm cancelled the step
+  std::string others;             // how the other ranks ended: the text of EndCounts
 };
 
 // Lines, each ended by '\n' and starting with "ddlrun: ".

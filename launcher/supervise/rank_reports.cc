@@ -63,6 +63,8 @@ RankReports::Reading RankReports::ReadReport(const LineWithReport& line, double 
   } else if (const std::optional<int> rank = ParseRankStart(line.report)) {
     started_.insert(*rank);
     reading.news = News::kStart;
+  } else if (ParseKilledAlone(line.report)) {
+    has_failed_ = true;
   } else if (const std::optional<RankLine> last = ParseRankLine(line.report)) {
     last_lines_[last->rank].Add(last->text);
   } else if (const std::optional<RankEnd> end = ParseRankEnd(line.report)) {
@@ -80,7 +82,9 @@ RankReports::Reading RankReports::ReadReport(const LineWithReport& line, double 
 RankReports::EndReading RankReports::ReadEnd(const RankEnd& end, double seconds) {
   hosts_with_ends_.insert(end.host);
   const bool stopped_early = end.exit_code == EX_TEMPFAIL;
-  has_failed_ = has_failed_ || !stopped_early;
+  const bool is_killed = end.signal == SIGKILL;
+  has_killed_rank_ = has_killed_rank_ || is_killed;
+  has_failed_ = has_failed_ || (!stopped_early && !is_killed);
   const bool is_better = !failure_ || (failure_->pid == 0 && failure_->rank == end.rank) ||
                          (failure_->exit_code == EX_TEMPFAIL && !stopped_early) ||
                          CameBefore(end, *failure_);
@@ -100,7 +104,10 @@ void RankReports::SetFailure(const RankEnd& end, double seconds) {
 
 std::optional<RankFailure> RankReports::failure() const {
   std::optional<RankFailure> failure = failure_;
-  if (failure) failure->others = ends_.Text();
+  if (failure) {
+    failure->others = ends_.Text();
+    failure->may_be_of_cancel = cancelled_ && !has_failed_;
+  }
   const auto lines = failure ? last_lines_.find(failure->rank) : last_lines_.end();
   if (lines != last_lines_.end()) {
     failure->last_lines.assign(lines->second.lines().begin(), lines->second.lines().end());
@@ -110,16 +117,18 @@ std::optional<RankFailure> RankReports::failure() const {
 
 // A step is also cancelled when a rank has failed: by srun, whose words on tasks then come before,
 // or by the PMIx server of Slurm 24.11 as soon as a rank is no more, so that the report of its shim
-// may come after.  A shim reports nothing when its step is killed, for that ends it as well.
-// When Slurm ends the step by SIGTERM, the end of a task may be reported before that; it comes from
-// srun, and not from a shim, so that its pid is 0.  Where Slurm names a reason, a shim may just
-// have lived long enough to report a rank that Slurm has killed.
+// may come after.  A shim that is killed with its step reports nothing, unless the kill reaches it
+// a moment after its rank: then nobody can tell what came first. When Slurm ends the step by
+// SIGTERM, the end of a task may be reported before that; it comes from srun, and not from a shim,
+// so that its pid is 0.  Where Slurm names a reason, a shim may just have lived long enough to
+// report a rank that Slurm has killed.
 std::optional<std::string> RankReports::cancelled() const {
   if (!cancelled_ || !lost_nodes_.empty()) return std::nullopt;
   const bool was_ended_by_slurm =
       failure_ && ((failure_->signal == SIGTERM && failure_->pid == 0) ||
                    (failure_->signal == SIGKILL && !cancelled_->empty()));
-  return !has_failed_ || was_ended_by_slurm ? cancelled_ : std::nullopt;
+  const bool may_have_failed = has_failed_ || has_killed_rank_;
+  return !may_have_failed || was_ended_by_slurm ? cancelled_ : std::nullopt;
 }
 
 }  // namespace launcher

@@ -51,7 +51,7 @@ class RankReports {
   // Whether mpirun has said that the srun of its daemons has failed.
   bool has_lost_daemons() const { return has_lost_daemons_; }
   // Why Slurm ended the step before any rank had failed: " DUE TO TIME LIMIT", or "" after scancel.
-  // nullopt where it did not.
+  // nullopt where it did not, or where failure() may have been first.
   std::optional<std::string> cancelled() const;
 
  private:
@@ -75,8 +75,9 @@ class RankReports {
   bool has_left_step_ = false;
   bool has_lost_daemons_ = false;
   std::optional<std::string> cancelled_;
-  bool has_ended_task_ = false;  // srun has reported the end of a task
-  bool has_failed_ = false;      // a rank by itself, and not because the step was cancelled
+  bool has_ended_task_ = false;   // srun has reported the end of a task
+  bool has_failed_ = false;       // a rank by itself, and not because the step was cancelled
+  bool has_killed_rank_ = false;  // by SIGKILL, which may have been sent to it alone
 };
 
 }  // namespace launcher

@@ -188,3 +188,20 @@ foreign_mpirun() { # TEXT
   wait_for 10 have_ended $(cat pid0 pid1)
   wait_for 10 no_run_directory
 }
+
+@test "kill -9 of a daemon of mpirun leaves no rank, and its node is named" {
+  require_mpirun
+  make_agent
+  "$ddlrun" -H n1:1,n2:1 --mpiarg "--mca plm_rsh_agent $PWD/agent" \
+    sh -c 'echo "$$ $(ps -o ppid= -p $PPID)" > "pid$RANK.new"; mv "pid$RANK.new" "pid$RANK"; exec sleep 600' > /dev/null 2> messages 3>&- &
+  local pid=$! status=0 rank daemon
+  wait_for 20 test -e pid0
+  wait_for 20 test -e pid1
+  read -r rank daemon < pid1 # the parent of its shim
+  kill -KILL "$daemon"
+  wait_for 20 have_ended "$rank" "$(cut -d' ' -f1 pid0)"
+  wait "$pid" || status=$?
+  cat messages
+  [ "$status" -ne 0 ]
+  [[ $(tail -n 1 messages) == *"the job failed: node n2 was lost" ]]
+}

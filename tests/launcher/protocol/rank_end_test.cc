@@ -121,6 +121,16 @@ TEST(RankStart, IsReadAsItWasWritten) {
   }
 }
 
+TEST(KilledAlone, IsReadAsItWasWritten) {
+  EXPECT_EQ(std::string(ReportKilledAlone("key", 12).text),
+            "ddlrun-rank[key]: rank 12 was killed alone\n");
+  EXPECT_EQ(ParseKilledAlone("rank 12 was killed alone"), 12);
+  for (const char* text :
+       {"", "rank was killed alone", "rank 1 was killed", "rank 1 has started"}) {
+    EXPECT_FALSE(ParseKilledAlone(text)) << text;
+  }
+}
+
 TEST(Step, IsReadAsItWasWritten) {
   EXPECT_EQ(std::string(ReportStep("key", "123", "4").text), "ddlrun-rank[key]: step 123.4\n");
   EXPECT_EQ(ParseStep("step 123.4"), "123.4");

@@ -24,6 +24,19 @@ TEST(FailureReport, NamesTheRankLast) {
             "with signal 11 (Segmentation fault), 1.2 s after the start\n");
 }
 
+TEST(FailureReport, SaysWhereSlurmMayBeTheCause) {
+  RankFailure failure;
+  failure.rank = 3;
+  failure.host = "n2";
+  failure.signal = 9;
+  failure.exit_code = 137;
+  failure.may_be_of_cancel = true;
+  EXPECT_EQ(FailureReport(failure),
+            "ddlrun: [ERROR DDL-20-1] the job failed: rank 3 on n2 ended first, with signal 9 "
+            "(Killed), 0.0 s after the start, as Slurm cancelled the step: whoever did that may "
+            "have ended the rank as well\n");
+}
+
 TEST(FailureReport, CountsTheOthersBeforeTheCause) {
   RankFailure failure;
   failure.rank = 3;

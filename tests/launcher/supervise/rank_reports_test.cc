@@ -27,6 +27,7 @@ constexpr char kTerminatedByOthers[] =
 
 constexpr char kKilledByOthers[] =
     "ddlrun-rank[key]: rank 1 on n2 (pid 7) ended with signal 9 (Killed)";
+constexpr char kKilledAlone[] = "ddlrun-rank[key]: rank 1 was killed alone";
 constexpr char kAborted[] =
     "srun: Job step aborted: Waiting up to 7 seconds for job step to finish.";
 
@@ -107,6 +108,17 @@ TEST(RankReports, KnowsAStepThatSlurmEndedFromOneThatARankEnded) {
   EXPECT_EQ(After({kFailed, kCancelled}).cancelled(), std::nullopt);
   EXPECT_EQ(After({kKilled, kCancelled}).cancelled(), std::nullopt);
   EXPECT_EQ(After({kTerminatedByOthers, kTerminated, kCancelled}).cancelled(), std::nullopt);
+  // The shim of a rank that was killed with the whole step may still report it.
+  const auto may_be_of_cancel = [](const std::vector<std::string>& lines) {
+    return After(lines).failure()->may_be_of_cancel;
+  };
+  EXPECT_TRUE(may_be_of_cancel({kKilledByOthers, kAborted, kKilled, kCancelled}));
+  EXPECT_TRUE(may_be_of_cancel({kCancelled, kKilledByOthers, kKilled}));
+  EXPECT_FALSE(may_be_of_cancel({kKilledByOthers, kAborted, kKilledAlone, kKilled, kCancelled}));
+  EXPECT_FALSE(may_be_of_cancel({kKilledByOthers, kKilled, kAborted, kCancelled}));
+  EXPECT_FALSE(may_be_of_cancel({kAborted, kFailed, kKilledByOthers}));
+  EXPECT_FALSE(may_be_of_cancel({kKilledByOthers}));
+  EXPECT_EQ(After({kCancelled, kKilledAlone, kKilled}).cancelled(), std::nullopt);
   // A lost node is a cause that has a name.
   EXPECT_EQ(After({"srun: error: Node failure on n2", kCancelled}).cancelled(), std::nullopt);
 }
