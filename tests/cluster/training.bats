@@ -66,6 +66,16 @@ trained() {
   trained 8
 }
 
+@test "the comment of the job says how far the training is" {
+  script commented "ddlrun ddltraind ${options//$'\n'/ } --mode=train --results_dir=run.\$SLURM_JOB_ID --batch_size=4 --job_comment" \
+    'scontrol show job $SLURM_JOB_ID'
+  batch commented -N1 --gres=gpu:2
+  echo "$output"
+  [ "$status" -eq 0 ]
+  [[ $output == *"Comment=ddltraind step 1/10 loss "*" images/s eta ?"* ]]
+  [[ $output != *"warning: --job_comment"* ]]
+}
+
 @test "an MPI program: its rank and size are those of the environment" {
   command -v mpicc > /dev/null || skip "mpicc is not installed"
   cat > who.c << 'END'
