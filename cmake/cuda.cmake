@@ -1,6 +1,6 @@
 # For the cuda back end: nvcc, CUDA's runtime, cuBLASLt and cuDNN. DDLRUN_CUDA is ON where all are there; then the language CUDA is
-# enabled and ddl::cuda_runtime, ddl::cublaslt and ddl::cudnn exist. Otherwise DDLRUN_CUDA_MISSING is the reason. DDLRUN_NCCL is ON where NCCL is there as well; then ddl::nccl_headers
-# exists, and NCCL_LIBRARY is what they belong to. A GPU is not needed to build.
+# enabled and ddl::cuda_runtime, ddl::cublaslt and ddl::cudnn exist. Otherwise DDLRUN_CUDA_MISSING is the reason. DDLRUN_NVTX is ON where the toolkit has NVTX 3, ddl::nvtx.
+# DDLRUN_NCCL is ON where NCCL is there as well; then ddl::nccl_headers exists, and NCCL_LIBRARY is what they belong to. A GPU is not needed to build.
 option(DDLRUN_WITH_CUDA "Build the cuda back end if CUDA and cuDNN are there" ON)
 
 # ddl_find_nvidia_library(PREFIX header.h library wheel ...): PREFIX_INCLUDE_DIR and PREFIX_LIBRARY, from a Python package of NVIDIA
@@ -119,6 +119,18 @@ if(NOT DDLRUN_CUDA_MISSING)
   set(DDLRUN_CUDA ON)
 else()
   message(STATUS "CUDA: ${DDLRUN_CUDA_MISSING}; the cuda back end is left out")
+endif()
+
+option(DDLRUN_WITH_NVTX "Name ranges of time for NVIDIA's profilers if the toolkit has NVTX 3" ON)
+set(DDLRUN_NVTX OFF)
+if(DDLRUN_CUDA AND DDLRUN_WITH_NVTX)
+  find_path(NVTX_INCLUDE_DIR nvtx3/nvToolsExt.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+  if(NVTX_INCLUDE_DIR)
+    set(DDLRUN_NVTX ON)
+    add_library(ddl::nvtx INTERFACE IMPORTED GLOBAL)
+    target_include_directories(ddl::nvtx SYSTEM INTERFACE ${NVTX_INCLUDE_DIR})
+    target_link_libraries(ddl::nvtx INTERFACE ${CMAKE_DL_LIBS})
+  endif()
 endif()
 
 option(DDLRUN_WITH_NCCL "Let GPUs sum gradients by NCCL if it is there" ON)

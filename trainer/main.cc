@@ -26,6 +26,7 @@
 #include "trainer/rank_outputs.h"
 #include "trainer/root_outputs.h"
 #include "trainer/run_folders.h"
+#include "trainer/run_profile.h"
 #include "trainer/setup.h"
 #include "trainer/train/hang_watch.h"
 #include "trainer/train/trainer.h"
@@ -59,22 +60,6 @@ void CatchStopSignals() {
 std::optional<std::string> EnvironmentVariable(const std::string& name) {
   const char* value = std::getenv(name.c_str());
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-}
-
-// How many ranks the starter says it made; 0 if it says nothing.
-int StartedTasks() {
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"}) {
-    if (const auto value = EnvironmentVariable(name)) return std::atoi(value->c_str());
-  }
-  return 0;
-}
-
-launcher::RankInfo ReadRank() {
-  try {
-    return launcher::ReadRankEnvironment(EnvironmentVariable);
-  } catch (const std::runtime_error& error) {
-    throw Error(EX_CONFIG, error.what());
-  }
 }
 
 int CoresOfThisProcess() {
@@ -140,7 +125,7 @@ std::unique_ptr<HangWatch> MakeHangWatch(const Options& options, const launcher:
 // `watch` and `spans` may be null.
 std::unique_ptr<Communicator> MeetOthers(const launcher::RankInfo& rank, HangWatch* watch,
                                          SpanRecorder* spans) {
-  const CommOptions options = MakeCommOptions(rank, StartedTasks(), spans);
+  const CommOptions options = MakeCommOptions(rank, StartedTasks(EnvironmentVariable), spans);
   if (watch == nullptr) return MakeCommunicator(options);
   watch->BeginWaiting();
   std::unique_ptr<Communicator> communicator = MakeCommunicator(options);
@@ -225,8 +210,9 @@ void PrintMemory(const MemoryCheck& memory, const MemoryRoom& room, const Option
 }
 
 // Everything that happens once the ranks have met.  `watch` and `spans` may be null.
-int RunTogether(const Options& options, const launcher::RankInfo& rank, Communicator& met,
-                HangWatch* watch, SpanRecorder* spans, const Logger& log) {
+int RunTogether(const std::vector<std::string>& arguments, const Options& options,
+                const launcher::RankInfo& rank, Communicator& met, HangWatch* watch,
+                SpanRecorder* spans, const Logger& log) {
   const auto agree = [&](const std::vector<Fact>& facts, const std::string& advice) {
     RequireAgreement(met, rank.host, facts, advice);
   };
@@ -235,8 +221,10 @@ int RunTogether(const Options& options, const launcher::RankInfo& rank, Communic
   TrainConfig config = MakeTrainConfig(options, DDLRUN_VERSION);
   // What a restarted run finds is its own: it was refused at first where there was anything else.
   config.resume = config.resume || rank.restart_count > 0;
-  const std::unique_ptr<Backend> backend =
+  const std::unique_ptr<Backend> device =
       MakeBackend(BackendFor(options, rank, log), MakeBackendOptions(options, rank.local_rank));
+  RunProfile measured(options, *device, rank);
+  Backend* const backend = &measured.backend();
   agree({BackendFact(*backend)},
         "run on nodes of one kind, with the same libraries on each, or name a --backend");
   const bool root = met.rank() == 0;
@@ -259,6 +247,7 @@ int RunTogether(const Options& options, const launcher::RankInfo& rank, Communic
   if (root && !options.dry_run.empty() && memory.plan && !memory.fits)
     PrintMemory(memory, room, options);
   RequireMemory(memory, met);
+  measured.FindPeaks(met, log);
 
   const int data_threads = options.data_threads > 0 ? options.data_threads : cores;
   const SourceParts source_parts = {
@@ -297,9 +286,15 @@ int RunTogether(const Options& options, const launcher::RankInfo& rank, Communic
       config.settings = NotedSettings(options, backend->name(), sources.training->samples());
     }
     lock = PrepareFolders(config, options.results_dir, MakeRunLockOptions(log), log);
-    outputs = std::make_unique<RootOutputs>(
-        MakeRootOutputsOptions(options, rank, backend->device_id(), ProgressFor(STDERR_FILENO)),
-        log);
+    const LaunchFacts launch = {.version = DDLRUN_VERSION,
+                                .arguments = arguments,
+                                .backend = backend->description(),
+                                .communication = met.description(),
+                                .job = EnvironmentVariable("SLURM_JOB_ID").value_or("")};
+    outputs =
+        std::make_unique<RootOutputs>(MakeRootOutputsOptions(options, rank, backend->device_id(),
+                                                             ProgressFor(STDERR_FILENO), launch),
+                                      log);
   }
 
   RankOutputs own_outputs(options, rank, DDLRUN_VERSION, log);
@@ -319,7 +314,9 @@ int RunTogether(const Options& options, const launcher::RankInfo& rank, Communic
                             agree(facts, "give all ranks the same --threads and kind of processor");
                           },
                       .network = &*memory.plan,
-                      .spans = spans};
+                      .spans = spans,
+                      .profile = measured.profile(),
+                      .variability = measured.variability()};
   if (watch) {
     parts.entered = [&](Activity activity, std::int64_t step) { watch->Enter(activity, step); };
   }
@@ -334,6 +331,7 @@ int RunTogether(const Options& options, const launcher::RankInfo& rank, Communic
       std::cout << "class " << prediction.label << " probability " << prediction.probability
                 << '\n';
     }
+    for (const std::string& line : result.profile) std::cout << line << '\n';
     RequirePrinted();
   }
   const bool is_all_said = !outputs || outputs->End();
@@ -367,7 +365,7 @@ int Main(const std::vector<std::string>& arguments) {
       RequirePrinted();
       return EX_OK;
     }
-    rank = ReadRank();
+    rank = ReadRank(EnvironmentVariable);
     CatchStopSignals();
     const Logger log = MakeLogger(std::cerr, rank.rank, "info");
     watch = MakeHangWatch(parsed.options, rank);
@@ -376,7 +374,8 @@ int Main(const std::vector<std::string>& arguments) {
     if (rank.rank == 0) {
       for (const std::string& note : parsed.notes) log->info(note);
     }
-    return RunTogether(parsed.options, rank, *communicator, watch.get(), spans.get(), log);
+    return RunTogether(arguments, parsed.options, rank, *communicator, watch.get(), spans.get(),
+                       log);
   } catch (const std::exception& error) {
     const int code = Complain(error, rank);
     // The others may be in a collective call, where they would wait for ever.

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <string>
 
+#include "trainer/core/machine_peaks.h"
 #include "trainer/core/step_window.h"
 #include "trainer/core/thread.h"
 #include "trainer/option_access.h"
@@ -78,16 +79,34 @@ CLI::Option* LogFilename(CLI::App& app, const OptionRow& row, Options& options) 
   };
   return AddValue<&Options::log_filename>(app, row, options)->check(CLI::Validator(is_name, ""));
 }
+std::string RefuseNoWindow(const std::string& text) {
+  return ParseStepWindow(text)
+             ? std::string()
+             : "needs STEP:COUNT, both from 1, COUNT up to " + std::to_string(kMaxWindowSteps) +
+                   ", such as 200:20, not '" + text + "'";
+}
 CLI::Option* Trace(CLI::App& app, const OptionRow& row, Options& options) {
-  const auto is_window = [](const std::string& text) {
-    return ParseStepWindow(text)
-               ? std::string()
-               : "needs STEP:COUNT, both from 1, COUNT up to " + std::to_string(kMaxWindowSteps) +
-                     ", such as 200:20, not '" + text + "'";
-  };
   return AddValue<&Options::trace>(app, row, options)
       ->type_name("STEP:COUNT")
-      ->check(CLI::Validator(is_window, ""));
+      ->check(CLI::Validator(RefuseNoWindow, ""));
+}
+// Without a value it is steps behind those in which memory and threads are new.
+CLI::Option* Profile(CLI::App& app, const OptionRow& row, Options& options) {
+  return AddValue<&Options::profile>(app, row, options)
+      ->expected(0, 1)
+      ->default_str("4:10")
+      ->type_name("[STEP:COUNT]")
+      ->check(CLI::Validator(RefuseNoWindow, ""));
+}
+CLI::Option* Roofline(CLI::App& app, const OptionRow& row, Options& options) {
+  const auto are_peaks = [](const std::string& text) {
+    return ParsePeaks(text)
+               ? std::string()
+               : "needs GFLOPS:GBS, two numbers above 0, such as 989000:4800, not '" + text + "'";
+  };
+  return AddValue<&Options::roofline>(app, row, options)
+      ->type_name("GFLOPS:GBS")
+      ->check(CLI::Validator(are_peaks, ""));
 }
 CLI::Option* MllogStatus(CLI::App& app, const OptionRow& row, Options& options) {
   return OneOf<&Options::mllog_status>(app, row, options,
@@ -261,10 +280,27 @@ std::vector<OptionRow> MakeTable() {
       {"tensorboard_dir", logs,
        "folder of event files for TensorBoard, with numbers of every --display_every-th step",
        kOurs, false, kGivenAlike, kText<&Options::tensorboard_dir>},
+      {"job_comment", logs,
+       "show how far the training is as the comment of its Slurm job (scontrol, once a minute), in "
+       "place of the one it has",
+       kOurs, false, kSame, kFlag<&Options::job_comment>},
       {"trace", logs,
        "write what all ranks did in COUNT steps from step STEP on (from 1) to trace.json in "
        "--results_dir, for Perfetto and Chrome",
        kOurs, false, kSame, With<&Options::trace>(Trace)},
+      {"profile", logs,
+       "time each op of rank 0 in COUNT steps from step STEP on (from 1; without a value 10 from "
+       "the 4th), and print how far it is from what the machine allows, worst first; profile.json "
+       "and profile.csv in --results_dir have all of it",
+       kOurs, false, kSame, With<&Options::profile>(Profile)},
+      {"roofline", logs,
+       "what the machine allows, for --profile: GFLOP/s and GB/s of one rank; measured at the "
+       "start where it is not given",
+       kOurs, false, kSame, With<&Options::roofline>(Roofline)},
+      {"variability_dir", logs,
+       "folder that gets the files of the SC22 study of variability among GPUs: how long each "
+       "iteration took, and every op with clocks, power and temperature, for ddlbench variability",
+       kOurs, false, kGivenAlike, kText<&Options::variability_dir>},
 
       {"backend", how,
        "auto: the fastest that works here, but in a job that was granted GPUs no CPU; or a back "

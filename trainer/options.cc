@@ -115,8 +115,30 @@ void RequireUseOfLogs(const CLI::App& app, const Options& options) {
         "--mode=train_and_evaluate, not " +
         options.mode);
   }
-  if (!options.trace.empty() && !options.mode.starts_with("train")) {
-    throw UsageError("--trace shows the steps of a training: --mode=" + options.mode + " has none");
+  for (const auto& [name, value] :
+       {std::pair("--trace", &options.trace), std::pair("--profile", &options.profile),
+        std::pair("--variability_dir", &options.variability_dir)}) {
+    if (!value->empty() && !options.mode.starts_with("train")) {
+      throw UsageError(std::string(name) +
+                       " shows the steps of a training: --mode=" + options.mode + " has none");
+    }
+  }
+  if (!options.roofline.empty() && options.profile.empty()) {
+    throw UsageError("--roofline is for --profile, which is not asked for");
+  }
+  const bool times_ops = !options.profile.empty() || !options.variability_dir.empty();
+  if (times_ops && options.graph == "on") {
+    throw UsageError(
+        std::string(options.profile.empty() ? "--variability_dir" : "--profile") +
+        " times each op, which one graph of them all does not show: leave out --graph=on");
+  }
+  if (!options.profile.empty() && !options.variability_dir.empty()) {
+    throw UsageError(
+        "--profile and --variability_dir both time each op, of other steps: give one of them");
+  }
+  if (options.job_comment && !options.mode.starts_with("train")) {
+    throw UsageError("--job_comment shows how far a training is: --mode=" + options.mode +
+                     " has no steps");
   }
   for (const auto& [name, value] : {std::pair("--prometheus_dir", &options.prometheus_dir),
                                     std::pair("--tensorboard_dir", &options.tensorboard_dir)}) {

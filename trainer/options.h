@@ -81,7 +81,11 @@ struct Options {
   std::string mllog_status = "research";
   std::string prometheus_dir;
   std::string tensorboard_dir;
-  std::string trace;  // STEP:COUNT
+  bool job_comment = false;
+  std::string trace;     // STEP:COUNT
+  std::string profile;   // STEP:COUNT
+  std::string roofline;  // GFLOPS:GBS; "": measured
+  std::string variability_dir;
 
   // How.
   std::string backend = "auto";

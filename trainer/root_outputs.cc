@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <iostream>
+#include <utility>
 
 #include "trainer/checkpoint/names.h"
 #include "trainer/run_folders.h"
@@ -24,18 +25,23 @@ T* PointerTo(std::optional<T>& value) {
 
 RootOutputsOptions MakeRootOutputsOptions(const Options& options, const launcher::RankInfo& rank,
                                           const std::string& device_id,
-                                          const ProgressOptions& progress) {
+                                          const ProgressOptions& progress,
+                                          const LaunchFacts& launch) {
   const std::filesystem::path folder = options.results_dir;
+  const std::string host = rank.host.empty() ? HostName() : rank.host;
   const bool is_training = options.mode == "train" || options.mode == "train_and_evaluate";
   return {.json_path = folder / options.log_filename,
           .parameters = LoggedParameters(options),
+          .launch = DescribeLaunch(launch, rank, host),
           .device_id = device_id,
           .progress = progress,
           .training_json = is_training ? folder / "training.json" : std::filesystem::path(),
           .mllog_path = options.mllog,
           .submission = {options.mllog_org, options.mllog_platform, options.mllog_status},
           .tensorboard_dir = options.tensorboard_dir,
-          .host = rank.host.empty() ? HostName() : rank.host};
+          .host = host,
+          .comments_job = options.job_comment,
+          .job_id = launch.job};
 }
 
 RootOutputs::RootOutputs(const RootOutputsOptions& options, const Logger& log)
@@ -46,6 +52,7 @@ RootOutputs::RootOutputs(const RootOutputsOptions& options, const Logger& log)
       progress_(options.progress, std::cerr) {
   if (!options.device_id.empty()) gpu_.emplace("libnvidia-ml.so.1", options.device_id);
   dllogger_.Parameters(options.parameters);
+  if (!options.launch.empty()) dllogger_.Metadata("run", options.launch);
   for (const char* metric : {"imgs_per_sec", "train_throughput", "eval_throughput"}) {
     dllogger_.Metadata(metric, {{"unit", "images/s"}});
   }
@@ -62,6 +69,21 @@ RootOutputs::RootOutputs(const RootOutputsOptions& options, const Logger& log)
     events_.emplace(options.tensorboard_dir, options.host, "another --tensorboard_dir",
                     TellLoss(log, options.tensorboard_dir.string(), "events"));
   }
+  if (options.comments_job) CommentJob(options.job_id);
+}
+
+void RootOutputs::CommentJob(const std::string& job_id) {
+  if (job_id.empty()) {
+    log_->warn("--job_comment: there is no Slurm job to comment on (SLURM_JOB_ID is not set)");
+    return;
+  }
+  comment_order_.emplace([log = log_, has_told = false](const std::string& why) mutable {
+    if (std::exchange(has_told, true)) return;
+    log->warn("--job_comment: the comment of the job may be an old one: {}", why);
+  });
+  job_comment_.emplace([this, job_id](const std::string& comment) {
+    comment_order_->Give(CommentOrder(job_id, comment));
+  });
 }
 
 Outputs RootOutputs::outputs() {
@@ -72,6 +94,7 @@ Outputs RootOutputs::outputs() {
           .events = PointerTo(events_),
           .training_json = PointerTo(training_json_),
           .progress = &progress_,
+          .job_comment = PointerTo(job_comment_),
           .gpu = PointerTo(gpu_)};
 }
 

@@ -12,8 +12,10 @@
 #include <string>
 
 #include "launcher/protocol/rank_environment.h"
+#include "trainer/launch_description.h"
 #include "trainer/log_file.h"
 #include "trainer/options.h"
+#include "trainer/telemetry/job_comment.h"
 #include "trainer/telemetry/line_output.h"
 #include "trainer/telemetry/mllog.h"
 #include "trainer/train/report.h"
@@ -23,6 +25,7 @@ namespace trainer {
 struct RootOutputsOptions {
   std::filesystem::path json_path;
   LogFields parameters;   // of the run, for DLLogger
+  LogFields launch;       // launch_description.h
   std::string device_id;  // the GPU's, or ""
   ProgressOptions progress;
   std::filesystem::path training_json;  // "": none
@@ -30,16 +33,20 @@ struct RootOutputsOptions {
   MlLogSubmission submission;
   std::filesystem::path tensorboard_dir;  // "": none
   std::string host;
+  bool comments_job = false;
+  std::string job_id;  // of the Slurm job whose comment that is; "": there is none
 };
 
 RootOutputsOptions MakeRootOutputsOptions(const Options& options, const launcher::RankInfo& rank,
                                           const std::string& device_id,
-                                          const ProgressOptions& progress);
+                                          const ProgressOptions& progress,
+                                          const LaunchFacts& launch);
 
 class RootOutputs {
  public:
   // A later launch of a run adds to what the earlier ones have written.  Makes tensorboard_dir.
-  // Lines that are lost, on a full disk, are told to `log`: a training does not end for them.
+  // Lines that are lost, on a full disk, are told to `log`: a training does not end for them, nor
+  // for a comment that its job does not get.
   // Throws Error(EX_OSERR) naming a file that cannot be written, and its option.
   RootOutputs(const RootOutputsOptions& options, const Logger& log);
   RootOutputs(const RootOutputs&) = delete;
@@ -53,6 +60,8 @@ class RootOutputs {
   bool End();
 
  private:
+  void CommentJob(const std::string& job_id);
+
   Logger log_;
   LogFile json_;
   std::optional<LogFile> mllog_file_;
@@ -63,6 +72,8 @@ class RootOutputs {
   std::optional<MlLog> mllog_;
   std::optional<EventFile> events_;
   std::optional<TrainingJson> training_json_;
+  std::optional<OrderInBackground> comment_order_;
+  std::optional<JobComment> job_comment_;
   Progress progress_;
   std::optional<GpuMeter> gpu_;
 };

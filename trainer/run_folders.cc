@@ -41,6 +41,11 @@ std::unique_ptr<RunLock> PrepareFolders(const TrainConfig& config,
                                         const RunLockOptions& lock_options, const Logger& log) {
   MakeFolder(results_dir, "--results_dir");
   if (!config.trace_file.empty()) TryToWrite(config.trace_file, "another --results_dir");
+  if (config.profile.count > 0) {
+    for (const char* name : {"profile.csv", "profile.json"}) {
+      TryToWrite(config.profile_dir / name, "another --results_dir");
+    }
+  }
   if (config.mode != RunMode::kTrain && config.mode != RunMode::kTrainAndEvaluate) return nullptr;
   std::unique_ptr<RunLock> lock = LockRun(config.model_dir, lock_options);
   const int removed = RemoveStaleCheckpoints(config.model_dir);

@@ -24,11 +24,11 @@ void MakeFolder(const std::filesystem::path& folder, const std::string& option);
 // `instead`.
 void TryToWrite(const std::filesystem::path& file, std::string_view instead);
 
-// For rank 0 alone, of any mode.  Makes results_dir, and tries whether the file of --trace can be
-// written; for a training that keeps its weights also makes and locks model_dir, tries whether
-// --export_dir and --dump_state can be written, and removes what killed runs have left half written
-// in them.  The lock, or null; to be kept until the run ends. Throws Error that names the folder
-// and the option: EX_OSERR, or as LockRun.
+// For rank 0 alone, of any mode.  Makes results_dir, and tries whether the files of --trace and
+// --profile can be written; for a training that keeps its weights also makes and locks model_dir,
+// tries whether --export_dir and --dump_state can be written, and removes what killed runs have
+// left half written in them.  The lock, or null; to be kept until the run ends. Throws Error that
+// names the folder and the option: EX_OSERR, or as LockRun.
 std::unique_ptr<RunLock> PrepareFolders(const TrainConfig& config,
                                         const std::filesystem::path& results_dir,
                                         const RunLockOptions& lock_options, const Logger& log);

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <map>
+#include <stdexcept>
 
+#include "trainer/core/error.h"
 #include "trainer/data/record_source.h"
 #include "trainer/data/synthetic_source.h"
 
@@ -139,6 +142,11 @@ TrainConfig MakeTrainConfig(const Options& options, const std::string& program_v
     config.trace = *ParseStepWindow(options.trace);
     config.trace_file = std::filesystem::path(options.results_dir) / "trace.json";
   }
+  if (!options.profile.empty()) {
+    config.profile = *ParseStepWindow(options.profile);
+    config.profile_dir = options.results_dir;
+  }
+  config.variability_dir = options.variability_dir;
   config.program_version = program_version;
   config.display_every = options.display_every;
   config.reduce_in_compute_type = options.reduce_precision == "16bit";
@@ -156,6 +164,21 @@ BackendOptions MakeBackendOptions(const Options& options, int local_rank) {
   backend.tf32 = options.precision == "tf32";
   backend.deterministic = options.deterministic;
   return backend;
+}
+
+launcher::RankInfo ReadRank(const EnvironmentLookup& get) {
+  try {
+    return launcher::ReadRankEnvironment(get);
+  } catch (const std::runtime_error& error) {
+    throw Error(EX_CONFIG, error.what());
+  }
+}
+
+int StartedTasks(const EnvironmentLookup& get) {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"}) {
+    if (const auto value = get(name)) return std::atoi(value->c_str());
+  }
+  return 0;
 }
 
 CommOptions MakeCommOptions(const launcher::RankInfo& rank, int started_tasks,

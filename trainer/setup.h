@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,16 @@ std::filesystem::path ModelFolder(const Options& options);
 TrainConfig MakeTrainConfig(const Options& options, const std::string& program_version);
 
 BackendOptions MakeBackendOptions(const Options& options, int local_rank);
+
+// The value of a variable of the environment, or nullopt where it is not set.
+using EnvironmentLookup = std::function<std::optional<std::string>(const std::string&)>;
+
+// What the environment says of this rank.  Throws Error(EX_CONFIG) as
+// launcher::ReadRankEnvironment throws.
+launcher::RankInfo ReadRank(const EnvironmentLookup& get);
+
+// How many ranks the starter says it made; 0 if it says nothing.
+int StartedTasks(const EnvironmentLookup& get);
 
 // `started_tasks`, `spans`: comm/factory.h.
 CommOptions MakeCommOptions(const launcher::RankInfo& rank, int started_tasks, SpanRecorder* spans);

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "tests/trainer/options_refusal.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
@@ -19,17 +20,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-
-std::string Refusal(const std::vector<std::string>& arguments) {
-  try {
-    ParseOptions(arguments);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_USAGE);
-    EXPECT_THAT(error.what(), Not(HasSubstr("\n"))) << "one line";
-    return error.what();
-  }
-  return "accepted";
-}
 
 // The command line of NVIDIA's training/GENERIC.sh, abbreviation and all, with what IBM's copy
 // passed.
@@ -159,39 +149,6 @@ TEST(Options, RefusesToReduceIn16BitsWithoutThem) {
   EXPECT_THAT(Refusal({"--batch_size=1", "--reduce_precision=8bit"}), HasSubstr("fp32, 16bit"));
 }
 
-TEST(Options, RefusesAnMllogThatCouldNotBeWhole) {
-  EXPECT_THAT(Refusal({"--batch_size=1", "--mode=train", "--mllog=file"}),
-              HasSubstr("it needs --mode=train_and_evaluate, not train"));
-  EXPECT_THAT(Refusal({"--batch_size=1", "--mllog_platform=Bede"}),
-              HasSubstr("--mllog_platform is for the log of --mllog=FILE, which is not asked for"));
-  EXPECT_THAT(Refusal({"--batch_size=1", "--mllog=file", "--mllog_org", ""}),
-              HasSubstr("MLPerf wants a name in --mllog_org and --mllog_platform"));
-  EXPECT_THAT(Refusal({"--batch_size=1", "--mllog=file", "--mllog_status=sold"}),
-              HasSubstr("needs one of research, onprem, cloud, preview, not 'sold'"));
-}
-
-TEST(Options, RefusesATraceOfNoSteps) {
-  for (const char* text : {"7", "0:3", "7:0", "7:1001", "7:", ":3", "x:y"}) {
-    EXPECT_THAT(Refusal({"--batch_size=1", std::string("--trace=") + text}),
-                AllOf(HasSubstr("--trace"), Not(HasSubstr("accepted"))));
-  }
-  EXPECT_THAT(Refusal({"--batch_size=1", "--trace=7"}),
-              HasSubstr("--trace: needs STEP:COUNT, both from 1, COUNT up to 1000, such as 200:20, "
-                        "not '7'"));
-  EXPECT_THAT(Refusal({"--batch_size=1", "--mode=evaluate", "--trace=7:3"}),
-              HasSubstr("--trace shows the steps of a training: --mode=evaluate has none"));
-  EXPECT_EQ(
-      ParseOptions({"--batch_size=1", "--mode=training_benchmark", "--trace=7:3"}).options.trace,
-      "7:3");
-}
-
-TEST(Options, RefusesLogsOfAPrediction) {
-  EXPECT_THAT(Refusal({"--mode=predict", "--to_predict=x.jpg", "--prometheus_dir=metrics"}),
-              HasSubstr("--prometheus_dir has nothing to show of --mode=predict"));
-  EXPECT_THAT(Refusal({"--mode=predict", "--to_predict=x.jpg", "--tensorboard_dir=events"}),
-              HasSubstr("--tensorboard_dir has nothing to show of --mode=predict"));
-}
-
 TEST(Options, RefusesWhatIsMissing) {
   EXPECT_THAT(Refusal({}), HasSubstr("--batch_size is required"));
   EXPECT_THAT(Refusal({"--mode=predict"}), HasSubstr("--to_predict=FILE"));
@@ -253,12 +210,15 @@ Options WithAnother(const OptionRow& row) {
                                                            {"data_format", "NCHW"},
                                                            {"mllog_status", "cloud"},
                                                            {"trace", "7:3"},
+                                                           {"profile", "7:3"},
+                                                           {"roofline", "7:3"},
                                                            {"momentum", "0.5"},
                                                            {"label_smoothing", "0.5"},
                                                            {"gpu_memory_fraction", "0.5"}};
   std::vector<std::string> arguments = {"--batch_size=8"};
   if (row.name == "reduce_precision") arguments.emplace_back("--precision=fp16");
   if (row.name.starts_with("mllog_")) arguments.emplace_back("--mllog=file");
+  if (row.name == "roofline") arguments.emplace_back("--profile");
   const auto word = words.find(row.name);
   if (row.access.is_on_or_off) {
     arguments.push_back("--" + row.name);
@@ -286,6 +246,7 @@ const std::map<std::string, std::vector<std::string>> kOthers = {
     {"mllog_platform", {"--mllog", "--mllog_platform"}},
     {"mllog_status", {"--mllog", "--mllog_status"}},
     {"reduce_precision", {"--precision", "--reduce_precision"}},
+    {"roofline", {"--profile", "--roofline"}},
     {"static_loss_scale", {"--loss_scale", "--use_static_loss_scaling"}},
     {"synthetic_data_size", {"--image_size"}},
     {"use_tf_amp", {"--precision", "--use_tf_amp"}},
@@ -297,7 +258,7 @@ TEST(SharedOptions, HoldEveryOptionThatRanksMayNotHaveOfTheirOwn) {
     const std::vector<std::string> names = NamesThatDiffer(usual, SharedOptions(WithAnother(row)));
     const auto several = kOthers.find(row.name);
     const bool has_own_value = row.name == "reduce_precision" || row.name == "use_tf_amp" ||
-                               row.name.starts_with("mllog_");
+                               row.name == "roofline" || row.name.starts_with("mllog_");
     EXPECT_EQ(several != kOthers.end() && !has_own_value, row.rank_rule == RankRule::kOtherName)
         << row.name;
     if (several != kOthers.end()) {
@@ -321,7 +282,7 @@ TEST(SharedOptions, TheseAreTheOnesThatRanksMayHaveOfTheirOwn) {
   EXPECT_THAT(own, ElementsAre("data_idx_dir", "data_threads", "display_every", "gpu_id",
                                "prefetch", "threads"));
   EXPECT_THAT(given_alike, ElementsAre("data_dir", "dump_state", "export_dir", "init_from", "mllog",
-                                       "prometheus_dir", "tensorboard_dir"));
+                                       "prometheus_dir", "tensorboard_dir", "variability_dir"));
 }
 
 TEST(SharedOptions, AreTheValuesThatCountHoweverTheyWereSpelled) {

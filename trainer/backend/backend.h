@@ -54,6 +54,8 @@ class Backend {
   // Queued on `stream`; host memory must stay until it is done.
   virtual void CopyToDevice(void* dst, const void* src, std::size_t bytes, Stream& stream) = 0;
   virtual void CopyToHost(void* dst, const void* src, std::size_t bytes, Stream& stream) = 0;
+  // Within the device's memory, as fast as it can; src and dst do not overlap.
+  virtual void CopyOnDevice(void* dst, const void* src, std::size_t bytes, Stream& stream) = 0;
   virtual void Zero(void* dst, std::size_t bytes, Stream& stream) = 0;
 
   // Between a tensor on the device and fp32 row-major values on the host, in the order of the
@@ -74,6 +76,12 @@ class Backend {
   // what is loaded at first use must be there.  REQUIRES: can_record().
   virtual std::unique_ptr<RecordedWork> Record(Stream& stream, const std::function<void()>& queue);
 
+  // Names what the calling thread does from here on, until the end of that range, for a profiler of
+  // the device that watches; ranges lie in each other.  Without one this costs nothing.  `name`
+  // lives as long as the program.
+  virtual void BeginRange(const char* /*name*/) {}
+  virtual void EndRange() {}
+
   // Type in which activations and filters are held.
   virtual DType compute_type() const = 0;
 
@@ -90,8 +98,23 @@ class Backend {
 
   // The default compositions (backend/block_defaults.h) unless a back end has something better.
   virtual std::unique_ptr<Stem> MakeStem(const StemSpec& spec);
+  // Whether MakeStem gives something better.
+  virtual bool fuses_stem() const { return false; }
   virtual std::unique_ptr<Bottleneck> MakeBottleneck(const BottleneckSpec& spec);
   virtual std::unique_ptr<Head> MakeHead(const HeadSpec& spec);
+};
+
+// A range from here to the end of the scope.
+class RangeOfScope {
+ public:
+  // `backend` outlives it.
+  RangeOfScope(Backend& backend, const char* name) : backend_(backend) { backend.BeginRange(name); }
+  ~RangeOfScope() { backend_.EndRange(); }
+  RangeOfScope(const RangeOfScope&) = delete;
+  RangeOfScope& operator=(const RangeOfScope&) = delete;
+
+ private:
+  Backend& backend_;
 };
 
 }  // namespace trainer

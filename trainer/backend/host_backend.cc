@@ -54,6 +54,10 @@ void HostBackend::CopyToHost(void* dst, const void* src, std::size_t bytes, Stre
   if (bytes > 0) std::memcpy(dst, src, bytes);
 }
 
+void HostBackend::CopyOnDevice(void* dst, const void* src, std::size_t bytes, Stream& /*stream*/) {
+  if (bytes > 0) std::memcpy(dst, src, bytes);
+}
+
 void HostBackend::Zero(void* dst, std::size_t bytes, Stream& /*stream*/) {
   if (bytes > 0) std::memset(dst, 0, bytes);
 }

@@ -22,6 +22,7 @@ class HostBackend : public Backend {
   Buffer AllocateHost(std::size_t bytes) override { return AllocateDevice(bytes); }
   void CopyToDevice(void* dst, const void* src, std::size_t bytes, Stream& stream) override;
   void CopyToHost(void* dst, const void* src, std::size_t bytes, Stream& stream) override;
+  void CopyOnDevice(void* dst, const void* src, std::size_t bytes, Stream& stream) override;
   void Zero(void* dst, std::size_t bytes, Stream& stream) override;
   // Back ends on the host compute in fp32: a copy.
   void Widen(const void* src, float* dst, std::size_t count, Stream& stream) override;

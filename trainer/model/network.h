@@ -63,6 +63,9 @@ class Network {
   // it computes with weights() themselves.
   void* compute_weights() const { return compute_weights_.data(); }
 
+  // Where the blocks have it.
+  ParameterBinding BindingOf(const Parameter& parameter) const;
+
   // Which number of a parameter; statistics have only a value.
   enum class Part : std::uint8_t { kValue, kMomentum };
   // Host values in torchvision's shape, row-major: spec.shape.elements() of them.  Both wait until
@@ -80,7 +83,6 @@ class Network {
   bool IsCopied(const Parameter& parameter) const {
     return parameter.spec.desc.dtype != DType::kFloat32;
   }
-  ParameterBinding BindingOf(const Parameter& parameter) const;
   Tensor TensorOf(Part part, const Parameter& parameter) const;
   std::vector<float> ExportTensor(const Tensor& tensor, const Parameter& parameter,
                                   Stream& stream) const;

@@ -67,6 +67,25 @@ std::optional<GpuFigures> GpuMeter::Read() const {
   return figures;
 }
 
+DeviceState GpuMeter::State() const {
+  // nvml.h: nvmlClockType_t, nvmlTemperatureSensors_t.
+  constexpr int kMultiprocessors = 1;
+  constexpr int kMemory = 2;
+  constexpr int kTemperatureOfGpu = 0;
+  DeviceState state;
+  unsigned value = 0;
+  if (Ask("nvmlDeviceGetClockInfo", kMultiprocessors, &value)) {
+    state.compute_mhz = static_cast<int>(value);
+  }
+  if (Ask("nvmlDeviceGetClockInfo", kMemory, &value)) state.memory_mhz = static_cast<int>(value);
+  if (Ask("nvmlDeviceGetTemperature", kTemperatureOfGpu, &value)) {
+    state.celsius = static_cast<int>(value);
+  }
+  if (Ask("nvmlDeviceGetPowerUsage", &value)) state.milliwatts = value;
+  if (Ask("nvmlDeviceGetEnforcedPowerLimit", &value)) state.limit_milliwatts = value;
+  return state;
+}
+
 std::optional<double> GpuMeter::Energy() const {
   unsigned long long millijoules = 0;
   if (!Ask("nvmlDeviceGetTotalEnergyConsumption", &millijoules)) return std::nullopt;

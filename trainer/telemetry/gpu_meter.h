@@ -9,6 +9,8 @@
 #include <optional>
 #include <string>
 
+#include "trainer/telemetry/device_state.h"
+
 namespace trainer {
 
 struct GpuFigures {
@@ -28,6 +30,8 @@ class GpuMeter {
   // The mean power counts from here.
   void Restart();
   std::optional<GpuFigures> Read() const;
+  // Clocks, temperature and power of now.
+  DeviceState State() const;
 
  private:
   // Joules since the driver was loaded.

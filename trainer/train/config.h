@@ -68,7 +68,11 @@ struct TrainConfig {
   std::int64_t dump_state_step = 1;   // written after this many steps of the run
   StepWindow trace;                   // steps whose time line is written to
   std::filesystem::path trace_file;   // train/step_trace.h; "": none
-  std::string program_version;        // noted in checkpoints
+  StepWindow profile;                 // steps whose ops are timed (train/step_profile.h); count 0:
+                                      // none
+  std::filesystem::path profile_dir;  // where that is written
+  std::filesystem::path variability_dir;  // train/variability_log.h; "": none
+  std::string program_version;            // noted in checkpoints
   // Options and data by name, noted in checkpoints: where one has changed since, a run that goes on
   // says so.
   std::map<std::string, std::string> settings;

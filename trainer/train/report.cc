@@ -121,17 +121,17 @@ void Report::Step(const StepRecord& record) {
                                .skipped = record.skipped,
                                .times = record.times});
   }
-  if (outputs_.progress != nullptr) {
-    ProgressState state;
-    state.epoch = epoch;
-    state.epochs = config_.schedule.unit == IterationUnit::kEpoch ? schedule_.epochs : 0;
-    state.step = record.step + 1;
-    state.total_steps = schedule_.total_steps;
-    state.images_per_second = metrics.images_per_second;
-    state.loss = metrics.total_loss;
-    state.learning_rate = metrics.learning_rate;
-    outputs_.progress->Update(state);
-  }
+  if (outputs_.progress == nullptr && outputs_.job_comment == nullptr) return;
+  ProgressState state;
+  state.epoch = epoch;
+  state.epochs = config_.schedule.unit == IterationUnit::kEpoch ? schedule_.epochs : 0;
+  state.step = record.step + 1;
+  state.total_steps = schedule_.total_steps;
+  state.images_per_second = metrics.images_per_second;
+  state.loss = metrics.total_loss;
+  state.learning_rate = metrics.learning_rate;
+  if (outputs_.progress != nullptr) outputs_.progress->Update(state);
+  if (outputs_.job_comment != nullptr) outputs_.job_comment->Step(state);
 }
 
 void Report::StepEvents(const StepRecord& record, const IterationMetrics& metrics) {

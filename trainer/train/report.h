@@ -13,6 +13,7 @@
 #include "trainer/telemetry/dllogger.h"
 #include "trainer/telemetry/event_file.h"
 #include "trainer/telemetry/gpu_meter.h"
+#include "trainer/telemetry/job_comment.h"
 #include "trainer/telemetry/log.h"
 #include "trainer/telemetry/mllog.h"
 #include "trainer/telemetry/nvlog.h"
@@ -37,6 +38,7 @@ struct Outputs {
   EventFile* events = nullptr;
   TrainingJson* training_json = nullptr;
   Progress* progress = nullptr;
+  JobComment* job_comment = nullptr;
   GpuMeter* gpu = nullptr;  // of the rank's own
   PrometheusFile* prometheus = nullptr;
 };

@@ -157,6 +157,10 @@ void Trainer::TrainSteps() {
                               *stream_, loss_scale_, *parts_.training, end, parts_.spans});
   StepTrace trace(config_, parts_.communicator, parts_.spans, parts_.outputs.log);
   trace.CheckSteps(first, end);
+  StepProfile profile(config_, parts_.profile, network_, parts_.outputs.log);
+  profile.CheckSteps(first, end);
+  VariabilityLog variability(config_, parts_.communicator, parts_.variability, network_,
+                             parts_.outputs.log);
   if (parts_.communicator.rank() == 0 && training_step.records()) {
     parts_.outputs.log->info("training steps run as one graph each");
   }
@@ -170,11 +174,16 @@ void Trainer::TrainSteps() {
   parts_.training->Seek(schedule_.start);
   report_.StartTraining(schedule_, {parts_.training->samples(),
                                     parts_.evaluation ? parts_.evaluation->samples() : 0});
+  variability.Start();
   while (result_.step < end && result_.ending == Ending::kCompleted) {
     parts_.entered(Activity::kTraining, result_.step);
     trace.Before(result_.step);
+    profile.Before(result_.step);
     TrainingStep::Outcome outcome = RunStep(training_step);
-    trace.After(result_.step, outcome.stop || result_.step + 1 == end);
+    const bool is_last = outcome.stop || result_.step + 1 == end;
+    trace.After(result_.step, is_last);
+    profile.After(result_.step, outcome.record.times.step, is_last);
+    variability.After(result_.step - first, outcome.record.times);
     if (!outcome.warning.empty()) parts_.outputs.log->warn(outcome.warning);
     outcome.record.launch_step = result_.step - first;
     times_.Add(outcome.record.times);
@@ -194,7 +203,9 @@ void Trainer::TrainSteps() {
     }
     if (config_.checkpoint_every > 0 && result_.step % config_.checkpoint_every == 0) Save();
   }
+  variability.End();
   report_.EndTraining(times_);
+  result_.profile = profile.lines();
 }
 
 TrainingStep::Outcome Trainer::RunStep(TrainingStep& training_step) {

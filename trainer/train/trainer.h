@@ -42,6 +42,8 @@
 #include "trainer/train/hang_report.h"
 #include "trainer/train/predict.h"
 #include "trainer/train/report.h"
+#include "trainer/train/step_profile.h"
+#include "trainer/train/variability_log.h"
 
 namespace trainer {
 
@@ -66,6 +68,9 @@ struct TrainParts {
   // Of the steps config.trace; also given to the communicator and the training source.  May be
   // null.
   SpanRecorder* spans = nullptr;
+  // Both outlive the call and may be null.
+  const ProfileParts* profile = nullptr;
+  const VariabilityParts* variability = nullptr;
 };
 
 enum class Ending : std::uint8_t {
@@ -79,6 +84,7 @@ struct TrainResult {
   std::optional<EvaluationResult> evaluation;  // if there was one
   double images_per_second = 0;                // median, in the benchmark modes; all ranks together
   std::vector<Prediction> predictions;         // in kPredict: main prints them
+  std::vector<std::string> profile;            // lines, which main prints
 };
 
 // Does what config.mode says:

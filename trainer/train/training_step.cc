@@ -62,13 +62,20 @@ TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
                                         bool stop_requested) {
   Stream& stream = parts_.stream;
   StepNumbers& numbers = parts_.device_batch.numbers().host();
+  const RangeOfScope range(parts_.backend, "training step");
   const auto start = Clock::now();
   const InputBatch batch =
       feed_.Take(step, MixupLambda(step), static_cast<float>(parts_.loss_scale.scale()), stream);
   numbers.update = UpdateCall(learning_rate);
   Queue(batch);
-  feed_.FetchNext(step, stream);
-  parts_.communicator.Synchronize(stream);
+  {
+    const RangeOfScope fetching(parts_.backend, "next batch");
+    feed_.FetchNext(step, stream);
+  }
+  {
+    const RangeOfScope waiting(parts_.backend, "wait for the device");
+    parts_.communicator.Synchronize(stream);
+  }
   const auto end = Clock::now();
   StepExchange own;
   own.totals.Add(numbers.loss_sums);
@@ -132,20 +139,33 @@ void TrainingStep::Queue(const InputBatch& batch) {
 }
 
 void TrainingStep::QueueCalls(const InputBatch& batch) {
+  Backend& backend = parts_.backend;
   Network& network = parts_.network;
   Stream& stream = parts_.stream;
   SharedStepNumbers& numbers = parts_.device_batch.numbers();
   numbers.ToDevice(stream);
   marks_[0]->RecordTime(stream);
-  network.Forward(mode_, batch, &numbers.device()->loss_sums, stream);
+  {
+    const RangeOfScope range(backend, NameOf(StepPhase::kForward).data());
+    network.Forward(mode_, batch, &numbers.device()->loss_sums, stream);
+  }
   marks_[1]->RecordTime(stream);
-  network.Backward(stream,
-                   [&](std::size_t complete_from) { overlap_.Ready(complete_from, stream); });
+  {
+    const RangeOfScope range(backend, NameOf(StepPhase::kBackward).data());
+    network.Backward(stream,
+                     [&](std::size_t complete_from) { overlap_.Ready(complete_from, stream); });
+  }
   marks_[2]->RecordTime(stream);
-  overlap_.Finish(stream);
+  {
+    const RangeOfScope range(backend, NameOf(StepPhase::kExposedAllReduce).data());
+    overlap_.Finish(stream);
+  }
   marks_[3]->RecordTime(stream);
-  sgd_->Step(&numbers.device()->update, network.weights(), network.momentum(), overlap_.reduced(),
-             network.compute_weights(), &numbers.device()->update_sums, stream);
+  {
+    const RangeOfScope range(backend, NameOf(StepPhase::kUpdate).data());
+    sgd_->Step(&numbers.device()->update, network.weights(), network.momentum(), overlap_.reduced(),
+               network.compute_weights(), &numbers.device()->update_sums, stream);
+  }
   marks_[4]->RecordTime(stream);
   numbers.ToHost(stream);
 }

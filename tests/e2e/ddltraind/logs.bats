@@ -19,6 +19,20 @@ logs() {
   grep -q '"type": "METADATA", "metric": "imgs_per_sec", "metadata": {"unit": "images/s"}}' run/log.json
 }
 
+@test "DLLogger: what the launch was made with, in the file alone" {
+  train 2 --num_iter=2 --mode=train --results_dir='a run'
+  [ "$status" -eq 0 ]
+  sed -n 's/^DLLL \(.*"metric": "run".*\)/\1/p' 'a run/log.json' > launch
+  [ "$(wc -l < launch)" -eq 1 ]
+  [ "$(jq -r .metadata.program launch)" = "$("$ddltraind" --version | head -n 1)" ]
+  [ "$(jq .metadata.ranks launch)" -eq 2 ]
+  [ "$(jq .metadata.nodes launch)" -eq 1 ]
+  [[ $(jq -r .metadata.command launch) == "ddltraind "*" '--results_dir=a run'"* ]]
+  [[ $(jq -r .metadata.backend launch) == ?* && $(jq -r .metadata.communication launch) == ?* ]]
+  [ "$(jq .metadata.job launch)" = null ]
+  [[ $output != *METADATA* ]]
+}
+
 @test "MLLOG: every key that the compliance checker of MLPerf asks for" {
   train 2 --num_iter=30 --results_dir=run --mllog=mlperf.txt --mllog_org=Durham --mllog_platform=Bede --mllog_status=onprem
   [ "$status" -eq 0 ]
@@ -256,4 +270,49 @@ every_log_parses() {
   done
   ls run/{log,trace,training}.json mlperf.txt events/* metrics/ddltraind-rank-0000{0,1}.prom
   [ -s steps ]
+}
+
+# commented: one rank by hand as in job 4711, whose scontrol is the script on standard input.
+commented() {
+  mkdir -p bin
+  cat > bin/scontrol
+  chmod +x bin/scontrol
+  SLURM_JOB_ID=4711 PATH=$PWD/bin:$PATH run --separate-stderr timeout 60 "$ddltraind" "${small[@]}" --mode=train --num_iter=3 \
+    --results_dir=run --resume=never --backend=reference --job_comment
+  messages=$stderr
+  echo "$messages"
+}
+
+@test "the comment of the job: by scontrol, once a minute" {
+  commented << 'END'
+#!/bin/bash
+printf '%s\n' "$@" > scontrol.part
+cat >> scontrol.part
+mv scontrol.part scontrol.said
+END
+  [ "$status" -eq 0 ]
+  [[ $messages != *job_comment* ]]
+  # The only update is that of the first step; three take no minute.
+  [ "$(head -n 3 scontrol.said)" = $'update\nJobId=4711\nComment=ddltraind step 1/3 loss '"$(sed -n 's/^Comment=.* loss \(.*\)/\1/p' scontrol.said)" ]
+  [[ $(sed -n 3p scontrol.said) =~ ^Comment=ddltraind\ step\ 1/3\ loss\ [0-9.]+\ [0-9.]+\ images/s\ eta\ \?$ ]]
+  [ "$(wc -l < scontrol.said)" -eq 3 ]
+}
+
+@test "the comment of the job: a training does not end for a scontrol that fails, hangs or is not there, nor outside of Slurm" {
+  commented <<< $'#!/bin/bash\nexit 3'
+  [ "$status" -eq 0 ]
+  [ "$(grep -c "warning: --job_comment: the comment of the job may be an old one: scontrol ended with exit code 3" <<< "$messages")" -eq 1 ]
+  rm -r run
+  commented <<< $'#!/bin/bash\necho $$ > scontrol.pid; exec sleep 1000'
+  [ "$status" -eq 0 ]
+  [ ! -e "/proc/$(cat scontrol.pid)" ]
+  rm -r run
+  run --separate-stderr timeout 60 env SLURM_JOB_ID=4711 PATH=/nowhere "$ddltraind" "${small[@]}" --mode=train --num_iter=1 \
+    --results_dir=run --backend=reference --job_comment
+  [ "$status" -eq 0 ]
+  [[ $stderr == *"warning: --job_comment: the comment of the job may be an old one: scontrol: No such file or directory"* ]]
+  rm -r run
+  run --separate-stderr timeout 60 "$ddltraind" "${small[@]}" --mode=train --num_iter=1 --results_dir=run --backend=reference --job_comment
+  [ "$status" -eq 0 ]
+  [[ $stderr == *"warning: --job_comment: there is no Slurm job to comment on (SLURM_JOB_ID is not set)"* ]]
 }

@@ -7,8 +7,9 @@
 
 load common
 
-steps=200
-last=checkpoints/step-0000000200
+# Half a second even where a step takes half a millisecond.
+steps=800
+last=checkpoints/step-0000000800
 
 whole_run() {
   train "$1" --num_iter=$steps --results_dir=whole --mode=train
@@ -18,7 +19,7 @@ whole_run() {
 # interrupted RANKS ACTION: a run with checkpoints, and the action in its midst.
 interrupted() {
   start_training "$1" --num_iter=$steps --results_dir=run --mode=train --checkpoint_every=10
-  wait_for 20 test -e run/checkpoints/step-0000000020
+  wait_for 20 compgen -G 'run/checkpoints/step-*0' > /dev/null # the first ones are soon pruned
   eval "$2"
   end_of_training
 }

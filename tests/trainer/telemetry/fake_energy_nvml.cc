@@ -42,5 +42,26 @@ int nvmlDeviceGetTotalEnergyConsumption(const char* device, unsigned long long* 
   return 0;
 }
 
+int nvmlDeviceGetClockInfo(const char* /*device*/, int clock, unsigned* mhz) {
+  *mhz = clock == 1 ? 1980 : clock == 2 ? 3201 : 0;
+  return 0;
+}
+
+int nvmlDeviceGetTemperature(const char* /*device*/, int sensor, unsigned* celsius) {
+  *celsius = sensor == 0 ? 61 : 0;
+  return 0;
+}
+
+int nvmlDeviceGetPowerUsage(const char* device, unsigned* milliwatts) {
+  if (*device == '1') return 3;  // not supported
+  *milliwatts = 512'345;
+  return 0;
+}
+
+int nvmlDeviceGetEnforcedPowerLimit(const char* /*device*/, unsigned* milliwatts) {
+  *milliwatts = 700'000;
+  return 0;
+}
+
 }  // extern "C"
 // NOLINTEND(readability-identifier-naming)

@@ -33,6 +33,17 @@ TEST(GpuMeter, LeavesThePowerOutWhereTheGpuHasNoMeterOfEnergy) {
   EXPECT_FALSE(figures->watts);
 }
 
+TEST(GpuMeter, TellsClocksTemperatureAndPower) {
+  const DeviceState state = GpuMeter(kFakeNvml, "0000:1B:00.0").State();
+  EXPECT_EQ(state.compute_mhz, 1980);
+  EXPECT_EQ(state.memory_mhz, 3201);
+  EXPECT_EQ(state.celsius, 61);
+  EXPECT_EQ(state.milliwatts, 512'345);
+  EXPECT_EQ(state.limit_milliwatts, 700'000);
+  EXPECT_FALSE(GpuMeter(kFakeNvml, "0000:1C:00.0").State().milliwatts);
+  EXPECT_FALSE(GpuMeter(kFakeNvml, "0000:1D:00.0").State().compute_mhz);
+}
+
 TEST(GpuMeter, TellsNothingOfAGpuThatIsNotThere) {
   EXPECT_FALSE(GpuMeter(kFakeNvml, "0000:1D:00.0").Read());
 }

@@ -31,6 +31,9 @@ class DeferredBackend final : public Backend {
   void CopyToHost(void* dst, const void* src, std::size_t bytes, Stream& stream) override {
     CopyToDevice(dst, src, bytes, stream);
   }
+  void CopyOnDevice(void* dst, const void* src, std::size_t bytes, Stream& stream) override {
+    CopyToDevice(dst, src, bytes, stream);
+  }
   void Zero(void* dst, std::size_t bytes, Stream& stream) override {
     Queue(stream).Post([=] { std::memset(dst, 0, bytes); });
   }

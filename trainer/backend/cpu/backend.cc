@@ -89,6 +89,19 @@ class CpuBackend final : public HostBackend {
     return {data, bytes, [base, mapped](void*) { munmap(base, mapped); }};
   }
 
+  // One piece for each thread: large ones go past the caches.
+  void CopyOnDevice(void* dst, const void* src, std::size_t bytes, Stream& /*stream*/) override {
+    const std::size_t piece = bytes / static_cast<std::size_t>(threads_) + 1;
+#pragma omp parallel for schedule(static)
+    for (int t = 0; t < threads_; ++t) {
+      const std::size_t begin = std::min(bytes, static_cast<std::size_t>(t) * piece);
+      const std::size_t end = std::min(bytes, begin + piece);
+      if (begin == end) continue;
+      std::memcpy(static_cast<std::byte*>(dst) + begin, static_cast<const std::byte*>(src) + begin,
+                  end - begin);
+    }
+  }
+
   void Import(const float* src, const Tensor& dst, Stream& /*stream*/) override {
     const dnnl::memory::desc plain = ToMemoryDesc(RowMajor(dst.desc.shape, DType::kFloat32));
     Reorder(plain, src, ToMemoryDesc(dst.desc), dst.data);

@@ -10,6 +10,7 @@
 #include "trainer/backend/cuda/cuda_ops.h"
 #include "trainer/backend/cuda/graph.h"
 #include "trainer/backend/cuda/layout.h"
+#include "trainer/backend/cuda/ranges.h"
 #include "trainer/backend/cuda/runtime.h"
 #include "trainer/backend/cuda/stem.h"
 #include "trainer/core/error.h"
@@ -126,6 +127,10 @@ class CudaBackend final : public Backend {
     CheckCuda(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, HandleOf(stream)),
               "copying from the GPU");
   }
+  void CopyOnDevice(void* dst, const void* src, std::size_t bytes, Stream& stream) override {
+    CheckCuda(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToDevice, HandleOf(stream)),
+              "copying on the GPU");
+  }
   void Zero(void* dst, std::size_t bytes, Stream& stream) override {
     CheckCuda(cudaMemsetAsync(dst, 0, bytes, HandleOf(stream)), "clearing memory of the GPU");
   }
@@ -154,6 +159,9 @@ class CudaBackend final : public Backend {
   std::unique_ptr<Event> MakeEvent() override { return MakeCudaEvent(); }
 
   bool can_record() const override { return true; }
+  void BeginRange(const char* name) override { BeginProfilerRange(name); }
+  void EndRange() override { EndProfilerRange(); }
+
   std::unique_ptr<RecordedWork> Record(Stream& stream,
                                        const std::function<void()>& queue) override {
     return RecordCudaGraph(stream, queue);
@@ -185,6 +193,7 @@ class CudaBackend final : public Backend {
     return MakeCudaSgd(*this, std::move(segments), precision_.storage);
   }
 
+  bool fuses_stem() const override { return true; }
   std::unique_ptr<Stem> MakeStem(const StemSpec& spec) override {
     return MakeCudaStem(*this, spec);
   }

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "support/spelling.h"
+#include "support/unknown_argument.h"
 #include "trainer/core/error.h"
 #include "trainer/data/shard_manifest.h"
 #include "trainer/data/tool/inspect.h"
@@ -23,21 +23,6 @@ using trainer::DataToolCommand;
 using trainer::DataToolOptions;
 using trainer::Error;
 using trainer::SynthOptions;
-
-// "unknown argument --imges; did you mean --images?"
-std::string DescribeUnknown(const std::string& argument, const CLI::App& app) {
-  std::vector<std::string> known;
-  for (const CLI::Option* option : app.get_options()) {
-    if (!option->get_lnames().empty()) known.push_back("--" + option->get_lnames().front());
-  }
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    known.push_back(command->get_name());
-  }
-  const std::string nearest =
-      support::NearestSpelling(argument.substr(0, argument.find('=')), known);
-  return "unknown argument " + argument +
-         (nearest.empty() ? " (ddldata --help lists all)" : "; did you mean " + nearest + "?");
-}
 
 // "80-128", or "96" for both.
 void ParseSizeRange(const std::string& text, SynthOptions& options) {
@@ -130,7 +115,8 @@ int Run(int argc, char** argv) {
   const bool has_command = options.command != DataToolCommand::kNone;
   const CLI::App& chosen = has_command ? *app.get_subcommands().front() : app;
   const std::vector<std::string> unknown = chosen.remaining();
-  if (!unknown.empty()) throw Error(EX_USAGE, DescribeUnknown(unknown.front(), chosen));
+  if (!unknown.empty())
+    throw Error(EX_USAGE, support::DescribeUnknownArgument(unknown.front(), chosen, "ddldata"));
   return RunCommand(options);
 }
 

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/train/step_profile.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "tests/trainer/train/training_run.h"
+#include "trainer/backend/measured_backend.h"
+
+namespace trainer {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::StartsWith;
+
+// Trainings of six steps; the profile is of the third and fourth.
+class StepProfileTest : public testing::Test {
+ protected:
+  TrainResult Train() {
+    const auto backend = MakeBackend("reference", {});
+    OpRecorder recorder([&] { return backend->MakeEvent(); });
+    const auto measured = MakeMeasuredBackend(*backend, recorder);
+    ThreadWorld world(1);
+    ThreadCommunicator communicator(world, 0);
+    GeneratedSourceOptions options;
+    options.batch = config_.batch;
+    options.classes = config_.classes;
+    GeneratedSource training(options);
+    std::ostringstream log_text;
+    TrainParts parts{
+        *measured, communicator, &training, nullptr, {MakeLogger(log_text, 0, "info")}};
+    const ProfileParts profile = {&recorder, backend->description(), {1e9, 1e9}, true};
+    parts.profile = &profile;
+    TrainResult result = RunTrainer(config_, parts);
+    log_ = log_text.str();
+    return result;
+  }
+  nlohmann::json Document() const {
+    std::ifstream file(config_.profile_dir / "profile.json");
+    return nlohmann::json::parse(file);
+  }
+
+  TrainConfig MakeConfig() const {
+    TrainConfig config = SmallConfig(folder_.path());
+    config.profile = {.first = 3, .count = 2};
+    config.profile_dir = folder_.path();
+    return config;
+  }
+
+  TemporaryFolder folder_;
+  TrainConfig config_ = MakeConfig();
+  std::string log_;
+};
+
+TEST_F(StepProfileTest, IsOfTheStepsThatWereAskedFor) {
+  const TrainResult result = Train();
+  ASSERT_FALSE(result.profile.empty());
+  EXPECT_THAT(result.profile[0], StartsWith("Profile of steps 3 to 4 on rank 0"));
+  EXPECT_THAT(result.profile[1], HasSubstr("measured"));
+  const auto document = Document();
+  EXPECT_EQ(document.at("first_step"), 3);
+  EXPECT_EQ(document.at("steps"), 2);
+  // Of resnet_tiny: 16 convolutions and batch norms, each forward and backward, the first without
+  // the gradient of its image; 9 others.
+  double calls = 0;
+  std::set<std::string> layers;
+  for (const auto& op : document.at("ops")) {
+    calls += op.at("calls").get<double>();
+    layers.insert(op.at("layer"));
+  }
+  EXPECT_EQ(calls, 16 + 15 + 16 + 32 + 9);
+  EXPECT_THAT(layers, Contains("layer1.0.conv1"));
+  EXPECT_THAT(layers, Contains("layer2.0.downsample.1"));
+  EXPECT_THAT(layers, Contains("fc"));
+  EXPECT_THAT(layers, Not(Contains(HasSubstr("weight"))));
+  EXPECT_LE(document.at("op_seconds"), document.at("step_seconds"));
+  EXPECT_THAT(log_, HasSubstr("profile written: " + (folder_.path() / "profile.csv").string()));
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "profile.csv"));
+}
+
+TEST_F(StepProfileTest, IsOfThoseOfThemThatTheLaunchMakes) {
+  config_.profile = {.first = 6, .count = 10};
+  const TrainResult result = Train();
+  EXPECT_THAT(result.profile.at(0), StartsWith("Profile of steps 6 to 6 "));
+}
+
+TEST_F(StepProfileTest, WarnsWhereThereAreNone) {
+  config_.profile = {.first = 7, .count = 2};
+  EXPECT_THAT(Train().profile, IsEmpty());
+  EXPECT_THAT(log_, HasSubstr("warning: --profile shows nothing: steps 7 to 8 are not among the "
+                              "steps 1 to 6 of this launch"));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "profile.json"));
+}
+
+TEST_F(StepProfileTest, AFileThatCannotBeWrittenIsAWarning) {
+  config_.profile_dir = folder_.path() / "x";
+  EXPECT_THAT(Train().profile, Not(IsEmpty()));
+  EXPECT_THAT(log_, HasSubstr("profile.csv: cannot be written: No such file or directory; the run "
+                              "goes on without it"));
+}
+
+TEST_F(StepProfileTest, ChangesNoWeight) {
+  Train();
+  TemporaryFolder other;
+  RunAlone(SmallConfig(other.path()));
+  const auto weights = [](const TemporaryFolder& folder) {
+    return TensorsOf(CheckpointFolder(folder.path(), 6) / "model.safetensors");
+  };
+  EXPECT_EQ(weights(folder_), weights(other));
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/backend/op_work.h"
+
+#include <algorithm>
+
+namespace trainer {
+namespace {
+
+double Values(const TensorDesc& desc) { return static_cast<double>(desc.shape.elements()); }
+
+double ConvolutionFlop(const TensorDesc& filter, const TensorDesc& dst) {
+  const double products = Values(filter) / static_cast<double>(filter.shape[0]);
+  return 2 * Values(dst) * products;
+}
+
+constexpr double kPixelBytes = 1;  // of one channel
+
+// As the stem of a ResNet is (blocks.h).
+constexpr std::int64_t kStemKernel = 7;
+constexpr std::int64_t kStemChannels = 3;
+
+double StemFlop(const StemSpec& spec) {
+  const auto places = [](std::int64_t size) { return (size + 1) / 2; };  // stride 2, padding 3
+  const double values = static_cast<double>(spec.batch * spec.out_channels) *
+                        static_cast<double>(places(spec.height) * places(spec.width));
+  return 2 * values * static_cast<double>(kStemChannels * kStemKernel * kStemKernel);
+}
+
+double StemBytes(const StemSpec& spec, const TensorDesc& dst) {
+  const auto pixels = static_cast<double>(spec.batch * spec.height * spec.width * kStemChannels);
+  const auto filter =
+      static_cast<double>(spec.out_channels * kStemChannels * kStemKernel * kStemKernel);
+  return pixels * kPixelBytes + filter * static_cast<double>(SizeOf(dst.dtype)) + ValueBytes(dst);
+}
+
+}  // namespace
+
+double ValueBytes(const TensorDesc& desc) {
+  return Values(desc) * static_cast<double>(SizeOf(desc.dtype));
+}
+
+OpWork ConvolutionForwardWork(const ConvolutionSpec& spec, const TensorDesc& filter,
+                              const TensorDesc& dst) {
+  return {ConvolutionFlop(filter, dst),
+          ValueBytes(spec.src) + ValueBytes(filter) + ValueBytes(dst)};
+}
+
+OpWork ConvolutionBackwardDataWork(const ConvolutionSpec& spec, const TensorDesc& filter,
+                                   const TensorDesc& dst) {
+  OpWork work = ConvolutionForwardWork(spec, filter, dst);
+  if (spec.adds_diff_src) work.bytes += ValueBytes(spec.src);
+  return work;
+}
+
+OpWork ConvolutionBackwardFilterWork(const ConvolutionSpec& spec, const TensorDesc& filter,
+                                     const TensorDesc& dst) {
+  return ConvolutionForwardWork(spec, filter, dst);
+}
+
+OpWork BatchNormForwardWork(const BatchNormSpec& spec, Mode mode) {
+  const double of_value =
+      (mode == Mode::kTraining ? 5 : 2) + (spec.add ? 1 : 0) + (spec.relu ? 1 : 0);
+  return {of_value * Values(spec.src), (spec.add ? 3 : 2) * ValueBytes(spec.src)};
+}
+
+OpWork BatchNormBackwardWork(const BatchNormSpec& spec, Mode mode) {
+  const double of_value = 4 + (mode == Mode::kTraining ? 4 : 1) + (spec.relu ? 1 : 0);
+  // src, diff_dst, diff_src.
+  const double tensors = 3 + (spec.relu ? 1 : 0) + (spec.add ? 1 : 0);
+  return {of_value * Values(spec.src), tensors * ValueBytes(spec.src)};
+}
+
+OpWork MaxPoolForwardWork(const MaxPoolSpec& spec, const TensorDesc& dst) {
+  return {Values(dst) * static_cast<double>(spec.kernel * spec.kernel),
+          ValueBytes(spec.src) + ValueBytes(dst)};
+}
+
+OpWork MaxPoolBackwardWork(const MaxPoolSpec& spec, const TensorDesc& dst) {
+  return {Values(dst), ValueBytes(spec.src) + ValueBytes(dst)};
+}
+
+OpWork GlobalAveragePoolWork(const TensorDesc& src, const TensorDesc& dst) {
+  return {Values(src), ValueBytes(src) + ValueBytes(dst)};
+}
+
+OpWork LinearForwardWork(const LinearSpec& spec, const TensorDesc& weight, const TensorDesc& dst) {
+  return {2 * Values(spec.src) * static_cast<double>(spec.out_features),
+          ValueBytes(spec.src) + ValueBytes(weight) + ValueBytes(dst)};
+}
+
+OpWork LinearBackwardWork(const LinearSpec& spec, const TensorDesc& weight, const TensorDesc& dst) {
+  // src and diff_src, weight and its gradient, diff_dst.
+  return {4 * Values(spec.src) * static_cast<double>(spec.out_features),
+          2 * ValueBytes(spec.src) + 2 * ValueBytes(weight) + ValueBytes(dst)};
+}
+
+OpWork InputTransformWork(const TensorDesc& dst) {
+  return {2 * Values(dst), Values(dst) * kPixelBytes + ValueBytes(dst)};
+}
+
+OpWork SoftmaxCrossEntropyWork(const TensorDesc& logits, bool has_gradient) {
+  return {(has_gradient ? 5 : 4) * Values(logits), (has_gradient ? 2 : 1) * ValueBytes(logits)};
+}
+
+OpWork SgdWork(std::span<const ParameterSegment> segments, const FlatGradients& gradients,
+               DType compute_type, bool has_copy) {
+  const double fp32 = sizeof(float);
+  const auto narrow = static_cast<double>(SizeOf(compute_type));
+  OpWork work;
+  for (const ParameterSegment& segment : segments) {
+    const std::size_t end = segment.begin + segment.count;
+    const std::size_t in_fp32 =
+        std::clamp(gradients.compute_from, segment.begin, end) - segment.begin;
+    const auto count = static_cast<double>(segment.count);
+    work.flop += (segment.decay ? 9 : 5) * count;
+    work.bytes += 4 * fp32 * count + fp32 * static_cast<double>(in_fp32) +
+                  narrow * static_cast<double>(segment.count - in_fp32) +
+                  (has_copy ? narrow * count : 0);
+  }
+  return work;
+}
+
+OpWork StemForwardWork(const StemSpec& spec, const TensorDesc& dst) {
+  return {StemFlop(spec), StemBytes(spec, dst)};
+}
+
+OpWork StemBackwardWork(const StemSpec& spec, const TensorDesc& dst) {
+  return {StemFlop(spec), StemBytes(spec, dst)};
+}
+
+}  // namespace trainer

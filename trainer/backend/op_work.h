@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The arithmetic that ops need and the bytes that they must move, by their shapes: a lower limit,
+// whatever a back end does.  doc/performance.md has the definitions.  Pure.
+//
+//   bytes: each operand is read or written once, in its type, without padding and without what is
+//     only kept for backward.  Parameters of batch norm, biases, labels, sums and calls are left
+//     out: they are small.
+//   flop: 2 for each multiplication and addition of a convolution or a matrix product, those with
+//     padding included; for the other ops the additions, multiplications and comparisons of each
+//     value, as the functions say.
+
+#pragma once
+
+#include <span>
+
+#include "trainer/backend/blocks.h"
+#include "trainer/backend/ops.h"
+#include "trainer/core/profiled_op.h"
+
+namespace trainer {
+
+// Of the values, without padding.
+double ValueBytes(const TensorDesc& desc);
+
+// 2 * N*K*P*Q * C*R*S, in each of the three passes.
+OpWork ConvolutionForwardWork(const ConvolutionSpec& spec, const TensorDesc& filter,
+                              const TensorDesc& dst);
+// Reads diff_src too where it adds to it.
+OpWork ConvolutionBackwardDataWork(const ConvolutionSpec& spec, const TensorDesc& filter,
+                                   const TensorDesc& dst);
+OpWork ConvolutionBackwardFilterWork(const ConvolutionSpec& spec, const TensorDesc& filter,
+                                     const TensorDesc& dst);
+
+// For each value: kTraining 3 for the sums and 2 to normalize, else 2; 1 each for the addition and
+// the ReLU.
+OpWork BatchNormForwardWork(const BatchNormSpec& spec, Mode mode);
+// For each value: 4 for the sums; 4 for diff_src, 1 in kFrozen; 1 for the ReLU.  Reads dst where
+// there is a ReLU, and writes diff_residual where there was an addition.
+OpWork BatchNormBackwardWork(const BatchNormSpec& spec, Mode mode);
+
+// One comparison for each value of a window; one addition for each value of dst.
+OpWork MaxPoolForwardWork(const MaxPoolSpec& spec, const TensorDesc& dst);
+OpWork MaxPoolBackwardWork(const MaxPoolSpec& spec, const TensorDesc& dst);
+
+// One addition, or backward one multiplication, for each value of src.
+OpWork GlobalAveragePoolWork(const TensorDesc& src, const TensorDesc& dst);
+
+// 2*N*C*K, and twice that backward.
+OpWork LinearForwardWork(const LinearSpec& spec, const TensorDesc& weight, const TensorDesc& dst);
+OpWork LinearBackwardWork(const LinearSpec& spec, const TensorDesc& weight, const TensorDesc& dst);
+
+// 2 for each of the three channels of a pixel, which is one byte each.
+OpWork InputTransformWork(const TensorDesc& dst);
+
+// For each logit 4 to its probability and 1 to its gradient, which is written over it.
+OpWork SoftmaxCrossEntropyWork(const TensorDesc& logits, bool has_gradient);
+
+// For each weight: 1 to scale the gradient, 2 for the momentum, 2 for the weight; 4 more with
+// decay: into the gradient, and for the sum of squares.  Reads gradient, weight and momentum,
+// writes weight, momentum and the copy of the compute type if there is one.
+OpWork SgdWork(std::span<const ParameterSegment> segments, const FlatGradients& gradients,
+               DType compute_type, bool has_copy);
+
+// A stem as one op (Backend::fuses_stem): its convolution's arithmetic; from pixels and filter to
+// dst; from dst's gradient, pixels and filter's place back.
+OpWork StemForwardWork(const StemSpec& spec, const TensorDesc& dst);
+OpWork StemBackwardWork(const StemSpec& spec, const TensorDesc& dst);
+
+}  // namespace trainer

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Clocks, power and temperature of what a rank computes with, now and then, by a thread of its own.
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <thread>
+#include <vector>
+
+namespace trainer {
+
+// What the device tells; the rest is empty.
+struct DeviceState {
+  std::optional<int> compute_mhz;  // of a GPU's multiprocessors, of a CPU's cores
+  std::optional<int> memory_mhz;
+  std::optional<int> celsius;
+  std::optional<std::int64_t> milliwatts;
+  std::optional<std::int64_t> limit_milliwatts;
+};
+
+using ReadDeviceState = std::function<DeviceState()>;
+
+// Of the first processor of this machine, where Linux shows it to this user: cpufreq or
+// /proc/cpuinfo (clock), RAPL (power: the mean since the call before, none in the first), hwmon
+// (temperature).  `root` stands for / in tests.
+class HostState {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  explicit HostState(std::filesystem::path root = "/") : root_(std::move(root)) {}
+
+  DeviceState Read(Clock::time_point now = Clock::now());
+
+ private:
+  const std::filesystem::path root_;
+  std::optional<std::int64_t> microjoules_;  // at the last call
+  Clock::time_point read_;
+};
+
+struct TimedState {
+  double seconds = 0;  // since the sampler was made
+  DeviceState state;
+};
+
+class StateSampler {
+ public:
+  // Reads at once, and then every `interval`, in a thread of its own.
+  StateSampler(ReadDeviceState read, std::chrono::milliseconds interval);
+  ~StateSampler() = default;
+  StateSampler(const StateSampler&) = delete;
+  StateSampler& operator=(const StateSampler&) = delete;
+
+  // Those since the last call.
+  std::vector<TimedState> Take();
+
+ private:
+  void Run(const std::stop_token& stop);
+
+  const ReadDeviceState read_;
+  const std::chrono::milliseconds interval_;
+  const std::chrono::steady_clock::time_point start_;
+  std::mutex mutex_;
+  std::vector<TimedState> states_;  // under mutex_
+  std::jthread thread_;             // the last member: it uses the others
+};
+
+}  // namespace trainer

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/train/step_profile.h"
+
+#include <system_error>
+#include <utility>
+
+#include "trainer/telemetry/op_profile.h"
+#include "trainer/telemetry/replaced_file.h"
+#include "trainer/train/layer_names.h"
+
+namespace trainer {
+namespace {
+
+constexpr std::size_t kShownRows = 30;
+
+}  // namespace
+
+StepProfile::StepProfile(const TrainConfig& config, const ProfileParts* parts,
+                         const Network& network, Logger log)
+    : config_(config), parts_(parts), log_(std::move(log)), is_done_(parts == nullptr) {
+  if (!is_done_) NameLayers(network, *parts_->recorder);
+}
+
+void StepProfile::CheckSteps(std::int64_t first, std::int64_t end) {
+  const StepWindow& window = config_.profile;
+  if (is_done_ || (window.last() > first && window.first <= end)) return;
+  log_->warn(
+      "--profile shows nothing: steps {} to {} are not among the steps {} to {} of this launch",
+      window.first, window.last(), first + 1, end);
+}
+
+void StepProfile::Before(std::int64_t step) {
+  const std::int64_t number = step + 1;
+  if (is_done_ || parts_->recorder->is_on()) return;
+  if (number < config_.profile.first || number > config_.profile.last()) return;
+  first_ = number;
+  parts_->recorder->Start();
+}
+
+void StepProfile::After(std::int64_t step, double seconds, bool is_last) {
+  if (is_done_ || !parts_->recorder->is_on()) return;
+  parts_->recorder->Collect();
+  ++steps_;
+  seconds_ += seconds;
+  if (!is_last && step + 1 < config_.profile.last()) return;
+  parts_->recorder->Stop();
+  is_done_ = true;
+  Finish();
+}
+
+void StepProfile::Finish() {
+  ProfileHead head;
+  head.backend = parts_->backend;
+  head.first_step = first_;
+  head.steps = steps_;
+  head.step_seconds = seconds_ / static_cast<double>(steps_);
+  head.peaks = parts_->peaks;
+  head.are_peaks_measured = parts_->are_peaks_measured;
+  const OpProfile profile = AnalyzeOps(std::move(head), parts_->recorder->Ops());
+  lines_ = ProfileLines(profile, kShownRows);
+  Write("profile.csv", ProfileCsv(profile));
+  Write("profile.json", ProfileJson(profile));
+}
+
+void StepProfile::Write(const std::string& name, const std::string& text) {
+  const ReplacedFile file(config_.profile_dir / name, [](int) {});
+  const std::string path = file.path().string();
+  if (const int error = file.TryWrite(text); error != 0) {
+    log_->warn("{}: cannot be written: {}; the run goes on without it", path,
+               std::generic_category().message(error));
+  } else {
+    log_->info("profile written: {}", path);
+  }
+}
+
+}  // namespace trainer

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/train/variability_log.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+#include "trainer/core/error.h"
+#include "trainer/telemetry/append_whole.h"
+#include "trainer/telemetry/iteration_durations.h"
+#include "trainer/telemetry/nvprof_csv.h"
+#include "trainer/train/layer_names.h"
+
+namespace trainer {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+}  // namespace
+
+VariabilityLog::VariabilityLog(const TrainConfig& config, Communicator& communicator,
+                               const VariabilityParts* parts, const Network& network, Logger log)
+    : config_(config),
+      communicator_(communicator),
+      parts_(parts),
+      log_(std::move(log)),
+      device_(parts == nullptr ? "" : fmt::format("{} ({})", parts->device, parts->local_rank)) {
+  if (parts_ != nullptr) NameLayers(network, *parts_->recorder);
+}
+
+VariabilityLog::~VariabilityLog() {
+  for (const int file : {durations_, kernels_}) {
+    if (file >= 0) ::close(file);
+  }
+}
+
+int VariabilityLog::Open(const std::filesystem::path& path) const {
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (file >= 0) return file;
+  throw Error(EX_OSERR,
+              fmt::format("cannot write '{}': {}; check it, or give another --variability_dir",
+                          path.string(), std::generic_category().message(errno)));
+}
+
+void VariabilityLog::Start() {
+  if (parts_ == nullptr) return;
+  std::int64_t seconds = std::chrono::duration_cast<std::chrono::seconds>(
+                             std::chrono::system_clock::now().time_since_epoch())
+                             .count();
+  communicator_.Broadcast(&seconds, sizeof seconds, 0);
+  const std::filesystem::path& folder = config_.variability_dir;
+  const std::string run = fmt::format("{}_{}", seconds, parts_->host);
+  durations_ = Open(folder / fmt::format("resnet_iterdur_{}.txt", run));
+  kernels_ = Open(folder / fmt::format("resnet_{}_{}.csv", ::getpid(), run));
+  Append(durations_, DurationsHead(communicator_.rank(), communicator_.size(), parts_->local_rank),
+         false);
+  Append(kernels_,
+         NvprofHead(::getpid(), "ddltraind " + config_.program_version + " in the form of nvprof"),
+         true);
+  began_ = Clock::now();
+  sampler_.emplace(parts_->read_state, kInterval);
+  parts_->recorder->Start();
+}
+
+void VariabilityLog::After(std::int64_t iteration, const StepTimes& times) {
+  if (parts_ == nullptr) return;
+  const double seconds = times[StepPhase::kForward] + times[StepPhase::kBackward] +
+                         times[StepPhase::kExposedAllReduce];
+  Append(durations_, IterationDuration(iteration, parts_->local_rank, seconds), false);
+  std::string rows;
+  parts_->recorder->Collect([&](const RecordedOp& call) {
+    rows += NvprofKernel(device_, call.begin, call.seconds, call.op.op + " (" + call.op.layer + ")",
+                         ++rows_);
+  });
+  Append(kernels_, rows, true);
+  AppendStates();
+}
+
+void VariabilityLog::AppendStates() {
+  std::string rows;
+  for (const TimedState& timed : sampler_->Take()) {
+    rows += NvprofState(device_, timed.seconds, timed.state);
+  }
+  Append(kernels_, rows, true);
+}
+
+void VariabilityLog::End() {
+  if (parts_ == nullptr) return;
+  parts_->recorder->Stop();
+  const double seconds = SecondsSince(began_);
+  AppendStates();
+  sampler_.reset();
+  // Readers stop at this line, so the others' are to be there before it.
+  communicator_.Barrier();
+  if (parts_->local_rank == 0) Append(durations_, TrainingTime(seconds), false);
+}
+
+void VariabilityLog::Append(int file, const std::string& text, bool is_own) {
+  if (text.empty()) return;
+  const int error = AppendWhole(file, text, is_own).error;
+  if (error != 0 && !is_losing_) {
+    log_->warn("{}: lines are lost: {}; the run goes on", config_.variability_dir.string(),
+               std::generic_category().message(error));
+  }
+  is_losing_ = error != 0;
+}
+
+}  // namespace trainer

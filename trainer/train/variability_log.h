@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The files of the SC22 study of variability among GPUs, of every rank, in one folder:
+//   resnet_iterdur_SECONDS_HOST.txt   how long each iteration took, of all ranks of a node
+//                                     (telemetry/iteration_durations.h)
+//   resnet_PID_SECONDS_HOST.csv       each op of a rank, and clocks, temperature and power of what
+//                                     it computes with (telemetry/nvprof_csv.h)
+// SECONDS since 1970 are those at which the training began, on rank 0.
+//
+// What a full disk loses is told to the log, and the training goes on.
+
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "trainer/backend/op_recorder.h"
+#include "trainer/comm/communicator.h"
+#include "trainer/model/network.h"
+#include "trainer/telemetry/device_state.h"
+#include "trainer/telemetry/log.h"
+#include "trainer/telemetry/step_timer.h"
+#include "trainer/train/config.h"
+
+namespace trainer {
+
+// What main provides for it.
+struct VariabilityParts {
+  OpRecorder* recorder = nullptr;  // of the back end of the run (backend/measured_backend.h)
+  std::string device;              // its name, such as "NVIDIA H200"
+  int local_rank = 0;
+  std::string host;
+  ReadDeviceState read_state;  // called from a thread of its own
+};
+
+class VariabilityLog {
+ public:
+  static constexpr std::chrono::milliseconds kInterval{50};  // between readings of the device
+
+  // All outlive it.  `parts` may be null: then nothing is done.
+  VariabilityLog(const TrainConfig& config, Communicator& communicator,
+                 const VariabilityParts* parts, const Network& network, Logger log);
+  ~VariabilityLog();
+  VariabilityLog(const VariabilityLog&) = delete;
+  VariabilityLog& operator=(const VariabilityLog&) = delete;
+
+  // Collective.  Throws Error(EX_OSERR) that names a file which cannot be written, and the option.
+  void Start();
+  // `iteration` counts from 0 in this launch.
+  void After(std::int64_t iteration, const StepTimes& times);
+  // Collective.
+  void End();
+
+ private:
+  int Open(const std::filesystem::path& path) const;
+  void Append(int file, const std::string& text, bool is_own);
+  void AppendStates();
+
+  const TrainConfig& config_;
+  Communicator& communicator_;
+  const VariabilityParts* const parts_;
+  const Logger log_;
+  const std::string device_;  // as nvprof names it: with the local rank
+  int durations_ = -1;        // file descriptors
+  int kernels_ = -1;
+  std::int64_t rows_ = 0;  // of kernels
+  bool is_losing_ = false;
+  std::chrono::steady_clock::time_point began_;
+  std::optional<StateSampler> sampler_;
+};
+
+}  // namespace trainer
