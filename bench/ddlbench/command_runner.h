@@ -1,18 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs commands one after the other and hands on the signals that are meant to stop them.  While
-// there is one, SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are blocked and waited for.
-// One at a time; single-threaded programs only.
+// Runs commands, one after the other or at once, and hands on the signals that are meant to stop
+// them.  While there is one, SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are blocked and waited
+// for. One at a time; single-threaded programs only.
 
 #pragma once
+
+#include <sys/types.h>
 
 #include <csignal>
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace bench {
+
+struct Command {
+  std::vector<std::string> argv;  // argv[0] is a path, or a name in PATH
+  // Where what it writes goes, made anew; "": where ours goes.
+  std::filesystem::path output;
+  // Beside the variables of this program, or in place of those of the same names.
+  std::vector<std::pair<std::string, std::string>> variables;
+  std::vector<int> cpus;  // that it may run on; none: those that this program may run on
+};
 
 class CommandRunner {
  public:
@@ -21,12 +33,16 @@ class CommandRunner {
   CommandRunner(const CommandRunner&) = delete;
   CommandRunner& operator=(const CommandRunner&) = delete;
 
-  // Starts `argv` (argv[0] is a path, or a name in PATH), with nothing to read, in a process group
-  // of its own, and waits for its end; it is told to end when this program dies.  What it writes
-  // goes to `output`, which is made anew, or where ours goes when that is "".  `meanwhile`, if
-  // there is one, is called a few times a second while it runs and once after its end; it must not
-  // throw. Returns its exit code, or 128 + n when signal n ended it. Throws trainer::Error:
-  // EX_UNAVAILABLE when it cannot be started, EX_OSERR for `output`, EX_OSERR.
+  // Starts `commands`, each with nothing to read and in a process group of its own, and waits for
+  // the end of all; they are told to end when this program dies, and when one of them cannot be
+  // started.  `meanwhile`, if there is one, is called a few times a second while any runs and once
+  // after the end; it must not throw.  Returns their exit codes in the order of `commands`; 128 + n
+  // of one that signal n ended.  Throws trainer::Error: EX_UNAVAILABLE when one cannot be started,
+  // EX_OSERR for an output, EX_OSERR.
+  std::vector<int> RunAll(const std::vector<Command>& commands,
+                          const std::function<void()>& meanwhile = nullptr);
+
+  // The same of one.
   int Run(const std::vector<std::string>& argv, const std::filesystem::path& output,
           const std::function<void()>& meanwhile = nullptr);
 
@@ -34,6 +50,12 @@ class CommandRunner {
   int StopSignal();
 
  private:
+  pid_t Start(const Command& command) const;
+  // Waits for the end of those of `children` that still run, 0 in the place of each that has ended,
+  // and writes their codes.
+  void WaitForAll(std::vector<pid_t>& children, std::vector<int>& codes,
+                  const std::function<void()>& meanwhile);
+
   sigset_t stop_signals_ = {};
   sigset_t before_ = {};
   int stop_signal_ = 0;

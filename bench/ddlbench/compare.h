@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/ddlbench/complaints.h"
-#include "bench/ddlbench/statistics.h"
+#include "bench/base/complaints.h"
+#include "bench/base/statistics.h"
 
 namespace bench {
 

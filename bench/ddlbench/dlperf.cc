@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "bench/base/statistics.h"
 #include "bench/run_log/log_entry.h"
 #include "trainer/core/error.h"
 #include "trainer/telemetry/python_format.h"
@@ -48,12 +49,6 @@ std::optional<double> RateOf(std::string_view line) {
     if (const auto number = NumberOf(word)) return number;
   }
   return std::nullopt;
-}
-
-double MedianOf(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half] + values[half - 1]) / 2;
 }
 
 std::vector<double> ValuesOf(const std::map<int, double>& speeds) {

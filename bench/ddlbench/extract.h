@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/ddlbench/complaints.h"
+#include "bench/base/complaints.h"
 #include "bench/ddlbench/dlperf.h"
 
 namespace bench {

@@ -2,6 +2,7 @@
 //
 // ddlbench: measures trainings, and makes tables of what their logs say.
 
+#include <sched.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -11,18 +12,27 @@
 #include <exception>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <system_error>
-#include <thread>
 #include <vector>
 
+#include "bench/base/complaints.h"
 #include "bench/ddlbench/compare.h"
-#include "bench/ddlbench/complaints.h"
 #include "bench/ddlbench/extract.h"
+#include "bench/ddlbench/files.h"
+#include "bench/ddlbench/loader_table.h"
 #include "bench/ddlbench/options.h"
 #include "bench/ddlbench/repeat.h"
+#include "bench/ddlbench/startup.h"
+#include "bench/ddlbench/step.h"
 #include "bench/ddlbench/sweep_run.h"
-#include "support/spelling.h"
+#include "bench/ddlbench/variability.h"
+#include "bench/parts/all_reduce.h"
+#include "bench/parts/loader.h"
+#include "bench/parts/ranks.h"
+#include "bench/report/report.h"
+#include "support/unknown_argument.h"
 #include "trainer/core/error.h"
 
 namespace {
@@ -30,21 +40,6 @@ namespace {
 using bench::BenchCommand;
 using bench::BenchOptions;
 using trainer::Error;
-
-// "unknown argument --step; did you mean --steps?"
-std::string DescribeUnknown(const std::string& argument, const CLI::App& app) {
-  std::vector<std::string> known;
-  for (const CLI::Option* option : app.get_options()) {
-    if (!option->get_lnames().empty()) known.push_back("--" + option->get_lnames().front());
-  }
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    known.push_back(command->get_name());
-  }
-  const std::string nearest =
-      support::NearestSpelling(argument.substr(0, argument.find('=')), known);
-  return "unknown argument " + argument +
-         (nearest.empty() ? " (ddlbench --help lists all)" : "; did you mean " + nearest + "?");
-}
 
 // The program of this name beside this one, else the one in PATH.
 std::string Beside(const std::filesystem::path& self, const std::string& name) {
@@ -58,6 +53,11 @@ bench::Programs FindPrograms() {
   return {error ? "ddlbench" : self.string(), Beside(self, "ddlrun"), Beside(self, "ddltraind")};
 }
 
+std::optional<std::string> EnvironmentVariable(const std::string& name) {
+  const char* const value = std::getenv(name.c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
 std::string Variable(const char* name) {
   const char* const value = std::getenv(name);
   return value == nullptr ? "" : value;
@@ -69,9 +69,42 @@ bench::MilaSurroundings LookAround() {
   char host[256] = "";
   if (::gethostname(host, sizeof host - 1) == 0) surroundings.hostname = host;
   surroundings.visible_devices = Variable("CUDA_VISIBLE_DEVICES");
-  surroundings.cpu_cores = static_cast<int>(std::thread::hardware_concurrency());
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  ::sched_getaffinity(0, sizeof cpus, &cpus);
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(static_cast<std::size_t>(cpu), &cpus)) surroundings.cpus.push_back(cpu);
+  }
   surroundings.jr_id = std::atoi(Variable("SLURM_JOB_ID").c_str());
   return surroundings;
+}
+
+int MeasureInput(const bench::LoaderOptions& options) {
+  bench::CheckLoaderOptions(options);
+  bench::Ranks ranks(EnvironmentVariable);
+  return ranks.Run(
+      [&] {
+        const std::vector<bench::LoaderSpeeds> speeds = bench::MeasureLoader(options, ranks);
+        const int size = ranks.communicator().size();
+        if (ranks.is_root()) std::cout << bench::FormatLoader(options, speeds, size) << std::flush;
+        return EX_OK;
+      },
+      std::cerr);
+}
+
+int MeasureSums(const bench::AllReduceOptions& options) {
+  bench::CheckAllReduceOptions(options);
+  bench::Ranks ranks(EnvironmentVariable);
+  return ranks.Run([&] { return bench::RunAllReduce(options, ranks, std::cout, std::cerr); },
+                   std::cerr);
+}
+
+int RunReport(const bench::ReportOptions& options, bench::Complaints& complaints) {
+  const bench::ReportTexts texts = bench::MakeReport(options, DDLRUN_VERSION, complaints);
+  if (!texts.page_path.empty()) bench::WriteFile(texts.page_path, texts.page);
+  std::cout << texts.printed << std::flush;
+  if (!texts.page_path.empty()) std::cerr << "report written: " + texts.page_path + "\n";
+  return complaints.exit_code();
 }
 
 int RunCommand(const BenchOptions& options) {
@@ -89,10 +122,25 @@ int RunCommand(const BenchOptions& options) {
     case BenchCommand::kCompare:
       std::cout << bench::Compare(options.compare, complaints) << std::flush;
       return complaints.exit_code();
+    case BenchCommand::kReport:
+      return RunReport(options.report, complaints);
+    case BenchCommand::kVariability:
+      std::cout << bench::RunVariability(options.variability, complaints) << std::flush;
+      return complaints.exit_code();
+    case BenchCommand::kLoader:
+      return MeasureInput(options.loader);
+    case BenchCommand::kAllReduce:
+      return MeasureSums(options.all_reduce);
+    case BenchCommand::kStep:
+      return bench::RunStepBench(options.step, FindPrograms(), std::cout, std::cerr);
+    case BenchCommand::kStartup:
+      return bench::RunStartup(options.startup, FindPrograms(), std::cout, std::cerr);
     case BenchCommand::kNone:
       break;
   }
-  throw Error(EX_USAGE, "a command is missing: sweep, extract, repeat or compare");
+  throw Error(EX_USAGE,
+              "a command is missing: sweep, extract, repeat, compare, report, variability, loader, "
+              "allreduce, step or startup");
 }
 
 int Run(const std::vector<std::string>& arguments) {
@@ -102,6 +150,7 @@ int Run(const std::vector<std::string>& arguments) {
   BenchOptions options;
   if (dashes != arguments.end()) options.sweep.trainer.assign(dashes + 1, arguments.end());
   options.repeat.trainer = options.sweep.trainer;
+  options.step.trainer = options.sweep.trainer;
   CLI::App app("Measures trainings, and makes tables of what their logs say.", "ddlbench");
   bench::DescribeOptions(app, options);
   app.allow_extras();
@@ -117,11 +166,14 @@ int Run(const std::vector<std::string>& arguments) {
   const bool has_command = options.command != BenchCommand::kNone;
   const CLI::App& chosen = has_command ? *app.get_subcommands().front() : app;
   const std::vector<std::string> unknown = chosen.remaining();
-  if (!unknown.empty()) throw Error(EX_USAGE, DescribeUnknown(unknown.front(), chosen));
-  const bool starts_trainings =
-      options.command == BenchCommand::kSweep || options.command == BenchCommand::kRepeat;
+  if (!unknown.empty())
+    throw Error(EX_USAGE, support::DescribeUnknownArgument(unknown.front(), chosen, "ddlbench"));
+  const bool starts_trainings = options.command == BenchCommand::kSweep ||
+                                options.command == BenchCommand::kRepeat ||
+                                options.command == BenchCommand::kStep;
   if (has_command && !starts_trainings && dashes != arguments.end()) {
-    throw Error(EX_USAGE, "only ddlbench sweep and repeat take options of ddltraind behind --");
+    throw Error(EX_USAGE,
+                "only ddlbench sweep, repeat and step take options of ddltraind behind --");
   }
   const int code = RunCommand(options);
   if (!std::cout.flush()) throw Error(EX_OSERR, "standard output cannot be written");

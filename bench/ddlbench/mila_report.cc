@@ -67,47 +67,46 @@ MilaTimes TimesOf(std::span<const double> observations, std::int64_t batch_size,
   return times;
 }
 
-std::string FormatEta(int observation, int repeat, double seconds, double loss) {
+std::string FormatEta(int observation, int repeat, double seconds, std::optional<double> loss) {
   const int left = repeat - (observation + 1);
-  return fmt::format("[{:3}/{:3}] | ETA: {:6.2f} min | Batch Loss {:8.4f}", observation, repeat,
-                     seconds * left / 60, loss);
+  const std::string text =
+      fmt::format("[{:3}/{:3}] | ETA: {:6.2f} min ", observation, repeat, seconds * left / 60);
+  return loss ? text + fmt::format("| Batch Loss {:8.4f}", *loss) : text;
 }
 
 std::string UniqueIdOf(const MilaRun& run) {
-  const std::map<std::string, trainer::LogValue> arguments = {
-      {"arch", run.arch},
-      {"cpu_cores", std::int64_t{run.cpu_cores}},
-      {"devices", std::int64_t{run.devices}},
-      {"half", run.half},
-      {"lr", run.learning_rate},
-      {"number", std::int64_t{run.number}},
-      {"repeat", std::int64_t{run.repeat}},
-      {"version", run.version}};
+  std::map<std::string, trainer::LogValue> arguments = {{"cpu_cores", std::int64_t{run.cpu_cores}},
+                                                        {"devices", std::int64_t{run.devices}},
+                                                        {"number", std::int64_t{run.number}},
+                                                        {"repeat", std::int64_t{run.repeat}},
+                                                        {"version", run.version}};
+  if (!run.is_loader) {
+    arguments["arch"] = run.arch;
+    arguments["half"] = run.half;
+    arguments["lr"] = run.learning_rate;
+  }
   std::string text;
   for (const auto& [key, value] : arguments) text += key + trainer::PythonString(value);
   return Sha256(text);
 }
 
-std::string FormatMilaReport(const MilaRun& run, const MilaTimes& times,
+std::string FormatMilaReport(const MilaRun& run, const std::optional<MilaTimes>& times,
                              std::span<const RunStep> steps) {
   json losses = json::array();
   for (const RunStep& step : steps.last(std::min(steps.size(), kLosses))) {
     losses.push_back(step.cross_entropy);
   }
-  json report = {{"arch", run.arch},
-                 {"batch_loss", losses},
+  json report = {{"batch_loss", losses},
                  {"batch_size", run.batch_size},
-                 {"completed", true},
+                 {"completed", run.completed},
                  {"cpu_cores", run.cpu_cores},
                  {"cuda", !run.gpu.empty()},
                  {"data", run.data},
                  {"devices", run.devices},
                  {"end_time", FormatUtc(run.end_time)},
                  {"epoch_loss", json::array()},
-                 {"half", run.half},
                  {"hostname", run.hostname},
                  {"jr_id", run.jr_id},
-                 {"lr", run.learning_rate},
                  {"metrics", json::object()},
                  {"name", run.name},
                  {"number", run.number},
@@ -115,16 +114,22 @@ std::string FormatMilaReport(const MilaRun& run, const MilaTimes& times,
                  {"run_id", run.run_id},
                  {"start_time", FormatUtc(run.start_time)},
                  {"suite", run.suite},
-                 {"train", TimerOf(times.train)},
-                 {"train_item",
-                  {{"avg", times.items_avg},
-                   {"max", times.items_max},
-                   {"min", times.items_min},
-                   {"range", times.items_max - times.items_min},
-                   {"unit", "items/sec"}}},
                  {"unique_id", UniqueIdOf(run)},
                  {"vcd", run.vcd},
                  {"version", run.version}};
+  if (!run.is_loader) {
+    report["arch"] = run.arch;
+    report["half"] = run.half;
+    report["lr"] = run.learning_rate;
+  }
+  if (times) {
+    report["train"] = TimerOf(times->train);
+    report["train_item"] = {{"avg", times->items_avg},
+                            {"max", times->items_max},
+                            {"min", times->items_min},
+                            {"range", times->items_max - times->items_min},
+                            {"unit", "items/sec"}};
+  }
   if (!run.gpu.empty()) report["gpu"] = run.gpu;
   return report.dump(4, ' ', /*ensure_ascii=*/true, json::error_handler_t::replace);
 }
@@ -136,8 +141,9 @@ std::string MilaFileStem(const MilaRun& run, std::int64_t microseconds) {
   ::gmtime_r(&seconds, &parts);
   std::array<char, 64> time{};
   const std::size_t size = std::strftime(time.data(), time.size(), "%Y%m%d-%H%M%S", &parts);
-  return fmt::format("{}.{}.R{}.D{}.{}-{:06}", run.suite, run.name, run.run_id, run.vcd,
-                     std::string_view(time.data(), size), microseconds % kMillion);
+  return fmt::format("{}.{}.R{}.D{}{}.{}-{:06}", run.suite, run.name, run.run_id, run.vcd,
+                     run.completed ? "" : ".FAIL", std::string_view(time.data(), size),
+                     microseconds % kMillion);
 }
 
 MilaResult ParseMilaReport(const std::string& text) {
@@ -146,6 +152,10 @@ MilaResult ParseMilaReport(const std::string& text) {
   if (!report.is_object()) throw NoReport("it is no object");
   const auto name = report.find("name");
   if (name == report.end() || !name->is_string()) throw NoReport("it has no name");
+  if (const auto completed = report.find("completed");
+      completed != report.end() && *completed == false) {
+    throw trainer::Error(EX_DATAERR, "it is of a run that has failed");
+  }
   const auto item = report.find("train_item");
   if (item == report.end() || !item->is_object() || !item->contains("avg") ||
       !item->at("avg").is_number()) {

@@ -9,11 +9,12 @@
 
 #include <cstdint>
 #include <ctime>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "bench/ddlbench/statistics.h"
+#include "bench/base/statistics.h"
 #include "bench/run_log/run_steps.h"
 
 namespace bench {
@@ -37,8 +38,10 @@ struct MilaRun {
   int cpu_cores = 0;
   int run_id = 0;
   int jr_id = 0;
-  std::string vcd;  // CUDA_VISIBLE_DEVICES
-  std::string gpu;  // its model; "": computed on the CPU
+  std::string vcd;         // CUDA_VISIBLE_DEVICES
+  std::string gpu;         // its model; "": computed on the CPU
+  bool is_loader = false;  // the input alone: no network, learning rate and losses
+  bool completed = true;
   std::string hostname;
   std::time_t start_time = 0;
   std::time_t end_time = 0;
@@ -61,17 +64,19 @@ MilaTimes TimesOf(std::span<const double> observations, std::int64_t batch_size,
 
 // Mila's line after each observation, "[  0/ 15] | ETA:   0.52 min | Batch Loss   6.9078": which
 // one it was, from 0; how long those that are left take at `seconds` each; the loss of its last
-// step.
-std::string FormatEta(int observation, int repeat, double seconds, double loss);
+// step, where there is one.
+std::string FormatEta(int observation, int repeat, double seconds, std::optional<double> loss);
 
 // SHA-256 of what makes two runs comparable; reports of other runs are not averaged with it.
 std::string UniqueIdOf(const MilaRun& run);
 
-// The losses are those of the last 100 steps.
-std::string FormatMilaReport(const MilaRun& run, const MilaTimes& times,
+// The losses are those of the last 100 steps.  `times` are missing where a run has failed before
+// there was an observation that counts.
+std::string FormatMilaReport(const MilaRun& run, const std::optional<MilaTimes>& times,
                              std::span<const RunStep> steps);
 
-// fast.convnet.R0.D0.20261123-025723-000123: suite, name, run, devices, time (UTC).
+// fast.convnet.R0.D0.20261123-025723-000123: suite, name, run, devices, time (UTC); of a run that
+// has failed fast.convnet.R0.D0.FAIL.20261123-025723-000123.
 std::string MilaFileStem(const MilaRun& run, std::int64_t microseconds);
 
 // Of a report that was read: what a comparison needs.
@@ -80,7 +85,8 @@ struct MilaResult {
   double items_per_second = 0;  // train_item.avg
 };
 
-// Throws trainer::Error(EX_DATAERR) when `text` is no such report.
+// Throws trainer::Error(EX_DATAERR) when `text` is no such report, or that of a run that has
+// failed.
 MilaResult ParseMilaReport(const std::string& text);
 
 }  // namespace bench

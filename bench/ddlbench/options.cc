@@ -4,51 +4,11 @@
 
 #include <CLI/CLI.hpp>
 
+#include "bench/ddlbench/option_kinds.h"
+#include "bench/ddlbench/part_options.h"
+
 namespace bench {
 namespace {
-
-CLI::App* AddCommand(CLI::App& app, BenchOptions& options, BenchCommand command,
-                     const std::string& name, const std::string& description) {
-  CLI::App* subcommand = app.add_subcommand(name, description);
-  subcommand->parse_complete_callback([&options, command] { options.command = command; });
-  return subcommand;
-}
-
-template <typename Number>
-void AddNumber(CLI::App* subcommand, const std::string& name, Number& number,
-               const std::string& help) {
-  subcommand->add_option(name, number, help)->capture_default_str()->type_name("N");
-}
-
-// Words with commas between them.
-template <typename Word>
-CLI::Option* AddList(CLI::App* subcommand, const std::string& name, std::vector<Word>& words,
-                     const std::string& shape, const std::string& help) {
-  std::string given;
-  for (const Word& word : words) {
-    if (!given.empty()) given += ",";
-    if constexpr (std::is_integral_v<Word>) {
-      given += std::to_string(word);
-    } else {
-      given += word;
-    }
-  }
-  return subcommand->add_option(name, words, help)
-      ->delimiter(',')
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->default_str(given)
-      ->type_name(shape);
-}
-
-// One argument each time it is given, whatever it looks like.
-void AddArguments(CLI::App* subcommand, const std::string& name, std::vector<std::string>& words,
-                  const std::string& help) {
-  subcommand->add_option(name, words, help)
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->type_name("ARG");
-}
 
 void AddSweep(CLI::App& app, BenchOptions& options) {
   CLI::App* sweep = AddCommand(
@@ -116,19 +76,32 @@ void AddExtract(CLI::App& app, BenchOptions& options) {
 }
 
 void AddRepeat(CLI::App& app, BenchOptions& options) {
-  CLI::App* repeat = AddCommand(app, options, BenchCommand::kRepeat, "repeat",
-                                "Time a training and report it as a benchmark of Mila's suite: "
-                                "observations of several steps, "
-                                "their mean, sd, min and max, and a JSON file that mlbench-report "
-                                "finds. The defaults are those "
-                                "of Mila's convnet. Options of ddltraind follow behind --");
+  CLI::App* repeat =
+      AddCommand(app, options, BenchCommand::kRepeat, "repeat",
+                 "Time a training and report it as a benchmark of Mila's suite: "
+                 "observations of several steps, their mean, sd, min and max, and a "
+                 "JSON file that mlbench-report finds. The defaults are those of the "
+                 "benchmark --name. Options of ddltraind follow behind --");
   RepeatOptions& values = options.repeat;
   repeat->add_option("DIR", values.folder, "Folder for the report and the log; made if need be")
       ->required();
   AddNumber(repeat, "--repeat", values.repeat, "Observations; the first 10 are warm-up");
   AddNumber(repeat, "--number", values.number, "Steps of an observation");
-  AddNumber(repeat, "--batch_size", values.batch_size, "Images in a step, of all ranks together");
-  AddNumber(repeat, "--devices", values.devices, "Ranks");
+  repeat
+      ->add_option(
+          "--batch_size", values.batch_size,
+          "Images in a step, of all ranks together; without it those of the benchmark: 64, "
+          "128 of fp16, 256 of loader")
+      ->type_name("N");
+  repeat
+      ->add_option("--devices", values.devices,
+                   "Ranks; without it one, or one for each GPU in CUDA_VISIBLE_DEVICES of "
+                   "convnet_distributed")
+      ->type_name("N");
+  AddNumber(
+      repeat, "--copies", values.copies,
+      "Trainings of one rank at once, each with a GPU and its share of the cores, as of so many "
+      "users of one node; a report of each. They are started without ddlrun");
   repeat->add_option("--arch", values.arch, "Network")->capture_default_str()->type_name("NAME");
   repeat->add_option("--lr", values.learning_rate, "--lr_init of ddltraind")
       ->capture_default_str()
@@ -141,7 +114,12 @@ void AddRepeat(CLI::App& app, BenchOptions& options) {
                    "First part of the report's name: what mlbench-report --jobs names")
       ->capture_default_str()
       ->type_name("NAME");
-  repeat->add_option("--name", values.name, "Benchmark: its row in the table of targets")
+  repeat
+      ->add_option(
+          "--name", values.name,
+          "Benchmark, its row in the table of targets: convnet, convnet_fp16, one training "
+          "on one GPU; convnet_distributed, convnet_distributed_fp16, on all; loader, the "
+          "input alone; or a name of your own, with the defaults of convnet")
       ->capture_default_str()
       ->type_name("NAME");
   AddNumber(repeat, "--run_id", values.run_id, "Number of the run, a part of the report's name");
@@ -168,6 +146,51 @@ void AddCompare(CLI::App& app, BenchOptions& options) {
       ->type_name("FILE");
 }
 
+void AddReport(CLI::App& app, BenchOptions& options) {
+  CLI::App* report = AddCommand(
+      app, options, BenchCommand::kReport, "report",
+      "Make one page of runs, with plots, for any browser, offline: throughput, loss, phases of a "
+      "step, scaling, GPUs, accuracy, energy, environment, and how the runs differ; exit code 65 "
+      "if "
+      "a file cannot be used");
+  ReportOptions& values = options.report;
+  report
+      ->add_option(
+          "RUN", values.runs,
+          "Folders that ddltraind had as --results_dir, folders of such, as ddlbench sweep "
+          "makes them, and logs")
+      ->required();
+  report
+      ->add_option("--output", values.output,
+                   "The page; without it report.html, and none with --text or --json")
+      ->type_name("FILE");
+  report->add_option("--title", values.title, "Heading of the page")->type_name("TEXT");
+  report
+      ->add_option("--baseline", values.baseline,
+                   "Run that the others are compared with; without it the first")
+      ->type_name("DIR");
+  AddNumber(report, "--skip_steps", values.skip_steps,
+            "Leave out so many steps at the start of each launch; the first 20 are in no log");
+  report->add_flag("--text", values.text, "Print the tables");
+  report->add_flag("--json", values.json, "Print all numbers as one JSON object");
+}
+
+void AddVariability(CLI::App& app, BenchOptions& options) {
+  CLI::App* variability = AddCommand(
+      app, options, BenchCommand::kVariability, "variability",
+      "Print how far the durations of iterations are apart over GPUs and over repeats, by the "
+      "rules "
+      "of the SC22 study of variability, with the clock, temperature and power of each GPU; exit "
+      "code 65 if a file cannot be used");
+  VariabilityOptions& values = options.variability;
+  variability
+      ->add_option("LOG", values.logs,
+                   "Folders of ddltraind --variability_dir, or files in them: "
+                   "resnet_iterdur_SECONDS_HOST.txt, resnet_PID_SECONDS_HOST.csv")
+      ->required();
+  variability->add_option("--json", values.json, "File for the same as JSON")->type_name("FILE");
+}
+
 }  // namespace
 
 void DescribeOptions(CLI::App& app, BenchOptions& options) {
@@ -176,6 +199,9 @@ void DescribeOptions(CLI::App& app, BenchOptions& options) {
   AddExtract(app, options);
   AddRepeat(app, options);
   AddCompare(app, options);
+  AddReport(app, options);
+  AddVariability(app, options);
+  AddPartCommands(app, options);
 }
 
 }  // namespace bench

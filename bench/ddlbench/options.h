@@ -8,7 +8,13 @@
 #include "bench/ddlbench/compare.h"
 #include "bench/ddlbench/extract.h"
 #include "bench/ddlbench/repeat.h"
+#include "bench/ddlbench/startup.h"
+#include "bench/ddlbench/step.h"
 #include "bench/ddlbench/sweep.h"
+#include "bench/ddlbench/variability.h"
+#include "bench/parts/all_reduce_options.h"
+#include "bench/parts/loader_options.h"
+#include "bench/report/report.h"
 
 namespace CLI {  // NOLINT(readability-identifier-naming): CLI11 chose it
 class App;
@@ -16,7 +22,19 @@ class App;
 
 namespace bench {
 
-enum class BenchCommand { kNone, kSweep, kExtract, kRepeat, kCompare };
+enum class BenchCommand {
+  kNone,
+  kSweep,
+  kExtract,
+  kRepeat,
+  kCompare,
+  kReport,
+  kVariability,
+  kLoader,
+  kAllReduce,
+  kStep,
+  kStartup,
+};
 
 // What was asked for: that of `command` counts.
 struct BenchOptions {
@@ -25,6 +43,12 @@ struct BenchOptions {
   ExtractOptions extract;
   RepeatOptions repeat;
   CompareOptions compare;
+  ReportOptions report;
+  VariabilityOptions variability;
+  LoaderOptions loader;
+  AllReduceOptions all_reduce;
+  StepOptions step;
+  StartupOptions startup;
 };
 
 // Describes commands and options to `app`; parsing then fills `options`, which must outlive it.

@@ -5,86 +5,88 @@
 #include <fmt/format.h>
 #include <sysexits.h>
 
-#include <algorithm>
-#include <chrono>
-
-#include "bench/ddlbench/command_runner.h"
-#include "bench/ddlbench/files.h"
-#include "bench/ddlbench/repeat_progress.h"
-#include "bench/run_log/log_lines.h"
-#include "launcher/cli/quoting.h"
+#include "bench/ddlbench/mila_benchmarks.h"
 #include "trainer/core/error.h"
 
 namespace bench {
 namespace {
 
-namespace fs = std::filesystem;
 using trainer::Error;
 
-std::int64_t MicrosecondsNow() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+bool IsLoader(const RepeatOptions& options) {
+  return MilaBenchmarkOf(options.name).kind == MilaKind::kLoader;
 }
 
-// "NVIDIA H200" of "... GPU of rank 0: NVIDIA H200, 3.4 of 139.0 GB in use"; "" of other lines.
-std::string GpuOf(std::string_view line) {
-  constexpr std::string_view kStart = "GPU of rank 0: ";
-  const std::size_t start = line.find(kStart);
-  if (start == std::string_view::npos) return "";
-  const std::string_view rest = line.substr(start + kStart.size());
-  return std::string(rest.substr(0, rest.rfind(", ", rest.find(" GB in use"))));
-}
-
-// What a log says.
-struct RepeatLog {
-  RunSteps steps;
-  std::string gpu;
-};
-
-// Throws Error(EX_DATAERR) that names file and line when it is not whole.
-RepeatLog ReadLog(const fs::path& path, std::size_t needed) {
-  RepeatLog log;
-  LogLines lines(path);
-  LogLine line;
-  while (lines.Next(line) && line.is_whole) {
-    try {
-      log.steps.Add(line.text);
-    } catch (const Error& error) {
-      throw Error(EX_DATAERR, fmt::format("{}:{}: {}", path.string(), line.number, error.what()));
+// "0,1,2" -> its words; none of "".
+std::vector<std::string> WordsOf(const std::string& visible) {
+  std::vector<std::string> words;
+  std::string word;
+  for (const char c : visible + ",") {
+    if (c != ',') {
+      word += c;
+    } else if (!word.empty()) {
+      words.push_back(word);
+      word.clear();
     }
-    if (log.gpu.empty()) log.gpu = GpuOf(line.text);
   }
-  if (log.steps.steps().size() < needed || !log.steps.global_batch()) {
-    throw Error(EX_DATAERR, fmt::format("{}:{}: the log ends after {} steps of {}", path.string(),
-                                        line.number, log.steps.steps().size(), needed));
-  }
-  return log;
+  return words;
 }
 
-std::string Dashes() { return std::string(80, '-') + "\n"; }
+bool IsNumbers(const std::string& visible) {
+  return !visible.empty() && visible.find_first_not_of("0123456789,") == std::string::npos &&
+         visible.front() != ',' && visible.back() != ',' && visible.find(",,") == std::string::npos;
+}
 
-std::string FormatObservations(const std::vector<double>& observations, const MilaTimes& times,
-                               double items) {
-  std::string text =
-      "| observation | s        | images/s  |\n| ----------- | -------- | --------- |\n";
-  for (std::size_t i = 0; i < observations.size(); ++i) {
-    const bool counts = i >= kSkippedObservations;
-    text += fmt::format("| {:<11} | {:<8.4f} | {:<9.2f} |\n",
-                        fmt::format("{}{}", i + 1, counts ? "" : " (warm-up)"), observations[i],
-                        items / observations[i]);
+void CheckCopies(const RepeatOptions& options) {
+  constexpr int kMostCopies = 1024;
+  if (options.copies < 1 || options.copies > kMostCopies) {
+    throw Error(EX_USAGE,
+                fmt::format("--copies={} must be from 1 to {}", options.copies, kMostCopies));
   }
-  const Statistics& train = times.train;
-  text +=
-      "\n| train  | mean      | sd        | min       | max       | count |\n"
-      "| ------ | --------- | --------- | --------- | --------- | ----- |\n";
-  text += fmt::format("| s      | {:<9.4f} | {:<9.4f} | {:<9.4f} | {:<9.4f} | {:<5} |\n",
-                      train.mean, train.sd, train.min, train.max, train.count);
-  text += fmt::format("| images/s | {:<7.2f} | {:<9} | {:<9.2f} | {:<9.2f} | {:<5} |\n",
-                      times.items_avg, "", times.items_min, times.items_max, train.count);
-  return text;
+  if (options.copies == 1) return;
+  if (options.devices != 1) {
+    throw Error(EX_USAGE, fmt::format("--copies={} are trainings of one rank each: leave out "
+                                      "--devices={}",
+                                      options.copies, options.devices));
+  }
+  if (!options.ddlrun.empty()) {
+    throw Error(EX_USAGE, "--copies are started without ddlrun: leave out --ddlrun");
+  }
+}
+
+void CheckLoader(const RepeatOptions& options) {
+  if (!IsLoader(options)) return;
+  if (options.data_dir.empty()) {
+    throw Error(EX_USAGE, "--name=loader needs --data_dir DIR: made-up images are not loaded");
+  }
+  if (options.copies > 1 || options.devices > 1 || !options.ddlrun.empty() ||
+      !options.trainer.empty()) {
+    throw Error(EX_USAGE,
+                "--name=loader trains nothing: leave out --copies, --devices, --ddlrun and what "
+                "stands behind --");
+  }
 }
 
 }  // namespace
+
+RepeatOptions WithMilaDefaults(RepeatOptions options, const std::string& visible) {
+  const MilaBenchmark benchmark = MilaBenchmarkOf(options.name);
+  if (options.batch_size == 0) options.batch_size = benchmark.batch_size;
+  options.half = options.half || benchmark.half;
+  if (options.devices == 0) {
+    options.devices = 1;
+    if (benchmark.kind == MilaKind::kDistributed) {
+      options.devices = static_cast<int>(WordsOf(visible).size());
+      if (options.devices == 0) {
+        throw Error(EX_USAGE, fmt::format("--name={} is one training on all GPUs, and there is no "
+                                          "CUDA_VISIBLE_DEVICES: --devices N says how many there "
+                                          "are",
+                                          options.name));
+      }
+    }
+  }
+  return options;
+}
 
 void CheckRepeatOptions(const RepeatOptions& options) {
   if (options.repeat <= kSkippedObservations) {
@@ -102,6 +104,8 @@ void CheckRepeatOptions(const RepeatOptions& options) {
                             "multiple of --devices={}, which must be 1 or more",
                             options.batch_size, options.devices));
   }
+  CheckCopies(options);
+  CheckLoader(options);
   for (const auto& [option, word] :
        {std::pair("--suite", options.suite), {"--name", options.name}}) {
     if (word.empty() || word.find_first_of("./\n") != std::string::npos) {
@@ -114,9 +118,12 @@ void CheckRepeatOptions(const RepeatOptions& options) {
 }
 
 std::vector<std::string> RepeatCommand(const RepeatOptions& options, const Programs& programs,
-                                       const fs::path& results_dir) {
-  std::vector<std::string> command = {programs.ddlrun, "-n", std::to_string(options.devices)};
-  command.insert(command.end(), options.ddlrun.begin(), options.ddlrun.end());
+                                       const std::filesystem::path& results_dir) {
+  std::vector<std::string> command;
+  if (options.copies == 1) {
+    command = {programs.ddlrun, "-n", std::to_string(options.devices)};
+    command.insert(command.end(), options.ddlrun.begin(), options.ddlrun.end());
+  }
   const std::vector<std::string> trainer = {
       programs.ddltraind,
       "--mode=training_benchmark",
@@ -136,24 +143,33 @@ std::vector<std::string> RepeatCommand(const RepeatOptions& options, const Progr
 }
 
 std::string VisibleDevices(const std::string& visible, int devices) {
-  const bool has_numbers =
-      !visible.empty() && visible.find_first_not_of("0123456789,") == std::string::npos;
-  if (has_numbers && visible.front() != ',' && visible.back() != ',' &&
-      visible.find(",,") == std::string::npos) {
-    return visible;
-  }
+  if (IsNumbers(visible)) return visible;
   std::string numbers = "0";
   for (int device = 1; device < devices; ++device) numbers += fmt::format(",{}", device);
   return numbers;
 }
 
-int RunRepeat(const RepeatOptions& options, const MilaSurroundings& surroundings,
-              const Programs& programs, std::ostream& out, std::ostream& messages) {
-  CheckRepeatOptions(options);
-  const auto say = [&](const std::string& text) {
-    messages << "ddlbench: " + text + "\n" << std::flush;
+std::string DeviceOfCopy(const std::string& visible, int copy, int copies) {
+  const std::vector<std::string> words = WordsOf(visible);
+  if (words.empty()) return std::to_string(copy);
+  if (words.size() < static_cast<std::size_t>(copies)) {
+    throw Error(EX_USAGE, fmt::format("--copies={} need a GPU each, and CUDA_VISIBLE_DEVICES={} "
+                                      "names {}",
+                                      copies, visible, words.size()));
+  }
+  return words[static_cast<std::size_t>(copy)];
+}
+
+std::vector<int> CpusOfCopy(const std::vector<int>& cpus, int copy, int copies) {
+  if (cpus.size() < static_cast<std::size_t>(copies)) return cpus;
+  const auto bound = [&](int number) {
+    return cpus.begin() + static_cast<std::ptrdiff_t>(cpus.size()) * number / copies;
   };
-  const std::int64_t start = MicrosecondsNow();
+  return {bound(copy), bound(copy + 1)};
+}
+
+MilaRun DescribeMilaRun(const RepeatOptions& options, const MilaSurroundings& surroundings,
+                        int copy) {
   MilaRun run;
   run.suite = options.suite;
   run.name = options.name;
@@ -166,48 +182,19 @@ int RunRepeat(const RepeatOptions& options, const MilaSurroundings& surroundings
   run.devices = options.devices;
   run.half = options.half;
   run.learning_rate = options.learning_rate;
-  run.cpu_cores = surroundings.cpu_cores;
   run.run_id = options.run_id;
   run.jr_id = surroundings.jr_id;
-  run.vcd = VisibleDevices(surroundings.visible_devices, options.devices);
   run.hostname = surroundings.hostname;
-  constexpr std::int64_t kMillion = 1'000'000;
-  run.start_time = start / kMillion;
-
-  const fs::path stem = fs::path(options.folder) / MilaFileStem(run, start);
-  MakeFolder(options.folder);
-  const std::vector<std::string> command =
-      RepeatCommand(options, programs, fs::path(options.folder) / "results" / stem.filename());
-  say("+ " + launcher::QuoteCommand(command));
-  const fs::path log_path = stem.string() + ".log";
-  CommandRunner runner;
-  RepeatProgress progress(log_path, options.batch_size, options.repeat, options.number, out);
-  const int code = runner.Run(command, log_path, [&] { progress.Show(); });
-  run.end_time = MicrosecondsNow() / kMillion;
-  if (code != EX_OK) {
-    say(fmt::format("{}: the run failed: exit code {}; the last line: {}", log_path.string(), code,
-                    LastLineOf(log_path)));
-    return code;
+  run.is_loader = IsLoader(options);
+  if (options.copies == 1) {
+    run.cpu_cores = static_cast<int>(surroundings.cpus.size());
+    run.vcd = VisibleDevices(surroundings.visible_devices, options.devices);
+    return run;
   }
-  const RepeatLog log = ReadLog(log_path, static_cast<std::size_t>(options.repeat) *
-                                              static_cast<std::size_t>(options.number));
-  if (*log.steps.global_batch() != options.batch_size) {
-    throw Error(EX_DATAERR, fmt::format("{}: a step had {} images, not {}", log_path.string(),
-                                        *log.steps.global_batch(), options.batch_size));
-  }
-  run.gpu = log.gpu;
-  const std::vector<double> observations =
-      ObservationsOf(log.steps.steps(), run.batch_size, run.repeat, run.number);
-  const MilaTimes times = TimesOf(observations, run.batch_size, run.number);
-  const std::string report = FormatMilaReport(run, times, log.steps.steps());
-  WriteFile(stem.string() + ".json", report);
-  out << "\n"
-      << FormatObservations(observations, times, static_cast<double>(run.batch_size) * run.number)
-      << "\n"
-      << Dashes() << report << "\n"
-      << Dashes() << "Saving report to " << stem.string() << ".json\n"
-      << std::flush;
-  return EX_OK;
+  run.cpu_cores = static_cast<int>(CpusOfCopy(surroundings.cpus, copy, options.copies).size());
+  const std::string device = DeviceOfCopy(surroundings.visible_devices, copy, options.copies);
+  run.vcd = IsNumbers(device) ? device : std::to_string(copy);
+  return run;
 }
 
 }  // namespace bench

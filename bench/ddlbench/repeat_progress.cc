@@ -11,12 +11,13 @@
 namespace bench {
 
 RepeatProgress::RepeatProgress(std::filesystem::path log, std::int64_t global_batch, int repeat,
-                               int number, std::ostream& out)
+                               int number, std::ostream& out, std::string prefix)
     : path_(std::move(log)),
       global_batch_(global_batch),
       repeat_(repeat),
       number_(number),
-      out_(out) {}
+      out_(out),
+      prefix_(std::move(prefix)) {}
 
 void RepeatProgress::Show() noexcept {
   if (has_failed_) return;
@@ -40,7 +41,7 @@ void RepeatProgress::ShowObservation() {
   const int counted = shown_ + 1 - kSkippedObservations;
   if (counted > 0) counted_seconds_ += last;
   const double seconds = counted > 0 ? counted_seconds_ / counted : last;
-  out_ << FormatEta(shown_++, repeat_, seconds, steps.back().cross_entropy) << "\n";
+  out_ << prefix_ << FormatEta(shown_++, repeat_, seconds, steps.back().cross_entropy) << "\n";
 }
 
 }  // namespace bench

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <optional>
 #include <ostream>
+#include <string>
 
 #include "bench/run_log/log_lines.h"
 #include "bench/run_log/run_steps.h"
@@ -16,9 +17,9 @@ namespace bench {
 
 class RepeatProgress {
  public:
-  // `out` must outlive it.
+  // `out` must outlive it.  `prefix`: in front of each line.
   RepeatProgress(std::filesystem::path log, std::int64_t global_batch, int repeat, int number,
-                 std::ostream& out);
+                 std::ostream& out, std::string prefix = "");
 
   // Prints Mila's line for each observation that has ended since the last call.  The time that is
   // left is that of the mean of the observations that count, or of the last one while none does.
@@ -33,6 +34,7 @@ class RepeatProgress {
   const int repeat_;
   const int number_;
   std::ostream& out_;
+  const std::string prefix_;
   std::optional<LogLines> lines_;
   RunSteps steps_;
   int shown_ = 0;

@@ -22,7 +22,11 @@
 #include <string>
 #include <vector>
 
+#include "bench/temporary_folder.h"
+
 namespace {
+
+using bench::TemporaryFolder;
 
 namespace fs = std::filesystem;
 
@@ -36,32 +40,13 @@ struct Run {
   int exit_code = 0;
 };
 
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "plan_cost.XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make " + name);
-    path_ = name;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  const fs::path& path() const { return path_; }
-
-  void Write(const std::string& name, const std::string& text) const {
-    std::ofstream(path_ / name) << text;
-    fs::permissions(path_ / name, fs::perms::owner_all);
-  }
-
- private:
-  fs::path path_;
-};
+void WriteProgram(const TemporaryFolder& folder, const std::string& name, const std::string& text) {
+  std::ofstream(folder.path() / name) << text;
+  fs::permissions(folder.path() / name, fs::perms::owner_all);
+}
 
 // Of a batch script on the first of `nodes` nodes.
-std::vector<std::string> EnvironmentOf(int nodes, const Folder& folder) {
+std::vector<std::string> EnvironmentOf(int nodes, const TemporaryFolder& folder) {
   const std::string count = std::to_string(nodes);
   const std::string gpus = std::to_string(kGpus);
   return {"PATH=" + folder.path().string() + ":/usr/bin:/bin",
@@ -171,8 +156,8 @@ void PrintRun(const Run& run, const Run& before) {
   std::printf(" %6.1f", run.mebibytes);
 }
 
-void PrintPlans(int rounds, const std::string& ddlrun, const Folder& folder) {
-  folder.Write("srun", SrunScript("exit 0"));
+void PrintPlans(int rounds, const std::string& ddlrun, const TemporaryFolder& folder) {
+  WriteProgram(folder, "srun", SrunScript("exit 0"));
   std::printf("%14s | %31s | %31s\n", "", "plan", "start");
   std::printf("%6s %7s", "nodes", "ranks");
   for (int i = 0; i < 2; ++i) std::printf(" | %8s %8s %6s %6s", "ms", "CPU ms", "growth", "MiB");
@@ -197,9 +182,9 @@ void PrintPlans(int rounds, const std::string& ddlrun, const Folder& folder) {
   }
 }
 
-void PrintStorm(int rounds, const std::string& ddlrun, const Folder& folder) {
+void PrintStorm(int rounds, const std::string& ddlrun, const TemporaryFolder& folder) {
   constexpr int kNodes = 4096;
-  folder.Write("storm", Storm(kNodes * kGpus));
+  WriteProgram(folder, "storm", Storm(kNodes * kGpus));
   const std::string storm = (folder.path() / "storm").string();
   const std::string output = (folder.path() / "output").string();
   const std::vector<std::string> environment = EnvironmentOf(kNodes, folder);
@@ -207,9 +192,9 @@ void PrintStorm(int rounds, const std::string& ddlrun, const Folder& folder) {
                                           "none", "--no-ddl-host-list", "true"};
   const std::string write =
       "sed \"s/KEY/$(echo \"$DDLRUN_RANK_JOB\" | cut -d ' ' -f 3)/\" " + storm;
-  folder.Write("srun", SrunScript(write + " > /dev/null; exit 134"));
+  WriteProgram(folder, "srun", SrunScript(write + " > /dev/null; exit 134"));
   const Run quiet = Measure(rounds, words, environment, output, 134);
-  folder.Write("srun", SrunScript(write + " >&2; exit 134"));
+  WriteProgram(folder, "srun", SrunScript(write + " >&2; exit 134"));
   const Run run = Measure(rounds, words, environment, output, 134);
   std::printf(
       "\n%d ranks die at once and write %.1f MB: %.1f ms (%.1f of CPU) more than when nobody says "
@@ -230,7 +215,7 @@ int main(int argc, char** argv) {
     }
     const fs::path own = fs::read_symlink("/proc/self/exe").parent_path();
     const std::string ddlrun = (own.parent_path() / "bin/ddlrun").string();
-    const Folder folder;
+    const TemporaryFolder folder("plan_cost");
     PrintPlans(rounds, ddlrun, folder);
     PrintStorm(rounds, ddlrun, folder);
   } catch (const std::exception& error) {

@@ -23,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/temporary_folder.h"
 #include "trainer/comm/factory.h"
 #include "trainer/log_file.h"
 #include "trainer/train/report.h"
@@ -50,25 +51,6 @@ enum Logs : unsigned {
   kPrometheus = 16,
   kTrace = 32,
   kAll = 63,
-};
-
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "log_cost.XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make " + name);
-    path_ = name;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
 };
 
 // What reads standard output in a run of ddlrun: somebody at the other end of a pipe.
@@ -116,7 +98,7 @@ struct Times {
 
 // Of a rank that writes `logs`.
 Times Cost(unsigned logs, double step_seconds) {
-  const Folder folder;
+  const bench::TemporaryFolder folder("log_cost");
   const Reader reader;
   const auto skip =
       std::chrono::duration_cast<TimePoint::duration>(std::chrono::duration<double>(step_seconds));

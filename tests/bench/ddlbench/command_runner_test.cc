@@ -4,6 +4,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -16,6 +19,7 @@
 namespace bench {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class CommandRunnerTest : public ::testing::Test {
@@ -97,6 +101,68 @@ TEST_F(CommandRunnerTest, HandsASignalOnWhileSomethingIsDoneMeanwhile) {
 TEST_F(CommandRunnerTest, CommandsHaveTheSignalsThatWeHad) {
   EXPECT_EQ(Shell("grep SigBlk /proc/self/status"), 0);
   EXPECT_THAT(Output(), HasSubstr("0000000000000000"));
+}
+
+Command ShellCommand(const std::string& text, const std::filesystem::path& output = "") {
+  return {.argv = {"sh", "-c", text}, .output = output, .variables = {}, .cpus = {}};
+}
+
+// The first waits for what the second makes.
+TEST_F(CommandRunnerTest, SeveralRunAtOnceAndEachHasItsExitCode) {
+  const std::filesystem::path made = output_.string() + ".made";
+  std::filesystem::remove(made);
+  const std::string name = made.string();
+  EXPECT_THAT(
+      runner_.RunAll({ShellCommand("until [ -e " + name + " ]; do sleep 0.02; done; exit 3"),
+                      ShellCommand("echo > " + name + "; exit 4"), ShellCommand("true")}),
+      ElementsAre(3, 4, 0));
+  std::filesystem::remove(made);
+}
+
+TEST_F(CommandRunnerTest, ASignalGoesToAllThatRun) {
+  const std::string on_signal = "trap 'exit 3' TERM; ";
+  const std::string wait = "while :; do sleep 0.05; done";
+  // The second gives the first time for its trap.
+  EXPECT_THAT(runner_.RunAll({ShellCommand(on_signal + wait),
+                              ShellCommand(on_signal + "sleep 0.3; kill -TERM $PPID; " + wait)}),
+              ElementsAre(3, 3));
+}
+
+TEST_F(CommandRunnerTest, VariablesAreAddedOrReplaced) {
+  ::setenv("DDLBENCH_TEST", "ours", 1);
+  Command command =
+      ShellCommand("echo $DDLBENCH_TEST $DDLBENCH_OTHER; env | grep -c DDLBENCH_TEST", output_);
+  EXPECT_THAT(runner_.RunAll({command}), ElementsAre(0));
+  EXPECT_EQ(Output(), "ours\n1\n");
+  command.variables = {{"DDLBENCH_TEST", "its"}, {"DDLBENCH_OTHER", "own"}};
+  EXPECT_THAT(runner_.RunAll({command}), ElementsAre(0));
+  EXPECT_EQ(Output(), "its own\n1\n");
+  ::unsetenv("DDLBENCH_TEST");
+}
+
+TEST_F(CommandRunnerTest, CpusAreThoseThatItIsGiven) {
+  cpu_set_t ours;
+  CPU_ZERO(&ours);
+  ASSERT_EQ(::sched_getaffinity(0, sizeof ours, &ours), 0);
+  int last = 0;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(static_cast<std::size_t>(cpu), &ours)) last = cpu;
+  }
+  Command command = ShellCommand("sed -n 's/^Cpus_allowed_list:\t//p' /proc/self/status", output_);
+  command.cpus = {last};
+  EXPECT_THAT(runner_.RunAll({command}), ElementsAre(0));
+  EXPECT_EQ(Output(), std::to_string(last) + "\n");
+}
+
+TEST_F(CommandRunnerTest, TheOthersEndWhereOneCannotBeStarted) {
+  Command missing = ShellCommand("");
+  missing.argv = {"/no/such/program"};
+  EXPECT_THROW(runner_.RunAll({ShellCommand("trap 'echo told; exit 1' TERM; echo begun; "
+                                            "while :; do sleep 0.05; done",
+                                            output_),
+                               missing}),
+               trainer::Error);
+  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);  // none is left
 }
 
 TEST_F(CommandRunnerTest, SaysWhatCannotBeStarted) {

@@ -15,7 +15,6 @@
 namespace bench {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
@@ -76,6 +75,7 @@ TEST(FormatEta, IsMilasLine) {
   EXPECT_EQ(FormatEta(14, 15, 2.25, 0.5), "[ 14/ 15] | ETA:   0.00 min | Batch Loss   0.5000");
   EXPECT_EQ(FormatEta(999, 2000, 60, 1234.5),
             "[999/2000] | ETA: 1000.00 min | Batch Loss 1234.5000");
+  EXPECT_EQ(FormatEta(2, 15, 30, std::nullopt), "[  2/ 15] | ETA:   6.00 min ");
 }
 
 TEST(FormatMilaReport, HasMilasFields) {
@@ -117,6 +117,18 @@ TEST(FormatMilaReport, NamesTheGpuThatThereWas) {
   EXPECT_EQ(report["cuda"], true);
 }
 
+TEST(FormatMilaReport, OfTheInputAloneHasNoNetworkAndNoLosses) {
+  MilaRun run = MakeRun();
+  run.name = "loader";
+  run.is_loader = true;
+  const MilaTimes times = TimesOf(std::vector<double>(15, 2.0), 64, 5);
+  const nlohmann::json report = nlohmann::json::parse(FormatMilaReport(run, times, {}));
+  for (const char* key : {"arch", "half", "lr"}) EXPECT_FALSE(report.contains(key)) << key;
+  EXPECT_EQ(report["batch_loss"], nlohmann::json::array());
+  EXPECT_EQ(report["train_item"]["avg"], 160);
+  EXPECT_EQ(report["name"], "loader");
+}
+
 // By Python's hashlib, of
 // "archresnet101cpu_cores2devices1halfFalselr0.1number5repeat15version0.1.0".
 TEST(UniqueIdOf, IsThatOfTheArguments) {
@@ -130,6 +142,10 @@ TEST(UniqueIdOf, IsThatOfTheArguments) {
   EXPECT_EQ(UniqueIdOf(run), id);
   run.half = true;
   EXPECT_NE(UniqueIdOf(run), id);
+  run.is_loader = true;
+  const std::string of_loader = UniqueIdOf(run);
+  run.half = false;
+  EXPECT_EQ(UniqueIdOf(run), of_loader);
 }
 
 TEST(MilaFileStem, HasSuiteBenchmarkRunDevicesAndTime) {
@@ -139,6 +155,9 @@ TEST(MilaFileStem, HasSuiteBenchmarkRunDevicesAndTime) {
   run.vcd = "0,1";
   EXPECT_EQ(MilaFileStem(run, 1'795'402'643'999'999),
             "fast.convnet.R7.D0,1.20261123-025723-999999");
+  run.completed = false;
+  EXPECT_EQ(MilaFileStem(run, 1'795'402'643'999'999),
+            "fast.convnet.R7.D0,1.FAIL.20261123-025723-999999");
 }
 
 TEST(ParseMilaReport, ReadsWhatWasWritten) {
@@ -147,6 +166,23 @@ TEST(ParseMilaReport, ReadsWhatWasWritten) {
   const MilaResult result = ParseMilaReport(FormatMilaReport(MakeRun(), times, steps));
   EXPECT_EQ(result.name, "convnet");
   EXPECT_EQ(result.items_per_second, times.items_avg);
+}
+
+TEST(ParseMilaReport, RefusesARunThatHasFailed) {
+  const std::vector<RunStep> steps = MakeSteps(75);
+  MilaRun run = MakeRun();
+  run.completed = false;
+  for (const auto& times :
+       {std::optional<MilaTimes>(TimesOf(ObservationsOf(steps, 64, 15, 5), 64, 5)),
+        std::optional<MilaTimes>()}) {
+    try {
+      ParseMilaReport(FormatMilaReport(run, times, steps));
+      FAIL();
+    } catch (const trainer::Error& error) {
+      EXPECT_EQ(error.exit_code(), EX_DATAERR);
+      EXPECT_STREQ(error.what(), "it is of a run that has failed");
+    }
+  }
 }
 
 TEST(ParseMilaReport, RefusesWhatIsNone) {

@@ -52,6 +52,12 @@ class RepeatProgressTest : public ::testing::Test {
   std::optional<RepeatProgress> progress_;
 };
 
+TEST_F(RepeatProgressTest, HasAPrefixWhereItIsGivenOne) {
+  Append(StepLines(0, 40, 7.5));
+  progress_.emplace(path_, 64, 13, 1, out_, "D3 ");
+  EXPECT_THAT(Shown(), StartsWith("D3 [  0/ 13] | ETA: "));
+}
+
 TEST_F(RepeatProgressTest, HasALineForEachObservationOnce) {
   Append("");
   Start(13, 2);

@@ -19,7 +19,7 @@ refused() {
 }
 
 @test "a mistake is answered with what to type" {
-  refused 'a command is missing: sweep, extract, repeat or compare'
+  refused 'a command is missing: sweep, extract, repeat, compare, report, variability, loader, allreduce, step or startup'
   refused 'did you mean extract?' extrct
   refused 'did you mean --steps?' sweep --step=30 w
   refused 'DIR is required' sweep
@@ -35,19 +35,44 @@ refused() {
   refused '--by' extract --by=guess w
   refused '--warmup_batches must be 20 or more' extract --warmup_batches=10 w
   refused '--train_batches must be 21 or more' extract --train_batches=20 w
-  refused 'only ddlbench sweep and repeat take options of ddltraind' extract w -- --backend=cpu
+  refused 'only ddlbench sweep, repeat and step take options of ddltraind' extract w -- --backend=cpu
   refused '--repeat must be more than 10' repeat --repeat=10 w
   refused '--batch_size=64 is of all ranks together' repeat --devices=3 w
   refused '--name needs a word' repeat --name=a.b w
+  refused '--copies=2 are trainings of one rank each: leave out --devices=2' repeat --copies=2 --devices=2 w
+  refused '--copies are started without ddlrun' repeat --copies=2 --ddlrun=--tcp w
+  refused '--name=loader needs --data_dir DIR' repeat --name=loader w
+  refused '--name=loader trains nothing' repeat --name=loader --data_dir=d w -- --backend=cpu
+  unset CUDA_VISIBLE_DEVICES
+  refused '--name=convnet_distributed is one training on all GPUs' repeat --name=convnet_distributed w
+  CUDA_VISIBLE_DEVICES=0,1 refused '--copies=3 need a GPU each, and CUDA_VISIBLE_DEVICES=0,1 names 2' repeat --copies=3 w
   refused '--targets is required' compare w
+  refused 'DATA_DIR is required' loader
+  refused '--threads=0 must be from 1' loader --threads=2,0 w
+  refused '--bad_records' loader --bad_records=hide w
+  refused '--min_bytes=2 and --max_bytes=134217728: they must be from 4 to 1T' allreduce -b 2
+  refused '--max_bytes' allreduce -e many
+  refused '--factor=1 must be 2 or more' allreduce -f 1
+  refused '--form' allreduce --form=imb
+  refused 'did you mean --iterations?' allreduce --iteration=3
+  refused '--steps=0 must be from 1' step --steps=0
+  refused '--precision' step --precision=fp8
+  refused '--rounds=0 must be from 1' startup --rounds=0
   refused 'REPORT is required' compare --targets=t.csv
+  refused 'RUN is required' report
+  refused '--text and --json both write standard output: give one of them' report --text --json w
+  refused '--skip_steps must be 0 or more' report --skip_steps=-1 w
+  refused '--skip_steps' report --skip_steps=few w
+  refused 'did you mean --baseline?' report --basline=x w
+  refused 'only ddlbench sweep, repeat and step take options of ddltraind' report w -- --backend=cpu
+  refused 'LOG is required' variability --json=x.json
   [ ! -e w ]
 }
 
 @test "help and version" {
   run "$ddlbench" --help
   [ "$status" -eq 0 ]
-  [[ $output == *sweep*extract*repeat*compare* ]]
+  [[ $output == *sweep*extract*repeat*compare*report*variability*loader*allreduce*step*startup* ]]
   run "$ddlbench" sweep --help
   [[ $output == *"--cases CASE,..."*"1n1g,1n4g,1n8g,2n8g,4n8g"*"Nodes and GPUs on each"* ]]
   run "$ddlbench" --version

@@ -15,6 +15,14 @@ repeat() {
   messages=$stderr
 }
 
+# There is one, and its name, its log and what is in it say that the run has failed.
+require_failed_report() {
+  [ "$(find w -name 'fast*.json')" = "$(find w -name 'fast.convnet.R0.D0.FAIL.*.json')" ]
+  [ "$(find w -name 'fast.convnet.R0.D0.FAIL.*.log' | wc -l)" -eq 1 ]
+  [ "$(find w -name 'fast*.log' | wc -l)" -eq 1 ]
+  [ "$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["completed"])' w/fast*.json)" = False ]
+}
+
 @test "a report in Mila's form, whose numbers are those of the raw step times" {
   repeat --devices=2
   echo "$messages"
@@ -58,20 +66,104 @@ END
   [ "$(wc -l <<< "$output")" -eq 3 ]
 }
 
-@test "a run that fails gives its exit code, and no report" {
+@test "a run that fails gives its exit code, and a report that says so" {
   small=(-- --image_size=32 --classes=10 --backend=cpu --no_such_option)
   repeat
   [ "$status" -eq 64 ]
-  [[ $messages == *"the run failed: exit code 64; the last line: "* ]]
-  [ -z "$(find w -name 'fast*.json')" ]
+  [[ $messages == *"the run failed: exit code 64; the last line: "*"what there is of it is in w/fast.convnet.R0.D0.FAIL."*".json"* ]]
+  require_failed_report
+  [ "$(python3 -c 'import json, sys; print("train" in json.load(open(sys.argv[1])))' w/fast*.json)" = False ]
 }
 
-@test "a run that ends early has no report" {
+@test "a run that ends early has a report of what there was, which is not compared" {
   small+=(--run_iter=35)
   repeat
   [ "$status" -eq 65 ]
   [[ $messages == *".log:"*"the log ends after 35 steps of 42"* ]]
-  [ -z "$(find w -name 'fast*.json')" ]
+  require_failed_report
+  python3 - w/fast*.json << 'END'
+import json, sys
+report = json.load(open(sys.argv[1]))
+assert report["train"]["count"] == 1 and report["train_item"]["avg"] > 0, report
+assert len(report["batch_loss"]) == 35, report
+END
+  printf 'bench,target\nconvnet,215\n' > t.csv
+  run --separate-stderr "$ddlbench" compare --targets=t.csv w
+  [ "$status" -eq 65 ]
+  # shellcheck disable=SC2154 # set by run
+  [[ $stderr == *".FAIL."*": it is of a run that has failed; it is left out" ]]
+}
+
+# Each copy says what it was given; a third CPU would be shared.
+@test "copies at once: a report of each, on a device and cores of its own" {
+  [ "$(nproc)" -ge 2 ] || skip "needs two cores"
+  CUDA_VISIBLE_DEVICES=4,6 run --separate-stderr timeout 120 "$ddlbench" repeat --copies=2 --arch=resnet_tiny --batch_size=4 \
+    --repeat=12 --number=2 w "${small[@]}"
+  messages=$stderr
+  echo "$messages$output"
+  [ "$status" -eq 0 ]
+  [[ $output == *"D4 [ 11/ 12] | ETA: "* && $output == *"D6 [ 11/ 12] | ETA: "* ]]
+  [ "$(grep -c "Saving report to w/fast.convnet.R0.D[46].2" <<< "$output")" -eq 2 ]
+  python3 - << END
+import glob, json
+reports = {json.load(open(path))["vcd"]: json.load(open(path)) for path in glob.glob("w/fast[_.]*.json")}
+assert sorted(reports) == ["4", "6"], reports
+table = {cells[0]: float(cells[3]) for cells in
+         ([cell.strip() for cell in line.split("|")[1:-1]] for line in """$output""".splitlines() if line.startswith("| "))
+         if cells[0] in ("4", "6", "all")}
+for vcd, report in reports.items():
+    assert report["devices"] == 1 and report["batch_size"] == 4 and report["completed"], report
+    assert abs(report["train_item"]["avg"] - table[vcd]) < 0.01, (report, table)
+assert abs(table["4"] + table["6"] - table["all"]) < 0.02, table
+assert sum(report["cpu_cores"] for report in reports.values()) == $(nproc), reports
+END
+}
+
+@test "copies: one that fails does not end the others" {
+  mkdir -p bin
+  # The second has no such back end.
+  # shellcheck disable=SC2016 # that script expands it
+  printf '#!/bin/bash\n[ "$CUDA_VISIBLE_DEVICES" = 1 ] && set -- "$@" --backend=abacus\nexec "%s" "$@"\n' "$DDLRUN_BUILD/bin/ddltraind" \
+    > bin/ddltraind
+  chmod +x bin/ddltraind
+  cp "$ddlbench" bin/
+  run --separate-stderr timeout 120 bin/ddlbench repeat --copies=2 --arch=resnet_tiny --batch_size=4 --repeat=12 --number=2 w "${small[@]}"
+  echo "$stderr"
+  [ "$status" -eq 64 ]
+  [ "$(find w -name 'fast.convnet.R0.D0.2*.json' | wc -l)" -eq 1 ]
+  [ "$(find w -name 'fast.convnet.R0.D1.FAIL.*.json' | wc -l)" -eq 1 ]
+  [[ $output == *"| 0      | "*"| all    | "* ]]
+}
+
+@test "the input alone: Mila's loader" {
+  "$DDLRUN_BUILD/bin/ddldata" synth --classes 10 --images 64 --validation_images 0 --size 40 DATA > data.out
+  run --separate-stderr timeout 120 "$ddlbench" repeat --name=loader --data_dir=DATA --batch_size=8 --repeat=12 --number=2 w
+  echo "$stderr$output"
+  [ "$status" -eq 0 ]
+  [ "$(grep -cE '^\[ +[0-9]+/ 12\] \| ETA: +[0-9.]+ min $' <<< "$output")" -eq 12 ]
+  python3 - w/fast.loader.R0.D0.*.json << 'END'
+import json, math, sys
+report = json.load(open(sys.argv[1]))
+assert report["name"] == "loader" and report["batch_loss"] == [] and report["batch_size"] == 8, report
+assert math.isclose(report["train_item"]["avg"], 16 / report["train"]["avg"]), report
+assert report["train"]["count"] == 2 and report["data"] == "DATA" and "arch" not in report, report
+END
+  # A bad record in the middle.
+  rm DATA/ddldata.manifest
+  for file in DATA/train-*; do printf 'XXXX' | dd of="$file" bs=1 seek=200 conv=notrunc status=none; done
+  run --separate-stderr timeout 120 "$ddlbench" repeat --name=loader --data_dir=DATA --batch_size=8 --repeat=12 --number=2 bad
+  [ "$status" -eq 65 ]
+  # shellcheck disable=SC2154 # set by run
+  [[ $stderr == *"DATA/train-"*"what there is of it is in bad/fast.loader.R0.D0.FAIL."* ]]
+}
+
+@test "distributed: one training on all visible devices" {
+  CUDA_VISIBLE_DEVICES=0,1 run --separate-stderr timeout 120 "$ddlbench" repeat --name=convnet_distributed --arch=resnet_tiny \
+    --batch_size=4 --repeat=11 --number=1 --ddlrun=--oversubscribe w "${small[@]}"
+  echo "$stderr"
+  [ "$status" -eq 0 ]
+  [[ $stderr == *"/ddlrun -n 2 "*"--batch_size=2 "* ]]
+  [ "$(find w -name 'fast.convnet_distributed.R0.D0,1.2*.json' | wc -l)" -eq 1 ]
 }
 
 @test "compare: what is wrong is named, the rest is shown" {

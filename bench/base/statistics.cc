@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "bench/ddlbench/statistics.h"
+#include "bench/base/statistics.h"
 
 #include <algorithm>
 #include <cmath>
@@ -32,6 +32,31 @@ Statistics StatisticsOf(std::span<const double> observations) { return Summarise
 
 Statistics SampleStatisticsOf(std::span<const double> observations) {
   return Summarise(observations, 1);
+}
+
+double MedianOf(std::vector<double> observations) {
+  DDL_CHECK(!observations.empty());
+  std::sort(observations.begin(), observations.end());
+  const std::size_t half = observations.size() / 2;
+  return observations.size() % 2 == 1 ? observations[half]
+                                      : (observations[half] + observations[half - 1]) / 2;
+}
+
+// After Welford: the sum of squares stays exact beside a large mean.
+void RunningStatistics::Add(double value) {
+  if (all_.count == 0) all_.min = all_.max = value;
+  ++all_.count;
+  const double before = value - all_.mean;
+  all_.mean += before / static_cast<double>(all_.count);
+  squares_ += before * (value - all_.mean);
+  all_.min = std::min(all_.min, value);
+  all_.max = std::max(all_.max, value);
+}
+
+Statistics RunningStatistics::Sample() const {
+  Statistics all = all_;
+  if (all.count > 1) all.sd = std::sqrt(squares_ / static_cast<double>(all.count - 1));
+  return all;
 }
 
 }  // namespace bench

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <span>
+#include <vector>
 
 namespace bench {
 
@@ -24,5 +25,21 @@ Statistics StatisticsOf(std::span<const double> observations);
 // The sd of what they are a sample of: divided by their number less one, as pandas does; 0 where
 // there is one alone.  REQUIRES: there is one.
 Statistics SampleStatisticsOf(std::span<const double> observations);
+
+// Of an even number it is the mean of the middle two.  REQUIRES: there is one.
+double MedianOf(std::vector<double> observations);
+
+// The same as SampleStatisticsOf, of observations that come one by one and are not kept.
+class RunningStatistics {
+ public:
+  void Add(double value);
+
+  // Without an observation all are 0.
+  Statistics Sample() const;
+
+ private:
+  Statistics all_;      // but for sd
+  double squares_ = 0;  // of the differences from the mean
+};
 
 }  // namespace bench

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What ddlbench loader prints.  Pure.
+
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "bench/parts/loader.h"
+
+namespace bench {
+
+// A line that says what was measured on so many ranks, and a table: threads of a rank, images/s of
+// all ranks together (the median of the rounds), those of one thread, min and max.
+std::string FormatLoader(const LoaderOptions& options, std::span<const LoaderSpeeds> all,
+                         int ranks);
+
+}  // namespace bench

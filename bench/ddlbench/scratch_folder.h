@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A folder of a benchmark's own for what it does not keep (0700), below TMPDIR or /tmp.
+
+#pragma once
+
+#include <filesystem>
+
+namespace bench {
+
+class ScratchFolder {
+ public:
+  // Throws trainer::Error(EX_OSERR) when it cannot be made.
+  ScratchFolder();
+  // Removes it with all that is in it.
+  ~ScratchFolder();
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace bench

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Takes batches from TFRecord files as a training does, and says how long that takes.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "trainer/data/record_source.h"
+
+namespace bench {
+
+class BatchClock {
+ public:
+  // Batches begin to be made ahead at once.  Throws trainer::Error as trainer::MakeRecordSource
+  // does.
+  explicit BatchClock(const trainer::RecordSourceOptions& options);
+
+  // Seconds until `batches` more have come, from asking for the first of them.  Throws
+  // trainer::Error(EX_DATAERR) that names file and offset of a bad record.
+  double Take(int batches);
+
+ private:
+  std::unique_ptr<trainer::Source> source_;
+};
+
+// One thread for each core that this process may run on.
+int ThreadsForCores();
+
+}  // namespace bench

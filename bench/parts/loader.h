@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ddlbench loader: how many images/s the input of a training gives by itself: records read, JPEG
+// images decoded, cropped, resized and laid into batches.
+
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "bench/parts/loader_options.h"
+#include "bench/parts/ranks.h"
+#include "trainer/data/record_source.h"
+
+namespace bench {
+
+// Throws trainer::Error(EX_USAGE) naming the option that is wrong.
+void CheckLoaderOptions(const LoaderOptions& options);
+
+// As ddltraind makes its source of training, without a cap on what is skipped.
+trainer::RecordSourceOptions RecordOptions(const LoaderOptions& options, int threads, int rank,
+                                           int ranks);
+
+// images/s of all ranks together, in each round, with so many threads in a rank.
+struct LoaderSpeeds {
+  int threads = 1;
+  std::vector<double> images_per_second;
+};
+
+// Rounds in which each number of threads has a turn, so that what else the machine does is spread
+// over all.  Collective; the same result on every rank.  Throws trainer::Error.
+std::vector<LoaderSpeeds> MeasureLoader(const LoaderOptions& options, Ranks& ranks);
+
+}  // namespace bench

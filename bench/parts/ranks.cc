@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "bench/parts/ranks.h"
+
+#include <exception>
+
+#include "trainer/core/error.h"
+
+namespace bench {
+
+Ranks::Ranks(const trainer::EnvironmentLookup& get)
+    : self_(trainer::ReadRank(get)),
+      communicator_(trainer::MakeCommunicator(
+          trainer::MakeCommOptions(self_, trainer::StartedTasks(get), /*spans=*/nullptr))) {}
+
+int Ranks::Run(const std::function<int()>& body, std::ostream& messages) {
+  try {
+    return body();
+  } catch (const std::exception& error) {
+    if (communicator_->size() == 1) throw;
+    messages << "ddlbench: rank " + std::to_string(self_.rank) +
+                    (self_.host.empty() ? "" : " on " + self_.host) + ": " + error.what() + "\n"
+             << std::flush;
+    const auto* known = dynamic_cast<const trainer::Error*>(&error);
+    const int code = known != nullptr ? known->exit_code() : EX_SOFTWARE;
+    communicator_->Abort(code);
+    return code;
+  }
+}
+
+}  // namespace bench

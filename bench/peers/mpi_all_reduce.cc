@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// usage: mpirun -n N mpi_all_reduce MIN_BYTES MAX_BYTES FACTOR ITERATIONS
+// MPI_Allreduce by itself, of fp32 numbers in place, timed as `ddlbench allreduce --form=osu` times
+// ddltraind's communicators, and printed so: what these add is the difference.
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+namespace {
+
+// Microseconds of one sum, on this rank.
+double Measure(std::vector<float>& data, std::size_t count, int iterations) {
+  constexpr double kMicrosecondsPerSecond = 1e6;
+  double seconds = 0;
+  for (int i = 0; i < iterations; ++i) {
+    const double start = MPI_Wtime();
+    MPI_Allreduce(MPI_IN_PLACE, data.data(), static_cast<int>(count), MPI_FLOAT, MPI_SUM,
+                  MPI_COMM_WORLD);
+    seconds += MPI_Wtime() - start;
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  return seconds / iterations * kMicrosecondsPerSecond;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  int rank = 0;
+  int ranks = 1;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  constexpr int kArguments = 5;
+  const long least = argc == kArguments ? std::atol(argv[1]) : 0;
+  const long most = argc == kArguments ? std::atol(argv[2]) : 0;
+  const long factor = argc == kArguments ? std::atol(argv[3]) : 0;
+  const int iterations = argc == kArguments ? std::atoi(argv[4]) : 0;
+  if (least < static_cast<long>(sizeof(float)) || factor < 2 || iterations < 1) {
+    if (rank == 0)
+      std::fputs("usage: mpi_all_reduce MIN_BYTES MAX_BYTES FACTOR ITERATIONS\n", stderr);
+    MPI_Finalize();
+    return 64;
+  }
+  std::vector<float> data(static_cast<std::size_t>(most) / sizeof(float));
+  for (long bytes = least; bytes <= most; bytes *= factor) {
+    const std::size_t count = static_cast<std::size_t>(bytes) / sizeof(float);
+    Measure(data, count, std::max(1, iterations / 4));  // warm-up
+    double mean = Measure(data, count, iterations);
+    double min = mean;
+    double max = mean;
+    MPI_Allreduce(MPI_IN_PLACE, &mean, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(MPI_IN_PLACE, &min, 1, MPI_DOUBLE, MPI_MIN, MPI_COMM_WORLD);
+    MPI_Allreduce(MPI_IN_PLACE, &max, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    if (rank == 0) {
+      std::printf("%-10zu%18.2f%18.2f%18.2f%12d\n", count * sizeof(float), mean / ranks, min, max,
+                  iterations);
+    }
+  }
+  MPI_Finalize();
+  return 0;
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a report says of its runs: the figures of each, groups of runs that were made alike, how
+// speed grows with the ranks, and how runs and groups differ.  doc/performance.md has the
+// definitions.  Pure.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/report/run.h"
+
+namespace bench {
+
+inline constexpr double kPercent = 100;
+
+// A mean and half of its confidence interval, where that is known.
+struct Estimate {
+  double value = 0;
+  std::optional<double> margin;
+};
+
+// Seconds.
+struct StepSeconds {
+  double mean = 0;
+  double sd = 0;
+  double min = 0;
+  double median = 0;
+  double p95 = 0;
+  double p99 = 0;
+  double max = 0;
+};
+
+struct RunFigures {
+  std::string name;  // short, and no other run's
+  std::size_t group = 0;
+  std::int64_t steps = 0;
+  std::optional<std::int64_t> global_batch;
+  std::optional<Estimate> images_per_second;
+  std::vector<double> batch_speeds;  // images/s of each batch of steps
+  std::optional<StepSeconds> step;
+  std::optional<double> watts;             // of all GPUs together
+  std::optional<double> joules_per_image;  // watts / images/s
+  std::string why_no_energy;               // "" where power was not sampled at all
+};
+
+// Runs with the same ranks, nodes, program, back end and options that speed may depend on.
+struct RunGroup {
+  std::string name;
+  std::int64_t ranks = 0;
+  std::vector<std::size_t> runs;
+  std::optional<Estimate> images_per_second;  // mean of the runs; the margin is over them
+};
+
+struct ScalingPoint {
+  std::size_t group = 0;
+  std::int64_t ranks = 0;
+  Estimate images_per_second;
+  double ideal = 0;       // of the fewest ranks, times ranks over those
+  double efficiency = 0;  // over ideal
+};
+
+// Groups that differ in ranks and nodes alone, by ranks; two at least.
+struct Scaling {
+  std::string name;  // what these have in common that others have not
+  std::vector<ScalingPoint> points;
+};
+
+// images/s of b less those of a.
+struct Difference {
+  std::size_t a = 0;
+  std::size_t b = 0;
+  Estimate images_per_second;
+  Estimate percent;  // of a
+};
+
+// An option or a fact that is not the same in all runs.
+struct DifferingSetting {
+  std::string name;
+  std::vector<std::string> values;  // of each run; "" where it did not say
+};
+
+struct ReportModel {
+  std::vector<RunRecord> runs;
+  std::vector<RunFigures> figures;  // of each run
+  std::vector<RunGroup> groups;
+  std::vector<Scaling> scalings;
+  std::vector<Difference> run_differences;    // from the baseline, of runs
+  std::vector<Difference> group_differences;  // from that of the baseline, of groups
+  std::vector<DifferingSetting> differing;
+};
+
+// `baseline` is the number of the run that others are compared with.  REQUIRES: it is one of them.
+ReportModel MakeReportModel(std::vector<RunRecord> runs, std::size_t baseline);
+
+}  // namespace bench

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which folders are runs, and which files of them are read.
+
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "bench/base/complaints.h"
+
+namespace bench {
+
+// A run: the results folder of one, or a log alone.
+struct RunFiles {
+  std::string path;                                // as it was named or found
+  std::filesystem::path log;                       // "" where there is none
+  std::filesystem::path training_json;             // the same
+  std::filesystem::path trace;                     // the same
+  std::vector<std::filesystem::path> prometheus;   // ddltraind-rank-*.prom
+  std::vector<std::filesystem::path> gpu_samples;  // *.csv
+};
+
+// A folder with log.json, training.json or trace.json is a run; of another folder those that lie in
+// it, however deep, by name.  A file is a log; one named log.json stands for its folder.  Files for
+// Prometheus and of GPUs may also lie in a folder of the run.  What is not there, or has no run, is
+// a problem; what is named twice counts once.  Symbolic links to folders are followed only where
+// they are named themselves.
+std::vector<RunFiles> FindRuns(const std::vector<std::string>& paths, Complaints& complaints);
+
+}  // namespace bench

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A folder of a test's own with files of runs in it, and what was said about them.
+
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "bench/base/complaints.h"
+
+namespace bench {
+
+class ReportFolderTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* const test = ::testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = std::filesystem::path(::testing::TempDir()) /
+              (std::string(test->test_suite_name()) + "." + test->name());
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::filesystem::path Write(const std::string& name, const std::string& text) {
+    const std::filesystem::path path = folder_ / name;
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path, std::ios::binary) << text;
+    return path;
+  }
+
+  // Lines of log.json.
+  static std::string Logged(const std::string& rest) {
+    return R"(DLLL {"timestamp": "100.5", "datetime": "2026-11-23 10:00:00.5", )" + rest + "}\n";
+  }
+  static std::string LoggedOptions(const std::string& options) {
+    return Logged(R"("type": "LOG", "step": "PARAMETER", "data": {)" + options + "}");
+  }
+  static std::string LoggedRun(const std::string& facts) {
+    return Logged(R"("type": "METADATA", "metric": "run", "metadata": {)" + facts + "}");
+  }
+  static std::string LoggedStep(int step, const std::string& data) {
+    return Logged(R"("type": "LOG", "step": [0, )" + std::to_string(step) + R"(], "data": {)" +
+                  data + "}");
+  }
+  static std::string LoggedSpeed(int step, const std::string& speed, const std::string& loss) {
+    return LoggedStep(step, R"("imgs_per_sec": )" + speed + R"(, "cross_entropy": )" + loss);
+  }
+
+  std::filesystem::path folder_;
+  std::vector<std::string> told_;
+  Complaints complaints_{[this](const std::string& text) { told_.push_back(text); }};
+};
+
+}  // namespace bench
