@@ -185,17 +185,25 @@ Page DdlbenchPage() {
   bench::DescribeOptions(app, options);
   Page page;
   page.names = {"ddlbench"};
-  page.summary = "measure trainings, and make tables of their logs";
+  page.summary = "measure trainings, and make tables and reports of their logs";
   page.synopsis = {"ddlbench sweep [options] DIR [-- options of ddltraind]",
                    "ddlbench extract [options] LOG_DIR...",
                    "ddlbench repeat [options] DIR [-- options of ddltraind]",
-                   "ddlbench compare --targets=FILE REPORT..."};
+                   "ddlbench compare --targets=FILE REPORT...",
+                   "ddlbench report [options] RUN...",
+                   "ddlbench variability [options] LOG...",
+                   "ddlbench loader [options] DATA_DIR",
+                   "ddlrun ... ddlbench allreduce [options]",
+                   "ddlbench step [options] [-- options of ddltraind]",
+                   "ddlbench startup [options]"};
   page.description = {
       "Measures how many images per second ddltraind trains on over nodes, GPUs per node, "
       "precisions and kinds of images, as the evaluation DLPerf does, and writes logs of the names "
       "and lines that DLPerf's own scripts read. A run is one case, such as 2n8g: two nodes with "
       "eight GPUs on each. Or times one training, reports it as a benchmark of Mila's suite, and "
-      "puts such reports beside a table of targets.",
+      "puts such reports beside a table of targets. Or makes one page with plots of any runs of "
+      "ddltraind. Or measures one part by itself: the input, sums over all ranks, a training step "
+      "and its phases, the start of ranks.",
       "Input that is wrong is named on standard error, with file and line; what can be read is "
       "still shown."};
   page.program = CommandOf(app);
@@ -206,9 +214,10 @@ Page DdlbenchPage() {
       kUsage,
       {"65", "A log, a report or a target that cannot be used; the message names file and line."},
       {"66", "A folder or a file that is not there or cannot be read."},
-      {"69", "ddlrun or sbatch could not be started."},
-      kInternal,
-      kSystem};
+      {"69", "ddlrun or sbatch could not be started, or a start that is timed has failed."},
+      {"70", "A sum over all ranks was wrong, or an internal error."},
+      kSystem,
+      {"78", "Ranks that cannot meet, or are started in a way that is not measured."}};
   page.files = {
       {"DIR/bz128_fp32_synthetic/2n8g/r50_b128_fp32_1.log",
        "What the first run of this batch, precision, kind of images and case printed; .part while "
@@ -216,7 +225,11 @@ Page DdlbenchPage() {
       {"DIR/result/*_result.json", "Speeds and speed-ups in the form of DLPerf."},
       {"DIR/sweep.sbatch", "The job script that --submit has made."},
       {"DIR/fast.convnet.R0.D0.*.json",
-       "A report: suite, benchmark, number of the run, GPUs, time; its log beside it."}};
+       "A report: suite, benchmark, number of the run, GPUs, time; its log beside it."},
+      {"DIR/fast.convnet.R0.D0.FAIL.*.json", "The same of a run that has failed."},
+      {"RUN/log.json, training.json, trace.json, ddltraind-rank-*.prom, *.csv",
+       "What report reads of a run."},
+      {"report.html", "What report writes without --output."}};
   page.see_also = {"ddlrun(1)", "ddltraind(1)", "sbatch(1)"};
   return page;
 }

@@ -69,8 +69,11 @@ ARROWS = {
                       "trainer/comm", "trainer/telemetry"],
     "trainer": ["launcher/protocol/rank_environment.h"],
     "manual": ["rankfile", "launcher", "trainer", "bench/ddlbench"],
+    "bench/base": ["trainer/core"],
     "bench/run_log": ["trainer/core"],
-    "bench/ddlbench": ["bench/run_log", "launcher/cli/quoting.h", "trainer/core", "trainer/telemetry"],
+    "bench/parts": ["trainer", "launcher/protocol/rank_environment.h"],
+    "bench/ddlbench": ["bench/base", "bench/run_log", "bench/report", "bench/parts", "launcher/cli/quoting.h", "trainer/core", "trainer/telemetry"],
+    "bench/report": ["bench/base", "bench/run_log", "trainer/core"],
     "bench": ["trainer", "launcher", "rankfile"],
     "tests": ["rankfile", "launcher", "trainer", "manual", "bench"],
 }
@@ -81,13 +84,11 @@ BACKEND_INSIDES = re.compile(r"^trainer/backend/(reference|cpu|cuda)/")
 
 # Headers of libraries -> the only places that may include them.
 FOREIGN = [
-    (re.compile(r"^(cuda|cudnn|cublas|nvrtc|nccl)[^/]*\.h"), ("trainer/backend/cuda/", "trainer/comm/nccl",
-                                                              "trainer/telemetry/gpu_sampler",
-                                                              "trainer/telemetry/kernel_trace",
-                                                              "tests/trainer/backend/cuda",
-                                                              "tests/trainer/comm/nccl")),
+    (re.compile(r"^((cuda|cudnn|cublas|nvrtc|nccl)[^/]*\.h|nvtx3/)"),
+     ("trainer/backend/cuda/", "trainer/comm/nccl", "trainer/telemetry/gpu_sampler", "trainer/telemetry/kernel_trace",
+      "tests/trainer/backend/cuda", "tests/trainer/comm/nccl")),
     (re.compile(r"dnnl"), ("trainer/backend/cpu/",)),
-    (re.compile(r"^mpi\.h"), ("trainer/comm/mpi", "tests/")),
+    (re.compile(r"^mpi\.h"), ("trainer/comm/mpi", "bench/peers/mpi", "tests/")),
     (re.compile(r"^pmix"), ("trainer/comm/rendezvous", "launcher/health/rendezvous_pmix",
                             "tests/cluster/pmix")),
     (re.compile(r"^uc[pst]/"), ("launcher/health/fabric_ucx",)),

@@ -84,9 +84,10 @@ offers() {
   becomes 'ddldata ver' 'ddldata verify '
   becomes 'ddldata synth --validation_s' 'ddldata synth --validation_shards='
   becomes 'ddldata verify --validation_s' 'ddldata verify --validation_s'
-  offers 'ddlbench ' compare extract repeat sweep
+  offers 'ddlbench ' allreduce compare extract loader repeat report startup step sweep variability
   becomes 'ddlbench sweep --repe' 'ddlbench sweep --repeats='
   becomes 'ddlbench extract --by=t' 'ddlbench extract --by=time '
+  becomes 'ddlbench report --bas' 'ddlbench report --baseline='
   becomes 'ddlbench extract folder/' 'ddlbench extract folder/inner/'
   becomes 'ddl-rankfile check cpu' 'ddl-rankfile check cpu-list '
   becomes 'ddl-rankfile convert --from hostl' 'ddl-rankfile convert --from hostlist '

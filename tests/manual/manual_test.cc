@@ -115,11 +115,12 @@ TEST(AllPages, SayWhatIsAPathAndWhatIsAChoice) {
   EXPECT_EQ(PageOf(pages, "ddldata").commands[1].operands[1].value.shape, "INDEX_DIR");
 
   const Page& ddlbench = PageOf(pages, "ddlbench");
-  ASSERT_EQ(ddlbench.commands.size(), 4U);
+  ASSERT_EQ(ddlbench.commands.size(), 10U);
   EXPECT_EQ(ddlbench.commands[1].operands[0].value.shape, "LOG_DIR");
   EXPECT_TRUE(ddlbench.commands[1].operands[0].may_repeat);
   EXPECT_THAT(Find(ddlbench.commands[1], "--by")->value.choices, ElementsAre("rate", "time"));
   EXPECT_THAT(Find(ddlbench.commands[0], "--cases")->help, HasSubstr("[1n1g,1n4g,1n8g,2n8g,4n8g]"));
+  EXPECT_THAT(Find(ddlbench.commands[7], "--max_bytes")->help, HasSubstr("[128M]"));
 }
 
 TEST(FormatRoff, EscapesWhatRoffWouldTakeForSomethingElse) {
