@@ -34,6 +34,15 @@ Statistics SampleStatisticsOf(std::span<const double> observations) {
   return Summarise(observations, 1);
 }
 
+double QuantileOf(std::span<const double> sorted, double probability) {
+  DDL_CHECK(!sorted.empty() && probability >= 0 && probability <= 1);
+  const double place = probability * static_cast<double>(sorted.size() - 1);
+  const double below = std::floor(place);
+  const auto index = static_cast<std::size_t>(below);
+  const std::size_t next = std::min(index + 1, sorted.size() - 1);
+  return sorted[index] + (sorted[next] - sorted[index]) * (place - below);
+}
+
 double MedianOf(std::vector<double> observations) {
   DDL_CHECK(!observations.empty());
   std::sort(observations.begin(), observations.end());

@@ -26,6 +26,10 @@ Statistics StatisticsOf(std::span<const double> observations);
 // there is one alone.  REQUIRES: there is one.
 Statistics SampleStatisticsOf(std::span<const double> observations);
 
+// At probability * (number - 1) among them, between two neighbours in proportion, as NumPy does.
+// REQUIRES: they are sorted, and there is one; 0 <= probability <= 1.
+double QuantileOf(std::span<const double> sorted, double probability);
+
 // Of an even number it is the mean of the middle two.  REQUIRES: there is one.
 double MedianOf(std::vector<double> observations);
 

@@ -13,7 +13,7 @@
 #include "bench/parts/batch_clock.h"
 #include "bench/parts/loader.h"
 #include "bench/run_log/log_lines.h"
-#include "launcher/cli/quoting.h"
+#include "support/quoting.h"
 #include "trainer/core/error.h"
 
 namespace bench {
@@ -137,7 +137,7 @@ int RunTrainings(const RepeatOptions& options, const MilaSurroundings& surroundi
     trainings.push_back(
         std::make_unique<TimedTraining>(options, surroundings, programs, copy, out));
     commands.push_back(trainings.back()->command());
-    say("+ " + launcher::QuoteCommand(commands.back().argv));
+    say("+ " + support::QuoteCommand(commands.back().argv));
   }
   CommandRunner runner;
   const std::vector<int> codes = runner.RunAll(commands, [&] {

@@ -12,12 +12,13 @@
 #include <sstream>
 #include <thread>
 
+#include "bench/base/scratch_folder.h"
 #include "bench/base/statistics.h"
 #include "bench/ddlbench/files.h"
-#include "bench/ddlbench/scratch_folder.h"
 #include "bench/run_log/log_entry.h"
 #include "launcher/cli/quoting.h"
 #include "support/counted.h"
+#include "support/quoting.h"
 #include "trainer/core/error.h"
 
 namespace bench {
@@ -146,7 +147,7 @@ std::string FormatStartup(const StartupTimes& times) {
 int RunStartup(const StartupOptions& options, const Programs& programs, std::ostream& out,
                std::ostream& messages) {
   CheckStartupOptions(options);
-  const ScratchFolder scratch;
+  const ScratchFolder scratch("ddlbench");
   const fs::path output = scratch.path() / "output";
   CommandRunner runner;
   // Milliseconds from here to the end of all.
@@ -158,7 +159,7 @@ int RunStartup(const StartupOptions& options, const Programs& programs, std::ost
       if (code == EX_OK || runner.StopSignal() != 0) continue;
       messages << TextOf(output) << std::flush;
       throw Error(EX_UNAVAILABLE, fmt::format("exit code {} of: {}", code,
-                                              launcher::QuoteCommand(commands.front().argv)));
+                                              support::QuoteCommand(commands.front().argv)));
     }
     return std::chrono::duration<double, std::milli>(end - start).count();
   };
@@ -176,7 +177,7 @@ int RunStartup(const StartupOptions& options, const Programs& programs, std::ost
   if (const int signal = runner.StopSignal(); signal != 0) return 128 + signal;
   const BareStart found = BareStartOf(TextOf(output));
   const std::vector<Command> bare = to_output(found.commands);
-  out << "bare: " << launcher::QuoteCommand(bare.front().argv)
+  out << "bare: " << support::QuoteCommand(bare.front().argv)
       << (bare.size() > 1 ? fmt::format(", {} at once", bare.size()) : "") << " (" << found.by
       << "); " << support::Counted(options.rounds, "round") << "\n\n"
       << std::flush;

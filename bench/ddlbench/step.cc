@@ -5,12 +5,12 @@
 #include <fmt/format.h>
 #include <sysexits.h>
 
+#include "bench/base/scratch_folder.h"
 #include "bench/base/statistics.h"
 #include "bench/ddlbench/command_runner.h"
-#include "bench/ddlbench/scratch_folder.h"
 #include "bench/run_log/log_entry.h"
 #include "bench/run_log/log_lines.h"
-#include "launcher/cli/quoting.h"
+#include "support/quoting.h"
 #include "trainer/core/error.h"
 
 namespace bench {
@@ -132,11 +132,11 @@ std::string FormatStep(std::span<const RunStep> counted, std::int64_t global_bat
 int RunStepBench(const StepOptions& options, const Programs& programs, std::ostream& out,
                  std::ostream& messages) {
   CheckStepOptions(options);
-  const ScratchFolder scratch;
+  const ScratchFolder scratch("ddlbench");
   const fs::path log_path = scratch.path() / "log";
   const std::vector<std::string> command =
       StepCommand(options, programs, scratch.path() / "results");
-  messages << "ddlbench: + " + launcher::QuoteCommand(command) + "\n" << std::flush;
+  messages << "ddlbench: + " + support::QuoteCommand(command) + "\n" << std::flush;
   CommandRunner runner;
   const int code = runner.Run(command, log_path);
   if (code != EX_OK) {

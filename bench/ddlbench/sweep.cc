@@ -6,7 +6,7 @@
 #include <set>
 
 #include "bench/ddlbench/dlperf.h"
-#include "launcher/cli/quoting.h"
+#include "support/quoting.h"
 #include "trainer/core/error.h"
 
 namespace bench {
@@ -178,8 +178,8 @@ std::string JobScript(const SweepOptions& options, const Programs& programs) {
   return "#!/bin/bash\n"
          "# Made by ddlbench sweep --submit: a task of the array makes one measurement.\n"
          "exec " +
-         launcher::QuoteCommand(command) + " --only=\"$SLURM_ARRAY_TASK_ID\" " +
-         launcher::QuoteCommand(rest) + "\n";
+         support::QuoteCommand(command) + " --only=\"$SLURM_ARRAY_TASK_ID\" " +
+         support::QuoteCommand(rest) + "\n";
 }
 
 std::vector<std::string> SubmitCommand(const SweepOptions& options, std::size_t count,

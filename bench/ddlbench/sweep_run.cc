@@ -11,7 +11,7 @@
 #include "bench/ddlbench/command_runner.h"
 #include "bench/ddlbench/extract.h"
 #include "bench/ddlbench/files.h"
-#include "launcher/cli/quoting.h"
+#include "support/quoting.h"
 #include "trainer/core/error.h"
 
 namespace bench {
@@ -52,8 +52,7 @@ class Sweep {
       if (!options_.submit) PrintCommand(i);
     }
     if (options_.submit) {
-      out_ << "+ " << launcher::QuoteCommand(Submission()) << "\n"
-           << JobScript(options_, programs_);
+      out_ << "+ " << support::QuoteCommand(Submission()) << "\n" << JobScript(options_, programs_);
     }
     return EX_OK;
   }
@@ -61,12 +60,11 @@ class Sweep {
   int Submit() {
     WriteFile(ScriptPath(), JobScript(options_, programs_));
     const std::vector<std::string> command = Submission();
-    Say("+ " + launcher::QuoteCommand(command));
+    Say("+ " + support::QuoteCommand(command));
     CommandRunner runner;
     const int code = runner.Run(command, "");
     if (code == EX_OK) {
-      Say("when the array has ended: ddlbench extract " +
-          launcher::QuoteCommand({options_.folder}));
+      Say("when the array has ended: ddlbench extract " + support::QuoteCommand({options_.folder}));
     }
     return code;
   }
@@ -107,8 +105,8 @@ class Sweep {
   }
 
   void PrintCommand(std::size_t i) {
-    out_ << "+ " << launcher::QuoteCommand(CommandOf(matrix_[i], options_, programs_)) << " > "
-         << launcher::QuoteCommand({matrix_[i].log.string()}) << "\n";
+    out_ << "+ " << support::QuoteCommand(CommandOf(matrix_[i], options_, programs_)) << " > "
+         << support::QuoteCommand({matrix_[i].log.string()}) << "\n";
   }
 
   int MakeOne(std::size_t i, CommandRunner& runner) {
@@ -122,7 +120,7 @@ class Sweep {
     fs::remove(one.results_dir / "log.json", ignored);  // of a run that failed
     const std::vector<std::string> command = CommandOf(one, options_, programs_);
     Say(NumberOf(i) + Described(one));
-    Say("+ " + launcher::QuoteCommand(command));
+    Say("+ " + support::QuoteCommand(command));
     const fs::path partial = one.log.string() + ".part";
     const int code = runner.Run(command, partial);
     if (code != EX_OK) return Fail(i, partial, code, fmt::format("exit code {}", code));

@@ -10,6 +10,7 @@
 #include <set>
 #include <span>
 
+#include "bench/base/statistics.h"
 #include "bench/ddlbench/files.h"
 #include "support/counted.h"
 #include "trainer/core/error.h"
@@ -20,8 +21,6 @@ namespace {
 
 using trainer::LogFields;
 using trainer::PythonJson;
-
-double MedianOf(std::span<const double> values) { return BoxOf(values).median; }
 
 // The median over the runs that tell it.
 std::optional<double> MedianOver(const RunsOfDevice& runs,

@@ -22,11 +22,11 @@
 #include <string>
 #include <vector>
 
-#include "bench/temporary_folder.h"
+#include "bench/base/scratch_folder.h"
 
 namespace {
 
-using bench::TemporaryFolder;
+using bench::ScratchFolder;
 
 namespace fs = std::filesystem;
 
@@ -40,13 +40,13 @@ struct Run {
   int exit_code = 0;
 };
 
-void WriteProgram(const TemporaryFolder& folder, const std::string& name, const std::string& text) {
+void WriteProgram(const ScratchFolder& folder, const std::string& name, const std::string& text) {
   std::ofstream(folder.path() / name) << text;
   fs::permissions(folder.path() / name, fs::perms::owner_all);
 }
 
 // Of a batch script on the first of `nodes` nodes.
-std::vector<std::string> EnvironmentOf(int nodes, const TemporaryFolder& folder) {
+std::vector<std::string> EnvironmentOf(int nodes, const ScratchFolder& folder) {
   const std::string count = std::to_string(nodes);
   const std::string gpus = std::to_string(kGpus);
   return {"PATH=" + folder.path().string() + ":/usr/bin:/bin",
@@ -156,7 +156,7 @@ void PrintRun(const Run& run, const Run& before) {
   std::printf(" %6.1f", run.mebibytes);
 }
 
-void PrintPlans(int rounds, const std::string& ddlrun, const TemporaryFolder& folder) {
+void PrintPlans(int rounds, const std::string& ddlrun, const ScratchFolder& folder) {
   WriteProgram(folder, "srun", SrunScript("exit 0"));
   std::printf("%14s | %31s | %31s\n", "", "plan", "start");
   std::printf("%6s %7s", "nodes", "ranks");
@@ -182,7 +182,7 @@ void PrintPlans(int rounds, const std::string& ddlrun, const TemporaryFolder& fo
   }
 }
 
-void PrintStorm(int rounds, const std::string& ddlrun, const TemporaryFolder& folder) {
+void PrintStorm(int rounds, const std::string& ddlrun, const ScratchFolder& folder) {
   constexpr int kNodes = 4096;
   WriteProgram(folder, "storm", Storm(kNodes * kGpus));
   const std::string storm = (folder.path() / "storm").string();
@@ -215,7 +215,7 @@ int main(int argc, char** argv) {
     }
     const fs::path own = fs::read_symlink("/proc/self/exe").parent_path();
     const std::string ddlrun = (own.parent_path() / "bin/ddlrun").string();
-    const TemporaryFolder folder("plan_cost");
+    const ScratchFolder folder("plan_cost");
     PrintPlans(rounds, ddlrun, folder);
     PrintStorm(rounds, ddlrun, folder);
   } catch (const std::exception& error) {

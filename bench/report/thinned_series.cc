@@ -3,8 +3,8 @@
 #include "bench/report/thinned_series.h"
 
 #include <algorithm>
-#include <cmath>
 
+#include "bench/base/statistics.h"
 #include "trainer/core/error.h"
 
 namespace bench {
@@ -93,12 +93,7 @@ std::vector<double> QuantileSample::Quantiles(const std::vector<double>& probabi
   std::sort(sorted.begin(), sorted.end());
   std::vector<double> quantiles;
   for (const double probability : probabilities) {
-    DDL_CHECK(probability >= 0 && probability <= 1);
-    const double place = probability * static_cast<double>(sorted.size() - 1);
-    const double below = std::floor(place);
-    const auto index = static_cast<std::size_t>(below);
-    const std::size_t next = std::min(index + 1, sorted.size() - 1);
-    quantiles.push_back(sorted[index] + (sorted[next] - sorted[index]) * (place - below));
+    quantiles.push_back(QuantileOf(sorted, probability));
   }
   return quantiles;
 }

@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/temporary_folder.h"
+#include "bench/base/scratch_folder.h"
 #include "trainer/comm/factory.h"
 #include "trainer/log_file.h"
 #include "trainer/train/report.h"
@@ -98,7 +98,7 @@ struct Times {
 
 // Of a rank that writes `logs`.
 Times Cost(unsigned logs, double step_seconds) {
-  const bench::TemporaryFolder folder("log_cost");
+  const bench::ScratchFolder folder("log_cost");
   const Reader reader;
   const auto skip =
       std::chrono::duration_cast<TimePoint::duration>(std::chrono::duration<double>(step_seconds));

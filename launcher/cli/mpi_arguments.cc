@@ -5,7 +5,7 @@
 #include <map>
 
 #include "launcher/base/messages.h"
-#include "launcher/cli/quoting.h"
+#include "support/quoting.h"
 
 namespace launcher {
 namespace {
@@ -80,8 +80,9 @@ MpiArguments TranslateIbmArguments(const std::vector<std::string>& words) {
     result.warnings.push_back(
         ibm->replacement.empty()
             ? Coded(Message::kArgumentLeftOut, text + "left out; " + ibm->reason)
-            : Coded(Message::kArgumentReplaced,
-                    text + "replaced by '" + QuoteCommand(ibm->replacement) + "'; " + ibm->reason));
+            : Coded(Message::kArgumentReplaced, text + "replaced by '" +
+                                                    support::QuoteCommand(ibm->replacement) +
+                                                    "'; " + ibm->reason));
   }
   return result;
 }

@@ -5,6 +5,7 @@
 #include "launcher/base/error.h"
 
 namespace launcher {
+
 std::vector<std::string> SplitWords(const std::string& text) {
   std::vector<std::string> words;
   std::string word;

@@ -9,6 +9,7 @@
 #include "launcher/cli/quoting.h"
 #include "launcher/protocol/rank_variables.h"
 #include "launcher/system/run_directory.h"
+#include "support/quoting.h"
 
 namespace launcher {
 namespace {
@@ -74,7 +75,7 @@ class Merger {
 
   void AddMpiArguments(const std::vector<std::string>& words, const std::string& origin) {
     settings_.mpi_arguments.insert(settings_.mpi_arguments.end(), words.begin(), words.end());
-    Show("mpi_arguments", QuoteCommand(words), origin);
+    Show("mpi_arguments", support::QuoteCommand(words), origin);
   }
 
   void MergeMpiArguments() {

@@ -14,13 +14,13 @@
 #include <utility>
 
 #include "launcher/base/error.h"
-#include "launcher/cli/quoting.h"
 #include "launcher/plan/plan_files.h"
 #include "launcher/protocol/rank_job.h"
 #include "launcher/spawn/child_environment.h"
 #include "launcher/spawn/master_port.h"
 #include "launcher/system/programs.h"
 #include "launcher/system/run_directory.h"
+#include "support/quoting.h"
 
 namespace launcher {
 namespace {
@@ -155,7 +155,7 @@ std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& s
 }
 
 std::string CommandsText(const std::vector<ChildCommand>& commands) {
-  std::string text = "+ " + QuoteCommand(commands.front().argv) + "\n";
+  std::string text = "+ " + support::QuoteCommand(commands.front().argv) + "\n";
   if (commands.size() > 1) {
     text += "  (and so for the other " + std::to_string(commands.size() - 1) + ")\n";
   }

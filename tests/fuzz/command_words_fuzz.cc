@@ -9,12 +9,13 @@
 
 #include "launcher/base/error.h"
 #include "launcher/cli/quoting.h"
+#include "support/quoting.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
     const std::vector<std::string> words =
         launcher::SplitWords(std::string(reinterpret_cast<const char*>(data), size));
-    if (launcher::SplitWords(launcher::QuoteCommand(words)) != words) std::abort();
+    if (launcher::SplitWords(support::QuoteCommand(words)) != words) std::abort();
   } catch (const launcher::LaunchError&) {
   }
   return 0;

@@ -43,6 +43,22 @@ TEST(Statistics, AreNotLostBesideALargeMean) {
   EXPECT_DOUBLE_EQ(StatisticsOf(values).sd, 1);
 }
 
+TEST(QuantileOf, LiesBetweenTwoNeighboursInProportion) {
+  const std::vector<double> sorted = {1, 2, 4, 8};
+  EXPECT_EQ(QuantileOf(sorted, 0), 1);
+  EXPECT_EQ(QuantileOf(sorted, 0.5), 3);
+  EXPECT_EQ(QuantileOf(sorted, 0.75), 5);
+  EXPECT_EQ(QuantileOf(sorted, 1), 8);
+  EXPECT_EQ(QuantileOf(std::vector<double>{7}, 0.9), 7);
+}
+
+TEST(QuantileOf, RefusesWhatIsNoProbability) {
+  const std::vector<double> sorted = {1, 2};
+  EXPECT_THROW(QuantileOf(sorted, -0.1), trainer::Error);
+  EXPECT_THROW(QuantileOf(sorted, 1.1), trainer::Error);
+  EXPECT_THROW(QuantileOf({}, 0.5), trainer::Error);
+}
+
 TEST(MedianOf, IsTheMiddleOneOrTheMeanOfTheMiddleTwo) {
   EXPECT_EQ(MedianOf({5, 1, 9}), 5);
   EXPECT_EQ(MedianOf({9, 1, 4, 6}), 5);

@@ -7,8 +7,8 @@
 
 #include "launcher/allocation/host_allocation.h"
 #include "launcher/base/error.h"
-#include "launcher/cli/quoting.h"
 #include "launcher/slurm/slurm_allocation.h"
+#include "support/quoting.h"
 #include "tests/launcher/plan/plan_fixtures.h"
 #include "tests/launcher/slurm/slurm_environment_file.h"
 
@@ -110,7 +110,7 @@ BedeJob JobOf(const std::string& par) {
   return job;
 }
 
-std::string LineOf(const BedeJob& job) { return QuoteCommand(MakeBedeCommand(job).argv); }
+std::string LineOf(const BedeJob& job) { return support::QuoteCommand(MakeBedeCommand(job).argv); }
 
 TEST(BedeCommand, MapsByParameters) {
   EXPECT_EQ(LineOf(JobOf("1ppn")),

@@ -6,21 +6,17 @@
 #include <gtest/gtest.h>
 
 #include "launcher/base/error.h"
+#include "support/quoting.h"
 
 namespace launcher {
 namespace {
 
 using ::testing::ElementsAre;
 
-TEST(QuoteCommand, QuotesOnlyWhatAShellWouldChange) {
-  EXPECT_EQ(QuoteCommand({"a-b_c=/d.e:f,g@h%i+j", "k l", "", "it's", "$HOME", "-mode p:4x1x1x1 "}),
-            "a-b_c=/d.e:f,g@h%i+j 'k l' '' 'it'\\''s' '$HOME' '-mode p:4x1x1x1 '");
-}
-
-TEST(QuoteCommand, IsUndoneBySplitWords) {
+TEST(SplitWords, UndoesQuoteCommand) {
   const std::vector<std::string> words = {
       "plain", "two words", "", "it's", "\"quoted\"", "a\\b", "tab\there", "new\nline", "$x `y` *"};
-  EXPECT_EQ(SplitWords(QuoteCommand(words)), words);
+  EXPECT_EQ(SplitWords(support::QuoteCommand(words)), words);
 }
 
 TEST(SplitWords, SplitsAtBlanksOutsideOfQuotes) {

@@ -6,12 +6,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launcher/cli/quoting.h"
 #include "launcher/plan/planner.h"
 #include "launcher/slurm/pmi_types.h"
 #include "launcher/slurm/slurm_allocation.h"
 #include "launcher/slurm/slurm_version.h"
 #include "launcher/spawn/spawner.h"
+#include "support/quoting.h"
 #include "tests/launcher/slurm/slurm_environment_file.h"
 
 namespace launcher {
@@ -130,7 +130,7 @@ std::string CommandOf(const Golden& golden) {
   for (const std::string& variable : command.environment) {
     EXPECT_THAT(variable, testing::Not(testing::StartsWith("SLURM_TRES_PER_TASK")));
   }
-  return QuoteCommand(command.argv);
+  return support::QuoteCommand(command.argv);
 }
 
 TEST(SlurmCommands, AreTheGoldenOnesOfEveryVersion) {

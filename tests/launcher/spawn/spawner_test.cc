@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "launcher/base/error.h"
-#include "launcher/cli/quoting.h"
+#include "support/quoting.h"
 
 namespace launcher {
 namespace {
@@ -44,7 +44,7 @@ std::string MpirunLine(const Job& job) {
   const std::vector<ChildCommand> commands = MakeMpirunCommands(job);
   EXPECT_EQ(commands.size(), 1U);
   EXPECT_EQ(commands[0].kind, ChildCommand::Kind::kMpirun);
-  return QuoteCommand(commands[0].argv);
+  return support::QuoteCommand(commands[0].argv);
 }
 
 TEST(MpirunSpawner, OneMachineInheritsItsEnvironment) {
@@ -216,7 +216,7 @@ std::string SrunLine(Job job) {
   const std::vector<ChildCommand> commands = MakeSrunCommands(job);
   EXPECT_EQ(commands.size(), 1U);
   EXPECT_EQ(commands[0].kind, ChildCommand::Kind::kSrun);
-  return QuoteCommand(commands[0].argv);
+  return support::QuoteCommand(commands[0].argv);
 }
 
 TEST(SrunSpawner, NodesAlikeAreFilledInSlurmsOwnOrder) {

@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "bench/ddlbench/scratch_folder.h"
+#include "bench/base/scratch_folder.h"
 
 #include <stdlib.h>
 
 #include <cerrno>
-#include <string>
 #include <system_error>
 
 #include "trainer/core/error.h"
 
 namespace bench {
 
-ScratchFolder::ScratchFolder() {
+ScratchFolder::ScratchFolder(const std::string& name) {
   std::error_code error;
-  std::string name = (std::filesystem::temp_directory_path(error) / "ddlbench.XXXXXX").string();
+  std::string path = (std::filesystem::temp_directory_path(error) / (name + ".XXXXXX")).string();
   if (error) throw trainer::Error(EX_OSERR, "TMPDIR is no folder: " + error.message());
-  if (::mkdtemp(name.data()) == nullptr) {
-    throw trainer::OsError("cannot make the folder " + name, errno);
+  if (::mkdtemp(path.data()) == nullptr) {
+    throw trainer::OsError("cannot make the folder " + path, errno);
   }
-  path_ = name;
+  path_ = path;
 }
 
 ScratchFolder::~ScratchFolder() {

@@ -5,13 +5,14 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 namespace bench {
 
 class ScratchFolder {
  public:
-  // Throws trainer::Error(EX_OSERR) when it cannot be made.
-  ScratchFolder();
+  // Its name begins with `name`.  Throws trainer::Error(EX_OSERR) when it cannot be made.
+  explicit ScratchFolder(const std::string& name);
   // Removes it with all that is in it.
   ~ScratchFolder();
   ScratchFolder(const ScratchFolder&) = delete;
