@@ -45,6 +45,7 @@ void JobChildren::Start(
   spec.death_signal = is_rank ? SIGKILL : SIGTERM;  // at SIGTERM srun and mpirun end their ranks
   spec.reads_stdin = command.rank <= 0;
   spec.signal_mask = signal_mask;
+  if (command.kind == Kind::kMpirun) orphans_ = std::make_unique<Orphans>();
   ChildProcess process = StartChild(spec);
   if (options_.guardian != nullptr) {
     options_.guardian->Watch(process.pid, is_rank ? std::chrono::milliseconds(0) : kGraceOfOthers);
@@ -104,6 +105,7 @@ void JobChildren::RelaySignal(int number) const {
 }
 
 void JobChildren::Reap(const std::function<void(const JobChild&, const siginfo_t&)>& on_end) {
+  if (orphans_ != nullptr) orphans_->Reap(children_[0]->pid);
   for (const auto& child : children_) {
     if (child->has_ended) continue;
     siginfo_t info = {};
@@ -119,6 +121,10 @@ void JobChildren::Reap(const std::function<void(const JobChild&, const siginfo_t
     child->has_ended = true;
     on_end(*child, info);
   }
+}
+
+void JobChildren::EndOrphans() const {
+  if (orphans_ != nullptr) orphans_->End();
 }
 
 }  // namespace launcher

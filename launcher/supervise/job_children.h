@@ -16,6 +16,7 @@
 
 #include "launcher/spawn/spawner.h"
 #include "launcher/supervise/job_output.h"
+#include "launcher/supervise/orphans.h"
 #include "launcher/supervise/supervisor.h"
 #include "launcher/supervise/tail.h"
 #include "launcher/system/child_process.h"
@@ -57,10 +58,13 @@ class JobChildren {
   // Reaps the children that have ended, kills what is left of their process groups, and calls
   // `on_end` for each.
   void Reap(const std::function<void(const JobChild&, const siginfo_t&)>& on_end);
+  // Ends what an mpirun has left behind.  To be called when all have ended.
+  void EndOrphans() const;
 
  private:
   const SupervisorOptions& options_;
   std::vector<std::unique_ptr<JobChild>> children_;
+  std::unique_ptr<Orphans> orphans_;  // of mpirun
 };
 
 // How long srun and mpirun may take to end after SIGTERM; they end their ranks within seconds.

@@ -17,7 +17,8 @@
 //                                                         SIGTERM
 //   killing   scancel has arrived and srun has had its    children get SIGKILL             killed
 //             grace; or the time is over
-//   any       no child is left                            a step that srun left, or whose  -
+//   any       no child is left                            what mpirun left is ended;       -
+//                                                         a step that srun left, or whose
 //                                                         srun a signal has ended, gets
 //                                                         SIGKILL; ddlrun waits until a
 //                                                         killed one is gone
@@ -128,6 +129,7 @@ JobResult Supervisor::Run() {
         [this](const JobChild& child, const siginfo_t& info) { RecordEnd(child, info); });
     Advance();
   }
+  children_.EndOrphans();
   RelayLastOutput();
   EndStepThatIsLeft();
   return Result();

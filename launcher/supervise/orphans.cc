@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/supervise/orphans.h"
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <fstream>
+#include <string>
+#include <thread>
+
+namespace launcher {
+namespace {
+
+// None where the kernel does not tell them (CONFIG_PROC_CHILDREN, which distributions have).
+std::vector<pid_t> Children() {
+  const std::string self = std::to_string(getpid());
+  std::ifstream file("/proc/" + self + "/task/" + self + "/children");
+  std::vector<pid_t> children;
+  for (pid_t pid = 0; file >> pid;) children.push_back(pid);
+  return children;
+}
+
+}  // namespace
+
+Orphans::Orphans() : no_orphans_(Children()) { prctl(PR_SET_CHILD_SUBREAPER, 1); }
+
+Orphans::~Orphans() { prctl(PR_SET_CHILD_SUBREAPER, 0); }
+
+void Orphans::Reap(pid_t child) const {
+  siginfo_t info = {};
+  while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0) {
+    const bool is_orphan =
+        info.si_pid != child && std::ranges::find(no_orphans_, info.si_pid) == no_orphans_.end();
+    if (!is_orphan) return;  // whoever has started it reaps it; those after it have time
+    waitpid(info.si_pid, nullptr, 0);
+    info = {};
+  }
+}
+
+void Orphans::End(std::chrono::milliseconds patience) const {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  bool were_told = false;
+  for (std::vector<pid_t> left = Left(); !left.empty(); left = Left()) {
+    const auto waited = Clock::now() - start;
+    if (waited > 4 * patience) return;
+    // Those that come later are children of one that was killed.
+    if (waited > 2 * patience) {
+      for (const pid_t pid : left) kill(pid, SIGKILL);
+    } else if (waited > patience && !were_told) {
+      for (const pid_t pid : left) kill(pid, SIGTERM);
+      were_told = true;
+    }
+    std::this_thread::sleep_for(std::min(patience / 10, std::chrono::milliseconds(10)));
+  }
+}
+
+std::vector<pid_t> Orphans::Left() const {
+  std::vector<pid_t> left;
+  for (const pid_t pid : Children()) {
+    if (std::ranges::find(no_orphans_, pid) != no_orphans_.end()) continue;
+    if (waitpid(pid, nullptr, WNOHANG) == 0) left.push_back(pid);
+  }
+  return left;
+}
+
+}  // namespace launcher

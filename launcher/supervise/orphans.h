@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a child leaves behind when it dies: an mpirun that has lost a node dies without the srun
+// that starts its daemons, and that srun would go on for as long as it waits for the node.  While
+// an Orphans exists, this process is the parent of such processes in place of process 1
+// (PR_SET_CHILD_SUBREAPER, prctl(2)).  For single-threaded callers.
+
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <vector>
+
+namespace launcher {
+
+class Orphans {
+ public:
+  // The children that this process has by now are no orphans.
+  Orphans();
+  ~Orphans();
+  Orphans(const Orphans&) = delete;
+  Orphans& operator=(const Orphans&) = delete;
+
+  // Reaps those that have ended.  `child` is one that this process has started since then, and is
+  // not reaped.
+  void Reap(pid_t child) const;
+
+  // Returns when all have ended: most do by themselves; after `patience` they get SIGTERM, after
+  // twice that SIGKILL.  Gives up after four times that, since a process may wait for a disk for
+  // ever.  To be called when no other child is left than those that were there at the beginning.
+  void End(std::chrono::milliseconds patience = std::chrono::seconds(1)) const;
+
+ private:
+  std::vector<pid_t> Left() const;
+
+  std::vector<pid_t> no_orphans_;
+};
+
+}  // namespace launcher

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/supervise/orphans.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <ctime>
+
+namespace launcher {
+namespace {
+
+using std::chrono::milliseconds;
+
+void Sleep(milliseconds time) {
+  const timespec length = {time.count() / 1000, time.count() % 1000 * 1'000'000};
+  nanosleep(&length, nullptr);
+}
+
+// The process that a child leaves behind, which ends after `life`.
+pid_t Leave(milliseconds life, bool hears_sigterm = true) {
+  std::array<int, 2> ends = {-1, -1};
+  if (pipe(ends.data()) != 0) return -1;
+  const pid_t child = fork();
+  if (child == 0) {
+    const pid_t orphan = fork();
+    if (orphan == 0) {
+      signal(SIGTERM, hears_sigterm ? SIG_DFL : SIG_IGN);
+      const pid_t self = getpid();
+      const bool has_told = write(ends[1], &self, sizeof(self)) == sizeof(self);
+      close(ends[0]);
+      close(ends[1]);
+      if (has_told) Sleep(life);
+      _exit(0);
+    }
+    _exit(0);
+  }
+  close(ends[1]);
+  pid_t orphan = -1;
+  if (read(ends[0], &orphan, sizeof(orphan)) != sizeof(orphan)) orphan = -1;
+  close(ends[0]);
+  waitpid(child, nullptr, 0);
+  return orphan;
+}
+
+bool IsThere(pid_t pid) { return kill(pid, 0) == 0; }
+
+TEST(Orphans, AreWaitedForAndReaped) {
+  const Orphans orphans;
+  const pid_t pid = Leave(milliseconds(50));
+  ASSERT_GT(pid, 0);
+  orphans.End(milliseconds(60'000));
+  EXPECT_FALSE(IsThere(pid));
+}
+
+TEST(Orphans, GetSigtermAndThenSigkill) {
+  const Orphans orphans;
+  const pid_t obeying = Leave(milliseconds(60'000));
+  const pid_t deaf = Leave(milliseconds(60'000), false);
+  ASSERT_GT(obeying, 0);
+  ASSERT_GT(deaf, 0);
+  orphans.End(milliseconds(100));
+  EXPECT_FALSE(IsThere(obeying));
+  EXPECT_FALSE(IsThere(deaf));
+}
+
+TEST(Orphans, AreNotTheChildrenFromBefore) {
+  const pid_t child = fork();
+  if (child == 0) {
+    Sleep(milliseconds(60'000));
+    _exit(0);
+  }
+  const Orphans orphans;
+  orphans.End(milliseconds(20));
+  EXPECT_EQ(waitpid(child, nullptr, WNOHANG), 0);
+  kill(child, SIGKILL);
+  EXPECT_EQ(waitpid(child, nullptr, 0), child);
+}
+
+TEST(Orphans, ThatEndDuringTheJobAreReapedAndNoOther) {
+  const Orphans orphans;
+  const pid_t pid = Leave(milliseconds(0));
+  ASSERT_GT(pid, 0);
+  while (IsThere(pid)) orphans.Reap(0);
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  siginfo_t info = {};
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);
+  orphans.Reap(child);
+  EXPECT_EQ(waitpid(child, nullptr, 0), child);
+}
+
+TEST(Orphans, AreNobodysAfterwards) {
+  { const Orphans orphans; }
+  const pid_t pid = Leave(milliseconds(60'000));
+  ASSERT_GT(pid, 0);
+  errno = 0;
+  EXPECT_EQ(waitpid(pid, nullptr, WNOHANG), -1);
+  EXPECT_EQ(errno, ECHILD);
+  kill(pid, SIGKILL);
+}
+
+}  // namespace
+}  // namespace launcher
