@@ -133,6 +133,18 @@ if(DDLRUN_CUDA AND DDLRUN_WITH_NVTX)
   endif()
 endif()
 
+# CUPTI, of the toolkit's folder or of extras/CUPTI in it; it is loaded when it is wanted (trainer/telemetry/kernel_trace.h).
+set(DDLRUN_CUPTI_LIBRARIES libcupti.so)
+if(DDLRUN_CUDA)
+  find_path(CUPTI_INCLUDE_DIR cupti.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${CUDAToolkit_LIBRARY_ROOT}/extras/CUPTI/include)
+  find_library(CUPTI_LIBRARY cupti HINTS ${CUDAToolkit_LIBRARY_DIR} ${CUDAToolkit_LIBRARY_ROOT}/extras/CUPTI/lib64)
+  set(DDLRUN_CUPTI_LIBRARIES libcupti.so.${CUDAToolkit_VERSION_MAJOR}
+      libcupti.so.${CUDAToolkit_VERSION_MAJOR}.${CUDAToolkit_VERSION_MINOR})
+  if(CUPTI_LIBRARY)
+    list(APPEND DDLRUN_CUPTI_LIBRARIES ${CUPTI_LIBRARY})
+  endif()
+endif()
+
 option(DDLRUN_WITH_NCCL "Let GPUs sum gradients by NCCL if it is there" ON)
 set(DDLRUN_NCCL OFF)
 if(DDLRUN_CUDA AND DDLRUN_WITH_NCCL)

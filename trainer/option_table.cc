@@ -299,7 +299,8 @@ std::vector<OptionRow> MakeTable() {
        kOurs, false, kSame, With<&Options::roofline>(Roofline)},
       {"variability_dir", logs,
        "folder that gets the files of the SC22 study of variability among GPUs: how long each "
-       "iteration took, and every op with clocks, power and temperature, for ddlbench variability",
+       "iteration took, and every kernel of a GPU, or op, with clocks, power and temperature, for "
+       "ddlbench variability",
        kOurs, false, kGivenAlike, kText<&Options::variability_dir>},
 
       {"backend", how,

@@ -2,6 +2,9 @@
 
 #include "trainer/run_profile.h"
 
+#include <string>
+#include <vector>
+
 #include "trainer/backend/measured_backend.h"
 #include "trainer/backend/peaks.h"
 #include "trainer/checkpoint/names.h"
@@ -11,26 +14,38 @@ namespace trainer {
 
 RunProfile::RunProfile(const Options& options, Backend& device, const launcher::RankInfo& rank)
     : options_(options), device_(device) {
-  const bool is_profiled = !options.profile.empty() && rank.rank == 0;
-  const bool is_studied = !options.variability_dir.empty() && options.dry_run.empty();
-  if (!is_profiled && !is_studied) return;
-  recorder_ = std::make_unique<OpRecorder>([&device] { return device.MakeEvent(); });
-  measured_ = MakeMeasuredBackend(device, *recorder_);
-  if (is_profiled) {
-    profile_.recorder = recorder_.get();
+  if (!options.profile.empty() && rank.rank == 0) {
+    profile_.recorder = MeasureOps();
     profile_.backend = device.description();
-    return;
   }
-  MakeFolder(options.variability_dir, "--variability_dir");
-  variability_.recorder = recorder_.get();
+  if (!options.variability_dir.empty() && options.dry_run.empty()) Study(rank);
+}
+
+OpRecorder* RunProfile::MeasureOps() {
+  recorder_ = std::make_unique<OpRecorder>([this] { return device_.MakeEvent(); });
+  measured_ = MakeMeasuredBackend(device_, *recorder_);
+  return recorder_.get();
+}
+
+void RunProfile::Study(const launcher::RankInfo& rank) {
+  MakeFolder(options_.variability_dir, "--variability_dir");
+  is_studied_ = true;
   variability_.local_rank = rank.local_rank;
   variability_.host = rank.host.empty() ? HostName() : rank.host;
-  if (device.is_host()) {
+  if (device_.is_host()) {
+    variability_.recorder = MeasureOps();
     variability_.device = "CPU cores";  // of two words, as readers have it
     variability_.read_state = [this] { return host_.Read(); };
     return;
   }
-  meter_.emplace("libnvidia-ml.so.1", device.device_id());
+  kernels_.emplace(std::vector<std::string>{DDLRUN_CUPTI_LIBRARIES});
+  variability_.why_ops = kernels_->problem();
+  if (variability_.why_ops.empty()) {
+    variability_.kernels = &*kernels_;
+  } else {
+    variability_.recorder = MeasureOps();
+  }
+  meter_.emplace("libnvidia-ml.so.1", device_.device_id());
   const std::optional<GpuFigures> figures = meter_->Read();
   variability_.device = figures && !figures->model.empty() ? figures->model : "NVIDIA GPU";
   variability_.read_state = [this] { return meter_->State(); };

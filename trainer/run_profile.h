@@ -15,6 +15,7 @@
 #include "trainer/options.h"
 #include "trainer/telemetry/device_state.h"
 #include "trainer/telemetry/gpu_meter.h"
+#include "trainer/telemetry/kernel_trace.h"
 #include "trainer/telemetry/log.h"
 #include "trainer/train/step_profile.h"
 #include "trainer/train/variability_log.h"
@@ -26,7 +27,7 @@ class RunProfile {
   // `options` and `device` outlive it.  Throws Error(EX_OSERR) if --variability_dir cannot be made.
   RunProfile(const Options& options, Backend& device, const launcher::RankInfo& rank);
 
-  // What the run is to compute with: `device`, or one around it.
+  // What the run is to compute with: `device`, or one around it that times its ops.
   Backend& backend() { return measured_ ? *measured_ : device_; }
 
   // Collective: the ranks of a node measure at once, as they will compute.  Does nothing where
@@ -35,19 +36,22 @@ class RunProfile {
 
   // Null where there is none: of a profile on all ranks but 0.
   const ProfileParts* profile() const { return profile_.recorder ? &profile_ : nullptr; }
-  const VariabilityParts* variability() const {
-    return variability_.recorder ? &variability_ : nullptr;
-  }
+  const VariabilityParts* variability() const { return is_studied_ ? &variability_ : nullptr; }
 
  private:
+  OpRecorder* MeasureOps();
+  void Study(const launcher::RankInfo& rank);
+
   const Options& options_;
   Backend& device_;
   std::unique_ptr<OpRecorder> recorder_;
   std::unique_ptr<Backend> measured_;
+  std::optional<KernelTrace> kernels_;
   std::optional<GpuMeter> meter_;
   HostState host_;
   ProfileParts profile_;
   VariabilityParts variability_;
+  bool is_studied_ = false;
 };
 
 }  // namespace trainer

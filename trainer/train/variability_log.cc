@@ -35,7 +35,7 @@ VariabilityLog::VariabilityLog(const TrainConfig& config, Communicator& communic
       parts_(parts),
       log_(std::move(log)),
       device_(parts == nullptr ? "" : fmt::format("{} ({})", parts->device, parts->local_rank)) {
-  if (parts_ != nullptr) NameLayers(network, *parts_->recorder);
+  if (parts_ != nullptr && parts_->recorder != nullptr) NameLayers(network, *parts_->recorder);
 }
 
 VariabilityLog::~VariabilityLog() {
@@ -69,7 +69,10 @@ void VariabilityLog::Start() {
          true);
   began_ = Clock::now();
   sampler_.emplace(parts_->read_state, kInterval);
-  parts_->recorder->Start();
+  if (!parts_->why_ops.empty()) {
+    log_->warn("{}: rows are ops, not kernels: {}", folder.string(), parts_->why_ops);
+  }
+  parts_->kernels != nullptr ? parts_->kernels->Start() : parts_->recorder->Start();
 }
 
 void VariabilityLog::After(std::int64_t iteration, const StepTimes& times) {
@@ -77,13 +80,25 @@ void VariabilityLog::After(std::int64_t iteration, const StepTimes& times) {
   const double seconds = times[StepPhase::kForward] + times[StepPhase::kBackward] +
                          times[StepPhase::kExposedAllReduce];
   Append(durations_, IterationDuration(iteration, parts_->local_rank, seconds), false);
-  std::string rows;
-  parts_->recorder->Collect([&](const RecordedOp& call) {
-    rows += NvprofKernel(device_, call.begin, call.seconds, call.op.op + " (" + call.op.layer + ")",
-                         ++rows_);
-  });
-  Append(kernels_, rows, true);
+  if (parts_->kernels != nullptr) {
+    AppendKernels(parts_->kernels->Take());
+  } else {
+    std::string rows;
+    parts_->recorder->Collect([&](const RecordedOp& call) {
+      rows += NvprofKernel(device_, call.begin, call.seconds,
+                           call.op.op + " (" + call.op.layer + ")", ++rows_);
+    });
+    Append(kernels_, rows, true);
+  }
   AppendStates();
+}
+
+void VariabilityLog::AppendKernels(const std::vector<TracedKernel>& kernels) {
+  std::string rows;
+  for (const TracedKernel& kernel : kernels) {
+    rows += NvprofKernel(device_, kernel.begin, kernel.seconds, kernel.name, ++rows_);
+  }
+  Append(kernels_, rows, true);
 }
 
 void VariabilityLog::AppendStates() {
@@ -96,8 +111,16 @@ void VariabilityLog::AppendStates() {
 
 void VariabilityLog::End() {
   if (parts_ == nullptr) return;
-  parts_->recorder->Stop();
   const double seconds = SecondsSince(began_);
+  if (parts_->kernels != nullptr) {
+    AppendKernels(parts_->kernels->Stop());
+    if (const std::int64_t lost = parts_->kernels->lost(); lost > 0) {
+      log_->warn("{}: {} kernels are lost: CUPTI had no memory for them",
+                 config_.variability_dir.string(), lost);
+    }
+  } else {
+    parts_->recorder->Stop();
+  }
   AppendStates();
   sampler_.reset();
   // Readers stop at this line, so the others' are to be there before it.

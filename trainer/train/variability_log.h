@@ -3,8 +3,8 @@
 // The files of the SC22 study of variability among GPUs, of every rank, in one folder:
 //   resnet_iterdur_SECONDS_HOST.txt   how long each iteration took, of all ranks of a node
 //                                     (telemetry/iteration_durations.h)
-//   resnet_PID_SECONDS_HOST.csv       each op of a rank, and clocks, temperature and power of what
-//                                     it computes with (telemetry/nvprof_csv.h)
+//   resnet_PID_SECONDS_HOST.csv       each kernel or op of a rank, and clocks, temperature and
+//                                     power of what it computes with (telemetry/nvprof_csv.h)
 // SECONDS since 1970 are those at which the training began, on rank 0.
 //
 // What a full disk loses is told to the log, and the training goes on.
@@ -15,11 +15,13 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "trainer/backend/op_recorder.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/model/network.h"
 #include "trainer/telemetry/device_state.h"
+#include "trainer/telemetry/kernel_trace.h"
 #include "trainer/telemetry/log.h"
 #include "trainer/telemetry/step_timer.h"
 #include "trainer/train/config.h"
@@ -28,7 +30,9 @@ namespace trainer {
 
 // What main provides for it.
 struct VariabilityParts {
-  OpRecorder* recorder = nullptr;  // of the back end of the run (backend/measured_backend.h)
+  KernelTrace* kernels = nullptr;  // of the GPU; null: ops stand in the place of kernels
+  OpRecorder* recorder = nullptr;  // of the back end of the run (backend/measured_backend.h), else
+  std::string why_ops;             // where a GPU's kernels cannot be had
   std::string device;              // its name, such as "NVIDIA H200"
   int local_rank = 0;
   std::string host;
@@ -56,6 +60,7 @@ class VariabilityLog {
  private:
   int Open(const std::filesystem::path& path) const;
   void Append(int file, const std::string& text, bool is_own);
+  void AppendKernels(const std::vector<TracedKernel>& kernels);
   void AppendStates();
 
   const TrainConfig& config_;
@@ -65,7 +70,7 @@ class VariabilityLog {
   const std::string device_;  // as nvprof names it: with the local rank
   int durations_ = -1;        // file descriptors
   int kernels_ = -1;
-  std::int64_t rows_ = 0;  // of kernels
+  std::int64_t rows_ = 0;  // of kernels or ops
   bool is_losing_ = false;
   std::chrono::steady_clock::time_point began_;
   std::optional<StateSampler> sampler_;

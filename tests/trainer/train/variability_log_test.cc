@@ -2,6 +2,7 @@
 
 #include "trainer/train/variability_log.h"
 
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,12 +37,16 @@ class VariabilityLogTest : public testing::Test {
       std::ostringstream log_text;
       TrainParts parts{
           *measured, communicator, &training, nullptr, {MakeLogger(log_text, 0, "info")}};
-      const VariabilityParts variability = {&recorder, "CPU cores", communicator.rank(), "c1-7",
-                                            [] {
-                                              DeviceState state;
-                                              state.celsius = 61;
-                                              return state;
-                                            }};
+      VariabilityParts variability;
+      variability.recorder = &recorder;
+      variability.device = "CPU cores";
+      variability.local_rank = communicator.rank();
+      variability.host = "c1-7";
+      variability.read_state = [] {
+        DeviceState state;
+        state.celsius = 61;
+        return state;
+      };
       parts.variability = &variability;
       RunTrainer(config_, parts);
     });
@@ -117,6 +122,63 @@ TEST_F(VariabilityLogTest, HasEveryOpOfEveryStepAndTheStateOfTheDevice) {
   EXPECT_THAT(text, HasSubstr("\"convolution backward filter (layer1.0.conv2)\""));
 }
 
+// By a CUPTI that stands in for a GPU's.
+TEST_F(VariabilityLogTest, HasTheKernelsOfAGpuAndSaysWhatIsLost) {
+  const std::string library = DDLRUN_BINARY_DIR "/tests/libfake_cupti.so";
+  KernelTrace kernels({library});
+  ASSERT_EQ(kernels.problem(), "");
+  void* const cupti = ::dlopen(library.c_str(), RTLD_NOW | RTLD_NOLOAD);
+  ASSERT_NE(cupti, nullptr);
+  const auto run_kernel = reinterpret_cast<void (*)(const char*, std::uint64_t, std::uint64_t)>(
+      ::dlsym(cupti, "RunKernel"));
+  const auto lose_kernels = reinterpret_cast<void (*)(std::size_t)>(::dlsym(cupti, "LoseKernels"));
+  ThreadWorld world(1);
+  ThreadCommunicator communicator(world, 0);
+  const auto backend = MakeBackend("reference", {});
+  const Network network(*backend, {"resnet_tiny", 1, 32, 32, 4, 0});
+  VariabilityParts parts;
+  parts.kernels = &kernels;
+  parts.device = "NVIDIA H200";
+  parts.host = "c1-7";
+  parts.read_state = [] { return DeviceState(); };
+  std::ostringstream log_text;
+  VariabilityLog log(config_, communicator, &parts, network, MakeLogger(log_text, 0, "info"));
+  log.Start();
+  for (int i = 0; i < 4; ++i) run_kernel("update", 1'000'000, 2'500);
+  log.After(0, StepTimes());
+  const auto rows = [this] {
+    const std::string text = Files().begin()->second;
+    const std::string row = R"(0.001000,0.002500,,,,,,,,,,,,,,"NVIDIA H200 (0)","1","1",,"update",)";
+    int count = 0;
+    for (std::size_t at = text.find(row); at != std::string::npos; at = text.find(row, at + 1)) {
+      ++count;
+    }
+    return count;
+  };
+  EXPECT_EQ(rows(), 3) << "the others are still CUPTI's";
+  lose_kernels(2);
+  log.End();
+  EXPECT_EQ(rows(), 4);
+  EXPECT_THAT(log_text.str(), HasSubstr("2 kernels are lost: CUPTI had no memory for them"));
+  ::dlclose(cupti);
+}
+
+TEST_F(VariabilityLogTest, SaysWhyRowsOfAGpuAreOps) {
+  ThreadWorld world(1);
+  ThreadCommunicator communicator(world, 0);
+  const auto backend = MakeBackend("reference", {});
+  OpRecorder recorder([&] { return backend->MakeEvent(); });
+  const Network network(*backend, {"resnet_tiny", 1, 32, 32, 4, 0});
+  VariabilityParts parts;
+  parts.recorder = &recorder;
+  parts.why_ops = "CUPTI is not here";
+  parts.read_state = [] { return DeviceState(); };
+  std::ostringstream log_text;
+  VariabilityLog log(config_, communicator, &parts, network, MakeLogger(log_text, 0, "info"));
+  log.Start();
+  EXPECT_THAT(log_text.str(), HasSubstr("rows are ops, not kernels: CUPTI is not here"));
+}
+
 TEST_F(VariabilityLogTest, AFolderThatCannotBeWrittenIsRefused) {
   config_.variability_dir = folder_.path() / "nowhere";
   ThreadWorld world(1);
@@ -124,7 +186,9 @@ TEST_F(VariabilityLogTest, AFolderThatCannotBeWrittenIsRefused) {
   const auto backend = MakeBackend("reference", {});
   OpRecorder recorder([&] { return backend->MakeEvent(); });
   const Network network(*backend, {"resnet_tiny", 1, 32, 32, 4, 0});
-  const VariabilityParts parts = {&recorder, "CPU cores", 0, "c1-7", [] { return DeviceState(); }};
+  VariabilityParts parts;
+  parts.recorder = &recorder;
+  parts.read_state = [] { return DeviceState(); };
   std::ostringstream log_text;
   VariabilityLog log(config_, communicator, &parts, network, MakeLogger(log_text, 0, "info"));
   try {
