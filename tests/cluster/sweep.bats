@@ -55,6 +55,14 @@ require_results() {
   echo "$output"
   [ "$status" -eq 0 ]
   require_results "$output"
+  run hpc ddlbench report --output=page.html --json w
+  echo "$output"
+  [ "$status" -eq 0 ]
+  for plot in throughput loss scaling efficiency; do grep -q "<svg id=\"$plot\"" page.html; done
+  run hpc ddlbench report --json w
+  # Of each case both repeats, and a point on the line.
+  [ "$(jq -c "[.runs[].ranks]" <<< "$output")" = "[1,1,2,2,4,4]" ]
+  [ "$(jq -c '[.scaling[].points[].ranks]' <<< "$output")" = "[1,2,4]" ]
 }
 
 @test "a case that the allocation has no nodes for fails with what to write, and the others are measured" {
