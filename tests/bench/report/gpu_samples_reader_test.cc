@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "report_test_folder.h"
+#include "trainer/telemetry/nvprof_csv.h"
 
 namespace bench {
 namespace {
@@ -48,6 +49,28 @@ TEST_F(GpuSamplesTest, AreThoseOfEachGpu) {
   EXPECT_DOUBLE_EQ(gpus[0].energy, 150 + 2 * 250);
   EXPECT_DOUBLE_EQ(gpus[0].power_seconds, 3);
   EXPECT_EQ(gpus[1].sm_clock.points().front().mean, 1380);
+}
+
+TEST_F(GpuSamplesTest, AreReadFromWhatATrainingWrites) {
+  trainer::DeviceState state;
+  state.compute_mhz = 1980;
+  state.memory_mhz = 3201;
+  state.celsius = 61;
+  state.milliwatts = 512'345;
+  state.limit_milliwatts = 700'000;
+  const std::string gpu = "NVIDIA H200 (1)";
+  const auto path = Write("resnet_7_1795343400_c1-7.csv",
+                          trainer::NvprofHead(7, "ddltraind") +
+                              trainer::NvprofKernel(gpu, 0.1, 0.002, "update(int, float)", 1) +
+                              trainer::NvprofState(gpu, 0.25, state));
+  const auto gpus = ReadGpuSamples(path, complaints_);
+  EXPECT_THAT(told_, IsEmpty());
+  ASSERT_EQ(gpus.size(), 1U);
+  EXPECT_EQ(gpus[0].name, gpu);
+  EXPECT_THAT(gpus[0].sm_clock.points(), ElementsAre(SeriesPoint{0.25, 1980, 1980, 1980, 1}));
+  EXPECT_EQ(gpus[0].memory_clock.points().front().mean, 3201);
+  EXPECT_EQ(gpus[0].temperature.points().front().mean, 61);
+  EXPECT_EQ(gpus[0].power.points().front().mean, 512.345);
 }
 
 TEST_F(GpuSamplesTest, KnowTheUnitOfTheirTimes) {

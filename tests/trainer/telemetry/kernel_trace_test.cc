@@ -7,11 +7,6 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
-#include "trainer/telemetry/cupti_kernel.h"
-#ifdef DDLRUN_HAS_CUPTI_HEADER
-#include <cupti.h>
-#endif
-
 namespace trainer {
 namespace {
 
@@ -71,27 +66,6 @@ TEST(KernelTrace, SaysWhyThereIsNone) {
             "CUPTI refuses: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES");
   ::unsetenv("FAKE_CUPTI_REFUSES");
 }
-
-#ifdef DDLRUN_HAS_CUPTI_HEADER
-template <typename Theirs>
-void ExpectLayoutOf() {
-  EXPECT_EQ(offsetof(CuptiKernel, kind), offsetof(Theirs, kind));
-  EXPECT_EQ(offsetof(CuptiKernel, start), offsetof(Theirs, start));
-  EXPECT_EQ(offsetof(CuptiKernel, end), offsetof(Theirs, end));
-  EXPECT_EQ(offsetof(CuptiKernel, correlation), offsetof(Theirs, correlationId));
-  EXPECT_EQ(offsetof(CuptiKernel, name), offsetof(Theirs, name));
-  EXPECT_LE(sizeof(CuptiKernel), sizeof(Theirs));
-}
-
-TEST(CuptiKernel, LiesInMemoryAsCuptiSays) {
-  ExpectLayoutOf<CUpti_ActivityKernel4>();
-  ExpectLayoutOf<CUpti_ActivityKernel8>();
-#if CUPTI_API_VERSION >= 130000
-  ExpectLayoutOf<CUpti_ActivityKernel10>();
-#endif
-  EXPECT_EQ(kCuptiConcurrentKernel, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
-}
-#endif
 
 }  // namespace
 }  // namespace trainer
