@@ -63,7 +63,7 @@ std::vector<pid_t> Orphans::Left() const {
   std::vector<pid_t> left;
   for (const pid_t pid : Children()) {
     if (std::ranges::find(no_orphans_, pid) != no_orphans_.end()) continue;
-    if (waitpid(pid, nullptr, WNOHANG) == 0) left.push_back(pid);
+    if (waitpid(pid, nullptr, WNOHANG) == 0 && getsid(pid) == getsid(0)) left.push_back(pid);
   }
   return left;
 }

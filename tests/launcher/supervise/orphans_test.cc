@@ -22,15 +22,17 @@ void Sleep(milliseconds time) {
   nanosleep(&length, nullptr);
 }
 
-// The process that a child leaves behind, which ends after `life`.
-pid_t Leave(milliseconds life, bool hears_sigterm = true) {
+void Nothing() {}
+
+// The process that a child leaves behind, which does `first` and ends after `life`.
+pid_t Leave(milliseconds life, void (*first)() = Nothing) {
   std::array<int, 2> ends = {-1, -1};
   if (pipe(ends.data()) != 0) return -1;
   const pid_t child = fork();
   if (child == 0) {
     const pid_t orphan = fork();
     if (orphan == 0) {
-      signal(SIGTERM, hears_sigterm ? SIG_DFL : SIG_IGN);
+      first();
       const pid_t self = getpid();
       const bool has_told = write(ends[1], &self, sizeof(self)) == sizeof(self);
       close(ends[0]);
@@ -61,7 +63,7 @@ TEST(Orphans, AreWaitedForAndReaped) {
 TEST(Orphans, GetSigtermAndThenSigkill) {
   const Orphans orphans;
   const pid_t obeying = Leave(milliseconds(60'000));
-  const pid_t deaf = Leave(milliseconds(60'000), false);
+  const pid_t deaf = Leave(milliseconds(60'000), [] { signal(SIGTERM, SIG_IGN); });
   ASSERT_GT(obeying, 0);
   ASSERT_GT(deaf, 0);
   orphans.End(milliseconds(100));
@@ -80,6 +82,15 @@ TEST(Orphans, AreNotTheChildrenFromBefore) {
   EXPECT_EQ(waitpid(child, nullptr, WNOHANG), 0);
   kill(child, SIGKILL);
   EXPECT_EQ(waitpid(child, nullptr, 0), child);
+}
+
+TEST(Orphans, AreNotDaemons) {
+  const Orphans orphans;
+  const pid_t daemon = Leave(milliseconds(60'000), [] { setsid(); });
+  ASSERT_GT(daemon, 0);
+  orphans.End(milliseconds(20));
+  EXPECT_TRUE(IsThere(daemon));
+  kill(daemon, SIGKILL);
 }
 
 TEST(Orphans, ThatEndDuringTheJobAreReapedAndNoOther) {
