@@ -10,11 +10,15 @@ endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
 endif()
-# Where sources are joined a file sees the names of others, and GCC takes each for a header, whose types must not depend on
-# what is in an unnamed namespace.
-if(CMAKE_UNITY_BUILD)
+# ddl_join_sources(): from here on several sources of a target of this folder are compiled as one. A file then sees the names of
+# others, and GCC takes each for a header, whose types must not depend on what is in an unnamed namespace.
+macro(ddl_join_sources)
+  set(CMAKE_UNITY_BUILD ON)
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-shadow>)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
   endif()
+endmacro()
+if(CMAKE_UNITY_BUILD)
+  ddl_join_sources()
 endif()
