@@ -32,12 +32,11 @@ Orphans::~Orphans() { prctl(PR_SET_CHILD_SUBREAPER, 0); }
 
 void Orphans::Reap(pid_t child) const {
   siginfo_t info = {};
-  while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0) {
-    const bool is_orphan =
-        info.si_pid != child && std::ranges::find(no_orphans_, info.si_pid) == no_orphans_.end();
-    if (!is_orphan) return;  // whoever has started it reaps it; those after it have time
-    waitpid(info.si_pid, nullptr, 0);
-    info = {};
+  const bool has_any_ended =
+      waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
+  if (!has_any_ended) return;
+  for (const pid_t pid : Orphaned()) {
+    if (pid != child) waitpid(pid, nullptr, WNOHANG);
   }
 }
 
@@ -61,11 +60,18 @@ void Orphans::End(std::chrono::milliseconds patience) const {
 
 std::vector<pid_t> Orphans::Left() const {
   std::vector<pid_t> left;
-  for (const pid_t pid : Children()) {
-    if (std::ranges::find(no_orphans_, pid) != no_orphans_.end()) continue;
+  for (const pid_t pid : Orphaned()) {
     if (waitpid(pid, nullptr, WNOHANG) == 0 && getsid(pid) == getsid(0)) left.push_back(pid);
   }
   return left;
+}
+
+std::vector<pid_t> Orphans::Orphaned() const {
+  std::vector<pid_t> children = Children();
+  std::erase_if(children, [this](pid_t pid) {
+    return std::ranges::find(no_orphans_, pid) != no_orphans_.end();
+  });
+  return children;
 }
 
 }  // namespace launcher

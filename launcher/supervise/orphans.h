@@ -35,6 +35,7 @@ class Orphans {
 
  private:
   std::vector<pid_t> Left() const;
+  std::vector<pid_t> Orphaned() const;
 
   std::vector<pid_t> no_orphans_;
 };

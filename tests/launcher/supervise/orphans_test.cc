@@ -91,9 +91,12 @@ TEST(Orphans, AreNotDaemons) {
   orphans.End(milliseconds(20));
   EXPECT_TRUE(IsThere(daemon));
   kill(daemon, SIGKILL);
+  EXPECT_EQ(waitpid(daemon, nullptr, 0), daemon);
 }
 
 TEST(Orphans, ThatEndDuringTheJobAreReapedAndNoOther) {
+  const pid_t older = fork();
+  if (older == 0) _exit(0);
   const Orphans orphans;
   const pid_t pid = Leave(milliseconds(0));
   ASSERT_GT(pid, 0);
@@ -104,6 +107,7 @@ TEST(Orphans, ThatEndDuringTheJobAreReapedAndNoOther) {
   ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);
   orphans.Reap(child);
   EXPECT_EQ(waitpid(child, nullptr, 0), child);
+  EXPECT_EQ(waitpid(older, nullptr, 0), older);
 }
 
 TEST(Orphans, AreNobodysAfterwards) {

@@ -148,7 +148,8 @@ TEST_F(VariabilityLogTest, HasTheKernelsOfAGpuAndSaysWhatIsLost) {
   log.After(0, StepTimes());
   const auto rows = [this] {
     const std::string text = Files().begin()->second;
-    const std::string row = R"(0.001000,0.002500,,,,,,,,,,,,,,"NVIDIA H200 (0)","1","1",,"update",)";
+    const std::string row =
+        R"row(0.001000,0.002500,,,,,,,,,,,,,,"NVIDIA H200 (0)","1","1",,"update",)row";
     int count = 0;
     for (std::size_t at = text.find(row); at != std::string::npos; at = text.find(row, at + 1)) {
       ++count;
