@@ -289,7 +289,9 @@ void Supervisor::Advance() {
     deadline_ = Clock::now() + options_.grace;
   }
   while (const std::optional<int> lost = step_signals_.TakeLost()) {
-    if (!IsOrderToStop(*lost)) continue;
+    // slurmctld refuses where it has cancelled the job itself: then Slurm ends the ranks.
+    const bool ends_anyway = reports_.cancelled() || children_.AllEnded();
+    if (!IsOrderToStop(*lost) || ends_anyway) continue;
     // Without slurmctld nothing can end the step, but srun still passes SIGUSR1 on to the ranks.
     children_.Signal(SIGUSR1);
     result_.notes.push_back("slurmctld did not pass the order to stop on: ranks got SIGUSR1");

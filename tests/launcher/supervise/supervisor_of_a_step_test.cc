@@ -128,6 +128,16 @@ TEST_F(SupervisorOfAStepTest, SendsSigusr1WhereSlurmDoesNotPassAnOrderToStopOn) 
                                         "SIGUSR1"));
 }
 
+TEST_F(SupervisorOfAStepTest, LeavesAStepThatSlurmHasCancelledToSlurm) {
+  scancel_ = "exit 1";
+  const JobResult result = RunSrun(
+      "trap 'exit 75' USR1; echo 'ddlrun-rank[key]: step 12.3' >&2; echo 'slurmstepd-n1: error: "
+      "*** STEP 12.3 ON n1 CANCELLED AT 2026-11-23T16:24:49 ***' >&2; echo > ready; sleep 0.5; " +
+      SignalWhenReady("TERM") + "for i in $(seq 20); do sleep 0.05; done");
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.notes, IsEmpty());
+}
+
 // As Slurm and systemd send them.
 TEST_F(SupervisorOfAStepTest, SendsSigusr1AlsoWhereSigcontFollowsTheOrder) {
   scancel_ = "exit 1";
