@@ -24,7 +24,8 @@ enum class RandomPurpose : std::uint32_t {
   kAugment = 3,
   kSynthetic = 4,
   kMixup = 5,
-  kGenerate = 6
+  kGenerate = 6,
+  kArrange = 7
 };
 
 // The sequence of numbers of one (seed, purpose, index).  Counter layout: {position, purpose, index

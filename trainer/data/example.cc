@@ -100,6 +100,7 @@ std::string SerializeExample(const ImageExample& example) {
   set_bytes("image/colorspace", "RGB");
   set_bytes("image/filename", example.filename);
   set_bytes("image/class/text", example.label_text);
+  if (!example.synset.empty()) set_bytes("image/class/synset", example.synset);
   set_integer("image/class/label", example.label);
   set_integer("image/channels", 3);
   set_integer("image/height", example.size.height);

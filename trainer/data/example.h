@@ -20,6 +20,7 @@ struct ImageExample {
   std::int64_t label = 0;  // as in the file: ImageNet's are 1..1000
   std::vector<BoundingBox> boxes;
   // Written only.
+  std::string synset;  // the name of the class; "": not written
   std::string label_text;
   std::string filename;
   ImageSize size;

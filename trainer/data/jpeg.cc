@@ -127,6 +127,11 @@ ImageSize JpegDecoder::ReadHeader(std::span<const std::uint8_t> data) {
   return {static_cast<int>(width), static_cast<int>(height)};
 }
 
+bool JpegDecoder::is_cmyk() const {
+  const J_COLOR_SPACE space = state_->jpeg.jpeg_color_space;
+  return space == JCS_CMYK || space == JCS_YCCK;
+}
+
 void JpegDecoder::Decode(int reduction, const PixelBox& box, ImagePiece& piece) {
   // Upsampling of the colours makes the outermost pixels of a partial row differ from those of the
   // whole; two more on each side keep that away from `box`.
@@ -134,8 +139,7 @@ void JpegDecoder::Decode(int reduction, const PixelBox& box, ImagePiece& piece) 
   State& state = *state_;
   jpeg_decompress_struct& jpeg = state.jpeg;
   state.Guarded([&] {
-    const bool is_cmyk = jpeg.jpeg_color_space == JCS_CMYK || jpeg.jpeg_color_space == JCS_YCCK;
-    jpeg.out_color_space = is_cmyk ? JCS_CMYK : JCS_RGB;
+    jpeg.out_color_space = is_cmyk() ? JCS_CMYK : JCS_RGB;
     jpeg.scale_num = 1;
     jpeg.scale_denom = static_cast<unsigned>(reduction);
     jpeg_start_decompress(&jpeg);

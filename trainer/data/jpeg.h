@@ -30,6 +30,8 @@ class JpegDecoder {
 
   // Begins an image: its size.  `data` must live until the image's Decode returns.
   ImageSize ReadHeader(std::span<const std::uint8_t> data);
+  // Of the image of the last ReadHeader: whether its pixels are stored as CMYK.
+  bool is_cmyk() const;
 
   // Decodes the image of the last ReadHeader, once, reduced by `reduction` (1, 2, 4, 8): the
   // reduced image has ceil(width / reduction) x ceil(height / reduction) pixels.  `piece` gets the
