@@ -67,6 +67,19 @@ if(NOT DDLRUN_UCX)
   message(STATUS "UCX: not found (libucx-dev); ddlrun --check=full tests no connections")
 endif()
 
+# For ddldata convert: ImageNet has one PNG among its JPEGs.
+option(DDLRUN_WITH_PNG "Use libpng if it is there" ON)
+set(DDLRUN_PNG OFF)
+if(DDLRUN_WITH_PNG)
+  pkg_check_modules(libpng QUIET IMPORTED_TARGET GLOBAL libpng)
+  if(libpng_FOUND)
+    set(DDLRUN_PNG ON)
+  endif()
+endif()
+if(NOT DDLRUN_PNG)
+  message(STATUS "libpng: not found (libpng-dev); ddldata convert refuses PNG images or leaves them out")
+endif()
+
 # ddlrun-rank starts once per rank, so it is linked without shared libraries, and with musl where that is installed: glibc asks
 # the processor what it can do for several dozen times as a program starts, which takes half a millisecond in some virtual
 # machines. DDLRUN_SHIM_LIBC: musl, static (glibc's archive) or shared.
@@ -139,6 +152,7 @@ function(ddl_print_summary)
   message(STATUS "  NCCL, NVTX            ${nccl}, ${DDLRUN_NVTX}")
   message(STATUS "  MPI                   ${DDLRUN_MPI}")
   message(STATUS "  PMIx, UCX (checks)    ${DDLRUN_PMIX}, ${DDLRUN_UCX}")
+  message(STATUS "  libpng (convert)      ${DDLRUN_PNG}")
   message(STATUS "  tests / bench / fuzz  ${DDLRUN_TESTS} / ${DDLRUN_BENCH} / ${DDLRUN_FUZZ}")
   message(STATUS "")
 endfunction()

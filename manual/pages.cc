@@ -158,12 +158,19 @@ Page DdldataPage() {
   trainer::DescribeOptions(app, options);
   Page page;
   page.names = {"ddldata"};
-  page.summary = "make, index, describe and verify TFRecord data sets of images";
-  page.synopsis = {"ddldata synth [options] DIR", "ddldata index [options] DATA_DIR INDEX_DIR",
-                   "ddldata manifest [options] DATA_DIR", "ddldata verify [options] DATA_DIR"};
+  page.summary = "make, convert, index, describe and verify TFRecord data sets of images";
+  page.synopsis = {"ddldata synth [options] DIR",
+                   "ddldata convert DATA_DIR --train PATH... [--validation PATH...] [options]",
+                   "ddldata index [options] DATA_DIR INDEX_DIR",
+                   "ddldata manifest [options] DATA_DIR",
+                   "ddldata verify [options] DATA_DIR",
+                   "ddldata stats [options] DATA_DIR"};
   page.description = {
       "Works on folders of TFRecord files train-* and validation-*, each record a JPEG image and "
-      "its label, as the scripts of TensorFlow make them of ImageNet."};
+      "its label, as the scripts of TensorFlow make them of ImageNet.",
+      "convert makes them of images. It counts the classes from 1 in the order of their names, "
+      "shuffles the images, and stores each JPEG as it is. It can be stopped at any time: the same "
+      "command goes on with the files that are missing."};
   page.program = CommandOf(app);
   page.commands = SubcommandsOf(app);
   page.exit_status = {
@@ -171,10 +178,14 @@ Page DdldataPage() {
       kUsage,
       {"65", "A record, an image or a file is wrong; the message names file and offset."},
       kInternal,
-      kSystem};
+      kSystem,
+      {"75", "A conversion was stopped by a signal: start the same command again."},
+      {"78", "Another conversion writes to the folder."}};
   page.files = {{"DATA_DIR/ddldata.manifest",
-                 "Records, bytes and checksum of every data file; synth and manifest write it, "
-                 "ddltraind and verify compare the files with it."}};
+                 "Records, bytes and checksum of every data file; synth, convert and manifest "
+                 "write it, ddltraind and verify compare the files with it."},
+                {"DATA_DIR/ddldata.conversion",
+                 "Which conversion the folder is of: another one is refused."}};
   page.see_also = {"ddltraind(1)"};
   return page;
 }

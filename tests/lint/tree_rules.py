@@ -61,6 +61,7 @@ ARROWS = {
     "trainer/backend": ["trainer/core"],
     "trainer/model": ["trainer/core", "trainer/backend"],
     "trainer/data": ["trainer/core"],
+    "trainer/data/tool": ["trainer/core", "trainer/data", "trainer/telemetry/clock.h", "trainer/telemetry/progress.h"],
     "trainer/checkpoint": ["trainer/core"],
     "trainer/comm": ["trainer/core"],
     "trainer/telemetry": ["trainer/core"],

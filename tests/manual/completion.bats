@@ -80,10 +80,12 @@ offers() {
 }
 
 @test "commands and their operands" {
-  offers 'ddldata ' index manifest synth verify
+  offers 'ddldata ' convert index manifest stats synth verify
   becomes 'ddldata ver' 'ddldata verify '
   becomes 'ddldata synth --validation_s' 'ddldata synth --validation_shards='
   becomes 'ddldata verify --validation_s' 'ddldata verify --validation_s'
+  becomes 'ddldata convert --bad_images=sk' 'ddldata convert --bad_images=skip '
+  becomes 'ddldata convert DATA --train folder/o' 'ddldata convert DATA --train folder/one.yaml '
   offers 'ddlbench ' allreduce compare extract loader repeat report startup step sweep variability
   becomes 'ddlbench sweep --repe' 'ddlbench sweep --repeats='
   becomes 'ddlbench extract --by=t' 'ddlbench extract --by=time '

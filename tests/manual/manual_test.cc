@@ -112,7 +112,8 @@ TEST(AllPages, SayWhatIsAPathAndWhatIsAChoice) {
       ElementsAre("hostlist", "cpu-list", "rankfile", "hostfile", "ddl-host-list", "ddl-options"));
   EXPECT_TRUE(rankfile.commands[3].operands[0].may_repeat);
   EXPECT_FALSE(rankfile.commands[2].operands[0].may_repeat);
-  EXPECT_EQ(PageOf(pages, "ddldata").commands[1].operands[1].value.shape, "INDEX_DIR");
+  EXPECT_EQ(PageOf(pages, "ddldata").commands[2].operands[1].value.shape, "INDEX_DIR");
+  EXPECT_EQ(Find(PageOf(pages, "ddldata").commands[1], "--train")->value.shape, "FILE|DIR");
 
   const Page& ddlbench = PageOf(pages, "ddlbench");
   ASSERT_EQ(ddlbench.commands.size(), 10U);

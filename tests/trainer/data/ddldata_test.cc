@@ -254,7 +254,8 @@ TEST_F(DdldataTest, RefusesDirectoriesWithoutData) {
 }
 
 TEST_F(DdldataTest, HasHelpAndNamesTheNearestSpelling) {
-  for (const char* command : {"", "synth ", "index ", "manifest ", "verify "}) {
+  for (const char* command :
+       {"", "synth ", "convert ", "index ", "manifest ", "verify ", "stats "}) {
     const Outcome help = Ddldata(std::string(command) + "--help");
     EXPECT_EQ(help.exit_code, 0);
     EXPECT_THAT(help.output, HasSubstr("ddldata " + std::string(command) + "[OPTIONS]"));

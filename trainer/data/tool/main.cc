@@ -1,20 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ddldata: makes, indexes, describes and checks TFRecord data sets of JPEG images.
+// ddldata: makes, converts, indexes, describes and checks TFRecord data sets of JPEG images.
+
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <exception>
+#include <iostream>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "support/counted.h"
 #include "support/unknown_argument.h"
 #include "trainer/core/error.h"
 #include "trainer/data/shard_manifest.h"
+#include "trainer/data/tool/convert.h"
+#include "trainer/data/tool/convert_progress.h"
 #include "trainer/data/tool/inspect.h"
 #include "trainer/data/tool/options.h"
+#include "trainer/data/tool/stats.h"
 #include "trainer/data/tool/synth.h"
 
 namespace {
@@ -23,6 +33,34 @@ using trainer::DataToolCommand;
 using trainer::DataToolOptions;
 using trainer::Error;
 using trainer::SynthOptions;
+
+std::atomic<int> stop_signal = 0;
+
+// The first signal asks for an orderly end; a second SIGINT ends at once.
+extern "C" void RequestStop(int signal_number) {
+  stop_signal = signal_number;
+  if (signal_number == SIGINT) std::signal(SIGINT, SIG_DFL);
+}
+
+void CatchStopSignals() {
+  struct sigaction action = {};
+  action.sa_handler = RequestStop;
+  action.sa_flags = SA_RESTART;
+  for (const int signal_number : {SIGTERM, SIGINT, SIGHUP}) {
+    sigaction(signal_number, &action, nullptr);
+  }
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit of file sizes is an error to report, not a death
+}
+
+trainer::ProgressOptions ProgressFor(int descriptor) {
+  trainer::ProgressOptions progress;
+  progress.terminal = isatty(descriptor) == 1;
+  winsize size = {};
+  if (progress.terminal && ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+    progress.columns = size.ws_col;
+  }
+  return progress;
+}
 
 // "80-128", or "96" for both.
 void ParseSizeRange(const std::string& text, SynthOptions& options) {
@@ -52,6 +90,35 @@ int Synth(const DataToolOptions& options) {
   std::printf("%s: %lld training images in %d files, %lld validation images\n", synth.dir.c_str(),
               static_cast<long long>(synth.images), synth.shards,
               static_cast<long long>(synth.validation_images));
+  return 0;
+}
+
+int Convert(const DataToolOptions& options) {
+  trainer::ConvertOptions convert = options.convert;
+  if (options.bad_images == "skip") convert.bad_images = trainer::BadRecords::kSkip;
+  CatchStopSignals();
+  trainer::ConvertProgress progress(ProgressFor(STDERR_FILENO), std::cerr);
+  const trainer::ConvertSummary summary =
+      trainer::ConvertImages(convert, progress, [] { return stop_signal != 0; });
+  progress.Break();
+  const std::int64_t left_out = summary.train_images + summary.validation_images - summary.records;
+  std::string text = convert.dir + ": " + std::to_string(summary.train_images) + " training and " +
+                     std::to_string(summary.validation_images) + " validation images of " +
+                     std::to_string(summary.classes) + " classes in " +
+                     support::Counted(summary.files, "file");
+  if (summary.files_before > 0) {
+    text += ", " + std::to_string(summary.files_before) + " of them from before";
+  }
+  if (left_out > 0) text += "; " + support::Counted(left_out, "image") + " left out";
+  std::printf("%s\n", text.c_str());
+  return 0;
+}
+
+int Stats(const DataToolOptions& options) {
+  const trainer::DataStats stats = trainer::MeasureDataSet(options.data_dir, options.threads);
+  const std::string text =
+      options.as_json ? trainer::FormatStatsAsJson(stats) : trainer::FormatStats(stats);
+  std::fputs(text.c_str(), stdout);
   return 0;
 }
 
@@ -86,16 +153,20 @@ int RunCommand(const DataToolOptions& options) {
   switch (options.command) {
     case DataToolCommand::kSynth:
       return Synth(options);
+    case DataToolCommand::kConvert:
+      return Convert(options);
     case DataToolCommand::kIndex:
       return Index(options);
     case DataToolCommand::kManifest:
       return Manifest(options);
     case DataToolCommand::kVerify:
       return Verify(options);
+    case DataToolCommand::kStats:
+      return Stats(options);
     case DataToolCommand::kNone:
       break;
   }
-  throw Error(EX_USAGE, "a command is missing: synth, index, manifest or verify");
+  throw Error(EX_USAGE, "a command is missing: synth, convert, index, manifest, verify or stats");
 }
 
 int Run(int argc, char** argv) {

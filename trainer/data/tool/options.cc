@@ -43,6 +43,59 @@ void AddSynth(CLI::App& app, DataToolOptions& options) {
   synth->add_flag("--force", values.force, "Replace the data files that are in DIR");
 }
 
+void AddSplit(CLI::App* convert, const std::string& name, const std::string& help,
+              ConvertedSplit& split) {
+  convert->add_option("--" + name, split.sources, help)->type_name("FILE|DIR");
+  convert
+      ->add_option("--" + name + "_labels", split.labels,
+                   "The classes of these images: a line for each, in the order of their names, or "
+                   "lines of file and class")
+      ->type_name("FILE");
+}
+
+void AddConvert(CLI::App& app, DataToolOptions& options) {
+  CLI::App* convert = AddCommand(
+      app, options, DataToolCommand::kConvert, "convert",
+      "Make TFRecords of images in folders and tars, in the names and features of TensorFlow's "
+      "converter for ImageNet; the same command goes on where it was stopped");
+  ConvertOptions& values = options.convert;
+  convert
+      ->add_option("DATA_DIR", values.dir,
+                   "Directory of the data set, before the options; made if need be")
+      ->required();
+  AddSplit(
+      convert, "train",
+      "Where the images of train-* are: a folder of class folders; a tar of such or of tars, a "
+      "WebDataset shard, several of them or a folder of them; or images side by side, with a "
+      "list of their classes. Takes all words up to the next option",
+      values.train);
+  AddSplit(convert, "validation", "Where those of validation-* are, in the same way",
+           values.validation);
+  convert
+      ->add_option("--class_list", values.class_list,
+                   "Line n is the class of label n and, behind a blank, its text; without it the "
+                   "classes of the training images are counted in the order of their names")
+      ->type_name("FILE");
+  convert
+      ->add_option("--class_numbers", values.class_numbers,
+                   "Line n is the class that the number n means in lists of classes")
+      ->type_name("FILE");
+  AddNumber(convert, "--shards", values.train.shards,
+            "Files train-*; 0: one for 100 images, at most 1024");
+  AddNumber(convert, "--validation_shards", values.validation.shards,
+            "Files validation-*; 0: one for 100 images, at most 128");
+  AddNumber(convert, "--seed", values.seed, "Shuffles the images; the same seed, the same bytes");
+  AddNumber(convert, "--shorter_side", values.image.shorter_side,
+            "Make larger images so small that their shorter side has N pixels; 0: no image");
+  AddNumber(convert, "--quality", values.image.quality, "Of the JPEGs that --shorter_side makes");
+  convert
+      ->add_option("--bad_images", options.bad_images,
+                   "At an image that cannot be decoded: stop, or skip it with a note")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"stop", "skip"}));
+  AddThreads(convert, values.threads);
+}
+
 void AddIndex(CLI::App& app, DataToolOptions& options) {
   CLI::App* index =
       AddCommand(app, options, DataToolCommand::kIndex, "index",
@@ -79,14 +132,26 @@ void AddVerify(CLI::App& app, DataToolOptions& options) {
   AddThreads(verify, options.verify.threads);
 }
 
+void AddStats(CLI::App& app, DataToolOptions& options) {
+  CLI::App* stats = AddCommand(app, options, DataToolCommand::kStats, "stats",
+                               "Count images, classes and bytes, say how large images are, and "
+                               "find those that are there more than once");
+  stats->add_option("DATA_DIR", options.data_dir, "Directory with train-*, validation-*")
+      ->required();
+  stats->add_flag("--json", options.as_json, "As JSON, with every image that is there again");
+  AddThreads(stats, options.threads);
+}
+
 }  // namespace
 
 void DescribeOptions(CLI::App& app, DataToolOptions& options) {
   app.set_version_flag("--version", DDLRUN_VERSION);
   AddSynth(app, options);
+  AddConvert(app, options);
   AddIndex(app, options);
   AddManifest(app, options);
   AddVerify(app, options);
+  AddStats(app, options);
 }
 
 }  // namespace trainer

@@ -7,6 +7,7 @@
 
 #include <string>
 
+#include "trainer/data/tool/convert.h"
 #include "trainer/data/tool/inspect.h"
 #include "trainer/data/tool/synth.h"
 
@@ -16,23 +17,27 @@ class App;
 
 namespace trainer {
 
-enum class DataToolCommand { kNone, kSynth, kIndex, kManifest, kVerify };
+enum class DataToolCommand { kNone, kSynth, kConvert, kIndex, kManifest, kVerify, kStats };
 
 // What was asked for: that of `command` counts.
 struct DataToolOptions {
   // `count`: as many threads as every command uses unless told otherwise.
   explicit DataToolOptions(int count) : threads(count) {
     synth.threads = count;
+    convert.threads = count;
     verify.threads = count;
   }
 
   DataToolCommand command = DataToolCommand::kNone;
   SynthOptions synth;
   std::string size = "80-128";  // of synth: pixels, MIN-MAX
-  std::string data_dir;         // of index and manifest
+  ConvertOptions convert;
+  std::string bad_images = "stop";  // of convert: stop, skip
+  std::string data_dir;             // of index, manifest and stats
   std::string index_dir;
   bool is_part = false;  // of manifest
-  int threads;           // of index and manifest
+  bool as_json = false;  // of stats
+  int threads;           // of index, manifest and stats
   VerifyOptions verify;
 };
 

@@ -1,0 +1,133 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# ddldata convert: from images as people have them to data sets that ddltraind trains on.
+
+# shellcheck disable=SC2154 # common.bash sets them
+# shellcheck disable=SC2030,SC2031 # each test has a copy of its own
+
+load common
+
+# ImageNet's archives, small, in this directory.
+make_archives() {
+  local class
+  mkdir -p tars
+  for class in "$images"/train/*; do tar -cf "tars/${class##*/}.tar" -C "$class" .; done
+  tar -cf ILSVRC2012_img_train.tar -C tars .
+  tar -cf ILSVRC2012_img_val.tar -C "$images/val" .
+}
+
+@test "a folder of classes, and validation images with a list" {
+  convert set --train "$images/train" --validation "$images/val" --validation_labels "$images/val_synsets.txt"
+  [ "$status" -eq 0 ]
+  [ "$output" = "set: 60 training and 20 validation images of 5 classes in 2 files" ]
+  [ "$(ls set)" = "$(printf '%s\n' ddldata.conversion ddldata.manifest train-00000-of-00001 validation-00000-of-00001)" ]
+  trains_on set
+}
+
+@test "ImageNet's archives by the commands of the user guide" {
+  make_archives
+  cp "$images/val_synsets.txt" imagenet_2012_validation_synset_labels.txt
+  awk '/^```[a-z]/ { block = ""; next } /^```$/ { if (block ~ /ILSVRC2012_img_train.tar/) print block; next }
+    { block = block $0 "\n" }' "$BATS_TEST_DIRNAME/../../../doc/user-guide.md" > commands
+  [ "$(grep -c 'ddldata convert' commands)" -eq 1 ]
+  sed -i 's/--classes 1000/--classes 5/' commands
+  PATH="$DDLRUN_BUILD/bin:$PATH" bash -euo pipefail commands
+  trains_on DATA
+  convert set --train "$images/train" --validation "$images/val" --validation_labels "$images/val_synsets.txt"
+  same_bytes DATA set
+}
+
+@test "the development kit's numbers need the list that they count" {
+  make_archives
+  refused 65 "val_numbers.txt:1: the class is the number " set --train ILSVRC2012_img_train.tar \
+    --validation ILSVRC2012_img_val.tar --validation_labels "$images/val_numbers.txt"
+  convert numbers --train ILSVRC2012_img_train.tar --validation ILSVRC2012_img_val.tar \
+    --validation_labels "$images/val_numbers.txt" --class_numbers "$images/synsets_by_number.txt"
+  [ "$status" -eq 0 ]
+  convert synsets --train ILSVRC2012_img_train.tar --validation ILSVRC2012_img_val.tar \
+    --validation_labels "$images/val_synsets.txt"
+  same_bytes numbers synsets
+  trains_on numbers
+}
+
+@test "one tar of folders, a folder of tars, and all formats of tar" {
+  make_archives
+  convert folder --train "$images/train" --shards 3
+  convert of_tars --train tars --shards 3
+  same_bytes folder of_tars
+  trains_on of_tars
+  local format
+  for format in v7 ustar gnu pax; do
+    tar --format="$format" -cf "$format.tar" -C "$images" train
+    convert "$format" --train "$format.tar" --shards 3
+    same_bytes folder "$format"
+  done
+  tar --format=ustar -cf - -C "$images" train | gzip > train.tar.gz
+  refused 65 "the file is compressed: unpack it with gunzip first" gzip --train train.tar.gz
+}
+
+@test "WebDataset shards" {
+  mkdir shards
+  (cd "$images/web" && printf '%s\n' 00000* 00001* 00002* > "$BATS_TEST_TMPDIR/first")
+  (cd "$images/web" && printf '%s\n' 00003* 00004* 00005* > "$BATS_TEST_TMPDIR/second")
+  tar -cf shards/train-000.tar -C "$images/web" -T first
+  tar -cf shards/train-001.tar -C "$images/web" -T second
+  convert set --train shards/train-*.tar --shards 3 --threads 2
+  [ "$output" = "set: 60 training and 0 validation images of 5 classes in 3 files" ]
+  trains_on set
+  convert folder --train shards --shards 3
+  same_bytes set folder
+  # The classes are those of the folders.
+  convert classes --train "$images/train" --shards 3
+  [ "$("$ddldata" stats --json set | jq -c .splits.train.images_per_class)" = \
+    "$("$ddldata" stats --json classes | jq -c .splits.train.images_per_class)" ]
+}
+
+@test "the same bytes on one thread and on four, also of images that are made smaller" {
+  local threads
+  for threads in 1 4; do
+    convert "as_is.$threads" --train "$images/train" --shards 7 --threads "$threads"
+    convert "small.$threads" --train "$images/train" --shards 7 --threads "$threads" --shorter_side 32 --quality 85
+    [ "$status" -eq 0 ]
+  done
+  same_bytes as_is.1 as_is.4
+  same_bytes small.1 small.4
+  [ "$("$ddldata" stats --json small.1 | jq '[.splits.train.width.min, .splits.train.height.min] | min')" -eq 32 ]
+  trains_on small.1
+}
+
+@test "images that are none stop the conversion, or are left out" {
+  cp -r "$images/train" train
+  echo "no image" > train/n00000002/odd.JPEG
+  refused 65 "train/n00000002/odd.JPEG: the image is not a JPEG file: it is text" set --train train --threads 1
+  [[ $messages == *"--bad_images=skip leaves such images out"* ]]
+  convert set --train train --bad_images skip
+  [ "$status" -eq 0 ]
+  [[ $messages == *"ddldata: note: left out: train/n00000002/odd.JPEG: "* ]]
+  [ "$output" = "set: 61 training and 0 validation images of 5 classes in 1 file; 1 image left out" ]
+  trains_on set
+}
+
+@test "stats finds images that are there twice" {
+  cp -r "$images/train" train
+  cp train/n00000001/n00000001_0.JPEG train/n00000002/again.JPEG
+  convert set --train train
+  run "$ddldata" stats set
+  [ "$status" -eq 0 ]
+  [[ $output == *"1 image more than once; 0 in both splits, 1 with two labels"* ]]
+  [ "$("$ddldata" stats --json set | jq '.duplicates | length')" -eq 1 ]
+}
+
+@test "refusals" {
+  refused 64 "there is nothing to convert" set
+  refused 64 "--bad_images" set --train "$images/train" --bad_images ignore
+  refused 64 "--shards must be at most 60, not 61" set --train "$images/train" --shards 61
+  refused 65 "cannot read nowhere: No such file" set --train nowhere
+  refused 65 "the image lies in no folder, which would be its class" set --train "$images/val"
+  refused 65 "val_synsets.txt names the classes of 20 images, but $images/train has 60" set --train "$images/train" \
+    --train_labels "$images/val_synsets.txt"
+  [ ! -e set ]
+  convert set --train "$images/train"
+  refused 64 "set is of another conversion: there it is \"seed 12345\", now it would be \"seed 3\"" set --train "$images/train" --seed 3
+  refused 64 "already has data files" "$BATS_FILE_TMPDIR/data" --train "$images/train"
+}

@@ -1,0 +1,99 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# A conversion that is killed, stopped, or out of room goes on, and makes what an undisturbed one makes.
+
+# shellcheck disable=SC2154 # common.bash sets them
+# shellcheck disable=SC2030,SC2031 # each test has a copy of its own
+
+load common
+
+require_strace() {
+  strace -o /dev/null true 2> /dev/null || skip "strace is missing, or may not trace here"
+}
+
+# disturbed FAULT DATA_DIR: a conversion in which strace lets FAULT happen, as in "rename:signal=KILL:when=3".
+disturbed() {
+  run --separate-stderr timeout 60 strace -f -o trace -e trace="${1%%:*}" -e signal=none -e "inject=$1" \
+    "$ddldata" convert "$2" --train "$images/train" --shards 4 --threads 1
+  echo "$status: $output: $stderr"
+}
+
+goes_on() {
+  convert "$1" --train "$images/train" --shards 4 --threads 1
+  [ "$status" -eq 0 ]
+  same_bytes whole "$1"
+}
+
+@test "killed at any file that it syncs or renames" {
+  require_strace
+  convert whole --train "$images/train" --shards 4
+  local call number kills=0
+  for call in rename fsync; do
+    for number in 1 2 3 4 5 6; do
+      rm -rf set
+      disturbed "$call:signal=KILL:when=$number" set
+      [ "$status" -eq 137 ]
+      [ ! -e set/ddldata.manifest ]
+      goes_on set
+      kills=$((kills + 1))
+    done
+  done
+  [ "$kills" -eq 12 ]
+  # Beyond: the call is not made.
+  rm -rf set
+  disturbed rename:signal=KILL:when=7 set
+  [ "$status" -eq 0 ]
+}
+
+@test "a signal ends it in order, 75" {
+  require_strace
+  convert whole --train "$images/train" --shards 4
+  local signal
+  for signal in TERM INT HUP; do
+    rm -rf set
+    disturbed "rename:signal=$signal:when=3" set
+    [ "$status" -eq 75 ]
+    [[ $stderr == *"ddldata: stopped by a signal; what is whole stays in set, and the same command goes on with the rest" ]]
+    [ -z "$(find set -name '*.tmp')" ]
+    [ "$(find set -name 'train-*' | wc -l)" -eq 2 ]
+    goes_on set
+    [ "$output" = "set: 60 training and 0 validation images of 5 classes in 4 files, 2 of them from before" ]
+  done
+}
+
+@test "a full disk is named, 71" {
+  require_strace
+  convert whole --train "$images/train" --shards 4
+  disturbed fsync:error=ENOSPC:when=3 set
+  [ "$status" -eq 71 ]
+  [[ $stderr == *"ddldata: cannot write set/train-00001-of-00004: No space left on device; what is whole stays, and "* ]]
+  [ -z "$(find set -name '*.tmp')" ]
+  goes_on set
+}
+
+@test "a limit of file sizes is an error, not a death" {
+  convert whole --train "$images/train" --shards 4
+  run --separate-stderr bash -c "ulimit -f 4; '$ddldata' convert set --train '$images/train' --shards 4"
+  [ "$status" -eq 71 ]
+  [[ $stderr == *"File too large; what is whole stays"* ]]
+  goes_on set
+}
+
+@test "two conversions do not write to one folder, 78" {
+  mkdir set
+  exec 9< ./set
+  flock -n 9
+  refused 78 "another ddldata convert writes to set" set --train "$images/train"
+  exec 9<&-
+  convert set --train "$images/train"
+  [ "$status" -eq 0 ]
+}
+
+@test "the progress of a long conversion is a line now and then, and a bar on a terminal" {
+  run script -qec "'$ddldata' convert set --train '$images/train' --shards 4" /dev/null
+  [ "$status" -eq 0 ]
+  [[ $output == *"[============] 60/60 images 100.0 % "*" images/s "*" MB/s eta 0:00:00"* ]]
+  convert again --train "$images/train" --shards 4
+  [[ $messages == *T*" 60/60 images 100.0 % "*" eta 0:00:00"* ]]
+  [[ $messages != *$'\r'* ]]
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/data/tool/convert_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "tests/trainer/data/data_fixture.h"
+
+namespace trainer {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Images "CLASS/NAME" of one folder.
+ImageListing ListingOf(const std::vector<std::string>& paths) {
+  ImageListing listing;
+  listing.containers.push_back({"set", false});
+  for (const std::string& path : paths) {
+    const std::string name = path.substr(0, path.find('/'));
+    auto place = std::ranges::find(listing.classes, name);
+    if (place == listing.classes.end()) place = listing.classes.insert(place, name);
+    listing.images.push_back(
+        {0, static_cast<std::uint32_t>(place - listing.classes.begin()), {0, path.size()}, path});
+  }
+  return listing;
+}
+
+ImageListing ManyImages(int count) {
+  std::vector<std::string> paths;
+  for (int i = 0; i < count; ++i) paths.push_back(std::to_string(i % 7) + "/" + std::to_string(i));
+  return ListingOf(paths);
+}
+
+std::vector<std::string> NamesOf(const std::vector<ImageClass>& classes) {
+  std::vector<std::string> names;
+  for (const ImageClass& one : classes) names.push_back(one.name);
+  return names;
+}
+
+// "LABEL PATH" in the order of the plan.
+std::vector<std::string> OrderOf(const SplitOrder& plan, const ImageListing& listing) {
+  std::vector<std::string> order;
+  for (const PlannedImage& place : plan.order) {
+    order.push_back(std::to_string(place.label) + " " + listing.images[place.image].path);
+  }
+  return order;
+}
+
+int ExitCodeOf(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.exit_code();
+  }
+  return 0;
+}
+
+TEST(NumberClasses, CountsTheNamesInTheirOrder) {
+  const ImageListing train = ListingOf({"n03/a", "n01/b", "n02/c"});
+  const ImageListing validation = ListingOf({"n02/d"});
+  EXPECT_THAT(NamesOf(NumberClasses(train, validation, {})), ElementsAre("n01", "n02", "n03"));
+  EXPECT_THAT(NamesOf(NumberClasses({}, validation, {})), ElementsAre("n02"));
+  EXPECT_THAT(NamesOf(NumberClasses({}, validation, {{"n09", ""}, {"n02", ""}})),
+              ElementsAre("n09", "n02"));
+}
+
+TEST(NumberClasses, RefusesClassesThatAreNotThere) {
+  const ImageListing train = ListingOf({"n01/b"});
+  const ImageListing validation = ListingOf({"n02/d"});
+  EXPECT_EQ(DataErrorOf([&] { NumberClasses(train, validation, {}); }),
+            "an image has the class n02, which is not among the 1 of the training images");
+  EXPECT_EQ(DataErrorOf([&] {
+              NumberClasses(train, {}, {{"n07", ""}});
+            }),
+            "an image has the class n01, which is not among the 1 of --class_list");
+}
+
+TEST(NumberClasses, TakesNumbersAsTheyAre) {
+  ImageListing train = ListingOf({"3/b", "0/a"});
+  train.is_numbered = true;
+  EXPECT_THAT(NamesOf(NumberClasses(train, {}, {})), ElementsAre("", "", "", ""));
+  const SplitOrder plan = PlanSplit(Split::kTrain, train, NumberClasses(train, {}, {}), 1, 1);
+  std::vector<std::string> order = OrderOf(plan, train);
+  std::ranges::sort(order);
+  EXPECT_THAT(order, ElementsAre("1 0/a", "4 3/b"));
+  EXPECT_THAT(DataErrorOf([&] {
+                NumberClasses(train, {}, {{"a", ""}, {"b", ""}});
+              }),
+              HasSubstr("an image has the class 3, but --class_list has 2 lines"));
+  EXPECT_THAT(DataErrorOf([&] { NumberClasses(train, ListingOf({"a/x"}), {}); }),
+              HasSubstr("the classes of one split have numbers (KEY.cls), those of the other nam"));
+}
+
+TEST(PlanSplit, TakesEveryImageOnceInAnOrderOfItsSeed) {
+  const ImageListing listing = ManyImages(500);
+  const auto classes = NumberClasses(listing, {}, {});
+  const SplitOrder plan = PlanSplit(Split::kTrain, listing, classes, 1, 3);
+  const std::vector<std::string> order = OrderOf(plan, listing);
+  EXPECT_EQ(std::set<std::string>(order.begin(), order.end()).size(), 500U);
+  EXPECT_FALSE(std::ranges::is_sorted(order));
+  const auto with = [&](Split split, std::uint64_t seed) {
+    return OrderOf(PlanSplit(split, listing, classes, seed, 3), listing);
+  };
+  EXPECT_EQ(with(Split::kTrain, 1), order);
+  EXPECT_NE(with(Split::kTrain, 2), order);
+  EXPECT_NE(with(Split::kValidation, 1), order);
+}
+
+TEST(PlanSplit, DoesNotDependOnTheOrderOfTheListing) {
+  ImageListing listing = ManyImages(200);
+  const auto classes = NumberClasses(listing, {}, {});
+  const auto order = OrderOf(PlanSplit(Split::kTrain, listing, classes, 1, 3), listing);
+  std::ranges::reverse(listing.images);
+  EXPECT_EQ(OrderOf(PlanSplit(Split::kTrain, listing, classes, 1, 3), listing), order);
+}
+
+TEST(PlanSplit, FilesHaveNamesAndEvenShares) {
+  const ImageListing listing = ManyImages(11);
+  const SplitOrder plan =
+      PlanSplit(Split::kValidation, listing, NumberClasses(listing, {}, {}), 1, 4);
+  EXPECT_EQ(plan.ShardName(3), "validation-00003-of-00004");
+  std::vector<std::int64_t> begins;
+  for (int shard = 0; shard <= 4; ++shard) begins.push_back(plan.ShardBegin(shard));
+  EXPECT_THAT(begins, ElementsAre(0, 2, 5, 8, 11));
+}
+
+TEST(PlanSplit, ChoosesTheFilesOfImageNet) {
+  const auto shards = [](Split split, int images) {
+    const ImageListing listing = ManyImages(images);
+    return PlanSplit(split, listing, NumberClasses(listing, {}, {}), 1, 0).shards;
+  };
+  EXPECT_EQ(shards(Split::kTrain, 1), 1);
+  EXPECT_EQ(shards(Split::kTrain, 101), 2);
+  EXPECT_EQ(shards(Split::kTrain, 110'000), 1024);
+  EXPECT_EQ(shards(Split::kValidation, 50'000), 128);
+}
+
+TEST(PlanSplit, RefusesFilesWithoutImages) {
+  const ImageListing listing = ManyImages(3);
+  const auto classes = NumberClasses(listing, {}, {});
+  for (const int shards : {-1, 4, 100'000}) {
+    EXPECT_EQ(ExitCodeOf([&] { PlanSplit(Split::kTrain, listing, classes, 1, shards); }), EX_USAGE);
+  }
+}
+
+TEST(CompareConversions, NamesTheFirstDifference) {
+  const ImageListing listing = ManyImages(10);
+  const auto classes = NumberClasses(listing, {}, {});
+  const auto describe = [&](const ImageListing& of, std::uint64_t seed, int shorter_side) {
+    const std::vector<SplitOrder> plans = {PlanSplit(Split::kTrain, of, classes, seed, 2)};
+    const std::vector<const ImageListing*> listings = {&of};
+    return DescribeConversion(seed, {.shorter_side = shorter_side}, classes, plans, listings);
+  };
+  const std::string text = describe(listing, 1, 0);
+  EXPECT_EQ(CompareConversions(text, describe(listing, 1, 0)), "");
+  EXPECT_EQ(CompareConversions(text, describe(listing, 2, 0)),
+            "there it is \"seed 1\", now it would be \"seed 2\"");
+  EXPECT_EQ(CompareConversions(text, describe(listing, 1, 64)),
+            "there it is \"size as it is\", now it would be \"size 64 pixels on the shorter side, "
+            "quality 90\"");
+  // The same images elsewhere are the same; another size of one, or another name, is not.
+  ImageListing other = listing;
+  other.containers[0].path = "moved";
+  EXPECT_EQ(CompareConversions(text, describe(other, 1, 0)), "");
+  other.images[3].range.size += 1;
+  EXPECT_THAT(CompareConversions(text, describe(other, 1, 0)),
+              HasSubstr("there it is \"train-* 10"));
+  other = listing;
+  other.images[3].path += "x";
+  EXPECT_THAT(CompareConversions(text, describe(other, 1, 0)),
+              HasSubstr("there it is \"train-* 10"));
+  EXPECT_NE(CompareConversions(text, text.substr(0, text.size() / 2)), "");
+}
+
+}  // namespace
+}  // namespace trainer

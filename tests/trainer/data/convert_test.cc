@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/data/tool/convert.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "tests/trainer/data/convert_fixture.h"
+#include "tests/trainer/data/tar_text.h"
+#include "trainer/data/data_set.h"
+#include "trainer/data/tool/inspect.h"
+
+namespace trainer {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
+
+const std::vector<std::string> kSynsets = {"n01", "n02", "n03"};
+
+class ConvertTest : public ::testing::Test {
+ protected:
+  std::string Path(const std::string& name) const { return dir_ / name; }
+
+  // A conversion of the folder "images" to the folder `to`.
+  ConvertOptions OptionsFor(const std::string& to) const {
+    ConvertOptions options;
+    options.dir = Path(to);
+    options.train = {.sources = {Path("images")}, .labels = "", .shards = 4};
+    return options;
+  }
+
+  ConvertSummary Convert(const ConvertOptions& options) {
+    return ConvertUntil(options, [] { return false; });
+  }
+  ConvertSummary ConvertUntil(const ConvertOptions& options, const std::function<bool()>& stop) {
+    std::ostringstream messages;
+    const ConvertSummary summary = [&] {
+      ConvertProgress progress({}, messages);
+      try {
+        return ConvertImages(options, progress, stop);
+      } catch (...) {
+        messages_ = messages.str();
+        throw;
+      }
+    }();
+    messages_ = messages.str();
+    return summary;
+  }
+
+  // The code and the message of the Error.
+  std::pair<int, std::string> RefusalOf(const ConvertOptions& options) {
+    try {
+      Convert(options);
+    } catch (const Error& error) {
+      return {error.exit_code(), error.what()};
+    }
+    ADD_FAILURE() << "nothing was thrown";
+    return {};
+  }
+
+  // Name and content of all files of a folder.
+  std::map<std::string, std::string> FilesOf(const std::string& name) const {
+    std::map<std::string, std::string> files;
+    for (const auto& entry : std::filesystem::directory_iterator(Path(name))) {
+      files[entry.path().filename().string()] = ReadText(entry.path().string());
+    }
+    return files;
+  }
+
+  std::int64_t ProblemsOf(const std::string& name, int classes) const {
+    VerifyOptions options;
+    options.data_dir = Path(name);
+    options.classes = classes;
+    return VerifyDataSet(options, [](const std::string& problem) { ADD_FAILURE() << problem; })
+        .problems;
+  }
+
+  TempDir dir_;
+  std::string messages_;
+};
+
+TEST_F(ConvertTest, StoresEveryImageAsItIs) {
+  const ImageFiles images = MakeImageFiles(kSynsets, 5);
+  WriteImageFiles(Path("images"), images);
+  WriteText(Path("texts"), "n01 tench, Tinca tinca\nn02 goldfish\nn03\n");
+  ConvertOptions options = OptionsFor("set");
+  options.class_list = Path("texts");
+  const ConvertSummary summary = Convert(options);
+  EXPECT_EQ(summary.train_images, 15);
+  EXPECT_EQ(summary.records, 15);
+  EXPECT_EQ(summary.classes, 3);
+  EXPECT_EQ(summary.files, 4);
+  EXPECT_EQ(ProblemsOf("set", 3), 0);
+
+  std::multiset<std::string> stored;
+  const DataSet data(Path("set"), "", Split::kTrain, 1);
+  std::vector<std::uint8_t> buffer;
+  for (std::int64_t i = 0; i < data.records(); ++i) {
+    const auto record = data.Read(i, buffer);
+    const std::string text(record.begin(), record.end());
+    const ImageExample example = ParseExample(record);
+    stored.insert(std::to_string(example.label) + example.encoded);
+    EXPECT_THAT(text, HasSubstr("image/class/synset"));
+    EXPECT_EQ(text.find("tench, Tinca tinca") != std::string::npos, example.label == 1);
+    EXPECT_THAT(text, HasSubstr("n0" + std::to_string(example.label) + "_"));
+  }
+  std::multiset<std::string> expected;
+  for (const auto& [name, content] : images) expected.insert(name.substr(2, 1) + content);
+  EXPECT_EQ(stored, expected);
+}
+
+TEST_F(ConvertTest, BytesDependNeitherOnThreadsNorOnWhereTheImagesLie) {
+  const ImageFiles images = MakeImageFiles(kSynsets, 7);
+  WriteImageFiles(Path("images"), images);
+  ConvertOptions options = OptionsFor("one");
+  Convert(options);
+  const auto expected = FilesOf("one");
+  EXPECT_EQ(expected.size(), 6U);  // four files, the manifest, the conversion
+
+  options.dir = Path("four");
+  options.threads = 4;
+  Convert(options);
+  EXPECT_EQ(FilesOf("four"), expected);
+
+  WriteText(Path("flat.tar"), TarOf(images));
+  options.dir = Path("tar");
+  options.train.sources = {Path("flat.tar")};
+  Convert(options);
+  EXPECT_EQ(FilesOf("tar"), expected);
+
+  std::map<std::string, ImageFiles> by_class;
+  for (const auto& [name, content] : images) {
+    by_class[name.substr(0, 3)].emplace_back(name.substr(4), content);
+  }
+  ImageFiles tars;
+  for (const auto& [name, files] : by_class) tars.emplace_back(name + ".tar", TarOf(files));
+  WriteText(Path("nested.tar"), TarOf(tars));
+  options.dir = Path("nested");
+  options.train.sources = {Path("nested.tar")};
+  Convert(options);
+  EXPECT_EQ(FilesOf("nested"), expected);
+
+  options.dir = Path("seed");
+  options.seed = 1;
+  Convert(options);
+  EXPECT_NE(FilesOf("seed")["train-00000-of-00004"], expected.at("train-00000-of-00004"));
+}
+
+TEST_F(ConvertTest, ValidationHasItsLabelsFromAList) {
+  WriteImageFiles(Path("images"), MakeImageFiles(kSynsets, 4));
+  WriteText(Path("val.tar"), TarOf({{"v_3.JPEG", MakeJpeg({16, 16}, 3)},
+                                    {"v_1.JPEG", MakeJpeg({16, 16}, 1)},
+                                    {"v_2.JPEG", MakeJpeg({16, 16}, 2)}}));
+  WriteText(Path("labels"), "n03\nn01\nn03\n");
+  ConvertOptions options = OptionsFor("set");
+  options.validation = {.sources = {Path("val.tar")}, .labels = Path("labels"), .shards = 1};
+  EXPECT_EQ(Convert(options).validation_images, 3);
+  EXPECT_EQ(ProblemsOf("set", 3), 0);
+  const DataSet data(Path("set"), "", Split::kValidation, 1);
+  std::vector<std::string> found;
+  std::vector<std::uint8_t> buffer;
+  for (std::int64_t i = 0; i < data.records(); ++i) {
+    const ImageExample example = ParseExample(data.Read(i, buffer));
+    for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+      if (example.encoded == MakeJpeg({16, 16}, seed))
+        found.push_back(std::to_string(seed) + "=" + std::to_string(example.label));
+    }
+  }
+  EXPECT_THAT(found, UnorderedElementsAre("1=3", "2=1", "3=3"));
+}
+
+TEST_F(ConvertTest, GoesOnWhereItWasStopped) {
+  WriteImageFiles(Path("images"), MakeImageFiles(kSynsets, 8));
+  ConvertOptions options = OptionsFor("whole");
+  Convert(options);
+
+  options.dir = Path("stopped");
+  std::atomic<int> left = 15;
+  try {
+    ConvertUntil(options, [&] { return --left < 0; });
+    FAIL() << "it was not stopped";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), EX_TEMPFAIL);
+    EXPECT_THAT(error.what(), HasSubstr("the same command goes on with the rest"));
+  }
+  const std::size_t whole = FilesOf("stopped").size() - 1;
+  EXPECT_GT(whole, 0U);
+  EXPECT_LT(whole, 4U);
+  EXPECT_FALSE(FilesOf("stopped").contains("ddldata.manifest"));
+  // What a kill would leave.
+  WriteText(Path("stopped/.train-00003-of-00004.tmp"), "half");
+  const auto before = std::filesystem::last_write_time(Path("stopped/train-00000-of-00004"));
+  EXPECT_EQ(Convert(options).files_before, static_cast<int>(whole));
+  EXPECT_EQ(FilesOf("stopped"), FilesOf("whole"));
+  EXPECT_EQ(std::filesystem::last_write_time(Path("stopped/train-00000-of-00004")), before);
+  // Once more: everything is there.
+  EXPECT_EQ(Convert(options).files_before, 4);
+  EXPECT_EQ(FilesOf("stopped"), FilesOf("whole"));
+}
+
+TEST_F(ConvertTest, RefusesAFolderOfSomethingElse) {
+  WriteImageFiles(Path("images"), MakeImageFiles(kSynsets, 4));
+  ConvertOptions options = OptionsFor("set");
+  Convert(options);
+  ConvertOptions other = options;
+  other.seed = 7;
+  EXPECT_EQ(RefusalOf(other).first, EX_USAGE);
+  EXPECT_THAT(RefusalOf(other).second,
+              HasSubstr("set is of another conversion: there it is \"seed 12345\", now it would be "
+                        "\"seed 7\"; give the same options and images again, or another folder"));
+  other = options;
+  other.train.shards = 3;
+  EXPECT_THAT(RefusalOf(other).second, HasSubstr("is of another conversion"));
+  WriteText(Path("images/n01/n01_9.JPEG"), MakeJpeg({16, 16}, 99));
+  EXPECT_THAT(RefusalOf(options).second, HasSubstr("is of another conversion"));
+  std::filesystem::remove(Path("images/n01/n01_9.JPEG"));
+
+  WriteText(Path("set/train-00007-of-00009"), "");
+  EXPECT_THAT(RefusalOf(options).second,
+              HasSubstr("has the file train-00007-of-00009, which is none of this conversion"));
+  std::filesystem::remove(Path("set/ddldata.conversion"));
+  EXPECT_EQ(RefusalOf(options).first, EX_USAGE);
+  EXPECT_THAT(RefusalOf(options).second,
+              HasSubstr("already has data files (5, one is train-00000-"));
+}
+
+TEST_F(ConvertTest, StopsAtABadImageOrLeavesItOut) {
+  WriteImageFiles(Path("images"), MakeImageFiles(kSynsets, 4));
+  WriteText(Path("images/n01/n01_2.JPEG"), "no image");
+  ConvertOptions options = OptionsFor("set");
+  const auto [code, message] = RefusalOf(options);
+  EXPECT_EQ(code, EX_DATAERR);
+  EXPECT_THAT(message, HasSubstr(Path("images") + "/n01/n01_2.JPEG: the image is not a JPEG file: "
+                                                  "it is text that begins with \"no image\"; "
+                                                  "--bad_images=skip leaves such images out"));
+  options.bad_images = BadRecords::kSkip;
+  const ConvertSummary summary = Convert(options);
+  EXPECT_EQ(summary.train_images, 12);
+  EXPECT_EQ(summary.records, 11);
+  EXPECT_THAT(messages_, HasSubstr("ddldata: note: left out: " + Path("images") + "/n01/n01_2"));
+  EXPECT_EQ(ProblemsOf("set", 3), 0);
+
+  options.dir = Path("bad");
+  options.train.shards = 12;
+  EXPECT_THAT(RefusalOf(options).second, HasSubstr(" can be used: make fewer files"));
+}
+
+TEST_F(ConvertTest, RefusesOptionsThatMakeNoSense) {
+  WriteImageFiles(Path("images"), MakeImageFiles(kSynsets, 4));
+  const auto refusal = [&](const std::function<void(ConvertOptions&)>& change) {
+    ConvertOptions options = OptionsFor("set");
+    change(options);
+    const auto [code, message] = RefusalOf(options);
+    EXPECT_EQ(code, EX_USAGE) << message;
+    return message;
+  };
+  EXPECT_THAT(
+      refusal([](ConvertOptions& o) { o.train.sources.clear(); }),
+      HasSubstr("there is nothing to convert: give --train=PATH, --validation=PATH or both"));
+  EXPECT_THAT(refusal([](ConvertOptions& o) { o.validation.labels = "x"; }),
+              HasSubstr("--validation_labels needs --validation=PATH"));
+  EXPECT_THAT(refusal([](ConvertOptions& o) {
+                o.validation = std::move(o.train);
+                o.train = {};
+                o.train.labels = "x";
+              }),
+              HasSubstr("--train_labels needs --train=PATH"));
+  EXPECT_THAT(refusal([](ConvertOptions& o) { o.train.shards = 13; }),
+              HasSubstr("--shards must be at most 12, not 13: a file needs an image"));
+  EXPECT_THAT(refusal([](ConvertOptions& o) { o.validation.shards = -1; }),
+              HasSubstr("--validation_shards must be 0 to 99999, not -1"));
+  EXPECT_THAT(refusal([](ConvertOptions& o) { o.image.shorter_side = -1; }),
+              HasSubstr("--shorter_side must be 0 (as it is) to 65500, not -1"));
+  EXPECT_THAT(refusal([](ConvertOptions& o) { o.image.quality = 101; }),
+              HasSubstr("--quality must be 1 to 100, not 101"));
+  EXPECT_THAT(refusal([](ConvertOptions& o) { o.threads = 0; }),
+              HasSubstr("--threads must be 1 to 1024, not 0"));
+  EXPECT_FALSE(std::filesystem::exists(Path("set")));
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/data/tool/image_sources.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/trainer/data/data_fixture.h"
+#include "tests/trainer/data/tar_text.h"
+#include "trainer/data/tool/image_reader.h"
+
+namespace trainer {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class ImageSourcesTest : public ::testing::Test {
+ protected:
+  std::string Path(const std::string& name) const { return dir_ / name; }
+
+  void Write(const std::string& name, const std::string& text) const {
+    std::filesystem::create_directories(std::filesystem::path(Path(name)).parent_path());
+    WriteText(Path(name), text);
+  }
+
+  // "CLASS NAME=CONTENT" of each image, sorted.
+  std::vector<std::string> ImagesOf(const std::vector<std::string>& names,
+                                    const ImageLabels* labels = nullptr) {
+    std::vector<std::string> paths;
+    for (const std::string& name : names) paths.push_back(Path(name));
+    listing_ = ListImages(paths, labels, [](std::int64_t) {});
+    const ImageReader reader(listing_);
+    std::vector<std::string> images;
+    for (const SourceImage& image : listing_.images) {
+      std::vector<std::uint8_t> bytes;
+      reader.Read(image, bytes);
+      images.push_back(listing_.classes[image.class_number] + " " + image.path + "=" +
+                       std::string(bytes.begin(), bytes.end()));
+    }
+    std::ranges::sort(images);
+    return images;
+  }
+
+  std::string Refusal(const std::vector<std::string>& names, const ImageLabels* labels = nullptr) {
+    return DataErrorOf([&] { ImagesOf(names, labels); });
+  }
+
+  TempDir dir_;
+  ImageListing listing_;
+};
+
+TEST_F(ImageSourcesTest, FolderOfClasses) {
+  Write("set/cat/1.JPEG", "a");
+  Write("set/cat/deep/2.png", "b");
+  Write("set/dog/1.jpg", "c");
+  Write("set/dog/notes.txt", "n");
+  Write("set/.hidden/3.jpg", "h");
+  EXPECT_THAT(ImagesOf({"set"}),
+              ElementsAre("cat cat/1.JPEG=a", "cat cat/deep/2.png=b", "dog dog/1.jpg=c"));
+  EXPECT_EQ(listing_.others, 2);
+  EXPECT_EQ(listing_.one_other, Path("set") + "/.hidden");
+}
+
+TEST_F(ImageSourcesTest, TarOfFolders) {
+  Write("a.tar", TarOf({{"train/cat/1.jpg", "a"}, {"train/dog/1.jpg", "b"}, {"README", "r"}}));
+  EXPECT_THAT(ImagesOf({"a.tar"}), ElementsAre("cat train/cat/1.jpg=a", "dog train/dog/1.jpg=b"));
+  EXPECT_EQ(listing_.one_other, Path("a.tar") + "/README");
+}
+
+TEST_F(ImageSourcesTest, TarOfTars) {
+  Write("a.tar", TarOf({{"n01.tar", TarOf({{"n01_1.JPEG", "a"}, {"n01_2.JPEG", "b"}})},
+                        {"n02.tar", TarOf({{"n02_1.JPEG", "c"}})}}));
+  EXPECT_THAT(ImagesOf({"a.tar"}),
+              ElementsAre("n01 n01.tar/n01_1.JPEG=a", "n01 n01.tar/n01_2.JPEG=b",
+                          "n02 n02.tar/n02_1.JPEG=c"));
+}
+
+TEST_F(ImageSourcesTest, FolderOfTarsAndSeveralTars) {
+  Write("set/n01.tar", TarOf({{"1.JPEG", "a"}}));
+  Write("set/n02.tar", TarOf({{"1.JPEG", "b"}}));
+  EXPECT_THAT(ImagesOf({"set"}), ElementsAre("n01 1.JPEG=a", "n02 1.JPEG=b"));
+  EXPECT_THAT(ImagesOf({"set/n01.tar", "set/n02.tar"}),
+              ElementsAre("n01 1.JPEG=a", "n02 1.JPEG=b"));
+}
+
+TEST_F(ImageSourcesTest, ShardsOfWebDataset) {
+  Write("s-0.tar", TarOf({{"a/0.jpg", "x"}, {"a/0.cls", "12"}, {"a/0.json", "{}"}}));
+  Write("s-1.tar", TarOf({{"a/1.cls", "3\n"}, {"a/1.0.jpg", "y"}}));
+  EXPECT_THAT(ImagesOf({"s-0.tar", "s-1.tar"}), ElementsAre("12 a/0.jpg=x", "3 a/1.0.jpg=y"));
+  EXPECT_TRUE(listing_.is_numbered);
+}
+
+TEST_F(ImageSourcesTest, ImagesSideBySideByALabelList) {
+  Write("val.tar", TarOf({{"v_2.JPEG", "b"}, {"v_1.JPEG", "a"}}));
+  Write("val/v_2.JPEG", "b");
+  Write("val/v_1.JPEG", "a");
+  const ImageLabels labels("n02\nn01\n", "labels", {});
+  EXPECT_THAT(ImagesOf({"val.tar"}, &labels), ElementsAre("n01 v_2.JPEG=b", "n02 v_1.JPEG=a"));
+  EXPECT_THAT(ImagesOf({"val"}, &labels), ElementsAre("n01 v_2.JPEG=b", "n02 v_1.JPEG=a"));
+  const std::string without = "the image lies in no folder, which would be its class: give a list";
+  EXPECT_THAT(Refusal({"val.tar"}), HasSubstr(without));
+  EXPECT_THAT(Refusal({"val"}), HasSubstr(without));
+  Write("twice/a/v_1.JPEG", "a");
+  Write("twice/b/v_1.JPEG", "a");
+  EXPECT_THAT(Refusal({"twice"}, &labels), HasSubstr("has two images of the name v_1.JPEG: which"));
+}
+
+TEST_F(ImageSourcesTest, MoreTarsThanMayBeOpen) {
+  std::vector<std::string> names;
+  for (int i = 0; i < 70; ++i) {
+    names.push_back(std::to_string(100 + i) + ".tar");
+    Write(names.back(), TarOf({{"1.jpg", std::to_string(i)}}));
+  }
+  EXPECT_EQ(ImagesOf(names).back(), "169 1.jpg=69");
+}
+
+TEST_F(ImageSourcesTest, RefusesSourcesWithoutImages) {
+  EXPECT_EQ(Refusal({"no"}), "cannot read " + Path("no") + ": No such file or directory");
+  Write("set/cat/a.txt", "");
+  EXPECT_EQ(Refusal({"set"}),
+            Path("set") + " has no images: no file whose name ends as .JPEG, .jpg or .png");
+  Write("empty.tar", TarEnd());
+  EXPECT_THAT(Refusal({"empty.tar"}), HasSubstr("has no images"));
+  Write("text", "no tar at all");
+  EXPECT_THAT(Refusal({"text"}), HasSubstr("text, tar header at offset 0: the file ends without"));
+}
+
+TEST_F(ImageSourcesTest, RefusesLinksItCannotFollow) {
+  Write("a.tar", TarHeader("cat/1.jpg", 0, '2') + TarEnd());
+  EXPECT_THAT(Refusal({"a.tar"}), HasSubstr("a.tar, cat/1.jpg: a link to another file: pack the "));
+  std::filesystem::create_directories(Path("set/cat"));
+  std::filesystem::create_symlink(Path("nowhere"), Path("set/cat/1.jpg"));
+  EXPECT_EQ(Refusal({"set"}),
+            "cannot read " + Path("set/cat/1.jpg") + ": No such file or directory");
+  std::filesystem::remove(Path("set/cat/1.jpg"));
+  std::filesystem::create_directory_symlink("../cat", Path("set/cat/round"));
+  EXPECT_THAT(Refusal({"set"}), HasSubstr("more than 16 folders in each other"));
+}
+
+TEST_F(ImageSourcesTest, RefusesTarsThatAreThreeDeep) {
+  Write("a.tar", TarOf({{"b.tar", TarOf({{"c.tar", TarOf({{"1.jpg", "x"}})}})}}));
+  EXPECT_THAT(Refusal({"a.tar"}), HasSubstr("a.tar, b.tar/c.tar: a tar in a tar in a tar"));
+}
+
+TEST_F(ImageSourcesTest, RefusesHalvesOfWebDataset) {
+  Write("s.tar", TarOf({{"0.jpg", "x"}, {"0.cls", "1"}, {"1.jpg", "y"}}));
+  EXPECT_THAT(Refusal({"s.tar"}), HasSubstr("s.tar, 1.jpg: the image has no file 1.cls"));
+  Write("s.tar", TarOf({{"0.jpg", "x"}, {"0.cls", "1"}, {"1.cls", "2"}}));
+  EXPECT_THAT(Refusal({"s.tar"}), HasSubstr("s.tar, 1.cls: there is no image for it"));
+  for (const std::string number : {"-1", "cat", "", "1000001", "1 2"}) {
+    Write("s.tar", TarOf({{"0.jpg", "x"}, {"0.cls", number}}));
+    EXPECT_THAT(Refusal({"s.tar"}), HasSubstr("s.tar, 0.cls: expected the number of a class"));
+  }
+  Write("s.tar", TarOf({{"0.jpg", "x"}, {"0.cls", "1"}}));
+  Write("set/cat/1.jpg", "z");
+  EXPECT_THAT(Refusal({"s.tar", "set"}),
+              HasSubstr("the image has the class cat, others have numb"));
+}
+
+TEST_F(ImageSourcesTest, RefusesImagesThatChange) {
+  Write("set/cat/1.jpg", "long");
+  ImagesOf({"set"});
+  Write("set/cat/1.jpg", "short");
+  std::vector<std::uint8_t> bytes;
+  EXPECT_EQ(DataErrorOf([&] { ImageReader(listing_).Read(listing_.images[0], bytes); }),
+            Path("set/cat/1.jpg") + ": the file changed while it was in use");
+}
+
+}  // namespace
+}  // namespace trainer

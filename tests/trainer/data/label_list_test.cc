@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/data/tool/label_list.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/trainer/data/data_fixture.h"
+
+namespace trainer {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const std::vector<ImageClass> kNoNumbers;
+
+std::string ClassListError(const std::string& text) {
+  return DataErrorOf([&] { ParseClassList(text, "list"); });
+}
+
+std::string LabelsError(const std::string& text,
+                        const std::vector<ImageClass>& numbers = kNoNumbers) {
+  return DataErrorOf([&] { ImageLabels(text, "labels", numbers); });
+}
+
+TEST(ParseClassList, HasNamesAndTexts) {
+  EXPECT_THAT(ParseClassList("n01440764 tench, Tinca tinca\nn01443537\tgoldfish\r\nn01484850", "l"),
+              ElementsAre(ImageClass{"n01440764", "tench, Tinca tinca"},
+                          ImageClass{"n01443537", "goldfish"}, ImageClass{"n01484850", ""}));
+}
+
+TEST(ParseClassList, RefusesWithTheLine) {
+  EXPECT_EQ(ClassListError("a\nb\na x\n"), "list:3: the class a is there twice");
+  EXPECT_EQ(ClassListError("a\n\nb\n"), "list:2: the line is empty");
+  EXPECT_EQ(ClassListError(""), "list:1: the file is empty");
+}
+
+TEST(ImageLabels, AreInTheOrderOfTheNames) {
+  // As in TensorFlow's imagenet_2012_validation_synset_labels.txt.
+  const ImageLabels labels("n02\nn01\nn02\n", "labels", kNoNumbers);
+  EXPECT_THAT(labels.ClassesOf({"1.JPEG", "2.JPEG", "3.JPEG"}, "val.tar"),
+              ElementsAre("n02", "n01", "n02"));
+}
+
+TEST(ImageLabels, MayBeNumbersOfAList) {
+  // As in ILSVRC2012_validation_ground_truth.txt.
+  const ImageLabels labels("2\n1\n", "labels", ParseClassList("n07\nn03\n", "numbers"));
+  EXPECT_THAT(labels.ClassesOf({"1.JPEG", "2.JPEG"}, "val.tar"), ElementsAre("n03", "n07"));
+}
+
+TEST(ImageLabels, MayNameTheirFiles) {
+  // As in LOC_val_solution.csv, which is in no order.
+  const ImageLabels labels(
+      "ImageId,PredictionString\nval_2,n02 85 131 499 254 \nval_1,n01 1 2 3 4 n01 5 6 7 8\n",
+      "labels", kNoNumbers);
+  EXPECT_THAT(labels.ClassesOf({"val_1.JPEG", "val_2.JPEG"}, "val"), ElementsAre("n01", "n02"));
+  const ImageLabels blanks("b.png dog\na.c.jpg\tcat\n", "labels", kNoNumbers);
+  EXPECT_THAT(blanks.ClassesOf({"a.c.jpg", "b.png"}, "val"), ElementsAre("cat", "dog"));
+}
+
+TEST(ImageLabels, RefusesWithTheLine) {
+  EXPECT_THAT(LabelsError("490\n361\n"),
+              HasSubstr("labels:1: the class is the number 490: which one that is must be said by "
+                        "--class_numbers=FILE"));
+  const std::vector<ImageClass> two = ParseClassList("a\nb\n", "numbers");
+  EXPECT_EQ(LabelsError("2\n3\n", two),
+            "labels:2: the class 3 is not 1 to 2, the lines of --class_numbers");
+  EXPECT_THAT(LabelsError("0\n", two), HasSubstr("labels:1: the class 0 is not 1 to 2"));
+  EXPECT_THAT(LabelsError("cat\nb.jpg dog\n"), HasSubstr("labels:2: each line must be CLASS, or"));
+  EXPECT_THAT(LabelsError("b.jpg dog\ncat\n"), HasSubstr("labels:2: each line must be CLASS, or"));
+  EXPECT_EQ(LabelsError("b.jpg dog\nb.png cat\n"), "labels:2: the image b is there twice");
+  EXPECT_EQ(LabelsError("b.jpg,\n"), "labels:1: there is no class behind the file");
+  EXPECT_EQ(LabelsError(""), "labels:1: the file is empty");
+}
+
+TEST(ImageLabels, RefusesOtherImages) {
+  const ImageLabels in_order("a\nb\n", "labels", kNoNumbers);
+  EXPECT_EQ(DataErrorOf([&] { in_order.ClassesOf({"1.jpg"}, "val.tar"); }),
+            "labels names the classes of 2 images, but val.tar has 1: the two are not of one set");
+  const ImageLabels by_file("x a\ny b\n", "labels", kNoNumbers);
+  EXPECT_EQ(DataErrorOf([&] {
+              by_file.ClassesOf({"x.jpg", "z.jpg"}, "val.tar");
+            }),
+            "labels has no line for the image z.jpg of val.tar");
+}
+
+}  // namespace
+}  // namespace trainer

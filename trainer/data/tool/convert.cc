@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/data/tool/convert.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <span>
+#include <system_error>
+
+#include "support/counted.h"
+#include "trainer/core/error.h"
+#include "trainer/core/thread.h"
+#include "trainer/data/data_files.h"
+#include "trainer/data/example.h"
+#include "trainer/data/file.h"
+#include "trainer/data/parallel_for.h"
+#include "trainer/data/shard_manifest.h"
+#include "trainer/data/tfrecord.h"
+#include "trainer/data/tool/convert_plan.h"
+#include "trainer/data/tool/image_names.h"
+#include "trainer/data/tool/image_reader.h"
+#include "trainer/data/tool/image_sources.h"
+#include "trainer/data/tool/inspect.h"
+#include "trainer/data/tool/label_list.h"
+
+namespace trainer {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kMaxConversionBytes = 1U << 16;
+
+void RequireOption(bool condition, const std::string& message) {
+  if (!condition) throw Error(EX_USAGE, message);
+}
+
+void CheckConvertOptions(const ConvertOptions& options) {
+  RequireOption(!options.train.sources.empty() || !options.validation.sources.empty(),
+                "there is nothing to convert: give --train=PATH, --validation=PATH or both");
+  RequireOption(options.train.labels.empty() || !options.train.sources.empty(),
+                "--train_labels needs --train=PATH");
+  RequireOption(options.validation.labels.empty() || !options.validation.sources.empty(),
+                "--validation_labels needs --validation=PATH");
+  constexpr int kMaxSide = 65500;
+  RequireOption(options.image.shorter_side >= 0 && options.image.shorter_side <= kMaxSide,
+                "--shorter_side must be 0 (as it is) to " + std::to_string(kMaxSide) + ", not " +
+                    std::to_string(options.image.shorter_side));
+  RequireOption(options.image.quality >= 1 && options.image.quality <= 100,
+                "--quality must be 1 to 100, not " + std::to_string(options.image.quality));
+  RequireOption(options.threads >= 1 && options.threads <= kMaxThreads,
+                "--threads must be 1 to " + std::to_string(kMaxThreads) + ", not " +
+                    std::to_string(options.threads));
+}
+
+std::vector<ImageClass> ReadClassList(const std::string& path) {
+  if (path.empty()) return {};
+  return ParseClassList(ReadWholeFile(path, kMaxLabelListBytes), path);
+}
+
+// Keeps a second conversion out of the folder as long as it lives, where the file system has locks.
+FileDescriptor LockFolder(const std::string& dir) {
+  FileDescriptor folder(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder) throw OsError("cannot open the directory " + dir, errno);
+  if (::flock(folder.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    throw Error(EX_CONFIG, "another ddldata convert writes to " + dir +
+                               ": wait for it, or give another folder");
+  }
+  return folder;
+}
+
+// The names of the folder's data files, and of those that are none but look like one.
+std::set<std::string> DataFileNames(const std::string& dir) {
+  std::set<std::string> names;
+  std::error_code error;
+  fs::directory_iterator entry(dir, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (name.starts_with(FilePrefix(Split::kTrain)) ||
+        name.starts_with(FilePrefix(Split::kValidation))) {
+      names.insert(name);
+    }
+  }
+  if (error) throw OsError("cannot read the directory " + dir, error.value());
+  return names;
+}
+
+// What a conversion that was killed had begun.  REQUIRES: the folder is locked.
+void RemoveBegunFiles(const std::string& dir) {
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(dir, ignored)) {
+    const std::string name = entry.path().filename().string();
+    const bool is_ours = name.starts_with("." + FilePrefix(Split::kTrain)) ||
+                         name.starts_with("." + FilePrefix(Split::kValidation));
+    if (is_ours && name.ends_with(".tmp")) fs::remove(entry.path(), ignored);
+  }
+}
+
+class Conversion {
+ public:
+  Conversion(const ConvertOptions& options, ConvertProgress& progress,
+             const std::function<bool()>& stop_requested)
+      : options_(options), progress_(progress), stop_requested_(stop_requested) {}
+
+  ConvertSummary Run();
+
+ private:
+  // One file that is to be written.
+  struct Task {
+    std::size_t split;  // in orders_
+    int shard;
+  };
+
+  ImageListing List(const ConvertedSplit& split, const std::vector<ImageClass>& class_numbers);
+  void Plan();
+  std::vector<Task> MissingFiles();
+  void BeginProgress(std::span<const Task> tasks);
+  void WriteFile(const Task& task);
+  std::string MakeRecord(const ImageListing& listing, const PlannedImage& place,
+                         std::span<const std::uint8_t> file, ImageStore& store) const;
+  void StopIfAsked() const;
+
+  const ConvertOptions& options_;
+  ConvertProgress& progress_;
+  const std::function<bool()>& stop_requested_;
+  std::vector<ImageListing> listings_;
+  std::vector<ImageReader> readers_;  // by listing
+  std::vector<ImageClass> classes_;
+  std::vector<SplitOrder> orders_;  // by listing
+  std::string description_;
+  std::atomic<bool> failed_ = false;  // one thread has: the others need not finish
+  ConvertSummary summary_;
+};
+
+void Conversion::StopIfAsked() const {
+  if (!stop_requested_()) return;
+  throw Error(EX_TEMPFAIL, "stopped by a signal; what is whole stays in " + options_.dir +
+                               ", and the same command goes on with the rest");
+}
+
+ImageListing Conversion::List(const ConvertedSplit& split,
+                              const std::vector<ImageClass>& class_numbers) {
+  if (split.sources.empty()) return {};
+  std::optional<ImageLabels> labels;
+  if (!split.labels.empty()) {
+    labels.emplace(ReadWholeFile(split.labels, kMaxLabelListBytes), split.labels, class_numbers);
+  }
+  ImageListing listing =
+      ListImages(split.sources, labels ? &*labels : nullptr, [&](std::int64_t images) {
+        StopIfAsked();
+        progress_.Listed(images);
+      });
+  if (listing.others > 0) {
+    progress_.Note(support::Counted(listing.others, "file") +
+                   " passed over that by their names are no images; one is " + listing.one_other);
+  }
+  return listing;
+}
+
+void Conversion::Plan() {
+  const std::vector<ImageClass> class_list = ReadClassList(options_.class_list);
+  const std::vector<ImageClass> class_numbers = ReadClassList(options_.class_numbers);
+  listings_.push_back(List(options_.train, class_numbers));
+  listings_.push_back(List(options_.validation, class_numbers));
+  classes_ = NumberClasses(listings_[0], listings_[1], class_list);
+  summary_.classes = std::ssize(classes_);
+  summary_.train_images = std::ssize(listings_[0].images);
+  summary_.validation_images = std::ssize(listings_[1].images);
+  std::vector<const ImageListing*> listings;
+  for (const ImageListing& listing : listings_) {
+    readers_.emplace_back(listing);
+    listings.push_back(&listing);
+  }
+  orders_.push_back(
+      PlanSplit(Split::kTrain, listings_[0], classes_, options_.seed, options_.train.shards));
+  orders_.push_back(PlanSplit(Split::kValidation, listings_[1], classes_, options_.seed,
+                              options_.validation.shards));
+  description_ = DescribeConversion(options_.seed, options_.image, classes_, orders_, listings);
+}
+
+// Notes in the folder what is made there, or compares with what it says.
+std::vector<Conversion::Task> Conversion::MissingFiles() {
+  const std::string& dir = options_.dir;
+  const std::string path = (fs::path(dir) / kConversionName).string();
+  std::set<std::string> names = DataFileNames(dir);
+  std::error_code ignored;
+  if (fs::exists(path, ignored)) {
+    const std::string difference =
+        CompareConversions(ReadWholeFile(path, kMaxConversionBytes), description_);
+    RequireOption(difference.empty(), dir + " is of another conversion: " + difference +
+                                          "; give the same options and images again, or another "
+                                          "folder, or empty this one");
+  } else {
+    RequireOption(names.empty(), dir + " already has data files (" + std::to_string(names.size()) +
+                                     ", one is " + (names.empty() ? "" : *names.begin()) +
+                                     ") that no conversion has written: give another folder");
+    NewFile file(path);
+    file.Write({reinterpret_cast<const std::uint8_t*>(description_.data()), description_.size()});
+    file.Finish();
+    file.Commit();
+  }
+  std::vector<Task> missing;
+  for (std::size_t split = 0; split < orders_.size(); ++split) {
+    for (int shard = 0; shard < orders_[split].shards; ++shard) {
+      ++summary_.files;
+      if (names.erase(orders_[split].ShardName(shard)) == 0) missing.push_back({split, shard});
+    }
+  }
+  summary_.files_before = summary_.files - static_cast<int>(missing.size());
+  RequireOption(names.empty(), dir + " has the file " + (names.empty() ? "" : *names.begin()) +
+                                   ", which is none of this conversion: take it out");
+  return missing;
+}
+
+void Conversion::BeginProgress(std::span<const Task> tasks) {
+  std::int64_t images = 0;
+  std::uint64_t bytes = 0;
+  for (const Task& task : tasks) {
+    const SplitOrder& order = orders_[task.split];
+    for (auto i = order.ShardBegin(task.shard); i < order.ShardBegin(task.shard + 1); ++i) {
+      ++images;
+      const PlannedImage& place = order.order[static_cast<std::size_t>(i)];
+      bytes += listings_[task.split].images[place.image].range.size;
+    }
+  }
+  progress_.Begin(images, bytes);
+}
+
+std::string Conversion::MakeRecord(const ImageListing& listing, const PlannedImage& place,
+                                   std::span<const std::uint8_t> file, ImageStore& store) const {
+  StoredImage stored = store.Store(file);
+  const ImageClass& of_image = classes_[static_cast<std::size_t>(place.label) - 1];
+  ImageExample example;
+  example.encoded = std::move(stored.encoded);
+  example.label = place.label;
+  example.synset = of_image.name;
+  example.label_text = of_image.text;
+  example.filename = BaseName(listing.images[place.image].path);
+  example.size = stored.size;
+  return SerializeExample(example);
+}
+
+void Conversion::WriteFile(const Task& task) {
+  const SplitOrder& order = orders_[task.split];
+  const ImageListing& listing = listings_[task.split];
+  const ImageReader& reader = readers_[task.split];
+  const std::string path = (fs::path(options_.dir) / order.ShardName(task.shard)).string();
+  RecordWriter writer(path);
+  ImageStore store(options_.image);
+  std::vector<std::uint8_t> file;
+  bool has_record = false;
+  for (auto i = order.ShardBegin(task.shard); i < order.ShardBegin(task.shard + 1); ++i) {
+    StopIfAsked();
+    if (failed_) return;
+    const PlannedImage& place = order.order[static_cast<std::size_t>(i)];
+    const SourceImage& image = listing.images[place.image];
+    reader.Read(image, file);
+    try {
+      const std::string record = MakeRecord(listing, place, file, store);
+      writer.Append({reinterpret_cast<const std::uint8_t*>(record.data()), record.size()});
+      has_record = true;
+    } catch (const Error& error) {
+      if (error.exit_code() != EX_DATAERR) throw;
+      const std::string what = reader.Describe(image) + ": " + error.what();
+      if (options_.bad_images == BadRecords::kStop) {
+        throw Error(EX_DATAERR, what + "; --bad_images=skip leaves such images out");
+      }
+      progress_.Note("left out: " + what);
+    }
+    progress_.Add(image.range.size);
+  }
+  if (!has_record)
+    throw Error(EX_DATAERR, "no image of " + path + " can be used: make fewer files");
+  writer.Finish();
+  writer.Commit();
+}
+
+ConvertSummary Conversion::Run() {
+  CheckConvertOptions(options_);
+  Plan();
+  std::error_code no_directory;
+  fs::create_directories(options_.dir, no_directory);
+  if (no_directory)
+    throw OsError("cannot make the directory " + options_.dir, no_directory.value());
+  const FileDescriptor lock = LockFolder(options_.dir);
+  const std::vector<Task> missing = MissingFiles();
+  RemoveBegunFiles(options_.dir);
+  BeginProgress(missing);
+  ParallelFor(options_.threads, std::ssize(missing), [&](std::int64_t i) {
+    try {
+      if (!failed_) WriteFile(missing[static_cast<std::size_t>(i)]);
+    } catch (const Error& error) {
+      failed_ = true;
+      if (error.exit_code() != EX_OSERR) throw;
+      throw Error(EX_OSERR,
+                  std::string(error.what()) +
+                      "; what is whole stays, and the same command goes on with the rest");
+    }
+  });
+  StopIfAsked();
+  summary_.records = MakeShardManifest(options_.dir, false, options_.threads);
+  return summary_;
+}
+
+}  // namespace
+
+ConvertSummary ConvertImages(const ConvertOptions& options, ConvertProgress& progress,
+                             const std::function<bool()>& stop_requested) {
+  return Conversion(options, progress, stop_requested).Run();
+}
+
+}  // namespace trainer

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which image becomes which record of which file, decided before the first is written: labels,
+// order and files of a conversion, and the text that tells one conversion from another.  Pure.
+//
+// The rules are those of TensorFlow's build_imagenet_data.py: labels count the classes from 1 in
+// the order of their names; the images of a split are shuffled by a seed; file i of n has the
+// images from images * i / n on.  Its shuffling is Python's own, so the order is another one.
+
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainer/data/record_source.h"
+#include "trainer/data/tool/image_sources.h"
+#include "trainer/data/tool/label_list.h"
+#include "trainer/data/tool/stored_image.h"
+
+namespace trainer {
+
+// Images of a split for one file, unless told otherwise; and at most as many files as TensorFlow's
+// converter makes of ImageNet.
+inline constexpr std::int64_t kImagesOfShard = 100;
+inline constexpr int kMaxTrainShards = 1024;
+inline constexpr int kMaxValidationShards = 128;
+
+// The class of label n is number n - 1; where a listing has numbers in place of names, names are
+// "". `listed` is --class_list, empty if there is none: then the names are those of the training
+// images, sorted, or those of the validation images where there are no others.  Throws
+// Error(EX_DATAERR) when an image's class is not among them, or one split alone has numbers.
+std::vector<ImageClass> NumberClasses(const ImageListing& train, const ImageListing& validation,
+                                      const std::vector<ImageClass>& listed);
+
+// A place in the order of a split.
+struct PlannedImage {
+  std::uint32_t image = 0;  // in ImageListing::images
+  std::int32_t label = 0;   // from 1
+};
+
+// One split of a conversion.
+struct SplitOrder {
+  Split split = Split::kTrain;
+  std::vector<PlannedImage> order;
+  int shards = 0;
+
+  std::int64_t ShardBegin(int shard) const { return std::ssize(order) * shard / shards; }
+  // "train-00003-of-01024".
+  std::string ShardName(int shard) const;
+};
+
+// The order depends on labels, names without folders and the seed alone, not on where the images
+// lie.  `shards`: 0 is one for kImagesOfShard images, up to the split's most.  Throws
+// Error(EX_USAGE) when there are more shards than images.
+SplitOrder PlanSplit(Split split, const ImageListing& listing,
+                     const std::vector<ImageClass>& classes, std::uint64_t seed, int shards);
+
+// What a conversion makes, as the text of DATA_DIR/ddldata.conversion.  Equal texts are of equal
+// conversions; of images it has names, labels and sizes, not the contents.  `listings` are those of
+// `plans`.
+std::string DescribeConversion(std::uint64_t seed, const StoredImageOptions& image_options,
+                               const std::vector<ImageClass>& classes,
+                               std::span<const SplitOrder> plans,
+                               std::span<const ImageListing* const> listings);
+
+// "there it is LINE, now it is LINE" of the first lines that differ; "" if none does.
+std::string CompareConversions(std::string_view there, std::string_view now);
+
+}  // namespace trainer

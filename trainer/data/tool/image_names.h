@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the name of a file says of it.  Pure.
+
+#pragma once
+
+#include <string_view>
+
+namespace trainer {
+
+// Behind the last '/'.
+std::string_view BaseName(std::string_view path);
+// The name of the folder that the file lies in, without the folders above; "" if there is none.
+std::string_view FolderName(std::string_view path);
+
+// Whether the name ends as that of an image, whatever its case: .JPEG, .jpg, .png, and other kinds
+// that no one here decodes, so that such an image is complained of and not passed over.
+bool HasImageEnding(std::string_view name);
+// Without such an ending.
+std::string_view WithoutImageEnding(std::string_view name);
+
+// Files that file managers and macOS leave behind begin with a dot.
+bool IsHidden(std::string_view path);
+
+}  // namespace trainer

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reads images where a listing says that they lie.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trainer/data/file.h"
+#include "trainer/data/tool/image_sources.h"
+
+namespace trainer {
+
+inline constexpr std::uint64_t kMaxImageFileBytes = 1U << 28;
+
+// Reads images of a listing, which must outlive it.  Threads: any number.
+class ImageReader {
+ public:
+  explicit ImageReader(const ImageListing& listing);
+
+  // Throws Error(EX_DATAERR) if the file is not there, not as it was listed, or larger than
+  // kMaxImageFileBytes.
+  void Read(const SourceImage& image, std::vector<std::uint8_t>& bytes) const;
+  // "FOLDER/PATH" or "TAR, PATH".
+  std::string Describe(const SourceImage& image) const;
+
+ private:
+  const ImageListing& listing_;
+  std::vector<FileDescriptor> tars_;  // by container; empty where it is opened for each read
+};
+
+}  // namespace trainer

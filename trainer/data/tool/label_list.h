@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Text files that name the classes of images, as they come with ImageNet.  Pure.
+//
+// Errors are Error(EX_DATAERR) "PATH:LINE: ...".
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trainer {
+
+inline constexpr std::uint64_t kMaxLabelListBytes = 1U << 30;
+
+// A class, by the name of its folder, and what people call it ("" if the list does not say).
+struct ImageClass {
+  std::string name;
+  std::string text;
+  bool operator==(const ImageClass&) const = default;
+};
+
+// "n01440764 tench, Tinca tinca" in each line: the name, then, behind a blank or a tab, the text.
+// Line n is the class of label n.  A name that is there twice is an error.
+std::vector<ImageClass> ParseClassList(std::string_view text, const std::string& path);
+
+// The class of each image.
+class ImageLabels {
+ public:
+  // Each line is a class, that of the n-th image in the order of the names; or FILE and CLASS with
+  // a blank, a tab or a comma between, and anything behind (Kaggle's LOC_val_solution.csv, whose
+  // first line ImageId,PredictionString is passed over).  FILE may be without its ending.  A class
+  // that is a number n is the n-th of `classes_by_number`: the development kit of ILSVRC2012 counts
+  // classes in an order of its own, so that its numbers mean nothing without it.
+  ImageLabels(std::string_view text, std::string path,
+              const std::vector<ImageClass>& classes_by_number);
+
+  // The classes of images of these names without their folders.  REQUIRES: sorted.  Throws if their
+  // number is another than that of the lines, or an image is not in the list.
+  std::vector<std::string> ClassesOf(const std::vector<std::string>& names,
+                                     const std::string& source) const;
+
+ private:
+  void Take(std::string_view line, std::size_t line_number,
+            const std::vector<ImageClass>& classes_by_number);
+
+  std::string path_;
+  std::vector<std::string> in_order_;
+  std::map<std::string, std::string, std::less<>> by_file_;  // by names without ending
+};
+
+}  // namespace trainer
