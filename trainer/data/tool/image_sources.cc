@@ -138,13 +138,12 @@ void ImageLister::AddFolder(const std::string& root, bool is_alone) {
   AddContainer(root, false);
   for (const fs::directory_entry& entry : EntriesOf(root)) {
     const std::string name = entry.path().filename().string();
-    if (IsHidden(name)) {
-      AddOther(name);
-    } else if (IsFolder(entry)) {
+    const bool is_shown = !IsHidden(name);
+    if (is_shown && IsFolder(entry)) {
       AddClassFolder(root, name, name, 1);
-    } else if (name.ends_with(kTarEnding)) {
+    } else if (is_shown && name.ends_with(kTarEnding)) {
       tars.push_back(entry.path().string());
-    } else if (HasImageEnding(name)) {
+    } else if (is_shown && HasImageEnding(name)) {
       AddImage({0, SizeOf(entry)}, name, "");
     } else {
       AddOther(name);
@@ -163,11 +162,10 @@ void ImageLister::AddClassFolder(const std::string& root, const std::string& bel
   }
   for (const fs::directory_entry& entry : EntriesOf(fs::path(root) / below)) {
     const std::string path = below + "/" + entry.path().filename().string();
-    if (IsHidden(path)) {
-      AddOther(path);
-    } else if (IsFolder(entry)) {
+    const bool is_shown = !IsHidden(path);
+    if (is_shown && IsFolder(entry)) {
       AddClassFolder(root, path, class_name, depth + 1);
-    } else if (HasImageEnding(path)) {
+    } else if (is_shown && HasImageEnding(path)) {
       AddImage({0, SizeOf(entry)}, path, class_name);
     } else {
       AddOther(path);
@@ -191,10 +189,10 @@ void ImageLister::AddTar(const FileDescriptor& file, const std::string& folder,
   while (const auto member = tar.Next()) {
     const std::string name = folder + member->name;
     if (member->kind == TarKind::kFolder) continue;
-    const bool is_tar = name.ends_with(kTarEnding);
-    if (IsHidden(name) || member->kind == TarKind::kOther) {
-      AddOther(name);
-    } else if (member->kind == TarKind::kLink && (is_tar || HasImageEnding(name))) {
+    const bool is_shown = !IsHidden(name) && member->kind != TarKind::kOther;
+    const bool is_tar = is_shown && name.ends_with(kTarEnding);
+    const bool is_image = is_shown && HasImageEnding(name);
+    if (member->kind == TarKind::kLink && (is_tar || is_image)) {
       throw Error(EX_DATAERR, path + ", " + name +
                                   ": a link to another file: pack the files themselves with tar "
                                   "--dereference --hard-dereference");
@@ -203,13 +201,13 @@ void ImageLister::AddTar(const FileDescriptor& file, const std::string& folder,
         throw Error(EX_DATAERR, path + ", " + name + ": a tar in a tar in a tar: unpack one");
       }
       AddTar(file, name + "/", {member->offset, member->size}, StemOf(name));
-    } else if (name.ends_with(".cls")) {
+    } else if (is_shown && name.ends_with(".cls")) {
       constexpr std::uint64_t kMaxNumberBytes = 32;
       std::string text(std::min(member->size, kMaxNumberBytes), '\0');
       ReadAt(file, path, member->offset,
              {reinterpret_cast<std::uint8_t*>(text.data()), text.size()});
       numbers[std::string(KeyOf(name))] = text;
-    } else if (HasImageEnding(name)) {
+    } else if (is_image) {
       const std::string parent(FolderName(member->name));
       AddImage({member->offset, member->size}, name, parent.empty() ? flat_class : parent);
     } else {

@@ -99,10 +99,18 @@ std::string WhyBadName(std::string_view name) {
   return "";
 }
 
-std::string WithoutDots(std::string name) {
-  while (name.starts_with("./")) name.erase(0, 2);
-  while (name.ends_with('/')) name.pop_back();
-  return name == "." ? "" : name;
+// Without parts that are empty or ".": "./a//b/" is "a/b".
+std::string WithoutDots(std::string_view name) {
+  std::string plain;
+  while (!name.empty()) {
+    const std::size_t length = std::min(name.find('/'), name.size());
+    const std::string_view part = name.substr(0, length);
+    name.remove_prefix(std::min(length + 1, name.size()));
+    if (part.empty() || part == ".") continue;
+    if (!plain.empty()) plain += '/';
+    plain += part;
+  }
+  return plain;
 }
 
 // How a file that is no archive begins, as the end of a sentence.

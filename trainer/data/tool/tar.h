@@ -28,7 +28,7 @@ enum class TarKind { kFile, kFolder, kLink, kOther };
 
 struct TarMember {
   TarKind kind = TarKind::kFile;
-  std::string name;          // without "./" in front and "/" behind; "" is the archive's own folder
+  std::string name;          // "a/b", without parts that are ".", and no "/" behind; "" is "./"
   std::uint64_t offset = 0;  // of the data in the file, in bytes
   std::uint64_t size = 0;    // of the data, in bytes
 };
