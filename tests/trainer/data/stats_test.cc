@@ -94,6 +94,8 @@ TEST_F(StatsTest, NamesTheFirstFewDuplicates) {
   }
   Write("train-0", records);
   EXPECT_THAT(FormatStats(Measure()), HasSubstr("\n  ...: --json lists all\n"));
+  Write("train-0", std::vector<std::string>(6, MakeImageRecord(1)));
+  EXPECT_THAT(FormatStats(Measure()), HasSubstr("\n    and 2 more\n"));
 }
 
 TEST_F(StatsTest, RefusesWhatCannotBeRead) {

@@ -43,8 +43,8 @@ struct DataStats {
 };
 
 // Reads all records of all data files, their checksums and the headers of their images, on
-// `threads` threads; needs 24 bytes of memory for each record.  Throws Error(EX_DATAERR) when there
-// is no data file, a file is missing, or a record is damaged or holds no JPEG.
+// `threads` threads; needs about 70 bytes of memory for each record.  Throws Error(EX_DATAERR) when
+// there is no data file, a file is missing, or a record is damaged or holds no JPEG.
 DataStats MeasureDataSet(const std::string& data_dir, int threads);
 
 // A table, and the first few duplicates.

@@ -14,6 +14,7 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr std::ptrdiff_t kNamedDuplicates = 5;
+constexpr std::size_t kNamedRecords = 4;  // of each
 
 // "33 to 500, median 375".
 std::string FormatRange(const NumberRange& range) {
@@ -65,9 +66,12 @@ std::string FormatStats(const DataStats& stats) {
   for (std::ptrdiff_t i = 0; i < named; ++i) {
     const DuplicateImage& duplicate = stats.duplicates[static_cast<std::size_t>(i)];
     text += "  " + duplicate.records.front() + "\n";
-    for (std::size_t other = 1; other < duplicate.records.size(); ++other) {
+    const std::size_t shown = std::min(kNamedRecords, duplicate.records.size());
+    for (std::size_t other = 1; other < shown; ++other) {
       text += "    = " + duplicate.records[other] + "\n";
     }
+    const std::size_t more = duplicate.records.size() - shown;
+    if (more > 0) text += "    and " + std::to_string(more) + " more\n";
   }
   if (named < std::ssize(stats.duplicates)) text += "  ...: --json lists all\n";
   return text;
