@@ -267,6 +267,9 @@ int RunTogether(const std::vector<std::string>& arguments, const Options& option
   if (root && reads_files && !ReadShardManifest(options.data_dir)) {
     log->info("{}", DescribeMissingManifest(options.data_dir));
   }
+  for (const Source* source : {sources.training.get(), sources.evaluation.get()}) {
+    if (root && source != nullptr && !source->note().empty()) log->warn("{}", source->note());
+  }
   if (!options.dry_run.empty()) {
     const Source& source = sources.training ? *sources.training : *sources.evaluation;
     if (root) {

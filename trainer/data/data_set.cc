@@ -2,8 +2,6 @@
 
 #include "trainer/data/data_set.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
@@ -12,6 +10,7 @@
 #include "support/counted.h"
 #include "trainer/core/error.h"
 #include "trainer/data/data_files.h"
+#include "trainer/data/open_files.h"
 #include "trainer/data/parallel_for.h"
 #include "trainer/data/record_index.h"
 #include "trainer/data/shard_manifest.h"
@@ -19,11 +18,14 @@
 namespace trainer {
 namespace {
 
-// How many data files may stay open: half of what the process may open.
-std::size_t OpenFileBudget() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
-  return static_cast<std::size_t>(std::min<rlim_t>(limit.rlim_cur, 1u << 20) / 2);
+constexpr int kLookingThreads = 32;  // they wait more than they compute
+
+std::string DescribeLackOfOpenFiles(const std::string& dir, std::size_t room, std::size_t files) {
+  return dir + ": " + std::to_string(room) + " of " +
+         support::Counted(static_cast<std::int64_t>(files), "data file") +
+         " stay open, the others are opened for each record, which is slow on shared file systems: "
+         "raise how many "
+         "files a process may have open (ulimit -Hn), or make fewer, larger files";
 }
 
 std::vector<RecordPlace> FindRecords(const RecordFile& file, const std::string& index_dir) {
@@ -45,17 +47,24 @@ DataSet::DataSet(const std::string& dir, const std::string& index_dir, Split spl
     const std::vector<std::string> problems = check->CompareNames(paths);
     if (!problems.empty()) throw Error(EX_DATAERR, problems.front());
   }
-  const std::size_t budget = OpenFileBudget();
-  for (const std::string& path : paths) files_.emplace_back(path, files_.size() < budget);
-  places_.resize(files_.size());
-  ParallelFor(threads, static_cast<std::int64_t>(files_.size()), [&](std::int64_t i) {
+  const std::size_t room = MakeRoomForOpenFiles(paths.size());
+  if (room < paths.size()) note_ = DescribeLackOfOpenFiles(dir, room, paths.size());
+  files_.resize(paths.size());
+  places_.resize(paths.size());
+  ParallelFor(std::max(threads, kLookingThreads), std::ssize(paths), [&](std::int64_t i) {
     const auto number = static_cast<std::size_t>(i);
-    const RecordFile file(paths[number], true);
+    RecordFile file(paths[number], true);
     places_[number] = FindRecords(file, index_dir);
-    if (!check) return;
-    const bool read_checksums = index_dir.empty() || i % share.ranks == share.rank;
-    const std::string problem = check->Compare(file, places_[number], read_checksums);
-    if (!problem.empty()) throw Error(EX_DATAERR, problem);
+    if (check) {
+      const bool read_checksums = index_dir.empty() || i % share.ranks == share.rank;
+      const std::string problem = check->Compare(file, places_[number], read_checksums);
+      if (!problem.empty()) throw Error(EX_DATAERR, problem);
+    }
+    if (number < room) {
+      files_[number].emplace(std::move(file));
+    } else {
+      files_[number].emplace(paths[number], false);
+    }
   });
   first_record_.push_back(0);
   for (const auto& places : places_) {
@@ -68,23 +77,38 @@ std::vector<Fact> DataSet::facts() const {
   for (std::size_t file = 0; file < files_.size(); ++file) {
     Fingerprint offsets;
     for (const RecordPlace& place : places_[file]) offsets.Add(place.offset);
-    const std::string name = std::filesystem::path(files_[file].path()).filename().string();
-    facts.push_back({name, name + " of " + std::to_string(files_[file].bytes()) + " bytes with " +
+    const std::string name = std::filesystem::path(files_[file]->path()).filename().string();
+    facts.push_back({name, name + " of " + std::to_string(files_[file]->bytes()) + " bytes with " +
                                support::Counted(std::ssize(places_[file]), "record") +
                                " (offsets " + offsets.hex() + ")"});
   }
   return facts;
 }
 
+std::size_t DataSet::SizeOf(std::int64_t record) const {
+  return PlaceOf(FileOf(record), record).size;
+}
+
+void DataSet::Fetch(std::int64_t record, std::span<std::uint8_t> bytes) const {
+  const std::size_t file = FileOf(record);
+  files_[file]->Fetch(PlaceOf(file, record), bytes);
+}
+
+std::span<const std::uint8_t> DataSet::Check(std::int64_t record,
+                                             std::span<const std::uint8_t> bytes) const {
+  const std::size_t file = FileOf(record);
+  return files_[file]->Check(PlaceOf(file, record), bytes);
+}
+
 std::span<const std::uint8_t> DataSet::Read(std::int64_t record,
                                             std::vector<std::uint8_t>& buffer) const {
   const std::size_t file = FileOf(record);
-  return files_[file].Read(PlaceOf(file, record), buffer);
+  return files_[file]->Read(PlaceOf(file, record), buffer);
 }
 
 std::string DataSet::Describe(std::int64_t record, const std::string& what) const {
   const std::size_t file = FileOf(record);
-  return DescribeRecord(files_[file].path(), PlaceOf(file, record).offset, what);
+  return DescribeRecord(files_[file]->path(), PlaceOf(file, record).offset, what);
 }
 
 std::size_t DataSet::FileOf(std::int64_t record) const {

@@ -7,7 +7,9 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,9 +29,10 @@ struct RankShare {
 class DataSet {
  public:
   // Finds the records by the index files in `index_dir`, or, if that is "", by reading all record
-  // headers, on `threads` threads.  Where the folder has a manifest (shard_manifest.h), every file
-  // is compared with it; with index files, which save the reading of all headers, a rank reads the
-  // checksums of every so many-th file alone: `share`.  Throws Error(EX_DATAERR): see
+  // headers, on `threads` threads or, as they wait for storage, 32 if that is more.  As many files
+  // stay open as may (open_files.h).  Where the folder has a manifest (shard_manifest.h), every
+  // file is compared with it; with index files, which save the reading of all headers, a rank reads
+  // the checksums of every so many-th file alone: `share`.  Throws Error(EX_DATAERR): see
   // MakeRecordSource.
   DataSet(const std::string& dir, const std::string& index_dir, Split split, int threads,
           const RankShare& share = {});
@@ -38,7 +41,18 @@ class DataSet {
   // One for each file, by its name without its folder: bytes, records, and where they begin.
   std::vector<Fact> facts() const;
 
-  // The data of a record, checked; it lives in `buffer`.  REQUIRES: 0 <= record < records().
+  // What is to be known of it, "" if nothing: that files are opened for each read, as this process
+  // may not have all of them open, which is slow.
+  const std::string& note() const { return note_; }
+
+  // Of a record.  REQUIRES: 0 <= record < records().
+  // Its bytes in the file.
+  std::size_t SizeOf(std::int64_t record) const;
+  // Fills `bytes`, SizeOf(record) of them; the data among them, checked.
+  void Fetch(std::int64_t record, std::span<std::uint8_t> bytes) const;
+  std::span<const std::uint8_t> Check(std::int64_t record,
+                                      std::span<const std::uint8_t> bytes) const;
+  // Both; they live in `buffer`.
   std::span<const std::uint8_t> Read(std::int64_t record, std::vector<std::uint8_t>& buffer) const;
 
   // "PATH, record at offset N: WHAT".
@@ -48,7 +62,8 @@ class DataSet {
   std::size_t FileOf(std::int64_t record) const;
   const RecordPlace& PlaceOf(std::size_t file, std::int64_t record) const;
 
-  std::vector<RecordFile> files_;
+  std::string note_;
+  std::vector<std::optional<RecordFile>> files_;  // all there once it is made
   std::vector<std::vector<RecordPlace>> places_;  // by file
   std::vector<std::int64_t> first_record_;        // by file, and the total at the end
 };

@@ -64,6 +64,7 @@ class RecordSource : public Source {
 
   std::int64_t samples() const override { return data_.records(); }
   std::vector<Fact> facts() const override { return data_.facts(); }
+  std::string note() const override { return data_.note(); }
   void Seek(const Position& position) override {
     prefetcher_.Seek(position.step, [&] { start_ = position; });
   }

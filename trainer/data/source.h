@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "trainer/core/fact.h"
@@ -35,6 +36,8 @@ class Source {
   virtual std::int64_t samples() const = 0;
   // What it takes them from, wherever that lies: the same on all ranks of a run.
   virtual std::vector<Fact> facts() const { return {}; }
+  // One line that whoever trains from it ought to know; "" if there is nothing to say.
+  virtual std::string note() const { return ""; }
   // The next batch returned by Next() is that of the step that begins at `position`, later ones
   // follow without a gap.  A source begins at {}; so do all passes over an evaluation source.
   virtual void Seek(const Position& position) = 0;

@@ -93,25 +93,35 @@ std::uint32_t RecordFile::ChecksumOf(std::span<const RecordPlace> places) const 
   return Crc32c(std::as_bytes(std::span(checksums)));
 }
 
-std::span<const std::uint8_t> RecordFile::Read(const RecordPlace& place,
-                                               std::vector<std::uint8_t>& buffer) const {
-  buffer.resize(place.size);
-  if (ReadBytes(place.offset, buffer) < buffer.size()) {
+void RecordFile::Fetch(const RecordPlace& place, std::span<std::uint8_t> bytes) const {
+  if (ReadBytes(place.offset, bytes) < bytes.size()) {
     throw BadRecord(path_, place.offset, "the file became shorter while it was in use");
   }
-  const auto length = LoadLittleEndian<std::uint64_t>(buffer.data());
-  const bool header_is_good = LoadLittleEndian<std::uint32_t>(&buffer[8]) ==
-                              MaskedCrc32c(std::as_bytes(std::span(buffer).first(8)));
+}
+
+std::span<const std::uint8_t> RecordFile::Check(const RecordPlace& place,
+                                                std::span<const std::uint8_t> bytes) const {
+  DDL_CHECK(bytes.size() == place.size && place.size >= kRecordFramingBytes);
+  const auto length = LoadLittleEndian<std::uint64_t>(bytes.data());
+  const bool header_is_good =
+      LoadLittleEndian<std::uint32_t>(&bytes[8]) == MaskedCrc32c(std::as_bytes(bytes.first(8)));
   if (!header_is_good || length != place.size - kRecordFramingBytes) {
     throw BadRecord(path_, place.offset,
                     "no record of " + std::to_string(place.size) +
                         " bytes begins here: the file is damaged, or its index is of another file");
   }
-  const auto data = std::span<const std::uint8_t>(buffer).subspan(kRecordHeaderBytes, length);
+  const auto data = bytes.subspan(kRecordHeaderBytes, length);
   if (LoadLittleEndian<std::uint32_t>(data.data() + length) != MaskedCrc32c(std::as_bytes(data))) {
     throw BadRecord(path_, place.offset, "the checksum of the data is wrong: the file is damaged");
   }
   return data;
+}
+
+std::span<const std::uint8_t> RecordFile::Read(const RecordPlace& place,
+                                               std::vector<std::uint8_t>& buffer) const {
+  buffer.resize(place.size);
+  Fetch(place, buffer);
+  return Check(place, buffer);
 }
 
 RecordWriter::RecordWriter(std::string path) : file_(std::move(path)) {}

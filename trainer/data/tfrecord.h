@@ -52,7 +52,12 @@ class RecordFile {
   // The CRC-32C of these records' data checksums, 4 bytes each as they are in the file: it changes
   // when a record is cut out, doubled, moved or exchanged as a whole.
   std::uint32_t ChecksumOf(std::span<const RecordPlace> places) const;
-  // The data of a record, both CRCs checked; the bytes live in `buffer`, which is overwritten.
+  // Fills `bytes`, place.size of them, with the record as it is in the file.
+  void Fetch(const RecordPlace& place, std::span<std::uint8_t> bytes) const;
+  // The data among the bytes that Fetch gave, both CRCs checked.
+  std::span<const std::uint8_t> Check(const RecordPlace& place,
+                                      std::span<const std::uint8_t> bytes) const;
+  // Both; the bytes live in `buffer`, which is overwritten.
   std::span<const std::uint8_t> Read(const RecordPlace& place,
                                      std::vector<std::uint8_t>& buffer) const;
 
