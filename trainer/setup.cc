@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "trainer/core/error.h"
+#include "trainer/data/read_ahead.h"
 #include "trainer/data/record_source.h"
 #include "trainer/data/synthetic_source.h"
 
@@ -214,8 +215,11 @@ RunMemory MakeRunMemory(const Options& options, const Backend& backend, int rank
   memory.is_host = backend.is_host();
   memory.ranks = ranks;
   memory.host_batches = std::int64_t{sources} * (reads_files ? options.prefetch + 1 : 1);
-  memory.host_threads = (memory.is_host ? or_cores(options.threads) : 1) +
-                        (reads_files ? sources * or_cores(options.data_threads) : 0);
+  const int data_threads = or_cores(options.data_threads);
+  memory.host_records =
+      reads_files ? static_cast<std::size_t>(sources) * ReadAheadFor(data_threads, 0).bytes : 0;
+  memory.host_threads =
+      (memory.is_host ? or_cores(options.threads) : 1) + (reads_files ? sources * data_threads : 0);
   return memory;
 }
 

@@ -145,13 +145,17 @@ TEST(RunMemory, CountsWhatTheSourcesHold) {
   Options options;
   EXPECT_EQ(MakeRunMemory(options, *backend, 2, 4).host_batches, 2);
   EXPECT_EQ(MakeRunMemory(options, *backend, 2, 4).ranks, 2);
+  EXPECT_EQ(MakeRunMemory(options, *backend, 2, 4).host_records, 0U);
   options.data_dir = "data";
   EXPECT_EQ(MakeRunMemory(options, *backend, 2, 4).host_batches, 6);
+  EXPECT_EQ(MakeRunMemory(options, *backend, 2, 4).host_records, 2U * 4 * (8U << 20));
   EXPECT_EQ(MakeRunMemory(options, *backend, 2, 4).host_threads, 12);
+  EXPECT_EQ(MakeRunMemory(options, *backend, 2, 64).host_records, 2U * (128U << 20));
   options.mode = "train";
   options.prefetch = 9;
   options.data_threads = 1;
   EXPECT_EQ(MakeRunMemory(options, *backend, 2, 4).host_batches, 10);
+  EXPECT_EQ(MakeRunMemory(options, *backend, 2, 4).host_records, 8U << 20);
   EXPECT_EQ(MakeRunMemory(options, *backend, 2, 4).host_threads, 5);
   options.mode = "predict";
   EXPECT_EQ(MakeRunMemory(options, *backend, 1, 4).host_batches, 0);

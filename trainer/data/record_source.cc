@@ -17,6 +17,7 @@
 #include "trainer/data/data_files.h"
 #include "trainer/data/data_set.h"
 #include "trainer/data/prefetch.h"
+#include "trainer/data/read_ahead.h"
 #include "trainer/data/sample_loader.h"
 #include "trainer/data/shard_sampler.h"
 
@@ -66,17 +67,23 @@ class RecordSource : public Source {
   std::vector<Fact> facts() const override { return data_.facts(); }
   std::string note() const override { return data_.note(); }
   void Seek(const Position& position) override {
-    prefetcher_.Seek(position.step, [&] { start_ = position; });
+    prefetcher_.Seek(position.step, [&] {
+      read_ahead_.Seek(position.step * options_.batch, [&] { start_ = position; });
+    });
   }
   bool Next(HostBatch& batch) override;
 
  private:
   std::size_t ImageBytes() const;
   std::vector<Batch> MakeRing() const;
+  std::int64_t Steps() const;
+  ReadAhead::Storage Records() const;
   Prefetcher::Options RingOptions() const;
   BatchRange RangeOf(std::int64_t step) const;
+  std::optional<std::int64_t> RecordOfPlace(std::int64_t place) const;
   void Make(std::int64_t step, int slot, std::int64_t item, int thread);
-  void Load(std::int64_t sample, Batch& batch, std::size_t item, SampleLoader& loader);
+  void Load(std::int64_t sample, const ReadAhead::Taken& taken, Batch& batch, std::size_t item,
+            SampleLoader& loader);
   void ReportBadRecords(const Batch& batch);
   void RefuseNoImage(const Batch& batch) const;
   std::int64_t MoveImagesToTheFront(Batch& batch) const;
@@ -89,6 +96,7 @@ class RecordSource : public Source {
   Position start_;                      // last sought; written while nothing is made
   std::set<std::int64_t> bad_records_;  // that Next has met
   KnownBad known_bad_;
+  ReadAhead read_ahead_;   // numbers the places of all steps: step * batch + place
   Prefetcher prefetcher_;  // last: its threads use the others
 };
 
@@ -99,6 +107,7 @@ RecordSource::RecordSource(const RecordSourceOptions& options)
       sampler_(data_.records(), options.seed, options.training && options.shuffle),
       loaders_(static_cast<std::size_t>(options.threads)),
       ring_(MakeRing()),
+      read_ahead_(ReadAheadFor(options.threads, Steps() * options.batch), Records()),
       prefetcher_(RingOptions(), [this](std::int64_t step, int slot, std::int64_t item,
                                         int thread) { Make(step, slot, item, thread); }) {}
 
@@ -118,14 +127,28 @@ std::vector<Batch> RecordSource::MakeRing() const {
   return ring;
 }
 
+// That are made: all of an evaluation, or more than any training has.
+std::int64_t RecordSource::Steps() const {
+  return options_.training ? std::numeric_limits<std::int64_t>::max() / 2 / options_.batch
+                           : EvaluationSteps(options_.batch, options_.world_size, data_.records());
+}
+
+ReadAhead::Storage RecordSource::Records() const {
+  return {
+      .size =
+          [this](std::int64_t place) {
+            const std::optional<std::int64_t> record = RecordOfPlace(place);
+            return record ? data_.SizeOf(*record) : 0;
+          },
+      .read = [this](std::int64_t place,
+                     std::span<std::uint8_t> bytes) { data_.Fetch(*RecordOfPlace(place), bytes); }};
+}
+
 Prefetcher::Options RecordSource::RingOptions() const {
-  constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max() / 2;
   return {.threads = options_.threads,
           .slots = static_cast<int>(ring_.size()),
           .items = options_.batch,
-          .end = options_.training
-                     ? kEndless
-                     : EvaluationSteps(options_.batch, options_.world_size, data_.records()),
+          .end = Steps(),
           .spans = options_.spans};
 }
 
@@ -138,7 +161,16 @@ BatchRange RecordSource::RangeOf(std::int64_t step) const {
   return TrainingRange(step_sample, options_.batch, options_.rank);
 }
 
+// None is in places of an evaluation that are behind its last image.
+std::optional<std::int64_t> RecordSource::RecordOfPlace(std::int64_t place) const {
+  const BatchRange range = RangeOf(place / options_.batch);
+  const std::int64_t item = place % options_.batch;
+  if (item >= range.valid) return std::nullopt;
+  return sampler_.RecordOf(range.first_sample + item);
+}
+
 void RecordSource::Make(std::int64_t step, int slot, std::int64_t item, int thread) {
+  const ReadAhead::Taken taken = read_ahead_.Take(step * options_.batch + item);
   auto& loader = loaders_[static_cast<std::size_t>(thread)];
   if (!loader) {
     loader = std::make_unique<SampleLoader>(
@@ -152,10 +184,12 @@ void RecordSource::Make(std::int64_t step, int slot, std::int64_t item, int thre
   batch.bad[place].clear();
   batch.present[place] = 0;
   const BatchRange range = RangeOf(step);
-  if (item < range.valid) Load(range.first_sample + item, batch, place, *loader);
+  if (item < range.valid) Load(range.first_sample + item, taken, batch, place, *loader);
 }
 
-void RecordSource::Load(std::int64_t sample, Batch& batch, std::size_t item, SampleLoader& loader) {
+// What has been taken is the sample's record; one that stands in for it is read here.
+void RecordSource::Load(std::int64_t sample, const ReadAhead::Taken& taken, Batch& batch,
+                        std::size_t item, SampleLoader& loader) {
   const auto pixels = batch.memory.pixels().subspan(item * ImageBytes(), ImageBytes());
   const Random random(options_.seed, RandomPurpose::kAugment, static_cast<std::uint64_t>(sample));
   std::set<std::int64_t> tried;
@@ -164,7 +198,9 @@ void RecordSource::Load(std::int64_t sample, Batch& batch, std::size_t item, Sam
     std::optional<std::string> problem = known_bad_.Find(record);
     if (!problem) {
       try {
-        const Sample loaded = loader.Load(record, random, pixels);
+        const Sample loaded = substitute == sample
+                                  ? loader.LoadFetched(record, taken.bytes(), random, pixels)
+                                  : loader.Load(record, random, pixels);
         batch.memory.labels()[item] = loaded.label;
         batch.memory.mirror()[item] = loaded.mirror ? 1 : 0;
         batch.present[item] = 1;

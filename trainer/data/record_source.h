@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Batches out of TFRecord files of JPEG images with labels and bounding boxes (ImageNet as
-// TensorFlow's scripts write it: files `train-*` and `validation-*`).  Records are read and decoded
-// by threads of the source's own, some batches ahead; what a batch holds does not depend on them.
+// TensorFlow's scripts write it: files `train-*` and `validation-*`).  Records are decoded by
+// threads of the source's own, some batches ahead, and read by other threads ahead of these
+// (read_ahead.h); what a batch holds does not depend on any of them.
 //
 // Sample number k of a training run is place k % samples of epoch k / samples in the order of
 // shard_sampler.h; nothing is dropped at the end of an epoch.  Its crop and mirroring are drawn
@@ -58,7 +59,8 @@ struct RecordSourceOptions {
 
   // How fast.
   int threads = 2;   // decoding threads; one core decodes about 800 ImageNet images per second
-  int prefetch = 2;  // batches made ahead; memory: (prefetch + 1) * batch * image_size^2 * 3 bytes
+  int prefetch = 2;  // batches made ahead; memory: (prefetch + 1) * batch * image_size^2 * 3 bytes,
+                     // and ReadAheadFor(threads).bytes for records
   AllocateMemory allocate = AllocateOrdinaryMemory;  // of the batches
   SpanRecorder* spans = nullptr;                     // of images that the threads make; may be null
 };

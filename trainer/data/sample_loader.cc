@@ -13,7 +13,16 @@ SampleLoader::SampleLoader(const DataSet& data, const SampleOptions& options)
     : data_(data), options_(options) {}
 
 Sample SampleLoader::Load(std::int64_t record, Random random, std::span<std::uint8_t> pixels) {
-  const std::span<const std::uint8_t> data = data_.Read(record, record_);
+  return LoadChecked(record, data_.Read(record, record_), random, pixels);
+}
+
+Sample SampleLoader::LoadFetched(std::int64_t record, std::span<const std::uint8_t> bytes,
+                                 Random random, std::span<std::uint8_t> pixels) {
+  return LoadChecked(record, data_.Check(record, bytes), random, pixels);
+}
+
+Sample SampleLoader::LoadChecked(std::int64_t record, std::span<const std::uint8_t> data,
+                                 Random& random, std::span<std::uint8_t> pixels) {
   try {
     return LoadUnnamed(data, random, pixels);
   } catch (const Error& error) {

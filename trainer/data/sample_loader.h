@@ -34,8 +34,13 @@ class SampleLoader {
   // Writes image_size x image_size x 3 bytes of RGB to `pixels`; `random` decides the augmentation.
   // Throws Error(EX_DATAERR) "PATH, record at offset N: ..." if the record cannot be used.
   Sample Load(std::int64_t record, Random random, std::span<std::uint8_t> pixels);
+  // The same of a record whose bytes DataSet::Fetch gave.
+  Sample LoadFetched(std::int64_t record, std::span<const std::uint8_t> bytes, Random random,
+                     std::span<std::uint8_t> pixels);
 
  private:
+  Sample LoadChecked(std::int64_t record, std::span<const std::uint8_t> data, Random& random,
+                     std::span<std::uint8_t> pixels);
   Sample LoadUnnamed(std::span<const std::uint8_t> data, Random& random,
                      std::span<std::uint8_t> pixels);
 

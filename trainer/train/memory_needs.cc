@@ -79,7 +79,7 @@ std::vector<MemoryPart> PartsOfMemory(const NetworkPlan& plan, const RunMemory& 
       {"momentum", {network.momentum, 0}},
       {"activations", {network.activations, 0}},
       {"workspace", {network.workspace, 0}},
-      {"input batches", {run.is_host ? 0 : 2 * input, host_batches * input}},
+      {"input batches", {run.is_host ? 0 : 2 * input, host_batches * input + run.host_records}},
       {"checkpoint", {run.is_host ? 0 : LargestParameterBytes(plan.layout), snapshot}},
       {"libraries, threads", {run.is_host ? 0 : kDeviceReserve, reserve}}};
   if (run.is_host) {

@@ -35,6 +35,7 @@ struct RunMemory {
   bool is_host = true;            // where the back end computes (Backend::is_host)
   int ranks = 1;                  // of the run
   std::int64_t host_batches = 0;  // that the sources of a rank hold in host memory
+  std::size_t host_records = 0;   // bytes of records that these sources read ahead
   int host_threads = 1;           // of the back end and of the sources
 };
 

@@ -111,14 +111,15 @@ std::size_t HostBytesOf(const std::string& name, const std::vector<MemoryPart>& 
 TEST(MemoryNeeds, OnTheHostEverythingIsHostMemory) {
   const auto backend = MakeBackend("reference", {.threads = 1});
   const NetworkPlan plan = PlanOf(4);
-  const std::vector<MemoryPart> parts =
-      PartsOfMemory(plan, {.is_host = true, .ranks = 2, .host_batches = 3, .host_threads = 5});
+  const std::vector<MemoryPart> parts = PartsOfMemory(
+      plan,
+      {.is_host = true, .ranks = 2, .host_batches = 3, .host_records = 700, .host_threads = 5});
   const NetworkBytes network = plan.bytes();
   EXPECT_EQ(Sum(parts).device, 0U);
   EXPECT_EQ(HostBytesOf("weights", parts), network.weights);
   EXPECT_EQ(HostBytesOf("gradients", parts), network.gradients);  // nothing is staged
   EXPECT_EQ(HostBytesOf("activations", parts), network.activations);
-  EXPECT_EQ(HostBytesOf("input batches", parts), 3U * 4 * (32 * 32 * 3 + 5));
+  EXPECT_EQ(HostBytesOf("input batches", parts), 3U * 4 * (32 * 32 * 3 + 5) + 700);
   const std::size_t statistics = plan.layout.statistic_elements * 4;
   EXPECT_EQ(HostBytesOf("checkpoint", parts), plan.layout.elements * 8 + 4 * statistics);
 }

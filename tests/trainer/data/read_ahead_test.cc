@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/data/read_ahead.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/trainer/core/few_threads.h"
+
+namespace trainer {
+namespace {
+
+constexpr std::int64_t kEndless = std::int64_t{1} << 60;
+
+std::size_t SmallSize(std::int64_t item) { return static_cast<std::size_t>(item * 37 % 101); }
+
+void Fill(std::int64_t item, std::span<std::uint8_t> bytes) {
+  std::ranges::fill(bytes, static_cast<std::uint8_t>(item));
+}
+
+bool IsFilled(std::int64_t item, std::span<const std::uint8_t> bytes) {
+  return std::ranges::all_of(
+      bytes, [&](std::uint8_t byte) { return byte == static_cast<std::uint8_t>(item); });
+}
+
+// Calls `work(item)` once for each item below `end`, in order of start, on `threads` threads.
+void TakeAll(int threads, std::int64_t end, const std::function<void(std::int64_t)>& work) {
+  std::atomic<std::int64_t> next = 0;
+  std::vector<std::jthread> workers;
+  for (int i = 0; i < threads; ++i) {
+    workers.emplace_back([&] {
+      for (std::int64_t item = next++; item < end; item = next++) work(item);
+    });
+  }
+}
+
+// Storage whose reads wait until they are let go.
+class Gate {
+ public:
+  void Pass() {
+    std::unique_lock lock(mutex_);
+    ++arrived_;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return is_open_; });
+  }
+  void Open() {
+    const std::lock_guard lock(mutex_);
+    is_open_ = true;
+    changed_.notify_all();
+  }
+  void WaitUntilArrived(int count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return arrived_ >= count; });
+  }
+  int arrived() {
+    const std::lock_guard lock(mutex_);
+    return arrived_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int arrived_ = 0;
+  bool is_open_ = false;
+};
+
+// 250 bytes: two or three items at a time, some larger than all of it.
+TEST(ReadAhead, GivesEachItemItsBytes) {
+  const auto size = [](std::int64_t item) {
+    return item % 50 == 7 ? std::size_t{1000} : SmallSize(item);
+  };
+  for (const int threads : {1, 4}) {
+    for (const std::int64_t items : {1, 2, 7, 64}) {
+      ReadAhead ring({.most_threads = threads, .items = items, .bytes = 250, .end = 500},
+                     {.size = size, .read = Fill});
+      TakeAll(3, 500, [&](std::int64_t item) {
+        const ReadAhead::Taken taken = ring.Take(item);
+        EXPECT_EQ(taken.bytes().size(), size(item));
+        EXPECT_TRUE(IsFilled(item, taken.bytes()));
+      });
+      EXPECT_LE(ring.threads(), threads);
+    }
+  }
+}
+
+TEST(ReadAhead, ReadsInOrderAndNothingWhereThereIsNothing) {
+  std::vector<std::int64_t> read;
+  {
+    ReadAhead ring({.most_threads = 1, .items = 4, .bytes = 100, .end = 9},
+                   {.size = [](std::int64_t item) { return item % 3 == 1 ? 0U : 10U; },
+                    .read = [&](std::int64_t item, auto) { read.push_back(item); }});
+    for (std::int64_t item = 0; item < 9; ++item) ring.Take(item);
+  }
+  EXPECT_EQ(read, (std::vector<std::int64_t>{0, 2, 3, 5, 6, 8}));
+}
+
+TEST(ReadAhead, ThrowsAnErrorAtItsItemAlone) {
+  ReadAhead ring({.most_threads = 3, .items = 8, .bytes = 1000, .end = 40},
+                 {.size = [](std::int64_t) { return 10U; },
+                  .read =
+                      [](std::int64_t item, std::span<std::uint8_t> bytes) {
+                        if (item % 10 == 3) throw std::runtime_error(std::to_string(item));
+                        Fill(item, bytes);
+                      }});
+  for (std::int64_t item = 0; item < 40; ++item) {
+    const ReadAhead::Taken taken = ring.Take(item);
+    if (item % 10 != 3) {
+      EXPECT_TRUE(IsFilled(item, taken.bytes()));
+      continue;
+    }
+    for (int attempt = 0; attempt < 2; ++attempt) {
+      try {
+        taken.bytes();
+        FAIL() << "nothing was thrown";
+      } catch (const std::runtime_error& error) {
+        EXPECT_EQ(error.what(), std::to_string(item));
+      }
+    }
+  }
+}
+
+// What is held: from the start of an item's read until it is given back.
+TEST(ReadAhead, StaysWithinItsItemsAndBytes) {
+  constexpr std::size_t kLarge = 500;
+  struct Bounds {
+    std::int64_t items;
+    std::size_t bytes;
+    std::size_t most_bytes;
+  };
+  for (const Bounds& bounds : {Bounds{6, 10000, 10000}, Bounds{64, 300, 300 + kLarge}}) {
+    std::atomic<std::size_t> held_bytes = 0;
+    std::atomic<std::int64_t> held_items = 0;
+    ReadAhead ring({.most_threads = 4, .items = bounds.items, .bytes = bounds.bytes, .end = 400},
+                   {.size = [](std::int64_t item) { return item % 20 == 19 ? kLarge : 50; },
+                    .read =
+                        [&](std::int64_t, std::span<std::uint8_t> bytes) {
+                          EXPECT_LE(held_bytes += bytes.size(), bounds.most_bytes);
+                          EXPECT_LE(++held_items, bounds.items);
+                        }});
+    while (held_items < 6) std::this_thread::yield();  // it is full
+    TakeAll(2, 400, [&](std::int64_t item) {
+      const ReadAhead::Taken taken = ring.Take(item);
+      held_bytes -= taken.bytes().size();
+      --held_items;
+    });
+  }
+}
+
+TEST(ReadAhead, WaitsWithALargeItemUntilNothingElseIsHeld) {
+  std::atomic<std::int64_t> last_read = -1;
+  ReadAhead ring({.most_threads = 4, .items = 8, .bytes = 100, .end = 8},
+                 {.size = [](std::int64_t item) { return item == 2 ? 101U : 10U; },
+                  .read = [&](std::int64_t item, auto) { last_read = item; }});
+  {
+    const ReadAhead::Taken first = ring.Take(0);
+    const ReadAhead::Taken second = ring.Take(1);
+    EXPECT_EQ(last_read, 1);  // 2 has no room, and nothing is read before it
+  }
+  for (std::int64_t item = 2; item < 8; ++item) {
+    EXPECT_EQ(ring.Take(item).bytes().size(), item == 2 ? 101U : 10U);
+  }
+}
+
+TEST(ReadAheadFor, HasItsShareForEachWorkerAndABoundForAll) {
+  const ReadAhead::Options one = ReadAheadFor(1, 77);
+  EXPECT_EQ(one.end, 77);
+  EXPECT_EQ(one.items, 64);
+  EXPECT_EQ(one.bytes, 8U << 20);
+  EXPECT_EQ(one.most_threads, 32);
+  const ReadAhead::Options many = ReadAheadFor(1000, 77);
+  EXPECT_EQ(many.items, 1024);
+  EXPECT_EQ(many.bytes, 128U << 20);
+  EXPECT_EQ(many.most_threads, 256);
+}
+
+TEST(ReadAhead, SeeksWhileItReads) {
+  std::int64_t told = 0;  // not atomic: nothing is read when it changes
+  std::atomic<int> under_way = 0;
+  ReadAhead ring({.most_threads = 4, .items = 16, .bytes = 1000, .end = kEndless},
+                 {.size = [&](std::int64_t item) { return SmallSize(item + told); },
+                  .read =
+                      [&](std::int64_t item, std::span<std::uint8_t> bytes) {
+                        ++under_way;
+                        std::this_thread::yield();
+                        Fill(item + told, bytes);
+                        --under_way;
+                      }});
+  for (int i = 0; i < 50; ++i) {
+    const std::int64_t target = i * 7919 % 1000;
+    ring.Seek(target, [&] {
+      EXPECT_EQ(under_way, 0);
+      told = i;
+    });
+    for (std::int64_t item = target; item < target + i % 5; ++item) {
+      const ReadAhead::Taken taken = ring.Take(item);
+      EXPECT_EQ(taken.bytes().size(), SmallSize(item + told));
+      EXPECT_TRUE(IsFilled(item + told, taken.bytes()));
+    }
+  }
+}
+
+TEST(ReadAhead, StartsAnewBehindItsEnd) {
+  ReadAhead ring({.most_threads = 2, .items = 4, .bytes = 1000, .end = 10},
+                 {.size = SmallSize, .read = Fill});
+  for (int pass = 0; pass < 3; ++pass) {
+    for (std::int64_t item = 0; item < 10; ++item) {
+      EXPECT_TRUE(IsFilled(item, ring.Take(item).bytes()));
+    }
+    ring.Seek(0, [] {});
+  }
+}
+
+// The end waits for the reads under way, 100 ms each, and for none of the many that could follow.
+TEST(ReadAhead, EndsWhileReadsHang) {
+  std::atomic<int> begun = 0;
+  {
+    const ReadAhead ring({.most_threads = 2, .items = 1000, .bytes = 10000, .end = kEndless},
+                         {.size = [](std::int64_t) { return 1U; },
+                          .read =
+                              [&](std::int64_t, auto) {
+                                ++begun;
+                                std::this_thread::sleep_for(std::chrono::milliseconds(100));
+                              }});
+    while (begun == 0) std::this_thread::yield();
+  }
+  const int at_the_end = begun;
+  EXPECT_LT(at_the_end, 100);
+  EXPECT_EQ(begun, at_the_end);
+}
+
+TEST(ReadAhead, HasOneThreadAsLongAsNobodyWaits) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::int64_t begun = -1;
+  ReadAhead ring({.most_threads = 8, .items = 10, .bytes = 1000, .end = 101},
+                 {.size = [](std::int64_t) { return 10U; },
+                  .read =
+                      [&](std::int64_t item, auto) {
+                        const std::lock_guard lock(mutex);
+                        begun = item;
+                        changed.notify_all();
+                      }});
+  for (std::int64_t item = 0; item < 100; ++item) {
+    {
+      std::unique_lock lock(mutex);
+      // One thread has ended with an item when it begins the next.
+      changed.wait(lock, [&] { return begun > item; });
+    }
+    ring.Take(item);
+  }
+  EXPECT_EQ(ring.threads(), 1);
+}
+
+TEST(ReadAhead, AddsThreadsForThoseWhoWaitUpToItsMost) {
+  Gate gate;
+  ReadAhead ring(
+      {.most_threads = 4, .items = 20, .bytes = 1000, .end = 20},
+      {.size = [](std::int64_t) { return 10U; }, .read = [&](std::int64_t, auto) { gate.Pass(); }});
+  gate.WaitUntilArrived(1);
+  EXPECT_EQ(ring.threads(), 1);
+  std::vector<std::jthread> workers;
+  for (std::int64_t item = 0; item < 10; ++item) {
+    workers.emplace_back([&, item] { ring.Take(item); });
+    // Each who waits adds one at most.
+    const int expected = std::min(static_cast<int>(item) + 2, 4);
+    gate.WaitUntilArrived(expected);
+    EXPECT_EQ(ring.threads(), expected);
+  }
+  EXPECT_EQ(gate.arrived(), 4);
+  gate.Open();
+  workers.clear();
+  for (std::int64_t item = 10; item < 20; ++item) ring.Take(item);
+  EXPECT_EQ(ring.threads(), 4);
+}
+
+// All are asleep when the ring is full, and wake without anybody having to wait.
+TEST(ReadAhead, FillsUpAgainWhenHalfOfItIsFree) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::int64_t begun = -1;
+  const auto wait_until_begun = [&](std::int64_t item) {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return begun >= item; });
+  };
+  ReadAhead ring({.most_threads = 1, .items = 8, .bytes = 1000, .end = kEndless},
+                 {.size = [](std::int64_t) { return 10U; },
+                  .read =
+                      [&](std::int64_t item, auto) {
+                        const std::lock_guard lock(mutex);
+                        begun = item;
+                        changed.notify_all();
+                      }});
+  for (std::int64_t item = 0; item < 4; ++item) {
+    wait_until_begun(7);
+    ring.Take(item);
+  }
+  wait_until_begun(11);
+}
+
+TEST(ReadAhead, GoesOnWithTheThreadsThatItGets) {
+  EXPECT_EXIT(WithFewThreads([] {
+                ReadAhead ring({.most_threads = 1000, .items = 2000, .bytes = 20000, .end = 2000},
+                               {.size = [](std::int64_t) { return 10U; },
+                                .read =
+                                    [](std::int64_t item, std::span<std::uint8_t> bytes) {
+                                      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                                      Fill(item, bytes);
+                                    }});
+                bool is_right = true;
+                for (std::int64_t item = 0; item < 2000; ++item) {
+                  is_right = is_right && IsFilled(item, ring.Take(item).bytes());
+                }
+                return is_right && ring.threads() > 1 && ring.threads() < 100;
+              }),
+              testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace trainer
