@@ -21,6 +21,7 @@
 #include "trainer/core/error.h"
 #include "trainer/core/thread.h"
 #include "trainer/data/shard_manifest.h"
+#include "trainer/early_end.h"
 #include "trainer/memory_check.h"
 #include "trainer/noted_settings.h"
 #include "trainer/rank_outputs.h"
@@ -28,6 +29,7 @@
 #include "trainer/run_folders.h"
 #include "trainer/run_profile.h"
 #include "trainer/setup.h"
+#include "trainer/train/describe_run.h"
 #include "trainer/train/hang_watch.h"
 #include "trainer/train/trainer.h"
 
@@ -174,26 +176,6 @@ std::unique_ptr<Communicator> MakeNccl(const Options& options, Backend& backend,
   return nccl;
 }
 
-// Says what became of a run that was stopped; the code to leave with.  All ranks call it: the
-// signal may have been another rank's.
-int EndStopped(const Options& options, const TrainResult& result, Communicator& communicator,
-               const Logger& log) {
-  double of_any_rank = stop_signal;
-  communicator.AllReduceMax({&of_any_rank, 1});
-  const int signal_number = static_cast<int>(of_any_rank);
-  const bool has_checkpoint = options.mode == "train" || options.mode == "train_and_evaluate";
-  if (communicator.rank() == 0) {
-    log->warn("stopped by signal {} after step {}: {}", signal_number, result.step,
-              !has_checkpoint ? "the same command begins again, --mode=" + options.mode +
-                                    " writes no checkpoint"
-              : options.resume == "never"
-                  ? std::string("give the same command again without --resume=never to go on")
-                  : std::string("give the same command again to go on"));
-  }
-  constexpr int kDeathBySignal = 128;
-  return has_checkpoint ? EX_TEMPFAIL : kDeathBySignal + signal_number;
-}
-
 RunLockOptions MakeRunLockOptions(const Logger& log) {
   RunLockOptions lock;
   lock.job = EnvironmentVariable("SLURM_JOB_ID").value_or("");
@@ -306,12 +288,15 @@ int RunTogether(const std::vector<std::string>& arguments, const Options& option
   if (watch != nullptr) watch->ExchangeHosts(communicator);
   const std::unique_ptr<Communicator> watched =
       watch ? MakeWatchedCommunicator(communicator, *watch) : nullptr;
+  const std::unique_ptr<RunRequests> requests =
+      root ? MakeRunRequests(options, EnvironmentVariable, SystemClock(), log) : nullptr;
   TrainParts parts = {.backend = *backend,
                       .communicator = watched ? *watched : communicator,
                       .training = sources.training.get(),
                       .evaluation = sources.evaluation.get(),
                       .outputs = {.log = log},
                       .stop_requested = [] { return stop_signal != 0; },
+                      .requests = requests.get(),
                       .agree =
                           [&](const std::vector<Fact>& facts) {
                             agree(facts, "give all ranks the same --threads and kind of processor");
@@ -320,6 +305,7 @@ int RunTogether(const std::vector<std::string>& arguments, const Options& option
                       .spans = spans,
                       .profile = measured.profile(),
                       .variability = measured.variability()};
+  parts.host = rank.host;
   if (watch) {
     parts.entered = [&](Activity activity, std::int64_t step) { watch->Enter(activity, step); };
   }
@@ -338,7 +324,10 @@ int RunTogether(const std::vector<std::string>& arguments, const Options& option
     RequirePrinted();
   }
   const bool is_all_said = !outputs || outputs->End();
-  if (result.ending == Ending::kStopped) return EndStopped(options, result, communicator, log);
+  if (result.ending == Ending::kStopped) {
+    return EndStopped(options, result.step, {stop_signal, requests ? requests->why() : ""},
+                      communicator, log);
+  }
   // The result of a training is its weights, that of another mode what it prints.
   const bool keeps_weights =
       config.mode == RunMode::kTrain || config.mode == RunMode::kTrainAndEvaluate;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How a row of ddltraind's option table gets into a member of Options, by CLI11, and out of it
-// again.  Included by option_table.cc alone.
+// again.  Included by option_table.cc and accepted_options.cc alone.
 
 #pragma once
 

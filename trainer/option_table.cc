@@ -2,7 +2,9 @@
 
 #include <cmath>
 #include <string>
+#include <utility>
 
+#include "trainer/accepted_options.h"
 #include "trainer/core/machine_peaks.h"
 #include "trainer/core/step_window.h"
 #include "trainer/core/thread.h"
@@ -49,6 +51,19 @@ CLI::Option* Comm(CLI::App& app, const OptionRow& row, Options& options) {
 CLI::Option* ReducePrecision(CLI::App& app, const OptionRow& row, Options& options) {
   return OneOf<&Options::reduce_precision>(app, row, options, {"fp32", "16bit"});
 }
+CLI::Option* OnNanChoice(CLI::App& app, const OptionRow& row, Options& options) {
+  return OneOf<&Options::on_nan>(app, row, options, {"stop", "skip"});
+}
+CLI::Option* StopMargin(CLI::App& app, const OptionRow& row, Options& options) {
+  const auto is_margin = [](const std::string& text) {
+    const bool fits = text == "auto" || text == "off" || StopMarginSeconds(text);
+    return fits ? std::string()
+                : "needs auto, off or a number of seconds from 0, not '" + text + "'";
+  };
+  return AddValue<&Options::stop_margin>(app, row, options)
+      ->type_name("SECONDS|auto|off")
+      ->check(CLI::Validator(is_margin, ""));
+}
 CLI::Option* Graph(CLI::App& app, const OptionRow& row, Options& options) {
   return OneOf<&Options::graph>(app, row, options, {"auto", "on", "off"});
 }
@@ -61,9 +76,6 @@ CLI::Option* DryRun(CLI::App& app, const OptionRow& row, Options& options) {
 }
 CLI::Option* Resume(CLI::App& app, const OptionRow& row, Options& options) {
   return OneOf<&Options::resume>(app, row, options, {"auto", "never"});
-}
-CLI::Option* DataFormat(CLI::App& app, const OptionRow& row, Options& options) {
-  return OneOf<&Options::data_format>(app, row, options, {"NHWC", "NCHW"});
 }
 CLI::Option* Seed(CLI::App& app, const OptionRow& row, Options& options) {
   return AddValue<&Options::seed>(app, row, options)->check(Number("a number from 0", [](double x) {
@@ -145,7 +157,6 @@ std::vector<OptionRow> MakeTable() {
   const char* const files = "Files";
   const char* const logs = "Logs for other programs";
   const char* const how = "How";
-  const char* const compatible = "Accepted for old command lines, without effect";
   return {
       {"mode", run,
        "train, train_and_evaluate, evaluate, predict, training_benchmark or inference_benchmark",
@@ -236,6 +247,10 @@ std::vector<OptionRow> MakeTable() {
        false, kOtherName, With<&Options::loss_scale>(StaticLossScale)},
       {"freeze_batch_norm", optimisation, "use the running statistics and leave them as they are",
        kOurs, false, kSame, kFlag<&Options::freeze_batch_norm>},
+      {"on_nan", optimisation,
+       "what a loss or gradient that is no number does: stop the run, or skip the update of its "
+       "step, of up to 10 steps in a row; an overflow that lowers the loss scale is neither",
+       kOurs, false, kSame, With<&Options::on_nan>(OnNanChoice)},
 
       {"results_dir", files, "folder for logs", kNvidia, false, kSame,
        kText<&Options::results_dir>},
@@ -337,43 +352,26 @@ std::vector<OptionRow> MakeTable() {
        "end a run that stands still for 5 times its longest step, and for no less than this; 0: "
        "never",
        kOurs, false, kSame, kNotNegative<&Options::hang_floor_seconds>},
-
-      {"use_xla", compatible, "every step is compiled code already", kNvidia, kIsSwitch, kSame,
-       kSwitch<&Options::use_xla>},
-      {"xla", compatible, "every step is compiled code already", kNvidia, false, kOtherName,
-       kFlag<&Options::use_xla>},
-      {"use_dali", compatible,
-       "the input pipeline is built in; index files are used when --data_idx_dir is given", kNvidia,
-       kIsSwitch, kSame, kSwitch<&Options::use_dali>},
-      {"dali", compatible,
-       "the input pipeline is built in; index files are used when --data_idx_dir is given", kNvidia,
-       false, kOtherName, kFlag<&Options::use_dali>},
-      {"data_format", compatible, "NHWC or NCHW: the back end chooses the layout", kNvidia, false,
-       kSame, With<&Options::data_format>(DataFormat)},
-      {"gpu_memory_fraction", compatible,
-       "memory is planned before the first step (--dry_run shows it)", kNvidia, false, kSame,
-       kFraction<&Options::gpu_memory_fraction>},
-      {"gpu_id", compatible, "the launcher gives every rank its GPU", kNvidia, false, kOwn,
-       kNotNegative<&Options::gpu_id>},
-      {"cpu", compatible, "the back end is chosen by --backend", kNvidia, kIsSwitch, kSame,
-       kSwitch<&Options::cpu>},
-      {"use_final_conv", compatible, "the last layer is a linear layer, as torchvision stores it",
-       kNvidia, kIsSwitch, kSame, kSwitch<&Options::use_final_conv>},
-      {"quantize", compatible, "there is no quantisation", kNvidia, kIsSwitch, kSame,
-       kSwitch<&Options::quantize>},
-      {"quant_delay", compatible, "there is no quantisation", kNvidia, false, kSame,
-       kNotNegative<&Options::quant_delay>},
-      {"use_qdq", compatible, "there is no quantisation", kNvidia, kIsSwitch, kSame,
-       kSwitch<&Options::use_qdq>},
-      {"symmetric", compatible, "there is no quantisation", kNvidia, kIsSwitch, kSame,
-       kSwitch<&Options::symmetric>},
+      {"paranoid", how,
+       "compare all ranks' weights and momentum every so many steps and before each checkpoint, "
+       "and end with the name of the rank that has others; 0: never",
+       kOurs, false, kSame, kNotNegative<&Options::paranoid>},
+      {"stop_margin", how,
+       "when a training in a Slurm job stops with a checkpoint, to be started again: so many "
+       "seconds and a step before the end of the job's time; auto: as many as its checkpoints "
+       "need; off: it does not",
+       kOurs, false, kSame, With<&Options::stop_margin>(StopMargin)},
   };
 }
 
 }  // namespace
 
 const std::vector<OptionRow>& OptionTable() {
-  static const std::vector<OptionRow> table = MakeTable();
+  static const std::vector<OptionRow> table = [] {
+    std::vector<OptionRow> rows = MakeTable();
+    for (OptionRow& row : AcceptedOptions()) rows.push_back(std::move(row));
+    return rows;
+  }();
   return table;
 }
 

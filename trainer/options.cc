@@ -4,6 +4,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <system_error>
 
 #include "support/spelling.h"
 #include "trainer/core/error.h"
@@ -173,6 +176,14 @@ std::vector<Fact> SharedOptions(const Options& options) {
     facts.push_back({name, std::move(text)});
   }
   return facts;
+}
+
+std::optional<double> StopMarginSeconds(const std::string& text) {
+  double seconds = 0;
+  const char* end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, seconds);
+  const bool fits = result.ec == std::errc() && result.ptr == end && seconds >= 0;
+  return fits && std::isfinite(seconds) ? std::optional(seconds) : std::nullopt;
 }
 
 ParsedOptions ParseOptions(const std::vector<std::string>& arguments) {

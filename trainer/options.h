@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,7 @@ struct Options {
   double static_loss_scale = -1;  // parsing makes it the two above
   bool use_tf_amp = false;        // parsing makes it precision
   bool freeze_batch_norm = false;
+  std::string on_nan = "stop";
 
   // Files.
   std::string results_dir = ".";
@@ -98,7 +100,9 @@ struct Options {
   int display_every = 10;
   std::string graph = "auto";
   double hang_floor_seconds = 60;  // 0: hung ranks are not looked for
-  std::string dry_run;             // "": no; "short", "full"
+  std::int64_t paranoid = 0;       // steps; 0: ranks are not compared
+  std::string stop_margin = "auto";
+  std::string dry_run;  // "": no; "short", "full"
 
   // Accepted, without effect here.
   bool use_xla = false;
@@ -149,6 +153,9 @@ std::vector<Fact> SharedOptions(const Options& options);
 
 // Describes all options to `app`; parsing then fills `options`, which must outlive it.
 void DescribeOptions(CLI::App& app, Options& options);
+
+// The number of --stop_margin=SECONDS; nothing for any other text.
+std::optional<double> StopMarginSeconds(const std::string& text);
 
 // What came of a command line.
 struct ParsedOptions {

@@ -128,6 +128,7 @@ TrainConfig MakeTrainConfig(const Options& options, const std::string& program_v
   config.freeze_batch_norm = options.freeze_batch_norm;
   config.loss_scale = options.loss_scale;
   config.static_loss_scale = options.use_static_loss_scaling;
+  config.on_nan = options.on_nan == "skip" ? OnNan::kSkip : OnNan::kStop;
 
   config.model_dir = ModelFolder(options);
   config.resume = options.resume == "auto";
@@ -150,6 +151,7 @@ TrainConfig MakeTrainConfig(const Options& options, const std::string& program_v
   config.variability_dir = options.variability_dir;
   config.program_version = program_version;
   config.display_every = options.display_every;
+  config.compare_every = options.paranoid;
   config.reduce_in_compute_type = options.reduce_precision == "16bit";
   if (options.graph == "on") config.graph = StepGraph::kOn;
   if (options.graph == "off") config.graph = StepGraph::kOff;

@@ -82,9 +82,9 @@ const std::vector<VariableGroup>& VariableTable() {
        {"CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES"},
        "the GPUs that this node was given"},
       {Fate::kKept,
-       {"SLURM_ARRAY_*", "SLURM_JOB_ID*", "SLURM_JOB_NAME*", "SLURM_RESTART_COUNT*",
-        "SLURM_SUBMIT_*"},
-       "they name the job, which is the same on all its nodes"},
+       {"SLURM_ARRAY_*", "SLURM_JOB_END_TIME", "SLURM_JOB_ID*", "SLURM_JOB_NAME*",
+        "SLURM_RESTART_COUNT*", "SLURM_SUBMIT_*"},
+       "they are of the job, which is the same on all its nodes"},
   };
   return table;
 }

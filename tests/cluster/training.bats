@@ -76,6 +76,18 @@ trained() {
   [[ $output != *"warning: --job_comment"* ]]
 }
 
+# Slurm knows no time limit below a minute, so the script says when its time ends; the ranks are on two nodes.
+@test "a job whose time ends stops with a checkpoint and 75, without a signal" {
+  script short 'export SLURM_JOB_END_TIME=$(($(date +%s) + 10))' \
+    "ddlrun \$LAUNCHER ddltraind ${options//$'\n'/ } --mode=train --num_iter=1000000 --resume=auto --display_every=1000 --results_dir=run --batch_size=4" \
+    'code=$?' 'echo "$((SLURM_JOB_END_TIME - $(date +%s))) s left"' 'exit $code'
+  batch short -N2 --gres=gpu:1
+  tail -n 5 <<< "$output"
+  [ "$status" -eq 75 ]
+  [[ $output == *"stopping, since a checkpoint and a step are given "*"stopped for the end of the job's time after step "*$'\n'[1-9]*" s left" ]]
+  [ "$(find run/checkpoints -name 'step-*' | wc -l)" -ge 1 ]
+}
+
 @test "an MPI program: its rank and size are those of the environment" {
   command -v mpicc > /dev/null || skip "mpicc is not installed"
   cat > who.c << 'END'

@@ -113,6 +113,14 @@ TEST(Options, RefusesValuesOutOfRange) {
               AllOf(HasSubstr("--precision"), HasSubstr("tf32"), HasSubstr("bf16")));
   EXPECT_THAT(Refusal({"--batch_size=1", "--graph=maybe"}),
               AllOf(HasSubstr("--graph"), HasSubstr("auto, on, off")));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--on_nan=rollback"}),
+              HasSubstr("--on_nan: needs one of stop, skip, not 'rollback'"));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--paranoid=-1"}), HasSubstr("--paranoid"));
+  for (const std::string text : {"soon", "-1", "60s", "inf", "nan"}) {
+    EXPECT_THAT(Refusal({"--batch_size=1", "--stop_margin", text}),
+                HasSubstr("--stop_margin: needs auto, off or a number of seconds from 0, not '" +
+                          text + "'"));
+  }
   EXPECT_THAT(Refusal({"--batch_size=1", "--label_smoothing=1.5"}), HasSubstr("--label_smoothing"));
   EXPECT_THAT(Refusal({"--batch_size=1", "--image_size=8"}), HasSubstr("--image_size"));
   EXPECT_THAT(Refusal({"--batch_size=1", "--run_iter=-2"}), HasSubstr("--run_iter"));
@@ -193,28 +201,15 @@ TEST(Options, RefusesAnArgumentThatIsNoOption) {
 
 // Options with another value than by default, for each row of the table.
 Options WithAnother(const OptionRow& row) {
-  static const std::map<std::string, std::string> words = {{"mode", "train"},
-                                                           {"arch", "resnet101"},
-                                                           {"iter_unit", "batch"},
-                                                           {"augment", "none"},
-                                                           {"shuffle", "none"},
-                                                           {"bad_records", "skip"},
-                                                           {"weight_init", "fan_in"},
-                                                           {"precision", "tf32"},
-                                                           {"resume", "never"},
-                                                           {"backend", "reference"},
-                                                           {"comm", "mpi"},
-                                                           {"graph", "off"},
-                                                           {"dry_run", "full"},
-                                                           {"reduce_precision", "16bit"},
-                                                           {"data_format", "NCHW"},
-                                                           {"mllog_status", "cloud"},
-                                                           {"trace", "7:3"},
-                                                           {"profile", "7:3"},
-                                                           {"roofline", "7:3"},
-                                                           {"momentum", "0.5"},
-                                                           {"label_smoothing", "0.5"},
-                                                           {"gpu_memory_fraction", "0.5"}};
+  static const std::map<std::string, std::string> words = {
+      {"mode", "train"},          {"arch", "resnet101"},         {"iter_unit", "batch"},
+      {"augment", "none"},        {"shuffle", "none"},           {"bad_records", "skip"},
+      {"on_nan", "skip"},         {"weight_init", "fan_in"},     {"precision", "tf32"},
+      {"resume", "never"},        {"backend", "reference"},      {"comm", "mpi"},
+      {"graph", "off"},           {"dry_run", "full"},           {"reduce_precision", "16bit"},
+      {"data_format", "NCHW"},    {"mllog_status", "cloud"},     {"trace", "7:3"},
+      {"profile", "7:3"},         {"roofline", "7:3"},           {"momentum", "0.5"},
+      {"label_smoothing", "0.5"}, {"gpu_memory_fraction", "0.5"}};
   std::vector<std::string> arguments = {"--batch_size=8"};
   if (row.name == "reduce_precision") arguments.emplace_back("--precision=fp16");
   if (row.name.starts_with("mllog_")) arguments.emplace_back("--mllog=file");

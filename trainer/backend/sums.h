@@ -18,8 +18,9 @@ struct LossSums {
 // What one update found, on the device.
 struct UpdateSums {
   float sum_of_squares;  // of the weights with decay, before the update
-  float
-      nonfinite;  // 0, or 1 if any gradient was infinite or not a number: then nothing was updated
+  // 0, or 1 if any gradient was infinite or not a number: then nothing was updated.
+  float nonfinite;
+  float gradient_squares;  // sum of squares of the gradients, as they come
 };
 
 }  // namespace trainer

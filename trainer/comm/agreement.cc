@@ -37,20 +37,6 @@ std::uint64_t NumberOf(const Halves& halves) {
   return static_cast<std::uint64_t>(halves.high) << 32 | static_cast<std::uint64_t>(halves.low);
 }
 
-std::vector<std::uint64_t> GatherFingerprints(std::uint64_t own, Communicator& communicator) {
-  const auto ranks = static_cast<std::size_t>(communicator.size());
-  const auto place = 2 * static_cast<std::size_t>(communicator.rank());
-  std::vector<double> halves(2 * ranks);
-  halves[place] = HalvesOf(own).high;
-  halves[place + 1] = HalvesOf(own).low;
-  communicator.AllReduceSum(halves);
-  std::vector<std::uint64_t> all;
-  for (std::size_t i = 0; i < halves.size(); i += 2) {
-    all.push_back(NumberOf({halves[i], halves[i + 1]}));
-  }
-  return all;
-}
-
 struct Rank {
   std::string host;
   std::vector<Fact> facts;
@@ -88,19 +74,6 @@ std::map<std::string, std::string> ByName(std::span<const Fact> facts) {
   return texts;
 }
 
-std::string Listed(const std::vector<std::string>& items) {
-  std::string text;
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    if (i > 0) text += i + 1 == items.size() ? " and " : ", ";
-    text += items[i];
-  }
-  return text;
-}
-
-std::string NameOf(int rank, const std::string& host) {
-  return "rank " + std::to_string(rank) + (host.empty() ? "" : " on " + host);
-}
-
 }  // namespace
 
 // The largest of a number is the largest of its negative, with another sign, only if all have it.
@@ -109,6 +82,33 @@ bool AllHave(std::uint64_t number, Communicator& communicator) {
   std::array<double, 4> most = {own.high, own.low, -own.high, -own.low};
   communicator.AllReduceMax(most);
   return most[0] == -most[2] && most[1] == -most[3];
+}
+
+std::vector<std::uint64_t> GatherNumbers(std::uint64_t number, Communicator& communicator) {
+  const auto ranks = static_cast<std::size_t>(communicator.size());
+  const auto place = 2 * static_cast<std::size_t>(communicator.rank());
+  std::vector<double> halves(2 * ranks);
+  halves[place] = HalvesOf(number).high;
+  halves[place + 1] = HalvesOf(number).low;
+  communicator.AllReduceSum(halves);
+  std::vector<std::uint64_t> all;
+  for (std::size_t i = 0; i < halves.size(); i += 2) {
+    all.push_back(NumberOf({halves[i], halves[i + 1]}));
+  }
+  return all;
+}
+
+std::string NameOfRank(int rank, const std::string& host) {
+  return "rank " + std::to_string(rank) + (host.empty() ? "" : " on " + host);
+}
+
+std::string Listed(const std::vector<std::string>& items) {
+  std::string text;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (i > 0) text += i + 1 == items.size() ? " and " : ", ";
+    text += items[i];
+  }
+  return text;
 }
 
 Disagreement JudgeFingerprints(std::span<const std::uint64_t> fingerprints) {
@@ -157,12 +157,13 @@ void RequireAgreement(Communicator& communicator, const std::string& host,
                       std::span<const Fact> facts, const std::string& advice) {
   const std::uint64_t own = FingerprintOf(facts);
   if (AllHave(own, communicator)) return;
-  const Disagreement found = JudgeFingerprints(GatherFingerprints(own, communicator));
+  const Disagreement found = JudgeFingerprints(GatherNumbers(own, communicator));
   const Rank measure = FromText(
       BroadcastText(ToText({host, {facts.begin(), facts.end()}}), communicator, found.measure));
   // The one that throws is the first to end, so that the starter names it.
   while (communicator.rank() != found.odd) communicator.Barrier();
-  std::string what = DescribeDifference(facts, measure.facts, NameOf(found.measure, measure.host));
+  std::string what =
+      DescribeDifference(facts, measure.facts, NameOfRank(found.measure, measure.host));
   if (found.unlike > 1) {
     what += "; " + std::to_string(found.unlike) + " of " + std::to_string(communicator.size()) +
             " ranks are unlike rank " + std::to_string(found.measure);

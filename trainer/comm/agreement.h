@@ -31,6 +31,15 @@ void RequireAgreement(Communicator& communicator, const std::string& host,
 // Collective.  Whether all ranks have brought the same number: the same answer on each.
 bool AllHave(std::uint64_t number, Communicator& communicator);
 
+// Collective.  Every rank's `number`, in the order of the ranks.
+std::vector<std::uint64_t> GatherNumbers(std::uint64_t number, Communicator& communicator);
+
+// "rank 3 on node1", or without `host` "rank 3".  Pure.
+std::string NameOfRank(int rank, const std::string& host);
+
+// "a, b and c".  Pure.
+std::string Listed(const std::vector<std::string>& items);
+
 // Who is the measure where ranks differ.
 struct Disagreement {
   int measure = 0;  // the lowest of the largest group of ranks that agree; of equal groups, of that

@@ -58,6 +58,8 @@ class Network {
     return {reinterpret_cast<float*>(gradients_.data()), compute_gradients_.data(),
             plan_.layout.compute_from};
   }
+  // Running statistics of batch norm, which each rank has its own of.
+  const Buffer& statistics() const { return statistics_; }
   float* momentum() const { return reinterpret_cast<float*>(momentum_.data()); }
   // The weights that the back end computes with, in its compute type, for Sgd to write; null where
   // it computes with weights() themselves.

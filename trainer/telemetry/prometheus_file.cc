@@ -120,7 +120,7 @@ void PrometheusFile::StepText() {
   Value({"ddltraind_finished_epochs", "", "Epochs that are over."},
         static_cast<double>(last_.epochs));
   Value({"ddltraind_skipped_steps", "",
-         "Steps of this process that updated nothing, for a gradient overflowed."},
+         "Steps of this process that updated nothing, for a gradient overflowed or was no number."},
         static_cast<double>(skipped_steps_));
   Value(
       {"ddltraind_last_step_timestamp_seconds", "seconds", "When the last step ended, since 1970."},

@@ -46,8 +46,8 @@ struct StepMetrics {
   double top1 = 0;  // fraction of the images of the step
   double learning_rate = 0;
   double loss_scale = 1;
-  bool skipped = false;
-  StepTimes times;  // of this rank
+  bool skipped = false;  // nothing was updated
+  StepTimes times;       // of this rank
 };
 
 struct EvaluationMetrics {

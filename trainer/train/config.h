@@ -32,6 +32,12 @@ enum class StepGraph : std::uint8_t {
   kOff,
 };
 
+// What becomes of a step whose loss or gradient is no number (train/nan_watch.h).
+enum class OnNan : std::uint8_t {
+  kStop,  // the run ends
+  kSkip,  // its update is left out
+};
+
 struct TrainConfig {
   // What to do.
   RunMode mode = RunMode::kTrainAndEvaluate;
@@ -55,6 +61,7 @@ struct TrainConfig {
   bool freeze_batch_norm = false;  // running statistics, left as they are
   double loss_scale = 256;         // of 16-bit training; a run in fp32 has none
   bool static_loss_scale = false;  // false: loss_scale is the first of a dynamic one
+  OnNan on_nan = OnNan::kStop;
 
   // Files.
   std::filesystem::path model_dir;       // checkpoints
@@ -80,6 +87,7 @@ struct TrainConfig {
   // How.
   StepGraph graph = StepGraph::kAuto;
   bool reduce_in_compute_type = false;  // gradients over the ranks; else in fp32
+  std::int64_t compare_every = 0;       // steps between comparisons of the ranks' weights; 0: never
 
   // What is shown.
   std::int64_t display_every = 10;  // steps between NVLOG iterations

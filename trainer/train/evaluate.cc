@@ -19,7 +19,7 @@ namespace {
 StepExchange CountBatch(const EvaluationParts& parts, const HostBatch& batch, bool stop) {
   StepExchange own;
   own.totals.Add(Infer(parts.network, parts.device_batch, batch, parts.stream));
-  own.stop = stop;
+  own.asked.stop = stop;
   return Exchange(own, parts.communicator);
 }
 
@@ -38,7 +38,7 @@ std::optional<EvaluationResult> Evaluate(const EvaluationParts& parts, Source& s
   for (HostBatch batch; !stopped && source.Next(batch); ++result.steps) {
     const StepExchange all = CountBatch(parts, batch, stop_requested());
     totals.Add(all.totals);
-    stopped = all.stop;
+    stopped = all.asked.stop;
   }
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   ImportStatistics(parts.network, own, parts.stream);

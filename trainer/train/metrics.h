@@ -24,10 +24,19 @@ struct LossTotals {
   double top5_fraction() const { return top5 / samples; }
 };
 
+// What a training may be asked for in its midst.
+struct Requests {
+  bool stop = false;  // with a checkpoint
+  bool save = false;  // a checkpoint, and to go on
+};
+
 // What the ranks tell each other at the end of each step.
 struct StepExchange {
   LossTotals totals;  // in: of this rank; out: of all
-  bool stop = false;  // in: this rank was asked to stop; out: any was
+  Requests asked;     // in: of this rank; out: of any
+  int bad_gradients =
+      0;                // in: 1 if a summed gradient was no number here; out: ranks that found one
+  int bad_weights = 0;  // the same of the weights before the update
 };
 
 // One all-reduce.  Collective; every rank gets the same result, so all stop after the same step.

@@ -5,7 +5,11 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
 #include <string>
+#include <vector>
+
+#include "trainer/train/nan_watch.h"
 
 namespace trainer {
 
@@ -91,6 +95,7 @@ void Report::Step(const StepRecord& record) {
     Say(fmt::format("step {}: a gradient overflowed, the update is skipped; loss scale was {}",
                     record.step, record.loss_scale));
   }
+  WatchNumbers(record);
   if (outputs_.nvlog != nullptr) {
     if (is_displayed) outputs_.nvlog->Iteration(metrics);
     if (ends_epoch) outputs_.nvlog->Epoch(epoch, metrics);
@@ -118,7 +123,7 @@ void Report::Step(const StepRecord& record) {
                                .top1 = record.top1,
                                .learning_rate = record.learning_rate,
                                .loss_scale = record.loss_scale,
-                               .skipped = record.skipped,
+                               .skipped = record.skipped || record.left_out,
                                .times = record.times});
   }
   if (outputs_.progress == nullptr && outputs_.job_comment == nullptr) return;
@@ -134,16 +139,42 @@ void Report::Step(const StepRecord& record) {
   if (outputs_.job_comment != nullptr) outputs_.job_comment->Step(state);
 }
 
+// Outliers; the first update that is left out.  How many those were is said at the end.
+void Report::WatchNumbers(const StepRecord& record) {
+  std::vector<std::string> warnings;
+  const auto watch = [&](OutlierWatch& outliers, const char* what, double value) {
+    const std::optional<Outlier> outlier = outliers.Add(value);
+    if (!outlier) return;
+    warnings.push_back(fmt::format(
+        "step {}: the {} {:.4g} is far above that of the {} steps before (mean {:.4g}, standard "
+        "deviation {:.4g})",
+        record.step, what, value, OutlierWatch::kWindow, outlier->mean, outlier->deviation));
+  };
+  watch(loss_outliers_, "cross-entropy", record.cross_entropy);
+  if (!record.skipped) watch(gradient_outliers_, "gradient norm", record.gradient_norm);
+  if (record.left_out && left_out_++ == 0) {
+    warnings.push_back(fmt::format(
+        "step {}: {} is no number, and the update is left out (--on_nan=skip); after {} such steps "
+        "in a row the run ends, else its end says how many there were",
+        record.step, std::isfinite(record.cross_entropy) ? "a gradient" : "the loss",
+        NanWatch::kMostInARow));
+  }
+  if (!is_root_ || warnings.empty()) return;
+  if (outputs_.progress != nullptr) outputs_.progress->Break();
+  for (const std::string& warning : warnings) outputs_.log->warn("{}", warning);
+}
+
 void Report::StepEvents(const StepRecord& record, const IterationMetrics& metrics) {
   const StepTimes& times = record.times;
   outputs_.events->Scalars(
       record.step,
-      std::array<Scalar, 13>{{{"train/images_per_second", metrics.images_per_second},
+      std::array<Scalar, 14>{{{"train/images_per_second", metrics.images_per_second},
                               {"train/cross_entropy", metrics.cross_entropy},
                               {"train/l2_loss", metrics.l2_loss},
                               {"train/total_loss", metrics.total_loss},
                               {"train/top1", record.top1},
                               {"train/learning_rate", metrics.learning_rate},
+                              {"train/gradient_norm", record.gradient_norm},
                               {"train/loss_scale", record.loss_scale},
                               {"seconds/step", times.step},
                               {"seconds/input_wait", times[StepPhase::kInputWait]},
@@ -154,6 +185,10 @@ void Report::StepEvents(const StepRecord& record, const IterationMetrics& metric
 }
 
 void Report::EndTraining(const StepTimer& times) {
+  if (left_out_ > 0) {
+    Say(fmt::format("{} left out, for the loss or a gradient was no number (--on_nan=skip)",
+                    left_out_ == 1 ? "1 update was" : fmt::format("{} updates were", left_out_)));
+  }
   if (outputs_.nvlog != nullptr) outputs_.nvlog->EndTraining();
   if (outputs_.training_json != nullptr) outputs_.training_json->End();
   if (outputs_.mllog != nullptr) outputs_.mllog->EndTraining();

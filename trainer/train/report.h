@@ -24,6 +24,7 @@
 #include "trainer/telemetry/training_json.h"
 #include "trainer/train/config.h"
 #include "trainer/train/evaluate.h"
+#include "trainer/train/outlier_watch.h"
 #include "trainer/train/schedule.h"
 
 namespace trainer {
@@ -50,10 +51,12 @@ struct StepRecord {
   double cross_entropy = 0;      // mean over the global batch, label smoothing included
   double l2_loss = 0;            // weight_decay * sum of squares / 2, of the weights before it
   double top1 = 0;               // fraction of the global batch
+  double gradient_norm = 0;      // of the mean over the global batch, L2 loss not included
   double learning_rate = 0;
   double loss_scale = 1;
-  bool skipped = false;  // a gradient overflowed: nothing was updated
-  StepTimes times;       // of this rank
+  bool skipped = false;   // a gradient overflowed: nothing was updated
+  bool left_out = false;  // loss or gradient was no number: nothing was updated (nan_watch.h)
+  StepTimes times;        // of this rank
 
   double total_loss() const { return cross_entropy + l2_loss; }
 };
@@ -69,6 +72,11 @@ class Report {
   // DLLogger lines begin after this many steps, as in NVIDIA's hook: readers of its logs count on
   // it (DLPerf takes 100 lines out of 120 steps).
   static constexpr std::int64_t kUnloggedSteps = 20;
+
+  // How far above the mean before it an outlier is at least, as a share of that (OutlierWatch).
+  // Gradients of single batches differ a lot without harm.
+  static constexpr double kShareOfLoss = 0.1;
+  static constexpr double kShareOfGradientNorm = 2;
 
   // All outlive it.  `work`: of an image in training, where that is known.
   Report(const TrainConfig& config, const Communicator& communicator, const Outputs& outputs,
@@ -94,6 +102,7 @@ class Report {
   void StartNvlog();
   void StartMllog(const SetSizes& sizes);
   void StepEvents(const StepRecord& record, const IterationMetrics& metrics);
+  void WatchNumbers(const StepRecord& record);
   void SayFiguresOfGpu(double images_per_second);
   // A line for people, from rank 0; ends a redrawn progress line first.
   void Say(const std::string& line);
@@ -105,6 +114,9 @@ class Report {
   const std::int64_t global_batch_;
   const std::optional<ImageWork> work_;
   Schedule schedule_;
+  OutlierWatch loss_outliers_{kShareOfLoss};
+  OutlierWatch gradient_outliers_{kShareOfGradientNorm};
+  std::int64_t left_out_ = 0;  // updates, in this launch
 };
 
 }  // namespace trainer

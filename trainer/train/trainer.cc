@@ -10,7 +10,6 @@
 #include <optional>
 #include <utility>
 
-#include "support/counted.h"
 #include "trainer/core/error.h"
 #include "trainer/model/init.h"
 #include "trainer/model/weight_layout.h"
@@ -18,6 +17,7 @@
 #include "trainer/train/loss_scale.h"
 #include "trainer/train/metrics.h"
 #include "trainer/train/network_state.h"
+#include "trainer/train/rank_comparison.h"
 #include "trainer/train/snapshot.h"
 #include "trainer/train/state_dump.h"
 #include "trainer/train/step_trace.h"
@@ -44,6 +44,10 @@ std::optional<ImageWork> WorkOf(const TrainConfig& config, const Backend& backen
   return is_known ? std::optional(kResNet50Work) : std::nullopt;
 }
 
+double SecondsFrom(std::chrono::steady_clock::time_point begun) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+}
+
 class Trainer {
  public:
   Trainer(const TrainConfig& config, const TrainParts& parts)
@@ -56,6 +60,11 @@ class Trainer {
         report_(config, parts.communicator, parts.outputs, WorkOf(config, parts.backend)) {
     if (parts.communicator.size() > 1) {
       parts.agree(WeightLayout(network_, parts.backend, *stream_));
+      if (config.compare_every > 0) {
+        comparison_.emplace(parts.backend, network_, parts.communicator, parts.host);
+      }
+    } else if (config.compare_every > 0) {
+      parts.outputs.log->warn("--paranoid compares ranks: one rank has none to be compared with");
     }
   }
 
@@ -76,6 +85,8 @@ class Trainer {
   // To the end of this launch, from where the schedule starts.
   void TrainSteps();
   TrainingStep::Outcome RunStep(TrainingStep& training_step);
+  Requests Asked();
+  void CompareRanks();
   void Save();
   void DumpState(const TrainingStep& training_step);
   void LoadWeights();
@@ -94,6 +105,8 @@ class Trainer {
   StepTimer times_;
   TrainResult result_;
   std::int64_t saved_step_ = -1;
+  std::optional<RankComparison> comparison_;
+  std::int64_t compared_step_ = -1;
 };
 
 TrainResult Trainer::Train() {
@@ -180,7 +193,7 @@ void Trainer::TrainSteps() {
     trace.Before(result_.step);
     profile.Before(result_.step);
     TrainingStep::Outcome outcome = RunStep(training_step);
-    const bool is_last = outcome.stop || result_.step + 1 == end;
+    const bool is_last = outcome.asked.stop || result_.step + 1 == end;
     trace.After(result_.step, is_last);
     profile.After(result_.step, outcome.record.times.step, is_last);
     variability.After(result_.step - first, outcome.record.times);
@@ -189,7 +202,9 @@ void Trainer::TrainSteps() {
     times_.Add(outcome.record.times);
     report_.Step(outcome.record);
     ++result_.step;
-    if (outcome.stop && result_.step < end) result_.ending = Ending::kStopped;
+    if (outcome.asked.stop && result_.step < end) result_.ending = Ending::kStopped;
+    if (parts_.requests != nullptr) parts_.requests->StepTook(outcome.record.times.step);
+    if (config_.compare_every > 0 && result_.step % config_.compare_every == 0) CompareRanks();
 
     if (!keeps_files) {
       if (result_.step == config_.warmup_steps) {
@@ -201,7 +216,9 @@ void Trainer::TrainSteps() {
     if (!config_.dump_state.empty() && result_.step == config_.dump_state_step) {
       DumpState(training_step);
     }
-    if (config_.checkpoint_every > 0 && result_.step % config_.checkpoint_every == 0) Save();
+    const bool is_due =
+        config_.checkpoint_every > 0 && result_.step % config_.checkpoint_every == 0;
+    if (is_due || outcome.asked.save) Save();
   }
   variability.End();
   report_.EndTraining(times_);
@@ -210,19 +227,35 @@ void Trainer::TrainSteps() {
 
 TrainingStep::Outcome Trainer::RunStep(TrainingStep& training_step) {
   try {
-    return training_step.Run(result_.step, schedule_.LearningRate(result_.step),
-                             parts_.stop_requested());
+    return training_step.Run(result_.step, schedule_.LearningRate(result_.step), Asked());
   } catch (const std::exception& error) {
     parts_.failed(error);
     throw;
   }
 }
 
+Requests Trainer::Asked() {
+  Requests asked;
+  if (parts_.requests != nullptr) asked = parts_.requests->Look();
+  asked.stop = parts_.stop_requested() || asked.stop;
+  return asked;
+}
+
+void Trainer::CompareRanks() {
+  if (!comparison_ || compared_step_ == result_.step) return;
+  comparison_->Require(result_.step, *stream_);
+  compared_step_ = result_.step;
+}
+
+// What is saved was compared, whenever that was due next.
 void Trainer::Save() {
+  const auto begun = std::chrono::steady_clock::now();
+  CompareRanks();
   parts_.entered(Activity::kCheckpoint, result_.step);
   SaveSnapshot(snapshot_parts(), schedule_.PositionAt(result_.step), loss_scale_,
                parts_.training->samples());
   saved_step_ = result_.step;
+  if (parts_.requests != nullptr) parts_.requests->Saved(SecondsFrom(begun));
 }
 
 void Trainer::DumpState(const TrainingStep& training_step) {
@@ -240,12 +273,13 @@ void Trainer::RunEvaluation() {
   report_.StartEvaluation(parts_.evaluation->samples());
   result_.evaluation =
       Evaluate({parts_.backend, network_, device_batch_, parts_.communicator, *stream_},
-               *parts_.evaluation, parts_.stop_requested);
+               *parts_.evaluation, [this] { return Asked().stop; });
   if (result_.evaluation) {
     report_.EndEvaluation(result_.step, *result_.evaluation);
   } else {
     result_.ending = Ending::kStopped;
   }
+  if (parts_.requests != nullptr) parts_.requests->Obeyed();  // all was saved before
 }
 
 // The weights of a file or of a run, for modes that do not train.
@@ -300,14 +334,14 @@ TrainResult Trainer::BenchmarkTraining() {
 // Of one forward pass, the batch being asked for and its result being there.
 double Trainer::InferenceSeconds() {
   parts_.entered(Activity::kEvaluation, result_.step);
-  const auto asked = std::chrono::steady_clock::now();
+  const auto begun = std::chrono::steady_clock::now();
   HostBatch batch;
   if (!parts_.evaluation->Next(batch)) {
     parts_.evaluation->Seek({});
     DDL_CHECK(parts_.evaluation->Next(batch));
   }
   Infer(network_, device_batch_, batch, *stream_);
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - asked).count();
+  return SecondsFrom(begun);
 }
 
 TrainResult Trainer::BenchmarkInference() {
@@ -353,20 +387,6 @@ TrainResult RunTrainer(const TrainConfig& config, const TrainParts& parts) {
       break;
   }
   return trainer.BenchmarkInference();
-}
-
-std::vector<std::string> DescribeRun(const TrainConfig& config, int ranks, std::int64_t samples) {
-  const Schedule schedule = MakeSchedule(config.schedule, samples, config.batch, ranks);
-  return {
-      fmt::format("network           {}, {} classes, {} x {} pixels", config.architecture,
-                  config.classes, config.height, config.width),
-      fmt::format("global batch      {} images ({} x {})", schedule.global_batch,
-                  support::Counted(ranks, "rank"), config.batch),
-      fmt::format("steps             {} in {} epochs of {}", schedule.total_steps, schedule.epochs,
-                  schedule.whole_steps_per_epoch),
-      fmt::format("learning rate     {:g} after {} steps of warm-up, {}", schedule.rescaled_rate,
-                  schedule.warmup_steps, schedule.cosine ? "cosine decay" : "step decay"),
-  };
 }
 
 }  // namespace trainer

@@ -11,6 +11,7 @@
 //   * outputs: a log on every rank; NVLOG, DLLogger and progress on rank 0 only, null elsewhere;
 //   * stop_requested: true once a signal (SIGTERM, SIGUSR1) or a request has asked this rank to
 //     stop.  Asked once per step, from the thread of the loop.
+//   * requests: on rank 0, in the training modes that keep weights (train/run_requests.h).
 // All of it outlives the call.
 //
 // What main does with what comes back:
@@ -42,6 +43,7 @@
 #include "trainer/train/hang_report.h"
 #include "trainer/train/predict.h"
 #include "trainer/train/report.h"
+#include "trainer/train/run_requests.h"
 #include "trainer/train/step_profile.h"
 #include "trainer/train/variability_log.h"
 
@@ -57,6 +59,8 @@ struct TrainParts {
   Source* evaluation = nullptr;
   Outputs outputs;
   std::function<bool()> stop_requested = [] { return false; };
+  RunRequests* requests = nullptr;  // null: nothing else asks for anything
+  std::string host = {};            // of this rank, or ""
   // Collective, before anything is summed: throws where the ranks differ in what it is told.
   std::function<void(const std::vector<Fact>&)> agree = [](const std::vector<Fact>&) {};
   // Told what begins now, and after how many steps (train/hang_watch.h).
@@ -75,7 +79,7 @@ struct TrainParts {
 
 enum class Ending : std::uint8_t {
   kCompleted,  // all that this launch was asked for
-  kStopped,    // stop_requested; training modes have written a checkpoint
+  kStopped,    // stop was asked for; training modes have written a checkpoint
 };
 
 struct TrainResult {
@@ -98,9 +102,5 @@ struct TrainResult {
 //       warmup_steps steps of it not measured; Error(EX_USAGE) if nothing is left.  No file is
 //       written.
 TrainResult RunTrainer(const TrainConfig& config, const TrainParts& parts);
-
-// For --dry_run: network, batch, steps, learning rates, one line each.  `samples` of the training
-// set.
-std::vector<std::string> DescribeRun(const TrainConfig& config, int ranks, std::int64_t samples);
 
 }  // namespace trainer

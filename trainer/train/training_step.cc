@@ -11,7 +11,6 @@
 
 #include "trainer/core/error.h"
 #include "trainer/core/philox.h"
-#include "trainer/train/metrics.h"
 #include "trainer/train/step_trace.h"
 
 namespace trainer {
@@ -20,15 +19,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double Seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
-
-[[noreturn]] void Diverged(const char* what, double value, const StepRecord& record) {
-  throw Error(
-      EX_SOFTWARE,
-      fmt::format("step {}: the {} is {} (learning rate {:g}): training has diverged; start "
-                  "again from the last checkpoint with a smaller --lr_init or more "
-                  "--lr_warmup_epochs",
-                  record.step, what, value, record.learning_rate));
-}
 
 // Whether to record steps.
 bool Records(const TrainingStepParts& parts) {
@@ -54,12 +44,16 @@ TrainingStep::TrainingStep(const TrainingStepParts& parts)
       overlap_(parts.backend, parts.network, parts.communicator,
                parts.config.reduce_in_compute_type),
       sgd_(parts.backend.MakeSgd(parts.network.segments())),
+      nan_watch_(parts.config.on_nan, parts.communicator.size()),
       records_(Records(parts)) {
   for (auto& mark : marks_) mark = parts.backend.MakeEvent();
+  if (parts.config.on_nan == OnNan::kSkip && mode_ == Mode::kTraining) {
+    kept_statistics_ = parts.backend.AllocateHost(parts.network.statistics().bytes());
+  }
 }
 
 TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
-                                        bool stop_requested) {
+                                        const Requests& asked) {
   Stream& stream = parts_.stream;
   StepNumbers& numbers = parts_.device_batch.numbers().host();
   const RangeOfScope range(parts_.backend, "training step");
@@ -67,6 +61,7 @@ TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
   const InputBatch batch =
       feed_.Take(step, MixupLambda(step), static_cast<float>(parts_.loss_scale.scale()), stream);
   numbers.update = UpdateCall(learning_rate);
+  KeepStatistics();
   Queue(batch);
   {
     const RangeOfScope fetching(parts_.backend, "next batch");
@@ -79,7 +74,9 @@ TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
   const auto end = Clock::now();
   StepExchange own;
   own.totals.Add(numbers.loss_sums);
-  own.stop = stop_requested;
+  own.asked = asked;
+  own.bad_gradients = numbers.update_sums.nonfinite != 0 ? 1 : 0;
+  own.bad_weights = std::isfinite(numbers.update_sums.sum_of_squares) ? 0 : 1;
 
   Outcome outcome;
   if (!not_recorded_.empty()) {
@@ -91,18 +88,33 @@ TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
   record.step = step;
   record.learning_rate = learning_rate;
   record.loss_scale = parts_.loss_scale.scale();
+  record.gradient_norm = gradient_scale_ * std::sqrt(numbers.update_sums.gradient_squares);
   record.l2_loss = parts_.config.weight_decay * 0.5 * numbers.update_sums.sum_of_squares;
   record.times = Times(Seconds(end - start));
   if (parts_.spans != nullptr) AddStepSpans(*parts_.spans, step + 1, start, end, record.times);
 
   const StepExchange all = Exchange(own, parts_.communicator);
-  outcome.stop = all.stop;
+  outcome.asked = all.asked;
   record.cross_entropy = all.totals.mean_loss();
   record.top1 = all.totals.top1_fraction();
-  record.skipped = numbers.update_sums.nonfinite != 0;
-  if (!std::isfinite(record.total_loss())) Diverged("loss", record.total_loss(), record);
-  if (!parts_.loss_scale.Update(record.skipped)) Diverged("gradient", NAN, record);
+  const Verdict verdict = nan_watch_.Judge(record, all, parts_.loss_scale);
+  record.skipped = verdict == Verdict::kOverflowed;
+  record.left_out = verdict == Verdict::kLeftOut;
+  if (record.left_out) SetBackStatistics();
   return outcome;
+}
+
+void TrainingStep::KeepStatistics() {
+  if (kept_statistics_.bytes() == 0) return;
+  parts_.backend.CopyToHost(kept_statistics_.data(), parts_.network.statistics().data(),
+                            kept_statistics_.bytes(), parts_.stream);
+}
+
+// What went through batch norm on the way to such a loss may be no number either.
+void TrainingStep::SetBackStatistics() {
+  if (kept_statistics_.bytes() == 0) return;
+  parts_.backend.CopyToDevice(parts_.network.statistics().data(), kept_statistics_.data(),
+                              kept_statistics_.bytes(), parts_.stream);
 }
 
 float TrainingStep::MixupLambda(std::int64_t step) const {

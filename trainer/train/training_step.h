@@ -3,9 +3,8 @@
 // One update of the weights: batch, forward, backward with the all-reduce beside it, update, and
 // what the ranks tell each other about it.
 //
-// A loss that is not finite ends the run: Error(EX_SOFTWARE), on every rank, before anything is
-// saved.  So does a gradient that is not finite, unless a dynamic loss scale can still be lowered:
-// then the step updates nothing and training goes on.
+// What becomes of a loss or a gradient that is not finite is for NanWatch to say.  A step that it
+// leaves out leaves no trace: the running statistics are set back too.
 
 #pragma once
 
@@ -24,6 +23,8 @@
 #include "trainer/train/config.h"
 #include "trainer/train/gradient_overlap.h"
 #include "trainer/train/loss_scale.h"
+#include "trainer/train/metrics.h"
+#include "trainer/train/nan_watch.h"
 #include "trainer/train/report.h"
 
 namespace trainer {
@@ -45,7 +46,7 @@ class TrainingStep {
  public:
   struct Outcome {
     StepRecord record;    // launch_step is the caller's
-    bool stop = false;    // some rank was asked to stop
+    Requests asked;       // of some rank
     std::string warning;  // for the log of this rank; as a rule there is none
   };
 
@@ -54,8 +55,8 @@ class TrainingStep {
 
   // Runs step `step` on the next batch of the source, which must be that of this step; takes the
   // batch after it too, unless that is of `end`.  Collective; the outcome is the same on every
-  // rank, its times aside.  Waits until all is done.
-  Outcome Run(std::int64_t step, double learning_rate, bool stop_requested);
+  // rank, its times aside.  Waits until all is done.  Throws as NanWatch::Judge, on every rank.
+  Outcome Run(std::int64_t step, double learning_rate, const Requests& asked);
 
   // Whether steps after the first run as one graph.
   bool records() const { return records_; }
@@ -72,6 +73,8 @@ class TrainingStep {
   void Queue(const InputBatch& batch);
   void QueueCalls(const InputBatch& batch);
   StepTimes Times(double step_seconds) const;
+  void KeepStatistics();
+  void SetBackStatistics();
 
   TrainingStepParts parts_;
   const Mode mode_;
@@ -80,6 +83,8 @@ class TrainingStep {
   std::unique_ptr<Sgd> sgd_;
   std::array<std::unique_ptr<Event>, 5> marks_;  // batch there, then the end of each phase
   double gradient_scale_ = 1;
+  NanWatch nan_watch_;
+  Buffer kept_statistics_;  // on the host, of before the step; empty unless they may be set back
 
   bool records_;              // false from a failure to record on
   std::string not_recorded_;  // why, until the next outcome tells

@@ -140,7 +140,7 @@ promtool_takes() {
   logs events "$file" > values
   [ "$(head -n 1 values)" = "0 session 1" ]
   local tag
-  for tag in train/{images_per_second,cross_entropy,l2_loss,total_loss,top1,learning_rate,loss_scale} \
+  for tag in train/{images_per_second,cross_entropy,l2_loss,total_loss,top1,learning_rate,gradient_norm,loss_scale} \
     seconds/{step,input_wait,forward,backward,exposed_all_reduce,update}; do
     [ "$(awk -v tag="$tag" '$2 == tag { printf "%s ", $1 }' values)" = "0 10 20 " ]
   done

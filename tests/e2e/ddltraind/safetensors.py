@@ -5,6 +5,7 @@
 safetensors.py names FILE: the name of each tensor, one in a line.
 safetensors.py without NAME FROM TO: copies a file but for one tensor.
 safetensors.py zeroed FROM TO NAME...: copies a file with zeros in these tensors.
+safetensors.py filled FROM TO NAME VALUE: copies a file with this value all over a tensor of float32.
 safetensors.py resnet50 FILE: loads it into torchvision's model, every name and shape as it wants them.
 """
 import json
@@ -58,6 +59,12 @@ def main(command, *arguments):
         for name in arguments[2:]:
             dtype, shape, values = tensors[name]
             tensors[name] = dtype, shape, bytes(len(values))
+        write(arguments[1], tensors)
+    elif command == "filled":
+        tensors = read(arguments[0])
+        dtype, shape, values = tensors[arguments[2]]
+        value = struct.pack("<f", float(arguments[3]))
+        tensors[arguments[2]] = dtype, shape, value * (len(values) // 4)
         write(arguments[1], tensors)
     elif command == "resnet50":
         load_into_torchvision(arguments[0])

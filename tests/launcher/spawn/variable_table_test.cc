@@ -66,6 +66,7 @@ TEST(VariableTable, TheLongestNameCounts) {
   EXPECT_EQ(FateOf("PMIX_MCA_gds"), Fate::kOfThisNode);
   EXPECT_EQ(FateOf("SLURM_JOB_ID_HET_GROUP_1"), Fate::kKept);
   EXPECT_EQ(FateOf("SLURM_JOB_NODELIST"), Fate::kOfThisNode);
+  EXPECT_EQ(FateOf("SLURM_JOB_END_TIME"), Fate::kKept);
   EXPECT_EQ(FateOf("SLURM_CPUS_PER_TASK"), Fate::kOptionOfSrun);
   EXPECT_EQ(FateOf("SLURM_GPUS"), Fate::kGpusOfSrun);
   EXPECT_EQ(FateOf("SLURM_PROCID"), Fate::kOfAnotherRank);

@@ -92,6 +92,7 @@ TEST_P(MeasuredStepTest, ComputesWhatTheBackendInsideComputes) {
   EXPECT_EQ(measured.weights, plain.weights);
   EXPECT_EQ(measured.sums.loss, plain.sums.loss);
   EXPECT_EQ(measured.update.sum_of_squares, plain.update.sum_of_squares);
+  EXPECT_EQ(measured.update.gradient_squares, plain.update.gradient_squares);
 }
 
 // Four bottlenecks, three of them with a downsample; no gradient of the image.

@@ -65,9 +65,11 @@ TEST_P(SgdOn, FollowsTheFormulaOverSeveralSteps) {
                        .gradient_scale = 1.0F / 128};
     const Floats gradient = RandomFloats(kCount, 10 + static_cast<std::uint64_t>(step));
     double squares = 0;
+    double gradient_squares = 0;
     for (const ParameterSegment& segment : kSegments) {
       for (std::size_t i = segment.begin; i < segment.begin + segment.count; ++i) {
         if (segment.decay) squares += weight[i] * weight[i];
+        gradient_squares += double{gradient[i]} * gradient[i];
         const double decay = segment.decay ? call.weight_decay * weight[i] : 0;
         momentum[i] =
             call.momentum_factor * momentum[i] + call.gradient_scale * gradient[i] + decay;
@@ -76,6 +78,7 @@ TEST_P(SgdOn, FollowsTheFormulaOverSeveralSteps) {
     }
     const UpdateSums sums = Step(call, gradient);
     EXPECT_NEAR(sums.sum_of_squares, squares, 1e-4 * squares);
+    EXPECT_NEAR(sums.gradient_squares, gradient_squares, 1e-4 * gradient_squares);
     EXPECT_EQ(sums.nonfinite, 0);
   }
   const Floats expected(weight.begin(), weight.end());
@@ -120,7 +123,9 @@ TEST_P(SgdOn, TakesGradientsOfTheComputeTypeBesideThoseInFp32) {
   if (!copy_) GTEST_SKIP() << "computes in fp32";
   const SgdCall call{.learning_rate = 0.1F, .momentum_factor = 0.9F, .gradient_scale = 0.5F};
   Floats gradient = RandomFloats(kCount, 10);
-  EXPECT_EQ(Step(call, OfTwoTypes(gradient)).nonfinite, 0);
+  const UpdateSums sums = Step(call, OfTwoTypes(gradient));
+  EXPECT_EQ(sums.nonfinite, 0);
+  EXPECT_TRUE(std::isfinite(sums.gradient_squares));
   const Floats weight = Weight();
   const Floats momentum = Momentum();
   for (const std::size_t i :
@@ -139,7 +144,9 @@ TEST_P(SgdOn, TakesGradientsOfTheComputeTypeBesideThoseInFp32) {
 TEST_P(SgdOn, LooksAtGradientsOfSegmentsOnly) {
   Floats gradient(kCount, 1);
   gradient[1010] = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_EQ(Step({.learning_rate = 1}, gradient).nonfinite, 0);
+  const UpdateSums sums = Step({.learning_rate = 1}, gradient);
+  EXPECT_EQ(sums.nonfinite, 0);
+  EXPECT_TRUE(std::isfinite(sums.gradient_squares));
 }
 
 INSTANTIATE_ON_EACH_BACKEND(SgdOn);

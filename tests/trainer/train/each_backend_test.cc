@@ -71,7 +71,7 @@ Outcome RunAll(Steps steps, Communicator& communicator) {
   Outcome outcome;
   for (int i = 0; i < steps.count; ++i) {
     const double learning_rate = kLearningRate * (1 + i * steps.rate_growth);
-    outcome.records.push_back(step.Run(i, learning_rate, false).record);
+    outcome.records.push_back(step.Run(i, learning_rate, {}).record);
   }
   for (const Parameter& parameter : network.parameters()) {
     outcome.weights.push_back(network.Export(Network::Part::kValue, parameter, *stream));

@@ -12,6 +12,7 @@
 namespace trainer {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -67,6 +68,27 @@ class ReportTest : public testing::Test {
   DlLogger dllogger_{&dll_text_, nullptr};
   Outputs outputs_;
 };
+
+TEST_F(ReportTest, WarnsOfALossAndOfAGradientFarAboveThoseBefore) {
+  TrainConfig config = config_;
+  config.schedule.num_iter = 4;  // epochs of 40 steps
+  ThreadCommunicator communicator(world_, 0);
+  outputs_.log = MakeLogger(log_text_, 0, "info");
+  Report report(config, communicator, outputs_, kWork);
+  report.StartTraining(MakeSchedule(config.schedule, 320, config.batch, 2), {320, 40});
+  StepRecord record;
+  record.times.step = 0.5;
+  for (; record.step < 135; ++record.step) {
+    record.cross_entropy = record.step == 130 ? 5 : 2;
+    record.gradient_norm = record.step == 132 ? 7 : record.step == 134 ? 1.5 : 1;
+    report.Step(record);
+  }
+  EXPECT_THAT(
+      log_text_.str(),
+      AllOf(HasSubstr("warning: step 130: the cross-entropy 5 is far above that of the 128 "
+                      "steps before (mean 2, standard deviation 0)"),
+            HasSubstr("step 132: the gradient norm 7 is far above"), Not(HasSubstr("step 134"))));
+}
 
 TEST_F(ReportTest, NvlogHasEveryTenthIterationAndEveryEpoch) {
   outputs_.nvlog = &nvlog_;

@@ -9,6 +9,7 @@
 
 #include "tests/trainer/train/training_run.h"
 #include "trainer/core/error.h"
+#include "trainer/train/describe_run.h"
 
 namespace trainer {
 namespace {

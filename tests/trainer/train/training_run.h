@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <sstream>
@@ -43,9 +44,12 @@ inline TrainConfig SmallConfig(const std::filesystem::path& model_dir) {
 }
 
 // A run of one rank.  `stop_after`: stop is asked for while that step runs, counted from 1.
+// `before_step` is told how many steps are done.
 inline TrainResult RunRank(const TrainConfig& config, Communicator& communicator,
                            std::ostream& log_text, int stop_after = 0,
-                           const std::string& backend_name = "reference") {
+                           const std::string& backend_name = "reference",
+                           RunRequests* requests = nullptr,
+                           const std::function<void(std::int64_t)>& before_step = {}) {
   const auto backend = MakeBackend(backend_name, {.threads = 1});  // more would spin for the cores
   GeneratedSourceOptions options;
   options.batch = config.batch;
@@ -56,12 +60,17 @@ inline TrainResult RunRank(const TrainConfig& config, Communicator& communicator
   options.training = false;
   GeneratedSource evaluation(options);
   int asked = 0;
-  const TrainParts parts{*backend,
-                         communicator,
-                         &training,
-                         &evaluation,
-                         {MakeLogger(log_text, communicator.rank(), "info")},
-                         [&] { return ++asked == stop_after; }};
+  TrainParts parts{*backend,
+                   communicator,
+                   &training,
+                   &evaluation,
+                   {MakeLogger(log_text, communicator.rank(), "info")},
+                   [&] { return ++asked == stop_after; },
+                   requests,
+                   "node" + std::to_string(communicator.rank())};
+  parts.entered = [&](Activity activity, std::int64_t step) {
+    if (before_step && activity == Activity::kTraining) before_step(step);
+  };
   return RunTrainer(config, parts);
 }
 

@@ -26,6 +26,7 @@ class CpuSgd final : public Sgd {
       }
     }
     sums_.resize(pieces_.size());
+    gradient_sums_.resize(pieces_.size());
   }
 
   void Step(const SgdCall* call_memory, float* weight, float* momentum,
@@ -42,17 +43,22 @@ class CpuSgd final : public Sgd {
       const ParameterSegment& piece = pieces_[p];
       float* values = weight + piece.begin;
       sums_[p] = piece.decay ? loops_.sum_of_squares(values, piece.count) : 0;
+      gradient_sums_[p] = loops_.sum_of_squares(gradient + piece.begin, piece.count);
       if (finite) {
         loops_.sgd(piece.decay ? call : plain, piece.count, gradient + piece.begin, values,
                    momentum + piece.begin);
       }
     }
-    double total = 0;
-    for (const float sum : sums_) total += sum;
-    *sums = {static_cast<float>(total), finite ? 0.0F : 1.0F};
+    *sums = {Total(sums_), finite ? 0.0F : 1.0F, Total(gradient_sums_)};
   }
 
  private:
+  static float Total(const std::vector<float>& sums) {
+    double total = 0;
+    for (const float sum : sums) total += sum;
+    return static_cast<float>(total);
+  }
+
   bool AllFinite(const float* gradient) const {
     bool finite = true;
 #pragma omp parallel for schedule(static) reduction(&& : finite)
@@ -64,7 +70,8 @@ class CpuSgd final : public Sgd {
 
   const detail::Loops& loops_ = detail::BestLoops();
   std::vector<ParameterSegment> pieces_;
-  std::vector<float> sums_;  // one for each piece
+  std::vector<float> sums_;           // one for each piece
+  std::vector<float> gradient_sums_;  // the same of the gradients
 };
 
 }  // namespace

@@ -63,6 +63,7 @@ template <typename T>
 __global__ void Inspect(UpdateKernelCall call, UpdateSums* of_blocks) {
   float squares = 0;
   float nonfinite = 0;
+  float gradient_squares = 0;
   ForEachElement(call, [&](auto how_many, std::size_t i, bool decay) {
     constexpr int count = decltype(how_many)::value;
     float weight[count];
@@ -72,23 +73,28 @@ __global__ void Inspect(UpdateKernelCall call, UpdateSums* of_blocks) {
     for (int k = 0; k < count; ++k) {
       if (decay) squares += weight[k] * weight[k];
       if (!isfinite(gradient[k])) nonfinite = 1;
+      gradient_squares += gradient[k] * gradient[k];
     }
   });
   squares = SumOverBlock<kThreads>(squares);
   nonfinite = OverBlock<kThreads>(nonfinite, 0.0F, Larger());
-  if (threadIdx.x == 0) of_blocks[blockIdx.x] = {squares, nonfinite};
+  gradient_squares = SumOverBlock<kThreads>(gradient_squares);
+  if (threadIdx.x == 0) of_blocks[blockIdx.x] = {squares, nonfinite, gradient_squares};
 }
 
 __global__ void AddBlocks(const UpdateSums* of_blocks, int blocks, UpdateSums* sums) {
   float squares = 0;
   float nonfinite = 0;
+  float gradient_squares = 0;
   for (int b = static_cast<int>(threadIdx.x); b < blocks; b += kThreads) {
     squares += of_blocks[b].sum_of_squares;
     nonfinite = fmaxf(nonfinite, of_blocks[b].nonfinite);
+    gradient_squares += of_blocks[b].gradient_squares;
   }
   squares = SumOverBlock<kThreads>(squares);
   nonfinite = OverBlock<kThreads>(nonfinite, 0.0F, Larger());
-  if (threadIdx.x == 0) *sums = {squares, nonfinite};
+  gradient_squares = SumOverBlock<kThreads>(gradient_squares);
+  if (threadIdx.x == 0) *sums = {squares, nonfinite, gradient_squares};
 }
 
 template <typename T>

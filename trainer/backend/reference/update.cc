@@ -20,14 +20,17 @@ class ReferenceSgd final : public Sgd {
     DDL_CHECK(compute_copy == nullptr && gradients.compute == nullptr);
     const float* gradient = gradients.fp32;
     double sum_of_squares = 0;
+    double gradient_squares = 0;
     bool finite = true;
     for (const ParameterSegment& segment : segments_) {
       for (std::size_t i = segment.begin; i < segment.begin + segment.count; ++i) {
         if (segment.decay) sum_of_squares += double{weight[i]} * weight[i];
         finite = finite && std::isfinite(gradient[i]);
+        gradient_squares += double{gradient[i]} * gradient[i];
       }
     }
-    *sums = {static_cast<float>(sum_of_squares), finite ? 0.0F : 1.0F};
+    *sums = {static_cast<float>(sum_of_squares), finite ? 0.0F : 1.0F,
+             static_cast<float>(gradient_squares)};
     if (!finite) return;
 
     for (const ParameterSegment& segment : segments_) {

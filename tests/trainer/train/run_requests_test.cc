@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/train/run_requests.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "tests/trainer/train/training_run.h"
+
+namespace trainer {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+class RunRequestsTest : public testing::Test {
+ protected:
+  static constexpr double kStart = 1'000'000;
+
+  RunRequests Make(std::optional<TimeLimit> limit = {}) {
+    return RunRequests({.folder = folder_.path(),
+                        .limit = std::move(limit),
+                        .clock = [this] { return TimePoint(std::chrono::milliseconds(now_)); },
+                        .log = MakeLogger(log_, 0, "info")});
+  }
+  std::filesystem::path File(const std::string& name) const { return folder_.path() / name; }
+  void Write(const std::string& name, const std::string& text = "") {
+    std::ofstream(File(name)) << text;
+  }
+  void Pass(double seconds) { now_ += static_cast<std::int64_t>(seconds * 1000); }
+
+  const TemporaryFolder folder_;
+  std::int64_t now_ = static_cast<std::int64_t>(kStart) * 1000;  // in milliseconds
+  std::ostringstream log_;
+};
+
+TEST_F(RunRequestsTest, AsksForNothingByItself) {
+  RunRequests requests = Make();
+  for (int i = 0; i < 5; ++i) {
+    const Requests asked = requests.Look();
+    EXPECT_FALSE(asked.stop || asked.save);
+    Pass(1);
+  }
+  EXPECT_EQ(log_.str(), "");
+  EXPECT_EQ(requests.why(), "");
+}
+
+TEST_F(RunRequestsTest, AFileAsksForACheckpointUntilItIsWritten) {
+  RunRequests requests = Make();
+  Write("checkpoint");
+  for (int i = 0; i < 2; ++i) {
+    const Requests asked = requests.Look();
+    EXPECT_TRUE(asked.save && !asked.stop);
+  }
+  EXPECT_TRUE(exists(File("checkpoint")));
+  requests.Saved(1);
+  EXPECT_FALSE(exists(File("checkpoint")));
+  Pass(1);
+  EXPECT_FALSE(requests.Look().save);
+}
+
+TEST_F(RunRequestsTest, AFileAsksToStop) {
+  RunRequests requests = Make();
+  Write("stop");
+  EXPECT_TRUE(requests.Look().stop);
+  EXPECT_EQ(requests.why(), "by the file " + File("stop").string());
+  requests.Saved(1);
+  EXPECT_FALSE(exists(File("stop")));
+  EXPECT_TRUE(requests.Look().stop);
+}
+
+TEST_F(RunRequestsTest, LooksAtFilesOnceASecond) {
+  RunRequests requests = Make();
+  EXPECT_FALSE(requests.Look().stop);
+  Write("stop");
+  Pass(0.9);
+  EXPECT_FALSE(requests.Look().stop);
+  Pass(0.1);
+  EXPECT_TRUE(requests.Look().stop);
+}
+
+TEST_F(RunRequestsTest, AClockThatIsSetBackDoesNotHideFiles) {
+  RunRequests requests = Make();
+  EXPECT_FALSE(requests.Look().save);
+  Write("checkpoint");
+  Pass(-3600);
+  EXPECT_TRUE(requests.Look().save);
+}
+
+TEST_F(RunRequestsTest, RemovesOrdersFromBeforeTheStart) {
+  Write("stop");
+  Write("checkpoint");
+  RunRequests requests = Make();
+  EXPECT_THAT(log_.str(), AllOf(HasSubstr(File("stop").string() + " is from before the start: it "
+                                                                  "is removed and not obeyed"),
+                                HasSubstr(File("checkpoint").string() + " is from before")));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
+  EXPECT_FALSE(requests.Look().stop);
+}
+
+// TensorFlow's checkpoint, somebody's folder or link.
+TEST_F(RunRequestsTest, LeavesWhatIsNoEmptyFileAsItIs) {
+  Write("checkpoint", "model_checkpoint_path: \"model.ckpt-1000\"\n");
+  std::filesystem::create_directory(File("stop"));
+  RunRequests requests = Make();
+  for (int i = 0; i < 3; ++i) {
+    const Requests asked = requests.Look();
+    EXPECT_FALSE(asked.stop || asked.save);
+    Pass(1);
+  }
+  requests.Saved(1);
+  EXPECT_TRUE(exists(File("checkpoint")) && exists(File("stop")));
+  const std::string warning = File("checkpoint").string() + " is not an empty file";
+  EXPECT_THAT(log_.str(), AllOf(HasSubstr(warning), HasSubstr(File("stop").string() + " is not")));
+  EXPECT_EQ(log_.str().find(warning), log_.str().rfind(warning));
+}
+
+TEST_F(RunRequestsTest, StopsBeforeTheEndOfTheTimeAndSaysWhen) {
+  RunRequests requests = Make(TimeLimit(kStart, kStart + 3600, {}));
+  EXPECT_THAT(log_.str(), AllOf(HasSubstr("the job's time ends at "),
+                                HasSubstr(", 60 s before (--stop_margin)")));
+  Pass(3530);
+  EXPECT_FALSE(requests.Look().stop);
+  requests.StepTook(10);
+  EXPECT_TRUE(requests.Look().stop);
+  EXPECT_EQ(requests.why(), "for the end of the job's time");
+  EXPECT_THAT(log_.str(), HasSubstr("the job's time ends in 70 s (SLURM_JOB_END_TIME): stopping, "
+                                    "since a checkpoint and a step are given 70 s"));
+}
+
+TEST_F(RunRequestsTest, SaysItAgainWhereCheckpointsTakeLonger) {
+  RunRequests requests = Make(TimeLimit(kStart, kStart + 3600, {}));
+  log_.str("");
+  requests.Saved(100);
+  EXPECT_THAT(log_.str(), HasSubstr(", 210 s before (--stop_margin)"));
+  log_.str("");
+  requests.Saved(101);
+  EXPECT_EQ(log_.str(), "");
+}
+
+// What the loop makes of it, with one rank of two that asks.
+TEST_F(RunRequestsTest, AllRanksSaveAndStopAfterTheSameSteps) {
+  const TemporaryFolder run;
+  TrainConfig config = SmallConfig(run.path());
+  config.schedule.num_iter = 100;
+  RunRequests requests = Make();
+  Write("checkpoint");
+  RunRanks(2, [&](Communicator& communicator) {
+    std::ostringstream log;
+    const bool is_root = communicator.rank() == 0;
+    const TrainResult result = RunRank(config, communicator, log, 0, "reference",
+                                       is_root ? &requests : nullptr, [&](std::int64_t step) {
+                                         if (!is_root) return;
+                                         Pass(1);
+                                         if (step == 5) Write("stop");
+                                       });
+    EXPECT_EQ(result.ending, Ending::kStopped);
+    EXPECT_EQ(result.step, 6);
+  });
+  EXPECT_TRUE(exists(CheckpointFolder(run.path(), 1)));
+  EXPECT_TRUE(exists(CheckpointFolder(run.path(), 6)));
+  EXPECT_FALSE(exists(CheckpointFolder(run.path(), 2)));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
+}
+
+}  // namespace
+}  // namespace trainer

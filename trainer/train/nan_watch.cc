@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/train/nan_watch.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <string>
+
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+constexpr char kStartAgain[] =
+    "start again from the last checkpoint with a smaller --lr_init or more --lr_warmup_epochs";
+
+std::string AtStep(const StepRecord& record) { return fmt::format("step {}: ", record.step); }
+
+std::string ValueText(const char* what, double value, const StepRecord& record) {
+  return fmt::format("the {} is {} (learning rate {:g})", what, std::isnan(value) ? NAN : value,
+                     record.learning_rate);  // without the sign that NaN may have
+}
+
+// `what` must be the same on all ranks.
+[[noreturn]] void ThrowOfSome(const StepRecord& record, int found, int ranks, const char* what) {
+  throw Error(EX_OSERR,
+              AtStep(record) + fmt::format("{} of {} ranks find numbers that are none in {} that "
+                                           "are the same on all: a GPU or memory is failing; the "
+                                           "same command with --paranoid=1 names the rank",
+                                           found, ranks, what));
+}
+
+}  // namespace
+
+Verdict NanWatch::Judge(const StepRecord& record, const StepExchange& all, LossScale& loss_scale) {
+  if (all.bad_weights == ranks_) {
+    throw Error(EX_SOFTWARE,
+                AtStep(record) + fmt::format("the weights are too large or no numbers (learning "
+                                             "rate {:g}): training has diverged; {}",
+                                             record.learning_rate, kStartAgain));
+  }
+  if (all.bad_weights > 0) ThrowOfSome(record, all.bad_weights, ranks_, "weights");
+  if (!std::isfinite(record.cross_entropy)) {
+    if (on_nan_ == OnNan::kSkip && all.bad_gradients < ranks_) {
+      throw Error(EX_SOFTWARE,
+                  AtStep(record) + ValueText("loss", record.cross_entropy, record) +
+                      ", but its gradient was used, so that --on_nan=skip cannot leave it out; " +
+                      kStartAgain);
+    }
+    return LeaveOut(record, "loss", record.cross_entropy);
+  }
+  if (all.bad_gradients > 0 && all.bad_gradients < ranks_) {
+    ThrowOfSome(record, all.bad_gradients, ranks_, "gradients");
+  }
+  const bool overflow = all.bad_gradients > 0;
+  if (!loss_scale.Update(overflow)) return LeaveOut(record, "gradient", NAN);
+  if (overflow) return Verdict::kOverflowed;
+  in_a_row_ = 0;
+  return Verdict::kUpdated;
+}
+
+Verdict NanWatch::LeaveOut(const StepRecord& record, const char* what, double value) {
+  if (on_nan_ == OnNan::kSkip && ++in_a_row_ <= kMostInARow) return Verdict::kLeftOut;
+  const std::string found = AtStep(record) + ValueText(what, value, record);
+  if (on_nan_ == OnNan::kSkip) {
+    throw Error(EX_SOFTWARE,
+                found + fmt::format(", after {} steps in a row whose updates were left out: "
+                                    "training has diverged; {}",
+                                    kMostInARow, kStartAgain));
+  }
+  throw Error(EX_SOFTWARE, found + ": training has diverged; " + kStartAgain +
+                               ", or with --on_nan=skip, which leaves out single steps like this");
+}
+
+}  // namespace trainer

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What asks a training to stop, or to save its weights, beside signals: the end of its job's time,
+// and the files `stop` and `checkpoint` in a folder.  For rank 0 alone, which tells the others at
+// the end of the step.
+//
+// Only an empty file is an order, as `touch` makes it: other programs have files and folders of
+// these names (TensorFlow's `checkpoint`), which stay as they are.  It is removed once it is
+// obeyed, that is when the checkpoint is written.
+//
+// Used from the thread of the training loop.
+
+#pragma once
+
+#include <array>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "trainer/telemetry/clock.h"
+#include "trainer/telemetry/log.h"
+#include "trainer/train/metrics.h"
+#include "trainer/train/time_limit.h"
+
+namespace trainer {
+
+struct RunRequestsOptions {
+  std::filesystem::path folder;
+  std::optional<TimeLimit> limit;
+  WallClock clock = SystemClock();
+  Logger log;
+};
+
+class RunRequests {
+ public:
+  static constexpr double kSecondsBetweenLooks = 1;  // at the files
+
+  // Removes orders from before, with a warning for each; says when the training will stop.
+  explicit RunRequests(RunRequestsOptions options);
+  RunRequests(const RunRequests&) = delete;
+  RunRequests& operator=(const RunRequests&) = delete;
+
+  // Before each step: what is asked for.  Stop stays asked for, save until Saved.
+  Requests Look();
+  void StepTook(double seconds);
+  // A checkpoint was written, which took so long.
+  void Saved(double seconds);
+  // What was asked for is done: removes the files.
+  void Obeyed();
+
+  // What has asked to stop, to be read behind "stopped", or "".
+  const std::string& why() const { return why_; }
+
+ private:
+  struct Order {
+    std::filesystem::path file;
+    bool is_given = false;
+    bool is_looked_for = true;
+  };
+  enum : std::size_t { kStop, kSave };
+
+  bool IsGiven(Order& order);
+  void Remove(Order& order);
+  void LookAtFiles(double now);
+  void SayMargin();
+
+  RunRequestsOptions options_;
+  std::array<Order, 2> orders_;
+  double looked_ = 0;  // at the files, in seconds since 1970
+  double said_margin_ = 0;
+  std::string why_;
+};
+
+}  // namespace trainer
