@@ -20,7 +20,7 @@
 namespace trainer {
 namespace {
 
-constexpr std::int64_t kEndless = std::int64_t{1} << 60;
+constexpr std::int64_t kNoLastItem = std::int64_t{1} << 60;
 
 std::size_t SmallSize(std::int64_t item) { return static_cast<std::size_t>(item * 37 % 101); }
 
@@ -186,7 +186,7 @@ TEST(ReadAheadFor, HasItsShareForEachWorkerAndABoundForAll) {
 TEST(ReadAhead, SeeksWhileItReads) {
   std::int64_t told = 0;  // not atomic: nothing is read when it changes
   std::atomic<int> under_way = 0;
-  ReadAhead ring({.most_threads = 4, .items = 16, .bytes = 1000, .end = kEndless},
+  ReadAhead ring({.most_threads = 4, .items = 16, .bytes = 1000, .end = kNoLastItem},
                  {.size = [&](std::int64_t item) { return SmallSize(item + told); },
                   .read =
                       [&](std::int64_t item, std::span<std::uint8_t> bytes) {
@@ -224,7 +224,7 @@ TEST(ReadAhead, StartsAnewBehindItsEnd) {
 TEST(ReadAhead, EndsWhileReadsHang) {
   std::atomic<int> begun = 0;
   {
-    const ReadAhead ring({.most_threads = 2, .items = 1000, .bytes = 10000, .end = kEndless},
+    const ReadAhead ring({.most_threads = 2, .items = 1000, .bytes = 10000, .end = kNoLastItem},
                          {.size = [](std::int64_t) { return 1U; },
                           .read =
                               [&](std::int64_t, auto) {
@@ -292,7 +292,7 @@ TEST(ReadAhead, FillsUpAgainWhenHalfOfItIsFree) {
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return begun >= item; });
   };
-  ReadAhead ring({.most_threads = 1, .items = 8, .bytes = 1000, .end = kEndless},
+  ReadAhead ring({.most_threads = 1, .items = 8, .bytes = 1000, .end = kNoLastItem},
                  {.size = [](std::int64_t) { return 10U; },
                   .read =
                       [&](std::int64_t item, auto) {
