@@ -4,9 +4,6 @@
 // second pass writes good checksums over the bytes first, so that the other fields reach the code
 // behind the check.
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -14,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/fuzz/memory_file.h"
 #include "trainer/core/error.h"
 #include "trainer/data/tool/tar.h"
 
@@ -22,10 +20,7 @@ namespace {
 using trainer::kTarBlockBytes;
 
 void Check(const std::vector<std::uint8_t>& bytes) {
-  static const int fd = ::memfd_create("tar", 0);
-  const auto size = static_cast<ssize_t>(bytes.size());
-  if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, bytes.data(), bytes.size(), 0) != size) std::abort();
-  const std::string path = "/proc/self/fd/" + std::to_string(fd);
+  const std::string path = fuzz::MemoryFile(bytes);
   const trainer::FileDescriptor file = trainer::OpenForReading(path);
   trainer::TarReader reader(file, path, {0, bytes.size()});
   try {

@@ -3,9 +3,6 @@
 // Any bytes as a TFRecord file: a complaint, or records that fill it.  A second pass writes good
 // checksums over the bytes first, so that lengths reach the code behind the checks.
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -13,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/fuzz/memory_file.h"
 #include "trainer/core/crc32c.h"
 #include "trainer/core/error.h"
 #include "trainer/data/tfrecord.h"
@@ -22,10 +20,7 @@ namespace {
 using trainer::kRecordFramingBytes;
 
 void Check(const std::vector<std::uint8_t>& bytes) {
-  static const int fd = ::memfd_create("tfrecord", 0);
-  const auto size = static_cast<ssize_t>(bytes.size());
-  if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, bytes.data(), bytes.size(), 0) != size) std::abort();
-  const trainer::RecordFile file("/proc/self/fd/" + std::to_string(fd), true);
+  const trainer::RecordFile file(fuzz::MemoryFile(bytes), true);
   std::vector<std::uint8_t> buffer;
   try {
     std::uint64_t end = 0;

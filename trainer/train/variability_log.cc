@@ -72,7 +72,11 @@ void VariabilityLog::Start() {
   if (!parts_->why_ops.empty()) {
     log_->warn("{}: rows are ops, not kernels: {}", folder.string(), parts_->why_ops);
   }
-  parts_->kernels != nullptr ? parts_->kernels->Start() : parts_->recorder->Start();
+  if (parts_->kernels != nullptr) {
+    parts_->kernels->Start();
+  } else {
+    parts_->recorder->Start();
+  }
 }
 
 void VariabilityLog::After(std::int64_t iteration, const StepTimes& times) {

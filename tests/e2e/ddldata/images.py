@@ -13,32 +13,8 @@ import pathlib
 import struct
 import sys
 
-
-def fields(message):
-    """(number, value) of each field; values of the wire types 0 and 2."""
-    at = 0
-
-    def varint():
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = message[at]
-            at += 1
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-
-    while at < len(message):
-        key = varint()
-        if key & 7 == 0:
-            yield key >> 3, varint()
-        elif key & 7 == 2:
-            length = varint()
-            yield key >> 3, message[at:at + length]
-            at += length
-        else:
-            raise ValueError(f"wire type {key & 7}")
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+from protobuf_fields import fields
 
 
 def records(path):

@@ -13,9 +13,13 @@ usage: read_logs.py mllog FILE
 """
 
 import json
+import pathlib
 import re
 import struct
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+from protobuf_fields import fields
 
 
 def lines(word, path):
@@ -136,33 +140,6 @@ def records(content):
             raise ValueError(f"offset {at}: the checksum of the data is wrong")
         yield data
         at += 16 + length
-
-
-def fields(message):
-    """(number, value) of each field of a protobuf message."""
-    at = 0
-
-    def varint():
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = message[at]
-            at += 1
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-
-    while at < len(message):
-        number, kind = divmod(varint(), 8)
-        if kind == 0:
-            yield number, varint()
-            continue
-        size = {1: 8, 5: 4, 2: None}[kind]
-        size = varint() if size is None else size
-        value = message[at:at + size]
-        at += size
-        yield number, struct.unpack({1: "<d", 5: "<f"}[kind], value)[0] if kind != 2 else value
 
 
 def events(path):
