@@ -2,7 +2,8 @@
 //
 // For LD_PRELOAD: makes rank $FAULT_RANK die or stop inside a call, as a bug or a broken node would.
 //
-//   FAULT_IN     MPI_Init_thread, MPI_Allreduce or dnnl_primitive_execute (a kernel of the step)
+//   FAULT_IN     MPI_Init_thread, MPI_Allreduce, dnnl_primitive_execute (a kernel of the step),
+//                MPI_Finalize, or after_MPI_Finalize
 //   FAULT        kill, segv, exit (with code 3), stop, or hang (this thread alone)
 //   FAULT_WHEN   a file: the first call when it is there
 
@@ -31,6 +32,14 @@ int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
   fail_in(__func__);
   int (*real)(int*, char***, int, int*) = dlsym(RTLD_NEXT, __func__);
   return real(argc, argv, required, provided);
+}
+
+int MPI_Finalize(void) {
+  fail_in(__func__);
+  int (*real)(void) = dlsym(RTLD_NEXT, __func__);
+  const int result = real();
+  fail_in("after_MPI_Finalize");
+  return result;
 }
 
 // Handles are pointers in Open MPI.

@@ -197,6 +197,14 @@ const std::vector<OptionSpec>& OptionTable() {
        .help = "look at the nodes before ranks start: auto: each rank counts the GPUs of its node; "
                "full: all checks of --check-only first, exit 78 when one fails; off: nothing",
        .set = SetCheck},
+      {.section = kHow,
+       .names = {"end-limit"},
+       .argument = "S",
+       .unit = "seconds",
+       .default_value = "60 for ddltraind, otherwise 0",
+       .help = "end the job, with exit code 69, when a rank is still there S seconds after the "
+               "first one has ended without a failure; 0: no limit",
+       .set = SetCount<&Options::end_limit, 0>},
       {.section = kAgain,
        .names = {"max-restarts"},
        .argument = "N",

@@ -7,6 +7,7 @@
 #include "launcher/base/error.h"
 #include "launcher/cli/mpi_arguments.h"
 #include "launcher/cli/quoting.h"
+#include "launcher/cli/trainer_program.h"
 #include "launcher/protocol/rank_variables.h"
 #include "launcher/system/run_directory.h"
 #include "support/quoting.h"
@@ -34,6 +35,7 @@ class Merger {
     MergeRunDirectory();
     settings_.grace = PickSeconds("grace_seconds", site_.grace_seconds, settings_.grace);
     settings_.start = PickSeconds("start_seconds", site_.start_seconds, settings_.start);
+    MergeEndLimit();
     MergeExports();
     MergeMpiArguments();
     MergeSiteEnvironment();
@@ -52,6 +54,16 @@ class Merger {
     const std::string value = !given.empty() ? given : site ? site->value : fallback;
     Show(name, value, !given.empty() ? kCommandLine : site ? InSite(site->line) : kDefault);
     return value;
+  }
+
+  // The ranks of ddltraind end together: the last thing that each does is to wait for the others.
+  void MergeEndLimit() {
+    constexpr std::chrono::seconds kOfTrainer{60};
+    settings_.end = options_.end_limit                   ? std::chrono::seconds(*options_.end_limit)
+                    : TrainerArguments(options_.program) ? kOfTrainer
+                                                         : std::chrono::seconds(0);
+    Show("end_limit", std::to_string(settings_.end.count()),
+         options_.end_limit ? kCommandLine : kDefault);
   }
 
   void MergeGpuVisibility() {

@@ -32,7 +32,9 @@ struct Settings {
   std::string check;          // "auto", "full", "off"
   std::string run_directory;  // base of the private run directory
   std::chrono::seconds grace{3};
-  std::chrono::seconds start{300};                   // how long a start may take; 0: no limit
+  std::chrono::seconds start{300};  // how long a start may take; 0: no limit
+  // How long the other ranks may take to end once one has; 0: no limit.
+  std::chrono::seconds end{0};
   std::map<std::string, std::string> rank_settings;  // variables to set for every rank
   std::vector<std::string> asked_exports;            // names given with -x
   std::vector<ShownSetting> shown;                   // every setting

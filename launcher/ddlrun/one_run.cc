@@ -39,6 +39,7 @@ JobResult StartAndWait(const Invocation& invocation, const PlannedJob& planned,
   supervisor.guardian = &guardian;
   supervisor.grace = invocation.settings.grace;
   supervisor.start_limit = invocation.settings.start;
+  supervisor.end_limit = invocation.settings.end;
   supervisor.tag_output = invocation.options.tag_output;
   supervisor.log_directory = invocation.options.log_directory;
   supervisor.report_key = commands.front().report_key;

@@ -39,24 +39,35 @@ std::string StoppedText(const JobResult& result, const std::string& how) {
   return text + "ddlrun: " + how + " (exit code " + std::to_string(result.exit_code) + ")\n";
 }
 
-std::string StartThatHung(const JobResult& result) {
+std::string FirstOf(const std::vector<std::string>& names) {
   constexpr std::size_t kMostNames = 8;
-  std::string names;
-  for (std::size_t i = 0; i < std::min(result.not_started.size(), kMostNames); ++i) {
-    names += (i == 0 ? "" : ", ") + result.not_started[i];
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), kMostNames); ++i) {
+    text += (i == 0 ? "" : ", ") + names[i];
   }
-  if (result.not_started.size() > kMostNames) names += ", ...";
-  return "its start hung: on " + names +
+  return text + (names.size() > kMostNames ? ", ..." : "");
+}
+
+std::string StartThatHung(const JobResult& result) {
+  return "its start hung: on " + FirstOf(result.not_started) +
          " not all programs ran when the time for that was over (start_seconds of the site file)";
+}
+
+std::string EndThatHung(const JobResult& result) {
+  return "its end hung: " + FirstOf(result.not_ended) +
+         " did not end in time after the other ranks had (--end-limit)";
 }
 
 std::string ResultText(const JobResult& result, const Decision& decision) {
   if (result.exit_code == 0) return "";
+  const bool end_hung = !result.not_ended.empty();
   if (result.exit_code == EX_TEMPFAIL) {
     const bool is_requeued = decision.next == Decision::Next::kRequeue;
-    return std::string("ddlrun: stopped early with a checkpoint written (exit code 75)") +
+    return (end_hung ? "ddlrun: " + EndThatHung(result) + "; what was left was killed\n" : "") +
+           std::string("ddlrun: stopped early with a checkpoint written (exit code 75)") +
            (is_requeued ? "\n" : ": start it again\n");
   }
+  if (end_hung && result.lost_nodes.empty()) return Failed(EndThatHung(result));
   // A step to which ddlrun has passed SIGTERM on is called cancelled by Slurm as well.
   if (result.cancelled && (result.stop_signal == 0 || !result.cancelled->empty())) {
     return StoppedText(result, "cancelled by Slurm" + InLowerCase(*result.cancelled));

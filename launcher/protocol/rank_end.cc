@@ -110,6 +110,11 @@ std::optional<int> ParseRankStart(std::string_view report) {
   return report == " has started" ? rank : std::nullopt;
 }
 
+std::optional<int> ParseRankSuccess(std::string_view report) {
+  const std::optional<int> rank = TakeRank(&report);
+  return report == " has ended" ? rank : std::nullopt;
+}
+
 std::optional<int> ParseKilledAlone(std::string_view report) {
   const std::optional<int> rank = TakeRank(&report);
   return report == " was killed alone" ? rank : std::nullopt;

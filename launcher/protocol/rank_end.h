@@ -54,6 +54,9 @@ struct RankRange {
 // The inverse of ReportRankStart: the rank.
 std::optional<int> ParseRankStart(std::string_view report);
 
+// The inverse of ReportRankSuccess: the rank.
+std::optional<int> ParseRankSuccess(std::string_view report);
+
 // The inverse of ReportKilledAlone: the rank.
 std::optional<int> ParseKilledAlone(std::string_view report);
 

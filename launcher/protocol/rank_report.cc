@@ -37,6 +37,12 @@ Report ReportRankStart(const char* key, int rank) {
   return report;
 }
 
+Report ReportRankSuccess(const char* key, int rank) {
+  Report report;
+  snprintf(report.text, sizeof(report.text), "ddlrun-rank[%s]: rank %d has ended\n", key, rank);
+  return report;
+}
+
 Report ReportKilledAlone(const char* key, int rank) {
   Report report;
   snprintf(report.text, sizeof(report.text), "ddlrun-rank[%s]: rank %d was killed alone\n", key,

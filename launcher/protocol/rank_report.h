@@ -34,6 +34,9 @@ Report ReportRankEnd(const char* key, int rank, const char* host, long pid, int 
 // "ddlrun-rank[KEY]: rank 1 has started\n", when its program runs.
 Report ReportRankStart(const char* key, int rank);
 
+// "ddlrun-rank[KEY]: rank 1 has ended\n", when its program has ended with exit code 0.
+Report ReportRankSuccess(const char* key, int rank);
+
 // "ddlrun-rank[KEY]: rank 1 was killed alone\n": of a rank that SIGKILL has ended, once its shim
 // has outlived LetLastLinesPass.  Who kills a whole step kills the shim with it.
 Report ReportKilledAlone(const char* key, int rank);

@@ -7,6 +7,7 @@
 
 #include "launcher/allocation/host_index.h"
 #include "launcher/base/error.h"
+#include "launcher/cli/trainer_program.h"
 #include "launcher/slurm/slurm_job.h"
 
 namespace launcher {
@@ -58,17 +59,14 @@ std::optional<fs::file_time_type> NewestTime(const fs::path& path) {
 
 std::string ProgressFile(const Options& options) {
   if (!options.progress_file.empty()) return options.progress_file;
-  const std::vector<std::string>& words = options.program;
-  const auto program = std::find_if(words.begin(), words.end(), [](const std::string& word) {
-    return fs::path(word).filename() == "ddltraind";
-  });
-  if (program == words.end()) return "";
+  const auto arguments = TrainerArguments(options.program);
+  if (!arguments) return "";
   // Where an option is given twice, the last one counts.
   const auto value_of = [&](const std::string& name) {
     std::string value;
-    for (auto word = program + 1; word != words.end(); ++word) {
+    for (auto word = arguments->begin(); word != arguments->end(); ++word) {
       if (word->starts_with(name + "=")) value = word->substr(name.size() + 1);
-      if (*word == name && word + 1 != words.end()) value = *(word + 1);
+      if (*word == name && word + 1 != arguments->end()) value = *(word + 1);
     }
     return value;
   };

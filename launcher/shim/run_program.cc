@@ -54,6 +54,7 @@ bool StoppedEarly(int status) { return WIFEXITED(status) && WEXITSTATUS(status) 
 void ReportEnd(const RankProcess& rank, pid_t pid, int status, const StreamTail& last_lines) {
   timespec when = {};
   clock_gettime(CLOCK_REALTIME, &when);
+  if (status == 0) Write(ReportRankSuccess(rank.report_key, rank.rank));
   if (status == 0 || (!StoppedEarly(status) && WasToldToStop(status))) return;
   for (int i = 0; i < last_lines.size() && !StoppedEarly(status); ++i) {
     Write(ReportRankLine(rank.report_key, rank.rank, last_lines.line(i)));

@@ -63,6 +63,9 @@ RankReports::Reading RankReports::ReadReport(const LineWithReport& line, double 
   } else if (const std::optional<int> rank = ParseRankStart(line.report)) {
     started_.insert(*rank);
     reading.news = News::kStart;
+  } else if (const std::optional<int> through = ParseRankSuccess(line.report)) {
+    ended_.insert(*through);
+    reading.news = News::kEnd;
   } else if (ParseKilledAlone(line.report)) {
     has_failed_ = true;
   } else if (const std::optional<RankLine> last = ParseRankLine(line.report)) {
@@ -81,6 +84,7 @@ RankReports::Reading RankReports::ReadReport(const LineWithReport& line, double 
 
 RankReports::EndReading RankReports::ReadEnd(const RankEnd& end, double seconds) {
   hosts_with_ends_.insert(end.host);
+  ended_.insert(end.rank);
   const bool stopped_early = end.exit_code == EX_TEMPFAIL;
   const bool is_killed = end.signal == SIGKILL;
   has_killed_rank_ = has_killed_rank_ || is_killed;
@@ -92,8 +96,7 @@ RankReports::EndReading RankReports::ReadEnd(const RankEnd& end, double seconds)
   // The last lines of this rank came before its end, and only those of the first failure are
   // needed.
   if (end.rank != failure_->rank) last_lines_.erase(end.rank);
-  return stopped_early ? EndReading{false, News::kNone}
-                       : EndReading{ends_.Add(end), News::kFailure};
+  return stopped_early ? EndReading{false, News::kEnd} : EndReading{ends_.Add(end), News::kFailure};
 }
 
 void RankReports::SetFailure(const RankEnd& end, double seconds) {

@@ -21,8 +21,8 @@ namespace launcher {
 class RankReports {
  public:
   // What a line means for the job.  kStart: another rank has started; kWaiting: srun waits for
-  // resources; kGranted: it has them.
-  enum class News { kNone, kStart, kWaiting, kGranted, kFailure, kLostNode };
+  // resources; kGranted: it has them; kEnd: another rank has ended, and the job goes on.
+  enum class News { kNone, kStart, kWaiting, kGranted, kEnd, kFailure, kLostNode };
   struct Reading {
     // What the user sees in place of the line, with its line end; "": nothing; nullopt: the line
     // itself.
@@ -44,7 +44,10 @@ class RankReports {
   const std::string& step() const { return step_; }
   // Ranks whose program runs, or has run.
   const std::set<int>& started() const { return started_; }
-  // Nodes on which a rank was reported to have ended, as srun writes them: "n[1-2]".
+  // Ranks whose program has ended, as their shims say, well or not.
+  const std::set<int>& ended() const { return ended_; }
+  // Nodes on which a rank was reported to have failed or stopped early, as srun writes them:
+  // "n[1-2]".
   const std::set<std::string>& hosts_with_ends() const { return hosts_with_ends_; }
   // Whether srun has given up waiting for the end of the step.
   bool has_left_step() const { return has_left_step_; }
@@ -70,6 +73,7 @@ class RankReports {
   EndCounts ends_;
   std::vector<std::string> lost_nodes_;
   std::set<int> started_;
+  std::set<int> ended_;
   std::set<std::string> hosts_with_ends_;
   std::string step_;
   bool has_left_step_ = false;

@@ -5,6 +5,8 @@
 //   state     when                                        what is done                     then
 //   starting  the last shim says that its program runs    -                                running
 //             the time for that is over                   as when the time of ending is    killing
+//   running   a rank ended without a failure, and the     as when the time of ending is    killing
+//             time of the others for that is over
 //   running,  ddlrun is sent a signal                     every rank gets it               (same)
 //   starting  a child fails                               the others get SIGTERM           ending
 //             nobody can read any more, and there was no  children get SIGTERM             ending
@@ -23,10 +25,10 @@
 //                                                         SIGKILL; ddlrun waits until a
 //                                                         killed one is gone
 //
-// A job whose children are ranks begins as running.  The time for the start of srun begins anew
-// when srun has waited for resources, and when children have waited for a reader.  It does not
-// count for an mpirun from which no shim was heard: options of the user (--mpiarg) may send the
-// output of the ranks elsewhere.
+// A job whose children are ranks begins as running.  The times for the start and for the end begin
+// anew when children have waited for a reader, and that for the start when srun has waited for
+// resources.  The start has no limit under an mpirun from which no shim was heard: options of the
+// user (--mpiarg) may send the output of the ranks elsewhere.
 //
 // After an order to stop, a failed rank that a shim or srun reports changes nothing: srun and
 // mpirun end the other ranks, in the time that Slurm or Open MPI gives them.
@@ -37,6 +39,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 
 #include "launcher/base/exit_codes.h"
 #include "launcher/supervise/job_children.h"
@@ -83,13 +86,17 @@ class Supervisor {
   bool GoesOn() const { return state_ == State::kStarting || state_ == State::kRunning; }
   void LimitStart();
   void GiveStartUp();
+  void LimitEnd();
+  void GiveEndUp();
   void ExpectEnd(std::chrono::milliseconds limit);
   void EndChildren();
   void Advance();
   void Kill();
 
+  const std::set<int>& Ended() const {
+    return children_.kind() == Kind::kRank ? ended_ : reports_.ended();
+  }
   JobResult Result();
-  RankFailure Describe(const JobChild& child, int exit_code, int signal) const;
   double SecondsSinceStart() const;
 
   const SupervisorOptions& options_;
@@ -101,8 +108,10 @@ class Supervisor {
   JobResult result_;
   State state_ = State::kRunning;
   std::optional<Clock::time_point> deadline_;  // when the time of the state is over
-  bool has_ended_job_ = false;                 // ddlrun ended it though no rank had failed
-  bool has_lost_srun_ = false;                 // a signal has ended srun
+  std::set<int> ended_;                        // children that are ranks and have ended
+  int exit_code_of_late_end_ = EX_UNAVAILABLE;
+  bool has_ended_job_ = false;  // ddlrun ended it though no rank had failed
+  bool has_lost_srun_ = false;  // a signal has ended srun
   bool has_killed_step_ = false;
   bool has_arrived_ = false;  // scancel has ended, with which the step was killed
   int interrupts_ = 0;
@@ -223,17 +232,20 @@ void Supervisor::HandleNews(News news) {
     ExpectEnd(std::max(options_.grace, options_.grace_of_launcher));
   }
   if (news == News::kLostNode) ExpectEnd(kGraceOfOthers);
+  if (news == News::kEnd) LimitEnd();
   if (state_ != State::kStarting) return;
   if (news == News::kStart && HaveAllStarted()) {
     state_ = State::kRunning;
     deadline_.reset();
+    LimitEnd();
   }
   if (news == News::kWaiting) deadline_.reset();
   if (news == News::kGranted) LimitStart();
 }
 
 void Supervisor::LimitStart() {
-  if (options_.start_limit.count() > 0) deadline_ = Clock::now() + options_.start_limit;
+  if (state_ == State::kStarting && options_.start_limit.count() > 0)
+    deadline_ = Clock::now() + options_.start_limit;
 }
 
 // Ends a start that takes too long, and names the nodes of the ranks that have not started.
@@ -249,22 +261,45 @@ void Supervisor::GiveStartUp() {
   Kill();
 }
 
+// Once a rank has ended and the job goes on, the others are soon to end as well.
+void Supervisor::LimitEnd() {
+  const std::size_t ended = Ended().size();
+  if (state_ != State::kRunning || options_.end_limit.count() == 0 || ended == 0) return;
+  if (ended == options_.hosts.size()) {
+    deadline_.reset();
+  } else if (!deadline_) {
+    deadline_ = Clock::now() + options_.end_limit;
+  }
+}
+
+// Ends a job whose last ranks do not end, and names them.
+void Supervisor::GiveEndUp() {
+  result_.not_ended = RanksNotEnded(options_.hosts, Ended());
+  const std::optional<RankFailure> early =
+      children_.kind() == Kind::kRank ? result_.failure : reports_.failure();
+  if (early) exit_code_of_late_end_ = early->exit_code;  // any other failure would have ended it
+  output_.ExpectEnd();
+  has_ended_job_ = true;
+  Kill();
+}
+
 void Supervisor::RecordEnd(const JobChild& child, const siginfo_t& info) {
-  const int signal = info.si_code == CLD_EXITED ? 0 : info.si_status;
-  const int exit_code = signal == 0 ? info.si_status : 128 + signal;
-  if (exit_code == 0) return;
-  if (child.kind == Kind::kSrun && signal != 0) has_lost_srun_ = true;
-  const bool stopped_early = exit_code == EX_TEMPFAIL;
+  const RankFailure end = FailureOf(child.rank, options_.hosts, info, SecondsSinceStart());
+  if (child.kind == Kind::kRank) ended_.insert(child.rank);
+  if (end.exit_code == 0) return LimitEnd();
+  if (child.kind == Kind::kSrun && end.signal != 0) has_lost_srun_ = true;
+  const bool stopped_early = end.exit_code == EX_TEMPFAIL;
   if (result_.exit_code == 0 || (result_.exit_code == EX_TEMPFAIL && !stopped_early)) {
-    result_.exit_code = exit_code;
+    result_.exit_code = end.exit_code;
     if (child.kind == Kind::kRank) {
-      result_.failure = Describe(child, exit_code, signal);
-    } else if (signal != 0 && GoesOn() && !result_.told_to_stop) {
+      result_.failure = end;
+    } else if (end.signal != 0 && GoesOn() && !result_.told_to_stop) {
       result_.launcher_end = std::string(child.kind == Kind::kSrun ? "srun" : "mpirun") +
-                             " was ended by " + DescribeEnd(Describe(child, exit_code, signal));
+                             " was ended by " + DescribeEnd(end);
     }
   }
-  if (!stopped_early) EndChildren();
+  if (stopped_early) return LimitEnd();
+  EndChildren();
 }
 
 // The children are about to end, and have `limit` for it.
@@ -297,10 +332,14 @@ void Supervisor::Advance() {
     result_.notes.push_back("slurmctld did not pass the order to stop on: ranks got SIGUSR1");
   }
   if (!deadline_ || Clock::now() < *deadline_) return;
-  if (state_ == State::kStarting && output_.IsHeld()) {
+  if (GoesOn() && output_.IsHeld()) {  // a rank that waits for a reader cannot go on
+    deadline_.reset();
     LimitStart();
+    LimitEnd();
   } else if (state_ == State::kStarting) {
     GiveStartUp();
+  } else if (state_ == State::kRunning) {
+    GiveEndUp();
   } else if (state_ == State::kEnding) {
     Kill();
   } else {
@@ -334,44 +373,12 @@ JobResult Supervisor::Result() {
       result.failure->last_lines.assign(child->tail.lines().begin(), child->tail.lines().end());
     }
   } else {
-    result.has_started = HaveAllStarted();
-    result.lost_nodes = reports_.lost_nodes();
-    result.failure = reports_.failure();
-    // With these causes mpirun of Open MPI 5.0.7 and 6.0.0rc2 ends with 0.
-    const bool has_lost_ranks = !result.lost_nodes.empty() || reports_.has_lost_daemons();
-    if (children_.kind() == Kind::kMpirun && result.exit_code == 0 && has_lost_ranks) {
-      result.exit_code = EX_UNAVAILABLE;
-    }
-    if (!has_ended_job_) result.cancelled = reports_.cancelled();
-    // srun and mpirun may end as a rank that they have killed; where ranks stopped early, with 0.
-    if (result.failure && (result.exit_code != 0 || result.failure->exit_code == EX_TEMPFAIL)) {
-      result.exit_code = result.failure->exit_code;
-    }
+    AddReports(reports_, children_.kind(), options_.hosts, has_ended_job_, &result);
   }
-  if (result.output_is_closed || !result.not_started.empty()) {
-    // No rank is to blame when ddlrun has ended them.
-    result.failure.reset();
-    result.exit_code = result.output_is_closed ? 128 + SIGPIPE : EX_UNAVAILABLE;
-  }
-  if (children_.kind() == Kind::kSrun && result.exit_code != 0 && !result.output_is_closed) {
-    result.silent_nodes = result.not_started.empty()
-                              ? SilentNodes(options_.hosts, reports_.hosts_with_ends())
-                              : result.not_started;
-  }
+  BlameNoRank(exit_code_of_late_end_, &result);
+  if (children_.kind() == Kind::kSrun) AddSilentNodes(reports_, options_.hosts, &result);
   for (std::string& note : output_.Notes()) result.notes.push_back(std::move(note));
   return result;
-}
-
-RankFailure Supervisor::Describe(const JobChild& child, int exit_code, int signal) const {
-  RankFailure failure;
-  const auto index = static_cast<std::size_t>(child.rank);
-  failure.rank = child.rank;
-  if (child.rank >= 0 && index < options_.hosts.size()) failure.host = options_.hosts[index];
-  failure.pid = child.pid;
-  failure.exit_code = exit_code;
-  failure.signal = signal;
-  failure.seconds = SecondsSinceStart();
-  return failure;
 }
 
 double Supervisor::SecondsSinceStart() const {

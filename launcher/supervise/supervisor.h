@@ -8,13 +8,12 @@
 
 #include <chrono>
 #include <csignal>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "launcher/spawn/spawner.h"
-#include "launcher/supervise/failure_report.h"
 #include "launcher/supervise/guardian.h"
+#include "launcher/supervise/job_result.h"
 #include "launcher/supervise/step_tools.h"
 #include "launcher/system/signal_relay.h"
 
@@ -30,6 +29,9 @@ struct SupervisorOptions {
   // How long it may take until the shims of all ranks of srun or mpirun have reported that their
   // programs run; 0: no limit.  It does not count for an mpirun from which no shim was heard.
   std::chrono::milliseconds start_limit{0};
+  // How long the other ranks may take to end once one has ended by itself without a failure; 0: no
+  // limit.
+  std::chrono::milliseconds end_limit{0};
   bool tag_output = false;         // "[rank]" in front of every line of a rank
   std::string log_directory;       // for the log files of children that are ranks; "": none
   std::vector<std::string> hosts;  // of each rank
@@ -45,37 +47,15 @@ struct SupervisorOptions {
   std::chrono::milliseconds patience_with_step{10000};
 };
 
-struct JobResult {
-  // That of the first child that failed (128 + n where signal n ended it); 0 when all succeeded.
-  int exit_code = 0;
-  std::optional<RankFailure> failure;   // empty on success, and when mpirun itself failed
-  std::vector<std::string> lost_nodes;  // which are gone, as srun or mpirun says
-  bool told_to_stop = false;            // ddlrun was sent SIGTERM, SIGINT or SIGHUP
-  int stop_signal = 0;                  // that signal, if it came before any failure or end
-  // Nobody could read standard output or standard error any more, so that ddlrun has ended the job.
-  // The exit code is then 128 + SIGPIPE, and there is no failure.
-  bool output_is_closed = false;
-  // Why Slurm ended the step before any failure: " DUE TO TIME LIMIT", or "" after scancel. nullopt
-  // where it did not.
-  std::optional<std::string> cancelled;
-  // "srun was ended by signal 9 (Killed)", where somebody else did so before any rank failed.
-  std::string launcher_end;
-  bool has_started = false;              // the program of every rank of srun or mpirun has run
-  std::vector<std::string> not_started;  // nodes where some program did not run in time
-  // After a failure: nodes that may be gone, since no end of a rank was reported from them, while
-  // it was from others.
-  std::vector<std::string> silent_nodes;
-  bool step_is_left = false;       // Slurm could not end the step, which still holds its resources
-  std::vector<std::string> notes;  // lines for the user, without "ddlrun: " and line end
-};
-
 // Failures: any exit code but 0 is a failure of the job.  Children that are ranks then get SIGTERM,
 // and SIGKILL after `grace`.  srun and mpirun end the other ranks by themselves; when they have not
 // ended after grace_of_launcher, they and all ranks are ended, and a note says if the step still
 // exists afterwards.  When a signal has ended srun, its step is ended too, since the ranks would go
 // on.  After EX_TEMPFAIL, stopped early with a checkpoint, the other ranks go on; it counts only
 // when nothing else fails.  Of several failures the first one counts.  A start that takes longer
-// than start_limit is ended with the exit code EX_UNAVAILABLE and without a failure.
+// than start_limit is ended with the exit code EX_UNAVAILABLE and without a failure; so is a job
+// whose last ranks take longer to end than end_limit, but with EX_TEMPFAIL where a rank had stopped
+// early.
 //
 // Signals: SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 and SIGCONT are passed on to every rank,
 // through srun or mpirun.  Through mpirun SIGINT and SIGHUP arrive as SIGTERM.  At the second

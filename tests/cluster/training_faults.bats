@@ -18,7 +18,7 @@ teardown_file() { stop_cluster; }
 # Two nodes with a rank each, for a job that would take for ever; a hung rank is to be found after 2 seconds, at start-up after 20.
 setup() {
   empty_home
-  script job "mkdir \$PHASE && cd \$PHASE && ddlrun --log-dir logs -x LD_PRELOAD=\$PRELOAD ddltraind --backend=cpu --arch=resnet_tiny --data_dir=$cluster_dir/data \
+  script job "mkdir \$PHASE && cd \$PHASE && ddlrun --log-dir logs --end-limit 5 -x LD_PRELOAD=\$PRELOAD ddltraind --backend=cpu --arch=resnet_tiny --data_dir=$cluster_dir/data \
 --classes=10 --image_size=96 --threads=1 --data_threads=1 --batch_size=1 --iter_unit=batch --lr_warmup_epochs=0 --hang_floor_seconds=2 \
 --display_every=1 \"\$@\"" 'echo "exit code $?"'
 }
@@ -101,6 +101,22 @@ died() {
   done
   says evaluation 'ddltraind: rank 0 on n1: no progress for [0-9]* s in evaluation, after step 2: rank 1 on n2 does not answer: '
   [ -z "$(find . -name '.hang-*')" ]
+}
+
+@test "SIGSTOP in the last moments of a rank, when its work is done: it is named, and the job ends" {
+  local phase
+  for phase in goodbye afterwards; do : > "now.$phase"; done
+  start goodbye stop MPI_Finalize --mode=train --num_iter=3
+  start afterwards stop after_MPI_Finalize --mode=train --num_iter=3
+  for phase in goodbye afterwards; do
+    wait_for 60 says "$phase" '^exit code'
+    grep -vE 'NVLOG|^DLL|^[0-9T:+-]* step|^\+ ' "$phase.out"
+    [ -d "$phase/checkpoints/step-0000000003" ]
+  done
+  says goodbye '^exit code 70$'
+  says goodbye 'rank 0 on n1: no progress for [0-9]* s .*: rank 1 does not answer: \|rank 1 on n2 does not answer: '
+  says afterwards '^exit code 69$'
+  [[ $(verdict afterwards) == *"the job failed: its end hung: rank 1 on n2 did not end in time after the other ranks had (--end-limit)" ]]
 }
 
 @test "the network cut: the job ends, and says that it is the network" {

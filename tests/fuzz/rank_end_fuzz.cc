@@ -51,6 +51,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (!launcher::ParseRankLine(launcher::FindReport(report, head)->report)) std::abort();
   }
   launcher::ParseRankStart(text);
+  launcher::ParseRankSuccess(text);
   launcher::ParseKilledAlone(text);
   const auto step = launcher::ParseStep(text);
   if (step && *step != *launcher::ParseStep("step " + *step)) std::abort();

@@ -184,6 +184,35 @@ PY
   done
 }
 
+@test "--end-limit ends a job in which a rank stays behind, and names it" {
+  local launcher how
+  for launcher in local mpirun; do
+    [ "$launcher" = local ] || require_mpirun
+    for how in 0 75; do
+      SECONDS=0
+      run_ddlrun --launcher=$launcher --oversubscribe -n 3 --end-limit 2 sh -c '[ $RANK != 1 ] || kill -STOP $$; echo $RANK is through; exit '"$how"
+      echo "$launcher $how: $status $messages"
+      [ $SECONDS -lt 40 ]
+      [ "$(sort <<< "$output")" = $'0 is through\n2 is through' ]
+      [[ $messages == *"its end hung: rank 1 on "*" did not end in time after the other ranks had (--end-limit)"* ]]
+      [ "$status" -eq $((how == 0 ? 69 : 75)) ]
+    done
+  done
+}
+
+@test "without --end-limit a rank may go on for long after the others" {
+  run_ddlrun --launcher=local --oversubscribe -n 2 sh -c '[ $RANK = 0 ] || sleep 3; echo $RANK'
+  [ "$status" -eq 0 ]
+  [ "$output" = $'0\n1' ]
+}
+
+@test "--end-limit: what is no number of seconds is refused" {
+  run_ddlrun --end-limit soon true
+  echo "$messages"
+  [ "$status" -eq 64 ]
+  [[ $messages == *"--end-limit"*"soon"* ]]
+}
+
 @test "--log-dir: a symbolic link in place of a log file is refused, and not followed" {
   local launcher
   mkdir logs

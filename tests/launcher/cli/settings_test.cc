@@ -36,6 +36,18 @@ TEST(Settings, CommandLineGoesBeforeSiteFileAndSiteFileBeforeDefaults) {
   EXPECT_THAT(text, HasSubstr("# default"));
 }
 
+TEST(Settings, EndHasALimitForTheTrainerAndWhereOneIsGiven) {
+  const auto limit = [](const std::vector<std::string>& arguments) {
+    return MergeSettings(ParseOptions(arguments), SiteConfig(), {}).end.count();
+  };
+  EXPECT_EQ(limit({"./train"}), 0);
+  EXPECT_EQ(limit({"numactl", "-l", "/opt/bin/ddltraind", "--mode=evaluate"}), 60);
+  EXPECT_EQ(limit({"--end-limit=0", "ddltraind"}), 0);
+  EXPECT_EQ(limit({"--end-limit=5", "./train"}), 5);
+  EXPECT_THAT(SettingsText(MergeSettings(ParseOptions({"--end-limit=5"}), SiteConfig(), {})),
+              ::testing::ContainsRegex("end_limit: 5 +# command line"));
+}
+
 TEST(Settings, SiteEnvironmentYieldsToWhatTheUserHasSet) {
   const Settings settings =
       MergeSettings(ParseOptions({"-x", "NCCL_DEBUG=INFO"}), Site(), {{"NCCL_IB_HCA", "mine"}});

@@ -67,6 +67,23 @@ TEST(EndText, NamesAFewOfTheNodesThatDidNotStart) {
                                              "... not all programs ran"));
 }
 
+TEST(EndText, NamesTheRanksThatDidNotEnd) {
+  JobResult result;
+  result.exit_code = 69;
+  result.not_ended = {"rank 1 on n2", "rank 3 on n4"};
+  EXPECT_THAT(EndText(result, {}),
+              HasSubstr("the job failed: its end hung: rank 1 on n2, rank 3 on n4 did not end in "
+                        "time after the other ranks had (--end-limit)\n"));
+  result.exit_code = 75;
+  EXPECT_EQ(EndText(result, {}),
+            "ddlrun: its end hung: rank 1 on n2, rank 3 on n4 did not end in time after the other "
+            "ranks had (--end-limit); what was left was killed\n"
+            "ddlrun: stopped early with a checkpoint written (exit code 75): start it again\n");
+  result.exit_code = 69;
+  result.lost_nodes = {"n2"};
+  EXPECT_THAT(EndText(result, {}), HasSubstr("node n2 was lost"));
+}
+
 TEST(EndText, NamesALauncherThatWasKilled) {
   JobResult result;
   result.exit_code = 137;

@@ -121,6 +121,15 @@ TEST(RankStart, IsReadAsItWasWritten) {
   }
 }
 
+TEST(RankSuccess, IsReadAsItWasWritten) {
+  EXPECT_EQ(std::string(ReportRankSuccess("key", 12).text),
+            "ddlrun-rank[key]: rank 12 has ended\n");
+  EXPECT_EQ(ParseRankSuccess("rank 12 has ended"), 12);
+  for (const char* text : {"", "rank has ended", "rank 1 has ended?", "rank 1 has started"}) {
+    EXPECT_FALSE(ParseRankSuccess(text)) << text;
+  }
+}
+
 TEST(KilledAlone, IsReadAsItWasWritten) {
   EXPECT_EQ(std::string(ReportKilledAlone("key", 12).text),
             "ddlrun-rank[key]: rank 12 was killed alone\n");

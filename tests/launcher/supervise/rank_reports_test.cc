@@ -144,6 +144,17 @@ TEST(RankReports, CountsTheRanksThatHaveStarted) {
   EXPECT_THAT(reports.started(), ElementsAre(1));
 }
 
+TEST(RankReports, CountsTheRanksThatHaveEndedWellOrNot) {
+  RankReports reports("key");
+  const auto reading = reports.Read("ddlrun-rank[key]: rank 4 has ended", 1);
+  EXPECT_EQ(reading.instead, "");
+  EXPECT_EQ(reading.news, News::kEnd);
+  EXPECT_EQ(reports.Read("ddlrun-rank[key]: rank 2 on n2 (pid 8) ended with exit code 75", 1).news,
+            News::kEnd);
+  reports.Read(kFailed, 1);  // rank 1
+  EXPECT_THAT(reports.ended(), ElementsAre(1, 2, 4));
+}
+
 TEST(RankReports, KnowsWhereRanksHaveEnded) {
   EXPECT_THAT(
       After({kFailed, kTerminated, "srun: error: n[3-4]: tasks 4-7: Killed"}).hosts_with_ends(),

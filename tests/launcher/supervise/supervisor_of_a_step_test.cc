@@ -220,6 +220,65 @@ TEST_F(SupervisorOfAStepTest, DoesNotCountTheTimeThatSrunWaitsForResources) {
       ElementsAre("n1", "n2"));
 }
 
+// Two ranks have started, and the first has ended in the way that `end` says.
+std::string SecondHangs(const std::string& end) {
+  return "echo 'ddlrun-rank[key]: step 12.3' >&2; echo 'ddlrun-rank[key]: rank 0 has started' >&2; "
+         "echo 'ddlrun-rank[key]: rank 1 has started' >&2; echo 'ddlrun-rank[key]: rank 0 " +
+         end + "' >&2; ";
+}
+
+TEST_F(SupervisorOfAStepTest, EndsAJobWhoseLastRankDoesNotEndAndNamesIt) {
+  options_.end_limit = std::chrono::milliseconds(300);
+  options_.hosts = {"n1", "n2"};
+  const JobResult result = RunSrun(SecondHangs("has ended") + "exec sleep 600");
+  EXPECT_EQ(result.exit_code, EX_UNAVAILABLE);
+  EXPECT_FALSE(result.failure);
+  EXPECT_THAT(result.not_ended, ElementsAre("rank 1 on n2"));
+  EXPECT_THAT(result.silent_nodes, ElementsAre("n2"));
+  EXPECT_EQ(Content("signals"), "12.3 9\n");
+}
+
+TEST_F(SupervisorOfAStepTest, CountsALateEndAfterAnEarlyStopAsAnEarlyStop) {
+  options_.end_limit = std::chrono::milliseconds(300);
+  options_.hosts = {"n1", "n2"};
+  const JobResult result = RunLauncher(
+      ChildCommand::Kind::kMpirun,
+      "trap \"echo 'ddlrun-rank[key]: rank 1 on n2 (pid 7) ended with signal 9 (Killed)' >&2; exit "
+      "137\" TERM; " +
+          SecondHangs("on n1 (pid 6) ended with exit code 75") + "while :; do sleep 0.05; done");
+  EXPECT_EQ(result.exit_code, EX_TEMPFAIL);
+  EXPECT_FALSE(result.failure);
+  EXPECT_THAT(result.not_ended, ElementsAre("rank 1 on n2"));
+}
+
+TEST_F(SupervisorOfAStepTest, HasNoLimitForTheEndUnlessAllHaveStartedAndSomeHaveEnded) {
+  options_.end_limit = std::chrono::milliseconds(300);
+  options_.hosts = {"n1", "n2"};
+  const std::string takes_its_time = "sleep 1; exit 3";
+  // All have ended, and srun takes its time.
+  EXPECT_THAT(RunSrun(SecondHangs("has ended") + "echo 'ddlrun-rank[key]: rank 1 has ended' >&2; " +
+                      takes_its_time)
+                  .not_ended,
+              IsEmpty());
+  EXPECT_THAT(RunSrun("echo 'ddlrun-rank[key]: rank 0 has started' >&2; echo 'ddlrun-rank[key]: "
+                      "rank 0 has ended' >&2; " +
+                      takes_its_time)
+                  .not_ended,
+              IsEmpty());
+  options_.end_limit = std::chrono::milliseconds(0);
+  EXPECT_THAT(RunSrun(SecondHangs("has ended") + takes_its_time).not_ended, IsEmpty());
+}
+
+TEST_F(SupervisorOfAStepTest, LimitsTheEndAlsoWhereARankEndedBeforeTheLastHadStarted) {
+  options_.end_limit = std::chrono::milliseconds(300);
+  options_.hosts = {"n1", "n2"};
+  EXPECT_THAT(RunSrun("echo 'ddlrun-rank[key]: rank 0 has started' >&2; echo 'ddlrun-rank[key]: "
+                      "rank 0 has ended' >&2; echo 'ddlrun-rank[key]: rank 1 has started' >&2; "
+                      "exec sleep 600")
+                  .not_ended,
+              ElementsAre("rank 1 on n2"));
+}
+
 TEST_F(SupervisorOfAStepTest, NamesTheNodesOfWhichNothingWasHeard) {
   options_.hosts = {"n1", "n2.site", "n3", "n4", "n4"};
   const std::string some =

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/supervise/job_result.h"
+
+#include <cstddef>
+
+#include "launcher/base/exit_codes.h"
+#include "launcher/supervise/silent_nodes.h"
+
+namespace launcher {
+
+void AddReports(const RankReports& reports, ChildCommand::Kind kind,
+                const std::vector<std::string>& hosts, bool has_ended_job, JobResult* result) {
+  result->has_started = !hosts.empty() && reports.started().size() == hosts.size();
+  result->lost_nodes = reports.lost_nodes();
+  result->failure = reports.failure();
+  // With these causes mpirun of Open MPI 5.0.7 and 6.0.0rc2 ends with 0.
+  const bool has_lost_ranks = !result->lost_nodes.empty() || reports.has_lost_daemons();
+  if (kind == ChildCommand::Kind::kMpirun && result->exit_code == 0 && has_lost_ranks) {
+    result->exit_code = EX_UNAVAILABLE;
+  }
+  if (!has_ended_job) result->cancelled = reports.cancelled();
+  // srun and mpirun may end as a rank that they have killed; where ranks stopped early, with 0.
+  if (result->failure && (result->exit_code != 0 || result->failure->exit_code == EX_TEMPFAIL)) {
+    result->exit_code = result->failure->exit_code;
+  }
+}
+
+void AddSilentNodes(const RankReports& reports, const std::vector<std::string>& hosts,
+                    JobResult* result) {
+  if (result->exit_code == 0 || result->output_is_closed) return;
+  result->silent_nodes = result->not_started;
+  if (!result->not_started.empty()) return;
+  std::set<std::string> ends = reports.hosts_with_ends();
+  for (const int rank : reports.ended()) {
+    const auto index = static_cast<std::size_t>(rank);
+    if (index < hosts.size()) ends.insert(hosts[index]);
+  }
+  result->silent_nodes = SilentNodes(hosts, ends);
+}
+
+void BlameNoRank(int late, JobResult* result) {
+  const bool hung = !result->not_started.empty() || !result->not_ended.empty();
+  if (!result->output_is_closed && !hung) return;
+  result->failure.reset();
+  if (result->output_is_closed) {
+    result->exit_code = 128 + SIGPIPE;
+  } else {
+    result->exit_code = result->not_ended.empty() ? EX_UNAVAILABLE : late;
+  }
+}
+
+RankFailure FailureOf(int rank, const std::vector<std::string>& hosts, const siginfo_t& end,
+                      double seconds) {
+  RankFailure failure;
+  failure.rank = rank;
+  const auto index = static_cast<std::size_t>(rank);
+  if (rank >= 0 && index < hosts.size()) failure.host = hosts[index];
+  failure.pid = end.si_pid;
+  failure.signal = end.si_code == CLD_EXITED ? 0 : end.si_status;
+  failure.exit_code = failure.signal == 0 ? end.si_status : 128 + failure.signal;
+  failure.seconds = seconds;
+  return failure;
+}
+
+std::vector<std::string> RanksNotEnded(const std::vector<std::string>& hosts,
+                                       const std::set<int>& ended) {
+  std::vector<std::string> ranks;
+  for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
+    if (ended.contains(static_cast<int>(rank))) continue;
+    ranks.push_back("rank " + std::to_string(rank) + " on " + hosts[rank]);
+  }
+  return ranks;
+}
+
+}  // namespace launcher

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a job ended, as the supervisor saw it.
+
+#pragma once
+
+#include <csignal>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "launcher/spawn/spawner.h"
+#include "launcher/supervise/failure_report.h"
+#include "launcher/supervise/rank_reports.h"
+
+namespace launcher {
+
+struct JobResult {
+  // That of the first child that failed (128 + n where signal n ended it); 0 when all succeeded.
+  int exit_code = 0;
+  std::optional<RankFailure> failure;   // empty on success, and when mpirun itself failed
+  std::vector<std::string> lost_nodes;  // which are gone, as srun or mpirun says
+  bool told_to_stop = false;            // ddlrun was sent SIGTERM, SIGINT or SIGHUP
+  int stop_signal = 0;                  // that signal, if it came before any failure or end
+  // Nobody could read standard output or standard error any more, so that ddlrun has ended the job.
+  // The exit code is then 128 + SIGPIPE, and there is no failure.
+  bool output_is_closed = false;
+  // Why Slurm ended the step before any failure: " DUE TO TIME LIMIT", or "" after scancel. nullopt
+  // where it did not.
+  std::optional<std::string> cancelled;
+  // "srun was ended by signal 9 (Killed)", where somebody else did so before any rank failed.
+  std::string launcher_end;
+  bool has_started = false;              // the program of every rank of srun or mpirun has run
+  std::vector<std::string> not_started;  // nodes where some program did not run in time
+  // "rank 1 on n2", of ranks that were still there when the time for the end was over; those that
+  // had ended had not failed.
+  std::vector<std::string> not_ended;
+  // After a failure: nodes that may be gone, since no end of a rank was reported from them, while
+  // it was from others.
+  std::vector<std::string> silent_nodes;
+  bool step_is_left = false;       // Slurm could not end the step, which still holds its resources
+  std::vector<std::string> notes;  // lines for the user, without "ddlrun: " and line end
+};
+
+// Adds what the shims and srun or mpirun, of the kind `kind`, have said about the ranks, whose
+// nodes are `hosts`.  `has_ended_job` says that ddlrun has ended the job though no rank had failed.
+// Pure.
+void AddReports(const RankReports& reports, ChildCommand::Kind kind,
+                const std::vector<std::string>& hosts, bool has_ended_job, JobResult* result);
+
+// Adds the nodes of which no end of a rank was heard, if srun has failed.  Pure.
+void AddSilentNodes(const RankReports& reports, const std::vector<std::string>& hosts,
+                    JobResult* result);
+
+// Where ddlrun has ended the job though no rank had failed, no rank is to blame for its end: sets
+// the exit code, which is `late` where some ranks did not end in time.  Pure.
+void BlameNoRank(int late, JobResult* result);
+
+// The failure of a rank that is a child of ddlrun.  Pure.
+RankFailure FailureOf(int rank, const std::vector<std::string>& hosts, const siginfo_t& end,
+                      double seconds);
+
+// "rank 1 on n2" for each rank that is not in `ended`.  Pure.
+std::vector<std::string> RanksNotEnded(const std::vector<std::string>& hosts,
+                                       const std::set<int>& ended);
+
+}  // namespace launcher
