@@ -3,16 +3,14 @@
 // A job is in one of these states:
 //
 //   state     when                                        what is done                     then
-//   starting  the last shim says that its program runs    -                                running
-//             the time for that is over                   as when the time of ending is    killing
-//   running   a rank ended without a failure, and the     as when the time of ending is    killing
-//             time of the others for that is over
-//   running,  ddlrun is sent a signal                     every rank gets it               (same)
-//   starting  a child fails                               the others get SIGTERM           ending
+//   running   ddlrun is sent a signal                     every rank gets it               (same)
+//             a child fails                               the others get SIGTERM           ending
 //             nobody can read any more, and there was no  children get SIGTERM             ending
 //             order to stop
 //             a shim or srun reports a failed rank        nothing: the launcher ends all   ending
 //             srun reports a lost node                    nothing: srun ends all           ending
+//             ranks take too long to start, or to end     as when the time of ending is    killing
+//             once others have (time_limits.h)            over
 //   any       the second SIGINT                           ranks get SIGKILL, srun and      ending
 //                                                         mpirun SIGTERM
 //   ending    its time is over                            the step gets SIGKILL, mpirun    killing
@@ -25,10 +23,10 @@
 //                                                         SIGKILL; ddlrun waits until a
 //                                                         killed one is gone
 //
-// A job whose children are ranks begins as running.  The times for the start and for the end begin
-// anew when children have waited for a reader, and that for the start when srun has waited for
-// resources.  The start has no limit under an mpirun from which no shim was heard: options of the
-// user (--mpiarg) may send the output of the ranks elsewhere.
+// The times for start and end begin anew when children have waited for a reader, and that for the
+// start when srun has waited for resources.  The start has no limit where ddlrun starts the ranks
+// itself, nor under an mpirun from which no shim was heard: options of the user (--mpiarg) may send
+// the output of the ranks elsewhere.
 //
 // After an order to stop, a failed rank that a shim or srun reports changes nothing: srun and
 // mpirun end the other ranks, in the time that Slurm or Open MPI gives them.
@@ -46,6 +44,7 @@
 #include "launcher/supervise/job_output.h"
 #include "launcher/supervise/rank_reports.h"
 #include "launcher/supervise/silent_nodes.h"
+#include "launcher/supervise/time_limits.h"
 
 namespace launcher {
 namespace {
@@ -55,7 +54,7 @@ using Clock = std::chrono::steady_clock;
 using Kind = ChildCommand::Kind;
 using News = RankReports::News;
 
-enum class State { kStarting, kRunning, kEnding, kKilling, kKilled };
+enum class State { kRunning, kEnding, kKilling, kKilled };
 
 class Supervisor {
  public:
@@ -65,7 +64,8 @@ class Supervisor {
         step_signals_(options.step_tools),
         output_(options.grace),
         children_(options),
-        reports_(options.report_key) {}
+        reports_(options.report_key),
+        limits_(options.start_limit, options.end_limit, options.hosts.size()) {}
 
   void Start(const ChildCommand& command);
   JobResult Run();
@@ -80,22 +80,14 @@ class Supervisor {
   void HandleNews(News news);
   void RecordEnd(const JobChild& child, const siginfo_t& info);
 
-  bool HaveAllStarted() const {
-    return !options_.hosts.empty() && reports_.started().size() == options_.hosts.size();
-  }
-  bool GoesOn() const { return state_ == State::kStarting || state_ == State::kRunning; }
-  void LimitStart();
+  bool GoesOn() const { return state_ == State::kRunning; }
   void GiveStartUp();
-  void LimitEnd();
   void GiveEndUp();
   void ExpectEnd(std::chrono::milliseconds limit);
   void EndChildren();
   void Advance();
   void Kill();
 
-  const std::set<int>& Ended() const {
-    return children_.kind() == Kind::kRank ? ended_ : reports_.ended();
-  }
   JobResult Result();
   double SecondsSinceStart() const;
 
@@ -105,9 +97,10 @@ class Supervisor {
   JobOutput output_;
   JobChildren children_;
   RankReports reports_;
+  TimeLimits limits_;
   JobResult result_;
   State state_ = State::kRunning;
-  std::optional<Clock::time_point> deadline_;  // when the time of the state is over
+  std::optional<Clock::time_point> deadline_;  // when the time for ending or killing is over
   std::set<int> ended_;                        // children that are ranks and have ended
   int exit_code_of_late_end_ = EX_UNAVAILABLE;
   bool has_ended_job_ = false;  // ddlrun ended it though no rank had failed
@@ -124,9 +117,7 @@ void Supervisor::Start(const ChildCommand& command) {
     HandleNews(reading.news);
     return reading.instead;
   });
-  if (command.kind == Kind::kRank || options_.hosts.empty()) return;
-  state_ = State::kStarting;
-  LimitStart();
+  if (command.kind != Kind::kRank && !options_.hosts.empty()) limits_.ExpectStart(Clock::now());
 }
 
 JobResult Supervisor::Run() {
@@ -147,11 +138,12 @@ JobResult Supervisor::Run() {
 void Supervisor::WaitForEvent() {
   std::vector<pollfd> ready = {{signals_.fd(), POLLIN, 0}};
   output_.AppendTo(&ready);
-  std::optional<Clock::time_point> deadline = deadline_;
-  const auto deadline_of_signals =
-      children_.AllEnded() ? std::nullopt : step_signals_.deadline();  // nobody gets them any more
-  for (const auto& other : {output_.deadline(), deadline_of_signals}) {
-    if (other && (!deadline || *other < *deadline)) deadline = other;
+  std::optional<Clock::time_point> deadline = output_.deadline();
+  if (!children_.AllEnded()) {
+    const auto deadline_of_state = GoesOn() ? limits_.deadline() : deadline_;
+    for (const auto& other : {deadline_of_state, step_signals_.deadline()}) {
+      if (other && (!deadline || *other < *deadline)) deadline = other;
+    }
   }
   int timeout_ms = -1;
   if (deadline) {
@@ -202,7 +194,6 @@ void Supervisor::RelayOutput() {
 
 // Passes on what the children wrote last.  Waits for the reader, unless ddlrun was told to stop.
 void Supervisor::RelayLastOutput() {
-  deadline_.reset();
   output_.ExpectLast();
   for (;;) {
     if (result_.told_to_stop) output_.ExpectNothing();
@@ -232,27 +223,17 @@ void Supervisor::HandleNews(News news) {
     ExpectEnd(std::max(options_.grace, options_.grace_of_launcher));
   }
   if (news == News::kLostNode) ExpectEnd(kGraceOfOthers);
-  if (news == News::kEnd) LimitEnd();
-  if (state_ != State::kStarting) return;
-  if (news == News::kStart && HaveAllStarted()) {
-    state_ = State::kRunning;
-    deadline_.reset();
-    LimitEnd();
-  }
-  if (news == News::kWaiting) deadline_.reset();
-  if (news == News::kGranted) LimitStart();
-}
-
-void Supervisor::LimitStart() {
-  if (state_ == State::kStarting && options_.start_limit.count() > 0)
-    deadline_ = Clock::now() + options_.start_limit;
+  const Clock::time_point now = Clock::now();
+  if (news == News::kStart) limits_.SetStarted(reports_.started().size(), now);
+  if (news == News::kWaiting) limits_.AwaitResources();
+  if (news == News::kGranted && limits_.is_starting()) limits_.ExpectStart(now);
+  if (news == News::kEnd) limits_.SetEnded(reports_.ended().size(), now);
 }
 
 // Ends a start that takes too long, and names the nodes of the ranks that have not started.
 void Supervisor::GiveStartUp() {
   if (children_.kind() == Kind::kMpirun && reports_.started().empty()) {
-    state_ = State::kRunning;
-    deadline_.reset();
+    limits_.GiveStartUp();
     return;
   }
   result_.not_started = NodesNotStarted(options_.hosts, reports_.started());
@@ -261,22 +242,11 @@ void Supervisor::GiveStartUp() {
   Kill();
 }
 
-// Once a rank has ended and the job goes on, the others are soon to end as well.
-void Supervisor::LimitEnd() {
-  const std::size_t ended = Ended().size();
-  if (state_ != State::kRunning || options_.end_limit.count() == 0 || ended == 0) return;
-  if (ended == options_.hosts.size()) {
-    deadline_.reset();
-  } else if (!deadline_) {
-    deadline_ = Clock::now() + options_.end_limit;
-  }
-}
-
 // Ends a job whose last ranks do not end, and names them.
 void Supervisor::GiveEndUp() {
-  result_.not_ended = RanksNotEnded(options_.hosts, Ended());
-  const std::optional<RankFailure> early =
-      children_.kind() == Kind::kRank ? result_.failure : reports_.failure();
+  const bool is_rank = children_.kind() == Kind::kRank;
+  result_.not_ended = RanksNotEnded(options_.hosts, is_rank ? ended_ : reports_.ended());
+  const std::optional<RankFailure> early = is_rank ? result_.failure : reports_.failure();
   if (early) exit_code_of_late_end_ = early->exit_code;  // any other failure would have ended it
   output_.ExpectEnd();
   has_ended_job_ = true;
@@ -285,8 +255,11 @@ void Supervisor::GiveEndUp() {
 
 void Supervisor::RecordEnd(const JobChild& child, const siginfo_t& info) {
   const RankFailure end = FailureOf(child.rank, options_.hosts, info, SecondsSinceStart());
-  if (child.kind == Kind::kRank) ended_.insert(child.rank);
-  if (end.exit_code == 0) return LimitEnd();
+  if (child.kind == Kind::kRank) {
+    ended_.insert(child.rank);
+    limits_.SetEnded(ended_.size(), Clock::now());
+  }
+  if (end.exit_code == 0) return;
   if (child.kind == Kind::kSrun && end.signal != 0) has_lost_srun_ = true;
   const bool stopped_early = end.exit_code == EX_TEMPFAIL;
   if (result_.exit_code == 0 || (result_.exit_code == EX_TEMPFAIL && !stopped_early)) {
@@ -298,8 +271,7 @@ void Supervisor::RecordEnd(const JobChild& child, const siginfo_t& info) {
                              " was ended by " + DescribeEnd(end);
     }
   }
-  if (stopped_early) return LimitEnd();
-  EndChildren();
+  if (!stopped_early) EndChildren();
 }
 
 // The children are about to end, and have `limit` for it.
@@ -331,22 +303,19 @@ void Supervisor::Advance() {
     children_.Signal(SIGUSR1);
     result_.notes.push_back("slurmctld did not pass the order to stop on: ranks got SIGUSR1");
   }
-  if (!deadline_ || Clock::now() < *deadline_) return;
-  if (GoesOn() && output_.IsHeld()) {  // a rank that waits for a reader cannot go on
-    deadline_.reset();
-    LimitStart();
-    LimitEnd();
-  } else if (state_ == State::kStarting) {
-    GiveStartUp();
-  } else if (state_ == State::kRunning) {
-    GiveEndUp();
-  } else if (state_ == State::kEnding) {
-    Kill();
-  } else {
-    children_.Signal(SIGKILL);
-    state_ = State::kKilled;
-    deadline_.reset();
+  const Clock::time_point now = Clock::now();
+  if (GoesOn()) {
+    const TimeLimits::Over over = limits_.Look(now);
+    if (over == TimeLimits::Over::kNothing) return;
+    if (output_.IsHeld()) return limits_.BeginAnew(now);  // who waits for a reader cannot go on
+    if (over == TimeLimits::Over::kStart) return GiveStartUp();
+    return GiveEndUp();
   }
+  if (!deadline_ || now < *deadline_) return;
+  if (state_ == State::kEnding) return Kill();
+  children_.Signal(SIGKILL);
+  state_ = State::kKilled;
+  deadline_.reset();
 }
 
 // Kills the job.  srun and mpirun are not killed at once, since that would leave the ranks on other
