@@ -10,7 +10,7 @@
 namespace launcher {
 
 void AddReports(const RankReports& reports, ChildCommand::Kind kind,
-                const std::vector<std::string>& hosts, bool has_ended_job, JobResult* result) {
+                const std::vector<std::string>& hosts, JobResult* result) {
   result->has_started = !hosts.empty() && reports.started().size() == hosts.size();
   result->lost_nodes = reports.lost_nodes();
   result->failure = reports.failure();
@@ -19,7 +19,7 @@ void AddReports(const RankReports& reports, ChildCommand::Kind kind,
   if (kind == ChildCommand::Kind::kMpirun && result->exit_code == 0 && has_lost_ranks) {
     result->exit_code = EX_UNAVAILABLE;
   }
-  if (!has_ended_job) result->cancelled = reports.cancelled();
+  result->cancelled = reports.cancelled();
   // srun and mpirun may end as a rank that they have killed; where ranks stopped early, with 0.
   if (result->failure && (result->exit_code != 0 || result->failure->exit_code == EX_TEMPFAIL)) {
     result->exit_code = result->failure->exit_code;
@@ -37,17 +37,6 @@ void AddSilentNodes(const RankReports& reports, const std::vector<std::string>& 
     if (index < hosts.size()) ends.insert(hosts[index]);
   }
   result->silent_nodes = SilentNodes(hosts, ends);
-}
-
-void BlameNoRank(int late, JobResult* result) {
-  const bool hung = !result->not_started.empty() || !result->not_ended.empty();
-  if (!result->output_is_closed && !hung) return;
-  result->failure.reset();
-  if (result->output_is_closed) {
-    result->exit_code = 128 + SIGPIPE;
-  } else {
-    result->exit_code = result->not_ended.empty() ? EX_UNAVAILABLE : late;
-  }
 }
 
 RankFailure FailureOf(int rank, const std::vector<std::string>& hosts, const siginfo_t& end,

@@ -53,10 +53,6 @@ void AddReports(const RankReports& reports, ChildCommand::Kind kind,
 void AddSilentNodes(const RankReports& reports, const std::vector<std::string>& hosts,
                     JobResult* result);
 
-// Where ddlrun has ended the job though no rank had failed, no rank is to blame for its end: sets
-// the exit code, which is `late` where some ranks did not end in time.  Pure.
-void BlameNoRank(int late, JobResult* result);
-
 // The failure of a rank that is a child of ddlrun.  Pure.
 RankFailure FailureOf(int rank, const std::vector<std::string>& hosts, const siginfo_t& end,
                       double seconds);

@@ -102,8 +102,8 @@ class Supervisor {
   State state_ = State::kRunning;
   std::optional<Clock::time_point> deadline_;  // when the time for ending or killing is over
   std::set<int> ended_;                        // children that are ranks and have ended
-  int exit_code_of_late_end_ = EX_UNAVAILABLE;
-  bool has_ended_job_ = false;  // ddlrun ended it though no rank had failed
+  // Of a job that ddlrun has ended though no rank had failed.
+  std::optional<int> own_exit_code_;
   bool has_lost_srun_ = false;  // a signal has ended srun
   bool has_killed_step_ = false;
   bool has_arrived_ = false;  // scancel has ended, with which the step was killed
@@ -188,7 +188,7 @@ void Supervisor::RelayOutput() {
   // tee as well.
   if (!output_.IsClosed() || !GoesOn() || result_.told_to_stop) return;
   result_.output_is_closed = true;
-  has_ended_job_ = true;
+  own_exit_code_ = 128 + SIGPIPE;
   EndChildren();
 }
 
@@ -237,8 +237,8 @@ void Supervisor::GiveStartUp() {
     return;
   }
   result_.not_started = NodesNotStarted(options_.hosts, reports_.started());
+  own_exit_code_ = EX_UNAVAILABLE;
   output_.ExpectEnd();
-  has_ended_job_ = true;
   Kill();
 }
 
@@ -247,9 +247,9 @@ void Supervisor::GiveEndUp() {
   const bool is_rank = children_.kind() == Kind::kRank;
   result_.not_ended = RanksNotEnded(options_.hosts, is_rank ? ended_ : reports_.ended());
   const std::optional<RankFailure> early = is_rank ? result_.failure : reports_.failure();
-  if (early) exit_code_of_late_end_ = early->exit_code;  // any other failure would have ended it
+  // Any other failure than an early stop would have ended the job.
+  own_exit_code_ = early ? early->exit_code : EX_UNAVAILABLE;
   output_.ExpectEnd();
-  has_ended_job_ = true;
   Kill();
 }
 
@@ -342,9 +342,14 @@ JobResult Supervisor::Result() {
       result.failure->last_lines.assign(child->tail.lines().begin(), child->tail.lines().end());
     }
   } else {
-    AddReports(reports_, children_.kind(), options_.hosts, has_ended_job_, &result);
+    AddReports(reports_, children_.kind(), options_.hosts, &result);
+    // Slurm has not cancelled the step by itself then.
+    if (own_exit_code_) result.cancelled.reset();
   }
-  BlameNoRank(exit_code_of_late_end_, &result);
+  if (own_exit_code_) {
+    result.failure.reset();  // no rank is to blame
+    result.exit_code = *own_exit_code_;
+  }
   if (children_.kind() == Kind::kSrun) AddSilentNodes(reports_, options_.hosts, &result);
   for (std::string& note : output_.Notes()) result.notes.push_back(std::move(note));
   return result;
