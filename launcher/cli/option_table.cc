@@ -198,6 +198,21 @@ const std::vector<OptionSpec>& OptionTable() {
                "full: all checks of --check-only first, exit 78 when one fails; off: nothing",
        .set = SetCheck},
       {.section = kHow,
+       .names = {"heartbeat"},
+       .argument = "FILE",
+       .help =
+           "end the job, with exit code 70, when the program no longer touches FILE, as it must "
+           "with every step; %r in FILE is the rank, so that the one which hangs is named. "
+           "Ranks find FILE in DDLRUN_HEARTBEAT; its folder is made",
+       .set = SetText<&Options::heartbeat>},
+      {.section = kHow,
+       .names = {"hang-after"},
+       .argument = "S",
+       .unit = "seconds",
+       .default_value = "300",
+       .help = "how long --heartbeat may stay untouched; ten times as long before the first time",
+       .set = SetCount<&Options::hang_after>},
+      {.section = kHow,
        .names = {"end-limit"},
        .argument = "S",
        .unit = "seconds",

@@ -3,6 +3,7 @@
 #include "launcher/cli/settings.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "launcher/base/error.h"
 #include "launcher/cli/mpi_arguments.h"
@@ -36,6 +37,7 @@ class Merger {
     settings_.grace = PickSeconds("grace_seconds", site_.grace_seconds, settings_.grace);
     settings_.start = PickSeconds("start_seconds", site_.start_seconds, settings_.start);
     MergeEndLimit();
+    MergeHeartbeat();
     MergeExports();
     MergeMpiArguments();
     MergeSiteEnvironment();
@@ -64,6 +66,21 @@ class Merger {
                                                          : std::chrono::seconds(0);
     Show("end_limit", std::to_string(settings_.end.count()),
          options_.end_limit ? kCommandLine : kDefault);
+  }
+
+  void MergeHeartbeat() {
+    if (options_.hang_after && options_.heartbeat.empty()) {
+      throw LaunchError(EX_USAGE,
+                        "--hang-after needs --heartbeat FILE: a file that the program touches with "
+                        "every step");
+    }
+    if (options_.heartbeat.empty()) return;
+    settings_.heartbeat = std::filesystem::absolute(options_.heartbeat);
+    if (options_.hang_after) settings_.hang_after = std::chrono::seconds(*options_.hang_after);
+    settings_.rank_settings[kHeartbeatVariable] = settings_.heartbeat;
+    Show("heartbeat", settings_.heartbeat, kCommandLine);
+    Show("hang_after", std::to_string(settings_.hang_after.count()),
+         options_.hang_after ? kCommandLine : kDefault);
   }
 
   void MergeGpuVisibility() {

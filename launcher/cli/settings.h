@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The settings of a job.  Each comes from the command line, the environment, the site file or a
-// default: the first of these that has it.  Pure.
+// default: the first of these that has it.  Pure, but for the working directory, in which relative
+// paths begin.
 
 #pragma once
 
@@ -32,7 +33,9 @@ struct Settings {
   std::string check;          // "auto", "full", "off"
   std::string run_directory;  // base of the private run directory
   std::chrono::seconds grace{3};
-  std::chrono::seconds start{300};  // how long a start may take; 0: no limit
+  std::chrono::seconds start{300};       // how long a start may take; 0: no limit
+  std::string heartbeat;                 // absolute path; "%r" in it is the rank; "": none
+  std::chrono::seconds hang_after{300};  // how long it may stay untouched
   // How long the other ranks may take to end once one has; 0: no limit.
   std::chrono::seconds end{0};
   std::map<std::string, std::string> rank_settings;  // variables to set for every rank
@@ -41,7 +44,8 @@ struct Settings {
   std::vector<std::string> warnings;                 // one line each with its code (messages.h)
 };
 
-// Throws LaunchError(EX_USAGE) where -x names a variable that is not set.
+// Throws LaunchError(EX_USAGE) where -x names a variable that is not set, and for --hang-after
+// without --heartbeat.
 Settings MergeSettings(const Options& options, const SiteConfig& site,
                        const Environment& environment);
 

@@ -40,6 +40,9 @@ JobResult StartAndWait(const Invocation& invocation, const PlannedJob& planned,
   supervisor.grace = invocation.settings.grace;
   supervisor.start_limit = invocation.settings.start;
   supervisor.end_limit = invocation.settings.end;
+  supervisor.heartbeat = {.pattern = invocation.settings.heartbeat,
+                          .limit = invocation.settings.hang_after,
+                          .ranks = static_cast<int>(planned.plan.ranks.size())};
   supervisor.tag_output = invocation.options.tag_output;
   supervisor.log_directory = invocation.options.log_directory;
   supervisor.report_key = commands.front().report_key;

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -76,6 +77,9 @@ int PlanAndLaunch(const Options& options, const Settings& settings,
   }
 
   if (!options.log_directory.empty()) MakeDirectory(options.log_directory);
+  if (!settings.heartbeat.empty()) {
+    MakeDirectory(std::filesystem::path(settings.heartbeat).parent_path());
+  }
   // From here on a signal does not end ddlrun, and so cannot leave a run directory behind.
   SignalRelay& signals = SignalsOfProgram();
   Restarts restarts(options, environment);

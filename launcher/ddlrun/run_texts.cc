@@ -67,6 +67,9 @@ std::string ResultText(const JobResult& result, const Decision& decision) {
            std::string("ddlrun: stopped early with a checkpoint written (exit code 75)") +
            (is_requeued ? "\n" : ": start it again\n");
   }
+  if (!result.hang.empty() && result.lost_nodes.empty()) {
+    return Failed("it hangs: " + result.hang + " (--hang-after)");
+  }
   if (end_hung && result.lost_nodes.empty()) return Failed(EndThatHung(result));
   // A step to which ddlrun has passed SIGTERM on is called cancelled by Slurm as well.
   if (result.cancelled && (result.stop_signal == 0 || !result.cancelled->empty())) {

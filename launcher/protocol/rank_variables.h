@@ -58,6 +58,11 @@ inline constexpr RankVariable kRankVariables[] = {
 // "all", "rank", or not set for "auto": which GPUs of its node a rank sees (--gpu-visibility).
 inline constexpr char kGpuVisibilityVariable[] = "DDLRUN_GPU_VISIBILITY";
 
+// The file that the rank must touch as it makes progress (--heartbeat).  The shim puts the number
+// of the rank in place of kRankMark.
+inline constexpr char kHeartbeatVariable[] = "DDLRUN_HEARTBEAT";
+inline constexpr char kRankMark[] = "%r";
+
 // The variables of Open MPI's mpirun, which scripts read that were written for it.  Ranks that srun
 // starts with a PMI get them from the shim, since MPI_Init finds the same numbers.  Ranks without a
 // PMI do not: there MPI_Init makes every rank a world of its own (doc/decisions/0026).

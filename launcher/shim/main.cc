@@ -241,6 +241,16 @@ void SetVisibleGpu() {
   setenv("CUDA_VISIBLE_DEVICES", entry.text, 1);
 }
 
+void SetHeartbeat() {
+  const char* pattern = Get(kHeartbeatVariable);
+  const char* mark = strstr(pattern, kRankMark);
+  if (mark == nullptr) return;
+  char path[PATH_MAX];
+  snprintf(path, sizeof(path), "%.*s%d%s", static_cast<int>(mark - pattern), pattern, job.rank,
+           mark + strlen(kRankMark));
+  setenv(kHeartbeatVariable, path, 1);
+}
+
 void SetUnlessSet(const char* name, int value) {
   char digits[16];
   snprintf(digits, sizeof(digits), "%d", value);
@@ -269,6 +279,7 @@ void SetEnvironment(int usable_cpus) {
   // CUDA then numbers the GPUs as the plan, nvidia-smi and Slurm do.
   setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0);
   SetVisibleGpu();
+  SetHeartbeat();
   // One thread per core of the rank; hardware threads share the units that training needs.
   if (job.cores > 0) SetUnlessSet("OMP_NUM_THREADS", job.cores);
   // A rank of Open MPI keeps its CPU busy while it waits.  Where ranks share CPUs it would keep the

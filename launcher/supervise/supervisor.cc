@@ -9,6 +9,7 @@
 //             order to stop
 //             a shim or srun reports a failed rank        nothing: the launcher ends all   ending
 //             srun reports a lost node                    nothing: srun ends all           ending
+//             a file is not touched any more (heartbeat)  children get SIGTERM             ending
 //             ranks take too long to start, or to end     as when the time of ending is    killing
 //             once others have (time_limits.h)            over
 //   any       the second SIGINT                           ranks get SIGKILL, srun and      ending
@@ -37,6 +38,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <memory>
 #include <set>
 
 #include "launcher/base/exit_codes.h"
@@ -76,6 +78,7 @@ class Supervisor {
   void RelaySignal(int number);
   void RelayOutput();
   void RelayLastOutput();
+  void LookAtHeartbeat();
   void EndStepThatIsLeft();
   void HandleNews(News news);
   void RecordEnd(const JobChild& child, const siginfo_t& info);
@@ -98,6 +101,7 @@ class Supervisor {
   JobChildren children_;
   RankReports reports_;
   TimeLimits limits_;
+  std::unique_ptr<Heartbeat> heartbeat_;  // while it is watched
   JobResult result_;
   State state_ = State::kRunning;
   std::optional<Clock::time_point> deadline_;  // when the time for ending or killing is over
@@ -121,10 +125,14 @@ void Supervisor::Start(const ChildCommand& command) {
 }
 
 JobResult Supervisor::Run() {
+  if (!options_.heartbeat.pattern.empty()) {
+    heartbeat_ = std::make_unique<Heartbeat>(options_.heartbeat);
+  }
   while (!children_.AllEnded()) {
     WaitForEvent();
     HandleSignals();
     RelayOutput();
+    LookAtHeartbeat();
     children_.Reap(
         [this](const JobChild& child, const siginfo_t& info) { RecordEnd(child, info); });
     Advance();
@@ -138,6 +146,7 @@ JobResult Supervisor::Run() {
 void Supervisor::WaitForEvent() {
   std::vector<pollfd> ready = {{signals_.fd(), POLLIN, 0}};
   output_.AppendTo(&ready);
+  if (heartbeat_ != nullptr) ready.push_back({heartbeat_->fd(), POLLIN, 0});
   std::optional<Clock::time_point> deadline = output_.deadline();
   if (!children_.AllEnded()) {
     const auto deadline_of_state = GoesOn() ? limits_.deadline() : deadline_;
@@ -189,6 +198,22 @@ void Supervisor::RelayOutput() {
   if (!output_.IsClosed() || !GoesOn() || result_.told_to_stop) return;
   result_.output_is_closed = true;
   own_exit_code_ = 128 + SIGPIPE;
+  EndChildren();
+}
+
+// Ends a job whose ranks make no progress.
+void Supervisor::LookAtHeartbeat() {
+  if (heartbeat_ == nullptr) return;
+  if (!GoesOn() || result_.told_to_stop || children_.AllEnded()) return heartbeat_.reset();
+  const std::set<int>& ended = children_.kind() == Kind::kRank ? ended_ : reports_.ended();
+  const std::optional<std::string> late = heartbeat_->TakeLate(options_.hosts, ended);
+  if (!late) return;
+  if (output_.IsHeld()) {  // who waits for a reader cannot go on
+    heartbeat_ = std::make_unique<Heartbeat>(options_.heartbeat);
+    return;
+  }
+  result_.hang = *late;
+  own_exit_code_ = EX_SOFTWARE;
   EndChildren();
 }
 

@@ -13,6 +13,7 @@
 
 #include "launcher/spawn/spawner.h"
 #include "launcher/supervise/guardian.h"
+#include "launcher/supervise/heartbeat.h"
 #include "launcher/supervise/job_result.h"
 #include "launcher/supervise/step_tools.h"
 #include "launcher/system/signal_relay.h"
@@ -32,6 +33,9 @@ struct SupervisorOptions {
   // How long the other ranks may take to end once one has ended by itself without a failure; 0: no
   // limit.
   std::chrono::milliseconds end_limit{0};
+  // A file, or one for each rank, that the program must touch as it makes progress; pattern "":
+  // none.
+  HeartbeatOptions heartbeat;
   bool tag_output = false;         // "[rank]" in front of every line of a rank
   std::string log_directory;       // for the log files of children that are ranks; "": none
   std::vector<std::string> hosts;  // of each rank
@@ -56,6 +60,9 @@ struct SupervisorOptions {
 // than start_limit is ended with the exit code EX_UNAVAILABLE and without a failure; so is a job
 // whose last ranks take longer to end than end_limit, but with EX_TEMPFAIL where a rank had stopped
 // early.
+//
+// A program that hangs by its heartbeat is ended as if a rank had failed, with the exit code
+// EX_SOFTWARE, unless ddlrun was told to stop: what the ranks do then may take its time.
 //
 // Signals: SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 and SIGCONT are passed on to every rank,
 // through srun or mpirun.  Through mpirun SIGINT and SIGHUP arrive as SIGTERM.  At the second

@@ -184,6 +184,29 @@ PY
   done
 }
 
+@test "--heartbeat ends a program that hangs, names the rank, and starts it again" {
+  local launcher
+  # Each rank has touched its file when rank 1 hangs, the first time.
+  printf '%s\n' '#!/bin/sh' 'for step in 1 2 3; do touch "$DDLRUN_HEARTBEAT"; sleep 0.2; done' \
+    '[ "$RANK$DDLRUN_RESTART_COUNT" != 10 ] || { trap "" TERM; while :; do sleep 1; done; }' \
+    'for step in 4 5 6 7; do touch "$DDLRUN_HEARTBEAT"; sleep 0.5; done' 'echo "$RANK is through"' > train
+  chmod +x train
+  for launcher in local mpirun; do
+    [ "$launcher" = local ] || require_mpirun
+    run_ddlrun --launcher=$launcher --oversubscribe -n 2 --heartbeat "beats.$launcher/%r" --hang-after 2 --max-restarts 1 ./train
+    echo "$launcher: $status $messages"
+    [ "$status" -eq 0 ]
+    [[ $messages == *"the job failed: it hangs: rank 1 on "*" has not touched $PWD/beats.$launcher/1 for "[2-9]" s (--hang-after)"* ]]
+    [ "$(sort -u <<< "$output")" = $'0 is through\n1 is through' ]
+  done
+}
+
+@test "--hang-after without --heartbeat is refused" {
+  run_ddlrun --hang-after 5 true
+  [ "$status" -eq 64 ]
+  [[ $messages == *"--hang-after needs --heartbeat FILE"* ]]
+}
+
 @test "--end-limit ends a job in which a rank stays behind, and names it" {
   local launcher how
   for launcher in local mpirun; do

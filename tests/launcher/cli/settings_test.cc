@@ -48,6 +48,19 @@ TEST(Settings, EndHasALimitForTheTrainerAndWhereOneIsGiven) {
               ::testing::ContainsRegex("end_limit: 5 +# command line"));
 }
 
+TEST(Settings, HeartbeatIsAnAbsolutePathThatRanksAreTold) {
+  const auto merged = [](const std::vector<std::string>& arguments) {
+    return MergeSettings(ParseOptions(arguments), SiteConfig(), {});
+  };
+  const Settings settings = merged({"--heartbeat=beats/%r", "--hang-after=20", "./train"});
+  EXPECT_THAT(settings.heartbeat, ::testing::MatchesRegex("/.*/beats/%r"));
+  EXPECT_EQ(settings.rank_settings.at("DDLRUN_HEARTBEAT"), settings.heartbeat);
+  EXPECT_EQ(settings.hang_after.count(), 20);
+  EXPECT_EQ(merged({"--heartbeat=/b"}).hang_after.count(), 300);
+  EXPECT_FALSE(merged({"./train"}).rank_settings.contains("DDLRUN_HEARTBEAT"));
+  EXPECT_THROW(merged({"--hang-after=20", "./train"}), LaunchError);
+}
+
 TEST(Settings, SiteEnvironmentYieldsToWhatTheUserHasSet) {
   const Settings settings =
       MergeSettings(ParseOptions({"-x", "NCCL_DEBUG=INFO"}), Site(), {{"NCCL_IB_HCA", "mine"}});

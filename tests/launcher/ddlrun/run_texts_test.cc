@@ -67,6 +67,17 @@ TEST(EndText, NamesAFewOfTheNodesThatDidNotStart) {
                                              "... not all programs ran"));
 }
 
+TEST(EndText, NamesWhoHangs) {
+  JobResult result;
+  result.exit_code = 70;
+  result.hang = "rank 1 on n2 has not touched /beat.1 for 60 s";
+  EXPECT_THAT(EndText(result, {}),
+              HasSubstr("the job failed: it hangs: rank 1 on n2 has not touched "
+                        "/beat.1 for 60 s (--hang-after)\n"));
+  result.lost_nodes = {"n2"};
+  EXPECT_THAT(EndText(result, {}), HasSubstr("node n2 was lost"));
+}
+
 TEST(EndText, NamesTheRanksThatDidNotEnd) {
   JobResult result;
   result.exit_code = 69;

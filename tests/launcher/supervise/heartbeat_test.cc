@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/supervise/heartbeat.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "launcher/supervise/supervisor.h"
+#include "tests/launcher/supervise/supervisor_fixture.h"
+
+namespace launcher {
+namespace {
+
+using ::testing::MatchesRegex;
+
+constexpr std::chrono::milliseconds kLimit{300};
+
+bool IsReadable(const Heartbeat& heartbeat, std::chrono::milliseconds patience) {
+  pollfd ready = {heartbeat.fd(), POLLIN, 0};
+  return poll(&ready, 1, static_cast<int>(patience.count())) == 1;
+}
+
+TEST(HeartbeatFile, HasTheRankWhereItsMarkIs) {
+  EXPECT_EQ(HeartbeatFile("/scratch/beat.%r", 12), "/scratch/beat.12");
+  EXPECT_EQ(HeartbeatFile("/scratch/%r/beat%", 0), "/scratch/0/beat%");
+  EXPECT_EQ(HeartbeatFile("/scratch/beat", 12), "/scratch/beat");
+}
+
+class HeartbeatTest : public SupervisorTest {};
+
+TEST_F(HeartbeatTest, NamesTheRankThatIsLate) {
+  Heartbeat heartbeat({.pattern = directory_ + "/beat.%r", .limit = kLimit, .ranks = 2});
+  // Rank 0 touches its file once, and so has less time than rank 1, which never does.
+  while (!IsReadable(heartbeat, std::chrono::milliseconds(50))) {
+    if (!std::filesystem::exists(directory_ + "/beat.0")) {
+      std::ofstream(directory_ + "/beat.0") << "1";
+    }
+  }
+  EXPECT_THAT(heartbeat.TakeLate({"n1", "n2"}, {}).value_or(""),
+              MatchesRegex("rank 0 on n1 has not touched .*/beat\\.0 for 0 s"));
+}
+
+TEST_F(HeartbeatTest, PassesOverRanksThatHaveEnded) {
+  Heartbeat heartbeat(
+      {.pattern = directory_ + "/beat.%r", .limit = std::chrono::milliseconds(20), .ranks = 2});
+  ASSERT_TRUE(IsReadable(heartbeat, kLong));
+  EXPECT_EQ(heartbeat.TakeLate({"n1", "n2"}, {0, 1}), std::nullopt);
+  EXPECT_FALSE(IsReadable(heartbeat, kLimit));
+}
+
+TEST_F(HeartbeatTest, NamesNoRankWhereTheFileIsThatOfAll) {
+  Heartbeat heartbeat(
+      {.pattern = directory_ + "/beat", .limit = std::chrono::milliseconds(20), .ranks = 2});
+  ASSERT_TRUE(IsReadable(heartbeat, kLong));
+  EXPECT_THAT(heartbeat.TakeLate({"n1", "n2"}, {0}).value_or(""),
+              MatchesRegex("no rank has touched .*/beat for 0 s"));
+}
+
+TEST_F(HeartbeatTest, EndsAJobThatHangs) {
+  const std::string beats = "for i in 1 2 3 4 5 6; do echo > beat; sleep 0.1; done; ";
+  const auto run = [&](const std::string& script) {
+    ChildCommand command;
+    command.rank = 0;
+    command.argv = {"/bin/sh", "-c", "cd '" + directory_ + "'; " + script};
+    command.environment = {"PATH=/usr/bin:/bin"};
+    SupervisorOptions options;
+    options.grace = std::chrono::milliseconds(100);
+    options.hosts = {"n1"};
+    options.heartbeat = {.pattern = directory_ + "/beat", .limit = std::chrono::milliseconds(500)};
+    SignalRelay signals;
+    return Supervise({command}, options, signals);
+  };
+  const JobResult well = run(beats + beats);
+  EXPECT_EQ(well.exit_code, 0);
+  EXPECT_EQ(well.hang, "");
+  const JobResult hung = run(beats + "trap '' TERM; while :; do sleep 1; done");
+  EXPECT_EQ(hung.exit_code, 70);
+  EXPECT_FALSE(hung.failure);
+  EXPECT_THAT(hung.hang, MatchesRegex("no rank has touched .*/beat for [0-9]+ s"));
+  // After an order to stop the ranks may take their time.
+  const JobResult stopped =
+      run(beats + ": > ready; " + SignalWhenReady("TERM") + "sleep 1; exit 75");
+  EXPECT_EQ(stopped.exit_code, 75);
+}
+
+}  // namespace
+}  // namespace launcher
