@@ -63,7 +63,7 @@ def main(command, root):
                 lines[start:end] = filled(lines[start:end])
                 continue
             for number in long_lines:
-                print(f"{page}:{number + 1}: {len(lines[number])} characters, more than {WIDTH}: tests/docs/wrapped.py wrap .")
+                print(f"{page}:{number + 1}: {len(lines[number])} characters, more than {WIDTH}: python3 tests/docs/wrapped.py wrap .")
                 found += 1
         if command == "wrap":
             page.write_text("\n".join(lines) + "\n", encoding="utf-8")
