@@ -44,11 +44,10 @@ struct JobResult {
   std::vector<std::string> notes;  // lines for the user, without "ddlrun: " and line end
 };
 
-// Adds what the shims and srun or mpirun, of the kind `kind`, have said about the ranks, whose
-// nodes are `hosts`.  `has_ended_job` says that ddlrun has ended the job though no rank had failed.
-// Pure.
+// Adds what the shims and srun or mpirun, of the kind `kind`, have said about the ranks, whose nodes
+// are `hosts`.  Pure.
 void AddReports(const RankReports& reports, ChildCommand::Kind kind,
-                const std::vector<std::string>& hosts, bool has_ended_job, JobResult* result);
+                const std::vector<std::string>& hosts, JobResult* result);
 
 // Adds the nodes of which no end of a rank was heard, if srun has failed.  Pure.
 void AddSilentNodes(const RankReports& reports, const std::vector<std::string>& hosts,

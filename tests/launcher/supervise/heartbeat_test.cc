@@ -84,7 +84,7 @@ TEST_F(HeartbeatTest, EndsAJobThatHangs) {
   EXPECT_THAT(hung.hang, MatchesRegex("no rank has touched .*/beat for [0-9]+ s"));
   // After an order to stop the ranks may take their time.
   const JobResult stopped =
-      run(beats + ": > ready; " + SignalWhenReady("TERM") + "sleep 1; exit 75");
+      run("trap '' TERM; " + beats + ": > ready; " + SignalWhenReady("TERM") + "sleep 1; exit 75");
   EXPECT_EQ(stopped.exit_code, 75);
 }
 

@@ -39,13 +39,16 @@ RankReports After(const std::vector<std::string>& lines) {
 
 TEST(RankReports, KeepsTheLinesOfShimsToItself) {
   RankReports reports("key");
-  for (const char* line : {"ddlrun-rank[key]: step 12.3", "ddlrun-rank[key]: rank 1 | last words",
-                           "ddlrun-rank[key]: rank 1 on n2 (pid 7) ended with exit code 75"}) {
+  for (const char* line :
+       {"ddlrun-rank[key]: step 12.3", "ddlrun-rank[key]: rank 1 | last words"}) {
     const auto reading = reports.Read(line, 1);
     EXPECT_EQ(reading.instead, "") << line;
     EXPECT_EQ(reading.news, News::kNone) << line;
   }
-  auto reading = reports.Read(kFailed, 1);
+  auto reading = reports.Read("ddlrun-rank[key]: rank 1 on n2 (pid 7) ended with exit code 75", 1);
+  EXPECT_EQ(reading.instead, "");
+  EXPECT_EQ(reading.news, News::kEnd);
+  reading = reports.Read(kFailed, 1);
   EXPECT_EQ(reading.instead, "ddlrun-rank: rank 1 on n2 (pid 7) ended with exit code 3\n");
   EXPECT_EQ(reading.news, News::kFailure);
   reading = reports.Read(kKilled, 1);
