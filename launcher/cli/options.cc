@@ -28,6 +28,16 @@ const OptionSpec* FindOption(const std::string& name) {
 std::string OtherWay(const std::string& name) {
   if (name == "timeout") return "write: timeout -k 60 3600 ddlrun ...";
   if (name == "log-level" || name == "log_level") return "-v says more, in ddlrun.log all is said";
+  // As srun takes it: -n6.
+  const bool is_letter_with_number =
+      name.size() > 1 && name.find_first_not_of("0123456789", 1) == std::string::npos;
+  for (const OptionSpec& option : OptionTable()) {
+    for (const std::string& letter : option.names) {
+      if (!is_letter_with_number || letter != name.substr(0, 1) || option.argument[0] == '\0')
+        continue;
+      return "write: -" + letter + " " + name.substr(1);
+    }
+  }
   return "";
 }
 

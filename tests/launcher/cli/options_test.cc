@@ -125,6 +125,9 @@ TEST(Options, NamesTheNearestSpellingOfAnUnknownOption) {
             "unknown option --timeout; write: timeout -k 60 3600 ddlrun ...");
   EXPECT_EQ(MessageOf({"--log-level=debug"}),
             "unknown option --log-level; -v says more, in ddlrun.log all is said");
+  EXPECT_EQ(MessageOf({"-n6"}), "unknown option -n6; write: -n 6");
+  EXPECT_EQ(MessageOf({"-v6"}), "unknown option -v6; ddlrun --help lists all");  // a switch
+  EXPECT_EQ(MessageOf({"-n6x"}), "unknown option -n6x; ddlrun --help lists all");
   EXPECT_EQ(MessageOf({"--zzzzzzzz"}), "unknown option --zzzzzzzz; ddlrun --help lists all");
 }
 
