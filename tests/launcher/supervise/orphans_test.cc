@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <ctime>
 
 namespace launcher {
@@ -52,7 +53,15 @@ pid_t Leave(milliseconds life, void (*first)() = Nothing) {
 
 bool IsThere(pid_t pid) { return kill(pid, 0) == 0; }
 
-TEST(Orphans, AreWaitedForAndReaped) {
+class OrphansTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (getenv("QEMU_CPU") != nullptr)
+      GTEST_SKIP() << "QEMU does not emulate PR_SET_CHILD_SUBREAPER";
+  }
+};
+
+TEST_F(OrphansTest, AreWaitedForAndReaped) {
   const Orphans orphans;
   const pid_t pid = Leave(milliseconds(50));
   ASSERT_GT(pid, 0);
@@ -60,7 +69,7 @@ TEST(Orphans, AreWaitedForAndReaped) {
   EXPECT_FALSE(IsThere(pid));
 }
 
-TEST(Orphans, GetSigtermAndThenSigkill) {
+TEST_F(OrphansTest, GetSigtermAndThenSigkill) {
   const Orphans orphans;
   const pid_t obeying = Leave(milliseconds(60'000));
   const pid_t deaf = Leave(milliseconds(60'000), [] { signal(SIGTERM, SIG_IGN); });
@@ -71,7 +80,7 @@ TEST(Orphans, GetSigtermAndThenSigkill) {
   EXPECT_FALSE(IsThere(deaf));
 }
 
-TEST(Orphans, AreNotTheChildrenFromBefore) {
+TEST_F(OrphansTest, AreNotTheChildrenFromBefore) {
   const pid_t child = fork();
   if (child == 0) {
     Sleep(milliseconds(60'000));
@@ -84,7 +93,7 @@ TEST(Orphans, AreNotTheChildrenFromBefore) {
   EXPECT_EQ(waitpid(child, nullptr, 0), child);
 }
 
-TEST(Orphans, AreNotDaemons) {
+TEST_F(OrphansTest, AreNotDaemons) {
   const Orphans orphans;
   const pid_t daemon = Leave(milliseconds(60'000), [] { setsid(); });
   ASSERT_GT(daemon, 0);
@@ -94,7 +103,7 @@ TEST(Orphans, AreNotDaemons) {
   EXPECT_EQ(waitpid(daemon, nullptr, 0), daemon);
 }
 
-TEST(Orphans, ThatEndDuringTheJobAreReapedAndNoOther) {
+TEST_F(OrphansTest, ThatEndDuringTheJobAreReapedAndNoOther) {
   const pid_t older = fork();
   if (older == 0) _exit(0);
   const Orphans orphans;
@@ -110,7 +119,7 @@ TEST(Orphans, ThatEndDuringTheJobAreReapedAndNoOther) {
   EXPECT_EQ(waitpid(older, nullptr, 0), older);
 }
 
-TEST(Orphans, AreNobodysAfterwards) {
+TEST_F(OrphansTest, AreNobodysAfterwards) {
   { const Orphans orphans; }
   const pid_t pid = Leave(milliseconds(60'000));
   ASSERT_GT(pid, 0);

