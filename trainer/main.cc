@@ -28,6 +28,7 @@
 #include "trainer/root_outputs.h"
 #include "trainer/run_folders.h"
 #include "trainer/run_profile.h"
+#include "trainer/scan_report.h"
 #include "trainer/setup.h"
 #include "trainer/train/describe_run.h"
 #include "trainer/train/hang_watch.h"
@@ -234,6 +235,7 @@ int RunTogether(const std::vector<std::string>& arguments, const Options& option
   const int data_threads = options.data_threads > 0 ? options.data_threads : cores;
   const SourceParts source_parts = {
       .data_threads = data_threads,
+      .scan_cache_dir = ScanCacheFolder(options, EnvironmentVariable),
       .on_bad_record = [&](const std::string& message) { log->warn("skipped: {}", message); },
       .allocate = [&](std::size_t bytes) { return backend->AllocateHost(bytes); },
       .spans = spans};
@@ -246,8 +248,15 @@ int RunTogether(const std::vector<std::string>& arguments, const Options& option
     TryThreads(support::Counted(spare, "spare thread") + " of the back end", spare);
   }
   const bool reads_files = (sources.training || sources.evaluation) && !options.data_dir.empty();
-  if (root && reads_files && !ReadShardManifest(options.data_dir)) {
-    log->info("{}", DescribeMissingManifest(options.data_dir));
+  if (reads_files) {
+    const ScanCost cost = CostOfScans(sources);
+    const std::string scans =
+        DescribeScans(cost, options.data_idx_dir, source_parts.scan_cache_dir, met);
+    if (root) log->info("{}", scans);
+    if (root && !cost.note.empty()) log->info("what the scan found is not kept: {}", cost.note);
+    if (root && !ReadShardManifest(options.data_dir)) {
+      log->info("{}", DescribeMissingManifest(options.data_dir));
+    }
   }
   for (const Source* source : {sources.training.get(), sources.evaluation.get()}) {
     if (root && source != nullptr && !source->note().empty()) log->warn("{}", source->note());

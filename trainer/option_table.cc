@@ -36,6 +36,9 @@ CLI::Option* AugmentChoice(CLI::App& app, const OptionRow& row, Options& options
 CLI::Option* ShuffleChoice(CLI::App& app, const OptionRow& row, Options& options) {
   return OneOf<&Options::shuffle>(app, row, options, {"epoch", "none"});
 }
+CLI::Option* ScanCacheChoice(CLI::App& app, const OptionRow& row, Options& options) {
+  return OneOf<&Options::scan_cache>(app, row, options, {"auto", "off"});
+}
 CLI::Option* BadRecordsChoice(CLI::App& app, const OptionRow& row, Options& options) {
   return OneOf<&Options::bad_records>(app, row, options, {"stop", "skip"});
 }
@@ -187,6 +190,10 @@ std::vector<OptionRow> MakeTable() {
       {"data_idx_dir", data,
        "folder of their index files (ddldata index); without it record boundaries are scanned",
        kNvidia, false, kOwn, kText<&Options::data_idx_dir>},
+      {"scan_cache", data,
+       "auto: one rank of a node scans, the others and later runs there read what it found; off: "
+       "every rank scans",
+       kOurs, false, kOwn, With<&Options::scan_cache>(ScanCacheChoice)},
       {"image_size", data, "height and width of the network's input, 32 to 4096 pixels", kOurs,
        false, kSame, With<&Options::image_size>(ImageSize)},
       {"synthetic_data_size", data,

@@ -34,8 +34,9 @@ struct Options {
   std::string to_predict;          // image file
 
   // Data.
-  std::string data_dir;           // "": synthetic
-  std::string data_idx_dir;       // "": record boundaries are found by scanning
+  std::string data_dir;      // "": synthetic
+  std::string data_idx_dir;  // "": record boundaries are found by scanning
+  std::string scan_cache = "auto";
   int image_size = 224;           // pixels
   int synthetic_data_size = 224;  // pixels; parsing makes it image_size where it counts
   int classes = 1000;

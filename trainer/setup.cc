@@ -2,11 +2,14 @@
 
 #include "trainer/setup.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <map>
 #include <stdexcept>
+#include <system_error>
 
 #include "trainer/core/error.h"
 #include "trainer/data/read_ahead.h"
@@ -57,6 +60,7 @@ std::unique_ptr<Source> FileSource(const Options& options, const launcher::RankI
   RecordSourceOptions records;
   records.data_dir = options.data_dir;
   records.index_dir = options.data_idx_dir;
+  records.scan_cache_dir = parts.scan_cache_dir;
   records.split = training ? Split::kTrain : Split::kValidation;
   records.training = training;
   records.batch = options.batch_size;
@@ -225,6 +229,22 @@ RunMemory MakeRunMemory(const Options& options, const Backend& backend, int rank
   return memory;
 }
 
+std::string ScanCacheFolder(const Options& options, const EnvironmentLookup& get) {
+  if (options.scan_cache == "off") return "";
+  std::string base = "/tmp";
+  std::error_code error;
+  for (const char* name : {"XDG_RUNTIME_DIR", "SLURM_TMPDIR", "TMPDIR"}) {
+    const std::string folder = get(name).value_or("");
+    const bool is_usable = folder.starts_with('/') &&
+                           std::filesystem::is_directory(folder, error) &&
+                           ::access(folder.c_str(), W_OK | X_OK) == 0;
+    if (!is_usable) continue;
+    base = folder;
+    break;
+  }
+  return base + "/ddltraind-" + std::to_string(::geteuid());
+}
+
 Sources MakeSources(const Options& options, const launcher::RankInfo& rank,
                     const SourceParts& parts) {
   const auto make = [&](bool training) {
@@ -267,6 +287,14 @@ std::vector<Fact> DataFacts(const Sources& sources) {
     facts.insert(facts.end(), more.begin(), more.end());
   }
   return facts;
+}
+
+ScanCost CostOfScans(const Sources& sources) {
+  ScanCost cost;
+  for (const Source* source : {sources.training.get(), sources.evaluation.get()}) {
+    if (source != nullptr) cost += source->scan_cost();
+  }
+  return cost;
 }
 
 }  // namespace trainer

@@ -49,6 +49,11 @@ CommOptions MakeCommOptions(const launcher::RankInfo& rank, int started_tasks, S
 // For --trace; null without it.
 std::unique_ptr<SpanRecorder> MakeSpanRecorder(const Options& options);
 
+// Where this user's runs on this node keep what they found by scanning data files; "" for
+// --scan_cache=off.  In $XDG_RUNTIME_DIR, $SLURM_TMPDIR, $TMPDIR or /tmp, the first that can be
+// written; it need not be there.
+std::string ScanCacheFolder(const Options& options, const EnvironmentLookup& get);
+
 // One of a run's sources, or null where its mode has no use for it.
 struct Sources {
   std::unique_ptr<Source> training;
@@ -57,6 +62,7 @@ struct Sources {
 // What sources are given.
 struct SourceParts {
   int data_threads = 1;                                   // of this rank
+  std::string scan_cache_dir;                             // of ScanCacheFolder
   std::function<void(const std::string&)> on_bad_record;  // told of each that is skipped
   AllocateMemory allocate = AllocateOrdinaryMemory;       // of batches; outlives the sources
   SpanRecorder* spans = nullptr;                          // of training; may be null
@@ -76,5 +82,8 @@ LogFields LoggedParameters(const Options& options);
 std::vector<Fact> RunFacts(const Options& options, const std::string& program_version);
 Fact BackendFact(const Backend& backend);
 std::vector<Fact> DataFacts(const Sources& sources);
+
+// What it took to find the records of both sources.
+ScanCost CostOfScans(const Sources& sources);
 
 }  // namespace trainer

@@ -201,15 +201,30 @@ TEST(Options, RefusesAnArgumentThatIsNoOption) {
 
 // Options with another value than by default, for each row of the table.
 Options WithAnother(const OptionRow& row) {
-  static const std::map<std::string, std::string> words = {
-      {"mode", "train"},          {"arch", "resnet101"},         {"iter_unit", "batch"},
-      {"augment", "none"},        {"shuffle", "none"},           {"bad_records", "skip"},
-      {"on_nan", "skip"},         {"weight_init", "fan_in"},     {"precision", "tf32"},
-      {"resume", "never"},        {"backend", "reference"},      {"comm", "mpi"},
-      {"graph", "off"},           {"dry_run", "full"},           {"reduce_precision", "16bit"},
-      {"data_format", "NCHW"},    {"mllog_status", "cloud"},     {"trace", "7:3"},
-      {"profile", "7:3"},         {"roofline", "7:3"},           {"momentum", "0.5"},
-      {"label_smoothing", "0.5"}, {"gpu_memory_fraction", "0.5"}};
+  static const std::map<std::string, std::string> words = {{"mode", "train"},
+                                                           {"arch", "resnet101"},
+                                                           {"iter_unit", "batch"},
+                                                           {"augment", "none"},
+                                                           {"shuffle", "none"},
+                                                           {"bad_records", "skip"},
+                                                           {"scan_cache", "off"},
+                                                           {"on_nan", "skip"},
+                                                           {"weight_init", "fan_in"},
+                                                           {"precision", "tf32"},
+                                                           {"resume", "never"},
+                                                           {"backend", "reference"},
+                                                           {"comm", "mpi"},
+                                                           {"graph", "off"},
+                                                           {"dry_run", "full"},
+                                                           {"reduce_precision", "16bit"},
+                                                           {"data_format", "NCHW"},
+                                                           {"mllog_status", "cloud"},
+                                                           {"trace", "7:3"},
+                                                           {"profile", "7:3"},
+                                                           {"roofline", "7:3"},
+                                                           {"momentum", "0.5"},
+                                                           {"label_smoothing", "0.5"},
+                                                           {"gpu_memory_fraction", "0.5"}};
   std::vector<std::string> arguments = {"--batch_size=8"};
   if (row.name == "reduce_precision") arguments.emplace_back("--precision=fp16");
   if (row.name.starts_with("mllog_")) arguments.emplace_back("--mllog=file");
@@ -275,7 +290,7 @@ TEST(SharedOptions, TheseAreTheOnesThatRanksMayHaveOfTheirOwn) {
     if (row.rank_rule == RankRule::kGivenAlike) given_alike.insert(row.name);
   }
   EXPECT_THAT(own, ElementsAre("data_idx_dir", "data_threads", "display_every", "gpu_id",
-                               "prefetch", "threads"));
+                               "prefetch", "scan_cache", "threads"));
   EXPECT_THAT(given_alike, ElementsAre("data_dir", "dump_state", "export_dir", "init_from", "mllog",
                                        "prometheus_dir", "tensorboard_dir", "variability_dir"));
 }

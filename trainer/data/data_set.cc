@@ -2,10 +2,16 @@
 
 #include "trainer/data/data_set.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <cstddef>
 #include <filesystem>
 #include <optional>
+#include <system_error>
+#include <utility>
 
 #include "support/counted.h"
 #include "trainer/core/error.h"
@@ -28,18 +34,25 @@ std::string DescribeLackOfOpenFiles(const std::string& dir, std::size_t room, st
          "files a process may have open (ulimit -Hn), or make fewer, larger files";
 }
 
-std::vector<RecordPlace> FindRecords(const RecordFile& file, const std::string& index_dir) {
-  if (file.bytes() == 0) throw Error(EX_DATAERR, file.path() + " is empty: it has no record");
-  if (index_dir.empty()) return file.Scan();
+std::vector<RecordPlace> ReadIndexOf(const RecordFile& file, const std::string& index_dir) {
   const std::filesystem::path path =
       std::filesystem::path(index_dir) / std::filesystem::path(file.path()).filename();
   return ParseIndex(ReadWholeFile(path.string(), kMaxIndexBytes), path.string(), file.bytes());
 }
 
+// A set among all that this user has on this node.
+std::string NameOfSet(const std::string& dir, Split split) {
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::weakly_canonical(dir, error);
+  return std::string(host.data()) + " " + (error ? dir : path.string()) + " " + FilePrefix(split);
+}
+
 }  // namespace
 
 DataSet::DataSet(const std::string& dir, const std::string& index_dir, Split split, int threads,
-                 const RankShare& share) {
+                 const RankShare& share, const ScanCacheOptions& cache) {
   const std::vector<std::string> paths = FindDataFiles(dir, split);
   std::optional<ShardManifestCheck> check;
   if (const auto manifest = ReadShardManifest(dir)) {
@@ -49,27 +62,63 @@ DataSet::DataSet(const std::string& dir, const std::string& index_dir, Split spl
   }
   const std::size_t room = MakeRoomForOpenFiles(paths.size());
   if (room < paths.size()) note_ = DescribeLackOfOpenFiles(dir, room, paths.size());
-  files_.resize(paths.size());
+  threads = std::max(threads, kLookingThreads);
+  OpenFiles(paths, room, threads);
   places_.resize(paths.size());
-  ParallelFor(std::max(threads, kLookingThreads), std::ssize(paths), [&](std::int64_t i) {
-    const auto number = static_cast<std::size_t>(i);
-    RecordFile file(paths[number], true);
-    places_[number] = FindRecords(file, index_dir);
-    if (check) {
-      const bool read_checksums = index_dir.empty() || i % share.ranks == share.rank;
-      const std::string problem = check->Compare(file, places_[number], read_checksums);
-      if (!problem.empty()) throw Error(EX_DATAERR, problem);
-    }
-    if (number < room) {
-      files_[number].emplace(std::move(file));
-    } else {
-      files_[number].emplace(paths[number], false);
-    }
-  });
+  const std::vector<std::optional<std::uint32_t>> checksums =
+      index_dir.empty() ? FindByScan(NameOfSet(dir, split), threads, cache)
+                        : FindByIndex(index_dir, threads, share, check.has_value());
+  for (std::size_t i = 0; check && i < files_.size(); ++i) {
+    const std::string problem = check->Compare(files_[i], places_[i].size(), checksums[i]);
+    if (!problem.empty()) throw Error(EX_DATAERR, problem);
+  }
   first_record_.push_back(0);
   for (const auto& places : places_) {
     first_record_.push_back(first_record_.back() + static_cast<std::int64_t>(places.size()));
   }
+}
+
+void DataSet::OpenFiles(const std::vector<std::string>& paths, std::size_t room, int threads) {
+  std::vector<std::optional<RecordFile>> files(paths.size());
+  ParallelFor(threads, std::ssize(paths), [&](std::int64_t i) {
+    const auto number = static_cast<std::size_t>(i);
+    files[number].emplace(paths[number], number < room);
+    if (files[number]->bytes() == 0) {
+      throw Error(EX_DATAERR, paths[number] + " is empty: it has no record");
+    }
+  });
+  for (std::optional<RecordFile>& file : files) files_.push_back(std::move(*file));
+}
+
+// The checksums of the files that are to be compared with the manifest by this rank.
+std::vector<std::optional<std::uint32_t>> DataSet::FindByIndex(const std::string& index_dir,
+                                                               int threads, const RankShare& share,
+                                                               bool has_manifest) {
+  const auto begin = std::chrono::steady_clock::now();
+  std::vector<std::optional<std::uint32_t>> checksums(files_.size());
+  ParallelFor(threads, std::ssize(files_), [&](std::int64_t i) {
+    const auto number = static_cast<std::size_t>(i);
+    places_[number] = ReadIndexOf(files_[number], index_dir);
+    if (has_manifest && i % share.ranks == share.rank) {
+      checksums[number] = files_[number].ChecksumOf(places_[number]);
+    }
+  });
+  scan_cost_.files = std::ssize(files_);
+  scan_cost_.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return checksums;
+}
+
+std::vector<std::optional<std::uint32_t>> DataSet::FindByScan(const std::string& set, int threads,
+                                                              const ScanCacheOptions& cache) {
+  SetScan scan = ScanSet(files_, set, threads, cache);
+  scan_cost_ = scan.cost;
+  std::vector<std::optional<std::uint32_t>> checksums;
+  for (std::size_t i = 0; i < files_.size(); ++i) {
+    places_[i] = std::move(scan.files[i].places);
+    checksums.emplace_back(scan.files[i].checksum);
+  }
+  return checksums;
 }
 
 std::vector<Fact> DataSet::facts() const {
@@ -77,8 +126,8 @@ std::vector<Fact> DataSet::facts() const {
   for (std::size_t file = 0; file < files_.size(); ++file) {
     Fingerprint offsets;
     for (const RecordPlace& place : places_[file]) offsets.Add(place.offset);
-    const std::string name = std::filesystem::path(files_[file]->path()).filename().string();
-    facts.push_back({name, name + " of " + std::to_string(files_[file]->bytes()) + " bytes with " +
+    const std::string name = std::filesystem::path(files_[file].path()).filename().string();
+    facts.push_back({name, name + " of " + std::to_string(files_[file].bytes()) + " bytes with " +
                                support::Counted(std::ssize(places_[file]), "record") +
                                " (offsets " + offsets.hex() + ")"});
   }
@@ -91,24 +140,24 @@ std::size_t DataSet::SizeOf(std::int64_t record) const {
 
 void DataSet::Fetch(std::int64_t record, std::span<std::uint8_t> bytes) const {
   const std::size_t file = FileOf(record);
-  files_[file]->Fetch(PlaceOf(file, record), bytes);
+  files_[file].Fetch(PlaceOf(file, record), bytes);
 }
 
 std::span<const std::uint8_t> DataSet::Check(std::int64_t record,
                                              std::span<const std::uint8_t> bytes) const {
   const std::size_t file = FileOf(record);
-  return files_[file]->Check(PlaceOf(file, record), bytes);
+  return files_[file].Check(PlaceOf(file, record), bytes);
 }
 
 std::span<const std::uint8_t> DataSet::Read(std::int64_t record,
                                             std::vector<std::uint8_t>& buffer) const {
   const std::size_t file = FileOf(record);
-  return files_[file]->Read(PlaceOf(file, record), buffer);
+  return files_[file].Read(PlaceOf(file, record), buffer);
 }
 
 std::string DataSet::Describe(std::int64_t record, const std::string& what) const {
   const std::size_t file = FileOf(record);
-  return DescribeRecord(files_[file]->path(), PlaceOf(file, record).offset, what);
+  return DescribeRecord(files_[file].path(), PlaceOf(file, record).offset, what);
 }
 
 std::size_t DataSet::FileOf(std::int64_t record) const {

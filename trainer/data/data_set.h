@@ -16,6 +16,7 @@
 
 #include "trainer/core/fact.h"
 #include "trainer/data/record_source.h"
+#include "trainer/data/scan_cache.h"
 #include "trainer/data/tfrecord.h"
 
 namespace trainer {
@@ -28,14 +29,14 @@ struct RankShare {
 
 class DataSet {
  public:
-  // Finds the records by the index files in `index_dir`, or, if that is "", by reading all record
-  // headers, on `threads` threads or, as they wait for storage, 32 if that is more.  As many files
-  // stay open as may (open_files.h).  Where the folder has a manifest (shard_manifest.h), every
-  // file is compared with it; with index files, which save the reading of all headers, a rank reads
-  // the checksums of every so many-th file alone: `share`.  Throws Error(EX_DATAERR): see
-  // MakeRecordSource.
+  // Finds the records by the index files in `index_dir`, or, if that is "", by a scan of all record
+  // headers or what is kept of one (scan_cache.h), on `threads` threads or, as they wait for
+  // storage, 32 if that is more.  As many files stay open as may (open_files.h).  Where the folder
+  // has a manifest (shard_manifest.h), every file is compared with it; with index files, which save
+  // the reading of all headers, a rank reads the checksums of every so many-th file alone: `share`.
+  // Throws Error(EX_DATAERR): see MakeRecordSource.
   DataSet(const std::string& dir, const std::string& index_dir, Split split, int threads,
-          const RankShare& share = {});
+          const RankShare& share = {}, const ScanCacheOptions& cache = {});
 
   std::int64_t records() const { return first_record_.back(); }
   // One for each file, by its name without its folder: bytes, records, and where they begin.
@@ -44,6 +45,9 @@ class DataSet {
   // What is to be known of it, "" if nothing: that files are opened for each read, as this process
   // may not have all of them open, which is slow.
   const std::string& note() const { return note_; }
+
+  // What it took to find the records; of index files, the time.
+  const ScanCost& scan_cost() const { return scan_cost_; }
 
   // Of a record.  REQUIRES: 0 <= record < records().
   // Its bytes in the file.
@@ -59,11 +63,17 @@ class DataSet {
   std::string Describe(std::int64_t record, const std::string& what) const;
 
  private:
+  void OpenFiles(const std::vector<std::string>& paths, std::size_t room, int threads);
+  std::vector<std::optional<std::uint32_t>> FindByIndex(const std::string& index_dir, int threads,
+                                                        const RankShare& share, bool has_manifest);
+  std::vector<std::optional<std::uint32_t>> FindByScan(const std::string& set, int threads,
+                                                       const ScanCacheOptions& cache);
   std::size_t FileOf(std::int64_t record) const;
   const RecordPlace& PlaceOf(std::size_t file, std::int64_t record) const;
 
   std::string note_;
-  std::vector<std::optional<RecordFile>> files_;  // all there once it is made
+  ScanCost scan_cost_;
+  std::vector<RecordFile> files_;
   std::vector<std::vector<RecordPlace>> places_;  // by file
   std::vector<std::int64_t> first_record_;        // by file, and the total at the end
 };

@@ -15,6 +15,13 @@
 #include "trainer/core/error.h"
 
 namespace trainer {
+namespace {
+
+std::int64_t Nanoseconds(const timespec& time) {
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+}  // namespace
 
 FileDescriptor::~FileDescriptor() {
   if (fd_ >= 0) ::close(fd_);
@@ -36,11 +43,16 @@ FileDescriptor OpenForReading(const std::string& path) {
   return file;
 }
 
-std::uint64_t FileSize(const FileDescriptor& file, const std::string& path) {
+FileIdentity IdentityOf(const FileDescriptor& file, const std::string& path) {
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) throw OsError("cannot read the size of " + path, errno);
   if (!S_ISREG(status.st_mode)) throw Error(EX_DATAERR, path + " is not a regular file");
-  return static_cast<std::uint64_t>(status.st_size);
+  return {status.st_dev, status.st_ino, static_cast<std::uint64_t>(status.st_size),
+          Nanoseconds(status.st_mtim), Nanoseconds(status.st_ctim)};
+}
+
+std::uint64_t FileSize(const FileDescriptor& file, const std::string& path) {
+  return IdentityOf(file, path).bytes;
 }
 
 std::size_t ReadAt(const FileDescriptor& file, const std::string& path, std::uint64_t offset,

@@ -31,7 +31,20 @@ class FileDescriptor {
 // writer.
 FileDescriptor OpenForReading(const std::string& path);
 
-// In bytes.  Throws Error(EX_DATAERR) if it is not a regular file.
+// What tells a file as it is from the same file after anybody has written to it, and from another
+// in its place.  Times are in nanoseconds since 1970; nobody can set the time of the last change.
+struct FileIdentity {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  std::uint64_t bytes = 0;
+  std::int64_t modified = 0;
+  std::int64_t changed = 0;  // also by a rename, or by who may read it
+  bool operator==(const FileIdentity&) const = default;
+};
+
+// Throws Error(EX_DATAERR) if it is not a regular file.
+FileIdentity IdentityOf(const FileDescriptor& file, const std::string& path);
+// In bytes.  Throws as IdentityOf.
 std::uint64_t FileSize(const FileDescriptor& file, const std::string& path);
 
 // Fills `bytes` from `offset`; returns how many were there: fewer only at the end of the file.

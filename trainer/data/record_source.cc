@@ -66,6 +66,7 @@ class RecordSource : public Source {
   std::int64_t samples() const override { return data_.records(); }
   std::vector<Fact> facts() const override { return data_.facts(); }
   std::string note() const override { return data_.note(); }
+  ScanCost scan_cost() const override { return data_.scan_cost(); }
   void Seek(const Position& position) override {
     prefetcher_.Seek(position.step, [&] {
       read_ahead_.Seek(position.step * options_.batch, [&] { start_ = position; });
@@ -103,7 +104,7 @@ class RecordSource : public Source {
 RecordSource::RecordSource(const RecordSourceOptions& options)
     : options_(options),
       data_(options.data_dir, options.index_dir, options.split, options.threads,
-            {options.rank, options.world_size}),
+            {options.rank, options.world_size}, {.dir = options.scan_cache_dir}),
       sampler_(data_.records(), options.seed, options.training && options.shuffle),
       loaders_(static_cast<std::size_t>(options.threads)),
       ring_(MakeRing()),

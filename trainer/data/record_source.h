@@ -41,6 +41,8 @@ struct RecordSourceOptions {
   // What the batches hold.
   std::string data_dir;
   std::string index_dir;  // DALI's index files, same names as the data files; "": found by scanning
+  std::string
+      scan_cache_dir;  // where what is found by scanning is kept (scan_cache.h); "": nowhere
   Split split = Split::kTrain;
   bool training = true;     // endless; false: evaluation, file order, centre crop, ends
   std::int64_t batch = 32;  // images of this rank in a step

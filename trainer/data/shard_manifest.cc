@@ -127,9 +127,9 @@ std::string DescribeMissingManifest(const std::string& dir) {
          " makes one";
 }
 
-ShardSummary SummarizeShard(const RecordFile& file, std::span<const RecordPlace> places) {
-  return {fs::path(file.path()).filename().string(), places.size(), file.bytes(),
-          file.ChecksumOf(places)};
+ShardSummary SummarizeShard(const RecordFile& file, const RecordScan& scan) {
+  return {fs::path(file.path()).filename().string(), scan.places.size(), file.bytes(),
+          scan.checksum};
 }
 
 ShardManifestCheck::ShardManifestCheck(const std::string& dir,
@@ -155,18 +155,18 @@ std::vector<std::string> ShardManifestCheck::CompareNames(
   return problems;
 }
 
-std::string ShardManifestCheck::Compare(const RecordFile& file, std::span<const RecordPlace> places,
-                                        bool read_checksums) const {
+std::string ShardManifestCheck::Compare(const RecordFile& file, std::size_t records,
+                                        std::optional<std::uint32_t> checksum) const {
   const ShardSummary* expected = Find(file.path());
   if (expected == nullptr) return "";
   std::string what;
-  if (places.size() != expected->records) {
-    what = " has " + std::to_string(places.size()) + " records, not the " +
+  if (records != expected->records) {
+    what = " has " + std::to_string(records) + " records, not the " +
            std::to_string(expected->records);
   } else if (file.bytes() != expected->bytes) {
     what = " has " + std::to_string(file.bytes()) + " bytes, not the " +
            std::to_string(expected->bytes);
-  } else if (read_checksums && SummarizeShard(file, places) != *expected) {
+  } else if (checksum && *checksum != expected->checksum) {
     what = " has other records than those, or in another order,";
   } else {
     return "";

@@ -47,10 +47,10 @@ std::optional<std::vector<ShardSummary>> ReadShardManifest(const std::string& di
 // Why to have one and how, for a data directory without it.
 std::string DescribeMissingManifest(const std::string& dir);
 
-// What the file holds.  `places` are its records.
-ShardSummary SummarizeShard(const RecordFile& file, std::span<const RecordPlace> places);
+// What the file holds, of which `scan` is.
+ShardSummary SummarizeShard(const RecordFile& file, const RecordScan& scan);
 
-// Compares files with the manifest of their folder.  Pure but for reading the files' checksums.
+// Compares files with the manifest of their folder.  Pure.
 class ShardManifestCheck {
  public:
   // Of the files of `dir` whose names begin with `prefix`.
@@ -59,11 +59,11 @@ class ShardManifestCheck {
 
   // One sentence for each file that is in the manifest or in the folder alone.
   std::vector<std::string> CompareNames(std::span<const std::string> paths) const;
-  // What `file`, with its records at `places`, has otherwise than the manifest says; "" if nothing,
-  // or if the manifest does not know the file.  `read_checksums`: one small read for each record,
-  // without which records that are exchanged for others of the same size are not noticed.
-  std::string Compare(const RecordFile& file, std::span<const RecordPlace> places,
-                      bool read_checksums) const;
+  // What `file`, with so many records, has otherwise than the manifest says; "" if nothing, or if
+  // the manifest does not know the file.  `checksum`: RecordFile::ChecksumOf all of them; without
+  // it records that are exchanged for others of the same size are not noticed.
+  std::string Compare(const RecordFile& file, std::size_t records,
+                      std::optional<std::uint32_t> checksum) const;
 
  private:
   const ShardSummary* Find(const std::string& path) const;

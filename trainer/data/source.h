@@ -16,6 +16,7 @@
 
 #include "trainer/core/fact.h"
 #include "trainer/data/position.h"
+#include "trainer/data/scan_cost.h"
 
 namespace trainer {
 
@@ -36,6 +37,8 @@ class Source {
   virtual std::int64_t samples() const = 0;
   // What it takes them from, wherever that lies: the same on all ranks of a run.
   virtual std::vector<Fact> facts() const { return {}; }
+  // What it took to find the images, on this rank.
+  virtual ScanCost scan_cost() const { return {}; }
   // One line that whoever trains from it ought to know; "" if there is nothing to say.
   virtual std::string note() const { return ""; }
   // The next batch returned by Next() is that of the step that begins at `position`, later ones

@@ -13,6 +13,8 @@ namespace trainer {
 namespace {
 
 constexpr std::size_t kWriteBytes = 1u << 20;
+constexpr char kBecameShorter[] = "the file became shorter while it was in use";
+constexpr std::size_t kChecksumBytes = 4;  // of a record's data, at its end
 
 template <typename T>
 T LoadLittleEndian(const std::uint8_t* bytes) {
@@ -40,7 +42,7 @@ std::string DescribeRecord(const std::string& path, std::uint64_t offset, const 
 
 RecordFile::RecordFile(std::string path, bool keep_open) : path_(std::move(path)) {
   FileDescriptor file = OpenForReading(path_);
-  bytes_ = FileSize(file, path_);
+  identity_ = IdentityOf(file, path_);
   if (keep_open) file_ = std::move(file);
 }
 
@@ -49,20 +51,27 @@ std::size_t RecordFile::ReadBytes(std::uint64_t offset, std::span<std::uint8_t> 
   return ReadAt(OpenForReading(path_), path_, offset, bytes);
 }
 
+FileIdentity RecordFile::IdentityNow() const {
+  return file_ ? IdentityOf(file_, path_) : IdentityOf(OpenForReading(path_), path_);
+}
+
 RecordPlace RecordFile::PlaceAt(std::uint64_t offset) const {
   std::array<std::uint8_t, kRecordHeaderBytes> header{};
-  const std::size_t got = ReadBytes(offset, header);
-  if (got < header.size()) {
+  return PlaceOf(offset, std::span(header).first(ReadBytes(offset, header)));
+}
+
+// `header`: as much of it as the file has.
+RecordPlace RecordFile::PlaceOf(std::uint64_t offset, std::span<const std::uint8_t> header) const {
+  if (header.size() < kRecordHeaderBytes) {
     throw BadRecord(path_, offset,
                     "the file ends within the record's header: it is truncated or not a TFRecord");
   }
-  if (LoadLittleEndian<std::uint32_t>(&header[8]) !=
-      MaskedCrc32c(std::as_bytes(std::span(header).first(8)))) {
+  if (LoadLittleEndian<std::uint32_t>(&header[8]) != MaskedCrc32c(std::as_bytes(header.first(8)))) {
     throw BadRecord(path_, offset,
                     "the checksum of the length is wrong: the file is damaged or not a TFRecord");
   }
   const auto length = LoadLittleEndian<std::uint64_t>(header.data());
-  const std::uint64_t left = bytes_ - offset;
+  const std::uint64_t left = bytes() - offset;
   if (left < kRecordFramingBytes || length > left - kRecordFramingBytes) {
     throw BadRecord(path_, offset,
                     "the record has " + std::to_string(length) + " bytes of data but only " +
@@ -72,22 +81,36 @@ RecordPlace RecordFile::PlaceAt(std::uint64_t offset) const {
   return {offset, length + kRecordFramingBytes};
 }
 
-std::vector<RecordPlace> RecordFile::Scan() const {
-  std::vector<RecordPlace> places;
-  for (std::uint64_t offset = 0; offset < bytes_; offset += places.back().size) {
-    places.push_back(PlaceAt(offset));
+// Each read has the checksum of a record's data and the header behind it.
+RecordScan RecordFile::ScanWithChecksum() const {
+  RecordScan scan;
+  std::vector<std::uint8_t> checksums;
+  std::array<std::uint8_t, kChecksumBytes + kRecordHeaderBytes> bytes_there{};
+  std::uint64_t offset = 0;
+  while (bytes() > 0) {
+    const std::size_t before = scan.places.empty() ? 0 : kChecksumBytes;
+    const std::size_t behind = offset < bytes() ? kRecordHeaderBytes : 0;
+    const auto piece = std::span(bytes_there).first(before + behind);
+    const std::size_t got = ReadBytes(offset - before, piece);
+    scan.bytes_read += got;
+    if (got < before) throw BadRecord(path_, scan.places.back().offset, kBecameShorter);
+    const auto checksum = piece.first(before);
+    checksums.insert(checksums.end(), checksum.begin(), checksum.end());
+    if (behind == 0) break;
+    scan.places.push_back(PlaceOf(offset, piece.subspan(before, got - before)));
+    offset += scan.places.back().size;
   }
-  return places;
+  scan.checksum = Crc32c(std::as_bytes(std::span(checksums)));
+  return scan;
 }
 
 std::uint32_t RecordFile::ChecksumOf(std::span<const RecordPlace> places) const {
-  constexpr std::size_t kChecksumBytes = 4;
   std::vector<std::uint8_t> checksums(places.size() * kChecksumBytes);
   for (std::size_t i = 0; i < places.size(); ++i) {
     const RecordPlace& place = places[i];
     const auto checksum = std::span(checksums).subspan(i * kChecksumBytes, kChecksumBytes);
     if (ReadBytes(place.offset + place.size - kChecksumBytes, checksum) < kChecksumBytes) {
-      throw BadRecord(path_, place.offset, "the file became shorter while it was in use");
+      throw BadRecord(path_, place.offset, kBecameShorter);
     }
   }
   return Crc32c(std::as_bytes(std::span(checksums)));
@@ -95,7 +118,7 @@ std::uint32_t RecordFile::ChecksumOf(std::span<const RecordPlace> places) const 
 
 void RecordFile::Fetch(const RecordPlace& place, std::span<std::uint8_t> bytes) const {
   if (ReadBytes(place.offset, bytes) < bytes.size()) {
-    throw BadRecord(path_, place.offset, "the file became shorter while it was in use");
+    throw BadRecord(path_, place.offset, kBecameShorter);
   }
 }
 

@@ -31,6 +31,14 @@ struct RecordPlace {
   bool operator==(const RecordPlace&) const = default;
 };
 
+// What the headers of a file tell, and the checksums between them.
+struct RecordScan {
+  std::vector<RecordPlace> places;
+  std::uint32_t checksum = 0;    // RecordFile::ChecksumOf(places)
+  std::uint64_t bytes_read = 0;  // in one read for each record, and one more
+  bool operator==(const RecordScan&) const = default;
+};
+
 // "PATH, record at offset N: WHAT", the one form of all complaints about a record.
 std::string DescribeRecord(const std::string& path, std::uint64_t offset, const std::string& what);
 
@@ -42,13 +50,18 @@ class RecordFile {
   RecordFile(std::string path, bool keep_open);
 
   const std::string& path() const { return path_; }
-  std::uint64_t bytes() const { return bytes_; }
+  std::uint64_t bytes() const { return identity_.bytes; }
+  // As it was when this was made, and as it is now.
+  const FileIdentity& identity() const { return identity_; }
+  FileIdentity IdentityNow() const;
+  bool is_open() const { return static_cast<bool>(file_); }
 
   // The record that begins at `offset`, from its header: checks the header's CRC and that the
   // record ends within the file.  REQUIRES: offset < bytes().
   RecordPlace PlaceAt(std::uint64_t offset) const;
   // All records, by reading the headers alone.
-  std::vector<RecordPlace> Scan() const;
+  std::vector<RecordPlace> Scan() const { return ScanWithChecksum().places; }
+  RecordScan ScanWithChecksum() const;
   // The CRC-32C of these records' data checksums, 4 bytes each as they are in the file: it changes
   // when a record is cut out, doubled, moved or exchanged as a whole.
   std::uint32_t ChecksumOf(std::span<const RecordPlace> places) const;
@@ -62,11 +75,12 @@ class RecordFile {
                                      std::vector<std::uint8_t>& buffer) const;
 
  private:
+  RecordPlace PlaceOf(std::uint64_t offset, std::span<const std::uint8_t> header) const;
   std::size_t ReadBytes(std::uint64_t offset, std::span<std::uint8_t> bytes) const;
 
   std::string path_;
   FileDescriptor file_;  // empty when the file is opened for each read
-  std::uint64_t bytes_ = 0;
+  FileIdentity identity_;
 };
 
 // Writes a file, complete or not at all (file.h, NewFile).

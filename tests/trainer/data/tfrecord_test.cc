@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,28 @@ TEST_F(TfRecord, GivesBackWhatWasWritten) {
     EXPECT_EQ(ReadOne(file, places[1]), "");
     EXPECT_EQ(ReadOne(file, places[2]), std::string(3000, 'x'));
   }
+}
+
+TEST_F(TfRecord, AScanHasTheChecksumOfAllRecordsByAReadForEach) {
+  GoodBytes();
+  for (const bool keep_open : {true, false}) {
+    const RecordFile file(path_, keep_open);
+    const RecordScan scan = file.ScanWithChecksum();
+    EXPECT_THAT(scan.places,
+                ElementsAre(RecordPlace{0, 21}, RecordPlace{21, 16}, RecordPlace{37, 3016}));
+    EXPECT_EQ(scan.checksum, file.ChecksumOf(scan.places));
+    EXPECT_EQ(scan.bytes_read, 3 * 16U);
+  }
+  WriteText(path_, "");
+  EXPECT_EQ(RecordFile(path_, true).ScanWithChecksum(), RecordScan{});
+}
+
+TEST_F(TfRecord, AFileThatBecomesShorterIsRefused) {
+  GoodBytes();
+  const RecordFile file(path_, true);
+  std::filesystem::resize_file(path_, 37 + 3016 - 2);
+  EXPECT_THAT(DataErrorOf([&] { file.Scan(); }),
+              EndsWith("record at offset 37: the file became shorter while it was in use"));
 }
 
 // The layout of the format's page; the checksum is that of RFC 3720's 32 zero bytes, masked.

@@ -178,7 +178,7 @@ void Verification::VerifyFile(const RecordFile& file,
   }
   for (const std::string& problem : problems) Report(problem);
   if (!problems.empty()) return;  // of the other records nothing is known
-  if (check) Report(check->Compare(file, places, true));
+  if (check) Report(check->Compare(file, places.size(), file.ChecksumOf(places)));
   if (!options_.index_dir.empty()) Report(CompareIndex(file, places, options_.index_dir));
 }
 
@@ -264,7 +264,7 @@ std::int64_t MakeShardManifest(const std::string& data_dir, bool may_be_part, in
   ParallelFor(threads, std::ssize(paths), [&](std::int64_t i) {
     const auto number = static_cast<std::size_t>(i);
     const RecordFile file(paths[number], true);
-    shards[number] = SummarizeShard(file, file.Scan());
+    shards[number] = SummarizeShard(file, file.ScanWithChecksum());
   });
   std::ranges::sort(shards, {}, &ShardSummary::name);
   WriteText(fs::path(data_dir) / kShardManifestName, FormatShardManifest(shards));

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A folder of this user alone (mode 0700), whose files nobody else can have written, read or
+// changed.  Processes of one user meet in it.
+//
+// Errors are Error(EX_OSERR) that name the path.
+
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainer/data/file.h"
+
+namespace trainer {
+
+class PrivateFolder {
+ public:
+  // Makes it where it is not there; the folder above must be.  Throws where it cannot, or where
+  // what is there is a link, another user's, or open to others.
+  explicit PrivateFolder(std::string path);
+
+  const std::string& path() const { return path_; }
+
+  // All of a file of this user, a plain one and no link; nothing otherwise, or if it has more
+  // bytes.
+  std::optional<std::vector<std::uint8_t>> Read(const std::string& name,
+                                                std::uint64_t max_bytes) const;
+  // The file appears under its name when it is whole, in place of one that is there.
+  // REQUIRES: no two processes write the same file at once.
+  void Write(const std::string& name, std::string_view bytes) const;
+  // Removes the oldest of the files whose names begin with `prefix`, until no more than `kept` are
+  // there.  What cannot be removed stays.
+  void Prune(const std::string& prefix, std::size_t kept) const;
+
+  // A lock, which is held as long as the descriptor lives, and no longer than this process does;
+  // nothing if another process has it for all of `patience`, or where there are no locks.
+  std::optional<FileDescriptor> Lock(const std::string& name,
+                                     std::chrono::milliseconds patience) const;
+
+ private:
+  FileDescriptor Open(const std::string& name, int flags) const;
+
+  std::string path_;
+  FileDescriptor folder_;
+};
+
+}  // namespace trainer
