@@ -158,19 +158,22 @@ Page DdldataPage() {
   trainer::DescribeOptions(app, options);
   Page page;
   page.names = {"ddldata"};
-  page.summary = "make, convert, index, describe and verify TFRecord data sets of images";
+  page.summary = "make, convert, split, index, describe and verify TFRecord data sets of images";
   page.synopsis = {"ddldata synth [options] DIR",
                    "ddldata convert DATA_DIR --train PATH... [--validation PATH...] [options]",
                    "ddldata index [options] DATA_DIR INDEX_DIR",
                    "ddldata manifest [options] DATA_DIR",
                    "ddldata verify [options] DATA_DIR",
-                   "ddldata stats [options] DATA_DIR"};
+                   "ddldata stats [options] DATA_DIR",
+                   "ddldata split [options] FROM_DIR DATA_DIR"};
   page.description = {
       "Works on folders of TFRecord files train-* and validation-*, each record a JPEG image and "
       "its label, as the scripts of TensorFlow make them of ImageNet.",
       "convert makes them of images. It counts the classes from 1 in the order of their names, "
       "shuffles the images, and stores each JPEG as it is. It can be stopped at any time: the same "
-      "command goes on with the files that are missing."};
+      "command goes on with the files that are missing.",
+      "split copies the records of a set into another number of files, or makes some of the "
+      "training images the validation part; it goes on in the same way."};
   page.program = CommandOf(app);
   page.commands = SubcommandsOf(app);
   page.exit_status = {
@@ -179,13 +182,13 @@ Page DdldataPage() {
       {"65", "A record, an image or a file is wrong; the message names file and offset."},
       kInternal,
       kSystem,
-      {"75", "A conversion was stopped by a signal: start the same command again."},
-      {"78", "Another conversion writes to the folder."}};
+      {"75", "A conversion or split was stopped by a signal: start the same command again."},
+      {"78", "Another ddldata writes to the folder."}};
   page.files = {{"DATA_DIR/ddldata.manifest",
-                 "Records, bytes and checksum of every data file; synth, convert and manifest "
-                 "write it, ddltraind and verify compare the files with it."},
+                 "Records, bytes and checksum of every data file; synth, convert, split and "
+                 "manifest write it, ddltraind and verify compare the files with it."},
                 {"DATA_DIR/ddldata.conversion",
-                 "Which conversion the folder is of: another one is refused."}};
+                 "Which conversion or split the folder is of: another one is refused."}};
   page.see_also = {"ddltraind(1)"};
   return page;
 }

@@ -80,7 +80,7 @@ offers() {
 }
 
 @test "commands and their operands" {
-  offers 'ddldata ' convert index manifest stats synth verify
+  offers 'ddldata ' convert index manifest split stats synth verify
   becomes 'ddldata ver' 'ddldata verify '
   becomes 'ddldata synth --validation_s' 'ddldata synth --validation_shards='
   becomes 'ddldata verify --validation_s' 'ddldata verify --validation_s'

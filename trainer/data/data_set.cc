@@ -65,11 +65,14 @@ DataSet::DataSet(const std::string& dir, const std::string& index_dir, Split spl
   threads = std::max(threads, kLookingThreads);
   OpenFiles(paths, room, threads);
   places_.resize(paths.size());
-  const std::vector<std::optional<std::uint32_t>> checksums =
-      index_dir.empty() ? FindByScan(NameOfSet(dir, split), threads, cache)
-                        : FindByIndex(index_dir, threads, share, check.has_value());
+  checksums_.resize(paths.size());
+  if (index_dir.empty()) {
+    FindByScan(NameOfSet(dir, split), threads, cache);
+  } else {
+    FindByIndex(index_dir, threads, share, check.has_value());
+  }
   for (std::size_t i = 0; check && i < files_.size(); ++i) {
-    const std::string problem = check->Compare(files_[i], places_[i].size(), checksums[i]);
+    const std::string problem = check->Compare(files_[i], places_[i].size(), checksums_[i]);
     if (!problem.empty()) throw Error(EX_DATAERR, problem);
   }
   first_record_.push_back(0);
@@ -90,35 +93,29 @@ void DataSet::OpenFiles(const std::vector<std::string>& paths, std::size_t room,
   for (std::optional<RecordFile>& file : files) files_.push_back(std::move(*file));
 }
 
-// The checksums of the files that are to be compared with the manifest by this rank.
-std::vector<std::optional<std::uint32_t>> DataSet::FindByIndex(const std::string& index_dir,
-                                                               int threads, const RankShare& share,
-                                                               bool has_manifest) {
+// Reads the checksums of the files that this rank compares with the manifest.
+void DataSet::FindByIndex(const std::string& index_dir, int threads, const RankShare& share,
+                          bool has_manifest) {
   const auto begin = std::chrono::steady_clock::now();
-  std::vector<std::optional<std::uint32_t>> checksums(files_.size());
   ParallelFor(threads, std::ssize(files_), [&](std::int64_t i) {
     const auto number = static_cast<std::size_t>(i);
     places_[number] = ReadIndexOf(files_[number], index_dir);
     if (has_manifest && i % share.ranks == share.rank) {
-      checksums[number] = files_[number].ChecksumOf(places_[number]);
+      checksums_[number] = files_[number].ChecksumOf(places_[number]);
     }
   });
   scan_cost_.files = std::ssize(files_);
   scan_cost_.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  return checksums;
 }
 
-std::vector<std::optional<std::uint32_t>> DataSet::FindByScan(const std::string& set, int threads,
-                                                              const ScanCacheOptions& cache) {
+void DataSet::FindByScan(const std::string& set, int threads, const ScanCacheOptions& cache) {
   SetScan scan = ScanSet(files_, set, threads, cache);
   scan_cost_ = scan.cost;
-  std::vector<std::optional<std::uint32_t>> checksums;
   for (std::size_t i = 0; i < files_.size(); ++i) {
     places_[i] = std::move(scan.files[i].places);
-    checksums.emplace_back(scan.files[i].checksum);
+    checksums_[i] = scan.files[i].checksum;
   }
-  return checksums;
 }
 
 std::vector<Fact> DataSet::facts() const {

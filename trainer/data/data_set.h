@@ -46,6 +46,8 @@ class DataSet {
   // may not have all of them open, which is slow.
   const std::string& note() const { return note_; }
 
+  // By file, RecordFile::ChecksumOf all its records, where it was read.
+  const std::vector<std::optional<std::uint32_t>>& checksums() const { return checksums_; }
   // What it took to find the records; of index files, the time.
   const ScanCost& scan_cost() const { return scan_cost_; }
 
@@ -64,10 +66,9 @@ class DataSet {
 
  private:
   void OpenFiles(const std::vector<std::string>& paths, std::size_t room, int threads);
-  std::vector<std::optional<std::uint32_t>> FindByIndex(const std::string& index_dir, int threads,
-                                                        const RankShare& share, bool has_manifest);
-  std::vector<std::optional<std::uint32_t>> FindByScan(const std::string& set, int threads,
-                                                       const ScanCacheOptions& cache);
+  void FindByIndex(const std::string& index_dir, int threads, const RankShare& share,
+                   bool has_manifest);
+  void FindByScan(const std::string& set, int threads, const ScanCacheOptions& cache);
   std::size_t FileOf(std::int64_t record) const;
   const RecordPlace& PlaceOf(std::size_t file, std::int64_t record) const;
 
@@ -75,7 +76,8 @@ class DataSet {
   ScanCost scan_cost_;
   std::vector<RecordFile> files_;
   std::vector<std::vector<RecordPlace>> places_;  // by file
-  std::vector<std::int64_t> first_record_;        // by file, and the total at the end
+  std::vector<std::optional<std::uint32_t>> checksums_;
+  std::vector<std::int64_t> first_record_;  // by file, and the total at the end
 };
 
 }  // namespace trainer

@@ -83,7 +83,7 @@ goes_on() {
   mkdir set
   exec 9< ./set
   flock -n 9
-  refused 78 "another ddldata convert writes to set" set --train "$images/train"
+  refused 78 "another ddldata writes to set" set --train "$images/train"
   exec 9<&-
   convert set --train "$images/train"
   [ "$status" -eq 0 ]

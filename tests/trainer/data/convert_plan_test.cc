@@ -9,6 +9,7 @@
 #include <set>
 
 #include "tests/trainer/data/data_fixture.h"
+#include "trainer/data/tool/shard_folder.h"
 
 namespace trainer {
 namespace {

@@ -2,17 +2,11 @@
 
 #include "trainer/data/tool/convert.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <filesystem>
 #include <optional>
-#include <set>
 #include <span>
-#include <system_error>
 
 #include "support/counted.h"
 #include "trainer/core/error.h"
@@ -20,7 +14,6 @@
 #include "trainer/data/data_files.h"
 #include "trainer/data/example.h"
 #include "trainer/data/file.h"
-#include "trainer/data/parallel_for.h"
 #include "trainer/data/shard_manifest.h"
 #include "trainer/data/tfrecord.h"
 #include "trainer/data/tool/convert_plan.h"
@@ -29,13 +22,12 @@
 #include "trainer/data/tool/image_sources.h"
 #include "trainer/data/tool/inspect.h"
 #include "trainer/data/tool/label_list.h"
+#include "trainer/data/tool/shard_folder.h"
 
 namespace trainer {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::uint64_t kMaxConversionBytes = 1U << 16;
 
 void RequireOption(bool condition, const std::string& message) {
   if (!condition) throw Error(EX_USAGE, message);
@@ -64,44 +56,6 @@ std::vector<ImageClass> ReadClassList(const std::string& path) {
   return ParseClassList(ReadWholeFile(path, kMaxLabelListBytes), path);
 }
 
-// Keeps a second conversion out of the folder as long as it lives, where the file system has locks.
-FileDescriptor LockFolder(const std::string& dir) {
-  FileDescriptor folder(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder) throw OsError("cannot open the directory " + dir, errno);
-  if (::flock(folder.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    throw Error(EX_CONFIG, "another ddldata convert writes to " + dir +
-                               ": wait for it, or give another folder");
-  }
-  return folder;
-}
-
-// The names of the folder's data files, and of those that are none but look like one.
-std::set<std::string> DataFileNames(const std::string& dir) {
-  std::set<std::string> names;
-  std::error_code error;
-  fs::directory_iterator entry(dir, error);
-  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    if (name.starts_with(FilePrefix(Split::kTrain)) ||
-        name.starts_with(FilePrefix(Split::kValidation))) {
-      names.insert(name);
-    }
-  }
-  if (error) throw OsError("cannot read the directory " + dir, error.value());
-  return names;
-}
-
-// What a conversion that was killed had begun.  REQUIRES: the folder is locked.
-void RemoveBegunFiles(const std::string& dir) {
-  std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(dir, ignored)) {
-    const std::string name = entry.path().filename().string();
-    const bool is_ours = name.starts_with("." + FilePrefix(Split::kTrain)) ||
-                         name.starts_with("." + FilePrefix(Split::kValidation));
-    if (is_ours && name.ends_with(".tmp")) fs::remove(entry.path(), ignored);
-  }
-}
-
 class Conversion {
  public:
   Conversion(const ConvertOptions& options, ConvertProgress& progress,
@@ -119,7 +73,7 @@ class Conversion {
 
   ImageListing List(const ConvertedSplit& split, const std::vector<ImageClass>& class_numbers);
   void Plan();
-  std::vector<Task> MissingFiles();
+  std::vector<Task> MissingFiles(ShardFolder& folder);
   void BeginProgress(std::span<const Task> tasks);
   void WriteFile(const Task& task);
   std::string MakeRecord(const ImageListing& listing, const PlannedImage& place,
@@ -184,37 +138,19 @@ void Conversion::Plan() {
   description_ = DescribeConversion(options_.seed, options_.image, classes_, orders_, listings);
 }
 
-// Notes in the folder what is made there, or compares with what it says.
-std::vector<Conversion::Task> Conversion::MissingFiles() {
-  const std::string& dir = options_.dir;
-  const std::string path = (fs::path(dir) / kConversionName).string();
-  std::set<std::string> names = DataFileNames(dir);
-  std::error_code ignored;
-  if (fs::exists(path, ignored)) {
-    const std::string difference =
-        CompareConversions(ReadWholeFile(path, kMaxConversionBytes), description_);
-    RequireOption(difference.empty(), dir + " is of another conversion: " + difference +
-                                          "; give the same options and images again, or another "
-                                          "folder, or empty this one");
-  } else {
-    RequireOption(names.empty(), dir + " already has data files (" + std::to_string(names.size()) +
-                                     ", one is " + (names.empty() ? "" : *names.begin()) +
-                                     ") that no conversion has written: give another folder");
-    NewFile file(path);
-    file.Write({reinterpret_cast<const std::uint8_t*>(description_.data()), description_.size()});
-    file.Finish();
-    file.Commit();
-  }
-  std::vector<Task> missing;
+std::vector<Conversion::Task> Conversion::MissingFiles(ShardFolder& folder) {
+  std::vector<Task> tasks;
+  std::vector<std::string> names;
   for (std::size_t split = 0; split < orders_.size(); ++split) {
     for (int shard = 0; shard < orders_[split].shards; ++shard) {
-      ++summary_.files;
-      if (names.erase(orders_[split].ShardName(shard)) == 0) missing.push_back({split, shard});
+      tasks.push_back({split, shard});
+      names.push_back(orders_[split].ShardName(shard));
     }
   }
+  std::vector<Task> missing;
+  for (const std::size_t i : folder.MissingFiles(description_, names)) missing.push_back(tasks[i]);
+  summary_.files = static_cast<int>(tasks.size());
   summary_.files_before = summary_.files - static_cast<int>(missing.size());
-  RequireOption(names.empty(), dir + " has the file " + (names.empty() ? "" : *names.begin()) +
-                                   ", which is none of this conversion: take it out");
   return missing;
 }
 
@@ -284,25 +220,11 @@ void Conversion::WriteFile(const Task& task) {
 ConvertSummary Conversion::Run() {
   CheckConvertOptions(options_);
   Plan();
-  std::error_code no_directory;
-  fs::create_directories(options_.dir, no_directory);
-  if (no_directory)
-    throw OsError("cannot make the directory " + options_.dir, no_directory.value());
-  const FileDescriptor lock = LockFolder(options_.dir);
-  const std::vector<Task> missing = MissingFiles();
-  RemoveBegunFiles(options_.dir);
+  ShardFolder folder(options_.dir);
+  const std::vector<Task> missing = MissingFiles(folder);
   BeginProgress(missing);
-  ParallelFor(options_.threads, std::ssize(missing), [&](std::int64_t i) {
-    try {
-      if (!failed_) WriteFile(missing[static_cast<std::size_t>(i)]);
-    } catch (const Error& error) {
-      failed_ = true;
-      if (error.exit_code() != EX_OSERR) throw;
-      throw Error(EX_OSERR,
-                  std::string(error.what()) +
-                      "; what is whole stays, and the same command goes on with the rest");
-    }
-  });
+  ShardFolder::WriteFiles(options_.threads, std::ssize(missing), failed_,
+                          [&](std::int64_t i) { WriteFile(missing[static_cast<std::size_t>(i)]); });
   StopIfAsked();
   summary_.records = MakeShardManifest(options_.dir, false, options_.threads);
   return summary_;

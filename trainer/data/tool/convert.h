@@ -3,10 +3,9 @@
 // Makes sharded TFRecords of images as people have them, in the names and features of TensorFlow's
 // build_imagenet_data.py.
 //
-// DATA_DIR/ddldata.conversion, written first, says which conversion the folder is of; each data
-// file appears under its name when all of it is on the disk; the manifest (shard_manifest.h) is
-// last.  So a conversion that was killed goes on with the files that are missing, and the same
-// options make the same bytes however often it was stopped and on however many threads.
+// The files are made in a ShardFolder (shard_folder.h); the manifest (shard_manifest.h) is last. So
+// a conversion that was killed goes on with the files that are missing, and the same options make
+// the same bytes however often it was stopped and on however many threads.
 
 #pragma once
 
@@ -20,8 +19,6 @@
 #include "trainer/data/tool/stored_image.h"
 
 namespace trainer {
-
-inline constexpr char kConversionName[] = "ddldata.conversion";
 
 // Where the images of a split come from.
 struct ConvertedSplit {

@@ -21,7 +21,6 @@ namespace trainer {
 namespace {
 
 constexpr std::string_view kFirstLineOfConversion = "ddldata conversion 1\n";
-constexpr int kMaxShardNumber = 99999;  // five digits in the name
 
 // The names that images have, sorted.
 std::set<std::string> UsedClasses(const ImageListing& listing) {
@@ -112,13 +111,6 @@ std::string DescribeSplit(const SplitOrder& plan, const ImageListing& listing) {
          list.hex() + "\n";
 }
 
-std::string_view TakeLine(std::string_view& text) {
-  const std::size_t length = std::min(text.find('\n'), text.size());
-  const std::string_view line = text.substr(0, length);
-  text.remove_prefix(std::min(length + 1, text.size()));
-  return line;
-}
-
 }  // namespace
 
 std::vector<ImageClass> NumberClasses(const ImageListing& train, const ImageListing& validation,
@@ -144,7 +136,7 @@ std::vector<ImageClass> NumberClasses(const ImageListing& train, const ImageList
   return classes;
 }
 
-std::string SplitOrder::ShardName(int shard) const {
+std::string ShardName(Split split, int shard, int shards) {
   std::array<char, 32> numbers{};
   std::snprintf(numbers.data(), numbers.size(), "%05d-of-%05d", shard, shards);
   return FilePrefix(split) + numbers.data();
@@ -201,18 +193,6 @@ std::string DescribeConversion(std::uint64_t seed, const StoredImageOptions& ima
   text += "classes " + std::to_string(classes.size()) + ", list " + list.hex() + "\n";
   for (std::size_t i = 0; i < plans.size(); ++i) text += DescribeSplit(plans[i], *listings[i]);
   return text;
-}
-
-std::string CompareConversions(std::string_view there, std::string_view now) {
-  while (!there.empty() || !now.empty()) {
-    const std::string_view was = TakeLine(there);
-    const std::string_view is = TakeLine(now);
-    if (was != is) {
-      return "there it is \"" + std::string(was) + "\", now it would be \"" + std::string(is) +
-             "\"";
-    }
-  }
-  return "";
 }
 
 }  // namespace trainer

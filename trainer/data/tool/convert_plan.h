@@ -27,6 +27,7 @@ namespace trainer {
 inline constexpr std::int64_t kImagesOfShard = 100;
 inline constexpr int kMaxTrainShards = 1024;
 inline constexpr int kMaxValidationShards = 128;
+inline constexpr int kMaxShardNumber = 99999;  // five digits in the name
 
 // The class of label n is number n - 1; where a listing has numbers in place of names, names are
 // "". `listed` is --class_list, empty if there is none: then the names are those of the training
@@ -34,6 +35,9 @@ inline constexpr int kMaxValidationShards = 128;
 // Error(EX_DATAERR) when an image's class is not among them, or one split alone has numbers.
 std::vector<ImageClass> NumberClasses(const ImageListing& train, const ImageListing& validation,
                                       const std::vector<ImageClass>& listed);
+
+// "train-00003-of-01024".
+std::string ShardName(Split split, int shard, int shards);
 
 // A place in the order of a split.
 struct PlannedImage {
@@ -48,8 +52,7 @@ struct SplitOrder {
   int shards = 0;
 
   std::int64_t ShardBegin(int shard) const { return std::ssize(order) * shard / shards; }
-  // "train-00003-of-01024".
-  std::string ShardName(int shard) const;
+  std::string ShardName(int shard) const { return trainer::ShardName(split, shard, shards); }
 };
 
 // The order depends on labels, names without folders and the seed alone, not on where the images
@@ -65,8 +68,5 @@ std::string DescribeConversion(std::uint64_t seed, const StoredImageOptions& ima
                                const std::vector<ImageClass>& classes,
                                std::span<const SplitOrder> plans,
                                std::span<const ImageListing* const> listings);
-
-// "there it is LINE, now it is LINE" of the first lines that differ; "" if none does.
-std::string CompareConversions(std::string_view there, std::string_view now);
 
 }  // namespace trainer

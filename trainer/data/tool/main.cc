@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ddldata: makes, converts, indexes, describes and checks TFRecord data sets of JPEG images.
+// ddldata: makes, converts, splits, indexes, describes and checks TFRecord data sets of JPEG
+// images.
 
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -24,6 +25,7 @@
 #include "trainer/data/tool/convert_progress.h"
 #include "trainer/data/tool/inspect.h"
 #include "trainer/data/tool/options.h"
+#include "trainer/data/tool/split_set.h"
 #include "trainer/data/tool/stats.h"
 #include "trainer/data/tool/synth.h"
 
@@ -114,6 +116,22 @@ int Convert(const DataToolOptions& options) {
   return 0;
 }
 
+int SplitSet(const DataToolOptions& options) {
+  CatchStopSignals();
+  trainer::ConvertProgress progress(ProgressFor(STDERR_FILENO), std::cerr);
+  const trainer::SplitSetSummary summary =
+      trainer::SplitDataSet(options.split, progress, [] { return stop_signal != 0; });
+  progress.Break();
+  std::string text = options.split.dir + ": " + std::to_string(summary.train_images) +
+                     " training and " + std::to_string(summary.validation_images) +
+                     " validation images in " + support::Counted(summary.files, "file");
+  if (summary.files_before > 0) {
+    text += ", " + std::to_string(summary.files_before) + " of them from before";
+  }
+  std::printf("%s\n", text.c_str());
+  return 0;
+}
+
 int Stats(const DataToolOptions& options) {
   const trainer::DataStats stats = trainer::MeasureDataSet(options.data_dir, options.threads);
   const std::string text =
@@ -163,10 +181,13 @@ int RunCommand(const DataToolOptions& options) {
       return Verify(options);
     case DataToolCommand::kStats:
       return Stats(options);
+    case DataToolCommand::kSplit:
+      return SplitSet(options);
     case DataToolCommand::kNone:
       break;
   }
-  throw Error(EX_USAGE, "a command is missing: synth, convert, index, manifest, verify or stats");
+  throw Error(EX_USAGE,
+              "a command is missing: synth, convert, index, manifest, verify, stats or split");
 }
 
 int Run(int argc, char** argv) {

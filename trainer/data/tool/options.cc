@@ -142,6 +142,25 @@ void AddStats(CLI::App& app, DataToolOptions& options) {
   AddThreads(stats, options.threads);
 }
 
+void AddSplitCommand(CLI::App& app, DataToolOptions& options) {
+  CLI::App* split = AddCommand(
+      app, options, DataToolCommand::kSplit, "split",
+      "Make a data set of another one's records: in another number of files, or with a validation "
+      "part of some training images; the same command goes on where it was stopped");
+  SplitSetOptions& values = options.split;
+  split->add_option("FROM_DIR", values.from, "Directory with train-*, validation-*; only read")
+      ->required();
+  split->add_option("DATA_DIR", values.dir, "Directory of the new data set; made if need be")
+      ->required();
+  AddNumber(split, "--shards", values.shards, "Files train-*; 0: as many as FROM_DIR has");
+  AddNumber(split, "--validation_shards", values.validation_shards,
+            "Files validation-*; 0: as many as FROM_DIR has, or one for 100 images, at most 128");
+  AddNumber(split, "--validation_images", values.validation_images,
+            "Draw so many of the training images and make them validation-*");
+  AddNumber(split, "--seed", values.seed, "Of the draw; the same seed, the same bytes");
+  AddThreads(split, values.threads);
+}
+
 }  // namespace
 
 void DescribeOptions(CLI::App& app, DataToolOptions& options) {
@@ -152,6 +171,7 @@ void DescribeOptions(CLI::App& app, DataToolOptions& options) {
   AddManifest(app, options);
   AddVerify(app, options);
   AddStats(app, options);
+  AddSplitCommand(app, options);
 }
 
 }  // namespace trainer

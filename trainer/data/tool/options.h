@@ -9,6 +9,7 @@
 
 #include "trainer/data/tool/convert.h"
 #include "trainer/data/tool/inspect.h"
+#include "trainer/data/tool/split_set.h"
 #include "trainer/data/tool/synth.h"
 
 namespace CLI {  // NOLINT(readability-identifier-naming): CLI11 chose it
@@ -17,7 +18,7 @@ class App;
 
 namespace trainer {
 
-enum class DataToolCommand { kNone, kSynth, kConvert, kIndex, kManifest, kVerify, kStats };
+enum class DataToolCommand { kNone, kSynth, kConvert, kIndex, kManifest, kVerify, kStats, kSplit };
 
 // What was asked for: that of `command` counts.
 struct DataToolOptions {
@@ -26,6 +27,7 @@ struct DataToolOptions {
     synth.threads = count;
     convert.threads = count;
     verify.threads = count;
+    split.threads = count;
   }
 
   DataToolCommand command = DataToolCommand::kNone;
@@ -39,6 +41,7 @@ struct DataToolOptions {
   bool as_json = false;  // of stats
   int threads;           // of index, manifest and stats
   VerifyOptions verify;
+  SplitSetOptions split;
 };
 
 // Describes commands and options to `app`; parsing then fills `options`, which must outlive it.
