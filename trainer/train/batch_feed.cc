@@ -15,11 +15,16 @@ BatchFeed::BatchFeed(Backend& backend, DeviceBatch& device_batch, Source& source
       end_(end),
       idle_(backend.MakeEvent()) {}
 
-InputBatch BatchFeed::Take(std::int64_t step, float mixup_lambda, float loss_scale,
-                           Stream& stream) {
+bool BatchFeed::Has(std::int64_t step, Stream& stream) {
   DDL_CHECK(step < end_);
   if (fetched_ != step) Fetch(step, stream);
   if (failure_) std::rethrow_exception(failure_);
+  return is_there_;
+}
+
+InputBatch BatchFeed::Take(std::int64_t step, float mixup_lambda, float loss_scale,
+                           Stream& stream) {
+  DDL_CHECK(Has(step, stream));
   return device_batch_.Use(mixup_lambda, loss_scale, stream);
 }
 
@@ -37,8 +42,9 @@ void BatchFeed::Fetch(std::int64_t step, Stream& stream) {
   idle_->Record(stream);
   try {
     HostBatch batch;
-    const bool more = source_.Next(batch);
-    DDL_CHECK(more && batch.step == step);
+    is_there_ = source_.Next(batch);
+    if (!is_there_) return;
+    DDL_CHECK(batch.step == step);
     device_batch_.StartUpload(batch);
   } catch (...) {
     failure_ = std::current_exception();

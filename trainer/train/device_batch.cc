@@ -52,16 +52,21 @@ InputBatch DeviceBatch::Use(float mixup_lambda, float loss_scale, Stream& stream
   return batch_;
 }
 
-LossSums Infer(Network& network, DeviceBatch& device_batch, const HostBatch& batch,
-               Stream& stream) {
+void QueueInference(Network& network, DeviceBatch& device_batch, const InputBatch& input,
+                    Stream& stream) {
   SharedStepNumbers& numbers = device_batch.numbers();
-  device_batch.StartUpload(batch);
-  const InputBatch input = device_batch.Use(/*mixup_lambda=*/1, /*loss_scale=*/1, stream);
   numbers.ToDevice(stream);
   network.Forward(Mode::kInference, input, &numbers.device()->loss_sums, stream);
   numbers.ToHost(stream);
+}
+
+LossSums Infer(Network& network, DeviceBatch& device_batch, const HostBatch& batch,
+               Stream& stream) {
+  device_batch.StartUpload(batch);
+  const InputBatch input = device_batch.Use(/*mixup_lambda=*/1, /*loss_scale=*/1, stream);
+  QueueInference(network, device_batch, input, stream);
   stream.Synchronize();
-  return numbers.host().loss_sums;
+  return device_batch.numbers().host().loss_sums;
 }
 
 }  // namespace trainer

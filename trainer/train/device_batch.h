@@ -49,6 +49,11 @@ class DeviceBatch {
   SharedStepNumbers numbers_;
 };
 
+// Queues one forward pass of kInference on `input`, which DeviceBatch::Use has given.  Its sums are
+// in numbers().host().loss_sums when it is done.
+void QueueInference(Network& network, DeviceBatch& device_batch, const InputBatch& input,
+                    Stream& stream);
+
 // One forward pass of kInference on `batch`; waits for it.
 LossSums Infer(Network& network, DeviceBatch& device_batch, const HostBatch& batch, Stream& stream);
 

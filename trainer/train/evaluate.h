@@ -35,6 +35,8 @@ struct EvaluationParts {
 
 // Runs `source`, an evaluation source, from its start to its end, with the mean running statistics
 // of all ranks.  The network is afterwards as before.  Collective; the same result on every rank.
+// On a device, one batch is computed while the next is fetched and copied, and while the ranks add
+// up what they have found in the one before; the sums are those of one batch after the other.
 // nullopt: `stop_requested` was true on some rank, and all left after the same batch.
 // Throws Error(EX_DATAERR) when there is no image.
 std::optional<EvaluationResult> Evaluate(const EvaluationParts& parts, Source& source,

@@ -84,6 +84,19 @@ TEST_P(BatchFeedOn, ABatchThatCannotBeMadeDisturbsTheStepsBeforeItNot) {
   EXPECT_THROW(feed.Take(1, 1, 1, device_.stream()), Error);
 }
 
+TEST_P(BatchFeedOn, AsksASourceThatEndsForNothingMore) {
+  GeneratedSource three({.batch = kBatch, .size = kSize, .samples = 3 * kBatch, .training = false});
+  BatchFeed feed(device_.backend(), device_batch_, three, 100);
+  for (std::int64_t step = 0; step < 3; ++step) {
+    ASSERT_TRUE(feed.Has(step, device_.stream())) << step;
+    EXPECT_TRUE(feed.Has(step, device_.stream())) << step;
+    feed.Take(step, 1, 1, device_.stream());
+    feed.FetchNext(step, device_.stream());
+  }
+  EXPECT_FALSE(feed.Has(3, device_.stream()));
+  EXPECT_FALSE(feed.Has(3, device_.stream()));
+}
+
 TEST_P(BatchFeedOn, TellsForHowLongTheDeviceLackedABatch) {
   BatchFeed feed = Feed(3);
   source_.delay = std::chrono::milliseconds(5);

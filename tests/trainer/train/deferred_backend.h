@@ -16,7 +16,7 @@
 
 namespace trainer {
 
-class DeferredBackend final : public Backend {
+class DeferredBackend : public Backend {
  public:
   std::string name() const override { return "deferred"; }
   std::string description() const override { return name(); }
@@ -76,10 +76,31 @@ class DeferredBackend final : public Backend {
     return host_->MakeSgd(std::move(segments));
   }
 
+ protected:
+  Backend& host() { return *host_; }
+
  private:
   static QueueStream& Queue(Stream& stream) { return static_cast<QueueStream&>(stream); }
 
   const std::unique_ptr<Backend> host_ = MakeBackend("reference", {});
+};
+
+// The same for what computes as well: all work is done when it is queued, so that nothing but the
+// order of calls is that of a device.
+class PromptBackend final : public DeferredBackend {
+ public:
+  std::string name() const override { return "prompt"; }
+  void CopyToDevice(void* dst, const void* src, std::size_t bytes, Stream& /*stream*/) override {
+    std::memcpy(dst, src, bytes);
+  }
+  void CopyOnDevice(void* dst, const void* src, std::size_t bytes, Stream& stream) override {
+    CopyToDevice(dst, src, bytes, stream);
+  }
+  void Zero(void* dst, std::size_t bytes, Stream& /*stream*/) override {
+    std::memset(dst, 0, bytes);
+  }
+  std::unique_ptr<Stream> MakeStream() override { return host().MakeStream(); }
+  std::unique_ptr<Event> MakeEvent() override { return host().MakeEvent(); }
 };
 
 }  // namespace trainer

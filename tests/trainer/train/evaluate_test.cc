@@ -4,9 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "tests/trainer/train/deferred_backend.h"
 #include "tests/trainer/train/generated_source.h"
 #include "tests/trainer/train/thread_ranks.h"
 #include "trainer/backend/registry.h"
@@ -19,11 +23,32 @@ namespace {
 
 constexpr std::int64_t kImageSize = 32;
 
+// Tells of its batches before it makes them; one of them, from 1 on, may be bad.
+class ToldSource final : public Source {
+ public:
+  explicit ToldSource(const GeneratedSourceOptions& options) : source_(options) {}
+  std::int64_t samples() const override { return source_.samples(); }
+  void Seek(const Position& position) override { source_.Seek(position); }
+  bool Next(HostBatch& batch) override {
+    if (told) told("next");
+    if (--left_until_bad == 0) throw Error(EX_DATAERR, "a bad record");
+    return source_.Next(batch);
+  }
+
+  std::function<void(const char*)> told;
+  int left_until_bad = 0;
+
+ private:
+  GeneratedSource source_;
+};
+
 // One rank's side of an evaluation of `samples` images.
 class Evaluation {
  public:
-  Evaluation(Communicator& communicator, std::int64_t batch, std::int64_t samples)
-      : communicator_(communicator),
+  Evaluation(Communicator& communicator, std::int64_t batch, std::int64_t samples,
+             std::unique_ptr<Backend> backend = MakeBackend("reference", {}))
+      : backend_(std::move(backend)),
+        communicator_(communicator),
         network_(*backend_, {"resnet_tiny", batch, kImageSize, kImageSize, 4, 0}),
         device_batch_(*backend_, network_.spec()),
         source_({batch, kImageSize, 4, communicator.rank(), communicator.size(), samples, false}) {
@@ -32,21 +57,35 @@ class Evaluation {
 
   std::optional<EvaluationResult> Run(int stop_after = 0) {
     int asked = 0;
-    return Evaluate({*backend_, network_, device_batch_, communicator_, *stream_}, source_,
-                    [&] { return ++asked == stop_after; });
+    return Evaluate({*backend_, network_, device_batch_, communicator_, *stream_}, source_, [&] {
+      if (source_.told) source_.told("count");  // asked at each exchange
+      return ++asked == stop_after;
+    });
   }
 
   Network& network() { return network_; }
   Stream& stream() { return *stream_; }
+  ToldSource& source() { return source_; }
 
  private:
-  std::unique_ptr<Backend> backend_ = MakeBackend("reference", {});
+  std::unique_ptr<Backend> backend_;
   std::unique_ptr<Stream> stream_ = backend_->MakeStream();
   Communicator& communicator_;
   Network network_;
   DeviceBatch device_batch_;
-  GeneratedSource source_;
+  ToldSource source_;
 };
+
+// What an evaluation of three batches of 4 images does, in order.
+std::string OrderOf(std::unique_ptr<Backend> backend, int stop_after = 0) {
+  ThreadWorld world(1);
+  ThreadCommunicator alone(world, 0);
+  Evaluation evaluation(alone, 4, 12, std::move(backend));
+  std::string order;
+  evaluation.source().told = [&](const char* what) { order += std::string(what) + " "; };
+  EXPECT_EQ(evaluation.Run(stop_after).has_value(), stop_after == 0);
+  return order;
+}
 
 TEST(Evaluate, CountsEachImageOnceOverAllRanks) {
   ThreadWorld world(1);
@@ -62,6 +101,48 @@ TEST(Evaluate, CountsEachImageOnceOverAllRanks) {
     EXPECT_EQ(result.top1, expected.top1);
     EXPECT_NEAR(result.loss, expected.loss, 1e-6);
   });
+}
+
+TEST(Evaluate, OnADeviceTheNextBatchIsFetchedAndTheLastCountedWhileOneIsComputed) {
+  EXPECT_EQ(OrderOf(std::make_unique<PromptBackend>()), "next next next count next count count ");
+  EXPECT_EQ(OrderOf(MakeBackend("reference", {})), "next count next count next count next ");
+}
+
+TEST(Evaluate, OnADeviceTheResultIsThatOfTheHostBitForBit) {
+  RunRanks(3, [](Communicator& communicator) {
+    const EvaluationResult host = *Evaluation(communicator, 2, 13).Run();
+    const EvaluationResult device =
+        *Evaluation(communicator, 2, 13, std::make_unique<PromptBackend>()).Run();
+    EXPECT_EQ(device.loss, host.loss);
+    EXPECT_EQ(device.top1, host.top1);
+    EXPECT_EQ(device.top5, host.top5);
+    EXPECT_EQ(device.images, host.images);
+    EXPECT_EQ(device.steps, host.steps);
+  });
+}
+
+TEST(Evaluate, OnADeviceItStopsOneBatchLater) {
+  EXPECT_EQ(OrderOf(std::make_unique<PromptBackend>(), 1), "next next next count ");
+  EXPECT_EQ(OrderOf(std::make_unique<PromptBackend>(), 3),
+            "next next next count next count count ");
+  EXPECT_EQ(OrderOf(MakeBackend("reference", {}), 1), "next count ");
+  RunRanks(2, [](Communicator& communicator) {
+    Evaluation evaluation(communicator, 2, 64, std::make_unique<PromptBackend>());
+    EXPECT_FALSE(evaluation.Run(communicator.rank() == 1 ? 2 : 0).has_value());
+    EXPECT_TRUE(evaluation.Run().has_value());
+  });
+}
+
+TEST(Evaluate, ABatchThatCannotBeMadeIsAnError) {
+  for (const bool on_device : {false, true}) {
+    ThreadWorld world(1);
+    ThreadCommunicator alone(world, 0);
+    std::unique_ptr<Backend> backend = MakeBackend("reference", {});
+    if (on_device) backend = std::make_unique<PromptBackend>();
+    Evaluation evaluation(alone, 4, 12, std::move(backend));
+    evaluation.source().left_until_bad = 2;
+    EXPECT_THROW(evaluation.Run(), Error);
+  }
 }
 
 TEST(Evaluate, MayRunAgainWithTheSameResult) {
