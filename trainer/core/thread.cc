@@ -2,7 +2,12 @@
 
 #include "trainer/core/thread.h"
 
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <latch>
@@ -32,6 +37,15 @@ void WaitUntilUncounted(std::ptrdiff_t threads) {
   }
 }
 
+// A tenth of the share of the others.  The least there is, a seventieth, would make a second of
+// work last more than a minute beside a back end that computes on all processors.
+constexpr int kNicer = 10;
+constexpr int kNicest = 19;
+// Linux' <linux/ioprio.h>, which older systems do not have: the class "best effort", of which 7
+// comes last.  The class below it, "idle", might never get its turn.
+constexpr int kOfThread = 1;
+constexpr int kLastOfBestEffort = 2 << 13 | 7;
+
 }  // namespace
 
 std::jthread StartThread(const std::string& what, std::function<void()> body) {
@@ -60,6 +74,14 @@ void TryThreads(const std::string& what, int count) {
     end.count_down();
   }
   WaitUntilUncounted(before);
+}
+
+// On Linux these are of the calling thread alone.
+void LowerOwnPriority() {
+  errno = 0;
+  const int now = ::getpriority(PRIO_PROCESS, 0);
+  if (errno == 0) ::setpriority(PRIO_PROCESS, 0, std::min(now + kNicer, kNicest));
+  ::syscall(SYS_ioprio_set, kOfThread, 0, kLastOfBestEffort);
 }
 
 }  // namespace trainer

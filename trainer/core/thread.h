@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Starting threads, of which a process may get fewer than it asks for.
+// Starting threads, of which a process may get fewer than it asks for, and their priority.
 
 #pragma once
 
@@ -20,5 +20,9 @@ std::jthread StartThread(const std::string& what, std::function<void()> body);
 // Tries whether `count` threads can run beside those there are, and ends them again: for libraries
 // that end the process where a thread cannot be had.  Throws as StartThread does.
 void TryThreads(const std::string& what, int count);
+
+// The calling thread, and no other, gets a smaller share of a processor that others want too, and
+// its turn with a disk after theirs.  A system that knows no such thing leaves it as it is.
+void LowerOwnPriority();
 
 }  // namespace trainer

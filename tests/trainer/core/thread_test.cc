@@ -4,7 +4,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
 
 #include "tests/trainer/core/few_threads.h"
@@ -41,6 +43,18 @@ TEST(TryThreads, SaysWhatCouldNotBeStartedAndWhichLimitsThereAre) {
                 return false;
               }),
               testing::ExitedWithCode(0), "");
+}
+
+TEST(LowerOwnPriority, IsOfTheCallingThreadAlone) {
+  const auto niceness = [] { return ::getpriority(PRIO_PROCESS, 0); };
+  const int before = niceness();
+  int of_thread = before;
+  StartThread("a thread", [&] {
+    LowerOwnPriority();
+    of_thread = niceness();
+  }).join();
+  EXPECT_EQ(of_thread, std::min(before + 10, 19));
+  EXPECT_EQ(niceness(), before);
 }
 
 }  // namespace
