@@ -136,17 +136,17 @@ class CudaBackend final : public Backend {
   }
 
   void Import(const float* src, const Tensor& dst, Stream& stream) override {
-    const Buffer values = AllocateDevice(ValueBytes(dst));
-    CopyToDevice(values.data(), src, values.bytes(), stream);
-    ImportValues(reinterpret_cast<const float*>(values.data()), PlacesOf(dst.desc), dst.desc.dtype,
+    std::byte* values = Scratch(ValueBytes(dst));
+    CopyToDevice(values, src, ValueBytes(dst), stream);
+    ImportValues(reinterpret_cast<const float*>(values), PlacesOf(dst.desc), dst.desc.dtype,
                  dst.data, HandleOf(stream));
     stream.Synchronize();
   }
   void Export(const Tensor& src, float* dst, Stream& stream) override {
-    const Buffer values = AllocateDevice(ValueBytes(src));
-    ExportValues(src.data, PlacesOf(src.desc), src.desc.dtype,
-                 reinterpret_cast<float*>(values.data()), HandleOf(stream));
-    CopyToHost(dst, values.data(), values.bytes(), stream);
+    std::byte* values = Scratch(ValueBytes(src));
+    ExportValues(src.data, PlacesOf(src.desc), src.desc.dtype, reinterpret_cast<float*>(values),
+                 HandleOf(stream));
+    CopyToHost(dst, values, ValueBytes(src), stream);
     stream.Synchronize();
   }
 
@@ -203,6 +203,16 @@ class CudaBackend final : public Backend {
     return static_cast<std::size_t>(tensor.desc.shape.elements()) * sizeof(float);
   }
 
+  // For the values of one tensor on their way, of which no call leaves anything there.  Kept: a
+  // checkpoint is hundreds of tensors, and to allocate takes longer than to copy.
+  std::byte* Scratch(std::size_t bytes) {
+    if (scratch_.bytes() < bytes) {
+      scratch_ = {};
+      scratch_ = AllocateDevice(bytes);
+    }
+    return scratch_.data();
+  }
+
   static Error OutOfMemory(std::size_t bytes) {
     cudaGetLastError();  // forget it
     std::size_t free = 0;
@@ -216,6 +226,7 @@ class CudaBackend final : public Backend {
   const int device_;
   const CudaPrecision precision_;
   const std::unique_ptr<CudaLibraries> libraries_;
+  Buffer scratch_;
 };
 
 }  // namespace
