@@ -242,8 +242,9 @@ int RunTogether(const std::vector<std::string>& arguments, const Options& option
   Sources sources = MakeSources(options, rank, source_parts);
   agree(DataFacts(sources), "give all ranks the same files, whole, in their --data_dir");
   // OpenMP's runtime, which ends the process where it gets no thread, ends and makes some as it
-  // goes: those that end are counted for a while beside the new ones.
-  const int spare = (options.threads > 0 ? options.threads : cores) - 1;
+  // goes: those that end are counted for a while beside the new ones.  One more is to write
+  // checkpoints.
+  const int spare = options.threads > 0 ? options.threads : cores;
   if (backend->is_host()) {
     TryThreads(support::Counted(spare, "spare thread") + " of the back end", spare);
   }

@@ -80,6 +80,9 @@ CLI::Option* DryRun(CLI::App& app, const OptionRow& row, Options& options) {
 CLI::Option* Resume(CLI::App& app, const OptionRow& row, Options& options) {
   return OneOf<&Options::resume>(app, row, options, {"auto", "never"});
 }
+CLI::Option* CheckpointInBackground(CLI::App& app, const OptionRow& row, Options& options) {
+  return OneOf<&Options::checkpoint_in_background>(app, row, options, {"on", "off"});
+}
 CLI::Option* Seed(CLI::App& app, const OptionRow& row, Options& options) {
   return AddValue<&Options::seed>(app, row, options)->check(Number("a number from 0", [](double x) {
     return x >= 0;
@@ -279,6 +282,13 @@ std::vector<OptionRow> MakeTable() {
        kSame, kNotNegative<&Options::checkpoint_every>},
       {"keep_checkpoints", files, "newest checkpoints that are kept", kOurs, false, kSame,
        kPositive<&Options::keep_checkpoints>},
+      {"keep_every", files,
+       "every so many of the checkpoints of --checkpoint_every one is kept for ever; 0: none is",
+       kOurs, false, kSame, kNotNegative<&Options::keep_every>},
+      {"checkpoint_in_background", files,
+       "on: training goes on while a checkpoint is written, but for the last one; off: all ranks "
+       "wait for each",
+       kOurs, false, kSame, With<&Options::checkpoint_in_background>(CheckpointInBackground)},
       {"dump_state", files,
        "safetensors file for weights, gradients, momentum and statistics after a step", kOurs,
        false, kGivenAlike, kText<&Options::dump_state>},

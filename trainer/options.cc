@@ -100,6 +100,14 @@ void Translate(const CLI::App& app, Options& options) {
   }
 }
 
+void RequireUseOfCheckpoints(const Options& options) {
+  if (options.keep_every > 0 && options.checkpoint_every == 0) {
+    throw UsageError(
+        "--keep_every keeps some of the checkpoints of --checkpoint_every for ever, but "
+        "--checkpoint_every=0 takes none: give so many steps, or leave --keep_every out");
+  }
+}
+
 // Logs that would stay empty, and what belongs to one that was not asked for.
 void RequireUseOfLogs(const CLI::App& app, const Options& options) {
   for (const std::string name : {"--mllog_org", "--mllog_platform", "--mllog_status"}) {
@@ -231,6 +239,7 @@ ParsedOptions ParseOptions(const std::vector<std::string>& arguments) {
       throw UsageError("--reduce_precision=16bit needs NCCL: leave out --comm=mpi");
     }
   }
+  RequireUseOfCheckpoints(options);
   RequireUseOfLogs(app, options);
   for (const OptionRow& row : OptionTable()) {
     if (row.group.starts_with("Accepted") && app.get_option("--" + row.name)->count() > 0) {

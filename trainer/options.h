@@ -74,6 +74,8 @@ struct Options {
   std::string resume = "auto";
   std::int64_t checkpoint_every = 1000;  // steps
   int keep_checkpoints = 5;
+  std::int64_t keep_every = 0;  // checkpoints; 0: none
+  std::string checkpoint_in_background = "on";
   std::string dump_state;
   std::int64_t dump_state_step = 1;
 

@@ -139,6 +139,8 @@ TrainConfig MakeTrainConfig(const Options& options, const std::string& program_v
   config.init_from = options.init_from;
   config.checkpoint_every = options.checkpoint_every;
   config.keep_checkpoints = options.keep_checkpoints;
+  config.keep_every = options.keep_every;
+  config.checkpoint_in_background = options.checkpoint_in_background == "on";
   if (!options.export_dir.empty()) {
     config.export_file = std::filesystem::path(options.export_dir) / "model.safetensors";
   }

@@ -19,7 +19,7 @@ namespace {
 
 // Options that say where a run writes to, how long it lasts, or which random numbers it has: runs
 // that differ in these alone were made alike.
-constexpr std::array<std::string_view, 27> kOwnOptions = {"results_dir",
+constexpr std::array<std::string_view, 29> kOwnOptions = {"results_dir",
                                                           "model_dir",
                                                           "log_filename",
                                                           "export_dir",
@@ -35,6 +35,8 @@ constexpr std::array<std::string_view, 27> kOwnOptions = {"results_dir",
                                                           "resume",
                                                           "checkpoint_every",
                                                           "keep_checkpoints",
+                                                          "keep_every",
+                                                          "checkpoint_in_background",
                                                           "dump_state",
                                                           "dump_state_step",
                                                           "dry_run",

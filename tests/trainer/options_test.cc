@@ -116,6 +116,9 @@ TEST(Options, RefusesValuesOutOfRange) {
   EXPECT_THAT(Refusal({"--batch_size=1", "--on_nan=rollback"}),
               HasSubstr("--on_nan: needs one of stop, skip, not 'rollback'"));
   EXPECT_THAT(Refusal({"--batch_size=1", "--paranoid=-1"}), HasSubstr("--paranoid"));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--checkpoint_in_background=maybe"}),
+              HasSubstr("--checkpoint_in_background: needs one of on, off, not 'maybe'"));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--keep_every=-1"}), HasSubstr("--keep_every"));
   for (const std::string text : {"soon", "-1", "60s", "inf", "nan"}) {
     EXPECT_THAT(Refusal({"--batch_size=1", "--stop_margin", text}),
                 HasSubstr("--stop_margin: needs auto, off or a number of seconds from 0, not '" +
@@ -146,6 +149,13 @@ TEST(Options, RefusesValuesOutOfRange) {
   EXPECT_THAT(Refusal({"--batch_size=1", "--data_threads=1025"}), HasSubstr("from 0 to 1024"));
   EXPECT_THAT(Refusal({"--batch_size=1", "--prefetch=1000000000"}),
               HasSubstr("--prefetch: needs a number from 1 to 1000, not '1000000000'"));
+}
+
+TEST(Options, RefusesToKeepSomeOfNoCheckpoints) {
+  EXPECT_THAT(Refusal({"--batch_size=1", "--keep_every=2", "--checkpoint_every=0"}),
+              HasSubstr("--keep_every keeps some of the checkpoints of --checkpoint_every for "
+                        "ever, but --checkpoint_every=0 takes none"));
+  EXPECT_EQ(ParseOptions({"--batch_size=1", "--keep_every=2"}).options.keep_every, 2);
 }
 
 TEST(Options, RefusesToReduceIn16BitsWithoutThem) {
@@ -224,7 +234,8 @@ Options WithAnother(const OptionRow& row) {
                                                            {"roofline", "7:3"},
                                                            {"momentum", "0.5"},
                                                            {"label_smoothing", "0.5"},
-                                                           {"gpu_memory_fraction", "0.5"}};
+                                                           {"gpu_memory_fraction", "0.5"},
+                                                           {"checkpoint_in_background", "off"}};
   std::vector<std::string> arguments = {"--batch_size=8"};
   if (row.name == "reduce_precision") arguments.emplace_back("--precision=fp16");
   if (row.name.starts_with("mllog_")) arguments.emplace_back("--mllog=file");

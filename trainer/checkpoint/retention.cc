@@ -51,20 +51,20 @@ std::vector<CheckpointPath> UnusableBefore(std::int64_t oldest, const fs::path& 
 
 // Those to be removed.
 std::vector<CheckpointPath> Superfluous(const fs::path& model_dir, const fs::path& durable,
-                                        int keep) {
+                                        const Retention& retention) {
   std::vector<CheckpointPath> superfluous;
   int kept = 0;
   std::int64_t oldest_kept = 0;
   for (const CheckpointPath& checkpoint : ListCheckpoints(model_dir)) {
     const bool is_durable = checkpoint.directory.filename() == durable.filename();
-    if (kept < keep) {
+    if (kept < retention.newest) {
       if (is_durable || LooksIntact(checkpoint.directory)) ++kept;
       oldest_kept = checkpoint.step;
-    } else if (!is_durable) {
+    } else if (!is_durable && !IsKeptForEver(checkpoint.step, retention)) {
       superfluous.push_back(checkpoint);
     }
   }
-  if (kept < keep) return superfluous;
+  if (kept < retention.newest) return superfluous;
   for (CheckpointPath& unusable : UnusableBefore(oldest_kept, CheckpointsDirectory(model_dir))) {
     superfluous.push_back(std::move(unusable));
   }
@@ -73,12 +73,19 @@ std::vector<CheckpointPath> Superfluous(const fs::path& model_dir, const fs::pat
 
 }  // namespace
 
-std::vector<fs::path> PruneCheckpoints(const fs::path& model_dir, const fs::path& durable, int keep,
+bool IsKeptForEver(std::int64_t step, const Retention& retention) {
+  const std::int64_t every = retention.checkpoint_every;
+  return every > 0 && retention.keep_every > 0 && step % every == 0 &&
+         step / every % retention.keep_every == 0;
+}
+
+std::vector<fs::path> PruneCheckpoints(const fs::path& model_dir, const fs::path& durable,
+                                       const Retention& retention,
                                        const std::function<void(const std::string&)>& warn) {
-  DDL_CHECK(keep >= 1);
+  DDL_CHECK(retention.newest >= 1);
   std::vector<fs::path> removed;
   try {
-    for (const CheckpointPath& checkpoint : Superfluous(model_dir, durable, keep)) {
+    for (const CheckpointPath& checkpoint : Superfluous(model_dir, durable, retention)) {
       try {
         Remove(checkpoint.directory, checkpoint.step);
         removed.push_back(checkpoint.directory);

@@ -4,6 +4,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -12,15 +13,27 @@
 
 namespace trainer {
 
-// Removes the checkpoints that are older than the newest `keep` intact ones (manifest readable,
-// files of the sizes it says), those set aside among them, and returns them.  `durable`, the
-// directory that WriteCheckpoint has just returned, always stays, so the last valid checkpoint is
-// never removed.  REQUIRES: keep >= 1.
+struct Retention {
+  int newest = 1;  // that are kept, and intact; at least 1
+  // Of the checkpoints that are due every so many steps, every keep_every-th is kept for ever:
+  // those of the steps keep_every * checkpoint_every, 2 * keep_every * checkpoint_every, ...
+  std::int64_t checkpoint_every = 0;  // 0: none are due
+  std::int64_t keep_every = 0;        // 0: none are kept for ever
+};
+
+// Whether the checkpoint of this step is.  The step alone decides, so that a run which goes on says
+// the same.
+bool IsKeptForEver(std::int64_t step, const Retention& retention);
+
+// Removes the checkpoints that are older than the newest retention.newest intact ones (manifest
+// readable, files of the sizes it says) and not kept for ever, those set aside among them, and
+// returns them.  `durable`, the directory that WriteCheckpoint has just returned, always stays, so
+// the last valid checkpoint is never removed.
 // One that cannot be removed, or a directory that cannot be read, is told to `warn`, one line: old
 // files are no reason to end a training.
 std::vector<std::filesystem::path> PruneCheckpoints(
-    const std::filesystem::path& model_dir, const std::filesystem::path& durable, int keep,
-    const std::function<void(const std::string&)>& warn);
+    const std::filesystem::path& model_dir, const std::filesystem::path& durable,
+    const Retention& retention, const std::function<void(const std::string&)>& warn);
 
 // Gives what is at `checkpoint`, step-<digits>, a name that no reader takes for a checkpoint
 // (names.h), so that it is neither in the way of a new one of its step nor lost.  Returns the name;

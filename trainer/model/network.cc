@@ -116,6 +116,10 @@ std::vector<float> Network::Export(Part part, const Parameter& parameter, Stream
   return ExportTensor(TensorOf(part, parameter), parameter, stream);
 }
 
+void Network::Export(Part part, const Parameter& parameter, float* dst, Stream& stream) const {
+  backend_.Export(TensorOf(part, parameter), dst, stream);
+}
+
 std::vector<float> Network::ExportGradient(const FlatGradients& gradients,
                                            const Parameter& parameter, Stream& stream) const {
   return ExportTensor(GradientIn(gradients, parameter), parameter, stream);

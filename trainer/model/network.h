@@ -70,9 +70,10 @@ class Network {
 
   // Which number of a parameter; statistics have only a value.
   enum class Part : std::uint8_t { kValue, kMomentum };
-  // Host values in torchvision's shape, row-major: spec.shape.elements() of them.  Both wait until
+  // Host values in torchvision's shape, row-major: spec.shape.elements() of them.  All wait until
   // the copy is done, and are exact.
   std::vector<float> Export(Part part, const Parameter& parameter, Stream& stream) const;
+  void Export(Part part, const Parameter& parameter, float* dst, Stream& stream) const;
   // The same of a gradient, out of gradients() or what was made of them.
   std::vector<float> ExportGradient(const FlatGradients& gradients, const Parameter& parameter,
                                     Stream& stream) const;

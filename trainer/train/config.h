@@ -70,11 +70,14 @@ struct TrainConfig {
                                          // A checkpoint to resume from wins.
   std::int64_t checkpoint_every = 1000;  // steps; 0: only when training ends or is stopped
   int keep_checkpoints = 5;
-  std::filesystem::path export_file;  // final weights, safetensors; "": none
-  std::filesystem::path dump_state;   // train/state_dump.h; "": none
-  std::int64_t dump_state_step = 1;   // written after this many steps of the run
-  StepWindow trace;                   // steps whose time line is written to
-  std::filesystem::path trace_file;   // train/step_trace.h; "": none
+  std::int64_t keep_every = 0;           // checkpoints of those of checkpoint_every: one of so many
+                                         // is kept for ever; 0: none
+  bool checkpoint_in_background = true;  // written while training goes on, but for the last one
+  std::filesystem::path export_file;     // final weights, safetensors; "": none
+  std::filesystem::path dump_state;      // train/state_dump.h; "": none
+  std::int64_t dump_state_step = 1;      // written after this many steps of the run
+  StepWindow trace;                      // steps whose time line is written to
+  std::filesystem::path trace_file;      // train/step_trace.h; "": none
   StepWindow profile;                 // steps whose ops are timed (train/step_profile.h); count 0:
                                       // none
   std::filesystem::path profile_dir;  // where that is written

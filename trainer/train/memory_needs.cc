@@ -67,8 +67,8 @@ std::vector<MemoryPart> PartsOfMemory(const NetworkPlan& plan, const RunMemory& 
   // Gradients that are summed in host memory.
   const std::size_t staging = !run.is_host && run.ranks > 1 ? values : 0;
   const auto host_batches = static_cast<std::size_t>(run.host_batches);
-  // Weights and momentum as they are written or read, one tensor of them on the way; and the
-  // statistics of all ranks.
+  // Weights and momentum as they are copied to be written (train/snapshot_copy.h), or read, one
+  // tensor of them on the way; and the statistics of all ranks.
   const std::size_t snapshot = 2 * values + static_cast<std::size_t>(run.ranks + 2) * statistics;
   const std::size_t reserve =
       kHostReserve + static_cast<std::size_t>(run.host_threads) * kReserveOfThread;

@@ -37,11 +37,14 @@ std::vector<HostTensor> ExportPart(const Network& network, Network::Part part,
   return tensors;
 }
 
-void RefuseNotFinite(const std::vector<HostTensor>& tensors) {
-  for (const HostTensor& tensor : tensors) {
+void RefuseNotFinite(std::span<const TensorSource> tensors) {
+  for (const TensorSource& tensor : tensors) {
+    DDL_CHECK(tensor.dtype == DType::kFloat32);
+    const std::span values(static_cast<const float*>(tensor.data),
+                           static_cast<std::size_t>(tensor.shape.elements()));
     const auto bad =
-        std::ranges::find_if_not(tensor.values, [](float value) { return std::isfinite(value); });
-    if (bad == tensor.values.end()) continue;
+        std::ranges::find_if_not(values, [](float value) { return std::isfinite(value); });
+    if (bad == values.end()) continue;
     throw Error(EX_SOFTWARE,
                 "the weights are not written: " + tensor.name + " has the value " +
                     std::to_string(*bad) +

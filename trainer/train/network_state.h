@@ -4,6 +4,7 @@
 
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,8 @@ std::vector<HostTensor> ExportPart(const Network& network, Network::Part part,
                                    const std::string& prefix, Stream& stream);
 
 // Throws Error(EX_SOFTWARE) that names the first tensor with a value that is NaN or infinite:
-// weights from which nobody could go on are not worth a file.
-void RefuseNotFinite(const std::vector<HostTensor>& tensors);
+// weights from which nobody could go on are not worth a file.  REQUIRES: all are fp32.
+void RefuseNotFinite(std::span<const TensorSource> tensors);
 
 // Views; `tensors` outlives them.
 std::vector<TensorSource> SourcesOf(const std::vector<HostTensor>& tensors);

@@ -43,7 +43,7 @@ Requests RunRequests::Look() {
         "step are given {:.0f} s (--stop_margin)",
         options_.limit->end() - now, options_.limit->margin());
   }
-  return {.stop = !why_.empty(), .save = orders_[kSave].is_given};
+  return {.stop = !why_.empty(), .save = orders_[kSave].is_given && !orders_[kSave].is_begun};
 }
 
 void RunRequests::LookAtFiles(double now) {
@@ -58,8 +58,15 @@ void RunRequests::StepTook(double seconds) {
   if (options_.limit) options_.limit->StepTook(seconds);
 }
 
+void RunRequests::BeginSave() {
+  for (Order& order : orders_) order.is_begun = order.is_given;
+  if (options_.limit) options_.limit->CheckpointBegan();
+}
+
 void RunRequests::Saved(double seconds) {
-  Obeyed();
+  for (Order& order : orders_) {
+    if (order.is_begun) Remove(order);
+  }
   if (!options_.limit) return;
   options_.limit->CheckpointTook(seconds);
   if (std::abs(options_.limit->margin() - said_margin_) >= kWorthSaying) SayMargin();
@@ -67,7 +74,7 @@ void RunRequests::Saved(double seconds) {
 
 void RunRequests::Obeyed() {
   for (Order& order : orders_) {
-    if (std::exchange(order.is_given, false)) Remove(order);
+    if (order.is_given) Remove(order);
   }
 }
 
@@ -85,6 +92,7 @@ bool RunRequests::IsGiven(Order& order) {
 
 // One that cannot be removed would be obeyed again and again.
 void RunRequests::Remove(Order& order) {
+  order.is_given = order.is_begun = false;
   std::error_code error;
   fs::remove(order.file, error);
   if (!error) return;

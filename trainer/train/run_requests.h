@@ -40,10 +40,12 @@ class RunRequests {
   RunRequests(const RunRequests&) = delete;
   RunRequests& operator=(const RunRequests&) = delete;
 
-  // Before each step: what is asked for.  Stop stays asked for, save until Saved.
+  // Before each step: what is asked for.  Stop stays asked for, save until BeginSave.
   Requests Look();
   void StepTook(double seconds);
-  // A checkpoint was written, which took so long.
+  // A checkpoint of the state at hand begins: what has been asked for by now is obeyed with it.
+  void BeginSave();
+  // It is written, so many seconds later.
   void Saved(double seconds);
   // What was asked for is done: removes the files.
   void Obeyed();
@@ -55,6 +57,7 @@ class RunRequests {
   struct Order {
     std::filesystem::path file;
     bool is_given = false;
+    bool is_begun = false;  // to be obeyed
     bool is_looked_for = true;
   };
   enum : std::size_t { kStop, kSave };

@@ -24,7 +24,6 @@ namespace {
 
 constexpr auto kValue = Network::Part::kValue;
 constexpr auto kMomentum = Network::Part::kMomentum;
-constexpr char kRankStatistics[] = "rank_statistics";
 
 // As --precision has it.
 std::string PrecisionOf(DType compute_type) {
@@ -177,28 +176,26 @@ void RefuseOtherClasses(const SafetensorsFile& file, const TrainConfig& config) 
 
 }  // namespace
 
-void SaveSnapshot(const SnapshotParts& parts, const Position& position, const LossScale& loss_scale,
-                  std::int64_t samples) {
-  const std::vector<float> own = ExportStatistics(parts.network, parts.stream);
-  const int ranks = parts.communicator.size();
-  std::vector<float> rows = GatherRows(own, parts.communicator);
-  if (IsRoot(parts)) {
-    const std::vector<HostTensor> model = ModelWith(MeanOfRows(rows, ranks), own, parts);
-    std::vector<HostTensor> optimizer = ExportPart(parts.network, kMomentum, "", parts.stream);
-    if (ranks > 1) {
-      const Shape shape{ranks, static_cast<std::int64_t>(own.size())};
-      optimizer.push_back({kRankStatistics, shape, std::move(rows)});
-    }
-    RefuseNotFinite(model);
-    RefuseNotFinite(optimizer);
-    const std::filesystem::path directory =
-        WriteCheckpoint(parts.config.model_dir, StateOf(parts, position, loss_scale, samples),
-                        {SourcesOf(model), SourcesOf(optimizer)});
-    PruneCheckpoints(parts.config.model_dir, directory, parts.config.keep_checkpoints, Warn(parts));
-    parts.log->info("checkpoint of step {} written: {}", position.step, directory.string());
-  }
-  // No rank goes on, or ends well, before the checkpoint is durable.
-  parts.communicator.Barrier();
+void CopySnapshot(const SnapshotParts& parts, const Position& position, const LossScale& loss_scale,
+                  std::int64_t samples, SnapshotCopy* copy) {
+  std::vector<float> rows =
+      GatherRows(ExportStatistics(parts.network, parts.stream), parts.communicator);
+  if (!IsRoot(parts)) return;
+  copy->Take(parts.network, StateOf(parts, position, loss_scale, samples), std::move(rows),
+             parts.stream);
+}
+
+WrittenSnapshot WriteSnapshot(const SnapshotCopy& copy, const TrainConfig& config,
+                              const WriteHook& hook) {
+  RefuseNotFinite(copy.model());
+  RefuseNotFinite(copy.optimizer());
+  WrittenSnapshot written;
+  written.directory =
+      WriteCheckpoint(config.model_dir, copy.state(), {copy.model(), copy.optimizer()}, hook);
+  const Retention retention = {config.keep_checkpoints, config.checkpoint_every, config.keep_every};
+  PruneCheckpoints(config.model_dir, written.directory, retention,
+                   [&](const std::string& line) { written.warnings.push_back(line); });
+  return written;
 }
 
 void ExportModel(const SnapshotParts& parts, const std::filesystem::path& path) {
@@ -206,7 +203,7 @@ void ExportModel(const SnapshotParts& parts, const std::filesystem::path& path) 
   const std::vector<float> mean = MeanOverRanks(own, parts.communicator);
   if (IsRoot(parts)) {
     const std::vector<HostTensor> model = ModelWith(mean, own, parts);
-    RefuseNotFinite(model);
+    RefuseNotFinite(SourcesOf(model));
     WriteTensorFile(path, model, {{"architecture", parts.config.architecture}},
                     "another --export_dir");
     parts.log->info("weights written: {}", path.string());

@@ -4,7 +4,8 @@
 // of ranks, any batch and on any back end (doc/decisions/0022-going-on-elsewhere.md).
 //
 // Rank 0 reads and writes; the others get what it has by broadcast, so model_dir need not be shared
-// between nodes.  All functions are collective: every rank calls them, in the same order.
+// between nodes.  All functions but WriteSnapshot are collective: every rank calls them, in the
+// same order.
 //
 // model.safetensors holds torchvision's state_dict, with the mean of the ranks' running statistics;
 // optimizer.safetensors momentum by the same names and, of a run of several ranks,
@@ -16,7 +17,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
+#include <vector>
 
+#include "trainer/checkpoint/writer.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/data/position.h"
 #include "trainer/model/network.h"
@@ -24,6 +28,7 @@
 #include "trainer/train/config.h"
 #include "trainer/train/loss_scale.h"
 #include "trainer/train/schedule.h"
+#include "trainer/train/snapshot_copy.h"
 
 namespace trainer {
 
@@ -36,9 +41,21 @@ struct SnapshotParts {
   DType compute_type = DType::kFloat32;  // Backend::compute_type
 };
 
+// Copies the state at `position` to `copy`, which rank 0 has; the others may have null.
 // `samples` of the training set: a checkpoint has its position as epochs and images of this one.
-void SaveSnapshot(const SnapshotParts& parts, const Position& position, const LossScale& loss_scale,
-                  std::int64_t samples);
+void CopySnapshot(const SnapshotParts& parts, const Position& position, const LossScale& loss_scale,
+                  std::int64_t samples, SnapshotCopy* copy);
+
+struct WrittenSnapshot {
+  std::filesystem::path directory;    // durable
+  std::vector<std::string> warnings;  // of old ones that could not be removed
+};
+
+// For rank 0, on any thread: writes a checkpoint of `copy` into config.model_dir and removes those
+// that config does not keep.  Throws as RefuseNotFinite (train/network_state.h) and
+// WriteCheckpoint; then there is no new one.  `hook` as WriteCheckpoint has it.
+WrittenSnapshot WriteSnapshot(const SnapshotCopy& copy, const TrainConfig& config,
+                              const WriteHook& hook = {});
 
 // What a training that goes on has before it.
 struct TrainingAhead {

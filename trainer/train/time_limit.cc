@@ -23,14 +23,20 @@ TimeLimit::TimeLimit(double start, double end, std::optional<double> margin)
 
 void TimeLimit::StepTook(double seconds) { Remember(steps_, seconds, kSteps); }
 
-void TimeLimit::CheckpointTook(double seconds) { Remember(checkpoints_, seconds, kCheckpoints); }
+void TimeLimit::CheckpointBegan() { is_writing_ = true; }
+
+void TimeLimit::CheckpointTook(double seconds) {
+  Remember(checkpoints_, seconds, kCheckpoints);
+  is_writing_ = false;
+}
 
 double TimeLimit::margin() const {
   double of_checkpoint = std::min(kUnmeasured, at_most_);
   if (margin_) {
     of_checkpoint = *margin_;
   } else if (!checkpoints_.empty()) {
-    of_checkpoint = std::min(kSpare, at_most_) + kFactor * Longest(checkpoints_);
+    const int checkpoints = is_writing_ ? 2 : 1;
+    of_checkpoint = std::min(kSpare, at_most_) + checkpoints * kFactor * Longest(checkpoints_);
   }
   return of_checkpoint + Longest(steps_);
 }

@@ -16,7 +16,8 @@ class TimeLimit {
   // What is kept for the checkpoint before one of this launch was timed.
   static constexpr double kUnmeasured = 60;
   // Later it is kFactor times the longest of the last kCheckpoints, for a file system that others
-  // use has worse hours, and kSpare for the ranks to end.
+  // use has worse hours, and kSpare for the ranks to end.  While one is being written it counts
+  // twice: that one is finished before the last one begins.
   static constexpr double kFactor = 2;
   static constexpr std::size_t kCheckpoints = 5;
   static constexpr double kSpare = 10;
@@ -31,6 +32,8 @@ class TimeLimit {
   TimeLimit(double start, double end, std::optional<double> margin);
 
   void StepTook(double seconds);
+  void CheckpointBegan();
+  // The one that began.
   void CheckpointTook(double seconds);
 
   double end() const { return end_; }
@@ -44,6 +47,7 @@ class TimeLimit {
   const std::optional<double> margin_;
   std::deque<double> steps_;
   std::deque<double> checkpoints_;
+  bool is_writing_ = false;
 };
 
 }  // namespace trainer

@@ -13,6 +13,7 @@
 #include "trainer/core/error.h"
 #include "trainer/model/init.h"
 #include "trainer/model/weight_layout.h"
+#include "trainer/train/checkpoints.h"
 #include "trainer/train/device_batch.h"
 #include "trainer/train/loss_scale.h"
 #include "trainer/train/metrics.h"
@@ -87,7 +88,7 @@ class Trainer {
   TrainingStep::Outcome RunStep(TrainingStep& training_step);
   Requests Asked();
   void CompareRanks();
-  void Save();
+  void Save(Checkpoints::Wait wait);
   void DumpState(const TrainingStep& training_step);
   void LoadWeights();
   void RunEvaluation();
@@ -107,14 +108,18 @@ class Trainer {
   std::int64_t saved_step_ = -1;
   std::optional<RankComparison> comparison_;
   std::int64_t compared_step_ = -1;
+  std::optional<Checkpoints> checkpoints_;  // of a training that keeps its weights
 };
 
 TrainResult Trainer::Train() {
   schedule_ = MakeSchedule(config_.schedule, parts_.training->samples(), config_.batch,
                            parts_.communicator.size());
   schedule_ = schedule_.From(FirstPosition());
+  checkpoints_.emplace(CheckpointsParts{snapshot_parts(), parts_.backend,
+                                        parts_.training->samples(), parts_.requests,
+                                        parts_.checkpoint_hook});
   TrainSteps();
-  if (saved_step_ != result_.step) Save();
+  if (saved_step_ != result_.step) Save(Checkpoints::Wait::kForFile);
 
   const bool complete = result_.step >= schedule_.total_steps;
   if (complete && !config_.export_file.empty()) {
@@ -216,9 +221,12 @@ void Trainer::TrainSteps() {
     if (!config_.dump_state.empty() && result_.step == config_.dump_state_step) {
       DumpState(training_step);
     }
+    checkpoints_->Look();
     const bool is_due =
         config_.checkpoint_every > 0 && result_.step % config_.checkpoint_every == 0;
-    if (is_due || outcome.asked.save) Save();
+    if (is_due || outcome.asked.save) {
+      Save(is_last ? Checkpoints::Wait::kForFile : Checkpoints::Wait::kForCopy);
+    }
   }
   variability.End();
   report_.EndTraining(times_);
@@ -248,14 +256,11 @@ void Trainer::CompareRanks() {
 }
 
 // What is saved was compared, whenever that was due next.
-void Trainer::Save() {
-  const auto begun = std::chrono::steady_clock::now();
+void Trainer::Save(Checkpoints::Wait wait) {
   CompareRanks();
   parts_.entered(Activity::kCheckpoint, result_.step);
-  SaveSnapshot(snapshot_parts(), schedule_.PositionAt(result_.step), loss_scale_,
-               parts_.training->samples());
+  checkpoints_->Save(schedule_.PositionAt(result_.step), loss_scale_, wait);
   saved_step_ = result_.step;
-  if (parts_.requests != nullptr) parts_.requests->Saved(SecondsFrom(begun));
 }
 
 void Trainer::DumpState(const TrainingStep& training_step) {

@@ -33,6 +33,7 @@
 #include <vector>
 
 #include "trainer/backend/backend.h"
+#include "trainer/checkpoint/writer.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/core/fact.h"
 #include "trainer/core/span_recorder.h"
@@ -75,6 +76,7 @@ struct TrainParts {
   // Both outlive the call and may be null.
   const ProfileParts* profile = nullptr;
   const VariabilityParts* variability = nullptr;
+  WriteHook checkpoint_hook = {};  // seam for tests: as WriteCheckpoint has it
 };
 
 enum class Ending : std::uint8_t {
@@ -94,7 +96,7 @@ struct TrainResult {
 // Does what config.mode says:
 //   kTrain, kTrainAndEvaluate  resume from model_dir, or init_from, or fresh weights; train to the
 //       end of the schedule or of run_iter; checkpoint every checkpoint_every steps, at the end and
-//       when stopped; then evaluate if training is complete.
+//       when stopped (train/checkpoints.h); then evaluate if training is complete.
 //   kEvaluate, kPredict  weights from init_from, else from model_dir; Error(EX_USAGE) if there are
 //       neither.
 //       kPredict needs no source; config.batch may be 1.

@@ -56,6 +56,20 @@ kill_a_rank() {
   [ -e run/checkpoints/step-0000000020/manifest.json ]
 }
 
+# The first checkpoint has no room: the loop hears of it after a later step, and ends as if it had waited.
+@test "a disk that is full when a checkpoint is written beside training" {
+  local way
+  for way in on off; do
+    ulimit -Sf 16
+    train 1 --num_iter=100000 --checkpoint_every=10 --mode=train --results_dir=$way --checkpoint_in_background=$way
+    ulimit -Sf unlimited
+    echo "$messages"
+    [ "$status" -eq 71 ]
+    [[ $messages == *"ddltraind: cannot write $way/checkpoints/"*"/model.safetensors: File too large; make room there"* ]]
+    [ -z "$(ls -A $way/checkpoints)" ]
+  done
+}
+
 @test "a disk that is really full" {
   mkdir disk
   mount -t tmpfs -o size=80k tmpfs disk 2> mount.err || skip "cannot mount: $(cat mount.err)"

@@ -68,6 +68,32 @@ every_way() {
   goes_on_to_the_same_end "$1"
 }
 
+# Written nearly all the time: ten steps are over sooner than a file is on the disk.
+@test "two ranks, killed while rank 0 writes a checkpoint beside them" {
+  launcher=local whole_run 2
+  launcher=local start_training 2 --num_iter=$steps --results_dir=run --mode=train --checkpoint_every=10
+  wait_for 20 compgen -G 'run/checkpoints/step-*0' > /dev/null
+  wait_for 20 compgen -G 'run/checkpoints/.tmp-step-*' > /dev/null
+  kill -KILL "$(ranks_here 0)"
+  end_of_training
+  [ "$status" -eq 137 ]
+  [ ! -e run/$last ]
+  launcher=local goes_on_to_the_same_end 2
+}
+
+@test "with and without --checkpoint_in_background: the same bytes" {
+  local way
+  for way in on off; do
+    launcher=local train 2 --num_iter=60 --results_dir=$way --mode=train --checkpoint_every=10 --keep_checkpoints=2 \
+      --keep_every=2 --checkpoint_in_background=$way
+    echo "$messages"
+    [ "$status" -eq 0 ]
+    [ "$(grep -c "info: checkpoint of step .* written: $way/checkpoints/step-" <<< "$messages")" -eq 6 ]
+  done
+  [ "$(ls -A on/checkpoints)" = $'step-0000000020\nstep-0000000040\nstep-0000000050\nstep-0000000060' ]
+  diff -r on/checkpoints off/checkpoints
+}
+
 @test "one rank, stopped by --run_iter, SIGTERM, SIGUSR1 and SIGKILL" {
   every_way 1
 }

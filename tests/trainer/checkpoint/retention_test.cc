@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
 
+#include <limits>
+
 #include "tests/support/refused_calls.h"
 #include "tests/trainer/checkpoint/child.h"
 #include "tests/trainer/checkpoint/sample_run.h"
@@ -18,11 +20,16 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 
-std::vector<fs::path> Prune(const ScratchDirectory& scratch, const fs::path& durable, int keep,
+std::vector<fs::path> Prune(const ScratchDirectory& scratch, const fs::path& durable,
+                            const Retention& retention,
                             std::vector<std::string>* warnings = nullptr) {
-  return PruneCheckpoints(scratch.path(), durable, keep, [&](const std::string& line) {
+  return PruneCheckpoints(scratch.path(), durable, retention, [&](const std::string& line) {
     if (warnings != nullptr) warnings->push_back(line);
   });
+}
+std::vector<fs::path> Prune(const ScratchDirectory& scratch, const fs::path& durable, int newest,
+                            std::vector<std::string>* warnings = nullptr) {
+  return Prune(scratch, durable, Retention{.newest = newest}, warnings);
 }
 
 fs::path WriteSteps(const ScratchDirectory& scratch, const std::vector<int>& steps) {
@@ -38,6 +45,26 @@ TEST(PruneCheckpoints, KeepsTheNewest) {
   EXPECT_THAT(Prune(scratch, last, 2),
               ElementsAre(parent / "step-0000000002", parent / "step-0000000001"));
   EXPECT_THAT(Listing(scratch.path()), ElementsAre("step-0000000003", "step-0000000004"));
+}
+
+// Due are 2, 4, 6, ...; 3 and 9 were asked for.
+TEST(PruneCheckpoints, KeepsEveryMthOfThoseThatAreDueForEver) {
+  const ScratchDirectory scratch;
+  const Retention retention = {.newest = 2, .checkpoint_every = 2, .keep_every = 3};
+  for (const int step : {2, 3, 4, 6, 8, 9, 10, 12, 14, 16, 18, 20}) {
+    Prune(scratch, WriteSteps(scratch, {step}), retention);
+  }
+  EXPECT_THAT(Listing(scratch.path()), ElementsAre("step-0000000006", "step-0000000012",
+                                                   "step-0000000018", "step-0000000020"));
+}
+
+TEST(PruneCheckpoints, KeepsNoneForEverUnlessAskedTo) {
+  EXPECT_FALSE(IsKeptForEver(6, {.newest = 1, .checkpoint_every = 2, .keep_every = 0}));
+  EXPECT_FALSE(IsKeptForEver(6, {.newest = 1, .checkpoint_every = 0, .keep_every = 3}));
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  EXPECT_FALSE(IsKeptForEver(6, {.newest = 1, .checkpoint_every = kMost, .keep_every = kMost}));
+  EXPECT_FALSE(IsKeptForEver(6, {.newest = 1, .checkpoint_every = 2, .keep_every = kMost}));
+  EXPECT_TRUE(IsKeptForEver(6, {.newest = 1, .checkpoint_every = 6, .keep_every = 1}));
 }
 
 TEST(PruneCheckpoints, RemovesNothingWhenThereAreFew) {

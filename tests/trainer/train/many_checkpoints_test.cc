@@ -12,7 +12,7 @@
 #include "tests/trainer/train/thread_ranks.h"
 #include "trainer/backend/registry.h"
 #include "trainer/model/init.h"
-#include "trainer/train/snapshot.h"
+#include "trainer/train/checkpoints.h"
 
 namespace trainer {
 namespace {
@@ -67,17 +67,18 @@ TEST(ManyCheckpoints, LeaveNoFileDescriptorOrByteBehind) {
   const Logger log = MakeLogger(nowhere, 0, "info");
   const SnapshotParts parts{config, network, communicator, *stream, log};
   const LossScale scale = LossScale::Static(1);
+  Checkpoints checkpoints({.snapshot = parts, .backend = *backend, .samples = 100});
 
+  // Half of them on each thread; the last is on this one, so that the other one rests.
   Position position;
   const auto save_after_a_step = [&] {
     position = position.At(position.step + 1, config.batch);
-    SaveSnapshot(parts, position, scale, /*samples=*/100);
+    checkpoints.Save(
+        position, scale,
+        position.step % 2 == 0 ? Checkpoints::Wait::kForFile : Checkpoints::Wait::kForCopy);
   };
-  Holdings before;
-  while (position.step < kWarmUp) {
-    save_after_a_step();
-    before = Count(scratch.path());
-  }
+  while (position.step < kWarmUp) save_after_a_step();
+  const Holdings before = Count(scratch.path());
   // A folder each for the run, its checkpoints and each of these, with three files in it.
   EXPECT_EQ(before.files, 2 + kKept * 4);
   while (position.step < kCheckpoints) save_after_a_step();

@@ -58,11 +58,30 @@ TEST_F(RunRequestsTest, AFileAsksForACheckpointUntilItIsWritten) {
     const Requests asked = requests.Look();
     EXPECT_TRUE(asked.save && !asked.stop);
   }
+  requests.BeginSave();
+  EXPECT_FALSE(requests.Look().save);
   EXPECT_TRUE(exists(File("checkpoint")));
   requests.Saved(1);
   EXPECT_FALSE(exists(File("checkpoint")));
   Pass(1);
   EXPECT_FALSE(requests.Look().save);
+  Write("checkpoint");
+  Pass(1);
+  EXPECT_TRUE(requests.Look().save);
+}
+
+TEST_F(RunRequestsTest, ACheckpointThatBeganBeforeIsNotTheOneThatIsAskedFor) {
+  RunRequests requests = Make();
+  requests.BeginSave();
+  Write("checkpoint");
+  Write("stop");
+  EXPECT_TRUE(requests.Look().save);
+  requests.Saved(1);
+  EXPECT_TRUE(exists(File("checkpoint")) && exists(File("stop")));
+  EXPECT_TRUE(requests.Look().save);
+  requests.BeginSave();
+  requests.Saved(1);
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
 }
 
 TEST_F(RunRequestsTest, AFileAsksToStop) {
@@ -70,6 +89,7 @@ TEST_F(RunRequestsTest, AFileAsksToStop) {
   Write("stop");
   EXPECT_TRUE(requests.Look().stop);
   EXPECT_EQ(requests.why(), "by the file " + File("stop").string());
+  requests.BeginSave();
   requests.Saved(1);
   EXPECT_FALSE(exists(File("stop")));
   EXPECT_TRUE(requests.Look().stop);
@@ -114,6 +134,7 @@ TEST_F(RunRequestsTest, LeavesWhatIsNoEmptyFileAsItIs) {
     EXPECT_FALSE(asked.stop || asked.save);
     Pass(1);
   }
+  requests.BeginSave();
   requests.Saved(1);
   EXPECT_TRUE(exists(File("checkpoint")) && exists(File("stop")));
   const std::string warning = File("checkpoint").string() + " is not an empty file";

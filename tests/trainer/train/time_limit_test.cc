@@ -26,6 +26,19 @@ TEST(TimeLimit, KeepsTwiceTheLongestOfTheLastFiveCheckpointsAndTenSeconds) {
   EXPECT_EQ(limit.margin(), 24);
 }
 
+// One that is being written is finished first.
+TEST(TimeLimit, CountsCheckpointsTwiceWhileOneIsBeingWritten) {
+  TimeLimit limit(kStart, kStart + 3600, {});
+  limit.CheckpointBegan();
+  EXPECT_EQ(limit.margin(), 60);
+  limit.CheckpointTook(100);
+  EXPECT_EQ(limit.margin(), 210);
+  limit.CheckpointBegan();
+  EXPECT_EQ(limit.margin(), 410);
+  limit.CheckpointTook(1);
+  EXPECT_EQ(limit.margin(), 210);
+}
+
 TEST(TimeLimit, KeepsTheLongestOfTheLastStepsToo) {
   TimeLimit limit(kStart, kStart + 3600, {});
   limit.StepTook(30);
