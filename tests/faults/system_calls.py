@@ -118,6 +118,9 @@ class Campaign:
             return f"died of the error: {ended.returncode}: {ended.stderr[-600:]}"
         if ended.returncode == 0:
             return None if (run / "checkpoints/step-0000000006").is_dir() else "exit code 0 without its last checkpoint"
+        # A number is one of every thread: that of a call of the thread that writes checkpoints may be one of the loader's as well.
+        if "error while loading shared libraries" in ended.stderr:
+            return None
         if os.strerror(getattr(errno, fault.what)) not in ended.stderr and str(self.work) not in ended.stderr:
             return f"exit code {ended.returncode}, the cause is not named: {ended.stderr[-600:]}"
         return None
