@@ -51,10 +51,6 @@ std::size_t RecordFile::ReadBytes(std::uint64_t offset, std::span<std::uint8_t> 
   return ReadAt(OpenForReading(path_), path_, offset, bytes);
 }
 
-FileIdentity RecordFile::IdentityNow() const {
-  return file_ ? IdentityOf(file_, path_) : IdentityOf(OpenForReading(path_), path_);
-}
-
 RecordPlace RecordFile::PlaceAt(std::uint64_t offset) const {
   std::array<std::uint8_t, kRecordHeaderBytes> header{};
   return PlaceOf(offset, std::span(header).first(ReadBytes(offset, header)));

@@ -51,9 +51,8 @@ class RecordFile {
 
   const std::string& path() const { return path_; }
   std::uint64_t bytes() const { return identity_.bytes; }
-  // As it was when this was made, and as it is now.
+  // As it was when this was made.
   const FileIdentity& identity() const { return identity_; }
-  FileIdentity IdentityNow() const;
   bool is_open() const { return static_cast<bool>(file_); }
 
   // The record that begins at `offset`, from its header: checks the header's CRC and that the
