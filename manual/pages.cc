@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "bench/ddlbench/options.h"
+#include "ddlctl/options.h"
 #include "launcher/bede/bede_options.h"
 #include "launcher/cli/options.h"
 #include "manual/parser_text.h"
@@ -147,8 +148,49 @@ Page DdltraindPage() {
                  "manifest.json."},
                 {"MODEL_DIR/.ddltraind.lock",
                  "Who trains here now. The kernel lets go of the lock when that process ends."},
-                {"RESULTS_DIR/log.json", "DLLogger's JSON lines."}};
-  page.see_also = {"ddlrun(1)", "ddldata(1)"};
+                {"RESULTS_DIR/log.json", "DLLogger's JSON lines."},
+                {"RESULTS_DIR/.ddltraind.control",
+                 "Where ddlctl reaches the training; once it has ended, its last status."}};
+  page.see_also = {"ddlrun(1)", "ddlctl(1)", "ddldata(1)"};
+  return page;
+}
+
+Page DdlctlPage() {
+  CLI::App app("", "ddlctl");
+  ddlctl::Options options;
+  ddlctl::DescribeOptions(app, options);
+  Page page;
+  page.names = {"ddlctl"};
+  page.summary = "see and ask a training of ddltraind that runs";
+  page.synopsis = {"ddlctl status [--json] RESULTS_DIR",
+                   "ddlctl watch [--interval=SECONDS] RESULTS_DIR",
+                   "ddlctl pause|resume|checkpoint|stop [--no-wait] RESULTS_DIR",
+                   "ddlctl set display_every=N RESULTS_DIR"};
+  page.description = {
+      "Asks rank 0 of a training that keeps its weights (--mode=train, train_and_evaluate), "
+      "through "
+      "a socket that only the same user can reach, on the node of rank 0. For a training on "
+      "another node of a Slurm job it runs itself there, by srun --overlap.",
+      "Orders are obeyed by all ranks between two steps; ddlctl waits for that and says after "
+      "which. A training that was paused, whatever was asked of it then, ends with the same "
+      "weights as one that was not."};
+  page.program = CommandOf(app);
+  page.commands = SubcommandsOf(app);
+  page.exit_status = {
+      {"0", "Done; of watch: the training has ended in order."},
+      kUsage,
+      {"65", "The file in RESULTS_DIR, or an answer, cannot be read."},
+      {"69",
+       "No training that can be asked: none is there, it has ended or failed, it does not answer, "
+       "or it is on another machine and srun cannot be used."},
+      kInternal,
+      kSystem,
+      {"75", "The training cannot do that in its state; the message names it."},
+      {"77", "The training is another user's."}};
+  page.files = {{"RESULTS_DIR/.ddltraind.control",
+                 "On which host and in which job the training runs, and its socket there; once it "
+                 "has ended, its last status."}};
+  page.see_also = {"ddltraind(1)", "ddlrun(1)", "srun(1)"};
   return page;
 }
 
@@ -278,7 +320,7 @@ Page RankfilePage() {
 }  // namespace
 
 std::vector<Page> AllPages() {
-  return {DdlrunPage(),  BedeMpirunPage(), DdltraindPage(),
+  return {DdlrunPage(),  BedeMpirunPage(), DdltraindPage(), DdlctlPage(),
           DdldataPage(), DdlbenchPage(),   RankfilePage()};
 }
 

@@ -14,10 +14,6 @@ namespace {
 
 constexpr char kEndTime[] = "SLURM_JOB_END_TIME";
 
-bool KeepsWeights(const Options& options) {
-  return options.mode == "train" || options.mode == "train_and_evaluate";
-}
-
 std::optional<TimeLimit> TimeLimitOf(const Options& options, const EnvironmentLookup& get,
                                      double now, const Logger& log) {
   const std::optional<std::string> text = get(kEndTime);
@@ -39,15 +35,21 @@ std::optional<TimeLimit> TimeLimitOf(const Options& options, const EnvironmentLo
 
 }  // namespace
 
+bool KeepsWeights(const Options& options) {
+  return options.mode == "train" || options.mode == "train_and_evaluate";
+}
+
 std::unique_ptr<RunRequests> MakeRunRequests(const Options& options, const EnvironmentLookup& get,
-                                             const WallClock& clock, const Logger& log) {
+                                             const WallClock& clock, const Logger& log,
+                                             RunControl* control) {
   if (!KeepsWeights(options)) return nullptr;
   const double now = InSeconds(clock().time_since_epoch());
   return std::make_unique<RunRequests>(
       RunRequestsOptions{.folder = options.results_dir,
                          .limit = TimeLimitOf(options, get, now, log),
                          .clock = clock,
-                         .log = log});
+                         .log = log,
+                         .control = control});
 }
 
 int EndStopped(const Options& options, std::int64_t step, const StopCause& cause,

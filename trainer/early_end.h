@@ -10,6 +10,7 @@
 #include <string>
 
 #include "trainer/comm/communicator.h"
+#include "trainer/control/run_control.h"
 #include "trainer/options.h"
 #include "trainer/setup.h"
 #include "trainer/telemetry/clock.h"
@@ -18,12 +19,16 @@
 
 namespace trainer {
 
+// Whether the mode is one that writes checkpoints.
+bool KeepsWeights(const Options& options);
+
 // For rank 0, once options.results_dir is there: its files `stop` and `checkpoint`, and the end of
 // the job's time by SLURM_JOB_END_TIME (Slurm 22.05 and later: seconds since 1970) and
-// --stop_margin.  A time that is over already, or no number, is said and not watched.  Null in
-// modes that keep no weights.
+// --stop_margin; and `control`, which may be null and outlives it.  A time that is over already, or
+// no number, is said and not watched.  Null in modes that keep no weights.
 std::unique_ptr<RunRequests> MakeRunRequests(const Options& options, const EnvironmentLookup& get,
-                                             const WallClock& clock, const Logger& log);
+                                             const WallClock& clock, const Logger& log,
+                                             RunControl* control = nullptr);
 
 // What has asked this rank to stop.
 struct StopCause {

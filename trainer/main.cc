@@ -18,6 +18,7 @@
 #include "trainer/comm/agreement.h"
 #include "trainer/comm/nccl_communicator.h"
 #include "trainer/comm/nccl_obstacle.h"
+#include "trainer/control_point.h"
 #include "trainer/core/error.h"
 #include "trainer/core/thread.h"
 #include "trainer/data/shard_manifest.h"
@@ -298,8 +299,12 @@ int RunTogether(const std::vector<std::string>& arguments, const Options& option
   if (watch != nullptr) watch->ExchangeHosts(communicator);
   const std::unique_ptr<Communicator> watched =
       watch ? MakeWatchedCommunicator(communicator, *watch) : nullptr;
+  const std::unique_ptr<ControlPoint> point =
+      root ? MakeControlPoint(options, rank, EnvironmentVariable, DDLRUN_VERSION, log) : nullptr;
   const std::unique_ptr<RunRequests> requests =
-      root ? MakeRunRequests(options, EnvironmentVariable, SystemClock(), log) : nullptr;
+      root ? MakeRunRequests(options, EnvironmentVariable, SystemClock(), log,
+                             point ? &point->control() : nullptr)
+           : nullptr;
   TrainParts parts = {.backend = *backend,
                       .communicator = watched ? *watched : communicator,
                       .training = sources.training.get(),
@@ -320,11 +325,13 @@ int RunTogether(const std::vector<std::string>& arguments, const Options& option
     parts.entered = [&](Activity activity, std::int64_t step) { watch->Enter(activity, step); };
   }
   parts.failed = [&](const std::exception& error) {
+    if (point) point->End(RunEvent::kFailure);
     if (communicator.size() > 1) communicator.Abort(Complain(error, rank));
   };
   if (outputs) parts.outputs = outputs->outputs();
   parts.outputs = own_outputs.AddedTo(parts.outputs);
   const TrainResult result = RunTrainer(config, parts);
+  if (point) point->End(RunEvent::kEnd);
   if (root) {
     for (const Prediction& prediction : result.predictions) {
       std::cout << "class " << prediction.label << " probability " << prediction.probability

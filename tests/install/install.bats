@@ -31,6 +31,7 @@ has_cuda() { [ -e "$DDLRUN_BUILD/lib/ddlrun/ddltrain_cuda.so" ]; }
 ./bin/bede-mpirun
 ./bin/ddl-rankfile
 ./bin/ddlbench
+./bin/ddlctl
 ./bin/ddldata
 ./bin/ddlrun
 ./bin/ddltraind

@@ -10,7 +10,7 @@ import pathlib
 import re
 import sys
 
-SOURCES = ("support", "rankfile", "launcher", "trainer", "manual", "bench", "tests")
+SOURCES = ("support", "rankfile", "launcher", "trainer", "ddlctl", "manual", "bench", "tests")
 MAX_LINES = 400
 # Longer files, each with its reason.
 LONG_FILES: dict[str, str] = {}
@@ -65,18 +65,20 @@ ARROWS = {
     "trainer/checkpoint": ["trainer/core"],
     "trainer/comm": ["trainer/core"],
     "trainer/telemetry": ["trainer/core"],
-    "trainer/control": ["trainer/core"],
+    "trainer/control": ["trainer/core", "trainer/telemetry"],
     "trainer/train": ["trainer/core", "trainer/backend", "trainer/model", "trainer/data", "trainer/checkpoint",
-                      "trainer/comm", "trainer/telemetry"],
+                      "trainer/comm", "trainer/telemetry", "trainer/control"],
     "trainer": ["launcher/protocol/rank_environment.h"],
-    "manual": ["rankfile", "launcher", "trainer", "bench/ddlbench"],
+    "ddlctl": ["launcher/base/environment.h", "launcher/spawn/child_environment.h", "trainer/checkpoint/names.h", "trainer/control",
+               "trainer/core", "trainer/telemetry"],
+    "manual": ["rankfile", "launcher", "trainer", "ddlctl/options.h", "bench/ddlbench"],
     "bench/base": ["trainer/core"],
     "bench/run_log": ["trainer/core"],
     "bench/parts": ["trainer", "launcher/protocol/rank_environment.h"],
     "bench/ddlbench": ["bench/base", "bench/run_log", "bench/report", "bench/parts", "launcher/cli/quoting.h", "trainer/core", "trainer/telemetry"],
     "bench/report": ["bench/base", "bench/run_log", "trainer/core"],
     "bench": ["trainer", "launcher", "rankfile"],
-    "tests": ["rankfile", "launcher", "trainer", "manual", "bench"],
+    "tests": ["rankfile", "launcher", "trainer", "ddlctl", "manual", "bench"],
 }
 # Only the files of these folders themselves put the parts below together; each part has arrows of its own.
 TOPS = ("launcher", "trainer")

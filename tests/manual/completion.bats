@@ -9,7 +9,7 @@ setup() {
   [ -e "$completions/ddlrun" ] || skip "a build with sanitizers, or a cross build without an emulator, makes none"
   command -v python3 > /dev/null || skip "python3, which types on the terminal, is not installed"
   cd "$BATS_TEST_TMPDIR" || exit 1
-  cat "$completions"/{ddlrun,bede-mpirun,ddltraind,ddldata,ddlbench,ddl-rankfile} > plain
+  cat "$completions"/{ddlrun,bede-mpirun,ddltraind,ddlctl,ddldata,ddlbench,ddl-rankfile} > plain
   package=/usr/share/bash-completion/bash_completion
   mkdir -p bin folder/inner 'folder with blank'
   touch folder/one.yaml 'two words.yaml' bin/quizzical-tool
@@ -91,6 +91,11 @@ offers() {
   becomes 'ddlbench extract --by=t' 'ddlbench extract --by=time '
   becomes 'ddlbench report --bas' 'ddlbench report --baseline='
   becomes 'ddlbench extract folder/' 'ddlbench extract folder/inner/'
+  offers 'ddlctl ' checkpoint pause resume set status stop watch
+  becomes 'ddlctl watch --inter' 'ddlctl watch --interval='
+  becomes 'ddlctl pause --no' 'ddlctl pause --no-wait '
+  becomes 'ddlctl status folder/' 'ddlctl status folder/inner/'
+  becomes 'ddlctl stop --srun=n' 'ddlctl stop --srun=never '
   becomes 'ddl-rankfile check cpu' 'ddl-rankfile check cpu-list '
   becomes 'ddl-rankfile convert --from hostl' 'ddl-rankfile convert --from hostlist '
   becomes 'ddl-rankfile expand fol' 'ddl-rankfile expand fol'

@@ -115,6 +115,13 @@ TEST(AllPages, SayWhatIsAPathAndWhatIsAChoice) {
   EXPECT_EQ(PageOf(pages, "ddldata").commands[2].operands[1].value.shape, "INDEX_DIR");
   EXPECT_EQ(Find(PageOf(pages, "ddldata").commands[1], "--train")->value.shape, "FILE|DIR");
 
+  const Page& ddlctl = PageOf(pages, "ddlctl");
+  ASSERT_EQ(ddlctl.commands.size(), 7U);
+  EXPECT_EQ(ddlctl.commands[0].operands[0].value.shape, "RESULTS_DIR");
+  EXPECT_THAT(Find(ddlctl.commands[0], "--srun")->value.choices, ElementsAre("auto", "never"));
+  EXPECT_EQ(ddlctl.commands[6].operands[0].value.shape, "SETTING");
+  EXPECT_EQ(ddlctl.commands[6].operands[1].value.shape, "RESULTS_DIR");
+
   const Page& ddlbench = PageOf(pages, "ddlbench");
   ASSERT_EQ(ddlbench.commands.size(), 10U);
   EXPECT_EQ(ddlbench.commands[1].operands[0].value.shape, "LOG_DIR");

@@ -77,6 +77,11 @@ void Progress::Update(const ProgressState& state) {
   line_open_ = true;
 }
 
+void Progress::LeaveOut(double seconds) {
+  first_time_ +=
+      std::chrono::duration_cast<TimePoint::duration>(std::chrono::duration<double>(seconds));
+}
+
 void Progress::Break() {
   if (line_open_) out_ << "\n" << std::flush;
   line_open_ = false;

@@ -42,6 +42,8 @@ class Progress {
   // Call after each step; prints when the interval is over, and always for the last step.
   // eta = steps left * mean seconds per step since the first call.
   void Update(const ProgressState& state);
+  // So long nothing was done, which says nothing of how long the rest will take.
+  void LeaveOut(double seconds);
   // Ends the redrawn line, so that other output starts on a fresh one.  Call before printing
   // anything else to the same terminal, and at the end.
   void Break();

@@ -23,10 +23,8 @@ Checkpoints::Checkpoints(const CheckpointsParts& parts)
 }
 
 Checkpoints::~Checkpoints() {
-  if (!thread_ || !thread_->has_work()) return;
   try {
-    thread_->Wait();
-    Tell();
+    Finish();
   } catch (const std::exception& error) {
     parts_.snapshot.log->error("{}", error.what());
   }
@@ -54,12 +52,17 @@ void Checkpoints::Look() {
   if (thread_ && thread_->has_work() && thread_->Done()) Tell();
 }
 
+void Checkpoints::Finish() {
+  if (!thread_ || !thread_->has_work()) return;
+  thread_->Wait();
+  Tell();
+}
+
 void Checkpoints::WaitForLast(std::int64_t next_step, Wait wait) {
   Look();
   if (!thread_ || !thread_->has_work()) return;
   const auto begun = Clock::now();
-  thread_->Wait();
-  Tell();
+  Finish();
   const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();
   // Of a run that ends nobody wonders why it waits.
   if (wait == Wait::kForFile || seconds < kLongWait || has_told_of_waiting_) return;
@@ -80,7 +83,7 @@ void Checkpoints::Tell() {
   for (const std::string& line : written_.warnings) parts_.snapshot.log->warn("{}", line);
   parts_.snapshot.log->info("checkpoint of step {} written: {}", copy_->state().step,
                             written_.directory.string());
-  if (parts_.requests != nullptr) parts_.requests->Saved(seconds_);
+  if (parts_.requests != nullptr) parts_.requests->Saved(copy_->state().step, seconds_);
 }
 
 }  // namespace trainer

@@ -54,6 +54,8 @@ class Checkpoints {
 
   // Between steps, on each rank: logs what was written meanwhile.  Throws Error as WriteSnapshot.
   void Look();
+  // The same, once it is written.
+  void Finish();
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -20,6 +20,8 @@ std::string Doing(const RankState& state) {
       return fmt::format("in training, step {}", state.step);
     case Activity::kCheckpoint:
       return fmt::format("with the checkpoint of step {}", state.step);
+    case Activity::kPause:
+      return fmt::format("in a pause, after step {}", state.step);
     case Activity::kEvaluation:
       break;
   }

@@ -12,8 +12,8 @@
 
 namespace trainer {
 
-enum class Activity : std::uint8_t { kSetUp, kTraining, kCheckpoint, kEvaluation };
-inline constexpr std::size_t kActivities = 4;
+enum class Activity : std::uint8_t { kSetUp, kTraining, kCheckpoint, kEvaluation, kPause };
+inline constexpr std::size_t kActivities = 5;
 
 // What a rank says when it has seen no progress for long.
 struct RankState {

@@ -85,8 +85,9 @@ void HangWatch::Beat() {
 
 double HangWatch::Bound() const {
   const History& history = history_[static_cast<std::size_t>(state_.activity)];
-  const bool steady =
-      state_.activity == Activity::kTraining || state_.activity == Activity::kEvaluation;
+  const bool steady = state_.activity == Activity::kTraining ||
+                      state_.activity == Activity::kEvaluation ||
+                      state_.activity == Activity::kPause;
   const double floor = options_.floor_seconds;
   return std::max(steady && history.beats >= kWarmUpBeats ? floor : kTimesFloor * floor,
                   kTimesLongest * history.longest);

@@ -4,7 +4,8 @@
 // the loop has last made progress: begun something, or come back from a call that needs the other
 // ranks.  Too long is 5 times the longest such time so far in the same activity, but no less than a
 // floor; the first step, the first evaluation batch, start-up and checkpoints have 10 times the
-// floor. Time in which the whole process was stopped does not count.
+// floor. Time in which the whole process was stopped does not count.  In a pause the ranks meet
+// several times a second, which is progress.
 //
 // MPI itself hangs then, so the ranks meet beside it: at half the bound each that lives writes a
 // file into a folder that all see, at the bound the lowest of them reads what is there, and says
@@ -55,7 +56,7 @@ class HangWatch {
   // Collective: the ranks tell each other their hosts, without which a report has numbers alone.
   // The watch goes on.
   void ExchangeHosts(Communicator& communicator);
-  // The loop begins a step, a checkpoint, an evaluation.
+  // The loop begins a step, a checkpoint, an evaluation, a pause.
   void Enter(Activity activity, std::int64_t step);
   // It begins to wait for the other ranks, and has done so.
   void BeginWaiting();

@@ -22,19 +22,20 @@ void LossTotals::Add(const LossTotals& other) {
 
 StepExchange Exchange(const StepExchange& own, Communicator& communicator) {
   const LossTotals& totals = own.totals;
-  std::array<double, 8> values = {totals.loss,
+  std::array<double, 9> values = {totals.loss,
                                   totals.top1,
                                   totals.top5,
                                   totals.samples,
                                   own.asked.stop ? 1.0 : 0.0,
                                   own.asked.save ? 1.0 : 0.0,
+                                  own.asked.pause ? 1.0 : 0.0,
                                   static_cast<double>(own.bad_gradients),
                                   static_cast<double>(own.bad_weights)};
   communicator.AllReduceSum(values);
   return {{values[0], values[1], values[2], values[3]},
-          {values[4] > 0, values[5] > 0},
-          static_cast<int>(values[6]),
-          static_cast<int>(values[7])};
+          {values[4] > 0, values[5] > 0, values[6] > 0},
+          static_cast<int>(values[7]),
+          static_cast<int>(values[8])};
 }
 
 }  // namespace trainer

@@ -26,8 +26,9 @@ struct LossTotals {
 
 // What a training may be asked for in its midst.
 struct Requests {
-  bool stop = false;  // with a checkpoint
-  bool save = false;  // a checkpoint, and to go on
+  bool stop = false;   // with a checkpoint
+  bool save = false;   // a checkpoint, and to go on
+  bool pause = false;  // until nobody asks for it any more
 };
 
 // What the ranks tell each other at the end of each step.

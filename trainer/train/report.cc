@@ -20,7 +20,8 @@ Report::Report(const TrainConfig& config, const Communicator& communicator, cons
       is_root_(communicator.rank() == 0),
       ranks_(communicator.size()),
       global_batch_(config.batch * ranks_),
-      work_(work) {}
+      work_(work),
+      display_every_(config.display_every) {}
 
 void Report::Say(const std::string& line) {
   if (!is_root_) return;
@@ -90,7 +91,7 @@ void Report::Step(const StepRecord& record) {
   const IterationMetrics metrics = Metrics(record);
   const std::int64_t epoch = schedule_.EpochOf(record.step);
   const bool ends_epoch = schedule_.EpochOf(record.step + 1) > epoch;
-  const bool is_displayed = record.launch_step % config_.display_every == 0;
+  const bool is_displayed = record.launch_step % display_every_ == 0;
   if (record.skipped) {
     Say(fmt::format("step {}: a gradient overflowed, the update is skipped; loss scale was {}",
                     record.step, record.loss_scale));
@@ -137,6 +138,15 @@ void Report::Step(const StepRecord& record) {
   state.learning_rate = metrics.learning_rate;
   if (outputs_.progress != nullptr) outputs_.progress->Update(state);
   if (outputs_.job_comment != nullptr) outputs_.job_comment->Step(state);
+}
+
+void Report::Pause(std::int64_t step) {
+  Say(fmt::format("paused after step {}: ddlctl resume lets it go on, ddlctl stop ends it", step));
+}
+
+void Report::GoOn(std::int64_t step, double seconds) {
+  if (outputs_.progress != nullptr) outputs_.progress->LeaveOut(seconds);
+  Say(fmt::format("going on after step {}, paused for {}", step, FormatDuration(seconds)));
 }
 
 // Outliers; the first update that is left out.  How many those were is said at the end.

@@ -86,6 +86,11 @@ class Report {
   // The steps of a benchmark begin that count.
   void EndWarmup();
   void Step(const StepRecord& record);
+  // Steps between those that are displayed, from now on; at first config.display_every.
+  void DisplayEvery(std::int64_t steps) { display_every_ = steps; }
+  // Training rests after `step` updates, and goes on after so many seconds.
+  void Pause(std::int64_t step);
+  void GoOn(std::int64_t step, double seconds);
   // `times` of the steps since StartTraining, or since warm-up in a benchmark.
   void EndTraining(const StepTimer& times);
 
@@ -113,6 +118,7 @@ class Report {
   const int ranks_;
   const std::int64_t global_batch_;
   const std::optional<ImageWork> work_;
+  std::int64_t display_every_;
   Schedule schedule_;
   OutlierWatch loss_outliers_{kShareOfLoss};
   OutlierWatch gradient_outliers_{kShareOfGradientNorm};

@@ -36,6 +36,9 @@ Requests RunRequests::Look() {
   const double now = InSeconds(options_.clock().time_since_epoch());
   // A clock that was set back is no reason not to look.
   if (std::abs(now - looked_) >= kSecondsBetweenLooks) LookAtFiles(now);
+  const ControlWishes wishes =
+      options_.control != nullptr ? options_.control->Look() : ControlWishes();
+  if (why_.empty() && wishes.stop) why_ = "by ddlctl";
   if (why_.empty() && options_.limit && options_.limit->IsDue(now)) {
     why_ = "for the end of the job's time";
     options_.log->warn(
@@ -43,7 +46,8 @@ Requests RunRequests::Look() {
         "step are given {:.0f} s (--stop_margin)",
         options_.limit->end() - now, options_.limit->margin());
   }
-  return {.stop = !why_.empty(), .save = orders_[kSave].is_given && !orders_[kSave].is_begun};
+  const bool is_save_given = orders_[kSave].is_given && !orders_[kSave].is_begun;
+  return {.stop = !why_.empty(), .save = is_save_given || wishes.save, .pause = wishes.pause};
 }
 
 void RunRequests::LookAtFiles(double now) {
@@ -60,13 +64,15 @@ void RunRequests::StepTook(double seconds) {
 
 void RunRequests::BeginSave() {
   for (Order& order : orders_) order.is_begun = order.is_given;
+  if (options_.control != nullptr) options_.control->Obeyed();
   if (options_.limit) options_.limit->CheckpointBegan();
 }
 
-void RunRequests::Saved(double seconds) {
+void RunRequests::Saved(std::int64_t step, double seconds) {
   for (Order& order : orders_) {
     if (order.is_begun) Remove(order);
   }
+  if (options_.control != nullptr) options_.control->Saved(step);
   if (!options_.limit) return;
   options_.limit->CheckpointTook(seconds);
   if (std::abs(options_.limit->margin() - said_margin_) >= kWorthSaying) SayMargin();
@@ -76,6 +82,7 @@ void RunRequests::Obeyed() {
   for (Order& order : orders_) {
     if (order.is_given) Remove(order);
   }
+  if (options_.control != nullptr) options_.control->Obeyed();
 }
 
 bool RunRequests::IsGiven(Order& order) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What asks a training to stop, or to save its weights, beside signals: the end of its job's time,
-// and the files `stop` and `checkpoint` in a folder.  For rank 0 alone, which tells the others at
-// the end of the step.
+// What asks a training to stop, to save its weights or to pause, beside signals: the end of its
+// job's time, the files `stop` and `checkpoint` in a folder, and people by ddlctl.  For rank 0
+// alone, which tells the others at the end of the step.
 //
 // Only an empty file is an order, as `touch` makes it: other programs have files and folders of
 // these names (TensorFlow's `checkpoint`), which stay as they are.  It is removed once it is
@@ -13,10 +13,12 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
 
+#include "trainer/control/run_control.h"
 #include "trainer/telemetry/clock.h"
 #include "trainer/telemetry/log.h"
 #include "trainer/train/metrics.h"
@@ -29,6 +31,7 @@ struct RunRequestsOptions {
   std::optional<TimeLimit> limit;
   WallClock clock = SystemClock();
   Logger log;
+  RunControl* control = nullptr;  // null: nobody asks by ddlctl; outlives the object
 };
 
 class RunRequests {
@@ -40,15 +43,18 @@ class RunRequests {
   RunRequests(const RunRequests&) = delete;
   RunRequests& operator=(const RunRequests&) = delete;
 
-  // Before each step: what is asked for.  Stop stays asked for, save until BeginSave.
+  // Before each step, and again and again in a pause: what is asked for.  Stop stays asked for,
+  // save until BeginSave.
   Requests Look();
   void StepTook(double seconds);
   // A checkpoint of the state at hand begins: what has been asked for by now is obeyed with it.
   void BeginSave();
-  // It is written, so many seconds later.
-  void Saved(double seconds);
+  // It is written, that of `step`, so many seconds later.
+  void Saved(std::int64_t step, double seconds);
   // What was asked for is done: removes the files.
   void Obeyed();
+  // Whom else to tell what the training does; may be null.
+  RunControl* control() const { return options_.control; }
 
   // What has asked to stop, to be read behind "stopped", or "".
   const std::string& why() const { return why_; }

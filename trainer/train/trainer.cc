@@ -15,6 +15,7 @@
 #include "trainer/model/weight_layout.h"
 #include "trainer/train/checkpoints.h"
 #include "trainer/train/device_batch.h"
+#include "trainer/train/loop_control.h"
 #include "trainer/train/loss_scale.h"
 #include "trainer/train/metrics.h"
 #include "trainer/train/network_state.h"
@@ -58,7 +59,8 @@ class Trainer {
         stream_(parts.backend.MakeStream()),
         device_batch_(parts.backend, network_.spec()),
         loss_scale_(LossScaleOf(config, parts.backend)),
-        report_(config, parts.communicator, parts.outputs, WorkOf(config, parts.backend)) {
+        report_(config, parts.communicator, parts.outputs, WorkOf(config, parts.backend)),
+        control_(parts, report_) {
     if (parts.communicator.size() > 1) {
       parts.agree(WeightLayout(network_, parts.backend, *stream_));
       if (config.compare_every > 0) {
@@ -86,9 +88,10 @@ class Trainer {
   // To the end of this launch, from where the schedule starts.
   void TrainSteps();
   TrainingStep::Outcome RunStep(TrainingStep& training_step);
-  Requests Asked();
   void CompareRanks();
   void Save(Checkpoints::Wait wait);
+  void Stop();
+  void Rest();
   void DumpState(const TrainingStep& training_step);
   void LoadWeights();
   void RunEvaluation();
@@ -102,6 +105,7 @@ class Trainer {
   DeviceBatch device_batch_;
   LossScale loss_scale_;
   Report report_;
+  LoopControl control_;
   Schedule schedule_;
   StepTimer times_;
   TrainResult result_;
@@ -120,6 +124,7 @@ TrainResult Trainer::Train() {
                                         parts_.checkpoint_hook});
   TrainSteps();
   if (saved_step_ != result_.step) Save(Checkpoints::Wait::kForFile);
+  control_.Obeyed();  // all that was asked for and is not done is needless now
 
   const bool complete = result_.step >= schedule_.total_steps;
   if (complete && !config_.export_file.empty()) {
@@ -136,6 +141,7 @@ Position Trainer::FirstPosition() {
     const TrainingAhead ahead = {schedule_, parts_.training->samples()};
     if (const auto position = RestoreSnapshot(snapshot_parts(), loss_scale_, ahead)) {
       saved_step_ = position->step;
+      control_.Found(saved_step_);
       return *position;
     }
   } else {
@@ -179,22 +185,14 @@ void Trainer::TrainSteps() {
   profile.CheckSteps(first, end);
   VariabilityLog variability(config_, parts_.communicator, parts_.variability, network_,
                              parts_.outputs.log);
-  if (parts_.communicator.rank() == 0 && training_step.records()) {
-    parts_.outputs.log->info("training steps run as one graph each");
-  }
-  if (parts_.communicator.rank() == 0 && training_step.staged_bytes() > 0) {
-    parts_.outputs.log->warn(
-        "in each step {:.1f} MB of gradients go to host memory, are summed there and come back: "
-        "'exposed all-reduce' in the summary is how long the GPUs wait for it; NCCL would sum them "
-        "on the GPUs",
-        static_cast<double>(training_step.staged_bytes()) * 1e-6);
-  }
+  training_step.Announce(*parts_.outputs.log);
   parts_.training->Seek(schedule_.start);
+  control_.StartTraining(schedule_);
   report_.StartTraining(schedule_, {parts_.training->samples(),
                                     parts_.evaluation ? parts_.evaluation->samples() : 0});
   variability.Start();
   while (result_.step < end && result_.ending == Ending::kCompleted) {
-    parts_.entered(Activity::kTraining, result_.step);
+    control_.Enter(Activity::kTraining, result_.step);
     trace.Before(result_.step);
     profile.Before(result_.step);
     TrainingStep::Outcome outcome = RunStep(training_step);
@@ -207,8 +205,8 @@ void Trainer::TrainSteps() {
     times_.Add(outcome.record.times);
     report_.Step(outcome.record);
     ++result_.step;
-    if (outcome.asked.stop && result_.step < end) result_.ending = Ending::kStopped;
-    if (parts_.requests != nullptr) parts_.requests->StepTook(outcome.record.times.step);
+    if (outcome.asked.stop && result_.step < end) Stop();
+    control_.Stepped(outcome.record);
     if (config_.compare_every > 0 && result_.step % config_.compare_every == 0) CompareRanks();
 
     if (!keeps_files) {
@@ -224,9 +222,12 @@ void Trainer::TrainSteps() {
     checkpoints_->Look();
     const bool is_due =
         config_.checkpoint_every > 0 && result_.step % config_.checkpoint_every == 0;
+    const bool goes_on = !is_last && result_.ending == Ending::kCompleted;
+    const bool rests = outcome.asked.pause && goes_on;
     if (is_due || outcome.asked.save) {
-      Save(is_last ? Checkpoints::Wait::kForFile : Checkpoints::Wait::kForCopy);
+      Save(is_last || rests ? Checkpoints::Wait::kForFile : Checkpoints::Wait::kForCopy);
     }
+    if (rests) Rest();
   }
   variability.End();
   report_.EndTraining(times_);
@@ -235,18 +236,25 @@ void Trainer::TrainSteps() {
 
 TrainingStep::Outcome Trainer::RunStep(TrainingStep& training_step) {
   try {
-    return training_step.Run(result_.step, schedule_.LearningRate(result_.step), Asked());
+    return training_step.Run(result_.step, schedule_.LearningRate(result_.step), control_.Asked());
   } catch (const std::exception& error) {
     parts_.failed(error);
     throw;
   }
 }
 
-Requests Trainer::Asked() {
-  Requests asked;
-  if (parts_.requests != nullptr) asked = parts_.requests->Look();
-  asked.stop = parts_.stop_requested() || asked.stop;
-  return asked;
+void Trainer::Stop() {
+  result_.ending = Ending::kStopped;
+  control_.Stop();
+}
+
+void Trainer::Rest() {
+  checkpoints_->Finish();
+  const bool stops = control_.Rest(result_.step, [this] {
+    if (saved_step_ != result_.step) Save(Checkpoints::Wait::kForFile);
+    control_.Obeyed();
+  });
+  if (stops) Stop();
 }
 
 void Trainer::CompareRanks() {
@@ -258,7 +266,7 @@ void Trainer::CompareRanks() {
 // What is saved was compared, whenever that was due next.
 void Trainer::Save(Checkpoints::Wait wait) {
   CompareRanks();
-  parts_.entered(Activity::kCheckpoint, result_.step);
+  control_.Enter(Activity::kCheckpoint, result_.step);
   checkpoints_->Save(schedule_.PositionAt(result_.step), loss_scale_, wait);
   saved_step_ = result_.step;
 }
@@ -274,17 +282,17 @@ void Trainer::DumpState(const TrainingStep& training_step) {
 }
 
 void Trainer::RunEvaluation() {
-  parts_.entered(Activity::kEvaluation, result_.step);
+  control_.Enter(Activity::kEvaluation, result_.step);
   report_.StartEvaluation(parts_.evaluation->samples());
   result_.evaluation =
       Evaluate({parts_.backend, network_, device_batch_, parts_.communicator, *stream_},
-               *parts_.evaluation, [this] { return Asked().stop; });
+               *parts_.evaluation, [this] { return control_.Asked().stop; });
   if (result_.evaluation) {
     report_.EndEvaluation(result_.step, *result_.evaluation);
   } else {
-    result_.ending = Ending::kStopped;
+    Stop();
   }
-  if (parts_.requests != nullptr) parts_.requests->Obeyed();  // all was saved before
+  control_.Obeyed();  // all was saved before
 }
 
 // The weights of a file or of a run, for modes that do not train.
@@ -338,7 +346,7 @@ TrainResult Trainer::BenchmarkTraining() {
 
 // Of one forward pass, the batch being asked for and its result being there.
 double Trainer::InferenceSeconds() {
-  parts_.entered(Activity::kEvaluation, result_.step);
+  control_.Enter(Activity::kEvaluation, result_.step);
   const auto begun = std::chrono::steady_clock::now();
   HostBatch batch;
   if (!parts_.evaluation->Next(batch)) {

@@ -25,11 +25,13 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "trainer/backend/backend.h"
@@ -77,6 +79,8 @@ struct TrainParts {
   const ProfileParts* profile = nullptr;
   const VariabilityParts* variability = nullptr;
   WriteHook checkpoint_hook = {};  // seam for tests: as WriteCheckpoint has it
+  // In a pause, before the ranks ask each other whether it is over.
+  std::function<void()> rest = [] { std::this_thread::sleep_for(std::chrono::milliseconds(200)); };
 };
 
 enum class Ending : std::uint8_t {

@@ -104,6 +104,17 @@ TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
   return outcome;
 }
 
+void TrainingStep::Announce(spdlog::logger& log) const {
+  if (parts_.communicator.rank() != 0) return;
+  if (records_) log.info("training steps run as one graph each");
+  if (overlap_.staged_bytes() == 0) return;
+  log.warn(
+      "in each step {:.1f} MB of gradients go to host memory, are summed there and come back: "
+      "'exposed all-reduce' in the summary is how long the GPUs wait for it; NCCL would sum them "
+      "on the GPUs",
+      static_cast<double>(overlap_.staged_bytes()) * 1e-6);
+}
+
 void TrainingStep::KeepStatistics() {
   if (kept_statistics_.bytes() == 0) return;
   parts_.backend.CopyToHost(kept_statistics_.data(), parts_.network.statistics().data(),

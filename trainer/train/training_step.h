@@ -19,6 +19,7 @@
 #include "trainer/core/span_recorder.h"
 #include "trainer/data/source.h"
 #include "trainer/model/network.h"
+#include "trainer/telemetry/log.h"
 #include "trainer/train/batch_feed.h"
 #include "trainer/train/config.h"
 #include "trainer/train/gradient_overlap.h"
@@ -60,8 +61,8 @@ class TrainingStep {
 
   // Whether steps after the first run as one graph.
   bool records() const { return records_; }
-  // Of gradients, which each step brings to host memory and back; as a rule 0.
-  std::size_t staged_bytes() const { return overlap_.staged_bytes(); }
+  // Says, on rank 0, how steps are going to run where that matters to people.
+  void Announce(spdlog::logger& log) const;
   // Of the last update; times gradient_scale() they are the mean over the global batch.
   const FlatGradients& gradients() const { return overlap_.reduced(); }
   double gradient_scale() const { return gradient_scale_; }

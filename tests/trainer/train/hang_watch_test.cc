@@ -162,5 +162,38 @@ TEST(HangWatch, GivesCheckpointsMoreTime) {
               IsEmpty());
 }
 
+TEST(HangWatch, TakesAPauseInWhichTheRanksMeetForProgress) {
+  const TemporaryFolder folder;
+  EXPECT_THAT(ReportOf(0.1, folder.path(), Activity::kPause, [](const std::atomic<bool>&) {}),
+              IsEmpty());
+  std::atomic<bool> told = false;
+  HangWatch watch({.floor_seconds = 1,
+                   .model_dir = folder.path(),
+                   .run_name = "2",
+                   .rank = 0,
+                   .size = 1,
+                   .host = "n1",
+                   .on_hang = [&](const std::string&) { told = true; }});
+  ThreadWorld world(1);
+  ThreadCommunicator communicator(world, 0);
+  watch.ExchangeHosts(communicator);
+  const auto watched = MakeWatchedCommunicator(communicator, watch);
+  for (int round = 0; round < 15; ++round) {
+    watch.Enter(Activity::kPause, 3);
+    SleepSeconds(0.1);
+    watched->Barrier();
+  }
+  EXPECT_FALSE(told);
+}
+
+TEST(HangWatch, NamesTheRankThatDoesNotComeInAPause) {
+  const TemporaryFolder folder;
+  EXPECT_THAT(ReportOf(0.1, folder.path(), Activity::kPause,
+                       [](const std::atomic<bool>& told) {
+                         while (!told) SleepSeconds(0.02);
+                       }),
+              HasSubstr("in a pause, after step 3: rank 1 on n2 "));
+}
+
 }  // namespace
 }  // namespace trainer

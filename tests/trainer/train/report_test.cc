@@ -98,6 +98,44 @@ TEST_F(ReportTest, NvlogHasEveryTenthIterationAndEveryEpoch) {
   EXPECT_THAT(nvlog_text_.str(), HasSubstr("imgs_per_sec: 16.0"));  // 8 images in 0.5 s
 }
 
+TEST_F(ReportTest, NvlogHasOtherIterationsOnceItIsToldSo) {
+  outputs_.nvlog = &nvlog_;
+  ThreadCommunicator communicator(world_, 0);
+  outputs_.log = MakeLogger(log_text_, 0, "info");
+  Report report(config_, communicator, outputs_, kWork);
+  report.StartTraining(MakeSchedule(config_.schedule, 320, config_.batch, 2), {320, 40});
+  StepRecord record;
+  record.times.step = 0.5;
+  for (; record.step < 39; ++record.step) {
+    if (record.step == 20) report.DisplayEvery(3);
+    record.launch_step = record.step;
+    report.Step(record);
+  }
+  EXPECT_EQ(Count(nvlog_text_.str(), " iteration: "), 2 + 6);  // 0, 10; 21, 24, ..., 36
+}
+
+TEST_F(ReportTest, APauseIsSaidAndIsNoPartOfWhatIsLeft) {
+  std::ostringstream text;
+  TimePoint now;
+  Progress progress({}, text, [&] { return now; });
+  outputs_.progress = &progress;
+  ThreadCommunicator communicator(world_, 0);
+  outputs_.log = MakeLogger(log_text_, 0, "info");
+  Report report(config_, communicator, outputs_, kWork);
+  report.StartTraining(MakeSchedule(config_.schedule, 320, config_.batch, 2), {320, 40});
+  StepRecord record;
+  record.times.step = 0.5;
+  report.Step(record);
+  report.Pause(1);
+  now += std::chrono::seconds(1000);
+  report.GoOn(1, 990);
+  ++record.step;
+  report.Step(record);
+  EXPECT_THAT(log_text_.str(), AllOf(HasSubstr("info: paused after step 1: ddlctl resume lets"),
+                                     HasSubstr("info: going on after step 1, paused for 0:16:30")));
+  EXPECT_THAT(text.str(), HasSubstr("step 2/120 16.0 images/s loss 0.0000 lr 0 eta 0:19:40\n"));
+}
+
 TEST_F(ReportTest, DlloggerHasAHundredLinesOf120Steps) {
   outputs_.dllogger = &dllogger_;
   RunReport(0);

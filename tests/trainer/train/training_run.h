@@ -44,13 +44,14 @@ inline TrainConfig SmallConfig(const std::filesystem::path& model_dir) {
 }
 
 // A run of one rank.  `stop_after`: stop is asked for while that step runs, counted from 1.
-// `before_step` is told how many steps are done, `hook` what is done to write checkpoints.
+// `before_step` is told how many steps are done, `hook` what is done to write checkpoints; `rest`
+// is called again and again in a pause.
 inline TrainResult RunRank(const TrainConfig& config, Communicator& communicator,
                            std::ostream& log_text, int stop_after = 0,
                            const std::string& backend_name = "reference",
                            RunRequests* requests = nullptr,
                            const std::function<void(std::int64_t)>& before_step = {},
-                           const WriteHook& hook = {}) {
+                           const WriteHook& hook = {}, const std::function<void()>& rest = {}) {
   const auto backend = MakeBackend(backend_name, {.threads = 1});  // more would spin for the cores
   GeneratedSourceOptions options;
   options.batch = config.batch;
@@ -73,6 +74,7 @@ inline TrainResult RunRank(const TrainConfig& config, Communicator& communicator
     if (before_step && activity == Activity::kTraining) before_step(step);
   };
   parts.checkpoint_hook = hook;
+  if (rest) parts.rest = rest;
   return RunTrainer(config, parts);
 }
 

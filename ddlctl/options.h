@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The command line of ddlctl: one description that makes the parser, --help, the manual page and
+// the completion.  Pure.
+
+#pragma once
+
+#include <string>
+
+#include "trainer/control/control_message.h"
+
+namespace CLI {  // NOLINT(readability-identifier-naming): CLI11 chose it
+class App;
+}  // namespace CLI
+
+namespace ddlctl {
+
+enum class Command { kNone, kStatus, kWatch, kOrder };
+
+struct Options {
+  Command command = Command::kNone;
+  trainer::ControlRequest request;  // what to ask for
+  std::string setting;              // of set, as it was written
+  std::string results_dir;
+  std::string job;            // "": the one that the training says it is in
+  std::string srun = "auto";  // or "never"
+  bool as_json = false;
+  bool no_wait = false;
+  double interval = 0;  // seconds between looks of watch; 0: as its output is
+};
+
+// Describes commands and options to `app`; parsing then fills `options`, which must outlive it.
+void DescribeOptions(CLI::App& app, Options& options);
+
+}  // namespace ddlctl

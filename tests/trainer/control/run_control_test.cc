@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/control/run_control.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <thread>
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class RunControlTest : public testing::Test {
+ protected:
+  RunControlTest() {
+    control_.StartTraining(
+        {.step = 100, .epoch = 1, .steps = 200, .epochs = 4, .global_batch = 64});
+  }
+  // One step that takes so many seconds.
+  void Step(double seconds) {
+    control_.Happened(RunEvent::kStep);
+    now_ += seconds;
+    RunControl::Step step = {.steps = ++steps_, .epoch = 2, .loss = 1.5, .times = {}};
+    step.times.step = seconds;
+    step.times[StepPhase::kForward] = seconds / 2;
+    control_.Stepped(step);
+  }
+  std::string Ask(ControlOrder order) { return control_.Take({order, 3}).refusal; }
+  std::vector<ControlOrder> asked() const { return control_.status().asked; }
+
+  double now_ = 1000;
+  std::int64_t steps_ = 100;
+  RunControl control_{
+      {.ranks = 2, .host = "n1", .pid = 7, .version = "1", .job = ""}, 10, [this] { return now_; }};
+};
+
+TEST_F(RunControlTest, SaysWhatIsKnownBeforeTheFirstStep) {
+  const RunStatus status = control_.status();
+  EXPECT_EQ(status.state, RunState::kStarting);
+  EXPECT_EQ(status.step, 100);
+  EXPECT_EQ(status.epoch, 1);
+  EXPECT_EQ(status.steps, 200);
+  EXPECT_EQ(status.epochs, 4);
+  EXPECT_TRUE(std::isnan(status.loss) && std::isnan(status.images_per_second) &&
+              std::isnan(status.eta_seconds));
+  EXPECT_EQ(status.checkpoint_step, -1);
+  EXPECT_EQ(status.identity.host, "n1");
+  EXPECT_THAT(status.asked, IsEmpty());
+}
+
+TEST_F(RunControlTest, SpeedIsThatOfTheLastStepsAndTheRestIsReckonedFromAll) {
+  for (int i = 0; i < 20; ++i) Step(1);
+  for (std::size_t i = 0; i < RunControl::kRecentSteps; ++i) Step(2);
+  const RunStatus status = control_.status();
+  EXPECT_EQ(status.state, RunState::kTraining);
+  EXPECT_EQ(status.step, 140);
+  EXPECT_EQ(status.epoch, 2);
+  EXPECT_EQ(status.loss, 1.5);
+  EXPECT_DOUBLE_EQ(status.images_per_second, 32);
+  EXPECT_DOUBLE_EQ(status.times.step, 2);
+  EXPECT_DOUBLE_EQ(status.times[StepPhase::kForward], 1);
+  EXPECT_DOUBLE_EQ(status.eta_seconds, 60 * 1.5);
+}
+
+TEST_F(RunControlTest, WhatLiesBetweenStepsCountsForTheRestButAPauseDoesNot) {
+  Step(1);
+  control_.Happened(RunEvent::kCheckpoint);
+  now_ += 1;
+  Step(1);
+  EXPECT_DOUBLE_EQ(control_.status().eta_seconds, 98 * 1.5);
+  control_.Happened(RunEvent::kPause);
+  now_ += 1000;
+  EXPECT_EQ(control_.status().state, RunState::kPaused);
+  EXPECT_DOUBLE_EQ(control_.status().eta_seconds, 98 * 1.5);
+  Step(3);
+  EXPECT_DOUBLE_EQ(control_.status().eta_seconds, 97 * 2);
+}
+
+TEST_F(RunControlTest, APauseIsAskedForUntilItIsOneAndLastsUntilResume) {
+  Step(1);
+  EXPECT_EQ(Ask(ControlOrder::kPause), "");
+  EXPECT_THAT(asked(), ElementsAre(ControlOrder::kPause));
+  EXPECT_TRUE(control_.Look().pause);
+  control_.Happened(RunEvent::kPause);
+  EXPECT_THAT(asked(), IsEmpty());
+  EXPECT_TRUE(control_.Look().pause);
+  EXPECT_EQ(Ask(ControlOrder::kPause), "");
+  EXPECT_EQ(Ask(ControlOrder::kResume), "");
+  EXPECT_THAT(asked(), ElementsAre(ControlOrder::kResume));
+  EXPECT_FALSE(control_.Look().pause);
+  Step(1);
+  EXPECT_THAT(asked(), IsEmpty());
+  EXPECT_EQ(Ask(ControlOrder::kResume), "it is not paused: its state is training");
+}
+
+TEST_F(RunControlTest, APauseThatHasNotBegunIsCalledOff) {
+  Ask(ControlOrder::kPause);
+  EXPECT_EQ(Ask(ControlOrder::kResume), "");
+  EXPECT_FALSE(control_.Look().pause);
+}
+
+TEST_F(RunControlTest, ACheckpointIsAskedForUntilOneIsWrittenThatKnewOfIt) {
+  EXPECT_EQ(Ask(ControlOrder::kCheckpoint), "");
+  control_.Obeyed();  // one that was under way
+  EXPECT_THAT(asked(), ElementsAre(ControlOrder::kCheckpoint));
+  EXPECT_TRUE(control_.Look().save);
+  EXPECT_TRUE(control_.Look().save);
+  control_.Saved(101);
+  EXPECT_EQ(Ask(ControlOrder::kCheckpoint), "");
+  control_.Obeyed();
+  EXPECT_TRUE(control_.Look().save);
+  control_.Obeyed();
+  EXPECT_FALSE(control_.Look().save);
+  EXPECT_THAT(asked(), IsEmpty());
+  EXPECT_EQ(control_.status().checkpoint_step, 101);
+}
+
+TEST_F(RunControlTest, StopStaysAskedForToTheEnd) {
+  Step(1);
+  EXPECT_EQ(Ask(ControlOrder::kStop), "");
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(control_.Look().stop);
+  control_.Happened(RunEvent::kStop);
+  EXPECT_THAT(asked(), ElementsAre(ControlOrder::kStop));
+  EXPECT_EQ(Ask(ControlOrder::kPause),
+            "pause is not possible while the training is in the state stopping");
+  control_.Happened(RunEvent::kCheckpoint);
+  EXPECT_EQ(control_.status().state, RunState::kStopping);
+  control_.Happened(RunEvent::kEnd);
+  EXPECT_EQ(control_.status().state, RunState::kDone);
+  EXPECT_THAT(asked(), IsEmpty());
+  EXPECT_NE(Ask(ControlOrder::kStop), "");
+}
+
+TEST_F(RunControlTest, ASettingCountsAtOnce) {
+  EXPECT_EQ(control_.display_every(), 10);
+  const ControlAnswer answer = control_.Take({ControlOrder::kSet, 3});
+  EXPECT_EQ(answer.refusal, "");
+  EXPECT_EQ(answer.status.display_every, 3);
+  EXPECT_EQ(control_.display_every(), 3);
+}
+
+TEST_F(RunControlTest, ToAskForTheStatusChangesNothing) {
+  Step(1);
+  control_.Take({});
+  const ControlWishes wishes = control_.Look();
+  EXPECT_FALSE(wishes.stop || wishes.save || wishes.pause);
+}
+
+TEST_F(RunControlTest, WhatCannotHappenChangesNothing) {
+  control_.Happened(RunEvent::kPause);
+  EXPECT_EQ(control_.status().state, RunState::kStarting);
+  control_.Happened(RunEvent::kFailure);
+  control_.Happened(RunEvent::kStep);
+  EXPECT_EQ(control_.status().state, RunState::kFailed);
+}
+
+// For ThreadSanitizer.
+TEST_F(RunControlTest, IsAskedWhileTheLoopRuns) {
+  std::atomic<bool> is_over = false;
+  std::jthread asking([&] {
+    while (!is_over) {
+      control_.Take({});
+      control_.Take({ControlOrder::kCheckpoint});
+      control_.Take({ControlOrder::kSet, 4});
+    }
+  });
+  for (int i = 0; i < 1000; ++i) {
+    Step(1);
+    if (control_.Look().save) control_.Obeyed();
+    control_.display_every();
+  }
+  is_over = true;
+  asking.join();
+  EXPECT_EQ(control_.status().step, 1100);
+}
+
+}  // namespace
+}  // namespace trainer

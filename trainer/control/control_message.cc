@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/control/control_message.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr char kStatusWord[] = "status";
+
+// "" for the one that is spoken here, else what is wrong with it.
+std::string ProblemOfProtocol(const Json& message) {
+  const auto protocol = message.find("protocol");
+  if (protocol == message.end() || !protocol->is_number_integer()) {
+    return "no message with the number of its protocol";
+  }
+  if (*protocol == kControlProtocol) return "";
+  return fmt::format("protocol {} where {} is spoken: use the ddlctl that came with this ddltraind",
+                     protocol->dump(), kControlProtocol);
+}
+
+}  // namespace
+
+std::string FormatRequest(const ControlRequest& request) {
+  Json json = {{"protocol", kControlProtocol},
+               {"do", std::string(request.order ? NameOf(*request.order) : kStatusWord)}};
+  if (request.order == ControlOrder::kSet) json["display_every"] = request.display_every;
+  return json.dump();
+}
+
+ParsedRequest ParseRequest(std::string_view line) {
+  const auto refuse = [](std::string problem) {
+    return ParsedRequest{std::nullopt, std::move(problem)};
+  };
+  if (line.size() > kMaxRequestBytes) {
+    return refuse(fmt::format("a message of more than {} bytes", kMaxRequestBytes));
+  }
+  const Json message = Json::parse(line.begin(), line.end(), nullptr, /*allow_exceptions=*/false);
+  if (!message.is_object()) return refuse("no JSON object");
+  if (std::string problem = ProblemOfProtocol(message); !problem.empty()) {
+    return refuse(std::move(problem));
+  }
+  const auto what = message.find("do");
+  if (what == message.end() || !what->is_string()) return refuse("nothing to do in it");
+  ControlRequest request;
+  const auto& word = what->get_ref<const std::string&>();
+  std::size_t members = 2;
+  if (word != kStatusWord) {
+    request.order = ParseControlOrder(word);
+    if (!request.order) return refuse("something to do that is not known here");
+  }
+  if (request.order == ControlOrder::kSet) {
+    const auto value = message.find("display_every");
+    if (value == message.end() || !value->is_number_unsigned() || value->get<std::uint64_t>() < 1 ||
+        value->get<std::uint64_t>() > std::uint64_t{kMaxDisplayEvery}) {
+      return refuse(fmt::format("set needs display_every, from 1 to {}", kMaxDisplayEvery));
+    }
+    request.display_every = value->get<std::int64_t>();
+    ++members;
+  }
+  if (message.size() != members) return refuse("members that are not known here");
+  return {request, ""};
+}
+
+std::string FormatAnswer(const ControlAnswer& answer) {
+  Json json = {{"protocol", kControlProtocol}};
+  if (!answer.refusal.empty()) json["refused"] = answer.refusal;
+  std::string text = json.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
+  text.pop_back();
+  return text + ",\"status\":" + FormatStatus(answer.status) + "}";
+}
+
+ControlAnswer ParseAnswer(std::string_view line) {
+  const Json message = Json::parse(line.begin(), line.end(), nullptr, /*allow_exceptions=*/false);
+  if (!message.is_object()) throw Error(EX_DATAERR, "the answer is no JSON object");
+  if (const std::string problem = ProblemOfProtocol(message); !problem.empty()) {
+    throw Error(EX_DATAERR, "the answer is " + problem);
+  }
+  ControlAnswer answer;
+  if (const auto refused = message.find("refused"); refused != message.end()) {
+    if (!refused->is_string()) throw Error(EX_DATAERR, "the answer refuses without a reason");
+    answer.refusal = refused->get<std::string>();
+  }
+  const auto status = message.find("status");
+  if (status == message.end()) throw Error(EX_DATAERR, "the answer has no status");
+  answer.status =
+      ParseStatus(status->dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace));
+  return answer;
+}
+
+}  // namespace trainer

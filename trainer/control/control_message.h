@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What ddlctl and a training say to each other: one line of JSON there, one line back.  Each has
+// the number of the protocol, which changes with the meaning of any of them.
+//   {"protocol":1,"do":"status"}          also pause, resume, checkpoint, stop
+//   {"protocol":1,"do":"set","display_every":5}
+//   {"protocol":1,"status":{...}}         what is so now; an order is taken then, not yet obeyed
+//   {"protocol":1,"refused":"...","status":{...}}
+// Pure.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "trainer/control/run_status.h"
+
+namespace trainer {
+
+inline constexpr int kControlProtocol = 1;
+// Of a line, without its end.
+inline constexpr std::size_t kMaxRequestBytes = 4096;
+inline constexpr std::size_t kMaxAnswerBytes = 65536;
+// Of display_every, as --display_every has it.
+inline constexpr std::int64_t kMaxDisplayEvery = 2147483647;
+
+struct ControlRequest {
+  std::optional<ControlOrder> order;  // nullopt: the status alone
+  std::int64_t display_every = 0;     // steps, from 1, of kSet
+};
+
+struct ControlAnswer {
+  std::string refusal;  // "": the order was taken
+  RunStatus status;
+};
+
+// Lines without their ends.
+std::string FormatRequest(const ControlRequest& request);
+std::string FormatAnswer(const ControlAnswer& answer);
+
+// What came of a line: a request, or why it is none.
+struct ParsedRequest {
+  std::optional<ControlRequest> request;
+  std::string problem;
+};
+// Any bytes may come.  A message that has anything else than what stands above is none.
+ParsedRequest ParseRequest(std::string_view line);
+
+// Throws Error(EX_DATAERR) for a line that is no answer in this protocol.
+ControlAnswer ParseAnswer(std::string_view line);
+
+}  // namespace trainer

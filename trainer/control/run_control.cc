@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/control/run_control.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <utility>
+
+namespace trainer {
+
+RunControl::RunControl(RunIdentity identity, std::int64_t display_every,
+                       std::function<double()> seconds)
+    : identity_(std::move(identity)), seconds_(std::move(seconds)), display_every_(display_every) {}
+
+double RunControl::SteadySeconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+void RunControl::StartTraining(const Plan& plan) {
+  const std::lock_guard lock(mutex_);
+  plan_ = plan;
+  last_.steps = plan.step;
+  last_.epoch = plan.epoch;
+}
+
+void RunControl::Happened(RunEvent event) {
+  const std::lock_guard lock(mutex_);
+  const std::optional<RunState> next = StateAfter(state_, event);
+  if (!next) return;
+  state_ = *next;
+  if (event == RunEvent::kStep && !counted_until_) counted_until_ = seconds_();
+  if (event == RunEvent::kPause) counted_until_.reset();
+}
+
+void RunControl::Stepped(const Step& step) {
+  const std::lock_guard lock(mutex_);
+  last_ = step;
+  has_step_ = true;
+  recent_.Add(step.times);
+  ++steps_;
+  const double now = seconds_();
+  if (counted_until_) active_seconds_ += now - *counted_until_;
+  counted_until_ = now;
+}
+
+void RunControl::Saved(std::int64_t step) {
+  const std::lock_guard lock(mutex_);
+  checkpoint_step_ = step;
+}
+
+ControlWishes RunControl::Look() {
+  const std::lock_guard lock(mutex_);
+  if (save_ == Wish::kNew) save_ = Wish::kSeen;
+  return {.stop = stop_, .save = save_ == Wish::kSeen, .pause = pause_};
+}
+
+void RunControl::Obeyed() {
+  const std::lock_guard lock(mutex_);
+  if (save_ == Wish::kSeen) save_ = Wish::kNone;
+}
+
+std::int64_t RunControl::display_every() const {
+  const std::lock_guard lock(mutex_);
+  return display_every_;
+}
+
+ControlAnswer RunControl::Take(const ControlRequest& request) {
+  const std::lock_guard lock(mutex_);
+  ControlAnswer answer;
+  if (request.order) answer.refusal = Obey(request);
+  answer.status = StatusNow();
+  return answer;
+}
+
+std::string RunControl::Obey(const ControlRequest& request) {
+  const ControlOrder order = *request.order;
+  if (!Takes(state_, order)) {
+    return fmt::format("{} is not possible while the training is in the state {}", NameOf(order),
+                       NameOf(state_));
+  }
+  switch (order) {
+    case ControlOrder::kPause:
+      pause_ = true;
+      break;
+    case ControlOrder::kResume:
+      if (!pause_) return fmt::format("it is not paused: its state is {}", NameOf(state_));
+      pause_ = false;
+      break;
+    case ControlOrder::kCheckpoint:
+      save_ = Wish::kNew;
+      break;
+    case ControlOrder::kStop:
+      stop_ = true;
+      break;
+    case ControlOrder::kSet:
+      display_every_ = request.display_every;
+      break;
+  }
+  return "";
+}
+
+RunStatus RunControl::status() const {
+  const std::lock_guard lock(mutex_);
+  return StatusNow();
+}
+
+RunStatus RunControl::StatusNow() const {
+  RunStatus status;
+  status.state = state_;
+  status.step = last_.steps;
+  status.steps = plan_.steps;
+  status.epoch = last_.epoch;
+  status.epochs = plan_.epochs;
+  if (has_step_) {
+    status.loss = last_.loss;
+    status.times = recent_.Mean();
+    status.images_per_second = static_cast<double>(plan_.global_batch) / status.times.step;
+    const auto left = static_cast<double>(plan_.steps - last_.steps);
+    status.eta_seconds = left * active_seconds_ / static_cast<double>(steps_);
+  }
+  status.checkpoint_step = checkpoint_step_;
+  status.display_every = display_every_;
+  if (!IsEnd(state_)) {
+    if (pause_ && state_ != RunState::kPaused) status.asked.push_back(ControlOrder::kPause);
+    if (!pause_ && state_ == RunState::kPaused) status.asked.push_back(ControlOrder::kResume);
+    if (save_ != Wish::kNone) status.asked.push_back(ControlOrder::kCheckpoint);
+    if (stop_) status.asked.push_back(ControlOrder::kStop);
+  }
+  status.identity = identity_;
+  return status;
+}
+
+}  // namespace trainer

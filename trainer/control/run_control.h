@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where the loop of a training and those who ask it meet: it tells what it does, they leave their
+// orders, and before each step it looks what those are.  On rank 0.
+//
+// Thread-safe; no call waits for anything but another such call.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "trainer/control/control_message.h"
+#include "trainer/telemetry/step_timer.h"
+
+namespace trainer {
+
+// What was asked for.
+struct ControlWishes {
+  bool stop = false;
+  bool save = false;   // a checkpoint
+  bool pause = false;  // until it is false again
+};
+
+class RunControl {
+ public:
+  static constexpr std::size_t kRecentSteps = 20;  // that speed and phases are of
+
+  // `seconds`: of a clock that is never set.
+  explicit RunControl(RunIdentity identity, std::int64_t display_every,
+                      std::function<double()> seconds = SteadySeconds);
+  RunControl(const RunControl&) = delete;
+  RunControl& operator=(const RunControl&) = delete;
+
+  // For the loop.
+  struct Plan {
+    std::int64_t step = 0;    // done before this launch
+    std::int64_t epoch = 0;   // under way then, from 0
+    std::int64_t steps = 0;   // of the whole training
+    std::int64_t epochs = 0;  // 0: it is counted in steps
+    std::int64_t global_batch = 0;
+  };
+  void StartTraining(const Plan& plan);
+  // An event that cannot happen in this state changes nothing.
+  void Happened(RunEvent event);
+  struct Step {
+    std::int64_t steps = 0;  // done, those before a resume included
+    std::int64_t epoch = 0;  // under way, from 0
+    double loss = 0;
+    StepTimes times;
+  };
+  void Stepped(const Step& step);
+  // There is a checkpoint of this step.
+  void Saved(std::int64_t step);
+  // What to do.  A checkpoint that was asked for is wanted until Obeyed.
+  ControlWishes Look();
+  // The checkpoint that Look has told of is begun; not one that was asked for since.
+  void Obeyed();
+  std::int64_t display_every() const;
+
+  // For those who ask.
+  ControlAnswer Take(const ControlRequest& request);
+  RunStatus status() const;
+
+ private:
+  enum class Wish : std::uint8_t { kNone, kNew, kSeen };
+
+  static double SteadySeconds();
+  std::string Obey(const ControlRequest& request);  // "", or why not
+  RunStatus StatusNow() const;
+
+  const RunIdentity identity_;
+  const std::function<double()> seconds_;
+
+  mutable std::mutex mutex_;
+  RunState state_ = RunState::kStarting;
+  Plan plan_;
+  Step last_;
+  bool has_step_ = false;
+  StepTimer recent_{kRecentSteps};
+  std::int64_t checkpoint_step_ = -1;
+  std::int64_t display_every_;
+  // Of this launch, without pauses.
+  std::int64_t steps_ = 0;
+  double active_seconds_ = 0;
+  std::optional<double> counted_until_;  // active_seconds_; none: the clock does not run
+  bool stop_ = false;
+  bool pause_ = false;
+  Wish save_ = Wish::kNone;
+};
+
+}  // namespace trainer

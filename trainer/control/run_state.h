@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The life of a training as one table: its states, what leads from one to the next, and what may be
+// asked for in each (doc/reference.md has it for users).  Pure.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace trainer {
+
+enum class RunState : std::uint8_t {
+  kStarting,
+  kTraining,
+  kEvaluating,
+  kCheckpointing,
+  kPaused,
+  kStopping,  // was asked to stop, and writes its last checkpoint
+  kDone,      // ended in order, at its end or stopped
+  kFailed,
+};
+inline constexpr std::size_t kRunStates = 8;
+
+// What happens to a training.
+enum class RunEvent : std::uint8_t {
+  kStep,  // begins, and so do the next three
+  kCheckpoint,
+  kEvaluation,
+  kPause,
+  kStop,  // all ranks have heard that they are to stop
+  kEnd,
+  kFailure,
+};
+inline constexpr std::size_t kRunEvents = 7;
+
+// What people ask a training for.
+enum class ControlOrder : std::uint8_t { kPause, kResume, kCheckpoint, kStop, kSet };
+inline constexpr std::size_t kControlOrders = 5;
+
+// "training", ...
+std::string_view NameOf(RunState state);
+// nullopt for any other text.
+std::optional<RunState> ParseRunState(std::string_view name);
+
+// "pause", ...
+std::string_view NameOf(ControlOrder order);
+// nullopt for any other text.
+std::optional<ControlOrder> ParseControlOrder(std::string_view name);
+
+// The state that `event` leads to; nullopt where it cannot happen in `state`.
+std::optional<RunState> StateAfter(RunState state, RunEvent event);
+
+// Whether `order` can be obeyed in `state`, or soon after it.
+bool Takes(RunState state, ControlOrder order);
+
+// Whether the training is over.
+bool IsEnd(RunState state);
+
+}  // namespace trainer

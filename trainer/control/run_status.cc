@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/control/run_status.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::int64_t kMostCounted = std::numeric_limits<std::int64_t>::max();
+
+Json NumberOrNull(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+double NumberOf(const Json& value) {
+  return value.is_null() ? RunStatus::kUnknown : value.get<double>();
+}
+
+// Whole, and within the limits.  Throws Error(EX_DATAERR).
+std::int64_t WholeOf(const Json& value, std::int64_t least, std::int64_t most) {
+  const bool fits = value.is_number_unsigned()
+                        ? value.get<std::uint64_t>() <= static_cast<std::uint64_t>(most) &&
+                              value.get<std::int64_t>() >= least
+                        : value.is_number_integer() && value.get<std::int64_t>() >= least;
+  if (!fits) throw Error(EX_DATAERR, "a status with a number that cannot be");
+  return value.get<std::int64_t>();
+}
+
+std::int64_t CountOf(const Json& value) { return WholeOf(value, 0, kMostCounted); }
+
+}  // namespace
+
+std::string FormatStatus(const RunStatus& status) {
+  Json phases = Json::object();
+  for (std::size_t i = 0; i < kStepPhases; ++i) {
+    phases[std::string(NameOf(static_cast<StepPhase>(i)))] = NumberOrNull(status.times.phases[i]);
+  }
+  Json asked = Json::array();
+  for (const ControlOrder order : status.asked) asked.push_back(std::string(NameOf(order)));
+  const Json json = {{"state", std::string(NameOf(status.state))},
+                     {"step", status.step},
+                     {"steps", status.steps},
+                     {"epoch", status.epoch},
+                     {"epochs", status.epochs},
+                     {"loss", NumberOrNull(status.loss)},
+                     {"images_per_second", NumberOrNull(status.images_per_second)},
+                     {"eta_seconds", NumberOrNull(status.eta_seconds)},
+                     {"checkpoint_step",
+                      status.checkpoint_step < 0 ? Json(nullptr) : Json(status.checkpoint_step)},
+                     {"step_seconds", NumberOrNull(status.times.step)},
+                     {"phase_seconds", phases},
+                     {"display_every", status.display_every},
+                     {"asked", asked},
+                     {"ranks", status.identity.ranks},
+                     {"host", status.identity.host},
+                     {"pid", status.identity.pid},
+                     {"version", status.identity.version},
+                     {"job", status.identity.job}};
+  return json.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
+}
+
+RunStatus ParseStatus(std::string_view text) {
+  const Json json = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  try {
+    RunStatus status;
+    const auto state = ParseRunState(json.at("state").get<std::string>());
+    if (!state) throw Error(EX_DATAERR, "a status of a state that is not known here");
+    status.state = *state;
+    status.step = CountOf(json.at("step"));
+    status.steps = CountOf(json.at("steps"));
+    status.epoch = CountOf(json.at("epoch"));
+    status.epochs = CountOf(json.at("epochs"));
+    status.loss = NumberOf(json.at("loss"));
+    status.images_per_second = NumberOf(json.at("images_per_second"));
+    status.eta_seconds = NumberOf(json.at("eta_seconds"));
+    const Json& checkpoint = json.at("checkpoint_step");
+    status.checkpoint_step = checkpoint.is_null() ? -1 : CountOf(checkpoint);
+    status.times.step = NumberOf(json.at("step_seconds"));
+    for (std::size_t i = 0; i < kStepPhases; ++i) {
+      const std::string phase(NameOf(static_cast<StepPhase>(i)));
+      status.times.phases[i] = NumberOf(json.at("phase_seconds").at(phase));
+    }
+    status.display_every = CountOf(json.at("display_every"));
+    for (const Json& name : json.at("asked")) {
+      if (const auto order = ParseControlOrder(name.get<std::string>())) {
+        status.asked.push_back(*order);
+      }
+    }
+    status.identity.ranks =
+        static_cast<int>(WholeOf(json.at("ranks"), 1, std::numeric_limits<int>::max()));
+    status.identity.host = json.at("host").get<std::string>();
+    status.identity.pid = CountOf(json.at("pid"));
+    status.identity.version = json.at("version").get<std::string>();
+    status.identity.job = json.at("job").get<std::string>();
+    return status;
+  } catch (const nlohmann::json::exception&) {
+    throw Error(EX_DATAERR, "not a status of ddltraind");
+  }
+}
+
+}  // namespace trainer

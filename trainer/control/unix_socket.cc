@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/control/unix_socket.h"
+
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+constexpr int kBacklog = 16;
+
+SocketDescriptor MakeSocket(int flags) {
+  return SocketDescriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0));
+}
+
+// Of `path`, which fits.
+sockaddr_un AddressOf(const std::string& path) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.c_str(), path.size());
+  return address;
+}
+
+}  // namespace
+
+SocketDescriptor::~SocketDescriptor() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+SocketDescriptor::SocketDescriptor(SocketDescriptor&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)) {}
+
+SocketDescriptor& SocketDescriptor::operator=(SocketDescriptor&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+std::size_t MostBytesOfSocketPath() { return sizeof(sockaddr_un::sun_path) - 1; }
+
+// It is bound under another name and renamed once it listens: one that is found and refuses is of
+// a process that has ended.
+SocketDescriptor ListenAt(const std::string& path) {
+  const std::string early = path + ".new";
+  if (early.size() > MostBytesOfSocketPath()) {
+    throw Error(EX_OSERR, "the path of a socket would be too long: " + path);
+  }
+  SocketDescriptor socket = MakeSocket(SOCK_NONBLOCK);
+  const sockaddr_un address = AddressOf(early);
+  if (socket.get() < 0 ||
+      ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
+      ::listen(socket.get(), kBacklog) != 0 || std::rename(early.c_str(), path.c_str()) != 0) {
+    const int error = errno;
+    ::unlink(early.c_str());
+    throw OsError("cannot make the socket " + path, error);
+  }
+  return socket;
+}
+
+SocketDescriptor ConnectTo(const std::string& path, int& error) {
+  error = ENAMETOOLONG;
+  if (path.size() > MostBytesOfSocketPath()) return SocketDescriptor();
+  SocketDescriptor socket = MakeSocket(0);
+  constexpr timeval kLimit = {kSocketPatience, 0};
+  for (const int name : {SO_SNDTIMEO, SO_RCVTIMEO}) {
+    ::setsockopt(socket.get(), SOL_SOCKET, name, &kLimit, sizeof(kLimit));
+  }
+  const sockaddr_un address = AddressOf(path);
+  error = 0;
+  if (socket.get() < 0 ||
+      ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    error = errno;
+  }
+  return socket;
+}
+
+bool IsPeerOf(int fd, uid_t uid) {
+  ucred peer = {};
+  socklen_t size = sizeof(peer);
+  return ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && size == sizeof(peer) &&
+         peer.uid == uid;
+}
+
+}  // namespace trainer
