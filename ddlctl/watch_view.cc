@@ -133,7 +133,10 @@ std::vector<std::string> Draw(const RunStatus& status, const Seen& seen, const S
                          : fmt::format("checkpoint of step {}", status.checkpoint_step);
   if (!status.asked.empty()) last += "; asked for: " + AskedText(status);
   lines.push_back(last);
-  for (std::string& line : lines) line = Clipped(line, static_cast<std::size_t>(width));
+  for (std::string& line : lines) {
+    line = Clipped(line, static_cast<std::size_t>(width));
+    line.erase(line.find_last_not_of(' ') + 1);
+  }
   return lines;
 }
 

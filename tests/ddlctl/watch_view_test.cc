@@ -78,7 +78,7 @@ TEST(Draw, FitsAScreenOfEightyColumns) {
                   "[==>                                                    ]   4.8 %, 0:42:07 left",
                   "images/s                  365.1  _.-~=+*#",  //
                   "loss                     2.4141  #*+=~-._",  //
-                  "step                   700.0 ms  ",          //
+                  "step                   700.0 ms",            //
                   "  input wait            10.0 ms  #",         //
                   "  forward              200.0 ms  #############",
                   "  backward             400.0 ms  ##########################",

@@ -21,36 +21,36 @@ says() { ctl status run | sed -n "s/^$1  *//p"; }
 socket_of_run() { sed 's/.*"socket":"\([^"]*\)".*/\1/' run/.ddltraind.control; }
 
 @test "pause, checkpoint, set and resume: the run ends bit for bit as one that nobody has asked" {
-  launcher=local train 2 --mode=train --results_dir=alone --num_iter=1000 --checkpoint_every=0
+  launcher=local train 2 --mode=train --results_dir=alone --num_iter=3000 --checkpoint_every=0
   [ "$status" -eq 0 ]
-  # The second run must not be over before it is asked.
-  start_run --num_iter=1000 --hang_floor_seconds=1
+  # As soon as it can be asked, or it is over before that: a step takes 2 ms.
+  launcher=local start_training 2 --mode=train --results_dir=run --num_iter=3000 --checkpoint_every=0 --hang_floor_seconds=1
   local paused
-  paused=$(ctl pause run)
+  wait_for 30 eval 'paused=$(ctl pause run 2> /dev/null)'
   echo "$paused"
-  [[ $paused == "paused after step "[0-9]*"/1000" ]]
+  [[ $paused == "paused after step "[0-9]*"/3000" ]]
   local step=${paused#paused after step }
   step=${step%/*}
   [ "$(says state)" = paused ]
   # Longer than a rank may be silent that is not paused.
   sleep 3
   [ "$(says state)" = paused ]
-  [ "$(says progress)" = "step $step/1000" ]
+  [ "$(says progress)" = "step $step/3000" ]
   [ "$(ctl checkpoint run)" = "the checkpoint of step $step is written" ]
   [ -e "run/checkpoints/step-$(printf %010d "$step")/manifest.json" ]
   [ "$(says state)" = paused ]
   [ "$(ctl set display_every=1 run)" = "display_every is 1" ]
-  [[ $(ctl resume run) == "going on after step "[0-9]*"/1000" ]]
+  [[ $(ctl resume run) == "going on after step "[0-9]*"/3000" ]]
   end_of_training
   cat err
   [ "$status" -eq 0 ]
   grep -q "info: paused after step $step: ddlctl resume lets it go on" err
   grep -q "info: going on after step $step, paused for 0:00:" err
-  grep -q "iteration: 999" out
-  cmp {alone,run}/checkpoints/step-0000001000/model.safetensors
-  cmp {alone,run}/checkpoints/step-0000001000/optimizer.safetensors
+  grep -q "iteration: 2999" out
+  cmp {alone,run}/checkpoints/step-0000003000/model.safetensors
+  cmp {alone,run}/checkpoints/step-0000003000/optimizer.safetensors
   [ "$(says state)" = "done" ]
-  [ "$(says progress)" = "step 400/1000" ]
+  [ "$(says progress)" = "step 3000/3000" ]
 }
 
 @test "status says where the training is, as text and as JSON" {

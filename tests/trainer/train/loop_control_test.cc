@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tests/trainer/train/training_run.h"
+#include "trainer/checkpoint/names.h"
 
 namespace trainer {
 namespace {
@@ -36,6 +37,7 @@ class LoopControlTest : public testing::Test {
   // Files are looked at once a second: here it is a second from one look to the next.
   RunRequestsOptions RequestsOf(RunControl& control) {
     return {.folder = orders(),
+            .limit = {},
             .clock = [seconds = 0]() mutable { return TimePoint(std::chrono::seconds(++seconds)); },
             .log = MakeLogger(log_, 0, "off"),
             .control = &control};
@@ -89,7 +91,9 @@ TEST_F(LoopControlTest, APausedTrainingGoesOnAndEndsBitEqual) {
       EXPECT_EQ(status.checkpoint_step, 3);
       EXPECT_TRUE(exists(CheckpointFolder(run(), 3)));
     }
-    if (round == 5) EXPECT_TRUE(status.asked.empty());
+    if (round == 5) {
+      EXPECT_TRUE(status.asked.empty());
+    }
     if (round == 6) control_.Take({ControlOrder::kResume});
   });
   EXPECT_EQ(rounds, 6);
