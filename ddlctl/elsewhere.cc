@@ -12,8 +12,7 @@ std::vector<std::string> SrunCommand(const trainer::ControlAddress& address,
   const std::string& node = address.node.empty() ? address.host : address.node;
   std::vector<std::string> command = {
       "srun",       "--overlap", "--jobid=" + call.job, "--nodelist=" + node, "--nodes=1",
-      "--ntasks=1", "--mem=0",   "--gres=none",         "--mpi=none",         "--cpu-bind=none",
-      "--quiet"};
+      "--ntasks=1", "--mem=0",   "--gres=none",         "--mpi=none",         "--quiet"};
   command.emplace_back(call.on_terminal ? "--pty" : "--input=none");
   command.push_back(call.program);
   command.insert(command.end(), call.arguments.begin(), call.arguments.end());

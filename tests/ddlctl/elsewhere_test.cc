@@ -22,11 +22,10 @@ const trainer::ControlAddress kThere = {.host = "n2.example.org",
 
 TEST(SrunCommand, RunsTheSameThereAndNoFurther) {
   const RemoteCall call = {"/opt/bin/ddlctl", {"pause", "my run"}, "17", false};
-  EXPECT_THAT(
-      SrunCommand(kThere, call),
-      ElementsAre("srun", "--overlap", "--jobid=17", "--nodelist=n2", "--nodes=1", "--ntasks=1",
-                  "--mem=0", "--gres=none", "--mpi=none", "--cpu-bind=none", "--quiet",
-                  "--input=none", "/opt/bin/ddlctl", "pause", "my run", "--srun=never"));
+  EXPECT_THAT(SrunCommand(kThere, call),
+              ElementsAre("srun", "--overlap", "--jobid=17", "--nodelist=n2", "--nodes=1",
+                          "--ntasks=1", "--mem=0", "--gres=none", "--mpi=none", "--quiet",
+                          "--input=none", "/opt/bin/ddlctl", "pause", "my run", "--srun=never"));
 }
 
 TEST(SrunCommand, HasATerminalWhereItDraws) {
