@@ -4,6 +4,7 @@
 
 # shellcheck disable=SC2154 # common.bash sets them
 # shellcheck disable=SC2030,SC2031 # each test has a copy of its own
+# shellcheck disable=SC2016 # what is evaluated later
 
 load common
 
