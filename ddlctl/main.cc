@@ -154,9 +154,8 @@ int Order(Session& session, const Options& options) {
   const std::string where = "the training runs on " + address.host + ", not on this machine: ";
   std::vector<std::string> command = ddlctl::SrunCommand(address, call);
   if (options.srun == "never" || command.empty()) {
-    throw Error(EX_UNAVAILABLE,
-                where + WhatToType(address, call) +
-                    (command.empty() ? "; or name its job of Slurm: --job N" : ""));
+    throw Error(EX_UNAVAILABLE, where + WhatToType(address, call) +
+                                    (command.empty() ? "; or name its job of Slurm: --job N" : ""));
   }
   std::vector<std::string> environment =
       launcher::ToStrings(launcher::EnvironmentForSrun(launcher::SnapshotEnvironment()));
