@@ -46,10 +46,6 @@ std::optional<ImageWork> WorkOf(const TrainConfig& config, const Backend& backen
   return is_known ? std::optional(kResNet50Work) : std::nullopt;
 }
 
-double SecondsFrom(std::chrono::steady_clock::time_point begun) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
-}
-
 class Trainer {
  public:
   Trainer(const TrainConfig& config, const TrainParts& parts)
@@ -222,8 +218,7 @@ void Trainer::TrainSteps() {
     checkpoints_->Look();
     const bool is_due =
         config_.checkpoint_every > 0 && result_.step % config_.checkpoint_every == 0;
-    const bool goes_on = !is_last && result_.ending == Ending::kCompleted;
-    const bool rests = outcome.asked.pause && goes_on;
+    const bool rests = outcome.asked.pause && !is_last && result_.ending == Ending::kCompleted;
     if (is_due || outcome.asked.save) {
       Save(is_last || rests ? Checkpoints::Wait::kForFile : Checkpoints::Wait::kForCopy);
     }
@@ -354,7 +349,7 @@ double Trainer::InferenceSeconds() {
     DDL_CHECK(parts_.evaluation->Next(batch));
   }
   Infer(network_, device_batch_, batch, *stream_);
-  return SecondsFrom(begun);
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
 }
 
 TrainResult Trainer::BenchmarkInference() {

@@ -59,6 +59,7 @@ class LoopControlTest : public testing::Test {
           [&](std::int64_t step) {
             if (is_root && step == at_step_.first) control_.Take({at_step_.second});
           },
+          {},
           [&] {
             if (is_root) in_pause(++round);
           });

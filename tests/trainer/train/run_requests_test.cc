@@ -61,7 +61,7 @@ TEST_F(RunRequestsTest, AFileAsksForACheckpointUntilItIsWritten) {
   requests.BeginSave();
   EXPECT_FALSE(requests.Look().save);
   EXPECT_TRUE(exists(File("checkpoint")));
-  requests.Saved(1);
+  requests.Saved(1, 1);
   EXPECT_FALSE(exists(File("checkpoint")));
   Pass(1);
   EXPECT_FALSE(requests.Look().save);
@@ -76,11 +76,11 @@ TEST_F(RunRequestsTest, ACheckpointThatBeganBeforeIsNotTheOneThatIsAskedFor) {
   Write("checkpoint");
   Write("stop");
   EXPECT_TRUE(requests.Look().save);
-  requests.Saved(1);
+  requests.Saved(1, 1);
   EXPECT_TRUE(exists(File("checkpoint")) && exists(File("stop")));
   EXPECT_TRUE(requests.Look().save);
   requests.BeginSave();
-  requests.Saved(1);
+  requests.Saved(1, 1);
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
 }
 
@@ -90,7 +90,7 @@ TEST_F(RunRequestsTest, AFileAsksToStop) {
   EXPECT_TRUE(requests.Look().stop);
   EXPECT_EQ(requests.why(), "by the file " + File("stop").string());
   requests.BeginSave();
-  requests.Saved(1);
+  requests.Saved(1, 1);
   EXPECT_FALSE(exists(File("stop")));
   EXPECT_TRUE(requests.Look().stop);
 }
@@ -135,7 +135,7 @@ TEST_F(RunRequestsTest, LeavesWhatIsNoEmptyFileAsItIs) {
     Pass(1);
   }
   requests.BeginSave();
-  requests.Saved(1);
+  requests.Saved(1, 1);
   EXPECT_TRUE(exists(File("checkpoint")) && exists(File("stop")));
   const std::string warning = File("checkpoint").string() + " is not an empty file";
   EXPECT_THAT(log_.str(), AllOf(HasSubstr(warning), HasSubstr(File("stop").string() + " is not")));
@@ -158,10 +158,10 @@ TEST_F(RunRequestsTest, StopsBeforeTheEndOfTheTimeAndSaysWhen) {
 TEST_F(RunRequestsTest, SaysItAgainWhereCheckpointsTakeLonger) {
   RunRequests requests = Make(TimeLimit(kStart, kStart + 3600, {}));
   log_.str("");
-  requests.Saved(100);
+  requests.Saved(1, 100);
   EXPECT_THAT(log_.str(), HasSubstr(", 210 s before (--stop_margin)"));
   log_.str("");
-  requests.Saved(101);
+  requests.Saved(2, 101);
   EXPECT_EQ(log_.str(), "");
 }
 
