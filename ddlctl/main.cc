@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <langinfo.h>
 #include <sys/ioctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -171,6 +172,43 @@ int Order(Session& session, const Options& options) {
                                   WhatToType(address, call));
 }
 
+// Whether it goes on until the training ends.
+bool WaitsForTheEnd(const Options& options) {
+  const bool is_stop =
+      options.command == Command::kOrder && *options.request.order == ControlOrder::kStop;
+  return options.command == Command::kWatch || (is_stop && !options.no_wait);
+}
+
+// When the job of the training ends, Slurm ends all steps in it, also that of ddlctl, which may not
+// have seen the end yet.  Then the last words of the training count, which all nodes can read.
+int WaitElsewhere(const Session& session, const Options& options,
+                  const std::vector<std::string>& arguments) {
+  const pid_t child = fork();
+  if (child < 0)
+    throw Error(EX_OSERR, "cannot start srun: " + std::generic_category().message(errno));
+  if (child == 0) RunElsewhere(session, options, arguments);
+  int end = 0;
+  while (waitpid(child, &end, 0) < 0 && errno == EINTR) {
+  }
+  const int code = WIFEXITED(end) ? WEXITSTATUS(end) : EX_UNAVAILABLE;
+  const bool has_answered = code == EX_OK || (code >= EX__BASE && code <= EX__MAX);
+  if (WIFEXITED(end) && has_answered) return code;
+  constexpr int kLooks = 25;
+  for (int i = 0; i < kLooks; ++i) {
+    Session ended(options.results_dir);
+    if (ended.is_within_reach()) {
+      const RunStatus status = ended.Status();
+      RequireNoFailure(status);
+      Print((options.command == Command::kWatch ? ddlctl::StatusLine(status)
+                                                : Outcome(ControlOrder::kStop, status)) +
+            "\n");
+      return EX_OK;
+    }
+    Sleep(kSecondsBetweenAsks);
+  }
+  return code;
+}
+
 int RunCommand(const Options& options, const std::vector<std::string>& arguments) {
   if (options.command == Command::kNone) {
     throw Error(EX_USAGE,
@@ -178,7 +216,10 @@ int RunCommand(const Options& options, const std::vector<std::string>& arguments
                 "(ddlctl --help)");
   }
   Session session(options.results_dir);
-  if (!session.is_within_reach()) RunElsewhere(session, options, arguments);
+  if (!session.is_within_reach()) {
+    if (WaitsForTheEnd(options)) return WaitElsewhere(session, options, arguments);
+    RunElsewhere(session, options, arguments);
+  }
   if (options.command == Command::kWatch) return Watch(session, options);
   if (options.command == Command::kOrder) return Order(session, options);
   const RunStatus status = session.Status();
