@@ -44,8 +44,8 @@ struct JobResult {
   std::vector<std::string> notes;  // lines for the user, without "ddlrun: " and line end
 };
 
-// Adds what the shims and srun or mpirun, of the kind `kind`, have said about the ranks, whose nodes
-// are `hosts`.  Pure.
+// Adds what the shims and srun or mpirun, of the kind `kind`, have said about the ranks, whose
+// nodes are `hosts`.  Pure.
 void AddReports(const RankReports& reports, ChildCommand::Kind kind,
                 const std::vector<std::string>& hosts, JobResult* result);
 
