@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ddlctl: sees and asks a training of ddltraind that runs.
+// ddlctl: sees and asks a training of ddltraind that runs, and looks at its checkpoints.
 
 #include <fmt/format.h>
 #include <langinfo.h>
@@ -16,19 +16,24 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
 #include <vector>
 
+#include "ddlctl/checkpoints.h"
 #include "ddlctl/elsewhere.h"
+#include "ddlctl/job.h"
 #include "ddlctl/options.h"
 #include "ddlctl/session.h"
+#include "ddlctl/stacks.h"
 #include "ddlctl/status_text.h"
 #include "ddlctl/watch_view.h"
 #include "launcher/base/environment.h"
 #include "launcher/spawn/child_environment.h"
 #include "support/unknown_argument.h"
+#include "trainer/checkpoint/names.h"
 #include "trainer/core/error.h"
 #include "trainer/telemetry/clock.h"
 
@@ -41,6 +46,7 @@ using trainer::ControlOrder;
 using trainer::Error;
 using trainer::RunStatus;
 
+constexpr char kTraining[] = "the training";
 constexpr double kSecondsBetweenAsks = 0.2;  // until an order is obeyed
 
 void Sleep(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
@@ -109,9 +115,12 @@ std::string Outcome(ControlOrder order, const RunStatus& status) {
       return "going on after " + ddlctl::StepText(status);
     case ControlOrder::kCheckpoint:
       return saved + " is written";
+    case ControlOrder::kEvaluate:
+      return "evaluated after " + ddlctl::StepText(status) + "; its log says what was found";
     case ControlOrder::kStop:
       return "stopped after " + ddlctl::StepText(status) + ", with " + saved;
     case ControlOrder::kSet:
+    case ControlOrder::kStacks:
       break;
   }
   return fmt::format("display_every is {}", status.display_every);
@@ -128,31 +137,36 @@ int Order(Session& session, const Options& options) {
   RunStatus status = answer.status;
   if (options.no_wait) return EX_OK;
   const bool is_stop = order == ControlOrder::kStop;
-  while (!IsEnd(status.state) && (is_stop || IsAsked(order, status))) {
+  // A checkpoint is obeyed when it is begun; it is written beside training.
+  const auto is_unwritten = [&] {
+    return order == ControlOrder::kCheckpoint && status.checkpoint_step < answer.status.step;
+  };
+  while (!IsEnd(status.state) && (is_stop || IsAsked(order, status) || is_unwritten())) {
     Sleep(kSecondsBetweenAsks);
     status = session.Status();
   }
   RequireNoFailure(status);
-  const bool has_paused = order != ControlOrder::kPause || !IsEnd(status.state);
-  if (!has_paused) {
-    throw Error(EX_TEMPFAIL,
-                "the training has ended before it could pause: " + ddlctl::StepText(status));
+  // At its very end a training is evaluated without being asked to.
+  const bool needs_more_steps = order == ControlOrder::kPause ||
+                                (order == ControlOrder::kEvaluate && status.step < status.steps);
+  if (IsEnd(status.state) && needs_more_steps) {
+    throw Error(EX_TEMPFAIL, fmt::format("the training has ended before it could {}: {}",
+                                         NameOf(order), ddlctl::StepText(status)));
   }
   Print(Outcome(order, status) + "\n");
   return EX_OK;
 }
 
-// Becomes srun, which runs the same command where the training is.
-[[noreturn]] void RunElsewhere(const Session& session, const Options& options,
-                               const std::vector<std::string>& arguments) {
-  const trainer::ControlAddress& address = session.address();
+// Becomes srun, which runs the same command where `what` is.
+[[noreturn]] void RunElsewhere(const trainer::ControlAddress& address, const std::string& what,
+                               const Options& options, const std::vector<std::string>& arguments) {
   std::error_code ignored;
   const ddlctl::RemoteCall call = {
       .program = std::filesystem::read_symlink("/proc/self/exe", ignored).string(),
       .arguments = arguments,
       .job = options.job.empty() ? address.job : options.job,
       .on_terminal = DrawsOnTerminal(options) && isatty(STDIN_FILENO) == 1};
-  const std::string where = "the training runs on " + address.host + ", not on this machine: ";
+  const std::string where = what + " runs on " + address.host + ", not on this machine: ";
   std::vector<std::string> command = ddlctl::SrunCommand(address, call);
   if (options.srun == "never" || command.empty()) {
     throw Error(EX_UNAVAILABLE, where + WhatToType(address, call) +
@@ -186,7 +200,7 @@ int WaitElsewhere(const Session& session, const Options& options,
   const pid_t child = fork();
   if (child < 0)
     throw Error(EX_OSERR, "cannot start srun: " + std::generic_category().message(errno));
-  if (child == 0) RunElsewhere(session, options, arguments);
+  if (child == 0) RunElsewhere(session.address(), kTraining, options, arguments);
   int end = 0;
   while (waitpid(child, &end, 0) < 0 && errno == EINTR) {
   }
@@ -209,19 +223,76 @@ int WaitElsewhere(const Session& session, const Options& options,
   return code;
 }
 
+void Complain(const std::string& line) { std::fputs(("ddlctl: " + line).c_str(), stderr); }
+
+// What needs no training that runs; nullopt for any other command.
+std::optional<int> LookAtCheckpoints(const Options& options) {
+  switch (options.command) {
+    case Command::kListCheckpoints:
+      Print(ddlctl::CheckpointTable(options.model_dir));
+      return EX_OK;
+    case Command::kVerifyCheckpoints:
+      return ddlctl::VerifyCheckpoints(options.model_dir, options.step, Print, Complain);
+    case Command::kExportCheckpoint:
+      Print(ddlctl::ExportWeights(options.model_dir, options.step, options.export_file, Complain));
+      return EX_OK;
+    default:
+      return std::nullopt;
+  }
+}
+
+// The status of a job of ddlrun, by its number or its run directory; nullopt for anything else.
+std::optional<int> LookAtJob(const Options& options, const std::vector<std::string>& arguments) {
+  if (options.command != Command::kStatus) return std::nullopt;
+  const std::string& name = options.results_dir;
+  std::optional<launcher::JobStatus> status;
+  if (ddlctl::IsJobNumber(name)) {
+    const launcher::Environment environment = launcher::SnapshotEnvironment();
+    status = ddlctl::FindJobStatus(name, ddlctl::RunDirectoryBases(environment));
+    if (!status) {
+      const std::string node = options.srun == "never" ? "" : ddlctl::NodeOfJob(name, environment);
+      if (node.empty() || node == trainer::HostName()) {
+        throw Error(EX_UNAVAILABLE,
+                    "no ddlrun of job " + name +
+                        " runs here: ask on the node of its script, or "
+                        "give its run directory (ddlrun --run-dir); for a folder write ./" +
+                        name);
+      }
+      trainer::ControlAddress address;
+      address.host = address.node = node;
+      address.job = name;
+      RunElsewhere(address, "the job", options, arguments);
+    }
+  } else {
+    status = ddlctl::ReadJobStatus(name);
+  }
+  if (!status) return std::nullopt;
+  const double now = trainer::InSeconds(trainer::SystemClock()().time_since_epoch());
+  Print(options.as_json ? ddlctl::JobJson(*status, now) + "\n" : ddlctl::JobText(*status, now));
+  return EX_OK;
+}
+
 int RunCommand(const Options& options, const std::vector<std::string>& arguments) {
   if (options.command == Command::kNone) {
     throw Error(EX_USAGE,
-                "a command is missing: status, watch, pause, resume, checkpoint, stop or set "
-                "(ddlctl --help)");
+                "a command is missing: status, watch, pause, resume, checkpoint, evaluate, stop, "
+                "set or stacks (ddlctl --help)");
   }
+  if (const std::optional<int> code = LookAtCheckpoints(options)) return *code;
+  if (const std::optional<int> code = LookAtJob(options, arguments)) return *code;
   Session session(options.results_dir);
   if (!session.is_within_reach()) {
     if (WaitsForTheEnd(options)) return WaitElsewhere(session, options, arguments);
-    RunElsewhere(session, options, arguments);
+    RunElsewhere(session.address(), kTraining, options, arguments);
   }
   if (options.command == Command::kWatch) return Watch(session, options);
   if (options.command == Command::kOrder) return Order(session, options);
+  if (options.command == Command::kStacks) {
+    return ddlctl::ShowStacks(session, {.results_dir = options.results_dir,
+                                        .all_threads = options.all_threads,
+                                        .print = Print,
+                                        .note = Complain});
+  }
   const RunStatus status = session.Status();
   Print(options.as_json ? FormatStatus(status) + "\n" : ddlctl::StatusText(status));
   return EX_OK;
@@ -232,7 +303,10 @@ int Run(int argc, char** argv) {
   Options options;
   ddlctl::DescribeOptions(app, options);
   app.allow_extras();
-  for (CLI::App* sub : app.get_subcommands({})) sub->allow_extras();
+  for (CLI::App* sub : app.get_subcommands({})) {
+    sub->allow_extras();
+    for (CLI::App* below : sub->get_subcommands({})) below->allow_extras();
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {
@@ -240,11 +314,11 @@ int Run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     throw Error(EX_USAGE, std::string(error.what()) + " (ddlctl --help lists the options)");
   }
-  const bool has_command = options.command != Command::kNone;
-  const CLI::App& chosen = has_command ? *app.get_subcommands().front() : app;
-  const std::vector<std::string> unknown = chosen.remaining();
+  const CLI::App* chosen = &app;
+  while (!chosen->get_subcommands().empty()) chosen = chosen->get_subcommands().front();
+  const std::vector<std::string> unknown = chosen->remaining();
   if (!unknown.empty())
-    throw Error(EX_USAGE, support::DescribeUnknownArgument(unknown.front(), chosen, "ddlctl"));
+    throw Error(EX_USAGE, support::DescribeUnknownArgument(unknown.front(), *chosen, "ddlctl"));
   return RunCommand(options, {argv + 1, argv + argc});
 }
 

@@ -13,6 +13,7 @@ namespace {
 using trainer::ControlOrder;
 
 constexpr std::string_view kDisplayEvery = "display_every=";
+constexpr std::string_view kExportEnding = ".safetensors";
 
 // Nothing but "display_every=N".
 std::optional<std::int64_t> DisplayEvery(std::string_view setting) {
@@ -29,14 +30,18 @@ std::optional<std::int64_t> DisplayEvery(std::string_view setting) {
 CLI::App* AddCommand(CLI::App& app, Options& options, Command command, const std::string& name,
                      const std::string& description) {
   CLI::App* subcommand = app.add_subcommand(name, description);
-  subcommand->parse_complete_callback([&options, command] { options.command = command; });
+  // Of a command below another one it is the lower that counts.
+  subcommand->parse_complete_callback([&options, command, subcommand] {
+    if (subcommand->get_subcommands().empty()) options.command = command;
+  });
   return subcommand;
 }
 
-// What every command has.
-void AddWhere(CLI::App* subcommand, Options& options) {
-  subcommand->add_option("RESULTS_DIR", options.results_dir, "The --results_dir of the training")
-      ->required();
+// What every command for a training has.  Returns the operand that says which.
+CLI::Option* AddWhere(CLI::App* subcommand, Options& options) {
+  CLI::Option* where = subcommand->add_option("RESULTS_DIR", options.results_dir,
+                                              "The --results_dir of the training");
+  where->required();
   subcommand
       ->add_option("--job", options.job,
                    "Slurm's number of the job that the training is in, where the training does not "
@@ -55,6 +60,75 @@ void AddWhere(CLI::App* subcommand, Options& options) {
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "never"}))
       ->take_last();
+  return where;
+}
+
+// Nothing but the number of a step.
+std::optional<std::int64_t> StepOf(const std::string& text) {
+  std::int64_t step = 0;
+  const char* const end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, step);
+  return result.ec == std::errc() && result.ptr == end && step >= 0 ? std::optional(step)
+                                                                    : std::nullopt;
+}
+
+// A command below `checkpoint`, which then asks no training.
+CLI::App* AddFileCommand(CLI::App* checkpoint, CLI::Option* where, Options& options,
+                         Command command, const std::string& name, const std::string& description) {
+  CLI::App* subcommand = AddCommand(*checkpoint, options, command, name, description);
+  subcommand->preparse_callback([where, name](std::size_t) {
+    if (where->count() > 0) {
+      throw CLI::ValidationError("checkpoint " + name + " DIR is the order of the words");
+    }
+  });
+  subcommand
+      ->add_option("DIR", options.model_dir,
+                   "The --model_dir of the training, as a rule its --results_dir")
+      ->required();
+  return subcommand;
+}
+
+CLI::Option* AddStep(CLI::App* subcommand, std::string& step) {
+  return subcommand->add_option("STEP", step, "The checkpoint of this step");
+}
+
+// `checkpoint list`, `checkpoint verify` and `checkpoint export`.
+void AddFileCommands(CLI::App* checkpoint, CLI::Option* where, Options& options) {
+  AddFileCommand(checkpoint, where, options, Command::kListCheckpoints, "list",
+                 "Show the checkpoints that are there: step, epochs, size, when they were written, "
+                 "network, version, and whether they look whole");
+  CLI::App* verify =
+      AddFileCommand(checkpoint, where, options, Command::kVerifyCheckpoints, "verify",
+                     "Read all of every checkpoint, or of one, and compare all checksums");
+  AddStep(verify, options.step_text)
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            return StepOf(text) ? std::string() : "needs the number of a step, not '" + text + "'";
+          },
+          ""));
+  verify->callback([&options] { options.step = StepOf(options.step_text); });
+  CLI::App* exported =
+      AddFileCommand(checkpoint, where, options, Command::kExportCheckpoint, "export",
+                     "Write the weights of the newest valid checkpoint, or of one, to a new file: "
+                     "safetensors with torchvision's names, as ddltraind --export_dir");
+  AddStep(exported, options.step_text);
+  exported->add_option("FILE", options.export_file, "The new file, *.safetensors");
+  exported->callback([&options] {
+    // Of one word it is FILE.
+    if (options.export_file.empty()) options.export_file.swap(options.step_text);
+    if (!options.export_file.ends_with(kExportEnding)) {
+      throw CLI::ValidationError(options.export_file.empty()
+                                     ? "FILE is required: DIR [STEP] FILE.safetensors"
+                                     : "FILE needs a name that ends in .safetensors, not '" +
+                                           options.export_file + "'");
+    }
+    if (options.step_text.empty()) return;
+    options.step = StepOf(options.step_text);
+    if (!options.step) {
+      throw CLI::ValidationError("STEP needs the number of a step, not '" + options.step_text +
+                                 "'");
+    }
+  });
 }
 
 void AddOrder(CLI::App& app, Options& options, ControlOrder order, const std::string& description) {
@@ -70,12 +144,19 @@ void AddOrder(CLI::App& app, Options& options, ControlOrder order, const std::st
             },
             ""));
   }
-  AddWhere(subcommand, options);
+  CLI::Option* where = AddWhere(subcommand, options);
+  if (order == ControlOrder::kCheckpoint) {
+    // CLI11 would take the name of a command below for an operand that is required.
+    where->required(false);
+    AddFileCommands(subcommand, where, options);
+  }
   if (order != ControlOrder::kSet) {
     subcommand->add_flag("--no-wait", options.no_wait,
                          "End as soon as the training has taken the order, not when it is obeyed");
   }
-  subcommand->callback([&options, order] {
+  subcommand->callback([&options, order, subcommand] {
+    if (!subcommand->get_subcommands().empty()) return;
+    if (options.results_dir.empty()) throw CLI::RequiredError("RESULTS_DIR");
     options.request.order = order;
     options.request.display_every = DisplayEvery(options.setting).value_or(0);
   });
@@ -87,7 +168,8 @@ void DescribeOptions(CLI::App& app, Options& options) {
   app.set_version_flag("--version", DDLRUN_VERSION);
 
   CLI::App* status = AddCommand(app, options, Command::kStatus, "status",
-                                "Say what the training does, or how it has ended");
+                                "Say what the training does, or how it has ended; or what ddlrun "
+                                "knows of a job with any program, by its number or run directory");
   AddWhere(status, options);
   status->add_flag("--json", options.as_json, "As JSON, in one line");
 
@@ -110,10 +192,21 @@ void DescribeOptions(CLI::App& app, Options& options) {
            "Let all ranks rest after the step under way; they keep their memory");
   AddOrder(app, options, ControlOrder::kResume, "Let a training that is paused go on");
   AddOrder(app, options, ControlOrder::kCheckpoint,
-           "Have a checkpoint written after the step under way");
+           "Have a checkpoint written after the step under way; or look at those that are there: "
+           "list, verify, export");
+  AddOrder(app, options, ControlOrder::kEvaluate,
+           "Have the weights evaluated after the step under way; training then goes on");
   AddOrder(app, options, ControlOrder::kStop,
            "Have a checkpoint written and the training end, with 75");
   AddOrder(app, options, ControlOrder::kSet, "Change a setting from the next step on");
+
+  CLI::App* stacks =
+      AddCommand(app, options, Command::kStacks, "stacks",
+                 "Show where every rank is right now, function by function, also while ranks hang: "
+                 "first those that do not answer or are alone in what they do");
+  AddWhere(stacks, options);
+  stacks->add_flag("--all-threads", options.all_threads,
+                   "All threads of every rank, not only the main one of each group of ranks");
 }
 
 }  // namespace ddlctl

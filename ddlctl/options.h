@@ -5,6 +5,8 @@
 
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "trainer/control/control_message.h"
@@ -15,7 +17,16 @@ class App;
 
 namespace ddlctl {
 
-enum class Command { kNone, kStatus, kWatch, kOrder };
+enum class Command {
+  kNone,
+  kStatus,
+  kWatch,
+  kOrder,
+  kStacks,
+  kListCheckpoints,
+  kVerifyCheckpoints,
+  kExportCheckpoint,
+};
 
 struct Options {
   Command command = Command::kNone;
@@ -26,6 +37,11 @@ struct Options {
   std::string srun = "auto";  // or "never"
   bool as_json = false;
   bool no_wait = false;
+  bool all_threads = false;
+  std::string model_dir;             // whose checkpoints are to be listed, verified, exported
+  std::optional<std::int64_t> step;  // of one of them
+  std::string step_text;             // as it was written
+  std::string export_file;
   double interval = 0;  // seconds between looks of watch; 0: as its output is
 };
 

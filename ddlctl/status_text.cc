@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ddlctl/load_view.h"
 #include "support/counted.h"
 #include "trainer/telemetry/progress.h"
 
@@ -58,6 +59,9 @@ std::string StatusText(const RunStatus& status) {
   text +=
       Row("speed", fmt::format("{} images/s, {} ms a step", NumberText(status.images_per_second, 1),
                                NumberText(status.times.step * 1e3, 1)));
+  for (const LoadRow& row : LoadRows(status)) {
+    text += fmt::format("{:<{}} {:>10}  {}\n", row.name, kLoadNameColumns, row.time, row.rest);
+  }
   text += Row("loss", NumberText(status.loss, 4));
   text += Row("eta", trainer::FormatDuration(status.eta_seconds));
   text += Row("checkpoint", status.checkpoint_step < 0
@@ -75,12 +79,13 @@ std::string StatusText(const RunStatus& status) {
 std::string StatusLine(const RunStatus& status) {
   const std::string epoch = EpochText(status);
   const std::string asked = AskedText(status);
+  const std::string slowest = SlowestText(status);
   return fmt::format(
-      "{} {}{} {} images/s loss {} eta {} checkpoint {}{}", NameOf(status.state), StepText(status),
-      epoch.empty() ? "" : " " + epoch, NumberText(status.images_per_second, 1),
+      "{} {}{} {} images/s loss {} eta {} checkpoint {}{}{}", NameOf(status.state),
+      StepText(status), epoch.empty() ? "" : " " + epoch, NumberText(status.images_per_second, 1),
       NumberText(status.loss, 4), trainer::FormatDuration(status.eta_seconds),
       status.checkpoint_step < 0 ? std::string("none") : std::to_string(status.checkpoint_step),
-      asked.empty() ? "" : " asked for " + asked);
+      slowest.empty() ? "" : " " + slowest, asked.empty() ? "" : " asked for " + asked);
 }
 
 }  // namespace ddlctl

@@ -13,7 +13,8 @@ namespace ddlctl {
 // Lines of a name and a value each.
 std::string StatusText(const trainer::RunStatus& status);
 
-// "training step 1200/25000 epoch 3/50 365.1 images/s loss 2.4141 eta 0:42:07 checkpoint 1000"
+// "training step 1200/25000 epoch 3/50 365.1 images/s loss 2.4141 eta 0:42:07 checkpoint 1000";
+// then a rank that is slower than the others and what was asked for.
 std::string StatusLine(const trainer::RunStatus& status);
 
 // "step 1200/25000", and "epoch 3/50" or "" where the training is counted in steps.

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "ddlctl/load_view.h"
 #include "ddlctl/status_text.h"
 #include "support/counted.h"
 #include "trainer/telemetry/progress.h"
@@ -23,7 +24,7 @@ constexpr std::array<std::string_view, kLevels> kBlocks = {"▁", "▂", "▃", 
 constexpr std::array<std::string_view, kLevels> kAscii = {"_", ".", "-", "~", "=", "+", "*", "#"};
 
 // Of the columns before curves and bars.
-constexpr int kNameColumns = 20;
+constexpr int kNameColumns = kLoadNameColumns;
 constexpr int kNumberColumns = 10;
 
 bool ContinuesLetter(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80; }
@@ -128,6 +129,7 @@ std::vector<std::string> Draw(const RunStatus& status, const Seen& seen, const S
                           std::string(static_cast<std::size_t>(std::lround(share * rest)), '#')));
     }
   }
+  for (const LoadRow& row : LoadRows(status)) lines.push_back(Row(row.name, row.time, row.rest));
   std::string last = status.checkpoint_step < 0
                          ? std::string("no checkpoint yet")
                          : fmt::format("checkpoint of step {}", status.checkpoint_step);

@@ -85,6 +85,21 @@ std::string OptionValues(const Page& page) {
   return text;
 }
 
+// The commands below each command that has some.
+std::string Below(const Page& page) {
+  std::map<std::string, std::vector<std::string>> below;
+  for (const Command& command : page.commands) {
+    const std::size_t blank = command.name.find(' ');
+    if (blank == std::string::npos) continue;
+    below[command.name.substr(0, blank)].push_back(command.name.substr(blank + 1));
+  }
+  std::string text;
+  for (const auto& [name, names] : below) {
+    text += "    '" + name + "') echo '" + Joined(names) + "' ;;\n";
+  }
+  return text;
+}
+
 std::string Operands(const Page& page) {
   std::string text;
   for (const Command* command : AllCommands(page)) {
@@ -123,11 +138,14 @@ std::string FormatBashCompletion(const Page& page) {
   std::string id = page.names[0];
   std::replace(id.begin(), id.end(), '-', '_');
   std::vector<std::string> commands;
-  for (const Command& command : page.commands) commands.push_back(command.name);
+  for (const Command& command : page.commands) {
+    if (command.name.find(' ') == std::string::npos) commands.push_back(command.name);
+  }
   const std::map<std::string, std::string> values = {
       {"@ID@", id},
       {"@NAMES@", Joined(page.names)},
       {"@OPTIONS@\n", OptionNames(page)},
+      {"@BELOW@\n", Below(page)},
       {"@VALUES@\n", OptionValues(page)},
       {"@OPERANDS@\n", Operands(page)},
       {"@REST@", RestWord(page.rest)},

@@ -38,7 +38,7 @@ struct Operand {
 
 // A subcommand, or the whole of a program that has none.
 struct Command {
-  std::string name;
+  std::string name;  // "checkpoint list" for one below another one
   std::string help;
   std::vector<OptionGroup> groups;
   std::vector<Operand> operands;

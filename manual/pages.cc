@@ -161,11 +161,14 @@ Page DdlctlPage() {
   ddlctl::DescribeOptions(app, options);
   Page page;
   page.names = {"ddlctl"};
-  page.summary = "see and ask a training of ddltraind that runs";
-  page.synopsis = {"ddlctl status [--json] RESULTS_DIR",
+  page.summary = "see and ask a training of ddltraind that runs, and look at its checkpoints";
+  page.synopsis = {"ddlctl status [--json] RESULTS_DIR|RUN_DIR|JOB",
                    "ddlctl watch [--interval=SECONDS] RESULTS_DIR",
                    "ddlctl pause|resume|checkpoint|stop [--no-wait] RESULTS_DIR",
-                   "ddlctl set display_every=N RESULTS_DIR"};
+                   "ddlctl set display_every=N RESULTS_DIR",
+                   "ddlctl checkpoint list DIR",
+                   "ddlctl checkpoint verify DIR [STEP]",
+                   "ddlctl checkpoint export DIR [STEP] FILE.safetensors"};
   page.description = {
       "Asks rank 0 of a training that keeps its weights (--mode=train, train_and_evaluate), "
       "through "
@@ -173,13 +176,19 @@ Page DdlctlPage() {
       "another node of a Slurm job it runs itself there, by srun --overlap.",
       "Orders are obeyed by all ranks between two steps; ddlctl waits for that and says after "
       "which. A training that was paused, whatever was asked of it then, ends with the same "
-      "weights as one that was not."};
+      "weights as one that was not.",
+      "checkpoint list, verify and export read the files of a training, whether it runs or not. A "
+      "folder with the name of a command is written ./list.",
+      "status of a job's number, or of the run directory of a ddlrun, tells what ddlrun knows of a "
+      "job with any program: its ranks, their ends and heartbeats, restarts, and time. A folder "
+      "whose name is a number is written ./12."};
   page.program = CommandOf(app);
   page.commands = SubcommandsOf(app);
   page.exit_status = {
       {"0", "Done; of watch: the training has ended in order."},
       kUsage,
-      {"65", "The file in RESULTS_DIR, or an answer, cannot be read."},
+      {"65", "The file in RESULTS_DIR, or an answer, cannot be read; a checkpoint is damaged."},
+      {"66", "There is no checkpoint, or none of that step."},
       {"69",
        "No training that can be asked: none is there, it has ended or failed, it does not answer, "
        "or it is on another machine and srun cannot be used."},

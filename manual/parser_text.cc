@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <utility>
 
 namespace manual {
 namespace {
@@ -66,6 +67,10 @@ std::vector<Command> SubcommandsOf(const CLI::App& app) {
   std::vector<Command> commands;
   for (const CLI::App* subcommand : app.get_subcommands([](const CLI::App*) { return true; })) {
     commands.push_back(CommandOf(*subcommand));
+    for (Command& below : SubcommandsOf(*subcommand)) {
+      below.name = subcommand->get_name() + " " + below.name;
+      commands.push_back(std::move(below));
+    }
   }
   return commands;
 }

@@ -15,7 +15,7 @@ namespace manual {
 // The options and operands of `app`, without its subcommands.
 Command CommandOf(const CLI::App& app);
 
-// One for each subcommand.
+// One for each subcommand; those below another one come behind it, as "checkpoint list".
 std::vector<Command> SubcommandsOf(const CLI::App& app);
 
 }  // namespace manual

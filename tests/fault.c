@@ -3,16 +3,27 @@
 // For LD_PRELOAD: makes rank $FAULT_RANK die or stop inside a call, as a bug or a broken node would.
 //
 //   FAULT_IN     MPI_Init_thread, MPI_Allreduce, dnnl_primitive_execute (a kernel of the step),
-//                MPI_Finalize, or after_MPI_Finalize
-//   FAULT        kill, segv, exit (with code 3), stop, or hang (this thread alone)
+//                MPI_Finalize, after_MPI_Finalize, or pread
+//   FAULT        kill, segv, exit (with code 3), stop, hang (this thread alone), or wait (this
+//                thread, in reading from the FIFO $FAULT_FIFO, until a letter comes: as in
+//                reading from a file system that does not answer)
 //   FAULT_WHEN   a file: the first call when it is there
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+static void wait_for_letter(void) {
+  const int fifo = open(getenv("FAULT_FIFO"), O_RDWR | O_CLOEXEC);
+  char letter;
+  while (read(fifo, &letter, 1) < 0) continue;
+  close(fifo);
+}
 
 static void fail_in(const char* function) {
   const char* where = getenv("FAULT_IN");
@@ -24,6 +35,10 @@ static void fail_in(const char* function) {
   if (strcmp(where, function) != 0 || access(when, F_OK) != 0) return;
   if (strcmp(fault, "exit") == 0) exit(3);
   if (strcmp(fault, "segv") == 0) *(volatile int*)8 = 0;
+  if (strcmp(fault, "wait") == 0) {
+    wait_for_letter();
+    return;
+  }
   while (strcmp(fault, "hang") == 0) pause();
   raise(strcmp(fault, "kill") == 0 ? SIGKILL : SIGSTOP);
 }
@@ -53,4 +68,14 @@ int dnnl_primitive_execute(void* primitive, void* stream, int count, void* argum
   fail_in(__func__);
   int (*real)(void*, void*, int, void*) = dlsym(RTLD_NEXT, __func__);
   return real(primitive, stream, count, arguments);
+}
+
+ssize_t pread(int file, void* bytes, size_t size, off_t offset) {
+  fail_in("pread");
+  return syscall(SYS_pread64, file, bytes, size, offset);
+}
+
+ssize_t pread64(int file, void* bytes, size_t size, off64_t offset) {
+  fail_in("pread");
+  return syscall(SYS_pread64, file, bytes, size, offset);
 }

@@ -8,10 +8,9 @@
 #include <system_error>
 #include <utility>
 
+#include "support/file.h"
 #include "trainer/checkpoint/names.h"
 #include "trainer/core/error.h"
-#include "trainer/early_end.h"
-#include "trainer/telemetry/replaced_file.h"
 
 namespace trainer {
 
@@ -45,6 +44,7 @@ ControlPoint::ControlPoint(const ControlPointOptions& options, Logger log)
                .socket = "",
                .last = std::nullopt},
       control_(options.identity, options.display_every) {
+  control_.OnStacks(options.ask_for_stacks);
   try {
     folder_ = std::make_unique<SocketFolder>(options.folder);
     address_.socket = folder_->socket().string();
@@ -78,17 +78,19 @@ void ControlPoint::End(RunEvent event) {
 }
 
 void ControlPoint::Write() {
-  const ReplacedFile file(file_, [](int) {});
-  const int error = file.TryWrite(FormatAddress(address_));
+  const int error = support::ReplaceFile(file_, FormatAddress(address_));
   if (error != 0) throw OsError("cannot write " + file_.string(), error);
 }
 
 std::unique_ptr<ControlPoint> MakeControlPoint(const Options& options,
                                                const launcher::RankInfo& rank,
                                                const EnvironmentLookup& get,
-                                               const std::string& version, const Logger& log) {
-  if (!KeepsWeights(options)) return nullptr;
-  return std::make_unique<ControlPoint>(MakeControlPointOptions(options, rank, get, version), log);
+                                               const std::string& version, const Logger& log,
+                                               StacksOnRequest* stacks) {
+  if (!KeepsWeights(options.mode)) return nullptr;
+  ControlPointOptions point = MakeControlPointOptions(options, rank, get, version);
+  if (stacks != nullptr) point.ask_for_stacks = [stacks] { return stacks->Ask(); };
+  return std::make_unique<ControlPoint>(point, log);
 }
 
 }  // namespace trainer

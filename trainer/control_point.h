@@ -7,7 +7,9 @@
 
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,9 +19,10 @@
 #include "trainer/control/control_server.h"
 #include "trainer/control/run_control.h"
 #include "trainer/control/socket_folder.h"
+#include "trainer/launch_environment.h"
 #include "trainer/options.h"
-#include "trainer/setup.h"
 #include "trainer/telemetry/log.h"
+#include "trainer/train/stacks_on_request.h"
 
 namespace trainer {
 
@@ -29,6 +32,8 @@ struct ControlPointOptions {
   std::string node;  // of rank 0, as the job names it, or ""
   std::int64_t display_every = 0;
   SocketFolderOptions folder;
+  // As RunControl::OnStacks has it, or null; outlives the ControlPoint.
+  std::function<std::uint64_t()> ask_for_stacks = nullptr;
 };
 
 // `version`: of the program.
@@ -62,10 +67,12 @@ class ControlPoint {
   bool has_ended_ = false;
 };
 
-// For rank 0, once options.results_dir is there; null in modes that keep no weights.
+// For rank 0, once options.results_dir is there; null in modes that keep no weights.  `stacks` may
+// be null and outlives it.
 std::unique_ptr<ControlPoint> MakeControlPoint(const Options& options,
                                                const launcher::RankInfo& rank,
                                                const EnvironmentLookup& get,
-                                               const std::string& version, const Logger& log);
+                                               const std::string& version, const Logger& log,
+                                               StacksOnRequest* stacks = nullptr);
 
 }  // namespace trainer

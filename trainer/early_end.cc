@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "trainer/core/error.h"
+#include "trainer/option_names.h"
 
 namespace trainer {
 namespace {
@@ -35,14 +36,10 @@ std::optional<TimeLimit> TimeLimitOf(const Options& options, const EnvironmentLo
 
 }  // namespace
 
-bool KeepsWeights(const Options& options) {
-  return options.mode == "train" || options.mode == "train_and_evaluate";
-}
-
 std::unique_ptr<RunRequests> MakeRunRequests(const Options& options, const EnvironmentLookup& get,
                                              const WallClock& clock, const Logger& log,
                                              RunControl* control) {
-  if (!KeepsWeights(options)) return nullptr;
+  if (!KeepsWeights(options.mode)) return nullptr;
   const double now = InSeconds(clock().time_since_epoch());
   return std::make_unique<RunRequests>(
       RunRequestsOptions{.folder = options.results_dir,
@@ -57,14 +54,14 @@ int EndStopped(const Options& options, std::int64_t step, const StopCause& cause
   double of_any_rank = cause.signal_number;
   communicator.AllReduceMax({&of_any_rank, 1});
   const int signal_number = static_cast<int>(of_any_rank);
-  const bool has_checkpoint = KeepsWeights(options);
+  const bool has_checkpoint = KeepsWeights(options.mode);
   if (communicator.rank() == 0) {
     log->warn(
         "stopped {} after step {}: {}",
         signal_number != 0 ? "by signal " + std::to_string(signal_number) : cause.request, step,
-        !has_checkpoint
-            ? "the same command begins again, --mode=" + options.mode + " writes no checkpoint"
-        : options.resume == "never"
+        !has_checkpoint ? "the same command begins again, --mode=" + NameOf(kModes, options.mode) +
+                              " writes no checkpoint"
+        : !options.resume
             ? std::string("give the same command again without --resume=never to go on")
             : std::string("give the same command again to go on"));
   }

@@ -11,16 +11,13 @@
 
 #include "trainer/comm/communicator.h"
 #include "trainer/control/run_control.h"
+#include "trainer/launch_environment.h"
 #include "trainer/options.h"
-#include "trainer/setup.h"
 #include "trainer/telemetry/clock.h"
 #include "trainer/telemetry/log.h"
 #include "trainer/train/run_requests.h"
 
 namespace trainer {
-
-// Whether the mode is one that writes checkpoints.
-bool KeepsWeights(const Options& options);
 
 // For rank 0, once options.results_dir is there: its files `stop` and `checkpoint`, and the end of
 // the job's time by SLURM_JOB_END_TIME (Slurm 22.05 and later: seconds since 1970) and

@@ -15,25 +15,25 @@
 namespace trainer {
 namespace {
 
-int OpenForAppending(const std::filesystem::path& path, std::string_view instead) {
+support::Descriptor OpenForAppending(const std::filesystem::path& path, std::string_view instead) {
   // O_NONBLOCK: a FIFO without a reader in its place must not hang us.
-  const int fd = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
-  if (fd < 0) RefuseFile(path, errno, instead);
-  ::fcntl(fd, F_SETFL, O_APPEND);
-  return fd;
+  support::Descriptor file(
+      ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666));
+  if (!file.is_open()) RefuseFile(path, errno, instead);
+  ::fcntl(file.fd(), F_SETFL, O_APPEND);
+  return file;
 }
 
 // Whether a killed launch has left half a line.
 bool EndsWithinLine(const std::filesystem::path& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return false;
+  const support::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file.is_open()) return false;
   struct stat status {};
   char last = '\n';
-  if (::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0 &&
-      ::pread(fd, &last, 1, status.st_size - 1) != 1) {
+  if (::fstat(file.fd(), &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0 &&
+      ::pread(file.fd(), &last, 1, status.st_size - 1) != 1) {
     last = '\n';
   }
-  ::close(fd);
   return last != '\n';
 }
 
@@ -69,12 +69,10 @@ LogFile::LogFile(const std::filesystem::path& path, std::string_view instead, co
     : log_(log),
       path_(path.string()),
       file_(OpenForAppending(path, instead)),
-      buffer_(file_, /*is_own=*/true, TellLoss(log, path_)) {
+      buffer_(file_.fd(), /*is_own=*/true, TellLoss(log, path_)) {
   // To be written with the first line.
   if (EndsWithinLine(path)) stream_ << '\n';
 }
-
-LogFile::~LogFile() { ::close(file_); }
 
 void LogFile::TellLosses() const { trainer::TellLosses(log_, path_, buffer_.lost_lines()); }
 

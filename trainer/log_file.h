@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 
+#include "support/descriptor.h"
 #include "trainer/telemetry/line_output.h"
 #include "trainer/telemetry/log.h"
 
@@ -36,7 +37,6 @@ class LogFile {
  public:
   // Throws as RefuseFile does if it cannot be written.
   LogFile(const std::filesystem::path& path, std::string_view instead, const Logger& log);
-  ~LogFile();
   LogFile(const LogFile&) = delete;
   LogFile& operator=(const LogFile&) = delete;
 
@@ -47,7 +47,7 @@ class LogFile {
  private:
   const Logger log_;
   const std::string path_;
-  const int file_;
+  const support::Descriptor file_;
   LineOutput buffer_;
   std::ostream stream_{&buffer_};
 };

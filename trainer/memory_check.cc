@@ -19,7 +19,7 @@ std::string Gigabytes(std::size_t bytes) {
 
 NetworkSpec SpecWith(const TrainConfig& config, std::int64_t batch) {
   NetworkSpec spec = NetworkSpecOf(config);
-  spec.batch = batch;
+  spec.batch_size = batch;
   return spec;
 }
 
@@ -88,7 +88,7 @@ MemoryCheck CheckMemory(const TrainConfig& config, Backend& backend, const RunMe
                         const MemoryRoom& room, Communicator& communicator, bool wants_largest) {
   MemoryCheck check;
   const std::int64_t most_images = MostImages(config, run, room);
-  if (config.batch <= most_images) check.plan = TryPlan(config, backend, config.batch);
+  if (config.batch_size <= most_images) check.plan = TryPlan(config, backend, config.batch_size);
   if (check.plan) check.parts = PartsOfMemory(*check.plan, run);
   const bool fits_here = check.plan && Sum(check.parts).FitInto(room.bytes);
 
@@ -99,20 +99,22 @@ MemoryCheck CheckMemory(const TrainConfig& config, Backend& backend, const RunMe
   if (check.fits && !wants_largest) return check;
 
   const auto bytes_of = [&](std::int64_t batch) -> std::optional<MemoryBytes> {
-    if (batch == config.batch && check.plan) return Sum(check.parts);
+    if (batch == config.batch_size && check.plan) return Sum(check.parts);
     const std::optional<NetworkPlan> plan = TryPlan(config, backend, batch);
     if (!plan) return std::nullopt;
     return Sum(PartsOfMemory(*plan, run));
   };
-  const std::int64_t own_largest =
-      LargestBatch(bytes_of, room.bytes, std::clamp<std::int64_t>(config.batch, 1, most_images));
+  const std::int64_t own_largest = LargestBatch(
+      bytes_of, room.bytes, std::clamp<std::int64_t>(config.batch_size, 1, most_images));
   double least = -static_cast<double>(own_largest);
   communicator.AllReduceMax({&least, 1});
   check.largest_batch = static_cast<std::int64_t>(-least);
   if (!check.fits && communicator.rank() == -lowest_without) {
-    const std::int64_t known = check.plan ? config.batch : std::max<std::int64_t>(own_largest, 1);
-    const Needed needed = ScaledUp(bytes_of(known).value_or(MemoryBytes()), known, config.batch);
-    check.refusal = DescribeLack(needed, config.batch, room) + ": " + Advice(check);
+    const std::int64_t known =
+        check.plan ? config.batch_size : std::max<std::int64_t>(own_largest, 1);
+    const Needed needed =
+        ScaledUp(bytes_of(known).value_or(MemoryBytes()), known, config.batch_size);
+    check.refusal = DescribeLack(needed, config.batch_size, room) + ": " + Advice(check);
   }
   return check;
 }

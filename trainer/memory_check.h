@@ -34,7 +34,7 @@ struct MemoryCheck {
   bool fits = true;                // on all ranks
 };
 
-// Collective.  `run` as memory_needs.h has it; `host_batches` of it is of config.batch.
+// Collective.  `run` as memory_needs.h has it; `host_batches` of it is of config.batch_size.
 MemoryCheck CheckMemory(const TrainConfig& config, Backend& backend, const RunMemory& run,
                         const MemoryRoom& room, Communicator& communicator, bool wants_largest);
 

@@ -10,6 +10,7 @@
 
 #include "trainer/core/crc32c.h"
 #include "trainer/data/data_files.h"
+#include "trainer/option_names.h"
 
 namespace trainer {
 namespace {
@@ -34,28 +35,31 @@ std::string DescribeData(const Options& options, std::int64_t images) {
 std::map<std::string, std::string> NotedSettings(const Options& options, const std::string& backend,
                                                  std::int64_t images) {
   const auto text = [](const auto& value) { return fmt::format("{}", value); };
+  const ScheduleConfig& schedule = options.schedule;
   const std::string loss_scale =
       text(options.loss_scale) + (options.use_static_loss_scaling ? " static" : "");
   return {
       {"data", DescribeData(options, images)},
       {"--image_size", text(options.image_size)},
-      {"--augment", options.augment},
-      {"--shuffle", options.shuffle},
+      {"--augment", NameOf(kAugments, options.augment)},
+      {"--shuffle", NameOf(kShuffles, options.shuffle)},
       {"--mixup", text(options.mixup)},
-      {"--bad_records", options.bad_records},
+      {"--bad_records", NameOf(kBadRecords, options.bad_records)},
       {"--batch_size", text(options.batch_size)},
-      {"--num_iter", text(options.num_iter)},
-      {"--iter_unit", options.iter_unit},
-      {"--lr_init", text(options.lr_init)},
-      {"--lr_warmup_epochs", text(options.lr_warmup_epochs)},
-      {"--use_cosine_lr", text(options.use_cosine_lr)},
+      {"--accumulate", text(options.accumulate)},
+      {"--num_iter", text(schedule.num_iter)},
+      {"--iter_unit", NameOf(kIterUnits, schedule.iter_unit)},
+      {"--lr_init", text(schedule.lr_init)},
+      {"--lr_warmup_epochs", text(schedule.lr_warmup_epochs)},
+      {"--use_cosine_lr", text(schedule.use_cosine_lr)},
       {"--momentum", text(options.momentum)},
       {"--weight_decay", text(options.weight_decay)},
       {"--label_smoothing", text(options.label_smoothing)},
+      {"--ema", options.ema > 0 ? text(options.ema) : "off"},
       {"--freeze_batch_norm", text(options.freeze_batch_norm)},
       {"--precision", options.precision},
       {"--loss_scale", loss_scale},
-      {"--reduce_precision", options.reduce_precision},
+      {"--reduce_precision", NameOf(kReducePrecisions, options.reduce_precision)},
       {"--backend", backend},
   };
 }

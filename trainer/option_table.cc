@@ -22,40 +22,14 @@ CLI::Option* Backend(CLI::App& app, const OptionRow& row, Options& options) {
   return AddValue<&Options::backend>(app, row, options)->type_name("auto|cuda|cpu|reference");
 }
 
-CLI::Option* Mode(CLI::App& app, const OptionRow& row, Options& options) {
-  return OneOf<&Options::mode>(app, row, options,
-                               {"train", "train_and_evaluate", "evaluate", "predict",
-                                "training_benchmark", "inference_benchmark"});
-}
-CLI::Option* IterUnit(CLI::App& app, const OptionRow& row, Options& options) {
-  return OneOf<&Options::iter_unit>(app, row, options, {"epoch", "batch"});
-}
-CLI::Option* AugmentChoice(CLI::App& app, const OptionRow& row, Options& options) {
-  return OneOf<&Options::augment>(app, row, options, {"train", "none"});
-}
-CLI::Option* ShuffleChoice(CLI::App& app, const OptionRow& row, Options& options) {
-  return OneOf<&Options::shuffle>(app, row, options, {"epoch", "none"});
-}
 CLI::Option* ScanCacheChoice(CLI::App& app, const OptionRow& row, Options& options) {
   return OneOf<&Options::scan_cache>(app, row, options, {"auto", "off"});
-}
-CLI::Option* BadRecordsChoice(CLI::App& app, const OptionRow& row, Options& options) {
-  return OneOf<&Options::bad_records>(app, row, options, {"stop", "skip"});
-}
-CLI::Option* WeightInit(CLI::App& app, const OptionRow& row, Options& options) {
-  return OneOf<&Options::weight_init>(app, row, options, {"fan_in", "fan_out"});
 }
 CLI::Option* Precision(CLI::App& app, const OptionRow& row, Options& options) {
   return OneOf<&Options::precision>(app, row, options, {"fp32", "tf32", "fp16", "bf16"});
 }
 CLI::Option* Comm(CLI::App& app, const OptionRow& row, Options& options) {
   return OneOf<&Options::comm>(app, row, options, {"auto", "nccl", "mpi"});
-}
-CLI::Option* ReducePrecision(CLI::App& app, const OptionRow& row, Options& options) {
-  return OneOf<&Options::reduce_precision>(app, row, options, {"fp32", "16bit"});
-}
-CLI::Option* OnNanChoice(CLI::App& app, const OptionRow& row, Options& options) {
-  return OneOf<&Options::on_nan>(app, row, options, {"stop", "skip"});
 }
 CLI::Option* StopMargin(CLI::App& app, const OptionRow& row, Options& options) {
   const auto is_margin = [](const std::string& text) {
@@ -67,21 +41,12 @@ CLI::Option* StopMargin(CLI::App& app, const OptionRow& row, Options& options) {
       ->type_name("SECONDS|auto|off")
       ->check(CLI::Validator(is_margin, ""));
 }
-CLI::Option* Graph(CLI::App& app, const OptionRow& row, Options& options) {
-  return OneOf<&Options::graph>(app, row, options, {"auto", "on", "off"});
-}
 // Without a value it is the first.
 CLI::Option* DryRun(CLI::App& app, const OptionRow& row, Options& options) {
   return OneOf<&Options::dry_run>(app, row, options, {"short", "full"})
       ->expected(0, 1)
       ->default_str("short")
       ->type_name("[short|full]");
-}
-CLI::Option* Resume(CLI::App& app, const OptionRow& row, Options& options) {
-  return OneOf<&Options::resume>(app, row, options, {"auto", "never"});
-}
-CLI::Option* CheckpointInBackground(CLI::App& app, const OptionRow& row, Options& options) {
-  return OneOf<&Options::checkpoint_in_background>(app, row, options, {"on", "off"});
 }
 CLI::Option* Seed(CLI::App& app, const OptionRow& row, Options& options) {
   return AddValue<&Options::seed>(app, row, options)->check(Number("a number from 0", [](double x) {
@@ -97,24 +62,12 @@ CLI::Option* LogFilename(CLI::App& app, const OptionRow& row, Options& options) 
   };
   return AddValue<&Options::log_filename>(app, row, options)->check(CLI::Validator(is_name, ""));
 }
-std::string RefuseNoWindow(const std::string& text) {
-  return ParseStepWindow(text)
-             ? std::string()
-             : "needs STEP:COUNT, both from 1, COUNT up to " + std::to_string(kMaxWindowSteps) +
-                   ", such as 200:20, not '" + text + "'";
-}
-CLI::Option* Trace(CLI::App& app, const OptionRow& row, Options& options) {
-  return AddValue<&Options::trace>(app, row, options)
-      ->type_name("STEP:COUNT")
-      ->check(CLI::Validator(RefuseNoWindow, ""));
-}
 // Without a value it is steps behind those in which memory and threads are new.
 CLI::Option* Profile(CLI::App& app, const OptionRow& row, Options& options) {
-  return AddValue<&Options::profile>(app, row, options)
+  return AddSteps<&Options::profile>(app, row, options)
       ->expected(0, 1)
       ->default_str("4:10")
-      ->type_name("[STEP:COUNT]")
-      ->check(CLI::Validator(RefuseNoWindow, ""));
+      ->type_name("[STEP:COUNT]");
 }
 CLI::Option* Roofline(CLI::App& app, const OptionRow& row, Options& options) {
   const auto are_peaks = [](const std::string& text) {
@@ -131,12 +84,8 @@ CLI::Option* MllogStatus(CLI::App& app, const OptionRow& row, Options& options) 
                                        {"research", "onprem", "cloud", "preview"});
 }
 CLI::Option* RunIter(CLI::App& app, const OptionRow& row, Options& options) {
-  return AddValue<&Options::run_iter>(app, row, options)
+  return AddValue<&Options::schedule, &ScheduleConfig::run_iter>(app, row, options)
       ->check(Number("a number from 0, or -1 for all", [](double x) { return x >= -1; }));
-}
-CLI::Option* ImageSize(CLI::App& app, const OptionRow& row, Options& options) {
-  return AddValue<&Options::image_size>(app, row, options)
-      ->check(Number("a number from 32 to 4096", [](double x) { return x >= 32 && x <= 4096; }));
 }
 
 CLI::Option* StaticLossScale(CLI::App& app, const OptionRow& row, Options& options) {
@@ -166,18 +115,29 @@ std::vector<OptionRow> MakeTable() {
   return {
       {"mode", run,
        "train, train_and_evaluate, evaluate, predict, training_benchmark or inference_benchmark",
-       kNvidia, false, kSame, With<&Options::mode>(Mode)},
+       kNvidia, false, kSame, kNamed<kModes, &Options::mode>},
       {"arch", run, "network: resnet50, resnet101 or resnet152 (tests use resnet_tiny)", kNvidia,
        false, kSame, With<&Options::arch>(Arch)},
-      {"batch_size", run, "images per rank in a step; required, more than 0", kNvidia, false, kSame,
-       kPositive<&Options::batch_size>},
+      {"batch_size", run, "images that each rank computes together; required, more than 0", kNvidia,
+       false, kSame, kPositive<&Options::batch_size>},
+      {"accumulate", run,
+       "batches of --batch_size that each rank computes for one update of the weights, 1 to 65536: "
+       "a step of training is all of them",
+       kOurs, false, kSame, kBetween<1, 65536, &Options::accumulate>},
       {"num_iter", run, "length of training, in --iter_unit", kNvidia, false, kSame,
-       kPositive<&Options::num_iter>},
+       kPositive<&Options::schedule, &ScheduleConfig::num_iter>},
       {"run_iter", run,
        "how much of --num_iter to do in this launch, in --iter_unit; -1: all of it", kNvidia, false,
-       kSame, With<&Options::run_iter>(RunIter)},
+       kSame, With<&Options::schedule, &ScheduleConfig::run_iter>(RunIter)},
       {"iter_unit", run, "epoch or batch (a step)", kNvidia, false, kSame,
-       With<&Options::iter_unit>(IterUnit)},
+       kNamed<kIterUnits, &Options::schedule, &ScheduleConfig::iter_unit>},
+      {"eval_every", run,
+       "train_and_evaluate: evaluate every so many of --iter_unit too, not just at the end, and "
+       "keep the best checkpoint; 0: no",
+       kOurs, false, kSame, kNotNegative<&Options::eval_every>},
+      {"stop_at_top1", run,
+       "end training once an evaluation of --eval_every finds this top-1, in percent; 0: never",
+       kOurs, false, kSame, kPercentOrNever<&Options::stop_at_top1>},
       {"warmup_steps", run, "steps before the measurement of a benchmark mode", kNvidia, false,
        kSame, kNotNegative<&Options::warmup_steps>},
       {"to_predict", run, "image file for --mode=predict", kNvidia, false, kSame,
@@ -198,32 +158,32 @@ std::vector<OptionRow> MakeTable() {
        "every rank scans",
        kOurs, false, kOwn, With<&Options::scan_cache>(ScanCacheChoice)},
       {"image_size", data, "height and width of the network's input, 32 to 4096 pixels", kOurs,
-       false, kSame, With<&Options::image_size>(ImageSize)},
+       false, kSame, kBetween<32, 4096, &Options::image_size>},
       {"synthetic_data_size", data,
        "the same as --image_size where there is no --data_dir; without effect beside one", kNvidia,
        false, kOtherName, With<&Options::image_size>(SyntheticDataSize)},
       {"classes", data, "number of classes; labels in the files are 1 to this", kOurs, false, kSame,
        kPositive<&Options::classes>},
       {"augment", data, "train: random crop and mirroring; none: centre crop, as in evaluation",
-       kOurs, false, kSame, With<&Options::augment>(AugmentChoice)},
+       kOurs, false, kSame, kNamed<kAugments, &Options::augment>},
       {"shuffle", data, "epoch: a new order in every epoch; none: the order of the files", kOurs,
-       false, kSame, With<&Options::shuffle>(ShuffleChoice)},
+       false, kSame, kNamed<kShuffles, &Options::shuffle>},
       {"mixup", data, "mix pairs of images with a weight drawn from Beta(a, a); 0: off", kNvidia,
        false, kSame, kNotNegative<&Options::mixup>},
       {"bad_records", data, "stop at a record that cannot be used, or skip it", kOurs, false, kSame,
-       With<&Options::bad_records>(BadRecordsChoice)},
+       kNamed<kBadRecords, &Options::bad_records>},
       {"max_bad_records", data, "records a rank may skip before it stops", kOurs, false, kSame,
        kNotNegative<&Options::max_bad_records>},
 
       {"lr_init", optimisation,
        "learning rate at a global batch of 256; scaled by global batch / 256", kNvidia, false,
-       kSame, kNotNegative<&Options::lr_init>},
+       kSame, kNotNegative<&Options::schedule, &ScheduleConfig::lr_init>},
       {"lr_warmup_epochs", optimisation, "epochs over which the learning rate rises from 0",
-       kNvidia, false, kSame, kNotNegative<&Options::lr_warmup_epochs>},
+       kNvidia, false, kSame, kNotNegative<&Options::schedule, &ScheduleConfig::lr_warmup_epochs>},
       {"use_cosine_lr", optimisation, "cosine decay; without it x0.1 at epochs 30, 60, 80 and 90",
-       kNvidia, kIsSwitch, kSame, kSwitch<&Options::use_cosine_lr>},
+       kNvidia, kIsSwitch, kSame, kSwitch<&Options::schedule, &ScheduleConfig::use_cosine_lr>},
       {"cosine_lr", optimisation, "the same as --use_cosine_lr", kNvidia, false, kOtherName,
-       kFlag<&Options::use_cosine_lr>},
+       kFlag<&Options::schedule, &ScheduleConfig::use_cosine_lr>},
       {"momentum", optimisation, "momentum of SGD, without Nesterov", kNvidia, false, kSame,
        kFraction<&Options::momentum>},
       {"weight_decay", optimisation, "factor of the L2 loss over everything but batch norm",
@@ -231,7 +191,7 @@ std::vector<OptionRow> MakeTable() {
       {"label_smoothing", optimisation, "share of the target spread over all classes", kNvidia,
        false, kSame, kFraction<&Options::label_smoothing>},
       {"weight_init", optimisation, "variance scaling by fan_in or fan_out", kNvidia, false, kSame,
-       With<&Options::weight_init>(WeightInit)},
+       kNamed<kWeightInits, &Options::weight_init>},
       {"zero_init_residual", optimisation, "start every residual branch as zero", kOurs, false,
        kSame, kFlag<&Options::zero_init_residual>},
       {"seed", optimisation, "of weights, order and augmentation; the same on all ranks", kNvidia,
@@ -258,9 +218,16 @@ std::vector<OptionRow> MakeTable() {
       {"freeze_batch_norm", optimisation, "use the running statistics and leave them as they are",
        kOurs, false, kSame, kFlag<&Options::freeze_batch_norm>},
       {"on_nan", optimisation,
-       "what a loss or gradient that is no number does: stop the run, or skip the update of its "
-       "step, of up to 10 steps in a row; an overflow that lowers the loss scale is neither",
-       kOurs, false, kSame, With<&Options::on_nan>(OnNanChoice)},
+       "what a loss or gradient that is no number does: stop the run; skip the update of its step, "
+       "of up to 10 steps in a row; or rollback: go back to the newest checkpoint and on behind "
+       "the "
+       "images of its step, up to 3 times; an overflow that lowers the loss scale is none of it",
+       kOurs, false, kSame, kNamed<kOnNans, &Options::on_nan>},
+      {"ema", optimisation,
+       "evaluate and export a moving average of the weights: after each update, average = ema * "
+       "average + (1 - ema) * weight, from the first one on with this same decay, such as 0.9999; "
+       "training goes on with the weights.  Without it: none",
+       kOurs, false, kSame, kDecay<&Options::ema>},
 
       {"results_dir", files, "folder for logs", kNvidia, false, kSame,
        kText<&Options::results_dir>},
@@ -270,14 +237,16 @@ std::vector<OptionRow> MakeTable() {
        kSame, With<&Options::log_filename>(LogFilename)},
       {"export_dir", files, "folder for the final weights as model.safetensors", kNvidia, false,
        kGivenAlike, kText<&Options::export_dir>},
-      {"init_from", files, "safetensors file to start from, with torchvision's names", kOurs, false,
-       kGivenAlike, kText<&Options::init_from>},
+      {"init_from", files,
+       "file to start from: safetensors, torchvision's names; of a run's folder: the best "
+       "evaluated",
+       kOurs, false, kGivenAlike, kText<&Options::init_from>},
       {"finetune_checkpoint", files, "the same as --init_from", kNvidia, false, kOtherName,
        kText<&Options::init_from>},
       {"resume", files,
        "auto: go on from the newest valid checkpoint in --model_dir; never: start afresh, and "
        "refuse a folder that has checkpoints",
-       kOurs, false, kSame, With<&Options::resume>(Resume)},
+       kOurs, false, kSame, kNamed<kResumes, &Options::resume>},
       {"checkpoint_every", files, "steps between checkpoints; 0: only at the end", kOurs, false,
        kSame, kNotNegative<&Options::checkpoint_every>},
       {"keep_checkpoints", files, "newest checkpoints that are kept", kOurs, false, kSame,
@@ -288,7 +257,7 @@ std::vector<OptionRow> MakeTable() {
       {"checkpoint_in_background", files,
        "on: training goes on while a checkpoint is written, but for the last one; off: all ranks "
        "wait for each",
-       kOurs, false, kSame, With<&Options::checkpoint_in_background>(CheckpointInBackground)},
+       kOurs, false, kSame, kNamed<kOnOrOff, &Options::checkpoint_in_background>},
       {"dump_state", files,
        "safetensors file for weights, gradients, momentum and statistics after a step", kOurs,
        false, kGivenAlike, kText<&Options::dump_state>},
@@ -319,7 +288,7 @@ std::vector<OptionRow> MakeTable() {
       {"trace", logs,
        "write what all ranks did in COUNT steps from step STEP on (from 1) to trace.json in "
        "--results_dir, for Perfetto and Chrome",
-       kOurs, false, kSame, With<&Options::trace>(Trace)},
+       kOurs, false, kSame, kSteps<&Options::trace>},
       {"profile", logs,
        "time each op of rank 0 in COUNT steps from step STEP on (from 1; without a value 10 from "
        "the 4th), and print how far it is from what the machine allows, worst first; profile.json "
@@ -347,24 +316,24 @@ std::vector<OptionRow> MakeTable() {
       {"reduce_precision", how,
        "in which type gradients are summed over the ranks: fp32; or 16bit, that of --precision, "
        "with half the traffic, for which NCCL is needed",
-       kOurs, false, kSame, With<&Options::reduce_precision>(ReducePrecision)},
+       kOurs, false, kSame, kNamed<kReducePrecisions, &Options::reduce_precision>},
       {"nccl_max_ctas", how,
        "multiprocessors that NCCL may take from the computation beside it; 0: as many as it likes",
        kOurs, false, kSame, kNotNegative<&Options::nccl_max_ctas>},
       {"threads", how, "threads of the back end; 0: one for each core the rank may use", kOurs,
-       false, kOwn, kBetween<&Options::threads, 0, kMaxThreads>},
+       false, kOwn, kBetween<0, kMaxThreads, &Options::threads>},
       {"data_threads", how,
        "threads that read and decode images; 0: one for each core the rank may use", kOurs, false,
-       kOwn, kBetween<&Options::data_threads, 0, kMaxThreads>},
+       kOwn, kBetween<0, kMaxThreads, &Options::data_threads>},
       {"prefetch", how, "batches made ahead, 1 to 1000", kOurs, false, kOwn,
-       kBetween<&Options::prefetch, 1, 1000>},
+       kBetween<1, 1000, &Options::prefetch>},
       {"display_every", how,
        "steps between iterations in the NVLOG output; progress lines have times of their own",
        kNvidia, false, kOwn, kPositive<&Options::display_every>},
       {"graph", how,
        "auto: start a whole training step as one CUDA graph where a rank with a GPU is alone; on: "
        "with NCCL too, and refuse to run otherwise; off: start its kernels one by one",
-       kOurs, false, kSame, With<&Options::graph>(Graph)},
+       kOurs, false, kSame, kNamed<kGraphs, &Options::graph>},
       {"hang_floor_seconds", how,
        "end a run that stands still for 5 times its longest step, and for no less than this; 0: "
        "never",

@@ -10,6 +10,7 @@
 
 #include "support/spelling.h"
 #include "trainer/core/error.h"
+#include "trainer/option_names.h"
 
 namespace trainer {
 namespace {
@@ -98,6 +99,7 @@ void Translate(const CLI::App& app, Options& options) {
   if (app.count("--synthetic_data_size") > 0 && options.data_dir.empty()) {
     options.image_size = options.synthetic_data_size;
   }
+  if (options.mode == RunMode::kPredict) options.batch_size = 1;
 }
 
 void RequireUseOfCheckpoints(const Options& options) {
@@ -105,6 +107,32 @@ void RequireUseOfCheckpoints(const Options& options) {
     throw UsageError(
         "--keep_every keeps some of the checkpoints of --checkpoint_every for ever, but "
         "--checkpoint_every=0 takes none: give so many steps, or leave --keep_every out");
+  }
+}
+
+void RequireUseOfRollback(const Options& options) {
+  if (options.on_nan != OnNan::kRollback) return;
+  if (options.mode == RunMode::kTrainingBenchmark) {
+    throw UsageError("--on_nan=rollback goes back to a checkpoint, but --mode=" +
+                     NameOf(kModes, options.mode) + " writes none: give --on_nan=stop or skip");
+  }
+  if (KeepsWeights(options.mode) && options.checkpoint_every == 0) {
+    throw UsageError(
+        "--on_nan=rollback goes back to the newest checkpoint, but --checkpoint_every=0 takes "
+        "none: give so many steps, or --on_nan=stop or skip");
+  }
+}
+
+void RequireUseOfEvaluations(const Options& options) {
+  if (options.eval_every > 0 && options.mode != RunMode::kTrainAndEvaluate) {
+    throw UsageError(
+        "--eval_every evaluates while it trains: give --mode=train_and_evaluate, not " +
+        NameOf(kModes, options.mode) + ", or leave --eval_every out");
+  }
+  if (options.stop_at_top1 > 0 && options.eval_every == 0) {
+    throw UsageError(
+        "--stop_at_top1 needs evaluations while training: give --eval_every=N as well, in " +
+        std::string(options.schedule.iter_unit == IterationUnit::kEpoch ? "epochs" : "steps"));
   }
 }
 
@@ -120,40 +148,41 @@ void RequireUseOfLogs(const CLI::App& app, const Options& options) {
         "MLPerf wants a name in --mllog_org and --mllog_platform: give one, or leave "
         "the option out");
   }
-  if (!options.mllog.empty() && options.mode != "train_and_evaluate") {
+  const std::string mode = NameOf(kModes, options.mode);
+  if (!options.mllog.empty() && options.mode != RunMode::kTrainAndEvaluate) {
     throw UsageError(
         "--mllog is the log of a training with its evaluation: it needs "
         "--mode=train_and_evaluate, not " +
-        options.mode);
+        mode);
   }
-  for (const auto& [name, value] :
-       {std::pair("--trace", &options.trace), std::pair("--profile", &options.profile),
-        std::pair("--variability_dir", &options.variability_dir)}) {
-    if (!value->empty() && !options.mode.starts_with("train")) {
-      throw UsageError(std::string(name) +
-                       " shows the steps of a training: --mode=" + options.mode + " has none");
+  const bool is_profiled = options.profile.count > 0;
+  for (const auto& [name, is_given] :
+       {std::pair("--trace", options.trace.count > 0), std::pair("--profile", is_profiled),
+        std::pair("--variability_dir", !options.variability_dir.empty())}) {
+    if (is_given && !IsTraining(options.mode)) {
+      throw UsageError(std::string(name) + " shows the steps of a training: --mode=" + mode +
+                       " has none");
     }
   }
-  if (!options.roofline.empty() && options.profile.empty()) {
+  if (!options.roofline.empty() && !is_profiled) {
     throw UsageError("--roofline is for --profile, which is not asked for");
   }
-  const bool times_ops = !options.profile.empty() || !options.variability_dir.empty();
-  if (times_ops && options.graph == "on") {
+  const bool times_ops = is_profiled || !options.variability_dir.empty();
+  if (times_ops && options.graph == StepGraph::kOn) {
     throw UsageError(
-        std::string(options.profile.empty() ? "--variability_dir" : "--profile") +
+        std::string(is_profiled ? "--profile" : "--variability_dir") +
         " times each op, which one graph of them all does not show: leave out --graph=on");
   }
-  if (!options.profile.empty() && !options.variability_dir.empty()) {
+  if (is_profiled && !options.variability_dir.empty()) {
     throw UsageError(
         "--profile and --variability_dir both time each op, of other steps: give one of them");
   }
-  if (options.job_comment && !options.mode.starts_with("train")) {
-    throw UsageError("--job_comment shows how far a training is: --mode=" + options.mode +
-                     " has no steps");
+  if (options.job_comment && !IsTraining(options.mode)) {
+    throw UsageError("--job_comment shows how far a training is: --mode=" + mode + " has no steps");
   }
   for (const auto& [name, value] : {std::pair("--prometheus_dir", &options.prometheus_dir),
                                     std::pair("--tensorboard_dir", &options.tensorboard_dir)}) {
-    if (!value->empty() && options.mode == "predict") {
+    if (!value->empty() && options.mode == RunMode::kPredict) {
       throw UsageError(std::string(name) + " has nothing to show of --mode=predict");
     }
   }
@@ -220,26 +249,34 @@ ParsedOptions ParseOptions(const std::vector<std::string>& arguments) {
     return parsed;
   }
   Translate(app, options);
-  if (options.batch_size == 0 && options.mode != "predict") {
+  if (options.batch_size == 0 && options.mode != RunMode::kPredict) {
     throw UsageError(
-        "--batch_size is required: images per rank in a step, for example --batch_size=256");
+        "--batch_size is required: images that each rank computes together, for example "
+        "--batch_size=256");
   }
-  if (options.mode == "predict" && options.to_predict.empty()) {
+  if (options.mode == RunMode::kPredict && options.to_predict.empty()) {
     throw UsageError("--mode=predict needs an image: --to_predict=FILE");
   }
-  if (options.mode == "predict" && !options.dry_run.empty()) {
+  if (options.mode == RunMode::kPredict && !options.dry_run.empty()) {
     throw UsageError("--dry_run has nothing to show of --mode=predict");
   }
-  if (options.reduce_precision == "16bit") {
+  if (options.reduce_precision == ReducePrecision::k16Bit) {
     if (options.precision != "fp16" && options.precision != "bf16") {
       throw UsageError("--reduce_precision=16bit needs --precision=fp16 or bf16, not " +
                        options.precision);
+    }
+    if (options.accumulate > 1) {
+      throw UsageError(
+          "--reduce_precision=16bit cannot take what --accumulate adds up, which is in fp32: leave "
+          "out one of the two");
     }
     if (options.comm == "mpi") {
       throw UsageError("--reduce_precision=16bit needs NCCL: leave out --comm=mpi");
     }
   }
   RequireUseOfCheckpoints(options);
+  RequireUseOfRollback(options);
+  RequireUseOfEvaluations(options);
   RequireUseOfLogs(app, options);
   for (const OptionRow& row : OptionTable()) {
     if (row.group.starts_with("Accepted") && app.get_option("--" + row.name)->count() > 0) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The command line of ddltraind: one struct with the defaults, one table (option_table.cc) that
-// gives the parser, --help, the manual page and the completion.  The options of NVIDIA's main.py
-// (DeepLearningExamples, TensorFlow/Classification/ConvNets, utils/ cmdline_helper.py at fed7ba99
-// and the later additions, with its shorter names of 2020) are all accepted, unambiguous
+// The command line of ddltraind: one struct with the defaults, which is the configuration of the
+// training as well, so that parsing is all it takes to make one; and one table (option_table.cc)
+// that gives the parser, --help, the manual page and the completion.  The options of NVIDIA's
+// main.py (DeepLearningExamples, TensorFlow/Classification/ConvNets, utils/ cmdline_helper.py at
+// fed7ba99 and the later additions, with its shorter names of 2020) are all accepted, unambiguous
 // abbreviations included, as argparse does.
 
 #pragma once
@@ -14,6 +15,8 @@
 #include <vector>
 
 #include "trainer/core/fact.h"
+#include "trainer/data/record_source.h"
+#include "trainer/train/config.h"
 
 namespace CLI {  // NOLINT(readability-identifier-naming): CLI11 chose it
 class App;
@@ -22,62 +25,27 @@ class Option;
 
 namespace trainer {
 
-struct Options {
-  // What to do.
-  std::string mode = "train_and_evaluate";
-  std::string arch = "resnet50";
-  std::int64_t batch_size = 0;  // images per rank and step; required
-  std::int64_t num_iter = 1;    // in iter_unit
-  std::int64_t run_iter = -1;   // of num_iter, in this launch; -1: all
-  std::string iter_unit = "epoch";
-  std::int64_t warmup_steps = 50;  // not measured, in the benchmark modes
-  std::string to_predict;          // image file
-
+// What the training loop is told (train/config.h), by the names of the options, and what is for the
+// program around it.
+struct Options : TrainConfig {
   // Data.
   std::string data_dir;      // "": synthetic
   std::string data_idx_dir;  // "": record boundaries are found by scanning
   std::string scan_cache = "auto";
-  int image_size = 224;           // pixels
   int synthetic_data_size = 224;  // pixels; parsing makes it image_size where it counts
-  int classes = 1000;
-  std::string augment = "train";
-  std::string shuffle = "epoch";
-  double mixup = 0;
-  std::string bad_records = "stop";
+  Augment augment = Augment::kTrain;
+  bool shuffle = true;
+  BadRecords bad_records = BadRecords::kStop;
   int max_bad_records = 100;
 
   // Optimisation.
-  double lr_init = 0.1;  // at a global batch of 256
-  std::int64_t lr_warmup_epochs = 5;
-  bool use_cosine_lr = false;
-  double momentum = 0.9;
-  double weight_decay = 1e-4;
-  double label_smoothing = 0;
-  std::string weight_init = "fan_out";
-  bool zero_init_residual = false;
-  std::uint64_t seed = 1;
   std::string precision = "fp32";
   bool deterministic = false;
-  double loss_scale = 256;
-  bool use_static_loss_scaling = false;
-  double static_loss_scale = -1;  // parsing makes it the two above
+  double static_loss_scale = -1;  // parsing makes it loss_scale and use_static_loss_scaling
   bool use_tf_amp = false;        // parsing makes it precision
-  bool freeze_batch_norm = false;
-  std::string on_nan = "stop";
 
-  // Files.
-  std::string results_dir = ".";
-  std::string model_dir;  // "": results_dir
+  // Logs.
   std::string log_filename = "log.json";
-  std::string export_dir;
-  std::string init_from;
-  std::string resume = "auto";
-  std::int64_t checkpoint_every = 1000;  // steps
-  int keep_checkpoints = 5;
-  std::int64_t keep_every = 0;  // checkpoints; 0: none
-  std::string checkpoint_in_background = "on";
-  std::string dump_state;
-  std::int64_t dump_state_step = 1;
 
   // Logs for other programs.  "": none.
   std::string mllog;
@@ -87,23 +55,16 @@ struct Options {
   std::string prometheus_dir;
   std::string tensorboard_dir;
   bool job_comment = false;
-  std::string trace;     // STEP:COUNT
-  std::string profile;   // STEP:COUNT
   std::string roofline;  // GFLOPS:GBS; "": measured
-  std::string variability_dir;
 
   // How.
   std::string backend = "auto";
   std::string comm = "auto";
-  std::string reduce_precision = "fp32";
-  int nccl_max_ctas = 0;  // 0: NCCL's choice
-  int threads = 0;        // of the back end; 0: one per core this rank may use
-  int data_threads = 0;   // decoding; 0: one per core this rank may use
-  int prefetch = 2;       // batches
-  int display_every = 10;
-  std::string graph = "auto";
+  int nccl_max_ctas = 0;           // 0: NCCL's choice
+  int threads = 0;                 // of the back end; 0: one per core this rank may use
+  int data_threads = 0;            // decoding; 0: one per core this rank may use
+  int prefetch = 2;                // batches
   double hang_floor_seconds = 60;  // 0: hung ranks are not looked for
-  std::int64_t paranoid = 0;       // steps; 0: ranks are not compared
   std::string stop_margin = "auto";
   std::string dry_run;  // "": no; "short", "full"
 

@@ -27,15 +27,15 @@ RootOutputsOptions MakeRootOutputsOptions(const Options& options, const launcher
                                           const std::string& device_id,
                                           const ProgressOptions& progress,
                                           const LaunchFacts& launch) {
-  const std::filesystem::path folder = options.results_dir;
+  const std::filesystem::path& folder = options.results_dir;
   const std::string host = rank.host.empty() ? HostName() : rank.host;
-  const bool is_training = options.mode == "train" || options.mode == "train_and_evaluate";
   return {.json_path = folder / options.log_filename,
           .parameters = LoggedParameters(options),
           .launch = DescribeLaunch(launch, rank, host),
           .device_id = device_id,
           .progress = progress,
-          .training_json = is_training ? folder / "training.json" : std::filesystem::path(),
+          .training_json =
+              KeepsWeights(options.mode) ? folder / "training.json" : std::filesystem::path(),
           .mllog_path = options.mllog,
           .submission = {options.mllog_org, options.mllog_platform, options.mllog_status},
           .tensorboard_dir = options.tensorboard_dir,

@@ -37,24 +37,23 @@ void MakeFolder(const std::filesystem::path& folder, const std::string& option) 
 }
 
 std::unique_ptr<RunLock> PrepareFolders(const TrainConfig& config,
-                                        const std::filesystem::path& results_dir,
                                         const RunLockOptions& lock_options, const Logger& log) {
-  MakeFolder(results_dir, "--results_dir");
-  if (!config.trace_file.empty()) TryToWrite(config.trace_file, "another --results_dir");
+  MakeFolder(config.results_dir, "--results_dir");
+  if (config.trace.count > 0) TryToWrite(TracePath(config), "another --results_dir");
   if (config.profile.count > 0) {
     for (const char* name : {"profile.csv", "profile.json"}) {
-      TryToWrite(config.profile_dir / name, "another --results_dir");
+      TryToWrite(config.results_dir / name, "another --results_dir");
     }
   }
-  if (config.mode != RunMode::kTrain && config.mode != RunMode::kTrainAndEvaluate) return nullptr;
-  std::unique_ptr<RunLock> lock = LockRun(config.model_dir, lock_options);
-  const int removed = RemoveStaleCheckpoints(config.model_dir);
+  if (!KeepsWeights(config.mode)) return nullptr;
+  std::unique_ptr<RunLock> lock = LockRun(ModelFolder(config), lock_options);
+  const int removed = RemoveStaleCheckpoints(ModelFolder(config));
   if (removed > 0) {
     log->info("removed {} of a run that died", support::Counted(removed, "unfinished checkpoint"));
   }
-  if (!config.export_file.empty()) {
-    MakeFolder(config.export_file.parent_path(), "--export_dir");
-    TryToWrite(config.export_file, "another --export_dir");
+  if (!config.export_dir.empty()) {
+    MakeFolder(config.export_dir, "--export_dir");
+    TryToWrite(ExportFile(config), "another --export_dir");
   }
   if (!config.dump_state.empty()) TryToWrite(config.dump_state, "another --dump_state");
   return lock;

@@ -30,7 +30,6 @@ void TryToWrite(const std::filesystem::path& file, std::string_view instead);
 // left half written in them.  The lock, or null; to be kept until the run ends. Throws Error that
 // names the folder and the option: EX_OSERR, or as LockRun.
 std::unique_ptr<RunLock> PrepareFolders(const TrainConfig& config,
-                                        const std::filesystem::path& results_dir,
                                         const RunLockOptions& lock_options, const Logger& log);
 
 }  // namespace trainer

@@ -13,8 +13,8 @@
 namespace trainer {
 
 RunProfile::RunProfile(const Options& options, Backend& device, const launcher::RankInfo& rank)
-    : options_(options), device_(device) {
-  if (!options.profile.empty() && rank.rank == 0) {
+    : options_(options), device_(device), own_device_(device) {
+  if (options.profile.count > 0 && rank.rank == 0) {
     profile_.recorder = MeasureOps();
     profile_.backend = device.description();
   }
@@ -52,7 +52,7 @@ void RunProfile::Study(const launcher::RankInfo& rank) {
 }
 
 void RunProfile::FindPeaks(Communicator& communicator, const Logger& log) {
-  if (options_.profile.empty() || !options_.dry_run.empty()) return;
+  if (options_.profile.count == 0 || !options_.dry_run.empty()) return;
   if (!options_.roofline.empty()) {
     profile_.peaks = *ParsePeaks(options_.roofline);
     return;

@@ -13,6 +13,7 @@
 #include "trainer/backend/op_recorder.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/options.h"
+#include "trainer/own_device.h"
 #include "trainer/telemetry/device_state.h"
 #include "trainer/telemetry/gpu_meter.h"
 #include "trainer/telemetry/kernel_trace.h"
@@ -29,6 +30,8 @@ class RunProfile {
 
   // What the run is to compute with: `device`, or one around it that times its ops.
   Backend& backend() { return measured_ ? *measured_ : device_; }
+
+  OwnDevice& device() { return own_device_; }
 
   // Collective: the ranks of a node measure at once, as they will compute.  Does nothing where
   // nothing is to be measured.
@@ -49,6 +52,7 @@ class RunProfile {
   std::optional<KernelTrace> kernels_;
   std::optional<GpuMeter> meter_;
   HostState host_;
+  OwnDevice own_device_;
   ProfileParts profile_;
   VariabilityParts variability_;
   bool is_studied_ = false;

@@ -14,6 +14,7 @@
 #include <ctime>
 #include <string_view>
 
+#include "support/descriptor.h"
 #include "trainer/core/error.h"
 
 namespace bench {
@@ -72,21 +73,6 @@ std::vector<char*> PointersTo(const std::vector<std::string>& texts) {
   return pointers;
 }
 
-// Closed at the end of the scope.
-class Opened {
- public:
-  explicit Opened(int fd) : fd_(fd) {}
-  ~Opened() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Opened(const Opened&) = delete;
-  Opened& operator=(const Opened&) = delete;
-  int fd() const { return fd_; }
-
- private:
-  const int fd_;
-};
-
 }  // namespace
 
 CommandRunner::CommandRunner() {
@@ -114,7 +100,7 @@ int CommandRunner::StopSignal() {
 
 pid_t CommandRunner::Start(const Command& command) const {
   const std::string& program = command.argv.front();
-  const Opened output(
+  const support::Descriptor output(
       command.output.empty()
           ? -1
           : ::open(command.output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
@@ -122,7 +108,7 @@ pid_t CommandRunner::Start(const Command& command) const {
     throw trainer::Error(EX_OSERR,
                          "cannot write " + command.output.string() + ": " + ErrorText(errno));
   }
-  const Opened input(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const support::Descriptor input(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   std::array<int, 2> failure{};
   if (input.fd() < 0 || ::pipe2(failure.data(), O_CLOEXEC) != 0) {
     throw trainer::OsError("cannot start " + program, errno);

@@ -2,10 +2,10 @@
 
 #include "bench/ddlbench/files.h"
 
-#include <fstream>
 #include <system_error>
 
 #include "bench/run_log/log_lines.h"
+#include "support/file.h"
 #include "trainer/core/error.h"
 
 namespace bench {
@@ -29,13 +29,8 @@ void Rename(const fs::path& from, const fs::path& to) {
 
 void WriteFile(const fs::path& path, const std::string& text) {
   if (path.has_parent_path()) MakeFolder(path.parent_path());
-  const fs::path partial = path.string() + ".part";
-  {
-    std::ofstream file(partial, std::ios::binary);
-    file << text << std::flush;
-    if (!file) throw Error(EX_OSERR, "cannot write " + partial.string());
-  }
-  Rename(partial, path);
+  const int error = support::ReplaceFile(path, text);
+  if (error != 0) throw trainer::OsError("cannot write " + path.string(), error);
 }
 
 bool Exists(const fs::path& path) {

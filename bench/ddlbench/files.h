@@ -15,7 +15,7 @@ void MakeFolder(const std::filesystem::path& folder);
 
 void Rename(const std::filesystem::path& from, const std::filesystem::path& to);
 
-// Whole or not at all, in a folder that is made if need be.
+// Whole or not at all (support/file.h), in a folder that is made if need be.
 void WriteFile(const std::filesystem::path& path, const std::string& text);
 
 bool Exists(const std::filesystem::path& path);

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "trainer/backend/registry.h"
-#include "trainer/comm/gather.h"
+#include "trainer/comm/communicator.h"
 #include "trainer/comm/nccl_communicator.h"
 #include "trainer/comm/nccl_obstacle.h"
 #include "trainer/core/error.h"

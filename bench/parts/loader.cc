@@ -52,8 +52,8 @@ trainer::RecordSourceOptions RecordOptions(const LoaderOptions& options, int thr
                                            int ranks) {
   trainer::RecordSourceOptions records;
   records.data_dir = options.data_dir;
-  records.index_dir = options.data_idx_dir;
-  records.batch = options.batch_size;
+  records.data_idx_dir = options.data_idx_dir;
+  records.batch_size = options.batch_size;
   records.image_size = options.image_size;
   records.rank = rank;
   records.world_size = ranks;

@@ -3,12 +3,11 @@
 #include "bench/report/training_json_reader.h"
 
 #include <cmath>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <system_error>
 
 #include "bench/report/python_json.h"
+#include "support/file.h"
 
 namespace bench {
 namespace {
@@ -34,18 +33,20 @@ std::vector<double> RowOf(const json& iterations, const char* key) {
 }  // namespace
 
 void ReadTrainingJson(const std::filesystem::path& path, RunRecord& run, Complaints& complaints) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) {
-    complaints.Problem(path.string() + ": cannot be read: it is no regular file", EX_NOINPUT);
-    return;
-  }
-  if (std::filesystem::file_size(path, error) > kMaxBytes) {
+  const support::WholeFile file = support::ReadWholeFile(path, kMaxBytes);
+  using support::ReadProblem;
+  if (file.problem == ReadProblem::kTooLong) {
     complaints.Problem(path.string() + ": more than 64 MiB are left out");
     return;
   }
-  std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  const json whole = file ? ParsePythonJson(text) : json(json::value_t::discarded);
+  if (file.problem != ReadProblem::kNone) {
+    const std::string why = file.problem == ReadProblem::kNotRegular
+                                ? "it is no regular file"
+                                : std::generic_category().message(file.error);
+    complaints.Problem(path.string() + ": cannot be read: " + why, EX_NOINPUT);
+    return;
+  }
+  const json whole = ParsePythonJson(file.content);
   const auto iterations = whole.is_object() ? whole.find("iter") : whole.end();
   if (!whole.is_object() || iterations == whole.end() || !iterations->is_object()) {
     complaints.Problem(path.string() + ": it is no training.json; it is left out");

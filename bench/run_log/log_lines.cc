@@ -26,20 +26,17 @@ trainer::Error CannotRead(const std::filesystem::path& path, const std::string& 
 LogLines::LogLines(const std::filesystem::path& path, bool is_growing)
     : path_(path), is_growing_(is_growing), buffer_(kReadBytes) {
   // O_NONBLOCK: a FIFO without a writer must not hang us.
-  fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd_ < 0) throw CannotRead(path, std::generic_category().message(errno));
+  file_ = support::Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file_.is_open()) throw CannotRead(path, std::generic_category().message(errno));
   struct stat status {};
-  if (::fstat(fd_, &status) != 0 || !S_ISREG(status.st_mode)) {
-    ::close(fd_);
+  if (::fstat(file_.fd(), &status) != 0 || !S_ISREG(status.st_mode)) {
     throw CannotRead(path, "it is no regular file");
   }
 }
 
-LogLines::~LogLines() { ::close(fd_); }
-
 bool LogLines::Fill() {
   for (;;) {
-    const ssize_t count = ::read(fd_, buffer_.data(), buffer_.size());
+    const ssize_t count = ::read(file_.fd(), buffer_.data(), buffer_.size());
     if (count >= 0) {
       unread_ = {buffer_.data(), static_cast<std::size_t>(count)};
       return count > 0;

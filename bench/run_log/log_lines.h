@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "support/descriptor.h"
+
 namespace bench {
 
 // What a line may have; the rest of a longer one is read and forgotten.
@@ -29,9 +31,6 @@ class LogLines {
   // A file that is growing has no last line yet: Next leaves out what is not a whole line.
   // Throws trainer::Error naming `path`: EX_NOINPUT when it cannot be opened or is no regular file.
   explicit LogLines(const std::filesystem::path& path, bool is_growing = false);
-  ~LogLines();
-  LogLines(const LogLines&) = delete;
-  LogLines& operator=(const LogLines&) = delete;
 
   // The next line, whose text lasts until the next call; false at the end, and where no whole line
   // has been added to a file that is growing: call again later.
@@ -44,7 +43,7 @@ class LogLines {
 
   const std::filesystem::path path_;
   const bool is_growing_;
-  int fd_ = -1;
+  support::Descriptor file_;
   std::vector<char> buffer_;
   std::string_view unread_;  // of the buffer
   std::string text_;         // of the line that is being read

@@ -70,11 +70,11 @@ class Reader {
 
 TrainConfig ConfigIn(const fs::path& folder, unsigned logs) {
   TrainConfig config;
-  config.batch = kBatch;
-  config.schedule.unit = IterationUnit::kBatch;
+  config.batch_size = kBatch;
+  config.schedule.iter_unit = IterationUnit::kBatch;
   config.schedule.num_iter = kSteps;
   if ((logs & kTrace) != 0) config.trace = {200, 20};
-  config.trace_file = folder / "trace.json";
+  config.results_dir = folder;
   return config;
 }
 
@@ -134,7 +134,7 @@ Times Cost(unsigned logs, double step_seconds) {
 
   const TrainConfig config = ConfigIn(folder.path(), logs);
   const std::unique_ptr<Communicator> communicator = MakeCommunicator({});
-  const Schedule schedule = MakeSchedule(config.schedule, kImages, kBatch, kRanks);
+  const Schedule schedule = MakeSchedule(config.schedule, kImages, {kBatch, kRanks});
   Report report(config, *communicator, outputs, {});
   StepTrace trace(config, *communicator, spans, log);
   StepRecord record;

@@ -213,6 +213,14 @@ const std::vector<OptionSpec>& OptionTable() {
        .help = "how long --heartbeat may stay untouched; ten times as long before the first time",
        .set = SetCount<&Options::hang_after>},
       {.section = kHow,
+       .names = {"stop-before"},
+       .argument = "N",
+       .unit = "seconds",
+       .help = "send all ranks SIGUSR1 N seconds before the time of the Slurm job ends, so that "
+               "they can write a checkpoint and end with 75; needs no #SBATCH --signal. Not for "
+               "ddltraind, which stops in time by itself",
+       .set = SetCount<&Options::stop_before>},
+      {.section = kHow,
        .names = {"end-limit"},
        .argument = "N",
        .unit = "seconds",

@@ -42,11 +42,12 @@ struct Options {
   std::string site;           // path, or name of an installed site file
   std::string run_directory;  // where the private run directory is made, and kept
   bool tag_output = false;
-  std::string log_directory;      // for a log file of each rank
-  std::string check;              // "auto", "full", "off"
-  std::string heartbeat;          // path; "%r" in it is the rank
-  std::optional<int> hang_after;  // seconds without a heartbeat
-  std::optional<int> end_limit;   // seconds for the other ranks once one has ended; 0: no limit
+  std::string log_directory;       // for a log file of each rank
+  std::string check;               // "auto", "full", "off"
+  std::string heartbeat;           // path; "%r" in it is the rank
+  std::optional<int> hang_after;   // seconds without a heartbeat
+  std::optional<int> stop_before;  // seconds before the end of the job
+  std::optional<int> end_limit;    // seconds for the other ranks once one has ended; 0: no limit
   // Going on after a failure.
   int max_restarts = 0;        // how often the ranks may be started again in this allocation
   int spare_nodes = 0;         // how many nodes of the job get no ranks until another one is lost

@@ -38,6 +38,7 @@ class Merger {
     settings_.start = PickSeconds("start_seconds", site_.start_seconds, settings_.start);
     MergeEndLimit();
     MergeHeartbeat();
+    MergeStopBefore();
     MergeExports();
     MergeMpiArguments();
     MergeSiteEnvironment();
@@ -81,6 +82,17 @@ class Merger {
     Show("heartbeat", settings_.heartbeat, kCommandLine);
     Show("hang_after", std::to_string(settings_.hang_after.count()),
          options_.hang_after ? kCommandLine : kDefault);
+  }
+
+  void MergeStopBefore() {
+    if (!options_.stop_before) return;
+    if (TrainerArguments(options_.program)) {
+      throw LaunchError(EX_USAGE,
+                        "--stop-before is for other programs: ddltraind stops before the end of "
+                        "its job by itself, in time for a checkpoint (its --stop_margin)");
+    }
+    settings_.stop_before = std::chrono::seconds(*options_.stop_before);
+    Show("stop_before", std::to_string(settings_.stop_before.count()), kCommandLine);
   }
 
   void MergeGpuVisibility() {

@@ -36,6 +36,7 @@ struct Settings {
   std::chrono::seconds start{300};       // how long a start may take; 0: no limit
   std::string heartbeat;                 // absolute path; "%r" in it is the rank; "": none
   std::chrono::seconds hang_after{300};  // how long it may stay untouched
+  std::chrono::seconds stop_before{0};  // before the end of the job, when ranks get SIGUSR1; 0: not
   // How long the other ranks may take to end once one has; 0: no limit.
   std::chrono::seconds end{0};
   std::map<std::string, std::string> rank_settings;  // variables to set for every rank
@@ -44,8 +45,8 @@ struct Settings {
   std::vector<std::string> warnings;                 // one line each with its code (messages.h)
 };
 
-// Throws LaunchError(EX_USAGE) where -x names a variable that is not set, and for --hang-after
-// without --heartbeat.
+// Throws LaunchError(EX_USAGE) where -x names a variable that is not set, for --hang-after without
+// --heartbeat, and for --stop-before with ddltraind.
 Settings MergeSettings(const Options& options, const SiteConfig& site,
                        const Environment& environment);
 

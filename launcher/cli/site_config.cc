@@ -7,12 +7,12 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <sstream>
 
 #include "launcher/base/error.h"
 #include "launcher/system/programs.h"
+#include "support/file.h"
 #include "support/spelling.h"
 
 namespace launcher {
@@ -171,10 +171,12 @@ const std::map<std::string, Reader>& Readers() {
   return readers;
 }
 
+[[noreturn]] void RefuseLength(const std::string& path) {
+  throw Refusal(path, 1, "longer than " + std::to_string(kMaxSiteBytes) + " bytes");
+}
+
 YAML::Node LoadTree(const std::string& text, const std::string& path) {
-  if (text.size() > kMaxSiteBytes) {
-    throw Refusal(path, 1, "longer than " + std::to_string(kMaxSiteBytes) + " bytes");
-  }
+  if (text.size() > kMaxSiteBytes) RefuseLength(path);
   try {
     std::istringstream stream(text);
     LimitCheck limits(path);
@@ -216,14 +218,13 @@ SiteConfig ParseSiteConfig(const std::string& text, const std::string& path) {
 }
 
 SiteConfig LoadSiteConfig(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text(kMaxSiteBytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  if (!file.is_open() || file.bad() || std::filesystem::is_directory(path)) {
+  const support::WholeFile file =
+      support::ReadWholeFile(path, kMaxSiteBytes, support::FileKind::kAny);
+  if (file.problem == support::ReadProblem::kTooLong) RefuseLength(path);
+  if (file.problem != support::ReadProblem::kNone) {
     throw LaunchError(EX_CONFIG, "site file " + path + " cannot be read");
   }
-  return ParseSiteConfig(text, path);
+  return ParseSiteConfig(file.content, path);
 }
 
 std::string FindSiteFile(const std::string& wanted, const std::string& directory) {

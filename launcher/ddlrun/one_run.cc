@@ -13,6 +13,7 @@
 
 #include "launcher/base/messages.h"
 #include "launcher/ddlrun/run_texts.h"
+#include "launcher/ddlrun/status_at_start.h"
 #include "launcher/health/health_check.h"
 #include "launcher/pipeline/commands.h"
 #include "launcher/plan/plan_files.h"
@@ -33,8 +34,8 @@ void FillRunDirectory(const RunDirectory& directory, const PlannedJob& planned,
 }
 
 JobResult StartAndWait(const Invocation& invocation, const PlannedJob& planned,
-                       const std::vector<ChildCommand>& commands, Guardian& guardian,
-                       SignalRelay& signals) {
+                       const std::vector<ChildCommand>& commands, const StatusFileOptions& status,
+                       Guardian& guardian, SignalRelay& signals) {
   SupervisorOptions supervisor;
   supervisor.guardian = &guardian;
   supervisor.grace = invocation.settings.grace;
@@ -43,6 +44,8 @@ JobResult StartAndWait(const Invocation& invocation, const PlannedJob& planned,
   supervisor.heartbeat = {.pattern = invocation.settings.heartbeat,
                           .limit = invocation.settings.hang_after,
                           .ranks = static_cast<int>(planned.plan.ranks.size())};
+  supervisor.status_file = status;
+  supervisor.end_of_job = invocation.end_of_job;
   supervisor.tag_output = invocation.options.tag_output;
   supervisor.log_directory = invocation.options.log_directory;
   supervisor.report_key = commands.front().report_key;
@@ -147,7 +150,10 @@ RunResult RunOnce(const Invocation& invocation, const PlannedJob& planned, const
   Say(announcement);
 
   restarts.BeforeRun();
-  JobResult result = StartAndWait(invocation, planned, commands, guardian, signals);
+  JobResult result = StartAndWait(
+      invocation, planned, commands,
+      {directory.path() + "/" + kStatusFileName, StatusAtStart(invocation, planned, launch)},
+      guardian, signals);
   LookForLostNodes(planned.plan, launch, invocation.environment, &result);
   const Decision decision = restarts.AfterRun(result);
   const std::string text = EndText(result, decision);

@@ -14,6 +14,7 @@
 #include "launcher/pipeline/launch.h"
 #include "launcher/pipeline/planned_job.h"
 #include "launcher/restart/restarts.h"
+#include "launcher/supervise/end_of_job.h"
 #include "launcher/system/signal_relay.h"
 
 namespace launcher {
@@ -24,6 +25,7 @@ struct Invocation {
   const Settings& settings;
   const Environment& environment;
   std::string program_directory;  // of ddlrun itself
+  const EndOfJobOptions& end_of_job;
 };
 
 struct RunResult {

@@ -20,6 +20,7 @@
 #include "launcher/cli/settings.h"
 #include "launcher/cli/site_config.h"
 #include "launcher/ddlrun/one_run.h"
+#include "launcher/ddlrun/stop_in_time.h"
 #include "launcher/pipeline/commands.h"
 #include "launcher/pipeline/launch.h"
 #include "launcher/pipeline/planned_job.h"
@@ -57,7 +58,8 @@ bool IsToldToStop(SignalRelay& signals, int pause) {
 
 int PlanAndLaunch(const Options& options, const Settings& settings,
                   const Environment& environment) {
-  const Invocation invocation = {options, settings, environment, ProgramDirectory()};
+  EndOfJobOptions end_of_job;
+  const Invocation invocation = {options, settings, environment, ProgramDirectory(), end_of_job};
   const SrunQuestions questions = AskSrun(options, settings, environment);
   std::unique_ptr<CommandOutput> mpirun_version = AskMpirunEarly(options, settings, environment);
   PlannedJob planned = PlanJob(options, settings, environment, {});
@@ -80,6 +82,7 @@ int PlanAndLaunch(const Options& options, const Settings& settings,
   if (!settings.heartbeat.empty()) {
     MakeDirectory(std::filesystem::path(settings.heartbeat).parent_path());
   }
+  end_of_job = StopInTime(settings, environment);
   // From here on a signal does not end ddlrun, and so cannot leave a run directory behind.
   SignalRelay& signals = SignalsOfProgram();
   Restarts restarts(options, environment);

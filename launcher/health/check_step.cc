@@ -66,7 +66,7 @@ class StepRunner {
     ChildProcess process = StartChild(spec);
     guardian_.Watch(process.pid, kGrace);
     children_.push_back(process.pid);
-    for (Descriptor* pipe : {&process.stdout_pipe, &process.stderr_pipe}) {
+    for (support::Descriptor* pipe : {&process.stdout_pipe, &process.stderr_pipe}) {
       outputs_.emplace_back(std::move(*pipe), LineReader::Unit::kLines,
                             [this, head = ReportHead(command.report_key)](std::string_view text) {
                               ReadLine(WithoutEnd(text), head);

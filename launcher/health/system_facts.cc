@@ -18,7 +18,7 @@
 #include <thread>
 
 #include "launcher/health/sorted_entries.h"
-#include "launcher/system/descriptor.h"
+#include "support/descriptor.h"
 
 namespace launcher {
 namespace {
@@ -106,14 +106,14 @@ std::vector<PortFacts> ReadPorts(const fs::path& infiniband) {
 
 // Opens a file without a name, which cannot be left behind.  Where the file system has no such
 // files, it is one whose name is removed at once.
-Descriptor OpenUnnamed(const std::string& folder) {
-  Descriptor unnamed(open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
+support::Descriptor OpenUnnamed(const std::string& folder) {
+  support::Descriptor unnamed(open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
   if (unnamed.is_open() ||
       (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT && errno != EINVAL)) {
     return unnamed;
   }
   std::string name = folder + "/.ddlrun-check.XXXXXX";
-  Descriptor named(mkostemp(name.data(), O_CLOEXEC));
+  support::Descriptor named(mkostemp(name.data(), O_CLOEXEC));
   if (named.is_open()) unlink(name.c_str());
   return named;
 }
@@ -157,7 +157,7 @@ void ReadLimits(NodeFacts& facts) {
 }
 
 std::string WriteError(const std::string& path) {
-  const Descriptor file = OpenUnnamed(path);
+  const support::Descriptor file = OpenUnnamed(path);
   if (!file.is_open()) return std::strerror(errno);
   // Writes a block and has it reach the disk: only then quotas and full disks are noticed.
   const std::array<char, 4096> block = {};

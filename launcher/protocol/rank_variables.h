@@ -61,6 +61,11 @@ inline constexpr char kGpuVisibilityVariable[] = "DDLRUN_GPU_VISIBILITY";
 // The file that the rank must touch as it makes progress (--heartbeat).  The shim puts the number
 // of the rank in place of kRankMark.
 inline constexpr char kHeartbeatVariable[] = "DDLRUN_HEARTBEAT";
+
+// PATH as ddlrun has it, for the ranks of mpirun alone.  Open MPI puts its own folder in front of
+// PATH, and in front of the virtual environment that is active in the script where that folder is
+// /usr/bin.  The shim takes it away again.
+inline constexpr char kPathVariable[] = "DDLRUN_PATH";
 inline constexpr char kRankMark[] = "%r";
 
 // The variables of Open MPI's mpirun, which scripts read that were written for it.  Ranks that srun

@@ -72,6 +72,11 @@ Decision RestartPolicy::AfterRun(const RunEnd& end) {
     return End("not started again: " + std::to_string(runs_without_progress_) +
                " runs in a row made no progress (" + NoProgress(end) + ")");
   }
+  if (end.is_near_end) {
+    return limits_.requeues ? Requeue(end, has_progress)
+                            : End("not started again: the job's time ends too soon for "
+                                  "--stop-before");
+  }
   if (end.seconds_left.value_or(kSecondsOfProgress) < kSecondsOfProgress) {
     return limits_.requeues ? Requeue(end, has_progress)
                             : End("not started again: the time limit of the job is " +

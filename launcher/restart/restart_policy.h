@@ -38,6 +38,7 @@ struct RunEnd {
   // Whether the newest file of --progress-file became newer; empty without that option.
   std::optional<bool> file_moved;
   std::string checkpoints;             // the folder of that file where --progress-file is not given
+  bool is_near_end = false;            // too near for --stop-before
   std::optional<double> seconds_left;  // until the time limit of the job; empty: it has none
 };
 

@@ -128,6 +128,7 @@ Decision Restarts::AfterRun(const JobResult& result) {
     end.file_moved = now && (!file_before_ || *now > *file_before_);
   }
 
+  end.is_near_end = result.told_of_end;
   const std::size_t lost_before = lost_nodes_.size();
   HostIndex lost(lost_nodes_);
   const auto add_lost = [&](const std::string& host) {
@@ -139,6 +140,10 @@ Decision Restarts::AfterRun(const JobResult& result) {
   if (!SlurmJobId(environment_).empty()) {
     const std::optional<SlurmJob> job = AskSlurmForJob(environment_);
     if (job) end.seconds_left = job->seconds_left;
+    if (end.seconds_left && options_.stop_before) {
+      end.is_near_end =
+          end.is_near_end || *end.seconds_left < *options_.stop_before + kSecondsOfProgress;
+    }
     // The user or the time limit has ended the job.  Ranks may end before ddlrun learns of it.
     if (job && job->state != "RUNNING") {
       return {Decision::Next::kEnd, 0, "the job is " + job->state + ", so this is the end"};

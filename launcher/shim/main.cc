@@ -251,6 +251,13 @@ void SetHeartbeat() {
   setenv(kHeartbeatVariable, path, 1);
 }
 
+void RestorePath() {
+  const char* path = getenv(kPathVariable);
+  if (path == nullptr) return;
+  if (Is(job.spawner, "mpirun")) setenv("PATH", path, 1);
+  unsetenv(kPathVariable);
+}
+
 void SetUnlessSet(const char* name, int value) {
   char digits[16];
   snprintf(digits, sizeof(digits), "%d", value);
@@ -280,6 +287,7 @@ void SetEnvironment(int usable_cpus) {
   setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0);
   SetVisibleGpu();
   SetHeartbeat();
+  RestorePath();
   // One thread per core of the rank; hardware threads share the units that training needs.
   if (job.cores > 0) SetUnlessSet("OMP_NUM_THREADS", job.cores);
   // A rank of Open MPI keeps its CPU busy while it waits.  Where ranks share CPUs it would keep the

@@ -2,6 +2,7 @@
 
 #include "launcher/slurm/slurm_job.h"
 
+#include <charconv>
 #include <cstdio>
 #include <map>
 #include <sstream>
@@ -120,6 +121,26 @@ std::vector<std::string> ListStepsCommand(const std::vector<std::string>& steps,
   std::string list;
   for (const std::string& step : steps) list += (list.empty() ? "" : ",") + step;
   return {squeue, "--noheader", "--format=%i", "--steps=" + list};
+}
+
+std::vector<std::string> ShowJobCommand(const Environment& environment) {
+  const std::string scontrol = FindProgram("scontrol", environment);
+  const std::string job = SlurmJobId(environment);
+  if (scontrol.empty() || job.empty()) return {};
+  return {scontrol, "--oneliner", "show", "job", job};
+}
+
+std::optional<double> SecondsUntilEndOfJob(const Environment& environment,
+                                           std::chrono::system_clock::time_point now) {
+  const std::string text = ValueOr(environment, "SLURM_JOB_END_TIME", "");
+  long long end = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), end);
+  if (read.ec == std::errc() && read.ptr == text.data() + text.size() && end > 0) {
+    return static_cast<double>(end) - std::chrono::duration<double>(now.time_since_epoch()).count();
+  }
+  if (SlurmJobId(environment).empty()) return std::nullopt;
+  const std::optional<SlurmJob> job = AskSlurmForJob(environment);
+  return job ? job->seconds_left : std::nullopt;
 }
 
 std::optional<SlurmJob> AskSlurmForJob(const Environment& environment) {

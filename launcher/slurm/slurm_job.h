@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <set>
 #include <string>
@@ -41,6 +42,15 @@ std::vector<std::string> SignalStepCommand(const std::vector<std::string>& steps
                                            const Environment& environment);
 std::vector<std::string> ListStepsCommand(const std::vector<std::string>& steps,
                                           const Environment& environment);
+
+// The command that prints what ParseSlurmJob reads.  Empty where scontrol is not in PATH, or
+// outside Slurm.
+std::vector<std::string> ShowJobCommand(const Environment& environment);
+
+// Seconds until the end of the job's time: by SLURM_JOB_END_TIME, which Slurm sets from 22.05 on,
+// else as scontrol says; nullopt where there is no limit, or nobody tells it.
+std::optional<double> SecondsUntilEndOfJob(const Environment& environment,
+                                           std::chrono::system_clock::time_point now);
 
 // Asks scontrol about the job.  nullopt when it does not answer.
 std::optional<SlurmJob> AskSlurmForJob(const Environment& environment);

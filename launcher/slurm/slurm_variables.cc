@@ -92,12 +92,6 @@ std::optional<std::vector<int>> TryParseCountList(const std::string& value) {
   return counts;
 }
 
-std::vector<int> ParseCountList(const std::string& name, const std::string& value) {
-  std::optional<std::vector<int>> counts = TryParseCountList(value);
-  if (!counts) Refuse(name, value, name + "=8(x2),3");
-  return *std::move(counts);
-}
-
 std::optional<int> TryParseGpuCount(const std::string& value) {
   int sum = 0;
   for (const std::string_view part : SplitAtCommas(value)) {
@@ -110,12 +104,6 @@ std::optional<int> TryParseGpuCount(const std::string& value) {
     sum += count;
   }
   return sum;
-}
-
-int ParseGpuCount(const std::string& name, const std::string& value) {
-  const std::optional<int> sum = TryParseGpuCount(value);
-  if (!sum) Refuse(name, value, name + "=4 or " + name + "=v100:4");
-  return *sum;
 }
 
 TresPerTask ParseTresPerTask(const std::string& value) {

@@ -37,11 +37,9 @@ int ParseCount(const std::string& name, const std::string& value);
 
 // "8(x2),3" -> 8 8 3, at most 65,536 of them.
 std::optional<std::vector<int>> TryParseCountList(const std::string& value);
-std::vector<int> ParseCountList(const std::string& name, const std::string& value);
 
 // "4", "v100:4", "gpu:v100:4", "v100:2,a100:1": the sum of the counts.
 std::optional<int> TryParseGpuCount(const std::string& value);
-int ParseGpuCount(const std::string& name, const std::string& value);
 
 // What SLURM_TRES_PER_TASK says that one task needs: "cpu=2,gres/gpu=1", "gres/gpu:v100=1",
 // "cpu:2,gres:gpu:1".  Later versions of Slurm set it in place of SLURM_GPUS_PER_TASK.  A number

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "launcher/protocol/rank_job.h"
+#include "launcher/protocol/rank_variables.h"
 #include "launcher/spawn/child_environment.h"
 #include "launcher/spawn/slurm_for_mpirun.h"
 #include "launcher/spawn/spawner.h"
@@ -133,6 +134,10 @@ std::vector<ChildCommand> MakeMpirunCommands(const Job& job) {
 
   append(ExportArguments(job));
   Environment environment = job.in_slurm ? EnvironmentForMpirun(job.environment) : job.environment;
+  if (const auto path = job.environment.find("PATH"); path != job.environment.end()) {
+    environment[kPathVariable] = path->second;
+    if (job.has_remote_ranks) append({"-x", kPathVariable});
+  }
   for (const auto& [name, value] : job.rank_settings) environment[name] = value;
   SetDaemonDirectory(job, &environment);
   append({job.shim, "--"});

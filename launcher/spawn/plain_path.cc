@@ -9,12 +9,9 @@ namespace launcher {
 
 PlainPath::PlainPath(const std::string& path) : path_(path) {
   if (path.find_first_of(":-") == std::string::npos) return;
-  fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd_ >= 0) path_ = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(fd_);
-}
-
-PlainPath::~PlainPath() {
-  if (fd_ >= 0) close(fd_);
+  file_ = support::Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file_.is_open()) return;
+  path_ = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(file_.fd());
 }
 
 }  // namespace launcher

@@ -7,6 +7,8 @@
 
 #include <string>
 
+#include "support/descriptor.h"
+
 namespace launcher {
 
 class PlainPath {
@@ -15,14 +17,11 @@ class PlainPath {
   // this object lives.  Otherwise it is `path` itself, and so for a file that cannot be opened,
   // about which mpirun will complain.
   explicit PlainPath(const std::string& path);
-  ~PlainPath();
-  PlainPath(const PlainPath&) = delete;
-  PlainPath& operator=(const PlainPath&) = delete;
 
   const std::string& path() const { return path_; }
 
  private:
-  int fd_ = -1;
+  support::Descriptor file_;
   std::string path_;
 };
 

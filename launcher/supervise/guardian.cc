@@ -111,8 +111,8 @@ Guardian::Guardian(const std::string& run_directory) {
   if (pipe2(ends.data(), O_CLOEXEC) != 0) {
     throw OsError("cannot make a pipe");
   }
-  Descriptor read_end(ends[0]);
-  pipe_ = Descriptor(ends[1]);
+  support::Descriptor read_end(ends[0]);
+  pipe_ = support::Descriptor(ends[1]);
   pid_ = fork();
   if (pid_ < 0) {
     throw OsError("cannot start a process");

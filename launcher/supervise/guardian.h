@@ -11,7 +11,7 @@
 #include <chrono>
 #include <string>
 
-#include "launcher/system/descriptor.h"
+#include "support/descriptor.h"
 
 namespace launcher {
 
@@ -34,7 +34,7 @@ class Guardian {
   void Forget(pid_t group);
 
  private:
-  Descriptor pipe_;
+  support::Descriptor pipe_;
   pid_t pid_ = 0;
 };
 

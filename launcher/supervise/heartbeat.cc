@@ -18,8 +18,9 @@
 #include "launcher/base/error.h"
 #include "launcher/protocol/rank_variables.h"
 #include "launcher/supervise/beats.h"
-#include "launcher/system/descriptor.h"
 #include "launcher/system/os_error.h"
+#include "support/descriptor.h"
+#include "support/size.h"
 
 namespace launcher {
 namespace {
@@ -57,7 +58,7 @@ struct Heartbeat::Shared {
   bool is_stopping = false;
   std::condition_variable stops;
   const std::chrono::milliseconds tick;
-  const Descriptor event;
+  const support::Descriptor event;
 };
 
 void Heartbeat::Shared::Run() {
@@ -106,6 +107,14 @@ Heartbeat::~Heartbeat() {
 }
 
 int Heartbeat::fd() const { return shared_->event.fd(); }
+
+void Heartbeat::SetSilences(JobStatus* status) const {
+  if (!IsOfEachRank(options_.pattern)) return;
+  const std::lock_guard lock(shared_->mutex);
+  for (int rank = 0; rank < std::min(options_.ranks, support::Size(status->ranks)); ++rank) {
+    status->ranks[static_cast<std::size_t>(rank)].silence = shared_->beats.SilenceOf(rank);
+  }
+}
 
 std::optional<std::string> Heartbeat::TakeLate(const std::vector<std::string>& hosts,
                                                const std::set<int>& ended) {

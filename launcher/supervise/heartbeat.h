@@ -17,6 +17,8 @@
 #include <string>
 #include <vector>
 
+#include "launcher/protocol/job_status.h"
+
 namespace launcher {
 
 // `pattern` for one rank, whose number stands in place of kRankMark (rank_variables.h).  Pure.
@@ -43,6 +45,8 @@ class Heartbeat {
   // is.  `hosts` are those of the ranks; those in `ended` touch their files no more.
   std::optional<std::string> TakeLate(const std::vector<std::string>& hosts,
                                       const std::set<int>& ended);
+  // Sets for how long each rank has not touched its file, if it has one of its own.
+  void SetSilences(JobStatus* status) const;
 
  private:
   struct Shared;

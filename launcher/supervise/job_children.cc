@@ -20,10 +20,10 @@ using Unit = LineReader::Unit;
 
 namespace {
 
-Descriptor LogOf(int rank, const std::string& directory) {
+support::Descriptor LogOf(int rank, const std::string& directory) {
   const RankLog log = OpenRankLog(directory.c_str(), rank);
   if (log.fd < 0) throw LaunchError(EX_OSERR, log.problem);
-  return Descriptor(log.fd);
+  return support::Descriptor(log.fd);
 }
 
 }  // namespace

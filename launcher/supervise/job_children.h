@@ -29,7 +29,7 @@ struct JobChild {
   pid_t pid = 0;
   bool has_ended = false;
   Tail tail;  // the last lines, of a rank only
-  Descriptor log;
+  support::Descriptor log;
 };
 
 class JobChildren {

@@ -24,7 +24,7 @@ OutputQueue* JobOutput::QueueOf(int fd) const {
   return fd == STDERR_FILENO && stderr_ != nullptr ? stderr_.get() : stdout_.get();
 }
 
-void JobOutput::Add(Descriptor from, int to, LineReader::Unit unit, const std::string& tag,
+void JobOutput::Add(support::Descriptor from, int to, LineReader::Unit unit, const std::string& tag,
                     std::function<std::optional<std::string>(std::string_view)> on_text) {
   OutputQueue* const queue = QueueOf(to);
   streams_.push_back({LineReader(std::move(from), unit,

@@ -28,7 +28,7 @@ class JobOutput {
   // Passes what comes out of `from` on to `to` (1 or 2), with `tag` in front.  `on_text` gets each
   // line (with its end) or chunk first, and returns what is passed on in place of it, or nullopt
   // for the text itself.
-  void Add(Descriptor from, int to, LineReader::Unit unit, const std::string& tag,
+  void Add(support::Descriptor from, int to, LineReader::Unit unit, const std::string& tag,
            std::function<std::optional<std::string>(std::string_view)> on_text);
 
   // Adds what to poll for.  A child whose output there is no room for is not read, and so it waits.

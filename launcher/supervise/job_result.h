@@ -36,7 +36,8 @@ struct JobResult {
   // "rank 1 on n2", of ranks that were still there when the time for the end was over; those that
   // had ended had not failed.
   std::vector<std::string> not_ended;
-  std::string hang;  // who makes no progress, by the heartbeat of the program
+  bool told_of_end = false;  // the ranks got SIGUSR1, since the time of the job ends
+  std::string hang;          // who makes no progress, by the heartbeat of the program
   // After a failure: nodes that may be gone, since no end of a rank was reported from them, while
   // it was from others.
   std::vector<std::string> silent_nodes;

@@ -85,6 +85,7 @@ RankReports::Reading RankReports::ReadReport(const LineWithReport& line, double 
 RankReports::EndReading RankReports::ReadEnd(const RankEnd& end, double seconds) {
   hosts_with_ends_.insert(end.host);
   ended_.insert(end.rank);
+  exit_codes_.emplace(end.rank, end.exit_code);
   const bool stopped_early = end.exit_code == EX_TEMPFAIL;
   const bool is_killed = end.signal == SIGKILL;
   has_killed_rank_ = has_killed_rank_ || is_killed;

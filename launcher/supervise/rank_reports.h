@@ -46,6 +46,8 @@ class RankReports {
   const std::set<int>& started() const { return started_; }
   // Ranks whose program has ended, as their shims say, well or not.
   const std::set<int>& ended() const { return ended_; }
+  // The exit code of each that did not end well: 128 + n for signal n.
+  const std::map<int, int>& exit_codes() const { return exit_codes_; }
   // Nodes on which a rank was reported to have failed or stopped early, as srun writes them:
   // "n[1-2]".
   const std::set<std::string>& hosts_with_ends() const { return hosts_with_ends_; }
@@ -74,6 +76,7 @@ class RankReports {
   std::vector<std::string> lost_nodes_;
   std::set<int> started_;
   std::set<int> ended_;
+  std::map<int, int> exit_codes_;
   std::set<std::string> hosts_with_ends_;
   std::string step_;
   bool has_left_step_ = false;

@@ -1,36 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// A job is in one of these states:
-//
-//   state     when                                        what is done                     then
-//   running   ddlrun is sent a signal                     every rank gets it               (same)
-//             a child fails                               the others get SIGTERM           ending
-//             nobody can read any more, and there was no  children get SIGTERM             ending
-//             order to stop
-//             a shim or srun reports a failed rank        nothing: the launcher ends all   ending
-//             srun reports a lost node                    nothing: srun ends all           ending
-//             a file is not touched any more (heartbeat)  children get SIGTERM             ending
-//             ranks take too long to start, or to end     as when the time of ending is    killing
-//             once others have (time_limits.h)            over
-//   any       the second SIGINT                           ranks get SIGKILL, srun and      ending
-//                                                         mpirun SIGTERM
-//   ending    its time is over                            the step gets SIGKILL, mpirun    killing
-//                                                         SIGTERM
-//   killing   scancel has arrived and srun has had its    children get SIGKILL             killed
-//             grace; or the time is over
-//   any       no child is left                            what mpirun left is ended;       -
-//                                                         a step that srun left, or whose
-//                                                         srun a signal has ended, gets
-//                                                         SIGKILL; ddlrun waits until a
-//                                                         killed one is gone
-//
-// The times for start and end begin anew when children have waited for a reader, and that for the
-// start when srun has waited for resources.  The start has no limit where ddlrun starts the ranks
-// itself, nor under an mpirun from which no shim was heard: options of the user (--mpiarg) may send
-// the output of the ranks elsewhere.
-//
-// After an order to stop, a failed rank that a shim or srun reports changes nothing: srun and
-// mpirun end the other ranks, in the time that Slurm or Open MPI gives them.
 
 #include "launcher/supervise/supervisor.h"
 
@@ -38,8 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <set>
+#include <utility>
 
 #include "launcher/base/exit_codes.h"
 #include "launcher/supervise/job_children.h"
@@ -67,7 +37,9 @@ class Supervisor {
         output_(options.grace),
         children_(options),
         reports_(options.report_key),
-        limits_(options.start_limit, options.end_limit, options.hosts.size()) {}
+        limits_(options.start_limit, options.end_limit, options.hosts.size()),
+        end_of_job_(options.end_of_job),
+        status_file_(options.status_file) {}
 
   void Start(const ChildCommand& command);
   JobResult Run();
@@ -79,6 +51,8 @@ class Supervisor {
   void RelayOutput();
   void RelayLastOutput();
   void LookAtHeartbeat();
+  void LookAtEndOfJob();
+  void TellStatus();
   void EndStepThatIsLeft();
   void HandleNews(News news);
   void RecordEnd(const JobChild& child, const siginfo_t& info);
@@ -92,7 +66,9 @@ class Supervisor {
   void Kill();
 
   JobResult Result();
-  double SecondsSinceStart() const;
+  double SecondsSinceStart() const {
+    return std::chrono::duration<double>(Clock::now() - start_).count();
+  }
 
   const SupervisorOptions& options_;
   SignalRelay& signals_;
@@ -101,6 +77,9 @@ class Supervisor {
   JobChildren children_;
   RankReports reports_;
   TimeLimits limits_;
+  EndOfJob end_of_job_;
+  StatusFile status_file_;
+  std::map<int, int> exit_codes_;         // of children that are ranks and did not end well
   std::unique_ptr<Heartbeat> heartbeat_;  // while it is watched
   JobResult result_;
   State state_ = State::kRunning;
@@ -133,6 +112,8 @@ JobResult Supervisor::Run() {
     HandleSignals();
     RelayOutput();
     LookAtHeartbeat();
+    LookAtEndOfJob();
+    TellStatus();
     children_.Reap(
         [this](const JobChild& child, const siginfo_t& info) { RecordEnd(child, info); });
     Advance();
@@ -150,7 +131,8 @@ void Supervisor::WaitForEvent() {
   std::optional<Clock::time_point> deadline = output_.deadline();
   if (!children_.AllEnded()) {
     const auto deadline_of_state = GoesOn() ? limits_.deadline() : deadline_;
-    for (const auto& other : {deadline_of_state, step_signals_.deadline()}) {
+    for (const auto& other : {deadline_of_state, step_signals_.deadline(), end_of_job_.deadline(),
+                              status_file_.deadline()}) {
       if (other && (!deadline || *other < *deadline)) deadline = other;
     }
   }
@@ -215,6 +197,30 @@ void Supervisor::LookAtHeartbeat() {
   result_.hang = *late;
   own_exit_code_ = EX_SOFTWARE;
   EndChildren();
+}
+
+// Tells the ranks in time that the job ends, unless they are ending.
+void Supervisor::LookAtEndOfJob() {
+  if (!end_of_job_.Look(Clock::now()) || !GoesOn() || result_.told_to_stop) return;
+  RelaySignal(SIGUSR1);
+  result_.told_of_end = true;
+  const auto seconds =
+      std::chrono::duration_cast<std::chrono::seconds>(options_.end_of_job.margin).count();
+  result_.notes.push_back("ranks got SIGUSR1 " + std::to_string(seconds) +
+                          " s before the end of the job's time (--stop-before)");
+}
+
+// From time to time.
+void Supervisor::TellStatus() {
+  if (!status_file_.deadline() || Clock::now() < *status_file_.deadline()) return;
+  JobStatus status = options_.status_file.head;
+  if (children_.kind() == Kind::kRank) {
+    SetRankStates(nullptr, ended_, exit_codes_, &status);
+  } else {
+    SetRankStates(&reports_.started(), reports_.ended(), reports_.exit_codes(), &status);
+  }
+  if (heartbeat_ != nullptr) heartbeat_->SetSilences(&status);
+  status_file_.Write(std::move(status));
 }
 
 // Passes on what the children wrote last.  Waits for the reader, unless ddlrun was told to stop.
@@ -282,6 +288,7 @@ void Supervisor::RecordEnd(const JobChild& child, const siginfo_t& info) {
   const RankFailure end = FailureOf(child.rank, options_.hosts, info, SecondsSinceStart());
   if (child.kind == Kind::kRank) {
     ended_.insert(child.rank);
+    if (end.exit_code != 0) exit_codes_.emplace(child.rank, end.exit_code);
     limits_.SetEnded(ended_.size(), Clock::now());
   }
   if (end.exit_code == 0) return;
@@ -378,10 +385,6 @@ JobResult Supervisor::Result() {
   if (children_.kind() == Kind::kSrun) AddSilentNodes(reports_, options_.hosts, &result);
   for (std::string& note : output_.Notes()) result.notes.push_back(std::move(note));
   return result;
-}
-
-double Supervisor::SecondsSinceStart() const {
-  return std::chrono::duration<double>(Clock::now() - start_).count();
 }
 
 }  // namespace

@@ -12,9 +12,11 @@
 #include <vector>
 
 #include "launcher/spawn/spawner.h"
+#include "launcher/supervise/end_of_job.h"
 #include "launcher/supervise/guardian.h"
 #include "launcher/supervise/heartbeat.h"
 #include "launcher/supervise/job_result.h"
+#include "launcher/supervise/status_file.h"
 #include "launcher/supervise/step_tools.h"
 #include "launcher/system/signal_relay.h"
 
@@ -36,6 +38,8 @@ struct SupervisorOptions {
   // A file, or one for each rank, that the program must touch as it makes progress; pattern "":
   // none.
   HeartbeatOptions heartbeat;
+  EndOfJobOptions end_of_job;  // before which every rank gets SIGUSR1
+  StatusFileOptions status_file;
   bool tag_output = false;         // "[rank]" in front of every line of a rank
   std::string log_directory;       // for the log files of children that are ranks; "": none
   std::vector<std::string> hosts;  // of each rank
@@ -74,6 +78,39 @@ struct SupervisorOptions {
 // to stop all lines that nobody takes; a note says how many.  When standard output or standard
 // error is closed, the job is ended, unless ddlrun was told to stop: it is ending then, and may
 // take its time for that.
+//
+// A job is in one of these states:
+//
+//   state     when                                        what is done                     then
+//   running   ddlrun is sent a signal                     every rank gets it               (same)
+//             a child fails                               the others get SIGTERM           ending
+//             nobody can read any more, and there was no  children get SIGTERM             ending
+//             order to stop
+//             a shim or srun reports a failed rank        nothing: the launcher ends all   ending
+//             srun reports a lost node                    nothing: srun ends all           ending
+//             a file is not touched any more (heartbeat)  children get SIGTERM             ending
+//             the time of the job ends (end_of_job.h)     every rank gets SIGUSR1          (same)
+//             ranks take too long to start, or to end     as when the time of ending is    killing
+//             once others have (time_limits.h)            over
+//   any       the second SIGINT                           ranks get SIGKILL, srun and      ending
+//                                                         mpirun SIGTERM
+//   ending    its time is over                            the step gets SIGKILL, mpirun    killing
+//                                                         SIGTERM
+//   killing   scancel has arrived and srun has had its    children get SIGKILL             killed
+//             grace; or the time is over
+//   any       no child is left                            what mpirun left is ended;       -
+//                                                         a step that srun left, or whose
+//                                                         srun a signal has ended, gets
+//                                                         SIGKILL; ddlrun waits until a
+//                                                         killed one is gone
+//
+// The times for start and end begin anew when children have waited for a reader, and that for the
+// start when srun has waited for resources.  The start has no limit where ddlrun starts the ranks
+// itself, nor under an mpirun from which no shim was heard: options of the user (--mpiarg) may send
+// the output of the ranks elsewhere.
+//
+// After an order to stop, a failed rank that a shim or srun reports changes nothing: srun and
+// mpirun end the other ranks, in the time that Slurm or Open MPI gives them.
 //
 // Throws LaunchError when a child cannot be started; those started are killed first.
 JobResult Supervise(const std::vector<ChildCommand>& commands, const SupervisorOptions& options,

@@ -20,14 +20,14 @@ namespace {
 // `fd`, or a copy of it above the standard streams.  Where ddlrun was started with closed standard
 // streams, a new descriptor gets one of their numbers, and the dup2 that gives the child its
 // streams would do nothing, or close it.
-Descriptor AboveStandardStreams(int fd) {
-  if (fd < 0 || fd > STDERR_FILENO) return Descriptor(fd);
-  const Descriptor low(fd);
-  return Descriptor(fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+support::Descriptor AboveStandardStreams(int fd) {
+  if (fd < 0 || fd > STDERR_FILENO) return support::Descriptor(fd);
+  const support::Descriptor low(fd);
+  return support::Descriptor(fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
 }
 
 struct Pipe {
-  Descriptor read_end, write_end;
+  support::Descriptor read_end, write_end;
 
   explicit Pipe(bool wanted) {
     if (!wanted) return;
@@ -66,7 +66,7 @@ ChildProcess StartChild(const ChildSpec& spec) {
   // The child's process group is in the background of a terminal: the kernel would stop it when it
   // reads from one.
   const bool inherits_stdin = spec.reads_stdin && isatty(STDIN_FILENO) == 0;
-  const Descriptor nothing =
+  const support::Descriptor nothing =
       AboveStandardStreams(inherits_stdin ? -1 : open("/dev/null", O_RDONLY | O_CLOEXEC));
   Pipe stdout_pipe(spec.capture_stdout);
   Pipe stderr_pipe(spec.capture_stderr);
@@ -89,7 +89,7 @@ ChildProcess StartChild(const ChildSpec& spec) {
     waitpid(pid, nullptr, 0);
     throw LaunchError(EX_UNAVAILABLE, "cannot start " + spec.argv[0] + ": " + std::strerror(error));
   }
-  for (const Descriptor* end : {&stdout_pipe.read_end, &stderr_pipe.read_end}) {
+  for (const support::Descriptor* end : {&stdout_pipe.read_end, &stderr_pipe.read_end}) {
     if (end->is_open()) fcntl(end->fd(), F_SETFL, O_NONBLOCK);
   }
   ChildProcess child;

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/system/descriptor.h"
+#include "support/descriptor.h"
 
 namespace launcher {
 
@@ -25,9 +25,9 @@ struct ChildSpec {
 };
 
 struct ChildProcess {
-  pid_t pid = 0;           // also its process group
-  Descriptor stdout_pipe;  // non-blocking; not open when not captured
-  Descriptor stderr_pipe;
+  pid_t pid = 0;                    // also its process group
+  support::Descriptor stdout_pipe;  // non-blocking; not open when not captured
+  support::Descriptor stderr_pipe;
 };
 
 // Throws LaunchError: EX_UNAVAILABLE when argv[0] cannot be executed, EX_OSERR when the system has

@@ -25,7 +25,7 @@ ChildProcess Start(const std::vector<std::string>& argv, const Environment& envi
 }
 
 // Adds what is there to `text`; closes the pipe at its end.
-void ReadInto(Descriptor* pipe, std::string* text) {
+void ReadInto(support::Descriptor* pipe, std::string* text) {
   std::array<char, 16384> chunk;
   while (pipe->is_open()) {
     const ssize_t got = read(pipe->fd(), chunk.data(), chunk.size());

@@ -2,14 +2,13 @@
 
 #include "launcher/system/files.h"
 
-#include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <system_error>
+#include <utility>
 
 #include "launcher/base/error.h"
+#include "support/file.h"
 
 namespace launcher {
 namespace {
@@ -21,14 +20,14 @@ constexpr std::size_t kMaxFileBytes = 16777216;
 }  // namespace
 
 std::string ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file.is_open() || fs::is_directory(path)) {
-    throw LaunchError(EX_DATAERR, path + " cannot be read: " + std::strerror(errno));
-  }
-  if (fs::is_regular_file(path) && fs::file_size(path) > kMaxFileBytes) {
+  support::WholeFile file = support::ReadWholeFile(path, kMaxFileBytes, support::FileKind::kAny);
+  if (file.problem == support::ReadProblem::kTooLong) {
     throw LaunchError(EX_DATAERR, path + " is longer than 16 MiB: this is no list of hosts");
   }
-  return {std::istreambuf_iterator<char>(file), {}};
+  if (file.problem != support::ReadProblem::kNone) {
+    throw LaunchError(EX_DATAERR, path + " cannot be read: " + std::strerror(file.error));
+  }
+  return std::move(file.content);
 }
 
 void MakeDirectory(const std::string& path) {

@@ -12,7 +12,8 @@
 
 namespace launcher {
 
-LineReader::LineReader(Descriptor from, Unit unit, std::function<void(std::string_view)> on_text)
+LineReader::LineReader(support::Descriptor from, Unit unit,
+                       std::function<void(std::string_view)> on_text)
     : from_(std::move(from)), unit_(unit), on_text_(std::move(on_text)) {}
 
 bool LineReader::Read() {

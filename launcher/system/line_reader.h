@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "launcher/system/descriptor.h"
+#include "support/descriptor.h"
 
 namespace launcher {
 
@@ -23,7 +23,7 @@ class LineReader {
 
   // `from` is non-blocking.  `on_text` is called with each line and its end ('\n', or '\r' so that
   // a progress bar is seen moving), or with each chunk.
-  LineReader(Descriptor from, Unit unit, std::function<void(std::string_view)> on_text);
+  LineReader(support::Descriptor from, Unit unit, std::function<void(std::string_view)> on_text);
 
   int fd() const { return from_.fd(); }
   bool is_open() const { return from_.is_open(); }
@@ -40,7 +40,7 @@ class LineReader {
  private:
   void Give(std::size_t bytes);
 
-  Descriptor from_;
+  support::Descriptor from_;
   Unit unit_;
   std::function<void(std::string_view)> on_text_;
   std::string pending_;                   // the beginning of a line whose end has not come yet

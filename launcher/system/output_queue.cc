@@ -33,7 +33,7 @@ OutputQueue::OutputQueue(int to) : to_(to) {
   is_file_ = S_ISREG(info.st_mode);
   if (!S_ISFIFO(info.st_mode) && !S_ISCHR(info.st_mode)) return;
   const std::string path = "/proc/self/fd/" + std::to_string(to);
-  own_ = Descriptor(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  own_ = support::Descriptor(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
 }
 
 void OutputQueue::Add(std::string_view text) {

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "launcher/system/descriptor.h"
+#include "support/descriptor.h"
 
 namespace launcher {
 
@@ -53,7 +53,8 @@ class OutputQueue {
   void CountDropped(std::string_view text);
 
   int to_;
-  Descriptor own_;  // a non-blocking descriptor of the same file; not open for some kinds of file
+  support::Descriptor
+      own_;  // a non-blocking descriptor of the same file; not open for some kinds of file
   bool is_socket_ = false;
   bool is_file_ = false;
   bool is_closed_ = false;  // nobody can read any more

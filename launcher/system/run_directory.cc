@@ -13,9 +13,11 @@
 #include <cstring>
 #include <filesystem>
 #include <string_view>
+#include <utility>
 
 #include "launcher/base/error.h"
 #include "launcher/system/os_error.h"
+#include "support/file.h"
 
 namespace launcher {
 namespace {
@@ -40,32 +42,28 @@ std::string MarkOfThisNode() {
 }
 
 // Makes the mark under another name and renames it once it is locked, so that nobody finds it
-// unlocked.  -1 where that is not possible; every other ddlrun then leaves the directory alone.
-int LockMark(const std::string& directory) {
+// unlocked.  None where that is not possible; every other ddlrun then leaves the directory alone.
+support::Descriptor LockMark(const std::string& directory) {
   const std::string early_name = directory + "/mark";
-  const int mark =
-      open(early_name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (mark < 0) return -1;
-  if (flock(mark, LOCK_EX | LOCK_NB) == 0 &&
-      rename(early_name.c_str(), (directory + "/" + MarkOfThisNode()).c_str()) == 0) {
-    return mark;
-  }
-  close(mark);
-  return -1;
+  support::Descriptor mark(
+      open(early_name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  const bool is_locked =
+      mark.is_open() && flock(mark.fd(), LOCK_EX | LOCK_NB) == 0 &&
+      rename(early_name.c_str(), (directory + "/" + MarkOfThisNode()).c_str()) == 0;
+  return is_locked ? std::move(mark) : support::Descriptor();
 }
 
 // Whether `path` is a directory of this user, made on this node, and its ddlrun is gone.
 bool IsLeftBehind(const std::string& path) {
-  const int directory = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (directory < 0) return false;
+  const support::Descriptor directory(
+      open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat info = {};
-  const bool is_own = fstat(directory, &info) == 0 && info.st_uid == geteuid();
-  const int mark =
-      is_own ? openat(directory, MarkOfThisNode().c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC) : -1;
-  const bool is_left = mark >= 0 && flock(mark, LOCK_EX | LOCK_NB) == 0;
-  if (mark >= 0) close(mark);
-  close(directory);
-  return is_left;
+  if (!directory.is_open() || fstat(directory.fd(), &info) != 0 || info.st_uid != geteuid()) {
+    return false;
+  }
+  const support::Descriptor mark(
+      openat(directory.fd(), MarkOfThisNode().c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));
+  return mark.is_open() && flock(mark.fd(), LOCK_EX | LOCK_NB) == 0;
 }
 
 void RemoveLeftBehind(const std::filesystem::path& base) {
@@ -107,17 +105,18 @@ RunDirectory::RunDirectory(const std::string& base, bool keep) : keep_(keep) {
 RunDirectory::~RunDirectory() {
   std::error_code ignored;
   if (!keep_) std::filesystem::remove_all(path_, ignored);
-  if (mark_ >= 0) close(mark_);
 }
 
 void RunDirectory::Append(const std::string& name, const std::string& text) const {
   const std::string path = path_ + "/" + name;
-  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (file < 0) throw OsError("cannot write " + path);
-  const ssize_t written = write(file, text.data(), text.size());
-  const bool complete = written == static_cast<ssize_t>(text.size());
-  if (close(file) != 0 || !complete) {
-    throw LaunchError(EX_OSERR, "cannot write " + path + ": " + std::strerror(errno) +
+  support::Descriptor file(
+      open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!file.is_open()) throw OsError("cannot write " + path);
+  const int writing = support::WriteAll(file.fd(), text).error;
+  const int closing = file.Close();
+  if (writing != 0 || closing != 0) {
+    throw LaunchError(EX_OSERR, "cannot write " + path + ": " +
+                                    std::strerror(writing != 0 ? writing : closing) +
                                     "; choose another place: --run-dir DIR");
   }
 }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "launcher/base/environment.h"
+#include "support/descriptor.h"
 
 namespace launcher {
 
@@ -45,7 +46,7 @@ class RunDirectory {
  private:
   std::string path_;
   bool keep_;
-  int mark_ = -1;  // descriptor of the file that tells others that this ddlrun runs; -1: none
+  support::Descriptor mark_;  // the file that tells others that this ddlrun runs; none if kept
 };
 
 }  // namespace launcher

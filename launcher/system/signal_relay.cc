@@ -34,18 +34,18 @@ SignalRelay::SignalRelay() {
   // Where our parent ignored SIGCHLD, we would do so too, and never see the ranks' exit codes.
   std::signal(SIGCHLD, SIG_DFL);
   sigprocmask(SIG_BLOCK, &blocked, &original_mask_);
-  fd_ = signalfd(-1, &read_here, SFD_CLOEXEC | SFD_NONBLOCK);
-  if (fd_ < 0) throw OsError("signalfd");
+  signals_ = support::Descriptor(signalfd(-1, &read_here, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signals_.is_open()) throw OsError("signalfd");
 }
 
 SignalRelay::~SignalRelay() {
-  close(fd_);
+  signals_.Close();  // before a pending signal takes its effect
   sigprocmask(SIG_SETMASK, &original_mask_, nullptr);
 }
 
 std::optional<int> SignalRelay::Next() {
   signalfd_siginfo info = {};
-  if (read(fd_, &info, sizeof(info)) != static_cast<ssize_t>(sizeof(info))) return std::nullopt;
+  if (read(fd(), &info, sizeof(info)) != static_cast<ssize_t>(sizeof(info))) return std::nullopt;
   return static_cast<int>(info.ssi_signo);
 }
 

@@ -8,6 +8,8 @@
 #include <csignal>
 #include <optional>
 
+#include "support/descriptor.h"
+
 namespace launcher {
 
 // Whether the signal means that the job is to end, and is not to be started again.
@@ -35,7 +37,7 @@ class SignalRelay {
   SignalRelay& operator=(const SignalRelay&) = delete;
 
   // Readable when a signal waits.
-  int fd() const { return fd_; }
+  int fd() const { return signals_.fd(); }
 
   // The next signal that waits; nullopt when there is none.
   std::optional<int> Next();
@@ -44,7 +46,7 @@ class SignalRelay {
   const sigset_t& original_mask() const { return original_mask_; }
 
  private:
-  int fd_ = -1;
+  support::Descriptor signals_;
   sigset_t original_mask_ = {};
 };
 

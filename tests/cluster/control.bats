@@ -35,6 +35,22 @@ is_training() { [ "$(hpc ddlctl status "$work/run" 2> /dev/null | sed -n 's/^sta
   run hpc srun --overlap --jobid="$job" --nodelist=n2 -N1 -n1 --gres=none ddlctl checkpoint "$work/run"
   echo "$output"
   [[ $output == *"the checkpoint of step "*" is written"* ]]
+  # Where both ranks are.
+  run hpc ddlctl stacks "$work/run"
+  echo "$output"
+  [ "$status" -eq 0 ]
+  [[ $output == *"rank"*" 0 on n1"*"(2 of 2): in a pause, after step "* || $output == *"rank 0 on n1 (1 of 2): in a pause, after step "* ]]
+  [[ $output == *"1 on n2"* ]]
+  # One that is stopped, on the other node, is named.
+  local hung
+  hung=$(cluster at n2 pgrep -x ddltraind)
+  cluster at n2 kill -STOP "$hung"
+  run hpc ddlctl stacks "$work/run"
+  echo "$output"
+  cluster at n2 kill -CONT "$hung"
+  [ "$status" -eq 69 ]
+  [[ $output == *"rank 1 on n2 has not answered within 11 s: stopped, or its node or file system is out of reach"* ]]
+  [[ $output == *"rank 0 on n1 (1 of 2): in a pause, after step "* ]]
   run hpc ddlctl resume "$work/run"
   [[ $output == *"going on after step "* ]]
   # Without srun it says where to go.
@@ -52,6 +68,46 @@ is_training() { [ "$(hpc ddlctl status "$work/run" 2> /dev/null | sed -n 's/^sta
   [[ $output == *"stopped after step "*", with the checkpoint of step "* ]]
   wait_for 30 job_has_ended "$job"
   [ "$(hpc ddlctl status "$work/run" | sed -n 's/^state  *//p')" = "done" ]
+  wait_for 10 nothing_left_on n1
+  wait_for 10 nothing_left_on n2
+}
+
+@test "the status of a job with any program, from everywhere; its ranks hear of its end by themselves" {
+  script beat "ddlrun --heartbeat 'beats/%r' --stop-before 40 sh -c '
+    trap \"exit 75\" USR1
+    [ \$RANK != 1 ] || exit 75
+    while :; do touch \$DDLRUN_HEARTBEAT; sleep 0.2; done'" 'echo "code $?"'
+  run hpc sbatch --parsable -N2 --gres=gpu:1 --nodelist=n1,n2 --time=1 --output=beat.out "$work/beat"
+  [ "$status" -eq 0 ]
+  local job=$output
+  has_status() { hpc ddlctl status "$job" 2> /dev/null | grep -q "1 running, 1 ended; rank 1 on n2: exit code 75"; }
+  wait_for 30 has_status
+  # From the login node, from the node of rank 0, and from another one.
+  run hpc ddlctl status "$job"
+  echo "$output"
+  [[ $output == "job            $job"$'\n'"program        sh -c "* ]]
+  [[ $output == *"ddlrun         process "*" on n1, srun"* ]]
+  [[ $output == *"ranks          2 on 2 nodes: 1 running, 1 ended; rank 1 on n2: exit code 75"* ]]
+  [[ $output == *"heartbeat      "*" s ago; longest ago rank 0 on n1: "* ]]
+  local node
+  for node in n1 n2; do
+    run hpc srun --overlap --jobid="$job" --nodelist=$node -N1 -n1 --gres=none ddlctl status --json "$job"
+    echo "$output"
+    [[ $output == *"\"job\":\"$job\""*"\"state\":\"running\""* ]]
+  done
+  run hpc ddlctl status --srun=never "$job"
+  [ "$status" -eq 69 ]
+  [[ $output == *"no ddlrun of job $job runs here: ask on the node of its script"* ]]
+  # Another user sees nothing.
+  run cluster as other env PATH="$cluster_dir/opt/bin:/usr/bin:/bin" ddlctl status "$job"
+  [ "$status" -ne 0 ]
+  # The end is told 40 s before the minute is over, without --signal.
+  wait_for 50 job_has_ended "$job"
+  cat "$work/beat.out"
+  grep -q "ddlrun: ranks got SIGUSR1 40 s before the end of the job's time (--stop-before)" "$work/beat.out"
+  grep -q "^code 75" "$work/beat.out"
+  run hpc ddlctl status "$job"
+  [ "$status" -eq 69 ]
   wait_for 10 nothing_left_on n1
   wait_for 10 nothing_left_on n2
 }

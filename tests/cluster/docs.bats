@@ -7,8 +7,9 @@
 load common
 
 setup_file() {
-  command -v python3 > /dev/null || skip "python3 is not installed"
+  command -v python3 > /dev/null || skip_all "python3 is not installed" || return 0
   start_cluster 4 4 8
+  has_cluster || return 0
   start_modules
   "$cluster_dir/opt/bin/ddldata" synth --classes 10 --images 64 --validation_images 32 --size 40 "$cluster_dir/DATA" > /dev/null
   chmod -R a+rX "$cluster_dir/DATA"

@@ -10,6 +10,7 @@ load common
 
 setup_file() {
   start_cluster 4 4 8
+  has_cluster || return 0
   "$DDLRUN_BUILD/bin/ddldata" synth --classes 10 --images 256 --validation_images 64 --size 40 "$cluster_dir/data" > /dev/null
   start_modules
 }

@@ -9,6 +9,7 @@ load common
 
 setup_file() {
   start_cluster 4 4 8
+  has_cluster || return 0
   "$DDLRUN_BUILD/bin/ddldata" synth --classes 10 --images 64 --validation_images 16 --size 40 "$cluster_dir/data" > /dev/null
   export options="--arch=resnet_tiny --data_dir=$cluster_dir/data --classes=10 --image_size=32 --threads=1 --data_threads=1
     --iter_unit=batch --num_iter=10 --display_every=1 --lr_warmup_epochs=0 --mode=train_and_evaluate --augment=none

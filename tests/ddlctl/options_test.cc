@@ -47,8 +47,9 @@ TEST(CtlOptions, StatusAndWatchAskForNothing) {
 }
 
 TEST(CtlOptions, EachOrderHasACommand) {
-  for (const ControlOrder order : {ControlOrder::kPause, ControlOrder::kResume,
-                                   ControlOrder::kCheckpoint, ControlOrder::kStop}) {
+  for (const ControlOrder order :
+       {ControlOrder::kPause, ControlOrder::kResume, ControlOrder::kCheckpoint,
+        ControlOrder::kEvaluate, ControlOrder::kStop}) {
     const Options options = Parsed({std::string(NameOf(order)), "RUN", "--no-wait"});
     EXPECT_EQ(options.command, Command::kOrder);
     EXPECT_EQ(options.request.order, order);
@@ -59,6 +60,60 @@ TEST(CtlOptions, EachOrderHasACommand) {
   EXPECT_EQ(set.request.order, ControlOrder::kSet);
   EXPECT_EQ(set.request.display_every, 5);
   EXPECT_EQ(set.results_dir, "RUN");
+}
+
+TEST(CtlOptions, StacksTakesNoOrdersOptions) {
+  const Options stacks = Parsed({"stacks", "RUN"});
+  EXPECT_EQ(stacks.command, Command::kStacks);
+  EXPECT_EQ(stacks.results_dir, "RUN");
+  EXPECT_FALSE(stacks.all_threads);
+  EXPECT_TRUE(Parsed({"stacks", "--all-threads", "RUN"}).all_threads);
+  EXPECT_THAT(RefusalOf({"stacks"}), HasSubstr("RESULTS_DIR is required"));
+  EXPECT_THAT(RefusalOf({"stacks", "RUN", "--no-wait"}), HasSubstr("--no-wait"));
+}
+
+TEST(CtlOptions, CheckpointHasCommandsBelowIt) {
+  const Options list = Parsed({"checkpoint", "list", "RUN"});
+  EXPECT_EQ(list.command, Command::kListCheckpoints);
+  EXPECT_EQ(list.model_dir, "RUN");
+  EXPECT_EQ(list.request.order, std::nullopt);
+  const Options verify = Parsed({"checkpoint", "verify", "RUN", "1200"});
+  EXPECT_EQ(verify.command, Command::kVerifyCheckpoints);
+  EXPECT_EQ(verify.step, 1200);
+  EXPECT_EQ(Parsed({"checkpoint", "verify", "RUN"}).step, std::nullopt);
+  const Options newest = Parsed({"checkpoint", "export", "RUN", "w.safetensors"});
+  EXPECT_EQ(newest.command, Command::kExportCheckpoint);
+  EXPECT_EQ(newest.step, std::nullopt);
+  EXPECT_EQ(newest.export_file, "w.safetensors");
+  const Options exported = Parsed({"checkpoint", "export", "RUN", "0", "w.safetensors"});
+  EXPECT_EQ(exported.step, 0);
+  EXPECT_EQ(exported.export_file, "w.safetensors");
+}
+
+TEST(CtlOptions, AFolderOfTheNameOfACommandIsWrittenWithItsPlace) {
+  const Options order = Parsed({"checkpoint", "./list"});
+  EXPECT_EQ(order.command, Command::kOrder);
+  EXPECT_EQ(order.request.order, ControlOrder::kCheckpoint);
+  EXPECT_EQ(order.results_dir, "./list");
+  EXPECT_EQ(Parsed({"checkpoint", "list", "./list"}).model_dir, "./list");
+}
+
+TEST(CtlOptions, MisuseOfTheCommandsForFilesIsNamed) {
+  EXPECT_THAT(RefusalOf({"checkpoint"}), HasSubstr("RESULTS_DIR is required"));
+  EXPECT_THAT(RefusalOf({"checkpoint", "list"}), HasSubstr("DIR is required"));
+  EXPECT_THAT(RefusalOf({"checkpoint", "RUN", "list"}),
+              HasSubstr("checkpoint list DIR is the order of the words"));
+  EXPECT_THAT(RefusalOf({"checkpoint", "verify", "RUN", "-1"}), HasSubstr("-1"));
+  EXPECT_THAT(RefusalOf({"checkpoint", "verify", "RUN", "x"}),
+              HasSubstr("needs the number of a step, not 'x'"));
+  EXPECT_THAT(RefusalOf({"checkpoint", "export", "RUN"}),
+              HasSubstr("FILE is required: DIR [STEP] FILE.safetensors"));
+  EXPECT_THAT(RefusalOf({"checkpoint", "export", "RUN", "12"}),
+              HasSubstr("FILE needs a name that ends in .safetensors, not '12'"));
+  EXPECT_THAT(RefusalOf({"checkpoint", "export", "RUN", "w.safetensors", "12"}),
+              HasSubstr("FILE needs a name that ends in .safetensors, not '12'"));
+  EXPECT_THAT(RefusalOf({"checkpoint", "export", "RUN", "12x", "w.safetensors"}),
+              HasSubstr("STEP needs the number of a step, not '12x'"));
 }
 
 // As the call on the other node has it behind what the user wrote.

@@ -18,6 +18,9 @@ TEST(StatusText, SaysEverything) {
             "state          training\n"
             "progress       step 1200/25000, epoch 3/50\n"
             "speed          365.1 images/s, 700.0 ms a step\n"
+            "own time, median       550.0 ms  of 2 ranks; >: slowest\n"
+            "  rank 0, gpu025       550.0 ms    +0 %  data  2 %  GPU 98 %  1980 MHz  61 C\n"
+            "> rank 1, gpu026       688.0 ms   +25 %  data 40 %\n"
             "loss           2.4141\n"
             "eta            0:42:07\n"
             "checkpoint     step 1000\n"
@@ -43,8 +46,9 @@ TEST(StatusLine, SaysWhatChanges) {
   trainer::RunStatus status = trainer::SampleStatus();
   EXPECT_EQ(StatusLine(status),
             "training step 1200/25000 epoch 3/50 365.1 images/s loss 2.4141 eta 0:42:07 "
-            "checkpoint 1000 asked for pause, checkpoint");
+            "checkpoint 1000 slowest rank 1 on gpu026 +25 % asked for pause, checkpoint");
   status.asked.clear();
+  status.loads.clear();
   status.epochs = 0;
   status.checkpoint_step = -1;
   EXPECT_EQ(StatusLine(status),

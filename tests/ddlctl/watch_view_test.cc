@@ -84,6 +84,9 @@ TEST(Draw, FitsAScreenOfEightyColumns) {
                   "  backward             400.0 ms  ##########################",
                   "  exposed all-reduce    20.0 ms  #",  //
                   "  update                70.0 ms  #####",
+                  "own time, median       550.0 ms  of 2 ranks; >: slowest",
+                  "  rank 0, gpu025       550.0 ms    +0 %  data  2 %  GPU 98 %  1980 MHz  61 C",
+                  "> rank 1, gpu026       688.0 ms   +25 %  data 40 %",
                   "checkpoint of step 1000; asked for: pause, checkpoint"));
 }
 

@@ -20,14 +20,14 @@ import subprocess
 import sys
 import tempfile
 
-WRITING = "openat mkdir write writev pwrite64 pwritev fsync fdatasync rename renameat2 close unlink unlinkat rmdir ftruncate".split()
+WRITING = "openat mkdir write writev pwrite64 pwritev fsync fdatasync rename renameat renameat2 close unlink unlinkat rmdir ftruncate".split()
 READING = "openat read pread64 getdents64 close fstat newfstatat mmap".split()
 ERRORS = {
     "openat": ["EIO", "EACCES", "ENOSPC", "EMFILE"], "mkdir": ["ENOSPC", "EDQUOT", "EACCES"], "write": ["EIO", "ENOSPC", "EDQUOT"],
     "fsync": ["EIO", "ENOSPC", "EDQUOT"], "rename": ["EIO", "ENOSPC", "EDQUOT"], "close": ["EIO", "EDQUOT"], "unlink": ["EIO", "EBUSY"],
     "ftruncate": ["EIO", "ENOSPC"], "read": ["EIO", "ESTALE"], "getdents64": ["EIO", "ESTALE"], "fstat": ["EIO", "ESTALE"],
     "mmap": ["ENOMEM"]}
-SAME = {"writev": "write", "pwrite64": "write", "pwritev": "write", "fdatasync": "fsync", "renameat2": "rename", "unlinkat": "unlink",
+SAME = {"writev": "write", "pwrite64": "write", "pwritev": "write", "fdatasync": "fsync", "renameat": "rename", "renameat2": "rename", "unlinkat": "unlink",
         "rmdir": "unlink", "pread64": "read", "newfstatat": "fstat"}
 SECONDS = 60  # no run may last longer: nothing here takes more than two
 

@@ -25,6 +25,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string text(reinterpret_cast<const char*>(data), size);
   trainer::RunControl control({}, 10);
   control.Happened(trainer::RunEvent::kStep);
+  std::uint64_t asked_for_stacks = 0;
+  control.OnStacks([&] { return ++asked_for_stacks; });
   const trainer::ParsedRequest parsed = trainer::ParseRequest(text);
   Require(parsed.request.has_value() == parsed.problem.empty());
   if (parsed.request) {
@@ -36,6 +38,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const trainer::ControlWishes wishes = control.Look();
   Require(parsed.request.has_value() || !(wishes.stop || wishes.save || wishes.pause));
   Require(control.display_every() >= 1);
+  Require((asked_for_stacks == 1) ==
+          (parsed.request && parsed.request->order == trainer::ControlOrder::kStacks));
   try {
     const std::string answer = trainer::FormatAnswer(trainer::ParseAnswer(text));
     Require(answer.find('\n') == std::string::npos);

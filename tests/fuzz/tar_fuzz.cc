@@ -21,7 +21,7 @@ using trainer::kTarBlockBytes;
 
 void Check(const std::vector<std::uint8_t>& bytes) {
   const std::string path = fuzz::MemoryFile(bytes);
-  const trainer::FileDescriptor file = trainer::OpenForReading(path);
+  const support::Descriptor file = trainer::OpenForReading(path);
   trainer::TarReader reader(file, path, {0, bytes.size()});
   try {
     std::uint64_t end = 0;

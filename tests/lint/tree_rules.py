@@ -51,7 +51,8 @@ ARROWS = {
     "launcher/bede": ["rankfile", "launcher/base", "launcher/system", "launcher/cli", "launcher/allocation",
                       "launcher/topology", "launcher/plan", "launcher/slurm", "launcher/spawn", "launcher/pipeline",
                       "launcher/supervise"],
-    "launcher/ddlrun": ["launcher/base", "launcher/system", "launcher/cli", "launcher/plan", "launcher/shim/run_program.h",
+    "launcher/ddlrun": ["launcher/base", "launcher/system", "launcher/cli", "launcher/plan",
+                        "launcher/protocol/job_status.h", "launcher/shim/run_program.h",
                         "launcher/slurm", "launcher/pipeline", "launcher/supervise", "launcher/restart", "launcher/health"],
     "launcher": [],  # main.cc
     "trainer/core": [],
@@ -69,7 +70,9 @@ ARROWS = {
     "trainer/train": ["trainer/core", "trainer/backend", "trainer/model", "trainer/data", "trainer/checkpoint",
                       "trainer/comm", "trainer/telemetry", "trainer/control"],
     "trainer": ["launcher/protocol/rank_environment.h"],
-    "ddlctl": ["launcher/base/environment.h", "launcher/spawn/child_environment.h", "trainer/checkpoint/names.h", "trainer/control",
+    "ddlctl": ["launcher/base", "launcher/protocol/job_status.h", "launcher/spawn/child_environment.h",
+               "launcher/system/command_output.h", "launcher/system/programs.h", "launcher/system/run_directory.h",
+               "trainer/checkpoint", "trainer/control",
                "trainer/core", "trainer/telemetry"],
     "manual": ["rankfile", "launcher", "trainer", "ddlctl/options.h", "bench/ddlbench"],
     "bench/base": ["trainer/core"],
@@ -100,7 +103,7 @@ FOREIGN = [
 
 # What only a program's main may do (launcher/base/environment is the one snapshot of the environment).
 MAIN_ONLY = re.compile(r"\b(getenv|std::exit|std::cout|std::cerr|exit)\s*(\(|<<)")
-MAINS = re.compile(r"(^|/)(main|[a-z_]*_main)\.cc$|^launcher/base/environment\.cc$|^tests/|^bench/|/tool/")
+MAINS = re.compile(r"(^|/)(main|[a-z_]*_main)\.cc$|^launcher/base/environment\.cc$|^trainer/(launch_environment|report_error)\.cc$|^tests/|^bench/|/tool/")
 PURE = re.compile(r"^launcher/plan/|^rankfile/(?!main)|^launcher/health/(judge|facts_lines|node_facts|pair_schedule|verdict)")
 IMPURE = re.compile(r"\bstd::[io]?fstream\b|\bsystem_clock\b|\b(getenv|fopen|open|gettimeofday|clock_gettime|hwloc_\w+)\s*\(")
 BACKEND_IFDEF = re.compile(r"^\s*#\s*if.*\b(DDLRUN_HAS_|USE_CUDA|__CUDACC__|DDLRUN_ONEDNN|DDLRUN_MPI)")

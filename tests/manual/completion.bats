@@ -91,10 +91,16 @@ offers() {
   becomes 'ddlbench extract --by=t' 'ddlbench extract --by=time '
   becomes 'ddlbench report --bas' 'ddlbench report --baseline='
   becomes 'ddlbench extract folder/' 'ddlbench extract folder/inner/'
-  offers 'ddlctl ' checkpoint pause resume set status stop watch
+  offers 'ddlctl ' checkpoint evaluate pause resume set stacks status stop watch
   becomes 'ddlctl watch --inter' 'ddlctl watch --interval='
   becomes 'ddlctl pause --no' 'ddlctl pause --no-wait '
   becomes 'ddlctl status folder/' 'ddlctl status folder/inner/'
+  becomes 'ddlctl checkpoint l' 'ddlctl checkpoint list '
+  offers 'ddlctl checkpoint ' export list verify
+  becomes 'ddlctl checkpoint folder/' 'ddlctl checkpoint folder/inner/'
+  becomes 'ddlctl checkpoint list folder/' 'ddlctl checkpoint list folder/inner/'
+  becomes 'ddlctl checkpoint export folder/inner folder/o' 'ddlctl checkpoint export folder/inner folder/o'
+  becomes 'ddlctl checkpoint export folder/inner 5 folder/o' 'ddlctl checkpoint export folder/inner 5 folder/one.yaml '
   becomes 'ddlctl stop --srun=n' 'ddlctl stop --srun=never '
   becomes 'ddl-rankfile check cpu' 'ddl-rankfile check cpu-list '
   becomes 'ddl-rankfile convert --from hostl' 'ddl-rankfile convert --from hostlist '

@@ -116,11 +116,14 @@ TEST(AllPages, SayWhatIsAPathAndWhatIsAChoice) {
   EXPECT_EQ(Find(PageOf(pages, "ddldata").commands[1], "--train")->value.shape, "FILE|DIR");
 
   const Page& ddlctl = PageOf(pages, "ddlctl");
-  ASSERT_EQ(ddlctl.commands.size(), 7U);
+  ASSERT_EQ(ddlctl.commands.size(), 12U);
   EXPECT_EQ(ddlctl.commands[0].operands[0].value.shape, "RESULTS_DIR");
   EXPECT_THAT(Find(ddlctl.commands[0], "--srun")->value.choices, ElementsAre("auto", "never"));
-  EXPECT_EQ(ddlctl.commands[6].operands[0].value.shape, "SETTING");
-  EXPECT_EQ(ddlctl.commands[6].operands[1].value.shape, "RESULTS_DIR");
+  EXPECT_EQ(ddlctl.commands[4].name, "checkpoint");
+  EXPECT_EQ(ddlctl.commands[7].name, "checkpoint export");
+  EXPECT_EQ(ddlctl.commands[7].operands[2].value.shape, "FILE");
+  EXPECT_EQ(ddlctl.commands[10].operands[0].value.shape, "SETTING");
+  EXPECT_EQ(ddlctl.commands[10].operands[1].value.shape, "RESULTS_DIR");
 
   const Page& ddlbench = PageOf(pages, "ddlbench");
   ASSERT_EQ(ddlbench.commands.size(), 10U);

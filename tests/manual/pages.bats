@@ -39,7 +39,7 @@ setup() {
 @test "every option of --help is on the page" {
   for program in ddlrun bede-mpirun ddltraind ddlctl ddldata ddlbench ddl-rankfile; do
     [ -x "$DDLRUN_BUILD/bin/$program" ] || continue
-    for option in $("$DDLRUN_BUILD/bin/$program" --help | grep -oE '^  (-[A-Za-z], ?)?--?[a-z_-]+' | grep -oE -- '--?[A-Za-z_-]+$'); do
+    for option in $("$DDLRUN_BUILD/bin/$program" --help | grep -oE '^  (-[A-Za-z], ?)?--?[a-z0-9_-]+' | grep -oE -- '--?[A-Za-z0-9_-]+$'); do
       grep -qF -- "\\fB${option//-/\\-}\\fR" "$pages/$program.1" || { echo "$program $option"; return 1; }
     done
   done

@@ -26,7 +26,7 @@ using testing::HasSubstr;
 class ControlPointTest : public testing::Test {
  protected:
   ControlPointTest() {
-    options_.mode = "train";
+    options_.mode = RunMode::kTrain;
     options_.results_dir = (folder_.path() / "run").string();
     options_.display_every = 7;
     std::filesystem::create_directory(options_.results_dir);
@@ -35,12 +35,12 @@ class ControlPointTest : public testing::Test {
     rank_.world_size = 2;
     rank_.host = "n1";
   }
-  std::unique_ptr<ControlPoint> Make() {
+  std::unique_ptr<ControlPoint> Make(StacksOnRequest* stacks = nullptr) {
     const EnvironmentLookup get = [&](const std::string& name) -> std::optional<std::string> {
       const auto found = environment_.find(name);
       return found == environment_.end() ? std::nullopt : std::optional(found->second);
     };
-    return MakeControlPoint(options_, rank_, get, "1.2", MakeLogger(log_, 0, "info"));
+    return MakeControlPoint(options_, rank_, get, "1.2", MakeLogger(log_, 0, "info"), stacks);
   }
   ControlAddress Address() const { return ReadAddress(options_.results_dir).value(); }
   bool LeavesNothing() const { return std::filesystem::is_empty(folder_.path() / "tmp"); }
@@ -51,6 +51,21 @@ class ControlPointTest : public testing::Test {
   std::map<std::string, std::string> environment_;
   std::ostringstream log_;
 };
+
+TEST_F(ControlPointTest, TakesOrdersForStacksWhereThereIsWhoObeysThem) {
+  {
+    const auto point = Make();
+    EXPECT_NE(Ask(Address().socket, {ControlOrder::kStacks}).refusal, "");
+  }
+  StacksOnRequestOptions options;
+  options.request = folder_.path() / "none";
+  options.model_dir = folder_.path();
+  StacksOnRequest stacks(options);
+  const auto point = Make(&stacks);
+  const ControlAnswer answer = Ask(Address().socket, {ControlOrder::kStacks});
+  EXPECT_EQ(answer.refusal, "");
+  EXPECT_GT(answer.stacks_order, 0U);
+}
 
 TEST_F(ControlPointTest, IsFoundByTheFileAndAnswers) {
   const auto point = Make();
@@ -111,7 +126,8 @@ TEST_F(ControlPointTest, ATrainingGoesOnWithoutIt) {
 }
 
 TEST_F(ControlPointTest, ModesThatKeepNoWeightsHaveNone) {
-  for (const char* mode : {"evaluate", "predict", "training_benchmark", "inference_benchmark"}) {
+  for (const RunMode mode : {RunMode::kEvaluate, RunMode::kPredict, RunMode::kTrainingBenchmark,
+                             RunMode::kInferenceBenchmark}) {
     options_.mode = mode;
     EXPECT_EQ(Make(), nullptr);
   }

@@ -25,7 +25,7 @@ constexpr std::int64_t kNow = 1'795'330'000;  // seconds since 1970
 class EarlyEndTest : public testing::Test {
  protected:
   EarlyEndTest() {
-    options_.mode = "train";
+    options_.mode = RunMode::kTrain;
     options_.results_dir = folder_.path();
   }
   std::unique_ptr<RunRequests> Make(const std::optional<std::string>& end_time) {
@@ -77,7 +77,8 @@ TEST_F(EarlyEndTest, ATimeThatIsOverOrNoneIsSaidAndNotWatched) {
 }
 
 TEST_F(EarlyEndTest, ModesThatKeepNoWeightsAreNotAskedForAny) {
-  for (const char* mode : {"evaluate", "predict", "training_benchmark", "inference_benchmark"}) {
+  for (const RunMode mode : {RunMode::kEvaluate, RunMode::kPredict, RunMode::kTrainingBenchmark,
+                             RunMode::kInferenceBenchmark}) {
     options_.mode = mode;
     EXPECT_EQ(Make(std::to_string(kNow + 1)), nullptr);
   }
@@ -89,13 +90,13 @@ TEST_F(EarlyEndTest, SaysWhatHasStoppedTheRunAndEndsWith75) {
                                     "command again to go on"));
   EXPECT_EQ(End({15, "for the end of the job's time"}), EX_TEMPFAIL);
   EXPECT_THAT(log_.str(), HasSubstr("stopped by signal 15 after step 7"));
-  options_.resume = "never";
+  options_.resume = false;
   End({15, ""});
   EXPECT_THAT(log_.str(), HasSubstr("without --resume=never"));
 }
 
 TEST_F(EarlyEndTest, ARunWithoutACheckpointEndsWithItsSignal) {
-  options_.mode = "evaluate";
+  options_.mode = RunMode::kEvaluate;
   EXPECT_EQ(End({10, ""}), 138);
   EXPECT_THAT(log_.str(), HasSubstr("--mode=evaluate writes no checkpoint"));
 }

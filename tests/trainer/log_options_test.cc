@@ -40,7 +40,7 @@ TEST(LogOptions, RefusesATraceOfNoSteps) {
               HasSubstr("--trace shows the steps of a training: --mode=evaluate has none"));
   EXPECT_EQ(
       ParseOptions({"--batch_size=1", "--mode=training_benchmark", "--trace=7:3"}).options.trace,
-      "7:3");
+      (StepWindow{7, 3}));
 }
 
 TEST(LogOptions, AProfileIsOfTheFourthToThe13thStepUnlessItIsTold) {
@@ -49,9 +49,9 @@ TEST(LogOptions, AProfileIsOfTheFourthToThe13thStepUnlessItIsTold) {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return ParseOptions(arguments).options.profile;
   };
-  EXPECT_EQ(profile({}), "");
-  EXPECT_EQ(profile({"--profile", "--mode=train"}), "4:10");
-  EXPECT_EQ(profile({"--profile=7:3", "--roofline=1:2"}), "7:3");
+  EXPECT_EQ(profile({}), StepWindow());
+  EXPECT_EQ(profile({"--profile", "--mode=train"}), (StepWindow{4, 10}));
+  EXPECT_EQ(profile({"--profile=7:3", "--roofline=1:2"}), (StepWindow{7, 3}));
 }
 
 TEST(LogOptions, RefusesAProfileOfNothing) {

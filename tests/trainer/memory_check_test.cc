@@ -31,24 +31,24 @@ MemoryCheck CheckAlone(const TrainConfig& config, const MemoryRoom& room,
 
 std::size_t NeedsOf(std::int64_t batch) {
   TrainConfig config = SmallConfig("unused");
-  config.batch = batch;
+  config.batch_size = batch;
   return Sum(CheckAlone(config, RoomOf(std::size_t{1} << 40)).parts).host;
 }
 
 TEST(MemoryCheck, ABatchThatFitsToTheByteIsTaken) {
   const TrainConfig config = SmallConfig("unused");
-  const std::size_t needed = NeedsOf(config.batch);
+  const std::size_t needed = NeedsOf(config.batch_size);
   const MemoryCheck check = CheckAlone(config, RoomOf(needed), /*wants_largest=*/true);
   EXPECT_TRUE(check.fits);
   EXPECT_EQ(check.refusal, "");
-  EXPECT_EQ(check.largest_batch, config.batch);
+  EXPECT_EQ(check.largest_batch, config.batch_size);
   ASSERT_TRUE(check.plan.has_value());
-  EXPECT_EQ(check.plan->spec.batch, config.batch);
+  EXPECT_EQ(check.plan->spec.batch_size, config.batch_size);
 }
 
 TEST(MemoryCheck, ALargerOneIsRefusedWithTheLargestThatFits) {
   TrainConfig config = SmallConfig("unused");
-  config.batch = 1000;
+  config.batch_size = 1000;
   const std::size_t room = NeedsOf(137);
   const MemoryCheck check = CheckAlone(config, RoomOf(room));
   EXPECT_FALSE(check.fits);
@@ -62,7 +62,7 @@ TEST(MemoryCheck, ALargerOneIsRefusedWithTheLargestThatFits) {
 
 TEST(MemoryCheck, ABatchBeyondAllReasonIsRefusedWithoutAPlan) {
   TrainConfig config = SmallConfig("unused");
-  config.batch = std::int64_t{1} << 60;
+  config.batch_size = std::int64_t{1} << 60;
   const MemoryCheck check = CheckAlone(config, RoomOf(NeedsOf(20)));
   EXPECT_FALSE(check.plan.has_value());
   EXPECT_THAT(check.refusal, AllOf(StartsWith("--batch_size=1152921504606846976 needs about "),
@@ -92,7 +92,7 @@ TEST(MemoryCheck, RefusesWithTheCodeOfAConfiguration) {
 // Of four ranks the second has room for 30 images and the third for 10.
 TEST(MemoryCheck, TheLowestRankThatLacksMemorySpeaksForTheOneThatHasLeast) {
   TrainConfig config = SmallConfig("unused");
-  config.batch = 100;
+  config.batch_size = 100;
   const std::size_t rooms[] = {std::size_t{1} << 40, NeedsOf(30), NeedsOf(10),
                                std::size_t{1} << 40};
   RunRanks(4, [&](Communicator& communicator) {
@@ -144,6 +144,7 @@ TEST(RunMemory, CountsWhatTheSourcesHold) {
   const auto backend = MakeBackend("reference", {.threads = 1});
   Options options;
   EXPECT_EQ(MakeRunMemory(options, *backend, 2, 4).host_batches, 2);
+  EXPECT_EQ(MakeRunMemory(options, *backend, 2, 4).device_batches, 4);
   EXPECT_EQ(MakeRunMemory(options, *backend, 2, 4).ranks, 2);
   EXPECT_EQ(MakeRunMemory(options, *backend, 2, 4).host_records, 0U);
   options.data_dir = "data";
@@ -151,14 +152,18 @@ TEST(RunMemory, CountsWhatTheSourcesHold) {
   EXPECT_EQ(MakeRunMemory(options, *backend, 2, 4).host_records, 2U * 4 * (8U << 20));
   EXPECT_EQ(MakeRunMemory(options, *backend, 2, 4).host_threads, 12);
   EXPECT_EQ(MakeRunMemory(options, *backend, 2, 64).host_records, 2U * (128U << 20));
-  options.mode = "train";
+  EXPECT_FALSE(MakeRunMemory(options, *backend, 2, 4).goes_back);
+  options.on_nan = OnNan::kRollback;
+  EXPECT_TRUE(MakeRunMemory(options, *backend, 2, 4).goes_back);
+  options.mode = RunMode::kTrain;
   options.prefetch = 9;
   options.data_threads = 1;
   EXPECT_EQ(MakeRunMemory(options, *backend, 2, 4).host_batches, 10);
   EXPECT_EQ(MakeRunMemory(options, *backend, 2, 4).host_records, 8U << 20);
   EXPECT_EQ(MakeRunMemory(options, *backend, 2, 4).host_threads, 5);
-  options.mode = "predict";
+  options.mode = RunMode::kPredict;
   EXPECT_EQ(MakeRunMemory(options, *backend, 1, 4).host_batches, 0);
+  EXPECT_EQ(MakeRunMemory(options, *backend, 1, 4).device_batches, 2);
 }
 
 }  // namespace

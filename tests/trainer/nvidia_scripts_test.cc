@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "trainer/core/error.h"
+#include "trainer/option_names.h"
 #include "trainer/options.h"
 
 namespace trainer {
@@ -118,12 +119,12 @@ TEST_P(NvidiasScript, IsTakenAndMeansTheSame) {
   const Script& script = GetParam();
   std::istringstream words(script.arguments);
   const Options options = ParseOptions({std::istream_iterator<std::string>(words), {}}).options;
-  EXPECT_EQ(options.mode, script.mode);
+  EXPECT_EQ(NameOf(kModes, options.mode), script.mode);
   EXPECT_EQ(options.batch_size, script.batch);
   EXPECT_EQ(options.precision, script.precision);
   EXPECT_EQ(options.use_static_loss_scaling, script.static_scale > 0);
   EXPECT_EQ(options.loss_scale, script.static_scale > 0 ? script.static_scale : 256);
-  EXPECT_EQ(options.use_cosine_lr, script.cosine);
+  EXPECT_EQ(options.schedule.use_cosine_lr, script.cosine);
   EXPECT_EQ(options.mixup, script.mixup);
 }
 

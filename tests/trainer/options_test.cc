@@ -48,11 +48,11 @@ TEST(Options, TakesNvidiasCommandLine) {
                                         "--nouse_dali"})
                               .options;
   EXPECT_EQ(options.batch_size, 256);
-  EXPECT_EQ(options.num_iter, 50);
-  EXPECT_TRUE(options.use_cosine_lr);
+  EXPECT_EQ(options.schedule.num_iter, 50);
+  EXPECT_TRUE(options.schedule.use_cosine_lr);
   EXPECT_DOUBLE_EQ(options.label_smoothing, 0.1);
   EXPECT_DOUBLE_EQ(options.weight_decay, 3.0517578125e-05);
-  EXPECT_EQ(options.weight_init, "fan_in");
+  EXPECT_EQ(options.weight_init, WeightInit::kFanIn);
   EXPECT_TRUE(options.use_static_loss_scaling);
   EXPECT_FALSE(options.use_dali);
   EXPECT_EQ(options.results_dir, "/results");
@@ -60,15 +60,15 @@ TEST(Options, TakesNvidiasCommandLine) {
 
 TEST(Options, DefaultsAreNvidias) {
   const Options options = ParseOptions({"--batch_size=1"}).options;
-  EXPECT_EQ(options.mode, "train_and_evaluate");
-  EXPECT_EQ(options.iter_unit, "epoch");
-  EXPECT_EQ(options.num_iter, 1);
-  EXPECT_EQ(options.run_iter, -1);
+  EXPECT_EQ(options.mode, RunMode::kTrainAndEvaluate);
+  EXPECT_EQ(options.schedule.iter_unit, IterationUnit::kEpoch);
+  EXPECT_EQ(options.schedule.num_iter, 1);
+  EXPECT_EQ(options.schedule.run_iter, -1);
   EXPECT_EQ(options.warmup_steps, 50);
-  EXPECT_DOUBLE_EQ(options.lr_init, 0.1);
-  EXPECT_EQ(options.lr_warmup_epochs, 5);
+  EXPECT_DOUBLE_EQ(options.schedule.lr_init, 0.1);
+  EXPECT_EQ(options.schedule.lr_warmup_epochs, 5);
   EXPECT_DOUBLE_EQ(options.weight_decay, 1e-4);
-  EXPECT_EQ(options.weight_init, "fan_out");
+  EXPECT_EQ(options.weight_init, WeightInit::kFanOut);
   EXPECT_DOUBLE_EQ(options.loss_scale, 256);
   EXPECT_EQ(options.log_filename, "log.json");
 }
@@ -113,8 +113,8 @@ TEST(Options, RefusesValuesOutOfRange) {
               AllOf(HasSubstr("--precision"), HasSubstr("tf32"), HasSubstr("bf16")));
   EXPECT_THAT(Refusal({"--batch_size=1", "--graph=maybe"}),
               AllOf(HasSubstr("--graph"), HasSubstr("auto, on, off")));
-  EXPECT_THAT(Refusal({"--batch_size=1", "--on_nan=rollback"}),
-              HasSubstr("--on_nan: needs one of stop, skip, not 'rollback'"));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--on_nan=restart"}),
+              HasSubstr("--on_nan: needs one of stop, skip, rollback, not 'restart'"));
   EXPECT_THAT(Refusal({"--batch_size=1", "--paranoid=-1"}), HasSubstr("--paranoid"));
   EXPECT_THAT(Refusal({"--batch_size=1", "--checkpoint_in_background=maybe"}),
               HasSubstr("--checkpoint_in_background: needs one of on, off, not 'maybe'"));
@@ -152,10 +152,36 @@ TEST(Options, RefusesValuesOutOfRange) {
 }
 
 TEST(Options, RefusesToKeepSomeOfNoCheckpoints) {
+  EXPECT_THAT(Refusal({"--batch_size=1", "--on_nan=rollback", "--checkpoint_every=0"}),
+              HasSubstr("--on_nan=rollback goes back to the newest checkpoint, but "
+                        "--checkpoint_every=0 takes none: give so many steps, or --on_nan=stop"));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--on_nan=rollback", "--mode=training_benchmark"}),
+              HasSubstr("--on_nan=rollback goes back to a checkpoint, but "
+                        "--mode=training_benchmark writes none: give --on_nan=stop or skip"));
   EXPECT_THAT(Refusal({"--batch_size=1", "--keep_every=2", "--checkpoint_every=0"}),
               HasSubstr("--keep_every keeps some of the checkpoints of --checkpoint_every for "
                         "ever, but --checkpoint_every=0 takes none"));
   EXPECT_EQ(ParseOptions({"--batch_size=1", "--keep_every=2"}).options.keep_every, 2);
+}
+
+TEST(Options, RefusesEvaluationsWithoutATrainingThatHasThem) {
+  for (const std::string mode : {"train", "evaluate", "training_benchmark"}) {
+    EXPECT_THAT(Refusal({"--batch_size=1", "--eval_every=2", "--mode=" + mode}),
+                HasSubstr("give --mode=train_and_evaluate, not " + mode));
+  }
+  EXPECT_THAT(Refusal({"--batch_size=1", "--eval_every=-1"}), HasSubstr("--eval_every"));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--stop_at_top1=75.9"}),
+              HasSubstr("give --eval_every=N as well, in epochs"));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--stop_at_top1=75.9", "--iter_unit=batch"}),
+              HasSubstr("give --eval_every=N as well, in steps"));
+  for (const std::string percent : {"0.759", "101", "-1", "nan"}) {
+    EXPECT_THAT(Refusal({"--batch_size=1", "--eval_every=2", "--stop_at_top1", percent}),
+                HasSubstr("--stop_at_top1: needs percent, 1 to 100 such as 75.9, or 0 for never"));
+  }
+  const Options options =
+      ParseOptions({"--batch_size=1", "--eval_every=2", "--stop_at_top1=75.9"}).options;
+  EXPECT_EQ(options.eval_every, 2);
+  EXPECT_EQ(options.stop_at_top1, 75.9);
 }
 
 TEST(Options, RefusesToReduceIn16BitsWithoutThem) {
@@ -165,6 +191,27 @@ TEST(Options, RefusesToReduceIn16BitsWithoutThem) {
       Refusal({"--batch_size=1", "--reduce_precision=16bit", "--precision=fp16", "--comm=mpi"}),
       HasSubstr("needs NCCL: leave out --comm=mpi"));
   EXPECT_THAT(Refusal({"--batch_size=1", "--reduce_precision=8bit"}), HasSubstr("fp32, 16bit"));
+}
+
+TEST(Options, RefusesBatchesThatCannotBeAddedUp) {
+  EXPECT_EQ(ParseOptions({"--batch_size=8"}).options.accumulate, 1);
+  EXPECT_EQ(ParseOptions({"--batch_size=8", "--accumulate=4"}).options.accumulate, 4);
+  for (const char* wrong : {"--accumulate=0", "--accumulate=65537", "--accumulate=-1"}) {
+    EXPECT_THAT(Refusal({"--batch_size=8", wrong}), HasSubstr("a number from 1 to 65536, not"));
+  }
+  EXPECT_THAT(
+      Refusal({"--batch_size=8", "--accumulate=2", "--precision=fp16", "--reduce_precision=16bit"}),
+      HasSubstr("--reduce_precision=16bit cannot take what --accumulate adds up, which is "
+                "in fp32: leave out one of the two"));
+}
+
+TEST(Options, TakesADecayBetweenZeroAndOne) {
+  EXPECT_EQ(ParseOptions({"--batch_size=8"}).options.ema, 0);
+  EXPECT_EQ(ParseOptions({"--batch_size=8", "--ema=0.9999"}).options.ema, 0.9999);
+  for (const char* wrong : {"--ema=0", "--ema=1", "--ema=-0.5", "--ema=99", "--ema=on"}) {
+    EXPECT_THAT(Refusal({"--batch_size=8", wrong}),
+                HasSubstr("--ema: needs a number above 0 and below 1 such as 0.9999"));
+  }
 }
 
 TEST(Options, RefusesWhatIsMissing) {
@@ -197,7 +244,7 @@ TEST(Options, TakesTheLastOfAnOptionGivenTwice) {
       ParseOptions({"--batch_size=8", "--use_cosine_lr", "--batch_size=16", "--nouse_cosine_lr"})
           .options;
   EXPECT_EQ(options.batch_size, 16);
-  EXPECT_FALSE(options.use_cosine_lr);
+  EXPECT_FALSE(options.schedule.use_cosine_lr);
 }
 
 TEST(Options, RefusesAnOptionWhoseValueIsEmpty) {
@@ -233,12 +280,14 @@ Options WithAnother(const OptionRow& row) {
                                                            {"profile", "7:3"},
                                                            {"roofline", "7:3"},
                                                            {"momentum", "0.5"},
+                                                           {"ema", "0.5"},
                                                            {"label_smoothing", "0.5"},
                                                            {"gpu_memory_fraction", "0.5"},
                                                            {"checkpoint_in_background", "off"}};
   std::vector<std::string> arguments = {"--batch_size=8"};
   if (row.name == "reduce_precision") arguments.emplace_back("--precision=fp16");
   if (row.name.starts_with("mllog_")) arguments.emplace_back("--mllog=file");
+  if (row.name == "stop_at_top1") arguments.emplace_back("--eval_every=3");
   if (row.name == "roofline") arguments.emplace_back("--profile");
   const auto word = words.find(row.name);
   if (row.access.is_on_or_off) {
@@ -268,6 +317,7 @@ const std::map<std::string, std::vector<std::string>> kOthers = {
     {"mllog_status", {"--mllog", "--mllog_status"}},
     {"reduce_precision", {"--precision", "--reduce_precision"}},
     {"roofline", {"--profile", "--roofline"}},
+    {"stop_at_top1", {"--eval_every", "--stop_at_top1"}},
     {"static_loss_scale", {"--loss_scale", "--use_static_loss_scaling"}},
     {"synthetic_data_size", {"--image_size"}},
     {"use_tf_amp", {"--precision", "--use_tf_amp"}},
@@ -279,7 +329,8 @@ TEST(SharedOptions, HoldEveryOptionThatRanksMayNotHaveOfTheirOwn) {
     const std::vector<std::string> names = NamesThatDiffer(usual, SharedOptions(WithAnother(row)));
     const auto several = kOthers.find(row.name);
     const bool has_own_value = row.name == "reduce_precision" || row.name == "use_tf_amp" ||
-                               row.name == "roofline" || row.name.starts_with("mllog_");
+                               row.name == "roofline" || row.name == "stop_at_top1" ||
+                               row.name.starts_with("mllog_");
     EXPECT_EQ(several != kOthers.end() && !has_own_value, row.rank_rule == RankRule::kOtherName)
         << row.name;
     if (several != kOthers.end()) {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "trainer/core/error.h"
-#include "trainer/setup.h"
+#include "trainer/launch_environment.h"
 
 namespace trainer {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "tests/trainer/temporary_folder.h"
 #include "tests/trainer/train/thread_ranks.h"
-#include "trainer/setup.h"
+#include "trainer/sources.h"
 
 namespace trainer {
 namespace {

@@ -65,6 +65,13 @@ class Backend {
 
   // `count` elements of the compute type as fp32.
   virtual void Widen(const void* src, float* dst, std::size_t count, Stream& stream) = 0;
+  // dst += src: `count` elements, those of src of `type`, which is fp32 or the compute type.
+  virtual void Add(const void* src, DType type, float* dst, std::size_t count, Stream& stream) = 0;
+  // average += share * (value - average), of `count` elements of fp32: an exponential moving
+  // average with the decay 1 - share.  *sums (device memory) is read when the work runs: where it
+  // is of an update that was left out (nonfinite), the average stays as it is.
+  virtual void MoveAverage(const float* values, float share, const UpdateSums* sums, float* average,
+                           std::size_t count, Stream& stream) = 0;
 
   virtual std::unique_ptr<Stream> MakeStream() = 0;
   virtual std::unique_ptr<Event> MakeEvent() = 0;

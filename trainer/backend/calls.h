@@ -11,14 +11,14 @@
 namespace trainer {
 
 // Of SoftmaxCrossEntropy; InputTransform takes the lambda.
-struct LossCall {
+struct LossParameters {
   std::int64_t valid = 0;  // samples that count, the first of the batch: 0 to N
   float lambda = 1;        // of mixup
   float diff_scale = 1;    // loss scale: multiplies the gradients, not the sums
 };
 
 // Of Sgd.
-struct SgdCall {
+struct SgdParameters {
   float learning_rate = 0;
   float momentum_factor = 0;
   float weight_decay = 0;

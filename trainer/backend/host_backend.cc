@@ -66,6 +66,19 @@ void HostBackend::Widen(const void* src, float* dst, std::size_t count, Stream& 
   CopyToDevice(dst, src, count * sizeof(float), stream);
 }
 
+void HostBackend::Add(const void* src, DType type, float* dst, std::size_t count,
+                      Stream& /*stream*/) {
+  DDL_CHECK(type == DType::kFloat32);
+  const auto* values = static_cast<const float*>(src);
+  for (std::size_t i = 0; i < count; ++i) dst[i] += values[i];
+}
+
+void HostBackend::MoveAverage(const float* values, float share, const UpdateSums* sums,
+                              float* average, std::size_t count, Stream& /*stream*/) {
+  if (sums->nonfinite != 0) return;
+  for (std::size_t i = 0; i < count; ++i) average[i] += share * (values[i] - average[i]);
+}
+
 std::unique_ptr<Stream> HostBackend::MakeStream() { return std::make_unique<HostStream>(); }
 
 std::unique_ptr<Event> HostBackend::MakeEvent() { return std::make_unique<HostEvent>(); }

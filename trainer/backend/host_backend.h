@@ -26,6 +26,9 @@ class HostBackend : public Backend {
   void Zero(void* dst, std::size_t bytes, Stream& stream) override;
   // Back ends on the host compute in fp32: a copy.
   void Widen(const void* src, float* dst, std::size_t count, Stream& stream) override;
+  void Add(const void* src, DType type, float* dst, std::size_t count, Stream& stream) override;
+  void MoveAverage(const float* values, float share, const UpdateSums* sums, float* average,
+                   std::size_t count, Stream& stream) override;
 
   std::unique_ptr<Stream> MakeStream() override;
   std::unique_ptr<Event> MakeEvent() override;

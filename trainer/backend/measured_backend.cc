@@ -53,6 +53,35 @@ class MeasuredBackend final : public Backend {
     recorder_.Run(op->second, nullptr, stream, [&] { backend_.Widen(src, dst, count, stream); });
   }
 
+  // As Widen.
+  void Add(const void* src, DType type, float* dst, std::size_t count, Stream& stream) override {
+    auto [op, is_new] = add_.try_emplace({type, count}, 0);
+    if (is_new) {
+      const std::size_t bytes = count * (SizeOf(type) + 2 * sizeof(float));
+      op->second = recorder_.Add({"update",
+                                  "gradients of batches added up",
+                                  std::to_string(count),
+                                  {static_cast<double>(count), static_cast<double>(bytes)}});
+    }
+    recorder_.Run(op->second, nullptr, stream,
+                  [&] { backend_.Add(src, type, dst, count, stream); });
+  }
+
+  // As Widen.
+  void MoveAverage(const float* values, float share, const UpdateSums* sums, float* average,
+                   std::size_t count, Stream& stream) override {
+    auto [op, is_new] = average_.try_emplace(count, 0);
+    if (is_new) {
+      const auto elements = static_cast<double>(count);
+      op->second = recorder_.Add({"update",
+                                  "moving average of the weights",
+                                  std::to_string(count),
+                                  {3 * elements, 3 * sizeof(float) * elements}});
+    }
+    recorder_.Run(op->second, nullptr, stream,
+                  [&] { backend_.MoveAverage(values, share, sums, average, count, stream); });
+  }
+
   std::unique_ptr<Stream> MakeStream() override { return backend_.MakeStream(); }
   std::unique_ptr<Event> MakeEvent() override { return backend_.MakeEvent(); }
   DType compute_type() const override { return backend_.compute_type(); }
@@ -94,6 +123,8 @@ class MeasuredBackend final : public Backend {
   Backend& backend_;
   OpRecorder& recorder_;
   std::map<std::size_t, int> widen_;  // by the number of elements
+  std::map<std::pair<DType, std::size_t>, int> add_;
+  std::map<std::size_t, int> average_;
 };
 
 }  // namespace

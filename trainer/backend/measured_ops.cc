@@ -236,7 +236,7 @@ class MeasuredSoftmaxCrossEntropy final : public SoftmaxCrossEntropy {
         {"loss", "softmax cross-entropy", shape, SoftmaxCrossEntropyWork(spec.logits, false)});
   }
 
-  void Run(const LossCall* call, const Tensor& logits, const std::int32_t* labels,
+  void Run(const LossParameters* call, const Tensor& logits, const std::int32_t* labels,
            const Tensor& diff_logits, LossSums* sums, Stream& stream) override {
     recorder_.Run(diff_logits ? with_gradient_ : alone_, nullptr, stream,
                   [&] { op_->Run(call, logits, labels, diff_logits, sums, stream); });
@@ -261,8 +261,9 @@ class MeasuredSgd final : public Sgd {
     for (const ParameterSegment& segment : segments_) weights_ += segment.count;
   }
 
-  void Step(const SgdCall* call, float* weight, float* momentum, const FlatGradients& gradients,
-            void* compute_copy, UpdateSums* sums, Stream& stream) override {
+  void Step(const SgdParameters* call, float* weight, float* momentum,
+            const FlatGradients& gradients, void* compute_copy, UpdateSums* sums,
+            Stream& stream) override {
     if (!step_) {
       step_ =
           recorder_.Add({"update", "SGD with momentum", std::to_string(weights_),

@@ -64,6 +64,8 @@ class OpRecorder {
   // one, in the order of the calls; may be empty.
   using TellCall = std::function<void(const RecordedOp&)>;
   void Collect(const TellCall& each = {});
+  // Leaves out the calls since the last Collect, whose work is done.
+  void Drop() { count_ = 0; }
   // Those that were called, as they were added, up to the last Collect.  An op without a layer has
   // the name of the op for one.
   std::vector<ProfiledOp> Ops() const;

@@ -185,7 +185,7 @@ struct SoftmaxCrossEntropySpec {
 class SoftmaxCrossEntropy {
  public:
   virtual ~SoftmaxCrossEntropy() = default;
-  virtual void Run(const LossCall* call, const Tensor& logits, const std::int32_t* labels,
+  virtual void Run(const LossParameters* call, const Tensor& logits, const std::int32_t* labels,
                    const Tensor& diff_logits, LossSums* sums, Stream& stream) = 0;
 };
 
@@ -206,7 +206,7 @@ struct ParameterSegment {
 class Sgd {
  public:
   virtual ~Sgd() = default;
-  virtual void Step(const SgdCall* call, float* weight, float* momentum,
+  virtual void Step(const SgdParameters* call, float* weight, float* momentum,
                     const FlatGradients& gradients, void* compute_copy, UpdateSums* sums,
                     Stream& stream) = 0;
 };

@@ -6,18 +6,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <string>
 #include <system_error>
-#include <utility>
 
+#include "support/file.h"
 #include "trainer/core/error.h"
+#include "trainer/core/file.h"
 
 namespace trainer {
 namespace {
 
-// Most bytes of one write(2).
+// Most bytes between two calls of the hook.
 constexpr std::size_t kMaxWrite = std::size_t{8} << 20;
 
 [[noreturn]] void Fail(const char* action, const std::filesystem::path& path, int error,
@@ -33,51 +33,32 @@ void Announce(const WriteContext& context, std::string_view call) {
   if (context.hook) context.hook(call);
 }
 
-// Not a failure to write: the file system does not know the call.
-bool DoesNotKnowSync(int error) {
-  return error == EINVAL || error == ENOSYS || error == EOPNOTSUPP;
+void Check(int error, const char* action, const std::filesystem::path& path,
+           const WriteContext& context) {
+  if (error != 0) Fail(action, path, error, context);
 }
 
-// Closes on the way out of an exception; Close() is the checked way.
-class Descriptor {
- public:
-  Descriptor(int fd, const char* action, const std::filesystem::path& path,
-             const WriteContext& context)
-      : fd_(fd), path_(path), context_(context) {
-    if (fd < 0) Fail(action, path, errno, context);
-  }
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
+support::Descriptor Open(const std::filesystem::path& path, int flags, const char* action,
+                         const WriteContext& context) {
+  support::Descriptor file(::open(path.c_str(), flags | O_CLOEXEC, 0666));
+  if (!file.is_open()) Fail(action, path, errno, context);
+  return file;
+}
 
-  int get() const { return fd_; }
-  void Sync() {
-    Announce(context_, "fsync");
-    if (::fsync(fd_) != 0 && !DoesNotKnowSync(errno)) Fail("sync", path_, errno, context_);
-  }
-  void Close() {
-    Announce(context_, "close");
-    const int fd = std::exchange(fd_, -1);
-    if (::close(fd) != 0 && errno != EINTR) Fail("close", path_, errno, context_);
-  }
-
- private:
-  int fd_;
-  const std::filesystem::path& path_;
-  const WriteContext& context_;
-};
-
-void WriteAll(int fd, std::span<const std::byte> bytes, const std::filesystem::path& path,
-              const WriteContext& context) {
-  while (!bytes.empty()) {
+void Write(int fd, std::span<const std::byte> bytes, const std::filesystem::path& path,
+           const WriteContext& context) {
+  std::string_view left(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  while (!left.empty()) {
     Announce(context, "write");
-    const ssize_t count = ::write(fd, bytes.data(), std::min(bytes.size(), kMaxWrite));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) Fail("write", path, errno, context);
-    bytes = bytes.subspan(static_cast<std::size_t>(count));
+    const std::string_view piece = left.substr(0, kMaxWrite);
+    Check(support::WriteAll(fd, piece).error, "write", path, context);
+    left.remove_prefix(piece.size());
   }
+}
+
+void Sync(int fd, const std::filesystem::path& path, const WriteContext& context) {
+  Announce(context, "fsync");
+  Check(support::SyncFile(fd), "sync", path, context);
 }
 
 }  // namespace
@@ -85,17 +66,16 @@ void WriteAll(int fd, std::span<const std::byte> bytes, const std::filesystem::p
 void WriteNewFile(const std::filesystem::path& path,
                   std::span<const std::span<const std::byte>> pieces, const WriteContext& context) {
   Announce(context, "open");
-  Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666),
-                  "create", path, context);
-  for (const std::span<const std::byte> piece : pieces) WriteAll(file.get(), piece, path, context);
-  file.Sync();
-  file.Close();
+  support::Descriptor file =
+      Open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, "create", context);
+  for (const std::span<const std::byte> piece : pieces) Write(file.fd(), piece, path, context);
+  Sync(file.fd(), path, context);
+  Announce(context, "close");
+  Check(file.Close(), "close", path, context);
 }
 
 void SyncDirectory(const std::filesystem::path& path, const WriteContext& context) {
-  Descriptor directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC), "open", path,
-                       context);
-  directory.Sync();
+  Sync(Open(path, O_RDONLY | O_DIRECTORY, "open", context).fd(), path, context);
 }
 
 void MakeNewDirectory(const std::filesystem::path& path, const WriteContext& context) {
@@ -117,6 +97,23 @@ void Rename(const std::filesystem::path& from, const std::filesystem::path& to,
             const WriteContext& context) {
   Announce(context, "rename");
   if (::rename(from.c_str(), to.c_str()) != 0) Fail("rename to", to, errno, context);
+}
+
+bool RenameIfNew(const std::filesystem::path& from, const std::filesystem::path& to,
+                 const WriteContext& context) {
+  Announce(context, "link");
+  if (::link(from.c_str(), to.c_str()) == 0) {
+    ::unlink(from.c_str());
+    return true;
+  }
+  if (errno == EEXIST) return false;
+  if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS) {
+    Fail("rename to", to, errno, context);
+  }
+  struct stat info = {};
+  if (::lstat(to.c_str(), &info) == 0) return false;
+  Rename(from, to, context);
+  return true;
 }
 
 }  // namespace trainer

@@ -37,5 +37,9 @@ void MakeNewDirectory(const std::filesystem::path& path, const WriteContext& con
 
 void Rename(const std::filesystem::path& from, const std::filesystem::path& to,
             const WriteContext& context);
+// The same, but never in place of something: false, and nothing changed, where `to` is there.  On a
+// file system without hard links one that appears in that very moment is replaced.
+bool RenameIfNew(const std::filesystem::path& from, const std::filesystem::path& to,
+                 const WriteContext& context);
 
 }  // namespace trainer

@@ -31,20 +31,23 @@ std::uint32_t ParseHex(const std::string& text) {
 }
 
 Json StateToJson(const CheckpointState& state) {
-  return {{"format", kCheckpointFormat},
-          {"step", state.step},
-          {"epoch", state.epoch},
-          {"epoch_samples", state.epoch_samples},
-          {"world_size", state.world_size},
-          {"global_batch", state.global_batch},
-          {"seed", state.seed},
-          {"architecture", state.architecture},
-          {"classes", state.classes},
-          {"loss_scale", state.loss_scale},
-          {"loss_scale_good_steps", state.loss_scale_good_steps},
-          {"program_version", state.program_version},
-          {"precision", state.precision},
-          {"settings", state.settings}};
+  Json json = {{"format", kCheckpointFormat},
+               {"step", state.step},
+               {"epoch", state.epoch},
+               {"epoch_samples", state.epoch_samples},
+               {"world_size", state.world_size},
+               {"global_batch", state.global_batch},
+               {"seed", state.seed},
+               {"architecture", state.architecture},
+               {"classes", state.classes},
+               {"loss_scale", state.loss_scale},
+               {"loss_scale_good_steps", state.loss_scale_good_steps},
+               {"program_version", state.program_version},
+               {"precision", state.precision},
+               {"settings", state.settings}};
+  if (state.skipped_images > 0) json["skipped_images"] = state.skipped_images;
+  if (state.top1) json["top1"] = *state.top1;
+  return json;
 }
 
 CheckpointState StateFromJson(const Json& json) {
@@ -63,6 +66,8 @@ CheckpointState StateFromJson(const Json& json) {
   // Not in the manifests of older versions.
   state.precision = json.value("precision", "");
   state.settings = json.value("settings", std::map<std::string, std::string>());
+  state.skipped_images = json.value("skipped_images", std::int64_t{0});
+  if (json.contains("top1")) state.top1 = json.at("top1").get<double>();
   return state;
 }
 

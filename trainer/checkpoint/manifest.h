@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,8 @@ struct CheckpointState {
   std::int64_t step = 0;           // updates done
   std::int64_t epoch = 0;          // epochs completed
   std::int64_t epoch_samples = 0;  // sampler position: samples taken by all ranks in this epoch
+  // Images of the run, up to here, from which nothing was learnt (--on_nan=rollback).
+  std::int64_t skipped_images = 0;
   int world_size = 1;
   std::int64_t global_batch = 0;  // samples per update, all ranks together
   std::uint64_t seed = 0;
@@ -32,6 +35,8 @@ struct CheckpointState {
   std::string program_version;             // "0.1.0"
   // In which gradients were computed: "fp32", "fp16" or "bf16"; "": not known (an older version).
   std::string precision;
+  // What an evaluation of these weights has found, a fraction of 1; nothing: there was none.
+  std::optional<double> top1;
   // What else the run was made with, by name, as a person would write it: told where it has
   // changed.
   std::map<std::string, std::string> settings;

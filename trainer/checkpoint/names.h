@@ -18,6 +18,7 @@ namespace trainer {
 
 inline constexpr const char* kModelFile = "model.safetensors";
 inline constexpr const char* kOptimizerFile = "optimizer.safetensors";
+inline constexpr const char* kAverageFile = "average.safetensors";  // where averages are kept
 inline constexpr const char* kManifestFile = "manifest.json";
 
 std::filesystem::path CheckpointsDirectory(const std::filesystem::path& model_dir);

@@ -6,9 +6,9 @@
 #include <system_error>
 
 #include "trainer/checkpoint/names.h"
-#include "trainer/checkpoint/whole_file.h"
 #include "trainer/core/crc32c.h"
 #include "trainer/core/error.h"
+#include "trainer/core/file.h"
 
 namespace trainer {
 namespace {
@@ -49,16 +49,30 @@ void Verify(const SafetensorsFile& file, const ManifestFile& expected) {
   }
 }
 
-SafetensorsFile ReadVerified(const fs::path& directory, const Manifest& manifest,
-                             const char* name) {
-  const ManifestFile& expected = FileOf(manifest, name, directory);
-  const std::string path = (directory / name).string();
+// What cannot be looked at is left to whoever reads it.
+void RequireSize(const std::string& path, const ManifestFile& expected) {
   std::error_code error;
   const auto size = fs::file_size(path, error);
+  if (error == std::errc::no_such_file_or_directory) {
+    throw Error(EX_DATAERR, path + ": No such file or directory");
+  }
   if (!error && size != expected.bytes) {
     Damaged(path, "it has " + std::to_string(size) + " bytes instead of " +
                       std::to_string(expected.bytes));
   }
+}
+
+// Throws where the directory has the name of another step.
+void RequireStep(const fs::path& directory, const Manifest& manifest) {
+  if (CheckpointName(manifest.state.step) == directory.filename().string()) return;
+  Damaged(directory.string(), "its manifest is of step " + std::to_string(manifest.state.step));
+}
+
+SafetensorsFile ReadVerified(const fs::path& directory, const Manifest& manifest,
+                             const char* name) {
+  const ManifestFile& expected = FileOf(manifest, name, directory);
+  const std::string path = (directory / name).string();
+  RequireSize(path, expected);
   SafetensorsFile file = SafetensorsFile::Read(path);
   Verify(file, expected);
   return file;
@@ -73,8 +87,24 @@ bool IsUnusable(const Error& problem) {
 
 Manifest ReadManifest(const fs::path& directory) {
   const std::string path = (directory / kManifestFile).string();
-  const std::vector<std::byte> bytes = ReadWholeBytes(path, kMaxManifestBytes);
-  return ParseManifest({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
+  return ParseManifest(ReadWholeFile(path, kMaxManifestBytes), path);
+}
+
+Manifest ReadManifestOfWhole(const fs::path& directory) {
+  Manifest manifest = ReadManifest(directory);
+  RequireStep(directory, manifest);
+  for (const ManifestFile& file : manifest.files) {
+    RequireSize((directory / file.name).string(), file);
+  }
+  return manifest;
+}
+
+std::optional<Manifest> ReadManifestIfWhole(const fs::path& directory) {
+  try {
+    return ReadManifestOfWhole(directory);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 std::vector<CheckpointPath> ListCheckpoints(const fs::path& model_dir) {
@@ -97,12 +127,13 @@ Checkpoint ReadCheckpoint(const fs::path& directory) {
   Checkpoint checkpoint;
   checkpoint.directory = directory;
   checkpoint.manifest = ReadManifest(directory);
-  if (CheckpointName(checkpoint.manifest.state.step) != directory.filename().string()) {
-    Damaged(directory.string(),
-            "its manifest is of step " + std::to_string(checkpoint.manifest.state.step));
-  }
+  RequireStep(directory, checkpoint.manifest);
   checkpoint.model = ReadVerified(directory, checkpoint.manifest, kModelFile);
   checkpoint.optimizer = ReadVerified(directory, checkpoint.manifest, kOptimizerFile);
+  const std::vector<ManifestFile>& files = checkpoint.manifest.files;
+  if (std::ranges::find(files, kAverageFile, &ManifestFile::name) != files.end()) {
+    checkpoint.average = ReadVerified(directory, checkpoint.manifest, kAverageFile);
+  }
   return checkpoint;
 }
 

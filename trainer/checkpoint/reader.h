@@ -23,6 +23,8 @@ struct Checkpoint {
   Manifest manifest;
   SafetensorsFile model;
   SafetensorsFile optimizer;
+  // Moving averages, by the names of the model; nothing: it was saved without.
+  std::optional<SafetensorsFile> average;
   std::vector<std::filesystem::path> passed_over;  // newer ones that could not be used
 };
 
@@ -42,6 +44,12 @@ bool IsUnusable(const Error& problem);
 
 // The manifest alone.  Throws as ReadCheckpoint does.
 Manifest ReadManifest(const std::filesystem::path& directory);
+
+// The same, of a checkpoint that looks whole: the files that the manifest lists are there, in the
+// sizes that it says.  Their content is not read.  Throws as ReadCheckpoint does.
+Manifest ReadManifestOfWhole(const std::filesystem::path& directory);
+// The same; nullopt for any other.
+std::optional<Manifest> ReadManifestIfWhole(const std::filesystem::path& directory);
 
 // Throws Error(EX_DATAERR) naming the file and what is wrong: missing, of another size, a checksum
 // (then the tensor is named), a malformed file; Error(EX_OSERR) for one that cannot be read.

@@ -2,10 +2,10 @@
 
 #include "trainer/checkpoint/retention.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <system_error>
 
+#include "trainer/checkpoint/evaluated.h"
 #include "trainer/checkpoint/names.h"
 #include "trainer/checkpoint/reader.h"
 #include "trainer/core/error.h"
@@ -14,19 +14,6 @@ namespace trainer {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Looks whole, without reading the tensors.
-bool LooksIntact(const fs::path& directory) {
-  try {
-    const Manifest manifest = ReadManifest(directory);
-    return std::ranges::all_of(manifest.files, [&](const ManifestFile& file) {
-      std::error_code ignored;  // no file is as long as what file_size gives for one that is gone
-      return fs::file_size(directory / file.name, ignored) == file.bytes;
-    });
-  } catch (const Error&) {
-    return false;
-  }
-}
 
 // Under a hidden name first, so that a crash half way leaves nothing that looks like a checkpoint.
 void Remove(const fs::path& checkpoint, std::int64_t step) {
@@ -49,6 +36,16 @@ std::vector<CheckpointPath> UnusableBefore(std::int64_t oldest, const fs::path& 
   return found;
 }
 
+// The best stays: there may be no better one for long.
+void LeaveOutBest(std::vector<CheckpointPath>& superfluous, const fs::path& model_dir) {
+  if (superfluous.empty()) return;
+  const auto best = BestOf(ListEvaluated(model_dir));
+  if (!best) return;
+  std::erase_if(superfluous, [&](const CheckpointPath& checkpoint) {
+    return checkpoint.directory == best->directory;
+  });
+}
+
 // Those to be removed.
 std::vector<CheckpointPath> Superfluous(const fs::path& model_dir, const fs::path& durable,
                                         const Retention& retention) {
@@ -58,12 +55,13 @@ std::vector<CheckpointPath> Superfluous(const fs::path& model_dir, const fs::pat
   for (const CheckpointPath& checkpoint : ListCheckpoints(model_dir)) {
     const bool is_durable = checkpoint.directory.filename() == durable.filename();
     if (kept < retention.newest) {
-      if (is_durable || LooksIntact(checkpoint.directory)) ++kept;
+      if (is_durable || ReadManifestIfWhole(checkpoint.directory)) ++kept;
       oldest_kept = checkpoint.step;
     } else if (!is_durable && !IsKeptForEver(checkpoint.step, retention)) {
       superfluous.push_back(checkpoint);
     }
   }
+  LeaveOutBest(superfluous, model_dir);
   if (kept < retention.newest) return superfluous;
   for (CheckpointPath& unusable : UnusableBefore(oldest_kept, CheckpointsDirectory(model_dir))) {
     superfluous.push_back(std::move(unusable));
@@ -75,7 +73,7 @@ std::vector<CheckpointPath> Superfluous(const fs::path& model_dir, const fs::pat
 
 bool IsKeptForEver(std::int64_t step, const Retention& retention) {
   const std::int64_t every = retention.checkpoint_every;
-  return every > 0 && retention.keep_every > 0 && step % every == 0 &&
+  return step > 0 && every > 0 && retention.keep_every > 0 && step % every == 0 &&
          step / every % retention.keep_every == 0;
 }
 

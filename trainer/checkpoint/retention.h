@@ -26,11 +26,11 @@ struct Retention {
 bool IsKeptForEver(std::int64_t step, const Retention& retention);
 
 // Removes the checkpoints that are older than the newest retention.newest intact ones (manifest
-// readable, files of the sizes it says) and not kept for ever, those set aside among them, and
-// returns them.  `durable`, the directory that WriteCheckpoint has just returned, always stays, so
-// the last valid checkpoint is never removed.
-// One that cannot be removed, or a directory that cannot be read, is told to `warn`, one line: old
-// files are no reason to end a training.
+// readable, files of the sizes it says), not kept for ever, and not the best of the intact ones
+// that were evaluated (evaluated.h), those set aside among them, and returns them.  `durable`, the
+// directory that WriteCheckpoint has just returned, always stays, so the last valid checkpoint is
+// never removed. One that cannot be removed, or a directory that cannot be read, is told to `warn`,
+// one line: old files are no reason to end a training.
 std::vector<std::filesystem::path> PruneCheckpoints(
     const std::filesystem::path& model_dir, const std::filesystem::path& durable,
     const Retention& retention, const std::function<void(const std::string&)>& warn);

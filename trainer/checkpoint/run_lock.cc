@@ -18,6 +18,7 @@
 #include <thread>
 #include <utility>
 
+#include "support/file.h"
 #include "trainer/checkpoint/durable_file.h"
 #include "trainer/checkpoint/names.h"
 #include "trainer/core/error.h"
@@ -48,12 +49,12 @@ std::string Now() {
 
 class FileLock : public RunLock {
  public:
-  FileLock(fs::path path, int fd) : path_(std::move(path)), fd_(fd) {}
+  FileLock(fs::path path, support::Descriptor file)
+      : path_(std::move(path)), file_(std::move(file)) {}
   ~FileLock() override {
     // Before the lock is let go, or the file could be that of the next run; nor is it ours if
     // somebody has removed it.
     if (is_held_ && IsThere()) ::unlink(path_.c_str());
-    ::close(fd_);
   }
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
@@ -62,13 +63,13 @@ class FileLock : public RunLock {
   bool IsThere() const {
     struct stat open {};
     struct stat named {};
-    return ::fstat(fd_, &open) == 0 && ::stat(path_.c_str(), &named) == 0 &&
+    return ::fstat(file_.fd(), &open) == 0 && ::stat(path_.c_str(), &named) == 0 &&
            open.st_dev == named.st_dev && open.st_ino == named.st_ino;
   }
 
   // 0, or why not: EWOULDBLOCK if another process has it.
   int Try() {
-    while (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
+    while (::flock(file_.fd(), LOCK_EX | LOCK_NB) != 0) {
       if (errno != EINTR) return errno;
     }
     is_held_ = true;
@@ -80,12 +81,13 @@ class FileLock : public RunLock {
     const nlohmann::json json = {
         {"host", holder.host}, {"pid", holder.pid}, {"since", holder.since}, {"job", holder.job}};
     const std::string text = json.dump() + "\n";
-    if (::ftruncate(fd_, 0) == 0 && ::pwrite(fd_, text.data(), text.size(), 0) >= 0) ::fsync(fd_);
+    if (::ftruncate(file_.fd(), 0) == 0 && ::pwrite(file_.fd(), text.data(), text.size(), 0) >= 0)
+      support::SyncFile(file_.fd());
   }
 
   Holder Read() const {
     std::array<char, 1024> text{};
-    const ssize_t length = ::pread(fd_, text.data(), text.size(), 0);
+    const ssize_t length = ::pread(file_.fd(), text.data(), text.size(), 0);
     const auto json = nlohmann::json::parse(text.data(), text.data() + std::max<ssize_t>(length, 0),
                                             nullptr, /*allow_exceptions=*/false);
     try {
@@ -98,19 +100,20 @@ class FileLock : public RunLock {
 
  private:
   fs::path path_;
-  int fd_;
+  support::Descriptor file_;
   bool is_held_ = false;
 };
 
 std::unique_ptr<FileLock> Open(const fs::path& path) {
   // O_NONBLOCK: a FIFO in its place must not hang us.
-  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
-  if (fd < 0) {
+  support::Descriptor file(
+      ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666));
+  if (!file.is_open()) {
     throw Error(EX_OSERR, "cannot create " + path.string() + ": " +
                               std::generic_category().message(errno) +
                               "; check that directory or give another --model_dir");
   }
-  return std::make_unique<FileLock>(path, fd);
+  return std::make_unique<FileLock>(path, std::move(file));
 }
 
 std::string Describe(const Holder& holder) {

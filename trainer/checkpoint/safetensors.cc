@@ -9,8 +9,8 @@
 #include <numeric>
 #include <optional>
 
-#include "trainer/checkpoint/whole_file.h"
 #include "trainer/core/error.h"
+#include "trainer/core/file.h"
 
 namespace trainer {
 namespace {
@@ -211,8 +211,8 @@ SafetensorsIndex ParseSafetensors(std::span<const std::byte> file, std::string_v
 SafetensorsFile SafetensorsFile::Read(const std::string& path) {
   SafetensorsFile file;
   file.path_ = path;
-  file.bytes_ = ReadWholeBytes(path);
-  file.index_ = ParseSafetensors(file.bytes_, path);
+  file.bytes_ = ReadWholeFile(path);
+  file.index_ = ParseSafetensors(file.bytes(), path);
   return file;
 }
 
@@ -222,7 +222,7 @@ const TensorEntry* SafetensorsFile::Find(std::string_view name) const {
 }
 
 std::span<const std::byte> SafetensorsFile::Data(const TensorEntry& entry) const {
-  return std::span(bytes_).subspan(index_.data_offset + entry.begin, entry.end - entry.begin);
+  return bytes().subspan(index_.data_offset + entry.begin, entry.end - entry.begin);
 }
 
 void CheckTensors(const SafetensorsFile& file, std::span<const ExpectedTensor> expected) {

@@ -74,7 +74,9 @@ class SafetensorsFile {
   const std::string& path() const { return path_; }
   const std::vector<TensorEntry>& tensors() const { return index_.tensors; }
   const SafetensorsMetadata& metadata() const { return index_.metadata; }
-  std::span<const std::byte> bytes() const { return bytes_; }  // the whole file
+  std::span<const std::byte> bytes() const {  // the whole file
+    return std::as_bytes(std::span(bytes_));
+  }
 
   // nullptr when there is none.
   const TensorEntry* Find(std::string_view name) const;
@@ -83,7 +85,7 @@ class SafetensorsFile {
 
  private:
   std::string path_;
-  std::vector<std::byte> bytes_;
+  std::string bytes_;
   SafetensorsIndex index_;
 };
 

@@ -5,9 +5,11 @@
 #include <optional>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "trainer/checkpoint/durable_file.h"
+#include "trainer/checkpoint/evaluated.h"
 #include "trainer/checkpoint/names.h"
 #include "trainer/checkpoint/reader.h"
 #include "trainer/checkpoint/retention.h"
@@ -94,24 +96,31 @@ std::optional<Manifest> ReadIfValid(const fs::path& directory) {
 
 fs::path WriteCheckpoint(const fs::path& model_dir, const CheckpointState& state,
                          const CheckpointTensors& tensors, const WriteHook& hook) {
-  const PreparedFile model = Prepare(kModelFile, tensors.model);
-  const PreparedFile optimizer = Prepare(kOptimizerFile, tensors.optimizer);
-  const Manifest manifest{state, {model.manifest, optimizer.manifest}};
+  std::vector<PreparedFile> files;
+  files.push_back(Prepare(kModelFile, tensors.model));
+  files.push_back(Prepare(kOptimizerFile, tensors.optimizer));
+  if (!tensors.average.empty()) files.push_back(Prepare(kAverageFile, tensors.average));
+  Manifest manifest{state, {}};
+  for (const PreparedFile& file : files) manifest.files.push_back(file.manifest);
 
   const fs::path parent = CheckpointsDirectory(model_dir);
   const fs::path final_path = parent / CheckpointName(state.step);
   const WriteContext context{hook, kInstead};
   MakeDirectories(parent, context);
-  if (const std::optional<Manifest> present = ReadIfValid(final_path)) {
-    if (*present == manifest) return final_path;
+  if (std::optional<Manifest> present = ReadIfValid(final_path)) {
+    // It may have been evaluated since.
+    const std::optional<double> top1 = std::exchange(present->state.top1, state.top1);
+    if (*present == manifest) {
+      if (state.top1 && state.top1 != top1) NoteTop1(final_path, *state.top1, hook);
+      return final_path;
+    }
     throw Error(EX_DATAERR, final_path.string() +
                                 ": a checkpoint of another run is there; give each run a "
                                 "--model_dir of its own");
   }
 
   TemporaryDirectory temporary(parent / TemporaryName(state.step), context);
-  WritePrepared(temporary.path(), model, context);
-  WritePrepared(temporary.path(), optimizer, context);
+  for (const PreparedFile& file : files) WritePrepared(temporary.path(), file, context);
   const std::string text = ToJson(manifest);
   const Bytes text_bytes = std::as_bytes(std::span(text));
   WriteNewFile(temporary.path() / kManifestFile, std::span(&text_bytes, 1), context);

@@ -3,6 +3,7 @@
 // Writes a checkpoint so that a crash, a kill -9 or a full disk at any point leaves either the
 // whole of it or nothing:
 //   <model_dir>/checkpoints/step-0000001234/{model.safetensors,optimizer.safetensors,manifest.json}
+// and average.safetensors where there are moving averages.
 // It is made as a hidden directory beside its final name; each file is new, synced and closed; the
 // directory is synced, renamed, and its parent synced.  There is no pointer file: a reader scans.
 //
@@ -25,15 +26,16 @@ namespace trainer {
 using WriteHook = std::function<void(std::string_view call)>;
 
 struct CheckpointTensors {
-  std::span<const TensorSource> model;      // torchvision's names
-  std::span<const TensorSource> optimizer;  // momentum, by the same names
+  std::span<const TensorSource> model;         // torchvision's names
+  std::span<const TensorSource> optimizer;     // momentum, by the same names
+  std::span<const TensorSource> average = {};  // of the model's, moving ones; empty: no such file
 };
 
 // Returns the directory written, durable.  If a checkpoint of the same step and the same content is
-// there already, it is kept; one that cannot be used is set aside (retention.h); a valid one of
-// other content is an Error(EX_DATAERR), for two runs must not share a model_dir. Throws
-// Error(EX_OSERR) that names the path and what to do; then nothing new is left, and older
-// checkpoints are untouched.
+// there already, evaluated or not, it is kept, and gets state.top1 if that has a value; one that
+// cannot be used is set aside (retention.h); a valid one of other content is an Error(EX_DATAERR),
+// for two runs must not share a model_dir. Throws Error(EX_OSERR) that names the path and what to
+// do; then nothing new is left, and older checkpoints are untouched.
 std::filesystem::path WriteCheckpoint(const std::filesystem::path& model_dir,
                                       const CheckpointState& state,
                                       const CheckpointTensors& tensors, const WriteHook& hook = {});

@@ -13,6 +13,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "trainer/core/dtype.h"
 #include "trainer/core/stream.h"
@@ -58,5 +59,11 @@ class Communicator {
   // Ends the job on all ranks at once with `exit_code`; does not return.
   [[noreturn]] virtual void Abort(int exit_code) = 0;
 };
+
+// Letters of a text that GatherTexts takes; what is longer is cut.
+inline constexpr std::size_t kGatheredLetters = 128;
+
+// Collective.  Every rank's `text`, in the order of the ranks.
+std::vector<std::string> GatherTexts(Communicator& communicator, const std::string& text);
 
 }  // namespace trainer

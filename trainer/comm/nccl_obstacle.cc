@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-#include "trainer/comm/gather.h"
+#include "trainer/comm/communicator.h"
 #include "trainer/comm/nccl_communicator.h"
 
 namespace trainer {

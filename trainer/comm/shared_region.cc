@@ -18,6 +18,7 @@
 #include <new>
 #include <thread>
 
+#include "support/descriptor.h"
 #include "trainer/comm/shared_memory.h"
 #include "trainer/core/error.h"
 
@@ -92,20 +93,6 @@ PeerState StateOf(SharedPeer& peer) {
   }
 }
 
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
 // Removes the name on the way out, whether or not the ranks have met.
 class UnlinkAtEnd {
  public:
@@ -163,15 +150,15 @@ void SharedRegion::Map(int fd, std::size_t bytes) {
 }
 
 void SharedRegion::Create(const std::string& path, std::size_t bytes) {
-  const Descriptor file(
+  const support::Descriptor file(
       ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (file.get() < 0) throw OsError("cannot create " + path + " for the ranks to meet in", errno);
+  if (!file.is_open()) throw OsError("cannot create " + path + " for the ranks to meet in", errno);
   // Takes the space now: a full file system found later would be a SIGBUS.
-  if (const int error = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes)); error != 0) {
+  if (const int error = ::posix_fallocate(file.fd(), 0, static_cast<off_t>(bytes)); error != 0) {
     ::unlink(path.c_str());
     throw OsError("cannot take " + std::to_string(bytes >> 20) + " MiB for " + path, error);
   }
-  Map(file.get(), bytes);
+  Map(file.fd(), bytes);
   new (header_) SharedHeader();
   header_->size = static_cast<std::uint32_t>(options_.size);
   for (int rank = 0; rank < options_.size; ++rank)
@@ -188,16 +175,16 @@ void SharedRegion::Open(const std::string& path, std::size_t bytes) {
                                       " seconds: there is no " + path + " for " +
                                       std::to_string(options_.size) + " ranks");
     }
-    const Descriptor file(::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));
-    if (file.get() < 0 && errno == ENOENT) continue;
-    if (file.get() < 0) throw OsError("cannot open " + path, errno);
+    const support::Descriptor file(::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));
+    if (!file.is_open() && errno == ENOENT) continue;
+    if (!file.is_open()) throw OsError("cannot open " + path, errno);
     struct stat status {};
-    if (::fstat(file.get(), &status) != 0) throw OsError("cannot read " + path, errno);
+    if (::fstat(file.fd(), &status) != 0) throw OsError("cannot read " + path, errno);
     if (status.st_uid != ::geteuid()) {
       throw Error(EX_CONFIG, path + " belongs to another user; give a private run directory");
     }
     if (static_cast<std::size_t>(status.st_size) < bytes) continue;  // still growing
-    Map(file.get(), bytes);
+    Map(file.fd(), bytes);
     break;
   }
   while (header_->ready.load() != kReady) {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "support/file.h"
 #include "trainer/control/control_message.h"
 #include "trainer/core/error.h"
 
@@ -69,17 +69,11 @@ ControlAddress ParseAddress(std::string_view text) {
 
 std::optional<ControlAddress> ReadAddress(const std::filesystem::path& results_dir) {
   const std::filesystem::path file = results_dir / kControlAddressName;
-  errno = 0;
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) {
-    if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
-    throw OsError("cannot read " + file.string(), errno);
-  }
-  std::string text(kMaxAddressBytes, '\0');
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(stream.gcount()));
+  const support::WholeFile text = support::ReadWholeFile(file, kMaxAddressBytes);
+  if (text.error == ENOENT || text.error == ENOTDIR) return std::nullopt;
+  if (text.error != 0) throw OsError("cannot read " + file.string(), text.error);
   try {
-    return ParseAddress(text);
+    return ParseAddress(text.content);  // "" where the file is none of ours
   } catch (const Error& error) {
     throw Error(error.exit_code(), file.string() + ": " + error.what());
   }

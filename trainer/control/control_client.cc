@@ -14,22 +14,22 @@
 namespace trainer {
 namespace {
 
-std::string NoAnswer(const std::string& path) {
-  return path + ": ddltraind does not answer; is its process stopped?";
+[[noreturn]] void ThrowNoAnswer(const std::string& path) {
+  throw NoAnswer(EX_UNAVAILABLE, path + ": ddltraind does not answer; is its process stopped?");
 }
 
-SocketDescriptor Connect(const std::string& path) {
+support::Descriptor Connect(const std::string& path) {
   int error = 0;
-  SocketDescriptor socket = ConnectTo(path, error);
+  support::Descriptor socket = ConnectTo(path, error);
   if (error == ENOENT || error == ECONNREFUSED) {
     throw NobodyListens(EX_UNAVAILABLE, "nobody listens at " + path);
   }
-  if (error == EAGAIN) throw Error(EX_UNAVAILABLE, NoAnswer(path));
+  if (error == EAGAIN) ThrowNoAnswer(path);
   const std::string why = path + ": " + std::generic_category().message(error);
   if (error == EACCES || error == EPERM) throw Error(EX_NOPERM, why);
   if (error != 0) throw Error(EX_UNAVAILABLE, why);
   // Whoever could write the file that names the socket might have named one of their own.
-  if (!IsPeerOf(socket.get(), ::geteuid())) {
+  if (!IsPeerOf(socket.fd(), ::geteuid())) {
     throw Error(EX_NOPERM, path + " is the socket of another user: be that user");
   }
   return socket;
@@ -38,21 +38,19 @@ SocketDescriptor Connect(const std::string& path) {
 }  // namespace
 
 ControlAnswer Ask(const std::string& path, const ControlRequest& request) {
-  const SocketDescriptor socket = Connect(path);
+  const support::Descriptor socket = Connect(path);
   const std::string line = FormatRequest(request) + "\n";
   std::string text;
-  if (::send(socket.get(), line.data(), line.size(), MSG_NOSIGNAL) ==
+  if (::send(socket.fd(), line.data(), line.size(), MSG_NOSIGNAL) ==
       static_cast<ssize_t>(line.size())) {
     std::array<char, 4096> part{};
     ssize_t count = 0;
     do {
-      count = ::recv(socket.get(), part.data(), part.size(), 0);
+      count = ::recv(socket.fd(), part.data(), part.size(), 0);
       if (count > 0) text.append(part.data(), static_cast<std::size_t>(count));
     } while ((count > 0 && text.back() != '\n' && text.size() <= kMaxAnswerBytes) ||
              (count < 0 && errno == EINTR));
-    if (count < 0 && errno == EAGAIN) {
-      throw Error(EX_UNAVAILABLE, NoAnswer(path));
-    }
+    if (count < 0 && errno == EAGAIN) ThrowNoAnswer(path);
   }
   // It has ended while it was asked.
   if (text.empty()) throw NobodyListens(EX_UNAVAILABLE, "nobody answers at " + path);

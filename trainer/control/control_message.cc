@@ -73,6 +73,7 @@ ParsedRequest ParseRequest(std::string_view line) {
 std::string FormatAnswer(const ControlAnswer& answer) {
   Json json = {{"protocol", kControlProtocol}};
   if (!answer.refusal.empty()) json["refused"] = answer.refusal;
+  if (answer.stacks_order > 0) json["stacks_order"] = answer.stacks_order;
   std::string text = json.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
   text.pop_back();
   return text + ",\"status\":" + FormatStatus(answer.status) + "}";
@@ -88,6 +89,12 @@ ControlAnswer ParseAnswer(std::string_view line) {
   if (const auto refused = message.find("refused"); refused != message.end()) {
     if (!refused->is_string()) throw Error(EX_DATAERR, "the answer refuses without a reason");
     answer.refusal = refused->get<std::string>();
+  }
+  if (const auto order = message.find("stacks_order"); order != message.end()) {
+    if (!order->is_number_unsigned()) {
+      throw Error(EX_DATAERR, "the answer has an order that is no number");
+    }
+    answer.stacks_order = order->get<std::uint64_t>();
   }
   const auto status = message.find("status");
   if (status == message.end()) throw Error(EX_DATAERR, "the answer has no status");

@@ -2,9 +2,10 @@
 //
 // What ddlctl and a training say to each other: one line of JSON there, one line back.  Each has
 // the number of the protocol, which changes with the meaning of any of them.
-//   {"protocol":1,"do":"status"}          also pause, resume, checkpoint, stop
+//   {"protocol":1,"do":"status"}          also pause, resume, checkpoint, evaluate, stop, stacks
 //   {"protocol":1,"do":"set","display_every":5}
 //   {"protocol":1,"status":{...}}         what is so now; an order is taken then, not yet obeyed
+//   {"protocol":1,"stacks_order":17,"status":{...}}    to stacks: what the ranks' files will have
 //   {"protocol":1,"refused":"...","status":{...}}
 // Pure.
 
@@ -33,8 +34,10 @@ struct ControlRequest {
 };
 
 struct ControlAnswer {
-  std::string refusal;  // "": the order was taken
-  RunStatus status;
+  std::string refusal = {};  // "": the order was taken
+  RunStatus status = {};
+  // Of kStacks: the number of the order (control/stacks_request.h); 0: none.
+  std::uint64_t stacks_order = 0;
 };
 
 // Lines without their ends.

@@ -38,7 +38,7 @@ ControlServer::ControlServer(const std::string& path, RunControl& control, uid_t
       listener_(ListenAt(path)),
       wake_(::eventfd(0, EFD_CLOEXEC)) {
   try {
-    if (wake_.get() < 0) throw OsError("cannot make an eventfd", errno);
+    if (wake_.fd() < 0) throw OsError("cannot make an eventfd", errno);
     thread_ = StartThread("the thread that answers ddlctl", [this] { Run(); });
   } catch (...) {
     ::unlink(path_.c_str());
@@ -48,17 +48,17 @@ ControlServer::ControlServer(const std::string& path, RunControl& control, uid_t
 
 ControlServer::~ControlServer() {
   ::unlink(path_.c_str());
-  ::eventfd_write(wake_.get(), 1);  // its counter always has room for one
+  ::eventfd_write(wake_.fd(), 1);  // its counter always has room for one
 }
 
 void ControlServer::Run() {
   for (;;) {
     const bool is_full = clients_.size() >= kMaxClients;
-    std::vector<pollfd> waiting = {{wake_.get(), POLLIN, 0},
-                                   {is_full ? -1 : listener_.get(), POLLIN, 0}};
+    std::vector<pollfd> waiting = {{wake_.fd(), POLLIN, 0},
+                                   {is_full ? -1 : listener_.fd(), POLLIN, 0}};
     int timeout = -1;
     for (const Client& client : clients_) {
-      waiting.push_back({client.socket.get(), POLLIN, 0});
+      waiting.push_back({client.socket.fd(), POLLIN, 0});
       const int left = Milliseconds(client.until);
       timeout = timeout < 0 ? left : std::min(timeout, left);
     }
@@ -75,21 +75,21 @@ void ControlServer::Run() {
 }
 
 void ControlServer::Accept() {
-  SocketDescriptor socket(
-      ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (socket.get() < 0) {
+  support::Descriptor socket(
+      ::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (socket.fd() < 0) {
     // No descriptor is left for it: it stays in the queue, which must not keep a core busy.
-    pollfd wake = {wake_.get(), POLLIN, 0};
+    pollfd wake = {wake_.fd(), POLLIN, 0};
     if (errno == EMFILE || errno == ENFILE) ::poll(&wake, 1, kMillisecondsBetweenTries);
     return;
   }
-  if (!IsPeerOf(socket.get(), uid_)) return;
+  if (!IsPeerOf(socket.fd(), uid_)) return;
   clients_.push_back({std::move(socket), ControlClock::now() + kPatience, {}});
 }
 
 bool ControlServer::Read(Client& client) {
   std::array<char, kMaxRequestBytes> part{};
-  const ssize_t count = ::recv(client.socket.get(), part.data(), part.size(), 0);
+  const ssize_t count = ::recv(client.socket.fd(), part.data(), part.size(), 0);
   if (count < 0) return errno == EAGAIN || errno == EINTR;
   if (count == 0) return false;
   client.line.append(part.data(), static_cast<std::size_t>(count));
@@ -97,7 +97,7 @@ bool ControlServer::Read(Client& client) {
   if (end == std::string::npos && client.line.size() <= kMaxRequestBytes) return true;
   const std::string answer = Answer(client.line.substr(0, end)) + "\n";
   // Whoever does not take it at once gets none: a new socket has room for it.
-  static_cast<void>(::send(client.socket.get(), answer.data(), answer.size(), MSG_NOSIGNAL));
+  static_cast<void>(::send(client.socket.fd(), answer.data(), answer.size(), MSG_NOSIGNAL));
   return false;
 }
 

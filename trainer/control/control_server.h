@@ -33,7 +33,7 @@ class ControlServer {
 
  private:
   struct Client {
-    SocketDescriptor socket;
+    support::Descriptor socket;
     std::chrono::steady_clock::time_point until;
     std::string line;
   };
@@ -47,8 +47,8 @@ class ControlServer {
   const std::string path_;
   RunControl& control_;
   const uid_t uid_;
-  SocketDescriptor listener_;
-  SocketDescriptor wake_;  // readable once it is to end
+  support::Descriptor listener_;
+  support::Descriptor wake_;  // readable once it is to end
   std::vector<Client> clients_;
   std::jthread thread_;  // last: starts when all the rest is there
 };

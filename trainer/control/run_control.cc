@@ -44,6 +44,16 @@ void RunControl::Stepped(const Step& step) {
   counted_until_ = now;
 }
 
+void RunControl::SetHosts(std::vector<std::string> hosts) {
+  const std::lock_guard lock(mutex_);
+  loads_.SetHosts(std::move(hosts));
+}
+
+void RunControl::RanksSaid(std::span<const double> own_seconds, std::span<const RankSaid> said) {
+  const std::lock_guard lock(mutex_);
+  loads_.Add(own_seconds, said);
+}
+
 void RunControl::Saved(std::int64_t step) {
   const std::lock_guard lock(mutex_);
   checkpoint_step_ = step;
@@ -52,7 +62,11 @@ void RunControl::Saved(std::int64_t step) {
 ControlWishes RunControl::Look() {
   const std::lock_guard lock(mutex_);
   if (save_ == Wish::kNew) save_ = Wish::kSeen;
-  return {.stop = stop_, .save = save_ == Wish::kSeen, .pause = pause_};
+  if (evaluate_ == Wish::kNew) evaluate_ = Wish::kSeen;
+  return {.stop = stop_,
+          .save = save_ == Wish::kSeen,
+          .evaluate = evaluate_ == Wish::kSeen,
+          .pause = pause_};
 }
 
 void RunControl::Obeyed() {
@@ -60,35 +74,52 @@ void RunControl::Obeyed() {
   if (save_ == Wish::kSeen) save_ = Wish::kNone;
 }
 
+void RunControl::Evaluated() {
+  const std::lock_guard lock(mutex_);
+  if (evaluate_ == Wish::kSeen) evaluate_ = Wish::kNone;
+}
+
 std::int64_t RunControl::display_every() const {
   const std::lock_guard lock(mutex_);
   return display_every_;
 }
 
+void RunControl::OnStacks(std::function<std::uint64_t()> ask) {
+  const std::lock_guard lock(mutex_);
+  ask_for_stacks_ = std::move(ask);
+}
+
 ControlAnswer RunControl::Take(const ControlRequest& request) {
   const std::lock_guard lock(mutex_);
   ControlAnswer answer;
-  if (request.order) answer.refusal = Obey(request);
+  if (request.order) Obey(request, answer);
   answer.status = StatusNow();
   return answer;
 }
 
-std::string RunControl::Obey(const ControlRequest& request) {
+void RunControl::Obey(const ControlRequest& request, ControlAnswer& answer) {
   const ControlOrder order = *request.order;
+  const auto refuse = [&](std::string why) { answer.refusal = std::move(why); };
   if (!Takes(state_, order)) {
-    return fmt::format("{} is not possible while the training is in the state {}", NameOf(order),
-                       NameOf(state_));
+    return refuse(fmt::format("{} is not possible while the training is in the state {}",
+                              NameOf(order), NameOf(state_)));
   }
   switch (order) {
     case ControlOrder::kPause:
       pause_ = true;
       break;
     case ControlOrder::kResume:
-      if (!pause_) return fmt::format("it is not paused: its state is {}", NameOf(state_));
+      if (!pause_) return refuse(fmt::format("it is not paused: its state is {}", NameOf(state_)));
       pause_ = false;
       break;
     case ControlOrder::kCheckpoint:
       save_ = Wish::kNew;
+      break;
+    case ControlOrder::kEvaluate:
+      if (!plan_.can_evaluate) {
+        return refuse("it has no images to evaluate with: --mode=train_and_evaluate has");
+      }
+      evaluate_ = Wish::kNew;
       break;
     case ControlOrder::kStop:
       stop_ = true;
@@ -96,8 +127,13 @@ std::string RunControl::Obey(const ControlRequest& request) {
     case ControlOrder::kSet:
       display_every_ = request.display_every;
       break;
+    case ControlOrder::kStacks:
+      if (!ask_for_stacks_) {
+        return refuse("its ranks cannot be asked for their stacks: its log says why");
+      }
+      answer.stacks_order = ask_for_stacks_();
+      break;
   }
-  return "";
 }
 
 RunStatus RunControl::status() const {
@@ -119,12 +155,15 @@ RunStatus RunControl::StatusNow() const {
     const auto left = static_cast<double>(plan_.steps - last_.steps);
     status.eta_seconds = left * active_seconds_ / static_cast<double>(steps_);
   }
+  status.median_own_seconds = loads_.Median();
+  status.loads = loads_.Slowest();
   status.checkpoint_step = checkpoint_step_;
   status.display_every = display_every_;
   if (!IsEnd(state_)) {
     if (pause_ && state_ != RunState::kPaused) status.asked.push_back(ControlOrder::kPause);
     if (!pause_ && state_ == RunState::kPaused) status.asked.push_back(ControlOrder::kResume);
     if (save_ != Wish::kNone) status.asked.push_back(ControlOrder::kCheckpoint);
+    if (evaluate_ != Wish::kNone) status.asked.push_back(ControlOrder::kEvaluate);
     if (stop_) status.asked.push_back(ControlOrder::kStop);
   }
   status.identity = identity_;

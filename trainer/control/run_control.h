@@ -11,9 +11,12 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "trainer/control/control_message.h"
+#include "trainer/control/rank_loads.h"
 #include "trainer/telemetry/step_timer.h"
 
 namespace trainer {
@@ -21,7 +24,8 @@ namespace trainer {
 // What was asked for.
 struct ControlWishes {
   bool stop = false;
-  bool save = false;   // a checkpoint
+  bool save = false;  // a checkpoint
+  bool evaluate = false;
   bool pause = false;  // until it is false again
 };
 
@@ -42,6 +46,7 @@ class RunControl {
     std::int64_t steps = 0;   // of the whole training
     std::int64_t epochs = 0;  // 0: it is counted in steps
     std::int64_t global_batch = 0;
+    bool can_evaluate = false;  // there are images to evaluate with
   };
   void StartTraining(const Plan& plan);
   // An event that cannot happen in this state changes nothing.
@@ -53,13 +58,23 @@ class RunControl {
     StepTimes times;
   };
   void Stepped(const Step& step);
+  // By rank; RanksSaid after each step.
+  void SetHosts(std::vector<std::string> hosts);
+  void RanksSaid(std::span<const double> own_seconds, std::span<const RankSaid> said);
   // There is a checkpoint of this step.
   void Saved(std::int64_t step);
-  // What to do.  A checkpoint that was asked for is wanted until Obeyed.
+  // What to do.  A checkpoint that was asked for is wanted until Obeyed, an evaluation until
+  // Evaluated.
   ControlWishes Look();
   // The checkpoint that Look has told of is begun; not one that was asked for since.
   void Obeyed();
+  // The same of an evaluation.
+  void Evaluated();
   std::int64_t display_every() const;
+
+  // By what the ranks are asked for their stacks: returns the number of the order, and waits for
+  // nothing.  Without it that order is refused.
+  void OnStacks(std::function<std::uint64_t()> ask);
 
   // For those who ask.
   ControlAnswer Take(const ControlRequest& request);
@@ -69,7 +84,8 @@ class RunControl {
   enum class Wish : std::uint8_t { kNone, kNew, kSeen };
 
   static double SteadySeconds();
-  std::string Obey(const ControlRequest& request);  // "", or why not
+  // Sets what the answer has beside the status.
+  void Obey(const ControlRequest& request, ControlAnswer& answer);
   RunStatus StatusNow() const;
 
   const RunIdentity identity_;
@@ -81,15 +97,18 @@ class RunControl {
   Step last_;
   bool has_step_ = false;
   StepTimer recent_{kRecentSteps};
+  RankLoads loads_;
   std::int64_t checkpoint_step_ = -1;
   std::int64_t display_every_;
   // Of this launch, without pauses.
   std::int64_t steps_ = 0;
   double active_seconds_ = 0;
   std::optional<double> counted_until_;  // active_seconds_; none: the clock does not run
+  std::function<std::uint64_t()> ask_for_stacks_;
   bool stop_ = false;
   bool pause_ = false;
   Wish save_ = Wish::kNone;
+  Wish evaluate_ = Wish::kNone;
 };
 
 }  // namespace trainer

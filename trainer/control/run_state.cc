@@ -26,8 +26,10 @@ struct TakenOrders {
   bool pause;
   bool resume;
   bool checkpoint;
+  bool evaluate;
   bool stop;
   bool set;
+  bool stacks;
 };
 
 struct StateRow {
@@ -47,7 +49,13 @@ constexpr std::array<StateRow, kRunStates> kTable = {{
       .stop = kStopping,
       .end = kDone,
       .failure = kFailed},
-     {.pause = true, .resume = true, .checkpoint = true, .stop = true, .set = true}},
+     {.pause = true,
+      .resume = true,
+      .checkpoint = true,
+      .evaluate = false,
+      .stop = true,
+      .set = true,
+      .stacks = true}},
     {"training",
      {.step = kTraining,
       .checkpoint = kCheckpointing,
@@ -56,7 +64,13 @@ constexpr std::array<StateRow, kRunStates> kTable = {{
       .stop = kStopping,
       .end = kDone,
       .failure = kFailed},
-     {.pause = true, .resume = true, .checkpoint = true, .stop = true, .set = true}},
+     {.pause = true,
+      .resume = true,
+      .checkpoint = true,
+      .evaluate = true,
+      .stop = true,
+      .set = true,
+      .stacks = true}},
     {"evaluating",
      {.step = kTraining,
       .checkpoint = kCheckpointing,
@@ -65,7 +79,13 @@ constexpr std::array<StateRow, kRunStates> kTable = {{
       .stop = kStopping,
       .end = kDone,
       .failure = kFailed},
-     {.pause = false, .resume = true, .checkpoint = false, .stop = true, .set = true}},
+     {.pause = false,
+      .resume = true,
+      .checkpoint = false,
+      .evaluate = false,
+      .stop = true,
+      .set = true,
+      .stacks = true}},
     {"checkpointing",
      {.step = kTraining,
       .checkpoint = kCheckpointing,
@@ -74,7 +94,13 @@ constexpr std::array<StateRow, kRunStates> kTable = {{
       .stop = kStopping,
       .end = kDone,
       .failure = kFailed},
-     {.pause = true, .resume = true, .checkpoint = true, .stop = true, .set = true}},
+     {.pause = true,
+      .resume = true,
+      .checkpoint = true,
+      .evaluate = true,
+      .stop = true,
+      .set = true,
+      .stacks = true}},
     {"paused",
      {.step = kTraining,
       .checkpoint = kCheckpointing,
@@ -83,7 +109,13 @@ constexpr std::array<StateRow, kRunStates> kTable = {{
       .stop = kStopping,
       .end = kNever,
       .failure = kFailed},
-     {.pause = true, .resume = true, .checkpoint = true, .stop = true, .set = true}},
+     {.pause = true,
+      .resume = true,
+      .checkpoint = true,
+      .evaluate = false,
+      .stop = true,
+      .set = true,
+      .stacks = true}},
     {"stopping",
      {.step = kNever,
       .checkpoint = kStopping,
@@ -92,13 +124,19 @@ constexpr std::array<StateRow, kRunStates> kTable = {{
       .stop = kStopping,
       .end = kDone,
       .failure = kFailed},
-     {.pause = false, .resume = false, .checkpoint = false, .stop = true, .set = false}},
+     {.pause = false,
+      .resume = false,
+      .checkpoint = false,
+      .evaluate = false,
+      .stop = true,
+      .set = false,
+      .stacks = true}},
     {"done", {}, {}},
     {"failed", {}, {}},
 }};
 
-constexpr std::array<std::string_view, kControlOrders> kOrderNames = {"pause", "resume",
-                                                                      "checkpoint", "stop", "set"};
+constexpr std::array<std::string_view, kControlOrders> kOrderNames = {
+    "pause", "resume", "checkpoint", "evaluate", "stop", "set", "stacks"};
 
 const StateRow& RowOf(RunState state) { return kTable[static_cast<std::size_t>(state)]; }
 
@@ -152,12 +190,16 @@ bool Takes(RunState state, ControlOrder order) {
       return takes.resume;
     case ControlOrder::kCheckpoint:
       return takes.checkpoint;
+    case ControlOrder::kEvaluate:
+      return takes.evaluate;
     case ControlOrder::kStop:
       return takes.stop;
     case ControlOrder::kSet:
+      return takes.set;
+    case ControlOrder::kStacks:
       break;
   }
-  return takes.set;
+  return takes.stacks;
 }
 
 bool IsEnd(RunState state) { return state == kDone || state == kFailed; }

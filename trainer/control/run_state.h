@@ -37,8 +37,16 @@ enum class RunEvent : std::uint8_t {
 inline constexpr std::size_t kRunEvents = 7;
 
 // What people ask a training for.
-enum class ControlOrder : std::uint8_t { kPause, kResume, kCheckpoint, kStop, kSet };
-inline constexpr std::size_t kControlOrders = 5;
+enum class ControlOrder : std::uint8_t {
+  kPause,
+  kResume,
+  kCheckpoint,
+  kEvaluate,
+  kStop,
+  kSet,
+  kStacks,  // where each rank is right now; obeyed at once, and not by the loop
+};
+inline constexpr std::size_t kControlOrders = 7;
 
 // "training", ...
 std::string_view NameOf(RunState state);

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "trainer/core/error.h"
 
@@ -20,6 +21,28 @@ double NumberOf(const Json& value) {
   return value.is_null() ? RunStatus::kUnknown : value.get<double>();
 }
 
+// To the microsecond: shorter, and no less is known.
+Json SecondsOrNull(double seconds) {
+  constexpr double kMostRounded = 1e6;
+  return NumberOrNull(std::abs(seconds) < kMostRounded ? std::round(seconds * 1e6) / 1e6 : seconds);
+}
+
+Json WholeOrNull(const std::optional<int>& value) { return value ? Json(*value) : Json(nullptr); }
+
+Json JsonOf(const std::vector<RankLoad>& loads) {
+  Json json = Json::array();
+  for (const RankLoad& load : loads) {
+    json.push_back({{"rank", load.rank},
+                    {"host", load.host},
+                    {"own_seconds", SecondsOrNull(load.own_seconds)},
+                    {"input_wait_seconds", SecondsOrNull(load.input_wait_seconds)},
+                    {"gpu_busy_percent", WholeOrNull(load.gpu_percent)},
+                    {"clock_mhz", WholeOrNull(load.compute_mhz)},
+                    {"celsius", WholeOrNull(load.celsius)}});
+  }
+  return json;
+}
+
 // Whole, and within the limits.  Throws Error(EX_DATAERR).
 std::int64_t WholeOf(const Json& value, std::int64_t least, std::int64_t most) {
   const bool fits = value.is_number_unsigned()
@@ -31,6 +54,32 @@ std::int64_t WholeOf(const Json& value, std::int64_t least, std::int64_t most) {
 }
 
 std::int64_t CountOf(const Json& value) { return WholeOf(value, 0, kMostCounted); }
+
+int IntOf(const Json& value, int least) {
+  return static_cast<int>(WholeOf(value, least, std::numeric_limits<int>::max()));
+}
+
+std::optional<int> OptionalOf(const Json& value) {
+  return value.is_null() ? std::nullopt
+                         : std::optional(IntOf(value, std::numeric_limits<int>::min()));
+}
+
+// Of a ddltraind that does not tell them there are none.
+std::vector<RankLoad> LoadsIn(const Json& json) {
+  std::vector<RankLoad> loads;
+  const auto all = json.find("rank_loads");
+  if (all == json.end()) return loads;
+  for (const Json& load : *all) {
+    loads.push_back({.rank = IntOf(load.at("rank"), 0),
+                     .host = load.at("host").get<std::string>(),
+                     .own_seconds = NumberOf(load.at("own_seconds")),
+                     .input_wait_seconds = NumberOf(load.at("input_wait_seconds")),
+                     .gpu_percent = OptionalOf(load.at("gpu_busy_percent")),
+                     .compute_mhz = OptionalOf(load.at("clock_mhz")),
+                     .celsius = OptionalOf(load.at("celsius"))});
+  }
+  return loads;
+}
 
 }  // namespace
 
@@ -53,6 +102,8 @@ std::string FormatStatus(const RunStatus& status) {
                       status.checkpoint_step < 0 ? Json(nullptr) : Json(status.checkpoint_step)},
                      {"step_seconds", NumberOrNull(status.times.step)},
                      {"phase_seconds", phases},
+                     {"median_own_seconds", SecondsOrNull(status.median_own_seconds)},
+                     {"rank_loads", JsonOf(status.loads)},
                      {"display_every", status.display_every},
                      {"asked", asked},
                      {"ranks", status.identity.ranks},
@@ -84,14 +135,17 @@ RunStatus ParseStatus(std::string_view text) {
       const std::string phase(NameOf(static_cast<StepPhase>(i)));
       status.times.phases[i] = NumberOf(json.at("phase_seconds").at(phase));
     }
+    if (const auto median = json.find("median_own_seconds"); median != json.end()) {
+      status.median_own_seconds = NumberOf(*median);
+    }
+    status.loads = LoadsIn(json);
     status.display_every = CountOf(json.at("display_every"));
     for (const Json& name : json.at("asked")) {
       if (const auto order = ParseControlOrder(name.get<std::string>())) {
         status.asked.push_back(*order);
       }
     }
-    status.identity.ranks =
-        static_cast<int>(WholeOf(json.at("ranks"), 1, std::numeric_limits<int>::max()));
+    status.identity.ranks = IntOf(json.at("ranks"), 1);
     status.identity.host = json.at("host").get<std::string>();
     status.identity.pid = CountOf(json.at("pid"));
     status.identity.version = json.at("version").get<std::string>();

@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <utility>
 
 #include "trainer/core/error.h"
 
@@ -19,8 +18,8 @@ namespace {
 
 constexpr int kBacklog = 16;
 
-SocketDescriptor MakeSocket(int flags) {
-  return SocketDescriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0));
+support::Descriptor MakeSocket(int flags) {
+  return support::Descriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0));
 }
 
 // Of `path`, which fits.
@@ -33,32 +32,20 @@ sockaddr_un AddressOf(const std::string& path) {
 
 }  // namespace
 
-SocketDescriptor::~SocketDescriptor() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
-SocketDescriptor::SocketDescriptor(SocketDescriptor&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)) {}
-
-SocketDescriptor& SocketDescriptor::operator=(SocketDescriptor&& other) noexcept {
-  std::swap(fd_, other.fd_);
-  return *this;
-}
-
 std::size_t MostBytesOfSocketPath() { return sizeof(sockaddr_un::sun_path) - 1; }
 
 // It is bound under another name and renamed once it listens: one that is found and refuses is of
 // a process that has ended.
-SocketDescriptor ListenAt(const std::string& path) {
+support::Descriptor ListenAt(const std::string& path) {
   const std::string early = path + ".new";
   if (early.size() > MostBytesOfSocketPath()) {
     throw Error(EX_OSERR, "the path of a socket would be too long: " + path);
   }
-  SocketDescriptor socket = MakeSocket(SOCK_NONBLOCK);
+  support::Descriptor socket = MakeSocket(SOCK_NONBLOCK);
   const sockaddr_un address = AddressOf(early);
-  if (socket.get() < 0 ||
-      ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
-      ::listen(socket.get(), kBacklog) != 0 || std::rename(early.c_str(), path.c_str()) != 0) {
+  if (socket.fd() < 0 ||
+      ::bind(socket.fd(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
+      ::listen(socket.fd(), kBacklog) != 0 || std::rename(early.c_str(), path.c_str()) != 0) {
     const int error = errno;
     ::unlink(early.c_str());
     throw OsError("cannot make the socket " + path, error);
@@ -66,18 +53,18 @@ SocketDescriptor ListenAt(const std::string& path) {
   return socket;
 }
 
-SocketDescriptor ConnectTo(const std::string& path, int& error) {
+support::Descriptor ConnectTo(const std::string& path, int& error) {
   error = ENAMETOOLONG;
-  if (path.size() > MostBytesOfSocketPath()) return SocketDescriptor();
-  SocketDescriptor socket = MakeSocket(0);
+  if (path.size() > MostBytesOfSocketPath()) return support::Descriptor();
+  support::Descriptor socket = MakeSocket(0);
   constexpr timeval kLimit = {kSocketPatience, 0};
   for (const int name : {SO_SNDTIMEO, SO_RCVTIMEO}) {
-    ::setsockopt(socket.get(), SOL_SOCKET, name, &kLimit, sizeof(kLimit));
+    ::setsockopt(socket.fd(), SOL_SOCKET, name, &kLimit, sizeof(kLimit));
   }
   const sockaddr_un address = AddressOf(path);
   error = 0;
-  if (socket.get() < 0 ||
-      ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+  if (socket.fd() < 0 ||
+      ::connect(socket.fd(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     error = errno;
   }
   return socket;

@@ -9,35 +9,21 @@
 #include <cstddef>
 #include <string>
 
+#include "support/descriptor.h"
+
 namespace trainer {
-
-// A descriptor that is closed with it.
-class SocketDescriptor {
- public:
-  explicit SocketDescriptor(int fd = -1) : fd_(fd) {}
-  ~SocketDescriptor();
-  SocketDescriptor(SocketDescriptor&& other) noexcept;
-  SocketDescriptor& operator=(SocketDescriptor&& other) noexcept;
-  SocketDescriptor(const SocketDescriptor&) = delete;
-  SocketDescriptor& operator=(const SocketDescriptor&) = delete;
-
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 // The longest path that a socket can have.
 std::size_t MostBytesOfSocketPath();
 
 // A socket that listens at `path`, which nobody finds before it listens; non-blocking.
 // REQUIRES: the folder of `path` is private.  Throws Error(EX_OSERR) that names it.
-SocketDescriptor ListenAt(const std::string& path);
+support::Descriptor ListenAt(const std::string& path);
 
 // A socket that is connected to the one at `path`, with 0 in `error`, or errno of why it is not.
 // Whatever waits for the other end waits for kSocketPatience at most, then fails with EAGAIN.
 inline constexpr int kSocketPatience = 10;  // seconds; a machine may be busy
-SocketDescriptor ConnectTo(const std::string& path, int& error);
+support::Descriptor ConnectTo(const std::string& path, int& error);
 
 // Whether the process at the other end of `fd` runs as `uid`, by what the kernel noted when it
 // connected or began to listen.

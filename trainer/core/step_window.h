@@ -15,6 +15,7 @@ struct StepWindow {
   std::int64_t count = 0;
 
   std::int64_t last() const { return first + count - 1; }
+  friend bool operator==(const StepWindow&, const StepWindow&) = default;
 };
 
 inline constexpr std::int64_t kMaxWindowSteps = 1000;

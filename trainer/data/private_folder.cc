@@ -13,6 +13,7 @@
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "trainer/core/error.h"
 
@@ -26,30 +27,13 @@ constexpr mode_t kOwnFile = 0600;
 constexpr mode_t kOwnFolder = 0700;
 constexpr mode_t kOthers = 0077;
 
-std::string WhyNotPrivate(const FileDescriptor& folder) {
+std::string WhyNotPrivate(const support::Descriptor& folder) {
   struct stat status {};
-  if (::fstat(folder.get(), &status) != 0) return std::generic_category().message(errno);
+  if (::fstat(folder.fd(), &status) != 0) return std::generic_category().message(errno);
   if (status.st_uid != ::geteuid()) return "it is of another user";
   if ((status.st_mode & kOthers) != 0) return "it is open to others: chmod 700 makes it private";
   return "";
 }
-
-// Removes a file that has not got its name.
-class Unfinished {
- public:
-  Unfinished(int folder, std::string name) : folder_(folder), name_(std::move(name)) {}
-  ~Unfinished() {
-    if (!name_.empty()) ::unlinkat(folder_, name_.c_str(), 0);
-  }
-  Unfinished(const Unfinished&) = delete;
-  Unfinished& operator=(const Unfinished&) = delete;
-
-  void Keep() { name_.clear(); }
-
- private:
-  int folder_;
-  std::string name_;
-};
 
 }  // namespace
 
@@ -57,51 +41,33 @@ PrivateFolder::PrivateFolder(std::string path) : path_(std::move(path)) {
   if (::mkdir(path_.c_str(), kOwnFolder) != 0 && errno != EEXIST) {
     throw OsError("cannot make the folder " + path_, errno);
   }
-  folder_ = FileDescriptor(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!folder_) throw OsError("cannot open the folder " + path_, errno);
+  folder_ =
+      support::Descriptor(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!folder_.is_open()) throw OsError("cannot open the folder " + path_, errno);
   const std::string why = WhyNotPrivate(folder_);
   if (!why.empty()) throw Error(EX_OSERR, "cannot use the folder " + path_ + ": " + why);
 }
 
-FileDescriptor PrivateFolder::Open(const std::string& name, int flags) const {
-  return FileDescriptor(
-      ::openat(folder_.get(), name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, kOwnFile));
+support::Descriptor PrivateFolder::Open(const std::string& name, int flags) const {
+  return support::Descriptor(
+      ::openat(folder_.fd(), name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, kOwnFile));
 }
 
-std::optional<std::vector<std::uint8_t>> PrivateFolder::Read(const std::string& name,
-                                                             std::uint64_t max_bytes) const {
-  const FileDescriptor file = Open(name, O_RDONLY);
+std::optional<std::string> PrivateFolder::Read(const std::string& name,
+                                               std::uint64_t max_bytes) const {
+  const support::Descriptor file = Open(name, O_RDONLY);
   struct stat status {};
-  if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
-      status.st_uid != ::geteuid() || static_cast<std::uint64_t>(status.st_size) > max_bytes) {
+  if (!file.is_open() || ::fstat(file.fd(), &status) != 0 || status.st_uid != ::geteuid()) {
     return std::nullopt;
   }
-  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(status.st_size));
-  try {
-    bytes.resize(ReadAt(file, name, 0, bytes));
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-  return bytes;
+  support::WholeFile read = support::ReadWholeFile(file.fd(), max_bytes);
+  if (read.problem != support::ReadProblem::kNone) return std::nullopt;
+  return std::move(read.content);
 }
 
 void PrivateFolder::Write(const std::string& name, std::string_view bytes) const {
-  const std::string path = path_ + "/" + name;
-  const std::string temporary = "." + name + ".tmp";
-  ::unlinkat(folder_.get(), temporary.c_str(), 0);  // of a process that was killed
-  const FileDescriptor file = Open(temporary, O_WRONLY | O_CREAT | O_EXCL);
-  if (!file) throw OsError("cannot create " + path, errno);
-  Unfinished unfinished(folder_.get(), temporary);
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(file.get(), bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw OsError("cannot write " + path, errno);
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-  if (::renameat(folder_.get(), temporary.c_str(), folder_.get(), name.c_str()) != 0) {
-    throw OsError("cannot write " + path, errno);
-  }
-  unfinished.Keep();
+  const int error = support::ReplaceFile(name, bytes, {.mode = kOwnFile, .folder = folder_.fd()});
+  if (error != 0) throw OsError("cannot write " + path_ + "/" + name, error);
 }
 
 void PrivateFolder::Prune(const std::string& prefix, std::size_t kept) const {
@@ -119,12 +85,12 @@ void PrivateFolder::Prune(const std::string& prefix, std::size_t kept) const {
   for (const auto& [time, path] : files) fs::remove(path, error);
 }
 
-std::optional<FileDescriptor> PrivateFolder::Lock(const std::string& name,
-                                                  std::chrono::milliseconds patience) const {
+std::optional<support::Descriptor> PrivateFolder::Lock(const std::string& name,
+                                                       std::chrono::milliseconds patience) const {
   const auto end = std::chrono::steady_clock::now() + patience;
-  FileDescriptor file = Open(name, O_RDWR | O_CREAT);
-  if (!file) return std::nullopt;
-  while (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+  support::Descriptor file = Open(name, O_RDWR | O_CREAT);
+  if (!file.is_open()) return std::nullopt;
+  while (::flock(file.fd(), LOCK_EX | LOCK_NB) != 0) {
     const bool is_held = errno == EWOULDBLOCK || errno == EINTR;
     if (!is_held || std::chrono::steady_clock::now() >= end) return std::nullopt;
     std::this_thread::sleep_for(kLockPoll);

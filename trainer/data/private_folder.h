@@ -13,9 +13,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "trainer/data/file.h"
+#include "trainer/core/file.h"
 
 namespace trainer {
 
@@ -29,8 +28,7 @@ class PrivateFolder {
 
   // All of a file of this user, a plain one and no link; nothing otherwise, or if it has more
   // bytes.
-  std::optional<std::vector<std::uint8_t>> Read(const std::string& name,
-                                                std::uint64_t max_bytes) const;
+  std::optional<std::string> Read(const std::string& name, std::uint64_t max_bytes) const;
   // The file appears under its name when it is whole, in place of one that is there.
   // REQUIRES: no two processes write the same file at once.
   void Write(const std::string& name, std::string_view bytes) const;
@@ -40,14 +38,14 @@ class PrivateFolder {
 
   // A lock, which is held as long as the descriptor lives, and no longer than this process does;
   // nothing if another process has it for all of `patience`, or where there are no locks.
-  std::optional<FileDescriptor> Lock(const std::string& name,
-                                     std::chrono::milliseconds patience) const;
+  std::optional<support::Descriptor> Lock(const std::string& name,
+                                          std::chrono::milliseconds patience) const;
 
  private:
-  FileDescriptor Open(const std::string& name, int flags) const;
+  support::Descriptor Open(const std::string& name, int flags) const;
 
   std::string path_;
-  FileDescriptor folder_;
+  support::Descriptor folder_;
 };
 
 }  // namespace trainer

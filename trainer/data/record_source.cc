@@ -69,7 +69,7 @@ class RecordSource : public Source {
   ScanCost scan_cost() const override { return data_.scan_cost(); }
   void Seek(const Position& position) override {
     prefetcher_.Seek(position.step, [&] {
-      read_ahead_.Seek(position.step * options_.batch, [&] { start_ = position; });
+      read_ahead_.Seek(position.step * options_.batch_size, [&] { start_ = position; });
     });
   }
   bool Next(HostBatch& batch) override;
@@ -90,6 +90,7 @@ class RecordSource : public Source {
   std::int64_t MoveImagesToTheFront(Batch& batch) const;
 
   const RecordSourceOptions options_;
+  const GlobalBatch global_batch_;
   const DataSet data_;
   const ShardSampler sampler_;
   std::vector<std::unique_ptr<SampleLoader>> loaders_;  // by thread
@@ -97,18 +98,19 @@ class RecordSource : public Source {
   Position start_;                      // last sought; written while nothing is made
   std::set<std::int64_t> bad_records_;  // that Next has met
   KnownBad known_bad_;
-  ReadAhead read_ahead_;   // numbers the places of all steps: step * batch + place
+  ReadAhead read_ahead_;   // numbers the places of all steps: step * batch_size + place
   Prefetcher prefetcher_;  // last: its threads use the others
 };
 
 RecordSource::RecordSource(const RecordSourceOptions& options)
     : options_(options),
-      data_(options.data_dir, options.index_dir, options.split, options.threads,
+      global_batch_{options.batch_size, options.world_size},
+      data_(options.data_dir, options.data_idx_dir, options.split, options.threads,
             {options.rank, options.world_size}, {.dir = options.scan_cache_dir}),
       sampler_(data_.records(), options.seed, options.training && options.shuffle),
       loaders_(static_cast<std::size_t>(options.threads)),
       ring_(MakeRing()),
-      read_ahead_(ReadAheadFor(options.threads, Steps() * options.batch), Records()),
+      read_ahead_(ReadAheadFor(options.threads, Steps() * options.batch_size), Records()),
       prefetcher_(RingOptions(), [this](std::int64_t step, int slot, std::int64_t item,
                                         int thread) { Make(step, slot, item, thread); }) {}
 
@@ -118,7 +120,7 @@ std::size_t RecordSource::ImageBytes() const {
 }
 
 std::vector<Batch> RecordSource::MakeRing() const {
-  const auto items = static_cast<std::size_t>(options_.batch);
+  const auto items = static_cast<std::size_t>(options_.batch_size);
   std::vector<Batch> ring;
   for (int slot = 0; slot <= std::max(options_.prefetch, 1); ++slot) {
     ring.push_back({.memory = BatchMemory(items, ImageBytes(), options_.allocate),
@@ -130,8 +132,8 @@ std::vector<Batch> RecordSource::MakeRing() const {
 
 // That are made: all of an evaluation, or more than any training has.
 std::int64_t RecordSource::Steps() const {
-  return options_.training ? std::numeric_limits<std::int64_t>::max() / 2 / options_.batch
-                           : EvaluationSteps(options_.batch, options_.world_size, data_.records());
+  return options_.training ? std::numeric_limits<std::int64_t>::max() / 2 / options_.batch_size
+                           : EvaluationSteps(global_batch_, data_.records());
 }
 
 ReadAhead::Storage RecordSource::Records() const {
@@ -148,30 +150,29 @@ ReadAhead::Storage RecordSource::Records() const {
 Prefetcher::Options RecordSource::RingOptions() const {
   return {.threads = options_.threads,
           .slots = static_cast<int>(ring_.size()),
-          .items = options_.batch,
+          .items = options_.batch_size,
           .end = Steps(),
           .spans = options_.spans};
 }
 
 BatchRange RecordSource::RangeOf(std::int64_t step) const {
   if (!options_.training) {
-    return EvaluationRange(step, options_.batch, options_.rank, options_.world_size,
-                           data_.records());
+    return EvaluationRange(step, global_batch_, options_.rank, data_.records());
   }
-  const std::int64_t step_sample = start_.At(step, options_.batch * options_.world_size).sample;
-  return TrainingRange(step_sample, options_.batch, options_.rank);
+  const std::int64_t step_sample = start_.At(step, global_batch_.images()).sample;
+  return TrainingRange(step_sample, options_.batch_size, options_.rank);
 }
 
 // None is in places of an evaluation that are behind its last image.
 std::optional<std::int64_t> RecordSource::RecordOfPlace(std::int64_t place) const {
-  const BatchRange range = RangeOf(place / options_.batch);
-  const std::int64_t item = place % options_.batch;
+  const BatchRange range = RangeOf(place / options_.batch_size);
+  const std::int64_t item = place % options_.batch_size;
   if (item >= range.valid) return std::nullopt;
   return sampler_.RecordOf(range.first_sample + item);
 }
 
 void RecordSource::Make(std::int64_t step, int slot, std::int64_t item, int thread) {
-  const ReadAhead::Taken taken = read_ahead_.Take(step * options_.batch + item);
+  const ReadAhead::Taken taken = read_ahead_.Take(step * options_.batch_size + item);
   auto& loader = loaders_[static_cast<std::size_t>(thread)];
   if (!loader) {
     loader = std::make_unique<SampleLoader>(
@@ -289,7 +290,7 @@ std::int64_t RecordSource::MoveImagesToTheFront(Batch& batch) const {
 }  // namespace
 
 std::unique_ptr<Source> MakeRecordSource(const RecordSourceOptions& options) {
-  DDL_CHECK(options.batch > 0 && options.image_size > 0 && options.classes > 0);
+  DDL_CHECK(options.batch_size > 0 && options.image_size > 0 && options.classes > 0);
   DDL_CHECK(options.rank >= 0 && options.rank < options.world_size && options.threads > 0);
   return std::make_unique<RecordSource>(options);
 }

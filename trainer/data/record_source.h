@@ -40,13 +40,14 @@ enum class BadRecords { kStop, kSkip };
 struct RecordSourceOptions {
   // What the batches hold.
   std::string data_dir;
-  std::string index_dir;  // DALI's index files, same names as the data files; "": found by scanning
+  std::string
+      data_idx_dir;  // DALI's index files, same names as the data files; "": found by scanning
   std::string
       scan_cache_dir;  // where what is found by scanning is kept (scan_cache.h); "": nowhere
   Split split = Split::kTrain;
-  bool training = true;     // endless; false: evaluation, file order, centre crop, ends
-  std::int64_t batch = 32;  // images of this rank in a step
-  int image_size = 224;     // pixels, height and width of the output
+  bool training = true;          // endless; false: evaluation, file order, centre crop, ends
+  std::int64_t batch_size = 32;  // images of this rank in a step
+  int image_size = 224;          // pixels, height and width of the output
   int rank = 0;
   int world_size = 1;
   std::uint64_t seed = 1;             // the same on all ranks
@@ -61,8 +62,8 @@ struct RecordSourceOptions {
 
   // How fast.
   int threads = 2;   // decoding threads; one core decodes about 800 ImageNet images per second
-  int prefetch = 2;  // batches made ahead; memory: (prefetch + 1) * batch * image_size^2 * 3 bytes,
-                     // and ReadAheadFor(threads).bytes for records
+  int prefetch = 2;  // batches made ahead; memory: (prefetch + 1) * batch_size * image_size^2 * 3
+                     // bytes, and ReadAheadFor(threads).bytes for records
   AllocateMemory allocate = AllocateOrdinaryMemory;  // of the batches
   SpanRecorder* spans = nullptr;                     // of images that the threads make; may be null
 };

@@ -80,7 +80,10 @@ std::optional<PrivateFolder> Scanning::OpenFolder() {
 // True if all files are known.
 bool Scanning::TakeKept(const PrivateFolder& folder) {
   const auto bytes = folder.Read(name_, kMaxScanBytes);
-  auto scans = bytes ? ParseScans(*bytes, set_) : std::nullopt;
+  auto scans =
+      bytes
+          ? ParseScans({reinterpret_cast<const std::uint8_t*>(bytes->data()), bytes->size()}, set_)
+          : std::nullopt;
   if (!scans) return false;
   Kept kept;
   for (ScannedFile& scan : *scans) kept.emplace(scan.name, std::move(scan));
@@ -141,7 +144,7 @@ void Scanning::Keep(const PrivateFolder& folder) {
 SetScan Scanning::Run() {
   const auto begin = std::chrono::steady_clock::now();
   const std::optional<PrivateFolder> folder = OpenFolder();
-  std::optional<FileDescriptor> lock;
+  std::optional<support::Descriptor> lock;
   if (folder && !TakeKept(*folder)) {
     // A few locks for all sets, so that they need not be removed: who shares one waits for no more
     // than a scan.

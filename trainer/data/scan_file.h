@@ -24,7 +24,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/data/file.h"
+#include "trainer/core/file.h"
 #include "trainer/data/tfrecord.h"
 
 namespace trainer {

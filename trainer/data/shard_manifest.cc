@@ -10,7 +10,7 @@
 
 #include "trainer/core/crc32c.h"
 #include "trainer/core/error.h"
-#include "trainer/data/file.h"
+#include "trainer/core/file.h"
 
 namespace trainer {
 namespace {

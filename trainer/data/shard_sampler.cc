@@ -56,16 +56,15 @@ BatchRange TrainingRange(std::int64_t step_sample, std::int64_t batch, int rank)
   return {step_sample + rank * batch, batch};
 }
 
-BatchRange EvaluationRange(std::int64_t step, std::int64_t batch, int rank, int world_size,
+BatchRange EvaluationRange(std::int64_t step, const GlobalBatch& batch, int rank,
                            std::int64_t samples) {
-  BatchRange range = TrainingRange(step * batch * world_size, batch, rank);
-  range.valid = std::clamp<std::int64_t>(samples - range.first_sample, 0, batch);
+  BatchRange range = TrainingRange(step * batch.images(), batch.batch_size, rank);
+  range.valid = std::clamp<std::int64_t>(samples - range.first_sample, 0, batch.batch_size);
   return range;
 }
 
-std::int64_t EvaluationSteps(std::int64_t batch, int world_size, std::int64_t samples) {
-  const std::int64_t global_batch = batch * world_size;
-  return (samples + global_batch - 1) / global_batch;
+std::int64_t EvaluationSteps(const GlobalBatch& batch, std::int64_t samples) {
+  return (samples + batch.images() - 1) / batch.images();
 }
 
 }  // namespace trainer

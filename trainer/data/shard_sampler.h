@@ -12,6 +12,8 @@
 
 #include <cstdint>
 
+#include "trainer/data/global_batch.h"
+
 namespace trainer {
 
 class ShardSampler {
@@ -40,9 +42,9 @@ struct BatchRange {
 // Training: all of the batch is valid.  `step_sample`: the first of all ranks in the step.
 BatchRange TrainingRange(std::int64_t step_sample, std::int64_t batch, int rank);
 // Evaluation of `samples` images.
-BatchRange EvaluationRange(std::int64_t step, std::int64_t batch, int rank, int world_size,
+BatchRange EvaluationRange(std::int64_t step, const GlobalBatch& batch, int rank,
                            std::int64_t samples);
 // Steps in which every image is evaluated once.
-std::int64_t EvaluationSteps(std::int64_t batch, int world_size, std::int64_t samples);
+std::int64_t EvaluationSteps(const GlobalBatch& batch, std::int64_t samples);
 
 }  // namespace trainer

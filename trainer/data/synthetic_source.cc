@@ -31,6 +31,7 @@ class SyntheticSource : public Source {
   void MakeImage(std::int64_t item);
 
   const SyntheticSourceOptions options_;
+  const GlobalBatch global_batch_;
   std::size_t image_bytes_;
   BatchMemory memory_;
   std::int64_t step_ = 0;
@@ -38,17 +39,18 @@ class SyntheticSource : public Source {
 
 SyntheticSource::SyntheticSource(const SyntheticSourceOptions& options)
     : options_(options),
+      global_batch_{options.batch_size, options.world_size},
       image_bytes_(static_cast<std::size_t>(options.image_size) *
                    static_cast<std::size_t>(options.image_size) * 3),
-      memory_(static_cast<std::size_t>(options.batch), image_bytes_, options.allocate) {
+      memory_(static_cast<std::size_t>(options.batch_size), image_bytes_, options.allocate) {
   const int threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  ParallelFor(threads, options.batch, [this](std::int64_t item) { MakeImage(item); });
+  ParallelFor(threads, options.batch_size, [this](std::int64_t item) { MakeImage(item); });
 }
 
 void SyntheticSource::MakeImage(std::int64_t item) {
   const auto place = static_cast<std::size_t>(item);
   Random random(options_.seed, RandomPurpose::kSynthetic,
-                static_cast<std::uint64_t>(options_.rank * options_.batch + item));
+                static_cast<std::uint64_t>(options_.rank * options_.batch_size + item));
   memory_.labels()[place] =
       static_cast<std::int32_t>(random.Below(static_cast<std::uint32_t>(options_.classes)));
   for (std::uint8_t& value : memory_.pixels().subspan(place * image_bytes_, image_bytes_)) {
@@ -57,15 +59,13 @@ void SyntheticSource::MakeImage(std::int64_t item) {
 }
 
 bool SyntheticSource::Next(HostBatch& batch) {
-  if (!options_.training &&
-      step_ >= EvaluationSteps(options_.batch, options_.world_size, options_.samples)) {
+  if (!options_.training && step_ >= EvaluationSteps(global_batch_, options_.samples)) {
     return false;
   }
-  const std::int64_t valid = options_.training
-                                 ? options_.batch
-                                 : EvaluationRange(step_, options_.batch, options_.rank,
-                                                   options_.world_size, options_.samples)
-                                       .valid;
+  const std::int64_t valid =
+      options_.training
+          ? options_.batch_size
+          : EvaluationRange(step_, global_batch_, options_.rank, options_.samples).valid;
   batch = {.pixels = memory_.pixels(),
            .mirror = memory_.mirror(),
            .labels = memory_.labels(),
@@ -77,7 +77,7 @@ bool SyntheticSource::Next(HostBatch& batch) {
 }  // namespace
 
 std::unique_ptr<Source> MakeSyntheticSource(const SyntheticSourceOptions& options) {
-  DDL_CHECK(options.batch > 0 && options.image_size > 0 && options.classes > 0);
+  DDL_CHECK(options.batch_size > 0 && options.image_size > 0 && options.classes > 0);
   DDL_CHECK(options.rank >= 0 && options.rank < options.world_size);
   return std::make_unique<SyntheticSource>(options);
 }

@@ -6,7 +6,7 @@
 //
 // As there, one fixed batch per rank is made when the source is made, and every step gives that
 // batch: the source costs nothing.  Sample p of rank r is drawn from
-// Random(seed, kSynthetic, r * batch + p), so two ranks with batch B see what one rank with 2B
+// Random(seed, kSynthetic, r * batch_size + p), so two ranks with batch B see what one rank with 2B
 // sees.
 
 #pragma once
@@ -20,8 +20,8 @@
 namespace trainer {
 
 struct SyntheticSourceOptions {
-  std::int64_t batch = 32;  // images of this rank in a step
-  int image_size = 224;     // pixels, height and width
+  std::int64_t batch_size = 32;  // images of this rank in a step
+  int image_size = 224;          // pixels, height and width
   int classes = 1000;
   int rank = 0;
   int world_size = 1;

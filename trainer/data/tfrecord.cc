@@ -41,13 +41,13 @@ std::string DescribeRecord(const std::string& path, std::uint64_t offset, const 
 }
 
 RecordFile::RecordFile(std::string path, bool keep_open) : path_(std::move(path)) {
-  FileDescriptor file = OpenForReading(path_);
+  support::Descriptor file = OpenForReading(path_);
   identity_ = IdentityOf(file, path_);
   if (keep_open) file_ = std::move(file);
 }
 
 std::size_t RecordFile::ReadBytes(std::uint64_t offset, std::span<std::uint8_t> bytes) const {
-  if (file_) return ReadAt(file_, path_, offset, bytes);
+  if (file_.is_open()) return ReadAt(file_, path_, offset, bytes);
   return ReadAt(OpenForReading(path_), path_, offset, bytes);
 }
 
@@ -143,7 +143,7 @@ std::span<const std::uint8_t> RecordFile::Read(const RecordPlace& place,
   return Check(place, buffer);
 }
 
-RecordWriter::RecordWriter(std::string path) : file_(std::move(path)) {}
+RecordWriter::RecordWriter(const std::string& path) : file_(path) {}
 
 void RecordWriter::Append(std::span<const std::uint8_t> data) {
   const std::size_t begin = pending_.size();

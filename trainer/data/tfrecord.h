@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/data/file.h"
+#include "trainer/core/file.h"
 
 namespace trainer {
 
@@ -53,7 +53,7 @@ class RecordFile {
   std::uint64_t bytes() const { return identity_.bytes; }
   // As it was when this was made.
   const FileIdentity& identity() const { return identity_; }
-  bool is_open() const { return static_cast<bool>(file_); }
+  bool is_open() const { return file_.is_open(); }
 
   // The record that begins at `offset`, from its header: checks the header's CRC and that the
   // record ends within the file.  REQUIRES: offset < bytes().
@@ -78,14 +78,14 @@ class RecordFile {
   std::size_t ReadBytes(std::uint64_t offset, std::span<std::uint8_t> bytes) const;
 
   std::string path_;
-  FileDescriptor file_;  // empty when the file is opened for each read
+  support::Descriptor file_;  // empty when the file is opened for each read
   FileIdentity identity_;
 };
 
 // Writes a file, complete or not at all (file.h, NewFile).
 class RecordWriter {
  public:
-  explicit RecordWriter(std::string path);
+  explicit RecordWriter(const std::string& path);
 
   void Append(std::span<const std::uint8_t> data);
   void Finish();  // no more records

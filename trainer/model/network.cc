@@ -45,6 +45,10 @@ void Network::AllocateParameters() {
   gradients_ = backend_.AllocateDevice(bytes);
   momentum_ = backend_.AllocateDevice(bytes);
   statistics_ = backend_.AllocateDevice(plan_.layout.statistic_elements * sizeof(float));
+  if (keeps_averages()) {
+    weight_averages_ = backend_.AllocateDevice(bytes);
+    statistic_averages_ = backend_.AllocateDevice(statistics_.bytes());
+  }
   if (backend_.compute_type() == DType::kFloat32) return;
   const std::size_t compute_bytes = plan_.layout.elements * SizeOf(backend_.compute_type());
   compute_weights_ = backend_.AllocateDevice(compute_bytes);
@@ -78,12 +82,38 @@ void Network::BindBlocks() {
   plan_.head->Bind(plan_.arena, arena_.data(), bindings(block_count() - 1));
 }
 
+const Buffer& Network::BufferOf(Part part, bool statistic) const {
+  if (part == Part::kValue) return statistic ? statistics_ : weights_;
+  if (part == Part::kMomentum) {
+    DDL_CHECK(!statistic);
+    return momentum_;
+  }
+  DDL_CHECK(keeps_averages());
+  return statistic ? statistic_averages_ : weight_averages_;
+}
+
 Tensor Network::TensorOf(Part part, const Parameter& parameter) const {
-  DDL_CHECK(part == Part::kValue || !parameter.spec.statistic);
-  const Buffer& buffer = part == Part::kMomentum    ? momentum_
-                         : parameter.spec.statistic ? statistics_
-                                                    : weights_;
+  const Buffer& buffer = BufferOf(part, parameter.spec.statistic);
   return Fp32Tensor(parameter, reinterpret_cast<float*>(buffer.data()));
+}
+
+void Network::StartAverages(Stream& stream) {
+  DDL_CHECK(keeps_averages());
+  backend_.CopyOnDevice(weight_averages_.data(), weights_.data(), weights_.bytes(), stream);
+  backend_.CopyOnDevice(statistic_averages_.data(), statistics_.data(), statistics_.bytes(),
+                        stream);
+}
+
+void Network::MoveAverages(double decay, const UpdateSums* sums, Stream& stream) {
+  DDL_CHECK(keeps_averages());
+  const auto share = static_cast<float>(1 - decay);
+  const auto move = [&](const Buffer& values, const Buffer& averages) {
+    backend_.MoveAverage(reinterpret_cast<const float*>(values.data()), share, sums,
+                         reinterpret_cast<float*>(averages.data()), values.bytes() / sizeof(float),
+                         stream);
+  };
+  move(weights_, weight_averages_);
+  move(statistics_, statistic_averages_);
 }
 
 void Network::Forward(Mode mode, const InputBatch& batch, LossSums* loss_sums, Stream& stream) {

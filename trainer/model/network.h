@@ -61,6 +61,13 @@ class Network {
   // Running statistics of batch norm, which each rank has its own of.
   const Buffer& statistics() const { return statistics_; }
   float* momentum() const { return reinterpret_cast<float*>(momentum_.data()); }
+  bool keeps_averages() const { return plan_.spec.keeps_averages; }
+  // Sets the moving averages to the weights and statistics of now.  REQUIRES: keeps_averages().
+  void StartAverages(Stream& stream);
+  // Moves them on after an update, whose sums are on the device, unless that was left out:
+  // average = decay * average + (1 - decay) * value.  REQUIRES: keeps_averages().
+  void MoveAverages(double decay, const UpdateSums* sums, Stream& stream);
+
   // The weights that the back end computes with, in its compute type, for Sgd to write; null where
   // it computes with weights() themselves.
   void* compute_weights() const { return compute_weights_.data(); }
@@ -68,8 +75,8 @@ class Network {
   // Where the blocks have it.
   ParameterBinding BindingOf(const Parameter& parameter) const;
 
-  // Which number of a parameter; statistics have only a value.
-  enum class Part : std::uint8_t { kValue, kMomentum };
+  // Which number of a parameter; statistics have no momentum.  kAverage REQUIRES keeps_averages().
+  enum class Part : std::uint8_t { kValue, kMomentum, kAverage };
   // Host values in torchvision's shape, row-major: spec.shape.elements() of them.  All wait until
   // the copy is done, and are exact.
   std::vector<float> Export(Part part, const Parameter& parameter, Stream& stream) const;
@@ -86,6 +93,7 @@ class Network {
   bool IsCopied(const Parameter& parameter) const {
     return parameter.spec.desc.dtype != DType::kFloat32;
   }
+  const Buffer& BufferOf(Part part, bool statistic) const;
   Tensor TensorOf(Part part, const Parameter& parameter) const;
   std::vector<float> ExportTensor(const Tensor& tensor, const Parameter& parameter,
                                   Stream& stream) const;
@@ -99,6 +107,9 @@ class Network {
   Buffer gradients_;
   Buffer momentum_;
   Buffer statistics_;
+  // Moving averages, elements as in weights_ and statistics_; empty unless they are kept.
+  Buffer weight_averages_;
+  Buffer statistic_averages_;
   // In the compute type, elements as in weights_ and gradients_; empty where that is fp32.
   Buffer compute_weights_;
   Buffer compute_gradients_;

@@ -13,8 +13,9 @@ namespace {
 
 void MakeBlocks(Backend& backend, NetworkPlan& plan) {
   const NetworkSpec& spec = plan.spec;
-  const Architecture& architecture = FindArchitecture(spec.architecture);
-  plan.stem = backend.MakeStem({spec.batch, spec.height, spec.width, architecture.stem_channels});
+  const Architecture& architecture = FindArchitecture(spec.arch);
+  plan.stem =
+      backend.MakeStem({spec.batch_size, spec.height, spec.width, architecture.stem_channels});
   TensorDesc src = plan.stem->dst();
   for (const BottleneckPlace& place : BottlenecksOf(architecture)) {
     auto block =
@@ -68,6 +69,7 @@ NetworkBytes NetworkPlan::bytes() const {
   bytes.weights = layout.elements * (sizeof(float) + of_type) + statistics;
   bytes.gradients = layout.elements * (sizeof(float) + of_type);
   bytes.momentum = layout.elements * sizeof(float);
+  if (spec.keeps_averages) bytes.averages = layout.elements * sizeof(float) + statistics;
   bytes.workspace = arena.passing_bytes();
   bytes.activations = arena.total_bytes() - bytes.workspace;
   return bytes;
@@ -85,6 +87,7 @@ std::vector<std::string> NetworkPlan::Describe() const {
   add("gradients", elements * sizeof(float), "");
   add("momentum", elements * sizeof(float), "");
   add("statistics", layout.statistic_elements * sizeof(float), "");
+  if (spec.keeps_averages) add("averages", bytes().averages, "");
   if (compute_type != DType::kFloat32) {
     add("weights, compute type", elements * SizeOf(compute_type), "");
     add("gradients, compute type", elements * SizeOf(compute_type), "");
@@ -99,7 +102,7 @@ std::vector<std::string> NetworkPlan::Describe() const {
 }
 
 NetworkPlan PlanNetwork(Backend& backend, const NetworkSpec& spec) {
-  DDL_CHECK(spec.batch > 0 && spec.classes > 1);
+  DDL_CHECK(spec.batch_size > 0 && spec.classes > 1);
   NetworkPlan plan;
   plan.spec = spec;
   plan.compute_type = backend.compute_type();

@@ -20,12 +20,13 @@
 namespace trainer {
 
 struct NetworkSpec {
-  std::string architecture = "resnet50";
-  std::int64_t batch = 0;
+  std::string arch = "resnet50";
+  std::int64_t batch_size = 0;
   std::int64_t height = 224;
   std::int64_t width = 224;
   std::int64_t classes = 1000;
   float label_smoothing = 0;
+  bool keeps_averages = false;  // of weights and statistics, moving ones
 };
 
 // Memory of the device, in bytes.
@@ -33,10 +34,13 @@ struct NetworkBytes {
   std::size_t weights = 0;  // with those of the compute type, and the statistics
   std::size_t gradients = 0;
   std::size_t momentum = 0;
+  std::size_t averages = 0;
   std::size_t activations = 0;  // the arena, less:
   std::size_t workspace = 0;    // of the one block that computes, when most is in use
 
-  std::size_t total() const { return weights + gradients + momentum + activations + workspace; }
+  std::size_t total() const {
+    return weights + gradients + momentum + averages + activations + workspace;
+  }
 };
 
 struct NetworkPlan {

@@ -75,6 +75,23 @@ std::optional<int> Celsius(const fs::path& root) {
 
 }  // namespace
 
+std::string InWords(const DeviceState& state) {
+  const auto watts = [](std::int64_t milliwatts) {
+    return std::to_string(std::llround(static_cast<double>(milliwatts) / 1e3));
+  };
+  std::string words;
+  const auto add = [&](const std::string& part) { words += (words.empty() ? "" : ", ") + part; };
+  if (state.compute_mhz) add(std::to_string(*state.compute_mhz) + " MHz");
+  if (state.memory_mhz) add("memory " + std::to_string(*state.memory_mhz) + " MHz");
+  if (state.celsius) add(std::to_string(*state.celsius) + " C");
+  if (state.milliwatts) {
+    const bool is_limited = state.limit_milliwatts.has_value();
+    add(watts(*state.milliwatts) + (is_limited ? " of " + watts(*state.limit_milliwatts) : "") +
+        " W");
+  }
+  return words;
+}
+
 DeviceState HostState::Read(Clock::time_point now) {
   DeviceState state;
   state.compute_mhz = Mhz(root_);

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -23,7 +24,13 @@ struct DeviceState {
   std::optional<int> celsius;
   std::optional<std::int64_t> milliwatts;
   std::optional<std::int64_t> limit_milliwatts;
+  // Of the last moments, of a GPU: its kernels ran.
+  std::optional<int> busy_percent = {};
 };
+
+// "1980 MHz, memory 3201 MHz, 61 C, 412 of 700 W", without what is not known; "" if nothing is.
+// Pure.
+std::string InWords(const DeviceState& state);
 
 using ReadDeviceState = std::function<DeviceState()>;
 

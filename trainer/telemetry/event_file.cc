@@ -53,14 +53,15 @@ std::filesystem::path NewName(TimePoint now, const std::string& host) {
   return fmt::format("events.out.tfevents.{:010}.{}.{}", seconds, host, ::getpid());
 }
 
-int OpenNew(const std::filesystem::path& path, std::string_view instead) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (fd < 0) {
+support::Descriptor OpenNew(const std::filesystem::path& path, std::string_view instead) {
+  support::Descriptor file(
+      ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (!file.is_open()) {
     throw Error(EX_OSERR, "cannot write '" + path.string() +
                               "': " + std::generic_category().message(errno) +
                               "; check it, or give " + std::string(instead));
   }
-  return fd;
+  return file;
 }
 
 }  // namespace
@@ -97,8 +98,6 @@ EventFile::EventFile(const std::filesystem::path& folder, const std::string& hos
   Append(VersionRecord(clock_()));
 }
 
-EventFile::~EventFile() { ::close(file_); }
-
 void EventFile::StartSession(std::int64_t step) { Append(SessionRecord(clock_(), step)); }
 
 void EventFile::Scalars(std::int64_t step, std::span<const Scalar> scalars) {
@@ -110,7 +109,7 @@ void EventFile::Append(const std::string& record) {
     ++lost_events_;
     return;
   }
-  const Appended appended = AppendWhole(file_, record, /*is_own=*/true);
+  const Appended appended = AppendWhole(file_.fd(), record, /*is_own=*/true);
   is_torn_ = !appended.is_whole;
   const bool was_losing = std::exchange(is_losing_, appended.error != 0);
   if (!is_losing_) return;

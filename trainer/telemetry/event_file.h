@@ -17,6 +17,7 @@
 #include <string>
 #include <string_view>
 
+#include "support/descriptor.h"
 #include "trainer/telemetry/clock.h"
 
 namespace trainer {
@@ -38,7 +39,6 @@ class EventFile {
   // Throws Error(EX_OSERR) that names the file, and says to give `instead`, if it cannot be made.
   EventFile(const std::filesystem::path& folder, const std::string& host, std::string_view instead,
             std::function<void(int error)> on_loss, WallClock clock = SystemClock());
-  ~EventFile();
   EventFile(const EventFile&) = delete;
   EventFile& operator=(const EventFile&) = delete;
 
@@ -55,7 +55,7 @@ class EventFile {
   const std::function<void(int)> on_loss_;
   WallClock clock_;
   const std::filesystem::path path_;
-  const int file_;
+  const support::Descriptor file_;
   bool is_torn_ = false;  // the file ends within a record: nothing can follow
   bool is_losing_ = false;
   std::int64_t lost_events_ = 0;

@@ -18,6 +18,10 @@ struct Memory {  // nvmlMemory_t
   unsigned long long total, free, used;
 };
 
+struct Utilization {  // nvmlUtilization_t, in percent
+  unsigned gpu, memory;
+};
+
 template <typename... Arguments>
 bool Call(void* library, const char* name, Arguments... arguments) {
   using Function = Return (*)(Arguments...);
@@ -81,6 +85,8 @@ DeviceState GpuMeter::State() const {
   if (Ask("nvmlDeviceGetTemperature", kTemperatureOfGpu, &value)) {
     state.celsius = static_cast<int>(value);
   }
+  Utilization busy = {};
+  if (Ask("nvmlDeviceGetUtilizationRates", &busy)) state.busy_percent = static_cast<int>(busy.gpu);
   if (Ask("nvmlDeviceGetPowerUsage", &value)) state.milliwatts = value;
   if (Ask("nvmlDeviceGetEnforcedPowerLimit", &value)) state.limit_milliwatts = value;
   return state;

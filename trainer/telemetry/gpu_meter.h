@@ -30,7 +30,7 @@ class GpuMeter {
   // The mean power counts from here.
   void Restart();
   std::optional<GpuFigures> Read() const;
-  // Clocks, temperature and power of now.
+  // Clocks, temperature, utilisation and power of now.
   DeviceState State() const;
 
  private:

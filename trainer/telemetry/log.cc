@@ -9,8 +9,9 @@
 #include "trainer/core/error.h"
 
 namespace trainer {
+namespace {
 
-void SetLogLevel(spdlog::logger& logger, std::string_view level) {
+spdlog::level::level_enum LevelOf(std::string_view level) {
   static constexpr std::pair<std::string_view, spdlog::level::level_enum> kLevels[] = {
       {"debug", spdlog::level::debug},
       {"info", spdlog::level::info},
@@ -18,17 +19,19 @@ void SetLogLevel(spdlog::logger& logger, std::string_view level) {
       {"error", spdlog::level::err},
       {"off", spdlog::level::off}};
   for (const auto& [name, value] : kLevels) {
-    if (name == level) return logger.set_level(value);
+    if (name == level) return value;
   }
   throw Error(EX_USAGE, "'" + std::string(level) +
                             "' is not a log level: give debug, info, warning, error or off");
 }
 
+}  // namespace
+
 Logger MakeLogger(std::ostream& out, int rank, std::string_view level) {
   auto logger = std::make_shared<spdlog::logger>(
       "ddltraind", std::make_shared<spdlog::sinks::ostream_sink_mt>(out, /*force_flush=*/true));
   logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z [rank " + std::to_string(rank) + "] %l: %v");
-  SetLogLevel(*logger, level);
+  logger->set_level(LevelOf(level));
   return logger;
 }
 

@@ -17,10 +17,8 @@ namespace trainer {
 
 using Logger = std::shared_ptr<spdlog::logger>;
 
-// `level` as in SetLogLevel.  Every line is flushed: a rank that dies has said all it knew.
+// `level`: "debug", "info", "warning", "error" or "off"; throws Error(EX_USAGE) that lists them for
+// any other.  Every line is flushed: a rank that dies has said all it knew.
 Logger MakeLogger(std::ostream& out, int rank, std::string_view level);
-
-// "debug", "info", "warning", "error" or "off".  Throws Error(EX_USAGE) that lists them.
-void SetLogLevel(spdlog::logger& logger, std::string_view level);
 
 }  // namespace trainer

@@ -26,7 +26,7 @@ void MlLog::StartTraining(const MlLogTraining& training) {
   training_ = training;
   Point("seed", training.seed);
   Point("global_batch_size", training.global_batch);
-  Point("gradient_accumulation_steps", std::int64_t{1});
+  Point("gradient_accumulation_steps", training.batches_per_step);
   Point("train_samples", training.train_samples);
   Point("eval_samples", training.eval_samples);
   Point("opt_name", "sgd");
@@ -60,15 +60,15 @@ void MlLog::EndTraining() {
   Stop("block_stop", {{"first_epoch_num", training_.first_epoch + 1}});
 }
 
-void MlLog::StartEvaluation() {
+void MlLog::StartEvaluation(std::int64_t epoch) {
   // A launch that finds its training done only evaluates: that is no run.
-  if (is_running_) Start("eval_start", Epoch(training_.epochs - 1));
+  if (is_running_) Start("eval_start", Epoch(epoch));
 }
 
-void MlLog::EndEvaluation(double top1) {
+void MlLog::EndEvaluation(std::int64_t epoch, double top1) {
   if (!is_running_) return;
-  Point("eval_accuracy", top1, Epoch(training_.epochs - 1));
-  Stop("eval_stop", Epoch(training_.epochs - 1));
+  Point("eval_accuracy", top1, Epoch(epoch));
+  Stop("eval_stop", Epoch(epoch));
 }
 
 void MlLog::EndRun(bool success) {

@@ -31,6 +31,7 @@ struct MlLogSubmission {
 struct MlLogTraining {
   std::int64_t seed = 0;
   std::int64_t global_batch = 0;
+  std::int64_t batches_per_step = 1;  // of a rank
   std::int64_t batch_per_rank = 0;
   std::int64_t train_samples = 0;  // of the sets
   std::int64_t eval_samples = 0;
@@ -53,9 +54,10 @@ class MlLog {
   // The steps of `epoch`, from 0, are done.  `more`: this launch makes others.
   void EndEpoch(std::int64_t epoch, bool more);
   void EndTraining();
-  void StartEvaluation();
-  // A fraction of 1.
-  void EndEvaluation(double top1);
+  // Of the weights after `epoch`, from 0, or in its midst; also between epochs of the block.
+  void StartEvaluation(std::int64_t epoch);
+  // `top1`: a fraction of 1.
+  void EndEvaluation(std::int64_t epoch, double top1);
   // `success`: all of it, the evaluation too, was done.
   void EndRun(bool success);
 

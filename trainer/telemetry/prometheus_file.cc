@@ -9,6 +9,8 @@
 #include <iterator>
 #include <utility>
 
+#include "support/file.h"
+
 namespace trainer {
 namespace {
 
@@ -50,7 +52,7 @@ PrometheusFile::PrometheusFile(const std::filesystem::path& folder, MetricsOwner
       file_(folder / fmt::format("ddltraind-rank-{:05}.prom", owner_.rank), std::move(on_loss)),
       clock_(std::move(clock)) {}
 
-int PrometheusFile::Start() { return file_.TryWrite(Text()); }
+int PrometheusFile::Start() { return support::ReplaceFile(file_.path(), Text()); }
 
 void PrometheusFile::Write() { file_.Write(Text()); }
 
@@ -122,6 +124,10 @@ void PrometheusFile::StepText() {
   Value({"ddltraind_skipped_steps", "",
          "Steps of this process that updated nothing, for a gradient overflowed or was no number."},
         static_cast<double>(skipped_steps_));
+  Value({"ddltraind_rollbacks", "",
+         "How often this process has gone back to a checkpoint, for loss, gradient or weights were "
+         "no numbers."},
+        static_cast<double>(rollbacks_));
   Value(
       {"ddltraind_last_step_timestamp_seconds", "seconds", "When the last step ended, since 1970."},
       InSeconds(last_time_.time_since_epoch()));

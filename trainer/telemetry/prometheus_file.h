@@ -71,6 +71,8 @@ class PrometheusFile {
   int Start();
   void StartTraining(std::int64_t planned_steps, std::int64_t global_batch);
   void Step(const StepMetrics& metrics);
+  // The training has gone back to a checkpoint; StartTraining tells how many steps it has now.
+  void RolledBack() { ++rollbacks_; }
   void Evaluated(const EvaluationMetrics& metrics);
   // That the program runs no more.
   void End();
@@ -101,6 +103,7 @@ class PrometheusFile {
   std::int64_t planned_steps_ = 0;
   std::int64_t global_batch_ = 0;
   std::int64_t skipped_steps_ = 0;  // of this process
+  std::int64_t rollbacks_ = 0;      // of this process
   StepMetrics last_;
   TimePoint last_time_;
   bool has_step_ = false;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A small file that is written anew from time to time, beside its place, and renamed into it: who
-// reads it finds the text before or the text now, and never a part of one.  Not synced: after a
-// crash of the machine it may be an old one.
+// A small file that is written anew from time to time, as support::ReplaceFile does: who reads it
+// finds the text before or the text now, and never a part of one.  Not synced: after a crash of the
+// machine it may be an old one.
 //
 // Not thread-safe.
 
@@ -21,15 +21,11 @@ class ReplacedFile {
 
   const std::filesystem::path& path() const { return path_; }
 
-  // Where it fails, what was there before still is.  TryWrite returns 0 or errno, and tells nobody.
+  // Where it fails, what was there before still is.
   void Write(std::string_view text);
-  int TryWrite(std::string_view text) const;
 
  private:
-  int WriteBeside(std::string_view text) const;
-
   const std::filesystem::path path_;
-  const std::filesystem::path partial_;
   const std::function<void(int)> on_loss_;
   bool is_losing_ = false;  // the last text was lost
 };

@@ -25,6 +25,12 @@ std::string_view NameOf(StepPhase phase) {
   return kNames[static_cast<std::size_t>(phase)];
 }
 
+double OwnSeconds(const StepTimes& times) {
+  double seconds = 0;
+  for (const StepPhase phase : kOwnPhases) seconds += times[phase];
+  return seconds;
+}
+
 StepTimer::StepTimer(std::size_t window) : ring_(window) { DDL_CHECK(window > 0); }
 
 void StepTimer::Add(const StepTimes& times) {

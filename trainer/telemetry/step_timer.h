@@ -38,6 +38,12 @@ struct StepTimes {
   double operator[](StepPhase phase) const { return phases[static_cast<std::size_t>(phase)]; }
 };
 
+// In which a rank is at work of its own, or waits for its own input, and not for the other ranks.
+inline constexpr std::array kOwnPhases = {StepPhase::kInputWait, StepPhase::kForward,
+                                          StepPhase::kBackward, StepPhase::kUpdate};
+// How long a rank was busy itself in a step: the sum of these.
+double OwnSeconds(const StepTimes& times);
+
 class StepTimer {
  public:
   // Steps that means and medians are taken over, the last ones; memory is taken once.

@@ -2,19 +2,14 @@
 
 #include "trainer/telemetry/trace_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <iterator>
 #include <set>
 #include <utility>
 #include <vector>
 
-#include "trainer/telemetry/append_whole.h"
 #include "trainer/telemetry/python_format.h"
 
 namespace trainer {
@@ -89,34 +84,17 @@ std::string TraceLines(int rank, const std::string& host, std::span<const Span> 
   return lines;
 }
 
-TraceFile::TraceFile(std::filesystem::path path)
-    : path_(std::move(path)),
-      partial_(path_.string() + ".partial"),
-      file_(::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666)),
-      error_(file_ < 0 ? errno : 0) {
-  Write("{\"traceEvents\": [\n");
-}
-
-TraceFile::~TraceFile() {
-  if (file_ < 0) return;
-  ::close(file_);
-  ::unlink(partial_.c_str());
-}
-
-void TraceFile::Write(std::string_view text) {
-  if (error_ == 0) error_ = AppendWhole(file_, text, /*is_own=*/true).error;
+TraceFile::TraceFile(std::filesystem::path path) : file_(std::move(path), {.is_durable = true}) {
+  file_.Write("{\"traceEvents\": [\n");
 }
 
 void TraceFile::Add(int rank, const std::string& host, std::span<const Span> spans) {
-  Write((std::exchange(has_lines_, true) ? ",\n" : "") + TraceLines(rank, host, spans));
+  file_.Write((std::exchange(has_lines_, true) ? ",\n" : "") + TraceLines(rank, host, spans));
 }
 
 int TraceFile::Finish() {
-  Write("\n], \"displayTimeUnit\": \"ms\"}\n");
-  // Some file systems tell of a full disk only here.
-  if (error_ == 0 && ::fsync(file_) != 0 && errno != EINVAL) error_ = errno;
-  if (error_ == 0 && std::rename(partial_.c_str(), path_.c_str()) != 0) error_ = errno;
-  return error_;
+  file_.Write("\n], \"displayTimeUnit\": \"ms\"}\n");
+  return file_.Commit();
 }
 
 }  // namespace trainer

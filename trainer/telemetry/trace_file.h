@@ -11,7 +11,8 @@
 // A rank is a process, with threads for whole steps, their phases, all-reduces, and one for each of
 // its input threads.  ts and dur are microseconds.
 //
-// The file appears under its name when it is whole.  Not thread-safe.
+// The file appears under its name when it is whole (support/file.h), and on the disk.  Not
+// thread-safe.
 
 #pragma once
 
@@ -20,6 +21,7 @@
 #include <string>
 #include <string_view>
 
+#include "support/file.h"
 #include "trainer/core/span_recorder.h"
 
 namespace trainer {
@@ -30,22 +32,12 @@ std::string TraceLines(int rank, const std::string& host, std::span<const Span> 
 class TraceFile {
  public:
   explicit TraceFile(std::filesystem::path path);
-  // Removes what is not finished.
-  ~TraceFile();
-  TraceFile(const TraceFile&) = delete;
-  TraceFile& operator=(const TraceFile&) = delete;
-
   void Add(int rank, const std::string& host, std::span<const Span> spans);
   // To be called once.  Returns 0, or errno of the first thing that failed; then there is no file.
   int Finish();
 
  private:
-  void Write(std::string_view text);
-
-  const std::filesystem::path path_;
-  const std::filesystem::path partial_;
-  const int file_;
-  int error_;  // errno of the first thing that failed
+  support::AtomicFile file_;
   bool has_lines_ = false;
 };
 

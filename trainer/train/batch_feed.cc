@@ -15,6 +15,13 @@ BatchFeed::BatchFeed(Backend& backend, DeviceBatch& device_batch, Source& source
       end_(end),
       idle_(backend.MakeEvent()) {}
 
+void BatchFeed::Restart(std::int64_t end) {
+  if (fetched_ >= 0) device_batch_.arrived().Synchronize();
+  fetched_ = -1;
+  failure_ = nullptr;
+  end_ = end;
+}
+
 bool BatchFeed::Has(std::int64_t step, Stream& stream) {
   DDL_CHECK(step < end_);
   if (fetched_ != step) Fetch(step, stream);

@@ -21,6 +21,10 @@ class BatchFeed {
   // No batch from step `end` on is asked for.  All outlive it.
   BatchFeed(Backend& backend, DeviceBatch& device_batch, Source& source, std::int64_t end);
 
+  // The source has been sent elsewhere: forgets what was fetched.  No batch from step `end` on is
+  // asked for from now on.
+  void Restart(std::int64_t end);
+
   // Whether the source has a batch for `step`, which is fetched; at the end of an evaluation it has
   // none.  REQUIRES: the source has come to it.
   bool Has(std::int64_t step, Stream& stream);
@@ -42,7 +46,7 @@ class BatchFeed {
   DeviceBatch& device_batch_;
   Source& source_;
   const bool ahead_;
-  const std::int64_t end_;
+  std::int64_t end_;
   const std::unique_ptr<Event> idle_;  // where the stream had nothing more to do but the next batch
   std::int64_t fetched_ = -1;          // step of the batch last fetched
   std::exception_ptr failure_;         // of fetching it

@@ -3,7 +3,12 @@
 #include "trainer/train/checkpoints.h"
 
 #include <exception>
+#include <filesystem>
 #include <string>
+
+#include "trainer/checkpoint/evaluated.h"
+#include "trainer/checkpoint/names.h"
+#include "trainer/core/error.h"
 
 namespace trainer {
 namespace {
@@ -30,12 +35,13 @@ Checkpoints::~Checkpoints() {
   }
 }
 
-void Checkpoints::Save(const Position& position, const LossScale& loss_scale, Wait wait) {
+void Checkpoints::Save(const Position& position, const LossScale& loss_scale, Wait wait,
+                       std::optional<double> top1) {
   const SnapshotParts& parts = parts_.snapshot;
   if (is_root_) WaitForLast(position.step, wait);
   begun_ = Clock::now();
   if (parts_.requests != nullptr) parts_.requests->BeginSave();
-  CopySnapshot(parts, position, loss_scale, parts_.samples, is_root_ ? &*copy_ : nullptr);
+  CopySnapshot(parts, position, loss_scale, parts_.samples, is_root_ ? &*copy_ : nullptr, top1);
   if (wait == Wait::kForCopy && parts.config.checkpoint_in_background) {
     if (is_root_) thread_->Start([this] { Write(); });
     return;
@@ -48,6 +54,20 @@ void Checkpoints::Save(const Position& position, const LossScale& loss_scale, Wa
   parts.communicator.Barrier();
 }
 
+void Checkpoints::NoteTop1(std::int64_t step, double top1) {
+  if (!is_root_) return;
+  Finish();
+  const std::filesystem::path parent = CheckpointsDirectory(ModelFolder(parts_.snapshot.config));
+  try {
+    trainer::NoteTop1(parent / CheckpointName(step), top1, parts_.hook);
+  } catch (const Error& error) {
+    parts_.snapshot.log->warn(
+        "that the checkpoint of step {} was evaluated is not noted in it, so it does not count for "
+        "the best: {}",
+        step, error.what());
+  }
+}
+
 void Checkpoints::Look() {
   if (thread_ && thread_->has_work() && thread_->Done()) Tell();
 }
@@ -56,6 +76,15 @@ void Checkpoints::Finish() {
   if (!thread_ || !thread_->has_work()) return;
   thread_->Wait();
   Tell();
+}
+
+void Checkpoints::FinishOrDrop() {
+  try {
+    Finish();
+  } catch (const Error& error) {
+    if (error.exit_code() != EX_SOFTWARE) throw;
+    parts_.snapshot.log->warn("{}", error.what());
+  }
 }
 
 void Checkpoints::WaitForLast(std::int64_t next_step, Wait wait) {

@@ -48,14 +48,23 @@ class Checkpoints {
   Checkpoints(const Checkpoints&) = delete;
   Checkpoints& operator=(const Checkpoints&) = delete;
 
-  // Collective, between steps: a checkpoint of the state at `position`.  The one before it is
-  // durable when this returns.  Throws Error as WriteSnapshot, for this one or that.
-  void Save(const Position& position, const LossScale& loss_scale, Wait wait);
+  // Collective, between steps: a checkpoint of the state at `position`, with the top-1 of its
+  // weights if they were evaluated.  The one before it is durable when this returns.  Throws Error
+  // as WriteSnapshot, for this one or that.
+  void Save(const Position& position, const LossScale& loss_scale, Wait wait,
+            std::optional<double> top1 = {});
+
+  // Between steps: the weights of `step`, of which there is a checkpoint, were evaluated since it
+  // was begun.  It is durable when this returns on rank 0; that its top-1 could not be noted is a
+  // warning.  Throws Error as Finish.
+  void NoteTop1(std::int64_t step, double top1);
 
   // Between steps, on each rank: logs what was written meanwhile.  Throws Error as WriteSnapshot.
   void Look();
   // The same, once it is written.
   void Finish();
+  // The same; one that was not written since it holds numbers that are none is a warning.
+  void FinishOrDrop();
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Everything the training loop can be told, with the defaults.  main fills it from the command line
-// (trainer/options.h); tests fill it by hand.  The same on every rank.
+// Everything the training loop can be told, with the defaults.  The options of the command line are
+// these very fields, by the same names (trainer/options.h); tests fill them by hand.  The same on
+// every rank.
 
 #pragma once
 
@@ -11,19 +12,36 @@
 #include <string>
 
 #include "trainer/core/step_window.h"
+#include "trainer/data/global_batch.h"
 #include "trainer/model/init.h"
+#include "trainer/model/network_plan.h"
 #include "trainer/train/schedule.h"
 
 namespace trainer {
 
 enum class RunMode : std::uint8_t {
   kTrain,
-  kTrainAndEvaluate,  // evaluates once, at the end
+  kTrainAndEvaluate,  // evaluates at the end, and every eval_every
   kEvaluate,
   kPredict,             // one image
   kTrainingBenchmark,   // trains, keeps nothing, measures
   kInferenceBenchmark,  // forward only, measures
 };
+
+// Makes steps of a training.
+constexpr bool IsTraining(RunMode mode) {
+  return mode == RunMode::kTrain || mode == RunMode::kTrainAndEvaluate ||
+         mode == RunMode::kTrainingBenchmark;
+}
+// Writes checkpoints.
+constexpr bool KeepsWeights(RunMode mode) {
+  return mode == RunMode::kTrain || mode == RunMode::kTrainAndEvaluate;
+}
+// Takes images of the validation set.
+constexpr bool IsEvaluating(RunMode mode) {
+  return mode == RunMode::kTrainAndEvaluate || mode == RunMode::kEvaluate ||
+         mode == RunMode::kInferenceBenchmark;
+}
 
 // Whether a training step is recorded once and then started as one piece (Backend::Record).
 enum class StepGraph : std::uint8_t {
@@ -34,66 +52,111 @@ enum class StepGraph : std::uint8_t {
 
 // What becomes of a step whose loss or gradient is no number (train/nan_watch.h).
 enum class OnNan : std::uint8_t {
-  kStop,  // the run ends
-  kSkip,  // its update is left out
+  kStop,      // the run ends
+  kSkip,      // its update is left out
+  kRollback,  // all ranks go back to the newest checkpoint (train/rollbacks.h)
+};
+
+// In which type gradients are summed over the ranks.
+enum class ReducePrecision : std::uint8_t {
+  kFp32,
+  k16Bit,  // that of the computation
 };
 
 struct TrainConfig {
   // What to do.
   RunMode mode = RunMode::kTrainAndEvaluate;
-  std::string architecture = "resnet50";
-  std::int64_t batch = 0;  // images per rank and step; required
-  std::int64_t height = 224;
-  std::int64_t width = 224;
+  std::string arch = "resnet50";
+  std::int64_t batch_size = 0;  // images that a rank computes together; required
+  std::int64_t accumulate = 1;  // batches of a rank in a step of training, which is one update
+  int image_size = 224;         // pixels, height and width
   int classes = 1000;
   std::int64_t warmup_steps = 50;    // not measured, in the benchmark modes
   std::filesystem::path to_predict;  // JPEG file, in kPredict
+
+  // In kTrainAndEvaluate.
+  std::int64_t eval_every = 0;  // of schedule.iter_unit, between evaluations; 0: at the end alone
+  double stop_at_top1 = 0;  // percent: an evaluation that reaches it ends training; 0: none does
 
   // How to learn.
   ScheduleConfig schedule;
   double momentum = 0.9;
   double weight_decay = 1e-4;
   double label_smoothing = 0;
-  double mixup = 0;  // a of Beta(a, a), drawn once per step; 0: off
+  double mixup = 0;  // a of Beta(a, a), drawn once per batch; 0: off
   WeightInit weight_init = WeightInit::kFanOut;
   bool zero_init_residual = false;
   std::uint64_t seed = 1;
-  bool freeze_batch_norm = false;  // running statistics, left as they are
-  double loss_scale = 256;         // of 16-bit training; a run in fp32 has none
-  bool static_loss_scale = false;  // false: loss_scale is the first of a dynamic one
+  bool freeze_batch_norm = false;        // running statistics, left as they are
+  double loss_scale = 256;               // of 16-bit training; a run in fp32 has none
+  bool use_static_loss_scaling = false;  // false: loss_scale is the first of a dynamic one
   OnNan on_nan = OnNan::kStop;
+  double ema = 0;  // decay of the moving averages of weights and statistics; 0: none are kept
 
   // Files.
-  std::filesystem::path model_dir;       // checkpoints
-  bool resume = true;                    // from the newest valid checkpoint in model_dir, if any
-  std::filesystem::path init_from;       // safetensors with torchvision's names; "": weight_init.
-                                         // A checkpoint to resume from wins.
+  std::filesystem::path results_dir = ".";  // logs
+  std::filesystem::path model_dir;          // checkpoints (ModelFolder); "": results_dir
+  bool resume = true;                       // from the newest valid checkpoint in model_dir, if any
+  std::filesystem::path init_from;       // safetensors with torchvision's names, or a model_dir: of
+                                         // its best checkpoint; "": weight_init.  A checkpoint to
+                                         // resume from wins.
   std::int64_t checkpoint_every = 1000;  // steps; 0: only when training ends or is stopped
   int keep_checkpoints = 5;
   std::int64_t keep_every = 0;           // checkpoints of those of checkpoint_every: one of so many
                                          // is kept for ever; 0: none
   bool checkpoint_in_background = true;  // written while training goes on, but for the last one
-  std::filesystem::path export_file;     // final weights, safetensors; "": none
+  std::filesystem::path export_dir;      // of the final weights (ExportFile); "": none
   std::filesystem::path dump_state;      // train/state_dump.h; "": none
   std::int64_t dump_state_step = 1;      // written after this many steps of the run
-  StepWindow trace;                      // steps whose time line is written to
-  std::filesystem::path trace_file;      // train/step_trace.h; "": none
-  StepWindow profile;                 // steps whose ops are timed (train/step_profile.h); count 0:
-                                      // none
-  std::filesystem::path profile_dir;  // where that is written
+  StepWindow trace;    // steps whose time line is written (TracePath, train/step_trace.h); count 0:
+                       // none
+  StepWindow profile;  // steps whose ops are timed (train/step_profile.h), into results_dir; count
+                       // 0: none
   std::filesystem::path variability_dir;  // train/variability_log.h; "": none
-  std::string program_version;            // noted in checkpoints
-  // Options and data by name, noted in checkpoints: where one has changed since, a run that goes on
-  // says so.
-  std::map<std::string, std::string> settings;
 
   // How.
   StepGraph graph = StepGraph::kAuto;
-  bool reduce_in_compute_type = false;  // gradients over the ranks; else in fp32
-  std::int64_t compare_every = 0;       // steps between comparisons of the ranks' weights; 0: never
+  ReducePrecision reduce_precision = ReducePrecision::kFp32;
+  std::int64_t paranoid = 0;  // steps between comparisons of the ranks' weights; 0: never
 
   // What is shown.
-  std::int64_t display_every = 10;  // steps between NVLOG iterations
+  int display_every = 10;  // steps between NVLOG iterations
+
+  // What no option says.
+  std::string program_version;  // noted in checkpoints
+  // Options and data by name, noted in checkpoints: where one has changed since, a run that goes on
+  // says so.
+  std::map<std::string, std::string> settings;
 };
+
+// What is derived from what was told.
+
+// Of a step of training, or of an evaluation, where each batch is one.
+inline GlobalBatch GlobalBatchOf(const TrainConfig& config, int world_size) {
+  return {config.batch_size, world_size, IsTraining(config.mode) ? config.accumulate : 1};
+}
+
+inline NetworkSpec NetworkSpecOf(const TrainConfig& config) {
+  const std::int64_t size = config.image_size;
+  const auto smoothing = static_cast<float>(config.label_smoothing);
+  const bool keeps_averages = config.ema > 0 && IsTraining(config.mode);
+  return {config.arch, config.batch_size, size, size, config.classes, smoothing, keeps_averages};
+}
+
+// Where checkpoints are, which all ranks see.
+inline std::filesystem::path ModelFolder(const TrainConfig& config) {
+  return config.model_dir.empty() ? config.results_dir : config.model_dir;
+}
+
+// "": the final weights are not exported.
+inline std::filesystem::path ExportFile(const TrainConfig& config) {
+  return config.export_dir.empty() ? std::filesystem::path()
+                                   : config.export_dir / "model.safetensors";
+}
+
+// Of the steps of config.trace.
+inline std::filesystem::path TracePath(const TrainConfig& config) {
+  return config.results_dir / "trace.json";
+}
 
 }  // namespace trainer

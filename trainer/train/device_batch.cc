@@ -15,7 +15,7 @@ DeviceBatch::DeviceBatch(Backend& backend, const NetworkSpec& spec)
       numbers_(backend) {
   batch_.loss = &numbers_.device()->loss;
   if (backend.is_host()) return;
-  const auto images = static_cast<std::size_t>(spec.batch);
+  const auto images = static_cast<std::size_t>(spec.batch_size);
   const auto image_bytes = static_cast<std::size_t>(spec.height * spec.width * 3);
   for (Slot& slot : slots_) {
     slot.pixels = backend.AllocateDevice(images * image_bytes);

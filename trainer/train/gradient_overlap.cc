@@ -8,14 +8,24 @@
 
 namespace trainer {
 
-GradientOverlap::GradientOverlap(Backend& backend, const Network& network,
-                                 Communicator& communicator, bool in_compute_type)
+GradientOverlap::GradientOverlap(Backend& backend, Network& network, Communicator& communicator,
+                                 bool in_compute_type, std::int64_t batches)
     : backend_(backend),
       network_(network),
       communicator_(communicator),
-      reduced_(network.gradients()) {
-  if (communicator.size() == 1) return;
+      batches_(batches),
+      reduced_(network.gradients()),
+      sgd_(backend.MakeSgd(network.segments())) {
   const std::size_t elements = network.elements();
+  if (batches > 1) {
+    DDL_CHECK(!in_compute_type);
+    sum_.emplace(backend, network);
+    reduced_ = {.fp32 = reduced_.fp32};
+  }
+  if (communicator.size() == 1) {
+    if (sum_) buckets_.push_back({0, elements});
+    return;
+  }
   if (in_compute_type && reduced_.compute_from < elements) {
     DDL_CHECK(communicator.sums_device_memory());
     reduction_ = Reduction::kMean;
@@ -47,6 +57,20 @@ void GradientOverlap::PlanBuckets(std::size_t begin, std::size_t end, DType type
   }
 }
 
+void GradientOverlap::Backward(BatchPlace place, Stream& stream) {
+  network_.Backward(stream, [&](std::size_t complete_from) {
+    if (place.is_last) Ready(complete_from, stream);
+  });
+  if (!place.is_last) Keep(place.is_first, stream);
+}
+
+void GradientOverlap::Update(const SgdParameters* parameters, UpdateSums* sums, Stream& stream) {
+  sgd_->Step(parameters, network_.weights(), network_.momentum(), reduced_,
+             network_.compute_weights(), sums, stream);
+}
+
+void GradientOverlap::Keep(bool is_first, Stream& stream) { sum_->Keep(is_first, stream); }
+
 void GradientOverlap::Ready(std::size_t complete_from, Stream& producer) {
   while (started_ < buckets_.size() && buckets_[started_].begin >= complete_from) {
     Start(started_++, producer);
@@ -61,7 +85,12 @@ void GradientOverlap::Start(std::size_t index, Stream& producer) {
     communicator_.StartAllReduce(values, bucket.count, type, reduction_, producer);
     return;
   }
-  Widen(bucket, producer);
+  if (sum_) {
+    sum_->Complete(bucket.begin, bucket.begin + bucket.count, producer);
+  } else {
+    Widen(bucket, producer);
+  }
+  if (communicator_.size() == 1) return;
   if (staging_.bytes() > 0) {
     StartCopy(index, producer);
   } else {
@@ -100,9 +129,9 @@ void GradientOverlap::Widen(const GradientBucket& bucket, Stream& producer) {
 }
 
 void GradientOverlap::Finish(Stream& consumer) {
-  if (communicator_.size() == 1) return;
   DDL_CHECK(started_ == buckets_.size());
   started_ = 0;
+  if (communicator_.size() == 1) return;
   if (staging_.bytes() > 0) SumStaged();
   communicator_.Finish(consumer);
   if (staging_.bytes() > 0) {

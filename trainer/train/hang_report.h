@@ -22,12 +22,38 @@ struct RankState {
   std::int64_t step = 0;  // updates done before
   bool waiting = false;   // in a call that needs the other ranks; false: at work of its own
   double seconds = 0;     // since when
+  bool reading = false;   // at work of its own: it waits for its data
+  std::string file = {};  // from which, or ""
 };
 
-// One line of numbers, in the order of the members.
+// One line, in the order of the members.
 std::string ToText(const RankState& state);
 // False if `text` is no such line.
 bool FromText(const std::string& text, RankState& state);
+
+// Whether the run stands still for ranks that wait for their data, and for nothing else: all
+// `ranks` have said where they are, and those that do not wait for others read.  Of these a process
+// that is stopped is none: what it has said is older than `bound` seconds.
+bool IsInputWait(const RankState& own, std::span<const RankState> said, std::size_t ranks,
+                 double bound);
+// "rank 3 on node7 has waited 130 s for its data (reading FILE); the others wait for it".
+// REQUIRES: IsInputWait.
+std::string InputWaitReport(const RankState& own, std::span<const RankState> said,
+                            const std::vector<std::string>& hosts);
+
+// `said` without those who are silent by now, as IsInputWait has it.
+std::vector<RankState> StillHeard(const RankState& own, std::span<const RankState> said,
+                                  double bound);
+// Of `ranks`, those that are not among `said`.
+std::vector<int> SilentRanks(std::span<const RankState> said, std::size_t ranks);
+
+// "in training, step 17, waiting for other ranks, no progress for 61 s".
+std::string DescribeState(const RankState& state);
+
+// "; rank 1 on n2 is in read < ReadAhead::Read, the others in ...": where the rank is that is not
+// where most are, or "" if there is no such rank.  briefs[r]: where rank r is, or "" (InBrief).
+std::string DescribeOddOne(std::span<const RankState> said, const std::vector<std::string>& briefs,
+                           const std::vector<std::string>& hosts);
 
 // "no progress for 60 s in training, step 17: rank 2 on n2 does not answer: ..."  `own` is the
 // state of the rank that speaks, `said` those that were found, hosts[r] the node of rank r.  Nobody

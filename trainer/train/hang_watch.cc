@@ -2,14 +2,24 @@
 
 #include "trainer/train/hang_watch.h"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <fstream>
 #include <iterator>
 #include <utility>
 
-#include "trainer/comm/gather.h"
+#include "support/counted.h"
+#include "support/file.h"
+#include "trainer/comm/agreement.h"
+#include "trainer/comm/communicator.h"
+#include "trainer/control/stacks_request.h"
 #include "trainer/core/thread.h"
+#include "trainer/telemetry/thread_stacks.h"
+#include "trainer/train/stacks_file.h"
 
 namespace trainer {
 namespace {
@@ -18,18 +28,26 @@ using Clock = std::chrono::steady_clock;
 namespace fs = std::filesystem;
 
 constexpr double kTimesLongest = 5;
-constexpr double kTimesFloor = 10;   // where nothing is known yet
-constexpr int kWarmUpBeats = 4;      // all of the first training step
-constexpr double kTellShare = 0.5;   // of the bound: then a rank writes its state
+constexpr double kTimesFloor = 10;  // where nothing is known yet
+constexpr int kWarmUpBeats = 5;     // all of the first training step, if it has one batch
+constexpr double kTimesInput = 10;  // of the bound: then ranks that wait for data end the run too
+constexpr double kTellShare = 0.5;  // of the bound: then a rank writes its state
+constexpr double kAgainShare =
+    0.25;                       // of the bound: between two looks at a rank that waits for data
+constexpr double kGrace = 1.5;  // of the bound: for what follows such a wait
+constexpr std::chrono::seconds kStackTime{5};  // to wait for the stacks of others
 constexpr double kOthersTurn = 1.2;  // of the bound: the lowest rank has had time to end the run
+constexpr std::uint64_t kMaxStateBytes = 65536;
 
 }  // namespace
 
 HangWatch::HangWatch(HangWatchOptions options)
     : options_(std::move(options)),
       folder_(options_.model_dir / (".hang-" + options_.run_name)),
-      hosts_(static_cast<std::size_t>(options_.size)) {
+      hosts_(static_cast<std::size_t>(options_.size)),
+      processes_(hosts_.size()) {
   state_.rank = options_.rank;
+  PrepareThreadStacks();
   RemoveState();  // of a run of the same name that was killed
   thread_ = StartThread("the thread that looks for hung ranks", [this] { Run(); });
 }
@@ -51,11 +69,14 @@ void HangWatch::Pause() {
 
 void HangWatch::ExchangeHosts(Communicator& communicator) {
   std::vector<std::string> hosts = GatherTexts(communicator, options_.host);
+  std::vector<std::uint64_t> processes =
+      GatherNumbers(static_cast<std::uint64_t>(::getpid()), communicator);
   const std::lock_guard lock(mutex_);
   paused_ = false;
   state_.waiting = false;
   Beat();
   hosts_ = std::move(hosts);
+  processes_ = std::move(processes);
 }
 
 void HangWatch::Enter(Activity activity, std::int64_t step) {
@@ -76,11 +97,37 @@ void HangWatch::EndWaiting() {
   Beat();
 }
 
+void HangWatch::BeginReading() {
+  const std::lock_guard lock(mutex_);
+  state_.reading = true;
+}
+
+void HangWatch::EndReading() {
+  const std::lock_guard lock(mutex_);
+  state_.reading = false;
+  Beat();
+}
+
+std::string HangWatch::Describe() const {
+  const std::lock_guard lock(mutex_);
+  return DescribeState(state_);
+}
+
 void HangWatch::Beat() {
   History& history = history_[static_cast<std::size_t>(state_.activity)];
-  if (++history.beats > kWarmUpBeats) history.longest = std::max(history.longest, state_.seconds);
+  // What was longer than the bound was a hang, or a wait for data that was excused: no measure.
+  const bool counts = history.beats >= WarmUpBeats() && state_.seconds < Bound();
+  ++history.beats;
+  if (counts) history.longest = std::max(history.longest, state_.seconds);
   state_.seconds = 0;
+  tell_again_ = judge_again_ = excused_at_ = say_again_ = 0;
+  has_stacks_ = false;
   ++beat_;
+}
+
+std::int64_t HangWatch::WarmUpBeats() const {
+  const bool is_training = state_.activity == Activity::kTraining;
+  return kWarmUpBeats + (is_training ? 2 * (options_.batches - 1) : 0);
 }
 
 double HangWatch::Bound() const {
@@ -89,7 +136,7 @@ double HangWatch::Bound() const {
                       state_.activity == Activity::kEvaluation ||
                       state_.activity == Activity::kPause;
   const double floor = options_.floor_seconds;
-  return std::max(steady && history.beats >= kWarmUpBeats ? floor : kTimesFloor * floor,
+  return std::max(steady && history.beats >= WarmUpBeats() ? floor : kTimesFloor * floor,
                   kTimesLongest * history.longest);
 }
 
@@ -120,34 +167,129 @@ void HangWatch::Look(std::unique_lock<std::mutex>& lock) {
     lock.lock();
   }
   const double bound = Bound();
-  if (!told_ && state_.seconds >= kTellShare * bound) {
+  const bool is_due = told_ ? state_.reading && state_.seconds >= tell_again_
+                            : state_.seconds >= kTellShare * bound;
+  if (is_due) {
     told_ = true;
     told_beat_ = beat_;
-    const RankState state = state_;
+    tell_again_ = state_.seconds + kAgainShare * bound;
+    RankState state = state_;
     lock.unlock();
+    if (state.reading) state.file = FileBeingRead();
     WriteState(state);
     lock.lock();
   }
-  if (!told_ || told_beat_ != beat_ || state_.seconds < bound) return;
+  if (!told_ || told_beat_ != beat_ || state_.seconds < std::max(bound, judge_again_)) return;
+  Judge(lock, bound);
+}
+
+// After those who wait for data have got them, they have some time to come where the others are.
+void HangWatch::Judge(std::unique_lock<std::mutex>& lock, double bound) {
   const RankState own = state_;
   lock.unlock();
   const std::vector<RankState> said = ReadStates();
   const bool is_lowest = !said.empty() && said.front().rank == own.rank;
+  const bool is_excused = own.seconds < kTimesInput * bound &&
+                          IsInputWait(own, said, static_cast<std::size_t>(options_.size), bound);
   lock.lock();
-  if (told_beat_ != beat_ || (!is_lowest && state_.seconds < kOthersTurn * bound)) return;
+  if (told_beat_ != beat_) return;
+  if (is_excused) {
+    excused_at_ = own.seconds;
+    judge_again_ =
+        std::min(own.seconds + (is_lowest ? kAgainShare : 1) * bound, kTimesInput * bound);
+    if (!is_lowest || own.seconds < say_again_) return;
+    say_again_ = own.seconds + bound;
+    lock.unlock();
+    options_.on_wait(InputWaitReport(own, said, hosts_));
+    lock.lock();
+    return;
+  }
+  if (excused_at_ > 0 &&
+      own.seconds < std::min(excused_at_ + kGrace * bound, kTimesInput * bound)) {
+    return;
+  }
+  if (!has_stacks_) {
+    has_stacks_ = true;
+    lock.unlock();
+    WriteStacks(own);
+    lock.lock();
+    if (told_beat_ != beat_) return;
+  }
+  if (!is_lowest && state_.seconds < kOthersTurn * bound) return;
+  lock.unlock();
+  const std::string report = Report(own, StillHeard(own, said, bound));
+  lock.lock();
   std::error_code ignored;
   fs::remove_all(folder_, ignored);
-  options_.on_hang(HangReport(own, said, hosts_));
+  options_.on_hang(report);
   stopping_ = true;
+}
+
+// The others write their stacks at this moment: waits for them, but not for long.
+std::string HangWatch::Report(const RankState& own, std::vector<RankState> said) const {
+  const auto end = Clock::now() + kStackTime;
+  std::vector<std::string> briefs = ReadBriefs(said);
+  const auto written = [&] {
+    return briefs.size() - static_cast<std::size_t>(std::ranges::count(briefs, ""));
+  };
+  while (written() < said.size() && Clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    briefs = ReadBriefs(said);
+  }
+  std::string report = HangReport(own, said, hosts_);
+  if (said.empty()) return report;
+  report += StatesOfSilent(SilentRanks(said, hosts_.size())) + DescribeOddOne(said, briefs, hosts_);
+  if (written() == 0) return report;
+  return report + fmt::format("; stacks of {} are in {}",
+                              support::Counted(static_cast<long long>(written()), "rank"),
+                              (options_.model_dir / kStacksFolderName).string());
+}
+
+// Of those on this node, as Linux sees them.
+std::string HangWatch::StatesOfSilent(const std::vector<int>& silent) const {
+  std::string text;
+  for (const int rank : silent) {
+    const auto index = static_cast<std::size_t>(rank);
+    if (processes_[index] == 0 || hosts_[index] != options_.host) continue;
+    const std::string process = std::to_string(processes_[index]);
+    const std::string state = StateInKernel("/proc/" + process);
+    text += fmt::format("; process {} of rank {} {}", process, rank,
+                        state.empty() ? "is gone" : (state == "stopped" ? "is " : "") + state);
+  }
+  return text;
+}
+
+// A brief of it lies beside the states.
+void HangWatch::WriteStacks(const RankState& state) const {
+  const std::vector<ThreadStack> stacks = WriteStacksFile(
+      {.model_dir = options_.model_dir,
+       .rank = state.rank,
+       .host = options_.host,
+       .doing = fmt::format("no progress for {:.0f} s, {}", state.seconds,
+                            state.waiting ? "waiting for other ranks" : "at work of its own"),
+       .order = 0});
+  if (stacks.empty()) return;  // the report then counts one less
+  std::error_code ignored;
+  const std::string brief = InBrief(stacks.front());
+  const fs::path brief_file = folder_ / (std::to_string(state.rank) + ".brief");
+  std::ofstream(brief_file.string() + ".part") << (brief.empty() ? "?" : brief) << '\n';
+  fs::rename(brief_file.string() + ".part", brief_file, ignored);
+}
+
+// By rank; "" of those that have written no stacks.
+std::vector<std::string> HangWatch::ReadBriefs(const std::vector<RankState>& said) const {
+  std::vector<std::string> briefs(hosts_.size());
+  for (const RankState& state : said) {
+    std::ifstream file(folder_ / (std::to_string(state.rank) + ".brief"));
+    std::getline(file, briefs[static_cast<std::size_t>(state.rank)]);
+  }
+  return briefs;
 }
 
 void HangWatch::WriteState(const RankState& state) const {
   std::error_code ignored;  // who cannot write is taken for silent; nothing else can be done
   fs::create_directories(folder_, ignored);
-  const fs::path file = folder_ / std::to_string(state.rank);
-  const fs::path part = file.string() + ".part";
-  std::ofstream(part) << ToText(state);
-  fs::rename(part, file, ignored);
+  support::ReplaceFile(folder_ / std::to_string(state.rank), ToText(state));
 }
 
 void HangWatch::RemoveState() const {
@@ -160,66 +302,12 @@ void HangWatch::RemoveState() const {
 std::vector<RankState> HangWatch::ReadStates() const {
   std::vector<RankState> said;
   for (int rank = 0; rank < options_.size; ++rank) {
-    std::ifstream file(folder_ / std::to_string(rank));
-    const std::string text(std::istreambuf_iterator<char>(file), {});
+    const support::WholeFile file =
+        support::ReadWholeFile(folder_ / std::to_string(rank), kMaxStateBytes);
     RankState state;
-    if (FromText(text, state) && state.rank == rank) said.push_back(state);
+    if (FromText(file.content, state) && state.rank == rank) said.push_back(state);
   }
   return said;
-}
-
-namespace {
-
-class WatchedCommunicator final : public Communicator {
- public:
-  WatchedCommunicator(Communicator& inner, HangWatch& watch) : inner_(inner), watch_(watch) {}
-
-  int rank() const override { return inner_.rank(); }
-  int size() const override { return inner_.size(); }
-  std::string description() const override { return inner_.description(); }
-  bool sums_device_memory() const override { return inner_.sums_device_memory(); }
-  void StartAllReduce(void* data, std::size_t count, DType dtype, Reduction reduction,
-                      Stream& producer) override {
-    inner_.StartAllReduce(data, count, dtype, reduction, producer);
-  }
-  void Finish(Stream& consumer) override {
-    Wait([&] { inner_.Finish(consumer); });
-  }
-  void Synchronize(Stream& stream) override {
-    Wait([&] { inner_.Synchronize(stream); });
-  }
-  void AllReduceSum(std::span<double> values) override {
-    Wait([&] { inner_.AllReduceSum(values); });
-  }
-  void AllReduceMax(std::span<double> values) override {
-    Wait([&] { inner_.AllReduceMax(values); });
-  }
-  void Broadcast(void* data, std::size_t bytes, int root) override {
-    Wait([&] { inner_.Broadcast(data, bytes, root); });
-  }
-  void Barrier() override {
-    Wait([&] { inner_.Barrier(); });
-  }
-  void Abort(int exit_code) override { inner_.Abort(exit_code); }
-
- private:
-  // An exception ends the run, so nobody asks any more whether it waits.
-  template <typename Call>
-  void Wait(const Call& call) {
-    watch_.BeginWaiting();
-    call();
-    watch_.EndWaiting();
-  }
-
-  Communicator& inner_;
-  HangWatch& watch_;
-};
-
-}  // namespace
-
-std::unique_ptr<Communicator> MakeWatchedCommunicator(Communicator& communicator,
-                                                      HangWatch& watch) {
-  return std::make_unique<WatchedCommunicator>(communicator, watch);
 }
 
 }  // namespace trainer

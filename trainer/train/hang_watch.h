@@ -12,7 +12,14 @@
 // who is not, or who is there but not waiting (train/hang_report.h).  In a healthy run no file is
 // written.
 //
-// Threads: all calls from the thread of the loop; on_hang comes from a thread of its own.
+// Before the run is ended, each rank that lives writes the stacks of its threads
+// (telemetry/thread_stacks.h) to MODEL_DIR/stacks/rank-N.txt.
+//
+// A rank that waits for its data (train/watched.h), while all others wait for it or for theirs, is
+// not hung: on_wait says so after each further bound, and only after 10 of them the run ends.
+//
+// Threads: all calls from the thread of the loop, but for Describe; on_hang comes from a thread of
+// its own.
 
 #pragma once
 
@@ -38,7 +45,10 @@ struct HangWatchOptions {
   std::string run_name;             // the same in all ranks, of no other run at this time
   int rank = 0;
   int size = 1;
-  std::string host;  // of this rank
+  std::string host;          // of this rank
+  std::int64_t batches = 1;  // of a step of training: a batch is progress, if not yet a step
+  // Told again and again, with one line, that ranks wait for their data.
+  std::function<void(const std::string& report)> on_wait = [](const std::string&) {};
   // Told once, with one line; must end the process (a normal end would wait for the others).
   std::function<void(const std::string& report)> on_hang;
 };
@@ -61,18 +71,30 @@ class HangWatch {
   // It begins to wait for the other ranks, and has done so.
   void BeginWaiting();
   void EndWaiting();
+  // It begins to wait for its data, and has got them.
+  void BeginReading();
+  void EndReading();
+  // Where the rank is now, in words.  From any thread.
+  std::string Describe() const;
 
  private:
   // Of one activity.
   struct History {
-    int beats = 0;
+    std::int64_t beats = 0;
     double longest = 0;  // seconds; the first beats do not count
   };
 
   void Beat();
+  // In the activity of now: all of a first step.
+  std::int64_t WarmUpBeats() const;
   double Bound() const;
   void Run();
   void Look(std::unique_lock<std::mutex>& lock);
+  void Judge(std::unique_lock<std::mutex>& lock, double bound);
+  std::string Report(const RankState& own, std::vector<RankState> said) const;
+  std::string StatesOfSilent(const std::vector<int>& silent) const;
+  void WriteStacks(const RankState& state) const;
+  std::vector<std::string> ReadBriefs(const std::vector<RankState>& said) const;
   void WriteState(const RankState& state) const;
   void RemoveState() const;
   std::vector<RankState> ReadStates() const;
@@ -80,8 +102,9 @@ class HangWatch {
   const HangWatchOptions options_;
   const std::filesystem::path folder_;  // of this run alone
 
-  std::mutex mutex_;
-  std::vector<std::string> hosts_;  // by rank
+  mutable std::mutex mutex_;
+  std::vector<std::string> hosts_;        // by rank
+  std::vector<std::uint64_t> processes_;  // their ids, by rank; 0: not known
   std::condition_variable stopping_changed_;
   bool stopping_ = false;
   bool paused_ = false;
@@ -90,10 +113,13 @@ class HangWatch {
   std::array<History, kActivities> history_;
   std::uint64_t told_beat_ = 0;  // at which WriteState was last called
   bool told_ = false;
-  std::jthread thread_;  // last: starts when all the rest is there
+  // Of the time since the last beat, in seconds; all 0 at a beat.
+  double tell_again_ = 0;  // when to write the state again
+  double judge_again_ = 0;
+  double excused_at_ = 0;    // when ranks were last seen waiting for their data
+  double say_again_ = 0;     // that they do
+  bool has_stacks_ = false;  // written, of this hang
+  std::jthread thread_;      // last: starts when all the rest is there
 };
-
-// `communicator`, whose waiting calls are told to `watch`.  Both outlive it.
-std::unique_ptr<Communicator> MakeWatchedCommunicator(Communicator& communicator, HangWatch& watch);
 
 }  // namespace trainer

@@ -4,6 +4,9 @@
 
 #include <chrono>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "trainer/train/trainer.h"
 
@@ -31,7 +34,8 @@ std::optional<RunEvent> EventOf(Activity activity) {
 LoopControl::LoopControl(const TrainParts& parts, Report& report)
     : parts_(parts),
       report_(report),
-      control_(parts.requests != nullptr ? parts.requests->control() : nullptr) {}
+      control_(parts.requests != nullptr ? parts.requests->control() : nullptr),
+      stragglers_({parts.communicator, parts.outputs.log, parts.host, parts.describe_device}) {}
 
 Requests LoopControl::Asked() {
   Requests asked;
@@ -42,13 +46,17 @@ Requests LoopControl::Asked() {
 
 void LoopControl::StartTraining(const Schedule& schedule) {
   schedule_ = schedule;
+  std::vector<std::string> hosts = GatherTexts(parts_.communicator, parts_.host);
   if (control_ == nullptr) return;
+  control_->SetHosts(std::move(hosts));
   const std::int64_t step = schedule.start.step;
-  control_->StartTraining({.step = step,
-                           .epoch = schedule.EpochOf(step),
-                           .steps = schedule.total_steps,
-                           .epochs = schedule.unit == IterationUnit::kEpoch ? schedule.epochs : 0,
-                           .global_batch = schedule.global_batch});
+  control_->StartTraining(
+      {.step = step,
+       .epoch = schedule.EpochOf(step),
+       .steps = schedule.total_steps,
+       .epochs = schedule.iter_unit == IterationUnit::kEpoch ? schedule.epochs : 0,
+       .global_batch = schedule.global_batch,
+       .can_evaluate = parts_.evaluation != nullptr});
 }
 
 void LoopControl::Enter(Activity activity, std::int64_t step) {
@@ -58,8 +66,10 @@ void LoopControl::Enter(Activity activity, std::int64_t step) {
 }
 
 void LoopControl::Stepped(const StepRecord& record) {
+  stragglers_.After(record.rank_seconds, record.times);
   if (parts_.requests != nullptr) parts_.requests->StepTook(record.times.step);
   if (control_ == nullptr) return;
+  control_->RanksSaid(record.rank_seconds, record.rank_words);
   const std::int64_t steps = record.step + 1;
   control_->Stepped({.steps = steps,
                      .epoch = schedule_.EpochOf(steps),
@@ -73,6 +83,10 @@ void LoopControl::Found(std::int64_t step) {
 
 void LoopControl::Obeyed() {
   if (parts_.requests != nullptr) parts_.requests->Obeyed();
+}
+
+void LoopControl::Evaluated() {
+  if (control_ != nullptr) control_->Evaluated();
 }
 
 void LoopControl::Stop() { Tell(RunEvent::kStop); }

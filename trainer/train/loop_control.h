@@ -16,6 +16,7 @@
 #include "trainer/train/metrics.h"
 #include "trainer/train/report.h"
 #include "trainer/train/schedule.h"
+#include "trainer/train/stragglers.h"
 
 namespace trainer {
 
@@ -30,11 +31,13 @@ class LoopControl {
   Requests Asked();
 
   // What the loop does.  `step` updates are done.
-  void StartTraining(const Schedule& schedule);
+  void StartTraining(const Schedule& schedule);  // collective
   void Enter(Activity activity, std::int64_t step);
-  void Stepped(const StepRecord& record);
+  void Stepped(const StepRecord& record);  // collective
   // There is a checkpoint, from before.
   void Found(std::int64_t step);
+  // The evaluation that was asked for is done, or needless.
+  void Evaluated();
   // What was asked for is done, without another checkpoint.
   void Obeyed();
   // It ends early, since all ranks were asked to.
@@ -52,6 +55,7 @@ class LoopControl {
   Report& report_;
   RunControl* const control_;  // of rank 0, where there is one
   Schedule schedule_;
+  Stragglers stragglers_;
 };
 
 }  // namespace trainer

@@ -9,6 +9,8 @@
 #include <limits>
 #include <utility>
 
+#include "trainer/train/gradient_sum.h"
+
 namespace trainer {
 namespace {
 
@@ -56,7 +58,7 @@ std::size_t LargestParameterBytes(const ParameterLayout& layout) {
 
 std::size_t InputBytes(const NetworkSpec& spec) {
   const auto of_image = static_cast<std::size_t>(spec.height * spec.width * 3 + 5);
-  return static_cast<std::size_t>(spec.batch) * of_image;
+  return static_cast<std::size_t>(spec.batch_size) * of_image;
 }
 
 std::vector<MemoryPart> PartsOfMemory(const NetworkPlan& plan, const RunMemory& run) {
@@ -66,22 +68,34 @@ std::vector<MemoryPart> PartsOfMemory(const NetworkPlan& plan, const RunMemory& 
   const std::size_t statistics = plan.layout.statistic_elements * sizeof(float);
   // Gradients that are summed in host memory.
   const std::size_t staging = !run.is_host && run.ranks > 1 ? values : 0;
+  const std::size_t sums = run.accumulate > 1 ? GradientSum::BytesFor(plan.layout) : 0;
+  const auto device_batches = static_cast<std::size_t>(run.device_batches);
   const auto host_batches = static_cast<std::size_t>(run.host_batches);
   // Weights and momentum as they are copied to be written (train/snapshot_copy.h), or read, one
   // tensor of them on the way; and the statistics of all ranks.
-  const std::size_t snapshot = 2 * values + static_cast<std::size_t>(run.ranks + 2) * statistics;
+  // A run that goes back to a checkpoint reads it beside such a copy.
+  const std::size_t copies = run.goes_back ? 2 : 1;
+  // With averages as much of them but for momentum; and what an evaluation puts them in place of.
+  const bool has_averages = plan.spec.keeps_averages;
+  std::size_t snapshot = copies * (has_averages ? 3 : 2) * values +
+                         static_cast<std::size_t>(run.ranks + 2) * statistics;
+  if (has_averages) snapshot += static_cast<std::size_t>(run.ranks + 2) * statistics;
+  const std::size_t displaced = has_averages ? values + statistics : 0;
   const std::size_t reserve =
       kHostReserve + static_cast<std::size_t>(run.host_threads) * kReserveOfThread;
 
   std::vector<MemoryPart> parts = {
       {"weights", {network.weights, 0}},
-      {"gradients", {network.gradients, staging}},
+      {"gradients", {network.gradients + sums, staging}},
       {"momentum", {network.momentum, 0}},
+      {"averages", {network.averages, displaced}},
       {"activations", {network.activations, 0}},
       {"workspace", {network.workspace, 0}},
-      {"input batches", {run.is_host ? 0 : 2 * input, host_batches * input + run.host_records}},
+      {"input batches",
+       {run.is_host ? 0 : device_batches * input, host_batches * input + run.host_records}},
       {"checkpoint", {run.is_host ? 0 : LargestParameterBytes(plan.layout), snapshot}},
       {"libraries, threads", {run.is_host ? 0 : kDeviceReserve, reserve}}};
+  if (!has_averages) std::erase_if(parts, [](const auto& part) { return part.name == "averages"; });
   if (run.is_host) {
     for (MemoryPart& part : parts) part.bytes = {0, part.bytes.device + part.bytes.host};
   }

@@ -32,11 +32,14 @@ struct MemoryPart {
 
 // What a run has beside its network.
 struct RunMemory {
-  bool is_host = true;            // where the back end computes (Backend::is_host)
-  int ranks = 1;                  // of the run
-  std::int64_t host_batches = 0;  // that the sources of a rank hold in host memory
-  std::size_t host_records = 0;   // bytes of records that these sources read ahead
-  int host_threads = 1;           // of the back end and of the sources
+  bool is_host = true;              // where the back end computes (Backend::is_host)
+  int ranks = 1;                    // of the run
+  std::int64_t accumulate = 1;      // batches of a step
+  std::int64_t host_batches = 0;    // that the sources of a rank hold in host memory
+  std::int64_t device_batches = 2;  // in the memory of a GPU
+  std::size_t host_records = 0;     // bytes of records that these sources read ahead
+  int host_threads = 1;             // of the back end and of the sources
+  bool goes_back = false;           // to a checkpoint, which it reads beside the copy of the next
 };
 
 // In the order in which people want them.

@@ -2,7 +2,13 @@
 
 #include "trainer/train/metrics.h"
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
+
+#include "trainer/core/error.h"
+#include "trainer/train/rank_seconds.h"
+#include "trainer/train/rank_words.h"
 
 namespace trainer {
 
@@ -22,20 +28,33 @@ void LossTotals::Add(const LossTotals& other) {
 
 StepExchange Exchange(const StepExchange& own, Communicator& communicator) {
   const LossTotals& totals = own.totals;
-  std::array<double, 9> values = {totals.loss,
-                                  totals.top1,
-                                  totals.top5,
-                                  totals.samples,
-                                  own.asked.stop ? 1.0 : 0.0,
-                                  own.asked.save ? 1.0 : 0.0,
-                                  own.asked.pause ? 1.0 : 0.0,
-                                  static_cast<double>(own.bad_gradients),
-                                  static_cast<double>(own.bad_weights)};
-  communicator.AllReduceSum(values);
+  constexpr std::size_t kNumbers = 10;
+  std::array<double, kNumbers + RankSeconds::kPlaces + RankWords::kPlaces> values = {
+      totals.loss,
+      totals.top1,
+      totals.top5,
+      totals.samples,
+      own.asked.stop ? 1.0 : 0.0,
+      own.asked.save ? 1.0 : 0.0,
+      own.asked.pause ? 1.0 : 0.0,
+      static_cast<double>(own.bad_gradients),
+      static_cast<double>(own.bad_weights),
+      own.asked.evaluate ? 1.0 : 0.0};
+  DDL_CHECK(own.rank_seconds.size() <= RankSeconds::kPlaces &&
+            own.rank_words.size() <= RankWords::kPlaces);
+  const auto places = std::span(values).subspan(kNumbers, own.rank_seconds.size());
+  const auto words = std::span(values).subspan(kNumbers + places.size(), own.rank_words.size());
+  std::ranges::copy(own.rank_seconds, places.begin());
+  std::ranges::copy(own.rank_words, words.begin());
+  communicator.AllReduceSum(std::span(values).first(kNumbers + places.size() + words.size()));
+  std::ranges::copy(places, own.rank_seconds.begin());
+  std::ranges::copy(words, own.rank_words.begin());
   return {{values[0], values[1], values[2], values[3]},
-          {values[4] > 0, values[5] > 0, values[6] > 0},
+          {values[4] > 0, values[5] > 0, values[6] > 0, values[9] > 0},
           static_cast<int>(values[7]),
-          static_cast<int>(values[8])};
+          static_cast<int>(values[8]),
+          own.rank_seconds,
+          own.rank_words};
 }
 
 }  // namespace trainer

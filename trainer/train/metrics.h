@@ -4,6 +4,8 @@
 
 #pragma once
 
+#include <span>
+
 #include "trainer/backend/ops.h"
 #include "trainer/comm/communicator.h"
 
@@ -29,6 +31,7 @@ struct Requests {
   bool stop = false;   // with a checkpoint
   bool save = false;   // a checkpoint, and to go on
   bool pause = false;  // until nobody asks for it any more
+  bool evaluate = false;
 };
 
 // What the ranks tell each other at the end of each step.
@@ -38,6 +41,11 @@ struct StepExchange {
   int bad_gradients =
       0;                // in: 1 if a summed gradient was no number here; out: ranks that found one
   int bad_weights = 0;  // the same of the weights before the update
+  // In: of this rank in its place, 0 in the others; out: of all (train/rank_seconds.h).  At most
+  // RankSeconds::kPlaces, equally many on each rank.
+  std::span<double> rank_seconds = {};
+  // The same of what ranks say in turn (train/rank_words.h); at most RankWords::kPlaces.
+  std::span<double> rank_words = {};
 };
 
 // One all-reduce.  Collective; every rank gets the same result, so all stop after the same step.

@@ -35,10 +35,12 @@ std::string ValueText(const char* what, double value, const StepRecord& record) 
 
 Verdict NanWatch::Judge(const StepRecord& record, const StepExchange& all, LossScale& loss_scale) {
   if (all.bad_weights == ranks_) {
-    throw Error(EX_SOFTWARE,
-                AtStep(record) + fmt::format("the weights are too large or no numbers (learning "
-                                             "rate {:g}): training has diverged; {}",
-                                             record.learning_rate, kStartAgain));
+    found_ = AtStep(record) + fmt::format(
+                                  "the weights are too large or no numbers (learning "
+                                  "rate {:g})",
+                                  record.learning_rate);
+    if (on_nan_ == OnNan::kRollback) return Verdict::kRollback;
+    throw Error(EX_SOFTWARE, found_ + ": training has diverged; " + kStartAgain);
   }
   if (all.bad_weights > 0) ThrowOfSome(record, all.bad_weights, ranks_, "weights");
   if (!std::isfinite(record.cross_entropy)) {
@@ -62,14 +64,15 @@ Verdict NanWatch::Judge(const StepRecord& record, const StepExchange& all, LossS
 
 Verdict NanWatch::LeaveOut(const StepRecord& record, const char* what, double value) {
   if (on_nan_ == OnNan::kSkip && ++in_a_row_ <= kMostInARow) return Verdict::kLeftOut;
-  const std::string found = AtStep(record) + ValueText(what, value, record);
+  found_ = AtStep(record) + ValueText(what, value, record);
+  if (on_nan_ == OnNan::kRollback) return Verdict::kRollback;
   if (on_nan_ == OnNan::kSkip) {
     throw Error(EX_SOFTWARE,
-                found + fmt::format(", after {} steps in a row whose updates were left out: "
-                                    "training has diverged; {}",
-                                    kMostInARow, kStartAgain));
+                found_ + fmt::format(", after {} steps in a row whose updates were left out: "
+                                     "training has diverged; {}",
+                                     kMostInARow, kStartAgain));
   }
-  throw Error(EX_SOFTWARE, found + ": training has diverged; " + kStartAgain +
+  throw Error(EX_SOFTWARE, found_ + ": training has diverged; " + kStartAgain +
                                ", or with --on_nan=skip, which leaves out single steps like this");
 }
 

@@ -7,6 +7,8 @@
 //          for its gradient.  The run ends all the same after more than kMostInARow such steps in a
 //          row, and where leaving out is no help: the weights themselves are no numbers, or the
 //          update was made.
+//   kRollback  All ranks go back to the newest checkpoint (train/rollbacks.h), which heals weights
+//          that are no numbers, too.
 //
 // A gradient that has overflowed is no such thing while a dynamic loss scale can still be lowered:
 // that is done, and training goes on.
@@ -16,6 +18,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "trainer/train/config.h"
 #include "trainer/train/loss_scale.h"
@@ -28,6 +31,7 @@ enum class Verdict : std::uint8_t {
   kUpdated,
   kOverflowed,  // nothing was updated, the loss scale is lower now
   kLeftOut,     // nothing was updated, by kSkip
+  kRollback,    // what is there now is not to be used: by kRollback
 };
 
 class NanWatch {
@@ -40,8 +44,10 @@ class NanWatch {
   // `record`: of a step, `all` what was exchanged at its end.  Updates `loss_scale`.
   // Throws Error, on every rank: EX_SOFTWARE where training cannot go on, saying the step, what is
   // no number, and what to try; EX_OSERR where weights or sums of gradients that should be the same
-  // on all ranks are no numbers on some of them.
+  // on all ranks are no numbers on some of them, whatever is asked for.
   Verdict Judge(const StepRecord& record, const StepExchange& all, LossScale& loss_scale);
+  // What was found, and in which step: of the last kRollback.
+  const std::string& found() const { return found_; }
 
  private:
   Verdict LeaveOut(const StepRecord& record, const char* what, double value);
@@ -49,6 +55,7 @@ class NanWatch {
   const OnNan on_nan_;
   const int ranks_;
   int in_a_row_ = 0;
+  std::string found_;
 };
 
 }  // namespace trainer

@@ -13,7 +13,7 @@ namespace trainer {
 namespace {
 
 bool Has(Network::Part part, const Parameter& parameter) {
-  return part == Network::Part::kValue || !parameter.spec.statistic;
+  return part != Network::Part::kMomentum || !parameter.spec.statistic;
 }
 
 // "layer1.0.bn1.num_batches_tracked" for "layer1.0.bn1.running_mean"; "" for other parameters.

@@ -20,7 +20,7 @@ struct HostTensor {
   std::vector<float> values;  // row-major
 };
 
-// `part` of every parameter, in torchvision's order; statistics are among the values only.  Names
+// `part` of every parameter, in torchvision's order; momentum has no statistics.  Names
 // are `prefix` and torchvision's.
 std::vector<HostTensor> ExportPart(const Network& network, Network::Part part,
                                    const std::string& prefix, Stream& stream);

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "trainer/core/error.h"
+#include "trainer/core/file.h"
 #include "trainer/data/augment.h"
-#include "trainer/data/file.h"
 #include "trainer/data/image_loader.h"
 
 namespace trainer {
@@ -56,14 +56,14 @@ std::vector<Prediction> PredictImage(const std::filesystem::path& path, Backend&
   const NetworkSpec& spec = network.spec();
   DDL_CHECK(spec.height == spec.width);
   std::vector<std::uint8_t> pixels(
-      static_cast<std::size_t>(spec.batch * spec.height * spec.width * 3));
-  const std::vector<std::uint8_t> mirror(static_cast<std::size_t>(spec.batch));
-  const std::vector<std::int32_t> labels(static_cast<std::size_t>(spec.batch));
+      static_cast<std::size_t>(spec.batch_size * spec.height * spec.width * 3));
+  const std::vector<std::uint8_t> mirror(static_cast<std::size_t>(spec.batch_size));
+  const std::vector<std::int32_t> labels(static_cast<std::size_t>(spec.batch_size));
   LoadImage(path, static_cast<int>(spec.width),
-            std::span(pixels).first(pixels.size() / static_cast<std::size_t>(spec.batch)));
+            std::span(pixels).first(pixels.size() / static_cast<std::size_t>(spec.batch_size)));
 
   Infer(network, device_batch, {pixels, mirror, labels, /*valid=*/1, /*step=*/0}, stream);
-  std::vector<float> logits(static_cast<std::size_t>(spec.batch * spec.classes));
+  std::vector<float> logits(static_cast<std::size_t>(spec.batch_size * spec.classes));
   backend.Export(network.logits(), logits.data(), stream);
   return TopClasses(std::span(logits).first(static_cast<std::size_t>(spec.classes)),
                     kPredictedClasses);

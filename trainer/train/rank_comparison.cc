@@ -12,7 +12,7 @@
 
 #include "support/counted.h"
 #include "trainer/comm/agreement.h"
-#include "trainer/comm/gather.h"
+#include "trainer/comm/communicator.h"
 #include "trainer/core/crc32c.h"
 #include "trainer/core/error.h"
 #include "trainer/core/fact.h"

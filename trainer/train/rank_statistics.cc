@@ -7,21 +7,22 @@
 
 namespace trainer {
 
-std::vector<float> ExportStatistics(const Network& network, Stream& stream) {
+std::vector<float> ExportStatistics(const Network& network, Stream& stream, Network::Part part) {
   std::vector<float> row;
   for (const Parameter& parameter : network.parameters()) {
     if (!parameter.spec.statistic) continue;
-    const std::vector<float> values = network.Export(Network::Part::kValue, parameter, stream);
+    const std::vector<float> values = network.Export(part, parameter, stream);
     std::copy(values.begin(), values.end(), std::back_inserter(row));
   }
   return row;
 }
 
-void ImportStatistics(Network& network, std::span<const float> row, Stream& stream) {
+void ImportStatistics(Network& network, std::span<const float> row, Stream& stream,
+                      Network::Part part) {
   for (const Parameter& parameter : network.parameters()) {
     if (!parameter.spec.statistic) continue;
     const auto count = static_cast<std::size_t>(parameter.spec.shape.elements());
-    network.Import(Network::Part::kValue, parameter, row.first(count), stream);
+    network.Import(part, parameter, row.first(count), stream);
     row = row.subspan(count);
   }
 }

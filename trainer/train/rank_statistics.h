@@ -17,8 +17,11 @@
 
 namespace trainer {
 
-std::vector<float> ExportStatistics(const Network& network, Stream& stream);
-void ImportStatistics(Network& network, std::span<const float> row, Stream& stream);
+// `part`: kValue, or kAverage for their moving averages.
+std::vector<float> ExportStatistics(const Network& network, Stream& stream,
+                                    Network::Part part = Network::Part::kValue);
+void ImportStatistics(Network& network, std::span<const float> row, Stream& stream,
+                      Network::Part part = Network::Part::kValue);
 
 // The rows of all ranks, rank 0's first.  Collective: all ranks call it.
 std::vector<float> GatherRows(std::span<const float> own, Communicator& communicator);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "trainer/train/nan_watch.h"
+#include "trainer/train/rollbacks.h"
 
 namespace trainer {
 
@@ -19,7 +20,7 @@ Report::Report(const TrainConfig& config, const Communicator& communicator, cons
       outputs_(outputs),
       is_root_(communicator.rank() == 0),
       ranks_(communicator.size()),
-      global_batch_(config.batch * ranks_),
+      global_batch_(GlobalBatchOf(config, ranks_).images()),
       work_(work),
       display_every_(config.display_every) {}
 
@@ -62,7 +63,7 @@ void Report::StartNvlog() {
   summary.initial_learning_rate = config_.schedule.lr_init;
   summary.momentum = config_.momentum;
   summary.world_size = ranks_;
-  summary.batch_per_rank = config_.batch;
+  summary.batch_per_rank = config_.batch_size;
   outputs_.nvlog->StartTraining(summary);
 }
 
@@ -70,7 +71,8 @@ void Report::StartMllog(const SetSizes& sizes) {
   MlLogTraining training;
   training.seed = static_cast<std::int64_t>(config_.seed);
   training.global_batch = global_batch_;
-  training.batch_per_rank = config_.batch;
+  training.batches_per_step = config_.accumulate;
+  training.batch_per_rank = config_.batch_size;
   training.train_samples = sizes.training;
   training.eval_samples = sizes.evaluation;
   training.base_learning_rate = schedule_.rescaled_rate;
@@ -130,7 +132,7 @@ void Report::Step(const StepRecord& record) {
   if (outputs_.progress == nullptr && outputs_.job_comment == nullptr) return;
   ProgressState state;
   state.epoch = epoch;
-  state.epochs = config_.schedule.unit == IterationUnit::kEpoch ? schedule_.epochs : 0;
+  state.epochs = config_.schedule.iter_unit == IterationUnit::kEpoch ? schedule_.epochs : 0;
   state.step = record.step + 1;
   state.total_steps = schedule_.total_steps;
   state.images_per_second = metrics.images_per_second;
@@ -138,6 +140,37 @@ void Report::Step(const StepRecord& record) {
   state.learning_rate = metrics.learning_rate;
   if (outputs_.progress != nullptr) outputs_.progress->Update(state);
   if (outputs_.job_comment != nullptr) outputs_.job_comment->Step(state);
+}
+
+void Report::RollBack(const std::string& found) {
+  Warn(fmt::format("{}: going back to the newest checkpoint (--on_nan=rollback)", found));
+}
+
+void Report::RolledBack(const Position& from, std::int64_t bad_step, const Schedule& schedule,
+                        int count) {
+  const Position& start = schedule.start;
+  Warn(fmt::format(
+      "back at step {}: the {} images from there to the end of step {} are skipped, training "
+      "goes on behind "
+      "them in epoch {} (rollback {} of at most {} to this checkpoint)",
+      start.step, start.sample - from.sample, bad_step, schedule.EpochOf(start.step) + 1, count,
+      Rollbacks::kMostInARow));
+  const std::int64_t epoch = schedule_.EpochOf(bad_step);
+  const bool ends_epoch = schedule_.EpochOf(bad_step + 1) > epoch;
+  schedule_ = schedule;
+  if (outputs_.mllog != nullptr && ends_epoch) {
+    outputs_.mllog->EndEpoch(epoch, start.step < schedule.total_steps);
+  }
+  if (outputs_.events != nullptr) {
+    outputs_.events->StartSession(start.step);
+    outputs_.events->Scalars(
+        start.step,
+        std::array<Scalar, 1>{{{"train/skipped_images", static_cast<double>(start.skipped)}}});
+  }
+  if (outputs_.prometheus != nullptr) {
+    outputs_.prometheus->StartTraining(schedule_.total_steps, global_batch_);
+    outputs_.prometheus->RolledBack();
+  }
 }
 
 void Report::Pause(std::int64_t step) {
@@ -169,9 +202,13 @@ void Report::WatchNumbers(const StepRecord& record) {
         record.step, std::isfinite(record.cross_entropy) ? "a gradient" : "the loss",
         NanWatch::kMostInARow));
   }
-  if (!is_root_ || warnings.empty()) return;
+  for (const std::string& warning : warnings) Warn(warning);
+}
+
+void Report::Warn(const std::string& line) {
+  if (!is_root_) return;
   if (outputs_.progress != nullptr) outputs_.progress->Break();
-  for (const std::string& warning : warnings) outputs_.log->warn("{}", warning);
+  outputs_.log->warn("{}", line);
 }
 
 void Report::StepEvents(const StepRecord& record, const IterationMetrics& metrics) {
@@ -236,12 +273,18 @@ void Report::SayFiguresOfGpu(double images_per_second) {
   Say(line);
 }
 
-void Report::StartEvaluation(std::int64_t images) {
-  if (outputs_.mllog != nullptr) outputs_.mllog->StartEvaluation();
+// No epoch is known where no step is trained.
+std::int64_t Report::EpochBefore(std::int64_t step) const {
+  return schedule_.global_batch == 0 || step == 0 ? 0 : schedule_.EpochOf(step - 1);
+}
+
+void Report::StartEvaluation(std::int64_t step, std::int64_t images) {
+  if (outputs_.mllog != nullptr) outputs_.mllog->StartEvaluation(EpochBefore(step));
   if (outputs_.nvlog == nullptr) return;
   EvaluationSummary summary;
-  summary.steps = (images + global_batch_ - 1) / global_batch_;
-  summary.global_batch = global_batch_;
+  const std::int64_t together = GlobalBatch{config_.batch_size, ranks_}.images();
+  summary.steps = (images + together - 1) / together;
+  summary.global_batch = together;
   outputs_.nvlog->StartEvaluation(summary);
 }
 
@@ -250,7 +293,7 @@ void Report::EndEvaluation(std::int64_t step, const EvaluationResult& result) {
     outputs_.nvlog->Accuracy(result.top1, result.top5);
     outputs_.nvlog->EndEvaluation();
   }
-  if (outputs_.mllog != nullptr) outputs_.mllog->EndEvaluation(result.top1);
+  if (outputs_.mllog != nullptr) outputs_.mllog->EndEvaluation(EpochBefore(step), result.top1);
   if (outputs_.events != nullptr) {
     outputs_.events->Scalars(
         step, std::array<Scalar, 4>{{{"evaluation/top1", result.top1},
@@ -274,6 +317,20 @@ void Report::EndEvaluation(std::int64_t step, const EvaluationResult& result) {
       "evaluation of {} images: top-1 {:.3f} %, top-5 {:.3f} %, loss {:.4f}, "
       "{:.1f} images/s",
       result.images, result.top1 * 100, result.top5 * 100, result.loss, result.images_per_second));
+}
+
+void Report::FoundBest(std::int64_t step, double top1) {
+  Say(fmt::format(
+      "the best so far: the checkpoint of step {}, with top-1 {:.3f} %, is kept until a better one "
+      "is written",
+      step, top1 * 100));
+}
+
+void Report::ReachedTarget(std::int64_t step, double top1) {
+  Say(
+      fmt::format("training is complete: top-1 is {:.3f} % after step {}, as --stop_at_top1={:g} "
+                  "asks for",
+                  top1 * 100, step, config_.stop_at_top1));
 }
 
 void Report::EndRun(bool complete) {

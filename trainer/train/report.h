@@ -7,9 +7,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "trainer/comm/communicator.h"
+#include "trainer/control/rank_loads.h"
 #include "trainer/telemetry/dllogger.h"
 #include "trainer/telemetry/event_file.h"
 #include "trainer/telemetry/gpu_meter.h"
@@ -57,6 +59,10 @@ struct StepRecord {
   bool skipped = false;   // a gradient overflowed: nothing was updated
   bool left_out = false;  // loss or gradient was no number: nothing was updated (nan_watch.h)
   StepTimes times;        // of this rank
+  // How long each rank was busy itself, by rank, as it has said last; 0: not known.  Until the next
+  // step.
+  std::span<const double> rank_seconds;
+  std::span<const RankSaid> rank_words;  // the same of what each has said of itself
 
   double total_loss() const { return cross_entropy + l2_loss; }
 };
@@ -88,15 +94,25 @@ class Report {
   void Step(const StepRecord& record);
   // Steps between those that are displayed, from now on; at first config.display_every.
   void DisplayEvery(std::int64_t steps) { display_every_ = steps; }
+  // A step has found numbers that are none: all ranks go back to a checkpoint.  `found` as NanWatch
+  // has it.
+  void RollBack(const std::string& found);
+  // They have, the `count`-th time to this one, at `from`, after step `bad_step`; training goes on
+  // by `schedule`, behind the images of that step.
+  void RolledBack(const Position& from, std::int64_t bad_step, const Schedule& schedule, int count);
   // Training rests after `step` updates, and goes on after so many seconds.
   void Pause(std::int64_t step);
   void GoOn(std::int64_t step, double seconds);
   // `times` of the steps since StartTraining, or since warm-up in a benchmark.
   void EndTraining(const StepTimer& times);
 
-  void StartEvaluation(std::int64_t images);
   // Of the weights after `step` updates.
+  void StartEvaluation(std::int64_t step, std::int64_t images);
   void EndEvaluation(std::int64_t step, const EvaluationResult& result);
+  // The checkpoint of `step`, of this top-1, is better than all before.
+  void FoundBest(std::int64_t step, double top1);
+  // `top1` is what --stop_at_top1 asks for.
+  void ReachedTarget(std::int64_t step, double top1);
   // A training ends, as it was asked for with `complete`: trained to its end and evaluated.
   void EndRun(bool complete);
   // Of one step, in seconds; over `steps` steps.
@@ -104,10 +120,13 @@ class Report {
 
  private:
   IterationMetrics Metrics(const StepRecord& record) const;
+  // To which the weights after `step` updates belong.
+  std::int64_t EpochBefore(std::int64_t step) const;
   void StartNvlog();
   void StartMllog(const SetSizes& sizes);
   void StepEvents(const StepRecord& record, const IterationMetrics& metrics);
   void WatchNumbers(const StepRecord& record);
+  void Warn(const std::string& line);
   void SayFiguresOfGpu(double images_per_second);
   // A line for people, from rank 0; ends a redrawn progress line first.
   void Say(const std::string& line);

@@ -47,7 +47,10 @@ Requests RunRequests::Look() {
         options_.limit->end() - now, options_.limit->margin());
   }
   const bool is_save_given = orders_[kSave].is_given && !orders_[kSave].is_begun;
-  return {.stop = !why_.empty(), .save = is_save_given || wishes.save, .pause = wishes.pause};
+  return {.stop = !why_.empty(),
+          .save = is_save_given || wishes.save,
+          .pause = wishes.pause,
+          .evaluate = wishes.evaluate};
 }
 
 void RunRequests::LookAtFiles(double now) {

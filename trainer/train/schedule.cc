@@ -13,24 +13,28 @@
 namespace trainer {
 
 Schedule MakeSchedule(const ScheduleConfig& config, std::int64_t samples,
-                      std::int64_t batch_per_rank, int ranks) {
-  DDL_CHECK(batch_per_rank > 0 && ranks > 0 && config.num_iter > 0);
+                      const GlobalBatch& batch) {
+  DDL_CHECK(batch.images() > 0 && config.num_iter > 0);
   Schedule schedule;
-  schedule.unit = config.unit;
-  schedule.global_batch = batch_per_rank * ranks;
+  schedule.iter_unit = config.iter_unit;
+  schedule.global_batch = batch.images();
   schedule.whole_steps_per_epoch = samples / schedule.global_batch;
   if (schedule.whole_steps_per_epoch == 0) {
-    throw Error(EX_CONFIG, "the training set has " + std::to_string(samples) +
-                               " images, less than one step of " + support::Counted(ranks, "rank") +
-                               " x " + std::to_string(batch_per_rank) +
-                               ": give a smaller --batch_size or start fewer ranks");
+    throw Error(
+        EX_CONFIG,
+        "the training set has " + std::to_string(samples) + " images, less than one step of " +
+            support::Counted(batch.world_size, "rank") + " x " +
+            (batch.accumulate == 1 ? "" : std::to_string(batch.accumulate) + " batches x ") +
+            std::to_string(batch.batch_size) + ": give a smaller " +
+            (batch.accumulate == 1 ? "" : "--accumulate or ") +
+            "--batch_size or start fewer ranks");
   }
   constexpr std::int64_t kMostSteps = 1'000'000'000'000;
   if (config.num_iter > kMostSteps / schedule.whole_steps_per_epoch) {
     throw Error(EX_USAGE, "--num_iter " + std::to_string(config.num_iter) +
                               ": that is more than 10^12 steps; give a smaller number");
   }
-  if (config.unit == IterationUnit::kEpoch) {
+  if (config.iter_unit == IterationUnit::kEpoch) {
     schedule.total_steps = schedule.whole_steps_per_epoch * config.num_iter;
     schedule.epochs = config.num_iter;
     schedule.decay_steps = schedule.total_steps;
@@ -45,10 +49,10 @@ Schedule MakeSchedule(const ScheduleConfig& config, std::int64_t samples,
   schedule.warmup_steps = static_cast<std::int64_t>(schedule.steps_per_epoch *
                                                     static_cast<double>(config.lr_warmup_epochs));
   schedule.rescaled_rate = config.lr_init * static_cast<double>(schedule.global_batch) / 256;
-  schedule.cosine = config.cosine;
+  schedule.use_cosine_lr = config.use_cosine_lr;
 
   const std::int64_t unit =
-      config.unit == IterationUnit::kEpoch ? schedule.whole_steps_per_epoch : 1;
+      config.iter_unit == IterationUnit::kEpoch ? schedule.whole_steps_per_epoch : 1;
   schedule.steps_per_launch =
       config.run_iter < 0
           ? schedule.total_steps
@@ -59,7 +63,7 @@ Schedule MakeSchedule(const ScheduleConfig& config, std::int64_t samples,
 Schedule Schedule::From(const Position& position) const {
   Schedule schedule = *this;
   schedule.start = position;
-  if (unit == IterationUnit::kEpoch) {
+  if (iter_unit == IterationUnit::kEpoch) {
     const std::int64_t samples_left = PositionAt(total_steps).sample - position.sample;
     schedule.total_steps = position.step + samples_left / global_batch;
   }
@@ -70,7 +74,7 @@ double Schedule::LearningRate(std::int64_t step) const {
   const double s = static_cast<double>(PositionAt(step).sample) / static_cast<double>(global_batch);
   const auto warmup = static_cast<double>(warmup_steps);
   if (s < warmup) return rescaled_rate * s / warmup;
-  if (cosine) {
+  if (use_cosine_lr) {
     const auto end = static_cast<double>(decay_steps);
     return rescaled_rate * 0.5 * (1 + std::cos(std::numbers::pi * std::min(s, end) / end));
   }
@@ -81,6 +85,13 @@ double Schedule::LearningRate(std::int64_t step) const {
     if (s > std::floor(steps_per_epoch * epoch)) ++passed;
   }
   return rescaled_rate * kFactors[passed];
+}
+
+bool Schedule::EndsPeriod(std::int64_t step, std::int64_t every) const {
+  DDL_CHECK(every > 0);
+  if (step <= 0) return false;
+  if (iter_unit == IterationUnit::kBatch) return step % every == 0;
+  return EpochOf(step) / every != EpochOf(step - 1) / every;
 }
 
 std::int64_t Schedule::EndOfLaunch(std::int64_t step) const {

@@ -27,6 +27,7 @@
 
 #include <cstdint>
 
+#include "trainer/data/global_batch.h"
 #include "trainer/data/position.h"
 
 namespace trainer {
@@ -34,16 +35,16 @@ namespace trainer {
 enum class IterationUnit : std::uint8_t { kEpoch, kBatch };
 
 struct ScheduleConfig {
-  IterationUnit unit = IterationUnit::kEpoch;
-  std::int64_t num_iter = 1;   // length of training, in `unit`
-  std::int64_t run_iter = -1;  // how much of it in this launch, in `unit`; -1: all
+  IterationUnit iter_unit = IterationUnit::kEpoch;
+  std::int64_t num_iter = 1;   // length of training, in `iter_unit`
+  std::int64_t run_iter = -1;  // how much of it in this launch, in `iter_unit`; -1: all
   double lr_init = 0.1;        // at a global batch of 256
   std::int64_t lr_warmup_epochs = 5;
-  bool cosine = false;
+  bool use_cosine_lr = false;
 };
 
 struct Schedule {
-  IterationUnit unit = IterationUnit::kEpoch;
+  IterationUnit iter_unit = IterationUnit::kEpoch;
   std::int64_t global_batch = 0;
   std::int64_t whole_steps_per_epoch = 0;  // floor(samples / global batch)
   double steps_per_epoch = 0;              // as the formulas above use it
@@ -52,7 +53,7 @@ struct Schedule {
   std::int64_t decay_steps = 0;
   std::int64_t warmup_steps = 0;
   double rescaled_rate = 0;
-  bool cosine = false;
+  bool use_cosine_lr = false;
   std::int64_t steps_per_launch = 0;  // of run_iter
   Position start;                     // from which on steps take global_batch images
 
@@ -67,13 +68,15 @@ struct Schedule {
   std::int64_t EpochOf(std::int64_t step) const {
     return PositionAt(step).sample / (whole_steps_per_epoch * global_batch);
   }
+  // Whether the last of `step` updates has ended the `every`-th, 2 * `every`-th, ... of
+  // `iter_unit`.
+  bool EndsPeriod(std::int64_t step, std::int64_t every) const;
   // Where a launch that starts at `step` ends.
   std::int64_t EndOfLaunch(std::int64_t step) const;
 };
 
 // Throws Error: EX_CONFIG when `samples`, the size of the training set, is less than one global
 // batch; EX_USAGE when num_iter is beyond all reason.
-Schedule MakeSchedule(const ScheduleConfig& config, std::int64_t samples,
-                      std::int64_t batch_per_rank, int ranks);
+Schedule MakeSchedule(const ScheduleConfig& config, std::int64_t samples, const GlobalBatch& batch);
 
 }  // namespace trainer

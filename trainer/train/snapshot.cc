@@ -10,10 +10,13 @@
 #include <vector>
 
 #include "support/counted.h"
+#include "trainer/checkpoint/evaluated.h"
+#include "trainer/checkpoint/names.h"
 #include "trainer/checkpoint/reader.h"
 #include "trainer/checkpoint/retention.h"
 #include "trainer/checkpoint/writer.h"
 #include "trainer/core/error.h"
+#include "trainer/train/averages_in_place.h"
 #include "trainer/train/changes.h"
 #include "trainer/train/network_state.h"
 #include "trainer/train/rank_statistics.h"
@@ -24,6 +27,7 @@ namespace {
 
 constexpr auto kValue = Network::Part::kValue;
 constexpr auto kMomentum = Network::Part::kMomentum;
+constexpr auto kAverage = Network::Part::kAverage;
 
 // As --precision has it.
 std::string PrecisionOf(DType compute_type) {
@@ -43,10 +47,6 @@ std::function<void(const std::string&)> Warn(const SnapshotParts& parts) {
 
 bool IsRoot(const SnapshotParts& parts) { return parts.communicator.rank() == 0; }
 
-std::int64_t GlobalBatch(const SnapshotParts& parts) {
-  return parts.config.batch * parts.communicator.size();
-}
-
 std::int64_t StatisticCount(const Network& network) {
   std::int64_t count = 0;
   for (const Parameter& parameter : network.parameters()) {
@@ -61,10 +61,11 @@ CheckpointState StateOf(const SnapshotParts& parts, const Position& position,
   state.step = position.step;
   state.epoch = position.sample / samples;
   state.epoch_samples = position.sample % samples;
+  state.skipped_images = position.skipped;
   state.world_size = parts.communicator.size();
-  state.global_batch = GlobalBatch(parts);
+  state.global_batch = GlobalBatchOf(parts.config, parts.communicator.size()).images();
   state.seed = parts.config.seed;
-  state.architecture = parts.config.architecture;
+  state.architecture = parts.config.arch;
   state.classes = parts.config.classes;
   state.loss_scale = loss_scale.scale();
   state.loss_scale_good_steps = loss_scale.good_steps();
@@ -75,16 +76,17 @@ CheckpointState StateOf(const SnapshotParts& parts, const Position& position,
 }
 
 Position PositionOf(const CheckpointState& state, std::int64_t samples) {
-  return {state.step, state.epoch * samples + std::min(state.epoch_samples, samples)};
+  return {state.step, state.epoch * samples + std::min(state.epoch_samples, samples),
+          state.skipped_images};
 }
 
 void RefuseOtherNetworks(const SnapshotParts& parts, const Checkpoint& checkpoint) {
   const CheckpointState& state = checkpoint.manifest.state;
   const TrainConfig& config = parts.config;
-  if (state.architecture != config.architecture || state.classes != config.classes) {
+  if (state.architecture != config.arch || state.classes != config.classes) {
     throw Error(EX_DATAERR, checkpoint.directory.string() + " is of " + state.architecture +
                                 " with " + std::to_string(state.classes) +
-                                " classes, this run is " + config.architecture + " with " +
+                                " classes, this run is " + config.arch + " with " +
                                 std::to_string(config.classes) +
                                 ": give another --model_dir, or --arch=" + state.architecture +
                                 " --classes=" + std::to_string(state.classes));
@@ -96,7 +98,7 @@ void RefuseOtherNetworks(const SnapshotParts& parts, const Checkpoint& checkpoin
 bool IsPastEnd(const CheckpointState& state, const Position& position, const TrainingAhead& ahead) {
   const Schedule& schedule = ahead.schedule;
   if (position.step <= schedule.From(position).total_steps) return false;
-  const bool ended_otherwise = schedule.unit == IterationUnit::kEpoch &&
+  const bool ended_otherwise = schedule.iter_unit == IterationUnit::kEpoch &&
                                state.global_batch != schedule.global_batch &&
                                position.sample <= schedule.epochs * ahead.samples;
   return !ended_otherwise;
@@ -119,22 +121,46 @@ void SetAsidePassedOver(const SnapshotParts& parts, const Checkpoint& checkpoint
   }
 }
 
-// Rank 0: loads `checkpoint`.  Returns the rows of statistics, empty in a run of one rank.
-std::vector<float> Load(const SnapshotParts& parts, const Checkpoint& checkpoint) {
+// Rank 0: loads `checkpoint`, the averages as the values unless `is_training`.  Returns the rows of
+// statistics, empty in a run of one rank.
+StatisticRows Load(const SnapshotParts& parts, const Checkpoint& checkpoint, bool is_training) {
   Network& network = parts.network;
   const int world_size = checkpoint.manifest.state.world_size;
   CheckTensors(checkpoint.model, ExpectedTensors(network, kValue));
   std::vector<ExpectedTensor> optimizer = ExpectedTensors(network, kMomentum);
+  const bool has_averages = checkpoint.average.has_value();
   if (world_size > 1) {
-    optimizer.push_back(
-        {kRankStatistics, DType::kFloat32, Shape{world_size, StatisticCount(network)}, false});
+    const Shape rows{world_size, StatisticCount(network)};
+    optimizer.push_back({kRankStatistics, DType::kFloat32, rows, false});
+    if (has_averages) optimizer.push_back({kAverageRankStatistics, DType::kFloat32, rows, false});
   }
   CheckTensors(checkpoint.optimizer, optimizer);
+  if (has_averages) CheckTensors(*checkpoint.average, ExpectedTensors(network, kValue));
 
-  ImportPart(network, kValue, checkpoint.model, parts.stream);
+  const bool is_of_averages = has_averages && !is_training;
+  ImportPart(network, kValue, is_of_averages ? *checkpoint.average : checkpoint.model,
+             parts.stream);
   ImportPart(network, kMomentum, checkpoint.optimizer, parts.stream);
+  if (has_averages && network.keeps_averages()) {
+    ImportPart(network, kAverage, *checkpoint.average, parts.stream);
+  }
   if (world_size == 1) return {};
-  return ReadValues(checkpoint.optimizer, *checkpoint.optimizer.Find(kRankStatistics));
+  const auto read = [&checkpoint](const char* name) {
+    return ReadValues(checkpoint.optimizer, *checkpoint.optimizer.Find(name));
+  };
+  StatisticRows rows;
+  rows.values = read(is_of_averages ? kAverageRankStatistics : kRankStatistics);
+  if (has_averages) rows.averages = read(kAverageRankStatistics);
+  return rows;
+}
+
+// Collective: of the rows of rank 0 each rank takes its own.
+void TakeOwnRow(const SnapshotParts& parts, Network::Part part, std::vector<float>& rows) {
+  const auto count = static_cast<std::size_t>(StatisticCount(parts.network));
+  rows.resize(count * static_cast<std::size_t>(parts.communicator.size()));
+  parts.communicator.Broadcast(rows.data(), rows.size() * sizeof(float), 0);
+  const auto rank = static_cast<std::size_t>(parts.communicator.rank());
+  ImportStatistics(parts.network, std::span(rows).subspan(rank * count, count), parts.stream, part);
 }
 
 // Whether the loss scale of `state` means something to this run: that of an fp32 run is 1, at which
@@ -152,6 +178,15 @@ void GoOn(const SnapshotParts& parts, const Checkpoint& checkpoint, const Positi
                   now.epoch_samples, samples, now.epoch + 1, checkpoint.directory.string());
   for (const std::string& change : ChangesSince(checkpoint.manifest.state, now)) {
     parts.log->warn("changed since step {}: {}", now.step, change);
+  }
+  if (parts.network.keeps_averages() && !checkpoint.average) {
+    parts.log->warn(
+        "--ema: the checkpoint has no averages of the weights; they start from its "
+        "weights");
+  } else if (!parts.network.keeps_averages() && checkpoint.average) {
+    parts.log->warn(
+        "the averages of the weights in the checkpoint are dropped, for --ema is not "
+        "given: evaluations and checkpoints are of the weights alone from here on");
   }
   SetAsidePassedOver(parts, checkpoint);
 }
@@ -174,40 +209,68 @@ void RefuseOtherClasses(const SafetensorsFile& file, const TrainConfig& config) 
                               ": give --classes=" + std::to_string(fc->shape[0]));
 }
 
+// A folder is that of a run.
+SafetensorsFile ReadBestOf(const std::filesystem::path& model_dir) {
+  const auto best = BestOf(ListEvaluated(model_dir));
+  if (best) {
+    Checkpoint checkpoint = ReadCheckpoint(best->directory);
+    return checkpoint.average ? std::move(*checkpoint.average) : std::move(checkpoint.model);
+  }
+  const std::vector<CheckpointPath> found = ListCheckpoints(model_dir);
+  const std::string folder = model_dir.string();
+  if (found.empty()) {
+    throw Error(EX_USAGE, "--init_from: '" + folder +
+                              "' is neither a file nor the --model_dir of a run: there is no "
+                              "checkpoint in it");
+  }
+  throw Error(EX_USAGE,
+              "--init_from: no checkpoint in '" + folder +
+                  "' was evaluated, so none is the best: give a file, such as the newest: " +
+                  (found.front().directory / kModelFile).string());
+}
+
 }  // namespace
 
 void CopySnapshot(const SnapshotParts& parts, const Position& position, const LossScale& loss_scale,
-                  std::int64_t samples, SnapshotCopy* copy) {
-  std::vector<float> rows =
-      GatherRows(ExportStatistics(parts.network, parts.stream), parts.communicator);
+                  std::int64_t samples, SnapshotCopy* copy, std::optional<double> top1) {
+  StatisticRows rows;
+  rows.values = GatherRows(ExportStatistics(parts.network, parts.stream), parts.communicator);
+  if (parts.network.keeps_averages()) {
+    rows.averages =
+        GatherRows(ExportStatistics(parts.network, parts.stream, kAverage), parts.communicator);
+  }
   if (!IsRoot(parts)) return;
-  copy->Take(parts.network, StateOf(parts, position, loss_scale, samples), std::move(rows),
-             parts.stream);
+  CheckpointState state = StateOf(parts, position, loss_scale, samples);
+  state.top1 = top1;
+  copy->Take(parts.network, std::move(state), std::move(rows), parts.stream);
 }
 
 WrittenSnapshot WriteSnapshot(const SnapshotCopy& copy, const TrainConfig& config,
                               const WriteHook& hook) {
   RefuseNotFinite(copy.model());
   RefuseNotFinite(copy.optimizer());
+  RefuseNotFinite(copy.average());
   WrittenSnapshot written;
-  written.directory =
-      WriteCheckpoint(config.model_dir, copy.state(), {copy.model(), copy.optimizer()}, hook);
+  written.directory = WriteCheckpoint(ModelFolder(config), copy.state(),
+                                      {copy.model(), copy.optimizer(), copy.average()}, hook);
   const Retention retention = {config.keep_checkpoints, config.checkpoint_every, config.keep_every};
-  PruneCheckpoints(config.model_dir, written.directory, retention,
+  PruneCheckpoints(ModelFolder(config), written.directory, retention,
                    [&](const std::string& line) { written.warnings.push_back(line); });
   return written;
 }
 
 void ExportModel(const SnapshotParts& parts, const std::filesystem::path& path) {
-  const std::vector<float> own = ExportStatistics(parts.network, parts.stream);
-  const std::vector<float> mean = MeanOverRanks(own, parts.communicator);
-  if (IsRoot(parts)) {
+  UseAverages(parts.network, parts.stream, [&] {
+    const std::vector<float> own = ExportStatistics(parts.network, parts.stream);
+    const std::vector<float> mean = MeanOverRanks(own, parts.communicator);
+    if (!IsRoot(parts)) return;
     const std::vector<HostTensor> model = ModelWith(mean, own, parts);
     RefuseNotFinite(SourcesOf(model));
-    WriteTensorFile(path, model, {{"architecture", parts.config.architecture}},
-                    "another --export_dir");
-    parts.log->info("weights written: {}", path.string());
-  }
+    WriteTensorFile(path, model, {{"architecture", parts.config.arch}}, "another --export_dir");
+    parts.log->info("{} written: {}",
+                    parts.network.keeps_averages() ? "averages of the weights" : "weights",
+                    path.string());
+  });
   parts.communicator.Barrier();
 }
 
@@ -219,21 +282,27 @@ std::optional<Position> RestoreSnapshot(const SnapshotParts& parts, LossScale& l
     std::int64_t world_size = 0;
     std::int64_t good_steps = 0;
     double loss_scale = 0;  // 0: not to be taken over
+    std::int64_t has_averages = 0;
   } header;
-  std::vector<float> rows;
+  StatisticRows rows;
   if (IsRoot(parts)) {
-    if (const auto checkpoint = ReadNewestCheckpoint(parts.config.model_dir, Warn(parts))) {
+    if (const auto checkpoint = ReadNewestCheckpoint(ModelFolder(parts.config), Warn(parts))) {
       const CheckpointState& state = checkpoint->manifest.state;
       RefuseOtherNetworks(parts, *checkpoint);
-      header = {1, ahead ? PositionOf(state, ahead->samples) : Position{state.step, 0},
-                state.world_size, state.loss_scale_good_steps,
-                TakesLossScale(parts, state) ? state.loss_scale : 0};
+      header = {1,
+                ahead ? PositionOf(state, ahead->samples) : Position{.step = state.step},
+                state.world_size,
+                state.loss_scale_good_steps,
+                TakesLossScale(parts, state) ? state.loss_scale : 0,
+                checkpoint->average ? 1 : 0};
       if (ahead) RefuseEndedRuns(*checkpoint, header.position, *ahead);
-      rows = Load(parts, *checkpoint);
+      rows = Load(parts, *checkpoint, ahead.has_value());
       if (ahead) {
         GoOn(parts, *checkpoint, header.position, loss_scale, ahead->samples);
       } else {
-        parts.log->info("weights of step {}: {}", state.step, checkpoint->directory.string());
+        parts.log->info("{} of step {}: {}",
+                        checkpoint->average ? "averages of the weights" : "weights", state.step,
+                        checkpoint->directory.string());
       }
     }
   }
@@ -243,12 +312,15 @@ std::optional<Position> RestoreSnapshot(const SnapshotParts& parts, LossScale& l
   BroadcastPart(parts.network, kValue, parts.communicator, parts.stream);
   BroadcastPart(parts.network, kMomentum, parts.communicator, parts.stream);
   const int ranks = parts.communicator.size();
-  if (ranks > 1 && header.world_size == ranks) {
-    const auto count = static_cast<std::size_t>(StatisticCount(parts.network));
-    rows.resize(count * static_cast<std::size_t>(ranks));
-    parts.communicator.Broadcast(rows.data(), rows.size() * sizeof(float), 0);
-    const auto rank = static_cast<std::size_t>(parts.communicator.rank());
-    ImportStatistics(parts.network, std::span(rows).subspan(rank * count, count), parts.stream);
+  const bool has_rows = ranks > 1 && header.world_size == ranks;
+  if (has_rows) TakeOwnRow(parts, kValue, rows.values);
+  if (parts.network.keeps_averages()) {
+    if (header.has_averages != 0) {
+      BroadcastPart(parts.network, kAverage, parts.communicator, parts.stream);
+      if (has_rows) TakeOwnRow(parts, kAverage, rows.averages);
+    } else {
+      parts.network.StartAverages(parts.stream);
+    }
   }
   if (header.loss_scale > 0) loss_scale.Restore(header.loss_scale, header.good_steps);
   return header.position;
@@ -256,7 +328,7 @@ std::optional<Position> RestoreSnapshot(const SnapshotParts& parts, LossScale& l
 
 void RefuseUsedFolder(const SnapshotParts& parts) {
   if (!IsRoot(parts)) return;
-  const std::vector<CheckpointPath> found = ListCheckpoints(parts.config.model_dir);
+  const std::vector<CheckpointPath> found = ListCheckpoints(ModelFolder(parts.config));
   if (found.empty()) return;
   const std::string folder = found.front().directory.parent_path().string();
   throw Error(EX_CONFIG,
@@ -271,13 +343,17 @@ void RefuseUsedFolder(const SnapshotParts& parts) {
 
 void InitializeFromFile(const SnapshotParts& parts) {
   if (IsRoot(parts)) {
-    const SafetensorsFile file = SafetensorsFile::Read(parts.config.init_from.string());
+    const std::filesystem::path& from = parts.config.init_from;
+    const SafetensorsFile file = std::filesystem::is_directory(from)
+                                     ? ReadBestOf(from)
+                                     : SafetensorsFile::Read(from.string());
     RefuseOtherClasses(file, parts.config);
     CheckTensors(file, ExpectedTensors(parts.network, kValue));
     ImportPart(parts.network, kValue, file, parts.stream);
     parts.log->info("initial weights: {}", file.path());
   }
   BroadcastPart(parts.network, kValue, parts.communicator, parts.stream);
+  if (parts.network.keeps_averages()) parts.network.StartAverages(parts.stream);
 }
 
 }  // namespace trainer

@@ -28,7 +28,8 @@ SnapshotCopy::SnapshotCopy(Backend& backend, const Network& network) {
   }
   values_ = backend.AllocateHost(values * sizeof(float));
   momentum_ = backend.AllocateHost(momentum * sizeof(float));
-  values = momentum = 0;
+  averages_ = backend.AllocateHost(network.keeps_averages() ? values_.bytes() : 0);
+  std::size_t averages = values = momentum = 0;
   for (const Parameter& parameter : network.parameters()) {
     const auto add = [&](std::vector<TensorSource>& tensors, const Buffer& buffer,
                          std::size_t& begin) {
@@ -38,35 +39,50 @@ SnapshotCopy::SnapshotCopy(Backend& backend, const Network& network) {
     };
     add(model_, values_, values);
     if (!parameter.spec.statistic) add(optimizer_, momentum_, momentum);
+    if (network.keeps_averages()) add(average_, averages_, averages);
   }
+  momentum_tensors_ = optimizer_.size();
 }
 
-void SnapshotCopy::Take(const Network& network, CheckpointState state, std::vector<float> rows,
+void SnapshotCopy::Take(const Network& network, CheckpointState state, StatisticRows rows,
                         Stream& stream) {
   state_ = std::move(state);
   rows_ = std::move(rows);
-  const std::vector<float> mean = MeanOfRows(rows_, state_.world_size);
-  float* value = FloatsIn(values_);
+  TakeValues(network, Network::Part::kValue, rows_.values, FloatsIn(values_), stream);
+  if (!average_.empty()) {
+    TakeValues(network, Network::Part::kAverage, rows_.averages, FloatsIn(averages_), stream);
+  }
   float* momentum = FloatsIn(momentum_);
+  for (const Parameter& parameter : network.parameters()) {
+    if (parameter.spec.statistic) continue;
+    network.Export(Network::Part::kMomentum, parameter, momentum, stream);
+    momentum += ValueCount(parameter);
+  }
+  optimizer_.resize(momentum_tensors_);
+  if (state_.world_size == 1) return;
+  const auto add = [this](const char* name, const std::vector<float>& of_ranks) {
+    const auto count = static_cast<std::int64_t>(of_ranks.size()) / state_.world_size;
+    optimizer_.push_back({name, DType::kFloat32, Shape{state_.world_size, count}, of_ranks.data()});
+  };
+  add(kRankStatistics, rows_.values);
+  if (!average_.empty()) add(kAverageRankStatistics, rows_.averages);
+}
+
+void SnapshotCopy::TakeValues(const Network& network, Network::Part part,
+                              const std::vector<float>& rows, float* dst, Stream& stream) const {
+  const std::vector<float> mean = MeanOfRows(rows, state_.world_size);
   const float* statistic = mean.data();
   for (const Parameter& parameter : network.parameters()) {
     const std::size_t count = ValueCount(parameter);
     if (parameter.spec.statistic) {
-      std::copy_n(statistic, count, value);
+      std::copy_n(statistic, count, dst);
       statistic += count;
     } else {
-      network.Export(Network::Part::kValue, parameter, value, stream);
-      network.Export(Network::Part::kMomentum, parameter, momentum, stream);
-      momentum += count;
+      network.Export(part, parameter, dst, stream);
     }
-    value += count;
+    dst += count;
   }
   DDL_CHECK(statistic == mean.data() + mean.size());
-  if (optimizer_.back().name == kRankStatistics) optimizer_.pop_back();
-  if (state_.world_size > 1) {
-    const Shape all{state_.world_size, static_cast<std::int64_t>(mean.size())};
-    optimizer_.push_back({kRankStatistics, DType::kFloat32, all, rows_.data()});
-  }
 }
 
 }  // namespace trainer

@@ -12,8 +12,8 @@
 namespace trainer {
 
 struct StepNumbers {
-  LossCall loss;
-  SgdCall update;
+  LossParameters loss;
+  SgdParameters update;
   LossSums loss_sums = {};
   UpdateSums update_sums = {};
 };

@@ -5,8 +5,8 @@
 #include <system_error>
 #include <utility>
 
+#include "support/file.h"
 #include "trainer/telemetry/op_profile.h"
-#include "trainer/telemetry/replaced_file.h"
 #include "trainer/train/layer_names.h"
 
 namespace trainer {
@@ -49,6 +49,10 @@ void StepProfile::After(std::int64_t step, double seconds, bool is_last) {
   Finish();
 }
 
+void StepProfile::LeaveOut() {
+  if (!is_done_ && parts_->recorder->is_on()) parts_->recorder->Drop();
+}
+
 void StepProfile::Finish() {
   ProfileHead head;
   head.backend = parts_->backend;
@@ -64,9 +68,8 @@ void StepProfile::Finish() {
 }
 
 void StepProfile::Write(const std::string& name, const std::string& text) {
-  const ReplacedFile file(config_.profile_dir / name, [](int) {});
-  const std::string path = file.path().string();
-  if (const int error = file.TryWrite(text); error != 0) {
+  const std::string path = (config_.results_dir / name).string();
+  if (const int error = support::ReplaceFile(path, text); error != 0) {
     log_->warn("{}: cannot be written: {}; the run goes on without it", path,
                std::generic_category().message(error));
   } else {

@@ -39,6 +39,8 @@ class StepProfile {
   void Before(std::int64_t step);
   // The step took `seconds`.  `is_last`: no step follows in this launch.
   void After(std::int64_t step, double seconds, bool is_last);
+  // What was computed since the last step is of none.
+  void LeaveOut();
 
   // For standard output; none unless steps were profiled.
   const std::vector<std::string>& lines() const { return lines_; }

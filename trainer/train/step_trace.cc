@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <optional>
+#include <span>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -11,7 +12,7 @@
 
 #include "support/counted.h"
 #include "trainer/checkpoint/names.h"
-#include "trainer/comm/gather.h"
+#include "trainer/comm/communicator.h"
 #include "trainer/telemetry/trace_file.h"
 
 namespace trainer {
@@ -24,6 +25,25 @@ std::vector<Span> SpansOf(int rank, const std::vector<Span>& own, Communicator& 
   std::vector<Span> spans = communicator.rank() == rank ? own : std::vector<Span>(count);
   if (count > 0) communicator.Broadcast(spans.data(), count * sizeof(Span), rank);
   return spans;
+}
+
+// From the last on.
+constexpr std::pair<StepPhase, SpanKind> kPhases[] = {
+    {StepPhase::kUpdate, SpanKind::kUpdate},
+    {StepPhase::kExposedAllReduce, SpanKind::kExposedAllReduce},
+    {StepPhase::kBackward, SpanKind::kBackward},
+    {StepPhase::kForward, SpanKind::kForward},
+    {StepPhase::kInputWait, SpanKind::kInputWait}};
+
+void AddPhases(SpanRecorder& recorder, std::int64_t step, SpanRecorder::Clock::time_point end,
+               const StepTimes& times, std::span<const std::pair<StepPhase, SpanKind>> phases) {
+  using Duration = SpanRecorder::Clock::duration;
+  for (const auto& [phase, kind] : phases) {
+    const auto from =
+        end - std::chrono::duration_cast<Duration>(std::chrono::duration<double>(times[phase]));
+    recorder.Add(kind, 0, step, from, end);
+    end = from;
+  }
 }
 
 }  // namespace
@@ -67,7 +87,7 @@ void StepTrace::Gather() {
   const std::vector<std::string> hosts = GatherTexts(communicator_, HostName());
   const std::vector<Span> own = recorder_->Spans();
   std::optional<TraceFile> file;
-  if (communicator_.rank() == 0) file.emplace(config_.trace_file);
+  if (communicator_.rank() == 0) file.emplace(TracePath(config_));
   for (int rank = 0; rank < communicator_.size(); ++rank) {
     const std::vector<Span> spans = SpansOf(rank, own, communicator_);
     if (file) file->Add(rank, hosts[static_cast<std::size_t>(rank)], spans);
@@ -77,7 +97,7 @@ void StepTrace::Gather() {
                support::Counted(recorder_->dropped(), "span"));
   }
   if (!file) return;
-  const std::string path = config_.trace_file.string();
+  const std::string path = TracePath(config_).string();
   if (const int error = file->Finish(); error != 0) {
     log_->warn("{}: cannot be written: {}; the run goes on without it", path,
                std::generic_category().message(error));
@@ -88,20 +108,13 @@ void StepTrace::Gather() {
 
 void AddStepSpans(SpanRecorder& recorder, std::int64_t step, SpanRecorder::Clock::time_point begin,
                   SpanRecorder::Clock::time_point end, const StepTimes& times) {
-  using Duration = SpanRecorder::Clock::duration;
-  constexpr std::pair<StepPhase, SpanKind> kPhases[] = {
-      {StepPhase::kUpdate, SpanKind::kUpdate},
-      {StepPhase::kExposedAllReduce, SpanKind::kExposedAllReduce},
-      {StepPhase::kBackward, SpanKind::kBackward},
-      {StepPhase::kForward, SpanKind::kForward},
-      {StepPhase::kInputWait, SpanKind::kInputWait}};
   recorder.Add(SpanKind::kStep, 0, step, begin, end);
-  for (const auto& [phase, kind] : kPhases) {
-    const auto from =
-        end - std::chrono::duration_cast<Duration>(std::chrono::duration<double>(times[phase]));
-    recorder.Add(kind, 0, step, from, end);
-    end = from;
-  }
+  AddPhases(recorder, step, end, times, kPhases);
+}
+
+void AddBatchSpans(SpanRecorder& recorder, std::int64_t step, SpanRecorder::Clock::time_point end,
+                   const StepTimes& times) {
+  AddPhases(recorder, step, end, times, std::span(kPhases).subspan<2>());
 }
 
 }  // namespace trainer

@@ -47,5 +47,8 @@ class StepTrace {
 // A step of this rank and its phases, which end with it, one behind the other.
 void AddStepSpans(SpanRecorder& recorder, std::int64_t step, SpanRecorder::Clock::time_point begin,
                   SpanRecorder::Clock::time_point end, const StepTimes& times);
+// The phases of a batch of a step that is not its last: all but all-reduce and update.
+void AddBatchSpans(SpanRecorder& recorder, std::int64_t step, SpanRecorder::Clock::time_point end,
+                   const StepTimes& times);
 
 }  // namespace trainer

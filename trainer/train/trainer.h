@@ -5,7 +5,7 @@
 // What main provides:
 //   * TrainConfig, equal on all ranks (train/config.h).
 //   * a back end; a communicator (comm/factory.h);
-//   * `training`: a Source of batches of config.batch images, endless; in the training modes;
+//   * `training`: a Source of batches of config.batch_size images, endless; in the training modes;
 //   * `evaluation`: a Source that ends, of the same batch and size; for kTrainAndEvaluate,
 //     kEvaluate and kInferenceBenchmark;
 //   * outputs: a log on every rank; NVLOG, DLLogger and progress on rank 0 only, null elsewhere;
@@ -41,6 +41,7 @@
 #include "trainer/core/span_recorder.h"
 #include "trainer/data/source.h"
 #include "trainer/model/network_plan.h"
+#include "trainer/telemetry/device_state.h"
 #include "trainer/train/config.h"
 #include "trainer/train/evaluate.h"
 #include "trainer/train/hang_report.h"
@@ -52,9 +53,6 @@
 
 namespace trainer {
 
-// The network of a run.
-NetworkSpec NetworkSpecOf(const TrainConfig& config);
-
 struct TrainParts {
   Backend& backend;
   Communicator& communicator;
@@ -64,6 +62,10 @@ struct TrainParts {
   std::function<bool()> stop_requested = [] { return false; };
   RunRequests* requests = nullptr;  // null: nothing else asks for anything
   std::string host = {};            // of this rank, or ""
+  // What it computes with, and its clocks and temperature of now, or "" (train/stragglers.h).
+  std::function<std::string()> describe_device = {};
+  // Clocks and temperature of a short while ago; called in every step.  May be null.
+  std::function<DeviceState()> device_state = {};
   // Collective, before anything is summed: throws where the ranks differ in what it is told.
   std::function<void(const std::vector<Fact>&)> agree = [](const std::vector<Fact>&) {};
   // Told what begins now, and after how many steps (train/hang_watch.h).
@@ -103,8 +105,9 @@ struct TrainResult {
 //       when stopped (train/checkpoints.h); then evaluate if training is complete.
 //   kEvaluate, kPredict  weights from init_from, else from model_dir; Error(EX_USAGE) if there are
 //       neither.
-//       kPredict needs no source; config.batch may be 1.
-//   kTrainingBenchmark, kInferenceBenchmark  fresh weights; num_iter of schedule.unit, the first
+//       kPredict needs no source; config.batch_size may be 1.
+//   kTrainingBenchmark, kInferenceBenchmark  fresh weights; num_iter of schedule.iter_unit, the
+//   first
 //       warmup_steps steps of it not measured; Error(EX_USAGE) if nothing is left.  No file is
 //       written.
 TrainResult RunTrainer(const TrainConfig& config, const TrainParts& parts);

@@ -40,11 +40,12 @@ bool Records(const TrainingStepParts& parts) {
 TrainingStep::TrainingStep(const TrainingStepParts& parts)
     : parts_(parts),
       mode_(parts.config.freeze_batch_norm ? Mode::kFrozen : Mode::kTraining),
-      feed_(parts.backend, parts.device_batch, parts.source, parts.end),
+      feed_(parts.backend, parts.device_batch, parts.source, parts.end * parts.config.accumulate),
       overlap_(parts.backend, parts.network, parts.communicator,
-               parts.config.reduce_in_compute_type),
-      sgd_(parts.backend.MakeSgd(parts.network.segments())),
+               parts.config.reduce_precision == ReducePrecision::k16Bit, parts.config.accumulate),
       nan_watch_(parts.config.on_nan, parts.communicator.size()),
+      rank_seconds_(parts.communicator.rank(), parts.communicator.size()),
+      rank_words_(parts.communicator.rank(), parts.communicator.size()),
       records_(Records(parts)) {
   for (auto& mark : marks_) mark = parts.backend.MakeEvent();
   if (parts.config.on_nan == OnNan::kSkip && mode_ == Mode::kTraining) {
@@ -54,26 +55,25 @@ TrainingStep::TrainingStep(const TrainingStepParts& parts)
 
 TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
                                         const Requests& asked) {
-  Stream& stream = parts_.stream;
-  StepNumbers& numbers = parts_.device_batch.numbers().host();
+  const StepNumbers& numbers = parts_.device_batch.numbers().host();
   const RangeOfScope range(parts_.backend, "training step");
   const auto start = Clock::now();
-  const InputBatch batch =
-      feed_.Take(step, MixupLambda(step), static_cast<float>(parts_.loss_scale.scale()), stream);
-  numbers.update = UpdateCall(learning_rate);
-  KeepStatistics();
-  Queue(batch);
-  {
-    const RangeOfScope fetching(parts_.backend, "next batch");
-    feed_.FetchNext(step, stream);
-  }
-  {
-    const RangeOfScope waiting(parts_.backend, "wait for the device");
-    parts_.communicator.Synchronize(stream);
-  }
-  const auto end = Clock::now();
+  const SgdParameters update = UpdateCall(learning_rate);
   StepExchange own;
-  own.totals.Add(numbers.loss_sums);
+  StepTimes times;  // of all batches
+  StepTimes of_batch;
+  auto end = start;
+  for (std::int64_t index = 0; index < parts_.config.accumulate; ++index) {
+    if (index > 0 && parts_.spans != nullptr) {
+      AddBatchSpans(*parts_.spans, step + 1, end, of_batch);
+    }
+    of_batch = RunBatch(step, index, update);
+    end = Clock::now();
+    own.totals.Add(numbers.loss_sums);
+    for (std::size_t i = 0; i < kStepPhases; ++i) times.phases[i] += of_batch.phases[i];
+  }
+  ran_ = true;
+  times.step = Seconds(end - start);
   own.asked = asked;
   own.bad_gradients = numbers.update_sums.nonfinite != 0 ? 1 : 0;
   own.bad_weights = std::isfinite(numbers.update_sums.sum_of_squares) ? 0 : 1;
@@ -90,10 +90,15 @@ TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
   record.loss_scale = parts_.loss_scale.scale();
   record.gradient_norm = gradient_scale_ * std::sqrt(numbers.update_sums.gradient_squares);
   record.l2_loss = parts_.config.weight_decay * 0.5 * numbers.update_sums.sum_of_squares;
-  record.times = Times(Seconds(end - start));
-  if (parts_.spans != nullptr) AddStepSpans(*parts_.spans, step + 1, start, end, record.times);
+  record.times = times;
+  if (parts_.spans != nullptr) AddStepSpans(*parts_.spans, step + 1, start, end, of_batch);
 
+  own.rank_seconds = rank_seconds_.Say(OwnSeconds(record.times));
+  own.rank_words = rank_words_.Say(record.times[StepPhase::kInputWait],
+                                   parts_.device_state ? parts_.device_state() : DeviceState());
   const StepExchange all = Exchange(own, parts_.communicator);
+  record.rank_seconds = rank_seconds_.Heard();
+  record.rank_words = rank_words_.Heard();
   outcome.asked = all.asked;
   record.cross_entropy = all.totals.mean_loss();
   record.top1 = all.totals.top1_fraction();
@@ -101,7 +106,29 @@ TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
   record.skipped = verdict == Verdict::kOverflowed;
   record.left_out = verdict == Verdict::kLeftOut;
   if (record.left_out) SetBackStatistics();
+  if (verdict == Verdict::kRollback) outcome.found = nan_watch_.found();
   return outcome;
+}
+
+StepTimes TrainingStep::RunBatch(std::int64_t step, std::int64_t index,
+                                 const SgdParameters& update) {
+  Stream& stream = parts_.stream;
+  const std::int64_t number = step * parts_.config.accumulate + index;
+  const BatchPlace place = {index == 0, index + 1 == parts_.config.accumulate};
+  const auto loss_scale = static_cast<float>(parts_.loss_scale.scale());
+  const InputBatch batch = feed_.Take(number, MixupLambda(number), loss_scale, stream);
+  parts_.device_batch.numbers().host().update = update;
+  if (place.is_first) KeepStatistics();
+  Queue(batch, place);
+  {
+    const RangeOfScope fetching(parts_.backend, "next batch");
+    feed_.FetchNext(number, stream);
+  }
+  {
+    const RangeOfScope waiting(parts_.backend, "wait for the device");
+    parts_.communicator.Synchronize(stream);
+  }
+  return Times(place);
 }
 
 void TrainingStep::Announce(spdlog::logger& log) const {
@@ -128,77 +155,84 @@ void TrainingStep::SetBackStatistics() {
                               kept_statistics_.bytes(), parts_.stream);
 }
 
-float TrainingStep::MixupLambda(std::int64_t step) const {
+float TrainingStep::MixupLambda(std::int64_t batch) const {
   const double a = parts_.config.mixup;
   if (a == 0) return 1;
-  Random random(parts_.config.seed, RandomPurpose::kMixup, static_cast<std::uint64_t>(step));
+  Random random(parts_.config.seed, RandomPurpose::kMixup, static_cast<std::uint64_t>(batch));
   return static_cast<float>(random.Beta(a, a));
 }
 
-SgdCall TrainingStep::UpdateCall(double learning_rate) {
-  gradient_scale_ = 1 / (parts_.loss_scale.scale() * overlap_.divisor());
+SgdParameters TrainingStep::UpdateCall(double learning_rate) {
+  gradient_scale_ = 1 / (parts_.loss_scale.scale() * static_cast<double>(overlap_.divisor()));
   return {.learning_rate = static_cast<float>(learning_rate),
           .momentum_factor = static_cast<float>(parts_.config.momentum),
           .weight_decay = static_cast<float>(parts_.config.weight_decay),
           .gradient_scale = static_cast<float>(gradient_scale_)};
 }
 
-void TrainingStep::Queue(const InputBatch& batch) {
-  if (!records_ || !std::exchange(ran_, true)) {
-    QueueCalls(batch);
+void TrainingStep::Queue(const InputBatch& batch, BatchPlace place) {
+  if (!records_ || !ran_) {
+    QueueCalls(batch, place);
     return;
   }
-  std::unique_ptr<RecordedWork>& recorded = recorded_[batch.pixels];
+  std::unique_ptr<RecordedWork>& recorded = recorded_[{batch.pixels, place}];
   try {
-    if (!recorded) recorded = parts_.backend.Record(parts_.stream, [&] { QueueCalls(batch); });
+    if (!recorded) {
+      recorded = parts_.backend.Record(parts_.stream, [&] { QueueCalls(batch, place); });
+    }
   } catch (const Error& error) {
     if (parts_.config.graph == StepGraph::kOn) throw;
     records_ = false;
     not_recorded_ = error.what();
-    QueueCalls(batch);
+    QueueCalls(batch, place);
     return;
   }
   recorded->Queue(parts_.stream);
 }
 
-void TrainingStep::QueueCalls(const InputBatch& batch) {
-  Backend& backend = parts_.backend;
-  Network& network = parts_.network;
+void TrainingStep::QueueCalls(const InputBatch& batch, BatchPlace place) {
   Stream& stream = parts_.stream;
   SharedStepNumbers& numbers = parts_.device_batch.numbers();
   numbers.ToDevice(stream);
   marks_[0]->RecordTime(stream);
   {
-    const RangeOfScope range(backend, NameOf(StepPhase::kForward).data());
-    network.Forward(mode_, batch, &numbers.device()->loss_sums, stream);
+    const RangeOfScope range(parts_.backend, NameOf(StepPhase::kForward).data());
+    parts_.network.Forward(mode_, batch, &numbers.device()->loss_sums, stream);
   }
   marks_[1]->RecordTime(stream);
   {
-    const RangeOfScope range(backend, NameOf(StepPhase::kBackward).data());
-    network.Backward(stream,
-                     [&](std::size_t complete_from) { overlap_.Ready(complete_from, stream); });
+    const RangeOfScope range(parts_.backend, NameOf(StepPhase::kBackward).data());
+    overlap_.Backward(place, stream);
   }
   marks_[2]->RecordTime(stream);
+  if (place.is_last) QueueUpdate();
+  numbers.ToHost(stream);
+}
+
+void TrainingStep::QueueUpdate() {
+  Stream& stream = parts_.stream;
+  StepNumbers* numbers = parts_.device_batch.numbers().device();
   {
-    const RangeOfScope range(backend, NameOf(StepPhase::kExposedAllReduce).data());
+    const RangeOfScope range(parts_.backend, NameOf(StepPhase::kExposedAllReduce).data());
     overlap_.Finish(stream);
   }
   marks_[3]->RecordTime(stream);
   {
-    const RangeOfScope range(backend, NameOf(StepPhase::kUpdate).data());
-    sgd_->Step(&numbers.device()->update, network.weights(), network.momentum(), overlap_.reduced(),
-               network.compute_weights(), &numbers.device()->update_sums, stream);
+    const RangeOfScope range(parts_.backend, NameOf(StepPhase::kUpdate).data());
+    overlap_.Update(&numbers->update, &numbers->update_sums, stream);
+    if (parts_.network.keeps_averages()) {
+      parts_.network.MoveAverages(parts_.config.ema, &numbers->update_sums, stream);
+    }
   }
   marks_[4]->RecordTime(stream);
-  numbers.ToHost(stream);
 }
 
-StepTimes TrainingStep::Times(double step_seconds) const {
+StepTimes TrainingStep::Times(BatchPlace place) const {
   StepTimes times;
-  times.step = step_seconds;
   times[StepPhase::kInputWait] = feed_.waited();
   times[StepPhase::kForward] = marks_[1]->SecondsSince(*marks_[0]);
   times[StepPhase::kBackward] = marks_[2]->SecondsSince(*marks_[1]);
+  if (!place.is_last) return times;
   times[StepPhase::kExposedAllReduce] = marks_[3]->SecondsSince(*marks_[2]);
   times[StepPhase::kUpdate] = marks_[4]->SecondsSince(*marks_[3]);
   return times;

@@ -38,15 +38,9 @@ VariabilityLog::VariabilityLog(const TrainConfig& config, Communicator& communic
   if (parts_ != nullptr && parts_->recorder != nullptr) NameLayers(network, *parts_->recorder);
 }
 
-VariabilityLog::~VariabilityLog() {
-  for (const int file : {durations_, kernels_}) {
-    if (file >= 0) ::close(file);
-  }
-}
-
-int VariabilityLog::Open(const std::filesystem::path& path) const {
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (file >= 0) return file;
+support::Descriptor VariabilityLog::Open(const std::filesystem::path& path) const {
+  support::Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  if (file.is_open()) return file;
   throw Error(EX_OSERR,
               fmt::format("cannot write '{}': {}; check it, or give another --variability_dir",
                           path.string(), std::generic_category().message(errno)));
@@ -76,6 +70,15 @@ void VariabilityLog::Start() {
     parts_->kernels->Start();
   } else {
     parts_->recorder->Start();
+  }
+}
+
+void VariabilityLog::LeaveOut() {
+  if (parts_ == nullptr) return;
+  if (parts_->kernels != nullptr) {
+    parts_->kernels->Take();
+  } else {
+    parts_->recorder->Drop();
   }
 }
 
@@ -132,9 +135,9 @@ void VariabilityLog::End() {
   if (parts_->local_rank == 0) Append(durations_, TrainingTime(seconds), false);
 }
 
-void VariabilityLog::Append(int file, const std::string& text, bool is_own) {
+void VariabilityLog::Append(const support::Descriptor& file, const std::string& text, bool is_own) {
   if (text.empty()) return;
-  const int error = AppendWhole(file, text, is_own).error;
+  const int error = AppendWhole(file.fd(), text, is_own).error;
   if (error != 0 && !is_losing_) {
     log_->warn("{}: lines are lost: {}; the run goes on", config_.variability_dir.string(),
                std::generic_category().message(error));

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "support/descriptor.h"
 #include "trainer/backend/op_recorder.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/model/network.h"
@@ -46,7 +47,6 @@ class VariabilityLog {
   // All outlive it.  `parts` may be null: then nothing is done.
   VariabilityLog(const TrainConfig& config, Communicator& communicator,
                  const VariabilityParts* parts, const Network& network, Logger log);
-  ~VariabilityLog();
   VariabilityLog(const VariabilityLog&) = delete;
   VariabilityLog& operator=(const VariabilityLog&) = delete;
 
@@ -54,12 +54,14 @@ class VariabilityLog {
   void Start();
   // `iteration` counts from 0 in this launch.
   void After(std::int64_t iteration, const StepTimes& times);
+  // What was computed since the last iteration is of none.
+  void LeaveOut();
   // Collective.
   void End();
 
  private:
-  int Open(const std::filesystem::path& path) const;
-  void Append(int file, const std::string& text, bool is_own);
+  support::Descriptor Open(const std::filesystem::path& path) const;
+  void Append(const support::Descriptor& file, const std::string& text, bool is_own);
   void AppendKernels(const std::vector<TracedKernel>& kernels);
   void AppendStates();
 
@@ -68,8 +70,8 @@ class VariabilityLog {
   const VariabilityParts* const parts_;
   const Logger log_;
   const std::string device_;  // as nvprof names it: with the local rank
-  int durations_ = -1;        // file descriptors
-  int kernels_ = -1;
+  support::Descriptor durations_;
+  support::Descriptor kernels_;
   std::int64_t rows_ = 0;  // of kernels or ops
   bool is_losing_ = false;
   std::chrono::steady_clock::time_point began_;

@@ -48,12 +48,12 @@ TEST(RecordOptions, AreThoseOfATraining) {
   options.prefetch = 5;
   const trainer::RecordSourceOptions records = RecordOptions(options, 3, 1, 4);
   EXPECT_EQ(records.data_dir, "/images");
-  EXPECT_EQ(records.index_dir, "/index");
+  EXPECT_EQ(records.data_idx_dir, "/index");
   EXPECT_EQ(records.split, trainer::Split::kTrain);
   EXPECT_TRUE(records.training);
   EXPECT_TRUE(records.shuffle);
   EXPECT_EQ(records.augment, trainer::Augment::kTrain);
-  EXPECT_EQ(records.batch, 12);
+  EXPECT_EQ(records.batch_size, 12);
   EXPECT_EQ(records.image_size, 64);
   EXPECT_EQ(records.threads, 3);
   EXPECT_EQ(records.rank, 1);

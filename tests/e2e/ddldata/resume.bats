@@ -11,7 +11,7 @@ require_strace() {
   strace -o /dev/null true 2> /dev/null || skip "strace is missing, or may not trace here"
 }
 
-# disturbed FAULT DATA_DIR: a conversion in which strace lets FAULT happen, as in "rename:signal=KILL:when=3".
+# disturbed FAULT DATA_DIR: a conversion in which strace lets FAULT happen, as in "renameat:signal=KILL:when=3".
 disturbed() {
   run --separate-stderr timeout 60 strace -f -o trace -e trace="${1%%:*}" -e signal=none -e "inject=$1" \
     "$ddldata" convert "$2" --train "$images/train" --shards 4 --threads 1
@@ -28,7 +28,7 @@ goes_on() {
   require_strace
   convert whole --train "$images/train" --shards 4
   local call number kills=0
-  for call in rename fsync; do
+  for call in renameat fsync; do
     for number in 1 2 3 4 5 6; do
       rm -rf set
       disturbed "$call:signal=KILL:when=$number" set
@@ -41,7 +41,7 @@ goes_on() {
   [ "$kills" -eq 12 ]
   # Beyond: the call is not made.
   rm -rf set
-  disturbed rename:signal=KILL:when=7 set
+  disturbed renameat:signal=KILL:when=7 set
   [ "$status" -eq 0 ]
 }
 
@@ -51,7 +51,7 @@ goes_on() {
   local signal
   for signal in TERM INT HUP; do
     rm -rf set
-    disturbed "rename:signal=$signal:when=3" set
+    disturbed "renameat:signal=$signal:when=3" set
     [ "$status" -eq 75 ]
     [[ $stderr == *"ddldata: stopped by a signal; what is whole stays in set, and the same command goes on with the rest" ]]
     [ -z "$(find set -name '*.tmp')" ]

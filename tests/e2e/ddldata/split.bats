@@ -42,7 +42,7 @@ split() {
   strace -o /dev/null true 2> /dev/null || skip "strace is missing, or may not trace here"
   split "$BATS_FILE_TMPDIR/data" whole --shards 3
   local call number
-  for call in rename fsync; do
+  for call in renameat fsync; do
     for number in 1 2 3 4 5 6; do
       rm -rf set
       run timeout 60 strace -f -o trace -e trace="$call" -e signal=none -e "inject=$call:signal=KILL:when=$number" \

@@ -32,9 +32,10 @@ both_ranks_say() {
   for launcher in $(launchers); do
     # shellcheck disable=SC1091 # Python's
     . 'my env/bin/activate'
-    on_two_ranks "$launcher" 'python -c "import only_here, os, sys; print(sys.prefix, os.environ[\"VIRTUAL_ENV\"])"'
+    # Where Open MPI is in /usr/bin it puts that in front of PATH, and python3 with it.
+    on_two_ranks "$launcher" 'python3 -c "import only_here, os, sys; print(sys.prefix, os.environ[\"VIRTUAL_ENV\"], \"DDLRUN_PATH\" in os.environ)"'
     deactivate
-    both_ranks_say "$PWD/my env $PWD/my env"
+    both_ranks_say "$PWD/my env $PWD/my env False"
   done
 }
 

@@ -207,6 +207,69 @@ PY
   [[ $messages == *"--hang-after needs --heartbeat FILE"* ]]
 }
 
+@test "--stop-before sends SIGUSR1 before the end of the job, and 75 comes of it" {
+  local launcher
+  for launcher in local mpirun; do
+    [ "$launcher" = local ] || require_mpirun
+    rm -f ready*
+    SLURM_JOB_END_TIME=$(($(date +%s) + 66)) run_ddlrun --launcher=$launcher --oversubscribe -n 2 --stop-before 60 --max-restarts 3 \
+      sh -c 'trap "echo $RANK saves; exit 75" USR1; while :; do sleep 0.05; done'
+    echo "$launcher: $status $output $messages"
+    [ "$status" -eq 75 ]
+    [ "$(sort <<< "$output")" = $'0 saves\n1 saves' ]
+    [[ $messages == *"ddlrun: ranks got SIGUSR1 60 s before the end of the job's time (--stop-before)"* ]]
+  done
+}
+
+@test "--stop-before where it cannot be is refused" {
+  run_ddlrun --stop-before 60 true
+  [ "$status" -eq 78 ]
+  [[ $messages == *"--stop-before 60: the end of this job is not known: there is no SLURM_JOB_END_TIME"* ]]
+  SLURM_JOB_END_TIME=$(($(date +%s) + 30)) run_ddlrun --stop-before 60 true
+  [ "$status" -eq 78 ]
+  [[ $messages == *"--stop-before 60: the job's time ends in "*" s already: give fewer seconds, or more #SBATCH --time"* ]]
+  run_ddlrun --stop-before 60 ddltraind
+  [ "$status" -eq 64 ]
+  [[ $messages == *"--stop-before is for other programs: ddltraind stops before the end of its job by itself"* ]]
+  run_ddlrun --stop-before soon true
+  [ "$status" -eq 64 ]
+  [[ $messages == *"--stop-before"*"soon"* ]]
+}
+
+@test "ddlctl status tells what ddlrun knows of any program" {
+  local ddlctl=$DDLRUN_BUILD/bin/ddlctl folder
+  SLURM_JOB_END_TIME=$(($(date +%s) + 1000)) timeout 100 "$ddlrun" --launcher=local --oversubscribe -n 3 --run-dir=. --heartbeat 'beats/%r' \
+    sh -c '[ "$RANK" != 2 ] || exit 75; until [ -e stop ]; do touch "$DDLRUN_HEARTBEAT"; sleep 0.1; done' 2> err 3>&- &
+  wait_for 30 eval 'grep -qs "ended 75" ddlrun.*/status'
+  folder=$(echo ddlrun.*)
+  run "$ddlctl" status "$folder"
+  echo "$output"
+  [ "$status" -eq 0 ]
+  [[ ${lines[0]} == "program        sh -c '["* ]]
+  [[ $output == *"ddlrun         process "*" on $(uname -n), local"* ]]
+  [[ $output == *"started        20"*" ago; 0 restarts"* ]]
+  [[ $output == *"time limit     20"*", 0:1"[56]":"*" left"* ]]
+  [[ $output == *"ranks          3 on 1 node: 2 running, 1 ended; rank 2 on "*": exit code 75"* ]]
+  [[ $output == *"heartbeat      "*" s ago; longest ago rank "[01]" on "* ]]
+  "$ddlctl" status --json "$folder" | python3 -c '
+import json, sys
+status = json.load(sys.stdin)
+assert [rank["state"] for rank in status["ranks"]] == ["running", "running", "ended"], status
+assert status["ranks"][0]["silence_seconds"] < 60 and not status["is_old"], status'
+  touch stop
+  wait
+  # ddlrun is gone, its directory was kept.
+  sed -i 's/^times [0-9.]*/times 1000000000/' "$folder/status"
+  "$ddlctl" status "$folder" | grep -q '^old  *this was written .* ago: ddlrun is gone, or stopped'
+  run --separate-stderr "$ddlctl" status 123456
+  [ "$status" -eq 69 ]
+  [[ $stderr == "ddlctl: no ddlrun of job 123456 runs here: ask on the node of its script, or give its run directory"*"for a folder write ./123456" ]]
+  echo nonsense > "$folder/status"
+  run --separate-stderr "$ddlctl" status "$folder"
+  [ "$status" -eq 65 ]
+  [[ $stderr == "ddlctl: $folder/status: not written by a ddlrun of this version" ]]
+}
+
 @test "--end-limit ends a job in which a rank stays behind, and names it" {
   local launcher how
   for launcher in local mpirun; do

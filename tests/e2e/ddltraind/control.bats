@@ -21,6 +21,24 @@ says() { ctl status run | sed -n "s/^$1  *//p"; }
 
 socket_of_run() { sed 's/.*"socket":"\([^"]*\)".*/\1/' run/.ddltraind.control; }
 
+@test "evaluate: once, between two steps; refused where there is nothing to evaluate with" {
+  start_run --num_iter=1000000
+  run ctl evaluate run
+  [ "$status" -eq 75 ]
+  [[ $output == *"it has no images to evaluate with: --mode=train_and_evaluate has"* ]]
+  ctl stop run
+  end_of_training
+  start_run --num_iter=1000000 --mode=train_and_evaluate
+  run ctl evaluate run
+  echo "$output"
+  [[ $output == "evaluated after step "[0-9]*"/1000000; its log says what was found" ]]
+  [ "$(grep -c "info: evaluation of " err)" -eq 1 ]
+  grep -q "the best so far: the checkpoint of step " err
+  ctl stop run
+  end_of_training
+  [ "$status" -eq 75 ]
+}
+
 @test "pause, checkpoint, set and resume: the run ends bit for bit as one that nobody has asked" {
   launcher=local train 2 --mode=train --results_dir=alone --num_iter=3000 --checkpoint_every=0
   [ "$status" -eq 0 ]
@@ -54,12 +72,36 @@ socket_of_run() { sed 's/.*"socket":"\([^"]*\)".*/\1/' run/.ddltraind.control; }
   [ "$(says progress)" = "step 3000/3000" ]
 }
 
+@test "stacks: where all ranks are, again and again; the run ends bit for bit as one that nobody has asked" {
+  launcher=local train 3 --mode=train --results_dir=alone --num_iter=2000 --checkpoint_every=0
+  [ "$status" -eq 0 ]
+  launcher=local start_training 3 --mode=train --results_dir=run --num_iter=2000 --checkpoint_every=0
+  wait_for 30 eval 'ctl stacks run > grouped 2> note'
+  cat grouped note
+  # Each rank in one of the groups, whose first frames have names.
+  [ "$(grep -cE '^ranks? [0-2].* on .* \([1-3] of 3\): (in training, step|before the first step)' grouped)" -ge 1 ]
+  [ "$(grep -oE '\(([1-3]) of 3\)' grouped | tr -dc '1-3 \n' | awk '{ sum += $1 } END { print sum }')" -eq 3 ]
+  grep -qE '^  #[0-9]+ main in ddltraind\(\+0x[0-9a-f]+\)$' grouped
+  [[ $(cat note) == "ddlctl: all threads are in $PWD/run/stacks/rank-N.txt, and in ddlctl stacks --all-threads" ]]
+  # All threads of a rank, as its file has them.
+  ctl stacks --all-threads run > all
+  [ "$(grep -c "^rank [0-2] on " all)" -eq 3 ]
+  [ "$(grep -c "^thread " all)" -gt 3 ]
+  while ctl stacks run > again; do grep -q " of 3)" again; done
+  end_of_training
+  cat err
+  [ "$status" -eq 0 ]
+  cmp {alone,run}/checkpoints/step-0000002000/model.safetensors
+  cmp {alone,run}/checkpoints/step-0000002000/optimizer.safetensors
+}
+
 @test "status says where the training is, as text and as JSON" {
   start_run --num_iter=1000000
   run ctl status run
   echo "$output"
   [ "$status" -eq 0 ]
   [[ $output == "state          training"$'\n'"progress       step "[0-9]*"/1000000"$'\n'*" images/s, "*" ms a step"* ]]
+  [ "$(grep -cE "^[> ] rank [01], .* ms +[+][0-9]+ %  data" <<< "$output")" -eq 2 ]
   [[ $output == *"ranks          2"$'\n'"rank 0         process $(ranks_here 0) on $(uname -n)"* ]]
   ctl status --json run | python3 -c '
 import json, sys
@@ -67,7 +109,12 @@ status = json.load(sys.stdin)
 assert status["state"] == "training" and status["steps"] == 1000000 and status["ranks"] == 2, status
 assert status["loss"] > 0 and status["images_per_second"] > 0 and status["eta_seconds"] > 0, status
 assert status["checkpoint_step"] is None and status["asked"] == [], status
-assert status["phase_seconds"]["forward"] > 0, status'
+assert status["phase_seconds"]["forward"] > 0, status
+loads = status["rank_loads"]
+assert [load["rank"] for load in loads] == [0, 1], loads
+assert all(load["host"] and load["own_seconds"] > load["input_wait_seconds"] >= 0 for load in loads), loads
+assert abs(min(load["own_seconds"] for load in loads) - status["median_own_seconds"]) < 1e-5, status
+assert all(load["gpu_busy_percent"] is None for load in loads), loads'
   ctl stop run
   end_of_training
   [ "$status" -eq 75 ]
@@ -132,14 +179,16 @@ while text.count(b"\x1b[J") < 3:
     text += os.read(master, 4096)
 watch.kill()
 frames = text.decode().split("\x1b[J")
-assert "\x1b[11A\r" in frames[1], frames[1]
+assert "\x1b[14A\r" in frames[1], frames[1]
 for frame in frames[:3]:
-    lines = frame.replace("\x1b[11A\r", "").replace("\x1b[K", "").split("\r\n")
-    assert len(lines) == 12 and all(len(line) < 80 for line in lines), lines
+    lines = frame.replace("\x1b[14A\r", "").replace("\x1b[K", "").split("\r\n")
+    assert len(lines) == 15 and all(len(line) < 80 for line in lines), lines
 print(frames[1])
 END
   cat drawn
   grep -q "^images/s  .*[0-9]  [-_.~=+*#]" drawn
+  grep -q "^own time, median  *[0-9.]* ms  of 2 ranks; >: slowest" drawn
+  grep -q "^> rank [01], .* ms  *[+]" drawn
   ctl stop --no-wait run
   end_of_training
 }
@@ -213,13 +262,15 @@ END
     [ "$status" -eq "$code" ]
     [[ $stderr == "ddlctl: "*"$text"* ]]
   }
-  refused 64 "a command is missing: status, watch, pause, resume, checkpoint, stop or set (ddlctl --help)"
+  refused 64 "a command is missing: status, watch, pause, resume, checkpoint, evaluate, stop, set or stacks (ddlctl --help)"
   refused 64 "RESULTS_DIR is required" status
   refused 64 "unknown argument --jsn; did you mean --json?" status --jsn run
   refused 64 "needs display_every=N, N from 1, not 'display_every=0'" set display_every=0 run
   refused 69 "there is no training in run that can be asked (no .ddltraind.control in it)" status run
   train 1 --mode=train --results_dir=run --num_iter=5
+  refused 64 "unknown argument --all-thread; did you mean --all-threads?" stacks --all-thread run
   refused 69 "the training in run has ended: done, step 5/5" pause run
+  refused 69 "the training in run has ended: done, step 5/5" stacks run
   [ "$(says state)" = "done" ]
   ctl watch run
   sed -i 's/"host":"[^"]*"/"host":"n2"/; s/"last":{.*}/"last":null}/' run/.ddltraind.control

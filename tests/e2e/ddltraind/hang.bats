@@ -24,6 +24,59 @@ stop_a_rank() {
   launcher=local stop_a_rank 1 --num_iter=100000
   [[ $(cat err) == *"ddltraind: rank 0 on "*": no progress for 2 s in training, step "[0-9]*": rank 1 on "*" does not answer: "* ]]
   run ! compgen -G 'run/.hang*'
+  # The stacks of those that live, with names; of the other what Linux says.
+  [[ $(cat err) == *"; process "[0-9]*" of rank 1 is stopped; stacks of 2 ranks are in run/stacks"* ]]
+  [ "$(ls run/stacks)" = "rank-0.txt
+rank-2.txt" ]
+  local rank
+  for rank in 0 2; do
+    head -1 "run/stacks/rank-$rank.txt" | grep -q "^rank $rank on .*: no progress for 2 s, waiting for other ranks$"
+    grep -q "^  #[0-9]* trainer::.*Trainer::TrainSteps() in /.*ddltraind(+0x[0-9a-f]*)$" "run/stacks/rank-$rank.txt"
+  done
+}
+
+@test "ddlctl stacks names a rank that is stopped and shows the others, whichever rank it is; then the run goes on" {
+  launcher=local start_training 3 --results_dir=run --model_dir=model --num_iter=1000000
+  wait_for 30 grep -q "iteration: 20" out
+  local hung others
+  for hung in 1 0; do
+    kill -STOP "$(ranks_here "$hung")"
+    run --separate-stderr timeout 60 "$DDLRUN_BUILD/bin/ddlctl" stacks run
+    echo "$output"
+    echo "$stderr"
+    [ "$status" -eq 69 ]
+    others="0-2"
+    [ "$hung" -eq 0 ] && others="1-2" || others="0, 2"
+    [[ ${lines[0]} == "rank $hung on "*" has not answered within 11 s: process $(ranks_here "$hung") is stopped" ]]
+    [[ $output == *"ranks $others on "*" (2 of 3): in training, step "*", waiting for other ranks"* ]]
+    [[ $output == *"  #"*" trainer::"*"Trainer::TrainSteps in ddltraind(+0x"* ]]
+    kill -CONT "$(ranks_here "$hung")"
+  done
+  # Rank 0 did not answer at its socket.
+  [[ $stderr == "ddlctl: "*".socket: ddltraind does not answer; is its process stopped? The others are asked without it."* ]]
+  [ "$(ls model/stacks)" = "rank-0.txt
+rank-1.txt
+rank-2.txt" ]
+  local steps
+  steps=$(grep -c "iteration: " out)
+  wait_for 30 eval '[ "$(grep -c "iteration: " out)" -gt $((steps + 2)) ]'
+  kill -USR1 "$job"
+  end_of_training
+  [ "$status" -eq 75 ]
+}
+
+@test "ddlctl stacks says that a rank waits for its data, and in what, before it is taken for hung" {
+  stall_input --hang_floor_seconds=30
+  shows() { timeout 60 "$DDLRUN_BUILD/bin/ddlctl" stacks run > stacks 2> /dev/null && grep -q "^rank 1 on .* (1 of 3): in training, step [0-9]*, waiting for its data" stacks; }
+  wait_for 30 shows
+  cat stacks
+  [[ $(head -1 stacks) == "rank 1 on "* ]]
+  run ! grep -q "no progress\|has waited" err
+  rm now
+  yes | head -c 1000 > fifo
+  kill -USR1 "$job"
+  end_of_training
+  [ "$status" -eq 75 ]
 }
 
 @test "it may be rank 0" {
@@ -64,6 +117,54 @@ stop_a_rank() {
   end_of_training
   cat err
   [ "$status" -eq 70 ]
-  [[ $(cat err) == *"no progress for 2 s in training, step "[0-9]*": rank 0 on "*" is still at work: "* ]]
+  [[ $(cat err) == *"no progress for 2 s in training, step "[0-9]*": rank 0 on "*" is still at work: "*"; rank 0 on "*" is in "*pause" < "*"; stacks of 1 rank are in run/stacks"* ]]
   run ! compgen -G 'run/.hang*'
+}
+
+# stall_input OPTIONS...: a run of three whose rank 1 reads no further after a while, until it gets letters from the
+# file fifo.
+stall_input() {
+  cc -shared -fPIC -o fault.so "$BATS_TEST_DIRNAME/../../fault.c" -ldl
+  mkfifo fifo
+  export FAULT=wait FAULT_RANK=1 FAULT_IN=pread FAULT_WHEN=$PWD/now FAULT_FIFO=$PWD/fifo LD_PRELOAD=$PWD/fault.so
+  launcher=local start_training 3 --hang_floor_seconds=1 --results_dir=run --num_iter=1000000 "$@"
+  unset LD_PRELOAD
+  wait_for 30 grep -q "iteration: 20" out
+  : > now
+}
+
+@test "a rank that waits for its file system is told of, with the file, and goes on when that answers" {
+  stall_input
+  wait_for 30 grep -q "rank 1 on .* has waited [0-9]* s for its data (reading $PWD/fifo); the others wait for it" err
+  wait_for 30 eval '[ "$(grep -c "has waited" err)" -ge 3 ]'
+  rm now
+  yes | head -c 1000 > fifo
+  local steps
+  steps=$(grep -c "iteration: " out)
+  wait_for 30 eval '[ "$(grep -c "iteration: " out)" -gt $((steps + 5)) ]'
+  kill -USR1 "$job"
+  end_of_training
+  cat err
+  [ "$status" -eq 75 ]
+  run ! compgen -G 'run/.hang*'
+  [ ! -e run/stacks ]
+}
+
+@test "after ten times the bound it ends the run" {
+  stall_input
+  end_of_training
+  cat err
+  [ "$status" -eq 70 ]
+  [[ $(cat err) == *": no progress for "[0-9]*" s in training, step "[0-9]*": rank 1 on "*" has waited "[0-9]*" s for its data (reading $PWD/fifo): the file system hangs there; rank 1 on "*" is in "*"; stacks of 3 ranks are in run/stacks"* ]]
+  grep -q "^  #[0-9]* .*read.* in /" run/stacks/rank-1.txt
+}
+
+@test "a rank that is stopped while it waits for its data is one that does not answer" {
+  stall_input
+  wait_for 30 grep -q "rank 1 on .* has waited [0-9]* s for its data" err
+  kill -STOP "$(ranks_here 1)"
+  end_of_training
+  cat err
+  [ "$status" -eq 70 ]
+  [[ $(cat err) == *": rank 1 on "*" does not answer: "*" of rank 1 is stopped"* ]]
 }

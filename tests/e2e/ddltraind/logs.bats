@@ -195,7 +195,7 @@ promtool_takes() {
   train 2 --num_iter=12 --mode=train --results_dir=run --trace=5:3 --data_threads=2
   [ "$status" -eq 0 ]
   [[ $messages == *"trace written: run/trace.json"* ]]
-  [ ! -e run/trace.json.partial ]
+  [ ! -e run/.trace.json.tmp ]
   logs trace run/trace.json > values
   local rank name
   for rank in 0 1; do

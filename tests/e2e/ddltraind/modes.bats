@@ -37,6 +37,23 @@ accuracy_of() {
   [ "$(accuracy_of <<< "$output")" = "$accuracy" ]
 }
 
+@test "evaluations while training change nothing, and the best weights are kept for others to take" {
+  train 2 --num_iter=6 --results_dir=plain
+  [ "$status" -eq 0 ]
+  train 2 --num_iter=6 --eval_every=2 --keep_checkpoints=1 --results_dir=run
+  [ "$status" -eq 0 ]
+  [ "$(grep -c "Top-1 Accuracy" <<< "$output")" -eq 3 ]
+  cmp plain/checkpoints/step-0000000006/model.safetensors run/checkpoints/step-0000000006/model.safetensors
+  local best
+  best=$(sed -n 's/.*the best so far: the checkpoint of step [0-9]*, with top-1 \([0-9.]*\) %.*/\1/p' <<< "$messages" | tail -1)
+  train 1 --mode=evaluate --init_from=run --results_dir=other
+  [ "$status" -eq 0 ]
+  [[ $output == *"Top-1 Accuracy: $best"* ]]
+  train 2 --num_iter=6 --mode=train --eval_every=2 --results_dir=other
+  [ "$status" -eq 64 ]
+  [[ $messages == *"give --mode=train_and_evaluate, not train"* ]]
+}
+
 @test "predict the classes of an image file" {
   trained
   python3 - "$data"/validation-00000-of-00002 <<'PY'

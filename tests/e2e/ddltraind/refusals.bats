@@ -155,7 +155,7 @@ PY
   refused 65 "layer2.0.bn2.weight" --init_from=part
   head -c 1000 /dev/zero | tr '\0' x > noise
   refused 65 "noise: not a " --init_from=noise
-  refused 65 "missing: there is no such file" --init_from=missing
+  refused 65 "cannot open missing: No such file" --init_from=missing
 }
 
 @test "nothing to evaluate, 64" {

@@ -29,8 +29,10 @@ goes_on_to_the_same_end() {
   echo "$messages"
   [ "$status" -eq 0 ]
   [[ $messages == *"going on from step "* ]]
-  cmp {whole,run}/$last/model.safetensors
-  cmp {whole,run}/$last/optimizer.safetensors
+  local file
+  for file in whole/$last/*.safetensors; do
+    cmp "$file" "run/$last/${file##*/}"
+  done
   [ "$(find run/checkpoints -name '.*')" = "" ]
 }
 
@@ -92,6 +94,17 @@ every_way() {
   done
   [ "$(ls -A on/checkpoints)" = $'step-0000000020\nstep-0000000040\nstep-0000000050\nstep-0000000060' ]
   diff -r on/checkpoints off/checkpoints
+}
+
+@test "two ranks that keep averages, killed" {
+  small+=(--ema=0.99)
+  export launcher=local
+  whole_run 2
+  [ -s whole/$last/average.safetensors ]
+  interrupted 2 'kill -KILL $(ranks_here 1)'
+  [ "$status" -eq 137 ]
+  [ ! -e run/$last ]
+  goes_on_to_the_same_end 2
 }
 
 @test "one rank, stopped by --run_iter, SIGTERM, SIGUSR1 and SIGKILL" {

@@ -61,6 +61,24 @@ TEST(Settings, HeartbeatIsAnAbsolutePathThatRanksAreTold) {
   EXPECT_THROW(merged({"--hang-after=20", "./train"}), LaunchError);
 }
 
+TEST(Settings, StopBeforeIsForOtherProgramsThanTheTrainer) {
+  const auto merged = [](const std::vector<std::string>& arguments) {
+    return MergeSettings(ParseOptions(arguments), SiteConfig(), {});
+  };
+  EXPECT_EQ(merged({"./train"}).stop_before.count(), 0);
+  const Settings settings = merged({"--stop-before=120", "./train"});
+  EXPECT_EQ(settings.stop_before.count(), 120);
+  EXPECT_THAT(SettingsText(settings), ::testing::ContainsRegex("stop_before: 120 +# command line"));
+  try {
+    merged({"--stop-before=120", "numactl", "-l", "ddltraind"});
+    FAIL();
+  } catch (const LaunchError& error) {
+    EXPECT_EQ(error.exit_code(), EX_USAGE);
+    EXPECT_THAT(error.what(), HasSubstr("--stop-before is for other programs: ddltraind stops"));
+  }
+  EXPECT_THROW(merged({"--stop-before=0", "./train"}), LaunchError);
+}
+
 TEST(Settings, SiteEnvironmentYieldsToWhatTheUserHasSet) {
   const Settings settings =
       MergeSettings(ParseOptions({"-x", "NCCL_DEBUG=INFO"}), Site(), {{"NCCL_IB_HCA", "mine"}});

@@ -181,6 +181,16 @@ TEST(RestartPolicy, RequeuesAfterAnEarlyStop) {
   EXPECT_EQ(After({.requeues = 2}, Ended(1)).next, Next::kEnd);
 }
 
+TEST(RestartPolicy, DoesNotStartAgainTooNearToTheEnd) {
+  RunEnd end = Ended(1);
+  EXPECT_EQ(After({.restarts = 2, .requeues = {}}, end).next, Next::kStartAgain);
+  end.is_near_end = true;
+  EXPECT_EQ(After({.restarts = 2, .requeues = 2}, end).next, Next::kRequeue);
+  const Decision decision = After({.restarts = 2, .requeues = {}}, end);
+  EXPECT_EQ(decision.next, Next::kEnd);
+  EXPECT_EQ(decision.reason, "not started again: the job's time ends too soon for --stop-before");
+}
+
 TEST(RestartPolicy, RequeuesNoOftenerThanAllowed) {
   const Decision decision = After({.requeues = 2, .requeued = 2}, Ended(EX_TEMPFAIL));
   EXPECT_EQ(decision.next, Next::kEnd);

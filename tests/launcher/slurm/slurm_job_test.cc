@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 
@@ -53,6 +54,19 @@ TEST(SlurmJob, KnowsHowMuchOfItsTimeIsLeft) {
   EXPECT_EQ(left("RunTime=00:00:10 TimeLimit=UNLIMITED"), std::nullopt);
   EXPECT_EQ(left("TimeLimit=00:01:00"), std::nullopt);
   EXPECT_EQ(left("RunTime=00:00:10"), std::nullopt);
+}
+
+TEST(SlurmJob, EndsWhenSlurmHasSaid) {
+  const std::chrono::system_clock::time_point now(std::chrono::seconds(1795330000));
+  const auto left = [&](const std::string& end) {
+    return SecondsUntilEndOfJob({{"SLURM_JOB_END_TIME", end}}, now);
+  };
+  EXPECT_EQ(left("1795330120"), 120);
+  EXPECT_EQ(left("1795329990"), -10);
+  // Outside Slurm nobody else is asked.
+  for (const char* text : {"", "0", "x", "17953x", "-5"})
+    EXPECT_EQ(left(text), std::nullopt) << text;
+  EXPECT_TRUE(ShowJobCommand({{"PATH", "/usr/bin"}}).empty());
 }
 
 TEST(SlurmJob, TakesNothingElseForAJob) {

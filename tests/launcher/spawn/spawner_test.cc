@@ -69,7 +69,7 @@ TEST(MpirunSpawner, OtherNodesGetTheEnvironmentByName) {
   EXPECT_EQ(MpirunLine(job),
             "/usr/bin/mpirun --hostfile /tmp/ddlrun.abc/HOSTFILE --map-by slot --bind-to none -n 4 "
             "--mca btl tcp,self -x PATH -x DDLRUN_RANK_JOB -x DDL_HOST_PORT=2200 "
-            "/opt/libexec/ddlrun/ddlrun-rank -- python train.py '--name=a b'");
+            "-x DDLRUN_PATH /opt/libexec/ddlrun/ddlrun-rank -- python train.py '--name=a b'");
 }
 
 TEST(MpirunSpawner, ALongPlanGoesByTheNamesOfItsVariables) {
@@ -185,8 +185,9 @@ TEST(MpirunSpawner, PrrteHasParametersOfItsOwn) {
 
 TEST(MpirunSpawner, SettingsAreInTheEnvironmentOfMpirunToo) {
   EXPECT_THAT(MakeMpirunCommands(JobOf({0}))[0].environment,
-              ElementsAre("CUDA_VISIBLE_DEVICES=0", "DDLRUN_RANK_JOB={}", "DDL_HOST_PORT=2200",
-                          "HOSTNAME=n1", "OMPI_MCA_orte_tmpdir_base=/tmp/ddlrun.abc", "PATH=/bin"));
+              ElementsAre("CUDA_VISIBLE_DEVICES=0", "DDLRUN_PATH=/bin", "DDLRUN_RANK_JOB={}",
+                          "DDL_HOST_PORT=2200", "HOSTNAME=n1",
+                          "OMPI_MCA_orte_tmpdir_base=/tmp/ddlrun.abc", "PATH=/bin"));
 }
 
 TEST(LocalSpawner, StartsOneShimPerRank) {

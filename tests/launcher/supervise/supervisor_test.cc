@@ -183,6 +183,24 @@ TEST_F(SupervisorTest, NamesTheRankThatEndedFirstByTheClocksOfItsNodes) {
   EXPECT_EQ(RankNamed(ended(0, "exit code 75", early) + ended(1, lost_its_peer, late)), 1);
 }
 
+TEST_F(SupervisorTest, RanksGetSigusr1BeforeTheEndOfTheJob) {
+  SupervisorOptions options;
+  options.end_of_job.end = EndOfJob::Clock::now() + std::chrono::seconds(61);
+  options.end_of_job.margin = std::chrono::seconds(60);
+  ChildCommand command;
+  command.rank = 0;
+  command.argv = {"/bin/sh", "-c", "trap 'exit 75' USR1; while :; do sleep 0.02; done"};
+  command.environment = {"PATH=/usr/bin:/bin"};
+  options.hosts = {"n1"};
+  SignalRelay signals;
+  const JobResult result = Supervise({command}, options, signals);
+  EXPECT_EQ(result.exit_code, EX_TEMPFAIL);
+  EXPECT_TRUE(result.told_of_end);
+  EXPECT_FALSE(result.told_to_stop);
+  EXPECT_THAT(result.notes, ::testing::Contains("ranks got SIGUSR1 60 s before the end of the "
+                                                "job's time (--stop-before)"));
+}
+
 TEST_F(SupervisorTest, NamesAProgramThatCannotBeStarted) {
   ChildCommand command;
   command.rank = 0;

@@ -29,7 +29,7 @@ std::string StreamsOfChild(const std::string& closed) {
     ChildProcess child = StartChild(spec);
     waitpid(child.pid, nullptr, 0);
     std::array<char, 200> text = {};
-    for (const Descriptor* from : {&child.stdout_pipe, &child.stderr_pipe}) {
+    for (const support::Descriptor* from : {&child.stdout_pipe, &child.stderr_pipe}) {
       const ssize_t got = read(from->fd(), text.data(), text.size());
       if (got > 0 && write(ends[1], text.data(), static_cast<std::size_t>(got)) != got) _exit(1);
     }

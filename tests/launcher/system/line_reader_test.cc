@@ -23,8 +23,8 @@ class LineReaderTest : public testing::Test {
     std::array<int, 2> in = {};
     EXPECT_EQ(pipe2(in.data(), O_NONBLOCK), 0);
     EXPECT_GT(fcntl(in[1], F_SETPIPE_SZ, 1 << 20), 0);
-    from_ = Descriptor(in[0]);
-    writer_ = Descriptor(in[1]);
+    from_ = support::Descriptor(in[0]);
+    writer_ = support::Descriptor(in[1]);
   }
 
   LineReader Make(LineReader::Unit unit = LineReader::Unit::kLines) {
@@ -35,7 +35,7 @@ class LineReaderTest : public testing::Test {
     ASSERT_EQ(write(writer_.fd(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
   }
 
-  Descriptor from_, writer_;
+  support::Descriptor from_, writer_;
   std::vector<std::string> texts_;
 };
 

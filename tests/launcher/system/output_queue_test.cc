@@ -31,8 +31,8 @@ class OutputQueueTest : public testing::TestWithParam<bool> {
     } else {
       EXPECT_EQ(pipe(ends.data()), 0);
     }
-    reader_ = Descriptor(ends[0]);
-    writer_ = Descriptor(ends[1]);
+    reader_ = support::Descriptor(ends[0]);
+    writer_ = support::Descriptor(ends[1]);
   }
 
   std::string ReadSome() const {
@@ -42,7 +42,7 @@ class OutputQueueTest : public testing::TestWithParam<bool> {
     return text;
   }
 
-  Descriptor reader_, writer_;
+  support::Descriptor reader_, writer_;
 };
 
 TEST_P(OutputQueueTest, WritesWhatTheReaderTakesAndKeepsTheRest) {
@@ -143,7 +143,7 @@ INSTANTIATE_TEST_SUITE_P(To, OutputQueueTest, testing::Values(false, true),
                          [](const auto& to) { return to.param ? "Socket" : "Pipe"; });
 
 TEST(OutputQueue, GoesOnWhereADiskIsFull) {
-  const Descriptor full(open("/dev/full", O_WRONLY));
+  const support::Descriptor full(open("/dev/full", O_WRONLY));
   OutputQueue queue(full.fd());
   queue.Add("a\nb\n");
   EXPECT_TRUE(queue.Write());
@@ -156,7 +156,7 @@ TEST(AreSameFile, TellsPipesApart) {
   std::array<int, 2> one = {}, other = {};
   ASSERT_EQ(pipe(one.data()), 0);
   ASSERT_EQ(pipe(other.data()), 0);
-  const Descriptor copy(dup(one[1]));
+  const support::Descriptor copy(dup(one[1]));
   EXPECT_TRUE(AreSameFile(one[1], copy.fd()));
   EXPECT_FALSE(AreSameFile(one[1], other[1]));
   for (const int fd : {one[0], one[1], other[0], other[1]}) close(fd);

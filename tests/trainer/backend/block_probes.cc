@@ -26,7 +26,8 @@ class StemProbe final : public Probe {
     for (std::size_t n = 0; n < mirror.size(); ++n) mirror[n] = n % 2;
     batch_.pixels = device.Upload(pixels);
     batch_.mirror = device.Upload(mirror);
-    batch_.loss = device.Upload(std::vector<LossCall>{{.valid = spec.batch, .lambda = 0.75F}});
+    batch_.loss =
+        device.Upload(std::vector<LossParameters>{{.valid = spec.batch, .lambda = 0.75F}});
   }
 
   std::vector<Input> inputs() const override { return memory_.inputs(); }
@@ -127,10 +128,10 @@ class HeadProbe final : public Probe {
     std::vector<std::int32_t> labels(static_cast<std::size_t>(src[0]));
     for (std::size_t n = 0; n < labels.size(); ++n) labels[n] = static_cast<int>(3 * n % 7);
     batch_.labels = device.Upload(labels);
-    const LossCall loss{.valid = src[0] > 1 ? src[0] - 1 : 1,
-                        .lambda = 0.75F,
-                        .diff_scale = static_cast<float>(src[0])};
-    batch_.loss = device.Upload(std::vector<LossCall>{loss});
+    const LossParameters loss{.valid = src[0] > 1 ? src[0] - 1 : 1,
+                              .lambda = 0.75F,
+                              .diff_scale = static_cast<float>(src[0])};
+    batch_.loss = device.Upload(std::vector<LossParameters>{loss});
   }
 
   std::vector<Input> inputs() const override {

@@ -80,7 +80,7 @@ TEST_P(BlocksOn, HeadSmoothsLabelsInTrainingOnly) {
   memory.Import({{"fc.weight", RandomFloats(24, 2)}, {"fc.bias", {0, 1, 2}}});
   InputBatch batch;
   batch.labels = device_.Upload(std::vector<std::int32_t>{2, 0});
-  batch.loss = device_.Upload(std::vector<LossCall>{{.valid = 1, .diff_scale = 1024}});
+  batch.loss = device_.Upload(std::vector<LossParameters>{{.valid = 1, .diff_scale = 1024}});
   for (const Mode mode : {Mode::kTraining, Mode::kFrozen, Mode::kInference}) {
     auto* sums = device_.Upload(std::vector<LossSums>(1));
     head->Forward(mode, src, batch, sums, device_.stream());

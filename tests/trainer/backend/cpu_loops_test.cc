@@ -72,7 +72,7 @@ TEST(CpuLoops, NormaliseAlikeOnEveryInstructionSet) {
 
 TEST(CpuLoops, UpdateAlikeOnEveryInstructionSet) {
   const Floats gradient = RandomFloats(1003, 1);
-  const SgdCall call{0.1F, 0.9F, 0.01F, 0.5F};
+  const SgdParameters call{0.1F, 0.9F, 0.01F, 0.5F};
   Floats expected;
   for (const Loops* loops : LoopsOfThisMachine()) {
     Floats weight = RandomFloats(1003, 2);

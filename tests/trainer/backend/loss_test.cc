@@ -14,7 +14,7 @@ struct LossCase {
   std::int64_t classes;
   std::vector<std::int32_t> labels;
   float label_smoothing = 0;
-  LossCall call;
+  LossParameters call;
 };
 
 struct LossResult {
@@ -61,7 +61,7 @@ class LossOn : public EachBackend {
     Tensor diff_logits = logits;
     if (gradient == Gradient::kOwnMemory) diff_logits = device_.Make(logits.desc);
     auto* sums = device_.Upload(std::vector<LossSums>{before});
-    op->Run(device_.Upload(std::vector<LossCall>{c.call}), logits, device_.Upload(c.labels),
+    op->Run(device_.Upload(std::vector<LossParameters>{c.call}), logits, device_.Upload(c.labels),
             gradient == Gradient::kNone ? Tensor{} : diff_logits, sums, device_.stream());
     device_.stream().Synchronize();
     return {device_.Download<LossSums>(sums, 1).front(), device_.Export(diff_logits)};

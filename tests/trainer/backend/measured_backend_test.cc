@@ -39,16 +39,17 @@ StepOfNetwork RunStep(Backend& backend, const NetworkSpec& spec,
   Network network(backend, spec);
   made(network);
   Initialize(network, {}, *stream);
-  MadeUpBatch batch(backend, spec.batch, spec.height, spec.classes);
+  MadeUpBatch batch(backend, spec.batch_size, spec.height, spec.classes);
   const auto sgd = backend.MakeSgd(network.segments());
   StepOfNetwork step;
-  const SgdCall call = {.learning_rate = 0.1F, .momentum_factor = 0.9F, .weight_decay = 1e-4F};
+  const SgdParameters call = {
+      .learning_rate = 0.1F, .momentum_factor = 0.9F, .weight_decay = 1e-4F};
   network.Forward(Mode::kTraining, batch.input(), &step.sums, *stream);
   network.Backward(*stream, [](std::size_t) {});
   sgd->Step(&call, network.weights(), network.momentum(), network.gradients(),
             network.compute_weights(), &step.update, *stream);
   stream->Synchronize();
-  step.logits.resize(static_cast<std::size_t>(spec.batch * spec.classes));
+  step.logits.resize(static_cast<std::size_t>(spec.batch_size * spec.classes));
   backend.Export(network.logits(), step.logits.data(), *stream);
   for (const Parameter& parameter : network.parameters()) {
     step.weights.push_back(network.Export(Network::Part::kValue, parameter, *stream));
@@ -114,6 +115,26 @@ TEST_P(MeasuredStepTest, SeesEveryOpOfAStep) {
                                                {"softmax cross-entropy with gradient", 1},
                                                {"SGD with momentum", 1}};
   EXPECT_EQ(CallsByKind(), expected);
+}
+
+// Gradients of two batches: what is read and written once for each sum.
+TEST_P(MeasuredStepTest, CountsTheBytesOfSumsOverBatches) {
+  if (!backend_->is_host()) GTEST_SKIP() << "the numbers of this test are in memory of the host";
+  measured_ = MakeMeasuredBackend(*backend_, recorder_);
+  const auto stream = measured_->MakeStream();
+  const std::vector<float> values = {1, 2, 3};
+  std::vector<float> sums = {10, 20, 30};
+  recorder_.Start();
+  for (int i = 0; i < 2; ++i) {
+    measured_->Add(values.data(), DType::kFloat32, sums.data(), 3, *stream);
+  }
+  recorder_.Collect();
+  EXPECT_EQ(sums, (std::vector<float>{12, 24, 36}));
+  ASSERT_EQ(recorder_.Ops().size(), 1U);
+  const ProfiledOp op = recorder_.Ops().front();
+  EXPECT_EQ(op.op, "gradients of batches added up");
+  EXPECT_EQ(op.calls, 2);
+  EXPECT_EQ(op.work.bytes, 36);
 }
 
 TEST_P(MeasuredStepTest, EachOpBelongsToItsLayer) {

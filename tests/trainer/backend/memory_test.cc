@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Buffers, copies, import and export, events.
+// Buffers, copies, sums, import and export, events.
 
 #include <algorithm>
 #include <cstdint>
@@ -103,6 +103,59 @@ TEST_P(MemoryOn, ZeroClearsExactlyItsBytes) {
   const auto bytes = device_.Download<std::uint8_t>(memory, 64);
   EXPECT_EQ(std::count(bytes.begin() + 8, bytes.begin() + 24, 0), 16);
   EXPECT_EQ(std::count(bytes.begin(), bytes.end(), 1), 48);
+}
+
+// From places that are aligned and from others, and no more than was asked for.
+TEST_P(MemoryOn, AddsValuesOfBothTypesToThoseInFp32) {
+  constexpr std::size_t kValues = 5000;
+  Backend& backend = device_.backend();
+  const Floats values = RandomFloats(kValues, 1);
+  const Floats start = RandomFloats(kValues, 2);
+  for (const DType type : {DType::kFloat32, backend.compute_type()}) {
+    const Tensor src = device_.Make(RowMajor({kValues}, type), values);
+    for (const std::size_t begin : {std::size_t{0}, std::size_t{8}, std::size_t{13}}) {
+      float* dst = device_.Upload(start);
+      const std::size_t count = kValues - begin - 3;
+      backend.Add(static_cast<const std::byte*>(src.data) + begin * SizeOf(type), type, dst + begin,
+                  count, device_.stream());
+      Floats expected = start;
+      for (std::size_t i = begin; i < begin + count; ++i) expected[i] += values[i];
+      EXPECT_EQ(device_.Download<float>(dst, kValues), expected)
+          << NameOf(type) << " from " << begin;
+    }
+    float* dst = device_.Upload(start);
+    backend.Add(src.data, type, dst, 0, device_.stream());
+    EXPECT_EQ(device_.Download<float>(dst, kValues), start);
+  }
+}
+
+// decay 0.75: share * value and the rest are exact in fp32.  In pieces that are aligned and others.
+TEST_P(MemoryOn, MovesAnAverageByItsShareUnlessTheUpdateWasLeftOut) {
+  constexpr std::size_t kValues = 5000;
+  Backend& backend = device_.backend();
+  const Floats values = RandomFloats(kValues, 1);
+  const Floats start = RandomFloats(kValues, 2);
+  const float* src = device_.Upload(values);
+  const UpdateSums* updated = device_.Upload(std::vector<UpdateSums>{{5, 0, 7}});
+  const UpdateSums* left_out = device_.Upload(std::vector<UpdateSums>{{5, 1, 7}});
+  for (const std::size_t begin : {std::size_t{0}, std::size_t{8}, std::size_t{13}}) {
+    float* average = device_.Upload(start);
+    const std::size_t count = kValues - begin - 3;
+    const auto move = [&](const UpdateSums* sums, std::size_t elements) {
+      backend.MoveAverage(src + begin, 0.25F, sums, average + begin, elements, device_.stream());
+    };
+    move(left_out, count);
+    move(updated, 0);
+    EXPECT_EQ(device_.Download<float>(average, kValues), start);
+    Floats expected = start;
+    for (int update = 0; update < 2; ++update) {
+      move(updated, count);
+      for (std::size_t i = begin; i < begin + count; ++i) {
+        expected[i] = 0.75F * expected[i] + 0.25F * values[i];
+      }
+    }
+    EXPECT_EQ(device_.Download<float>(average, kValues), expected) << "from " << begin;
+  }
 }
 
 TEST_P(MemoryOn, EventsMeasureTime) {

@@ -37,6 +37,22 @@ std::string RefusalOfManifest(const std::string& text) {
   return "";
 }
 
+TEST(Manifest, HasWhatAnEvaluationHasFoundWhereThereWasOne) {
+  Manifest manifest;
+  EXPECT_EQ(ParseManifest(ToJson(manifest), "m").state.top1, std::nullopt);
+  manifest.state.top1 = 0;
+  EXPECT_EQ(ParseManifest(ToJson(manifest), "m"), manifest);
+  manifest.state.top1 = 0.7512345678901234;
+  EXPECT_EQ(ParseManifest(ToJson(manifest), "m"), manifest);
+}
+
+TEST(Manifest, HasSkippedImagesWhereThereAreAny) {
+  Manifest manifest;
+  EXPECT_THAT(ToJson(manifest), testing::Not(testing::HasSubstr("skipped_images")));
+  manifest.state.skipped_images = 24;
+  EXPECT_EQ(ParseManifest(ToJson(manifest), "m"), manifest);
+}
+
 TEST(Manifest, ReadsBackWhatItWrote) { EXPECT_EQ(ParseManifest(ToJson(Sample()), "m"), Sample()); }
 
 TEST(Manifest, ReadsThoseOfOlderVersions) {

@@ -85,7 +85,7 @@ TEST(ReadCheckpoint, NoticesAMissingFile) {
     const fs::path directory = SampleRun(3).Write(scratch.path());
     fs::remove(directory / name);
     EXPECT_THAT(RefusalOfCheckpoint(directory),
-                HasSubstr(std::string(name) + ": there is no such file"));
+                HasSubstr(std::string(name) + ": No such file or directory"));
   }
 }
 
@@ -122,7 +122,7 @@ TEST(ReadNewestCheckpoint, FallsBackAndSaysSo) {
   std::vector<std::string> warnings;
   ExpectSampleRun(*ReadNewest(scratch.path(), &warnings), 1);
   EXPECT_THAT(warnings, ElementsAre(HasSubstr("step-0000000003/optimizer.safetensors: damaged"),
-                                    HasSubstr("step-0000000002/manifest.json: there is no")));
+                                    HasSubstr("step-0000000002/manifest.json: No such file")));
   EXPECT_THAT(warnings[0], HasSubstr("passed over"));
 }
 
@@ -188,7 +188,7 @@ TEST(ReadNewestCheckpoint, FallsBackFromWhatIsNoDirectory) {
   fs::create_directories(parent / "step-0000000005" / kManifestFile);
   std::vector<std::string> warnings;
   ExpectSampleRun(*ReadNewest(scratch.path(), &warnings), 1);
-  EXPECT_THAT(warnings, ElementsAre(HasSubstr("not a regular file"), HasSubstr("no such file"),
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("not a regular file"), HasSubstr("No such file"),
                                     HasSubstr("symbolic links"), HasSubstr("Not a directory")));
 }
 
@@ -199,7 +199,7 @@ TEST(ReadNewestCheckpoint, FallsBackFromAManifestThatNoMemoryHolds) {
   fs::resize_file(SampleRun(2).Write(scratch.path()) / kManifestFile, kSize);
   std::vector<std::string> warnings;
   ExpectSampleRun(*ReadNewest(scratch.path(), &warnings), 1);
-  EXPECT_THAT(warnings, ElementsAre(HasSubstr("manifest.json: it has 200000000000 bytes")));
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("manifest.json has 200000000000 bytes")));
 }
 
 // The checkpoint is good: an older one would only lose work.

@@ -58,6 +58,31 @@ TEST(PruneCheckpoints, KeepsEveryMthOfThoseThatAreDueForEver) {
                                                    "step-0000000018", "step-0000000020"));
 }
 
+void WriteEvaluated(const ScratchDirectory& scratch, const std::vector<std::pair<int, double>>& all,
+                    int newest) {
+  for (const auto& [step, top1] : all) {
+    SampleRun run(step);
+    if (top1 > 0) run.state.top1 = top1;
+    Prune(scratch, run.Write(scratch.path()), newest);
+  }
+}
+
+TEST(PruneCheckpoints, KeepsTheBestUntilABetterOneIsThere) {
+  const ScratchDirectory scratch;
+  WriteEvaluated(scratch, {{1, 0.25}, {2, 0.5}, {3, 0}, {4, 0.5}, {5, 0.25}, {6, 0}}, 1);
+  EXPECT_THAT(Listing(scratch.path()), ElementsAre("step-0000000002", "step-0000000006"));
+  WriteEvaluated(scratch, {{7, 0.75}}, 1);
+  EXPECT_THAT(Listing(scratch.path()), ElementsAre("step-0000000007"));
+}
+
+TEST(PruneCheckpoints, TakesNoDamagedOneForTheBest) {
+  const ScratchDirectory scratch;
+  WriteEvaluated(scratch, {{1, 0.5}, {2, 0.75}, {3, 0}}, 9);
+  fs::resize_file(CheckpointsDirectory(scratch.path()) / "step-0000000002" / kModelFile, 5);
+  WriteEvaluated(scratch, {{4, 0}}, 1);
+  EXPECT_THAT(Listing(scratch.path()), ElementsAre("step-0000000001", "step-0000000004"));
+}
+
 TEST(PruneCheckpoints, KeepsNoneForEverUnlessAskedTo) {
   EXPECT_FALSE(IsKeptForEver(6, {.newest = 1, .checkpoint_every = 2, .keep_every = 0}));
   EXPECT_FALSE(IsKeptForEver(6, {.newest = 1, .checkpoint_every = 0, .keep_every = 3}));
@@ -65,6 +90,7 @@ TEST(PruneCheckpoints, KeepsNoneForEverUnlessAskedTo) {
   EXPECT_FALSE(IsKeptForEver(6, {.newest = 1, .checkpoint_every = kMost, .keep_every = kMost}));
   EXPECT_FALSE(IsKeptForEver(6, {.newest = 1, .checkpoint_every = 2, .keep_every = kMost}));
   EXPECT_TRUE(IsKeptForEver(6, {.newest = 1, .checkpoint_every = 6, .keep_every = 1}));
+  EXPECT_FALSE(IsKeptForEver(0, {.newest = 1, .checkpoint_every = 6, .keep_every = 1}));
 }
 
 TEST(PruneCheckpoints, RemovesNothingWhenThereAreFew) {

@@ -137,7 +137,7 @@ TEST(Safetensors, SaysThatAFileIsMissing) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.exit_code(), EX_DATAERR);
-    EXPECT_STREQ(error.what(), "/nonexistent/x.safetensors: there is no such file");
+    EXPECT_STREQ(error.what(), "cannot open /nonexistent/x.safetensors: No such file or directory");
   }
 }
 

@@ -57,6 +57,18 @@ TEST(WriteCheckpoint, KeepsOneThatIsThereAlready) {
   EXPECT_EQ(before.st_ino, after.st_ino);
 }
 
+TEST(WriteCheckpoint, KeepsOneThatWasEvaluatedSinceAndNotesWhatIsNew) {
+  const ScratchDirectory scratch;
+  SampleRun run(1);
+  const fs::path written = run.Write(scratch.path());
+  run.state.top1 = 0.5;
+  EXPECT_EQ(run.Write(scratch.path()), written);
+  EXPECT_EQ(ReadCheckpoint(written).manifest.state.top1, 0.5);
+  run.state.top1.reset();
+  EXPECT_EQ(run.Write(scratch.path()), written);
+  EXPECT_EQ(ReadCheckpoint(written).manifest.state.top1, 0.5);
+}
+
 TEST(WriteCheckpoint, ReplacesADamagedOne) {
   const ScratchDirectory scratch;
   const fs::path written = SampleRun(1).Write(scratch.path());

@@ -47,22 +47,22 @@ std::vector<float> GradientsOf(const TrainingStep& step, const Network& network,
   return all;
 }
 
-Training Train(StepGraph graph, bool reduce_in_compute_type, const MakeSums& make_sums) {
+Training Train(StepGraph graph, ReducePrecision reduce_precision, const MakeSums& make_sums) {
   Training training;
   RunRanks(kRanks, [&](Communicator& host) {
     const auto backend = MakeTestedBackend("cuda_fp16", /*threads=*/1);
     const std::unique_ptr<Communicator> sums = make_sums(host, *backend);
     TrainConfig config = SmallConfig("");
     config.graph = graph;
-    config.reduce_in_compute_type = reduce_in_compute_type;
-    const NetworkSpec spec{config.architecture, config.batch,   config.height,
-                           config.width,        config.classes, 0.1F};
+    config.reduce_precision = reduce_precision;
+    const NetworkSpec spec{config.arch,       config.batch_size, config.image_size,
+                           config.image_size, config.classes,    0.1F};
     const auto stream = backend->MakeStream();
     Network network(*backend, spec);
     Initialize(network, {}, *stream);
     DeviceBatch device_batch(*backend, spec);
     GeneratedSourceOptions options;
-    options.batch = config.batch;
+    options.batch = config.batch_size;
     options.classes = static_cast<int>(config.classes);
     options.rank = host.rank();
     options.ranks = kRanks;
@@ -80,34 +80,37 @@ Training Train(StepGraph graph, bool reduce_in_compute_type, const MakeSums& mak
   return training;
 }
 
-Training TrainByNccl(StepGraph graph, bool reduce_in_compute_type) {
+Training TrainByNccl(StepGraph graph, ReducePrecision reduce_precision) {
   nccl_emulator::QueueBy(cuda_emulator::QueueWork);
   nccl_emulator::TakeEnds();
   const auto make_nccl = [](Communicator& host, Backend& backend) {
     return MakeNcclCommunicator(
         host, {backend.MakeStream(), backend.MakeEvent(), backend.MakeEvent()}, {});
   };
-  Training training = Train(graph, reduce_in_compute_type, make_nccl);
+  Training training = Train(graph, reduce_precision, make_nccl);
   EXPECT_EQ(nccl_emulator::TakeEnds(), (nccl_emulator::Ends{.destroyed = kRanks, .aborted = 0}));
   return training;
 }
 
 // Both take sums in the order of the ranks.
 TEST(NcclTraining, IsThatOfSumsInHostMemoryBitForBit) {
-  EXPECT_EQ(TrainByNccl(StepGraph::kOff, false),
-            Train(StepGraph::kOff, false, [](Communicator&, Backend&) { return nullptr; }));
+  EXPECT_EQ(TrainByNccl(StepGraph::kOff, ReducePrecision::kFp32),
+            Train(StepGraph::kOff, ReducePrecision::kFp32,
+                  [](Communicator&, Backend&) { return nullptr; }));
 }
 
-class NcclReduces : public testing::TestWithParam<bool> {};
-INSTANTIATE_TEST_SUITE_P(Fp32And16Bit, NcclReduces, testing::Bool());
+class NcclReduces : public testing::TestWithParam<ReducePrecision> {};
+INSTANTIATE_TEST_SUITE_P(Fp32And16Bit, NcclReduces,
+                         testing::Values(ReducePrecision::kFp32, ReducePrecision::k16Bit));
 
 TEST_P(NcclReduces, AsOneGraphAsCallByCall) {
   EXPECT_EQ(TrainByNccl(StepGraph::kOn, GetParam()), TrainByNccl(StepGraph::kOff, GetParam()));
 }
 
 TEST(NcclTraining, With16BitSumsHasTheSameGradientsButForTheirRounding) {
-  const std::vector<float> exact = TrainByNccl(StepGraph::kOff, false).gradients;
-  const std::vector<float> rounded = TrainByNccl(StepGraph::kOff, true).gradients;
+  const std::vector<float> exact = TrainByNccl(StepGraph::kOff, ReducePrecision::kFp32).gradients;
+  const std::vector<float> rounded =
+      TrainByNccl(StepGraph::kOff, ReducePrecision::k16Bit).gradients;
   ASSERT_EQ(rounded.size(), exact.size());
   EXPECT_NE(rounded, exact);
   double squares = 0;
@@ -146,7 +149,7 @@ class NotingCommunicator final : public ThreadCommunicator {
 TEST(NcclTraining, SumsGradientsWhereTheyAreUnlessThatMustBeHostMemory) {
   const auto backend = MakeTestedBackend("cuda", /*threads=*/1);
   const auto stream = backend->MakeStream();
-  const Network network(*backend, {"resnet_tiny", 1, 32, 32, 4, 0});
+  Network network(*backend, {"resnet_tiny", 1, 32, 32, 4, 0});
   for (const bool on_device : {true, false}) {
     ThreadWorld world(1);
     NotingCommunicator communicator(world, on_device);
@@ -200,7 +203,7 @@ TEST(NcclTraining, WithoutItTheLogSaysWhatGoesThroughHostMemory) {
 TEST(NcclTraining, ReducesEachGradientOnceInTheTypeItHas) {
   const auto backend = MakeTestedBackend("cuda_fp16", /*threads=*/1);
   const auto stream = backend->MakeStream();
-  const Network network(*backend, {"resnet_tiny", 1, 32, 32, 4, 0});
+  Network network(*backend, {"resnet_tiny", 1, 32, 32, 4, 0});
   ThreadWorld world(1);
   NotingCommunicator communicator(world, true);
   GradientOverlap overlap(*backend, network, communicator, /*in_compute_type=*/true);

@@ -19,6 +19,7 @@ using testing::HasSubstr;
 TEST(ControlRequestText, IsWhatTheReferenceSays) {
   EXPECT_EQ(FormatRequest({}), R"({"protocol":1,"do":"status"})");
   EXPECT_EQ(FormatRequest({ControlOrder::kPause}), R"({"protocol":1,"do":"pause"})");
+  EXPECT_EQ(FormatRequest({ControlOrder::kStacks}), R"({"protocol":1,"do":"stacks"})");
   EXPECT_EQ(FormatRequest({ControlOrder::kSet, 5}),
             R"({"protocol":1,"do":"set","display_every":5})");
 }
@@ -56,6 +57,7 @@ TEST(ControlRequestText, OfAnyOtherKindIsNoneAndSaysWhy) {
   EXPECT_EQ(problem(R"({"protocol":1,"do":"stop","now":true})"), "members that are not known here");
   EXPECT_EQ(problem(R"({"protocol":1,"do":"stop","display_every":5})"),
             "members that are not known here");
+  EXPECT_EQ(problem(R"({"protocol":1,"do":"stacks","rank":0})"), "members that are not known here");
 }
 
 TEST(ControlRequestText, SetsNothingButNumbersFromOneOn) {
@@ -92,6 +94,17 @@ void ExpectSame(const RunStatus& read, const RunStatus& said) {
   EXPECT_EQ(read.checkpoint_step, said.checkpoint_step);
   EXPECT_EQ(read.times.step, said.times.step);
   EXPECT_EQ(read.times.phases, said.times.phases);
+  EXPECT_EQ(read.median_own_seconds, said.median_own_seconds);
+  ASSERT_EQ(read.loads.size(), said.loads.size());
+  for (std::size_t i = 0; i < read.loads.size(); ++i) {
+    EXPECT_EQ(read.loads[i].rank, said.loads[i].rank);
+    EXPECT_EQ(read.loads[i].host, said.loads[i].host);
+    EXPECT_EQ(read.loads[i].own_seconds, said.loads[i].own_seconds);
+    EXPECT_EQ(read.loads[i].input_wait_seconds, said.loads[i].input_wait_seconds);
+    EXPECT_EQ(read.loads[i].gpu_percent, said.loads[i].gpu_percent);
+    EXPECT_EQ(read.loads[i].compute_mhz, said.loads[i].compute_mhz);
+    EXPECT_EQ(read.loads[i].celsius, said.loads[i].celsius);
+  }
   EXPECT_EQ(read.display_every, said.display_every);
   EXPECT_EQ(read.asked, said.asked);
   EXPECT_EQ(read.identity.ranks, said.identity.ranks);
@@ -115,6 +128,20 @@ TEST(ControlAnswerText, IsReadBack) {
   ExpectSame(refusal.status, status);
 }
 
+TEST(ControlAnswerText, ToStacksHasTheNumberOfTheOrder) {
+  const std::string line =
+      FormatAnswer({.refusal = "", .status = SampleStatus(), .stacks_order = 1764000000000000});
+  EXPECT_THAT(line, testing::StartsWith(
+                        R"({"protocol":1,"stacks_order":1764000000000000,"status":{"state":)"));
+  EXPECT_EQ(ParseAnswer(line).stacks_order, 1764000000000000U);
+  EXPECT_EQ(ParseAnswer(FormatAnswer({"", SampleStatus()})).stacks_order, 0U);
+  for (const char* number : {"-1", "1.5", "\"1\"", "null"}) {
+    std::string strange = line;
+    strange.replace(strange.find("1764000000000000"), 16, number);
+    EXPECT_THROW(ParseAnswer(strange), Error) << number;
+  }
+}
+
 TEST(ControlAnswerText, WhatIsNotKnownIsNull) {
   RunStatus status;
   status.loss = INFINITY;
@@ -124,6 +151,48 @@ TEST(ControlAnswerText, WhatIsNotKnownIsNull) {
   const RunStatus read = ParseAnswer(line).status;
   EXPECT_TRUE(std::isnan(read.loss) && std::isnan(read.eta_seconds));
   EXPECT_EQ(read.checkpoint_step, -1);
+}
+
+TEST(ControlAnswerText, HasTheLoadsOfRanksWithUnitsInTheirNames) {
+  const std::string line = FormatAnswer({"", SampleStatus()});
+  EXPECT_THAT(
+      line,
+      HasSubstr(
+          R"("median_own_seconds":0.55,"rank_loads":[{"rank":0,"host":"gpu025.cluster",)"
+          R"("own_seconds":0.55,"input_wait_seconds":0.0125,"gpu_busy_percent":98,"clock_mhz":1980,)"
+          R"("celsius":61},{"rank":1,"host":"gpu026","own_seconds":0.688,"input_wait_seconds":0.275,)"
+          R"("gpu_busy_percent":null,"clock_mhz":null,"celsius":null}])"));
+  for (const char* part : {"\"rank\":0", "98", "\"gpu026\"", "0.688"}) {
+    std::string strange = line;
+    strange.replace(strange.find(part), std::string(part).size(),
+                    std::string(part) == "\"rank\":0" ? "\"rank\":-1" : "[]");
+    EXPECT_THROW(ParseAnswer(strange), Error) << part;
+  }
+}
+
+// As one of a ddltraind before it told them.
+TEST(ControlAnswerText, MayHaveNoLoads) {
+  std::string line = FormatAnswer({"", SampleStatus()});
+  const std::size_t begin = line.find("\"median_own");
+  line.erase(begin, line.find("\"display_every") - begin);
+  const RunStatus read = ParseAnswer(line).status;
+  EXPECT_TRUE(read.loads.empty());
+  EXPECT_TRUE(std::isnan(read.median_own_seconds));
+}
+
+// Of the most ranks that are told of, with the longest names: it goes out at once, and into the
+// file of last words.
+TEST(ControlAnswerText, FitsItsLimit) {
+  RunStatus status = SampleStatus();
+  RankLoads loads;
+  loads.SetHosts(std::vector<std::string>(10000, std::string(128, 'x')));
+  RankSaid said = {.input_wait_seconds = 100.0 / 3, .device = {}, .is_known = true};
+  said.device.compute_mhz = said.device.celsius = said.device.busy_percent = 65534;
+  loads.Add(std::vector<double>(10000, 1000.0 / 3), std::vector<RankSaid>(10000, said));
+  status.loads = loads.Slowest();
+  for (RankLoad& load : status.loads) load.rank += 9000;
+  const std::string line = FormatAnswer({"", status});
+  EXPECT_LT(line.size(), 15000U);
 }
 
 TEST(ControlAnswerText, OfNamesThatAreNoUtf8IsStillJson) {

@@ -31,14 +31,14 @@ using testing::StartsWith;
 // told.
 std::string Exchanged(const std::string& path, const std::string& bytes, bool shuts_down = false) {
   int error = 0;
-  const SocketDescriptor socket = ConnectTo(path, error);
+  const support::Descriptor socket = ConnectTo(path, error);
   if (error != 0) return "no connection";
-  static_cast<void>(::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL));
-  if (shuts_down) ::shutdown(socket.get(), SHUT_WR);
+  static_cast<void>(::send(socket.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL));
+  if (shuts_down) ::shutdown(socket.fd(), SHUT_WR);
   std::string text;
   std::array<char, 4096> part{};
   for (;;) {
-    const ssize_t count = ::recv(socket.get(), part.data(), part.size(), 0);
+    const ssize_t count = ::recv(socket.fd(), part.data(), part.size(), 0);
     if (count <= 0) return text;
     text.append(part.data(), static_cast<std::size_t>(count));
   }
@@ -79,12 +79,12 @@ TEST_F(ControlServerTest, LeavesOrdersToTheLoop) {
 TEST_F(ControlServerTest, TakesAMessageInPieces) {
   Start();
   int error = 0;
-  const SocketDescriptor socket = ConnectTo(path(), error);
+  const support::Descriptor socket = ConnectTo(path(), error);
   for (const char letter : FormatRequest({ControlOrder::kStop}) + "\n") {
-    ASSERT_EQ(::send(socket.get(), &letter, 1, 0), 1);
+    ASSERT_EQ(::send(socket.fd(), &letter, 1, 0), 1);
   }
   std::array<char, 1> first{};
-  ASSERT_EQ(::recv(socket.get(), first.data(), first.size(), 0), 1);
+  ASSERT_EQ(::recv(socket.fd(), first.data(), first.size(), 0), 1);
   EXPECT_TRUE(control_.Look().stop);
 }
 
@@ -113,7 +113,7 @@ TEST_F(ControlServerTest, TakesNoMessageThatIsCutOff) {
 
 TEST_F(ControlServerTest, NeverWaitsForAClientThatSaysNothing) {
   Start();
-  std::vector<SocketDescriptor> silent;
+  std::vector<support::Descriptor> silent;
   int error = 0;
   for (std::size_t i = 0; i + 1 < ControlServer::kMaxClients; ++i) {
     silent.push_back(ConnectTo(path(), error));
@@ -123,7 +123,7 @@ TEST_F(ControlServerTest, NeverWaitsForAClientThatSaysNothing) {
   silent.push_back(ConnectTo(path(), error));
   EXPECT_EQ(Ask(path(), {}).refusal, "");
   std::array<char, 1> none{};
-  EXPECT_EQ(::recv(silent.front().get(), none.data(), none.size(), 0), 0);
+  EXPECT_EQ(::recv(silent.front().fd(), none.data(), none.size(), 0), 0);
 }
 
 TEST_F(ControlServerTest, SaysNothingToAnotherUser) {
@@ -164,7 +164,7 @@ TEST_F(ControlServerTest, IsGoneWithItsSocket) {
 }
 
 TEST_F(ControlServerTest, AProcessThatWasKilledLeavesASocketAtWhichNobodyListens) {
-  { const SocketDescriptor left = ListenAt(path()); }
+  { const support::Descriptor left = ListenAt(path()); }
   EXPECT_THROW(Ask(path(), {}), NobodyListens);
   Start();
   EXPECT_EQ(Ask(path(), {}).refusal, "");
@@ -194,9 +194,8 @@ TEST_F(ControlServerTest, OutlivesNoise) {
     std::string noise(random() % 5000, '\0');
     for (char& letter : noise) letter = static_cast<char>(random());
     int error = 0;
-    const SocketDescriptor socket = ConnectTo(path(), error);
-    static_cast<void>(
-        ::send(socket.get(), noise.data(), noise.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
+    const support::Descriptor socket = ConnectTo(path(), error);
+    static_cast<void>(::send(socket.fd(), noise.data(), noise.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
   }
   EXPECT_EQ(Ask(path(), {}).refusal, "");
   ExpectNothingAsked();
@@ -213,7 +212,7 @@ TEST(ControlClient, BelievesNoSocketOfAnotherUser) {
   ASSERT_GE(child, 0);
   if (child == 0) {
     if (::setuid(65534) != 0) ::_exit(2);
-    const SocketDescriptor listener = ListenAt(path);
+    const support::Descriptor listener = ListenAt(path);
     if (::write(pipe[1], "x", 1) != 1) ::_exit(3);
     ::pause();
   }

@@ -120,6 +120,23 @@ TEST_F(RunControlTest, ACheckpointIsAskedForUntilOneIsWrittenThatKnewOfIt) {
   EXPECT_EQ(control_.status().checkpoint_step, 101);
 }
 
+TEST_F(RunControlTest, AnEvaluationIsAskedForUntilOneIsDoneThatKnewOfIt) {
+  Step(1);
+  EXPECT_EQ(Ask(ControlOrder::kEvaluate),
+            "it has no images to evaluate with: --mode=train_and_evaluate has");
+  EXPECT_FALSE(control_.Look().evaluate);
+  control_.StartTraining({.steps = 200, .global_batch = 64, .can_evaluate = true});
+  EXPECT_EQ(Ask(ControlOrder::kEvaluate), "");
+  control_.Evaluated();  // one that was under way
+  EXPECT_THAT(asked(), ElementsAre(ControlOrder::kEvaluate));
+  EXPECT_TRUE(control_.Look().evaluate);
+  control_.Obeyed();  // a checkpoint
+  EXPECT_TRUE(control_.Look().evaluate);
+  control_.Evaluated();
+  EXPECT_FALSE(control_.Look().evaluate);
+  EXPECT_THAT(asked(), IsEmpty());
+}
+
 TEST_F(RunControlTest, StopStaysAskedForToTheEnd) {
   Step(1);
   EXPECT_EQ(Ask(ControlOrder::kStop), "");
@@ -142,6 +159,36 @@ TEST_F(RunControlTest, ASettingCountsAtOnce) {
   EXPECT_EQ(answer.refusal, "");
   EXPECT_EQ(answer.status.display_every, 3);
   EXPECT_EQ(control_.display_every(), 3);
+}
+
+TEST_F(RunControlTest, StacksAreAskedForAtOnceAndTheLoopHearsNothing) {
+  Step(1);
+  const ControlAnswer without = control_.Take({ControlOrder::kStacks});
+  EXPECT_EQ(without.refusal, "its ranks cannot be asked for their stacks: its log says why");
+  EXPECT_EQ(without.stacks_order, 0U);
+  std::uint64_t order = 40;
+  control_.OnStacks([&] { return ++order; });
+  const ControlAnswer answer = control_.Take({ControlOrder::kStacks});
+  EXPECT_EQ(answer.refusal, "");
+  EXPECT_EQ(answer.stacks_order, 41U);
+  EXPECT_THAT(asked(), IsEmpty());
+  const ControlWishes wishes = control_.Look();
+  EXPECT_FALSE(wishes.stop || wishes.save || wishes.pause || wishes.evaluate);
+  control_.Happened(RunEvent::kFailure);
+  EXPECT_EQ(control_.Take({ControlOrder::kStacks}).refusal,
+            "stacks is not possible while the training is in the state failed");
+  EXPECT_EQ(order, 41U);
+}
+
+TEST_F(RunControlTest, TellsTheLoadsOfTheRanks) {
+  EXPECT_THAT(control_.status().loads, IsEmpty());
+  control_.SetHosts({"n1", "n2"});
+  control_.RanksSaid(std::vector<double>{2, 3}, {});
+  const RunStatus status = control_.status();
+  EXPECT_EQ(status.median_own_seconds, 2);
+  ASSERT_EQ(status.loads.size(), 2U);
+  EXPECT_EQ(status.loads[1].host, "n2");
+  EXPECT_EQ(status.loads[1].own_seconds, 3);
 }
 
 TEST_F(RunControlTest, ToAskForTheStatusChangesNothing) {

@@ -44,12 +44,12 @@ TEST(RunState, LeadsWhereItShould) {
 
 TEST(RunState, TakesOrdersWhileTheyCanBeObeyed) {
   const std::map<std::string, std::vector<std::string>> taken = {
-      {"starting", {"pause", "resume", "checkpoint", "stop", "set"}},
-      {"training", {"pause", "resume", "checkpoint", "stop", "set"}},
-      {"evaluating", {"resume", "stop", "set"}},
-      {"checkpointing", {"pause", "resume", "checkpoint", "stop", "set"}},
-      {"paused", {"pause", "resume", "checkpoint", "stop", "set"}},
-      {"stopping", {"stop"}},
+      {"starting", {"pause", "resume", "checkpoint", "stop", "set", "stacks"}},
+      {"training", {"pause", "resume", "checkpoint", "evaluate", "stop", "set", "stacks"}},
+      {"evaluating", {"resume", "stop", "set", "stacks"}},
+      {"checkpointing", {"pause", "resume", "checkpoint", "evaluate", "stop", "set", "stacks"}},
+      {"paused", {"pause", "resume", "checkpoint", "stop", "set", "stacks"}},
+      {"stopping", {"stop", "stacks"}},
       {"done", {}},
       {"failed", {}}};
   for (std::size_t i = 0; i < kRunStates; ++i) {

@@ -78,16 +78,16 @@ TEST_F(SocketFolderTest, TakesTheFirstPlaceThatIsOne) {
 
 TEST_F(SocketFolderTest, RemovesWhatKilledTrainingsHaveLeftAndNothingElse) {
   const fs::path left = MakeFolder("ddltraind.left", 0700);
-  { const SocketDescriptor gone = ListenAt((left / "1.socket").string()); }
+  { const support::Descriptor gone = ListenAt((left / "1.socket").string()); }
   const fs::path living = MakeFolder("ddltraind.living", 0700);
-  const SocketDescriptor listener = ListenAt((living / "2.socket").string());
+  const support::Descriptor listener = ListenAt((living / "2.socket").string());
   const fs::path empty = MakeFolder("ddltraind.empty", 0700);
   const fs::path with_file = MakeFolder("ddltraind.file", 0700);
   std::ofstream(with_file / "3.socket") << "text";
   const fs::path open = MakeFolder("ddltraind.open", 0755);
-  { const SocketDescriptor gone = ListenAt((open / "4.socket").string()); }
+  { const support::Descriptor gone = ListenAt((open / "4.socket").string()); }
   const fs::path other = MakeFolder("other", 0700);
-  { const SocketDescriptor gone = ListenAt((other / "5.socket").string()); }
+  { const support::Descriptor gone = ListenAt((other / "5.socket").string()); }
   const SocketFolder folder({"", {base()}});
   EXPECT_FALSE(exists(left));
   for (const fs::path& path : {living / "2.socket", empty, with_file / "3.socket",

@@ -119,13 +119,5 @@ TEST_F(DataFilesTest, LeavesOtherSplitsAlone) {
   EXPECT_THAT(ListDataFiles(dir_.path(), Split::kValidation, false).problems, IsEmpty());
 }
 
-// A reader that waits for a pipe's writer would wait for ever.
-TEST(OpenForReading, DoesNotWaitForAPipe) {
-  const TempDir dir;
-  const std::string pipe = dir / "pipe";
-  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_EQ(DataErrorOf([&] { ReadWholeFile(pipe, 100); }), pipe + " is not a regular file");
-}
-
 }  // namespace
 }  // namespace trainer

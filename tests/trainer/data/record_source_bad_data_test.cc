@@ -28,7 +28,7 @@ using ::testing::StartsWith;
 TEST_F(RecordSourceTest, RefusesIndexThatDoesNotFit) {
   const TempDir index;
   RecordSourceOptions indexed = options_;
-  indexed.index_dir = index.path();
+  indexed.data_idx_dir = index.path();
   EXPECT_EQ(Refusal(indexed),
             "cannot open " + index / "train-00000-of-00003" + ": No such file or directory");
   for (const char* name :

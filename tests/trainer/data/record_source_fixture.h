@@ -42,7 +42,7 @@ class RecordSourceTest : public ::testing::Test {
     WriteRecords(dir_ / "train-00002-of-00003", Records(9, 11));
     WriteRecords(dir_ / "validation-00000-of-00001", Records(1, 5));
     options_.data_dir = dir_.path();
-    options_.batch = 2;
+    options_.batch_size = 2;
     options_.image_size = 24;
     options_.classes = 11;
     options_.threads = 2;
@@ -58,7 +58,8 @@ class RecordSourceTest : public ::testing::Test {
 
   // From the start, or after as many steps of the same kind.
   std::vector<Seen> Take(const RecordSourceOptions& options, std::int64_t first_step, int steps) {
-    return TakeFrom(options, Position{}.At(first_step, options.batch * options.world_size), steps);
+    return TakeFrom(options, Position{}.At(first_step, options.batch_size * options.world_size),
+                    steps);
   }
 
   std::vector<Seen> TakeFrom(const RecordSourceOptions& options, const Position& start, int steps) {

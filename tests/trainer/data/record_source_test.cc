@@ -37,7 +37,7 @@ TEST_F(RecordSourceTest, EpochHasEachImageOnceAndDropsNone) {
 
 TEST_F(RecordSourceTest, TwoRanksSeeWhatOneWithTwiceTheBatchSees) {
   RecordSourceOptions one = options_;
-  one.batch = 4;
+  one.batch_size = 4;
   const auto together = Take(one, 0, 3);
   for (int rank = 0; rank < 2; ++rank) {
     RecordSourceOptions two = options_;
@@ -87,7 +87,7 @@ TEST_F(RecordSourceTest, OtherRanksGoOnWithTheImagesThatAreLeft) {
   std::vector<Seen> taken = Take(options_, 0, 5);
   Position position{5, 10};
   RecordSourceOptions three = options_;
-  three.batch = 1;
+  three.batch_size = 1;
   three.world_size = 3;
   std::vector<std::vector<Seen>> of_rank;
   for (three.rank = 0; three.rank < 3; ++three.rank) {
@@ -97,7 +97,7 @@ TEST_F(RecordSourceTest, OtherRanksGoOnWithTheImagesThatAreLeft) {
     for (const auto& images : of_rank) taken.push_back(images.at(step));
   }
   RecordSourceOptions one = options_;
-  one.batch = 3;
+  one.batch_size = 3;
   const auto rest = TakeFrom(one, {7, 16}, 2);
   taken.insert(taken.end(), rest.begin(), rest.end());
   EXPECT_EQ(taken, Take(options_, 0, 11));
@@ -122,7 +122,7 @@ TEST_F(RecordSourceTest, SeeksToAndFro) {
 TEST_F(RecordSourceTest, AugmentationDiffersBetweenEpochsAndSeeds) {
   RecordSourceOptions in_order = options_;
   in_order.shuffle = false;
-  in_order.batch = 11;
+  in_order.batch_size = 11;
   const auto epochs = Take(in_order, 0, 2);
   EXPECT_EQ(epochs[0].label, epochs[11].label);
   EXPECT_NE(epochs[0].pixels, epochs[11].pixels);
@@ -134,7 +134,7 @@ TEST_F(RecordSourceTest, WithoutShufflingAndAugmentationItIsTheFilesCentre) {
   RecordSourceOptions plain = options_;
   plain.shuffle = false;
   plain.augment = Augment::kNone;
-  plain.batch = 11;
+  plain.batch_size = 11;
   const auto epochs = Take(plain, 0, 2);
   EXPECT_THAT(Labels(epochs),
               ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10));
@@ -172,7 +172,7 @@ TEST_F(RecordSourceTest, IndexFilesGiveTheSameRecords) {
     WriteText(index / name, FormatIndex(RecordFile(dir_ / name, true).Scan()));
   }
   RecordSourceOptions indexed = options_;
-  indexed.index_dir = index.path();
+  indexed.data_idx_dir = index.path();
   EXPECT_EQ(Take(indexed, 0, 6), Take(options_, 0, 6));
 }
 
@@ -212,13 +212,13 @@ TEST_F(RecordSourceTest, FactsDoNotDependOnIndexFiles) {
     WriteText(index / name, FormatIndex(RecordFile(dir_ / name, true).Scan()));
   }
   const std::vector<Fact> scanned = MakeRecordSource(options_)->facts();
-  options_.index_dir = index.path();
+  options_.data_idx_dir = index.path();
   EXPECT_EQ(MakeRecordSource(options_)->facts(), scanned);
 }
 
 TEST_F(RecordSourceTest, PlacesWithoutAnImageAreBlack) {
   RecordSourceOptions evaluation = Evaluation();
-  evaluation.batch = 8;
+  evaluation.batch_size = 8;
   const auto source = MakeRecordSource(evaluation);
   HostBatch batch;
   ASSERT_TRUE(source->Next(batch));

@@ -146,8 +146,8 @@ TEST_F(ScanCacheTest, AFileThatWasWrittenToIsScannedWhateverTimeItIsGiven) {
   while (now.changed == before.identity().changed) {  // the clock of files has ticks
     WriteRecords(dir_ / "other", {"ccc", "bb"});
     const std::string bytes = ReadText(dir_ / "other");
-    const FileDescriptor file(::open(paths_[1].c_str(), O_WRONLY));
-    ASSERT_EQ(::pwrite(file.get(), bytes.data(), bytes.size(), 0),
+    const support::Descriptor file(::open(paths_[1].c_str(), O_WRONLY));
+    ASSERT_EQ(::pwrite(file.fd(), bytes.data(), bytes.size(), 0),
               static_cast<ssize_t>(bytes.size()));
     ASSERT_EQ(::utimensat(AT_FDCWD, paths_[1].c_str(), times.data(), 0), 0);
     now = RecordFile(paths_[1], true).identity();
@@ -247,7 +247,7 @@ TEST_F(ScanCacheTest, AFolderThatCannotBeWrittenIsNotedAndNoMore) {
 
 TEST_F(ScanCacheTest, NobodyWaitsForEver) {
   const PrivateFolder folder(options_.dir);
-  std::vector<FileDescriptor> locks;
+  std::vector<support::Descriptor> locks;
   for (const char digit : std::string("0123456789abcdef")) {
     auto lock = folder.Lock(std::string("lock-") + digit, std::chrono::milliseconds(0));
     ASSERT_TRUE(lock);
@@ -294,7 +294,7 @@ TEST_F(ScanCacheTest, AProcessThatIsKilledHoldsNobodyUp) {
   ASSERT_EQ(::pipe(pipe.data()), 0);
   const pid_t child = StartProcess([&] {
     const PrivateFolder folder(options_.dir);
-    std::vector<FileDescriptor> locks;
+    std::vector<support::Descriptor> locks;
     for (const char digit : std::string("0123456789abcdef")) {
       locks.push_back(*folder.Lock(std::string("lock-") + digit, std::chrono::milliseconds(0)));
     }

@@ -142,11 +142,11 @@ TEST(ShardSampler, EachEpochHasEachRecordOnceWhereverARunGoesOnWithOtherRanks) {
 TEST(ShardSampler, EvaluationCountsEachImageOnceInEqualSteps) {
   for (const std::int64_t samples : {1, 7, 8, 9, 50}) {
     std::vector<int> seen(static_cast<std::size_t>(samples));
-    const std::int64_t steps = EvaluationSteps(4, 2, samples);
+    const std::int64_t steps = EvaluationSteps({4, 2}, samples);
     EXPECT_EQ(steps, (samples + 7) / 8);
     for (std::int64_t step = 0; step < steps; ++step) {
       for (int rank = 0; rank < 2; ++rank) {
-        const BatchRange range = EvaluationRange(step, 4, rank, 2, samples);
+        const BatchRange range = EvaluationRange(step, {4, 2}, rank, samples);
         for (std::int64_t i = 0; i < range.valid; ++i) {
           ++seen[static_cast<std::size_t>(range.first_sample + i)];
         }

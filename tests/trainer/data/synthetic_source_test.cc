@@ -21,7 +21,7 @@ std::vector<std::uint8_t> PixelsOf(const SyntheticSourceOptions& options) {
 }
 
 TEST(SyntheticSource, PixelsAreATruncatedNormalDistribution) {
-  const auto pixels = PixelsOf({.batch = 4, .image_size = 64});
+  const auto pixels = PixelsOf({.batch_size = 4, .image_size = 64});
   double sum = 0;
   double squares = 0;
   for (const std::uint8_t pixel : pixels) {
@@ -37,7 +37,7 @@ TEST(SyntheticSource, PixelsAreATruncatedNormalDistribution) {
 }
 
 TEST(SyntheticSource, LabelsAreClasses) {
-  const auto source = MakeSyntheticSource({.batch = 64, .image_size = 2, .classes = 3});
+  const auto source = MakeSyntheticSource({.batch_size = 64, .image_size = 2, .classes = 3});
   HostBatch batch;
   ASSERT_TRUE(source->Next(batch));
   EXPECT_THAT(batch.labels, ::testing::Each(::testing::AllOf(::testing::Ge(0), ::testing::Lt(3))));
@@ -45,15 +45,15 @@ TEST(SyntheticSource, LabelsAreClasses) {
 }
 
 TEST(SyntheticSource, TwoRanksSeeWhatOneWithTwiceTheBatchSees) {
-  const auto one = PixelsOf({.batch = 4, .image_size = 8});
-  auto two = PixelsOf({.batch = 2, .image_size = 8, .world_size = 2});
-  const auto other = PixelsOf({.batch = 2, .image_size = 8, .rank = 1, .world_size = 2});
+  const auto one = PixelsOf({.batch_size = 4, .image_size = 8});
+  auto two = PixelsOf({.batch_size = 2, .image_size = 8, .world_size = 2});
+  const auto other = PixelsOf({.batch_size = 2, .image_size = 8, .rank = 1, .world_size = 2});
   two.insert(two.end(), other.begin(), other.end());
   EXPECT_EQ(one, two);
 }
 
 TEST(SyntheticSource, TrainingGivesTheSameBatchAtEachStep) {
-  const auto source = MakeSyntheticSource({.batch = 2, .image_size = 8});
+  const auto source = MakeSyntheticSource({.batch_size = 2, .image_size = 8});
   source->Seek({41, 82});
   HostBatch batch;
   ASSERT_TRUE(source->Next(batch));
@@ -72,15 +72,19 @@ TEST(SyntheticSource, BatchesAreInTheMemoryThatItIsGiven) {
     given = buffer.data();
     return buffer;
   };
-  const auto source = MakeSyntheticSource({.batch = 2, .image_size = 8, .allocate = allocate});
+  const auto source = MakeSyntheticSource({.batch_size = 2, .image_size = 8, .allocate = allocate});
   HostBatch batch;
   ASSERT_TRUE(source->Next(batch));
   EXPECT_EQ(reinterpret_cast<const std::byte*>(batch.pixels.data()), given);
 }
 
 TEST(SyntheticSource, EvaluationEnds) {
-  const auto source = MakeSyntheticSource(
-      {.batch = 2, .image_size = 8, .rank = 1, .world_size = 2, .training = false, .samples = 7});
+  const auto source = MakeSyntheticSource({.batch_size = 2,
+                                           .image_size = 8,
+                                           .rank = 1,
+                                           .world_size = 2,
+                                           .training = false,
+                                           .samples = 7});
   HostBatch batch;
   ASSERT_TRUE(source->Next(batch));
   EXPECT_EQ(batch.valid, 2);

@@ -22,7 +22,7 @@ class TarTest : public ::testing::Test {
   // "NAME=DATA" of each file, "NAME/" of each folder, "NAME@" of others.
   std::vector<std::string> MembersOf(const std::string& archive) {
     WriteText(Path(), archive);
-    const FileDescriptor file = OpenForReading(Path());
+    const support::Descriptor file = OpenForReading(Path());
     TarReader reader(file, Path(), {0, archive.size()});
     std::vector<std::string> members;
     while (const auto member = reader.Next()) {
@@ -115,7 +115,7 @@ TEST_F(TarTest, ReadsAnArchiveWithinAnother) {
   const std::string inner = TarOf({{"x", "one"}});
   const std::string outer = TarOf({{"a", "before"}, {"n01.tar", inner}, {"b", "behind"}});
   WriteText(Path(), outer);
-  const FileDescriptor file = OpenForReading(Path());
+  const support::Descriptor file = OpenForReading(Path());
   TarReader reader(file, Path(), {0, outer.size()});
   ASSERT_TRUE(reader.Next());
   const auto member = reader.Next();

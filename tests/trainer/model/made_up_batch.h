@@ -48,13 +48,13 @@ class MadeUpBatch {
   MadeUpBatch& operator=(const MadeUpBatch&) = delete;
 
   const InputBatch& input() const { return input_; }
-  LossCall& loss() { return loss_; }
+  LossParameters& loss() { return loss_; }
 
  private:
   Buffer pixels_;
   Buffer mirror_;
   Buffer labels_;
-  LossCall loss_;
+  LossParameters loss_;
   InputBatch input_;
 };
 

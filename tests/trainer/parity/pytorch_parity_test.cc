@@ -94,8 +94,8 @@ class PytorchParity : public ::testing::Test {
  protected:
   PytorchParity()
       : backend_(MakeBackend("cpu", {})),
-        network_(*backend_, {.architecture = "resnet50",
-                             .batch = kBatch,
+        network_(*backend_, {.arch = "resnet50",
+                             .batch_size = kBatch,
                              .height = kSize,
                              .width = kSize,
                              .classes = kClasses,
@@ -163,7 +163,7 @@ class PytorchParity : public ::testing::Test {
   nlohmann::json expected_;
   std::vector<std::vector<float>> start_;
   Buffer pixels_, mirror_, labels_, sums_;
-  const LossCall loss_call_{.valid = kBatch};
+  const LossParameters loss_call_{.valid = kBatch};
   LossSums loss_sums_{};
 };
 
@@ -173,7 +173,7 @@ TEST_F(PytorchParity, ThreeStepsOfResnet50) {
     ASSERT_EQ(network_.parameters()[i].name, expected_.at("tensors").at(i).get<std::string>());
   }
   const std::unique_ptr<Sgd> sgd = backend_->MakeSgd(network_.segments());
-  const SgdCall call = {
+  const SgdParameters call = {
       .learning_rate = 0.001F, .momentum_factor = 0.9F, .weight_decay = 1e-4F, .gradient_scale = 1};
   // An emulated processor takes minutes for each; the first one has the gradients of all weights.
   const bool is_emulated = std::getenv("QEMU_CPU") != nullptr;

@@ -61,6 +61,20 @@ TEST_F(HostStateTest, PowerIsTheMeanSinceTheCallBefore) {
   EXPECT_FALSE(host_.Read(now_ + milliseconds(100)).milliwatts) << "the counter began again";
 }
 
+TEST(DeviceState, WordsLeaveOutWhatIsNotKnown) {
+  EXPECT_EQ(InWords({}), "");
+  EXPECT_EQ(InWords({.compute_mhz = 1980,
+                     .memory_mhz = 3201,
+                     .celsius = 61,
+                     .milliwatts = 411'600,
+                     .limit_milliwatts = 700'000}),
+            "1980 MHz, memory 3201 MHz, 61 C, 412 of 700 W");
+  DeviceState state;
+  state.compute_mhz = 2450;
+  state.milliwatts = 95'400;
+  EXPECT_EQ(InWords(state), "2450 MHz, 95 W");
+}
+
 TEST(StateSampler, ReadsAtOnceAndAgainAndAgain) {
   std::atomic<int> reads = 0;
   StateSampler sampler(

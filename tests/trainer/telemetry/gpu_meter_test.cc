@@ -38,6 +38,7 @@ TEST(GpuMeter, TellsClocksTemperatureAndPower) {
   EXPECT_EQ(state.compute_mhz, 1980);
   EXPECT_EQ(state.memory_mhz, 3201);
   EXPECT_EQ(state.celsius, 61);
+  EXPECT_EQ(state.busy_percent, 97);
   EXPECT_EQ(state.milliwatts, 512'345);
   EXPECT_EQ(state.limit_milliwatts, 700'000);
   EXPECT_FALSE(GpuMeter(kFakeNvml, "0000:1C:00.0").State().milliwatts);

@@ -73,8 +73,8 @@ TEST_F(MlLogTest, HasTheEventsOfARunInOrder) {
   log_.EndEpoch(1, false);
   log_.EndTraining();
   EXPECT_THAT(Keys(), ElementsAre("epoch_stop 1", "epoch_start 2", "epoch_stop 2", "block_stop"));
-  log_.StartEvaluation();
-  log_.EndEvaluation(0.75863);
+  log_.StartEvaluation(1);
+  log_.EndEvaluation(1, 0.75863);
   EXPECT_THAT(out_.str(), HasSubstr("\"key\": \"eval_accuracy\", \"value\": 0.75863"));
   EXPECT_THAT(Keys(), ElementsAre("eval_start 2", "eval_accuracy 2", "eval_stop 2"));
   log_.EndRun(true);
@@ -124,8 +124,8 @@ TEST_F(MlLogTest, ATrainingThatStopsWithinAnEpochClosesWhatIsOpen) {
 
 TEST_F(MlLogTest, AnEvaluationWithoutATrainingIsNoRun) {
   Keys();
-  log_.StartEvaluation();
-  log_.EndEvaluation(0.5);
+  log_.StartEvaluation(0);
+  log_.EndEvaluation(0, 0.5);
   log_.EndRun(true);
   EXPECT_THAT(Keys(), ElementsAre());
 }

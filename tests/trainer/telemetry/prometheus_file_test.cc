@@ -95,11 +95,13 @@ TEST_F(PrometheusFileTest, IsWrittenAfterTheFirstStepAndThenAtIntervalsWithTheMe
   Step(2, 1);
   EXPECT_THAT(Text(), HasSubstr("ddltraind_steps{rank=\"3\",host=\"gpu025\"} 1\n"));
   now_ += std::chrono::seconds(1);
+  file_.RolledBack();
   Step(30, 3);
   const std::string text = Text();
   EXPECT_THAT(text, HasSubstr("ddltraind_steps{rank=\"3\",host=\"gpu025\"} 30\n"));
   EXPECT_THAT(text, HasSubstr("ddltraind_finished_epochs{rank=\"3\",host=\"gpu025\"} 3\n"));
   EXPECT_THAT(text, HasSubstr("ddltraind_skipped_steps{rank=\"3\",host=\"gpu025\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("ddltraind_rollbacks{rank=\"3\",host=\"gpu025\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("ddltraind_step_seconds{rank=\"3\",host=\"gpu025\"} 2\n"));
   EXPECT_THAT(text, HasSubstr("ddltraind_images_per_second{rank=\"3\",host=\"gpu025\"} 4\n"));
 }
@@ -140,7 +142,7 @@ TEST_F(PrometheusFileTest, EscapesTheValuesOfLabels) {
 TEST_F(PrometheusFileTest, WhatCannotBeWrittenIsToldOnceAndTheOldTextStays) {
   ASSERT_EQ(file_.Start(), 0);
   const std::string before = Text();
-  const std::filesystem::path partial = file_.path().string() + ".partial";
+  const std::filesystem::path partial = folder_.path() / ".ddltraind-rank-00003.prom.tmp";
   std::filesystem::create_directory(partial);
   file_.End();
   file_.End();

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "trainer/core/error.h"
 
 namespace trainer {
@@ -60,6 +62,14 @@ TEST(StepTimer, RefusesAnEmptyWindow) { EXPECT_THROW(StepTimer(0), Error); }
 TEST(StepTimer, NamesItsPhases) {
   EXPECT_EQ(NameOf(StepPhase::kInputWait), "input wait");
   EXPECT_EQ(NameOf(StepPhase::kExposedAllReduce), "exposed all-reduce");
+}
+
+TEST(StepTimer, WaitingForOtherRanksIsNotOwnTime) {
+  StepTimes times;
+  times.step = 100;
+  double next = 1;
+  for (double& phase : times.phases) phase = std::exchange(next, next * 2);
+  EXPECT_DOUBLE_EQ(OwnSeconds(times), 1 + 2 + 4 + 16);
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ TEST(TraceFile, TellsWhyItCannotBeWritten) {
   EXPECT_EQ(TraceFile(folder.path() / "x" / "trace.json").Finish(), ENOENT);
   std::filesystem::create_directory(folder.path() / "trace.json");
   EXPECT_EQ(TraceFile(folder.path() / "trace.json").Finish(), EISDIR);
-  EXPECT_FALSE(std::filesystem::exists(folder.path() / "trace.json.partial"));
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / ".trace.json.tmp"));
 }
 
 }  // namespace

@@ -94,7 +94,7 @@ TEST_F(TrainingJsonTest, IsWrittenWhenAnEpochEndsButNotTooOften) {
 }
 
 TEST_F(TrainingJsonTest, WhatCannotBeWrittenIsTold) {
-  std::filesystem::create_directory(folder_.path() / "training.json.partial");
+  std::filesystem::create_directory(folder_.path() / ".training.json.tmp");
   log_.End();
   EXPECT_THAT(losses_, ElementsAre(EISDIR));
 }

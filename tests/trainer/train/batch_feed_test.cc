@@ -48,7 +48,8 @@ class BatchFeedOn : public EachBackend {
   }
 
   CountingSource source_;
-  DeviceBatch device_batch_{device_.backend(), {.batch = kBatch, .height = kSize, .width = kSize}};
+  DeviceBatch device_batch_{device_.backend(),
+                            {.batch_size = kBatch, .height = kSize, .width = kSize}};
 };
 
 TEST_P(BatchFeedOn, GivesEachStepItsBatchAndFetchesNoneBeyondTheEnd) {
@@ -82,6 +83,22 @@ TEST_P(BatchFeedOn, ABatchThatCannotBeMadeDisturbsTheStepsBeforeItNot) {
   feed.Take(0, 1, 1, device_.stream());
   feed.FetchNext(0, device_.stream());
   EXPECT_THROW(feed.Take(1, 1, 1, device_.stream()), Error);
+}
+
+TEST_P(BatchFeedOn, StartsAgainWhereTheSourceWasSentWhateverItHadFetched) {
+  BatchFeed feed = Feed(2);
+  const std::vector<std::uint8_t> first = PixelsOf(feed.Take(0, 1, 1, device_.stream()));
+  source_.bad_step = 1;
+  feed.FetchNext(0, device_.stream());
+  source_.bad_step = -1;
+  feed.Restart(9);
+  source_.Seek({7, 28});
+  const std::vector<std::uint8_t> other = PixelsOf(feed.Take(7, 1, 1, device_.stream()));
+  EXPECT_NE(other, first);
+  feed.FetchNext(7, device_.stream());
+  feed.Restart(9);
+  source_.Seek({0, 0});
+  EXPECT_EQ(PixelsOf(feed.Take(0, 1, 1, device_.stream())), first);
 }
 
 TEST_P(BatchFeedOn, AsksASourceThatEndsForNothingMore) {

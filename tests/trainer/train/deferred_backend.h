@@ -46,6 +46,14 @@ class DeferredBackend : public Backend {
   void Widen(const void* src, float* dst, std::size_t count, Stream& stream) override {
     CopyToDevice(dst, src, count * sizeof(float), stream);
   }
+  void Add(const void* src, DType type, float* dst, std::size_t count, Stream& stream) override {
+    Queue(stream).Post([=, this] { host_->Add(src, type, dst, count, *host_stream_); });
+  }
+  void MoveAverage(const float* values, float share, const UpdateSums* sums, float* average,
+                   std::size_t count, Stream& stream) override {
+    Queue(stream).Post(
+        [=, this] { host_->MoveAverage(values, share, sums, average, count, *host_stream_); });
+  }
   std::unique_ptr<Stream> MakeStream() override { return std::make_unique<QueueStream>(); }
   std::unique_ptr<Event> MakeEvent() override { return std::make_unique<QueueEvent>(); }
   DType compute_type() const override { return host_->compute_type(); }
@@ -83,6 +91,7 @@ class DeferredBackend : public Backend {
   static QueueStream& Queue(Stream& stream) { return static_cast<QueueStream&>(stream); }
 
   const std::unique_ptr<Backend> host_ = MakeBackend("reference", {});
+  const std::unique_ptr<Stream> host_stream_ = host_->MakeStream();
 };
 
 // The same for what computes as well: all work is done when it is queued, so that nothing but the
@@ -98,6 +107,9 @@ class PromptBackend final : public DeferredBackend {
   }
   void Zero(void* dst, std::size_t bytes, Stream& /*stream*/) override {
     std::memset(dst, 0, bytes);
+  }
+  void Add(const void* src, DType type, float* dst, std::size_t count, Stream& stream) override {
+    host().Add(src, type, dst, count, stream);
   }
   std::unique_ptr<Stream> MakeStream() override { return host().MakeStream(); }
   std::unique_ptr<Event> MakeEvent() override { return host().MakeEvent(); }

@@ -14,6 +14,7 @@
 #include "tests/trainer/train/training_run.h"
 #include "trainer/core/error.h"
 #include "trainer/model/init.h"
+#include "trainer/train/averages_in_place.h"
 #include "trainer/train/training_step.h"
 
 namespace trainer {
@@ -29,10 +30,12 @@ struct Steps {
   std::string backend;
   int count = 8;
   int batch = 16;  // of each rank
+  int accumulate = 1;
   bool freeze_batch_norm = false;
   LossScale loss_scale = LossScale::Static(64);
   StepGraph graph = StepGraph::kAuto;
   double mixup = 0;
+  double ema = 0;          // then averages are in place between the steps, where one evaluates
   double rate_growth = 0;  // of the learning rate, from step to step
 };
 
@@ -45,23 +48,26 @@ struct Outcome {
 
 Outcome RunAll(Steps steps, Communicator& communicator) {
   TrainConfig config = SmallConfig("");
-  config.batch = steps.batch;
+  config.batch_size = steps.batch;
+  config.accumulate = steps.accumulate;
   config.freeze_batch_norm = steps.freeze_batch_norm;
   config.graph = steps.graph;
   config.mixup = steps.mixup;
+  config.ema = steps.ema;
   const auto backend = MakeTestedBackend(steps.backend, /*threads=*/1);
   const auto stream = backend->MakeStream();
-  const NetworkSpec spec{.architecture = config.architecture,
-                         .batch = config.batch,
-                         .height = config.height,
-                         .width = config.width,
+  const NetworkSpec spec{.arch = config.arch,
+                         .batch_size = config.batch_size,
+                         .height = config.image_size,
+                         .width = config.image_size,
                          .classes = config.classes,
-                         .label_smoothing = 0.1F};
+                         .label_smoothing = 0.1F,
+                         .keeps_averages = steps.ema > 0};
   Network network(*backend, spec);
   Initialize(network, {}, *stream);
   DeviceBatch device_batch(*backend, spec);
   GeneratedSourceOptions options;
-  options.batch = config.batch;
+  options.batch = config.batch_size;
   options.classes = static_cast<int>(config.classes);
   options.rank = communicator.rank();
   options.ranks = communicator.size();
@@ -72,6 +78,7 @@ Outcome RunAll(Steps steps, Communicator& communicator) {
   for (int i = 0; i < steps.count; ++i) {
     const double learning_rate = kLearningRate * (1 + i * steps.rate_growth);
     outcome.records.push_back(step.Run(i, learning_rate, {}).record);
+    UseAverages(network, *stream, [] {});
   }
   for (const Parameter& parameter : network.parameters()) {
     outcome.weights.push_back(network.Export(Network::Part::kValue, parameter, *stream));
@@ -118,6 +125,16 @@ TEST_P(TrainingOn, HasTheLossesOfTheReference) {
   const std::vector<double> losses = Losses(RunSteps(steps));
   steps.backend = "reference";
   EXPECT_THAT(losses, Pointwise(AreWithin(Tolerance()), Losses(RunSteps(steps))));
+}
+
+// In 16 bits the weights that are computed with come back as they were, too.
+TEST_P(TrainingOn, AveragesInPlaceOfTheWeightsLeaveNoTrace) {
+  Steps steps{.backend = GetParam() + std::string(kRepeating), .count = 3, .batch = 4};
+  const Outcome expected = RunAll(steps);
+  steps.ema = 0.5;
+  const Outcome outcome = RunAll(steps);
+  EXPECT_EQ(outcome.weights, expected.weights);
+  EXPECT_EQ(Losses(outcome.records), Losses(expected.records));
 }
 
 TEST_P(TrainingOn, LearnsWithStatisticsOfTheBatch) {
@@ -189,6 +206,39 @@ TEST_P(TrainingOn, OfTwoRanksIsThatOfOneWithTwiceTheBatch) {
   Steps one = two;
   one.batch = 16;
   EXPECT_THAT(losses, Pointwise(AreWithin(Tolerance()), Losses(RunSteps(one))));
+}
+
+TEST_P(TrainingOn, OfSeveralBatchesIsThatOfALargeOne) {
+  const Steps parts{
+      .backend = GetParam(), .count = 4, .batch = 4, .accumulate = 4, .freeze_batch_norm = true};
+  Steps whole = parts;
+  whole.batch = 16;
+  whole.accumulate = 1;
+  const std::vector<StepRecord> records = RunSteps(parts);
+  const std::vector<StepRecord> expected = RunSteps(whole);
+  EXPECT_THAT(Losses(records), Pointwise(AreWithin(Tolerance()), Losses(expected)));
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const double norm = expected[i].gradient_norm;
+    EXPECT_NEAR(records[i].gradient_norm, norm, 2 * Tolerance() * norm) << i;
+    EXPECT_NEAR(records[i].top1, expected[i].top1, is_fp16() || is_bf16() ? 0.126 : 0) << i;
+  }
+}
+
+TEST_P(TrainingOn, AsGraphsOfBatchesIsEqualToCallByCall) {
+  Steps steps{.backend = GetParam() + std::string(kRepeating),
+              .count = 4,
+              .batch = 4,
+              .accumulate = 3,
+              .loss_scale = LossScale::Dynamic(16777216),
+              .graph = StepGraph::kOff,
+              .mixup = 0.4,
+              .rate_growth = 0.5};
+  const Outcome expected = RunAll(steps);
+  steps.graph = StepGraph::kAuto;
+  const Outcome outcome = RunAll(steps);
+  EXPECT_EQ(outcome.recorded, GetParam().starts_with("cuda"));
+  EXPECT_THAT(Losses(outcome.records), ElementsAreArray(Losses(expected.records)));
+  EXPECT_EQ(outcome.weights, expected.weights);
 }
 
 // In bf16 nothing overflows that does not in fp32.

@@ -76,11 +76,11 @@ TEST_F(GoingOn, AFreshRunStartsInANewFolder) {
 TEST_F(GoingOn, IsRefusedWhereTheRunEndsBeforeTheCheckpoint) {
   Run(config_);
   config_.schedule.num_iter = 5;
-  config_.export_file = folder_.path() / "exported";
+  config_.export_dir = folder_.path() / "exported";
   EXPECT_THAT(Refusal(config_), AllOf(HasSubstr("step-0000000006 is after the end of this run, "
                                                 "which is step 5"),
                                       HasSubstr("larger --num_iter")));
-  EXPECT_FALSE(fs::exists(config_.export_file));
+  EXPECT_FALSE(fs::exists(ExportFile(config_)));
   config_.mode = RunMode::kEvaluate;
   EXPECT_THAT(Run(config_), HasSubstr("weights of step 6"));
 }
@@ -107,7 +107,7 @@ TEST_F(GoingOn, OtherRanksWithAnotherBatchTakeTheImagesThatFollow) {
   config_.schedule.num_iter = 12;
   config_.schedule.run_iter = 7;
   Run(config_);
-  config_.batch = 2;
+  config_.batch_size = 2;
   config_.schedule.run_iter = 4;
   RunRanks(3, [&](Communicator& communicator) {
     std::ostringstream log_text;
@@ -121,7 +121,7 @@ TEST_F(GoingOn, OtherRanksWithAnotherBatchTakeTheImagesThatFollow) {
                       HasSubstr("changed since step 7: ranks 1 (now 3); "),
                       HasSubstr("changed since step 7: images in a step 4 (now 6); ")));
   });
-  config_.batch = 5;
+  config_.batch_size = 5;
   EXPECT_THAT(Run(config_),
               HasSubstr("going on from step 11, after 52 of the 64 images of epoch 1: "));
   EXPECT_EQ(step_, 12);
@@ -134,7 +134,7 @@ TEST_F(GoingOn, OtherRanksWithAnotherBatchTakeTheImagesThatFollow) {
 TEST_F(GoingOn, MoreRanksOfTheSameGlobalBatchTakeTheSameSteps) {
   config_.schedule.run_iter = 3;
   Run(config_);
-  config_.batch = 2;
+  config_.batch_size = 2;
   RunRanks(2, [&](Communicator& communicator) {
     std::ostringstream log_text;
     EXPECT_EQ(RunRank(config_, communicator, log_text).step, 6);
@@ -155,7 +155,7 @@ class SoughtSource final : public GeneratedSource {
 TEST_F(GoingOn, TheSourceIsSentToTheImageThatFollows) {
   config_.schedule.run_iter = 3;
   Run(config_);
-  config_.batch = 5;
+  config_.batch_size = 5;
   const auto backend = MakeBackend("reference", {.threads = 1});
   ThreadWorld world(1);
   ThreadCommunicator communicator(world, 0);
@@ -170,15 +170,15 @@ TEST_F(GoingOn, TheSourceIsSentToTheImageThatFollows) {
 
 // Of 64 images, batches of 4 fill an epoch, batches of 6 and 7 leave 4 and 1 for the next.
 TEST_F(GoingOn, EpochsEndWithTheLastWholeStepOfTheBatchThatIsLeft) {
-  config_.schedule.unit = IterationUnit::kEpoch;
+  config_.schedule.iter_unit = IterationUnit::kEpoch;
   config_.schedule.num_iter = 2;
   config_.schedule.run_iter = 1;
   Run(config_);
   EXPECT_EQ(step_, 16);
-  config_.batch = 6;
+  config_.batch_size = 6;
   Run(config_);
   EXPECT_EQ(step_, 16 + 9);  // 64 of 120 images are done
-  config_.batch = 7;
+  config_.batch_size = 7;
   EXPECT_THAT(Run(config_), HasSubstr("after 54 of the 64 images of epoch 2: "));
   EXPECT_EQ(step_, 16 + 9 + 1);  // 118 of 126
   Run(config_);
@@ -186,11 +186,11 @@ TEST_F(GoingOn, EpochsEndWithTheLastWholeStepOfTheBatchThatIsLeft) {
 }
 
 TEST_F(GoingOn, ARunThatHasEndedStaysEndedWithAnotherBatch) {
-  config_.schedule.unit = IterationUnit::kEpoch;
+  config_.schedule.iter_unit = IterationUnit::kEpoch;
   config_.schedule.num_iter = 4;
   Run(config_);
   EXPECT_EQ(step_, 64);
-  config_.batch = 5;  // 4 epochs of 12 steps are 16 images fewer
+  config_.batch_size = 5;  // 4 epochs of 12 steps are 16 images fewer
   Run(config_);
   EXPECT_EQ(step_, 64);
   config_.schedule.num_iter = 3;
@@ -238,7 +238,7 @@ TEST_F(GoingOn, AnEvaluationSetsNothingAside) {
 // run.
 double ScaleAfter(const TrainConfig& config, DType compute_type) {
   const auto backend = MakeBackend("reference", {.threads = 1});
-  Network network(*backend, {config.architecture, config.batch, config.height, config.width,
+  Network network(*backend, {config.arch, config.batch_size, config.image_size, config.image_size,
                              config.classes, 0});
   const auto stream = backend->MakeStream();
   ThreadWorld world(1);
@@ -246,7 +246,7 @@ double ScaleAfter(const TrainConfig& config, DType compute_type) {
   std::ostringstream log_text;
   const Logger log = MakeLogger(log_text, 0, "info");
   LossScale scale = LossScale::Dynamic(256);
-  const TrainingAhead ahead = {MakeSchedule(config.schedule, 64, config.batch, 1), 64};
+  const TrainingAhead ahead = {MakeSchedule(config.schedule, 64, {config.batch_size, 1}), 64};
   EXPECT_EQ(
       RestoreSnapshot({config, network, communicator, *stream, log, compute_type}, scale, ahead),
       (Position{6, 24}));

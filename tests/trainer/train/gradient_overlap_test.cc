@@ -139,6 +139,44 @@ TEST(GradientOverlapOnADevice, QueuesAllOfBackwardWhileTheDeviceComputesAndSumsW
   }
 }
 
+// Of the first, second and third batch they are 1, 2 and 4.
+TEST_F(GradientOverlapTest, ReducesTheSumOverBatchesOnce) {
+  GradientOverlap overlap(*backend_, network_, communicator_, /*in_compute_type=*/false,
+                          /*batches=*/3);
+  EXPECT_EQ(overlap.divisor(), 6);
+  const std::span<float> gradients(network_.gradients().fp32, network_.elements());
+  for (int step = 0; step < 2; ++step) {
+    communicator_.started.clear();
+    std::ranges::fill(gradients, 1.0F);
+    overlap.Keep(/*is_first=*/true, *stream_);
+    std::ranges::fill(gradients, 2.0F);
+    overlap.Keep(/*is_first=*/false, *stream_);
+    EXPECT_TRUE(communicator_.started.empty());
+    std::ranges::fill(gradients, 4.0F);
+    overlap.Ready(network_.elements() / 2, *stream_);
+    EXPECT_FALSE(communicator_.started.empty());
+    overlap.Ready(0, *stream_);
+    overlap.Finish(*stream_);
+    EXPECT_TRUE(std::ranges::all_of(gradients, [](float value) { return value == 7; }));
+  }
+  EXPECT_EQ(communicator_.finished, 2);
+}
+
+TEST_F(GradientOverlapTest, AddsUpTheBatchesOfASingleRank) {
+  communicator_.ranks = 1;
+  GradientOverlap overlap(*backend_, network_, communicator_, /*in_compute_type=*/false,
+                          /*batches=*/2);
+  EXPECT_EQ(overlap.divisor(), 2);
+  const std::span<float> gradients(network_.gradients().fp32, network_.elements());
+  std::ranges::fill(gradients, 1.0F);
+  overlap.Keep(/*is_first=*/true, *stream_);
+  std::ranges::fill(gradients, 2.0F);
+  overlap.Ready(0, *stream_);
+  overlap.Finish(*stream_);
+  EXPECT_TRUE(std::ranges::all_of(gradients, [](float value) { return value == 3; }));
+  EXPECT_TRUE(communicator_.started.empty());
+}
+
 // Nor are they touched: they may be memory of a device.
 TEST_F(GradientOverlapTest, HasNothingToReduceForASingleRank) {
   communicator_.ranks = 1;

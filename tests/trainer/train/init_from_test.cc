@@ -9,6 +9,7 @@
 
 #include "tests/trainer/train/training_run.h"
 #include "trainer/checkpoint/durable_file.h"
+#include "trainer/checkpoint/evaluated.h"
 #include "trainer/core/error.h"
 #include "trainer/train/snapshot.h"
 #include "trainer/train/state_dump.h"
@@ -116,6 +117,52 @@ TEST_F(InitFromTest, RefusesAnotherNumberOfClassesAndSaysWhatToGive) {
   fc.shape = Shape{1000, 32};
   fc.data = values.data();
   EXPECT_THAT(Refusal(), AllOf(HasSubstr("1000 classes"), HasSubstr("--classes=1000")));
+}
+
+std::string RefusalToEvaluate(const TrainConfig& config) {
+  try {
+    RunAlone(config);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), EX_USAGE) << error.what();
+    return error.what();
+  }
+  return "not refused";
+}
+
+TEST(InitFromARun, TakesItsBestCheckpoint) {
+  const TemporaryFolder folder;
+  TrainConfig config = SmallConfig(folder.path());
+  config.mode = RunMode::kTrainAndEvaluate;
+  config.eval_every = 1;
+  config.checkpoint_every = 1;
+  config.keep_checkpoints = 100;
+  RunAlone(config);
+  TrainConfig other = SmallConfig(folder.path() / "other");
+  other.mode = RunMode::kEvaluate;
+  const auto evaluated = ListEvaluated(folder.path());
+  ASSERT_EQ(evaluated.size(), 6U);
+  std::map<std::int64_t, double> losses;
+  for (const EvaluatedCheckpoint& checkpoint : evaluated) {
+    other.init_from = checkpoint.directory / "model.safetensors";
+    const EvaluationResult result = *RunAlone(other).evaluation;
+    EXPECT_EQ(result.top1, checkpoint.top1);
+    losses[checkpoint.step] = result.loss;
+  }
+  other.init_from = folder.path();
+  EXPECT_EQ(RunAlone(other).evaluation->loss, losses.at(BestOf(evaluated)->step));
+}
+
+TEST(InitFromARun, RefusesOneWithoutAnEvaluation) {
+  const TemporaryFolder folder;
+  RunAlone(SmallConfig(folder.path()));
+  TrainConfig config = SmallConfig(folder.path() / "other");
+  config.mode = RunMode::kEvaluate;
+  config.init_from = folder.path();
+  EXPECT_THAT(RefusalToEvaluate(config),
+              AllOf(HasSubstr("was evaluated, so none is the best: give a file"),
+                    HasSubstr("step-0000000006/model.safetensors")));
+  config.init_from = folder.path() / "checkpoints";
+  EXPECT_THAT(RefusalToEvaluate(config), HasSubstr("there is no checkpoint in it"));
 }
 
 TEST_F(InitFromTest, ATensorFileReplacesAnOlderOneAndLeavesNothingBeside) {

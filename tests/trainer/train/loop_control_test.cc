@@ -53,9 +53,11 @@ class LoopControlTest : public testing::Test {
       if (is_root) requests.emplace(RequestsOf(control_));
       std::ostringstream log_of_other;
       int round = 0;
+      TrainConfig config = ConfigIn(run());
+      config.mode = mode_;
       const TrainResult result = RunRank(
-          ConfigIn(run()), communicator, is_root ? log_ : log_of_other, is_root ? 0 : signalled,
-          "reference", is_root ? &*requests : nullptr,
+          config, communicator, is_root ? log_ : log_of_other, is_root ? 0 : signalled, "reference",
+          is_root ? &*requests : nullptr,
           [&](std::int64_t step) {
             if (is_root && step == at_step_.first) control_.Take({at_step_.second});
           },
@@ -71,6 +73,7 @@ class LoopControlTest : public testing::Test {
   const TemporaryFolder folder_;
   std::ostringstream log_;
   RunControl control_{{}, 10};
+  RunMode mode_ = RunMode::kTrain;
   std::pair<std::int64_t, ControlOrder> at_step_ = {-1, ControlOrder::kPause};
 };
 
@@ -107,6 +110,31 @@ TEST_F(LoopControlTest, APausedTrainingGoesOnAndEndsBitEqual) {
   }
   EXPECT_THAT(log_.str(), AllOf(HasSubstr("paused after step 3: "),
                                 HasSubstr("going on after step 3, paused for 0:00:0")));
+}
+
+TEST_F(LoopControlTest, EvaluatesOnceWhenItIsAskedToAndEndsBitEqual) {
+  const std::filesystem::path other = folder_.path() / "other";
+  RunRanks(2, [&](Communicator& communicator) {
+    std::ostringstream log;
+    RunRank(ConfigIn(other), communicator, log);
+  });
+  mode_ = RunMode::kTrainAndEvaluate;
+  AskAfter(2, ControlOrder::kEvaluate);
+  EXPECT_EQ(Train([](int) {}).ending, Ending::kCompleted);
+  const std::string log = log_.str();
+  const std::string line = "evaluation of 64 images";
+  const std::size_t first = log.find(line);
+  ASSERT_NE(first, std::string::npos);
+  const std::size_t last = log.find(line, first + 1);  // at the end
+  ASSERT_NE(last, std::string::npos);
+  EXPECT_EQ(log.find(line, last + 1), std::string::npos);
+  // The first of all is the best so far.
+  EXPECT_TRUE(exists(CheckpointFolder(run(), 3)));
+  EXPECT_TRUE(control_.status().asked.empty());
+  for (const char* file : {kModelFile, kOptimizerFile}) {
+    EXPECT_EQ(TensorsOf(CheckpointFolder(run(), 6) / file),
+              TensorsOf(CheckpointFolder(other, 6) / file));
+  }
 }
 
 TEST_F(LoopControlTest, StopEndsAPauseWithACheckpoint) {

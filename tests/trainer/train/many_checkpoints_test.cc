@@ -52,13 +52,13 @@ Holdings Count(const fs::path& folder) {
 TEST(ManyCheckpoints, LeaveNoFileDescriptorOrByteBehind) {
   const ScratchDirectory scratch;
   TrainConfig config;
-  config.architecture = "resnet_tiny";
-  config.batch = 1;
+  config.arch = "resnet_tiny";
+  config.batch_size = 1;
   config.classes = 4;
   config.model_dir = scratch.path() / "model";
   config.keep_checkpoints = kKept;
   const auto backend = MakeBackend("reference", {.threads = 1});
-  Network network(*backend, {config.architecture, config.batch, 32, 32, config.classes, 0});
+  Network network(*backend, {config.arch, config.batch_size, 32, 32, config.classes, 0});
   const auto stream = backend->MakeStream();
   Initialize(network, {config.seed, config.weight_init, false}, *stream);
   ThreadWorld world(1);
@@ -72,7 +72,7 @@ TEST(ManyCheckpoints, LeaveNoFileDescriptorOrByteBehind) {
   // Half of them on each thread; the last is on this one, so that the other one rests.
   Position position;
   const auto save_after_a_step = [&] {
-    position = position.At(position.step + 1, config.batch);
+    position = position.At(position.step + 1, config.batch_size);
     checkpoints.Save(
         position, scale,
         position.step % 2 == 0 ? Checkpoints::Wait::kForFile : Checkpoints::Wait::kForCopy);

@@ -135,6 +135,37 @@ TEST(MemoryNeeds, AGpuHasTheNetworkAndTwoBatches) {
   EXPECT_EQ(HostBytesOf("gradients", of_two), plan.layout.elements * 4);  // staged
 }
 
+// The reference computes in fp32: all gradients are written over, so all sums lie elsewhere.
+TEST(MemoryNeeds, SumsOfSeveralBatchesAreAmongTheGradients) {
+  const NetworkPlan plan = PlanOf(4);
+  const auto one = PartsOfMemory(plan, {});
+  const auto several = PartsOfMemory(plan, {.accumulate = 2});
+  EXPECT_EQ(HostBytesOf("gradients", several) - HostBytesOf("gradients", one),
+            plan.layout.elements * 4);
+  EXPECT_EQ(Sum(several).host - Sum(one).host, plan.layout.elements * 4);
+}
+
+TEST(MemoryNeeds, ACheckpointThatIsGoneBackToIsReadBesideTheCopyOfOne) {
+  const NetworkPlan plan = PlanOf(4);
+  const std::size_t values = plan.layout.elements * sizeof(float);
+  const auto host = [&](const RunMemory& run) { return Sum(PartsOfMemory(plan, run)).host; };
+  EXPECT_EQ(host({.goes_back = true}), host({}) + 2 * values);
+}
+
+TEST(MemoryNeeds, AveragesAreCountedOnTheDeviceInCheckpointsAndInPlaceOfTheWeights) {
+  const auto backend = MakeBackend("reference", {.threads = 1});
+  NetworkSpec spec = PlanOf(4).spec;
+  const auto without = PartsOfMemory(PlanNetwork(*backend, spec), {.is_host = false});
+  spec.keeps_averages = true;
+  const NetworkPlan plan = PlanNetwork(*backend, spec);
+  const auto with = PartsOfMemory(plan, {.is_host = false});
+  const std::size_t values = plan.layout.elements * 4;
+  const std::size_t statistics = plan.layout.statistic_elements * 4;
+  EXPECT_EQ(Sum(with).device - Sum(without).device, values + statistics);
+  EXPECT_EQ(Sum(with).host - Sum(without).host, 2 * values + 4 * statistics);
+  EXPECT_EQ(with.size(), without.size() + 1);
+}
+
 TEST(MemoryNeeds, AreATableOfGigabytes) {
   const std::vector<MemoryPart> parts = {{"weights", {100'000'000, 0}},
                                          {"activations", {12'345'000'000, 50'000'000}}};

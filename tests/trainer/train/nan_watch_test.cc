@@ -60,7 +60,21 @@ TEST(NanWatch, StopsSayingTheStepWhatItIsAndWhatToTry) {
   EXPECT_THAT(EndOf(watch, RecordOf(INFINITY), Exchanged(0)), HasSubstr("the loss is inf"));
 }
 
-TEST(NanWatch, WeightsThatAreNoNumbersEndTheRunWhateverIsAskedFor) {
+TEST(NanWatch, LeavesARollbackToItsCallerSayingWhatItFound) {
+  NanWatch watch(OnNan::kRollback, kRanks);
+  LossScale scale = LossScale::Dynamic(2);
+  EXPECT_EQ(watch.Judge(RecordOf(2), Exchanged(0), scale), Verdict::kUpdated);
+  EXPECT_EQ(watch.Judge(RecordOf(NAN), Exchanged(kRanks), scale), Verdict::kRollback);
+  EXPECT_EQ(watch.found(), "step 12: the loss is nan (learning rate 0.5)");
+  EXPECT_EQ(watch.Judge(RecordOf(INFINITY), Exchanged(0), scale), Verdict::kRollback);
+  EXPECT_EQ(watch.Judge(RecordOf(2), Exchanged(kRanks), scale), Verdict::kOverflowed);
+  EXPECT_EQ(watch.Judge(RecordOf(2), Exchanged(kRanks), scale), Verdict::kRollback);
+  EXPECT_EQ(watch.found(), "step 12: the gradient is nan (learning rate 0.5)");
+  EXPECT_EQ(watch.Judge(RecordOf(NAN), Exchanged(0, kRanks), scale), Verdict::kRollback);
+  EXPECT_EQ(watch.found(), "step 12: the weights are too large or no numbers (learning rate 0.5)");
+}
+
+TEST(NanWatch, WeightsThatAreNoNumbersEndTheRunOfThoseWhoHaveNothingToGoBackTo) {
   for (const OnNan on_nan : {OnNan::kStop, OnNan::kSkip}) {
     NanWatch watch(on_nan, kRanks);
     EXPECT_THAT(EndOf(watch, RecordOf(NAN), Exchanged(kRanks, kRanks)),
@@ -93,7 +107,7 @@ TEST(NanWatch, LeavesOutNothingThatWasUsed) {
 }
 
 TEST(NanWatch, WhatIsNoNumberOnSomeRanksAloneIsAFaultOfTheMachine) {
-  for (const OnNan on_nan : {OnNan::kStop, OnNan::kSkip}) {
+  for (const OnNan on_nan : {OnNan::kStop, OnNan::kSkip, OnNan::kRollback}) {
     NanWatch watch(on_nan, kRanks);
     EXPECT_EQ(EndOf(watch, RecordOf(2), Exchanged(1), EX_OSERR),
               "step 12: 1 of 4 ranks find numbers that are none in gradients that are the same on "
@@ -104,7 +118,7 @@ TEST(NanWatch, WhatIsNoNumberOnSomeRanksAloneIsAFaultOfTheMachine) {
 }
 
 TEST(NanWatch, AnOverflowLowersTheLossScaleWhateverIsAskedFor) {
-  for (const OnNan on_nan : {OnNan::kStop, OnNan::kSkip}) {
+  for (const OnNan on_nan : {OnNan::kStop, OnNan::kSkip, OnNan::kRollback}) {
     NanWatch watch(on_nan, kRanks);
     LossScale scale = LossScale::Dynamic(2);
     EXPECT_EQ(watch.Judge(RecordOf(2), Exchanged(kRanks), scale), Verdict::kOverflowed);

@@ -41,7 +41,7 @@ class PredictModeTest : public testing::Test {
   PredictModeTest() {
     RunAlone(config_);  // so that there is a checkpoint
     config_.mode = RunMode::kPredict;
-    config_.batch = 1;
+    config_.batch_size = 1;
     config_.to_predict = folder_.path() / "image.jpg";
   }
   void WriteImage(const std::string& bytes) {

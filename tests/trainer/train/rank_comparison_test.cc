@@ -65,7 +65,7 @@ TEST(RankComparison, NorOfTwoHalves) {
 TrainConfig ParanoidConfig(const TemporaryFolder& folder) {
   TrainConfig config = SmallConfig(folder.path());
   config.checkpoint_every = 0;
-  config.compare_every = 2;
+  config.paranoid = 2;
   return config;
 }
 
@@ -88,7 +88,7 @@ TEST(RankComparison, FindsARankWhoseSumHadAnotherBitOnEveryBackEnd) {
 TEST(RankComparison, ComparesBeforeACheckpointToo) {
   const TemporaryFolder folder;
   TrainConfig config = ParanoidConfig(folder);
-  config.compare_every = 1000;
+  config.paranoid = 1000;
   config.checkpoint_every = 3;
   const Fault fault = {.rank = 0, .steps = {1}, .is_own_share = false};
   const auto ends = TrainWith(fault, config, 3, true);
@@ -100,7 +100,7 @@ TEST(RankComparison, ChangesNothingWhereAllAreAlike) {
   const TemporaryFolder compared;
   const TemporaryFolder plain;
   TrainConfig config = ParanoidConfig(compared);
-  config.compare_every = 1;
+  config.paranoid = 1;
   for (const FaultyEnd& end : TrainWith({}, config, 3)) EXPECT_EQ(end.message, "");
   TrainWith({}, SmallConfig(plain.path()), 3);
   EXPECT_EQ(TensorsOf(CheckpointFolder(compared.path(), 6) / "model.safetensors"),

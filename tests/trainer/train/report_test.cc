@@ -5,8 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <sstream>
 
+#include "tests/trainer/temporary_folder.h"
 #include "tests/trainer/train/thread_ranks.h"
 
 namespace trainer {
@@ -32,7 +34,7 @@ class ReportTest : public testing::Test {
     ThreadCommunicator communicator(world_, rank);
     outputs_.log = MakeLogger(log_text_, rank, "info");
     Report report(config_, communicator, outputs_, kWork);
-    const Schedule schedule = MakeSchedule(config_.schedule, 320, config_.batch, 2);
+    const Schedule schedule = MakeSchedule(config_.schedule, 320, {config_.batch_size, 2});
     report.StartTraining(schedule, {320, 40});
     StepTimer timer;
     StepRecord record;
@@ -47,14 +49,14 @@ class ReportTest : public testing::Test {
     report.EndTraining(timer);
     EvaluationResult result;
     result.top1 = 0.25;
-    report.StartEvaluation(40);
+    report.StartEvaluation(120, 40);
     report.EndEvaluation(120, result);
     report.EndRun(true);
   }
 
   static TrainConfig MakeConfig() {
     TrainConfig config;
-    config.batch = 4;
+    config.batch_size = 4;
     config.schedule.num_iter = 3;  // epochs of 40 steps
     return config;
   }
@@ -75,7 +77,7 @@ TEST_F(ReportTest, WarnsOfALossAndOfAGradientFarAboveThoseBefore) {
   ThreadCommunicator communicator(world_, 0);
   outputs_.log = MakeLogger(log_text_, 0, "info");
   Report report(config, communicator, outputs_, kWork);
-  report.StartTraining(MakeSchedule(config.schedule, 320, config.batch, 2), {320, 40});
+  report.StartTraining(MakeSchedule(config.schedule, 320, {config.batch_size, 2}), {320, 40});
   StepRecord record;
   record.times.step = 0.5;
   for (; record.step < 135; ++record.step) {
@@ -103,7 +105,7 @@ TEST_F(ReportTest, NvlogHasOtherIterationsOnceItIsToldSo) {
   ThreadCommunicator communicator(world_, 0);
   outputs_.log = MakeLogger(log_text_, 0, "info");
   Report report(config_, communicator, outputs_, kWork);
-  report.StartTraining(MakeSchedule(config_.schedule, 320, config_.batch, 2), {320, 40});
+  report.StartTraining(MakeSchedule(config_.schedule, 320, {config_.batch_size, 2}), {320, 40});
   StepRecord record;
   record.times.step = 0.5;
   for (; record.step < 39; ++record.step) {
@@ -122,7 +124,7 @@ TEST_F(ReportTest, APauseIsSaidAndIsNoPartOfWhatIsLeft) {
   ThreadCommunicator communicator(world_, 0);
   outputs_.log = MakeLogger(log_text_, 0, "info");
   Report report(config_, communicator, outputs_, kWork);
-  report.StartTraining(MakeSchedule(config_.schedule, 320, config_.batch, 2), {320, 40});
+  report.StartTraining(MakeSchedule(config_.schedule, 320, {config_.batch_size, 2}), {320, 40});
   StepRecord record;
   record.times.step = 0.5;
   report.Step(record);
@@ -160,6 +162,42 @@ TEST_F(ReportTest, MllogHasTheEpochsTheSetsAndTheAccuracy) {
         "{\"status\": \"success\"}"}) {
     EXPECT_THAT(text.str(), HasSubstr(part));
   }
+}
+
+// The step that found no number was the last of its epoch, of which no image is taken any more.
+TEST_F(ReportTest, ARollbackEndsTheEpochThatItSkipsTheEndOf) {
+  std::ostringstream text;
+  MlLog mllog(text, {"org", "platform", "research"});
+  const TemporaryFolder folder;
+  EventFile events(folder.path(), "node", "", [](int) {});
+  PrometheusFile prometheus(folder.path(), {}, [](int) {});
+  ThreadCommunicator communicator(world_, 0);
+  outputs_ = {.log = MakeLogger(log_text_, 0, "info"),
+              .mllog = &mllog,
+              .events = &events,
+              .prometheus = &prometheus};
+  Report report(config_, communicator, outputs_, kWork);
+  const Schedule schedule = MakeSchedule(config_.schedule, 320, {config_.batch_size, 2});
+  report.StartTraining(schedule, {320, 40});
+  report.RolledBack({30, 240}, 39, schedule.From({30, 320, 80}), 2);
+  EXPECT_EQ(Count(text.str(), "\"epoch_start\""), 2);
+  EXPECT_EQ(Count(text.str(), "\"epoch_stop\""), 1);
+  EXPECT_THAT(log_text_.str(),
+              HasSubstr("back at step 30: the 80 images from there to the end of step 39 "
+                        "are skipped, training goes on behind them in epoch 2 "
+                        "(rollback 2 of at most 3 to this checkpoint)"));
+  StepRecord record;
+  record.step = 30;
+  record.times.step = 1;
+  report.Step(record);
+  const auto content = [](const std::filesystem::path& path) {
+    std::ifstream file(path);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  EXPECT_THAT(content(events.path()), HasSubstr("train/skipped_images"));
+  EXPECT_THAT(content(prometheus.path()),
+              AllOf(HasSubstr("ddltraind_planned_steps{rank=\"0\",host=\"\"} 110\n"),
+                    HasSubstr("ddltraind_rollbacks{rank=\"0\",host=\"\"} 1\n")));
 }
 
 TEST_F(ReportTest, TheLogOfRankZeroHasTheMedians) {

@@ -21,8 +21,8 @@ Schedule Epochs(std::int64_t epochs, bool cosine) {
   ScheduleConfig config;
   config.num_iter = epochs;
   config.lr_warmup_epochs = 8;
-  config.cosine = cosine;
-  return MakeSchedule(config, kImageNet, 256, 4);
+  config.use_cosine_lr = cosine;
+  return MakeSchedule(config, kImageNet, {256, 4});
 }
 
 TEST(Schedule, CountsEpochsInWholeSteps) {
@@ -36,11 +36,32 @@ TEST(Schedule, CountsEpochsInWholeSteps) {
   EXPECT_EQ(schedule.EpochOf(1251), 1);
 }
 
+TEST(Schedule, EndsPeriodsOfEpochsOrSteps) {
+  const Schedule epochs = Epochs(50, true);
+  EXPECT_FALSE(epochs.EndsPeriod(0, 1));
+  EXPECT_TRUE(epochs.EndsPeriod(1251, 1));
+  EXPECT_FALSE(epochs.EndsPeriod(1250, 1));
+  EXPECT_FALSE(epochs.EndsPeriod(1252, 1));
+  EXPECT_FALSE(epochs.EndsPeriod(1251, 2));
+  EXPECT_TRUE(epochs.EndsPeriod(2502, 2));
+  // Half way through an epoch with twice the batch: the third is over before half of its steps are.
+  ScheduleConfig config;
+  config.num_iter = 3;
+  const Schedule wide = MakeSchedule(config, 64, {16, 1}).From({10, 80});
+  EXPECT_FALSE(wide.EndsPeriod(12, 1));
+  EXPECT_TRUE(wide.EndsPeriod(13, 1));
+  config.iter_unit = IterationUnit::kBatch;
+  const Schedule steps = MakeSchedule(config, 64, {16, 1});
+  EXPECT_TRUE(steps.EndsPeriod(6, 3));
+  EXPECT_FALSE(steps.EndsPeriod(5, 3));
+  EXPECT_FALSE(steps.EndsPeriod(0, 3));
+}
+
 TEST(Schedule, CountsBatchesAsTheyAre) {
   ScheduleConfig config;
-  config.unit = IterationUnit::kBatch;
+  config.iter_unit = IterationUnit::kBatch;
   config.num_iter = 2000;
-  const Schedule schedule = MakeSchedule(config, kImageNet, 256, 4);
+  const Schedule schedule = MakeSchedule(config, kImageNet, {256, 4});
   EXPECT_EQ(schedule.total_steps, 2000);
   EXPECT_EQ(schedule.epochs, 2);                     // ceil(2000 / 1251)
   EXPECT_DOUBLE_EQ(schedule.steps_per_epoch, 1000);  // 2000 / 2
@@ -81,21 +102,21 @@ TEST(Schedule, StepDecayChangesAfterTheBoundary) {
 TEST(Schedule, WithoutWarmUpTheFirstRateIsFull) {
   ScheduleConfig config;
   config.lr_warmup_epochs = 0;
-  EXPECT_DOUBLE_EQ(MakeSchedule(config, 512, 256, 1).LearningRate(0), 0.1);
+  EXPECT_DOUBLE_EQ(MakeSchedule(config, 512, {256, 1}).LearningRate(0), 0.1);
 }
 
 TEST(Schedule, ALaunchDoesRunIterAndNeverMoreThanIsLeft) {
   ScheduleConfig config;
   config.num_iter = 3;
   config.run_iter = 2;
-  const Schedule epochs = MakeSchedule(config, 100, 10, 1);
+  const Schedule epochs = MakeSchedule(config, 100, {10, 1});
   EXPECT_EQ(epochs.EndOfLaunch(0), 20);
   EXPECT_EQ(epochs.EndOfLaunch(20), 30);
 
-  config.unit = IterationUnit::kBatch;
-  EXPECT_EQ(MakeSchedule(config, 100, 10, 1).EndOfLaunch(0), 2);
+  config.iter_unit = IterationUnit::kBatch;
+  EXPECT_EQ(MakeSchedule(config, 100, {10, 1}).EndOfLaunch(0), 2);
   config.run_iter = -1;
-  EXPECT_EQ(MakeSchedule(config, 100, 10, 1).EndOfLaunch(1), 3);
+  EXPECT_EQ(MakeSchedule(config, 100, {10, 1}).EndOfLaunch(1), 3);
 }
 
 void ExpectSame(const Schedule& one, const Schedule& other, std::int64_t first) {
@@ -111,12 +132,12 @@ TEST(Schedule, IsTheSameToTheBitForARunThatStoppedAnywhere) {
   for (const bool cosine : {false, true}) {
     for (const IterationUnit unit : {IterationUnit::kEpoch, IterationUnit::kBatch}) {
       ScheduleConfig config;
-      config.unit = unit;
+      config.iter_unit = unit;
       config.num_iter = unit == IterationUnit::kEpoch ? 95 : 2000;
       config.run_iter = 3;
       config.lr_warmup_epochs = 7;
-      config.cosine = cosine;
-      const Schedule schedule = MakeSchedule(config, 1000, 3, 16);  // 20 steps of 48 in an epoch
+      config.use_cosine_lr = cosine;
+      const Schedule schedule = MakeSchedule(config, 1000, {3, 16});  // 20 steps of 48 in an epoch
       for (const std::int64_t step : {0, 1, 139, 140, 777, 1899}) {
         ExpectSame(schedule.From({step, step * 48}), schedule, step);
       }
@@ -130,8 +151,8 @@ TEST(Schedule, AnotherBatchGoesOnFromTheSameEpoch) {
   config.num_iter = 10;
   config.lr_warmup_epochs = 8;
   const Position middle{50, 5000};
-  const Schedule before = MakeSchedule(config, 1000, 100, 1);
-  const Schedule after = MakeSchedule(config, 1000, 50, 1).From(middle);
+  const Schedule before = MakeSchedule(config, 1000, {100, 1});
+  const Schedule after = MakeSchedule(config, 1000, {50, 1}).From(middle);
   EXPECT_EQ(after.total_steps, 50 + 100);
   EXPECT_EQ(after.EpochOf(50), 5);
   EXPECT_EQ(after.EpochOf(69), 5);
@@ -148,8 +169,8 @@ TEST(Schedule, APlaceBetweenTwoStepsOfTheNewBatchIsAFraction) {
   ScheduleConfig config;
   config.num_iter = 1;
   config.lr_warmup_epochs = 0;
-  config.cosine = true;
-  const Schedule schedule = MakeSchedule(config, 64, 6, 1).From({7, 28});
+  config.use_cosine_lr = true;
+  const Schedule schedule = MakeSchedule(config, 64, {6, 1}).From({7, 28});
   EXPECT_EQ(schedule.total_steps, 7 + 5);  // to image 58, of the 60 of ten steps
   const double passed = 28.0 / 60;
   EXPECT_DOUBLE_EQ(schedule.LearningRate(7),
@@ -158,10 +179,10 @@ TEST(Schedule, APlaceBetweenTwoStepsOfTheNewBatchIsAFraction) {
 
 TEST(Schedule, BatchesAreCountedWhateverTheirSize) {
   ScheduleConfig config;
-  config.unit = IterationUnit::kBatch;
+  config.iter_unit = IterationUnit::kBatch;
   config.num_iter = 100;
   config.run_iter = 30;
-  const Schedule schedule = MakeSchedule(config, 1000, 50, 1).From({40, 4000});
+  const Schedule schedule = MakeSchedule(config, 1000, {50, 1}).From({40, 4000});
   EXPECT_EQ(schedule.total_steps, 100);
   EXPECT_EQ(schedule.EndOfLaunch(40), 70);
   EXPECT_EQ(schedule.EndOfLaunch(90), 100);
@@ -171,13 +192,13 @@ TEST(Schedule, BatchesAreCountedWhateverTheirSize) {
 TEST(Schedule, ARunPastItsEndHasFewerStepsThanItDid) {
   ScheduleConfig config;
   config.num_iter = 2;
-  EXPECT_EQ(MakeSchedule(config, 100, 10, 1).From({30, 300}).total_steps, 20);
-  EXPECT_EQ(MakeSchedule(config, 100, 7, 1).From({20, 200}).total_steps, 20);  // not one of 7
+  EXPECT_EQ(MakeSchedule(config, 100, {10, 1}).From({30, 300}).total_steps, 20);
+  EXPECT_EQ(MakeSchedule(config, 100, {7, 1}).From({20, 200}).total_steps, 20);  // not one of 7
 }
 
 TEST(Schedule, RefusesASetSmallerThanOneStep) {
   try {
-    MakeSchedule({}, 63, 16, 4);
+    MakeSchedule({}, 63, {16, 4});
     FAIL() << "not refused";
   } catch (const Error& error) {
     EXPECT_EQ(error.exit_code(), EX_CONFIG);
@@ -190,7 +211,7 @@ TEST(Schedule, RefusesALengthBeyondAllReason) {
   ScheduleConfig config;
   config.num_iter = std::int64_t{1} << 62;
   config.run_iter = config.num_iter;
-  EXPECT_THROW(MakeSchedule(config, 1000, 10, 1), Error);
+  EXPECT_THROW(MakeSchedule(config, 1000, {10, 1}), Error);
 }
 
 }  // namespace

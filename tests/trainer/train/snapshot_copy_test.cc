@@ -86,13 +86,13 @@ TEST(SnapshotCopy, HasTheBitsOfTheStateOnEveryBackEndWhateverTheNextStepDoes) {
     SnapshotCopy copy(source.backend(), source.network());
     const ValuesByName values = source.part(Network::Part::kValue);
     const ValuesByName momentum = source.part(Network::Part::kMomentum);
-    copy.Take(source.network(), StateOfRanks(1, 7), source.statistics(), source.stream());
+    copy.Take(source.network(), StateOfRanks(1, 7), {source.statistics(), {}}, source.stream());
     source.Fill(2);
     EXPECT_EQ(copy.state().step, 7);
     EXPECT_EQ(ValuesIn(copy.model()), values);
     EXPECT_EQ(ValuesIn(copy.optimizer()), momentum);
 
-    copy.Take(source.network(), StateOfRanks(1, 8), source.statistics(), source.stream());
+    copy.Take(source.network(), StateOfRanks(1, 8), {source.statistics(), {}}, source.stream());
     EXPECT_EQ(ValuesIn(copy.model()), source.part(Network::Part::kValue));
     EXPECT_NE(ValuesIn(copy.model()), values);
   }
@@ -105,7 +105,7 @@ TEST(SnapshotCopy, HasTheMeanOfTheStatisticsAndThoseOfEachRank) {
   std::vector<float> rows(count, 2);
   rows.resize(2 * count, 4);
   for (int i = 0; i < 2; ++i) {
-    copy.Take(source.network(), StateOfRanks(2, i), rows, source.stream());
+    copy.Take(source.network(), StateOfRanks(2, i), {rows, {}}, source.stream());
     EXPECT_THAT(ValuesIn(copy.model()).at("bn1.running_mean"), Each(3.0F));
     EXPECT_EQ(ValuesIn(copy.model()).at("conv1.weight"),
               source.part(Network::Part::kValue).at("conv1.weight"));

@@ -32,7 +32,7 @@ class StepProfileTest : public testing::Test {
     ThreadWorld world(1);
     ThreadCommunicator communicator(world, 0);
     GeneratedSourceOptions options;
-    options.batch = config_.batch;
+    options.batch = config_.batch_size;
     options.classes = config_.classes;
     GeneratedSource training(options);
     std::ostringstream log_text;
@@ -45,14 +45,14 @@ class StepProfileTest : public testing::Test {
     return result;
   }
   nlohmann::json Document() const {
-    std::ifstream file(config_.profile_dir / "profile.json");
+    std::ifstream file(config_.results_dir / "profile.json");
     return nlohmann::json::parse(file);
   }
 
   TrainConfig MakeConfig() const {
     TrainConfig config = SmallConfig(folder_.path());
     config.profile = {.first = 3, .count = 2};
-    config.profile_dir = folder_.path();
+    config.results_dir = folder_.path();
     return config;
   }
 
@@ -102,7 +102,7 @@ TEST_F(StepProfileTest, WarnsWhereThereAreNone) {
 }
 
 TEST_F(StepProfileTest, AFileThatCannotBeWrittenIsAWarning) {
-  config_.profile_dir = folder_.path() / "x";
+  config_.results_dir = folder_.path() / "x";
   EXPECT_THAT(Train().profile, Not(IsEmpty()));
   EXPECT_THAT(log_, HasSubstr("profile.csv: cannot be written: No such file or directory; the run "
                               "goes on without it"));

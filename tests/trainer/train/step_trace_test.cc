@@ -50,6 +50,19 @@ TEST(AddStepSpans, PutsThePhasesOneBehindTheOtherUpToTheEnd) {
   EXPECT_EQ(found, expected);
 }
 
+TEST(AddBatchSpans, LeavesOutWhatFollowsTheLastBatchAlone) {
+  SpanRecorder recorder(10);
+  recorder.Start();
+  StepTimes times;
+  times.phases.fill(1);
+  AddBatchSpans(recorder, 7, Clock::now() + std::chrono::seconds(4), times);
+  std::vector<SpanKind> kinds;
+  for (const Span& span : recorder.Spans()) kinds.push_back(span.kind);
+  EXPECT_THAT(kinds,
+              testing::ElementsAre(SpanKind::kBackward, SpanKind::kForward, SpanKind::kInputWait));
+  EXPECT_NEAR(recorder.Spans().front().end - recorder.Spans().back().begin, 3, 1e-6);
+}
+
 // Launches of two ranks, each of which adds a span in every step.
 class StepTraceTest : public testing::Test {
  protected:
@@ -75,7 +88,7 @@ class StepTraceTest : public testing::Test {
   // Of `rank`, the steps in the file.
   std::vector<int> StepsOf(int rank) const {
     std::vector<int> steps;
-    std::ifstream file(config_.trace_file);
+    std::ifstream file(TracePath(config_));
     const auto document = nlohmann::json::parse(file);
     for (const auto& event : document.at("traceEvents")) {
       if (event["ph"] == "X" && event["pid"] == rank) steps.push_back(event["args"]["step"]);
@@ -86,7 +99,7 @@ class StepTraceTest : public testing::Test {
   TrainConfig MakeConfig() const {
     TrainConfig config;
     config.trace = {.first = 3, .count = 2};
-    config.trace_file = folder_.path() / "trace.json";
+    config.results_dir = folder_.path();
     return config;
   }
 
@@ -95,7 +108,7 @@ class StepTraceTest : public testing::Test {
 };
 
 TEST_F(StepTraceTest, HasTheStepsThatWereAskedForOfAllRanks) {
-  EXPECT_THAT(Launch(0, 10), HasSubstr("trace written: " + config_.trace_file.string()));
+  EXPECT_THAT(Launch(0, 10), HasSubstr("trace written: " + TracePath(config_).string()));
   EXPECT_THAT(StepsOf(0), ElementsAre(3, 4));
   EXPECT_THAT(StepsOf(1), ElementsAre(3, 4));
 }
@@ -111,11 +124,11 @@ TEST_F(StepTraceTest, WarnsWhereThereAreNone) {
   EXPECT_THAT(Launch(0, 2), HasSubstr("warning: --trace writes nothing: steps 3 to 4 are not among "
                                       "the steps 1 to 2 of this launch"));
   EXPECT_THAT(Launch(4, 6), HasSubstr("not among the steps 5 to 6 of this launch"));
-  EXPECT_FALSE(std::filesystem::exists(config_.trace_file));
+  EXPECT_FALSE(std::filesystem::exists(TracePath(config_)));
 }
 
 TEST_F(StepTraceTest, AFileThatCannotBeWrittenIsAWarning) {
-  config_.trace_file = folder_.path() / "x" / "trace.json";
+  config_.results_dir = folder_.path() / "x";
   EXPECT_THAT(Launch(0, 10), HasSubstr("trace.json: cannot be written: No such file or directory; "
                                        "the run goes on without it"));
 }

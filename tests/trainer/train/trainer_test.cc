@@ -84,12 +84,12 @@ TEST(Trainer, TwoRanksLearnWhatOneLearnsWithTwiceTheBatch) {
   const TemporaryFolder two;
   TrainConfig config = SmallConfig(one.path());
   config.freeze_batch_norm = true;
-  config.batch = 8;
+  config.batch_size = 8;
   config.schedule.lr_init = 0.5;
   RunAlone(config);
 
   config.model_dir = two.path();
-  config.batch = 4;
+  config.batch_size = 4;
   RunRanks(2, [&](Communicator& communicator) {
     std::ostringstream log_text;
     RunRank(config, communicator, log_text);
@@ -155,7 +155,7 @@ TEST(Trainer, LearnsAndEvaluates) {
   const TemporaryFolder folder;
   TrainConfig config = SmallConfig(folder.path());
   config.mode = RunMode::kTrainAndEvaluate;
-  config.batch = 8;
+  config.batch_size = 8;
   config.schedule.num_iter = 60;
   config.schedule.lr_init = 2;
   const TrainResult result = RunAlone(config);
@@ -280,11 +280,11 @@ TEST(Trainer, NeverWritesWeightsThatAreNotNumbers) {
   config.schedule.lr_init = 1e40;  // the loss of the one step is still that of good weights
   config.weight_decay = 1000;
   config.schedule.num_iter = 1;
-  config.export_file = folder.path() / "weights.safetensors";
+  config.export_dir = folder.path();
   EXPECT_THAT(Refusal(config, EX_SOFTWARE),
               AllOf(HasSubstr("the weights are not written: "), HasSubstr("diverged")));
   EXPECT_FALSE(std::filesystem::exists(CheckpointFolder(folder.path(), 1)));
-  EXPECT_FALSE(std::filesystem::exists(config.export_file));
+  EXPECT_FALSE(std::filesystem::exists(ExportFile(config)));
 }
 
 TEST(Trainer, RefusesToReportAnEvaluationWithoutALoss) {
@@ -328,13 +328,13 @@ TEST(Trainer, ExportsWeightsFromWhichARunCanStart) {
   const TemporaryFolder folder;
   const TemporaryFolder next;
   TrainConfig config = SmallConfig(folder.path());
-  config.export_file = folder.path() / "weights.safetensors";
+  config.export_dir = folder.path();
   RunAlone(config);
-  const auto weights = TensorsOf(config.export_file);
+  const auto weights = TensorsOf(ExportFile(config));
   EXPECT_EQ(weights, TensorsOf(CheckpointFolder(folder.path(), 6) / "model.safetensors"));
 
   TrainConfig start = SmallConfig(next.path());
-  start.init_from = config.export_file;
+  start.init_from = ExportFile(config);
   start.schedule.run_iter = 0;
   RunAlone(start);
   EXPECT_EQ(TensorsOf(CheckpointFolder(next.path(), 0) / "model.safetensors"), weights);

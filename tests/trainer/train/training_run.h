@@ -29,12 +29,11 @@ namespace trainer {
 inline TrainConfig SmallConfig(const std::filesystem::path& model_dir) {
   TrainConfig config;
   config.mode = RunMode::kTrain;
-  config.architecture = "resnet_tiny";
-  config.batch = 4;
-  config.height = 32;
-  config.width = 32;
+  config.arch = "resnet_tiny";
+  config.batch_size = 4;
+  config.image_size = 32;
   config.classes = 4;
-  config.schedule.unit = IterationUnit::kBatch;
+  config.schedule.iter_unit = IterationUnit::kBatch;
   config.schedule.num_iter = 6;
   config.schedule.lr_init = 3;
   config.schedule.lr_warmup_epochs = 0;
@@ -54,7 +53,7 @@ inline TrainResult RunRank(const TrainConfig& config, Communicator& communicator
                            const WriteHook& hook = {}, const std::function<void()>& rest = {}) {
   const auto backend = MakeBackend(backend_name, {.threads = 1});  // more would spin for the cores
   GeneratedSourceOptions options;
-  options.batch = config.batch;
+  options.batch = config.batch_size;
   options.classes = config.classes;
   options.rank = communicator.rank();
   options.ranks = communicator.size();

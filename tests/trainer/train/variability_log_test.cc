@@ -29,7 +29,7 @@ class VariabilityLogTest : public testing::Test {
       OpRecorder recorder([&] { return backend->MakeEvent(); });
       const auto measured = MakeMeasuredBackend(*backend, recorder);
       GeneratedSourceOptions options;
-      options.batch = config_.batch;
+      options.batch = config_.batch_size;
       options.classes = config_.classes;
       options.rank = communicator.rank();
       options.ranks = communicator.size();

@@ -102,6 +102,20 @@ class CpuBackend final : public HostBackend {
     }
   }
 
+  void Add(const void* src, DType type, float* dst, std::size_t count,
+           Stream& /*stream*/) override {
+    DDL_CHECK(type == DType::kFloat32);
+    const auto* values = static_cast<const float*>(src);
+    const auto& loops = detail::BestLoops();
+    const std::size_t piece = count / static_cast<std::size_t>(threads_) + 1;
+#pragma omp parallel for schedule(static)
+    for (int t = 0; t < threads_; ++t) {
+      const std::size_t begin = std::min(count, static_cast<std::size_t>(t) * piece);
+      const std::size_t end = std::min(count, begin + piece);
+      if (begin < end) loops.add(values + begin, dst + begin, end - begin);
+    }
+  }
+
   void Import(const float* src, const Tensor& dst, Stream& /*stream*/) override {
     const dnnl::memory::desc plain = ToMemoryDesc(RowMajor(dst.desc.shape, DType::kFloat32));
     Reorder(plain, src, ToMemoryDesc(dst.desc), dst.data);

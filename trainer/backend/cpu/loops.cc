@@ -239,7 +239,7 @@ float SumOfSquares(const float* values, std::size_t count) {
   return static_cast<float>(total);
 }
 
-void SgdUpdate(const SgdCall& call, std::size_t count, const float* __restrict gradient,
+void SgdUpdate(const SgdParameters& call, std::size_t count, const float* __restrict gradient,
                float* __restrict weight, float* __restrict momentum) {
   const float scale = call.gradient_scale;
   const float decay = call.weight_decay;

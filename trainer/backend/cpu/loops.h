@@ -67,7 +67,7 @@ struct Loops {
   float (*sum_of_squares)(const float* values, std::size_t count);
 
   // The formula of Sgd, decay included.
-  void (*sgd)(const SgdCall& call, std::size_t count, const float* gradient, float* weight,
+  void (*sgd)(const SgdParameters& call, std::size_t count, const float* gradient, float* weight,
               float* momentum);
 };
 

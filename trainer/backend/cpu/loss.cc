@@ -21,9 +21,9 @@ class CpuSoftmaxCrossEntropy final : public SoftmaxCrossEntropy {
         samples_(static_cast<std::size_t>(batch_)) {}
 
   // Samples in parallel, their results added up in order.
-  void Run(const LossCall* call_memory, const Tensor& logits, const std::int32_t* labels,
+  void Run(const LossParameters* call_memory, const Tensor& logits, const std::int32_t* labels,
            const Tensor& diff_logits, LossSums* sums, Stream& /*stream*/) override {
-    const LossCall call = *call_memory;
+    const LossParameters call = *call_memory;
     DDL_CHECK(call.valid >= 0 && call.valid <= batch_);
 #pragma omp parallel for schedule(static)
     for (Index n = 0; n < batch_; ++n) {
@@ -58,7 +58,7 @@ class CpuSoftmaxCrossEntropy final : public SoftmaxCrossEntropy {
   // With log_softmax[k] = logits[k] - log_sum, and targets that add up to 1:
   //   loss = log_sum - sum over k of target[k] * logits[k]
   // written with logits relative to the largest.
-  Sample RunSample(const LossCall& call, const float* logits, std::int32_t label,
+  Sample RunSample(const LossParameters& call, const float* logits, std::int32_t label,
                    std::int32_t partner, float* diff) const {
     const double peak = *std::max_element(logits, logits + classes_);
     double exponentials = 0;

@@ -29,14 +29,14 @@ class CpuSgd final : public Sgd {
     gradient_sums_.resize(pieces_.size());
   }
 
-  void Step(const SgdCall* call_memory, float* weight, float* momentum,
+  void Step(const SgdParameters* call_memory, float* weight, float* momentum,
             const FlatGradients& gradients, void* compute_copy, UpdateSums* sums,
             Stream& /*stream*/) override {
     DDL_CHECK(compute_copy == nullptr && gradients.compute == nullptr);
     const float* gradient = gradients.fp32;
     const bool finite = AllFinite(gradient);
-    const SgdCall call = *call_memory;
-    SgdCall plain = call;
+    const SgdParameters call = *call_memory;
+    SgdParameters plain = call;
     plain.weight_decay = 0;
 #pragma omp parallel for schedule(static)
     for (std::size_t p = 0; p < pieces_.size(); ++p) {

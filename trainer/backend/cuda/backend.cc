@@ -155,6 +155,17 @@ class CudaBackend final : public Backend {
                    HandleOf(stream));
   }
 
+  void Add(const void* src, DType type, float* dst, std::size_t count, Stream& stream) override {
+    DDL_CHECK(type == DType::kFloat32 || type == precision_.storage);
+    AddAsFloat(src, type, dst, static_cast<std::int64_t>(count), HandleOf(stream));
+  }
+
+  void MoveAverage(const float* values, float share, const UpdateSums* sums, float* average,
+                   std::size_t count, Stream& stream) override {
+    trainer::MoveAverage(values, share, sums, average, static_cast<std::int64_t>(count),
+                         HandleOf(stream));
+  }
+
   std::unique_ptr<Stream> MakeStream() override { return MakeCudaStream(); }
   std::unique_ptr<Event> MakeEvent() override { return MakeCudaEvent(); }
 

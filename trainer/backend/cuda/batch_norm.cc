@@ -2,7 +2,7 @@
 
 #include "trainer/backend/cuda/batch_norm_kernels.h"
 #include "trainer/backend/cuda/cuda_ops.h"
-#include "trainer/backend/cuda/norm_shape.h"
+#include "trainer/backend/cuda/layout.h"
 #include "trainer/backend/cuda/runtime.h"
 #include "trainer/core/error.h"
 
@@ -76,6 +76,17 @@ class CudaBatchNorm final : public BatchNorm {
 };
 
 }  // namespace
+
+NormShape NormShapeOf(const TensorDesc& images) {
+  const Places places = PlacesOf(images);
+  NormShape shape;
+  shape.pixels = places.samples * places.height * places.width;
+  shape.channels = static_cast<int>(places.used);
+  shape.padded = static_cast<int>(places.channels);
+  shape.dtype = images.dtype;
+  shape.multiprocessors = Multiprocessors();
+  return shape;
+}
 
 std::unique_ptr<BatchNorm> MakeCudaBatchNorm(const BatchNormSpec& spec) {
   return std::make_unique<CudaBatchNorm>(spec);

@@ -14,6 +14,8 @@ struct CUstream_st;
 
 namespace trainer {
 
+struct TensorDesc;
+
 struct NormShape {
   std::int64_t pixels = 0;
   int channels = 0;
@@ -21,6 +23,8 @@ struct NormShape {
   DType dtype = DType::kFloat32;
   int multiprocessors = 1;  // of the GPU: how many threads the work is spread over
 };
+// Of `images` on the current GPU.
+NormShape NormShapeOf(const TensorDesc& images);
 
 // Floats of scratch for any of the calls below: partial sums and coefficients.
 std::int64_t NormScratchFloats(const NormShape& shape);

@@ -5,15 +5,15 @@
 #include <algorithm>
 #include <array>
 #include <deque>
-#include <map>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "trainer/backend/cuda/convolution_product.h"
 #include "trainer/backend/cuda/layout.h"
 #include "trainer/backend/cuda/runtime.h"
 #include "trainer/backend/cuda/timing.h"
@@ -29,16 +29,17 @@ std::size_t BytesOf(const ConvolutionGraph& graph, std::int64_t elements) {
   return static_cast<std::size_t>(elements) * SizeOf(graph.dtype);
 }
 
-// One way to compute one pass of a convolution on the current device.
-class Way {
+// One algorithm for one pass of a convolution on the current device.
+class Algorithm {
  public:
-  explicit Way(ConvolutionPlan plan) : plan_(std::move(plan)) {}
-  explicit Way(const MatmulSpec& product) : product_(std::make_unique<Matmul>(product)) {}
+  explicit Algorithm(ConvolutionPlan plan) : plan_(std::move(plan)) {}
+  explicit Algorithm(const MatmulSpec& product) : product_(std::make_unique<Matmul>(product)) {}
 
   std::size_t workspace_bytes() const {
     return plan_ ? plan_->workspace_bytes() : product_->workspace_bytes();
   }
 
+  // Queues the pass on `stream`.
   void Run(cudnnHandle_t handle, ConvolutionPass pass, void* src, void* filter, void* dst,
            void* workspace, cudaStream_t stream) const {
     if (plan_) {
@@ -66,62 +67,94 @@ struct TimingMemory {
         workspace(workspace_bytes) {}
 };
 
+// `race()` finds the fastest candidate for the graph on the device.  It runs once in this process:
+// timing is slow, two races at once would spoil each other's times, and so all back ends of the
+// process compute alike.
+std::size_t FastestInProcess(int device, const ConvolutionGraph& graph, const EngineRules& rules,
+                             const std::function<std::size_t()>& race) {
+  struct Known {
+    int device;
+    ConvolutionGraph graph;
+    EngineRules rules;
+    std::size_t fastest;
+  };
+  static std::mutex mutex;
+  static std::vector<Known> all;
+  const std::scoped_lock lock(mutex);
+  for (const Known& known : all) {
+    if (known.device == device && known.graph == graph && known.rules == rules) {
+      return known.fastest;
+    }
+  }
+  return all.emplace_back(Known{device, graph, rules, race()}).fastest;
+}
+
 }  // namespace
 
 class CudnnDevice {
  public:
-  CudnnDevice() { CheckCudnn(cudnnCreate(&handle_), "starting cuDNN"); }
-
-  const Way& Choose(const ConvolutionGraph& graph, const EngineRules& rules) {
-    const std::scoped_lock lock(mutex_);
-    for (const Choice& choice : choices_) {
-      if (choice.graph == graph && choice.rules == rules) return choice.way;
-    }
-    std::vector<Way> ways = WaysOf(graph, rules);
-    const std::size_t fastest = ways.size() == 1 ? 0 : Fastest(graph, ways);
-    return choices_.emplace_back(Choice{graph, rules, std::move(ways[fastest])}).way;
+  CudnnDevice() {
+    CheckCuda(cudaGetDevice(&device_), "asking for the current GPU");
+    cudnnHandle_t handle = nullptr;
+    CheckCudnn(cudnnCreate(&handle), "starting cuDNN");
+    handle_.reset(handle);
   }
 
-  // Queues one pass on `stream`.
-  void Run(const Way& way, ConvolutionPass pass, void* src, void* filter, void* dst,
-           void* workspace, cudaStream_t stream) {
-    const std::scoped_lock lock(mutex_);
-    way.Run(handle_, pass, src, filter, dst, workspace, stream);
+  cudnnHandle_t handle() const { return handle_.get(); }
+
+  const Algorithm& Choose(const ConvolutionGraph& graph, const EngineRules& rules) {
+    for (const Choice& choice : choices_) {
+      if (choice.graph == graph && choice.rules == rules) return choice.algorithm;
+    }
+    std::vector<Algorithm> candidates = CandidatesFor(graph, rules);
+    const std::size_t fastest =
+        candidates.size() == 1
+            ? 0
+            : FastestInProcess(device_, graph, rules, [&] { return Fastest(graph, candidates); });
+    DDL_CHECK(fastest < candidates.size());
+    return choices_.emplace_back(Choice{graph, rules, std::move(candidates[fastest])}).algorithm;
   }
 
  private:
   struct Choice {
     ConvolutionGraph graph;
     EngineRules rules;
-    Way way;
+    Algorithm algorithm;
+  };
+  struct Destroy {
+    void operator()(cudnnHandle_t handle) const { cudnnDestroy(handle); }
   };
 
-  std::vector<Way> WaysOf(const ConvolutionGraph& graph, const EngineRules& rules) const {
-    std::vector<Way> ways;
+  std::vector<Algorithm> CandidatesFor(const ConvolutionGraph& graph,
+                                       const EngineRules& rules) const {
+    std::vector<Algorithm> candidates;
     const std::size_t most = rules.deterministic ? 1 : kTimedPlans;
-    for (ConvolutionPlan& plan : FindPlans({handle_, nullptr}, graph, rules, most)) {
-      ways.emplace_back(std::move(plan));
+    for (ConvolutionPlan& plan : FindPlans({handle(), nullptr}, graph, rules, most)) {
+      candidates.emplace_back(std::move(plan));
     }
     const std::optional<MatmulSpec> product = ProductOf(graph, rules);
-    if (!product || rules.deterministic) return ways;
+    if (!product || rules.deterministic) return candidates;
     try {
-      ways.emplace_back(*product);
+      candidates.emplace_back(*product);
     } catch (const Error& error) {
       if (error.exit_code() != EX_UNAVAILABLE) throw;  // cuBLASLt has none: cuDNN has
     }
-    return ways;
+    return candidates;
   }
 
-  std::size_t Fastest(const ConvolutionGraph& graph, const std::vector<Way>& ways) {
+  std::size_t Fastest(const ConvolutionGraph& graph,
+                      const std::vector<Algorithm>& candidates) const {
     std::size_t workspace_bytes = 0;
-    for (const Way& way : ways) workspace_bytes = std::max(workspace_bytes, way.workspace_bytes());
+    for (const Algorithm& candidate : candidates) {
+      workspace_bytes = std::max(workspace_bytes, candidate.workspace_bytes());
+    }
     const TimingMemory memory(graph, workspace_bytes);
     try {
-      return FastestOf(ways.size(), [&](std::size_t i, cudaStream_t stream) {
-        ways[i].Run(handle_, graph.pass, memory.src.data(), memory.filter.data(), memory.dst.data(),
-                    memory.workspace.data(), stream);
+      return FastestOf(candidates.size(), [&](std::size_t i, cudaStream_t stream) {
+        candidates[i].Run(handle(), graph.pass, memory.src.data(), memory.filter.data(),
+                          memory.dst.data(), memory.workspace.data(), stream);
         // The handle outlives the stream of the race.
-        CheckCudnn(cudnnSetStream(handle_, nullptr), "cuDNN: setting the stream");
+        CheckCudnn(cudnnSetStream(handle(), nullptr), "cuDNN: setting the stream");
       });
     } catch (const Error& error) {
       if (error.exit_code() == EX_OSERR) throw;
@@ -130,32 +163,27 @@ class CudnnDevice {
     }
   }
 
-  std::mutex mutex_;
-  cudnnHandle_t handle_ = nullptr;  // never destroyed: CUDA may end before static objects do
-  std::deque<Choice> choices_;      // ways stay where they are
+  int device_ = 0;
+  // Outlives the plans that were made with it.
+  std::unique_ptr<std::remove_pointer_t<cudnnHandle_t>, Destroy> handle_;
+  std::deque<Choice> choices_;  // algorithms stay where they are
 };
 
-CudnnDevice& CurrentCudnnDevice() {
-  static std::mutex mutex;
-  static auto& devices = *new std::map<int, CudnnDevice>;
-  int device = 0;
-  CheckCuda(cudaGetDevice(&device), "asking for the current GPU");
-  const std::scoped_lock lock(mutex);
-  return devices[device];
-}
+std::shared_ptr<CudnnDevice> OpenCudnnDevice() { return std::make_shared<CudnnDevice>(); }
 
 namespace {
 
 class CudnnConvolution final : public Convolution {
  public:
-  CudnnConvolution(CudnnDevice& device, const EngineRules& rules, const ConvolutionGraph& graph,
-                   bool adds_diff_src, TensorDesc filter, TensorDesc dst)
-      : device_(device), filter_(std::move(filter)), dst_(std::move(dst)) {
+  CudnnConvolution(std::shared_ptr<CudnnDevice> device, const EngineRules& rules,
+                   const ConvolutionGraph& graph, bool adds_diff_src, TensorDesc filter,
+                   TensorDesc dst)
+      : device_(std::move(device)), filter_(std::move(filter)), dst_(std::move(dst)) {
     ConvolutionGraph of_pass = graph;
-    for (std::size_t pass = 0; pass < ways_.size(); ++pass) {
+    for (std::size_t pass = 0; pass < algorithms_.size(); ++pass) {
       of_pass.pass = static_cast<ConvolutionPass>(pass);
       of_pass.adds = adds_diff_src && of_pass.pass == ConvolutionPass::kBackwardData;
-      ways_[pass] = &device.Choose(of_pass, rules);
+      algorithms_[pass] = &device_->Choose(of_pass, rules);
     }
   }
 
@@ -163,7 +191,9 @@ class CudnnConvolution final : public Convolution {
   const TensorDesc& dst() const override { return dst_; }
   std::size_t workspace_bytes() const override {
     std::size_t bytes = 0;
-    for (const Way* way : ways_) bytes = std::max(bytes, way->workspace_bytes());
+    for (const Algorithm* algorithm : algorithms_) {
+      bytes = std::max(bytes, algorithm->workspace_bytes());
+    }
     return bytes;
   }
 
@@ -183,19 +213,56 @@ class CudnnConvolution final : public Convolution {
  private:
   void Run(ConvolutionPass pass, const Tensor& src, const Tensor& filter, const Tensor& dst,
            void* workspace, Stream& stream) {
-    device_.Run(*ways_[static_cast<std::size_t>(pass)], pass, src.data, filter.data, dst.data,
-                workspace, HandleOf(stream));
+    algorithms_[static_cast<std::size_t>(pass)]->Run(device_->handle(), pass, src.data, filter.data,
+                                                     dst.data, workspace, HandleOf(stream));
   }
 
-  CudnnDevice& device_;
+  const std::shared_ptr<CudnnDevice> device_;
   TensorDesc filter_;
   TensorDesc dst_;
-  std::array<const Way*, 3> ways_{};  // by ConvolutionPass
+  std::array<const Algorithm*, 3> algorithms_{};  // by ConvolutionPass
 };
 
 }  // namespace
 
-std::unique_ptr<Convolution> MakeCudnnConvolution(CudnnDevice& device, const EngineRules& rules,
+std::optional<MatmulSpec> ProductOf(const ConvolutionGraph& graph, const EngineRules& rules) {
+  if (graph.kernel != 1 || graph.stride != 1 || graph.padding != 0) return std::nullopt;
+  const std::int64_t pixels = graph.images * graph.height * graph.width;
+  MatmulSpec spec{.input = graph.dtype,
+                  .output = graph.dtype,
+                  .adds = graph.adds,
+                  .tf32 = rules.tf32,
+                  .deterministic = rules.deterministic};
+  switch (graph.pass) {
+    case ConvolutionPass::kForward:  // pixels x channels, times filters x channels transposed
+      spec.rows = pixels;
+      spec.columns = graph.filters;
+      spec.inner = graph.channels;
+      spec.transpose_b = true;
+      break;
+    case ConvolutionPass::kBackwardData:  // pixels x filters, times filters x channels
+      spec.rows = pixels;
+      spec.columns = graph.channels;
+      spec.inner = graph.filters;
+      break;
+    case ConvolutionPass::kBackwardFilter:  // pixels x filters transposed, times pixels x channels
+      spec.rows = graph.filters;
+      spec.columns = graph.channels;
+      spec.inner = pixels;
+      spec.transpose_a = true;
+      break;
+  }
+  return spec;
+}
+
+ProductOperands OperandsOf(ConvolutionPass pass, void* src, void* filter, void* dst) {
+  if (pass == ConvolutionPass::kForward) return {src, filter, dst};
+  if (pass == ConvolutionPass::kBackwardData) return {dst, filter, src};
+  return {dst, src, filter};
+}
+
+std::unique_ptr<Convolution> MakeCudnnConvolution(std::shared_ptr<CudnnDevice> device,
+                                                  const EngineRules& rules,
                                                   const ConvolutionSpec& spec) {
   const Shape& src = spec.src.shape;
   DDL_CHECK(src.rank() == 4 && src.elements() > 0);
@@ -214,7 +281,7 @@ std::unique_ptr<Convolution> MakeCudnnConvolution(CudnnDevice& device, const Eng
                                .dtype = spec.src.dtype};
   const DType dtype = spec.src.dtype;
   return std::make_unique<CudnnConvolution>(
-      device, rules, graph, spec.adds_diff_src,
+      std::move(device), rules, graph, spec.adds_diff_src,
       CudaFilter({spec.out_channels, src[1], spec.kernel, spec.kernel}, dtype),
       CudaImages({src[0], spec.out_channels, graph.dst_height(), graph.dst_width()}, dtype));
 }

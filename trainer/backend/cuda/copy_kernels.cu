@@ -74,6 +74,40 @@ __global__ void Convert(const From* src, To* dst, std::int64_t count, bool is_al
   for (std::int64_t i = first; i < first + 8 && i < count; ++i) Assign(dst[i], ToFloat(src[i]));
 }
 
+// The same of a sum.
+template <typename From>
+__global__ void AddTo(const From* src, float* dst, std::int64_t count, bool is_aligned) {
+  const std::int64_t first = Item() * 8;
+  if (is_aligned && first + 8 <= count) {
+    float values[8];
+    float sums[8];
+    Load8(src + first, values);
+    Load8(dst + first, sums);
+    for (int i = 0; i < 8; ++i) sums[i] += values[i];
+    Store8(sums, dst + first);
+    return;
+  }
+  for (std::int64_t i = first; i < first + 8 && i < count; ++i) dst[i] += ToFloat(src[i]);
+}
+
+__global__ void Average(const float* values, float share, const UpdateSums* sums, float* average,
+                        std::int64_t count, bool is_aligned) {
+  if (sums->nonfinite != 0) return;
+  const std::int64_t first = Item() * 8;
+  if (is_aligned && first + 8 <= count) {
+    float now[8];
+    float then[8];
+    Load8(values + first, now);
+    Load8(average + first, then);
+    for (int i = 0; i < 8; ++i) then[i] += share * (now[i] - then[i]);
+    Store8(then, average + first);
+    return;
+  }
+  for (std::int64_t i = first; i < first + 8 && i < count; ++i) {
+    average[i] += share * (values[i] - average[i]);
+  }
+}
+
 bool AreAligned(const void* src, const void* dst) {
   const auto both = reinterpret_cast<std::uintptr_t>(src) | reinterpret_cast<std::uintptr_t>(dst);
   return both % 16 == 0;
@@ -142,6 +176,22 @@ void ConvertFromFloat(const float* src, void* dst, DType dtype, std::int64_t cou
     Launch(Convert<float, T>, BlocksFor((count + 7) / 8), kThreads, stream, src,
            static_cast<T*>(dst), count, AreAligned(src, dst));
   });
+}
+
+void AddAsFloat(const void* src, DType dtype, float* dst, std::int64_t count, CUstream_st* stream) {
+  if (count == 0) return;
+  WithElement(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    Launch(AddTo<T>, BlocksFor((count + 7) / 8), kThreads, stream, static_cast<const T*>(src), dst,
+           count, AreAligned(src, dst));
+  });
+}
+
+void MoveAverage(const float* values, float share, const UpdateSums* sums, float* average,
+                 std::int64_t count, CUstream_st* stream) {
+  if (count == 0) return;
+  Launch(Average, BlocksFor((count + 7) / 8), kThreads, stream, values, share, sums, average, count,
+         AreAligned(values, average));
 }
 
 void FillWithNoise(void* dst, std::int64_t words, CUstream_st* stream) {

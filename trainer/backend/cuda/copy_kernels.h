@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kernels that bring numbers into the back end's layout and out of it, and add them up.  All queue
-// on `stream`; all memory is the device's.
+// Kernels that bring numbers into the back end's layout and out of it, add them up and
+// average them.  All queue on `stream`; all memory is the device's.
 
 #pragma once
 
 #include <cstdint>
 
+#include "trainer/backend/sums.h"
 #include "trainer/core/dtype.h"
 
 struct CUstream_st;
@@ -40,6 +41,13 @@ void ConvertToFloat(const void* src, DType dtype, float* dst, std::int64_t count
                     CUstream_st* stream);
 void ConvertFromFloat(const float* src, void* dst, DType dtype, std::int64_t count,
                       CUstream_st* stream);
+
+// dst += src.
+void AddAsFloat(const void* src, DType dtype, float* dst, std::int64_t count, CUstream_st* stream);
+
+// As Backend::MoveAverage.
+void MoveAverage(const float* values, float share, const UpdateSums* sums, float* average,
+                 std::int64_t count, CUstream_st* stream);
 
 // `words` * 4 bytes of what looks like random numbers between -2 and 2 in every type: multiplying
 // zeros takes a GPU less power, and so less time, than multiplying what a network holds.

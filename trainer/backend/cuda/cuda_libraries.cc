@@ -20,7 +20,7 @@ std::string Dotted(std::size_t version, std::size_t major_factor) {
 class Libraries final : public CudaLibraries {
  public:
   Libraries(const CudaPrecision& precision, bool deterministic)
-      : precision_(precision), deterministic_(deterministic), cudnn_(CurrentCudnnDevice()) {}
+      : precision_(precision), deterministic_(deterministic), cudnn_(OpenCudnnDevice()) {}
 
   std::string versions() const override {
     // cuDNN 8.9.7 is 8907, 9.19.0 is 91900.
@@ -43,7 +43,7 @@ class Libraries final : public CudaLibraries {
  private:
   CudaPrecision precision_;
   bool deterministic_;
-  CudnnDevice& cudnn_;
+  std::shared_ptr<CudnnDevice> cudnn_;
 };
 
 }  // namespace

@@ -19,10 +19,10 @@ class CudaSoftmaxCrossEntropy final : public SoftmaxCrossEntropy {
     call_.smoothing = spec.label_smoothing;
   }
 
-  void Run(const LossCall* call, const Tensor& logits, const std::int32_t* labels,
+  void Run(const LossParameters* call, const Tensor& logits, const std::int32_t* labels,
            const Tensor& diff_logits, LossSums* sums, Stream& stream) override {
     LossKernelCall full = call_;
-    full.told = call;
+    full.parameters = call;
     full.logits = logits.As<float>();
     full.labels = labels;
     full.diff_logits = diff_logits.As<float>();

@@ -37,9 +37,9 @@ __device__ float CountLarger(const float* x, std::int64_t classes, std::int32_t 
 __global__ void LossOfSample(LossKernelCall call, LossSums* of_samples) {
   const std::int64_t n = blockIdx.x;
   const std::int64_t classes = call.classes;
-  const LossCall told = *call.told;
+  const LossParameters parameters = *call.parameters;
   float* diff = call.diff_logits == nullptr ? nullptr : call.diff_logits + n * classes;
-  if (n >= told.valid) {
+  if (n >= parameters.valid) {
     for (std::int64_t k = threadIdx.x; diff != nullptr && k < classes; k += kThreads) diff[k] = 0;
     if (threadIdx.x == 0) of_samples[n] = {0, 0, 0, 0};
     return;
@@ -58,19 +58,20 @@ __global__ void LossOfSample(LossKernelCall call, LossSums* of_samples) {
   const float certain = 1 - call.smoothing;
   const float even = call.smoothing / static_cast<float>(classes);
   if (threadIdx.x == 0) {
-    float likely = told.lambda * (x[label] - softmax.largest - log_sum);
-    if (told.lambda != 1) likely += (1 - told.lambda) * (x[partner] - softmax.largest - log_sum);
+    float likely = parameters.lambda * (x[label] - softmax.largest - log_sum);
+    if (parameters.lambda != 1)
+      likely += (1 - parameters.lambda) * (x[partner] - softmax.largest - log_sum);
     const float spread = call.smoothing > 0 ? sum - static_cast<float>(classes) * log_sum : 0.0F;
     of_samples[n] = {-(certain * likely + even * spread), larger < 1 ? 1.0F : 0.0F,
                      larger < 5 ? 1.0F : 0.0F, 1.0F};
   }
   if (diff == nullptr) return;
   __syncthreads();  // diff may be x, of which the others have read all by now
-  const float factor = told.diff_scale / static_cast<float>(call.samples);
+  const float factor = parameters.diff_scale / static_cast<float>(call.samples);
   for (std::int64_t k = threadIdx.x; k < classes; k += kThreads) {
     float target = even;
-    if (k == label) target += certain * told.lambda;
-    if (k == partner) target += certain * (1 - told.lambda);
+    if (k == label) target += certain * parameters.lambda;
+    if (k == partner) target += certain * (1 - parameters.lambda);
     diff[k] = factor * (expf(x[k] - softmax.largest) / softmax.sum - target);
   }
 }

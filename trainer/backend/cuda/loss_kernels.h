@@ -18,7 +18,7 @@ struct LossKernelCall {
   std::int64_t samples = 0;
   std::int64_t classes = 0;
   float smoothing = 0;
-  const LossCall* told = nullptr;
+  const LossParameters* parameters = nullptr;
   const float* logits = nullptr;
   const std::int32_t* labels = nullptr;
   float* diff_logits = nullptr;  // or null; may be logits

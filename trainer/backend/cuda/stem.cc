@@ -3,13 +3,14 @@
 #include "trainer/backend/cuda/stem.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "trainer/backend/block_parts.h"
 #include "trainer/backend/cuda/layout.h"
-#include "trainer/backend/cuda/norm_shape.h"
 #include "trainer/backend/cuda/runtime.h"
 #include "trainer/backend/cuda/stem_kernels.h"
 #include "trainer/core/error.h"
@@ -46,45 +47,39 @@ class CudaStem final : public Stem {
   const TensorDesc& dst() const override { return dst_; }
 
   void Reserve(const BlockTimes& times, const std::string& name, MemoryPlan& plan) override {
-    const auto keep = [&](const char* what, std::size_t bytes) {
-      return plan.Reserve(name + what, bytes, times.forward, times.backward);
-    };
-    blocks_id_ = keep(".input", blocks_.bytes);
-    filter_id_ = keep(".filter", convolution_->filter().bytes);
-    convolved_id_ = keep(".convolved", convolution_->dst().bytes);
-    saved_id_ = keep(".saved", static_cast<std::size_t>(NormSavedFloats(norm_)) * sizeof(float));
-    chosen_id_ = keep(".chosen", dst_.bytes);
-    winners_id_ = keep(".winners", dst_.bytes / SizeOf(dtype_));
-    mask_id_ = keep(".mask", dst_.bytes / SizeOf(dtype_) / 8);
     const std::size_t workspace_bytes =
         std::max(convolution_->workspace_bytes(),
                  static_cast<std::size_t>(NormScratchFloats(norm_)) * sizeof(float));
-    forward_workspace_id_ =
-        plan.Reserve(name + ".workspace", workspace_bytes, times.forward, times.forward);
-    backward_workspace_id_ =
-        plan.Reserve(name + ".workspace", workspace_bytes, times.backward, times.backward);
-    diff_convolved_id_ = plan.Reserve(name + ".diff_convolved", convolution_->dst().bytes,
-                                      times.backward, times.backward);
-    diff_filter_id_ = plan.Reserve(name + ".diff_filter", convolution_->filter().bytes,
-                                   times.backward, times.backward);
+    const auto& [forward, backward] = times;
+    const std::array<PieceRow, kPieces> rows = {{
+        {kInput, ".input", blocks_.bytes, forward, backward},
+        {kFilter, ".filter", convolution_->filter().bytes, forward, backward},
+        {kConvolved, ".convolved", convolution_->dst().bytes, forward, backward},
+        {kSaved, ".saved", static_cast<std::size_t>(NormSavedFloats(norm_)) * sizeof(float),
+         forward, backward},
+        {kChosen, ".chosen", dst_.bytes, forward, backward},
+        {kWinners, ".winners", dst_.bytes / SizeOf(dtype_), forward, backward},
+        {kMask, ".mask", dst_.bytes / SizeOf(dtype_) / 8, forward, backward},
+        {kForwardWorkspace, ".workspace", workspace_bytes, forward, forward},
+        {kBackwardWorkspace, ".workspace", workspace_bytes, backward, backward},
+        {kDiffConvolved, ".diff_convolved", convolution_->dst().bytes, backward, backward},
+        {kDiffFilter, ".diff_filter", convolution_->filter().bytes, backward, backward},
+    }};
+    for (const PieceRow& row : rows) {
+      memory_[row.piece].id = plan.Reserve(name + row.name, row.bytes, row.first, row.last);
+    }
   }
 
   void Bind(const MemoryPlan& plan, std::byte* arena,
             std::vector<ParameterBinding> bindings) override {
     DDL_CHECK(bindings.size() == parameters_.size());
     bindings_ = std::move(bindings);
-    const auto at = [&](int id) { return arena + plan.offset(id); };
-    input_ = {blocks_, at(blocks_id_)};
-    block_filter_ = {convolution_->filter(), at(filter_id_)};
-    convolved_ = {convolution_->dst(), at(convolved_id_)};
-    diff_convolved_ = {convolution_->dst(), at(diff_convolved_id_)};
-    diff_block_filter_ = {convolution_->filter(), at(diff_filter_id_)};
-    saved_ = reinterpret_cast<float*>(at(saved_id_));
-    chosen_ = at(chosen_id_);
-    winners_ = reinterpret_cast<std::uint8_t*>(at(winners_id_));
-    mask_ = reinterpret_cast<std::uint8_t*>(at(mask_id_));
-    forward_workspace_ = at(forward_workspace_id_);
-    backward_workspace_ = at(backward_workspace_id_);
+    for (Piece& piece : memory_) piece.address = arena + plan.offset(piece.id);
+    input_ = {blocks_, At<void>(kInput)};
+    block_filter_ = {convolution_->filter(), At<void>(kFilter)};
+    convolved_ = {convolution_->dst(), At<void>(kConvolved)};
+    diff_convolved_ = {convolution_->dst(), At<void>(kDiffConvolved)};
+    diff_block_filter_ = {convolution_->filter(), At<void>(kDiffFilter)};
   }
 
   void Forward(Mode mode, const InputBatch& batch, const Tensor& dst, Stream& stream) override {
@@ -95,18 +90,18 @@ class CudaStem final : public Stem {
     TransformPixelsToBlocks(pixels, dtype_, input_.data, HandleOf(stream));
     FilterToBlocks(bindings_[0].value.data, dtype_, filters(), block_filter_.data,
                    HandleOf(stream));
-    convolution_->Forward(input_, block_filter_, convolved_, forward_workspace_, stream);
+    convolution_->Forward(input_, block_filter_, convolved_, At<void>(kForwardWorkspace), stream);
 
     PooledNormForward call;
     call.norm.src = convolved_.data;
     call.norm.of_batch = mode == Mode::kTraining;
-    call.norm.scratch = reinterpret_cast<float*>(forward_workspace_);
+    call.norm.scratch = At<float>(kForwardWorkspace);
     call.dst = dst.data;
     if (mode != Mode::kInference) {
-      call.norm.saved = saved_;
-      call.chosen = chosen_;
-      call.winners = winners_;
-      call.mask = mask_;
+      call.norm.saved = At<float>(kSaved);
+      call.chosen = At<void>(kChosen);
+      call.winners = At<std::uint8_t>(kWinners);
+      call.mask = At<std::uint8_t>(kMask);
     }
     RunPooledNormForward(norm_, images_, Parameters(), call, HandleOf(stream));
   }
@@ -118,20 +113,51 @@ class CudaStem final : public Stem {
     call.norm.diff_scale = bindings_[1].gradient.As<float>();
     call.norm.diff_shift = bindings_[2].gradient.As<float>();
     call.norm.of_batch = mode == Mode::kTraining;
-    call.norm.saved = saved_;
-    call.norm.scratch = reinterpret_cast<float*>(backward_workspace_);
+    call.norm.saved = At<float>(kSaved);
+    call.norm.scratch = At<float>(kBackwardWorkspace);
     call.diff_dst = diff_dst.data;
-    call.chosen = chosen_;
-    call.winners = winners_;
-    call.mask = mask_;
+    call.chosen = At<void>(kChosen);
+    call.winners = At<std::uint8_t>(kWinners);
+    call.mask = At<std::uint8_t>(kMask);
     RunPooledNormBackward(norm_, images_, Parameters().scale, call, HandleOf(stream));
-    convolution_->BackwardFilter(input_, diff_convolved_, diff_block_filter_, backward_workspace_,
-                                 stream);
+    convolution_->BackwardFilter(input_, diff_convolved_, diff_block_filter_,
+                                 At<void>(kBackwardWorkspace), stream);
     FilterFromBlocks(diff_block_filter_.data, dtype_, filters(), bindings_[0].gradient.data,
                      HandleOf(stream));
   }
 
  private:
+  // What lies in the memory of the plan.
+  enum PieceName : std::size_t {
+    kInput,
+    kFilter,
+    kConvolved,
+    kSaved,
+    kChosen,
+    kWinners,
+    kMask,
+    kForwardWorkspace,
+    kBackwardWorkspace,
+    kDiffConvolved,
+    kDiffFilter,
+    kPieces
+  };
+  struct Piece {
+    int id = -1;  // of the plan
+    std::byte* address = nullptr;
+  };
+  struct PieceRow {
+    PieceName piece;
+    const char* name;
+    std::size_t bytes;
+    int first, last;  // times at which it is needed
+  };
+
+  template <typename T>
+  T* At(PieceName piece) const {
+    return reinterpret_cast<T*>(memory_[piece].address);
+  }
+
   std::int64_t filters() const { return PaddedChannels(spec_.out_channels); }
 
   NormParameters Parameters() const {
@@ -158,28 +184,12 @@ class CudaStem final : public Stem {
   std::vector<ParameterSpec> parameters_;
   std::vector<ParameterBinding> bindings_;
 
-  int blocks_id_ = -1;
-  int filter_id_ = -1;
-  int convolved_id_ = -1;
-  int saved_id_ = -1;
-  int chosen_id_ = -1;
-  int winners_id_ = -1;
-  int mask_id_ = -1;
-  int forward_workspace_id_ = -1;
-  int backward_workspace_id_ = -1;
-  int diff_convolved_id_ = -1;
-  int diff_filter_id_ = -1;
+  std::array<Piece, kPieces> memory_;  // by PieceName
   Tensor input_;
   Tensor block_filter_;
   Tensor convolved_;
   Tensor diff_convolved_;
   Tensor diff_block_filter_;
-  float* saved_ = nullptr;
-  void* chosen_ = nullptr;
-  std::uint8_t* winners_ = nullptr;
-  std::uint8_t* mask_ = nullptr;
-  void* forward_workspace_ = nullptr;
-  void* backward_workspace_ = nullptr;
 };
 
 }  // namespace

@@ -35,13 +35,14 @@ class CudaSgd final : public Sgd {
     stream->Synchronize();
   }
 
-  void Step(const SgdCall* call, float* weight, float* momentum, const FlatGradients& gradients,
-            void* compute_copy, UpdateSums* sums, Stream& stream) override {
+  void Step(const SgdParameters* call, float* weight, float* momentum,
+            const FlatGradients& gradients, void* compute_copy, UpdateSums* sums,
+            Stream& stream) override {
     DDL_CHECK(gradients.compute == nullptr || gradients.compute_from % kUpdateAlignment == 0);
     UpdateKernelCall full;
     full.chunks = reinterpret_cast<const UpdateChunk*>(chunks_.data());
     full.chunk_count = chunk_count_;
-    full.told = call;
+    full.parameters = call;
     full.weight = weight;
     full.momentum = momentum;
     full.gradients = gradients;

@@ -100,7 +100,7 @@ __global__ void AddBlocks(const UpdateSums* of_blocks, int blocks, UpdateSums* s
 template <typename T>
 __global__ void Update(UpdateKernelCall call, const UpdateSums* sums) {
   if (sums->nonfinite != 0) return;
-  const SgdCall told = *call.told;
+  const SgdParameters parameters = *call.parameters;
   T* copy = static_cast<T*>(call.compute_copy);
   ForEachElement(call, [&](auto how_many, std::size_t i, bool decay) {
     constexpr int count = decltype(how_many)::value;
@@ -111,10 +111,10 @@ __global__ void Update(UpdateKernelCall call, const UpdateSums* sums) {
     Load(call.momentum + i, momentum);
     LoadGradients<T>(call.gradients, i, gradient);
     for (int k = 0; k < count; ++k) {
-      const float g =
-          told.gradient_scale * gradient[k] + (decay ? told.weight_decay * weight[k] : 0.0F);
-      momentum[k] = told.momentum_factor * momentum[k] + g;
-      weight[k] -= told.learning_rate * momentum[k];
+      const float g = parameters.gradient_scale * gradient[k] +
+                      (decay ? parameters.weight_decay * weight[k] : 0.0F);
+      momentum[k] = parameters.momentum_factor * momentum[k] + g;
+      weight[k] -= parameters.learning_rate * momentum[k];
     }
     Store(momentum, call.momentum + i);
     Store(weight, call.weight + i);

@@ -30,7 +30,7 @@ inline constexpr std::size_t kUpdateAlignment = 8;
 struct UpdateKernelCall {
   const UpdateChunk* chunks = nullptr;  // device memory
   int chunk_count = 0;
-  const SgdCall* told = nullptr;
+  const SgdParameters* parameters = nullptr;
   float* weight = nullptr;
   float* momentum = nullptr;
   FlatGradients gradients;

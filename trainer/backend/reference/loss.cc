@@ -20,9 +20,9 @@ class ReferenceSoftmaxCrossEntropy final : public SoftmaxCrossEntropy {
     DDL_CHECK(smoothing_ >= 0 && smoothing_ <= 1);
   }
 
-  void Run(const LossCall* call_memory, const Tensor& logits, const std::int32_t* labels,
+  void Run(const LossParameters* call_memory, const Tensor& logits, const std::int32_t* labels,
            const Tensor& diff_logits, LossSums* sums, Stream& /*stream*/) override {
-    const LossCall call = *call_memory;
+    const LossParameters call = *call_memory;
     DDL_CHECK(call.valid >= 0 && call.valid <= batch_);
     double loss = 0;
     int top1 = 0;
@@ -47,8 +47,8 @@ class ReferenceSoftmaxCrossEntropy final : public SoftmaxCrossEntropy {
 
  private:
   // Returns the loss of one sample.
-  double RunRow(const LossCall& call, const float* row, std::int32_t label, std::int32_t partner,
-                float* diff_row) const {
+  double RunRow(const LossParameters& call, const float* row, std::int32_t label,
+                std::int32_t partner, float* diff_row) const {
     const double peak = *std::max_element(row, row + classes_);
     double sum = 0;
     for (Index k = 0; k < classes_; ++k) sum += std::exp(row[k] - peak);

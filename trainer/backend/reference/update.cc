@@ -12,10 +12,10 @@ class ReferenceSgd final : public Sgd {
  public:
   explicit ReferenceSgd(std::vector<ParameterSegment> segments) : segments_(std::move(segments)) {}
 
-  void Step(const SgdCall* call_memory, float* weight, float* momentum,
+  void Step(const SgdParameters* call_memory, float* weight, float* momentum,
             const FlatGradients& gradients, void* compute_copy, UpdateSums* sums,
             Stream& /*stream*/) override {
-    const SgdCall call = *call_memory;
+    const SgdParameters call = *call_memory;
     // The network computes in fp32, on `weight` itself.
     DDL_CHECK(compute_copy == nullptr && gradients.compute == nullptr);
     const float* gradient = gradients.fp32;

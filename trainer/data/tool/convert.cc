@@ -10,10 +10,10 @@
 
 #include "support/counted.h"
 #include "trainer/core/error.h"
+#include "trainer/core/file.h"
 #include "trainer/core/thread.h"
 #include "trainer/data/data_files.h"
 #include "trainer/data/example.h"
-#include "trainer/data/file.h"
 #include "trainer/data/shard_manifest.h"
 #include "trainer/data/tfrecord.h"
 #include "trainer/data/tool/convert_plan.h"

@@ -30,10 +30,10 @@ void ImageReader::Read(const SourceImage& image, std::vector<std::uint8_t>& byte
                                 " are read");
   }
   bytes.resize(image.range.size);
-  const FileDescriptor& open_tar = tars_[image.container];
-  FileDescriptor own;
-  if (!open_tar) own = OpenForReading(path);
-  const FileDescriptor& file = open_tar ? open_tar : own;
+  const support::Descriptor& open_tar = tars_[image.container];
+  support::Descriptor own;
+  if (!open_tar.is_open()) own = OpenForReading(path);
+  const support::Descriptor& file = open_tar.is_open() ? open_tar : own;
   const bool is_same = container.is_tar || FileSize(file, path) == image.range.size;
   if (!is_same || ReadAt(file, path, image.range.offset, bytes) < bytes.size()) {
     throw Error(EX_DATAERR, Describe(image) + ": the file changed while it was in use");

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/data/file.h"
+#include "trainer/core/file.h"
 #include "trainer/data/tool/image_sources.h"
 
 namespace trainer {
@@ -28,7 +28,7 @@ class ImageReader {
 
  private:
   const ImageListing& listing_;
-  std::vector<FileDescriptor> tars_;  // by container; empty where it is opened for each read
+  std::vector<support::Descriptor> tars_;  // by container; empty where it is opened for each read
 };
 
 }  // namespace trainer

@@ -77,7 +77,7 @@ class ImageLister {
   void AddClassFolder(const std::string& root, const std::string& below,
                       const std::string& class_name, int depth);
   void AddTarFile(const std::string& path, const std::string& flat_class);
-  void AddTar(const FileDescriptor& file, const std::string& folder, const ByteRange& range,
+  void AddTar(const support::Descriptor& file, const std::string& folder, const ByteRange& range,
               const std::string& flat_class);
   void TakeNumbers(std::size_t first_image, const std::map<std::string, std::string>& numbers);
   std::uint32_t AddContainer(const std::string& path, bool is_tar);
@@ -174,13 +174,13 @@ void ImageLister::AddClassFolder(const std::string& root, const std::string& bel
 }
 
 void ImageLister::AddTarFile(const std::string& path, const std::string& flat_class) {
-  const FileDescriptor file = OpenForReading(path);
+  const support::Descriptor file = OpenForReading(path);
   AddContainer(path, true);
   AddTar(file, "", {0, FileSize(file, path)}, flat_class);
 }
 
 // `folder`: "" or the name of the tar within the tar, with '/' behind.
-void ImageLister::AddTar(const FileDescriptor& file, const std::string& folder,
+void ImageLister::AddTar(const support::Descriptor& file, const std::string& folder,
                          const ByteRange& range, const std::string& flat_class) {
   const std::string path = listing_.containers.back().path;
   const std::size_t first_image = listing_.images.size();

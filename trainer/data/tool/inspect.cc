@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "trainer/core/error.h"
+#include "trainer/core/file.h"
 #include "trainer/data/data_files.h"
 #include "trainer/data/example.h"
-#include "trainer/data/file.h"
 #include "trainer/data/jpeg.h"
 #include "trainer/data/parallel_for.h"
 #include "trainer/data/record_index.h"
@@ -44,13 +44,6 @@ std::vector<std::string> FindAllDataFiles(const std::string& dir, bool may_be_pa
   }
   if (paths.empty()) throw NoDataFiles(dir);
   return paths;
-}
-
-void WriteText(const fs::path& path, const std::string& text) {
-  NewFile file(path.string());
-  file.Write({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
-  file.Finish();
-  file.Commit();
 }
 
 // What one thread found in a run of records.
@@ -244,7 +237,7 @@ std::int64_t MakeIndexFiles(const std::string& data_dir, const std::string& inde
   ParallelFor(threads, std::ssize(paths), [&](std::int64_t i) {
     const auto number = static_cast<std::size_t>(i);
     const std::vector<RecordPlace> places = RecordFile(paths[number], true).Scan();
-    WriteText(fs::path(index_dir) / fs::path(paths[number]).filename(), FormatIndex(places));
+    WriteWholeFile(fs::path(index_dir) / fs::path(paths[number]).filename(), FormatIndex(places));
     records[number] = std::ssize(places);
   });
   std::int64_t total = 0;
@@ -267,7 +260,7 @@ std::int64_t MakeShardManifest(const std::string& data_dir, bool may_be_part, in
     shards[number] = SummarizeShard(file, file.ScanWithChecksum());
   });
   std::ranges::sort(shards, {}, &ShardSummary::name);
-  WriteText(fs::path(data_dir) / kShardManifestName, FormatShardManifest(shards));
+  WriteWholeFile(fs::path(data_dir) / kShardManifestName, FormatShardManifest(shards));
   std::int64_t total = 0;
   for (const ShardSummary& shard : shards) total += static_cast<std::int64_t>(shard.records);
   return total;

@@ -51,13 +51,6 @@ void RemoveBegunFiles(const std::string& dir) {
   }
 }
 
-void WriteDescription(const std::string& path, const std::string& description) {
-  NewFile file(path);
-  file.Write({reinterpret_cast<const std::uint8_t*>(description.data()), description.size()});
-  file.Finish();
-  file.Commit();
-}
-
 std::string_view TakeLineOf(std::string_view& text) {
   const std::size_t length = std::min(text.find('\n'), text.size());
   const std::string_view line = text.substr(0, length);
@@ -71,9 +64,9 @@ ShardFolder::ShardFolder(std::string dir) : dir_(std::move(dir)) {
   std::error_code error;
   fs::create_directories(dir_, error);
   if (error) throw OsError("cannot make the directory " + dir_, error.value());
-  lock_ = FileDescriptor(::open(dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!lock_) throw OsError("cannot open the directory " + dir_, errno);
-  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+  lock_ = support::Descriptor(::open(dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!lock_.is_open()) throw OsError("cannot open the directory " + dir_, errno);
+  if (::flock(lock_.fd(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     throw Error(EX_CONFIG,
                 "another ddldata writes to " + dir_ + ": wait for it, or give another folder");
   }
@@ -97,7 +90,7 @@ std::vector<std::size_t> ShardFolder::MissingFiles(const std::string& descriptio
                               ", one is " + *there.begin() +
                               ") that no conversion has written: give another folder");
   } else {
-    WriteDescription(path, description);
+    WriteWholeFile(path, description);
   }
   std::vector<std::size_t> missing;
   for (std::size_t i = 0; i < names.size(); ++i) {

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/data/file.h"
+#include "trainer/core/file.h"
 
 namespace trainer {
 
@@ -43,7 +43,7 @@ class ShardFolder {
 
  private:
   std::string dir_;
-  FileDescriptor lock_;
+  support::Descriptor lock_;
 };
 
 // "there it is LINE, now it is LINE" of the first lines of two descriptions that differ; "" if none

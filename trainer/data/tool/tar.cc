@@ -143,7 +143,7 @@ struct TarReader::Extension {
   std::optional<std::uint64_t> size;
 };
 
-TarReader::TarReader(const FileDescriptor& file, std::string path, const ByteRange& range)
+TarReader::TarReader(const support::Descriptor& file, std::string path, const ByteRange& range)
     : file_(file),
       path_(std::move(path)),
       begin_(range.offset),

@@ -15,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-#include "trainer/data/file.h"
+#include "trainer/core/file.h"
 
 namespace trainer {
 
@@ -44,7 +44,7 @@ class TarReader {
  public:
   // The archive is `range` of `file`, which must outlive it; `path` is its name in complaints.
   // REQUIRES: the range is within the file.
-  TarReader(const FileDescriptor& file, std::string path, const ByteRange& range);
+  TarReader(const support::Descriptor& file, std::string path, const ByteRange& range);
 
   // The next member, in the order of the archive; nothing behind the last one.  Names that are
   // absolute, climb out with ".." or have control characters are errors, as are sparse members.
@@ -63,7 +63,7 @@ class TarReader {
   void RequireZerosToTheEnd();
   [[noreturn]] void Fail(const std::string& what) const;
 
-  const FileDescriptor& file_;
+  const support::Descriptor& file_;
   std::string path_;
   std::uint64_t begin_;   // of the archive
   std::uint64_t header_;  // offset of the header at hand

@@ -34,7 +34,7 @@ std::optional<Error> ErrorOf(int calls, cudaError_t failure, const std::function
 void Train() {
   TrainConfig config = SmallConfig("");
   config.mode = RunMode::kTrainingBenchmark;
-  config.batch = 1;
+  config.batch_size = 1;
   config.warmup_steps = 0;
   config.schedule.num_iter = 1;
   RunAlone(config, 0, "cuda");
@@ -98,7 +98,7 @@ TEST(CudaFailures, AreToldWhileTheMemoryOfTheStepIsThere) {
   ThreadWorld world(1);
   ThreadCommunicator communicator(world, 0);
   GeneratedSourceOptions options;
-  options.batch = config.batch;
+  options.batch = config.batch_size;
   options.classes = static_cast<int>(config.classes);
   GeneratedSource source(options);
   std::size_t allocated_then = 0;

@@ -17,7 +17,7 @@ namespace trainer {
 namespace {
 
 NetworkPlan PlanOf(Backend& backend, std::int64_t batch) {
-  return PlanNetwork(backend, {.architecture = "resnet50", .batch = batch});
+  return PlanNetwork(backend, {.arch = "resnet50", .batch_size = batch});
 }
 
 TEST(CudaMemory, ResNet50WithBatch256InFp16FitsAV100) {

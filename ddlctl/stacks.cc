@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "ddlctl/stacks.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "ddlctl/stacks_view.h"
+#include "ddlctl/status_text.h"
+#include "support/file.h"
+#include "trainer/control/control_client.h"
+#include "trainer/control/stacks_request.h"
+#include "trainer/core/error.h"
+#include "trainer/telemetry/thread_stacks.h"
+
+namespace ddlctl {
+namespace {
+
+namespace fs = std::filesystem;
+using trainer::Error;
+using trainer::StacksRequest;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::uint64_t kMaxStacksBytes = std::uint64_t{1} << 24;
+constexpr std::chrono::milliseconds kBetweenLooks{200};
+
+// A file of this user's.
+bool IsOwnFile(const fs::path& file) {
+  struct stat info = {};
+  return ::lstat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == ::geteuid();
+}
+
+// By writing the order where the ranks look for it.  Throws Error(EX_UNAVAILABLE).
+std::uint64_t OrderWithoutRankZero(const fs::path& file, const std::string& problem) {
+  const std::optional<StacksRequest> request = trainer::ReadStacksRequest(file);
+  const std::uint64_t order = trainer::NextStacksOrder(request ? request->order : 0);
+  if (!request || !IsOwnFile(file) || trainer::WriteStacksOrder(file, order) != 0) {
+    throw Error(EX_UNAVAILABLE, problem);
+  }
+  return order;
+}
+
+// Returns the number of the order.
+std::uint64_t Order(Session& session, const StacksOptions& options, const fs::path& file) {
+  trainer::ControlAnswer answer;
+  try {
+    answer = session.Ask({trainer::ControlOrder::kStacks});
+  } catch (const trainer::NoAnswer& silence) {
+    const std::uint64_t order = OrderWithoutRankZero(file, silence.what());
+    options.note(std::string(silence.what()) + " The others are asked without it.\n");
+    return order;
+  }
+  if (!answer.refusal.empty()) throw Error(EX_TEMPFAIL, Harmless(answer.refusal));
+  return answer.stacks_order;
+}
+
+// Makes NFS look which files are there, and not remember: something has changed in the folder.
+void Touch(const fs::path& folder) {
+  const fs::path name = folder / (".ddlctl-" + std::to_string(::getpid()));
+  std::error_code ignored;
+  fs::create_directory(name, ignored);
+  fs::remove(name, ignored);
+}
+
+// Reads what is there of those that have not answered yet; returns whether all have.
+bool ReadAnswers(const fs::path& folder, std::uint64_t order, std::vector<RankAnswer>& ranks) {
+  bool has_all = true;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (ranks[i].stacks) continue;
+    const support::WholeFile file = support::ReadWholeFile(
+        folder / trainer::StacksFileName(static_cast<int>(i)), kMaxStacksBytes);
+    std::optional<trainer::RankStacks> stacks = trainer::ParseRankStacks(file.content);
+    if (stacks && stacks->order >= order) ranks[i].stacks = std::move(stacks);
+    has_all = has_all && ranks[i].stacks;
+  }
+  return has_all;
+}
+
+}  // namespace
+
+int ShowStacks(Session& session, const StacksOptions& options) {
+  const fs::path file = options.results_dir / trainer::kStacksRequestName;
+  const std::uint64_t order = Order(session, options, file);
+  const std::optional<StacksRequest> request = trainer::ReadStacksRequest(file);
+  if (!request) {
+    throw Error(EX_UNAVAILABLE, file.string() + ": not written by a ddltraind of this version");
+  }
+  std::vector<RankAnswer> ranks;
+  for (const StacksRequest::Rank& rank : request->ranks) {
+    ranks.push_back({.host = rank.host, .pid = rank.pid, .stacks = std::nullopt});
+  }
+  const double seconds = kStacksSeconds + trainer::SecondsBetweenStacksLooks(ranks.size());
+  const auto end = Clock::now() + std::chrono::duration<double>(seconds);
+  bool has_all = ReadAnswers(request->folder, order, ranks);
+  while (!has_all && Clock::now() < end) {
+    std::this_thread::sleep_for(kBetweenLooks);
+    Touch(request->folder);
+    has_all = ReadAnswers(request->folder, order, ranks);
+  }
+  for (RankAnswer& rank : ranks) {
+    // This is the machine of rank 0.
+    if (rank.stacks || rank.host != ranks.front().host) continue;
+    rank.state = trainer::StateInKernel("/proc/" + std::to_string(rank.pid));
+    if (rank.state.empty()) rank.state = "is gone";
+  }
+  options.print(options.all_threads ? AllStacksText(ranks, seconds)
+                                    : GroupedStacksText(ranks, seconds));
+  if (!options.all_threads &&
+      std::ranges::any_of(ranks, [](const RankAnswer& rank) { return rank.stacks.has_value(); })) {
+    options.note("all threads are in " + Harmless(request->folder.string()) +
+                 "/rank-N.txt, and in ddlctl stacks --all-threads\n");
+  }
+  return has_all ? EX_OK : EX_UNAVAILABLE;
+}
+
+}  // namespace ddlctl

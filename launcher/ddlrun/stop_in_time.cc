@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/ddlrun/stop_in_time.h"
+
+#include <chrono>
+#include <limits>
+#include <string>
+
+#include "launcher/base/error.h"
+#include "launcher/slurm/slurm_job.h"
+
+namespace launcher {
+
+EndOfJobOptions StopInTime(const Settings& settings, const Environment& environment) {
+  using Clock = EndOfJob::Clock;
+  EndOfJobOptions options;
+  if (settings.stop_before.count() == 0) return options;
+  const std::string option = "--stop-before " + std::to_string(settings.stop_before.count());
+  const std::optional<double> left =
+      SecondsUntilEndOfJob(environment, std::chrono::system_clock::now());
+  if (!left) {
+    throw LaunchError(EX_CONFIG,
+                      option +
+                          ": the end of this job is not known: there is no SLURM_JOB_END_TIME, and "
+                          "'scontrol show job' tells no time limit; write #SBATCH --time, or leave "
+                          "the option out");
+  }
+  if (*left <= static_cast<double>(settings.stop_before.count())) {
+    throw LaunchError(EX_CONFIG, option + ": the job's time ends in " +
+                                     std::to_string(static_cast<long long>(*left)) +
+                                     " s already: give fewer seconds, or more #SBATCH --time");
+  }
+  options.end = Clock::now() +
+                std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*left));
+  options.margin = settings.stop_before;
+  options.question = ShowJobCommand(environment);
+  options.environment = environment;
+  options.seconds_left = [](const std::string& text) -> std::optional<double> {
+    const std::optional<SlurmJob> job = ParseSlurmJob(text);
+    if (!job) return std::nullopt;
+    return job->seconds_left.value_or(std::numeric_limits<double>::infinity());
+  };
+  return options;
+}
+
+}  // namespace launcher

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// --stop-before: when the ranks of this job are to be told that its time ends.
+
+#pragma once
+
+#include "launcher/base/environment.h"
+#include "launcher/cli/settings.h"
+#include "launcher/supervise/end_of_job.h"
+
+namespace launcher {
+
+// Without --stop-before they are told nothing.  May ask scontrol, and waits for its answer.  Throws
+// LaunchError(EX_CONFIG) where the end of the job is not known, or too near.
+EndOfJobOptions StopInTime(const Settings& settings, const Environment& environment);
+
+}  // namespace launcher

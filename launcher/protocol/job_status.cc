@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/protocol/job_status.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <sstream>
+#include <stdexcept>
+
+#include "launcher/protocol/words.h"
+
+namespace launcher {
+namespace {
+
+constexpr char kFirstLine[] = "ddlrun-status 1";
+// 30 million years: what is more is no time.
+constexpr double kMaxSeconds = 1e15;
+constexpr const char* kRankStates[] = {"starting", "running", "ended"};
+
+std::string Seconds(std::optional<double> seconds) {
+  if (!seconds) return "-";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f", *seconds);
+  return text;
+}
+
+std::optional<double> ReadSeconds(const std::string& word) {
+  if (word == "-") return std::nullopt;
+  char* end = nullptr;
+  const double value = std::strtod(word.c_str(), &end);
+  if (*end != '\0' || !(value >= 0 && value <= kMaxSeconds)) throw std::out_of_range(word);
+  return value;
+}
+
+JobStatus::RankState ReadRankState(const std::string& word) {
+  for (int i = 0; i < 3; ++i) {
+    if (word == kRankStates[i]) return static_cast<JobStatus::RankState>(i);
+  }
+  throw std::out_of_range(word);
+}
+
+void Expect(Words& words, const std::string& name) {
+  if (words.Next() != name) throw std::out_of_range(name);
+}
+
+JobStatus Read(std::istringstream& lines) {
+  std::string line;
+  if (!std::getline(lines, line) || line != kFirstLine) throw std::out_of_range(line);
+  JobStatus status;
+  std::getline(lines, line);
+  Words job(line);
+  Expect(job, "job");
+  status.job = job.Text();
+  status.host = job.Text();
+  status.pid = job.Number();
+  status.launcher = job.Text();
+  status.restarts = job.Number();
+  status.program = job.Text();
+  job.ExpectEnd();
+  std::getline(lines, line);
+  Words times(line);
+  Expect(times, "times");
+  status.written = ReadSeconds(times.Next()).value_or(0);
+  status.started = ReadSeconds(times.Next()).value_or(0);
+  status.ends = ReadSeconds(times.Next());
+  times.ExpectEnd();
+  while (std::getline(lines, line)) {
+    Words words(line);
+    Expect(words, "rank");
+    JobStatus::Rank rank;
+    rank.host = words.Text();
+    rank.state = ReadRankState(words.Next());
+    rank.exit_code = words.Number();
+    rank.silence = ReadSeconds(words.Next());
+    words.ExpectEnd();
+    status.ranks.push_back(std::move(rank));
+  }
+  if (status.ranks.empty()) throw std::out_of_range("ranks");
+  return status;
+}
+
+}  // namespace
+
+std::string FormatJobStatus(const JobStatus& status) {
+  std::string text = std::string(kFirstLine) + "\njob " + EncodeText(status.job) + " " +
+                     EncodeText(status.host) + " " + std::to_string(status.pid) + " " +
+                     EncodeText(status.launcher) + " " + std::to_string(status.restarts) + " " +
+                     EncodeText(status.program) + "\ntimes " + Seconds(status.written) + " " +
+                     Seconds(status.started) + " " + Seconds(status.ends) + "\n";
+  for (const JobStatus::Rank& rank : status.ranks) {
+    text += "rank " + EncodeText(rank.host) + " " + kRankStates[static_cast<int>(rank.state)] +
+            " " + std::to_string(rank.exit_code) + " " + Seconds(rank.silence) + "\n";
+  }
+  return text;
+}
+
+std::optional<JobStatus> ParseJobStatus(const std::string& text) {
+  if (text.empty() || text.back() != '\n') return std::nullopt;
+  std::istringstream lines(text);
+  try {
+    return Read(lines);
+  } catch (const std::out_of_range&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace launcher

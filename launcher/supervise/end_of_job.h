@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// When the ranks are to be told that the time of their Slurm job ends (--stop-before).  Slurm is
+// asked once more just before, since the limit may have been extended meanwhile.
+//
+// For one thread, which never waits here for Slurm's answer.
+
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launcher/base/environment.h"
+#include "launcher/system/command_output.h"
+
+namespace launcher {
+
+struct EndOfJobOptions {
+  // As far as it is known at the start; nullopt: the ranks are told nothing.
+  std::optional<std::chrono::steady_clock::time_point> end;
+  std::chrono::milliseconds margin{0};  // before the end, when they are told
+  // A command that prints what Slurm says about the job; its first word is a path.  Empty: nobody
+  // is asked.
+  std::vector<std::string> question;
+  Environment environment;  // of that command
+  // Reads what it has printed: seconds until the end, infinity without a limit; nullopt for any
+  // other text.
+  std::function<std::optional<double>(const std::string& text)> seconds_left;
+};
+
+class EndOfJob {
+ public:
+  using Clock = std::chrono::steady_clock;
+  // How long before the ranks are to be told Slurm is asked; it has as long for its answer.
+  static constexpr std::chrono::milliseconds kAhead{5000};
+  // By how much an end must be later to be another one: Slurm counts in seconds.
+  static constexpr std::chrono::milliseconds kSlack{2000};
+
+  // `options` outlives this object.
+  explicit EndOfJob(const EndOfJobOptions& options);
+
+  // When Look is to be called, though no child has ended; nullopt: never.
+  std::optional<Clock::time_point> deadline() const;
+  // Whether the ranks are to be told now.  True only once.
+  bool Look(Clock::time_point now);
+
+ private:
+  void Ask();
+  void TakeAnswer(Clock::time_point now);
+
+  const EndOfJobOptions& options_;
+  std::optional<Clock::time_point> tell_at_;
+  bool has_asked_ = false;
+  std::unique_ptr<CommandOutput> question_;  // while it runs
+};
+
+}  // namespace launcher

@@ -1,0 +1,83 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# The PyTorch program of the user guide, as it stands there: it hangs, is killed, runs out of time, and goes on each time.
+
+# shellcheck disable=SC2154 # common.bash sets them
+# shellcheck disable=SC2016 # what is evaluated later
+
+load common
+
+setup() {
+  ddlrun="$DDLRUN_BUILD/bin/ddlrun"
+  enter_test_directory
+  python3 -c 'import torch.distributed as d; assert d.is_available()' 2> /dev/null ||
+    skip "PyTorch is not installed (tools/bootstrap peers)"
+  sed -n '/^```python file=loop.py$/,/^```$/p' "$BATS_TEST_DIRNAME/../../../doc/user-guide.md" | sed '1d;$d' > loop.py
+  [ "$(wc -l < loop.py)" -gt 20 ]
+  export OMP_NUM_THREADS=1
+}
+
+# The process of a rank that runs in this directory.
+pid_of_rank() {
+  local pid
+  for pid in $(pgrep -f 'loop\.py'); do
+    [ "$(readlink "/proc/$pid/cwd")" = "$BATS_TEST_TMPDIR" ] || continue
+    [[ $(readlink "/proc/$pid/exe") == *python* ]] || continue
+    tr '\0' '\n' < "/proc/$pid/environ" | grep -qx "RANK=$1" || continue
+    echo "$pid"
+    return 0
+  done
+  return 1
+}
+
+# start_loop OPTIONS...: its output in out and err.
+start_loop() {
+  timeout --foreground 200 "$ddlrun" --launcher=local --oversubscribe -n 2 --heartbeat 'beats/%r' --progress-file checkpoint.pt \
+    "$@" python3 loop.py 100000000 > out 2> err 3>&- &
+  watch=$!
+}
+
+end_of_loop() {
+  status=0
+  wait "$watch" || status=$?
+  cat out err
+}
+
+# A checkpoint that is newer than the file `before`.
+has_saved() { [ checkpoint.pt -nt before ]; }
+
+@test "a rank that hangs and one that is killed: all start again from the checkpoint" {
+  touch before
+  start_loop --hang-after 5 --max-restarts 2
+  wait_for 60 has_saved
+  kill -STOP "$(pid_of_rank 1)"
+  wait_for 60 grep -q 'started again 1 times' out
+  touch before
+  wait_for 60 has_saved
+  kill -KILL "$(pid_of_rank 0)"
+  wait_for 60 grep -q 'started again 2 times' out
+  touch before
+  wait_for 60 has_saved
+  # As Slurm's own signal does.
+  kill -USR1 "$(pgrep -P "$watch" -x ddlrun)"
+  end_of_loop
+  [ "$status" -eq 75 ]
+  grep -q "it hangs: rank [01] on .* has not touched $PWD/beats/[01] for " err
+  grep -q "^from step [1-9][0-9]* on, started again 2 times" out
+}
+
+@test "before the end of the job's time it saves and ends with 75, and goes on from there" {
+  touch before
+  export SLURM_JOB_END_TIME=$(($(date +%s) + 95))
+  start_loop --stop-before 60
+  wait_for 60 has_saved
+  end_of_loop
+  [ "$status" -eq 75 ]
+  grep -q "ranks got SIGUSR1 60 s before the end of the job's time" err
+  local step
+  step=$(python3 -c 'import torch; print(torch.load("checkpoint.pt")["step"])')
+  unset SLURM_JOB_END_TIME
+  run "$ddlrun" --launcher=local --oversubscribe -n 2 --heartbeat 'beats/%r' python3 loop.py $((step + 5))
+  [ "$status" -eq 0 ]
+  [[ $output == *"from step $step on, "* && $output == *"rank 1 is through"* ]]
+}

@@ -1,0 +1,100 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# --on_nan=rollback: from numbers that are none, all ranks go back to a checkpoint and on behind the images that did it.
+
+# shellcheck disable=SC2154 # common.bash sets them
+
+load common
+
+# Images of which one in 200 makes the loss no number: black ones are nothing behind the first convolution, and the
+# bright one is multiplied up until it is infinite.
+setup_file() {
+  export data="$BATS_FILE_TMPDIR/data"
+  export weights="$BATS_FILE_TMPDIR/weights.safetensors"
+  cd "$BATS_FILE_TMPDIR" || return 1
+  python3 "$BATS_TEST_DIRNAME/uniform_images.py" images 10 20 1
+  "$DDLRUN_BUILD/bin/ddldata" convert "$data" --train images
+  run_small --num_iter=1 --results_dir=first --lr_init=0
+  local from=first/checkpoints/step-0000000001/model.safetensors
+  fill "$from" conv1.weight 1e10
+  fill "$from" layer1.0.conv1.weight 1e13
+  fill "$from" layer1.0.conv2.weight 1e13
+  cp "$from" "$weights"
+}
+
+run_small() {
+  env -u DDLRUN_SITE "$DDLRUN_BUILD/bin/ddlrun" -n 1 --launcher=local "$DDLRUN_BUILD/bin/ddltraind" --arch=resnet_tiny \
+    --data_dir="$data" --classes=10 --image_size=32 --batch_size=8 --iter_unit=batch --threads=1 --mode=train \
+    --freeze_batch_norm "$@"
+}
+
+# fill FILE NAME VALUE: in place.
+fill() {
+  python3 "$BATS_TEST_DIRNAME/safetensors.py" filled "$1" filled "$2" "$3"
+  mv filled "$1"
+}
+
+# What all runs here have.
+rolling=(--mode=train --freeze_batch_norm --on_nan=rollback --checkpoint_every=5)
+
+# number KEY MANIFEST
+number() {
+  sed -n "s/^  \"$1\": \([0-9]*\),\$/\1/p" "$2"
+}
+
+@test "two ranks go back to the newest checkpoint, and on behind the images of the step" {
+  launcher=local train 2 --num_iter=60 --results_dir=run --init_from="$weights" --display_every=1 "${rolling[@]}"
+  echo "$messages"
+  [ "$status" -eq 0 ]
+  # shellcheck disable=SC2154 # run sets it
+  grep -o ' iteration: [0-9]*' <<< "$output" > iterations
+  sort -t : -k 2 -n -u iterations | diff iterations -
+  local step=0 first back rollbacks skipped=0
+  # Each line of a rollback fits to the one before it, and together they are what the last checkpoint says.
+  while read -r first; do
+    [[ $first =~ "step "([0-9]+)": the loss is nan (learning rate "[^\)]*"): going back to the newest checkpoint (--on_nan=rollback)" ]]
+    step=${BASH_REMATCH[1]}
+    read -r back
+    [[ $back =~ "back at step "([0-9]+)": the "([0-9]+)" images from there to the end of step $step are skipped" ]]
+    [ "${BASH_REMATCH[1]}" -eq $((step / 5 * 5)) ]
+    [ "${BASH_REMATCH[2]}" -eq $((16 * (step % 5 + 1))) ]
+    skipped=$((skipped + BASH_REMATCH[2]))
+  done < <(grep -E 'warning: (step [0-9]*: the loss|back at)' <<< "$messages")
+  rollbacks=$(grep -c "warning: back at step" <<< "$messages")
+  [ "$rollbacks" -ge 3 ]
+  local manifest=run/checkpoints/step-0000000060/manifest.json
+  [ "$(number skipped_images "$manifest")" -eq "$skipped" ]
+  [ $(($(number epoch "$manifest") * 200 + $(number epoch_samples "$manifest"))) -eq $((60 * 16 + skipped)) ]
+}
+
+@test "killed after a rollback, it comes to the same bytes" {
+  launcher=local train 2 --num_iter=1500 --results_dir=whole --init_from="$weights" "${rolling[@]}"
+  [ "$status" -eq 0 ]
+  launcher=local start_training 2 --num_iter=1500 --results_dir=run --init_from="$weights" "${rolling[@]}"
+  wait_for 20 grep -q "warning: back at step [1-9]" err
+  kill -KILL "$(ranks_here 0)"
+  end_of_training
+  [ "$status" -eq 137 ]
+  [ ! -e run/checkpoints/step-0000001500 ]
+  launcher=local train 2 --num_iter=1500 --results_dir=run --init_from="$weights" "${rolling[@]}"
+  [ "$status" -eq 0 ]
+  [[ $messages == *"warning: back at step "* ]]
+  diff -r whole/checkpoints run/checkpoints
+}
+
+@test "after three rollbacks to a checkpoint the run ends with 70 on all ranks" {
+  cp "$weights" infinite.safetensors
+  fill infinite.safetensors layer1.0.bn1.bias 3e38
+  launcher=local train 2 --num_iter=60 --results_dir=run --init_from=infinite.safetensors "${rolling[@]}"
+  echo "$messages"
+  [ "$status" -eq 70 ]
+  [ "$(grep -v '^ddlrun: ' <<< "$messages" | grep -c 'warning: back at step 0: ')" -eq 3 ]
+  [[ $messages == *"ddltraind: rank 0 on "*"step 0: the "*", after 3 rollbacks to the checkpoint of step 0 from which none newer came: training has diverged; start again "* ]]
+  [ "$(ls run/checkpoints)" = step-0000000000 ]
+}
+
+@test "refused where there is no checkpoint to go back to, with what to type" {
+  train 1 --num_iter=5 --results_dir=run --mode=train --on_nan=rollback --checkpoint_every=0
+  [ "$status" -eq 64 ]
+  [[ $messages == *"--on_nan=rollback goes back to the newest checkpoint, but --checkpoint_every=0 takes none: give so many steps, or --on_nan=stop or skip"* ]]
+}

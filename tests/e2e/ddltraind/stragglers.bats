@@ -1,0 +1,38 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# A rank that is slower than the others for long is named in the log.
+
+# shellcheck disable=SC2154 # common.bash sets them
+
+load common
+
+# slow_down PID: lets it run for a sixth of the time, from now on; to be ended by its own process id, $brake.
+slow_down() {
+  (
+    while kill -STOP "$1" 2> /dev/null; do
+      sleep 0.1
+      kill -CONT "$1" || break
+      sleep 0.02
+    done
+  ) 3>&- &
+  brake=$!
+}
+
+@test "a rank that gets a sixth of the time is named with its host, and the end of it is told" {
+  # Ten steps are longer than it runs at a time, so that it is stopped in each ten of them.
+  small+=(--image_size=192)
+  launcher=local start_training 2 --results_dir=run --num_iter=1000000
+  wait_for 30 grep -q "iteration: 20" out
+  local slow
+  slow=$(ranks_here 1)
+  slow_down "$slow"
+  wait_for 50 grep -q "rank 1 on .* slower than the median of the ranks for 100 steps: " err
+  kill "$brake"
+  kill -CONT "$slow"
+  wait_for 50 grep -q "rank 1 on .* is no longer slower" err
+  kill -USR1 "$job"
+  end_of_training
+  cat err
+  [ "$status" -eq 75 ]
+  grep -q "rank 1 on .*: in each it is busy for [0-9.]* ms, they for [0-9.]* (ms: input wait .*; CPU" err
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/supervise/end_of_job.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <limits>
+#include <optional>
+#include <string>
+
+namespace launcher {
+namespace {
+
+using std::chrono::seconds;
+using Clock = EndOfJob::Clock;
+
+class EndOfJobTest : public testing::Test {
+ protected:
+  // The job ends in 100 s as it seems, and its ranks are to be told 20 s before.
+  EndOfJobTest() {
+    options_.end = start_ + seconds(100);
+    options_.margin = seconds(20);
+    options_.seconds_left = [this](const std::string& text) -> std::optional<double> {
+      ++answers_;
+      if (text == "never\n") return std::numeric_limits<double>::infinity();
+      if (text.find_first_not_of("0123456789\n") != std::string::npos) return std::nullopt;
+      return std::stod(text);
+    };
+  }
+
+  void Answers(const std::string& script) { options_.question = {"/bin/sh", "-c", script}; }
+
+  Clock::time_point At(double second) const {
+    return start_ +
+           std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(second));
+  }
+
+  // Looks again and again, at the time `now`, until that is so.
+  bool DeadlineBecomes(EndOfJob& job, std::optional<Clock::time_point> deadline,
+                       std::optional<Clock::time_point> now = std::nullopt) const {
+    for (int i = 0; i < 1000; ++i) {
+      EXPECT_FALSE(job.Look(now.value_or(At(76))));
+      if (job.deadline() == deadline) return true;
+      usleep(10000);
+    }
+    return false;
+  }
+
+  const Clock::time_point start_ = Clock::now();
+  EndOfJobOptions options_;
+  int answers_ = 0;  // that were read
+};
+
+TEST_F(EndOfJobTest, WithoutAnEndNobodyIsTold) {
+  const EndOfJobOptions none;
+  EndOfJob job(none);
+  EXPECT_EQ(job.deadline(), std::nullopt);
+  EXPECT_FALSE(job.Look(At(1e6)));
+}
+
+TEST_F(EndOfJobTest, RanksAreToldOnceSoLongBefore) {
+  EndOfJob job(options_);
+  EXPECT_EQ(job.deadline(), At(75));
+  EXPECT_FALSE(job.Look(At(74.9)));
+  EXPECT_FALSE(job.Look(At(75)));
+  EXPECT_EQ(job.deadline(), At(80));
+  EXPECT_FALSE(job.Look(At(79.9)));
+  EXPECT_TRUE(job.Look(At(80)));
+  EXPECT_EQ(job.deadline(), std::nullopt);
+  EXPECT_FALSE(job.Look(At(81)));
+}
+
+TEST_F(EndOfJobTest, AnEndThatIsLaterIsNoticedAndAskedForAgain) {
+  Answers("echo 500");
+  EndOfJob job(options_);
+  EXPECT_FALSE(job.Look(At(75)));
+  ASSERT_TRUE(DeadlineBecomes(job, At(76 + 500 - 20 - 5)));
+  EXPECT_FALSE(job.Look(At(100)));
+  EXPECT_FALSE(job.Look(At(551)));
+  ASSERT_TRUE(DeadlineBecomes(job, At(551 + 500 - 20 - 5), At(551)));
+}
+
+TEST_F(EndOfJobTest, ALimitThatWasTakenAwayIsNone) {
+  Answers("echo never");
+  EndOfJob job(options_);
+  EXPECT_FALSE(job.Look(At(75)));
+  ASSERT_TRUE(DeadlineBecomes(job, std::nullopt));
+  EXPECT_FALSE(job.Look(At(1000)));
+}
+
+TEST_F(EndOfJobTest, TheSameEndChangesNothing) {
+  for (const char* script : {"echo 24", "echo 26", "echo what"}) {
+    Answers(script);
+    answers_ = 0;
+    EndOfJob job(options_);
+    EXPECT_FALSE(job.Look(At(75)));
+    for (int i = 0; i < 1000 && answers_ == 0; ++i) {
+      usleep(10000);
+      EXPECT_FALSE(job.Look(At(76))) << script;
+    }
+    EXPECT_EQ(answers_, 1) << script;
+    EXPECT_EQ(job.deadline(), At(80)) << script;
+    EXPECT_FALSE(job.Look(At(79))) << script;
+    EXPECT_TRUE(job.Look(At(80))) << script;
+  }
+}
+
+TEST_F(EndOfJobTest, NoAnswerChangesNothing) {
+  for (const char* script : {"echo 500; exit 1", "sleep 1000"}) {
+    Answers(script);
+    EndOfJob job(options_);
+    EXPECT_FALSE(job.Look(At(75)));
+    EXPECT_EQ(job.deadline(), At(80)) << script;
+    EXPECT_TRUE(job.Look(At(80))) << script;
+  }
+}
+
+TEST_F(EndOfJobTest, ACommandThatIsNotThereChangesNothing) {
+  options_.question = {"/nonexistent/scontrol"};
+  EndOfJob job(options_);
+  EXPECT_FALSE(job.Look(At(75)));
+  EXPECT_TRUE(job.Look(At(80)));
+}
+
+}  // namespace
+}  // namespace launcher

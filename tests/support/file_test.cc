@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "support/file.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <thread>
+#include <utility>
+
+namespace support {
+namespace {
+
+namespace fs = std::filesystem;
+
+class FileTest : public ::testing::Test {
+ protected:
+  FileTest() {
+    std::string folder = testing::TempDir() + "/files.XXXXXX";
+    folder_ = mkdtemp(folder.data());
+  }
+  ~FileTest() override { fs::remove_all(folder_); }
+
+  static std::string TextOf(const fs::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  std::size_t CountFiles() const {
+    return static_cast<std::size_t>(
+        std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
+  }
+
+  fs::path folder_;
+};
+
+using DescriptorTest = FileTest;
+
+TEST_F(DescriptorTest, IsClosedOnceByItsLastOwner) {
+  Descriptor file(::open(folder_.c_str(), O_RDONLY | O_CLOEXEC));
+  const int fd = file.fd();
+  {
+    Descriptor other = std::move(file);
+    EXPECT_EQ(other.fd(), fd);
+    EXPECT_NE(::fcntl(fd, F_GETFD), -1);
+  }
+  EXPECT_EQ(::fcntl(fd, F_GETFD), -1);
+  Descriptor again(::open(folder_.c_str(), O_RDONLY | O_CLOEXEC));
+  const int second = again.fd();
+  again = Descriptor(::open(folder_.c_str(), O_RDONLY | O_CLOEXEC));
+  EXPECT_EQ(::fcntl(second, F_GETFD), -1);  // what is replaced is closed at once
+  EXPECT_EQ(again.Close(), 0);
+  EXPECT_FALSE(again.is_open());
+  EXPECT_EQ(again.Close(), 0);
+}
+
+TEST_F(DescriptorTest, KeepsErrno) {
+  Descriptor none(1 << 30);
+  errno = ENOSPC;
+  EXPECT_EQ(none.Close(), EBADF);
+  EXPECT_EQ(errno, ENOSPC);
+}
+
+TEST_F(FileTest, IsReadWholeUpToItsLimit) {
+  const fs::path path = folder_ / "a";
+  const std::string text(100000, 'x');
+  std::ofstream(path) << text;
+  EXPECT_EQ(ReadWholeFile(path, text.size()).content, text);
+  EXPECT_EQ(ReadWholeFile(path, text.size(), FileKind::kAny).content, text);
+  const WholeFile refused = ReadWholeFile(path, text.size() - 1);
+  EXPECT_EQ(refused.problem, ReadProblem::kTooLong);
+  EXPECT_EQ(refused.bytes, text.size());
+  EXPECT_EQ(refused.content, "");
+}
+
+TEST_F(FileTest, ThatIsNoneIsRefused) {
+  const WholeFile missing = ReadWholeFile(folder_ / "a", 10);
+  EXPECT_EQ(missing.problem, ReadProblem::kOpen);
+  EXPECT_EQ(missing.error, ENOENT);
+  EXPECT_EQ(ReadWholeFile(folder_, 10).problem, ReadProblem::kNotRegular);
+  const WholeFile folder = ReadWholeFile(folder_, 10, FileKind::kAny);
+  EXPECT_EQ(folder.problem, ReadProblem::kRead);
+  EXPECT_EQ(folder.error, EISDIR);
+}
+
+TEST_F(FileTest, MayBeAPipeWhereThatIsAllowed) {
+  const fs::path pipe = folder_ / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(ReadWholeFile(pipe, 10).problem, ReadProblem::kNotRegular);  // nobody writes to it
+  const std::string text(200000, 'x');
+  for (const std::size_t limit : {text.size(), text.size() - 1}) {
+    std::thread writer([&] { std::ofstream(pipe) << text; });
+    const WholeFile read = ReadWholeFile(pipe, limit, FileKind::kAny);
+    writer.join();
+    EXPECT_EQ(read.problem, limit < text.size() ? ReadProblem::kTooLong : ReadProblem::kNone);
+    EXPECT_EQ(read.content, limit < text.size() ? "" : text);
+  }
+}
+
+TEST_F(FileTest, IsReadFromAnOffset) {
+  std::ofstream(folder_ / "a") << "abcdef";
+  const Descriptor file(::open((folder_ / "a").c_str(), O_RDONLY | O_CLOEXEC));
+  std::string part(4, ' ');
+  EXPECT_EQ(ReadAt(file.fd(), 1, std::as_writable_bytes(std::span(part))).bytes, 4U);
+  EXPECT_EQ(part, "bcde");
+  const Transfer last = ReadAt(file.fd(), 5, std::as_writable_bytes(std::span(part)));
+  EXPECT_EQ(last.bytes, 1U);
+  EXPECT_EQ(last.error, 0);
+  EXPECT_EQ(ReadAt(-1, 0, std::as_writable_bytes(std::span(part))).error, EBADF);
+}
+
+TEST_F(FileTest, TakesItsPlaceWhenItIsCommitted) {
+  const fs::path path = folder_ / "a";
+  std::ofstream(path) << "old";
+  for (const bool is_durable : {false, true}) {
+    const std::string text = is_durable ? "newest" : "new";
+    {
+      AtomicFile file(path, {.is_durable = is_durable});
+      EXPECT_EQ(file.Write(text.substr(0, 1)), 0);
+      EXPECT_EQ(file.Write(text.substr(1)), 0);
+      EXPECT_EQ(file.Finish(), 0);
+      EXPECT_NE(TextOf(path), text);
+      EXPECT_EQ(file.Commit(), 0);
+    }
+    EXPECT_EQ(TextOf(path), text);
+    EXPECT_EQ(CountFiles(), 1U);
+  }
+}
+
+TEST_F(FileTest, IsNothingUnlessItIsCommitted) {
+  const fs::path path = folder_ / "a";
+  std::ofstream(folder_ / ".a.tmp") << "of a process that was killed, and longer";
+  {
+    AtomicFile file(path);
+    EXPECT_TRUE(fs::exists(folder_ / ".a.tmp"));
+    file.Write("new");
+  }
+  EXPECT_EQ(CountFiles(), 0U);
+  std::ofstream(folder_ / ".a.tmp") << "of a process that was killed, and longer";
+  EXPECT_EQ(ReplaceFile(path, "new"), 0);
+  EXPECT_EQ(TextOf(path), "new");
+}
+
+TEST_F(FileTest, KeepsItsFirstErrorAndTheOldFile) {
+  const fs::path path = folder_ / "a";
+  std::ofstream(path) << "old";
+  fs::create_directory(folder_ / ".a.tmp");
+  AtomicFile file(path);
+  EXPECT_EQ(file.error(), EISDIR);
+  EXPECT_EQ(file.Write("new"), EISDIR);
+  EXPECT_EQ(file.Commit(), EISDIR);
+  EXPECT_EQ(TextOf(path), "old");
+  EXPECT_EQ(ReplaceFile(folder_ / "none/a", "new"), ENOENT);
+  fs::create_directory(folder_ / "folder");
+  EXPECT_EQ(ReplaceFile(folder_ / "folder", "new"), EISDIR);
+  EXPECT_FALSE(fs::exists(folder_ / ".folder.tmp"));
+}
+
+TEST_F(FileTest, FollowsNoLinkInItsTemporaryPlace) {
+  std::ofstream(folder_ / "other") << "other";
+  fs::create_symlink(folder_ / "other", folder_ / ".a.tmp");
+  EXPECT_EQ(ReplaceFile(folder_ / "a", "new"), ELOOP);
+  EXPECT_EQ(TextOf(folder_ / "other"), "other");
+}
+
+TEST_F(FileTest, IsWrittenInAFolderThatIsOpen) {
+  const Descriptor folder(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  EXPECT_EQ(ReplaceFile("a", "new", {.mode = 0600, .folder = folder.fd()}), 0);
+  EXPECT_EQ(TextOf(folder_ / "a"), "new");
+  EXPECT_EQ(fs::status(folder_ / "a").permissions(),
+            fs::perms::owner_read | fs::perms::owner_write);
+  EXPECT_EQ(CountFiles(), 1U);
+}
+
+TEST_F(FileTest, ThatCannotBeWrittenIsAnError) {
+  const Descriptor full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+  if (!full.is_open()) GTEST_SKIP() << "no /dev/full here";
+  const Transfer written = WriteAll(full.fd(), "text");
+  EXPECT_EQ(written.error, ENOSPC);
+  EXPECT_EQ(written.bytes, 0U);
+  EXPECT_EQ(SyncFile(full.fd()), 0);  // it does not know the call
+  EXPECT_EQ(SyncFile(-1), EBADF);
+}
+
+}  // namespace
+}  // namespace support

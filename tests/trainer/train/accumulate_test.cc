@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Steps of several batches (TrainConfig::accumulate), from the schedule to the checkpoint.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/trainer/train/faulty_ranks.h"
+#include "tests/trainer/train/training_run.h"
+#include "trainer/checkpoint/manifest.h"
+#include "trainer/checkpoint/reader.h"
+#include "trainer/core/error.h"
+#include "trainer/train/describe_run.h"
+
+namespace trainer {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+using Tensors = std::map<std::string, std::vector<float>>;
+
+Tensors ModelAt(const std::filesystem::path& folder, std::int64_t step) {
+  return TensorsOf(CheckpointFolder(folder, step) / "model.safetensors");
+}
+
+TrainConfig AccumulatingConfig(const std::filesystem::path& folder, std::int64_t batch,
+                               std::int64_t accumulate) {
+  TrainConfig config = SmallConfig(folder);
+  config.batch_size = batch;
+  config.accumulate = accumulate;
+  config.freeze_batch_norm = true;
+  config.schedule.lr_init = 0.5;
+  config.dump_state = folder / "state.safetensors";
+  config.dump_state_step = 1;
+  return config;
+}
+
+void RunWith(const TrainConfig& config, int ranks) {
+  RunRanks(ranks, [&](Communicator& communicator) {
+    std::ostringstream log_text;
+    EXPECT_EQ(RunRank(config, communicator, log_text).step, 6);
+  });
+}
+
+void ExpectNearlyEqual(const Tensors& tensors, const Tensors& expected) {
+  ASSERT_EQ(tensors.size(), expected.size());
+  for (const auto& [name, values] : expected) {
+    double squares = 0;
+    double difference = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      squares += std::pow(values[i], 2);
+      difference += std::pow(values[i] - tensors.at(name)[i], 2);
+    }
+    EXPECT_LE(std::sqrt(difference), 1e-5 * std::sqrt(squares)) << name;
+  }
+}
+
+// What is left with batch norm frozen is the order of sums.  The dumped gradients are means over
+// the global batch: a wrong divisor would show in them at once.
+TEST(Accumulate, BatchesTogetherAreOneLargeBatchWhateverTheRanks) {
+  const TemporaryFolder whole;
+  RunWith(AccumulatingConfig(whole.path(), 8, 1), 1);
+  const Tensors model = ModelAt(whole.path(), 6);
+  const Tensors state = TensorsOf(whole.path() / "state.safetensors");
+  struct Split {
+    int ranks, batch, accumulate;
+  };
+  for (const Split split : {Split{1, 4, 2}, Split{1, 2, 4}, Split{2, 2, 2}, Split{2, 1, 4}}) {
+    SCOPED_TRACE(testing::Message() << split.ranks << " ranks, " << split.accumulate);
+    const TemporaryFolder folder;
+    RunWith(AccumulatingConfig(folder.path(), split.batch, split.accumulate), split.ranks);
+    ExpectNearlyEqual(ModelAt(folder.path(), 6), model);
+    ExpectNearlyEqual(TensorsOf(folder.path() / "state.safetensors"), state);
+    const CheckpointState saved = ReadManifest(CheckpointFolder(folder.path(), 6)).state;
+    EXPECT_EQ(saved.epoch_samples, 48);
+    EXPECT_EQ(saved.global_batch, 8);
+  }
+}
+
+// With a learning rate of 0 the weights stay: what two steps see, one of two batches sees.
+TEST(Accumulate, EachBatchUpdatesTheRunningStatisticsInItsTurn) {
+  const TemporaryFolder separate;
+  const TemporaryFolder together;
+  TrainConfig config = SmallConfig(separate.path());
+  config.schedule.lr_init = 0;
+  RunAlone(config);
+  config.model_dir = together.path();
+  config.accumulate = 2;
+  config.schedule.num_iter = 3;
+  RunAlone(config);
+  EXPECT_EQ(ModelAt(together.path(), 3), ModelAt(separate.path(), 6));
+}
+
+TEST(Accumulate, AStoppedRunGoesOnBitEqualFromEachOfItsSteps) {
+  const auto run = [](const std::filesystem::path& folder, int ranks, int stop_after) {
+    TrainConfig config = SmallConfig(folder);
+    config.batch_size = 2;
+    config.accumulate = 3;
+    config.mixup = 0.4;
+    config.schedule.num_iter = 4;
+    config.schedule.lr_init = 0.5;
+    RunRanks(ranks, [&](Communicator& communicator) {
+      std::ostringstream log_text;
+      const TrainResult result = RunRank(config, communicator, log_text, stop_after);
+      EXPECT_EQ(result.step, stop_after > 0 ? stop_after : 4);
+    });
+  };
+  for (const int ranks : {1, 2}) {
+    const TemporaryFolder straight;
+    run(straight.path(), ranks, 0);
+    const Tensors optimizer =
+        TensorsOf(CheckpointFolder(straight.path(), 4) / "optimizer.safetensors");
+    for (const int stop_after : {1, 2, 3}) {
+      SCOPED_TRACE(testing::Message() << ranks << " ranks, after " << stop_after);
+      const TemporaryFolder stopped;
+      run(stopped.path(), ranks, stop_after);
+      run(stopped.path(), ranks, 0);
+      EXPECT_EQ(ModelAt(stopped.path(), 4), ModelAt(straight.path(), 4));
+      EXPECT_EQ(TensorsOf(CheckpointFolder(stopped.path(), 4) / "optimizer.safetensors"),
+                optimizer);
+    }
+  }
+}
+
+// Each batch has a draw of its own: three batches of a step do not share one.
+TEST(Accumulate, BatchesOfAStepAreMixedEachInItsOwnWay) {
+  const auto state_after_one_step = [](std::int64_t batch, std::int64_t accumulate) {
+    const TemporaryFolder folder;
+    TrainConfig config = AccumulatingConfig(folder.path(), batch, accumulate);
+    config.mixup = 0.4;
+    config.schedule.num_iter = accumulate == 1 ? 2 : 1;
+    config.schedule.lr_init = 0;
+    config.momentum = 1;  // adds gradients up
+    config.weight_decay = 0;
+    config.dump_state_step = config.schedule.num_iter;
+    RunAlone(config);
+    return TensorsOf(config.dump_state);
+  };
+  Tensors separate = state_after_one_step(4, 1);
+  Tensors together = state_after_one_step(4, 2);
+  for (float& value : together.at("momentum.fc.weight")) value *= 2;  // of a mean
+  ExpectNearlyEqual({{"fc", together.at("momentum.fc.weight")}},
+                    {{"fc", separate.at("momentum.fc.weight")}});
+}
+
+// One judgement for all batches of a step, and no trace of it in the steps that follow.
+TEST(Accumulate, AStepThatIsLeftOutLeavesNoTrace) {
+  const TemporaryFolder folder;
+  TrainConfig config = SmallConfig(folder.path());
+  config.accumulate = 2;
+  config.on_nan = OnNan::kSkip;
+  config.checkpoint_every = 1;
+  config.schedule.num_iter = 3;
+  config.schedule.lr_init = 0.5;
+  for (const FaultyEnd& end : TrainWith({.rank = 1, .steps = {1}}, config)) {
+    EXPECT_EQ(end.message, "");
+  }
+  EXPECT_EQ(ModelAt(folder.path(), 2), ModelAt(folder.path(), 1));
+  EXPECT_NE(ModelAt(folder.path(), 3), ModelAt(folder.path(), 2));
+  for (const auto& [name, values] : ModelAt(folder.path(), 3)) {
+    for (const float value : values) ASSERT_TRUE(std::isfinite(value)) << name;
+  }
+}
+
+TEST(Accumulate, AnotherNumberOfBatchesTakesTheImagesThatFollow) {
+  const TemporaryFolder folder;
+  TrainConfig config = AccumulatingConfig(folder.path(), 4, 2);
+  config.settings = {{"--accumulate", "2"}};
+  config.schedule.run_iter = 3;
+  RunAlone(config);
+  config.accumulate = 3;
+  config.settings = {{"--accumulate", "3"}};
+  config.schedule.run_iter = -1;
+  ThreadWorld world(1);
+  ThreadCommunicator communicator(world, 0);
+  std::ostringstream log_text;
+  EXPECT_EQ(RunRank(config, communicator, log_text).step, 6);
+  EXPECT_THAT(log_text.str(),
+              AllOf(HasSubstr("going on from step 3, after 24 of the 64 images of epoch 1: "),
+                    HasSubstr("changed since step 3: images in a step 8 (now 12); "),
+                    HasSubstr("changed since step 3: --accumulate 2 (now 3)\n")));
+  EXPECT_EQ(ReadManifest(CheckpointFolder(folder.path(), 6)).state.epoch_samples, 60);
+}
+
+TEST(Accumulate, RefusesAStepOfMoreImagesThanThereAre) {
+  TrainConfig config = SmallConfig("unused");
+  config.accumulate = 9;
+  try {
+    DescribeRun(config, 2, 64);
+    ADD_FAILURE() << "not refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), EX_CONFIG);
+    EXPECT_STREQ(error.what(),
+                 "the training set has 64 images, less than one step of 2 ranks x 9 batches x 4: "
+                 "give a smaller --accumulate or --batch_size or start fewer ranks");
+  }
+}
+
+TEST(Accumulate, TheScheduleCountsUpdates) {
+  TrainConfig config = SmallConfig("unused");
+  config.accumulate = 4;
+  config.schedule.iter_unit = IterationUnit::kEpoch;
+  config.schedule.num_iter = 2;
+  const std::vector<std::string> rows = DescribeRun(config, 2, 64);
+  EXPECT_THAT(rows[1], HasSubstr("32 images (2 ranks x 4 batches x 4)"));
+  EXPECT_THAT(rows[2], HasSubstr("4 in 2 epochs of 2"));
+  EXPECT_THAT(rows[3], HasSubstr("0.375 after"));  // 3 * 32 / 256
+}
+
+}  // namespace
+}  // namespace trainer

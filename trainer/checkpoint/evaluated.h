@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What evaluations have found of the weights in checkpoints.  Each manifest has that of its own
+// weights, so which is the best follows from those that are there, and from nothing else.
+
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include "trainer/checkpoint/writer.h"
+
+namespace trainer {
+
+struct EvaluatedCheckpoint {
+  std::int64_t step = 0;
+  std::filesystem::path directory;
+  double top1 = 0;  // fraction of 1
+};
+
+// The checkpoints of model_dir that were evaluated and look whole (ReadManifestIfWhole), newest
+// first.  Throws as ListCheckpoints.
+std::vector<EvaluatedCheckpoint> ListEvaluated(const std::filesystem::path& model_dir);
+
+// The one with the highest top-1, of equal ones the oldest; nullopt if there is none.
+std::optional<EvaluatedCheckpoint> BestOf(const std::vector<EvaluatedCheckpoint>& evaluated);
+
+// Notes what an evaluation has found of the weights of `checkpoint`, a directory that
+// WriteCheckpoint has returned.  A crash leaves its manifest either as it was or as it is to be.
+// Throws as ReadManifest, or Error(EX_OSERR); then it is as it was.
+void NoteTop1(const std::filesystem::path& checkpoint, double top1, const WriteHook& hook = {});
+
+}  // namespace trainer

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a rank computes with.
+
+#pragma once
+
+#include <memory>
+
+#include "launcher/protocol/rank_environment.h"
+#include "trainer/backend/registry.h"
+#include "trainer/options.h"
+#include "trainer/telemetry/log.h"
+
+namespace trainer {
+
+// The back end that --backend asks for.  Throws Error(EX_UNAVAILABLE) for --backend=auto in a job
+// that was granted GPUs and has none that works: it is not to train on a few cores, a hundred times
+// slower, for as long as its time limit lets it.  And as MakeBackend throws.
+std::unique_ptr<Backend> ChooseBackendOf(const Options& options, const launcher::RankInfo& rank,
+                                         const Logger& log);
+
+}  // namespace trainer

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/control/stacks_request.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstddef>
+#include <fstream>
+
+#include "support/descriptor.h"
+#include "support/file.h"
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kOrderDigits = 20;
+constexpr std::uint64_t kMaxRequestFileBytes = std::uint64_t{1} << 24;  // of 65,536 ranks
+constexpr double kLooksEachSecond = 64;
+constexpr std::string_view kOrderLine = "asked for by ddlctl, order ";
+
+std::string OrderText(std::uint64_t order) { return fmt::format("{:0{}}", order, kOrderDigits); }
+
+// All of `text` as a number; nullopt if it is anything else.
+template <typename Number>
+std::optional<Number> WholeNumber(std::string_view text) {
+  Number number = 0;
+  const char* const end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, number);
+  return result.ec == std::errc() && result.ptr == end ? std::optional(number) : std::nullopt;
+}
+
+// Takes the first line of `text` away, without its end; nullopt where no line ends.
+std::optional<std::string_view> TakeLine(std::string_view& text) {
+  const std::size_t end = text.find('\n');
+  if (end == std::string_view::npos) return std::nullopt;
+  const std::string_view line = text.substr(0, end);
+  text.remove_prefix(end + 1);
+  return line;
+}
+
+std::optional<std::uint64_t> OrderIn(std::string_view line) {
+  return line.size() == kOrderDigits ? WholeNumber<std::uint64_t>(line) : std::nullopt;
+}
+
+std::optional<StacksRequest::Rank> RankIn(std::string_view line) {
+  const std::size_t blank = line.find(' ');
+  if (blank == 0 || blank == std::string_view::npos) return std::nullopt;
+  const auto pid = WholeNumber<std::int64_t>(line.substr(blank + 1));
+  if (!pid || *pid < 1) return std::nullopt;
+  return StacksRequest::Rank{std::string(line.substr(0, blank)), *pid};
+}
+
+}  // namespace
+
+void MakeStacksRequest(const fs::path& file, const StacksRequest& request) {
+  std::string text = OrderText(request.order) + "\n" + request.folder.string() + "\n";
+  for (const StacksRequest::Rank& rank : request.ranks) {
+    text += fmt::format("{} {}\n", rank.host, rank.pid);
+  }
+  const int error = support::ReplaceFile(file, text);
+  if (error != 0) throw OsError("cannot write " + file.string(), error);
+}
+
+std::optional<StacksRequest> ReadStacksRequest(const fs::path& file) {
+  const support::WholeFile read = support::ReadWholeFile(file, kMaxRequestFileBytes);
+  std::string_view text = read.content;
+  const auto first = TakeLine(text);
+  const auto folder = first ? TakeLine(text) : std::nullopt;
+  if (!folder || !folder->starts_with('/')) return std::nullopt;
+  const auto order = OrderIn(*first);
+  if (!order) return std::nullopt;
+  StacksRequest request = {.order = *order, .folder = fs::path(*folder), .ranks = {}};
+  while (!text.empty()) {
+    const auto line = TakeLine(text);
+    const auto rank = line ? RankIn(*line) : std::nullopt;
+    if (!rank) return std::nullopt;
+    request.ranks.push_back(*rank);
+  }
+  if (request.ranks.empty()) return std::nullopt;
+  return request;
+}
+
+std::uint64_t ReadStacksOrder(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::array<char, kOrderDigits> digits{};
+  if (!stream.read(digits.data(), digits.size())) return 0;
+  return OrderIn({digits.data(), digits.size()}).value_or(0);
+}
+
+int WriteStacksOrder(const fs::path& file, std::uint64_t order) {
+  const support::Descriptor opened(::open(file.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (opened.fd() < 0) return errno;
+  return support::WriteAll(opened.fd(), OrderText(order)).error;
+}
+
+std::uint64_t NextStacksOrder(std::uint64_t before) {
+  const auto now = std::chrono::duration_cast<std::chrono::microseconds>(
+      std::chrono::system_clock::now().time_since_epoch());
+  return std::max(before + 1, static_cast<std::uint64_t>(now.count()));
+}
+
+double SecondsBetweenStacksLooks(std::size_t ranks) {
+  return std::max(1.0, static_cast<double>(ranks) / kLooksEachSecond);
+}
+
+std::string FormatRankStacks(const RankStacks& stacks) {
+  const std::string order =
+      stacks.order > 0 ? fmt::format("{}{}\n", kOrderLine, stacks.order) : std::string();
+  return stacks.headline + "\n" + order + "\n" + stacks.stacks;
+}
+
+std::optional<RankStacks> ParseRankStacks(std::string_view text) {
+  RankStacks stacks;
+  const auto headline = TakeLine(text);
+  if (!headline || !headline->starts_with("rank ")) return std::nullopt;
+  stacks.headline = *headline;
+  auto line = TakeLine(text);
+  if (line && line->starts_with(kOrderLine)) {
+    const auto order = WholeNumber<std::uint64_t>(line->substr(kOrderLine.size()));
+    if (!order || *order == 0) return std::nullopt;
+    stacks.order = *order;
+    line = TakeLine(text);
+  }
+  if (!line || !line->empty()) return std::nullopt;
+  stacks.stacks = text;
+  return stacks;
+}
+
+std::string StacksFileName(int rank) { return fmt::format("rank-{}.txt", rank); }
+
+}  // namespace trainer

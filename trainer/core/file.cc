@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/core/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+namespace trainer {
+namespace {
+
+std::int64_t Nanoseconds(const timespec& time) {
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+[[noreturn]] void RefuseToOpen(const std::string& path, int error) {
+  const std::string message = "cannot open " + path + ": " + std::generic_category().message(error);
+  if (error == ENOMEM || error == EMFILE || error == ENFILE) throw Shortage(EX_OSERR, message);
+  throw Error(error == ENOENT ? EX_DATAERR : EX_OSERR, message);
+}
+
+[[noreturn]] void RefuseToRead(const std::string& path, int error) {
+  const Error failure = OsError("cannot read " + path, error);
+  if (error == ENOMEM) throw Shortage(EX_OSERR, failure.what());
+  throw failure;
+}
+
+}  // namespace
+
+support::Descriptor OpenForReading(const std::string& path) {
+  support::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file.is_open()) RefuseToOpen(path, errno);
+  return file;
+}
+
+FileIdentity IdentityOf(const support::Descriptor& file, const std::string& path) {
+  struct stat status {};
+  if (::fstat(file.fd(), &status) != 0) throw OsError("cannot read the size of " + path, errno);
+  if (!S_ISREG(status.st_mode)) throw Error(EX_DATAERR, path + " is not a regular file");
+  return {status.st_dev, status.st_ino, static_cast<std::uint64_t>(status.st_size),
+          Nanoseconds(status.st_mtim), Nanoseconds(status.st_ctim)};
+}
+
+std::uint64_t FileSize(const support::Descriptor& file, const std::string& path) {
+  return IdentityOf(file, path).bytes;
+}
+
+std::size_t ReadAt(const support::Descriptor& file, const std::string& path, std::uint64_t offset,
+                   std::span<std::uint8_t> bytes) {
+  const support::Transfer read = support::ReadAt(file.fd(), offset, std::as_writable_bytes(bytes));
+  if (read.error != 0) throw OsError("cannot read " + path, read.error);
+  return read.bytes;
+}
+
+std::string ReadWholeFile(const std::string& path, std::uint64_t max_bytes) {
+  support::WholeFile file = support::ReadWholeFile(path, max_bytes);
+  switch (file.problem) {
+    case support::ReadProblem::kNone:
+      break;
+    case support::ReadProblem::kOpen:
+      RefuseToOpen(path, file.error);
+    case support::ReadProblem::kRead:
+      RefuseToRead(path, file.error);
+    case support::ReadProblem::kNotRegular:
+      throw Error(EX_DATAERR, path + " is not a regular file");
+    case support::ReadProblem::kTooLong:
+      throw Error(EX_DATAERR, path + " has " + std::to_string(file.bytes) +
+                                  " bytes, more than the " + std::to_string(max_bytes) +
+                                  " that such a file may have");
+  }
+  return std::move(file.content);
+}
+
+NewFile::NewFile(const std::string& path) : path_(path), file_(path, {.is_durable = true}) {
+  Check("create", file_.error());
+}
+
+void NewFile::Check(const char* action, int error) const {
+  if (error != 0) throw OsError(std::string("cannot ") + action + " " + path_, error);
+}
+
+void NewFile::Write(std::string_view bytes) { Check("write", file_.Write(bytes)); }
+
+void NewFile::Write(std::span<const std::uint8_t> bytes) {
+  Write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+void NewFile::Finish() { Check("write", file_.Finish()); }
+
+void NewFile::Commit() { Check("give its name to", file_.Commit()); }
+
+void WriteWholeFile(const std::string& path, std::string_view content) {
+  NewFile file(path);
+  file.Write(content);
+  file.Finish();
+  file.Commit();
+}
+
+}  // namespace trainer

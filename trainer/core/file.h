@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Plain files, as support/file.h has them, with the trainer's exception for what fails: files by
+// descriptor, whole files, and files that appear under their name only when they are complete.
+
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "support/descriptor.h"
+#include "support/file.h"
+#include "trainer/core/error.h"
+
+namespace trainer {
+
+// The process lacks memory or file descriptors: no fault of the file.
+class Shortage : public Error {
+ public:
+  using Error::Error;
+};
+
+// Throws Error(EX_DATAERR) if there is no such file, Error(EX_OSERR), a Shortage among them, if it
+// cannot be opened; each names the path and the reason.  Does not wait for a named pipe's writer.
+support::Descriptor OpenForReading(const std::string& path);
+
+// What tells a file as it is from the same file after anybody has written to it, and from another
+// in its place.  Times are in nanoseconds since 1970; nobody can set the time of the last change.
+struct FileIdentity {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  std::uint64_t bytes = 0;
+  std::int64_t modified = 0;
+  std::int64_t changed = 0;  // also by a rename, or by who may read it
+  bool operator==(const FileIdentity&) const = default;
+};
+
+// Throws Error(EX_DATAERR) if it is not a regular file.
+FileIdentity IdentityOf(const support::Descriptor& file, const std::string& path);
+// In bytes.  Throws as IdentityOf.
+std::uint64_t FileSize(const support::Descriptor& file, const std::string& path);
+
+// Fills `bytes` from `offset`; returns how many were there: fewer only at the end of the file.
+// Throws Error(EX_OSERR) naming `path`.  Safe from several threads at once.
+std::size_t ReadAt(const support::Descriptor& file, const std::string& path, std::uint64_t offset,
+                   std::span<std::uint8_t> bytes);
+
+// The whole file.  Throws as OpenForReading, Error(EX_DATAERR) also if it is not regular or longer
+// than `max_bytes`, and Error(EX_OSERR) if it cannot be read.
+std::string ReadWholeFile(const std::string& path,
+                          std::uint64_t max_bytes = std::numeric_limits<std::int64_t>::max());
+
+// A durable AtomicFile that throws Error(EX_OSERR) naming `path`.
+class NewFile {
+ public:
+  explicit NewFile(const std::string& path);
+
+  void Write(std::string_view bytes);
+  void Write(std::span<const std::uint8_t> bytes);
+  // No more writes; all bytes are on the disk when it returns.  The descriptor is closed.
+  void Finish();
+  // REQUIRES: Finish().
+  void Commit();
+
+ private:
+  void Check(const char* action, int error) const;
+
+  std::string path_;
+  support::AtomicFile file_;
+};
+
+// A NewFile of one piece.
+void WriteWholeFile(const std::string& path, std::string_view content);
+
+}  // namespace trainer

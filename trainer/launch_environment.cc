@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/launch_environment.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <stdexcept>
+
+#include "trainer/core/error.h"
+
+namespace trainer {
+
+std::optional<std::string> EnvironmentVariable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+int CoresOfThisProcess() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof(set), &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
+}
+
+launcher::RankInfo ReadRank(const EnvironmentLookup& get) {
+  try {
+    return launcher::ReadRankEnvironment(get);
+  } catch (const std::runtime_error& error) {
+    throw Error(EX_CONFIG, error.what());
+  }
+}
+
+int StartedTasks(const EnvironmentLookup& get) {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"}) {
+    if (const auto value = get(name)) return std::atoi(value->c_str());
+  }
+  return 0;
+}
+
+CommOptions MakeCommOptions(const launcher::RankInfo& rank, int started_tasks,
+                            SpanRecorder* spans) {
+  CommOptions comm;
+  comm.rank = rank.rank;
+  comm.size = rank.world_size;
+  comm.spawner = rank.spawner;
+  comm.pmi = rank.pmi;
+  comm.is_one_node = rank.local_world_size == rank.world_size;
+  comm.run_dir = rank.run_dir;
+  comm.restart_count = rank.restart_count;
+  comm.started_tasks = started_tasks;
+  comm.spans = spans;
+  return comm;
+}
+
+}  // namespace trainer

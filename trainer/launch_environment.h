@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the environment and the machine say of this rank.  Pure but for EnvironmentVariable and
+// CoresOfThisProcess.
+
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "launcher/protocol/rank_environment.h"
+#include "trainer/comm/factory.h"
+#include "trainer/core/span_recorder.h"
+
+namespace trainer {
+
+// The value of a variable of the environment, or nullopt where it is not set.
+using EnvironmentLookup = std::function<std::optional<std::string>(const std::string&)>;
+
+// Of this process.
+std::optional<std::string> EnvironmentVariable(const std::string& name);
+
+// That it may run on; at least 1.
+int CoresOfThisProcess();
+
+// What the environment says of this rank.  Throws Error(EX_CONFIG) as
+// launcher::ReadRankEnvironment throws.
+launcher::RankInfo ReadRank(const EnvironmentLookup& get);
+
+// How many ranks the starter says it made; 0 if it says nothing.
+int StartedTasks(const EnvironmentLookup& get);
+
+// `started_tasks`, `spans`: comm/factory.h.
+CommOptions MakeCommOptions(const launcher::RankInfo& rank, int started_tasks, SpanRecorder* spans);
+
+}  // namespace trainer

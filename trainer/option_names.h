@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The words of the command line for what the configuration holds as something else, in the order
+// in which --help lists them.
+
+#pragma once
+
+#include <iterator>
+#include <string>
+
+#include "trainer/data/record_source.h"
+#include "trainer/train/config.h"
+
+namespace trainer {
+
+template <typename T>
+struct Named {
+  const char* name;
+  T value;
+};
+
+inline constexpr Named<RunMode> kModes[] = {{"train", RunMode::kTrain},
+                                            {"train_and_evaluate", RunMode::kTrainAndEvaluate},
+                                            {"evaluate", RunMode::kEvaluate},
+                                            {"predict", RunMode::kPredict},
+                                            {"training_benchmark", RunMode::kTrainingBenchmark},
+                                            {"inference_benchmark", RunMode::kInferenceBenchmark}};
+inline constexpr Named<IterationUnit> kIterUnits[] = {{"epoch", IterationUnit::kEpoch},
+                                                      {"batch", IterationUnit::kBatch}};
+inline constexpr Named<Augment> kAugments[] = {{"train", Augment::kTrain},
+                                               {"none", Augment::kNone}};
+inline constexpr Named<bool> kShuffles[] = {{"epoch", true}, {"none", false}};
+inline constexpr Named<BadRecords> kBadRecords[] = {{"stop", BadRecords::kStop},
+                                                    {"skip", BadRecords::kSkip}};
+inline constexpr Named<WeightInit> kWeightInits[] = {{"fan_in", WeightInit::kFanIn},
+                                                     {"fan_out", WeightInit::kFanOut}};
+inline constexpr Named<OnNan> kOnNans[] = {
+    {"stop", OnNan::kStop}, {"skip", OnNan::kSkip}, {"rollback", OnNan::kRollback}};
+inline constexpr Named<bool> kResumes[] = {{"auto", true}, {"never", false}};
+inline constexpr Named<bool> kOnOrOff[] = {{"on", true}, {"off", false}};
+inline constexpr Named<ReducePrecision> kReducePrecisions[] = {{"fp32", ReducePrecision::kFp32},
+                                                               {"16bit", ReducePrecision::k16Bit}};
+inline constexpr Named<StepGraph> kGraphs[] = {
+    {"auto", StepGraph::kAuto}, {"on", StepGraph::kOn}, {"off", StepGraph::kOff}};
+
+// REQUIRES: `names` has it.
+template <typename Names, typename T>
+std::string NameOf(const Names& names, T value) {
+  const auto* named = std::begin(names);
+  while (named->value != value) ++named;
+  return named->name;
+}
+
+}  // namespace trainer

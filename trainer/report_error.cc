@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/report_error.h"
+
+#include <iostream>
+#include <new>
+
+#include "trainer/core/error.h"
+
+namespace trainer {
+
+void PrintMessage(const launcher::RankInfo& rank, const std::string& what) {
+  std::string who = "ddltraind";
+  if (rank.world_size > 1)
+    who += ": rank " + std::to_string(rank.rank) + (rank.host.empty() ? "" : " on " + rank.host);
+  std::cerr << who + ": " + what + "\n" << std::flush;
+}
+
+int ReportError(const std::exception& error, const launcher::RankInfo& rank) {
+  std::string what = error.what();
+  if (what.starts_with("ddltraind: ")) what.erase(0, std::string("ddltraind: ").size());
+  PrintMessage(rank, what);
+  if (const auto* known = dynamic_cast<const Error*>(&error)) return known->exit_code();
+  return dynamic_cast<const std::bad_alloc*>(&error) != nullptr ? EX_OSERR : EX_SOFTWARE;
+}
+
+void RequirePrinted() {
+  if (!std::cout.flush()) throw Error(EX_OSERR, kLostOutput);
+}
+
+}  // namespace trainer

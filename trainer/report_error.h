@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What ddltraind says to people beside its log, on standard error: one line, with who says it.
+
+#pragma once
+
+#include <exception>
+#include <string>
+
+#include "launcher/protocol/rank_environment.h"
+
+namespace trainer {
+
+// "ddltraind: rank 3 on gpu025: what".
+void PrintMessage(const launcher::RankInfo& rank, const std::string& what);
+
+// One line that says who failed and why, and the code to leave with.
+int ReportError(const std::exception& error, const launcher::RankInfo& rank);
+
+// What was printed on standard output has arrived.  Throws Error(EX_OSERR) where it has not.
+void RequirePrinted();
+
+// The words of RequirePrinted, for who has lost lines otherwise.
+inline constexpr char kLostOutput[] =
+    "standard output could not be written: lines that were asked for are missing there; make room, "
+    "or direct it elsewhere";
+
+}  // namespace trainer

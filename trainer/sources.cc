@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/sources.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <system_error>
+
+#include "trainer/core/error.h"
+#include "trainer/data/record_source.h"
+#include "trainer/data/shard_manifest.h"
+#include "trainer/data/synthetic_source.h"
+#include "trainer/scan_report.h"
+
+namespace trainer {
+namespace {
+
+std::unique_ptr<Source> SyntheticSource(const Options& options, const launcher::RankInfo& rank,
+                                        const SourceParts& parts, bool training) {
+  SyntheticSourceOptions synthetic;
+  synthetic.batch_size = options.batch_size;
+  synthetic.image_size = options.image_size;
+  synthetic.classes = options.classes;
+  synthetic.rank = rank.rank;
+  synthetic.world_size = rank.world_size;
+  synthetic.seed = options.seed;
+  synthetic.training = training;
+  synthetic.allocate = parts.allocate;
+  // Labels are random, so there is nothing to learn about accuracy: a few batches show that
+  // evaluation works.
+  constexpr std::int64_t kEvaluationSteps = 10;
+  if (!training && options.mode != RunMode::kInferenceBenchmark) {
+    const GlobalBatch batch = {options.batch_size, rank.world_size};
+    synthetic.samples = kEvaluationSteps * batch.images();
+  }
+  return MakeSyntheticSource(synthetic);
+}
+
+std::unique_ptr<Source> FileSource(const Options& options, const launcher::RankInfo& rank,
+                                   const SourceParts& parts, bool training) {
+  RecordSourceOptions records;
+  records.data_dir = options.data_dir;
+  records.data_idx_dir = options.data_idx_dir;
+  records.scan_cache_dir = parts.scan_cache_dir;
+  records.split = training ? Split::kTrain : Split::kValidation;
+  records.training = training;
+  records.batch_size = options.batch_size;
+  records.image_size = options.image_size;
+  records.rank = rank.rank;
+  records.world_size = rank.world_size;
+  records.seed = options.seed;
+  records.shuffle = options.shuffle;
+  records.augment = options.augment;
+  records.classes = options.classes;
+  records.bad_records = options.bad_records;
+  records.max_bad_records = options.max_bad_records;
+  records.on_bad_record = parts.on_bad_record;
+  records.threads = parts.data_threads;
+  records.prefetch = options.prefetch;
+  records.allocate = parts.allocate;
+  records.spans = training ? parts.spans : nullptr;
+  return MakeRecordSource(records);
+}
+
+}  // namespace
+
+std::string ScanCacheFolder(const Options& options, const EnvironmentLookup& get) {
+  if (options.scan_cache == "off") return "";
+  std::string base = "/tmp";
+  std::error_code error;
+  for (const char* name : {"XDG_RUNTIME_DIR", "SLURM_TMPDIR", "TMPDIR"}) {
+    const std::string folder = get(name).value_or("");
+    const bool is_usable = folder.starts_with('/') &&
+                           std::filesystem::is_directory(folder, error) &&
+                           ::access(folder.c_str(), W_OK | X_OK) == 0;
+    if (!is_usable) continue;
+    base = folder;
+    break;
+  }
+  return base + "/ddltraind-" + std::to_string(::geteuid());
+}
+
+Sources MakeSources(const Options& options, const launcher::RankInfo& rank,
+                    const SourceParts& parts) {
+  const auto make = [&](bool training) {
+    return options.data_dir.empty() ? SyntheticSource(options, rank, parts, training)
+                                    : FileSource(options, rank, parts, training);
+  };
+  Sources sources;
+  if (IsTraining(options.mode)) sources.training = make(true);
+  if (IsEvaluating(options.mode)) sources.evaluation = make(false);
+  return sources;
+}
+
+std::vector<Fact> DataFacts(const Sources& sources) {
+  std::vector<Fact> facts;
+  for (const Source* source : {sources.training.get(), sources.evaluation.get()}) {
+    if (source == nullptr) continue;
+    const std::vector<Fact> more = source->facts();
+    facts.insert(facts.end(), more.begin(), more.end());
+  }
+  return facts;
+}
+
+ScanCost CostOfScans(const Sources& sources) {
+  ScanCost cost;
+  for (const Source* source : {sources.training.get(), sources.evaluation.get()}) {
+    if (source != nullptr) cost += source->scan_cost();
+  }
+  return cost;
+}
+
+void LogSources(const Sources& sources, const Options& options, const SourceParts& parts,
+                Communicator& communicator, const Logger& log) {
+  const bool root = communicator.rank() == 0;
+  const bool reads_files = (sources.training || sources.evaluation) && !options.data_dir.empty();
+  if (reads_files) {
+    const ScanCost cost = CostOfScans(sources);
+    const std::string scans =
+        DescribeScans(cost, options.data_idx_dir, parts.scan_cache_dir, communicator);
+    if (root) log->info("{}", scans);
+    if (root && !cost.note.empty()) log->info("what the scan found is not kept: {}", cost.note);
+    if (root && !ReadShardManifest(options.data_dir)) {
+      log->info("{}", DescribeMissingManifest(options.data_dir));
+    }
+  }
+  for (const Source* source : {sources.training.get(), sources.evaluation.get()}) {
+    if (root && source != nullptr && !source->note().empty()) log->warn("{}", source->note());
+  }
+}
+
+}  // namespace trainer

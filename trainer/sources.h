@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a run takes its images from.
+
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "launcher/protocol/rank_environment.h"
+#include "trainer/comm/communicator.h"
+#include "trainer/core/buffer.h"
+#include "trainer/core/fact.h"
+#include "trainer/core/span_recorder.h"
+#include "trainer/data/scan_cost.h"
+#include "trainer/data/source.h"
+#include "trainer/launch_environment.h"
+#include "trainer/options.h"
+#include "trainer/telemetry/log.h"
+
+namespace trainer {
+
+// Where this user's runs on this node keep what they found by scanning data files; "" for
+// --scan_cache=off.  In $XDG_RUNTIME_DIR, $SLURM_TMPDIR, $TMPDIR or /tmp, the first that can be
+// written; it need not be there.
+std::string ScanCacheFolder(const Options& options, const EnvironmentLookup& get);
+
+// One of a run's sources, or null where its mode has no use for it.
+struct Sources {
+  std::unique_ptr<Source> training;
+  std::unique_ptr<Source> evaluation;
+};
+// What sources are given.
+struct SourceParts {
+  int data_threads = 1;                                   // of this rank
+  std::string scan_cache_dir;                             // of ScanCacheFolder
+  std::function<void(const std::string&)> on_bad_record;  // told of each that is skipped
+  AllocateMemory allocate = AllocateOrdinaryMemory;       // of batches; outlives the sources
+  SpanRecorder* spans = nullptr;                          // of training; may be null
+};
+// Throws Error(EX_DATAERR) naming the folder or file that cannot be used.
+Sources MakeSources(const Options& options, const launcher::RankInfo& rank,
+                    const SourceParts& parts);
+
+// What ranks must have in common of what they compute on, for RequireAgreement.
+std::vector<Fact> DataFacts(const Sources& sources);
+
+// What it took to find the records of both sources.
+ScanCost CostOfScans(const Sources& sources);
+
+// Collective: rank 0 logs what it took to find the records, and what people should know of the
+// data.
+void LogSources(const Sources& sources, const Options& options, const SourceParts& parts,
+                Communicator& communicator, const Logger& log);
+
+}  // namespace trainer

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The stacks of all threads of this process: where each is right now.  For a process that does not
+// get on any more, so nothing here waits for a thread for long.
+//
+// Each thread is sent a signal (kStackSignal), whose handler writes down return addresses, and does
+// nothing else that is not safe in any place of a program; names are looked up afterwards, by the
+// thread that asks.  A thread that blocks the signal, or waits in the kernel where no signal
+// reaches it, has what Linux says of it in the place of a stack.
+
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace trainer {
+
+struct StackFrame {
+  std::string function;  // demangled, or "" where it is not known
+  std::string place;     // "/usr/bin/ddltraind(+0x4f1a0)", as addr2line takes it
+};
+
+struct ThreadStack {
+  pid_t id = 0;
+  std::string name = {};
+  std::vector<StackFrame> frames = {};  // innermost first
+  std::string state = {};               // where there are no frames: what can be said instead
+};
+
+// Before the first call of the others: makes ready what a handler may not do.  False if something
+// else in this process has taken the signal; then no thread has frames.  From any thread, any
+// number of times.
+bool PrepareThreadStacks();
+
+// Of all threads, the main thread first.  From any thread; one after the other.
+std::vector<ThreadStack> CollectThreadStacks();
+
+// Where a thread is, in a few words: the innermost function that has a name, then those of our own
+// outside it, at most four: "read < ReadAhead::Read < ...".  Two threads that are in the same calls
+// have the same.  "" without frames.
+std::string InBrief(const ThreadStack& stack);
+
+// As text: a paragraph for each thread, a line for each frame.
+std::string StacksAsText(const std::vector<ThreadStack>& stacks);
+
+// What Linux says of a thread or process, by its folder in /proc ("/proc/1234"): "stopped",
+// "waits in the kernel for a disk, a file system or a driver, at nfs_wait_bit_killable", "runs",
+// "sleeps", "ended"; "" if nothing.
+std::string StateInKernel(const std::string& folder);
+
+// The file that some thread of this process is reading from in the kernel at this moment, or "".
+std::string FileBeingRead();
+
+}  // namespace trainer

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a launch has in every mode: the network on its back end, and those whom it tells what it
+// does.
+//
+// Used from one thread.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "trainer/model/network.h"
+#include "trainer/train/device_batch.h"
+#include "trainer/train/loop_control.h"
+#include "trainer/train/loss_scale.h"
+#include "trainer/train/report.h"
+#include "trainer/train/snapshot.h"
+#include "trainer/train/trainer.h"
+
+namespace trainer {
+
+struct Launch {
+  // Both outlive it.  Weights are zero.  Throws what TrainParts::agree throws.
+  Launch(const TrainConfig& config, const TrainParts& parts);
+  Launch(const Launch&) = delete;
+  Launch& operator=(const Launch&) = delete;
+
+  SnapshotParts snapshot_parts();
+
+  // Collective: fresh weights, the same on all ranks.
+  void InitializeAfresh();
+
+  // Collective: one evaluation of the weights after `step` updates, told to the logs.  nullopt: it
+  // was broken off, since some rank was asked to stop.  Throws as Evaluate does.
+  std::optional<EvaluationResult> RunEvaluation(std::int64_t step);
+
+  const TrainConfig& config;
+  const TrainParts& parts;
+  Network network;
+  const std::unique_ptr<Stream> stream;
+  DeviceBatch device_batch;
+  // In kTrainAndEvaluate: the next training batch may be in the other one already.
+  std::optional<DeviceBatch> evaluation_batch;
+  LossScale loss_scale;
+  Report report;
+  LoopControl control;
+};
+
+}  // namespace trainer

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/train/saved_weights.h"
+
+#include <optional>
+
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+// Returns how many updates they have had, 0 where that is not known.
+std::int64_t LoadWeights(Launch& launch) {
+  const SnapshotParts parts = launch.snapshot_parts();
+  if (!launch.config.init_from.empty()) {
+    InitializeFromFile(parts);
+    return 0;
+  }
+  if (const auto position = RestoreSnapshot(parts, launch.loss_scale, std::nullopt)) {
+    return position->step;
+  }
+  throw Error(EX_USAGE, "there are no weights: no checkpoint in '" +
+                            ModelFolder(launch.config).string() +
+                            "'; give the --model_dir of a run, or a file by --init_from");
+}
+
+}  // namespace
+
+TrainResult EvaluateSaved(Launch& launch) {
+  TrainResult result;
+  result.step = LoadWeights(launch);
+  result.evaluation = launch.RunEvaluation(result.step);
+  if (!result.evaluation) {
+    result.ending = Ending::kStopped;
+    launch.control.Stop();
+  }
+  launch.control.Obeyed();
+  return result;
+}
+
+TrainResult PredictSaved(Launch& launch) {
+  TrainResult result;
+  result.step = LoadWeights(launch);
+  result.predictions = PredictImage(launch.config.to_predict, launch.parts.backend, launch.network,
+                                    launch.device_batch, *launch.stream);
+  return result;
+}
+
+}  // namespace trainer

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The modes that use trained weights: those of config.init_from, else of the newest checkpoint in
+// config.model_dir.  Throw Error(EX_USAGE) if there are neither.
+
+#pragma once
+
+#include "trainer/train/launch.h"
+
+namespace trainer {
+
+// kEvaluate.  Collective.
+TrainResult EvaluateSaved(Launch& launch);
+
+// kPredict: one image; no source is needed.  Collective.
+TrainResult PredictSaved(Launch& launch);
+
+}  // namespace trainer

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/train/stacks_on_request.h"
+
+#include <chrono>
+#include <utility>
+
+#include "trainer/control/stacks_request.h"
+#include "trainer/core/thread.h"
+#include "trainer/train/stacks_file.h"
+
+namespace trainer {
+
+StacksOnRequest::StacksOnRequest(StacksOnRequestOptions options) : options_(std::move(options)) {
+  PrepareThreadStacks();
+  thread_ = StartThread("the thread that writes stacks for ddlctl", [this] { Run(); });
+}
+
+StacksOnRequest::~StacksOnRequest() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_ending_ = true;
+  }
+  changed_.notify_one();
+}
+
+std::uint64_t StacksOnRequest::Ask() {
+  std::uint64_t order = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    order = asked_ = NextStacksOrder(asked_);
+  }
+  changed_.notify_one();
+  return order;
+}
+
+// Files are touched without the lock: a file system that hangs must not stop those who ask.
+void StacksOnRequest::Run() {
+  const std::chrono::duration<double> pause(options_.seconds_between_looks);
+  std::unique_lock lock(mutex_);
+  while (!is_ending_) {
+    const std::uint64_t asked = asked_ != written_ ? asked_ : 0;
+    written_ = asked_;
+    lock.unlock();
+    if (asked != 0) WriteStacksOrder(options_.request, asked);
+    const std::uint64_t order = asked != 0 ? asked : ReadStacksOrder(options_.request);
+    if (order != 0 && order != answered_) {
+      answered_ = order;
+      WriteStacksFile({.model_dir = options_.model_dir,
+                       .rank = options_.rank,
+                       .host = options_.host,
+                       .doing = options_.doing ? options_.doing() : "",
+                       .order = order});
+    }
+    lock.lock();
+    changed_.wait_for(lock, pause, [this] { return is_ending_ || asked_ != written_; });
+  }
+}
+
+}  // namespace trainer

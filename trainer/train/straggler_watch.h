@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which ranks are slower than the others for long.  All ranks of a training take the same time for
+// a step, since each waits for all; what is compared is how long each is busy itself (OwnSeconds).
+//
+// Steps are judged in blocks: what is slow in single steps only, back and forth, is slow in their
+// sum or not at all, and a single long step is one block.
+//
+// Pure: what it says follows from what it was told, so that all ranks that were told the same say
+// the same.  Not thread-safe.
+
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace trainer {
+
+// A rank begins to be a straggler, or is none any more.
+struct StragglerChange {
+  int rank = 0;
+  bool begins = true;
+  std::int64_t steps = 0;  // for which it has been slow; if it is over: from its first to its last
+  // Mean of a step over the last StragglerWatch::kSteps.
+  double seconds = 0;  // of the rank
+  double median = 0;   // over the ranks
+};
+
+class StragglerWatch {
+ public:
+  static constexpr double kSlower = 0.2;  // than the median, as a share of it
+  static constexpr std::int64_t kSteps = 100;
+  static constexpr std::int64_t kBlock = 10;  // steps
+
+  explicit StragglerWatch(int ranks);
+
+  // `own_seconds` of a step, by rank; what is no number, or not above 0, is not known, and leaves
+  // that rank as it was.  In the order of the ranks: those that have now been kSlower or more above
+  // the median in each block of the last kSteps; and of those told of before, the ones that have
+  // not been in any.  The median of an even number is the lower of the middle two: of two ranks the
+  // quicker one.
+  std::vector<StragglerChange> Add(std::span<const double> own_seconds);
+
+ private:
+  static constexpr int kBlocks = kSteps / kBlock;
+
+  struct Rank {
+    double sum = 0;            // seconds, of this block
+    bool is_known = true;      // in all steps of this block
+    int slow_blocks = 0;       // in a row, up to now
+    int quick_blocks = 0;      // the same
+    std::int64_t begun = 0;    // blocks that there had been when it began to be slow
+    std::int64_t slow_at = 0;  // the last block in which it was slow
+    bool is_told = false;
+  };
+
+  double MedianOfBlock();
+  void EndBlock(std::vector<StragglerChange>& changes);
+  void Judge(int rank, double median, std::vector<StragglerChange>& changes);
+
+  std::vector<Rank> ranks_;
+  std::vector<double> sums_;     // room for MedianOfBlock
+  std::vector<double> history_;  // sums of the last kBlocks blocks, those of a block together
+  std::vector<double> medians_;  // of these blocks
+  std::int64_t steps_ = 0;       // in this block
+  std::int64_t blocks_ = 0;      // that are over
+};
+
+}  // namespace trainer
