@@ -210,7 +210,16 @@ int Train(const World& world, const TrainConfig& config, RunProfile& measured, S
   };
   if (outputs != nullptr) parts.outputs = outputs->outputs();
   parts.outputs = own_outputs.AddedTo(parts.outputs);
-  const TrainResult result = RunTrainer(config, parts);
+  TrainResult result;
+  try {
+    result = RunTrainer(config, parts);
+  } catch (const std::exception& error) {
+    // Here, since the threads of above may hang on what has failed, and are waited for.
+    if (point) point->End(RunEvent::kFailure);
+    const int code = ReportError(error, rank);
+    if (communicator.size() > 1) communicator.Abort(code);
+    return code;
+  }
   if (point) point->End(RunEvent::kEnd);
   if (world.is_root()) PrintResult(result);
   const bool is_all_said = outputs == nullptr || outputs->End();

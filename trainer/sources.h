@@ -40,7 +40,8 @@ struct SourceParts {
   AllocateMemory allocate = AllocateOrdinaryMemory;       // of batches; outlives the sources
   SpanRecorder* spans = nullptr;                          // of training; may be null
 };
-// Throws Error(EX_DATAERR) naming the folder or file that cannot be used.
+// Throws Error naming the folder or file that cannot be used: EX_DATAERR where it is not there or
+// not what it should be, EX_OSERR where it cannot be read.
 Sources MakeSources(const Options& options, const launcher::RankInfo& rank,
                     const SourceParts& parts);
 

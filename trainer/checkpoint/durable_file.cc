@@ -61,6 +61,13 @@ void Sync(int fd, const std::filesystem::path& path, const WriteContext& context
   Check(support::SyncFile(fd), "sync", path, context);
 }
 
+bool IsSameFile(const std::filesystem::path& a, const std::filesystem::path& b) {
+  struct stat of_a = {};
+  struct stat of_b = {};
+  return ::lstat(a.c_str(), &of_a) == 0 && ::lstat(b.c_str(), &of_b) == 0 &&
+         of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+}
+
 }  // namespace
 
 void WriteNewFile(const std::filesystem::path& path,
@@ -106,9 +113,15 @@ bool RenameIfNew(const std::filesystem::path& from, const std::filesystem::path&
     ::unlink(from.c_str());
     return true;
   }
-  if (errno == EEXIST) return false;
-  if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS) {
-    Fail("rename to", to, errno, context);
+  const int error = errno;
+  // Over NFS the answer to a call that has succeeded may be lost, and the repeated one finds this.
+  if (error == EEXIST && IsSameFile(from, to)) {
+    ::unlink(from.c_str());
+    return true;
+  }
+  if (error == EEXIST) return false;
+  if (error != EPERM && error != EOPNOTSUPP && error != ENOSYS) {
+    Fail("rename to", to, error, context);
   }
   struct stat info = {};
   if (::lstat(to.c_str(), &info) == 0) return false;

@@ -11,17 +11,22 @@
 #include "trainer/checkpoint/names.h"
 #include "trainer/checkpoint/reader.h"
 #include "trainer/checkpoint/stale.h"
+#include "trainer/core/error.h"
 
 namespace trainer {
 
 namespace fs = std::filesystem;
 
-std::vector<EvaluatedCheckpoint> ListEvaluated(const fs::path& model_dir) {
-  std::vector<EvaluatedCheckpoint> evaluated;
-  for (const CheckpointPath& checkpoint : ListCheckpoints(model_dir)) {
-    const std::optional<Manifest> manifest = ReadManifestIfWhole(checkpoint.directory);
-    if (!manifest || !manifest->state.top1) continue;
-    evaluated.push_back({checkpoint.step, checkpoint.directory, *manifest->state.top1});
+EvaluatedCheckpoints ListEvaluated(const fs::path& model_dir) {
+  EvaluatedCheckpoints evaluated;
+  for (const auto& [step, directory] : ListCheckpoints(model_dir)) {
+    try {
+      const std::optional<Manifest> manifest = ReadManifestIfWhole(directory);
+      if (!manifest || !manifest->state.top1) continue;
+      evaluated.known.push_back({step, directory, *manifest->state.top1});
+    } catch (const Error&) {
+      evaluated.unreadable.push_back(directory);
+    }
   }
   return evaluated;
 }

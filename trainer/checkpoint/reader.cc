@@ -49,14 +49,14 @@ void Verify(const SafetensorsFile& file, const ManifestFile& expected) {
   }
 }
 
-// What cannot be looked at is left to whoever reads it.
 void RequireSize(const std::string& path, const ManifestFile& expected) {
   std::error_code error;
   const auto size = fs::file_size(path, error);
   if (error == std::errc::no_such_file_or_directory) {
     throw Error(EX_DATAERR, path + ": No such file or directory");
   }
-  if (!error && size != expected.bytes) {
+  if (error) throw OsError("cannot read the size of " + path, error.value());
+  if (size != expected.bytes) {
     Damaged(path, "it has " + std::to_string(size) + " bytes instead of " +
                       std::to_string(expected.bytes));
   }
@@ -102,7 +102,8 @@ Manifest ReadManifestOfWhole(const fs::path& directory) {
 std::optional<Manifest> ReadManifestIfWhole(const fs::path& directory) {
   try {
     return ReadManifestOfWhole(directory);
-  } catch (const Error&) {
+  } catch (const Error& problem) {
+    if (problem.exit_code() != EX_DATAERR) throw;
     return std::nullopt;
   }
 }

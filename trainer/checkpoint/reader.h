@@ -48,7 +48,8 @@ Manifest ReadManifest(const std::filesystem::path& directory);
 // The same, of a checkpoint that looks whole: the files that the manifest lists are there, in the
 // sizes that it says.  Their content is not read.  Throws as ReadCheckpoint does.
 Manifest ReadManifestOfWhole(const std::filesystem::path& directory);
-// The same; nullopt for any other.
+// The same; nullopt for one that is damaged.  Throws for one that cannot be read, which may be
+// whole.
 std::optional<Manifest> ReadManifestIfWhole(const std::filesystem::path& directory);
 
 // Throws Error(EX_DATAERR) naming the file and what is wrong: missing, of another size, a checksum

@@ -2,6 +2,7 @@
 
 #include "trainer/checkpoint/retention.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <system_error>
 
@@ -36,14 +37,24 @@ std::vector<CheckpointPath> UnusableBefore(std::int64_t oldest, const fs::path& 
   return found;
 }
 
-// The best stays: there may be no better one for long.
+// The best stays: there may be no better one for long.  So does what may be the best.
 void LeaveOutBest(std::vector<CheckpointPath>& superfluous, const fs::path& model_dir) {
   if (superfluous.empty()) return;
-  const auto best = BestOf(ListEvaluated(model_dir));
-  if (!best) return;
+  const EvaluatedCheckpoints evaluated = ListEvaluated(model_dir);
+  const auto best = BestOf(evaluated.known);
   std::erase_if(superfluous, [&](const CheckpointPath& checkpoint) {
-    return checkpoint.directory == best->directory;
+    return (best && checkpoint.directory == best->directory) ||
+           std::ranges::count(evaluated.unreadable, checkpoint.directory) > 0;
   });
+}
+
+// Whether it can be gone on from, as far as its manifest tells.
+bool IsWhole(const fs::path& checkpoint) {
+  try {
+    return ReadManifestIfWhole(checkpoint).has_value();
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 // Those to be removed.
@@ -55,7 +66,7 @@ std::vector<CheckpointPath> Superfluous(const fs::path& model_dir, const fs::pat
   for (const CheckpointPath& checkpoint : ListCheckpoints(model_dir)) {
     const bool is_durable = checkpoint.directory.filename() == durable.filename();
     if (kept < retention.newest) {
-      if (is_durable || ReadManifestIfWhole(checkpoint.directory)) ++kept;
+      if (is_durable || IsWhole(checkpoint.directory)) ++kept;
       oldest_kept = checkpoint.step;
     } else if (!is_durable && !IsKeptForEver(checkpoint.step, retention)) {
       superfluous.push_back(checkpoint);

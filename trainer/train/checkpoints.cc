@@ -29,7 +29,7 @@ Checkpoints::Checkpoints(const CheckpointsParts& parts)
 
 Checkpoints::~Checkpoints() {
   try {
-    Finish();
+    FinishLast();
   } catch (const std::exception& error) {
     parts_.snapshot.log->error("{}", error.what());
   }
@@ -46,43 +46,64 @@ void Checkpoints::Save(const Position& position, const LossScale& loss_scale, Wa
     if (is_root_) thread_->Start([this] { Write(); });
     return;
   }
-  if (is_root_) {
+  const auto write = [this] {
     Write();
     Tell();
-  }
+  };
+  if (is_root_ && wait == Wait::kForFile) write();
+  if (is_root_ && wait == Wait::kForCopy) LeaveOutBad(write);
   // No rank goes on, or ends well, before the checkpoint is durable.
   parts.communicator.Barrier();
 }
 
 void Checkpoints::NoteTop1(std::int64_t step, double top1) {
-  if (!is_root_) return;
   Finish();
+  if (is_root_) Note(step, top1);
+  parts_.snapshot.communicator.Barrier();
+}
+
+void Checkpoints::Note(std::int64_t step, double top1) {
   const std::filesystem::path parent = CheckpointsDirectory(ModelFolder(parts_.snapshot.config));
   try {
     trainer::NoteTop1(parent / CheckpointName(step), top1, parts_.hook);
   } catch (const Error& error) {
     parts_.snapshot.log->warn(
-        "that the checkpoint of step {} was evaluated is not noted in it, so it does not count for "
-        "the best: {}",
+        "that the checkpoint of step {} was evaluated may not be noted in it, and then it does not "
+        "count for the best: {}",
         step, error.what());
   }
 }
 
 void Checkpoints::Look() {
-  if (thread_ && thread_->has_work() && thread_->Done()) Tell();
+  LeaveOutBad([this] {
+    if (thread_ && thread_->has_work() && thread_->Done()) Tell();
+  });
 }
 
 void Checkpoints::Finish() {
+  LeaveOutBad([this] { FinishLast(); });
+  parts_.snapshot.communicator.Barrier();
+}
+
+void Checkpoints::FinishToGoBack() {
+  has_left_out_ = false;
+  Finish();
+  has_left_out_ = false;
+}
+
+void Checkpoints::FinishLast() {
   if (!thread_ || !thread_->has_work()) return;
   thread_->Wait();
   Tell();
 }
 
-void Checkpoints::FinishOrDrop() {
+void Checkpoints::LeaveOutBad(const std::function<void()>& finish) {
   try {
-    Finish();
+    finish();
   } catch (const Error& error) {
-    if (error.exit_code() != EX_SOFTWARE) throw;
+    const bool can_go_back = parts_.snapshot.config.on_nan == OnNan::kRollback;
+    if (error.exit_code() != EX_SOFTWARE || !can_go_back || has_left_out_) throw;
+    has_left_out_ = true;
     parts_.snapshot.log->warn("{}", error.what());
   }
 }
@@ -91,7 +112,7 @@ void Checkpoints::WaitForLast(std::int64_t next_step, Wait wait) {
   Look();
   if (!thread_ || !thread_->has_work()) return;
   const auto begun = Clock::now();
-  Finish();
+  LeaveOutBad([this] { FinishLast(); });
   const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();
   // Of a run that ends nobody wonders why it waits.
   if (wait == Wait::kForFile || seconds < kLongWait || has_told_of_waiting_) return;

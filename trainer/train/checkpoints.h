@@ -5,8 +5,12 @@
 // while training goes on, or all wait until it is written.
 //
 // One is written at a time: where the next is due before that, training waits.  What the thread
-// throws is thrown by the next Look or Save of rank 0, so that the run ends as if it had waited.
-// The thread makes no collective call, and none of the back end.
+// throws is thrown by the next call of rank 0, so that the run ends as if it had waited.  The
+// thread makes no collective call, and none of the back end.
+//
+// With --on_nan=rollback a checkpoint that holds numbers that are none is left out with a warning:
+// the next step finds them as well, and goes back.  A second one without that is an error, and so
+// is one of a Save that waits kForFile.
 //
 // All calls come from the thread of the training loop.
 
@@ -14,6 +18,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include "trainer/backend/backend.h"
@@ -36,8 +41,8 @@ class Checkpoints {
  public:
   // When a Save returns.
   enum class Wait : std::uint8_t {
-    kForCopy,  // the next step may change the state; kForFile where nothing goes on in background
-    kForFile,  // the checkpoint is durable
+    kForCopy,  // the next step may change the state; durable where nothing goes on in background
+    kForFile,  // the checkpoint is durable, and those before it
   };
 
   // On rank 0, takes memory for the copy and starts the thread.  Throws as StartThread does.  All
@@ -54,31 +59,37 @@ class Checkpoints {
   void Save(const Position& position, const LossScale& loss_scale, Wait wait,
             std::optional<double> top1 = {});
 
-  // Between steps: the weights of `step`, of which there is a checkpoint, were evaluated since it
-  // was begun.  It is durable when this returns on rank 0; that its top-1 could not be noted is a
-  // warning.  Throws Error as Finish.
+  // Collective, between steps: the weights of `step`, of which there is a checkpoint, were
+  // evaluated since it was begun.  It is durable when this returns; that its top-1 could not be
+  // noted is a warning.  Throws Error as Finish.
   void NoteTop1(std::int64_t step, double top1);
 
   // Between steps, on each rank: logs what was written meanwhile.  Throws Error as WriteSnapshot.
   void Look();
-  // The same, once it is written.
+  // Collective: the same, once what was saved is durable.  The other ranks wait, so that none takes
+  // rank 0 for hung.
   void Finish();
-  // The same; one that was not written since it holds numbers that are none is a warning.
-  void FinishOrDrop();
+  // The same, of a run that goes back to a checkpoint.
+  void FinishToGoBack();
 
  private:
   using Clock = std::chrono::steady_clock;
 
   // Of rank 0 alone.
   void WaitForLast(std::int64_t next_step, Wait wait);
+  void FinishLast();
+  void Note(std::int64_t step, double top1);
   void Write();
   void Tell();
+  // Calls `finish`, which may find numbers that are none.
+  void LeaveOutBad(const std::function<void()>& finish);
 
   const CheckpointsParts parts_;
   const bool is_root_;
   std::optional<SnapshotCopy> copy_;  // of rank 0
   Clock::time_point begun_;           // of the last Save
   bool has_told_of_waiting_ = false;
+  bool has_left_out_ = false;  // since the run began, or has gone back
   // By Write, for Tell.
   WrittenSnapshot written_;
   double seconds_ = 0;

@@ -97,16 +97,18 @@ std::optional<EvaluationResult> Evaluate(const EvaluationParts& parts, Source& s
   result.top1 = totals.top1_fraction();
   result.top5 = totals.top5_fraction();
   result.loss = totals.mean_loss();
-  if (!std::isfinite(result.loss)) {
-    throw Error(EX_SOFTWARE, fmt::format("the loss of the evaluation is {}: training has diverged, "
-                                         "or the weights are broken; train again with a smaller "
-                                         "--lr_init or more --lr_warmup_epochs",
-                                         result.loss));
-  }
   result.images = static_cast<std::int64_t>(totals.samples);
   result.seconds = elapsed.count();
   result.images_per_second = totals.samples / elapsed.count();
   return result;
+}
+
+void RequireNumbers(const EvaluationResult& result) {
+  if (std::isfinite(result.loss)) return;
+  throw Error(EX_SOFTWARE, fmt::format("the loss of the evaluation is {}: training has diverged, "
+                                       "or the weights are broken; train again with a smaller "
+                                       "--lr_init or more --lr_warmup_epochs",
+                                       result.loss));
 }
 
 }  // namespace trainer

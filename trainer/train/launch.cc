@@ -17,12 +17,6 @@ NetworkPlan TakePlan(const TrainConfig& config, const TrainParts& parts) {
   return PlanNetwork(parts.backend, NetworkSpecOf(config));
 }
 
-LossScale LossScaleOf(const TrainConfig& config, const Backend& backend) {
-  if (backend.compute_type() == DType::kFloat32) return LossScale::Static(1);
-  return config.use_static_loss_scaling ? LossScale::Static(config.loss_scale)
-                                        : LossScale::Dynamic(config.loss_scale);
-}
-
 // What the rooflines are about.
 std::optional<ImageWork> WorkOf(const TrainConfig& config, const Backend& backend) {
   const bool is_known = config.arch == "resnet50" && config.image_size == 224 &&
@@ -38,13 +32,19 @@ Launch::Launch(const TrainConfig& train_config, const TrainParts& train_parts)
       network(parts.backend, TakePlan(config, parts)),
       stream(parts.backend.MakeStream()),
       device_batch(parts.backend, network.spec()),
-      loss_scale(LossScaleOf(config, parts.backend)),
+      loss_scale(FirstLossScale()),
       report(config, parts.communicator, parts.outputs, WorkOf(config, parts.backend)),
       control(parts, report) {
   if (config.mode == RunMode::kTrainAndEvaluate) {
     evaluation_batch.emplace(parts.backend, network.spec());
   }
   if (parts.communicator.size() > 1) parts.agree(WeightLayout(network, parts.backend, *stream));
+}
+
+LossScale Launch::FirstLossScale() const {
+  if (parts.backend.compute_type() == DType::kFloat32) return LossScale::Static(1);
+  return config.use_static_loss_scaling ? LossScale::Static(config.loss_scale)
+                                        : LossScale::Dynamic(config.loss_scale);
 }
 
 SnapshotParts Launch::snapshot_parts() {
@@ -71,7 +71,9 @@ std::optional<EvaluationResult> Launch::RunEvaluation(std::int64_t step) {
     result = Evaluate({parts.backend, network, batch, parts.communicator, *stream},
                       *parts.evaluation, [this] { return control.Asked().stop; });
   });
-  if (result) report.EndEvaluation(step, *result);
+  if (!result) return result;
+  RequireNumbers(*result);
+  report.EndEvaluation(step, *result);
   return result;
 }
 

@@ -29,11 +29,15 @@ struct Launch {
 
   SnapshotParts snapshot_parts();
 
+  // That of a training that begins.
+  LossScale FirstLossScale() const;
+
   // Collective: fresh weights, the same on all ranks.
   void InitializeAfresh();
 
   // Collective: one evaluation of the weights after `step` updates, told to the logs.  nullopt: it
-  // was broken off, since some rank was asked to stop.  Throws as Evaluate does.
+  // was broken off, since some rank was asked to stop.  Throws as Evaluate and RequireNumbers do,
+  // with the network as before.
   std::optional<EvaluationResult> RunEvaluation(std::int64_t step);
 
   const TrainConfig& config;

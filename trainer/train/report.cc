@@ -43,6 +43,7 @@ IterationMetrics Report::Metrics(const StepRecord& record) const {
 
 void Report::StartTraining(const Schedule& schedule, const SetSizes& sizes) {
   schedule_ = schedule;
+  first_step_ = schedule.start.step;
   EndWarmup();
   if (outputs_.dllogger != nullptr) outputs_.dllogger->Start();
   if (outputs_.nvlog != nullptr) StartNvlog();
@@ -108,7 +109,7 @@ void Report::Step(const StepRecord& record) {
     if (ends_epoch) outputs_.training_json->Epoch(epoch, metrics);
   }
   if (outputs_.mllog != nullptr && ends_epoch) {
-    outputs_.mllog->EndEpoch(epoch, record.step + 1 < schedule_.EndOfLaunch(schedule_.start.step));
+    outputs_.mllog->EndEpoch(epoch, record.step + 1 < schedule_.EndOfLaunch(first_step_));
   }
   if (outputs_.dllogger != nullptr && record.launch_step >= kUnloggedSteps) {
     outputs_.dllogger->Log({epoch, record.step}, {{"imgs_per_sec", metrics.images_per_second},
@@ -159,7 +160,7 @@ void Report::RolledBack(const Position& from, std::int64_t bad_step, const Sched
   const bool ends_epoch = schedule_.EpochOf(bad_step + 1) > epoch;
   schedule_ = schedule;
   if (outputs_.mllog != nullptr && ends_epoch) {
-    outputs_.mllog->EndEpoch(epoch, start.step < schedule.total_steps);
+    outputs_.mllog->EndEpoch(epoch, start.step < schedule.EndOfLaunch(first_step_));
   }
   if (outputs_.events != nullptr) {
     outputs_.events->StartSession(start.step);

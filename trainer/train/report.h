@@ -139,6 +139,7 @@ class Report {
   const std::optional<ImageWork> work_;
   std::int64_t display_every_;
   Schedule schedule_;
+  std::int64_t first_step_ = 0;  // of the launch
   OutlierWatch loss_outliers_{kShareOfLoss};
   OutlierWatch gradient_outliers_{kShareOfGradientNorm};
   std::int64_t left_out_ = 0;  // updates, in this launch

@@ -211,8 +211,13 @@ void RefuseOtherClasses(const SafetensorsFile& file, const TrainConfig& config) 
 
 // A folder is that of a run.
 SafetensorsFile ReadBestOf(const std::filesystem::path& model_dir) {
-  const auto best = BestOf(ListEvaluated(model_dir));
-  if (best) {
+  const EvaluatedCheckpoints evaluated = ListEvaluated(model_dir);
+  if (!evaluated.unreadable.empty()) {
+    throw Error(EX_OSERR, "--init_from: which checkpoint is the best cannot be told, since " +
+                              evaluated.unreadable.front().string() +
+                              " cannot be read: mend that, or give a file");
+  }
+  if (const auto best = BestOf(evaluated.known)) {
     Checkpoint checkpoint = ReadCheckpoint(best->directory);
     return checkpoint.average ? std::move(*checkpoint.average) : std::move(checkpoint.model);
   }

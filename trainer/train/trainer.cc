@@ -9,6 +9,7 @@
 #include "trainer/core/error.h"
 #include "trainer/train/benchmark.h"
 #include "trainer/train/checkpoints.h"
+#include "trainer/train/evaluate.h"
 #include "trainer/train/evaluations.h"
 #include "trainer/train/launch.h"
 #include "trainer/train/rank_comparison.h"
@@ -44,7 +45,10 @@ class Trainer {
   void RollBack(const std::string& found);
   void CompareRanks();
   void Save(Checkpoints::Wait wait, std::optional<double> top1 = {});
+  void FinishSaving();
+  std::optional<EvaluationResult> FindTop1();
   void EvaluateNow(Checkpoints::Wait wait);
+  void Evaluated(const EvaluationResult& found, Checkpoints::Wait wait);
   void Stop();
   void Rest();
   void DumpState(const TrainingStep& training_step);
@@ -89,6 +93,7 @@ TrainResult Trainer::Train() {
     TrainSteps();
   }
   if (saved_step_ != result_.step) Save(Checkpoints::Wait::kForFile);
+  FinishSaving();
   control_.Obeyed();  // all that was asked for and is not done is needless now
 
   const bool complete = has_reached_target_ || result_.step >= schedule_.total_steps;
@@ -204,7 +209,7 @@ void Trainer::TrainSteps() {
     const bool is_due =
         config_.checkpoint_every > 0 && result_.step % config_.checkpoint_every == 0;
     const Checkpoints::Wait wait =
-        is_last || outcome.asked.pause ? Checkpoints::Wait::kForFile : Checkpoints::Wait::kForCopy;
+        is_last ? Checkpoints::Wait::kForFile : Checkpoints::Wait::kForCopy;
     if (is_due || outcome.asked.save) Save(wait);
     const bool is_evaluated =
         evaluations_ && (outcome.asked.evaluate || evaluations_->IsDue(result_.step));
@@ -234,7 +239,8 @@ void Trainer::RollBack(const std::string& found) {
   const std::int64_t bad_step = result_.step;
   control_.Enter(Activity::kCheckpoint, bad_step);
   report_.RollBack(found);
-  checkpoints_->FinishOrDrop();
+  checkpoints_->FinishToGoBack();
+  loss_scale_ = launch_.FirstLossScale();  // where that of the checkpoint is of another precision
   const auto from = RestoreSnapshot(launch_.snapshot_parts(), loss_scale_,
                                     TrainingAhead{schedule_, parts_.training->samples()});
   if (!from) {
@@ -259,7 +265,7 @@ void Trainer::Stop() {
 }
 
 void Trainer::Rest() {
-  checkpoints_->Finish();
+  FinishSaving();
   const bool stops = control_.Rest(result_.step, [this] {
     if (saved_step_ != result_.step) Save(Checkpoints::Wait::kForFile);
     control_.Obeyed();
@@ -273,24 +279,40 @@ void Trainer::CompareRanks() {
   compared_step_ = result_.step;
 }
 
+// What an evaluation of the weights at hand finds; nothing where it is broken off, or left out.
+std::optional<EvaluationResult> Trainer::FindTop1() {
+  try {
+    auto found = launch_.RunEvaluation(result_.step);
+    if (!found) Stop();
+    return found;
+  } catch (const Error& error) {
+    // Of weights that are no numbers: the next step finds that, and goes back to a checkpoint.
+    const bool goes_back =
+        config_.on_nan == OnNan::kRollback && result_.step < schedule_.total_steps;
+    if (error.exit_code() != EX_SOFTWARE || !goes_back) throw;
+    if (parts_.communicator.rank() == 0) parts_.outputs.log->warn("{}", error.what());
+  }
+  return std::nullopt;
+}
+
 // Evaluates the weights at hand, and keeps them if they are the best so far or good enough.
 void Trainer::EvaluateNow(Checkpoints::Wait wait) {
-  const std::optional<EvaluationResult> found = launch_.RunEvaluation(result_.step);
+  if (const auto found = FindTop1()) Evaluated(*found, wait);
   control_.Evaluated();
-  if (!found) {
-    Stop();
-    return;
-  }
+}
+
+void Trainer::Evaluated(const EvaluationResult& found, Checkpoints::Wait wait) {
   const bool is_end = result_.step >= schedule_.total_steps;
-  const bool is_best = evaluations_->Add(found->top1);
-  has_reached_target_ = evaluations_->ReachesTarget(found->top1);
+  const bool is_best = evaluations_->Add(found.top1);
+  has_reached_target_ = evaluations_->ReachesTarget(found.top1);
   if (saved_step_ == result_.step) {
-    checkpoints_->NoteTop1(result_.step, found->top1);
+    control_.Enter(Activity::kCheckpoint, result_.step);
+    checkpoints_->NoteTop1(result_.step, found.top1);
   } else if (is_best || has_reached_target_) {
-    Save(has_reached_target_ ? Checkpoints::Wait::kForFile : wait, found->top1);
+    Save(has_reached_target_ ? Checkpoints::Wait::kForFile : wait, found.top1);
   }
-  if (is_best && (config_.eval_every > 0 || !is_end)) report_.FoundBest(result_.step, found->top1);
-  if (has_reached_target_ && !is_end) report_.ReachedTarget(result_.step, found->top1);
+  if (is_best && (config_.eval_every > 0 || !is_end)) report_.FoundBest(result_.step, found.top1);
+  if (has_reached_target_ && !is_end) report_.ReachedTarget(result_.step, found.top1);
   if (has_reached_target_ || is_end) result_.evaluation = found;
 }
 
@@ -300,6 +322,12 @@ void Trainer::Save(Checkpoints::Wait wait, std::optional<double> top1) {
   control_.Enter(Activity::kCheckpoint, result_.step);
   checkpoints_->Save(schedule_.PositionAt(result_.step), loss_scale_, wait, top1);
   saved_step_ = result_.step;
+}
+
+// What was saved is durable on return, or was an error, and no rank has gone on meanwhile.
+void Trainer::FinishSaving() {
+  control_.Enter(Activity::kCheckpoint, result_.step);
+  checkpoints_->Finish();
 }
 
 void Trainer::DumpState(const TrainingStep& training_step) {

@@ -36,16 +36,27 @@ std::vector<std::string> FilesIn(const fs::path& checkpoint) {
 
 TEST(ListEvaluated, HasThoseThatWereAndAreWhole) {
   const ScratchDirectory scratch;
-  EXPECT_THAT(ListEvaluated(scratch.path()), IsEmpty());
+  EXPECT_THAT(ListEvaluated(scratch.path()).known, IsEmpty());
   WriteEvaluated(scratch, 1, 0.5);
   SampleRun(2).Write(scratch.path());
   WriteEvaluated(scratch, 3, 0.25);
   fs::remove(WriteEvaluated(scratch, 4, 0.75) / kModelFile);
-  const auto evaluated = ListEvaluated(scratch.path());
+  const auto [evaluated, unreadable] = ListEvaluated(scratch.path());
+  EXPECT_THAT(unreadable, IsEmpty());
   ASSERT_EQ(evaluated.size(), 2U);
   EXPECT_EQ(evaluated[0].step, 3);
   EXPECT_EQ(evaluated[0].top1, 0.25);
   EXPECT_EQ(evaluated[1].directory, CheckpointsDirectory(scratch.path()) / "step-0000000001");
+}
+
+TEST(ListEvaluated, NamesThoseThatCannotBeRead) {
+  const ScratchDirectory scratch;
+  const fs::path checkpoint = WriteEvaluated(scratch, 1, 0.5);
+  fs::remove(checkpoint / kManifestFile);
+  fs::create_symlink(kManifestFile, checkpoint / kManifestFile);
+  const auto [evaluated, unreadable] = ListEvaluated(scratch.path());
+  EXPECT_THAT(evaluated, IsEmpty());
+  EXPECT_THAT(unreadable, ElementsAre(checkpoint));
 }
 
 TEST(BestOf, IsTheHighestOfEqualOnesTheOldest) {

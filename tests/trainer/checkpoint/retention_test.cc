@@ -83,6 +83,24 @@ TEST(PruneCheckpoints, TakesNoDamagedOneForTheBest) {
   EXPECT_THAT(Listing(scratch.path()), ElementsAre("step-0000000001", "step-0000000004"));
 }
 
+// A file system that fails for a moment must not cost the best checkpoint.
+TEST(PruneCheckpoints, LeavesWhatCannotBeReadAndMayBeTheBest) {
+  const ScratchDirectory scratch;
+  WriteEvaluated(scratch, {{1, 0.5}, {2, 0.75}, {3, 0}}, 9);
+  const fs::path manifest =
+      CheckpointsDirectory(scratch.path()) / "step-0000000002" / kManifestFile;
+  const fs::path elsewhere = scratch.path() / "manifest.json";
+  fs::rename(manifest, elsewhere);
+  fs::create_symlink(kManifestFile, manifest);  // a loop
+  WriteEvaluated(scratch, {{4, 0}}, 1);
+  EXPECT_THAT(Listing(scratch.path()),
+              ElementsAre("step-0000000001", "step-0000000002", "step-0000000004"));
+  fs::remove(manifest);
+  fs::rename(elsewhere, manifest);
+  WriteEvaluated(scratch, {{5, 0}}, 1);
+  EXPECT_THAT(Listing(scratch.path()), ElementsAre("step-0000000002", "step-0000000005"));
+}
+
 TEST(PruneCheckpoints, KeepsNoneForEverUnlessAskedTo) {
   EXPECT_FALSE(IsKeptForEver(6, {.newest = 1, .checkpoint_every = 2, .keep_every = 0}));
   EXPECT_FALSE(IsKeptForEver(6, {.newest = 1, .checkpoint_every = 0, .keep_every = 3}));

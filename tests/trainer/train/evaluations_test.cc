@@ -169,6 +169,17 @@ TEST(Evaluations, AreBrokenOffByAStopAndDoneByTheNextLaunch) {
   EXPECT_EQ(Checkpointed(folder.path()), Checkpointed(straight.path()));
 }
 
+// A run that ends with 75 has a checkpoint.
+TEST(Evaluations, ThatAreBrokenOffHideNoCheckpointThatCouldNotBeWritten) {
+  const TemporaryFolder folder;
+  TrainConfig config = EvaluatingConfig(folder.path());
+  config.checkpoint_every = 2;
+  const WriteHook hook = [](std::string_view call) {
+    if (call == "rename") throw Error(EX_OSERR, "no room");
+  };
+  EXPECT_THROW(RunEvaluating(config, /*stop_after=*/2 + 3, hook), Error);
+}
+
 TEST(Evaluations, AreNotRepeatedByTheNextLaunch) {
   const TemporaryFolder folder;
   TrainConfig config = EvaluatingConfig(folder.path());
@@ -194,7 +205,7 @@ TEST(Evaluations, KeepTheBestBesideTheNewest) {
   config.model_dir = folder.path() / "all";
   config.keep_checkpoints = 100;
   RunEvaluating(config);
-  const auto all = ListEvaluated(config.model_dir);
+  const auto all = ListEvaluated(config.model_dir).known;
   ASSERT_EQ(all.size(), 8U);
   const std::int64_t best = BestOf(all)->step;
   std::vector<std::int64_t> kept;
@@ -308,6 +319,11 @@ TEST_F(EvaluationsOfNoRun, ATargetIsInPercentAndReachedWhereItIsEqualled) {
   EXPECT_TRUE(Make().ReachesTarget(0.25));
   EXPECT_FALSE(Make().ReachesTarget(0.2499));
   EXPECT_FALSE(Make().ReachesTarget(-1));
+  // What the logs show as that percentage, whatever doubles make of it.
+  for (int percent = 1; percent <= 100; ++percent) {
+    config_.stop_at_top1 = percent;
+    EXPECT_TRUE(Make().ReachesTarget(percent / 100.0)) << percent;
+  }
 }
 
 }  // namespace

@@ -139,7 +139,7 @@ TEST(InitFromARun, TakesItsBestCheckpoint) {
   RunAlone(config);
   TrainConfig other = SmallConfig(folder.path() / "other");
   other.mode = RunMode::kEvaluate;
-  const auto evaluated = ListEvaluated(folder.path());
+  const auto evaluated = ListEvaluated(folder.path()).known;
   ASSERT_EQ(evaluated.size(), 6U);
   std::map<std::int64_t, double> losses;
   for (const EvaluatedCheckpoint& checkpoint : evaluated) {

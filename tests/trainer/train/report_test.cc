@@ -200,6 +200,32 @@ TEST_F(ReportTest, ARollbackEndsTheEpochThatItSkipsTheEndOf) {
                     HasSubstr("ddltraind_rollbacks{rank=\"0\",host=\"\"} 1\n")));
 }
 
+// A launch of 80 steps that goes back twice, by half an epoch each time, and so ends with the
+// third.
+TEST_F(ReportTest, ARollbackOpensNoEpochBehindTheEndOfTheLaunch) {
+  std::ostringstream text;
+  MlLog mllog(text, {"org", "platform", "research"});
+  ThreadCommunicator communicator(world_, 0);
+  outputs_ = {.log = MakeLogger(log_text_, 0, "info"), .mllog = &mllog};
+  TrainConfig config = config_;
+  config.schedule.num_iter = 10;
+  config.schedule.run_iter = 2;
+  Report report(config, communicator, outputs_, kWork);
+  Schedule schedule = MakeSchedule(config.schedule, 320, {config.batch_size, 2});
+  ASSERT_EQ(schedule.EndOfLaunch(0), 80);
+  report.StartTraining(schedule, {320, 40});
+  StepRecord record;
+  record.times.step = 1;
+  for (const Position& next : {Position{60, 640, 160}, Position{60, 800, 320}}) {
+    for (record.step = schedule.start.step; record.step < 79; ++record.step) report.Step(record);
+    schedule = schedule.From(next);
+    report.RolledBack({60, 480}, 79, schedule, 1);
+  }
+  for (record.step = 60; record.step < 80; ++record.step) report.Step(record);
+  EXPECT_EQ(Count(text.str(), "\"epoch_start\""), 3);
+  EXPECT_EQ(Count(text.str(), "\"epoch_stop\""), 3);
+}
+
 TEST_F(ReportTest, TheLogOfRankZeroHasTheMedians) {
   RunReport(0);
   EXPECT_THAT(log_text_.str(), HasSubstr("median of 120 steps: 16.0 images/s, 500.0 ms"));

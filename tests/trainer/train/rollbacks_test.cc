@@ -191,15 +191,26 @@ TEST(GoingBack, GoesToTheInitialWeightsWhereNoCheckpointWasDue) {
   EXPECT_THAT(again[0].log, Not(HasSubstr("checkpoint of step 10 written")));
 }
 
-// What is written beside training when the weights are found to be no numbers is not to be had.
+struct Divergence {
+  double rate;
+  bool in_background = true;
+  bool evaluates = false;
+};
+
+// What is written or evaluated before the weights are found to be no numbers is not to be had.
 TEST(GoingBack, EndsWhereItIsNoHelpSayingSoOnAllRanks) {
-  for (const double rate : {1e30, 1e40}) {
-    SCOPED_TRACE(rate);
+  for (const auto& [rate, in_background, evaluates] :
+       {Divergence{1e30}, Divergence{1e40}, Divergence{1e40, false}, Divergence{1e40, true, true},
+        Divergence{1e40, false, true}}) {
+    SCOPED_TRACE(testing::Message() << rate << ' ' << in_background << ' ' << evaluates);
     const TemporaryFolder folder;
     TrainConfig config = RollbackConfig(folder.path());
     config.schedule.lr_init = rate;
     config.weight_decay = 1000;  // some weights are beyond the largest number with the second rate
     config.checkpoint_every = rate < 1e38 ? 100 : 1;
+    config.checkpoint_in_background = in_background;
+    if (evaluates) config.mode = RunMode::kTrainAndEvaluate;
+    config.eval_every = evaluates ? 1 : 0;
     const auto ends = TrainWith({}, config);
     EXPECT_THAT(ends[0].message,
                 AllOf(HasSubstr("step 1: the weights are too large or no numbers (learning rate "),
@@ -210,6 +221,9 @@ TEST(GoingBack, EndsWhereItIsNoHelpSayingSoOnAllRanks) {
     EXPECT_EQ(ListCheckpoints(folder.path()).size(), 1U);
     const bool is_refused = ends[0].log.find("the weights are not written: ") != std::string::npos;
     EXPECT_EQ(is_refused, rate > 1e38);
+    const bool is_left_out =
+        ends[0].log.find("the loss of the evaluation is ") != std::string::npos;
+    EXPECT_EQ(is_left_out, evaluates);
   }
 }
 
