@@ -153,9 +153,10 @@ Times Cost(unsigned logs, double step_seconds) {
     trace.Before(record.step);
     if (spans != nullptr) AddSpans(*spans, record.step + 1);
     report.Step(record);
-    trace.After(record.step, record.step + 1 == kSteps);
+    trace.After(record.step);
     skipped += skip;
   }
+  trace.End();
   report.EndTraining(StepTimer());
   const std::chrono::duration<double, std::nano> lasted = Clock::now() - start;
   const double cpu_seconds = static_cast<double>(std::clock() - cpu_start) / CLOCKS_PER_SEC;

@@ -10,6 +10,12 @@ int OpRecorder::Add(ProfiledOp op) {
 }
 
 void OpRecorder::Start() {
+  for (ProfiledOp& op : ops_) {
+    op.calls = 0;
+    op.seconds = 0;
+  }
+  count_ = 0;
+  first_.reset();
   start_ = std::chrono::steady_clock::now();
   is_on_ = true;
 }

@@ -42,7 +42,7 @@ class OpRecorder {
   // Ops with the parameter at `parameter` belong to `layer`.
   void NameLayer(const void* parameter, const std::string& layer) { layers_[parameter] = layer; }
 
-  // Once.
+  // Forgets what was recorded before.
   void Start();
   void Stop() { is_on_ = false; }
   bool is_on() const { return is_on_; }

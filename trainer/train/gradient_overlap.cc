@@ -58,6 +58,8 @@ void GradientOverlap::PlanBuckets(std::size_t begin, std::size_t end, DType type
 }
 
 void GradientOverlap::Backward(BatchPlace place, Stream& stream) {
+  // A try to record this may have failed on the way; whatever it started does not count.
+  if (place.is_last) started_ = 0;
   network_.Backward(stream, [&](std::size_t complete_from) {
     if (place.is_last) Ready(complete_from, stream);
   });

@@ -53,7 +53,8 @@ class GradientOverlap {
 
   // The phases of a step, each queued on `stream`: backward of each of its batches, for the last
   // with Ready for each block that is done; Finish; the update of the weights by what is then
-  // reduced(), with `parameters` and `sums` as Sgd::Step has them.
+  // reduced(), with `parameters` and `sums` as Sgd::Step has them.  A step whose recording failed
+  // can be queued again from backward of its last batch on.
   void Backward(BatchPlace place, Stream& stream);
   void Update(const SgdParameters* parameters, UpdateSums* sums, Stream& stream);
 

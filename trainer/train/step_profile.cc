@@ -35,25 +35,35 @@ void StepProfile::Before(std::int64_t step) {
   if (is_done_ || parts_->recorder->is_on()) return;
   if (number < config_.profile.first || number > config_.profile.last()) return;
   first_ = number;
+  steps_ = 0;
+  seconds_ = 0;
   parts_->recorder->Start();
 }
 
-void StepProfile::After(std::int64_t step, double seconds, bool is_last) {
+void StepProfile::After(std::int64_t step, double seconds) {
   if (is_done_ || !parts_->recorder->is_on()) return;
   parts_->recorder->Collect();
   ++steps_;
   seconds_ += seconds;
-  if (!is_last && step + 1 < config_.profile.last()) return;
-  parts_->recorder->Stop();
-  is_done_ = true;
-  Finish();
+  if (step + 1 >= config_.profile.last()) End();
 }
 
 void StepProfile::LeaveOut() {
   if (!is_done_ && parts_->recorder->is_on()) parts_->recorder->Drop();
 }
 
-void StepProfile::Finish() {
+void StepProfile::RolledBack() {
+  if (!is_done_) parts_->recorder->Stop();
+}
+
+void StepProfile::End() {
+  if (is_done_) return;
+  is_done_ = true;
+  parts_->recorder->Stop();
+  if (steps_ > 0) Show();
+}
+
+void StepProfile::Show() {
   ProfileHead head;
   head.backend = parts_->backend;
   head.first_step = first_;

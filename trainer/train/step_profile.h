@@ -37,16 +37,22 @@ class StepProfile {
   // has none that is to be profiled.
   void CheckSteps(std::int64_t first, std::int64_t end);
   void Before(std::int64_t step);
-  // The step took `seconds`.  `is_last`: no step follows in this launch.
-  void After(std::int64_t step, double seconds, bool is_last);
+  // The step took `seconds`.
+  void After(std::int64_t step, double seconds);
   // What was computed since the last step is of none.
   void LeaveOut();
+  // The training has gone back to a checkpoint, and its next step may be any.  What is profiled has
+  // to be steps in a row: it starts anew where steps that are to be profiled are made again.
+  void RolledBack();
+  // No step follows in this launch.  Shows the steps that were profiled, even where
+  // the training went back behind them and ended before it made them again.
+  void End();
 
   // For standard output; none unless steps were profiled.
   const std::vector<std::string>& lines() const { return lines_; }
 
  private:
-  void Finish();
+  void Show();
   void Write(const std::string& name, const std::string& text);
 
   const TrainConfig& config_;

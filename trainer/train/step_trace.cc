@@ -75,9 +75,20 @@ void StepTrace::Before(std::int64_t step) {
   recorder_->Start();
 }
 
-void StepTrace::After(std::int64_t step, bool is_last) {
+void StepTrace::After(std::int64_t step) {
+  if (step + 1 >= config_.trace.last()) End();
+}
+
+void StepTrace::RolledBack() {
   if (is_done_ || !recorder_->is_on()) return;
-  if (!is_last && step + 1 < config_.trace.last()) return;
+  if (communicator_.rank() == 0) {
+    log_->warn("--trace ends here: the training has gone back to a checkpoint");
+  }
+  End();
+}
+
+void StepTrace::End() {
+  if (is_done_ || !recorder_->is_on()) return;
   recorder_->Stop();
   is_done_ = true;
   Gather();

@@ -31,8 +31,12 @@ class StepTrace {
   // none that is to be traced.
   void CheckSteps(std::int64_t first, std::int64_t end);
   void Before(std::int64_t step);
-  // `is_last`: no step follows in this launch.
-  void After(std::int64_t step, bool is_last);
+  void After(std::int64_t step);
+  // The training has gone back to a checkpoint: a trace that has begun ends with what is there, for
+  // the steps that follow have the numbers of others.
+  void RolledBack();
+  // No step follows in this launch.
+  void End();
 
  private:
   void Gather();

@@ -179,13 +179,14 @@ void Trainer::TrainSteps() {
       end = schedule_.EndOfLaunch(first);
       training_step.Restart(end);
       parts_.training->Seek(training_step.FirstBatch(schedule_.start));
-      profile.LeaveOut();
+      trace.RolledBack();
+      profile.RolledBack();
       variability.LeaveOut();
       continue;
     }
     const bool is_last = outcome.asked.stop || result_.step + 1 == end;
-    trace.After(result_.step, is_last);
-    profile.After(result_.step, outcome.record.times.step, is_last);
+    trace.After(result_.step);
+    profile.After(result_.step, outcome.record.times.step);
     variability.After(launch_step, outcome.record.times);
     outcome.record.launch_step = launch_step++;
     times_.Add(outcome.record.times);
@@ -220,6 +221,8 @@ void Trainer::TrainSteps() {
     }
     if (outcome.asked.pause && !is_last && goes_on()) Rest();
   }
+  trace.End();
+  profile.End();
   variability.End();
   report_.EndTraining(times_);
   result_.profile = profile.lines();

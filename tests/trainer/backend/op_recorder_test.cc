@@ -82,6 +82,26 @@ TEST_F(OpRecorderTest, DoesTheWorkAndRecordsNothingWhileItIsOff) {
   EXPECT_EQ(events_, 0);
 }
 
+TEST_F(OpRecorderTest, ForgetsWhatWasRecordedWhenItStartsAgain) {
+  const int op = recorder_.Add({"a", "forward", "1x2", {}});
+  recorder_.Start();
+  Call(op, 1);
+  recorder_.Collect();
+  Call(op, 1);
+  recorder_.Stop();
+  now_ += 1000;
+  recorder_.Start();
+  EXPECT_THAT(recorder_.Ops(), IsEmpty());
+  Call(op, 4);
+  double begin = -1;
+  recorder_.Collect([&](const RecordedOp& call) { begin = call.begin; });
+  ASSERT_THAT(recorder_.Ops(), SizeIs(1));
+  EXPECT_EQ(recorder_.Ops()[0].calls, 1);
+  EXPECT_DOUBLE_EQ(recorder_.Ops()[0].seconds, 4);
+  EXPECT_GE(begin, 0);
+  EXPECT_LT(begin, 60) << "seconds from the second Start";
+}
+
 TEST_F(OpRecorderTest, TakesNoMoreMemoryForTheNextStep) {
   const int op = recorder_.Add({"a", "forward", "1x2", {}});
   recorder_.Start();

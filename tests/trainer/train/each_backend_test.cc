@@ -39,10 +39,31 @@ struct Steps {
   double rate_growth = 0;  // of the learning rate, from step to step
 };
 
+using Values = std::vector<std::vector<float>>;  // of each parameter
+
+Values ExportAll(const Network& network, Network::Part part, Stream& stream) {
+  Values values;
+  for (const Parameter& parameter : network.parameters()) {
+    values.push_back(network.Export(part, parameter, stream));
+  }
+  return values;
+}
+
+// With a decay of a half the bits are the same whether a product is fused with its sum or not.
+void Move(Values& averages, const Values& values, float decay) {
+  for (std::size_t i = 0; i < averages.size(); ++i) {
+    for (std::size_t j = 0; j < averages[i].size(); ++j) {
+      averages[i][j] += (1 - decay) * (values[i][j] - averages[i][j]);
+    }
+  }
+}
+
 // Of one rank.
 struct Outcome {
   std::vector<StepRecord> records;  // what each step reported
-  std::vector<std::vector<float>> weights;
+  Values weights;
+  Values averages;          // if they are kept
+  Values averages_on_host;  // as they should be, by the weights after each step
   bool recorded = false;
 };
 
@@ -65,6 +86,11 @@ Outcome RunAll(Steps steps, Communicator& communicator) {
                          .keeps_averages = steps.ema > 0};
   Network network(*backend, spec);
   Initialize(network, {}, *stream);
+  Outcome outcome;
+  if (steps.ema > 0) {
+    network.StartAverages(*stream);
+    outcome.averages_on_host = ExportAll(network, Network::Part::kValue, *stream);
+  }
   DeviceBatch device_batch(*backend, spec);
   GeneratedSourceOptions options;
   options.batch = config.batch_size;
@@ -74,15 +100,16 @@ Outcome RunAll(Steps steps, Communicator& communicator) {
   GeneratedSource source(options);
   TrainingStep step({config, *backend, network, device_batch, communicator, *stream,
                      steps.loss_scale, source, steps.count});
-  Outcome outcome;
   for (int i = 0; i < steps.count; ++i) {
     const double learning_rate = kLearningRate * (1 + i * steps.rate_growth);
     outcome.records.push_back(step.Run(i, learning_rate, {}).record);
     UseAverages(network, *stream, [] {});
+    if (steps.ema == 0 || outcome.records.back().skipped) continue;
+    Move(outcome.averages_on_host, ExportAll(network, Network::Part::kValue, *stream),
+         static_cast<float>(steps.ema));
   }
-  for (const Parameter& parameter : network.parameters()) {
-    outcome.weights.push_back(network.Export(Network::Part::kValue, parameter, *stream));
-  }
+  outcome.weights = ExportAll(network, Network::Part::kValue, *stream);
+  if (steps.ema > 0) outcome.averages = ExportAll(network, Network::Part::kAverage, *stream);
   outcome.recorded = step.records();
   return outcome;
 }
@@ -159,14 +186,18 @@ TEST_P(TrainingOn, AsOneGraphIsEqualToCallByCall) {
               .loss_scale = LossScale::Dynamic(16777216),
               .graph = StepGraph::kOff,
               .mixup = 0.4,
+              .ema = 0.5,
               .rate_growth = 0.5};
   const Outcome expected = RunAll(steps);
   EXPECT_FALSE(expected.recorded);
+  EXPECT_EQ(expected.averages, expected.averages_on_host);
+  EXPECT_NE(expected.averages, expected.weights);
   steps.graph = StepGraph::kAuto;
   const Outcome outcome = RunAll(steps);
   EXPECT_EQ(outcome.recorded, GetParam().starts_with("cuda"));
   EXPECT_THAT(Losses(outcome.records), ElementsAreArray(Losses(expected.records)));
   EXPECT_EQ(outcome.weights, expected.weights);
+  EXPECT_EQ(outcome.averages, expected.averages);
   for (const StepRecord& record : outcome.records) {
     EXPECT_GT(record.times[StepPhase::kForward], 0);
     EXPECT_GT(record.times[StepPhase::kBackward], 0);
@@ -232,6 +263,7 @@ TEST_P(TrainingOn, AsGraphsOfBatchesIsEqualToCallByCall) {
               .loss_scale = LossScale::Dynamic(16777216),
               .graph = StepGraph::kOff,
               .mixup = 0.4,
+              .ema = 0.5,
               .rate_growth = 0.5};
   const Outcome expected = RunAll(steps);
   steps.graph = StepGraph::kAuto;
@@ -239,6 +271,8 @@ TEST_P(TrainingOn, AsGraphsOfBatchesIsEqualToCallByCall) {
   EXPECT_EQ(outcome.recorded, GetParam().starts_with("cuda"));
   EXPECT_THAT(Losses(outcome.records), ElementsAreArray(Losses(expected.records)));
   EXPECT_EQ(outcome.weights, expected.weights);
+  EXPECT_EQ(outcome.averages, expected.averages);
+  EXPECT_EQ(outcome.averages, outcome.averages_on_host);
 }
 
 // In bf16 nothing overflows that does not in fp32.

@@ -9,10 +9,14 @@
 #include <chrono>
 #include <future>
 #include <span>
+#include <vector>
 
 #include "tests/trainer/train/deferred_backend.h"
+#include "tests/trainer/train/generated_source.h"
 #include "tests/trainer/train/thread_ranks.h"
 #include "trainer/backend/registry.h"
+#include "trainer/model/init.h"
+#include "trainer/train/device_batch.h"
 
 namespace trainer {
 namespace {
@@ -175,6 +179,37 @@ TEST_F(GradientOverlapTest, AddsUpTheBatchesOfASingleRank) {
   overlap.Finish(*stream_);
   EXPECT_TRUE(std::ranges::all_of(gradients, [](float value) { return value == 3; }));
   EXPECT_TRUE(communicator_.started.empty());
+}
+
+// As where a step cannot be recorded as a graph: one batch was kept, the next is queued again.
+TEST_F(GradientOverlapTest, AddsUpTheBatchesWhereTheLastIsQueuedAgain) {
+  communicator_.ranks = 1;
+  const NetworkSpec spec{"resnet_tiny", 4, 32, 32, 4, 0};
+  Network network(*backend_, spec);
+  Initialize(network, {}, *stream_);
+  DeviceBatch device_batch(*backend_, spec);
+  GeneratedSource source({});
+  HostBatch batch;
+  source.Next(batch);
+  device_batch.StartUpload(batch);
+  const InputBatch input = device_batch.Use(/*mixup_lambda=*/1, /*loss_scale=*/1, *stream_);
+  network.Forward(Mode::kTraining, input, &device_batch.numbers().device()->loss_sums, *stream_);
+  GradientOverlap overlap(*backend_, network, communicator_, /*in_compute_type=*/false,
+                          /*batches=*/2);
+  std::ranges::fill(std::span(network.gradients().fp32, network.elements()), 1.0F);
+  overlap.Keep(/*is_first=*/true, *stream_);
+  const auto backward = [&] {
+    overlap.Backward({.is_first = false, .is_last = true}, *stream_);
+    std::vector<std::vector<float>> sums;
+    for (const Parameter& parameter : network.parameters()) {
+      if (parameter.spec.statistic) continue;
+      sums.push_back(network.ExportGradient(overlap.reduced(), parameter, *stream_));
+    }
+    return sums;
+  };
+  const auto sums = backward();  // given up before Finish
+  EXPECT_EQ(backward(), sums);
+  overlap.Finish(*stream_);
 }
 
 // Nor are they touched: they may be memory of a device.

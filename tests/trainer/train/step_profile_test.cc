@@ -108,6 +108,72 @@ TEST_F(StepProfileTest, AFileThatCannotBeWrittenIsAWarning) {
                               "goes on without it"));
 }
 
+// Steps of one op, which the test makes itself; the profile is of the third and fourth.
+class StepProfileOfStepsTest : public StepProfileTest {
+ protected:
+  void Compute(std::int64_t step) {
+    profile_.Before(step);
+    recorder_.Run(op_, nullptr, *stream_, [] {});
+  }
+  // Of step `first` up to, but not, `end`; each takes `seconds`.
+  void Make(std::int64_t first, std::int64_t end, double seconds) {
+    for (std::int64_t step = first; step < end; ++step) {
+      Compute(step);
+      profile_.After(step, seconds);
+    }
+  }
+
+  const std::unique_ptr<Backend> backend_ = MakeBackend("reference", {});
+  const std::unique_ptr<Stream> stream_ = backend_->MakeStream();
+  OpRecorder recorder_{[&] { return backend_->MakeEvent(); }};
+  const int op_ = recorder_.Add({"conv1", "forward", "1x2", {3, 4}});
+  const ProfileParts parts_ = {&recorder_, "reference", {1e9, 1e9}, true};
+  Network network_{*backend_, {"resnet_tiny", 4, 32, 32, 4, 0}};
+  std::ostringstream log_text_;
+  StepProfile profile_{config_, &parts_, network_, MakeLogger(log_text_, 0, "info")};
+};
+
+TEST_F(StepProfileOfStepsTest, StartsAnewWhereTheTrainingGoesBackOnTheWay) {
+  Make(0, 3, 8);
+  Compute(3);  // finds a loss that is no number
+  profile_.RolledBack();
+  Make(0, 2, 8);
+  EXPECT_FALSE(recorder_.is_on());
+  Make(2, 6, 2);
+  const auto document = Document();
+  EXPECT_EQ(document.at("first_step"), 3);
+  EXPECT_EQ(document.at("steps"), 2);
+  EXPECT_EQ(document.at("step_seconds"), 2);
+  EXPECT_EQ(document.at("ops").at(0).at("calls"), 1) << "in each step";
+}
+
+TEST_F(StepProfileOfStepsTest, StartsAnewBehindACheckpointAmongThem) {
+  Make(0, 3, 8);
+  Compute(3);
+  profile_.RolledBack();
+  Make(3, 6, 2);
+  EXPECT_THAT(profile_.lines().at(0), StartsWith("Profile of steps 4 to 4 "));
+}
+
+TEST_F(StepProfileOfStepsTest, IsOfWhatWasMadeWhereTheTrainingEndsByGoingBack) {
+  Make(0, 3, 8);
+  Compute(3);
+  profile_.RolledBack();
+  Make(0, 1, 8);
+  profile_.End();
+  ASSERT_THAT(profile_.lines(), Not(IsEmpty()));
+  EXPECT_THAT(profile_.lines()[0], StartsWith("Profile of steps 3 to 3 "));
+  EXPECT_EQ(Document().at("ops").at(0).at("calls"), 1) << "not that of the step that failed";
+}
+
+TEST_F(StepProfileOfStepsTest, IsOfNoneWhereNoneEnded) {
+  Make(0, 2, 8);
+  Compute(2);
+  profile_.RolledBack();
+  profile_.End();
+  EXPECT_THAT(profile_.lines(), IsEmpty());
+}
+
 TEST_F(StepProfileTest, ChangesNoWeight) {
   Train();
   TemporaryFolder other;

@@ -19,6 +19,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using Clock = SpanRecorder::Clock;
 
 TEST(AddStepSpans, PutsThePhasesOneBehindTheOtherUpToTheEnd) {
@@ -77,13 +78,17 @@ class StepTraceTest : public testing::Test {
                                  communicator.rank(), "info"));
       trace.CheckSteps(first, end);
       for (std::int64_t step = first; step < end; ++step) {
-        trace.Before(step);
-        recorder.Add(SpanKind::kStep, 0, step + 1, Clock::now(), Clock::now());
-        trace.After(step, step + 1 == end);
+        Make(step, trace, recorder);
+        trace.After(step);
       }
+      trace.End();
       EXPECT_EQ(other_text.str(), "");
     });
     return log_text.str();
+  }
+  static void Make(std::int64_t step, StepTrace& trace, SpanRecorder& recorder) {
+    trace.Before(step);
+    recorder.Add(SpanKind::kStep, 0, step + 1, Clock::now(), Clock::now());
   }
   // Of `rank`, the steps in the file.
   std::vector<int> StepsOf(int rank) const {
@@ -120,6 +125,46 @@ TEST_F(StepTraceTest, HasThoseOfThemThatTheLaunchMakes) {
   EXPECT_THAT(StepsOf(1), ElementsAre(4));
 }
 
+TEST_F(StepTraceTest, EndsWhereTheTrainingGoesBack) {
+  std::ostringstream log_text;
+  RunRanks(2, [&](Communicator& communicator) {
+    std::ostringstream other_text;
+    SpanRecorder recorder(100);
+    StepTrace trace(
+        config_, communicator, &recorder,
+        MakeLogger(communicator.rank() == 0 ? log_text : other_text, communicator.rank(), "info"));
+    Make(2, trace, recorder);
+    trace.RolledBack();
+    for (std::int64_t step = 1; step < 4; ++step) {
+      Make(step, trace, recorder);
+      trace.After(step);
+    }
+    trace.End();
+    EXPECT_EQ(other_text.str(), "");
+  });
+  EXPECT_THAT(log_text.str(), HasSubstr("--trace ends here"));
+  EXPECT_THAT(StepsOf(0), ElementsAre(3));
+  EXPECT_THAT(StepsOf(1), ElementsAre(3));
+}
+
+TEST_F(StepTraceTest, BeginsAfterTheTrainingHasGoneBack) {
+  RunRanks(2, [&](Communicator& communicator) {
+    std::ostringstream log_text;
+    SpanRecorder recorder(100);
+    StepTrace trace(config_, communicator, &recorder,
+                    MakeLogger(log_text, communicator.rank(), "info"));
+    Make(1, trace, recorder);
+    trace.RolledBack();
+    for (std::int64_t step = 1; step < 3; ++step) {
+      Make(step, trace, recorder);
+      trace.After(step);
+    }
+    trace.End();  // before the last of the steps
+    EXPECT_THAT(log_text.str(), Not(HasSubstr("--trace ends here")));
+  });
+  EXPECT_THAT(StepsOf(0), ElementsAre(3));
+}
+
 TEST_F(StepTraceTest, WarnsWhereThereAreNone) {
   EXPECT_THAT(Launch(0, 2), HasSubstr("warning: --trace writes nothing: steps 3 to 4 are not among "
                                       "the steps 1 to 2 of this launch"));
@@ -141,7 +186,7 @@ TEST(StepTrace, WithoutARecorderDoesNothing) {
   StepTrace trace(config, communicator, nullptr, MakeLogger(log_text, 0, "info"));
   trace.CheckSteps(0, 10);
   trace.Before(0);
-  trace.After(0, true);
+  trace.After(0);
   EXPECT_THAT(log_text.str(), IsEmpty());
 }
 

@@ -39,6 +39,11 @@ class Algorithm {
     return plan_ ? plan_->workspace_bytes() : product_->workspace_bytes();
   }
 
+  // Of cuDNN; none if it is the product of matrices.
+  std::optional<PlanId> plan_id() const {
+    return plan_ ? std::optional(plan_->id()) : std::nullopt;
+  }
+
   // Queues the pass on `stream`.
   void Run(cudnnHandle_t handle, ConvolutionPass pass, void* src, void* filter, void* dst,
            void* workspace, cudaStream_t stream) const {
@@ -67,26 +72,29 @@ struct TimingMemory {
         workspace(workspace_bytes) {}
 };
 
-// `race()` finds the fastest candidate for the graph on the device.  It runs once in this process:
-// timing is slow, two races at once would spoil each other's times, and so all back ends of the
-// process compute alike.
-std::size_t FastestInProcess(int device, const ConvolutionGraph& graph, const EngineRules& rules,
-                             const std::function<std::size_t()>& race) {
+// What is the fastest for a graph: a plan of cuDNN, or, if none, the product of matrices.  Never
+// the thing itself, which is of one back end and goes with it.
+using Winner = std::optional<PlanId>;
+
+// `race()` finds the winner for the graph on the device.  It runs once in this process: timing is
+// slow, and so all back ends of the process compute alike.
+Winner WinnerInProcess(int device, const ConvolutionGraph& graph, const EngineRules& rules,
+                       const std::function<Winner()>& race) {
   struct Known {
     int device;
     ConvolutionGraph graph;
     EngineRules rules;
-    std::size_t fastest;
+    Winner winner;
   };
   static std::mutex mutex;
   static std::vector<Known> all;
   const std::scoped_lock lock(mutex);
   for (const Known& known : all) {
     if (known.device == device && known.graph == graph && known.rules == rules) {
-      return known.fastest;
+      return known.winner;
     }
   }
-  return all.emplace_back(Known{device, graph, rules, race()}).fastest;
+  return all.emplace_back(Known{device, graph, rules, race()}).winner;
 }
 
 }  // namespace
@@ -106,13 +114,7 @@ class CudnnDevice {
     for (const Choice& choice : choices_) {
       if (choice.graph == graph && choice.rules == rules) return choice.algorithm;
     }
-    std::vector<Algorithm> candidates = CandidatesFor(graph, rules);
-    const std::size_t fastest =
-        candidates.size() == 1
-            ? 0
-            : FastestInProcess(device_, graph, rules, [&] { return Fastest(graph, candidates); });
-    DDL_CHECK(fastest < candidates.size());
-    return choices_.emplace_back(Choice{graph, rules, std::move(candidates[fastest])}).algorithm;
+    return choices_.emplace_back(Choice{graph, rules, Find(graph, rules)}).algorithm;
   }
 
  private:
@@ -122,14 +124,38 @@ class CudnnDevice {
     Algorithm algorithm;
   };
   struct Destroy {
-    void operator()(cudnnHandle_t handle) const { cudnnDestroy(handle); }
+    void operator()(cudnnHandle_t handle) const {
+      // The stream that it ran on last may be gone, so cuDNN shall not look at it.
+      cudnnSetStream(handle, nullptr);
+      cudnnDestroy(handle);
+    }
   };
+
+  CudnnTarget target() const { return {handle(), nullptr}; }
+
+  // The winner in this process, made for this handle.
+  Algorithm Find(const ConvolutionGraph& graph, const EngineRules& rules) const {
+    std::optional<Algorithm> own;  // of a race that is held now
+    const Winner winner = WinnerInProcess(
+        device_, graph, rules, [&] { return own.emplace(Race(graph, rules)).plan_id(); });
+    if (own) return std::move(*own);
+    if (!winner) return Algorithm(*ProductOf(graph, rules));
+    auto plan = FindPlanAgain(target(), graph, rules, *winner);
+    if (plan) return Algorithm(std::move(*plan));
+    return Race(graph, rules);  // cuDNN cannot build that one here any more
+  }
+
+  Algorithm Race(const ConvolutionGraph& graph, const EngineRules& rules) const {
+    std::vector<Algorithm> candidates = CandidatesFor(graph, rules);
+    const std::size_t fastest = candidates.size() == 1 ? 0 : Fastest(graph, candidates);
+    return std::move(candidates[fastest]);
+  }
 
   std::vector<Algorithm> CandidatesFor(const ConvolutionGraph& graph,
                                        const EngineRules& rules) const {
     std::vector<Algorithm> candidates;
     const std::size_t most = rules.deterministic ? 1 : kTimedPlans;
-    for (ConvolutionPlan& plan : FindPlans({handle(), nullptr}, graph, rules, most)) {
+    for (ConvolutionPlan& plan : FindPlans(target(), graph, rules, most)) {
       candidates.emplace_back(std::move(plan));
     }
     const std::optional<MatmulSpec> product = ProductOf(graph, rules);

@@ -24,8 +24,8 @@ class CudnnDevice;
 std::shared_ptr<CudnnDevice> OpenCudnnDevice();
 
 // What is the fastest is found once for each shape, device and process, since timing is slow; other
-// threads wait for that.  `rules.deterministic` also means that nothing is timed: which engine runs
-// never depends on a clock.
+// threads wait for that, and further back ends build nothing else.  `rules.deterministic` also
+// means that nothing is timed: which engine runs never depends on a clock.
 std::unique_ptr<Convolution> MakeCudnnConvolution(std::shared_ptr<CudnnDevice> device,
                                                   const EngineRules& rules,
                                                   const ConvolutionSpec& spec);

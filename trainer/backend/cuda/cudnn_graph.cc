@@ -153,13 +153,14 @@ bool MayBeUsed(const Notes& notes, DType dtype, const EngineRules& rules) {
 
 struct Candidate {
   const CudnnDescriptor* config;
-  std::int64_t engine;
+  PlanId id;
   bool tensor_cores;
 };
 
 // The configurations that may be used, in their order, but those of an engine that already has
 // kOfOneEngine go to the end: heuristics can recommend dozens that hardly differ.
-std::vector<Candidate> UsableCandidates(const std::vector<CudnnDescriptor>& configs, DType dtype,
+std::vector<Candidate> UsableCandidates(const std::vector<CudnnDescriptor>& configs,
+                                        cudnnBackendHeurMode_t mode, DType dtype,
                                         const EngineRules& rules) {
   constexpr int kOfOneEngine = 3;
   std::vector<Candidate> first;
@@ -174,34 +175,31 @@ std::vector<Candidate> UsableCandidates(const std::vector<CudnnDescriptor>& conf
     if (!MayBeUsed(notes, dtype, rules)) continue;
     const bool tensor_cores =
         std::find(notes.begin(), notes.end(), CUDNN_NUMERICAL_NOTE_TENSOR_CORE) != notes.end();
-    const std::int64_t number =
+    const std::int64_t engine =
         engines[0].Get<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1).at(0);
-    (of_engine[number]++ < kOfOneEngine ? first : rest).push_back({&config, number, tensor_cores});
+    (of_engine[engine]++ < kOfOneEngine ? first : rest)
+        .push_back({&config, {mode, 0, engine}, tensor_cores});
   }
   first.insert(first.end(), rest.begin(), rest.end());
+  for (std::size_t i = 0; i < first.size(); ++i) first[i].id.number = i;
   return first;
 }
 
-// Plans of the candidates that cuDNN can build.
-std::vector<ConvolutionPlan> BuildPlans(const CudnnTarget& target,
-                                        const std::vector<Candidate>& candidates,
-                                        std::size_t workspace_limit, std::size_t most) {
-  std::vector<ConvolutionPlan> plans;
-  for (const Candidate& candidate : candidates) {
-    if (plans.size() == most) break;
-    CudnnDescriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-    plan.Set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, *candidate.config);
-    if (target.device) {
-      plan.Set(kDeviceOfPlan, *target.device);
-    } else {
-      plan.Set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, target.handle);
-    }
-    // The heuristics may recommend what then turns out not to fit this device.
-    if (plan.TryFinalize() != CUDNN_STATUS_SUCCESS) continue;
-    ConvolutionPlan built(std::move(plan), candidate.engine, candidate.tensor_cores);
-    if (built.workspace_bytes() <= workspace_limit) plans.push_back(std::move(built));
+// None if cuDNN cannot build it, or it needs more memory than it may.
+std::optional<ConvolutionPlan> BuildPlan(const CudnnTarget& target, const Candidate& candidate,
+                                         std::size_t workspace_limit) {
+  CudnnDescriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  plan.Set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, *candidate.config);
+  if (target.device) {
+    plan.Set(kDeviceOfPlan, *target.device);
+  } else {
+    plan.Set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, target.handle);
   }
-  return plans;
+  // The heuristics may recommend what then turns out not to fit this device.
+  if (plan.TryFinalize() != CUDNN_STATUS_SUCCESS) return std::nullopt;
+  ConvolutionPlan built(std::move(plan), candidate.id, candidate.tensor_cores);
+  if (built.workspace_bytes() > workspace_limit) return std::nullopt;
+  return built;
 }
 
 }  // namespace
@@ -229,9 +227,9 @@ CudnnTarget DescribedDevice(const std::string& json) {
   return {nullptr, std::move(device)};
 }
 
-ConvolutionPlan::ConvolutionPlan(CudnnDescriptor plan, std::int64_t engine, bool tensor_cores)
+ConvolutionPlan::ConvolutionPlan(CudnnDescriptor plan, const PlanId& id, bool tensor_cores)
     : plan_(std::move(plan)),
-      engine_(engine),
+      id_(id),
       tensor_cores_(tensor_cores),
       workspace_bytes_(static_cast<std::size_t>(
           plan_.Get<std::int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1)
@@ -254,12 +252,26 @@ std::vector<ConvolutionPlan> FindPlans(const CudnnTarget& target, const Convolut
   const CudnnDescriptor operations = MakeOperationGraph(target, graph);
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     const std::vector<CudnnDescriptor> configs = RecommendedConfigs(target, operations, mode);
-    std::vector<ConvolutionPlan> plans = BuildPlans(
-        target, UsableCandidates(configs, graph.dtype, rules), rules.workspace_limit, most);
+    std::vector<ConvolutionPlan> plans;
+    for (const Candidate& candidate : UsableCandidates(configs, mode, graph.dtype, rules)) {
+      if (plans.size() == most) break;
+      auto plan = BuildPlan(target, candidate, rules.workspace_limit);
+      if (plan) plans.push_back(std::move(*plan));
+    }
     if (!plans.empty()) return plans;
   }
   throw Error(EX_UNAVAILABLE, "cuDNN " + std::to_string(cudnnGetVersion()) +
                                   " has no engine on this GPU for the " + ToString(graph));
+}
+
+std::optional<ConvolutionPlan> FindPlanAgain(const CudnnTarget& target,
+                                             const ConvolutionGraph& graph,
+                                             const EngineRules& rules, const PlanId& id) {
+  const CudnnDescriptor operations = MakeOperationGraph(target, graph);
+  const std::vector<CudnnDescriptor> configs = RecommendedConfigs(target, operations, id.mode);
+  const std::vector<Candidate> candidates = UsableCandidates(configs, id.mode, graph.dtype, rules);
+  if (id.number >= candidates.size() || candidates[id.number].id != id) return std::nullopt;
+  return BuildPlan(target, candidates[id.number], rules.workspace_limit);
 }
 
 }  // namespace trainer

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -59,14 +60,23 @@ inline constexpr bool kDevicesCanBeDescribed = CUDNN_VERSION >= 90800;
 // (EX_UNAVAILABLE) where devices cannot be described, Error where cuDNN refuses the text.
 CudnnTarget DescribedDevice(const std::string& json);
 
-// Safe from any thread, once made; lives without the graph.
+// A plan among those that cuDNN can build for a graph under some rules on a device: the same one
+// with each handle of a process.
+struct PlanId {
+  cudnnBackendHeurMode_t mode{};  // how cuDNN was asked
+  std::size_t number = 0;         // among what it then recommends and the rules allow
+  std::int64_t engine = 0;        // cuDNN's number of it
+
+  bool operator==(const PlanId&) const = default;
+};
+
+// Runs in one thread at a time, with a handle of that thread; lives without the graph.
 class ConvolutionPlan {
  public:
-  ConvolutionPlan(CudnnDescriptor plan, std::int64_t engine, bool tensor_cores);
+  ConvolutionPlan(CudnnDescriptor plan, const PlanId& id, bool tensor_cores);
 
   std::size_t workspace_bytes() const { return workspace_bytes_; }
-  // cuDNN's number of the engine, to tell them apart in messages.
-  std::int64_t engine() const { return engine_; }
+  const PlanId& id() const { return id_; }
   // Whether that engine computes with tensor cores.
   bool tensor_cores() const { return tensor_cores_; }
 
@@ -76,7 +86,7 @@ class ConvolutionPlan {
 
  private:
   CudnnDescriptor plan_;
-  std::int64_t engine_;
+  PlanId id_;
   bool tensor_cores_;
   std::size_t workspace_bytes_;
 };
@@ -88,5 +98,11 @@ inline constexpr std::int64_t kTensorAlignment = 16;  // bytes
 // else is.  Throws Error (EX_UNAVAILABLE), which names the graph, if there is none.
 std::vector<ConvolutionPlan> FindPlans(const CudnnTarget& target, const ConvolutionGraph& graph,
                                        const EngineRules& rules, std::size_t most);
+
+// The plan that FindPlans has called `id` for such a target, graph and rules.  None if cuDNN has
+// another one in its place by now, or cannot build it any more.
+std::optional<ConvolutionPlan> FindPlanAgain(const CudnnTarget& target,
+                                             const ConvolutionGraph& graph,
+                                             const EngineRules& rules, const PlanId& id);
 
 }  // namespace trainer

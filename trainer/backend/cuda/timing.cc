@@ -6,6 +6,7 @@
 #include <chrono>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <semaphore>
 #include <string>
@@ -108,6 +109,9 @@ ScratchMemory::~ScratchMemory() { cudaFree(data_); }
 std::size_t FastestOf(std::size_t candidates,
                       const std::function<void(std::size_t, cudaStream_t)>& run) {
   DDL_CHECK(candidates > 0);
+  // Two races at once would spoil each other's times.
+  static std::mutex one_at_a_time;
+  const std::scoped_lock lock(one_at_a_time);
   Stopwatch stopwatch;
   std::size_t fastest = candidates;
   double best = std::numeric_limits<double>::infinity();

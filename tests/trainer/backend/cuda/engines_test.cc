@@ -188,7 +188,7 @@ using RulesOfEngines = DescribedGpus;
 std::vector<std::int64_t> EngineNumbers(const ConvolutionGraph& graph, const EngineRules& rules) {
   std::vector<std::int64_t> numbers;
   for (const ConvolutionPlan& plan : FindPlans(Described(kH100), graph, rules, 100)) {
-    numbers.push_back(plan.engine());
+    numbers.push_back(plan.id().engine);
   }
   return numbers;
 }
@@ -217,13 +217,39 @@ TEST_F(RulesOfEngines, FirstPlansAreOfSeveralEngines) {
   graph.pass = ConvolutionPass::kBackwardData;
   std::map<std::int64_t, int> plans_of;
   for (const ConvolutionPlan& plan : FindPlans(Described(kH100), graph, {}, 8)) {
-    ++plans_of[plan.engine()];
+    ++plans_of[plan.id().engine];
   }
   EXPECT_GE(plans_of.size(), 3U);
 }
 
 TEST_F(RulesOfEngines, AtMostAsManyPlansAsAskedFor) {
   EXPECT_EQ(FindPlans(Described(kH100), kLayer, {.tf32 = true}, 3).size(), 3U);
+}
+
+// For a back end that comes later, which asks anew.
+TEST_F(RulesOfEngines, EachPlanIsFoundAgainByItsId) {
+  ConvolutionGraph graph = kLayer;
+  graph.dtype = DType::kFloat16;
+  for (const EngineRules& rules : {EngineRules{}, EngineRules{.workspace_limit = 0}}) {
+    const auto plans = FindPlans(Described(kH100), graph, rules, 24);
+    EXPECT_GT(plans.size(), 1U);
+    for (const ConvolutionPlan& plan : plans) {
+      const auto again = FindPlanAgain(Described(kH100), graph, rules, plan.id());
+      ASSERT_TRUE(again);
+      EXPECT_EQ(again->id(), plan.id());
+      EXPECT_EQ(again->workspace_bytes(), plan.workspace_bytes());
+    }
+  }
+}
+
+TEST_F(RulesOfEngines, AnotherPlanIsNotTakenForIt) {
+  const PlanId id = FindPlans(Described(kH100), kLayer, {}, 1).at(0).id();
+  PlanId of_another_engine = id;
+  of_another_engine.engine += 100000;
+  EXPECT_FALSE(FindPlanAgain(Described(kH100), kLayer, {}, of_another_engine));
+  PlanId behind_the_last = id;
+  behind_the_last.number += 100000;
+  EXPECT_FALSE(FindPlanAgain(Described(kH100), kLayer, {}, behind_the_last));
 }
 
 TEST_F(RulesOfEngines, WorkspaceLimitKept) {
