@@ -11,6 +11,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 #include <system_error>
 #include <utility>
 
@@ -106,12 +107,38 @@ bool IsOwn(const fs::path& folder) {
          info.st_uid == ::geteuid() && (info.st_mode & 0777) == 0700;
 }
 
+bool IsNumber(const std::string& name) {
+  return !name.empty() && name.find_first_not_of("0123456789_") == std::string::npos;
+}
+
+bool IsNodeName(const std::string& name) {
+  constexpr char kLetters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+  return !name.empty() && name.find_first_not_of(kLetters) == std::string::npos &&
+         !name.starts_with("-");
+}
+
+// "STATE NODE NAME" of a job, in lines.  Throws Error(EX_UNAVAILABLE).
+std::string AskSqueue(const std::string& squeue, const std::string& number,
+                      const launcher::Environment& environment) {
+  std::string problem;
+  try {
+    launcher::CommandOutput question(
+        {squeue, "--noheader", "--states=all", "--format=%T %B %i", "--jobs=" + number},
+        environment);
+    if (question.Wait(std::chrono::seconds(30))) return question.text();
+    problem = question.text().substr(0, question.text().find('\n'));
+    if (problem.empty()) problem = "squeue does not answer";
+  } catch (const launcher::LaunchError& error) {
+    problem = error.what();
+  }
+  throw Error(EX_UNAVAILABLE, "job " + number + " is not found: " + Harmless(problem));
+}
+
 }  // namespace
 
 bool IsJobNumber(const std::string& name) {
   std::error_code ignored;
-  return !name.empty() && name.find_first_not_of("0123456789_") == std::string::npos &&
-         !fs::exists(name, ignored);
+  return IsNumber(name) && !fs::exists(name, ignored);
 }
 
 std::vector<fs::path> RunDirectoryBases(const launcher::Environment& environment) {
@@ -134,6 +161,7 @@ std::optional<JobStatus> ReadJobStatus(const fs::path& folder) {
     stream.read(part, sizeof part);
     text.append(part, static_cast<std::size_t>(stream.gcount()));
   }
+  if (!text.starts_with(launcher::kStatusBeginning)) return std::nullopt;
   std::optional<JobStatus> status;
   if (text.size() <= launcher::kMaxStatusBytes) status = launcher::ParseJobStatus(text);
   if (!status) throw Error(EX_DATAERR, file.string() + ": not written by a ddlrun of this version");
@@ -162,23 +190,27 @@ std::optional<JobStatus> FindJobStatus(const std::string& number,
   return found;
 }
 
-std::string NodeOfJob(const std::string& number, const launcher::Environment& environment) {
+std::optional<RunningJob> FindRunningJob(const std::string& number,
+                                         const launcher::Environment& environment) {
   const std::string squeue = launcher::FindProgram("squeue", environment);
-  if (squeue.empty()) return "";
-  try {
-    launcher::CommandOutput question(
-        {squeue, "--noheader", "--states=RUNNING", "--format=%B", "--jobs=" + number}, environment);
-    if (!question.Wait(std::chrono::seconds(30))) return "";
-    const std::string node = question.text().substr(0, question.text().find_first_of("\n "));
-    const bool is_name = !node.empty() &&
-                         node.find_first_not_of(
-                             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                             "0123456789._-") == std::string::npos &&
-                         !node.starts_with("-");
-    return is_name ? node : "";
-  } catch (const launcher::LaunchError&) {
-    return "";
+  if (squeue.empty()) return std::nullopt;
+  // A line for each task of an array that is asked for as a whole.
+  std::istringstream lines(AskSqueue(squeue, number, environment));
+  std::string first_state;
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    RunningJob job;
+    std::string state;
+    words >> state >> job.node >> job.name;
+    if (state == "RUNNING" && IsNodeName(job.node)) {
+      if (!IsNumber(job.name)) job.name = number;  // "12+0", of a heterogeneous job
+      return job;
+    }
+    if (first_state.empty()) first_state = state;
   }
+  throw Error(EX_UNAVAILABLE,
+              "job " + number + " is not running" +
+                  (first_state.empty() ? "" : ": its state is " + Harmless(first_state)));
 }
 
 std::string JobText(const JobStatus& status, double now) {

@@ -22,8 +22,9 @@ bool IsJobNumber(const std::string& name);
 // not say another.
 std::vector<std::filesystem::path> RunDirectoryBases(const launcher::Environment& environment);
 
-// The status in the run directory `folder` of ddlrun; nullopt where there is none.  Throws
-// Error(EX_DATAERR) for one that cannot be read.
+// The status in the run directory `folder` of ddlrun; nullopt where there is none, which a file of
+// this name that somebody else has written is not.  Throws Error(EX_DATAERR) for one of another
+// version.
 std::optional<launcher::JobStatus> ReadJobStatus(const std::filesystem::path& folder);
 
 // That of the job `number` on this node, by the run directories of this user in `bases`; the newest
@@ -31,8 +32,14 @@ std::optional<launcher::JobStatus> ReadJobStatus(const std::filesystem::path& fo
 std::optional<launcher::JobStatus> FindJobStatus(const std::string& number,
                                                  const std::vector<std::filesystem::path>& bases);
 
-// The node that runs ddlrun of a batch job, as squeue says; "" where that is not known.
-std::string NodeOfJob(const std::string& number, const launcher::Environment& environment);
+struct RunningJob {
+  std::string name;  // as ddlrun has it: "12_3" for a task of an array, whatever it was asked by
+  std::string node;  // of its batch script, and so of ddlrun
+};
+// The job `number`, as squeue says; nullopt where there is no squeue.  Throws Error(EX_UNAVAILABLE)
+// where squeue fails, or the job does not run.
+std::optional<RunningJob> FindRunningJob(const std::string& number,
+                                         const launcher::Environment& environment);
 
 // For people: lines of a name and a value.  `now` in seconds since 1970.
 std::string JobText(const launcher::JobStatus& status, double now);

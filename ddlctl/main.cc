@@ -241,31 +241,37 @@ std::optional<int> LookAtCheckpoints(const Options& options) {
   }
 }
 
+// The status of the job with the number that was asked for; does not return where it is elsewhere.
+launcher::JobStatus StatusByNumber(const Options& options, std::vector<std::string> arguments) {
+  const std::string& number = options.results_dir;
+  const launcher::Environment environment = launcher::SnapshotEnvironment();
+  const std::vector<std::filesystem::path> bases = ddlctl::RunDirectoryBases(environment);
+  std::optional<launcher::JobStatus> status = ddlctl::FindJobStatus(number, bases);
+  if (!status && options.srun != "never") {
+    const std::optional<ddlctl::RunningJob> job = ddlctl::FindRunningJob(number, environment);
+    if (job && job->node != trainer::HostName()) {
+      trainer::ControlAddress address;
+      address.host = address.node = job->node;
+      address.job = job->name;
+      std::ranges::replace(arguments, number, job->name);
+      RunElsewhere(address, "the job", options, arguments);
+    }
+    if (job) status = ddlctl::FindJobStatus(job->name, bases);
+  }
+  if (status) return *status;
+  throw Error(EX_UNAVAILABLE,
+              "no ddlrun of job " + number +
+                  " runs here: ask on the node of its script, or give its run directory (ddlrun "
+                  "--run-dir); for a folder write ./" +
+                  number);
+}
+
 // The status of a job of ddlrun, by its number or its run directory; nullopt for anything else.
 std::optional<int> LookAtJob(const Options& options, const std::vector<std::string>& arguments) {
   if (options.command != Command::kStatus) return std::nullopt;
   const std::string& name = options.results_dir;
-  std::optional<launcher::JobStatus> status;
-  if (ddlctl::IsJobNumber(name)) {
-    const launcher::Environment environment = launcher::SnapshotEnvironment();
-    status = ddlctl::FindJobStatus(name, ddlctl::RunDirectoryBases(environment));
-    if (!status) {
-      const std::string node = options.srun == "never" ? "" : ddlctl::NodeOfJob(name, environment);
-      if (node.empty() || node == trainer::HostName()) {
-        throw Error(EX_UNAVAILABLE,
-                    "no ddlrun of job " + name +
-                        " runs here: ask on the node of its script, or "
-                        "give its run directory (ddlrun --run-dir); for a folder write ./" +
-                        name);
-      }
-      trainer::ControlAddress address;
-      address.host = address.node = node;
-      address.job = name;
-      RunElsewhere(address, "the job", options, arguments);
-    }
-  } else {
-    status = ddlctl::ReadJobStatus(name);
-  }
+  const std::optional<launcher::JobStatus> status =
+      ddlctl::IsJobNumber(name) ? StatusByNumber(options, arguments) : ddlctl::ReadJobStatus(name);
   if (!status) return std::nullopt;
   const double now = trainer::InSeconds(trainer::SystemClock()().time_since_epoch());
   Print(options.as_json ? ddlctl::JobJson(*status, now) + "\n" : ddlctl::JobText(*status, now));

@@ -7,22 +7,21 @@
 namespace trainer {
 
 OwnDevice::OwnDevice(const Backend& device, std::string nvml)
-    : device_(device), nvml_(std::move(nvml)) {}
+    : is_host_(device.is_host()), id_(device.device_id()), nvml_(std::move(nvml)) {}
 
 std::string OwnDevice::Describe() {
   const std::string words = InWords(State());
   std::string name = "CPU";
-  if (!device_.is_host()) {
+  if (!is_host_) {
     const std::optional<GpuFigures> figures = meter_->Read();
-    name = (figures && !figures->model.empty() ? figures->model : "GPU") + " at " +
-           device_.device_id();
+    name = (figures && !figures->model.empty() ? figures->model : "GPU") + " at " + id_;
   }
   return words.empty() ? name : name + ": " + words;
 }
 
 DeviceState OwnDevice::State() {
-  if (device_.is_host()) return host_.Read();
-  if (!meter_) meter_.emplace(nvml_, device_.device_id());
+  if (is_host_) return host_.Read();
+  if (!meter_) meter_.emplace(nvml_, id_);
   return meter_->State();
 }
 

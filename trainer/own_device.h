@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a rank computes with, in words, with its clocks, temperature and power of now.
+// What a rank computes with, in words, with its clocks, temperature and power of now.  An OwnDevice
+// is used from one thread.
 
 #pragma once
 
@@ -16,7 +17,8 @@ namespace trainer {
 
 class OwnDevice {
  public:
-  // Of `device`, which outlives it.  `nvml`: as for dlopen, which the first Describe calls.
+  // Of `device`, which is asked for its name here and no more.  `nvml`: as for dlopen, which the
+  // first State or Describe calls.  Throws as Backend::device_id does.
   explicit OwnDevice(const Backend& device, std::string nvml = "libnvidia-ml.so.1");
 
   // "NVIDIA H200 at 0000:1b:00.0: 1980 MHz, memory 3201 MHz, 61 C, 412 of 700 W", or of processor
@@ -26,7 +28,8 @@ class OwnDevice {
   DeviceState State();
 
  private:
-  const Backend& device_;
+  const bool is_host_;
+  const std::string id_;
   const std::string nvml_;
   std::optional<GpuMeter> meter_;
   HostState host_;

@@ -154,6 +154,7 @@ RunResult RunOnce(const Invocation& invocation, const PlannedJob& planned, const
       invocation, planned, commands,
       {directory.path() + "/" + kStatusFileName, StatusAtStart(invocation, planned, launch)},
       guardian, signals);
+  invocation.end_of_job.end = result.end_of_job;
   LookForLostNodes(planned.plan, launch, invocation.environment, &result);
   const Decision decision = restarts.AfterRun(result);
   const std::string text = EndText(result, decision);

@@ -25,7 +25,7 @@ struct Invocation {
   const Settings& settings;
   const Environment& environment;
   std::string program_directory;  // of ddlrun itself
-  const EndOfJobOptions& end_of_job;
+  EndOfJobOptions& end_of_job;    // whose end becomes what Slurm has said in a run
 };
 
 struct RunResult {

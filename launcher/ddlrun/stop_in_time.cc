@@ -2,6 +2,7 @@
 
 #include "launcher/ddlrun/stop_in_time.h"
 
+#include <algorithm>
 #include <chrono>
 #include <limits>
 #include <string>
@@ -16,18 +17,22 @@ EndOfJobOptions StopInTime(const Settings& settings, const Environment& environm
   EndOfJobOptions options;
   if (settings.stop_before.count() == 0) return options;
   const std::string option = "--stop-before " + std::to_string(settings.stop_before.count());
-  const std::optional<double> left =
-      SecondsUntilEndOfJob(environment, std::chrono::system_clock::now());
+  const auto margin = static_cast<double>(settings.stop_before.count());
+  std::optional<double> left = SecondsUntilEndOfJob(environment, std::chrono::system_clock::now());
+  // SLURM_JOB_END_TIME is that of the job's start; the limit may have been extended since.
+  if (left && *left <= margin && !SlurmJobId(environment).empty()) {
+    if (const auto job = AskSlurmForJob(environment)) left = job->seconds_left;
+  }
   if (!left) {
     throw LaunchError(EX_CONFIG,
                       option +
-                          ": the end of this job is not known: there is no SLURM_JOB_END_TIME, and "
-                          "'scontrol show job' tells no time limit; write #SBATCH --time, or leave "
+                          ": the end of this job is not known: neither SLURM_JOB_END_TIME nor "
+                          "'scontrol show job' tells a time limit; write #SBATCH --time, or leave "
                           "the option out");
   }
-  if (*left <= static_cast<double>(settings.stop_before.count())) {
+  if (*left <= margin) {
     throw LaunchError(EX_CONFIG, option + ": the job's time ends in " +
-                                     std::to_string(static_cast<long long>(*left)) +
+                                     std::to_string(std::max(0LL, static_cast<long long>(*left))) +
                                      " s already: give fewer seconds, or more #SBATCH --time");
   }
   options.end = Clock::now() +

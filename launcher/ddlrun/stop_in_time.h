@@ -10,8 +10,9 @@
 
 namespace launcher {
 
-// Without --stop-before they are told nothing.  May ask scontrol, and waits for its answer.  Throws
-// LaunchError(EX_CONFIG) where the end of the job is not known, or too near.
+// Without --stop-before they are told nothing.  Asks scontrol where SLURM_JOB_END_TIME is not set,
+// or too near, and waits for its answer.  Throws LaunchError(EX_CONFIG) where the end of the job is
+// not known, or too near.
 EndOfJobOptions StopInTime(const Settings& settings, const Environment& environment);
 
 }  // namespace launcher

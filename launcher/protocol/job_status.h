@@ -19,6 +19,8 @@
 namespace launcher {
 
 inline constexpr char kStatusFileName[] = "status";
+// What it begins with in every version.
+inline constexpr char kStatusBeginning[] = "ddlrun-status ";
 // Of 65,536 ranks with long names.
 inline constexpr std::size_t kMaxStatusBytes = 33554432;
 

@@ -62,9 +62,9 @@ inline constexpr char kGpuVisibilityVariable[] = "DDLRUN_GPU_VISIBILITY";
 // of the rank in place of kRankMark.
 inline constexpr char kHeartbeatVariable[] = "DDLRUN_HEARTBEAT";
 
-// PATH as ddlrun has it, for the ranks of mpirun alone.  Open MPI puts its own folder in front of
-// PATH, and in front of the virtual environment that is active in the script where that folder is
-// /usr/bin.  The shim takes it away again.
+// PATH as ddlrun has it, or as -x PATH=... sets it, for the ranks of mpirun alone.  Open MPI puts
+// its own folder in front of PATH, and in front of the virtual environment that is active in the
+// script where that folder is /usr/bin.  The shim takes it away again.
 inline constexpr char kPathVariable[] = "DDLRUN_PATH";
 inline constexpr char kRankMark[] = "%r";
 

@@ -101,6 +101,22 @@ std::vector<std::string> ExportArguments(const Job& job) {
   return arguments;
 }
 
+// Whether the user has mpirun set PATH for the ranks by itself: -x PATH, -x PATH=...
+bool HasMpirunSetPath(const std::vector<std::string>& mpi_arguments) {
+  for (std::size_t i = 1; i < mpi_arguments.size(); ++i) {
+    const std::string& word = mpi_arguments[i];
+    const bool is_export = mpi_arguments[i - 1] == "-x" || mpi_arguments[i - 1] == "--x";
+    if (is_export && (word == "PATH" || word.starts_with("PATH="))) return true;
+  }
+  return false;
+}
+
+// The PATH that the shim gives to the ranks; "" for the one that they get from mpirun.
+std::string PathOfRanks(const Job& job) {
+  if (HasMpirunSetPath(job.mpi_arguments)) return "";
+  return ValueOr(job.rank_settings, "PATH", ValueOr(job.environment, "PATH", ""));
+}
+
 }  // namespace
 
 std::vector<ChildCommand> MakeMpirunCommands(const Job& job) {
@@ -134,8 +150,8 @@ std::vector<ChildCommand> MakeMpirunCommands(const Job& job) {
 
   append(ExportArguments(job));
   Environment environment = job.in_slurm ? EnvironmentForMpirun(job.environment) : job.environment;
-  if (const auto path = job.environment.find("PATH"); path != job.environment.end()) {
-    environment[kPathVariable] = path->second;
+  if (const std::string path = PathOfRanks(job); !path.empty()) {
+    environment[kPathVariable] = path;
     if (job.has_remote_ranks) append({"-x", kPathVariable});
   }
   for (const auto& [name, value] : job.rank_settings) environment[name] = value;

@@ -7,6 +7,8 @@
 
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -45,16 +47,29 @@ class EndOfJob {
 
   // When Look is to be called, though no child has ended; nullopt: never.
   std::optional<Clock::time_point> deadline() const;
-  // Whether the ranks are to be told now.  True only once.
+  // Whether the ranks are to be told now.  True only once.  An end that is near or over by now, as
+  // one that was known to an earlier start of the ranks may be, is asked for before.
   bool Look(Clock::time_point now);
+  // What the user is told then, without a line end.
+  std::string Note() const;
+  // The end as it is known now; nullopt: there is none.
+  std::optional<Clock::time_point> end() const { return end_; }
+
+  // The process that asks Slurm, a child of this one; 0: none.
+  pid_t question() const { return question_ != nullptr ? question_->pid() : 0; }
+  // Ends that process.  The answer is not waited for.
+  void StopAsking() { question_.reset(); }
 
  private:
-  void Ask();
-  void TakeAnswer(Clock::time_point now);
+  void Ask(Clock::time_point now);
+  void TakeAnswer();
 
   const EndOfJobOptions& options_;
+  std::optional<Clock::time_point> end_;
   std::optional<Clock::time_point> tell_at_;
   bool has_asked_ = false;
+  Clock::time_point asked_at_;
+  Clock::time_point answer_until_;
   std::unique_ptr<CommandOutput> question_;  // while it runs
 };
 

@@ -104,8 +104,9 @@ void JobChildren::RelaySignal(int number) const {
   Signal(is_for_shims ? options_.stop_signal_of_mpirun : number);
 }
 
-void JobChildren::Reap(const std::function<void(const JobChild&, const siginfo_t&)>& on_end) {
-  if (orphans_ != nullptr) orphans_->Reap(children_[0]->pid);
+void JobChildren::Reap(pid_t no_orphan,
+                       const std::function<void(const JobChild&, const siginfo_t&)>& on_end) {
+  if (orphans_ != nullptr) orphans_->Reap({children_[0]->pid, no_orphan});
   for (const auto& child : children_) {
     if (child->has_ended) continue;
     siginfo_t info = {};

@@ -56,8 +56,8 @@ class JobChildren {
   // Passes on a signal that ddlrun was sent; mpirun gets another one in place of an order to stop.
   void RelaySignal(int number) const;
   // Reaps the children that have ended, kills what is left of their process groups, and calls
-  // `on_end` for each.
-  void Reap(const std::function<void(const JobChild&, const siginfo_t&)>& on_end);
+  // `on_end` for each.  `no_orphan` is a child of this process too (0: none), but none of these.
+  void Reap(pid_t no_orphan, const std::function<void(const JobChild&, const siginfo_t&)>& on_end);
   // Ends what an mpirun has left behind.  To be called when all have ended.
   void EndOrphans() const;
 

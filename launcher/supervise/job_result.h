@@ -4,6 +4,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <csignal>
 #include <optional>
 #include <set>
@@ -37,7 +38,9 @@ struct JobResult {
   // had ended had not failed.
   std::vector<std::string> not_ended;
   bool told_of_end = false;  // the ranks got SIGUSR1, since the time of the job ends
-  std::string hang;          // who makes no progress, by the heartbeat of the program
+  // The end of the job's time as it was known last (--stop-before); nullopt: there is none.
+  std::optional<std::chrono::steady_clock::time_point> end_of_job;
+  std::string hang;  // who makes no progress, by the heartbeat of the program
   // After a failure: nodes that may be gone, since no end of a rank was reported from them, while
   // it was from others.
   std::vector<std::string> silent_nodes;

@@ -30,13 +30,13 @@ Orphans::Orphans() : no_orphans_(Children()) { prctl(PR_SET_CHILD_SUBREAPER, 1);
 
 Orphans::~Orphans() { prctl(PR_SET_CHILD_SUBREAPER, 0); }
 
-void Orphans::Reap(pid_t child) const {
+void Orphans::Reap(const std::vector<pid_t>& children) const {
   siginfo_t info = {};
   const bool has_any_ended =
       waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
   if (!has_any_ended) return;
   for (const pid_t pid : Orphaned()) {
-    if (pid != child) waitpid(pid, nullptr, WNOHANG);
+    if (std::ranges::find(children, pid) == children.end()) waitpid(pid, nullptr, WNOHANG);
   }
 }
 

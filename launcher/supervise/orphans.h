@@ -22,9 +22,9 @@ class Orphans {
   Orphans(const Orphans&) = delete;
   Orphans& operator=(const Orphans&) = delete;
 
-  // Reaps those that have ended.  `child` is one that this process has started since then, and is
-  // not reaped.
-  void Reap(pid_t child) const;
+  // Reaps those that have ended.  `children` are those that this process has started since then,
+  // and are not reaped.
+  void Reap(const std::vector<pid_t>& children) const;
 
   // Returns when all have ended: most do by themselves; after `patience` they get SIGTERM, after
   // twice that SIGKILL.  Gives up after four times that, since a process may wait for a disk for

@@ -114,10 +114,12 @@ JobResult Supervisor::Run() {
     LookAtHeartbeat();
     LookAtEndOfJob();
     TellStatus();
-    children_.Reap(
-        [this](const JobChild& child, const siginfo_t& info) { RecordEnd(child, info); });
+    children_.Reap(end_of_job_.question(), [this](const JobChild& child, const siginfo_t& info) {
+      RecordEnd(child, info);
+    });
     Advance();
   }
+  end_of_job_.StopAsking();
   children_.EndOrphans();
   RelayLastOutput();
   EndStepThatIsLeft();
@@ -204,10 +206,7 @@ void Supervisor::LookAtEndOfJob() {
   if (!end_of_job_.Look(Clock::now()) || !GoesOn() || result_.told_to_stop) return;
   RelaySignal(SIGUSR1);
   result_.told_of_end = true;
-  const auto seconds =
-      std::chrono::duration_cast<std::chrono::seconds>(options_.end_of_job.margin).count();
-  result_.notes.push_back("ranks got SIGUSR1 " + std::to_string(seconds) +
-                          " s before the end of the job's time (--stop-before)");
+  result_.notes.push_back(end_of_job_.Note());
 }
 
 // From time to time.
@@ -366,6 +365,7 @@ void Supervisor::Kill() {
 
 JobResult Supervisor::Result() {
   JobResult result = result_;
+  result.end_of_job = end_of_job_.end();
   if (children_.kind() == Kind::kRank) {
     const JobChild* const child =
         result.failure ? children_.FindRank(result.failure->rank) : nullptr;

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <thread>
 
 namespace launcher {
@@ -15,6 +16,7 @@ namespace {
 
 constexpr std::size_t kMaxBytes = 16777216;
 constexpr std::chrono::microseconds kMoment{200};
+constexpr int kStatusNotKnown = 127 << 8;  // that of a shell without such a command
 
 ChildProcess Start(const std::vector<std::string>& argv, const Environment& environment) {
   ChildSpec spec;
@@ -42,7 +44,7 @@ CommandOutput::CommandOutput(const std::vector<std::string>& argv, const Environ
     : child_(Start(argv, environment)) {}
 
 CommandOutput::~CommandOutput() {
-  if (child_.pid == 0) return;
+  if (HasEnded()) return;
   kill(-child_.pid, SIGKILL);
   waitpid(child_.pid, nullptr, 0);
 }
@@ -50,7 +52,10 @@ CommandOutput::~CommandOutput() {
 bool CommandOutput::HasEnded() {
   ReadInto(&child_.stdout_pipe, &text_);
   ReadInto(&child_.stderr_pipe, &text_);
-  if (child_.pid != 0 && waitpid(child_.pid, &status_, WNOHANG) == child_.pid) child_.pid = 0;
+  if (child_.pid == 0) return true;
+  const pid_t ended = waitpid(child_.pid, &status_, WNOHANG);
+  if (ended < 0 && errno == ECHILD) status_ = kStatusNotKnown;
+  if (ended != 0) child_.pid = 0;
   return child_.pid == 0;
 }
 

@@ -4,6 +4,8 @@
 
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <string>
 #include <vector>
@@ -25,17 +27,20 @@ class CommandOutput {
   // Waits for the end of the command, and kills it when `limit` is over.  True when it exited with
   // 0.
   bool Wait(std::chrono::milliseconds limit);
-  // Whether it has ended, without waiting.
+  // Whether it has ended, without waiting.  Where somebody else has reaped it, Wait takes it for
+  // one that failed.
   bool HasEnded();
   // Whether a signal that somebody else has sent ended the command.  To be asked when it has ended.
   bool WasKilledByOthers() const;
 
+  // 0 once it is known to have ended.
+  pid_t pid() const { return child_.pid; }
   // What it wrote, standard output and standard error mixed; at most 16 MiB.
   const std::string& text() const { return text_; }
 
  private:
   ChildProcess child_;  // pid is 0 once it has ended
-  int status_ = 0;
+  int status_ = 0;      // as waitpid has it
   bool is_over_limit_ = false;
   std::string text_;
 };

@@ -73,11 +73,11 @@ is_training() { [ "$(hpc ddlctl status "$work/run" 2> /dev/null | sed -n 's/^sta
 }
 
 @test "the status of a job with any program, from everywhere; its ranks hear of its end by themselves" {
-  script beat "ddlrun --heartbeat 'beats/%r' --stop-before 40 sh -c '
+  script beat "ddlrun --heartbeat 'beats/%r' --stop-before 60 sh -c '
     trap \"exit 75\" USR1
     [ \$RANK != 1 ] || exit 75
     while :; do touch \$DDLRUN_HEARTBEAT; sleep 0.2; done'" 'echo "code $?"'
-  run hpc sbatch --parsable -N2 --gres=gpu:1 --nodelist=n1,n2 --time=1 --output=beat.out "$work/beat"
+  run hpc sbatch --parsable -N2 --gres=gpu:1 --nodelist=n1,n2 --time=2 --output=beat.out "$work/beat"
   [ "$status" -eq 0 ]
   local job=$output
   has_status() { hpc ddlctl status "$job" 2> /dev/null | grep -q "1 running, 1 ended; rank 1 on n2: exit code 75"; }
@@ -101,10 +101,10 @@ is_training() { [ "$(hpc ddlctl status "$work/run" 2> /dev/null | sed -n 's/^sta
   # Another user sees nothing.
   run cluster as other env PATH="$cluster_dir/opt/bin:/usr/bin:/bin" ddlctl status "$job"
   [ "$status" -ne 0 ]
-  # The end is told 40 s before the minute is over, without --signal.
-  wait_for 50 job_has_ended "$job"
+  # The end is told a minute before the two are over, without --signal.
+  wait_for 100 job_has_ended "$job"
   cat "$work/beat.out"
-  grep -q "ddlrun: ranks got SIGUSR1 40 s before the end of the job's time (--stop-before)" "$work/beat.out"
+  grep -q "ddlrun: ranks got SIGUSR1 60 s before the end of the job's time (--stop-before)" "$work/beat.out"
   grep -q "^code 75" "$work/beat.out"
   run hpc ddlctl status "$job"
   [ "$status" -eq 69 ]

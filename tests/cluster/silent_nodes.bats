@@ -65,8 +65,9 @@ notices_its_peers() {
 
 @test "ranks that miss a peer although all nodes are there start again" {
   notices_its_peers
-  script job 'ddlrun --max-restarts 1 ./rank' 'echo "exit code $?"'
-  : > peer-is-gone
+  # What ends with 69 before all ranks have started would come again.
+  script job '{ until [ -e on.0.n1 ] && [ -e on.0.n2 ]; do sleep 0.1; done; : > peer-is-gone; } &' \
+    'ddlrun --max-restarts 1 ./rank' 'echo "exit code $?"'
   batch job -N2 --gres=gpu:1
   echo "$output"
   [[ $output == *"ended first, with exit code 69"*"starting again in 2 s, restart 1 of 1"*"exit code 0"* ]]

@@ -132,7 +132,15 @@ TEST_F(JobFolderTest, TheNewestOfTheJobIsFound) {
   EXPECT_FALSE(FindJobStatus("14", {base_.path()}).has_value());
 }
 
-TEST_F(JobFolderTest, AFileOfAnotherFormIsRefused) {
+TEST_F(JobFolderTest, AFileOfThisNameThatSomebodyElseHasWrittenIsNone) {
+  const auto folder = Make("results", MadeUpJob());
+  for (const char* text : {"", "all is well\n", "ddlrun", "\nddlrun-status 1\n"}) {
+    std::ofstream(folder / launcher::kStatusFileName) << text;
+    EXPECT_FALSE(ReadJobStatus(folder).has_value()) << text;
+  }
+}
+
+TEST_F(JobFolderTest, AFileOfAnotherVersionIsRefused) {
   const auto folder = Make("ddlrun.aaaaaa", MadeUpJob());
   ASSERT_TRUE(ReadJobStatus(folder).has_value());
   EXPECT_FALSE(ReadJobStatus(base_.path()).has_value());
@@ -145,6 +153,63 @@ TEST_F(JobFolderTest, AFileOfAnotherFormIsRefused) {
     EXPECT_THAT(error.what(), HasSubstr("status: not written by a ddlrun of this version"));
   }
   EXPECT_FALSE(FindJobStatus("12", {base_.path()}).has_value());
+}
+
+// A Slurm whose squeue is a script.
+class RunningJobTest : public testing::Test {
+ protected:
+  // What squeue writes, and its exit code.
+  void Squeue(const std::string& text, int exit_code = 0) {
+    const std::filesystem::path file = folder_.path() / "squeue";
+    std::ofstream(file) << "#!/bin/sh\nprintf '%s' '" << text << "'\nexit " << exit_code << "\n";
+    EXPECT_EQ(::chmod(file.c_str(), 0700), 0);
+  }
+
+  // "NAME on NODE".
+  std::string Find(const std::string& number) const {
+    const auto job = FindRunningJob(number, {{"PATH", folder_.path().string()}});
+    return job ? job->name + " on " + job->node : "nothing";
+  }
+
+  std::string Refusal(const std::string& number) const {
+    try {
+      return Find(number);
+    } catch (const trainer::Error& error) {
+      EXPECT_EQ(error.exit_code(), EX_UNAVAILABLE);
+      return error.what();
+    }
+  }
+
+  trainer::TemporaryFolder folder_;
+};
+
+TEST_F(RunningJobTest, IsOnTheNodeOfItsScript) {
+  EXPECT_EQ(Find("12"), "nothing");  // there is no squeue
+  Squeue("RUNNING n1 12\n");
+  EXPECT_EQ(Find("12"), "12 on n1");
+  Squeue("RUNNING n1 12+0\nRUNNING n2 12+1\n");
+  EXPECT_EQ(Find("12"), "12 on n1");
+}
+
+TEST_F(RunningJobTest, OfAnArrayHasTheNameOfTheTask) {
+  Squeue("RUNNING n1 12_3\n");
+  EXPECT_EQ(Find("14"), "12_3 on n1");
+  Squeue("PENDING N/A 12_[4-9]\nCOMPLETED n1 12_2\nRUNNING n3 12_3\n");
+  EXPECT_EQ(Find("12"), "12_3 on n3");
+}
+
+TEST_F(RunningJobTest, ThatDoesNotRunIsRefusedWithItsState) {
+  Squeue("PENDING N/A 12\n");
+  EXPECT_EQ(Refusal("12"), "job 12 is not running: its state is PENDING");
+  Squeue("");
+  EXPECT_EQ(Refusal("12"), "job 12 is not running");
+}
+
+TEST_F(RunningJobTest, IsNotFoundForTheReasonThatSqueueSays) {
+  Squeue("slurm_load_jobs error: Invalid job id specified\nmore\n", 1);
+  EXPECT_EQ(Refusal("12"), "job 12 is not found: slurm_load_jobs error: Invalid job id specified");
+  Squeue("", 1);
+  EXPECT_EQ(Refusal("12"), "job 12 is not found: squeue does not answer");
 }
 
 }  // namespace

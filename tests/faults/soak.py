@@ -6,7 +6,7 @@ Both train the same small network on two ranks for `--minutes`.  One is paused, 
 display_every, asked for its status and its stacks, and watched, at moments of chance; watchers are killed, and bytes
 that are no message are sent to its socket.  At the end both must have the same weights, bit for bit, and the
 one that was asked must have stayed flat: neither memory nor open files nor threads of a rank may have grown from the
-second quarter of the time to the last.
+second quarter of the time to the last, which is looked at from two minutes on.
 
 Exit status: 0; 1 if something was wrong, which is printed.
 """
@@ -17,6 +17,7 @@ import os
 import pathlib
 import random
 import re
+import signal
 import socket
 import statistics
 import subprocess
@@ -25,8 +26,13 @@ import tempfile
 import time
 
 ROOM_MIB = 8  # by which the memory of a rank may differ between two quarters: a file of output, a heap that is cut otherwise
+FLAT_MINUTES = 2  # from which on there are enough looks at a rank to compare them
+ASK_SECONDS = 120
 CALIBRATION_STEPS = 300
 PROBLEMS_SHOWN = 20
+# What ddlctl says when the training is over, or comes to its end before it could obey.
+END = re.compile(r"has ended|does not run any more|nobody (answers|listens)|"
+                 r"is not possible while the training is in the state (evaluating|stopping|done)")
 
 
 class Training:
@@ -56,6 +62,13 @@ class Training:
             if is_ours:
                 found.append(int(entry.name))
         return sorted(found)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()  # the ranks die with ddlrun
+        self.process.wait()
 
     def weights(self):
         return (self.folder / "export" / "model.safetensors").read_bytes()
@@ -87,17 +100,27 @@ class People:
         self.kinds = [self.pause, self.checkpoint, self.evaluate, self.set, self.status, self.stacks, self.watch, self.leave,
                       self.garbage]
 
+    def state(self):
+        """Of the training; nothing before it can be asked."""
+        said = subprocess.run([self.ctl, "status", "--json", self.training.results], capture_output=True, text=True,
+                              timeout=ASK_SECONDS)
+        return json.loads(said.stdout)["state"] if said.returncode == 0 else ""
+
     def ask(self, *words):
-        asked = subprocess.run([self.ctl, *words, self.training.results], capture_output=True, text=True, timeout=120)
+        try:
+            asked = subprocess.run([self.ctl, *words, self.training.results], capture_output=True, text=True, timeout=ASK_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.problems.append(f"ddlctl {' '.join(words)}: no answer within {ASK_SECONDS} s")
+            return ""
         # Who asks at the very end is told so.
-        if asked.returncode and self.training.ranks():
+        if asked.returncode and not END.search(asked.stderr) and self.training.ranks():
             self.problems.append(f"ddlctl {' '.join(words)}: {asked.returncode}: {asked.stderr.strip()}")
         return asked.stdout
 
     def pause(self):
-        self.ask("pause")
-        time.sleep(self.chance.uniform(0, 2))
-        self.ask("resume")
+        if self.ask("pause"):
+            time.sleep(self.chance.uniform(0, 2))
+            self.ask("resume")
 
     def checkpoint(self):
         self.ask("checkpoint")
@@ -144,7 +167,10 @@ class People:
         self.counts[kind.__name__] += 1
         kind()
 
-    def go(self):
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
         for watcher in self.watchers:
             watcher.kill()
             watcher.wait()
@@ -171,11 +197,36 @@ def growth(samples):
 def steps_for(build, work, minutes):
     """How many steps two such trainings side by side make in that time."""
     begun = time.monotonic()
-    pair = [Training(build, work / f"calibration{number}", CALIBRATION_STEPS) for number in range(2)]
-    for training in pair:
-        if training.process.wait() != 0:
-            sys.exit(f"soak: no training is possible: {(training.folder / 'err').read_text()[-2000:]}")
+    with (Training(build, work / "calibration0", CALIBRATION_STEPS) as first,
+          Training(build, work / "calibration1", CALIBRATION_STEPS) as second):
+        for training in (first, second):
+            if training.process.wait() != 0:
+                sys.exit(f"soak: no training is possible: {(training.folder / 'err').read_text()[-2000:]}")
     return max(CALIBRATION_STEPS, int(minutes * 60 / (time.monotonic() - begun) * CALIBRATION_STEPS))
+
+
+def soak(build, work, minutes, chance):
+    """What was wrong."""
+    steps = steps_for(build, work, minutes)
+    with (Training(build, work / "alone", steps) as alone, Training(build, work / "asked", steps) as asked,
+          People(build, asked, chance) as people):
+        while asked.process.poll() is None and people.state() != "training":
+            time.sleep(0.1)
+        samples = collections.defaultdict(list)
+        while asked.process.poll() is None:
+            people.act()
+            for pid in asked.ranks():
+                if row := sample(pid):
+                    samples[pid].append(row)
+        problems = people.problems + (growth(samples) if minutes >= FLAT_MINUTES else [])
+        for training in (alone, asked):
+            code = training.process.wait()
+            if code != 0:
+                problems.append(f"{training.folder.name}: exit code {code}: {(training.folder / 'err').read_text()[-2000:]}")
+        if not problems and alone.weights() != asked.weights():
+            problems.append("the weights differ from those of the training that was left alone")
+    print(f"{steps} steps; asked: " + ", ".join(f"{count} {kind}" for kind, count in sorted(people.counts.items())))
+    return problems
 
 
 def main():
@@ -185,31 +236,10 @@ def main():
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # no training stays behind
     print(f"seed {arguments.seed}")
     with tempfile.TemporaryDirectory() as folder:
-        work = pathlib.Path(folder)
-        build = arguments.build.resolve()
-        steps = steps_for(build, work, arguments.minutes)
-        alone = Training(build, work / "alone", steps)
-        asked = Training(build, work / "asked", steps)
-        people = People(build, asked, random.Random(arguments.seed))
-        while asked.process.poll() is None and not (asked.results / ".ddltraind.control").exists():
-            time.sleep(0.1)
-        samples = collections.defaultdict(list)
-        while asked.process.poll() is None:
-            people.act()
-            for pid in asked.ranks():
-                if row := sample(pid):
-                    samples[pid].append(row)
-        people.go()
-        problems = people.problems + growth(samples)
-        for training in (alone, asked):
-            code = training.process.wait()
-            if code != 0:
-                problems.append(f"{training.folder.name}: exit code {code}: {(training.folder / 'err').read_text()[-2000:]}")
-        if not problems and alone.weights() != asked.weights():
-            problems.append("the weights differ from those of the training that was left alone")
-        print(f"{steps} steps; asked: " + ", ".join(f"{count} {kind}" for kind, count in sorted(people.counts.items())))
+        problems = soak(arguments.build.resolve(), pathlib.Path(folder), arguments.minutes, random.Random(arguments.seed))
     for problem in problems[:PROBLEMS_SHOWN]:
         print(f"soak: {problem}", file=sys.stderr)
     sys.exit(1 if problems else 0)

@@ -4,6 +4,8 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -11,7 +13,7 @@
 #include <charconv>
 #include <chrono>
 #include <cstddef>
-#include <fstream>
+#include <iterator>
 
 #include "support/descriptor.h"
 #include "support/file.h"
@@ -59,6 +61,17 @@ std::optional<StacksRequest::Rank> RankIn(std::string_view line) {
   return StacksRequest::Rank{std::string(line.substr(0, blank)), *pid};
 }
 
+// A regular file of this user's, through no link; O_NONBLOCK: a pipe in its place must not hang us.
+// Otherwise not open, with errno.
+support::Descriptor OpenOwnFile(const fs::path& file, int access) {
+  support::Descriptor opened(::open(file.c_str(), access | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat status {};
+  if (!opened.is_open() || ::fstat(opened.fd(), &status) != 0) return {};
+  if (S_ISREG(status.st_mode) && status.st_uid == ::geteuid()) return opened;
+  errno = EPERM;
+  return {};
+}
+
 }  // namespace
 
 void MakeStacksRequest(const fs::path& file, const StacksRequest& request) {
@@ -66,12 +79,14 @@ void MakeStacksRequest(const fs::path& file, const StacksRequest& request) {
   for (const StacksRequest::Rank& rank : request.ranks) {
     text += fmt::format("{} {}\n", rank.host, rank.pid);
   }
-  const int error = support::ReplaceFile(file, text);
+  const int error = support::ReplaceFile(file, text, {.mode = 0600});
   if (error != 0) throw OsError("cannot write " + file.string(), error);
 }
 
 std::optional<StacksRequest> ReadStacksRequest(const fs::path& file) {
-  const support::WholeFile read = support::ReadWholeFile(file, kMaxRequestFileBytes);
+  const support::Descriptor opened = OpenOwnFile(file, O_RDONLY);
+  if (!opened.is_open()) return std::nullopt;
+  const support::WholeFile read = support::ReadWholeFile(opened.fd(), kMaxRequestFileBytes);
   std::string_view text = read.content;
   const auto first = TakeLine(text);
   const auto folder = first ? TakeLine(text) : std::nullopt;
@@ -90,15 +105,17 @@ std::optional<StacksRequest> ReadStacksRequest(const fs::path& file) {
 }
 
 std::uint64_t ReadStacksOrder(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
+  const support::Descriptor opened = OpenOwnFile(file, O_RDONLY);
+  if (!opened.is_open()) return 0;
   std::array<char, kOrderDigits> digits{};
-  if (!stream.read(digits.data(), digits.size())) return 0;
+  // What a signal cuts short is read at the next look.
+  if (::read(opened.fd(), digits.data(), digits.size()) != std::ssize(digits)) return 0;
   return OrderIn({digits.data(), digits.size()}).value_or(0);
 }
 
 int WriteStacksOrder(const fs::path& file, std::uint64_t order) {
-  const support::Descriptor opened(::open(file.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (opened.fd() < 0) return errno;
+  const support::Descriptor opened = OpenOwnFile(file, O_WRONLY);
+  if (!opened.is_open()) return errno;
   return support::WriteAll(opened.fd(), OrderText(order)).error;
 }
 

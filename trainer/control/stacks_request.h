@@ -11,6 +11,8 @@
 //
 // It is there from the start of a training, and the order is written over the one before, in place:
 // so that a rank on another node finds it however long its NFS remembers which names there are.
+// Only this user may read and write it; what is no file of this user's, or a link, is taken for
+// none, and a pipe in its place is not waited for.
 //
 //   STACKS/rank-N.txt
 //     rank 1 on n2, process 4711: in training, step 17, waiting for other ranks
@@ -53,7 +55,7 @@ std::optional<StacksRequest> ReadStacksRequest(const std::filesystem::path& file
 
 // Of the file alone the order, which is all that ranks look for; 0 where there is none.
 std::uint64_t ReadStacksOrder(const std::filesystem::path& file);
-// Of a file that is there.  Returns 0 or errno.
+// Of a file that is there.  Returns 0 or errno; EPERM: it is no file of this user's.
 int WriteStacksOrder(const std::filesystem::path& file, std::uint64_t order);
 // Above `before`, and unlike those of launches before this one: by the clock.
 std::uint64_t NextStacksOrder(std::uint64_t before);

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <condition_variable>
+#include <exception>
 #include <fstream>
 #include <string>
 #include <system_error>
@@ -130,12 +131,14 @@ void StateSampler::Run(const std::stop_token& stop) {
   std::mutex waiting;
   std::unique_lock wait(waiting);
   while (!stop.stop_requested()) {
-    const DeviceState state = read_();
-    const double seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-    {
+    try {
+      const DeviceState state = read_();
+      const double seconds =
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
       const std::scoped_lock lock(mutex_);
       states_.push_back({seconds, state});
+    } catch (const std::exception&) {
+      // A training does not end because its device tells nothing.
     }
     never.wait_for(wait, stop, interval_, [] { return false; });
   }

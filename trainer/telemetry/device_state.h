@@ -58,7 +58,8 @@ struct TimedState {
 
 class StateSampler {
  public:
-  // Reads at once, and then every `interval`, in a thread of its own.
+  // Reads at once, and then every `interval`, in a thread of its own.  What `read` throws is a
+  // reading that is left out.
   StateSampler(ReadDeviceState read, std::chrono::milliseconds interval);
   ~StateSampler() = default;
   StateSampler(const StateSampler&) = delete;

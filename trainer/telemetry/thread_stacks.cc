@@ -35,7 +35,6 @@ namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 
 constexpr int kMostFrames = 64;
-constexpr milliseconds kAnswerTime{200};  // of one thread
 constexpr milliseconds kWriteTime{2000};  // of a handler that has begun
 
 int StackSignal() { return SIGRTMAX - 3; }
@@ -96,8 +95,13 @@ bool BlocksSignal(const std::string& folder) {
   return (std::stoull(mask, nullptr, 16) >> (StackSignal() - 1) & 1) != 0;
 }
 
-// Frames of the thread; none if it does not answer.
-std::vector<void*> Ask(pid_t thread) {
+// Frames of the thread; none if it does not answer.  One call at a time.
+std::vector<void*> Ask(pid_t thread, milliseconds answer_time) {
+  // A handler that was given up in its midst still writes what is shared.  Nobody else is asked
+  // until its answer is there, which nobody wants any more.
+  static bool is_given_up = false;
+  if (is_given_up && frames_taken < 0) return {};
+  is_given_up = false;
   frames_taken = -1;
   asked_thread = thread;
   const auto answered = [](milliseconds time) {
@@ -108,9 +112,11 @@ std::vector<void*> Ask(pid_t thread) {
     return frames_taken >= 0;
   };
   const bool is_sent = ::syscall(SYS_tgkill, ::getpid(), thread, StackSignal()) == 0;
-  if (!is_sent || !answered(kAnswerTime)) {
+  if (!is_sent || !answered(answer_time)) {
     pid_t expected = thread;
-    if (asked_thread.compare_exchange_strong(expected, 0) || !answered(kWriteTime)) return {};
+    if (asked_thread.compare_exchange_strong(expected, 0)) return {};
+    is_given_up = !answered(kWriteTime);
+    if (is_given_up) return {};
   }
   // With braces it would be a vector of two pointers.
   return std::vector<void*>(taken_frames.begin(), taken_frames.begin() + frames_taken);
@@ -136,10 +142,14 @@ class Names {
   }
 
  private:
-  // The linker has the name of the program as it was called.
+  // The linker has the name of the program as it was called.  Other names without a folder stay:
+  // that of the kernel's linux-vdso.so.1 is no file.
   static std::string PathOf(const Dl_info& info) {
     std::error_code error;
-    if (fs::path(info.dli_fname).is_absolute()) return info.dli_fname;
+    Dl_info own = {};
+    const bool is_program =
+        ::dladdr(reinterpret_cast<void*>(&TakeStack), &own) != 0 && info.dli_fbase == own.dli_fbase;
+    if (!is_program || fs::path(info.dli_fname).is_absolute()) return info.dli_fname;
     const fs::path program = fs::read_symlink("/proc/self/exe", error);
     return error ? info.dli_fname : program.string();
   }
@@ -150,8 +160,10 @@ class Names {
 std::vector<pid_t> Threads() {
   std::vector<pid_t> threads;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator("/proc/self/task", error)) {
-    threads.push_back(std::stoi(entry.path().filename().string()));
+  // Not a range: its increment throws.
+  for (fs::directory_iterator at("/proc/self/task", error), end; !error && at != end;
+       at.increment(error)) {
+    threads.push_back(std::stoi(at->path().filename().string()));
   }
   std::ranges::sort(threads, {}, [](pid_t id) { return std::pair(id != ::getpid(), id); });
   return threads;
@@ -164,7 +176,7 @@ bool PrepareThreadStacks() {
   return is_ready;
 }
 
-std::vector<ThreadStack> CollectThreadStacks() {
+std::vector<ThreadStack> CollectThreadStacks(milliseconds answer_time) {
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
   const bool is_ready = PrepareThreadStacks();
@@ -175,7 +187,7 @@ std::vector<ThreadStack> CollectThreadStacks() {
     ThreadStack stack = {.id = thread, .name = FirstLine(folder + "/comm")};
     const bool is_own = thread == OwnId();
     const bool can_answer = is_ready && (is_own || !BlocksSignal(folder));
-    const std::vector<void*> frames = can_answer ? Ask(thread) : std::vector<void*>();
+    const std::vector<void*> frames = can_answer ? Ask(thread, answer_time) : std::vector<void*>();
     // The first two are the handler and what the kernel has called it by.
     constexpr std::size_t kOfHandler = 2;
     for (std::size_t i = kOfHandler; i < frames.size(); ++i) {

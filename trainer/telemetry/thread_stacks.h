@@ -3,7 +3,7 @@
 // The stacks of all threads of this process: where each is right now.  For a process that does not
 // get on any more, so nothing here waits for a thread for long.
 //
-// Each thread is sent a signal (kStackSignal), whose handler writes down return addresses, and does
+// Each thread is sent a signal (SIGRTMAX - 3), whose handler writes down return addresses, and does
 // nothing else that is not safe in any place of a program; names are looked up afterwards, by the
 // thread that asks.  A thread that blocks the signal, or waits in the kernel where no signal
 // reaches it, has what Linux says of it in the place of a stack.
@@ -12,6 +12,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -34,8 +35,12 @@ struct ThreadStack {
 // number of times.
 bool PrepareThreadStacks();
 
-// Of all threads, the main thread first.  From any thread; one after the other.
-std::vector<ThreadStack> CollectThreadStacks();
+inline constexpr std::chrono::milliseconds kStackAnswerTime{200};
+
+// Of all threads, the main thread first.  A thread that does not answer within that time has none.
+// From any thread; one after the other.
+std::vector<ThreadStack> CollectThreadStacks(
+    std::chrono::milliseconds answer_time = kStackAnswerTime);
 
 // Where a thread is, in a few words: the innermost function that has a name, then those of our own
 // outside it, at most four: "read < ReadAhead::Read < ...".  Two threads that are in the same calls

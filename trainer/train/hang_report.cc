@@ -91,7 +91,7 @@ std::string Cause(const RankState& own, std::span<const RankState> said,
 }  // namespace
 
 std::string ToText(const RankState& state) {
-  return fmt::format("{} {} {} {:d} {:.1f} {:d} {}\n", state.rank, static_cast<int>(state.activity),
+  return fmt::format("{} {} {} {:d} {:.3f} {:d} {}\n", state.rank, static_cast<int>(state.activity),
                      state.step, state.waiting, state.seconds, state.reading, state.file);
 }
 
@@ -110,11 +110,10 @@ bool FromText(const std::string& text, RankState& state) {
   return true;
 }
 
-std::vector<RankState> StillHeard(const RankState& own, std::span<const RankState> said,
-                                  double bound) {
+std::vector<RankState> StillHeard(std::span<const RankState> said, double bound) {
   std::vector<RankState> heard;
   std::ranges::copy_if(said, std::back_inserter(heard), [&](const RankState& state) {
-    return !state.reading || state.seconds >= own.seconds - bound;
+    return !state.reading || state.unchanged_seconds < bound;
   });
   return heard;
 }
@@ -129,23 +128,21 @@ std::vector<int> SilentRanks(std::span<const RankState> said, std::size_t ranks)
   return silent;
 }
 
-bool IsInputWait(const RankState& own, std::span<const RankState> said, std::size_t ranks,
-                 double bound) {
-  const std::vector<RankState> heard = StillHeard(own, said, bound);
+bool IsInputWait(std::span<const RankState> heard, std::size_t ranks) {
   const auto reads = [](const RankState& state) { return state.reading; };
   const auto is_excused = [](const RankState& state) { return state.waiting || state.reading; };
   return SilentRanks(heard, ranks).empty() && std::ranges::all_of(heard, is_excused) &&
          std::ranges::any_of(heard, reads);
 }
 
-std::string InputWaitReport(const RankState& own, std::span<const RankState> said,
+std::string InputWaitReport(const RankState& own, std::span<const RankState> heard,
                             const std::vector<std::string>& hosts) {
-  const auto readers = std::ranges::count_if(said, &RankState::reading);
+  const auto readers = std::ranges::count_if(heard, &RankState::reading);
   std::string others;
-  if (static_cast<std::size_t>(readers) < said.size()) {
+  if (static_cast<std::size_t>(readers) < heard.size()) {
     others = readers == 1 ? "; the others wait for it" : "; the others wait for them";
   }
-  return WaitOf(said, own.seconds, hosts) + others;
+  return WaitOf(heard, own.seconds, hosts) + others;
 }
 
 std::string DescribeState(const RankState& state) {

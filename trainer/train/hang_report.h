@@ -24,26 +24,26 @@ struct RankState {
   double seconds = 0;     // since when
   bool reading = false;   // at work of its own: it waits for its data
   std::string file = {};  // from which, or ""
+  // How long who reads it has read the same, in seconds: not a part of what is said.
+  double unchanged_seconds = 0;
 };
 
-// One line, in the order of the members.
+// One line, in the order of the members; another one a millisecond later.
 std::string ToText(const RankState& state);
 // False if `text` is no such line.
 bool FromText(const std::string& text, RankState& state);
 
+// `said` without those who are silent by now: who waits for data says so again and again, but not
+// as a process that is stopped, and then has said the same for `bound` seconds.
+std::vector<RankState> StillHeard(std::span<const RankState> said, double bound);
 // Whether the run stands still for ranks that wait for their data, and for nothing else: all
-// `ranks` have said where they are, and those that do not wait for others read.  Of these a process
-// that is stopped is none: what it has said is older than `bound` seconds.
-bool IsInputWait(const RankState& own, std::span<const RankState> said, std::size_t ranks,
-                 double bound);
+// `ranks` are among those that are still heard, and who does not wait for others reads.
+bool IsInputWait(std::span<const RankState> heard, std::size_t ranks);
 // "rank 3 on node7 has waited 130 s for its data (reading FILE); the others wait for it".
 // REQUIRES: IsInputWait.
-std::string InputWaitReport(const RankState& own, std::span<const RankState> said,
+std::string InputWaitReport(const RankState& own, std::span<const RankState> heard,
                             const std::vector<std::string>& hosts);
 
-// `said` without those who are silent by now, as IsInputWait has it.
-std::vector<RankState> StillHeard(const RankState& own, std::span<const RankState> said,
-                                  double bound);
 // Of `ranks`, those that are not among `said`.
 std::vector<int> SilentRanks(std::span<const RankState> said, std::size_t ranks);
 

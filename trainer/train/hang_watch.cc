@@ -8,8 +8,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <fstream>
-#include <iterator>
+#include <future>
 #include <utility>
 
 #include "support/counted.h"
@@ -19,7 +20,6 @@
 #include "trainer/control/stacks_request.h"
 #include "trainer/core/thread.h"
 #include "trainer/telemetry/thread_stacks.h"
-#include "trainer/train/stacks_file.h"
 
 namespace trainer {
 namespace {
@@ -35,17 +35,31 @@ constexpr double kTellShare = 0.5;  // of the bound: then a rank writes its stat
 constexpr double kAgainShare =
     0.25;                       // of the bound: between two looks at a rank that waits for data
 constexpr double kGrace = 1.5;  // of the bound: for what follows such a wait
-constexpr std::chrono::seconds kStackTime{5};  // to wait for the stacks of others
-constexpr double kOthersTurn = 1.2;  // of the bound: the lowest rank has had time to end the run
+constexpr double kOthersTurn = 0.2;  // of the bound: more than the lowest rank takes to speak
 constexpr std::uint64_t kMaxStateBytes = 65536;
+constexpr char kBriefEnding[] = ".brief";  // of the file beside that of a rank's state
+
+// What `work` returns, on a thread of its own.  Where it takes longer, nothing, and the thread is
+// left behind with all that it uses.
+std::vector<ThreadStack> StacksWithin(std::chrono::milliseconds time,
+                                      std::function<std::vector<ThreadStack>()> work) {
+  try {
+    std::packaged_task<std::vector<ThreadStack>()> task(std::move(work));
+    std::future<std::vector<ThreadStack>> stacks = task.get_future();
+    std::thread(std::move(task)).detach();
+    if (stacks.wait_for(time) == std::future_status::ready) return stacks.get();
+  } catch (const std::exception&) {
+    // The report is worth its line without stacks too.
+  }
+  return {};
+}
 
 }  // namespace
 
 HangWatch::HangWatch(HangWatchOptions options)
-    : options_(std::move(options)),
-      folder_(options_.model_dir / (".hang-" + options_.run_name)),
-      hosts_(static_cast<std::size_t>(options_.size)),
-      processes_(hosts_.size()) {
+    : options_(std::move(options)), folder_(options_.model_dir / (".hang-" + options_.run_name)) {
+  peers_.hosts.resize(static_cast<std::size_t>(options_.size));
+  peers_.processes.resize(peers_.hosts.size());
   state_.rank = options_.rank;
   PrepareThreadStacks();
   RemoveState();  // of a run of the same name that was killed
@@ -68,15 +82,14 @@ void HangWatch::Pause() {
 }
 
 void HangWatch::ExchangeHosts(Communicator& communicator) {
-  std::vector<std::string> hosts = GatherTexts(communicator, options_.host);
-  std::vector<std::uint64_t> processes =
-      GatherNumbers(static_cast<std::uint64_t>(::getpid()), communicator);
+  Peers peers;
+  peers.hosts = GatherTexts(communicator, options_.host);
+  peers.processes = GatherNumbers(static_cast<std::uint64_t>(::getpid()), communicator);
   const std::lock_guard lock(mutex_);
   paused_ = false;
   state_.waiting = false;
   Beat();
-  hosts_ = std::move(hosts);
-  processes_ = std::move(processes);
+  peers_ = std::move(peers);
 }
 
 void HangWatch::Enter(Activity activity, std::int64_t step) {
@@ -120,14 +133,15 @@ void HangWatch::Beat() {
   ++history.beats;
   if (counts) history.longest = std::max(history.longest, state_.seconds);
   state_.seconds = 0;
-  tell_again_ = judge_again_ = excused_at_ = say_again_ = 0;
-  has_stacks_ = false;
+  tell_again_ = judge_again_ = excused_at_ = say_again_ = turn_ = 0;
   ++beat_;
 }
 
 std::int64_t HangWatch::WarmUpBeats() const {
-  const bool is_training = state_.activity == Activity::kTraining;
-  return kWarmUpBeats + (is_training ? 2 * (options_.batches - 1) : 0);
+  if (state_.activity == Activity::kTraining) return kWarmUpBeats + 2 * (options_.batches - 1);
+  // An evaluation begins with one call for the statistics of each rank.
+  if (state_.activity == Activity::kEvaluation) return kWarmUpBeats + options_.size;
+  return kWarmUpBeats;
 }
 
 double HangWatch::Bound() const {
@@ -170,6 +184,7 @@ void HangWatch::Look(std::unique_lock<std::mutex>& lock) {
   const bool is_due = told_ ? state_.reading && state_.seconds >= tell_again_
                             : state_.seconds >= kTellShare * bound;
   if (is_due) {
+    if (!told_) words_.assign(static_cast<std::size_t>(options_.size), {});
     told_ = true;
     told_beat_ = beat_;
     tell_again_ = state_.seconds + kAgainShare * bound;
@@ -179,20 +194,21 @@ void HangWatch::Look(std::unique_lock<std::mutex>& lock) {
     WriteState(state);
     lock.lock();
   }
-  if (!told_ || told_beat_ != beat_ || state_.seconds < std::max(bound, judge_again_)) return;
+  if (!told_ || HasGoneOn() || state_.seconds < std::max(bound, judge_again_)) return;
   Judge(lock, bound);
 }
 
 // After those who wait for data have got them, they have some time to come where the others are.
 void HangWatch::Judge(std::unique_lock<std::mutex>& lock, double bound) {
   const RankState own = state_;
+  const Peers peers = peers_;  // the loop may put others in their place
   lock.unlock();
-  const std::vector<RankState> said = ReadStates();
-  const bool is_lowest = !said.empty() && said.front().rank == own.rank;
-  const bool is_excused = own.seconds < kTimesInput * bound &&
-                          IsInputWait(own, said, static_cast<std::size_t>(options_.size), bound);
+  const std::vector<RankState> heard = StillHeard(ReadStates(own.seconds), bound);
+  const bool is_lowest = !heard.empty() && heard.front().rank == own.rank;
+  const bool is_excused =
+      own.seconds < kTimesInput * bound && IsInputWait(heard, peers.hosts.size());
   lock.lock();
-  if (told_beat_ != beat_) return;
+  if (HasGoneOn()) return;
   if (is_excused) {
     excused_at_ = own.seconds;
     judge_again_ =
@@ -200,7 +216,7 @@ void HangWatch::Judge(std::unique_lock<std::mutex>& lock, double bound) {
     if (!is_lowest || own.seconds < say_again_) return;
     say_again_ = own.seconds + bound;
     lock.unlock();
-    options_.on_wait(InputWaitReport(own, said, hosts_));
+    options_.on_wait(InputWaitReport(own, heard, peers.hosts));
     lock.lock();
     return;
   }
@@ -208,50 +224,52 @@ void HangWatch::Judge(std::unique_lock<std::mutex>& lock, double bound) {
       own.seconds < std::min(excused_at_ + kGrace * bound, kTimesInput * bound)) {
     return;
   }
-  if (!has_stacks_) {
-    has_stacks_ = true;
+  if (turn_ == 0) {
+    const std::chrono::duration<double> stacks_time =
+        options_.own_stacks_time + options_.others_stacks_time;
+    turn_ = own.seconds + kOthersTurn * bound + stacks_time.count();
     lock.unlock();
     WriteStacks(own);
     lock.lock();
-    if (told_beat_ != beat_) return;
+    if (HasGoneOn()) return;
   }
-  if (!is_lowest && state_.seconds < kOthersTurn * bound) return;
+  if (!is_lowest && state_.seconds < turn_) {
+    judge_again_ = turn_;
+    return;
+  }
+  const std::vector<std::string> briefs = AwaitBriefs(heard, lock);
+  if (HasGoneOn()) return;
   lock.unlock();
-  const std::string report = Report(own, StillHeard(own, said, bound));
+  const std::string report = Report(own, heard, briefs, peers);
   lock.lock();
+  // From here on nobody goes on: the loop waits for the lock at its next beat.
+  if (HasGoneOn()) return;
   std::error_code ignored;
   fs::remove_all(folder_, ignored);
   options_.on_hang(report);
   stopping_ = true;
 }
 
-// The others write their stacks at this moment: waits for them, but not for long.
-std::string HangWatch::Report(const RankState& own, std::vector<RankState> said) const {
-  const auto end = Clock::now() + kStackTime;
-  std::vector<std::string> briefs = ReadBriefs(said);
-  const auto written = [&] {
-    return briefs.size() - static_cast<std::size_t>(std::ranges::count(briefs, ""));
-  };
-  while (written() < said.size() && Clock::now() < end) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    briefs = ReadBriefs(said);
-  }
-  std::string report = HangReport(own, said, hosts_);
-  if (said.empty()) return report;
-  report += StatesOfSilent(SilentRanks(said, hosts_.size())) + DescribeOddOne(said, briefs, hosts_);
-  if (written() == 0) return report;
+std::string HangWatch::Report(const RankState& own, const std::vector<RankState>& heard,
+                              const std::vector<std::string>& briefs, const Peers& peers) const {
+  std::string report = HangReport(own, heard, peers.hosts);
+  if (heard.empty()) return report;
+  report += StatesOfSilent(SilentRanks(heard, peers.hosts.size()), peers) +
+            DescribeOddOne(heard, briefs, peers.hosts);
+  const auto written = std::ssize(briefs) - std::ranges::count(briefs, "");
+  if (written == 0) return report;
   return report + fmt::format("; stacks of {} are in {}",
-                              support::Counted(static_cast<long long>(written()), "rank"),
+                              support::Counted(static_cast<long long>(written), "rank"),
                               (options_.model_dir / kStacksFolderName).string());
 }
 
 // Of those on this node, as Linux sees them.
-std::string HangWatch::StatesOfSilent(const std::vector<int>& silent) const {
+std::string HangWatch::StatesOfSilent(const std::vector<int>& silent, const Peers& peers) const {
   std::string text;
   for (const int rank : silent) {
     const auto index = static_cast<std::size_t>(rank);
-    if (processes_[index] == 0 || hosts_[index] != options_.host) continue;
-    const std::string process = std::to_string(processes_[index]);
+    if (peers.processes[index] == 0 || peers.hosts[index] != options_.host) continue;
+    const std::string process = std::to_string(peers.processes[index]);
     const std::string state = StateInKernel("/proc/" + process);
     text += fmt::format("; process {} of rank {} {}", process, rank,
                         state.empty() ? "is gone" : (state == "stopped" ? "is " : "") + state);
@@ -259,28 +277,46 @@ std::string HangWatch::StatesOfSilent(const std::vector<int>& silent) const {
   return text;
 }
 
-// A brief of it lies beside the states.
+// A brief of it lies beside the states.  What hangs may be the file system of the stacks, or that
+// of a library whose functions are looked up: the report must come then too.
 void HangWatch::WriteStacks(const RankState& state) const {
-  const std::vector<ThreadStack> stacks = WriteStacksFile(
-      {.model_dir = options_.model_dir,
-       .rank = state.rank,
-       .host = options_.host,
-       .doing = fmt::format("no progress for {:.0f} s, {}", state.seconds,
-                            state.waiting ? "waiting for other ranks" : "at work of its own"),
-       .order = 0});
+  const StacksFileOptions file = {
+      .model_dir = options_.model_dir,
+      .rank = state.rank,
+      .host = options_.host,
+      .doing = fmt::format("no progress for {:.0f} s, {}", state.seconds,
+                           state.waiting ? "waiting for other ranks" : "at work of its own"),
+      .order = 0};
+  const std::vector<ThreadStack> stacks = StacksWithin(
+      options_.own_stacks_time, [write = options_.write_stacks, file] { return write(file); });
   if (stacks.empty()) return;  // the report then counts one less
-  std::error_code ignored;
   const std::string brief = InBrief(stacks.front());
-  const fs::path brief_file = folder_ / (std::to_string(state.rank) + ".brief");
-  std::ofstream(brief_file.string() + ".part") << (brief.empty() ? "?" : brief) << '\n';
-  fs::rename(brief_file.string() + ".part", brief_file, ignored);
+  support::ReplaceFile(folder_ / (std::to_string(state.rank) + kBriefEnding),
+                       (brief.empty() ? "?" : brief) + "\n");
+}
+
+// The others write their stacks at this moment: waits for them, but not for long, and not once the
+// run has gone on.
+std::vector<std::string> HangWatch::AwaitBriefs(const std::vector<RankState>& heard,
+                                                std::unique_lock<std::mutex>& lock) {
+  const auto end = Clock::now() + options_.others_stacks_time;
+  for (;;) {
+    lock.unlock();
+    std::vector<std::string> briefs = ReadBriefs(heard);
+    lock.lock();
+    const bool are_there = std::ranges::all_of(heard, [&](const RankState& state) {
+      return state.rank == options_.rank || !briefs[static_cast<std::size_t>(state.rank)].empty();
+    });
+    if (are_there || HasGoneOn() || Clock::now() >= end) return briefs;
+    stopping_changed_.wait_for(lock, std::chrono::milliseconds(50));
+  }
 }
 
 // By rank; "" of those that have written no stacks.
-std::vector<std::string> HangWatch::ReadBriefs(const std::vector<RankState>& said) const {
-  std::vector<std::string> briefs(hosts_.size());
-  for (const RankState& state : said) {
-    std::ifstream file(folder_ / (std::to_string(state.rank) + ".brief"));
+std::vector<std::string> HangWatch::ReadBriefs(const std::vector<RankState>& heard) const {
+  std::vector<std::string> briefs(static_cast<std::size_t>(options_.size));
+  for (const RankState& state : heard) {
+    std::ifstream file(folder_ / (std::to_string(state.rank) + kBriefEnding));
     std::getline(file, briefs[static_cast<std::size_t>(state.rank)]);
   }
   return briefs;
@@ -294,18 +330,25 @@ void HangWatch::WriteState(const RankState& state) const {
 
 void HangWatch::RemoveState() const {
   std::error_code ignored;
-  fs::remove(folder_ / std::to_string(state_.rank), ignored);
+  const std::string rank = std::to_string(options_.rank);
+  fs::remove(folder_ / rank, ignored);
+  fs::remove(folder_ / (rank + kBriefEnding), ignored);
   fs::remove(folder_, ignored);  // by the last of them
 }
 
-// In the order of the ranks; none if another has reported and removed them.
-std::vector<RankState> HangWatch::ReadStates() const {
+// In the order of the ranks, `seconds` after the last progress; none if another has reported and
+// removed them.
+std::vector<RankState> HangWatch::ReadStates(double seconds) {
   std::vector<RankState> said;
-  for (int rank = 0; rank < options_.size; ++rank) {
+  for (std::size_t rank = 0; rank < words_.size(); ++rank) {
     const support::WholeFile file =
         support::ReadWholeFile(folder_ / std::to_string(rank), kMaxStateBytes);
     RankState state;
-    if (FromText(file.content, state) && state.rank == rank) said.push_back(state);
+    if (!FromText(file.content, state) || state.rank != static_cast<int>(rank)) continue;
+    Words& last = words_[rank];
+    if (last.text != file.content) last = {file.content, seconds};
+    state.unchanged_seconds = seconds - last.since;
+    said.push_back(state);
   }
   return said;
 }

@@ -4,7 +4,7 @@
 // the loop has last made progress: begun something, or come back from a call that needs the other
 // ranks.  Too long is 5 times the longest such time so far in the same activity, but no less than a
 // floor; the first step, the first evaluation batch, start-up and checkpoints have 10 times the
-// floor. Time in which the whole process was stopped does not count.  In a pause the ranks meet
+// floor.  Time in which the whole process was stopped does not count.  In a pause the ranks meet
 // several times a second, which is progress.
 //
 // MPI itself hangs then, so the ranks meet beside it: at half the bound each that lives writes a
@@ -13,17 +13,19 @@
 // written.
 //
 // Before the run is ended, each rank that lives writes the stacks of its threads
-// (telemetry/thread_stacks.h) to MODEL_DIR/stacks/rank-N.txt.
+// (telemetry/thread_stacks.h) to MODEL_DIR/stacks/rank-N.txt, by a thread that is left behind where
+// it hangs as well.
 //
 // A rank that waits for its data (train/watched.h), while all others wait for it or for theirs, is
 // not hung: on_wait says so after each further bound, and only after 10 of them the run ends.
 //
-// Threads: all calls from the thread of the loop, but for Describe; on_hang comes from a thread of
-// its own.
+// Threads: all calls from the thread of the loop, but for Describe; on_wait and on_hang come from a
+// thread of the watch.
 
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <filesystem>
@@ -36,6 +38,7 @@
 
 #include "trainer/comm/communicator.h"
 #include "trainer/train/hang_report.h"
+#include "trainer/train/stacks_file.h"
 
 namespace trainer {
 
@@ -51,6 +54,10 @@ struct HangWatchOptions {
   std::function<void(const std::string& report)> on_wait = [](const std::string&) {};
   // Told once, with one line; must end the process (a normal end would wait for the others).
   std::function<void(const std::string& report)> on_hang;
+  // Writes the stacks of this rank.  It may still run when the watch is gone.
+  std::function<std::vector<ThreadStack>(const StacksFileOptions&)> write_stacks = WriteStacksFile;
+  std::chrono::milliseconds own_stacks_time{10'000};    // to wait for that, and
+  std::chrono::milliseconds others_stacks_time{5'000};  // for the stacks of the others
 };
 
 class HangWatch {
@@ -84,27 +91,43 @@ class HangWatch {
     double longest = 0;  // seconds; the first beats do not count
   };
 
+  // By rank.
+  struct Peers {
+    std::vector<std::string> hosts;
+    std::vector<std::uint64_t> processes;  // their ids; 0: not known
+  };
+  // What a rank has said last.
+  struct Words {
+    std::string text;
+    double since = 0;  // seconds of this rank without progress, when it was read first
+  };
+
   void Beat();
-  // In the activity of now: all of a first step.
+  // In the activity of now: all of a first step or evaluation batch.
   std::int64_t WarmUpBeats() const;
   double Bound() const;
   void Run();
   void Look(std::unique_lock<std::mutex>& lock);
   void Judge(std::unique_lock<std::mutex>& lock, double bound);
-  std::string Report(const RankState& own, std::vector<RankState> said) const;
-  std::string StatesOfSilent(const std::vector<int>& silent) const;
+  // Since the state was written; or it is to end.
+  bool HasGoneOn() const { return stopping_ || told_beat_ != beat_; }
+  std::string Report(const RankState& own, const std::vector<RankState>& heard,
+                     const std::vector<std::string>& briefs, const Peers& peers) const;
+  std::string StatesOfSilent(const std::vector<int>& silent, const Peers& peers) const;
   void WriteStacks(const RankState& state) const;
-  std::vector<std::string> ReadBriefs(const std::vector<RankState>& said) const;
+  std::vector<std::string> AwaitBriefs(const std::vector<RankState>& heard,
+                                       std::unique_lock<std::mutex>& lock);
+  std::vector<std::string> ReadBriefs(const std::vector<RankState>& heard) const;
   void WriteState(const RankState& state) const;
   void RemoveState() const;
-  std::vector<RankState> ReadStates() const;
+  std::vector<RankState> ReadStates(double seconds);
 
   const HangWatchOptions options_;
   const std::filesystem::path folder_;  // of this run alone
 
-  mutable std::mutex mutex_;
-  std::vector<std::string> hosts_;        // by rank
-  std::vector<std::uint64_t> processes_;  // their ids, by rank; 0: not known
+  std::vector<Words> words_;  // by rank, since the state was written; of the watch's thread alone
+  mutable std::mutex mutex_;  // guards everything below
+  Peers peers_;
   std::condition_variable stopping_changed_;
   bool stopping_ = false;
   bool paused_ = false;
@@ -116,10 +139,10 @@ class HangWatch {
   // Of the time since the last beat, in seconds; all 0 at a beat.
   double tell_again_ = 0;  // when to write the state again
   double judge_again_ = 0;
-  double excused_at_ = 0;    // when ranks were last seen waiting for their data
-  double say_again_ = 0;     // that they do
-  bool has_stacks_ = false;  // written, of this hang
-  std::jthread thread_;      // last: starts when all the rest is there
+  double excused_at_ = 0;  // when ranks were last seen waiting for their data
+  double say_again_ = 0;   // that they do
+  double turn_ = 0;      // to end the run where no lower rank has; 0: it has not been judged a hang
+  std::jthread thread_;  // last: starts when all the rest is there
 };
 
 }  // namespace trainer

@@ -5,14 +5,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <array>
 #include <mutex>
-#include <span>
 #include <system_error>
 
-#include "trainer/checkpoint/durable_file.h"
+#include "support/file.h"
 #include "trainer/control/stacks_request.h"
-#include "trainer/core/error.h"
 
 namespace trainer {
 
@@ -20,29 +17,17 @@ std::vector<ThreadStack> WriteStacksFile(const StacksFileOptions& options) {
   namespace fs = std::filesystem;
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
-  std::vector<ThreadStack> stacks = CollectThreadStacks();
+  std::vector<ThreadStack> stacks = CollectThreadStacks(options.answer_time);
   const fs::path folder = options.model_dir / kStacksFolderName;
-  const fs::path file = folder / StacksFileName(options.rank);
-  const fs::path part = file.string() + ".part";
   const std::string doing = options.doing.empty() ? "" : ": " + options.doing;
   const std::string text = FormatRankStacks(
       {.headline = fmt::format("rank {} on {}, process {}{}", options.rank,
                                options.host.empty() ? "its node" : options.host, ::getpid(), doing),
        .order = options.order,
        .stacks = StacksAsText(stacks)});
-  std::error_code ignored;
-  try {
-    const WriteHook none;
-    const WriteContext context = {none, "another --model_dir"};
-    fs::create_directories(folder, ignored);
-    fs::remove(part, ignored);
-    const std::array pieces = {std::as_bytes(std::span(text))};
-    WriteNewFile(part, pieces, context);
-    Rename(part, file, context);
-    SyncDirectory(folder, context);
-  } catch (const Error&) {
-    stacks.clear();
-  }
+  std::error_code ignored;  // then it cannot be written either
+  fs::create_directories(folder, ignored);
+  if (support::ReplaceFile(folder / StacksFileName(options.rank), text) != 0) stacks.clear();
   return stacks;
 }
 

@@ -3,6 +3,7 @@
 #include "trainer/train/stacks_on_request.h"
 
 #include <chrono>
+#include <exception>
 #include <utility>
 
 #include "trainer/control/stacks_request.h"
@@ -39,22 +40,37 @@ void StacksOnRequest::Run() {
   const std::chrono::duration<double> pause(options_.seconds_between_looks);
   std::unique_lock lock(mutex_);
   while (!is_ending_) {
-    const std::uint64_t asked = asked_ != written_ ? asked_ : 0;
-    written_ = asked_;
+    const std::uint64_t asked = asked_;
+    const bool is_new = asked != written_;
     lock.unlock();
-    if (asked != 0) WriteStacksOrder(options_.request, asked);
-    const std::uint64_t order = asked != 0 ? asked : ReadStacksOrder(options_.request);
-    if (order != 0 && order != answered_) {
-      answered_ = order;
-      WriteStacksFile({.model_dir = options_.model_dir,
-                       .rank = options_.rank,
-                       .host = options_.host,
-                       .doing = options_.doing ? options_.doing() : "",
-                       .order = order});
-    }
+    const bool is_done = Look(is_new ? asked : 0);
     lock.lock();
-    changed_.wait_for(lock, pause, [this] { return is_ending_ || asked_ != written_; });
+    if (is_done) written_ = asked;
+    changed_.wait_for(lock, pause, [&] { return is_ending_ || asked_ != asked; });
   }
+}
+
+// Writes what was `asked` into the file, if it is not 0, and answers what is new.  False if it
+// could not be written: the other ranks have not heard of it.  A training does not end for this.
+bool StacksOnRequest::Look(std::uint64_t asked) {
+  try {
+    const bool is_written = asked == 0 || WriteStacksOrder(options_.request, asked) == 0;
+    const std::uint64_t order = asked != 0 ? asked : ReadStacksOrder(options_.request);
+    if (order != 0 && order != answered_) Answer(order);
+    return is_written;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+void StacksOnRequest::Answer(std::uint64_t order) {
+  answered_ = order;
+  WriteStacksFile({.model_dir = options_.model_dir,
+                   .rank = options_.rank,
+                   .host = options_.host,
+                   .doing = options_.doing ? options_.doing() : "",
+                   .order = order,
+                   .answer_time = options_.answer_time});
 }
 
 }  // namespace trainer

@@ -8,6 +8,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <filesystem>
@@ -15,6 +16,8 @@
 #include <mutex>
 #include <string>
 #include <thread>
+
+#include "trainer/telemetry/thread_stacks.h"
 
 namespace trainer {
 
@@ -26,6 +29,7 @@ struct StacksOnRequestOptions {
   double seconds_between_looks = 1;
   // What the rank does, or null; called from a thread of the object.
   std::function<std::string()> doing;
+  std::chrono::milliseconds answer_time = kStackAnswerTime;  // of a thread
 };
 
 class StacksOnRequest {
@@ -37,11 +41,14 @@ class StacksOnRequest {
   StacksOnRequest& operator=(const StacksOnRequest&) = delete;
 
   // Asks all ranks, this one among them; on rank 0 alone.  Returns the number of the order, and
-  // waits for nothing: the file is written by the thread of the object.  From any thread.
+  // waits for nothing: the file is written by the thread of the object, which tries it again at
+  // each look.  From any thread.
   std::uint64_t Ask();
 
  private:
   void Run();
+  bool Look(std::uint64_t asked);
+  void Answer(std::uint64_t order);
 
   const StacksOnRequestOptions options_;
   std::mutex mutex_;

@@ -9,6 +9,22 @@
 namespace trainer {
 namespace {
 
+// Tells the watch that a wait has begun, and that it is over, by an exception too: the run may go
+// on after that.
+class Watched {
+ public:
+  using Tell = void (HangWatch::*)();
+
+  Watched(HangWatch& watch, Tell begin, Tell end) : watch_(watch), end_(end) { (watch_.*begin)(); }
+  ~Watched() { (watch_.*end_)(); }
+  Watched(const Watched&) = delete;
+  Watched& operator=(const Watched&) = delete;
+
+ private:
+  HangWatch& watch_;
+  const Tell end_;
+};
+
 class WatchedSource final : public Source {
  public:
   WatchedSource(Source& inner, HangWatch& watch) : inner_(inner), watch_(watch) {}
@@ -19,10 +35,8 @@ class WatchedSource final : public Source {
   std::string note() const override { return inner_.note(); }
   void Seek(const Position& position) override { inner_.Seek(position); }
   bool Next(HostBatch& batch) override {
-    watch_.BeginReading();
-    const bool has_batch = inner_.Next(batch);
-    watch_.EndReading();
-    return has_batch;
+    const Watched reading(watch_, &HangWatch::BeginReading, &HangWatch::EndReading);
+    return inner_.Next(batch);
   }
 
  private:
@@ -63,12 +77,10 @@ class WatchedCommunicator final : public Communicator {
   void Abort(int exit_code) override { inner_.Abort(exit_code); }
 
  private:
-  // An exception ends the run, so nobody asks any more whether it waits.
   template <typename Call>
   void Wait(const Call& call) {
-    watch_.BeginWaiting();
+    const Watched waiting(watch_, &HangWatch::BeginWaiting, &HangWatch::EndWaiting);
     call();
-    watch_.EndWaiting();
   }
 
   Communicator& inner_;

@@ -39,6 +39,15 @@ both_ranks_say() {
   done
 }
 
+@test "a PATH that is given by -x" {
+  for launcher in $(launchers); do
+    rm -f rank0 rank1
+    run_ddlrun -n 2 --oversubscribe --launcher="$launcher" -x "PATH=$PWD/bin:$PATH" sh -c 'echo "$PATH" > "rank$RANK"'
+    [ "$status" -eq 0 ]
+    both_ranks_say "$PWD/bin:$PATH"
+  done
+}
+
 @test "a conda environment" {
   # What `conda activate` leaves in the environment; the programs of the environment are found by PATH.
   mkdir -p conda/envs/wmlce/bin

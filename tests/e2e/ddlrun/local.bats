@@ -211,8 +211,8 @@ PY
   local launcher
   for launcher in local mpirun; do
     [ "$launcher" = local ] || require_mpirun
-    rm -f ready*
-    SLURM_JOB_END_TIME=$(($(date +%s) + 66)) run_ddlrun --launcher=$launcher --oversubscribe -n 2 --stop-before 60 --max-restarts 3 \
+    # 15 s for the ranks to start in.
+    SLURM_JOB_END_TIME=$(($(date +%s) + 75)) run_ddlrun --launcher=$launcher --oversubscribe -n 2 --stop-before 60 --max-restarts 3 \
       sh -c 'trap "echo $RANK saves; exit 75" USR1; while :; do sleep 0.05; done'
     echo "$launcher: $status $output $messages"
     [ "$status" -eq 75 ]
@@ -224,10 +224,12 @@ PY
 @test "--stop-before where it cannot be is refused" {
   run_ddlrun --stop-before 60 true
   [ "$status" -eq 78 ]
-  [[ $messages == *"--stop-before 60: the end of this job is not known: there is no SLURM_JOB_END_TIME"* ]]
+  [[ $messages == *"--stop-before 60: the end of this job is not known: neither SLURM_JOB_END_TIME nor 'scontrol show job' tells a time limit"* ]]
   SLURM_JOB_END_TIME=$(($(date +%s) + 30)) run_ddlrun --stop-before 60 true
   [ "$status" -eq 78 ]
   [[ $messages == *"--stop-before 60: the job's time ends in "*" s already: give fewer seconds, or more #SBATCH --time"* ]]
+  SLURM_JOB_END_TIME=$(($(date +%s) - 30)) run_ddlrun --stop-before 60 true
+  [[ $messages == *"--stop-before 60: the job's time ends in 0 s already"* ]]
   run_ddlrun --stop-before 60 ddltraind
   [ "$status" -eq 64 ]
   [[ $messages == *"--stop-before is for other programs: ddltraind stops before the end of its job by itself"* ]]
@@ -261,10 +263,22 @@ assert status["ranks"][0]["silence_seconds"] < 60 and not status["is_old"], stat
   # ddlrun is gone, its directory was kept.
   sed -i 's/^times [0-9.]*/times 1000000000/' "$folder/status"
   "$ddlctl" status "$folder" | grep -q '^old  *this was written .* ago: ddlrun is gone, or stopped'
-  run --separate-stderr "$ddlctl" status 123456
+  run --separate-stderr "$ddlctl" status --srun=never 123456
   [ "$status" -eq 69 ]
   [[ $stderr == "ddlctl: no ddlrun of job 123456 runs here: ask on the node of its script, or give its run directory"*"for a folder write ./123456" ]]
-  echo nonsense > "$folder/status"
+  # squeue tells why there is none.
+  mkdir bin
+  printf '%s\n' '#!/bin/sh' 'echo "slurm_load_jobs error: Invalid job id specified" >&2' 'exit 1' > bin/squeue
+  chmod +x bin/squeue
+  run --separate-stderr env PATH="$PWD/bin:$PATH" "$ddlctl" status 123456
+  [ "$status" -eq 69 ]
+  [ "$stderr" = "ddlctl: job 123456 is not found: slurm_load_jobs error: Invalid job id specified" ]
+  # A folder with a file of this name that is the user's own is none of ddlrun's.
+  echo "all is well" > "$folder/status"
+  run --separate-stderr "$ddlctl" status "$folder"
+  [ "$status" -eq 69 ]
+  [[ $stderr == "ddlctl: there is no training in $folder that can be asked"* ]]
+  echo "ddlrun-status 9" > "$folder/status"
   run --separate-stderr "$ddlctl" status "$folder"
   [ "$status" -eq 65 ]
   [[ $stderr == "ddlctl: $folder/status: not written by a ddlrun of this version" ]]

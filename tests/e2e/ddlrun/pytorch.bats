@@ -17,6 +17,15 @@ setup() {
   export OMP_NUM_THREADS=1
 }
 
+# Nothing goes on behind a test that has failed.
+teardown() {
+  if [ -n "${watch:-}" ]; then
+    kill "$watch" 2> /dev/null || true
+    wait "$watch" || true
+  fi
+  require_no_run_directory
+}
+
 # The process of a rank that runs in this directory.
 pid_of_rank() {
   local pid
@@ -32,7 +41,7 @@ pid_of_rank() {
 
 # start_loop OPTIONS...: its output in out and err.
 start_loop() {
-  timeout --foreground 200 "$ddlrun" --launcher=local --oversubscribe -n 2 --heartbeat 'beats/%r' --progress-file checkpoint.pt \
+  timeout --foreground 450 "$ddlrun" --launcher=local --oversubscribe -n 2 --heartbeat 'beats/%r' --progress-file checkpoint.pt \
     "$@" python3 loop.py 100000000 > out 2> err 3>&- &
   watch=$!
 }
@@ -40,6 +49,7 @@ start_loop() {
 end_of_loop() {
   status=0
   wait "$watch" || status=$?
+  watch=
   cat out err
 }
 
@@ -48,7 +58,7 @@ has_saved() { [ checkpoint.pt -nt before ]; }
 
 @test "a rank that hangs and one that is killed: all start again from the checkpoint" {
   touch before
-  start_loop --hang-after 5 --max-restarts 2
+  start_loop --hang-after 15 --max-restarts 2
   wait_for 60 has_saved
   kill -STOP "$(pid_of_rank 1)"
   wait_for 60 grep -q 'started again 1 times' out
@@ -68,7 +78,7 @@ has_saved() { [ checkpoint.pt -nt before ]; }
 
 @test "before the end of the job's time it saves and ends with 75, and goes on from there" {
   touch before
-  export SLURM_JOB_END_TIME=$(($(date +%s) + 95))
+  export SLURM_JOB_END_TIME=$(($(date +%s) + 150))
   start_loop --stop-before 60
   wait_for 60 has_saved
   end_of_loop

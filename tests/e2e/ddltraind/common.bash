@@ -24,8 +24,12 @@ setup() {
 
 # No test leaves a process or a run directory behind, whatever became of its ranks.
 teardown() {
-  [ -z "$(ranks_here)" ] || {
-    echo "left behind: $(ranks_here)"
+  local left
+  left=$(ranks_here)
+  [ -z "$left" ] || {
+    echo "left behind: $left"
+    # shellcheck disable=SC2086 # words
+    kill -KILL $left
     return 1
   }
   require_no_run_directory
@@ -39,11 +43,12 @@ unnumbered() {
   for file in "$1"/*-of-*; do mv "$file" "${file%-of-*}"; done
 }
 
-# train RANKS OPTIONS...: a run of the small network: status, standard output in $output, the rest in $messages.
+# train RANKS OPTIONS...: a run of the small network: status, standard output in $output, the rest in $messages. $limit: how many
+# seconds it may last, if not 60.
 train() {
   local ranks=$1
   shift
-  run --separate-stderr timeout 60 "$ddlrun" -n "$ranks" --oversubscribe ${launcher:+--launcher=$launcher} \
+  run --separate-stderr timeout "${limit:-60}" "$ddlrun" -n "$ranks" --oversubscribe ${launcher:+--launcher=$launcher} \
     "$ddltraind" "${small[@]}" "$@"
   # shellcheck disable=SC2034,SC2154 # read by the tests; set by run
   messages=$stderr
@@ -53,7 +58,7 @@ train() {
 start_training() {
   local ranks=$1
   shift
-  timeout --foreground 60 "$ddlrun" -n "$ranks" --oversubscribe ${launcher:+--launcher=$launcher} \
+  timeout --foreground "${limit:-60}" "$ddlrun" -n "$ranks" --oversubscribe ${launcher:+--launcher=$launcher} \
     "$ddltraind" "${small[@]}" "$@" > out 2> err 3>&- &
   watch=$!
   # Signals are for ddlrun, not for timeout.

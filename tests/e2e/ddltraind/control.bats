@@ -33,7 +33,7 @@ socket_of_run() { sed 's/.*"socket":"\([^"]*\)".*/\1/' run/.ddltraind.control; }
   echo "$output"
   [[ $output == "evaluated after step "[0-9]*"/1000000; its log says what was found" ]]
   [ "$(grep -c "info: evaluation of " err)" -eq 1 ]
-  grep -q "the best so far: the checkpoint of step " err
+  wait_for 10 grep -q "the best so far: the checkpoint of step " err
   ctl stop run
   end_of_training
   [ "$status" -eq 75 ]
@@ -73,9 +73,11 @@ socket_of_run() { sed 's/.*"socket":"\([^"]*\)".*/\1/' run/.ddltraind.control; }
 }
 
 @test "stacks: where all ranks are, again and again; the run ends bit for bit as one that nobody has asked" {
-  launcher=local train 3 --mode=train --results_dir=alone --num_iter=2000 --checkpoint_every=0
+  # The ranks look each second whether they are asked.
+  local limit=200
+  launcher=local train 3 --mode=train --results_dir=alone --num_iter=6000 --checkpoint_every=0
   [ "$status" -eq 0 ]
-  launcher=local start_training 3 --mode=train --results_dir=run --num_iter=2000 --checkpoint_every=0
+  launcher=local start_training 3 --mode=train --results_dir=run --num_iter=6000 --checkpoint_every=0
   wait_for 30 eval 'ctl stacks run > grouped 2> note'
   cat grouped note
   # Each rank in one of the groups, whose first frames have names.
@@ -91,8 +93,8 @@ socket_of_run() { sed 's/.*"socket":"\([^"]*\)".*/\1/' run/.ddltraind.control; }
   end_of_training
   cat err
   [ "$status" -eq 0 ]
-  cmp {alone,run}/checkpoints/step-0000002000/model.safetensors
-  cmp {alone,run}/checkpoints/step-0000002000/optimizer.safetensors
+  cmp {alone,run}/checkpoints/step-0000006000/model.safetensors
+  cmp {alone,run}/checkpoints/step-0000006000/optimizer.safetensors
 }
 
 @test "status says where the training is, as text and as JSON" {

@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # --on_nan=rollback: from numbers that are none, all ranks go back to a checkpoint and on behind the images that did it.
 
-# shellcheck disable=SC2154 # common.bash sets them
+# shellcheck disable=SC2034,SC2154 # common.bash reads and sets them
 
 load common
+
+limit=120 # every fifth step is followed by a checkpoint, which is flushed to the disk
 
 # Images of which one in 200 makes the loss no number: black ones are nothing behind the first convolution, and the
 # bright one is multiplied up until it is infinite.
@@ -68,15 +70,15 @@ number() {
 }
 
 @test "killed after a rollback, it comes to the same bytes" {
-  launcher=local train 2 --num_iter=1500 --results_dir=whole --init_from="$weights" "${rolling[@]}"
+  launcher=local train 2 --num_iter=400 --results_dir=whole --init_from="$weights" "${rolling[@]}"
   [ "$status" -eq 0 ]
-  launcher=local start_training 2 --num_iter=1500 --results_dir=run --init_from="$weights" "${rolling[@]}"
-  wait_for 20 grep -q "warning: back at step [1-9]" err
+  launcher=local start_training 2 --num_iter=400 --results_dir=run --init_from="$weights" "${rolling[@]}"
+  wait_for 60 grep -q "warning: back at step [1-9]" err
   kill -KILL "$(ranks_here 0)"
   end_of_training
   [ "$status" -eq 137 ]
-  [ ! -e run/checkpoints/step-0000001500 ]
-  launcher=local train 2 --num_iter=1500 --results_dir=run --init_from="$weights" "${rolling[@]}"
+  [ ! -e run/checkpoints/step-0000000400 ]
+  launcher=local train 2 --num_iter=400 --results_dir=run --init_from="$weights" "${rolling[@]}"
   [ "$status" -eq 0 ]
   [[ $messages == *"warning: back at step "* ]]
   diff -r whole/checkpoints run/checkpoints

@@ -190,6 +190,24 @@ TEST(MpirunSpawner, SettingsAreInTheEnvironmentOfMpirunToo) {
                           "OMPI_MCA_orte_tmpdir_base=/tmp/ddlrun.abc", "PATH=/bin"));
 }
 
+TEST(MpirunSpawner, ThePathOfTheRanksIsTheOneThatTheUserSets) {
+  Job job = JobOf({0, 1});
+  job.has_remote_ranks = true;
+  job.rank_settings["PATH"] = "/opt/x:/bin";
+  EXPECT_THAT(MakeMpirunCommands(job)[0].environment, Contains("DDLRUN_PATH=/opt/x:/bin"));
+  EXPECT_THAT(MpirunLine(job), testing::HasSubstr(" -x PATH=/opt/x:/bin -x DDLRUN_PATH "));
+  // What mpirun itself is told to set is left to it.
+  for (const char* word : {"PATH", "PATH=/opt/y"}) {
+    job.mpi_arguments = {"-x", word};
+    EXPECT_THAT(MakeMpirunCommands(job)[0].environment,
+                testing::Not(Contains(testing::StartsWith("DDLRUN_PATH="))))
+        << word;
+    EXPECT_THAT(MpirunLine(job), testing::Not(testing::HasSubstr("DDLRUN_PATH"))) << word;
+  }
+  job.mpi_arguments = {"-x", "PATHS=/opt/y", "--mca", "PATH", "1"};
+  EXPECT_THAT(MakeMpirunCommands(job)[0].environment, Contains("DDLRUN_PATH=/opt/x:/bin"));
+}
+
 TEST(LocalSpawner, StartsOneShimPerRank) {
   const std::vector<ChildCommand> commands = MakeLocalCommands(JobOf({0, 0}));
   ASSERT_EQ(commands.size(), 2U);

@@ -76,10 +76,40 @@ TEST_F(EndOfJobTest, AnEndThatIsLaterIsNoticedAndAskedForAgain) {
   Answers("echo 500");
   EndOfJob job(options_);
   EXPECT_FALSE(job.Look(At(75)));
-  ASSERT_TRUE(DeadlineBecomes(job, At(76 + 500 - 20 - 5)));
+  EXPECT_EQ(job.deadline(), At(80));
+  EXPECT_GT(job.question(), 0);
+  ASSERT_TRUE(DeadlineBecomes(job, At(75 + 500 - 20 - 5)));
+  EXPECT_EQ(job.end(), At(75 + 500));
+  EXPECT_EQ(job.question(), 0);
   EXPECT_FALSE(job.Look(At(100)));
   EXPECT_FALSE(job.Look(At(551)));
   ASSERT_TRUE(DeadlineBecomes(job, At(551 + 500 - 20 - 5), At(551)));
+}
+
+// As after a restart of the ranks of a job whose limit was extended.
+TEST_F(EndOfJobTest, AnEndThatIsOverIsAskedForBeforeTheRanksAreTold) {
+  Answers("echo 500");
+  EndOfJob extended(options_);
+  EXPECT_FALSE(extended.Look(At(200)));
+  EXPECT_EQ(extended.deadline(), At(205));
+  ASSERT_TRUE(DeadlineBecomes(extended, At(200 + 500 - 20 - 5), At(201)));
+  EXPECT_EQ(extended.end(), At(700));
+
+  Answers("sleep 1000");
+  EndOfJob silent(options_);
+  EXPECT_FALSE(silent.Look(At(200)));
+  EXPECT_FALSE(silent.Look(At(204.9)));
+  EXPECT_TRUE(silent.Look(At(205)));
+  EXPECT_EQ(silent.end(), At(100));
+}
+
+TEST_F(EndOfJobTest, AQuestionThatIsLeftAtTheEndIsNotWaitedFor) {
+  Answers("sleep 1000");
+  EndOfJob job(options_);
+  EXPECT_FALSE(job.Look(At(75)));
+  EXPECT_GT(job.question(), 0);
+  job.StopAsking();
+  EXPECT_EQ(job.question(), 0);
 }
 
 TEST_F(EndOfJobTest, ALimitThatWasTakenAwayIsNone) {
@@ -87,6 +117,7 @@ TEST_F(EndOfJobTest, ALimitThatWasTakenAwayIsNone) {
   EndOfJob job(options_);
   EXPECT_FALSE(job.Look(At(75)));
   ASSERT_TRUE(DeadlineBecomes(job, std::nullopt));
+  EXPECT_EQ(job.end(), std::nullopt);
   EXPECT_FALSE(job.Look(At(1000)));
 }
 

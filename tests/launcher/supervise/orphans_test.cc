@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
+#include <vector>
 
 namespace launcher {
 namespace {
@@ -109,13 +110,16 @@ TEST_F(OrphansTest, ThatEndDuringTheJobAreReapedAndNoOther) {
   const Orphans orphans;
   const pid_t pid = Leave(milliseconds(0));
   ASSERT_GT(pid, 0);
-  while (IsThere(pid)) orphans.Reap(0);
-  const pid_t child = fork();
-  if (child == 0) _exit(0);
-  siginfo_t info = {};
-  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);
-  orphans.Reap(child);
-  EXPECT_EQ(waitpid(child, nullptr, 0), child);
+  while (IsThere(pid)) orphans.Reap({});
+  std::vector<pid_t> children(2);
+  for (pid_t& child : children) {
+    child = fork();
+    if (child == 0) _exit(0);
+    siginfo_t info = {};
+    ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);
+  }
+  orphans.Reap(children);
+  for (const pid_t child : children) EXPECT_EQ(waitpid(child, nullptr, 0), child);
   EXPECT_EQ(waitpid(older, nullptr, 0), older);
 }
 

@@ -185,7 +185,7 @@ TEST_F(SupervisorTest, NamesTheRankThatEndedFirstByTheClocksOfItsNodes) {
 
 TEST_F(SupervisorTest, RanksGetSigusr1BeforeTheEndOfTheJob) {
   SupervisorOptions options;
-  options.end_of_job.end = EndOfJob::Clock::now() + std::chrono::seconds(61);
+  options.end_of_job.end = EndOfJob::Clock::now() + std::chrono::seconds(65);
   options.end_of_job.margin = std::chrono::seconds(60);
   ChildCommand command;
   command.rank = 0;

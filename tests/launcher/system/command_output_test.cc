@@ -3,6 +3,7 @@
 #include "launcher/system/command_output.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 
 #include "launcher/base/error.h"
 
@@ -26,6 +27,16 @@ TEST(CommandOutput, KnowsACommandThatFailed) {
   EXPECT_FALSE(Shell("exit 3").Wait(kLong));
   EXPECT_FALSE(Shell("kill -KILL $$").Wait(kLong));
   EXPECT_THROW(CommandOutput({"/nonexistent"}, {}), LaunchError);
+}
+
+TEST(CommandOutput, TakesOneThatSomebodyElseHasReapedForAFailure) {
+  CommandOutput command = Shell("echo out");
+  ASSERT_GT(command.pid(), 0);
+  ASSERT_EQ(waitpid(command.pid(), nullptr, 0), command.pid());
+  EXPECT_TRUE(command.HasEnded());
+  EXPECT_EQ(command.pid(), 0);
+  EXPECT_FALSE(command.Wait(kLong));
+  EXPECT_EQ(command.text(), "out\n");
 }
 
 TEST(CommandOutput, EndsACommandThatTakesTooLong) {

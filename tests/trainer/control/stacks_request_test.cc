@@ -2,14 +2,18 @@
 
 #include "trainer/control/stacks_request.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <fstream>
 #include <string>
 #include <vector>
 
+#include "support/descriptor.h"
 #include "tests/trainer/temporary_folder.h"
 #include "trainer/core/error.h"
 
@@ -87,10 +91,39 @@ TEST_F(StacksRequestTest, TakesNoOtherFile) {
   }
 }
 
-TEST_F(StacksRequestTest, WritesThroughNoLink) {
+TEST_F(StacksRequestTest, IsReadAndWrittenThroughNoLink) {
   MakeStacksRequest(folder_.path() / "other", request_);
+  EXPECT_EQ(WriteStacksOrder(folder_.path() / "other", 17), 0);
   std::filesystem::create_symlink("other", file());
+  EXPECT_EQ(ReadStacksOrder(file()), 0U);
+  EXPECT_FALSE(ReadStacksRequest(file()));
   EXPECT_EQ(WriteStacksOrder(file(), 1), ELOOP);
+}
+
+TEST_F(StacksRequestTest, WaitsForNoPipeInItsPlace) {
+  ASSERT_EQ(::mkfifo(file().c_str(), 0600), 0);
+  EXPECT_EQ(ReadStacksOrder(file()), 0U);
+  EXPECT_FALSE(ReadStacksRequest(file()));
+  EXPECT_EQ(WriteStacksOrder(file(), 1), ENXIO);
+  const support::Descriptor reader(::open(file().c_str(), O_RDWR | O_CLOEXEC));
+  EXPECT_EQ(WriteStacksOrder(file(), 1), EPERM);
+}
+
+TEST_F(StacksRequestTest, OfAnotherUserIsNone) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file to another user";
+  constexpr uid_t kNobody = 65534;
+  MakeStacksRequest(file(), request_);
+  EXPECT_EQ(WriteStacksOrder(file(), 17), 0);
+  ASSERT_EQ(::chown(file().c_str(), kNobody, static_cast<gid_t>(-1)), 0);
+  EXPECT_EQ(ReadStacksOrder(file()), 0U);
+  EXPECT_FALSE(ReadStacksRequest(file()));
+  EXPECT_EQ(WriteStacksOrder(file(), 1), EPERM);
+}
+
+TEST_F(StacksRequestTest, IsForThisUserAlone) {
+  MakeStacksRequest(file(), request_);
+  using std::filesystem::perms;
+  EXPECT_EQ(std::filesystem::status(file()).permissions(), perms::owner_read | perms::owner_write);
 }
 
 TEST(StacksOrder, RisesAlsoWhereTheClockDoesNot) {

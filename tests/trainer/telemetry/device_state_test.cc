@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <fstream>
+#include <stdexcept>
 
 #include "tests/trainer/temporary_folder.h"
 
@@ -93,6 +94,24 @@ TEST(StateSampler, ReadsAtOnceAndAgainAndAgain) {
     EXPECT_EQ(all[i].state.celsius, static_cast<int>(i) + 1);
     EXPECT_GE(all[i].seconds, i == 0 ? 0 : all[i - 1].seconds);
   }
+}
+
+TEST(StateSampler, LeavesOutAReadingThatThrows) {
+  std::atomic<int> reads = 0;
+  StateSampler sampler(
+      [&] {
+        if (++reads == 1) throw std::runtime_error("the driver is gone");
+        DeviceState state;
+        state.celsius = reads;
+        return state;
+      },
+      milliseconds(1));
+  std::vector<TimedState> all;
+  while (all.empty()) {
+    all = sampler.Take();
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(all[0].state.celsius, 2);
 }
 
 TEST(StateSampler, EndsWithoutWaitingForItsInterval) {

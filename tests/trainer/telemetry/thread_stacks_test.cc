@@ -2,6 +2,8 @@
 
 #include "trainer/telemetry/thread_stacks.h"
 
+#include <dlfcn.h>
+#include <execinfo.h>
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,18 +13,64 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
+#include <chrono>
+#include <ctime>
 #include <fstream>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/trainer/temporary_folder.h"
 #include "trainer/telemetry/elf_symbols.h"
+
+namespace {
+
+// The handler of this thread is held up in its midst, until it is 0 again.
+std::atomic<pid_t> held_thread = 0;
+std::atomic<bool> is_held = false;
+
+using Backtrace = int (*)(void**, int);
+const auto libc_backtrace = reinterpret_cast<Backtrace>(::dlsym(RTLD_NEXT, "backtrace"));
+
+}  // namespace
+
+// In the place of libc's, for the tests of this program.
+extern "C" int backtrace(void** frames, int count) {
+  while (held_thread == static_cast<pid_t>(::syscall(SYS_gettid))) is_held = true;
+  std::array<void*, 65> all{};  // with this function, which is no frame
+  const int most = std::min(count + 1, static_cast<int>(all.size()));
+  const int taken = std::max(libc_backtrace(all.data(), most) - 1, 0);
+  std::copy_n(all.begin() + 1, taken, frames);
+  return taken;
+}
 
 namespace trainer {
 namespace {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
+using namespace std::chrono_literals;
+
+constexpr auto kLongAnswerTime = 10s;  // for a busy machine
+
+ThreadStack StackOf(pid_t thread, std::chrono::milliseconds answer_time = kLongAnswerTime) {
+  for (const ThreadStack& stack : CollectThreadStacks(answer_time)) {
+    if (stack.id == thread) return stack;
+  }
+  return {};
+}
+
+// Whether the thread is in the kernel's read, and not in another way to it, as a fault of a page.
+bool IsInRead(pid_t thread) {
+  const std::string folder = "/proc/self/task/" + std::to_string(thread);
+  std::ifstream call(folder + "/syscall");
+  if (!call) return StateInKernel(folder) != "runs";  // this kernel does not tell
+  long number = -1;
+  return call >> number && number == SYS_read;
+}
 
 // A FIFO that is open at both ends, so that reading it waits until something is written.
 class Fifo {
@@ -57,21 +105,14 @@ class Reader {
       id_ = static_cast<pid_t>(::syscall(SYS_gettid));
       fifo_.ReadOne();
     });
-    while (id_ == 0) std::this_thread::yield();
-    while (StateInKernel("/proc/self/task/" + std::to_string(id_)) == "runs") {
-      std::this_thread::yield();
-    }
+    while (id_ == 0 || !IsInRead(id_)) std::this_thread::yield();
   }
   ~Reader() { fifo_.Write(); }
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
 
-  ThreadStack Stack() const {
-    for (const ThreadStack& stack : CollectThreadStacks()) {
-      if (stack.id == id_) return stack;
-    }
-    return {};
-  }
+  pid_t id() const { return id_; }
+  ThreadStack Stack() const { return StackOf(id_); }
 
  private:
   Fifo fifo_;
@@ -82,7 +123,7 @@ class Reader {
 TEST(ThreadStacks, TellWhereEachThreadIsTheMainThreadFirst) {
   const TemporaryFolder folder;
   const Reader reader(folder.path() / "fifo");
-  const std::vector<ThreadStack> stacks = CollectThreadStacks();
+  const std::vector<ThreadStack> stacks = CollectThreadStacks(kLongAnswerTime);
   ASSERT_FALSE(stacks.empty());
   EXPECT_EQ(stacks[0].id, ::getpid());
   EXPECT_THAT(StacksAsText({stacks[0]}), HasSubstr("TellWhereEachThreadIsTheMainThreadFirst"));
@@ -114,6 +155,42 @@ TEST(ThreadStacks, AThreadThatBlocksTheSignalHasWhatLinuxSays) {
   const ThreadStack stack = reader.Stack();
   EXPECT_THAT(stack.frames, IsEmpty());
   EXPECT_THAT(stack.state, HasSubstr("cannot be asked: sleeps"));
+}
+
+TEST(ThreadStacks, NobodyIsAskedWhileAHandlerThatWasGivenUpStillWrites) {
+  const TemporaryFolder folder;
+  const Reader reader(folder.path() / "fifo");
+  is_held = false;
+  held_thread = reader.id();
+  while (!is_held) EXPECT_THAT(StackOf(reader.id(), 50ms).frames, IsEmpty());
+  const ThreadStack own = StackOf(::getpid());
+  EXPECT_THAT(own.frames, IsEmpty());
+  EXPECT_THAT(own.state, HasSubstr("does not answer"));
+  held_thread = 0;
+  while (StackOf(::getpid()).frames.empty()) std::this_thread::yield();
+  EXPECT_THAT(StacksAsText({reader.Stack()}), HasSubstr("Fifo::ReadOne() const in /"));
+}
+
+// What the kernel gives to each process has a name, but no file.
+TEST(ThreadStacks, AFunctionOfTheKernelIsNotTakenForOneOfTheProgram) {
+  using Clock = int (*)(clockid_t, timespec*);
+  const auto clock = reinterpret_cast<Clock>(::dlsym(RTLD_DEFAULT, "clock_gettime"));
+  std::atomic<pid_t> id = 0;
+  const std::jthread spinner([&](const std::stop_token& stop) {
+    id = static_cast<pid_t>(::syscall(SYS_gettid));
+    timespec now = {};
+    while (!stop.stop_requested()) clock(CLOCK_MONOTONIC, &now);
+  });
+  while (id == 0) std::this_thread::yield();
+  constexpr int kTries = 200;
+  for (int i = 0; i < kTries; ++i) {
+    const ThreadStack stack = StackOf(id);
+    ASSERT_FALSE(stack.frames.empty());
+    const StackFrame& frame = stack.frames[0];
+    if (frame.place.starts_with("linux-vdso")) return;
+    EXPECT_NE(frame.function, "") << frame.place;
+  }
+  GTEST_SKIP() << "clock_gettime has never been in the kernel's part of the program";
 }
 
 TEST(ThreadStacks, NameTheFileThatIsBeingRead) {

@@ -4,10 +4,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <atomic>
 #include <chrono>
+#include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 
@@ -35,7 +40,8 @@ class StacksOnRequestTest : public testing::Test {
                                .rank = rank,
                                .host = "n" + std::to_string(rank + 1),
                                .seconds_between_looks = 0.01,
-                               .doing = [] { return "in training, step 17"; }});
+                               .doing = doing_,
+                               .answer_time = std::chrono::seconds(10)});
   }
   std::optional<RankStacks> Read(int rank) const {
     return ParseRankStacks(
@@ -51,6 +57,7 @@ class StacksOnRequestTest : public testing::Test {
   }
 
   const TemporaryFolder folder_;
+  std::function<std::string()> doing_ = [] { return "in training, step 17"; };
 };
 
 TEST_F(StacksOnRequestTest, AllRanksAnswerWhatRankZeroIsAsked) {
@@ -72,6 +79,38 @@ TEST_F(StacksOnRequestTest, TheyAnswerTheFileAloneWhereRankZeroIsStopped) {
   const auto second = Make(1);
   ASSERT_EQ(WriteStacksOrder(request(), 5), 0);
   EXPECT_EQ(AnswerOf(1, 5).order, 5U);
+}
+
+TEST_F(StacksOnRequestTest, AnOrderThatCannotBeWrittenIsWrittenOnceItCan) {
+  const auto first = Make(0);
+  const auto second = Make(1);
+  std::filesystem::remove(request());
+  const std::uint64_t order = first->Ask();
+  EXPECT_EQ(AnswerOf(0, order).order, order);  // it has tried to write it
+  MakeStacksRequest(request(), {.folder = folder_.path() / kStacksFolderName, .ranks = {}});
+  EXPECT_EQ(AnswerOf(1, order).order, order);
+  EXPECT_EQ(ReadStacksOrder(request()), order);
+}
+
+TEST_F(StacksOnRequestTest, AnExceptionCostsOneAnswer) {
+  std::atomic<int> calls = 0;
+  doing_ = [&]() -> std::string {
+    if (++calls == 1) throw std::runtime_error("no memory");
+    return "in training";
+  };
+  const auto first = Make(0);
+  first->Ask();
+  while (calls == 0) std::this_thread::yield();
+  const std::uint64_t next = first->Ask();
+  EXPECT_EQ(AnswerOf(0, next).order, next);
+}
+
+TEST_F(StacksOnRequestTest, EndsThoughAPipeIsInThePlaceOfTheFile) {
+  std::filesystem::remove(request());
+  ASSERT_EQ(::mkfifo(request().c_str(), 0600), 0);
+  auto second = Make(1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // several looks
+  second.reset();
 }
 
 TEST_F(StacksOnRequestTest, AnswersAnOrderOnce) {
