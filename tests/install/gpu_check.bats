@@ -13,7 +13,7 @@ setup_file() {
 }
 
 @test "every part runs from the bundle, with the cpu back end" {
-  run "$bundle/gpu-check" run --backend cpu --arch resnet_tiny --batch 4 --steps 15 --logs "$BATS_TEST_TMPDIR/logs.tar.gz"
+  run "$bundle/gpu-check" run --backend cpu --arch resnet_tiny --batch 4 --steps 15 --seconds 900 --logs "$BATS_TEST_TMPDIR/logs.tar.gz"
   echo "$output"
   [ "$status" -eq 0 ]
   for part in contract steps train-fp32 train-fp16 two-ranks ddltraind-fp16; do
