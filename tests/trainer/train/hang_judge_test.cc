@@ -112,8 +112,8 @@ TEST_F(HangJudge, ReportsWithoutItsOwnStacksWhereTheseFail) {
 // again.
 TEST_F(HangJudge, HearsARankThatReadsOneBatchAfterTheOther) {
   RankState reader = {.rank = 1, .activity = Activity::kTraining, .reading = true};
-  Start(0.3, OneStack, reader);
-  while (waits_ < 4 && !is_told_) {
+  Start(0.5, OneStack, reader);
+  while (waits_ < 3 && !is_told_) {
     reader.seconds = reader.seconds < 0.1 ? reader.seconds + 0.001 : 0;
     Say(reader);
     std::this_thread::sleep_for(10ms);

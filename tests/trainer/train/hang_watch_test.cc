@@ -32,15 +32,17 @@ std::vector<ThreadStack> WriteStacksInTime(const StacksFileOptions& options) {
   return WriteStacksFile(patient);
 }
 
-// Two ranks that begin `activity` after three healthy steps, in which rank 1 does `last` before it
-// comes; what rank 0 reports.
+// Two ranks that begin `activity` after healthy steps, in which rank 1 does `last` before it comes;
+// what rank 0 reports.  The floor of rank 1 is so long that it says nothing before rank 0 does, if
+// it is not `other_floor`.
 std::string ReportOf(double floor, const std::filesystem::path& folder, Activity activity,
-                     const std::function<void(const std::atomic<bool>& told)>& last) {
+                     const std::function<void(const std::atomic<bool>& told)>& last,
+                     double other_floor = 1000) {
   std::string report;
   std::atomic<bool> told = false;
   RunRanks(2, [&](Communicator& communicator) {
     const bool is_first = communicator.rank() == 0;
-    HangWatch watch({.floor_seconds = floor,
+    HangWatch watch({.floor_seconds = is_first ? floor : other_floor,
                      .model_dir = folder,
                      .run_name = "1",
                      .rank = communicator.rank(),
@@ -57,7 +59,7 @@ std::string ReportOf(double floor, const std::filesystem::path& folder, Activity
                      .others_stacks_time = kLong});
     watch.ExchangeHosts(communicator);
     const auto watched = MakeWatchedCommunicator(communicator, watch);
-    for (int step = 0; step < 3; ++step) {
+    for (int step = 1; step < 3; ++step) {
       watch.Enter(Activity::kTraining, step);
       watched->Barrier();
       watched->Barrier();
@@ -88,12 +90,19 @@ TEST(HangWatch, NamesTheRankThatDoesNotComeAndRemovesItsFiles) {
 
 TEST(HangWatch, WritesTheStacksOfEachRank) {
   const TemporaryFolder folder;
-  const auto last = folder.path() / "stacks" / "rank-1.txt";
-  ReportOf(0.3, folder.path(), Activity::kTraining, [&](const std::atomic<bool>& told) {
-    while (!told || !std::filesystem::exists(last)) SleepSeconds(0.02);
-  });
+  const auto file_of = [&](int rank) {
+    return folder.path() / "stacks" / ("rank-" + std::to_string(rank) + ".txt");
+  };
+  ReportOf(
+      0.3, folder.path(), Activity::kTraining,
+      [&](const std::atomic<bool>&) {
+        while (!std::filesystem::exists(file_of(0)) || !std::filesystem::exists(file_of(1))) {
+          SleepSeconds(0.02);
+        }
+      },
+      /*other_floor=*/0.3);
   for (const int rank : {0, 1}) {
-    std::ifstream file(folder.path() / "stacks" / ("rank-" + std::to_string(rank) + ".txt"));
+    std::ifstream file(file_of(rank));
     const std::string text(std::istreambuf_iterator<char>(file), {});
     EXPECT_THAT(text, testing::StartsWith("rank " + std::to_string(rank) + " on n"));
     EXPECT_THAT(text,
@@ -228,72 +237,71 @@ TEST(HangWatch, NamesTheRankThatDoesNotComeInAPause) {
               HasSubstr("in a pause, after step 3: rank 1 on n2 "));
 }
 
-// Two ranks after three healthy steps, of which rank 1 waits for data until `got`; what rank 0 says
-// of it meanwhile, and at last.
-struct Said {
-  std::vector<std::string> waits;
-  std::string hang;
-};
-Said WaitForData(double floor, const std::filesystem::path& folder,
-                 const std::function<bool(const Said&)>& got) {
-  Said said;
+TEST(HangWatch, SaysThatARankWaitsForItsDataAndGoesOn) {
+  const TemporaryFolder folder;
+  std::vector<std::string> waits;  // as rank 0 says
+  std::string hang;                // as any rank says
   std::mutex mutex;
   std::condition_variable changed;
   RunRanks(2, [&](Communicator& communicator) {
     const bool is_first = communicator.rank() == 0;
-    const auto add = [&, is_first](const auto& change) {
-      if (!is_first) return;
-      const std::lock_guard lock(mutex);
-      change();
-      changed.notify_all();
-    };
-    HangWatch watch(
-        {.floor_seconds = floor,
-         .model_dir = folder,
-         .run_name = "1",
-         .rank = communicator.rank(),
-         .size = 2,
-         .host = is_first ? "n1" : "n2",
-         .on_wait = [&](const std::string& line) { add([&] { said.waits.push_back(line); }); },
-         .on_hang = [&](const std::string& line) { add([&] { said.hang = line; }); }});
+    // A machine that is busy may let a rank come half a second later than the other.
+    HangWatch watch({.floor_seconds = 1,
+                     .model_dir = folder.path(),
+                     .run_name = "1",
+                     .rank = communicator.rank(),
+                     .size = 2,
+                     .host = is_first ? "n1" : "n2",
+                     .on_wait =
+                         [&](const std::string& line) {
+                           const std::lock_guard lock(mutex);
+                           if (is_first) waits.push_back(line);
+                           changed.notify_all();
+                         },
+                     .on_hang =
+                         [&](const std::string& line) {
+                           const std::lock_guard lock(mutex);
+                           hang = line;
+                           changed.notify_all();
+                         }});
     watch.ExchangeHosts(communicator);
     const auto watched = MakeWatchedCommunicator(communicator, watch);
-    for (int step = 0; step < 4; ++step) {
+    for (int step = 1; step < 4; ++step) {
       watch.Enter(Activity::kTraining, step);
       watch.BeginReading();
       if (!is_first && step == 3) {
         std::unique_lock lock(mutex);
-        changed.wait(lock, [&] { return got(said); });
+        changed.wait(lock, [&] { return waits.size() == 2 || !hang.empty(); });
       }
       watch.EndReading();
       watched->Barrier();
       watched->Barrier();
     }
   });
-  return said;
-}
-
-constexpr char kWaited[] = "rank 1 on n2 has waited [0-9]+ s for its data";
-
-TEST(HangWatch, SaysThatARankWaitsForItsDataAndGoesOn) {
-  const TemporaryFolder folder;
-  const Said said = WaitForData(0.2, folder.path(), [](const Said& now) {
-    return now.waits.size() == 3 || !now.hang.empty();
-  });
-  EXPECT_EQ(said.hang, "");
-  ASSERT_EQ(said.waits.size(), 3U);
-  EXPECT_THAT(said.waits[0], testing::ContainsRegex(kWaited));
-  EXPECT_THAT(said.waits[0], HasSubstr("; the others wait for it"));
+  EXPECT_EQ(hang, "");
+  ASSERT_EQ(waits.size(), 2U);
+  EXPECT_THAT(waits[0], testing::ContainsRegex("rank 1 on n2 has waited [0-9]+ s for its data"));
+  EXPECT_THAT(waits[0], HasSubstr("; the others wait for it"));
 }
 
 TEST(HangWatch, EndsTheRunAfterTenBoundsWithoutData) {
   const TemporaryFolder folder;
-  const Said said =
-      WaitForData(0.2, folder.path(), [](const Said& now) { return !now.hang.empty(); });
-  EXPECT_THAT(said.hang, testing::ContainsRegex(kWaited));
-  EXPECT_THAT(said.hang, HasSubstr(": the file system hangs there"));
-  EXPECT_GE(said.waits.size(), 3U);
-  EXPECT_LE(said.waits.size(), 10U);
+  std::atomic<int> waits = 0;
+  std::promise<std::string> hang;
+  HangWatch watch({.floor_seconds = 0.02,  // before the first step the bound is ten times that
+                   .model_dir = folder.path(),
+                   .run_name = "1",
+                   .rank = 0,
+                   .size = 1,
+                   .host = "n1",
+                   .on_wait = [&](const std::string&) { ++waits; },
+                   .on_hang = [&](const std::string& line) { hang.set_value(line); }});
+  watch.BeginReading();
+  const std::string line = hang.get_future().get();
+  EXPECT_THAT(line, testing::ContainsRegex("rank 0 has waited [0-9]+ s for its data"));
+  EXPECT_THAT(line, HasSubstr(": the file system hangs there"));
+  EXPECT_GE(waits, 3);
+  EXPECT_LE(waits, 10);
 }
 
 }  // namespace
