@@ -12,7 +12,7 @@ load common
   local size instructions
   for size in 32 64; do
     for instructions in ALL AVX SSE41; do
-      DNNL_MAX_CPU_ISA=$instructions DNNL_VERBOSE=1 timeout 60 "$ddltraind" --backend=cpu --mode=training_benchmark \
+      DNNL_MAX_CPU_ISA=$instructions DNNL_VERBOSE=1 timeout 200 "$ddltraind" --backend=cpu --mode=training_benchmark \
         --image_size=$size --batch_size=2 --iter_unit=batch --num_iter=1 --warmup_steps=0 > out
       grep -q 'exec,cpu,convolution,' out
       run ! grep -E 'exec,cpu,convolution,ref' out
