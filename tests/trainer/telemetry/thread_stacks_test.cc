@@ -33,7 +33,7 @@ std::atomic<pid_t> held_thread = 0;
 std::atomic<bool> is_held = false;
 
 using Backtrace = int (*)(void**, int);
-const auto libc_backtrace = reinterpret_cast<Backtrace>(::dlsym(RTLD_NEXT, "backtrace"));
+const auto kLibcBacktrace = reinterpret_cast<Backtrace>(::dlsym(RTLD_NEXT, "backtrace"));
 
 }  // namespace
 
@@ -42,7 +42,7 @@ extern "C" int backtrace(void** frames, int count) {
   while (held_thread == static_cast<pid_t>(::syscall(SYS_gettid))) is_held = true;
   std::array<void*, 65> all{};  // with this function, which is no frame
   const int most = std::min(count + 1, static_cast<int>(all.size()));
-  const int taken = std::max(libc_backtrace(all.data(), most) - 1, 0);
+  const int taken = std::max(kLibcBacktrace(all.data(), most) - 1, 0);
   std::copy_n(all.begin() + 1, taken, frames);
   return taken;
 }

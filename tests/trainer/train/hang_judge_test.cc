@@ -26,8 +26,8 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-// Rank 0 of two, which waits for rank 1 in a step after healthy ones.  What rank 1 says the test
-// writes; its stacks never come.
+// Rank 0 of two, if it is not rank_, which waits for the other in a step after healthy ones.  What
+// the other says the test writes; its stacks never come.
 class HangJudge : public testing::Test {
  protected:
   std::filesystem::path file(const std::string& name) const {
@@ -37,14 +37,14 @@ class HangJudge : public testing::Test {
     std::filesystem::create_directories(folder_.path() / ".hang-1");
     ASSERT_EQ(support::ReplaceFile(file(std::to_string(state.rank)), ToText(state)), 0);
   }
-  // `own_stacks`: how those of rank 0 are written.
+  // `own_stacks`: how those of this rank are written.
   void Start(double floor, const std::function<std::vector<ThreadStack>()>& own_stacks,
              const RankState& other) {
     watch_.emplace(HangWatchOptions{
         .floor_seconds = floor,
         .model_dir = folder_.path(),
         .run_name = "1",
-        .rank = 0,
+        .rank = rank_,
         .size = 2,
         .host = "",
         .on_wait = [this](const std::string&) { ++waits_; },
@@ -67,6 +67,7 @@ class HangJudge : public testing::Test {
   static std::vector<ThreadStack> OneStack() { return {{.frames = {{"Wait()", "a.out(+0x1)"}}}}; }
 
   const TemporaryFolder folder_;
+  int rank_ = 0;
   std::chrono::milliseconds own_stacks_time_ = 60s;
   std::chrono::milliseconds others_stacks_time_ = 10ms;
   std::atomic<int> waits_ = 0;
@@ -106,6 +107,14 @@ TEST_F(HangJudge, ReportsWithoutItsOwnStacksWhereTheseFail) {
   Start(0.1, []() -> std::vector<ThreadStack> { throw std::bad_alloc(); },
         {.rank = 1, .activity = Activity::kTraining, .waiting = true});
   EXPECT_THAT(report_.get_future().get(), HasSubstr("all 2 ranks wait for each other"));
+}
+
+// Who removes the states too early takes the stacks from the report.
+TEST_F(HangJudge, LeavesTheLowestRankTimeForItsStacks) {
+  rank_ = 1;
+  Start(0.1, OneStack, {.rank = 0, .activity = Activity::kTraining, .waiting = true});
+  while (!std::filesystem::exists(file("1.brief"))) std::this_thread::sleep_for(10ms);
+  EXPECT_EQ(report_.get_future().wait_for(500ms), std::future_status::timeout);
 }
 
 // With several batches a step a rank makes progress that the others do not share: its time begins
