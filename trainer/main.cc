@@ -216,9 +216,7 @@ int Train(const World& world, const TrainConfig& config, RunProfile& measured, S
   } catch (const std::exception& error) {
     // Here, since the threads of above may hang on what has failed, and are waited for.
     if (point) point->End(RunEvent::kFailure);
-    const int code = ReportError(error, rank);
-    if (communicator.size() > 1) communicator.Abort(code);
-    return code;
+    throw Reported(ReportError(error, rank));
   }
   if (point) point->End(RunEvent::kEnd);
   if (world.is_root()) PrintResult(result);

@@ -17,6 +17,7 @@ void PrintMessage(const launcher::RankInfo& rank, const std::string& what) {
 }
 
 int ReportError(const std::exception& error, const launcher::RankInfo& rank) {
+  if (const auto* reported = dynamic_cast<const Reported*>(&error)) return reported->exit_code;
   std::string what = error.what();
   if (what.starts_with("ddltraind: ")) what.erase(0, std::string("ddltraind: ").size());
   PrintMessage(rank, what);

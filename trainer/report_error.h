@@ -14,7 +14,13 @@ namespace trainer {
 // "ddltraind: rank 3 on gpu025: what".
 void PrintMessage(const launcher::RankInfo& rank, const std::string& what);
 
-// One line that says who failed and why, and the code to leave with.
+// Thrown in the place of an error that was reported already.
+struct Reported : std::exception {
+  explicit Reported(int code) : exit_code(code) {}
+  const int exit_code;
+};
+
+// One line that says who failed and why, and the code to leave with; of Reported the code alone.
 int ReportError(const std::exception& error, const launcher::RankInfo& rank);
 
 // What was printed on standard output has arrived.  Throws Error(EX_OSERR) where it has not.

@@ -58,7 +58,11 @@ void JobChildren::Start(
   child->pid = process.pid;
   if (!is_rank) {
     // The shims write the log files, and srun or mpirun puts the tags in front of lines.
-    output->Add(std::move(process.stdout_pipe), STDOUT_FILENO, Unit::kChunks, "",
+    // On a terminal a question without a line end is to be seen at once.  In a file a line of
+    // standard error must not come within one of standard output: mpirun passes those on in pieces.
+    const bool keeps_lines = output->JoinsStreams() && ::isatty(STDOUT_FILENO) == 0;
+    output->Add(std::move(process.stdout_pipe), STDOUT_FILENO,
+                keeps_lines ? Unit::kLines : Unit::kChunks, "",
                 [](std::string_view) { return std::nullopt; });
     output->Add(
         std::move(process.stderr_pipe), STDERR_FILENO, Unit::kLines, "",

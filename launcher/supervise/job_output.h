@@ -25,6 +25,9 @@ class JobOutput {
   // While the job is ending, a reader may take nothing for as long as `patience`.
   explicit JobOutput(std::chrono::milliseconds patience);
 
+  // Whether what is passed on to 1 and to 2 ends up in one file, where it could mix.
+  bool JoinsStreams() const { return stderr_ == nullptr; }
+
   // Passes what comes out of `from` on to `to` (1 or 2), with `tag` in front.  `on_text` gets each
   // line (with its end) or chunk first, and returns what is passed on in place of it, or nullopt
   // for the text itself.

@@ -16,6 +16,14 @@ load common
   [[ $messages == *"+ "*"/mpirun "*"--hostfile "*"--map-by slot --bind-to none -n 2 "*"-x DDL_HOST_PORT=2200 "* ]]
 }
 
+@test "in one file a line of standard error does not come within one of standard output" {
+  require_mpirun
+  timeout 60 "$ddlrun" -n 1 --launcher=mpirun sh -c 'printf "one "; sleep 0.5; echo error >&2; sleep 0.5; echo line' > both 2>&1
+  cat both
+  grep -qx 'one line' both
+  grep -qx error both
+}
+
 @test "auto takes mpirun for more than one rank and says so" {
   require_mpirun
   run_ddlrun -n 2 --oversubscribe sh -c 'echo "$DDLRUN_SPAWNER"'
