@@ -114,7 +114,7 @@ assert status["checkpoint_step"] is None and status["asked"] == [], status
 assert status["phase_seconds"]["forward"] > 0, status
 loads = status["rank_loads"]
 assert [load["rank"] for load in loads] == [0, 1], loads
-assert all(load["host"] and load["own_seconds"] > load["input_wait_seconds"] >= 0 for load in loads), loads
+assert all(load["host"] and load["own_seconds"] > 0 and load["input_wait_seconds"] >= 0 for load in loads), loads
 assert abs(min(load["own_seconds"] for load in loads) - status["median_own_seconds"]) < 1e-5, status
 assert all(load["gpu_busy_percent"] is None for load in loads), loads'
   ctl stop run
