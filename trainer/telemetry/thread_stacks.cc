@@ -44,6 +44,7 @@ int StackSignal() { return SIGRTMAX - 3; }
 std::atomic<pid_t> asked_thread{0};
 std::atomic<int> frames_taken{-1};  // of the answer; -1: not there yet
 std::array<void*, kMostFrames> taken_frames;
+void* handler_return = nullptr;  // to where the handler returns: what the kernel has called it by
 
 pid_t OwnId() { return static_cast<pid_t>(::syscall(SYS_gettid)); }
 
@@ -51,6 +52,7 @@ void TakeStack(int) {
   const int error = errno;
   pid_t expected = OwnId();
   if (asked_thread.compare_exchange_strong(expected, 0)) {
+    handler_return = __builtin_return_address(0);
     frames_taken.store(::backtrace(taken_frames.data(), kMostFrames));
   }
   errno = error;
@@ -118,8 +120,11 @@ std::vector<void*> Ask(pid_t thread, milliseconds answer_time) {
     is_given_up = !answered(kWriteTime);
     if (is_given_up) return {};
   }
+  // The handler, what it calls, and what the kernel has called it by are no part of the stack.
+  const auto end = taken_frames.begin() + frames_taken;
+  const auto caller = std::find(taken_frames.begin(), end, handler_return);
   // With braces it would be a vector of two pointers.
-  return std::vector<void*>(taken_frames.begin(), taken_frames.begin() + frames_taken);
+  return std::vector<void*>(caller == end ? taken_frames.begin() : caller + 1, end);
 }
 
 // Names of functions, with the tables of the files that they were found in.
@@ -188,10 +193,8 @@ std::vector<ThreadStack> CollectThreadStacks(milliseconds answer_time) {
     const bool is_own = thread == OwnId();
     const bool can_answer = is_ready && (is_own || !BlocksSignal(folder));
     const std::vector<void*> frames = can_answer ? Ask(thread, answer_time) : std::vector<void*>();
-    // The first two are the handler and what the kernel has called it by.
-    constexpr std::size_t kOfHandler = 2;
-    for (std::size_t i = kOfHandler; i < frames.size(); ++i) {
-      stack.frames.push_back(names.Of(frames[i], i == kOfHandler));
+    for (std::size_t i = 0; i < frames.size(); ++i) {
+      stack.frames.push_back(names.Of(frames[i], i == 0));
     }
     if (stack.frames.empty()) {
       stack.state = (can_answer ? "does not answer" : "cannot be asked");
