@@ -32,6 +32,22 @@ FileRefusal RefusalOf(const std::function<void()>& action) {
   }
 }
 
+// As long as it lives no descriptor can be had; sanitizers want some to look at an exception.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    ::getrlimit(RLIMIT_NOFILE, &usual_);
+    const rlimit none{0, usual_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &usual_); }
+  NoDescriptors(const NoDescriptors&) = delete;
+  NoDescriptors& operator=(const NoDescriptors&) = delete;
+
+ private:
+  rlimit usual_{};
+};
+
 class CoreFileTest : public ::testing::Test {
  protected:
   std::string Path(const std::string& name) const { return (folder_.path() / name).string(); }
@@ -61,12 +77,10 @@ TEST_F(CoreFileTest, ThatCannotBeOpenedIsTheSystemsFault) {
 
 TEST_F(CoreFileTest, TellsALackOfDescriptorsFromABadFile) {
   WriteWholeFile(Path("a"), "text");
-  rlimit usual{};
-  ::getrlimit(RLIMIT_NOFILE, &usual);
-  const rlimit none{0, usual.rlim_max};
-  ::setrlimit(RLIMIT_NOFILE, &none);
-  const FileRefusal refusal = RefusalOf([&] { ReadWholeFile(Path("a")); });
-  ::setrlimit(RLIMIT_NOFILE, &usual);
+  const FileRefusal refusal = RefusalOf([&] {
+    const NoDescriptors none;
+    ReadWholeFile(Path("a"));
+  });
   EXPECT_EQ(refusal.exit_code, EX_OSERR);
   EXPECT_TRUE(refusal.is_shortage) << refusal.message;
 }
