@@ -3,6 +3,7 @@
 #include "trainer/train/snapshot_copy.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "trainer/core/error.h"
@@ -29,6 +30,10 @@ SnapshotCopy::SnapshotCopy(Backend& backend, const Network& network) {
   values_ = backend.AllocateHost(values * sizeof(float));
   momentum_ = backend.AllocateHost(momentum * sizeof(float));
   averages_ = backend.AllocateHost(network.keeps_averages() ? values_.bytes() : 0);
+  // The system gives pages when they are first written to, which may take far longer than the copy.
+  for (const Buffer* buffer : {&values_, &momentum_, &averages_}) {
+    std::fill_n(buffer->data(), buffer->bytes(), std::byte{0});
+  }
   std::size_t averages = values = momentum = 0;
   for (const Parameter& parameter : network.parameters()) {
     const auto add = [&](std::vector<TensorSource>& tensors, const Buffer& buffer,

@@ -212,6 +212,22 @@ TEST_F(CheckpointsTest, WeightsThatAreNoNumbersAreNotWritten) {
   EXPECT_FALSE(fs::exists(folder_.path() / "checkpoints"));
 }
 
+// A run that can go back is about to find them in its next step; one that does not, ends.
+TEST_F(CheckpointsTest, WeightsThatAreNoNumbersAreLeftOutOnceByARunThatCanGoBack) {
+  config_.on_nan = OnNan::kRollback;
+  const auto checkpoints = Make();
+  BreakTheWeights();
+  Save(*checkpoints, 1, kForCopy);
+  checkpoints->FinishToGoBack();
+  EXPECT_THAT(text_.str(), HasSubstr("warning: the weights are not written: conv1.weight has"));
+  // Gone back: the next is the first again.
+  Save(*checkpoints, 2, kForCopy);
+  checkpoints->Finish();
+  Save(*checkpoints, 3, kForCopy);
+  EXPECT_THAT(FailureOf(*checkpoints, EX_SOFTWARE), HasSubstr("the weights are not written"));
+  EXPECT_FALSE(fs::exists(folder_.path() / "checkpoints"));
+}
+
 // The weights may become anything once the copy is taken.
 TEST_F(CheckpointsTest, WhatIsWrittenIsTheStateOfItsStep) {
   std::latch end(1);
