@@ -219,7 +219,10 @@ int Train(const World& world, const TrainConfig& config, RunProfile& measured, S
     throw Reported(ReportError(error, rank));
   }
   if (point) point->End(RunEvent::kEnd);
-  if (world.is_root()) PrintResult(result);
+  if (world.is_root()) {
+    LogRecordCaches(sources, log);
+    PrintResult(result);
+  }
   const bool is_all_said = outputs == nullptr || outputs->End();
   if (result.ending == Ending::kStopped) {
     return EndStopped(options, result.step, {StopSignal(), requests ? requests->why() : ""},

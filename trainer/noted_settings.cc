@@ -42,6 +42,7 @@ std::map<std::string, std::string> NotedSettings(const Options& options, const s
       {"data", DescribeData(options, images)},
       {"--image_size", text(options.image_size)},
       {"--augment", NameOf(kAugments, options.augment)},
+      {"--augmentation", NameOf(kAugmentations, options.augmentation)},
       {"--shuffle", NameOf(kShuffles, options.shuffle)},
       {"--mixup", text(options.mixup)},
       {"--bad_records", NameOf(kBadRecords, options.bad_records)},

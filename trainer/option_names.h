@@ -29,6 +29,10 @@ inline constexpr Named<IterationUnit> kIterUnits[] = {{"epoch", IterationUnit::k
                                                       {"batch", IterationUnit::kBatch}};
 inline constexpr Named<Augment> kAugments[] = {{"train", Augment::kTrain},
                                                {"none", Augment::kNone}};
+inline constexpr Named<Augmentation> kAugmentations[] = {
+    {"tensorflow", Augmentation::kTensorFlow},
+    {"dali", Augmentation::kDali},
+    {"torchvision", Augmentation::kTorchvision}};
 inline constexpr Named<bool> kShuffles[] = {{"epoch", true}, {"none", false}};
 inline constexpr Named<BadRecords> kBadRecords[] = {{"stop", BadRecords::kStop},
                                                     {"skip", BadRecords::kSkip}};

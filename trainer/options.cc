@@ -96,10 +96,27 @@ void Translate(const CLI::App& app, Options& options) {
   if (options.use_tf_amp && (options.precision == "fp32" || options.precision == "tf32")) {
     options.precision = "fp16";
   }
+  if (options.use_dali && app.count("--augmentation") == 0) {
+    options.augmentation = Augmentation::kDali;
+  }
   if (app.count("--synthetic_data_size") > 0 && options.data_dir.empty()) {
     options.image_size = options.synthetic_data_size;
   }
   if (options.mode == RunMode::kPredict) options.batch_size = 1;
+}
+
+void RequireUseOfAugmentation(const CLI::App& app, const Options& options) {
+  if (app.count("--augmentation") > 0 && options.augment == Augment::kNone) {
+    throw UsageError(
+        "--augmentation says whose random crops a training takes, but --augment=none takes none: "
+        "leave out one of the two");
+  }
+}
+
+void RequireUseOfRecordCache(const Options& options) {
+  if (options.record_cache_gb > 0 && options.record_cache.empty()) {
+    throw UsageError("--record_cache_gb needs --record_cache, the folder that it limits");
+  }
 }
 
 void RequireUseOfCheckpoints(const Options& options) {
@@ -274,6 +291,8 @@ ParsedOptions ParseOptions(const std::vector<std::string>& arguments) {
       throw UsageError("--reduce_precision=16bit needs NCCL: leave out --comm=mpi");
     }
   }
+  RequireUseOfAugmentation(app, options);
+  RequireUseOfRecordCache(options);
   RequireUseOfCheckpoints(options);
   RequireUseOfRollback(options);
   RequireUseOfEvaluations(options);

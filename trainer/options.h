@@ -32,8 +32,12 @@ struct Options : TrainConfig {
   std::string data_dir;      // "": synthetic
   std::string data_idx_dir;  // "": record boundaries are found by scanning
   std::string scan_cache = "auto";
+  std::string record_cache;       // folder of the node; "": none
+  double record_cache_gb = 0;     // 0: half of what is free there
   int synthetic_data_size = 224;  // pixels; parsing makes it image_size where it counts
   Augment augment = Augment::kTrain;
+  Augmentation augmentation = Augmentation::kTensorFlow;
+  bool use_dali = false;  // parsing makes it augmentation
   bool shuffle = true;
   BadRecords bad_records = BadRecords::kStop;
   int max_bad_records = 100;
@@ -70,7 +74,6 @@ struct Options : TrainConfig {
 
   // Accepted, without effect here.
   bool use_xla = false;
-  bool use_dali = false;
   std::string data_format = "NHWC";
   double gpu_memory_fraction = 0.7;
   int gpu_id = 0;

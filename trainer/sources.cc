@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 
@@ -11,6 +12,7 @@
 #include "trainer/data/record_source.h"
 #include "trainer/data/shard_manifest.h"
 #include "trainer/data/synthetic_source.h"
+#include "trainer/record_cache_report.h"
 #include "trainer/scan_report.h"
 
 namespace trainer {
@@ -37,12 +39,33 @@ std::unique_ptr<Source> SyntheticSource(const Options& options, const launcher::
   return MakeSyntheticSource(synthetic);
 }
 
+// Below the folder that was given, which others may use as well.
+std::string OwnFolderIn(const std::string& base) {
+  return base + "/ddltraind-" + std::to_string(::geteuid());
+}
+
+RecordCacheOptions RecordCacheOf(const Options& options) {
+  if (options.record_cache.empty()) return {};
+  std::error_code error;
+  if (!std::filesystem::is_directory(options.record_cache, error)) {
+    throw Error(EX_OSERR, "--record_cache: there is no folder '" + options.record_cache +
+                              "' on this node: make it on every node, or give one that is there, "
+                              "such as /tmp or /dev/shm");
+  }
+  constexpr double kGigabyte = 1e9;
+  constexpr double kMost = 1e9;  // GB; more is no limit
+  return {.dir = OwnFolderIn(options.record_cache),
+          .max_bytes =
+              static_cast<std::uint64_t>(std::min(options.record_cache_gb, kMost) * kGigabyte)};
+}
+
 std::unique_ptr<Source> FileSource(const Options& options, const launcher::RankInfo& rank,
                                    const SourceParts& parts, bool training) {
   RecordSourceOptions records;
   records.data_dir = options.data_dir;
   records.data_idx_dir = options.data_idx_dir;
   records.scan_cache_dir = parts.scan_cache_dir;
+  records.record_cache = RecordCacheOf(options);
   records.split = training ? Split::kTrain : Split::kValidation;
   records.training = training;
   records.batch_size = options.batch_size;
@@ -52,6 +75,7 @@ std::unique_ptr<Source> FileSource(const Options& options, const launcher::RankI
   records.seed = options.seed;
   records.shuffle = options.shuffle;
   records.augment = options.augment;
+  records.augmentation = options.augmentation;
   records.classes = options.classes;
   records.bad_records = options.bad_records;
   records.max_bad_records = options.max_bad_records;
@@ -78,7 +102,7 @@ std::string ScanCacheFolder(const Options& options, const EnvironmentLookup& get
     base = folder;
     break;
   }
-  return base + "/ddltraind-" + std::to_string(::geteuid());
+  return OwnFolderIn(base);
 }
 
 Sources MakeSources(const Options& options, const launcher::RankInfo& rank,
@@ -126,7 +150,18 @@ void LogSources(const Sources& sources, const Options& options, const SourcePart
     }
   }
   for (const Source* source : {sources.training.get(), sources.evaluation.get()}) {
-    if (root && source != nullptr && !source->note().empty()) log->warn("{}", source->note());
+    if (!root || source == nullptr) continue;
+    if (!source->note().empty()) log->warn("{}", source->note());
+    if (const auto kept = source->record_cache()) {
+      log->info("{}", DescribeRecordCacheAtStart(*kept));
+    }
+  }
+}
+
+void LogRecordCaches(const Sources& sources, const Logger& log) {
+  for (const Source* source : {sources.training.get(), sources.evaluation.get()}) {
+    if (source == nullptr) continue;
+    if (const auto kept = source->record_cache()) log->info("{}", DescribeRecordCacheAtEnd(*kept));
   }
 }
 

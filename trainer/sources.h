@@ -41,7 +41,7 @@ struct SourceParts {
   SpanRecorder* spans = nullptr;                          // of training; may be null
 };
 // Throws Error naming the folder or file that cannot be used: EX_DATAERR where it is not there or
-// not what it should be, EX_OSERR where it cannot be read.
+// not what it should be, EX_OSERR where it cannot be read, or the folder of --record_cache used.
 Sources MakeSources(const Options& options, const launcher::RankInfo& rank,
                     const SourceParts& parts);
 
@@ -50,6 +50,9 @@ std::vector<Fact> DataFacts(const Sources& sources);
 
 // What it took to find the records of both sources.
 ScanCost CostOfScans(const Sources& sources);
+
+// One line for each source whose records are to be kept on this node, at the end of a run.
+void LogRecordCaches(const Sources& sources, const Logger& log);
 
 // Collective: rank 0 logs what it took to find the records, and what people should know of the
 // data.

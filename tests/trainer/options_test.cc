@@ -54,7 +54,7 @@ TEST(Options, TakesNvidiasCommandLine) {
   EXPECT_DOUBLE_EQ(options.weight_decay, 3.0517578125e-05);
   EXPECT_EQ(options.weight_init, WeightInit::kFanIn);
   EXPECT_TRUE(options.use_static_loss_scaling);
-  EXPECT_FALSE(options.use_dali);
+  EXPECT_EQ(options.augmentation, Augmentation::kTensorFlow);
   EXPECT_EQ(options.results_dir, "/results");
 }
 
@@ -151,60 +151,6 @@ TEST(Options, RefusesValuesOutOfRange) {
               HasSubstr("--prefetch: needs a number from 1 to 1000, not '1000000000'"));
 }
 
-TEST(Options, RefusesToKeepSomeOfNoCheckpoints) {
-  EXPECT_THAT(Refusal({"--batch_size=1", "--on_nan=rollback", "--checkpoint_every=0"}),
-              HasSubstr("--on_nan=rollback goes back to the newest checkpoint, but "
-                        "--checkpoint_every=0 takes none: give so many steps, or --on_nan=stop"));
-  EXPECT_THAT(Refusal({"--batch_size=1", "--on_nan=rollback", "--mode=training_benchmark"}),
-              HasSubstr("--on_nan=rollback goes back to a checkpoint, but "
-                        "--mode=training_benchmark writes none: give --on_nan=stop or skip"));
-  EXPECT_THAT(Refusal({"--batch_size=1", "--keep_every=2", "--checkpoint_every=0"}),
-              HasSubstr("--keep_every keeps some of the checkpoints of --checkpoint_every for "
-                        "ever, but --checkpoint_every=0 takes none"));
-  EXPECT_EQ(ParseOptions({"--batch_size=1", "--keep_every=2"}).options.keep_every, 2);
-}
-
-TEST(Options, RefusesEvaluationsWithoutATrainingThatHasThem) {
-  for (const std::string mode : {"train", "evaluate", "training_benchmark"}) {
-    EXPECT_THAT(Refusal({"--batch_size=1", "--eval_every=2", "--mode=" + mode}),
-                HasSubstr("give --mode=train_and_evaluate, not " + mode));
-  }
-  EXPECT_THAT(Refusal({"--batch_size=1", "--eval_every=-1"}), HasSubstr("--eval_every"));
-  EXPECT_THAT(Refusal({"--batch_size=1", "--stop_at_top1=75.9"}),
-              HasSubstr("give --eval_every=N as well, in epochs"));
-  EXPECT_THAT(Refusal({"--batch_size=1", "--stop_at_top1=75.9", "--iter_unit=batch"}),
-              HasSubstr("give --eval_every=N as well, in steps"));
-  for (const std::string percent : {"0.759", "101", "-1", "nan"}) {
-    EXPECT_THAT(Refusal({"--batch_size=1", "--eval_every=2", "--stop_at_top1", percent}),
-                HasSubstr("--stop_at_top1: needs percent, 1 to 100 such as 75.9, or 0 for never"));
-  }
-  const Options options =
-      ParseOptions({"--batch_size=1", "--eval_every=2", "--stop_at_top1=75.9"}).options;
-  EXPECT_EQ(options.eval_every, 2);
-  EXPECT_EQ(options.stop_at_top1, 75.9);
-}
-
-TEST(Options, RefusesToReduceIn16BitsWithoutThem) {
-  EXPECT_THAT(Refusal({"--batch_size=1", "--reduce_precision=16bit", "--precision=tf32"}),
-              HasSubstr("--reduce_precision=16bit needs --precision=fp16 or bf16, not tf32"));
-  EXPECT_THAT(
-      Refusal({"--batch_size=1", "--reduce_precision=16bit", "--precision=fp16", "--comm=mpi"}),
-      HasSubstr("needs NCCL: leave out --comm=mpi"));
-  EXPECT_THAT(Refusal({"--batch_size=1", "--reduce_precision=8bit"}), HasSubstr("fp32, 16bit"));
-}
-
-TEST(Options, RefusesBatchesThatCannotBeAddedUp) {
-  EXPECT_EQ(ParseOptions({"--batch_size=8"}).options.accumulate, 1);
-  EXPECT_EQ(ParseOptions({"--batch_size=8", "--accumulate=4"}).options.accumulate, 4);
-  for (const char* wrong : {"--accumulate=0", "--accumulate=65537", "--accumulate=-1"}) {
-    EXPECT_THAT(Refusal({"--batch_size=8", wrong}), HasSubstr("a number from 1 to 65536, not"));
-  }
-  EXPECT_THAT(
-      Refusal({"--batch_size=8", "--accumulate=2", "--precision=fp16", "--reduce_precision=16bit"}),
-      HasSubstr("--reduce_precision=16bit cannot take what --accumulate adds up, which is "
-                "in fp32: leave out one of the two"));
-}
-
 TEST(Options, TakesADecayBetweenZeroAndOne) {
   EXPECT_EQ(ParseOptions({"--batch_size=8"}).options.ema, 0);
   EXPECT_EQ(ParseOptions({"--batch_size=8", "--ema=0.9999"}).options.ema, 0.9999);
@@ -262,6 +208,7 @@ Options WithAnother(const OptionRow& row) {
                                                            {"arch", "resnet101"},
                                                            {"iter_unit", "batch"},
                                                            {"augment", "none"},
+                                                           {"augmentation", "torchvision"},
                                                            {"shuffle", "none"},
                                                            {"bad_records", "skip"},
                                                            {"scan_cache", "off"},
@@ -288,6 +235,7 @@ Options WithAnother(const OptionRow& row) {
   if (row.name == "reduce_precision") arguments.emplace_back("--precision=fp16");
   if (row.name.starts_with("mllog_")) arguments.emplace_back("--mllog=file");
   if (row.name == "stop_at_top1") arguments.emplace_back("--eval_every=3");
+  if (row.name == "record_cache_gb") arguments.emplace_back("--record_cache=/tmp");
   if (row.name == "roofline") arguments.emplace_back("--profile");
   const auto word = words.find(row.name);
   if (row.access.is_on_or_off) {
@@ -310,7 +258,7 @@ std::vector<std::string> NamesThatDiffer(const std::vector<Fact>& a, const std::
 const std::map<std::string, std::vector<std::string>> kOthers = {
     {"amp", {"--precision", "--use_tf_amp"}},
     {"cosine_lr", {"--use_cosine_lr"}},
-    {"dali", {"--use_dali"}},
+    {"dali", {"--augmentation", "--use_dali"}},
     {"finetune_checkpoint", {"--init_from"}},
     {"mllog_org", {"--mllog", "--mllog_org"}},
     {"mllog_platform", {"--mllog", "--mllog_platform"}},
@@ -320,6 +268,7 @@ const std::map<std::string, std::vector<std::string>> kOthers = {
     {"stop_at_top1", {"--eval_every", "--stop_at_top1"}},
     {"static_loss_scale", {"--loss_scale", "--use_static_loss_scaling"}},
     {"synthetic_data_size", {"--image_size"}},
+    {"use_dali", {"--augmentation", "--use_dali"}},
     {"use_tf_amp", {"--precision", "--use_tf_amp"}},
     {"xla", {"--use_xla"}}};
 
@@ -329,8 +278,8 @@ TEST(SharedOptions, HoldEveryOptionThatRanksMayNotHaveOfTheirOwn) {
     const std::vector<std::string> names = NamesThatDiffer(usual, SharedOptions(WithAnother(row)));
     const auto several = kOthers.find(row.name);
     const bool has_own_value = row.name == "reduce_precision" || row.name == "use_tf_amp" ||
-                               row.name == "roofline" || row.name == "stop_at_top1" ||
-                               row.name.starts_with("mllog_");
+                               row.name == "use_dali" || row.name == "roofline" ||
+                               row.name == "stop_at_top1" || row.name.starts_with("mllog_");
     EXPECT_EQ(several != kOthers.end() && !has_own_value, row.rank_rule == RankRule::kOtherName)
         << row.name;
     if (several != kOthers.end()) {
@@ -351,8 +300,9 @@ TEST(SharedOptions, TheseAreTheOnesThatRanksMayHaveOfTheirOwn) {
     if (row.rank_rule == RankRule::kOwn) own.insert(row.name);
     if (row.rank_rule == RankRule::kGivenAlike) given_alike.insert(row.name);
   }
-  EXPECT_THAT(own, ElementsAre("data_idx_dir", "data_threads", "display_every", "gpu_id",
-                               "prefetch", "scan_cache", "threads"));
+  EXPECT_THAT(own,
+              ElementsAre("data_idx_dir", "data_threads", "display_every", "gpu_id", "prefetch",
+                          "record_cache", "record_cache_gb", "scan_cache", "threads"));
   EXPECT_THAT(given_alike, ElementsAre("data_dir", "dump_state", "export_dir", "init_from", "mllog",
                                        "prometheus_dir", "tensorboard_dir", "variability_dir"));
 }

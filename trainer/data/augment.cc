@@ -10,12 +10,43 @@
 namespace trainer {
 namespace {
 
-constexpr double kMinArea = 0.05;  // of the image
-constexpr double kMaxArea = 1.0;
-constexpr double kMinAspect = 0.75;
-constexpr double kMaxAspect = 1.33;
-constexpr double kMinObjectCovered = 0.1;
-constexpr int kAttempts = 100;
+// NVIDIA's DeepLearningExamples at fed7ba99, TensorFlow/Classification/ConvNets:
+// utils/image_processing.py; what TensorFlow makes of it: sample_distorted_bounding_box_op.cc.
+constexpr CropRules kTensorFlow = {.min_area = 0.05,
+                                   .max_area = 1.0,
+                                   .size = CropRules::Size::kUniformHeight,
+                                   .min_aspect = 0.75,
+                                   .max_aspect = 1.33,
+                                   .aspect = CropRules::Aspect::kUniform,
+                                   .rounded_aspect_counts = false,
+                                   .min_object_covered = 0.1,
+                                   .attempts = 100,
+                                   .none_fits = CropRules::NoneFits::kWholeImage};
+
+// The same place, utils/dali_utils.py (DALI's own example of a ResNet has 1.25 for 1.33); what DALI
+// makes of it: dali/operators/image/crop/random_crop_generator_util.cc.
+constexpr CropRules kDali = {.min_area = 0.05,
+                             .max_area = 1.0,
+                             .size = CropRules::Size::kUniformArea,
+                             .min_aspect = 0.75,
+                             .max_aspect = 1.33,
+                             .aspect = CropRules::Aspect::kUniformLogarithm,
+                             .rounded_aspect_counts = true,
+                             .min_object_covered = 0,
+                             .attempts = 100,
+                             .none_fits = CropRules::NoneFits::kLargestAnywhere};
+
+// RandomResizedCrop of torchvision/transforms/transforms.py and its get_params.
+constexpr CropRules kTorchvision = {.min_area = 0.08,
+                                    .max_area = 1.0,
+                                    .size = CropRules::Size::kUniformArea,
+                                    .min_aspect = 3.0 / 4,
+                                    .max_aspect = 4.0 / 3,
+                                    .aspect = CropRules::Aspect::kUniformLogarithm,
+                                    .rounded_aspect_counts = false,
+                                    .min_object_covered = 0,
+                                    .attempts = 10,
+                                    .none_fits = CropRules::NoneFits::kLargestCentred};
 
 int Round(double value) { return static_cast<int>(std::lrint(value)); }
 
@@ -30,12 +61,19 @@ PixelBox Intersection(const PixelBox& a, const PixelBox& b) {
           std::min(a.y + a.height, b.y + b.height) - y};
 }
 
-// One attempt (TensorFlow, sample_distorted_bounding_box_op.cc, GenerateRandomCrop): the height is
-// uniform over those that the areas allow.  An empty box: no success.
-PixelBox TryCrop(ImageSize image, double aspect, Random& random) {
+double DrawAspect(const CropRules& rules, Random& random) {
+  const double part = random.Uniform();
+  if (rules.aspect == CropRules::Aspect::kUniform) {
+    return rules.min_aspect + (rules.max_aspect - rules.min_aspect) * part;
+  }
+  return rules.min_aspect * std::pow(rules.max_aspect / rules.min_aspect, part);
+}
+
+// TensorFlow, sample_distorted_bounding_box_op.cc, GenerateRandomCrop.  Without pixels: no success.
+ImageSize DrawHeight(ImageSize image, double aspect, const CropRules& rules, Random& random) {
   const double pixels = static_cast<double>(image.width) * image.height;
-  const double min_area = kMinArea * pixels;
-  const double max_area = kMaxArea * pixels;
+  const double min_area = rules.min_area * pixels;
+  const double max_area = rules.max_area * pixels;
   int max_height = Round(std::sqrt(max_area / aspect));
   if (Round(max_height * aspect) > image.width) {
     max_height = static_cast<int>((image.width + 0.5 - 1e-7) / aspect);
@@ -55,12 +93,52 @@ PixelBox TryCrop(ImageSize image, double aspect, Random& random) {
       width <= 0 || height <= 0) {
     return {};
   }
+  return {width, height};
+}
+
+// As DALI and torchvision do it.  Without pixels: no success.
+ImageSize DrawArea(ImageSize image, double aspect, const CropRules& rules, Random& random) {
+  const double part = rules.min_area + (rules.max_area - rules.min_area) * random.Uniform();
+  const double area = part * image.width * image.height;
+  ImageSize size = {Round(std::sqrt(area * aspect)), Round(std::sqrt(area / aspect))};
+  if (rules.rounded_aspect_counts) {
+    size = {std::max(size.width, 1), std::max(size.height, 1)};
+    const double rounded = static_cast<double>(size.width) / size.height;
+    if (rounded < rules.min_aspect || rounded > rules.max_aspect) return {};
+  }
+  const bool fits =
+      size.width > 0 && size.width <= image.width && size.height > 0 && size.height <= image.height;
+  return fits ? size : ImageSize{};
+}
+
+PixelBox PlaceAnywhere(ImageSize image, ImageSize size, Random& random) {
   const auto place = [&](int room) {
     return room > 0 ? static_cast<int>(random.Below(static_cast<std::uint32_t>(room + 1))) : 0;
   };
-  const int y = place(image.height - height);
-  const int x = place(image.width - width);
-  return {x, y, width, height};
+  const int y = place(image.height - size.height);
+  const int x = place(image.width - size.width);
+  return {x, y, size.width, size.height};
+}
+
+// `whole` makes whole pixels of the side that is cut.
+ImageSize LargestSize(ImageSize image, const CropRules& rules, int (*whole)(double)) {
+  const double aspect = static_cast<double>(image.width) / image.height;
+  if (aspect > rules.max_aspect) return {whole(image.height * rules.max_aspect), image.height};
+  if (aspect < rules.min_aspect) return {image.width, whole(image.width / rules.min_aspect)};
+  return image;
+}
+
+PixelBox CropWhereNoneFits(ImageSize image, const CropRules& rules, Random& random) {
+  if (rules.none_fits == CropRules::NoneFits::kLargestAnywhere) {
+    const auto cut = [](double side) { return static_cast<int>(side); };
+    return PlaceAnywhere(image, LargestSize(image, rules, cut), random);
+  }
+  if (rules.none_fits == CropRules::NoneFits::kLargestCentred) {
+    const ImageSize size = LargestSize(image, rules, Round);
+    return {(image.width - size.width) / 2, (image.height - size.height) / 2, size.width,
+            size.height};
+  }
+  return {0, 0, image.width, image.height};
 }
 
 std::vector<PixelBox> ObjectPixels(ImageSize image, std::span<const BoundingBox> boxes) {
@@ -75,28 +153,48 @@ std::vector<PixelBox> ObjectPixels(ImageSize image, std::span<const BoundingBox>
   return objects;
 }
 
-bool CoversAnObject(const PixelBox& crop, const std::vector<PixelBox>& objects) {
+bool CoversAnObject(const PixelBox& crop, const std::vector<PixelBox>& objects,
+                    double min_object_covered) {
   return std::any_of(objects.begin(), objects.end(), [&](const PixelBox& object) {
     return Area(object) > 0 && static_cast<double>(Area(Intersection(crop, object))) >=
-                                   kMinObjectCovered * static_cast<double>(Area(object));
+                                   min_object_covered * static_cast<double>(Area(object));
   });
 }
 
 }  // namespace
 
-PixelBox RandomCrop(ImageSize image, std::span<const BoundingBox> boxes, Random& random) {
-  const std::vector<PixelBox> objects = ObjectPixels(image, boxes);
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const double aspect = kMinAspect + (kMaxAspect - kMinAspect) * random.Uniform();
-    const PixelBox crop = TryCrop(image, aspect, random);
-    if (Area(crop) > 0 && CoversAnObject(crop, objects)) return crop;
+const CropRules& RulesOf(Augmentation augmentation) {
+  switch (augmentation) {
+    case Augmentation::kDali:
+      return kDali;
+    case Augmentation::kTorchvision:
+      return kTorchvision;
+    case Augmentation::kTensorFlow:
+      break;
   }
-  return {0, 0, image.width, image.height};
+  return kTensorFlow;
 }
 
-View TrainingView(ImageSize image, std::span<const BoundingBox> boxes, Random& random) {
+PixelBox RandomCrop(ImageSize image, std::span<const BoundingBox> boxes, const CropRules& rules,
+                    Random& random) {
+  const bool boxes_count = rules.min_object_covered > 0;
+  const std::vector<PixelBox> objects =
+      boxes_count ? ObjectPixels(image, boxes) : std::vector<PixelBox>{};
+  const auto draw_size = rules.size == CropRules::Size::kUniformHeight ? DrawHeight : DrawArea;
+  for (int attempt = 0; attempt < rules.attempts; ++attempt) {
+    const double aspect = DrawAspect(rules, random);
+    const ImageSize size = draw_size(image, aspect, rules, random);
+    if (size == ImageSize{}) continue;
+    const PixelBox crop = PlaceAnywhere(image, size, random);
+    if (!boxes_count || CoversAnObject(crop, objects, rules.min_object_covered)) return crop;
+  }
+  return CropWhereNoneFits(image, rules, random);
+}
+
+View TrainingView(ImageSize image, std::span<const BoundingBox> boxes, const CropRules& rules,
+                  Random& random) {
   const bool mirror = random.Below(2) == 1;
-  const PixelBox crop = RandomCrop(image, boxes, random);
+  const PixelBox crop = RandomCrop(image, boxes, rules, random);
   return {static_cast<double>(crop.x),
           static_cast<double>(crop.y),
           static_cast<double>(crop.width),

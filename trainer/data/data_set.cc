@@ -40,19 +40,20 @@ std::vector<RecordPlace> ReadIndexOf(const RecordFile& file, const std::string& 
   return ParseIndex(ReadWholeFile(path.string(), kMaxIndexBytes), path.string(), file.bytes());
 }
 
-// A set among all that this user has on this node.
-std::string NameOfSet(const std::string& dir, Split split) {
+// A folder among all that this user has sets in, seen from this node.
+std::string NameOfFolder(const std::string& dir) {
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
   std::error_code error;
   const std::filesystem::path path = std::filesystem::weakly_canonical(dir, error);
-  return std::string(host.data()) + " " + (error ? dir : path.string()) + " " + FilePrefix(split);
+  return std::string(host.data()) + " " + (error ? dir : path.string());
 }
 
 }  // namespace
 
 DataSet::DataSet(const std::string& dir, const std::string& index_dir, Split split, int threads,
-                 const RankShare& share, const ScanCacheOptions& cache) {
+                 const RankShare& share, const ScanCacheOptions& scans,
+                 const RecordCacheOptions& records) {
   const std::vector<std::string> paths = FindDataFiles(dir, split);
   std::optional<ShardManifestCheck> check;
   if (const auto manifest = ReadShardManifest(dir)) {
@@ -67,7 +68,7 @@ DataSet::DataSet(const std::string& dir, const std::string& index_dir, Split spl
   places_.resize(paths.size());
   checksums_.resize(paths.size());
   if (index_dir.empty()) {
-    FindByScan(NameOfSet(dir, split), threads, cache);
+    FindByScan(NameOfFolder(dir) + " " + FilePrefix(split), threads, scans);
   } else {
     FindByIndex(index_dir, threads, share, check.has_value());
   }
@@ -78,6 +79,9 @@ DataSet::DataSet(const std::string& dir, const std::string& index_dir, Split spl
   first_record_.push_back(0);
   for (const auto& places : places_) {
     first_record_.push_back(first_record_.back() + static_cast<std::int64_t>(places.size()));
+  }
+  if (!records.dir.empty()) {
+    kept_ = std::make_unique<RecordCache>(files_, NameOfFolder(dir), FilePrefix(split), records);
   }
 }
 
@@ -109,8 +113,8 @@ void DataSet::FindByIndex(const std::string& index_dir, int threads, const RankS
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-void DataSet::FindByScan(const std::string& set, int threads, const ScanCacheOptions& cache) {
-  SetScan scan = ScanSet(files_, set, threads, cache);
+void DataSet::FindByScan(const std::string& set, int threads, const ScanCacheOptions& scans) {
+  SetScan scan = ScanSet(files_, set, threads, scans);
   scan_cost_ = scan.cost;
   for (std::size_t i = 0; i < files_.size(); ++i) {
     places_[i] = std::move(scan.files[i].places);
@@ -131,13 +135,20 @@ std::vector<Fact> DataSet::facts() const {
   return facts;
 }
 
+std::optional<RecordCacheUse> DataSet::record_cache() const {
+  return kept_ ? std::optional(kept_->use()) : std::nullopt;
+}
+
 std::size_t DataSet::SizeOf(std::int64_t record) const {
   return PlaceOf(FileOf(record), record).size;
 }
 
 void DataSet::Fetch(std::int64_t record, std::span<std::uint8_t> bytes) const {
   const std::size_t file = FileOf(record);
-  files_[file].Fetch(PlaceOf(file, record), bytes);
+  const RecordPlace& place = PlaceOf(file, record);
+  if (kept_ && kept_->Fetch(file, place, bytes)) return;
+  files_[file].Fetch(place, bytes);
+  if (kept_) kept_->Keep(file, place, bytes);
 }
 
 std::span<const std::uint8_t> DataSet::Check(std::int64_t record,
@@ -148,8 +159,9 @@ std::span<const std::uint8_t> DataSet::Check(std::int64_t record,
 
 std::span<const std::uint8_t> DataSet::Read(std::int64_t record,
                                             std::vector<std::uint8_t>& buffer) const {
-  const std::size_t file = FileOf(record);
-  return files_[file].Read(PlaceOf(file, record), buffer);
+  buffer.resize(SizeOf(record));
+  Fetch(record, buffer);
+  return Check(record, buffer);
 }
 
 std::string DataSet::Describe(std::int64_t record, const std::string& what) const {

@@ -9,12 +9,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "trainer/core/fact.h"
+#include "trainer/data/record_cache.h"
 #include "trainer/data/record_source.h"
 #include "trainer/data/scan_cache.h"
 #include "trainer/data/tfrecord.h"
@@ -34,9 +36,11 @@ class DataSet {
   // storage, 32 if that is more.  As many files stay open as may (open_files.h).  Where the folder
   // has a manifest (shard_manifest.h), every file is compared with it; with index files, which save
   // the reading of all headers, a rank reads the checksums of every so many-th file alone: `share`.
+  // Records are kept on the node, and read from there, as `records` has it.
   // Throws Error(EX_DATAERR): see MakeRecordSource.
   DataSet(const std::string& dir, const std::string& index_dir, Split split, int threads,
-          const RankShare& share = {}, const ScanCacheOptions& cache = {});
+          const RankShare& share = {}, const ScanCacheOptions& scans = {},
+          const RecordCacheOptions& records = {});
 
   std::int64_t records() const { return first_record_.back(); }
   // One for each file, by its name without its folder: bytes, records, and where they begin.
@@ -50,6 +54,8 @@ class DataSet {
   const std::vector<std::optional<std::uint32_t>>& checksums() const { return checksums_; }
   // What it took to find the records; of index files, the time.
   const ScanCost& scan_cost() const { return scan_cost_; }
+  // Nothing where no records are kept.
+  std::optional<RecordCacheUse> record_cache() const;
 
   // Of a record.  REQUIRES: 0 <= record < records().
   // Its bytes in the file.
@@ -68,7 +74,7 @@ class DataSet {
   void OpenFiles(const std::vector<std::string>& paths, std::size_t room, int threads);
   void FindByIndex(const std::string& index_dir, int threads, const RankShare& share,
                    bool has_manifest);
-  void FindByScan(const std::string& set, int threads, const ScanCacheOptions& cache);
+  void FindByScan(const std::string& set, int threads, const ScanCacheOptions& scans);
   std::size_t FileOf(std::int64_t record) const;
   const RecordPlace& PlaceOf(std::size_t file, std::int64_t record) const;
 
@@ -78,6 +84,7 @@ class DataSet {
   std::vector<std::vector<RecordPlace>> places_;  // by file
   std::vector<std::optional<std::uint32_t>> checksums_;
   std::vector<std::int64_t> first_record_;  // by file, and the total at the end
+  std::unique_ptr<RecordCache> kept_;       // null where no records are kept
 };
 
 }  // namespace trainer

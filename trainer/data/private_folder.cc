@@ -70,6 +70,12 @@ void PrivateFolder::Write(const std::string& name, std::string_view bytes) const
   if (error != 0) throw OsError("cannot write " + path_ + "/" + name, error);
 }
 
+support::Descriptor PrivateFolder::OpenToUpdate(const std::string& name) const {
+  support::Descriptor file = Open(name, O_RDWR | O_CREAT);
+  if (!file.is_open()) throw OsError("cannot open " + path_ + "/" + name, errno);
+  return file;
+}
+
 void PrivateFolder::Prune(const std::string& prefix, std::size_t kept) const {
   std::error_code error;
   std::vector<std::pair<fs::file_time_type, fs::path>> files;

@@ -32,6 +32,9 @@ class PrivateFolder {
   // The file appears under its name when it is whole, in place of one that is there.
   // REQUIRES: no two processes write the same file at once.
   void Write(const std::string& name, std::string_view bytes) const;
+  // A file of this user to read and write in place, made where it is not there; throws where that
+  // fails.
+  support::Descriptor OpenToUpdate(const std::string& name) const;
   // Removes the oldest of the files whose names begin with `prefix`, until no more than `kept` are
   // there.  What cannot be removed stays.
   void Prune(const std::string& prefix, std::size_t kept) const;

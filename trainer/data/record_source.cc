@@ -67,6 +67,7 @@ class RecordSource : public Source {
   std::vector<Fact> facts() const override { return data_.facts(); }
   std::string note() const override { return data_.note(); }
   ScanCost scan_cost() const override { return data_.scan_cost(); }
+  std::optional<RecordCacheUse> record_cache() const override { return data_.record_cache(); }
   void Seek(const Position& position) override {
     prefetcher_.Seek(position.step, [&] {
       read_ahead_.Seek(position.step * options_.batch_size, [&] { start_ = position; });
@@ -106,7 +107,8 @@ RecordSource::RecordSource(const RecordSourceOptions& options)
     : options_(options),
       global_batch_{options.batch_size, options.world_size},
       data_(options.data_dir, options.data_idx_dir, options.split, options.threads,
-            {options.rank, options.world_size}, {.dir = options.scan_cache_dir}),
+            {options.rank, options.world_size}, {.dir = options.scan_cache_dir},
+            options.record_cache),
       sampler_(data_.records(), options.seed, options.training && options.shuffle),
       loaders_(static_cast<std::size_t>(options.threads)),
       ring_(MakeRing()),
@@ -179,7 +181,8 @@ void RecordSource::Make(std::int64_t step, int slot, std::int64_t item, int thre
         data_, SampleOptions{.image_size = options_.image_size,
                              .classes = options_.classes,
                              .label_offset = options_.label_offset,
-                             .augment = options_.training && options_.augment == Augment::kTrain});
+                             .augment = options_.training && options_.augment == Augment::kTrain,
+                             .augmentation = options_.augmentation});
   }
   Batch& batch = ring_[static_cast<std::size_t>(slot)];
   const auto place = static_cast<std::size_t>(item);

@@ -22,6 +22,7 @@
 
 #include "trainer/core/buffer.h"
 #include "trainer/core/span_recorder.h"
+#include "trainer/data/augment.h"
 #include "trainer/data/source.h"
 
 namespace trainer {
@@ -44,6 +45,7 @@ struct RecordSourceOptions {
       data_idx_dir;  // DALI's index files, same names as the data files; "": found by scanning
   std::string
       scan_cache_dir;  // where what is found by scanning is kept (scan_cache.h); "": nowhere
+  RecordCacheOptions record_cache;  // records that are kept on the node
   Split split = Split::kTrain;
   bool training = true;          // endless; false: evaluation, file order, centre crop, ends
   std::int64_t batch_size = 32;  // images of this rank in a step
@@ -53,6 +55,8 @@ struct RecordSourceOptions {
   std::uint64_t seed = 1;             // the same on all ranks
   bool shuffle = true;                // false: file order in every epoch
   Augment augment = Augment::kTrain;  // in training
+  // Whose random crops Augment::kTrain takes.
+  Augmentation augmentation = Augmentation::kTensorFlow;
   int classes = 1000;
   int label_offset = 1;  // file label minus this is the class; ImageNet's labels are 1..1000
   BadRecords bad_records = BadRecords::kStop;
@@ -71,7 +75,7 @@ struct RecordSourceOptions {
 // Reads the record boundaries of all files.  Throws Error(EX_DATAERR) naming the directory or file
 // when there is no data directory, no matching file, an empty or damaged one, one missing, an index
 // file that does not fit its data, or a manifest (shard_manifest.h) that tells of other files;
-// Error(EX_OSERR) when a thread cannot be had.
+// Error(EX_OSERR) when a thread cannot be had, or the folder of record_cache cannot be used.
 std::unique_ptr<Source> MakeRecordSource(const RecordSourceOptions& options);
 
 }  // namespace trainer

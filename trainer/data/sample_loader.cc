@@ -5,7 +5,6 @@
 #include <string>
 
 #include "trainer/core/error.h"
-#include "trainer/data/augment.h"
 #include "trainer/data/example.h"
 
 namespace trainer {
@@ -37,8 +36,9 @@ Sample SampleLoader::LoadUnnamed(std::span<const std::uint8_t> data, Random& ran
   sample.label = ClassOfLabel(example.label, options_.classes, options_.label_offset);
   const ImageSize size = image_.ReadHeader(
       {reinterpret_cast<const std::uint8_t*>(example.encoded.data()), example.encoded.size()});
-  const View view = options_.augment ? TrainingView(size, example.boxes, random)
-                                     : CentreView(size, options_.image_size);
+  const View view = options_.augment
+                        ? TrainingView(size, example.boxes, RulesOf(options_.augmentation), random)
+                        : CentreView(size, options_.image_size);
   image_.Load(view, options_.image_size, pixels);
   sample.mirror = view.mirror;
   return sample;

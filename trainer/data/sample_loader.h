@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "trainer/core/philox.h"
+#include "trainer/data/augment.h"
 #include "trainer/data/data_set.h"
 #include "trainer/data/image_loader.h"
 
@@ -19,6 +20,7 @@ struct SampleOptions {
   int classes = 1000;
   int label_offset = 1;
   bool augment = true;  // false: CentreView
+  Augmentation augmentation = Augmentation::kTensorFlow;
 };
 
 struct Sample {

@@ -10,12 +10,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "trainer/core/fact.h"
 #include "trainer/data/position.h"
+#include "trainer/data/record_cache_options.h"
 #include "trainer/data/scan_cost.h"
 
 namespace trainer {
@@ -39,6 +41,8 @@ class Source {
   virtual std::vector<Fact> facts() const { return {}; }
   // What it took to find the images, on this rank.
   virtual ScanCost scan_cost() const { return {}; }
+  // What is kept of its records on this node, if anything is to be.
+  virtual std::optional<RecordCacheUse> record_cache() const { return std::nullopt; }
   // One line that whoever trains from it ought to know; "" if there is nothing to say.
   virtual std::string note() const { return ""; }
   // The next batch returned by Next() is that of the step that begins at `position`, later ones

@@ -40,6 +40,22 @@ std::string DescribeRecord(const std::string& path, std::uint64_t offset, const 
   return path + ", record at offset " + std::to_string(offset) + ": " + what;
 }
 
+std::string ProblemOf(std::span<const std::uint8_t> record) {
+  DDL_CHECK(record.size() >= kRecordFramingBytes);
+  const std::size_t length = record.size() - kRecordFramingBytes;
+  const bool header_is_good =
+      LoadLittleEndian<std::uint32_t>(&record[8]) == MaskedCrc32c(std::as_bytes(record.first(8)));
+  if (!header_is_good || LoadLittleEndian<std::uint64_t>(record.data()) != length) {
+    return "no record of " + std::to_string(record.size()) +
+           " bytes begins here: the file is damaged, or its index is of another file";
+  }
+  const auto data = record.subspan(kRecordHeaderBytes, length);
+  if (LoadLittleEndian<std::uint32_t>(data.data() + length) != MaskedCrc32c(std::as_bytes(data))) {
+    return "the checksum of the data is wrong: the file is damaged";
+  }
+  return "";
+}
+
 RecordFile::RecordFile(std::string path, bool keep_open) : path_(std::move(path)) {
   support::Descriptor file = OpenForReading(path_);
   identity_ = IdentityOf(file, path_);
@@ -120,20 +136,10 @@ void RecordFile::Fetch(const RecordPlace& place, std::span<std::uint8_t> bytes) 
 
 std::span<const std::uint8_t> RecordFile::Check(const RecordPlace& place,
                                                 std::span<const std::uint8_t> bytes) const {
-  DDL_CHECK(bytes.size() == place.size && place.size >= kRecordFramingBytes);
-  const auto length = LoadLittleEndian<std::uint64_t>(bytes.data());
-  const bool header_is_good =
-      LoadLittleEndian<std::uint32_t>(&bytes[8]) == MaskedCrc32c(std::as_bytes(bytes.first(8)));
-  if (!header_is_good || length != place.size - kRecordFramingBytes) {
-    throw BadRecord(path_, place.offset,
-                    "no record of " + std::to_string(place.size) +
-                        " bytes begins here: the file is damaged, or its index is of another file");
-  }
-  const auto data = bytes.subspan(kRecordHeaderBytes, length);
-  if (LoadLittleEndian<std::uint32_t>(data.data() + length) != MaskedCrc32c(std::as_bytes(data))) {
-    throw BadRecord(path_, place.offset, "the checksum of the data is wrong: the file is damaged");
-  }
-  return data;
+  DDL_CHECK(bytes.size() == place.size);
+  const std::string problem = ProblemOf(bytes);
+  if (!problem.empty()) throw BadRecord(path_, place.offset, problem);
+  return bytes.subspan(kRecordHeaderBytes, place.size - kRecordFramingBytes);
 }
 
 std::span<const std::uint8_t> RecordFile::Read(const RecordPlace& place,

@@ -42,6 +42,10 @@ struct RecordScan {
 // "PATH, record at offset N: WHAT", the one form of all complaints about a record.
 std::string DescribeRecord(const std::string& path, std::uint64_t offset, const std::string& what);
 
+// What is wrong with the bytes of a record as they are in a file, framing and all, or should be:
+// its length and both CRCs are looked at.  "" if nothing is.
+std::string ProblemOf(std::span<const std::uint8_t> record);
+
 // One file to read.  Threads: all const functions from any number of threads.
 class RecordFile {
  public:

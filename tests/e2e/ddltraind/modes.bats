@@ -138,8 +138,9 @@ PY
 }
 
 # Each of these options must be seen in the losses.
-@test "mixup, label smoothing and frozen batch norm change the losses" {
-  local options=("" --mixup=0.2 --label_smoothing=0.1 --freeze_batch_norm --augment=none) option
+@test "mixup, label smoothing, frozen batch norm and augmentation change the losses" {
+  local options=("" --mixup=0.2 --label_smoothing=0.1 --freeze_batch_norm --augment=none --augmentation=dali
+    --augmentation=torchvision) option
   for option in "${options[@]}"; do
     train 2 --num_iter=3 --mode=train --display_every=1 --results_dir="run$option" ${option:+"$option"}
     [ "$status" -eq 0 ]

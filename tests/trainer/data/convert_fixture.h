@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the tests of conversions share: images on the disk, and a PNG.
+// What the tests of conversions share: images on the disk, a PNG, and conversions of a folder.
 
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <map>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tests/trainer/data/data_fixture.h"
+#include "trainer/data/tool/convert.h"
+#include "trainer/data/tool/inspect.h"
 #include "trainer/data/tool/png.h"
 
 namespace trainer {
@@ -62,5 +67,70 @@ inline void WriteImageFiles(const std::string& folder, const ImageFiles& files) 
     WriteText(path.string(), content);
   }
 }
+
+inline const std::vector<std::string> kSynsets = {"n01", "n02", "n03"};
+
+// A folder for images and for conversions of them.
+class ConvertTest : public ::testing::Test {
+ protected:
+  std::string Path(const std::string& name) const { return dir_ / name; }
+
+  // A conversion of the folder "images" to the folder `to`.
+  ConvertOptions OptionsFor(const std::string& to) const {
+    ConvertOptions options;
+    options.dir = Path(to);
+    options.train = {.sources = {Path("images")}, .labels = "", .shards = 4};
+    return options;
+  }
+
+  ConvertSummary Convert(const ConvertOptions& options) {
+    return ConvertUntil(options, [] { return false; });
+  }
+  ConvertSummary ConvertUntil(const ConvertOptions& options, const std::function<bool()>& stop) {
+    std::ostringstream messages;
+    const ConvertSummary summary = [&] {
+      ConvertProgress progress({}, messages);
+      try {
+        return ConvertImages(options, progress, stop);
+      } catch (...) {
+        messages_ = messages.str();
+        throw;
+      }
+    }();
+    messages_ = messages.str();
+    return summary;
+  }
+
+  // The code and the message of the Error.
+  std::pair<int, std::string> RefusalOf(const ConvertOptions& options) {
+    try {
+      Convert(options);
+    } catch (const Error& error) {
+      return {error.exit_code(), error.what()};
+    }
+    ADD_FAILURE() << "nothing was thrown";
+    return {};
+  }
+
+  // Name and content of all files of a folder.
+  std::map<std::string, std::string> FilesOf(const std::string& name) const {
+    std::map<std::string, std::string> files;
+    for (const auto& entry : std::filesystem::directory_iterator(Path(name))) {
+      files[entry.path().filename().string()] = ReadText(entry.path().string());
+    }
+    return files;
+  }
+
+  std::int64_t ProblemsOf(const std::string& name, int classes) const {
+    VerifyOptions options;
+    options.data_dir = Path(name);
+    options.classes = classes;
+    return VerifyDataSet(options, [](const std::string& problem) { ADD_FAILURE() << problem; })
+        .problems;
+  }
+
+  TempDir dir_;
+  std::string messages_;
+};
 
 }  // namespace trainer

@@ -16,6 +16,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
 
 // Images "CLASS/NAME" of one folder.
 ImageListing ListingOf(const std::vector<std::string>& paths) {
@@ -146,6 +147,59 @@ TEST(PlanSplit, RefusesFilesWithoutImages) {
   const auto classes = NumberClasses(listing, {}, {});
   for (const int shards : {-1, 4, 100'000}) {
     EXPECT_EQ(ExitCodeOf([&] { PlanSplit(Split::kTrain, listing, classes, 1, shards); }), EX_USAGE);
+  }
+}
+
+BoxList ListedBoxes(const std::string& text) { return ParseBoxList(text, "boxes.csv"); }
+
+TEST(PlanBoxes, FindsThemByTheNamesOfImages) {
+  const ImageListing listing = ListingOf({"n01/a.JPEG", "n02/b.png", "n01/c.jpg"});
+  const BoxList boxes =
+      ListedBoxes("c.JPEG,0,0,1,0.5\nx.JPEG,0,0,1,1\na.JPEG,0,0,1,1\nc,0,0,0.5,1\n");
+  SplitOrder plan = PlanSplit(Split::kTrain, listing, NumberClasses(listing, {}, {}), 1, 1);
+  EXPECT_EQ(plan.ImagesWithBoxes(), 0);
+  EXPECT_TRUE(plan.BoxesOf(plan.order[0]).empty());
+  plan.boxes = PlanBoxes(listing, boxes);
+  EXPECT_EQ(plan.ImagesWithBoxes(), 2);
+  std::vector<std::string> found;
+  for (const PlannedImage& place : plan.order) {
+    for (const BoundingBox& box : plan.BoxesOf(place)) {
+      found.push_back(listing.images[place.image].path + " " + std::to_string(box.ymax));
+    }
+  }
+  EXPECT_THAT(found, UnorderedElementsAre("n01/a.JPEG 1.000000", "n01/c.jpg 0.500000",
+                                          "n01/c.jpg 1.000000"));
+}
+
+TEST(PlanBoxes, RefusesNamesOfTwoImages) {
+  const ImageListing listing = ListingOf({"n01/a.JPEG", "n02/a.png", "n01/c.jpg"});
+  EXPECT_EQ(PlanBoxes(listing, ListedBoxes("c,0,0,1,1\n")).size(), 3U);
+  EXPECT_EQ(DataErrorOf([&] { PlanBoxes(listing, ListedBoxes("a.JPEG,0,0,1,1\n")); }),
+            "two images have the name a, n01/a.JPEG and n02/a.png: which of them bounding boxes "
+            "mean cannot be known");
+}
+
+TEST(CompareConversions, NamesBoxesThatDiffer) {
+  const ImageListing listing = ManyImages(10);
+  const auto describe = [&](const std::string& text) {
+    const BoxList boxes = text.empty() ? BoxList() : ListedBoxes(text);
+    std::vector<SplitOrder> plans = {
+        PlanSplit(Split::kTrain, listing, NumberClasses(listing, {}, {}), 1, 2)};
+    if (!text.empty()) plans[0].boxes = PlanBoxes(listing, boxes);
+    const std::vector<const ImageListing*> listings = {&listing};
+    return DescribeConversion(1, {}, {}, plans, listings);
+  };
+  const std::string without = describe("");
+  const std::string with = describe("3,0,0,1,0.5\n5,0,0,1,1\n");
+  EXPECT_THAT(CompareConversions(without, with), HasSubstr("2 of them with bounding boxes, list "));
+  // Boxes of other images, and their order, are nothing to this conversion.
+  EXPECT_EQ(describe("5,0,0,1,1\nother,0,0,1,1\n3,0,0,1,0.5\n"), with);
+  EXPECT_EQ(describe("other,0,0,1,1\n"), without);
+  EXPECT_NE(describe("3,0,0,1,1\n5,0,0,1,0.5\n"), with);
+  EXPECT_NE(describe("3,0,0,1,0.5\n5,0,0,1,1\n5,0,0,1,1\n"), with);
+  for (const char* corners :
+       {"0.0000001,0,1,0.5", "0,0.0000001,1,0.5", "0,0,0.9999999,0.5", "0,0,1,0.5000001"}) {
+    EXPECT_NE(describe("3," + std::string(corners) + "\n5,0,0,1,1\n"), with) << corners;
   }
 }
 

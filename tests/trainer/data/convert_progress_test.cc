@@ -32,6 +32,10 @@ TEST_F(ConvertProgressTest, IsALineNowAndThenInAFile) {
   progress.Listed(2048);
   EXPECT_THAT(out_.str(), MatchesRegex("[^ ]+ 2048 images found\n"));
   out_.str("");
+  Wait(11);
+  progress.Listed(1024, "annotations read");
+  EXPECT_THAT(out_.str(), MatchesRegex("[^ ]+ 1024 annotations read\n"));
+  out_.str("");
   progress.Begin(4, 4'000'000);
   Wait(5);
   progress.Add(1'000'000);

@@ -8,12 +8,10 @@
 #include <atomic>
 #include <map>
 #include <set>
-#include <sstream>
 
 #include "tests/trainer/data/convert_fixture.h"
 #include "tests/trainer/data/tar_text.h"
 #include "trainer/data/data_set.h"
-#include "trainer/data/tool/inspect.h"
 
 namespace trainer {
 namespace {
@@ -21,70 +19,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
-
-const std::vector<std::string> kSynsets = {"n01", "n02", "n03"};
-
-class ConvertTest : public ::testing::Test {
- protected:
-  std::string Path(const std::string& name) const { return dir_ / name; }
-
-  // A conversion of the folder "images" to the folder `to`.
-  ConvertOptions OptionsFor(const std::string& to) const {
-    ConvertOptions options;
-    options.dir = Path(to);
-    options.train = {.sources = {Path("images")}, .labels = "", .shards = 4};
-    return options;
-  }
-
-  ConvertSummary Convert(const ConvertOptions& options) {
-    return ConvertUntil(options, [] { return false; });
-  }
-  ConvertSummary ConvertUntil(const ConvertOptions& options, const std::function<bool()>& stop) {
-    std::ostringstream messages;
-    const ConvertSummary summary = [&] {
-      ConvertProgress progress({}, messages);
-      try {
-        return ConvertImages(options, progress, stop);
-      } catch (...) {
-        messages_ = messages.str();
-        throw;
-      }
-    }();
-    messages_ = messages.str();
-    return summary;
-  }
-
-  // The code and the message of the Error.
-  std::pair<int, std::string> RefusalOf(const ConvertOptions& options) {
-    try {
-      Convert(options);
-    } catch (const Error& error) {
-      return {error.exit_code(), error.what()};
-    }
-    ADD_FAILURE() << "nothing was thrown";
-    return {};
-  }
-
-  // Name and content of all files of a folder.
-  std::map<std::string, std::string> FilesOf(const std::string& name) const {
-    std::map<std::string, std::string> files;
-    for (const auto& entry : std::filesystem::directory_iterator(Path(name))) {
-      files[entry.path().filename().string()] = ReadText(entry.path().string());
-    }
-    return files;
-  }
-
-  std::int64_t ProblemsOf(const std::string& name, int classes) const {
-    VerifyOptions options;
-    options.data_dir = Path(name);
-    options.classes = classes;
-    return VerifyDataSet(options, [](const std::string& problem) { ADD_FAILURE() << problem; })
-        .problems;
-  }
-
-  TempDir dir_;
-  std::string messages_;
-};
 
 TEST_F(ConvertTest, StoresEveryImageAsItIs) {
   const ImageFiles images = MakeImageFiles(kSynsets, 5);

@@ -30,7 +30,8 @@ class StatsTest : public ::testing::Test {
 TEST_F(StatsTest, CountsImagesClassesAndSizes) {
   Write("train-0", {MakeImageRecord(1, 1, {40, 30}), MakeImageRecord(1, 2, {20, 50})});
   Write("train-1", {MakeImageRecord(3, 3, {60, 10}), MakeImageRecord(1, 4, {40, 20})});
-  Write("validation-0", {MakeImageRecord(2, 5, {16, 16})});
+  // One without bounding boxes.
+  Write("validation-0", {MakeImageRecord(2, 5, {16, 16}), MakeRecordOf(MakeJpeg({20, 20}, 9), 2)});
   const DataStats stats = Measure();
   ASSERT_THAT(stats.splits, SizeIs(2));
   const SplitStats& train = stats.splits[0];
@@ -46,9 +47,13 @@ TEST_F(StatsTest, CountsImagesClassesAndSizes) {
   EXPECT_EQ(train.width.median, 40);
   EXPECT_EQ(train.width.max, 60);
   EXPECT_EQ(train.height.median, 20);
-  EXPECT_EQ(stats.splits[1].records, 1);
+  EXPECT_EQ(train.images_with_boxes, 4);
+  EXPECT_EQ(stats.splits[1].records, 2);
+  EXPECT_EQ(stats.splits[1].images_with_boxes, 1);
   EXPECT_THAT(stats.duplicates, SizeIs(0));
   const std::string text = FormatStats(stats);
+  EXPECT_THAT(text, HasSubstr("  bounding boxes    of 4 images\n"));
+  EXPECT_THAT(text, HasSubstr("  bounding boxes    of 1 image\n"));
   EXPECT_THAT(text, HasSubstr("  images per class  1 to 3, median 1\n"));
   EXPECT_THAT(text, HasSubstr("  width, pixels     20 to 60, median 40\n"));
   EXPECT_THAT(text, HasSubstr("0 images more than once; 0 in both splits, 0 with two labels\n"));
@@ -80,6 +85,7 @@ TEST_F(StatsTest, HasAllOfItAsJson) {
   Write("train-0", {MakeImageRecord(1, 1), MakeImageRecord(2, 1)});
   const auto json = nlohmann::json::parse(FormatStatsAsJson(Measure()));
   EXPECT_EQ(json["splits"]["train"]["records"], 2);
+  EXPECT_EQ(json["splits"]["train"]["images_with_boxes"], 2);
   EXPECT_EQ(json["splits"]["train"]["width"]["max"], 40);
   EXPECT_FALSE(json["splits"].contains("validation"));
   EXPECT_EQ(json["duplicates"][0]["records"].size(), 2U);

@@ -16,6 +16,7 @@
 #include "trainer/data/example.h"
 #include "trainer/data/shard_manifest.h"
 #include "trainer/data/tfrecord.h"
+#include "trainer/data/tool/box_sources.h"
 #include "trainer/data/tool/convert_plan.h"
 #include "trainer/data/tool/image_names.h"
 #include "trainer/data/tool/image_reader.h"
@@ -40,6 +41,8 @@ void CheckConvertOptions(const ConvertOptions& options) {
                 "--train_labels needs --train=PATH");
   RequireOption(options.validation.labels.empty() || !options.validation.sources.empty(),
                 "--validation_labels needs --validation=PATH");
+  RequireOption(options.boxes.empty() || !options.train.sources.empty(),
+                "--boxes needs --train=PATH");
   constexpr int kMaxSide = 65500;
   RequireOption(options.image.shorter_side >= 0 && options.image.shorter_side <= kMaxSide,
                 "--shorter_side must be 0 (as it is) to " + std::to_string(kMaxSide) + ", not " +
@@ -73,10 +76,11 @@ class Conversion {
 
   ImageListing List(const ConvertedSplit& split, const std::vector<ImageClass>& class_numbers);
   void Plan();
+  void PlanTrainBoxes();
   std::vector<Task> MissingFiles(ShardFolder& folder);
   void BeginProgress(std::span<const Task> tasks);
   void WriteFile(const Task& task);
-  std::string MakeRecord(const ImageListing& listing, const PlannedImage& place,
+  std::string MakeRecord(std::size_t split, const PlannedImage& place,
                          std::span<const std::uint8_t> file, ImageStore& store) const;
   void StopIfAsked() const;
 
@@ -86,6 +90,7 @@ class Conversion {
   std::vector<ImageListing> listings_;
   std::vector<ImageReader> readers_;  // by listing
   std::vector<ImageClass> classes_;
+  BoxList boxes_;                   // of the training images
   std::vector<SplitOrder> orders_;  // by listing
   std::string description_;
   std::atomic<bool> failed_ = false;  // one thread has: the others need not finish
@@ -117,6 +122,28 @@ ImageListing Conversion::List(const ConvertedSplit& split,
   return listing;
 }
 
+void Conversion::PlanTrainBoxes() {
+  if (options_.boxes.empty()) return;
+  boxes_ = ReadBoxes(options_.boxes, [&](std::int64_t annotations) {
+    StopIfAsked();
+    progress_.Listed(annotations, "annotations read");
+  });
+  SplitOrder& train = orders_.front();
+  train.boxes = PlanBoxes(listings_.front(), boxes_);
+  summary_.images_with_boxes = train.ImagesWithBoxes();
+  if (boxes_.without_area() > 0) {
+    progress_.Note("bounding boxes without area in " + options_.boxes +
+                   ", which are left out: " + std::to_string(boxes_.without_area()));
+  }
+  if (summary_.images_with_boxes > 0) return;
+  std::string what = "no training image has a bounding box in " + options_.boxes;
+  if (boxes_.images() > 0) {
+    what += ", which has those of " + support::Counted(boxes_.images(), "other image") +
+            ", one by the name " + boxes_.first_name();
+  }
+  progress_.Note(what);
+}
+
 void Conversion::Plan() {
   const std::vector<ImageClass> class_list = ReadClassList(options_.class_list);
   const std::vector<ImageClass> class_numbers = ReadClassList(options_.class_numbers);
@@ -135,6 +162,7 @@ void Conversion::Plan() {
       PlanSplit(Split::kTrain, listings_[0], classes_, options_.seed, options_.train.shards));
   orders_.push_back(PlanSplit(Split::kValidation, listings_[1], classes_, options_.seed,
                               options_.validation.shards));
+  PlanTrainBoxes();
   description_ = DescribeConversion(options_.seed, options_.image, classes_, orders_, listings);
 }
 
@@ -168,7 +196,7 @@ void Conversion::BeginProgress(std::span<const Task> tasks) {
   progress_.Begin(images, bytes);
 }
 
-std::string Conversion::MakeRecord(const ImageListing& listing, const PlannedImage& place,
+std::string Conversion::MakeRecord(std::size_t split, const PlannedImage& place,
                                    std::span<const std::uint8_t> file, ImageStore& store) const {
   StoredImage stored = store.Store(file);
   const ImageClass& of_image = classes_[static_cast<std::size_t>(place.label) - 1];
@@ -177,8 +205,10 @@ std::string Conversion::MakeRecord(const ImageListing& listing, const PlannedIma
   example.label = place.label;
   example.synset = of_image.name;
   example.label_text = of_image.text;
-  example.filename = BaseName(listing.images[place.image].path);
+  example.filename = BaseName(listings_[split].images[place.image].path);
   example.size = stored.size;
+  const auto boxes = orders_[split].BoxesOf(place);
+  example.boxes.assign(boxes.begin(), boxes.end());
   return SerializeExample(example);
 }
 
@@ -198,7 +228,7 @@ void Conversion::WriteFile(const Task& task) {
     const SourceImage& image = listing.images[place.image];
     reader.Read(image, file);
     try {
-      const std::string record = MakeRecord(listing, place, file, store);
+      const std::string record = MakeRecord(task.split, place, file, store);
       writer.Append({reinterpret_cast<const std::uint8_t*>(record.data()), record.size()});
       has_record = true;
     } catch (const Error& error) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdio>
 #include <map>
 #include <optional>
@@ -97,6 +98,24 @@ class ListChecksum {
   std::uint32_t value_ = 0;
 };
 
+// ", 3 of them with bounding boxes, list HEX", or "" where there are none: then it is the text of a
+// conversion that was not given any.
+std::string DescribeBoxes(const SplitOrder& plan, const ImageListing& listing) {
+  const std::int64_t images = plan.ImagesWithBoxes();
+  if (images == 0) return "";
+  ListChecksum list;
+  for (const PlannedImage& place : plan.order) {
+    for (const BoundingBox& box : plan.BoxesOf(place)) {
+      std::string text(BaseName(listing.images[place.image].path));
+      for (const float corner : {box.xmin, box.ymin, box.xmax, box.ymax}) {
+        text += " " + std::to_string(std::bit_cast<std::uint32_t>(corner));
+      }
+      list.Add(text);
+    }
+  }
+  return ", " + std::to_string(images) + " of them with bounding boxes, list " + list.hex();
+}
+
 std::string DescribeSplit(const SplitOrder& plan, const ImageListing& listing) {
   ListChecksum list;
   std::uint64_t bytes = 0;
@@ -108,7 +127,7 @@ std::string DescribeSplit(const SplitOrder& plan, const ImageListing& listing) {
   }
   return FilePrefix(plan.split) + "* " + std::to_string(plan.order.size()) + " images, " +
          std::to_string(bytes) + " bytes, " + std::to_string(plan.shards) + " files, list " +
-         list.hex() + "\n";
+         list.hex() + DescribeBoxes(plan, listing) + "\n";
 }
 
 }  // namespace
@@ -155,7 +174,7 @@ SplitOrder PlanSplit(Split split, const ImageListing& listing,
     throw Error(EX_USAGE, option + " must be at most " + std::to_string(images) + ", not " +
                               std::to_string(shards) + ": a file needs an image");
   }
-  SplitOrder plan{split, {}, shards};
+  SplitOrder plan{split, {}, shards, {}};
   if (shards == 0) {
     const std::int64_t wanted = (images + kImagesOfShard - 1) / kImagesOfShard;
     plan.shards = static_cast<int>(
@@ -176,6 +195,29 @@ SplitOrder PlanSplit(Split split, const ImageListing& listing,
     std::swap(plan.order[i - 1], plan.order[random.Below(static_cast<std::uint32_t>(i))]);
   }
   return plan;
+}
+
+std::int64_t SplitOrder::ImagesWithBoxes() const {
+  return std::ranges::count_if(boxes, [](const auto& of_image) { return !of_image.empty(); });
+}
+
+std::vector<std::span<const BoundingBox>> PlanBoxes(const ImageListing& listing,
+                                                    const BoxList& boxes) {
+  std::vector<std::span<const BoundingBox>> planned;
+  std::map<const BoundingBox*, std::uint32_t> images;  // that have boxes, by the first of these
+  for (std::uint32_t i = 0; i < listing.images.size(); ++i) {
+    const std::string& path = listing.images[i].path;
+    planned.push_back(boxes.BoxesOf(path));
+    if (planned.back().empty()) continue;
+    const auto [other, is_new] = images.emplace(planned.back().data(), i);
+    if (!is_new) {
+      throw Error(EX_DATAERR, "two images have the name " +
+                                  std::string(WithoutImageEnding(BaseName(path))) + ", " +
+                                  listing.images[other->second].path + " and " + path +
+                                  ": which of them bounding boxes mean cannot be known");
+    }
+  }
+  return planned;
 }
 
 std::string DescribeConversion(std::uint64_t seed, const StoredImageOptions& image_options,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which image becomes which record of which file, decided before the first is written: labels,
-// order and files of a conversion, and the text that tells one conversion from another.  Pure.
+// order, bounding boxes and files of a conversion, and the text that tells one conversion from
+// another.  Pure.
 //
 // The rules are those of TensorFlow's build_imagenet_data.py: labels count the classes from 1 in
 // the order of their names; the images of a split are shuffled by a seed; file i of n has the
@@ -15,7 +16,9 @@
 #include <string_view>
 #include <vector>
 
+#include "trainer/data/image.h"
 #include "trainer/data/record_source.h"
+#include "trainer/data/tool/box_list.h"
 #include "trainer/data/tool/image_sources.h"
 #include "trainer/data/tool/label_list.h"
 #include "trainer/data/tool/stored_image.h"
@@ -50,7 +53,14 @@ struct SplitOrder {
   Split split = Split::kTrain;
   std::vector<PlannedImage> order;
   int shards = 0;
+  // Of each image of the listing; empty where there are none.  They are those of a BoxList, which
+  // must outlive them.
+  std::vector<std::span<const BoundingBox>> boxes;
 
+  std::span<const BoundingBox> BoxesOf(const PlannedImage& place) const {
+    return boxes.empty() ? std::span<const BoundingBox>() : boxes[place.image];
+  }
+  std::int64_t ImagesWithBoxes() const;
   std::int64_t ShardBegin(int shard) const { return std::ssize(order) * shard / shards; }
   std::string ShardName(int shard) const { return trainer::ShardName(split, shard, shards); }
 };
@@ -61,9 +71,14 @@ struct SplitOrder {
 SplitOrder PlanSplit(Split split, const ImageListing& listing,
                      const std::vector<ImageClass>& classes, std::uint64_t seed, int shards);
 
+// The boxes of each image of `listing`, by its name.  Throws Error(EX_DATAERR) when a name that has
+// boxes is that of two images.
+std::vector<std::span<const BoundingBox>> PlanBoxes(const ImageListing& listing,
+                                                    const BoxList& boxes);
+
 // What a conversion makes, as the text of DATA_DIR/ddldata.conversion.  Equal texts are of equal
-// conversions; of images it has names, labels and sizes, not the contents.  `listings` are those of
-// `plans`.
+// conversions; of images it has names, labels, sizes and bounding boxes, not the contents.
+// `listings` are those of `plans`.
 std::string DescribeConversion(std::uint64_t seed, const StoredImageOptions& image_options,
                                const std::vector<ImageClass>& classes,
                                std::span<const SplitOrder> plans,

@@ -24,10 +24,10 @@ void ConvertProgress::Begin(std::int64_t images, std::uint64_t bytes) {
   last_shown_ = begin_;
 }
 
-void ConvertProgress::Listed(std::int64_t images) {
+void ConvertProgress::Listed(std::int64_t count, const std::string& what) {
   const std::lock_guard lock(mutex_);
   const TimePoint now = clock_();
-  Show(std::to_string(images) + " images found", now, -1);
+  Show(std::to_string(count) + " " + what, now, -1);
 }
 
 void ConvertProgress::Add(std::uint64_t bytes) {

@@ -27,8 +27,8 @@ class ConvertProgress {
   // The work begins: its images, and the bytes that are read of them, by which the rest of the time
   // is told.  Until then nothing is shown but what Listed says.
   void Begin(std::int64_t images, std::uint64_t bytes);
-  // So many images have been found so far.
-  void Listed(std::int64_t images);
+  // So many images have been found so far, or other things: what of them was done.
+  void Listed(std::int64_t count, const std::string& what = "images found");
   // One more image is done.
   void Add(std::uint64_t bytes);
   // A line "ddldata: note: TEXT".

@@ -19,7 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMaxFolderDepth = 16;  // a link to a folder above would lead round and round
 constexpr std::int64_t kFoundInterval = 1024;
 constexpr std::string_view kTarEnding = ".tar";
 
@@ -157,8 +156,7 @@ void ImageLister::AddFolder(const std::string& root, bool is_alone) {
 void ImageLister::AddClassFolder(const std::string& root, const std::string& below,
                                  const std::string& class_name, int depth) {
   if (depth > kMaxFolderDepth) {
-    throw Error(EX_DATAERR, root + "/" + below + ": more than " + std::to_string(kMaxFolderDepth) +
-                                " folders in each other; is one a link to a folder above?");
+    throw TooManyFolders(root + "/" + below);
   }
   for (const fs::directory_entry& entry : EntriesOf(fs::path(root) / below)) {
     const std::string path = below + "/" + entry.path().filename().string();
@@ -291,6 +289,11 @@ ImageListing ImageLister::Finish() {
 }
 
 }  // namespace
+
+Error TooManyFolders(const std::string& path) {
+  return {EX_DATAERR, path + ": more than " + std::to_string(kMaxFolderDepth) +
+                          " folders in each other; is one a link to a folder above?"};
+}
 
 ImageListing ListImages(const std::vector<std::string>& sources, const ImageLabels* labels,
                         const std::function<void(std::int64_t)>& on_found) {

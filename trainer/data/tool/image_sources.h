@@ -20,10 +20,16 @@
 #include <string>
 #include <vector>
 
+#include "trainer/core/error.h"
 #include "trainer/data/tool/label_list.h"
 #include "trainer/data/tool/tar.h"
 
 namespace trainer {
+
+// Folders in each other; a link to a folder above would lead round and round.
+inline constexpr int kMaxFolderDepth = 16;
+// The error of a folder below so many.
+Error TooManyFolders(const std::string& path);
 
 // A folder, or a tar that images are read from.
 struct ImageContainer {

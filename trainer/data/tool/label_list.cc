@@ -12,34 +12,10 @@
 #include "support/counted.h"
 #include "trainer/core/error.h"
 #include "trainer/data/tool/image_names.h"
+#include "trainer/data/tool/text_lines.h"
 
 namespace trainer {
 namespace {
-
-constexpr std::string_view kBlanks = " \t\r";
-
-Error BadLine(const std::string& path, std::size_t line, const std::string& what) {
-  return {EX_DATAERR, path + ":" + std::to_string(line) + ": " + what};
-}
-
-std::string_view Trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(kBlanks);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
-}
-
-// Calls take(line, number) for each line, without blanks at its ends; an empty one is an error.
-template <typename Take>
-void ForEachLine(std::string_view text, const std::string& path, Take take) {
-  if (text.empty()) throw BadLine(path, 1, "the file is empty");
-  for (std::size_t number = 1; !text.empty(); ++number) {
-    const std::size_t length = std::min(text.find('\n'), text.size());
-    const std::string_view line = Trimmed(text.substr(0, length));
-    if (line.empty()) throw BadLine(path, number, "the line is empty");
-    take(line, number);
-    text.remove_prefix(std::min(length + 1, text.size()));
-  }
-}
 
 std::optional<std::size_t> ParsePlace(std::string_view text) {
   std::size_t value = 0;

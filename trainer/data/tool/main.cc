@@ -111,6 +111,10 @@ int Convert(const DataToolOptions& options) {
   if (summary.files_before > 0) {
     text += ", " + std::to_string(summary.files_before) + " of them from before";
   }
+  if (!convert.boxes.empty()) {
+    text += "; " + support::Counted(summary.images_with_boxes, "training image") +
+            " with bounding boxes";
+  }
   if (left_out > 0) text += "; " + support::Counted(left_out, "image") + " left out";
   std::printf("%s\n", text.c_str());
   return 0;

@@ -72,6 +72,12 @@ void AddConvert(CLI::App& app, DataToolOptions& options) {
   AddSplit(convert, "validation", "Where those of validation-* are, in the same way",
            values.validation);
   convert
+      ->add_option("--boxes", values.boxes,
+                   "Bounding boxes of training images, for random crops in training: lines "
+                   "FILE,xmin,ymin,xmax,ymax in parts of width and height, as TensorFlow's script "
+                   "writes them, or a folder or a tar of ImageNet's annotations (*.xml)")
+      ->type_name("FILE|DIR");
+  convert
       ->add_option("--class_list", values.class_list,
                    "Line n is the class of label n and, behind a blank, its text; without it the "
                    "classes of the training images are counted in the order of their names")

@@ -37,6 +37,7 @@ struct FileStats {
   std::string path;
   std::uint64_t bytes = 0;
   std::vector<SeenImage> images;
+  std::int64_t images_with_boxes = 0;
   std::vector<std::int64_t> widths;
   std::vector<std::int64_t> heights;
 };
@@ -55,6 +56,7 @@ void MeasureFile(FileStats& stats, std::uint32_t number) {
     try {
       const ImageExample example = ParseExample(data);
       const ImageSize size = decoder.ReadHeader(BytesOf(example.encoded));
+      if (!example.boxes.empty()) ++stats.images_with_boxes;
       stats.widths.push_back(size.width);
       stats.heights.push_back(size.height);
       stats.images.push_back({static_cast<std::uint32_t>(example.encoded.size()),
@@ -86,6 +88,7 @@ SplitStats SumUp(Split split, std::span<const FileStats> files) {
     ++sum.files;
     sum.records += std::ssize(file.images);
     sum.bytes += file.bytes;
+    sum.images_with_boxes += file.images_with_boxes;
     std::ranges::copy(file.widths, std::back_inserter(widths));
     std::ranges::copy(file.heights, std::back_inserter(heights));
     for (const SeenImage& image : file.images) {

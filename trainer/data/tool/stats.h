@@ -22,7 +22,8 @@ struct SplitStats {
   std::string name;  // "train", "validation"
   int files = 0;
   std::int64_t records = 0;
-  std::uint64_t bytes = 0;  // of the files
+  std::uint64_t bytes = 0;             // of the files
+  std::int64_t images_with_boxes = 0;  // bounding boxes
   std::int64_t classes = 0;
   NumberRange images_per_class;
   NumberRange width;   // pixels

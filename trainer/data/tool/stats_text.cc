@@ -39,6 +39,7 @@ std::string FormatSplit(const SplitStats& split) {
   return split.name + "\n" +
          FormatRow("files", std::to_string(split.files) + ", " + FormatMegabytes(split.bytes)) +
          FormatRow("images", std::to_string(split.records)) +
+         FormatRow("bounding boxes", "of " + support::Counted(split.images_with_boxes, "image")) +
          FormatRow("classes", std::to_string(split.classes)) +
          FormatRow("images per class", FormatRange(split.images_per_class)) +
          FormatRow("width, pixels", FormatRange(split.width)) +
@@ -83,6 +84,7 @@ std::string FormatStatsAsJson(const DataStats& stats) {
     splits[split.name] = {{"files", split.files},
                           {"records", split.records},
                           {"bytes", split.bytes},
+                          {"images_with_boxes", split.images_with_boxes},
                           {"classes", split.classes},
                           {"images_per_class", RangeAsJson(split.images_per_class)},
                           {"width", RangeAsJson(split.width)},

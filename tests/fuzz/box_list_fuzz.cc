@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Any bytes as a list of bounding boxes: a complaint that begins with file and line, or boxes that
+// have an area within the image.
+
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "trainer/core/error.h"
+#include "trainer/data/tool/box_list.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try {
+    const std::string_view text(reinterpret_cast<const char*>(data), size);
+    const trainer::BoxList list = trainer::ParseBoxList(text, "list");
+    if (list.images() == 0 && list.without_area() == 0) std::abort();
+    for (const trainer::BoundingBox& box : list.BoxesOf(list.first_name())) {
+      const bool is_good = 0 <= box.xmin && box.xmin < box.xmax && box.xmax <= 1 && 0 <= box.ymin &&
+                           box.ymin < box.ymax && box.ymax <= 1;
+      if (!is_good) std::abort();
+    }
+  } catch (const trainer::Error& error) {
+    const std::string_view what = error.what();
+    const bool is_good = error.exit_code() == EX_DATAERR && what.starts_with("list:") &&
+                         what.find('\n') == std::string_view::npos;
+    if (!is_good) std::abort();
+  }
+  return 0;
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/data/record_cache.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <numeric>
+#include <system_error>
+
+#include "support/file.h"
+#include "trainer/core/error.h"
+#include "trainer/core/fact.h"
+
+namespace trainer {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kPrefix[] = "records-";
+constexpr std::uint64_t kLooksForOthers = 64;  // records that are kept between two
+
+std::uint64_t BytesOnDisk(const struct stat& status) {
+  constexpr std::uint64_t kBlockBytes = 512;  // of st_blocks, whatever the file system has
+  return static_cast<std::uint64_t>(status.st_blocks) * kBlockBytes;
+}
+
+std::string HexOf(const std::string& text) {
+  Fingerprint fingerprint;
+  fingerprint.Add(text);
+  return fingerprint.hex();
+}
+
+// Without the device, which is another one each time a network's file system is mounted.
+std::string StateOf(std::span<const RecordFile> files) {
+  Fingerprint state;
+  for (const RecordFile& file : files) {
+    const FileIdentity& identity = file.identity();
+    state.Add(fs::path(file.path()).filename().string());
+    state.Add(identity.inode);
+    state.Add(identity.bytes);
+    state.Add(static_cast<std::uint64_t>(identity.modified));
+    state.Add(static_cast<std::uint64_t>(identity.changed));
+  }
+  return state.hex();
+}
+
+// The first file that may be changed once more with the same time; null if there is none.
+const RecordFile* FindUnsettled(std::span<const RecordFile> files,
+                                std::chrono::nanoseconds settled) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto found = std::ranges::find_if(files, [&](const RecordFile& file) {
+    return now - std::chrono::nanoseconds(file.identity().changed) < settled;
+  });
+  return found == files.end() ? nullptr : &*found;
+}
+
+std::uint64_t FreeBytes(const std::string& folder) {
+  struct statvfs status {};
+  if (::statvfs(folder.c_str(), &status) != 0) {
+    throw OsError("cannot tell how much is free in " + folder, errno);
+  }
+  return static_cast<std::uint64_t>(status.f_bavail) * status.f_frsize;
+}
+
+// Nobody else has it open.
+void RemoveIfUnused(const fs::path& path) {
+  const support::Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  if (!file.is_open() || ::flock(file.fd(), LOCK_EX | LOCK_NB) != 0) return;
+  ::unlink(path.c_str());
+}
+
+}  // namespace
+
+RecordCache::RecordCache(std::span<const RecordFile> files, const std::string& set,
+                         const std::string& part, const RecordCacheOptions& options)
+    : folder_(options.dir), max_bytes_(options.max_bytes) {
+  first_byte_.push_back(0);
+  for (const RecordFile& file : files) first_byte_.push_back(first_byte_.back() + file.bytes());
+  if (const RecordFile* file = FindUnsettled(files, options.settled)) {
+    StopKeeping(file->path() + " was changed just now");
+    return;
+  }
+  const std::string set_prefix = kPrefix + HexOf(set) + "-";
+  const std::string part_prefix = set_prefix + part + "-";
+  OpenFile(part_prefix + StateOf(files));
+  if (max_bytes_ == 0) max_bytes_ = (FreeBytes(options.dir) + OwnBytes() + BytesOfOthers()) / 2;
+  RemoveOthers(set_prefix, part_prefix);
+}
+
+// Another process may remove the file before the lock is there.
+void RecordCache::OpenFile(const std::string& name) {
+  path_ = fs::path(folder_.path()) / name;
+  struct stat status {};
+  do {
+    file_ = folder_.OpenToUpdate(name);
+    while (::flock(file_.fd(), LOCK_SH) != 0 && errno == EINTR) {
+    }
+    if (::fstat(file_.fd(), &status) != 0) throw OsError("cannot use " + path_.string(), errno);
+  } while (status.st_nlink == 0);
+}
+
+std::vector<RecordCache::Other> RecordCache::FindOthers() const {
+  std::vector<Other> others;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_.path(), error)) {
+    struct stat status {};
+    const bool is_other = entry.path().filename().string().starts_with(kPrefix) &&
+                          entry.path() != path_ && ::lstat(entry.path().c_str(), &status) == 0;
+    if (!is_other) continue;
+    others.push_back({entry.last_write_time(error), entry.path(), BytesOnDisk(status)});
+  }
+  return others;
+}
+
+std::uint64_t RecordCache::BytesOfOthers() const {
+  const std::vector<Other> others = FindOthers();
+  return std::accumulate(others.begin(), others.end(), std::uint64_t{0},
+                         [](std::uint64_t sum, const Other& other) { return sum + other.bytes; });
+}
+
+std::uint64_t RecordCache::OwnBytes() const {
+  struct stat status {};
+  return file_.is_open() && ::fstat(file_.fd(), &status) == 0 ? BytesOnDisk(status) : 0;
+}
+
+// The other part of this set is another file of the same run.
+void RecordCache::RemoveOthers(const std::string& set_prefix, const std::string& part_prefix) {
+  std::vector<Other> others = FindOthers();
+  std::ranges::sort(others, {}, &Other::time);
+  for (const Other& other : others) {
+    const std::string name = other.path.filename().string();
+    const bool is_outdated = name.starts_with(part_prefix);
+    const bool is_in_the_way = !name.starts_with(set_prefix) && SetBytes() > OwnBytes() &&
+                               SetBytes() + BytesOfOthers() > max_bytes_;
+    if (is_outdated || is_in_the_way) RemoveIfUnused(other.path);
+  }
+}
+
+bool RecordCache::Fetch(std::size_t file, const RecordPlace& place, std::span<std::uint8_t> bytes) {
+  if (!file_.is_open()) return false;
+  const support::Transfer got =
+      support::ReadAt(file_.fd(), first_byte_[file] + place.offset, std::as_writable_bytes(bytes));
+  const bool is_there = got.bytes == bytes.size() && ProblemOf(bytes).empty();
+  (is_there ? hits_ : misses_).fetch_add(1, std::memory_order_relaxed);
+  return is_there;
+}
+
+// What others have is looked at now and then.
+bool RecordCache::HasRoom(std::uint64_t bytes) {
+  if (looks_for_room_.fetch_add(1) % kLooksForOthers == 0) bytes_of_others_ = BytesOfOthers();
+  return OwnBytes() + bytes_of_others_ + bytes <= max_bytes_;
+}
+
+void RecordCache::Keep(std::size_t file, const RecordPlace& place,
+                       std::span<const std::uint8_t> bytes) {
+  if (!is_keeping_ || !ProblemOf(bytes).empty()) return;
+  if (!HasRoom(bytes.size())) {
+    StopKeeping("it is full");
+    return;
+  }
+  std::uint64_t offset = first_byte_[file] + place.offset;
+  while (!bytes.empty()) {
+    const ssize_t written =
+        ::pwrite(file_.fd(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) {
+      StopKeeping(std::generic_category().message(written < 0 ? errno : ENOSPC));
+      return;
+    }
+    offset += static_cast<std::uint64_t>(written);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+}
+
+void RecordCache::StopKeeping(const std::string& why) {
+  is_keeping_ = false;
+  const std::lock_guard lock(mutex_);
+  if (note_.empty()) note_ = why;
+}
+
+RecordCacheUse RecordCache::use() const {
+  const std::lock_guard lock(mutex_);
+  return {path_.string(), SetBytes(), OwnBytes(), max_bytes_, hits_, misses_, note_};
+}
+
+}  // namespace trainer

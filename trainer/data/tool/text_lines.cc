@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/data/tool/text_lines.h"
+
+#include <cmath>
+#include <cstdlib>
+
+namespace trainer {
+
+Error BadLine(const std::string& path, std::size_t line, const std::string& what) {
+  return {EX_DATAERR, path + ":" + std::to_string(line) + ": " + what};
+}
+
+std::string_view Trimmed(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(kBlanks);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
+}
+
+std::string_view WithoutByteOrderMark(std::string_view text) {
+  constexpr std::string_view kMark = "\xef\xbb\xbf";
+  return text.starts_with(kMark) ? text.substr(kMark.size()) : text;
+}
+
+std::string Quoted(std::string_view text) {
+  constexpr std::size_t kShown = 40;
+  std::string shown(text.substr(0, kShown));
+  std::ranges::replace_if(
+      shown, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }, '?');
+  return "\"" + shown + (text.size() > kShown ? "...\"" : "\"");
+}
+
+std::optional<double> ParseDecimal(std::string_view text) {
+  // strtod alone would also take blanks, "nan", "inf" and hexadecimal numbers.
+  constexpr std::string_view kAllowed = "0123456789+-.eE";
+  if (text.empty() || text.find_first_not_of(kAllowed) != std::string_view::npos) {
+    return std::nullopt;
+  }
+  const std::string number(text);
+  char* end = nullptr;
+  const double value = std::strtod(number.c_str(), &end);
+  const bool is_number = end == number.c_str() + number.size() && std::isfinite(value);
+  return is_number ? std::optional(value) : std::nullopt;
+}
+
+}  // namespace trainer
