@@ -35,10 +35,19 @@ void AddLoader(CLI::App& app, BenchOptions& options) {
   AddList(
       loader, "--threads", values.threads, "N,...",
       "Threads of a rank that decode, one measurement for each number; without it one per core");
+  loader
+      ->add_option("--augmentation", values.augmentation,
+                   "Whose random crops are taken, as of ddltraind: tensorflow, dali, torchvision")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"tensorflow", "dali", "torchvision"}));
   AddNumber(loader, "--prefetch", values.prefetch, "Batches made ahead");
   AddNumber(loader, "--steps", values.steps, "Batches that are timed");
   AddNumber(loader, "--warmup_steps", values.warmup_steps, "Batches before them");
   AddNumber(loader, "--rounds", values.rounds, "Measurements of each number of threads");
+  AddNumber(
+      loader, "--take_rate", values.take_rate,
+      "Take batches as a device does that trains on so many images/s of a rank, and show what "
+      "of that was reached and the time waited for batches; 0: as fast as they come");
   loader->add_option("--bad_records", values.bad_records, "stop, skip")
       ->capture_default_str()
       ->check(CLI::IsMember({"stop", "skip"}));

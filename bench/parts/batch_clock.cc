@@ -5,23 +5,36 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <chrono>
+#include <thread>
 
+#include "bench/parts/pace.h"
 #include "trainer/core/error.h"
 
 namespace bench {
+namespace {
+
+double SecondsOf(Pace::Clock::duration time) { return std::chrono::duration<double>(time).count(); }
+
+}  // namespace
 
 BatchClock::BatchClock(const trainer::RecordSourceOptions& options)
     : source_(trainer::MakeRecordSource(options)) {}
 
-double BatchClock::Take(int batches) {
-  const auto start = std::chrono::steady_clock::now();
+double BatchClock::Take(int batches) { return TakeAtPace(batches, {}).seconds; }
+
+Taking BatchClock::TakeAtPace(int batches, std::chrono::nanoseconds busy) {
+  const auto start = Pace::Clock::now();
+  Pace pace(start, busy);
   trainer::HostBatch batch;
   for (int i = 0; i < batches; ++i) {
+    std::this_thread::sleep_until(pace.due());
+    const auto asked = Pace::Clock::now();
     const bool is_there = source_->Next(batch);
     DDL_CHECK(is_there);  // training never ends
+    pace.Came(Pace::Clock::now() - asked);
   }
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  std::this_thread::sleep_until(pace.due());
+  return {SecondsOf(Pace::Clock::now() - start), SecondsOf(pace.waited())};
 }
 
 int ThreadsForCores() {

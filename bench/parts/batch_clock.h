@@ -4,12 +4,17 @@
 
 #pragma once
 
-#include <cstdint>
+#include <chrono>
 #include <memory>
 
 #include "trainer/data/record_source.h"
 
 namespace bench {
+
+struct Taking {
+  double seconds = 0;
+  double waited_seconds = 0;  // of these, for batches
+};
 
 class BatchClock {
  public:
@@ -20,6 +25,9 @@ class BatchClock {
   // Seconds until `batches` more have come, from asking for the first of them.  Throws
   // trainer::Error(EX_DATAERR) that names file and offset of a bad record.
   double Take(int batches);
+  // The same of a device that is busy so long with each of them (pace.h), until it is done with the
+  // last one.
+  Taking TakeAtPace(int batches, std::chrono::nanoseconds busy);
 
  private:
   std::unique_ptr<trainer::Source> source_;

@@ -4,27 +4,49 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <iterator>
 #include <limits>
 #include <string>
 
 #include "bench/parts/batch_clock.h"
 #include "trainer/core/error.h"
+#include "trainer/option_names.h"
 
 namespace bench {
 namespace {
 
 using trainer::Error;
 
-// Of all ranks together: each waits for the others before its first batch that counts.
-double Speed(const LoaderOptions& options, int threads, Ranks& ranks) {
+trainer::Augmentation AugmentationOf(const std::string& name) {
+  const auto* const found = std::ranges::find(trainer::kAugmentations, name,
+                                              &trainer::Named<trainer::Augmentation>::name);
+  DDL_CHECK(found != std::end(trainer::kAugmentations));
+  return found->value;
+}
+
+// How long a device that takes images at this rate is busy with a batch.
+std::chrono::nanoseconds BusyWithBatch(const LoaderOptions& options) {
+  constexpr std::int64_t kNanoseconds = 1'000'000'000;
+  if (options.take_rate == 0) return {};
+  return std::chrono::nanoseconds(options.batch_size * kNanoseconds / options.take_rate);
+}
+
+// Adds a round: each rank waits for the others before its first batch that counts.
+void AddRound(const LoaderOptions& options, Ranks& ranks, LoaderSpeeds& speeds) {
   trainer::Communicator& communicator = ranks.communicator();
-  BatchClock clock(RecordOptions(options, threads, communicator.rank(), communicator.size()));
-  clock.Take(options.warmup_steps);
+  BatchClock clock(
+      RecordOptions(options, speeds.threads, communicator.rank(), communicator.size()));
+  clock.TakeAtPace(options.warmup_steps, BusyWithBatch(options));
   communicator.Barrier();
-  const double seconds = clock.Take(options.steps);
-  double speed = static_cast<double>(options.batch_size * options.steps) / seconds;
-  communicator.AllReduceSum({&speed, 1});
-  return speed;
+  const Taking taking = clock.TakeAtPace(options.steps, BusyWithBatch(options));
+  std::array sums{static_cast<double>(options.batch_size * options.steps) / taking.seconds,
+                  taking.waited_seconds};
+  communicator.AllReduceSum(sums);
+  speeds.images_per_second.push_back(sums[0]);
+  speeds.waited_seconds.push_back(sums[1] / communicator.size());
 }
 
 }  // namespace
@@ -45,6 +67,7 @@ void CheckLoaderOptions(const LoaderOptions& options) {
   require("--steps", options.steps, 1, kMost);
   require("--warmup_steps", options.warmup_steps, 0, kMost);
   require("--rounds", options.rounds, 1, kMost);
+  require("--take_rate", options.take_rate, 0, kMost);
   for (const int threads : options.threads) require("--threads", threads, 1, kMostThreads);
 }
 
@@ -55,6 +78,7 @@ trainer::RecordSourceOptions RecordOptions(const LoaderOptions& options, int thr
   records.data_idx_dir = options.data_idx_dir;
   records.batch_size = options.batch_size;
   records.image_size = options.image_size;
+  records.augmentation = AugmentationOf(options.augmentation);
   records.rank = rank;
   records.world_size = ranks;
   records.bad_records =
@@ -69,12 +93,10 @@ trainer::RecordSourceOptions RecordOptions(const LoaderOptions& options, int thr
 std::vector<LoaderSpeeds> MeasureLoader(const LoaderOptions& options, Ranks& ranks) {
   CheckLoaderOptions(options);
   std::vector<LoaderSpeeds> all;
-  for (const int threads : options.threads) all.push_back({threads, {}});
-  if (all.empty()) all.push_back({ThreadsForCores(), {}});
+  for (const int threads : options.threads) all.push_back({threads, {}, {}});
+  if (all.empty()) all.push_back({ThreadsForCores(), {}, {}});
   for (int round = 0; round < options.rounds; ++round) {
-    for (LoaderSpeeds& speeds : all) {
-      speeds.images_per_second.push_back(Speed(options, speeds.threads, ranks));
-    }
+    for (LoaderSpeeds& speeds : all) AddRound(options, ranks, speeds);
   }
   return all;
 }

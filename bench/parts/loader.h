@@ -21,10 +21,11 @@ void CheckLoaderOptions(const LoaderOptions& options);
 trainer::RecordSourceOptions RecordOptions(const LoaderOptions& options, int threads, int rank,
                                            int ranks);
 
-// images/s of all ranks together, in each round, with so many threads in a rank.
+// With so many threads in a rank, in each round.
 struct LoaderSpeeds {
   int threads = 1;
-  std::vector<double> images_per_second;
+  std::vector<double> images_per_second;  // of all ranks together
+  std::vector<double> waited_seconds;     // for batches, mean over the ranks
 };
 
 // Rounds in which each number of threads has a turn, so that what else the machine does is spread

@@ -20,7 +20,9 @@ struct LoaderOptions {
   int steps = 20;                 // that are timed
   int warmup_steps = 5;
   int rounds = 3;
+  std::int64_t take_rate = 0;        // images/s that a rank takes at most; 0: as fast as they come
   std::string bad_records = "stop";  // or "skip"
+  std::string augmentation = "tensorflow";  // or another of trainer::kAugmentations
 };
 
 }  // namespace bench

@@ -36,6 +36,7 @@ TEST(CheckLoaderOptions, RefusesWhatMakesNoSense) {
   EXPECT_EQ(LoaderRefusal([](auto& o) { o.warmup_steps = 0; }), "");
   EXPECT_THAT(LoaderRefusal([](auto& o) { o.warmup_steps = -1; }), HasSubstr("--warmup_steps=-1"));
   EXPECT_THAT(LoaderRefusal([](auto& o) { o.rounds = 0; }), HasSubstr("--rounds=0"));
+  EXPECT_THAT(LoaderRefusal([](auto& o) { o.take_rate = -1; }), HasSubstr("--take_rate=-1"));
   EXPECT_THAT(LoaderRefusal([](auto& o) { o.threads = {2, 0}; }), HasSubstr("--threads=0"));
 }
 
@@ -60,6 +61,9 @@ TEST(RecordOptions, AreThoseOfATraining) {
   EXPECT_EQ(records.world_size, 4);
   EXPECT_EQ(records.prefetch, 5);
   EXPECT_EQ(records.bad_records, trainer::BadRecords::kStop);
+  EXPECT_EQ(records.augmentation, trainer::Augmentation::kTensorFlow);
+  options.augmentation = "torchvision";
+  EXPECT_EQ(RecordOptions(options, 1, 0, 1).augmentation, trainer::Augmentation::kTorchvision);
   options.bad_records = "skip";
   EXPECT_EQ(RecordOptions(options, 1, 0, 1).bad_records, trainer::BadRecords::kSkip);
 }

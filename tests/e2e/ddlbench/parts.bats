@@ -92,6 +92,27 @@ END
   [[ $messages == *"nowhere"* ]]
 }
 
+@test "loader: a device that takes so many images/s gets them, and no more" {
+  "$DDLRUN_BUILD/bin/ddldata" synth --classes 10 --images 64 --validation_images 0 --size 40 DATA > data.out
+  ranks 2 loader --threads=1 --batch_size=8 --image_size=32 --steps=10 --warmup_steps=1 --rounds=1 --take_rate=40 DATA
+  echo "$output$messages"
+  [ "$status" -eq 0 ]
+  [[ $output == "2 ranks, each with batches of 8 images of 32 pixels, taken at 40 images/s; 1 round of 10 steps"* ]]
+  python3 - << END
+rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in """$output""".splitlines() if line.startswith("|")]
+assert rows[0] == ["threads", "images/s", "per thread", "min", "max", "% of rate", "waited, s"], rows
+speed, share, waited = (float(rows[2][column]) for column in (1, 5, 6))
+assert 0 < speed <= 80.1 and abs(share - speed / 80 * 100) <= 0.2, rows
+assert 0 <= waited < 8 * 10 * 2 / speed, rows
+END
+  bench loader --take_rate=-1 DATA
+  [ "$status" -eq 64 ]
+  [[ $messages == *"--take_rate=-1 must be from 0 to 1000000"* ]]
+  bench loader --take_rate=fast DATA
+  [ "$status" -eq 64 ]
+  [[ $messages == *"--take_rate"* ]]
+}
+
 @test "loader: a bad record ends all ranks with its place" {
   "$DDLRUN_BUILD/bin/ddldata" synth --classes 10 --images 64 --shards 1 --validation_images 0 --size 40 DATA > data.out
   rm DATA/ddldata.manifest
