@@ -122,6 +122,9 @@ TEST_F(ImageSourcesTest, RefusesSourcesWithoutImages) {
   Write("set/cat/a.txt", "");
   EXPECT_EQ(Refusal({"set"}),
             Path("set") + " has no images: no file whose name ends as .JPEG, .jpg or .png");
+  Write("set/data/b.parquet", "");
+  Write("set/data/z.txt", "");
+  EXPECT_THAT(Refusal({"set"}), HasSubstr("or .png; Parquet files are not read: doc/reference.md"));
   Write("empty.tar", TarEnd());
   EXPECT_THAT(Refusal({"empty.tar"}), HasSubstr("has no images"));
   Write("text", "no tar at all");

@@ -149,6 +149,9 @@ TEST_F(TarTest, RefusesAWrongChecksum) {
                                           "is damaged or no tar archive"));
   archive.replace(0, 2, "\x1f\x8b");
   EXPECT_THAT(Refusal(archive), HasSubstr("the file is compressed: unpack it with gunzip first"));
+  archive.replace(0, 4, "PAR1");
+  EXPECT_THAT(Refusal(archive),
+              HasSubstr("offset 0: Parquet files are not read: doc/reference.md"));
 }
 
 TEST_F(TarTest, RefusesNamesThatLeaveTheArchive) {

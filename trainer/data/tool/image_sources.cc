@@ -21,6 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kFoundInterval = 1024;
 constexpr std::string_view kTarEnding = ".tar";
+constexpr std::string_view kParquetEnding = ".parquet";
 
 Error CannotList(const std::string& path, const std::error_code& error) {
   return {EX_DATAERR, "cannot read " + path + ": " + error.message()};
@@ -111,7 +112,10 @@ void ImageLister::AddImage(const ByteRange& range, std::string path,
 }
 
 void ImageLister::AddOther(const std::string& path) {
-  if (listing_.others++ == 0) listing_.one_other = listing_.containers.back().path + "/" + path;
+  const bool is_first = listing_.others++ == 0;
+  if (is_first || path.ends_with(kParquetEnding)) {
+    listing_.one_other = listing_.containers.back().path + "/" + path;
+  }
 }
 
 void ImageLister::AddSource(const std::string& path, bool is_alone) {
@@ -127,8 +131,10 @@ void ImageLister::AddSource(const std::string& path, bool is_alone) {
     AddTarFile(path, is_alone ? "" : StemOf(path));
   }
   if (listing_.images.size() == before) {
-    throw Error(EX_DATAERR,
-                path + " has no images: no file whose name ends as .JPEG, .jpg or .png");
+    const bool is_parquet = listing_.one_other.ends_with(kParquetEnding);
+    throw Error(EX_DATAERR, path +
+                                " has no images: no file whose name ends as .JPEG, .jpg or .png" +
+                                (is_parquet ? "; " + std::string(kParquetAdvice) : ""));
   }
 }
 

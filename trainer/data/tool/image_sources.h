@@ -50,7 +50,7 @@ struct ImageListing {
   std::vector<std::string> classes;  // names, in no order
   bool is_numbered = false;          // the names are WebDataset's numbers
   std::int64_t others = 0;           // files that are no images by their names
-  std::string one_other;             // the path of one of them
+  std::string one_other;             // the path of one of them, of Parquet if there is one
 };
 
 // Finds the images of `sources`; `labels` may be null.  `on_found` hears the number of images now

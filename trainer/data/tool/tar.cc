@@ -124,6 +124,7 @@ std::string DescribeNoTar(const TarBlock& block) {
                   "7zXZ"))
     return "the file is compressed: unpack it with unxz first";
   if (starts_with("\x28\xb5\x2f\xfd")) return "the file is compressed: unpack it with unzstd first";
+  if (starts_with("PAR1")) return std::string(kParquetAdvice);
   return "the checksum of the header is wrong: the file is damaged or no tar archive";
 }
 
