@@ -5,21 +5,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "trainer/core/error.h"
+#include "trainer/data/blend_columns.h"
 
 namespace trainer {
 namespace {
-
-constexpr std::uint32_t kOne = 256;  // the weight 1
-
-// Two neighbours, and the weight of the second.
-struct Tap {
-  int first;
-  int second;
-  std::uint32_t weight;
-};
 
 // For each of `size` output places along one axis, indices into the piece, which begins at `origin`
 // and has `extent` pixels; only those in [low, high] may be read.
@@ -33,17 +26,18 @@ std::vector<Tap> MakeTaps(double begin, double length, int size, int low, int hi
     Tap& tap = taps[static_cast<std::size_t>(i)];
     tap.first = std::clamp(left, low, high) - origin;
     tap.second = std::clamp(left + 1, low, high) - origin;
-    tap.weight = static_cast<std::uint32_t>(std::lrint((centre - floor) * kOne));
+    tap.weight = static_cast<int>(std::lrint((centre - floor) * kOneWeight));
     DDL_CHECK(tap.first >= 0 && tap.second < extent);
   }
   return taps;
 }
 
-// row[i] = the rows `top` and `bottom` blended, 8 bits after the point.
-void BlendRows(const std::uint8_t* top, const std::uint8_t* bottom, std::uint32_t weight,
-               std::size_t length, std::uint16_t* row) {
+// row[i] = the rows `top` and `bottom` blended, as BlendColumns wants it.
+void BlendRows(const std::uint8_t* top, const std::uint8_t* bottom, int weight, std::size_t length,
+               std::int16_t* row) {
   for (std::size_t i = 0; i < length; ++i) {
-    row[i] = static_cast<std::uint16_t>(top[i] * (kOne - weight) + bottom[i] * weight);
+    row[i] =
+        static_cast<std::int16_t>(top[i] * (kOneWeight - weight) + bottom[i] * weight - kRowBias);
   }
 }
 
@@ -57,22 +51,15 @@ void Resize(const ImagePiece& piece, const View& view, int size, std::span<std::
                                 readable.x + readable.width - 1, piece.box.x, piece.box.width);
   const auto rows = MakeTaps(view.y, view.height, size, readable.y,
                              readable.y + readable.height - 1, piece.box.y, piece.box.height);
-  std::vector<std::uint16_t> blended(stride);
+  std::vector<std::int16_t> blended(stride + 1);
   std::uint8_t* destination = out.data();
   for (const Tap& row : rows) {
     const std::uint8_t* pixels = piece.pixels.data();
     BlendRows(pixels + static_cast<std::size_t>(row.first) * stride,
               pixels + static_cast<std::size_t>(row.second) * stride, row.weight, stride,
               blended.data());
-    for (const Tap& column : columns) {
-      const std::uint16_t* left = &blended[static_cast<std::size_t>(column.first) * 3];
-      const std::uint16_t* right = &blended[static_cast<std::size_t>(column.second) * 3];
-      for (int channel = 0; channel < 3; ++channel) {
-        const std::uint32_t sum =
-            left[channel] * (kOne - column.weight) + right[channel] * column.weight;
-        *destination++ = static_cast<std::uint8_t>((sum + kOne * kOne / 2) / (kOne * kOne));
-      }
-    }
+    BlendColumns(blended.data(), columns, destination);
+    destination += columns.size() * 3;
   }
 }
 
