@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <system_error>
 
@@ -55,8 +56,8 @@ RecordCacheOptions RecordCacheOf(const Options& options) {
   constexpr double kGigabyte = 1e9;
   constexpr double kMost = 1e9;  // GB; more is no limit
   return {.dir = OwnFolderIn(options.record_cache),
-          .max_bytes =
-              static_cast<std::uint64_t>(std::min(options.record_cache_gb, kMost) * kGigabyte)};
+          .max_bytes = static_cast<std::uint64_t>(
+              std::ceil(std::min(options.record_cache_gb, kMost) * kGigabyte))};
 }
 
 std::unique_ptr<Source> FileSource(const Options& options, const launcher::RankInfo& rank,

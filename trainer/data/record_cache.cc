@@ -13,6 +13,7 @@
 #include <chrono>
 #include <numeric>
 #include <system_error>
+#include <thread>
 
 #include "support/file.h"
 #include "trainer/core/error.h"
@@ -25,6 +26,7 @@ namespace fs = std::filesystem;
 
 constexpr char kPrefix[] = "records-";
 constexpr std::uint64_t kLooksForOthers = 64;  // records that are kept between two
+constexpr std::chrono::milliseconds kLockPoll{10};
 
 std::uint64_t BytesOnDisk(const struct stat& status) {
   constexpr std::uint64_t kBlockBytes = 512;  // of st_blocks, whatever the file system has
@@ -89,21 +91,30 @@ RecordCache::RecordCache(std::span<const RecordFile> files, const std::string& s
   }
   const std::string set_prefix = kPrefix + HexOf(set) + "-";
   const std::string part_prefix = set_prefix + part + "-";
-  OpenFile(part_prefix + StateOf(files));
+  if (!OpenFile(part_prefix + StateOf(files), options.patience)) {
+    StopKeeping("another process holds the lock of " + path_.string());
+    file_ = {};
+    path_.clear();
+    return;
+  }
   if (max_bytes_ == 0) max_bytes_ = (FreeBytes(options.dir) + OwnBytes() + BytesOfOthers()) / 2;
   RemoveOthers(set_prefix, part_prefix);
 }
 
-// Another process may remove the file before the lock is there.
-void RecordCache::OpenFile(const std::string& name) {
+// Who removes a file holds it for a moment.  False if that lasts: the process may have been
+// stopped.
+bool RecordCache::OpenFile(const std::string& name, std::chrono::milliseconds patience) {
+  const auto end = std::chrono::steady_clock::now() + patience;
   path_ = fs::path(folder_.path()) / name;
-  struct stat status {};
-  do {
+  while (true) {
     file_ = folder_.OpenToUpdate(name);
-    while (::flock(file_.fd(), LOCK_SH) != 0 && errno == EINTR) {
-    }
+    const bool is_held = ::flock(file_.fd(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    struct stat status {};
     if (::fstat(file_.fd(), &status) != 0) throw OsError("cannot use " + path_.string(), errno);
-  } while (status.st_nlink == 0);
+    if (!is_held && status.st_nlink > 0) return true;
+    if (std::chrono::steady_clock::now() >= end) return false;
+    if (is_held) std::this_thread::sleep_for(kLockPoll);
+  }
 }
 
 std::vector<RecordCache::Other> RecordCache::FindOthers() const {

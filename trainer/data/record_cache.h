@@ -17,6 +17,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -57,7 +58,7 @@ class RecordCache {
     std::uint64_t bytes = 0;
   };
 
-  void OpenFile(const std::string& name);
+  bool OpenFile(const std::string& name, std::chrono::milliseconds patience);
   void RemoveOthers(const std::string& set_prefix, const std::string& part_prefix);
   std::vector<Other> FindOthers() const;
   std::uint64_t BytesOfOthers() const;

@@ -16,6 +16,8 @@ struct RecordCacheOptions {
   // A set with a file that was changed less than this before is not kept: another change may have
   // the same time.
   std::chrono::nanoseconds settled = std::chrono::seconds(2);
+  // How long to wait for a process that is removing the file of the set.
+  std::chrono::milliseconds patience = std::chrono::seconds(5);
 };
 
 struct RecordCacheUse {

@@ -2,8 +2,10 @@
 
 #include "trainer/data/record_cache.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -259,6 +261,18 @@ TEST_F(RecordCacheTest, SetsThatNobodyReadsMakeRoom) {
   options_.max_bytes = 1;
   Open();
   EXPECT_TRUE(fs::exists(paths[1]));
+}
+
+// By a process that was stopped while it did that.
+TEST_F(RecordCacheTest, AFileThatIsBeingRemovedForEverIsNotWaitedFor) {
+  const std::string path = Open().record_cache()->path;
+  const support::Descriptor held(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  ASSERT_EQ(::flock(held.fd(), LOCK_EX), 0);
+  options_.patience = std::chrono::milliseconds(20);
+  const DataSet set = Open();
+  EXPECT_EQ(HitsForTheTruth(set), 0);
+  EXPECT_EQ(set.record_cache()->path, "");
+  EXPECT_EQ(set.record_cache()->note, "another process holds the lock of " + path);
 }
 
 // Of a process that may write no such file.
