@@ -62,10 +62,12 @@ class Compiler(unittest.TestCase):
             root = pathlib.Path(folder)
             (root / "support").mkdir()
             (root / "support/old.cc").write_text("#include <unistd.h>\nint a() { return getppid(); }\n", encoding="utf-8")
+            (root / "support/x86.cc").write_text("#if defined(__SSE2__)\n#include <emmintrin.h>\n#endif\nint b() { return 0; }\n",
+                                                 encoding="utf-8")
             (root / "support/new.cc").write_text(old_systems.TOO_NEW, encoding="utf-8")
             for target in old_systems.TARGETS:
                 problems, count = old_systems.check_target(zig, target, old_systems.Sources(root), {}, root)
-                self.assertEqual((len(problems), count), (1, 2), problems)
+                self.assertEqual((len(problems), count), (1, 3), problems)
                 self.assertIn("support/new.cc:2:", problems[0])
 
 
