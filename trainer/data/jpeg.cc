@@ -11,11 +11,27 @@
 #include <cstddef>
 #include <cstdio>  // jpeglib.h needs FILE
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trainer/core/error.h"
+#include "trainer/data/jpeg_units.h"
 
 namespace trainer {
+namespace {
+
+// How jpeg_entropy_decoder begins in jpegint.h, which few systems install: the same in libjpeg
+// since version 6 and in each libjpeg-turbo (doc/decisions/0045).
+struct StartOfEntropyDecoder {
+  void (*start_pass)(j_decompress_ptr jpeg);
+  boolean (*decode_mcu)(j_decompress_ptr jpeg, JBLOCKROW* blocks);
+};
+constexpr bool kKnowsEntropyDecoder = LIBJPEG_TURBO_VERSION_NUMBER < 4'000'000;
+
+// Thrown where JpegUnits cannot go on: perhaps libjpeg can.
+struct UnitsGiveUp {};
+
+}  // namespace
 
 // libjpeg reports errors by a call that must not return, and is C: so by longjmp.  Guarded() is the
 // only place with a setjmp; what runs in it holds no object with a destructor.
@@ -26,11 +42,15 @@ struct JpegDecoder::State {
   std::jmp_buf escape{};
   char message[JMSG_LENGTH_MAX]{};
   std::vector<std::uint8_t> cmyk_row;
+  std::span<const std::uint8_t> data;
+  JpegUnits units;
+  bool units_give_up = false;
 
   template <typename Body>
   void Guarded(Body body) {
     if (setjmp(escape) != 0) {
       jpeg_abort_decompress(&jpeg);
+      if (std::exchange(units_give_up, false)) throw UnitsGiveUp();
       throw Error(EX_DATAERR, std::string("cannot decode the JPEG image: ") + message);
     }
     body();
@@ -52,6 +72,22 @@ struct JpegDecoder::State {
         code != JWRN_ADOBE_XFORM && code != JWRN_BOGUS_ICC) {
       OnError(common);
     }
+  }
+
+  static boolean OnUnit(j_decompress_ptr jpeg, JBLOCKROW* blocks) {
+    State& state = *static_cast<State*>(jpeg->client_data);
+    if (!state.units.Next(blocks)) {
+      state.units_give_up = true;
+      std::longjmp(state.escape, 1);
+    }
+    return TRUE;
+  }
+
+  // Has `units` read what libjpeg would, if it can.
+  bool TakeUnits(ColumnRange wanted) {
+    if (!kKnowsEntropyDecoder || !units.Start(jpeg, wanted)) return false;
+    reinterpret_cast<StartOfEntropyDecoder*>(jpeg.entropy)->decode_mcu = OnUnit;
+    return true;
   }
 
   static void OnProgress(j_common_ptr common) {
@@ -92,7 +128,8 @@ void CmykToRgb(const std::uint8_t* cmyk, int width, bool inverted, std::uint8_t*
 
 }  // namespace
 
-JpegDecoder::JpegDecoder() : state_(std::make_unique<State>()) {
+JpegDecoder::JpegDecoder(EntropyDecoder entropy_decoder)
+    : state_(std::make_unique<State>()), entropy_decoder_(entropy_decoder) {
   State& state = *state_;
   jpeg_std_error(&state.errors);
   state.errors.error_exit = State::OnError;
@@ -112,6 +149,7 @@ ImageSize JpegDecoder::ReadHeader(std::span<const std::uint8_t> data) {
     throw Error(EX_DATAERR, "the image is not a JPEG file: it " + DescribeOther(data));
   }
   State& state = *state_;
+  state.data = data;
   state.Guarded([&] {
     jpeg_abort_decompress(&state.jpeg);
     jpeg_mem_src(&state.jpeg, data.data(), data.size());
@@ -133,6 +171,16 @@ bool JpegDecoder::is_cmyk() const {
 }
 
 void JpegDecoder::Decode(int reduction, const PixelBox& box, ImagePiece& piece) {
+  try {
+    DecodeBy(entropy_decoder_, reduction, box, piece);
+  } catch (const UnitsGiveUp&) {
+    ReadHeader(state_->data);
+    DecodeBy(EntropyDecoder::kLibrary, reduction, box, piece);
+  }
+}
+
+void JpegDecoder::DecodeBy(EntropyDecoder entropy_decoder, int reduction, const PixelBox& box,
+                           ImagePiece& piece) {
   // Upsampling of the colours makes the outermost pixels of a partial row differ from those of the
   // whole; two more on each side keep that away from `box`.
   constexpr int kMargin = 2;
@@ -158,6 +206,7 @@ void JpegDecoder::Decode(int reduction, const PixelBox& box, ImagePiece& piece) 
   state.Guarded([&] {
     if (right - left < full_width) jpeg_crop_scanline(&jpeg, &x, &width);
   });
+  used_library_ = entropy_decoder == EntropyDecoder::kLibrary || !state.TakeUnits({x, width});
   piece.box = {static_cast<int>(x), top, static_cast<int>(width), bottom - top};
   piece.pixels.resize(static_cast<std::size_t>(width) * static_cast<std::size_t>(bottom - top) * 3);
   state.cmyk_row.resize(jpeg.out_color_space == JCS_CMYK ? std::size_t{width} * 4 : 0);

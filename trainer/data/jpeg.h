@@ -20,10 +20,16 @@ inline constexpr std::int64_t kMaxJpegPixels = 100'000'000;  // ImageNet's large
 inline constexpr int kMaxJpegScans = 200;                    // progressive images have about 10
 inline constexpr long kMaxJpegMemoryBytes = 1L << 30;  // libjpeg's own tables and coefficients
 
+// Who reads the Huffman codes, which makes no difference but of time (doc/decisions/0045).
+enum class EntropyDecoder {
+  kFastest,  // JpegUnits where it can, else libjpeg
+  kLibrary,  // libjpeg
+};
+
 // Decodes one image after another, keeping its memory.  Not thread-safe: one per thread.
 class JpegDecoder {
  public:
-  JpegDecoder();
+  explicit JpegDecoder(EntropyDecoder entropy_decoder = EntropyDecoder::kFastest);
   ~JpegDecoder();
   JpegDecoder(const JpegDecoder&) = delete;
   JpegDecoder& operator=(const JpegDecoder&) = delete;
@@ -39,10 +45,17 @@ class JpegDecoder {
   // of the whole reduced image.  REQUIRES: `box` is not empty and within the reduced image. Damage
   // behind the last row of `box` is not noticed.
   void Decode(int reduction, const PixelBox& box, ImagePiece& piece);
+  // Whether libjpeg read the codes of the last image that was decoded.
+  bool used_library() const { return used_library_; }
 
  private:
+  void DecodeBy(EntropyDecoder entropy_decoder, int reduction, const PixelBox& box,
+                ImagePiece& piece);
+
   struct State;
   std::unique_ptr<State> state_;
+  const EntropyDecoder entropy_decoder_;
+  bool used_library_ = true;
 };
 
 }  // namespace trainer

@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 constexpr char kPrefix[] = "records-";
 constexpr std::uint64_t kLooksForOthers = 64;  // records that are kept between two
-constexpr std::chrono::milliseconds kLockPoll{10};
+constexpr std::chrono::milliseconds kFileLockPoll{10};
 
 std::uint64_t BytesOnDisk(const struct stat& status) {
   constexpr std::uint64_t kBlockBytes = 512;  // of st_blocks, whatever the file system has
@@ -113,7 +113,7 @@ bool RecordCache::OpenFile(const std::string& name, std::chrono::milliseconds pa
     if (::fstat(file_.fd(), &status) != 0) throw OsError("cannot use " + path_.string(), errno);
     if (!is_held && status.st_nlink > 0) return true;
     if (std::chrono::steady_clock::now() >= end) return false;
-    if (is_held) std::this_thread::sleep_for(kLockPoll);
+    if (is_held) std::this_thread::sleep_for(kFileLockPoll);
   }
 }
 
