@@ -66,14 +66,14 @@ inline void HuffmanDecoder::Drop(int count, Bits& bits) {
 
 bool HuffmanDecoder::SetDcTable(int number, const HuffmanCodes& codes) {
   std::unique_ptr<HuffmanTable>& table = dc_tables_[static_cast<std::size_t>(number)];
-  if (table == nullptr) table = std::make_unique<HuffmanTable>();
-  return table->Assign(codes, HuffmanSymbols::kDifferences);
+  if (table == nullptr) table = std::make_unique<HuffmanTable>(HuffmanSymbols::kDifferences);
+  return table->Assign(codes);
 }
 
 bool HuffmanDecoder::SetAcTable(int number, const HuffmanCodes& codes) {
   std::unique_ptr<HuffmanTable>& table = ac_tables_[static_cast<std::size_t>(number)];
-  if (table == nullptr) table = std::make_unique<HuffmanTable>();
-  return table->Assign(codes, HuffmanSymbols::kCoefficients);
+  if (table == nullptr) table = std::make_unique<HuffmanTable>(HuffmanSymbols::kCoefficients);
+  return table->Assign(codes);
 }
 
 void HuffmanDecoder::Start(std::span<const std::uint8_t> data, std::span<const UnitBlock> blocks,

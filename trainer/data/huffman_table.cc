@@ -19,10 +19,9 @@ std::int16_t Extend(std::uint64_t value, int bits) {
 
 }  // namespace
 
-bool HuffmanTable::Assign(const HuffmanCodes& codes, HuffmanSymbols symbols) {
-  if (is_usable_ && codes == codes_ && symbols == kind_) return true;
+bool HuffmanTable::Assign(const HuffmanCodes& codes) {
+  if (is_usable_ && codes == codes_) return true;
   codes_ = codes;
-  kind_ = symbols;
   is_usable_ = false;
   int code = 0;
   int index = 0;

@@ -52,9 +52,11 @@ struct HuffmanLeap {
 
 class HuffmanTable {
  public:
-  // Replaces the table.  False, and the table must not be used, if the lengths of the codes are not
-  // those of a prefix code.
-  bool Assign(const HuffmanCodes& codes, HuffmanSymbols symbols);
+  explicit HuffmanTable(HuffmanSymbols kind) : kind_(kind) {}
+
+  // Replaces the codes.  False, and the table must not be used, if their lengths are not those of a
+  // prefix code.
+  bool Assign(const HuffmanCodes& codes);
 
   // `window` has the next bits at its upper end; behind the last there are zeros.
   HuffmanStep StepAt(std::uint64_t window) const;
@@ -75,8 +77,8 @@ class HuffmanTable {
     std::uint8_t bits;  // 0: none
   };
 
+  const HuffmanSymbols kind_;
   HuffmanCodes codes_{};
-  HuffmanSymbols kind_{};
   bool is_usable_ = false;
   std::array<int, 17> first_code_{};   // [n]: of n bits
   std::array<int, 17> first_index_{};  // [n]: of its symbol

@@ -25,9 +25,10 @@ static_assert(kMaxUnitBlocks == D_MAX_BLOCKS_IN_MCU && kMaxComponents == MAX_COM
               kMaxComponents == NUM_HUFF_TBLS);
 
 bool IsSequential(const jpeg_decompress_struct& jpeg) {
-  const bool is_whole_block = jpeg.Ss == 0 && jpeg.Se == DCTSIZE2 - 1;  // otherwise: lossless
-  return is_whole_block && jpeg.progressive_mode == 0 && jpeg.arith_code == 0 &&
-         jpeg.data_precision == 8 && jpeg.comps_in_scan == jpeg.num_components;
+  // Scans of progressive and of lossless images have something else there.
+  const bool has_whole_blocks = jpeg.Ss == 0 && jpeg.Se == DCTSIZE2 - 1;
+  return has_whole_blocks && jpeg.arith_code == 0 && jpeg.data_precision == 8 &&
+         jpeg.comps_in_scan == jpeg.num_components;
 }
 
 bool CodesOf(const JHUFF_TBL* const (&tables)[NUM_HUFF_TBLS], int number, HuffmanCodes& codes) {
@@ -71,10 +72,8 @@ bool JpegUnits::Start(const jpeg_decompress_struct& jpeg, ColumnRange wanted) {
   if (jpeg.comps_in_scan > 1) {  // otherwise a unit is a block, whatever the sampling factors say
     const auto unit_width =
         static_cast<unsigned>(jpeg.max_h_samp_factor * SmallestScaledSize(jpeg));
-    // One more on each side than libjpeg looks at.
-    const unsigned first = wanted.first / unit_width;
-    first_wanted_ = first > 0 ? first - 1 : 0;
-    end_of_wanted_ = (wanted.first + wanted.width - 1) / unit_width + 2;
+    first_wanted_ = wanted.first / unit_width;
+    end_of_wanted_ = (wanted.first + wanted.width + unit_width - 1) / unit_width;
   }
   return true;
 }

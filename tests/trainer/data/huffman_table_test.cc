@@ -58,8 +58,8 @@ bool AreEqual(const HuffmanStep& a, const HuffmanStep& b) {
 }
 
 std::unique_ptr<HuffmanTable> CoefficientTable(const HuffmanCodes& codes) {
-  auto table = std::make_unique<HuffmanTable>();
-  EXPECT_TRUE(table->Assign(codes, HuffmanSymbols::kCoefficients));
+  auto table = std::make_unique<HuffmanTable>(HuffmanSymbols::kCoefficients);
+  EXPECT_TRUE(table->Assign(codes));
   return table;
 }
 
@@ -123,9 +123,9 @@ TEST(HuffmanTable, LeapIsAllStepsInSight) {
 }
 
 TEST(HuffmanTable, DifferencesHaveNoZerosBeforeThem) {
-  HuffmanTable table;
+  HuffmanTable table(HuffmanSymbols::kDifferences);
   // 0: no bits, 10: 15 bits.
-  ASSERT_TRUE(table.Assign({{1, 1}, {0, 15}}, HuffmanSymbols::kDifferences));
+  ASSERT_TRUE(table.Assign({{1, 1}, {0, 15}}));
   EXPECT_TRUE(AreEqual(table.StepAt(0), {0, 1, 1}));
   EXPECT_TRUE(
       AreEqual(table.StepAt(std::uint64_t{0b10'0000'0000'0000'000} << 47), {-32767, 17, 1}));
@@ -142,20 +142,19 @@ TEST(HuffmanTable, SymbolsOfProgressiveImagesAreNoSteps) {
 }
 
 TEST(HuffmanTable, RefusesWhatIsNoPrefixCode) {
-  HuffmanTable table;
-  EXPECT_TRUE(table.Assign({{2}, {}}, HuffmanSymbols::kDifferences));
-  EXPECT_FALSE(table.Assign({{3}, {}}, HuffmanSymbols::kDifferences));
-  EXPECT_FALSE(table.Assign({{1, 3}, {}}, HuffmanSymbols::kDifferences));
-  EXPECT_FALSE(table.Assign({{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 200, 57}, {}},
-                            HuffmanSymbols::kDifferences))
+  HuffmanTable table(HuffmanSymbols::kDifferences);
+  EXPECT_TRUE(table.Assign({{2}, {}}));
+  EXPECT_FALSE(table.Assign({{3}, {}}));
+  EXPECT_FALSE(table.Assign({{1, 3}, {}}));
+  EXPECT_FALSE(table.Assign({{1, 3}, {}})) << "once more";
+  EXPECT_FALSE(table.Assign({{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 200, 57}, {}}))
       << "257 codes";
-  EXPECT_FALSE(table.Assign({{3}, {}}, HuffmanSymbols::kDifferences)) << "once more";
 }
 
 TEST(HuffmanTable, AnotherTableTakesThePlace) {
-  HuffmanTable table;
-  ASSERT_TRUE(table.Assign(kLuminance, HuffmanSymbols::kCoefficients));
-  ASSERT_TRUE(table.Assign({{0, 1}, {0x02}}, HuffmanSymbols::kCoefficients));
+  HuffmanTable table(HuffmanSymbols::kCoefficients);
+  ASSERT_TRUE(table.Assign(kLuminance));
+  ASSERT_TRUE(table.Assign({{0, 1}, {0x02}}));
   EXPECT_TRUE(AreEqual(table.StepAt(0), {-3, 4, 1}));
   EXPECT_EQ(table.StepAt(~std::uint64_t{0}).bits, 0);
   EXPECT_EQ(table.PairAt(~std::uint64_t{0}).first_bits, 0);
