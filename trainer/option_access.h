@@ -80,7 +80,7 @@ CLI::Option* AddText(CLI::App& app, const OptionRow& row, Options& options) {
   auto& member = Member<kPath...>(options);
   const auto take = [&member](const std::string& text) { member = text; };
   return app.add_option_function<std::string>("--" + row.name, take, row.help)
-      ->type_name(row.name.ends_with("_dir") ? "DIR" : "FILE");
+      ->type_name(row.help.starts_with("folder ") ? "DIR" : "FILE");
 }
 
 template <auto... kPath>

@@ -170,10 +170,10 @@ std::optional<std::uint64_t> ReadAhead::RoomForNext() const {
 
 ReadAhead::Options ReadAheadFor(int workers, std::int64_t end) {
   constexpr int kMostServed = 16;
-  constexpr int kMostThreads = 256;
-  constexpr int kThreads = 32;
-  constexpr std::int64_t kItems = 64;
-  constexpr std::size_t kBytes = 8u << 20;
+  constexpr int kMostThreads = 512;
+  constexpr int kThreads = 64;
+  constexpr std::int64_t kItems = 128;
+  constexpr std::size_t kBytes = 16u << 20;
   const int served = std::min(workers, kMostServed);
   return {.most_threads = std::min(served * kThreads, kMostThreads),
           .items = served * kItems,

@@ -65,7 +65,7 @@ struct RecordSourceOptions {
   std::function<void(const std::string&)> on_bad_record;
 
   // How fast.
-  int threads = 2;   // decoding threads; one core decodes about 800 ImageNet images per second
+  int threads = 2;   // decoding threads; a core decodes about 1,500 ImageNet images per second
   int prefetch = 2;  // batches made ahead; memory: (prefetch + 1) * batch_size * image_size^2 * 3
                      // bytes, and ReadAheadFor(threads).bytes for records
   AllocateMemory allocate = AllocateOrdinaryMemory;  // of the batches

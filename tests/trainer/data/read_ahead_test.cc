@@ -174,13 +174,13 @@ TEST(ReadAhead, WaitsWithALargeItemUntilNothingElseIsHeld) {
 TEST(ReadAheadFor, HasItsShareForEachWorkerAndABoundForAll) {
   const ReadAhead::Options one = ReadAheadFor(1, 77);
   EXPECT_EQ(one.end, 77);
-  EXPECT_EQ(one.items, 64);
-  EXPECT_EQ(one.bytes, 8U << 20);
-  EXPECT_EQ(one.most_threads, 32);
+  EXPECT_EQ(one.items, 128);
+  EXPECT_EQ(one.bytes, 16U << 20);
+  EXPECT_EQ(one.most_threads, 64);
   const ReadAhead::Options many = ReadAheadFor(1000, 77);
-  EXPECT_EQ(many.items, 1024);
-  EXPECT_EQ(many.bytes, 128U << 20);
-  EXPECT_EQ(many.most_threads, 256);
+  EXPECT_EQ(many.items, 2048);
+  EXPECT_EQ(many.bytes, 256U << 20);
+  EXPECT_EQ(many.most_threads, 512);
 }
 
 TEST(ReadAhead, SeeksWhileItReads) {
