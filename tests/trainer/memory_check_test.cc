@@ -149,9 +149,9 @@ TEST(RunMemory, CountsWhatTheSourcesHold) {
   EXPECT_EQ(MakeRunMemory(options, *backend, 2, 4).host_records, 0U);
   options.data_dir = "data";
   EXPECT_EQ(MakeRunMemory(options, *backend, 2, 4).host_batches, 6);
-  EXPECT_EQ(MakeRunMemory(options, *backend, 2, 4).host_records, 2U * 4 * (8U << 20));
+  EXPECT_EQ(MakeRunMemory(options, *backend, 2, 4).host_records, 2U * 4 * (16U << 20));
   EXPECT_EQ(MakeRunMemory(options, *backend, 2, 4).host_threads, 12);
-  EXPECT_EQ(MakeRunMemory(options, *backend, 2, 64).host_records, 2U * (128U << 20));
+  EXPECT_EQ(MakeRunMemory(options, *backend, 2, 64).host_records, 2U * (1216U << 20));
   EXPECT_FALSE(MakeRunMemory(options, *backend, 2, 4).goes_back);
   options.on_nan = OnNan::kRollback;
   EXPECT_TRUE(MakeRunMemory(options, *backend, 2, 4).goes_back);
@@ -159,7 +159,7 @@ TEST(RunMemory, CountsWhatTheSourcesHold) {
   options.prefetch = 9;
   options.data_threads = 1;
   EXPECT_EQ(MakeRunMemory(options, *backend, 2, 4).host_batches, 10);
-  EXPECT_EQ(MakeRunMemory(options, *backend, 2, 4).host_records, 8U << 20);
+  EXPECT_EQ(MakeRunMemory(options, *backend, 2, 4).host_records, 16U << 20);
   EXPECT_EQ(MakeRunMemory(options, *backend, 2, 4).host_threads, 5);
   options.mode = RunMode::kPredict;
   EXPECT_EQ(MakeRunMemory(options, *backend, 1, 4).host_batches, 0);
