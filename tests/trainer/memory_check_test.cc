@@ -151,7 +151,7 @@ TEST(RunMemory, CountsWhatTheSourcesHold) {
   EXPECT_EQ(MakeRunMemory(options, *backend, 2, 4).host_batches, 6);
   EXPECT_EQ(MakeRunMemory(options, *backend, 2, 4).host_records, 2U * 4 * (16U << 20));
   EXPECT_EQ(MakeRunMemory(options, *backend, 2, 4).host_threads, 12);
-  EXPECT_EQ(MakeRunMemory(options, *backend, 2, 64).host_records, 2U * (1216U << 20));
+  EXPECT_EQ(MakeRunMemory(options, *backend, 2, 64).host_records, 2U * (256U << 20));
   EXPECT_FALSE(MakeRunMemory(options, *backend, 2, 4).goes_back);
   options.on_nan = OnNan::kRollback;
   EXPECT_TRUE(MakeRunMemory(options, *backend, 2, 4).goes_back);
