@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <csignal>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -44,13 +45,16 @@ void Orphans::End(std::chrono::milliseconds patience) const {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
   bool were_told = false;
+  std::optional<Clock::time_point> killed_at;  // first
   for (std::vector<pid_t> left = Left(); !left.empty(); left = Left()) {
-    const auto waited = Clock::now() - start;
-    if (waited > 4 * patience) return;
+    const Clock::time_point now = Clock::now();
+    // From the kill: this process may have been kept waiting itself, and have killed none so far.
+    if (killed_at && now - *killed_at > 2 * patience) return;
     // Those that come later are children of one that was killed.
-    if (waited > 2 * patience) {
+    if (now - start > 2 * patience) {
       for (const pid_t pid : left) kill(pid, SIGKILL);
-    } else if (waited > patience && !were_told) {
+      if (!killed_at) killed_at = now;
+    } else if (now - start > patience && !were_told) {
       for (const pid_t pid : left) kill(pid, SIGTERM);
       were_told = true;
     }

@@ -27,10 +27,10 @@ class Orphans {
   void Reap(const std::vector<pid_t>& children) const;
 
   // Returns when all have ended: most do by themselves; after `patience` they get SIGTERM, after
-  // twice that SIGKILL.  Gives up after four times that, since a process may wait for a disk for
-  // ever.  Those with a session of their own, setsid(2), are daemons that a rank has started to
-  // outlive it, and are left alone.  To be called when no other child is left than those that were
-  // there at the beginning.
+  // twice that SIGKILL.  Gives up twice that later, since a process may wait for a disk for ever.
+  // Those with a session of their own, setsid(2), are daemons that a rank has started to outlive
+  // it, and are left alone.  To be called when no other child is left than those that were there
+  // at the beginning.
   void End(std::chrono::milliseconds patience = std::chrono::seconds(1)) const;
 
  private:

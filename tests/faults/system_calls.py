@@ -98,8 +98,9 @@ class Campaign:
             ended = self.train(run, ["strace", "-f", "-y", "-o", log, "-e", f"trace={fault.call}", "-e", "signal=none",
                                      "-e", f"inject={fault.call}:{action}:when={fault.number}"])
             killed = fault.what == "KILL" and ended.returncode in (-9, 137)
-            hit = killed or "(INJECTED)" in log.read_text(errors="replace")
-            problem = self.judge(fault, ended, run) if hit else None
+            calls = log.read_text(errors="replace")
+            hit = killed or "(INJECTED)" in calls
+            problem = self.judge(fault, ended, run, calls) if hit else None
             end = "killed" if killed else "went on" if ended.returncode == 0 else "ended"
             if not problem:
                 again = self.train(run)
@@ -111,7 +112,7 @@ class Campaign:
             log.unlink()
         return Outcome(hit, end, problem)
 
-    def judge(self, fault, ended, run):
+    def judge(self, fault, ended, run, calls):
         if fault.what == "KILL":
             return None
         if ended.returncode < 0 or ended.returncode >= 128:
@@ -119,7 +120,8 @@ class Campaign:
         if ended.returncode == 0:
             return None if (run / "checkpoints/step-0000000006").is_dir() else "exit code 0 without its last checkpoint"
         # A number is one of every thread: that of a call of the thread that writes checkpoints may be one of the loader's as well.
-        if "error while loading shared libraries" in ended.stderr:
+        # Or the line that was to name the cause.
+        if "error while loading shared libraries" in ended.stderr or re.search(r" writev?\(2<.*\(INJECTED\)", calls):
             return None
         if os.strerror(getattr(errno, fault.what)) not in ended.stderr and str(self.work) not in ended.stderr:
             return f"exit code {ended.returncode}, the cause is not named: {ended.stderr[-600:]}"

@@ -42,7 +42,7 @@ TEST_F(HeartbeatTest, NamesTheRankThatIsLate) {
     }
   }
   EXPECT_THAT(heartbeat.TakeLate({"n1", "n2"}, {}).value_or(""),
-              MatchesRegex("rank 0 on n1 has not touched .*/beat\\.0 for 0 s"));
+              MatchesRegex("rank 0 on n1 has not touched .*/beat\\.0 for [0-9]+ s"));
 }
 
 TEST_F(HeartbeatTest, PassesOverRanksThatHaveEnded) {
@@ -58,11 +58,12 @@ TEST_F(HeartbeatTest, NamesNoRankWhereTheFileIsThatOfAll) {
       {.pattern = directory_ + "/beat", .limit = std::chrono::milliseconds(20), .ranks = 2});
   ASSERT_TRUE(IsReadable(heartbeat, kLong));
   EXPECT_THAT(heartbeat.TakeLate({"n1", "n2"}, {0}).value_or(""),
-              MatchesRegex("no rank has touched .*/beat for 0 s"));
+              MatchesRegex("no rank has touched .*/beat for [0-9]+ s"));
 }
 
 TEST_F(HeartbeatTest, EndsAJobThatHangs) {
-  const std::string beats = "for i in 1 2 3 4 5 6; do echo > beat; sleep 0.1; done; ";
+  // The limit is many beats long, since a busy machine may keep a rank waiting.
+  const std::string beats = "for i in $(seq 12); do echo > beat; sleep 0.1; done; ";
   const auto run = [&](const std::string& script) {
     ChildCommand command;
     command.rank = 0;
@@ -71,7 +72,7 @@ TEST_F(HeartbeatTest, EndsAJobThatHangs) {
     SupervisorOptions options;
     options.grace = std::chrono::milliseconds(100);
     options.hosts = {"n1"};
-    options.heartbeat = {.pattern = directory_ + "/beat", .limit = std::chrono::milliseconds(500)};
+    options.heartbeat = {.pattern = directory_ + "/beat", .limit = std::chrono::seconds(2)};
     SignalRelay signals;
     return Supervise({command}, options, signals);
   };
@@ -84,7 +85,7 @@ TEST_F(HeartbeatTest, EndsAJobThatHangs) {
   EXPECT_THAT(hung.hang, MatchesRegex("no rank has touched .*/beat for [0-9]+ s"));
   // After an order to stop the ranks may take their time.
   const JobResult stopped =
-      run("trap '' TERM; " + beats + ": > ready; " + SignalWhenReady("TERM") + "sleep 1; exit 75");
+      run("trap '' TERM; " + beats + ": > ready; " + SignalWhenReady("TERM") + "sleep 3; exit 75");
   EXPECT_EQ(stopped.exit_code, 75);
 }
 

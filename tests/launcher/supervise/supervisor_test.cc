@@ -87,6 +87,7 @@ TEST_F(SupervisorTest, RelaysUserSignalsToEveryRank) {
 }
 
 TEST_F(SupervisorTest, TheSecondInterruptKills) {
+  std::signal(SIGINT, SIG_DFL);  // a shell that started this in the background ignores it
   const JobResult result = Run({"trap 'echo > once' INT; echo > ready; " + SignalWhenReady("INT") +
                                 "while [ ! -e once ]; do sleep 0.02; done; kill -INT " +
                                 std::to_string(getpid()) + "; while :; do sleep 0.05; done"},
