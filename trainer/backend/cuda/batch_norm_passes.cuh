@@ -29,7 +29,8 @@ struct Sweep {
   dim3 grid() const { return dim3(static_cast<unsigned>(groups), static_cast<unsigned>(blocks)); }
 };
 
-inline Sweep SweepOf(const NormShape& shape) {
+// For a pass that is compiled for `blocks_at_once`: all its blocks run from the beginning.
+inline Sweep SweepOf(const NormShape& shape, int blocks_at_once = kBlocksAtOnce) {
   constexpr int kMostColumns = 32;
   DDL_CHECK(shape.pixels < std::int64_t{1} << 30);
   Sweep sweep;
@@ -39,7 +40,7 @@ inline Sweep SweepOf(const NormShape& shape) {
   sweep.groups = (eights + sweep.columns - 1) / sweep.columns;
   const std::int64_t rows = kThreads / sweep.columns;
   const std::int64_t useful = std::max<std::int64_t>((shape.pixels + rows - 1) / rows, 1);
-  const std::int64_t wanted = kBlocksAtOnce * shape.multiprocessors / sweep.groups;
+  const std::int64_t wanted = blocks_at_once * shape.multiprocessors / sweep.groups;
   sweep.blocks = static_cast<int>(std::clamp<std::int64_t>(wanted, 1, useful));
   return sweep;
 }

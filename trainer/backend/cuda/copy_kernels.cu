@@ -124,11 +124,20 @@ __global__ void Noise(unsigned* dst, std::int64_t words) {
   dst[i] = x & 0xBFFFBFFFU;  // exponents of less than 1 in each half
 }
 
+// A column has kSumLanes threads, whose sums are added in the same order each time.
+constexpr int kSumLanes = 8;
+constexpr int kSumColumns = kThreads / kSumLanes;
 __global__ void ColumnSums(const float* src, float* dst, std::int64_t rows, std::int64_t columns) {
-  const std::int64_t c = Item();
-  if (c >= columns) return;
+  __shared__ float sums[kSumLanes][kSumColumns];
+  const std::int64_t c = static_cast<std::int64_t>(blockIdx.x) * kSumColumns + threadIdx.x;
   float sum = 0;
-  for (std::int64_t r = 0; r < rows; ++r) sum += src[r * columns + c];
+  if (c < columns) {
+    for (std::int64_t r = threadIdx.y; r < rows; r += kSumLanes) sum += src[r * columns + c];
+  }
+  sums[threadIdx.y][threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.y != 0 || c >= columns) return;
+  for (int lane = 1; lane < kSumLanes; ++lane) sum += sums[lane][threadIdx.x];
   dst[c] = sum;
 }
 
@@ -201,7 +210,8 @@ void FillWithNoise(void* dst, std::int64_t words, CUstream_st* stream) {
 
 void SumRows(const float* src, float* dst, std::int64_t rows, std::int64_t columns,
              CUstream_st* stream) {
-  Launch(ColumnSums, BlocksFor(columns), kThreads, stream, src, dst, rows, columns);
+  Launch(ColumnSums, dim3(static_cast<unsigned>((columns + kSumColumns - 1) / kSumColumns)),
+         dim3(kSumColumns, kSumLanes), stream, src, dst, rows, columns);
 }
 
 }  // namespace trainer

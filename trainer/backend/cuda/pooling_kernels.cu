@@ -98,17 +98,17 @@ __global__ void AverageForward(AverageShape shape, const T* src, T* dst) {
 }
 
 template <typename T>
-__global__ void AverageBackward(AverageShape shape, const T* diff_dst, T* diff_src) {
-  const std::int64_t eight = Item();
+__global__ void AverageBackward(AverageShape shape, int all, const T* diff_dst, T* diff_src) {
+  if (Item() >= all) return;
+  const int eight = static_cast<int>(Item());  // dividing 64 bits takes long
   const int eights = shape.channels / 8;
-  if (eight >= shape.samples * shape.pixels * eights) return;
-  const std::int64_t n = eight / (shape.pixels * eights);
-  const int channel = static_cast<int>(eight % eights) * 8;
+  const std::int64_t n = eight / (static_cast<int>(shape.pixels) * eights);
+  const int channel = eight % eights * 8;
   float g[8] = {};
   for (int i = 0; i < 8 && channel + i < shape.used; ++i) {
     g[i] = ToFloat(diff_dst[n * shape.used + channel + i]) / static_cast<float>(shape.pixels);
   }
-  Store8(g, diff_src + eight * 8);
+  Store8(g, diff_src + std::int64_t{eight} * 8);
 }
 
 }  // namespace
@@ -145,10 +145,12 @@ void AveragePoolForward(const AverageShape& shape, const void* src, void* dst,
 
 void AveragePoolBackward(const AverageShape& shape, const void* diff_dst, void* diff_src,
                          CUstream_st* stream) {
+  const std::int64_t eights = shape.samples * shape.pixels * (shape.channels / 8);
+  DDL_CHECK(eights < std::int64_t{1} << 31);
   WithElement(shape.dtype, [&](auto zero) {
     using T = decltype(zero);
-    Launch(AverageBackward<T>, BlocksFor(shape.samples * shape.pixels * (shape.channels / 8)),
-           kThreads, stream, shape, static_cast<const T*>(diff_dst), static_cast<T*>(diff_src));
+    Launch(AverageBackward<T>, BlocksFor(eights), kThreads, stream, shape, static_cast<int>(eights),
+           static_cast<const T*>(diff_dst), static_cast<T*>(diff_src));
   });
 }
 

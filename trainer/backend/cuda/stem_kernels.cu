@@ -17,6 +17,8 @@ using batch_norm::SweepOf;
 using batch_norm::Track;
 using batch_norm::TrackOf;
 
+// The passes that pool have more in their registers than those of batch norm alone.
+constexpr int kPoolBlocksAtOnce = 2;
 constexpr int kPaddedBlockChannels = 16;
 constexpr int kBlockFilter = kBlockKernel * kBlockKernel * kPaddedBlockChannels;
 constexpr int kPixelFilter = 7 * 7 * 8;
@@ -38,9 +40,9 @@ __device__ void AddBlock(const PixelsCall& call, std::int64_t n, std::int64_t to
 }
 
 template <typename T>
-__global__ void ToBlocks(PixelsCall call, std::int64_t down, std::int64_t across, T* dst) {
-  const std::int64_t i = Item();
-  if (i >= call.samples * down * across) return;
+__global__ void ToBlocks(PixelsCall call, int down, int across, int blocks, T* dst) {
+  if (Item() >= blocks) return;
+  const int i = static_cast<int>(Item());  // dividing 64 bits takes long
   const std::int64_t left = (i % across - 2) * 2;
   const std::int64_t top = (i / across % down - 2) * 2;
   const std::int64_t n = i / (across * down);
@@ -51,7 +53,7 @@ __global__ void ToBlocks(PixelsCall call, std::int64_t down, std::int64_t across
   float half[8];
   for (int part = 0; part < 2; ++part) {
     for (int c = 0; c < 8; ++c) half[c] = sum[part * 8 + c];
-    Store8(half, dst + i * kPaddedBlockChannels + part * 8);
+    Store8(half, dst + std::int64_t{i} * kPaddedBlockChannels + part * 8);
   }
 }
 
@@ -100,7 +102,7 @@ __device__ Window WindowOf(int index, const Extents& e) {
 }
 
 template <typename T>
-__global__ void __launch_bounds__(kThreads, 2)
+__global__ void __launch_bounds__(kThreads, kPoolBlocksAtOnce)
     NormalizeAndPool(const T* src, Coefficients by, Extents e, int windows, int padded, int columns,
                      T* dst, T* chosen, std::uint8_t* winners, std::uint8_t* mask) {
   const Track track = TrackOf(columns);
@@ -169,7 +171,7 @@ __device__ void AddChosen(const Choice<T>& choice, unsigned place, float (&sum)[
 // A thread has a quad, which only the window that starts in it and its neighbours to the right and
 // below can have chosen from.
 template <typename T>
-__global__ void __launch_bounds__(kThreads, 2)
+__global__ void __launch_bounds__(kThreads, kPoolBlocksAtOnce)
     DifferentiatePooled(const T* src, const T* diff_dst, const std::uint8_t* winners, Extents e,
                         const float* means, BackwardCoefficients by, int quads, int padded,
                         int columns, T* diff_src) {
@@ -245,10 +247,12 @@ Extents ExtentsOf(const StemImages& images) {
 void TransformPixelsToBlocks(const PixelsCall& call, DType dtype, void* dst, CUstream_st* stream) {
   const std::int64_t down = BlocksAcross(call.height);
   const std::int64_t across = BlocksAcross(call.width);
+  const std::int64_t blocks = call.samples * down * across;
+  DDL_CHECK(blocks < std::int64_t{1} << 31);
   WithElement(dtype, [&](auto zero) {
     using T = decltype(zero);
-    Launch(ToBlocks<T>, BlocksFor(call.samples * down * across), kThreads, stream, call, down,
-           across, static_cast<T*>(dst));
+    Launch(ToBlocks<T>, BlocksFor(blocks), kThreads, stream, call, static_cast<int>(down),
+           static_cast<int>(across), static_cast<int>(blocks), static_cast<T*>(dst));
   });
 }
 
@@ -277,7 +281,7 @@ void RunPooledNormForward(const NormShape& norm, const StemImages& images,
   const Coefficients by =
       batch_norm::FindCoefficients(norm, parameters, c.src, c.of_batch, c.saved, c.scratch, stream);
   const NormShape pooled = PooledShape(norm, images);
-  const Sweep sweep = SweepOf(pooled);
+  const Sweep sweep = SweepOf(pooled, kPoolBlocksAtOnce);
   WithElement(norm.dtype, [&](auto zero) {
     using T = decltype(zero);
     Launch(NormalizeAndPool<T>, sweep.grid(), kThreads, stream, static_cast<const T*>(c.src), by,
@@ -295,15 +299,16 @@ void RunPooledNormBackward(const NormShape& norm, const StemImages& images, cons
   float* partial = c.scratch + 3 * padded;
   const BackwardCoefficients by = {c.scratch, c.scratch + padded, c.scratch + 2 * padded};
   const NormShape pooled = PooledShape(norm, images);
-  const Sweep sweep = SweepOf(pooled);
+  const Sweep sums = SweepOf(pooled);
+  const Sweep sweep = SweepOf(pooled, kPoolBlocksAtOnce);
   WithElement(norm.dtype, [&](auto zero) {
     using T = decltype(zero);
     const auto* diff_dst = static_cast<const T*>(call.diff_dst);
     // Elements that were not chosen have no gradient: the sums are over the windows.
-    Launch(batch_norm::GradientSums<T>, sweep.grid(), kThreads, stream,
+    Launch(batch_norm::GradientSums<T>, sums.grid(), kThreads, stream,
            static_cast<const T*>(call.chosen), call.mask, diff_dst, mean, inverse,
-           static_cast<int>(pooled.pixels), padded, sweep.columns, partial);
-    batch_norm::FinishGradientSums(norm, sweep, partial, scale, inverse, c.of_batch, c.diff_scale,
+           static_cast<int>(pooled.pixels), padded, sums.columns, partial);
+    batch_norm::FinishGradientSums(norm, sums, partial, scale, inverse, c.of_batch, c.diff_scale,
                                    c.diff_shift, by, stream);
     Launch(DifferentiatePooled<T>, sweep.grid(), kThreads, stream, static_cast<const T*>(c.src),
            diff_dst, call.winners, ExtentsOf(images), mean, by, static_cast<int>(pooled.pixels),
