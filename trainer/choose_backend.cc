@@ -3,6 +3,7 @@
 #include "trainer/choose_backend.h"
 
 #include <string>
+#include <utility>
 
 #include "support/counted.h"
 #include "trainer/core/error.h"
@@ -31,9 +32,9 @@ std::string NameOfBackend(const Options& options, const launcher::RankInfo& rank
 }  // namespace
 
 std::unique_ptr<Backend> ChooseBackendOf(const Options& options, const launcher::RankInfo& rank,
-                                         const Logger& log) {
+                                         std::shared_ptr<PlanCache> plans, const Logger& log) {
   return MakeBackend(NameOfBackend(options, rank, log),
-                     MakeBackendOptions(options, rank.local_rank));
+                     MakeBackendOptions(options, rank.local_rank, std::move(plans)));
 }
 
 }  // namespace trainer

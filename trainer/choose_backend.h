@@ -16,7 +16,8 @@ namespace trainer {
 // The back end that --backend asks for.  Throws Error(EX_UNAVAILABLE) for --backend=auto in a job
 // that was granted GPUs and has none that works: it is not to train on a few cores, a hundred times
 // slower, for as long as its time limit lets it.  And as MakeBackend throws.
+// `plans`: as BackendOptions has them.
 std::unique_ptr<Backend> ChooseBackendOf(const Options& options, const launcher::RankInfo& rank,
-                                         const Logger& log);
+                                         std::shared_ptr<PlanCache> plans, const Logger& log);
 
 }  // namespace trainer

@@ -24,6 +24,7 @@
 #include "trainer/memory_check.h"
 #include "trainer/noted_settings.h"
 #include "trainer/own_device.h"
+#include "trainer/plan_file.h"
 #include "trainer/rank_outputs.h"
 #include "trainer/report_error.h"
 #include "trainer/root_outputs.h"
@@ -146,8 +147,8 @@ void PrintResult(const TrainResult& result) {
 }
 
 // `outputs` of rank 0, or null.
-int Train(const World& world, const TrainConfig& config, RunProfile& measured, Sources& sources,
-          NetworkPlan& network, RootOutputs* outputs) {
+int Train(const World& world, const TrainConfig& config, RunProfile& measured, PlanFile& plan_file,
+          Sources& sources, NetworkPlan& network, RootOutputs* outputs) {
   const auto& [options, rank, met, watch, spans, log] = world;
   RankOutputs own_outputs(options, rank, DDLRUN_VERSION, log);
   Backend& backend = measured.backend();
@@ -200,10 +201,11 @@ int Train(const World& world, const TrainConfig& config, RunProfile& measured, S
       watched_sources.evaluation = MakeWatchedSource(*sources.evaluation, *watch);
       parts.evaluation = watched_sources.evaluation.get();
     }
-    parts.entered = [&](Activity activity, std::int64_t step) {
-      world.watch->Enter(activity, step);
-    };
   }
+  parts.entered = [&](Activity activity, std::int64_t step) {
+    if (world.watch != nullptr) world.watch->Enter(activity, step);
+    if (world.is_root()) plan_file.Keep();
+  };
   parts.failed = [&](const std::exception& error) {
     if (point) point->End(RunEvent::kFailure);
     if (communicator.size() > 1) communicator.Abort(ReportError(error, world.rank));
@@ -240,7 +242,8 @@ int RunTogether(const World& world, const std::vector<std::string>& arguments) {
   world.Agree(RunFacts(options, DDLRUN_VERSION),
               "start all ranks with one command line and program");
   TrainConfig config = ConfigOfLaunch(options, rank.restart_count, DDLRUN_VERSION);
-  const std::unique_ptr<Backend> device = ChooseBackendOf(options, rank, log);
+  PlanFile plan_file(PlanPath(options), log);
+  const std::unique_ptr<Backend> device = ChooseBackendOf(options, rank, plan_file.plans(), log);
   RunProfile measured(options, *device, rank);
   Backend& backend = measured.backend();
   world.Agree({BackendFact(backend)},
@@ -266,6 +269,9 @@ int RunTogether(const World& world, const std::vector<std::string>& arguments) {
       config.settings = NotedSettings(options, backend.name(), sources.training->samples());
     }
     lock = PrepareFolders(config, MakeRunLockOptions(log), log);
+    if (options.plan_cache != "auto" && options.plan_cache != "off") {
+      TryToWrite(PlanPath(options), "another --plan_cache");
+    }
     const LaunchFacts launch = {.version = DDLRUN_VERSION,
                                 .arguments = arguments,
                                 .backend = backend.description(),
@@ -276,7 +282,7 @@ int RunTogether(const World& world, const std::vector<std::string>& arguments) {
                                                              ProgressFor(STDERR_FILENO), launch),
                                       log);
   }
-  return Train(world, config, measured, sources, *memory.plan, outputs.get());
+  return Train(world, config, measured, plan_file, sources, *memory.plan, outputs.get());
 }
 
 std::string VersionText() {

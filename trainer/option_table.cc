@@ -350,6 +350,10 @@ std::vector<OptionRow> MakeTable() {
        "auto: start a whole training step as one CUDA graph where a rank with a GPU is alone; on: "
        "with NCCL too, and refuse to run otherwise; off: start its kernels one by one",
        kOurs, false, kSame, kNamed<kGraphs, &Options::graph>},
+      {"plan_cache", how,
+       "file that keeps which algorithms are the fastest on a GPU, so that the next start times "
+       "none; auto: plans.txt in the folder for checkpoints, of a run that has some; off: none",
+       kOurs, false, kOwn, kText<&Options::plan_cache>},
       {"hang_floor_seconds", how,
        "end a run that stands still for 5 times its longest step, and for no less than this; 0: "
        "never",

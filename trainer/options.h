@@ -64,6 +64,7 @@ struct Options : TrainConfig {
   // How.
   std::string backend = "auto";
   std::string comm = "auto";
+  std::string plan_cache = "auto";
   int nccl_max_ctas = 0;           // 0: NCCL's choice
   int threads = 0;                 // of the back end; 0: one per core this rank may use
   int data_threads = 0;            // decoding; 0: one per core this rank may use

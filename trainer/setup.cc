@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <system_error>
+#include <utility>
 
 #include "trainer/core/error.h"
 #include "trainer/data/read_ahead.h"
@@ -39,7 +40,8 @@ TrainConfig ConfigOfLaunch(const TrainConfig& told, int restart_count,
   return config;
 }
 
-BackendOptions MakeBackendOptions(const Options& options, int local_rank) {
+BackendOptions MakeBackendOptions(const Options& options, int local_rank,
+                                  std::shared_ptr<PlanCache> plans) {
   BackendOptions backend;
   backend.threads = options.threads;
   backend.local_rank = local_rank;
@@ -47,6 +49,7 @@ BackendOptions MakeBackendOptions(const Options& options, int local_rank) {
   if (options.precision == "bf16") backend.compute_type = DType::kBFloat16;
   backend.tf32 = options.precision == "tf32";
   backend.deterministic = options.deterministic;
+  backend.plans = std::move(plans);
   return backend;
 }
 

@@ -24,7 +24,8 @@ namespace trainer {
 TrainConfig ConfigOfLaunch(const TrainConfig& told, int restart_count,
                            const std::string& program_version);
 
-BackendOptions MakeBackendOptions(const Options& options, int local_rank);
+BackendOptions MakeBackendOptions(const Options& options, int local_rank,
+                                  std::shared_ptr<PlanCache> plans);
 
 // For --trace; null without it.
 std::unique_ptr<SpanRecorder> MakeSpanRecorder(const Options& options);

@@ -301,8 +301,8 @@ TEST(SharedOptions, TheseAreTheOnesThatRanksMayHaveOfTheirOwn) {
     if (row.rank_rule == RankRule::kGivenAlike) given_alike.insert(row.name);
   }
   EXPECT_THAT(own,
-              ElementsAre("data_idx_dir", "data_threads", "display_every", "gpu_id", "prefetch",
-                          "record_cache", "record_cache_gb", "scan_cache", "threads"));
+              ElementsAre("data_idx_dir", "data_threads", "display_every", "gpu_id", "plan_cache",
+                          "prefetch", "record_cache", "record_cache_gb", "scan_cache", "threads"));
   EXPECT_THAT(given_alike, ElementsAre("data_dir", "dump_state", "export_dir", "init_from", "mllog",
                                        "prometheus_dir", "tensorboard_dir", "variability_dir"));
 }

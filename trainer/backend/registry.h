@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "trainer/backend/backend.h"
+#include "trainer/backend/plan_cache.h"
 
 namespace trainer {
 
@@ -19,6 +20,8 @@ struct BackendOptions {
   DType compute_type = DType::kFloat32;
   bool tf32 = false;           // tensor cores for kFloat32
   bool deterministic = false;  // the same bits each time, where that costs speed
+  // What timing has shown, and will show; null: it is forgotten with the process.
+  std::shared_ptr<PlanCache> plans = nullptr;
 };
 
 // Of this build, fastest first: {"cuda", "cpu", "reference"}.

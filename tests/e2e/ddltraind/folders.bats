@@ -180,6 +180,8 @@ end_holder() {
   [[ $messages == *"check that directory or give another --export_dir" ]]
   refused 71 "cannot create /proc/self/state.partial-" --num_iter=2 --results_dir=run --dump_state=/proc/self/state
   [[ $messages == *"another --dump_state" ]]
+  refused 71 "cannot create nowhere/plans.partial-" --num_iter=2 --results_dir=run --plan_cache=nowhere/plans
+  [[ $messages == *"another --plan_cache" ]]
   mkdir -p final/model.safetensors
   refused 71 "cannot write final/model.safetensors: it is a folder; give another --export_dir" \
     --num_iter=2 --results_dir=run --export_dir=final

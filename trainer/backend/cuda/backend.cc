@@ -36,6 +36,16 @@ cudaDeviceProp PropertiesOf(int device) {
   return properties;
 }
 
+// What the fastest algorithm depends on: its model and its driver.
+std::string NameForPlans(const cudaDeviceProp& properties) {
+  int driver = 0;
+  CheckCuda(cudaDriverGetVersion(&driver), "asking for the driver's version");
+  return std::string(properties.name) + ", compute capability " + std::to_string(properties.major) +
+         "." + std::to_string(properties.minor) + ", " +
+         std::to_string(properties.multiProcessorCount) + " multiprocessors, driver for CUDA " +
+         std::to_string(driver / 1000) + "." + std::to_string(driver % 1000 / 10);
+}
+
 // The device that this process uses from now on.
 int ChooseDevice(int local_rank) {
   const std::string problem = CudaProblem();
@@ -64,10 +74,11 @@ void RefuseWhatDeviceLacks(int device, const CudaPrecision& precision) {
 
 class CudaBackend final : public Backend {
  public:
-  CudaBackend(int device, const CudaPrecision& precision, bool deterministic)
+  CudaBackend(int device, const CudaPrecision& precision, const BackendOptions& options)
       : device_(device),
         precision_(precision),
-        libraries_(MakeCudaLibraries(precision, deterministic)) {}
+        libraries_(MakeCudaLibraries(precision, options.deterministic, options.plans,
+                                     NameForPlans(PropertiesOf(device)))) {}
 
   std::string name() const override { return "cuda"; }
   std::string description() const override {
@@ -267,7 +278,7 @@ std::unique_ptr<Backend> MakeCudaBackend(const BackendOptions& options) {
   const int device = ChooseDevice(options.local_rank);
   const CudaPrecision precision = {options.compute_type, options.tf32};
   RefuseWhatDeviceLacks(device, precision);
-  return std::make_unique<CudaBackend>(device, precision, options.deterministic);
+  return std::make_unique<CudaBackend>(device, precision, options);
 }
 
 }  // namespace trainer

@@ -22,6 +22,8 @@
 namespace trainer {
 namespace {
 
+// The product of matrices, as a plan of PlanCache.
+constexpr const char* kProductPlan = "product";
 // How many of the engines that cuDNN recommends are timed.
 constexpr std::size_t kTimedPlans = 24;
 
@@ -33,7 +35,8 @@ std::size_t BytesOf(const ConvolutionGraph& graph, std::int64_t elements) {
 class Algorithm {
  public:
   explicit Algorithm(ConvolutionPlan plan) : plan_(std::move(plan)) {}
-  explicit Algorithm(const MatmulSpec& product) : product_(std::make_unique<Matmul>(product)) {}
+  Algorithm(const MatmulSpec& product, const DevicePlans& plans)
+      : product_(std::make_unique<Matmul>(product, plans)) {}
 
   std::size_t workspace_bytes() const {
     return plan_ ? plan_->workspace_bytes() : product_->workspace_bytes();
@@ -101,7 +104,7 @@ Winner WinnerInProcess(int device, const ConvolutionGraph& graph, const EngineRu
 
 class CudnnDevice {
  public:
-  CudnnDevice() {
+  explicit CudnnDevice(DevicePlans plans) : plans_(std::move(plans)) {
     CheckCuda(cudaGetDevice(&device_), "asking for the current GPU");
     cudnnHandle_t handle = nullptr;
     CheckCudnn(cudnnCreate(&handle), "starting cuDNN");
@@ -136,13 +139,51 @@ class CudnnDevice {
   // The winner in this process, made for this handle.
   Algorithm Find(const ConvolutionGraph& graph, const EngineRules& rules) const {
     std::optional<Algorithm> own;  // of a race that is held now
-    const Winner winner = WinnerInProcess(
-        device_, graph, rules, [&] { return own.emplace(Race(graph, rules)).plan_id(); });
+    const Winner winner = WinnerInProcess(device_, graph, rules, [&] {
+      auto kept = Kept(graph, rules);
+      if (kept) return own.emplace(std::move(*kept)).plan_id();
+      own.emplace(Race(graph, rules));
+      Keep(graph, rules, own->plan_id());
+      return own->plan_id();
+    });
     if (own) return std::move(*own);
-    if (!winner) return Algorithm(*ProductOf(graph, rules));
-    auto plan = FindPlanAgain(target(), graph, rules, *winner);
-    if (plan) return Algorithm(std::move(*plan));
+    auto again = Again(graph, rules, winner);
+    if (again) return std::move(*again);
     return Race(graph, rules);  // cuDNN cannot build that one here any more
+  }
+
+  std::optional<Algorithm> Again(const ConvolutionGraph& graph, const EngineRules& rules,
+                                 const Winner& winner) const {
+    if (!winner) {
+      const std::optional<MatmulSpec> product = ProductOf(graph, rules);
+      return product ? std::optional(Algorithm(*product, plans_)) : std::nullopt;
+    }
+    auto plan = FindPlanAgain(target(), graph, rules, *winner);
+    return plan ? std::optional(Algorithm(std::move(*plan))) : std::nullopt;
+  }
+
+  // Of an earlier process.
+  std::optional<Algorithm> Kept(const ConvolutionGraph& graph, const EngineRules& rules) const {
+    if (rules.deterministic) return std::nullopt;
+    const std::optional<std::string> plan = plans_.Find(NameOf(graph, rules));
+    if (!plan) return std::nullopt;
+    const Winner winner = PlanIdOf(*plan);
+    if (!winner && *plan != kProductPlan) return std::nullopt;
+    try {
+      return Again(graph, rules, winner);
+    } catch (const Error& error) {
+      if (error.exit_code() != EX_UNAVAILABLE) throw;
+      return std::nullopt;
+    }
+  }
+
+  void Keep(const ConvolutionGraph& graph, const EngineRules& rules, const Winner& winner) const {
+    if (rules.deterministic) return;
+    plans_.Add(NameOf(graph, rules), winner ? PlanOf(*winner) : kProductPlan);
+  }
+
+  static std::string NameOf(const ConvolutionGraph& graph, const EngineRules& rules) {
+    return ToString(graph) + (rules.tf32 ? ", TF32" : "");
   }
 
   Algorithm Race(const ConvolutionGraph& graph, const EngineRules& rules) const {
@@ -161,7 +202,7 @@ class CudnnDevice {
     const std::optional<MatmulSpec> product = ProductOf(graph, rules);
     if (!product || rules.deterministic) return candidates;
     try {
-      candidates.emplace_back(*product);
+      candidates.emplace_back(*product, plans_);
     } catch (const Error& error) {
       if (error.exit_code() != EX_UNAVAILABLE) throw;  // cuBLASLt has none: cuDNN has
     }
@@ -189,13 +230,16 @@ class CudnnDevice {
     }
   }
 
+  const DevicePlans plans_;
   int device_ = 0;
   // Outlives the plans that were made with it.
   std::unique_ptr<std::remove_pointer_t<cudnnHandle_t>, Destroy> handle_;
   std::deque<Choice> choices_;  // algorithms stay where they are
 };
 
-std::shared_ptr<CudnnDevice> OpenCudnnDevice() { return std::make_shared<CudnnDevice>(); }
+std::shared_ptr<CudnnDevice> OpenCudnnDevice(const DevicePlans& plans) {
+  return std::make_shared<CudnnDevice>(plans);
+}
 
 namespace {
 

@@ -12,6 +12,7 @@
 #include "trainer/backend/cuda/cublaslt.h"
 #include "trainer/backend/cuda/cudnn_graph.h"
 #include "trainer/backend/ops.h"
+#include "trainer/backend/plan_cache.h"
 
 namespace trainer {
 
@@ -21,10 +22,11 @@ namespace trainer {
 class CudnnDevice;
 
 // The current device.  Throws Error (EX_UNAVAILABLE) if cuDNN cannot work on it.
-std::shared_ptr<CudnnDevice> OpenCudnnDevice();
+std::shared_ptr<CudnnDevice> OpenCudnnDevice(const DevicePlans& plans);
 
 // What is the fastest is found once for each shape, device and process, since timing is slow; other
-// threads wait for that, and further back ends build nothing else.  `rules.deterministic` also
+// threads wait for that, and further back ends build nothing else.  Where the device's plans have
+// it, nothing is timed; they get what timing shows.  `rules.deterministic` also
 // means that nothing is timed: which engine runs never depends on a clock.
 std::unique_ptr<Convolution> MakeCudnnConvolution(std::shared_ptr<CudnnDevice> device,
                                                   const EngineRules& rules,

@@ -2,8 +2,11 @@
 
 #include "trainer/backend/cuda/cublaslt.h"
 
+#include <charconv>
+#include <iterator>
 #include <map>
 #include <mutex>
+#include <string_view>
 #include <vector>
 
 #include "trainer/backend/cuda/runtime.h"
@@ -96,9 +99,39 @@ cublasComputeType_t ComputeType(const MatmulSpec& spec) {
 }  // namespace
 
 std::string ToString(const MatmulSpec& spec) {
-  return "product " + std::to_string(spec.rows) + "x" + std::to_string(spec.columns) + "x" +
-         std::to_string(spec.inner) + " of " + std::string(NameOf(spec.input)) + " to " +
-         std::string(NameOf(spec.output));
+  std::string text = "product " + std::to_string(spec.rows) + "x" + std::to_string(spec.columns) +
+                     "x" + std::to_string(spec.inner) + " of " + std::string(NameOf(spec.input)) +
+                     " to " + std::string(NameOf(spec.output));
+  if (spec.transpose_a) text += ", A transposed";
+  if (spec.transpose_b) text += ", B transposed";
+  if (spec.bias) text += ", with bias";
+  if (spec.adds) text += ", added to what is there";
+  if (spec.tf32) text += ", TF32";
+  return text;
+}
+
+std::string PlanOf(const cublasLtMatmulAlgo_t& algorithm) {
+  std::string plan = "cublaslt";
+  for (const std::uint64_t word : algorithm.data) {
+    char digits[16];
+    const auto end = std::to_chars(digits, std::end(digits), word, 16).ptr;
+    plan.append(" ").append(digits, end);
+  }
+  return plan;
+}
+
+std::optional<cublasLtMatmulAlgo_t> AlgorithmOf(const std::string& plan) {
+  cublasLtMatmulAlgo_t algorithm = {};
+  std::string_view rest = plan;
+  if (!rest.starts_with("cublaslt")) return std::nullopt;
+  rest.remove_prefix(std::string_view("cublaslt").size());
+  for (std::uint64_t& word : algorithm.data) {
+    if (!rest.starts_with(' ')) return std::nullopt;
+    const auto read = std::from_chars(rest.data() + 1, rest.data() + rest.size(), word, 16);
+    if (read.ec != std::errc()) return std::nullopt;
+    rest.remove_prefix(static_cast<std::size_t>(read.ptr - rest.data()));
+  }
+  return rest.empty() ? std::optional(algorithm) : std::nullopt;
 }
 
 // What cuBLASLt is told.  It has column-major matrices only, which are the transposes of ours:
@@ -176,6 +209,34 @@ struct Matmul::Descriptors {
     return results;
   }
 
+  // What `plans` has, if it can still be had; else the fastest, which they have then.
+  cublasLtMatmulHeuristicResult_t Choose(const DevicePlans& plans) {
+    if (spec.deterministic) return Recommended()[0];
+    const std::string name = ToString(spec);
+    const std::optional<std::string> kept = plans.Find(name);
+    if (kept) {
+      const auto again = Again(*kept);
+      if (again) return *again;
+    }
+    const auto algorithms = Recommended();
+    const auto& fastest = algorithms[Fastest(algorithms)];
+    plans.Add(name, PlanOf(fastest.algo));
+    return fastest;
+  }
+
+  std::optional<cublasLtMatmulHeuristicResult_t> Again(const std::string& plan) {
+    const auto algorithm = AlgorithmOf(plan);
+    if (!algorithm) return std::nullopt;
+    cublasLtMatmulHeuristicResult_t result = {};
+    const cublasStatus_t status = cublasLtMatmulAlgoCheck(handle, operation, b.get(), a.get(),
+                                                          d.get(), d.get(), &*algorithm, &result);
+    if (status != CUBLAS_STATUS_SUCCESS || result.workspaceSize > kWorkspaceLimit) {
+      return std::nullopt;
+    }
+    result.algo = *algorithm;
+    return result;
+  }
+
   std::size_t Fastest(const std::vector<cublasLtMatmulHeuristicResult_t>& algorithms) {
     const auto bytes = [](std::int64_t rows, std::int64_t columns, DType dtype) {
       return static_cast<std::size_t>(rows * columns) * SizeOf(dtype);
@@ -192,7 +253,7 @@ struct Matmul::Descriptors {
   }
 };
 
-Matmul::Matmul(const MatmulSpec& spec) {
+Matmul::Matmul(const MatmulSpec& spec, const DevicePlans& plans) {
   DDL_CHECK(spec.rows > 0 && spec.columns > 0 && spec.inner > 0);
   DDL_CHECK(spec.output == DType::kFloat32 || (spec.output == spec.input && !spec.bias));
   descriptors_ = std::make_unique<Descriptors>(spec);
@@ -210,8 +271,7 @@ Matmul::Matmul(const MatmulSpec& spec) {
     algorithm_ = choice.algorithm;
     return;
   }
-  const auto algorithms = descriptors_->Recommended();
-  algorithm_ = algorithms[spec.deterministic ? 0 : descriptors_->Fastest(algorithms)];
+  algorithm_ = descriptors_->Choose(plans);
   choices.push_back({device, spec, algorithm_});
 }
 

@@ -10,8 +10,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "trainer/backend/plan_cache.h"
 #include "trainer/core/dtype.h"
 
 namespace trainer {
@@ -36,12 +38,18 @@ struct MatmulSpec {
 // "product 256x1000x2048 of F16 to F32".
 std::string ToString(const MatmulSpec& spec);
 
+// An algorithm as a plan of PlanCache, "cublaslt" and its words in hexadecimal.  None of a plan
+// that is no such.  cuBLASLt may be given it again by another process, if it is of the same
+// version.
+std::string PlanOf(const cublasLtMatmulAlgo_t& algorithm);
+std::optional<cublasLtMatmulAlgo_t> AlgorithmOf(const std::string& plan);
+
 // A product on the current device.  Used from one thread at a time.
 class Matmul {
  public:
-  // Chooses the algorithm, by timing a few once for each spec, device and process.  Throws Error
-  // (EX_UNAVAILABLE), which names the spec, if there is none.
-  explicit Matmul(const MatmulSpec& spec);
+  // Chooses the algorithm once for each spec, device and process: the one in `plans`, or by timing
+  // a few.  Throws Error (EX_UNAVAILABLE), which names the spec, if there is none.
+  Matmul(const MatmulSpec& spec, const DevicePlans& plans);
   ~Matmul();
   Matmul(const Matmul&) = delete;
   Matmul& operator=(const Matmul&) = delete;

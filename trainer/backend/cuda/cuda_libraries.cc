@@ -5,6 +5,8 @@
 #include <cublasLt.h>
 #include <cudnn.h>
 
+#include <utility>
+
 #include "trainer/backend/cuda/convolution.h"
 #include "trainer/backend/cuda/linear.h"
 #include "trainer/core/error.h"
@@ -17,17 +19,22 @@ std::string Dotted(std::size_t version, std::size_t major_factor) {
          std::to_string(version % major_factor / 100) + "." + std::to_string(version % 100);
 }
 
+std::string Versions() {
+  // cuDNN 8.9.7 is 8907, 9.19.0 is 91900.
+  const std::size_t cudnn = cudnnGetVersion();
+  return "cuDNN " + Dotted(cudnn, cudnn < 90000 ? 1000 : 10000) + ", cuBLASLt " +
+         Dotted(cublasLtGetVersion(), 10000);
+}
+
 class Libraries final : public CudaLibraries {
  public:
-  Libraries(const CudaPrecision& precision, bool deterministic)
-      : precision_(precision), deterministic_(deterministic), cudnn_(OpenCudnnDevice()) {}
+  Libraries(const CudaPrecision& precision, bool deterministic, DevicePlans plans)
+      : precision_(precision),
+        deterministic_(deterministic),
+        plans_(std::move(plans)),
+        cudnn_(OpenCudnnDevice(plans_)) {}
 
-  std::string versions() const override {
-    // cuDNN 8.9.7 is 8907, 9.19.0 is 91900.
-    const std::size_t cudnn = cudnnGetVersion();
-    return "cuDNN " + Dotted(cudnn, cudnn < 90000 ? 1000 : 10000) + ", cuBLASLt " +
-           Dotted(cublasLtGetVersion(), 10000);
-  }
+  std::string versions() const override { return Versions(); }
 
   std::unique_ptr<Convolution> MakeConvolution(const ConvolutionSpec& spec) override {
     DDL_CHECK(spec.src.dtype == precision_.storage);
@@ -37,20 +44,23 @@ class Libraries final : public CudaLibraries {
 
   std::unique_ptr<Linear> MakeLinear(const LinearSpec& spec) override {
     DDL_CHECK(spec.src.dtype == precision_.storage);
-    return MakeCublasLinear(spec, precision_.tf32, deterministic_);
+    return MakeCublasLinear(spec, precision_.tf32, deterministic_, plans_);
   }
 
  private:
   CudaPrecision precision_;
   bool deterministic_;
+  DevicePlans plans_;
   std::shared_ptr<CudnnDevice> cudnn_;
 };
 
 }  // namespace
 
-std::unique_ptr<CudaLibraries> MakeCudaLibraries(const CudaPrecision& precision,
-                                                 bool deterministic) {
-  return std::make_unique<Libraries>(precision, deterministic);
+std::unique_ptr<CudaLibraries> MakeCudaLibraries(const CudaPrecision& precision, bool deterministic,
+                                                 std::shared_ptr<PlanCache> plans,
+                                                 const std::string& device) {
+  return std::make_unique<Libraries>(precision, deterministic,
+                                     DevicePlans(std::move(plans), device + ", " + Versions()));
 }
 
 }  // namespace trainer

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "trainer/backend/ops.h"
+#include "trainer/backend/plan_cache.h"
 
 namespace trainer {
 
@@ -24,14 +25,16 @@ class CudaLibraries {
 
   virtual std::string versions() const = 0;  // "cuDNN 9.19.0, cuBLASLt 13.1.0"
   // Both choose the fastest algorithm when they are made, by timing the few that the library
-  // recommends, once per shape and process.  All tensors are as layout.h says; workspaces are
-  // device memory.
+  // recommends, once per shape and process, or as PlanCache has it.  All tensors are as layout.h
+  // says; workspaces are device memory.
   virtual std::unique_ptr<Convolution> MakeConvolution(const ConvolutionSpec& spec) = 0;
   virtual std::unique_ptr<Linear> MakeLinear(const LinearSpec& spec) = 0;
 };
 
 // On the current device.  `deterministic`: only algorithms that give the same bits each time.
-std::unique_ptr<CudaLibraries> MakeCudaLibraries(const CudaPrecision& precision,
-                                                 bool deterministic);
+// `plans` may be null; `device` is all that plans depend on beside the libraries' versions.
+std::unique_ptr<CudaLibraries> MakeCudaLibraries(const CudaPrecision& precision, bool deterministic,
+                                                 std::shared_ptr<PlanCache> plans,
+                                                 const std::string& device);
 
 }  // namespace trainer

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <sstream>
 #include <utility>
 
 #include "trainer/core/error.h"
@@ -214,6 +215,25 @@ std::string ToString(const ConvolutionGraph& graph) {
          " channels, kernel " + std::to_string(graph.kernel) + ", stride " +
          std::to_string(graph.stride) + ", padding " + std::to_string(graph.padding) + ", " +
          std::string(NameOf(graph.dtype)) + (graph.adds ? ", added to what is there" : "");
+}
+
+std::string PlanOf(const PlanId& id) {
+  return "cudnn " + std::to_string(id.mode) + " " + std::to_string(id.number) + " " +
+         std::to_string(id.engine);
+}
+
+std::optional<PlanId> PlanIdOf(const std::string& plan) {
+  std::istringstream words(plan);
+  std::string library;
+  int mode = 0;
+  PlanId id;
+  if (!(words >> library >> mode >> id.number >> id.engine) || library != "cudnn") {
+    return std::nullopt;
+  }
+  id.mode = static_cast<cudnnBackendHeurMode_t>(mode);
+  const bool is_whole = (words >> std::ws).eof();
+  const bool is_known = id.mode == CUDNN_HEUR_MODE_A || id.mode == CUDNN_HEUR_MODE_FALLBACK;
+  return is_whole && is_known ? std::optional(id) : std::nullopt;
 }
 
 CudnnTarget DescribedDevice(const std::string& json) {

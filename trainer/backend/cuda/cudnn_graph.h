@@ -70,6 +70,10 @@ struct PlanId {
   bool operator==(const PlanId&) const = default;
 };
 
+// As a plan of PlanCache: "cudnn", the three numbers.  None of a plan that is no such.
+std::string PlanOf(const PlanId& id);
+std::optional<PlanId> PlanIdOf(const std::string& plan);
+
 // Runs in one thread at a time, with a handle of that thread; lives without the graph.
 class ConvolutionPlan {
  public:

@@ -59,7 +59,7 @@ class PaddedMatrix {
 
 class CublasLinear final : public Linear {
  public:
-  CublasLinear(const LinearSpec& spec, bool tf32, bool deterministic)
+  CublasLinear(const LinearSpec& spec, bool tf32, bool deterministic, const DevicePlans& plans)
       : dtype_(spec.src.dtype),
         rows_(spec.src.shape[0]),
         outputs_(spec.out_features),
@@ -79,14 +79,16 @@ class CublasLinear final : public Linear {
                   .output = DType::kFloat32,
                   .bias = true,
                   .tf32 = tf32,
-                  .deterministic = deterministic}),
+                  .deterministic = deterministic},
+                 plans),
         backward_data_({.rows = rows_,
                         .columns = padded_inputs_,
                         .inner = padded_outputs_,
                         .input = dtype_,
                         .output = dtype_,
                         .tf32 = tf32,
-                        .deterministic = deterministic}),
+                        .deterministic = deterministic},
+                       plans),
         backward_weight_({.rows = padded_outputs_,
                           .columns = padded_inputs_,
                           .inner = rows_,
@@ -94,7 +96,8 @@ class CublasLinear final : public Linear {
                           .input = dtype_,
                           .output = dtype_,
                           .tf32 = tf32,
-                          .deterministic = deterministic}) {
+                          .deterministic = deterministic},
+                         plans) {
     const std::size_t product_bytes =
         std::max({forward_.workspace_bytes(), backward_data_.workspace_bytes(),
                   backward_weight_.workspace_bytes()});
@@ -174,10 +177,11 @@ class CublasLinear final : public Linear {
 
 }  // namespace
 
-std::unique_ptr<Linear> MakeCublasLinear(const LinearSpec& spec, bool tf32, bool deterministic) {
+std::unique_ptr<Linear> MakeCublasLinear(const LinearSpec& spec, bool tf32, bool deterministic,
+                                         const DevicePlans& plans) {
   DDL_CHECK(spec.src.shape.rank() == 2 && spec.src.layout == Layout::kRowMajor);
   DDL_CHECK(spec.src.shape.elements() > 0 && spec.out_features > 0);
-  return std::make_unique<CublasLinear>(spec, tf32, deterministic);
+  return std::make_unique<CublasLinear>(spec, tf32, deterministic, plans);
 }
 
 }  // namespace trainer

@@ -226,7 +226,7 @@ TEST_F(RulesOfEngines, AtMostAsManyPlansAsAskedFor) {
   EXPECT_EQ(FindPlans(Described(kH100), kLayer, {.tf32 = true}, 3).size(), 3U);
 }
 
-// For a back end that comes later, which asks anew.
+// For a back end that comes later, also in another process, which asks anew.
 TEST_F(RulesOfEngines, EachPlanIsFoundAgainByItsId) {
   ConvolutionGraph graph = kLayer;
   graph.dtype = DType::kFloat16;
@@ -234,7 +234,9 @@ TEST_F(RulesOfEngines, EachPlanIsFoundAgainByItsId) {
     const auto plans = FindPlans(Described(kH100), graph, rules, 24);
     EXPECT_GT(plans.size(), 1U);
     for (const ConvolutionPlan& plan : plans) {
-      const auto again = FindPlanAgain(Described(kH100), graph, rules, plan.id());
+      const auto id = PlanIdOf(PlanOf(plan.id()));
+      ASSERT_TRUE(id);
+      const auto again = FindPlanAgain(Described(kH100), graph, rules, *id);
       ASSERT_TRUE(again);
       EXPECT_EQ(again->id(), plan.id());
       EXPECT_EQ(again->workspace_bytes(), plan.workspace_bytes());

@@ -7,6 +7,7 @@
 #include <cuda_fp16.h>
 
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "trainer/backend/cuda/cuda_libraries.h"
@@ -213,10 +214,12 @@ class EmulatedLinear final : public Linear {
 
 class EmulatedLibraries final : public CudaLibraries {
  public:
-  explicit EmulatedLibraries(DType storage) : storage_(storage) {}
+  EmulatedLibraries(DType storage, DevicePlans plans)
+      : storage_(storage), plans_(std::move(plans)) {}
 
   std::string versions() const override { return "plain loops instead of cuDNN and cuBLASLt"; }
   std::unique_ptr<Convolution> MakeConvolution(const ConvolutionSpec& spec) override {
+    if (!plans_.Find("convolution")) plans_.Add("convolution", "loops");
     return std::make_unique<EmulatedConvolution>(spec, storage_);
   }
   std::unique_ptr<Linear> MakeLinear(const LinearSpec& spec) override {
@@ -225,13 +228,17 @@ class EmulatedLibraries final : public CudaLibraries {
 
  private:
   DType storage_;
+  DevicePlans plans_;
 };
 
 }  // namespace
 
 std::unique_ptr<CudaLibraries> MakeCudaLibraries(const CudaPrecision& precision,
-                                                 bool /*deterministic*/) {
-  return std::make_unique<EmulatedLibraries>(precision.storage);
+                                                 bool /*deterministic*/,
+                                                 std::shared_ptr<PlanCache> plans,
+                                                 const std::string& device) {
+  return std::make_unique<EmulatedLibraries>(precision.storage,
+                                             DevicePlans(std::move(plans), device));
 }
 
 }  // namespace trainer

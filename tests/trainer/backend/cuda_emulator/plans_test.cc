@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The back end names its GPU in front of what its libraries keep.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "tests/trainer/backend/cuda_emulator/runtime_api.h"
+#include "trainer/backend/cuda/cuda_backend.h"
+#include "trainer/backend/cuda/layout.h"
+
+namespace trainer {
+namespace {
+
+constexpr const char* kPlans =
+    "ddltraind plans 1, crc32c 6d1163a7\n"
+    "CUDA emulated on the CPU, compute capability 8.0, 108 multiprocessors, driver for CUDA 12.2: "
+    "convolution\tloops\n";
+
+void MakeAConvolution(const std::shared_ptr<PlanCache>& plans) {
+  const auto backend = MakeCudaBackend({.plans = plans});
+  backend->MakeConvolution({.src = CudaImages({1, 8, 4, 4}, DType::kFloat32),
+                            .out_channels = 8,
+                            .kernel = 1,
+                            .stride = 1,
+                            .padding = 0});
+}
+
+TEST(CudaPlans, AreKeptByTheNameOfTheGpu) {
+  const auto plans = std::make_shared<PlanCache>();
+  MakeAConvolution(plans);
+  EXPECT_EQ(plans->TakeNews(), kPlans);
+}
+
+TEST(CudaPlans, AreNoNewsWhereTheyAreKnown) {
+  const auto plans = std::make_shared<PlanCache>();
+  ASSERT_TRUE(plans->Read(kPlans));
+  MakeAConvolution(plans);
+  EXPECT_EQ(plans->TakeNews(), std::nullopt);
+}
+
+TEST(CudaPlans, NeedNotBeKept) { MakeAConvolution(nullptr); }
+
+}  // namespace
+}  // namespace trainer
