@@ -269,9 +269,8 @@ int RunTogether(const World& world, const std::vector<std::string>& arguments) {
       config.settings = NotedSettings(options, backend.name(), sources.training->samples());
     }
     lock = PrepareFolders(config, MakeRunLockOptions(log), log);
-    if (options.plan_cache != "auto" && options.plan_cache != "off") {
-      TryToWrite(PlanPath(options), "another --plan_cache");
-    }
+    const std::filesystem::path plans = PlanPath(options);
+    if (options.plan_cache != "auto" && !plans.empty()) TryToWrite(plans, "another --plan_cache");
     const LaunchFacts launch = {.version = DDLRUN_VERSION,
                                 .arguments = arguments,
                                 .backend = backend.description(),

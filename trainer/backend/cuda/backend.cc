@@ -36,7 +36,7 @@ cudaDeviceProp PropertiesOf(int device) {
   return properties;
 }
 
-// What the fastest algorithm depends on: its model and its driver.
+// What the fastest algorithm depends on beside the libraries: the model of the GPU, and its driver.
 std::string NameForPlans(const cudaDeviceProp& properties) {
   int driver = 0;
   CheckCuda(cudaDriverGetVersion(&driver), "asking for the driver's version");

@@ -138,7 +138,7 @@ class CudnnDevice {
 
   // The winner in this process, made for this handle.
   Algorithm Find(const ConvolutionGraph& graph, const EngineRules& rules) const {
-    std::optional<Algorithm> own;  // of a race that is held now
+    std::optional<Algorithm> own;  // where nobody in this process had asked before
     const Winner winner = WinnerInProcess(device_, graph, rules, [&] {
       auto kept = Kept(graph, rules);
       if (kept) return own.emplace(std::move(*kept)).plan_id();
