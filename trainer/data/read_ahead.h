@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A ring of items that threads of its own fetch from storage in the order of their numbers, before
-// those who work on them want them, so that these never wait for a disk or a server (why not
-// io_uring: doc/decisions/0029-reading-threads.md).
+// A ring of items of storage, in the order of their numbers, for those who work on them, so that
+// these never wait for a disk or a server (why not io_uring, and who reads: doc/decisions/
+// 0029-reading-threads.md, 0048-who-reads-a-record.md).
 //
-// It begins with one thread.  Whenever somebody has to wait for an item while all threads are at
-// work, one is added, until there are most_threads or no more can be had: out of the page cache one
-// or two feed all who decode, and n threads hide a latency of n / (items wanted in a second).
-// Threads with nothing to do sleep until half of the ring is free, or somebody waits.
+// Who wants an item that nobody has begun to read reads it: out of the page cache nothing is
+// quicker, since the bytes are then in the cache of the core that works on them.  If such a read
+// has to sleep, or somebody waits for an item while all threads are at work, a
+// thread is added that reads ahead, until there are most_threads or no more can be had: n threads
+// hide a latency of n / (items wanted in a second).  Threads with nothing to do sleep until half of
+// the ring is free, or somebody waits.
 //
 // Memory: Options::bytes, taken once and touched as it is used, and at most one item beside that
 // which is larger by itself.
@@ -60,15 +62,16 @@ class ReadAhead {
     const std::int64_t item_;
   };
 
-  // Begins with item 0.  Throws Error(EX_OSERR) where not one thread can be had.
+  // Begins with item 0, and without a thread.
   ReadAhead(const Options& options, Storage storage);
   // Waits for reads under way, starts no others.  REQUIRES: nothing is taken.
   ~ReadAhead();
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
 
-  // Waits until `item` has been read, well or not.  REQUIRES: items are taken once each, all of
-  // them, and nobody who has taken one waits for a later one.
+  // Reads `item` and those before it that nobody has begun to read, or waits until it has been
+  // read, well or not.  REQUIRES: items are taken once each, all of them, and nobody who has taken
+  // one waits for a later one.
   Taken Take(std::int64_t item);
 
   // Goes on with `item`.  What was read ahead is dropped; `at_rest` is called after the last read
@@ -80,7 +83,8 @@ class ReadAhead {
 
  private:
   struct Place {
-    std::uint64_t position = 0;  // in all bytes since nothing was held; memory_ holds them in turn
+    std::size_t begin = 0;  // in memory_
+    std::size_t size = 0;   // there
     std::span<std::uint8_t> bytes;
     std::unique_ptr<std::uint8_t[]> own;  // of an item that is larger than memory_
     std::exception_ptr failure;
@@ -88,18 +92,22 @@ class ReadAhead {
     bool is_free = false;   // was taken, and is no longer
   };
 
+  void GetHelp();
   void AddThread();
   void Work();
+  bool ReadNext(std::unique_lock<std::mutex>& lock);  // whether it slept
   void Fetch(std::int64_t item, Place& place) const;
   void Release(std::int64_t item);
   void Reset(std::int64_t item);
   void SizeUpNext();
   Place& ClaimNext();
+  void FreeOldest();
   bool IsThere(std::int64_t item) const;
+  // That who wants `item` reads: nobody has begun to.
+  bool MayRead(std::int64_t item) const { return item >= next_ && HasRoom(); }
   bool HasRoom() const { return !paused_ && next_ < options_.end && RoomForNext().has_value(); }
   bool IsHalfFree() const;
-  std::uint64_t FirstHeldPosition() const;
-  std::optional<std::uint64_t> RoomForNext() const;
+  std::optional<std::size_t> RoomForNext() const;
   Place& PlaceOf(std::int64_t item) {
     return places_[static_cast<std::size_t>(item) % places_.size()];
   }
@@ -113,15 +121,16 @@ class ReadAhead {
 
   mutable std::mutex mutex_;  // guards everything below
   std::condition_variable room_;
-  std::condition_variable there_;  // an item is, or nothing is being read any more
+  std::condition_variable there_;  // an item is, or room, or nothing is being read any more
   std::vector<Place> places_;
   std::int64_t oldest_ = 0;     // item that is held; none are if it is next_
   std::int64_t next_ = 0;       // item to be read
   std::size_t next_bytes_ = 0;  // of that
-  std::uint64_t position_ = 0;  // where it may lie
-  int reading_ = 0;             // threads
-  int idle_ = 0;                // threads
-  int waiting_ = 0;             // for an item, or for all reads to end
+  std::size_t held_bytes_ = 0;  // of memory_
+  bool is_wrapped_ = false;     // what is held goes on from the end of memory_ to its start
+  int reading_ = 0;             // threads, of whatever kind
+  int idle_ = 0;                // threads_
+  int waiting_ = 0;             // for an item, for room, or for all reads to end
   bool paused_ = false;
   bool stopping_ = false;
   bool may_grow_ = true;

@@ -9,10 +9,13 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <memory>
 #include <mutex>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/trainer/core/few_threads.h"
@@ -33,6 +36,9 @@ bool IsFilled(std::int64_t item, std::span<const std::uint8_t> bytes) {
       bytes, [&](std::uint8_t byte) { return byte == static_cast<std::uint8_t>(item); });
 }
 
+// As storage does that has not got the bytes in memory.
+void Sleep() { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
+
 // Calls `work(item)` once for each item below `end`, in order of start, on `threads` threads.
 void TakeAll(int threads, std::int64_t end, const std::function<void(std::int64_t)>& work) {
   std::atomic<std::int64_t> next = 0;
@@ -42,6 +48,14 @@ void TakeAll(int threads, std::int64_t end, const std::function<void(std::int64_
       for (std::int64_t item = next++; item < end; item = next++) work(item);
     });
   }
+}
+
+struct Held {
+  ReadAhead::Taken taken;
+};
+
+std::unique_ptr<Held> Hold(ReadAhead& ring, std::int64_t item) {
+  return std::unique_ptr<Held>(new Held{ring.Take(item)});
 }
 
 // Storage whose reads wait until they are let go.
@@ -74,21 +88,29 @@ class Gate {
   bool is_open_ = false;
 };
 
-// 250 bytes: two or three items at a time, some larger than all of it.
+// In 250 bytes there are two or three items at a time, some larger than all of it.
 TEST(ReadAhead, GivesEachItemItsBytes) {
   const auto size = [](std::int64_t item) {
     return item % 50 == 7 ? std::size_t{1000} : SmallSize(item);
   };
-  for (const int threads : {1, 4}) {
-    for (const std::int64_t items : {1, 2, 7, 64}) {
-      ReadAhead ring({.most_threads = threads, .items = items, .bytes = 250, .end = 500},
-                     {.size = size, .read = Fill});
-      TakeAll(3, 500, [&](std::int64_t item) {
-        const ReadAhead::Taken taken = ring.Take(item);
-        EXPECT_EQ(taken.bytes().size(), size(item));
-        EXPECT_TRUE(IsFilled(item, taken.bytes()));
-      });
-      EXPECT_LE(ring.threads(), threads);
+  for (const bool is_slow : {false, true}) {
+    const auto read = [&](std::int64_t item, std::span<std::uint8_t> bytes) {
+      if (is_slow) Sleep();
+      Fill(item, bytes);
+    };
+    for (const int threads : {1, 4}) {
+      for (const std::int64_t items : {1, 2, 7, 64}) {
+        for (const std::size_t bytes : {250, 1500}) {
+          ReadAhead ring({.most_threads = threads, .items = items, .bytes = bytes, .end = 500},
+                         {.size = size, .read = read});
+          TakeAll(3, 500, [&](std::int64_t item) {
+            const ReadAhead::Taken taken = ring.Take(item);
+            EXPECT_EQ(taken.bytes().size(), size(item));
+            EXPECT_TRUE(IsFilled(item, taken.bytes()));
+          });
+          EXPECT_LE(ring.threads(), threads);
+        }
+      }
     }
   }
 }
@@ -146,13 +168,16 @@ TEST(ReadAhead, StaysWithinItsItemsAndBytes) {
                         [&](std::int64_t, std::span<std::uint8_t> bytes) {
                           EXPECT_LE(held_bytes += bytes.size(), bounds.most_bytes);
                           EXPECT_LE(++held_items, bounds.items);
+                          Sleep();
                         }});
-    while (held_items < 6) std::this_thread::yield();  // it is full
-    TakeAll(2, 400, [&](std::int64_t item) {
+    const auto take = [&](std::int64_t item) {
       const ReadAhead::Taken taken = ring.Take(item);
       held_bytes -= taken.bytes().size();
       --held_items;
-    });
+    };
+    take(0);
+    while (held_items < 6) std::this_thread::yield();  // it is full
+    TakeAll(2, 399, [&](std::int64_t item) { take(item + 1); });
   }
 }
 
@@ -160,10 +185,15 @@ TEST(ReadAhead, WaitsWithALargeItemUntilNothingElseIsHeld) {
   std::atomic<std::int64_t> last_read = -1;
   ReadAhead ring({.most_threads = 4, .items = 8, .bytes = 100, .end = 8},
                  {.size = [](std::int64_t item) { return item == 2 ? 101U : 10U; },
-                  .read = [&](std::int64_t item, auto) { last_read = item; }});
+                  .read =
+                      [&](std::int64_t item, auto) {
+                        Sleep();
+                        last_read = item;
+                      }});
   {
     const ReadAhead::Taken first = ring.Take(0);
     const ReadAhead::Taken second = ring.Take(1);
+    EXPECT_GT(ring.threads(), 0);
     EXPECT_EQ(last_read, 1);  // 2 has no room, and nothing is read before it
   }
   for (std::int64_t item = 2; item < 8; ++item) {
@@ -191,7 +221,7 @@ TEST(ReadAhead, SeeksWhileItReads) {
                   .read =
                       [&](std::int64_t item, std::span<std::uint8_t> bytes) {
                         ++under_way;
-                        std::this_thread::yield();
+                        Sleep();
                         Fill(item + told, bytes);
                         --under_way;
                       }});
@@ -207,6 +237,7 @@ TEST(ReadAhead, SeeksWhileItReads) {
       EXPECT_TRUE(IsFilled(item + told, taken.bytes()));
     }
   }
+  EXPECT_GT(ring.threads(), 0);
 }
 
 TEST(ReadAhead, StartsAnewBehindItsEnd) {
@@ -224,87 +255,139 @@ TEST(ReadAhead, StartsAnewBehindItsEnd) {
 TEST(ReadAhead, EndsWhileReadsHang) {
   std::atomic<int> begun = 0;
   {
-    const ReadAhead ring({.most_threads = 2, .items = 1000, .bytes = 10000, .end = kNoLastItem},
-                         {.size = [](std::int64_t) { return 1U; },
-                          .read =
-                              [&](std::int64_t, auto) {
-                                ++begun;
-                                std::this_thread::sleep_for(std::chrono::milliseconds(100));
-                              }});
-    while (begun == 0) std::this_thread::yield();
+    ReadAhead ring({.most_threads = 2, .items = 1000, .bytes = 10000, .end = kNoLastItem},
+                   {.size = [](std::int64_t) { return 1U; },
+                    .read =
+                        [&](std::int64_t, auto) {
+                          ++begun;
+                          std::this_thread::sleep_for(std::chrono::milliseconds(100));
+                        }});
+    ring.Take(0);
+    while (begun < 2) std::this_thread::yield();
   }
   const int at_the_end = begun;
   EXPECT_LT(at_the_end, 100);
   EXPECT_EQ(begun, at_the_end);
 }
 
-TEST(ReadAhead, HasOneThreadAsLongAsNobodyWaits) {
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::int64_t begun = -1;
+TEST(ReadAhead, HasNoThreadAsLongAsNoReadSleeps) {
   ReadAhead ring({.most_threads = 8, .items = 10, .bytes = 1000, .end = 101},
-                 {.size = [](std::int64_t) { return 10U; },
-                  .read =
-                      [&](std::int64_t item, auto) {
-                        const std::lock_guard lock(mutex);
-                        begun = item;
-                        changed.notify_all();
-                      }});
-  for (std::int64_t item = 0; item < 100; ++item) {
-    {
-      std::unique_lock lock(mutex);
-      // One thread has ended with an item when it begins the next.
-      changed.wait(lock, [&] { return begun > item; });
-    }
-    ring.Take(item);
+                 {.size = [](std::int64_t) { return 10U; }, .read = Fill});
+  for (std::int64_t item = 0; item < 100; ++item) ring.Take(item);
+  EXPECT_EQ(ring.threads(), 0);
+}
+
+// One that lies before what is wanted is read by who wants that.
+TEST(ReadAhead, ReadsWhatOthersWantBeforeItsOwn) {
+  ReadAhead ring({.most_threads = 1, .items = 10, .bytes = 1000, .end = 10},
+                 {.size = [](std::int64_t) { return 10U; }, .read = Fill});
+  EXPECT_TRUE(IsFilled(3, ring.Take(3).bytes()));
+  for (const std::int64_t item : {1, 0, 2, 4}) {
+    EXPECT_TRUE(IsFilled(item, ring.Take(item).bytes()));
   }
-  EXPECT_EQ(ring.threads(), 1);
+}
+
+// Two of ten bytes are held at a time, of 1,600: within the first 100 there is room for all.
+TEST(ReadAhead, StaysInTheSameMemoryWhileLittleIsHeld) {
+  std::set<const std::uint8_t*> places;
+  ReadAhead ring({.most_threads = 1, .items = 64, .bytes = 1600, .end = 1000},
+                 {.size = [](std::int64_t) { return 10U; },
+                  .read = [&](std::int64_t, auto bytes) { places.insert(bytes.data()); }});
+  std::unique_ptr<Held> last;
+  for (std::int64_t item = 0; item < 1000; ++item) last = Hold(ring, item);
+  EXPECT_EQ(*places.rbegin() - *places.begin(), 90);
+}
+
+// In 100 bytes; which of the items that are held is given back before the next is taken.
+TEST(ReadAhead, UsesItsMemoryToTheLastByte) {
+  struct Step {
+    std::size_t size;
+    std::vector<std::size_t> freed;
+    std::ptrdiff_t begin;
+  };
+  const std::vector<Step> steps = {{40, {}, 0},   {30, {}, 40},    {30, {}, 70},    {40, {0}, 0},
+                                   {30, {1}, 40}, {31, {2, 3}, 0}, {50, {4, 5}, 0}, {20, {}, 50}};
+  std::vector<const std::uint8_t*> begins;
+  ReadAhead ring(
+      {.most_threads = 1, .items = 8, .bytes = 100, .end = std::ssize(steps)},
+      {.size = [&](std::int64_t item) { return steps[static_cast<std::size_t>(item)].size; },
+       .read = [&](std::int64_t, auto bytes) { begins.push_back(bytes.data()); }});
+  std::vector<std::unique_ptr<Held>> held;
+  for (const Step& step : steps) {
+    for (const std::size_t item : step.freed) held[item].reset();
+    held.push_back(Hold(ring, std::ssize(held)));
+    EXPECT_EQ(begins.back() - begins.front(), step.begin) << "item " << held.size() - 1;
+  }
+}
+
+TEST(ReadAhead, AddsNoThreadWhereThereIsNoRoom) {
+  ReadAhead ring(
+      {.most_threads = 4, .items = 1, .bytes = 100, .end = 10},
+      {.size = [](std::int64_t) { return 10U; }, .read = [](std::int64_t, auto) { Sleep(); }});
+  for (std::int64_t item = 0; item < 10; ++item) ring.Take(item);
+  EXPECT_EQ(ring.threads(), 0);
 }
 
 TEST(ReadAhead, AddsThreadsForThoseWhoWaitUpToItsMost) {
+  constexpr int kMost = 4;
   Gate gate;
-  ReadAhead ring(
-      {.most_threads = 4, .items = 20, .bytes = 1000, .end = 20},
-      {.size = [](std::int64_t) { return 10U; }, .read = [&](std::int64_t, auto) { gate.Pass(); }});
+  ReadAhead ring({.most_threads = kMost, .items = 20, .bytes = 1000, .end = 20},
+                 {.size = [](std::int64_t) { return 10U; },
+                  .read =
+                      [&](std::int64_t item, auto) {
+                        if (item > 0) gate.Pass();
+                        Sleep();
+                      }});
+  ring.Take(0);
   gate.WaitUntilArrived(1);
   EXPECT_EQ(ring.threads(), 1);
   std::vector<std::jthread> workers;
-  for (std::int64_t item = 0; item < 10; ++item) {
+  for (int item = 1; item < 10; ++item) {
     workers.emplace_back([&, item] { ring.Take(item); });
-    // Each who waits adds one at most.
-    const int expected = std::min(static_cast<int>(item) + 2, 4);
-    gate.WaitUntilArrived(expected);
-    EXPECT_EQ(ring.threads(), expected);
+    // Each who waits adds one at most; what is left when there are enough is read by who wants it.
+    gate.WaitUntilArrived(std::max(item, std::min(item + 1, kMost)));
+    EXPECT_EQ(ring.threads(), std::min(item + 1, kMost));
   }
-  EXPECT_EQ(gate.arrived(), 4);
+  EXPECT_EQ(gate.arrived(), 9);
   gate.Open();
   workers.clear();
   for (std::int64_t item = 10; item < 20; ++item) ring.Take(item);
-  EXPECT_EQ(ring.threads(), 4);
+  EXPECT_EQ(ring.threads(), kMost);
 }
 
 // All are asleep when the ring is full, and wake without anybody having to wait.
 TEST(ReadAhead, FillsUpAgainWhenHalfOfItIsFree) {
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::int64_t begun = -1;
-  const auto wait_until_begun = [&](std::int64_t item) {
-    std::unique_lock lock(mutex);
-    changed.wait(lock, [&] { return begun >= item; });
+  struct Bounds {
+    std::int64_t items;
+    std::size_t bytes;
   };
-  ReadAhead ring({.most_threads = 1, .items = 8, .bytes = 1000, .end = kNoLastItem},
-                 {.size = [](std::int64_t) { return 10U; },
-                  .read =
-                      [&](std::int64_t item, auto) {
-                        const std::lock_guard lock(mutex);
-                        begun = item;
-                        changed.notify_all();
-                      }});
-  for (std::int64_t item = 0; item < 4; ++item) {
-    wait_until_begun(7);
-    ring.Take(item);
+  for (const Bounds& bounds : {Bounds{8, 1000}, Bounds{100, 80}}) {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::int64_t begun = -1;
+    const auto wait_until_begun = [&](std::int64_t item) {
+      std::unique_lock lock(mutex);
+      changed.wait(lock, [&] { return begun >= item; });
+      return begun;
+    };
+    ReadAhead ring(
+        {.most_threads = 1, .items = bounds.items, .bytes = bounds.bytes, .end = kNoLastItem},
+        {.size = [](std::int64_t) { return 10U; },
+         .read =
+             [&](std::int64_t item, auto) {
+               if (item == 0) Sleep();
+               const std::lock_guard lock(mutex);
+               begun = item;
+               changed.notify_all();
+             }});
+    ring.Take(0);
+    for (std::int64_t item = 1; item < 5; ++item) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      EXPECT_EQ(wait_until_begun(8), 8);
+      ring.Take(item);
+    }
+    wait_until_begun(12);
   }
-  wait_until_begun(11);
 }
 
 TEST(ReadAhead, GoesOnWithTheThreadsThatItGets) {
