@@ -13,6 +13,10 @@ std::unique_ptr<RecordedWork> Backend::Record(Stream& /*stream*/,
   return nullptr;
 }
 
+std::unique_ptr<BatchNormPair> Backend::MakeBatchNormPair(const BatchNormPairSpec& spec) {
+  return MakeDefaultBatchNormPair(*this, spec);
+}
+
 std::unique_ptr<Stem> Backend::MakeStem(const StemSpec& spec) {
   return MakeDefaultStem(*this, spec);
 }

@@ -30,43 +30,102 @@ void AppendConvolutionNormParameters(const std::string& convolution, const std::
   parameters.push_back({norm + ".running_var", channels, per_channel, Init::kOnes, false, true});
 }
 
+void KeptConvolution::Reserve(const BlockTimes& times, const std::string& name, MemoryPlan& plan) {
+  kept_id_ = plan.Reserve(name + ".convolved", dst().bytes, times.forward, times.backward);
+}
+
+void KeptConvolution::Bind(const MemoryPlan& plan, std::byte* arena,
+                           std::span<const ParameterBinding> bindings) {
+  DDL_CHECK(bindings.size() == kParameters);
+  kept_ = TensorAt(dst(), plan, kept_id_, arena);
+  filter_ = bindings[0];
+  norm_ = {bindings[1].value, bindings[2].value, bindings[3].value, bindings[4].value};
+  diff_scale_ = bindings[1].gradient;
+  diff_shift_ = bindings[2].gradient;
+}
+
+void KeptConvolution::Forward(const Tensor& src, void* workspace, Stream& stream) {
+  convolution_->Forward(src, filter_.value, kept_, workspace, stream);
+}
+
+void KeptConvolution::Backward(const Tensor& src, const Tensor& diff_kept, const Tensor& diff_src,
+                               void* workspace, Stream& stream) {
+  convolution_->BackwardFilter(src, diff_kept, filter_.gradient, workspace, stream);
+  if (diff_src) {
+    convolution_->BackwardData(diff_kept, filter_.value, diff_src, workspace, stream);
+  }
+}
+
 ConvolutionNorm::ConvolutionNorm(Backend& backend, const Spec& spec)
-    : convolution_(backend.MakeConvolution(spec.convolution)),
-      norm_(backend.MakeBatchNorm(NormSpec(convolution_->dst(), spec))) {}
+    : convolution_(backend, spec.convolution),
+      norm_(backend.MakeBatchNorm(NormSpec(convolution_.dst(), spec))) {}
 
 void ConvolutionNorm::Reserve(const BlockTimes& times, const std::string& name, MemoryPlan& plan) {
-  convolved_id_ =
-      plan.Reserve(name + ".convolved", convolution_->dst().bytes, times.forward, times.backward);
+  convolution_.Reserve(times, name, plan);
   saved_id_ = plan.Reserve(name + ".saved", norm_->saved_bytes(), times.forward, times.backward);
 }
 
 void ConvolutionNorm::Bind(const MemoryPlan& plan, std::byte* arena,
                            std::span<const ParameterBinding> bindings) {
-  DDL_CHECK(bindings.size() == kParameters);
-  convolved_ = TensorAt(convolution_->dst(), plan, convolved_id_, arena);
+  convolution_.Bind(plan, arena, bindings);
   saved_ = arena + plan.offset(saved_id_);
-  filter_ = bindings[0];
-  norm_parameters_ = {bindings[1].value, bindings[2].value, bindings[3].value, bindings[4].value};
-  diff_scale_ = bindings[1].gradient;
-  diff_shift_ = bindings[2].gradient;
 }
 
 void ConvolutionNorm::Forward(Mode mode, const Tensor& src, const Tensor& residual,
                               const Tensor& dst, void* workspace, Stream& stream) {
-  convolution_->Forward(src, filter_.value, convolved_, workspace, stream);
-  norm_->Forward(mode, convolved_, residual, norm_parameters_, dst, saved_, workspace, stream);
+  convolution_.Forward(src, workspace, stream);
+  norm_->Forward(mode, convolution_.kept(), residual, convolution_.norm(), dst, saved_, workspace,
+                 stream);
 }
 
 void ConvolutionNorm::Backward(Mode mode, const Tensor& src, const Tensor& dst,
                                const Tensor& diff_dst, const Gradients& gradients, void* workspace,
                                Stream& stream) {
-  norm_->Backward(mode, convolved_, dst, diff_dst, norm_parameters_, saved_, gradients.convolved,
-                  gradients.residual, diff_scale_, diff_shift_, workspace, stream);
-  convolution_->BackwardFilter(src, gradients.convolved, filter_.gradient, workspace, stream);
-  if (gradients.src) {
-    convolution_->BackwardData(gradients.convolved, filter_.value, gradients.src, workspace,
-                               stream);
-  }
+  norm_->Backward(mode, convolution_.kept(), dst, diff_dst, convolution_.norm(), saved_,
+                  gradients.convolved, gradients.residual, convolution_.diff_scale(),
+                  convolution_.diff_shift(), workspace, stream);
+  convolution_.Backward(src, gradients.convolved, gradients.src, workspace, stream);
+}
+
+ConvolutionNormPair::ConvolutionNormPair(Backend& backend, const ConvolutionSpec& first,
+                                         const ConvolutionSpec& second)
+    : first_(backend, first),
+      second_(backend, second),
+      norms_(backend.MakeBatchNormPair({first_.dst()})) {}
+
+void ConvolutionNormPair::Reserve(const BlockTimes& times, const std::string& first,
+                                  const std::string& second, MemoryPlan& plan) {
+  first_.Reserve(times, first, plan);
+  second_.Reserve(times, second, plan);
+  saved_id_ = plan.Reserve(first + ".saved", norms_->saved_bytes(), times.forward, times.backward);
+}
+
+void ConvolutionNormPair::Bind(const MemoryPlan& plan, std::byte* arena,
+                               std::span<const ParameterBinding> bindings) {
+  DDL_CHECK(bindings.size() == kParameters);
+  first_.Bind(plan, arena, bindings.first(KeptConvolution::kParameters));
+  second_.Bind(plan, arena, bindings.last(KeptConvolution::kParameters));
+  saved_ = arena + plan.offset(saved_id_);
+}
+
+void ConvolutionNormPair::Forward(Mode mode, const Tensor& first_src, const Tensor& second_src,
+                                  const Tensor& dst, void* workspace, Stream& stream) {
+  first_.Forward(first_src, workspace, stream);
+  second_.Forward(second_src, workspace, stream);
+  norms_->Forward(mode, {first_.kept(), first_.norm()}, {second_.kept(), second_.norm()}, dst,
+                  saved_, workspace, stream);
+}
+
+void ConvolutionNormPair::Backward(Mode mode, const Tensor& first_src, const Tensor& second_src,
+                                   const Tensor& dst, const Tensor& diff_dst,
+                                   const Gradients& first, const Gradients& second, void* workspace,
+                                   Stream& stream) {
+  norms_->Backward(mode, {first_.kept(), first_.norm()}, {second_.kept(), second_.norm()}, dst,
+                   diff_dst, saved_, {first.convolved, first_.diff_scale(), first_.diff_shift()},
+                   {second.convolved, second_.diff_scale(), second_.diff_shift()}, workspace,
+                   stream);
+  first_.Backward(first_src, first.convolved, first.src, workspace, stream);
+  second_.Backward(second_src, second.convolved, second.src, workspace, stream);
 }
 
 }  // namespace trainer

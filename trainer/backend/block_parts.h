@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the default blocks are put together from: a convolution with the batch norm behind it, and
+// What the default blocks are put together from: convolutions with the batch norm behind them, and
 // memory of a MemoryPlan as a tensor.
 
 #pragma once
@@ -26,11 +26,52 @@ void AppendConvolutionNormParameters(const std::string& convolution, const std::
                                      const TensorDesc& filter,
                                      std::vector<ParameterSpec>& parameters);
 
-// Convolution, batch norm, and (both optional) addition of a residual and ReLU.  It keeps the
-// convolution's result from forward to backward; what goes in and out belongs to the caller.
-class ConvolutionNorm {
+// A convolution whose result is kept from forward to backward, and the parameters of the batch norm
+// behind it.  What goes in and out belongs to the caller.
+class KeptConvolution {
  public:
   static constexpr std::size_t kParameters = 5;
+
+  KeptConvolution(Backend& backend, const ConvolutionSpec& spec)
+      : convolution_(backend.MakeConvolution(spec)) {}
+
+  const TensorDesc& dst() const { return convolution_->dst(); }
+  std::size_t workspace_bytes() const { return convolution_->workspace_bytes(); }
+
+  void AppendParameters(const std::string& convolution, const std::string& norm,
+                        std::vector<ParameterSpec>& parameters) const {
+    AppendConvolutionNormParameters(convolution, norm, convolution_->filter(), parameters);
+  }
+
+  void Reserve(const BlockTimes& times, const std::string& name, MemoryPlan& plan);
+  // `bindings`: kParameters of them, in the order of AppendParameters.
+  void Bind(const MemoryPlan& plan, std::byte* arena, std::span<const ParameterBinding> bindings);
+
+  void Forward(const Tensor& src, void* workspace, Stream& stream);
+  // From the gradient of what Forward has kept to that of the filter, and to `diff_src`, which is
+  // empty if nobody wants it.
+  void Backward(const Tensor& src, const Tensor& diff_kept, const Tensor& diff_src, void* workspace,
+                Stream& stream);
+
+  const Tensor& kept() const { return kept_; }
+  const BatchNormParameters& norm() const { return norm_; }
+  const Tensor& diff_scale() const { return diff_scale_; }
+  const Tensor& diff_shift() const { return diff_shift_; }
+
+ private:
+  std::unique_ptr<Convolution> convolution_;
+  int kept_id_ = -1;
+  Tensor kept_;
+  ParameterBinding filter_;
+  BatchNormParameters norm_;
+  Tensor diff_scale_;
+  Tensor diff_shift_;
+};
+
+// Convolution, batch norm, and (both optional) addition of a residual and ReLU.
+class ConvolutionNorm {
+ public:
+  static constexpr std::size_t kParameters = KeptConvolution::kParameters;
 
   struct Spec {
     ConvolutionSpec convolution;
@@ -42,16 +83,15 @@ class ConvolutionNorm {
 
   const TensorDesc& dst() const { return norm_->dst(); }
   std::size_t workspace_bytes() const {
-    return std::max(convolution_->workspace_bytes(), norm_->workspace_bytes());
+    return std::max(convolution_.workspace_bytes(), norm_->workspace_bytes());
   }
 
   void AppendParameters(const std::string& convolution, const std::string& norm,
                         std::vector<ParameterSpec>& parameters) const {
-    AppendConvolutionNormParameters(convolution, norm, convolution_->filter(), parameters);
+    convolution_.AppendParameters(convolution, norm, parameters);
   }
 
   void Reserve(const BlockTimes& times, const std::string& name, MemoryPlan& plan);
-  // `bindings`: kParameters of them, in the order of AppendParameters.
   void Bind(const MemoryPlan& plan, std::byte* arena, std::span<const ParameterBinding> bindings);
 
   void Forward(Mode mode, const Tensor& src, const Tensor& residual, const Tensor& dst,
@@ -68,16 +108,53 @@ class ConvolutionNorm {
                 const Gradients& gradients, void* workspace, Stream& stream);
 
  private:
-  std::unique_ptr<Convolution> convolution_;
+  KeptConvolution convolution_;
   std::unique_ptr<BatchNorm> norm_;
-  int convolved_id_ = -1;
   int saved_id_ = -1;
-  Tensor convolved_;
   void* saved_ = nullptr;
-  ParameterBinding filter_;
-  BatchNormParameters norm_parameters_;
-  Tensor diff_scale_;
-  Tensor diff_shift_;
+};
+
+// Two convolutions, each with a batch norm, whose sum goes through a ReLU.
+class ConvolutionNormPair {
+ public:
+  static constexpr std::size_t kParameters = 2 * KeptConvolution::kParameters;
+
+  ConvolutionNormPair(Backend& backend, const ConvolutionSpec& first,
+                      const ConvolutionSpec& second);
+
+  const TensorDesc& dst() const { return norms_->dst(); }
+  std::size_t workspace_bytes() const {
+    return std::max(
+        {first_.workspace_bytes(), second_.workspace_bytes(), norms_->workspace_bytes()});
+  }
+
+  const KeptConvolution& first() const { return first_; }
+  const KeptConvolution& second() const { return second_; }
+
+  void Reserve(const BlockTimes& times, const std::string& first, const std::string& second,
+               MemoryPlan& plan);
+  // `bindings`: those of the first, then those of the second.
+  void Bind(const MemoryPlan& plan, std::byte* arena, std::span<const ParameterBinding> bindings);
+
+  void Forward(Mode mode, const Tensor& first_src, const Tensor& second_src, const Tensor& dst,
+               void* workspace, Stream& stream);
+
+  // Where the gradients of one go: `convolved` is scratch, of the description of dst().
+  struct Gradients {
+    Tensor convolved;
+    Tensor src;
+  };
+  // Overwrites diff_dst, which second.convolved may be.
+  void Backward(Mode mode, const Tensor& first_src, const Tensor& second_src, const Tensor& dst,
+                const Tensor& diff_dst, const Gradients& first, const Gradients& second,
+                void* workspace, Stream& stream);
+
+ private:
+  KeptConvolution first_;
+  KeptConvolution second_;
+  std::unique_ptr<BatchNormPair> norms_;
+  int saved_id_ = -1;
+  void* saved_ = nullptr;
 };
 
 }  // namespace trainer

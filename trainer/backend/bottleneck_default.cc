@@ -19,42 +19,47 @@ ConvolutionNorm::Spec Spatial(const BottleneckSpec& spec, const TensorDesc& src)
   return {{src, spec.mid_channels, /*kernel=*/3, spec.stride, /*padding=*/1}, false, true};
 }
 
-ConvolutionNorm::Spec Expand(const BottleneckSpec& spec, const TensorDesc& src) {
-  return {{src, spec.out_channels, /*kernel=*/1, /*stride=*/1, /*padding=*/0}, true, true};
+ConvolutionSpec Expand(const BottleneckSpec& spec, const TensorDesc& src) {
+  return {src, spec.out_channels, /*kernel=*/1, /*stride=*/1, /*padding=*/0};
 }
 
-ConvolutionNorm::Spec Downsample(const BottleneckSpec& spec) {
-  return {{spec.src, spec.out_channels, /*kernel=*/1, spec.stride, /*padding=*/0}, false, false};
+ConvolutionSpec Downsample(const BottleneckSpec& spec) {
+  return {spec.src, spec.out_channels, /*kernel=*/1, spec.stride, /*padding=*/0};
 }
 
-// src -> reduce -> reduced -> spatial -> mixed -> expand (+ shortcut) -> dst
-// src -> downsample -> shortcut, where there is one
+// src -> reduce -> reduced -> spatial -> mixed -> expand (+ src) -> dst
 //
-// Scratch of one direction is a plan of its own, on a clock of its own whose ticks are the four
+// or, where the shortcut has a convolution: mixed, src -> expand + downsample -> dst
+//
+// Scratch of one direction is a plan of its own, on a clock of its own whose ticks are the three
 // parts in the order they run: what the parts do not need at once shares bytes.
 class DefaultBottleneck final : public Bottleneck {
  public:
   DefaultBottleneck(Backend& backend, const BottleneckSpec& spec)
-      : reduce_(backend, Reduce(spec)),
-        spatial_(backend, Spatial(spec, reduce_.dst())),
-        expand_(backend, Expand(spec, spatial_.dst())) {
-    if (spec.has_downsample()) downsample_.emplace(backend, Downsample(spec));
+      : reduce_(backend, Reduce(spec)), spatial_(backend, Spatial(spec, reduce_.dst())) {
+    const ConvolutionSpec expand = Expand(spec, spatial_.dst());
     reduce_.AppendParameters("conv1", "bn1", parameters_);
     spatial_.AppendParameters("conv2", "bn2", parameters_);
-    expand_.AppendParameters("conv3", "bn3", parameters_);
-    if (downsample_) downsample_->AppendParameters("downsample.0", "downsample.1", parameters_);
+    if (spec.has_downsample()) {
+      joined_.emplace(backend, expand, Downsample(spec));
+      joined_->first().AppendParameters("conv3", "bn3", parameters_);
+      joined_->second().AppendParameters("downsample.0", "downsample.1", parameters_);
+    } else {
+      expand_.emplace(backend, ConvolutionNorm::Spec{expand, /*add=*/true, /*relu=*/true});
+      expand_->AppendParameters("conv3", "bn3", parameters_);
+    }
     PlanForward();
     PlanBackward();
   }
 
   const std::vector<ParameterSpec>& parameters() const override { return parameters_; }
-  const TensorDesc& dst() const override { return expand_.dst(); }
+  const TensorDesc& dst() const override { return joined_ ? joined_->dst() : expand_->dst(); }
 
   void Reserve(const BlockTimes& times, const std::string& name, MemoryPlan& plan) override {
     reduce_.Reserve(times, name + ".1", plan);
     spatial_.Reserve(times, name + ".2", plan);
-    expand_.Reserve(times, name + ".3", plan);
-    if (downsample_) downsample_->Reserve(times, name + ".downsample", plan);
+    if (expand_) expand_->Reserve(times, name + ".3", plan);
+    if (joined_) joined_->Reserve(times, name + ".3", name + ".downsample", plan);
     const auto [forward, backward] = times;
     reduced_id_ = plan.Reserve(name + ".reduced", reduce_.dst().bytes, forward, backward);
     mixed_id_ = plan.Reserve(name + ".mixed", spatial_.dst().bytes, forward, backward);
@@ -70,8 +75,8 @@ class DefaultBottleneck final : public Bottleneck {
     const std::size_t count = ConvolutionNorm::kParameters;
     reduce_.Bind(plan, arena, all.subspan(0, count));
     spatial_.Bind(plan, arena, all.subspan(count, count));
-    expand_.Bind(plan, arena, all.subspan(2 * count, count));
-    if (downsample_) downsample_->Bind(plan, arena, all.subspan(3 * count, count));
+    if (expand_) expand_->Bind(plan, arena, all.subspan(2 * count));
+    if (joined_) joined_->Bind(plan, arena, all.subspan(2 * count));
     reduced_ = TensorAt(reduce_.dst(), plan, reduced_id_, arena);
     mixed_ = TensorAt(spatial_.dst(), plan, mixed_id_, arena);
     forward_.base = arena + plan.offset(forward_id_);
@@ -82,32 +87,28 @@ class DefaultBottleneck final : public Bottleneck {
     const Scratch& s = forward_;
     reduce_.Forward(mode, src, {}, reduced_, s.At(s.reduce), stream);
     spatial_.Forward(mode, reduced_, {}, mixed_, s.At(s.spatial), stream);
-    Tensor shortcut = src;
-    if (downsample_) {
-      shortcut = {downsample_->dst(), s.At(shortcut_id_)};
-      downsample_->Forward(mode, src, {}, shortcut, s.At(s.downsample), stream);
-    }
-    expand_.Forward(mode, mixed_, shortcut, dst, s.At(s.expand), stream);
+    if (expand_) expand_->Forward(mode, mixed_, src, dst, s.At(s.end), stream);
+    if (joined_) joined_->Forward(mode, mixed_, src, dst, s.At(s.end), stream);
   }
 
   void Backward(Mode mode, const Tensor& src, const Tensor& dst, const Tensor& diff_dst,
                 const Tensor& diff_src, Stream& stream) override {
     const Scratch& s = backward_;
-    const Tensor diff_expanded{expand_.dst(), s.At(diff_expanded_id_)};
+    const Tensor diff_expanded{this->dst(), s.At(diff_expanded_id_)};
     const Tensor diff_mixed{spatial_.dst(), s.At(diff_mixed_id_)};
     const Tensor diff_reduced{reduce_.dst(), s.At(diff_reduced_id_)};
-    const Tensor& diff_shortcut = downsample_ ? diff_dst : diff_src;
-    expand_.Backward(mode, mixed_, dst, diff_dst,
-                     {.convolved = diff_expanded, .residual = diff_shortcut, .src = diff_mixed},
-                     s.At(s.expand), stream);
+    if (expand_) {
+      expand_->Backward(mode, mixed_, dst, diff_dst,
+                        {.convolved = diff_expanded, .residual = diff_src, .src = diff_mixed},
+                        s.At(s.end), stream);
+    } else {
+      joined_->Backward(mode, mixed_, src, dst, diff_dst,
+                        {.convolved = diff_expanded, .src = diff_mixed},
+                        {.convolved = diff_dst, .src = diff_src}, s.At(s.end), stream);
+    }
     spatial_.Backward(mode, reduced_, mixed_, diff_mixed,
                       {.convolved = diff_mixed, .residual = {}, .src = diff_reduced},
                       s.At(s.spatial), stream);
-    if (downsample_) {
-      downsample_->Backward(mode, src, {}, diff_shortcut,
-                            {.convolved = diff_shortcut, .residual = {}, .src = diff_src},
-                            s.At(s.downsample), stream);
-    }
     reduce_.Backward(mode, src, reduced_, diff_reduced,
                      {.convolved = diff_reduced, .residual = {}, .src = diff_src}, s.At(s.reduce),
                      stream);
@@ -117,46 +118,42 @@ class DefaultBottleneck final : public Bottleneck {
   struct Scratch {
     MemoryPlan plan;
     std::byte* base = nullptr;
-    int reduce = -1, spatial = -1, expand = -1, downsample = -1;  // workspaces
+    int reduce = -1, spatial = -1, end = -1;  // workspaces
 
     std::byte* At(int id) const { return base + plan.offset(id); }
   };
+
+  std::size_t EndWorkspaceBytes() const {
+    return joined_ ? joined_->workspace_bytes() : expand_->workspace_bytes();
+  }
 
   void PlanForward() {
     Scratch& s = forward_;
     s.reduce = s.plan.Reserve("reduce", reduce_.workspace_bytes(), 0, 0);
     s.spatial = s.plan.Reserve("spatial", spatial_.workspace_bytes(), 1, 1);
-    if (downsample_) {
-      s.downsample = s.plan.Reserve("downsample", downsample_->workspace_bytes(), 2, 2);
-      shortcut_id_ = s.plan.Reserve("shortcut", downsample_->dst().bytes, 2, 3);
-    }
-    s.expand = s.plan.Reserve("expand", expand_.workspace_bytes(), 3, 3);
+    s.end = s.plan.Reserve("end", EndWorkspaceBytes(), 2, 2);
     s.plan.Solve();
   }
 
   void PlanBackward() {
     Scratch& s = backward_;
-    s.expand = s.plan.Reserve("expand", expand_.workspace_bytes(), 0, 0);
-    diff_expanded_id_ = s.plan.Reserve("diff_expanded", expand_.dst().bytes, 0, 0);
+    s.end = s.plan.Reserve("end", EndWorkspaceBytes(), 0, 0);
+    diff_expanded_id_ = s.plan.Reserve("diff_expanded", dst().bytes, 0, 0);
     diff_mixed_id_ = s.plan.Reserve("diff_mixed", spatial_.dst().bytes, 0, 1);
     s.spatial = s.plan.Reserve("spatial", spatial_.workspace_bytes(), 1, 1);
-    diff_reduced_id_ = s.plan.Reserve("diff_reduced", reduce_.dst().bytes, 1, 3);
-    if (downsample_) {
-      s.downsample = s.plan.Reserve("downsample", downsample_->workspace_bytes(), 2, 2);
-    }
-    s.reduce = s.plan.Reserve("reduce", reduce_.workspace_bytes(), 3, 3);
+    diff_reduced_id_ = s.plan.Reserve("diff_reduced", reduce_.dst().bytes, 1, 2);
+    s.reduce = s.plan.Reserve("reduce", reduce_.workspace_bytes(), 2, 2);
     s.plan.Solve();
   }
 
   ConvolutionNorm reduce_;
   ConvolutionNorm spatial_;
-  ConvolutionNorm expand_;
-  std::optional<ConvolutionNorm> downsample_;
+  std::optional<ConvolutionNorm> expand_;      // the end where the shortcut is src,
+  std::optional<ConvolutionNormPair> joined_;  // or where it has a convolution
   std::vector<ParameterSpec> parameters_;
 
   Scratch forward_;
   Scratch backward_;
-  int shortcut_id_ = -1;       // in forward_
   int diff_expanded_id_ = -1;  // in backward_, and so on
   int diff_mixed_id_ = -1;
   int diff_reduced_id_ = -1;

@@ -113,6 +113,11 @@ class MeasuredBackend final : public Backend {
     return MakeMeasured(std::move(op), std::move(segments), compute_type(), recorder_);
   }
 
+  bool fuses_batch_norm_pair() const override { return backend_.fuses_batch_norm_pair(); }
+  std::unique_ptr<BatchNormPair> MakeBatchNormPair(const BatchNormPairSpec& spec) override {
+    if (!fuses_batch_norm_pair()) return Backend::MakeBatchNormPair(spec);
+    return MakeMeasured(backend_.MakeBatchNormPair(spec), spec, recorder_);
+  }
   bool fuses_stem() const override { return backend_.fuses_stem(); }
   std::unique_ptr<Stem> MakeStem(const StemSpec& spec) override {
     if (!fuses_stem()) return Backend::MakeStem(spec);

@@ -11,15 +11,6 @@
 namespace trainer {
 namespace {
 
-// "64x3x224x224".
-std::string Times(const Shape& shape) {
-  std::string text;
-  for (int axis = 0; axis < shape.rank(); ++axis) {
-    text += (axis > 0 ? "x" : "") + std::to_string(shape[axis]);
-  }
-  return text;
-}
-
 std::string FromTo(const Shape& src, const Shape& dst) { return Times(src) + " > " + Times(dst); }
 
 class MeasuredInputTransform final : public InputTransform {
@@ -91,48 +82,6 @@ class MeasuredConvolution final : public Convolution {
   int forward_ = 0;
   int backward_data_ = 0;
   int backward_filter_ = 0;
-};
-
-class MeasuredBatchNorm final : public BatchNorm {
- public:
-  MeasuredBatchNorm(std::unique_ptr<BatchNorm> op, const BatchNormSpec& spec, OpRecorder& recorder)
-      : op_(std::move(op)), recorder_(recorder) {
-    const std::string shape =
-        Times(spec.src.shape) + (spec.add ? ", add" : "") + (spec.relu ? ", ReLU" : "");
-    for (const Mode mode : {Mode::kTraining, Mode::kFrozen, Mode::kInference}) {
-      forward_[static_cast<int>(mode)] =
-          recorder.Add({"", "batch norm forward", shape, BatchNormForwardWork(spec, mode)});
-      backward_[static_cast<int>(mode)] =
-          recorder.Add({"", "batch norm backward", shape, BatchNormBackwardWork(spec, mode)});
-    }
-  }
-
-  const TensorDesc& dst() const override { return op_->dst(); }
-  std::size_t saved_bytes() const override { return op_->saved_bytes(); }
-  std::size_t workspace_bytes() const override { return op_->workspace_bytes(); }
-
-  void Forward(Mode mode, const Tensor& src, const Tensor& residual,
-               const BatchNormParameters& parameters, const Tensor& dst, void* saved,
-               void* workspace, Stream& stream) override {
-    recorder_.Run(forward_[static_cast<int>(mode)], parameters.scale.data, stream, [&] {
-      op_->Forward(mode, src, residual, parameters, dst, saved, workspace, stream);
-    });
-  }
-  void Backward(Mode mode, const Tensor& src, const Tensor& dst, const Tensor& diff_dst,
-                const BatchNormParameters& parameters, const void* saved, const Tensor& diff_src,
-                const Tensor& diff_residual, const Tensor& diff_scale, const Tensor& diff_shift,
-                void* workspace, Stream& stream) override {
-    recorder_.Run(backward_[static_cast<int>(mode)], parameters.scale.data, stream, [&] {
-      op_->Backward(mode, src, dst, diff_dst, parameters, saved, diff_src, diff_residual,
-                    diff_scale, diff_shift, workspace, stream);
-    });
-  }
-
- private:
-  const std::unique_ptr<BatchNorm> op_;
-  OpRecorder& recorder_;
-  int forward_[3] = {};  // by mode
-  int backward_[3] = {};
 };
 
 class MeasuredMaxPool final : public MaxPool {
@@ -319,6 +268,14 @@ class MeasuredStem final : public Stem {
 
 }  // namespace
 
+std::string Times(const Shape& shape) {
+  std::string text;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    text += (axis > 0 ? "x" : "") + std::to_string(shape[axis]);
+  }
+  return text;
+}
+
 std::unique_ptr<InputTransform> MakeMeasured(std::unique_ptr<InputTransform> op,
                                              OpRecorder& recorder) {
   return std::make_unique<MeasuredInputTransform>(std::move(op), recorder);
@@ -327,11 +284,6 @@ std::unique_ptr<InputTransform> MakeMeasured(std::unique_ptr<InputTransform> op,
 std::unique_ptr<Convolution> MakeMeasured(std::unique_ptr<Convolution> op,
                                           const ConvolutionSpec& spec, OpRecorder& recorder) {
   return std::make_unique<MeasuredConvolution>(std::move(op), spec, recorder);
-}
-
-std::unique_ptr<BatchNorm> MakeMeasured(std::unique_ptr<BatchNorm> op, const BatchNormSpec& spec,
-                                        OpRecorder& recorder) {
-  return std::make_unique<MeasuredBatchNorm>(std::move(op), spec, recorder);
 }
 
 std::unique_ptr<MaxPool> MakeMeasured(std::unique_ptr<MaxPool> op, const MaxPoolSpec& spec,

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "trainer/backend/blocks.h"
@@ -14,12 +15,17 @@
 
 namespace trainer {
 
+// "64x3x224x224", in ProfiledOp::shape.
+std::string Times(const Shape& shape);
+
 std::unique_ptr<InputTransform> MakeMeasured(std::unique_ptr<InputTransform> op,
                                              OpRecorder& recorder);
 std::unique_ptr<Convolution> MakeMeasured(std::unique_ptr<Convolution> op,
                                           const ConvolutionSpec& spec, OpRecorder& recorder);
 std::unique_ptr<BatchNorm> MakeMeasured(std::unique_ptr<BatchNorm> op, const BatchNormSpec& spec,
                                         OpRecorder& recorder);
+std::unique_ptr<BatchNormPair> MakeMeasured(std::unique_ptr<BatchNormPair> op,
+                                            const BatchNormPairSpec& spec, OpRecorder& recorder);
 std::unique_ptr<MaxPool> MakeMeasured(std::unique_ptr<MaxPool> op, const MaxPoolSpec& spec,
                                       OpRecorder& recorder);
 std::unique_ptr<GlobalAveragePool> MakeMeasured(std::unique_ptr<GlobalAveragePool> op,

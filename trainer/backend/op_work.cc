@@ -71,6 +71,16 @@ OpWork BatchNormBackwardWork(const BatchNormSpec& spec, Mode mode) {
   return {of_value * Values(spec.src), tensors * ValueBytes(spec.src)};
 }
 
+OpWork BatchNormPairForwardWork(const BatchNormPairSpec& spec, Mode mode) {
+  const double of_value = 2 * (mode == Mode::kTraining ? 5 : 2) + 2;
+  return {of_value * Values(spec.src), 3 * ValueBytes(spec.src)};
+}
+
+OpWork BatchNormPairBackwardWork(const BatchNormPairSpec& spec, Mode mode) {
+  const double of_value = 2 * (4 + (mode == Mode::kTraining ? 4 : 1)) + 1;
+  return {of_value * Values(spec.src), 6 * ValueBytes(spec.src)};
+}
+
 OpWork MaxPoolForwardWork(const MaxPoolSpec& spec, const TensorDesc& dst) {
   return {Values(dst) * static_cast<double>(spec.kernel * spec.kernel),
           ValueBytes(spec.src) + ValueBytes(dst)};

@@ -39,6 +39,11 @@ OpWork BatchNormForwardWork(const BatchNormSpec& spec, Mode mode);
 // there is a ReLU, and writes diff_residual where there was an addition.
 OpWork BatchNormBackwardWork(const BatchNormSpec& spec, Mode mode);
 
+// Forward what the two do, and one addition and the ReLU, from two src to dst.  Backward what the
+// two do, and the ReLU; reads two src, diff_dst and dst, writes two diff_src.
+OpWork BatchNormPairForwardWork(const BatchNormPairSpec& spec, Mode mode);
+OpWork BatchNormPairBackwardWork(const BatchNormPairSpec& spec, Mode mode);
+
 // One comparison for each value of a window; one addition for each value of dst.
 OpWork MaxPoolForwardWork(const MaxPoolSpec& spec, const TensorDesc& dst);
 OpWork MaxPoolBackwardWork(const MaxPoolSpec& spec, const TensorDesc& dst);

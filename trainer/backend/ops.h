@@ -109,7 +109,8 @@ class BatchNorm {
   virtual const TensorDesc& dst() const = 0;  // the description of src
   virtual std::size_t saved_bytes() const = 0;
   virtual std::size_t workspace_bytes() const = 0;
-  // `residual` is empty unless spec.add.  dst may be src when nothing will go backward through it.
+  // `residual` is empty unless spec.add; it may be dst.  dst may be src when nothing will go
+  // backward through it.
   virtual void Forward(Mode mode, const Tensor& src, const Tensor& residual,
                        const BatchNormParameters& parameters, const Tensor& dst, void* saved,
                        void* workspace, Stream& stream) = 0;
@@ -121,6 +122,37 @@ class BatchNorm {
                         const Tensor& diff_src, const Tensor& diff_residual,
                         const Tensor& diff_scale, const Tensor& diff_shift, void* workspace,
                         Stream& stream) = 0;
+};
+
+// The sum of two batch norms with a ReLU behind it, as where the shortcut of a bottleneck has a
+// convolution:
+//   dst = max(y of the first + y of the second, 0), each y as of BatchNorm
+// Each has parameters and statistics of its own.  All tensors of images have the description src.
+struct BatchNormPairSpec {
+  TensorDesc src;
+  float epsilon = 1e-5F;
+  float kept = 0.9F;
+};
+class BatchNormPair {
+ public:
+  struct Operand {
+    Tensor src;
+    BatchNormParameters parameters;
+  };
+  struct Gradients {
+    Tensor src, scale, shift;
+  };
+
+  virtual ~BatchNormPair() = default;
+  virtual const TensorDesc& dst() const = 0;
+  virtual std::size_t saved_bytes() const = 0;
+  virtual std::size_t workspace_bytes() const = 0;
+  virtual void Forward(Mode mode, const Operand& first, const Operand& second, const Tensor& dst,
+                       void* saved, void* workspace, Stream& stream) = 0;
+  // `dst` is what Forward wrote.  Overwrites diff_dst, which diff_second.src may be.
+  virtual void Backward(Mode mode, const Operand& first, const Operand& second, const Tensor& dst,
+                        const Tensor& diff_dst, const void* saved, const Gradients& diff_first,
+                        const Gradients& diff_second, void* workspace, Stream& stream) = 0;
 };
 
 // Largest value of each window; padding never wins.  Of equal values the first in row-major order

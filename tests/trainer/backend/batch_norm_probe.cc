@@ -23,7 +23,10 @@ class BatchNormProbe final : public Probe {
         src_(device.Make(device.Images(c.src))),
         op_(device.backend().MakeBatchNorm({src_.desc, c.add, c.relu})),
         residual_(device.Make(src_.desc)),
-        dst_(c.in_place && c.mode == Mode::kInference ? src_ : device.Make(src_.desc)),
+        dst_(!c.in_place                  ? device.Make(src_.desc)
+             : c.add                      ? residual_
+             : c.mode == Mode::kInference ? src_
+                                          : device.Make(src_.desc)),
         diff_dst_(device.Make(src_.desc)),
         diff_src_(c.in_place && !c.add ? diff_dst_ : device.Make(src_.desc)),
         diff_residual_(c.in_place ? diff_dst_ : device.Make(src_.desc)),
@@ -55,7 +58,9 @@ class BatchNormProbe final : public Probe {
     device_.Import(inputs.at("running_mean"), parameters_.running_mean);
     device_.Import(inputs.at("running_variance"), parameters_.running_variance);
     if (case_.add) device_.Import(inputs.at("residual"), residual_);
-    if (dst_.data != src_.data) device_.Poison(dst_.data, dst_.desc.bytes);
+    if (dst_.data != src_.data && dst_.data != residual_.data) {
+      device_.Poison(dst_.data, dst_.desc.bytes);
+    }
     device_.Poison(saved_, op_->saved_bytes());
     device_.Poison(workspace_, op_->workspace_bytes());
     op_->Forward(case_.mode, src_, case_.add ? residual_ : Tensor{}, parameters_, dst_, saved_,

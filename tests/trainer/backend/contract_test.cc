@@ -18,7 +18,8 @@ namespace {
 
 std::vector<ProbeCase> AllCases() {
   std::vector<ProbeCase> cases;
-  for (const auto make : {ConvolutionCases, BatchNormCases, PoolingCases, BlockCases}) {
+  for (const auto make :
+       {ConvolutionCases, BatchNormCases, BatchNormPairCases, PoolingCases, BlockCases}) {
     const std::vector<ProbeCase> more = make();
     cases.insert(cases.end(), more.begin(), more.end());
   }

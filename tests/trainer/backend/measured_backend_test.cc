@@ -13,6 +13,7 @@
 
 #include "tests/trainer/backend/each_backend.h"
 #include "tests/trainer/model/made_up_batch.h"
+#include "trainer/backend/op_work.h"
 #include "trainer/backend/peaks.h"
 #include "trainer/model/init.h"
 #include "trainer/model/network.h"
@@ -114,6 +115,41 @@ TEST_P(MeasuredStepTest, SeesEveryOpOfAStep) {
                                                {"linear backward", 1},
                                                {"softmax cross-entropy with gradient", 1},
                                                {"SGD with momentum", 1}};
+  EXPECT_EQ(CallsByKind(), expected);
+}
+
+TEST_P(MeasuredStepTest, SeesAPairOfBatchNormsAsTheBackendHasIt) {
+  Device device(GetParam());
+  measured_ = MakeMeasuredBackend(device.backend(), recorder_);
+  const TensorDesc desc = device.Images({2, 3, 2, 2});
+  const auto op = measured_->MakeBatchNormPair({desc});
+  const auto operand = [&] {
+    const auto ones = [&] { return device.Make({3}, {1, 1, 1}); };
+    return BatchNormPair::Operand{device.Make(desc, Floats(24, 1)),
+                                  {ones(), ones(), ones(), ones()}};
+  };
+  const auto gradients = [&] {
+    const auto channels = [&] { return device.Make({3}, {0, 0, 0}); };
+    return BatchNormPair::Gradients{device.Make(desc), channels(), channels()};
+  };
+  const BatchNormPair::Operand first = operand();
+  const BatchNormPair::Operand second = operand();
+  const Tensor dst = device.Make(desc);
+  void* saved = device.Scratch(op->saved_bytes());
+  void* workspace = device.Scratch(op->workspace_bytes());
+  recorder_.NameLayer(first.parameters.scale.data, "bn3");
+  recorder_.Start();
+  op->Forward(Mode::kTraining, first, second, dst, saved, workspace, device.stream());
+  op->Backward(Mode::kFrozen, first, second, dst, device.Make(desc, Floats(24, 1)), saved,
+               gradients(), gradients(), workspace, device.stream());
+  recorder_.Collect();
+  std::map<std::string, int> expected = {{"batch norm forward", 2}, {"batch norm backward", 2}};
+  if (device.backend().fuses_batch_norm_pair()) {
+    expected = {{"batch norm pair forward", 1}, {"batch norm pair backward", 1}};
+    EXPECT_EQ(recorder_.Ops()[0].layer, "bn3");
+    EXPECT_EQ(recorder_.Ops()[0].work, BatchNormPairForwardWork({desc}, Mode::kTraining));
+    EXPECT_EQ(recorder_.Ops()[1].work, BatchNormPairBackwardWork({desc}, Mode::kFrozen));
+  }
   EXPECT_EQ(CallsByKind(), expected);
 }
 

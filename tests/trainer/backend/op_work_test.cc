@@ -67,6 +67,15 @@ TEST(OpWork, OfBatchNorm) {
   EXPECT_EQ(BatchNormBackwardWork(spec, Mode::kTraining), (OpWork{1800, 4000}));
 }
 
+TEST(OpWork, OfAPairOfBatchNorms) {
+  const BatchNormPairSpec spec = {ChannelsLast({2, 4, 5, 5}, kFp16)};  // 200 values, 400 bytes
+  EXPECT_EQ(BatchNormPairForwardWork(spec, Mode::kTraining), (OpWork{2400, 1200}));
+  EXPECT_EQ(BatchNormPairForwardWork(spec, Mode::kFrozen), (OpWork{1200, 1200}));
+  EXPECT_EQ(BatchNormPairForwardWork(spec, Mode::kInference), (OpWork{1200, 1200}));
+  EXPECT_EQ(BatchNormPairBackwardWork(spec, Mode::kTraining), (OpWork{3400, 2400}));
+  EXPECT_EQ(BatchNormPairBackwardWork(spec, Mode::kFrozen), (OpWork{2200, 2400}));
+}
+
 TEST(OpWork, OfPools) {
   const MaxPoolSpec pool = {ChannelsLast({2, 4, 6, 6}, kFp32), 3, 2, 1};
   const TensorDesc pooled = ChannelsLast({2, 4, 3, 3}, kFp32);

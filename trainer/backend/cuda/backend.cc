@@ -215,6 +215,10 @@ class CudaBackend final : public Backend {
     return MakeCudaSgd(*this, std::move(segments), precision_.storage);
   }
 
+  bool fuses_batch_norm_pair() const override { return true; }
+  std::unique_ptr<BatchNormPair> MakeBatchNormPair(const BatchNormPairSpec& spec) override {
+    return MakeCudaBatchNormPair(spec);
+  }
   bool fuses_stem() const override { return true; }
   std::unique_ptr<Stem> MakeStem(const StemSpec& spec) override {
     return MakeCudaStem(*this, spec);

@@ -28,13 +28,7 @@ class CudaBatchNorm final : public BatchNorm {
   void Forward(Mode mode, const Tensor& src, const Tensor& residual,
                const BatchNormParameters& parameters, const Tensor& dst, void* saved,
                void* workspace, Stream& stream) override {
-    NormParameters values;
-    values.scale = parameters.scale.As<float>();
-    values.shift = parameters.shift.As<float>();
-    values.running_mean = parameters.running_mean.As<float>();
-    values.running_variance = parameters.running_variance.As<float>();
-    values.epsilon = spec_.epsilon;
-    values.kept = spec_.kept;
+    const NormParameters values = NormParametersOf(parameters, spec_.epsilon, spec_.kept);
     NormForward call;
     call.src = src.data;
     call.residual = spec_.add ? residual.data : nullptr;
@@ -86,6 +80,17 @@ NormShape NormShapeOf(const TensorDesc& images) {
   shape.dtype = images.dtype;
   shape.multiprocessors = Multiprocessors();
   return shape;
+}
+
+NormParameters NormParametersOf(const BatchNormParameters& parameters, float epsilon, float kept) {
+  NormParameters values;
+  values.scale = parameters.scale.As<float>();
+  values.shift = parameters.shift.As<float>();
+  values.running_mean = parameters.running_mean.As<float>();
+  values.running_variance = parameters.running_variance.As<float>();
+  values.epsilon = epsilon;
+  values.kept = kept;
+  return values;
 }
 
 std::unique_ptr<BatchNorm> MakeCudaBatchNorm(const BatchNormSpec& spec) {

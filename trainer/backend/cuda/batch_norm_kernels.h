@@ -14,6 +14,7 @@ struct CUstream_st;
 
 namespace trainer {
 
+struct BatchNormParameters;
 struct TensorDesc;
 
 struct NormShape {
@@ -42,6 +43,8 @@ struct NormParameters {
   float epsilon = 0;
   float kept = 0;
 };
+
+NormParameters NormParametersOf(const BatchNormParameters& parameters, float epsilon, float kept);
 
 struct NormForward {
   const void* src = nullptr;

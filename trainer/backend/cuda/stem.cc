@@ -161,15 +161,10 @@ class CudaStem final : public Stem {
   std::int64_t filters() const { return PaddedChannels(spec_.out_channels); }
 
   NormParameters Parameters() const {
-    NormParameters parameters;
-    parameters.scale = bindings_[1].value.As<float>();
-    parameters.shift = bindings_[2].value.As<float>();
-    parameters.running_mean = bindings_[3].value.As<float>();
-    parameters.running_variance = bindings_[4].value.As<float>();
     const BatchNormSpec usual;
-    parameters.epsilon = usual.epsilon;
-    parameters.kept = usual.kept;
-    return parameters;
+    return NormParametersOf(
+        {bindings_[1].value, bindings_[2].value, bindings_[3].value, bindings_[4].value},
+        usual.epsilon, usual.kept);
   }
 
   const StemSpec spec_;

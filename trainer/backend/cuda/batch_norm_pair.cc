@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/backend/cuda/batch_norm_pair_kernels.h"
+#include "trainer/backend/cuda/cuda_ops.h"
+#include "trainer/backend/cuda/runtime.h"
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+NormPairGradients GradientsOf(const BatchNormPair::Operand& operand,
+                              const BatchNormPair::Gradients& gradients) {
+  NormPairGradients to;
+  to.scale = operand.parameters.scale.As<float>();
+  to.diff_src = gradients.src.data;
+  to.diff_scale = gradients.scale.As<float>();
+  to.diff_shift = gradients.shift.As<float>();
+  return to;
+}
+
+class CudaBatchNormPair final : public BatchNormPair {
+ public:
+  explicit CudaBatchNormPair(const BatchNormPairSpec& spec)
+      : spec_(spec), shape_(NormShapeOf(spec.src)) {
+    DDL_CHECK(spec.src.layout == Layout::kChannelsLast);
+  }
+
+  const TensorDesc& dst() const override { return spec_.src; }
+  std::size_t saved_bytes() const override {
+    return static_cast<std::size_t>(NormPairSavedFloats(shape_)) * sizeof(float) +
+           static_cast<std::size_t>(NormMaskBytes(shape_));
+  }
+  std::size_t workspace_bytes() const override {
+    return static_cast<std::size_t>(NormPairScratchFloats(shape_)) * sizeof(float);
+  }
+
+  void Forward(Mode mode, const Operand& first, const Operand& second, const Tensor& dst,
+               void* saved, void* workspace, Stream& stream) override {
+    NormPairForward call;
+    call.first = first.src.data;
+    call.second = second.src.data;
+    call.dst = dst.data;
+    call.of_batch = mode == Mode::kTraining;
+    if (mode != Mode::kInference) {
+      call.saved = static_cast<float*>(saved);
+      call.mask = reinterpret_cast<std::uint8_t*>(call.saved + NormPairSavedFloats(shape_));
+    }
+    call.scratch = static_cast<float*>(workspace);
+    RunNormPairForward(shape_, NormParametersOf(first.parameters, spec_.epsilon, spec_.kept),
+                       NormParametersOf(second.parameters, spec_.epsilon, spec_.kept), call,
+                       HandleOf(stream));
+  }
+
+  // Where the ReLU passes is in `saved`, in a sixteenth of the bytes of dst.
+  void Backward(Mode mode, const Operand& first, const Operand& second, const Tensor& /*dst*/,
+                const Tensor& diff_dst, const void* saved, const Gradients& diff_first,
+                const Gradients& diff_second, void* workspace, Stream& stream) override {
+    NormPairBackward call;
+    call.first = first.src.data;
+    call.second = second.src.data;
+    call.diff_dst = diff_dst.data;
+    call.of_batch = mode == Mode::kTraining;
+    call.saved = static_cast<const float*>(saved);
+    call.mask = reinterpret_cast<const std::uint8_t*>(call.saved + NormPairSavedFloats(shape_));
+    call.scratch = static_cast<float*>(workspace);
+    RunNormPairBackward(shape_, GradientsOf(first, diff_first), GradientsOf(second, diff_second),
+                        call, HandleOf(stream));
+  }
+
+ private:
+  const BatchNormPairSpec spec_;
+  const NormShape shape_;
+};
+
+}  // namespace
+
+std::unique_ptr<BatchNormPair> MakeCudaBatchNormPair(const BatchNormPairSpec& spec) {
+  return std::make_unique<CudaBatchNormPair>(spec);
+}
+
+}  // namespace trainer

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <string>
+#include <utility>
+
+#include "trainer/backend/measured_ops.h"
+#include "trainer/backend/op_work.h"
+
+namespace trainer {
+namespace {
+
+class MeasuredBatchNorm final : public BatchNorm {
+ public:
+  MeasuredBatchNorm(std::unique_ptr<BatchNorm> op, const BatchNormSpec& spec, OpRecorder& recorder)
+      : op_(std::move(op)), recorder_(recorder) {
+    const std::string shape =
+        Times(spec.src.shape) + (spec.add ? ", add" : "") + (spec.relu ? ", ReLU" : "");
+    for (const Mode mode : {Mode::kTraining, Mode::kFrozen, Mode::kInference}) {
+      forward_[static_cast<int>(mode)] =
+          recorder.Add({"", "batch norm forward", shape, BatchNormForwardWork(spec, mode)});
+      backward_[static_cast<int>(mode)] =
+          recorder.Add({"", "batch norm backward", shape, BatchNormBackwardWork(spec, mode)});
+    }
+  }
+
+  const TensorDesc& dst() const override { return op_->dst(); }
+  std::size_t saved_bytes() const override { return op_->saved_bytes(); }
+  std::size_t workspace_bytes() const override { return op_->workspace_bytes(); }
+
+  void Forward(Mode mode, const Tensor& src, const Tensor& residual,
+               const BatchNormParameters& parameters, const Tensor& dst, void* saved,
+               void* workspace, Stream& stream) override {
+    recorder_.Run(forward_[static_cast<int>(mode)], parameters.scale.data, stream, [&] {
+      op_->Forward(mode, src, residual, parameters, dst, saved, workspace, stream);
+    });
+  }
+  void Backward(Mode mode, const Tensor& src, const Tensor& dst, const Tensor& diff_dst,
+                const BatchNormParameters& parameters, const void* saved, const Tensor& diff_src,
+                const Tensor& diff_residual, const Tensor& diff_scale, const Tensor& diff_shift,
+                void* workspace, Stream& stream) override {
+    recorder_.Run(backward_[static_cast<int>(mode)], parameters.scale.data, stream, [&] {
+      op_->Backward(mode, src, dst, diff_dst, parameters, saved, diff_src, diff_residual,
+                    diff_scale, diff_shift, workspace, stream);
+    });
+  }
+
+ private:
+  const std::unique_ptr<BatchNorm> op_;
+  OpRecorder& recorder_;
+  int forward_[3] = {};  // by mode
+  int backward_[3] = {};
+};
+
+// Its layer is that of the first batch norm.
+class MeasuredBatchNormPair final : public BatchNormPair {
+ public:
+  MeasuredBatchNormPair(std::unique_ptr<BatchNormPair> op, const BatchNormPairSpec& spec,
+                        OpRecorder& recorder)
+      : op_(std::move(op)), recorder_(recorder) {
+    const std::string shape = Times(spec.src.shape) + ", ReLU";
+    for (const Mode mode : {Mode::kTraining, Mode::kFrozen, Mode::kInference}) {
+      forward_[static_cast<int>(mode)] = recorder.Add(
+          {"", "batch norm pair forward", shape, BatchNormPairForwardWork(spec, mode)});
+      backward_[static_cast<int>(mode)] = recorder.Add(
+          {"", "batch norm pair backward", shape, BatchNormPairBackwardWork(spec, mode)});
+    }
+  }
+
+  const TensorDesc& dst() const override { return op_->dst(); }
+  std::size_t saved_bytes() const override { return op_->saved_bytes(); }
+  std::size_t workspace_bytes() const override { return op_->workspace_bytes(); }
+
+  void Forward(Mode mode, const Operand& first, const Operand& second, const Tensor& dst,
+               void* saved, void* workspace, Stream& stream) override {
+    recorder_.Run(forward_[static_cast<int>(mode)], first.parameters.scale.data, stream,
+                  [&] { op_->Forward(mode, first, second, dst, saved, workspace, stream); });
+  }
+  void Backward(Mode mode, const Operand& first, const Operand& second, const Tensor& dst,
+                const Tensor& diff_dst, const void* saved, const Gradients& diff_first,
+                const Gradients& diff_second, void* workspace, Stream& stream) override {
+    recorder_.Run(backward_[static_cast<int>(mode)], first.parameters.scale.data, stream, [&] {
+      op_->Backward(mode, first, second, dst, diff_dst, saved, diff_first, diff_second, workspace,
+                    stream);
+    });
+  }
+
+ private:
+  const std::unique_ptr<BatchNormPair> op_;
+  OpRecorder& recorder_;
+  int forward_[3] = {};  // by mode
+  int backward_[3] = {};
+};
+
+}  // namespace
+
+std::unique_ptr<BatchNorm> MakeMeasured(std::unique_ptr<BatchNorm> op, const BatchNormSpec& spec,
+                                        OpRecorder& recorder) {
+  return std::make_unique<MeasuredBatchNorm>(std::move(op), spec, recorder);
+}
+
+std::unique_ptr<BatchNormPair> MakeMeasured(std::unique_ptr<BatchNormPair> op,
+                                            const BatchNormPairSpec& spec, OpRecorder& recorder) {
+  return std::make_unique<MeasuredBatchNormPair>(std::move(op), spec, recorder);
+}
+
+}  // namespace trainer
