@@ -27,24 +27,17 @@ constexpr int kKept = 3;
 struct Holdings {
   std::ptrdiff_t files = 0;  // in the folder, folders included
   std::ptrdiff_t descriptors = 0;
-  std::size_t heap_bytes = 0;
-
-  bool operator==(const Holdings&) const = default;
+  std::ptrdiff_t heap_bytes = 0;
 };
-
-std::ostream& operator<<(std::ostream& out, const Holdings& holdings) {
-  return out << holdings.files << " files, " << holdings.descriptors << " descriptors, "
-             << holdings.heap_bytes << " bytes";
-}
 
 Holdings Count(const fs::path& folder) {
   Holdings holdings;
   holdings.files = std::distance(fs::recursive_directory_iterator(folder), {});
   holdings.descriptors = std::distance(fs::directory_iterator("/proc/self/fd"), {});
 #if __GLIBC_PREREQ(2, 33)
-  holdings.heap_bytes = ::mallinfo2().uordblks;
+  holdings.heap_bytes = static_cast<std::ptrdiff_t>(::mallinfo2().uordblks);
 #else
-  holdings.heap_bytes = static_cast<std::size_t>(::mallinfo().uordblks);
+  holdings.heap_bytes = static_cast<std::ptrdiff_t>(::mallinfo().uordblks);
 #endif
   return holdings;
 }
@@ -82,7 +75,12 @@ TEST(ManyCheckpoints, LeaveNoFileDescriptorOrByteBehind) {
   // A folder each for the run, its checkpoints and each of these, with three files in it.
   EXPECT_EQ(before.files, 2 + kKept * 4);
   while (position.step < kCheckpoints) save_after_a_step();
-  EXPECT_EQ(Count(scratch.path()), before);
+  const Holdings after = Count(scratch.path());
+  EXPECT_EQ(after.files, before.files);
+  EXPECT_EQ(after.descriptors, before.descriptors);
+  // Where a chunk is cut from a free one that is hardly larger it counts as a whole, and whether it
+  // is depends on what the other thread did.  The least that can be left behind has 32 bytes.
+  EXPECT_LT(after.heap_bytes - before.heap_bytes, kCheckpoints / 2);
   EXPECT_EQ(ReadNewest(config.model_dir)->manifest.state.step, kCheckpoints);
 }
 
