@@ -7,6 +7,12 @@
 
 namespace trainer {
 
+void Convolution::ForwardWithSums(const Tensor& /*src*/, const Tensor& /*filter*/,
+                                  const Tensor& /*dst*/, void* /*sums*/, void* /*workspace*/,
+                                  Stream& /*stream*/) {
+  DDL_CHECK(sums_bytes() > 0);
+}
+
 std::unique_ptr<RecordedWork> Backend::Record(Stream& /*stream*/,
                                               const std::function<void()>& /*queue*/) {
   DDL_CHECK(can_record());

@@ -37,10 +37,10 @@ class DefaultBatchNormPair final : public BatchNormPair {
   void Backward(Mode mode, const Operand& first, const Operand& second, const Tensor& dst,
                 const Tensor& diff_dst, const void* saved, const Gradients& diff_first,
                 const Gradients& diff_second, void* workspace, Stream& stream) override {
-    first_->Backward(mode, first.src, dst, diff_dst, first.parameters, saved, diff_first.src,
+    first_->Backward(mode, first.src.values, dst, diff_dst, first.parameters, saved, diff_first.src,
                      /*diff_residual=*/diff_dst, diff_first.scale, diff_first.shift, workspace,
                      stream);
-    second_->Backward(mode, second.src, {}, diff_dst, second.parameters,
+    second_->Backward(mode, second.src.values, {}, diff_dst, second.parameters,
                       static_cast<const std::byte*>(saved) + saved_of_first_, diff_second.src, {},
                       diff_second.scale, diff_second.shift, workspace, stream);
   }

@@ -30,22 +30,35 @@ void AppendConvolutionNormParameters(const std::string& convolution, const std::
   parameters.push_back({norm + ".running_var", channels, per_channel, Init::kOnes, false, true});
 }
 
+KeptConvolution::KeptConvolution(Backend& backend, const ConvolutionSpec& spec) {
+  ConvolutionSpec with_sums = spec;
+  with_sums.wants_sums = true;
+  convolution_ = backend.MakeConvolution(with_sums);
+}
+
 void KeptConvolution::Reserve(const BlockTimes& times, const std::string& name, MemoryPlan& plan) {
   kept_id_ = plan.Reserve(name + ".convolved", dst().bytes, times.forward, times.backward);
+  if (convolution_->sums_bytes() == 0) return;
+  sums_id_ = plan.Reserve(name + ".sums", convolution_->sums_bytes(), times.forward, times.forward);
 }
 
 void KeptConvolution::Bind(const MemoryPlan& plan, std::byte* arena,
                            std::span<const ParameterBinding> bindings) {
   DDL_CHECK(bindings.size() == kParameters);
   kept_ = TensorAt(dst(), plan, kept_id_, arena);
+  if (sums_id_ >= 0) sums_ = arena + plan.offset(sums_id_);
   filter_ = bindings[0];
   norm_ = {bindings[1].value, bindings[2].value, bindings[3].value, bindings[4].value};
   diff_scale_ = bindings[1].gradient;
   diff_shift_ = bindings[2].gradient;
 }
 
-void KeptConvolution::Forward(const Tensor& src, void* workspace, Stream& stream) {
-  convolution_->Forward(src, filter_.value, kept_, workspace, stream);
+void KeptConvolution::Forward(Mode mode, const Tensor& src, void* workspace, Stream& stream) {
+  if (mode == Mode::kTraining && sums_ != nullptr) {
+    convolution_->ForwardWithSums(src, filter_.value, kept_, sums_, workspace, stream);
+  } else {
+    convolution_->Forward(src, filter_.value, kept_, workspace, stream);
+  }
 }
 
 void KeptConvolution::Backward(const Tensor& src, const Tensor& diff_kept, const Tensor& diff_src,
@@ -73,9 +86,9 @@ void ConvolutionNorm::Bind(const MemoryPlan& plan, std::byte* arena,
 
 void ConvolutionNorm::Forward(Mode mode, const Tensor& src, const Tensor& residual,
                               const Tensor& dst, void* workspace, Stream& stream) {
-  convolution_.Forward(src, workspace, stream);
-  norm_->Forward(mode, convolution_.kept(), residual, convolution_.norm(), dst, saved_, workspace,
-                 stream);
+  convolution_.Forward(mode, src, workspace, stream);
+  norm_->Forward(mode, convolution_.summed(mode), residual, convolution_.norm(), dst, saved_,
+                 workspace, stream);
 }
 
 void ConvolutionNorm::Backward(Mode mode, const Tensor& src, const Tensor& dst,
@@ -110,17 +123,17 @@ void ConvolutionNormPair::Bind(const MemoryPlan& plan, std::byte* arena,
 
 void ConvolutionNormPair::Forward(Mode mode, const Tensor& first_src, const Tensor& second_src,
                                   const Tensor& dst, void* workspace, Stream& stream) {
-  first_.Forward(first_src, workspace, stream);
-  second_.Forward(second_src, workspace, stream);
-  norms_->Forward(mode, {first_.kept(), first_.norm()}, {second_.kept(), second_.norm()}, dst,
-                  saved_, workspace, stream);
+  first_.Forward(mode, first_src, workspace, stream);
+  second_.Forward(mode, second_src, workspace, stream);
+  norms_->Forward(mode, {first_.summed(mode), first_.norm()},
+                  {second_.summed(mode), second_.norm()}, dst, saved_, workspace, stream);
 }
 
 void ConvolutionNormPair::Backward(Mode mode, const Tensor& first_src, const Tensor& second_src,
                                    const Tensor& dst, const Tensor& diff_dst,
                                    const Gradients& first, const Gradients& second, void* workspace,
                                    Stream& stream) {
-  norms_->Backward(mode, {first_.kept(), first_.norm()}, {second_.kept(), second_.norm()}, dst,
+  norms_->Backward(mode, {{first_.kept()}, first_.norm()}, {{second_.kept()}, second_.norm()}, dst,
                    diff_dst, saved_, {first.convolved, first_.diff_scale(), first_.diff_shift()},
                    {second.convolved, second_.diff_scale(), second_.diff_shift()}, workspace,
                    stream);

@@ -32,8 +32,8 @@ class KeptConvolution {
  public:
   static constexpr std::size_t kParameters = 5;
 
-  KeptConvolution(Backend& backend, const ConvolutionSpec& spec)
-      : convolution_(backend.MakeConvolution(spec)) {}
+  // Whether `spec` wants sums does not matter.
+  KeptConvolution(Backend& backend, const ConvolutionSpec& spec);
 
   const TensorDesc& dst() const { return convolution_->dst(); }
   std::size_t workspace_bytes() const { return convolution_->workspace_bytes(); }
@@ -47,13 +47,17 @@ class KeptConvolution {
   // `bindings`: kParameters of them, in the order of AppendParameters.
   void Bind(const MemoryPlan& plan, std::byte* arena, std::span<const ParameterBinding> bindings);
 
-  void Forward(const Tensor& src, void* workspace, Stream& stream);
+  void Forward(Mode mode, const Tensor& src, void* workspace, Stream& stream);
   // From the gradient of what Forward has kept to that of the filter, and to `diff_src`, which is
   // empty if nobody wants it.
   void Backward(const Tensor& src, const Tensor& diff_kept, const Tensor& diff_src, void* workspace,
                 Stream& stream);
 
   const Tensor& kept() const { return kept_; }
+  // The same as the batch norm reads it, in the mode of the last Forward.
+  SummedTensor summed(Mode mode) const {
+    return {kept_, mode == Mode::kTraining ? sums_ : nullptr};
+  }
   const BatchNormParameters& norm() const { return norm_; }
   const Tensor& diff_scale() const { return diff_scale_; }
   const Tensor& diff_shift() const { return diff_shift_; }
@@ -61,7 +65,9 @@ class KeptConvolution {
  private:
   std::unique_ptr<Convolution> convolution_;
   int kept_id_ = -1;
+  int sums_id_ = -1;
   Tensor kept_;
+  void* sums_ = nullptr;  // null if the convolution gives none
   ParameterBinding filter_;
   BatchNormParameters norm_;
   Tensor diff_scale_;

@@ -27,7 +27,7 @@ class MeasuredBatchNorm final : public BatchNorm {
   std::size_t saved_bytes() const override { return op_->saved_bytes(); }
   std::size_t workspace_bytes() const override { return op_->workspace_bytes(); }
 
-  void Forward(Mode mode, const Tensor& src, const Tensor& residual,
+  void Forward(Mode mode, const SummedTensor& src, const Tensor& residual,
                const BatchNormParameters& parameters, const Tensor& dst, void* saved,
                void* workspace, Stream& stream) override {
     recorder_.Run(forward_[static_cast<int>(mode)], parameters.scale.data, stream, [&] {

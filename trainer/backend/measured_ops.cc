@@ -65,6 +65,12 @@ class MeasuredConvolution final : public Convolution {
     recorder_.Run(forward_, filter.data, stream,
                   [&] { op_->Forward(src, filter, dst, workspace, stream); });
   }
+  std::size_t sums_bytes() const override { return op_->sums_bytes(); }
+  void ForwardWithSums(const Tensor& src, const Tensor& filter, const Tensor& dst, void* sums,
+                       void* workspace, Stream& stream) override {
+    recorder_.Run(forward_, filter.data, stream,
+                  [&] { op_->ForwardWithSums(src, filter, dst, sums, workspace, stream); });
+  }
   void BackwardData(const Tensor& diff_dst, const Tensor& filter, const Tensor& diff_src,
                     void* workspace, Stream& stream) override {
     recorder_.Run(backward_data_, filter.data, stream,

@@ -71,6 +71,7 @@ struct ConvolutionSpec {
   std::int64_t stride = 1;
   std::int64_t padding = 0;
   bool adds_diff_src = false;  // BackwardData adds to diff_src instead of overwriting it
+  bool wants_sums = false;     // a batch norm is behind it: ForwardWithSums is worth having
 };
 class Convolution {
  public:
@@ -80,6 +81,12 @@ class Convolution {
   virtual std::size_t workspace_bytes() const = 0;
   virtual void Forward(const Tensor& src, const Tensor& filter, const Tensor& dst, void* workspace,
                        Stream& stream) = 0;
+  // As Forward, and gives the sums of dst that a BatchNorm of the same back end reads in place of
+  // adding dst up: sums_bytes() bytes, whose meaning is the back end's business.  REQUIRES:
+  // sums_bytes() > 0, which no convolution has that was not asked to.
+  virtual std::size_t sums_bytes() const { return 0; }
+  virtual void ForwardWithSums(const Tensor& src, const Tensor& filter, const Tensor& dst,
+                               void* sums, void* workspace, Stream& stream);
   virtual void BackwardData(const Tensor& diff_dst, const Tensor& filter, const Tensor& diff_src,
                             void* workspace, Stream& stream) = 0;
   virtual void BackwardFilter(const Tensor& src, const Tensor& diff_dst, const Tensor& diff_filter,
@@ -100,6 +107,12 @@ struct BatchNormSpec {
   float epsilon = 1e-5F;
   float kept = 0.9F;
 };
+// What a batch norm reads, and in kTraining what the convolution that has written it gave with it
+// (ForwardWithSums), or null.
+struct SummedTensor {
+  Tensor values;
+  const void* sums = nullptr;
+};
 struct BatchNormParameters {
   Tensor scale, shift, running_mean, running_variance;  // each (C), fp32
 };
@@ -111,7 +124,7 @@ class BatchNorm {
   virtual std::size_t workspace_bytes() const = 0;
   // `residual` is empty unless spec.add; it may be dst.  dst may be src when nothing will go
   // backward through it.
-  virtual void Forward(Mode mode, const Tensor& src, const Tensor& residual,
+  virtual void Forward(Mode mode, const SummedTensor& src, const Tensor& residual,
                        const BatchNormParameters& parameters, const Tensor& dst, void* saved,
                        void* workspace, Stream& stream) = 0;
   // diff_residual is empty unless spec.add; it may be diff_dst, and so may diff_src if
@@ -136,7 +149,7 @@ struct BatchNormPairSpec {
 class BatchNormPair {
  public:
   struct Operand {
-    Tensor src;
+    SummedTensor src;
     BatchNormParameters parameters;
   };
   struct Gradients {

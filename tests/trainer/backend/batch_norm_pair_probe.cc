@@ -28,7 +28,7 @@ class BatchNormPairProbe final : public Probe {
         saved_(device.Scratch(op_->saved_bytes())),
         workspace_(device.Scratch(op_->workspace_bytes())) {
     for (Side& side : sides_) {
-      side.operand.src = device.Make(desc_);
+      side.operand.src.values = device.Make(desc_);
       for (Tensor* tensor : side.PerChannel()) *tensor = device.Make(Channels());
       side.gradients.src = device.Make(desc_);
     }
@@ -51,7 +51,7 @@ class BatchNormPairProbe final : public Probe {
   Values Forward(const Values& inputs) override {
     for (Side& side : sides_) {
       const BatchNormParameters& parameters = side.operand.parameters;
-      device_.Import(inputs.at(side.name + "src"), side.operand.src);
+      device_.Import(inputs.at(side.name + "src"), side.operand.src.values);
       device_.Import(inputs.at(side.name + "scale"), parameters.scale);
       device_.Import(inputs.at(side.name + "shift"), parameters.shift);
       device_.Import(inputs.at(side.name + "running_mean"), parameters.running_mean);

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <cstdint>
+#include <vector>
 
 #include "tests/trainer/backend/each_backend.h"
 
@@ -22,7 +24,7 @@ class BatchNormOn : public EachBackend {
                    device_.Make({2}, {4, 1})};
     const Tensor dst = device_.Make(src.desc);
     void* saved = mode == Mode::kInference ? nullptr : device_.Scratch(op->saved_bytes());
-    op->Forward(mode, src, {}, parameters_, dst, saved, device_.Scratch(op->workspace_bytes()),
+    op->Forward(mode, {src}, {}, parameters_, dst, saved, device_.Scratch(op->workspace_bytes()),
                 device_.stream());
     return device_.Export(dst);
   }
@@ -73,6 +75,50 @@ TEST_P(BatchNormOn, ReluCutsBelowZero) {
   const auto e = static_cast<float>(5 * Tolerance());
   EXPECT_THAT(Forward(Mode::kFrozen, {1, 2, 1, 2}, {2, 12, -1, 2}, true),
               ElementsAre(0, FloatNear(3, e), 0, FloatNear(2, e)));
+}
+
+// With the sums that a convolution gave or without, it is the same batch norm.
+TEST_P(BatchNormOn, TakesTheSumsOfTheConvolutionBeforeIt) {
+  struct Case {
+    Shape src;
+    std::int64_t filters, kernel, stride;
+  };
+  for (const Case& c : {Case{{2, 16, 9, 7}, 24, 3, 2}, Case{{4, 64, 14, 14}, 64, 1, 1},
+                        Case{{3, 12, 5, 5}, 20, 1, 1}}) {
+    const Tensor src = device_.Make(device_.Images(c.src), RandomFloats(c.src.elements(), 1));
+    const auto convolution = device_.backend().MakeConvolution({.src = src.desc,
+                                                                .out_channels = c.filters,
+                                                                .kernel = c.kernel,
+                                                                .stride = c.stride,
+                                                                .padding = c.kernel / 2,
+                                                                .wants_sums = true});
+    if (convolution->sums_bytes() == 0) continue;
+    const Tensor filter = device_.Make(convolution->filter(),
+                                       RandomFloats(convolution->filter().shape.elements(), 2));
+    const Tensor convolved = device_.Make(convolution->dst());
+    void* sums = device_.Scratch(convolution->sums_bytes());
+    convolution->ForwardWithSums(src, filter, convolved, sums,
+                                 device_.Scratch(convolution->workspace_bytes()), device_.stream());
+    const auto norm = device_.backend().MakeBatchNorm({convolved.desc});
+    const auto per_channel = [&](std::uint64_t seed) {
+      return device_.Make({c.filters}, RandomFloats(c.filters, seed));
+    };
+    const auto forward = [&](const void* given) {
+      const BatchNormParameters parameters = {per_channel(3), per_channel(4), per_channel(5),
+                                              per_channel(6)};
+      const Tensor dst = device_.Make(convolved.desc);
+      norm->Forward(Mode::kTraining, {convolved, given}, {}, parameters, dst,
+                    device_.Scratch(norm->saved_bytes()), device_.Scratch(norm->workspace_bytes()),
+                    device_.stream());
+      return std::vector{device_.Export(dst), device_.Export(parameters.running_mean),
+                         device_.Export(parameters.running_variance)};
+    };
+    const std::vector<Floats> with = forward(sums);
+    const std::vector<Floats> without = forward(nullptr);
+    for (std::size_t i = 0; i < with.size(); ++i) {
+      EXPECT_LE(RelativeError(with[i], without[i]), 2 * Tolerance()) << i;
+    }
+  }
 }
 
 INSTANTIATE_ON_EACH_BACKEND(BatchNormOn);

@@ -125,7 +125,7 @@ TEST_P(MeasuredStepTest, SeesAPairOfBatchNormsAsTheBackendHasIt) {
   const auto op = measured_->MakeBatchNormPair({desc});
   const auto operand = [&] {
     const auto ones = [&] { return device.Make({3}, {1, 1, 1}); };
-    return BatchNormPair::Operand{device.Make(desc, Floats(24, 1)),
+    return BatchNormPair::Operand{{device.Make(desc, Floats(24, 1))},
                                   {ones(), ones(), ones(), ones()}};
   };
   const auto gradients = [&] {

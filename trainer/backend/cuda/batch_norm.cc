@@ -25,12 +25,12 @@ class CudaBatchNorm final : public BatchNorm {
     return static_cast<std::size_t>(NormScratchFloats(shape_)) * sizeof(float);
   }
 
-  void Forward(Mode mode, const Tensor& src, const Tensor& residual,
+  void Forward(Mode mode, const SummedTensor& src, const Tensor& residual,
                const BatchNormParameters& parameters, const Tensor& dst, void* saved,
                void* workspace, Stream& stream) override {
     const NormParameters values = NormParametersOf(parameters, spec_.epsilon, spec_.kept);
     NormForward call;
-    call.src = src.data;
+    call.src = {src.values.data, static_cast<const float*>(src.sums)};
     call.residual = spec_.add ? residual.data : nullptr;
     call.dst = dst.data;
     call.relu = spec_.relu;

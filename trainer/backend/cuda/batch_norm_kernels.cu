@@ -96,6 +96,21 @@ __device__ void StoreCoefficients(const NormParameters& parameters, int channel,
   saved[padded + channel] = inverse;
 }
 
+// From statistics of the batch: the coefficients, what is kept, and the running statistics.
+__device__ void FinishChannel(std::int64_t pixels, int channels, int padded, int channel,
+                              float mean, float variance, const NormParameters& parameters,
+                              const Coefficients& to, float* saved) {
+  const bool is_used = channel < channels;
+  StoreCoefficients(parameters, channel, padded, is_used, mean, variance, to, saved);
+  if (!is_used) return;
+  const float count = static_cast<float>(pixels);
+  const float unbiased = variance * (count / fmaxf(count - 1, 1.0F));
+  const float kept = parameters.kept;
+  parameters.running_mean[channel] = kept * parameters.running_mean[channel] + (1 - kept) * mean;
+  parameters.running_variance[channel] =
+      kept * parameters.running_variance[channel] + (1 - kept) * unbiased;
+}
+
 template <typename T>
 __global__ void FinishBatch(const T* src, const float* partial, int blocks, std::int64_t pixels,
                             int channels, int padded, NormParameters parameters, Coefficients to,
@@ -103,18 +118,22 @@ __global__ void FinishBatch(const T* src, const float* partial, int blocks, std:
   const TwoSums sums = SumOfPartials(partial, blocks, padded);
   const int channel = LaneChannel();
   if (threadIdx.y != 0 || channel >= padded) return;
-  const bool is_used = channel < channels;
   const float count = static_cast<float>(pixels);
   const float moved = sums.first / count;
   const float mean = ToFloat(src[channel]) + moved;
   const float variance = fmaxf(sums.second / count - moved * moved, 0.0F);
-  StoreCoefficients(parameters, channel, padded, is_used, mean, variance, to, saved);
-  if (!is_used) return;
-  const float unbiased = variance * (count / fmaxf(count - 1, 1.0F));
-  const float kept = parameters.kept;
-  parameters.running_mean[channel] = kept * parameters.running_mean[channel] + (1 - kept) * mean;
-  parameters.running_variance[channel] =
-      kept * parameters.running_variance[channel] + (1 - kept) * unbiased;
+  FinishChannel(pixels, channels, padded, channel, mean, variance, parameters, to, saved);
+}
+
+// The same from NormSource::sums.
+__global__ void FinishSums(const float* sums, std::int64_t pixels, int channels, int padded,
+                           NormParameters parameters, Coefficients to, float* saved) {
+  const int channel = static_cast<int>(Item());
+  if (channel >= padded) return;
+  const float count = static_cast<float>(pixels);
+  const float mean = sums[channel] / count;
+  const float variance = fmaxf(sums[padded + channel] / count - mean * mean, 0.0F);
+  FinishChannel(pixels, channels, padded, channel, mean, variance, parameters, to, saved);
 }
 
 __global__ void UseRunning(int channels, int padded, NormParameters parameters, Coefficients to,
@@ -237,7 +256,7 @@ void FinishGradientSums(const NormShape& shape, const Sweep& sweep, const float*
 }
 
 Coefficients FindCoefficients(const NormShape& shape, const NormParameters& parameters,
-                              const void* src, bool of_batch, float* saved, float* scratch,
+                              const NormSource& src, bool of_batch, float* saved, float* scratch,
                               CUstream_st* stream) {
   const int padded = shape.padded;
   const Coefficients to = {scratch, scratch + padded, scratch + 2 * padded};
@@ -246,11 +265,16 @@ Coefficients FindCoefficients(const NormShape& shape, const NormParameters& para
            saved);
     return to;
   }
+  if (src.sums != nullptr) {
+    Launch(FinishSums, BlocksFor(padded), kThreads, stream, src.sums, shape.pixels, shape.channels,
+           padded, parameters, to, saved);
+    return to;
+  }
   const Sweep sweep = SweepOf(shape);
   float* partial = scratch + 3 * padded;
   WithElement(shape.dtype, [&](auto zero) {
     using T = decltype(zero);
-    const auto* values = static_cast<const T*>(src);
+    const auto* values = static_cast<const T*>(src.values);
     Launch(BatchSums<T>, sweep.grid(), kThreads, stream, values, shape.pixels, padded,
            sweep.columns, partial);
     Launch(FinishBatch<T>, LaneGrid(padded), dim3(kLaneChannels, kLanes), stream, values, partial,
@@ -265,6 +289,17 @@ std::int64_t NormScratchFloats(const NormShape& shape) {
   return (std::int64_t{2} * batch_norm::SweepOf(shape).blocks + 3) * shape.padded;
 }
 
+std::int64_t NormSumsFloats(const NormShape& shape) { return std::int64_t{2} * shape.padded; }
+
+void RunNormSums(const NormShape& shape, const void* src, float* scratch, CUstream_st* stream) {
+  const batch_norm::Sweep sweep = batch_norm::SweepOf(shape);
+  WithElement(shape.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    Launch(batch_norm::BatchSums<T>, sweep.grid(), kThreads, stream, static_cast<const T*>(src),
+           shape.pixels, shape.padded, sweep.columns, scratch);
+  });
+}
+
 std::int64_t NormSavedFloats(const NormShape& shape) { return std::int64_t{2} * shape.padded; }
 
 std::int64_t NormMaskBytes(const NormShape& shape) { return shape.pixels * (shape.padded / 8); }
@@ -277,8 +312,9 @@ void RunNormForward(const NormShape& shape, const NormParameters& parameters,
   WithElement(shape.dtype, [&](auto zero) {
     using T = decltype(zero);
     Launch(batch_norm::Normalize<T>, sweep.grid(), kThreads, stream,
-           static_cast<const T*>(call.src), static_cast<const T*>(call.residual), by, call.relu,
-           shape.pixels, shape.padded, sweep.columns, static_cast<T*>(call.dst), call.mask);
+           static_cast<const T*>(call.src.values), static_cast<const T*>(call.residual), by,
+           call.relu, shape.pixels, shape.padded, sweep.columns, static_cast<T*>(call.dst),
+           call.mask);
   });
 }
 

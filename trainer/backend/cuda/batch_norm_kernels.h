@@ -29,6 +29,10 @@ NormShape NormShapeOf(const TensorDesc& images);
 
 // Floats of scratch for any of the calls below: partial sums and coefficients.
 std::int64_t NormScratchFloats(const NormShape& shape);
+// Floats of NormSource::sums.
+std::int64_t NormSumsFloats(const NormShape& shape);
+// Adds `src` up into `scratch` as Forward does where it has no sums: for timing.
+void RunNormSums(const NormShape& shape, const void* src, float* scratch, CUstream_st* stream);
 // Floats that Forward keeps: mean and 1 / deviation.
 std::int64_t NormSavedFloats(const NormShape& shape);
 // Bytes of a mask: bit i of byte b is of channel 8 * b + i of all.
@@ -46,8 +50,16 @@ struct NormParameters {
 
 NormParameters NormParametersOf(const BatchNormParameters& parameters, float epsilon, float kept);
 
+// What is normalized.
+struct NormSource {
+  const void* values = nullptr;
+  // Of each channel the sum over all pixels, then of each the sum of squares, `padded` of both;
+  // null: they are not known.
+  const float* sums = nullptr;
+};
+
 struct NormForward {
-  const void* src = nullptr;
+  NormSource src;
   const void* residual = nullptr;  // or null
   void* dst = nullptr;             // may be src
   bool relu = false;

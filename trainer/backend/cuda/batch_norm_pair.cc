@@ -37,8 +37,8 @@ class CudaBatchNormPair final : public BatchNormPair {
   void Forward(Mode mode, const Operand& first, const Operand& second, const Tensor& dst,
                void* saved, void* workspace, Stream& stream) override {
     NormPairForward call;
-    call.first = first.src.data;
-    call.second = second.src.data;
+    call.first = {first.src.values.data, static_cast<const float*>(first.src.sums)};
+    call.second = {second.src.values.data, static_cast<const float*>(second.src.sums)};
     call.dst = dst.data;
     call.of_batch = mode == Mode::kTraining;
     if (mode != Mode::kInference) {
@@ -56,8 +56,8 @@ class CudaBatchNormPair final : public BatchNormPair {
                 const Tensor& diff_dst, const void* saved, const Gradients& diff_first,
                 const Gradients& diff_second, void* workspace, Stream& stream) override {
     NormPairBackward call;
-    call.first = first.src.data;
-    call.second = second.src.data;
+    call.first = first.src.values.data;
+    call.second = second.src.values.data;
     call.diff_dst = diff_dst.data;
     call.of_batch = mode == Mode::kTraining;
     call.saved = static_cast<const float*>(saved);

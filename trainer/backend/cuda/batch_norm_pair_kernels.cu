@@ -183,9 +183,9 @@ void RunNormPairForward(const NormShape& shape, const NormParameters& first,
   WithElement(shape.dtype, [&](auto zero) {
     using T = decltype(zero);
     Launch(batch_norm::NormalizePair<T>, sweep.grid(), kThreads, stream,
-           static_cast<const T*>(call.first), static_cast<const T*>(call.second), by_first,
-           by_second, shape.pixels, shape.padded, sweep.columns, static_cast<T*>(call.dst),
-           call.mask);
+           static_cast<const T*>(call.first.values), static_cast<const T*>(call.second.values),
+           by_first, by_second, shape.pixels, shape.padded, sweep.columns,
+           static_cast<T*>(call.dst), call.mask);
   });
 }
 

@@ -16,8 +16,8 @@ std::int64_t NormPairScratchFloats(const NormShape& shape);
 std::int64_t NormPairSavedFloats(const NormShape& shape);
 
 struct NormPairForward {
-  const void* first = nullptr;
-  const void* second = nullptr;
+  NormSource first;
+  NormSource second;
   void* dst = nullptr;
   bool of_batch = false;
   float* saved = nullptr;        // null: nothing is kept

@@ -189,7 +189,7 @@ struct ForwardChannels {
 // Statistics of the batch or the running ones, as coefficients in the first 3 * padded floats of
 // scratch; and mean and 1 / deviation in `saved`, unless that is null.
 Coefficients FindCoefficients(const NormShape& shape, const NormParameters& parameters,
-                              const void* src, bool of_batch, float* saved, float* scratch,
+                              const NormSource& src, bool of_batch, float* saved, float* scratch,
                               CUstream_st* stream);
 
 }  // namespace batch_norm

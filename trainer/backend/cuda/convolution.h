@@ -7,21 +7,16 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 
-#include "trainer/backend/cuda/cublaslt.h"
 #include "trainer/backend/cuda/cudnn_graph.h"
 #include "trainer/backend/ops.h"
 #include "trainer/backend/plan_cache.h"
 
 namespace trainer {
 
-// cuDNN on one device, for one back end.  Used from one thread at a time, as the back end is: a
-// handle of cuDNN has one current stream, and cuDNN does not promise that a plan may run in two
-// threads at once.  So its convolutions take no lock.
 class CudnnDevice;
 
-// The current device.  Throws Error (EX_UNAVAILABLE) if cuDNN cannot work on it.
+// cuDNN on the current device.  Throws Error (EX_UNAVAILABLE) if it cannot work there.
 std::shared_ptr<CudnnDevice> OpenCudnnDevice(const DevicePlans& plans);
 
 // What is the fastest is found once for each shape, device and process, since timing is slow; other
@@ -31,17 +26,5 @@ std::shared_ptr<CudnnDevice> OpenCudnnDevice(const DevicePlans& plans);
 std::unique_ptr<Convolution> MakeCudnnConvolution(std::shared_ptr<CudnnDevice> device,
                                                   const EngineRules& rules,
                                                   const ConvolutionSpec& spec);
-
-// As a product of matrices: a convolution with a 1x1 kernel and stride 1, of images whose
-// channels-last memory is a matrix of pixels x channels.  None if it is not such a one.
-std::optional<MatmulSpec> ProductOf(const ConvolutionGraph& graph, const EngineRules& rules);
-
-// What the product reads and writes.  src, filter, dst: as ConvolutionPlan::Execute has them.
-struct ProductOperands {
-  const void* a;
-  const void* b;
-  void* d;
-};
-ProductOperands OperandsOf(ConvolutionPass pass, void* src, void* filter, void* dst);
 
 }  // namespace trainer

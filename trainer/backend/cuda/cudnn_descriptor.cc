@@ -62,6 +62,13 @@ void CudnnDescriptor::Set(cudnnBackendAttributeName_t name, const CudnnDescripto
   SetArray(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &handle);
 }
 
+void CudnnDescriptor::Set(cudnnBackendAttributeName_t name,
+                          const std::vector<CudnnDescriptor>& values) {
+  std::vector<cudnnBackendDescriptor_t> handles;
+  for (const CudnnDescriptor& value : values) handles.push_back(value.get());
+  Set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, handles);
+}
+
 cudnnStatus_t CudnnDescriptor::TryFinalize() { return cudnnBackendFinalize(descriptor_); }
 
 void CudnnDescriptor::Finalize() { CheckCudnn(TryFinalize(), "cuDNN: finalizing a descriptor"); }

@@ -42,6 +42,7 @@ class CudnnDescriptor {
     SetArray(name, type, static_cast<std::int64_t>(values.size()), values.data());
   }
   void Set(cudnnBackendAttributeName_t name, const CudnnDescriptor& value);
+  void Set(cudnnBackendAttributeName_t name, const std::vector<CudnnDescriptor>& values);
 
   // May fail for what is legal but not supported: the status says so.
   cudnnStatus_t TryFinalize();

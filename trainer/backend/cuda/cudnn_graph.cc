@@ -16,6 +16,8 @@ namespace {
 constexpr std::int64_t kSrc = 1;
 constexpr std::int64_t kFilter = 2;
 constexpr std::int64_t kDst = 3;
+constexpr std::int64_t kSum = 4;
+constexpr std::int64_t kSquares = 5;
 
 // What takes a described device.  Before 9.8 nothing does, and DescribedDevice makes none.
 #if CUDNN_VERSION >= 90800
@@ -96,6 +98,20 @@ PassAttributes AttributesOf(ConvolutionPass pass) {
           CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA};
 }
 
+CudnnDescriptor MakeSums(const ConvolutionGraph& graph, const CudnnDescriptor& dst) {
+  const auto per_filter = [&](std::int64_t id) {
+    return MakeTensor(id, DType::kFloat32, 1, graph.filters, 1, 1);
+  };
+  CudnnDescriptor sums(CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR);
+  sums.Set(CUDNN_ATTR_OPERATION_GENSTATS_MODE, CUDNN_TYPE_GENSTATS_MODE, CUDNN_GENSTATS_SUM_SQSUM);
+  sums.Set(CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
+  sums.Set(CUDNN_ATTR_OPERATION_GENSTATS_XDESC, dst);
+  sums.Set(CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC, per_filter(kSum));
+  sums.Set(CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC, per_filter(kSquares));
+  sums.Finalize();
+  return sums;
+}
+
 CudnnDescriptor MakeOperationGraph(const CudnnTarget& target, const ConvolutionGraph& graph) {
   const PassAttributes names = AttributesOf(graph.pass);
   CudnnDescriptor operation(names.operation);
@@ -104,14 +120,18 @@ CudnnDescriptor MakeOperationGraph(const CudnnTarget& target, const ConvolutionG
                                       graph.width));
   operation.Set(names.filter, MakeTensor(kFilter, graph.dtype, graph.filters, graph.channels,
                                          graph.kernel, graph.kernel));
-  operation.Set(names.dst, MakeTensor(kDst, graph.dtype, graph.images, graph.filters,
-                                      graph.dst_height(), graph.dst_width()));
+  const CudnnDescriptor dst = MakeTensor(kDst, graph.dtype, graph.images, graph.filters,
+                                         graph.dst_height(), graph.dst_width());
+  operation.Set(names.dst, dst);
   operation.Set(names.alpha, CUDNN_TYPE_FLOAT, 1.0F);
   operation.Set(names.beta, CUDNN_TYPE_FLOAT, graph.adds ? 1.0F : 0.0F);
   operation.Finalize();
+  std::vector<CudnnDescriptor> all;
+  all.push_back(std::move(operation));
+  if (graph.sums) all.push_back(MakeSums(graph, dst));
 
   CudnnDescriptor operations(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-  operations.Set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation);
+  operations.Set(CUDNN_ATTR_OPERATIONGRAPH_OPS, all);
   if (!target.device) {
     operations.Set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, target.handle);
   }
@@ -187,8 +207,8 @@ std::vector<Candidate> UsableCandidates(const std::vector<CudnnDescriptor>& conf
 }
 
 // None if cuDNN cannot build it, or it needs more memory than it may.
-std::optional<ConvolutionPlan> BuildPlan(const CudnnTarget& target, const Candidate& candidate,
-                                         std::size_t workspace_limit) {
+std::optional<ConvolutionPlan> BuildPlan(const CudnnTarget& target, const ConvolutionGraph& graph,
+                                         const Candidate& candidate, std::size_t workspace_limit) {
   CudnnDescriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
   plan.Set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, *candidate.config);
   if (target.device) {
@@ -198,7 +218,7 @@ std::optional<ConvolutionPlan> BuildPlan(const CudnnTarget& target, const Candid
   }
   // The heuristics may recommend what then turns out not to fit this device.
   if (plan.TryFinalize() != CUDNN_STATUS_SUCCESS) return std::nullopt;
-  ConvolutionPlan built(std::move(plan), candidate.id, candidate.tensor_cores);
+  ConvolutionPlan built(std::move(plan), candidate.id, candidate.tensor_cores, graph.filters);
   if (built.workspace_bytes() > workspace_limit) return std::nullopt;
   return built;
 }
@@ -214,7 +234,8 @@ std::string ToString(const ConvolutionGraph& graph) {
          std::to_string(graph.width) + " to " + std::to_string(graph.filters) +
          " channels, kernel " + std::to_string(graph.kernel) + ", stride " +
          std::to_string(graph.stride) + ", padding " + std::to_string(graph.padding) + ", " +
-         std::string(NameOf(graph.dtype)) + (graph.adds ? ", added to what is there" : "");
+         std::string(NameOf(graph.dtype)) + (graph.adds ? ", added to what is there" : "") +
+         (graph.sums ? ", with sums" : "");
 }
 
 std::string PlanOf(const PlanId& id) {
@@ -247,21 +268,27 @@ CudnnTarget DescribedDevice(const std::string& json) {
   return {nullptr, std::move(device)};
 }
 
-ConvolutionPlan::ConvolutionPlan(CudnnDescriptor plan, const PlanId& id, bool tensor_cores)
+ConvolutionPlan::ConvolutionPlan(CudnnDescriptor plan, const PlanId& id, bool tensor_cores,
+                                 std::int64_t filters)
     : plan_(std::move(plan)),
       id_(id),
       tensor_cores_(tensor_cores),
+      filters_(filters),
       workspace_bytes_(static_cast<std::size_t>(
           plan_.Get<std::int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1)
               .at(0))) {}
 
-void ConvolutionPlan::Execute(cudnnHandle_t handle, void* src, void* filter, void* dst,
+void ConvolutionPlan::Execute(cudnnHandle_t handle, void* src, void* filter, void* dst, void* sums,
                               void* workspace) const {
+  std::vector<std::int64_t> ids{kSrc, kFilter, kDst};
+  std::vector<void*> pointers{src, filter, dst};
+  if (sums != nullptr) {
+    ids.insert(ids.end(), {kSum, kSquares});
+    pointers.insert(pointers.end(), {sums, static_cast<float*>(sums) + filters_});
+  }
   CudnnDescriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-  pack.Set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64,
-           std::vector<std::int64_t>{kSrc, kFilter, kDst});
-  pack.Set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR,
-           std::vector<void*>{src, filter, dst});
+  pack.Set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, ids);
+  pack.Set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, pointers);
   pack.Set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, workspace);
   pack.Finalize();
   CheckCudnn(cudnnBackendExecute(handle, plan_.get(), pack.get()), "cuDNN: running a convolution");
@@ -275,7 +302,7 @@ std::vector<ConvolutionPlan> FindPlans(const CudnnTarget& target, const Convolut
     std::vector<ConvolutionPlan> plans;
     for (const Candidate& candidate : UsableCandidates(configs, mode, graph.dtype, rules)) {
       if (plans.size() == most) break;
-      auto plan = BuildPlan(target, candidate, rules.workspace_limit);
+      auto plan = BuildPlan(target, graph, candidate, rules.workspace_limit);
       if (plan) plans.push_back(std::move(*plan));
     }
     if (!plans.empty()) return plans;
@@ -291,7 +318,7 @@ std::optional<ConvolutionPlan> FindPlanAgain(const CudnnTarget& target,
   const std::vector<CudnnDescriptor> configs = RecommendedConfigs(target, operations, id.mode);
   const std::vector<Candidate> candidates = UsableCandidates(configs, id.mode, graph.dtype, rules);
   if (id.number >= candidates.size() || candidates[id.number].id != id) return std::nullopt;
-  return BuildPlan(target, candidates[id.number], rules.workspace_limit);
+  return BuildPlan(target, graph, candidates[id.number], rules.workspace_limit);
 }
 
 }  // namespace trainer

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Convolutions as cuDNN's graph API has them: a graph of one operation, the engines that can
-// compute it, and an execution plan for each.  Asking needs no GPU when the device is described
-// (cuDNN 9.8 and later).
+// Convolutions as cuDNN's graph API has them: a graph of one operation, or of two where sums of the
+// result are wanted, the engines that can compute it, and an execution plan for each.  Asking needs
+// no GPU when the device is described (cuDNN 9.8 and later).
 
 #pragma once
 
@@ -28,6 +28,9 @@ struct ConvolutionGraph {
   DType dtype = DType::kFloat32;
   ConvolutionPass pass = ConvolutionPass::kForward;
   bool adds = false;  // to its output, instead of overwriting it
+  // Forward only: also of each filter the sum of the result over images and pixels, and then of
+  // each the sum of squares, in fp32.
+  bool sums = false;
 
   std::int64_t dst_height() const { return (height + 2 * padding - kernel) / stride + 1; }
   std::int64_t dst_width() const { return (width + 2 * padding - kernel) / stride + 1; }
@@ -77,7 +80,8 @@ std::optional<PlanId> PlanIdOf(const std::string& plan);
 // Runs in one thread at a time, with a handle of that thread; lives without the graph.
 class ConvolutionPlan {
  public:
-  ConvolutionPlan(CudnnDescriptor plan, const PlanId& id, bool tensor_cores);
+  // Of a graph with so many filters.
+  ConvolutionPlan(CudnnDescriptor plan, const PlanId& id, bool tensor_cores, std::int64_t filters);
 
   std::size_t workspace_bytes() const { return workspace_bytes_; }
   const PlanId& id() const { return id_; }
@@ -85,13 +89,16 @@ class ConvolutionPlan {
   bool tensor_cores() const { return tensor_cores_; }
 
   // Queues the work on the handle's stream.  src, filter, dst: tensors or their gradients, as the
-  // pass has it; the output is overwritten or added to.  All are aligned to kTensorAlignment.
-  void Execute(cudnnHandle_t handle, void* src, void* filter, void* dst, void* workspace) const;
+  // pass has it; the output is overwritten or added to.  `sums`, 2 x filters floats, is null unless
+  // the graph has them.  All are aligned to kTensorAlignment.
+  void Execute(cudnnHandle_t handle, void* src, void* filter, void* dst, void* sums,
+               void* workspace) const;
 
  private:
   CudnnDescriptor plan_;
   PlanId id_;
   bool tensor_cores_;
+  std::int64_t filters_;
   std::size_t workspace_bytes_;
 };
 

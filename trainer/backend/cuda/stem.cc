@@ -93,7 +93,7 @@ class CudaStem final : public Stem {
     convolution_->Forward(input_, block_filter_, convolved_, At<void>(kForwardWorkspace), stream);
 
     PooledNormForward call;
-    call.norm.src = convolved_.data;
+    call.norm.src.values = convolved_.data;
     call.norm.of_batch = mode == Mode::kTraining;
     call.norm.scratch = At<float>(kForwardWorkspace);
     call.dst = dst.data;

@@ -284,8 +284,8 @@ void RunPooledNormForward(const NormShape& norm, const StemImages& images,
   const Sweep sweep = SweepOf(pooled, kPoolBlocksAtOnce);
   WithElement(norm.dtype, [&](auto zero) {
     using T = decltype(zero);
-    Launch(NormalizeAndPool<T>, sweep.grid(), kThreads, stream, static_cast<const T*>(c.src), by,
-           ExtentsOf(images), static_cast<int>(pooled.pixels), norm.padded, sweep.columns,
+    Launch(NormalizeAndPool<T>, sweep.grid(), kThreads, stream, static_cast<const T*>(c.src.values),
+           by, ExtentsOf(images), static_cast<int>(pooled.pixels), norm.padded, sweep.columns,
            static_cast<T*>(call.dst), static_cast<T*>(call.chosen), call.winners, call.mask);
   });
 }

@@ -3,13 +3,13 @@
 // The products that stand for convolutions, with matrices as cublaslt.h describes them, are the
 // convolutions of the definition.
 
-#include "trainer/backend/cuda/convolution.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <vector>
+
+#include "trainer/backend/cuda/convolution_product.h"
 
 namespace trainer {
 namespace {

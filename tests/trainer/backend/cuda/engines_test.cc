@@ -154,6 +154,32 @@ TEST_P(Engines, ExistForResNet50AtBatch256) {
 
 TEST_P(Engines, ExistForAwkwardSizes) { ExpectPlans(AwkwardLayers(), false); }
 
+// Precompiled ones in fp16, for all but the stem.
+TEST_F(DescribedGpus, HaveEnginesWithSums) {
+  for (const Gpu& gpu : {kA100, kH100}) {
+    const CudnnTarget target = Described(gpu);
+    for (const Layer& layer : ResNet50(256)) {
+      if (layer.channels == 3) continue;
+      const ConvolutionGraph graph{.images = layer.images,
+                                   .channels = layer.channels,
+                                   .height = layer.height,
+                                   .width = layer.width,
+                                   .filters = layer.filters,
+                                   .kernel = layer.kernel,
+                                   .stride = layer.stride,
+                                   .padding = layer.kernel / 2,
+                                   .dtype = DType::kFloat16,
+                                   .sums = true};
+      EXPECT_NO_THROW({
+        const auto plans = FindPlans(target, graph, {}, 2);
+        const auto again = FindPlanAgain(target, graph, {}, plans.back().id());
+        EXPECT_TRUE(again.has_value());
+      }) << gpu.name
+         << ": " << ToString(graph);
+    }
+  }
+}
+
 std::vector<Case> AllCases() {
   std::vector<Case> cases;
   for (const Gpu& gpu : {kV100, kA100, kH100}) {

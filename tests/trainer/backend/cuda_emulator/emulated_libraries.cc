@@ -6,6 +6,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -81,14 +82,19 @@ class EmulatedConvolution final : public Convolution {
 
   void Forward(const Tensor& src, const Tensor& filter, const Tensor& dst, void* workspace,
                Stream& stream) override {
-    cuda_emulator::QueueWork(HandleOf(stream), [=, this] {
-      UseWorkspace(workspace);
-      const Floats x = Load(src);
-      const Floats f = Load(filter);
-      Floats y = Zeros(dst_);
-      ForEachProduct([&](Index i, Index j, Index k) { y[k] += x[i] * f[j]; });
-      Store(y, dst);
-    });
+    QueueForward(src, filter, dst, nullptr, workspace, stream);
+  }
+
+  // In 16 bits, as cuDNN.
+  std::size_t sums_bytes() const override {
+    const bool has_sums = spec_.wants_sums && dst_.dtype != DType::kFloat32;
+    return has_sums ? 2 * static_cast<std::size_t>(PaddedChannels(dst_.shape[1])) * sizeof(float)
+                    : 0;
+  }
+  void ForwardWithSums(const Tensor& src, const Tensor& filter, const Tensor& dst, void* sums,
+                       void* workspace, Stream& stream) override {
+    DDL_CHECK(sums_bytes() > 0);
+    QueueForward(src, filter, dst, static_cast<float*>(sums), workspace, stream);
   }
 
   void BackwardData(const Tensor& diff_dst, const Tensor& filter, const Tensor& diff_src,
@@ -116,6 +122,26 @@ class EmulatedConvolution final : public Convolution {
   }
 
  private:
+  void QueueForward(const Tensor& src, const Tensor& filter, const Tensor& dst, float* sums,
+                    void* workspace, Stream& stream) {
+    cuda_emulator::QueueWork(HandleOf(stream), [=, this] {
+      UseWorkspace(workspace);
+      const Floats x = Load(src);
+      const Floats f = Load(filter);
+      Floats y = Zeros(dst_);
+      ForEachProduct([&](Index i, Index j, Index k) { y[k] += x[i] * f[j]; });
+      Store(y, dst);
+      if (sums == nullptr) return;
+      const auto channels = static_cast<std::size_t>(PaddedChannels(dst_.shape[1]));
+      std::fill_n(sums, 2 * channels, 0.0F);
+      const Floats stored = Load(dst);
+      for (std::size_t i = 0; i < stored.size(); ++i) {
+        sums[i % channels] += stored[i];
+        sums[channels + i % channels] += stored[i] * stored[i];
+      }
+    });
+  }
+
   // Calls use(i, j, k) for each product of a src and a filter element that dst[k] is the sum of.
   template <typename Use>
   void ForEachProduct(Use use) const {

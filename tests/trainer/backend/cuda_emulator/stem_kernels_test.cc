@@ -39,7 +39,7 @@ class OneWindow : public testing::Test {
                                        .running_mean = zeros.data(),
                                        .running_variance = ones.data()};
     PooledNormForward call;
-    call.norm.src = src.data();
+    call.norm.src.values = src.data();
     call.norm.scratch = scratch.data();
     call.dst = dst_.data();
     call.chosen = chosen_.data();

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which algorithm computes a pass of a convolution on one device: what PlanCache has, or the
+// fastest of those that cuDNN recommends and of cuBLASLt's product of matrices.
+
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "trainer/backend/cuda/cublaslt.h"
+#include "trainer/backend/cuda/cudnn_graph.h"
+#include "trainer/backend/plan_cache.h"
+
+namespace trainer {
+
+// One algorithm for one pass of a convolution on the current device.
+class Algorithm {
+ public:
+  explicit Algorithm(ConvolutionPlan plan) : plan_(std::move(plan)) {}
+  Algorithm(const MatmulSpec& product, const DevicePlans& plans)
+      : product_(std::make_unique<Matmul>(product, plans)) {}
+
+  std::size_t workspace_bytes() const {
+    return plan_ ? plan_->workspace_bytes() : product_->workspace_bytes();
+  }
+
+  // Of cuDNN; none if it is the product of matrices.
+  std::optional<PlanId> plan_id() const {
+    return plan_ ? std::optional(plan_->id()) : std::nullopt;
+  }
+
+  // Queues the pass on `stream`.  `sums`: as ConvolutionPlan::Execute has it.
+  void Run(cudnnHandle_t handle, ConvolutionPass pass, void* src, void* filter, void* dst,
+           void* sums, void* workspace, cudaStream_t stream) const;
+
+ private:
+  std::optional<ConvolutionPlan> plan_;
+  std::unique_ptr<Matmul> product_;  // if there is no plan
+};
+
+// What is the fastest for a graph: a plan of cuDNN; if none, the product of matrices, or for a
+// graph with sums the best one without them and a pass of sums behind it.  Never the thing itself,
+// which is of one back end and goes with it.
+using Winner = std::optional<PlanId>;
+
+// cuDNN on one device, for one back end.  Used from one thread at a time, as the back end is: a
+// handle of cuDNN has one current stream, and cuDNN does not promise that a plan may run in two
+// threads at once.  So its convolutions take no lock.
+class CudnnDevice {
+ public:
+  explicit CudnnDevice(DevicePlans plans);
+
+  cudnnHandle_t handle() const { return handle_.get(); }
+
+  // Found once for each graph and rules; stays where it is as long as this lives.
+  const Algorithm& Choose(const ConvolutionGraph& graph, const EngineRules& rules);
+  // Of the forward pass `graph`, which has no sums, one that gives them with it: null if there is
+  // none that is faster than Choose(graph) and adding up.
+  const Algorithm* ChooseWithSums(const ConvolutionGraph& graph, const EngineRules& rules);
+
+ private:
+  struct Choice {
+    ConvolutionGraph graph;
+    EngineRules rules;
+    std::optional<Algorithm> algorithm;  // none: without sums
+  };
+  struct Destroy {
+    void operator()(cudnnHandle_t handle) const;
+  };
+
+  CudnnTarget target() const { return {handle(), nullptr}; }
+  const Choice* Known(const ConvolutionGraph& graph, const EngineRules& rules) const;
+  Algorithm Find(const ConvolutionGraph& graph, const EngineRules& rules) const;
+  std::optional<Algorithm> Again(const ConvolutionGraph& graph, const EngineRules& rules,
+                                 const Winner& winner) const;
+  std::optional<Algorithm> Kept(const ConvolutionGraph& graph, const EngineRules& rules) const;
+  Algorithm Race(const ConvolutionGraph& graph, const EngineRules& rules) const;
+  Winner RaceWithSums(const ConvolutionGraph& graph, const EngineRules& rules,
+                      const Algorithm& without) const;
+  Winner FindWithSums(const ConvolutionGraph& graph, const EngineRules& rules,
+                      const Algorithm& without) const;
+  std::vector<Algorithm> CandidatesFor(const ConvolutionGraph& graph,
+                                       const EngineRules& rules) const;
+  std::size_t Fastest(const ConvolutionGraph& graph,
+                      const std::vector<Algorithm>& candidates) const;
+
+  const DevicePlans plans_;
+  int device_ = 0;
+  // Outlives the plans that were made with it.
+  std::unique_ptr<std::remove_pointer_t<cudnnHandle_t>, Destroy> handle_;
+  std::deque<Choice> choices_;  // algorithms stay where they are
+};
+
+}  // namespace trainer
