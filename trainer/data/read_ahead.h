@@ -6,10 +6,10 @@
 //
 // Who wants an item that nobody has begun to read reads it: out of the page cache nothing is
 // quicker, since the bytes are then in the cache of the core that works on them.  If such a read
-// has to sleep, or somebody waits for an item while all threads are at work, a
-// thread is added that reads ahead, until there are most_threads or no more can be had: n threads
-// hide a latency of n / (items wanted in a second).  Threads with nothing to do sleep until half of
-// the ring is free, or somebody waits.
+// has to sleep, or somebody waits for an item while all threads are at work, a thread is added that
+// reads ahead, until there are most_threads or no more can be had: n threads hide a latency of
+// n / (items wanted in a second).  Threads with nothing to do sleep until half of the ring is free,
+// or somebody waits.
 //
 // Memory: Options::bytes, taken once and touched as it is used, and at most one item beside that
 // which is larger by itself.

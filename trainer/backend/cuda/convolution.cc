@@ -42,7 +42,7 @@ class CudnnConvolution final : public Convolution {
   const TensorDesc& dst() const override { return dst_; }
   std::size_t workspace_bytes() const override {
     std::size_t bytes = 0;
-    for (const Algorithm* algorithm : algorithms_) {
+    for (const ConvolutionAlgorithm* algorithm : algorithms_) {
       bytes = std::max(bytes, algorithm->workspace_bytes());
     }
     if (with_sums_ != nullptr) bytes = std::max(bytes, with_sums_->workspace_bytes());
@@ -81,8 +81,8 @@ class CudnnConvolution final : public Convolution {
   const std::size_t sums_bytes_;
   TensorDesc filter_;
   TensorDesc dst_;
-  std::array<const Algorithm*, 3> algorithms_{};  // by ConvolutionPass
-  const Algorithm* with_sums_ = nullptr;          // none, or that of ForwardWithSums
+  std::array<const ConvolutionAlgorithm*, 3> algorithms_{};  // by ConvolutionPass
+  const ConvolutionAlgorithm* with_sums_ = nullptr;          // none, or that of ForwardWithSums
 };
 
 }  // namespace

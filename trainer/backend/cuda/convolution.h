@@ -21,8 +21,8 @@ std::shared_ptr<CudnnDevice> OpenCudnnDevice(const DevicePlans& plans);
 
 // What is the fastest is found once for each shape, device and process, since timing is slow; other
 // threads wait for that, and further back ends build nothing else.  Where the device's plans have
-// it, nothing is timed; they get what timing shows.  `rules.deterministic` also
-// means that nothing is timed: which engine runs never depends on a clock.
+// it, nothing is timed; they get what timing shows.  `rules.deterministic` also means that nothing
+// is timed: which engine runs never depends on a clock.
 std::unique_ptr<Convolution> MakeCudnnConvolution(std::shared_ptr<CudnnDevice> device,
                                                   const EngineRules& rules,
                                                   const ConvolutionSpec& spec);

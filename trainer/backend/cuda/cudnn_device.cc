@@ -3,6 +3,7 @@
 #include "trainer/backend/cuda/cudnn_device.h"
 
 #include <algorithm>
+#include <functional>
 #include <mutex>
 #include <utility>
 
@@ -38,8 +39,8 @@ struct TimingMemory {
         workspace(workspace_bytes) {}
 
   // Queues one run of `algorithm` for a graph of that size.
-  void Run(const Algorithm& algorithm, const ConvolutionGraph& graph, cudnnHandle_t handle,
-           cudaStream_t stream) const {
+  void Run(const ConvolutionAlgorithm& algorithm, const ConvolutionGraph& graph,
+           cudnnHandle_t handle, cudaStream_t stream) const {
     algorithm.Run(handle, graph.pass, src.data(), filter.data(), dst.data(),
                   graph.sums ? sums.data() : nullptr, workspace.data(), stream);
     // The handle outlives the stream of the race.
@@ -60,6 +61,8 @@ NormShape NormShapeOf(const ConvolutionGraph& graph) {
 std::string NameOf(const ConvolutionGraph& graph, const EngineRules& rules) {
   return ToString(graph) + (rules.tf32 ? ", TF32" : "");
 }
+
+using Winner = CudnnDevice::Winner;
 
 // `race()` finds the winner for the graph on the device.  It runs once in this process: timing is
 // slow, and so all back ends of the process compute alike.
@@ -84,8 +87,8 @@ Winner WinnerInProcess(int device, const ConvolutionGraph& graph, const EngineRu
 
 }  // namespace
 
-void Algorithm::Run(cudnnHandle_t handle, ConvolutionPass pass, void* src, void* filter, void* dst,
-                    void* sums, void* workspace, cudaStream_t stream) const {
+void ConvolutionAlgorithm::Run(cudnnHandle_t handle, ConvolutionPass pass, void* src, void* filter,
+                               void* dst, void* sums, void* workspace, cudaStream_t stream) const {
   if (plan_) {
     CheckCudnn(cudnnSetStream(handle, stream), "cuDNN: setting the stream");
     plan_->Execute(handle, src, filter, dst, sums, workspace);
@@ -117,18 +120,19 @@ const CudnnDevice::Choice* CudnnDevice::Known(const ConvolutionGraph& graph,
   return known == choices_.end() ? nullptr : &*known;
 }
 
-const Algorithm& CudnnDevice::Choose(const ConvolutionGraph& graph, const EngineRules& rules) {
+const ConvolutionAlgorithm& CudnnDevice::Choose(const ConvolutionGraph& graph,
+                                                const EngineRules& rules) {
   DDL_CHECK(!graph.sums);
   const Choice* choice = Known(graph, rules);
   if (choice == nullptr) choice = &choices_.emplace_back(Choice{graph, rules, Find(graph, rules)});
   return *choice->algorithm;
 }
 
-const Algorithm* CudnnDevice::ChooseWithSums(const ConvolutionGraph& graph,
-                                             const EngineRules& rules) {
+const ConvolutionAlgorithm* CudnnDevice::ChooseWithSums(const ConvolutionGraph& graph,
+                                                        const EngineRules& rules) {
   // cuDNN does not say of an engine that gives sums whether its bits are the same each time.
   if (rules.deterministic) return nullptr;
-  const Algorithm& without = Choose(graph, rules);
+  const ConvolutionAlgorithm& without = Choose(graph, rules);
   ConvolutionGraph with_sums = graph;
   with_sums.sums = true;
   const Choice* choice = Known(with_sums, rules);
@@ -142,8 +146,9 @@ const Algorithm* CudnnDevice::ChooseWithSums(const ConvolutionGraph& graph,
 }
 
 // The winner in this process, made for this handle.
-Algorithm CudnnDevice::Find(const ConvolutionGraph& graph, const EngineRules& rules) const {
-  std::optional<Algorithm> own;  // where nobody in this process had asked before
+ConvolutionAlgorithm CudnnDevice::Find(const ConvolutionGraph& graph,
+                                       const EngineRules& rules) const {
+  std::optional<ConvolutionAlgorithm> own;  // where nobody in this process had asked before
   const Winner winner = WinnerInProcess(device_, graph, rules, [&] {
     auto kept = Kept(graph, rules);
     if (kept) return own.emplace(std::move(*kept)).plan_id();
@@ -160,15 +165,16 @@ Algorithm CudnnDevice::Find(const ConvolutionGraph& graph, const EngineRules& ru
 }
 
 // None if it cannot be had any more.
-std::optional<Algorithm> CudnnDevice::Again(const ConvolutionGraph& graph, const EngineRules& rules,
-                                            const Winner& winner) const {
+std::optional<ConvolutionAlgorithm> CudnnDevice::Again(const ConvolutionGraph& graph,
+                                                       const EngineRules& rules,
+                                                       const Winner& winner) const {
   try {
     if (!winner) {
       const std::optional<MatmulSpec> product = ProductOf(graph, rules);
-      return product ? std::optional(Algorithm(*product, plans_)) : std::nullopt;
+      return product ? std::optional(ConvolutionAlgorithm(*product, plans_)) : std::nullopt;
     }
     auto plan = FindPlanAgain(target(), graph, rules, *winner);
-    return plan ? std::optional(Algorithm(std::move(*plan))) : std::nullopt;
+    return plan ? std::optional(ConvolutionAlgorithm(std::move(*plan))) : std::nullopt;
   } catch (const Error& error) {
     if (error.exit_code() != EX_UNAVAILABLE) throw;
     return std::nullopt;
@@ -176,8 +182,8 @@ std::optional<Algorithm> CudnnDevice::Again(const ConvolutionGraph& graph, const
 }
 
 // Of an earlier process.
-std::optional<Algorithm> CudnnDevice::Kept(const ConvolutionGraph& graph,
-                                           const EngineRules& rules) const {
+std::optional<ConvolutionAlgorithm> CudnnDevice::Kept(const ConvolutionGraph& graph,
+                                                      const EngineRules& rules) const {
   if (rules.deterministic) return std::nullopt;
   const std::optional<std::string> plan = plans_.Find(NameOf(graph, rules));
   if (!plan) return std::nullopt;
@@ -186,15 +192,16 @@ std::optional<Algorithm> CudnnDevice::Kept(const ConvolutionGraph& graph,
   return Again(graph, rules, winner);
 }
 
-Algorithm CudnnDevice::Race(const ConvolutionGraph& graph, const EngineRules& rules) const {
-  std::vector<Algorithm> candidates = CandidatesFor(graph, rules);
+ConvolutionAlgorithm CudnnDevice::Race(const ConvolutionGraph& graph,
+                                       const EngineRules& rules) const {
+  std::vector<ConvolutionAlgorithm> candidates = CandidatesFor(graph, rules);
   const std::size_t fastest = candidates.size() == 1 ? 0 : Fastest(graph, candidates);
   return std::move(candidates[fastest]);
 }
 
-std::vector<Algorithm> CudnnDevice::CandidatesFor(const ConvolutionGraph& graph,
-                                                  const EngineRules& rules) const {
-  std::vector<Algorithm> candidates;
+std::vector<ConvolutionAlgorithm> CudnnDevice::CandidatesFor(const ConvolutionGraph& graph,
+                                                             const EngineRules& rules) const {
+  std::vector<ConvolutionAlgorithm> candidates;
   const std::size_t most = rules.deterministic ? 1 : kTimedPlans;
   for (ConvolutionPlan& plan : FindPlans(target(), graph, rules, most)) {
     candidates.emplace_back(std::move(plan));
@@ -210,9 +217,9 @@ std::vector<Algorithm> CudnnDevice::CandidatesFor(const ConvolutionGraph& graph,
 }
 
 std::size_t CudnnDevice::Fastest(const ConvolutionGraph& graph,
-                                 const std::vector<Algorithm>& candidates) const {
+                                 const std::vector<ConvolutionAlgorithm>& candidates) const {
   std::size_t workspace_bytes = 0;
-  for (const Algorithm& candidate : candidates) {
+  for (const ConvolutionAlgorithm& candidate : candidates) {
     workspace_bytes = std::max(workspace_bytes, candidate.workspace_bytes());
   }
   const TimingMemory memory(graph, workspace_bytes);
@@ -228,8 +235,9 @@ std::size_t CudnnDevice::Fastest(const ConvolutionGraph& graph,
 }
 
 // As PlanCache has it, or as a race shows.
-Winner CudnnDevice::FindWithSums(const ConvolutionGraph& graph, const EngineRules& rules,
-                                 const Algorithm& without) const {
+CudnnDevice::Winner CudnnDevice::FindWithSums(const ConvolutionGraph& graph,
+                                              const EngineRules& rules,
+                                              const ConvolutionAlgorithm& without) const {
   if (const auto kept = plans_.Find(NameOf(graph, rules))) {
     const Winner winner = PlanIdOf(*kept);
     if (*kept == kSeparatePlan || (winner && Again(graph, rules, winner))) return winner;
@@ -239,8 +247,9 @@ Winner CudnnDevice::FindWithSums(const ConvolutionGraph& graph, const EngineRule
   return winner;
 }
 
-Winner CudnnDevice::RaceWithSums(const ConvolutionGraph& graph, const EngineRules& rules,
-                                 const Algorithm& without) const {
+CudnnDevice::Winner CudnnDevice::RaceWithSums(const ConvolutionGraph& graph,
+                                              const EngineRules& rules,
+                                              const ConvolutionAlgorithm& without) const {
   std::vector<ConvolutionPlan> plans;
   try {
     plans = FindPlans(target(), graph, rules, kTimedPlans);
@@ -248,7 +257,7 @@ Winner CudnnDevice::RaceWithSums(const ConvolutionGraph& graph, const EngineRule
     if (error.exit_code() == EX_OSERR) throw;
     return std::nullopt;  // cuDNN has none, or does not know such graphs
   }
-  std::vector<Algorithm> candidates;
+  std::vector<ConvolutionAlgorithm> candidates;
   std::size_t workspace_bytes = without.workspace_bytes();
   for (ConvolutionPlan& plan : plans) {
     workspace_bytes = std::max(workspace_bytes, plan.workspace_bytes());

@@ -6,11 +6,11 @@
 #pragma once
 
 #include <deque>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "trainer/backend/cuda/cublaslt.h"
@@ -20,10 +20,10 @@
 namespace trainer {
 
 // One algorithm for one pass of a convolution on the current device.
-class Algorithm {
+class ConvolutionAlgorithm {
  public:
-  explicit Algorithm(ConvolutionPlan plan) : plan_(std::move(plan)) {}
-  Algorithm(const MatmulSpec& product, const DevicePlans& plans)
+  explicit ConvolutionAlgorithm(ConvolutionPlan plan) : plan_(std::move(plan)) {}
+  ConvolutionAlgorithm(const MatmulSpec& product, const DevicePlans& plans)
       : product_(std::make_unique<Matmul>(product, plans)) {}
 
   std::size_t workspace_bytes() const {
@@ -44,31 +44,32 @@ class Algorithm {
   std::unique_ptr<Matmul> product_;  // if there is no plan
 };
 
-// What is the fastest for a graph: a plan of cuDNN; if none, the product of matrices, or for a
-// graph with sums the best one without them and a pass of sums behind it.  Never the thing itself,
-// which is of one back end and goes with it.
-using Winner = std::optional<PlanId>;
-
 // cuDNN on one device, for one back end.  Used from one thread at a time, as the back end is: a
 // handle of cuDNN has one current stream, and cuDNN does not promise that a plan may run in two
 // threads at once.  So its convolutions take no lock.
 class CudnnDevice {
  public:
+  // What is the fastest for a graph: a plan of cuDNN; if none, the product of matrices, or for a
+  // graph with sums the best one without them and a pass of sums behind it.  Never the thing
+  // itself, which is of one back end and goes with it.
+  using Winner = std::optional<PlanId>;
+
   explicit CudnnDevice(DevicePlans plans);
 
   cudnnHandle_t handle() const { return handle_.get(); }
 
   // Found once for each graph and rules; stays where it is as long as this lives.
-  const Algorithm& Choose(const ConvolutionGraph& graph, const EngineRules& rules);
+  const ConvolutionAlgorithm& Choose(const ConvolutionGraph& graph, const EngineRules& rules);
   // Of the forward pass `graph`, which has no sums, one that gives them with it: null if there is
   // none that is faster than Choose(graph) and adding up.
-  const Algorithm* ChooseWithSums(const ConvolutionGraph& graph, const EngineRules& rules);
+  const ConvolutionAlgorithm* ChooseWithSums(const ConvolutionGraph& graph,
+                                             const EngineRules& rules);
 
  private:
   struct Choice {
     ConvolutionGraph graph;
     EngineRules rules;
-    std::optional<Algorithm> algorithm;  // none: without sums
+    std::optional<ConvolutionAlgorithm> algorithm;  // none: without sums
   };
   struct Destroy {
     void operator()(cudnnHandle_t handle) const;
@@ -76,19 +77,20 @@ class CudnnDevice {
 
   CudnnTarget target() const { return {handle(), nullptr}; }
   const Choice* Known(const ConvolutionGraph& graph, const EngineRules& rules) const;
-  Algorithm Find(const ConvolutionGraph& graph, const EngineRules& rules) const;
-  std::optional<Algorithm> Again(const ConvolutionGraph& graph, const EngineRules& rules,
-                                 const Winner& winner) const;
-  std::optional<Algorithm> Kept(const ConvolutionGraph& graph, const EngineRules& rules) const;
-  Algorithm Race(const ConvolutionGraph& graph, const EngineRules& rules) const;
+  ConvolutionAlgorithm Find(const ConvolutionGraph& graph, const EngineRules& rules) const;
+  std::optional<ConvolutionAlgorithm> Again(const ConvolutionGraph& graph, const EngineRules& rules,
+                                            const Winner& winner) const;
+  std::optional<ConvolutionAlgorithm> Kept(const ConvolutionGraph& graph,
+                                           const EngineRules& rules) const;
+  ConvolutionAlgorithm Race(const ConvolutionGraph& graph, const EngineRules& rules) const;
   Winner RaceWithSums(const ConvolutionGraph& graph, const EngineRules& rules,
-                      const Algorithm& without) const;
+                      const ConvolutionAlgorithm& without) const;
   Winner FindWithSums(const ConvolutionGraph& graph, const EngineRules& rules,
-                      const Algorithm& without) const;
-  std::vector<Algorithm> CandidatesFor(const ConvolutionGraph& graph,
-                                       const EngineRules& rules) const;
+                      const ConvolutionAlgorithm& without) const;
+  std::vector<ConvolutionAlgorithm> CandidatesFor(const ConvolutionGraph& graph,
+                                                  const EngineRules& rules) const;
   std::size_t Fastest(const ConvolutionGraph& graph,
-                      const std::vector<Algorithm>& candidates) const;
+                      const std::vector<ConvolutionAlgorithm>& candidates) const;
 
   const DevicePlans plans_;
   int device_ = 0;
