@@ -77,6 +77,41 @@ TEST_P(BatchNormOn, ReluCutsBelowZero) {
               ElementsAre(0, FloatNear(3, e), 0, FloatNear(2, e)));
 }
 
+// Where y is exactly 0 there is no gradient: neither of one, nor of the sum of two.
+TEST_P(BatchNormOn, ReluPassesNothingAtZero) {
+  const TensorDesc desc = device_.Images({1, 2, 1, 2});
+  const auto channels = [&](float value) { return device_.Make({2}, {value, value}); };
+  const BatchNormParameters parameters = {channels(1), channels(0), channels(3), channels(1)};
+  const Tensor src = device_.Make(desc, {3, 4, 3, 4});
+  const Tensor dst = device_.Make(desc);
+  const auto gradient = [&] { return device_.Make(desc, {1, 1, 1, 1}); };
+  const Tensor diff_scale = channels(0);
+  const Tensor diff_shift = channels(0);
+  {
+    const auto op = device_.backend().MakeBatchNorm({desc, /*add=*/false, /*relu=*/true});
+    void* saved = device_.Scratch(op->saved_bytes());
+    void* workspace = device_.Scratch(op->workspace_bytes());
+    op->Forward(Mode::kFrozen, {src}, {}, parameters, dst, saved, workspace, device_.stream());
+    op->Backward(Mode::kFrozen, src, dst, gradient(), parameters, saved, device_.Make(desc), {},
+                 diff_scale, diff_shift, workspace, device_.stream());
+    EXPECT_THAT(device_.Export(diff_shift), ElementsAre(1, 1));
+  }
+  const auto op = device_.backend().MakeBatchNormPair({desc});
+  void* saved = device_.Scratch(op->saved_bytes());
+  void* workspace = device_.Scratch(op->workspace_bytes());
+  const BatchNormPair::Operand operand = {{src}, parameters};
+  const auto gradients = [&] {
+    return BatchNormPair::Gradients{device_.Make(desc), channels(0), channels(0)};
+  };
+  const BatchNormPair::Gradients first = gradients();
+  const BatchNormPair::Gradients second = gradients();
+  op->Forward(Mode::kFrozen, operand, operand, dst, saved, workspace, device_.stream());
+  op->Backward(Mode::kFrozen, operand, operand, dst, gradient(), saved, first, second, workspace,
+               device_.stream());
+  EXPECT_THAT(device_.Export(first.shift), ElementsAre(1, 1));
+  EXPECT_THAT(device_.Export(second.shift), ElementsAre(1, 1));
+}
+
 // With the sums that a convolution gave or without, it is the same batch norm.
 TEST_P(BatchNormOn, TakesTheSumsOfTheConvolutionBeforeIt) {
   struct Case {
