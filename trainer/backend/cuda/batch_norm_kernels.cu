@@ -24,23 +24,18 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
   if (track.channel < padded) {
     float origin[8];
     Load8(src + track.channel, origin);
-    for (int first = track.first; first < pixels; first += kAtOnce * track.step) {
-      Eight<T> x[kAtOnce];
-      for (int u = 0; u < kAtOnce; ++u) {
-        const int pixel = first + u * track.step;
-        if (pixel < pixels) x[u] = LoadEight(src + ElementOf(pixel, padded) + track.channel);
+    Eight<T> x[kAtOnce];
+    const auto load = [&](int u, std::int64_t at) { x[u] = LoadEight(src + at); };
+    const auto add = [&](int u, std::int64_t /*at*/) {
+      float value[8];
+      Widen(x[u], value);
+      for (int i = 0; i < 8; ++i) {
+        const float moved = value[i] - origin[i];
+        sum[i] += moved;
+        squares[i] += moved * moved;
       }
-      for (int u = 0; u < kAtOnce; ++u) {
-        if (first + u * track.step >= pixels) continue;
-        float value[8];
-        Widen(x[u], value);
-        for (int i = 0; i < 8; ++i) {
-          const float moved = value[i] - origin[i];
-          sum[i] += moved;
-          squares[i] += moved * moved;
-        }
-      }
-    }
+    };
+    Walk<kAtOnce, From::kStart>(track, pixels, padded, load, add);
   }
   StorePartial(sum, squares, columns, padded, partial);
 }
@@ -172,34 +167,27 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
   const Track track = TrackOf(columns);
   if (track.channel >= padded) return;
   const ForwardChannels channels(by, track.channel);
-  for (int first = track.first; first < pixels; first += kAtOnce * track.step) {
-    Eight<T> x[kAtOnce];
-    Eight<T> more[kAtOnce] = {};
-    for (int u = 0; u < kAtOnce; ++u) {
-      const int pixel = pixels - 1 - first - u * track.step;
-      if (pixel < 0) continue;
-      const std::int64_t at = ElementOf(pixel, padded) + track.channel;
-      x[u] = LoadEight(src + at);
-      if (residual != nullptr) more[u] = LoadEight(residual + at);
+  Eight<T> x[kAtOnce];
+  Eight<T> more[kAtOnce] = {};
+  const auto load = [&](int u, std::int64_t at) {
+    x[u] = LoadEight(src + at);
+    if (residual != nullptr) more[u] = LoadEight(residual + at);
+  };
+  const auto write = [&](int u, std::int64_t at) {
+    unsigned passes = 0;
+    float y[8];
+    float added[8];
+    Widen(x[u], y);
+    Widen(more[u], added);
+    for (int i = 0; i < 8; ++i) {
+      y[i] = channels.Normalize(i, y[i]) + added[i];
+      if (y[i] > 0) passes |= 1U << i;
+      if (relu && y[i] < 0) y[i] = 0;  // what is not a number stays it
     }
-    for (int u = 0; u < kAtOnce; ++u) {
-      const int pixel = pixels - 1 - first - u * track.step;
-      if (pixel < 0) continue;
-      const std::int64_t at = ElementOf(pixel, padded) + track.channel;
-      unsigned passes = 0;
-      float y[8];
-      float added[8];
-      Widen(x[u], y);
-      Widen(more[u], added);
-      for (int i = 0; i < 8; ++i) {
-        y[i] = channels.Normalize(i, y[i]) + added[i];
-        if (y[i] > 0) passes |= 1U << i;
-        if (relu && y[i] < 0) y[i] = 0;  // what is not a number stays it
-      }
-      Store8(y, dst + at);
-      if (mask != nullptr) mask[at / 8] = static_cast<std::uint8_t>(passes);
-    }
-  }
+    Store8(y, dst + at);
+    if (mask != nullptr) mask[at / 8] = static_cast<std::uint8_t>(passes);
+  };
+  Walk<kAtOnce, From::kEnd>(track, pixels, padded, load, write);
 }
 
 template <typename T>
@@ -211,34 +199,27 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
   const Track track = TrackOf(columns);
   if (track.channel >= padded) return;
   const BackwardChannels channels(means, by, track.channel);
-  for (int first = track.first; first < pixels; first += kAtOnce * track.step) {
-    Eight<T> x[kAtOnce];
-    Eight<T> g[kAtOnce];
-    unsigned passes[kAtOnce];
-    for (int u = 0; u < kAtOnce; ++u) {
-      const int pixel = pixels - 1 - first - u * track.step;
-      if (pixel < 0) continue;
-      const std::int64_t at = ElementOf(pixel, padded) + track.channel;
-      x[u] = LoadEight(src + at);
-      g[u] = LoadEight(diff_dst + at);
-      passes[u] = mask == nullptr ? 0xFFU : mask[at / 8];
+  Eight<T> x[kAtOnce];
+  Eight<T> g[kAtOnce];
+  unsigned passes[kAtOnce];
+  const auto load = [&](int u, std::int64_t at) {
+    x[u] = LoadEight(src + at);
+    g[u] = LoadEight(diff_dst + at);
+    passes[u] = mask == nullptr ? 0xFFU : mask[at / 8];
+  };
+  const auto write = [&](int u, std::int64_t at) {
+    float dx[8];
+    float gradient[8];
+    Widen(x[u], dx);
+    Widen(g[u], gradient);
+    for (int i = 0; i < 8; ++i) {
+      if ((passes[u] >> i & 1U) == 0) gradient[i] = 0;
+      dx[i] = channels.Differentiate(i, gradient[i], dx[i]);
     }
-    for (int u = 0; u < kAtOnce; ++u) {
-      const int pixel = pixels - 1 - first - u * track.step;
-      if (pixel < 0) continue;
-      const std::int64_t at = ElementOf(pixel, padded) + track.channel;
-      float dx[8];
-      float gradient[8];
-      Widen(x[u], dx);
-      Widen(g[u], gradient);
-      for (int i = 0; i < 8; ++i) {
-        if ((passes[u] >> i & 1U) == 0) gradient[i] = 0;
-        dx[i] = channels.Differentiate(i, gradient[i], dx[i]);
-      }
-      if (diff_residual != nullptr) Store8(gradient, diff_residual + at);
-      Store8(dx, diff_src + at);
-    }
-  }
+    if (diff_residual != nullptr) Store8(gradient, diff_residual + at);
+    Store8(dx, diff_src + at);
+  };
+  Walk<kAtOnce, From::kEnd>(track, pixels, padded, load, write);
 }
 
 dim3 LaneGrid(int padded) {

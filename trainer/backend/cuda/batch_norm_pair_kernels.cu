@@ -22,35 +22,50 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
   const ForwardChannels of_first(first_by, track.channel);
   ForwardChannels of_second(second_by, track.channel);
   for (int i = 0; i < 8; ++i) of_second.shift[i] += of_first.shift[i];
-  for (int first = track.first; first < pixels; first += kAtOnce * track.step) {
-    Eight<T> x[kAtOnce];
-    Eight<T> more[kAtOnce];
-    for (int u = 0; u < kAtOnce; ++u) {
-      const int pixel = pixels - 1 - first - u * track.step;
-      if (pixel < 0) continue;
-      const std::int64_t at = ElementOf(pixel, padded) + track.channel;
-      x[u] = LoadEight(first_src + at);
-      more[u] = LoadEight(second_src + at);
+  Eight<T> x[kAtOnce];
+  Eight<T> more[kAtOnce];
+  const auto load = [&](int u, std::int64_t at) {
+    x[u] = LoadEight(first_src + at);
+    more[u] = LoadEight(second_src + at);
+  };
+  const auto write = [&](int u, std::int64_t at) {
+    unsigned passes = 0;
+    float y[8];
+    float added[8];
+    Widen(x[u], y);
+    Widen(more[u], added);
+    for (int i = 0; i < 8; ++i) {
+      y[i] = (y[i] - of_first.mean[i]) * of_first.factor[i] + of_second.Normalize(i, added[i]);
+      if (y[i] > 0) passes |= 1U << i;
+      if (y[i] < 0) y[i] = 0;  // what is not a number stays it
     }
-    for (int u = 0; u < kAtOnce; ++u) {
-      const int pixel = pixels - 1 - first - u * track.step;
-      if (pixel < 0) continue;
-      const std::int64_t at = ElementOf(pixel, padded) + track.channel;
-      unsigned passes = 0;
-      float y[8];
-      float added[8];
-      Widen(x[u], y);
-      Widen(more[u], added);
-      for (int i = 0; i < 8; ++i) {
-        y[i] = (y[i] - of_first.mean[i]) * of_first.factor[i] + of_second.Normalize(i, added[i]);
-        if (y[i] > 0) passes |= 1U << i;
-        if (y[i] < 0) y[i] = 0;  // what is not a number stays it
-      }
-      Store8(y, dst + at);
-      if (mask != nullptr) mask[at / 8] = static_cast<std::uint8_t>(passes);
+    Store8(y, dst + at);
+    if (mask != nullptr) mask[at / 8] = static_cast<std::uint8_t>(passes);
+  };
+  Walk<kAtOnce, From::kEnd>(track, pixels, padded, load, write);
+}
+
+// What both backward passes load of some pixels.
+template <typename T>
+struct PairPixels {
+  Eight<T> first[kPixelsAtOnce<T>], second[kPixelsAtOnce<T>], gradient[kPixelsAtOnce<T>];
+  unsigned passes[kPixelsAtOnce<T>];
+
+  __device__ void Load(int u, const T* first_src, const T* second_src, const T* diff_dst,
+                       const std::uint8_t* mask, std::int64_t at) {
+    first[u] = LoadEight(first_src + at);
+    second[u] = LoadEight(second_src + at);
+    gradient[u] = LoadEight(diff_dst + at);
+    passes[u] = mask[at / 8];
+  }
+  // 0 where the ReLU does not pass.
+  __device__ void Gradient(int u, float (&values)[8]) const {
+    Widen(gradient[u], values);
+    for (int i = 0; i < 8; ++i) {
+      if ((passes[u] >> i & 1U) == 0) values[i] = 0;
     }
   }
-}
+};
 
 // As GradientSums, of two inputs at once.  *_saved: means and 1 / deviations.
 template <typename T>
@@ -59,7 +74,6 @@ __global__ void __launch_bounds__(kThreads, kPairBlocksAtOnce)
                      const T* diff_dst, const float* first_saved, const float* second_saved,
                      int pixels, int padded, int columns, float* first_partial,
                      float* second_partial) {
-  constexpr int kAtOnce = kPixelsAtOnce<T>;
   const Track track = TrackOf(columns);
   float sum[8] = {};
   float first_products[8] = {};
@@ -69,36 +83,24 @@ __global__ void __launch_bounds__(kThreads, kPairBlocksAtOnce)
     float second_mean[8];
     LoadChannels(first_saved, track.channel, first_mean);
     LoadChannels(second_saved, track.channel, second_mean);
-    for (int first = track.first; first < pixels; first += kAtOnce * track.step) {
-      Eight<T> x[kAtOnce];
-      Eight<T> more[kAtOnce];
-      Eight<T> g[kAtOnce];
-      unsigned passes[kAtOnce];
-      for (int u = 0; u < kAtOnce; ++u) {
-        const int pixel = first + u * track.step;
-        if (pixel >= pixels) continue;
-        const std::int64_t at = ElementOf(pixel, padded) + track.channel;
-        x[u] = LoadEight(first_src + at);
-        more[u] = LoadEight(second_src + at);
-        g[u] = LoadEight(diff_dst + at);
-        passes[u] = mask[at / 8];
+    PairPixels<T> pixel;
+    const auto load = [&](int u, std::int64_t at) {
+      pixel.Load(u, first_src, second_src, diff_dst, mask, at);
+    };
+    const auto add = [&](int u, std::int64_t /*at*/) {
+      float of_first[8];
+      float of_second[8];
+      float gradient[8];
+      Widen(pixel.first[u], of_first);
+      Widen(pixel.second[u], of_second);
+      pixel.Gradient(u, gradient);
+      for (int i = 0; i < 8; ++i) {
+        sum[i] += gradient[i];
+        first_products[i] += gradient[i] * (of_first[i] - first_mean[i]);
+        second_products[i] += gradient[i] * (of_second[i] - second_mean[i]);
       }
-      for (int u = 0; u < kAtOnce; ++u) {
-        if (first + u * track.step >= pixels) continue;
-        float of_first[8];
-        float of_second[8];
-        float gradient[8];
-        Widen(x[u], of_first);
-        Widen(more[u], of_second);
-        Widen(g[u], gradient);
-        for (int i = 0; i < 8; ++i) {
-          const float value = (passes[u] >> i & 1U) != 0 ? gradient[i] : 0.0F;
-          sum[i] += value;
-          first_products[i] += value * (of_first[i] - first_mean[i]);
-          second_products[i] += value * (of_second[i] - second_mean[i]);
-        }
-      }
-    }
+    };
+    Walk<kPixelsAtOnce<T>, From::kStart>(track, pixels, padded, load, add);
     float inverse[8];
     LoadChannels(first_saved + padded, track.channel, inverse);
     for (int i = 0; i < 8; ++i) first_products[i] *= inverse[i];
@@ -116,43 +118,26 @@ __global__ void __launch_bounds__(kThreads, kPairBlocksAtOnce)
                       const T* diff_dst, const float* first_means, const float* second_means,
                       BackwardCoefficients first_by, BackwardCoefficients second_by, int pixels,
                       int padded, int columns, T* diff_first, T* diff_second) {
-  constexpr int kAtOnce = kPixelsAtOnce<T>;
   const Track track = TrackOf(columns);
   if (track.channel >= padded) return;
   const BackwardChannels of_first(first_means, first_by, track.channel);
   const BackwardChannels of_second(second_means, second_by, track.channel);
-  for (int first = track.first; first < pixels; first += kAtOnce * track.step) {
-    Eight<T> x[kAtOnce];
-    Eight<T> more[kAtOnce];
-    Eight<T> g[kAtOnce];
-    unsigned passes[kAtOnce];
-    for (int u = 0; u < kAtOnce; ++u) {
-      const int pixel = pixels - 1 - first - u * track.step;
-      if (pixel < 0) continue;
-      const std::int64_t at = ElementOf(pixel, padded) + track.channel;
-      x[u] = LoadEight(first_src + at);
-      more[u] = LoadEight(second_src + at);
-      g[u] = LoadEight(diff_dst + at);
-      passes[u] = mask[at / 8];
-    }
-    for (int u = 0; u < kAtOnce; ++u) {
-      const int pixel = pixels - 1 - first - u * track.step;
-      if (pixel < 0) continue;
-      const std::int64_t at = ElementOf(pixel, padded) + track.channel;
-      float dx[8];
-      float gradient[8];
-      Widen(g[u], gradient);
-      for (int i = 0; i < 8; ++i) {
-        if ((passes[u] >> i & 1U) == 0) gradient[i] = 0;
-      }
-      Widen(x[u], dx);
-      for (int i = 0; i < 8; ++i) dx[i] = of_first.Differentiate(i, gradient[i], dx[i]);
-      Store8(dx, diff_first + at);
-      Widen(more[u], dx);
-      for (int i = 0; i < 8; ++i) dx[i] = of_second.Differentiate(i, gradient[i], dx[i]);
-      Store8(dx, diff_second + at);
-    }
-  }
+  PairPixels<T> pixel;
+  const auto load = [&](int u, std::int64_t at) {
+    pixel.Load(u, first_src, second_src, diff_dst, mask, at);
+  };
+  const auto write = [&](int u, std::int64_t at) {
+    float dx[8];
+    float gradient[8];
+    pixel.Gradient(u, gradient);
+    Widen(pixel.first[u], dx);
+    for (int i = 0; i < 8; ++i) dx[i] = of_first.Differentiate(i, gradient[i], dx[i]);
+    Store8(dx, diff_first + at);
+    Widen(pixel.second[u], dx);
+    for (int i = 0; i < 8; ++i) dx[i] = of_second.Differentiate(i, gradient[i], dx[i]);
+    Store8(dx, diff_second + at);
+  };
+  Walk<kPixelsAtOnce<T>, From::kEnd>(track, pixels, padded, load, write);
 }
 
 BackwardCoefficients CoefficientsAt(float* scratch, int padded) {

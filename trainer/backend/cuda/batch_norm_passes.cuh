@@ -63,6 +63,27 @@ __device__ inline std::int64_t ElementOf(int pixel, int padded) {
   return static_cast<std::int64_t>(pixel) * padded;
 }
 
+// Goes over the pixels of a track, `at_once` of them together: load(u, at) of each, then use(u,
+// at), where `at` is the first of the thread's eight elements.  u is a constant when the loops are
+// unrolled, so that what is loaded stays in registers.
+enum class From : bool { kStart, kEnd };
+template <int at_once, From from, typename Load, typename Use>
+__device__ inline void Walk(const Track& track, int pixels, int padded, const Load& load,
+                            const Use& use) {
+  for (int first = track.first; first < pixels; first += at_once * track.step) {
+    const auto with_each = [&](const auto& call) {
+      for (int u = 0; u < at_once; ++u) {
+        const int number = first + u * track.step;
+        if (number >= pixels) continue;
+        const int pixel = from == From::kStart ? number : pixels - 1 - number;
+        call(u, ElementOf(pixel, padded) + track.channel);
+      }
+    };
+    with_each(load);
+    with_each(use);
+  }
+}
+
 __device__ inline void LoadChannels(const float* src, int channel, float (&values)[8]) {
   for (int i = 0; i < 8; ++i) values[i] = src[channel + i];
 }
@@ -108,31 +129,26 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
     float inverse[8];
     LoadChannels(means, track.channel, mean);
     LoadChannels(inverses, track.channel, inverse);
-    for (int first = track.first; first < pixels; first += kAtOnce * track.step) {
-      Eight<T> x[kAtOnce];
-      Eight<T> g[kAtOnce];
-      unsigned passes[kAtOnce];
-      for (int u = 0; u < kAtOnce; ++u) {
-        const int pixel = first + u * track.step;
-        if (pixel >= pixels) continue;
-        const std::int64_t at = ElementOf(pixel, padded) + track.channel;
-        x[u] = LoadEight(src + at);
-        g[u] = LoadEight(diff_dst + at);
-        passes[u] = mask == nullptr ? 0xFFU : mask[at / 8];
+    Eight<T> x[kAtOnce];
+    Eight<T> g[kAtOnce];
+    unsigned passes[kAtOnce];
+    const auto load = [&](int u, std::int64_t at) {
+      x[u] = LoadEight(src + at);
+      g[u] = LoadEight(diff_dst + at);
+      passes[u] = mask == nullptr ? 0xFFU : mask[at / 8];
+    };
+    const auto add = [&](int u, std::int64_t /*at*/) {
+      float input[8];
+      float gradient[8];
+      Widen(x[u], input);
+      Widen(g[u], gradient);
+      for (int i = 0; i < 8; ++i) {
+        const float value = (passes[u] >> i & 1U) != 0 ? gradient[i] : 0.0F;
+        sum[i] += value;
+        products[i] += value * (input[i] - mean[i]);
       }
-      for (int u = 0; u < kAtOnce; ++u) {
-        if (first + u * track.step >= pixels) continue;
-        float input[8];
-        float gradient[8];
-        Widen(x[u], input);
-        Widen(g[u], gradient);
-        for (int i = 0; i < 8; ++i) {
-          const float value = (passes[u] >> i & 1U) != 0 ? gradient[i] : 0.0F;
-          sum[i] += value;
-          products[i] += value * (input[i] - mean[i]);
-        }
-      }
-    }
+    };
+    Walk<kAtOnce, From::kStart>(track, pixels, padded, load, add);
     for (int i = 0; i < 8; ++i) products[i] *= inverse[i];
   }
   StorePartial(sum, products, columns, padded, partial);
