@@ -4,7 +4,7 @@
 // these never wait for a disk or a server (why not io_uring, and who reads: doc/decisions/
 // 0029-reading-threads.md, 0048-who-reads-a-record.md).
 //
-// Who wants an item that nobody has begun to read reads it: out of the page cache nothing is
+// Who wants an item that nobody has begun to read reads it: from the page cache nothing is
 // quicker, since the bytes are then in the cache of the core that works on them.  If such a read
 // has to sleep, or somebody waits for an item while all threads are at work, a thread is added that
 // reads ahead, until there are most_threads or no more can be had: n threads hide a latency of

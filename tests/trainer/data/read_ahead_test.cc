@@ -81,28 +81,32 @@ TEST(ReadAhead, ReadsInOrderAndNothingWhereThereIsNothing) {
   EXPECT_EQ(read, (std::vector<std::int64_t>{0, 2, 3, 5, 6, 8}));
 }
 
+// Whoever has read it.
 TEST(ReadAhead, ThrowsAnErrorAtItsItemAlone) {
-  ReadAhead ring({.most_threads = 3, .items = 8, .bytes = 1000, .end = 40},
-                 {.size = [](std::int64_t) { return 10U; },
-                  .read =
-                      [](std::int64_t item, std::span<std::uint8_t> bytes) {
-                        if (item % 10 == 3) throw std::runtime_error(std::to_string(item));
-                        Fill(item, bytes);
-                      }});
-  for (std::int64_t item = 0; item < 40; ++item) {
-    const ReadAhead::Taken taken = ring.Take(item);
-    if (item % 10 != 3) {
-      EXPECT_TRUE(IsFilled(item, taken.bytes()));
-      continue;
-    }
-    for (int attempt = 0; attempt < 2; ++attempt) {
-      try {
-        taken.bytes();
-        FAIL() << "nothing was thrown";
-      } catch (const std::runtime_error& error) {
-        EXPECT_EQ(error.what(), std::to_string(item));
+  for (const bool is_slow : {false, true}) {
+    const auto read = [&](std::int64_t item, std::span<std::uint8_t> bytes) {
+      if (is_slow) Sleep();
+      if (item % 10 == 3) throw std::runtime_error(std::to_string(item));
+      Fill(item, bytes);
+    };
+    ReadAhead ring({.most_threads = 3, .items = 8, .bytes = 1000, .end = 40},
+                   {.size = [](std::int64_t) { return 10U; }, .read = read});
+    for (std::int64_t item = 0; item < 40; ++item) {
+      const ReadAhead::Taken taken = ring.Take(item);
+      if (item % 10 != 3) {
+        EXPECT_TRUE(IsFilled(item, taken.bytes()));
+        continue;
+      }
+      for (int attempt = 0; attempt < 2; ++attempt) {
+        try {
+          taken.bytes();
+          FAIL() << "nothing was thrown";
+        } catch (const std::runtime_error& error) {
+          EXPECT_EQ(error.what(), std::to_string(item));
+        }
       }
     }
+    EXPECT_EQ(ring.threads() > 0, is_slow);
   }
 }
 
