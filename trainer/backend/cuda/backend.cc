@@ -196,7 +196,7 @@ class CudaBackend final : public Backend {
     return libraries_->MakeConvolution(spec);
   }
   std::unique_ptr<BatchNorm> MakeBatchNorm(const BatchNormSpec& spec) override {
-    return MakeCudaBatchNorm(spec);
+    return MakeCudaBatchNorm(spec, *libraries_);
   }
   std::unique_ptr<MaxPool> MakeMaxPool(const MaxPoolSpec& spec) override {
     return MakeCudaMaxPool(spec);

@@ -11,9 +11,12 @@ namespace {
 
 class CudaBatchNorm final : public BatchNorm {
  public:
-  explicit CudaBatchNorm(const BatchNormSpec& spec) : spec_(spec) {
+  CudaBatchNorm(const BatchNormSpec& spec, CudaLibraries& libraries)
+      : spec_(spec), shape_(NormShapeOf(spec.src)) {
     DDL_CHECK(spec.src.layout == Layout::kChannelsLast);
-    shape_ = NormShapeOf(spec.src);
+    const NormSize size = {.shape = shape_, .adds = spec.add, .has_mask = spec.relu};
+    forward_pace_ = libraries.ForwardPace(size);
+    backward_pace_ = libraries.BackwardPace(size);
   }
 
   const TensorDesc& dst() const override { return spec_.src; }
@@ -30,6 +33,7 @@ class CudaBatchNorm final : public BatchNorm {
                void* workspace, Stream& stream) override {
     const NormParameters values = NormParametersOf(parameters, spec_.epsilon, spec_.kept);
     NormForward call;
+    call.pace = forward_pace_;
     call.src = {src.values.data, static_cast<const float*>(src.sums)};
     call.residual = spec_.add ? residual.data : nullptr;
     call.dst = dst.data;
@@ -49,6 +53,7 @@ class CudaBatchNorm final : public BatchNorm {
                 const Tensor& diff_residual, const Tensor& diff_scale, const Tensor& diff_shift,
                 void* workspace, Stream& stream) override {
     NormBackward call;
+    call.pace = backward_pace_;
     call.src = src.data;
     call.diff_dst = diff_dst.data;
     call.diff_src = diff_src.data;
@@ -66,7 +71,8 @@ class CudaBatchNorm final : public BatchNorm {
 
  private:
   const BatchNormSpec spec_;
-  NormShape shape_;
+  const NormShape shape_;
+  NormPace forward_pace_, backward_pace_;
 };
 
 }  // namespace
@@ -93,8 +99,8 @@ NormParameters NormParametersOf(const BatchNormParameters& parameters, float eps
   return values;
 }
 
-std::unique_ptr<BatchNorm> MakeCudaBatchNorm(const BatchNormSpec& spec) {
-  return std::make_unique<CudaBatchNorm>(spec);
+std::unique_ptr<BatchNorm> MakeCudaBatchNorm(const BatchNormSpec& spec, CudaLibraries& libraries) {
+  return std::make_unique<CudaBatchNorm>(spec, libraries);
 }
 
 }  // namespace trainer

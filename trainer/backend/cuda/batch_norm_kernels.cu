@@ -11,6 +11,8 @@ namespace {
 constexpr int kLanes = 64;
 constexpr int kLaneChannels = 16;
 constexpr int kLoadsAtOnce = 4;
+// Blocks on a multiprocessor at once of a pass that writes: twice the loads take more registers.
+constexpr int WritersAtOnce(int depth) { return depth == 1 ? kBlocksAtOnce : 2; }
 
 // The sums of x - x0 and its square, where x0 is the channel's first value: squares of large
 // numbers would lose what tells them apart.
@@ -18,7 +20,7 @@ template <typename T>
 __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
     BatchSums(const T* src, int pixels, int padded, int columns, float* partial) {
   constexpr int kAtOnce = 4 * kPixelsAtOnce<T>;  // there is no other tensor
-  const Track track = TrackOf(columns);
+  const Track track = TrackOf(columns, pixels);
   float sum[8] = {};
   float squares[8] = {};
   if (track.channel < padded) {
@@ -79,66 +81,16 @@ __device__ TwoSums SumOfPartials(const float* partial, int blocks, int padded) {
   return {sums[0][lane][column], sums[1][lane][column]};
 }
 
-__device__ void StoreCoefficients(const NormParameters& parameters, int channel, int padded,
-                                  bool is_used, float mean, float variance, const Coefficients& to,
-                                  float* saved) {
-  const float inverse = is_used ? rsqrtf(variance + parameters.epsilon) : 0.0F;
-  to.factor[channel] = is_used ? parameters.scale[channel] * inverse : 0.0F;
-  to.mean[channel] = is_used ? mean : 0.0F;
-  to.shift[channel] = is_used ? parameters.shift[channel] : 0.0F;
-  if (saved == nullptr) return;
-  saved[channel] = is_used ? mean : 0.0F;
-  saved[padded + channel] = inverse;
-}
-
-// From statistics of the batch: the coefficients, what is kept, and the running statistics.
-__device__ void FinishChannel(std::int64_t pixels, int channels, int padded, int channel,
-                              float mean, float variance, const NormParameters& parameters,
-                              const Coefficients& to, float* saved) {
-  const bool is_used = channel < channels;
-  StoreCoefficients(parameters, channel, padded, is_used, mean, variance, to, saved);
-  if (!is_used) return;
-  const float count = static_cast<float>(pixels);
-  const float unbiased = variance * (count / fmaxf(count - 1, 1.0F));
-  const float kept = parameters.kept;
-  parameters.running_mean[channel] = kept * parameters.running_mean[channel] + (1 - kept) * mean;
-  parameters.running_variance[channel] =
-      kept * parameters.running_variance[channel] + (1 - kept) * unbiased;
-}
-
 template <typename T>
 __global__ void FinishBatch(const T* src, const float* partial, int blocks, std::int64_t pixels,
-                            int channels, int padded, NormParameters parameters, Coefficients to,
-                            float* saved) {
+                            int padded, float* means, float* variances) {
   const TwoSums sums = SumOfPartials(partial, blocks, padded);
   const int channel = LaneChannel();
   if (threadIdx.y != 0 || channel >= padded) return;
   const float count = static_cast<float>(pixels);
   const float moved = sums.first / count;
-  const float mean = ToFloat(src[channel]) + moved;
-  const float variance = fmaxf(sums.second / count - moved * moved, 0.0F);
-  FinishChannel(pixels, channels, padded, channel, mean, variance, parameters, to, saved);
-}
-
-// The same from NormSource::sums.
-__global__ void FinishSums(const float* sums, std::int64_t pixels, int channels, int padded,
-                           NormParameters parameters, Coefficients to, float* saved) {
-  const int channel = static_cast<int>(Item());
-  if (channel >= padded) return;
-  const float count = static_cast<float>(pixels);
-  const float mean = sums[channel] / count;
-  const float variance = fmaxf(sums[padded + channel] / count - mean * mean, 0.0F);
-  FinishChannel(pixels, channels, padded, channel, mean, variance, parameters, to, saved);
-}
-
-__global__ void UseRunning(int channels, int padded, NormParameters parameters, Coefficients to,
-                           float* saved) {
-  const int channel = static_cast<int>(Item());
-  if (channel >= padded) return;
-  const bool is_used = channel < channels;
-  StoreCoefficients(parameters, channel, padded, is_used,
-                    is_used ? parameters.running_mean[channel] : 0.0F,
-                    is_used ? parameters.running_variance[channel] : 0.0F, to, saved);
+  means[channel] = ToFloat(src[channel]) + moved;
+  variances[channel] = fmaxf(sums.second / count - moved * moved, 0.0F);
 }
 
 __global__ void FinishGradient(const float* partial, int blocks, std::int64_t pixels, int channels,
@@ -159,19 +111,19 @@ __global__ void FinishGradient(const float* partial, int blocks, std::int64_t pi
 }
 
 // `mask` (or null) gets where the ReLU passes.
-template <typename T>
-__global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
-    Normalize(const T* src, const T* residual, Coefficients by, bool relu, int pixels, int padded,
-              int columns, T* dst, std::uint8_t* mask) {
-  constexpr int kAtOnce = kPixelsAtOnce<T>;
-  const Track track = TrackOf(columns);
-  if (track.channel >= padded) return;
-  const ForwardChannels channels(by, track.channel);
+template <typename T, bool adds, int depth>
+__global__ void __launch_bounds__(kThreads, WritersAtOnce(depth))
+    Normalize(const T* src, const T* residual, Statistics of, bool relu, int pixels, int columns,
+              int waves, T* dst, std::uint8_t* mask) {
+  constexpr int kAtOnce = depth * (adds ? 1 : 2) * kPixelsAtOnce<T>;
+  const Track track = TrackOf(columns, pixels, waves);
+  if (track.channel >= of.padded) return;
+  const ForwardChannels channels(of, track);
   Eight<T> x[kAtOnce];
   Eight<T> more[kAtOnce] = {};
   const auto load = [&](int u, std::int64_t at) {
     x[u] = LoadEight(src + at);
-    if (residual != nullptr) more[u] = LoadEight(residual + at);
+    if (adds) more[u] = LoadEight(residual + at);
   };
   const auto write = [&](int u, std::int64_t at) {
     unsigned passes = 0;
@@ -187,16 +139,16 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
     Store8(y, dst + at);
     if (mask != nullptr) mask[at / 8] = static_cast<std::uint8_t>(passes);
   };
-  Walk<kAtOnce, From::kEnd>(track, pixels, padded, load, write);
+  Walk<kAtOnce, From::kEnd>(track, pixels, of.padded, load, write);
 }
 
-template <typename T>
-__global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
+template <typename T, int depth>
+__global__ void __launch_bounds__(kThreads, WritersAtOnce(depth))
     Differentiate(const T* src, const std::uint8_t* mask, const T* diff_dst, const float* means,
-                  BackwardCoefficients by, int pixels, int padded, int columns, T* diff_src,
-                  T* diff_residual) {
-  constexpr int kAtOnce = kPixelsAtOnce<T>;
-  const Track track = TrackOf(columns);
+                  BackwardCoefficients by, int pixels, int padded, int columns, int waves,
+                  T* diff_src, T* diff_residual) {
+  constexpr int kAtOnce = depth * kPixelsAtOnce<T>;
+  const Track track = TrackOf(columns, pixels, waves);
   if (track.channel >= padded) return;
   const BackwardChannels channels(means, by, track.channel);
   Eight<T> x[kAtOnce];
@@ -236,32 +188,40 @@ void FinishGradientSums(const NormShape& shape, const Sweep& sweep, const float*
          diff_scale, diff_shift, to);
 }
 
-Coefficients FindCoefficients(const NormShape& shape, const NormParameters& parameters,
-                              const NormSource& src, bool of_batch, float* saved, float* scratch,
-                              CUstream_st* stream) {
+Statistics FindStatistics(const NormShape& shape, const NormParameters& parameters,
+                          const NormSource& src, bool of_batch, float* saved, float* scratch,
+                          CUstream_st* stream) {
   const int padded = shape.padded;
-  const Coefficients to = {scratch, scratch + padded, scratch + 2 * padded};
-  if (!of_batch) {
-    Launch(UseRunning, BlocksFor(padded), kThreads, stream, shape.channels, padded, parameters, to,
-           saved);
-    return to;
-  }
-  if (src.sums != nullptr) {
-    Launch(FinishSums, BlocksFor(padded), kThreads, stream, src.sums, shape.pixels, shape.channels,
-           padded, parameters, to, saved);
-    return to;
+  Statistics of = {.parameters = parameters,
+                   .first = parameters.running_mean,
+                   .second = parameters.running_variance,
+                   .are_sums = of_batch && src.sums != nullptr,
+                   .of_batch = of_batch,
+                   .pixels = static_cast<float>(shape.pixels),
+                   .channels = shape.channels,
+                   .padded = padded,
+                   .saved = saved};
+  if (!of_batch) return of;
+  if (of.are_sums) {
+    of.first = src.sums;
+    of.second = src.sums + padded;
+    return of;
   }
   const Sweep sweep = SweepOf(shape);
-  float* partial = scratch + 3 * padded;
+  float* means = scratch;
+  float* variances = scratch + padded;
+  float* partial = scratch + 2 * padded;
   WithElement(shape.dtype, [&](auto zero) {
     using T = decltype(zero);
     const auto* values = static_cast<const T*>(src.values);
     Launch(BatchSums<T>, sweep.grid(), kThreads, stream, values, shape.pixels, padded,
            sweep.columns, partial);
     Launch(FinishBatch<T>, LaneGrid(padded), dim3(kLaneChannels, kLanes), stream, values, partial,
-           sweep.blocks, shape.pixels, shape.channels, padded, parameters, to, saved);
+           sweep.blocks, shape.pixels, padded, means, variances);
   });
-  return to;
+  of.first = means;
+  of.second = variances;
+  return of;
 }
 
 }  // namespace batch_norm
@@ -287,38 +247,48 @@ std::int64_t NormMaskBytes(const NormShape& shape) { return shape.pixels * (shap
 
 void RunNormForward(const NormShape& shape, const NormParameters& parameters,
                     const NormForward& call, CUstream_st* stream) {
-  const batch_norm::Coefficients by = batch_norm::FindCoefficients(
+  const batch_norm::Statistics of = batch_norm::FindStatistics(
       shape, parameters, call.src, call.of_batch, call.saved, call.scratch, stream);
-  const batch_norm::Sweep sweep = batch_norm::SweepOf(shape);
+  const batch_norm::Sweep sweep =
+      batch_norm::SweepOf(shape, batch_norm::WritersAtOnce(call.pace.depth));
+  const int waves = call.pace.waves;
   WithElement(shape.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    Launch(batch_norm::Normalize<T>, sweep.grid(), kThreads, stream,
-           static_cast<const T*>(call.src.values), static_cast<const T*>(call.residual), by,
-           call.relu, shape.pixels, shape.padded, sweep.columns, static_cast<T*>(call.dst),
-           call.mask);
+    batch_norm::WithDepth(call.pace.depth, [&](auto depth) {
+      using T = decltype(zero);
+      const auto normalize = call.residual == nullptr ? batch_norm::Normalize<T, false, depth>
+                                                      : batch_norm::Normalize<T, true, depth>;
+      Launch(normalize, sweep.grid(waves), kThreads, stream, static_cast<const T*>(call.src.values),
+             static_cast<const T*>(call.residual), of, call.relu, shape.pixels, sweep.columns,
+             waves, static_cast<T*>(call.dst), call.mask);
+    });
   });
 }
 
 void RunNormBackward(const NormShape& shape, const float* scale, const NormBackward& call,
                      CUstream_st* stream) {
-  const batch_norm::Sweep sweep = batch_norm::SweepOf(shape);
+  const batch_norm::Sweep sums = batch_norm::SweepOf(shape);
+  const batch_norm::Sweep sweep =
+      batch_norm::SweepOf(shape, batch_norm::WritersAtOnce(call.pace.depth));
   const int padded = shape.padded;
+  const int waves = call.pace.waves;
   const float* mean = call.saved;
   const float* inverse = call.saved + padded;
   float* partial = call.scratch + 3 * padded;
   const batch_norm::BackwardCoefficients by = {call.scratch, call.scratch + padded,
                                                call.scratch + 2 * padded};
   WithElement(shape.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    const auto* src = static_cast<const T*>(call.src);
-    const auto* diff_dst = static_cast<const T*>(call.diff_dst);
-    Launch(batch_norm::GradientSums<T>, sweep.grid(), kThreads, stream, src, call.mask, diff_dst,
-           mean, inverse, shape.pixels, padded, sweep.columns, partial);
-    batch_norm::FinishGradientSums(shape, sweep, partial, scale, inverse, call.of_batch,
-                                   call.diff_scale, call.diff_shift, by, stream);
-    Launch(batch_norm::Differentiate<T>, sweep.grid(), kThreads, stream, src, call.mask, diff_dst,
-           mean, by, shape.pixels, padded, sweep.columns, static_cast<T*>(call.diff_src),
-           static_cast<T*>(call.diff_residual));
+    batch_norm::WithDepth(call.pace.depth, [&](auto depth) {
+      using T = decltype(zero);
+      const auto* src = static_cast<const T*>(call.src);
+      const auto* diff_dst = static_cast<const T*>(call.diff_dst);
+      Launch(batch_norm::GradientSums<T, depth>, sums.grid(), kThreads, stream, src, call.mask,
+             diff_dst, mean, inverse, shape.pixels, padded, sums.columns, partial);
+      batch_norm::FinishGradientSums(shape, sums, partial, scale, inverse, call.of_batch,
+                                     call.diff_scale, call.diff_shift, by, stream);
+      Launch(batch_norm::Differentiate<T, depth>, sweep.grid(waves), kThreads, stream, src,
+             call.mask, diff_dst, mean, by, shape.pixels, padded, sweep.columns, waves,
+             static_cast<T*>(call.diff_src), static_cast<T*>(call.diff_residual));
+    });
   });
 }
 

@@ -58,7 +58,22 @@ struct NormSource {
   const float* sums = nullptr;
 };
 
+// How the passes of one batch norm go over its tensors.  It tells in their speed alone: the same
+// numbers are added in the same order.
+struct NormPace {
+  int depth = 1;  // 1 or 2: times the usual loads under way in each thread
+  int waves = 1;  // of the passes that write: thread blocks for each that the GPU runs at once
+};
+
+// A batch norm as far as its speed depends on it.
+struct NormSize {
+  NormShape shape;
+  bool adds = false;
+  bool has_mask = false;
+};
+
 struct NormForward {
+  NormPace pace;
   NormSource src;
   const void* residual = nullptr;  // or null
   void* dst = nullptr;             // may be src
@@ -72,6 +87,7 @@ void RunNormForward(const NormShape& shape, const NormParameters& parameters,
                     const NormForward& call, CUstream_st* stream);
 
 struct NormBackward {
+  NormPace pace;
   const void* src = nullptr;
   const std::uint8_t* mask = nullptr;  // where the gradient passes; null: everywhere
   const void* diff_dst = nullptr;

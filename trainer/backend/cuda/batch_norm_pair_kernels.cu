@@ -13,14 +13,13 @@ constexpr int kPairBlocksAtOnce = 2;
 // `mask` (or null) gets where the ReLU passes.
 template <typename T>
 __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
-    NormalizePair(const T* first_src, const T* second_src, Coefficients first_by,
-                  Coefficients second_by, int pixels, int padded, int columns, T* dst,
-                  std::uint8_t* mask) {
+    NormalizePair(const T* first_src, const T* second_src, Statistics first, Statistics second,
+                  int pixels, int columns, T* dst, std::uint8_t* mask) {
   constexpr int kAtOnce = kPixelsAtOnce<T>;
-  const Track track = TrackOf(columns);
-  if (track.channel >= padded) return;
-  const ForwardChannels of_first(first_by, track.channel);
-  ForwardChannels of_second(second_by, track.channel);
+  const Track track = TrackOf(columns, pixels);
+  if (track.channel >= first.padded) return;
+  const ForwardChannels of_first(first, track);
+  ForwardChannels of_second(second, track);
   for (int i = 0; i < 8; ++i) of_second.shift[i] += of_first.shift[i];
   Eight<T> x[kAtOnce];
   Eight<T> more[kAtOnce];
@@ -42,7 +41,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
     Store8(y, dst + at);
     if (mask != nullptr) mask[at / 8] = static_cast<std::uint8_t>(passes);
   };
-  Walk<kAtOnce, From::kEnd>(track, pixels, padded, load, write);
+  Walk<kAtOnce, From::kEnd>(track, pixels, first.padded, load, write);
 }
 
 // What both backward passes load of some pixels.
@@ -74,7 +73,7 @@ __global__ void __launch_bounds__(kThreads, kPairBlocksAtOnce)
                      const T* diff_dst, const float* first_saved, const float* second_saved,
                      int pixels, int padded, int columns, float* first_partial,
                      float* second_partial) {
-  const Track track = TrackOf(columns);
+  const Track track = TrackOf(columns, pixels);
   float sum[8] = {};
   float first_products[8] = {};
   float second_products[8] = {};
@@ -118,7 +117,7 @@ __global__ void __launch_bounds__(kThreads, kPairBlocksAtOnce)
                       const T* diff_dst, const float* first_means, const float* second_means,
                       BackwardCoefficients first_by, BackwardCoefficients second_by, int pixels,
                       int padded, int columns, T* diff_first, T* diff_second) {
-  const Track track = TrackOf(columns);
+  const Track track = TrackOf(columns, pixels);
   if (track.channel >= padded) return;
   const BackwardChannels of_first(first_means, first_by, track.channel);
   const BackwardChannels of_second(second_means, second_by, track.channel);
@@ -157,20 +156,19 @@ std::int64_t NormPairSavedFloats(const NormShape& shape) { return 2 * NormSavedF
 void RunNormPairForward(const NormShape& shape, const NormParameters& first,
                         const NormParameters& second, const NormPairForward& call,
                         CUstream_st* stream) {
-  // The second one's coefficients go where the first one's partial sums are no longer needed.
+  // The second one's means go where the first one's partial sums are no longer needed.
   float* saved_of_second = call.saved == nullptr ? nullptr : call.saved + NormSavedFloats(shape);
-  const batch_norm::Coefficients by_first = batch_norm::FindCoefficients(
+  const batch_norm::Statistics of_first = batch_norm::FindStatistics(
       shape, first, call.first, call.of_batch, call.saved, call.scratch, stream);
-  const batch_norm::Coefficients by_second =
-      batch_norm::FindCoefficients(shape, second, call.second, call.of_batch, saved_of_second,
-                                   call.scratch + 3 * shape.padded, stream);
+  const batch_norm::Statistics of_second =
+      batch_norm::FindStatistics(shape, second, call.second, call.of_batch, saved_of_second,
+                                 call.scratch + 2 * shape.padded, stream);
   const batch_norm::Sweep sweep = batch_norm::SweepOf(shape);
   WithElement(shape.dtype, [&](auto zero) {
     using T = decltype(zero);
     Launch(batch_norm::NormalizePair<T>, sweep.grid(), kThreads, stream,
            static_cast<const T*>(call.first.values), static_cast<const T*>(call.second.values),
-           by_first, by_second, shape.pixels, shape.padded, sweep.columns,
-           static_cast<T*>(call.dst), call.mask);
+           of_first, of_second, shape.pixels, sweep.columns, static_cast<T*>(call.dst), call.mask);
   });
 }
 

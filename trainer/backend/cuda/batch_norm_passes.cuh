@@ -8,6 +8,7 @@
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 
 #include "trainer/backend/cuda/batch_norm_kernels.h"
 #include "trainer/backend/cuda/element.cuh"
@@ -21,12 +22,23 @@ constexpr int kBlocksAtOnce = 3;
 template <typename T>
 constexpr int kPixelsAtOnce = 4 / static_cast<int>(sizeof(T));
 
+// Calls call(depth), a constant of NormPace.
+template <typename Call>
+void WithDepth(int depth, const Call& call) {
+  DDL_CHECK(depth == 1 || depth == 2);
+  if (depth == 1) return call(std::integral_constant<int, 1>());
+  return call(std::integral_constant<int, 2>());
+}
+
 struct Sweep {
   int columns = 0;  // threads across, each with 8 channels
   int groups = 0;   // blocks across
   int blocks = 0;   // blocks down
 
-  dim3 grid() const { return dim3(static_cast<unsigned>(groups), static_cast<unsigned>(blocks)); }
+  // Of so many waves of these blocks.
+  dim3 grid(int waves = 1) const {
+    return dim3(static_cast<unsigned>(groups), static_cast<unsigned>(blocks * waves));
+  }
 };
 
 // For a pass that is compiled for `blocks_at_once`: all its blocks run from the beginning.
@@ -47,15 +59,22 @@ inline Sweep SweepOf(const NormShape& shape, int blocks_at_once = kBlocksAtOnce)
 
 // Where a thread of a sweep works.
 struct Track {
-  int channel;      // the first of eight; not there if >= padded
-  int first, step;  // pixels
+  int channel;           // the first of eight; not there if >= padded
+  int first, step, end;  // pixels
 };
-__device__ inline Track TrackOf(int columns) {
+// The waves share the pixels in stretches, which come one after the other as blocks do: a block
+// that is done early makes room for one of the next stretch.
+__device__ inline Track TrackOf(int columns, int pixels, int waves = 1) {
   const int rows = kThreads / columns;
   const int thread = static_cast<int>(threadIdx.x);
+  const int blocks = static_cast<int>(gridDim.y) / waves;
+  const int wave = static_cast<int>(blockIdx.y) / blocks;
+  const int block = static_cast<int>(blockIdx.y) % blocks;
+  const int stretch = (pixels + waves - 1) / waves;
+  const int begin = wave * stretch;
+  const int end = begin + stretch < pixels ? begin + stretch : pixels;
   return {(static_cast<int>(blockIdx.x) * columns + thread % columns) * 8,
-          static_cast<int>(blockIdx.y) * rows + thread / columns,
-          static_cast<int>(gridDim.y) * rows};
+          begin + block * rows + thread / columns, blocks * rows, end};
 }
 
 // Fewer than 2^30 pixels, so that a track cannot leave the integers.
@@ -65,16 +84,16 @@ __device__ inline std::int64_t ElementOf(int pixel, int padded) {
 
 // Goes over the pixels of a track, `at_once` of them together: load(u, at) of each, then use(u,
 // at), where `at` is the first of the thread's eight elements.  u is a constant when the loops are
-// unrolled, so that what is loaded stays in registers.
+// unrolled, so that what is loaded stays in registers.  `pixels`: of the tensor.
 enum class From : bool { kStart, kEnd };
 template <int at_once, From from, typename Load, typename Use>
 __device__ inline void Walk(const Track& track, int pixels, int padded, const Load& load,
                             const Use& use) {
-  for (int first = track.first; first < pixels; first += at_once * track.step) {
+  for (int first = track.first; first < track.end; first += at_once * track.step) {
     const auto with_each = [&](const auto& call) {
       for (int u = 0; u < at_once; ++u) {
         const int number = first + u * track.step;
-        if (number >= pixels) continue;
+        if (number >= track.end) continue;
         const int pixel = from == From::kStart ? number : pixels - 1 - number;
         call(u, ElementOf(pixel, padded) + track.channel);
       }
@@ -116,12 +135,12 @@ __device__ inline void StorePartial(const float (&first)[8], const float (&secon
 
 // The sums of the gradient, and of the gradient times the normalized input.  mask: bit i is whether
 // channel i of the eight passes; null: all do.
-template <typename T>
+template <typename T, int depth = 1>
 __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
     GradientSums(const T* src, const std::uint8_t* mask, const T* diff_dst, const float* means,
                  const float* inverses, int pixels, int padded, int columns, float* partial) {
-  constexpr int kAtOnce = kPixelsAtOnce<T>;
-  const Track track = TrackOf(columns);
+  constexpr int kAtOnce = depth * kPixelsAtOnce<T>;
+  const Track track = TrackOf(columns, pixels);
   float sum[8] = {};
   float products[8] = {};
   if (track.channel < padded) {
@@ -183,30 +202,65 @@ void FinishGradientSums(const NormShape& shape, const Sweep& sweep, const float*
                         const float* scale, const float* inverse, bool of_batch, float* diff_scale,
                         float* diff_shift, const BackwardCoefficients& to, CUstream_st* stream);
 
-// y = factor * (x - mean) + shift of each channel.  Padded channels have zeros.
-struct Coefficients {
-  float* factor;
-  float* mean;
-  float* shift;
+// Mean and biased variance of each channel, out of which a forward pass makes its coefficients.
+struct Statistics {
+  NormParameters parameters;
+  const float* first;   // means, or sums of all pixels
+  const float* second;  // variances, or sums of squares
+  bool are_sums;
+  bool of_batch;  // then the running ones move
+  float pixels;   // of the batch
+  int channels, padded;
+  float* saved;  // gets mean and 1 / deviation; or null
 };
+Statistics FindStatistics(const NormShape& shape, const NormParameters& parameters,
+                          const NormSource& src, bool of_batch, float* saved, float* scratch,
+                          CUstream_st* stream);
 
-// The same of a thread's eight channels, in registers.
+// y = factor * (x - mean) + shift of a thread's eight channels.  Those of padding have zeros.
 struct ForwardChannels {
   float factor[8], mean[8], shift[8];
 
-  __device__ ForwardChannels(const Coefficients& by, int channel) {
-    LoadChannels(by.factor, channel, factor);
-    LoadChannels(by.mean, channel, mean);
-    LoadChannels(by.shift, channel, shift);
+  // The thread with the first pixel of all also keeps and moves what `of` says.
+  __device__ ForwardChannels(const Statistics& of, const Track& track) {
+    for (int i = 0; i < 8; ++i) Find(of, track, i);
   }
   __device__ float Normalize(int i, float x) const { return (x - mean[i]) * factor[i] + shift[i]; }
-};
 
-// Statistics of the batch or the running ones, as coefficients in the first 3 * padded floats of
-// scratch; and mean and 1 / deviation in `saved`, unless that is null.
-Coefficients FindCoefficients(const NormShape& shape, const NormParameters& parameters,
-                              const NormSource& src, bool of_batch, float* saved, float* scratch,
-                              CUstream_st* stream);
+ private:
+  __device__ void Find(const Statistics& of, const Track& track, int i) {
+    const int channel = track.channel + i;
+    const bool is_used = channel < of.channels;
+    float variance = 0;
+    float inverse = 0;
+    mean[i] = 0;
+    if (is_used) {
+      mean[i] = of.first[channel];
+      variance = of.second[channel];
+      if (of.are_sums) {
+        mean[i] /= of.pixels;
+        variance = fmaxf(variance / of.pixels - mean[i] * mean[i], 0.0F);
+      }
+      inverse = rsqrtf(variance + of.parameters.epsilon);
+    }
+    factor[i] = is_used ? of.parameters.scale[channel] * inverse : 0.0F;
+    shift[i] = is_used ? of.parameters.shift[channel] : 0.0F;
+    if (track.first != 0) return;
+    if (of.saved != nullptr) {
+      of.saved[channel] = mean[i];
+      of.saved[of.padded + channel] = inverse;
+    }
+    if (is_used && of.of_batch) MoveRunning(of, channel, mean[i], variance);
+  }
+
+  static __device__ void MoveRunning(const Statistics& of, int channel, float mean,
+                                     float variance) {
+    const NormParameters& p = of.parameters;
+    const float unbiased = variance * (of.pixels / fmaxf(of.pixels - 1, 1.0F));
+    p.running_mean[channel] = p.kept * p.running_mean[channel] + (1 - p.kept) * mean;
+    p.running_variance[channel] = p.kept * p.running_variance[channel] + (1 - p.kept) * unbiased;
+  }
+};
 
 }  // namespace batch_norm
 }  // namespace trainer

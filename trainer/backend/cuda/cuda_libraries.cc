@@ -9,6 +9,7 @@
 
 #include "trainer/backend/cuda/convolution.h"
 #include "trainer/backend/cuda/linear.h"
+#include "trainer/backend/cuda/norm_paces.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
@@ -32,7 +33,8 @@ class Libraries final : public CudaLibraries {
       : precision_(precision),
         deterministic_(deterministic),
         plans_(std::move(plans)),
-        cudnn_(OpenCudnnDevice(plans_)) {}
+        cudnn_(OpenCudnnDevice(plans_)),
+        norm_paces_(plans_) {}
 
   std::string versions() const override { return Versions(); }
 
@@ -47,11 +49,15 @@ class Libraries final : public CudaLibraries {
     return MakeCublasLinear(spec, precision_.tf32, deterministic_, plans_);
   }
 
+  NormPace ForwardPace(const NormSize& size) override { return norm_paces_.Forward(size); }
+  NormPace BackwardPace(const NormSize& size) override { return norm_paces_.Backward(size); }
+
  private:
   CudaPrecision precision_;
   bool deterministic_;
   DevicePlans plans_;
   std::shared_ptr<CudnnDevice> cudnn_;
+  NormPaces norm_paces_;
 };
 
 }  // namespace

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The two ops that NVIDIA's libraries compute: convolution by cuDNN, the linear layer by cuBLASLt.
-// The other ops of the back end are kernels of our own and know nothing of them.
+// What needs a GPU to be there: the two ops that NVIDIA's libraries compute, convolution by cuDNN
+// and the linear layer by cuBLASLt, and what is chosen by its clock.  The other ops of the back end
+// are kernels of our own and know nothing of them.
 
 #pragma once
 
 #include <memory>
 #include <string>
 
+#include "trainer/backend/cuda/batch_norm_kernels.h"
 #include "trainer/backend/ops.h"
 #include "trainer/backend/plan_cache.h"
 
@@ -29,6 +31,10 @@ class CudaLibraries {
   // says; workspaces are device memory.
   virtual std::unique_ptr<Convolution> MakeConvolution(const ConvolutionSpec& spec) = 0;
   virtual std::unique_ptr<Linear> MakeLinear(const LinearSpec& spec) = 0;
+
+  // The fastest one, found in the same way.
+  virtual NormPace ForwardPace(const NormSize& size) = 0;
+  virtual NormPace BackwardPace(const NormSize& size) = 0;
 };
 
 // On the current device.  `deterministic`: only algorithms that give the same bits each time.

@@ -9,9 +9,9 @@ namespace {
 
 using batch_norm::BackwardChannels;
 using batch_norm::BackwardCoefficients;
-using batch_norm::Coefficients;
 using batch_norm::ElementOf;
 using batch_norm::ForwardChannels;
+using batch_norm::Statistics;
 using batch_norm::Sweep;
 using batch_norm::SweepOf;
 using batch_norm::Track;
@@ -103,11 +103,12 @@ __device__ Window WindowOf(int index, const Extents& e) {
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads, kPoolBlocksAtOnce)
-    NormalizeAndPool(const T* src, Coefficients by, Extents e, int windows, int padded, int columns,
-                     T* dst, T* chosen, std::uint8_t* winners, std::uint8_t* mask) {
-  const Track track = TrackOf(columns);
+    NormalizeAndPool(const T* src, Statistics of, Extents e, int windows, int columns, T* dst,
+                     T* chosen, std::uint8_t* winners, std::uint8_t* mask) {
+  const int padded = of.padded;
+  const Track track = TrackOf(columns, windows);
   if (track.channel >= padded) return;
-  const ForwardChannels channels(by, track.channel);
+  const ForwardChannels channels(of, track);
   for (int first = track.first; first < windows; first += track.step) {
     const int index = windows - 1 - first;
     const Window window = WindowOf(index, e);
@@ -175,7 +176,7 @@ __global__ void __launch_bounds__(kThreads, kPoolBlocksAtOnce)
     DifferentiatePooled(const T* src, const T* diff_dst, const std::uint8_t* winners, Extents e,
                         const float* means, BackwardCoefficients by, int quads, int padded,
                         int columns, T* diff_src) {
-  const Track track = TrackOf(columns);
+  const Track track = TrackOf(columns, quads);
   if (track.channel >= padded) return;
   const BackwardChannels channels(means, by, track.channel);
   for (int first = track.first; first < quads; first += track.step) {
@@ -278,14 +279,14 @@ void RunPooledNormForward(const NormShape& norm, const StemImages& images,
                           const NormParameters& parameters, const PooledNormForward& call,
                           CUstream_st* stream) {
   const NormForward& c = call.norm;
-  const Coefficients by =
-      batch_norm::FindCoefficients(norm, parameters, c.src, c.of_batch, c.saved, c.scratch, stream);
+  const Statistics of =
+      batch_norm::FindStatistics(norm, parameters, c.src, c.of_batch, c.saved, c.scratch, stream);
   const NormShape pooled = PooledShape(norm, images);
   const Sweep sweep = SweepOf(pooled, kPoolBlocksAtOnce);
   WithElement(norm.dtype, [&](auto zero) {
     using T = decltype(zero);
     Launch(NormalizeAndPool<T>, sweep.grid(), kThreads, stream, static_cast<const T*>(c.src.values),
-           by, ExtentsOf(images), static_cast<int>(pooled.pixels), norm.padded, sweep.columns,
+           of, ExtentsOf(images), static_cast<int>(pooled.pixels), sweep.columns,
            static_cast<T*>(call.dst), static_cast<T*>(call.chosen), call.winners, call.mask);
   });
 }

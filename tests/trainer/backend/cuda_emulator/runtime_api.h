@@ -142,6 +142,11 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable);
 
+// `call` is made when what was queued before it is done, which is now, or each time that a graph is
+// launched.
+#define CUDART_CB
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, void (*call)(void*), void* data);
+
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = nullptr);

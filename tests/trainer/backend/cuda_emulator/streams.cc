@@ -208,6 +208,12 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
   return Entered();
 }
 
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, void (*call)(void*), void* data) {
+  if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
+  cuda_emulator::QueueWork(stream, [call, data] { call(data); });
+  return cudaSuccess;
+}
+
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
   *event = new CUevent_st{(flags & cudaEventDisableTiming) == 0, std::nullopt};

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Paces of batch norm: that they change nothing but the speed, and which one is taken.
+
+#include "trainer/backend/cuda/norm_paces.h"
+
+#include <cuda_runtime.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace trainer {
+namespace {
+
+using testing::Contains;
+
+// Fewer channels than a row has room for.  Pixels that are shared by neither threads, blocks nor
+// waves without a rest.
+NormSize SomeSize(std::int64_t pixels) {
+  return {
+      .shape = {.pixels = pixels, .channels = 13, .padded = 16}, .adds = true, .has_mask = true};
+}
+
+std::vector<float> Numbers(std::size_t count, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> numbers(count);
+  for (float& number : numbers) number = normal(generator);
+  return numbers;
+}
+
+// All that a forward and a backward pass write.
+struct Results {
+  std::vector<float> dst, saved, running_mean, running_variance;
+  std::vector<float> diff_src, diff_residual, diff_scale, diff_shift;
+  std::vector<std::uint8_t> mask;
+
+  bool operator==(const Results&) const = default;
+};
+
+Results RunBoth(const NormSize& size, const NormPace& pace) {
+  const NormShape& shape = size.shape;
+  const auto values = static_cast<std::size_t>(shape.pixels * shape.padded);
+  const auto channels = static_cast<std::size_t>(shape.channels);
+  std::vector<float> src = Numbers(values, 1);
+  std::vector<float> residual = Numbers(values, 2);
+  std::vector<float> diff_dst = Numbers(values, 3);
+  const std::vector<float> scale = Numbers(channels, 4);
+  const std::vector<float> shift = Numbers(channels, 5);
+  std::vector<float> scratch(static_cast<std::size_t>(NormScratchFloats(shape)));
+  Results to = {.dst = std::vector<float>(values),
+                .saved = std::vector<float>(static_cast<std::size_t>(NormSavedFloats(shape))),
+                .running_mean = Numbers(channels, 6),
+                .running_variance = Numbers(channels, 7),
+                .diff_src = std::vector<float>(values),
+                .diff_residual = std::vector<float>(values),
+                .diff_scale = std::vector<float>(channels),
+                .diff_shift = std::vector<float>(channels),
+                .mask = std::vector<std::uint8_t>(static_cast<std::size_t>(NormMaskBytes(shape)))};
+  NormForward forward;
+  forward.pace = pace;
+  forward.src.values = src.data();
+  forward.residual = size.adds ? residual.data() : nullptr;
+  forward.dst = to.dst.data();
+  forward.relu = size.has_mask;
+  forward.of_batch = true;
+  forward.saved = to.saved.data();
+  forward.mask = size.has_mask ? to.mask.data() : nullptr;
+  forward.scratch = scratch.data();
+  RunNormForward(shape,
+                 {.scale = scale.data(),
+                  .shift = shift.data(),
+                  .running_mean = to.running_mean.data(),
+                  .running_variance = to.running_variance.data(),
+                  .epsilon = 1e-5F,
+                  .kept = 0.75F},
+                 forward, nullptr);
+  NormBackward backward;
+  backward.pace = pace;
+  backward.src = src.data();
+  backward.mask = forward.mask;
+  backward.diff_dst = diff_dst.data();
+  backward.diff_src = to.diff_src.data();
+  backward.diff_residual = size.adds ? to.diff_residual.data() : nullptr;
+  backward.diff_scale = to.diff_scale.data();
+  backward.diff_shift = to.diff_shift.data();
+  backward.of_batch = true;
+  backward.saved = to.saved.data();
+  backward.scratch = scratch.data();
+  RunNormBackward(shape, scale.data(), backward, nullptr);
+  return to;
+}
+
+// One multiprocessor: each thread has several turns, and each wave blocks of its own.
+TEST(NormPace, ChangesNoBit) {
+  for (const std::int64_t pixels : {1, 3, 130, 6151}) {
+    for (const bool alone : {false, true}) {
+      NormSize size = SomeSize(pixels);
+      if (alone) size.adds = size.has_mask = false;
+      const Results usual = RunBoth(size, {});
+      for (const NormPace& pace : kNormPaces) {
+        EXPECT_TRUE(RunBoth(size, pace) == usual) << pixels << " pixels, " << PlanOf(pace);
+      }
+    }
+  }
+}
+
+TEST(NormPace, IsReadAgain) {
+  for (const NormPace& pace : kNormPaces) {
+    const auto again = NormPaceOf(PlanOf(pace));
+    ASSERT_TRUE(again);
+    EXPECT_EQ(again->depth, pace.depth);
+    EXPECT_EQ(again->waves, pace.waves);
+  }
+  for (const char* text : {"", "depth 2", "depth 3, waves 1", "depth 1, waves 4 ", "separate"}) {
+    EXPECT_FALSE(NormPaceOf(text)) << text;
+  }
+}
+
+std::vector<std::string> Plans() {
+  std::vector<std::string> plans;
+  for (const NormPace& pace : kNormPaces) plans.push_back(PlanOf(pace));
+  return plans;
+}
+
+TEST(NormPaces, OfWhatIsSmallIsTheFirstUntimed) {
+  const auto cache = std::make_shared<PlanCache>();
+  const NormSize size = SomeSize(64);  // 4096 bytes
+  NormPaces paces({cache, "a GPU"}, 4097);
+  EXPECT_EQ(PlanOf(paces.Forward(size)), Plans().front());
+  EXPECT_EQ(PlanOf(paces.Backward(size)), Plans().front());
+  EXPECT_EQ(cache->TakeNews(), std::nullopt);
+}
+
+TEST(NormPaces, RaceForEachDirectionAndAreKept) {
+  const auto cache = std::make_shared<PlanCache>();
+  const DevicePlans plans(cache, "a GPU");
+  const NormSize size = SomeSize(64);
+  NormPaces paces(plans, 4096);
+  const std::string forward = PlanOf(paces.Forward(size));
+  EXPECT_THAT(Plans(), Contains(forward));
+  constexpr const char* kSize = "batch norm of 64x16, F32, added, with a mask";
+  EXPECT_EQ(plans.Find(std::string("forward of a ") + kSize), forward);
+  EXPECT_EQ(plans.Find(std::string("backward of a ") + kSize), std::nullopt);
+  const std::string backward = PlanOf(paces.Backward(size));
+  EXPECT_THAT(Plans(), Contains(backward));
+  EXPECT_EQ(plans.Find(std::string("backward of a ") + kSize), backward);
+}
+
+TEST(NormPaces, AreThoseThatAreKnown) {
+  const DevicePlans plans(std::make_shared<PlanCache>(), "a GPU");
+  plans.Add("forward of a batch norm of 64x16, F16", "depth 2, waves 4");
+  plans.Add("backward of a batch norm of 64x16, F16", "depth 1, waves 4");
+  NormSize size = SomeSize(64);
+  size.shape.dtype = DType::kFloat16;
+  size.adds = size.has_mask = false;
+  NormPaces paces(plans, 0);
+  EXPECT_EQ(PlanOf(paces.Forward(size)), "depth 2, waves 4");
+  EXPECT_EQ(PlanOf(paces.Backward(size)), "depth 1, waves 4");
+}
+
+TEST(NormPaces, RaceAgainForATextOfAnotherVersion) {
+  const DevicePlans plans(std::make_shared<PlanCache>(), "a GPU");
+  constexpr const char* kName = "forward of a batch norm of 64x16, F32, added, with a mask";
+  plans.Add(kName, "depth 9, waves 9");
+  NormPaces paces(plans, 0);
+  const std::string pace = PlanOf(paces.Forward(SomeSize(64)));
+  EXPECT_THAT(Plans(), Contains(pace));
+  EXPECT_EQ(plans.Find(kName), pace);
+}
+
+// Without a cache that knows, too: the GPU is not asked again.
+TEST(NormPaces, AreFoundOnceForEachSize) {
+  NormPaces paces({nullptr, "a GPU"}, 0);
+  const NormSize size = SomeSize(64);
+  const std::string first = PlanOf(paces.Forward(size));
+  cuda_emulator::FailAfter(0, cudaErrorECCUncorrectable);
+  EXPECT_EQ(PlanOf(paces.Forward(size)), first);
+  EXPECT_ANY_THROW(paces.Forward(SomeSize(65)));
+  EXPECT_ANY_THROW(paces.Backward(size));
+  cuda_emulator::Mend();
+}
+
+}  // namespace
+}  // namespace trainer
