@@ -7,6 +7,8 @@
 #include <cmath>
 #include <string_view>
 
+#include "support/option_values.h"
+
 namespace ddlctl {
 namespace {
 
@@ -207,6 +209,7 @@ void DescribeOptions(CLI::App& app, Options& options) {
   AddWhere(stacks, options);
   stacks->add_flag("--all-threads", options.all_threads,
                    "All threads of every rank, not only the main one of each group of ranks");
+  support::RefuseSlips(app);
 }
 
 }  // namespace ddlctl

@@ -5,6 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "support/option_values.h"
+
 namespace rankfile {
 namespace {
 
@@ -92,6 +94,7 @@ void DescribeOptions(CLI::App& app, Options& options) {
                  "Print the hostlist of names, which blanks, commas or lines part");
   compress->add_flag("--cpus", options.cpus, "Read CPU numbers and print their CPU list");
   AddSource(compress, options, Words::kSeveral);
+  support::RefuseSlips(app);
 }
 
 std::vector<std::string> MarkTexts(std::vector<std::string> arguments) {

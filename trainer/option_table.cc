@@ -53,6 +53,11 @@ CLI::Option* Seed(CLI::App& app, const OptionRow& row, Options& options) {
     return x >= 0;
   }));
 }
+CLI::Option* Classes(CLI::App& app, const OptionRow& row, Options& options) {
+  return AddValue<&Options::classes>(app, row, options)
+      ->check(Number("a number from 2: one class has nothing to be told from",
+                     [](double x) { return x >= 2; }));
+}
 CLI::Option* LogFilename(CLI::App& app, const OptionRow& row, Options& options) {
   const auto is_name = [](const std::string& text) {
     const bool fits = text.find('/') == std::string::npos && text != "." && text != "..";
@@ -170,7 +175,7 @@ std::vector<OptionRow> MakeTable() {
        "the same as --image_size where there is no --data_dir; without effect beside one", kNvidia,
        false, kOtherName, With<&Options::image_size>(SyntheticDataSize)},
       {"classes", data, "number of classes; labels in the files are 1 to this", kOurs, false, kSame,
-       kPositive<&Options::classes>},
+       With<&Options::classes>(Classes)},
       {"augment", data, "train: random crop and mirroring; none: centre crop, as in evaluation",
        kOurs, false, kSame, kNamed<kAugments, &Options::augment>},
       {"augmentation", data,

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <system_error>
 
+#include "support/option_values.h"
 #include "support/spelling.h"
 #include "trainer/core/error.h"
 #include "trainer/option_names.h"
@@ -160,11 +161,6 @@ void RequireUseOfLogs(const CLI::App& app, const Options& options) {
       throw UsageError(name + " is for the log of --mllog=FILE, which is not asked for");
     }
   }
-  if (options.mllog_org.empty() || options.mllog_platform.empty()) {
-    throw UsageError(
-        "MLPerf wants a name in --mllog_org and --mllog_platform: give one, or leave "
-        "the option out");
-  }
   const std::string mode = NameOf(kModes, options.mode);
   if (!options.mllog.empty() && options.mode != RunMode::kTrainAndEvaluate) {
     throw UsageError(
@@ -216,6 +212,7 @@ void DescribeOptions(CLI::App& app, Options& options) {
         ->group(row.group)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   }
+  support::RefuseSlips(app);
 }
 
 std::vector<Fact> SharedOptions(const Options& options) {

@@ -6,6 +6,7 @@
 
 #include "bench/ddlbench/option_kinds.h"
 #include "bench/ddlbench/part_options.h"
+#include "support/option_values.h"
 
 namespace bench {
 namespace {
@@ -202,6 +203,7 @@ void DescribeOptions(CLI::App& app, BenchOptions& options) {
   AddReport(app, options);
   AddVariability(app, options);
   AddPartCommands(app, options);
+  support::RefuseSlips(app);
 }
 
 }  // namespace bench

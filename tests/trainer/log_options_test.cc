@@ -23,7 +23,7 @@ TEST(LogOptions, RefusesAnMllogThatCouldNotBeWhole) {
   EXPECT_THAT(Refusal({"--batch_size=1", "--mllog_platform=Bede"}),
               HasSubstr("--mllog_platform is for the log of --mllog=FILE, which is not asked for"));
   EXPECT_THAT(Refusal({"--batch_size=1", "--mllog=file", "--mllog_org", ""}),
-              HasSubstr("MLPerf wants a name in --mllog_org and --mllog_platform"));
+              HasSubstr("--mllog_org: has no value"));
   EXPECT_THAT(Refusal({"--batch_size=1", "--mllog=file", "--mllog_status=sold"}),
               HasSubstr("needs one of research, onprem, cloud, preview, not 'sold'"));
 }

@@ -196,6 +196,20 @@ TEST(Options, TakesTheLastOfAnOptionGivenTwice) {
 TEST(Options, RefusesAnOptionWhoseValueIsEmpty) {
   EXPECT_THAT(Refusal({"--batch_size=8", "--data_dir=", "--results_dir=run"}),
               HasSubstr("'--data_dir=' has no value"));
+  EXPECT_THAT(Refusal({"--batch_size=8", "--data_dir", "", "--results_dir=run"}),
+              HasSubstr("--data_dir: has no value: is a variable"));
+  EXPECT_THAT(Refusal({"--batch_size=8", "--export_dir", "--results_dir=run"}),
+              HasSubstr("--export_dir: has no value but the option '--results_dir=run'"));
+}
+
+TEST(Options, ReadsNumbersAsDecimal) {
+  EXPECT_EQ(ParseOptions({"--batch_size=064"}).options.batch_size, 64);
+  EXPECT_EQ(ParseOptions({"--batch_size=8", "--seed", "08"}).options.seed, 8U);
+}
+
+TEST(Options, RefusesAClassAlone) {
+  EXPECT_EQ(ParseOptions({"--batch_size=8", "--classes=2"}).options.classes, 2);
+  EXPECT_THAT(Refusal({"--batch_size=8", "--classes=1"}), HasSubstr("needs a number from 2"));
 }
 
 TEST(Options, RefusesAnArgumentThatIsNoOption) {

@@ -57,7 +57,8 @@ void Progress::Update(const ProgressState& state) {
   }
   const double interval = options_.terminal ? options_.redraw_seconds : options_.interval_seconds;
   const bool last = state.step >= state.total_steps;
-  if (!first && !last && InSeconds(now - last_print_) < interval) return;
+  const double since = InSeconds(now - last_print_);  // less than 0 where the clock was set back
+  if (!first && !last && since >= 0 && since < interval) return;
   last_print_ = now;
 
   std::string line = Line(state, now);

@@ -31,33 +31,39 @@ double OwnSeconds(const StepTimes& times) {
   return seconds;
 }
 
-StepTimer::StepTimer(std::size_t window) : ring_(window) { DDL_CHECK(window > 0); }
+StepTimer::StepTimer(std::size_t window) : window_(window) { DDL_CHECK(window > 0); }
 
 void StepTimer::Add(const StepTimes& times) {
+  if (ring_.size() < window_) {
+    ring_.push_back(times);
+    return;
+  }
   ring_[next_] = times;
-  next_ = (next_ + 1) % ring_.size();
-  count_ = std::min(count_ + 1, ring_.size());
+  next_ = (next_ + 1) % window_;
 }
 
-void StepTimer::Reset() { next_ = count_ = 0; }
+void StepTimer::Reset() {
+  ring_.clear();
+  next_ = 0;
+}
 
 StepTimes StepTimer::Mean() const {
   StepTimes mean;
-  for (std::size_t i = 0; i < count_; ++i) {
+  const auto count = static_cast<double>(ring_.size());
+  for (const StepTimes& times : ring_) {
     for (std::size_t phase = 0; phase < kStepPhases; ++phase) {
-      mean.phases[phase] += ring_[i].phases[phase] / static_cast<double>(count_);
+      mean.phases[phase] += times.phases[phase] / count;
     }
-    mean.step += ring_[i].step / static_cast<double>(count_);
+    mean.step += times.step / count;
   }
   return mean;
 }
 
 StepTimes StepTimer::Median() const {
   StepTimes median;
-  std::vector<double> values(count_);
+  std::vector<double> values(ring_.size());
   const auto median_of = [&](const std::function<double(const StepTimes&)>& pick) {
-    std::transform(ring_.begin(), ring_.begin() + static_cast<std::ptrdiff_t>(count_),
-                   values.begin(), pick);
+    std::transform(ring_.begin(), ring_.end(), values.begin(), pick);
     return MedianOf(values);
   };
   for (std::size_t phase = 0; phase < kStepPhases; ++phase) {

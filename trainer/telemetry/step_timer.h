@@ -46,23 +46,24 @@ double OwnSeconds(const StepTimes& times);
 
 class StepTimer {
  public:
-  // Steps that means and medians are taken over, the last ones; memory is taken once.
-  explicit StepTimer(std::size_t window = 1000);
+  // Steps that means and medians are taken over, the last ones: by itself all of any benchmark.
+  // Memory grows up to so many of them, 56 bytes each.
+  explicit StepTimer(std::size_t window = std::size_t{1} << 20);
 
   void Add(const StepTimes& times);
   // Forgets everything: after warm-up, or for the next interval.
   void Reset();
 
-  std::size_t count() const { return count_; }  // at most the window
+  std::size_t count() const { return ring_.size(); }  // at most the window
   // Over the steps in the window; all zero when there are none.  The median of an even number is
   // the mean of the middle two.
   StepTimes Mean() const;
   StepTimes Median() const;
 
  private:
+  const std::size_t window_;
   std::vector<StepTimes> ring_;
-  std::size_t next_ = 0;
-  std::size_t count_ = 0;
+  std::size_t next_ = 0;  // the oldest, once the window is full
 };
 
 }  // namespace trainer

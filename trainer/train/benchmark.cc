@@ -32,7 +32,8 @@ double InferenceSeconds(Launch& launch, std::int64_t step) {
 Schedule BenchmarkSchedule(const Launch& launch, const Source& source) {
   const TrainConfig& config = launch.config;
   const Schedule schedule = MakeSchedule(config.schedule, source.samples(),
-                                         GlobalBatchOf(config, launch.parts.communicator.size()));
+                                         GlobalBatchOf(config, launch.parts.communicator.size()),
+                                         IsTraining(config.mode) ? "training" : "validation");
   const std::int64_t steps = schedule.EndOfLaunch(0);
   if (steps <= config.warmup_steps) {
     throw Error(EX_USAGE, fmt::format("a benchmark of {} steps has nothing left after {} steps of "

@@ -12,8 +12,8 @@
 
 namespace trainer {
 
-// For --dry_run: network, batch, steps, learning rates, one line each.  `samples` of the training
-// set.
+// For --dry_run: network, batch, steps, learning rates, one line each.  `samples` of the set
+// that it is about.
 std::vector<std::string> DescribeRun(const TrainConfig& config, int ranks, std::int64_t samples);
 
 }  // namespace trainer

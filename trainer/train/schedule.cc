@@ -12,8 +12,8 @@
 
 namespace trainer {
 
-Schedule MakeSchedule(const ScheduleConfig& config, std::int64_t samples,
-                      const GlobalBatch& batch) {
+Schedule MakeSchedule(const ScheduleConfig& config, std::int64_t samples, const GlobalBatch& batch,
+                      const char* set) {
   DDL_CHECK(batch.images() > 0 && config.num_iter > 0);
   Schedule schedule;
   schedule.iter_unit = config.iter_unit;
@@ -22,15 +22,17 @@ Schedule MakeSchedule(const ScheduleConfig& config, std::int64_t samples,
   if (schedule.whole_steps_per_epoch == 0) {
     throw Error(
         EX_CONFIG,
-        "the training set has " + std::to_string(samples) + " images, less than one step of " +
-            support::Counted(batch.world_size, "rank") + " x " +
+        "the " + std::string(set) + " set has " + std::to_string(samples) +
+            " images, less than one step of " + support::Counted(batch.world_size, "rank") + " x " +
             (batch.accumulate == 1 ? "" : std::to_string(batch.accumulate) + " batches x ") +
             std::to_string(batch.batch_size) + ": give a smaller " +
             (batch.accumulate == 1 ? "" : "--accumulate or ") +
             "--batch_size or start fewer ranks");
   }
   constexpr std::int64_t kMostSteps = 1'000'000'000'000;
-  if (config.num_iter > kMostSteps / schedule.whole_steps_per_epoch) {
+  const std::int64_t unit =
+      config.iter_unit == IterationUnit::kEpoch ? schedule.whole_steps_per_epoch : 1;
+  if (config.num_iter > kMostSteps / unit) {
     throw Error(EX_USAGE, "--num_iter " + std::to_string(config.num_iter) +
                               ": that is more than 10^12 steps; give a smaller number");
   }
@@ -51,8 +53,6 @@ Schedule MakeSchedule(const ScheduleConfig& config, std::int64_t samples,
   schedule.rescaled_rate = config.lr_init * static_cast<double>(schedule.global_batch) / 256;
   schedule.use_cosine_lr = config.use_cosine_lr;
 
-  const std::int64_t unit =
-      config.iter_unit == IterationUnit::kEpoch ? schedule.whole_steps_per_epoch : 1;
   schedule.steps_per_launch =
       config.run_iter < 0
           ? schedule.total_steps

@@ -75,8 +75,9 @@ struct Schedule {
   std::int64_t EndOfLaunch(std::int64_t step) const;
 };
 
-// Throws Error: EX_CONFIG when `samples`, the size of the training set, is less than one global
-// batch; EX_USAGE when num_iter is beyond all reason.
-Schedule MakeSchedule(const ScheduleConfig& config, std::int64_t samples, const GlobalBatch& batch);
+// Throws Error: EX_CONFIG when `samples`, the size of `set`, is less than one global batch;
+// EX_USAGE when num_iter is beyond all reason.
+Schedule MakeSchedule(const ScheduleConfig& config, std::int64_t samples, const GlobalBatch& batch,
+                      const char* set = "training");
 
 }  // namespace trainer

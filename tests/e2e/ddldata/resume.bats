@@ -61,6 +61,16 @@ goes_on() {
   done
 }
 
+@test "under nohup a hang-up does not end it" {
+  require_strace
+  # timeout and strace handle signals, and would give it the usual effect of SIGHUP.
+  printf '%s\n' '#!/bin/sh' "trap '' HUP" "exec '$ddldata' \"\$@\"" > ignoring
+  chmod 755 ignoring
+  ddldata=./ignoring disturbed "renameat:signal=HUP:when=3" set
+  [ "$status" -eq 0 ]
+  [ "$(find set -name 'train-*' | wc -l)" -eq 4 ]
+}
+
 @test "a full disk is named, 71" {
   require_strace
   convert whole --train "$images/train" --shards 4

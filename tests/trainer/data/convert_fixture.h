@@ -19,17 +19,26 @@
 
 namespace trainer {
 
+inline std::string FromHex(const std::string& hex) {
+  std::string bytes;
+  for (std::size_t i = 0; i < hex.size(); i += 2) {
+    bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+  }
+  return bytes;
+}
+
 // 16 x 8 pixels, the left half red, the right one blue.
 inline std::string RedAndBluePng() {
-  constexpr char kHex[] =
+  return FromHex(
       "89504e470d0a1a0a0000000d49484452000000100000000808020000007f14e8c000000016494441"
-      "5478da63f8cfc08015e110fecf30aa81161a00a5377f81919b35550000000049454e44ae426082";
-  const std::string hex = kHex;
-  std::string png;
-  for (std::size_t i = 0; i < hex.size(); i += 2) {
-    png += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
-  }
-  return png;
+      "5478da63f8cfc08015e110fecf30aa81161a00a5377f81919b35550000000049454e44ae426082");
+}
+
+// 8 x 8 pixels of 16 bits, gray 0x4040.
+inline std::string DeepGrayPng() {
+  return FromHex(
+      "89504e470d0a1a0a0000000d4948445200000008000000081000000000b1f43d140000000f494441"
+      "5478da637040030c03230000810020010af05a730000000049454e44ae426082");
 }
 
 // Why tests of PNG are left out, "" if they are not.

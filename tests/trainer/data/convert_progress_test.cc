@@ -54,6 +54,20 @@ TEST_F(ConvertProgressTest, IsALineNowAndThenInAFile) {
   EXPECT_THAT(out_.str(), Not(HasSubstr("3/4")));
 }
 
+TEST_F(ConvertProgressTest, GoesOnWhereTheClockIsSetBack) {
+  ConvertProgress progress({.interval_seconds = 10}, out_, Clock());
+  Wait(11);
+  progress.Listed(2048);
+  out_.str("");
+  Wait(-3600);
+  progress.Listed(2049);
+  EXPECT_THAT(out_.str(), HasSubstr("2049"));
+  out_.str("");
+  Wait(9);
+  progress.Listed(2050);
+  EXPECT_EQ(out_.str(), "");
+}
+
 TEST_F(ConvertProgressTest, IsOneLineRedrawnOnATerminal) {
   ConvertProgress progress({.terminal = true, .columns = 40}, out_, Clock());
   progress.Begin(4, 4'000);

@@ -126,6 +126,36 @@ TEST_F(DdldataTest, IndexWritesDalisLines) {
   EXPECT_EQ(indexed.records(), 20);
   for (std::int64_t i = 0; i < 20; ++i) EXPECT_EQ(scanned.Describe(i, ""), indexed.Describe(i, ""));
   EXPECT_THAT(ReadText(Path("idx") + "/train-00000-of-00002"), StartsWith("0 "));
+  EXPECT_EQ(Ddldata("index " + Path("set") + " " + Path("idx")).exit_code,
+            0);  // as often as wanted
+}
+
+TEST_F(DdldataTest, IndexReplacesNoData) {
+  MakeSmallSet();
+  const std::string first = ReadText(Path("set/train-00000-of-00002"));
+  std::filesystem::create_directory(Path("links"));
+  for (const std::string& name :
+       {std::string("train-00000-of-00002"), std::string("train-00001-of-00002")}) {
+    std::filesystem::create_symlink(Path("set/" + name), Path("links/" + name));
+  }
+  std::filesystem::create_directory(Path("other"));
+  WriteText(Path("other/train-00001-of-00002"), "something else");
+  for (const std::string& folders :
+       {Path("set") + " " + Path("set"), Path("links") + " " + Path("set"),
+        Path("set") + " " + Path("links"), Path("set") + " " + Path("other")}) {
+    const Outcome outcome = Ddldata("index " + folders);
+    EXPECT_EQ(outcome.exit_code, 64) << folders;
+    EXPECT_THAT(outcome.output, HasSubstr("-of-00002 is no index: replacing it could lose data"));
+  }
+  EXPECT_EQ(ReadText(Path("set/train-00000-of-00002")), first);
+  EXPECT_THAT(FileNames(Path("other")), SizeIs(1));  // nothing was begun
+}
+
+TEST_F(DdldataTest, SaysSoWhenItsOutputIsLost) {
+  MakeSmallSet();
+  for (const std::string command : {"stats ", "stats --json ", "verify "}) {
+    EXPECT_EQ(Ddldata(command + Path("set") + " > /dev/full").exit_code, 71) << command;
+  }
 }
 
 TEST_F(DdldataTest, VerifyNamesEveryProblem) {

@@ -30,6 +30,19 @@ TEST(ParseClassList, HasNamesAndTexts) {
                           ImageClass{"n01443537", "goldfish"}, ImageClass{"n01484850", ""}));
 }
 
+// As editors of Windows write them.
+TEST(LabelLists, MayBeginWithAByteOrderMark) {
+  EXPECT_THAT(ParseClassList("\xEF\xBB\xBF"
+                             "cat\r\ndog\r\n",
+                             "list"),
+              ElementsAre(ImageClass{"cat", ""}, ImageClass{"dog", ""}));
+  const ImageLabels labels(
+      "\xEF\xBB\xBF"
+      "cat\ncat\n",
+      "labels", kNoNumbers);
+  EXPECT_THAT(labels.ClassesOf({"1.jpg", "2.jpg"}, "set"), ElementsAre("cat", "cat"));
+}
+
 TEST(ParseClassList, RefusesWithTheLine) {
   EXPECT_EQ(ClassListError("a\nb\na x\n"), "list:3: the class a is there twice");
   EXPECT_EQ(ClassListError("a\n\nb\n"), "list:2: the line is empty");

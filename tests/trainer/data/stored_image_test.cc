@@ -64,6 +64,12 @@ TEST(ImageStore, MakesJpegsOfPng) {
   EXPECT_LT(blue[0], 15);
 }
 
+// 16 bits are of the same scale as 8, and not linear light.
+TEST(ImageStore, KeepsTheUpperHalfOf16Bits) {
+  if (const std::string why = WhyNoPng(); !why.empty()) GTEST_SKIP() << why;
+  for (const int value : ColorAt(Store(DeepGrayPng()).encoded, 4, 4)) EXPECT_NEAR(value, 0x40, 1);
+}
+
 TEST(ImageStore, MakesLargeImagesSmaller) {
   const StoredImage stored = Store(MakeJpeg({80, 60}), {.shorter_side = 30, .quality = 80});
   EXPECT_EQ(stored.size, (ImageSize{40, 30}));

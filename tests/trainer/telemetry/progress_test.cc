@@ -60,6 +60,17 @@ TEST_F(ProgressTest, PrintsOneLinePerIntervalToAFile) {
             "lr 0.1024 eta 0:14:50\n");
 }
 
+TEST_F(ProgressTest, GoesOnWhereTheClockIsSetBack) {
+  Progress progress = Make({});
+  progress.Update(At(100));
+  Take();
+  now_ -= std::chrono::hours(1);
+  progress.Update(At(101));
+  EXPECT_THAT(Take(), HasSubstr("step 101/1000"));
+  progress.Update(At(102));
+  EXPECT_EQ(Take(), "");
+}
+
 TEST_F(ProgressTest, AlwaysPrintsTheLastStep) {
   Progress progress = Make({});
   progress.Update(At(999));

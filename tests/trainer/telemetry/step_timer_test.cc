@@ -48,6 +48,20 @@ TEST(StepTimer, LooksAtTheLastStepsOnly) {
   EXPECT_DOUBLE_EQ(timer.Mean().step, 2);
 }
 
+// A benchmark of any length.
+TEST(StepTimer, LooksAtAllOfManySteps) {
+  StepTimer timer;
+  for (int i = 0; i < 3000; ++i) timer.Add(Times(0, i < 1501 ? 1 : 2));
+  EXPECT_EQ(timer.count(), 3000U);
+  EXPECT_DOUBLE_EQ(timer.Median().step, 1);
+}
+
+TEST(StepTimer, DropsTheOldestFirst) {
+  StepTimer timer(2);
+  for (const double step : {1.0, 2.0, 3.0, 4.0, 5.0}) timer.Add(Times(0, step));
+  EXPECT_DOUBLE_EQ(timer.Mean().step, 4.5);
+}
+
 TEST(StepTimer, ForgetsOnReset) {
   StepTimer timer(4);
   timer.Add(Times(0, 100));

@@ -207,6 +207,25 @@ TEST(Schedule, RefusesASetSmallerThanOneStep) {
   }
 }
 
+TEST(Schedule, NamesTheSetThatIsTooSmall) {
+  try {
+    MakeSchedule({}, 63, {16, 4}, "validation");
+    FAIL() << "not refused";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::StartsWith("the validation set has 63 images"));
+  }
+}
+
+// Of a batch of 1, which makes many steps an epoch.
+TEST(Schedule, TakesAnyReasonableNumberOfSteps) {
+  ScheduleConfig config;
+  config.iter_unit = IterationUnit::kBatch;
+  config.num_iter = 1'000'000'000'000;
+  EXPECT_EQ(MakeSchedule(config, kImageNet, {1, 1}).total_steps, config.num_iter);
+  ++config.num_iter;
+  EXPECT_THROW(MakeSchedule(config, kImageNet, {1, 1}), Error);
+}
+
 TEST(Schedule, RefusesALengthBeyondAllReason) {
   ScheduleConfig config;
   config.num_iter = std::int64_t{1} << 62;

@@ -58,7 +58,7 @@ std::span<const BoundingBox> BoxList::BoxesOf(std::string_view file) const {
 
 BoxList ParseBoxList(std::string_view text, const std::string& path) {
   BoxList boxes;
-  ForEachLine(WithoutByteOrderMark(text), path, [&](std::string_view line, std::size_t number) {
+  ForEachLine(text, path, [&](std::string_view line, std::size_t number) {
     std::vector<std::string_view> fields;
     for (std::size_t begin = 0; begin <= line.size() && fields.size() <= kColumns.size() + 1;) {
       const std::size_t end = std::min(line.find(',', begin), line.size());

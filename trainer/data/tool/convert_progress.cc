@@ -52,7 +52,8 @@ void ConvertProgress::Add(std::uint64_t bytes) {
 void ConvertProgress::Show(const std::string& text, TimePoint now, double fraction) {
   const double interval = options_.terminal ? options_.redraw_seconds : options_.interval_seconds;
   const bool is_last = images_ > 0 && images_done_ == images_;
-  if (!is_last && InSeconds(now - last_shown_) < interval) return;
+  const double since = InSeconds(now - last_shown_);  // less than 0 where the clock was set back
+  if (!is_last && since >= 0 && since < interval) return;
   last_shown_ = now;
   if (!options_.terminal) {
     out_ << IsoTime(now) + " " + text + "\n" << std::flush;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <optional>
 #include <span>
@@ -225,6 +226,23 @@ VerifySummary Verification::Run() {
   return summary_;
 }
 
+fs::path IndexPath(const std::string& index_dir, const std::string& data_file) {
+  return fs::path(index_dir) / fs::path(data_file).filename();
+}
+
+// An index has the name of its data file, which it must not replace, nor one of another set.
+void RequireRoomForIndex(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error) || fs::file_size(path, error) == 0) return;
+  char start[2] = {};
+  if (std::ifstream(path, std::ios::binary).read(start, 2) && start[0] == '0' && start[1] == ' ') {
+    return;
+  }
+  throw Error(EX_USAGE, path.string() +
+                            " is no index: replacing it could lose data; give a folder of its own "
+                            "for INDEX_DIR");
+}
+
 }  // namespace
 
 std::int64_t MakeIndexFiles(const std::string& data_dir, const std::string& index_dir,
@@ -233,11 +251,12 @@ std::int64_t MakeIndexFiles(const std::string& data_dir, const std::string& inde
   std::error_code error;
   fs::create_directories(index_dir, error);
   if (error) throw OsError("cannot make the directory " + index_dir, error.value());
+  for (const std::string& path : paths) RequireRoomForIndex(IndexPath(index_dir, path));
   std::vector<std::int64_t> records(paths.size());
   ParallelFor(threads, std::ssize(paths), [&](std::int64_t i) {
     const auto number = static_cast<std::size_t>(i);
     const std::vector<RecordPlace> places = RecordFile(paths[number], true).Scan();
-    WriteWholeFile(fs::path(index_dir) / fs::path(paths[number]).filename(), FormatIndex(places));
+    WriteWholeFile(IndexPath(index_dir, paths[number]), FormatIndex(places));
     records[number] = std::ssize(places);
   });
   std::int64_t total = 0;

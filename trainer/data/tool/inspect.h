@@ -12,6 +12,7 @@ namespace trainer {
 
 // Writes DALI's index files of all data files of `data_dir` to `index_dir`, which is made if it is
 // not there; existing ones are replaced.  Returns how many records they list.
+// Throws Error(EX_USAGE), and writes nothing, where a file that is no index has the name of one.
 // Throws Error(EX_DATAERR) when there is no data file or one is damaged, Error(EX_OSERR) when an
 // index cannot be written.
 std::int64_t MakeIndexFiles(const std::string& data_dir, const std::string& index_dir, int threads);

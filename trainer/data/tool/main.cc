@@ -38,7 +38,8 @@ using trainer::SynthOptions;
 
 std::atomic<int> stop_signal = 0;
 
-// The first signal asks for an orderly end; a second SIGINT ends at once.
+// The first signal asks for an orderly end; a second SIGINT ends at once.  One that is ignored from
+// the start, as SIGHUP is by nohup, stays so.
 extern "C" void RequestStop(int signal_number) {
   stop_signal = signal_number;
   if (signal_number == SIGINT) std::signal(SIGINT, SIG_DFL);
@@ -49,7 +50,9 @@ void CatchStopSignals() {
   action.sa_handler = RequestStop;
   action.sa_flags = SA_RESTART;
   for (const int signal_number : {SIGTERM, SIGINT, SIGHUP}) {
-    sigaction(signal_number, &action, nullptr);
+    struct sigaction before = {};
+    sigaction(signal_number, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) sigaction(signal_number, &action, nullptr);
   }
   std::signal(SIGXFSZ, SIG_IGN);  // a limit of file sizes is an error to report, not a death
 }
@@ -213,7 +216,11 @@ int Run(int argc, char** argv) {
   const std::vector<std::string> unknown = chosen.remaining();
   if (!unknown.empty())
     throw Error(EX_USAGE, support::DescribeUnknownArgument(unknown.front(), chosen, "ddldata"));
-  return RunCommand(options);
+  const int exit_code = RunCommand(options);
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    throw Error(EX_OSERR, "not all of the output could be written to the standard output");
+  }
+  return exit_code;
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "support/option_values.h"
+
 namespace trainer {
 namespace {
 
@@ -178,6 +180,7 @@ void DescribeOptions(CLI::App& app, DataToolOptions& options) {
   AddVerify(app, options);
   AddStats(app, options);
   AddSplitCommand(app, options);
+  support::RefuseSlips(app);
 }
 
 }  // namespace trainer

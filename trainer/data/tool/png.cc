@@ -35,6 +35,7 @@ DecodedPicture DecodePng(std::span<const std::uint8_t> data) {
                                 std::to_string(kMaxSide) + " on a side, are decoded");
   }
   image.format = PNG_FORMAT_RGB;
+  image.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;  // 16 bits are not linear light, as TensorFlow has it
   DecodedPicture picture;
   picture.size = {static_cast<int>(image.width), static_cast<int>(image.height)};
   picture.pixels.resize(PNG_IMAGE_SIZE(image));

@@ -30,10 +30,11 @@ std::string Quoted(std::string_view text);
 // infinite or is larger than a double.
 std::optional<double> ParseDecimal(std::string_view text);
 
-// Calls take(line, number) for each line, trimmed, from 1 on.  Throws if the text or a line is
-// empty.
+// Calls take(line, number) for each line, trimmed, from 1 on, without the text's byte order mark.
+// Throws if the text or a line is empty.
 template <typename Take>
 void ForEachLine(std::string_view text, const std::string& path, Take take) {
+  text = WithoutByteOrderMark(text);
   if (text.empty()) throw BadLine(path, 1, "the file is empty");
   for (std::size_t number = 1; !text.empty(); ++number) {
     const std::size_t length = std::min(text.find('\n'), text.size());
