@@ -17,6 +17,7 @@
 
 #include "ddlctl/status_text.h"
 #include "launcher/base/error.h"
+#include "launcher/cli/site_config.h"
 #include "launcher/system/command_output.h"
 #include "launcher/system/programs.h"
 #include "launcher/system/run_directory.h"
@@ -123,8 +124,8 @@ std::string AskSqueue(const std::string& squeue, const std::string& number,
   std::string problem;
   try {
     launcher::CommandOutput question(
-        {squeue, "--noheader", "--states=all", "--format=%T %B %i", "--jobs=" + number},
-        environment);
+        {squeue, "--noheader", "--states=all", "--format=%T %B %A", "--jobs=" + number},
+        launcher::WithoutDefaultsOfSlurmTools(environment));
     if (question.Wait(std::chrono::seconds(30))) return question.text();
     problem = question.text().substr(0, question.text().find('\n'));
     if (problem.empty()) problem = "squeue does not answer";
@@ -146,6 +147,12 @@ std::vector<fs::path> RunDirectoryBases(const launcher::Environment& environment
   for (const char* name : {"SLURM_TMPDIR", "TMPDIR", "XDG_RUNTIME_DIR"}) {
     const std::string value = launcher::ValueOr(environment, name, "");
     if (!value.empty()) bases.emplace_back(value);
+  }
+  try {
+    const auto site = launcher::LoadSite("", environment).run_directory;
+    if (site) bases.emplace_back(site->value);
+  } catch (const launcher::LaunchError&) {
+    // ddlrun says what is wrong with a site file.
   }
   for (const char* base : {"/tmp", "/dev/shm"}) bases.emplace_back(base);
   return bases;
@@ -201,11 +208,8 @@ std::optional<RunningJob> FindRunningJob(const std::string& number,
     std::istringstream words(line);
     RunningJob job;
     std::string state;
-    words >> state >> job.node >> job.name;
-    if (state == "RUNNING" && IsNodeName(job.node)) {
-      if (!IsNumber(job.name)) job.name = number;  // "12+0", of a heterogeneous job
-      return job;
-    }
+    words >> state >> job.node >> job.number;
+    if (state == "RUNNING" && IsNodeName(job.node) && IsNumber(job.number)) return job;
     if (first_state.empty()) first_state = state;
   }
   throw Error(EX_UNAVAILABLE,

@@ -33,8 +33,8 @@ std::optional<launcher::JobStatus> FindJobStatus(const std::string& number,
                                                  const std::vector<std::filesystem::path>& bases);
 
 struct RunningJob {
-  std::string name;  // as ddlrun has it: "12_3" for a task of an array, whatever it was asked by
-  std::string node;  // of its batch script, and so of ddlrun
+  std::string number;  // which a task of an array has of its own, whatever it was asked by
+  std::string node;    // of its batch script, and so of ddlrun
 };
 // The job `number`, as squeue says; nullopt where there is no squeue.  Throws Error(EX_UNAVAILABLE)
 // where squeue fails, or the job does not run.

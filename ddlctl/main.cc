@@ -252,11 +252,11 @@ launcher::JobStatus StatusByNumber(const Options& options, std::vector<std::stri
     if (job && job->node != trainer::HostName()) {
       trainer::ControlAddress address;
       address.host = address.node = job->node;
-      address.job = job->name;
-      std::ranges::replace(arguments, number, job->name);
+      address.job = job->number;
+      std::ranges::replace(arguments, number, job->number);
       RunElsewhere(address, "the job", options, arguments);
     }
-    if (job) status = ddlctl::FindJobStatus(job->name, bases);
+    if (job) status = ddlctl::FindJobStatus(job->number, bases);
   }
   if (status) return *status;
   throw Error(EX_UNAVAILABLE,

@@ -32,4 +32,11 @@ std::string ValueOr(const Environment& environment, const std::string& name,
   return found == environment.end() || found->second.empty() ? fallback : found->second;
 }
 
+Environment WithoutDefaultsOfSlurmTools(Environment environment) {
+  std::erase_if(environment, [](const auto& variable) {
+    return variable.first.starts_with("SCANCEL_") || variable.first.starts_with("SQUEUE_");
+  });
+  return environment;
+}
+
 }  // namespace launcher

@@ -24,4 +24,8 @@ std::vector<std::string> ToStrings(const Environment& environment);
 std::string ValueOr(const Environment& environment, const std::string& name,
                     const std::string& fallback);
 
+// Without SCANCEL_* and SQUEUE_*: by such defaults of the user or the site scancel and
+// squeue look at some jobs only, or wait for an answer.
+Environment WithoutDefaultsOfSlurmTools(Environment environment);
+
 }  // namespace launcher

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "launcher/allocation/inherited_variables.h"
 #include "launcher/base/error.h"
 #include "launcher/base/messages.h"
 #include "launcher/bede/bede_mpirun.h"
@@ -139,7 +140,7 @@ int RunBedeMpirun(const std::vector<std::string>& arguments) {
     Print(std::string("bede-mpirun ") + DDLRUN_VERSION + "\n");
     return EX_OK;
   }
-  const Environment environment = SnapshotEnvironment();
+  const Environment environment = WithoutInheritedComponents(SnapshotEnvironment());
   const Settings settings = MergeSettings(Options(), LoadSite("", environment), environment);
   BedeJob job = MakeJob(options, settings, environment);
   if (!options.dry_run) return Start(std::move(job), settings);

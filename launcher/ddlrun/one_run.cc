@@ -56,7 +56,7 @@ JobResult StartAndWait(const Invocation& invocation, const PlannedJob& planned,
     supervisor.hosts.push_back(node.host);
     components.insert(node.component);
   }
-  supervisor.step_tools.environment = invocation.environment;
+  supervisor.step_tools.environment = WithoutDefaultsOfSlurmTools(invocation.environment);
   supervisor.step_tools.signal = [&](const std::string& step, int signal) {
     return SignalStepCommand(StepsOfComponents(step, components, invocation.environment), signal,
                              invocation.environment);

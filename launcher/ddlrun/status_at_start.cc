@@ -16,7 +16,7 @@ JobStatus StatusAtStart(const Invocation& invocation, const PlannedJob& planned,
                         const Launch& launch) {
   const auto now = std::chrono::system_clock::now();
   JobStatus status;
-  status.job = SlurmJobId(invocation.environment);
+  status.job = SlurmJobNumber(invocation.environment);
   std::array<char, 256> host = {};
   gethostname(host.data(), host.size() - 1);
   status.host = host.data();

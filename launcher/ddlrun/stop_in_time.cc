@@ -20,7 +20,7 @@ EndOfJobOptions StopInTime(const Settings& settings, const Environment& environm
   const auto margin = static_cast<double>(settings.stop_before.count());
   std::optional<double> left = SecondsUntilEndOfJob(environment, std::chrono::system_clock::now());
   // SLURM_JOB_END_TIME is that of the job's start; the limit may have been extended since.
-  if (left && *left <= margin && !SlurmJobId(environment).empty()) {
+  if (left && *left <= margin && !SlurmJobNumber(environment).empty()) {
     if (const auto job = AskSlurmForJob(environment)) left = job->seconds_left;
   }
   if (!left) {
@@ -40,8 +40,9 @@ EndOfJobOptions StopInTime(const Settings& settings, const Environment& environm
   options.margin = settings.stop_before;
   options.question = ShowJobCommand(environment);
   options.environment = environment;
-  options.seconds_left = [](const std::string& text) -> std::optional<double> {
-    const std::optional<SlurmJob> job = ParseSlurmJob(text);
+  const std::string number = SlurmJobNumber(environment);
+  options.seconds_left = [number](const std::string& text) -> std::optional<double> {
+    const std::optional<SlurmJob> job = ParseSlurmJob(text, number);
     if (!job) return std::nullopt;
     return job->seconds_left.value_or(std::numeric_limits<double>::infinity());
   };

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "launcher/allocation/inherited_variables.h"
 #include "launcher/base/error.h"
 #include "launcher/plan/node_binding.h"
 #include "rankfile/placement.h"
@@ -141,7 +142,7 @@ void RefuseIdleGpus(const Allocation& allocation, const NodeResources& node, int
                         ", or leave --ntasks and --ntasks-per-node out; ranks that use several "
                         "GPUs each are asked for with ddlrun -n " +
                         std::to_string(total) + ", fewer GPUs with --accelerators " +
-                        std::to_string(ranks));
+                        std::to_string(ranks) + kMaybeInherited);
 }
 
 // Whoever asks for neither GPUs nor tasks on nodes with GPUs has most often forgotten the GPUs.

@@ -21,7 +21,7 @@ int RequeuedSoFar(const Environment& environment) {
 }
 
 void CheckRequeue(const Environment& environment, const std::optional<SlurmJob>& job) {
-  if (SlurmJobId(environment).empty()) {
+  if (SlurmJobNumber(environment).empty()) {
     throw LaunchError(EX_CONFIG, "--requeue needs a batch job of Slurm: submit a script by sbatch");
   }
   if (!job) throw LaunchError(EX_CONFIG, "--requeue: 'scontrol show job' does not answer");
@@ -86,7 +86,10 @@ Restarts::Restarts(const Options& options, const Environment& environment)
   std::optional<SlurmJob> job;
   if (options.requeue || options.spare_nodes > 0) job = AskSlurmForJob(environment);
   if (options.requeue) CheckRequeue(environment, job);
-  if (job) nodes_before_ = job->nodes;
+  if (job) {
+    job_id_ = job->id;
+    nodes_before_ = job->nodes;
+  }
 }
 
 std::optional<fs::file_time_type> Restarts::ProgressTime() const {
@@ -137,7 +140,7 @@ Decision Restarts::AfterRun(const JobResult& result) {
     lost_nodes_.push_back(host);
   };
   for (const std::string& host : result.lost_nodes) add_lost(host);
-  if (!SlurmJobId(environment_).empty()) {
+  if (!SlurmJobNumber(environment_).empty()) {
     const std::optional<SlurmJob> job = AskSlurmForJob(environment_);
     if (job) end.seconds_left = job->seconds_left;
     if (end.seconds_left && options_.stop_before) {
@@ -158,7 +161,7 @@ Decision Restarts::AfterRun(const JobResult& result) {
 
   Decision decision = policy_.AfterRun(end);
   if (decision.next == Decision::Next::kRequeue) {
-    const std::string refusal = RequeueSlurmJob(environment_);
+    const std::string refusal = RequeueSlurmJob(job_id_, environment_);
     if (!refusal.empty()) {
       return {Decision::Next::kEnd, 0,
               "the job could not be requeued (" + refusal + "): submit it again"};

@@ -56,6 +56,7 @@ class Restarts {
   int requeued_ = 0;  // SLURM_RESTART_COUNT
   RestartPolicy policy_;
   std::vector<std::string> lost_nodes_;
+  std::string job_id_;                     // SlurmJob::id, where Slurm was asked at the start
   std::vector<std::string> nodes_before_;  // the nodes of the job at the start
   std::chrono::steady_clock::time_point start_;
   std::optional<std::filesystem::file_time_type> file_before_;

@@ -18,7 +18,7 @@ void AskSlurmForGpus(const Environment& environment, Allocation* allocation) {
     throw LaunchError(EX_CONFIG,
                       allocation->gpus_unclear + "; asking scontrol show job: " + answer.text);
   }
-  ApplyJobDetail(ParseJobDetail(answer.text), allocation);
+  ApplyJobDetail(ParseJobDetail(answer.text, allocation->job_id), allocation);
 }
 
 void LookForForgottenGpus(const Environment& environment, Allocation* allocation) {

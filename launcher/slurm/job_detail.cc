@@ -63,11 +63,17 @@ std::optional<NodeGrant> ParseGres(const std::string& gres) {
 
 }  // namespace
 
-std::map<std::string, NodeGrant> ParseJobDetail(const std::string& text) {
+std::map<std::string, NodeGrant> ParseJobDetail(const std::string& text,
+                                                const std::string& number) {
   std::map<std::string, NodeGrant> grants;
   std::istringstream lines(text);
-  std::string line;
-  while (std::getline(lines, line)) {
+  bool is_own = false;
+  for (std::string line; std::getline(lines, line);) {
+    // "JobId=14 ArrayJobId=12 ..." or "JobId=13 HetJobId=12 ..." begins what is said of a job.
+    if (line.starts_with("JobId=")) {
+      is_own = WordAfter(line, "JobId=") == number || WordAfter(line, "HetJobId=") == number;
+    }
+    if (!is_own) continue;
     const std::string nodes = WordAfter(line, "Nodes=");
     if (nodes.empty() || line.find(" CPU_IDs=") == std::string::npos) continue;
     const std::string gres = WordAfter(line, "GRES=");

@@ -24,8 +24,9 @@ struct NodeGrant {
 
 // The grants by host, from lines such as "Nodes=n[1-2] CPU_IDs=0-3 Mem=400
 // GRES=gpu:v100:4(IDX:0-3)". Throws LaunchError(EX_CONFIG) for a line of this kind that cannot be
-// read.
-std::map<std::string, NodeGrant> ParseJobDetail(const std::string& text);
+// read.  Where `number` is that of an array's last task, the text has its other tasks too: only
+// what is of job `number`, or a component of it, counts.
+std::map<std::string, NodeGrant> ParseJobDetail(const std::string& text, const std::string& number);
 
 // Sets gpus and gpu_indices of every node, and clears gpus_unclear.  Throws LaunchError(EX_CONFIG)
 // for a node that `grants` does not have.

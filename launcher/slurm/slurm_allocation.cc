@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include "launcher/allocation/inherited_variables.h"
 #include "launcher/base/error.h"
 #include "launcher/slurm/slurm_gpus.h"
 #include "rankfile/hostlist.h"
@@ -54,7 +55,8 @@ bool IsInsideStep(const Environment& environment) {
   throw LaunchError(EX_CONFIG, "ddlrun runs inside a step of srun, as task " + task.substr(0, 10) +
                                    " of " + tasks +
                                    ", and would start the job once per task: write `ddlrun "
-                                   "PROGRAM` without srun in the batch script");
+                                   "PROGRAM` without srun in the batch script" +
+                                   kMaybeInherited);
 }
 
 std::vector<std::string> ReadHosts(const Environment& environment, const std::string& suffix,

@@ -54,9 +54,16 @@ std::optional<double> SecondsLeft(const std::map<std::string, std::string>& word
   return limit && run ? std::optional(*limit - *run) : std::nullopt;
 }
 
+std::string IdOf(const std::map<std::string, std::string>& words) {
+  const auto array = words.find("ArrayJobId");
+  const auto task = words.find("ArrayTaskId");
+  if (array == words.end() || task == words.end()) return words.at("JobId");
+  return array->second + "_" + task->second;
+}
+
 }  // namespace
 
-std::optional<SlurmJob> ParseSlurmJob(const std::string& text) {
+std::optional<SlurmJob> ParseSlurmJob(const std::string& text, const std::string& number) {
   std::optional<SlurmJob> job;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
@@ -65,10 +72,11 @@ std::optional<SlurmJob> ParseSlurmJob(const std::string& text) {
       const auto found = words.find(key);
       return found != words.end() && found->second == value;
     };
-    if (!words.contains("JobId") || !words.contains("JobState")) continue;
+    if (!is("JobId", number) && !is("HetJobId", number)) continue;
+    if (!words.contains("JobState")) continue;
     if (!job) {
-      job = SlurmJob{
-          words.at("JobState"), is("Requeue", "1"), is("BatchFlag", "1"), {}, SecondsLeft(words)};
+      job = SlurmJob{IdOf(words), words.at("JobState"), is("Requeue", "1"), is("BatchFlag", "1"),
+                     {},          SecondsLeft(words)};
     }
     const auto nodes = words.find("NodeList");
     if (nodes == words.end() || nodes->second == "(null)") continue;
@@ -83,12 +91,7 @@ std::optional<SlurmJob> ParseSlurmJob(const std::string& text) {
   return job;
 }
 
-std::string SlurmJobId(const Environment& environment) {
-  const std::string array = ValueOr(environment, "SLURM_ARRAY_JOB_ID", "");
-  const std::string task = ValueOr(environment, "SLURM_ARRAY_TASK_ID", "");
-  // In SLURM_JOB_ID the last task of an array has the number of the whole array, by which all tasks
-  // would be put into the queue again.
-  if (!array.empty() && !task.empty()) return array + "_" + task;
+std::string SlurmJobNumber(const Environment& environment) {
   return ValueOr(environment, "SLURM_JOB_ID", "");
 }
 
@@ -125,7 +128,7 @@ std::vector<std::string> ListStepsCommand(const std::vector<std::string>& steps,
 
 std::vector<std::string> ShowJobCommand(const Environment& environment) {
   const std::string scontrol = FindProgram("scontrol", environment);
-  const std::string job = SlurmJobId(environment);
+  const std::string job = SlurmJobNumber(environment);
   if (scontrol.empty() || job.empty()) return {};
   return {scontrol, "--oneliner", "show", "job", job};
 }
@@ -138,19 +141,19 @@ std::optional<double> SecondsUntilEndOfJob(const Environment& environment,
   if (read.ec == std::errc() && read.ptr == text.data() + text.size() && end > 0) {
     return static_cast<double>(end) - std::chrono::duration<double>(now.time_since_epoch()).count();
   }
-  if (SlurmJobId(environment).empty()) return std::nullopt;
+  if (SlurmJobNumber(environment).empty()) return std::nullopt;
   const std::optional<SlurmJob> job = AskSlurmForJob(environment);
   return job ? job->seconds_left : std::nullopt;
 }
 
 std::optional<SlurmJob> AskSlurmForJob(const Environment& environment) {
-  const ScontrolAnswer answer =
-      RunScontrol({"--oneliner", "show", "job", SlurmJobId(environment)}, environment);
-  return answer.is_ok ? ParseSlurmJob(answer.text) : std::nullopt;
+  const std::string number = SlurmJobNumber(environment);
+  const ScontrolAnswer answer = RunScontrol({"--oneliner", "show", "job", number}, environment);
+  return answer.is_ok ? ParseSlurmJob(answer.text, number) : std::nullopt;
 }
 
-std::string RequeueSlurmJob(const Environment& environment) {
-  const ScontrolAnswer answer = RunScontrol({"requeue", SlurmJobId(environment)}, environment);
+std::string RequeueSlurmJob(const std::string& id, const Environment& environment) {
+  const ScontrolAnswer answer = RunScontrol({"requeue", id}, environment);
   // When Slurm puts the job into the queue again it ends all processes of the job.  scontrol is one
   // of them, and may be ended before it has the answer.
   return answer.is_ok || answer.was_killed ? "" : answer.text;

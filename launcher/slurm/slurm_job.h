@@ -16,6 +16,7 @@
 namespace launcher {
 
 struct SlurmJob {
+  std::string id;     // "12", or "12_3" for a task of an array, by which it alone is requeued
   std::string state;  // "RUNNING", "COMPLETING", "CANCELLED", ...
   bool may_requeue = false;
   bool is_batch = false;               // false: it was started by salloc or srun
@@ -23,12 +24,16 @@ struct SlurmJob {
   std::optional<double> seconds_left;  // until its time limit; empty: it has no limit
 };
 
-// Reads what `scontrol --oneliner show job` prints: a line for each component of a heterogeneous
-// job, of which the first counts for all but the nodes.  nullopt for any other text.  Pure.
-std::optional<SlurmJob> ParseSlurmJob(const std::string& text);
+// Reads of job `number` what `scontrol --oneliner show job` prints: a line for each component of a
+// heterogeneous job, of which the first counts for all but the nodes.  The last task of an array
+// has the number of the whole array, and there are lines for its other tasks.  nullopt for any
+// other text.  Pure.
+std::optional<SlurmJob> ParseSlurmJob(const std::string& text, const std::string& number);
 
-// The id of the job, "12", or "12_3" for a task of a job array; "" outside Slurm.  Pure.
-std::string SlurmJobId(const Environment& environment);
+// The number of the job, which each task of an array has of its own; "" outside Slurm.
+// SLURM_ARRAY_JOB_ID and SLURM_ARRAY_TASK_ID do not tell of which array it is a task, if any: a job
+// that is submitted from within a task inherits them.  Pure.
+std::string SlurmJobNumber(const Environment& environment);
 
 // The steps that run the ranks.  `step` is what a rank reports, "12.3": the job number of the first
 // component and the number of the step.  In a heterogeneous job each of `components` has a step of
@@ -47,15 +52,15 @@ std::vector<std::string> ListStepsCommand(const std::vector<std::string>& steps,
 // outside Slurm.
 std::vector<std::string> ShowJobCommand(const Environment& environment);
 
-// Seconds until the end of the job's time: by SLURM_JOB_END_TIME, which Slurm sets from 22.05 on,
-// else as scontrol says; nullopt where there is no limit, or nobody tells it.
+// Seconds until the end of the job's time: by SLURM_JOB_END_TIME, which newer versions of Slurm set
+// (24.11, not 22.05), else as scontrol says; nullopt where there is no limit, or nobody tells it.
 std::optional<double> SecondsUntilEndOfJob(const Environment& environment,
                                            std::chrono::system_clock::time_point now);
 
 // Asks scontrol about the job.  nullopt when it does not answer.
 std::optional<SlurmJob> AskSlurmForJob(const Environment& environment);
 
-// `scontrol requeue`.  Returns "", or why Slurm refused.
-std::string RequeueSlurmJob(const Environment& environment);
+// `scontrol requeue` of SlurmJob::id.  Returns "", or why Slurm refused.
+std::string RequeueSlurmJob(const std::string& id, const Environment& environment);
 
 }  // namespace launcher

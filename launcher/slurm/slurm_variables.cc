@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "launcher/allocation/allocation.h"
+#include "launcher/allocation/inherited_variables.h"
 #include "launcher/base/error.h"
 #include "rankfile/hostlist.h"
 
@@ -59,7 +60,7 @@ std::string Show(const std::string& name, const std::string& value) {
 }
 
 void Contradict(const std::string& left, const std::string& right, const std::string& hint) {
-  throw LaunchError(EX_CONFIG, left + " contradicts " + right + ": " + hint);
+  throw LaunchError(EX_CONFIG, left + " contradicts " + right + ": " + hint + kMaybeInherited);
 }
 
 std::optional<int> TryParseCount(const std::string& value) {

@@ -27,7 +27,7 @@ std::optional<std::string> FindVariable(const Environment& environment, const st
 // "NAME=value", shortened where the value is long.
 std::string Show(const std::string& name, const std::string& value);
 
-// Throws LaunchError(EX_CONFIG), "LEFT contradicts RIGHT: HINT".
+// Throws LaunchError(EX_CONFIG), "LEFT contradicts RIGHT: HINT", and what else it may be.
 [[noreturn]] void Contradict(const std::string& left, const std::string& right,
                              const std::string& hint);
 

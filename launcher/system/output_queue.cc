@@ -52,7 +52,9 @@ bool OutputQueue::Write() {
     const ssize_t size = WriteSome(std::string_view(waiting_).substr(written));
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && errno == EAGAIN) break;
-    if (size < 0 && (errno == ENOSPC || errno == EDQUOT)) {
+    // A file has no reader who could be gone: a file system that failed may be well again for the
+    // next line.
+    if (size < 0 && (is_file_ || errno == ENOSPC || errno == EDQUOT)) {
       problem_ = std::strerror(errno);
       CountDropped(std::string_view(waiting_).substr(written));
       waiting_.clear();

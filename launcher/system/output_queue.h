@@ -37,13 +37,13 @@ class OutputQueue {
   // Adds `text` to the queue.  It is dropped where nobody can read any more and, after
   // DropWhatDoesNotFit, where the queue is full.
   void Add(std::string_view text);
-  // Writes what the reader takes now.  What a full disk has no room for is dropped.  False, only
-  // once, when nobody can read any more.
+  // Writes what the reader takes now.  What a full disk has no room for is dropped, and what
+  // another trouble keeps from a file.  False, only once, when nobody can read any more.
   bool Write();
 
   void DropWhatDoesNotFit() { drops_ = true; }
   void DropAll();
-  // How many lines were dropped: by these two, or because a disk is full.
+  // How many lines were dropped: by these two, or because of problem().
   long dropped_lines() const { return dropped_lines_; }
   // Why lines were dropped without these two, "No space left on device"; "" where none were.
   const std::string& problem() const { return problem_; }

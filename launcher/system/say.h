@@ -10,11 +10,17 @@
 #include <cstdio>
 #include <string>
 
+#include "launcher/system/os_error.h"
 #include "launcher/system/output_queue.h"
 
 namespace launcher {
 
-inline void Print(const std::string& text) { std::fputs(text.c_str(), stdout); }
+// To the standard output, at once.  Throws LaunchError(EX_OSERR).
+inline void Print(const std::string& text) {
+  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
+    throw OsError("cannot write to the standard output");
+  }
+}
 
 // Writes to standard error.  Where nobody reads it and the program was told to stop, it gives up
 // after three seconds.

@@ -31,6 +31,11 @@ SignalRelay::SignalRelay() {
   if (hangup.sa_handler == SIG_IGN) sigdelset(&read_here, SIGHUP);
   sigset_t blocked = read_here;
   sigaddset(&blocked, SIGPIPE);
+  // A handler that does nothing, since children would inherit SIG_IGN.  A write beyond the limit of
+  // file sizes fails with EFBIG then, and does not end us.
+  struct sigaction size_limit = {};
+  sigaction(SIGXFSZ, nullptr, &size_limit);
+  if (size_limit.sa_handler == SIG_DFL) std::signal(SIGXFSZ, [](int) {});
   // Where our parent ignored SIGCHLD, we would do so too, and never see the ranks' exit codes.
   std::signal(SIGCHLD, SIG_DFL);
   sigprocmask(SIG_BLOCK, &blocked, &original_mask_);

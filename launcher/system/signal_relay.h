@@ -28,8 +28,8 @@ inline const char* NameOfOrderToStop(int number) {
 class SignalRelay {
  public:
   // Blocks SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 and SIGCONT, which Next then reads,
-  // and SIGPIPE, so that a write fails with EPIPE.  Where SIGHUP is ignored (nohup) it stays
-  // ignored. Throws LaunchError(EX_OSERR).
+  // and SIGPIPE, so that a write fails with EPIPE; SIGXFSZ has no effect any more.  Where SIGHUP is
+  // ignored (nohup) it stays ignored.  Throws LaunchError(EX_OSERR).
   SignalRelay();
   // Restores the signal mask; a signal that is pending then takes its effect.
   ~SignalRelay();

@@ -84,10 +84,12 @@ stops_early() {
     '[ "$DDLRUN_RESTART_COUNT" -lt 2 ] || exit 0' "${1:-:}" 'while :; do sleep 0.1; done'
 }
 
+# A job that was submitted from within the task of an array has that one's variables, and the user may have defaults for scancel.
 @test "an early stop is requeued with the count; the ranks' count is that of the job" {
   stops_early ': > "checkpoints/step-$DDLRUN_RESTART_COUNT"'
   hpc mkdir checkpoints
-  script job 'exec ddlrun --requeue --progress-file checkpoints ./rank'
+  script job 'export SLURM_ARRAY_JOB_ID=999999 SLURM_ARRAY_TASK_ID=0 SCANCEL_STATE=PENDING' \
+    'exec ddlrun --requeue --progress-file checkpoints ./rank'
   local id
   id=$(hpc sbatch --parsable -N2 --gres=gpu:1 --open-mode=append --output="$work/job.out" job)
   for turn in 0 1; do

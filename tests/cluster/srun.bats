@@ -71,6 +71,13 @@ on() {
   for element in 1 2; do
     [ "$(sort "element.$element" | tr '\n' ' ')" = "$element rank 0/4 $element rank 1/4 $element rank 2/4 $element rank 3/4 " ]
   done
+  # scontrol is asked which GPUs each node has, and of the last task says what the others have, too.
+  rm element.[12]
+  batch element --array=1-2 -N3 --gpus=4
+  [ "$status" -eq 0 ]
+  for element in 1 2; do
+    [ "$(sort "element.$element" | tr '\n' ' ')" = "$element rank 0/4 $element rank 1/4 $element rank 2/4 $element rank 3/4 " ]
+  done
 }
 
 @test "without GPUs: as many ranks as tasks were asked for" {

@@ -93,6 +93,16 @@ TEST(RunDirectoryBases, AreThoseOfDdlrun) {
               ElementsAre("/scratch", "/tmp", "/dev/shm"));
 }
 
+TEST(RunDirectoryBases, HaveThatOfTheSite) {
+  const trainer::TemporaryFolder folder;
+  const std::filesystem::path site = folder.path() / "site.yaml";
+  std::ofstream(site) << "run_directory: /local\n";
+  EXPECT_THAT(RunDirectoryBases({{"DDLRUN_SITE", site.string()}}),
+              ElementsAre("/local", "/tmp", "/dev/shm"));
+  std::ofstream(site) << "run_directory: [\n";  // ddlrun says so
+  EXPECT_THAT(RunDirectoryBases({{"DDLRUN_SITE", site.string()}}), ElementsAre("/tmp", "/dev/shm"));
+}
+
 TEST(IsJobNumber, IsOneThatIsNoFolder) {
   EXPECT_TRUE(IsJobNumber("1234567"));
   EXPECT_TRUE(IsJobNumber("12_3"));
@@ -165,10 +175,10 @@ class RunningJobTest : public testing::Test {
     EXPECT_EQ(::chmod(file.c_str(), 0700), 0);
   }
 
-  // "NAME on NODE".
+  // "NUMBER on NODE".
   std::string Find(const std::string& number) const {
     const auto job = FindRunningJob(number, {{"PATH", folder_.path().string()}});
-    return job ? job->name + " on " + job->node : "nothing";
+    return job ? job->number + " on " + job->node : "nothing";
   }
 
   std::string Refusal(const std::string& number) const {
@@ -187,15 +197,26 @@ TEST_F(RunningJobTest, IsOnTheNodeOfItsScript) {
   EXPECT_EQ(Find("12"), "nothing");  // there is no squeue
   Squeue("RUNNING n1 12\n");
   EXPECT_EQ(Find("12"), "12 on n1");
-  Squeue("RUNNING n1 12+0\nRUNNING n2 12+1\n");
+  Squeue("RUNNING n1 12\nRUNNING n2 13\n");  // a heterogeneous job
   EXPECT_EQ(Find("12"), "12 on n1");
 }
 
-TEST_F(RunningJobTest, OfAnArrayHasTheNameOfTheTask) {
-  Squeue("RUNNING n1 12_3\n");
-  EXPECT_EQ(Find("14"), "12_3 on n1");
-  Squeue("PENDING N/A 12_[4-9]\nCOMPLETED n1 12_2\nRUNNING n3 12_3\n");
-  EXPECT_EQ(Find("12"), "12_3 on n3");
+TEST_F(RunningJobTest, OfAnArrayHasTheNumberOfTheTask) {
+  Squeue("RUNNING n1 14\n");
+  EXPECT_EQ(Find("12_3"), "14 on n1");
+  Squeue("PENDING N/A 12\nCOMPLETED n1 13\nRUNNING n3 14\n");
+  EXPECT_EQ(Find("12"), "14 on n3");
+}
+
+// Defaults of the user would leave out jobs that are asked for by number.
+TEST_F(RunningJobTest, IsAskedForWithoutDefaultsOfTheUser) {
+  Squeue("");
+  std::ofstream(folder_.path() / "squeue")
+      << "#!/bin/sh\n[ -n \"$SQUEUE_PARTITION\" ] || echo RUNNING n1 12\n";
+  const auto job =
+      FindRunningJob("12", {{"PATH", folder_.path().string()}, {"SQUEUE_PARTITION", "gpu"}});
+  ASSERT_TRUE(job);
+  EXPECT_EQ(job->number, "12");
 }
 
 TEST_F(RunningJobTest, ThatDoesNotRunIsRefusedWithItsState) {

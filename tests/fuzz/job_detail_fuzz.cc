@@ -11,7 +11,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
-    launcher::ParseJobDetail(std::string(reinterpret_cast<const char*>(data), size));
+    launcher::ParseJobDetail(std::string(reinterpret_cast<const char*>(data), size), "1");
   } catch (const launcher::LaunchError&) {
   }
   return 0;

@@ -9,6 +9,6 @@
 #include "launcher/slurm/slurm_job.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  launcher::ParseSlurmJob(std::string(reinterpret_cast<const char*>(data), size));
+  launcher::ParseSlurmJob(std::string(reinterpret_cast<const char*>(data), size), "1");
   return 0;
 }

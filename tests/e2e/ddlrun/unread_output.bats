@@ -179,6 +179,27 @@ rank_is_gone() { [ ! -e "/proc/$(cat rank.pid)" ]; }
   grep -qx 'ddlrun: 2 lines of output were dropped: standard output: No space left on device' messages
 }
 
+@test "so does a limit of file sizes" {
+  status=0
+  (ulimit -f 1; exec "$ddlrun" -n 1 --launcher=local sh -c 'head -c 3000 /dev/zero | tr "\0" "\n"; sleep 0.5; : > went_on') > log 2> messages || status=$?
+  cat messages
+  [ "$status" -eq 0 ]
+  [ -e went_on ]
+  grep -qx 'ddlrun: [0-9]* lines of output were dropped: standard output: File too large' messages
+}
+
+@test "an answer that a full disk has no room for is an error, 71" {
+  local question
+  for question in --help --version --show-config "--dry-run -n 1" "--dry-run=json -n 1"; do
+    status=0
+    # shellcheck disable=SC2086 # options and their values
+    "$ddlrun" --launcher=local $question true > /dev/full 2> messages || status=$?
+    cat messages
+    [ "$status" -eq 71 ]
+    grep -q 'cannot write to the standard output: No space left on device' messages
+  done
+}
+
 @test "what nobody reads does not keep bede-mpirun after SIGTERM" {
   require_mpirun
   printf '%s\n' 'trap "exit 3" TERM; : > ready; while :; do echo a line >&2; done' > rank

@@ -20,6 +20,14 @@ TEST(Environment, StringsAreForExecve) {
   EXPECT_THAT(ToStrings({{"B", "2"}, {"A", ""}}), testing::ElementsAre("A=", "B=2"));
 }
 
+TEST(Environment, CanDoWithoutDefaultsOfSlurmTools) {
+  EXPECT_THAT(ToStrings(WithoutDefaultsOfSlurmTools({{"SCANCEL_STATE", "PENDING"},
+                                                     {"SLURM_CONF", "a"},
+                                                     {"SQUEUE_FORMAT", "%i"},
+                                                     {"SQUEUED", "b"}})),
+              testing::ElementsAre("SLURM_CONF=a", "SQUEUED=b"));
+}
+
 TEST(Environment, AnEmptyVariableCountsAsNotSet) {
   const Environment environment = {{"EMPTY", ""}, {"FULL", "x"}};
   EXPECT_EQ(ValueOr(environment, "FULL", "y"), "x");

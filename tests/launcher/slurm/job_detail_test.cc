@@ -23,8 +23,13 @@ std::string FixtureText(const std::string& name) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+// Lines of job 7.
+std::map<std::string, NodeGrant> Parse(const std::string& lines) {
+  return ParseJobDetail("JobId=7 JobName=x\n" + lines, "7");
+}
+
 TEST(JobDetail, ReadsUnevenGpus) {
-  const auto grants = ParseJobDetail(FixtureText("N2-gpus-6-uneven.txt"));
+  const auto grants = ParseJobDetail(FixtureText("N2-gpus-6-uneven.txt"), "4");
   ASSERT_EQ(grants.size(), 2U);
   EXPECT_EQ(grants.at("n1").gpus, 4);
   EXPECT_THAT(grants.at("n1").gpu_indices, ElementsAre(0, 1, 2, 3));
@@ -33,15 +38,14 @@ TEST(JobDetail, ReadsUnevenGpus) {
 }
 
 TEST(JobDetail, ReadsALineForSeveralNodes) {
-  const auto grants =
-      ParseJobDetail("     Nodes=n[1-3,7] CPU_IDs=0-3 Mem=400 GRES=gpu:v100:2(IDX:1,3)\n");
+  const auto grants = Parse("     Nodes=n[1-3,7] CPU_IDs=0-3 Mem=400 GRES=gpu:v100:2(IDX:1,3)\n");
   ASSERT_EQ(grants.size(), 4U);
   EXPECT_EQ(grants.at("n7").gpus, 2);
   EXPECT_THAT(grants.at("n7").gpu_indices, ElementsAre(1, 3));
 }
 
 TEST(JobDetail, AddsTypesUpAndPassesOverOtherResources) {
-  const auto grants = ParseJobDetail(
+  const auto grants = Parse(
       " Nodes=a CPU_IDs=0 Mem=1 GRES=gpu:v100:2(IDX:0-1),tmp:9,gpu:a100:1(IDX:4)\n"
       " Nodes=b CPU_IDs=0 Mem=1 GRES=\n"
       " Nodes=c CPU_IDs=0 Mem=1 GRES=gpu:2\n");
@@ -52,18 +56,37 @@ TEST(JobDetail, AddsTypesUpAndPassesOverOtherResources) {
   EXPECT_THAT(grants.at("c").gpu_indices, IsEmpty());
 }
 
+// The last task of an array has the number of the array, by which scontrol shows all of them.
+TEST(JobDetail, IsOfTheJobAndItsComponentsAlone) {
+  const std::string text =
+      "JobId=12 ArrayJobId=12 ArrayTaskId=2 JobName=x\n"
+      "     Nodes=n1 CPU_IDs=0 Mem=1 GRES=gpu:2(IDX:0-1)\n"
+      "   Command=/home/me/JobId=13\n"
+      "\n"
+      "JobId=13 ArrayJobId=12 ArrayTaskId=0 JobName=x\n"
+      "     Nodes=n[1-2] CPU_IDs=0 Mem=1 GRES=gpu:1(IDX:3)\n"
+      "\n"
+      "JobId=14 HetJobId=12 HetJobOffset=1 JobName=x\n"
+      "     Nodes=n3 CPU_IDs=0 Mem=1 GRES=gpu:4(IDX:0-3)\n";
+  const auto grants = ParseJobDetail(text, "12");
+  ASSERT_EQ(grants.size(), 2U);
+  EXPECT_EQ(grants.at("n1").gpus, 2);
+  EXPECT_EQ(grants.at("n3").gpus, 4);
+}
+
 TEST(JobDetail, PassesOverTheRestOfTheText) {
-  EXPECT_THAT(ParseJobDetail("JobId=7 JobName=x\n   NodeList=n1\n   BatchHost=n1\n"), IsEmpty());
+  EXPECT_THAT(ParseJobDetail("JobId=7 JobName=x\n   NodeList=n1\n   BatchHost=n1\n", "7"),
+              IsEmpty());
 }
 
 TEST(JobDetail, RefusesALineThatCannotBeRead) {
   for (const char* line : {" Nodes=n[1- CPU_IDs=0 GRES=gpu:1", " Nodes=n1 CPU_IDs=0 GRES=gpu:x"}) {
-    EXPECT_THROW(ParseJobDetail(line), LaunchError) << line;
+    EXPECT_THROW(Parse(line), LaunchError) << line;
   }
 }
 
 TEST(JobDetail, DoesWithoutTheNumbersOfGpus) {
-  const auto grants = ParseJobDetail(" Nodes=n1 CPU_IDs=0 GRES=gpu:1(IDX:9-1)");
+  const auto grants = Parse(" Nodes=n1 CPU_IDs=0 GRES=gpu:1(IDX:9-1)");
   EXPECT_EQ(grants.at("n1").gpus, 1);
   EXPECT_THAT(grants.at("n1").gpu_indices, IsEmpty());
 }
@@ -71,8 +94,7 @@ TEST(JobDetail, DoesWithoutTheNumbersOfGpus) {
 TEST(JobDetail, FillsTheAllocationOfSalloc) {
   Allocation allocation =
       *ReadSlurmAllocation(ReadEnvironmentFile("salloc-N2-gres-gpu-2.txt")[0].variables);
-  ApplyJobDetail(ParseJobDetail(" Nodes=n[1-2] CPU_IDs=0 Mem=100 GRES=gpu:2(IDX:0-1)"),
-                 &allocation);
+  ApplyJobDetail(Parse(" Nodes=n[1-2] CPU_IDs=0 Mem=100 GRES=gpu:2(IDX:0-1)"), &allocation);
   EXPECT_EQ(allocation.gpus_unclear, "");
   EXPECT_EQ(allocation.nodes[1].gpus, 2);
   EXPECT_THAT(allocation.nodes[1].gpu_indices, ElementsAre(0, 1));

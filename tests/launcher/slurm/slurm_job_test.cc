@@ -19,17 +19,19 @@ using ::testing::IsEmpty;
 TEST(SlurmJob, ReadsWhatScontrolSays) {
   const auto job = ParseSlurmJob(
       "JobId=1 JobName=job UserId=hpc(5000) JobState=RUNNING Reason=None Requeue=1 Restarts=0 "
-      "BatchFlag=1 ReqNodeList=n9 ExcNodeList=(null) NodeList=n[1,3] BatchHost=n1\n");
+      "BatchFlag=1 ReqNodeList=n9 ExcNodeList=(null) NodeList=n[1,3] BatchHost=n1\n",
+      "1");
   ASSERT_TRUE(job);
   EXPECT_EQ(job->state, "RUNNING");
   EXPECT_TRUE(job->may_requeue);
   EXPECT_TRUE(job->is_batch);
+  EXPECT_EQ(job->id, "1");
   EXPECT_THAT(job->nodes, ElementsAre("n1", "n3"));
 }
 
 TEST(SlurmJob, KnowsAJobThatMayNotBeRequeuedAndHasNoNodes) {
   const auto job =
-      ParseSlurmJob("JobId=1 JobState=PENDING Requeue=0 BatchFlag=0 NodeList=(null)\n");
+      ParseSlurmJob("JobId=1 JobState=PENDING Requeue=0 BatchFlag=0 NodeList=(null)\n", "1");
   ASSERT_TRUE(job);
   EXPECT_FALSE(job->may_requeue);
   EXPECT_FALSE(job->is_batch);
@@ -39,7 +41,8 @@ TEST(SlurmJob, KnowsAJobThatMayNotBeRequeuedAndHasNoNodes) {
 TEST(SlurmJob, AddsUpTheComponentsOfAHeterogeneousJob) {
   const auto job = ParseSlurmJob(
       "JobId=1 HetJobId=1 JobState=RUNNING Requeue=1 BatchFlag=1 NodeList=n1\n"
-      "JobId=2 HetJobId=1 JobState=RUNNING Requeue=0 BatchFlag=0 NodeList=n[2-3]\n");
+      "JobId=2 HetJobId=1 JobState=RUNNING Requeue=0 BatchFlag=0 NodeList=n[2-3]\n",
+      "1");
   ASSERT_TRUE(job);
   EXPECT_TRUE(job->may_requeue);
   EXPECT_THAT(job->nodes, ElementsAre("n1", "n2", "n3"));
@@ -47,7 +50,7 @@ TEST(SlurmJob, AddsUpTheComponentsOfAHeterogeneousJob) {
 
 TEST(SlurmJob, KnowsHowMuchOfItsTimeIsLeft) {
   const auto left = [](const std::string& times) {
-    return ParseSlurmJob("JobId=1 JobState=RUNNING " + times + " NodeList=n1\n")->seconds_left;
+    return ParseSlurmJob("JobId=1 JobState=RUNNING " + times + " NodeList=n1\n", "1")->seconds_left;
   };
   EXPECT_EQ(left("RunTime=00:00:10 TimeLimit=00:01:00"), 50);
   EXPECT_EQ(left("RunTime=1-02:03:04 TimeLimit=2-02:03:05"), 86401);
@@ -70,18 +73,33 @@ TEST(SlurmJob, EndsWhenSlurmHasSaid) {
 }
 
 TEST(SlurmJob, TakesNothingElseForAJob) {
-  EXPECT_FALSE(ParseSlurmJob(""));
-  EXPECT_FALSE(ParseSlurmJob("slurm_load_jobs error: Invalid job id specified\n"));
-  EXPECT_FALSE(ParseSlurmJob("JobId=1 JobState=RUNNING NodeList=n[1-\n"));
+  EXPECT_FALSE(ParseSlurmJob("", "1"));
+  EXPECT_FALSE(ParseSlurmJob("slurm_load_jobs error: Invalid job id specified\n", "1"));
+  EXPECT_FALSE(ParseSlurmJob("JobId=1 JobState=RUNNING NodeList=n[1-\n", "1"));
 }
 
-TEST(SlurmJob, NamesATaskOfAnArrayByTheArray) {
-  EXPECT_EQ(SlurmJobId({{"SLURM_JOB_ID", "12"}}), "12");
+// The last task of an array has the number of the array, by which scontrol shows all of them.
+TEST(SlurmJob, KnowsATaskFromTheOthersOfItsArray) {
+  const std::string text =
+      "JobId=14 ArrayJobId=12 ArrayTaskId=1 JobState=COMPLETING Requeue=0 NodeList=n9\n"
+      "JobId=12 ArrayJobId=12 ArrayTaskId=2 JobState=RUNNING Requeue=1 NodeList=n1\n"
+      "JobId=13 ArrayJobId=12 ArrayTaskId=0 JobState=RUNNING Requeue=0 NodeList=n2\n";
+  const auto last = ParseSlurmJob(text, "12");
+  ASSERT_TRUE(last);
+  EXPECT_EQ(last->id, "12_2");
+  EXPECT_EQ(last->state, "RUNNING");
+  EXPECT_TRUE(last->may_requeue);
+  EXPECT_THAT(last->nodes, ElementsAre("n1"));
+  EXPECT_FALSE(ParseSlurmJob(text, "15"));
+}
+
+// A job that is submitted from within a task of an array has that one's variables.
+TEST(SlurmJob, IsNotTheArrayTaskThatSubmittedIt) {
   EXPECT_EQ(
-      SlurmJobId(
+      SlurmJobNumber(
           {{"SLURM_JOB_ID", "14"}, {"SLURM_ARRAY_JOB_ID", "12"}, {"SLURM_ARRAY_TASK_ID", "3"}}),
-      "12_3");
-  EXPECT_EQ(SlurmJobId({}), "");
+      "14");
+  EXPECT_EQ(SlurmJobNumber({}), "");
 }
 
 TEST(SlurmJob, EachComponentOfAHeterogeneousJobHasAStep) {
@@ -100,13 +118,13 @@ std::string RequeueWith(const std::string& commands) {
   std::ofstream(folder / "scontrol") << "#!/bin/sh\n" << commands << "\n";
   fs::permissions(folder / "scontrol", fs::perms::owner_all);
   const std::string refusal =
-      RequeueSlurmJob({{"PATH", folder.string() + ":/usr/bin:/bin"}, {"SLURM_JOB_ID", "12"}});
+      RequeueSlurmJob("12_3", {{"PATH", folder.string() + ":/usr/bin:/bin"}});
   fs::remove_all(folder);
   return refusal;
 }
 
 TEST(RequeueSlurmJob, IsDoneAlsoWhereSlurmEndsScontrolWithTheJob) {
-  EXPECT_EQ(RequeueWith("[ \"$*\" = 'requeue 12' ]"), "");
+  EXPECT_EQ(RequeueWith("[ \"$*\" = 'requeue 12_3' ]"), "");
   EXPECT_EQ(RequeueWith("kill -TERM $$"), "");
   EXPECT_EQ(RequeueWith("echo 'Requested operation is disabled'; exit 1"),
             "Requested operation is disabled");

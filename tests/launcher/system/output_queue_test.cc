@@ -4,12 +4,14 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <string>
 #include <thread>
 
@@ -150,6 +152,30 @@ TEST(OutputQueue, GoesOnWhereADiskIsFull) {
   EXPECT_TRUE(queue.IsEmpty());
   EXPECT_EQ(queue.dropped_lines(), 2);
   EXPECT_EQ(queue.problem(), "No space left on device");
+}
+
+// As where a file on NFS was removed (ESTALE): here a limit of file sizes.
+TEST(OutputQueue, GoesOnWhereAFileFails) {
+  const std::string path = testing::TempDir() + "limited." + std::to_string(getpid());
+  const support::Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600));
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small = {4, before.rlim_max};
+  const SignalRelay signals;  // or the signal would end us
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  OutputQueue queue(file.fd());
+  queue.Add("one\n");
+  EXPECT_TRUE(queue.Write());
+  queue.Add("two\n");
+  EXPECT_TRUE(queue.Write());
+  EXPECT_EQ(queue.dropped_lines(), 1);
+  EXPECT_EQ(queue.problem(), "File too large");
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  queue.Add("three\n");
+  EXPECT_TRUE(queue.Write());
+  EXPECT_TRUE(queue.IsEmpty());
+  EXPECT_EQ(std::filesystem::file_size(path), 10U);
+  std::filesystem::remove(path);
 }
 
 TEST(AreSameFile, TellsPipesApart) {
