@@ -32,6 +32,7 @@
 #include "ddlctl/watch_view.h"
 #include "launcher/base/environment.h"
 #include "launcher/spawn/child_environment.h"
+#include "support/standard_streams.h"
 #include "support/unknown_argument.h"
 #include "trainer/checkpoint/names.h"
 #include "trainer/core/error.h"
@@ -331,6 +332,7 @@ int Run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  support::OpenStandardStreams();
   std::setlocale(LC_CTYPE, "");
   try {
     return Run(argc, argv);

@@ -21,10 +21,10 @@
 #include "launcher/base/messages.h"
 #include "launcher/bede/run_bede_mpirun.h"
 #include "launcher/ddlrun/run_ddlrun.h"
-#include "launcher/shim/standard_streams.h"
+#include "support/standard_streams.h"
 
 int main(int argc, char** argv) {
-  launcher::OpenStandardStreams();
+  support::OpenStandardStreams();
   const std::string called = argc > 0 ? argv[0] : "";
   const bool is_bede_mpirun = called.substr(called.rfind('/') + 1) == "bede-mpirun";
   const char* name = is_bede_mpirun ? "bede-mpirun" : "ddlrun";

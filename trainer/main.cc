@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "support/counted.h"
+#include "support/standard_streams.h"
 #include "trainer/answer_for_stacks.h"
 #include "trainer/backend/registry.h"
 #include "trainer/choose_backend.h"
@@ -328,4 +329,7 @@ int Main(const std::vector<std::string>& arguments) {
 }  // namespace
 }  // namespace trainer
 
-int main(int argc, char** argv) { return trainer::Main({argv + 1, argv + argc}); }
+int main(int argc, char** argv) {
+  support::OpenStandardStreams();
+  return trainer::Main({argv + 1, argv + argc});
+}

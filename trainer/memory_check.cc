@@ -31,15 +31,20 @@ std::int64_t MostImages(const TrainConfig& config, const RunMemory& run, const M
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(room.bytes.host / of_image / copies));
 }
 
-// nullopt where the device has no memory to try what the plan is made of.
-std::optional<NetworkPlan> TryPlan(const TrainConfig& config, Backend& backend,
-                                   std::int64_t batch) {
+// nullopt, and why in `problem`, where the device has no memory to try what the plan is made of; or
+// where a library cannot compute with a batch that nobody has asked for, as with images of more
+// than 2^31 values.
+std::optional<NetworkPlan> TryPlan(const TrainConfig& config, Backend& backend, std::int64_t batch,
+                                   std::string& problem) {
   try {
     return PlanNetwork(backend, SpecWith(config, batch));
+  } catch (const OutOfMemory& error) {
+    problem = error.what();
   } catch (const Error& error) {
-    if (error.exit_code() != EX_OSERR) throw;
-    return std::nullopt;
+    if (error.exit_code() != EX_UNAVAILABLE || batch == config.batch_size) throw;
+    problem = error.what();
   }
+  return std::nullopt;
 }
 
 // What a batch needs, which may be more than MemoryBytes can hold.
@@ -87,8 +92,11 @@ MemoryRoom FindMemoryRoom(const Backend& backend, const HostMemory& host) {
 MemoryCheck CheckMemory(const TrainConfig& config, Backend& backend, const RunMemory& run,
                         const MemoryRoom& room, Communicator& communicator, bool wants_largest) {
   MemoryCheck check;
+  std::string problem;
   const std::int64_t most_images = MostImages(config, run, room);
-  if (config.batch_size <= most_images) check.plan = TryPlan(config, backend, config.batch_size);
+  if (config.batch_size <= most_images) {
+    check.plan = TryPlan(config, backend, config.batch_size, problem);
+  }
   if (check.plan) check.parts = PartsOfMemory(*check.plan, run);
   const bool fits_here = check.plan && Sum(check.parts).FitInto(room.bytes);
 
@@ -100,7 +108,7 @@ MemoryCheck CheckMemory(const TrainConfig& config, Backend& backend, const RunMe
 
   const auto bytes_of = [&](std::int64_t batch) -> std::optional<MemoryBytes> {
     if (batch == config.batch_size && check.plan) return Sum(check.parts);
-    const std::optional<NetworkPlan> plan = TryPlan(config, backend, batch);
+    const std::optional<NetworkPlan> plan = TryPlan(config, backend, batch, problem);
     if (!plan) return std::nullopt;
     return Sum(PartsOfMemory(*plan, run));
   };
@@ -112,9 +120,11 @@ MemoryCheck CheckMemory(const TrainConfig& config, Backend& backend, const RunMe
   if (!check.fits && communicator.rank() == -lowest_without) {
     const std::int64_t known =
         check.plan ? config.batch_size : std::max<std::int64_t>(own_largest, 1);
-    const Needed needed =
-        ScaledUp(bytes_of(known).value_or(MemoryBytes()), known, config.batch_size);
-    check.refusal = DescribeLack(needed, config.batch_size, room) + ": " + Advice(check);
+    const std::optional<MemoryBytes> bytes = bytes_of(known);
+    const std::string lack =
+        bytes ? DescribeLack(ScaledUp(*bytes, known, config.batch_size), config.batch_size, room)
+              : problem;
+    check.refusal = lack + ": " + Advice(check);
   }
   return check;
 }

@@ -32,6 +32,7 @@
 #include "bench/parts/loader.h"
 #include "bench/parts/ranks.h"
 #include "bench/report/report.h"
+#include "support/standard_streams.h"
 #include "support/unknown_argument.h"
 #include "trainer/core/error.h"
 
@@ -183,6 +184,7 @@ int Run(const std::vector<std::string>& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  support::OpenStandardStreams();
   try {
     return Run({argv + 1, argv + argc});
   } catch (const Error& error) {

@@ -50,6 +50,12 @@ struct MessageClass {
 // Ordered by family and number.
 const std::vector<MessageClass>& MessageTable();
 
+// Behind a refusal because of variables that may be of another job: sbatch hands its whole
+// environment on.
+inline constexpr char kMaybeInherited[] =
+    "; a job that was submitted from within another one has that one's variables: submit it with "
+    "(unset \"${!SLURM_@}\"; sbatch ...)";
+
 // "DDL-20-64".
 std::string CodeOf(const MessageClass& row);
 

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <memory>
 
-#include "launcher/allocation/inherited_variables.h"
 #include "launcher/base/error.h"
+#include "launcher/base/inherited_variables.h"
 #include "launcher/base/messages.h"
 #include "launcher/bede/bede_mpirun.h"
 #include "launcher/cli/settings.h"

@@ -14,9 +14,9 @@
 #include <optional>
 #include <utility>
 
-#include "launcher/allocation/inherited_variables.h"
 #include "launcher/base/environment.h"
 #include "launcher/base/error.h"
+#include "launcher/base/inherited_variables.h"
 #include "launcher/cli/options.h"
 #include "launcher/cli/settings.h"
 #include "launcher/cli/site_config.h"

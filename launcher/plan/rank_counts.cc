@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "launcher/allocation/inherited_variables.h"
 #include "launcher/base/error.h"
+#include "launcher/base/messages.h"
 #include "launcher/plan/node_binding.h"
 #include "rankfile/placement.h"
 #include "support/counted.h"

@@ -25,9 +25,9 @@
 #include "launcher/shim/binding.h"
 #include "launcher/shim/rank_log.h"
 #include "launcher/shim/run_program.h"
-#include "launcher/shim/standard_streams.h"
 #include "launcher/topology/fingerprint.h"
 #include "launcher/topology/gpus_of_node.h"
+#include "support/standard_streams.h"
 
 namespace launcher {
 namespace {
@@ -350,7 +350,7 @@ int OpenLog() {
 
 int main(int argc, char** argv) {
   using namespace launcher;
-  OpenStandardStreams();
+  support::OpenStandardStreams();
   const Arguments arguments = ReadArguments(argc, argv);
   const char* text = JoinRankJob([](const char* name) -> const char* { return getenv(name); });
   if (arguments.is_checked) {

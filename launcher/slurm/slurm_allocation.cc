@@ -7,8 +7,8 @@
 #include <numeric>
 #include <set>
 
-#include "launcher/allocation/inherited_variables.h"
 #include "launcher/base/error.h"
+#include "launcher/base/messages.h"
 #include "launcher/slurm/slurm_gpus.h"
 #include "rankfile/hostlist.h"
 #include "rankfile/parse_error.h"

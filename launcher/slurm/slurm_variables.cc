@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "launcher/allocation/allocation.h"
-#include "launcher/allocation/inherited_variables.h"
 #include "launcher/base/error.h"
+#include "launcher/base/messages.h"
 #include "rankfile/hostlist.h"
 
 namespace launcher {

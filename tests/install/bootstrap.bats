@@ -77,6 +77,18 @@ install_line() { grep -E ' install ' asked; }
   [ "$(install_line)" = "dnf install -y --setopt=install_weak_deps=False gcc-c++ cmake ninja-build pkgconf-pkg-config hwloc-devel yaml-cpp-devel spdlog-devel cli11-devel json-devel libjpeg-turbo-devel isa-l-devel protobuf-lite-devel protobuf-compiler gtest-devel gmock-devel ccache onednn-devel openmpi-devel openmpi pmix-devel ucx-devel libpng-devel musl-devel" ]
 }
 
+# Lists of packages come with the update alone, and tell which of two names the release has.
+@test "an Ubuntu image without lists of packages: those that it has, at the first call" {
+  stand_ins apt-get
+  printf '%s\n' '#!/bin/sh' 'exit 1' > bin/dpkg-query
+  printf '%s\n' '#!/bin/sh' '[ -e updated ] && [ "$2" != libjpeg62-turbo-dev ] && [ "$2" != libclang-rt-dev ]' > bin/apt-cache
+  printf '%s\n' '#!/bin/sh' 'echo "apt-get $*" >> asked' 'case $* in *update*) : > updated ;; esac' > bin/apt-get
+  chmod +x bin/dpkg-query bin/apt-cache bin/apt-get
+  on $'ID=ubuntu\nID_LIKE=debian\nVERSION_ID="22.04"'
+  [ "$status" -eq 0 ]
+  [[ "$(install_line)" == *" libjpeg-turbo8-dev "* && "$(install_line)" != *libjpeg62* ]]
+}
+
 @test "what is installed already is not asked for again" {
   stand_ins dnf
   printf '%s\n' gcc-c++ cmake ccache > installed

@@ -70,7 +70,7 @@ ARROWS = {
     "trainer/train": ["trainer/core", "trainer/backend", "trainer/model", "trainer/data", "trainer/checkpoint",
                       "trainer/comm", "trainer/telemetry", "trainer/control"],
     "trainer": ["launcher/protocol/rank_environment.h"],
-    "ddlctl": ["launcher/base", "launcher/protocol/job_status.h", "launcher/spawn/child_environment.h",
+    "ddlctl": ["launcher/base", "launcher/cli/site_config.h", "launcher/protocol/job_status.h", "launcher/spawn/child_environment.h",
                "launcher/system/command_output.h", "launcher/system/programs.h", "launcher/system/run_directory.h",
                "trainer/checkpoint", "trainer/control",
                "trainer/core", "trainer/telemetry"],

@@ -39,8 +39,8 @@ Buffer HostBackend::AllocateDevice(std::size_t bytes) {
   const std::size_t whole = (bytes + alignment - 1) / alignment * alignment;
   void* data = whole < bytes ? nullptr : std::aligned_alloc(alignment, whole);
   if (data == nullptr && bytes > 0) {
-    throw Error(EX_OSERR, "no memory: " + std::to_string(bytes) +
-                              " bytes were asked for; use a smaller --batch_size");
+    throw OutOfMemory("no memory: " + std::to_string(bytes) +
+                      " bytes were asked for; use a smaller --batch_size");
   }
   if (bytes > 0) std::memset(data, 0, bytes);
   return {data, bytes, [](void* memory) { std::free(memory); }};

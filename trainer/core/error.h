@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one exception of the trainer.  It ends the job: main prints what() and exits with
-// exit_code().  What is expected (end of data, no checkpoint yet) is a return value instead; a
-// broken invariant of ours is DDL_CHECK. what() is one line that says what is wrong, where (file,
-// offset, rank) and what to do.
+// The one exception of the trainer, of which two kinds are for callers who can do with less.  It
+// ends the job: main prints what() and exits with exit_code().  What is expected (end of data, no
+// checkpoint yet) is a return value instead; a broken invariant of ours is DDL_CHECK. what() is one
+// line that says what is wrong, where (file, offset, rank) and what to do.
 
 #pragma once
 
@@ -25,6 +25,18 @@ class Error : public std::runtime_error {
 
  private:
   int exit_code_;
+};
+
+// EX_OSERR: memory is short, so that less of what was wanted may do.
+class OutOfMemory : public Error {
+ public:
+  explicit OutOfMemory(const std::string& message) : Error(EX_OSERR, message) {}
+};
+
+// EX_SOFTWARE: a loss, a weight or a statistic is NaN or infinite, so that an earlier state may do.
+class NotFinite : public Error {
+ public:
+  explicit NotFinite(const std::string& message) : Error(EX_SOFTWARE, message) {}
 };
 
 // An EX_OSERR error: "<action>: <strerror(error_number)>".

@@ -100,9 +100,9 @@ void Checkpoints::FinishLast() {
 void Checkpoints::LeaveOutBad(const std::function<void()>& finish) {
   try {
     finish();
-  } catch (const Error& error) {
+  } catch (const NotFinite& error) {
     const bool can_go_back = parts_.snapshot.config.on_nan == OnNan::kRollback;
-    if (error.exit_code() != EX_SOFTWARE || !can_go_back || has_left_out_) throw;
+    if (!can_go_back || has_left_out_) throw;
     has_left_out_ = true;
     parts_.snapshot.log->warn("{}", error.what());
   }

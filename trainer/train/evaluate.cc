@@ -105,10 +105,11 @@ std::optional<EvaluationResult> Evaluate(const EvaluationParts& parts, Source& s
 
 void RequireNumbers(const EvaluationResult& result) {
   if (std::isfinite(result.loss)) return;
-  throw Error(EX_SOFTWARE, fmt::format("the loss of the evaluation is {}: training has diverged, "
-                                       "or the weights are broken; train again with a smaller "
-                                       "--lr_init or more --lr_warmup_epochs",
-                                       result.loss));
+  throw NotFinite(
+      fmt::format("the loss of the evaluation is {}: training has diverged, "
+                  "or the weights are broken; train again with a smaller "
+                  "--lr_init or more --lr_warmup_epochs",
+                  result.loss));
 }
 
 }  // namespace trainer

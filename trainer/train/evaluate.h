@@ -42,7 +42,7 @@ struct EvaluationParts {
 std::optional<EvaluationResult> Evaluate(const EvaluationParts& parts, Source& source,
                                          const std::function<bool()>& stop_requested);
 
-// Throws Error(EX_SOFTWARE) where the loss is no number.
+// Throws NotFinite where the loss is no number.
 void RequireNumbers(const EvaluationResult& result);
 
 }  // namespace trainer

@@ -45,8 +45,7 @@ void RefuseNotFinite(std::span<const TensorSource> tensors) {
     const auto bad =
         std::ranges::find_if_not(values, [](float value) { return std::isfinite(value); });
     if (bad == values.end()) continue;
-    throw Error(EX_SOFTWARE,
-                "the weights are not written: " + tensor.name + " has the value " +
+    throw NotFinite("the weights are not written: " + tensor.name + " has the value " +
                     std::to_string(*bad) +
                     ", training has diverged; start again from the last checkpoint, if there is "
                     "one, with a smaller --lr_init or more --lr_warmup_epochs");

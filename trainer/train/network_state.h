@@ -25,7 +25,7 @@ struct HostTensor {
 std::vector<HostTensor> ExportPart(const Network& network, Network::Part part,
                                    const std::string& prefix, Stream& stream);
 
-// Throws Error(EX_SOFTWARE) that names the first tensor with a value that is NaN or infinite:
+// Throws NotFinite that names the first tensor with a value that is NaN or infinite:
 // weights from which nobody could go on are not worth a file.  REQUIRES: all are fp32.
 void RefuseNotFinite(std::span<const TensorSource> tensors);
 

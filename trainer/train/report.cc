@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <string>
@@ -296,11 +297,14 @@ void Report::EndEvaluation(std::int64_t step, const EvaluationResult& result) {
   }
   if (outputs_.mllog != nullptr) outputs_.mllog->EndEvaluation(EpochBefore(step), result.top1);
   if (outputs_.events != nullptr) {
+    // That of the update which made these weights.  TensorBoard drops what stands at the step from
+    // which a launch goes on, or behind it.
     outputs_.events->Scalars(
-        step, std::array<Scalar, 4>{{{"evaluation/top1", result.top1},
-                                     {"evaluation/top5", result.top5},
-                                     {"evaluation/cross_entropy", result.loss},
-                                     {"evaluation/images_per_second", result.images_per_second}}});
+        std::max<std::int64_t>(step - 1, 0),
+        std::array<Scalar, 4>{{{"evaluation/top1", result.top1},
+                               {"evaluation/top5", result.top5},
+                               {"evaluation/cross_entropy", result.loss},
+                               {"evaluation/images_per_second", result.images_per_second}}});
   }
   if (outputs_.prometheus != nullptr) {
     outputs_.prometheus->Evaluated({.top1 = result.top1,

@@ -288,11 +288,11 @@ std::optional<EvaluationResult> Trainer::FindTop1() {
     auto found = launch_.RunEvaluation(result_.step);
     if (!found) Stop();
     return found;
-  } catch (const Error& error) {
+  } catch (const NotFinite& error) {
     // Of weights that are no numbers: the next step finds that, and goes back to a checkpoint.
     const bool goes_back =
         config_.on_nan == OnNan::kRollback && result_.step < schedule_.total_steps;
-    if (error.exit_code() != EX_SOFTWARE || !goes_back) throw;
+    if (!goes_back) throw;
     if (parts_.communicator.rank() == 0) parts_.outputs.log->warn("{}", error.what());
   }
   return std::nullopt;

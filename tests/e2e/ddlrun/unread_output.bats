@@ -181,7 +181,7 @@ rank_is_gone() { [ ! -e "/proc/$(cat rank.pid)" ]; }
 
 @test "so does a limit of file sizes" {
   status=0
-  (ulimit -f 1; exec "$ddlrun" -n 1 --launcher=local sh -c 'head -c 3000 /dev/zero | tr "\0" "\n"; sleep 0.5; : > went_on') > log 2> messages || status=$?
+  (ulimit -f 32; exec "$ddlrun" -n 1 --launcher=local sh -c 'head -c 60000 /dev/zero | tr "\0" "\n"; sleep 0.5; : > went_on') > log 2> messages || status=$?
   cat messages
   [ "$status" -eq 0 ]
   [ -e went_on ]

@@ -33,6 +33,13 @@ logs() {
   [[ $output != *METADATA* ]]
 }
 
+@test "the log of a run whose standard output is closed has its own lines alone" {
+  "$ddltraind" --backend=cpu --arch=resnet_tiny --image_size=32 --batch_size=2 --iter_unit=batch --num_iter=2 --lr_warmup_epochs=0 \
+    --threads=1 --mode=train --results_dir=run >&-
+  grep -q '"PARAMETER"' run/log.json
+  run ! grep -v '^DLLL ' run/log.json
+}
+
 @test "MLLOG: every key that the compliance checker of MLPerf asks for" {
   train 2 --num_iter=30 --results_dir=run --mllog=mlperf.txt --mllog_org=Durham --mllog_platform=Bede --mllog_status=onprem
   [ "$status" -eq 0 ]

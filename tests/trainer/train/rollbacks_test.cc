@@ -270,5 +270,51 @@ TEST(GoingBack, ObeysOrdersAfterTheStepThatFollows) {
   EXPECT_EQ(ManifestAt(folder.path(), 4).state.skipped_images, 16);
 }
 
+// An evaluation in which the device lets this rank down, as cuDNN says it.
+class FailingSource : public Source {
+ public:
+  explicit FailingSource(Source& source) : source_(source) {}
+  std::int64_t samples() const override { return source_.samples(); }
+  std::vector<Fact> facts() const override { return source_.facts(); }
+  void Seek(const Position& position) override { source_.Seek(position); }
+  bool Next(HostBatch& /*batch*/) override {
+    throw Error(EX_SOFTWARE, "cuDNN: running a convolution: CUDNN_STATUS_EXECUTION_FAILED");
+  }
+
+ private:
+  Source& source_;
+};
+
+TEST(Rollback, IsNotForAnEvaluationThatFails) {
+  const TemporaryFolder folder;
+  TrainConfig config = SmallConfig(folder.path());
+  config.mode = RunMode::kTrainAndEvaluate;
+  config.eval_every = 2;
+  config.on_nan = OnNan::kRollback;
+  config.checkpoint_every = 1000;
+  const auto backend = MakeBackend("reference", {.threads = 1});
+  ThreadWorld world(1);
+  ThreadCommunicator communicator(world, 0);
+  GeneratedSourceOptions options;
+  options.batch = config.batch_size;
+  options.classes = static_cast<int>(config.classes);
+  GeneratedSource training(options);
+  options.training = false;
+  GeneratedSource whole(options);
+  FailingSource evaluation(whole);
+  std::ostringstream log;
+  const TrainParts parts{.backend = *backend,
+                         .communicator = communicator,
+                         .training = &training,
+                         .evaluation = &evaluation,
+                         .outputs = {MakeLogger(log, 0, "info")}};
+  try {
+    RunTrainer(config, parts);
+    FAIL() << "went on";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("CUDNN_STATUS_EXECUTION_FAILED"));
+  }
+}
+
 }  // namespace
 }  // namespace trainer

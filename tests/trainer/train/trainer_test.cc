@@ -9,7 +9,6 @@
 
 #include "tests/trainer/train/training_run.h"
 #include "trainer/core/error.h"
-#include "trainer/train/describe_run.h"
 
 namespace trainer {
 namespace {
@@ -17,9 +16,6 @@ namespace {
 using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
-using testing::Not;
-using testing::SizeIs;
-using testing::StartsWith;
 
 // The bits of everything in the checkpoint of `step`, both files.
 std::map<std::string, std::vector<float>> Saved(const std::filesystem::path& model_dir,
@@ -376,25 +372,6 @@ TEST(Trainer, RefusesABenchmarkThatIsAllWarmUp) {
   config.mode = RunMode::kTrainingBenchmark;
   config.warmup_steps = 6;
   EXPECT_THAT(Refusal(config, EX_USAGE), HasSubstr("--warmup_steps"));
-}
-
-TEST(Trainer, DescribesARunWithoutRunningIt) {
-  const std::vector<std::string> rows = DescribeRun(SmallConfig("unused"), 2, 64);
-  EXPECT_THAT(rows, Contains(HasSubstr("8 images (2 ranks x 4)")));
-  EXPECT_THAT(rows, Contains(HasSubstr("6 in 1 epochs of 8")));
-  EXPECT_THAT(rows, Contains(StartsWith("learning rate ")));
-}
-
-TEST(Trainer, DescribesWhatDoesNotTrain) {
-  TrainConfig config = SmallConfig("unused");
-  config.mode = RunMode::kEvaluate;
-  config.accumulate = 4;                                            // of trainings alone
-  const std::vector<std::string> rows = DescribeRun(config, 2, 5);  // less than a batch of 8
-  EXPECT_THAT(rows, SizeIs(3));
-  EXPECT_THAT(rows, Contains(HasSubstr("8 images (2 ranks x 4)")));
-  EXPECT_THAT(rows, Contains("steps             1 for 5 images"));
-  config.mode = RunMode::kInferenceBenchmark;
-  EXPECT_THAT(DescribeRun(config, 2, 64), Not(Contains(StartsWith("learning rate "))));
 }
 
 }  // namespace

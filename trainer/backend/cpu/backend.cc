@@ -80,8 +80,8 @@ class CpuBackend final : public HostBackend {
                                 : mmap(nullptr, mapped, PROT_READ | PROT_WRITE,
                                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (base == MAP_FAILED) {
-      throw Error(EX_OSERR, "no memory: " + std::to_string(bytes) +
-                                " bytes were asked for; use a smaller --batch_size");
+      throw OutOfMemory("no memory: " + std::to_string(bytes) +
+                        " bytes were asked for; use a smaller --batch_size");
     }
     const auto address = reinterpret_cast<std::uintptr_t>(base);
     void* data = reinterpret_cast<void*>((address + kHugePage - 1) / kHugePage * kHugePage);

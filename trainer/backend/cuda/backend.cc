@@ -111,7 +111,7 @@ class CudaBackend final : public Backend {
     if (bytes == 0) return {};
     void* data = nullptr;
     const cudaError_t result = cudaMalloc(&data, bytes);
-    if (result == cudaErrorMemoryAllocation) throw OutOfMemory(bytes);
+    if (result == cudaErrorMemoryAllocation) throw ShortOfMemory(bytes);
     CheckCuda(result, "allocating " + Amount(bytes) + " on the GPU");
     Buffer buffer(data, bytes, [](void* memory) { cudaFree(memory); });
     CheckCuda(cudaMemset(data, 0, bytes), "clearing memory of the GPU");
@@ -239,14 +239,14 @@ class CudaBackend final : public Backend {
     return scratch_.data();
   }
 
-  static Error OutOfMemory(std::size_t bytes) {
+  static OutOfMemory ShortOfMemory(std::size_t bytes) {
     cudaGetLastError();  // forget it
     std::size_t free = 0;
     std::size_t total = 0;
     cudaMemGetInfo(&free, &total);
-    return {EX_OSERR, "the GPU is short of memory: " + Amount(bytes) + " were asked for, " +
-                          Amount(free) + " of " + Amount(total) +
-                          " are free; use a smaller --batch_size (--dry_run shows what one needs)"};
+    return OutOfMemory("the GPU is short of memory: " + Amount(bytes) + " were asked for, " +
+                       Amount(free) + " of " + Amount(total) +
+                       " are free; use a smaller --batch_size (--dry_run shows what one needs)");
   }
 
   const int device_;

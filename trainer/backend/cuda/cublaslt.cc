@@ -24,12 +24,11 @@ constexpr std::uint32_t kAlignment = 16;
 void CheckCublas(cublasStatus_t status, const std::string& action) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   CheckDevice("cuBLASLt: " + action);
-  const int code =
-      status == CUBLAS_STATUS_ALLOC_FAILED ? EX_OSERR
-      : status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_NOT_INITIALIZED
-          ? EX_UNAVAILABLE
-          : EX_SOFTWARE;
-  throw Error(code, "cuBLASLt: " + action + ": " + cublasLtGetStatusString(status));
+  const std::string text = "cuBLASLt: " + action + ": " + cublasLtGetStatusString(status);
+  if (status == CUBLAS_STATUS_ALLOC_FAILED) throw OutOfMemory(text);
+  const bool refused =
+      status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_NOT_INITIALIZED;
+  throw Error(refused ? EX_UNAVAILABLE : EX_SOFTWARE, text);
 }
 
 cudaDataType_t CublasType(DType dtype) {

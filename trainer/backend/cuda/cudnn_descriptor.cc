@@ -12,7 +12,6 @@ namespace trainer {
 namespace {
 
 int ExitCodeOf(cudnnStatus_t status) {
-  if (status == CUDNN_STATUS_ALLOC_FAILED) return EX_OSERR;
   // From 9 on each kind of refusal has a number of its own.
   const bool refused = status == CUDNN_STATUS_NOT_SUPPORTED ||
                        status == CUDNN_STATUS_NOT_INITIALIZED || (status >= 3000 && status < 4000);
@@ -37,7 +36,9 @@ std::string LastText() {
 void CheckCudnn(cudnnStatus_t status, const std::string& action) {
   if (status == CUDNN_STATUS_SUCCESS) return;
   CheckDevice(action);
-  throw Error(ExitCodeOf(status), action + ": " + cudnnGetErrorString(status) + LastText());
+  const std::string text = action + ": " + cudnnGetErrorString(status) + LastText();
+  if (status == CUDNN_STATUS_ALLOC_FAILED) throw OutOfMemory(text);
+  throw Error(ExitCodeOf(status), text);
 }
 
 cudnnDataType_t CudnnType(DType dtype) {

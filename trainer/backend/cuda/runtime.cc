@@ -51,8 +51,6 @@ bool IsFailureOfDevice(cudaError_t result) {
 
 int ExitCodeOf(cudaError_t result) {
   switch (result) {
-    case cudaErrorMemoryAllocation:
-      return EX_OSERR;
     case cudaErrorInsufficientDriver:
     case cudaErrorStubLibrary:
     case cudaErrorSystemDriverMismatch:
@@ -130,6 +128,7 @@ class CudaEvent final : public Event {
 void CheckCuda(cudaError_t result, const std::string& action) {
   if (result == cudaSuccess) return;
   const std::string text = action + ": " + TextOf(result);
+  if (result == cudaErrorMemoryAllocation) throw OutOfMemory(text);
   if (!IsFailureOfDevice(result)) throw Error(ExitCodeOf(result), text);
   throw Error(EX_OSERR,
               text + ": " + NameOfDevice() +

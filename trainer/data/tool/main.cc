@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "support/counted.h"
+#include "support/standard_streams.h"
 #include "support/unknown_argument.h"
 #include "trainer/core/error.h"
 #include "trainer/data/shard_manifest.h"
@@ -226,6 +227,7 @@ int Run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  support::OpenStandardStreams();
   try {
     return Run(argc, argv);
   } catch (const Error& error) {

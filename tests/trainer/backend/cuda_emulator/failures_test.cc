@@ -11,6 +11,7 @@
 #include "tests/trainer/backend/cuda_emulator/runtime_api.h"
 #include "tests/trainer/train/training_run.h"
 #include "trainer/core/error.h"
+#include "trainer/memory_check.h"
 
 namespace trainer {
 namespace {
@@ -88,6 +89,26 @@ TEST(CudaFailures, APrecisionThatTheGpuLacksIsRefusedWithOneThatItHas) {
   EXPECT_FALSE(fp16);
   EXPECT_FALSE(fp32);
   EXPECT_FALSE(error_of({.compute_type = DType::kBFloat16}));
+}
+
+// Memory is planned by trying: what fails then is the GPU, or too little memory to try.
+TEST(CudaFailures, WhileMemoryIsPlannedAreNoLackOfIt) {
+  const auto backend = MakeBackend("cuda", {});
+  ThreadWorld world(1);
+  ThreadCommunicator communicator(world, 0);
+  const MemoryRoom room = {{std::size_t{1} << 32, std::size_t{1} << 34}, "left", false};
+  std::string refusal;
+  const auto check = [&] {
+    refusal = CheckMemory(SmallConfig(""), *backend, {.host_batches = 3}, room, communicator, false)
+                  .refusal;
+  };
+  const auto failed = ErrorOf(1, cudaErrorECCUncorrectable, check);
+  ASSERT_TRUE(failed);
+  EXPECT_EQ(failed->exit_code(), EX_OSERR);
+  EXPECT_THAT(failed->what(), HasSubstr("failed, or a kernel did on it"));
+  EXPECT_FALSE(ErrorOf(1, cudaErrorMemoryAllocation, check));
+  EXPECT_THAT(refusal, AllOf(HasSubstr("cudaErrorMemoryAllocation"),
+                             HasSubstr(": not one image fits: give a smaller --image_size")));
 }
 
 // Others may be reading or writing it.

@@ -9,11 +9,6 @@
 
 namespace launcher {
 
-// For a refusal because of variables that may be of another job.
-inline constexpr char kMaybeInherited[] =
-    "; a job that was submitted from within another one has that one's variables: submit it with "
-    "(unset \"${!SLURM_@}\"; sbatch ...)";
-
 // Without the components of a heterogeneous job that is not the job of SLURM_JOB_ID.
 Environment WithoutInheritedComponents(Environment environment);
 

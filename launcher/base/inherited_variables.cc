@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/allocation/inherited_variables.h"
+#include "launcher/base/inherited_variables.h"
 
 #include <algorithm>
 
