@@ -83,13 +83,17 @@ double NumpySum(std::span<const double> values) {
 
 double NumpyRound(double value) { return std::nearbyint(value * 100) / 100; }
 
-SpeedMeter::SpeedMeter(const SpeedWindow& window, std::int64_t global_batch)
-    : window_(window), global_batch_(global_batch) {
+SpeedMeter::SpeedMeter(const SpeedWindow& window, std::int64_t batch)
+    : window_(window), batch_(batch) {
   DDL_CHECK(window.warmup_steps >= kUnloggedSteps && window.steps > window.warmup_steps);
 }
 
 void SpeedMeter::Add(std::string_view line) {
-  if (is_full() || line.find(kKey) == std::string_view::npos) return;
+  if (is_full()) return;
+  if (line.find(kKey) == std::string_view::npos) {
+    if (window_.rule == SpeedRule::kTime) AddOptions(line);
+    return;
+  }
   const auto rate = RateOf(line);
   if (!rate) throw trainer::Error(EX_DATAERR, "imgs_per_sec has no number such as 365.1 behind it");
   if (window_.rule == SpeedRule::kTime) {
@@ -105,6 +109,18 @@ void SpeedMeter::Add(std::string_view line) {
   ++lines_;
 }
 
+void SpeedMeter::AddOptions(std::string_view line) {
+  const LogEntry entry = ParseLogEntry(line);
+  if (entry.kind != EntryKind::kDllOptions) return;
+  const auto batches = BatchesOfStep(entry);
+  if (!batches) {
+    throw trainer::Error(EX_DATAERR, "accumulate is '" +
+                                         std::string(ValueOf(entry, "accumulate").value_or("")) +
+                                         "', which is no number of batches");
+  }
+  batches_ = *batches;
+}
+
 std::optional<double> SpeedMeter::Speed() const {
   DDL_CHECK(is_full());
   if (window_.rule == SpeedRule::kRate) {
@@ -113,7 +129,8 @@ std::optional<double> SpeedMeter::Speed() const {
   const double seconds = static_cast<double>(end_time_ - start_time_) / 1e6;
   if (seconds <= 0) return std::nullopt;
   const double seconds_per_step = seconds / (needed() - first() - 1);
-  return NumpyRound(static_cast<double>(global_batch_) / seconds_per_step);
+  const double global_batch = static_cast<double>(batch_) * static_cast<double>(batches_);
+  return NumpyRound(global_batch / seconds_per_step);
 }
 
 std::vector<CaseSpeed> SpeedsOf(const ModelRuns& runs) {

@@ -9,7 +9,8 @@
 // out.  So with 20 warm-up steps of 120 it is lines 1 to 100 that count.
 //   kRate  the mean of X, each rounded to two digits, over the lines that count
 //   kTime  global batch x (lines - 1) / (time of the last line - time of the first), of the lines
-//          that count
+//          that count; the global batch is all images of a step, also of one that has several
+//          batches (--accumulate), as the line of the run's options says
 // Both are rounded to two digits.  Of the runs of a case average_speed is the mean and
 // median_speed the median; speedup is median_speed over that of the case 1n1g.
 
@@ -42,10 +43,11 @@ struct SpeedWindow {
 // Takes the lines of one log.
 class SpeedMeter {
  public:
-  SpeedMeter(const SpeedWindow& window, std::int64_t global_batch);
+  // `batch` is of all ranks together.
+  SpeedMeter(const SpeedWindow& window, std::int64_t batch);
 
   // Lines of other kinds are passed over.  Throws trainer::Error(EX_DATAERR) for a line that has
-  // the key and no number, or, with kTime, no time; what() says which.
+  // the key and no number, or, with kTime, no time or no number of batches; what() says which.
   void Add(std::string_view line);
 
   // Lines that count or came before those that do, and how many of them there have to be.
@@ -57,10 +59,12 @@ class SpeedMeter {
   std::optional<double> Speed() const;
 
  private:
+  void AddOptions(std::string_view line);
   int first() const { return window_.warmup_steps - kUnloggedSteps; }
 
   const SpeedWindow window_;
-  const std::int64_t global_batch_;
+  const std::int64_t batch_;
+  std::int64_t batches_ = 1;  // of a step; kTime
   int lines_ = 0;
   std::vector<double> speeds_;   // kRate
   std::int64_t start_time_ = 0;  // microseconds; kTime

@@ -98,8 +98,10 @@ class TimedTraining {
       log.problem = fmt::format("{}: the run failed: exit code {}; the last line: {}",
                                 log_.string(), code, LastLineOf(log_));
     } else if (log.problem.empty() && *log.steps.global_batch() != options_.batch_size) {
-      log.problem = fmt::format("{}: a step had {} images, not {}", log_.string(),
-                                *log.steps.global_batch(), options_.batch_size);
+      log.problem = fmt::format(
+          "{}: a step had {} images, not {}: leave out --batch_size and --accumulate behind --, or "
+          "give both so that it has as many",
+          log_.string(), *log.steps.global_batch(), options_.batch_size);
     }
     run.completed = log.problem.empty();
     run.gpu = log.gpu;

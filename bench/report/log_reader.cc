@@ -50,6 +50,12 @@ Settings SettingsOf(const LoggerLine& line) {
   return settings;
 }
 
+// Batches of a rank in a step: 1 where a program does not know the option.
+std::string BatchesIn(const Settings& settings) {
+  const std::string batches = SettingOf(settings, "accumulate");
+  return batches.empty() ? "1" : batches;
+}
+
 class Reader {
  public:
   Reader(const std::string& path, int skip_steps, RunRecord& run, Complaints& complaints)
@@ -94,13 +100,23 @@ class Reader {
     ++used_;
     if (entry.kind == EntryKind::kDllOptions) {
       BeginLaunch({}, line.number);
+      if (const auto mode = ValueOf(entry, "mode")) AddSetting("mode", std::string(*mode));
+      const std::string batches(ValueOf(entry, "accumulate").value_or("1"));
+      if (batches != BatchesIn(run_.settings)) {
+        BeginAnewIfOther("accumulate", BatchesIn(run_.settings), batches, line.number);
+        AddSetting("accumulate", batches);
+      }
     } else if (entry.kind == EntryKind::kNvlog) {
       const auto& [key, value] = entry.values.front();
       const auto number = NumberOf(value);
       if (key == "Num GPUs" && number && *number >= 1 && *number <= kMaxCount) {
         AddEnvironment({{"ranks", std::string(value)}}, line.number);
       }
-      if (key == "Per-GPU Batch Size") AddSetting("batch_size", std::string(value));
+      if (key == "Per-GPU Batch Size") {
+        const std::string batch(value);
+        BeginAnewIfOther("batch_size", SettingOf(run_.settings, "batch_size"), batch, line.number);
+        AddSetting("batch_size", batch);
+      }
     } else if (entry.step.size() == 2) {
       AddStep({entry.step[1], ValueIn(entry, "imgs_per_sec"), ValueIn(entry, "cross_entropy")});
     } else if (entry.step.empty()) {
@@ -130,12 +146,11 @@ class Reader {
   void BeginLaunch(Settings settings, std::int64_t number) {
     ++run_.launches;
     steps_to_skip_ = skip_steps_;
-    const std::string batch = SettingOf(run_.settings, "batch_size");
-    const std::string new_batch = SettingOf(settings, "batch_size");
-    if (!batch.empty() && !new_batch.empty() && batch != new_batch) {
-      BeginAnew("batch_size=" + new_batch + " in place of " + batch, number);
-    }
-    if (!settings.empty()) run_.settings = std::move(settings);
+    if (settings.empty()) return;
+    BeginAnewIfOther("batch_size", SettingOf(run_.settings, "batch_size"),
+                     SettingOf(settings, "batch_size"), number);
+    BeginAnewIfOther("accumulate", BatchesIn(run_.settings), BatchesIn(settings), number);
+    run_.settings = std::move(settings);
   }
 
   void AddEnvironment(Settings environment, std::int64_t number) {
@@ -149,6 +164,13 @@ class Reader {
       run_.ranks = whole;
     }
     run_.environment = std::move(environment);
+  }
+
+  // Steps of another size have other times; "" is what a launch has not said.
+  void BeginAnewIfOther(const std::string& name, const std::string& old, const std::string& value,
+                        std::int64_t number) {
+    if (old.empty() || value.empty() || old == value) return;
+    BeginAnew(name + "=" + value + " in place of " + old, number);
   }
 
   void BeginAnew(const std::string& why, std::int64_t number) {

@@ -13,10 +13,10 @@
 namespace bench {
 
 // Adds what the log says to `run`, and leaves out the first `skip_steps` of its steps in each
-// launch.  Launches with other options that a step depends on (ranks, images of a rank) begin the
-// measures anew, which is noted.  Lines that cannot be used are problems, and so is a log without
-// any line that can.
-// Throws trainer::Error(EX_NOINPUT) when the file cannot be opened or read.
+// launch.  Launches with other options that a step depends on (ranks, images of a rank, batches)
+// begin the measures anew, which is noted.  Lines that cannot be used are problems, and so is a log
+// without any line that can. Throws trainer::Error(EX_NOINPUT) when the file cannot be opened or
+// read.
 void ReadRunLog(const std::filesystem::path& path, int skip_steps, RunRecord& run,
                 Complaints& complaints);
 

@@ -23,7 +23,10 @@ std::optional<std::int64_t> GlobalBatchOf(const RunRecord& run) {
   if (!batch || run.ranks == 0 || !(*batch >= 1) || *batch != std::floor(*batch)) {
     return std::nullopt;
   }
-  const double images = *batch * static_cast<double>(run.ranks);
+  const auto batches =
+      BatchesOfStep(SettingOf(run.settings, "mode"), SettingOf(run.settings, "accumulate"));
+  if (!batches) return std::nullopt;
+  const double images = *batch * static_cast<double>(run.ranks) * static_cast<double>(*batches);
   if (images > kMaxBatch) return std::nullopt;
   return static_cast<std::int64_t>(images);
 }

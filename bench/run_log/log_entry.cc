@@ -13,6 +13,8 @@ namespace {
 constexpr std::string_view kDll = "DLL ";
 constexpr std::string_view kNvlogStart = ":::NVLOG";
 constexpr std::string_view kKeyEnd = ": ";
+// Beyond what a step has of batches.
+constexpr double kMaxBatches = 1e12;
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
@@ -116,12 +118,34 @@ std::vector<KeyValue> MetricsOf(std::string_view text) {
   }
 }
 
+// " batch_size : 256  data_dir : /my data  seed : 1 ": a value may have blanks in it, so that it
+// goes as far as the two between options, or the one at the end.
+std::vector<KeyValue> OptionsOf(std::string_view text) {
+  constexpr std::string_view kBetween = " : ";
+  std::vector<KeyValue> values;
+  if (text.starts_with(' ')) text.remove_prefix(1);
+  for (;;) {
+    const std::size_t key_end = text.find(kBetween);
+    if (key_end == std::string_view::npos) return values;
+    const std::string_view key = text.substr(0, key_end);
+    text.remove_prefix(key_end + kBetween.size());
+    const std::size_t end = text.find("  ");
+    if (end == std::string_view::npos) {
+      if (text.ends_with(' ')) values.emplace_back(key, text.substr(0, text.size() - 1));
+      return values;
+    }
+    values.emplace_back(key, text.substr(0, end));
+    text.remove_prefix(end + 2);
+  }
+}
+
 LogEntry ParseDll(std::string_view line) {
   LogEntry entry;
   Scanner scanner(line);
   if (!TakeTime(scanner) || !scanner.Take(" - ")) return entry;
   if (scanner.Take("PARAMETER")) {
     entry.kind = EntryKind::kDllOptions;
+    entry.values = OptionsOf(scanner.rest());
     return entry;
   }
   auto step = TakeStep(scanner);
@@ -176,6 +200,21 @@ std::optional<double> NumberOf(std::string_view text) {
     return std::nullopt;
   }
   return number;
+}
+
+std::optional<std::int64_t> BatchesOfStep(std::string_view mode, std::string_view accumulate) {
+  // The trainer takes the option in this mode too, and computes single batches all the same.
+  if (accumulate.empty() || mode == "inference_benchmark") return 1;
+  const auto number = NumberOf(accumulate);
+  if (!number || !(*number >= 1) || *number > kMaxBatches || *number != std::floor(*number)) {
+    return std::nullopt;
+  }
+  return static_cast<std::int64_t>(*number);
+}
+
+std::optional<std::int64_t> BatchesOfStep(const LogEntry& options) {
+  return BatchesOfStep(ValueOf(options, "mode").value_or(""),
+                       ValueOf(options, "accumulate").value_or(""));
 }
 
 std::optional<std::int64_t> MicrosecondsOf(std::string_view line) {

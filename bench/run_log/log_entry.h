@@ -22,7 +22,7 @@ using KeyValue = std::pair<std::string_view, std::string_view>;
 enum class EntryKind : std::uint8_t {
   kNone,        // a line of another kind, or one that is torn
   kDllStep,     // step is (epoch, step), (epoch) or ()
-  kDllOptions,  // how the run was started; its values have no form and are left out
+  kDllOptions,  // how the run was started
   kNvlog,       // one value, or a key without one
 };
 
@@ -35,11 +35,17 @@ struct LogEntry {
 
 LogEntry ParseLogEntry(std::string_view line);
 
-// The value of `key`; nothing when there is none.
+// The value of `key`, the first one; nothing when there is none.
 std::optional<std::string_view> ValueOf(const LogEntry& entry, std::string_view key);
 
 // The number that is all of `text`; nothing when it is none or not finite.
 std::optional<double> NumberOf(std::string_view text);
+
+// The batches of a rank in a step, by the options --mode and --accumulate of its run; "" for one
+// that it has not said.  Nothing where `accumulate` is no number of batches.
+std::optional<std::int64_t> BatchesOfStep(std::string_view mode, std::string_view accumulate);
+// By the options in a line of kDllOptions.
+std::optional<std::int64_t> BatchesOfStep(const LogEntry& options);
 
 // The first time of the form 2020-07-01 10:00:00.123456 in `line`, as microseconds since 1970 by a
 // clock without time zone; nothing when there is none.  Fractions need not have six digits.

@@ -36,6 +36,15 @@ double CountIn(std::string_view key, std::string_view value, double least) {
 
 void RunSteps::Add(std::string_view line) {
   const LogEntry entry = ParseLogEntry(line);
+  if (entry.kind == EntryKind::kDllOptions) {
+    const auto batches = BatchesOfStep(entry);
+    if (!batches) {
+      throw Wrong("accumulate", ValueOf(entry, "accumulate").value_or(""),
+                  "which is no number of this kind");
+    }
+    batches_ = static_cast<double>(*batches);
+    return;
+  }
   if (entry.kind != EntryKind::kNvlog) return;
   const auto& [key, value] = entry.values.front();
   if (key == "Num GPUs") {
@@ -64,7 +73,7 @@ void RunSteps::Add(std::string_view line) {
 
 std::optional<std::int64_t> RunSteps::global_batch() const {
   if (ranks_ == 0 || batch_ == 0) return std::nullopt;
-  const double batch = ranks_ * batch_;
+  const double batch = ranks_ * batch_ * batches_;
   if (batch > kMaxCount) return std::nullopt;
   return static_cast<std::int64_t>(batch);
 }

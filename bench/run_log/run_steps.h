@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The steps of a training, out of the NVLOG lines of its log (ddltraind --display_every=1 has every
-// step).  Pure.
+// step) and the options in it.  Pure.
 
 #pragma once
 
@@ -27,7 +27,8 @@ class RunSteps {
   void Add(std::string_view line);
 
   const std::vector<RunStep>& steps() const { return steps_; }
-  // Images of all ranks in a step; nothing when the log has not said it.
+  // Images of all ranks in a step, of all its batches (--accumulate); nothing when the log has not
+  // said it.
   std::optional<std::int64_t> global_batch() const;
   int ranks() const { return static_cast<int>(ranks_); }  // 0: not said
 
@@ -36,6 +37,7 @@ class RunSteps {
   std::optional<RunStep> open_;  // its speed is not known yet, or its loss
   double ranks_ = 0;
   double batch_ = 0;
+  double batches_ = 1;  // of a rank in a step
 };
 
 }  // namespace bench

@@ -87,6 +87,17 @@ TEST(SpeedMeter, TimeIsImagesOverTheTimeBetweenFirstAndLastLine) {
   }
 }
 
+TEST(SpeedMeter, TimeGoesByAllBatchesOfAStep) {
+  SpeedMeter meter({SpeedRule::kTime, 20, 22}, 8);
+  meter.Add("DLL 2020-07-01 10:00:00.0 - PARAMETER mode : train  accumulate : 3 ");
+  meter.Add("2020-07-01 10:00:00.000000 imgs_per_sec : 9.0 ");
+  meter.Add("2020-07-01 10:00:02.000000 imgs_per_sec : 9.0 ");
+  EXPECT_THAT(meter.Speed(), Optional(12.0));
+  SpeedMeter strange({SpeedRule::kTime, 20, 22}, 8);
+  EXPECT_THROW(strange.Add("DLL 2020-07-01 10:00:00.0 - PARAMETER accumulate : x "),
+               trainer::Error);
+}
+
 TEST(SpeedMeter, RoundsEachSpeedThenTheMean) {
   SpeedMeter meter({SpeedRule::kRate, 20, 23}, 1);
   for (const std::string rate : {"1.006", "1.006", "1.001"}) meter.Add(StepLine(0, rate));

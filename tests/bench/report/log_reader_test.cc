@@ -104,6 +104,38 @@ TEST_F(ReadRunLogTest, BeginsAnewWithOtherRanksOrAnotherBatch) {
   EXPECT_EQ(complaints_.exit_code(), EX_OK);
 }
 
+TEST_F(ReadRunLogTest, BeginsAnewWithOtherBatchesOfAStep) {
+  const RunRecord run =
+      Read(LoggedOptions(R"("batch_size": 8)") + LoggedSpeed(20, "1.0", "1") +
+           LoggedOptions(R"("batch_size": 8, "accumulate": 1)") + LoggedSpeed(21, "1.0", "1") +
+           LoggedOptions(R"("batch_size": 8, "accumulate": 2)") + LoggedSpeed(30, "2.0", "1"));
+  EXPECT_THAT(Steps(run), ElementsAre(30));
+  EXPECT_THAT(
+      told_, ElementsAre(HasSubstr("log.json:5: a launch with accumulate=2 in place of 1 begins")));
+}
+
+TEST_F(ReadRunLogTest, BeginsAnewWithAnotherStepInWhatRunsPrinted) {
+  const auto launch = [](const std::string& batch, const std::string& batches, int step) {
+    return "DLL 2020-07-01 10:00:00.1 - PARAMETER mode : train" + batches +
+           " \n:::NVLOGv0.2.3 resnet 1.5 (runner.py:373) Num GPUs: 4\n"
+           ":::NVLOGv0.2.3 resnet 1.5 (runner.py:374) Per-GPU Batch Size: " +
+           batch + "\nDLL 2020-07-01 10:00:00.2 - (0, " + std::to_string(step) +
+           ") imgs_per_sec : 100.0  cross_entropy : 2.5 \n";
+  };
+  const RunRecord other_batch =
+      Read(launch("8", "", 20) + launch("8", "", 21) + launch("16", "", 22));
+  EXPECT_THAT(Steps(other_batch), ElementsAre(22));
+  EXPECT_EQ(SettingOf(other_batch.settings, "batch_size"), "16");
+  const RunRecord other_batches =
+      Read(launch("8", "  accumulate : 2", 20) + launch("8", "  accumulate : 4", 21));
+  EXPECT_THAT(Steps(other_batches), ElementsAre(21));
+  EXPECT_EQ(SettingOf(other_batches.settings, "accumulate"), "4");
+  EXPECT_THAT(
+      told_, ElementsAre(HasSubstr("log.json:11: a launch with batch_size=16 in place of 8 begins"),
+                         HasSubstr("log.json:5: a launch with accumulate=4 in place of 2 begins")));
+  EXPECT_EQ(complaints_.exit_code(), EX_OK);
+}
+
 TEST_F(ReadRunLogTest, UsesHalfALog) {
   const std::string whole =
       LoggedOptions(R"("batch_size": 8)") + LoggedSpeed(20, "1.0", "1") + LoggedSpeed(21, "1", "1");

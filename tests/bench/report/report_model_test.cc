@@ -65,6 +65,16 @@ TEST(MakeReportModel, KnowsNoStepTimesWithoutABatch) {
   }
 }
 
+TEST(MakeReportModel, AStepOfSeveralBatchesTakesTheTimeOfAll) {
+  const RunFigures figures =
+      MakeReportModel({RunOf("r", 2, {100}, {{"mode", "train"}, {"accumulate", "4"}})}, 0)
+          .figures[0];
+  EXPECT_EQ(figures.global_batch, 64);
+  EXPECT_DOUBLE_EQ(figures.step->mean, 0.64);
+  EXPECT_FALSE(
+      MakeReportModel({RunOf("r", 2, {100}, {{"accumulate", "0"}})}, 0).figures[0].global_batch);
+}
+
 TEST(MakeReportModel, GroupsRunsThatWereMadeAlike) {
   const ReportModel model =
       MakeReportModel({RunOf("a/1", 2, {100}, {{"seed", "1"}, {"precision", "fp32"}}),

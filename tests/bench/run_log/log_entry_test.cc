@@ -39,8 +39,29 @@ TEST(ParseLogEntry, ReadsUnitsEpochsSummariesAndOptions) {
   EXPECT_EQ(summary.kind, EntryKind::kDllStep);
   EXPECT_THAT(summary.step, IsEmpty());
   EXPECT_THAT(summary.values, ElementsAre(KeyValue("train_throughput", "42.5")));
-  EXPECT_EQ(ParseLogEntry("DLL 2020-07-01 10:00:00.1 - PARAMETER mode : train a b : c ").kind,
-            EntryKind::kDllOptions);
+}
+
+TEST(ParseLogEntry, ReadsOptionsWhoseValuesMayHaveBlanks) {
+  const std::string line =
+      "DLL 2020-07-01 10:00:00.1 - PARAMETER mode : train  accumulate : 4  data_dir : /my data  "
+      "export_dir :   use_xla : True ";
+  const LogEntry entry = ParseLogEntry(line);
+  EXPECT_EQ(entry.kind, EntryKind::kDllOptions);
+  EXPECT_THAT(entry.values, ElementsAre(KeyValue("mode", "train"), KeyValue("accumulate", "4"),
+                                        KeyValue("data_dir", "/my data"),
+                                        KeyValue("export_dir", ""), KeyValue("use_xla", "True")));
+  // A value that the line is torn in is none.
+  EXPECT_EQ(ValueOf(ParseLogEntry(line.substr(0, line.size() - 1)), "use_xla"), std::nullopt);
+  EXPECT_THAT(ParseLogEntry("DLL 2020-07-01 10:00:00.1 - PARAMETER").values, IsEmpty());
+}
+
+TEST(BatchesOfStep, AreThoseOfATraining) {
+  EXPECT_THAT(BatchesOfStep("train", "4"), Optional(4));
+  EXPECT_THAT(BatchesOfStep("", ""), Optional(1));
+  EXPECT_THAT(BatchesOfStep("inference_benchmark", "4"), Optional(1));
+  for (const char* strange : {"0", "-1", "1.5", "many", "1e300"}) {
+    EXPECT_EQ(BatchesOfStep("train", strange), std::nullopt) << strange;
+  }
 }
 
 TEST(ParseLogEntry, ReadsNvlog) {

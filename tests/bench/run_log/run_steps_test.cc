@@ -49,6 +49,20 @@ TEST(RunSteps, HasEveryStepAndTheShapeOfTheRun) {
   EXPECT_EQ(steps.steps()[2].cross_entropy, 7.2);
 }
 
+TEST(RunSteps, AStepOfSeveralBatchesHasTheImagesOfAll) {
+  RunSteps steps;
+  steps.Add("DLL 2020-07-01 10:00:00.1 - PARAMETER mode : train  batch_size : 8  accumulate : 3 ");
+  steps.Add(Line("Num GPUs: 2"));
+  steps.Add(Line("Per-GPU Batch Size: 8"));
+  EXPECT_THAT(steps.global_batch(), Optional(48));
+  try {
+    steps.Add("DLL 2020-07-01 10:00:00.1 - PARAMETER accumulate : 0 ");
+    FAIL();
+  } catch (const trainer::Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("accumulate is '0'"));
+  }
+}
+
 TEST(RunSteps, AStepIsKnownWhenItsLossHasCome) {
   RunSteps steps;
   steps.Add(Line("iteration: 0"));
