@@ -17,9 +17,9 @@
 namespace bench {
 namespace {
 
-// Options that say where a run writes to, how long it lasts, or which random numbers it has: runs
-// that differ in these alone were made alike.
-constexpr std::array<std::string_view, 29> kOwnOptions = {"results_dir",
+// Options that say where a run reads from or writes to, how long it lasts, or which random numbers
+// it has: runs that differ in these alone were made alike.
+constexpr std::array<std::string_view, 36> kOwnOptions = {"results_dir",
                                                           "model_dir",
                                                           "log_filename",
                                                           "export_dir",
@@ -40,6 +40,13 @@ constexpr std::array<std::string_view, 29> kOwnOptions = {"results_dir",
                                                           "dump_state",
                                                           "dump_state_step",
                                                           "dry_run",
+                                                          "to_predict",
+                                                          "stop_at_top1",
+                                                          "stop_margin",
+                                                          "record_cache",
+                                                          "plan_cache",
+                                                          "variability_dir",
+                                                          "job_comment",
                                                           "mllog",
                                                           "mllog_org",
                                                           "mllog_platform",
@@ -48,12 +55,15 @@ constexpr std::array<std::string_view, 29> kOwnOptions = {"results_dir",
                                                           "tensorboard_dir",
                                                           "trace",
                                                           "display_every"};
+// Those whose place does not matter, but whether there is one: images come faster, or each op of a
+// step is timed.
+constexpr std::array<std::string_view, 2> kGivenOrNot = {"record_cache", "variability_dir"};
 // What the program says of its run, that speed depends on.
 constexpr std::array<std::string_view, 2> kSharedFacts = {"program", "backend"};
 // Places of files, which differ in all runs and say nothing.
-constexpr std::array<std::string_view, 8> kPlaces = {
-    "results_dir",    "model_dir",       "log_filename", "export_dir",
-    "prometheus_dir", "tensorboard_dir", "mllog",        "command"};
+constexpr std::array<std::string_view, 9> kPlaces = {
+    "results_dir",     "model_dir", "log_filename",    "export_dir", "prometheus_dir",
+    "tensorboard_dir", "mllog",     "variability_dir", "command"};
 
 template <std::size_t kCount>
 bool Contains(const std::array<std::string_view, kCount>& names, std::string_view name) {
@@ -82,6 +92,7 @@ Facts FactsOf(const RunRecord& run) {
   Facts facts;
   for (const auto& [name, value] : run.settings) {
     if (!Contains(kOwnOptions, name)) facts[name] = value;
+    if (Contains(kGivenOrNot, name) && !value.empty()) facts[name] = "given";
   }
   for (const auto& [name, value] : run.environment) {
     if (Contains(kSharedFacts, name)) facts[name] = WithoutOwnNumbers(value);
