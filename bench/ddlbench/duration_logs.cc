@@ -55,13 +55,15 @@ std::optional<int> DeviceNumber(std::string_view text) {
 
 using DurationsByDevice = std::map<int, std::vector<double>>;
 
+constexpr std::string_view kDurationStart = "Iteration Duration ";
+
 // Adds what stands behind each "Iteration Duration " of a line: the processes of a node print at
 // once, so that there may be two.  False if some of it is no duration.
 bool AddDurations(std::string_view line, DurationsByDevice& durations) {
-  constexpr std::string_view kStart = "Iteration Duration ";
   bool is_all_good = true;
-  for (std::size_t at = line.find(kStart); at != std::string_view::npos; at = line.find(kStart)) {
-    line.remove_prefix(at + kStart.size());
+  for (std::size_t at = line.find(kDurationStart); at != std::string_view::npos;
+       at = line.find(kDurationStart)) {
+    line.remove_prefix(at + kDurationStart.size());
     std::string_view entry = line.substr(0, line.find('I'));
     const std::string_view iteration = TakeWord(entry);
     const auto device = DeviceNumber(TakeWord(entry));
@@ -81,12 +83,16 @@ DurationsByDevice ReadDurations(const fs::path& path, Complaints& complaints) {
   LogLines lines(path);
   for (LogLine line; lines.Next(line);) {
     if (line.text.starts_with("Training time")) break;
-    if (AddDurations(line.text, durations)) continue;
     const std::string place = fmt::format("{}:{}: ", path.string(), line.number);
-    if (line.is_whole) {
+    // The number that a run was killed in may look like another one: 0.2 of 0.25.
+    if (!line.is_whole) {
+      if (line.text.find(kDurationStart) != std::string_view::npos) {
+        complaints.Note(place + "the last line is not whole; it is left out");
+      }
+      break;
+    }
+    if (!AddDurations(line.text, durations)) {
       complaints.Problem(place + "no duration of an iteration; it is left out");
-    } else {
-      complaints.Note(place + "the last line is not whole; it is left out");
     }
   }
   // The first iteration of each is no measure: memory and kernels are new.
@@ -206,6 +212,32 @@ void AddTable(const std::map<int, DeviceTable>& tables, const LogName& name, Dev
   }
 }
 
+// The last parts of a file's name are a host, which may have '_' in its name, and in names of the
+// study's scripts then nnodes1, bsz64 and so on, which say how it ran.
+std::string HostOf(const std::vector<std::string>& parts) {
+  constexpr std::string_view kNodes = "nnodes";
+  std::string host = parts.front();
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    const std::string_view part = parts[i];
+    if (part.starts_with(kNodes) && IsDigits(part.substr(kNodes.size()))) break;
+    host += "_" + parts[i];
+  }
+  return host;
+}
+
+// Adds the durations of a file; a run on a device that has some already keeps them.
+void AddRun(const DurationsByDevice& durations, const LogName& name, const fs::path& file,
+            DeviceRuns& runs, Complaints& complaints) {
+  for (const auto& [device, values] : durations) {
+    DeviceRun run;
+    run.durations = values;
+    if (runs[{name.host, device}].emplace(name.run, std::move(run)).second) continue;
+    complaints.Problem(fmt::format(
+        "{}: another file has durations of the run {} on device {} of {}; these are left out",
+        file.string(), name.run, device, name.host));
+  }
+}
+
 // The files that `paths` stand for, each once.
 std::set<fs::path> FilesOf(const std::vector<std::string>& paths, Complaints& complaints) {
   std::set<fs::path> files;
@@ -237,19 +269,17 @@ std::optional<LogName> ParseDurationsName(const std::string& name) {
   if (!name.ends_with(".txt")) return std::nullopt;
   const std::vector<std::string> parts = SplitAt('_', name.substr(0, name.size() - 4));
   const auto mark = std::ranges::find(parts, "iterdur");
-  if (parts.end() - mark < 3 || mark == parts.begin() || !IsDigits(mark[1]) || mark[2].empty()) {
-    return std::nullopt;
-  }
-  return LogName{mark[1], mark[2]};
+  if (parts.end() - mark < 3 || mark == parts.begin() || !IsDigits(mark[1])) return std::nullopt;
+  const std::string host = HostOf({mark + 2, parts.end()});
+  return host.empty() ? std::nullopt : std::optional(LogName{mark[1], host});
 }
 
 std::optional<LogName> ParseTableName(const std::string& name) {
   if (!name.ends_with(".csv")) return std::nullopt;
   const std::vector<std::string> parts = SplitAt('_', name.substr(0, name.size() - 4));
-  if (parts.size() != 4 || !IsDigits(parts[1]) || !IsDigits(parts[2]) || parts[3].empty()) {
-    return std::nullopt;
-  }
-  return LogName{parts[2], parts[3]};
+  if (parts.size() < 4 || !IsDigits(parts[1]) || !IsDigits(parts[2])) return std::nullopt;
+  const std::string host = HostOf({parts.begin() + 3, parts.end()});
+  return host.empty() ? std::nullopt : std::optional(LogName{parts[2], host});
 }
 
 DeviceRuns ReadDurationLogs(const std::vector<std::string>& paths, Complaints& complaints) {
@@ -269,9 +299,7 @@ DeviceRuns ReadDurationLogs(const std::vector<std::string>& paths, Complaints& c
                            "which tells run and host; it is left out");
         continue;
       }
-      for (auto& [device, durations] : ReadDurations(file, complaints)) {
-        runs[{parsed->host, device}][parsed->run].durations = durations;
-      }
+      AddRun(ReadDurations(file, complaints), *parsed, file, runs, complaints);
     } catch (const Error& error) {
       complaints.Problem(error.what(), error.exit_code());
     }

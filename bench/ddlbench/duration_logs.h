@@ -49,6 +49,7 @@ struct LogName {
   bool operator==(const LogName&) const = default;
 };
 // "resnet_iterdur_1649888832_c1-7.txt", "resnet_multi_iterdur_1649888832_c1-7_nnodes1_run_0.txt".
+// A host may have '_' in its name; it ends where a part such as nnodes1 begins.
 std::optional<LogName> ParseDurationsName(const std::string& name);
 // "resnet_1234_1649888832_c1-7.csv".
 std::optional<LogName> ParseTableName(const std::string& name);

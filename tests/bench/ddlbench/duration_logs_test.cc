@@ -25,6 +25,11 @@ TEST(DurationLogs, NamesTellRunAndHost) {
     EXPECT_EQ(ParseDurationsName(name), expected) << name;
   }
   EXPECT_EQ(ParseTableName("resnet_123_1649888832_c205-007.csv"), expected);
+  const LogName underscored = {"17", "gpu_node_3"};
+  EXPECT_EQ(ParseDurationsName("resnet_iterdur_17_gpu_node_3.txt"), underscored);
+  EXPECT_EQ(ParseDurationsName("resnet_multi_iterdur_17_gpu_node_3_nnodes1_run_0.txt"),
+            underscored);
+  EXPECT_EQ(ParseTableName("resnet_99_17_gpu_node_3.csv"), underscored);
   for (const char* name : {"iterdur_1_c.txt", "resnet_iterdur_x_c.txt", "resnet_iterdur_1.txt",
                            "resnet_iterdur_1_c.csv", "log.json", ""}) {
     EXPECT_FALSE(ParseDurationsName(name)) << name;
@@ -92,6 +97,38 @@ TEST_F(DurationLogsTest, ALineThatIsNotWholeIsANote) {
   ASSERT_EQ(told_.size(), 1);
   EXPECT_THAT(told_[0], HasSubstr(":6: the last line is not whole"));
   EXPECT_EQ(complaints_.exit_code(), EX_OK);
+}
+
+// What was cut off of a number leaves another number.
+TEST_F(DurationLogsTest, HalfANumberIsNoDuration) {
+  Write("resnet_iterdur_17_c1.txt",
+        "\nIteration Duration 0 0 : 9\n\nIteration Duration 1 0 : 0.5\n\nIteration Duration 2 0 : "
+        "0.2");
+  EXPECT_THAT(Read().at({"c1", 0}).at("17").durations, ElementsAre(0.5));
+  EXPECT_THAT(told_, ElementsAre(HasSubstr(":6: the last line is not whole; it is left out")));
+  EXPECT_EQ(complaints_.exit_code(), EX_OK);
+}
+
+TEST_F(DurationLogsTest, HostsWhoseNamesBeginAlikeAreTwo) {
+  const std::string text = "\nIteration Duration 0 0 : 9\n\nIteration Duration 1 0 : ";
+  Write("resnet_iterdur_17_gpu_1.txt", text + "0.5\n");
+  Write("resnet_iterdur_17_gpu_2.txt", text + "0.25\n");
+  const DeviceRuns runs = Read();
+  EXPECT_THAT(told_, IsEmpty());
+  EXPECT_THAT(runs.at({"gpu_1", 0}).at("17").durations, ElementsAre(0.5));
+  EXPECT_THAT(runs.at({"gpu_2", 0}).at("17").durations, ElementsAre(0.25));
+}
+
+TEST_F(DurationLogsTest, ARunThatTwoFilesHaveIsTold) {
+  fs::create_directories(folder_ / "copy");
+  const std::string text = "\nIteration Duration 0 0 : 9\n\nIteration Duration 1 0 : ";
+  Write("copy/resnet_iterdur_17_c1.txt", text + "0.5\n");
+  Write("resnet_iterdur_17_c1.txt", text + "0.25\n");
+  EXPECT_THAT(Read().at({"c1", 0}).at("17").durations, ElementsAre(0.5));
+  EXPECT_THAT(told_, ElementsAre((folder_ / "resnet_iterdur_17_c1.txt").string() +
+                                 ": another file has durations of the run 17 on device 0 of c1; "
+                                 "these are left out"));
+  EXPECT_EQ(complaints_.exit_code(), EX_DATAERR);
 }
 
 // Rows as nvprof itself has written them.
