@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <system_error>
 
+#include "bench/ddlbench/folder_walk.h"
 #include "bench/ddlbench/mila_report.h"
 #include "bench/run_log/log_entry.h"
 #include "bench/run_log/log_lines.h"
@@ -91,14 +92,9 @@ bool LooksLikeReport(const fs::path& path) {
 std::vector<fs::path> ReportFiles(const fs::path& path, Complaints& complaints) {
   std::error_code error;
   if (!fs::is_directory(path, error)) return {path};
-  std::vector<fs::path> files;
-  for (fs::recursive_directory_iterator at(path, error), end; !error && at != end;
-       at.increment(error)) {
-    if (LooksLikeReport(at->path())) files.push_back(at->path());
-  }
-  if (error) complaints.Problem(path.string() + ": cannot be read: " + error.message(), EX_NOINPUT);
-  std::sort(files.begin(), files.end());
-  if (files.empty()) {
+  const std::size_t told = complaints.messages().size();
+  std::vector<fs::path> files = FilesBelow(path, LooksLikeReport, complaints);
+  if (files.empty() && complaints.messages().size() == told) {
     complaints.Problem(path.string() + ": there is no report such as fast.convnet.R0.D0.*.json");
   }
   return files;

@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "bench/ddlbench/box.h"
+#include "bench/ddlbench/folder_walk.h"
 #include "bench/run_log/log_entry.h"
 #include "bench/run_log/log_lines.h"
 #include "trainer/core/error.h"
@@ -238,24 +239,29 @@ void AddRun(const DurationsByDevice& durations, const LogName& name, const fs::p
   }
 }
 
+bool IsStudyLog(const fs::path& path) {
+  const std::string name = path.filename().string();
+  return ParseDurationsName(name) || ParseTableName(name);
+}
+
 // The files that `paths` stand for, each once.
 std::set<fs::path> FilesOf(const std::vector<std::string>& paths, Complaints& complaints) {
   std::set<fs::path> files;
   for (const fs::path path : paths) {
     std::error_code error;
-    if (!fs::is_directory(path, error)) {
+    const fs::file_status status = fs::status(path, error);
+    if (!fs::exists(status)) {
+      complaints.Problem(path.string() + ": cannot be read: " + error.message(), EX_NOINPUT);
+      continue;
+    }
+    if (!fs::is_directory(status)) {
       files.insert(path);
       continue;
     }
-    const std::size_t before = files.size();
-    for (fs::recursive_directory_iterator at(path, error), end; !error && at != end;
-         at.increment(error)) {
-      const std::string name = at->path().filename().string();
-      if (ParseDurationsName(name) || ParseTableName(name)) files.insert(at->path());
-    }
-    if (error) {
-      complaints.Problem(path.string() + ": cannot be read: " + error.message(), EX_NOINPUT);
-    } else if (files.size() == before) {
+    const std::size_t told = complaints.messages().size();
+    const auto found = FilesBelow(path, IsStudyLog, complaints);
+    files.insert(found.begin(), found.end());
+    if (found.empty() && complaints.messages().size() == told) {
       complaints.Problem(path.string() +
                          ": there is no log such as resnet_iterdur_1649888832_c1.txt");
     }

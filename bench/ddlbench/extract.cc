@@ -174,7 +174,12 @@ ModelSpeeds ReadLogFolder(const fs::path& folder, const SpeedWindow& window,
   std::map<std::string, ModelRuns> models;
   for (const fs::path& entry : EntriesOf(folder)) {
     const auto at = ParseCase(entry.filename().string());
-    if (at && IsFolder(entry)) ReadCase(entry, *at, window, models, complaints);
+    if (!at || !IsFolder(entry)) continue;
+    try {
+      ReadCase(entry, *at, window, models, complaints);
+    } catch (const Error& error) {
+      complaints.Problem(error.what(), error.exit_code());
+    }
   }
   ModelSpeeds speeds;
   for (auto& [model, runs] : models) {
@@ -188,11 +193,16 @@ ModelSpeeds ReadLogFolder(const fs::path& folder, const SpeedWindow& window,
   return speeds;
 }
 
-std::vector<fs::path> FindLogFolders(const fs::path& folder) {
+std::vector<fs::path> FindLogFolders(const fs::path& folder, Complaints& complaints) {
   if (HasCases(folder)) return {folder};
   std::vector<fs::path> found;
   for (const fs::path& entry : EntriesOf(folder)) {
-    if (IsFolder(entry) && HasCases(entry)) found.push_back(entry);
+    if (!IsFolder(entry)) continue;
+    try {
+      if (HasCases(entry)) found.push_back(entry);
+    } catch (const Error& error) {
+      complaints.Problem(error.what(), error.exit_code());
+    }
   }
   return found;
 }
@@ -202,14 +212,17 @@ std::string Extract(const ExtractOptions& options, Complaints& complaints) {
   std::string text;
   std::set<fs::path> written;
   for (const std::string& folder : options.folders) {
+    const std::size_t told = complaints.messages().size();
     std::vector<fs::path> log_folders;
     try {
-      log_folders = FindLogFolders(folder);
+      log_folders = FindLogFolders(folder, complaints);
     } catch (const Error& error) {
       complaints.Problem(error.what(), error.exit_code());
       continue;
     }
-    if (log_folders.empty()) complaints.Problem(folder + kNoLog);
+    if (log_folders.empty() && complaints.messages().size() == told) {
+      complaints.Problem(folder + kNoLog);
+    }
     for (const fs::path& log_folder : log_folders) {
       const ModelSpeeds models = ReadLogFolder(log_folder, window, complaints);
       if (models.empty()) continue;
@@ -227,7 +240,13 @@ std::string Extract(const ExtractOptions& options, Complaints& complaints) {
                            "--output_dir");
         continue;
       }
-      WriteFile(file, FormatJson(models));
+      try {
+        WriteFile(file, FormatJson(models));
+      } catch (const Error& error) {
+        complaints.Problem(std::string(error.what()) + "; give ddlbench extract --output_dir DIR",
+                           error.exit_code());
+        continue;
+      }
       text.append("Saving result to ").append(file.string()).append("\n\n");
     }
   }

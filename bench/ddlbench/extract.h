@@ -32,17 +32,19 @@ std::optional<double> ReadSpeed(const std::filesystem::path& path, const Case& a
                                 const RunName& name, const SpeedWindow& window,
                                 Complaints& complaints);
 
-// All <case>/*.log of `folder`, by model.  Logs that cannot be used are problems, and so is a
-// folder that has no other.
+// All <case>/*.log of `folder`, by model.  Logs and cases that cannot be used are problems, and so
+// is a folder that has no other.  Throws trainer::Error(EX_NOINPUT) when `folder` cannot be read.
 ModelSpeeds ReadLogFolder(const std::filesystem::path& folder, const SpeedWindow& window,
                           Complaints& complaints);
 
-// `folder` itself if it has cases, else those of its folders that have, by name.
+// `folder` itself if it has cases, else those of its folders that have, by name; one of these that
+// cannot be read is a problem.
 // Throws trainer::Error(EX_NOINPUT) when `folder` is none or cannot be read.
-std::vector<std::filesystem::path> FindLogFolders(const std::filesystem::path& folder);
+std::vector<std::filesystem::path> FindLogFolders(const std::filesystem::path& folder,
+                                                  Complaints& complaints);
 
 // Reads every log folder, writes <output_dir>/<name of the log folder>_result.json and returns the
-// tables as text.  Throws trainer::Error(EX_OSERR) when a file cannot be written.
+// tables as text.  A file that cannot be written is a problem, with EX_OSERR.
 std::string Extract(const ExtractOptions& options, Complaints& complaints);
 
 }  // namespace bench

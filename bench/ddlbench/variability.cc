@@ -174,7 +174,8 @@ std::string VariabilityJson(const Variability& variability) {
 std::string RunVariability(const VariabilityOptions& options, Complaints& complaints) {
   const DeviceRuns runs = ReadDurationLogs(options.logs, complaints);
   if (runs.empty()) {
-    throw trainer::Error(EX_DATAERR,
+    const int code = complaints.exit_code() == EX_OK ? EX_DATAERR : complaints.exit_code();
+    throw trainer::Error(code,
                          "there are no durations to compare: give the folder of ddltraind "
                          "--variability_dir, with files such as resnet_iterdur_1649888832_c1.txt");
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "trainer/core/error.h"
+#include "unreadable_folder.h"
 
 namespace bench {
 namespace {
@@ -129,6 +130,18 @@ TEST_F(CompareTest, NamesReportsThatAreNoneAndKeepsTheRest) {
                           HasSubstr("more than 16 MiB are no report"),
                           HasSubstr("empty: there is no report such as"),
                           HasSubstr("none: cannot be read")));
+}
+
+TEST_F(CompareTest, NamesAFolderThatCannotBeReadAndKeepsTheRest) {
+  Write("r/a/fast.a.R0.D0.1.json", Report("a", "1.0"));
+  Write("r/b/fast.b.R0.D0.1.json", Report("b", "2.0"));
+  Write("r/c/fast.c.R0.D0.1.json", Report("c", "3.0"));
+  const UnreadableFolder unreadable(folder_ / "r/b");
+  if (!unreadable.works()) GTEST_SKIP() << "every folder can be read here";
+  EXPECT_THAT(ReadReports({(folder_ / "r").string()}, complaints_),
+              ElementsAre(Pair("a", ElementsAre(1.0)), Pair("c", ElementsAre(3.0))));
+  EXPECT_THAT(told_, ElementsAre(HasSubstr((folder_ / "r/b").string() + ": cannot be read")));
+  EXPECT_EQ(complaints_.exit_code(), EX_NOINPUT);
 }
 
 TEST(FormatComparison, HasMeanSpreadDifferenceAndWhetherItPasses) {

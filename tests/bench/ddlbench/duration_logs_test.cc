@@ -9,6 +9,7 @@
 
 #include "bench/ddlbench/variability.h"
 #include "trainer/core/error.h"
+#include "unreadable_folder.h"
 
 namespace bench {
 namespace {
@@ -184,9 +185,31 @@ TEST_F(DurationLogsTest, OfNoLogsThereIsNothingToCompare) {
   ASSERT_EQ(told_.size(), 1);
   EXPECT_THAT(told_[0], HasSubstr("there is no log such as resnet_iterdur_1649888832_c1.txt"));
   EXPECT_THROW(RunVariability({{folder_.string()}, ""}, complaints_), trainer::Error);
-  ReadDurationLogs({"/nowhere/resnet_iterdur_1_c.txt", "/nowhere/x.txt"}, complaints_);
-  EXPECT_THAT(told_, testing::Contains(HasSubstr("/nowhere/x.txt: its name is not of the form")));
-  EXPECT_THAT(told_, testing::Contains(HasSubstr("/nowhere/resnet_iterdur_1_c.txt")));
+  ReadDurationLogs({(folder_ / "log.json").string()}, complaints_);
+  EXPECT_THAT(told_, testing::Contains(HasSubstr("log.json: its name is not of the form")));
+}
+
+TEST_F(DurationLogsTest, WhatIsNotThereEndsWithTheCodeForIt) {
+  try {
+    RunVariability({{"/nowhere", "/nowhere/resnet_iterdur_1_c.txt"}, ""}, complaints_);
+    FAIL();
+  } catch (const trainer::Error& error) {
+    EXPECT_EQ(error.exit_code(), EX_NOINPUT);
+  }
+  EXPECT_THAT(told_, ElementsAre("/nowhere: cannot be read: No such file or directory",
+                                 HasSubstr("/nowhere/resnet_iterdur_1_c.txt: cannot be read")));
+}
+
+TEST_F(DurationLogsTest, NamesAFolderThatCannotBeReadAndShowsTheRest) {
+  for (const char* name : {"a", "b", "c"}) fs::create_directories(folder_ / name);
+  const std::string text = "\nIteration Duration 0 0 : 9\n\nIteration Duration 1 0 : 0.5\n";
+  Write("a/resnet_iterdur_17_c1.txt", text);
+  Write("c/resnet_iterdur_17_c3.txt", text);
+  const UnreadableFolder unreadable(folder_ / "b");
+  if (!unreadable.works()) GTEST_SKIP() << "every folder can be read here";
+  EXPECT_EQ(Read().size(), 2U);
+  EXPECT_THAT(told_, ElementsAre(HasSubstr((folder_ / "b").string() + ": cannot be read")));
+  EXPECT_EQ(complaints_.exit_code(), EX_NOINPUT);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "trainer/core/error.h"
+#include "unreadable_folder.h"
 
 namespace bench {
 namespace {
@@ -21,6 +22,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::Optional;
 
 class ExtractTest : public ::testing::Test {
@@ -204,16 +206,40 @@ TEST_F(ExtractTest, TwoFoldersOfOneNameNeedTwoPlaces) {
   EXPECT_THAT(Json("out/logs_result.json"), HasSubstr("10.0"));
 }
 
-TEST_F(ExtractTest, AFileThatCannotBeWrittenEndsIt) {
+TEST_F(ExtractTest, TablesAreShownAlsoWhereTheirFileCannotBeWritten) {
   Write("1n1g/r50_b4_fp32_1.log", Log(5, "10.0"));
   Write("result", "a file in its place");
-  try {
-    RunExtract();
-    FAIL();
-  } catch (const trainer::Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_OSERR);
-    EXPECT_THAT(error.what(), HasSubstr("cannot make the folder " + (folder_ / "result").string()));
-  }
+  EXPECT_THAT(RunExtract(), AllOf(HasSubstr("| 10.00     | 1    |"), Not(HasSubstr("Saving"))));
+  EXPECT_THAT(
+      told_, ElementsAre(AllOf(HasSubstr("cannot make the folder " + (folder_ / "result").string()),
+                               HasSubstr("; give ddlbench extract --output_dir DIR"))));
+  EXPECT_EQ(complaints_.exit_code(), EX_OSERR);
+}
+
+TEST_F(ExtractTest, NamesALogFolderThatCannotBeReadAndShowsTheRest) {
+  options_.output_dir = (folder_ / "result").string();
+  fs::create_directories(folder_ / "result");
+  fs::permissions(folder_ / "result", fs::perms::all);
+  Write("a/1n1g/r50_b4_fp32_1.log", Log(5, "10.0"));
+  Write("b/1n1g/r50_b4_fp32_1.log", Log(5, "20.0"));
+  const UnreadableFolder unreadable(folder_ / "a");
+  if (!unreadable.works()) GTEST_SKIP() << "every folder can be read here";
+  EXPECT_THAT(RunExtract(), HasSubstr("| 20.00     | 1    |"));
+  EXPECT_THAT(told_, ElementsAre(HasSubstr((folder_ / "a").string() + ": cannot be read")));
+  EXPECT_EQ(complaints_.exit_code(), EX_NOINPUT);
+}
+
+TEST_F(ExtractTest, NamesACaseThatCannotBeReadAndShowsTheRest) {
+  options_.output_dir = (folder_ / "result").string();
+  fs::create_directories(folder_ / "result");
+  fs::permissions(folder_ / "result", fs::perms::all);
+  Write("a/1n1g/r50_b4_fp32_1.log", Log(5, "10.0"));
+  Write("a/1n2g/r50_b4_fp32_1.log", Log(5, "20.0", 2));
+  const UnreadableFolder unreadable(folder_ / "a/1n2g");
+  if (!unreadable.works()) GTEST_SKIP() << "every folder can be read here";
+  EXPECT_THAT(RunExtract(), HasSubstr("| 10.00     | 1    |"));
+  EXPECT_THAT(told_, ElementsAre(HasSubstr((folder_ / "a/1n2g").string() + ": cannot be read")));
+  EXPECT_EQ(complaints_.exit_code(), EX_NOINPUT);
 }
 
 TEST(WindowOf, RefusesWindowsWithoutSteps) {

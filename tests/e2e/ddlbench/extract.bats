@@ -27,6 +27,15 @@ load common
   [ "$(cat good/result/good_result.json)" = '{"r50": {"1n1g": {"average_speed": 10.0, "batch_size_per_device": 4, "median_speed": 10.0, "speedup": 1.0}}}' ]
 }
 
+@test "tables are printed also where their file cannot be written, 71" {
+  log w/1n1g/r50_b4_fp32_1.log 5 10.0 1
+  : > w/result
+  extract --train_batches=25 w
+  [ "$status" -eq 71 ]
+  [[ $output == *"| 10.00     | 1    |"* ]]
+  [[ $messages == *"cannot make the folder w/result: "*"; give ddlbench extract --output_dir DIR" ]]
+}
+
 @test "half a log, another shape, foreign bytes, a name that is none: each is named" {
   log w/1n1g/r50_b4_fp32_1.log 5 10.0 1
   log w/1n1g/r50_b4_fp32_2.log 5 20.0 1

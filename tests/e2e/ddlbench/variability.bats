@@ -95,6 +95,9 @@ PYTHON
   [ "$status" -eq 65 ]
   [ -z "$output" ]
   [[ $messages == *"empty: there is no log such as resnet_iterdur_1649888832_c1.txt"* ]]
+  variability nowhere
+  [ "$status" -eq 66 ]
+  [[ $messages == *"nowhere: cannot be read: No such file or directory"* ]]
 }
 
 @test "ddltraind --variability_dir: misuse, 64; a folder that cannot be made, 71" {
