@@ -22,8 +22,18 @@ using trainer::Error;
 // A report has kilobytes.
 constexpr std::uintmax_t kMaxReportBytes = std::uintmax_t{16} * 1024 * 1024;
 
+// Tables of spreadsheets: lines end in CR LF, and the first one begins with a mark of UTF-8.
+std::string_view WithoutMarks(const LogLine& line) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  std::string_view text = line.text;
+  if (line.number == 1 && text.starts_with(kByteOrderMark)) {
+    text.remove_prefix(kByteOrderMark.size());
+  }
+  if (text.ends_with('\r')) text.remove_suffix(1);
+  return text;
+}
+
 std::vector<std::string> CellsOf(std::string_view line) {
-  if (line.ends_with('\r')) line.remove_suffix(1);
   std::vector<std::string> cells(1);
   for (const char c : line) {
     if (c == ',') {
@@ -121,7 +131,7 @@ Targets ReadTargets(const fs::path& path, Complaints& complaints) {
   LogLine line;
   const auto place = [&] { return fmt::format("{}:{}: ", path.string(), line.number); };
   if (!lines.Next(line)) throw Error(EX_DATAERR, path.string() + ": it is empty");
-  const Columns columns(CellsOf(line.text));
+  const Columns columns(CellsOf(WithoutMarks(line)));
   if (columns.bench == columns.count || columns.target == columns.count) {
     throw Error(EX_DATAERR, place() +
                                 "the first line must have columns bench and target, as in "
@@ -129,9 +139,10 @@ Targets ReadTargets(const fs::path& path, Complaints& complaints) {
   }
   Targets targets;
   while (lines.Next(line)) {
-    if (line.text.empty()) continue;
+    const std::string_view row = WithoutMarks(line);
+    if (row.empty()) continue;
     try {
-      AddRow(CellsOf(line.text), columns, targets);
+      AddRow(CellsOf(row), columns, targets);
     } catch (const Error& error) {
       complaints.Problem(place() + error.what() + "; the row is left out");
     }

@@ -66,6 +66,7 @@ TEST_F(CompareTest, ReadsMilasTable) {
                         "bench,target,perf_target,sd_target\r\nconvnet,215.00,0.5,0.05\r\n\r\n"
                         "scaling,1.00,0.85,0.02\n"),
                   complaints_);
+  EXPECT_THAT(told_, IsEmpty());
   ASSERT_EQ(targets.size(), 2U);
   EXPECT_EQ(targets.at("convnet").items_per_second, 215);
   EXPECT_EQ(targets.at("convnet").least_share, 0.5);
@@ -77,6 +78,15 @@ TEST_F(CompareTest, ATableMayHaveOtherColumnsInAnotherOrder) {
   EXPECT_EQ(targets.at("a").items_per_second, 3);
   EXPECT_EQ(targets.at("a").least_share, std::nullopt);
   EXPECT_EQ(targets.at("a").largest_sd, std::nullopt);
+}
+
+TEST_F(CompareTest, ATableMayBeginWithAByteOrderMark) {
+  const Targets targets = ReadTargets(Write("t.csv",
+                                            "\xEF\xBB\xBF"
+                                            "bench,target\r\na,3\r\n"),
+                                      complaints_);
+  EXPECT_THAT(told_, IsEmpty());
+  EXPECT_EQ(targets.at("a").items_per_second, 3);
 }
 
 TEST_F(CompareTest, NamesRowsThatAreWrongAndKeepsTheRest) {
