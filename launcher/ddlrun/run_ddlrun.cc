@@ -20,6 +20,7 @@
 #include "launcher/cli/options.h"
 #include "launcher/cli/settings.h"
 #include "launcher/cli/site_config.h"
+#include "launcher/cli/trainer_program.h"
 #include "launcher/ddlrun/one_run.h"
 #include "launcher/ddlrun/stop_in_time.h"
 #include "launcher/pipeline/commands.h"
@@ -27,6 +28,7 @@
 #include "launcher/pipeline/planned_job.h"
 #include "launcher/plan/plan_files.h"
 #include "launcher/restart/restarts.h"
+#include "launcher/slurm/slurm_job.h"
 #include "launcher/system/command_output.h"
 #include "launcher/system/files.h"
 #include "launcher/system/programs.h"
@@ -57,8 +59,11 @@ bool IsToldToStop(SignalRelay& signals, int pause) {
   }
 }
 
-int PlanAndLaunch(const Options& options, const Settings& settings,
-                  const Environment& environment) {
+int PlanAndLaunch(const Options& options, const Settings& settings, const Environment& of_user) {
+  // ddltraind stops by itself before the end of its job, if it is told when that is.
+  const bool wants_end = options.dry_run == DryRun::kNo && TrainerArguments(options.program);
+  const Environment environment =
+      wants_end ? WithEndOfJob(of_user, std::chrono::system_clock::now()) : of_user;
   EndOfJobOptions end_of_job;
   const Invocation invocation = {options, settings, environment, ProgramDirectory(), end_of_job};
   const SrunQuestions questions = AskSrun(options, settings, environment);

@@ -15,6 +15,8 @@
 namespace launcher {
 namespace {
 
+constexpr char kEndTime[] = "SLURM_JOB_END_TIME";
+
 // The values of the words KEY=VALUE of a line.  If a key is there twice, the first value counts.
 std::map<std::string, std::string> Words(const std::string& line) {
   std::map<std::string, std::string> words;
@@ -135,7 +137,7 @@ std::vector<std::string> ShowJobCommand(const Environment& environment) {
 
 std::optional<double> SecondsUntilEndOfJob(const Environment& environment,
                                            std::chrono::system_clock::time_point now) {
-  const std::string text = ValueOr(environment, "SLURM_JOB_END_TIME", "");
+  const std::string text = ValueOr(environment, kEndTime, "");
   long long end = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), end);
   if (read.ec == std::errc() && read.ptr == text.data() + text.size() && end > 0) {
@@ -144,6 +146,16 @@ std::optional<double> SecondsUntilEndOfJob(const Environment& environment,
   if (SlurmJobNumber(environment).empty()) return std::nullopt;
   const std::optional<SlurmJob> job = AskSlurmForJob(environment);
   return job ? job->seconds_left : std::nullopt;
+}
+
+Environment WithEndOfJob(Environment environment, std::chrono::system_clock::time_point now) {
+  if (environment.contains(kEndTime)) return environment;
+  const std::optional<double> left = SecondsUntilEndOfJob(environment, now);
+  if (!left) return environment;
+  const std::chrono::duration<double> end =
+      now.time_since_epoch() + std::chrono::duration<double>(*left);
+  environment[kEndTime] = std::to_string(static_cast<long long>(end.count()));
+  return environment;
 }
 
 std::optional<SlurmJob> AskSlurmForJob(const Environment& environment) {

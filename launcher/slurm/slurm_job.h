@@ -57,6 +57,9 @@ std::vector<std::string> ShowJobCommand(const Environment& environment);
 std::optional<double> SecondsUntilEndOfJob(const Environment& environment,
                                            std::chrono::system_clock::time_point now);
 
+// With SLURM_JOB_END_TIME, as newer versions of Slurm set it, where scontrol tells a time limit.
+Environment WithEndOfJob(Environment environment, std::chrono::system_clock::time_point now);
+
 // Asks scontrol about the job.  nullopt when it does not answer.
 std::optional<SlurmJob> AskSlurmForJob(const Environment& environment);
 

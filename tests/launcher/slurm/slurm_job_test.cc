@@ -72,6 +72,26 @@ TEST(SlurmJob, EndsWhenSlurmHasSaid) {
   EXPECT_TRUE(ShowJobCommand({{"PATH", "/usr/bin"}}).empty());
 }
 
+TEST(SlurmJob, AnOlderSlurmIsAskedWhenItEnds) {
+  namespace fs = std::filesystem;
+  const std::chrono::system_clock::time_point now(std::chrono::milliseconds(1795330000500));
+  const fs::path folder = testing::TempDir() + "end." + std::to_string(getpid());
+  fs::create_directory(folder);
+  const auto with = [&](const std::string& times, Environment environment) {
+    std::ofstream(folder / "scontrol")
+        << "#!/bin/sh\necho JobId=12 JobState=RUNNING " << times << " NodeList=n1\n";
+    fs::permissions(folder / "scontrol", fs::perms::owner_all);
+    environment["PATH"] = folder.string() + ":/usr/bin:/bin";
+    return ValueOr(WithEndOfJob(environment, now), "SLURM_JOB_END_TIME", "none");
+  };
+  const std::string times = "RunTime=00:00:10 TimeLimit=00:01:00";
+  EXPECT_EQ(with(times, {{"SLURM_JOB_ID", "12"}}), "1795330050");
+  EXPECT_EQ(with(times, {{"SLURM_JOB_ID", "12"}, {"SLURM_JOB_END_TIME", "5"}}), "5");
+  EXPECT_EQ(with(times, {}), "none");
+  EXPECT_EQ(with("RunTime=00:00:10 TimeLimit=UNLIMITED", {{"SLURM_JOB_ID", "12"}}), "none");
+  fs::remove_all(folder);
+}
+
 TEST(SlurmJob, TakesNothingElseForAJob) {
   EXPECT_FALSE(ParseSlurmJob("", "1"));
   EXPECT_FALSE(ParseSlurmJob("slurm_load_jobs error: Invalid job id specified\n", "1"));
