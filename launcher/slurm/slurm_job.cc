@@ -74,8 +74,8 @@ std::optional<SlurmJob> ParseSlurmJob(const std::string& text, const std::string
       const auto found = words.find(key);
       return found != words.end() && found->second == value;
     };
+    if (!words.contains("JobId") || !words.contains("JobState")) continue;
     if (!is("JobId", number) && !is("HetJobId", number)) continue;
-    if (!words.contains("JobState")) continue;
     if (!job) {
       job = SlurmJob{IdOf(words), words.at("JobState"), is("Requeue", "1"), is("BatchFlag", "1"),
                      {},          SecondsLeft(words)};

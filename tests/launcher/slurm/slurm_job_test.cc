@@ -96,6 +96,7 @@ TEST(SlurmJob, TakesNothingElseForAJob) {
   EXPECT_FALSE(ParseSlurmJob("", "1"));
   EXPECT_FALSE(ParseSlurmJob("slurm_load_jobs error: Invalid job id specified\n", "1"));
   EXPECT_FALSE(ParseSlurmJob("JobId=1 JobState=RUNNING NodeList=n[1-\n", "1"));
+  EXPECT_FALSE(ParseSlurmJob("HetJobId=1 JobState=RUNNING NodeList=n1\n", "1"));
 }
 
 // The last task of an array has the number of the array, by which scontrol shows all of them.
