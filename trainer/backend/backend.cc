@@ -13,6 +13,24 @@ void Convolution::ForwardWithSums(const Tensor& /*src*/, const Tensor& /*filter*
   DDL_CHECK(sums_bytes() > 0);
 }
 
+void Convolution::ForwardNormed(const NormedTensor& /*src*/, const Tensor& /*filter*/,
+                                const Tensor& /*dst*/, void* /*sums*/, void* /*workspace*/,
+                                Stream& /*stream*/) {
+  DDL_CHECK(applies_norm());
+}
+
+void Convolution::BackwardFilterNormed(const NormedTensor& /*src*/, const Tensor& /*diff_dst*/,
+                                       const Tensor& /*diff_filter*/, void* /*workspace*/,
+                                       Stream& /*stream*/) {
+  DDL_CHECK(applies_norm());
+}
+
+void BatchNorm::ForwardUnapplied(Mode /*mode*/, const SummedTensor& /*src*/,
+                                 const BatchNormParameters& /*parameters*/, void* /*saved*/,
+                                 void* /*workspace*/, Stream& /*stream*/) {
+  DDL_CHECK(!"a back end whose convolutions apply no batch norm");
+}
+
 std::unique_ptr<RecordedWork> Backend::Record(Stream& /*stream*/,
                                               const std::function<void()>& /*queue*/) {
   DDL_CHECK(can_record());

@@ -53,17 +53,24 @@ void KeptConvolution::Bind(const MemoryPlan& plan, std::byte* arena,
   diff_shift_ = bindings[2].gradient;
 }
 
-void KeptConvolution::Forward(Mode mode, const Tensor& src, void* workspace, Stream& stream) {
-  if (mode == Mode::kTraining && sums_ != nullptr) {
-    convolution_->ForwardWithSums(src, filter_.value, kept_, sums_, workspace, stream);
+void KeptConvolution::Forward(Mode mode, const NormedTensor& src, void* workspace, Stream& stream) {
+  DDL_CHECK(applies_norm() == (src.norm != nullptr));
+  if (applies_norm()) {
+    convolution_->ForwardNormed(src, filter_.value, kept_, sums_, workspace, stream);
+  } else if (mode == Mode::kTraining && sums_ != nullptr) {
+    convolution_->ForwardWithSums(src.values, filter_.value, kept_, sums_, workspace, stream);
   } else {
-    convolution_->Forward(src, filter_.value, kept_, workspace, stream);
+    convolution_->Forward(src.values, filter_.value, kept_, workspace, stream);
   }
 }
 
-void KeptConvolution::Backward(const Tensor& src, const Tensor& diff_kept, const Tensor& diff_src,
-                               void* workspace, Stream& stream) {
-  convolution_->BackwardFilter(src, diff_kept, filter_.gradient, workspace, stream);
+void KeptConvolution::Backward(const NormedTensor& src, const Tensor& diff_kept,
+                               const Tensor& diff_src, void* workspace, Stream& stream) {
+  if (applies_norm()) {
+    convolution_->BackwardFilterNormed(src, diff_kept, filter_.gradient, workspace, stream);
+  } else {
+    convolution_->BackwardFilter(src.values, diff_kept, filter_.gradient, workspace, stream);
+  }
   if (diff_src) {
     convolution_->BackwardData(diff_kept, filter_.value, diff_src, workspace, stream);
   }
@@ -84,19 +91,24 @@ void ConvolutionNorm::Bind(const MemoryPlan& plan, std::byte* arena,
   saved_ = arena + plan.offset(saved_id_);
 }
 
-void ConvolutionNorm::Forward(Mode mode, const Tensor& src, const Tensor& residual,
+void ConvolutionNorm::Forward(Mode mode, const NormedTensor& src, const Tensor& residual,
                               const Tensor& dst, void* workspace, Stream& stream) {
   convolution_.Forward(mode, src, workspace, stream);
+  if (leaves_norm_) {
+    norm_->ForwardUnapplied(mode, convolution_.summed(mode), convolution_.norm(), saved_, workspace,
+                            stream);
+    return;
+  }
   norm_->Forward(mode, convolution_.summed(mode), residual, convolution_.norm(), dst, saved_,
                  workspace, stream);
 }
 
-void ConvolutionNorm::Backward(Mode mode, const Tensor& src, const Tensor& dst,
+void ConvolutionNorm::Backward(Mode mode, const NormedTensor& src, const Tensor& dst,
                                const Tensor& diff_dst, const Gradients& gradients, void* workspace,
                                Stream& stream) {
-  norm_->Backward(mode, convolution_.kept(), dst, diff_dst, convolution_.norm(), saved_,
-                  gradients.convolved, gradients.residual, convolution_.diff_scale(),
-                  convolution_.diff_shift(), workspace, stream);
+  norm_->Backward(mode, convolution_.kept(), leaves_norm_ ? Tensor{} : dst, diff_dst,
+                  convolution_.norm(), saved_, gradients.convolved, gradients.residual,
+                  convolution_.diff_scale(), convolution_.diff_shift(), workspace, stream);
   convolution_.Backward(src, gradients.convolved, gradients.src, workspace, stream);
 }
 
@@ -121,24 +133,25 @@ void ConvolutionNormPair::Bind(const MemoryPlan& plan, std::byte* arena,
   saved_ = arena + plan.offset(saved_id_);
 }
 
-void ConvolutionNormPair::Forward(Mode mode, const Tensor& first_src, const Tensor& second_src,
-                                  const Tensor& dst, void* workspace, Stream& stream) {
+void ConvolutionNormPair::Forward(Mode mode, const NormedTensor& first_src,
+                                  const Tensor& second_src, const Tensor& dst, void* workspace,
+                                  Stream& stream) {
   first_.Forward(mode, first_src, workspace, stream);
-  second_.Forward(mode, second_src, workspace, stream);
+  second_.Forward(mode, {second_src}, workspace, stream);
   norms_->Forward(mode, {first_.summed(mode), first_.norm()},
                   {second_.summed(mode), second_.norm()}, dst, saved_, workspace, stream);
 }
 
-void ConvolutionNormPair::Backward(Mode mode, const Tensor& first_src, const Tensor& second_src,
-                                   const Tensor& dst, const Tensor& diff_dst,
-                                   const Gradients& first, const Gradients& second, void* workspace,
-                                   Stream& stream) {
+void ConvolutionNormPair::Backward(Mode mode, const NormedTensor& first_src,
+                                   const Tensor& second_src, const Tensor& dst,
+                                   const Tensor& diff_dst, const Gradients& first,
+                                   const Gradients& second, void* workspace, Stream& stream) {
   norms_->Backward(mode, {{first_.kept()}, first_.norm()}, {{second_.kept()}, second_.norm()}, dst,
                    diff_dst, saved_, {first.convolved, first_.diff_scale(), first_.diff_shift()},
                    {second.convolved, second_.diff_scale(), second_.diff_shift()}, workspace,
                    stream);
   first_.Backward(first_src, first.convolved, first.src, workspace, stream);
-  second_.Backward(second_src, second.convolved, second.src, workspace, stream);
+  second_.Backward({second_src}, second.convolved, second.src, workspace, stream);
 }
 
 }  // namespace trainer

@@ -47,11 +47,14 @@ class KeptConvolution {
   // `bindings`: kParameters of them, in the order of AppendParameters.
   void Bind(const MemoryPlan& plan, std::byte* arena, std::span<const ParameterBinding> bindings);
 
-  void Forward(Mode mode, const Tensor& src, void* workspace, Stream& stream);
+  bool applies_norm() const { return convolution_->applies_norm(); }
+
+  // `src` is normed (NormedTensor::norm) if and only if applies_norm().
+  void Forward(Mode mode, const NormedTensor& src, void* workspace, Stream& stream);
   // From the gradient of what Forward has kept to that of the filter, and to `diff_src`, which is
-  // empty if nobody wants it.
-  void Backward(const Tensor& src, const Tensor& diff_kept, const Tensor& diff_src, void* workspace,
-                Stream& stream);
+  // empty if nobody wants it: where `src` is normed, the gradient of what its ReLU gives.
+  void Backward(const NormedTensor& src, const Tensor& diff_kept, const Tensor& diff_src,
+                void* workspace, Stream& stream);
 
   const Tensor& kept() const { return kept_; }
   // The same as the batch norm reads it, in the mode of the last Forward.
@@ -92,6 +95,14 @@ class ConvolutionNorm {
     return std::max(convolution_.workspace_bytes(), norm_->workspace_bytes());
   }
 
+  // Whether the one before it is to LeaveNorm().
+  bool applies_norm() const { return convolution_.applies_norm(); }
+  // From now on the batch norm and ReLU are left to the convolution behind this, which reads
+  // left(); no `dst` is written or read.  There is nothing to add.
+  void LeaveNorm() { leaves_norm_ = true; }
+  bool leaves_norm() const { return leaves_norm_; }
+  NormedTensor left() const { return {convolution_.kept(), saved_}; }
+
   void AppendParameters(const std::string& convolution, const std::string& norm,
                         std::vector<ParameterSpec>& parameters) const {
     convolution_.AppendParameters(convolution, norm, parameters);
@@ -100,7 +111,7 @@ class ConvolutionNorm {
   void Reserve(const BlockTimes& times, const std::string& name, MemoryPlan& plan);
   void Bind(const MemoryPlan& plan, std::byte* arena, std::span<const ParameterBinding> bindings);
 
-  void Forward(Mode mode, const Tensor& src, const Tensor& residual, const Tensor& dst,
+  void Forward(Mode mode, const NormedTensor& src, const Tensor& residual, const Tensor& dst,
                void* workspace, Stream& stream);
 
   // Where gradients go.  `convolved`, of the description of dst(), is scratch; it and `residual`
@@ -110,12 +121,13 @@ class ConvolutionNorm {
     Tensor residual;
     Tensor src;
   };
-  void Backward(Mode mode, const Tensor& src, const Tensor& dst, const Tensor& diff_dst,
+  void Backward(Mode mode, const NormedTensor& src, const Tensor& dst, const Tensor& diff_dst,
                 const Gradients& gradients, void* workspace, Stream& stream);
 
  private:
   KeptConvolution convolution_;
   std::unique_ptr<BatchNorm> norm_;
+  bool leaves_norm_ = false;
   int saved_id_ = -1;
   void* saved_ = nullptr;
 };
@@ -142,8 +154,8 @@ class ConvolutionNormPair {
   // `bindings`: those of the first, then those of the second.
   void Bind(const MemoryPlan& plan, std::byte* arena, std::span<const ParameterBinding> bindings);
 
-  void Forward(Mode mode, const Tensor& first_src, const Tensor& second_src, const Tensor& dst,
-               void* workspace, Stream& stream);
+  void Forward(Mode mode, const NormedTensor& first_src, const Tensor& second_src,
+               const Tensor& dst, void* workspace, Stream& stream);
 
   // Where the gradients of one go: `convolved` is scratch, of the description of dst().
   struct Gradients {
@@ -151,9 +163,9 @@ class ConvolutionNormPair {
     Tensor src;
   };
   // Overwrites diff_dst, which second.convolved may be.
-  void Backward(Mode mode, const Tensor& first_src, const Tensor& second_src, const Tensor& dst,
-                const Tensor& diff_dst, const Gradients& first, const Gradients& second,
-                void* workspace, Stream& stream);
+  void Backward(Mode mode, const NormedTensor& first_src, const Tensor& second_src,
+                const Tensor& dst, const Tensor& diff_dst, const Gradients& first,
+                const Gradients& second, void* workspace, Stream& stream);
 
  private:
   KeptConvolution first_;

@@ -16,11 +16,18 @@ ConvolutionNorm::Spec Reduce(const BottleneckSpec& spec) {
 }
 
 ConvolutionNorm::Spec Spatial(const BottleneckSpec& spec, const TensorDesc& src) {
-  return {{src, spec.mid_channels, /*kernel=*/3, spec.stride, /*padding=*/1}, false, true};
+  return {{.src = src,
+           .out_channels = spec.mid_channels,
+           .kernel = 3,
+           .stride = spec.stride,
+           .padding = 1,
+           .may_apply_norm = true},
+          false,
+          true};
 }
 
 ConvolutionSpec Expand(const BottleneckSpec& spec, const TensorDesc& src) {
-  return {src, spec.out_channels, /*kernel=*/1, /*stride=*/1, /*padding=*/0};
+  return {.src = src, .out_channels = spec.out_channels, .may_apply_norm = true};
 }
 
 ConvolutionSpec Downsample(const BottleneckSpec& spec) {
@@ -30,6 +37,8 @@ ConvolutionSpec Downsample(const BottleneckSpec& spec) {
 // src -> reduce -> reduced -> spatial -> mixed -> expand (+ src) -> dst
 //
 // or, where the shortcut has a convolution: mixed, src -> expand + downsample -> dst
+//
+// Where spatial (or expand) applies the batch norm before it, there is no reduced (or mixed).
 //
 // Scratch of one direction is a plan of its own, on a clock of its own whose ticks are the three
 // parts in the order they run: what the parts do not need at once shares bytes.
@@ -48,6 +57,8 @@ class DefaultBottleneck final : public Bottleneck {
       expand_.emplace(backend, ConvolutionNorm::Spec{expand, /*add=*/true, /*relu=*/true});
       expand_->AppendParameters("conv3", "bn3", parameters_);
     }
+    if (spatial_.applies_norm()) reduce_.LeaveNorm();
+    if (joined_ ? joined_->first().applies_norm() : expand_->applies_norm()) spatial_.LeaveNorm();
     PlanForward();
     PlanBackward();
   }
@@ -61,8 +72,12 @@ class DefaultBottleneck final : public Bottleneck {
     if (expand_) expand_->Reserve(times, name + ".3", plan);
     if (joined_) joined_->Reserve(times, name + ".3", name + ".downsample", plan);
     const auto [forward, backward] = times;
-    reduced_id_ = plan.Reserve(name + ".reduced", reduce_.dst().bytes, forward, backward);
-    mixed_id_ = plan.Reserve(name + ".mixed", spatial_.dst().bytes, forward, backward);
+    if (!reduce_.leaves_norm()) {
+      reduced_id_ = plan.Reserve(name + ".reduced", reduce_.dst().bytes, forward, backward);
+    }
+    if (!spatial_.leaves_norm()) {
+      mixed_id_ = plan.Reserve(name + ".mixed", spatial_.dst().bytes, forward, backward);
+    }
     forward_id_ = plan.Reserve(name + ".scratch", forward_.plan.total_bytes(), forward, forward);
     backward_id_ =
         plan.Reserve(name + ".scratch", backward_.plan.total_bytes(), backward, backward);
@@ -77,16 +92,20 @@ class DefaultBottleneck final : public Bottleneck {
     spatial_.Bind(plan, arena, all.subspan(count, count));
     if (expand_) expand_->Bind(plan, arena, all.subspan(2 * count));
     if (joined_) joined_->Bind(plan, arena, all.subspan(2 * count));
-    reduced_ = TensorAt(reduce_.dst(), plan, reduced_id_, arena);
-    mixed_ = TensorAt(spatial_.dst(), plan, mixed_id_, arena);
+    reduced_ = reduce_.leaves_norm()
+                   ? reduce_.left()
+                   : NormedTensor{TensorAt(reduce_.dst(), plan, reduced_id_, arena)};
+    mixed_ = spatial_.leaves_norm()
+                 ? spatial_.left()
+                 : NormedTensor{TensorAt(spatial_.dst(), plan, mixed_id_, arena)};
     forward_.base = arena + plan.offset(forward_id_);
     backward_.base = arena + plan.offset(backward_id_);
   }
 
   void Forward(Mode mode, const Tensor& src, const Tensor& dst, Stream& stream) override {
     const Scratch& s = forward_;
-    reduce_.Forward(mode, src, {}, reduced_, s.At(s.reduce), stream);
-    spatial_.Forward(mode, reduced_, {}, mixed_, s.At(s.spatial), stream);
+    reduce_.Forward(mode, {src}, {}, reduced_.values, s.At(s.reduce), stream);
+    spatial_.Forward(mode, reduced_, {}, mixed_.values, s.At(s.spatial), stream);
     if (expand_) expand_->Forward(mode, mixed_, src, dst, s.At(s.end), stream);
     if (joined_) joined_->Forward(mode, mixed_, src, dst, s.At(s.end), stream);
   }
@@ -106,10 +125,10 @@ class DefaultBottleneck final : public Bottleneck {
                         {.convolved = diff_expanded, .src = diff_mixed},
                         {.convolved = diff_dst, .src = diff_src}, s.At(s.end), stream);
     }
-    spatial_.Backward(mode, reduced_, mixed_, diff_mixed,
+    spatial_.Backward(mode, reduced_, mixed_.values, diff_mixed,
                       {.convolved = diff_mixed, .residual = {}, .src = diff_reduced},
                       s.At(s.spatial), stream);
-    reduce_.Backward(mode, src, reduced_, diff_reduced,
+    reduce_.Backward(mode, {src}, reduced_.values, diff_reduced,
                      {.convolved = diff_reduced, .residual = {}, .src = diff_src}, s.At(s.reduce),
                      stream);
   }
@@ -158,12 +177,12 @@ class DefaultBottleneck final : public Bottleneck {
   int diff_mixed_id_ = -1;
   int diff_reduced_id_ = -1;
 
-  int reduced_id_ = -1;
+  int reduced_id_ = -1;  // none where the norm is left
   int mixed_id_ = -1;
   int forward_id_ = -1;
   int backward_id_ = -1;
-  Tensor reduced_;
-  Tensor mixed_;
+  NormedTensor reduced_;
+  NormedTensor mixed_;
 };
 
 }  // namespace

@@ -21,6 +21,7 @@ class MeasuredBatchNorm final : public BatchNorm {
       backward_[static_cast<int>(mode)] =
           recorder.Add({"", "batch norm backward", shape, BatchNormBackwardWork(spec, mode)});
     }
+    forward_unapplied_ = recorder.Add({"", "batch norm coefficients", shape, {}});
   }
 
   const TensorDesc& dst() const override { return op_->dst(); }
@@ -33,6 +34,11 @@ class MeasuredBatchNorm final : public BatchNorm {
     recorder_.Run(forward_[static_cast<int>(mode)], parameters.scale.data, stream, [&] {
       op_->Forward(mode, src, residual, parameters, dst, saved, workspace, stream);
     });
+  }
+  void ForwardUnapplied(Mode mode, const SummedTensor& src, const BatchNormParameters& parameters,
+                        void* saved, void* workspace, Stream& stream) override {
+    recorder_.Run(forward_unapplied_, parameters.scale.data, stream,
+                  [&] { op_->ForwardUnapplied(mode, src, parameters, saved, workspace, stream); });
   }
   void Backward(Mode mode, const Tensor& src, const Tensor& dst, const Tensor& diff_dst,
                 const BatchNormParameters& parameters, const void* saved, const Tensor& diff_src,
@@ -49,6 +55,7 @@ class MeasuredBatchNorm final : public BatchNorm {
   OpRecorder& recorder_;
   int forward_[3] = {};  // by mode
   int backward_[3] = {};
+  int forward_unapplied_ = 0;  // of which nothing depends on the size
 };
 
 // Its layer is that of the first batch norm.

@@ -71,6 +71,18 @@ class MeasuredConvolution final : public Convolution {
     recorder_.Run(forward_, filter.data, stream,
                   [&] { op_->ForwardWithSums(src, filter, dst, sums, workspace, stream); });
   }
+  bool applies_norm() const override { return op_->applies_norm(); }
+  void ForwardNormed(const NormedTensor& src, const Tensor& filter, const Tensor& dst, void* sums,
+                     void* workspace, Stream& stream) override {
+    recorder_.Run(forward_, filter.data, stream,
+                  [&] { op_->ForwardNormed(src, filter, dst, sums, workspace, stream); });
+  }
+  void BackwardFilterNormed(const NormedTensor& src, const Tensor& diff_dst,
+                            const Tensor& diff_filter, void* workspace, Stream& stream) override {
+    recorder_.Run(backward_filter_, diff_filter.data, stream, [&] {
+      op_->BackwardFilterNormed(src, diff_dst, diff_filter, workspace, stream);
+    });
+  }
   void BackwardData(const Tensor& diff_dst, const Tensor& filter, const Tensor& diff_src,
                     void* workspace, Stream& stream) override {
     recorder_.Run(backward_data_, filter.data, stream,

@@ -59,6 +59,14 @@ class InputTransform {
                        const Tensor& dst, Stream& stream) = 0;
 };
 
+// Images of which each value has yet to go through the batch norm and ReLU before a convolution:
+//   x = max(factor[c] * value[c] + offset[c], 0)
+// BatchNorm::ForwardUnapplied of the same back end has put factor and offset where `norm` is.
+struct NormedTensor {
+  Tensor values;
+  const void* norm = nullptr;
+};
+
 // 2-D convolution without bias:
 //   dst[n,k,p,q] = sum over c,r,s of src[n,c,p*stride-padding+r,q*stride-padding+s] *
 //   filter[k,c,r,s]
@@ -70,8 +78,9 @@ struct ConvolutionSpec {
   std::int64_t kernel = 1;  // R
   std::int64_t stride = 1;
   std::int64_t padding = 0;
-  bool adds_diff_src = false;  // BackwardData adds to diff_src instead of overwriting it
-  bool wants_sums = false;     // a batch norm is behind it: ForwardWithSums is worth having
+  bool adds_diff_src = false;   // BackwardData adds to diff_src instead of overwriting it
+  bool wants_sums = false;      // a batch norm is behind it: ForwardWithSums is worth having
+  bool may_apply_norm = false;  // a batch norm with a ReLU is before it: ForwardNormed is, too
 };
 class Convolution {
  public:
@@ -87,6 +96,14 @@ class Convolution {
   virtual std::size_t sums_bytes() const { return 0; }
   virtual void ForwardWithSums(const Tensor& src, const Tensor& filter, const Tensor& dst,
                                void* sums, void* workspace, Stream& stream);
+  // Whether it applies the batch norm before it while it reads, since that is faster than a pass
+  // that writes what it reads.  Then sums_bytes() > 0, and the two below take the place of both
+  // Forward and of BackwardFilter.  No convolution does that was not asked to.
+  virtual bool applies_norm() const { return false; }
+  virtual void ForwardNormed(const NormedTensor& src, const Tensor& filter, const Tensor& dst,
+                             void* sums, void* workspace, Stream& stream);
+  virtual void BackwardFilterNormed(const NormedTensor& src, const Tensor& diff_dst,
+                                    const Tensor& diff_filter, void* workspace, Stream& stream);
   virtual void BackwardData(const Tensor& diff_dst, const Tensor& filter, const Tensor& diff_src,
                             void* workspace, Stream& stream) = 0;
   virtual void BackwardFilter(const Tensor& src, const Tensor& diff_dst, const Tensor& diff_filter,
@@ -100,6 +117,9 @@ class Convolution {
 // batch, with the unbiased variance (N*H*W / max(N*H*W - 1, 1)) in it.  Otherwise mean and variance
 // are the running ones. scale, shift, running_*: C floats of fp32.  `dst` in Backward is what
 // Forward wrote, and may be empty unless `relu`; the ReLU passes where y > 0.
+//
+// ForwardUnapplied leaves all that is done to single values to the convolution behind it
+// (NormedTensor), which may round what it applies to the type of src.
 struct BatchNormSpec {
   TensorDesc src;
   bool add = false;
@@ -127,6 +147,11 @@ class BatchNorm {
   virtual void Forward(Mode mode, const SummedTensor& src, const Tensor& residual,
                        const BatchNormParameters& parameters, const Tensor& dst, void* saved,
                        void* workspace, Stream& stream) = 0;
+  // For a convolution that applies_norm(), whose NormedTensor::norm is `saved`: written in every
+  // mode.  In the Backward that belongs to it dst is empty.  REQUIRES: spec.relu, not spec.add.
+  virtual void ForwardUnapplied(Mode mode, const SummedTensor& src,
+                                const BatchNormParameters& parameters, void* saved, void* workspace,
+                                Stream& stream);
   // diff_residual is empty unless spec.add; it may be diff_dst, and so may diff_src if
   // diff_residual is not. `mode` is that of the forward call: kTraining or kFrozen.  In kFrozen the
   // statistics are constants.

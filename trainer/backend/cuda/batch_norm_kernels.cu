@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include <limits>
+
 #include "trainer/backend/cuda/batch_norm_kernels.h"
 #include "trainer/backend/cuda/batch_norm_passes.cuh"
 
@@ -11,8 +13,11 @@ namespace {
 constexpr int kLanes = 64;
 constexpr int kLaneChannels = 16;
 constexpr int kLoadsAtOnce = 4;
-// Blocks on a multiprocessor at once of a pass that writes: twice the loads take more registers.
-constexpr int WritersAtOnce(int depth) { return depth == 1 ? kBlocksAtOnce : 2; }
+// Blocks on a multiprocessor at once of a pass that writes: twice the loads take more registers,
+// and so does a gate by the input.
+constexpr int WritersAtOnce(int depth, Gate gate = Gate::kMask) {
+  return depth == 1 && gate == Gate::kMask ? kBlocksAtOnce : 2;
+}
 
 // The sums of x - x0 and its square, where x0 is the channel's first value: squares of large
 // numbers would lose what tells them apart.
@@ -142,30 +147,50 @@ __global__ void __launch_bounds__(kThreads, WritersAtOnce(depth))
   Walk<kAtOnce, From::kEnd>(track, pixels, of.padded, load, write);
 }
 
-template <typename T, int depth>
-__global__ void __launch_bounds__(kThreads, WritersAtOnce(depth))
-    Differentiate(const T* src, const std::uint8_t* mask, const T* diff_dst, const float* means,
+// What a convolution applies.  The offset belongs to the factor as it was rounded, so that the mean
+// still goes where it should; one that the type cannot hold is the nearest that it can.
+template <typename T>
+__global__ void FindApplied(Statistics of, float largest, T* applied) {
+  const int channel = static_cast<int>(Item()) * 8;
+  if (channel >= of.padded) return;
+  const ForwardChannels channels(of, Track{channel, 0, 1, 1});
+  Store8(channels.factor, applied + channel);
+  float rounded[8];
+  Load8(applied + channel, rounded);
+  float offset[8];
+  for (int i = 0; i < 8; ++i) {
+    offset[i] = channels.shift[i] - channels.mean[i] * rounded[i];
+    if (fabsf(offset[i]) > largest) offset[i] = copysignf(largest, offset[i]);
+  }
+  Store8(offset, applied + of.padded + channel);
+}
+
+template <typename T, int depth, Gate gate>
+__global__ void __launch_bounds__(kThreads, WritersAtOnce(depth, gate))
+    Differentiate(const T* src, const void* gate_of, const T* diff_dst, const float* means,
                   BackwardCoefficients by, int pixels, int padded, int columns, int waves,
                   T* diff_src, T* diff_residual) {
   constexpr int kAtOnce = depth * kPixelsAtOnce<T>;
   const Track track = TrackOf(columns, pixels, waves);
   if (track.channel >= padded) return;
+  const GateChannels<T, gate> relu(gate_of, padded, track.channel);
   const BackwardChannels channels(means, by, track.channel);
   Eight<T> x[kAtOnce];
   Eight<T> g[kAtOnce];
-  unsigned passes[kAtOnce];
+  unsigned loaded[kAtOnce];
   const auto load = [&](int u, std::int64_t at) {
     x[u] = LoadEight(src + at);
     g[u] = LoadEight(diff_dst + at);
-    passes[u] = mask == nullptr ? 0xFFU : mask[at / 8];
+    loaded[u] = relu.Load(at);
   };
   const auto write = [&](int u, std::int64_t at) {
     float dx[8];
     float gradient[8];
     Widen(x[u], dx);
     Widen(g[u], gradient);
+    const unsigned passes = relu.Passes(loaded[u], dx);
     for (int i = 0; i < 8; ++i) {
-      if ((passes[u] >> i & 1U) == 0) gradient[i] = 0;
+      if ((passes >> i & 1U) == 0) gradient[i] = 0;
       dx[i] = channels.Differentiate(i, gradient[i], dx[i]);
     }
     if (diff_residual != nullptr) Store8(gradient, diff_residual + at);
@@ -264,30 +289,67 @@ void RunNormForward(const NormShape& shape, const NormParameters& parameters,
   });
 }
 
-void RunNormBackward(const NormShape& shape, const float* scale, const NormBackward& call,
-                     CUstream_st* stream) {
-  const batch_norm::Sweep sums = batch_norm::SweepOf(shape);
-  const batch_norm::Sweep sweep =
-      batch_norm::SweepOf(shape, batch_norm::WritersAtOnce(call.pace.depth));
+std::int64_t NormAppliedBytes(const NormShape& shape) {
+  return 2 * static_cast<std::int64_t>(shape.padded) *
+         static_cast<std::int64_t>(SizeOf(shape.dtype));
+}
+
+void RunNormUnapplied(const NormShape& shape, const NormParameters& parameters,
+                      const NormUnapplied& call, CUstream_st* stream) {
+  const batch_norm::Statistics of = batch_norm::FindStatistics(
+      shape, parameters, call.src, call.of_batch, call.saved, call.scratch, stream);
+  constexpr float kLargestHalf = 65504;
+  const float largest =
+      shape.dtype == DType::kFloat16 ? kLargestHalf : std::numeric_limits<float>::max();
+  WithElement(shape.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    Launch(batch_norm::FindApplied<T>, BlocksFor(shape.padded / 8), kThreads, stream, of, largest,
+           static_cast<T*>(call.applied));
+  });
+}
+
+namespace batch_norm {
+namespace {
+
+// `sums_depth` keeps the registers of GradientSums within what three blocks leave.
+template <typename T, Gate gate, int depth, int sums_depth>
+void QueueBackward(const NormShape& shape, const float* scale, const NormBackward& call,
+                   const void* gate_of, CUstream_st* stream) {
+  const Sweep sums = SweepOf(shape);
+  const Sweep sweep = SweepOf(shape, WritersAtOnce(depth, gate));
   const int padded = shape.padded;
   const int waves = call.pace.waves;
   const float* mean = call.saved;
   const float* inverse = call.saved + padded;
   float* partial = call.scratch + 3 * padded;
-  const batch_norm::BackwardCoefficients by = {call.scratch, call.scratch + padded,
-                                               call.scratch + 2 * padded};
+  const BackwardCoefficients by = {call.scratch, call.scratch + padded, call.scratch + 2 * padded};
+  const auto* src = static_cast<const T*>(call.src);
+  const auto* diff_dst = static_cast<const T*>(call.diff_dst);
+  Launch(GradientSums<T, sums_depth, gate>, sums.grid(), kThreads, stream, src, gate_of, diff_dst,
+         mean, inverse, shape.pixels, padded, sums.columns, partial);
+  FinishGradientSums(shape, sums, partial, scale, inverse, call.of_batch, call.diff_scale,
+                     call.diff_shift, by, stream);
+  Launch(Differentiate<T, depth, gate>, sweep.grid(waves), kThreads, stream, src, gate_of, diff_dst,
+         mean, by, shape.pixels, padded, sweep.columns, waves, static_cast<T*>(call.diff_src),
+         static_cast<T*>(call.diff_residual));
+}
+
+}  // namespace
+}  // namespace batch_norm
+
+void RunNormBackward(const NormShape& shape, const float* scale, const NormBackward& call,
+                     CUstream_st* stream) {
+  using batch_norm::Gate;
   WithElement(shape.dtype, [&](auto zero) {
+    using T = decltype(zero);
     batch_norm::WithDepth(call.pace.depth, [&](auto depth) {
-      using T = decltype(zero);
-      const auto* src = static_cast<const T*>(call.src);
-      const auto* diff_dst = static_cast<const T*>(call.diff_dst);
-      Launch(batch_norm::GradientSums<T, depth>, sums.grid(), kThreads, stream, src, call.mask,
-             diff_dst, mean, inverse, shape.pixels, padded, sums.columns, partial);
-      batch_norm::FinishGradientSums(shape, sums, partial, scale, inverse, call.of_batch,
-                                     call.diff_scale, call.diff_shift, by, stream);
-      Launch(batch_norm::Differentiate<T, depth>, sweep.grid(waves), kThreads, stream, src,
-             call.mask, diff_dst, mean, by, shape.pixels, padded, sweep.columns, waves,
-             static_cast<T*>(call.diff_src), static_cast<T*>(call.diff_residual));
+      if (call.applied == nullptr) {
+        batch_norm::QueueBackward<T, Gate::kMask, depth, depth>(shape, scale, call, call.mask,
+                                                                stream);
+      } else {
+        batch_norm::QueueBackward<T, Gate::kInput, depth, 1>(shape, scale, call, call.applied,
+                                                             stream);
+      }
     });
   });
 }

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
 #include <utility>
+#include <vector>
 
+#include "trainer/backend/cuda/batch_norm_kernels.h"
 #include "trainer/backend/cuda/cudnn_device.h"
 #include "trainer/backend/cuda/layout.h"
 #include "trainer/backend/cuda/runtime.h"
@@ -26,6 +29,7 @@ class CudnnConvolution final : public Convolution {
                    const ConvolutionGraph& graph, const ConvolutionSpec& spec, TensorDesc filter,
                    TensorDesc dst)
       : device_(std::move(device)),
+        channels_(static_cast<int>(graph.channels)),
         sums_bytes_(2 * static_cast<std::size_t>(graph.filters) * sizeof(float)),
         filter_(std::move(filter)),
         dst_(std::move(dst)) {
@@ -36,16 +40,19 @@ class CudnnConvolution final : public Convolution {
       algorithms_[pass] = &device_->Choose(of_pass, rules);
     }
     if (spec.wants_sums) with_sums_ = device_->ChooseWithSums(graph, rules);
+    if (spec.may_apply_norm) with_norm_ = device_->ChooseWithNorm(graph, rules);
   }
 
   const TensorDesc& filter() const override { return filter_; }
   const TensorDesc& dst() const override { return dst_; }
   std::size_t workspace_bytes() const override {
+    std::vector<const ConvolutionAlgorithm*> all(algorithms_.begin(), algorithms_.end());
+    if (with_sums_ != nullptr) all.push_back(with_sums_);
+    if (with_norm_) all.insert(all.end(), {with_norm_->forward, with_norm_->backward_filter});
     std::size_t bytes = 0;
-    for (const ConvolutionAlgorithm* algorithm : algorithms_) {
+    for (const ConvolutionAlgorithm* algorithm : all) {
       bytes = std::max(bytes, algorithm->workspace_bytes());
     }
-    if (with_sums_ != nullptr) bytes = std::max(bytes, with_sums_->workspace_bytes());
     return bytes;
   }
 
@@ -53,12 +60,35 @@ class CudnnConvolution final : public Convolution {
                Stream& stream) override {
     Run(ConvolutionPass::kForward, src, filter, dst, workspace, stream);
   }
-  std::size_t sums_bytes() const override { return with_sums_ == nullptr ? 0 : sums_bytes_; }
+  std::size_t sums_bytes() const override {
+    return with_sums_ != nullptr || with_norm_ ? sums_bytes_ : 0;
+  }
   void ForwardWithSums(const Tensor& src, const Tensor& filter, const Tensor& dst, void* sums,
                        void* workspace, Stream& stream) override {
     DDL_CHECK(with_sums_ != nullptr);
-    with_sums_->Run(device_->handle(), ConvolutionPass::kForward, src.data, filter.data, dst.data,
-                    sums, workspace, HandleOf(stream));
+    with_sums_->Run(device_->handle(), ConvolutionPass::kForward,
+                    {.src = src.data, .filter = filter.data, .dst = dst.data, .sums = sums},
+                    workspace, HandleOf(stream));
+  }
+  bool applies_norm() const override { return with_norm_.has_value(); }
+  void ForwardNormed(const NormedTensor& src, const Tensor& filter, const Tensor& dst, void* sums,
+                     void* workspace, Stream& stream) override {
+    with_norm_.value().forward->Run(device_->handle(), ConvolutionPass::kForward,
+                                    {.src = src.values.data,
+                                     .filter = filter.data,
+                                     .dst = dst.data,
+                                     .sums = sums,
+                                     .norm = NormAppliedAt(src.norm, channels_)},
+                                    workspace, HandleOf(stream));
+  }
+  void BackwardFilterNormed(const NormedTensor& src, const Tensor& diff_dst,
+                            const Tensor& diff_filter, void* workspace, Stream& stream) override {
+    with_norm_.value().backward_filter->Run(device_->handle(), ConvolutionPass::kBackwardFilter,
+                                            {.src = src.values.data,
+                                             .filter = diff_filter.data,
+                                             .dst = diff_dst.data,
+                                             .norm = NormAppliedAt(src.norm, channels_)},
+                                            workspace, HandleOf(stream));
   }
   void BackwardData(const Tensor& diff_dst, const Tensor& filter, const Tensor& diff_src,
                     void* workspace, Stream& stream) override {
@@ -72,17 +102,19 @@ class CudnnConvolution final : public Convolution {
  private:
   void Run(ConvolutionPass pass, const Tensor& src, const Tensor& filter, const Tensor& dst,
            void* workspace, Stream& stream) {
-    algorithms_[static_cast<std::size_t>(pass)]->Run(device_->handle(), pass, src.data, filter.data,
-                                                     dst.data, nullptr, workspace,
-                                                     HandleOf(stream));
+    algorithms_[static_cast<std::size_t>(pass)]->Run(
+        device_->handle(), pass, {.src = src.data, .filter = filter.data, .dst = dst.data},
+        workspace, HandleOf(stream));
   }
 
   const std::shared_ptr<CudnnDevice> device_;
+  const int channels_;  // of src, with padding
   const std::size_t sums_bytes_;
   TensorDesc filter_;
   TensorDesc dst_;
   std::array<const ConvolutionAlgorithm*, 3> algorithms_{};  // by ConvolutionPass
   const ConvolutionAlgorithm* with_sums_ = nullptr;          // none, or that of ForwardWithSums
+  std::optional<CudnnDevice::WithNorm> with_norm_;
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "trainer/backend/cuda/batch_norm_kernels.h"
 #include "trainer/backend/cuda/convolution_product.h"
+#include "trainer/backend/cuda/norm_timing.h"
 #include "trainer/backend/cuda/runtime.h"
 #include "trainer/backend/cuda/timing.h"
 #include "trainer/core/error.h"
@@ -16,8 +17,8 @@
 namespace trainer {
 namespace {
 
-// What is no plan of cuDNN, as a plan of PlanCache: the product of matrices, and sums in a pass of
-// their own.
+// What is no plan of cuDNN, as a plan of PlanCache: the product of matrices, and passes for what a
+// graph does beside the convolution.
 constexpr const char* kProductPlan = "product";
 constexpr const char* kSeparatePlan = "separate";
 // How many of the engines that cuDNN recommends are timed.
@@ -29,33 +30,58 @@ std::size_t BytesOf(const ConvolutionGraph& graph, std::int64_t elements) {
 
 // Memory for one run of any pass of a convolution.
 struct TimingMemory {
-  ScratchMemory src, filter, dst, sums, workspace;
+  ScratchMemory src, filter, dst, sums, norm, workspace;
 
   TimingMemory(const ConvolutionGraph& graph, std::size_t workspace_bytes)
       : src(BytesOf(graph, graph.images * graph.height * graph.width * graph.channels)),
         filter(BytesOf(graph, graph.filters * graph.kernel * graph.kernel * graph.channels)),
         dst(BytesOf(graph, graph.images * graph.dst_height() * graph.dst_width() * graph.filters)),
         sums(graph.sums ? 2 * static_cast<std::size_t>(graph.filters) * sizeof(float) : 0),
+        norm(graph.applies_norm ? BytesOf(graph, 2 * graph.channels) : 0),
         workspace(workspace_bytes) {}
 
   // Queues one run of `algorithm` for a graph of that size.
   void Run(const ConvolutionAlgorithm& algorithm, const ConvolutionGraph& graph,
            cudnnHandle_t handle, cudaStream_t stream) const {
-    algorithm.Run(handle, graph.pass, src.data(), filter.data(), dst.data(),
-                  graph.sums ? sums.data() : nullptr, workspace.data(), stream);
+    RunOn(src.data(), algorithm, graph, handle, stream);
+  }
+  // The same with another src.
+  void RunOn(void* other_src, const ConvolutionAlgorithm& algorithm, const ConvolutionGraph& graph,
+             cudnnHandle_t handle, cudaStream_t stream) const {
+    const ConvolutionOperands operands = {.src = other_src,
+                                          .filter = filter.data(),
+                                          .dst = dst.data(),
+                                          .sums = graph.sums ? sums.data() : nullptr,
+                                          .norm = graph.applies_norm ? norm.data() : nullptr};
+    algorithm.Run(handle, graph.pass, operands, workspace.data(), stream);
     // The handle outlives the stream of the race.
     CheckCudnn(cudnnSetStream(handle, nullptr), "cuDNN: setting the stream");
   }
 };
 
-// The result of `graph` as a batch norm sees it.
-NormShape NormShapeOf(const ConvolutionGraph& graph) {
+NormShape MakeNormShape(const ConvolutionGraph& graph, std::int64_t pixels, std::int64_t channels) {
   NormShape shape;
-  shape.pixels = graph.images * graph.dst_height() * graph.dst_width();
-  shape.channels = shape.padded = static_cast<int>(graph.filters);
+  shape.pixels = graph.images * pixels;
+  shape.channels = shape.padded = static_cast<int>(channels);
   shape.dtype = graph.dtype;
   shape.multiprocessors = Multiprocessors();
   return shape;
+}
+
+// What `graph` reads, and its result, as the batch norms before and behind it see them.
+NormShape NormShapeBefore(const ConvolutionGraph& graph) {
+  return MakeNormShape(graph, graph.height * graph.width, graph.channels);
+}
+NormShape NormShapeBehind(const ConvolutionGraph& graph) {
+  return MakeNormShape(graph, graph.dst_height() * graph.dst_width(), graph.filters);
+}
+
+std::size_t WorkspaceBytes(const std::vector<ConvolutionAlgorithm>& candidates) {
+  std::size_t bytes = 0;
+  for (const ConvolutionAlgorithm& candidate : candidates) {
+    bytes = std::max(bytes, candidate.workspace_bytes());
+  }
+  return bytes;
 }
 
 std::string NameOf(const ConvolutionGraph& graph, const EngineRules& rules) {
@@ -87,15 +113,16 @@ Winner WinnerInProcess(int device, const ConvolutionGraph& graph, const EngineRu
 
 }  // namespace
 
-void ConvolutionAlgorithm::Run(cudnnHandle_t handle, ConvolutionPass pass, void* src, void* filter,
-                               void* dst, void* sums, void* workspace, cudaStream_t stream) const {
+void ConvolutionAlgorithm::Run(cudnnHandle_t handle, ConvolutionPass pass,
+                               const ConvolutionOperands& operands, void* workspace,
+                               cudaStream_t stream) const {
   if (plan_) {
     CheckCudnn(cudnnSetStream(handle, stream), "cuDNN: setting the stream");
-    plan_->Execute(handle, src, filter, dst, sums, workspace);
+    plan_->Execute(handle, operands, workspace);
   } else {
-    DDL_CHECK(sums == nullptr);
-    const ProductOperands operands = OperandsOf(pass, src, filter, dst);
-    product_->Run(operands.a, operands.b, nullptr, operands.d, workspace, stream);
+    DDL_CHECK(operands.sums == nullptr && operands.norm == nullptr);
+    const ProductOperands matrices = OperandsOf(pass, operands.src, operands.filter, operands.dst);
+    product_->Run(matrices.a, matrices.b, nullptr, matrices.d, workspace, stream);
   }
 }
 
@@ -122,7 +149,7 @@ const CudnnDevice::Choice* CudnnDevice::Known(const ConvolutionGraph& graph,
 
 const ConvolutionAlgorithm& CudnnDevice::Choose(const ConvolutionGraph& graph,
                                                 const EngineRules& rules) {
-  DDL_CHECK(!graph.sums);
+  DDL_CHECK(!graph.sums && !graph.applies_norm);
   const Choice* choice = Known(graph, rules);
   if (choice == nullptr) choice = &choices_.emplace_back(Choice{graph, rules, Find(graph, rules)});
   return *choice->algorithm;
@@ -135,12 +162,47 @@ const ConvolutionAlgorithm* CudnnDevice::ChooseWithSums(const ConvolutionGraph& 
   const ConvolutionAlgorithm& without = Choose(graph, rules);
   ConvolutionGraph with_sums = graph;
   with_sums.sums = true;
-  const Choice* choice = Known(with_sums, rules);
+  return ChooseFused(with_sums, rules, [&] { return RaceWithSums(with_sums, rules, without); });
+}
+
+std::optional<CudnnDevice::WithNorm> CudnnDevice::ChooseWithNorm(const ConvolutionGraph& graph,
+                                                                 const EngineRules& rules) {
+  // As above.  Engines of fp32 could round to TF32 without saying so.
+  if (rules.deterministic || graph.dtype == DType::kFloat32) return std::nullopt;
+  ConvolutionGraph filter = graph;
+  filter.pass = ConvolutionPass::kBackwardFilter;
+  const WithoutNorm without = {&Choose(graph, rules), ChooseWithSums(graph, rules),
+                               &Choose(filter, rules)};
+  filter.applies_norm = true;
+  const ConvolutionAlgorithm* backward_filter =
+      ChooseFused(filter, rules, [&] { return RaceFilterWithNorm(filter, rules); });
+  if (backward_filter == nullptr) return std::nullopt;
+  ConvolutionGraph with_norm = graph;
+  with_norm.sums = with_norm.applies_norm = true;
+  const ConvolutionAlgorithm* forward = ChooseFused(
+      with_norm, rules, [&] { return RaceWithNorm(with_norm, rules, without, *backward_filter); });
+  if (forward == nullptr) return std::nullopt;
+  return WithNorm{forward, backward_filter};
+}
+
+const ConvolutionAlgorithm* CudnnDevice::ChooseFused(const ConvolutionGraph& graph,
+                                                     const EngineRules& rules,
+                                                     const std::function<Winner()>& race) {
+  const Choice* choice = Known(graph, rules);
   if (choice == nullptr) {
-    const Winner winner = WinnerInProcess(device_, with_sums, rules,
-                                          [&] { return FindWithSums(with_sums, rules, without); });
+    const Winner winner = WinnerInProcess(device_, graph, rules, [&] {
+      if (const auto kept = plans_.Find(NameOf(graph, rules))) {
+        const Winner of_earlier = PlanIdOf(*kept);
+        if (*kept == kSeparatePlan || (of_earlier && Again(graph, rules, of_earlier))) {
+          return of_earlier;
+        }
+      }
+      const Winner of_race = race();
+      plans_.Add(NameOf(graph, rules), of_race ? PlanOf(*of_race) : kSeparatePlan);
+      return of_race;
+    });
     choice = &choices_.emplace_back(
-        Choice{with_sums, rules, winner ? Again(with_sums, rules, winner) : std::nullopt});
+        Choice{graph, rules, winner ? Again(graph, rules, winner) : std::nullopt});
   }
   return choice->algorithm ? &*choice->algorithm : nullptr;
 }
@@ -218,11 +280,7 @@ std::vector<ConvolutionAlgorithm> CudnnDevice::CandidatesFor(const ConvolutionGr
 
 std::size_t CudnnDevice::Fastest(const ConvolutionGraph& graph,
                                  const std::vector<ConvolutionAlgorithm>& candidates) const {
-  std::size_t workspace_bytes = 0;
-  for (const ConvolutionAlgorithm& candidate : candidates) {
-    workspace_bytes = std::max(workspace_bytes, candidate.workspace_bytes());
-  }
-  const TimingMemory memory(graph, workspace_bytes);
+  const TimingMemory memory(graph, WorkspaceBytes(candidates));
   try {
     return FastestOf(candidates.size(), [&](std::size_t i, cudaStream_t stream) {
       memory.Run(candidates[i], graph, handle(), stream);
@@ -234,45 +292,96 @@ std::size_t CudnnDevice::Fastest(const ConvolutionGraph& graph,
   }
 }
 
-// As PlanCache has it, or as a race shows.
-CudnnDevice::Winner CudnnDevice::FindWithSums(const ConvolutionGraph& graph,
-                                              const EngineRules& rules,
-                                              const ConvolutionAlgorithm& without) const {
-  if (const auto kept = plans_.Find(NameOf(graph, rules))) {
-    const Winner winner = PlanIdOf(*kept);
-    if (*kept == kSeparatePlan || (winner && Again(graph, rules, winner))) return winner;
+// None if cuDNN has none, or does not know such graphs.
+std::vector<ConvolutionAlgorithm> CudnnDevice::FusedCandidates(const ConvolutionGraph& graph,
+                                                               const EngineRules& rules) const {
+  std::vector<ConvolutionAlgorithm> candidates;
+  try {
+    for (ConvolutionPlan& plan : FindPlans(target(), graph, rules, kTimedPlans)) {
+      candidates.emplace_back(std::move(plan));
+    }
+  } catch (const Error& error) {
+    if (error.exit_code() == EX_OSERR) throw;
+    candidates.clear();
   }
-  const Winner winner = RaceWithSums(graph, rules, without);
-  plans_.Add(NameOf(graph, rules), winner ? PlanOf(*winner) : kSeparatePlan);
-  return winner;
+  return candidates;
 }
 
 CudnnDevice::Winner CudnnDevice::RaceWithSums(const ConvolutionGraph& graph,
                                               const EngineRules& rules,
                                               const ConvolutionAlgorithm& without) const {
-  std::vector<ConvolutionPlan> plans;
-  try {
-    plans = FindPlans(target(), graph, rules, kTimedPlans);
-  } catch (const Error& error) {
-    if (error.exit_code() == EX_OSERR) throw;
-    return std::nullopt;  // cuDNN has none, or does not know such graphs
-  }
-  std::vector<ConvolutionAlgorithm> candidates;
-  std::size_t workspace_bytes = without.workspace_bytes();
-  for (ConvolutionPlan& plan : plans) {
-    workspace_bytes = std::max(workspace_bytes, plan.workspace_bytes());
-    candidates.emplace_back(std::move(plan));
-  }
+  const std::vector<ConvolutionAlgorithm> candidates = FusedCandidates(graph, rules);
+  if (candidates.empty()) return std::nullopt;
   ConvolutionGraph alone = graph;
   alone.sums = false;
-  const NormShape shape = NormShapeOf(graph);
-  const TimingMemory memory(graph, workspace_bytes);
+  const NormShape shape = NormShapeBehind(graph);
+  const TimingMemory memory(graph, std::max(WorkspaceBytes(candidates), without.workspace_bytes()));
   const ScratchMemory partial(static_cast<std::size_t>(NormScratchFloats(shape)) * sizeof(float));
   const std::size_t fastest =
       FastestOf(candidates.size() + 1, [&](std::size_t i, cudaStream_t stream) {
         if (i < candidates.size()) return memory.Run(candidates[i], graph, handle(), stream);
         memory.Run(without, alone, handle(), stream);
         RunNormSums(shape, memory.dst.data(), static_cast<float*>(partial.data()), stream);
+      });
+  return fastest < candidates.size() ? candidates[fastest].plan_id() : std::nullopt;
+}
+
+// The fastest of those that apply the norm: whether they are worth it shows in RaceWithNorm.
+CudnnDevice::Winner CudnnDevice::RaceFilterWithNorm(const ConvolutionGraph& graph,
+                                                    const EngineRules& rules) const {
+  const std::vector<ConvolutionAlgorithm> candidates = FusedCandidates(graph, rules);
+  if (candidates.empty()) return std::nullopt;
+  try {
+    return candidates[Fastest(graph, candidates)].plan_id();
+  } catch (const Error& error) {
+    if (error.exit_code() != EX_UNAVAILABLE) throw;
+    return std::nullopt;  // none of them runs
+  }
+}
+
+// All that is done once for each batch with one side or the other: forward what goes through the
+// norm, and backward the filter.
+CudnnDevice::Winner CudnnDevice::RaceWithNorm(const ConvolutionGraph& graph,
+                                              const EngineRules& rules, const WithoutNorm& without,
+                                              const ConvolutionAlgorithm& backward_filter) const {
+  const std::vector<ConvolutionAlgorithm> candidates = FusedCandidates(graph, rules);
+  if (candidates.empty()) return std::nullopt;
+  std::size_t workspace_bytes = WorkspaceBytes(candidates);
+  for (const ConvolutionAlgorithm* other :
+       {without.forward, without.with_sums, without.backward_filter, &backward_filter}) {
+    if (other != nullptr) workspace_bytes = std::max(workspace_bytes, other->workspace_bytes());
+  }
+  ConvolutionGraph filter = graph;
+  filter.pass = ConvolutionPass::kBackwardFilter;
+  filter.sums = false;
+  ConvolutionGraph alone = graph;
+  alone.applies_norm = false;
+  alone.sums = without.with_sums != nullptr;
+  ConvolutionGraph filter_alone = filter;
+  filter_alone.applies_norm = false;
+  const NormShape behind = NormShapeBehind(graph);
+  const TimingMemory memory(graph, workspace_bytes);
+  const NormTimingMemory norm({.shape = NormShapeBefore(graph), .has_mask = true});
+  const ScratchMemory partial(static_cast<std::size_t>(NormScratchFloats(behind)) * sizeof(float));
+
+  const auto with_norm = [&](const ConvolutionAlgorithm& forward, cudaStream_t stream) {
+    norm.RunUnapplied(memory.norm.data(), stream);
+    memory.Run(forward, graph, handle(), stream);
+    memory.Run(backward_filter, filter, handle(), stream);
+  };
+  const auto with_passes = [&](const NormPace& pace, cudaStream_t stream) {
+    void* const normed = norm.RunForward(pace, stream);
+    memory.RunOn(normed, alone.sums ? *without.with_sums : *without.forward, alone, handle(),
+                 stream);
+    if (!alone.sums) {
+      RunNormSums(behind, memory.dst.data(), static_cast<float*>(partial.data()), stream);
+    }
+    memory.RunOn(normed, *without.backward_filter, filter_alone, handle(), stream);
+  };
+  const std::size_t fastest =
+      FastestOf(candidates.size() + kNormPaces.size(), [&](std::size_t i, cudaStream_t stream) {
+        if (i < candidates.size()) return with_norm(candidates[i], stream);
+        with_passes(kNormPaces[i - candidates.size()], stream);
       });
   return fastest < candidates.size() ? candidates[fastest].plan_id() : std::nullopt;
 }

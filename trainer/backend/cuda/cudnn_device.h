@@ -6,6 +6,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,9 +36,9 @@ class ConvolutionAlgorithm {
     return plan_ ? std::optional(plan_->id()) : std::nullopt;
   }
 
-  // Queues the pass on `stream`.  `sums`: as ConvolutionPlan::Execute has it.
-  void Run(cudnnHandle_t handle, ConvolutionPass pass, void* src, void* filter, void* dst,
-           void* sums, void* workspace, cudaStream_t stream) const;
+  // Queues the pass on `stream`.
+  void Run(cudnnHandle_t handle, ConvolutionPass pass, const ConvolutionOperands& operands,
+           void* workspace, cudaStream_t stream) const;
 
  private:
   std::optional<ConvolutionPlan> plan_;
@@ -50,8 +51,8 @@ class ConvolutionAlgorithm {
 class CudnnDevice {
  public:
   // What is the fastest for a graph: a plan of cuDNN; if none, the product of matrices, or for a
-  // graph with sums the best one without them and a pass of sums behind it.  Never the thing
-  // itself, which is of one back end and goes with it.
+  // graph that does more than a convolution the best plain one and passes for the rest.  Never the
+  // thing itself, which is of one back end and goes with it.
   using Winner = std::optional<PlanId>;
 
   explicit CudnnDevice(DevicePlans plans);
@@ -64,12 +65,26 @@ class CudnnDevice {
   // none that is faster than Choose(graph) and adding up.
   const ConvolutionAlgorithm* ChooseWithSums(const ConvolutionGraph& graph,
                                              const EngineRules& rules);
+  // Of the forward pass `graph` with sums, and of its backward filter, those that apply the batch
+  // norm before it.  None if there are none, or if a pass that applies it and the best without are
+  // faster together.
+  struct WithNorm {
+    const ConvolutionAlgorithm* forward;
+    const ConvolutionAlgorithm* backward_filter;
+  };
+  std::optional<WithNorm> ChooseWithNorm(const ConvolutionGraph& graph, const EngineRules& rules);
 
  private:
   struct Choice {
     ConvolutionGraph graph;
     EngineRules rules;
-    std::optional<ConvolutionAlgorithm> algorithm;  // none: without sums
+    std::optional<ConvolutionAlgorithm> algorithm;  // none: passes for the rest
+  };
+  // The best for a graph without the batch norm before it; with_sums is null if a pass adds up.
+  struct WithoutNorm {
+    const ConvolutionAlgorithm* forward;
+    const ConvolutionAlgorithm* with_sums;
+    const ConvolutionAlgorithm* backward_filter;
   };
   struct Destroy {
     void operator()(cudnnHandle_t handle) const;
@@ -83,10 +98,18 @@ class CudnnDevice {
   std::optional<ConvolutionAlgorithm> Kept(const ConvolutionGraph& graph,
                                            const EngineRules& rules) const;
   ConvolutionAlgorithm Race(const ConvolutionGraph& graph, const EngineRules& rules) const;
+  // Of a graph that does more than a convolution: what `race` says, or an earlier process.  Null if
+  // there are passes for the rest.
+  const ConvolutionAlgorithm* ChooseFused(const ConvolutionGraph& graph, const EngineRules& rules,
+                                          const std::function<Winner()>& race);
   Winner RaceWithSums(const ConvolutionGraph& graph, const EngineRules& rules,
                       const ConvolutionAlgorithm& without) const;
-  Winner FindWithSums(const ConvolutionGraph& graph, const EngineRules& rules,
-                      const ConvolutionAlgorithm& without) const;
+  Winner RaceFilterWithNorm(const ConvolutionGraph& graph, const EngineRules& rules) const;
+  Winner RaceWithNorm(const ConvolutionGraph& graph, const EngineRules& rules,
+                      const WithoutNorm& without,
+                      const ConvolutionAlgorithm& backward_filter) const;
+  std::vector<ConvolutionAlgorithm> FusedCandidates(const ConvolutionGraph& graph,
+                                                    const EngineRules& rules) const;
   std::vector<ConvolutionAlgorithm> CandidatesFor(const ConvolutionGraph& graph,
                                                   const EngineRules& rules) const;
   std::size_t Fastest(const ConvolutionGraph& graph,

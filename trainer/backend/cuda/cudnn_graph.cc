@@ -18,6 +18,11 @@ constexpr std::int64_t kFilter = 2;
 constexpr std::int64_t kDst = 3;
 constexpr std::int64_t kSum = 4;
 constexpr std::int64_t kSquares = 5;
+constexpr std::int64_t kFactor = 6;
+constexpr std::int64_t kOffset = 7;
+constexpr std::int64_t kScaled = 8;
+constexpr std::int64_t kMoved = 9;
+constexpr std::int64_t kRectified = 10;
 
 // What takes a described device.  Before 9.8 nothing does, and DescribedDevice makes none.
 #if CUDNN_VERSION >= 90800
@@ -30,9 +35,9 @@ constexpr cudnnBackendDescriptorType_t kDescription{};
 constexpr cudnnBackendAttributeName_t kDescriptionJson{}, kDeviceOfHeuristics{}, kDeviceOfPlan{};
 #endif
 
-// (outer, channels, height, width), channels last in memory.
+// (outer, channels, height, width), channels last in memory.  A virtual one is never in memory.
 CudnnDescriptor MakeTensor(std::int64_t id, DType dtype, std::int64_t outer, std::int64_t channels,
-                           std::int64_t height, std::int64_t width) {
+                           std::int64_t height, std::int64_t width, bool is_virtual = false) {
   CudnnDescriptor tensor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   tensor.Set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, id);
   tensor.Set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, CudnnType(dtype));
@@ -41,6 +46,7 @@ CudnnDescriptor MakeTensor(std::int64_t id, DType dtype, std::int64_t outer, std
              std::vector<std::int64_t>{outer, channels, height, width});
   tensor.Set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64,
              std::vector<std::int64_t>{height * width * channels, 1, width * channels, channels});
+  tensor.Set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, is_virtual);
   tensor.Finalize();
   return tensor;
 }
@@ -112,12 +118,57 @@ CudnnDescriptor MakeSums(const ConvolutionGraph& graph, const CudnnDescriptor& d
   return sums;
 }
 
+// dst[i] = src[i] mode other[i], computed in fp32; the ReLU has no `other`.
+CudnnDescriptor MakePointwise(cudnnPointwiseMode_t mode, const CudnnDescriptor& src,
+                              const CudnnDescriptor* other, const CudnnDescriptor& dst) {
+  CudnnDescriptor pointwise(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+  pointwise.Set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, mode);
+  pointwise.Set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
+  pointwise.Finalize();
+  CudnnDescriptor operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+  operation.Set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, pointwise);
+  operation.Set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, src);
+  if (other != nullptr) operation.Set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, *other);
+  operation.Set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, dst);
+  operation.Finalize();
+  return operation;
+}
+
+// What the convolution reads, where it applies a batch norm and ReLU to `src`: appended to
+// `operations` is how it comes about, in the form that the engines of Ampere and Hopper have.
+CudnnDescriptor ApplyNorm(const ConvolutionGraph& graph, const CudnnDescriptor& src,
+                          std::vector<CudnnDescriptor>& operations) {
+  const auto per_channel = [&](std::int64_t id) {
+    return MakeTensor(id, graph.dtype, 1, graph.channels, 1, 1);
+  };
+  const auto on_the_way = [&](std::int64_t id) {
+    return MakeTensor(id, DType::kFloat32, graph.images, graph.channels, graph.height, graph.width,
+                      /*is_virtual=*/true);
+  };
+  const CudnnDescriptor factor = per_channel(kFactor);
+  const CudnnDescriptor offset = per_channel(kOffset);
+  const CudnnDescriptor scaled = on_the_way(kScaled);
+  const CudnnDescriptor moved = on_the_way(kMoved);
+  CudnnDescriptor rectified = on_the_way(kRectified);
+  operations.push_back(MakePointwise(CUDNN_POINTWISE_MUL, src, &factor, scaled));
+  operations.push_back(MakePointwise(CUDNN_POINTWISE_ADD, scaled, &offset, moved));
+  operations.push_back(MakePointwise(CUDNN_POINTWISE_RELU_FWD, moved, nullptr, rectified));
+  return rectified;
+}
+
 CudnnDescriptor MakeOperationGraph(const CudnnTarget& target, const ConvolutionGraph& graph) {
+  DDL_CHECK(!graph.applies_norm || graph.pass != ConvolutionPass::kBackwardData);
   const PassAttributes names = AttributesOf(graph.pass);
+  std::vector<CudnnDescriptor> all;
+  const CudnnDescriptor src =
+      MakeTensor(kSrc, graph.dtype, graph.images, graph.channels, graph.height, graph.width);
   CudnnDescriptor operation(names.operation);
   operation.Set(names.convolution, MakeConvolutionDescriptor(graph));
-  operation.Set(names.src, MakeTensor(kSrc, graph.dtype, graph.images, graph.channels, graph.height,
-                                      graph.width));
+  if (graph.applies_norm) {
+    operation.Set(names.src, ApplyNorm(graph, src, all));
+  } else {
+    operation.Set(names.src, src);
+  }
   operation.Set(names.filter, MakeTensor(kFilter, graph.dtype, graph.filters, graph.channels,
                                          graph.kernel, graph.kernel));
   const CudnnDescriptor dst = MakeTensor(kDst, graph.dtype, graph.images, graph.filters,
@@ -126,7 +177,6 @@ CudnnDescriptor MakeOperationGraph(const CudnnTarget& target, const ConvolutionG
   operation.Set(names.alpha, CUDNN_TYPE_FLOAT, 1.0F);
   operation.Set(names.beta, CUDNN_TYPE_FLOAT, graph.adds ? 1.0F : 0.0F);
   operation.Finalize();
-  std::vector<CudnnDescriptor> all;
   all.push_back(std::move(operation));
   if (graph.sums) all.push_back(MakeSums(graph, dst));
 
@@ -218,7 +268,7 @@ std::optional<ConvolutionPlan> BuildPlan(const CudnnTarget& target, const Convol
   }
   // The heuristics may recommend what then turns out not to fit this device.
   if (plan.TryFinalize() != CUDNN_STATUS_SUCCESS) return std::nullopt;
-  ConvolutionPlan built(std::move(plan), candidate.id, candidate.tensor_cores, graph.filters);
+  ConvolutionPlan built(std::move(plan), candidate.id, candidate.tensor_cores, graph);
   if (built.workspace_bytes() > workspace_limit) return std::nullopt;
   return built;
 }
@@ -235,7 +285,7 @@ std::string ToString(const ConvolutionGraph& graph) {
          " channels, kernel " + std::to_string(graph.kernel) + ", stride " +
          std::to_string(graph.stride) + ", padding " + std::to_string(graph.padding) + ", " +
          std::string(NameOf(graph.dtype)) + (graph.adds ? ", added to what is there" : "") +
-         (graph.sums ? ", with sums" : "");
+         (graph.applies_norm ? ", of a batch norm" : "") + (graph.sums ? ", with sums" : "");
 }
 
 std::string PlanOf(const PlanId& id) {
@@ -269,22 +319,29 @@ CudnnTarget DescribedDevice(const std::string& json) {
 }
 
 ConvolutionPlan::ConvolutionPlan(CudnnDescriptor plan, const PlanId& id, bool tensor_cores,
-                                 std::int64_t filters)
+                                 const ConvolutionGraph& graph)
     : plan_(std::move(plan)),
       id_(id),
       tensor_cores_(tensor_cores),
-      filters_(filters),
+      sum_bytes_(static_cast<std::size_t>(graph.filters) * sizeof(float)),
+      norm_bytes_(static_cast<std::size_t>(graph.channels) * SizeOf(graph.dtype)),
       workspace_bytes_(static_cast<std::size_t>(
           plan_.Get<std::int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1)
               .at(0))) {}
 
-void ConvolutionPlan::Execute(cudnnHandle_t handle, void* src, void* filter, void* dst, void* sums,
+void ConvolutionPlan::Execute(cudnnHandle_t handle, const ConvolutionOperands& operands,
                               void* workspace) const {
   std::vector<std::int64_t> ids{kSrc, kFilter, kDst};
-  std::vector<void*> pointers{src, filter, dst};
-  if (sums != nullptr) {
+  std::vector<void*> pointers{operands.src, operands.filter, operands.dst};
+  if (operands.sums != nullptr) {
+    auto* const sums = static_cast<std::byte*>(operands.sums);
     ids.insert(ids.end(), {kSum, kSquares});
-    pointers.insert(pointers.end(), {sums, static_cast<float*>(sums) + filters_});
+    pointers.insert(pointers.end(), {sums, sums + sum_bytes_});
+  }
+  if (operands.norm != nullptr) {
+    auto* const factors = static_cast<std::byte*>(const_cast<void*>(operands.norm));
+    ids.insert(ids.end(), {kFactor, kOffset});
+    pointers.insert(pointers.end(), {factors, factors + norm_bytes_});
   }
   CudnnDescriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
   pack.Set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, ids);

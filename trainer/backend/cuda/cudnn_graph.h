@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Convolutions as cuDNN's graph API has them: a graph of one operation, or of two where sums of the
-// result are wanted, the engines that can compute it, and an execution plan for each.  Asking needs
-// no GPU when the device is described (cuDNN 9.8 and later).
+// Convolutions as cuDNN's graph API has them: a graph of one operation, or of several where sums of
+// the result are wanted or a batch norm is applied to the input, the engines that can compute it,
+// and an execution plan for each.  Asking needs no GPU when the device is described (cuDNN 9.8 and
+// later).
 
 #pragma once
 
@@ -31,6 +32,9 @@ struct ConvolutionGraph {
   // Forward only: also of each filter the sum of the result over images and pixels, and then of
   // each the sum of squares, in fp32.
   bool sums = false;
+  // Forward and backward filter only: the convolution is of max(factor * src + offset, 0), with a
+  // factor and an offset for each channel, of the type of src.  What is outside of src is 0.
+  bool applies_norm = false;
 
   std::int64_t dst_height() const { return (height + 2 * padding - kernel) / stride + 1; }
   std::int64_t dst_width() const { return (width + 2 * padding - kernel) / stride + 1; }
@@ -77,32 +81,40 @@ struct PlanId {
 std::string PlanOf(const PlanId& id);
 std::optional<PlanId> PlanIdOf(const std::string& plan);
 
+inline constexpr std::int64_t kTensorAlignment = 16;  // bytes
+
+// What a pass of a convolution reads and writes, all aligned to kTensorAlignment.  src, filter,
+// dst: tensors or their gradients, as the pass has it; the output is overwritten or added to.
+struct ConvolutionOperands {
+  void* src = nullptr;
+  void* filter = nullptr;
+  void* dst = nullptr;
+  void* sums = nullptr;        // 2 x filters floats; null unless the graph has them
+  const void* norm = nullptr;  // factors of all channels, then offsets; null unless it applies them
+};
+
 // Runs in one thread at a time, with a handle of that thread; lives without the graph.
 class ConvolutionPlan {
  public:
-  // Of a graph with so many filters.
-  ConvolutionPlan(CudnnDescriptor plan, const PlanId& id, bool tensor_cores, std::int64_t filters);
+  ConvolutionPlan(CudnnDescriptor plan, const PlanId& id, bool tensor_cores,
+                  const ConvolutionGraph& graph);
 
   std::size_t workspace_bytes() const { return workspace_bytes_; }
   const PlanId& id() const { return id_; }
   // Whether that engine computes with tensor cores.
   bool tensor_cores() const { return tensor_cores_; }
 
-  // Queues the work on the handle's stream.  src, filter, dst: tensors or their gradients, as the
-  // pass has it; the output is overwritten or added to.  `sums`, 2 x filters floats, is null unless
-  // the graph has them.  All are aligned to kTensorAlignment.
-  void Execute(cudnnHandle_t handle, void* src, void* filter, void* dst, void* sums,
-               void* workspace) const;
+  // Queues the work on the handle's stream.
+  void Execute(cudnnHandle_t handle, const ConvolutionOperands& operands, void* workspace) const;
 
  private:
   CudnnDescriptor plan_;
   PlanId id_;
   bool tensor_cores_;
-  std::int64_t filters_;
+  std::size_t sum_bytes_;   // of all filters
+  std::size_t norm_bytes_;  // of the factors
   std::size_t workspace_bytes_;
 };
-
-inline constexpr std::int64_t kTensorAlignment = 16;  // bytes
 
 // Up to `most` plans: the one that cuDNN expects to be the fastest, then others in that order, few
 // of each engine as long as there are more engines.  Its last resorts are there only if nothing

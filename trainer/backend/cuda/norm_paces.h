@@ -4,7 +4,6 @@
 
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <functional>
 #include <map>
@@ -15,8 +14,6 @@
 #include "trainer/backend/plan_cache.h"
 
 namespace trainer {
-
-inline constexpr std::array<NormPace, 4> kNormPaces = {{{1, 1}, {2, 1}, {1, 4}, {2, 4}}};
 
 // The text by which PlanCache has it.
 std::string PlanOf(const NormPace& pace);

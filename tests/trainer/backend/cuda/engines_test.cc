@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/trainer/backend/cuda/resnet50_layers.h"
 #include "trainer/backend/cuda/cudnn_graph.h"
 #include "trainer/backend/cuda/layout.h"
 #include "trainer/core/error.h"
@@ -51,31 +52,6 @@ CudnnTarget Described(const Gpu& gpu) {
                          number("l2CacheSize", gpu.l2_mebibytes << 20) +
                          number("totalGlobalMem", std::int64_t{gpu.memory_gibibytes} << 30) +
                          "\"deviceName\":\"" + gpu.name + "\"}");
-}
-
-struct Layer {
-  std::int64_t images, channels, height, width, filters, kernel, stride;
-};
-
-// The distinct convolutions of ResNet-50 v1.5 at 224 x 224: the stem, and of each stage the first
-// block (with its shortcut), where the 3x3 has the stride, and the others.
-std::vector<Layer> ResNet50(std::int64_t images) {
-  std::vector<Layer> layers{{images, 3, 224, 224, 64, 7, 2}};
-  std::int64_t channels = 64;
-  std::int64_t src = 56;
-  for (std::int64_t width = 64; width <= 512; width *= 2) {
-    const std::int64_t stride = width == 64 ? 1 : 2;
-    const std::int64_t dst = src / stride;
-    layers.push_back({images, channels, src, src, width, 1, 1});
-    layers.push_back({images, width, src, src, width, 3, stride});
-    layers.push_back({images, width, dst, dst, 4 * width, 1, 1});
-    layers.push_back({images, channels, src, src, 4 * width, 1, stride});
-    layers.push_back({images, 4 * width, dst, dst, width, 1, 1});
-    if (stride == 2) layers.push_back({images, width, dst, dst, width, 3, 1});
-    channels = 4 * width;
-    src = dst;
-  }
-  return layers;
 }
 
 // What the contract tests of back ends compute (tests/trainer/backend/convolution_probe.cc).
@@ -119,16 +95,8 @@ class Engines : public DescribedGpus, public testing::WithParamInterface<Case> {
     for (const Layer& layer : layers) {
       for (const auto pass : {ConvolutionPass::kForward, ConvolutionPass::kBackwardData,
                               ConvolutionPass::kBackwardFilter}) {
-        ConvolutionGraph graph{.images = layer.images,
-                               .channels = PaddedChannels(layer.channels),
-                               .height = layer.height,
-                               .width = layer.width,
-                               .filters = PaddedChannels(layer.filters),
-                               .kernel = layer.kernel,
-                               .stride = layer.stride,
-                               .padding = layer.kernel / 2,
-                               .dtype = GetParam().dtype,
-                               .pass = pass};
+        ConvolutionGraph graph = GraphOf(layer, GetParam().dtype);
+        graph.pass = pass;
         ExpectPlan(graph, tensor_cores);
         graph.adds = pass == ConvolutionPass::kBackwardData;
         if (graph.adds) ExpectPlan(graph, tensor_cores);
@@ -160,22 +128,36 @@ TEST_F(DescribedGpus, HaveEnginesWithSums) {
     const CudnnTarget target = Described(gpu);
     for (const Layer& layer : ResNet50(256)) {
       if (layer.channels == 3) continue;
-      const ConvolutionGraph graph{.images = layer.images,
-                                   .channels = layer.channels,
-                                   .height = layer.height,
-                                   .width = layer.width,
-                                   .filters = layer.filters,
-                                   .kernel = layer.kernel,
-                                   .stride = layer.stride,
-                                   .padding = layer.kernel / 2,
-                                   .dtype = DType::kFloat16,
-                                   .sums = true};
+      ConvolutionGraph graph = GraphOf(layer, DType::kFloat16);
+      graph.sums = true;
       EXPECT_NO_THROW({
         const auto plans = FindPlans(target, graph, {}, 2);
         const auto again = FindPlanAgain(target, graph, {}, plans.back().id());
         EXPECT_TRUE(again.has_value());
       }) << gpu.name
          << ": " << ToString(graph);
+    }
+  }
+}
+
+// So do a batch norm and ReLU before the convolution, forward and in the filter's gradient.
+TEST_F(DescribedGpus, HaveEnginesThatApplyABatchNorm) {
+  for (const Gpu& gpu : {kA100, kH100}) {
+    const CudnnTarget target = Described(gpu);
+    for (const Layer& layer : ResNet50(256)) {
+      if (layer.channels == 3) continue;
+      ConvolutionGraph graph = GraphOf(layer, DType::kFloat16);
+      graph.applies_norm = true;
+      for (const auto pass : {ConvolutionPass::kForward, ConvolutionPass::kBackwardFilter}) {
+        graph.pass = pass;
+        graph.sums = pass == ConvolutionPass::kForward;
+        EXPECT_NO_THROW({
+          const auto plans = FindPlans(target, graph, {}, 2);
+          const auto again = FindPlanAgain(target, graph, {}, plans.back().id());
+          EXPECT_TRUE(again.has_value());
+        }) << gpu.name
+           << ": " << ToString(graph);
+      }
     }
   }
 }

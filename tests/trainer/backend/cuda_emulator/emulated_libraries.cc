@@ -7,6 +7,7 @@
 #include <cuda_fp16.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -82,19 +83,34 @@ class EmulatedConvolution final : public Convolution {
 
   void Forward(const Tensor& src, const Tensor& filter, const Tensor& dst, void* workspace,
                Stream& stream) override {
-    QueueForward(src, filter, dst, nullptr, workspace, stream);
+    QueueForward({src}, filter, dst, nullptr, workspace, stream);
   }
 
   // In 16 bits, as cuDNN.
   std::size_t sums_bytes() const override {
-    const bool has_sums = spec_.wants_sums && dst_.dtype != DType::kFloat32;
+    const bool has_sums = applies_norm() || (spec_.wants_sums && dst_.dtype != DType::kFloat32);
     return has_sums ? 2 * static_cast<std::size_t>(PaddedChannels(dst_.shape[1])) * sizeof(float)
                     : 0;
   }
   void ForwardWithSums(const Tensor& src, const Tensor& filter, const Tensor& dst, void* sums,
                        void* workspace, Stream& stream) override {
     DDL_CHECK(sums_bytes() > 0);
+    QueueForward({src}, filter, dst, static_cast<float*>(sums), workspace, stream);
+  }
+
+  // In fp16, as cuDNN, but of all shapes.
+  bool applies_norm() const override {
+    return spec_.may_apply_norm && dst_.dtype == DType::kFloat16;
+  }
+  void ForwardNormed(const NormedTensor& src, const Tensor& filter, const Tensor& dst, void* sums,
+                     void* workspace, Stream& stream) override {
+    DDL_CHECK(applies_norm() && src.norm != nullptr);
     QueueForward(src, filter, dst, static_cast<float*>(sums), workspace, stream);
+  }
+  void BackwardFilterNormed(const NormedTensor& src, const Tensor& diff_dst,
+                            const Tensor& diff_filter, void* workspace, Stream& stream) override {
+    DDL_CHECK(applies_norm() && src.norm != nullptr);
+    QueueBackwardFilter(src, diff_dst, diff_filter, workspace, stream);
   }
 
   void BackwardData(const Tensor& diff_dst, const Tensor& filter, const Tensor& diff_src,
@@ -111,9 +127,31 @@ class EmulatedConvolution final : public Convolution {
 
   void BackwardFilter(const Tensor& src, const Tensor& diff_dst, const Tensor& diff_filter,
                       void* workspace, Stream& stream) override {
+    QueueBackwardFilter({src}, diff_dst, diff_filter, workspace, stream);
+  }
+
+ private:
+  // What the convolution reads.
+  Floats LoadNormed(const NormedTensor& src) const {
+    Floats values = Load(src.values);
+    if (src.norm == nullptr) return values;
+    const auto channels = static_cast<std::size_t>(PaddedChannels(spec_.src.shape[1]));
+    const auto* factor =
+        static_cast<const __half*>(NormAppliedAt(src.norm, static_cast<int>(channels)));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const std::size_t c = i % channels;
+      const float moved = __half2float(factor[c]) * values[i] + __half2float(factor[channels + c]);
+      // Tensor cores read it in 16 bits.  Not a number may become zero (CUDA's fmaxf).
+      values[i] = __half2float(__float2half_rn(std::fmax(moved, 0.0F)));
+    }
+    return values;
+  }
+
+  void QueueBackwardFilter(const NormedTensor& src, const Tensor& diff_dst,
+                           const Tensor& diff_filter, void* workspace, Stream& stream) {
     cuda_emulator::QueueWork(HandleOf(stream), [=, this] {
       UseWorkspace(workspace);
-      const Floats x = Load(src);
+      const Floats x = LoadNormed(src);
       const Floats y = Load(diff_dst);
       Floats f = Zeros(filter_);
       ForEachProduct([&](Index i, Index j, Index k) { f[j] += x[i] * y[k]; });
@@ -121,12 +159,11 @@ class EmulatedConvolution final : public Convolution {
     });
   }
 
- private:
-  void QueueForward(const Tensor& src, const Tensor& filter, const Tensor& dst, float* sums,
+  void QueueForward(const NormedTensor& src, const Tensor& filter, const Tensor& dst, float* sums,
                     void* workspace, Stream& stream) {
     cuda_emulator::QueueWork(HandleOf(stream), [=, this] {
       UseWorkspace(workspace);
-      const Floats x = Load(src);
+      const Floats x = LoadNormed(src);
       const Floats f = Load(filter);
       Floats y = Zeros(dst_);
       ForEachProduct([&](Index i, Index j, Index k) { y[k] += x[i] * f[j]; });

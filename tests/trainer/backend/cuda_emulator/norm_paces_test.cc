@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "trainer/backend/cuda/norm_timing.h"
+
 namespace trainer {
 namespace {
 

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// On a GPU: every engine of cuDNN that does more than a convolution gives what a plain one gives
+// with the rest done apart.  Which of them a training takes is a matter of speed, so all are run.
+
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+#include <cudnn.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/trainer/backend/cuda/resnet50_layers.h"
+#include "trainer/backend/cuda/cudnn_graph.h"
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+using Values = std::vector<float>;
+
+// Evenly spread, of half precision.
+Values Spread(std::int64_t count, float middle, float deviation, std::uint32_t seed) {
+  std::minstd_rand generator(seed);
+  const float range = std::sqrt(3.0F) * deviation;
+  Values values(static_cast<std::size_t>(count));
+  for (float& value : values) {
+    const float share = static_cast<float>(generator() % 65536) / 32768 - 1;
+    value = __half2float(__float2half(middle + range * share));
+  }
+  return values;
+}
+
+// Device memory with numbers of half precision in it, or without.
+class DeviceMemory {
+ public:
+  explicit DeviceMemory(std::size_t bytes) : bytes_(bytes) {
+    if (cudaMalloc(&data_, std::max<std::size_t>(bytes, 1)) != cudaSuccess) data_ = nullptr;
+    EXPECT_NE(data_, nullptr) << bytes << " bytes";
+    cudaMemset(data_, 0xFF, bytes);  // not-a-number
+  }
+  explicit DeviceMemory(const Values& numbers) : DeviceMemory(numbers.size() * sizeof(__half)) {
+    std::vector<__half> halves(numbers.size());
+    std::transform(numbers.begin(), numbers.end(), halves.begin(), __float2half);
+    cudaMemcpy(data_, halves.data(), bytes_, cudaMemcpyHostToDevice);
+  }
+  ~DeviceMemory() { cudaFree(data_); }
+  DeviceMemory(const DeviceMemory&) = delete;
+  DeviceMemory& operator=(const DeviceMemory&) = delete;
+
+  void* data() const { return data_; }
+  template <typename T>
+  std::vector<T> Download() const {
+    std::vector<T> values(bytes_ / sizeof(T));
+    EXPECT_EQ(cudaMemcpy(values.data(), data_, bytes_, cudaMemcpyDeviceToHost), cudaSuccess);
+    return values;
+  }
+  Values DownloadHalves() const {
+    const auto halves = Download<__half>();
+    Values numbers(halves.size());
+    std::transform(halves.begin(), halves.end(), numbers.begin(), __half2float);
+    return numbers;
+  }
+
+ private:
+  std::size_t bytes_;
+  void* data_ = nullptr;
+};
+
+// What one convolution reads, and what a batch norm and ReLU before it make of src.
+struct Operands {
+  std::int64_t dst_count;
+  Values src, filter, diff_dst, norm, normed;
+
+  explicit Operands(const ConvolutionGraph& graph)
+      : dst_count(graph.images * graph.dst_height() * graph.dst_width() * graph.filters),
+        src(Spread(graph.images * graph.height * graph.width * graph.channels, 0.5F, 1, 1)),
+        filter(Spread(
+            graph.filters * graph.kernel * graph.kernel * graph.channels, 0,
+            1 / std::sqrt(static_cast<float>(graph.kernel * graph.kernel * graph.channels)), 2)),
+        diff_dst(Spread(dst_count, 0, 0.125F, 3)),
+        norm(Spread(2 * graph.channels, 0.75F, 0.25F, 4)),
+        normed(src.size()) {
+    // Offsets of both signs: outside of the image nothing may be added.
+    const auto channels = static_cast<std::size_t>(graph.channels);
+    for (std::size_t c = 0; c < channels; c += 2) norm[channels + c] *= -1;
+    for (std::size_t i = 0; i < src.size(); ++i) {
+      const std::size_t c = i % channels;
+      const float moved = norm[c] * src[i] + norm[channels + c];
+      normed[i] = __half2float(__float2half(std::max(moved, 0.0F)));
+    }
+  }
+};
+
+class FusedEngines : public testing::Test {
+ protected:
+  void SetUp() override {
+    int count = 0;
+    if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) GTEST_SKIP() << "no GPU";
+    ASSERT_EQ(cudnnCreate(&handle_), CUDNN_STATUS_SUCCESS);
+  }
+  void TearDown() override {
+    if (handle_ != nullptr) cudnnDestroy(handle_);
+  }
+
+  // All that there are for the graph: on a V100 for example none.
+  std::vector<ConvolutionPlan> Plans(const ConvolutionGraph& graph) {
+    try {
+      return FindPlans({handle_, nullptr}, graph, {}, 100);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.exit_code(), EX_UNAVAILABLE) << error.what();
+      return {};
+    }
+  }
+
+  struct Forward {
+    Values dst, sums;
+  };
+  Forward RunForward(const ConvolutionGraph& graph, const ConvolutionPlan& plan, const Values& src,
+                     const Operands& operands) {
+    const DeviceMemory x(src), filter(operands.filter), norm(operands.norm);
+    const DeviceMemory dst(static_cast<std::size_t>(operands.dst_count) * sizeof(__half));
+    const DeviceMemory sums(2 * static_cast<std::size_t>(graph.filters) * sizeof(float));
+    Run(graph, plan, x, filter, dst, sums, norm);
+    return {dst.DownloadHalves(), sums.Download<float>()};
+  }
+  Values RunBackwardFilter(const ConvolutionGraph& graph, const ConvolutionPlan& plan,
+                           const Values& src, const Operands& operands) {
+    const DeviceMemory x(src), diff_dst(operands.diff_dst), norm(operands.norm), sums(0);
+    const DeviceMemory diff_filter(operands.filter.size() * sizeof(__half));
+    Run(graph, plan, x, diff_filter, diff_dst, sums, norm);
+    return diff_filter.DownloadHalves();
+  }
+
+ private:
+  void Run(const ConvolutionGraph& graph, const ConvolutionPlan& plan, const DeviceMemory& src,
+           const DeviceMemory& filter, const DeviceMemory& dst, const DeviceMemory& sums,
+           const DeviceMemory& norm) {
+    const DeviceMemory workspace(plan.workspace_bytes());
+    ASSERT_NO_THROW(plan.Execute(handle_,
+                                 {.src = src.data(),
+                                  .filter = filter.data(),
+                                  .dst = dst.data(),
+                                  .sums = graph.sums ? sums.data() : nullptr,
+                                  .norm = graph.applies_norm ? norm.data() : nullptr},
+                                 workspace.data()));
+    ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  }
+
+  cudnnHandle_t handle_ = nullptr;
+};
+
+// The largest difference, over the root mean square of what is right; infinite for not-a-number.
+double LargestError(const Values& values, const Values& expected) {
+  double squares = 0;
+  double largest = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const double error = std::abs(double{values.at(i)} - expected[i]);
+    if (!(error <= largest)) largest = std::isnan(error) ? HUGE_VAL : error;
+    squares += double{expected[i]} * expected[i];
+  }
+  return largest / std::sqrt(squares / static_cast<double>(expected.size()));
+}
+
+// The larger error of the sums of each filter and of the sums of squares.
+double ErrorOfSums(const Values& sums, const Values& dst, std::int64_t filters) {
+  const auto count = static_cast<std::size_t>(filters);
+  std::vector<double> expected(2 * count);
+  for (std::size_t i = 0; i < dst.size(); ++i) {
+    expected[i % count] += dst[i];
+    expected[count + i % count] += double{dst[i]} * dst[i];
+  }
+  const auto error = [&](std::size_t begin) {
+    const auto half = [&](const auto& both) {
+      const auto first = both.begin() + static_cast<std::ptrdiff_t>(begin);
+      return Values(first, first + filters);
+    };
+    return LargestError(half(sums), half(expected));
+  };
+  return std::max(error(0), error(count));
+}
+
+constexpr double kTolerance = 2e-2;  // as of the contract tests for half precision
+
+TEST_F(FusedEngines, GiveWhatPlainOnesGive) {
+  for (const Layer& layer : ResNet50(/*images=*/2)) {
+    if (layer.channels == 3) continue;
+    const ConvolutionGraph plain = GraphOf(layer, DType::kFloat16);
+    const Operands operands(plain);
+    for (const bool applies_norm : {false, true}) {
+      const Values& read = applies_norm ? operands.normed : operands.src;
+      const Values expected = RunForward(plain, Plans(plain).at(0), read, operands).dst;
+      ConvolutionGraph fused = plain;
+      fused.sums = true;
+      fused.applies_norm = applies_norm;
+      for (const ConvolutionPlan& plan : Plans(fused)) {
+        const Forward forward = RunForward(fused, plan, operands.src, operands);
+        EXPECT_LE(LargestError(forward.dst, expected), kTolerance)
+            << ToString(fused) << ": " << PlanOf(plan.id());
+        EXPECT_LE(ErrorOfSums(forward.sums, forward.dst, fused.filters), kTolerance)
+            << "sums of the " << ToString(fused) << ": " << PlanOf(plan.id());
+      }
+    }
+  }
+}
+
+TEST_F(FusedEngines, ThatApplyABatchNormGiveTheGradientOfTheFilter) {
+  for (const Layer& layer : ResNet50(/*images=*/2)) {
+    if (layer.channels == 3) continue;
+    ConvolutionGraph plain = GraphOf(layer, DType::kFloat16);
+    plain.pass = ConvolutionPass::kBackwardFilter;
+    const Operands operands(plain);
+    const Values expected = RunBackwardFilter(plain, Plans(plain).at(0), operands.normed, operands);
+    ConvolutionGraph fused = plain;
+    fused.applies_norm = true;
+    for (const ConvolutionPlan& plan : Plans(fused)) {
+      EXPECT_LE(LargestError(RunBackwardFilter(fused, plan, operands.src, operands), expected),
+                kTolerance)
+          << ToString(fused) << ": " << PlanOf(plan.id());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace trainer
