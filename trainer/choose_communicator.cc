@@ -3,12 +3,12 @@
 #include "trainer/choose_communicator.h"
 
 #include <string>
-#include <utility>
 
 #include "trainer/comm/nccl_communicator.h"
 #include "trainer/comm/nccl_obstacle.h"
 #include "trainer/core/error.h"
 #include "trainer/launch_environment.h"
+#include "trainer/train/nccl_parts.h"
 
 namespace trainer {
 
@@ -37,9 +37,8 @@ std::unique_ptr<Communicator> MakeGradientCommunicator(const Options& options, B
     }
     return nullptr;
   }
-  NcclParts parts{backend.MakeStream(), backend.MakeEvent(), backend.MakeEvent()};
   std::unique_ptr<Communicator> nccl =
-      MakeNcclCommunicator(host, std::move(parts), {.max_ctas = options.nccl_max_ctas});
+      MakeNcclCommunicator(host, MakeNcclParts(backend), {.max_ctas = options.nccl_max_ctas});
   if (host.rank() == 0) log->info("gradients: {}", nccl->description());
   return nccl;
 }

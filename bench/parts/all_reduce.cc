@@ -15,6 +15,7 @@
 #include "trainer/comm/nccl_communicator.h"
 #include "trainer/comm/nccl_obstacle.h"
 #include "trainer/core/error.h"
+#include "trainer/train/nccl_parts.h"
 
 namespace bench {
 namespace {
@@ -34,8 +35,7 @@ std::unique_ptr<Communicator> MakeNccl(const AllReduceOptions& options, Communic
     if (options.comm == "nccl") throw Error(EX_CONFIG, "--comm=nccl cannot be: " + obstacle);
     return nullptr;
   }
-  return trainer::MakeNcclCommunicator(
-      host, {backend.MakeStream(), backend.MakeEvent(), backend.MakeEvent()}, {});
+  return trainer::MakeNcclCommunicator(host, trainer::MakeNcclParts(backend), {});
 }
 
 std::vector<std::string> Devices(const Ranks& ranks, const Backend& backend) {

@@ -17,6 +17,7 @@
 #include "trainer/comm/nccl_communicator.h"
 #include "trainer/comm/nccl_obstacle.h"
 #include "trainer/comm/single.h"
+#include "trainer/train/nccl_parts.h"
 
 namespace trainer {
 namespace {
@@ -39,8 +40,7 @@ class NcclOnAGpu : public testing::Test {
 
 std::unique_ptr<Communicator> MakeNccl(Communicator& host, Backend& backend,
                                        const NcclOptions& options = {}) {
-  return MakeNcclCommunicator(
-      host, {backend.MakeStream(), backend.MakeEvent(), backend.MakeEvent()}, options);
+  return MakeNcclCommunicator(host, MakeNcclParts(backend), options);
 }
 
 // 0, 1, 2, ... on the device, and what there is of it afterwards.

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "trainer/comm/nccl_communicator.h"
 #include "trainer/model/init.h"
 #include "trainer/train/gradient_overlap.h"
+#include "trainer/train/nccl_parts.h"
 #include "trainer/train/training_step.h"
 
 namespace trainer {
@@ -84,8 +86,7 @@ Training TrainByNccl(StepGraph graph, ReducePrecision reduce_precision) {
   nccl_emulator::QueueBy(cuda_emulator::QueueWork);
   nccl_emulator::TakeEnds();
   const auto make_nccl = [](Communicator& host, Backend& backend) {
-    return MakeNcclCommunicator(
-        host, {backend.MakeStream(), backend.MakeEvent(), backend.MakeEvent()}, {});
+    return MakeNcclCommunicator(host, MakeNcclParts(backend), {});
   };
   Training training = Train(graph, reduce_precision, make_nccl);
   EXPECT_EQ(nccl_emulator::TakeEnds(), (nccl_emulator::Ends{.destroyed = kRanks, .aborted = 0}));
@@ -105,6 +106,21 @@ INSTANTIATE_TEST_SUITE_P(Fp32And16Bit, NcclReduces,
 
 TEST_P(NcclReduces, AsOneGraphAsCallByCall) {
   EXPECT_EQ(TrainByNccl(StepGraph::kOn, GetParam()), TrainByNccl(StepGraph::kOff, GetParam()));
+}
+
+// Nothing else is, in a graph or not.
+TEST_P(NcclReduces, AheadOfOtherWork) {
+  int greatest = 0;
+  ASSERT_EQ(cudaDeviceGetStreamPriorityRange(nullptr, &greatest), cudaSuccess);
+  for (const StepGraph graph : {StepGraph::kOff, StepGraph::kOn}) {
+    cuda_emulator::TakeWorkByPriority();
+    TrainByNccl(graph, GetParam());
+    std::map<int, int> work = cuda_emulator::TakeWorkByPriority();
+    const int buckets = GetParam() == ReducePrecision::kFp32 ? 1 : 2;  // of so small a network
+    EXPECT_EQ(work[greatest], kRanks * kSteps * buckets);
+    EXPECT_GT(work[0], work[greatest]);
+    EXPECT_EQ(work.size(), 2);
+  }
 }
 
 TEST(NcclTraining, With16BitSumsHasTheSameGradientsButForTheirRounding) {
@@ -193,8 +209,7 @@ TEST(NcclTraining, WithoutItTheLogSaysWhatGoesThroughHostMemory) {
                                              "host memory"));
   nccl_emulator::QueueBy(cuda_emulator::QueueWork);
   const auto make_nccl = [](Communicator& host, Backend& backend) {
-    return MakeNcclCommunicator(
-        host, {backend.MakeStream(), backend.MakeEvent(), backend.MakeEvent()}, {});
+    return MakeNcclCommunicator(host, MakeNcclParts(backend), {});
   };
   EXPECT_THAT(LogOf(make_nccl), testing::Not(testing::HasSubstr("host memory")));
   nccl_emulator::TakeEnds();

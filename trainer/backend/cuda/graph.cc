@@ -10,7 +10,10 @@ namespace {
 class CudaGraph final : public RecordedWork {
  public:
   explicit CudaGraph(cudaGraph_t graph) {
-    CheckCuda(cudaGraphInstantiateWithFlags(&executable_, graph, 0), "preparing recorded work");
+    // Work of an urgent stream stays urgent, whatever stream the graph is started on.
+    CheckCuda(
+        cudaGraphInstantiateWithFlags(&executable_, graph, cudaGraphInstantiateFlagUseNodePriority),
+        "preparing recorded work");
   }
   CudaGraph(const CudaGraph&) = delete;
   CudaGraph& operator=(const CudaGraph&) = delete;

@@ -63,8 +63,9 @@ int ExitCodeOf(cudaError_t result) {
 
 class CudaStream final : public Stream {
  public:
-  CudaStream() {
-    CheckCuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream");
+  explicit CudaStream(int priority) {
+    CheckCuda(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, priority),
+              "making a stream");
   }
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
@@ -162,7 +163,17 @@ int Multiprocessors() {
   return count;
 }
 
-std::unique_ptr<Stream> MakeCudaStream() { return std::make_unique<CudaStream>(); }
+std::unique_ptr<Stream> MakeCudaStream() {
+  constexpr int kDefaultPriority = 0;
+  return std::make_unique<CudaStream>(kDefaultPriority);
+}
+
+std::unique_ptr<Stream> MakeUrgentCudaStream() {
+  int greatest = 0;
+  CheckCuda(cudaDeviceGetStreamPriorityRange(nullptr, &greatest),
+            "asking for the priorities of streams");
+  return std::make_unique<CudaStream>(greatest);
+}
 
 std::unique_ptr<Event> MakeCudaEvent() { return std::make_unique<CudaEvent>(); }
 

@@ -28,9 +28,11 @@ void CheckDevice(const std::string& action);
 void TakeDevice(int device);
 
 std::unique_ptr<Stream> MakeCudaStream();
+// Of the highest priority that the current GPU has.
+std::unique_ptr<Stream> MakeUrgentCudaStream();
 std::unique_ptr<Event> MakeCudaEvent();
 
-// REQUIRES: made by MakeCudaStream.
+// REQUIRES: made by one of those above.
 cudaStream_t HandleOf(Stream& stream);
 
 }  // namespace trainer

@@ -242,7 +242,7 @@ cudaError_t cudaMemcpyAsync(void* dst, const void* src, std::size_t bytes, cudaM
   if (bytes == 0) return cudaSuccess;
   const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
   const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
-  return Queue(stream, [=] {
+  return Queue(stream, [=](int /*priority*/) {
     if ((to_device && !IsOnDevice(dst, bytes)) || (from_device && !IsOnDevice(src, bytes))) {
       return Result(cudaErrorInvalidValue);
     }
@@ -254,7 +254,7 @@ cudaError_t cudaMemcpyAsync(void* dst, const void* src, std::size_t bytes, cudaM
 cudaError_t cudaMemsetAsync(void* dst, int value, std::size_t bytes, cudaStream_t stream) {
   if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
   if (bytes == 0) return cudaSuccess;
-  return Queue(stream, [=] {
+  return Queue(stream, [=](int /*priority*/) {
     if (!IsOnDevice(dst, bytes)) return Result(cudaErrorInvalidValue);
     std::memset(dst, value, bytes);
     return cudaSuccess;

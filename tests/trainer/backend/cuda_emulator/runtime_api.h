@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 
 // NOLINTBEGIN(readability-identifier-naming): CUDA's names
 enum cudaError_t {
@@ -94,6 +95,7 @@ inline constexpr unsigned cudaEventBlockingSync = 1;
 inline constexpr unsigned cudaEventDisableTiming = 2;
 inline constexpr unsigned cudaEventRecordDefault = 0;
 inline constexpr unsigned cudaEventRecordExternal = 1;
+inline constexpr unsigned cudaGraphInstantiateFlagUseNodePriority = 8;
 // NOLINTEND(readability-identifier-naming)
 
 const char* cudaGetErrorName(cudaError_t error);
@@ -125,7 +127,12 @@ cudaError_t cudaMemcpyAsync(void* dst, const void* src, std::size_t bytes, cudaM
 cudaError_t cudaMemsetAsync(void* dst, int value, std::size_t bytes, cudaStream_t stream = nullptr);
 cudaError_t cudaMemset(void* dst, int value, std::size_t bytes);
 
+// Of streams: a lower number is a greater priority.  Either may be null.
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
+// A priority that is out of the range is the nearest one in it.
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority);
+cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaStreamQuery(cudaStream_t stream);
@@ -136,6 +143,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status);
+// With cudaGraphInstantiateFlagUseNodePriority work has the priority of the stream on which it was
+// recorded, else that of the stream on which the graph is launched.
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph_t graph,
                                           unsigned long long flags);
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream);
@@ -162,6 +171,9 @@ inline constexpr std::size_t kDeviceBytes = std::size_t{4} << 30;
 // Something for `stream` to do, as a kernel is: done at once, or where the stream records, each
 // time that the graph is launched.
 void QueueWork(cudaStream_t stream, std::function<void()> work);
+
+// How much of QueueWork ran with which priority, since this was last asked.
+std::map<int, int> TakeWorkByPriority();
 
 // The next `calls` calls work; from then on the GPU has failed: all calls give `error`, but for
 // those that ask for texts and versions, until Mend.  What is given back to a GPU that failed is

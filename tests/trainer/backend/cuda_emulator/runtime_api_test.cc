@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <map>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -70,6 +72,27 @@ TEST(EmulatedRuntime, EventsThatCannotTellTimeSaySo) {
   cudaEventDestroy(timed);
   cudaEventDestroy(untimed);
   cudaGetLastError();
+}
+
+TEST(EmulatedRuntime, StreamsHaveThePriorityInRangeThatIsNearest) {
+  int least = 1;
+  int greatest = 1;
+  ASSERT_EQ(cudaDeviceGetStreamPriorityRange(&least, &greatest), cudaSuccess);
+  EXPECT_EQ(cudaDeviceGetStreamPriorityRange(nullptr, nullptr), cudaSuccess);
+  EXPECT_EQ(least, 0);
+  EXPECT_LT(greatest, least) << "a lower number is a greater priority";
+  const auto made_with = [](int priority) {
+    cudaStream_t stream = nullptr;
+    EXPECT_EQ(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, priority), cudaSuccess);
+    int made = 1;
+    EXPECT_EQ(cudaStreamGetPriority(stream, &made), cudaSuccess);
+    cudaStreamDestroy(stream);
+    return made;
+  };
+  EXPECT_EQ(made_with(greatest), greatest);
+  EXPECT_EQ(made_with(greatest + 1), greatest + 1);
+  EXPECT_EQ(made_with(greatest - 1), greatest);
+  EXPECT_EQ(made_with(least + 1), least);
 }
 
 // A stream with 4 bytes on the device.
@@ -203,6 +226,26 @@ TEST_F(EmulatedFork, IsPartOfTheGraph) {
   EXPECT_EQ(*device_, 4);
   cudaGraphExecDestroy(executable);
   cudaGraphDestroy(graph);
+}
+
+// As on the real one: the priorities of streams are lost in a graph that does not ask for them.
+TEST_F(EmulatedFork, KeepsItsPriorityInTheGraphIfAskedTo) {
+  cudaStreamDestroy(other_);
+  cudaStreamCreateWithPriority(&other_, cudaStreamNonBlocking, -1);
+  using Count = std::map<int, int>;
+  for (const auto& [flags, expected] :
+       {std::pair(0U, Count{{0, 3}}),
+        std::pair(cudaGraphInstantiateFlagUseNodePriority, Count{{-1, 1}, {0, 2}})}) {
+    cudaGraph_t graph = nullptr;
+    ASSERT_EQ(RecordWithJoin(true, &graph), cudaSuccess);
+    cudaGraphExec_t executable = nullptr;
+    ASSERT_EQ(cudaGraphInstantiateWithFlags(&executable, graph, flags), cudaSuccess);
+    cuda_emulator::TakeWorkByPriority();
+    EXPECT_EQ(cudaGraphLaunch(executable, stream_), cudaSuccess);
+    EXPECT_EQ(cuda_emulator::TakeWorkByPriority(), expected);
+    cudaGraphExecDestroy(executable);
+    cudaGraphDestroy(graph);
+  }
 }
 
 TEST_F(EmulatedFork, MustBeWaitedFor) {

@@ -15,8 +15,10 @@ cudaError_t Result(cudaError_t error);
 // What a call that needs the GPU begins with: FailAfter decides.
 cudaError_t Entered();
 
+// What is done on a stream, told the priority with which.
+using QueuedWork = std::function<cudaError_t(int priority)>;
 // Does `work` at once; where `stream` records, each time that the graph is launched.
-cudaError_t Queue(cudaStream_t stream, std::function<cudaError_t()> work);
+cudaError_t Queue(cudaStream_t stream, QueuedWork work);
 
 // cudaErrorStreamCaptureUnsupported while a stream records that this thread has made record: for
 // what allocates or waits.  The recording is spoilt.

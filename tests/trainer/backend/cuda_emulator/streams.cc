@@ -20,19 +20,29 @@ using cuda_emulator::Queue;
 using cuda_emulator::RefuseWhileRecording;
 using cuda_emulator::Result;
 
-using Work = std::vector<std::function<cudaError_t()>>;
+// Of CUDA's GPUs since Volta.
+constexpr int kLeastPriority = 0;
+constexpr int kGreatestPriority = -5;
+
+struct Piece {
+  int priority = 0;
+  cuda_emulator::QueuedWork run;
+};
+using Work = std::vector<Piece>;
 
 struct CUgraph_st {
   Work work;
 };
 struct CUgraphExec_st {
   Work work;
+  bool has_own_priorities = false;
 };
 struct Recording {
   Work work;
   std::vector<cudaStream_t> streams;  // the first began it, the others have joined
 };
 struct CUstream_st {
+  int priority = 0;
   std::shared_ptr<Recording> recording;
   std::size_t queued = 0;      // in this recording
   std::size_t waited_for = 0;  // of it, by others
@@ -61,6 +71,18 @@ Recorders& TheRecorders() {
   return *recorders;
 }
 
+struct WorkByPriority {
+  std::mutex mutex;
+  std::map<int, int> pieces;
+};
+
+WorkByPriority& TheWorkByPriority() {
+  static auto* work = new WorkByPriority;
+  return *work;
+}
+
+int PriorityOf(cudaStream_t stream) { return stream == nullptr ? 0 : stream->priority; }
+
 bool Records(cudaStream_t stream) { return stream != nullptr && stream->recording != nullptr; }
 
 void Join(cudaStream_t stream, std::shared_ptr<Recording> recording) {
@@ -82,18 +104,28 @@ void Mark(cudaEvent_t event) { event->recorded = std::chrono::steady_clock::now(
 
 namespace cuda_emulator {
 
-cudaError_t Queue(cudaStream_t stream, std::function<cudaError_t()> work) {
-  if (!Records(stream)) return work();
-  stream->recording->work.push_back(std::move(work));
+cudaError_t Queue(cudaStream_t stream, QueuedWork work) {
+  const int priority = PriorityOf(stream);
+  if (!Records(stream)) return work(priority);
+  stream->recording->work.push_back({priority, std::move(work)});
   ++stream->queued;
   return cudaSuccess;
 }
 
 void QueueWork(cudaStream_t stream, std::function<void()> work) {
-  Queue(stream, [work = std::move(work)] {
+  Queue(stream, [work = std::move(work)](int priority) {
+    {
+      const std::lock_guard lock(TheWorkByPriority().mutex);
+      ++TheWorkByPriority().pieces[priority];
+    }
     work();
     return cudaSuccess;
   });
+}
+
+std::map<int, int> TakeWorkByPriority() {
+  const std::lock_guard lock(TheWorkByPriority().mutex);
+  return std::exchange(TheWorkByPriority().pieces, {});
 }
 
 cudaError_t RefuseWhileRecording() {
@@ -113,9 +145,26 @@ void RefuseToRecord(bool refuse) {
 
 }  // namespace cuda_emulator
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned /*flags*/) {
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
-  *stream = new CUstream_st;
+  if (least != nullptr) *least = kLeastPriority;
+  if (greatest != nullptr) *greatest = kGreatestPriority;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  return cudaStreamCreateWithPriority(stream, flags, 0);
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned /*flags*/, int priority) {
+  if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
+  *stream = new CUstream_st{.priority = std::clamp(priority, kGreatestPriority, kLeastPriority)};
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) {
+  if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
+  *priority = PriorityOf(stream);
   return cudaSuccess;
 }
 
@@ -183,17 +232,20 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
 }
 
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph_t graph,
-                                          unsigned long long /*flags*/) {
+                                          unsigned long long flags) {
   if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
-  *executable = new CUgraphExec_st{graph->work};
+  const bool has_own_priorities = flags == cudaGraphInstantiateFlagUseNodePriority;
+  if (flags != 0 && !has_own_priorities) return Result(cudaErrorInvalidValue);
+  *executable = new CUgraphExec_st{graph->work, has_own_priorities};
   return cudaSuccess;
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
   if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
   if (Records(stream)) return Result(cudaErrorStreamCaptureUnsupported);
-  for (const auto& work : executable->work) {
-    if (const cudaError_t failed = work(); failed != cudaSuccess) return failed;
+  for (const Piece& piece : executable->work) {
+    const int priority = executable->has_own_priorities ? piece.priority : PriorityOf(stream);
+    if (const cudaError_t failed = piece.run(priority); failed != cudaSuccess) return failed;
   }
   return cudaSuccess;
 }
@@ -244,7 +296,7 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
   if (flags == cudaEventRecordDefault) return cudaEventRecord(event, stream);
   if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
   if (flags != cudaEventRecordExternal || !Records(stream)) return Result(cudaErrorInvalidValue);
-  return Queue(stream, [event] {
+  return Queue(stream, [event](int /*priority*/) {
     Mark(event);
     return cudaSuccess;
   });
