@@ -11,10 +11,14 @@
 
 namespace trainer {
 
-// Sizes in bytes, from PyTorch's DistributedDataParallel (torch/csrc/distributed/c10d/reducer.hpp):
-// a small first bucket starts the communication early.
-inline constexpr std::size_t kFirstBucketBytes = std::size_t{1} << 20;
-inline constexpr std::size_t kBucketBytes = std::size_t{25} << 20;
+// Of messages.  The first two are those of PyTorch's DistributedDataParallel
+// (torch/csrc/distributed/c10d/reducer.hpp): a small first bucket starts the communication early.
+// No computation hides the last one, for it is complete when backward ends.
+struct GradientBucketBytes {
+  std::size_t first = std::size_t{1} << 20;
+  std::size_t rest = std::size_t{25} << 20;
+  std::size_t last = std::size_t{1} << 20;
+};
 
 // Elements [begin, begin + count) of the flat gradient memory.
 struct GradientBucket {
@@ -28,11 +32,13 @@ struct GradientBucket {
 // element tensor_ends[i] (ascending; the last is the total), so backward completes them from the
 // last to the first.  Returns buckets in the order in which they complete, from the end of the
 // memory to its start, without gaps.  A bucket is closed at the first gradient boundary where it
-// has reached its size: first_bytes for the first, bucket_bytes for the rest.  When backward has
-// completed everything from element `b` on, all buckets with begin >= b can start.
+// has reached its size: bytes.first for the first, bytes.rest for the others.  What is left over at
+// the start, if it is more than bytes.last, is cut once more: at the latest boundary where it
+// leaves no more than bytes.last to the last bucket and no less than bytes.first to the one before,
+// if there is any.  When backward has completed everything from element `b` on, all buckets with
+// begin >= b can start.
 std::vector<GradientBucket> PlanGradientBuckets(std::span<const std::size_t> tensor_ends,
                                                 std::size_t element_bytes,
-                                                std::size_t first_bytes = kFirstBucketBytes,
-                                                std::size_t bucket_bytes = kBucketBytes);
+                                                const GradientBucketBytes& bytes = {});
 
 }  // namespace trainer

@@ -9,7 +9,6 @@
 #include "tests/trainer/comm/conformance.h"
 #include "tests/trainer/comm/ranks.h"
 #include "trainer/comm/factory.h"
-#include "trainer/comm/gradient_buckets.h"
 #include "trainer/comm/ordered_worker.h"
 #include "trainer/comm/single.h"
 #include "trainer/core/error.h"
@@ -20,50 +19,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-constexpr std::size_t kMega = std::size_t{1} << 20;
-
-TEST(GradientBuckets, StartSmallAndRunFromTheEndToTheStart) {
-  // 1 MiB of the last tensor closes the first bucket at once.
-  const std::vector<std::size_t> ends = {5 * kMega, 6 * kMega, 7 * kMega, 8 * kMega};
-  EXPECT_THAT(PlanGradientBuckets(ends, 4),
-              ElementsAre(GradientBucket{7 * kMega, kMega}, GradientBucket{0, 7 * kMega}));
-}
-
-TEST(GradientBuckets, AreClosedAtTensorBoundariesWhenFull) {
-  const std::vector<std::size_t> ends = {1, 3, 6, 10, 15};
-  EXPECT_THAT(PlanGradientBuckets(ends, 1, 2, 4),
-              ElementsAre(GradientBucket{10, 5}, GradientBucket{6, 4}, GradientBucket{1, 5},
-                          GradientBucket{0, 1}));
-}
-
-TEST(GradientBuckets, CoverEverythingOnceForResNet50) {
-  // Sizes of the same order as ResNet-50's, the total about its 25.6 million.
-  std::vector<std::size_t> ends;
-  std::size_t total = 0;
-  for (std::size_t i = 0; i < 161; ++i) ends.push_back(total += 64 + i * i * 17);
-  const auto buckets = PlanGradientBuckets(ends, 4);
-  std::size_t end = total;
-  for (std::size_t i = 0; i < buckets.size(); ++i) {
-    EXPECT_EQ(buckets[i].begin + buckets[i].count, end);
-    end = buckets[i].begin;
-    if (i + 1 == buckets.size()) break;
-    EXPECT_GE(buckets[i].count * 4, i == 0 ? kFirstBucketBytes : kBucketBytes);
-    EXPECT_THAT(ends, ::testing::Contains(buckets[i].begin));
-  }
-  EXPECT_EQ(end, 0U);
-}
-
-TEST(GradientBuckets, AreNoneForNoGradients) {
-  EXPECT_TRUE(PlanGradientBuckets({}, 4).empty());
-  const std::vector<std::size_t> empty = {0, 0};
-  EXPECT_TRUE(PlanGradientBuckets(empty, 4).empty());
-}
-
-TEST(GradientBuckets, RefuseEndsThatDescend) {
-  const std::vector<std::size_t> ends = {5, 3};
-  EXPECT_THROW(PlanGradientBuckets(ends, 4), Error);
-}
 
 TEST(OrderedWorker, RunsEverythingInOrder) {
   std::vector<int> seen;

@@ -77,6 +77,7 @@ TEST_F(GradientOverlapTest, ReducesEachGradientOnceFromTheEndToTheFront) {
       end = bucket.data();
     }
     EXPECT_EQ(end, network_.gradients().fp32);
+    EXPECT_LE(communicator_.started.back().size_bytes(), std::size_t{1} << 20);
   }
   EXPECT_EQ(communicator_.finished, 2);
 }
