@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The rules of the tree that a compiler does not check (doc/architecture.md): include arrows, where foreign headers may
-appear, file lengths, and what libraries must not do.  Prints FILE:LINE: PROBLEM and exits 1 if there is any.
+appear, file lengths, what libraries must not do, and scripts that compute.  Prints FILE:LINE: PROBLEM and exits 1 if there is any.
 
 usage: tree_rules.py ROOT
 """
@@ -110,6 +110,9 @@ BACKEND_IFDEF = re.compile(r"^\s*#\s*if.*\b(DDLRUN_HAS_|USE_CUDA|__CUDACC__|DDLR
 # oneDNN's version is looked at in one place.
 ONEDNN_VERSION = re.compile(r"\bDNNL_VERSION_")
 ONEDNN_VERSION_PLACE = "trainer/backend/cpu/primitives.h"
+# What reads or prints fractions in a shell script, with a comma for the point in many locales.
+FRACTIONS = re.compile(r"\bawk\b|\bEPOCHREALTIME\b|\bprintf\b[^|]*%[0-9.]*f")
+SCRIPTS = ("bench", "tools")
 IFDEF_PLACES = ("trainer/backend/registry", "trainer/backend/cuda/", "trainer/comm/factory")
 
 
@@ -205,6 +208,23 @@ def problems_of_names(headers):
                 yield path, number, f"{name} is in {known[name]} too: one name has one meaning"
 
 
+def problems_of_script(text):
+    """Of a shell script; none of any other file."""
+    if not re.match(r"#!.*\b(ba)?sh\n", text) or "LC_ALL=C" in text:
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.lstrip().startswith("#") and FRACTIONS.search(line):
+            yield number, "computes by the user's locale: export LC_ALL=C"
+
+
+def problems_of_scripts(root):
+    for folder in SCRIPTS:
+        for file in sorted((root / folder).rglob("*")):
+            if file.is_file() and file.suffix == "":
+                for number, problem in problems_of_script(file.read_text(encoding="utf-8")):
+                    yield file.relative_to(root).as_posix(), number, problem
+
+
 def main(root):
     found = 0
     headers = []
@@ -220,7 +240,7 @@ def main(root):
             for number, problem in problems_of(path, text):
                 print(f"{path}:{number}: {problem}")
                 found += 1
-    for path, number, problem in problems_of_names(headers):
+    for path, number, problem in [*problems_of_names(headers), *problems_of_scripts(root)]:
         print(f"{path}:{number}: {problem}")
         found += 1
     return 1 if found else 0

@@ -4,7 +4,7 @@
 
 import unittest
 
-from tree_rules import ARROWS, circle_of, may_include, problems_of, problems_of_names
+from tree_rules import ARROWS, circle_of, may_include, problems_of, problems_of_names, problems_of_script
 
 HEAD = "// SPDX-License-Identifier: Apache-2.0\n"
 
@@ -94,6 +94,14 @@ class TreeRules(unittest.TestCase):
         self.assertEqual(list(problems_of_names(files)), [])
         files[1] = ("launcher/shim/relay.h", "class Tail;\n")
         self.assertEqual(list(problems_of_names(files)), [])
+
+    def test_scripts_compute_with_points(self):
+        for line in ["awk '{ print $1 / 2 }'", "start=$EPOCHREALTIME", "printf '%5.1f' $x"]:
+            with self.subTest(line=line):
+                self.assertEqual(len(list(problems_of_script(f"#!/usr/bin/env bash\n{line}\n"))), 1)
+                self.assertEqual(list(problems_of_script(f"#!/usr/bin/env bash\nexport LC_ALL=C\n{line}\n")), [])
+                self.assertEqual(list(problems_of_script(f"#!/usr/bin/env python3\n{line}\n")), [])
+        self.assertEqual(list(problems_of_script("#!/bin/sh\n# awk\nprintf %s x\n")), [])
 
 
 if __name__ == "__main__":
