@@ -17,6 +17,7 @@
 #include <exception>
 #include <filesystem>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -317,7 +318,10 @@ int Run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {
-    return app.exit(success);
+    std::ostringstream answer;
+    app.exit(success, answer);
+    Print(answer.str());
+    return EX_OK;
   } catch (const CLI::ParseError& error) {
     throw Error(EX_USAGE, std::string(error.what()) + " (ddlctl --help lists the options)");
   }

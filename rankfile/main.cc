@@ -13,6 +13,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -218,6 +219,13 @@ std::string Run(const Options& options) {
   return Compress(options);
 }
 
+int Print(const std::string& output) {
+  std::cout << output << std::flush;
+  if (std::cout) return 0;
+  std::cerr << "ddl-rankfile: cannot write the output: " << std::strerror(errno) << "\n";
+  return kOperatingSystem;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -230,8 +238,13 @@ int main(int argc, char** argv) {
         rankfile::MarkTexts({argv + std::min(argc, 1), argv + argc});
     std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
     app.parse(std::move(arguments));
+  } catch (const CLI::Success& success) {
+    std::ostringstream answer;
+    app.exit(success, answer);
+    return Print(answer.str());
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kUsage;
+    app.exit(error);
+    return kUsage;
   }
   std::string output;
   try {
@@ -240,10 +253,5 @@ int main(int argc, char** argv) {
     std::cerr << error.what() << FileHint(options) << "\n";
     return kBadData;
   }
-  std::cout << output << std::flush;
-  if (!std::cout) {
-    std::cerr << "ddl-rankfile: cannot write the output: " << std::strerror(errno) << "\n";
-    return kOperatingSystem;
-  }
-  return 0;
+  return Print(output);
 }

@@ -144,6 +144,10 @@ int RunCommand(const BenchOptions& options) {
               "allreduce, step or startup");
 }
 
+void RequirePrinted() {
+  if (!std::cout.flush()) throw Error(EX_OSERR, "standard output cannot be written");
+}
+
 int Run(const std::vector<std::string>& arguments) {
   // What stands behind "--" is ddltraind's.
   const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
@@ -160,7 +164,9 @@ int Run(const std::vector<std::string>& arguments) {
     std::reverse(own.begin(), own.end());  // CLI11 wants it so
     app.parse(own);
   } catch (const CLI::Success& success) {
-    return app.exit(success);
+    app.exit(success);
+    RequirePrinted();
+    return EX_OK;
   } catch (const CLI::ParseError& error) {
     throw Error(EX_USAGE, std::string(error.what()) + " (ddlbench --help lists the options)");
   }
@@ -177,7 +183,7 @@ int Run(const std::vector<std::string>& arguments) {
                 "only ddlbench sweep, repeat and step take options of ddltraind behind --");
   }
   const int code = RunCommand(options);
-  if (!std::cout.flush()) throw Error(EX_OSERR, "standard output cannot be written");
+  RequirePrinted();
   return code;
 }
 

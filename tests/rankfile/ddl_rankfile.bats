@@ -165,8 +165,11 @@ run_program() {
 
 @test "output that cannot be written is an error of the operating system" {
   [ -w /dev/full ] || skip "no /dev/full"
-  run bash -c '"$1" expand "n[1-3]" > /dev/full' _ "$ddl_rankfile"
-  [ "$status" -eq 71 ]
+  for arguments in 'expand n[1-3]' --help 'expand --help' --version; do
+    run bash -c '"$1" $2 > /dev/full' _ "$ddl_rankfile" "$arguments"
+    [ "$status" -eq 71 ] || { echo "'$arguments' exits $status"; false; }
+    [ "$output" = 'ddl-rankfile: cannot write the output: No space left on device' ]
+  done
 }
 
 @test "an endless input is refused at the limit" {

@@ -83,6 +83,9 @@ refused() {
 @test "a full disk is told by the exit code" {
   [ -w /dev/full ] || skip "there is no /dev/full"
   log 1n1g/r50_b4_fp32_1.log 5 10.0 1
-  run bash -c "\"$ddlbench\" extract --train_batches=25 . > /dev/full"
-  [ "$status" -eq 71 ]
+  for arguments in 'extract --train_batches=25 .' --help 'sweep --help' --version; do
+    run bash -c "\"$ddlbench\" $arguments > /dev/full"
+    [ "$status" -eq 71 ] || { echo "'$arguments' exits $status"; false; }
+    [ "$output" = 'ddlbench: standard output cannot be written' ]
+  done
 }

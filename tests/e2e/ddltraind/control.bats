@@ -282,6 +282,15 @@ END
   refused 65 "run/.ddltraind.control: not written by a ddltraind of this version" status run
 }
 
+@test "help and version of ddlctl on a full disk: 71" {
+  [ -w /dev/full ] || skip "there is no /dev/full"
+  for arguments in --help 'status --help' --version; do
+    run bash -c "\"$DDLRUN_BUILD/bin/ddlctl\" $arguments > /dev/full"
+    [ "$status" -eq 71 ] || { echo "'$arguments' exits $status"; false; }
+    [ "$output" = 'ddlctl: cannot write the output: No space left on device' ]
+  done
+}
+
 @test "an order that its state does not allow is refused with 75" {
   start_run --num_iter=1000000
   run --separate-stderr ctl resume run

@@ -156,6 +156,9 @@ TEST_F(DdldataTest, SaysSoWhenItsOutputIsLost) {
   for (const std::string command : {"stats ", "stats --json ", "verify "}) {
     EXPECT_EQ(Ddldata(command + Path("set") + " > /dev/full").exit_code, 71) << command;
   }
+  for (const std::string command : {"--help", "stats --help", "--version"}) {
+    EXPECT_EQ(Ddldata(command + " > /dev/full").exit_code, 71) << command;
+  }
 }
 
 TEST_F(DdldataTest, VerifyNamesEveryProblem) {

@@ -198,6 +198,12 @@ int RunCommand(const DataToolOptions& options) {
               "a command is missing: synth, convert, index, manifest, verify, stats or split");
 }
 
+void RequirePrinted() {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    throw Error(EX_OSERR, "not all of the output could be written to the standard output");
+  }
+}
+
 int Run(int argc, char** argv) {
   const int threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   CLI::App app("Makes, indexes and checks TFRecord data sets of JPEG images.", "ddldata");
@@ -208,7 +214,9 @@ int Run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {
-    return app.exit(success);
+    app.exit(success);  // by std::cout, which has no buffer beside stdout's
+    RequirePrinted();
+    return EX_OK;
   } catch (const CLI::ParseError& error) {
     throw Error(EX_USAGE, std::string(error.what()) + " (ddldata --help lists the options)");
   }
@@ -218,9 +226,7 @@ int Run(int argc, char** argv) {
   if (!unknown.empty())
     throw Error(EX_USAGE, support::DescribeUnknownArgument(unknown.front(), chosen, "ddldata"));
   const int exit_code = RunCommand(options);
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    throw Error(EX_OSERR, "not all of the output could be written to the standard output");
-  }
+  RequirePrinted();
   return exit_code;
 }
 
