@@ -180,7 +180,13 @@ std::string RunVariability(const VariabilityOptions& options, Complaints& compla
                          "--variability_dir, with files such as resnet_iterdur_1649888832_c1.txt");
   }
   const Variability variability = AnalyzeVariability(runs);
-  if (!options.json.empty()) WriteFile(options.json, VariabilityJson(variability));
+  if (!options.json.empty()) {
+    try {
+      WriteFile(options.json, VariabilityJson(variability));
+    } catch (const trainer::Error& error) {
+      complaints.Problem(error.what(), error.exit_code());
+    }
+  }
   return FormatVariability(variability);
 }
 

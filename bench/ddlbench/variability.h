@@ -51,8 +51,8 @@ Variability AnalyzeVariability(const DeviceRuns& runs);
 std::string FormatVariability(const Variability& variability);
 std::string VariabilityJson(const Variability& variability);
 
-// The text; writes the JSON file.  Throws trainer::Error where there is no run: with the code of
-// what was complained of first, else EX_DATAERR.
+// The text; writes the JSON file, or complains that it cannot.  Throws trainer::Error where there
+// is no run: with the code of what was complained of first, else EX_DATAERR.
 std::string RunVariability(const VariabilityOptions& options, Complaints& complaints);
 
 }  // namespace bench

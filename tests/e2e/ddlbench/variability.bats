@@ -100,6 +100,15 @@ PYTHON
   [[ $messages == *"nowhere: cannot be read: No such file or directory"* ]]
 }
 
+@test "the table is shown where the JSON file cannot be written, 71" {
+  mkdir logs
+  printf '\nIteration Duration %d 0 : 0.%d\n' 0 9 1 5 2 6 > logs/resnet_iterdur_1_c1.txt
+  variability logs --json=logs/resnet_iterdur_1_c1.txt/x.json
+  [ "$status" -eq 71 ]
+  [[ $messages == "ddlbench: "*"resnet_iterdur_1_c1.txt"* ]]
+  [[ $output == *"| c1   "*" | 550.000 "* ]]
+}
+
 @test "ddltraind --variability_dir: misuse, 64; a folder that cannot be made, 71" {
   study logs --profile
   [ "$status" -eq 64 ]
