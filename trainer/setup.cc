@@ -23,9 +23,11 @@ bool IsNumber(const std::string& text, Number& number) {
 
 LogValue ValueOf(const OptionRow& row, const std::string& text) {
   std::int64_t whole = 0;
+  std::uint64_t large = 0;  // a seed
   double real = 0;
   if (row.access.is_on_or_off) return !text.empty();
   if (IsNumber(text, whole)) return whole;
+  if (IsNumber(text, large)) return large;
   if (IsNumber(text, real)) return real;
   return text;
 }

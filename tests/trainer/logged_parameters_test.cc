@@ -24,6 +24,9 @@ TEST(LoggedParameters, HaveTheTypesThatTheirValuesHave) {
   EXPECT_EQ(parameters.at("deterministic"), LogValue(false));
   EXPECT_EQ(parameters.at("mode"), LogValue("train_and_evaluate"));
   EXPECT_EQ(parameters.at("data_dir"), LogValue("/data/1"));
+  EXPECT_EQ(parameters.at("seed"), LogValue(std::int64_t{1}));
+  const auto large = ParametersOf({"--seed=18446744073709551615"});
+  EXPECT_EQ(large.at("seed"), LogValue(std::uint64_t{18446744073709551615U}));
 }
 
 TEST(LoggedParameters, LeaveOutWhatHasNoValueAndOtherNamesOfOptions) {

@@ -29,7 +29,7 @@ struct MlLogSubmission {
 
 // The training that this launch is to make.
 struct MlLogTraining {
-  std::int64_t seed = 0;
+  std::uint64_t seed = 0;
   std::int64_t global_batch = 0;
   std::int64_t batches_per_step = 1;  // of a rank
   std::int64_t batch_per_rank = 0;

@@ -52,6 +52,7 @@ std::string PythonFloat(double value) {
 std::string PythonString(const LogValue& value) {
   if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "True" : "False";
   if (const auto* number = std::get_if<std::int64_t>(&value)) return std::to_string(*number);
+  if (const auto* number = std::get_if<std::uint64_t>(&value)) return std::to_string(*number);
   if (const auto* real = std::get_if<double>(&value)) return PythonFloat(*real);
   return std::get<std::string>(value);
 }

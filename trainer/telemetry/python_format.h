@@ -13,7 +13,7 @@
 
 namespace trainer {
 
-using LogValue = std::variant<bool, std::int64_t, double, std::string>;
+using LogValue = std::variant<bool, std::int64_t, std::uint64_t, double, std::string>;
 using LogFields = std::vector<std::pair<std::string, LogValue>>;
 
 // repr(float): the shortest digits that read back the same; "1e-05", "0.0", "365.1", "nan".

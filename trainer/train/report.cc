@@ -71,7 +71,7 @@ void Report::StartNvlog() {
 
 void Report::StartMllog(const SetSizes& sizes) {
   MlLogTraining training;
-  training.seed = static_cast<std::int64_t>(config_.seed);
+  training.seed = config_.seed;
   training.global_batch = global_batch_;
   training.batches_per_step = config_.accumulate;
   training.batch_per_rank = config_.batch_size;

@@ -51,6 +51,7 @@ TEST(PythonFloat, PrintsWhatReprPrints) {
 TEST(PythonJson, PrintsWhatJsonDumpsPrints) {
   EXPECT_EQ(PythonJson(true), "true");
   EXPECT_EQ(PythonJson(std::int64_t{-7}), "-7");
+  EXPECT_EQ(PythonJson(std::uint64_t{18446744073709551615U}), "18446744073709551615");
   EXPECT_EQ(PythonJson(std::nan("")), "NaN");
   EXPECT_EQ(PythonJson(-std::numeric_limits<double>::infinity()), "-Infinity");
   EXPECT_EQ(PythonJson("a\"\\\n\xc3\xa9"), "\"a\\\"\\\\\\n\\u00e9\"");

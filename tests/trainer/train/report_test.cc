@@ -57,6 +57,7 @@ class ReportTest : public testing::Test {
   static TrainConfig MakeConfig() {
     TrainConfig config;
     config.batch_size = 4;
+    config.seed = 18446744073709551615U;
     config.schedule.num_iter = 3;  // epochs of 40 steps
     return config;
   }
@@ -154,8 +155,9 @@ TEST_F(ReportTest, MllogHasTheEpochsTheSetsAndTheAccuracy) {
   EXPECT_EQ(Count(text.str(), "\"epoch_start\""), 3);
   EXPECT_EQ(Count(text.str(), "\"epoch_stop\""), 3);
   for (const char* part :
-       {"\"global_batch_size\", \"value\": 8,", "\"train_samples\", \"value\": 320,",
-        "\"eval_samples\", \"value\": 40,", "\"model_bn_span\", \"value\": 4,",
+       {"\"seed\", \"value\": 18446744073709551615,", "\"global_batch_size\", \"value\": 8,",
+        "\"train_samples\", \"value\": 320,", "\"eval_samples\", \"value\": 40,",
+        "\"model_bn_span\", \"value\": 4,",
         // 0.1 * 8 / 256
         "\"sgd_opt_base_learning_rate\", \"value\": 0.003125,",
         "\"eval_accuracy\", \"value\": 0.25, \"metadata\": {\"epoch_num\": 3}",
