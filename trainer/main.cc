@@ -47,6 +47,7 @@ ProgressOptions ProgressFor(int descriptor) {
   ProgressOptions progress;
   progress.terminal = isatty(descriptor) == 1;
   progress.color = progress.terminal && !EnvironmentVariable("NO_COLOR");
+  progress.beside_text = progress.terminal && isatty(STDOUT_FILENO) == 1;
   winsize size = {};
   if (progress.terminal && ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
     progress.columns = size.ws_col;
@@ -75,6 +76,7 @@ struct World {
   Communicator& met;
   HangWatch* watch;
   SpanRecorder* spans;
+  RedrawnLine& line;  // of progress
   const Logger& log;
 
   bool is_root() const { return met.rank() == 0; }
@@ -150,7 +152,7 @@ void PrintResult(const TrainResult& result) {
 // `outputs` of rank 0, or null.
 int Train(const World& world, const TrainConfig& config, RunProfile& measured, PlanFile& plan_file,
           Sources& sources, NetworkPlan& network, RootOutputs* outputs) {
-  const auto& [options, rank, met, watch, spans, log] = world;
+  const auto& [options, rank, met, watch, spans, line, log] = world;
   RankOutputs own_outputs(options, rank, DDLRUN_VERSION, log);
   Backend& backend = measured.backend();
   const std::unique_ptr<Communicator> nccl = MakeGradientCommunicator(options, backend, met, log);
@@ -209,7 +211,7 @@ int Train(const World& world, const TrainConfig& config, RunProfile& measured, P
   };
   parts.failed = [&](const std::exception& error) {
     if (point) point->End(RunEvent::kFailure);
-    if (communicator.size() > 1) communicator.Abort(ReportError(error, world.rank));
+    if (communicator.size() > 1) communicator.Abort(ReportError(line, error, world.rank));
   };
   if (outputs != nullptr) parts.outputs = outputs->outputs();
   parts.outputs = own_outputs.AddedTo(parts.outputs);
@@ -219,7 +221,7 @@ int Train(const World& world, const TrainConfig& config, RunProfile& measured, P
   } catch (const std::exception& error) {
     // Here, since the threads of above may hang on what has failed, and are waited for.
     if (point) point->End(RunEvent::kFailure);
-    throw Reported(ReportError(error, rank));
+    throw Reported(ReportError(line, error, rank));
   }
   if (point) point->End(RunEvent::kEnd);
   if (world.is_root()) {
@@ -238,7 +240,7 @@ int Train(const World& world, const TrainConfig& config, RunProfile& measured, P
 
 // Everything that happens once the ranks have met.
 int RunTogether(const World& world, const std::vector<std::string>& arguments) {
-  const auto& [options, rank, met, watch, spans, log] = world;
+  const auto& [options, rank, met, watch, spans, line, log] = world;
   // Before any other collective call: which ones a rank makes is a matter of its options.
   world.Agree(RunFacts(options, DDLRUN_VERSION),
               "start all ranks with one command line and program");
@@ -280,7 +282,7 @@ int RunTogether(const World& world, const std::vector<std::string>& arguments) {
     outputs =
         std::make_unique<RootOutputs>(MakeRootOutputsOptions(options, rank, backend.device_id(),
                                                              ProgressFor(STDERR_FILENO), launch),
-                                      log);
+                                      line, log);
   }
   return Train(world, config, measured, plan_file, sources, *memory.plan, outputs.get());
 }
@@ -297,6 +299,7 @@ std::string VersionText() {
 
 int Main(const std::vector<std::string>& arguments) {
   launcher::RankInfo rank;
+  RedrawnLine line(std::cerr);
   std::unique_ptr<HangWatch> watch;
   std::unique_ptr<SpanRecorder> spans;
   std::unique_ptr<Communicator> communicator;
@@ -309,17 +312,17 @@ int Main(const std::vector<std::string>& arguments) {
     }
     rank = ReadRank(EnvironmentVariable);
     CatchStopSignals();
-    const Logger log = MakeLogger(std::cerr, rank.rank, "info");
-    watch = WatchForHangs(parsed.options, rank);
+    const Logger log = MakeLogger(line, rank.rank, "info");
+    watch = WatchForHangs(parsed.options, rank, line);
     spans = MakeSpanRecorder(parsed.options);
     communicator = ConnectRanks(rank, watch.get(), spans.get());
     if (rank.rank == 0) {
       for (const std::string& note : parsed.notes) log->info(note);
     }
-    return RunTogether({parsed.options, rank, *communicator, watch.get(), spans.get(), log},
+    return RunTogether({parsed.options, rank, *communicator, watch.get(), spans.get(), line, log},
                        arguments);
   } catch (const std::exception& error) {
-    const int code = ReportError(error, rank);
+    const int code = ReportError(line, error, rank);
     // The others may be in a collective call, where they would wait for ever.
     if (communicator != nullptr && communicator->size() > 1) communicator->Abort(code);
     return code;

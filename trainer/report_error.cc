@@ -9,18 +9,18 @@
 
 namespace trainer {
 
-void PrintMessage(const launcher::RankInfo& rank, const std::string& what) {
+void PrintMessage(RedrawnLine& line, const launcher::RankInfo& rank, const std::string& what) {
   std::string who = "ddltraind";
   if (rank.world_size > 1)
     who += ": rank " + std::to_string(rank.rank) + (rank.host.empty() ? "" : " on " + rank.host);
-  std::cerr << who + ": " + what + "\n" << std::flush;
+  line.Write(who + ": " + what + "\n");
 }
 
-int ReportError(const std::exception& error, const launcher::RankInfo& rank) {
+int ReportError(RedrawnLine& line, const std::exception& error, const launcher::RankInfo& rank) {
   if (const auto* reported = dynamic_cast<const Reported*>(&error)) return reported->exit_code;
   std::string what = error.what();
   if (what.starts_with("ddltraind: ")) what.erase(0, std::string("ddltraind: ").size());
-  PrintMessage(rank, what);
+  PrintMessage(line, rank, what);
   if (const auto* known = dynamic_cast<const Error*>(&error)) return known->exit_code();
   return dynamic_cast<const std::bad_alloc*>(&error) != nullptr ? EX_OSERR : EX_SOFTWARE;
 }

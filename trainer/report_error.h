@@ -8,11 +8,12 @@
 #include <string>
 
 #include "launcher/protocol/rank_environment.h"
+#include "trainer/telemetry/redrawn_line.h"
 
 namespace trainer {
 
-// "ddltraind: rank 3 on gpu025: what".
-void PrintMessage(const launcher::RankInfo& rank, const std::string& what);
+// "ddltraind: rank 3 on gpu025: what", behind `line`.
+void PrintMessage(RedrawnLine& line, const launcher::RankInfo& rank, const std::string& what);
 
 // Thrown in the place of an error that was reported already.
 struct Reported : std::exception {
@@ -21,7 +22,7 @@ struct Reported : std::exception {
 };
 
 // One line that says who failed and why, and the code to leave with; of Reported the code alone.
-int ReportError(const std::exception& error, const launcher::RankInfo& rank);
+int ReportError(RedrawnLine& line, const std::exception& error, const launcher::RankInfo& rank);
 
 // What was printed on standard output has arrived.  Throws Error(EX_OSERR) where it has not.
 void RequirePrinted();

@@ -21,6 +21,12 @@ T* PointerTo(std::optional<T>& value) {
   return value ? &*value : nullptr;
 }
 
+// Both are on one terminal, as far as anybody can tell.
+std::function<void()> BeforeText(const ProgressOptions& progress, RedrawnLine& line) {
+  if (!progress.beside_text) return nullptr;
+  return [&line] { line.End(); };
+}
+
 }  // namespace
 
 RootOutputsOptions MakeRootOutputsOptions(const Options& options, const launcher::RankInfo& rank,
@@ -44,12 +50,13 @@ RootOutputsOptions MakeRootOutputsOptions(const Options& options, const launcher
           .job_id = launch.job};
 }
 
-RootOutputs::RootOutputs(const RootOutputsOptions& options, const Logger& log)
+RootOutputs::RootOutputs(const RootOutputsOptions& options, RedrawnLine& line, const Logger& log)
     : log_(log),
       json_(options.json_path, "another --results_dir or --log_filename", log),
-      text_buffer_(STDOUT_FILENO, /*is_own=*/false, TellLoss(log, kStandardOutput)),
+      text_buffer_(STDOUT_FILENO, /*is_own=*/false, TellLoss(log, kStandardOutput),
+                   BeforeText(options.progress, line)),
       dllogger_(&text_, &json_.stream()),
-      progress_(options.progress, std::cerr) {
+      progress_(options.progress, line) {
   if (!options.device_id.empty()) gpu_.emplace("libnvidia-ml.so.1", options.device_id);
   dllogger_.Parameters(options.parameters);
   if (!options.launch.empty()) dllogger_.Metadata("run", options.launch);

@@ -45,10 +45,10 @@ RootOutputsOptions MakeRootOutputsOptions(const Options& options, const launcher
 class RootOutputs {
  public:
   // A later launch of a run adds to what the earlier ones have written.  Makes tensorboard_dir.
-  // Lines that are lost, on a full disk, are told to `log`: a training does not end for them, nor
-  // for a comment that its job does not get.
+  // `line`, on standard error, is for progress.  Lines that are lost, on a full disk, are told to
+  // `log`: a training does not end for them, nor for a comment that its job does not get.
   // Throws Error(EX_OSERR) naming a file that cannot be written, and its option.
-  RootOutputs(const RootOutputsOptions& options, const Logger& log);
+  RootOutputs(const RootOutputsOptions& options, RedrawnLine& line, const Logger& log);
   RootOutputs(const RootOutputs&) = delete;
   RootOutputs& operator=(const RootOutputs&) = delete;
 

@@ -21,7 +21,8 @@ std::string RunName(const launcher::RankInfo& rank) {
 
 }  // namespace
 
-std::unique_ptr<HangWatch> WatchForHangs(const Options& options, const launcher::RankInfo& rank) {
+std::unique_ptr<HangWatch> WatchForHangs(const Options& options, const launcher::RankInfo& rank,
+                                         RedrawnLine& line) {
   if (options.hang_floor_seconds == 0) return nullptr;
   HangWatchOptions watch = {
       .floor_seconds = options.hang_floor_seconds,
@@ -31,10 +32,10 @@ std::unique_ptr<HangWatch> WatchForHangs(const Options& options, const launcher:
       .size = rank.world_size,
       .host = rank.host,
       .batches = options.accumulate,
-      .on_wait = [rank](const std::string& line) { PrintMessage(rank, line); },
+      .on_wait = [rank, &line](const std::string& text) { PrintMessage(line, rank, text); },
       .on_hang =
-          [rank](const std::string& report) {
-            PrintMessage(rank, report);
+          [rank, &line](const std::string& report) {
+            PrintMessage(line, rank, report);
             // MPI_Abort might hang as well; the starter ends the other ranks.
             ::_exit(EX_SOFTWARE);
           }};

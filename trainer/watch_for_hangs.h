@@ -8,12 +8,14 @@
 
 #include "launcher/protocol/rank_environment.h"
 #include "trainer/options.h"
+#include "trainer/telemetry/redrawn_line.h"
 #include "trainer/train/hang_watch.h"
 
 namespace trainer {
 
-// Null if nobody is to look for hung ranks.  On a hang it prints the report and ends the process
-// with EX_SOFTWARE; the starter ends the other ranks.
-std::unique_ptr<HangWatch> WatchForHangs(const Options& options, const launcher::RankInfo& rank);
+// Null if nobody is to look for hung ranks.  On a hang it prints the report, behind `line`, and
+// ends the process with EX_SOFTWARE; the starter ends the other ranks.
+std::unique_ptr<HangWatch> WatchForHangs(const Options& options, const launcher::RankInfo& rank,
+                                         RedrawnLine& line);
 
 }  // namespace trainer

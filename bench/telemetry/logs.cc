@@ -105,7 +105,8 @@ Times Cost(unsigned logs, double step_seconds) {
   TimePoint::duration skipped{};
   const WallClock clock = [&] { return std::chrono::system_clock::now() + skipped; };
   std::ofstream errors(folder.path() / "stderr");
-  const Logger log = MakeLogger(errors, 0, "info");
+  RedrawnLine line(errors);
+  const Logger log = MakeLogger(line, 0, "info");
   const auto fail = [](int error) { throw std::runtime_error(fmt::format("errno {}", error)); };
 
   LineOutput text_buffer(reader.fd(), /*is_own=*/false, fail);
@@ -114,7 +115,7 @@ Times Cost(unsigned logs, double step_seconds) {
   LogFile mllog_file(folder.path() / "mlperf.txt", "another TMPDIR", log);
   NvLog nvlog(text, clock);
   DlLogger dllogger(&text, &json.stream(), clock);
-  Progress progress({}, errors, clock);
+  Progress progress({}, line, clock);
   MlLog mllog(mllog_file.stream(), {"Durham", "Bede", "research"}, clock);
   TrainingJson training_json(folder.path() / "training.json", fail, clock);
   EventFile events(folder.path(), "host", "another TMPDIR", fail, clock);

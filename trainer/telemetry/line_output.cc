@@ -10,8 +10,12 @@
 
 namespace trainer {
 
-LineOutput::LineOutput(int fd, bool is_own, std::function<void(int error)> on_loss)
-    : fd_(fd), is_own_(is_own), on_loss_(std::move(on_loss)) {}
+LineOutput::LineOutput(int fd, bool is_own, std::function<void(int error)> on_loss,
+                       std::function<void()> before_lines)
+    : fd_(fd),
+      is_own_(is_own),
+      on_loss_(std::move(on_loss)),
+      before_lines_(std::move(before_lines)) {}
 
 LineOutput::int_type LineOutput::overflow(int_type character) {
   if (character != traits_type::eof()) pending_ += traits_type::to_char_type(character);
@@ -37,6 +41,7 @@ void LineOutput::Lose(int error) {
 
 int LineOutput::sync() {
   if (pending_.empty()) return 0;
+  if (before_lines_) before_lines_();
   if (is_torn_) pending_.insert(pending_.begin(), '\n');
   const bool was_torn = std::exchange(is_torn_, false);
   if (const int error = Write(pending_); error != 0) {

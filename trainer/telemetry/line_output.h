@@ -19,8 +19,9 @@ class LineOutput : public std::streambuf {
  public:
   // `fd` belongs to the caller and outlives it.  `is_own`: nobody else writes to the file, so what
   // a failed write has left of a line may be cut off.  `on_loss` is told errno when a line is lost
-  // and the one before was not.
-  LineOutput(int fd, bool is_own, std::function<void(int error)> on_loss);
+  // and the one before was not.  `before_lines`, if there is one, is called before any are written.
+  LineOutput(int fd, bool is_own, std::function<void(int error)> on_loss,
+             std::function<void()> before_lines = nullptr);
 
   std::int64_t lost_lines() const { return lost_lines_; }
 
@@ -37,6 +38,7 @@ class LineOutput : public std::streambuf {
   const int fd_;
   const bool is_own_;
   const std::function<void(int)> on_loss_;
+  const std::function<void()> before_lines_;
   std::string pending_;
   bool is_torn_ = false;    // the file ends within a line
   bool is_losing_ = false;  // the last flush was lost

@@ -31,8 +31,8 @@ std::string FormatDuration(double seconds) {
   return fmt::format("{}d {:02}:{:02}:{:02}", days, total / 3600 % 24, total / 60 % 60, total % 60);
 }
 
-Progress::Progress(const ProgressOptions& options, std::ostream& out, WallClock clock)
-    : options_(options), out_(out), clock_(std::move(clock)) {}
+Progress::Progress(const ProgressOptions& options, RedrawnLine& line, WallClock clock)
+    : options_(options), line_(line), clock_(std::move(clock)) {}
 
 std::string Progress::Line(const ProgressState& state, TimePoint now) const {
   const auto steps = static_cast<double>(state.step - first_step_);
@@ -63,7 +63,7 @@ void Progress::Update(const ProgressState& state) {
 
   std::string line = Line(state, now);
   if (!options_.terminal) {
-    out_ << line + "\n" << std::flush;
+    line_.Write(line + "\n");
     return;
   }
   constexpr int kBarWidth = 12;
@@ -73,19 +73,12 @@ void Progress::Update(const ProgressState& state) {
       Bar(fraction, kBarWidth) + " " + line.substr(line.find(' ') + 1);  // a screen needs no time
   // One column is left free: a full line would wrap and could not be redrawn.
   line.resize(std::min(line.size(), static_cast<std::size_t>(std::max(options_.columns - 1, 1))));
-  const std::string shown = options_.color ? "\x1b[32m" + line + "\x1b[0m" : line;
-  out_ << "\r" + shown + "\x1b[K" << std::flush;
-  line_open_ = true;
+  line_.Draw(options_.color ? "\x1b[32m" + line + "\x1b[0m" : line);
 }
 
 void Progress::LeaveOut(double seconds) {
   first_time_ +=
       std::chrono::duration_cast<TimePoint::duration>(std::chrono::duration<double>(seconds));
-}
-
-void Progress::Break() {
-  if (line_open_) out_ << "\n" << std::flush;
-  line_open_ = false;
 }
 
 }  // namespace trainer

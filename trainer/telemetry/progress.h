@@ -3,22 +3,24 @@
 // What a person watching a run sees.  In a file: one line per interval,
 //   2026-01-02T03:04:05+01:00 epoch 3/50 step 1200/25000 365.1 images/s loss 2.4141 lr 0.1024 eta
 //   0:42:07
-// and never a carriage return.  On a terminal: the same with a bar, redrawn in place.
+// and never a carriage return.  On a terminal: the same with a bar, redrawn in place, so that all
+// else that goes there is to know of the line (telemetry/redrawn_line.h).
 // Not thread-safe; rank 0 alone writes it.
 
 #pragma once
 
 #include <cstdint>
-#include <ostream>
 #include <string>
 
 #include "trainer/telemetry/clock.h"
+#include "trainer/telemetry/redrawn_line.h"
 
 namespace trainer {
 
 struct ProgressOptions {
   bool terminal = false;         // main: isatty(2)
   bool color = false;            // main: terminal and NO_COLOR not set
+  bool beside_text = false;      // main: terminal, and standard output is one too
   int columns = 80;              // of the terminal
   double interval_seconds = 10;  // between lines in a file
   double redraw_seconds = 0.2;   // between redraws on a terminal
@@ -36,28 +38,24 @@ struct ProgressState {
 
 class Progress {
  public:
-  // `out` must stay alive.
-  Progress(const ProgressOptions& options, std::ostream& out, WallClock clock = SystemClock());
+  // `line` must stay alive.
+  Progress(const ProgressOptions& options, RedrawnLine& line, WallClock clock = SystemClock());
 
   // Call after each step; prints when the interval is over, and always for the last step.
   // eta = steps left * mean seconds per step since the first call.
   void Update(const ProgressState& state);
   // So long nothing was done, which says nothing of how long the rest will take.
   void LeaveOut(double seconds);
-  // Ends the redrawn line, so that other output starts on a fresh one.  Call before printing
-  // anything else to the same terminal, and at the end.
-  void Break();
 
  private:
   std::string Line(const ProgressState& state, TimePoint now) const;
 
   ProgressOptions options_;
-  std::ostream& out_;
+  RedrawnLine& line_;
   WallClock clock_;
   TimePoint first_time_;
   TimePoint last_print_;
   std::int64_t first_step_ = -1;
-  bool line_open_ = false;
 };
 
 // "0:42:07", "2d 03:04:05"; "?" for what is not known (negative or not finite).

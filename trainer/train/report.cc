@@ -27,7 +27,6 @@ Report::Report(const TrainConfig& config, const Communicator& communicator, cons
 
 void Report::Say(const std::string& line) {
   if (!is_root_) return;
-  if (outputs_.progress != nullptr) outputs_.progress->Break();
   outputs_.log->info("{}", line);
 }
 
@@ -209,7 +208,6 @@ void Report::WatchNumbers(const StepRecord& record) {
 
 void Report::Warn(const std::string& line) {
   if (!is_root_) return;
-  if (outputs_.progress != nullptr) outputs_.progress->Break();
   outputs_.log->warn("{}", line);
 }
 

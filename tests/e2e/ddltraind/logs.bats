@@ -33,6 +33,48 @@ logs() {
   [[ $output != *METADATA* ]]
 }
 
+# on_terminal OUT COMMAND...: what a terminal gets on which COMMAND has its standard error, and with OUT "-" its output; its
+# exit code behind it.
+on_terminal() {
+  python3 - "$@" << 'END'
+import os, pty, subprocess, sys
+master, slave = pty.openpty()
+output = slave if sys.argv[1] == "-" else open(sys.argv[1], "w")
+run = subprocess.Popen(["timeout", "60", *sys.argv[2:]], stdout=output, stderr=slave)
+os.close(slave)
+text = b""
+try:
+    while piece := os.read(master, 65536):
+        text += piece
+except OSError:  # nobody has the terminal any more
+    pass
+sys.stdout.write(text.decode().replace("\r\n", "\n") + f"{run.wait()}\n")
+END
+}
+
+@test "on a terminal nothing is glued to the bar of the progress" {
+  local options=("${small[@]}" --mode=train --num_iter=30)
+  on_terminal - "$ddltraind" "${options[@]}" --results_dir=run > seen
+  cat -v seen
+  grep -q $'^\r.*step 1/30 .*\x1b\\[K$' seen # ended by what comes behind it
+  grep -q '^:::NVLOGv0.2.3 resnet [0-9.]* ([a-z_.:0-9]*) iteration: 10$' seen
+  run ! grep -E $'\x1b\\[K[^\r]' seen
+  [ "$(tail -n 1 seen)" = 0 ]
+
+  # A failure is said on a line of its own.
+  on_terminal - "$ddltraind" "${options[@]}" --results_dir=failed --lr_init=1e30 > seen
+  cat -v seen
+  grep -q '^ddltraind: step 1: the weights are too large or no numbers ' seen
+  run ! grep -E $'\x1b\\[K[^\r]' seen
+  [ "$(tail -n 1 seen)" = 70 ]
+
+  # Where the output goes elsewhere nothing comes between.
+  on_terminal out "$ddltraind" "${options[@]}" --results_dir=alone > seen
+  cat -v seen
+  [ "$(grep -c 'step [0-9]*/30 ' seen)" -eq 1 ]
+  grep -q ' iteration: 10$' out
+}
+
 @test "the log of a run whose standard output is closed has its own lines alone" {
   "$ddltraind" --backend=cpu --arch=resnet_tiny --image_size=32 --batch_size=2 --iter_unit=batch --num_iter=2 --lr_warmup_epochs=0 \
     --threads=1 --mode=train --results_dir=run >&-

@@ -34,6 +34,21 @@ TEST(LineOutput, TellsOnceWhatAFullDiskLosesAndCounts) {
   ::close(full);
 }
 
+TEST(LineOutput, SaysBeforeItWritesLines) {
+  int pipe[2];
+  ASSERT_EQ(::pipe2(pipe, O_CLOEXEC), 0);
+  LineOutput buffer(
+      pipe[1], /*is_own=*/true, [](int) {}, [&] { ASSERT_EQ(::write(pipe[1], "\n", 1), 1); });
+  std::ostream out(&buffer);
+  out << std::flush;  // nothing to write
+  out << "a\nb\n" << std::flush;
+  char seen[16] = "";
+  EXPECT_EQ(::read(pipe[0], seen, sizeof seen), 5);
+  EXPECT_STREQ(seen, "\na\nb\n");
+  ::close(pipe[0]);
+  ::close(pipe[1]);
+}
+
 void LimitFiles(rlim_t bytes) {
   rlimit limit{};
   ::getrlimit(RLIMIT_FSIZE, &limit);

@@ -24,7 +24,7 @@ class ProgressTest : public ::testing::Test {
     ::tzset();
   }
   Progress Make(const ProgressOptions& options) {
-    return Progress(options, out_, [this] { return now_; });
+    return Progress(options, line_, [this] { return now_; });
   }
   static ProgressState At(std::int64_t step) {
     return {.epoch = 2,
@@ -42,6 +42,7 @@ class ProgressTest : public ::testing::Test {
   }
   TimePoint now_{std::chrono::seconds(1605627653)};
   std::ostringstream out_;
+  RedrawnLine line_{out_};
 };
 
 TEST_F(ProgressTest, PrintsOneLinePerIntervalToAFile) {
@@ -92,7 +93,7 @@ TEST_F(ProgressTest, ShowsNoEpochWhenTheRunIsCountedInSteps) {
 TEST_F(ProgressTest, NeverWritesACarriageReturnToAFile) {
   Progress progress = Make({.interval_seconds = 0});
   for (int step = 1; step <= 1000; ++step) progress.Update(At(step));
-  progress.Break();
+  line_.End();
   EXPECT_THAT(out_.str(), Not(HasSubstr("\r")));
   EXPECT_THAT(out_.str(), Not(HasSubstr("\x1b")));
 }
@@ -103,10 +104,8 @@ TEST_F(ProgressTest, RedrawsOnATerminal) {
   EXPECT_EQ(Take(), "\r[======>     ] epoch 3/50 step 500/1000\x1b[K");
   progress.Update(At(501));
   EXPECT_EQ(Take(), "");
-  progress.Break();
+  line_.End();
   EXPECT_EQ(Take(), "\n");
-  progress.Break();
-  EXPECT_EQ(Take(), "");
 }
 
 TEST_F(ProgressTest, UsesColorOnlyWhenAsked) {

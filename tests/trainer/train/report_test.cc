@@ -120,7 +120,8 @@ TEST_F(ReportTest, NvlogHasOtherIterationsOnceItIsToldSo) {
 TEST_F(ReportTest, APauseIsSaidAndIsNoPartOfWhatIsLeft) {
   std::ostringstream text;
   TimePoint now;
-  Progress progress({}, text, [&] { return now; });
+  RedrawnLine line(text);
+  Progress progress({}, line, [&] { return now; });
   outputs_.progress = &progress;
   ThreadCommunicator communicator(world_, 0);
   outputs_.log = MakeLogger(log_text_, 0, "info");
