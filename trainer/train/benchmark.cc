@@ -9,6 +9,7 @@
 
 #include "trainer/core/error.h"
 #include "trainer/telemetry/step_timer.h"
+#include "trainer/train/metrics.h"
 
 namespace trainer {
 namespace {
@@ -25,6 +26,14 @@ double InferenceSeconds(Launch& launch, std::int64_t step) {
   }
   Infer(launch.network, launch.device_batch, batch, *launch.stream);
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+}
+
+// Whether any rank was asked to: then all stop, for the end of a run that was stopped is
+// collective.
+bool IsToStop(const Launch& launch) {
+  StepExchange own;
+  own.asked.stop = launch.parts.stop_requested();
+  return Exchange(own, launch.parts.communicator).asked.stop;
 }
 
 }  // namespace
@@ -52,7 +61,7 @@ TrainResult BenchmarkInference(Launch& launch) {
   TrainResult result;
   StepTimer measured;
   for (std::int64_t step = -warmup; step < end; ++step) {
-    if (launch.parts.stop_requested()) {
+    if (IsToStop(launch)) {
       result.ending = Ending::kStopped;
       return result;
     }

@@ -366,6 +366,20 @@ TEST(Trainer, StopsABenchmarkWhenAskedTo) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
+TEST(Trainer, StopsABenchmarkOnAllRanksWhenOneIsAskedTo) {
+  const TemporaryFolder folder;
+  TrainConfig config = SmallConfig(folder.path());
+  config.warmup_steps = 2;
+  for (const RunMode mode : {RunMode::kTrainingBenchmark, RunMode::kInferenceBenchmark}) {
+    config.mode = mode;
+    RunRanks(2, [&](Communicator& communicator) {
+      std::ostringstream log_text;
+      const int stop_after = communicator.rank() == 1 ? 4 : 0;
+      EXPECT_EQ(RunRank(config, communicator, log_text, stop_after).ending, Ending::kStopped);
+    });
+  }
+}
+
 TEST(Trainer, RefusesABenchmarkThatIsAllWarmUp) {
   const TemporaryFolder folder;
   TrainConfig config = SmallConfig(folder.path());
