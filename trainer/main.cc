@@ -211,7 +211,7 @@ int Train(const World& world, const TrainConfig& config, RunProfile& measured, P
   };
   parts.failed = [&](const std::exception& error) {
     if (point) point->End(RunEvent::kFailure);
-    if (communicator.size() > 1) communicator.Abort(ReportError(line, error, world.rank));
+    if (communicator.size() > 1) communicator.Abort(ReportError(world.line, error, world.rank));
   };
   if (outputs != nullptr) parts.outputs = outputs->outputs();
   parts.outputs = own_outputs.AddedTo(parts.outputs);

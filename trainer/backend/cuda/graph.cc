@@ -10,10 +10,15 @@ namespace {
 class CudaGraph final : public RecordedWork {
  public:
   explicit CudaGraph(cudaGraph_t graph) {
-    // Work of an urgent stream stays urgent, whatever stream the graph is started on.
-    CheckCuda(
-        cudaGraphInstantiateWithFlags(&executable_, graph, cudaGraphInstantiateFlagUseNodePriority),
-        "preparing recorded work");
+    // Work of an urgent stream stays urgent, whatever stream the graph is started on.  A driver
+    // before CUDA 11.7 does not know how, which is no reason to go without a graph.
+    cudaError_t result =
+        cudaGraphInstantiateWithFlags(&executable_, graph, cudaGraphInstantiateFlagUseNodePriority);
+    if (result == cudaErrorInvalidValue) {
+      cudaGetLastError();
+      result = cudaGraphInstantiateWithFlags(&executable_, graph, 0);
+    }
+    CheckCuda(result, "preparing recorded work");
   }
   CudaGraph(const CudaGraph&) = delete;
   CudaGraph& operator=(const CudaGraph&) = delete;

@@ -166,6 +166,18 @@ TEST(CudaFailures, AStepThatCannotBeRecordedRunsCallByCall) {
   cuda_emulator::RefuseToRecord(false);
 }
 
+// An old driver has graphs without priorities: they are still better than none.
+TEST(CudaFailures, AGraphThatCannotKeepPrioritiesIsOneAllTheSame) {
+  TrainConfig config = SmallConfig("");
+  config.mode = RunMode::kTrainingBenchmark;
+  config.warmup_steps = 0;
+  config.schedule.num_iter = 3;
+  config.graph = StepGraph::kOn;
+  cuda_emulator::ForgetNodePriorities(true);
+  EXPECT_NO_THROW(RunAlone(config, 0, "cuda"));
+  cuda_emulator::ForgetNodePriorities(false);
+}
+
 class AFailingGpu : public testing::TestWithParam<cudaError_t> {};
 
 // Wherever it happens: everything is given back, and no destructor throws.

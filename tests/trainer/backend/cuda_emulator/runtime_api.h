@@ -187,6 +187,9 @@ void PretendComputeCapability(int major, int minor);
 // Whether no recording succeeds from now on.
 void RefuseToRecord(bool refuse);
 
+// As long as it is so, no graph can keep priorities, as with drivers before CUDA 11.7.
+void ForgetNodePriorities(bool forget);
+
 // Of the device, by all of the process.
 std::size_t AllocatedBytes();
 

@@ -4,6 +4,7 @@
 // its stream recorded.
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -81,6 +82,8 @@ WorkByPriority& TheWorkByPriority() {
   return *work;
 }
 
+std::atomic<bool> node_priorities_are_known = true;
+
 int PriorityOf(cudaStream_t stream) { return stream == nullptr ? 0 : stream->priority; }
 
 bool Records(cudaStream_t stream) { return stream != nullptr && stream->recording != nullptr; }
@@ -143,6 +146,8 @@ void RefuseToRecord(bool refuse) {
   recorders.refuse = refuse;
 }
 
+void ForgetNodePriorities(bool forget) { node_priorities_are_known = !forget; }
+
 }  // namespace cuda_emulator
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
@@ -158,7 +163,8 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned /*flags*/, int priority) {
   if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
-  *stream = new CUstream_st{.priority = std::clamp(priority, kGreatestPriority, kLeastPriority)};
+  *stream = new CUstream_st;
+  (*stream)->priority = std::clamp(priority, kGreatestPriority, kLeastPriority);
   return cudaSuccess;
 }
 
@@ -235,7 +241,8 @@ cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph
                                           unsigned long long flags) {
   if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
   const bool has_own_priorities = flags == cudaGraphInstantiateFlagUseNodePriority;
-  if (flags != 0 && !has_own_priorities) return Result(cudaErrorInvalidValue);
+  const bool is_known = has_own_priorities && node_priorities_are_known;
+  if (flags != 0 && !is_known) return Result(cudaErrorInvalidValue);
   *executable = new CUgraphExec_st{graph->work, has_own_priorities};
   return cudaSuccess;
 }
