@@ -25,6 +25,21 @@ void Convolution::BackwardFilterNormed(const NormedTensor& /*src*/, const Tensor
   DDL_CHECK(applies_norm());
 }
 
+void Convolution::BackwardDataSummed(const Tensor& /*diff_dst*/, const Tensor& /*filter*/,
+                                     const NormedTensor& /*before*/, const Tensor& /*diff_src*/,
+                                     void* /*sums*/, void* /*workspace*/, Stream& /*stream*/) {
+  DDL_CHECK(gradient_sums_bytes() > 0);
+}
+
+void BatchNorm::BackwardSummed(Mode /*mode*/, const Tensor& /*src*/,
+                               const SummedTensor& /*diff_dst*/,
+                               const BatchNormParameters& /*parameters*/, const void* /*saved*/,
+                               const Tensor& /*diff_src*/, const Tensor& /*diff_scale*/,
+                               const Tensor& /*diff_shift*/, void* /*workspace*/,
+                               Stream& /*stream*/) {
+  DDL_CHECK(!"a back end whose convolutions sum no gradients");
+}
+
 void BatchNorm::ForwardUnapplied(Mode /*mode*/, const SummedTensor& /*src*/,
                                  const BatchNormParameters& /*parameters*/, void* /*saved*/,
                                  void* /*workspace*/, Stream& /*stream*/) {

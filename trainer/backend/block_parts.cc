@@ -38,8 +38,12 @@ KeptConvolution::KeptConvolution(Backend& backend, const ConvolutionSpec& spec) 
 
 void KeptConvolution::Reserve(const BlockTimes& times, const std::string& name, MemoryPlan& plan) {
   kept_id_ = plan.Reserve(name + ".convolved", dst().bytes, times.forward, times.backward);
-  if (convolution_->sums_bytes() == 0) return;
-  sums_id_ = plan.Reserve(name + ".sums", convolution_->sums_bytes(), times.forward, times.forward);
+  const std::size_t sums = convolution_->sums_bytes();
+  if (sums > 0) sums_id_ = plan.Reserve(name + ".sums", sums, times.forward, times.forward);
+  const std::size_t gradient_sums = convolution_->gradient_sums_bytes();
+  if (gradient_sums == 0) return;
+  gradient_sums_id_ =
+      plan.Reserve(name + ".gradient_sums", gradient_sums, times.backward, times.backward);
 }
 
 void KeptConvolution::Bind(const MemoryPlan& plan, std::byte* arena,
@@ -47,6 +51,7 @@ void KeptConvolution::Bind(const MemoryPlan& plan, std::byte* arena,
   DDL_CHECK(bindings.size() == kParameters);
   kept_ = TensorAt(dst(), plan, kept_id_, arena);
   if (sums_id_ >= 0) sums_ = arena + plan.offset(sums_id_);
+  if (gradient_sums_id_ >= 0) gradient_sums_ = arena + plan.offset(gradient_sums_id_);
   filter_ = bindings[0];
   norm_ = {bindings[1].value, bindings[2].value, bindings[3].value, bindings[4].value};
   diff_scale_ = bindings[1].gradient;
@@ -65,14 +70,19 @@ void KeptConvolution::Forward(Mode mode, const NormedTensor& src, void* workspac
 }
 
 void KeptConvolution::Backward(const NormedTensor& src, const Tensor& diff_kept,
-                               const Tensor& diff_src, void* workspace, Stream& stream) {
+                               const SrcGradient& diff_src, void* workspace, Stream& stream) {
   if (applies_norm()) {
     convolution_->BackwardFilterNormed(src, diff_kept, filter_.gradient, workspace, stream);
   } else {
     convolution_->BackwardFilter(src.values, diff_kept, filter_.gradient, workspace, stream);
   }
-  if (diff_src) {
-    convolution_->BackwardData(diff_kept, filter_.value, diff_src, workspace, stream);
+  if (!diff_src.values) return;
+  if (gradient_sums_ != nullptr) {
+    DDL_CHECK(diff_src.before.norm != nullptr);
+    convolution_->BackwardDataSummed(diff_kept, filter_.value, diff_src.before, diff_src.values,
+                                     gradient_sums_, workspace, stream);
+  } else {
+    convolution_->BackwardData(diff_kept, filter_.value, diff_src.values, workspace, stream);
   }
 }
 
@@ -104,11 +114,17 @@ void ConvolutionNorm::Forward(Mode mode, const NormedTensor& src, const Tensor& 
 }
 
 void ConvolutionNorm::Backward(Mode mode, const NormedTensor& src, const Tensor& dst,
-                               const Tensor& diff_dst, const Gradients& gradients, void* workspace,
-                               Stream& stream) {
-  norm_->Backward(mode, convolution_.kept(), leaves_norm_ ? Tensor{} : dst, diff_dst,
-                  convolution_.norm(), saved_, gradients.convolved, gradients.residual,
-                  convolution_.diff_scale(), convolution_.diff_shift(), workspace, stream);
+                               const SummedTensor& diff_dst, const Gradients& gradients,
+                               void* workspace, Stream& stream) {
+  if (diff_dst.sums != nullptr) {
+    norm_->BackwardSummed(mode, convolution_.kept(), diff_dst, convolution_.norm(), saved_,
+                          gradients.convolved, convolution_.diff_scale(), convolution_.diff_shift(),
+                          workspace, stream);
+  } else {
+    norm_->Backward(mode, convolution_.kept(), leaves_norm_ ? Tensor{} : dst, diff_dst.values,
+                    convolution_.norm(), saved_, gradients.convolved, gradients.residual,
+                    convolution_.diff_scale(), convolution_.diff_shift(), workspace, stream);
+  }
   convolution_.Backward(src, gradients.convolved, gradients.src, workspace, stream);
 }
 

@@ -51,10 +51,18 @@ class KeptConvolution {
 
   // `src` is normed (NormedTensor::norm) if and only if applies_norm().
   void Forward(Mode mode, const NormedTensor& src, void* workspace, Stream& stream);
-  // From the gradient of what Forward has kept to that of the filter, and to `diff_src`, which is
-  // empty if nobody wants it: where `src` is normed, the gradient of what its ReLU gives.
-  void Backward(const NormedTensor& src, const Tensor& diff_kept, const Tensor& diff_src,
+  // Where the gradient of src goes; empty if nobody wants it.  `before` is what the batch norm
+  // before the convolution has read, with what that has saved, if there is one with a ReLU alone.
+  struct SrcGradient {
+    Tensor values;
+    NormedTensor before;
+  };
+  // From the gradient of what Forward has kept to those of the filter and of src, which may be past
+  // the ReLU before it: diff_src() of it says so.
+  void Backward(const NormedTensor& src, const Tensor& diff_kept, const SrcGradient& diff_src,
                 void* workspace, Stream& stream);
+  // As the batch norm before takes it.
+  SummedTensor diff_src(const Tensor& values) const { return {values, gradient_sums_}; }
 
   const Tensor& kept() const { return kept_; }
   // The same as the batch norm reads it, in the mode of the last Forward.
@@ -69,8 +77,10 @@ class KeptConvolution {
   std::unique_ptr<Convolution> convolution_;
   int kept_id_ = -1;
   int sums_id_ = -1;
+  int gradient_sums_id_ = -1;
   Tensor kept_;
-  void* sums_ = nullptr;  // null if the convolution gives none
+  void* sums_ = nullptr;           // null if the convolution gives none
+  void* gradient_sums_ = nullptr;  // same
   ParameterBinding filter_;
   BatchNormParameters norm_;
   Tensor diff_scale_;
@@ -101,7 +111,7 @@ class ConvolutionNorm {
   // left(); no `dst` is written or read.  There is nothing to add.
   void LeaveNorm() { leaves_norm_ = true; }
   bool leaves_norm() const { return leaves_norm_; }
-  NormedTensor left() const { return {convolution_.kept(), saved_}; }
+  NormedTensor left() const { return {convolution_.kept(), saved_}; }  // also where nothing is left
 
   void AppendParameters(const std::string& convolution, const std::string& norm,
                         std::vector<ParameterSpec>& parameters) const {
@@ -115,14 +125,16 @@ class ConvolutionNorm {
                void* workspace, Stream& stream);
 
   // Where gradients go.  `convolved`, of the description of dst(), is scratch; it and `residual`
-  // may be diff_dst, but not both.  `src` is empty if nobody wants that gradient.
+  // may be diff_dst, but not both.
   struct Gradients {
     Tensor convolved;
     Tensor residual;
-    Tensor src;
+    KeptConvolution::SrcGradient src;
   };
-  void Backward(Mode mode, const NormedTensor& src, const Tensor& dst, const Tensor& diff_dst,
+  void Backward(Mode mode, const NormedTensor& src, const Tensor& dst, const SummedTensor& diff_dst,
                 const Gradients& gradients, void* workspace, Stream& stream);
+  // What it has put there, as the one before takes it.
+  SummedTensor diff_src(const Tensor& values) const { return convolution_.diff_src(values); }
 
  private:
   KeptConvolution convolution_;
@@ -160,7 +172,7 @@ class ConvolutionNormPair {
   // Where the gradients of one go: `convolved` is scratch, of the description of dst().
   struct Gradients {
     Tensor convolved;
-    Tensor src;
+    KeptConvolution::SrcGradient src;
   };
   // Overwrites diff_dst, which second.convolved may be.
   void Backward(Mode mode, const NormedTensor& first_src, const Tensor& second_src,

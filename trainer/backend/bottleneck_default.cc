@@ -21,13 +21,13 @@ ConvolutionNorm::Spec Spatial(const BottleneckSpec& spec, const TensorDesc& src)
            .kernel = 3,
            .stride = spec.stride,
            .padding = 1,
-           .may_apply_norm = true},
+           .follows_norm = true},
           false,
           true};
 }
 
 ConvolutionSpec Expand(const BottleneckSpec& spec, const TensorDesc& src) {
-  return {.src = src, .out_channels = spec.out_channels, .may_apply_norm = true};
+  return {.src = src, .out_channels = spec.out_channels, .follows_norm = true};
 }
 
 ConvolutionSpec Downsample(const BottleneckSpec& spec) {
@@ -38,7 +38,8 @@ ConvolutionSpec Downsample(const BottleneckSpec& spec) {
 //
 // or, where the shortcut has a convolution: mixed, src -> expand + downsample -> dst
 //
-// Where spatial (or expand) applies the batch norm before it, there is no reduced (or mixed).
+// Where spatial (or expand) applies the batch norm before it, nobody writes reduced (or mixed).  It
+// has memory all the same: which batch fits shall not depend on which algorithm is the fastest.
 //
 // Scratch of one direction is a plan of its own, on a clock of its own whose ticks are the three
 // parts in the order they run: what the parts do not need at once shares bytes.
@@ -72,12 +73,8 @@ class DefaultBottleneck final : public Bottleneck {
     if (expand_) expand_->Reserve(times, name + ".3", plan);
     if (joined_) joined_->Reserve(times, name + ".3", name + ".downsample", plan);
     const auto [forward, backward] = times;
-    if (!reduce_.leaves_norm()) {
-      reduced_id_ = plan.Reserve(name + ".reduced", reduce_.dst().bytes, forward, backward);
-    }
-    if (!spatial_.leaves_norm()) {
-      mixed_id_ = plan.Reserve(name + ".mixed", spatial_.dst().bytes, forward, backward);
-    }
+    reduced_id_ = plan.Reserve(name + ".reduced", reduce_.dst().bytes, forward, backward);
+    mixed_id_ = plan.Reserve(name + ".mixed", spatial_.dst().bytes, forward, backward);
     forward_id_ = plan.Reserve(name + ".scratch", forward_.plan.total_bytes(), forward, forward);
     backward_id_ =
         plan.Reserve(name + ".scratch", backward_.plan.total_bytes(), backward, backward);
@@ -116,21 +113,25 @@ class DefaultBottleneck final : public Bottleneck {
     const Tensor diff_expanded{this->dst(), s.At(diff_expanded_id_)};
     const Tensor diff_mixed{spatial_.dst(), s.At(diff_mixed_id_)};
     const Tensor diff_reduced{reduce_.dst(), s.At(diff_reduced_id_)};
+    const KeptConvolution::SrcGradient to_mixed{diff_mixed, spatial_.left()};
     if (expand_) {
-      expand_->Backward(mode, mixed_, dst, diff_dst,
-                        {.convolved = diff_expanded, .residual = diff_src, .src = diff_mixed},
+      expand_->Backward(mode, mixed_, dst, {diff_dst},
+                        {.convolved = diff_expanded, .residual = diff_src, .src = to_mixed},
                         s.At(s.end), stream);
     } else {
       joined_->Backward(mode, mixed_, src, dst, diff_dst,
-                        {.convolved = diff_expanded, .src = diff_mixed},
-                        {.convolved = diff_dst, .src = diff_src}, s.At(s.end), stream);
+                        {.convolved = diff_expanded, .src = to_mixed},
+                        {.convolved = diff_dst, .src = {diff_src, {}}}, s.At(s.end), stream);
     }
-    spatial_.Backward(mode, reduced_, mixed_.values, diff_mixed,
-                      {.convolved = diff_mixed, .residual = {}, .src = diff_reduced},
-                      s.At(s.spatial), stream);
-    reduce_.Backward(mode, {src}, reduced_.values, diff_reduced,
-                     {.convolved = diff_reduced, .residual = {}, .src = diff_src}, s.At(s.reduce),
-                     stream);
+    const SummedTensor of_mixed =
+        expand_ ? expand_->diff_src(diff_mixed) : joined_->first().diff_src(diff_mixed);
+    spatial_.Backward(
+        mode, reduced_, mixed_.values, of_mixed,
+        {.convolved = diff_mixed, .residual = {}, .src = {diff_reduced, reduce_.left()}},
+        s.At(s.spatial), stream);
+    reduce_.Backward(mode, {src}, reduced_.values, spatial_.diff_src(diff_reduced),
+                     {.convolved = diff_reduced, .residual = {}, .src = {diff_src, {}}},
+                     s.At(s.reduce), stream);
   }
 
  private:
@@ -177,7 +178,7 @@ class DefaultBottleneck final : public Bottleneck {
   int diff_mixed_id_ = -1;
   int diff_reduced_id_ = -1;
 
-  int reduced_id_ = -1;  // none where the norm is left
+  int reduced_id_ = -1;
   int mixed_id_ = -1;
   int forward_id_ = -1;
   int backward_id_ = -1;

@@ -21,7 +21,12 @@ class MeasuredBatchNorm final : public BatchNorm {
       backward_[static_cast<int>(mode)] =
           recorder.Add({"", "batch norm backward", shape, BatchNormBackwardWork(spec, mode)});
     }
-    forward_unapplied_ = recorder.Add({"", "batch norm coefficients", shape, {}});
+    BatchNormSpec sums = spec;
+    sums.add = sums.relu = false;
+    OpWork of_sums = BatchNormForwardWork(sums, Mode::kTraining);
+    of_sums.bytes /= 2;  // nothing is written
+    coefficients_ = recorder.Add({"", "batch norm coefficients", shape, {}});
+    sums_and_coefficients_ = recorder.Add({"", "batch norm sums", shape, of_sums});
   }
 
   const TensorDesc& dst() const override { return op_->dst(); }
@@ -37,7 +42,8 @@ class MeasuredBatchNorm final : public BatchNorm {
   }
   void ForwardUnapplied(Mode mode, const SummedTensor& src, const BatchNormParameters& parameters,
                         void* saved, void* workspace, Stream& stream) override {
-    recorder_.Run(forward_unapplied_, parameters.scale.data, stream,
+    const bool adds_up = mode == Mode::kTraining && src.sums == nullptr;
+    recorder_.Run(adds_up ? sums_and_coefficients_ : coefficients_, parameters.scale.data, stream,
                   [&] { op_->ForwardUnapplied(mode, src, parameters, saved, workspace, stream); });
   }
   void Backward(Mode mode, const Tensor& src, const Tensor& dst, const Tensor& diff_dst,
@@ -49,13 +55,23 @@ class MeasuredBatchNorm final : public BatchNorm {
                     diff_scale, diff_shift, workspace, stream);
     });
   }
+  void BackwardSummed(Mode mode, const Tensor& src, const SummedTensor& diff_dst,
+                      const BatchNormParameters& parameters, const void* saved,
+                      const Tensor& diff_src, const Tensor& diff_scale, const Tensor& diff_shift,
+                      void* workspace, Stream& stream) override {
+    recorder_.Run(backward_[static_cast<int>(mode)], parameters.scale.data, stream, [&] {
+      op_->BackwardSummed(mode, src, diff_dst, parameters, saved, diff_src, diff_scale, diff_shift,
+                          workspace, stream);
+    });
+  }
 
  private:
   const std::unique_ptr<BatchNorm> op_;
   OpRecorder& recorder_;
   int forward_[3] = {};  // by mode
   int backward_[3] = {};
-  int forward_unapplied_ = 0;  // of which nothing depends on the size
+  int coefficients_ = 0;  // of which little depends on the size
+  int sums_and_coefficients_ = 0;
 };
 
 // Its layer is that of the first batch norm.

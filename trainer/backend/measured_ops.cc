@@ -88,6 +88,14 @@ class MeasuredConvolution final : public Convolution {
     recorder_.Run(backward_data_, filter.data, stream,
                   [&] { op_->BackwardData(diff_dst, filter, diff_src, workspace, stream); });
   }
+  std::size_t gradient_sums_bytes() const override { return op_->gradient_sums_bytes(); }
+  void BackwardDataSummed(const Tensor& diff_dst, const Tensor& filter, const NormedTensor& before,
+                          const Tensor& diff_src, void* sums, void* workspace,
+                          Stream& stream) override {
+    recorder_.Run(backward_data_, filter.data, stream, [&] {
+      op_->BackwardDataSummed(diff_dst, filter, before, diff_src, sums, workspace, stream);
+    });
+  }
   void BackwardFilter(const Tensor& src, const Tensor& diff_dst, const Tensor& diff_filter,
                       void* workspace, Stream& stream) override {
     recorder_.Run(backward_filter_, diff_filter.data, stream,

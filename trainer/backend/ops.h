@@ -14,7 +14,7 @@
 //   * `workspace` is scratch of at least workspace_bytes() bytes, free for others as soon as the
 //   call's work is done.
 //   * `saved` of saved_bytes() bytes is written by Forward and read by the Backward that belongs to
-//   it.  kInference leaves it alone.
+//   it.  kInference leaves it alone, but where it is told otherwise.
 //   * Within a back end all dst of one image shape have one description, whichever op made them:
 //   any two can be added.
 //   * Calls by pointer (calls.h) are in device memory.
@@ -61,7 +61,7 @@ class InputTransform {
 
 // Images of which each value has yet to go through the batch norm and ReLU before a convolution:
 //   x = max(factor[c] * value[c] + offset[c], 0)
-// BatchNorm::ForwardUnapplied of the same back end has put factor and offset where `norm` is.
+// `norm` is what the batch norm has saved, which is of the same back end.
 struct NormedTensor {
   Tensor values;
   const void* norm = nullptr;
@@ -78,9 +78,9 @@ struct ConvolutionSpec {
   std::int64_t kernel = 1;  // R
   std::int64_t stride = 1;
   std::int64_t padding = 0;
-  bool adds_diff_src = false;   // BackwardData adds to diff_src instead of overwriting it
-  bool wants_sums = false;      // a batch norm is behind it: ForwardWithSums is worth having
-  bool may_apply_norm = false;  // a batch norm with a ReLU is before it: ForwardNormed is, too
+  bool adds_diff_src = false;  // BackwardData adds to diff_src instead of overwriting it
+  bool wants_sums = false;     // a batch norm is behind it: ForwardWithSums is worth having
+  bool follows_norm = false;   // a batch norm with a ReLU is before it: so are those for that
 };
 class Convolution {
  public:
@@ -92,13 +92,13 @@ class Convolution {
                        Stream& stream) = 0;
   // As Forward, and gives the sums of dst that a BatchNorm of the same back end reads in place of
   // adding dst up: sums_bytes() bytes, whose meaning is the back end's business.  REQUIRES:
-  // sums_bytes() > 0, which no convolution has that was not asked to.
+  // sums_bytes() > 0, which no convolution has that was not asked to, and not applies_norm().
   virtual std::size_t sums_bytes() const { return 0; }
   virtual void ForwardWithSums(const Tensor& src, const Tensor& filter, const Tensor& dst,
                                void* sums, void* workspace, Stream& stream);
   // Whether it applies the batch norm before it while it reads, since that is faster than a pass
-  // that writes what it reads.  Then sums_bytes() > 0, and the two below take the place of both
-  // Forward and of BackwardFilter.  No convolution does that was not asked to.
+  // that writes what it reads.  Then sums_bytes() > 0, and the two below take the place of Forward,
+  // ForwardWithSums and BackwardFilter.  No convolution does that was not asked to.
   virtual bool applies_norm() const { return false; }
   virtual void ForwardNormed(const NormedTensor& src, const Tensor& filter, const Tensor& dst,
                              void* sums, void* workspace, Stream& stream);
@@ -106,6 +106,14 @@ class Convolution {
                                     const Tensor& diff_filter, void* workspace, Stream& stream);
   virtual void BackwardData(const Tensor& diff_dst, const Tensor& filter, const Tensor& diff_src,
                             void* workspace, Stream& stream) = 0;
+  // As BackwardData, and on through the ReLU before the convolution: diff_src becomes the gradient
+  // of what the batch norm there gives, `before` is what that has read, and `sums` becomes what its
+  // BackwardSummed needs: gradient_sums_bytes() bytes.  REQUIRES: gradient_sums_bytes() > 0, which
+  // no convolution has that was not asked to.
+  virtual std::size_t gradient_sums_bytes() const { return 0; }
+  virtual void BackwardDataSummed(const Tensor& diff_dst, const Tensor& filter,
+                                  const NormedTensor& before, const Tensor& diff_src, void* sums,
+                                  void* workspace, Stream& stream);
   virtual void BackwardFilter(const Tensor& src, const Tensor& diff_dst, const Tensor& diff_filter,
                               void* workspace, Stream& stream) = 0;
 };
@@ -127,8 +135,8 @@ struct BatchNormSpec {
   float epsilon = 1e-5F;
   float kept = 0.9F;
 };
-// What a batch norm reads, and in kTraining what the convolution that has written it gave with it
-// (ForwardWithSums), or null.
+// What a batch norm reads, and what the convolution that has written it gave with it, or null: in
+// kTraining by ForwardWithSums, backward by BackwardDataSummed.
 struct SummedTensor {
   Tensor values;
   const void* sums = nullptr;
@@ -147,8 +155,9 @@ class BatchNorm {
   virtual void Forward(Mode mode, const SummedTensor& src, const Tensor& residual,
                        const BatchNormParameters& parameters, const Tensor& dst, void* saved,
                        void* workspace, Stream& stream) = 0;
-  // For a convolution that applies_norm(), whose NormedTensor::norm is `saved`: written in every
-  // mode.  In the Backward that belongs to it dst is empty.  REQUIRES: spec.relu, not spec.add.
+  // For a convolution that applies_norm(), which reads `saved`: written in kInference too.  In the
+  // Backward that belongs to it dst is empty, though there is a ReLU.  What is no number may become
+  // zero in that ReLU, but not in the statistics.  REQUIRES: spec.relu, not spec.add.
   virtual void ForwardUnapplied(Mode mode, const SummedTensor& src,
                                 const BatchNormParameters& parameters, void* saved, void* workspace,
                                 Stream& stream);
@@ -160,6 +169,12 @@ class BatchNorm {
                         const Tensor& diff_src, const Tensor& diff_residual,
                         const Tensor& diff_scale, const Tensor& diff_shift, void* workspace,
                         Stream& stream) = 0;
+  // Of a gradient that a convolution gave by BackwardDataSummed.  diff_src may be it.  REQUIRES:
+  // spec.relu, not spec.add.
+  virtual void BackwardSummed(Mode mode, const Tensor& src, const SummedTensor& diff_dst,
+                              const BatchNormParameters& parameters, const void* saved,
+                              const Tensor& diff_src, const Tensor& diff_scale,
+                              const Tensor& diff_shift, void* workspace, Stream& stream);
 };
 
 // The sum of two batch norms with a ReLU behind it, as where the shortcut of a bottleneck has a

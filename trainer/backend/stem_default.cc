@@ -66,7 +66,7 @@ class DefaultStem final : public Stem {
 
   void Backward(Mode mode, const Tensor& /*dst*/, const Tensor& diff_dst, Stream& stream) override {
     pool_->Backward(diff_dst, pool_saved_, diff_normed_, stream);
-    norm_.Backward(mode, {input_}, normed_, diff_normed_,
+    norm_.Backward(mode, {input_}, normed_, {diff_normed_},
                    {.convolved = diff_normed_, .residual = {}, .src = {}}, backward_workspace_,
                    stream);
   }

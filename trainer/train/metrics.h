@@ -41,6 +41,8 @@ struct StepExchange {
   int bad_gradients =
       0;                // in: 1 if a summed gradient was no number here; out: ranks that found one
   int bad_weights = 0;  // the same of the weights before the update
+  int bad_statistics =
+      0;  // and of the rank's own running statistics, told with bad gradients alone
   // In: of this rank in its place, 0 in the others; out: of all (train/rank_seconds.h).  At most
   // RankSeconds::kPlaces, equally many on each rank.
   std::span<double> rank_seconds = {};

@@ -4,10 +4,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "trainer/core/error.h"
 #include "trainer/core/philox.h"
@@ -76,6 +78,7 @@ TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
   times.step = Seconds(end - start);
   own.asked = asked;
   own.bad_gradients = numbers.update_sums.nonfinite != 0 ? 1 : 0;
+  if (own.bad_gradients > 0) own.bad_statistics = StatisticsAreNumbers() ? 0 : 1;
   own.bad_weights = std::isfinite(numbers.update_sums.sum_of_squares) ? 0 : 1;
 
   Outcome outcome;
@@ -153,6 +156,15 @@ void TrainingStep::SetBackStatistics() {
   if (kept_statistics_.bytes() == 0) return;
   parts_.backend.CopyToDevice(parts_.network.statistics().data(), kept_statistics_.data(),
                               kept_statistics_.bytes(), parts_.stream);
+}
+
+bool TrainingStep::StatisticsAreNumbers() {
+  const Buffer& statistics = parts_.network.statistics();
+  std::vector<float> values(statistics.bytes() / sizeof(float));
+  parts_.backend.CopyToHost(values.data(), statistics.data(), values.size() * sizeof(float),
+                            parts_.stream);
+  parts_.stream.Synchronize();
+  return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
 }
 
 float TrainingStep::MixupLambda(std::int64_t batch) const {

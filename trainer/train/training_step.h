@@ -105,6 +105,8 @@ class TrainingStep {
   StepTimes Times(BatchPlace place) const;
   void KeepStatistics();
   void SetBackStatistics();
+  // Waits for the device.
+  bool StatisticsAreNumbers();
 
   TrainingStepParts parts_;
   const Mode mode_;

@@ -45,13 +45,11 @@ inline TrainConfig SmallConfig(const std::filesystem::path& model_dir) {
 // A run of one rank.  `stop_after`: stop is asked for while that step runs, counted from 1.
 // `before_step` is told how many steps are done, `hook` what is done to write checkpoints; `rest`
 // is called again and again in a pause.
-inline TrainResult RunRank(const TrainConfig& config, Communicator& communicator,
-                           std::ostream& log_text, int stop_after = 0,
-                           const std::string& backend_name = "reference",
-                           RunRequests* requests = nullptr,
-                           const std::function<void(std::int64_t)>& before_step = {},
-                           const WriteHook& hook = {}, const std::function<void()>& rest = {}) {
-  const auto backend = MakeBackend(backend_name, {.threads = 1});  // more would spin for the cores
+inline TrainResult RunRankOn(Backend& backend, const TrainConfig& config,
+                             Communicator& communicator, std::ostream& log_text, int stop_after = 0,
+                             RunRequests* requests = nullptr,
+                             const std::function<void(std::int64_t)>& before_step = {},
+                             const WriteHook& hook = {}, const std::function<void()>& rest = {}) {
   GeneratedSourceOptions options;
   options.batch = config.batch_size;
   options.classes = config.classes;
@@ -61,7 +59,7 @@ inline TrainResult RunRank(const TrainConfig& config, Communicator& communicator
   options.training = false;
   GeneratedSource evaluation(options);
   int asked = 0;
-  TrainParts parts{*backend,
+  TrainParts parts{backend,
                    communicator,
                    &training,
                    &evaluation,
@@ -75,6 +73,17 @@ inline TrainResult RunRank(const TrainConfig& config, Communicator& communicator
   parts.checkpoint_hook = hook;
   if (rest) parts.rest = rest;
   return RunTrainer(config, parts);
+}
+
+inline TrainResult RunRank(const TrainConfig& config, Communicator& communicator,
+                           std::ostream& log_text, int stop_after = 0,
+                           const std::string& backend_name = "reference",
+                           RunRequests* requests = nullptr,
+                           const std::function<void(std::int64_t)>& before_step = {},
+                           const WriteHook& hook = {}, const std::function<void()>& rest = {}) {
+  const auto backend = MakeBackend(backend_name, {.threads = 1});  // more would spin for the cores
+  return RunRankOn(*backend, config, communicator, log_text, stop_after, requests, before_step,
+                   hook, rest);
 }
 
 inline TrainResult RunAlone(const TrainConfig& config, int stop_after = 0,

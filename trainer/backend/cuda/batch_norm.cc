@@ -88,6 +88,24 @@ class CudaBatchNorm final : public BatchNorm {
     call.scratch = static_cast<float*>(workspace);
     RunNormBackward(shape_, parameters.scale.As<float>(), call, HandleOf(stream));
   }
+  void BackwardSummed(Mode mode, const Tensor& src, const SummedTensor& diff_dst,
+                      const BatchNormParameters& parameters, const void* saved,
+                      const Tensor& diff_src, const Tensor& diff_scale, const Tensor& diff_shift,
+                      void* workspace, Stream& stream) override {
+    DDL_CHECK(spec_.relu && !spec_.add);
+    NormBackward call;
+    call.pace = backward_pace_;
+    call.src = src.data;
+    call.diff_dst = diff_dst.values.data;
+    call.sums = static_cast<const float*>(diff_dst.sums);
+    call.diff_src = diff_src.data;
+    call.diff_scale = diff_scale.As<float>();
+    call.diff_shift = diff_shift.As<float>();
+    call.of_batch = mode == Mode::kTraining;
+    call.saved = static_cast<const float*>(saved);
+    call.scratch = static_cast<float*>(workspace);
+    RunNormBackward(shape_, parameters.scale.As<float>(), call, HandleOf(stream));
+  }
 
  private:
   const BatchNormSpec spec_;

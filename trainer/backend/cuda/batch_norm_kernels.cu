@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include <cmath>
 #include <limits>
 
 #include "trainer/backend/cuda/batch_norm_kernels.h"
@@ -8,16 +9,6 @@
 namespace trainer {
 namespace batch_norm {
 namespace {
-
-// Partial sums are added up by kLanes threads for each of kLaneChannels channels.
-constexpr int kLanes = 64;
-constexpr int kLaneChannels = 16;
-constexpr int kLoadsAtOnce = 4;
-// Blocks on a multiprocessor at once of a pass that writes: twice the loads take more registers,
-// and so does a gate by the input.
-constexpr int WritersAtOnce(int depth, Gate gate = Gate::kMask) {
-  return depth == 1 && gate == Gate::kMask ? kBlocksAtOnce : 2;
-}
 
 // The sums of x - x0 and its square, where x0 is the channel's first value: squares of large
 // numbers would lose what tells them apart.
@@ -47,45 +38,6 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
   StorePartial(sum, squares, columns, padded, partial);
 }
 
-// The channel of a thread that adds up partial sums.
-__device__ int LaneChannel() {
-  return static_cast<int>(blockIdx.x) * kLaneChannels + static_cast<int>(threadIdx.x);
-}
-
-// Adds up the partial sums of LaneChannel(): right in the threads of lane 0.
-struct TwoSums {
-  float first, second;
-};
-__device__ TwoSums SumOfPartials(const float* partial, int blocks, int padded) {
-  __shared__ float sums[2][kLanes][kLaneChannels];
-  const int lane = static_cast<int>(threadIdx.y);
-  const int column = static_cast<int>(threadIdx.x);
-  const int channel = LaneChannel();
-  TwoSums own = {0, 0};
-  for (int first = lane; channel < padded && first < blocks; first += kLoadsAtOnce * kLanes) {
-    TwoSums loaded[kLoadsAtOnce] = {};
-    for (int u = 0; u < kLoadsAtOnce; ++u) {
-      const int block = first + u * kLanes;
-      if (block >= blocks) continue;
-      const float* from = partial + static_cast<std::int64_t>(block) * 2 * padded + channel;
-      loaded[u] = {from[0], from[padded]};
-    }
-    for (const TwoSums& sums_of_block : loaded) {
-      own.first += sums_of_block.first;
-      own.second += sums_of_block.second;
-    }
-  }
-  sums[0][lane][column] = own.first;
-  sums[1][lane][column] = own.second;
-  for (int half = kLanes / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (lane >= half) continue;
-    sums[0][lane][column] += sums[0][lane + half][column];
-    sums[1][lane][column] += sums[1][lane + half][column];
-  }
-  return {sums[0][lane][column], sums[1][lane][column]};
-}
-
 template <typename T>
 __global__ void FinishBatch(const T* src, const float* partial, int blocks, std::int64_t pixels,
                             int padded, float* means, float* variances) {
@@ -96,23 +48,6 @@ __global__ void FinishBatch(const T* src, const float* partial, int blocks, std:
   const float moved = sums.first / count;
   means[channel] = ToFloat(src[channel]) + moved;
   variances[channel] = fmaxf(sums.second / count - moved * moved, 0.0F);
-}
-
-__global__ void FinishGradient(const float* partial, int blocks, std::int64_t pixels, int channels,
-                               int padded, const float* scale, const float* inverse, bool of_batch,
-                               float* diff_scale, float* diff_shift, BackwardCoefficients to) {
-  const TwoSums sums = SumOfPartials(partial, blocks, padded);
-  const int channel = LaneChannel();
-  if (threadIdx.y != 0 || channel >= padded) return;
-  const bool is_used = channel < channels;
-  const float factor = is_used ? scale[channel] * inverse[channel] : 0.0F;
-  const float share = of_batch ? factor / static_cast<float>(pixels) : 0.0F;
-  to.of_gradient[channel] = factor;
-  to.of_input[channel] = -share * inverse[channel] * sums.second;
-  to.rest[channel] = -share * sums.first;
-  if (!is_used) return;
-  diff_scale[channel] = sums.second;
-  diff_shift[channel] = sums.first;
 }
 
 // `mask` (or null) gets where the ReLU passes.
@@ -148,70 +83,32 @@ __global__ void __launch_bounds__(kThreads, WritersAtOnce(depth))
 }
 
 // What a convolution applies.  The offset belongs to the factor as it was rounded, so that the mean
-// still goes where it should; one that the type cannot hold is the nearest that it can.
+// still goes where it should; one that the type cannot hold is the nearest that it can.  Where
+// either is no number the offset is infinite: the ReLU could make a zero of not-a-number, and
+// nobody would see it.
 template <typename T>
 __global__ void FindApplied(Statistics of, float largest, T* applied) {
   const int channel = static_cast<int>(Item()) * 8;
   if (channel >= of.padded) return;
   const ForwardChannels channels(of, Track{channel, 0, 1, 1});
   Store8(channels.factor, applied + channel);
-  float rounded[8];
-  Load8(applied + channel, rounded);
+  float factor[8];
+  Load8(applied + channel, factor);
   float offset[8];
   for (int i = 0; i < 8; ++i) {
-    offset[i] = channels.shift[i] - channels.mean[i] * rounded[i];
-    if (fabsf(offset[i]) > largest) offset[i] = copysignf(largest, offset[i]);
+    offset[i] = channels.shift[i] - channels.mean[i] * factor[i];
+    if (fabsf(offset[i]) < INFINITY) {
+      offset[i] = fminf(fmaxf(offset[i], -largest), largest);
+    } else {
+      factor[i] = 0;
+      offset[i] = INFINITY;
+    }
   }
+  Store8(factor, applied + channel);
   Store8(offset, applied + of.padded + channel);
 }
 
-template <typename T, int depth, Gate gate>
-__global__ void __launch_bounds__(kThreads, WritersAtOnce(depth, gate))
-    Differentiate(const T* src, const void* gate_of, const T* diff_dst, const float* means,
-                  BackwardCoefficients by, int pixels, int padded, int columns, int waves,
-                  T* diff_src, T* diff_residual) {
-  constexpr int kAtOnce = depth * kPixelsAtOnce<T>;
-  const Track track = TrackOf(columns, pixels, waves);
-  if (track.channel >= padded) return;
-  const GateChannels<T, gate> relu(gate_of, padded, track.channel);
-  const BackwardChannels channels(means, by, track.channel);
-  Eight<T> x[kAtOnce];
-  Eight<T> g[kAtOnce];
-  unsigned loaded[kAtOnce];
-  const auto load = [&](int u, std::int64_t at) {
-    x[u] = LoadEight(src + at);
-    g[u] = LoadEight(diff_dst + at);
-    loaded[u] = relu.Load(at);
-  };
-  const auto write = [&](int u, std::int64_t at) {
-    float dx[8];
-    float gradient[8];
-    Widen(x[u], dx);
-    Widen(g[u], gradient);
-    const unsigned passes = relu.Passes(loaded[u], dx);
-    for (int i = 0; i < 8; ++i) {
-      if ((passes >> i & 1U) == 0) gradient[i] = 0;
-      dx[i] = channels.Differentiate(i, gradient[i], dx[i]);
-    }
-    if (diff_residual != nullptr) Store8(gradient, diff_residual + at);
-    Store8(dx, diff_src + at);
-  };
-  Walk<kAtOnce, From::kEnd>(track, pixels, padded, load, write);
-}
-
-dim3 LaneGrid(int padded) {
-  return dim3(static_cast<unsigned>((padded + kLaneChannels - 1) / kLaneChannels));
-}
-
 }  // namespace
-
-void FinishGradientSums(const NormShape& shape, const Sweep& sweep, const float* partial,
-                        const float* scale, const float* inverse, bool of_batch, float* diff_scale,
-                        float* diff_shift, const BackwardCoefficients& to, CUstream_st* stream) {
-  Launch(FinishGradient, LaneGrid(shape.padded), dim3(kLaneChannels, kLanes), stream, partial,
-         sweep.blocks, shape.pixels, shape.channels, shape.padded, scale, inverse, of_batch,
-         diff_scale, diff_shift, to);
-}
 
 Statistics FindStatistics(const NormShape& shape, const NormParameters& parameters,
                           const NormSource& src, bool of_batch, float* saved, float* scratch,
@@ -266,7 +163,7 @@ void RunNormSums(const NormShape& shape, const void* src, float* scratch, CUstre
   });
 }
 
-std::int64_t NormSavedFloats(const NormShape& shape) { return std::int64_t{2} * shape.padded; }
+std::int64_t NormSavedFloats(const NormShape& shape) { return std::int64_t{4} * shape.padded; }
 
 std::int64_t NormMaskBytes(const NormShape& shape) { return shape.pixels * (shape.padded / 8); }
 
@@ -305,52 +202,6 @@ void RunNormUnapplied(const NormShape& shape, const NormParameters& parameters,
     using T = decltype(zero);
     Launch(batch_norm::FindApplied<T>, BlocksFor(shape.padded / 8), kThreads, stream, of, largest,
            static_cast<T*>(call.applied));
-  });
-}
-
-namespace batch_norm {
-namespace {
-
-// `sums_depth` keeps the registers of GradientSums within what three blocks leave.
-template <typename T, Gate gate, int depth, int sums_depth>
-void QueueBackward(const NormShape& shape, const float* scale, const NormBackward& call,
-                   const void* gate_of, CUstream_st* stream) {
-  const Sweep sums = SweepOf(shape);
-  const Sweep sweep = SweepOf(shape, WritersAtOnce(depth, gate));
-  const int padded = shape.padded;
-  const int waves = call.pace.waves;
-  const float* mean = call.saved;
-  const float* inverse = call.saved + padded;
-  float* partial = call.scratch + 3 * padded;
-  const BackwardCoefficients by = {call.scratch, call.scratch + padded, call.scratch + 2 * padded};
-  const auto* src = static_cast<const T*>(call.src);
-  const auto* diff_dst = static_cast<const T*>(call.diff_dst);
-  Launch(GradientSums<T, sums_depth, gate>, sums.grid(), kThreads, stream, src, gate_of, diff_dst,
-         mean, inverse, shape.pixels, padded, sums.columns, partial);
-  FinishGradientSums(shape, sums, partial, scale, inverse, call.of_batch, call.diff_scale,
-                     call.diff_shift, by, stream);
-  Launch(Differentiate<T, depth, gate>, sweep.grid(waves), kThreads, stream, src, gate_of, diff_dst,
-         mean, by, shape.pixels, padded, sweep.columns, waves, static_cast<T*>(call.diff_src),
-         static_cast<T*>(call.diff_residual));
-}
-
-}  // namespace
-}  // namespace batch_norm
-
-void RunNormBackward(const NormShape& shape, const float* scale, const NormBackward& call,
-                     CUstream_st* stream) {
-  using batch_norm::Gate;
-  WithElement(shape.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    batch_norm::WithDepth(call.pace.depth, [&](auto depth) {
-      if (call.applied == nullptr) {
-        batch_norm::QueueBackward<T, Gate::kMask, depth, depth>(shape, scale, call, call.mask,
-                                                                stream);
-      } else {
-        batch_norm::QueueBackward<T, Gate::kInput, depth, 1>(shape, scale, call, call.applied,
-                                                             stream);
-      }
-    });
   });
 }
 

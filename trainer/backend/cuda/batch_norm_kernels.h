@@ -34,7 +34,7 @@ std::int64_t NormScratchFloats(const NormShape& shape);
 std::int64_t NormSumsFloats(const NormShape& shape);
 // Adds `src` up into `scratch` as Forward does where it has no sums: for timing.
 void RunNormSums(const NormShape& shape, const void* src, float* scratch, CUstream_st* stream);
-// Floats that Forward keeps: mean and 1 / deviation.
+// Floats that Forward keeps: mean, 1 / deviation, scale and shift, of `padded` channels each.
 std::int64_t NormSavedFloats(const NormShape& shape);
 // Bytes of a mask: bit i of byte b is of channel 8 * b + i of all.
 std::int64_t NormMaskBytes(const NormShape& shape);
@@ -93,7 +93,7 @@ std::int64_t NormAppliedBytes(const NormShape& shape);
 
 // Where it is in what the batch norm keeps.
 inline void* NormAppliedAt(void* saved, int padded) {
-  return static_cast<float*>(saved) + std::ptrdiff_t{2} * padded;  // NormSavedFloats
+  return static_cast<float*>(saved) + std::ptrdiff_t{4} * padded;  // NormSavedFloats
 }
 inline const void* NormAppliedAt(const void* saved, int padded) {
   return NormAppliedAt(const_cast<void*>(saved), padded);
@@ -118,6 +118,9 @@ struct NormBackward {
   const std::uint8_t* mask = nullptr;
   const void* applied = nullptr;
   const void* diff_dst = nullptr;
+  // Of each channel the sum of diff_dst times the normalized src, then of each that of diff_dst;
+  // null: they are not known.
+  const float* sums = nullptr;
   void* diff_src = nullptr;       // may be diff_dst
   void* diff_residual = nullptr;  // or null; may be diff_dst
   float* diff_scale = nullptr;
@@ -128,5 +131,7 @@ struct NormBackward {
 };
 void RunNormBackward(const NormShape& shape, const float* scale, const NormBackward& call,
                      CUstream_st* stream);
+// As far as it adds up: for timing.
+void RunNormBackwardSums(const NormShape& shape, const NormBackward& call, CUstream_st* stream);
 
 }  // namespace trainer

@@ -133,8 +133,61 @@ __device__ inline void StorePartial(const float (&first)[8], const float (&secon
   }
 }
 
+// Partial sums are added up by kLanes threads for each of kLaneChannels channels.
+constexpr int kLanes = 64;
+constexpr int kLaneChannels = 16;
+constexpr int kLoadsAtOnce = 4;
+// The channel of a thread that adds up partial sums.
+__device__ inline int LaneChannel() {
+  return static_cast<int>(blockIdx.x) * kLaneChannels + static_cast<int>(threadIdx.x);
+}
+
+// Adds up the partial sums of LaneChannel(): right in the threads of lane 0.
+struct TwoSums {
+  float first, second;
+};
+__device__ inline TwoSums SumOfPartials(const float* partial, int blocks, int padded) {
+  __shared__ float sums[2][kLanes][kLaneChannels];
+  const int lane = static_cast<int>(threadIdx.y);
+  const int column = static_cast<int>(threadIdx.x);
+  const int channel = LaneChannel();
+  TwoSums own = {0, 0};
+  for (int first = lane; channel < padded && first < blocks; first += kLoadsAtOnce * kLanes) {
+    TwoSums loaded[kLoadsAtOnce] = {};
+    for (int u = 0; u < kLoadsAtOnce; ++u) {
+      const int block = first + u * kLanes;
+      if (block >= blocks) continue;
+      const float* from = partial + static_cast<std::int64_t>(block) * 2 * padded + channel;
+      loaded[u] = {from[0], from[padded]};
+    }
+    for (const TwoSums& sums_of_block : loaded) {
+      own.first += sums_of_block.first;
+      own.second += sums_of_block.second;
+    }
+  }
+  sums[0][lane][column] = own.first;
+  sums[1][lane][column] = own.second;
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (lane >= half) continue;
+    sums[0][lane][column] += sums[0][lane + half][column];
+    sums[1][lane][column] += sums[1][lane + half][column];
+  }
+  return {sums[0][lane][column], sums[1][lane][column]};
+}
+
+inline dim3 LaneGrid(int padded) {
+  return dim3(static_cast<unsigned>((padded + kLaneChannels - 1) / kLaneChannels));
+}
+
 // Where the gradient of a thread's eight channels passes, as bits.
 enum class Gate : bool { kMask, kInput };
+
+// Blocks on a multiprocessor at once of a pass that writes: twice the loads take more registers,
+// and so does a gate by the input.
+constexpr int WritersAtOnce(int depth, Gate gate = Gate::kMask) {
+  return depth == 1 && gate == Gate::kMask ? kBlocksAtOnce : 2;
+}
 
 // By a mask, which is loaded together with the tensors: bit i is of channel i; null: all pass.
 template <typename T, Gate gate>
@@ -248,7 +301,7 @@ struct Statistics {
   bool of_batch;  // then the running ones move
   float pixels;   // of the batch
   int channels, padded;
-  float* saved;  // gets mean and 1 / deviation; or null
+  float* saved;  // gets what NormSavedFloats says; or null
 };
 Statistics FindStatistics(const NormShape& shape, const NormParameters& parameters,
                           const NormSource& src, bool of_batch, float* saved, float* scratch,
@@ -286,6 +339,8 @@ struct ForwardChannels {
     if (of.saved != nullptr) {
       of.saved[channel] = mean[i];
       of.saved[of.padded + channel] = inverse;
+      of.saved[2 * of.padded + channel] = is_used ? of.parameters.scale[channel] : 0.0F;
+      of.saved[3 * of.padded + channel] = shift[i];
     }
     if (is_used && of.of_batch) MoveRunning(of, channel, mean[i], variance);
   }

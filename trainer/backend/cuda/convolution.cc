@@ -40,7 +40,10 @@ class CudnnConvolution final : public Convolution {
       algorithms_[pass] = &device_->Choose(of_pass, rules);
     }
     if (spec.wants_sums) with_sums_ = device_->ChooseWithSums(graph, rules);
-    if (spec.may_apply_norm) with_norm_ = device_->ChooseWithNorm(graph, rules);
+    if (spec.follows_norm) {
+      with_norm_ = device_->ChooseWithNorm(graph, rules);
+      if (!spec.adds_diff_src) gated_ = device_->ChooseGated(graph, rules);
+    }
   }
 
   const TensorDesc& filter() const override { return filter_; }
@@ -49,6 +52,7 @@ class CudnnConvolution final : public Convolution {
     std::vector<const ConvolutionAlgorithm*> all(algorithms_.begin(), algorithms_.end());
     if (with_sums_ != nullptr) all.push_back(with_sums_);
     if (with_norm_) all.insert(all.end(), {with_norm_->forward, with_norm_->backward_filter});
+    if (gated_ != nullptr) all.push_back(gated_);
     std::size_t bytes = 0;
     for (const ConvolutionAlgorithm* algorithm : all) {
       bytes = std::max(bytes, algorithm->workspace_bytes());
@@ -94,6 +98,24 @@ class CudnnConvolution final : public Convolution {
                     void* workspace, Stream& stream) override {
     Run(ConvolutionPass::kBackwardData, diff_src, filter, diff_dst, workspace, stream);
   }
+  std::size_t gradient_sums_bytes() const override {
+    return gated_ == nullptr
+               ? 0
+               : kGradientSumArrays * static_cast<std::size_t>(channels_) * sizeof(float);
+  }
+  void BackwardDataSummed(const Tensor& diff_dst, const Tensor& filter, const NormedTensor& before,
+                          const Tensor& diff_src, void* sums, void* workspace,
+                          Stream& stream) override {
+    DDL_CHECK(gated_ != nullptr);
+    gated_->Run(device_->handle(), ConvolutionPass::kBackwardData,
+                {.src = diff_src.data,
+                 .filter = filter.data,
+                 .dst = diff_dst.data,
+                 .sums = sums,
+                 .gate = before.values.data,
+                 .statistics = static_cast<const float*>(before.norm)},
+                workspace, HandleOf(stream));
+  }
   void BackwardFilter(const Tensor& src, const Tensor& diff_dst, const Tensor& diff_filter,
                       void* workspace, Stream& stream) override {
     Run(ConvolutionPass::kBackwardFilter, src, diff_filter, diff_dst, workspace, stream);
@@ -115,6 +137,7 @@ class CudnnConvolution final : public Convolution {
   std::array<const ConvolutionAlgorithm*, 3> algorithms_{};  // by ConvolutionPass
   const ConvolutionAlgorithm* with_sums_ = nullptr;          // none, or that of ForwardWithSums
   std::optional<CudnnDevice::WithNorm> with_norm_;
+  const ConvolutionAlgorithm* gated_ = nullptr;  // none, or that of BackwardDataSummed
 };
 
 }  // namespace

@@ -14,36 +14,11 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/backend/cuda/cublaslt.h"
+#include "trainer/backend/cuda/convolution_algorithm.h"
 #include "trainer/backend/cuda/cudnn_graph.h"
 #include "trainer/backend/plan_cache.h"
 
 namespace trainer {
-
-// One algorithm for one pass of a convolution on the current device.
-class ConvolutionAlgorithm {
- public:
-  explicit ConvolutionAlgorithm(ConvolutionPlan plan) : plan_(std::move(plan)) {}
-  ConvolutionAlgorithm(const MatmulSpec& product, const DevicePlans& plans)
-      : product_(std::make_unique<Matmul>(product, plans)) {}
-
-  std::size_t workspace_bytes() const {
-    return plan_ ? plan_->workspace_bytes() : product_->workspace_bytes();
-  }
-
-  // Of cuDNN; none if it is the product of matrices.
-  std::optional<PlanId> plan_id() const {
-    return plan_ ? std::optional(plan_->id()) : std::nullopt;
-  }
-
-  // Queues the pass on `stream`.
-  void Run(cudnnHandle_t handle, ConvolutionPass pass, const ConvolutionOperands& operands,
-           void* workspace, cudaStream_t stream) const;
-
- private:
-  std::optional<ConvolutionPlan> plan_;
-  std::unique_ptr<Matmul> product_;  // if there is no plan
-};
 
 // cuDNN on one device, for one back end.  Used from one thread at a time, as the back end is: a
 // handle of cuDNN has one current stream, and cuDNN does not promise that a plan may run in two
@@ -73,18 +48,16 @@ class CudnnDevice {
     const ConvolutionAlgorithm* backward_filter;
   };
   std::optional<WithNorm> ChooseWithNorm(const ConvolutionGraph& graph, const EngineRules& rules);
+  // Of the backward data of the forward pass `graph`, one that goes on through the ReLU before it
+  // and sums for the batch norm there: null if there is none that is faster than backward data and
+  // a pass of sums.
+  const ConvolutionAlgorithm* ChooseGated(const ConvolutionGraph& graph, const EngineRules& rules);
 
  private:
   struct Choice {
     ConvolutionGraph graph;
     EngineRules rules;
     std::optional<ConvolutionAlgorithm> algorithm;  // none: passes for the rest
-  };
-  // The best for a graph without the batch norm before it; with_sums is null if a pass adds up.
-  struct WithoutNorm {
-    const ConvolutionAlgorithm* forward;
-    const ConvolutionAlgorithm* with_sums;
-    const ConvolutionAlgorithm* backward_filter;
   };
   struct Destroy {
     void operator()(cudnnHandle_t handle) const;
@@ -98,22 +71,17 @@ class CudnnDevice {
   std::optional<ConvolutionAlgorithm> Kept(const ConvolutionGraph& graph,
                                            const EngineRules& rules) const;
   ConvolutionAlgorithm Race(const ConvolutionGraph& graph, const EngineRules& rules) const;
-  // Of a graph that does more than a convolution: what `race` says, or an earlier process.  Null if
-  // there are passes for the rest.
+  // Which of the candidates is the fastest; none if passes for the rest are.
+  using FusedRace =
+      std::function<std::optional<std::size_t>(const std::vector<ConvolutionAlgorithm>&)>;
+  // Of a graph that does more than a convolution: what an earlier process kept, or `race` says.
+  // Null if there are passes for the rest.
   const ConvolutionAlgorithm* ChooseFused(const ConvolutionGraph& graph, const EngineRules& rules,
-                                          const std::function<Winner()>& race);
-  Winner RaceWithSums(const ConvolutionGraph& graph, const EngineRules& rules,
-                      const ConvolutionAlgorithm& without) const;
-  Winner RaceFilterWithNorm(const ConvolutionGraph& graph, const EngineRules& rules) const;
-  Winner RaceWithNorm(const ConvolutionGraph& graph, const EngineRules& rules,
-                      const WithoutNorm& without,
-                      const ConvolutionAlgorithm& backward_filter) const;
-  std::vector<ConvolutionAlgorithm> FusedCandidates(const ConvolutionGraph& graph,
-                                                    const EngineRules& rules) const;
+                                          const FusedRace& race);
+  Winner RaceFused(const ConvolutionGraph& graph, const EngineRules& rules,
+                   const FusedRace& race) const;
   std::vector<ConvolutionAlgorithm> CandidatesFor(const ConvolutionGraph& graph,
                                                   const EngineRules& rules) const;
-  std::size_t Fastest(const ConvolutionGraph& graph,
-                      const std::vector<ConvolutionAlgorithm>& candidates) const;
 
   const DevicePlans plans_;
   int device_ = 0;

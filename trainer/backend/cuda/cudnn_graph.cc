@@ -7,22 +7,11 @@
 #include <sstream>
 #include <utility>
 
+#include "trainer/backend/cuda/cudnn_operations.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
 namespace {
-
-// Names of the tensors in a graph.
-constexpr std::int64_t kSrc = 1;
-constexpr std::int64_t kFilter = 2;
-constexpr std::int64_t kDst = 3;
-constexpr std::int64_t kSum = 4;
-constexpr std::int64_t kSquares = 5;
-constexpr std::int64_t kFactor = 6;
-constexpr std::int64_t kOffset = 7;
-constexpr std::int64_t kScaled = 8;
-constexpr std::int64_t kMoved = 9;
-constexpr std::int64_t kRectified = 10;
 
 // What takes a described device.  Before 9.8 nothing does, and DescribedDevice makes none.
 #if CUDNN_VERSION >= 90800
@@ -34,160 +23,6 @@ constexpr auto kDeviceOfPlan = CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP;
 constexpr cudnnBackendDescriptorType_t kDescription{};
 constexpr cudnnBackendAttributeName_t kDescriptionJson{}, kDeviceOfHeuristics{}, kDeviceOfPlan{};
 #endif
-
-// (outer, channels, height, width), channels last in memory.  A virtual one is never in memory.
-CudnnDescriptor MakeTensor(std::int64_t id, DType dtype, std::int64_t outer, std::int64_t channels,
-                           std::int64_t height, std::int64_t width, bool is_virtual = false) {
-  CudnnDescriptor tensor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-  tensor.Set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, id);
-  tensor.Set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, CudnnType(dtype));
-  tensor.Set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, kTensorAlignment);
-  tensor.Set(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64,
-             std::vector<std::int64_t>{outer, channels, height, width});
-  tensor.Set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64,
-             std::vector<std::int64_t>{height * width * channels, 1, width * channels, channels});
-  tensor.Set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, is_virtual);
-  tensor.Finalize();
-  return tensor;
-}
-
-CudnnDescriptor MakeConvolutionDescriptor(const ConvolutionGraph& graph) {
-  const std::vector<std::int64_t> padding(2, graph.padding);
-  CudnnDescriptor convolution(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
-  convolution.Set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, std::int64_t{2});
-  convolution.Set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
-  convolution.Set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE,
-                  CUDNN_CROSS_CORRELATION);
-  convolution.Set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, padding);
-  convolution.Set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, padding);
-  convolution.Set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64,
-                  std::vector<std::int64_t>(2, graph.stride));
-  convolution.Set(CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64,
-                  std::vector<std::int64_t>(2, 1));
-  convolution.Finalize();
-  return convolution;
-}
-
-// The attributes of one pass; each pass has its own names for the same things.
-struct PassAttributes {
-  cudnnBackendDescriptorType_t operation;
-  cudnnBackendAttributeName_t convolution, src, filter, dst, alpha, beta;
-};
-
-PassAttributes AttributesOf(ConvolutionPass pass) {
-  switch (pass) {
-    case ConvolutionPass::kForward:
-      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA};
-    case ConvolutionPass::kBackwardData:
-      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA};
-    case ConvolutionPass::kBackwardFilter:
-      break;
-  }
-  return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
-          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
-          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
-          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
-          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
-          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
-          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA};
-}
-
-CudnnDescriptor MakeSums(const ConvolutionGraph& graph, const CudnnDescriptor& dst) {
-  const auto per_filter = [&](std::int64_t id) {
-    return MakeTensor(id, DType::kFloat32, 1, graph.filters, 1, 1);
-  };
-  CudnnDescriptor sums(CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR);
-  sums.Set(CUDNN_ATTR_OPERATION_GENSTATS_MODE, CUDNN_TYPE_GENSTATS_MODE, CUDNN_GENSTATS_SUM_SQSUM);
-  sums.Set(CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
-  sums.Set(CUDNN_ATTR_OPERATION_GENSTATS_XDESC, dst);
-  sums.Set(CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC, per_filter(kSum));
-  sums.Set(CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC, per_filter(kSquares));
-  sums.Finalize();
-  return sums;
-}
-
-// dst[i] = src[i] mode other[i], computed in fp32; the ReLU has no `other`.
-CudnnDescriptor MakePointwise(cudnnPointwiseMode_t mode, const CudnnDescriptor& src,
-                              const CudnnDescriptor* other, const CudnnDescriptor& dst) {
-  CudnnDescriptor pointwise(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
-  pointwise.Set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, mode);
-  pointwise.Set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
-  pointwise.Finalize();
-  CudnnDescriptor operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
-  operation.Set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, pointwise);
-  operation.Set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, src);
-  if (other != nullptr) operation.Set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, *other);
-  operation.Set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, dst);
-  operation.Finalize();
-  return operation;
-}
-
-// What the convolution reads, where it applies a batch norm and ReLU to `src`: appended to
-// `operations` is how it comes about, in the form that the engines of Ampere and Hopper have.
-CudnnDescriptor ApplyNorm(const ConvolutionGraph& graph, const CudnnDescriptor& src,
-                          std::vector<CudnnDescriptor>& operations) {
-  const auto per_channel = [&](std::int64_t id) {
-    return MakeTensor(id, graph.dtype, 1, graph.channels, 1, 1);
-  };
-  const auto on_the_way = [&](std::int64_t id) {
-    return MakeTensor(id, DType::kFloat32, graph.images, graph.channels, graph.height, graph.width,
-                      /*is_virtual=*/true);
-  };
-  const CudnnDescriptor factor = per_channel(kFactor);
-  const CudnnDescriptor offset = per_channel(kOffset);
-  const CudnnDescriptor scaled = on_the_way(kScaled);
-  const CudnnDescriptor moved = on_the_way(kMoved);
-  CudnnDescriptor rectified = on_the_way(kRectified);
-  operations.push_back(MakePointwise(CUDNN_POINTWISE_MUL, src, &factor, scaled));
-  operations.push_back(MakePointwise(CUDNN_POINTWISE_ADD, scaled, &offset, moved));
-  operations.push_back(MakePointwise(CUDNN_POINTWISE_RELU_FWD, moved, nullptr, rectified));
-  return rectified;
-}
-
-CudnnDescriptor MakeOperationGraph(const CudnnTarget& target, const ConvolutionGraph& graph) {
-  DDL_CHECK(!graph.applies_norm || graph.pass != ConvolutionPass::kBackwardData);
-  const PassAttributes names = AttributesOf(graph.pass);
-  std::vector<CudnnDescriptor> all;
-  const CudnnDescriptor src =
-      MakeTensor(kSrc, graph.dtype, graph.images, graph.channels, graph.height, graph.width);
-  CudnnDescriptor operation(names.operation);
-  operation.Set(names.convolution, MakeConvolutionDescriptor(graph));
-  if (graph.applies_norm) {
-    operation.Set(names.src, ApplyNorm(graph, src, all));
-  } else {
-    operation.Set(names.src, src);
-  }
-  operation.Set(names.filter, MakeTensor(kFilter, graph.dtype, graph.filters, graph.channels,
-                                         graph.kernel, graph.kernel));
-  const CudnnDescriptor dst = MakeTensor(kDst, graph.dtype, graph.images, graph.filters,
-                                         graph.dst_height(), graph.dst_width());
-  operation.Set(names.dst, dst);
-  operation.Set(names.alpha, CUDNN_TYPE_FLOAT, 1.0F);
-  operation.Set(names.beta, CUDNN_TYPE_FLOAT, graph.adds ? 1.0F : 0.0F);
-  operation.Finalize();
-  all.push_back(std::move(operation));
-  if (graph.sums) all.push_back(MakeSums(graph, dst));
-
-  CudnnDescriptor operations(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-  operations.Set(CUDNN_ATTR_OPERATIONGRAPH_OPS, all);
-  if (!target.device) {
-    operations.Set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, target.handle);
-  }
-  operations.Finalize();
-  return operations;
-}
 
 std::vector<CudnnDescriptor> RecommendedConfigs(const CudnnTarget& target,
                                                 const CudnnDescriptor& operations,
@@ -275,19 +110,6 @@ std::optional<ConvolutionPlan> BuildPlan(const CudnnTarget& target, const Convol
 
 }  // namespace
 
-std::string ToString(const ConvolutionGraph& graph) {
-  const char* const pass = graph.pass == ConvolutionPass::kForward        ? "forward"
-                           : graph.pass == ConvolutionPass::kBackwardData ? "backward data"
-                                                                          : "backward filter";
-  return std::string(pass) + " of a convolution " + std::to_string(graph.images) + "x" +
-         std::to_string(graph.channels) + "x" + std::to_string(graph.height) + "x" +
-         std::to_string(graph.width) + " to " + std::to_string(graph.filters) +
-         " channels, kernel " + std::to_string(graph.kernel) + ", stride " +
-         std::to_string(graph.stride) + ", padding " + std::to_string(graph.padding) + ", " +
-         std::string(NameOf(graph.dtype)) + (graph.adds ? ", added to what is there" : "") +
-         (graph.applies_norm ? ", of a batch norm" : "") + (graph.sums ? ", with sums" : "");
-}
-
 std::string PlanOf(const PlanId& id) {
   return "cudnn " + std::to_string(id.mode) + " " + std::to_string(id.number) + " " +
          std::to_string(id.engine);
@@ -323,29 +145,17 @@ ConvolutionPlan::ConvolutionPlan(CudnnDescriptor plan, const PlanId& id, bool te
     : plan_(std::move(plan)),
       id_(id),
       tensor_cores_(tensor_cores),
-      sum_bytes_(static_cast<std::size_t>(graph.filters) * sizeof(float)),
-      norm_bytes_(static_cast<std::size_t>(graph.channels) * SizeOf(graph.dtype)),
+      graph_(graph),
       workspace_bytes_(static_cast<std::size_t>(
           plan_.Get<std::int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1)
               .at(0))) {}
 
 void ConvolutionPlan::Execute(cudnnHandle_t handle, const ConvolutionOperands& operands,
                               void* workspace) const {
-  std::vector<std::int64_t> ids{kSrc, kFilter, kDst};
-  std::vector<void*> pointers{operands.src, operands.filter, operands.dst};
-  if (operands.sums != nullptr) {
-    auto* const sums = static_cast<std::byte*>(operands.sums);
-    ids.insert(ids.end(), {kSum, kSquares});
-    pointers.insert(pointers.end(), {sums, sums + sum_bytes_});
-  }
-  if (operands.norm != nullptr) {
-    auto* const factors = static_cast<std::byte*>(const_cast<void*>(operands.norm));
-    ids.insert(ids.end(), {kFactor, kOffset});
-    pointers.insert(pointers.end(), {factors, factors + norm_bytes_});
-  }
+  const TensorPointers tensors = PointersOf(graph_, operands);
   CudnnDescriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-  pack.Set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, ids);
-  pack.Set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, pointers);
+  pack.Set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, tensors.ids);
+  pack.Set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, tensors.pointers);
   pack.Set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, workspace);
   pack.Finalize();
   CheckCudnn(cudnnBackendExecute(handle, plan_.get(), pack.get()), "cuDNN: running a convolution");
@@ -353,7 +163,7 @@ void ConvolutionPlan::Execute(cudnnHandle_t handle, const ConvolutionOperands& o
 
 std::vector<ConvolutionPlan> FindPlans(const CudnnTarget& target, const ConvolutionGraph& graph,
                                        const EngineRules& rules, std::size_t most) {
-  const CudnnDescriptor operations = MakeOperationGraph(target, graph);
+  const CudnnDescriptor operations = MakeOperationGraph(graph, target.handle);
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     const std::vector<CudnnDescriptor> configs = RecommendedConfigs(target, operations, mode);
     std::vector<ConvolutionPlan> plans;
@@ -371,7 +181,7 @@ std::vector<ConvolutionPlan> FindPlans(const CudnnTarget& target, const Convolut
 std::optional<ConvolutionPlan> FindPlanAgain(const CudnnTarget& target,
                                              const ConvolutionGraph& graph,
                                              const EngineRules& rules, const PlanId& id) {
-  const CudnnDescriptor operations = MakeOperationGraph(target, graph);
+  const CudnnDescriptor operations = MakeOperationGraph(graph, target.handle);
   const std::vector<CudnnDescriptor> configs = RecommendedConfigs(target, operations, id.mode);
   const std::vector<Candidate> candidates = UsableCandidates(configs, id.mode, graph.dtype, rules);
   if (id.number >= candidates.size() || candidates[id.number].id != id) return std::nullopt;

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Convolutions as cuDNN's graph API has them: a graph of one operation, or of several where sums of
-// the result are wanted or a batch norm is applied to the input, the engines that can compute it,
-// and an execution plan for each.  Asking needs no GPU when the device is described (cuDNN 9.8 and
-// later).
+// The engines of cuDNN's graph API that can compute a convolution, and an execution plan for each.
+// Asking needs no GPU when the device is described (cuDNN 9.8 and later).
 
 #pragma once
 
@@ -14,35 +12,10 @@
 #include <string>
 #include <vector>
 
+#include "trainer/backend/cuda/convolution_graph.h"
 #include "trainer/backend/cuda/cudnn_descriptor.h"
-#include "trainer/core/dtype.h"
 
 namespace trainer {
-
-enum class ConvolutionPass : std::uint8_t { kForward, kBackwardData, kBackwardFilter };
-
-// One convolution (backend/ops.h) on channels-last memory.  Channels and filters are counted with
-// their padding (layout.h).  Sums are fp32.
-struct ConvolutionGraph {
-  std::int64_t images = 0, channels = 0, height = 0, width = 0;
-  std::int64_t filters = 0, kernel = 1, stride = 1, padding = 0;
-  DType dtype = DType::kFloat32;
-  ConvolutionPass pass = ConvolutionPass::kForward;
-  bool adds = false;  // to its output, instead of overwriting it
-  // Forward only: also of each filter the sum of the result over images and pixels, and then of
-  // each the sum of squares, in fp32.
-  bool sums = false;
-  // Forward and backward filter only: the convolution is of max(factor * src + offset, 0), with a
-  // factor and an offset for each channel, of the type of src.  What is outside of src is 0.
-  bool applies_norm = false;
-
-  std::int64_t dst_height() const { return (height + 2 * padding - kernel) / stride + 1; }
-  std::int64_t dst_width() const { return (width + 2 * padding - kernel) / stride + 1; }
-  bool operator==(const ConvolutionGraph&) const = default;
-};
-
-// "backward data of a convolution 256x64x56x56 to 64 channels, kernel 3, stride 1, padding 1, F16".
-std::string ToString(const ConvolutionGraph& graph);
 
 // Which engines may be taken.  Never those that convert their inputs to a smaller type, sum in less
 // than fp32, or are Winograd's with large tiles.
@@ -81,18 +54,6 @@ struct PlanId {
 std::string PlanOf(const PlanId& id);
 std::optional<PlanId> PlanIdOf(const std::string& plan);
 
-inline constexpr std::int64_t kTensorAlignment = 16;  // bytes
-
-// What a pass of a convolution reads and writes, all aligned to kTensorAlignment.  src, filter,
-// dst: tensors or their gradients, as the pass has it; the output is overwritten or added to.
-struct ConvolutionOperands {
-  void* src = nullptr;
-  void* filter = nullptr;
-  void* dst = nullptr;
-  void* sums = nullptr;        // 2 x filters floats; null unless the graph has them
-  const void* norm = nullptr;  // factors of all channels, then offsets; null unless it applies them
-};
-
 // Runs in one thread at a time, with a handle of that thread; lives without the graph.
 class ConvolutionPlan {
  public:
@@ -111,8 +72,7 @@ class ConvolutionPlan {
   CudnnDescriptor plan_;
   PlanId id_;
   bool tensor_cores_;
-  std::size_t sum_bytes_;   // of all filters
-  std::size_t norm_bytes_;  // of the factors
+  ConvolutionGraph graph_;
   std::size_t workspace_bytes_;
 };
 

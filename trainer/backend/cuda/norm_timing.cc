@@ -56,7 +56,7 @@ void NormTimingMemory::RunUnapplied(void* applied, cudaStream_t stream) const {
   RunNormUnapplied(size_.shape, parameters(), call, stream);
 }
 
-void NormTimingMemory::RunBackward(const NormPace& pace, cudaStream_t stream) const {
+NormBackward NormTimingMemory::backward(const NormPace& pace) const {
   NormBackward call;
   call.pace = pace;
   call.src = first_.data();
@@ -69,7 +69,15 @@ void NormTimingMemory::RunBackward(const NormPace& pace, cudaStream_t stream) co
   call.of_batch = true;
   call.saved = Channels(2);
   call.scratch = static_cast<float*>(scratch_.data());
-  RunNormBackward(size_.shape, Channels(4), call, stream);
+  return call;
+}
+
+void NormTimingMemory::RunBackward(const NormPace& pace, cudaStream_t stream) const {
+  RunNormBackward(size_.shape, Channels(6), backward(pace), stream);
+}
+
+void NormTimingMemory::RunBackwardSums(const NormPace& pace, cudaStream_t stream) const {
+  RunNormBackwardSums(size_.shape, backward(pace), stream);
 }
 
 }  // namespace trainer

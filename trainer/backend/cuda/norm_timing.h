@@ -28,14 +28,17 @@ class NormTimingMemory {
   // To `applied`, of NormAppliedBytes().
   void RunUnapplied(void* applied, cudaStream_t stream) const;
   void RunBackward(const NormPace& pace, cudaStream_t stream) const;
+  // As far as it adds up.
+  void RunBackwardSums(const NormPace& pace, cudaStream_t stream) const;
 
  private:
   // `padded` floats, of kArrays.
   float* Channels(int index) const;
   NormParameters parameters() const;
+  NormBackward backward(const NormPace& pace) const;
   NormSource src() const { return {first_.data(), Channels(4)}; }
 
-  static constexpr std::size_t kArrays = 8;
+  static constexpr std::size_t kArrays = 10;
   const NormSize size_;
   // Both directions take as many tensors.
   const ScratchMemory first_, second_, third_, mask_, channels_, scratch_;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// On a GPU: every engine of cuDNN that does more than a convolution gives what a plain one gives
-// with the rest done apart.  Which of them a training takes is a matter of speed, so all are run.
+// On a GPU: the engines of cuDNN that do more than a convolution give what a plain one gives with
+// the rest done apart.  Which of them a training takes is a matter of speed, so all are run that
+// cuDNN recommends for two images.
 
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -76,6 +77,7 @@ class DeviceMemory {
 struct Operands {
   std::int64_t dst_count;
   Values src, filter, diff_dst, norm, normed;
+  Values statistics;  // fp32
 
   explicit Operands(const ConvolutionGraph& graph)
       : dst_count(graph.images * graph.dst_height() * graph.dst_width() * graph.filters),
@@ -85,7 +87,8 @@ struct Operands {
             1 / std::sqrt(static_cast<float>(graph.kernel * graph.kernel * graph.channels)), 2)),
         diff_dst(Spread(dst_count, 0, 0.125F, 3)),
         norm(Spread(2 * graph.channels, 0.75F, 0.25F, 4)),
-        normed(src.size()) {
+        normed(src.size()),
+        statistics(Spread(4 * graph.channels, 0.75F, 0.25F, 5)) {
     // Offsets of both signs: outside of the image nothing may be added.
     const auto channels = static_cast<std::size_t>(graph.channels);
     for (std::size_t c = 0; c < channels; c += 2) norm[channels + c] *= -1;
@@ -103,17 +106,21 @@ class FusedEngines : public testing::Test {
     int count = 0;
     if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) GTEST_SKIP() << "no GPU";
     ASSERT_EQ(cudnnCreate(&handle_), CUDNN_STATUS_SUCCESS);
+    cudaDeviceProp properties = {};
+    ASSERT_EQ(cudaGetDeviceProperties(&properties, 0), cudaSuccess);
+    has_engines_ = properties.major == 9;
   }
   void TearDown() override {
     if (handle_ != nullptr) cudnnDestroy(handle_);
   }
 
-  // All that there are for the graph: on a V100 for example none.
+  // All that there are for the graph: none on a V100, but some on an H100.
   std::vector<ConvolutionPlan> Plans(const ConvolutionGraph& graph) {
     try {
       return FindPlans({handle_, nullptr}, graph, {}, 100);
     } catch (const Error& error) {
       EXPECT_EQ(error.exit_code(), EX_UNAVAILABLE) << error.what();
+      EXPECT_FALSE(has_engines_) << error.what();
       return {};
     }
   }
@@ -126,33 +133,54 @@ class FusedEngines : public testing::Test {
     const DeviceMemory x(src), filter(operands.filter), norm(operands.norm);
     const DeviceMemory dst(static_cast<std::size_t>(operands.dst_count) * sizeof(__half));
     const DeviceMemory sums(2 * static_cast<std::size_t>(graph.filters) * sizeof(float));
-    Run(graph, plan, x, filter, dst, sums, norm);
+    Run(plan, {.src = x.data(),
+               .filter = filter.data(),
+               .dst = dst.data(),
+               .sums = sums.data(),
+               .norm = norm.data()});
     return {dst.DownloadHalves(), sums.Download<float>()};
   }
-  Values RunBackwardFilter(const ConvolutionGraph& graph, const ConvolutionPlan& plan,
-                           const Values& src, const Operands& operands) {
-    const DeviceMemory x(src), diff_dst(operands.diff_dst), norm(operands.norm), sums(0);
+  Values RunBackwardFilter(const ConvolutionPlan& plan, const Values& src,
+                           const Operands& operands) {
+    const DeviceMemory x(src), diff_dst(operands.diff_dst), norm(operands.norm);
     const DeviceMemory diff_filter(operands.filter.size() * sizeof(__half));
-    Run(graph, plan, x, diff_filter, diff_dst, sums, norm);
+    Run(plan, {.src = x.data(),
+               .filter = diff_filter.data(),
+               .dst = diff_dst.data(),
+               .norm = norm.data()});
     return diff_filter.DownloadHalves();
+  }
+  struct BackwardData {
+    Values diff_src, sums;
+  };
+  BackwardData RunBackwardData(const ConvolutionGraph& graph, const ConvolutionPlan& plan,
+                               const Operands& operands) {
+    const DeviceMemory gate(operands.src), filter(operands.filter), diff_dst(operands.diff_dst);
+    const DeviceMemory diff_src(operands.src.size() * sizeof(__half));
+    const DeviceMemory sums(kGradientSumArrays * static_cast<std::size_t>(graph.channels) *
+                            sizeof(float));
+    const DeviceMemory statistics(operands.statistics.size() * sizeof(float));
+    cudaMemcpy(statistics.data(), operands.statistics.data(),
+               operands.statistics.size() * sizeof(float), cudaMemcpyHostToDevice);
+    Run(plan, {.src = diff_src.data(),
+               .filter = filter.data(),
+               .dst = diff_dst.data(),
+               .sums = sums.data(),
+               .gate = gate.data(),
+               .statistics = static_cast<const float*>(statistics.data())});
+    return {diff_src.DownloadHalves(), sums.Download<float>()};
   }
 
  private:
-  void Run(const ConvolutionGraph& graph, const ConvolutionPlan& plan, const DeviceMemory& src,
-           const DeviceMemory& filter, const DeviceMemory& dst, const DeviceMemory& sums,
-           const DeviceMemory& norm) {
+  // A plan takes of the operands what its graph has.
+  void Run(const ConvolutionPlan& plan, const ConvolutionOperands& operands) {
     const DeviceMemory workspace(plan.workspace_bytes());
-    ASSERT_NO_THROW(plan.Execute(handle_,
-                                 {.src = src.data(),
-                                  .filter = filter.data(),
-                                  .dst = dst.data(),
-                                  .sums = graph.sums ? sums.data() : nullptr,
-                                  .norm = graph.applies_norm ? norm.data() : nullptr},
-                                 workspace.data()));
+    ASSERT_NO_THROW(plan.Execute(handle_, operands, workspace.data()));
     ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   }
 
   cudnnHandle_t handle_ = nullptr;
+  bool has_engines_ = false;  // for every graph here
 };
 
 // The largest difference, over the root mean square of what is right; infinite for not-a-number.
@@ -215,13 +243,51 @@ TEST_F(FusedEngines, ThatApplyABatchNormGiveTheGradientOfTheFilter) {
     ConvolutionGraph plain = GraphOf(layer, DType::kFloat16);
     plain.pass = ConvolutionPass::kBackwardFilter;
     const Operands operands(plain);
-    const Values expected = RunBackwardFilter(plain, Plans(plain).at(0), operands.normed, operands);
+    const Values expected = RunBackwardFilter(Plans(plain).at(0), operands.normed, operands);
     ConvolutionGraph fused = plain;
     fused.applies_norm = true;
     for (const ConvolutionPlan& plan : Plans(fused)) {
-      EXPECT_LE(LargestError(RunBackwardFilter(fused, plan, operands.src, operands), expected),
-                kTolerance)
+      EXPECT_LE(LargestError(RunBackwardFilter(plan, operands.src, operands), expected), kTolerance)
           << ToString(fused) << ": " << PlanOf(plan.id());
+    }
+  }
+}
+
+// The gradient before the ReLU, where that lets it through, and the sums for the batch norm.
+TEST_F(FusedEngines, ThatGoBackThroughAReluGiveItsGradientAndSums) {
+  for (const Layer& layer : ResNet50(/*images=*/2)) {
+    if (layer.channels == 3) continue;
+    ConvolutionGraph plain = GraphOf(layer, DType::kFloat16);
+    plain.pass = ConvolutionPass::kBackwardData;
+    const Operands operands(plain);
+    Values expected = RunBackwardData(plain, Plans(plain).at(0), operands).diff_src;
+    const auto channels = static_cast<std::size_t>(plain.channels);
+    std::vector<float> normalized(expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      const float* of_channel = operands.statistics.data() + i % channels;
+      normalized[i] = (operands.src[i] - of_channel[0]) * of_channel[channels];
+      const float before = normalized[i] * of_channel[2 * channels] + of_channel[3 * channels];
+      if (before <= 0) expected[i] = 0;
+    }
+    ConvolutionGraph gated = plain;
+    gated.gated = true;
+    for (const ConvolutionPlan& plan : Plans(gated)) {
+      const BackwardData result = RunBackwardData(gated, plan, operands);
+      EXPECT_LE(LargestError(result.diff_src, expected), kTolerance)
+          << ToString(gated) << ": " << PlanOf(plan.id());
+      std::vector<double> sums(2 * channels);
+      for (std::size_t i = 0; i < result.diff_src.size(); ++i) {
+        sums[i % channels] += double{result.diff_src[i]} * normalized[i];
+        sums[channels + i % channels] += result.diff_src[i];
+      }
+      const auto of = [&](const auto& all, std::size_t first) {
+        const auto begin = all.begin() + static_cast<std::ptrdiff_t>(first);
+        return Values(begin, begin + plain.channels);
+      };
+      for (const std::size_t first : {std::size_t{0}, channels}) {
+        EXPECT_LE(LargestError(of(result.sums, first), of(sums, first)), kTolerance)
+            << "sums of the " << ToString(gated) << ": " << PlanOf(plan.id());
+      }
     }
   }
 }

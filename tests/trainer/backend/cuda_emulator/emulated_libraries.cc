@@ -3,10 +3,13 @@
 // cuda_libraries.h without NVIDIA's libraries: plain loops, sums in fp32.  Padding is computed like
 // everything else, as cuDNN does: it comes out as zero if and only if it went in as zero.
 
+#include "tests/trainer/backend/cuda_emulator/emulated_libraries.h"
+
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <utility>
@@ -16,6 +19,14 @@
 #include "trainer/backend/cuda/layout.h"
 #include "trainer/backend/cuda/runtime.h"
 #include "trainer/core/error.h"
+
+namespace {
+
+std::atomic<int> forwards_until_spoilt = 0;
+
+}  // namespace
+
+void cuda_emulator::SpoilForward(int number) { forwards_until_spoilt = number; }
 
 namespace trainer {
 namespace {
@@ -99,9 +110,7 @@ class EmulatedConvolution final : public Convolution {
   }
 
   // In fp16, as cuDNN, but of all shapes.
-  bool applies_norm() const override {
-    return spec_.may_apply_norm && dst_.dtype == DType::kFloat16;
-  }
+  bool applies_norm() const override { return spec_.follows_norm && dst_.dtype == DType::kFloat16; }
   void ForwardNormed(const NormedTensor& src, const Tensor& filter, const Tensor& dst, void* sums,
                      void* workspace, Stream& stream) override {
     DDL_CHECK(applies_norm() && src.norm != nullptr);
@@ -125,17 +134,57 @@ class EmulatedConvolution final : public Convolution {
     });
   }
 
+  // The sum of products and the sum; the other arrays are cuDNN's and of no use.
+  std::size_t gradient_sums_bytes() const override {
+    const bool has_sums =
+        spec_.follows_norm && !spec_.adds_diff_src && dst_.dtype == DType::kFloat16;
+    return has_sums ? 5 * SrcChannels() * sizeof(float) : 0;
+  }
+  void BackwardDataSummed(const Tensor& diff_dst, const Tensor& filter, const NormedTensor& before,
+                          const Tensor& diff_src, void* sums, void* workspace,
+                          Stream& stream) override {
+    DDL_CHECK(gradient_sums_bytes() > 0);
+    BackwardData(diff_dst, filter, diff_src, workspace, stream);
+    cuda_emulator::QueueWork(HandleOf(stream),
+                             [=, this] { Gate(before, diff_src, static_cast<float*>(sums)); });
+  }
+
   void BackwardFilter(const Tensor& src, const Tensor& diff_dst, const Tensor& diff_filter,
                       void* workspace, Stream& stream) override {
     QueueBackwardFilter({src}, diff_dst, diff_filter, workspace, stream);
   }
 
  private:
+  std::size_t SrcChannels() const {
+    return static_cast<std::size_t>(PaddedChannels(spec_.src.shape[1]));
+  }
+
+  // As cuDNN's graph does it: the ReLU's input is computed again from what the batch norm has
+  // saved.
+  void Gate(const NormedTensor& before, const Tensor& diff_src, float* sums) const {
+    const std::size_t channels = SrcChannels();
+    const auto* mean = static_cast<const float*>(before.norm);
+    const float* inverse = mean + channels;
+    const float* scale = inverse + channels;
+    const float* shift = scale + channels;
+    const Floats x = Load(before.values);
+    Floats gradient = Load(diff_src);
+    std::fill_n(sums, 2 * channels, 0.0F);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const std::size_t c = i % channels;
+      const float normalized = (x[i] - mean[c]) * inverse[c];
+      if (!(normalized * scale[c] + shift[c] > 0)) gradient[i] = 0;
+      sums[c] += gradient[i] * normalized;
+      sums[channels + c] += gradient[i];
+    }
+    Store(gradient, diff_src);
+  }
+
   // What the convolution reads.
   Floats LoadNormed(const NormedTensor& src) const {
     Floats values = Load(src.values);
     if (src.norm == nullptr) return values;
-    const auto channels = static_cast<std::size_t>(PaddedChannels(spec_.src.shape[1]));
+    const std::size_t channels = SrcChannels();
     const auto* factor =
         static_cast<const __half*>(NormAppliedAt(src.norm, static_cast<int>(channels)));
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -167,6 +216,7 @@ class EmulatedConvolution final : public Convolution {
       const Floats f = Load(filter);
       Floats y = Zeros(dst_);
       ForEachProduct([&](Index i, Index j, Index k) { y[k] += x[i] * f[j]; });
+      if (--forwards_until_spoilt == 0) y[0] = NAN;
       Store(y, dst);
       if (sums == nullptr) return;
       const auto channels = static_cast<std::size_t>(PaddedChannels(dst_.shape[1]));

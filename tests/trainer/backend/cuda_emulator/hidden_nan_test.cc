@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The ReLU of a convolution that applies the batch norm before it may turn not-a-number into zero.
+// A training finds it all the same.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+
+#include "tests/trainer/backend/cuda_emulator/emulated_libraries.h"
+#include "tests/trainer/train/training_run.h"
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+// How a training in half precision ends of which one value of one convolution is no number.
+std::string ErrorOfTraining(int spoilt_convolution) {
+  TrainConfig config = SmallConfig("");
+  config.mode = RunMode::kTrainingBenchmark;
+  config.warmup_steps = 0;
+  config.batch_size = 2;
+  config.schedule.num_iter = 2;
+  config.schedule.lr_init = 0.1;
+  config.loss_scale = 8;
+  const auto backend = MakeBackend("cuda", {.threads = 1, .compute_type = DType::kFloat16});
+  ThreadWorld world(1);
+  ThreadCommunicator communicator(world, 0);
+  std::ostringstream log;
+  cuda_emulator::SpoilForward(spoilt_convolution);
+  std::string error;
+  try {
+    RunRankOn(*backend, config, communicator, log);
+  } catch (const Error& thrown) {
+    EXPECT_EQ(thrown.exit_code(), EX_SOFTWARE);
+    error = thrown.what();
+  }
+  cuda_emulator::SpoilForward(0);
+  return error;
+}
+
+constexpr int kConvolutions = 9;  // that resnet_tiny has at least, one after the other
+
+TEST(CudaHiddenNan, EndsTheTraining) {
+  for (int convolution = 1; convolution <= kConvolutions; ++convolution) {
+    EXPECT_THAT(ErrorOfTraining(convolution),
+                testing::MatchesRegex(
+                    "step 0: the (loss|running mean of a batch norm) is nan .*diverged.*"))
+        << convolution;
+  }
+}
+
+}  // namespace
+}  // namespace trainer
