@@ -77,9 +77,10 @@ class Campaign:
 
     def files(self, run):
         """All but checkpoints of earlier steps: one that could not be read for a moment is set aside, and outlives its turn;
-        and but training.json, without which a training goes on where it cannot be written."""
+        and but training.json and the address for ddlctl, without which a training goes on where they cannot be written."""
         names = (str(path.relative_to(run)) for path in run.rglob("*"))
-        return sorted(name for name in names if not re.match(r"checkpoints/step-000000000[24](\.unusable)?(/|$)|training\.json$", name))
+        passing = r"checkpoints/step-000000000[24](\.unusable)?(/|$)|training\.json$|\.ddltraind\.control$"
+        return sorted(name for name in names if not re.match(passing, name))
 
     def wrong(self, run):
         """What differs from the undisturbed training, or nothing."""

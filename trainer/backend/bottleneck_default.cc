@@ -39,7 +39,8 @@ ConvolutionSpec Downsample(const BottleneckSpec& spec) {
 // or, where the shortcut has a convolution: mixed, src -> expand + downsample -> dst
 //
 // Where spatial (or expand) applies the batch norm before it, nobody writes reduced (or mixed).  It
-// has memory all the same: which batch fits shall not depend on which algorithm is the fastest.
+// has memory all the same: which batch fits shall depend on the fastest algorithms by no more than
+// their workspace.
 //
 // Scratch of one direction is a plan of its own, on a clock of its own whose ticks are the three
 // parts in the order they run: what the parts do not need at once shares bytes.

@@ -157,7 +157,7 @@ class BatchNorm {
                        void* workspace, Stream& stream) = 0;
   // For a convolution that applies_norm(), which reads `saved`: written in kInference too.  In the
   // Backward that belongs to it dst is empty, though there is a ReLU.  What is no number may become
-  // zero in that ReLU, but not in the statistics.  REQUIRES: spec.relu, not spec.add.
+  // zero in that ReLU, but not in the batch's statistics.  REQUIRES: spec.relu, not spec.add.
   virtual void ForwardUnapplied(Mode mode, const SummedTensor& src,
                                 const BatchNormParameters& parameters, void* saved, void* workspace,
                                 Stream& stream);

@@ -134,7 +134,8 @@ class AppliedNormOn : public EachBackend {
     EXPECT_EQ(results.running_variance, expected.running_variance);
     if (mode == Mode::kInference) return;
     EXPECT_LE(RelativeError(results.diff_filter, expected.diff_filter), 2 * Tolerance());
-    constexpr double kOfTurnedChoices = 0.15;  // as of the contract tests, for half precision
+    // Without the terms of the batch diff_src would be off by 0.13 at 126 pixels.
+    constexpr double kOfTurnedChoices = 0.1;
     EXPECT_LE(ErrorOnTheWhole(results.diff_src, expected.diff_src), kOfTurnedChoices);
     EXPECT_LE(ErrorOnTheWhole(results.diff_scale, expected.diff_scale), kOfTurnedChoices);
     EXPECT_LE(ErrorOnTheWhole(results.diff_shift, expected.diff_shift), kOfTurnedChoices);

@@ -22,7 +22,7 @@ class CudaBatchNorm final : public BatchNorm {
   }
 
   const TensorDesc& dst() const override { return spec_.src; }
-  // Mean and 1 / deviation, and if there is a ReLU where it passes: as a mask, in a sixteenth of
+  // What NormSavedFloats says, and if there is a ReLU where it passes: as a mask, in a sixteenth of
   // the bytes of dst, or by what the convolution behind it applies.
   std::size_t saved_bytes() const override {
     const std::int64_t relu =
