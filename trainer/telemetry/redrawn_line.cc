@@ -9,14 +9,14 @@ namespace trainer {
 void RedrawnLine::Draw(std::string_view text) {
   const std::lock_guard lock(mutex_);
   // In one piece: other ranks may have the same terminal.
-  out_ << "\r" + std::string(text) + "\x1b[K" << std::flush;
+  Put("\r" + std::string(text) + "\x1b[K");
   is_open_ = true;
 }
 
 void RedrawnLine::Write(std::string_view lines) {
   const std::lock_guard lock(mutex_);
   EndLocked();
-  out_ << lines << std::flush;
+  Put(lines);
 }
 
 void RedrawnLine::End() {
@@ -25,8 +25,13 @@ void RedrawnLine::End() {
 }
 
 void RedrawnLine::EndLocked() {
-  if (is_open_) out_ << "\n" << std::flush;
+  if (is_open_) Put("\n");
   is_open_ = false;
+}
+
+void RedrawnLine::Put(std::string_view text) {
+  out_.clear();  // what was lost before is no reason to lose this
+  out_ << text << std::flush;
 }
 
 }  // namespace trainer

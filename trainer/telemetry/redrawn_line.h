@@ -26,6 +26,7 @@ class RedrawnLine {
 
  private:
   void EndLocked();
+  void Put(std::string_view text);
 
   std::mutex mutex_;
   std::ostream& out_;

@@ -38,11 +38,12 @@ struct Requests {
 struct StepExchange {
   LossTotals totals;  // in: of this rank; out: of all
   Requests asked;     // in: of this rank; out: of any
-  int bad_gradients =
-      0;                // in: 1 if a summed gradient was no number here; out: ranks that found one
-  int bad_weights = 0;  // the same of the weights before the update
-  int bad_statistics =
-      0;  // and of the rank's own running statistics, told with bad gradients alone
+  // In: 1 if a summed gradient was no number here; out: ranks that found one.
+  int bad_gradients = 0;
+  // The same of the weights before the update.
+  int bad_weights = 0;
+  // The same of the rank's own running statistics, which are looked at beside bad gradients alone.
+  int bad_statistics = 0;
   // In: of this rank in its place, 0 in the others; out: of all (train/rank_seconds.h).  At most
   // RankSeconds::kPlaces, equally many on each rank.
   std::span<double> rank_seconds = {};

@@ -17,9 +17,14 @@ constexpr char kStartAgain[] =
 
 std::string AtStep(const StepRecord& record) { return fmt::format("step {}: ", record.step); }
 
-std::string ValueText(const char* what, double value, const StepRecord& record) {
-  return fmt::format("the {} is {} (learning rate {:g})", what, std::isnan(value) ? NAN : value,
-                     record.learning_rate);  // without the sign that NaN may have
+std::string WithRate(const std::string& found, const StepRecord& record) {
+  return fmt::format("{} (learning rate {:g})", found, record.learning_rate);
+}
+
+std::string LossText(const StepRecord& record) {
+  const double loss = record.cross_entropy;
+  return WithRate(fmt::format("the loss is {}", std::isnan(loss) ? NAN : loss),
+                  record);  // without the sign that NaN may have
 }
 
 // `what` must be the same on all ranks.
@@ -46,27 +51,30 @@ Verdict NanWatch::Judge(const StepRecord& record, const StepExchange& all, LossS
   if (!std::isfinite(record.cross_entropy)) {
     if (on_nan_ == OnNan::kSkip && all.bad_gradients < ranks_) {
       throw Error(EX_SOFTWARE,
-                  AtStep(record) + ValueText("loss", record.cross_entropy, record) +
+                  AtStep(record) + LossText(record) +
                       ", but its gradient was used, so that --on_nan=skip cannot leave it out; " +
                       kStartAgain);
     }
-    return LeaveOut(record, "loss", record.cross_entropy);
+    return LeaveOut(record, LossText(record));
   }
   if (all.bad_gradients > 0 && all.bad_gradients < ranks_) {
     ThrowOfSome(record, all.bad_gradients, ranks_, "gradients");
   }
   // No gradient that has overflowed: what is no number went forward, and the loss did not show it.
-  if (all.bad_statistics > 0) return LeaveOut(record, "running mean of a batch norm", NAN);
+  if (all.bad_statistics > 0) {
+    return LeaveOut(record, WithRate("running statistics of batch norm are no numbers", record));
+  }
   const bool overflow = all.bad_gradients > 0;
-  if (!loss_scale.Update(overflow)) return LeaveOut(record, "gradient", NAN);
+  if (!loss_scale.Update(overflow))
+    return LeaveOut(record, WithRate("the gradient is nan", record));
   if (overflow) return Verdict::kOverflowed;
   in_a_row_ = 0;
   return Verdict::kUpdated;
 }
 
-Verdict NanWatch::LeaveOut(const StepRecord& record, const char* what, double value) {
+Verdict NanWatch::LeaveOut(const StepRecord& record, const std::string& found) {
   if (on_nan_ == OnNan::kSkip && ++in_a_row_ <= kMostInARow) return Verdict::kLeftOut;
-  found_ = AtStep(record) + ValueText(what, value, record);
+  found_ = AtStep(record) + found;
   if (on_nan_ == OnNan::kRollback) return Verdict::kRollback;
   if (on_nan_ == OnNan::kSkip) {
     throw Error(EX_SOFTWARE,

@@ -51,7 +51,7 @@ class NanWatch {
   const std::string& found() const { return found_; }
 
  private:
-  Verdict LeaveOut(const StepRecord& record, const char* what, double value);
+  Verdict LeaveOut(const StepRecord& record, const std::string& found);
 
   const OnNan on_nan_;
   const int ranks_;

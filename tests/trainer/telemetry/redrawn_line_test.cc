@@ -8,6 +8,7 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "trainer/telemetry/log.h"
@@ -39,6 +40,22 @@ TEST(RedrawnLine, LinesOfTheLogDo) {
   log->warn("late");
   log->debug("never");
   EXPECT_THAT(out.str(), MatchesRegex("\r1\x1b\\[K\n20[^ ]* \\[rank 2\\] warning: late\n"));
+}
+
+// A disk that was full, or a terminal that answers EIO once.
+TEST(RedrawnLine, GoesOnBehindWhatWasLost) {
+  struct FailsOnce : std::stringbuf {
+    bool has_failed = false;
+    int sync() override { return std::exchange(has_failed, true) ? 0 : -1; }
+  };
+  FailsOnce buffer;
+  std::ostream out(&buffer);
+  RedrawnLine line(out);
+  line.Write("a\n");
+  EXPECT_FALSE(out);
+  line.Write("b\n");
+  EXPECT_TRUE(out);
+  EXPECT_THAT(buffer.str(), testing::EndsWith("b\n"));
 }
 
 // Whoever writes meanwhile.

@@ -67,7 +67,8 @@ TEST(NanWatch, StatisticsThatAreNoNumbersAreNoOverflow) {
   LossScale scale = LossScale::Dynamic(256);
   NanWatch watch(OnNan::kRollback, kRanks);
   EXPECT_EQ(watch.Judge(RecordOf(2), all, scale), Verdict::kRollback);
-  EXPECT_EQ(watch.found(), "step 12: the running mean of a batch norm is nan (learning rate 0.5)");
+  EXPECT_EQ(watch.found(),
+            "step 12: running statistics of batch norm are no numbers (learning rate 0.5)");
   NanWatch skipping(OnNan::kSkip, kRanks);
   EXPECT_EQ(skipping.Judge(RecordOf(2), all, scale), Verdict::kLeftOut);
   EXPECT_EQ(scale.scale(), 256);

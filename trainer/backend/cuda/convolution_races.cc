@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <string>
 
 #include "trainer/backend/cuda/batch_norm_kernels.h"
@@ -179,13 +180,14 @@ std::optional<std::size_t> RaceGated(cudnnHandle_t handle, const ConvolutionGrap
   alone.gated = false;
   const TimingMemory memory(graph, std::max(WorkspaceBytes(candidates), ungated.workspace_bytes()));
   const NormTimingMemory norm({.shape = NormShapeBefore(graph), .has_mask = true});
-  constexpr std::size_t kDepths = 2;
-  return OneOf(candidates,
-               FastestOf(candidates.size() + kDepths, [&](std::size_t i, cudaStream_t stream) {
-                 if (i < candidates.size()) return memory.Run(candidates[i], graph, handle, stream);
-                 memory.Run(ungated, alone, handle, stream);
-                 norm.RunBackwardSums(kNormPaces[i - candidates.size()], stream);
-               }));
+  constexpr NormPace kDepths[] = {{.depth = 1}, {.depth = 2}};
+  return OneOf(candidates, FastestOf(candidates.size() + std::size(kDepths),
+                                     [&](std::size_t i, cudaStream_t stream) {
+                                       if (i < candidates.size())
+                                         return memory.Run(candidates[i], graph, handle, stream);
+                                       memory.Run(ungated, alone, handle, stream);
+                                       norm.RunBackwardSums(kDepths[i - candidates.size()], stream);
+                                     }));
 }
 
 }  // namespace trainer
