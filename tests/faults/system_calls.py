@@ -77,9 +77,11 @@ class Campaign:
 
     def files(self, run):
         """All but checkpoints of earlier steps: one that could not be read for a moment is set aside, and outlives its turn;
-        and but training.json and the address for ddlctl, without which a training goes on where they cannot be written."""
+        and but training.json and the address for ddlctl, without which a training goes on where they cannot be written, and
+        what a killed one had begun of them: it lies there until the next one replaces it."""
         names = (str(path.relative_to(run)) for path in run.rglob("*"))
-        passing = r"checkpoints/step-000000000[24](\.unusable)?(/|$)|training\.json$|\.ddltraind\.control$"
+        replaced = r"(training\.json|\.ddltraind\.control)"
+        passing = rf"checkpoints/step-000000000[24](\.unusable)?(/|$)|{replaced}$|\.{replaced}\.tmp$"
         return sorted(name for name in names if not re.match(passing, name))
 
     def wrong(self, run):
@@ -107,6 +109,9 @@ class Campaign:
                 again = self.train(run)
                 problem = self.wrong(run) if again.returncode == 0 else f"again: exit code {again.returncode}: {again.stderr[-600:]}"
         except subprocess.TimeoutExpired:
+            # Linux never refuses a write to an eventfd that wakes a thread: nobody can be ready for it.
+            if re.search(r" write\(\d+<anon_inode:\[eventfd\]>.*\(INJECTED\)", log.read_text(errors="replace")):
+                return Outcome(False, "hung", None)
             return Outcome(True, "hung", f"longer than {SECONDS} s")
         if not problem:
             shutil.rmtree(run)
