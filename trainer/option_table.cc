@@ -132,8 +132,9 @@ std::vector<OptionRow> MakeTable() {
       {"num_iter", run, "length of training, in --iter_unit", kNvidia, false, kSame,
        kPositive<&Options::schedule, &ScheduleConfig::num_iter>},
       {"run_iter", run,
-       "how much of --num_iter to do in this launch, in --iter_unit; -1: all of it", kNvidia, false,
-       kSame, With<&Options::schedule, &ScheduleConfig::run_iter>(RunIter)},
+       "how much of --num_iter to do in this launch, in --iter_unit; -1: all of it. "
+       "train_and_evaluate evaluates behind it",
+       kNvidia, false, kSame, With<&Options::schedule, &ScheduleConfig::run_iter>(RunIter)},
       {"iter_unit", run, "epoch or batch (a step)", kNvidia, false, kSame,
        kNamed<kIterUnits, &Options::schedule, &ScheduleConfig::iter_unit>},
       {"eval_every", run,
@@ -145,8 +146,10 @@ std::vector<OptionRow> MakeTable() {
        kOurs, false, kSame, kPercentOrNever<&Options::stop_at_top1>},
       {"warmup_steps", run, "steps before the measurement of a benchmark mode", kNvidia, false,
        kSame, kNotNegative<&Options::warmup_steps>},
-      {"to_predict", run, "image file for --mode=predict", kNvidia, false, kSame,
-       kText<&Options::to_predict>},
+      {"to_predict", run,
+       "image file for --mode=predict, which counts classes from 0: what has the label 1 is class "
+       "0",
+       kNvidia, false, kSame, kText<&Options::to_predict>},
       {"dry_run", run,
        "print the plan (steps, learning rate, memory, the largest batch that fits) and exit; full: "
        "every piece of the network's memory as well",
@@ -256,11 +259,13 @@ std::vector<OptionRow> MakeTable() {
        kSame, kText<&Options::model_dir>},
       {"log_filename", files, "name of the DLLogger JSON log in --results_dir", kNvidia, false,
        kSame, With<&Options::log_filename>(LogFilename)},
-      {"export_dir", files, "folder for the final weights as model.safetensors", kNvidia, false,
-       kGivenAlike, kText<&Options::export_dir>},
+      {"export_dir", files,
+       "folder for model.safetensors: the weights with which a training ends or that an evaluation "
+       "was of",
+       kNvidia, false, kGivenAlike, kText<&Options::export_dir>},
       {"init_from", files,
        "file to start from: safetensors, torchvision's names; of a run's folder: the best "
-       "evaluated",
+       "evaluated. Not read where the run has a checkpoint",
        kOurs, false, kGivenAlike, kText<&Options::init_from>},
       {"finetune_checkpoint", files, "the same as --init_from", kNvidia, false, kOtherName,
        kText<&Options::init_from>},

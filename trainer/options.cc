@@ -294,6 +294,10 @@ ParsedOptions ParseOptions(const std::vector<std::string>& arguments) {
   RequireUseOfRollback(options);
   RequireUseOfEvaluations(options);
   RequireUseOfLogs(app, options);
+  if (!options.export_dir.empty() && !ExportsWeights(options.mode)) {
+    parsed.notes.push_back("--export_dir has no effect here: --mode=" +
+                           NameOf(kModes, options.mode) + " writes no weights");
+  }
   for (const OptionRow& row : OptionTable()) {
     if (row.group.starts_with("Accepted") && app.get_option("--" + row.name)->count() > 0) {
       parsed.notes.push_back("--" + row.name + " has no effect here: " + row.help);

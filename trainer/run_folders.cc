@@ -45,15 +45,15 @@ std::unique_ptr<RunLock> PrepareFolders(const TrainConfig& config,
       TryToWrite(config.results_dir / name, "another --results_dir");
     }
   }
+  if (!config.export_dir.empty() && ExportsWeights(config.mode)) {
+    MakeFolder(config.export_dir, "--export_dir");
+    TryToWrite(ExportFile(config), "another --export_dir");
+  }
   if (!KeepsWeights(config.mode)) return nullptr;
   std::unique_ptr<RunLock> lock = LockRun(ModelFolder(config), lock_options);
   const int removed = RemoveStaleCheckpoints(ModelFolder(config));
   if (removed > 0) {
     log->info("removed {} of a run that died", support::Counted(removed, "unfinished checkpoint"));
-  }
-  if (!config.export_dir.empty()) {
-    MakeFolder(config.export_dir, "--export_dir");
-    TryToWrite(ExportFile(config), "another --export_dir");
   }
   if (!config.dump_state.empty()) TryToWrite(config.dump_state, "another --dump_state");
   return lock;

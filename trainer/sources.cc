@@ -139,7 +139,17 @@ ScanCost CostOfScans(const Sources& sources) {
 void LogSources(const Sources& sources, const Options& options, const SourceParts& parts,
                 Communicator& communicator, const Logger& log) {
   const bool root = communicator.rank() == 0;
-  const bool reads_files = (sources.training || sources.evaluation) && !options.data_dir.empty();
+  const bool has_sources = sources.training || sources.evaluation;
+  const bool reads_files = has_sources && !options.data_dir.empty();
+  if (root && has_sources && options.data_dir.empty()) {
+    const bool is_benchmark =
+        options.mode == RunMode::kTrainingBenchmark || options.mode == RunMode::kInferenceBenchmark;
+    if (is_benchmark) {
+      log->info("no --data_dir: images and labels are made up");
+    } else {
+      log->warn("no --data_dir: images and labels are made up, so that an accuracy means nothing");
+    }
+  }
   if (reads_files) {
     const ScanCost cost = CostOfScans(sources);
     const std::string scans =

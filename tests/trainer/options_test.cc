@@ -90,6 +90,15 @@ TEST(Options, SaysWhatAnOptionWithoutEffectDoes) {
   ASSERT_EQ(parsed.notes.size(), 2U);
   EXPECT_THAT(parsed.notes[0], HasSubstr("--use_xla has no effect here: "));
   EXPECT_TRUE(ParseOptions({"--batch_size=1"}).notes.empty());
+  for (const char* mode : {"predict", "training_benchmark", "inference_benchmark"}) {
+    const std::string given = std::string("--mode=") + mode;
+    EXPECT_THAT(ParseOptions({"--batch_size=1", given, "--export_dir=x"}).notes,
+                ElementsAre("--export_dir has no effect here: " + given + " writes no weights"));
+  }
+  for (const char* mode : {"train", "train_and_evaluate", "evaluate"}) {
+    const std::string given = std::string("--mode=") + mode;
+    EXPECT_TRUE(ParseOptions({"--batch_size=1", given, "--export_dir=x"}).notes.empty());
+  }
 }
 
 TEST(Options, RefusesAnUnknownOptionWithTheNearestSpelling) {

@@ -37,6 +37,10 @@ constexpr bool IsTraining(RunMode mode) {
 constexpr bool KeepsWeights(RunMode mode) {
   return mode == RunMode::kTrain || mode == RunMode::kTrainAndEvaluate;
 }
+// Has weights for --export_dir.
+constexpr bool ExportsWeights(RunMode mode) {
+  return KeepsWeights(mode) || mode == RunMode::kEvaluate;
+}
 // Takes images of the validation set.
 constexpr bool IsEvaluating(RunMode mode) {
   return mode == RunMode::kTrainAndEvaluate || mode == RunMode::kEvaluate ||

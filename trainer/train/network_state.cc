@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include "trainer/core/error.h"
@@ -78,6 +79,19 @@ std::vector<float> ReadValues(const SafetensorsFile& file, const TensorEntry& en
   std::vector<float> values(data.size() / sizeof(float));
   std::memcpy(values.data(), data.data(), data.size());  // the file need not be aligned
   return values;
+}
+
+void RefuseUnusable(const SafetensorsFile& file, const Network& network) {
+  for (const Parameter& parameter : network.parameters()) {
+    const TensorEntry* entry = file.Find(parameter.name);
+    DDL_CHECK(entry != nullptr);
+    const bool is_variance = parameter.name.ends_with("running_var");
+    for (const float value : ReadValues(file, *entry)) {
+      if (std::isfinite(value) && !(is_variance && value < 0)) continue;
+      throw Error(EX_DATAERR, file.path() + ": " + parameter.name + " has the value " +
+                                  std::to_string(value) + ": these are no weights to go on with");
+    }
+  }
 }
 
 void ImportPart(Network& network, Network::Part part, const SafetensorsFile& file, Stream& stream) {

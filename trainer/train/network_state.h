@@ -42,6 +42,11 @@ void ImportPart(Network& network, Network::Part part, const SafetensorsFile& fil
 void BroadcastPart(Network& network, Network::Part part, Communicator& communicator,
                    Stream& stream);
 
+// Throws Error(EX_DATAERR) that names the file and the first tensor with a value that is NaN or
+// infinite, or with a variance below 0: a ReLU hides such a value, and figures come out.
+// REQUIRES: as ImportPart, of the values.
+void RefuseUnusable(const SafetensorsFile& file, const Network& network);
+
 // The values of a tensor of type fp32.
 std::vector<float> ReadValues(const SafetensorsFile& file, const TensorEntry& entry);
 

@@ -65,6 +65,9 @@ std::vector<Prediction> PredictImage(const std::filesystem::path& path, Backend&
   Infer(network, device_batch, {pixels, mirror, labels, /*valid=*/1, /*step=*/0}, stream);
   std::vector<float> logits(static_cast<std::size_t>(spec.batch_size * spec.classes));
   backend.Export(network.logits(), logits.data(), stream);
+  if (!std::ranges::all_of(logits, [](float logit) { return std::isfinite(logit); })) {
+    throw Error(EX_SOFTWARE, "the network gives no numbers for " + path.string());
+  }
   return TopClasses(std::span(logits).first(static_cast<std::size_t>(spec.classes)),
                     kPredictedClasses);
 }

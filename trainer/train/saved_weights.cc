@@ -33,6 +33,8 @@ TrainResult EvaluateSaved(Launch& launch) {
   if (!result.evaluation) {
     result.ending = Ending::kStopped;
     launch.control.Stop();
+  } else if (!launch.config.export_dir.empty()) {
+    ExportModel(launch.snapshot_parts(), ExportFile(launch.config));
   }
   launch.control.Obeyed();
   return result;

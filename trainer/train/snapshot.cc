@@ -354,6 +354,7 @@ void InitializeFromFile(const SnapshotParts& parts) {
                                      : SafetensorsFile::Read(from.string());
     RefuseOtherClasses(file, parts.config);
     CheckTensors(file, ExpectedTensors(parts.network, kValue));
+    RefuseUnusable(file, parts.network);
     ImportPart(parts.network, kValue, file, parts.stream);
     parts.log->info("initial weights: {}", file.path());
   }

@@ -71,6 +71,7 @@ class Trainer {
   std::int64_t compared_step_ = -1;
   std::optional<Checkpoints> checkpoints_;  // of a training that keeps its weights
   std::optional<Evaluations> evaluations_;  // of one that evaluates
+  std::int64_t evaluated_step_ = -1;        // the last one, in this launch
   bool has_reached_target_ = false;         // an evaluation ends the training
   Rollbacks rollbacks_;
 };
@@ -96,11 +97,12 @@ TrainResult Trainer::Train() {
   FinishSaving();
   control_.Obeyed();  // all that was asked for and is not done is needless now
 
-  const bool complete = has_reached_target_ || result_.step >= schedule_.total_steps;
-  if (complete && !config_.export_dir.empty()) {
+  // What was asked for is done, be it the whole training or as much of it as --run_iter says.
+  const bool is_done = result_.ending == Ending::kCompleted;
+  if (is_done && !config_.export_dir.empty()) {
     ExportModel(launch_.snapshot_parts(), ExportFile(config_));
   }
-  if (complete && evaluations_ && !has_reached_target_) {
+  if (is_done && evaluations_ && !has_reached_target_ && evaluated_step_ != result_.step) {
     EvaluateNow(Checkpoints::Wait::kForFile);
     control_.Obeyed();  // all was saved before
   }
@@ -115,6 +117,9 @@ Position Trainer::FirstPosition() {
     if (const auto position = RestoreSnapshot(launch_.snapshot_parts(), loss_scale_, ahead)) {
       saved_step_ = position->step;
       control_.Found(saved_step_);
+      if (parts_.communicator.rank() == 0 && !config_.init_from.empty()) {
+        parts_.outputs.log->info("--init_from is not read: the run has a checkpoint of its own");
+      }
       return *position;
     }
   } else {
@@ -307,6 +312,7 @@ void Trainer::EvaluateNow(Checkpoints::Wait wait) {
 void Trainer::Evaluated(const EvaluationResult& found, Checkpoints::Wait wait) {
   const bool is_end = result_.step >= schedule_.total_steps;
   const bool is_best = evaluations_->Add(found.top1);
+  evaluated_step_ = result_.step;
   has_reached_target_ = evaluations_->ReachesTarget(found.top1);
   if (saved_step_ == result_.step) {
     control_.Enter(Activity::kCheckpoint, result_.step);

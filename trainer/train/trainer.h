@@ -102,7 +102,8 @@ struct TrainResult {
 // Does what config.mode says:
 //   kTrain, kTrainAndEvaluate  resume from model_dir, or init_from, or fresh weights; train to the
 //       end of the schedule or of run_iter; checkpoint every checkpoint_every steps, at the end and
-//       when stopped (train/checkpoints.h); then evaluate if training is complete.
+//       when stopped (train/checkpoints.h); then evaluate, and write
+//       export_dir, unless stopped.
 //   kEvaluate, kPredict  weights from init_from, else from model_dir; Error(EX_USAGE) if there are
 //       neither.
 //       kPredict needs no source; config.batch_size may be 1.

@@ -35,6 +35,10 @@ accuracy_of() {
   train 2 --mode=evaluate --results_dir=again --init_from=run/checkpoints/step-0000000004/model.safetensors
   [ "$status" -eq 0 ]
   [ "$(accuracy_of <<< "$output")" = "$accuracy" ]
+  # As the trainer whose options these are, it writes what it has evaluated.
+  train 2 --mode=evaluate --results_dir=again --model_dir=run --export_dir=new/weights
+  [ "$status" -eq 0 ]
+  cmp new/weights/model.safetensors run/checkpoints/step-0000000004/model.safetensors
 }
 
 @test "evaluations while training change nothing, and the best weights are kept for others to take" {
@@ -117,6 +121,11 @@ PY
   train 2 --num_iter=2 --results_dir=run
   [ "$status" -eq 0 ]
   [[ $output == *"Top-1 Accuracy"* ]]
+  [[ $messages == *"[warn]"*"no --data_dir: images and labels are made up, so that an accuracy means nothing"* ]]
+  train 1 --mode=inference_benchmark --num_iter=20 --warmup_steps=10 --results_dir=bench
+  [ "$status" -eq 0 ]
+  [[ $messages == *"[info]"*"no --data_dir: images and labels are made up"* ]]
+  [[ $messages != *"means nothing"* ]]
 }
 
 @test "the final weights go where they are wanted, equal to the checkpoint's" {

@@ -22,8 +22,10 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
+using testing::StartsWith;
 
 constexpr int kBatches = 4;  // of an evaluation: 64 images
 
@@ -191,6 +193,31 @@ TEST(Evaluations, AreNotRepeatedByTheNextLaunch) {
   config.model_dir = folder.path() / "stopped";
   EXPECT_EQ(EvaluationsIn(RunEvaluating(config, /*stop_after=*/2).log), 0);
   EXPECT_EQ(EvaluationsIn(RunEvaluating(config).log), 3);
+}
+
+// As in the trainer whose options these are: scripts that start it again and again read a curve.
+TEST(Evaluations, EndEveryLaunchThatDidWhatItWasAskedFor) {
+  const TemporaryFolder folder;
+  TrainConfig config = EvaluatingConfig(folder.path());
+  config.eval_every = 0;
+  config.export_dir = folder.path();
+  config.schedule.run_iter = 3;
+  const EvaluatedRun first = RunEvaluating(config);
+  EXPECT_EQ(EvaluationsIn(first.log), 1);
+  EXPECT_FALSE(first.result.evaluation.has_value());  // of the whole training
+  EXPECT_THAT(first.log, HasSubstr("weights written: "));
+  const auto of_step_3 = TensorsOf(ExportFile(config));
+  EXPECT_EQ(of_step_3, TensorsOf(CheckpointFolder(folder.path(), 3) / kModelFile));
+  EXPECT_THAT(Checkpointed(folder.path()), ElementsAre(StartsWith("3: 0.")));
+
+  const EvaluatedRun stopped = RunEvaluating(config, /*stop_after=*/1);
+  EXPECT_EQ(EvaluationsIn(stopped.log), 0);
+  EXPECT_EQ(TensorsOf(ExportFile(config)), of_step_3);
+
+  const EvaluatedRun last = RunEvaluating(config);
+  EXPECT_EQ(EvaluationsIn(last.log), 1);
+  EXPECT_TRUE(last.result.evaluation.has_value());
+  EXPECT_NE(TensorsOf(ExportFile(config)), of_step_3);
 }
 
 TEST(Evaluations, KeepTheBestBesideTheNewest) {

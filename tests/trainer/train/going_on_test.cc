@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "tests/trainer/train/training_run.h"
+#include "trainer/checkpoint/names.h"
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/reader.h"
 #include "trainer/core/error.h"
@@ -82,7 +83,19 @@ TEST_F(GoingOn, IsRefusedWhereTheRunEndsBeforeTheCheckpoint) {
                                       HasSubstr("larger --num_iter")));
   EXPECT_FALSE(fs::exists(ExportFile(config_)));
   config_.mode = RunMode::kEvaluate;
-  EXPECT_THAT(Run(config_), HasSubstr("weights of step 6"));
+  config_.export_dir = folder_.path();
+  EXPECT_THAT(Run(config_), AllOf(HasSubstr("weights of step 6"), HasSubstr("weights written: ")));
+  EXPECT_EQ(TensorsOf(ExportFile(config_)),
+            TensorsOf(CheckpointFolder(folder_.path(), 6) / kModelFile));
+}
+
+TEST_F(GoingOn, SaysThatFirstWeightsAreNotRead) {
+  config_.schedule.run_iter = 2;
+  EXPECT_THAT(Run(config_), Not(HasSubstr("--init_from")));
+  EXPECT_THAT(Run(config_), Not(HasSubstr("--init_from")));
+  config_.init_from = folder_.path() / "none";
+  EXPECT_THAT(Run(config_), HasSubstr("--init_from is not read: the run has a checkpoint"));
+  EXPECT_EQ(step_, 6);
 }
 
 TEST_F(GoingOn, SaysWhereAndWhatHasChanged) {

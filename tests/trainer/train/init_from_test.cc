@@ -5,7 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include "tests/trainer/train/training_run.h"
 #include "trainer/checkpoint/durable_file.h"
@@ -16,6 +18,8 @@
 
 namespace trainer {
 namespace {
+
+namespace fs = std::filesystem;
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -117,6 +121,33 @@ TEST_F(InitFromTest, RefusesAnotherNumberOfClassesAndSaysWhatToGive) {
   fc.shape = Shape{1000, 32};
   fc.data = values.data();
   EXPECT_THAT(Refusal(), AllOf(HasSubstr("1000 classes"), HasSubstr("--classes=1000")));
+}
+
+// A ReLU, or an evaluation's arg max, would hide them.
+TEST_F(InitFromTest, RefusesValuesThatAreNoNumbersAndVariancesBelowZero) {
+  const auto with = [&](const std::string& name, float value) {
+    const TensorSource& source = Find(name);
+    const auto* values = static_cast<const float*>(source.data);
+    std::vector<float> changed(values, values + source.shape.elements());
+    changed.back() = value;
+    const TensorSource before = source;
+    Find(name).data = changed.data();
+    const std::string refusal = Refusal();
+    Find(name) = before;
+    fs::remove(config_.init_from);
+    return refusal;
+  };
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  EXPECT_THAT(with("conv1.weight", std::numeric_limits<float>::quiet_NaN()),
+              AllOf(HasSubstr("weights.safetensors: conv1.weight has the value nan")));
+  EXPECT_THAT(with("fc.bias", -kInfinity), HasSubstr("fc.bias has the value -inf"));
+  EXPECT_THAT(with("bn1.running_var", -1e-3F), HasSubstr("bn1.running_var has the value -0.001"));
+  EXPECT_THAT(log_text_.str(), Not(HasSubstr("initial weights")));
+  std::vector<float> variance(Find("bn1.running_var").shape.elements(), 0.0F);
+  std::vector<float> mean(variance.size(), -1.0F);
+  Find("bn1.running_var").data = variance.data();
+  Find("bn1.running_mean").data = mean.data();
+  Load();
 }
 
 std::string RefusalToEvaluate(const TrainConfig& config) {

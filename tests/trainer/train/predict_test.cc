@@ -5,16 +5,22 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 
 #include "tests/trainer/train/training_run.h"
+#include "trainer/checkpoint/names.h"
 #include "trainer/core/error.h"
 #include "trainer/data/tool/jpeg_encoder.h"
+#include "trainer/train/network_state.h"
+#include "trainer/train/state_dump.h"
 
 namespace trainer {
 namespace {
 
+namespace fs = std::filesystem;
 using testing::HasSubstr;
 
 TEST(Predict, ProbabilitiesAreTheSoftmaxAndFall) {
@@ -61,6 +67,29 @@ TEST_F(PredictModeTest, TellsTheClassesOfAnImageFile) {
   for (const Prediction& prediction : result.predictions) sum += prediction.probability;
   EXPECT_NEAR(sum, 1, 1e-6);
   EXPECT_EQ(result.step, 6);
+}
+
+TEST_F(PredictModeTest, RefusesToNameClassesByWhatIsNoNumber) {
+  WriteImage(EncodeJpeg(std::vector<std::uint8_t>(48 * 40 * 3, 90), {48, 40}, {}));
+  const fs::path model = CheckpointFolder(config_.model_dir, 6) / kModelFile;
+  const SafetensorsFile file = SafetensorsFile::Read(model.string());
+  std::vector<HostTensor> tensors;
+  for (const TensorEntry& entry : file.tensors()) {
+    if (entry.dtype != DType::kFloat32) continue;
+    tensors.push_back({entry.name, entry.shape, ReadValues(file, entry)});
+    // Numbers, of which the sums are none.
+    if (entry.name == "fc.weight") std::ranges::fill(tensors.back().values, 3e38F);
+  }
+  config_.init_from = folder_.path() / "huge.safetensors";
+  WriteTensorFile(config_.init_from, tensors, {}, "another file");
+  try {
+    RunAlone(config_);
+    FAIL() << "not refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), EX_SOFTWARE);
+    EXPECT_THAT(error.what(),
+                HasSubstr("the network gives no numbers for " + config_.to_predict.string()));
+  }
 }
 
 TEST_F(PredictModeTest, RefusesAFileThatIsNoJpegByName) {
