@@ -87,6 +87,25 @@ MpiArguments TranslateIbmArguments(const std::vector<std::string>& words) {
   return result;
 }
 
+SplitArguments SplitMpiArguments(const std::vector<std::string>& words) {
+  SplitArguments split;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (IsParameter(words, i)) {
+      split.variables["OMPI_MCA_" + words[i + 1]] = words[i + 2];
+      i += 2;
+    } else if ((words[i] == "-x" || words[i] == "--x") && i + 1 < words.size()) {
+      const std::string& text = words[++i];
+      const std::size_t equals = text.find('=');
+      if (equals != std::string::npos) {
+        split.variables[text.substr(0, equals)] = text.substr(equals + 1);
+      }
+    } else {
+      split.rest.push_back(words[i]);
+    }
+  }
+  return split;
+}
+
 std::vector<std::string> LastOfEachParameter(const std::vector<std::string>& words) {
   std::map<std::string, std::size_t> last;
   for (std::size_t i = 0; i < words.size(); i += IsParameter(words, i) ? 3 : 1) {

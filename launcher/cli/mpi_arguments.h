@@ -8,6 +8,7 @@
 
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -30,5 +31,14 @@ MpiArguments TranslateIbmArguments(const std::vector<std::string>& words);
 // The words without those "--mca NAME VALUE" that a later one with the same NAME replaces: mpirun
 // refuses to have a name twice.
 std::vector<std::string> LastOfEachParameter(const std::vector<std::string>& words);
+
+// What other launchers can do of `words`: Open MPI reads the parameter NAME from OMPI_MCA_NAME too.
+struct SplitArguments {
+  // Of "-x NAME=VALUE" and "--mca NAME VALUE", each with one dash or two.  "-x NAME" is no word of
+  // `rest` either: ranks of the other launchers get the whole environment.
+  std::map<std::string, std::string> variables;
+  std::vector<std::string> rest;
+};
+SplitArguments SplitMpiArguments(const std::vector<std::string>& words);
 
 }  // namespace launcher

@@ -114,6 +114,12 @@ class Merger {
     return seconds;
   }
 
+  void AddAskedMpiArguments(const std::vector<std::string>& words, const std::string& origin) {
+    std::vector<std::string>& asked = settings_.asked_mpi_arguments;
+    asked.insert(asked.end(), words.begin(), words.end());
+    AddMpiArguments(words, origin);
+  }
+
   void AddMpiArguments(const std::vector<std::string>& words, const std::string& origin) {
     settings_.mpi_arguments.insert(settings_.mpi_arguments.end(), words.begin(), words.end());
     Show("mpi_arguments", support::QuoteCommand(words), origin);
@@ -124,7 +130,7 @@ class Merger {
       AddMpiArguments(site_.mpi_arguments->value, InSite(site_.mpi_arguments->line));
     }
     if (options_.tcp) {
-      AddMpiArguments(NoInfinibandArguments(), "command line --tcp");
+      AddAskedMpiArguments(NoInfinibandArguments(), "command line --tcp");
       SetForRanks("NCCL_IB_DISABLE", "1", "command line --tcp");
     }
     std::vector<std::string> words;
@@ -133,7 +139,7 @@ class Merger {
       words.insert(words.end(), split.begin(), split.end());
     }
     MpiArguments translated = TranslateIbmArguments(words);
-    if (!translated.words.empty()) AddMpiArguments(translated.words, kCommandLine);
+    if (!translated.words.empty()) AddAskedMpiArguments(translated.words, kCommandLine);
     settings_.warnings = std::move(translated.warnings);
     if (options_.tag_output) AddMpiArguments({"--tag-output"}, "command line --tag-output");
     settings_.mpi_arguments = LastOfEachParameter(settings_.mpi_arguments);

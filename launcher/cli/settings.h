@@ -24,10 +24,11 @@ struct ShownSetting {
 };
 
 struct Settings {
-  std::string launcher;  // "auto", "srun", "mpirun", "local"
-  std::string pmi;       // "auto", "pmix", "pmi2", "none"
-  std::string mpirun;    // command
-  std::vector<std::string> mpi_arguments;
+  std::string launcher;                          // "auto", "srun", "mpirun", "local"
+  std::string pmi;                               // "auto", "pmix", "pmi2", "none"
+  std::string mpirun;                            // command
+  std::vector<std::string> mpi_arguments;        // of mpirun
+  std::vector<std::string> asked_mpi_arguments;  // those that the command line asked for
   bool bind = true;
   bool cyclic = false;        // the rank order is "cyclic"
   std::string check;          // "auto", "full", "off"

@@ -9,10 +9,12 @@
 #include <vector>
 
 #include "launcher/base/messages.h"
+#include "launcher/cli/mpi_arguments.h"
 #include "launcher/supervise/failure_report.h"
 #include "launcher/system/run_directory.h"
 #include "launcher/system/signal_relay.h"
 #include "support/counted.h"
+#include "support/quoting.h"
 
 namespace launcher {
 namespace {
@@ -101,12 +103,12 @@ std::string ResultText(const JobResult& result, const Decision& decision) {
 std::string Announcement(const Options& options, const PlannedJob& planned,
                          const Settings& settings, const Launch& launch, bool is_root) {
   std::vector<std::string> warnings = planned.plan.warnings;
-  if (launch.choice.name == "mpirun") {
-    warnings.insert(warnings.begin(), settings.warnings.begin(), settings.warnings.end());
-  } else if (!options.mpi_arguments.empty()) {
-    warnings.push_back(
-        Coded(Message::kArgumentNotUsed, "--mpiarg is not used by the " + launch.choice.name +
-                                             " launcher; --launcher=mpirun uses it"));
+  warnings.insert(warnings.begin(), settings.warnings.begin(), settings.warnings.end());
+  const std::vector<std::string> rest = SplitMpiArguments(settings.asked_mpi_arguments).rest;
+  if (launch.choice.name != "mpirun" && !rest.empty()) {
+    warnings.push_back(Coded(Message::kArgumentNotUsed,
+                             "--mpiarg '" + support::QuoteCommand(rest) + "' is not used by the " +
+                                 launch.choice.name + " launcher; --launcher=mpirun uses it"));
   }
   if (!options.pmi.empty() && launch.choice.name != "srun") {
     warnings.push_back(Coded(Message::kArgumentNotUsed,

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "launcher/base/error.h"
+#include "launcher/cli/mpi_arguments.h"
 #include "launcher/plan/plan_files.h"
 #include "launcher/protocol/rank_job.h"
 #include "launcher/spawn/child_environment.h"
@@ -73,9 +74,13 @@ RankJob MakeRankJob(const Options& options, const Settings& settings, const Plan
   job.run_directory = run_directory;
   if (!options.log_directory.empty()) job.log_directory = fs::absolute(options.log_directory);
   const NodePlan& first = planned.plan.nodes[static_cast<std::size_t>(planned.plan.ranks[0].node)];
-  job.master_address = ValueOr(environment, "MASTER_ADDR",
-                               planned.plan.nodes.size() == 1 ? "127.0.0.1" : first.host);
-  const std::string port = ValueOr(environment, "MASTER_PORT", "");
+  // What -x or the site file sets for the ranks goes before the environment of ddlrun.
+  const auto chosen = [&](const std::string& name, const std::string& fallback) {
+    return ValueOr(settings.rank_settings, name, ValueOr(environment, name, fallback));
+  };
+  job.master_address =
+      chosen("MASTER_ADDR", planned.plan.nodes.size() == 1 ? "127.0.0.1" : first.host);
+  const std::string port = chosen("MASTER_PORT", "");
   job.restart_count = planned.restart_count;
   job.master_port = port.empty() ? ChooseMasterPort(PortSeed(planned.job_id, planned.restart_count))
                                  : std::atoi(port.c_str());
@@ -117,6 +122,11 @@ std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& s
     if (!IsRankIdentity(name)) job.environment.emplace(name, value);
   }
   job.rank_settings = settings.rank_settings;
+  if (launch.choice.name != "mpirun") {
+    for (const auto& [name, value] : SplitMpiArguments(settings.asked_mpi_arguments).variables) {
+      job.rank_settings[name] = value;
+    }
+  }
   AddDdlSettings(options, planned.plan, job.rank_settings);
   const RankJob rank_job =
       MakeRankJob(options, settings, planned, launch, environment, run_directory);

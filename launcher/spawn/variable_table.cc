@@ -51,6 +51,10 @@ const std::vector<VariableGroup>& VariableTable() {
         "SLURM_WHOLE"},
        "how the step shares with others is decided by `ddlrun`"},
       {Fate::kOptionOfSrun,
+       {"SLURM_MEM_PER_CPU", "SLURM_MEM_PER_GPU", "SLURM_MEM_PER_NODE"},
+       "the ranks have all memory of the job; that of a job from within which this one was "
+       "submitted is another, and srun refuses two of these"},
+      {Fate::kOptionOfSrun,
        {"SLURM_LABELIO", "SLURM_SRUN_MULTI", "SLURM_STDERRMODE", "SLURM_STDOUTMODE", "SRUN_ERROR",
         "SRUN_OUTPUT"},
        "`ddlrun` reads what the tasks print, and the program is one, no list of programs"},

@@ -32,7 +32,7 @@ launchers() {
   local name
   for name in SLURM_NO_KILL=1 SLURM_STDERRMODE=lost SLURM_STDOUTMODE=lost SRUN_OUTPUT=lost SRUN_ERROR=lost SRUN_CPUS_PER_TASK=64 \
     SLURM_MULTI_PROG=1 SLURM_SRUN_MULTI=1 SLURM_RELATIVE=1 SLURM_BCAST=/tmp/bcast SLURM_LABELIO=1 SLURM_HINT=nomultithread \
-    SLURM_DISTRIBUTION=cyclic SLURM_NTASKS_PER_CORE=1 SLURM_EXACT=1; do
+    SLURM_DISTRIBUTION=cyclic SLURM_NTASKS_PER_CORE=1 SLURM_EXACT=1 SLURM_MEM_PER_NODE=500 SLURM_MEM_PER_GPU=50; do
     echo "with $name"
     batch job -N2 --gres=gpu:2 --export="ALL,$name"
     echo "$output"
@@ -51,7 +51,8 @@ launchers() {
   command -v mpirun > /dev/null || skip "mpirun is not installed"
   job mpirun 'echo "rank $RANK/$WORLD_SIZE $(hostname)"'
   local name
-  for name in SLURM_NO_KILL=1 SLURM_STDERRMODE=lost SRUN_CPUS_PER_TASK=64 SLURM_HINT=nomultithread SLURM_DISTRIBUTION=plane; do
+  for name in SLURM_NO_KILL=1 SLURM_STDERRMODE=lost SRUN_CPUS_PER_TASK=64 SLURM_HINT=nomultithread SLURM_DISTRIBUTION=plane \
+    SLURM_MEM_PER_NODE=500; do
     echo "with $name"
     batch job -N2 --gres=gpu:2 --export="ALL,$name"
     echo "$output"

@@ -50,9 +50,36 @@ fixtures="$BATS_TEST_DIRNAME/../../fixtures"
 }
 
 @test "arguments for mpirun where there is no mpirun are named" {
-  run_ddlrun -n 1 --launcher=local --mpiarg "-x EGO_TOP" --mpiarg -gpu echo x
+  run_ddlrun -n 1 --launcher=local --mpiarg "-x EGO_TOP" --mpiarg -gpu --mpiarg "--timeout 9" echo x
   [ "$output" = x ]
-  [[ $messages == "ddlrun: [WARN DDL-22-3] --mpiarg is not used by the local launcher; --launcher=mpirun uses it"$'\n+ '* ]]
+  [[ $messages == *"ddlrun: [WARN DDL-22-2] --mpiarg '-gpu' is of IBM's mpirun: left out; "* ]]
+  [[ $messages == *"ddlrun: [WARN DDL-22-3] --mpiarg '--timeout 9' is not used by the local launcher; --launcher=mpirun uses it"$'\n+ '* ]]
+}
+
+@test "what --tcp and --mpiarg set reaches ranks that mpirun does not start" {
+  EGO_TOP=/ego run_ddlrun -n 1 --launcher=local --tcp -mpiarg "-x EGO_TOP -x HOROVOD_FUSION_THRESHOLD=16777216" \
+    --mpiarg "-disable_gdr --mca coll ^hcoll" \
+    sh -c 'echo "$EGO_TOP $HOROVOD_FUSION_THRESHOLD $UCX_IB_GPU_DIRECT_RDMA $NCCL_IB_DISABLE" &&
+      echo "$OMPI_MCA_pml $OMPI_MCA_btl $OMPI_MCA_coll"'
+  [ "$output" = $'/ego 16777216 no 1\nob1 ^openib,ofi,uct ^hcoll' ]
+  [[ $messages != *DDL-22-3* ]]
+}
+
+@test "where the ranks of a job meet is what -x, the site file or the environment says, in this order" {
+  local launcher where=(sh -c 'echo "$MASTER_ADDR:$MASTER_PORT"')
+  printf 'environment:\n  MASTER_PORT: "29501"\n' > site.yaml
+  for launcher in local mpirun; do
+    [ "$launcher" = local ] || require_mpirun
+    run_ddlrun -n 1 --launcher=$launcher --site ./site.yaml "${where[@]}"
+    [ "$output" = 127.0.0.1:29501 ]
+    MASTER_ADDR=n1-ib MASTER_PORT=29500 run_ddlrun -n 1 --launcher=$launcher --site ./site.yaml "${where[@]}"
+    [ "$output" = n1-ib:29500 ]
+    MASTER_PORT=29500 run_ddlrun -n 1 --launcher=$launcher --site ./site.yaml -x MASTER_PORT=29502 -x MASTER_ADDR=n2-ib "${where[@]}"
+    [ "$output" = n2-ib:29502 ]
+  done
+  run_ddlrun -n 1 --launcher=local -x MASTER_PORT=no "${where[@]}"
+  [ "$status" -eq 78 ]
+  [[ $messages == *"MASTER_PORT='no' is no port from 1 to 65535"* ]]
 }
 
 @test "a variable by name and one with a value" {

@@ -13,6 +13,7 @@ using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Pair;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
@@ -59,6 +60,21 @@ TEST(IbmArguments, TakeTheirValueAlong) {
   EXPECT_THAT(arguments.warnings,
               ElementsAre(HasSubstr("--mpiarg '-verbsbypass 3.1' is of"), HasSubstr("'-gpu'")));
   EXPECT_THAT(TranslateIbmArguments({"-verbsbypass"}).warnings, SizeIs(1));
+}
+
+TEST(SplitMpiArguments, MakesVariablesOfWhatMpirunWouldSet) {
+  const SplitArguments split =
+      SplitMpiArguments({"-x", "A=1=2", "--quiet", "--mca", "pml", "ob1", "-mca", "btl", "^uct",
+                         "-x", "B", "--x", "C=", "--timeout", "9", "--mca", "pml", "ucx"});
+  EXPECT_THAT(split.variables,
+              ElementsAre(Pair("A", "1=2"), Pair("C", ""), Pair("OMPI_MCA_btl", "^uct"),
+                          Pair("OMPI_MCA_pml", "ucx")));
+  EXPECT_THAT(split.rest, ElementsAre("--quiet", "--timeout", "9"));
+}
+
+TEST(SplitMpiArguments, LeavesWhatIsCutOff) {
+  EXPECT_THAT(SplitMpiArguments({"-x"}).rest, ElementsAre("-x"));
+  EXPECT_THAT(SplitMpiArguments({"--mca", "pml"}).rest, ElementsAre("--mca", "pml"));
 }
 
 TEST(LastOfEachParameter, LetsTheLaterCount) {

@@ -142,7 +142,6 @@ class AnnouncementTest : public testing::Test {
   AnnouncementTest() {
     planned_.plan.ranks.resize(2);
     planned_.plan.warnings = {"[WARN DDL-21-4] n1: 2 ranks share 1 GPU"};
-    settings_.warnings = {"[WARN DDL-22-2] left out"};
     launch_.choice = {"srun", "inside Slurm", "pmix"};
   }
   std::string Text(bool is_root = false) const {
@@ -163,7 +162,9 @@ TEST_F(AnnouncementTest, HasTheWarningsOfThePlanAndTheReason) {
   EXPECT_EQ(Text(), "ddlrun: [WARN DDL-21-4] n1: 2 ranks share 1 GPU\n");
 }
 
-TEST_F(AnnouncementTest, OfMpirunHasTheWarningsAboutItsArgumentsFirst) {
+TEST_F(AnnouncementTest, HasTheWarningsAboutArgumentsForMpirunFirst) {
+  settings_.warnings = {"[WARN DDL-22-2] left out"};
+  EXPECT_THAT(Text(), StartsWith("ddlrun: [WARN DDL-22-2] left out\nddlrun: [WARN DDL-21-4]"));
   launch_.choice = {"mpirun", "it is installed", ""};
   EXPECT_EQ(Text(true),
             "ddlrun: [WARN DDL-22-2] left out\n"
@@ -173,12 +174,18 @@ TEST_F(AnnouncementTest, OfMpirunHasTheWarningsAboutItsArgumentsFirst) {
 }
 
 TEST_F(AnnouncementTest, NamesOptionsThatTheLauncherDoesNotUse) {
-  options_.mpi_arguments = {"-prot"};
+  settings_.asked_mpi_arguments = {"-x", "A=1", "--quiet", "--mca", "pml", "ob1", "--timeout", "9"};
   options_.pmi = "pmix";
-  EXPECT_THAT(Text(), HasSubstr("--mpiarg is not used by the srun launcher"));
+  EXPECT_THAT(Text(), HasSubstr("[WARN DDL-22-3] --mpiarg '--quiet --timeout 9' is not used by the "
+                                "srun launcher; --launcher=mpirun uses it\n"));
   EXPECT_THAT(Text(), Not(HasSubstr("--pmi is not used")));
   launch_.choice = {"local", "", ""};
   EXPECT_THAT(Text(), HasSubstr("--pmi is not used by the local launcher"));
+  settings_.asked_mpi_arguments.resize(2);
+  EXPECT_THAT(Text(), Not(HasSubstr("--mpiarg")));
+  settings_.asked_mpi_arguments = {"--quiet"};
+  launch_.choice = {"mpirun", "", ""};
+  EXPECT_THAT(Text(), Not(HasSubstr("--mpiarg")));
 }
 
 }  // namespace
