@@ -34,6 +34,7 @@
 #include "launcher/base/environment.h"
 #include "launcher/spawn/child_environment.h"
 #include "support/standard_streams.h"
+#include "support/terminal.h"
 #include "support/unknown_argument.h"
 #include "trainer/checkpoint/names.h"
 #include "trainer/core/error.h"
@@ -60,7 +61,7 @@ void Print(const std::string& text) {
 }
 
 bool DrawsOnTerminal(const Options& options) {
-  return options.command == Command::kWatch && isatty(STDOUT_FILENO) == 1;
+  return options.command == Command::kWatch && support::CanRedraw(STDOUT_FILENO);
 }
 
 ddlctl::Screen ScreenNow() {

@@ -11,6 +11,7 @@
 
 #include "support/counted.h"
 #include "support/standard_streams.h"
+#include "support/terminal.h"
 #include "trainer/answer_for_stacks.h"
 #include "trainer/backend/registry.h"
 #include "trainer/choose_backend.h"
@@ -45,7 +46,7 @@ namespace {
 
 ProgressOptions ProgressFor(int descriptor) {
   ProgressOptions progress;
-  progress.terminal = isatty(descriptor) == 1;
+  progress.terminal = support::CanRedraw(descriptor);
   progress.color = progress.terminal && !EnvironmentVariable("NO_COLOR");
   progress.beside_text = progress.terminal && isatty(STDOUT_FILENO) == 1;
   winsize size = {};

@@ -6,9 +6,12 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <functional>
 #include <sstream>
+#include <system_error>
+#include <vector>
 
 #include "launcher/base/error.h"
 #include "launcher/system/programs.h"
@@ -80,7 +83,9 @@ struct Entry {
 };
 
 SiteValue<std::string> ReadText(const Entry& entry) {
-  if (!entry.node.IsScalar() || entry.node.Scalar().empty()) throw entry.Wrong("a text");
+  const bool is_text = entry.node.IsScalar() && !entry.node.Scalar().empty();
+  // A NUL would cut it off where it is used.
+  if (!is_text || entry.node.Scalar().find('\0') != std::string::npos) throw entry.Wrong("a text");
   return {entry.node.Scalar(), entry.line()};
 }
 
@@ -103,9 +108,12 @@ SiteValue<std::vector<std::string>> ReadList(const Entry& entry) {
 
 SiteValue<int> ReadSeconds(const Entry& entry) {
   constexpr int kMostSeconds = 3600;
-  int seconds = 0;
-  if (!entry.node.IsScalar() || !YAML::convert<int>::decode(entry.node, seconds) || seconds < 0 ||
-      seconds > kMostSeconds) {
+  // Decimal, also with zeros in front, which YAML takes for octal.
+  int seconds = -1;
+  const std::string text = entry.node.IsScalar() ? entry.node.Scalar() : "";
+  const char* end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, seconds);
+  if (result.ec != std::errc() || result.ptr != end || seconds < 0 || seconds > kMostSeconds) {
     throw entry.Wrong("a whole number of seconds from 0 to " + std::to_string(kMostSeconds));
   }
   return {seconds, entry.line()};
@@ -180,8 +188,16 @@ YAML::Node LoadTree(const std::string& text, const std::string& path) {
   try {
     std::istringstream stream(text);
     LimitCheck limits(path);
-    YAML::Parser(stream).HandleNextDocument(limits);
-    return YAML::Load(text);
+    YAML::Parser parser(stream);
+    while (parser.HandleNextDocument(limits)) {
+    }
+    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
+    for (std::size_t i = 1; i < documents.size(); ++i) {
+      if (documents[i].IsNull()) continue;
+      throw Refusal(path, LineOf(documents[i].Mark()),
+                    "a second document begins here, behind '---': a site file is one");
+    }
+    return documents.empty() ? YAML::Node() : documents[0];
   } catch (const YAML::Exception& error) {
     throw Refusal(path, LineOf(error.mark), error.msg);
   }

@@ -25,6 +25,7 @@
 #include "launcher/shim/binding.h"
 #include "launcher/shim/rank_log.h"
 #include "launcher/shim/run_program.h"
+#include "launcher/shim/start_problem.h"
 #include "launcher/topology/fingerprint.h"
 #include "launcher/topology/gpus_of_node.h"
 #include "support/standard_streams.h"
@@ -342,7 +343,9 @@ int OpenLog() {
     process.log = OpenLog();
     error = RunProgram(program, process);
   }
-  Refuse(EX_UNAVAILABLE, "cannot start '%.500s': %s", program[0], strerror(error));
+  char problem[800];
+  DescribeStartProblem(program[0], error, problem, sizeof(problem));
+  Refuse(EX_UNAVAILABLE, "cannot start '%.500s': %s", program[0], problem);
 }
 
 }  // namespace

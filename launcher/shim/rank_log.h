@@ -14,7 +14,7 @@ struct RankLog {
 
 // Opens DIRECTORY/rank-00003.log.  A rank that is started again appends to its file.  A symbolic
 // link of that name is refused: in a directory to which other users may write, it could lead to any
-// file of this user.
+// file of this user.  So is a FIFO, which would hang the rank.
 RankLog OpenRankLog(const char* directory, int rank);
 
 }  // namespace launcher

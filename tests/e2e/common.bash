@@ -11,6 +11,7 @@ enter_test_directory() {
   export TMPDIR="$BATS_TEST_TMPDIR/tmp"
   # In an ASan build: hwloc unloads a plug-in of the system that leaks.
   export ASAN_OPTIONS=detect_leaks=0
+  export TERM=xterm # of the terminals that tests make
   unset DDLRUN_SITE SLURM_TMPDIR XDG_RUNTIME_DIR OMP_NUM_THREADS MASTER_ADDR MASTER_PORT
   local name
   for name in $(compgen -v SLURM); do unset "$name"; done

@@ -23,6 +23,12 @@ setup() {
 
 has_cuda() { [ -e "$DDLRUN_BUILD/lib/ddlrun/ddltrain_cuda.so" ]; }
 
+@test "a relative prefix is whole in the modulefiles" {
+  cmake --install "$DDLRUN_BUILD" --prefix relative > /dev/null
+  grep -qF "set prefix {$PWD/relative}" "relative/share/modulefiles/ddlrun/$version"
+  grep -qF "$PWD/relative" "relative/share/lmod-modulefiles/ddlrun/$version.lua"
+}
+
 @test "every part is in its place, and nothing else" {
   run sh -c 'cd "$prefix" && find . ! -type d | LC_ALL=C sort'
   has_cuda || output+=$'\n./lib/ddlrun/ddltrain_cuda.so' # left out where there is no CUDA

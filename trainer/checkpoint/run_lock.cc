@@ -49,12 +49,13 @@ std::string Now() {
 
 class FileLock : public RunLock {
  public:
-  FileLock(fs::path path, support::Descriptor file)
-      : path_(std::move(path)), file_(std::move(file)) {}
+  // `is_ours`: the file can be written.
+  FileLock(fs::path path, support::Descriptor file, bool is_ours)
+      : path_(std::move(path)), file_(std::move(file)), is_ours_(is_ours) {}
   ~FileLock() override {
     // Before the lock is let go, or the file could be that of the next run; nor is it ours if
     // somebody has removed it.
-    if (is_held_ && IsThere()) ::unlink(path_.c_str());
+    if (is_held_ && is_ours_ && IsThere()) ::unlink(path_.c_str());
   }
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
@@ -66,6 +67,8 @@ class FileLock : public RunLock {
     return ::fstat(file_.fd(), &open) == 0 && ::stat(path_.c_str(), &named) == 0 &&
            open.st_dev == named.st_dev && open.st_ino == named.st_ino;
   }
+
+  bool is_ours() const { return is_ours_; }
 
   // 0, or why not: EWOULDBLOCK if another process has it.
   int Try() {
@@ -101,19 +104,26 @@ class FileLock : public RunLock {
  private:
   fs::path path_;
   support::Descriptor file_;
+  bool is_ours_;
   bool is_held_ = false;
 };
 
 std::unique_ptr<FileLock> Open(const fs::path& path) {
   // O_NONBLOCK: a FIFO in its place must not hang us.
-  support::Descriptor file(
-      ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666));
+  constexpr int kFlags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+  support::Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | kFlags, 0666));
+  if (!file.is_open() && errno == EACCES) {
+    // That of another user's run, in a folder of a group: flock takes one that is only read, too.
+    support::Descriptor read(::open(path.c_str(), O_RDONLY | kFlags));
+    if (read.is_open()) return std::make_unique<FileLock>(path, std::move(read), false);
+    errno = EACCES;
+  }
   if (!file.is_open()) {
     throw Error(EX_OSERR, "cannot create " + path.string() + ": " +
                               std::generic_category().message(errno) +
                               "; check that directory or give another --model_dir");
   }
-  return std::make_unique<FileLock>(path, std::move(file));
+  return std::make_unique<FileLock>(path, std::move(file), true);
 }
 
 std::string Describe(const Holder& holder) {
@@ -175,6 +185,11 @@ std::unique_ptr<RunLock> LockRun(const fs::path& model_dir, const RunLockOptions
     if (error == 0) {
       // Its last holder may have removed it between our two calls; then it is nobody's lock.
       if (!lock->IsThere()) continue;
+      if (!lock->is_ours()) {
+        throw Error(EX_OSERR, file.string() +
+                                  " is left from a run of another user, which has ended, and "
+                                  "cannot be written: rm it, or give another --model_dir");
+      }
       lock->Write({HostName(), ::getpid(), Now(), options.job});
       return lock;
     }

@@ -66,9 +66,21 @@ const RecordFile* FindUnsettled(std::span<const RecordFile> files,
 std::uint64_t FreeBytes(const std::string& folder) {
   struct statvfs status {};
   if (::statvfs(folder.c_str(), &status) != 0) {
-    throw OsError("cannot tell how much is free in " + folder, errno);
+    throw OsError(
+        "--record_cache: cannot tell how much is free in " + folder + ", so give --record_cache_gb",
+        errno);
   }
   return static_cast<std::uint64_t>(status.f_bavail) * status.f_frsize;
+}
+
+// Whose folder it is, and where, the user alone can change.
+PrivateFolder OpenFolder(const std::string& folder) {
+  try {
+    return PrivateFolder(folder);
+  } catch (const Error& error) {
+    throw Error(error.exit_code(), std::string("--record_cache: ") + error.what() +
+                                       "; give another one, or leave it out");
+  }
 }
 
 // Nobody else has it open.
@@ -82,7 +94,7 @@ void RemoveIfUnused(const fs::path& path) {
 
 RecordCache::RecordCache(std::span<const RecordFile> files, const std::string& set,
                          const std::string& part, const RecordCacheOptions& options)
-    : folder_(options.dir), max_bytes_(options.max_bytes) {
+    : folder_(OpenFolder(options.dir)), max_bytes_(options.max_bytes) {
   first_byte_.push_back(0);
   for (const RecordFile& file : files) first_byte_.push_back(first_byte_.back() + file.bytes());
   if (const RecordFile* file = FindUnsettled(files, options.settled)) {

@@ -103,6 +103,9 @@ goes_on() {
   run script -qec "'$ddldata' convert set --train '$images/train' --shards 4" /dev/null
   [ "$status" -eq 0 ]
   [[ $output == *"[============] 60/60 images 100.0 % "*" images/s "*" MB/s eta 0:00:00"* ]]
+  TERM=dumb run script -qec "'$ddldata' convert dumb --train '$images/train' --shards 4" /dev/null
+  [[ $output == *T*" 60/60 images 100.0 % "* ]]
+  [[ $output != *$'\x1b'* ]]
   convert again --train "$images/train" --shards 4
   [[ $messages == *T*" 60/60 images 100.0 % "*" eta 0:00:00"* ]]
   [[ $messages != *$'\r'* ]]

@@ -93,6 +93,26 @@ load common
   [[ $messages == *"rank 0 on "*": cannot start 'no-such-program': No such file or directory"* ]]
 }
 
+@test "a script whose interpreter is missing is told from one that is missing itself" {
+  printf '#!/no/such/shell -e\n' > script
+  printf '#!/bin/sh\r\necho x\r\n' > windows
+  chmod +x script windows
+  local launcher
+  for launcher in local mpirun; do
+    [ "$launcher" = local ] || require_mpirun
+    run_ddlrun -n 1 --launcher=$launcher ./script
+    [ "$status" -eq 69 ]
+    [[ $messages == *"cannot start './script': the file is there, but not its interpreter /no/such/shell"* ]]
+    run_ddlrun -n 1 --launcher=$launcher "$PWD/windows"
+    [[ $messages == *"cannot start '$PWD/windows': the file is there, but its first line ends as under Windows: sed -i 's/\r\$//' $PWD/windows"* ]]
+    run_ddlrun -n 1 --launcher=$launcher windows
+    [[ $messages == *"cannot start 'windows': No such file or directory in PATH; that of this directory is ./windows"* ]]
+    run_ddlrun -n 1 --launcher=$launcher ./missing
+    [[ $messages == *"cannot start './missing': No such file or directory"* ]]
+    [[ $messages != *"file is there"* ]]
+  done
+}
+
 @test "signals reach the ranks, and their exit code comes back" {
   "$ddlrun" -n 2 --oversubscribe --launcher=local \
     sh -c 'trap "exit 75" TERM; echo > "ready$RANK"; while :; do sleep 0.05; done' 2> /dev/null 3>&- &
@@ -325,6 +345,24 @@ assert status["ranks"][0]["silence_seconds"] < 60 and not status["is_old"], stat
     [[ $messages == *"logs/rank-00000.log: it is a symbolic link, which is not followed; remove it, or give another --log-dir"* ]]
     [ ! -e elsewhere ]
   done
+}
+
+@test "--log-dir: a FIFO in place of a log file is refused, be it read or not, and hangs nobody" {
+  local launcher
+  mkdir logs
+  mkfifo logs/rank-00000.log
+  for launcher in local mpirun; do
+    [ "$launcher" = local ] || require_mpirun
+    run_ddlrun --launcher=$launcher -n 1 --log-dir logs sh -c 'echo out'
+    echo "$messages"
+    [ "$status" -eq 71 ]
+    [[ $messages == *"logs/rank-00000.log: it is no file; remove it, or give another --log-dir"* ]]
+  done
+  exec 9<> logs/rank-00000.log
+  run_ddlrun --launcher=local -n 1 --log-dir logs sh -c 'echo out'
+  exec 9>&-
+  [ "$status" -eq 71 ]
+  [[ $messages == *"it is no file"* ]]
 }
 
 @test "--log-dir: a file in the way" {

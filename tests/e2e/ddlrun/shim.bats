@@ -33,6 +33,15 @@ of_srun() {
   [ "$(cat open.1)" = $'0\n1\n2' ]
 }
 
+@test "why srun cannot say what it starts ranks with is shown" {
+  make_srun ''
+  printf '%s\n' '#!/bin/sh' 'echo "srun: a note" >&2' 'echo "srun: fatal: getcwd failed: No such file or directory" >&2' 'exit 1' > bin/srun
+  run_ddlrun --launcher=srun --topology "$BATS_TEST_DIRNAME/../../fixtures/hwloc/dgx1v.xml" --bind none true
+  echo "$messages"
+  [ "$status" -eq 69 ]
+  [[ $messages == *"'srun --mpi=list' failed: srun: fatal: getcwd failed: No such file or directory"* ]]
+}
+
 @test "a program that prints what shims say is not taken for one, and its lines are shown" {
   make_srun ''
   printf '%s\n' 'ddlrun-rank: rank 0 | last words' 'ddlrun-rank: step 1.1' 'ddlrun-rank: rank 1 has started' \

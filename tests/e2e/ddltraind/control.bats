@@ -191,6 +191,14 @@ END
   grep -q "^images/s  .*[0-9]  [-_.~=+*#]" drawn
   grep -q "^own time, median  *[0-9.]* ms  of 2 ranks; >: slowest" drawn
   grep -q "^> rank [01], .* ms  *[+]" drawn
+  # A terminal that knows no escape sequences gets lines.
+  local terminal
+  for terminal in dumb ''; do
+    TERM=$terminal timeout 60 script -qfec "'$DDLRUN_BUILD/bin/ddlctl' watch --interval=0.2 run" /dev/null > lines &
+    wait_for 20 eval '[ "$(grep -c " images/s loss " lines)" -ge 2 ]'
+    kill $!
+    run ! grep -q $'\x1b' lines
+  done
   ctl stop --no-wait run
   end_of_training
 }

@@ -56,6 +56,17 @@ TEST(SiteConfig, ReadsEveryKeyWithItsLine) {
   EXPECT_EQ(site.pmi->value, "none");
 }
 
+TEST(SiteConfig, NumbersWithZerosInFrontAreDecimal) {
+  EXPECT_EQ(ParseSiteConfig("grace_seconds: 010\n", "site.yaml").grace_seconds->value, 10);
+  EXPECT_EQ(ParseSiteConfig("start_seconds: 0\n", "site.yaml").start_seconds->value, 0);
+  EXPECT_EQ(ParseSiteConfig("start_seconds: '3600'\n", "site.yaml").start_seconds->value, 3600);
+}
+
+TEST(SiteConfig, OneDocumentMayBeMarked) {
+  EXPECT_EQ(ParseSiteConfig("---\nlauncher: local\n...\n", "site.yaml").launcher->value, "local");
+  EXPECT_EQ(ParseSiteConfig("launcher: local\n---\n", "site.yaml").launcher->value, "local");
+}
+
 TEST(SiteConfig, AnEmptyFileSetsNothing) {
   EXPECT_FALSE(ParseSiteConfig("# nothing\n", "site.yaml").launcher.has_value());
 }
@@ -86,6 +97,14 @@ TEST(SiteConfig, RefusesWrongTypesWithTheLine) {
   EXPECT_EQ(MessageOf("environment: {A=B: c}\n"), "site.yaml:1: 'A=B' is no name of a variable");
   EXPECT_EQ(MessageOf("grace_seconds: -1\n"),
             "site.yaml:1: grace_seconds must be a whole number of seconds from 0 to 3600");
+  for (const char* text : {"20s", "0x10", "1.5", "3601", "''", "[20]"}) {
+    EXPECT_EQ(MessageOf(std::string("grace_seconds: ") + text + "\n"),
+              "site.yaml:1: grace_seconds must be a whole number of seconds from 0 to 3600");
+  }
+  EXPECT_EQ(MessageOf("environment: {A: \"x\\0y\"}\n"),
+            "site.yaml:1: environment.A must be a text");
+  EXPECT_EQ(MessageOf("launcher: local\n---\nlauncher: srun\n"),
+            "site.yaml:3: a second document begins here, behind '---': a site file is one");
   EXPECT_EQ(MessageOf("- launcher\n"),
             "site.yaml:1: a site file is a map of keys: 'launcher: mpirun'");
 }

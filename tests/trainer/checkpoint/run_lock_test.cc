@@ -157,6 +157,30 @@ TEST_F(RunLockTest, AFileThatSomebodyRemovedIsLeftToTheNextHolder) {
   EXPECT_THAT(Refusal(EX_CONFIG), HasSubstr("is in use by"));
 }
 
+// In a folder of a group, whose umask keeps others from writing the file.
+TEST_F(RunLockTest, OfAnotherUserIsReadWhereItCannotBeWritten) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  std::unique_ptr<RunLock> first = Lock();
+  fs::permissions(scratch_.path(), fs::perms::all);
+  fs::permissions(folder(), fs::perms::all);
+  fs::permissions(file(), fs::perms{0644});
+  const auto refusal_of_another = [&](int exit_code, const std::string& words) {
+    return HoldsInChild([&] {
+      if (::setresgid(65534, 65534, 65534) != 0 || ::setresuid(65534, 65534, 65534) != 0) {
+        return false;
+      }
+      return Refusal(exit_code).find(words) != std::string::npos && fs::exists(file());
+    });
+  };
+  EXPECT_TRUE(refusal_of_another(EX_CONFIG, folder().string() + " is in use by ddltraind on "));
+  fs::copy_file(file(), folder() / "left");
+  first.reset();
+  fs::rename(folder() / "left", file());  // as after a kill
+  EXPECT_TRUE(refusal_of_another(
+      EX_OSERR, file().string() + " is left from a run of another user, which has ended, and "
+                                  "cannot be written: rm it, or give another --model_dir"));
+}
+
 TEST_F(RunLockTest, SaysWhereTheFileSystemHasNoLocks) {
   for (const int error : {ENOSYS, EOPNOTSUPP, ENOLCK}) {
     EXPECT_TRUE(HoldsInChild([&] {

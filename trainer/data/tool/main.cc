@@ -19,6 +19,7 @@
 
 #include "support/counted.h"
 #include "support/standard_streams.h"
+#include "support/terminal.h"
 #include "support/unknown_argument.h"
 #include "trainer/core/error.h"
 #include "trainer/data/shard_manifest.h"
@@ -60,7 +61,7 @@ void CatchStopSignals() {
 
 trainer::ProgressOptions ProgressFor(int descriptor) {
   trainer::ProgressOptions progress;
-  progress.terminal = isatty(descriptor) == 1;
+  progress.terminal = support::CanRedraw(descriptor);
   winsize size = {};
   if (progress.terminal && ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
     progress.columns = size.ws_col;
