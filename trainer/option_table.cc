@@ -267,6 +267,9 @@ std::vector<OptionRow> MakeTable() {
        "file to start from: safetensors, torchvision's names; of a run's folder: the best "
        "evaluated. Not read where the run has a checkpoint",
        kOurs, false, kGivenAlike, kText<&Options::init_from>},
+      {"new_head", files,
+       "with --init_from: the last layer starts afresh, so that the file may be of other classes",
+       kOurs, false, kSame, kFlag<&Options::new_head>},
       {"finetune_checkpoint", files, "the same as --init_from", kNvidia, false, kOtherName,
        kText<&Options::init_from>},
       {"resume", files,

@@ -120,6 +120,20 @@ void RequireUseOfRecordCache(const Options& options) {
   }
 }
 
+void RequireUseOfNewHead(const Options& options) {
+  if (!options.new_head) return;
+  if (options.init_from.empty()) {
+    throw UsageError(
+        "--new_head leaves out the last layer of the file of --init_from, which is not given: "
+        "every "
+        "layer starts afresh without it");
+  }
+  if (!KeepsWeights(options.mode)) {
+    throw UsageError("--new_head is for training: --mode=" + NameOf(kModes, options.mode) +
+                     " would use a last layer that has learnt nothing");
+  }
+}
+
 void RequireUseOfCheckpoints(const Options& options) {
   if (options.keep_every > 0 && options.checkpoint_every == 0) {
     throw UsageError(
@@ -290,6 +304,7 @@ ParsedOptions ParseOptions(const std::vector<std::string>& arguments) {
   }
   RequireUseOfAugmentation(app, options);
   RequireUseOfRecordCache(options);
+  RequireUseOfNewHead(options);
   RequireUseOfCheckpoints(options);
   RequireUseOfRollback(options);
   RequireUseOfEvaluations(options);

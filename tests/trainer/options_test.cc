@@ -92,12 +92,23 @@ TEST(Options, SaysWhatAnOptionWithoutEffectDoes) {
   EXPECT_TRUE(ParseOptions({"--batch_size=1"}).notes.empty());
   for (const char* mode : {"predict", "training_benchmark", "inference_benchmark"}) {
     const std::string given = std::string("--mode=") + mode;
-    EXPECT_THAT(ParseOptions({"--batch_size=1", given, "--export_dir=x"}).notes,
+    EXPECT_THAT(ParseOptions({"--batch_size=1", given, "--to_predict=x", "--export_dir=x"}).notes,
                 ElementsAre("--export_dir has no effect here: " + given + " writes no weights"));
   }
   for (const char* mode : {"train", "train_and_evaluate", "evaluate"}) {
     const std::string given = std::string("--mode=") + mode;
     EXPECT_TRUE(ParseOptions({"--batch_size=1", given, "--export_dir=x"}).notes.empty());
+  }
+}
+
+TEST(Options, ANewHeadIsForTrainingFromAFile) {
+  EXPECT_TRUE(ParseOptions({"--batch_size=8", "--init_from=x", "--new_head"}).options.new_head);
+  EXPECT_THAT(Refusal({"--batch_size=8", "--new_head"}),
+              HasSubstr("--init_from, which is not given"));
+  for (const char* mode : {"evaluate", "predict", "training_benchmark"}) {
+    const std::string given = std::string("--mode=") + mode;
+    EXPECT_THAT(Refusal({"--batch_size=8", "--init_from=x", "--new_head", "--to_predict=x", given}),
+                HasSubstr("--new_head is for training: " + given));
   }
 }
 
@@ -257,6 +268,7 @@ Options WithAnother(const OptionRow& row) {
   std::vector<std::string> arguments = {"--batch_size=8"};
   if (row.name == "reduce_precision") arguments.emplace_back("--precision=fp16");
   if (row.name.starts_with("mllog_")) arguments.emplace_back("--mllog=file");
+  if (row.name == "new_head") arguments.emplace_back("--init_from=77");
   if (row.name == "stop_at_top1") arguments.emplace_back("--eval_every=3");
   if (row.name == "record_cache_gb") arguments.emplace_back("--record_cache=/tmp");
   if (row.name == "roofline") arguments.emplace_back("--profile");
@@ -286,6 +298,7 @@ const std::map<std::string, std::vector<std::string>> kOthers = {
     {"mllog_org", {"--mllog", "--mllog_org"}},
     {"mllog_platform", {"--mllog", "--mllog_platform"}},
     {"mllog_status", {"--mllog", "--mllog_status"}},
+    {"new_head", {"--init_from", "--new_head"}},
     {"reduce_precision", {"--precision", "--reduce_precision"}},
     {"roofline", {"--profile", "--roofline"}},
     {"stop_at_top1", {"--eval_every", "--stop_at_top1"}},
@@ -302,7 +315,8 @@ TEST(SharedOptions, HoldEveryOptionThatRanksMayNotHaveOfTheirOwn) {
     const auto several = kOthers.find(row.name);
     const bool has_own_value = row.name == "reduce_precision" || row.name == "use_tf_amp" ||
                                row.name == "use_dali" || row.name == "roofline" ||
-                               row.name == "stop_at_top1" || row.name.starts_with("mllog_");
+                               row.name == "stop_at_top1" || row.name == "new_head" ||
+                               row.name.starts_with("mllog_");
     EXPECT_EQ(several != kOthers.end() && !has_own_value, row.rank_rule == RankRule::kOtherName)
         << row.name;
     if (several != kOthers.end()) {

@@ -101,9 +101,10 @@ struct TrainConfig {
   std::filesystem::path results_dir = ".";  // logs
   std::filesystem::path model_dir;          // checkpoints (ModelFolder); "": results_dir
   bool resume = true;                       // from the newest valid checkpoint in model_dir, if any
-  std::filesystem::path init_from;       // safetensors with torchvision's names, or a model_dir: of
-                                         // its best checkpoint; "": weight_init.  A checkpoint to
-                                         // resume from wins.
+  std::filesystem::path init_from;  // safetensors with torchvision's names, or a model_dir: of
+                                    // its best checkpoint; "": weight_init.  A checkpoint to
+                                    // resume from wins.
+  bool new_head = false;  // of init_from all but the last layer, which starts by weight_init
   std::int64_t checkpoint_every = 1000;  // steps; 0: only when training ends or is stopped
   int keep_checkpoints = 5;
   std::int64_t keep_every = 0;           // checkpoints of those of checkpoint_every: one of so many

@@ -13,7 +13,8 @@
 namespace trainer {
 namespace {
 
-bool Has(Network::Part part, const Parameter& parameter) {
+bool Has(Network::Part part, const Parameter& parameter, std::string_view left_out = {}) {
+  if (!left_out.empty() && parameter.name.starts_with(left_out)) return false;
   return part != Network::Part::kMomentum || !parameter.spec.statistic;
 }
 
@@ -61,10 +62,11 @@ std::vector<TensorSource> SourcesOf(const std::vector<HostTensor>& tensors) {
   return sources;
 }
 
-std::vector<ExpectedTensor> ExpectedTensors(const Network& network, Network::Part part) {
+std::vector<ExpectedTensor> ExpectedTensors(const Network& network, Network::Part part,
+                                            std::string_view left_out) {
   std::vector<ExpectedTensor> expected;
   for (const Parameter& parameter : network.parameters()) {
-    if (!Has(part, parameter)) continue;
+    if (!Has(part, parameter, left_out)) continue;
     expected.push_back({parameter.name, DType::kFloat32, parameter.spec.shape, false});
     if (std::string counter = CounterBeside(parameter); !counter.empty()) {
       expected.push_back({std::move(counter), DType::kInt64, Shape(), true});
@@ -81,8 +83,10 @@ std::vector<float> ReadValues(const SafetensorsFile& file, const TensorEntry& en
   return values;
 }
 
-void RefuseUnusable(const SafetensorsFile& file, const Network& network) {
+void RefuseUnusable(const SafetensorsFile& file, const Network& network,
+                    std::string_view left_out) {
   for (const Parameter& parameter : network.parameters()) {
+    if (!Has(Network::Part::kValue, parameter, left_out)) continue;
     const TensorEntry* entry = file.Find(parameter.name);
     DDL_CHECK(entry != nullptr);
     const bool is_variance = parameter.name.ends_with("running_var");
@@ -94,9 +98,10 @@ void RefuseUnusable(const SafetensorsFile& file, const Network& network) {
   }
 }
 
-void ImportPart(Network& network, Network::Part part, const SafetensorsFile& file, Stream& stream) {
+void ImportPart(Network& network, Network::Part part, const SafetensorsFile& file, Stream& stream,
+                std::string_view left_out) {
   for (const Parameter& parameter : network.parameters()) {
-    if (!Has(part, parameter)) continue;
+    if (!Has(part, parameter, left_out)) continue;
     const TensorEntry* entry = file.Find(parameter.name);
     DDL_CHECK(entry != nullptr);
     network.Import(part, parameter, ReadValues(file, *entry), stream);

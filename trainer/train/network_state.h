@@ -33,10 +33,13 @@ void RefuseNotFinite(std::span<const TensorSource> tensors);
 std::vector<TensorSource> SourcesOf(const std::vector<HostTensor>& tensors);
 
 // What a file must hold to be `part` of `network`; torchvision's num_batches_tracked may be there.
-std::vector<ExpectedTensor> ExpectedTensors(const Network& network, Network::Part part);
+// Here and below, parameters whose names begin with `left_out` are passed over, where it is given.
+std::vector<ExpectedTensor> ExpectedTensors(const Network& network, Network::Part part,
+                                            std::string_view left_out = {});
 
-// REQUIRES: CheckTensors(file, ExpectedTensors(network, part)) did not throw.
-void ImportPart(Network& network, Network::Part part, const SafetensorsFile& file, Stream& stream);
+// REQUIRES: CheckTensors(file, ExpectedTensors(network, part, left_out)) did not throw.
+void ImportPart(Network& network, Network::Part part, const SafetensorsFile& file, Stream& stream,
+                std::string_view left_out = {});
 
 // Collective: gives every rank what rank 0 has.
 void BroadcastPart(Network& network, Network::Part part, Communicator& communicator,
@@ -45,7 +48,8 @@ void BroadcastPart(Network& network, Network::Part part, Communicator& communica
 // Throws Error(EX_DATAERR) that names the file and the first tensor with a value that is NaN or
 // infinite, or with a variance below 0: a ReLU hides such a value, and figures come out.
 // REQUIRES: as ImportPart, of the values.
-void RefuseUnusable(const SafetensorsFile& file, const Network& network);
+void RefuseUnusable(const SafetensorsFile& file, const Network& network,
+                    std::string_view left_out = {});
 
 // The values of a tensor of type fp32.
 std::vector<float> ReadValues(const SafetensorsFile& file, const TensorEntry& entry);

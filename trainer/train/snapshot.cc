@@ -200,13 +200,29 @@ std::vector<HostTensor> ModelWith(std::span<const float> mean, std::span<const f
   return model;
 }
 
+constexpr std::string_view kHead = "fc.";  // the last layer, of which the classes are
+
+// What `file` must hold to begin with; with --new_head it may have a head of any kind.
+std::vector<ExpectedTensor> ExpectedToBegin(const SafetensorsFile& file,
+                                            const SnapshotParts& parts) {
+  if (!parts.config.new_head) return ExpectedTensors(parts.network, kValue);
+  std::vector<ExpectedTensor> expected = ExpectedTensors(parts.network, kValue, kHead);
+  for (const TensorEntry& entry : file.tensors()) {
+    if (entry.name.starts_with(kHead)) expected.push_back({entry.name, entry.dtype, entry.shape});
+  }
+  return expected;
+}
+
 // The one that differs from --classes gets a message of its own: it is the common mistake.
 void RefuseOtherClasses(const SafetensorsFile& file, const TrainConfig& config) {
+  if (config.new_head) return;
   const TensorEntry* fc = file.Find("fc.weight");
   if (fc == nullptr || fc->shape.rank() != 2 || fc->shape[0] == config.classes) return;
-  throw Error(EX_DATAERR, file.path() + ": fc.weight has " + std::to_string(fc->shape[0]) +
-                              " classes, this run has " + std::to_string(config.classes) +
-                              ": give --classes=" + std::to_string(fc->shape[0]));
+  throw Error(
+      EX_DATAERR,
+      file.path() + ": fc.weight has " + std::to_string(fc->shape[0]) + " classes, this run has " +
+          std::to_string(config.classes) + ": give --classes=" + std::to_string(fc->shape[0]) +
+          (KeepsWeights(config.mode) ? ", or --new_head to train a last layer of its own" : ""));
 }
 
 // A folder is that of a run.
@@ -353,10 +369,12 @@ void InitializeFromFile(const SnapshotParts& parts) {
                                      ? ReadBestOf(from)
                                      : SafetensorsFile::Read(from.string());
     RefuseOtherClasses(file, parts.config);
-    CheckTensors(file, ExpectedTensors(parts.network, kValue));
-    RefuseUnusable(file, parts.network);
-    ImportPart(parts.network, kValue, file, parts.stream);
-    parts.log->info("initial weights: {}", file.path());
+    const std::string_view left_out = parts.config.new_head ? kHead : std::string_view();
+    CheckTensors(file, ExpectedToBegin(file, parts));
+    RefuseUnusable(file, parts.network, left_out);
+    ImportPart(parts.network, kValue, file, parts.stream, left_out);
+    parts.log->info("initial weights{}: {}",
+                    parts.config.new_head ? " of all but the last layer" : "", file.path());
   }
   BroadcastPart(parts.network, kValue, parts.communicator, parts.stream);
   if (parts.network.keeps_averages()) parts.network.StartAverages(parts.stream);

@@ -125,11 +125,8 @@ Position Trainer::FirstPosition() {
   } else {
     RefuseUsedFolder(launch_.snapshot_parts());
   }
-  if (!config_.init_from.empty()) {
-    InitializeFromFile(launch_.snapshot_parts());
-  } else {
-    launch_.InitializeAfresh();
-  }
+  if (config_.init_from.empty() || config_.new_head) launch_.InitializeAfresh();
+  if (!config_.init_from.empty()) InitializeFromFile(launch_.snapshot_parts());
   return {};
 }
 

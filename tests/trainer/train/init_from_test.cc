@@ -120,7 +120,56 @@ TEST_F(InitFromTest, RefusesAnotherNumberOfClassesAndSaysWhatToGive) {
   TensorSource& fc = Find("fc.weight");
   fc.shape = Shape{1000, 32};
   fc.data = values.data();
-  EXPECT_THAT(Refusal(), AllOf(HasSubstr("1000 classes"), HasSubstr("--classes=1000")));
+  EXPECT_THAT(Refusal(),
+              AllOf(HasSubstr("1000 classes"), HasSubstr("give --classes=1000, or --new_head")));
+  config_.mode = RunMode::kEvaluate;
+  fs::remove(config_.init_from);
+  EXPECT_THAT(Refusal(), AllOf(HasSubstr("give --classes=1000"), Not(HasSubstr("--new_head"))));
+}
+
+TEST_F(InitFromTest, WithANewHeadTakesAllOtherValuesOfANetworkOfAnyClasses) {
+  config_.new_head = true;
+  const auto begun = ExportPart(network_, Network::Part::kValue, "", *stream_);
+  const auto check = [&] {
+    Load();
+    const auto loaded = ExportPart(network_, Network::Part::kValue, "", *stream_);
+    for (std::size_t i = 0; i < loaded.size(); ++i) {
+      const bool is_head = loaded[i].name.starts_with("fc.");
+      EXPECT_EQ(loaded[i].values, (is_head ? begun : tensors_)[i].values) << loaded[i].name;
+    }
+    fs::remove(config_.init_from);
+  };
+  check();
+  const std::vector<float> values(1000 * 32, std::numeric_limits<float>::quiet_NaN());
+  Find("fc.weight").shape = Shape{1000, 32};
+  Find("fc.weight").data = values.data();
+  check();
+  std::erase_if(sources_, [](const TensorSource& s) { return s.name.starts_with("fc."); });
+  check();
+  EXPECT_THAT(log_text_.str(), HasSubstr("initial weights of all but the last layer: "));
+  std::erase_if(sources_, [](const TensorSource& s) { return s.name == "conv1.weight"; });
+  EXPECT_THAT(Refusal(), HasSubstr("tensor 'conv1.weight' is missing"));
+}
+
+TEST(InitFromARun, WithANewHeadTrainsForOtherClasses) {
+  const TemporaryFolder folder;
+  TrainConfig config = SmallConfig(folder.path());
+  config.export_dir = folder.path();
+  RunAlone(config);
+  TrainConfig other = SmallConfig(folder.path() / "other");
+  other.classes = config.classes + 3;
+  other.init_from = ExportFile(config);
+  other.new_head = true;
+  other.schedule.run_iter = 0;
+  RunAlone(other);
+  const auto begun = TensorsOf(CheckpointFolder(other.model_dir, 0) / "model.safetensors");
+  const auto taken = TensorsOf(ExportFile(config));
+  EXPECT_EQ(begun.at("layer3.0.conv1.weight"), taken.at("layer3.0.conv1.weight"));
+  EXPECT_EQ(begun.at("bn1.running_var"), taken.at("bn1.running_var"));
+  EXPECT_THAT(begun.at("fc.weight"), testing::Contains(testing::Ne(0.0F)));
+  EXPECT_EQ(begun.at("fc.bias").size(), static_cast<std::size_t>(other.classes));
+  other.schedule.run_iter = -1;
+  EXPECT_EQ(RunAlone(other).step, 6);
 }
 
 // A ReLU, or an evaluation's arg max, would hide them.
