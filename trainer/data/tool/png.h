@@ -20,9 +20,10 @@ struct DecodedPicture {
 
 bool IsPng(std::span<const std::uint8_t> data);
 
-// Of any depth and colours; what is transparent becomes white.  Throws Error(EX_DATAERR) without
-// the name of the image if it is damaged, has more pixels than JPEG images may (jpeg.h), or if
-// this build has no libpng.
+// Of any depth and colours: the upper 8 bits of the values that are stored, as TensorFlow and PIL
+// read them.  Gamma changes none, and what is transparent has the colour below.  Throws
+// Error(EX_DATAERR) without the name of the image if it is damaged, has more pixels than JPEG
+// images may (jpeg.h), or if this build has no libpng.
 DecodedPicture DecodePng(std::span<const std::uint8_t> data);
 
 }  // namespace trainer
