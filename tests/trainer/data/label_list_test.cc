@@ -72,6 +72,17 @@ TEST(ImageLabels, MayNameTheirFiles) {
   EXPECT_THAT(blanks.ClassesOf({"a.c.jpg", "b.png"}, "val"), ElementsAre("cat", "dog"));
 }
 
+TEST(ImageLabels, MayHaveBlanksInNames) {
+  const ImageLabels labels(
+      "stop 1.jpg,bus stop\n"
+      "v2.jpg , bus stop , and more\n"
+      "my cat.jpg\tcat, black\tand more\n"
+      "dog.jpg  dog  and more\n",
+      "labels", kNoNumbers);
+  EXPECT_THAT(labels.ClassesOf({"dog.jpg", "my cat.jpg", "stop 1.jpg", "v2.jpg"}, "val"),
+              ElementsAre("dog", "cat, black", "bus stop", "bus stop"));
+}
+
 TEST(ImageLabels, RefusesWithTheLine) {
   EXPECT_THAT(LabelsError("490\n361\n"),
               HasSubstr("labels:1: the class is the number 490: which one that is must be said by "

@@ -44,22 +44,29 @@ ImageLabels::ImageLabels(std::string_view text, std::string path,
                          const std::vector<ImageClass>& classes_by_number)
     : path_(std::move(path)) {
   ForEachLine(text, path_, [&](std::string_view line, std::size_t number) {
-    if (number == 1 && line == "ImageId,PredictionString") return;
+    if (number == 1 && line == "ImageId,PredictionString") {
+      has_boxes_ = true;
+      return;
+    }
     Take(line, number, classes_by_number);
   });
 }
 
 void ImageLabels::Take(std::string_view line, std::size_t line_number,
                        const std::vector<ImageClass>& classes_by_number) {
-  constexpr std::string_view kSeparators = " \t,";
-  const std::size_t separator = line.find_first_of(kSeparators);
+  std::size_t separator = line.find_first_of(",\t");
+  if (separator == std::string_view::npos) separator = line.find(' ');
   const bool has_file = separator != std::string_view::npos;
   if (line_number > 1 && has_file != in_order_.empty()) {
     throw BadLine(path_, line_number,
                   "each line must be CLASS, or each line FILE and CLASS: here they are mixed");
   }
-  std::string_view name = has_file ? Trimmed(line.substr(separator + 1)) : line;
-  name = name.substr(0, name.find_first_of(kSeparators));
+  std::string_view name = line;
+  if (has_file) {
+    name = Trimmed(line.substr(separator + 1));
+    name = Trimmed(name.substr(0, name.find(line[separator])));
+    if (has_boxes_) name = name.substr(0, name.find_first_of(kBlanks));
+  }
   if (name.empty()) throw BadLine(path_, line_number, "there is no class behind the file");
   if (const auto place = ParsePlace(name)) {
     if (classes_by_number.empty()) {
@@ -81,7 +88,7 @@ void ImageLabels::Take(std::string_view line, std::size_t line_number,
     in_order_.emplace_back(name);
     return;
   }
-  const std::string_view file = WithoutImageEnding(line.substr(0, separator));
+  const std::string_view file = WithoutImageEnding(Trimmed(line.substr(0, separator)));
   if (!by_file_.emplace(file, name).second) {
     throw BadLine(path_, line_number, "the image " + std::string(file) + " is there twice");
   }

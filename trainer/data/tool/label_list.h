@@ -31,11 +31,13 @@ std::vector<ImageClass> ParseClassList(std::string_view text, const std::string&
 // The class of each image.
 class ImageLabels {
  public:
-  // Each line is a class, that of the n-th image in the order of the names; or FILE and CLASS with
-  // a blank, a tab or a comma between, and anything behind (Kaggle's LOC_val_solution.csv, whose
-  // first line ImageId,PredictionString is passed over).  FILE may be without its ending.  A class
-  // that is a number n is the n-th of `classes_by_number`: the development kit of ILSVRC2012 counts
-  // classes in an order of its own, so that its numbers mean nothing without it.
+  // Each line is a class, that of the n-th image in the order of the names; or FILE and CLASS.
+  // Between them is the first comma or tab of the line, where it has one, else its first blank;
+  // what follows a second one is passed over.  Behind the first line ImageId,PredictionString, that
+  // of Kaggle's LOC_val_solution.csv, a class ends at a blank: boxes follow.  FILE may be without
+  // its ending.  A class that is a number n is the n-th of `classes_by_number`: the development kit
+  // of ILSVRC2012 counts classes in an order of its own, so that its numbers mean nothing without
+  // it.
   ImageLabels(std::string_view text, std::string path,
               const std::vector<ImageClass>& classes_by_number);
 
@@ -49,6 +51,7 @@ class ImageLabels {
             const std::vector<ImageClass>& classes_by_number);
 
   std::string path_;
+  bool has_boxes_ = false;  // behind the classes
   std::vector<std::string> in_order_;
   std::map<std::string, std::string, std::less<>> by_file_;  // by names without ending
 };
