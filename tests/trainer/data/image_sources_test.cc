@@ -131,6 +131,20 @@ TEST_F(ImageSourcesTest, RefusesSourcesWithoutImages) {
   EXPECT_THAT(Refusal({"text"}), HasSubstr("text, tar header at offset 0: the file ends without"));
 }
 
+// As unpacking leaves them.
+TEST_F(ImageSourcesTest, RefusesAFolderBesideItsTar) {
+  Write("set/n01/1.JPEG", "a");
+  Write("set/n01.tar", TarOf({{"README", "r"}}));
+  Write("set/n02.tar", TarOf({{"2.JPEG", "b"}}));
+  EXPECT_THAT(ImagesOf({"set"}), ElementsAre("n01 n01/1.JPEG=a", "n02 2.JPEG=b"));
+  Write("set/n01.tar", TarOf({{"1.JPEG", "a"}}));
+  EXPECT_EQ(Refusal({"set"}), "both " + Path("set/n01") + " and " + Path("set/n01.tar") +
+                                  " have images, most likely the same ones: move one of the two "
+                                  "away");
+  std::filesystem::remove(Path("set/n01/1.JPEG"));
+  EXPECT_THAT(ImagesOf({"set"}), ElementsAre("n01 1.JPEG=a", "n02 2.JPEG=b"));
+}
+
 TEST_F(ImageSourcesTest, RefusesLinksItCannotFollow) {
   Write("a.tar", TarHeader("cat/1.jpg", 0, '2') + TarEnd());
   EXPECT_THAT(Refusal({"a.tar"}), HasSubstr("a.tar, cat/1.jpg: a link to another file: pack the "));

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -140,12 +141,15 @@ void ImageLister::AddSource(const std::string& path, bool is_alone) {
 
 void ImageLister::AddFolder(const std::string& root, bool is_alone) {
   std::vector<std::string> tars;
+  std::set<std::string> class_folders;  // that have images
   AddContainer(root, false);
   for (const fs::directory_entry& entry : EntriesOf(root)) {
     const std::string name = entry.path().filename().string();
     const bool is_shown = !IsHidden(name);
     if (is_shown && IsFolder(entry)) {
+      const std::size_t before = listing_.images.size();
       AddClassFolder(root, name, name, 1);
+      if (listing_.images.size() > before) class_folders.insert(entry.path().string());
     } else if (is_shown && name.ends_with(kTarEnding)) {
       tars.push_back(entry.path().string());
     } else if (is_shown && HasImageEnding(name)) {
@@ -155,7 +159,14 @@ void ImageLister::AddFolder(const std::string& root, bool is_alone) {
     }
   }
   for (const std::string& tar : tars) {
+    const std::string folder = tar.substr(0, tar.size() - kTarEnding.size());
+    const std::size_t before = listing_.images.size();
     AddTarFile(tar, is_alone && tars.size() == 1 ? "" : StemOf(tar));
+    if (listing_.images.size() > before && class_folders.contains(folder)) {
+      throw Error(EX_DATAERR, "both " + folder + " and " + tar +
+                                  " have images, most likely the same ones: move one of the two "
+                                  "away");
+    }
   }
 }
 

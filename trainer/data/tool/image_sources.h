@@ -8,8 +8,9 @@
 //   WebDataset's shards                 the class is the number in KEY.cls, from 0; image KEY.jpg
 //   images side by side, in a folder or a tar (ILSVRC2012_img_val.tar)
 //                                       classes by a list, which counts over all others
-// Tars are read in place.  Files whose names begin with a dot or do not end as those of images are
-// passed over and counted.
+// A folder NAME with images and NAME.tar with images beside it would count each image twice: that
+// is refused.  Tars are read in place.  Files whose names begin with a dot or do not end as those
+// of images are passed over and counted.
 //
 // Errors are Error(EX_DATAERR) with the path.
 
