@@ -8,6 +8,7 @@
 #include <atomic>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "tests/trainer/data/convert_fixture.h"
 #include "tests/trainer/data/tar_text.h"
@@ -18,6 +19,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
 TEST_F(ConvertTest, StoresEveryImageAsItIs) {
@@ -184,6 +186,38 @@ TEST_F(ConvertTest, StopsAtABadImageOrLeavesItOut) {
   options.dir = Path("bad");
   options.train.shards = 12;
   EXPECT_THAT(RefusalOf(options).second, HasSubstr(" can be used: make fewer files"));
+}
+
+TEST_F(ConvertTest, NotesFoldersThatAreNoClasses) {
+  WriteImageFiles(Path("images"), MakeImageFiles({"n02"}, 4));
+  std::filesystem::create_directory(Path("images/n01"));
+  ConvertOptions options = OptionsFor("set");
+  EXPECT_EQ(Convert(options).classes, 1);
+  EXPECT_EQ(messages_.substr(0, messages_.find('\n')),
+            "ddldata: note: " + Path("images/n01") +
+                " has no images and is no class, unless --class_list names it");
+  std::filesystem::create_directory(Path("images/n03"));
+  options.dir = Path("two");
+  Convert(options);
+  EXPECT_THAT(messages_, HasSubstr("ddldata: note: " + Path("images/n01") +
+                                   " and 1 more have no images and are no classes, unless "
+                                   "--class_list names them\n"));
+  // Where something else tells the classes no label moves.
+  WriteText(Path("list"), "n01\nn02\nn03\n");
+  options.dir = Path("listed");
+  options.class_list = Path("list");
+  EXPECT_EQ(Convert(options).classes, 3);
+  EXPECT_THAT(messages_, Not(HasSubstr("note:")));
+  options = OptionsFor("validation");
+  options.validation = std::exchange(options.train, {});
+  options.validation.shards = 1;
+  Convert(options);
+  EXPECT_THAT(messages_, HasSubstr("and 1 more have no images"));
+  WriteImageFiles(Path("train"), MakeImageFiles({"n01", "n02"}, 4));
+  options.dir = Path("both");
+  options.train = {.sources = {Path("train")}, .labels = "", .shards = 1};
+  Convert(options);
+  EXPECT_THAT(messages_, Not(HasSubstr("note:")));
 }
 
 TEST_F(ConvertTest, RefusesOptionsThatMakeNoSense) {

@@ -117,6 +117,28 @@ TEST_F(ImageSourcesTest, MoreTarsThanMayBeOpen) {
   EXPECT_EQ(ImagesOf(names).back(), "169 1.jpg=69");
 }
 
+TEST_F(ImageSourcesTest, FoldersAndTarsWithoutImagesAreNoClasses) {
+  Write("set/ape/notes.txt", "n");
+  Write("set/bee/1.jpg", "b");
+  Write("set/cow.tar", TarOf({{"README", "r"}}));
+  Write("set/dog.tar", TarOf({{"1.jpg", "d"}}));
+  Write("set/.trash/notes.txt", "n");
+  Write("other.tar", TarOf({{"ewe.tar", TarEnd()}, {"fly.tar", TarOf({{"1.jpg", "f"}})}}));
+  EXPECT_THAT(ImagesOf({"set", "other.tar"}),
+              ElementsAre("bee bee/1.jpg=b", "dog 1.jpg=d", "fly fly.tar/1.jpg=f"));
+  EXPECT_THAT(listing_.empty_classes,
+              ElementsAre(Path("set/ape"), Path("set/cow.tar"), Path("other.tar") + ", ewe.tar"));
+  // That of another source has the class.
+  Write("more/ape/1.jpg", "a");
+  ImagesOf({"set", "more"});
+  EXPECT_THAT(listing_.empty_classes, ElementsAre(Path("set/cow.tar")));
+  // Numbers need no folders.
+  Write("shards/0.tar", TarOf({{"0.jpg", "x"}, {"0.cls", "0"}}));
+  Write("shards/1.tar", TarEnd());
+  ImagesOf({"shards"});
+  EXPECT_THAT(listing_.empty_classes, ElementsAre());
+}
+
 TEST_F(ImageSourcesTest, RefusesSourcesWithoutImages) {
   EXPECT_EQ(Refusal({"no"}), "cannot read " + Path("no") + ": No such file or directory");
   Write("set/cat/a.txt", "");

@@ -76,6 +76,7 @@ class Conversion {
 
   ImageListing List(const ConvertedSplit& split, const std::vector<ImageClass>& class_numbers);
   void Plan();
+  void NoteEmptyClasses() const;
   void PlanTrainBoxes();
   std::vector<Task> MissingFiles(ShardFolder& folder);
   void BeginProgress(std::span<const Task> tasks);
@@ -122,6 +123,20 @@ ImageListing Conversion::List(const ConvertedSplit& split,
   return listing;
 }
 
+// Of the images that tell the classes; a list of classes tells all of them.
+void Conversion::NoteEmptyClasses() const {
+  const bool has_train = !options_.train.sources.empty();
+  const ConvertedSplit& split = has_train ? options_.train : options_.validation;
+  const std::vector<std::string>& empty = listings_[has_train ? 0 : 1].empty_classes;
+  if (empty.empty() || !options_.class_list.empty() || !split.labels.empty()) return;
+  const bool is_one = empty.size() == 1;
+  progress_.Note(empty.front() +
+                 (is_one ? " has no images and is no class"
+                         : " and " + std::to_string(empty.size() - 1) +
+                               " more have no images and are no classes") +
+                 ", unless --class_list names " + (is_one ? "it" : "them"));
+}
+
 void Conversion::PlanTrainBoxes() {
   if (options_.boxes.empty()) return;
   boxes_ = ReadBoxes(options_.boxes, [&](std::int64_t annotations) {
@@ -149,6 +164,7 @@ void Conversion::Plan() {
   const std::vector<ImageClass> class_numbers = ReadClassList(options_.class_numbers);
   listings_.push_back(List(options_.train, class_numbers));
   listings_.push_back(List(options_.validation, class_numbers));
+  NoteEmptyClasses();
   classes_ = NumberClasses(listings_[0], listings_[1], class_list);
   summary_.classes = std::ssize(classes_);
   summary_.train_images = std::ssize(listings_[0].images);

@@ -90,6 +90,7 @@ class ImageLister {
   const std::function<void(std::int64_t)>& on_found_;
   ImageListing listing_;
   std::map<std::string, std::uint32_t> class_numbers_;
+  std::map<std::string, std::string> empty_classes_;  // paths, by name
 };
 
 std::uint32_t ImageLister::AddContainer(const std::string& path, bool is_tar) {
@@ -149,7 +150,11 @@ void ImageLister::AddFolder(const std::string& root, bool is_alone) {
     if (is_shown && IsFolder(entry)) {
       const std::size_t before = listing_.images.size();
       AddClassFolder(root, name, name, 1);
-      if (listing_.images.size() > before) class_folders.insert(entry.path().string());
+      if (listing_.images.size() > before) {
+        class_folders.insert(entry.path().string());
+      } else {
+        empty_classes_.emplace(name, entry.path().string());
+      }
     } else if (is_shown && name.ends_with(kTarEnding)) {
       tars.push_back(entry.path().string());
     } else if (is_shown && HasImageEnding(name)) {
@@ -162,6 +167,7 @@ void ImageLister::AddFolder(const std::string& root, bool is_alone) {
     const std::string folder = tar.substr(0, tar.size() - kTarEnding.size());
     const std::size_t before = listing_.images.size();
     AddTarFile(tar, is_alone && tars.size() == 1 ? "" : StemOf(tar));
+    if (listing_.images.size() == before) empty_classes_.emplace(StemOf(tar), tar);
     if (listing_.images.size() > before && class_folders.contains(folder)) {
       throw Error(EX_DATAERR, "both " + folder + " and " + tar +
                                   " have images, most likely the same ones: move one of the two "
@@ -215,7 +221,11 @@ void ImageLister::AddTar(const support::Descriptor& file, const std::string& fol
       if (!folder.empty()) {
         throw Error(EX_DATAERR, path + ", " + name + ": a tar in a tar in a tar: unpack one");
       }
+      const std::size_t before = listing_.images.size();
       AddTar(file, name + "/", {member->offset, member->size}, StemOf(name));
+      if (listing_.images.size() == before) {
+        empty_classes_.emplace(StemOf(name), path + ", " + name);
+      }
     } else if (is_shown && name.ends_with(".cls")) {
       constexpr std::uint64_t kMaxNumberBytes = 32;
       std::string text(std::min(member->size, kMaxNumberBytes), '\0');
@@ -300,6 +310,10 @@ ImageListing ImageLister::Finish() {
                                   ": the image has the class " + name +
                                   ", others have numbers (KEY.cls): convert them separately");
     }
+  }
+  for (const auto& [name, path] : empty_classes_) {
+    const bool is_class = class_numbers_.contains(name);
+    if (!is_class && !listing_.is_numbered) listing_.empty_classes.push_back(path);
   }
   on_found_(std::ssize(listing_.images));
   return std::move(listing_);

@@ -52,6 +52,9 @@ struct ImageListing {
   bool is_numbered = false;          // the names are WebDataset's numbers
   std::int64_t others = 0;           // files that are no images by their names
   std::string one_other;             // the path of one of them, of Parquet if there is one
+  // Folders and tars that have no images, and so are no classes, by their names; where
+  // is_numbered, none.
+  std::vector<std::string> empty_classes;
 };
 
 // Finds the images of `sources`; `labels` may be null.  `on_found` hears the number of images now
