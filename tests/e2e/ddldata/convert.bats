@@ -104,8 +104,11 @@ make_archives() {
   convert set --train train --bad_images skip
   [ "$status" -eq 0 ]
   [[ $messages == *"ddldata: note: left out: train/n00000002/odd.JPEG: "* ]]
-  [ "$output" = "set: 61 training and 0 validation images of 5 classes in 1 file; 1 image left out" ]
+  [ "$output" = "set: 60 training and 0 validation images of 5 classes in 1 file; 1 image left out" ]
   trains_on set
+  convert boxes --train train --bad_images skip --boxes "$images/boxes.csv"
+  [ "$output" = "boxes: 60 training and 0 validation images of 5 classes in 1 file; 30 training images with bounding boxes, \
+of all that were found; 1 image left out" ]
 }
 
 @test "stats finds images that are there twice" {

@@ -55,7 +55,7 @@ class ConvertBoxesTest : public ConvertTest {
 
 TEST_F(ConvertBoxesTest, RecordsHaveTheBoxesOfTheirImages) {
   const ConvertSummary summary = Convert(OptionsWithBoxes("set"));
-  EXPECT_EQ(summary.records, 15);
+  EXPECT_EQ(summary.train_images, 15);
   EXPECT_EQ(summary.images_with_boxes, 2);
   EXPECT_EQ(ProblemsOf("set", 3), 0);
   EXPECT_THAT(messages_, HasSubstr("ddldata: note: bounding boxes without area in " +

@@ -30,7 +30,7 @@ TEST_F(ConvertTest, StoresEveryImageAsItIs) {
   options.class_list = Path("texts");
   const ConvertSummary summary = Convert(options);
   EXPECT_EQ(summary.train_images, 15);
-  EXPECT_EQ(summary.records, 15);
+  EXPECT_EQ(summary.left_out, 0);
   EXPECT_EQ(summary.classes, 3);
   EXPECT_EQ(summary.files, 4);
   EXPECT_EQ(ProblemsOf("set", 3), 0);
@@ -177,11 +177,19 @@ TEST_F(ConvertTest, StopsAtABadImageOrLeavesItOut) {
                                                   "it is text that begins with \"no image\"; "
                                                   "--bad_images=skip leaves such images out"));
   options.bad_images = BadRecords::kSkip;
-  const ConvertSummary summary = Convert(options);
-  EXPECT_EQ(summary.train_images, 12);
-  EXPECT_EQ(summary.records, 11);
+  WriteText(Path("images/n02/n02_1.JPEG"), "nor this");
+  options.validation = options.train;
+  options.dir = Path("skipped");
+  ConvertSummary summary = Convert(options);
+  EXPECT_EQ(summary.train_images, 10);
+  EXPECT_EQ(summary.validation_images, 10);
+  EXPECT_EQ(summary.left_out, 4);
   EXPECT_THAT(messages_, HasSubstr("ddldata: note: left out: " + Path("images") + "/n01/n01_2"));
-  EXPECT_EQ(ProblemsOf("set", 3), 0);
+  EXPECT_EQ(ProblemsOf("skipped", 3), 0);
+  summary = Convert(options);
+  EXPECT_EQ(summary.files_before, 8);
+  EXPECT_EQ(summary.train_images, 10);
+  EXPECT_EQ(summary.left_out, 4);
 
   options.dir = Path("bad");
   options.train.shards = 12;

@@ -83,6 +83,7 @@ class Conversion {
   void WriteFile(const Task& task);
   std::string MakeRecord(std::size_t split, const PlannedImage& place,
                          std::span<const std::uint8_t> file, ImageStore& store) const;
+  void CountRecords();
   void StopIfAsked() const;
 
   const ConvertOptions& options_;
@@ -167,8 +168,6 @@ void Conversion::Plan() {
   NoteEmptyClasses();
   classes_ = NumberClasses(listings_[0], listings_[1], class_list);
   summary_.classes = std::ssize(classes_);
-  summary_.train_images = std::ssize(listings_[0].images);
-  summary_.validation_images = std::ssize(listings_[1].images);
   std::vector<const ImageListing*> listings;
   for (const ImageListing& listing : listings_) {
     readers_.emplace_back(listing);
@@ -263,6 +262,18 @@ void Conversion::WriteFile(const Task& task) {
   writer.Commit();
 }
 
+// In the files, also those from before, which may lack images that were left out.
+void Conversion::CountRecords() {
+  const auto manifest = ReadShardManifest(options_.dir);
+  for (const ShardSummary& shard : manifest.value()) {
+    const bool is_train = shard.name.starts_with(FilePrefix(Split::kTrain));
+    (is_train ? summary_.train_images : summary_.validation_images) +=
+        static_cast<std::int64_t>(shard.records);
+  }
+  summary_.left_out = std::ssize(listings_[0].images) + std::ssize(listings_[1].images) -
+                      summary_.train_images - summary_.validation_images;
+}
+
 ConvertSummary Conversion::Run() {
   CheckConvertOptions(options_);
   Plan();
@@ -272,7 +283,8 @@ ConvertSummary Conversion::Run() {
   ShardFolder::WriteFiles(options_.threads, std::ssize(missing), failed_,
                           [&](std::int64_t i) { WriteFile(missing[static_cast<std::size_t>(i)]); });
   StopIfAsked();
-  summary_.records = MakeShardManifest(options_.dir, false, options_.threads);
+  MakeShardManifest(options_.dir, false, options_.threads);
+  CountRecords();
   return summary_;
 }
 

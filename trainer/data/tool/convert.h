@@ -42,20 +42,19 @@ struct ConvertOptions {
 
 struct ConvertSummary {
   std::int64_t classes = 0;
-  std::int64_t train_images = 0;       // found
-  std::int64_t validation_images = 0;  // found
-  std::int64_t images_with_boxes = 0;  // of those found
+  std::int64_t train_images = 0;       // in the files
+  std::int64_t validation_images = 0;  // in the files
+  std::int64_t left_out = 0;           // found, but not in the files, of both splits
+  std::int64_t images_with_boxes = 0;  // training images, those left out too
   int files = 0;
-  int files_before = 0;      // of which an earlier conversion had left so many
-  std::int64_t records = 0;  // written, all in all: fewer than images where some were left out
+  int files_before = 0;  // of which an earlier conversion had left so many
 };
 
 // Memory is bounded by the names of the images, by the bounding boxes and by one image for each
 // thread.  `stop_requested` is asked between images, from any thread.  Throws Error:
 //   EX_USAGE     options that make no sense; DATA_DIR has other data files, or another conversion
-//   EX_DATAERR   a source, a list, bounding boxes, or an image with BadRecords::kStop; all images
-//   of
-//                a file are bad
+//   EX_DATAERR   a source, a list, bounding boxes, or an image with BadRecords::kStop; all
+//                images of a file are bad
 //   EX_TEMPFAIL  stop_requested: the same call goes on
 //   EX_CONFIG    another conversion is at work in DATA_DIR
 //   EX_OSERR     a file cannot be written; what is whole stays, and the same call goes on

@@ -108,7 +108,6 @@ int Convert(const DataToolOptions& options) {
   const trainer::ConvertSummary summary =
       trainer::ConvertImages(convert, progress, [] { return stop_signal != 0; });
   progress.Break();
-  const std::int64_t left_out = summary.train_images + summary.validation_images - summary.records;
   std::string text = convert.dir + ": " + std::to_string(summary.train_images) + " training and " +
                      std::to_string(summary.validation_images) + " validation images of " +
                      std::to_string(summary.classes) + " classes in " +
@@ -118,9 +117,11 @@ int Convert(const DataToolOptions& options) {
   }
   if (!convert.boxes.empty()) {
     text += "; " + support::Counted(summary.images_with_boxes, "training image") +
-            " with bounding boxes";
+            " with bounding boxes" + (summary.left_out > 0 ? ", of all that were found" : "");
   }
-  if (left_out > 0) text += "; " + support::Counted(left_out, "image") + " left out";
+  if (summary.left_out > 0) {
+    text += "; " + support::Counted(summary.left_out, "image") + " left out";
+  }
   std::printf("%s\n", text.c_str());
   return 0;
 }
