@@ -91,6 +91,11 @@ TEST_F(ImageSourcesTest, ShardsOfWebDataset) {
   Write("s-1.tar", TarOf({{"a/1.cls", "3\n"}, {"a/1.0.jpg", "y"}}));
   EXPECT_THAT(ImagesOf({"s-0.tar", "s-1.tar"}), ElementsAre("12 a/0.jpg=x", "3 a/1.0.jpg=y"));
   EXPECT_TRUE(listing_.is_numbered);
+  // As programs of Windows and people write numbers.
+  for (const std::string number : {"7\r\n", " 7", "7 ", "7 \r\n\n", "\t7 \n"}) {
+    Write("s-2.tar", TarOf({{"0.jpg", "z"}, {"0.cls", number}}));
+    EXPECT_THAT(ImagesOf({"s-2.tar"}), ElementsAre("7 0.jpg=z"));
+  }
 }
 
 TEST_F(ImageSourcesTest, ImagesSideBySideByALabelList) {
@@ -189,7 +194,8 @@ TEST_F(ImageSourcesTest, RefusesHalvesOfWebDataset) {
   EXPECT_THAT(Refusal({"s.tar"}), HasSubstr("s.tar, 1.jpg: the image has no file 1.cls"));
   Write("s.tar", TarOf({{"0.jpg", "x"}, {"0.cls", "1"}, {"1.cls", "2"}}));
   EXPECT_THAT(Refusal({"s.tar"}), HasSubstr("s.tar, 1.cls: there is no image for it"));
-  for (const std::string number : {"-1", "cat", "", "1000001", "1 2"}) {
+  for (const std::string number :
+       {"-1", "cat", "", " \r\n", "1000001", "1 2", "1\n2", "1                                2"}) {
     Write("s.tar", TarOf({{"0.jpg", "x"}, {"0.cls", number}}));
     EXPECT_THAT(Refusal({"s.tar"}), HasSubstr("s.tar, 0.cls: expected the number of a class"));
   }

@@ -14,6 +14,7 @@
 
 #include "trainer/core/error.h"
 #include "trainer/data/tool/image_names.h"
+#include "trainer/data/tool/text_lines.h"
 
 namespace trainer {
 namespace {
@@ -228,7 +229,7 @@ void ImageLister::AddTar(const support::Descriptor& file, const std::string& fol
       }
     } else if (is_shown && name.ends_with(".cls")) {
       constexpr std::uint64_t kMaxNumberBytes = 32;
-      std::string text(std::min(member->size, kMaxNumberBytes), '\0');
+      std::string text(member->size <= kMaxNumberBytes ? member->size : 0, '\0');
       ReadAt(file, path, member->offset,
              {reinterpret_cast<std::uint8_t*>(text.data()), text.size()});
       numbers[std::string(KeyOf(name))] = text;
@@ -255,7 +256,8 @@ void ImageLister::TakeNumbers(std::size_t first_image,
                                   std::string(KeyOf(image.path)) + ".cls of its own");
     }
     std::string_view text = found->second;
-    while (text.ends_with('\n')) text.remove_suffix(1);
+    while (text.ends_with('\n')) text = Trimmed(text.substr(0, text.size() - 1));
+    text = Trimmed(text);
     int number = 0;
     const char* end = text.data() + text.size();
     const auto result = std::from_chars(text.data(), end, number);
