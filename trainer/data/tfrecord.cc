@@ -79,6 +79,10 @@ RecordPlace RecordFile::PlaceOf(std::uint64_t offset, std::span<const std::uint8
                     "the file ends within the record's header: it is truncated or not a TFRecord");
   }
   if (LoadLittleEndian<std::uint32_t>(&header[8]) != MaskedCrc32c(std::as_bytes(header.first(8)))) {
+    const bool is_gzip = offset == 0 && header[0] == 0x1f && header[1] == 0x8b;
+    if (is_gzip) {
+      throw BadRecord(path_, offset, "the file is compressed: unpack it with gunzip first");
+    }
     throw BadRecord(path_, offset,
                     "the checksum of the length is wrong: the file is damaged or not a TFRecord");
   }

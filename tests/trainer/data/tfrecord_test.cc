@@ -120,6 +120,15 @@ TEST_F(TfRecord, RefusesText) {
   EXPECT_THAT(ScanError("this is a text, not a record file\n"), EndsWith("or not a TFRecord"));
 }
 
+// As TFRecordOptions("GZIP") of TensorFlow writes them.
+TEST_F(TfRecord, RefusesCompressedFiles) {
+  const std::string gzip = std::string("\x1f\x8b\x08\0\0\0\0\0\0\x03", 10) + "compressed";
+  EXPECT_EQ(ScanError(gzip), path_ +
+                                 ", record at offset 0: the file is compressed: unpack it with "
+                                 "gunzip first");
+  EXPECT_THAT(ScanError(GoodBytes().substr(0, 21) + gzip), EndsWith("or not a TFRecord"));
+}
+
 TEST_F(TfRecord, RefusesDamagedData) {
   std::string bytes = GoodBytes();
   bytes[100] ^= 0x10;
