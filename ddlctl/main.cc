@@ -14,6 +14,7 @@
 #include <chrono>
 #include <clocale>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <optional>
@@ -61,7 +62,8 @@ void Print(const std::string& text) {
 }
 
 bool DrawsOnTerminal(const Options& options) {
-  return options.command == Command::kWatch && support::CanRedraw(STDOUT_FILENO);
+  return options.command == Command::kWatch &&
+         support::CanRedraw(STDOUT_FILENO, std::getenv("TERM"));
 }
 
 ddlctl::Screen ScreenNow() {

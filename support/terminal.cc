@@ -4,14 +4,12 @@
 
 #include <unistd.h>
 
-#include <cstdlib>
 #include <string_view>
 
 namespace support {
 
-bool CanRedraw(int descriptor) {
-  const char* terminal = std::getenv("TERM");
-  const std::string_view name = terminal == nullptr ? "" : terminal;
+bool CanRedraw(int descriptor, const char* kind) {
+  const std::string_view name = kind == nullptr ? "" : kind;
   return !name.empty() && name != "dumb" && isatty(descriptor) == 1;
 }
 

@@ -5,7 +5,7 @@
 namespace support {
 
 // Whether what is written to `descriptor` may have escape sequences, by which a line is drawn
-// anew: it is a terminal, and TERM says neither that it is a dumb one nor nothing.
-bool CanRedraw(int descriptor);
+// anew: it is a terminal, and `kind`, the value of TERM or nullptr, is neither none nor dumb.
+bool CanRedraw(int descriptor, const char* kind);
 
 }  // namespace support

@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <iostream>
 #include <optional>
 
@@ -46,7 +47,7 @@ namespace {
 
 ProgressOptions ProgressFor(int descriptor) {
   ProgressOptions progress;
-  progress.terminal = support::CanRedraw(descriptor);
+  progress.terminal = support::CanRedraw(descriptor, std::getenv("TERM"));
   progress.color = progress.terminal && !EnvironmentVariable("NO_COLOR");
   progress.beside_text = progress.terminal && isatty(STDOUT_FILENO) == 1;
   winsize size = {};

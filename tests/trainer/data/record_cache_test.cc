@@ -301,7 +301,7 @@ TEST_F(RecordCacheTest, AFolderThatCannotBeUsedIsRefused) {
     ADD_FAILURE() << "it was used";
   } catch (const Error& error) {
     EXPECT_EQ(error.exit_code(), EX_OSERR);
-    EXPECT_THAT(error.what(), StartsWith("cannot use the folder " + options_.dir));
+    EXPECT_THAT(error.what(), StartsWith("--record_cache: cannot use the folder " + options_.dir));
   }
 }
 

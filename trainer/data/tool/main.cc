@@ -11,6 +11,7 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <string>
@@ -61,7 +62,7 @@ void CatchStopSignals() {
 
 trainer::ProgressOptions ProgressFor(int descriptor) {
   trainer::ProgressOptions progress;
-  progress.terminal = support::CanRedraw(descriptor);
+  progress.terminal = support::CanRedraw(descriptor, std::getenv("TERM"));
   winsize size = {};
   if (progress.terminal && ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
     progress.columns = size.ws_col;
