@@ -99,9 +99,7 @@ sys.exit('%.3f' % (100 * value) != '$top1')"
 @test "MLLOG: a training that does not come to its end is aborted, and the next launch adds a run" {
   train 1 --num_iter=4 --run_iter=2 --results_dir=run --mllog=mlperf.txt
   [ "$status" -eq 0 ]
-  run logs mllog mlperf.txt
-  [ "$status" -eq 1 ]
-  [[ $output == *"no eval_"* ]]
+  grep -q '"key": "eval_accuracy"' mlperf.txt # as each launch ends
   grep -q '"key": "run_stop", .*"status": "aborted"' mlperf.txt
   # A launch that was killed in the middle of a line.
   mv mlperf.txt first
