@@ -117,6 +117,22 @@ std::string PathOfRanks(const Job& job) {
   return ValueOr(job.rank_settings, "PATH", ValueOr(job.environment, "PATH", ""));
 }
 
+// Whether the user or the site may have mpirun send the output of the ranks elsewhere: by
+// --output-filename, --output, --xterm, --xml, --merge-stderr-to-stdout, or by variables for these.
+bool MaySendOutputElsewhere(const Job& job) {
+  const auto may = [](const std::string& word) {
+    const auto names = {"output", "stdout", "xterm", "xml"};
+    return std::ranges::any_of(
+        names, [&](const char* name) { return word.find(name) != std::string::npos; });
+  };
+  const auto may_by_variable = [&](const auto& variable) {
+    const std::string& name = variable.first;
+    return (name.starts_with("OMPI_MCA_") || name.starts_with("PRTE_MCA_")) && may(name);
+  };
+  return std::ranges::any_of(job.mpi_arguments, may) ||
+         std::ranges::any_of(job.environment, may_by_variable);
+}
+
 }  // namespace
 
 std::vector<ChildCommand> MakeMpirunCommands(const Job& job) {
@@ -159,6 +175,7 @@ std::vector<ChildCommand> MakeMpirunCommands(const Job& job) {
   append({job.shim, "--"});
   append(job.program);
   command.environment = ToStrings(environment);
+  command.may_hide_reports = MaySendOutputElsewhere(job);
   return {command};
 }
 

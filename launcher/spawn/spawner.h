@@ -58,6 +58,8 @@ struct ChildCommand {
   std::vector<std::string> environment;        // "NAME=value"
   std::string report_key;                      // which the shims put into their reports
   std::shared_ptr<const PlainPath> open_file;  // a file that argv names and that must stay open
+  // mpirun may have been told to send the output of the ranks elsewhere, and the reports with it.
+  bool may_hide_reports = false;
 };
 
 // One command of srun, which for a heterogeneous job has a part for each component.  Where the

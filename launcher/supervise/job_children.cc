@@ -6,7 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "launcher/base/error.h"
@@ -19,6 +22,21 @@ using Kind = ChildCommand::Kind;
 using Unit = LineReader::Unit;
 
 namespace {
+
+namespace fs = std::filesystem;
+
+// Each thread has children of its own.  True where the kernel does not tell them
+// (CONFIG_PROC_CHILDREN, which distributions have).
+bool MayHaveChildren(pid_t pid) {
+  std::error_code error;
+  fs::directory_iterator threads("/proc/" + std::to_string(pid) + "/task", error);
+  for (; !error && threads != fs::directory_iterator(); threads.increment(error)) {
+    std::ifstream children(threads->path() / "children");
+    pid_t child = 0;
+    if (!children.is_open() || children >> child) return true;
+  }
+  return static_cast<bool>(error);
+}
 
 support::Descriptor LogOf(int rank, const std::string& directory) {
   const RankLog log = OpenRankLog(directory.c_str(), rank);
@@ -95,6 +113,12 @@ const JobChild* JobChildren::FindRank(int rank) const {
     if (child->rank == rank) return child.get();
   }
   return nullptr;
+}
+
+bool JobChildren::MayHaveStartedAny() const {
+  return std::any_of(children_.begin(), children_.end(), [](const auto& child) {
+    return !child->has_ended && MayHaveChildren(child->pid);
+  });
 }
 
 void JobChildren::Signal(int number) const {

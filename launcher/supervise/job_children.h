@@ -51,6 +51,10 @@ class JobChildren {
   bool AllEnded() const;
   const JobChild* FindRank(int rank) const;
 
+  // Whether a child has started processes that are still there; true where the kernel does not
+  // tell.
+  bool MayHaveStartedAny() const;
+
   // Sends a signal to the process group of each child that has not ended.
   void Signal(int number) const;
   // Passes on a signal that ddlrun was sent; mpirun gets another one in place of an order to stop.

@@ -9,6 +9,20 @@
 
 namespace launcher {
 
+void AddEnd(ChildCommand::Kind kind, const RankFailure& end, bool was_well, JobResult* result) {
+  const bool stopped_early = end.exit_code == EX_TEMPFAIL;
+  const bool counts =
+      result->exit_code == EX_OK || (result->exit_code == EX_TEMPFAIL && !stopped_early);
+  if (!counts) return;
+  result->exit_code = end.exit_code;
+  if (kind == ChildCommand::Kind::kRank) {
+    result->failure = end;
+  } else if (end.signal != 0 && was_well) {
+    result->launcher_end = std::string(kind == ChildCommand::Kind::kSrun ? "srun" : "mpirun") +
+                           " was ended by " + DescribeEnd(end);
+  }
+}
+
 void AddReports(const RankReports& reports, ChildCommand::Kind kind,
                 const std::vector<std::string>& hosts, JobResult* result) {
   result->has_started = !hosts.empty() && reports.started().size() == hosts.size();

@@ -48,6 +48,10 @@ struct JobResult {
   std::vector<std::string> notes;  // lines for the user, without "ddlrun: " and line end
 };
 
+// Counts the end of a child, of the kind `kind`, that did not end well.  `was_well` says that
+// nothing had failed before, nor was ddlrun told to stop.  Pure.
+void AddEnd(ChildCommand::Kind kind, const RankFailure& end, bool was_well, JobResult* result);
+
 // Adds what the shims and srun or mpirun, of the kind `kind`, have said about the ranks, whose
 // nodes are `hosts`.  Pure.
 void AddReports(const RankReports& reports, ChildCommand::Kind kind,

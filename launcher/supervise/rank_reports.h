@@ -44,6 +44,8 @@ class RankReports {
   const std::string& step() const { return step_; }
   // Ranks whose program runs, or has run.
   const std::set<int>& started() const { return started_; }
+  // Whether any rank has.
+  bool has_begun() const { return !started_.empty() || !ended_.empty(); }
   // Ranks whose program has ended, as their shims say, well or not.
   const std::set<int>& ended() const { return ended_; }
   // The exit code of each that did not end well: 128 + n for signal n.

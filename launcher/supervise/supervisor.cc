@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "launcher/base/exit_codes.h"
+#include "launcher/supervise/deadlines.h"
 #include "launcher/supervise/job_children.h"
 #include "launcher/supervise/job_output.h"
 #include "launcher/supervise/rank_reports.h"
@@ -47,6 +48,7 @@ class Supervisor {
  private:
   void WaitForEvent();
   void HandleSignals();
+  void HandleOrderToStop(int number);
   void RelaySignal(int number);
   void RelayOutput();
   void RelayLastOutput();
@@ -57,6 +59,7 @@ class Supervisor {
   void HandleNews(News news);
   void RecordEnd(const JobChild& child, const siginfo_t& info);
 
+  bool IsBeforeStart() const;
   bool GoesOn() const { return state_ == State::kRunning; }
   void GiveStartUp();
   void GiveEndUp();
@@ -83,6 +86,7 @@ class Supervisor {
   std::unique_ptr<Heartbeat> heartbeat_;  // while it is watched
   JobResult result_;
   State state_ = State::kRunning;
+  bool may_hide_reports_ = false;
   std::optional<Clock::time_point> deadline_;  // when the time for ending or killing is over
   std::set<int> ended_;                        // children that are ranks and have ended
   // Of a job that ddlrun has ended though no rank had failed.
@@ -100,6 +104,7 @@ void Supervisor::Start(const ChildCommand& command) {
     HandleNews(reading.news);
     return reading.instead;
   });
+  may_hide_reports_ = command.may_hide_reports;
   if (command.kind != Kind::kRank && !options_.hosts.empty()) limits_.ExpectStart(Clock::now());
 }
 
@@ -130,38 +135,44 @@ void Supervisor::WaitForEvent() {
   std::vector<pollfd> ready = {{signals_.fd(), POLLIN, 0}};
   output_.AppendTo(&ready);
   if (heartbeat_ != nullptr) ready.push_back({heartbeat_->fd(), POLLIN, 0});
-  std::optional<Clock::time_point> deadline = output_.deadline();
+  std::vector<Deadline> deadlines = {output_.deadline()};
   if (!children_.AllEnded()) {
-    const auto deadline_of_state = GoesOn() ? limits_.deadline() : deadline_;
-    for (const auto& other : {deadline_of_state, step_signals_.deadline(), end_of_job_.deadline(),
-                              status_file_.deadline()}) {
-      if (other && (!deadline || *other < *deadline)) deadline = other;
-    }
+    deadlines.insert(deadlines.end(),
+                     {GoesOn() ? limits_.deadline() : deadline_, step_signals_.deadline(),
+                      end_of_job_.deadline(), status_file_.deadline()});
   }
-  int timeout_ms = -1;
-  if (deadline) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - Clock::now());
-    timeout_ms = std::max(0, static_cast<int>(left.count()));
-  }
-  poll(ready.data(), ready.size(), timeout_ms);
+  poll(ready.data(), ready.size(), MillisecondsLeft(deadlines, Clock::now()));
 }
 
 void Supervisor::HandleSignals() {
   while (const std::optional<int> number = signals_.Next()) {
-    if (*number == SIGCHLD) continue;  // Run looks at the children anyway
     if (IsOrderToStop(*number)) {
-      const bool is_first = !result_.told_to_stop && GoesOn() && !children_.AllEnded();
-      if (is_first) result_.stop_signal = *number;
-      result_.told_to_stop = true;
-      output_.ExpectEnd();
-    }
-    if (*number == SIGINT && ++interrupts_ > 1) {
-      children_.Signal(children_.kind() == Kind::kRank ? SIGKILL : SIGTERM);
-      ExpectEnd(kGraceOfOthers);
-    } else {
+      HandleOrderToStop(*number);
+    } else if (*number != SIGCHLD) {  // Run looks at the children anyway
       RelaySignal(*number);
     }
   }
+}
+
+void Supervisor::HandleOrderToStop(int number) {
+  const bool is_first = !result_.told_to_stop && GoesOn() && !children_.AllEnded();
+  if (is_first) result_.stop_signal = number;
+  result_.told_to_stop = true;
+  output_.ExpectEnd();
+  if (number == SIGINT && ++interrupts_ > 1) {
+    children_.Signal(children_.kind() == Kind::kRank ? SIGKILL : SIGTERM);
+    ExpectEnd(kGraceOfOthers);
+  } else if (!IsBeforeStart() || !reports_.step().empty()) {
+    RelaySignal(number);
+  } else if (GoesOn() && !children_.AllEnded()) {
+    Kill();  // there is nobody yet whom the order could reach
+  }
+}
+
+// Whether srun or mpirun has not started the program of any rank so far.
+bool Supervisor::IsBeforeStart() const {
+  const bool would_be_heard = !options_.report_key.empty() && !may_hide_reports_;
+  return children_.kind() != Kind::kRank && would_be_heard && !reports_.has_begun();
 }
 
 // At SIGTERM, SIGINT and SIGHUP srun would kill the step at once, and it does not pass SIGCONT on.
@@ -262,10 +273,8 @@ void Supervisor::HandleNews(News news) {
 
 // Ends a start that takes too long, and names the nodes of the ranks that have not started.
 void Supervisor::GiveStartUp() {
-  if (children_.kind() == Kind::kMpirun && reports_.started().empty()) {
-    limits_.GiveStartUp();
-    return;
-  }
+  const bool is_unheard = children_.kind() == Kind::kMpirun && reports_.started().empty();
+  if (is_unheard && children_.MayHaveStartedAny()) return limits_.GiveStartUp();
   result_.not_started = NodesNotStarted(options_.hosts, reports_.started());
   own_exit_code_ = EX_UNAVAILABLE;
   output_.ExpectEnd();
@@ -292,17 +301,8 @@ void Supervisor::RecordEnd(const JobChild& child, const siginfo_t& info) {
   }
   if (end.exit_code == 0) return;
   if (child.kind == Kind::kSrun && end.signal != 0) has_lost_srun_ = true;
-  const bool stopped_early = end.exit_code == EX_TEMPFAIL;
-  if (result_.exit_code == 0 || (result_.exit_code == EX_TEMPFAIL && !stopped_early)) {
-    result_.exit_code = end.exit_code;
-    if (child.kind == Kind::kRank) {
-      result_.failure = end;
-    } else if (end.signal != 0 && GoesOn() && !result_.told_to_stop) {
-      result_.launcher_end = std::string(child.kind == Kind::kSrun ? "srun" : "mpirun") +
-                             " was ended by " + DescribeEnd(end);
-    }
-  }
-  if (!stopped_early) EndChildren();
+  AddEnd(child.kind, end, GoesOn() && !result_.told_to_stop, &result_);
+  if (end.exit_code != EX_TEMPFAIL) EndChildren();
 }
 
 // The children are about to end, and have `limit` for it.
@@ -375,13 +375,14 @@ JobResult Supervisor::Result() {
     }
   } else {
     AddReports(reports_, children_.kind(), options_.hosts, &result);
-    // Slurm has not cancelled the step by itself then.
-    if (own_exit_code_) result.cancelled.reset();
   }
   if (own_exit_code_) {
-    result.failure.reset();  // no rank is to blame
+    result.cancelled.reset();  // Slurm has not done that by itself then
+    result.failure.reset();    // no rank is to blame
     result.exit_code = *own_exit_code_;
   }
+  // srun and mpirun end with codes of their own then, mpirun even with 0.
+  if (result.stop_signal != 0 && IsBeforeStart()) result.exit_code = 128 + result.stop_signal;
   if (children_.kind() == Kind::kSrun) AddSilentNodes(reports_, options_.hosts, &result);
   for (std::string& note : output_.Notes()) result.notes.push_back(std::move(note));
   return result;

@@ -30,7 +30,8 @@ struct SupervisorOptions {
   // `grace`.
   std::chrono::milliseconds grace_of_launcher{15000};
   // How long it may take until the shims of all ranks of srun or mpirun have reported that their
-  // programs run; 0: no limit.  It does not count for an mpirun from which no shim was heard.
+  // programs run; 0: no limit.  It does not count for an mpirun from which no shim was heard, and
+  // that has started processes.
   std::chrono::milliseconds start_limit{0};
   // How long the other ranks may take to end once one has ended by itself without a failure; 0: no
   // limit.
@@ -71,7 +72,11 @@ struct SupervisorOptions {
 // Signals: SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 and SIGCONT are passed on to every rank,
 // through srun or mpirun.  Through mpirun SIGINT and SIGHUP arrive as SIGTERM.  At the second
 // SIGINT, children that are ranks get SIGKILL; srun and mpirun get SIGTERM, at which they kill
-// their ranks.
+// their ranks.  While no rank has started there is nobody whom an order to stop could reach: at
+// SIGALRM mpirun would end with 0, and at one SIGINT srun would go on.  They get SIGTERM then, and
+// SIGKILL when they do not end.  The exit code is 128 + the first of these signals, whatever they
+// return.  This is not so where nothing would be heard of a rank: without shims, or where mpirun
+// was told to send the output elsewhere (ChildCommand::may_hide_reports).
 //
 // Output: ranks wait for whoever reads their output, but ddlrun does not.  Once the job is ending,
 // and nobody has read for `grace`, lines are dropped that do not fit into a MiB, and after an order
@@ -83,6 +88,8 @@ struct SupervisorOptions {
 //
 //   state     when                                        what is done                     then
 //   running   ddlrun is sent a signal                     every rank gets it               (same)
+//             an order to stop, no rank has started, and  srun or mpirun gets SIGTERM      killing
+//             no shim has named the step of srun
 //             a child fails                               the others get SIGTERM           ending
 //             nobody can read any more, and there was no  children get SIGTERM             ending
 //             order to stop
@@ -107,7 +114,8 @@ struct SupervisorOptions {
 // The times for start and end begin anew when children have waited for a reader, and that for the
 // start when srun has waited for resources.  The start has no limit where ddlrun starts the ranks
 // itself, nor under an mpirun from which no shim was heard: options of the user (--mpiarg) may send
-// the output of the ranks elsewhere.
+// the output of the ranks elsewhere.  An mpirun without any child process has a limit all the same,
+// since it can have started neither a rank nor a daemon.
 //
 // After an order to stop, a failed rank that a shim or srun reports changes nothing: srun and
 // mpirun end the other ranks, in the time that Slurm or Open MPI gives them.

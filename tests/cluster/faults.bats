@@ -188,6 +188,19 @@ all_ready() { [ "$(find . -name 'ready.*' | wc -l)" -eq "${world:-4}" ]; }
   done
 }
 
+@test "an order to stop while srun waits for the step of another one ends with 128 + the signal" {
+  # With job control, since background processes ignore SIGINT without it.
+  script job 'set -m' 'ddlrun sh -c ": > ready.0; exec sleep 100" & first=$!' 'until [ -e ready.0 ]; do sleep 0.1; done' \
+    'for signal in TERM INT; do' ': > err; ddlrun echo runs 2> err & second=$!' \
+    'until grep -q "^+ .*/srun " err; do sleep 0.1; done; sleep 1' \
+    'kill -$signal $second; wait $second; echo "exit code $?"; tail -n 1 err; done' 'kill $first; wait $first'
+  batch job -N1 --gres=gpu:1
+  echo "$output"
+  [[ $output == *$'exit code 143\nddlrun: stopped by SIGTERM (exit code 143)\nexit code 130\nddlrun: stopped by SIGINT (exit code 130)'* ]]
+  [[ $output != *runs* ]]
+  nothing_is_left
+}
+
 @test "a rank that fails by itself is named although Slurm then cancels the step" {
   rank_does 'kill -TERM $$'
   [[ $(verdict) == *"rank 2 on n2 "*" ended first, with signal 15 (Terminated), "* ]]

@@ -173,6 +173,71 @@ foreign_mpirun() { # TEXT
   [ -e ended ]
 }
 
+@test "an order to stop while mpirun connects to its hosts ends with 128 + the signal, and no program runs" {
+  require_mpirun
+  printf '#!/bin/sh\n: > connects\nexec sleep 300\n' > agent
+  chmod +x agent
+  local signal status pid
+  for signal in TERM INT HUP; do
+    rm -f connects
+    # A background process of a shell without job control ignores SIGINT.
+    env --default-signal=INT "$ddlrun" -H "$(hostname):1,192.0.2.1:1" --mpiarg "--mca plm_rsh_agent $PWD/agent" \
+      touch started > /dev/null 2> messages 3>&- &
+    pid=$! status=0
+    wait_for 20 test -e connects
+    kill -"$signal" "$pid"
+    wait "$pid" || status=$?
+    cat messages
+    [ "$status" -eq $((128 + $(kill -l "$signal"))) ]
+    [ "$(tail -n 1 messages)" = "ddlrun: stopped by SIG$signal (exit code $status)" ]
+    [ ! -e started ]
+  done
+}
+
+@test "one order to stop ends an mpirun that hangs before it has started anything" {
+  cat > mpirun << 'SH'
+#!/bin/bash
+[ "$1" != --version ] || exec echo "mpirun (Open MPI) 4.1.4"
+trap 'echo told >> signals' TERM ALRM
+: > hangs
+exec 9<> <(:)
+while :; do read -r -u 9 -t 600; done
+SH
+  chmod +x mpirun
+  PATH="$PWD:$PATH" "$ddlrun" -n 2 --oversubscribe --launcher=mpirun true > /dev/null 2> messages 3>&- &
+  local pid=$! status=0
+  wait_for 10 test -e hangs
+  kill -TERM "$pid"
+  wait "$pid" || status=$?
+  cat messages
+  [ "$status" -eq 143 ]
+  [ "$(cat signals)" = told ]
+  [ "$(tail -n 1 messages)" = "ddlrun: stopped by SIGTERM (exit code 143)" ]
+}
+
+@test "an order to stop reaches ranks whose reports mpirun keeps to itself" {
+  require_mpirun
+  local argument="--output-filename out:nocopy"
+  if mpirun_is_prrte; then argument="--output file=out:nocopy"; fi
+  "$ddlrun" --launcher=mpirun -n 1 --mpiarg "$argument" \
+    sh -c 'trap "sleep 1; : > saved; exit 75" TERM; : > ready; while :; do sleep 0.05; done' > /dev/null 2>&1 3>&- &
+  local pid=$!
+  wait_for 10 test -e ready
+  kill -TERM "$pid"
+  wait "$pid" || true # with the code of mpirun, which is 0 for ranks that it has passed a signal on to
+  [ -e saved ]
+}
+
+@test "a start is ended whose mpirun has not started any process" {
+  printf '#!/bin/sh\n[ "$1" != --version ] || exec echo "mpirun (Open MPI) 4.1.4"\nexec sleep 300\n' > mpirun
+  chmod +x mpirun
+  echo "start_seconds: 1" > site.yaml
+  search_path="$PWD:$PATH" run_ddlrun --site ./site.yaml -n 2 --oversubscribe --launcher=mpirun true
+  echo "$messages"
+  [ "$status" -eq 69 ]
+  [[ $messages == *"the job failed: its start hung: on $(hostname) not all programs ran when the time for that was over"* ]]
+}
+
 @test "user signals reach the ranks" {
   require_mpirun
   "$ddlrun" -n 2 --oversubscribe --launcher=mpirun \

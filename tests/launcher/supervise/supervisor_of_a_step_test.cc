@@ -58,6 +58,8 @@ class SupervisorOfAStepTest : public SupervisorTest {
   static constexpr char kHangs[] =
       "echo 'ddlrun-rank[key]: step 12.3' >&2; echo 'srun: error: n2: task 1: Killed' >&2; "
       "exec sleep 600";
+  static constexpr char kRankRuns[] =
+      "echo 'ddlrun-rank[key]: step 12.3' >&2; echo 'ddlrun-rank[key]: rank 0 has started' >&2; ";
   // A shell has said its words by then, also on a busy machine.
   static constexpr std::chrono::milliseconds kStartLimit{1000};
   std::string scancel_ = "true";
@@ -119,9 +121,9 @@ TEST_F(SupervisorOfAStepTest, EndsAnMpirunThatDoesNotEndAfterARankHasFailed) {
 
 TEST_F(SupervisorOfAStepTest, SendsSigusr1WhereSlurmDoesNotPassAnOrderToStopOn) {
   scancel_ = "exit 1";
-  const JobResult result = RunSrun(
-      "trap 'exit 75' USR1; echo 'ddlrun-rank[key]: step 12.3' >&2; echo > ready; sleep 0.5; " +
-      SignalWhenReady("TERM") + "while :; do sleep 0.05; done");
+  const JobResult result =
+      RunSrun("trap 'exit 75' USR1; " + std::string(kRankRuns) + "echo > ready; sleep 0.5; " +
+              SignalWhenReady("TERM") + "while :; do sleep 0.05; done");
   EXPECT_EQ(result.exit_code, EX_TEMPFAIL);
   EXPECT_EQ(result.stop_signal, SIGTERM);
   EXPECT_THAT(result.notes, ElementsAre("slurmctld did not pass the order to stop on: ranks got "
@@ -131,7 +133,8 @@ TEST_F(SupervisorOfAStepTest, SendsSigusr1WhereSlurmDoesNotPassAnOrderToStopOn) 
 TEST_F(SupervisorOfAStepTest, LeavesAStepThatSlurmHasCancelledToSlurm) {
   scancel_ = "exit 1";
   const JobResult result = RunSrun(
-      "trap 'exit 75' USR1; echo 'ddlrun-rank[key]: step 12.3' >&2; echo 'slurmstepd-n1: error: "
+      "trap 'exit 75' USR1; " + std::string(kRankRuns) +
+      "echo 'slurmstepd-n1: error: "
       "*** STEP 12.3 ON n1 CANCELLED AT 2026-11-23T16:24:49 ***' >&2; echo > ready; sleep 0.5; " +
       SignalWhenReady("TERM") + "for i in $(seq 20); do sleep 0.05; done");
   EXPECT_EQ(result.exit_code, 0);
@@ -141,10 +144,10 @@ TEST_F(SupervisorOfAStepTest, LeavesAStepThatSlurmHasCancelledToSlurm) {
 // As Slurm and systemd send them.
 TEST_F(SupervisorOfAStepTest, SendsSigusr1AlsoWhereSigcontFollowsTheOrder) {
   scancel_ = "exit 1";
-  const JobResult result = RunSrun(
-      "trap 'exit 75' USR1; echo 'ddlrun-rank[key]: step 12.3' >&2; echo > ready; sleep 0.5; " +
-      SignalWhenReady("TERM") + "kill -CONT " + std::to_string(getpid()) +
-      "; for i in $(seq 400); do sleep 0.05; done");
+  const JobResult result =
+      RunSrun("trap 'exit 75' USR1; " + std::string(kRankRuns) + "echo > ready; sleep 0.5; " +
+              SignalWhenReady("TERM") + "kill -CONT " + std::to_string(getpid()) +
+              "; for i in $(seq 400); do sleep 0.05; done");
   EXPECT_EQ(result.exit_code, EX_TEMPFAIL);
   EXPECT_THAT(result.notes, SizeIs(1));
 }

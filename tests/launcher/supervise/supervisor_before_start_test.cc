@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The supervisor of an srun or mpirun that has not started any rank so far.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <string>
+
+#include "launcher/base/exit_codes.h"
+#include "launcher/supervise/supervisor.h"
+#include "tests/launcher/supervise/supervisor_fixture.h"
+
+namespace launcher {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using Kind = ChildCommand::Kind;
+
+class SupervisorBeforeStartTest : public SupervisorTest {
+ protected:
+  SupervisorBeforeStartTest() {
+    std::signal(SIGINT, SIG_DFL);  // a shell that started this in the background ignores it
+    options_.report_key = "key";
+    options_.hosts = {"n1", "n2"};
+    options_.stop_signal_of_mpirun = SIGALRM;
+  }
+
+  JobResult RunLauncher(Kind kind, const std::string& script) const {
+    ChildCommand command;
+    command.kind = kind;
+    command.argv = {"/bin/sh", "-c", "cd '" + directory_ + "'; " + script};
+    command.environment = {"PATH=/usr/bin:/bin"};
+    command.may_hide_reports = may_hide_reports_;
+    SignalRelay signals;
+    return Supervise({command}, options_, signals);
+  }
+
+  // An srun or mpirun that ends with one code at SIGTERM and another one at SIGALRM is told to
+  // stop.
+  JobResult Stop(Kind kind, const std::string& signal, const std::string& says,
+                 const std::string& at_term, const std::string& at_alarm) const {
+    return RunLauncher(kind, "trap 'exit " + at_term + "' TERM; trap 'exit " + at_alarm +
+                                 "' ALRM; " + says + "echo > ready; " + SignalWhenReady(signal) +
+                                 "while :; do sleep 0.05; done");
+  }
+
+  SupervisorOptions options_;
+  bool may_hide_reports_ = false;
+};
+
+TEST_F(SupervisorBeforeStartTest, AnOrderToStopIsTheExitCodeWhateverSrunOrMpirunSays) {
+  for (const Kind kind : {Kind::kSrun, Kind::kMpirun}) {
+    const JobResult result = Stop(kind, "TERM", "", "1", "0");
+    EXPECT_EQ(result.exit_code, 128 + SIGTERM);
+    EXPECT_EQ(result.stop_signal, SIGTERM);
+    EXPECT_EQ(Stop(kind, "TERM", "", "0", "0").exit_code, 128 + SIGTERM);
+    EXPECT_EQ(Stop(kind, "INT", "", "1", "0").exit_code, 128 + SIGINT);
+    EXPECT_EQ(Stop(kind, "HUP", "", "1", "0").exit_code, 128 + SIGHUP);
+  }
+}
+
+TEST_F(SupervisorBeforeStartTest, OnceARankHasStartedTheRanksGetTheOrderAndTheirCodeCounts) {
+  const std::string starts = "echo 'ddlrun-rank[key]: rank 1 has started' >&2; sleep 0.5; ";
+  EXPECT_EQ(Stop(Kind::kMpirun, "TERM", starts, "1", "75").exit_code, EX_TEMPFAIL);
+  EXPECT_EQ(Stop(Kind::kMpirun, "TERM", starts, "1", "0").exit_code, EX_OK);
+  EXPECT_EQ(Stop(Kind::kSrun, "TERM", starts, "75", "1").exit_code, EX_TEMPFAIL);
+}
+
+TEST_F(SupervisorBeforeStartTest, RanksThatMayRunUnheardGetTheOrderAndTheirCodeCounts) {
+  may_hide_reports_ = true;
+  EXPECT_EQ(Stop(Kind::kMpirun, "TERM", "", "1", "75").exit_code, EX_TEMPFAIL);
+  may_hide_reports_ = false;
+  options_.report_key = "";  // without shims nothing is ever heard
+  EXPECT_EQ(Stop(Kind::kMpirun, "TERM", "", "1", "75").exit_code, EX_TEMPFAIL);
+}
+
+TEST_F(SupervisorBeforeStartTest, AnMpirunThatHasStartedNoProcessAtAllHasTheLimitOfAStart) {
+  options_.start_limit = std::chrono::milliseconds(1000);
+  const JobResult result = RunLauncher(Kind::kMpirun, "exec sleep 600");
+  EXPECT_EQ(result.exit_code, EX_UNAVAILABLE);
+  EXPECT_THAT(result.not_started, ElementsAre("n1", "n2"));
+  // A process of it may be a rank of which nothing is heard.
+  EXPECT_THAT(RunLauncher(Kind::kMpirun, "sleep 1.6; exit 5").not_started, IsEmpty());
+}
+
+}  // namespace
+}  // namespace launcher
