@@ -59,7 +59,7 @@ BedePlan PlanByGpu(Allocation allocation, const NodeTopology& topology, const Be
     result.threads = std::min(result.threads, ThreadsOf(topology, rank.cores, par));
   }
   for (const NodePlan& node : plan.nodes) {
-    result.hosts.push_back({node.host, static_cast<int>(node.ranks.size())});
+    result.hosts.push_back({node.host, static_cast<int>(node.ranks.size()), node.gpus});
   }
   result.rankfile = RankfileText(plan, {topology});
   result.warnings = plan.warnings;
@@ -114,12 +114,9 @@ Variables PrrteParameters(const BedeJob& job) {
   return parameters;
 }
 
-Variables MakeVariables(const BedeJob& job) {
+// With those of Slurm.
+Variables MakeVariables(const BedeJob& job, Variables variables) {
   const bool is_prrte = job.mpi_runtime == MpiRuntime::kPrrte;
-  Variables variables;
-  if (job.in_slurm) {
-    variables = SlurmVariablesForMpirun(job.plan.hosts, job.environment, job.mpi_runtime);
-  }
   for (const auto& [name, value] : is_prrte ? PrrteParameters(job) : OrteParameters(job)) {
     const std::string variable = (is_prrte ? "PRTE_MCA_" : "OMPI_MCA_") + name;
     if (!job.environment.contains(variable)) variables[variable] = value;
@@ -151,7 +148,12 @@ BedePlan PlanBede(const Allocation& allocation, const NodeTopology& topology, co
   } else {
     per_node = Threads(topology, all_cores);
   }
-  for (const AllocatedNode& node : allocation.nodes) plan.hosts.push_back({node.host, per_node});
+  const AllocatedNode& first = allocation.nodes.front();
+  for (const AllocatedNode& node : allocation.nodes) {
+    const bool is_like_first = node.component == first.component;
+    const int gpus = node.gpus ? *node.gpus : is_like_first ? first.gpus.value_or(0) : 0;
+    plan.hosts.push_back({node.host, per_node, gpus});
+  }
   plan.ranks = per_node * static_cast<int>(plan.hosts.size());
   return plan;
 }
@@ -162,16 +164,20 @@ ChildCommand MakeBedeCommand(const BedeJob& job) {
   const auto append = [&command](const std::vector<std::string>& words) {
     command.argv.insert(command.argv.end(), words.begin(), words.end());
   };
-  append({kEnv});
+  SlurmForMpirun slurm;
   if (job.in_slurm) {
-    for (const std::string& name : SlurmVariablesAgainstMpirun(job.environment, job.mpi_runtime)) {
-      append({"-u", name});
-    }
+    std::vector<std::string> words = job.mpi_arguments;
+    words.insert(words.end(), job.mpirun_words.begin(), job.mpirun_words.end());
+    slurm = MakeSlurmForMpirun(job.plan.hosts, job.environment, job.mpi_runtime, words);
   }
-  for (const auto& [name, value] : MakeVariables(job)) append({name + "=" + value});
+  append({kEnv});
+  for (const std::string& name : slurm.hidden) append({"-u", name});
+  for (const auto& [name, value] : MakeVariables(job, slurm.variables)) {
+    append({name + "=" + value});
+  }
   append({job.mpirun});
   if (job.is_root) append({"--allow-run-as-root"});
-  if (job.in_slurm) append(SlurmOptionsForMpirun(job.environment, job.mpi_runtime));
+  append(slurm.options);
   const bool users_threads =
       !job.par.threads_are_asked_for && job.environment.contains(kThreadsVariable);
   append({"-x", users_threads ? kThreadsVariable

@@ -77,7 +77,7 @@ void SetDaemonDirectory(const Job& job, Environment* environment) {
 std::vector<HostSlots> SlotsOf(const Plan& plan) {
   std::vector<HostSlots> slots;
   for (const NodePlan& node : plan.nodes) {
-    slots.push_back({node.host, static_cast<int>(node.ranks.size())});
+    slots.push_back({node.host, static_cast<int>(node.ranks.size()), node.gpus});
   }
   return slots;
 }
@@ -142,19 +142,17 @@ std::vector<ChildCommand> MakeMpirunCommands(const Job& job) {
   const auto append = [&argv](const std::vector<std::string>& words) {
     argv.insert(argv.end(), words.begin(), words.end());
   };
+  SlurmForMpirun slurm;
   if (job.in_slurm) {
+    slurm =
+        MakeSlurmForMpirun(SlotsOf(job.plan), job.environment, job.mpi_runtime, job.mpi_arguments);
     append({kEnv});
-    for (const std::string& name : SlurmVariablesAgainstMpirun(job.environment, job.mpi_runtime)) {
-      append({"-u", name});
-    }
-    for (const auto& [name, value] :
-         SlurmVariablesForMpirun(SlotsOf(job.plan), job.environment, job.mpi_runtime)) {
-      append({name + "=" + value});
-    }
+    for (const std::string& name : slurm.hidden) append({"-u", name});
+    for (const auto& [name, value] : slurm.variables) append({name + "=" + value});
   }
   append({job.mpirun});
   if (job.is_root) append({"--allow-run-as-root"});
-  if (job.in_slurm) append(SlurmOptionsForMpirun(job.environment, job.mpi_runtime));
+  append(slurm.options);
   if (!job.in_slurm) append({"--hostfile", job.run_directory + "/" + kHostfileName});
   if (!job.in_slurm && job.environment.contains("SLURM_JOB_ID")) {
     const std::string parameter = job.mpi_runtime == MpiRuntime::kPrrte ? "--prtemca" : "--mca";

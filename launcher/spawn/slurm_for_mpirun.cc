@@ -3,56 +3,68 @@
 #include "launcher/spawn/slurm_for_mpirun.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "launcher/slurm/slurm_variables.h"
+#include "launcher/spawn/variable_table.h"
 #include "rankfile/hostlist.h"
 
 namespace launcher {
 namespace {
 
-constexpr char kGpusPerTask[] = "SLURM_GPUS_PER_TASK";
-constexpr char kTresPerTask[] = "SLURM_TRES_PER_TASK";  // the same in later versions of Slurm
-constexpr char kTresBind[] = "SLURM_TRES_BIND";         // comes with it
-
+constexpr char kSlurmArguments[] = "plm_slurm_args";
 constexpr char kArgumentsOfOrte[] = "OMPI_MCA_plm_slurm_args";
 // The value that Slurm itself gives it from 23.11 on, so that srun knows that mpirun starts it.
 constexpr char kArgumentsOfSlurm[] = "--external-launcher";
 
-std::string GpusArgument(int gpus) { return "--gpus=" + std::to_string(gpus); }
+bool HasUsersArguments(const Environment& environment, MpiRuntime runtime,
+                       const std::vector<std::string>& mpirun_words) {
+  if (std::find(mpirun_words.begin(), mpirun_words.end(), kSlurmArguments) != mpirun_words.end()) {
+    return true;
+  }
+  const std::string set = FindVariable(environment, kArgumentsOfOrte).value_or("");
+  return runtime == MpiRuntime::kOrte && !set.empty() && set != kArgumentsOfSlurm;
+}
 
-// The GPUs of the job on all nodes but this one; nullopt where neither --gpus nor --gpus-per-task
-// has asked for them.
-std::optional<int> GpusElsewhere(const Environment& environment) {
+// The GPUs of a job of --gpus on all nodes but this one; nullopt for other jobs, and where `hosts`
+// are not all of its nodes.
+std::optional<int> RestOfTotal(const std::vector<HostSlots>& hosts,
+                               const Environment& environment) {
   const auto count = [&](const char* name) {
     const auto text = FindVariable(environment, name);
     return text ? TryParseGpuCount(*text) : std::nullopt;
   };
+  const auto total = count("SLURM_GPUS");
   const auto here = count("SLURM_GPUS_ON_NODE");
-  if (!here) return std::nullopt;
-  if (const auto job = count("SLURM_GPUS")) return *job - *here;
-  auto per_task = count(kGpusPerTask);
-  if (const auto tres = FindVariable(environment, kTresPerTask); tres && !per_task) {
-    per_task = ParseTresPerTask(*tres).gpus;
+  if (!total || !here || count("SLURM_JOB_NUM_NODES") != static_cast<int>(hosts.size())) {
+    return std::nullopt;
   }
-  const auto tasks = count("SLURM_NTASKS");
-  if (!per_task || !tasks) return std::nullopt;
-  return *per_task * *tasks - *here;
+  return *total - *here;
 }
 
-// The GPUs that the srun of the daemons must ask for; 0 where it is left as it is, because the user
-// or the job says it already.
-int GpusOfDaemons(const Environment& environment, MpiRuntime runtime) {
-  const std::string set = FindVariable(environment, kArgumentsOfOrte).value_or("");
-  const bool is_users = runtime == MpiRuntime::kOrte && !set.empty() && set != kArgumentsOfSlurm;
-  return is_users ? 0 : std::max(0, GpusElsewhere(environment).value_or(0));
+// What the srun of the daemons must ask for; "" where there are no GPUs on their nodes.  This node
+// needs no daemon.
+std::string GpusOfDaemons(const std::vector<HostSlots>& hosts, const Environment& environment) {
+  const std::string here = ValueOr(environment, "SLURMD_NODENAME", "");
+  std::vector<int> gpus;
+  for (const HostSlots& host : hosts) {
+    if (host.host != here) gpus.push_back(host.gpus);
+  }
+  // The nodes of which nobody knows more were taken to be like the first, but a total is exact.
+  const int sum = std::accumulate(gpus.begin(), gpus.end(), 0);
+  const int asked = std::max(0, RestOfTotal(hosts, environment).value_or(sum));
+  if (asked == 0) return "";
+  const bool is_same = asked == sum && std::count(gpus.begin(), gpus.end(), gpus[0]) ==
+                                           static_cast<std::ptrdiff_t>(gpus.size());
+  return is_same ? "--gpus-per-node=" + std::to_string(gpus[0]) : "--gpus=" + std::to_string(asked);
 }
 
 }  // namespace
 
-std::map<std::string, std::string> SlurmVariablesForMpirun(const std::vector<HostSlots>& hosts,
-                                                           const Environment& environment,
-                                                           MpiRuntime runtime) {
+SlurmForMpirun MakeSlurmForMpirun(const std::vector<HostSlots>& hosts,
+                                  const Environment& environment, MpiRuntime runtime,
+                                  const std::vector<std::string>& mpirun_words) {
   std::vector<std::string> names;
   std::string tasks;
   for (std::size_t i = 0; i < hosts.size();) {
@@ -63,30 +75,22 @@ std::map<std::string, std::string> SlurmVariablesForMpirun(const std::vector<Hos
     if (end - i > 1) tasks += "(x" + std::to_string(end - i) + ")";
     i = end;
   }
-  std::map<std::string, std::string> variables = {
-      {"SLURM_NODELIST", rankfile::CompressHostlist(names)}, {"SLURM_TASKS_PER_NODE", tasks}};
-  const int gpus = GpusOfDaemons(environment, runtime);
-  if (runtime == MpiRuntime::kOrte && gpus > 0) {
+  SlurmForMpirun result;
+  result.variables = {{"SLURM_NODELIST", rankfile::CompressHostlist(names)},
+                      {"SLURM_TASKS_PER_NODE", tasks}};
+  if (HasUsersArguments(environment, runtime, mpirun_words)) return result;
+  const std::string gpus = GpusOfDaemons(hosts, environment);
+  if (gpus.empty()) return result;
+  for (const auto& [name, value] : environment) {
+    if (FateOf(name) == Fate::kGpusOfSrun) result.hidden.push_back(name);
+  }
+  if (runtime == MpiRuntime::kPrrte) {
+    result.options = {"--prtemca", kSlurmArguments, gpus};
+  } else {
     const std::string set = FindVariable(environment, kArgumentsOfOrte).value_or("");
-    variables[kArgumentsOfOrte] = (set.empty() ? "" : set + " ") + GpusArgument(gpus);
+    result.variables[kArgumentsOfOrte] = (set.empty() ? "" : set + " ") + gpus;
   }
-  return variables;
-}
-
-std::vector<std::string> SlurmVariablesAgainstMpirun(const Environment& environment,
-                                                     MpiRuntime runtime) {
-  std::vector<std::string> names;
-  if (GpusOfDaemons(environment, runtime) == 0) return names;
-  for (const char* name : {kGpusPerTask, kTresPerTask, kTresBind}) {
-    if (environment.contains(name)) names.emplace_back(name);
-  }
-  return names;
-}
-
-std::vector<std::string> SlurmOptionsForMpirun(const Environment& environment, MpiRuntime runtime) {
-  const int gpus = GpusOfDaemons(environment, runtime);
-  if (runtime == MpiRuntime::kOrte || gpus == 0) return {};
-  return {"--prtemca", "plm_slurm_args", GpusArgument(gpus)};
+  return result;
 }
 
 }  // namespace launcher

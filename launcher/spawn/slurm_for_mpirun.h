@@ -8,9 +8,10 @@
 // know which nodes Slurm has, and its srun would start the daemons on the first nodes of the job,
 // whatever the hostfile says.
 //
-// On the other nodes mpirun starts its daemons by srun.  In a job of --gpus or --gpus-per-task this
-// srun would ask for the GPUs of the whole job, or for those of one task.  So ddlrun has it ask, by
-// --gpus in plm_slurm_args, for the GPUs of all nodes but this one, which needs no daemon.  (Seen
+// On the other nodes mpirun starts its daemons by srun.  A step that asks for no GPUs gets those
+// that the job has asked for, which are other than those that it has: fewer or none with
+// --exclusive, those of one task with --gpus-per-task, and with --gpus those of the whole job.  So
+// ddlrun has this srun ask, by plm_slurm_args, for the GPUs that the plan counts on there.  (Seen
 // with Slurm 22.05.)
 
 #pragma once
@@ -27,24 +28,28 @@ namespace launcher {
 struct HostSlots {
   std::string host;
   int slots = 1;
+  int gpus = 0;  // that the job was granted there; 0: none, or not known
 };
 
 // Runs a program with more variables, which are then a part of the command that users are shown.
 inline constexpr char kEnv[] = "/usr/bin/env";
 
-// The variables for `hosts`, which are nodes of the job.  `environment` is that of the job.
-std::map<std::string, std::string> SlurmVariablesForMpirun(const std::vector<HostSlots>& hosts,
-                                                           const Environment& environment,
-                                                           MpiRuntime runtime);
+struct SlurmForMpirun {
+  // The names of the variables that mpirun must not see (env -u), since its srun would read them as
+  // well as the GPUs that it is told.  To set SLURM_TRES_PER_TASK to nothing would not do: the
+  // daemons would get no GPU.  (Seen with Slurm 26.05.)
+  std::vector<std::string> hidden;
+  std::map<std::string, std::string> variables;
+  // Of mpirun.  PRRTE takes plm_slurm_args only as an option: it removes the variable, because
+  // Slurm sets it from 23.11 on.  (Seen with Open MPI 5.0.7 and Slurm 24.11.)
+  std::vector<std::string> options;
+};
 
-// The names of the variables that mpirun must not see (env -u), since its srun would read them as
-// well as --gpus.  To set SLURM_TRES_PER_TASK to nothing would not do: the daemons would get no
-// GPU.  (Seen with Slurm 26.05.)
-std::vector<std::string> SlurmVariablesAgainstMpirun(const Environment& environment,
-                                                     MpiRuntime runtime);
-
-// The options of mpirun beside them.  PRRTE takes plm_slurm_args only as an option: it removes the
-// variable, because Slurm sets it from 23.11 on.  (Seen with Open MPI 5.0.7 and Slurm 24.11.)
-std::vector<std::string> SlurmOptionsForMpirun(const Environment& environment, MpiRuntime runtime);
+// What mpirun needs for `hosts`, which are nodes of the job.  `environment` is that of the job.
+// Where it, or `mpirun_words`, which are mpirun's options, has plm_slurm_args of the user, srun is
+// told no GPUs.
+SlurmForMpirun MakeSlurmForMpirun(const std::vector<HostSlots>& hosts,
+                                  const Environment& environment, MpiRuntime runtime,
+                                  const std::vector<std::string>& mpirun_words);
 
 }  // namespace launcher

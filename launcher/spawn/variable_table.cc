@@ -118,7 +118,7 @@ const char* FateText(Fate fate) {
     case Fate::kOptionOfSrun:
       return "taken away from `srun`, also from that of `mpirun`";
     case Fate::kGpusOfSrun:
-      return "taken away from `srun`";
+      return "taken away from `srun`, also from that of `mpirun` where it asks for GPUs";
     case Fate::kOfThisNode:
       return "not carried to other nodes by `mpirun`";
   }

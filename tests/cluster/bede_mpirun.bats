@@ -26,11 +26,14 @@ ranks() { grep '^rank ' <<< "$output" | sort -n -k 2; }
   [ "$(ranks)" = $'rank 0 n1\nrank 1 n1\nrank 2 n1\nrank 3 n1\nrank 4 n2\nrank 5 n2\nrank 6 n2\nrank 7 n2' ]
 }
 
-@test "unequal numbers of GPUs, and GPUs by task" {
+@test "unequal numbers of GPUs, exclusive nodes, and GPUs by task" {
   script job "bede-mpirun --bede-par 1ppg sh -c 'echo rank \$OMPI_COMM_WORLD_RANK \$(hostname) \$CUDA_VISIBLE_DEVICES'"
   batch job -N2 --gpus=6 --ntasks=2 --cpus-per-task=2
   [ "$status" -eq 0 ]
   [ "$(ranks | cut -d' ' -f3- | uniq -c | tr -s ' ')" = $' 4 n1 0,1,2,3\n 2 n2 0,1' ]
+  batch job -N2 --gres=gpu:1 --exclusive
+  [ "$status" -eq 0 ]
+  [ "$(ranks | cut -d' ' -f3- | uniq -c | tr -s ' ')" = $' 4 n1 0,1,2,3\n 4 n2 0,1,2,3' ]
   batch job -N2 --gpus-per-task=2 --ntasks=4
   [ "$status" -eq 0 ]
   [ "$(ranks | cut -d' ' -f3- | uniq -c | tr -s ' ')" = $' 4 n1 0,1,2,3\n 4 n2 0,1,2,3' ]
@@ -41,6 +44,13 @@ ranks() { grep '^rank ' <<< "$output" | sort -n -k 2; }
   batch job -N2 --nodelist=n1,n3 --ntasks-per-node=4
   [ "$status" -eq 0 ]
   [ "$(ranks)" = $'rank 0 n1\nrank 1 n3' ]
+}
+
+@test "a rank per node, where no variable says how many GPUs the others have" {
+  script job "bede-mpirun --bede-par=1ppn sh -c 'echo rank \$OMPI_COMM_WORLD_RANK \$(hostname) \$CUDA_VISIBLE_DEVICES'"
+  batch job -N3 --gpus=8
+  [ "$status" -eq 0 ]
+  [ "$(ranks)" = $'rank 0 n1 0,1,2,3\nrank 1 n2 0,1,2\nrank 2 n3 0' ]
 }
 
 @test "mpirun's own options choose among the nodes" {

@@ -39,6 +39,19 @@ ranks() { sed -n 's/^rank //p' <<< "$output" | sort -n; }
   [ "$(ranks | cut -d' ' -f2-5 | tr '\n' ' ')" = "n1 n1 0/4 0,1,2,3 n1 n1 1/4 0,1,2,3 n1 n1 2/4 0,1,2,3 n1 n1 3/4 0,1,2,3 n2 n2 0/2 0,1 n2 n2 1/2 0,1 " ]
 }
 
+@test "all GPUs of exclusive nodes, whatever the job asks for" {
+  local four=$'0 n1 n1 0/4 0,1,2,3\n1 n1 n1 1/4 0,1,2,3\n2 n1 n1 2/4 0,1,2,3\n3 n1 n1 3/4 0,1,2,3'
+  four+=$'\n4 n2 n2 0/4 0,1,2,3\n5 n2 n2 1/4 0,1,2,3\n6 n2 n2 2/4 0,1,2,3\n7 n2 n2 3/4 0,1,2,3'
+  batch job -N2 --gres=gpu:1 --exclusive
+  echo "$output"
+  [ "$status" -eq 0 ]
+  [ "$(ranks)" = "$four" ]
+  batch job -N2 --exclusive
+  echo "$output"
+  [ "$status" -eq 0 ]
+  [ "$(ranks)" = "$four" ]
+}
+
 @test "hosts in the order of -H, the node of the batch script last" {
   sed -i 's/mpirun /mpirun -H n3:2,n1:1 /' "$work/job"
   batch job -N3 --gres=gpu:2

@@ -81,6 +81,14 @@ TEST(BedePlan, CountsGpusWhereNodesHaveUnequalNumbers) {
   EXPECT_EQ(plan.threads, 8);
 }
 
+TEST(BedePlan, KnowsTheGpusOfEveryNodeForTheDaemons) {
+  for (const std::string par : {"1ppn", "1ppg"}) {
+    const BedePlan even = PlanOf("N2-exclusive-gres-gpu-4-time-mem0.txt", par);
+    EXPECT_EQ(even.hosts[1].gpus, 4) << par;
+    EXPECT_EQ(PlanOf("N2-gpus-6-uneven.txt", par).hosts[1].gpus, 2) << par;
+  }
+}
+
 TEST(BedePlan, DoesNotTakeSlurmsTasksForRanks) {
   EXPECT_EQ(PlanOf("N4-gres-gpu-4-ntasks-per-node-4.txt", "1ppn").ranks, 4);
   EXPECT_EQ(PlanOf("N1-gpus-per-node-2-ntasks-2-cpus-per-task-2.txt", "1ppc").ranks, 32);
@@ -166,13 +174,14 @@ TEST(BedeCommand, MapsByParametersOfPrrte) {
 TEST(BedeCommand, PrrteInSlurmHasItsVariables) {
   BedeJob job = PrrteJobOf("1ppc");
   job.in_slurm = true;
-  job.plan.hosts = {{"n1", 4}, {"n2", 2}};
-  job.environment["SLURM_GPUS"] = "3";
-  job.environment["SLURM_GPUS_ON_NODE"] = "2";
-  EXPECT_THAT(LineOf(job),
-              ::testing::StartsWith("/usr/bin/env PRTE_MCA_hwloc_default_binding_policy=core "
-                                    "'SLURM_NODELIST=n[1-2]' SLURM_TASKS_PER_NODE=4,2 "
-                                    "/usr/bin/mpirun --prtemca plm_slurm_args --gpus=1 -x "));
+  job.plan.hosts = {{"n1", 4, 2}, {"n2", 2, 1}};
+  job.environment["SLURMD_NODENAME"] = "n1";
+  EXPECT_THAT(LineOf(job), ::testing::StartsWith(
+                               "/usr/bin/env PRTE_MCA_hwloc_default_binding_policy=core "
+                               "'SLURM_NODELIST=n[1-2]' SLURM_TASKS_PER_NODE=4,2 "
+                               "/usr/bin/mpirun --prtemca plm_slurm_args --gpus-per-node=1 -x "));
+  job.mpirun_words = {"--prtemca", "plm_slurm_args", "--exact", "program"};
+  EXPECT_THAT(LineOf(job), Not(HasSubstr("--gpus-per-node")));
 }
 
 TEST(BedeCommand, InheritsTheEnvironmentButForRankIdentities) {

@@ -7,85 +7,104 @@
 namespace launcher {
 namespace {
 
-using Variables = std::map<std::string, std::string>;
+using Words = std::vector<std::string>;
 
-Variables OfOrte(const std::vector<HostSlots>& hosts, const Environment& environment) {
-  return SlurmVariablesForMpirun(hosts, environment, MpiRuntime::kOrte);
+SlurmForMpirun OfOrte(const std::vector<HostSlots>& hosts, const Environment& environment,
+                      const Words& mpirun_words = {}) {
+  return MakeSlurmForMpirun(hosts, environment, MpiRuntime::kOrte, mpirun_words);
+}
+
+SlurmForMpirun OfPrrte(const std::vector<HostSlots>& hosts, const Environment& environment,
+                       const Words& mpirun_words = {}) {
+  return MakeSlurmForMpirun(hosts, environment, MpiRuntime::kPrrte, mpirun_words);
+}
+
+// What the srun of the daemons is told; "" where there is nothing.
+std::string Arguments(const std::vector<HostSlots>& hosts, const Environment& environment,
+                      const Words& mpirun_words = {}) {
+  const auto variables = OfOrte(hosts, environment, mpirun_words).variables;
+  const auto found = variables.find("OMPI_MCA_plm_slurm_args");
+  return found == variables.end() ? "" : found->second;
+}
+
+const Environment kOnN1 = {{"SLURMD_NODENAME", "n1"}, {"SLURM_GPUS_ON_NODE", "4"}};
+
+Environment OnN1With(const Environment& more) {
+  Environment environment = kOnN1;
+  environment.insert(more.begin(), more.end());
+  return environment;
 }
 
 TEST(SlurmForMpirun, WritesWhatSlurmWouldForSoManyTasks) {
-  EXPECT_EQ(OfOrte({{"n1", 4}}, {}),
+  using Variables = std::map<std::string, std::string>;
+  EXPECT_EQ(OfOrte({{"n1", 4}}, {}).variables,
             (Variables{{"SLURM_NODELIST", "n1"}, {"SLURM_TASKS_PER_NODE", "4"}}));
-  EXPECT_EQ(OfOrte({{"n1", 4}, {"n2", 4}, {"n3", 2}, {"n5", 4}}, {}),
+  EXPECT_EQ(OfOrte({{"n1", 4}, {"n2", 4}, {"n3", 2}, {"n5", 4}}, {}).variables,
             (Variables{{"SLURM_NODELIST", "n[1-3,5]"}, {"SLURM_TASKS_PER_NODE", "4(x2),2,4"}}));
 }
 
 TEST(SlurmForMpirun, GivesDaemonsTheGpusOfTheirNodes) {
-  const std::vector<HostSlots> hosts = {{"n1", 4}, {"n2", 2}};
-  EXPECT_EQ(OfOrte(hosts, {{"SLURM_GPUS", "v100:6"}, {"SLURM_GPUS_ON_NODE", "4"}}),
-            (Variables{{"OMPI_MCA_plm_slurm_args", "--gpus=2"},
-                       {"SLURM_NODELIST", "n[1-2]"},
-                       {"SLURM_TASKS_PER_NODE", "4,2"}}));
-  EXPECT_EQ(
-      OfOrte(hosts,
-             {{"SLURM_GPUS_PER_TASK", "2"}, {"SLURM_NTASKS", "3"}, {"SLURM_GPUS_ON_NODE", "4"}}),
-      (Variables{{"OMPI_MCA_plm_slurm_args", "--gpus=2"},
-                 {"SLURM_NODELIST", "n[1-2]"},
-                 {"SLURM_TASKS_PER_NODE", "4,2"}}));
+  // -N3 --gres=gpu:1 --exclusive, of which no variable says a number for the other nodes.
+  EXPECT_EQ(Arguments({{"n1", 4, 4}, {"n2", 4, 4}, {"n3", 4, 4}}, kOnN1), "--gpus-per-node=4");
+  EXPECT_EQ(Arguments({{"n1", 4, 4}, {"n2", 2, 2}, {"n3", 2, 2}}, kOnN1), "--gpus-per-node=2");
+  EXPECT_EQ(Arguments({{"n1", 4, 4}, {"n2", 2, 2}, {"n3", 1, 1}}, kOnN1), "--gpus=3");
+  // In the shell of salloc no node is this one.
+  EXPECT_EQ(Arguments({{"n1", 4, 4}, {"n2", 2, 2}}, {}), "--gpus=6");
+}
+
+TEST(SlurmForMpirun, AsksForNoneWhereNoDaemonNeedsThem) {
+  EXPECT_EQ(Arguments({{"n1", 4, 4}}, kOnN1), "");
+  EXPECT_EQ(Arguments({{"n1", 4, 4}, {"n2", 1, 0}}, kOnN1), "");
+  EXPECT_EQ(Arguments({{"n1", 1, 0}, {"n2", 1, 0}}, {}), "");
+  EXPECT_TRUE(OfPrrte({{"n1", 1, 0}, {"n2", 1, 0}}, {}).options.empty());
+}
+
+TEST(SlurmForMpirun, TakesATotalForWhatTheOtherNodesHave) {
+  // --gpus=8 with 4, 2 and 2 GPUs, where the plan has taken the other nodes for ones like the
+  // first.
+  const Environment job = OnN1With({{"SLURM_GPUS", "v100:8"}, {"SLURM_JOB_NUM_NODES", "3"}});
+  EXPECT_EQ(Arguments({{"n1", 1, 4}, {"n2", 1, 4}, {"n3", 1, 4}}, job), "--gpus=4");
+  EXPECT_EQ(Arguments({{"n1", 4, 4}, {"n2", 2, 2}, {"n3", 2, 2}}, job), "--gpus-per-node=2");
+  // A total says nothing of some of the nodes.
+  EXPECT_EQ(Arguments({{"n1", 4, 4}, {"n2", 2, 2}}, job), "--gpus-per-node=2");
 }
 
 TEST(SlurmForMpirun, GivesThemToTheSrunOfPrrteByAnOption) {
-  const std::vector<HostSlots> hosts = {{"n1", 4}, {"n2", 2}};
-  const Environment environment = {{"SLURM_GPUS", "6"}, {"SLURM_GPUS_ON_NODE", "4"}};
-  EXPECT_EQ(SlurmVariablesForMpirun(hosts, environment, MpiRuntime::kPrrte),
-            (Variables{{"SLURM_NODELIST", "n[1-2]"}, {"SLURM_TASKS_PER_NODE", "4,2"}}));
-  EXPECT_EQ(SlurmOptionsForMpirun(environment, MpiRuntime::kPrrte),
-            (std::vector<std::string>{"--prtemca", "plm_slurm_args", "--gpus=2"}));
-  EXPECT_TRUE(SlurmOptionsForMpirun(environment, MpiRuntime::kOrte).empty());
-  const Environment none_elsewhere = {{"SLURM_GPUS", "4"}, {"SLURM_GPUS_ON_NODE", "4"}};
-  EXPECT_TRUE(SlurmOptionsForMpirun(none_elsewhere, MpiRuntime::kPrrte).empty());
+  const SlurmForMpirun slurm = OfPrrte({{"n1", 4, 4}, {"n2", 2, 2}}, kOnN1);
+  EXPECT_EQ(slurm.options, (Words{"--prtemca", "plm_slurm_args", "--gpus-per-node=2"}));
+  EXPECT_FALSE(slurm.variables.contains("OMPI_MCA_plm_slurm_args"));
+  EXPECT_TRUE(OfOrte({{"n1", 4, 4}, {"n2", 2, 2}}, kOnN1).options.empty());
 }
 
 TEST(SlurmForMpirun, AddsToWhatSlurmItselfSays) {
-  const Environment environment = {{"SLURM_TRES_PER_TASK", "gres/gpu=1"},
-                                   {"SLURM_NTASKS", "6"},
-                                   {"SLURM_GPUS_ON_NODE", "4"},
-                                   {"OMPI_MCA_plm_slurm_args", "--external-launcher"}};
-  const std::vector<HostSlots> hosts = {{"n1", 4}, {"n2", 2}};
-  Variables expected = {{"SLURM_NODELIST", "n[1-2]"}, {"SLURM_TASKS_PER_NODE", "4,2"}};
-  EXPECT_EQ(SlurmVariablesForMpirun(hosts, environment, MpiRuntime::kPrrte), expected);
-  expected["OMPI_MCA_plm_slurm_args"] = "--external-launcher --gpus=2";
-  EXPECT_EQ(OfOrte(hosts, environment), expected);
+  const std::vector<HostSlots> hosts = {{"n1", 4, 4}, {"n2", 2, 2}};
+  const Environment environment = OnN1With({{"OMPI_MCA_plm_slurm_args", "--external-launcher"}});
+  EXPECT_EQ(Arguments(hosts, environment), "--external-launcher --gpus-per-node=2");
+  EXPECT_EQ(OfPrrte(hosts, environment).options.size(), 3U);
 }
 
-TEST(SlurmForMpirun, HidesTheGpusOfATaskFromTheSrunOfItsDaemons) {
-  Environment environment = {{"SLURM_TRES_PER_TASK", "gres/gpu=1"},
-                             {"SLURM_TRES_BIND", "gres/gpu:per_task:1"},
-                             {"SLURM_NTASKS", "6"},
-                             {"SLURM_GPUS_ON_NODE", "4"}};
-  const std::vector<std::string> names = {"SLURM_TRES_PER_TASK", "SLURM_TRES_BIND"};
-  EXPECT_EQ(SlurmVariablesAgainstMpirun(environment, MpiRuntime::kPrrte), names);
-  EXPECT_EQ(SlurmVariablesAgainstMpirun(environment, MpiRuntime::kOrte), names);
-  environment["OMPI_MCA_plm_slurm_args"] = "--exact";  // the user's
-  EXPECT_TRUE(SlurmVariablesAgainstMpirun(environment, MpiRuntime::kOrte).empty());
-  EXPECT_EQ(SlurmVariablesAgainstMpirun(environment, MpiRuntime::kPrrte), names);
-  environment["SLURM_NTASKS"] = "4";  // all here
-  EXPECT_TRUE(SlurmVariablesAgainstMpirun(environment, MpiRuntime::kPrrte).empty());
-  EXPECT_EQ(SlurmVariablesAgainstMpirun(
-                {{"SLURM_GPUS_PER_TASK", "1"}, {"SLURM_NTASKS", "3"}, {"SLURM_GPUS_ON_NODE", "2"}},
-                MpiRuntime::kOrte),
-            std::vector<std::string>{"SLURM_GPUS_PER_TASK"});
+TEST(SlurmForMpirun, HidesWhatTheJobHasAskedForFromTheSrunOfItsDaemons) {
+  const std::vector<HostSlots> hosts = {{"n1", 4, 4}, {"n2", 2, 2}};
+  const Environment environment = OnN1With({{"SLURM_TRES_PER_TASK", "gres/gpu=1"},
+                                            {"SLURM_TRES_BIND", "gres/gpu:per_task:1"},
+                                            {"SLURM_GPUS", "6"},
+                                            {"SLURM_NTASKS", "6"}});
+  const Words names = {"SLURM_GPUS", "SLURM_TRES_BIND", "SLURM_TRES_PER_TASK"};
+  EXPECT_EQ(OfOrte(hosts, environment).hidden, names);
+  EXPECT_EQ(OfPrrte(hosts, environment).hidden, names);
+  EXPECT_TRUE(OfOrte({{"n1", 4, 4}}, environment).hidden.empty());
 }
 
-TEST(SlurmForMpirun, LeavesSrunAloneWhereGpusAreGivenByNodeOrHere) {
-  const Variables plain = {{"SLURM_NODELIST", "n1"}, {"SLURM_TASKS_PER_NODE", "4"}};
-  EXPECT_EQ(OfOrte({{"n1", 4}}, {{"SLURM_GPUS_PER_NODE", "4"}, {"SLURM_GPUS_ON_NODE", "4"}}),
-            plain);
-  EXPECT_EQ(OfOrte({{"n1", 4}}, {{"SLURM_GPUS", "4"}, {"SLURM_GPUS_ON_NODE", "4"}}), plain);
-  EXPECT_EQ(OfOrte({{"n1", 4}}, {{"SLURM_GPUS", "8"},
-                                 {"SLURM_GPUS_ON_NODE", "4"},
-                                 {"OMPI_MCA_plm_slurm_args", "--overlap"}}),
-            plain);
+TEST(SlurmForMpirun, LeavesTheArgumentsOfTheUserAlone) {
+  const std::vector<HostSlots> hosts = {{"n1", 4, 4}, {"n2", 2, 2}};
+  const Environment own = OnN1With({{"SLURM_GPUS", "6"}, {"OMPI_MCA_plm_slurm_args", "--overlap"}});
+  EXPECT_EQ(Arguments(hosts, own), "");
+  EXPECT_TRUE(OfOrte(hosts, own).hidden.empty());
+  EXPECT_FALSE(OfPrrte(hosts, own).options.empty());  // PRRTE does not read the variable
+  EXPECT_EQ(Arguments(hosts, kOnN1, {"--mca", "plm_slurm_args", "--exact"}), "");
+  const Words words = {"--prtemca", "plm_slurm_args", "--exact"};
+  EXPECT_TRUE(OfPrrte(hosts, kOnN1, words).options.empty());
+  EXPECT_TRUE(OfPrrte(hosts, own, words).hidden.empty());
 }
 
 }  // namespace

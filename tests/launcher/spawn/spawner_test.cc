@@ -174,13 +174,15 @@ TEST(MpirunSpawner, PrrteHasParametersOfItsOwn) {
   EXPECT_THAT(MpirunLine(job), testing::HasSubstr("HOSTFILE --prtemca ras ^slurm --prtemca plm "
                                                   "^slurm --map-by slot"));
   job.in_slurm = true;
-  job.environment["SLURM_GPUS"] = "3";
-  job.environment["SLURM_GPUS_ON_NODE"] = "2";
-  EXPECT_THAT(
-      MpirunLine(job),
-      testing::StartsWith("/usr/bin/env "
-                          "'SLURM_NODELIST=n[1-2]' 'SLURM_TASKS_PER_NODE=1(x2)' "
-                          "/usr/bin/mpirun --prtemca plm_slurm_args --gpus=1 --map-by slot"));
+  for (NodePlan& node : job.plan.nodes) node.gpus = 1;
+  job.environment["SLURMD_NODENAME"] = "n1";
+  EXPECT_THAT(MpirunLine(job),
+              testing::StartsWith(
+                  "/usr/bin/env "
+                  "'SLURM_NODELIST=n[1-2]' 'SLURM_TASKS_PER_NODE=1(x2)' "
+                  "/usr/bin/mpirun --prtemca plm_slurm_args --gpus-per-node=1 --map-by slot"));
+  job.mpi_arguments = {"--prtemca", "plm_slurm_args", "--exact"};
+  EXPECT_THAT(MpirunLine(job), testing::Not(testing::HasSubstr("--gpus-per-node")));
 }
 
 TEST(MpirunSpawner, SettingsAreInTheEnvironmentOfMpirunToo) {
