@@ -9,15 +9,29 @@
 #include "launcher/slurm/scontrol.h"
 
 namespace launcher {
+namespace {
+
+[[noreturn]] void RefuseEndedJob(const std::string& job_id, const std::string& state) {
+  throw LaunchError(EX_CONFIG, "job " + job_id + " is over (" + state +
+                                   "): leave this shell, or unset its SLURM_ variables: unset "
+                                   "\"${!SLURM_@}\"");
+}
+
+}  // namespace
 
 void AskSlurmForGpus(const Environment& environment, Allocation* allocation) {
   if (allocation->gpus_unclear.empty()) return;
   const ScontrolAnswer answer =
       RunScontrol({"show", "job", "--details", allocation->job_id}, environment);
   if (!answer.is_ok) {
+    if (answer.text.find("Invalid job id") != std::string::npos) {
+      RefuseEndedJob(allocation->job_id, "Slurm no longer knows it");
+    }
     throw LaunchError(EX_CONFIG,
                       allocation->gpus_unclear + "; asking scontrol show job: " + answer.text);
   }
+  const std::string state = StateOfEndedJob(answer.text, allocation->job_id);
+  if (!state.empty()) RefuseEndedJob(allocation->job_id, state);
   ApplyJobDetail(ParseJobDetail(answer.text, allocation->job_id), allocation);
 }
 

@@ -11,7 +11,8 @@
 namespace launcher {
 
 // Asks how many GPUs the job has on each node, where no variable says it
-// (Allocation::gpus_unclear). Throws LaunchError(EX_CONFIG) when scontrol does not answer.
+// (Allocation::gpus_unclear). Throws LaunchError(EX_CONFIG) when scontrol does not answer, or says
+// that the job has ended.
 void AskSlurmForGpus(const Environment& environment, Allocation* allocation);
 
 // Asks how many GPUs a node has, for a job that has asked for neither GPUs nor tasks, and sets

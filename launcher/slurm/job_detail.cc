@@ -2,6 +2,7 @@
 #include "launcher/slurm/job_detail.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <sstream>
 
@@ -92,6 +93,22 @@ std::map<std::string, NodeGrant> ParseJobDetail(const std::string& text,
     if (grants.size() > rankfile::kMaxHosts) throw LaunchError(EX_CONFIG, "too many hosts");
   }
   return grants;
+}
+
+std::string StateOfEndedJob(const std::string& text, const std::string& number) {
+  static constexpr const char* kOver[] = {"BOOT_FAIL", "CANCELLED", "COMPLETED",     "DEADLINE",
+                                          "FAILED",    "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED",
+                                          "REVOKED",   "TIMEOUT"};
+  std::istringstream lines(text);
+  bool is_own = false;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("JobId=")) is_own = WordAfter(line, "JobId=") == number;
+    if (!is_own) continue;
+    const std::string state = WordAfter(line, "JobState=");
+    if (state.empty()) continue;
+    return std::find(std::begin(kOver), std::end(kOver), state) == std::end(kOver) ? "" : state;
+  }
+  return "";
 }
 
 void ApplyJobDetail(const std::map<std::string, NodeGrant>& grants, Allocation* allocation) {

@@ -28,6 +28,11 @@ struct NodeGrant {
 // what is of job `number`, or a component of it, counts.
 std::map<std::string, NodeGrant> ParseJobDetail(const std::string& text, const std::string& number);
 
+// The state of job `number` where it has ended, such as "CANCELLED"; "" where it has not, or is
+// just ending, or the text does not say it.  In the shell of salloc ddlrun may be started after the
+// end.
+std::string StateOfEndedJob(const std::string& text, const std::string& number);
+
 // Sets gpus and gpu_indices of every node, and clears gpus_unclear.  Throws LaunchError(EX_CONFIG)
 // for a node that `grants` does not have.
 void ApplyJobDetail(const std::map<std::string, NodeGrant>& grants, Allocation* allocation);

@@ -113,6 +113,16 @@ refused() {
   [[ $output == *" on n2: 3 GPU devices"*"#SBATCH --exclude=n2"* ]]
 }
 
+@test "a shell whose allocation is over" {
+  local hint='): leave this shell, or unset its SLURM_ variables: unset "${!SLURM_@}"'
+  script shell 'scancel "$SLURM_JOB_ID"' 'until scontrol show job "$SLURM_JOB_ID" | grep -q JobState=CANCELLED; do sleep 0.1; done' \
+    'ddlrun true' 'echo "exit code $?"' 'SLURM_JOB_ID=99999 ddlrun true' 'echo "exit code $?"'
+  run hpc salloc --quiet -N2 --gres=gpu:4 ./shell
+  echo "$output"
+  [ "$(grep -c '^exit code 78$' <<< "$output")" -eq 2 ]
+  [[ $output == *"ddlrun: [ERROR DDL-20-78] job "*" is over (CANCELLED$hint"*"job 99999 is over (Slurm no longer knows it$hint"* ]]
+}
+
 @test "srun in front of ddlrun" {
   script nested 'srun --ntasks=2 ddlrun true'
   batch nested -N2 --gres=gpu:4

@@ -10,8 +10,10 @@
 #include "launcher/slurm/job_detail.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  launcher::StateOfEndedJob(text, "1");
   try {
-    launcher::ParseJobDetail(std::string(reinterpret_cast<const char*>(data), size), "1");
+    launcher::ParseJobDetail(text, "1");
   } catch (const launcher::LaunchError&) {
   }
   return 0;

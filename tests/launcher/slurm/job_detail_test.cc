@@ -74,6 +74,25 @@ TEST(JobDetail, IsOfTheJobAndItsComponentsAlone) {
   EXPECT_EQ(grants.at("n3").gpus, 4);
 }
 
+TEST(JobDetail, SaysWhetherTheJobHasEnded) {
+  const auto state_of = [](const std::string& state) {
+    return StateOfEndedJob(
+        "JobId=9 JobName=x\n   JobState=FAILED Reason=None\n\n"
+        "JobId=7 JobName=JobState=x\n   JobState=" +
+            state + " Reason=None\n\nJobId=8 HetJobId=7\n   JobState=FAILED\n",
+        "7");
+  };
+  for (const char* over : {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL",
+                           "OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT"}) {
+    EXPECT_EQ(state_of(over), over);
+  }
+  for (const char* other :
+       {"RUNNING", "COMPLETING", "SUSPENDED", "CONFIGURING", "STOPPED", "NEW"}) {
+    EXPECT_EQ(state_of(other), "") << other;
+  }
+  EXPECT_EQ(StateOfEndedJob("JobId=7 JobName=x\n", "7"), "");
+}
+
 TEST(JobDetail, PassesOverTheRestOfTheText) {
   EXPECT_THAT(ParseJobDetail("JobId=7 JobName=x\n   NodeList=n1\n   BatchHost=n1\n", "7"),
               IsEmpty());
