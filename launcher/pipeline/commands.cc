@@ -63,7 +63,7 @@ RankJob MakeRankJob(const Options& options, const Settings& settings, const Plan
   RankJob job;
   job.plan = planned.plan;
   job.bind = settings.bind && options.rankfile.empty();
-  job.check = settings.check != "off";
+  job.check = settings.check != "off" && options.accelerators != 0;
   job.spawner = launch.choice.name;
   job.pmi = PmiOf(launch.choice.mpi_type);
   job.report_key = MakeReportKey();

@@ -20,7 +20,6 @@
 #include "launcher/plan/planner.h"
 #include "launcher/plan/rankfile_plan.h"
 #include "launcher/slurm/complete_allocation.h"
-#include "launcher/slurm/slurm_allocation.h"
 #include "launcher/spawn/spawner.h"
 #include "launcher/system/files.h"
 #include "launcher/system/run_directory.h"
@@ -56,7 +55,7 @@ void PlanByRankfile(const Options& options, const Environment& environment, Plan
                       "--cpus-per-rank out");
   }
   const std::string text = ReadFile(options.rankfile);
-  const std::optional<Allocation> job = ReadSlurmAllocation(environment);
+  const std::optional<Allocation> job = ReadJob(options, environment);
   if (job) planned->rankfile_text = WithHostsOfJob(text, options.rankfile, *job);
   const bool is_renamed = !planned->rankfile_text.empty();
   planned->plan = PlanFromRankfile(is_renamed ? planned->rankfile_text : text, options.rankfile);

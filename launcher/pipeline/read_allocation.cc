@@ -28,10 +28,15 @@ std::optional<Allocation> ReadAskedHosts(const Options& options) {
 
 }  // namespace
 
+std::optional<Allocation> ReadJob(const Options& options, Environment environment) {
+  if (options.accelerators == 0) environment.erase("CUDA_VISIBLE_DEVICES");
+  return ReadSlurmAllocation(environment);
+}
+
 Allocation ReadAllocation(const Options& options, const Environment& environment,
                           bool may_leave_job) {
   const std::optional<Allocation> asked = ReadAskedHosts(options);
-  std::optional<Allocation> slurm = ReadSlurmAllocation(environment);
+  std::optional<Allocation> slurm = ReadJob(options, environment);
   if (!slurm) return asked ? *asked : AllocationOfThisMachine(HostName());
   if (!asked) return *slurm;
   const HostsOfJob hosts(*slurm);

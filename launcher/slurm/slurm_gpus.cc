@@ -75,8 +75,10 @@ HereGrant ReadHere(const Environment& environment, Unreadable* unreadable) {
   const std::optional<Found> visible = FindVisibleDevices(environment);
   if (visible && here.gpus && visible->count != here.gpus->count) {
     Contradict(visible->text, here.gpus->text,
-               "unset CUDA_VISIBLE_DEVICES, or write --gres=gpu:" +
-                   std::to_string(std::max(1, visible->count)) + " in the sbatch line");
+               visible->count == 0
+                   ? "unset CUDA_VISIBLE_DEVICES, or run without GPUs with ddlrun --accelerators 0"
+                   : "unset CUDA_VISIBLE_DEVICES, or write --gres=gpu:" +
+                         std::to_string(visible->count) + " in the sbatch line");
   }
   // On a compute node Slurm sets a variable when it has granted any GPU.  Where it has not, but
   // devices are visible, the site lets its users share the GPUs without Slurm.

@@ -49,6 +49,24 @@ refused() {
   [ "$(ranks)" = "0 n1 0/1" ]
 }
 
+@test "a run without GPUs in a job that has some, of which the user shows none" {
+  local launcher launchers=srun none
+  ! command -v mpirun > /dev/null || launchers+=" mpirun"
+  for launcher in $launchers; do
+    for none in "" NoDevFiles; do
+      script job "export CUDA_VISIBLE_DEVICES=$none" "ddlrun --launcher=$launcher --accelerators 0 sh -c 'echo rank \$RANK \$(hostname)'"
+      batch job -N2 --gres=gpu:2
+      echo "$output"
+      [ "$status" -eq 0 ]
+      [ "$(ranks)" = $'0 n1\n1 n2' ]
+    done
+  done
+  script job "export CUDA_VISIBLE_DEVICES=" "ddlrun true"
+  batch job -N2 --gres=gpu:2
+  refused 78
+  [[ $output == *"CUDA_VISIBLE_DEVICES= contradicts SLURM_GPUS_ON_NODE=2: unset CUDA_VISIBLE_DEVICES, or run without GPUs with ddlrun --accelerators 0"* ]]
+}
+
 @test "one task for four GPUs" {
   batch job -N2 --gres=gpu:4 --ntasks-per-node=1
   refused 78

@@ -125,8 +125,12 @@ TEST(SlurmAllocation, RefusesGpuCountsThatContradict) {
   EXPECT_THAT(Refusal(BatchWith({{"CUDA_VISIBLE_DEVICES", "0"}})),
               AllOf(HasSubstr("CUDA_VISIBLE_DEVICES=0"), HasSubstr("SLURM_GPUS_ON_NODE=4"),
                     HasSubstr("unset CUDA_VISIBLE_DEVICES")));
-  EXPECT_THAT(Refusal(BatchWith({{"CUDA_VISIBLE_DEVICES", ""}})),
-              HasSubstr("CUDA_VISIBLE_DEVICES= contradicts"));
+  for (const std::string none : {"", "NoDevFiles", "-1"}) {
+    EXPECT_THAT(Refusal(BatchWith({{"CUDA_VISIBLE_DEVICES", none}})),
+                HasSubstr("CUDA_VISIBLE_DEVICES=" + none +
+                          " contradicts SLURM_GPUS_ON_NODE=4: unset CUDA_VISIBLE_DEVICES, or run "
+                          "without GPUs with ddlrun --accelerators 0"));
+  }
   EXPECT_THAT(Refusal(BatchWith({{"SLURM_GPUS_PER_NODE", "4"},
                                  {"SLURM_GPUS_PER_TASK", "3"},
                                  {"SLURM_NTASKS", "4"},
