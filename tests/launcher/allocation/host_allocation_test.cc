@@ -55,7 +55,8 @@ TEST(HostAllocation, RefusesBadHostListsWithTheColumn) {
   EXPECT_THAT(HostListRefusal("h1:0"), HasSubstr("column 4"));
   EXPECT_THAT(HostListRefusal("h1,h[1-"), HasSubstr("column 8"));
   EXPECT_THAT(HostListRefusal("h1,-x"), HasSubstr("column 4"));
-  EXPECT_THAT(HostListRefusal("h:1000000,h:1000000"), HasSubstr("too many slots on h"));
+  EXPECT_THAT(HostListRefusal("h:1000000,h:1000000"), HasSubstr("column 11: too many slots on h"));
+  EXPECT_THAT(HostListRefusal("h[1-65536],x"), HasSubstr("column 12: too many hosts"));
 }
 
 TEST(HostAllocation, ReadsAHostfile) {

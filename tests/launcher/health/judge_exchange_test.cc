@@ -66,6 +66,12 @@ TEST(Connections, CountThePairsAndNameTheSlowest) {
             "6 pairs of 4 nodes talk, the slowest n3 with n4 in 3.00 ms there and back");
 }
 
+TEST(Connections, TakeTheSlowestFromThePartnersOfTheFirstNode) {
+  MadeUpJob made(3);
+  made.facts[2].exchange.slowest = {0, "", 0.5};
+  EXPECT_THAT(made.Of("connections").seen, HasSubstr("the slowest n1 with n3 in 500 ms"));
+}
+
 TEST(Connections, NameThePairThatFails) {
   MadeUpJob made(4);
   made.facts[1].exchange.failed = {{2, "no answer within 5 s", 0}};
@@ -140,6 +146,8 @@ TEST(Connections, AreNotKnownWhenNodesWereEndedBeforeTheyMet) {
 
 TEST(Connections, WarnWhenAPairTakesLongerThanASecond) {
   MadeUpJob made(2);
+  made.facts[0].exchange.slowest = {1, "", kLinkWantedSeconds};
+  EXPECT_EQ(made.Of("connections").status, Status::kOk);
   made.facts[0].exchange.slowest = {1, "", 1.5};
   EXPECT_EQ(made.Of("connections").status, Status::kWarn);
 }

@@ -160,6 +160,14 @@ TEST(GpuCount, FailsWhenTheNodeShowsLess) {
   EXPECT_EQ(verdict.seen, "4 planned, 4 devices on the PCI bus, but the driver shows none (n2)");
 }
 
+TEST(GpuCount, FailsWhereTheDriverDoesNotShowTheOnlyGpu) {
+  MadeUpJob made(1, 1);
+  made.facts[0].gpus.clear();
+  const Verdict verdict = made.Of("gpus");
+  EXPECT_EQ(verdict.status, Status::kFail);
+  EXPECT_EQ(verdict.seen, "1 planned, 1 device on the PCI bus, but the driver shows none (n1)");
+}
+
 TEST(GpuCount, IsNotKnownWhereNoNodeHasNvidiaDevices) {
   MadeUpJob made(2);
   for (NodeFacts& facts : made.facts) {
@@ -227,6 +235,8 @@ TEST(GpuLinks, WarnOfANarrowSlot) {
   MadeUpJob made(1);
   made.facts[0].gpus[0].pcie_lanes = 8;
   EXPECT_EQ(made.Of("gpu-links").seen, "GPU 0 8 of 16 PCIe lanes (n1)");
+  made.facts[0].gpus[0].pcie_lanes = 0;  // nobody can say
+  EXPECT_EQ(made.Of("gpu-links").status, Status::kOk);
 }
 
 TEST(Infiniband, IsNotNeeded) {
@@ -265,9 +275,10 @@ TEST(Memlock, FailsWhereInfinibandIsAndTheLimitIsLow) {
   made.facts[1].memlock_bytes = 65536;
   const Verdict verdict = made.Of("memlock");
   EXPECT_EQ(verdict.status, Status::kFail);
-  EXPECT_THAT(verdict.seen, HasSubstr("64 KiB (n2)"));
+  EXPECT_THAT(verdict.seen, HasSubstr("the limit is 64 KiB (n2)"));
   made.facts[1].memlock_bytes = kMemlockNeeded;
   EXPECT_EQ(made.Of("memlock").status, Status::kOk);
+  EXPECT_EQ(made.Of("memlock").seen, "enough for InfiniBand");
 }
 
 TEST(Memlock, DoesNotMatterWithoutInfiniband) {
@@ -275,6 +286,7 @@ TEST(Memlock, DoesNotMatterWithoutInfiniband) {
   made.facts[0].ports.clear();
   made.facts[0].memlock_bytes = 65536;
   EXPECT_EQ(made.Of("memlock").status, Status::kOk);
+  EXPECT_EQ(made.Of("memlock").seen, "without InfiniBand the limit does not matter");
 }
 
 TEST(Shm, WarnsOfLittleAndFailsWithoutIt) {

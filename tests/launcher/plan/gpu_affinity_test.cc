@@ -54,6 +54,14 @@ TEST(GpuAffinity, SplitsAcrossNumaNodesWhereSharesDoNotFitInside) {
               ElementsAre(ElementsAre(0, 1), ElementsAre(2, 3), ElementsAre(4, 5)));
 }
 
+TEST(GpuAffinity, DealsRanksOutByTheCoresThatTheyWouldHave) {
+  EXPECT_THAT(SplitCores(MakeNode({4, 8}, 1, {}), {-1, -1, -1}, 1),
+              ElementsAre(ElementsAre(0), ElementsAre(4), ElementsAre(5)));
+  // An even share of the cores, which is two for a rank, would not fit inside.
+  EXPECT_THAT(SplitCores(MakeNode({3, 3}, 1, {}), {-1, -1, -1}, 1),
+              ElementsAre(ElementsAre(0), ElementsAre(1), ElementsAre(3)));
+}
+
 TEST(GpuAffinity, GivesNoneWhereThereAreTooFew) {
   const NodeTopology laptop = MakeNode({2}, 1, {});
   EXPECT_THAT(SplitCores(laptop, {-1, -1, -1}, 0), ElementsAre(IsEmpty(), IsEmpty(), IsEmpty()));

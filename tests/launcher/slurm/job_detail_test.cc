@@ -9,6 +9,7 @@
 
 #include "launcher/base/error.h"
 #include "launcher/slurm/slurm_allocation.h"
+#include "rankfile/hostlist.h"
 #include "tests/launcher/slurm/slurm_environment_file.h"
 
 namespace launcher {
@@ -102,6 +103,12 @@ TEST(JobDetail, RefusesALineThatCannotBeRead) {
   for (const char* line : {" Nodes=n[1- CPU_IDs=0 GRES=gpu:1", " Nodes=n1 CPU_IDs=0 GRES=gpu:x"}) {
     EXPECT_THROW(Parse(line), LaunchError) << line;
   }
+}
+
+TEST(JobDetail, ReadsAsManyHostsAsAListMayHave) {
+  const std::string most = " Nodes=n[1-65536] CPU_IDs=0 GRES=gpu:1\n";
+  EXPECT_EQ(Parse(most).size(), rankfile::kMaxHosts);
+  EXPECT_THROW(Parse(most + " Nodes=m CPU_IDs=0 GRES=gpu:1\n"), LaunchError);
 }
 
 TEST(JobDetail, DoesWithoutTheNumbersOfGpus) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "rankfile/placement.h"
 #include "tests/launcher/slurm/slurm_environment_file.h"
 #include "tests/launcher/slurm/slurm_refusal.h"
 
@@ -143,6 +144,7 @@ TEST(SlurmAllocation, RefusesGpuCountsThatContradict) {
 
 TEST(SlurmAllocation, SplitsATotalOfGpusOnlyWhereThereIsOneWay) {
   EXPECT_EQ(Read(BatchWith({{"SLURM_GPUS", "7"}})).nodes[1].gpus, 3);
+  EXPECT_EQ(Read(BatchWith({{"SLURM_GPUS", "4"}})).nodes[1].gpus, 0);
   EXPECT_THAT(Refusal(BatchWith({{"SLURM_GPUS", "3"}})),
               AllOf(HasSubstr("SLURM_GPUS=3"), HasSubstr("--gpus-per-node")));
   EXPECT_THAT(Refusal(BatchWith({{"SLURM_GPUS", "6"}, {"SLURM_GPUS_PER_NODE", "4"}})),
@@ -319,7 +321,20 @@ TEST(SlurmAllocation, ReadsWhatATaskGetsFromItsTres) {
   EXPECT_EQ(Read(other).cpus_per_rank, 2);
 }
 
+TEST(SlurmAllocation, TakesOneCpuPerTaskAsWell) {
+  const Environment one = {{"SLURM_CPUS_PER_TASK", "1"}, {"SLURM_TRES_PER_TASK", "cpu=9"}};
+  EXPECT_EQ(Read(BatchWith(one)).cpus_per_rank, 1);
+}
+
+TEST(SlurmAllocation, ReadsAHeterogeneousJobOfOneComponent) {
+  Environment het = BatchWith({{"SLURM_HET_SIZE", "1"}, {"SLURM_JOB_NODELIST_HET_GROUP_0", "n1"}});
+  EXPECT_EQ(Read(het).nodes.size(), 1U);
+  het["SLURM_HET_SIZE"] = "0";
+  EXPECT_THAT(Refusal(het), HasSubstr("SLURM_HET_SIZE=0: expected 1 to"));
+}
+
 TEST(SlurmAllocation, RefusesAbsurdCounts) {
+  EXPECT_EQ(Read(BatchWith({{"SLURM_NTASKS_PER_NODE", "524288"}})).ranks, rankfile::kMaxRanks);
   EXPECT_THAT(Refusal(BatchWith({{"SLURM_NTASKS_PER_NODE", "2000000000"}})),
               HasSubstr("4000000000 tasks"));
   Environment salloc = BatchWithout(

@@ -53,6 +53,7 @@ TEST(SlurmJob, KnowsHowMuchOfItsTimeIsLeft) {
     return ParseSlurmJob("JobId=1 JobState=RUNNING " + times + " NodeList=n1\n", "1")->seconds_left;
   };
   EXPECT_EQ(left("RunTime=00:00:10 TimeLimit=00:01:00"), 50);
+  EXPECT_EQ(left("RunTime=00:00:10 TimeLimit=1-02:00:00"), 93590);
   EXPECT_EQ(left("RunTime=1-02:03:04 TimeLimit=2-02:03:05"), 86401);
   EXPECT_EQ(left("RunTime=00:00:10 TimeLimit=UNLIMITED"), std::nullopt);
   EXPECT_EQ(left("TimeLimit=00:01:00"), std::nullopt);
