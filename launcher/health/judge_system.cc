@@ -71,11 +71,9 @@ Verdict JudgeHardware(const Nodes& nodes) {
 Verdict JudgeInfiniband(const Nodes& nodes) {
   const std::string check = "infiniband";
   std::size_t most = 0;
-  int fastest = 0;
   bool any_port = false;
   for (const AnsweredNode& node : nodes) {
     most = std::max(most, ActivePorts(*node.facts));
-    fastest = std::max(fastest, FastestRate(*node.facts));
     any_port = any_port || !node.facts->ports.empty();
   }
   if (!any_port) return {check, Status::kOk, "no node has any: the job talks over TCP", ""};
