@@ -25,6 +25,8 @@ void AddEnd(ChildCommand::Kind kind, const RankFailure& end, bool was_well, JobR
 
 void AddReports(const RankReports& reports, ChildCommand::Kind kind,
                 const std::vector<std::string>& hosts, JobResult* result) {
+  result->was_heard = !reports.started().empty();
+  if (!result->launcher_end.empty() && !result->was_heard) result->exit_code = EX_UNAVAILABLE;
   result->has_started = !hosts.empty() && reports.started().size() == hosts.size();
   result->lost_nodes = reports.lost_nodes();
   result->failure = reports.failure();

@@ -32,6 +32,7 @@ struct JobResult {
   std::optional<std::string> cancelled;
   // "srun was ended by signal 9 (Killed)", where somebody else did so before any rank failed.
   std::string launcher_end;
+  bool was_heard = false;                // a rank of srun or mpirun has said that it started
   bool has_started = false;              // the program of every rank of srun or mpirun has run
   std::vector<std::string> not_started;  // nodes where some program did not run in time
   // "rank 1 on n2", of ranks that were still there when the time for the end was over; those that
