@@ -8,8 +8,8 @@
 #include <fstream>
 
 #include "tests/trainer/train/training_run.h"
-#include "trainer/checkpoint/names.h"
 #include "trainer/checkpoint/manifest.h"
+#include "trainer/checkpoint/names.h"
 #include "trainer/checkpoint/reader.h"
 #include "trainer/core/error.h"
 #include "trainer/train/snapshot.h"
