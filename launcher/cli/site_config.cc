@@ -33,9 +33,11 @@ class LimitCheck : public YAML::EventHandler {
  public:
   explicit LimitCheck(const std::string& path) : path_(path) {}
 
-  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentStart(const YAML::Mark&) override { ++documents_; }
   void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { Check(mark, anchor); }
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    Check(mark, anchor, /*is_empty=*/true);
+  }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { Check(mark, 1); }
   void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
                 const std::string&) override {
@@ -53,7 +55,11 @@ class LimitCheck : public YAML::EventHandler {
   void OnMapEnd() override { --depth_; }
 
  private:
-  void Check(const YAML::Mark& mark, YAML::anchor_t anchor) const {
+  void Check(const YAML::Mark& mark, YAML::anchor_t anchor, bool is_empty = false) const {
+    if (documents_ > 1 && !is_empty) {
+      throw Refusal(path_, LineOf(mark),
+                    "a second document begins here, behind '---': a site file is one");
+    }
     if (anchor != 0) {
       throw Refusal(path_, LineOf(mark), "no anchors (&) and aliases (*): write the value out");
     }
@@ -67,6 +73,7 @@ class LimitCheck : public YAML::EventHandler {
   }
 
   const std::string& path_;
+  int documents_ = 0;
   int depth_ = 0;
 };
 
@@ -189,15 +196,9 @@ YAML::Node LoadTree(const std::string& text, const std::string& path) {
     std::istringstream stream(text);
     LimitCheck limits(path);
     YAML::Parser parser(stream);
-    while (parser.HandleNextDocument(limits)) {
-    }
-    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
-    for (std::size_t i = 1; i < documents.size(); ++i) {
-      if (documents[i].IsNull()) continue;
-      throw Refusal(path, LineOf(documents[i].Mark()),
-                    "a second document begins here, behind '---': a site file is one");
-    }
-    return documents.empty() ? YAML::Node() : documents[0];
+    // Twice, not to the end: behind an error the parser may stay where it is.
+    if (parser.HandleNextDocument(limits)) parser.HandleNextDocument(limits);
+    return YAML::Load(text);
   } catch (const YAML::Exception& error) {
     throw Refusal(path, LineOf(error.mark), error.msg);
   }

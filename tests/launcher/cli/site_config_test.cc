@@ -67,6 +67,9 @@ TEST(SiteConfig, OneDocumentMayBeMarked) {
   EXPECT_EQ(ParseSiteConfig("launcher: local\n---\n", "site.yaml").launcher->value, "local");
 }
 
+// A parser that is asked for all documents of this text is asked for ever.
+TEST(SiteConfig, EndsWhereTheParserDoesNotGetOn) { MessageOf(", btl]\ngr~ace_seco\304nds:*a}\n"); }
+
 TEST(SiteConfig, AnEmptyFileSetsNothing) {
   EXPECT_FALSE(ParseSiteConfig("# nothing\n", "site.yaml").launcher.has_value());
 }
