@@ -88,10 +88,10 @@ std::string ResultText(const JobResult& result, const Decision& decision) {
   if (!result.lost_nodes.empty()) return Failed("node " + result.lost_nodes[0] + " was lost");
   if (result.failure) return FailureReport(*result.failure);
   if (!result.launcher_end.empty()) {
-    return Failed(result.launcher_end + (result.was_heard
-                                             ? ", which is not ddlrun's doing; the ranks were well "
-                                               "until then"
-                                             : " before any rank had started"));
+    return Failed(result.launcher_end + (result.is_before_start
+                                             ? " before any rank had started"
+                                             : ", which is not ddlrun's doing; the ranks were well "
+                                               "until then"));
   }
   return "ddlrun: " +
          Coded(Message::kJobFailed, "the job failed with exit code " +

@@ -25,8 +25,6 @@ void AddEnd(ChildCommand::Kind kind, const RankFailure& end, bool was_well, JobR
 
 void AddReports(const RankReports& reports, ChildCommand::Kind kind,
                 const std::vector<std::string>& hosts, JobResult* result) {
-  result->was_heard = !reports.started().empty();
-  if (!result->launcher_end.empty() && !result->was_heard) result->exit_code = EX_UNAVAILABLE;
   result->has_started = !hosts.empty() && reports.started().size() == hosts.size();
   result->lost_nodes = reports.lost_nodes();
   result->failure = reports.failure();
@@ -40,6 +38,12 @@ void AddReports(const RankReports& reports, ChildCommand::Kind kind,
   if (result->failure && (result->exit_code != 0 || result->failure->exit_code == EX_TEMPFAIL)) {
     result->exit_code = result->failure->exit_code;
   }
+}
+
+void SetBeforeStart(JobResult* result) {
+  result->is_before_start = true;
+  if (!result->launcher_end.empty()) result->exit_code = EX_UNAVAILABLE;
+  if (result->stop_signal != 0) result->exit_code = 128 + result->stop_signal;
 }
 
 void AddSilentNodes(const RankReports& reports, const std::vector<std::string>& hosts,

@@ -32,7 +32,7 @@ struct JobResult {
   std::optional<std::string> cancelled;
   // "srun was ended by signal 9 (Killed)", where somebody else did so before any rank failed.
   std::string launcher_end;
-  bool was_heard = false;                // a rank of srun or mpirun has said that it started
+  bool is_before_start = false;          // no program of any rank of srun or mpirun has run
   bool has_started = false;              // the program of every rank of srun or mpirun has run
   std::vector<std::string> not_started;  // nodes where some program did not run in time
   // "rank 1 on n2", of ranks that were still there when the time for the end was over; those that
@@ -57,6 +57,10 @@ void AddEnd(ChildCommand::Kind kind, const RankFailure& end, bool was_well, JobR
 // nodes are `hosts`.  Pure.
 void AddReports(const RankReports& reports, ChildCommand::Kind kind,
                 const std::vector<std::string>& hosts, JobResult* result);
+
+// No program of any rank of srun or mpirun has run: the codes with which these end then, mpirun
+// even with 0, are of no rank.  Pure.
+void SetBeforeStart(JobResult* result);
 
 // Adds the nodes of which no end of a rank was heard, if srun has failed.  Pure.
 void AddSilentNodes(const RankReports& reports, const std::vector<std::string>& hosts,

@@ -381,8 +381,7 @@ JobResult Supervisor::Result() {
     result.failure.reset();    // no rank is to blame
     result.exit_code = *own_exit_code_;
   }
-  // srun and mpirun end with codes of their own then, mpirun even with 0.
-  if (result.stop_signal != 0 && IsBeforeStart()) result.exit_code = 128 + result.stop_signal;
+  if (IsBeforeStart()) SetBeforeStart(&result);
   if (children_.kind() == Kind::kSrun) AddSilentNodes(reports_, options_.hosts, &result);
   for (std::string& note : output_.Notes()) result.notes.push_back(std::move(note));
   return result;

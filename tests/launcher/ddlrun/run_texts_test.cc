@@ -100,10 +100,10 @@ TEST(EndText, NamesALauncherThatWasKilled) {
   result.exit_code = 137;
   result.launcher_end = "srun was ended by signal 9 (Killed)";
   EXPECT_THAT(EndText(result, {}),
-              HasSubstr("srun was ended by signal 9 (Killed) before any rank had started"));
-  result.was_heard = true;
-  EXPECT_THAT(EndText(result, {}),
               HasSubstr("srun was ended by signal 9 (Killed), which is not ddlrun's doing"));
+  result.is_before_start = true;
+  EXPECT_THAT(EndText(result, {}),
+              HasSubstr("srun was ended by signal 9 (Killed) before any rank had started"));
   result.launcher_end = "";
   EXPECT_THAT(EndText(result, {}), HasSubstr("exit code 137; the messages above say why"));
 }

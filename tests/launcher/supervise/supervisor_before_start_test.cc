@@ -62,6 +62,22 @@ TEST_F(SupervisorBeforeStartTest, AnOrderToStopIsTheExitCodeWhateverSrunOrMpirun
   }
 }
 
+TEST_F(SupervisorBeforeStartTest, AnSrunOrMpirunThatDiesIsOneThatCouldNotStart) {
+  for (const Kind kind : {Kind::kSrun, Kind::kMpirun}) {
+    const JobResult result = RunLauncher(kind, "kill -SEGV $$");
+    EXPECT_EQ(result.exit_code, EX_UNAVAILABLE);
+    EXPECT_TRUE(result.is_before_start);
+    // What ends by itself has its own verdict.
+    EXPECT_EQ(RunLauncher(kind, "exit 9").exit_code, 9);
+    const std::string starts = "echo 'ddlrun-rank[key]: rank 1 has started' >&2; ";
+    EXPECT_EQ(RunLauncher(kind, starts + "kill -SEGV $$").exit_code, 139);
+  }
+  may_hide_reports_ = true;  // ranks may have run
+  const JobResult hidden = RunLauncher(Kind::kMpirun, "kill -SEGV $$");
+  EXPECT_EQ(hidden.exit_code, 139);
+  EXPECT_FALSE(hidden.is_before_start);
+}
+
 TEST_F(SupervisorBeforeStartTest, OnceARankHasStartedTheRanksGetTheOrderAndTheirCodeCounts) {
   const std::string starts = "echo 'ddlrun-rank[key]: rank 1 has started' >&2; sleep 0.5; ";
   EXPECT_EQ(Stop(Kind::kMpirun, "TERM", starts, "1", "75").exit_code, EX_TEMPFAIL);

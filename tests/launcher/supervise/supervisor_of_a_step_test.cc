@@ -158,7 +158,7 @@ TEST_F(SupervisorOfAStepTest, EndsAStepWhoseSrunWasKilled) {
       RunSrun(std::string(kRankRuns) +
               "echo 'ddlrun-rank[key]: step 12.3' >&2; echo 12.3 > step; kill -KILL $$");
   EXPECT_EQ(result.exit_code, 137);
-  EXPECT_TRUE(result.was_heard);
+  EXPECT_FALSE(result.is_before_start);
   EXPECT_EQ(result.launcher_end, "srun was ended by signal 9 (Killed)");
   EXPECT_EQ(Content("signals"), "killed\n");
   EXPECT_FALSE(result.step_is_left);
