@@ -193,6 +193,12 @@ std::unique_ptr<RunLock> LockRun(const fs::path& model_dir, const RunLockOptions
       lock->Write({HostName(), ::getpid(), Now(), options.job});
       return lock;
     }
+    if (error != EWOULDBLOCK && !lock->is_ours()) {
+      // NFS locks only what can be written (flock(2)), so whether that run lives is not known.
+      throw Error(EX_OSERR, file.string() +
+                                " is of a run of another user, and cannot be written: give another "
+                                "--model_dir, or, if that run has ended, rm it");
+    }
     if (error != EWOULDBLOCK) {
       options.warn(file.string() + ": this file system has no locks (" +
                    std::generic_category().message(error) +
