@@ -198,7 +198,13 @@ YAML::Node LoadTree(const std::string& text, const std::string& path) {
     YAML::Parser parser(stream);
     // Twice, not to the end: behind an error the parser may stay where it is.
     if (parser.HandleNextDocument(limits)) parser.HandleNextDocument(limits);
-    return YAML::Load(text);
+    YAML::Node tree = YAML::Load(text);
+    const std::size_t first = text.find_first_not_of(" \t\r\n");
+    // yaml-cpp takes such a text for an empty one.
+    if (tree.IsNull() && first != std::string::npos && text[first] == ',') {
+      throw Refusal(path, 1, "a site file does not begin with a comma");
+    }
+    return tree;
   } catch (const YAML::Exception& error) {
     throw Refusal(path, LineOf(error.mark), error.msg);
   }

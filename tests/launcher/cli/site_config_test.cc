@@ -67,8 +67,11 @@ TEST(SiteConfig, OneDocumentMayBeMarked) {
   EXPECT_EQ(ParseSiteConfig("launcher: local\n---\n", "site.yaml").launcher->value, "local");
 }
 
-// A parser that is asked for all documents of this text is asked for ever.
-TEST(SiteConfig, EndsWhereTheParserDoesNotGetOn) { MessageOf(", btl]\ngr~ace_seco\304nds:*a}\n"); }
+// A parser that is asked for all documents of this text is asked for ever, and it loads nothing.
+TEST(SiteConfig, RefusesWhatTheParserDoesNotGetPast) {
+  EXPECT_EQ(MessageOf(", btl]\ngr~ace_seco\304nds:*a}\n"),
+            "site.yaml:1: a site file does not begin with a comma");
+}
 
 TEST(SiteConfig, AnEmptyFileSetsNothing) {
   EXPECT_FALSE(ParseSiteConfig("# nothing\n", "site.yaml").launcher.has_value());
