@@ -124,9 +124,8 @@ void RequireUseOfNewHead(const Options& options) {
   if (!options.new_head) return;
   if (options.init_from.empty()) {
     throw UsageError(
-        "--new_head leaves out the last layer of the file of --init_from, which is not given: "
-        "every "
-        "layer starts afresh without it");
+        "--new_head leaves out the last layer of the file of --init_from, which is not given; "
+        "without it every layer starts afresh");
   }
   if (!KeepsWeights(options.mode)) {
     throw UsageError("--new_head is for training: --mode=" + NameOf(kModes, options.mode) +

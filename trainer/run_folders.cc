@@ -45,12 +45,13 @@ std::unique_ptr<RunLock> PrepareFolders(const TrainConfig& config,
       TryToWrite(config.results_dir / name, "another --results_dir");
     }
   }
+  std::unique_ptr<RunLock> lock;
+  if (KeepsWeights(config.mode)) lock = LockRun(ModelFolder(config), lock_options);
   if (!config.export_dir.empty() && ExportsWeights(config.mode)) {
     MakeFolder(config.export_dir, "--export_dir");
     TryToWrite(ExportFile(config), "another --export_dir");
   }
   if (!KeepsWeights(config.mode)) return nullptr;
-  std::unique_ptr<RunLock> lock = LockRun(ModelFolder(config), lock_options);
   const int removed = RemoveStaleCheckpoints(ModelFolder(config));
   if (removed > 0) {
     log->info("removed {} of a run that died", support::Counted(removed, "unfinished checkpoint"));
