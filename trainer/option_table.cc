@@ -361,8 +361,9 @@ std::vector<OptionRow> MakeTable() {
        "steps between iterations in the NVLOG output; progress lines have times of their own",
        kNvidia, false, kOwn, kPositive<&Options::display_every>},
       {"graph", how,
-       "auto: start a whole training step as one CUDA graph where a rank with a GPU is alone; on: "
-       "with NCCL too, and refuse to run otherwise; off: start its kernels one by one",
+       "auto: start a whole training step as one CUDA graph where a GPU's rank is alone or "
+       "gradients "
+       "are summed by NCCL; on: and refuse to run otherwise; off: start its kernels one by one",
        kOurs, false, kSame, kNamed<kGraphs, &Options::graph>},
       {"plan_cache", how,
        "file that keeps which algorithms are the fastest on a GPU, so that the next start times "

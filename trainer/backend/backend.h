@@ -81,9 +81,12 @@ class Backend {
 
   // Whether Record works: starting recorded work costs the host less than queueing it call by call.
   virtual bool can_record() const { return false; }
-  // What `queue` queues on `stream`, which does not run now.  Addresses are recorded too, so memory
-  // must stay where it is.  `queue` allocates nothing, waits for nothing, and has run once before:
-  // what is loaded at first use must be there.  REQUIRES: can_record().
+  // What `queue` queues on `stream`, and on streams that wait for an event of it, which does not
+  // run now.  Addresses are recorded too, so memory must stay where it is.  `queue` allocates
+  // nothing, waits for nothing on the device, and has run once before: what is loaded at first use
+  // must be there.  Nothing is added to a recording by two threads at a time, on whichever of its
+  // streams: where `queue` has another thread add something, it waits until that is done.  What
+  // other threads do on streams of their own is not recorded.  REQUIRES: can_record().
   virtual std::unique_ptr<RecordedWork> Record(Stream& stream, const std::function<void()>& queue);
 
   // Names what the calling thread does from here on, until the end of that range, for a profiler of

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <exception>
 #include <future>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -20,6 +21,8 @@ using Seconds = std::chrono::duration<double>;
 
 constexpr Seconds kEndSeconds{30};   // for NCCL to end in good order
 constexpr Seconds kAbortSeconds{3};  // for NCCL to abort; the process ends after it anyway
+// For its order to leave the GPU, where the rest of an abort waits for the end of recorded work.
+constexpr Seconds kLeaveSeconds{0.2};
 constexpr std::chrono::microseconds kThreadPoll{50};
 constexpr std::chrono::milliseconds kErrorPoll{1};
 
@@ -65,25 +68,27 @@ class NcclCommunicator final : public Communicator {
 
   void StartAllReduce(void* data, std::size_t count, DType dtype, Reduction reduction,
                       Stream& producer) override {
-    DDL_CHECK(comm_ != nullptr);
+    RequireWhole();
     const ncclDataType_t type = TypeOf(dtype);
     const ncclRedOp_t operation = reduction == Reduction::kMean ? ncclAvg : ncclSum;
     if (count == 0) return;
-    AwaitLaunch();
+    is_recorded_ = is_recorded_ || producer.Records();
     parts_.produced->Record(producer);
     parts_.produced->MakeWait(*parts_.stream);
     Check(nccl_.all_reduce(data, data, count, type, operation, comm_, Queue()), kSumming);
+    // A thread of NCCL's puts the sum on its stream.  Nobody else may add to a recording meanwhile,
+    // and nothing may be queued behind a sum that is not there yet.
+    Await(Seconds(options_.stall_seconds), kSumming);
   }
 
   void Finish(Stream& consumer) override {
-    DDL_CHECK(comm_ != nullptr);
-    AwaitLaunch();
+    RequireWhole();
     parts_.summed->Record(*parts_.stream);
     parts_.summed->MakeWait(consumer);
   }
 
   void Synchronize(Stream& stream) override {
-    DDL_CHECK(comm_ != nullptr);
+    RequireWhole();
     const auto start = Clock::now();
     auto next_look = start;
     while (!stream.Finished()) {
@@ -95,6 +100,7 @@ class NcclCommunicator final : public Communicator {
       }
       std::this_thread::yield();
     }
+    Check(State(), kSumming);  // a sum that has ended without the shares of all is none
   }
 
   void AllReduceSum(std::span<double> values) override { host_.AllReduceSum(values); }
@@ -140,7 +146,7 @@ class NcclCommunicator final : public Communicator {
         [call = nccl_.comm_abort, comm = std::exchange(comm_, nullptr)] { call(comm); });
     const std::future<void> aborted = abort.get_future();
     std::thread(std::move(abort)).detach();
-    aborted.wait_for(kAbortSeconds);
+    aborted.wait_for(is_recorded_ ? kLeaveSeconds : kAbortSeconds);
   }
 
   ncclResult_t State() const {
@@ -164,8 +170,11 @@ class NcclCommunicator final : public Communicator {
     const ncclResult_t result = Settle(bound);
     if (result != ncclSuccess) Fail(result, action);
   }
-  // The last sum is on NCCL's stream: only then may anything be queued behind it.
-  void AwaitLaunch() { Await(Seconds(options_.stall_seconds), kSumming); }
+  // Who goes on after an error, as without a recording, hears of it again.
+  void RequireWhole() const {
+    if (failure_) throw Error(*failure_);
+    DDL_CHECK(comm_ != nullptr);
+  }
 
   void Check(ncclResult_t result, const char* action) {
     if (result != ncclSuccess && result != ncclInProgress) Fail(result, action);
@@ -181,10 +190,11 @@ class NcclCommunicator final : public Communicator {
     }
     AbortNccl();
     const bool own = ExitCodeOf(result) != EX_UNAVAILABLE;
-    throw Error(ExitCodeOf(result),
-                "rank " + std::to_string(rank()) + " cannot " + action + ": " + why +
-                    (own ? "; NCCL_DEBUG=WARN shows more, --comm=mpi does without NCCL"
-                         : "; the first rank that failed says why"));
+    failure_.emplace(ExitCodeOf(result),
+                     "rank " + std::to_string(rank()) + " cannot " + action + ": " + why +
+                         (own ? "; NCCL_DEBUG=WARN shows more, --comm=mpi does without NCCL"
+                              : "; the first rank that failed says why"));
+    throw Error(*failure_);
   }
 
   cudaStream_t Queue() const { return static_cast<cudaStream_t>(parts_.stream->handle()); }
@@ -194,7 +204,9 @@ class NcclCommunicator final : public Communicator {
   NcclParts parts_;
   const NcclOptions options_;
   const int exceptions_before_ = std::uncaught_exceptions();
-  ncclComm_t comm_ = nullptr;  // null once it was aborted
+  ncclComm_t comm_ = nullptr;     // null once it was aborted
+  std::optional<Error> failure_;  // why
+  bool is_recorded_ = false;      // some sum
 };
 
 }  // namespace

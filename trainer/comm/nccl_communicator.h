@@ -4,11 +4,19 @@
 // Everything else goes through the communicator by which the ranks have met, which also carries
 // NCCL's unique id.
 //
-// NCCL never blocks the caller: what it does in threads of its own is waited for with a bound.
+// NCCL never blocks the caller: what it does in threads of its own is waited for with a bound.  One
+// of these threads puts a sum on its stream, or into what that records, while StartAllReduce waits:
+// CUDA's graphs take nodes from one thread at a time.
+//
+// NCCL keeps what recorded sums need until the graph is gone, and neither ends nor is aborted
+// before.  An abort is left to itself once its order to leave the GPU is given, which it can be while
+// a graph is there; a communicator that is destroyed before the graph waits for 30 s in vain.
+//
 // Whatever fails, or a rank that is gone, is an Error of one line with NCCL's words
 // (EX_UNAVAILABLE; EX_CONFIG where NCCL says that it was asked for something invalid, EX_SOFTWARE
 // where CUDA failed), and NCCL is aborted before it is thrown, so that nothing on the GPU waits any
-// more.  The same happens when the communicator is destroyed by an exception.
+// more.  Whatever is asked of the communicator afterwards throws the same again.  The same happens
+// when the communicator is destroyed by an exception.
 //
 // The bits are the same on every rank; in every run, as far as NCCL chooses the same algorithm: for
 // a fixed placement of the ranks and fixed NCCL_* variables.

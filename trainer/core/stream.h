@@ -14,6 +14,8 @@ class Stream {
   virtual void Synchronize() = 0;
   // Whether it is done by now, without waiting.  Throws as Synchronize does.
   virtual bool Finished() { return true; }
+  // Whether what is queued on it is recorded now (backend/backend.h).
+  virtual bool Records() const { return false; }
   // What the device's own interface calls this queue (a cudaStream_t); null on a CPU.
   virtual void* handle() const { return nullptr; }
 };

@@ -234,6 +234,7 @@ TrainingStep::Outcome Trainer::RunStep(TrainingStep& training_step) {
   try {
     return training_step.Run(result_.step, schedule_.LearningRate(result_.step), control_.Asked());
   } catch (const std::exception& error) {
+    training_step.ForgetRecorded();
     parts_.failed(error);
     throw;
   }

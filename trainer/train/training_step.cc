@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <exception>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,9 +28,9 @@ bool Records(const TrainingStepParts& parts) {
   const StepGraph graph = parts.config.graph;
   const int ranks = parts.communicator.size();
   if (graph == StepGraph::kOff) return false;
-  if (parts.backend.can_record() && ranks == 1) return true;
+  const bool can_sum = ranks == 1 || parts.communicator.sums_device_memory();
+  if (parts.backend.can_record() && can_sum) return true;
   if (graph == StepGraph::kAuto) return false;
-  if (parts.backend.can_record() && parts.communicator.sums_device_memory()) return true;
   const std::string problem =
       parts.backend.can_record()
           ? fmt::format("sums of {} ranks in host memory cannot be part of a graph", ranks)
@@ -183,23 +184,38 @@ SgdParameters TrainingStep::UpdateCall(double learning_rate) {
 }
 
 void TrainingStep::Queue(const InputBatch& batch, BatchPlace place) {
-  if (!records_ || !ran_) {
+  const std::pair key(batch.pixels, place);
+  if (records_ && ran_ && !recorded_.contains(key)) Record(batch, place);
+  if (records_ && ran_) {
+    recorded_.at(key)->Queue(parts_.stream);
+  } else {
     QueueCalls(batch, place);
-    return;
   }
-  std::unique_ptr<RecordedWork>& recorded = recorded_[{batch.pixels, place}];
+}
+
+// NCCL wants a sum to be recorded by all ranks or by none:
+// docs.nvidia.com/deeplearning/nccl/user-guide/docs/usage/cudagraph.html
+void TrainingStep::Record(const InputBatch& batch, BatchPlace place) {
+  std::exception_ptr error;
   try {
-    if (!recorded) {
-      recorded = parts_.backend.Record(parts_.stream, [&] { QueueCalls(batch, place); });
-    }
-  } catch (const Error& error) {
-    if (parts_.config.graph == StepGraph::kOn) throw;
-    records_ = false;
-    not_recorded_ = error.what();
-    QueueCalls(batch, place);
-    return;
+    recorded_[{batch.pixels, place}] =
+        parts_.backend.Record(parts_.stream, [&] { QueueCalls(batch, place); });
+  } catch (const Error& thrown) {
+    error = std::current_exception();
+    not_recorded_ = thrown.what();
   }
-  recorded->Queue(parts_.stream);
+  double failed = error ? parts_.communicator.rank() : -1;  // the highest of the ranks that have
+  parts_.communicator.AllReduceMax({&failed, 1});
+  if (failed < 0) return;
+  const std::string who = fmt::format("rank {:.0f} cannot record them", failed);
+  if (parts_.config.graph == StepGraph::kOn) {
+    if (error) std::rethrow_exception(error);
+    throw Error(EX_UNAVAILABLE, "--graph=on: training steps cannot run as one graph each: " + who +
+                                    " and says why; --graph=auto does without");
+  }
+  if (!error) not_recorded_ = who;
+  records_ = false;
+  recorded_.clear();
 }
 
 void TrainingStep::QueueCalls(const InputBatch& batch, BatchPlace place) {

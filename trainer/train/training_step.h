@@ -88,6 +88,8 @@ class TrainingStep {
 
   // Whether steps after the first run as one graph.
   bool records() const { return records_; }
+  // Gives back all that was recorded, which must be gone before the communicator is or aborts.
+  void ForgetRecorded() { recorded_.clear(); }
   // Says, on rank 0, how steps are going to run where that matters to people.
   void Announce(spdlog::logger& log) const;
   // Of the last update; times gradient_scale() they are the mean over the global batch.
@@ -102,6 +104,8 @@ class TrainingStep {
   // Everything from the numbers that a batch is told to those that it finds.
   void Queue(const InputBatch& batch, BatchPlace place);
   void QueueCalls(const InputBatch& batch, BatchPlace place);
+  // Collective.  Where some rank cannot, nothing is recorded from here on.
+  void Record(const InputBatch& batch, BatchPlace place);
   void QueueUpdate();
   StepTimes Times(BatchPlace place) const;
   void KeepStatistics();

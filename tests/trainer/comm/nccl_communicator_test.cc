@@ -40,14 +40,14 @@ std::unique_ptr<Communicator> MakeNccl(Communicator& host, const NcclOptions& op
 class NcclTest : public testing::Test {
  protected:
   NcclTest() {
-    nccl_emulator::QueueBy([](cudaStream_t stream, std::function<void()> work) {
+    nccl_emulator::UseStreams({.queue = [](cudaStream_t stream, std::function<void()> work) {
       reinterpret_cast<QueueStream*>(stream)->Post(std::move(work));
-    });
+    }});
     nccl_emulator::StartWith(ncclSuccess, "");
     nccl_emulator::SetProblem("");
     nccl_emulator::TakeEnds();
   }
-  ~NcclTest() override { nccl_emulator::QueueBy(nullptr); }
+  ~NcclTest() override { nccl_emulator::UseStreams({}); }
 };
 
 // What each rank's Error said, "" if there was none, with its exit code in front.
@@ -162,7 +162,7 @@ TEST_F(NcclTest, LeavesNothingWaitingOnTheDeviceWhenItFails) {
   EXPECT_EQ(nccl_emulator::TakeEnds().aborted, 2);
 }
 
-TEST_F(NcclTest, IsOfNoUseOnceItHasFailed) {
+TEST_F(NcclTest, SaysAgainHowItHasFailed) {
   const auto errors = Errors(1, [](Communicator& host) {
     QueueStream stream;
     const auto comm = MakeNccl(host, {.stall_seconds = 0.05});
@@ -170,7 +170,8 @@ TEST_F(NcclTest, IsOfNoUseOnceItHasFailed) {
     EXPECT_THROW(comm->Synchronize(stream), Error);
     comm->Finish(stream);
   });
-  EXPECT_THAT(errors, ElementsAre(HasSubstr("70 ")));
+  EXPECT_THAT(errors, ElementsAre(HasSubstr("69 rank 0 cannot sum gradients: the others have not "
+                                            "answered in time")));
 }
 
 TEST_F(NcclTest, DoesNotWaitForeverForRanksThatDoNotStart) {

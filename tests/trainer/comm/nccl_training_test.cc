@@ -15,6 +15,7 @@
 
 #include "tests/trainer/backend/cuda_emulator/runtime_api.h"
 #include "tests/trainer/backend/device.h"
+#include "tests/trainer/comm/emulated_gpus.h"
 #include "tests/trainer/comm/nccl_emulator/emulated_nccl.h"
 #include "tests/trainer/train/training_run.h"
 #include "trainer/comm/nccl_communicator.h"
@@ -83,8 +84,7 @@ Training Train(StepGraph graph, ReducePrecision reduce_precision, const MakeSums
 }
 
 Training TrainByNccl(StepGraph graph, ReducePrecision reduce_precision) {
-  nccl_emulator::QueueBy(cuda_emulator::QueueWork);
-  nccl_emulator::TakeEnds();
+  UseEmulatedStreams();
   const auto make_nccl = [](Communicator& host, Backend& backend) {
     return MakeNcclCommunicator(host, MakeNcclParts(backend), {});
   };
@@ -207,7 +207,7 @@ TEST(NcclTraining, WithoutItTheLogSaysWhatGoesThroughHostMemory) {
   const std::string logged = LogOf([](Communicator&, Backend&) { return nullptr; });
   EXPECT_THAT(logged, testing::ContainsRegex("warning: in each step [0-9.]+ MB of gradients go to "
                                              "host memory"));
-  nccl_emulator::QueueBy(cuda_emulator::QueueWork);
+  UseEmulatedStreams();
   const auto make_nccl = [](Communicator& host, Backend& backend) {
     return MakeNcclCommunicator(host, MakeNcclParts(backend), {});
   };

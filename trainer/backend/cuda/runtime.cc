@@ -83,6 +83,11 @@ class CudaStream final : public Stream {
     CheckCuda(result, "looking at the GPU's work");
     return true;
   }
+  bool Records() const override {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    CheckCuda(cudaStreamIsCapturing(stream_, &status), "asking whether work is recorded");
+    return status != cudaStreamCaptureStatusNone;
+  }
   void* handle() const override { return stream_; }
 
  private:
@@ -100,10 +105,7 @@ class CudaEvent final : public Event {
     CheckCuda(cudaEventRecord(event_, HandleOf(stream)), "recording an event");
   }
   void RecordTime(Stream& stream) override {
-    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    CheckCuda(cudaStreamIsCapturing(HandleOf(stream), &status), "recording an event");
-    const unsigned flags =
-        status == cudaStreamCaptureStatusNone ? cudaEventRecordDefault : cudaEventRecordExternal;
+    const unsigned flags = stream.Records() ? cudaEventRecordExternal : cudaEventRecordDefault;
     CheckCuda(cudaEventRecordWithFlags(event_, HandleOf(stream), flags), "recording an event");
   }
   void MakeWait(Stream& stream) override {

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <thread>
+#include <utility>
 
 #include "tests/trainer/backend/cuda_emulator/runtime_state.h"
 
@@ -41,8 +43,23 @@ DeviceMemory& TheDeviceMemory() {
   return *memory;
 }
 
-// Of all OS threads together: nothing thread_local here (shared_memory.h).
-std::atomic<cudaError_t> last_error = cudaSuccess;
+// Of each OS thread; nothing is thread_local here (shared_memory.h).
+struct LastErrors {
+  std::mutex mutex;
+  std::map<std::thread::id, cudaError_t> of_threads;
+};
+
+LastErrors& TheLastErrors() {
+  static auto* errors = new LastErrors;
+  return *errors;
+}
+
+// Returns what was there before.
+cudaError_t SetLastError(cudaError_t error) {
+  LastErrors& errors = TheLastErrors();
+  const std::lock_guard lock(errors.mutex);
+  return std::exchange(errors.of_threads[std::this_thread::get_id()], error);
+}
 
 // How cuda_emulator::FailAfter has it.
 std::atomic<cudaError_t> fault = cudaSuccess;
@@ -88,6 +105,8 @@ constexpr ErrorText kErrorTexts[] = {
     {cudaErrorIllegalAddress, "cudaErrorIllegalAddress",
      "an illegal memory access was encountered"},
     {cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure"},
+    {cudaErrorStreamCaptureInvalidated, "cudaErrorStreamCaptureInvalidated",
+     "operation failed due to a previous error during capture"},
     {cudaErrorUnknown, "cudaErrorUnknown", "unknown error"},
 };
 
@@ -108,7 +127,7 @@ const char* cudaGetErrorString(cudaError_t error) { return TextOf(error).text; }
 
 cudaError_t cudaGetLastError() {
   Entered();
-  return last_error.exchange(cudaSuccess);
+  return SetLastError(cudaSuccess);
 }
 
 cudaError_t cudaDriverGetVersion(int* version) {
@@ -268,7 +287,7 @@ cudaError_t cudaMemset(void* dst, int value, std::size_t bytes) {
 namespace cuda_emulator {
 
 cudaError_t Result(cudaError_t error) {
-  if (error != cudaSuccess) last_error = error;
+  if (error != cudaSuccess) SetLastError(error);
   return error;
 }
 
@@ -285,7 +304,7 @@ void FailAfter(int calls, cudaError_t error) {
 
 void Mend() {
   fault = cudaSuccess;
-  last_error = cudaSuccess;
+  SetLastError(cudaSuccess);
 }
 
 void PretendComputeCapability(int major, int minor) {

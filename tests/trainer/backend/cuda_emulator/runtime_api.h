@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <memory>
 
 // NOLINTBEGIN(readability-identifier-naming): CUDA's names
 enum cudaError_t {
@@ -172,6 +173,13 @@ inline constexpr std::size_t kDeviceBytes = std::size_t{4} << 30;
 // time that the graph is launched.
 void QueueWork(cudaStream_t stream, std::function<void()> work);
 
+bool IsRecording(cudaStream_t stream);
+
+// Says that the calling thread adds to what `stream` records, until what this returns is gone:
+// another thread that uses a stream of the recording meanwhile is refused, and the recording is
+// spoilt.  REQUIRES: IsRecording(stream).
+std::shared_ptr<void> BeginAdding(cudaStream_t stream);
+
 // How much of QueueWork ran with which priority, since this was last asked.
 std::map<int, int> TakeWorkByPriority();
 
@@ -184,8 +192,9 @@ void Mend();
 // The GPU is of this compute capability from now on, 8.0 (an A100's) to begin with.
 void PretendComputeCapability(int major, int minor);
 
-// Whether no recording succeeds from now on.
+// Whether no recording succeeds from now on; or none of the calling thread.
 void RefuseToRecord(bool refuse);
+void RefuseThisThreadToRecord(bool refuse);
 
 // As long as it is so, no graph can keep priorities, as with drivers before CUDA 11.7.
 void ForgetNodePriorities(bool forget);

@@ -8,6 +8,8 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -153,6 +155,47 @@ TEST_F(EmulatedGraph, IsSpoiltByWaitingAndAllocating) {
     EXPECT_EQ(cudaGetLastError(), cudaSuccess);
   }
   EXPECT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+}
+
+TEST_F(EmulatedGraph, IsSpoiltByTwoThreadsThatAddAtOneTime) {
+  enum class Mistake { kWork, kEventRecord, kWait, kEnd };
+  for (const auto mistake :
+       {Mistake::kWork, Mistake::kEventRecord, Mistake::kWait, Mistake::kEnd}) {
+    cudaEvent_t event = nullptr;
+    cudaStream_t other = nullptr;
+    cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+    cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking);
+    Begin();
+    cudaEventRecord(event, stream_);
+    std::shared_ptr<void> adding;
+    std::thread([&] {
+      adding = cuda_emulator::BeginAdding(stream_);
+      AddOne();
+    }).join();
+    cudaError_t refused = cudaErrorStreamCaptureInvalidated;
+    if (mistake == Mistake::kWork) refused = cudaMemsetAsync(device_, 0, sizeof(int), stream_);
+    if (mistake == Mistake::kEventRecord) refused = cudaEventRecord(event, stream_);
+    if (mistake == Mistake::kWait) refused = cudaStreamWaitEvent(other, event);
+    EXPECT_EQ(refused, cudaErrorStreamCaptureInvalidated);
+    if (mistake != Mistake::kEnd) adding.reset();
+    cudaGraph_t graph = nullptr;
+    EXPECT_EQ(cudaStreamEndCapture(stream_, &graph), cudaErrorStreamCaptureInvalidated);
+    cudaEventDestroy(event);
+    cudaStreamDestroy(other);
+  }
+}
+
+TEST_F(EmulatedGraph, TakesWorkOfThreadsOneAfterTheOther) {
+  Begin();
+  AddOne();
+  std::thread([&] {
+    const std::shared_ptr<void> adding = cuda_emulator::BeginAdding(stream_);
+    AddOne();
+  }).join();
+  AddOne();
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(stream_, &graph), cudaSuccess);
+  cudaGraphDestroy(graph);
 }
 
 TEST_F(EmulatedGraph, TellsTimeByExternalEventsAlone) {

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -41,6 +43,8 @@ struct CUgraphExec_st {
 struct Recording {
   Work work;
   std::vector<cudaStream_t> streams;  // the first began it, the others have joined
+  std::thread::id adder;              // who says that it adds; nobody: everyone may
+  bool spoilt = false;                // two threads have added at one time
 };
 struct CUstream_st {
   int priority = 0;
@@ -62,9 +66,10 @@ namespace {
 
 // The threads that record, and whether what they record is still good.
 struct Recorders {
-  std::mutex mutex;
+  std::mutex mutex;  // and of who adds to a recording
   std::map<std::thread::id, bool> good;
   bool refuse = false;
+  std::set<std::thread::id> refused;
 };
 
 Recorders& TheRecorders() {
@@ -88,6 +93,19 @@ int PriorityOf(cudaStream_t stream) { return stream == nullptr ? 0 : stream->pri
 
 bool Records(cudaStream_t stream) { return stream != nullptr && stream->recording != nullptr; }
 
+// What a call begins with that adds to what `stream` records, or reads how far that is: for one
+// thread at a time, as graphs "are not internally synchronized" (CUDA C++ Programming Guide).
+cudaError_t Adding(cudaStream_t stream) {
+  if (!Records(stream)) return cudaSuccess;
+  Recording& recording = *stream->recording;
+  const std::lock_guard lock(TheRecorders().mutex);
+  const bool is_alone =
+      recording.adder == std::thread::id() || recording.adder == std::this_thread::get_id();
+  if (is_alone) return cudaSuccess;
+  recording.spoilt = true;
+  return Result(cudaErrorStreamCaptureInvalidated);
+}
+
 void Join(cudaStream_t stream, std::shared_ptr<Recording> recording) {
   recording->streams.push_back(stream);
   stream->recording = std::move(recording);
@@ -110,6 +128,7 @@ namespace cuda_emulator {
 cudaError_t Queue(cudaStream_t stream, QueuedWork work) {
   const int priority = PriorityOf(stream);
   if (!Records(stream)) return work(priority);
+  if (const cudaError_t refused = Adding(stream); refused != cudaSuccess) return refused;
   stream->recording->work.push_back({priority, std::move(work)});
   ++stream->queued;
   return cudaSuccess;
@@ -126,6 +145,18 @@ void QueueWork(cudaStream_t stream, std::function<void()> work) {
   });
 }
 
+bool IsRecording(cudaStream_t stream) { return Records(stream); }
+
+std::shared_ptr<void> BeginAdding(cudaStream_t stream) {
+  const std::shared_ptr<Recording> recording = stream->recording;
+  const auto set = [recording](std::thread::id adder) {
+    const std::lock_guard lock(TheRecorders().mutex);
+    recording->adder = adder;
+  };
+  if (Adding(stream) == cudaSuccess) set(std::this_thread::get_id());
+  return {nullptr, [set](std::nullptr_t) { set({}); }};
+}
+
 std::map<int, int> TakeWorkByPriority() {
   const std::lock_guard lock(TheWorkByPriority().mutex);
   return std::exchange(TheWorkByPriority().pieces, {});
@@ -138,6 +169,13 @@ cudaError_t RefuseWhileRecording() {
   if (own == recorders.good.end()) return cudaSuccess;
   own->second = false;
   return Result(cudaErrorStreamCaptureUnsupported);
+}
+
+void RefuseThisThreadToRecord(bool refuse) {
+  Recorders& recorders = TheRecorders();
+  const std::lock_guard lock(recorders.mutex);
+  recorders.refused.erase(std::this_thread::get_id());
+  if (refuse) recorders.refused.insert(std::this_thread::get_id());
 }
 
 void RefuseToRecord(bool refuse) {
@@ -195,6 +233,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     return Result(cudaErrorStreamCaptureIsolation);
   }
   if (recording == nullptr || event->stream == stream) return cudaSuccess;
+  if (const cudaError_t refused = Adding(event->stream); refused != cudaSuccess) return refused;
   event->stream->waited_for = std::max(event->stream->waited_for, event->queued);
   if (!Records(stream)) Join(stream, recording);
   ++stream->queued;  // it waits
@@ -220,12 +259,14 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   if (!Records(stream) || stream->recording->streams.front() != stream) {
     return Result(cudaErrorInvalidValue);
   }
+  Adding(stream);
   const std::shared_ptr<Recording> recording = stream->recording;
   for (cudaStream_t joined : recording->streams) joined->recording.reset();
   Recorders& recorders = TheRecorders();
   const std::lock_guard lock(recorders.mutex);
   const auto own = recorders.good.extract(std::this_thread::get_id());
-  if (recorders.refuse || own.empty() || !own.mapped())
+  const bool refuse = recorders.refuse || recorders.refused.contains(std::this_thread::get_id());
+  if (refuse || own.empty() || !own.mapped() || recording->spoilt)
     return Result(cudaErrorStreamCaptureInvalidated);
   if (!AllHaveJoined(*recording)) return Result(cudaErrorStreamCaptureUnjoined);
   *graph = new CUgraph_st{std::move(recording->work)};
@@ -293,6 +334,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     Mark(event);
     return cudaSuccess;
   }
+  if (const cudaError_t refused = Adding(stream); refused != cudaSuccess) return refused;
   event->recording = stream->recording;
   event->stream = stream;
   event->queued = stream->queued;

@@ -3,12 +3,15 @@
 #include "tests/trainer/comm/nccl_emulator/emulated_nccl.h"
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <cstring>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -18,6 +21,8 @@
 namespace {
 
 constexpr int kPolls = 3;  // until something that was asked for is done
+// Before a sum is on its stream: others have time to do what they must not.
+constexpr std::chrono::microseconds kLaunchPause{300};
 
 struct Share {
   const void* src = nullptr;
@@ -30,6 +35,7 @@ struct Share {
 struct Sum {
   std::vector<Share> shares;
   int arrived = 0;
+  int recorded = 0;  // of those that have arrived
   bool done = false;
 };
 
@@ -37,7 +43,8 @@ struct Sum {
 struct World {
   int size = 0;
   int joined = 0;
-  bool broken = false;
+  bool broken = false;  // a rank is gone
+  bool mixed = false;   // a sum was of a recording on some ranks alone
   std::map<std::uint64_t, Sum> sums;
 };
 
@@ -46,7 +53,7 @@ struct Emulator {
   std::condition_variable changed;
   std::map<std::uint64_t, std::shared_ptr<World>> worlds;
   std::uint64_t next_world = 1;
-  std::function<void(cudaStream_t, std::function<void()>)> queue;
+  nccl_emulator::Streams streams;
   ncclResult_t start = ncclSuccess;
   std::string last_error;
   nccl_emulator::Ends ends;
@@ -112,11 +119,31 @@ struct Member {
   int rank = 0;
   std::uint64_t sums = 0;  // begun
   int running = 0;         // of them
+  int recordings = 0;      // that have sums
   bool aborted = false;
 };
 
+// In what was recorded, for as long as that is there.
+class HeldByRecording {
+ public:
+  explicit HeldByRecording(std::shared_ptr<Member> member) : member_(std::move(member)) {
+    const std::lock_guard lock(The().mutex);
+    ++member_->recordings;
+  }
+  ~HeldByRecording() {
+    const std::lock_guard lock(The().mutex);
+    --member_->recordings;
+    The().changed.notify_all();
+  }
+  HeldByRecording(const HeldByRecording&) = delete;
+  HeldByRecording& operator=(const HeldByRecording&) = delete;
+
+ private:
+  const std::shared_ptr<Member> member_;
+};
+
 // What a sum does on its stream.  A graph does it again and again.
-void RunSum(const std::shared_ptr<Member>& member, Share share) {
+void RunSum(const std::shared_ptr<Member>& member, Share share, bool is_recorded) {
   Emulator& the = The();
   std::unique_lock lock(the.mutex);
   if (member->aborted) return;
@@ -124,14 +151,24 @@ void RunSum(const std::shared_ptr<Member>& member, Share share) {
   Sum& sum = world.sums[member->sums++];
   sum.shares.resize(static_cast<std::size_t>(world.size));
   sum.shares[static_cast<std::size_t>(member->rank)] = share;
+  sum.recorded += is_recorded ? 1 : 0;
   if (++sum.arrived == world.size) {
-    AddUpAny(sum.shares);
+    if (sum.recorded == 0 || sum.recorded == world.size) {
+      AddUpAny(sum.shares);
+    } else {
+      world.mixed = true;
+    }
     sum.done = true;
     the.changed.notify_all();
   }
   ++member->running;
-  the.changed.wait(lock, [&] { return sum.done || member->aborted; });
-  if (!sum.done) --sum.arrived;  // its memory is no longer there for the others
+  const bool is_caller = the.streams.are_synchronous;
+  the.changed.wait(lock,
+                   [&] { return sum.done || member->aborted || (is_caller && world.broken); });
+  if (!sum.done) {  // its memory is no longer there for the others
+    --sum.arrived;
+    sum.recorded -= is_recorded ? 1 : 0;
+  }
   --member->running;
   the.changed.notify_all();
 }
@@ -142,17 +179,18 @@ struct ncclComm {
   std::shared_ptr<Member> member;
   ncclResult_t error = ncclSuccess;
   int polls_left = kPolls;
-  std::function<void()> launch = {};  // of a sum that is not on its stream yet
+  std::future<void> launch = {};  // of the last sum, on its stream
   bool finalized = false;
 
-  bool ready() const { return !launch && polls_left == 0 && !finalized; }
+  bool launches() const {
+    return launch.valid() && launch.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
+  }
+  bool ready() const { return !launches() && polls_left == 0 && !finalized; }
 };
 
 namespace nccl_emulator {
 
-void QueueBy(std::function<void(cudaStream_t, std::function<void()>)> queue) {
-  The().queue = std::move(queue);
-}
+void UseStreams(Streams streams) { The().streams = std::move(streams); }
 
 void StartWith(ncclResult_t result, const std::string& last_error) {
   The().start = result;
@@ -161,9 +199,12 @@ void StartWith(ncclResult_t result, const std::string& last_error) {
 
 void SetProblem(const std::string& problem) { Library().problem = problem; }
 
-Ends TakeEnds() {
-  const std::lock_guard lock(The().mutex);
-  return std::exchange(The().ends, {});
+Ends TakeEnds(int communicators) {
+  Emulator& the = The();
+  std::unique_lock lock(the.mutex);
+  the.changed.wait_for(lock, std::chrono::seconds(10),
+                       [&] { return the.ends.destroyed + the.ends.aborted >= communicators; });
+  return std::exchange(the.ends, {});
 }
 
 int LastMaxCtas() { return The().max_ctas; }
@@ -203,7 +244,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
   Emulator& the = The();
-  std::unique_lock lock(the.mutex);
+  const std::lock_guard lock(the.mutex);
   const World& world = *comm->member->world;
   *state = ncclInProgress;
   if (comm->polls_left > 0) --comm->polls_left;
@@ -211,11 +252,11 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
     *state = comm->error;
   } else if (world.broken) {
     *state = ncclRemoteError;
-  } else if (world.joined == world.size && comm->polls_left == 0) {
-    const std::function<void()> launch = std::exchange(comm->launch, nullptr);
-    if (!comm->finalized || comm->member->running == 0) *state = ncclSuccess;
-    lock.unlock();
-    if (launch) launch();
+  } else if (world.mixed) {
+    *state = ncclInvalidUsage;
+  } else if (world.joined == world.size && comm->polls_left == 0 && !comm->launches()) {
+    const Member& member = *comm->member;
+    if (!comm->finalized || (member.running == 0 && member.recordings == 0)) *state = ncclSuccess;
   }
   return ncclSuccess;
 }
@@ -227,14 +268,18 @@ ncclResult_t ncclAllReduce(const void* src, void* dst, std::size_t count, ncclDa
   if (!comm->ready()) return ncclInvalidArgument;
   const Share share{src, dst, count, type, operation};
   comm->polls_left = kPolls;
-  comm->launch = [&the, member = comm->member, share, stream] {
-    const auto sum = [member, share] { RunSum(member, share); };
-    if (the.queue) {
-      the.queue(stream, sum);
-    } else {
-      sum();
-    }
-  };
+  const auto begun = std::make_shared<std::promise<void>>();
+  comm->launch = std::async(
+      std::launch::async, [streams = the.streams, member = comm->member, share, stream, begun] {
+        const bool is_recorded = streams.records && streams.records(stream);
+        const std::shared_ptr<void> adding = is_recorded ? streams.begin_adding(stream) : nullptr;
+        begun->set_value();
+        std::this_thread::sleep_for(kLaunchPause);
+        const auto held = is_recorded ? std::make_shared<HeldByRecording>(member) : nullptr;
+        const auto sum = [member, share, held] { RunSum(member, share, held != nullptr); };
+        streams.queue ? streams.queue(stream, sum) : sum();
+      });
+  begun->get_future().wait();
   return ncclInProgress;
 }
 
@@ -248,9 +293,11 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   const std::lock_guard lock(The().mutex);
-  if (!comm->finalized || comm->polls_left > 0 || comm->member->running > 0)
+  const Member& member = *comm->member;
+  if (!comm->finalized || comm->polls_left > 0 || member.running > 0 || member.recordings > 0)
     return ncclInvalidUsage;
   ++The().ends.destroyed;
+  The().changed.notify_all();
   delete comm;
   return ncclSuccess;
 }
@@ -262,8 +309,13 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   member.aborted = true;
   member.world->broken = true;
   the.changed.notify_all();
-  the.changed.wait(lock, [&] { return member.running == 0; });
+  lock.unlock();
+  if (comm->launch.valid()) comm->launch.wait();
+  lock.lock();
+  the.changed.wait(lock, [&] { return member.running == 0 && member.recordings == 0; });
   ++the.ends.aborted;
+  the.changed.notify_all();
+  lock.unlock();
   delete comm;
   return ncclSuccess;
 }

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Steps of several emulated GPUs that are recorded with the sums of the emulated NCCL in them.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/trainer/comm/emulated_gpus.h"
+#include "tests/trainer/train/training_run.h"
+#include "trainer/comm/nccl_communicator.h"
+#include "trainer/core/error.h"
+#include "trainer/train/nccl_parts.h"
+
+namespace trainer {
+namespace {
+
+using nccl_emulator::Ends;
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr char kOneGraphEach[] = "training steps run as one graph each";
+
+// Where a rank has something else than the others.
+struct RecordedRun {
+  TrainConfig config;
+  int ranks = 2;
+  std::function<void(int rank)> before = [](int) {};
+  // Told how many steps are done, before each.
+  std::function<void(int rank, std::int64_t step)> before_step = [](int, std::int64_t) {};
+  int stop_after = 0;
+};
+
+// How a rank ended.
+struct RankEnd {
+  std::int64_t step = -1;
+  std::string error;  // of an Error: its exit code and text
+  std::string log;
+  friend std::ostream& operator<<(std::ostream& out, const RankEnd& end) {
+    return out << "step " << end.step << ", " << end.error << ", " << end.log;
+  }
+};
+
+TrainConfig BenchmarkConfig() {
+  TrainConfig config = SmallConfig("");
+  config.mode = RunMode::kTrainingBenchmark;
+  config.warmup_steps = 0;
+  config.schedule.num_iter = 5;
+  config.schedule.lr_init = 0.01;
+  return config;
+}
+
+std::vector<RankEnd> EndsOf(const RecordedRun& run) {
+  UseEmulatedStreams();
+  std::vector<RankEnd> ends(static_cast<std::size_t>(run.ranks));
+  RunRanks(run.ranks, [&](Communicator& host) {
+    RankEnd& end = ends[static_cast<std::size_t>(host.rank())];
+    std::ostringstream log;
+    run.before(host.rank());
+    try {
+      const auto backend = MakeBackend("cuda", {.threads = 1});
+      const auto sums = MakeNcclCommunicator(host, MakeNcclParts(*backend), {});
+      end.step = RunRankOn(*backend, run.config, *sums, log, run.stop_after, nullptr,
+                           [&](std::int64_t step) { run.before_step(host.rank(), step); })
+                     .step;
+    } catch (const Error& error) {
+      end.error = std::to_string(error.exit_code()) + " " + error.what();
+    }
+    end.log = log.str();
+    cuda_emulator::RefuseThisThreadToRecord(false);  // another one may get its number
+  });
+  return ends;
+}
+
+class RecordedSums : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, RecordedSums, testing::Values(2, 4));
+
+// NCCL's thread adds a sum to the recording while the rank's own thread has something to add.
+TEST_P(RecordedSums, AreAddedByOneThreadAtATime) {
+  RecordedRun run = {.config = BenchmarkConfig(), .ranks = GetParam()};
+  run.config.graph = StepGraph::kOn;
+  EXPECT_THAT(EndsOf(run), Each(AllOf(Field(&RankEnd::error, ""), Field(&RankEnd::step, 5))));
+  EXPECT_EQ(nccl_emulator::TakeEnds(), (Ends{.destroyed = GetParam(), .aborted = 0}));
+}
+
+TEST(RecordedSumsTest, AreAddedByOneThreadAtATimeOverSeveralBatches) {
+  RecordedRun run = {.config = BenchmarkConfig()};
+  run.config.graph = StepGraph::kOn;
+  run.config.accumulate = 3;
+  EXPECT_THAT(EndsOf(run), Each(Field(&RankEnd::error, "")));
+}
+
+TEST(RecordedSumsTest, AreWhatSeveralRanksHaveUnlessTheyAreAskedNotTo) {
+  RecordedRun run = {.config = BenchmarkConfig()};
+  EXPECT_THAT(EndsOf(run)[0].log, HasSubstr(kOneGraphEach));
+  run.config.graph = StepGraph::kOff;
+  EXPECT_THAT(EndsOf(run)[0].log, Not(HasSubstr(kOneGraphEach)));
+}
+
+// NCCL wants a sum to be of a recording on all ranks or on none.
+TEST(RecordedSumsTest, AreOfNoRankWhereOneCannotRecord) {
+  for (const int refused : {0, 1}) {
+    RecordedRun run = {.config = BenchmarkConfig()};
+    run.before = [&](int rank) { cuda_emulator::RefuseThisThreadToRecord(rank == refused); };
+    const std::vector<RankEnd> ends = EndsOf(run);
+    EXPECT_THAT(ends,
+                Each(AllOf(Field(&RankEnd::error, ""), Field(&RankEnd::step, 5),
+                           Field(&RankEnd::log, HasSubstr("kernels are started one by one")))));
+    EXPECT_THAT(ends[1 - refused].log,
+                HasSubstr("rank " + std::to_string(refused) + " cannot record"));
+
+    run.config.graph = StepGraph::kOn;
+    EXPECT_THAT(EndsOf(run), Each(Field(&RankEnd::error, HasSubstr("record"))));
+  }
+}
+
+// A recording holds NCCL's communicator, which has no end before it.
+class EndOfARun : public testing::TestWithParam<StepGraph> {};
+INSTANTIATE_TEST_SUITE_P(Graph, EndOfARun, testing::Values(StepGraph::kOff, StepGraph::kOn));
+
+TEST_P(EndOfARun, IsInGoodOrderWhenItHasRunAndWhenItIsStopped) {
+  for (const int stop_after : {0, 3}) {
+    RecordedRun run = {.config = BenchmarkConfig(), .stop_after = stop_after};
+    run.config.graph = GetParam();
+    EXPECT_THAT(EndsOf(run), Each(AllOf(Field(&RankEnd::error, ""),
+                                        Field(&RankEnd::step, stop_after == 0 ? 5 : stop_after))));
+    EXPECT_EQ(nccl_emulator::TakeEnds(), (Ends{.destroyed = 2, .aborted = 0}));
+  }
+}
+
+TEST_P(EndOfARun, IsInGoodOrderAfterATrainingWithEvaluations) {
+  const TemporaryFolder folder;
+  RecordedRun run = {.config = BenchmarkConfig()};
+  run.config.mode = RunMode::kTrainAndEvaluate;
+  run.config.model_dir = folder.path();
+  run.config.graph = GetParam();
+  EXPECT_THAT(EndsOf(run), Each(Field(&RankEnd::error, "")));
+  EXPECT_EQ(nccl_emulator::TakeEnds(), (Ends{.destroyed = 2, .aborted = 0}));
+}
+
+TEST_P(EndOfARun, IsAnAbortOfAllWhereOneRankFails) {
+  for (const int failing : {0, 1}) {
+    RecordedRun run = {.config = BenchmarkConfig()};
+    run.config.graph = GetParam();
+    run.before_step = [&](int rank, std::int64_t step) {
+      if (rank == failing && step == 4) throw Error(EX_DATAERR, "a bad record");
+    };
+    const std::vector<RankEnd> ends = EndsOf(run);
+    EXPECT_EQ(ends[failing].error, "65 a bad record");
+    EXPECT_THAT(ends[1 - failing].error, HasSubstr("69 rank " + std::to_string(1 - failing) +
+                                                   " cannot sum gradients: remote process"));
+    EXPECT_EQ(nccl_emulator::TakeEnds(2), (Ends{.destroyed = 0, .aborted = 2}));
+  }
+}
+
+TEST_P(EndOfARun, IsAnAbortOfAllWhereTheTrainingDiverges) {
+  RecordedRun run = {.config = BenchmarkConfig()};
+  run.config.graph = GetParam();
+  run.config.schedule.lr_init = 1e30;
+  EXPECT_THAT(EndsOf(run), Each(Field(&RankEnd::error, Not(""))));
+  EXPECT_EQ(nccl_emulator::TakeEnds(2), (Ends{.destroyed = 0, .aborted = 2}));
+}
+
+class ThrowingHost final : public ThreadCommunicator {
+ public:
+  using ThreadCommunicator::ThreadCommunicator;
+  [[noreturn]] void Abort(int exit_code) override { throw exit_code; }
+};
+
+// Has no batch after `batches`.
+class EndingSource final : public GeneratedSource {
+ public:
+  EndingSource(const GeneratedSourceOptions& options, int batches)
+      : GeneratedSource(options), batches_(batches) {}
+  bool Next(HostBatch& batch) override {
+    if (batches_-- == 0) throw Error(EX_DATAERR, "a bad record");
+    return GeneratedSource::Next(batch);
+  }
+
+ private:
+  int batches_;
+};
+
+// Who is told of a failure aborts the communicator there and then: an abort has an end only if what
+// was recorded is gone by then.
+TEST(EndOfARunTest, HasGivenBackWhatWasRecordedBeforeItAborts) {
+  UseEmulatedStreams();
+  ThreadWorld world(2);
+  int aborted_in_time = 0;  // by rank 1, whose data are bad
+  std::vector<std::jthread> ranks;
+  for (int rank = 0; rank < 2; ++rank) {
+    ranks.emplace_back([&, rank] {
+      ThrowingHost host(world, rank);
+      const auto backend = MakeBackend("cuda", {.threads = 1});
+      const auto sums = MakeNcclCommunicator(host, MakeNcclParts(*backend), {});
+      GeneratedSourceOptions options;
+      options.rank = rank;
+      options.ranks = 2;
+      EndingSource source(options, rank == 1 ? 4 : 100);
+      std::ostringstream log;
+      TrainParts parts = {.backend = *backend,
+                          .communicator = *sums,
+                          .training = &source,
+                          .outputs = {.log = MakeLogger(log, rank, "info")}};
+      parts.failed = [&](const std::exception&) { sums->Abort(EX_DATAERR); };
+      TrainConfig config = BenchmarkConfig();
+      config.graph = StepGraph::kOn;
+      try {
+        RunTrainer(config, parts);
+        ADD_FAILURE() << "has trained without data";
+      } catch (int) {
+        if (rank == 1) aborted_in_time = nccl_emulator::TakeEnds().aborted;
+      }
+    });
+  }
+  ranks.clear();
+  EXPECT_GE(aborted_in_time, 1);
+}
+
+}  // namespace
+}  // namespace trainer
