@@ -26,7 +26,8 @@ std::unique_ptr<Communicator> MakeGradientCommunicator(const Options& options, B
                                                        Communicator& host, const Logger& log) {
   const bool sums_gradients = host.size() > 1 && IsTraining(options.mode);
   if (!sums_gradients || options.comm == "mpi") return nullptr;
-  const std::string obstacle = NcclObstacle(host, backend.device_id());
+  const std::string obstacle = NcclObstacle(
+      host, {.gpu = backend.device_id(), .multi_rank = EnvironmentVariable(kMultiRankVariable)});
   if (!obstacle.empty()) {
     if (options.comm == "nccl") throw Error(EX_CONFIG, "--comm=nccl cannot be: " + obstacle);
     if (options.reduce_precision == ReducePrecision::k16Bit) {

@@ -341,7 +341,8 @@ std::vector<OptionRow> MakeTable() {
       {"comm", how,
        "what sums gradients over the ranks: nccl, on the GPUs; mpi, in host memory, through what "
        "the "
-       "ranks have met by; auto: nccl where each rank has a GPU of its own",
+       "ranks have met by; auto: nccl where each rank has a GPU of its own, or NCCL lets them "
+       "share",
        kOurs, false, kSame, With<&Options::comm>(Comm)},
       {"reduce_precision", how,
        "in which type gradients are summed over the ranks: fp32; or 16bit, that of --precision, "

@@ -26,11 +26,15 @@ using trainer::Error;
 
 constexpr std::int64_t kBytesOfNumber = sizeof(float);
 
-// NCCL beside `host`, or null with `obstacle` where it cannot be or is not wanted.
-std::unique_ptr<Communicator> MakeNccl(const AllReduceOptions& options, Communicator& host,
+// NCCL beside what the ranks have met by, or null with `obstacle` where it cannot be or is not
+// wanted.
+std::unique_ptr<Communicator> MakeNccl(const AllReduceOptions& options, const Ranks& ranks,
                                        Backend& backend, std::string& obstacle) {
   if (options.comm == "mpi") return nullptr;
-  obstacle = trainer::NcclObstacle(host, backend.device_id());
+  Communicator& host = ranks.communicator();
+  obstacle = trainer::NcclObstacle(
+      host,
+      {.gpu = backend.device_id(), .multi_rank = ranks.environment()(trainer::kMultiRankVariable)});
   if (!obstacle.empty()) {
     if (options.comm == "nccl") throw Error(EX_CONFIG, "--comm=nccl cannot be: " + obstacle);
     return nullptr;
@@ -192,7 +196,7 @@ int RunAllReduce(const AllReduceOptions& options, Ranks& ranks, std::ostream& ou
   backend_options.local_rank = ranks.self().local_rank;
   const std::unique_ptr<Backend> backend = trainer::MakeBackend(options.backend, backend_options);
   std::string obstacle;
-  const std::unique_ptr<Communicator> nccl = MakeNccl(options, host, *backend, obstacle);
+  const std::unique_ptr<Communicator> nccl = MakeNccl(options, ranks, *backend, obstacle);
   Communicator& communicator = nccl ? *nccl : host;
   const bool is_osu = options.form == "osu";
   const std::vector<std::string> devices = Devices(ranks, *backend);

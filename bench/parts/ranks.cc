@@ -3,15 +3,17 @@
 #include "bench/parts/ranks.h"
 
 #include <exception>
+#include <utility>
 
 #include "trainer/core/error.h"
 
 namespace bench {
 
-Ranks::Ranks(const trainer::EnvironmentLookup& get)
-    : self_(trainer::ReadRank(get)),
+Ranks::Ranks(trainer::EnvironmentLookup get)
+    : get_(std::move(get)),
+      self_(trainer::ReadRank(get_)),
       communicator_(trainer::MakeCommunicator(
-          trainer::MakeCommOptions(self_, trainer::StartedTasks(get), /*spans=*/nullptr))) {}
+          trainer::MakeCommOptions(self_, trainer::StartedTasks(get_), /*spans=*/nullptr))) {}
 
 int Ranks::Run(const std::function<int()>& body, std::ostream& messages) {
   try {

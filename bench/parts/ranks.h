@@ -17,18 +17,20 @@ namespace bench {
 
 class Ranks {
  public:
-  // Reads the environment by `get` and waits until all ranks have met.  Throws trainer::Error as
-  // trainer::MakeCommunicator does.
-  explicit Ranks(const trainer::EnvironmentLookup& get);
+  // Reads the environment by `get`, which it keeps, and waits until all ranks have met.  Throws
+  // trainer::Error as trainer::MakeCommunicator does.
+  explicit Ranks(trainer::EnvironmentLookup get);
 
   const launcher::RankInfo& self() const { return self_; }
   trainer::Communicator& communicator() const { return *communicator_; }
   bool is_root() const { return self_.rank == 0; }
+  const trainer::EnvironmentLookup& environment() const { return get_; }
 
   // Calls `body`.  What one of several ranks throws is told to `messages`, and ends all of them.
   int Run(const std::function<int()>& body, std::ostream& messages);
 
  private:
+  const trainer::EnvironmentLookup get_;
   launcher::RankInfo self_;
   std::unique_ptr<trainer::Communicator> communicator_;
 };

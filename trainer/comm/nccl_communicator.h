@@ -54,7 +54,7 @@ struct NcclOptions {
   int max_ctas = 0;
 };
 
-// Collective.  `host` outlives it.  REQUIRES: no two ranks have the same GPU.
+// Collective.  `host` outlives it.  REQUIRES: NcclObstacle knows of none.
 std::unique_ptr<Communicator> MakeNcclCommunicator(Communicator& host, NcclParts parts,
                                                    const NcclOptions& options);
 

@@ -17,7 +17,6 @@
 #include "tests/trainer/comm/nccl_emulator/emulated_nccl.h"
 #include "tests/trainer/comm/queue_stream.h"
 #include "tests/trainer/train/thread_ranks.h"
-#include "trainer/comm/nccl_obstacle.h"
 
 namespace trainer {
 namespace {
@@ -251,37 +250,6 @@ TEST_F(NcclTest, IsAbortedBeforeTheJobIs) {
     EXPECT_EQ(exit_code, EX_DATAERR);
   }
   EXPECT_EQ(nccl_emulator::TakeEnds(), (Ends{.destroyed = 0, .aborted = 1}));
-}
-
-// What NcclObstacle returns on each rank, of which rank r computes on gpus[r].
-std::vector<std::string> Obstacles(const std::vector<std::string>& gpus) {
-  std::vector<std::string> obstacles(gpus.size());
-  RunRanks(static_cast<int>(gpus.size()), [&](Communicator& host) {
-    const auto rank = static_cast<std::size_t>(host.rank());
-    obstacles[rank] = NcclObstacle(host, gpus[rank]);
-  });
-  return obstacles;
-}
-
-class NcclObstacleTest : public NcclTest {};
-
-TEST_F(NcclObstacleTest, IsNoneWhereEachRankHasAGpuOfItsOwn) {
-  EXPECT_THAT(Obstacles({"0000:1B:00.0", "0000:1C:00.0", "0000:3D:00.0"}), Each(""));
-}
-
-TEST_F(NcclObstacleTest, NamesRanksThatShareAGpu) {
-  EXPECT_THAT(Obstacles({"0000:1B:00.0", "0000:1C:00.0", "0000:1B:00.0"}),
-              Each("ranks 0 and 2 share a GPU"));
-}
-
-TEST_F(NcclObstacleTest, NamesARankWithoutAGpu) {
-  EXPECT_THAT(Obstacles({"0000:1B:00.0", ""}), Each("rank 1: computes without a GPU"));
-}
-
-TEST_F(NcclObstacleTest, SaysWhatTheLibraryLacks) {
-  nccl_emulator::SetProblem("NCCL 2.16.5 is older than 2.18");
-  EXPECT_THAT(Obstacles({"0000:1B:00.0", "0000:1C:00.0"}),
-              Each("rank 0: NCCL 2.16.5 is older than 2.18"));
 }
 
 }  // namespace

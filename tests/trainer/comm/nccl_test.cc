@@ -68,7 +68,7 @@ class Values {
 TEST_F(NcclOnAGpu, SumsOfOneRankAreWhatTheyWere) {
   const auto backend = MakeBackend("cuda", {});
   const auto host = MakeSingleCommunicator();
-  EXPECT_EQ(NcclObstacle(*host, backend->device_id()), "");
+  EXPECT_EQ(NcclObstacle(*host, {.gpu = backend->device_id()}), "");
   const auto stream = backend->MakeStream();
   const auto comm = MakeNccl(*host, *backend, {.max_ctas = 4});
   std::cout << comm->description() << " on " << backend->device_id() << '\n';
@@ -158,14 +158,15 @@ TEST_F(NcclOnAGpu, RefusesTwoRanksOnIt) {
   RunRanks(2, [&](Communicator& host) {
     const auto rank = static_cast<std::size_t>(host.rank());
     const auto backend = MakeBackend("cuda", {});
-    obstacles[rank] = NcclObstacle(host, backend->device_id());
+    obstacles[rank] = NcclObstacle(host, {.gpu = backend->device_id()});
     try {
       MakeNccl(host, *backend, {.start_seconds = 30});
     } catch (const Error& error) {
       errors[rank] = error.what();
     }
   });
-  EXPECT_THAT(obstacles, Each("ranks 0 and 1 share a GPU"));
+  EXPECT_THAT(obstacles,
+              Each(HasSubstr("ranks 0 and 1 share a GPU; NCCL_MULTI_RANK_GPU_ENABLE=1 lets them")));
   EXPECT_THAT(errors, Each(HasSubstr("cannot start NCCL: ")));
   std::cout << errors[0] << '\n' << errors[1] << '\n';
 }
