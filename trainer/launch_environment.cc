@@ -31,6 +31,11 @@ launcher::RankInfo ReadRank(const EnvironmentLookup& get) {
   }
 }
 
+std::string SliceOfGpu(const EnvironmentLookup& get) {
+  const std::string visible = get("CUDA_VISIBLE_DEVICES").value_or("");
+  return visible.starts_with("MIG-") ? visible.substr(0, visible.find(',')) : "";
+}
+
 int StartedTasks(const EnvironmentLookup& get) {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"}) {
     if (const auto value = get(name)) return std::atoi(value->c_str());

@@ -28,6 +28,10 @@ int CoresOfThisProcess();
 // launcher::ReadRankEnvironment throws.
 launcher::RankInfo ReadRank(const EnvironmentLookup& get);
 
+// The slice of a GPU that CUDA shows this process, "MIG-...": the first entry of
+// CUDA_VISIBLE_DEVICES where it is one; "" where a GPU is whole.
+std::string SliceOfGpu(const EnvironmentLookup& get);
+
 // How many ranks the starter says it made; 0 if it says nothing.
 int StartedTasks(const EnvironmentLookup& get);
 

@@ -98,6 +98,12 @@ void LogWorld(const World& world, const Backend& backend) {
   }
 }
 
+// Two slices of a GPU have one PCI bus id.
+std::string GpuOf(const Backend& backend) {
+  const std::string id = backend.device_id();
+  return id.empty() ? "" : id + " " + SliceOfGpu(EnvironmentVariable);
+}
+
 // Collective.  Throws Error(EX_CONFIG) where the run does not fit.
 MemoryCheck RequireRoom(const World& world, const TrainConfig& config, Backend& backend,
                         const MemoryRoom& room) {
@@ -258,7 +264,8 @@ int RunTogether(const World& world, const std::vector<std::string>& arguments) {
   // Before anything large is allocated.
   const HostMemory host_memory = FindHostMemory(
       {.processes = rank.local_world_size, .address_space_bytes = AddressSpaceLeft()});
-  const MemoryRoom room = FindMemoryRoom(backend, host_memory);
+  const MemoryRoom room = ShareGpus(FindMemoryRoom(backend, host_memory), GpuOf(backend), met);
+  if (world.is_root() && !room.sharing.empty()) log->info("{}", room.sharing);
   MemoryCheck memory = RequireRoom(world, config, backend, room);
   measured.FindPeaks(met, log);
   Sources sources = OpenSources(world, backend);

@@ -13,10 +13,6 @@
 namespace trainer {
 namespace {
 
-std::string Gigabytes(std::size_t bytes) {
-  return fmt::format("{:.2f} GB", static_cast<double>(bytes) / 1e9);
-}
-
 NetworkSpec SpecWith(const TrainConfig& config, std::int64_t batch) {
   NetworkSpec spec = NetworkSpecOf(config);
   spec.batch_size = batch;
@@ -47,6 +43,12 @@ std::optional<NetworkPlan> TryPlan(const TrainConfig& config, Backend& backend, 
   return std::nullopt;
 }
 
+// To be read behind "15.40 GB are".
+std::string DeviceOrigin(const MemoryRoom& room) {
+  if (room.ranks_of_gpu == 1) return "free";
+  return fmt::format("its part of what is free: {} ranks share the GPU", room.ranks_of_gpu);
+}
+
 // What a batch needs, which may be more than MemoryBytes can hold.
 struct Needed {
   double device = 0;
@@ -64,14 +66,17 @@ Needed ScaledUp(const MemoryBytes& bytes, std::int64_t of_batch, std::int64_t to
 // "--batch_size=512 needs 11.20 GB of host memory for each rank, but only 4.00 GB are left on this
 // machine (MemAvailable)".
 std::string DescribeLack(const Needed& needed, std::int64_t batch, const MemoryRoom& room) {
-  const auto text = [&](double bytes, const std::string& whose, std::size_t there,
+  const auto device_there = static_cast<double>(room.bytes.device);
+  const auto text = [&](double bytes, const std::string& whose, double there,
                         const std::string& how) {
-    return fmt::format("--batch_size={} needs {}{:.2f} GB of {}, but only {} are {}", batch,
-                       needed.is_exact ? "" : "about ", bytes / 1e9, whose, Gigabytes(there), how);
+    return fmt::format("--batch_size={} needs {}{} of {}, but only {} are {}", batch,
+                       needed.is_exact ? "" : "about ", Gigabytes(bytes), whose, Gigabytes(there),
+                       how);
   };
-  return needed.device > static_cast<double>(room.bytes.device)
-             ? text(needed.device, "the GPU's memory", room.bytes.device, "free")
-             : text(needed.host, "host memory for each rank", room.bytes.host, room.host_origin);
+  return needed.device > device_there
+             ? text(needed.device, "the GPU's memory", device_there, DeviceOrigin(room))
+             : text(needed.host, "host memory for each rank", static_cast<double>(room.bytes.host),
+                    room.host_origin);
 }
 
 std::string Advice(const MemoryCheck& check) {
@@ -83,11 +88,6 @@ std::string Advice(const MemoryCheck& check) {
 }
 
 }  // namespace
-
-MemoryRoom FindMemoryRoom(const Backend& backend, const HostMemory& host) {
-  return {
-      {backend.is_host() ? 0 : backend.free_bytes(), host.bytes}, host.origin, backend.is_host()};
-}
 
 MemoryCheck CheckMemory(const TrainConfig& config, Backend& backend, const RunMemory& run,
                         const MemoryRoom& room, Communicator& communicator, bool wants_largest) {
@@ -133,7 +133,12 @@ std::vector<std::string> DescribeMemory(const MemoryCheck& check, const MemoryRo
                                         bool full) {
   std::vector<std::string> rows =
       MemoryTable(check.parts, room.bytes, check.largest_batch, room.is_host);
-  rows.push_back("host memory         " + Gigabytes(room.bytes.host) + " are " + room.host_origin);
+  const auto add = [&](const char* whose, std::size_t bytes, const std::string& origin) {
+    rows.push_back(
+        fmt::format("{:<20}{} are {}", whose, Gigabytes(static_cast<double>(bytes)), origin));
+  };
+  if (room.ranks_of_gpu > 1) add("GPU's memory", room.bytes.device, DeviceOrigin(room));
+  add("host memory", room.bytes.host, room.host_origin);
   if (!full) return rows;
   for (std::string& row : check.plan->Describe()) rows.push_back(std::move(row));
   return rows;

@@ -11,20 +11,11 @@
 #include <vector>
 
 #include "trainer/comm/communicator.h"
-#include "trainer/core/host_memory.h"
+#include "trainer/memory_room.h"
 #include "trainer/train/config.h"
 #include "trainer/train/memory_needs.h"
 
 namespace trainer {
-
-// What there is for one rank.
-struct MemoryRoom {
-  MemoryBytes bytes;
-  std::string host_origin;  // HostMemory::origin
-  bool is_host = true;      // the back end computes there
-};
-// Of the device that `backend` computes on, and of the host.
-MemoryRoom FindMemoryRoom(const Backend& backend, const HostMemory& host);
 
 struct MemoryCheck {
   std::optional<NetworkPlan> plan;  // of the batch that was asked for; none where that is absurd

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/trainer/train/deferred_backend.h"
 #include "tests/trainer/train/thread_ranks.h"
 #include "tests/trainer/train/training_run.h"
 #include "trainer/core/error.h"
@@ -19,7 +20,12 @@ using testing::StartsWith;
 
 constexpr RunMemory kRun{.host_batches = 3};
 
-MemoryRoom RoomOf(std::size_t bytes) { return {{0, bytes}, "left on this machine (MemAvailable)"}; }
+MemoryRoom RoomOf(std::size_t bytes) {
+  MemoryRoom room;
+  room.bytes = {0, bytes};
+  room.host_origin = "left on this machine (MemAvailable)";
+  return room;
+}
 
 MemoryCheck CheckAlone(const TrainConfig& config, const MemoryRoom& room,
                        bool wants_largest = false) {
@@ -137,6 +143,68 @@ TEST(MemoryCheck, ItsDescriptionIsShortOrFull) {
   const auto fully = DescribeMemory(check, room, true);
   EXPECT_GT(fully.size(), shortly.size() + 10);
   EXPECT_THAT(fully, testing::Contains(HasSubstr("layer4.0 diff_dst")));
+}
+
+// A device on which some bytes are free.
+class SmallGpu : public DeferredBackend {
+ public:
+  explicit SmallGpu(std::size_t free_bytes) : free_bytes_(free_bytes) {}
+  std::string device_id() const override { return "0000:1B:00.0"; }
+  std::size_t free_bytes() const override { return free_bytes_; }
+
+ private:
+  const std::size_t free_bytes_;
+};
+
+// The check of each rank on one GPU, of which the ranks have found `free_bytes`.
+std::vector<MemoryCheck> CheckOnOneGpu(std::int64_t batch,
+                                       const std::vector<std::size_t>& free_bytes,
+                                       std::vector<std::string>* rows = nullptr) {
+  TrainConfig config = SmallConfig("unused");
+  config.batch_size = batch;
+  std::vector<MemoryCheck> checks(free_bytes.size());
+  RunRanks(static_cast<int>(checks.size()), [&](Communicator& communicator) {
+    const auto rank = static_cast<std::size_t>(communicator.rank());
+    SmallGpu gpu(free_bytes[rank]);
+    const HostMemory host = {std::size_t{1} << 40, "left"};
+    const MemoryRoom room = ShareGpus(FindMemoryRoom(gpu, host), gpu.device_id(), communicator);
+    checks[rank] = CheckMemory(config, gpu, {.is_host = false}, room, communicator,
+                               /*wants_largest=*/true);
+    if (rank == 0 && rows != nullptr) *rows = DescribeMemory(checks[rank], room, false);
+  });
+  return checks;
+}
+
+// What all of them take fits beside each other, of the least that one has found.
+TEST(MemoryCheck, RanksThatShareAGpuPlanWithTheirParts) {
+  constexpr std::size_t kFree = 2'200'000'000;
+  const std::int64_t alone = CheckOnOneGpu(1, {kFree}).front().largest_batch;
+  const auto pair = CheckOnOneGpu(1, {kFree, kFree + 500'000'000});
+  EXPECT_GT(pair[0].largest_batch, 0);
+  EXPECT_EQ(pair[0].largest_batch, pair[1].largest_batch);
+  EXPECT_LT(pair[0].largest_batch, alone / 2);
+  const auto largest = CheckOnOneGpu(pair[0].largest_batch, {kFree, kFree});
+  EXPECT_TRUE(largest[0].fits);
+  EXPECT_LE(2 * Sum(largest[0].parts).device, kFree);
+
+  const auto refused = CheckOnOneGpu(pair[0].largest_batch + 1, {kFree, kFree});
+  EXPECT_FALSE(refused[0].fits);
+  EXPECT_THAT(refused[0].refusal,
+              AllOf(HasSubstr("of the GPU's memory, but only 1.10 GB are its part of what is free: "
+                              "2 ranks share the GPU: the largest that fits is --batch_size="),
+                    testing::EndsWith(std::to_string(pair[0].largest_batch))));
+  EXPECT_EQ(refused[1].refusal, "");
+}
+
+TEST(MemoryCheck, ItsDescriptionSaysWhoseThePartOfAGpuIs) {
+  std::vector<std::string> rows;
+  CheckOnOneGpu(1, {8'000'000'000, 8'000'000'000}, &rows);
+  EXPECT_THAT(rows, testing::Contains("  available               4.00   1099.51"));
+  EXPECT_THAT(rows, testing::Contains(
+                        "GPU's memory        4.00 GB are its part of what is free: 2 ranks share "
+                        "the GPU"));
+  CheckOnOneGpu(1, {8'000'000'000}, &rows);
+  EXPECT_THAT(rows, testing::Each(testing::Not(HasSubstr("GPU's memory"))));
 }
 
 // A rank of two sources, with files: each has one batch in use and two made ahead.

@@ -38,5 +38,15 @@ TEST(StartedTasks, AreThoseOfMpirunOrOfTheStep) {
             4);
 }
 
+TEST(SliceOfGpu, IsTheOneThatCudaShows) {
+  const auto of = [](const std::string& visible) {
+    return SliceOfGpu(LookupIn({{"CUDA_VISIBLE_DEVICES", visible}}));
+  };
+  EXPECT_EQ(of("MIG-4a2b,MIG-77c1"), "MIG-4a2b");
+  EXPECT_EQ(of("MIG-GPU-8e6f/1/0"), "MIG-GPU-8e6f/1/0");
+  for (const char* whole : {"", "0,1", "GPU-8e6f", "0,MIG-4a2b"}) EXPECT_EQ(of(whole), "") << whole;
+  EXPECT_EQ(SliceOfGpu(LookupIn({})), "");
+}
+
 }  // namespace
 }  // namespace trainer
