@@ -8,7 +8,9 @@ bats_require_minimum_version 1.5.0
 
 setup_file() {
   export bundle=$BATS_FILE_TMPDIR/gpu-check
-  "$BATS_TEST_DIRNAME/../../tools/gpu-check" bundle "$bundle.tar.gz"
+  # A library that says that it is NCCL, for the bundle to take along.
+  cc -shared -fPIC -x c -o "$BATS_FILE_TMPDIR/libnccl.so" "$BATS_TEST_DIRNAME/made_nccl.c"
+  "$BATS_TEST_DIRNAME/../../tools/gpu-check" bundle "$bundle.tar.gz" --nccl "$BATS_FILE_TMPDIR/libnccl.so" --card 90
   tar -xzf "$bundle.tar.gz" -C "$BATS_FILE_TMPDIR"
 }
 
@@ -27,6 +29,51 @@ setup_file() {
   grep -q '^ddltraind-fp16 .* images/s$' "$BATS_TEST_TMPDIR/results.log"
   [ -s "$BATS_TEST_TMPDIR/contract.log" ]
   [ "$(find "$BATS_TEST_TMPDIR" -name 'logs.tar.gz*' | wc -l)" -eq 1 ]
+}
+
+@test "the part of several ranks runs alone, with the cpu back end" {
+  run "$bundle/gpu-check" run --only several-ranks --backend cpu --arch resnet_tiny --batch 8 --seconds 600
+  echo "$output"
+  [ "$status" -eq 0 ]
+  for part in 2 4 same-weights killed stopped left-early resume 2-starts 4-starts; do
+    grep -qE "^ranks-$part +ok " <<< "$output"
+  done
+  [[ $output != *contract* ]]
+}
+
+@test "what is wrong with several ranks is the part's, and where it is said" {
+  cp -r "$bundle" "$BATS_TEST_TMPDIR/gpu-check"
+  printf '%s\n' '#!/bin/sh' 'echo nothing' > "$BATS_TEST_TMPDIR/gpu-check/bin/ddltraind"
+  run "$BATS_TEST_TMPDIR/gpu-check/gpu-check" run --only several-ranks --backend cpu --arch resnet_tiny --batch 8 --seconds 600
+  echo "$output"
+  [ "$status" -eq 1 ]
+  grep -qE '^ranks-2 +FAILED .* exit status 1; its end:$' <<< "$output"
+  grep -qE "^FAILED fp16: 0 lines 'median of .* in place of 1$" <<< "$output"
+}
+
+@test "several ranks are left out where NCCL does not let them share a GPU, with what to give" {
+  cp -r "$bundle" "$BATS_TEST_TMPDIR/gpu-check"
+  local version
+  for version in 2.28.9 2.9.1; do
+    printf '%s\n' '#!/bin/sh' "printf 'ddltraind 1\nback ends: reference cuda\nNCCL: $version\n'" > "$BATS_TEST_TMPDIR/gpu-check/bin/ddltraind"
+    run "$BATS_TEST_TMPDIR/gpu-check/gpu-check" run --only several-ranks
+    echo "$output"
+    [ "$status" -eq 0 ]
+    grep -qE "^several-ranks +left out: ranks share a GPU from NCCL 2.30 on, and here is $version: gpu-check bundle FILE --nccl LIBNCCL.SO$" <<< "$output"
+  done
+}
+
+@test "the bundle has NCCL, and refuses one that lets no ranks share a GPU" {
+  [ -e "$bundle/lib/nccl/libnccl.so.2" ]
+  cc -DVERSION=22809 -shared -fPIC -x c -o "$BATS_TEST_TMPDIR/libnccl.so" "$BATS_TEST_DIRNAME/made_nccl.c"
+  run "$BATS_TEST_DIRNAME/../../tools/gpu-check" bundle "$BATS_TEST_TMPDIR/old.tar.gz" --nccl "$BATS_TEST_TMPDIR/libnccl.so" --card 90
+  echo "$output"
+  [ "$status" -eq 64 ]
+  [[ $output == *"libnccl.so is NCCL 2.28.9: ranks share a GPU from 2.30 on"* ]]
+  [ ! -e "$BATS_TEST_TMPDIR/old.tar.gz" ]
+  run "$BATS_TEST_DIRNAME/../../tools/gpu-check" bundle "$BATS_TEST_TMPDIR/other.tar.gz" --nccl "$BATS_TEST_TMPDIR/libnccl.so" --card 70
+  [ "$status" -eq 65 ]
+  [[ $output == *"has no code that compute capability 70 runs, only for 90"* ]]
 }
 
 @test "a part that ignores SIGTERM is ended in time, and those for which no time is left are named" {
@@ -60,8 +107,20 @@ setup_file() {
   run "$bundle/gpu-check" run --seconds soon
   [ "$status" -eq 64 ]
   [[ $output == *"--seconds=soon is no number of 1 or more"* ]]
+  run "$bundle/gpu-check" run --only contract
+  [ "$status" -eq 64 ]
+  [[ $output == *"--only=contract is none of its parts: several-ranks"* ]]
   run "$bundle/gpu-check" bundle
   [ "$status" -eq 64 ]
+  run "$bundle/gpu-check" bundle "$BATS_TEST_TMPDIR/x.tar.gz" --nccl
+  [ "$status" -eq 64 ]
+  [[ $output == *"--nccl needs a value"* ]]
+  run "$bundle/gpu-check" bundle "$BATS_TEST_TMPDIR/x.tar.gz" --card 90
+  [ "$status" -eq 64 ]
+  [[ $output == *"--card 90 is for --nccl LIBNCCL.SO, which is cut to it"* ]]
+  run "$bundle/gpu-check" bundle "$BATS_TEST_TMPDIR/x.tar.gz" --nccl libnccl.so --card sm_90
+  [ "$status" -eq 64 ]
+  [[ $output == *"--card=sm_90 is no compute capability: give it as 90"* ]]
   run "$BATS_TEST_DIRNAME/../../tools/gpu-check" bundle "$bundle.tar.gz"
   [ "$status" -eq 64 ]
   [[ $output == *"is there already; give another name"* ]]
