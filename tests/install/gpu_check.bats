@@ -55,7 +55,7 @@ setup_file() {
   cp -r "$bundle" "$BATS_TEST_TMPDIR/gpu-check"
   local version
   for version in 2.28.9 2.9.1; do
-    printf '%s\n' '#!/bin/sh' "printf 'ddltraind 1\nback ends: reference cuda\nNCCL: $version\n'" > "$BATS_TEST_TMPDIR/gpu-check/bin/ddltraind"
+    printf '%s\n' '#!/bin/sh' "printf 'ddltraind 1\nback ends: cuda reference\nNCCL: $version\n'" > "$BATS_TEST_TMPDIR/gpu-check/bin/ddltraind"
     run "$BATS_TEST_TMPDIR/gpu-check/gpu-check" run --only several-ranks
     echo "$output"
     [ "$status" -eq 0 ]

@@ -68,7 +68,7 @@ class Values {
 TEST_F(NcclOnAGpu, SumsOfOneRankAreWhatTheyWere) {
   const auto backend = MakeBackend("cuda", {});
   const auto host = MakeSingleCommunicator();
-  EXPECT_EQ(NcclObstacle(*host, {.gpu = backend->device_id()}), "");
+  EXPECT_EQ(NcclObstacle(*host, {.gpu = backend->device_id(), .multi_rank = {}}), "");
   const auto stream = backend->MakeStream();
   const auto comm = MakeNccl(*host, *backend, {.max_ctas = 4});
   std::cout << comm->description() << " on " << backend->device_id() << '\n';
@@ -158,7 +158,7 @@ TEST_F(NcclOnAGpu, RefusesTwoRanksOnIt) {
   RunRanks(2, [&](Communicator& host) {
     const auto rank = static_cast<std::size_t>(host.rank());
     const auto backend = MakeBackend("cuda", {});
-    obstacles[rank] = NcclObstacle(host, {.gpu = backend->device_id()});
+    obstacles[rank] = NcclObstacle(host, {.gpu = backend->device_id(), .multi_rank = {}});
     try {
       MakeNccl(host, *backend, {.start_seconds = 30});
     } catch (const Error& error) {
