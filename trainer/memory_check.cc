@@ -46,7 +46,7 @@ std::optional<NetworkPlan> TryPlan(const TrainConfig& config, Backend& backend, 
 // To be read behind "15.40 GB are".
 std::string DeviceOrigin(const MemoryRoom& room) {
   if (room.ranks_of_gpu == 1) return "free";
-  return fmt::format("its part of what is free: {} ranks share the GPU", room.ranks_of_gpu);
+  return fmt::format("its part of what is free ({} ranks share the GPU)", room.ranks_of_gpu);
 }
 
 // What a batch needs, which may be more than MemoryBytes can hold.

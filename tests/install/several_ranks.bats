@@ -29,7 +29,7 @@ instead_of() {
 
 several_ranks() { # CHECK...
   cd "$BATS_TEST_TMPDIR/work" || exit 1
-  run "$BATS_TEST_DIRNAME/../../tools/several-ranks" --bin ../bin --data "$data" --backend cpu --arch resnet_tiny --batch 8 "$@"
+  run "$BATS_TEST_DIRNAME/../../tools/several-ranks" --bin ../bin --data "$data" --backend "${backend:-cpu}" --arch resnet_tiny --batch 8 "$@"
   echo "$output"
 }
 
@@ -91,6 +91,48 @@ refused() { # TEXT: a part of a line that says what is wrong
   several_ranks resumes
   refused "by-1: 0 lines 'going on from step 10,' in place of 1"
   refused "by-4: no checkpoint at its end"
+}
+
+# Computes on the processor and says what a GPU's rank says, but for what `without` names.
+claim_a_gpu() {
+  instead_of ddltraind 'for option; do
+  shift
+  case $option in
+    --graph=*) graph=${option#*=} ;;
+    --comm=*) comm=${option#*=} ;;
+    --backend=cuda | --reduce_precision=16bit) ;;
+    *) set -- "$@" "$option" ;;
+  esac
+done
+say() { [ "$RANK" != 0 ] || [ "$without" = "$1" ] || echo "info: $2" >&2; }
+if [ "$WORLD_SIZE" -gt 1 ]; then
+  say sharing "$WORLD_SIZE ranks share each GPU: each plans with 1/$WORLD_SIZE of what is free, 1.00 GB"
+  [ "$comm" != nccl ] || say nccl "gradients: NCCL 2.30.7 beside shared memory"
+fi
+[ "$graph" != on ] || say graph "training steps run as one graph each"
+[ "$NCCL_MULTI_RANK_GPU_ENABLE $NCCL_MAX_CTAS" = "1 4" ] || exit 78
+exec $real "$@" --backend=cpu --threads=1'
+}
+
+@test "on a GPU: NCCL, graphs and parts of the memory are asked for and looked for" {
+  claim_a_gpu
+  export backend=cuda without=''
+  for check in "trainings 2" same-weights killed stopped leaves-early resumes "starts 4 1"; do
+    # shellcheck disable=SC2086 # words
+    several_ranks $check
+    [ "$status" -eq 0 ]
+  done
+}
+
+@test "on a GPU: sums that are not NCCL's, no graph, ranks that plan with all of the memory" {
+  claim_a_gpu
+  export backend=cuda without
+  without=nccl several_ranks killed
+  refused "killed: 0 lines 'info: gradients: NCCL ' in place of 1"
+  without=graph several_ranks resumes
+  refused "two: 0 lines 'info: training steps run as one graph each' in place of 1"
+  without=sharing several_ranks starts 2 1
+  refused "start-1: 0 lines 'info: 2 ranks share each GPU: .*' in place of 1"
 }
 
 @test "misuse is 64" {

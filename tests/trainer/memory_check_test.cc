@@ -190,8 +190,8 @@ TEST(MemoryCheck, RanksThatShareAGpuPlanWithTheirParts) {
   const auto refused = CheckOnOneGpu(pair[0].largest_batch + 1, {kFree, kFree});
   EXPECT_FALSE(refused[0].fits);
   EXPECT_THAT(refused[0].refusal,
-              AllOf(HasSubstr("of the GPU's memory, but only 1.10 GB are its part of what is free: "
-                              "2 ranks share the GPU: the largest that fits is --batch_size="),
+              AllOf(HasSubstr("of the GPU's memory, but only 1.10 GB are its part of what is free "
+                              "(2 ranks share the GPU): the largest that fits is --batch_size="),
                     testing::EndsWith(std::to_string(pair[0].largest_batch))));
   EXPECT_EQ(refused[1].refusal, "");
 }
@@ -201,8 +201,8 @@ TEST(MemoryCheck, ItsDescriptionSaysWhoseThePartOfAGpuIs) {
   CheckOnOneGpu(1, {8'000'000'000, 8'000'000'000}, &rows);
   EXPECT_THAT(rows, testing::Contains("  available               4.00   1099.51"));
   EXPECT_THAT(rows, testing::Contains(
-                        "GPU's memory        4.00 GB are its part of what is free: 2 ranks share "
-                        "the GPU"));
+                        "GPU's memory        4.00 GB are its part of what is free (2 ranks share "
+                        "the GPU)"));
   CheckOnOneGpu(1, {8'000'000'000}, &rows);
   EXPECT_THAT(rows, testing::Each(testing::Not(HasSubstr("GPU's memory"))));
 }
