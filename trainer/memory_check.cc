@@ -65,11 +65,14 @@ Needed ScaledUp(const MemoryBytes& bytes, std::int64_t of_batch, std::int64_t to
 
 // "--batch_size=512 needs 11.20 GB of host memory for each rank, but only 4.00 GB are left on this
 // machine (MemAvailable)".
-std::string DescribeLack(const Needed& needed, std::int64_t batch, const MemoryRoom& room) {
+std::string DescribeLack(const Needed& needed, const TrainConfig& config, const MemoryRoom& room) {
+  const std::string what = config.mode == RunMode::kPredict
+                               ? "one image"
+                               : "--batch_size=" + std::to_string(config.batch_size);
   const auto device_there = static_cast<double>(room.bytes.device);
   const auto text = [&](double bytes, const std::string& whose, double there,
                         const std::string& how) {
-    return fmt::format("--batch_size={} needs {}{} of {}, but only {} are {}", batch,
+    return fmt::format("{} needs {}{} of {}, but only {} are {}", what,
                        needed.is_exact ? "" : "about ", Gigabytes(bytes), whose, Gigabytes(there),
                        how);
   };
@@ -79,7 +82,8 @@ std::string DescribeLack(const Needed& needed, std::int64_t batch, const MemoryR
                     room.host_origin);
 }
 
-std::string Advice(const MemoryCheck& check) {
+std::string Advice(const MemoryCheck& check, RunMode mode) {
+  if (mode == RunMode::kPredict) return "give a smaller --image_size";
   if (check.largest_batch > 0) {
     return fmt::format("the largest that fits is --batch_size={}", check.largest_batch);
   }
@@ -122,9 +126,8 @@ MemoryCheck CheckMemory(const TrainConfig& config, Backend& backend, const RunMe
         check.plan ? config.batch_size : std::max<std::int64_t>(own_largest, 1);
     const std::optional<MemoryBytes> bytes = bytes_of(known);
     const std::string lack =
-        bytes ? DescribeLack(ScaledUp(*bytes, known, config.batch_size), config.batch_size, room)
-              : problem;
-    check.refusal = lack + ": " + Advice(check);
+        bytes ? DescribeLack(ScaledUp(*bytes, known, config.batch_size), config, room) : problem;
+    check.refusal = lack + ": " + Advice(check, config.mode);
   }
   return check;
 }

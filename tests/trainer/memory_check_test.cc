@@ -16,6 +16,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 constexpr RunMemory kRun{.host_batches = 3};
@@ -79,6 +80,16 @@ TEST(MemoryCheck, WhereNotOneImageFitsSomethingElseIsAdvised) {
   const MemoryCheck check = CheckAlone(SmallConfig("unused"), RoomOf(1000));
   EXPECT_EQ(check.largest_batch, 0);
   EXPECT_THAT(check.refusal, HasSubstr("not one image fits: give a smaller --image_size"));
+}
+
+TEST(MemoryCheck, APredictionIsNotAdvisedByOptionsThatItDoesNotHave) {
+  TrainConfig config = SmallConfig("unused");
+  config.mode = RunMode::kPredict;
+  config.batch_size = 1;
+  const MemoryCheck check = CheckAlone(config, RoomOf(1000));
+  EXPECT_THAT(check.refusal, AllOf(StartsWith("one image needs 0."),
+                                   HasSubstr("): give a smaller --image_size"),
+                                   Not(HasSubstr("--batch_size")), Not(HasSubstr("--prefetch"))));
 }
 
 TEST(MemoryCheck, RefusesWithTheCodeOfAConfiguration) {

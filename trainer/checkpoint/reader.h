@@ -33,8 +33,12 @@ struct CheckpointPath {
   std::filesystem::path directory;
 };
 
+// Throws Error(EX_USAGE) where `model_dir` is a file, such as one of weights.
+void RequireFolder(const std::filesystem::path& model_dir);
+
 // Every directory <model_dir>/checkpoints/step-<digits>, newest first, valid or not.  Empty if
-// there is none.  Throws Error(EX_OSERR) when the directory is there but cannot be read.
+// there is none.  Throws as RequireFolder, and Error(EX_OSERR) when the directory is there but
+// cannot be read.
 std::vector<CheckpointPath> ListCheckpoints(const std::filesystem::path& model_dir);
 
 // Whether the checkpoint that ReadCheckpoint has thrown `problem` for is to blame: it is damaged,

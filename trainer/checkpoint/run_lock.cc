@@ -21,6 +21,7 @@
 #include "support/file.h"
 #include "trainer/checkpoint/durable_file.h"
 #include "trainer/checkpoint/names.h"
+#include "trainer/checkpoint/reader.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
@@ -175,6 +176,7 @@ void AwaitHolder(const fs::path& model_dir, const fs::path& file, const Holder& 
 }  // namespace
 
 std::unique_ptr<RunLock> LockRun(const fs::path& model_dir, const RunLockOptions& options) {
+  RequireFolder(model_dir);
   const WriteHook no_hook;
   MakeDirectories(model_dir, {no_hook, "another --model_dir"});
   const fs::path file = model_dir / kLockFile;

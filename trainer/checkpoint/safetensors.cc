@@ -9,6 +9,7 @@
 #include <numeric>
 #include <optional>
 
+#include "trainer/checkpoint/other_formats.h"
 #include "trainer/core/error.h"
 #include "trainer/core/file.h"
 
@@ -28,13 +29,23 @@ std::uint64_t BytesOf(const TensorSource& tensor) {
 // Reads one header, with the file's name at hand for refusals.
 class HeaderParser {
  public:
-  explicit HeaderParser(std::string_view path) : path_(path) {}
+  HeaderParser(std::span<const std::byte> file, std::string_view path) : file_(file), path_(path) {}
 
-  SafetensorsIndex Parse(std::span<const std::byte> file) const;
+  SafetensorsIndex Parse() const;
 
  private:
   [[noreturn]] void Refuse(const std::string& what) const {
     throw Error(EX_DATAERR, std::string(path_) + ": not a whole safetensors file: " + what);
+  }
+  // Where the first bytes are not those of the format.
+  [[noreturn]] void RefuseForm(const std::string& what) const {
+    const std::string other = DescribeOtherFormat(file_, path_);
+    if (other.empty()) Refuse(what);
+    throw Error(EX_DATAERR, std::string(path_) + ": not a safetensors file but " + other);
+  }
+  // A whole file, with tensors that no network here has.
+  [[noreturn]] void RefuseTensor(const std::string& name, const std::string& what) const {
+    throw Error(EX_DATAERR, std::string(path_) + ": tensor '" + name + "' has " + what);
   }
 
   TensorEntry ParseEntry(const std::string& name, const nlohmann::json& value) const;
@@ -43,6 +54,7 @@ class HeaderParser {
   SafetensorsMetadata ParseMetadata(const nlohmann::json& value) const;
   void CheckCover(const std::vector<TensorEntry>& tensors, std::uint64_t data_bytes) const;
 
+  std::span<const std::byte> file_;
   std::string_view path_;
 };
 
@@ -54,13 +66,17 @@ DType HeaderParser::ParseDType(const std::string& name, const nlohmann::json& va
   for (const DType dtype : kTypes) {
     if (NameOf(dtype) == text) return dtype;
   }
-  Refuse("tensor '" + name + "' has the dtype '" + text +
-         "'; known are F32, F16, BF16, U8, I32, I64");
+  RefuseTensor(name, "the dtype '" + text +
+                         "'; known are F32, F16, BF16, U8, I32, I64: save weights as one of the "
+                         "first three, such as by .float() in PyTorch");
 }
 
 Shape HeaderParser::ParseShape(const std::string& name, const nlohmann::json& value) const {
-  if (!value.is_array() || value.size() > Shape::kMaxRank) {
-    Refuse("the shape of tensor '" + name + "' is not a list of at most four numbers");
+  if (!value.is_array()) Refuse("the shape of tensor '" + name + "' is not a list");
+  if (value.size() > Shape::kMaxRank) {
+    RefuseTensor(name, std::to_string(value.size()) +
+                           " dimensions, a ResNet's at most four: it "
+                           "is of another network");
   }
   std::int64_t dims[Shape::kMaxRank] = {};
   // Bounded so that neither elements nor bytes overflow, whatever the order of the dimensions.
@@ -138,17 +154,18 @@ void HeaderParser::CheckCover(const std::vector<TensorEntry>& tensors,
   }
 }
 
-SafetensorsIndex HeaderParser::Parse(std::span<const std::byte> file) const {
+SafetensorsIndex HeaderParser::Parse() const {
   std::uint64_t length = 0;
-  if (file.size() < kLengthBytes) Refuse("shorter than 8 bytes");
-  std::memcpy(&length, file.data(), kLengthBytes);
+  if (file_.size() < kLengthBytes) RefuseForm("shorter than 8 bytes; is it cut short?");
+  std::memcpy(&length, file_.data(), kLengthBytes);
   if (length > kMaxSafetensorsHeader) {
-    Refuse("it claims a header of " + std::to_string(length) + " bytes");
+    RefuseForm("it claims a header of " + std::to_string(length) + " bytes");
   }
-  if (length > file.size() - kLengthBytes) Refuse("it ends within its header");
-
-  const auto* text = reinterpret_cast<const char*>(file.data()) + kLengthBytes;
-  if (length == 0 || text[0] != '{') Refuse("its header does not begin with '{'");
+  const auto* text = reinterpret_cast<const char*>(file_.data()) + kLengthBytes;
+  const bool has_text = length > 0 && file_.size() > kLengthBytes;
+  if (has_text && text[0] != '{') RefuseForm("its header does not begin with '{'");
+  if (length > file_.size() - kLengthBytes) Refuse("it ends within its header; is it cut short?");
+  if (length == 0) RefuseForm("its header does not begin with '{'");
   const nlohmann::json header =
       nlohmann::json::parse(text, text + length, nullptr, /*allow_exceptions=*/false);
   if (!header.is_object()) Refuse("its header is not JSON");
@@ -165,7 +182,7 @@ SafetensorsIndex HeaderParser::Parse(std::span<const std::byte> file) const {
   std::ranges::sort(index.tensors, [](const TensorEntry& a, const TensorEntry& b) {
     return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
   });
-  CheckCover(index.tensors, file.size() - index.data_offset);
+  CheckCover(index.tensors, file_.size() - index.data_offset);
   return index;
 }
 
@@ -205,7 +222,7 @@ std::string MakeSafetensorsHeader(std::span<const TensorSource> tensors,
 }
 
 SafetensorsIndex ParseSafetensors(std::span<const std::byte> file, std::string_view path) {
-  return HeaderParser(path).Parse(file);
+  return HeaderParser(file, path).Parse();
 }
 
 SafetensorsFile SafetensorsFile::Read(const std::string& path) {
@@ -214,6 +231,15 @@ SafetensorsFile SafetensorsFile::Read(const std::string& path) {
   file.bytes_ = ReadWholeFile(path);
   file.index_ = ParseSafetensors(file.bytes(), path);
   return file;
+}
+
+void SafetensorsFile::Rename(
+    const std::function<std::optional<std::string>(const std::string&)>& name) {
+  std::erase_if(index_.tensors, [&](TensorEntry& entry) {
+    std::optional<std::string> other = name(entry.name);
+    if (other) entry.name = *std::move(other);
+    return !other.has_value();
+  });
 }
 
 const TensorEntry* SafetensorsFile::Find(std::string_view name) const {
@@ -225,11 +251,11 @@ std::span<const std::byte> SafetensorsFile::Data(const TensorEntry& entry) const
   return bytes().subspan(index_.data_offset + entry.begin, entry.end - entry.begin);
 }
 
-void CheckTensors(const SafetensorsFile& file, std::span<const ExpectedTensor> expected) {
+void CheckTensors(const SafetensorsFile& file, std::span<const ExpectedTensor> expected,
+                  std::string_view advice) {
   const auto refuse = [&](const std::string& what) {
-    throw Error(EX_DATAERR, file.path() + ": " + what +
-                                "; it is of another network: give the options it was made with, "
-                                "or another --model_dir");
+    throw Error(EX_DATAERR,
+                file.path() + ": " + what + "; it is of another network: " + std::string(advice));
   };
   const auto describe = [](DType dtype, const Shape& shape) {
     return std::string(NameOf(dtype)) + " " + ToString(shape);

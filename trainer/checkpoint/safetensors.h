@@ -10,7 +10,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -62,7 +64,8 @@ std::vector<std::size_t> DataOrder(std::span<const TensorSource> tensors);
 
 // Reads and validates the header of `file`, a whole file: length, JSON, types, shapes of at most
 // four dimensions, offsets that cover the data without holes or overlaps.  Throws Error(EX_DATAERR)
-// that begins with `path`.
+// that begins with `path` and names the form that the file has, where its bytes tell another one
+// (other_formats.h).
 SafetensorsIndex ParseSafetensors(std::span<const std::byte> file, std::string_view path);
 
 // A file that was read into memory and validated.  Views into it live as long as it does.
@@ -77,6 +80,10 @@ class SafetensorsFile {
   std::span<const std::byte> bytes() const {  // the whole file
     return std::as_bytes(std::span(bytes_));
   }
+
+  // Gives each tensor the name that `name` has for its own; those for which it has none are left
+  // out of tensors().
+  void Rename(const std::function<std::optional<std::string>(const std::string&)>& name);
 
   // nullptr when there is none.
   const TensorEntry* Find(std::string_view name) const;
@@ -98,7 +105,9 @@ struct ExpectedTensor {
 };
 
 // Throws Error(EX_DATAERR), naming the file and the first tensor that is missing, unknown, or of
-// another type or shape, unless `file` holds exactly `expected`.
-void CheckTensors(const SafetensorsFile& file, std::span<const ExpectedTensor> expected);
+// another type or shape, unless `file` holds exactly `expected`.  `advice`: what to give in place
+// of a file of another network.
+void CheckTensors(const SafetensorsFile& file, std::span<const ExpectedTensor> expected,
+                  std::string_view advice);
 
 }  // namespace trainer

@@ -2,6 +2,10 @@
 
 #include "trainer/core/dtype.h"
 
+#include <bit>
+#include <cmath>
+#include <limits>
+
 #include "trainer/core/error.h"
 
 namespace trainer {
@@ -38,6 +42,25 @@ std::string_view NameOf(DType dtype) {
       return "I64";
   }
   DDL_CHECK(false && "no such element type");
+}
+
+float WidenFloat16(std::uint16_t bits) {
+  const int exponent = bits >> 10 & 0x1f;
+  const int fraction = bits & 0x3ff;
+  float magnitude = 0;
+  if (exponent == 0x1f) {
+    magnitude = fraction == 0 ? std::numeric_limits<float>::infinity()
+                              : std::numeric_limits<float>::quiet_NaN();
+  } else if (exponent == 0) {
+    magnitude = std::ldexp(static_cast<float>(fraction), -24);
+  } else {
+    magnitude = std::ldexp(static_cast<float>(fraction | 0x400), exponent - 25);
+  }
+  return (bits & 0x8000) != 0 ? -magnitude : magnitude;
+}
+
+float WidenBFloat16(std::uint16_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
 }  // namespace trainer

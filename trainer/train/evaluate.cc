@@ -103,13 +103,14 @@ std::optional<EvaluationResult> Evaluate(const EvaluationParts& parts, Source& s
   return result;
 }
 
-void RequireNumbers(const EvaluationResult& result) {
+void RequireNumbers(const EvaluationResult& result, bool is_of_training) {
   if (std::isfinite(result.loss)) return;
-  throw NotFinite(
-      fmt::format("the loss of the evaluation is {}: training has diverged, "
-                  "or the weights are broken; train again with a smaller "
-                  "--lr_init or more --lr_warmup_epochs",
-                  result.loss));
+  throw NotFinite(fmt::format(
+      "the loss of the evaluation is {}: {}", result.loss,
+      is_of_training ? "training has diverged, or the weights are broken; train again with a "
+                       "smaller --lr_init or more --lr_warmup_epochs"
+                     : "the training that these weights are of has diverged, or they are broken; "
+                       "evaluate others"));
 }
 
 }  // namespace trainer

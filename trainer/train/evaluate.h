@@ -42,7 +42,8 @@ struct EvaluationParts {
 std::optional<EvaluationResult> Evaluate(const EvaluationParts& parts, Source& source,
                                          const std::function<bool()>& stop_requested);
 
-// Throws NotFinite where the loss is no number.
-void RequireNumbers(const EvaluationResult& result);
+// Throws NotFinite where the loss is no number; `is_of_training`: of weights that this run has
+// trained.
+void RequireNumbers(const EvaluationResult& result, bool is_of_training);
 
 }  // namespace trainer

@@ -72,7 +72,7 @@ std::optional<EvaluationResult> Launch::RunEvaluation(std::int64_t step) {
                       *parts.evaluation, [this] { return control.Asked().stop; });
   });
   if (!result) return result;
-  RequireNumbers(*result);
+  RequireNumbers(*result, IsTraining(config.mode));
   report.EndEvaluation(step, *result);
   return result;
 }

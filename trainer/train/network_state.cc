@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -24,6 +25,14 @@ std::string CounterBeside(const Parameter& parameter) {
   constexpr std::string_view kMean = "running_mean";
   if (!name.ends_with(kMean)) return "";
   return name.substr(0, name.size() - kMean.size()) + "num_batches_tracked";
+}
+
+// A file need not be aligned.
+template <typename T>
+std::vector<T> Unaligned(std::span<const std::byte> data) {
+  std::vector<T> elements(data.size() / sizeof(T));
+  std::memcpy(elements.data(), data.data(), elements.size() * sizeof(T));
+  return elements;
 }
 
 }  // namespace
@@ -76,10 +85,14 @@ std::vector<ExpectedTensor> ExpectedTensors(const Network& network, Network::Par
 }
 
 std::vector<float> ReadValues(const SafetensorsFile& file, const TensorEntry& entry) {
-  DDL_CHECK(entry.dtype == DType::kFloat32);
   const std::span<const std::byte> data = file.Data(entry);
-  std::vector<float> values(data.size() / sizeof(float));
-  std::memcpy(values.data(), data.data(), data.size());  // the file need not be aligned
+  if (entry.dtype == DType::kFloat32) return Unaligned<float>(data);
+  DDL_CHECK(entry.dtype == DType::kFloat16 || entry.dtype == DType::kBFloat16);
+  const bool is_half = entry.dtype == DType::kFloat16;
+  std::vector<float> values;
+  for (const std::uint16_t bits : Unaligned<std::uint16_t>(data)) {
+    values.push_back(is_half ? WidenFloat16(bits) : WidenBFloat16(bits));
+  }
   return values;
 }
 

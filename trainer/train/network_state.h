@@ -51,7 +51,7 @@ void BroadcastPart(Network& network, Network::Part part, Communicator& communica
 void RefuseUnusable(const SafetensorsFile& file, const Network& network,
                     std::string_view left_out = {});
 
-// The values of a tensor of type fp32.
+// The values of a tensor of type fp32, or of 16 bits, each of which fp32 has exactly.
 std::vector<float> ReadValues(const SafetensorsFile& file, const TensorEntry& entry);
 
 }  // namespace trainer

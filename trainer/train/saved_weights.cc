@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "trainer/core/error.h"
+#include "trainer/train/initial_weights.h"
 
 namespace trainer {
 namespace {

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "support/counted.h"
-#include "trainer/checkpoint/evaluated.h"
 #include "trainer/checkpoint/names.h"
 #include "trainer/checkpoint/reader.h"
 #include "trainer/checkpoint/retention.h"
@@ -126,7 +125,8 @@ void SetAsidePassedOver(const SnapshotParts& parts, const Checkpoint& checkpoint
 StatisticRows Load(const SnapshotParts& parts, const Checkpoint& checkpoint, bool is_training) {
   Network& network = parts.network;
   const int world_size = checkpoint.manifest.state.world_size;
-  CheckTensors(checkpoint.model, ExpectedTensors(network, kValue));
+  constexpr std::string_view kAdvice = "give another --model_dir";
+  CheckTensors(checkpoint.model, ExpectedTensors(network, kValue), kAdvice);
   std::vector<ExpectedTensor> optimizer = ExpectedTensors(network, kMomentum);
   const bool has_averages = checkpoint.average.has_value();
   if (world_size > 1) {
@@ -134,8 +134,10 @@ StatisticRows Load(const SnapshotParts& parts, const Checkpoint& checkpoint, boo
     optimizer.push_back({kRankStatistics, DType::kFloat32, rows, false});
     if (has_averages) optimizer.push_back({kAverageRankStatistics, DType::kFloat32, rows, false});
   }
-  CheckTensors(checkpoint.optimizer, optimizer);
-  if (has_averages) CheckTensors(*checkpoint.average, ExpectedTensors(network, kValue));
+  CheckTensors(checkpoint.optimizer, optimizer, kAdvice);
+  if (has_averages) {
+    CheckTensors(*checkpoint.average, ExpectedTensors(network, kValue), kAdvice);
+  }
 
   const bool is_of_averages = has_averages && !is_training;
   ImportPart(network, kValue, is_of_averages ? *checkpoint.average : checkpoint.model,
@@ -198,56 +200,6 @@ std::vector<HostTensor> ModelWith(std::span<const float> mean, std::span<const f
   std::vector<HostTensor> model = ExportPart(parts.network, kValue, "", parts.stream);
   ImportStatistics(parts.network, own, parts.stream);
   return model;
-}
-
-constexpr std::string_view kHead = "fc.";  // the last layer, of which the classes are
-
-// What `file` must hold to begin with; with --new_head it may have a head of any kind.
-std::vector<ExpectedTensor> ExpectedToBegin(const SafetensorsFile& file,
-                                            const SnapshotParts& parts) {
-  if (!parts.config.new_head) return ExpectedTensors(parts.network, kValue);
-  std::vector<ExpectedTensor> expected = ExpectedTensors(parts.network, kValue, kHead);
-  for (const TensorEntry& entry : file.tensors()) {
-    if (entry.name.starts_with(kHead)) expected.push_back({entry.name, entry.dtype, entry.shape});
-  }
-  return expected;
-}
-
-// The one that differs from --classes gets a message of its own: it is the common mistake.
-void RefuseOtherClasses(const SafetensorsFile& file, const TrainConfig& config) {
-  if (config.new_head) return;
-  const TensorEntry* fc = file.Find("fc.weight");
-  if (fc == nullptr || fc->shape.rank() != 2 || fc->shape[0] == config.classes) return;
-  throw Error(
-      EX_DATAERR,
-      file.path() + ": fc.weight has " + std::to_string(fc->shape[0]) + " classes, this run has " +
-          std::to_string(config.classes) + ": give --classes=" + std::to_string(fc->shape[0]) +
-          (KeepsWeights(config.mode) ? ", or --new_head to train a last layer of its own" : ""));
-}
-
-// A folder is that of a run.
-SafetensorsFile ReadBestOf(const std::filesystem::path& model_dir) {
-  const EvaluatedCheckpoints evaluated = ListEvaluated(model_dir);
-  if (!evaluated.unreadable.empty()) {
-    throw Error(EX_OSERR, "--init_from: which checkpoint is the best cannot be told, since " +
-                              evaluated.unreadable.front().string() +
-                              " cannot be read: mend that, or give a file");
-  }
-  if (const auto best = BestOf(evaluated.known)) {
-    Checkpoint checkpoint = ReadCheckpoint(best->directory);
-    return checkpoint.average ? std::move(*checkpoint.average) : std::move(checkpoint.model);
-  }
-  const std::vector<CheckpointPath> found = ListCheckpoints(model_dir);
-  const std::string folder = model_dir.string();
-  if (found.empty()) {
-    throw Error(EX_USAGE, "--init_from: '" + folder +
-                              "' is neither a file nor the --model_dir of a run: there is no "
-                              "checkpoint in it");
-  }
-  throw Error(EX_USAGE,
-              "--init_from: no checkpoint in '" + folder +
-                  "' was evaluated, so none is the best: give a file, such as the newest: " +
-                  (found.front().directory / kModelFile).string());
 }
 
 }  // namespace
@@ -360,24 +312,6 @@ void RefuseUsedFolder(const SnapshotParts& parts) {
                   "another --model_dir, leave --resume=never out to go on from it, or "
                   "move it away: mv " +
                   folder + " " + folder + ".old");
-}
-
-void InitializeFromFile(const SnapshotParts& parts) {
-  if (IsRoot(parts)) {
-    const std::filesystem::path& from = parts.config.init_from;
-    const SafetensorsFile file = std::filesystem::is_directory(from)
-                                     ? ReadBestOf(from)
-                                     : SafetensorsFile::Read(from.string());
-    RefuseOtherClasses(file, parts.config);
-    const std::string_view left_out = parts.config.new_head ? kHead : std::string_view();
-    CheckTensors(file, ExpectedToBegin(file, parts));
-    RefuseUnusable(file, parts.network, left_out);
-    ImportPart(parts.network, kValue, file, parts.stream, left_out);
-    parts.log->info("initial weights{}: {}",
-                    parts.config.new_head ? " of all but the last layer" : "", file.path());
-  }
-  BroadcastPart(parts.network, kValue, parts.communicator, parts.stream);
-  if (parts.network.keeps_averages()) parts.network.StartAverages(parts.stream);
 }
 
 }  // namespace trainer

@@ -86,14 +86,4 @@ void RefuseUsedFolder(const SnapshotParts& parts);
 // averages, these.
 void ExportModel(const SnapshotParts& parts, const std::filesystem::path& path);
 
-// Sets all values from config.init_from, any safetensors file with torchvision's names and shapes;
-// num_batches_tracked is ignored; of a folder from the best checkpoint of that run, with its moving
-// averages where it has them, for these were evaluated.  Averages that this run keeps start from
-// the values.  With config.new_head the last layer stays as it is, whatever the file has of one.
-// Throws
-// Error(EX_DATAERR) that names the tensor that is missing, unknown or of another shape, or has a
-// value that is of no use;
-// Error(EX_USAGE) for a folder without a checkpoint that was evaluated.
-void InitializeFromFile(const SnapshotParts& parts);
-
 }  // namespace trainer

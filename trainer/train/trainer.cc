@@ -11,6 +11,7 @@
 #include "trainer/train/checkpoints.h"
 #include "trainer/train/evaluate.h"
 #include "trainer/train/evaluations.h"
+#include "trainer/train/initial_weights.h"
 #include "trainer/train/launch.h"
 #include "trainer/train/rank_comparison.h"
 #include "trainer/train/rollbacks.h"

@@ -158,6 +158,41 @@ PY
   refused 65 "cannot open missing: No such file" --init_from=missing
 }
 
+@test "a file of PyTorch's own, 65, with a command that makes a safetensors file of it" {
+  python3 -c 'import zipfile; zipfile.ZipFile("it is.pth", "w").writestr("archive/data.pkl", "x")'
+  refused 65 "it is.pth: not a safetensors file but PyTorch's own form (torch.save)" --init_from="it is.pth"
+  # Modules that say what they are asked for, for PyTorch is large.
+  mkdir -p modules/safetensors
+  cat > modules/torch.py <<'PY'
+class Tensor:
+    def contiguous(self): return self
+    def clone(self): return self
+def is_tensor(value): return isinstance(value, Tensor)
+def load(path, map_location, weights_only):
+    print("load", path, map_location, weights_only)
+    return {"epoch": 3, "state_dict": {"conv1.weight": Tensor(), "note": "text"}}
+PY
+  touch modules/safetensors/__init__.py
+  echo 'def save_file(tensors, path): print("save", *tensors, "to", path)' > modules/safetensors/torch.py
+  command=$(grep -o "python3 -c .*" <<< "$stderr" | head -n 1)
+  [ "$(PYTHONPATH=modules bash -c "$command")" = "$(printf '%s\n' "load it is.pth cpu True" "save conv1.weight to it is.safetensors")" ]
+  refused 64 "'it is.pth' is a file, not the folder of a run" --model_dir="it is.pth"
+}
+
+@test "weights of DistributedDataParallel are taken" {
+  train 1 --num_iter=2 --results_dir=whole
+  python3 - "$(dirname "$safetensors")" <<'PY'
+import sys
+sys.path.insert(0, sys.argv[1])
+import safetensors
+weights = safetensors.read("whole/checkpoints/step-0000000002/model.safetensors")
+safetensors.write("ddp", {"module._orig_mod." + name: value for name, value in weights.items()})
+PY
+  train 1 --num_iter=2 --results_dir=run --init_from=ddp
+  [ "$status" -eq 0 ]
+  [[ $messages == *"the prefix 'module.' of the names in ddp is taken off"* ]]
+}
+
 @test "nothing to evaluate, 64" {
   refused 64 "there are no weights: no checkpoint in 'run'" --mode=evaluate
 }

@@ -36,6 +36,23 @@ std::string RefusalOfCheckpoint(const fs::path& directory) {
   return "";
 }
 
+TEST(ListCheckpoints, RefusesAFileInPlaceOfTheFolderOfARun) {
+  const ScratchDirectory scratch;
+  for (const char* name : {"weights.pth", "model.safetensors", "empty"}) {
+    const fs::path file = scratch.path() / name;
+    Spill(file.string(), "x");
+    try {
+      ListCheckpoints(file);
+      ADD_FAILURE() << "not refused";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.exit_code(), EX_USAGE);
+      EXPECT_THAT(error.what(), HasSubstr("'" + file.string() + "' is a file, not the folder of"));
+      EXPECT_THAT(error.what(), HasSubstr("--init_from"));
+    }
+  }
+  EXPECT_TRUE(ListCheckpoints(scratch.path() / "absent").empty());
+}
+
 TEST(ReadCheckpoint, NoticesEveryFlippedBit) {
   const ScratchDirectory scratch;
   const fs::path directory = SampleRun(3).Write(scratch.path());

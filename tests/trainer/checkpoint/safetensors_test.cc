@@ -90,11 +90,12 @@ TEST(Safetensors, RefusesWhatIsNotWhole) {
     std::string file;
     const char* says;
   } cases[] = {
-      {"", "shorter than 8 bytes"},
-      {"1234567", "shorter than 8 bytes"},
+      {"", "an empty file"},
+      {"\1\2\3", "shorter than 8 bytes"},
+      {"1234567", "text; it begins with '1234567'"},
       {std::string("\xff\xff\xff\xff\xff\xff\xff\xff", 8), "claims a header of"},
       {WithLength("{" + a + "}", "1234").substr(0, 20), "ends within its header"},
-      {WithLength(""), "does not begin with '{'"},
+      {WithLength(""), "nothing but zeros"},
       {WithLength("[]"), "does not begin with '{'"},
       {WithLength("{"), "not JSON"},
       {WithLength("{} x"), "not JSON"},
@@ -113,7 +114,7 @@ TEST(Safetensors, RefusesWhatIsNotWhole) {
       {WithLength(R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", "1234"),
        "sensible numbers"},
       {WithLength(R"({"a":{"dtype":"F32","shape":[1,1,1,1,1],"data_offsets":[0,4]}})", "1234"),
-       "at most four"},
+       "has 5 dimensions, a ResNet's at most four"},
       {WithLength(R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})"),
        "too large"},
       {WithLength(
@@ -154,11 +155,11 @@ class CheckTensorsTest : public ::testing::Test {
   }
   std::string Refused(const std::vector<ExpectedTensor>& expected) {
     try {
-      CheckTensors(SafetensorsFile::Read(path_), expected);
+      CheckTensors(SafetensorsFile::Read(path_), expected, "give another --model_dir");
     } catch (const Error& error) {
       EXPECT_EQ(error.exit_code(), EX_DATAERR);
       EXPECT_THAT(error.what(), StartsWith(path_ + ": "));
-      EXPECT_THAT(error.what(), HasSubstr("of another network"));
+      EXPECT_THAT(error.what(), HasSubstr("of another network: give another --model_dir"));
       return error.what();
     }
     return "accepted";

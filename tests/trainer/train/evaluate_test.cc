@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <string>
@@ -189,6 +190,24 @@ TEST(Evaluate, RefusesASetWithoutImages) {
     FAIL() << "not refused";
   } catch (const Error& error) {
     EXPECT_EQ(error.exit_code(), EX_DATAERR);
+  }
+}
+
+// Options of a training are no help to who evaluates.
+TEST(Evaluate, RequiresNumbersWithAdviceForItsMode) {
+  EvaluationResult result;
+  RequireNumbers(result, /*is_of_training=*/false);
+  for (const float loss : {INFINITY, -INFINITY, NAN}) {
+    result.loss = loss;
+    for (const bool is_of_training : {false, true}) {
+      try {
+        RequireNumbers(result, is_of_training);
+        ADD_FAILURE() << "not refused";
+      } catch (const NotFinite& refusal) {
+        const std::string text = refusal.what();
+        EXPECT_EQ(text.find("--lr_init") != std::string::npos, is_of_training) << text;
+      }
+    }
   }
 }
 

@@ -292,7 +292,8 @@ TEST(Trainer, RefusesToReportAnEvaluationWithoutALoss) {
   config.mode = RunMode::kTrainAndEvaluate;
   config.schedule.lr_init = 1e30;
   config.schedule.num_iter = 1;
-  EXPECT_THAT(Refusal(config, EX_SOFTWARE), HasSubstr("the loss of the evaluation is"));
+  EXPECT_THAT(Refusal(config, EX_SOFTWARE),
+              AllOf(HasSubstr("the loss of the evaluation is"), HasSubstr("--lr_init")));
 }
 
 TEST(Trainer, DumpsTheStateOfAStep) {

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A file of weights for resnet_tiny, made as a test wants it, and a start from it.
+
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "tests/trainer/train/training_run.h"
+#include "trainer/checkpoint/durable_file.h"
+#include "trainer/core/error.h"
+#include "trainer/train/initial_weights.h"
+
+namespace trainer {
+
+class InitFromTest : public testing::Test {
+ protected:
+  InitFromTest() {
+    config_.init_from = folder_.path() / "weights.safetensors";
+    tensors_ = ExportPart(network_, Network::Part::kValue, "", *stream_);
+    for (HostTensor& tensor : tensors_) {
+      for (std::size_t i = 0; i < tensor.values.size(); ++i) {
+        tensor.values[i] = static_cast<float>(i) / 7;
+      }
+    }
+    sources_ = SourcesOf(tensors_);
+  }
+
+  // Writes sources_ and starts from them.
+  void Load() {
+    const std::string header = MakeSafetensorsHeader(sources_, {{"format", "pt"}});
+    std::vector<std::span<const std::byte>> pieces = {std::as_bytes(std::span(header))};
+    for (const std::size_t i : DataOrder(sources_)) {
+      const TensorSource& source = sources_[i];
+      pieces.emplace_back(static_cast<const std::byte*>(source.data),
+                          static_cast<std::size_t>(source.shape.elements()) * SizeOf(source.dtype));
+    }
+    const WriteHook no_hook;
+    WriteNewFile(config_.init_from, pieces, {no_hook, "another file"});
+    InitializeFromFile({config_, network_, communicator_, *stream_, log_});
+  }
+
+  std::string Refusal() {
+    try {
+      Load();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.exit_code(), EX_DATAERR) << error.what();
+      return error.what();
+    }
+    ADD_FAILURE() << "not refused";
+    return "";
+  }
+
+  TensorSource& Find(const std::string& name) {
+    for (TensorSource& source : sources_) {
+      if (source.name == name) return source;
+    }
+    throw std::out_of_range(name);
+  }
+
+  const TemporaryFolder folder_;
+  TrainConfig config_ = SmallConfig(folder_.path());
+  std::unique_ptr<Backend> backend_ = MakeBackend("reference", {});
+  std::unique_ptr<Stream> stream_ = backend_->MakeStream();
+  Network network_{*backend_, {"resnet_tiny", 2, 32, 32, 4, 0}};
+  ThreadWorld world_{1};
+  ThreadCommunicator communicator_{world_, 0};
+  std::ostringstream log_text_;
+  Logger log_ = MakeLogger(log_text_, 0, "info");
+  std::vector<HostTensor> tensors_;
+  std::vector<TensorSource> sources_;
+};
+
+}  // namespace trainer
