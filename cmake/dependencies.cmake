@@ -67,7 +67,7 @@ if(NOT DDLRUN_UCX)
   message(STATUS "UCX: not found (libucx-dev); ddlrun --check=full tests no connections")
 endif()
 
-# For ddldata convert: ImageNet has one PNG among its JPEGs.
+# ImageNet has one PNG among its JPEGs.
 option(DDLRUN_WITH_PNG "Use libpng if it is there" ON)
 set(DDLRUN_PNG OFF)
 if(DDLRUN_WITH_PNG)
@@ -77,7 +77,7 @@ if(DDLRUN_WITH_PNG)
   endif()
 endif()
 if(NOT DDLRUN_PNG)
-  message(STATUS "libpng: not found (libpng-dev); ddldata convert refuses PNG images or leaves them out")
+  message(STATUS "libpng: not found (libpng-dev); PNG images are refused or left out")
 endif()
 
 # ddlrun-rank starts once per rank, so it is linked without shared libraries, and with musl where that is installed: glibc asks
@@ -152,7 +152,7 @@ function(ddl_print_summary)
   message(STATUS "  NCCL, NVTX            ${nccl}, ${DDLRUN_NVTX}")
   message(STATUS "  MPI                   ${DDLRUN_MPI}")
   message(STATUS "  PMIx, UCX (checks)    ${DDLRUN_PMIX}, ${DDLRUN_UCX}")
-  message(STATUS "  libpng (convert)      ${DDLRUN_PNG}")
+  message(STATUS "  libpng                ${DDLRUN_PNG}")
   message(STATUS "  tests / bench / fuzz  ${DDLRUN_TESTS} / ${DDLRUN_BENCH} / ${DDLRUN_FUZZ}")
   message(STATUS "")
 endfunction()

@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <optional>
@@ -28,6 +29,7 @@
 #include "trainer/noted_settings.h"
 #include "trainer/own_device.h"
 #include "trainer/plan_file.h"
+#include "trainer/prediction_text.h"
 #include "trainer/rank_outputs.h"
 #include "trainer/report_error.h"
 #include "trainer/root_outputs.h"
@@ -149,12 +151,34 @@ void PrintDryRun(const World& world, const TrainConfig& config, const Sources& s
   PrintMemory(memory, room, world.options);
 }
 
-void PrintResult(const TrainResult& result) {
-  for (const Prediction& prediction : result.predictions) {
-    std::cout << "class " << prediction.label << " probability " << prediction.probability << '\n';
-  }
+void PrintResult(const TrainResult& result, const Options& options,
+                 const std::vector<ImageClass>& classes) {
+  std::cout << (options.json ? FormatPredictionsAsJson(result.predictions, classes)
+                             : FormatPredictions(result.predictions, classes));
   for (const std::string& line : result.profile) std::cout << line << '\n';
   RequirePrinted();
+}
+
+// Whose names predictions have.
+std::vector<ImageClass> NamedClasses(const Options& options, const Logger& log) {
+  if (options.labels.empty()) return {};
+  std::vector<ImageClass> classes = ReadClassList(options.labels);
+  if (std::ssize(classes) != options.classes) {
+    log->warn("--labels has {} classes, but --classes is {}", classes.size(), options.classes);
+  }
+  return classes;
+}
+
+// Throws Error(EX_DATAERR) where some of the images could not be read.
+void RequireAllRead(const std::vector<ImagePrediction>& predictions) {
+  const auto is_bad = [](const ImagePrediction& image) { return !image.problem.empty(); };
+  const auto first = std::ranges::find_if(predictions, is_bad);
+  if (first == predictions.end()) return;
+  const std::string what = first->file.string() + ": " + first->problem;
+  if (predictions.size() == 1) throw Error(EX_DATAERR, what);
+  throw Error(EX_DATAERR, std::to_string(std::ranges::count_if(predictions, is_bad)) + " of " +
+                              std::to_string(predictions.size()) +
+                              " images could not be read, the first is " + what);
 }
 
 // `outputs` of rank 0, or null.
@@ -223,6 +247,8 @@ int Train(const World& world, const TrainConfig& config, RunProfile& measured, P
   };
   if (outputs != nullptr) parts.outputs = outputs->outputs();
   parts.outputs = own_outputs.AddedTo(parts.outputs);
+  const std::vector<ImageClass> classes =
+      world.is_root() ? NamedClasses(options, log) : std::vector<ImageClass>();
   TrainResult result;
   try {
     result = RunTrainer(config, parts);
@@ -234,13 +260,14 @@ int Train(const World& world, const TrainConfig& config, RunProfile& measured, P
   if (point) point->End(RunEvent::kEnd);
   if (world.is_root()) {
     LogRecordCaches(sources, log);
-    PrintResult(result);
+    PrintResult(result, options, classes);
   }
   const bool is_all_said = outputs == nullptr || outputs->End();
   if (result.ending == Ending::kStopped) {
     return EndStopped(options, result.step, {StopSignal(), requests ? requests->why() : ""},
                       communicator, log);
   }
+  RequireAllRead(result.predictions);
   // The result of a training is its weights, that of another mode what it prints.
   if (!is_all_said && !KeepsWeights(config.mode)) throw Error(EX_OSERR, kLostOutput);
   return EX_OK;

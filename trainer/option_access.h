@@ -83,6 +83,17 @@ CLI::Option* AddText(CLI::App& app, const OptionRow& row, Options& options) {
       ->type_name(row.help.starts_with("folder ") ? "DIR" : "FILE");
 }
 
+// Several, behind one or more of the option.
+template <auto... kPath>
+CLI::Option* AddPaths(CLI::App& app, const OptionRow& row, Options& options) {
+  auto& member = Member<kPath...>(options);
+  const auto take = [&member](const std::vector<std::string>& texts) {
+    member.assign(texts.begin(), texts.end());
+  };
+  return app.add_option_function<std::vector<std::string>>("--" + row.name, take, row.help)
+      ->type_name("FILE|DIR");
+}
+
 template <auto... kPath>
 CLI::Option* AddPositive(CLI::App& app, const OptionRow& row, Options& options) {
   return AddValue<kPath...>(app, row, options)->check(Number("a number above 0", [](double x) {
@@ -204,6 +215,12 @@ CLI::Option* AddSteps(CLI::App& app, const OptionRow& row, Options& options) {
 // What SharedOptions says of a member.
 inline std::string TextOf(const std::string& value) { return value; }
 inline std::string TextOf(const std::filesystem::path& value) { return value.string(); }
+inline std::string TextOf(const std::vector<std::filesystem::path>& values) {
+  std::string text;
+  for (const std::filesystem::path& value : values)
+    text += (text.empty() ? "" : " ") + value.string();
+  return text;
+}
 inline std::string TextOf(const StepWindow& steps) {
   return steps.count == 0 ? "" : std::to_string(steps.first) + ":" + std::to_string(steps.count);
 }
@@ -225,6 +242,8 @@ constexpr OptionAccess With(CLI::Option* (*add)(CLI::App&, const OptionRow&, Opt
 }
 template <const auto& kNames, auto... kPath>
 constexpr OptionAccess kNamed = {AddNamed<kNames, kPath...>, ShowNamed<kNames, kPath...>, false};
+template <auto... kPath>
+constexpr OptionAccess kPaths = With<kPath...>(AddPaths<kPath...>);
 template <auto... kPath>
 constexpr OptionAccess kSteps = With<kPath...>(AddSteps<kPath...>);
 template <auto... kPath>

@@ -146,10 +146,12 @@ std::vector<OptionRow> MakeTable() {
        kOurs, false, kSame, kPercentOrNever<&Options::stop_at_top1>},
       {"warmup_steps", run, "steps before the measurement of a benchmark mode", kNvidia, false,
        kSame, kNotNegative<&Options::warmup_steps>},
-      {"to_predict", run,
-       "image file for --mode=predict, which counts classes from 0: what has the label 1 is class "
-       "0",
-       kNvidia, false, kSame, kText<&Options::to_predict>},
+      {"to_predict", run, "JPEG and PNG files, and folders of them, for --mode=predict", kNvidia,
+       false, kSame, kPaths<&Options::to_predict>},
+      {"labels", run, "for --mode=predict: file whose line n names label n, class n - 1", kOurs,
+       false, kSame, kText<&Options::labels>},
+      {"json", run, "--mode=predict prints JSON lines, an object for each image", kOurs, false,
+       kSame, kFlag<&Options::json>},
       {"dry_run", run,
        "print the plan (steps, learning rate, memory, the largest batch that fits) and exit; full: "
        "every piece of the network's memory as well",
@@ -362,9 +364,8 @@ std::vector<OptionRow> MakeTable() {
        "steps between iterations in the NVLOG output; progress lines have times of their own",
        kNvidia, false, kOwn, kPositive<&Options::display_every>},
       {"graph", how,
-       "auto: start a whole training step as one CUDA graph where a GPU's rank is alone or "
-       "gradients "
-       "are summed by NCCL; on: and refuse to run otherwise; off: start its kernels one by one",
+       "auto: start a whole training step as one CUDA graph where a GPU's rank is alone or NCCL "
+       "sums; on: and refuse to run otherwise; off: start its kernels one by one",
        kOurs, false, kSame, kNamed<kGraphs, &Options::graph>},
       {"plan_cache", how,
        "file that keeps which algorithms are the fastest on a GPU, so that the next start times "

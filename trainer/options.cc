@@ -106,6 +106,16 @@ void Translate(const CLI::App& app, Options& options) {
   if (options.mode == RunMode::kPredict) options.batch_size = 1;
 }
 
+void RequirePredictions(const Options& options) {
+  if (options.mode == RunMode::kPredict) return;
+  for (const auto& [name, is_given] :
+       {std::pair("--json", options.json), std::pair("--labels", !options.labels.empty())}) {
+    if (!is_given) continue;
+    throw UsageError(std::string(name) + " is about what --mode=predict prints, not --mode=" +
+                     NameOf(kModes, options.mode));
+  }
+}
+
 void RequireUseOfAugmentation(const CLI::App& app, const Options& options) {
   if (app.count("--augmentation") > 0 && options.augment == Augment::kNone) {
     throw UsageError(
@@ -284,6 +294,7 @@ ParsedOptions ParseOptions(const std::vector<std::string>& arguments) {
   if (options.mode == RunMode::kPredict && options.to_predict.empty()) {
     throw UsageError("--mode=predict needs an image: --to_predict=FILE");
   }
+  RequirePredictions(options);
   if (options.mode == RunMode::kPredict && !options.dry_run.empty()) {
     throw UsageError("--dry_run has nothing to show of --mode=predict");
   }

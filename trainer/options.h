@@ -41,6 +41,8 @@ struct Options : TrainConfig {
   bool shuffle = true;
   BadRecords bad_records = BadRecords::kStop;
   int max_bad_records = 100;
+  std::string labels;  // of classes, for people; "": none
+  bool json = false;   // predictions
 
   // Optimisation.
   std::string precision = "fp32";

@@ -87,9 +87,9 @@ TEST(MemoryCheck, APredictionIsNotAdvisedByOptionsThatItDoesNotHave) {
   config.mode = RunMode::kPredict;
   config.batch_size = 1;
   const MemoryCheck check = CheckAlone(config, RoomOf(1000));
-  EXPECT_THAT(check.refusal, AllOf(StartsWith("one image needs 0."),
-                                   HasSubstr("): give a smaller --image_size"),
-                                   Not(HasSubstr("--batch_size")), Not(HasSubstr("--prefetch"))));
+  EXPECT_THAT(check.refusal,
+              AllOf(StartsWith("one image needs 0."), HasSubstr("): give a smaller --image_size"),
+                    Not(HasSubstr("--batch_size")), Not(HasSubstr("--prefetch"))));
 }
 
 TEST(MemoryCheck, RefusesWithTheCodeOfAConfiguration) {

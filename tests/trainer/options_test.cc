@@ -272,6 +272,9 @@ Options WithAnother(const OptionRow& row) {
   if (row.name == "stop_at_top1") arguments.emplace_back("--eval_every=3");
   if (row.name == "record_cache_gb") arguments.emplace_back("--record_cache=/tmp");
   if (row.name == "roofline") arguments.emplace_back("--profile");
+  if (row.name == "json" || row.name == "labels") {
+    arguments.insert(arguments.end(), {"--mode=predict", "--to_predict=77"});
+  }
   const auto word = words.find(row.name);
   if (row.access.is_on_or_off) {
     arguments.push_back("--" + row.name);
@@ -295,6 +298,8 @@ const std::map<std::string, std::vector<std::string>> kOthers = {
     {"cosine_lr", {"--use_cosine_lr"}},
     {"dali", {"--augmentation", "--use_dali"}},
     {"finetune_checkpoint", {"--init_from"}},
+    {"json", {"--mode", "--batch_size", "--to_predict", "--json"}},
+    {"labels", {"--mode", "--batch_size", "--to_predict", "--labels"}},
     {"mllog_org", {"--mllog", "--mllog_org"}},
     {"mllog_platform", {"--mllog", "--mllog_platform"}},
     {"mllog_status", {"--mllog", "--mllog_status"}},
@@ -313,10 +318,10 @@ TEST(SharedOptions, HoldEveryOptionThatRanksMayNotHaveOfTheirOwn) {
   for (const OptionRow& row : OptionTable()) {
     const std::vector<std::string> names = NamesThatDiffer(usual, SharedOptions(WithAnother(row)));
     const auto several = kOthers.find(row.name);
-    const bool has_own_value = row.name == "reduce_precision" || row.name == "use_tf_amp" ||
-                               row.name == "use_dali" || row.name == "roofline" ||
-                               row.name == "stop_at_top1" || row.name == "new_head" ||
-                               row.name.starts_with("mllog_");
+    const bool has_own_value =
+        row.name == "reduce_precision" || row.name == "use_tf_amp" || row.name == "use_dali" ||
+        row.name == "roofline" || row.name == "stop_at_top1" || row.name == "new_head" ||
+        row.name == "json" || row.name == "labels" || row.name.starts_with("mllog_");
     EXPECT_EQ(several != kOthers.end() && !has_own_value, row.rank_rule == RankRule::kOtherName)
         << row.name;
     if (several != kOthers.end()) {

@@ -12,8 +12,8 @@ namespace {
 
 // The largest reduction by the decoder that leaves at least as many pixels as the output has.
 // (Reductions that are no powers of two are slower than full decoding.)
-int ChooseReduction(const View& view, int size) {
-  int reduction = 8;
+int ChooseReduction(const View& view, int size, int most) {
+  int reduction = most;
   while (reduction > 1 &&
          std::min(view.width, view.height) < static_cast<double>(size) * reduction) {
     reduction /= 2;
@@ -51,12 +51,12 @@ PixelBox PixelsOf(const View& view) {
 
 }  // namespace
 
-ImageSize ImageLoader::ReadHeader(std::span<const std::uint8_t> jpeg) {
-  return decoder_.ReadHeader(jpeg);
+ImageSize ImageLoader::ReadHeader(std::span<const std::uint8_t> file) {
+  return decoder_.ReadHeader(file);
 }
 
 void ImageLoader::Load(const View& view, int size, std::span<std::uint8_t> pixels) {
-  const int reduction = ChooseReduction(view, size);
+  const int reduction = ChooseReduction(view, size, decoder_.max_reduction());
   const View reduced = Reduced(view, reduction);
   decoder_.Decode(reduction, PixelsOf(reduced), piece_);
   Resize(piece_, reduced, size, pixels);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One view of a JPEG as the pixels the network sees: decode no more and no finer than needed,
-// resize.
+// One view of an image, JPEG or PNG, as the pixels the network sees: decode no more and no finer
+// than needed, resize.
 
 #pragma once
 
@@ -10,7 +10,7 @@
 
 #include "trainer/data/augment.h"
 #include "trainer/data/image.h"
-#include "trainer/data/jpeg.h"
+#include "trainer/data/image_decoder.h"
 
 namespace trainer {
 
@@ -18,15 +18,15 @@ namespace trainer {
 // Error(EX_DATAERR) without the name of the image.
 class ImageLoader {
  public:
-  // Begins an image: its size.  `jpeg` must live until the image's Load returns.
-  ImageSize ReadHeader(std::span<const std::uint8_t> jpeg);
+  // Begins an image: its size.  `file` must live until the image's Load returns.
+  ImageSize ReadHeader(std::span<const std::uint8_t> file);
 
   // Writes `size` x `size` x 3 bytes of RGB of `view` to `pixels`; mirroring is left to the
   // caller.  Once for each ReadHeader.
   void Load(const View& view, int size, std::span<std::uint8_t> pixels);
 
  private:
-  JpegDecoder decoder_;
+  ImageDecoder decoder_;
   ImagePiece piece_;
 };
 

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdio>  // jpeglib.h needs FILE
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -100,15 +101,38 @@ struct JpegDecoder::State {
 
 namespace {
 
+// By what they begin with, from some byte on.
+struct ImageKind {
+  std::size_t offset;
+  std::string_view bytes;
+  const char* name;
+};
+constexpr ImageKind kOtherKinds[] = {
+    {0, "\x89PNG", "a PNG image"},
+    {0, "GIF8", "a GIF image"},
+    {0, "RIFF", "a WebP image or another RIFF file"},
+    {0, "BM", "a BMP image"},
+    {0, std::string_view("II*\0", 4), "a TIFF image"},
+    {0, std::string_view("MM\0*", 4), "a TIFF image"},
+    {4, "ftypavif", "an AVIF image"},
+    {4, "ftyphei", "a HEIC image"},
+    {4, "ftypmif1", "a HEIC image"},
+    {4, "JXL ", "a JPEG XL image"},
+    {0, "\xff\x0a", "a JPEG XL image"},
+    {4, "jP  ", "a JPEG 2000 image"},
+    {0, "%PDF", "a PDF file"},
+};
+
 // "is a PNG image", "begins with \"Hello\"": for data that has not JPEG's first two bytes.
 std::string DescribeOther(std::span<const std::uint8_t> data) {
   if (data.empty()) return "is empty";
   const std::string start(data.begin(),
                           data.begin() + std::min<std::ptrdiff_t>(16, std::ssize(data)));
-  if (start.starts_with("\x89PNG")) return "is a PNG image";
-  if (start.starts_with("GIF8")) return "is a GIF image";
-  if (start.starts_with("RIFF")) return "is a WebP image or another RIFF file";
-  if (start.starts_with("BM")) return "is a BMP image";
+  for (const ImageKind& kind : kOtherKinds) {
+    const std::string_view rest =
+        std::string_view(start).substr(std::min(kind.offset, start.size()));
+    if (rest.starts_with(kind.bytes)) return std::string("is ") + kind.name;
+  }
   const bool is_text = std::all_of(start.begin(), start.end(), [](char c) {
     return std::isprint(static_cast<unsigned char>(c)) != 0 || c == '\n' || c == '\t';
   });

@@ -28,14 +28,6 @@ double InferenceSeconds(Launch& launch, std::int64_t step) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
 }
 
-// Whether any rank was asked to: then all stop, for the end of a run that was stopped is
-// collective.
-bool IsToStop(const Launch& launch) {
-  StepExchange own;
-  own.asked.stop = launch.parts.stop_requested();
-  return Exchange(own, launch.parts.communicator).asked.stop;
-}
-
 }  // namespace
 
 Schedule BenchmarkSchedule(const Launch& launch, const Source& source) {
@@ -61,7 +53,7 @@ TrainResult BenchmarkInference(Launch& launch) {
   TrainResult result;
   StepTimer measured;
   for (std::int64_t step = -warmup; step < end; ++step) {
-    if (IsToStop(launch)) {
+    if (launch.IsToStop()) {
       result.ending = Ending::kStopped;
       return result;
     }

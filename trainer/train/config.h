@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "trainer/core/step_window.h"
 #include "trainer/data/global_batch.h"
@@ -23,7 +24,7 @@ enum class RunMode : std::uint8_t {
   kTrain,
   kTrainAndEvaluate,  // evaluates at the end, and every eval_every
   kEvaluate,
-  kPredict,             // one image
+  kPredict,             // says what images are of
   kTrainingBenchmark,   // trains, keeps nothing, measures
   kInferenceBenchmark,  // forward only, measures
 };
@@ -75,8 +76,8 @@ struct TrainConfig {
   std::int64_t accumulate = 1;  // batches of a rank in a step of training, which is one update
   int image_size = 224;         // pixels, height and width
   int classes = 1000;
-  std::int64_t warmup_steps = 50;    // not measured, in the benchmark modes
-  std::filesystem::path to_predict;  // JPEG file, in kPredict
+  std::int64_t warmup_steps = 50;                 // not measured, in the benchmark modes
+  std::vector<std::filesystem::path> to_predict;  // images and folders of them, in kPredict
 
   // In kTrainAndEvaluate.
   std::int64_t eval_every = 0;  // of schedule.iter_unit, between evaluations; 0: at the end alone

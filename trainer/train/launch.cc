@@ -7,6 +7,7 @@
 #include "trainer/model/init.h"
 #include "trainer/model/weight_layout.h"
 #include "trainer/train/averages_in_place.h"
+#include "trainer/train/metrics.h"
 #include "trainer/train/network_state.h"
 
 namespace trainer {
@@ -75,6 +76,12 @@ std::optional<EvaluationResult> Launch::RunEvaluation(std::int64_t step) {
   RequireNumbers(*result, IsTraining(config.mode));
   report.EndEvaluation(step, *result);
   return result;
+}
+
+bool Launch::IsToStop() const {
+  StepExchange own;
+  own.asked.stop = parts.stop_requested();
+  return Exchange(own, parts.communicator).asked.stop;
 }
 
 }  // namespace trainer

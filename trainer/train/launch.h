@@ -40,6 +40,10 @@ struct Launch {
   // with the network as before.
   std::optional<EvaluationResult> RunEvaluation(std::int64_t step);
 
+  // Collective: whether any rank was asked to stop.  Then all do, for the end of a run that was
+  // stopped is collective.
+  bool IsToStop() const;
+
   const TrainConfig& config;
   const TrainParts& parts;
   Network network;

@@ -11,23 +11,18 @@
 #include "trainer/core/error.h"
 #include "trainer/core/file.h"
 #include "trainer/data/augment.h"
+#include "trainer/data/image_files.h"
 #include "trainer/data/image_loader.h"
 
 namespace trainer {
 namespace {
 
-constexpr std::uint64_t kMaxImageBytes = std::uint64_t{256} << 20;
-
 void LoadImage(const std::filesystem::path& path, int size, std::span<std::uint8_t> pixels) {
-  const std::string file = ReadWholeFile(path.string(), kMaxImageBytes);
+  const std::string file = ReadWholeFile(path.string(), kMaxImageFileBytes);
   ImageLoader image;
-  try {
-    const ImageSize whole =
-        image.ReadHeader({reinterpret_cast<const std::uint8_t*>(file.data()), file.size()});
-    image.Load(CentreView(whole, size), size, pixels);
-  } catch (const Error& error) {
-    throw Error(error.exit_code(), path.string() + ": " + error.what());
-  }
+  const ImageSize whole =
+      image.ReadHeader({reinterpret_cast<const std::uint8_t*>(file.data()), file.size()});
+  image.Load(CentreView(whole, size), size, pixels);
 }
 
 }  // namespace
@@ -51,25 +46,33 @@ std::vector<Prediction> TopClasses(std::span<const float> logits, int count) {
   return predictions;
 }
 
-std::vector<Prediction> PredictImage(const std::filesystem::path& path, Backend& backend,
-                                     Network& network, DeviceBatch& device_batch, Stream& stream) {
+ImagePrediction PredictImage(const std::filesystem::path& file, Backend& backend, Network& network,
+                             DeviceBatch& device_batch, Stream& stream) {
   const NetworkSpec& spec = network.spec();
   DDL_CHECK(spec.height == spec.width);
   std::vector<std::uint8_t> pixels(
       static_cast<std::size_t>(spec.batch_size * spec.height * spec.width * 3));
   const std::vector<std::uint8_t> mirror(static_cast<std::size_t>(spec.batch_size));
   const std::vector<std::int32_t> labels(static_cast<std::size_t>(spec.batch_size));
-  LoadImage(path, static_cast<int>(spec.width),
-            std::span(pixels).first(pixels.size() / static_cast<std::size_t>(spec.batch_size)));
+  try {
+    LoadImage(file, static_cast<int>(spec.width),
+              std::span(pixels).first(pixels.size() / static_cast<std::size_t>(spec.batch_size)));
+  } catch (const Error& error) {
+    const bool is_of_file = error.exit_code() == EX_DATAERR || error.exit_code() == EX_OSERR;
+    if (!is_of_file || dynamic_cast<const Shortage*>(&error) != nullptr) throw;
+    return {file, {}, error.what()};
+  }
 
   Infer(network, device_batch, {pixels, mirror, labels, /*valid=*/1, /*step=*/0}, stream);
   std::vector<float> logits(static_cast<std::size_t>(spec.batch_size * spec.classes));
   backend.Export(network.logits(), logits.data(), stream);
   if (!std::ranges::all_of(logits, [](float logit) { return std::isfinite(logit); })) {
-    throw Error(EX_SOFTWARE, "the network gives no numbers for " + path.string());
+    throw Error(EX_SOFTWARE, "the network gives no numbers for " + file.string());
   }
-  return TopClasses(std::span(logits).first(static_cast<std::size_t>(spec.classes)),
-                    kPredictedClasses);
+  return {file,
+          TopClasses(std::span(logits).first(static_cast<std::size_t>(spec.classes)),
+                     kPredictedClasses),
+          ""};
 }
 
 }  // namespace trainer

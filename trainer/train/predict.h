@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a trained network takes one image for.
+// What a trained network takes images for.
 
 #pragma once
 
 #include <filesystem>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "trainer/backend/backend.h"
@@ -21,14 +22,21 @@ struct Prediction {
   double probability = 0;  // softmax
 };
 
+struct ImagePrediction {
+  std::filesystem::path file;
+  std::vector<Prediction> classes;  // the most probable first
+  std::string problem;              // why the file could not be read; "": it was
+};
+
 // The `count` most probable classes (or all, if there are fewer), the most probable first; of equal
 // ones the lower first.
 std::vector<Prediction> TopClasses(std::span<const float> logits, int count);
 
-// The five most probable classes of a JPEG file, cropped and resized as in evaluation.
-// Throws Error(EX_DATAERR) that names the file when it cannot be read or is no JPEG.
+// The five most probable classes of the image in `file`, which is read as records and conversions
+// are (data/image_decoder.h), cropped and resized as in evaluation; or what is wrong with the file.
+// Throws Error(EX_SOFTWARE) where the network gives no numbers.
 // REQUIRES: the network's images are square.
-std::vector<Prediction> PredictImage(const std::filesystem::path& path, Backend& backend,
-                                     Network& network, DeviceBatch& device_batch, Stream& stream);
+ImagePrediction PredictImage(const std::filesystem::path& file, Backend& backend, Network& network,
+                             DeviceBatch& device_batch, Stream& stream);
 
 }  // namespace trainer

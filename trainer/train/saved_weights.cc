@@ -2,9 +2,11 @@
 
 #include "trainer/train/saved_weights.h"
 
+#include <filesystem>
 #include <optional>
 
 #include "trainer/core/error.h"
+#include "trainer/data/image_files.h"
 #include "trainer/train/initial_weights.h"
 
 namespace trainer {
@@ -44,8 +46,14 @@ TrainResult EvaluateSaved(Launch& launch) {
 TrainResult PredictSaved(Launch& launch) {
   TrainResult result;
   result.step = LoadWeights(launch);
-  result.predictions = PredictImage(launch.config.to_predict, launch.parts.backend, launch.network,
-                                    launch.device_batch, *launch.stream);
+  for (const std::filesystem::path& file : FindImageFiles(launch.config.to_predict)) {
+    if (launch.IsToStop()) {
+      result.ending = Ending::kStopped;
+      break;
+    }
+    result.predictions.push_back(PredictImage(file, launch.parts.backend, launch.network,
+                                              launch.device_batch, *launch.stream));
+  }
   return result;
 }
 

@@ -12,7 +12,8 @@ namespace trainer {
 // kEvaluate.  Collective.
 TrainResult EvaluateSaved(Launch& launch);
 
-// kPredict: one image; no source is needed.  Collective.
+// kPredict: config.to_predict, of which files that cannot be read do not stop the others; asked to
+// stop, it has those so far.  No source is needed.  Collective.  Throws as FindImageFiles.
 TrainResult PredictSaved(Launch& launch);
 
 }  // namespace trainer

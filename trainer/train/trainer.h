@@ -95,7 +95,7 @@ struct TrainResult {
   std::int64_t step = 0;                       // updates done, those before a resume included
   std::optional<EvaluationResult> evaluation;  // if there was one
   double images_per_second = 0;                // median, in the benchmark modes; all ranks together
-  std::vector<Prediction> predictions;         // in kPredict: main prints them
+  std::vector<ImagePrediction> predictions;    // in kPredict: main prints them
   std::vector<std::string> profile;            // lines, which main prints
 };
 

@@ -78,6 +78,41 @@ PY
   [[ $messages == *"text.jpg: "* ]]
 }
 
+@test "predict several images and folders, with the names of classes, for people and programs" {
+  trained
+  mkdir -p images/below
+  python3 - "$data"/validation-00000-of-00002 <<'PY'
+import struct, sys, zlib
+content = open(sys.argv[1], "rb").read()
+record = content[12:12 + struct.unpack_from("<Q", content)[0]]
+open("images/below/b.jpg", "wb").write(record[record.index(b"\xff\xd8\xff"):record.rindex(b"\xff\xd9") + 2])
+def chunk(name, data):
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+open("images/a.JPEG", "wb").write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 40, 48, 8, 2, 0, 0, 0)) +
+                                 chunk(b"IDAT", zlib.compress((b"\0" + b"\x50" * 120) * 48)) + chunk(b"IEND", b""))
+PY
+  for n in {1..10}; do echo "class_$n the $n. class"; done > names
+  train 1 --mode=predict --to_predict images images/a.JPEG --model_dir=run --labels=names
+  [ "$status" -eq 0 ]
+  [ "$(grep ':$' <<< "$output")" = "$(printf '%s\n' images/a.JPEG: images/below/b.jpg: images/a.JPEG:)" ]
+  [ "$(grep -cE '^class [0-9] probability [0-9.e-]+ class_[0-9]+ the [0-9]+\. class$' <<< "$output")" -eq 15 ]
+  train 1 --mode=predict --to_predict images --model_dir=run --labels=names --json
+  [ "$status" -eq 0 ]
+  [ "$(jq -rc '[.file, (.classes | length), (.classes[] | select(.label != .class + 1 or .name != "class_\(.label)"))]' <<< "$output")" = \
+    "$(printf '%s\n' '["images/a.JPEG",5]' '["images/below/b.jpg",5]')" ]
+  echo text > images/c.png
+  train 1 --mode=predict --to_predict images --model_dir=run --json
+  [ "$status" -eq 65 ]
+  [[ $messages == *"1 of 3 images could not be read, the first is images/c.png: "* ]]
+  [ "$(jq -rc 'has("error")' <<< "$output" | paste -sd ' ')" = "false false true" ]
+  train 1 --mode=predict --to_predict nowhere --model_dir=run
+  [ "$status" -eq 65 ]
+  [[ $messages == *"cannot read nowhere: No such file"* ]]
+  train 1 --mode=predict --to_predict images/a.JPEG --model_dir=run --labels=nowhere
+  [ "$status" -eq 65 ]
+  [[ $messages == *"cannot open nowhere"* ]]
+}
+
 @test "training benchmark: images per second, and no checkpoint" {
   train 2 --mode=training_benchmark --num_iter=20 --warmup_steps=10 --results_dir=run
   [ "$status" -eq 0 ]

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "tests/trainer/data/data_fixture.h"
+#include "trainer/data/png.h"
 #include "trainer/data/tool/convert.h"
 #include "trainer/data/tool/inspect.h"
-#include "trainer/data/tool/png.h"
 
 namespace trainer {
 

@@ -15,38 +15,18 @@ using ::testing::HasSubstr;
 
 const std::vector<ImageClass> kNoNumbers;
 
-std::string ClassListError(const std::string& text) {
-  return DataErrorOf([&] { ParseClassList(text, "list"); });
-}
-
 std::string LabelsError(const std::string& text,
                         const std::vector<ImageClass>& numbers = kNoNumbers) {
   return DataErrorOf([&] { ImageLabels(text, "labels", numbers); });
 }
 
-TEST(ParseClassList, HasNamesAndTexts) {
-  EXPECT_THAT(ParseClassList("n01440764 tench, Tinca tinca\nn01443537\tgoldfish\r\nn01484850", "l"),
-              ElementsAre(ImageClass{"n01440764", "tench, Tinca tinca"},
-                          ImageClass{"n01443537", "goldfish"}, ImageClass{"n01484850", ""}));
-}
-
 // As editors of Windows write them.
-TEST(LabelLists, MayBeginWithAByteOrderMark) {
-  EXPECT_THAT(ParseClassList("\xEF\xBB\xBF"
-                             "cat\r\ndog\r\n",
-                             "list"),
-              ElementsAre(ImageClass{"cat", ""}, ImageClass{"dog", ""}));
+TEST(ImageLabels, MayBeginWithAByteOrderMark) {
   const ImageLabels labels(
       "\xEF\xBB\xBF"
       "cat\ncat\n",
       "labels", kNoNumbers);
   EXPECT_THAT(labels.ClassesOf({"1.jpg", "2.jpg"}, "set"), ElementsAre("cat", "cat"));
-}
-
-TEST(ParseClassList, RefusesWithTheLine) {
-  EXPECT_EQ(ClassListError("a\nb\na x\n"), "list:3: the class a is there twice");
-  EXPECT_EQ(ClassListError("a\n\nb\n"), "list:2: the line is empty");
-  EXPECT_EQ(ClassListError(""), "list:1: the file is empty");
 }
 
 TEST(ImageLabels, AreInTheOrderOfTheNames) {

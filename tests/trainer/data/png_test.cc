@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/data/tool/png.h"
+#include "trainer/data/png.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

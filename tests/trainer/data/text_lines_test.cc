@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/data/tool/text_lines.h"
+#include "trainer/data/text_lines.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/trainer/data/convert_fixture.h"
+#include "tests/trainer/data/png_text.h"
 #include "tests/trainer/train/training_run.h"
 #include "trainer/checkpoint/names.h"
 #include "trainer/core/error.h"
@@ -48,29 +50,80 @@ class PredictModeTest : public testing::Test {
     RunAlone(config_);  // so that there is a checkpoint
     config_.mode = RunMode::kPredict;
     config_.batch_size = 1;
-    config_.to_predict = folder_.path() / "image.jpg";
+    config_.to_predict = {image_};
   }
-  void WriteImage(const std::string& bytes) {
-    std::ofstream(config_.to_predict, std::ios::binary) << bytes;
+  void Write(const fs::path& path, const std::string& bytes) {
+    fs::create_directories(path.parent_path());
+    std::ofstream(path, std::ios::binary) << bytes;
   }
 
   const TemporaryFolder folder_;
+  const fs::path image_ = folder_.path() / "n02105855_2933.JPEG";
+  const std::string jpeg_ = EncodeJpeg(std::vector<std::uint8_t>(48 * 40 * 3, 90), {48, 40}, {});
   TrainConfig config_ = SmallConfig(folder_.path());
 };
 
 TEST_F(PredictModeTest, TellsTheClassesOfAnImageFile) {
-  const std::vector<std::uint8_t> pixels(48 * 40 * 3, 90);
-  WriteImage(EncodeJpeg(pixels, {48, 40}, {}));
+  Write(image_, jpeg_);
   const TrainResult result = RunAlone(config_);
-  ASSERT_EQ(result.predictions.size(), 4);  // there are no more classes
+  ASSERT_EQ(result.predictions.size(), 1);
+  EXPECT_EQ(result.predictions[0].file, image_);
+  EXPECT_EQ(result.predictions[0].problem, "");
+  ASSERT_EQ(result.predictions[0].classes.size(), 4);  // there are no more classes
   double sum = 0;
-  for (const Prediction& prediction : result.predictions) sum += prediction.probability;
+  for (const Prediction& prediction : result.predictions[0].classes) {
+    sum += prediction.probability;
+  }
   EXPECT_NEAR(sum, 1, 1e-6);
   EXPECT_EQ(result.step, 6);
 }
 
+// ImageNet has one.
+TEST_F(PredictModeTest, ReadsAPngByTheNameOfAJpeg) {
+  if (const std::string why = WhyNoPng(); !why.empty()) GTEST_SKIP() << why;
+  Write(image_, PngOf({.width = 40,
+                       .height = 48,
+                       .rows = std::vector<std::string>(48, std::string(120, '\x5a'))}));
+  const TrainResult of_png = RunAlone(config_);
+  Write(image_, jpeg_);
+  const TrainResult of_jpeg = RunAlone(config_);
+  ASSERT_EQ(of_png.predictions[0].problem, "");
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(of_png.predictions[0].classes[i].label, of_jpeg.predictions[0].classes[i].label);
+    EXPECT_NEAR(of_png.predictions[0].classes[i].probability,
+                of_jpeg.predictions[0].classes[i].probability, 0.02);
+  }
+}
+
+TEST_F(PredictModeTest, TakesFilesAndFoldersAndGoesOnBehindABadOne) {
+  const fs::path images = folder_.path() / "images";
+  Write(image_, jpeg_);
+  Write(images / "b" / "1.jpg", jpeg_);
+  Write(images / "a.jpg", "this is text");
+  Write(images / "c.gif", "GIF89a........");
+  Write(images / "notes.txt", "x");
+  config_.to_predict = {image_, images};
+  const TrainResult result = RunAlone(config_);
+  ASSERT_EQ(result.predictions.size(), 4);
+  EXPECT_EQ(result.predictions[0].file, image_);
+  EXPECT_EQ(result.predictions[1].file, images / "a.jpg");
+  EXPECT_NE(result.predictions[1].problem, "");
+  EXPECT_TRUE(result.predictions[1].classes.empty());
+  EXPECT_EQ(result.predictions[2].file, images / "b" / "1.jpg");
+  EXPECT_EQ(result.predictions[2].classes.size(), 4);
+  EXPECT_THAT(result.predictions[3].problem, HasSubstr("it is a GIF image"));
+}
+
+TEST_F(PredictModeTest, StopsBetweenImages) {
+  Write(image_, jpeg_);
+  config_.to_predict = {image_, image_, image_};
+  const TrainResult result = RunAlone(config_, /*stop_after=*/2);
+  EXPECT_EQ(result.ending, Ending::kStopped);
+  EXPECT_EQ(result.predictions.size(), 1);
+}
+
 TEST_F(PredictModeTest, RefusesToNameClassesByWhatIsNoNumber) {
-  WriteImage(EncodeJpeg(std::vector<std::uint8_t>(48 * 40 * 3, 90), {48, 40}, {}));
+  Write(image_, jpeg_);
   const fs::path model = CheckpointFolder(config_.model_dir, 6) / kModelFile;
   const SafetensorsFile file = SafetensorsFile::Read(model.string());
   std::vector<HostTensor> tensors;
@@ -87,19 +140,7 @@ TEST_F(PredictModeTest, RefusesToNameClassesByWhatIsNoNumber) {
     FAIL() << "not refused";
   } catch (const Error& error) {
     EXPECT_EQ(error.exit_code(), EX_SOFTWARE);
-    EXPECT_THAT(error.what(),
-                HasSubstr("the network gives no numbers for " + config_.to_predict.string()));
-  }
-}
-
-TEST_F(PredictModeTest, RefusesAFileThatIsNoJpegByName) {
-  WriteImage("this is text");
-  try {
-    RunAlone(config_);
-    FAIL() << "not refused";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), EX_DATAERR);
-    EXPECT_THAT(error.what(), HasSubstr(config_.to_predict.string()));
+    EXPECT_THAT(error.what(), HasSubstr("the network gives no numbers for " + image_.string()));
   }
 }
 
@@ -108,7 +149,7 @@ TEST_F(PredictModeTest, RefusesAFileThatIsNotThereByName) {
     RunAlone(config_);
     FAIL() << "not refused";
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr(config_.to_predict.string()));
+    EXPECT_THAT(error.what(), HasSubstr(image_.string()));
   }
 }
 

@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <optional>
 
-#include "trainer/data/tool/image_names.h"
-#include "trainer/data/tool/text_lines.h"
+#include "trainer/data/image_names.h"
+#include "trainer/data/text_lines.h"
 #include "trainer/data/tool/xml_scanner.h"
 
 namespace trainer {

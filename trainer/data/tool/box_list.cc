@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 
-#include "trainer/data/tool/image_names.h"
-#include "trainer/data/tool/text_lines.h"
+#include "trainer/data/image_names.h"
+#include "trainer/data/text_lines.h"
 
 namespace trainer {
 namespace {

@@ -13,8 +13,9 @@
 
 #include "trainer/core/error.h"
 #include "trainer/core/file.h"
+#include "trainer/data/image_files.h"
+#include "trainer/data/image_names.h"
 #include "trainer/data/tool/annotation.h"
-#include "trainer/data/tool/image_names.h"
 #include "trainer/data/tool/image_sources.h"
 #include "trainer/data/tool/tar.h"
 

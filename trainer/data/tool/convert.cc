@@ -14,11 +14,11 @@
 #include "trainer/core/thread.h"
 #include "trainer/data/data_files.h"
 #include "trainer/data/example.h"
+#include "trainer/data/image_names.h"
 #include "trainer/data/shard_manifest.h"
 #include "trainer/data/tfrecord.h"
 #include "trainer/data/tool/box_sources.h"
 #include "trainer/data/tool/convert_plan.h"
-#include "trainer/data/tool/image_names.h"
 #include "trainer/data/tool/image_reader.h"
 #include "trainer/data/tool/image_sources.h"
 #include "trainer/data/tool/inspect.h"
@@ -54,9 +54,8 @@ void CheckConvertOptions(const ConvertOptions& options) {
                     std::to_string(options.threads));
 }
 
-std::vector<ImageClass> ReadClassList(const std::string& path) {
-  if (path.empty()) return {};
-  return ParseClassList(ReadWholeFile(path, kMaxLabelListBytes), path);
+std::vector<ImageClass> ListOf(const std::string& path) {
+  return path.empty() ? std::vector<ImageClass>() : ReadClassList(path);
 }
 
 class Conversion {
@@ -161,8 +160,8 @@ void Conversion::PlanTrainBoxes() {
 }
 
 void Conversion::Plan() {
-  const std::vector<ImageClass> class_list = ReadClassList(options_.class_list);
-  const std::vector<ImageClass> class_numbers = ReadClassList(options_.class_numbers);
+  const std::vector<ImageClass> class_list = ListOf(options_.class_list);
+  const std::vector<ImageClass> class_numbers = ListOf(options_.class_numbers);
   listings_.push_back(List(options_.train, class_numbers));
   listings_.push_back(List(options_.validation, class_numbers));
   NoteEmptyClasses();

@@ -16,7 +16,7 @@
 #include "trainer/core/error.h"
 #include "trainer/core/philox.h"
 #include "trainer/data/data_files.h"
-#include "trainer/data/tool/image_names.h"
+#include "trainer/data/image_names.h"
 
 namespace trainer {
 namespace {

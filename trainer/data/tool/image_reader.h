@@ -9,11 +9,10 @@
 #include <vector>
 
 #include "trainer/core/file.h"
+#include "trainer/data/image_files.h"
 #include "trainer/data/tool/image_sources.h"
 
 namespace trainer {
-
-inline constexpr std::uint64_t kMaxImageFileBytes = 1U << 28;
 
 // Reads images of a listing, which must outlive it.  Threads: any number.
 class ImageReader {

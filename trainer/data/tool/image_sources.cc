@@ -13,8 +13,9 @@
 #include <utility>
 
 #include "trainer/core/error.h"
-#include "trainer/data/tool/image_names.h"
-#include "trainer/data/tool/text_lines.h"
+#include "trainer/data/image_files.h"
+#include "trainer/data/image_names.h"
+#include "trainer/data/text_lines.h"
 
 namespace trainer {
 namespace {
@@ -27,19 +28,6 @@ constexpr std::string_view kParquetEnding = ".parquet";
 
 Error CannotList(const std::string& path, const std::error_code& error) {
   return {EX_DATAERR, "cannot read " + path + ": " + error.message()};
-}
-
-// Sorted by name: the order in which a file system lists a folder is its own.
-std::vector<fs::directory_entry> EntriesOf(const fs::path& folder) {
-  std::error_code error;
-  fs::directory_iterator entry(folder, error);
-  std::vector<fs::directory_entry> entries;
-  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    entries.push_back(*entry);
-  }
-  if (error) throw CannotList(folder.string(), error);
-  std::ranges::sort(entries);
-  return entries;
 }
 
 std::uint64_t SizeOf(const fs::directory_entry& entry) {
@@ -322,11 +310,6 @@ ImageListing ImageLister::Finish() {
 }
 
 }  // namespace
-
-Error TooManyFolders(const std::string& path) {
-  return {EX_DATAERR, path + ": more than " + std::to_string(kMaxFolderDepth) +
-                          " folders in each other; is one a link to a folder above?"};
-}
 
 ImageListing ListImages(const std::vector<std::string>& sources, const ImageLabels* labels,
                         const std::function<void(std::int64_t)>& on_found) {

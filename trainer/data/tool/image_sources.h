@@ -27,11 +27,6 @@
 
 namespace trainer {
 
-// Folders in each other; a link to a folder above would lead round and round.
-inline constexpr int kMaxFolderDepth = 16;
-// The error of a folder below so many.
-Error TooManyFolders(const std::string& path);
-
 // A folder, or a tar that images are read from.
 struct ImageContainer {
   std::string path;

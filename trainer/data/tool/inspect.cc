@@ -17,7 +17,7 @@
 #include "trainer/core/file.h"
 #include "trainer/data/data_files.h"
 #include "trainer/data/example.h"
-#include "trainer/data/jpeg.h"
+#include "trainer/data/image_decoder.h"
 #include "trainer/data/parallel_for.h"
 #include "trainer/data/record_index.h"
 #include "trainer/data/sample_loader.h"
@@ -54,7 +54,7 @@ struct Findings {
 };
 
 void VerifyRecord(const RecordFile& file, const RecordPlace& place, const VerifyOptions& options,
-                  JpegDecoder& decoder, Findings& findings) {
+                  ImageDecoder& decoder, Findings& findings) {
   std::vector<std::uint8_t> buffer;
   const auto data = file.Read(place, buffer);
   try {
@@ -74,7 +74,7 @@ void VerifyRecord(const RecordFile& file, const RecordPlace& place, const Verify
 Findings VerifyRecords(const RecordFile& file, std::span<const RecordPlace> places,
                        const VerifyOptions& options) {
   Findings findings;
-  JpegDecoder decoder;
+  ImageDecoder decoder;
   for (const RecordPlace& place : places) {
     try {
       VerifyRecord(file, place, options, decoder, findings);

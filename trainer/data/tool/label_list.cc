@@ -5,14 +5,13 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
-#include <set>
 #include <system_error>
 #include <utility>
 
 #include "support/counted.h"
 #include "trainer/core/error.h"
-#include "trainer/data/tool/image_names.h"
-#include "trainer/data/tool/text_lines.h"
+#include "trainer/data/image_names.h"
+#include "trainer/data/text_lines.h"
 
 namespace trainer {
 namespace {
@@ -25,20 +24,6 @@ std::optional<std::size_t> ParsePlace(std::string_view text) {
 }
 
 }  // namespace
-
-std::vector<ImageClass> ParseClassList(std::string_view text, const std::string& path) {
-  std::vector<ImageClass> classes;
-  std::set<std::string, std::less<>> names;
-  ForEachLine(text, path, [&](std::string_view line, std::size_t number) {
-    const std::size_t blank = std::min(line.find_first_of(kBlanks), line.size());
-    ImageClass one{std::string(line.substr(0, blank)), std::string(Trimmed(line.substr(blank)))};
-    if (!names.insert(one.name).second) {
-      throw BadLine(path, number, "the class " + one.name + " is there twice");
-    }
-    classes.push_back(std::move(one));
-  });
-  return classes;
-}
 
 ImageLabels::ImageLabels(std::string_view text, std::string path,
                          const std::vector<ImageClass>& classes_by_number)

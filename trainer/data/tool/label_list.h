@@ -1,32 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Text files that name the classes of images, as they come with ImageNet.  Pure.
+// Text files that name the class of each image, as they come with ImageNet.  Pure.
 //
 // Errors are Error(EX_DATAERR) "PATH:LINE: ...".
 
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "trainer/data/class_list.h"
+
 namespace trainer {
-
-inline constexpr std::uint64_t kMaxLabelListBytes = 1U << 30;
-
-// A class, by the name of its folder, and what people call it ("" if the list does not say).
-struct ImageClass {
-  std::string name;
-  std::string text;
-  bool operator==(const ImageClass&) const = default;
-};
-
-// "n01440764 tench, Tinca tinca" in each line: the name, then, behind a blank or a tab, the text.
-// Line n is the class of label n.  A name that is there twice is an error.
-std::vector<ImageClass> ParseClassList(std::string_view text, const std::string& path);
 
 // The class of each image.
 class ImageLabels {

@@ -13,7 +13,7 @@
 #include "trainer/core/error.h"
 #include "trainer/data/data_files.h"
 #include "trainer/data/example.h"
-#include "trainer/data/jpeg.h"
+#include "trainer/data/image_decoder.h"
 #include "trainer/data/parallel_for.h"
 #include "trainer/data/tfrecord.h"
 
@@ -49,7 +49,7 @@ std::span<const std::uint8_t> BytesOf(const std::string& text) {
 void MeasureFile(FileStats& stats, std::uint32_t number) {
   const RecordFile file(stats.path, true);
   stats.bytes = file.bytes();
-  JpegDecoder decoder;
+  ImageDecoder decoder;
   std::vector<std::uint8_t> buffer;
   for (const RecordPlace& place : file.Scan()) {
     const auto data = file.Read(place, buffer);

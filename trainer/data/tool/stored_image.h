@@ -11,7 +11,7 @@
 #include <string>
 
 #include "trainer/data/image.h"
-#include "trainer/data/jpeg.h"
+#include "trainer/data/image_decoder.h"
 
 namespace trainer {
 
@@ -36,7 +36,7 @@ class ImageStore {
 
  private:
   StoredImageOptions options_;
-  JpegDecoder decoder_;
+  ImageDecoder decoder_;
   ImagePiece piece_;
 };
 

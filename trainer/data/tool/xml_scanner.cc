@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "trainer/data/tool/text_lines.h"
+#include "trainer/data/text_lines.h"
 
 namespace trainer {
 namespace {

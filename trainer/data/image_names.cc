@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/data/tool/image_names.h"
+#include "trainer/data/image_names.h"
 
 #include <algorithm>
 #include <array>
