@@ -161,10 +161,18 @@ void PrintResult(const TrainResult& result, const Options& options,
 
 // Whose names predictions have.
 std::vector<ImageClass> NamedClasses(const Options& options, const Logger& log) {
-  if (options.labels.empty()) return {};
-  std::vector<ImageClass> classes = ReadClassList(options.labels);
-  if (std::ssize(classes) != options.classes) {
-    log->warn("--labels has {} classes, but --classes is {}", classes.size(), options.classes);
+  const bool is_given = !options.labels.empty();
+  if (options.mode != RunMode::kPredict || (!is_given && options.data_dir.empty())) return {};
+  const std::string where = is_given ? options.labels : options.data_dir + "/" + kLabelsName;
+  std::vector<ImageClass> classes;
+  try {
+    classes = is_given ? ReadClassList(options.labels) : ReadLabels(options.data_dir);
+  } catch (const Error& error) {
+    if (is_given) throw;
+    log->warn("classes have no names: {}", error.what());
+  }
+  if (!classes.empty() && std::ssize(classes) != options.classes) {
+    log->warn("{} has {} classes, but --classes is {}", where, classes.size(), options.classes);
   }
   return classes;
 }

@@ -7,9 +7,12 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <optional>
 #include <system_error>
+#include <vector>
 
 #include "trainer/core/error.h"
+#include "trainer/data/class_list.h"
 #include "trainer/data/record_source.h"
 #include "trainer/data/shard_manifest.h"
 #include "trainer/data/synthetic_source.h"
@@ -136,6 +139,28 @@ ScanCost CostOfScans(const Sources& sources) {
   return cost;
 }
 
+std::string DescribeFewLabels(const Sources& sources, const Options& options) {
+  const Source* source = sources.training ? sources.training.get() : sources.evaluation.get();
+  if (source == nullptr || options.data_dir.empty()) return "";
+  std::optional<std::int64_t> highest;
+  std::string origin = "by " + std::string(kLabelsName) + " there";
+  try {
+    const std::vector<ImageClass> classes = ReadLabels(options.data_dir);
+    if (!classes.empty()) highest = std::ssize(classes);
+  } catch (const Error&) {
+    // A file of that name that is somebody else's.
+  }
+  if (!highest) {
+    origin = "in some records of all its files";
+    highest = source->SampleHighestLabel();
+  }
+  if (!highest || *highest < 1 || *highest >= options.classes - *highest) return "";
+  return "the labels in " + options.data_dir + " end at " + std::to_string(*highest) + " (" +
+         origin + "), but --classes is " + std::to_string(options.classes) +
+         ": the other classes are never seen; --classes=" + std::to_string(*highest) +
+         " trains for these";
+}
+
 void LogSources(const Sources& sources, const Options& options, const SourceParts& parts,
                 Communicator& communicator, const Logger& log) {
   const bool root = communicator.rank() == 0;
@@ -159,6 +184,8 @@ void LogSources(const Sources& sources, const Options& options, const SourcePart
     if (root && !ReadShardManifest(options.data_dir)) {
       log->info("{}", DescribeMissingManifest(options.data_dir));
     }
+    const std::string few_labels = root ? DescribeFewLabels(sources, options) : "";
+    if (!few_labels.empty()) log->warn("{}", few_labels);
   }
   for (const Source* source : {sources.training.get(), sources.evaluation.get()}) {
     if (!root || source == nullptr) continue;

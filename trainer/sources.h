@@ -54,6 +54,11 @@ ScanCost CostOfScans(const Sources& sources);
 // One line for each source whose records are to be kept on this node, at the end of a run.
 void LogRecordCaches(const Sources& sources, const Logger& log);
 
+// Where the labels of the data are far below --classes, less than half of it, what whoever trains
+// or evaluates should know, else "".  The labels are those of the data set's labels.txt, or,
+// without one, of some records.
+std::string DescribeFewLabels(const Sources& sources, const Options& options);
+
 // Collective: rank 0 logs what it took to find the records, and what people should know of the
 // data.
 void LogSources(const Sources& sources, const Options& options, const SourceParts& parts,

@@ -164,6 +164,12 @@ std::span<const std::uint8_t> DataSet::Read(std::int64_t record,
   return Check(record, buffer);
 }
 
+std::span<const std::uint8_t> DataSet::ReadFromFile(std::int64_t record,
+                                                    std::vector<std::uint8_t>& buffer) const {
+  const std::size_t file = FileOf(record);
+  return files_[file].Read(PlaceOf(file, record), buffer);
+}
+
 std::string DataSet::Describe(std::int64_t record, const std::string& what) const {
   const std::size_t file = FileOf(record);
   return DescribeRecord(files_[file].path(), PlaceOf(file, record).offset, what);

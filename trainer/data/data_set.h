@@ -67,6 +67,10 @@ class DataSet {
   // Both; they live in `buffer`.
   std::span<const std::uint8_t> Read(std::int64_t record, std::vector<std::uint8_t>& buffer) const;
 
+  // The same from the file itself, which neither uses nor adds to what is kept on the node.
+  std::span<const std::uint8_t> ReadFromFile(std::int64_t record,
+                                             std::vector<std::uint8_t>& buffer) const;
+
   // "PATH, record at offset N: WHAT".
   std::string Describe(std::int64_t record, const std::string& what) const;
 

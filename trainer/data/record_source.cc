@@ -16,6 +16,7 @@
 #include "trainer/data/batch_memory.h"
 #include "trainer/data/data_files.h"
 #include "trainer/data/data_set.h"
+#include "trainer/data/example.h"
 #include "trainer/data/prefetch.h"
 #include "trainer/data/read_ahead.h"
 #include "trainer/data/sample_loader.h"
@@ -68,6 +69,7 @@ class RecordSource : public Source {
   std::string note() const override { return data_.note(); }
   ScanCost scan_cost() const override { return data_.scan_cost(); }
   std::optional<RecordCacheUse> record_cache() const override { return data_.record_cache(); }
+  std::optional<std::int64_t> SampleHighestLabel() const override;
   void Seek(const Position& position) override {
     prefetcher_.Seek(position.step, [&] {
       read_ahead_.Seek(position.step * options_.batch_size, [&] { start_ = position; });
@@ -115,6 +117,23 @@ RecordSource::RecordSource(const RecordSourceOptions& options)
       read_ahead_(ReadAheadFor(options.threads, Steps() * options.batch_size), Records()),
       prefetcher_(RingOptions(), [this](std::int64_t step, int slot, std::int64_t item,
                                         int thread) { Make(step, slot, item, thread); }) {}
+
+std::optional<std::int64_t> RecordSource::SampleHighestLabel() const {
+  constexpr std::int64_t kSampled = 64;  // a second on a slow file system
+  const std::int64_t count = std::min(kSampled, data_.records());
+  std::optional<std::int64_t> highest;
+  std::vector<std::uint8_t> buffer;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t record = count == 1 ? 0 : i * (data_.records() - 1) / (count - 1);
+    try {
+      const std::int64_t label = ParseExample(data_.ReadFromFile(record, buffer)).label;
+      highest = std::max(highest.value_or(label), label);
+    } catch (const Error& error) {
+      if (error.exit_code() != EX_DATAERR) throw;  // a bad record is told when its turn comes
+    }
+  }
+  return highest;
+}
 
 std::size_t RecordSource::ImageBytes() const {
   const auto size = static_cast<std::size_t>(options_.image_size);

@@ -43,6 +43,9 @@ class Source {
   virtual ScanCost scan_cost() const { return {}; }
   // What is kept of its records on this node, if anything is to be.
   virtual std::optional<RecordCacheUse> record_cache() const { return std::nullopt; }
+  // The highest label in its files, as far as some records tell that are spread over all of them;
+  // nothing where it has no files, or none of these can be read.  Reads them.
+  virtual std::optional<std::int64_t> SampleHighestLabel() const { return std::nullopt; }
   // One line that whoever trains from it ought to know; "" if there is nothing to say.
   virtual std::string note() const { return ""; }
   // The next batch returned by Next() is that of the step that begins at `position`, later ones

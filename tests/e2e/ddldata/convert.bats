@@ -20,7 +20,8 @@ make_archives() {
   convert set --train "$images/train" --validation "$images/val" --validation_labels "$images/val_synsets.txt"
   [ "$status" -eq 0 ]
   [ "$output" = "set: 60 training and 20 validation images of 5 classes in 2 files" ]
-  [ "$(ls set)" = "$(printf '%s\n' ddldata.conversion ddldata.manifest train-00000-of-00001 validation-00000-of-00001)" ]
+  [ "$(ls set)" = "$(printf '%s\n' ddldata.conversion ddldata.manifest labels.txt train-00000-of-00001 validation-00000-of-00001)" ]
+  [ "$(cut -f 2 set/labels.txt)" = "$(printf '%s\n' class; ls "$images/train")" ]
   trains_on set
 }
 

@@ -105,12 +105,27 @@ PY
   [ "$status" -eq 65 ]
   [[ $messages == *"1 of 3 images could not be read, the first is images/c.png: "* ]]
   [ "$(jq -rc 'has("error")' <<< "$output" | paste -sd ' ')" = "false false true" ]
+  printf 'label\tclass\ttext\n' > labels.txt
+  for n in {1..10}; do printf '%s\tfolder_%s\t\n' "$n" "$n"; done >> labels.txt
+  mkdir named
+  mv labels.txt named
+  train 1 --mode=predict --to_predict images/a.JPEG --model_dir=run --data_dir=named
+  [ "$(grep -cE '^class [0-9] probability [0-9.e-]+ folder_[0-9]+$' <<< "$output")" -eq 5 ]
   train 1 --mode=predict --to_predict nowhere --model_dir=run
   [ "$status" -eq 65 ]
   [[ $messages == *"cannot read nowhere: No such file"* ]]
   train 1 --mode=predict --to_predict images/a.JPEG --model_dir=run --labels=nowhere
   [ "$status" -eq 65 ]
   [[ $messages == *"cannot open nowhere"* ]]
+}
+
+@test "labels far below --classes are said once" {
+  train 2 --mode=train --num_iter=2 --results_dir=run --classes=100
+  [ "$status" -eq 0 ]
+  [ "$(grep -c "the labels in $data end at 10 (in some records of all its files), but --classes is 100" <<< "$messages")" -eq 1 ]
+  train 2 --mode=train --num_iter=2 --results_dir=other --classes=15
+  [ "$status" -eq 0 ]
+  [[ $messages != *"the labels in "* ]]
 }
 
 @test "training benchmark: images per second, and no checkpoint" {

@@ -98,6 +98,34 @@ TEST(NumberClasses, TakesNumbersAsTheyAre) {
               HasSubstr("the classes of one split have numbers (KEY.cls), those of the other nam"));
 }
 
+// What labels say of a class, counted in the order of texts.
+TEST(DescribeOrderOfNumbers, IsSilentUnlessNumbersAreInAnotherOrder) {
+  const auto describe = [](std::vector<std::string> names) {
+    std::ranges::sort(names);
+    std::vector<ImageClass> classes;
+    for (const std::string& name : names) classes.push_back({name, ""});
+    return DescribeOrderOfNumbers(classes);
+  };
+  const auto up_to = [](int last, const std::string& stem) {
+    std::vector<std::string> names;
+    for (int i = 0; i <= last; ++i) names.push_back(stem + std::to_string(i));
+    return names;
+  };
+  EXPECT_THAT(describe(up_to(11, "")), HasSubstr("the class 2 has the label 5, not 3 "));
+  EXPECT_THAT(describe(up_to(10, "class")), HasSubstr("the class class2 has the label 4, not 3"));
+  EXPECT_THAT(describe({"9", "10"}), HasSubstr("the class 9 has the label 2, not 1"));
+  EXPECT_THAT(describe({"7", "010"}), HasSubstr("the class 7 has the label 2, not 1"));
+  EXPECT_THAT(describe({"99999999999999999999999", "100000000000000000000000"}),
+              HasSubstr("has the label 2, not 1"));
+  EXPECT_EQ(describe(up_to(9, "")), "");
+  EXPECT_EQ(describe({"00", "01", "02", "10", "11"}), "");
+  EXPECT_EQ(describe({"n01440764", "n01443537", "n10148035"}), "");
+  EXPECT_EQ(describe({"1", "10", "2", "cat"}), "");
+  EXPECT_EQ(describe({"a1", "a10", "b2"}), "");
+  EXPECT_EQ(describe({"cat", "dog"}), "");
+  EXPECT_EQ(describe({}), "");
+}
+
 TEST(PlanSplit, TakesEveryImageOnceInAnOrderOfItsSeed) {
   const ImageListing listing = ManyImages(500);
   const auto classes = NumberClasses(listing, {}, {});

@@ -58,7 +58,7 @@ TEST_F(ConvertTest, BytesDependNeitherOnThreadsNorOnWhereTheImagesLie) {
   ConvertOptions options = OptionsFor("one");
   Convert(options);
   const auto expected = FilesOf("one");
-  EXPECT_EQ(expected.size(), 6U);  // four files, the manifest, the conversion
+  EXPECT_EQ(expected.size(), 7U);  // four files, the manifest, the conversion, the labels
 
   options.dir = Path("four");
   options.threads = 4;
@@ -126,7 +126,7 @@ TEST_F(ConvertTest, GoesOnWhereItWasStopped) {
     EXPECT_EQ(error.exit_code(), EX_TEMPFAIL);
     EXPECT_THAT(error.what(), HasSubstr("the same command goes on with the rest"));
   }
-  const std::size_t whole = FilesOf("stopped").size() - 1;
+  const std::size_t whole = FilesOf("stopped").size() - 2;
   EXPECT_GT(whole, 0U);
   EXPECT_LT(whole, 4U);
   EXPECT_FALSE(FilesOf("stopped").contains("ddldata.manifest"));
@@ -226,6 +226,59 @@ TEST_F(ConvertTest, NotesFoldersThatAreNoClasses) {
   options.train = {.sources = {Path("train")}, .labels = "", .shards = 1};
   Convert(options);
   EXPECT_THAT(messages_, Not(HasSubstr("note:")));
+}
+
+TEST_F(ConvertTest, WritesWhatClassEachLabelIs) {
+  WriteImageFiles(Path("images"), MakeImageFiles(kSynsets, 4));
+  ConvertOptions options = OptionsFor("set");
+  Convert(options);
+  EXPECT_EQ(ReadText(Path("set/labels.txt")), "label\tclass\ttext\n1\tn01\t\n2\tn02\t\n3\tn03\t\n");
+  // A list gives order, text, and classes without images; the list may be such a file.
+  WriteText(Path("list"), "n03 the third\nn00\nn01\nn02\n");
+  options.dir = Path("listed");
+  options.class_list = Path("list");
+  Convert(options);
+  const std::string labels = ReadText(Path("listed/labels.txt"));
+  EXPECT_EQ(labels, "label\tclass\ttext\n1\tn03\tthe third\n2\tn00\t\n3\tn01\t\n4\tn02\t\n");
+  options.dir = Path("again");
+  options.class_list = Path("listed/labels.txt");
+  Convert(options);
+  EXPECT_EQ(ReadText(Path("again/labels.txt")), labels);
+  EXPECT_EQ(ReadText(Path("again/train-00000-of-00004")),
+            ReadText(Path("listed/train-00000-of-00004")));
+  // A conversion of before, which has none, gets one.
+  std::filesystem::remove(Path("set/labels.txt"));
+  options = OptionsFor("set");
+  Convert(options);
+  EXPECT_EQ(ReadLabels(Path("set")).size(), 3U);
+}
+
+TEST_F(ConvertTest, LeavesAnotherLabelsFileAlone) {
+  WriteImageFiles(Path("images"), MakeImageFiles(kSynsets, 4));
+  std::filesystem::create_directory(Path("set"));
+  WriteText(Path("set/labels.txt"), "0:daisy\n");
+  const auto [code, what] = RefusalOf(OptionsFor("set"));
+  EXPECT_EQ(code, EX_USAGE);
+  EXPECT_THAT(what, HasSubstr("set/labels.txt is there already and says something else"));
+  EXPECT_EQ(ReadText(Path("set/labels.txt")), "0:daisy\n");
+}
+
+TEST_F(ConvertTest, NotesNumbersThatAreLabelledInAnotherOrder) {
+  std::vector<std::string> folders;
+  for (int i = 0; i <= 11; ++i) folders.push_back(std::to_string(i));
+  WriteImageFiles(Path("images"), MakeImageFiles(folders, 1));
+  ConvertOptions options = OptionsFor("set");
+  Convert(options);
+  EXPECT_THAT(messages_, HasSubstr("note: the names of the classes are numbers"));
+  EXPECT_THAT(ReadText(Path("set/labels.txt")), HasSubstr("\n3\t10\t\n"));
+  std::string list;
+  for (const std::string& name : folders) list += name + "\n";
+  WriteText(Path("list"), list);
+  options.dir = Path("listed");
+  options.class_list = Path("list");
+  Convert(options);
+  EXPECT_THAT(messages_, Not(HasSubstr("note:")));
+  EXPECT_THAT(ReadText(Path("listed/labels.txt")), HasSubstr("\n11\t10\t\n"));
 }
 
 TEST_F(ConvertTest, RefusesOptionsThatMakeNoSense) {

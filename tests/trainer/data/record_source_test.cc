@@ -231,5 +231,20 @@ TEST_F(RecordSourceTest, EndsWhileImagesAreBeingDecoded) {
   for (int i = 0; i < 10; ++i) MakeRecordSource(options_);
 }
 
+TEST_F(RecordSourceTest, TellsTheHighestLabelOfRecordsAllOverItsFiles) {
+  EXPECT_EQ(MakeRecordSource(options_)->SampleHighestLabel(), 11);
+  options_.split = Split::kValidation;
+  EXPECT_EQ(MakeRecordSource(options_)->SampleHighestLabel(), 5);
+  // More than are looked at, in the order of their labels.
+  std::vector<std::string> many;
+  for (int i = 0; i < 300; ++i) many.push_back(MakeImageRecord(1 + i / 30, 1));
+  std::filesystem::remove(dir_ / "validation-00000-of-00001");
+  WriteRecords(dir_ / "validation-00000-of-00001", many);
+  EXPECT_EQ(MakeRecordSource(options_)->SampleHighestLabel(), 10);
+  std::filesystem::remove(dir_ / "validation-00000-of-00001");
+  WriteRecords(dir_ / "validation-00000-of-00001", {"no example"});
+  EXPECT_EQ(MakeRecordSource(options_)->SampleHighestLabel(), std::nullopt);
+}
+
 }  // namespace
 }  // namespace trainer

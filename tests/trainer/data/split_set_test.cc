@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "tests/trainer/data/data_fixture.h"
+#include "trainer/data/class_list.h"
 #include "trainer/data/data_set.h"
 #include "trainer/data/shard_manifest.h"
 #include "trainer/data/tool/inspect.h"
@@ -131,6 +132,16 @@ TEST_F(SplitSetTest, DividesRecordsInTheirOrder) {
       {"validation-00000-of-00002", {"v0"}},  {"validation-00001-of-00002", {"v1", "v2"}}};
   EXPECT_EQ(RecordsOf("set"), expected);
   EXPECT_EQ(ReadShardManifest(Path("set"))->size(), 6U);
+}
+
+TEST_F(SplitSetTest, HasTheLabelsOfTheOther) {
+  SplitSetOptions options = OptionsFor("none");
+  Run(options);
+  EXPECT_FALSE(fs::exists(Path("none/labels.txt")));
+  WriteLabels(from_, {{"cat", "a cat"}, {"dog", ""}});
+  options.dir = Path("some");
+  Run(options);
+  EXPECT_EQ(ReadText(Path("some/labels.txt")), ReadText(from_ + "/labels.txt"));
 }
 
 TEST_F(SplitSetTest, HasAsManyFilesAsBeforeUnlessToldOtherwise) {

@@ -76,6 +76,7 @@ class Conversion {
   ImageListing List(const ConvertedSplit& split, const std::vector<ImageClass>& class_numbers);
   void Plan();
   void NoteEmptyClasses() const;
+  void NoteOrderOfNumbers() const;
   void PlanTrainBoxes();
   std::vector<Task> MissingFiles(ShardFolder& folder);
   void BeginProgress(std::span<const Task> tasks);
@@ -137,6 +138,14 @@ void Conversion::NoteEmptyClasses() const {
                  ", unless --class_list names " + (is_one ? "it" : "them"));
 }
 
+// A list of classes gives the order that is meant; WebDataset's numbers are in order.
+void Conversion::NoteOrderOfNumbers() const {
+  const bool is_numbered = listings_[0].is_numbered || listings_[1].is_numbered;
+  if (is_numbered || !options_.class_list.empty()) return;
+  const std::string note = DescribeOrderOfNumbers(classes_);
+  if (!note.empty()) progress_.Note(note);
+}
+
 void Conversion::PlanTrainBoxes() {
   if (options_.boxes.empty()) return;
   boxes_ = ReadBoxes(options_.boxes, [&](std::int64_t annotations) {
@@ -167,6 +176,7 @@ void Conversion::Plan() {
   NoteEmptyClasses();
   classes_ = NumberClasses(listings_[0], listings_[1], class_list);
   summary_.classes = std::ssize(classes_);
+  NoteOrderOfNumbers();
   std::vector<const ImageListing*> listings;
   for (const ImageListing& listing : listings_) {
     readers_.emplace_back(listing);
@@ -278,6 +288,7 @@ ConvertSummary Conversion::Run() {
   Plan();
   ShardFolder folder(options_.dir);
   const std::vector<Task> missing = MissingFiles(folder);
+  WriteLabels(options_.dir, classes_);
   BeginProgress(missing);
   ShardFolder::WriteFiles(options_.threads, std::ssize(missing), failed_,
                           [&](std::int64_t i) { WriteFile(missing[static_cast<std::size_t>(i)]); });

@@ -3,9 +3,10 @@
 // Makes sharded TFRecords of images as people have them, in the names and features of TensorFlow's
 // build_imagenet_data.py.
 //
-// The files are made in a ShardFolder (shard_folder.h); the manifest (shard_manifest.h) is last. So
-// a conversion that was killed goes on with the files that are missing, and the same options make
-// the same bytes however often it was stopped and on however many threads.
+// The files are made in a ShardFolder (shard_folder.h), beside labels.txt (class_list.h), which
+// says what class each label is; the manifest (shard_manifest.h) is last. So a conversion that was
+// killed goes on with the files that are missing, and the same options make the same bytes however
+// often it was stopped and on however many threads.
 
 #pragma once
 
@@ -52,7 +53,8 @@ struct ConvertSummary {
 
 // Memory is bounded by the names of the images, by the bounding boxes and by one image for each
 // thread.  `stop_requested` is asked between images, from any thread.  Throws Error:
-//   EX_USAGE     options that make no sense; DATA_DIR has other data files, or another conversion
+//   EX_USAGE     options that make no sense; DATA_DIR has other data files, another conversion, or
+//                another labels.txt
 //   EX_DATAERR   a source, a list, bounding boxes, or an image with BadRecords::kStop; all
 //                images of a file are bad
 //   EX_TEMPFAIL  stop_requested: the same call goes on

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstdio>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -57,6 +58,20 @@ std::vector<ImageClass> ClassesByNumber(const ImageListing& train, const ImageLi
   std::vector<ImageClass> classes = listed;
   classes.resize(count);
   return classes;
+}
+
+struct NumberedName {
+  std::string_view stem;
+  std::string_view digits;  // without zeros in front; of 0 one
+};
+
+NumberedName NumberAtTheEnd(std::string_view name) {
+  const std::size_t last = name.find_last_not_of("0123456789");
+  const std::size_t begin = last == std::string_view::npos ? 0 : last + 1;
+  const std::string_view digits = name.substr(begin);
+  const std::size_t nonzero = std::min(digits.find_first_not_of('0'), digits.size());
+  return {name.substr(0, begin),
+          digits.substr(digits.empty() ? 0 : std::min(nonzero, digits.size() - 1))};
 }
 
 // By the name of the class; of numbers, by the number.
@@ -153,6 +168,27 @@ std::vector<ImageClass> NumberClasses(const ImageListing& train, const ImageList
     }
   }
   return classes;
+}
+
+std::string DescribeOrderOfNumbers(const std::vector<ImageClass>& classes) {
+  std::vector<NumberedName> numbers;
+  for (const ImageClass& one : classes) {
+    numbers.push_back(NumberAtTheEnd(one.name));
+    if (numbers.back().digits.empty() || numbers.back().stem != numbers.front().stem) return "";
+  }
+  std::vector<std::size_t> order(numbers.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) {
+    return std::pair(numbers[i].digits.size(), numbers[i].digits);
+  });
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (order[i] == i) continue;
+    return "the names of the classes are numbers, which labels count in the order of texts, as "
+           "TensorFlow and torchvision do: the class " +
+           classes[order[i]].name + " has the label " + std::to_string(order[i] + 1) + ", not " +
+           std::to_string(i + 1) + " (labels.txt has all; --class_list gives another order)";
+  }
+  return "";
 }
 
 std::string ShardName(Split split, int shard, int shards) {

@@ -39,6 +39,10 @@ inline constexpr int kMaxShardNumber = 99999;  // five digits in the name
 std::vector<ImageClass> NumberClasses(const ImageListing& train, const ImageListing& validation,
                                       const std::vector<ImageClass>& listed);
 
+// Names that are numbers, behind the same beginning ("10", "class10"), which labels count in
+// another order than the numbers: what people should know of that, else "".
+std::string DescribeOrderOfNumbers(const std::vector<ImageClass>& classes);
+
 // "train-00003-of-01024".
 std::string ShardName(Split split, int shard, int shards);
 

@@ -248,6 +248,8 @@ SplitSetSummary SplitWork::Run() {
   ShardFolder folder(options_.dir);
   std::vector<Task> missing;
   for (const std::size_t i : folder.MissingFiles(Describe(), names)) missing.push_back(tasks[i]);
+  const std::vector<ImageClass> classes = ReadLabels(options_.from);
+  if (!classes.empty()) WriteLabels(options_.dir, classes);
   summary_.files = static_cast<int>(tasks.size());
   summary_.files_before = summary_.files - static_cast<int>(missing.size());
   BeginProgress(missing);
