@@ -195,7 +195,7 @@ std::vector<OptionRow> MakeTable() {
       {"shuffle", data, "epoch: a new order in every epoch; none: the order of the files", kOurs,
        false, kSame, kNamed<kShuffles, &Options::shuffle>},
       {"mixup", data,
-       "mix pairs of images with a weight drawn from Beta(a, a) for each batch; 0: off", kNvidia,
+       "mix pairs of images with a weight drawn from Beta(a, a) for each image; 0: off", kNvidia,
        false, kSame, kNotNegative<&Options::mixup>},
       {"bad_records", data, "stop at a record that cannot be used, or skip it", kOurs, false, kSame,
        kNamed<kBadRecords, &Options::bad_records>},

@@ -77,6 +77,7 @@ struct InputBatch {
   const std::uint8_t* pixels = nullptr;  // N x H x W x 3
   const std::uint8_t* mirror = nullptr;  // N
   const std::int32_t* labels = nullptr;  // N
+  const float* lambda = nullptr;         // N, of mixup; null: 1 for all
   const LossParameters* loss = nullptr;
 };
 class Stem : public Block {

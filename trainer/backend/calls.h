@@ -10,10 +10,9 @@
 
 namespace trainer {
 
-// Of SoftmaxCrossEntropy; InputTransform takes the lambda.
+// Of SoftmaxCrossEntropy.
 struct LossParameters {
   std::int64_t valid = 0;  // samples that count, the first of the batch: 0 to N
-  float lambda = 1;        // of mixup
   float diff_scale = 1;    // loss scale: multiplies the gradients, not the sums
 };
 

@@ -54,9 +54,10 @@ class DefaultHead final : public Head {
     pool_->Forward(src, features_, stream);
     linear_->Forward(features_, weight_.value, bias_.value, logits_, workspace_, stream);
     if (mode == Mode::kInference) {
-      inference_loss_->Run(batch.loss, logits_, batch.labels, {}, sums, stream);
+      inference_loss_->Run(batch.loss, logits_, batch.labels, batch.lambda, {}, sums, stream);
     } else {
-      training_loss_->Run(batch.loss, logits_, batch.labels, diff_logits_, sums, stream);
+      training_loss_->Run(batch.loss, logits_, batch.labels, batch.lambda, diff_logits_, sums,
+                          stream);
     }
   }
 

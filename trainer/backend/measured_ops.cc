@@ -212,9 +212,10 @@ class MeasuredSoftmaxCrossEntropy final : public SoftmaxCrossEntropy {
   }
 
   void Run(const LossParameters* call, const Tensor& logits, const std::int32_t* labels,
-           const Tensor& diff_logits, LossSums* sums, Stream& stream) override {
+           const float* lambda, const Tensor& diff_logits, LossSums* sums,
+           Stream& stream) override {
     recorder_.Run(diff_logits ? with_gradient_ : alone_, nullptr, stream,
-                  [&] { op_->Run(call, logits, labels, diff_logits, sums, stream); });
+                  [&] { op_->Run(call, logits, labels, lambda, diff_logits, sums, stream); });
   }
 
  private:

@@ -44,10 +44,11 @@ enum class Mode : std::uint8_t {
 
 // uint8 pixels to the network's input:
 //   x[n,c,h,w] = (pixel[n, h, mirror[n] ? W-1-w : w, c] - mean[c]) / deviation[c]
-//   dst[n] = lambda * x[n] + (1 - lambda) * x[N-1-n]              (mixup; lambda 1 leaves x)
-// pixels: N x H x W x 3 bytes, mirror: N bytes (0 or 1), *lambda, all in device memory.  Channels
-// past 3 (a back end may pad) are 0. mean 123.68, 116.28, 103.53 and
-// deviation 58.395, 57.120, 57.385: NVIDIA DeepLearningExamples, TensorFlow ConvNets.
+//   dst[n] = lambda[n] * x[n] + (1 - lambda[n]) * x[N-1-n]        (mixup; lambda 1 leaves x)
+// pixels: N x H x W x 3 bytes, mirror: N bytes (0 or 1), lambda: N floats, or null for 1
+// everywhere, all in device memory.  Channels past 3 (a back end may pad) are 0. mean 123.68,
+// 116.28, 103.53 and deviation 58.395, 57.120, 57.385: NVIDIA DeepLearningExamples, TensorFlow
+// ConvNets.
 class InputTransform {
  public:
   static constexpr float kMean[3] = {123.68F, 116.28F, 103.53F};
@@ -256,13 +257,14 @@ class Linear {
 
 // Softmax cross-entropy with label smoothing e over K classes and mixup lambda, over the first
 // `valid` of N samples:
-//   target[n,k] = (1-e) * (lambda*[k = label[n]] + (1-lambda)*[k = label[N-1-n]]) + e/K
+//   target[n,k] = (1-e) * (lambda[n]*[k = label[n]] + (1-lambda[n])*[k = label[N-1-n]]) + e/K
 //   loss[n] = - sum over k of target[n,k] * log softmax(logits[n])[k]
 //   diff_logits[n,k] = diff_scale / N * (softmax(logits[n])[k] - target[n,k]);  0 for n >= valid
 // The sums are added to *sums (device memory).  top1 and top5 are about label[n] alone: counted is
 // a sample when fewer than 1 (5) classes have a logit larger than that of its label; a label whose
 // logit is not a number never counts. logits (N,K) fp32 row-major; labels: N int32 in [0, K),
-// device memory.  diff_logits may be logits, or empty (evaluation).
+// lambda: N floats, or null for 1 everywhere, both in device memory.  diff_logits may be logits, or
+// empty (evaluation).
 struct SoftmaxCrossEntropySpec {
   TensorDesc logits;
   float label_smoothing = 0;
@@ -271,7 +273,8 @@ class SoftmaxCrossEntropy {
  public:
   virtual ~SoftmaxCrossEntropy() = default;
   virtual void Run(const LossParameters* call, const Tensor& logits, const std::int32_t* labels,
-                   const Tensor& diff_logits, LossSums* sums, Stream& stream) = 0;
+                   const float* lambda, const Tensor& diff_logits, LossSums* sums,
+                   Stream& stream) = 0;
 };
 
 // One stretch of the flat parameter memory, in elements.

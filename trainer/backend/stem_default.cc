@@ -59,7 +59,7 @@ class DefaultStem final : public Stem {
   }
 
   void Forward(Mode mode, const InputBatch& batch, const Tensor& dst, Stream& stream) override {
-    input_transform_->Forward(batch.pixels, batch.mirror, &batch.loss->lambda, input_, stream);
+    input_transform_->Forward(batch.pixels, batch.mirror, batch.lambda, input_, stream);
     norm_.Forward(mode, {input_}, {}, normed_, forward_workspace_, stream);
     pool_->Forward(normed_, dst, pool_saved_, stream);
   }

@@ -254,6 +254,7 @@ bool RecordSource::Next(HostBatch& batch) {
   batch.mirror = made.memory.mirror();
   batch.labels = made.memory.labels();
   batch.step = prefetcher_.step();
+  batch.sample = options_.training ? RangeOf(batch.step).first_sample : 0;
   return true;
 }
 

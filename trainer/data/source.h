@@ -29,7 +29,8 @@ struct HostBatch {
   std::span<const std::int32_t> labels;  // batch, [0, classes)
   std::int64_t valid =
       0;  // samples that count, the first of the batch; fewer than batch only in evaluation
-  std::int64_t step = 0;  // global step this batch belongs to
+  std::int64_t step = 0;    // global step this batch belongs to
+  std::int64_t sample = 0;  // in training the number of its first image in the run, as above
 };
 
 class Source {

@@ -24,7 +24,10 @@ class SyntheticSource : public Source {
   explicit SyntheticSource(const SyntheticSourceOptions& options);
 
   std::int64_t samples() const override { return options_.samples; }
-  void Seek(const Position& position) override { step_ = position.step; }
+  void Seek(const Position& position) override {
+    start_ = position;
+    step_ = position.step;
+  }
   bool Next(HostBatch& batch) override;
 
  private:
@@ -34,6 +37,7 @@ class SyntheticSource : public Source {
   const GlobalBatch global_batch_;
   std::size_t image_bytes_;
   BatchMemory memory_;
+  Position start_;
   std::int64_t step_ = 0;
 };
 
@@ -70,7 +74,11 @@ bool SyntheticSource::Next(HostBatch& batch) {
            .mirror = memory_.mirror(),
            .labels = memory_.labels(),
            .valid = valid,
-           .step = step_++};
+           .step = step_,
+           .sample = TrainingRange(start_.At(step_, global_batch_.images()).sample,
+                                   options_.batch_size, options_.rank)
+                         .first_sample};
+  ++step_;
   return true;
 }
 

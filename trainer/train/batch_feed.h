@@ -16,10 +16,18 @@
 
 namespace trainer {
 
+// Each image k of a run is mixed with another one of its batch by a weight that is drawn from
+// Random(seed, kMixup, k) by Beta(a, a), as NVIDIA's trainer draws one for each image.
+struct Mixup {
+  double a = 0;  // 0: there is none
+  std::uint64_t seed = 0;
+};
+
 class BatchFeed {
  public:
   // No batch from step `end` on is asked for.  All outlive it.
-  BatchFeed(Backend& backend, DeviceBatch& device_batch, Source& source, std::int64_t end);
+  BatchFeed(Backend& backend, DeviceBatch& device_batch, Source& source, std::int64_t end,
+            const Mixup& mixup = {});
 
   // The source has been sent elsewhere: forgets what was fetched.  No batch from step `end` on is
   // asked for from now on.
@@ -31,7 +39,7 @@ class BatchFeed {
 
   // The batch of `step`, for later work of `stream`, which waits for it.  REQUIRES: the source has
   // come to it and has it, and DeviceBatch::Use may be called.
-  InputBatch Take(std::int64_t step, float mixup_lambda, float loss_scale, Stream& stream);
+  InputBatch Take(std::int64_t step, float loss_scale, Stream& stream);
 
   // To be called when all work with the batch of `step` is queued on `stream`, before it is waited
   // for: starts to fetch the next.  What goes wrong with that is thrown by its Has and Take.
@@ -42,11 +50,15 @@ class BatchFeed {
 
  private:
   void Fetch(std::int64_t step, Stream& stream);
+  const float* DrawLambda(const HostBatch& batch);
 
+  Backend& backend_;
   DeviceBatch& device_batch_;
   Source& source_;
   const bool ahead_;
   std::int64_t end_;
+  const Mixup mixup_;
+  Buffer lambda_;  // on the host, of the batch last fetched; empty without mixup
   const std::unique_ptr<Event> idle_;  // where the stream had nothing more to do but the next batch
   std::int64_t fetched_ = -1;          // step of the batch last fetched
   std::exception_ptr failure_;         // of fetching it

@@ -88,7 +88,7 @@ struct TrainConfig {
   double momentum = 0.9;
   double weight_decay = 1e-4;
   double label_smoothing = 0;
-  double mixup = 0;  // a of Beta(a, a), drawn once per batch; 0: off
+  double mixup = 0;  // a of Beta(a, a), drawn for each image; 0: off
   WeightInit weight_init = WeightInit::kFanOut;
   bool zero_init_residual = false;
   std::uint64_t seed = 1;

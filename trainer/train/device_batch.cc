@@ -3,6 +3,7 @@
 #include "trainer/train/device_batch.h"
 
 #include <iterator>
+#include <span>
 
 #include "trainer/core/error.h"
 
@@ -21,12 +22,13 @@ DeviceBatch::DeviceBatch(Backend& backend, const NetworkSpec& spec)
     slot.pixels = backend.AllocateDevice(images * image_bytes);
     slot.mirror = backend.AllocateDevice(images);
     slot.labels = backend.AllocateDevice(images * sizeof(std::int32_t));
+    slot.lambda = backend.AllocateDevice(images * sizeof(float));
   }
 }
 
-void DeviceBatch::StartUpload(const HostBatch& batch) {
+void DeviceBatch::StartUpload(const HostBatch& batch, const float* lambda) {
   if (backend_.is_host()) {
-    batch_ = {batch.pixels.data(), batch.mirror.data(), batch.labels.data(), batch_.loss};
+    batch_ = {batch.pixels.data(), batch.mirror.data(), batch.labels.data(), lambda, batch_.loss};
   } else {
     last_ = 1 - last_;
     const Slot& slot = slots_[last_];
@@ -37,18 +39,21 @@ void DeviceBatch::StartUpload(const HostBatch& batch) {
     copy(slot.pixels, batch.pixels);
     copy(slot.mirror, batch.mirror);
     copy(slot.labels, batch.labels);
+    if (lambda != nullptr) copy(slot.lambda, std::span(lambda, batch.labels.size()));
     batch_ = {reinterpret_cast<const std::uint8_t*>(slot.pixels.data()),
               reinterpret_cast<const std::uint8_t*>(slot.mirror.data()),
-              reinterpret_cast<const std::int32_t*>(slot.labels.data()), batch_.loss};
+              reinterpret_cast<const std::int32_t*>(slot.labels.data()),
+              lambda == nullptr ? nullptr : reinterpret_cast<const float*>(slot.lambda.data()),
+              batch_.loss};
   }
   DDL_CHECK(batch.valid >= 0 && batch.valid <= std::ssize(batch.labels));
   valid_ = batch.valid;
   arrived_->Record(*copies_);
 }
 
-InputBatch DeviceBatch::Use(float mixup_lambda, float loss_scale, Stream& stream) {
+InputBatch DeviceBatch::Use(float loss_scale, Stream& stream) {
   arrived_->MakeWait(stream);
-  numbers_.host() = {.loss = {valid_, mixup_lambda, loss_scale}, .update = {}};
+  numbers_.host() = {.loss = {valid_, loss_scale}, .update = {}};
   return batch_;
 }
 
@@ -63,7 +68,7 @@ void QueueInference(Network& network, DeviceBatch& device_batch, const InputBatc
 LossSums Infer(Network& network, DeviceBatch& device_batch, const HostBatch& batch,
                Stream& stream) {
   device_batch.StartUpload(batch);
-  const InputBatch input = device_batch.Use(/*mixup_lambda=*/1, /*loss_scale=*/1, stream);
+  const InputBatch input = device_batch.Use(/*loss_scale=*/1, stream);
   QueueInference(network, device_batch, input, stream);
   stream.Synchronize();
   return device_batch.numbers().host().loss_sums;

@@ -23,12 +23,13 @@ class DeviceBatch {
   DeviceBatch(Backend& backend, const NetworkSpec& spec);
 
   // Starts to copy, over the batch before the last one, which must not be in use any more.  `batch`
-  // must stay until arrived() is reached; on a host back end, until it has been used.
-  void StartUpload(const HostBatch& batch);
+  // must stay until arrived() is reached; on a host back end, until it has been used.  So must
+  // `lambda`, mixup's weight of each of its images, or null for no mixup.
+  void StartUpload(const HostBatch& batch, const float* lambda = nullptr);
   // The batch of the last StartUpload; makes later work of `stream` wait for it.  Starts the step's
   // numbers: told of the loss is what is given here, everything else is fresh.  They still have to
   // go to the device.  REQUIRES: the step before is done.
-  InputBatch Use(float mixup_lambda, float loss_scale, Stream& stream);
+  InputBatch Use(float loss_scale, Stream& stream);
   SharedStepNumbers& numbers() { return numbers_; }
 
   // The end of the last copy.
@@ -36,7 +37,7 @@ class DeviceBatch {
 
  private:
   struct Slot {
-    Buffer pixels, mirror, labels;
+    Buffer pixels, mirror, labels, lambda;
   };
 
   Backend& backend_;

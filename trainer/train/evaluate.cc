@@ -58,7 +58,7 @@ EvaluationCount CountBatches(const EvaluationParts& parts, Source& source,
   BatchFeed feed(parts.backend, parts.device_batch, source, kNoEnd);
   source.Seek({});
   for (std::int64_t step = 0; !count.stopped() && feed.Has(step, parts.stream); ++step) {
-    const InputBatch input = feed.Take(step, /*mixup_lambda=*/1, /*loss_scale=*/1, parts.stream);
+    const InputBatch input = feed.Take(step, /*loss_scale=*/1, parts.stream);
     QueueInference(parts.network, parts.device_batch, input, parts.stream);
     feed.FetchNext(step, parts.stream);
     count.Count();

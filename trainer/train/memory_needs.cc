@@ -57,7 +57,7 @@ std::size_t LargestParameterBytes(const ParameterLayout& layout) {
 }  // namespace
 
 std::size_t InputBytes(const NetworkSpec& spec) {
-  const auto of_image = static_cast<std::size_t>(spec.height * spec.width * 3 + 5);
+  const auto of_image = static_cast<std::size_t>(spec.height * spec.width * 3 + 9);
   return static_cast<std::size_t>(spec.batch_size) * of_image;
 }
 

@@ -46,7 +46,7 @@ struct RunMemory {
 std::vector<MemoryPart> PartsOfMemory(const NetworkPlan& plan, const RunMemory& run);
 MemoryBytes Sum(const std::vector<MemoryPart>& parts);
 
-// Of the images of one batch, with their labels.
+// Of the images of one batch, with their labels and what mixup makes of each.
 std::size_t InputBytes(const NetworkSpec& spec);
 
 // The largest batch whose bytes fit into `room`, or 0.  `bytes_of` plans one: what it needs, or

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "trainer/core/error.h"
-#include "trainer/core/philox.h"
 #include "trainer/train/step_trace.h"
 
 namespace trainer {
@@ -43,7 +42,8 @@ bool Records(const TrainingStepParts& parts) {
 TrainingStep::TrainingStep(const TrainingStepParts& parts)
     : parts_(parts),
       mode_(parts.config.freeze_batch_norm ? Mode::kFrozen : Mode::kTraining),
-      feed_(parts.backend, parts.device_batch, parts.source, parts.end * parts.config.accumulate),
+      feed_(parts.backend, parts.device_batch, parts.source, parts.end * parts.config.accumulate,
+            {parts.config.mixup, parts.config.seed}),
       overlap_(parts.backend, parts.network, parts.communicator,
                parts.config.reduce_precision == ReducePrecision::k16Bit, parts.config.accumulate),
       nan_watch_(parts.config.on_nan, parts.communicator.size()),
@@ -120,7 +120,7 @@ StepTimes TrainingStep::RunBatch(std::int64_t step, std::int64_t index,
   const std::int64_t number = step * parts_.config.accumulate + index;
   const BatchPlace place = {index == 0, index + 1 == parts_.config.accumulate};
   const auto loss_scale = static_cast<float>(parts_.loss_scale.scale());
-  const InputBatch batch = feed_.Take(number, MixupLambda(number), loss_scale, stream);
+  const InputBatch batch = feed_.Take(number, loss_scale, stream);
   parts_.device_batch.numbers().host().update = update;
   if (place.is_first) KeepStatistics();
   Queue(batch, place);
@@ -166,13 +166,6 @@ bool TrainingStep::StatisticsAreNumbers() {
                             parts_.stream);
   parts_.stream.Synchronize();
   return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
-}
-
-float TrainingStep::MixupLambda(std::int64_t batch) const {
-  const double a = parts_.config.mixup;
-  if (a == 0) return 1;
-  Random random(parts_.config.seed, RandomPurpose::kMixup, static_cast<std::uint64_t>(batch));
-  return static_cast<float>(random.Beta(a, a));
 }
 
 SgdParameters TrainingStep::UpdateCall(double learning_rate) {

@@ -97,7 +97,6 @@ class TrainingStep {
   double gradient_scale() const { return gradient_scale_; }
 
  private:
-  float MixupLambda(std::int64_t batch) const;
   SgdParameters UpdateCall(double learning_rate);
   // Computes batch `index` of step `step` and waits for it; what it finds is in the step's numbers.
   StepTimes RunBatch(std::int64_t step, std::int64_t index, const SgdParameters& update);

@@ -9,6 +9,15 @@
 namespace trainer {
 namespace {
 
+// Mixup's, another one for each sample.
+Floats Weights(std::int64_t samples) {
+  Floats weights;
+  for (std::int64_t n = 0; n < samples; ++n) {
+    weights.push_back(0.75F - 0.25F * static_cast<float>(n % 3));
+  }
+  return weights;
+}
+
 class StemProbe final : public Probe {
  public:
   StemProbe(Device& device, const StemSpec& spec, Mode mode)
@@ -26,8 +35,8 @@ class StemProbe final : public Probe {
     for (std::size_t n = 0; n < mirror.size(); ++n) mirror[n] = n % 2;
     batch_.pixels = device.Upload(pixels);
     batch_.mirror = device.Upload(mirror);
-    batch_.loss =
-        device.Upload(std::vector<LossParameters>{{.valid = spec.batch, .lambda = 0.75F}});
+    batch_.lambda = device.Upload(Weights(spec.batch));
+    batch_.loss = device.Upload(std::vector<LossParameters>{{.valid = spec.batch}});
   }
 
   std::vector<Input> inputs() const override { return memory_.inputs(); }
@@ -128,8 +137,8 @@ class HeadProbe final : public Probe {
     std::vector<std::int32_t> labels(static_cast<std::size_t>(src[0]));
     for (std::size_t n = 0; n < labels.size(); ++n) labels[n] = static_cast<int>(3 * n % 7);
     batch_.labels = device.Upload(labels);
+    batch_.lambda = device.Upload(Weights(src[0]));
     const LossParameters loss{.valid = src[0] > 1 ? src[0] - 1 : 1,
-                              .lambda = 0.75F,
                               .diff_scale = static_cast<float>(src[0])};
     batch_.loss = device.Upload(std::vector<LossParameters>{loss});
   }

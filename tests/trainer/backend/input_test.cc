@@ -18,12 +18,12 @@ class InputTransformOn : public EachBackend {
     for (std::uint8_t& pixel : pixels_) pixel = static_cast<std::uint8_t>(random.Below(256));
   }
 
-  Tensor Transform(const std::vector<std::uint8_t>& mirror, float lambda) {
+  Tensor Transform(const std::vector<std::uint8_t>& mirror, const Floats& lambda = {}) {
     const auto samples = static_cast<std::int64_t>(mirror.size());
     const auto op = device_.backend().MakeInputTransform({samples, 3, kHeight, kWidth});
     const Tensor dst = device_.Make(op->dst());
-    op->Forward(device_.Upload(pixels_), device_.Upload(mirror), device_.Upload(Floats{lambda}),
-                dst, device_.stream());
+    op->Forward(device_.Upload(pixels_), device_.Upload(mirror),
+                lambda.empty() ? nullptr : device_.Upload(lambda), dst, device_.stream());
     device_.stream().Synchronize();
     return dst;
   }
@@ -54,24 +54,31 @@ class InputTransformOn : public EachBackend {
 };
 
 TEST_P(InputTransformOn, NormalizesAndMirrors) {
-  const Floats values = device_.Export(Transform({0, 1, 0}, 1));
+  const Floats values = device_.Export(Transform({0, 1, 0}));
   ExpectPixels(values, 3, [&](std::size_t n, std::size_t c, std::size_t h, std::size_t w) {
     return Normalized(n, c, h, n == 1 ? kWidth - 1 - w : w);
   });
 }
 
-TEST_P(InputTransformOn, MixesEachSampleWithItsPartnerFromTheOtherEnd) {
-  const Floats values = device_.Export(Transform({0, 0, 1}, 0.25F));
-  const auto x = [&](std::size_t n, std::size_t c, std::size_t h, std::size_t w) {
-    return Normalized(n, c, h, n == 2 ? kWidth - 1 - w : w);
-  };
-  ExpectPixels(values, 3, [&](std::size_t n, std::size_t c, std::size_t h, std::size_t w) {
-    return 0.25 * x(n, c, h, w) + 0.75 * x(2 - n, c, h, w);
-  });
+TEST_P(InputTransformOn, OfWeightsOfOneIsThatOfNone) {
+  EXPECT_EQ(device_.Export(Transform({0, 1, 0}, {1, 1, 1})), device_.Export(Transform({0, 1, 0})));
+}
+
+TEST_P(InputTransformOn, MixesEachSampleByItsOwnWeightWithItsPartnerFromTheOtherEnd) {
+  for (const Floats& lambda :
+       {Floats{0.25F, 0.5F, 0.75F}, Floats{1, 0.1F, 0}, Floats{0, 1, 0.9F}}) {
+    const Floats values = device_.Export(Transform({0, 0, 1}, lambda));
+    const auto x = [&](std::size_t n, std::size_t c, std::size_t h, std::size_t w) {
+      return Normalized(n, c, h, n == 2 ? kWidth - 1 - w : w);
+    };
+    ExpectPixels(values, 3, [&](std::size_t n, std::size_t c, std::size_t h, std::size_t w) {
+      return lambda[n] * x(n, c, h, w) + (1 - lambda[n]) * x(2 - n, c, h, w);
+    });
+  }
 }
 
 TEST_P(InputTransformOn, FillsPaddedChannelsWithZeros) {
-  const Tensor dst = Transform({1, 0}, 1);
+  const Tensor dst = Transform({1, 0});
   const auto bytes = device_.Download<std::uint8_t>(dst.data, dst.desc.bytes);
   const std::size_t size = SizeOf(dst.desc.dtype);
   std::int64_t set = 0;  // no pixel is exactly the mean

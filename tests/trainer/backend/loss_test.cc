@@ -15,6 +15,7 @@ struct LossCase {
   std::vector<std::int32_t> labels;
   float label_smoothing = 0;
   LossParameters call;
+  Floats lambda = {};  // of each sample; none: 1
 };
 
 struct LossResult {
@@ -30,13 +31,14 @@ LossResult Expected(const LossCase& c, const Floats& logits) {
   double loss = 0;
   for (std::size_t n = 0; n < static_cast<std::size_t>(c.call.valid); ++n) {
     const float* row = &logits[n * classes];
+    const double lambda = c.lambda.empty() ? 1.0F : c.lambda[n];
     double sum = 0;
     for (std::size_t k = 0; k < classes; ++k) sum += std::exp(double{row[k]} - row[0]);
     for (std::size_t k = 0; k < classes; ++k) {
       const double log_softmax = double{row[k]} - row[0] - std::log(sum);
-      const double own = k == static_cast<std::size_t>(c.labels[n]) ? c.call.lambda : 0;
+      const double own = k == static_cast<std::size_t>(c.labels[n]) ? lambda : 0;
       const double partner =
-          k == static_cast<std::size_t>(c.labels[samples - 1 - n]) ? 1.0 - c.call.lambda : 0;
+          k == static_cast<std::size_t>(c.labels[samples - 1 - n]) ? 1.0 - lambda : 0;
       const double target = (1.0 - c.label_smoothing) * (own + partner) +
                             c.label_smoothing / static_cast<double>(classes);
       loss -= target * log_softmax;
@@ -62,6 +64,7 @@ class LossOn : public EachBackend {
     if (gradient == Gradient::kOwnMemory) diff_logits = device_.Make(logits.desc);
     auto* sums = device_.Upload(std::vector<LossSums>{before});
     op->Run(device_.Upload(std::vector<LossParameters>{c.call}), logits, device_.Upload(c.labels),
+            c.lambda.empty() ? nullptr : device_.Upload(c.lambda),
             gradient == Gradient::kNone ? Tensor{} : diff_logits, sums, device_.stream());
     device_.stream().Synchronize();
     return {device_.Download<LossSums>(sums, 1).front(), device_.Export(diff_logits)};
@@ -95,11 +98,17 @@ TEST_P(LossOn, MixesLabelsAndScalesGradients) {
   ExpectFormula({.classes = 5,
                  .labels = {0, 4, 3, 3, 2},
                  .label_smoothing = 0.2F,
-                 .call = {.valid = 5, .lambda = 0.7F, .diff_scale = 128}});
+                 .call = {.valid = 5, .diff_scale = 128},
+                 .lambda = {0.7F, 0.2F, 0.5F, 1, 0}});
+  ExpectFormula(
+      {.classes = 5, .labels = {2, 4, 2, 0}, .call = {.valid = 4}, .lambda = {0, 1, 0.1F, 0.9F}});
 }
 
 TEST_P(LossOn, CountsTheFirstValidSamplesOnly) {
-  ExpectFormula({.classes = 6, .labels = {1, 2, 3, 4, 5}, .call = {.valid = 3, .lambda = 0.6F}});
+  ExpectFormula({.classes = 6,
+                 .labels = {1, 2, 3, 4, 5},
+                 .call = {.valid = 3},
+                 .lambda = {0.6F, 0.3F, 0.8F, kNaN, kNaN}});
   ExpectFormula({.classes = 6, .labels = {1}, .call = {.valid = 1}});
 }
 

@@ -80,6 +80,31 @@ TEST(Accumulate, BatchesTogetherAreOneLargeBatchWhateverTheRanks) {
   }
 }
 
+// The weight that an image is mixed with is its own, whichever rank and batch it comes in; with
+// whom it is mixed is a matter of the batch.
+TEST(Accumulate, MixesTheSameBatchesAlikeWhateverTheRanks) {
+  struct Split {
+    int ranks, batch, accumulate;
+  };
+  const auto run = [](const Split& split, const TemporaryFolder& folder) {
+    TrainConfig config = AccumulatingConfig(folder.path(), split.batch, split.accumulate);
+    config.mixup = 0.4;
+    RunWith(config, split.ranks);
+    return TensorsOf(folder.path() / "state.safetensors");
+  };
+  for (const auto& splits : {std::vector<Split>{{1, 4, 2}, {2, 4, 1}},
+                             std::vector<Split>{{1, 2, 4}, {2, 2, 2}, {4, 2, 1}}}) {
+    const TemporaryFolder first;
+    const Tensors state = run(splits[0], first);
+    for (std::size_t i = 1; i < splits.size(); ++i) {
+      SCOPED_TRACE(testing::Message() << splits[i].ranks << " ranks");
+      const TemporaryFolder other;
+      ExpectNearlyEqual(run(splits[i], other), state);
+      ExpectNearlyEqual(ModelAt(other.path(), 6), ModelAt(first.path(), 6));
+    }
+  }
+}
+
 // With a learning rate of 0 the weights stay: what two steps see, one of two batches sees.
 TEST(Accumulate, EachBatchUpdatesTheRunningStatisticsInItsTurn) {
   const TemporaryFolder separate;
@@ -125,7 +150,7 @@ TEST(Accumulate, AStoppedRunGoesOnBitEqualFromEachOfItsSteps) {
   }
 }
 
-// Each batch has a draw of its own: three batches of a step do not share one.
+// Each image has a draw of its own, by its number: batches of a step do not share theirs.
 TEST(Accumulate, BatchesOfAStepAreMixedEachInItsOwnWay) {
   const auto state_after_one_step = [](std::int64_t batch, std::int64_t accumulate) {
     const TemporaryFolder folder;

@@ -11,6 +11,7 @@
 #include "tests/trainer/backend/each_backend.h"
 #include "tests/trainer/train/generated_source.h"
 #include "trainer/core/error.h"
+#include "trainer/core/philox.h"
 
 namespace trainer {
 namespace {
@@ -57,7 +58,7 @@ TEST_P(BatchFeedOn, GivesEachStepItsBatchAndFetchesNoneBeyondTheEnd) {
   BatchFeed feed = Feed(kEnd);
   GeneratedSource expected(kOptions);
   for (std::int64_t step = 0; step < kEnd; ++step) {
-    const InputBatch batch = feed.Take(step, 1, 1, device_.stream());
+    const InputBatch batch = feed.Take(step, 1, device_.stream());
     feed.FetchNext(step, device_.stream());
     HostBatch host;
     expected.Next(host);
@@ -71,7 +72,7 @@ TEST_P(BatchFeedOn, GivesEachStepItsBatchAndFetchesNoneBeyondTheEnd) {
 
 TEST_P(BatchFeedOn, IsOneBatchAheadWhereBatchesAreCopied) {
   BatchFeed feed = Feed(9);
-  feed.Take(0, 1, 1, device_.stream());
+  feed.Take(0, 1, device_.stream());
   EXPECT_EQ(source_.taken, 1);
   feed.FetchNext(0, device_.stream());
   EXPECT_EQ(source_.taken, device_.backend().is_host() ? 1 : 2);
@@ -80,25 +81,60 @@ TEST_P(BatchFeedOn, IsOneBatchAheadWhereBatchesAreCopied) {
 TEST_P(BatchFeedOn, ABatchThatCannotBeMadeDisturbsTheStepsBeforeItNot) {
   BatchFeed feed = Feed(9);
   source_.bad_step = 1;
-  feed.Take(0, 1, 1, device_.stream());
+  feed.Take(0, 1, device_.stream());
   feed.FetchNext(0, device_.stream());
-  EXPECT_THROW(feed.Take(1, 1, 1, device_.stream()), Error);
+  EXPECT_THROW(feed.Take(1, 1, device_.stream()), Error);
+}
+
+// The weights are those of the images, by their numbers in the run, however these are shared out.
+TEST_P(BatchFeedOn, DrawsAWeightForEachImageByItsNumber) {
+  constexpr Mixup kMixup{.a = 0.4, .seed = 7};
+  const auto drawn = [](std::uint64_t image) {
+    Random random(7, RandomPurpose::kMixup, image);
+    return static_cast<float>(random.Beta(0.4, 0.4));
+  };
+  for (const int ranks : {1, 2}) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      GeneratedSourceOptions options = kOptions;
+      options.rank = rank;
+      options.ranks = ranks;
+      GeneratedSource source(options);
+      BatchFeed feed(device_.backend(), device_batch_, source, 9, kMixup);
+      source.Seek({4, 20});
+      for (std::int64_t step = 4; step < 7; ++step) {
+        const InputBatch batch = feed.Take(step, 1, device_.stream());
+        std::vector<float> expected;
+        const std::int64_t first = 20 + ((step - 4) * ranks + rank) * kBatch;
+        for (std::int64_t i = 0; i < kBatch; ++i) {
+          expected.push_back(drawn(static_cast<std::uint64_t>(first + i)));
+        }
+        EXPECT_EQ(device_.Download<float>(batch.lambda, kBatch), expected) << step;
+        feed.FetchNext(step, device_.stream());
+      }
+      feed.Restart(9);
+    }
+  }
+  // An evaluation on the same memory mixes nothing.
+  BatchFeed feed = Feed(2);
+  source_.Seek({0, 0});
+  EXPECT_EQ(feed.Take(0, 1, device_.stream()).lambda, nullptr);
+  feed.FetchNext(0, device_.stream());
 }
 
 TEST_P(BatchFeedOn, StartsAgainWhereTheSourceWasSentWhateverItHadFetched) {
   BatchFeed feed = Feed(2);
-  const std::vector<std::uint8_t> first = PixelsOf(feed.Take(0, 1, 1, device_.stream()));
+  const std::vector<std::uint8_t> first = PixelsOf(feed.Take(0, 1, device_.stream()));
   source_.bad_step = 1;
   feed.FetchNext(0, device_.stream());
   source_.bad_step = -1;
   feed.Restart(9);
   source_.Seek({7, 28});
-  const std::vector<std::uint8_t> other = PixelsOf(feed.Take(7, 1, 1, device_.stream()));
+  const std::vector<std::uint8_t> other = PixelsOf(feed.Take(7, 1, device_.stream()));
   EXPECT_NE(other, first);
   feed.FetchNext(7, device_.stream());
   feed.Restart(9);
   source_.Seek({0, 0});
-  EXPECT_EQ(PixelsOf(feed.Take(0, 1, 1, device_.stream())), first);
+  EXPECT_EQ(PixelsOf(feed.Take(0, 1, device_.stream())), first);
 }
 
 TEST_P(BatchFeedOn, AsksASourceThatEndsForNothingMore) {
@@ -107,7 +143,7 @@ TEST_P(BatchFeedOn, AsksASourceThatEndsForNothingMore) {
   for (std::int64_t step = 0; step < 3; ++step) {
     ASSERT_TRUE(feed.Has(step, device_.stream())) << step;
     EXPECT_TRUE(feed.Has(step, device_.stream())) << step;
-    feed.Take(step, 1, 1, device_.stream());
+    feed.Take(step, 1, device_.stream());
     feed.FetchNext(step, device_.stream());
   }
   EXPECT_FALSE(feed.Has(3, device_.stream()));
@@ -118,7 +154,7 @@ TEST_P(BatchFeedOn, TellsForHowLongTheDeviceLackedABatch) {
   BatchFeed feed = Feed(3);
   source_.delay = std::chrono::milliseconds(5);
   for (std::int64_t step = 0; step < 3; ++step) {
-    feed.Take(step, 1, 1, device_.stream());
+    feed.Take(step, 1, device_.stream());
     feed.FetchNext(step, device_.stream());
     device_.stream().Synchronize();
     EXPECT_GT(feed.waited(), 0.004) << "step " << step;

@@ -49,6 +49,7 @@ class GeneratedSource : public Source {
     batch.mirror = mirror_;
     batch.labels = labels_;
     batch.step = position_.step;
+    batch.sample = position_.sample + options_.rank * options_.batch;
     position_ = position_.At(position_.step + 1, global_batch);
     return true;
   }

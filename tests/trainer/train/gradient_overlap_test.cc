@@ -193,7 +193,7 @@ TEST_F(GradientOverlapTest, AddsUpTheBatchesWhereTheLastIsQueuedAgain) {
   HostBatch batch;
   source.Next(batch);
   device_batch.StartUpload(batch);
-  const InputBatch input = device_batch.Use(/*mixup_lambda=*/1, /*loss_scale=*/1, *stream_);
+  const InputBatch input = device_batch.Use(/*loss_scale=*/1, *stream_);
   network.Forward(Mode::kTraining, input, &device_batch.numbers().device()->loss_sums, *stream_);
   GradientOverlap overlap(*backend_, network, communicator_, /*in_compute_type=*/false,
                           /*batches=*/2);

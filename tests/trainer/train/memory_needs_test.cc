@@ -119,7 +119,7 @@ TEST(MemoryNeeds, OnTheHostEverythingIsHostMemory) {
   EXPECT_EQ(HostBytesOf("weights", parts), network.weights);
   EXPECT_EQ(HostBytesOf("gradients", parts), network.gradients);  // nothing is staged
   EXPECT_EQ(HostBytesOf("activations", parts), network.activations);
-  EXPECT_EQ(HostBytesOf("input batches", parts), 3U * 4 * (32 * 32 * 3 + 5) + 700);
+  EXPECT_EQ(HostBytesOf("input batches", parts), 3U * 4 * (32 * 32 * 3 + 9) + 700);
   const std::size_t statistics = plan.layout.statistic_elements * 4;
   EXPECT_EQ(HostBytesOf("checkpoint", parts), plan.layout.elements * 8 + 4 * statistics);
 }

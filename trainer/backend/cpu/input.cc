@@ -23,19 +23,19 @@ class CpuInputTransform final : public InputTransform {
 
   const TensorDesc& dst() const override { return dst_; }
 
-  void Forward(const std::uint8_t* pixels, const std::uint8_t* mirror, const float* lambda_memory,
+  void Forward(const std::uint8_t* pixels, const std::uint8_t* mirror, const float* lambda,
                const Tensor& dst, Stream& /*stream*/) override {
-    const float lambda = *lambda_memory;
     const std::int64_t batch = dst_.shape[0];
     const std::int64_t height = dst_.shape[2];
 #pragma omp parallel for collapse(2) schedule(static)
     for (std::int64_t n = 0; n < batch; ++n) {
       for (std::int64_t h = 0; h < height; ++h) {
         const std::int64_t other = batch - 1 - n;
-        if (lambda == 1.0F) {
+        const float own = lambda == nullptr ? 1.0F : lambda[n];
+        if (own == 1.0F) {
           Row(pixels, mirror, n, h, dst.As<float>());
         } else {
-          MixedRow(pixels, mirror, n, other, h, lambda, dst.As<float>());
+          MixedRow(pixels, mirror, n, other, h, own, dst.As<float>());
         }
       }
     }

@@ -22,15 +22,18 @@ class CpuSoftmaxCrossEntropy final : public SoftmaxCrossEntropy {
 
   // Samples in parallel, their results added up in order.
   void Run(const LossParameters* call_memory, const Tensor& logits, const std::int32_t* labels,
-           const Tensor& diff_logits, LossSums* sums, Stream& /*stream*/) override {
+           const float* lambda, const Tensor& diff_logits, LossSums* sums,
+           Stream& /*stream*/) override {
     const LossParameters call = *call_memory;
     DDL_CHECK(call.valid >= 0 && call.valid <= batch_);
 #pragma omp parallel for schedule(static)
     for (Index n = 0; n < batch_; ++n) {
       float* diff = diff_logits ? diff_logits.As<float>() + n * classes_ : nullptr;
       if (n < call.valid) {
-        samples_[static_cast<std::size_t>(n)] = RunSample(call, logits.As<float>() + n * classes_,
-                                                          labels[n], labels[batch_ - 1 - n], diff);
+        const double own = lambda == nullptr ? 1 : lambda[n];
+        samples_[static_cast<std::size_t>(n)] =
+            RunSample(call, logits.As<float>() + n * classes_,
+                      {labels[n], labels[batch_ - 1 - n], own}, diff);
       } else if (diff != nullptr) {
         std::fill_n(diff, classes_, 0.0F);
       }
@@ -55,11 +58,18 @@ class CpuSoftmaxCrossEntropy final : public SoftmaxCrossEntropy {
     int top5 = 0;
   };
 
+  // What a sample is of: its own label with the weight lambda, its partner's with the rest.
+  struct Target {
+    std::int32_t label, partner;
+    double lambda;
+  };
+
   // With log_softmax[k] = logits[k] - log_sum, and targets that add up to 1:
   //   loss = log_sum - sum over k of target[k] * logits[k]
   // written with logits relative to the largest.
-  Sample RunSample(const LossParameters& call, const float* logits, std::int32_t label,
-                   std::int32_t partner, float* diff) const {
+  Sample RunSample(const LossParameters& call, const float* logits, const Target& of,
+                   float* diff) const {
+    const auto& [label, partner, lambda] = of;
     const double peak = *std::max_element(logits, logits + classes_);
     double exponentials = 0;
     double relative = 0;
@@ -71,8 +81,8 @@ class CpuSoftmaxCrossEntropy final : public SoftmaxCrossEntropy {
     }
     const double log_sum = std::log(exponentials);
     const double uniform = smoothing_ / static_cast<double>(classes_);
-    const double hit = (1 - smoothing_) * call.lambda;
-    const double partner_hit = (1 - smoothing_) * (1.0 - call.lambda);
+    const double hit = (1 - smoothing_) * lambda;
+    const double partner_hit = (1 - smoothing_) * (1.0 - lambda);
     const bool counts = !std::isnan(logits[label]);
 
     Sample sample;

@@ -54,7 +54,7 @@ __global__ void Transform(PixelsCall call, T* dst) {
   const std::int64_t w = i % call.width;
   const std::int64_t h = i / call.width % call.height;
   const std::int64_t n = i / (call.width * call.height);
-  const float lambda = *call.lambda;
+  const float lambda = call.lambda == nullptr ? 1.0F : call.lambda[n];
   float sum[8] = {};
   AddPixel(call, n, h, w, lambda, sum);
   if (lambda != 1) AddPixel(call, call.samples - 1 - n, h, w, 1 - lambda, sum);

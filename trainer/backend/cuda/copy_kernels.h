@@ -31,7 +31,7 @@ struct PixelsCall {
   const std::uint8_t* pixels = nullptr;
   const std::uint8_t* mirror = nullptr;
   std::int64_t samples = 0, height = 0, width = 0;
-  const float* lambda = nullptr;
+  const float* lambda = nullptr;       // null: 1 for all
   float mean[3] = {}, factor[3] = {};  // (pixel - mean) * factor
 };
 void TransformPixels(const PixelsCall& call, DType dtype, void* dst, CUstream_st* stream);

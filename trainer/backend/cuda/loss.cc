@@ -20,11 +20,13 @@ class CudaSoftmaxCrossEntropy final : public SoftmaxCrossEntropy {
   }
 
   void Run(const LossParameters* call, const Tensor& logits, const std::int32_t* labels,
-           const Tensor& diff_logits, LossSums* sums, Stream& stream) override {
+           const float* lambda, const Tensor& diff_logits, LossSums* sums,
+           Stream& stream) override {
     LossKernelCall full = call_;
     full.parameters = call;
     full.logits = logits.As<float>();
     full.labels = labels;
+    full.lambda = lambda;
     full.diff_logits = diff_logits.As<float>();
     RunLoss(full, reinterpret_cast<LossSums*>(of_samples_.data()), sums, HandleOf(stream));
   }

@@ -47,6 +47,7 @@ __global__ void LossOfSample(LossKernelCall call, LossSums* of_samples) {
   const float* x = call.logits + n * classes;
   const std::int32_t label = call.labels[n];
   const std::int32_t partner = call.labels[call.samples - 1 - n];
+  const float lambda = call.lambda == nullptr ? 1.0F : call.lambda[n];
   const Softmax softmax = SoftmaxOf(x, classes);
   const float larger = CountLarger(x, classes, label);
   float sum = 0;
@@ -58,9 +59,9 @@ __global__ void LossOfSample(LossKernelCall call, LossSums* of_samples) {
   const float certain = 1 - call.smoothing;
   const float even = call.smoothing / static_cast<float>(classes);
   if (threadIdx.x == 0) {
-    float likely = parameters.lambda * (x[label] - softmax.largest - log_sum);
-    if (parameters.lambda != 1)
-      likely += (1 - parameters.lambda) * (x[partner] - softmax.largest - log_sum);
+    float likely = lambda * (x[label] - softmax.largest - log_sum);
+    if (lambda != 1)
+      likely += (1 - lambda) * (x[partner] - softmax.largest - log_sum);
     const float spread = call.smoothing > 0 ? sum - static_cast<float>(classes) * log_sum : 0.0F;
     of_samples[n] = {-(certain * likely + even * spread), larger < 1 ? 1.0F : 0.0F,
                      larger < 5 ? 1.0F : 0.0F, 1.0F};
@@ -70,8 +71,8 @@ __global__ void LossOfSample(LossKernelCall call, LossSums* of_samples) {
   const float factor = parameters.diff_scale / static_cast<float>(call.samples);
   for (std::int64_t k = threadIdx.x; k < classes; k += kThreads) {
     float target = even;
-    if (k == label) target += certain * parameters.lambda;
-    if (k == partner) target += certain * (1 - parameters.lambda);
+    if (k == label) target += certain * lambda;
+    if (k == partner) target += certain * (1 - lambda);
     diff[k] = factor * (expf(x[k] - softmax.largest) / softmax.sum - target);
   }
 }

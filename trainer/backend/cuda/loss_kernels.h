@@ -21,7 +21,8 @@ struct LossKernelCall {
   const LossParameters* parameters = nullptr;
   const float* logits = nullptr;
   const std::int32_t* labels = nullptr;
-  float* diff_logits = nullptr;  // or null; may be logits
+  const float* lambda = nullptr;  // null: 1 for all
+  float* diff_logits = nullptr;   // or null; may be logits
 };
 
 // `of_samples`: scratch for the sums of each sample.  Adds to *sums.

@@ -86,7 +86,7 @@ class CudaStem final : public Stem {
     PixelsCall pixels = pixels_;
     pixels.pixels = batch.pixels;
     pixels.mirror = batch.mirror;
-    pixels.lambda = &batch.loss->lambda;
+    pixels.lambda = batch.lambda;
     TransformPixelsToBlocks(pixels, dtype_, input_.data, HandleOf(stream));
     FilterToBlocks(bindings_[0].value.data, dtype_, filters(), block_filter_.data,
                    HandleOf(stream));

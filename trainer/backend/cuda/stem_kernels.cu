@@ -46,7 +46,7 @@ __global__ void ToBlocks(PixelsCall call, int down, int across, int blocks, T* d
   const std::int64_t left = (i % across - 2) * 2;
   const std::int64_t top = (i / across % down - 2) * 2;
   const std::int64_t n = i / (across * down);
-  const float lambda = *call.lambda;
+  const float lambda = call.lambda == nullptr ? 1.0F : call.lambda[n];
   float sum[kPaddedBlockChannels] = {};
   AddBlock(call, n, top, left, lambda, sum);
   if (lambda != 1) AddBlock(call, call.samples - 1 - n, top, left, 1 - lambda, sum);

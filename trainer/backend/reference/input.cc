@@ -14,9 +14,8 @@ class ReferenceInputTransform final : public InputTransform {
 
   const TensorDesc& dst() const override { return dst_; }
 
-  void Forward(const std::uint8_t* pixels, const std::uint8_t* mirror, const float* lambda_memory,
+  void Forward(const std::uint8_t* pixels, const std::uint8_t* mirror, const float* lambda,
                const Tensor& dst_tensor, Stream& /*stream*/) override {
-    const float lambda = *lambda_memory;
     const std::int64_t samples = dst_.shape[0];
     const std::int64_t height = dst_.shape[2];
     const std::int64_t width = dst_.shape[3];
@@ -26,7 +25,8 @@ class ReferenceInputTransform final : public InputTransform {
       return (pixels[((n * height + h) * width + column) * 3 + c] - kMean[c]) / kDeviation[c];
     };
     ForEach(dst_.shape, [&](std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w) {
-      dst(n, c, h, w) = lambda * x(n, c, h, w) + (1 - lambda) * x(samples - 1 - n, c, h, w);
+      const float own = lambda == nullptr ? 1 : lambda[n];
+      dst(n, c, h, w) = own * x(n, c, h, w) + (1 - own) * x(samples - 1 - n, c, h, w);
     });
   }
 

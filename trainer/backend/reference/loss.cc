@@ -21,7 +21,8 @@ class ReferenceSoftmaxCrossEntropy final : public SoftmaxCrossEntropy {
   }
 
   void Run(const LossParameters* call_memory, const Tensor& logits, const std::int32_t* labels,
-           const Tensor& diff_logits, LossSums* sums, Stream& /*stream*/) override {
+           const float* lambda, const Tensor& diff_logits, LossSums* sums,
+           Stream& /*stream*/) override {
     const LossParameters call = *call_memory;
     DDL_CHECK(call.valid >= 0 && call.valid <= batch_);
     double loss = 0;
@@ -37,7 +38,8 @@ class ReferenceSoftmaxCrossEntropy final : public SoftmaxCrossEntropy {
       const Index larger = CountLarger(row, labels[n]);  // before diff_row, which may be row
       top1 += larger < 1 ? 1 : 0;
       top5 += larger < 5 ? 1 : 0;
-      loss += RunRow(call, row, labels[n], labels[batch_ - 1 - n], diff_row);
+      const double own = lambda == nullptr ? 1 : lambda[n];
+      loss += RunRow(call, row, {labels[n], labels[batch_ - 1 - n], own}, diff_row);
     }
     sums->loss += static_cast<float>(loss);
     sums->top1 += static_cast<float>(top1);
@@ -46,9 +48,15 @@ class ReferenceSoftmaxCrossEntropy final : public SoftmaxCrossEntropy {
   }
 
  private:
+  // What a sample is of: its own label with the weight lambda, its partner's with the rest.
+  struct Target {
+    std::int32_t label, partner;
+    double lambda;
+  };
+
   // Returns the loss of one sample.
-  double RunRow(const LossParameters& call, const float* row, std::int32_t label,
-                std::int32_t partner, float* diff_row) const {
+  double RunRow(const LossParameters& call, const float* row, const Target& of,
+                float* diff_row) const {
     const double peak = *std::max_element(row, row + classes_);
     double sum = 0;
     for (Index k = 0; k < classes_; ++k) sum += std::exp(row[k] - peak);
@@ -59,7 +67,7 @@ class ReferenceSoftmaxCrossEntropy final : public SoftmaxCrossEntropy {
     for (Index k = 0; k < classes_; ++k) {
       const double log_softmax = row[k] - peak - std::log(sum);
       const double hit =
-          (k == label ? call.lambda : 0.0) + (k == partner ? 1.0 - call.lambda : 0.0);
+          (k == of.label ? of.lambda : 0.0) + (k == of.partner ? 1.0 - of.lambda : 0.0);
       const double target = (1 - smoothing_) * hit + smoothing_ / classes;
       loss -= target * log_softmax;
       if (diff_row != nullptr) {
