@@ -2,8 +2,8 @@
 //
 // Starting a kernel.  Kernels of this folder keep to a small part of CUDA: threadIdx, blockIdx,
 // blockDim, gridDim, __shared__ arrays of fixed size, __syncthreads, __shfl_xor_sync over whole
-// warps.  tests/trainer/backend/cuda_emulator runs just that part on a CPU, so that every kernel is
-// tested where there is no GPU.
+// warps, tensor_cores.cuh.  tests/trainer/backend/cuda_emulator runs just that part on a CPU, so
+// that every kernel is tested where there is no GPU.
 
 #pragma once
 

@@ -3,6 +3,7 @@
 #include "tests/trainer/backend/cuda_emulator/run.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -35,6 +36,8 @@ struct Thread {
   std::uint64_t offered = kPoison;
   std::uint64_t received = kPoison;
   unsigned source = 0;
+  void* own = nullptr;  // of Together
+  WarpWork work = nullptr;
 };
 
 bool Waits(const Thread& thread) {
@@ -42,7 +45,7 @@ bool Waits(const Thread& thread) {
 }
 
 bool Meet(const Thread& a, const Thread& b) {
-  return a.state == b.state && a.place.line == b.place.line &&
+  return a.state == b.state && a.work == b.work && a.place.line == b.place.line &&
          std::strcmp(a.place.file, b.place.file) == 0;
 }
 
@@ -55,6 +58,7 @@ std::string Describe(const Thread& thread) {
   std::string text = "thread " + Text(thread.index);
   if (thread.state == State::kReturned) return text + " has returned";
   text += thread.state == State::kInSyncBlock ? " waits in __syncthreads at "
+          : thread.work != nullptr            ? " waits in an instruction of its warp at "
                                               : " waits in a shuffle or __syncwarp at ";
   return text + thread.place.file + ":" + std::to_string(thread.place.line);
 }
@@ -161,7 +165,8 @@ const Thread* Machine::Missing(const Thread& waiting) const {
   }
   for (std::size_t i = begin; i < end; ++i) {
     const Thread& other = threads_[i];
-    if (waiting.state == State::kInExchange && other.state == State::kReturned) continue;
+    const bool may_be_gone = waiting.state == State::kInExchange && waiting.work == nullptr;
+    if (may_be_gone && other.state == State::kReturned) continue;
     if (!Meet(waiting, other)) return &other;
   }
   return nullptr;
@@ -181,12 +186,18 @@ bool Machine::ReleaseWarp(std::size_t first) {
       Missing(threads_[waiting]) != nullptr) {
     return false;
   }
+  if (const WarpWork work = threads_[waiting].work) {
+    std::array<void*, kWarp> lanes{};
+    for (std::size_t i = first; i < end; ++i) lanes[i - first] = threads_[i].own;
+    work(lanes.data());
+  }
   for (std::size_t i = first; i < end; ++i) {
     Thread& thread = threads_[i];
     if (thread.state == State::kReturned) continue;
     thread.state = State::kReady;
     const std::size_t source = first + thread.source;
     thread.received = source < end ? threads_[source].offered : kPoison;
+    thread.work = nullptr;
   }
   return true;
 }
@@ -293,6 +304,19 @@ std::uint64_t Exchange(unsigned mask, std::uint64_t value, unsigned source, Plac
   self.source = source;
   TheMachine().Wait(State::kInExchange, place);
   return self.received;
+}
+
+void Together(void* own, WarpWork work, Place place) {
+  Thread& self = TheMachine().current();
+  if (blockDim.x * blockDim.y * blockDim.z % kWarp != 0) {
+    throw std::runtime_error(std::string("emulated kernel: an instruction of a warp at ") +
+                             place.file + ":" + std::to_string(place.line) +
+                             " in a block that is not of whole warps");
+  }
+  self.own = own;
+  self.work = work;
+  self.source = Lane();
+  TheMachine().Wait(State::kInExchange, place);
 }
 
 unsigned Lane() {

@@ -9,6 +9,7 @@
 //     (for one in a function: of that function).  A thread that has returned is missing, too.
 //   * Shuffles and __syncwarp are for whole warps: all threads of the warp that have not returned
 //     must reach the same one.  The value of a lane that is not there has all bits set.
+//   * The instructions of tensor_cores.h need all 32 lanes: none may have returned.
 //   * __shared__ memory has all bits set (not a number) when a block begins.
 // Whatever breaks a rule is a std::runtime_error that names place and threads; the launch ends.
 //
@@ -38,5 +39,9 @@ void SyncBlock(Place place);
 // Offers `value` to the lanes of this warp and returns what lane `source` offers.
 std::uint64_t Exchange(unsigned mask, std::uint64_t value, unsigned source, Place place);
 unsigned Lane();
+// For what a warp does as one: calls work(lanes) once, when all 32 lanes are there, with what each
+// gives as `own`.
+using WarpWork = void (*)(void* const* lanes);
+void Together(void* own, WarpWork work, Place place);
 
 }  // namespace cuda_emulator

@@ -7,4 +7,5 @@
 
 #include "tests/trainer/backend/cuda_emulator/language.h"
 #include "tests/trainer/backend/cuda_emulator/runtime_api.h"
+#include "tests/trainer/backend/cuda_emulator/tensor_cores.h"
 #include "tests/trainer/backend/cuda_emulator/vector_types.h"

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tiles multiplied by the instructions of tensor cores, against plain loops.
+
+#include "trainer/backend/cuda/tile_product.cuh"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "trainer/backend/cuda/element.cuh"
+
+namespace trainer {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int kEdge = 16;
+constexpr int kDepth = 48;
+constexpr int kPart = 8;
+// Lines lie apart by an odd number of parts.
+constexpr int kLine = kDepth + kPart;
+constexpr int kElements = kDepth * kLine;  // of either way to lay a matrix out
+
+// Where element (edge, depth) of an operand lies.
+constexpr int PlaceOf(Neighbours neighbours, int edge, int depth) {
+  return neighbours == Neighbours::kDepth ? edge * kLine + depth : depth * kLine + edge;
+}
+
+template <typename T, TensorCores cores, Neighbours of_a, Neighbours of_b>
+__global__ void MultiplyTiles(const T* a, const T* b, float* out) {
+  alignas(16) __shared__ T in_shared[2][kElements];
+  for (int i = static_cast<int>(threadIdx.x); i < kElements; i += 32) {
+    in_shared[0][i] = a[i];
+    in_shared[1][i] = b[i];
+  }
+  __syncthreads();
+  TileSum sum;
+  for (int i = 0; i < 8; ++i) {
+    sum.values[i] = out[TileRow<cores>(i) * kEdge + TileColumn<cores>(i)];
+  }
+  for (int first = 0; first < kDepth; first += 16) {
+    const auto from = [&](int side, Neighbours neighbours) {
+      return [=](int line, int part) {
+        return in_shared[side] + (neighbours == Neighbours::kDepth
+                                      ? PlaceOf(neighbours, line, first + part * kPart)
+                                      : PlaceOf(neighbours, part * kPart, first + line));
+      };
+    };
+    Operand<T, cores, Side::kA, of_a> left;
+    Operand<T, cores, Side::kB, of_b> right;
+    LoadOperand(from(0, of_a), left);
+    LoadOperand(from(1, of_b), right);
+    MultiplyAdd(left, right, sum);
+  }
+  for (int i = 0; i < 8; ++i) {
+    out[TileRow<cores>(i) * kEdge + TileColumn<cores>(i)] = sum.values[i];
+  }
+}
+
+std::vector<float> Noise(unsigned seed, int count) {
+  std::mt19937 engine(seed);
+  std::uniform_real_distribution<float> uniform(-2, 2);
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (float& value : values) value = uniform(engine);
+  return values;
+}
+
+template <typename T, TensorCores cores, Neighbours of_a, Neighbours of_b>
+void ExpectTheProduct() {
+  std::vector<T> a(kElements);
+  std::vector<T> b(kElements);
+  const std::vector<float> noise = Noise(1, 2 * kElements);
+  for (int i = 0; i < kElements; ++i) {
+    Assign(a[i], noise[i]);
+    Assign(b[i], noise[kElements + i]);
+  }
+  const std::vector<float> before = Noise(2, kEdge * kEdge);
+  std::vector<float> out = before;
+  Launch(MultiplyTiles<T, cores, of_a, of_b>, 1, 32, nullptr, a.data(), b.data(), out.data());
+  for (int row = 0; row < kEdge; ++row) {
+    for (int column = 0; column < kEdge; ++column) {
+      double sum = before[row * kEdge + column];
+      double magnitude = std::abs(sum);
+      for (int k = 0; k < kDepth; ++k) {
+        const double product = double{ToFloat(a[PlaceOf(of_a, row, k)])} *
+                               double{ToFloat(b[PlaceOf(of_b, column, k)])};
+        sum += product;
+        magnitude += std::abs(product);
+      }
+      EXPECT_NEAR(out[row * kEdge + column], sum, magnitude * kDepth * 0x1p-24)
+          << row << ", " << column;
+    }
+  }
+}
+
+template <typename T, TensorCores cores>
+void ExpectProductsOfAllLayouts() {
+  ExpectTheProduct<T, cores, Neighbours::kDepth, Neighbours::kDepth>();
+  ExpectTheProduct<T, cores, Neighbours::kDepth, Neighbours::kEdge>();
+  ExpectTheProduct<T, cores, Neighbours::kEdge, Neighbours::kDepth>();
+  ExpectTheProduct<T, cores, Neighbours::kEdge, Neighbours::kEdge>();
+}
+
+TEST(TileProduct, OfFp16ByQuadPairs) {
+  ExpectProductsOfAllLayouts<__half, TensorCores::kQuadPairs>();
+}
+TEST(TileProduct, OfFp16ByTheWholeWarp) {
+  ExpectProductsOfAllLayouts<__half, TensorCores::kWholeWarp>();
+}
+TEST(TileProduct, OfBf16ByTheWholeWarp) {
+  ExpectProductsOfAllLayouts<__nv_bfloat16, TensorCores::kWholeWarp>();
+}
+
+TEST(TileProduct, TheInstructionGoesByTheComputeCapability) {
+  EXPECT_EQ(TensorCoresOf(7), TensorCores::kQuadPairs);
+  EXPECT_EQ(TensorCoresOf(8), TensorCores::kWholeWarp);
+  EXPECT_EQ(TensorCoresOf(10), TensorCores::kWholeWarp);
+}
+
+// The lane that asks for nothing at all, and one address that is not aligned.
+__global__ void LoadUnaligned(const __half* src, int off) {
+  unsigned words[4];
+  LoadMatrices<false>(src + (threadIdx.x == 7 ? off : 0), words);
+}
+__global__ void MultiplyInPartOfAWarp() {
+  if (threadIdx.x == 9) return;
+  const unsigned a[4] = {};
+  const unsigned b[2] = {};
+  float sum[4] = {};
+  MultiplyM16N8K16<__half>(a, b, sum);
+}
+
+template <typename... Parameters, typename... Arguments>
+std::string Failure(void (*kernel)(Parameters...), int threads, Arguments... arguments) {
+  try {
+    Launch(kernel, 1, static_cast<unsigned>(threads), nullptr, arguments...);
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(TileProduct, NeedsAlignedRowsAndWholeWarps) {
+  alignas(16) __half src[16] = {};
+  EXPECT_EQ(Failure(LoadUnaligned, 32, src, 8), "");
+  EXPECT_THAT(Failure(LoadUnaligned, 32, src, 4), HasSubstr("not aligned to 16 bytes"));
+  EXPECT_THAT(Failure(MultiplyInPartOfAWarp, 32),
+              testing::AllOf(HasSubstr("waits in an instruction of its warp at"),
+                             HasSubstr("thread (9, 0, 0) has returned")));
+  EXPECT_THAT(Failure(MultiplyInPartOfAWarp, 8), HasSubstr("not of whole warps"));
+}
+
+}  // namespace
+}  // namespace trainer
