@@ -156,13 +156,24 @@ void TakeDevice(int device) {
   NameOfDevice();
 }
 
-int Multiprocessors() {
+namespace {
+
+int AttributeOfCurrent(cudaDeviceAttr attribute, const std::string& what) {
   int device = 0;
-  int count = 0;
+  int value = 0;
   CheckCuda(cudaGetDevice(&device), "asking for the current GPU");
-  CheckCuda(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device),
-            "asking for the GPU's multiprocessors");
-  return count;
+  CheckCuda(cudaDeviceGetAttribute(&value, attribute, device), "asking for the GPU's " + what);
+  return value;
+}
+
+}  // namespace
+
+int Multiprocessors() {
+  return AttributeOfCurrent(cudaDevAttrMultiProcessorCount, "multiprocessors");
+}
+
+int ComputeCapabilityMajor() {
+  return AttributeOfCurrent(cudaDevAttrComputeCapabilityMajor, "compute capability");
 }
 
 std::unique_ptr<Stream> MakeCudaStream() {

@@ -20,6 +20,7 @@ void CheckCuda(cudaError_t result, const std::string& action);
 
 // Of the current GPU.
 int Multiprocessors();
+int ComputeCapabilityMajor();
 
 // Throws as CheckCuda does if the GPU has failed; for libraries that only say that they have.
 void CheckDevice(const std::string& action);

@@ -16,15 +16,9 @@
 
 #include <type_traits>
 
-namespace trainer {
+#include "trainer/backend/cuda/tensor_cores.h"
 
-enum class TensorCores {
-  kQuadPairs,  // m8n8k4 with fp16: what compute capability 7.x has
-  kWholeWarp,  // m16n8k16 with fp16 and bf16, and ldmatrix: from 8.0 on
-};
-constexpr TensorCores TensorCoresOf(int compute_capability_major) {
-  return compute_capability_major >= 8 ? TensorCores::kWholeWarp : TensorCores::kQuadPairs;
-}
+namespace trainer {
 
 // Four matrices of 8x8, lane 8 * i + j with the address of row j of matrix i in shared memory;
 // each lane gets two neighbours in a row of each matrix or, transposed, in a column.

@@ -86,6 +86,22 @@ __device__ __forceinline__ void LoadOperand(const At& at, Operand<T, cores, side
   }
 }
 
+// The same from memory of any kind, slower; Neighbours::kDepth.
+template <typename T, TensorCores cores, Side side, typename At>
+__device__ __forceinline__ void LoadOperandFromAnywhere(
+    const At& at, Operand<T, cores, side, Neighbours::kDepth>& to) {
+  if constexpr (cores == TensorCores::kWholeWarp) {
+    const int lane = TileLane();
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const T* part = at(i % 2 * 8 + lane / 4, i / 2);
+      to.words[i] = reinterpret_cast<const unsigned*>(part)[lane % 4];
+    }
+  } else {
+    LoadOperand(at, to);
+  }
+}
+
 // sum += a * b
 template <typename T, TensorCores cores, Neighbours of_a, Neighbours of_b>
 __device__ __forceinline__ void MultiplyAdd(const Operand<T, cores, Side::kA, of_a>& a,

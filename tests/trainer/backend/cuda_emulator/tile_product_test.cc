@@ -55,6 +55,10 @@ __global__ void MultiplyTiles(const T* a, const T* b, float* out) {
     Operand<T, cores, Side::kB, of_b> right;
     LoadOperand(from(0, of_a), left);
     LoadOperand(from(1, of_b), right);
+    if constexpr (of_a == Neighbours::kDepth) {  // another way to the same
+      LoadOperandFromAnywhere(
+          [=](int line, int part) { return a + PlaceOf(of_a, line, first + part * kPart); }, left);
+    }
     MultiplyAdd(left, right, sum);
   }
   for (int i = 0; i < 8; ++i) {
