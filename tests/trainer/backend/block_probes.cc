@@ -194,13 +194,17 @@ std::vector<ProbeCase> BlockCases() {
   std::vector<ProbeCase> cases;
   for (const Mode mode : {Mode::kTraining, Mode::kFrozen, Mode::kInference}) {
     const std::pair<const char*, StemSpec> stems[] = {{"stem", {2, 18, 22, 16}},
-                                                      {"stem_odd", {1, 13, 9, 10}}};
+                                                      {"stem_odd", {1, 13, 9, 10}},
+                                                      {"stem_wide", {2, 33, 47, 60}},
+                                                      {"stem_wide_of_one", {1, 32, 32, 64}}};
     for (const auto& [name, spec] : stems) {
+      // Finite differences of so many filters take too long.
+      const bool is_differentiated = mode != Mode::kInference && spec.out_channels <= 16;
       cases.push_back({name + Suffix(mode),
                        [spec = spec, mode](Device& device) {
                          return std::make_unique<StemProbe>(device, spec, mode);
                        },
-                       5, mode == Mode::kInference ? 0 : 1.0 / 1024, true});
+                       5, is_differentiated ? 1.0 / 1024 : 0, true});
     }
     const std::pair<const char*, BottleneckCase> bottlenecks[] = {
         {"bottleneck_identity", {{2, 32, 6, 5}, 8, 32, 1, mode}},

@@ -222,7 +222,7 @@ class CudaBackend final : public Backend {
   }
   bool fuses_stem() const override { return true; }
   std::unique_ptr<Stem> MakeStem(const StemSpec& spec) override {
-    return MakeCudaStem(*this, spec);
+    return MakeCudaStem(*this, *libraries_, spec);
   }
 
  private:

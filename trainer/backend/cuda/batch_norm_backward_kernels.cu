@@ -97,8 +97,7 @@ struct BackwardScratch {
   float* partial;
 
   BackwardScratch(const NormShape& shape, float* scratch)
-      : by{scratch, scratch + shape.padded, scratch + 2 * shape.padded},
-        partial(scratch + 3 * shape.padded) {}
+      : by(CoefficientsIn(scratch, shape.padded)), partial(scratch + 3 * shape.padded) {}
 };
 
 template <typename T, Gate gate, int depth>

@@ -270,6 +270,11 @@ struct BackwardCoefficients {
   float* rest;
 };
 
+// Where they are in the scratch of a backward pass.
+inline BackwardCoefficients CoefficientsIn(float* scratch, int padded) {
+  return {scratch, scratch + padded, scratch + 2 * padded};
+}
+
 // The same of a thread's eight channels, in registers.
 struct BackwardChannels {
   float mean[8], of_gradient[8], of_input[8], rest[8];

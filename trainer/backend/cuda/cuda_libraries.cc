@@ -34,7 +34,8 @@ class Libraries final : public CudaLibraries {
         deterministic_(deterministic),
         plans_(std::move(plans)),
         cudnn_(OpenCudnnDevice(plans_)),
-        norm_paces_(plans_) {}
+        norm_paces_(plans_),
+        stem_ways_(plans_) {}
 
   std::string versions() const override { return Versions(); }
 
@@ -52,12 +53,18 @@ class Libraries final : public CudaLibraries {
   NormPace ForwardPace(const NormSize& size) override { return norm_paces_.Forward(size); }
   NormPace BackwardPace(const NormSize& size) override { return norm_paces_.Backward(size); }
 
+  StemWay FasterStem(Convolution& convolution, const StemSize& size) override {
+    if (deterministic_ || !HasStemPasses(size)) return StemWay::kStored;
+    return stem_ways_.Choose(convolution, size);
+  }
+
  private:
   CudaPrecision precision_;
   bool deterministic_;
   DevicePlans plans_;
   std::shared_ptr<CudnnDevice> cudnn_;
   NormPaces norm_paces_;
+  StemWays stem_ways_;
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "trainer/backend/cuda/batch_norm_kernels.h"
+#include "trainer/backend/cuda/stem_ways.h"
 #include "trainer/backend/ops.h"
 #include "trainer/backend/plan_cache.h"
 
@@ -35,6 +36,10 @@ class CudaLibraries {
   // The fastest one, found in the same way.
   virtual NormPace ForwardPace(const NormSize& size) = 0;
   virtual NormPace BackwardPace(const NormSize& size) = 0;
+
+  // The faster one for a stem with this convolution over blocks of pixels; kStored where there is
+  // no other, and where results must not depend on a clock.
+  virtual StemWay FasterStem(Convolution& convolution, const StemSize& size) = 0;
 };
 
 // On the current device.  `deterministic`: only algorithms that give the same bits each time.

@@ -13,15 +13,19 @@
 #include "trainer/backend/cuda/layout.h"
 #include "trainer/backend/cuda/runtime.h"
 #include "trainer/backend/cuda/stem_kernels.h"
+#include "trainer/backend/cuda/stem_passes.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
 namespace {
 
 // pixels -> blocks -> convolution -> convolved -> norm, ReLU and pool -> dst
+// or, where it is computed again,
+// pixels -> blocks -> sums of the convolution
+//           blocks -> convolution, norm, ReLU and pool -> dst
 class CudaStem final : public Stem {
  public:
-  CudaStem(Backend& backend, const StemSpec& spec)
+  CudaStem(Backend& backend, CudaLibraries& libraries, const StemSpec& spec)
       : spec_(spec),
         dtype_(backend.compute_type()),
         blocks_(CudaImages(
@@ -31,7 +35,10 @@ class CudaStem final : public Stem {
         norm_(NormShapeOf(convolution_->dst())),
         filter_(CudaFilter({spec.out_channels, 3, 7, 7}, dtype_)) {
     const Shape& src = convolution_->dst().shape;
-    images_ = {.samples = src[0], .height = src[2], .width = src[3]};
+    size_ = {.images = {.samples = src[0], .height = src[2], .width = src[3]},
+             .norm = norm_,
+             .cores = TensorCoresOf(ComputeCapabilityMajor())};
+    way_ = libraries.FasterStem(*convolution_, size_);
     dst_ = CudaImages({src[0], src[1], WindowsAcross(src[2]), WindowsAcross(src[3])}, dtype_);
     pixels_.samples = spec.batch;
     pixels_.height = spec.height;
@@ -47,24 +54,26 @@ class CudaStem final : public Stem {
   const TensorDesc& dst() const override { return dst_; }
 
   void Reserve(const BlockTimes& times, const std::string& name, MemoryPlan& plan) override {
-    const std::size_t workspace_bytes =
-        std::max(convolution_->workspace_bytes(),
-                 static_cast<std::size_t>(NormScratchFloats(norm_)) * sizeof(float));
     const auto& [forward, backward] = times;
-    const std::array<PieceRow, kPieces> rows = {{
+    std::vector<PieceRow> rows = {
         {kInput, ".input", blocks_.bytes, forward, backward},
         {kFilter, ".filter", convolution_->filter().bytes, forward, backward},
-        {kConvolved, ".convolved", convolution_->dst().bytes, forward, backward},
-        {kSaved, ".saved", static_cast<std::size_t>(NormSavedFloats(norm_)) * sizeof(float),
-         forward, backward},
+        {kSaved, ".saved", FloatBytes(NormSavedFloats(norm_)), forward, backward},
         {kChosen, ".chosen", dst_.bytes, forward, backward},
         {kWinners, ".winners", dst_.bytes / SizeOf(dtype_), forward, backward},
         {kMask, ".mask", dst_.bytes / SizeOf(dtype_) / 8, forward, backward},
-        {kForwardWorkspace, ".workspace", workspace_bytes, forward, forward},
-        {kBackwardWorkspace, ".workspace", workspace_bytes, backward, backward},
-        {kDiffConvolved, ".diff_convolved", convolution_->dst().bytes, backward, backward},
-        {kDiffFilter, ".diff_filter", convolution_->filter().bytes, backward, backward},
-    }};
+        {kForwardWorkspace, ".workspace", workspace_bytes(), forward, forward},
+        {kBackwardWorkspace, ".workspace", workspace_bytes(), backward, backward},
+    };
+    if (way_ == StemWay::kStored) {
+      const std::size_t convolved = convolution_->dst().bytes;
+      rows.push_back({kConvolved, ".convolved", convolved, forward, backward});
+      rows.push_back({kDiffConvolved, ".diff_convolved", convolved, backward, backward});
+      rows.push_back(
+          {kDiffFilter, ".diff_filter", convolution_->filter().bytes, backward, backward});
+    } else {
+      rows.push_back({kSums, ".sums", FloatBytes(2 * filters()), forward, forward});
+    }
     for (const PieceRow& row : rows) {
       memory_[row.piece].id = plan.Reserve(name + row.name, row.bytes, row.first, row.last);
     }
@@ -74,7 +83,9 @@ class CudaStem final : public Stem {
             std::vector<ParameterBinding> bindings) override {
     DDL_CHECK(bindings.size() == parameters_.size());
     bindings_ = std::move(bindings);
-    for (Piece& piece : memory_) piece.address = arena + plan.offset(piece.id);
+    for (Piece& piece : memory_) {
+      if (piece.id >= 0) piece.address = arena + plan.offset(piece.id);
+    }
     input_ = {blocks_, At<void>(kInput)};
     block_filter_ = {convolution_->filter(), At<void>(kFilter)};
     convolved_ = {convolution_->dst(), At<void>(kConvolved)};
@@ -88,12 +99,7 @@ class CudaStem final : public Stem {
     pixels.mirror = batch.mirror;
     pixels.lambda = batch.lambda;
     TransformPixelsToBlocks(pixels, dtype_, input_.data, HandleOf(stream));
-    FilterToBlocks(bindings_[0].value.data, dtype_, filters(), block_filter_.data,
-                   HandleOf(stream));
-    convolution_->Forward(input_, block_filter_, convolved_, At<void>(kForwardWorkspace), stream);
-
     PooledNormForward call;
-    call.norm.src.values = convolved_.data;
     call.norm.of_batch = mode == Mode::kTraining;
     call.norm.scratch = At<float>(kForwardWorkspace);
     call.dst = dst.data;
@@ -103,13 +109,15 @@ class CudaStem final : public Stem {
       call.winners = At<std::uint8_t>(kWinners);
       call.mask = At<std::uint8_t>(kMask);
     }
-    RunPooledNormForward(norm_, images_, Parameters(), call, HandleOf(stream));
+    if (way_ == StemWay::kStored) {
+      ForwardStored(call, stream);
+    } else {
+      ForwardComputedAgain(call, HandleOf(stream));
+    }
   }
 
   void Backward(Mode mode, const Tensor& /*dst*/, const Tensor& diff_dst, Stream& stream) override {
     PooledNormBackward call;
-    call.norm.src = convolved_.data;
-    call.norm.diff_src = diff_convolved_.data;
     call.norm.diff_scale = bindings_[1].gradient.As<float>();
     call.norm.diff_shift = bindings_[2].gradient.As<float>();
     call.norm.of_batch = mode == Mode::kTraining;
@@ -119,11 +127,9 @@ class CudaStem final : public Stem {
     call.chosen = At<void>(kChosen);
     call.winners = At<std::uint8_t>(kWinners);
     call.mask = At<std::uint8_t>(kMask);
-    RunPooledNormBackward(norm_, images_, Parameters().scale, call, HandleOf(stream));
-    convolution_->BackwardFilter(input_, diff_convolved_, diff_block_filter_,
-                                 At<void>(kBackwardWorkspace), stream);
-    FilterFromBlocks(diff_block_filter_.data, dtype_, filters(), bindings_[0].gradient.data,
-                     HandleOf(stream));
+    if (way_ == StemWay::kStored) return BackwardStored(call, stream);
+    RunConvolvedBackward(size_, operands(), Parameters().scale, call, bindings_[0].gradient.data,
+                         HandleOf(stream));
   }
 
  private:
@@ -131,6 +137,7 @@ class CudaStem final : public Stem {
   enum PieceName : std::size_t {
     kInput,
     kFilter,
+    kSums,
     kConvolved,
     kSaved,
     kChosen,
@@ -153,6 +160,41 @@ class CudaStem final : public Stem {
     int first, last;  // times at which it is needed
   };
 
+  static std::size_t FloatBytes(std::int64_t count) {
+    return static_cast<std::size_t>(count) * sizeof(float);
+  }
+  std::size_t workspace_bytes() const {
+    const std::size_t norm = FloatBytes(NormScratchFloats(norm_));
+    if (way_ == StemWay::kComputedAgain) return norm + FloatBytes(StemScratchFloats(size_));
+    return std::max(convolution_->workspace_bytes(), norm);
+  }
+  StemOperands operands() const { return {input_.data, block_filter_.data}; }
+
+  void ForwardStored(PooledNormForward call, Stream& stream) {
+    FilterToBlocks(bindings_[0].value.data, dtype_, filters(), block_filter_.data,
+                   HandleOf(stream));
+    convolution_->Forward(input_, block_filter_, convolved_, At<void>(kForwardWorkspace), stream);
+    call.norm.src.values = convolved_.data;
+    RunPooledNormForward(norm_, size_.images, Parameters(), call, HandleOf(stream));
+  }
+  void ForwardComputedAgain(PooledNormForward call, CUstream_st* stream) {
+    FilterToLines(bindings_[0].value.data, dtype_, filters(), block_filter_.data, stream);
+    if (call.norm.of_batch) {
+      RunConvolvedSums(size_, operands(), call.norm.scratch, At<float>(kSums), stream);
+      call.norm.src.sums = At<float>(kSums);
+    }
+    RunConvolvedForward(size_, operands(), Parameters(), call, stream);
+  }
+  void BackwardStored(PooledNormBackward call, Stream& stream) {
+    call.norm.src = convolved_.data;
+    call.norm.diff_src = diff_convolved_.data;
+    RunPooledNormBackward(norm_, size_.images, Parameters().scale, call, HandleOf(stream));
+    convolution_->BackwardFilter(input_, diff_convolved_, diff_block_filter_,
+                                 At<void>(kBackwardWorkspace), stream);
+    FilterFromBlocks(diff_block_filter_.data, dtype_, filters(), bindings_[0].gradient.data,
+                     HandleOf(stream));
+  }
+
   template <typename T>
   T* At(PieceName piece) const {
     return reinterpret_cast<T*>(memory_[piece].address);
@@ -172,7 +214,8 @@ class CudaStem final : public Stem {
   const TensorDesc blocks_;
   const std::unique_ptr<Convolution> convolution_;
   const NormShape norm_;
-  StemImages images_;
+  StemSize size_;
+  StemWay way_ = StemWay::kStored;
   PixelsCall pixels_;
   TensorDesc filter_;
   TensorDesc dst_;
@@ -189,8 +232,9 @@ class CudaStem final : public Stem {
 
 }  // namespace
 
-std::unique_ptr<Stem> MakeCudaStem(Backend& backend, const StemSpec& spec) {
-  return std::make_unique<CudaStem>(backend, spec);
+std::unique_ptr<Stem> MakeCudaStem(Backend& backend, CudaLibraries& libraries,
+                                   const StemSpec& spec) {
+  return std::make_unique<CudaStem>(backend, libraries, spec);
 }
 
 }  // namespace trainer

@@ -2,7 +2,9 @@
 
 #include "trainer/backend/cuda/batch_norm_passes.cuh"
 #include "trainer/backend/cuda/element.cuh"
+#include "trainer/backend/cuda/stem_filters.cuh"
 #include "trainer/backend/cuda/stem_kernels.h"
+#include "trainer/backend/cuda/stem_windows.cuh"
 
 namespace trainer {
 namespace {
@@ -20,8 +22,6 @@ using batch_norm::TrackOf;
 // The passes that pool have more in their registers than those of batch norm alone.
 constexpr int kPoolBlocksAtOnce = 2;
 constexpr int kPaddedBlockChannels = 16;
-constexpr int kBlockFilter = kBlockKernel * kBlockKernel * kPaddedBlockChannels;
-constexpr int kPixelFilter = 7 * 7 * 8;
 
 // The pixels of one block of one image, added with a weight.
 __device__ void AddBlock(const PixelsCall& call, std::int64_t n, std::int64_t top,
@@ -57,54 +57,28 @@ __global__ void ToBlocks(PixelsCall call, int down, int across, int blocks, T* d
   }
 }
 
-// Where an element of a filter over blocks is in the filter over pixels; -1: nowhere.
-__device__ int PixelTap(int in_block) {
-  const int channel = in_block % kPaddedBlockChannels;
-  const int tap = in_block / kPaddedBlockChannels;
-  const int r = tap / kBlockKernel * 2 + channel / 6 - 1;
-  const int s = tap % kBlockKernel * 2 + channel / 3 % 2 - 1;
-  if (channel >= kBlockChannels || r < 0 || s < 0) return -1;
-  return (r * 7 + s) * 8 + channel % 3;
-}
-
-template <typename T>
+template <typename T, int channels>
 __global__ void FilterTo(const T* filter, std::int64_t filters, T* blocks) {
+  constexpr int kFilter = kBlockFilter<channels>;
   const std::int64_t i = Item();
-  if (i >= filters * kBlockFilter) return;
-  const int from = PixelTap(static_cast<int>(i % kBlockFilter));
-  Assign(blocks[i], from < 0 ? 0.0F : ToFloat(filter[i / kBlockFilter * kPixelFilter + from]));
+  if (i >= filters * kFilter) return;
+  const int from = PlaceInPixels<channels>(static_cast<int>(i % kFilter));
+  Assign(blocks[i], from < 0 ? 0.0F : ToFloat(filter[i / kFilter * kPixelFilter + from]));
 }
 
-template <typename T>
+template <typename T, int channels>
 __global__ void FilterFrom(const T* blocks, std::int64_t filters, T* filter) {
   const std::int64_t i = Item();
   if (i >= filters * kPixelFilter) return;
-  const int at = static_cast<int>(i % kPixelFilter);
-  const int colour = at % 8;
-  const int r = at / 8 / 7 + 1;
-  const int s = at / 8 % 7 + 1;
-  const int from =
-      (r / 2 * kBlockKernel + s / 2) * kPaddedBlockChannels + (r % 2 * 2 + s % 2) * 3 + colour;
-  Assign(filter[i], colour < 3 ? ToFloat(blocks[i / kPixelFilter * kBlockFilter + from]) : 0.0F);
-}
-
-// The pool's windows are 3x3 pixels, 2 apart, the first one pixel outside: the number of windows is
-// that of quads, 2x2 pixels from (0, 0) on.  In 32 bits, since dividing 64 takes long.
-struct Extents {
-  int height, width, out_height, out_width;
-};
-struct Window {
-  int n, h, w;
-};
-__device__ Window WindowOf(int index, const Extents& e) {
-  return {index / (e.out_height * e.out_width), index / e.out_width % e.out_height,
-          index % e.out_width};
+  const int from = PlaceInBlocks<channels>(static_cast<int>(i % kPixelFilter));
+  Assign(filter[i],
+         from < 0 ? 0.0F : ToFloat(blocks[i / kPixelFilter * kBlockFilter<channels> + from]));
 }
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads, kPoolBlocksAtOnce)
     NormalizeAndPool(const T* src, Statistics of, Extents e, int windows, int columns, T* dst,
-                     T* chosen, std::uint8_t* winners, std::uint8_t* mask) {
+                     Kept kept) {
   const int padded = of.padded;
   const Track track = TrackOf(columns, windows);
   if (track.channel >= padded) return;
@@ -138,39 +112,13 @@ __global__ void __launch_bounds__(kThreads, kPoolBlocksAtOnce)
         winner[i] = static_cast<unsigned>(place);
       }
     }
-    unsigned passes = 0;
-    for (int i = 0; i < 8; ++i) passes |= (winner[i] != kNobody ? 1U : 0U) << i;
     const std::int64_t at = ElementOf(index, padded) + track.channel;
     Store8(best, dst + at);
-    if (chosen == nullptr) continue;
-    Store8(input, chosen + at);
-    *reinterpret_cast<uint2*>(winners + at) =
-        make_uint2(winner[0] | winner[1] << 8 | winner[2] << 16 | winner[3] << 24,
-                   winner[4] | winner[5] << 8 | winner[6] << 16 | winner[7] << 24);
-    mask[at / 8] = static_cast<std::uint8_t>(passes);
+    KeepChosen<T>(kept, at, input, winner);
   }
 }
 
-// The gradient of a window, and which of its pixels get it.
-template <typename T>
-struct Choice {
-  Eight<T> gradient;
-  uint2 winners;
-};
-
-// Adds the gradient of a window where it chose `place`.
-template <typename T>
-__device__ void AddChosen(const Choice<T>& choice, unsigned place, float (&sum)[8]) {
-  float gradient[8];
-  Widen(choice.gradient, gradient);
-  for (int i = 0; i < 8; ++i) {
-    const unsigned winner = (i < 4 ? choice.winners.x : choice.winners.y) >> i % 4 * 8 & 0xFFU;
-    if (winner == place) sum[i] += gradient[i];
-  }
-}
-
-// A thread has a quad, which only the window that starts in it and its neighbours to the right and
-// below can have chosen from.
+// A thread has a quad.
 template <typename T>
 __global__ void __launch_bounds__(kThreads, kPoolBlocksAtOnce)
     DifferentiatePooled(const T* src, const T* diff_dst, const std::uint8_t* winners, Extents e,
@@ -182,43 +130,24 @@ __global__ void __launch_bounds__(kThreads, kPoolBlocksAtOnce)
   for (int first = track.first; first < quads; first += track.step) {
     const int index = quads - 1 - first;
     const Window quad = WindowOf(index, e);
-    Choice<T> choices[4];
+    ChoicesOfQuad<T> choices;
     Eight<T> x[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const int down = i / 2;
-      const int across = i % 2;
-      choices[i] = {{}, make_uint2(~0U, ~0U)};
-      if (quad.h + down < e.out_height && quad.w + across < e.out_width) {
-        const std::int64_t at =
-            ElementOf(index + down * e.out_width + across, padded) + track.channel;
-        choices[i] = {LoadEight(diff_dst + at), *reinterpret_cast<const uint2*>(winners + at)};
-      }
-      const int h = 2 * quad.h + down;
-      const int w = 2 * quad.w + across;
+      choices.Load(i, diff_dst, winners, quad, e, padded, track.channel);
+      const int h = 2 * quad.h + i / 2;
+      const int w = 2 * quad.w + i % 2;
       if (h >= e.height || w >= e.width) continue;
       const int pixel = (quad.n * e.height + h) * e.width + w;
       x[i] = LoadEight(src + ElementOf(pixel, padded) + track.channel);
     }
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const int down = i / 2;
-      const int across = i % 2;
-      const int h = 2 * quad.h + down;
-      const int w = 2 * quad.w + across;
+      const int h = 2 * quad.h + i / 2;
+      const int w = 2 * quad.w + i % 2;
       if (h >= e.height || w >= e.width) continue;
-      // Row 2h is row 1 of window h; row 2h + 1 is row 2 of it and row 0 of the next.
       float gradient[8] = {};
-#pragma unroll
-      for (int below = 0; below < 2; ++below) {
-#pragma unroll
-        for (int right = 0; right < 2; ++right) {
-          if (below > down || right > across) continue;
-          const int row = 1 + down - 2 * below;
-          const int column = 1 + across - 2 * right;
-          AddChosen(choices[below * 2 + right], static_cast<unsigned>(row * 3 + column), gradient);
-        }
-      }
+      choices.AddOfPixel(i, gradient);
       float dx[8];
       Widen(x[i], dx);
       for (int c = 0; c < 8; ++c) {
@@ -235,12 +164,6 @@ NormShape PooledShape(const NormShape& norm, const StemImages& images) {
   NormShape shape = norm;
   shape.pixels = images.samples * WindowsAcross(images.height) * WindowsAcross(images.width);
   return shape;
-}
-
-Extents ExtentsOf(const StemImages& images) {
-  return {static_cast<int>(images.height), static_cast<int>(images.width),
-          static_cast<int>(WindowsAcross(images.height)),
-          static_cast<int>(WindowsAcross(images.width))};
 }
 
 }  // namespace
@@ -261,8 +184,18 @@ void FilterToBlocks(const void* filter, DType dtype, std::int64_t filters, void*
                     CUstream_st* stream) {
   WithElement(dtype, [&](auto zero) {
     using T = decltype(zero);
-    Launch(FilterTo<T>, BlocksFor(filters * kBlockFilter), kThreads, stream,
+    Launch(FilterTo<T, kPaddedBlockChannels>,
+           BlocksFor(filters * kBlockFilter<kPaddedBlockChannels>), kThreads, stream,
            static_cast<const T*>(filter), filters, static_cast<T*>(blocks));
+  });
+}
+
+void FilterToLines(const void* filter, DType dtype, std::int64_t filters, void* lines,
+                   CUstream_st* stream) {
+  WithElement(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    Launch(FilterTo<T, kBlockChannels>, BlocksFor(filters * kFilterLine), kThreads, stream,
+           static_cast<const T*>(filter), filters, static_cast<T*>(lines));
   });
 }
 
@@ -270,7 +203,7 @@ void FilterFromBlocks(const void* blocks, DType dtype, std::int64_t filters, voi
                       CUstream_st* stream) {
   WithElement(dtype, [&](auto zero) {
     using T = decltype(zero);
-    Launch(FilterFrom<T>, BlocksFor(filters * kPixelFilter), kThreads, stream,
+    Launch(FilterFrom<T, kPaddedBlockChannels>, BlocksFor(filters * kPixelFilter), kThreads, stream,
            static_cast<const T*>(blocks), filters, static_cast<T*>(filter));
   });
 }
@@ -287,33 +220,41 @@ void RunPooledNormForward(const NormShape& norm, const StemImages& images,
     using T = decltype(zero);
     Launch(NormalizeAndPool<T>, sweep.grid(), kThreads, stream, static_cast<const T*>(c.src.values),
            of, ExtentsOf(images), static_cast<int>(pooled.pixels), sweep.columns,
-           static_cast<T*>(call.dst), static_cast<T*>(call.chosen), call.winners, call.mask);
+           static_cast<T*>(call.dst), Kept{call.chosen, call.winners, call.mask});
   });
+}
+
+void RunPooledNormSums(const NormShape& norm, const StemImages& images, const float* scale,
+                       const PooledNormBackward& call, CUstream_st* stream) {
+  const NormBackward& c = call.norm;
+  const float* inverse = c.saved + norm.padded;
+  float* partial = c.scratch + 3 * norm.padded;
+  const NormShape pooled = PooledShape(norm, images);
+  const Sweep sums = SweepOf(pooled);
+  WithElement(norm.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    // Elements that were not chosen have no gradient: the sums are over the windows.
+    Launch(batch_norm::GradientSums<T>, sums.grid(), kThreads, stream,
+           static_cast<const T*>(call.chosen), call.mask, static_cast<const T*>(call.diff_dst),
+           c.saved, inverse, static_cast<int>(pooled.pixels), norm.padded, sums.columns, partial);
+  });
+  batch_norm::FinishGradientSums(norm, sums, partial, scale, inverse, c.of_batch, c.diff_scale,
+                                 c.diff_shift, batch_norm::CoefficientsIn(c.scratch, norm.padded),
+                                 stream);
 }
 
 void RunPooledNormBackward(const NormShape& norm, const StemImages& images, const float* scale,
                            const PooledNormBackward& call, CUstream_st* stream) {
+  RunPooledNormSums(norm, images, scale, call, stream);
   const NormBackward& c = call.norm;
-  const int padded = norm.padded;
-  const float* mean = c.saved;
-  const float* inverse = c.saved + padded;
-  float* partial = c.scratch + 3 * padded;
-  const BackwardCoefficients by = {c.scratch, c.scratch + padded, c.scratch + 2 * padded};
   const NormShape pooled = PooledShape(norm, images);
-  const Sweep sums = SweepOf(pooled);
   const Sweep sweep = SweepOf(pooled, kPoolBlocksAtOnce);
   WithElement(norm.dtype, [&](auto zero) {
     using T = decltype(zero);
-    const auto* diff_dst = static_cast<const T*>(call.diff_dst);
-    // Elements that were not chosen have no gradient: the sums are over the windows.
-    Launch(batch_norm::GradientSums<T>, sums.grid(), kThreads, stream,
-           static_cast<const T*>(call.chosen), call.mask, diff_dst, mean, inverse,
-           static_cast<int>(pooled.pixels), padded, sums.columns, partial);
-    batch_norm::FinishGradientSums(norm, sums, partial, scale, inverse, c.of_batch, c.diff_scale,
-                                   c.diff_shift, by, stream);
     Launch(DifferentiatePooled<T>, sweep.grid(), kThreads, stream, static_cast<const T*>(c.src),
-           diff_dst, call.winners, ExtentsOf(images), mean, by, static_cast<int>(pooled.pixels),
-           padded, sweep.columns, static_cast<T*>(c.diff_src));
+           static_cast<const T*>(call.diff_dst), call.winners, ExtentsOf(images), c.saved,
+           batch_norm::CoefficientsIn(c.scratch, norm.padded), static_cast<int>(pooled.pixels),
+           norm.padded, sweep.columns, static_cast<T*>(c.diff_src));
   });
 }
 

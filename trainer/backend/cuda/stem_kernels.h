@@ -33,6 +33,11 @@ void FilterToBlocks(const void* filter, DType dtype, std::int64_t filters, void*
 void FilterFromBlocks(const void* blocks, DType dtype, std::int64_t filters, void* filter,
                       CUstream_st* stream);
 
+// (K, 3, 7, 7) to (K, kFilterLine): the blocks' filter without the padding of its channels.
+inline constexpr int kFilterLine = kBlockKernel * kBlockKernel * kBlockChannels;
+void FilterToLines(const void* filter, DType dtype, std::int64_t filters, void* lines,
+                   CUstream_st* stream);
+
 // What goes into the pool, whose windows of 3x3 are 2 apart with 1 pixel of padding.
 struct StemImages {
   std::int64_t samples = 0, height = 0, width = 0;
@@ -61,6 +66,10 @@ struct PooledNormBackward {
   const std::uint8_t* winners = nullptr;
   const std::uint8_t* mask = nullptr;
 };
+// As far as it finds diff_scale, diff_shift and, at the beginning of scratch, the coefficients for
+// diff_src (batch_norm::CoefficientsIn).
+void RunPooledNormSums(const NormShape& norm, const StemImages& images, const float* scale,
+                       const PooledNormBackward& call, CUstream_st* stream);
 void RunPooledNormBackward(const NormShape& norm, const StemImages& images, const float* scale,
                            const PooledNormBackward& call, CUstream_st* stream);
 

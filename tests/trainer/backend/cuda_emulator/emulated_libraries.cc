@@ -327,8 +327,8 @@ class EmulatedLinear final : public Linear {
 
 class EmulatedLibraries final : public CudaLibraries {
  public:
-  EmulatedLibraries(DType storage, DevicePlans plans)
-      : storage_(storage), plans_(std::move(plans)) {}
+  EmulatedLibraries(DType storage, bool deterministic, DevicePlans plans)
+      : storage_(storage), deterministic_(deterministic), plans_(std::move(plans)) {}
 
   std::string versions() const override { return "plain loops instead of cuDNN and cuBLASLt"; }
   std::unique_ptr<Convolution> MakeConvolution(const ConvolutionSpec& spec) override {
@@ -341,19 +341,23 @@ class EmulatedLibraries final : public CudaLibraries {
   // What takes longer here says nothing of a GPU.
   NormPace ForwardPace(const NormSize& /*size*/) override { return {}; }
   NormPace BackwardPace(const NormSize& /*size*/) override { return {}; }
+  // So that both are run by tests.
+  StemWay FasterStem(Convolution& /*convolution*/, const StemSize& size) override {
+    return deterministic_ || !HasStemPasses(size) ? StemWay::kStored : StemWay::kComputedAgain;
+  }
 
  private:
   DType storage_;
+  bool deterministic_;
   DevicePlans plans_;
 };
 
 }  // namespace
 
-std::unique_ptr<CudaLibraries> MakeCudaLibraries(const CudaPrecision& precision,
-                                                 bool /*deterministic*/,
+std::unique_ptr<CudaLibraries> MakeCudaLibraries(const CudaPrecision& precision, bool deterministic,
                                                  std::shared_ptr<PlanCache> plans,
                                                  const std::string& device) {
-  return std::make_unique<EmulatedLibraries>(precision.storage,
+  return std::make_unique<EmulatedLibraries>(precision.storage, deterministic,
                                              DevicePlans(std::move(plans), device));
 }
 

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which way of the stem is the faster one on the current device: with the result of its convolution
+// in memory, or in the passes of stem_passes.h.
+
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "trainer/backend/cuda/stem_passes.h"
+#include "trainer/backend/ops.h"
+#include "trainer/backend/plan_cache.h"
+
+namespace trainer {
+
+enum class StemWay { kStored, kComputedAgain };
+
+// The text by which PlanCache has it.
+std::string PlanOf(StemWay way);
+std::optional<StemWay> StemWayOf(const std::string& plan);
+
+class StemWays {
+ public:
+  explicit StemWays(DevicePlans plans) : plans_(std::move(plans)) {}
+
+  // As PlanCache has it; else both race once for each size, forward and backward, as in training.
+  // What is computed again must also agree with what `convolution` and the passes behind it give,
+  // of noise and within rounding.  For construction only, as FastestOf.  `convolution`: over blocks
+  // of pixels, to size.images.
+  // REQUIRES: HasStemPasses(size).
+  StemWay Choose(Convolution& convolution, const StemSize& size);
+
+ private:
+  const DevicePlans plans_;
+  std::map<std::string, StemWay> known_;
+};
+
+}  // namespace trainer
