@@ -193,7 +193,7 @@ __global__ void __launch_bounds__(kBackwardThreads, BackwardAtOnce(cores))
   for (int tile = static_cast<int>(blockIdx.x); tile < tiles; tile += static_cast<int>(gridDim.x)) {
     const TilePlace place = PlaceOf(tile, plane);
     __syncthreads();  // the tile before may still be read
-    patch.Load(blocks, place, plane, kBackwardThreads);
+    patch.template Load<kBackwardThreads>(blocks, place, plane);
     Unpool(diff_dst, winners, place, e, memory);
     __syncthreads();
     Differentiate<T, cores>(patch, place, plane, memory);

@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(kForwardThreads, kForwardAtOnce)
   for (int tile = static_cast<int>(blockIdx.x); tile < tiles; tile += static_cast<int>(gridDim.x)) {
     const TilePlace place = PlaceOf(tile, plane);
     __syncthreads();  // the tile before may still be read
-    patch.Load(blocks, place, plane, kForwardThreads);
+    patch.template Load<kForwardThreads>(blocks, place, plane);
     __syncthreads();
     for (int row = filters.row_group; row < kSumRows; row += kRowGroups<cores>) {
       if (place.top + row >= plane.height) break;
@@ -219,7 +219,7 @@ __global__ void __launch_bounds__(kForwardThreads, kForwardAtOnce)
   }
   for (int tile = static_cast<int>(blockIdx.x); tile < tiles; tile += static_cast<int>(gridDim.x)) {
     const TilePlace place = PlaceOf(tile, plane);
-    patch.Load(blocks, place, plane, kForwardThreads);
+    patch.template Load<kForwardThreads>(blocks, place, plane);
     __syncthreads();  // also: the windows of the tile before have been read
     for (int row = filters.row_group; row < kPoolRows; row += kRowGroups<cores>) {
       TileSum x[kTiles];

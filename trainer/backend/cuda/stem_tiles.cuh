@@ -69,29 +69,38 @@ struct Patch {
 
   T* memory;
 
-  // By all `threads` of the block; those outside of the image are zero.
-  __device__ void Load(const T* blocks, const TilePlace& place, const Plane& plane,
-                       int threads) const {
+  // By all threads of the block; those outside of the image are zero.
+  template <int threads>
+  __device__ __forceinline__ void Load(const T* blocks, const TilePlace& place,
+                                       const Plane& plane) const {
+    constexpr int kBlocks = kRows * kColumns;
+    constexpr int kTimes = (kBlocks + threads - 1) / threads;
     const int down = plane.height + kBlockKernel - 1;
     const int across = plane.width + kBlockKernel - 1;
-    for (int i = static_cast<int>(threadIdx.x); i < kRows * kColumns; i += threads) {
-      const int row = i / kColumns;
-      const int column = i % kColumns;
-      const int h = place.top + row;
-      const int w = place.left + column;
-      uint4 first = make_uint4(0, 0, 0, 0);
-      uint2 last = make_uint2(0, 0);
-      if (h >= 0 && h < down && w >= 0 && w < across) {
-        const T* block = blocks + ((std::int64_t{place.n} * down + h) * across + w) * 16;
-        first = *reinterpret_cast<const uint4*>(block);
-        last = *reinterpret_cast<const uint2*>(block + 8);
-      }
+    uint4 first[kTimes];
+    uint2 last[kTimes];
+#pragma unroll
+    for (int time = 0; time < kTimes; ++time) {  // all loads are under way together
+      const int i = time * threads + static_cast<int>(threadIdx.x);
+      const int h = place.top + i / kColumns;
+      const int w = place.left + i % kColumns;
+      first[time] = make_uint4(0, 0, 0, 0);
+      last[time] = make_uint2(0, 0);
+      if (i >= kBlocks || h < 0 || h >= down || w < 0 || w >= across) continue;
+      const T* block = blocks + ((std::int64_t{place.n} * down + h) * across + w) * 16;
+      first[time] = *reinterpret_cast<const uint4*>(block);
+      last[time] = *reinterpret_cast<const uint2*>(block + 8);
+    }
+#pragma unroll
+    for (int time = 0; time < kTimes; ++time) {
+      const int i = time * threads + static_cast<int>(threadIdx.x);
+      if (i >= kBlocks) continue;
       for (int copy = 0; copy < 2; ++copy) {
-        auto* to = reinterpret_cast<uint2*>(memory + copy * kSecond + row * kRowElements +
-                                            column * kBlockChannels);
-        to[0] = make_uint2(first.x, first.y);
-        to[1] = make_uint2(first.z, first.w);
-        to[2] = last;
+        auto* to = reinterpret_cast<uint2*>(memory + copy * kSecond + i / kColumns * kRowElements +
+                                            i % kColumns * kBlockChannels);
+        to[0] = make_uint2(first[time].x, first[time].y);
+        to[1] = make_uint2(first[time].z, first[time].w);
+        to[2] = last[time];
       }
     }
   }

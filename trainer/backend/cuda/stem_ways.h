@@ -22,15 +22,22 @@ enum class StemWay { kStored, kComputedAgain };
 std::string PlanOf(StemWay way);
 std::optional<StemWay> StemWayOf(const std::string& plan);
 
+// How far the results of what is computed again are from those of `convolution` and the passes
+// behind it, forward and backward, of noise: the most that one of them differs, relative to its
+// root of the mean of squares; not a number if one has none.  For construction only: it allocates
+// and waits.  `convolution`: over blocks of pixels, to size.images.
+// REQUIRES: HasStemPasses(size).
+double StemDifference(Convolution& convolution, const StemSize& size);
+// What may be rounding.
+double AllowedStemDifference(DType dtype);
+
 class StemWays {
  public:
   explicit StemWays(DevicePlans plans) : plans_(std::move(plans)) {}
 
   // As PlanCache has it; else both race once for each size, forward and backward, as in training.
-  // What is computed again must also agree with what `convolution` and the passes behind it give,
-  // of noise and within rounding.  For construction only, as FastestOf.  `convolution`: over blocks
-  // of pixels, to size.images.
-  // REQUIRES: HasStemPasses(size).
+  // What is computed again is only raced if StemDifference allows it.  For construction only, as
+  // FastestOf.  REQUIRES: as there.
   StemWay Choose(Convolution& convolution, const StemSize& size);
 
  private:

@@ -40,6 +40,18 @@ TEST(CudaMemory, ResNet50WithBatch256InFp16FitsAV100) {
   EXPECT_LT(needed, 16.9 * kGigabyte);
 }
 
+// Where the stem computes its convolution again, its result, 1.6 MB of an image, is nowhere: nor in
+// a network's memory when it needs most.
+TEST(CudaMemory, TheConvolutionOfTheStemTakesNoneWhereItIsComputedAgain) {
+  const auto bytes_of = [](const std::string& name) {
+    const auto backend = MakeTestedBackend(name, /*threads=*/1);
+    return PlanOf(*backend, 4).arena.total_bytes();
+  };
+  constexpr std::size_t kConvolved = std::size_t{4} * 112 * 112 * 64 * 2;
+  EXPECT_LE(bytes_of("cuda_fp16") + kConvolved / 2,
+            bytes_of("cuda_fp16" + std::string(kRepeating)));
+}
+
 // Of the emulated GPU's 4 GiB one GB is left to CUDA's libraries.
 TEST(CudaMemory, TheLargestBatchThatFitsIsFoundWithoutAllocatingIt) {
   const auto backend = MakeTestedBackend("cuda_fp16", /*threads=*/1);
