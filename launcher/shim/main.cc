@@ -330,21 +330,23 @@ int OpenLog() {
 }
 
 [[noreturn]] void StartProgram(char** program) {
+  const char* folders = getenv("PATH");
+  if (folders == nullptr) folders = "/bin:/usr/bin";  // as execvp has it
   int error = 0;
   if (Is(job.spawner, "local")) {
-    error = BecomeProgram(program, Get("PATH"));
+    error = BecomeProgram(program, folders);
   } else {
     RankProcess process;
     process.report_key = job.report_key;
     process.rank = job.rank;
     process.host = job.host;
     process.is_of_mpirun = Is(job.spawner, "mpirun");
-    process.path = Get("PATH");
+    process.path = folders;
     process.log = OpenLog();
     error = RunProgram(program, process);
   }
   char problem[800];
-  DescribeStartProblem(program[0], error, problem, sizeof(problem));
+  DescribeStartProblem(program[0], folders, error, problem, sizeof(problem));
   Refuse(EX_UNAVAILABLE, "cannot start '%.500s': %s", program[0], problem);
 }
 

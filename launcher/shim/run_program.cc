@@ -17,6 +17,7 @@
 
 #include "launcher/protocol/rank_report.h"
 #include "launcher/shim/output_relay.h"
+#include "launcher/shim/program_file.h"
 
 namespace launcher {
 namespace {
@@ -78,37 +79,30 @@ void ReportEnd(const RankProcess& rank, pid_t pid, int status, const StreamTail&
 }
 
 // Has the shell run a script without an interpreter line, as execvp does it in glibc, but not in
-// musl.
-void BecomeScript(char* const* argv, const char* folders) {
+// musl.  What is no text for a shell is not given to it: it would run what looks like a command.
+void BecomeScript(char* const* argv, char* path) {
+  if (!IsForShell(path)) return;
   int count = 0;
   while (argv[count] != nullptr) ++count;
   const auto words = static_cast<char**>(calloc(static_cast<size_t>(count) + 2, sizeof(char*)));
   if (words == nullptr) return;
   char shell[] = "/bin/sh";
-  char path[PATH_MAX];
   words[0] = shell;
   memcpy(words + 1, argv, static_cast<size_t>(count) * sizeof(char*));
   words[1] = path;
-  if (strchr(argv[0], '/') != nullptr) {
-    snprintf(path, sizeof(path), "%s", argv[0]);
-    execv(shell, words);
-    return;
-  }
-  for (;; ++folders) {
-    const size_t length = strcspn(folders, ":");
-    // An empty entry is the current directory.
-    snprintf(path, sizeof(path), "%.*s%s/%s", static_cast<int>(length), folders,
-             length == 0 ? "." : "", argv[0]);
-    if (access(path, X_OK) == 0) execv(shell, words);
-    folders += length;
-    if (*folders == '\0') return;
-  }
+  execv(shell, words);
+  free(words);
 }
 
 }  // namespace
 
-int BecomeProgram(char* const* argv, const char* path) {
-  execvp(argv[0], argv);
+int BecomeProgram(char* const* argv, const char* folders) {
+  char path[PATH_MAX];
+  if (*FindProgramFile(argv[0], folders, path, sizeof(path)) == '\0') return ENOENT;
+  const ProgramFile file = ReadProgramFile(path);
+  if (IsLibrary(file)) return ENOEXEC;
+  if (LacksProgramOfEnv(file, folders)) return ENOENT;
+  execv(path, argv);
   const int error = errno;
   if (error == ENOEXEC) BecomeScript(argv, path);
   return error;

@@ -20,8 +20,9 @@ struct RankProcess {
 };
 
 // Becomes the program that the shell would start, also a script without an interpreter line.
-// `path` is the value of PATH.  Returns errno.
-int BecomeProgram(char* const* argv, const char* path);
+// `folders` is the value of PATH.  Returns errno: ENOEXEC too for a shared library, and ENOENT for
+// a script whose program env would not find, neither of which the system refuses.
+int BecomeProgram(char* const* argv, const char* folders);
 
 // The signal that ddlrun sends to mpirun in place of SIGTERM, SIGINT and SIGHUP.  At SIGTERM mpirun
 // itself would end and kill its ranks a second later, but it passes SIGALRM on to them.  The shim

@@ -2,59 +2,250 @@
 
 #include "launcher/shim/start_problem.h"
 
+#include <ctype.h>
+#include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/utsname.h>
 #include <unistd.h>
+
+#include "launcher/shim/program_file.h"
 
 namespace launcher {
 namespace {
 
-// The first line of a script begins with "#!".
-constexpr size_t kMostOfFirstLine = 256;  // what Linux reads of it (BINPRM_BUF_SIZE)
+using Kind = ProgramFile::Kind;
 
-// The interpreter of the script `path`, "" where it is none.  Returns whether the line that names
-// it ends as lines do under Windows.
-bool ReadInterpreter(const char* path, char (&interpreter)[kMostOfFirstLine]) {
-  char line[kMostOfFirstLine] = "";
-  interpreter[0] = '\0';
-  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return false;
-  const ssize_t length = read(fd, line, sizeof(line) - 1);
-  close(fd);
-  if (length < 2 || line[0] != '#' || line[1] != '!') return false;
-  line[strcspn(line, "\n")] = '\0';
-  const char* begin = line + 2 + strspn(line + 2, " \t");
-  memcpy(interpreter, begin, strlen(begin) + 1);
-  interpreter[strcspn(interpreter, " \t\r")] = '\0';
-  return strchr(line, '\r') != nullptr;
+struct Start {
+  const char* program;  // as the user has typed it
+  const char* path;     // the file that is meant by it
+  const char* folders;  // of PATH
+  int error;
+};
+
+struct Text {
+  char* text;
+  size_t size;
+
+  // Returns true: there is a text now.
+  __attribute__((format(printf, 2, 3))) bool Is(const char* format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, size, format, arguments);
+    va_end(arguments);
+    return true;
+  }
+};
+
+bool IsThere(const char* path) { return access(path, F_OK) == 0; }
+bool MayBeExecuted(const char* path) { return access(path, X_OK) == 0; }
+
+const char* BaseName(const char* path) {
+  const char* slash = strrchr(path, '/');
+  return slash != nullptr ? slash + 1 : path;
 }
 
-bool IsProgramHere(const char* name) {
+// What to type in front of a file that is for an interpreter: by its first line, or by its name;
+// "" for other files.
+const char* InterpreterOf(const ProgramFile& file, const char* path) {
+  if (file.kind == Kind::kElf) return "";
+  const char* named = BaseName(file.interpreter);
+  if (*named == '\0') return ProgramForName(path);
+  return strcmp(named, "env") == 0 && file.argument[0] != '-' ? file.argument : named;
+}
+
+// "FOO=1" in place of a program.
+bool IsSetting(const char* word) {
+  const size_t length = strcspn(word, "=");
+  if (word[length] == '\0' || length == 0 || isdigit(static_cast<unsigned char>(*word)))
+    return false;
+  for (size_t i = 0; i < length; ++i) {
+    if (!isalnum(static_cast<unsigned char>(word[i])) && word[i] != '_') return false;
+  }
+  return true;
+}
+
+// Of a name that is in no folder of PATH.
+bool DescribeMissing(const Start& start, Text* text) {
+  const char* words = strerror(start.error);
+  const char* name = start.program;
   struct stat status;
-  return stat(name, &status) == 0 && S_ISREG(status.st_mode) && access(name, X_OK) == 0;
+  if (IsSetting(name)) {
+    return text->Is("it sets a variable, and is no program: write -x %.300s before the program",
+                    name);
+  }
+  if (stat(name, &status) != 0) return false;
+  if (S_ISDIR(status.st_mode))
+    return text->Is("%s in PATH; in this directory it is a folder", words);
+  if (!S_ISREG(status.st_mode)) return false;
+  const ProgramFile file = ReadProgramFile(name);
+  const char* interpreter = InterpreterOf(file, name);
+  const bool runs = MayBeExecuted(name) &&
+                    (file.kind == Kind::kElf || file.kind == Kind::kScript || IsForShell(name));
+  if (runs) return text->Is("%s in PATH; that of this directory is ./%.300s", words, name);
+  if (*interpreter != '\0') {
+    return text->Is("it is in this directory, but is no program: write %.100s %.300s", interpreter,
+                    name);
+  }
+  return text->Is(
+      "%s in PATH; the file %.300s of this directory is no program that may be executed", words,
+      name);
+}
+
+// Of a path at which there is no regular file.
+bool DescribeNoFile(const Start& start, Text* text) {
+  struct stat status;
+  char target[PATH_MAX];
+  if (stat(start.path, &status) == 0) {
+    if (S_ISREG(status.st_mode)) return false;
+    return text->Is("%s", S_ISDIR(status.st_mode) ? "it is a directory, and no program"
+                                                  : "it is no file, and no program");
+  }
+  const ssize_t length = readlink(start.path, target, sizeof(target) - 1);
+  if (length <= 0) return false;
+  target[length] = '\0';
+  return text->Is("it is a symbolic link to %.300s: %s", target, strerror(start.error));
+}
+
+// Of a file that may not be executed.
+bool DescribeNoPermission(const Start& start, const ProgramFile& file, Text* text) {
+  if (start.error != EACCES) return false;
+  const char* words = strerror(start.error);
+  struct statvfs mount;
+  if (statvfs(start.path, &mount) == 0 && (mount.f_flag & ST_NOEXEC) != 0) {
+    return text->Is("%s: nothing may be executed on its file system (mounted noexec)", words);
+  }
+  if (MayBeExecuted(start.path)) return false;
+  const char* interpreter = InterpreterOf(file, start.path);
+  if (*interpreter != '\0' && file.kind == Kind::kScript) {
+    return text->Is("%s: it is not executable: chmod +x %.300s, or write %.100s %.300s", words,
+                    start.path, interpreter, start.program);
+  }
+  if (*interpreter != '\0') {
+    return text->Is("%s: it is not executable, and is no program: write %.100s %.300s", words,
+                    interpreter, start.program);
+  }
+  return text->Is("%s: it is not executable: chmod +x %.300s", words, start.path);
+}
+
+// Of what a script or a program is run by: its interpreter or its loader.
+bool DescribeRunner(const char* what, const char* path, Text* text) {
+  if (!IsThere(path)) return text->Is("the file is there, but not its %s %.250s", what, path);
+  const ProgramFile runner = ReadProgramFile(path);
+  if (runner.kind == Kind::kElf && !runner.is_of_node) {
+    utsname node;
+    return text->Is("its %s %.250s is built for %s, and this node is %s", what, path,
+                    runner.machine_name, uname(&node) == 0 ? node.machine : "another one");
+  }
+  if (!MayBeExecuted(path) || runner.kind == Kind::kUnreadable) {
+    return text->Is("its %s %.250s may not be executed", what, path);
+  }
+  if (runner.kind != Kind::kElf && runner.kind != Kind::kScript) {
+    return text->Is("its %s %.250s is no program", what, path);
+  }
+  return false;
+}
+
+bool DescribeElf(const Start& start, const ProgramFile& file, Text* text) {
+  const char* words = strerror(start.error);
+  if (file.type == ET_REL) {
+    return text->Is("%s: it is an object file, which the linker makes a program of", words);
+  }
+  if (file.type == ET_CORE) {
+    return text->Is("%s: it is the core file of a program that crashed", words);
+  }
+  if (file.machine_name[0] != '\0' && !file.is_of_node && start.error != ENOENT) {
+    utsname node;
+    return text->Is("%s: it is built for %s, and this node is %s", words, file.machine_name,
+                    uname(&node) == 0 ? node.machine : "another one");
+  }
+  if (IsLibrary(file)) return text->Is("%s: it is a shared library, and no program", words);
+  if (file.is_damaged) {
+    return text->Is("%s: it is cut short or damaged: copy it again, or build it again", words);
+  }
+  if (file.loader[0] != '\0' && !file.is_of_node && !IsThere(file.loader)) {
+    return text->Is("it is built for %s, whose loader %.250s is not there", file.machine_name,
+                    file.loader);
+  }
+  return file.loader[0] != '\0' && DescribeRunner("loader", file.loader, text);
+}
+
+bool DescribeScript(const Start& start, const ProgramFile& file, Text* text) {
+  if (file.has_long_first_line) {
+    return text->Is(
+        "%s: its first line is longer than the %zu bytes that Linux reads; write the "
+        "interpreter in front of it",
+        strerror(start.error), kMostOfFirstLine - 1);
+  }
+  const bool lacks_program = LacksProgramOfEnv(file, start.folders);
+  if (file.has_windows_line_end && start.error == ENOENT) {
+    return text->Is(
+        "the file is there, but its first line ends as under Windows: sed -i 's/\\r$//' %.300s",
+        start.path);
+  }
+  if (lacks_program) {
+    return text->Is(
+        "the file is there, but not its interpreter %.250s, which is in no folder of "
+        "PATH",
+        file.argument);
+  }
+  return file.interpreter[0] != '\0' && DescribeRunner("interpreter", file.interpreter, text);
+}
+
+bool DescribeContent(const Start& start, const ProgramFile& file, Text* text) {
+  const char* words = strerror(start.error);
+  const char* interpreter = InterpreterOf(file, start.path);
+  switch (file.kind) {
+    case Kind::kElf:
+      return DescribeElf(start, file, text);
+    case Kind::kScript:
+      return DescribeScript(start, file, text);
+    case Kind::kEmpty:
+      return text->Is("%s: the file is empty", words);
+    case Kind::kMarkedText:
+      return text->Is("%s: it begins with a byte order mark: save it as UTF-8 without one", words);
+    case Kind::kOfWindows:
+      return text->Is("%s: it is a program of Windows", words);
+    case Kind::kOfMac:
+      return text->Is("%s: it is a program of macOS", words);
+    case Kind::kText:
+    case Kind::kData:
+      if (start.error != ENOEXEC) return false;
+      if (*interpreter != '\0') {
+        return text->Is("%s: it is no program by itself: write %.100s %.300s", words, interpreter,
+                        start.program);
+      }
+      return text->Is("%s: %s", words,
+                      file.kind == Kind::kText ? "it has no #! line, and /bin/sh does not start"
+                                               : "it is data, and no program");
+    case Kind::kUnreadable:
+      break;
+  }
+  return false;
 }
 
 }  // namespace
 
-void DescribeStartProblem(const char* program, int error, char* text, size_t size) {
-  const char* words = strerror(error);
-  char interpreter[kMostOfFirstLine] = "";
-  const bool is_path = strchr(program, '/') != nullptr;
-  snprintf(text, size, "%s", words);
-  if (error != ENOENT) return;
-  if (!is_path && IsProgramHere(program)) {
-    snprintf(text, size, "%s in PATH; that of this directory is ./%.500s", words, program);
-  } else if (is_path && ReadInterpreter(program, interpreter)) {
-    snprintf(
-        text, size,
-        "the file is there, but its first line ends as under Windows: sed -i 's/\\r$//' %.500s",
-        program);
-  } else if (is_path && interpreter[0] != '\0') {
-    snprintf(text, size, "the file is there, but not its interpreter %s", interpreter);
+void DescribeStartProblem(const char* program, const char* folders, int error, char* text,
+                          size_t size) {
+  char path[PATH_MAX];
+  FindProgramFile(program, folders, path, sizeof(path));
+  const Start start = {program, path, folders, error};
+  Text description = {text, size};
+  description.Is("%s", strerror(error));
+  if (path[0] == '\0') {
+    DescribeMissing(start, &description);
+    return;
   }
+  if (DescribeNoFile(start, &description)) return;
+  const ProgramFile file = ReadProgramFile(path);
+  if (DescribeNoPermission(start, file, &description)) return;
+  DescribeContent(start, file, &description);
 }
 
 }  // namespace launcher

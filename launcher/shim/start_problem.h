@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Why a program did not start.  "No such file or directory" is also what the system says of a
-// script that is there, and whose interpreter is not.
+// script or a program that is there, and whose interpreter or loader is not.
 
 #pragma once
 
@@ -9,8 +9,9 @@
 
 namespace launcher {
 
-// Writes what to say of execvp(program), which failed with `error`, to `text`: the error, and the
-// cause where it is another than its words.
-void DescribeStartProblem(const char* program, int error, char* text, size_t size);
+// Writes what to say of BecomeProgram(program, folders), which failed with `error`, to `text`: the
+// error, and the cause where it is another than its words, with what to type instead.
+void DescribeStartProblem(const char* program, const char* folders, int error, char* text,
+                          size_t size);
 
 }  // namespace launcher
