@@ -3,13 +3,13 @@
 #include "launcher/cli/settings.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "launcher/base/error.h"
 #include "launcher/cli/mpi_arguments.h"
 #include "launcher/cli/quoting.h"
 #include "launcher/cli/trainer_program.h"
 #include "launcher/protocol/rank_variables.h"
+#include "launcher/system/files.h"
 #include "launcher/system/run_directory.h"
 #include "support/quoting.h"
 
@@ -76,7 +76,7 @@ class Merger {
                         "every step");
     }
     if (options_.heartbeat.empty()) return;
-    settings_.heartbeat = std::filesystem::absolute(options_.heartbeat);
+    settings_.heartbeat = AbsolutePath(options_.heartbeat);
     if (options_.hang_after) settings_.hang_after = std::chrono::seconds(*options_.hang_after);
     settings_.rank_settings[kHeartbeatVariable] = settings_.heartbeat;
     Show("heartbeat", settings_.heartbeat, kCommandLine);

@@ -31,6 +31,7 @@ struct Settings {
   std::vector<std::string> asked_mpi_arguments;  // those that the command line asked for
   bool bind = true;
   bool cyclic = false;        // the rank order is "cyclic"
+  bool stays_here = true;     // ranks must be in ddlrun's directory; false: in whichever they are
   std::string check;          // "auto", "full", "off"
   std::string run_directory;  // base of the private run directory
   std::chrono::seconds grace{3};

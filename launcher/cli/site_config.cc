@@ -254,8 +254,10 @@ std::string FindSiteFile(const std::string& wanted, const std::string& directory
   if (wanted.find('/') != std::string::npos || wanted.ends_with(".yaml")) return wanted;
   std::vector<std::string> installed;
   std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
-    if (entry.path().extension() == ".yaml") installed.push_back(entry.path().stem().string());
+  for (std::filesystem::directory_iterator entry(directory, ignored), end; !ignored && entry != end;
+       entry.increment(ignored)) {
+    const std::filesystem::path& file = entry->path();
+    if (file.extension() == ".yaml") installed.push_back(file.stem().string());
   }
   if (std::find(installed.begin(), installed.end(), wanted) != installed.end()) {
     return directory + "/" + wanted + ".yaml";

@@ -119,6 +119,7 @@ std::vector<ChildCommand> MakeCheckCommands(const HealthCheck& check, const Plan
   options.log_directory.clear();
   Settings settings = check.settings;
   settings.bind = false;
+  settings.stays_here = false;  // a node that lacks the directory is to report that
   settings.check = "off";  // the shim would refuse a node that lacks GPUs, which is to report it
   options.program = {RequireHelper("ddlrun-node-check", check.program_directory), "--limit",
                      std::to_string(NodeLimitSeconds(planned.plan.nodes.size())), "--link-limit",

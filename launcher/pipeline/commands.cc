@@ -4,13 +4,14 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <utility>
 
 #include "launcher/base/error.h"
@@ -19,14 +20,13 @@
 #include "launcher/protocol/rank_job.h"
 #include "launcher/spawn/child_environment.h"
 #include "launcher/spawn/master_port.h"
+#include "launcher/system/files.h"
 #include "launcher/system/programs.h"
 #include "launcher/system/run_directory.h"
 #include "support/quoting.h"
 
 namespace launcher {
 namespace {
-
-namespace fs = std::filesystem;
 
 // The port of DDL itself, which is the same in every known log of IBM's ddlrun.
 constexpr char kDdlHostPort[] = "2200";
@@ -57,6 +57,15 @@ std::string MakeReportKey() {
   return key.data();
 }
 
+// Whether mpirun is told by its arguments in which directory ranks are started.
+bool ChooseDirectory(const std::vector<std::string>& mpi_arguments) {
+  const std::set<std::string> names = {"wdir", "wd", "set-cwd-to-session-dir"};
+  return std::any_of(mpi_arguments.begin(), mpi_arguments.end(), [&](const std::string& word) {
+    const std::size_t name = word.find_first_not_of('-');
+    return name != std::string::npos && name > 0 && names.contains(word.substr(name));
+  });
+}
+
 RankJob MakeRankJob(const Options& options, const Settings& settings, const PlannedJob& planned,
                     const Launch& launch, const Environment& environment,
                     const std::string& run_directory) {
@@ -72,7 +81,10 @@ RankJob MakeRankJob(const Options& options, const Settings& settings, const Plan
   // The local launcher starts the ranks on this machine, for which the plan was made.
   job.planned_for = job.spawner == "local" ? "" : planned.planned_for;
   job.run_directory = run_directory;
-  if (!options.log_directory.empty()) job.log_directory = fs::absolute(options.log_directory);
+  if (!options.log_directory.empty()) job.log_directory = AbsolutePath(options.log_directory);
+  const bool is_placed = job.spawner == "local" ||
+                         (job.spawner == "mpirun" && ChooseDirectory(settings.mpi_arguments));
+  if (settings.stays_here && !is_placed) job.directory = CurrentDirectory(environment);
   const NodePlan& first = planned.plan.nodes[static_cast<std::size_t>(planned.plan.ranks[0].node)];
   // What -x or the site file sets for the ranks goes before the environment of ddlrun.
   const auto chosen = [&](const std::string& name, const std::string& fallback) {

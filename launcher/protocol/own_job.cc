@@ -256,6 +256,7 @@ bool ReadOwnJob(const char* text, int rank, const char* granted_gpus, OwnJob* jo
   reader.Text(job->planned_for, ' ');
   reader.Text(job->run_directory, ' ');
   reader.Text(job->log_directory, ' ');
+  reader.Text(job->directory, ' ');
   reader.Text(job->master_address, ' ');
   job->master_port = reader.Number(' ');
   job->restart_count = reader.Number(' ');

@@ -28,6 +28,7 @@ struct OwnJob {
   char planned_for[3 * sizeof(Fingerprint::text)];
   char run_directory[PATH_MAX];
   char log_directory[PATH_MAX];
+  char directory[PATH_MAX];
   char master_address[256];
   int master_port, restart_count;
   int cpus_per_rank;  // that were asked for; 0: none

@@ -17,8 +17,9 @@ std::string EncodeRankJob(const RankJob& job) {
         << EncodeText(job.report_key) << " bind=" << job.bind << " check=" << job.check
         << " pause=" << job.pause << " cores=" << job.plan.cpus_are_cores << ' '
         << EncodeText(job.planned_for) << ' ' << EncodeText(job.run_directory) << ' '
-        << EncodeText(job.log_directory) << ' ' << EncodeText(job.master_address) << ' '
-        << job.master_port << ' ' << job.restart_count << ' ' << EncodePlan(job.plan);
+        << EncodeText(job.log_directory) << ' ' << EncodeText(job.directory) << ' '
+        << EncodeText(job.master_address) << ' ' << job.master_port << ' ' << job.restart_count
+        << ' ' << EncodePlan(job.plan);
   std::string text = words.str();
   if (text.size() > kMaxRankJobBytes) {
     throw LaunchError(
@@ -47,6 +48,7 @@ RankJob DecodeRankJob(const std::string& text) {
     job.planned_for = words.Text();
     job.run_directory = words.Text();
     job.log_directory = words.Text();
+    job.directory = words.Text();
     job.master_address = words.Text();
     job.master_port = words.Number();
     job.restart_count = words.Number();

@@ -34,8 +34,10 @@ struct RankJob {
   // On a node with another fingerprint they are chosen anew.  "": they hold for every node
   // (--topology); "none": ddlrun could not choose any.
   std::string planned_for;
-  std::string run_directory;   // on the node of ddlrun
-  std::string log_directory;   // of the ranks' log files; "": none
+  std::string run_directory;  // on the node of ddlrun
+  std::string log_directory;  // of the ranks' log files; "": none
+  // In which the ranks stand, an absolute path; "": in whichever they are started.
+  std::string directory;
   std::string master_address;  // host of rank 0
   int master_port = 0;
   int restart_count = 0;
@@ -44,7 +46,7 @@ struct RankJob {
 // One line of words with single blanks between them:
 //
 //   SPAWNER PMI REPORT_KEY bind=1 check=1 pause=0 cores=0 PLANNED_FOR RUN_DIRECTORY LOG_DIRECTORY
-//   MASTER_ADDRESS MASTER_PORT RESTART_COUNT, then the plan (plan_words.h)
+//   DIRECTORY MASTER_ADDRESS MASTER_PORT RESTART_COUNT, then the plan (plan_words.h)
 //
 // EncodeText (words.h) makes a word of each text.  Throws LaunchError(EX_CONFIG) for a plan that
 // does not fit kMaxRankJobBytes.

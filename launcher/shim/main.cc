@@ -165,6 +165,27 @@ bool IsAsPlanned(const char* text, const char* given) {
   Refuse(EX_UNAVAILABLE, "cannot start %s: %s", program, strerror(errno));
 }
 
+// Stands where ddlrun was started.  srun and mpirun start a rank there too, but where they cannot,
+// in /tmp or at home, and the rank would read and write other files.
+void EnterDirectory() {
+  if (job.directory[0] == '\0') return;
+  struct stat here = {};
+  struct stat there = {};
+  const bool is_known = stat(job.directory, &there) == 0;
+  if (is_known && stat(".", &here) == 0 && here.st_dev == there.st_dev &&
+      here.st_ino == there.st_ino) {
+    return;
+  }
+  if (is_known && chdir(job.directory) == 0) {
+    setenv("PWD", job.directory, 1);
+    return;
+  }
+  Refuse(EX_CONFIG,
+         "this node has no working directory %.400s, where ddlrun was started: %s; start it in a "
+         "directory that all nodes share",
+         job.directory, strerror(errno));
+}
+
 // Whether the plan has CPUs for this rank, which no other rank uses.
 bool HasOwnCpus() { return job.bind && !Is(job.cpus, "-") && strncmp(job.cpus, "- ", 2) != 0; }
 
@@ -365,6 +386,7 @@ int main(int argc, char** argv) {
   } else if (!IsAsPlanned(text, arguments.rank)) {
     BecomeCheck(argv);
   }
+  EnterDirectory();
   Bind();
   SetEnvironment(CountUsableCpus());
   SayStep();

@@ -96,8 +96,10 @@ void CloseFrom(int first) {
 #endif
   std::vector<int> open_ones;
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {
-    open_ones.push_back(std::stoi(entry.path().filename()));
+  for (std::filesystem::directory_iterator entry("/proc/self/fd", error), end;
+       !error && entry != end; entry.increment(error)) {
+    int fd = -1;
+    if (std::istringstream(entry->path().filename().string()) >> fd) open_ones.push_back(fd);
   }
   for (const int fd : open_ones) {
     if (fd >= first) close(fd);

@@ -2,6 +2,8 @@
 
 #include "launcher/system/files.h"
 
+#include <sys/stat.h>
+
 #include <cstring>
 #include <filesystem>
 #include <system_error>
@@ -16,6 +18,18 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxFileBytes = 16777216;
+
+// "" where it was removed, or is outside of what this process sees.
+std::string DirectoryOfSystem() {
+  std::error_code error;
+  const std::string path = fs::current_path(error).string();
+  return !error && path.starts_with('/') ? path : "";
+}
+
+LaunchError DirectoryIsGone(const std::string& start) {
+  return LaunchError(EX_OSERR,
+                     start + "the current directory was removed: change to one that is there (cd)");
+}
 
 }  // namespace
 
@@ -33,10 +47,30 @@ std::string ReadFile(const std::string& path) {
 void MakeDirectory(const std::string& path) {
   std::error_code error;
   fs::create_directories(path, error);
-  if (error || !fs::is_directory(path)) {
+  std::error_code unknown;
+  if (error || !fs::is_directory(path, unknown)) {
     throw LaunchError(EX_OSERR, "cannot make the directory " + path + ": " +
                                     (error ? error.message() : "a file is in the way"));
   }
+}
+
+std::string CurrentDirectory(const Environment& environment) {
+  const std::string path = DirectoryOfSystem();
+  if (path.empty()) throw DirectoryIsGone("");
+  const std::string name = ValueOr(environment, "PWD", "");
+  struct stat here = {};
+  struct stat named = {};
+  const bool is_same = name.starts_with('/') && stat(".", &here) == 0 &&
+                       stat(name.c_str(), &named) == 0 && here.st_dev == named.st_dev &&
+                       here.st_ino == named.st_ino;
+  return is_same ? name : path;
+}
+
+std::string AbsolutePath(const std::string& path) {
+  if (path.starts_with('/')) return path;
+  const std::string directory = DirectoryOfSystem();
+  if (directory.empty()) throw DirectoryIsGone(path + ": ");
+  return fs::path(directory) / path;
 }
 
 }  // namespace launcher

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <system_error>
 
 #include "launcher/base/error.h"
+#include "launcher/system/files.h"
 
 namespace launcher {
 
@@ -15,15 +17,16 @@ namespace fs = std::filesystem;
 
 std::string FindProgram(const std::string& name, const Environment& environment) {
   if (name.find('/') != std::string::npos) {
-    return access(name.c_str(), X_OK) == 0 ? fs::absolute(name).string() : "";
+    return access(name.c_str(), X_OK) == 0 ? AbsolutePath(name) : "";
   }
   const auto path = environment.find("PATH");
   std::string rest = path == environment.end() ? "" : path->second;
   while (!rest.empty()) {
     const std::size_t colon = std::min(rest.find(':'), rest.size());
     const std::string candidate = rest.substr(0, colon) + "/" + name;
+    std::error_code unknown;
     if (candidate[0] == '/' && access(candidate.c_str(), X_OK) == 0 &&
-        !fs::is_directory(candidate)) {
+        !fs::is_directory(candidate, unknown)) {
       return candidate;
     }
     rest.erase(0, colon + 1);
@@ -31,7 +34,15 @@ std::string FindProgram(const std::string& name, const Environment& environment)
   return "";
 }
 
-std::string ProgramDirectory() { return fs::read_symlink("/proc/self/exe").parent_path().string(); }
+std::string ProgramDirectory() {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  if (error) {
+    throw LaunchError(
+        EX_OSERR, "/proc/self/exe cannot be read, which says where ddlrun is: " + error.message());
+  }
+  return program.parent_path().string();
+}
 
 std::string RequireHelper(const std::string& name, const std::string& program_directory) {
   const std::string path = fs::path(program_directory).parent_path() / "libexec/ddlrun" / name;

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "launcher/base/error.h"
+#include "launcher/system/files.h"
 #include "launcher/system/os_error.h"
 #include "support/file.h"
 
@@ -90,7 +91,7 @@ std::string RunDirectoryBase(const Environment& environment) {
 
 RunDirectory::RunDirectory(const std::string& base, bool keep) : keep_(keep) {
   if (!keep) RemoveLeftBehind(base);
-  path_ = std::filesystem::absolute(base) / kRunDirectoryName;
+  path_ = std::filesystem::path(AbsolutePath(base)) / kRunDirectoryName;
   if (mkdtemp(path_.data()) == nullptr) throw OsError("cannot make a run directory in " + base);
   struct stat info = {};
   if (lstat(path_.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != geteuid() ||

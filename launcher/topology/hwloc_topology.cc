@@ -193,12 +193,13 @@ void KeepDevices(hwloc_topology_t raw) {
 // devices, which takes many milliseconds in a virtual machine.
 bool HasGpu() {
   std::error_code error;
-  const std::filesystem::directory_iterator devices("/sys/bus/pci/devices", error);
-  return error || std::any_of(begin(devices), end(devices), [](const auto& device) {
-           unsigned vendor = 0;
-           std::ifstream(device.path() / "vendor") >> std::hex >> vendor;
-           return vendor == kNvidia;
-         });
+  std::filesystem::directory_iterator device("/sys/bus/pci/devices", error);
+  for (; !error && device != std::filesystem::directory_iterator(); device.increment(error)) {
+    unsigned vendor = 0;
+    std::ifstream(device->path() / "vendor") >> std::hex >> vendor;
+    if (vendor == kNvidia) return true;
+  }
+  return static_cast<bool>(error);
 }
 
 TopologyOwner LoadLive(bool with_devices) {

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Programs that cannot start, and places in which they cannot: what is said of them.
 
-# shellcheck disable=SC2016 # the ranks' shells expand, not ours
+# shellcheck disable=SC2016,SC2059 # the ranks' shells expand, not ours; octal numbers are in formats
+# shellcheck disable=SC2034,SC2154 # common.bash reads and sets them
+# shellcheck disable=SC2030,SC2031,SC2103 # each test is in a shell and in a directory of its own
 
 load common
 
@@ -26,7 +28,7 @@ says() {
   make_elf of_power '\25\0'
   make_elf of_arm '\267\0'
   make_elf of_intel '\76\0'
-  local launcher name number
+  local launcher name
   for launcher in local mpirun; do
     [ "$launcher" = local ] || require_mpirun
     for name in of_power=ppc64le of_arm=aarch64 of_intel=x86_64; do
@@ -59,4 +61,95 @@ says() {
     says $launcher train.py 'write python train.py'
     says $launcher FOO=1 'write -x FOO=1 before the program'
   done
+}
+
+# make_srun COMMAND: a job on n1 whose srun starts its one rank after this command.
+make_srun() {
+  export SLURM_JOB_ID=4711 SLURM_JOB_NODELIST=n1 SLURM_JOB_NUM_NODES=1 SLURMD_NODENAME=n1 SLURM_GPUS_PER_NODE=1 SLURM_GPUS_ON_NODE=1
+  mkdir -p "$BATS_TEST_TMPDIR/bin"
+  printf '%s\n' '#!/bin/bash' 'case $1 in' '  --mpi=list) printf "MPI plugin types are...\n\tnone\n"; exit ;;' \
+    '  --version) echo slurm 24.11.5; exit ;;' 'esac' 'while [ "$1" != -- ]; do shim=$1; shift; done' "$1" \
+    'SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_STEP_NUM_TASKS=1 exec "$shim" "$@"' > "$BATS_TEST_TMPDIR/bin/srun"
+  chmod +x "$BATS_TEST_TMPDIR/bin/srun"
+  search_path=$BATS_TEST_TMPDIR/bin:$PATH # of run_ddlrun
+}
+
+of_srun() {
+  run_ddlrun --launcher=srun --topology "$BATS_TEST_DIRNAME/../../fixtures/hwloc/dgx1v.xml" --bind none --pmi none "$@"
+  echo "$output $messages"
+}
+
+@test "a rank that srun has started elsewhere goes to the directory of ddlrun" {
+  mkdir -p 'a place/below'
+  ln -s 'a place' link
+  cd link/below
+  make_srun 'cd /'
+  of_srun sh -c 'pwd; echo "$PWD"; /bin/pwd -P; echo > file'
+  [ "$status" -eq 0 ]
+  [ "$output" = "$BATS_TEST_TMPDIR/link/below"$'\n'"$BATS_TEST_TMPDIR/link/below"$'\n'"$(readlink -f "$BATS_TEST_TMPDIR")/a place/below" ]
+  [ -e file ]
+}
+
+@test "a rank whose node lacks the directory of ddlrun is refused, and the directory and the node are named" {
+  local change
+  for change in 'mv "$PWD" "$PWD.gone"' 'mv "$PWD" "$PWD.gone"; : > "${PWD}"' 'mv "$PWD" "$PWD.gone"; ln -s nowhere "$PWD"'; do
+    mkdir -p project
+    cd project
+    make_srun "$change; cd /"
+    of_srun sh -c 'echo > was-run'
+    cd ..
+    [ "$status" -eq 78 ]
+    [[ $messages == *"[ERROR DDL-20-78] rank 0 on n1: this node has no working directory $PWD/project, where ddlrun was started: "* ]]
+    rm -rf project project.gone
+  done
+}
+
+@test "a node of mpirun that lacks the directory is named; one that the user chooses is not looked for" {
+  require_mpirun
+  unshare -rm true 2> /dev/null || skip "no mount namespace can be made here"
+  # The other node has another file system where the project is.
+  printf '#!/bin/sh\nmkdir -p "$TMPDIR/$1"\nexport TMPDIR="$TMPDIR/$1" HOME=/\nshift\nexec unshare -rm sh -c "mount -t tmpfs none %s && $*"\n' \
+    "$PWD/parent" > agent
+  chmod +x agent
+  mkdir -p parent/project
+  cd parent/project
+  run_ddlrun -H "$(hostname):1,n2:1" --mpiarg "--mca plm_rsh_agent $BATS_TEST_TMPDIR/agent" sh -c 'pwd > "$BATS_TEST_TMPDIR/ran.$RANK"'
+  echo "$messages"
+  [ "$status" -eq 78 ]
+  [ ! -e "$BATS_TEST_TMPDIR/ran.1" ]
+  [[ $messages == *"rank 1 on n2: this node has no working directory $PWD, where ddlrun was started: No such file or directory"* ]]
+  run_ddlrun -H "$(hostname):1,n2:1" --mpiarg "--mca plm_rsh_agent $BATS_TEST_TMPDIR/agent -wdir /" sh -c 'pwd'
+  [ "$status" -eq 0 ]
+  [ "$output" = $'/\n/' ]
+}
+
+@test "in a directory that was removed ddlrun starts what does not need it, and says of the rest that it is gone" {
+  mkdir gone
+  cd gone
+  rmdir ../gone
+  run_ddlrun -n 1 --launcher=local true
+  [ "$status" -eq 0 ]
+  local -a options
+  local text
+  for text in '--hostfile h' '--rankfile r' '--site ./s.yaml' '--topology t.xml' '--progress-file p --max-restarts 1' '-- ./program' '-- ../program'; do
+    read -r -a options <<< "$text"
+    run_ddlrun -n 1 --launcher=local "${options[@]}" true
+    echo "$text: $status $messages"
+    [ "$status" -ne 70 ]
+    [[ $messages != *"Unexpected Error"* ]]
+  done
+  for text in '--run-dir .' '--run-dir below' '--heartbeat beats/%r' '--log-dir logs' '--run-dir . --dry-run' '--launcher=mpirun'; do
+    [[ $text != *mpirun ]] || command -v mpirun > /dev/null || continue
+    read -r -a options <<< "$text"
+    run_ddlrun -n 1 --launcher=local "${options[@]}" true
+    echo "$text: $status $messages"
+    [ "$status" -eq 71 ] || [ "$text" = '--run-dir . --dry-run' ]
+    [ "$status" -ne 70 ]
+    [[ $messages == *removed* || $text == --log-dir* || $text == *dry-run ]]
+    [[ $messages != *"Unexpected Error"* ]]
+  done
+  make_srun ''
+  of_srun true
+  [ "$status" -eq 71 ]
+  [[ $messages == *"the current directory was removed: change to one that is there (cd)"* ]]
 }

@@ -27,6 +27,7 @@ RankJob Example() {
   job.check = false;
   job.planned_for = "allowed=f online=0-3";
   job.run_directory = "/tmp/a \"b\":%\n\xc3\xa4";
+  job.directory = "/home/x/-a b";
   job.master_address = "n1";
   job.master_port = 61234;
   job.restart_count = 3;
@@ -62,6 +63,7 @@ TEST(OwnJob, IsWhatDdlrunWroteForThisRank) {
   EXPECT_STREQ(own->planned_for, "allowed=f online=0-3");
   EXPECT_STREQ(own->run_directory, "/tmp/a \"b\":%\n\xc3\xa4");
   EXPECT_STREQ(own->log_directory, "");
+  EXPECT_STREQ(own->directory, "/home/x/-a b");
   EXPECT_STREQ(own->master_address, "n1");
   EXPECT_EQ(own->master_port, 61234);
   EXPECT_EQ(own->restart_count, 3);

@@ -20,6 +20,7 @@ RankJob Example(const Plan& plan) {
   job.report_key = "0123456789abcdef";
   job.run_directory = "/tmp/a \"b\":%\n\xc3\xa4";
   job.log_directory = "/home/x/logs";
+  job.directory = "/home/x/a b";
   job.planned_for = "online=0-3";
   job.master_address = "n1";
   job.master_port = 61234;
@@ -46,6 +47,7 @@ TEST(RankJob, DecodesWhatWasEncoded) {
   EXPECT_TRUE(job.bind);
   EXPECT_EQ(job.run_directory, "/tmp/a \"b\":%\n\xc3\xa4");
   EXPECT_EQ(job.log_directory, "/home/x/logs");
+  EXPECT_EQ(job.directory, "/home/x/a b");
   EXPECT_EQ(job.planned_for, "online=0-3");
   EXPECT_EQ(job.master_address, "n1");
   EXPECT_EQ(job.master_port, 61234);

@@ -3,6 +3,7 @@
 #include "launcher/system/files.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -57,6 +58,35 @@ TEST(Directories, AreMadeWithThoseAboveThem) {
   EXPECT_EQ(ExitCodeOf(MakeDirectory, folder + "/file"), EX_OSERR);
   EXPECT_EQ(ExitCodeOf(MakeDirectory, folder + "/file/below"), EX_OSERR);
   fs::remove_all(folder);
+}
+
+TEST(CurrentDirectory, HasTheNameThatTheShellGivesItWhereThatIsRight) {
+  const std::string folder = fs::canonical(NewFolder()).string();
+  fs::create_directory(folder + "/place");
+  fs::create_directory(folder + "/other");
+  fs::create_directory_symlink("place", folder + "/link");
+  ASSERT_EQ(chdir((folder + "/place").c_str()), 0);
+  EXPECT_EQ(CurrentDirectory({{"PWD", folder + "/link"}}), folder + "/link");
+  for (const std::string& wrong :
+       {std::string(), std::string("."), folder + "/other", folder + "/missing"}) {
+    EXPECT_EQ(CurrentDirectory({{"PWD", wrong}}), folder + "/place") << wrong;
+  }
+  EXPECT_EQ(CurrentDirectory({}), folder + "/place");
+  EXPECT_EQ(AbsolutePath("a/b"), folder + "/place/a/b");
+  EXPECT_EQ(AbsolutePath("/a/b"), "/a/b");
+  ASSERT_EQ(chdir("/"), 0);
+  fs::remove_all(folder);
+}
+
+TEST(CurrentDirectory, ThatWasRemovedIsSaidToBe) {
+  const std::string folder = NewFolder();
+  ASSERT_EQ(chdir(folder.c_str()), 0);
+  fs::remove_all(folder);
+  EXPECT_THROW(CurrentDirectory({{"PWD", folder}}), LaunchError);
+  EXPECT_EQ(ExitCodeOf([](const std::string& path) { AbsolutePath(path); }, "a"), EX_OSERR);
+  EXPECT_EQ(ExitCodeOf([](const std::string& path) { AbsolutePath(path); }, "."), EX_OSERR);
+  EXPECT_EQ(AbsolutePath("/a"), "/a");
+  ASSERT_EQ(chdir("/"), 0);
 }
 
 }  // namespace
