@@ -17,7 +17,8 @@
 namespace {
 
 bool WriteFile(const std::filesystem::path& path, const std::string& text) {
-  std::filesystem::create_directories(path.parent_path());
+  std::error_code ignored;  // the file then cannot be written
+  std::filesystem::create_directories(path.parent_path(), ignored);
   std::ofstream file(path);
   file << text << std::flush;
   if (!file) std::fprintf(stderr, "ddl-manual: cannot write %s\n", path.c_str());

@@ -33,7 +33,10 @@ std::unique_ptr<StacksOnRequest> AnswerForStacks(const Options& options,
   const std::vector<std::uint64_t> processes =
       GatherNumbers(static_cast<std::uint64_t>(::getpid()), communicator);
   own.seconds_between_looks = SecondsBetweenStacksLooks(hosts.size());
-  StacksRequest request = {.folder = fs::absolute(own.model_dir) / kStacksFolderName, .ranks = {}};
+  std::error_code unknown;
+  const fs::path model_dir = fs::absolute(own.model_dir, unknown);
+  StacksRequest request = {.folder = (unknown ? own.model_dir : model_dir) / kStacksFolderName,
+                           .ranks = {}};
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     request.ranks.push_back({hosts[i], static_cast<std::int64_t>(processes[i])});
   }

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
+#include "support/number.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
@@ -38,7 +39,10 @@ std::string SliceOfGpu(const EnvironmentLookup& get) {
 
 int StartedTasks(const EnvironmentLookup& get) {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"}) {
-    if (const auto value = get(name)) return std::atoi(value->c_str());
+    const auto value = get(name);
+    if (!value) continue;
+    if (const auto number = support::WholeNumber<int>(*value)) return *number;
+    throw Error(EX_CONFIG, std::string(name) + "=" + *value + " is no number of ranks: unset it");
   }
   return 0;
 }

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "support/number.h"
 #include "trainer/comm/factory.h"
 #include "trainer/core/error.h"
 #include "trainer/options.h"
@@ -28,7 +29,7 @@ constexpr int kFiles = 1024 + 128;
 
 int Number(const char* variable) {
   const char* text = std::getenv(variable);
-  return text == nullptr ? -1 : std::atoi(text);
+  return text == nullptr ? -1 : support::WholeNumber<int>(text).value_or(-1);
 }
 
 std::vector<Fact> FactsOf(std::uint64_t seed) {
@@ -87,7 +88,7 @@ int Run(int odd_rank) {
 
 int main(int argc, char** argv) {
   try {
-    return trainer::Run(argc > 1 ? std::atoi(argv[1]) : -1);
+    return trainer::Run(argc > 1 ? support::WholeNumber<int>(argv[1]).value_or(-1) : -1);
   } catch (const trainer::Error& error) {
     std::cerr << "agreement_cost: " << error.what() << '\n';
     return error.exit_code();

@@ -6,10 +6,10 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 
 #include "bench/base/statistics.h"
 #include "bench/run_log/log_entry.h"
+#include "support/number.h"
 #include "trainer/core/error.h"
 #include "trainer/telemetry/python_format.h"
 
@@ -22,7 +22,7 @@ constexpr std::string_view kKey = " imgs_per_sec ";
 double PythonRound(double value) {
   std::array<char, 400> text{};
   std::snprintf(text.data(), text.size(), "%.2f", value);
-  return std::strtod(text.data(), nullptr);
+  return support::WholeNumber<double>(text.data()).value();
 }
 
 std::string TwoDigits(double value) {

@@ -2,6 +2,8 @@
 
 #include "bench/ddlbench/extract.h"
 
+#include <sysexits.h>
+
 #include <algorithm>
 #include <set>
 #include <system_error>
@@ -75,7 +77,10 @@ void CheckShape(std::string_view text, const std::vector<Expected>& shape) {
 
 // "logs/" has an empty last part; DLPerf wants the one before it.
 std::string LastPart(const fs::path& folder) {
-  const fs::path whole = fs::absolute(folder).lexically_normal();
+  std::error_code error;
+  const fs::path absolute = fs::absolute(folder, error);
+  if (error) throw Error(EX_OSERR, folder.string() + ": " + error.message());
+  const fs::path whole = absolute.lexically_normal();
   return whole.has_filename() ? whole.filename().string() : whole.parent_path().filename().string();
 }
 

@@ -32,6 +32,7 @@
 #include "bench/parts/loader.h"
 #include "bench/parts/ranks.h"
 #include "bench/report/report.h"
+#include "support/number.h"
 #include "support/standard_streams.h"
 #include "support/unknown_argument.h"
 #include "trainer/core/error.h"
@@ -76,7 +77,7 @@ bench::MilaSurroundings LookAround() {
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
     if (CPU_ISSET(static_cast<std::size_t>(cpu), &cpus)) surroundings.cpus.push_back(cpu);
   }
-  surroundings.jr_id = std::atoi(Variable("SLURM_JOB_ID").c_str());
+  surroundings.jr_id = support::WholeNumber<int>(Variable("SLURM_JOB_ID")).value_or(0);
   return surroundings;
 }
 

@@ -160,15 +160,20 @@ class Sweep {
   Complaints complaints_;
 };
 
+std::string WholePath(const std::string& path) {
+  std::error_code error;
+  const fs::path whole = fs::absolute(path, error);
+  if (error) throw Error(EX_OSERR, path + ": the current directory: " + error.message());
+  return whole.lexically_normal().string();
+}
+
 }  // namespace
 
 int RunSweep(SweepOptions options, const Programs& programs, std::ostream& out,
              std::ostream& messages) {
   // Tasks of the array start in a folder that Slurm chooses.
-  options.folder = fs::absolute(options.folder).lexically_normal().string();
-  if (!options.data_dir.empty()) {
-    options.data_dir = fs::absolute(options.data_dir).lexically_normal().string();
-  }
+  options.folder = WholePath(options.folder);
+  if (!options.data_dir.empty()) options.data_dir = WholePath(options.data_dir);
   if (options.submit && options.only != 0) {
     throw Error(EX_USAGE, "--submit is for all measurements, --only for one: give one of the two");
   }

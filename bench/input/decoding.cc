@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "support/number.h"
 #include "trainer/core/error.h"
 #include "trainer/core/philox.h"
 #include "trainer/data/data_set.h"
@@ -68,9 +69,10 @@ class BareLoop {
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   const bool is_whole = arguments.size() == 4;
-  const int workers = is_whole ? std::atoi(arguments[1].c_str()) : 0;
-  const std::int64_t images = is_whole ? std::atoll(arguments[2].c_str()) : 0;
-  const int image_size = is_whole ? std::atoi(arguments[3].c_str()) : 0;
+  const int workers = is_whole ? support::WholeNumber<int>(arguments[1]).value_or(0) : 0;
+  const std::int64_t images =
+      is_whole ? support::WholeNumber<std::int64_t>(arguments[2]).value_or(0) : 0;
+  const int image_size = is_whole ? support::WholeNumber<int>(arguments[3]).value_or(0) : 0;
   if (workers < 1 || images < 1 || image_size < 1) {
     std::cerr << "usage: decoding_rate DATA_DIR WORKERS IMAGES IMAGE_SIZE\n";
     return EX_USAGE;

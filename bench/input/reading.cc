@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "support/number.h"
 #include "trainer/core/error.h"
 #include "trainer/data/data_set.h"
 #include "trainer/data/parallel_for.h"
@@ -56,8 +57,8 @@ void Measure(const std::string& dir, int workers, int passes, const std::string&
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   const bool is_whole = arguments.size() >= 3 && arguments.size() <= 5;
-  const int workers = is_whole ? std::atoi(arguments[1].c_str()) : 0;
-  const int passes = is_whole ? std::atoi(arguments[2].c_str()) : -1;
+  const int workers = is_whole ? support::WholeNumber<int>(arguments[1]).value_or(0) : 0;
+  const int passes = is_whole ? support::WholeNumber<int>(arguments[2]).value_or(-1) : -1;
   if (workers < 1 || passes < 0) {
     std::cerr << "usage: reading_rate DATA_DIR WORKERS PASSES [INDEX_DIR [CACHE_DIR]]\n";
     return EX_USAGE;

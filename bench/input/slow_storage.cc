@@ -12,6 +12,8 @@
 #include <string>
 #include <string_view>
 
+#include "support/number.h"
+
 namespace {
 
 struct Settings {
@@ -24,7 +26,7 @@ Settings ReadSettings() {
   const char* milliseconds = std::getenv("SLOW_STORAGE_MS");
   if (folder == nullptr || milliseconds == nullptr) return {};
   constexpr long kNanoseconds = 1'000'000'000;
-  const long pause = std::atol(milliseconds) * 1'000'000;
+  const long pause = support::WholeNumber<long>(milliseconds).value_or(0) * 1'000'000;
   return {std::string(folder) + "/", {pause / kNanoseconds, pause % kNanoseconds}};
 }
 

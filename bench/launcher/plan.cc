@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "bench/base/scratch_folder.h"
+#include "support/number.h"
 
 namespace {
 
@@ -208,7 +209,7 @@ void PrintStorm(int rounds, const std::string& ddlrun, const ScratchFolder& fold
 
 int main(int argc, char** argv) {
   try {
-    const int rounds = argc > 1 ? std::atoi(argv[1]) : 9;
+    const int rounds = argc > 1 ? support::WholeNumber<int>(argv[1]).value_or(0) : 9;
     if (rounds < 1 || argc > 2) {
       std::fprintf(stderr, "usage: plan_cost [ROUNDS]\n");
       return 64;

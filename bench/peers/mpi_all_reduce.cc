@@ -8,8 +8,9 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <vector>
+
+#include "support/number.h"
 
 namespace {
 
@@ -36,10 +37,10 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   constexpr int kArguments = 5;
-  const long least = argc == kArguments ? std::atol(argv[1]) : 0;
-  const long most = argc == kArguments ? std::atol(argv[2]) : 0;
-  const long factor = argc == kArguments ? std::atol(argv[3]) : 0;
-  const int iterations = argc == kArguments ? std::atoi(argv[4]) : 0;
+  const long least = argc == kArguments ? support::WholeNumber<long>(argv[1]).value_or(0) : 0;
+  const long most = argc == kArguments ? support::WholeNumber<long>(argv[2]).value_or(0) : 0;
+  const long factor = argc == kArguments ? support::WholeNumber<long>(argv[3]).value_or(0) : 0;
+  const int iterations = argc == kArguments ? support::WholeNumber<int>(argv[4]).value_or(0) : 0;
   if (least < static_cast<long>(sizeof(float)) || factor < 2 || iterations < 1) {
     if (rank == 0)
       std::fputs("usage: mpi_all_reduce MIN_BYTES MAX_BYTES FACTOR ITERATIONS\n", stderr);

@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -24,6 +23,7 @@
 #include <vector>
 
 #include "bench/base/scratch_folder.h"
+#include "support/number.h"
 #include "trainer/comm/factory.h"
 #include "trainer/log_file.h"
 #include "trainer/train/report.h"
@@ -221,7 +221,7 @@ void Run(double step_seconds) {
 }  // namespace trainer
 
 int main(int argc, char** argv) {
-  const double milliseconds = argc > 1 ? std::atof(argv[1]) : 30.5;
+  const double milliseconds = argc > 1 ? support::WholeNumber<double>(argv[1]).value_or(0) : 30.5;
   if (argc > 2 || !(milliseconds > 0)) {
     std::cerr << "usage: log_cost [STEP_MILLISECONDS]\n";
     return 64;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/allocation/host_allocation.h"
 
-#include <charconv>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "rankfile/hostlist.h"
 #include "rankfile/parse_error.h"
 #include "rankfile/placement.h"
+#include "support/number.h"
 
 namespace launcher {
 namespace {
@@ -40,10 +40,8 @@ std::pair<std::vector<std::string>, std::optional<int>> ParsePart(std::string_vi
   const std::size_t colon = part.find(':');
   if (colon != std::string_view::npos) {
     const std::string_view number = part.substr(colon + 1);
-    int value = 0;
-    const auto [stop, error] = std::from_chars(number.data(), number.data() + number.size(), value);
-    if (error != std::errc() || stop != number.data() + number.size() || value < 1 ||
-        value > rankfile::kMaxRanks) {
+    const int value = support::WholeNumber<int>(number).value_or(0);
+    if (value < 1 || value > rankfile::kMaxRanks) {
       Refuse(column + colon + 1, "slots are a number from 1");
     }
     slots = value;

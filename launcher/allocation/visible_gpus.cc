@@ -3,9 +3,10 @@
 #include "launcher/allocation/visible_gpus.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <set>
+
+#include "support/number.h"
 
 namespace launcher {
 namespace {
@@ -30,9 +31,10 @@ std::vector<std::string> Entries(const std::string& list) {
 }
 
 std::optional<int> FindByNumber(const std::string& entry, int count) {
-  int number = -1;
-  std::from_chars(entry.data(), entry.data() + entry.size(), number);
-  if (number < 0 || number >= count) return std::nullopt;
+  // As CUDA has it: "1gpu" is 1.
+  const std::string digits = entry.substr(0, entry.find_first_not_of("0123456789"));
+  const std::optional<int> number = support::WholeNumber<int>(digits);
+  if (!number || *number < 0 || *number >= count) return std::nullopt;
   return number;
 }
 

@@ -2,18 +2,16 @@
 
 #include "launcher/cli/option_values.h"
 
-#include <charconv>
+#include "support/number.h"
 
 namespace launcher {
 
 std::string ParseCount(const std::string& value, int least, int* count) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  if (error != std::errc() || end != value.data() + value.size() || number < least ||
-      number > kMaxCount) {
+  const std::optional<int> number = support::WholeNumber<int>(value);
+  if (!number || *number < least || *number > kMaxCount) {
     return "a whole number from " + std::to_string(least) + " to " + std::to_string(kMaxCount);
   }
-  *count = number;
+  *count = *number;
   return "";
 }
 

@@ -6,7 +6,6 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <functional>
 #include <sstream>
@@ -16,6 +15,7 @@
 #include "launcher/base/error.h"
 #include "launcher/system/programs.h"
 #include "support/file.h"
+#include "support/number.h"
 #include "support/spelling.h"
 
 namespace launcher {
@@ -116,11 +116,9 @@ SiteValue<std::vector<std::string>> ReadList(const Entry& entry) {
 SiteValue<int> ReadSeconds(const Entry& entry) {
   constexpr int kMostSeconds = 3600;
   // Decimal, also with zeros in front, which YAML takes for octal.
-  int seconds = -1;
   const std::string text = entry.node.IsScalar() ? entry.node.Scalar() : "";
-  const char* end = text.data() + text.size();
-  const auto result = std::from_chars(text.data(), end, seconds);
-  if (result.ec != std::errc() || result.ptr != end || seconds < 0 || seconds > kMostSeconds) {
+  const int seconds = support::WholeNumber<int>(text).value_or(-1);
+  if (seconds < 0 || seconds > kMostSeconds) {
     throw entry.Wrong("a whole number of seconds from 0 to " + std::to_string(kMostSeconds));
   }
   return {seconds, entry.line()};

@@ -8,7 +8,6 @@
 
 #include <unistd.h>
 
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
@@ -26,6 +25,7 @@
 #include "launcher/health/rendezvous.h"
 #include "launcher/health/system_facts.h"
 #include "launcher/health/watchdog.h"
+#include "support/number.h"
 
 namespace launcher {
 namespace {
@@ -39,12 +39,9 @@ struct Arguments {
 };
 
 int ReadSeconds(const std::string& text) {
-  int seconds = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  if (error != std::errc() || end != text.data() + text.size() || seconds < 1 || seconds > 3600) {
-    throw LaunchError(EX_USAGE, "'" + text + "' is not a number of seconds from 1 to 3600");
-  }
-  return seconds;
+  const int seconds = support::WholeNumber<int>(text).value_or(0);
+  if (seconds >= 1 && seconds <= 3600) return seconds;
+  throw LaunchError(EX_USAGE, "'" + text + "' is not a number of seconds from 1 to 3600");
 }
 
 Arguments ReadArguments(const std::vector<std::string>& words) {
@@ -67,10 +64,7 @@ Arguments ReadArguments(const std::vector<std::string>& words) {
 }
 
 int NumberOr(const Environment& environment, const std::string& name, int fallback) {
-  const std::string text = ValueOr(environment, name, "");
-  int number = fallback;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
+  return support::WholeNumber<int>(ValueOr(environment, name, "")).value_or(fallback);
 }
 
 // Prints reports: first one with all facts, then only what is new.  The thread of the watchdog uses

@@ -9,7 +9,6 @@
 
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -19,6 +18,7 @@
 
 #include "launcher/health/sorted_entries.h"
 #include "support/descriptor.h"
+#include "support/number.h"
 
 namespace launcher {
 namespace {
@@ -51,10 +51,9 @@ std::string ValueOf(const fs::path& path, const std::string& key, char separator
   return "";
 }
 
-long long LeadingNumber(const std::string& text) {
-  long long number = 0;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
+// Of "400 Gb/sec (4X NDR)", "131072000 kB".
+long long FirstWord(const std::string& text) {
+  return support::WholeNumber<long long>(text.substr(0, text.find(' '))).value_or(0);
 }
 
 // x86 and Arm say "model name", POWER "cpu".
@@ -96,7 +95,7 @@ std::vector<PortFacts> ReadPorts(const fs::path& infiniband) {
       PortFacts port;
       port.name = device.filename().string() + ":" + folder.filename().string();
       port.state = Trimmed(state.substr(state.find(':') + 1));
-      port.rate_gbits = static_cast<int>(LeadingNumber(FirstLine(folder / "rate")));
+      port.rate_gbits = static_cast<int>(FirstWord(FirstLine(folder / "rate")));
       port.protocol = FirstLine(folder / "link_layer");
       ports.push_back(port);
     }
@@ -139,7 +138,7 @@ void ReadSystemFacts(const std::string& root, NodeFacts& facts) {
   const fs::path base = root.empty() ? fs::path("/") : fs::path(root);
   facts.cpu_model = CpuModel(base / "proc/cpuinfo");
   facts.cpus = CountProcessors(base / "proc/cpuinfo");
-  facts.memory_bytes = LeadingNumber(ValueOf(base / "proc/meminfo", "MemTotal", ':')) * 1024;
+  facts.memory_bytes = FirstWord(ValueOf(base / "proc/meminfo", "MemTotal", ':')) * 1024;
   facts.machine = FirstLine(base / "proc/sys/kernel/hostname");
   facts.kernel = FirstLine(base / "proc/sys/kernel/osrelease");
   facts.system = ValueOf(base / "etc/os-release", "PRETTY_NAME", '=');

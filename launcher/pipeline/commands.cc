@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <random>
@@ -23,6 +22,7 @@
 #include "launcher/system/files.h"
 #include "launcher/system/programs.h"
 #include "launcher/system/run_directory.h"
+#include "support/number.h"
 #include "support/quoting.h"
 
 namespace launcher {
@@ -42,7 +42,7 @@ static_assert(7 * kPortsPerJob <= kMasterPorts);
 // consecutive job ids and process ids, whose plain sums could be equal: job 7 with process 101, job
 // 8 with process 100.
 unsigned long PortSeed(const std::string& job_id, int restart_count) {
-  return std::strtoul(job_id.c_str(), nullptr, 10) * kPortsPerJob +
+  return support::WholeNumber<unsigned long>(job_id).value_or(0) * kPortsPerJob +
          static_cast<unsigned long>(getpid()) + static_cast<unsigned long>(restart_count);
 }
 
@@ -95,7 +95,7 @@ RankJob MakeRankJob(const Options& options, const Settings& settings, const Plan
   const std::string port = chosen("MASTER_PORT", "");
   job.restart_count = planned.restart_count;
   job.master_port = port.empty() ? ChooseMasterPort(PortSeed(planned.job_id, planned.restart_count))
-                                 : std::atoi(port.c_str());
+                                 : support::WholeNumber<int>(port).value_or(0);
   if (job.master_port < 1 || job.master_port > 65535) {
     throw LaunchError(EX_CONFIG, "MASTER_PORT='" + port + "' is no port from 1 to 65535");
   }

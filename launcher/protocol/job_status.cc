@@ -3,11 +3,11 @@
 #include "launcher/protocol/job_status.h"
 
 #include <cstdio>
-#include <cstdlib>
 #include <sstream>
 #include <stdexcept>
 
 #include "launcher/protocol/words.h"
+#include "support/number.h"
 
 namespace launcher {
 namespace {
@@ -26,9 +26,8 @@ std::string Seconds(std::optional<double> seconds) {
 
 std::optional<double> ReadSeconds(const std::string& word) {
   if (word == "-") return std::nullopt;
-  char* end = nullptr;
-  const double value = std::strtod(word.c_str(), &end);
-  if (*end != '\0' || !(value >= 0 && value <= kMaxSeconds)) throw std::out_of_range(word);
+  const double value = support::WholeNumber<double>(word).value_or(-1);
+  if (!(value >= 0 && value <= kMaxSeconds)) throw std::out_of_range(word);
   return value;
 }
 

@@ -174,8 +174,11 @@ int ReadHost(Reader reader, int host_runs, OwnJob* job) {
     }
     char number[24] = "";
     if (!is_one_node) {
+      char* end = nullptr;
+      const long of_first = strtol(first, &end, 10);
+      if (*end != '\0') return -1;
       snprintf(number, sizeof(number), "%0*ld", static_cast<int>(strlen(first)),
-               strtol(first, nullptr, 10) + job->node - first_node);
+               of_first + job->node - first_node);
     }
     const int length = snprintf(job->host, sizeof(job->host), "%s%s%s", prefix, number, suffix);
     return reader.is_ok() && static_cast<size_t>(length) < sizeof(job->host) ? kind : -1;

@@ -9,6 +9,7 @@
 #include <ctime>
 
 #include "launcher/base/exit_codes.h"
+#include "support/number.h"
 
 namespace launcher {
 namespace {
@@ -40,7 +41,7 @@ std::optional<int> TakeRank(std::string_view* report) {
   report->remove_prefix(kRank.size());
   const std::size_t digits = std::min(report->find_first_not_of("0123456789"), report->size());
   if (digits == 0 || digits > 7) return std::nullopt;
-  const int rank = std::stoi(std::string(report->substr(0, digits)));
+  const std::optional<int> rank = support::WholeNumber<int>(report->substr(0, digits));
   report->remove_prefix(digits);
   return rank;
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/protocol/rank_environment.h"
 
-#include <charconv>
 #include <limits>
 #include <stdexcept>
 
 #include "launcher/protocol/rank_variables.h"
+#include "support/number.h"
 
 namespace launcher {
 namespace {
@@ -17,11 +17,8 @@ using Lookup = std::function<std::optional<std::string>(const std::string&)>;
 }
 
 std::optional<int> ParseNumber(const std::string& text) {
-  int value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || stop != end || value < 0) return std::nullopt;
-  return value;
+  const std::optional<int> value = support::WholeNumber<int>(text);
+  return value && *value >= 0 ? value : std::nullopt;
 }
 
 std::optional<int> ReadNumber(const Lookup& get, const std::string& name) {

@@ -4,9 +4,10 @@
 
 #include <array>
 #include <cctype>
-#include <charconv>
 #include <cstdio>
 #include <stdexcept>
+
+#include "support/number.h"
 
 namespace launcher {
 namespace {
@@ -39,11 +40,9 @@ std::string DecodeText(std::string_view word) {
     int byte = static_cast<unsigned char>(word[i]);
     if (word[i] == '%') {
       const std::string_view digits = word.substr(i + 1, 2);
-      const char* end = digits.data() + digits.size();
-      const auto [stop, error] = std::from_chars(digits.data(), end, byte, 16);
-      if (error != std::errc() || digits.size() != 2 || stop != end) {
-        throw std::out_of_range("a %");
-      }
+      const auto number = support::WholeNumber<unsigned>(digits, 16);
+      if (digits.size() != 2 || !number) throw std::out_of_range("a %");
+      byte = static_cast<int>(*number);
       i += 2;
     }
     text += static_cast<char>(byte);
@@ -52,12 +51,11 @@ std::string DecodeText(std::string_view word) {
 }
 
 int DecodeNumber(std::string_view text) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number < -1) {
+  const std::optional<int> number = support::WholeNumber<int>(text);
+  if (!number || *number < -1) {
     throw std::out_of_range("'" + std::string(text.substr(0, 40)) + "' is no number");
   }
-  return number;
+  return *number;
 }
 
 std::string Words::Next() {

@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -34,6 +33,7 @@
 #include "launcher/topology/fingerprint.h"
 #include "launcher/topology/gpus_of_node.h"
 #include "launcher/topology/hwloc_topology.h"
+#include "support/number.h"
 
 namespace launcher {
 namespace {
@@ -50,10 +50,7 @@ Arguments ReadArguments(int argc, char** argv) {
   Arguments arguments;
   int next = 1;
   if (next + 1 < argc && std::strcmp(argv[next], "--rank") == 0) {
-    const std::string text = argv[next + 1];
-    int rank = -1;
-    std::from_chars(text.data(), text.data() + text.size(), rank);
-    arguments.rank = rank;
+    arguments.rank = support::WholeNumber<int>(argv[next + 1]).value_or(-1);
     next += 2;
   }
   if (next + 1 >= argc || std::strcmp(argv[next], "--") != 0 || arguments.rank.value_or(0) < 0) {

@@ -3,12 +3,14 @@
 #include "launcher/rank/gpu_check.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "launcher/base/error.h"
 #include "launcher/topology/gpus_of_node.h"
+#include "support/number.h"
 
 namespace launcher {
 
@@ -19,10 +21,9 @@ void CheckGpus(int planned, const std::string& host, const Environment& environm
     if (found == environment.end() || found->second.empty()) continue;
     const std::string& value = found->second;
     const bool is_count = std::string(name) == "SLURM_GPUS_ON_NODE";
-    const bool is_number =
-        value.size() < 6 && value.find_first_not_of("0123456789") == std::string::npos;
-    if (is_count && !is_number) continue;
-    const int here = is_count ? std::stoi(value) : CountGpuEntries(value.c_str());
+    const std::optional<int> count = support::WholeNumber<int>(value);
+    if (is_count && !count) continue;
+    const int here = is_count ? *count : CountGpuEntries(value.c_str());
     if (here == planned) continue;
     throw LaunchError(EX_CONFIG, std::string(name) + "=" + value + " on this node, but " + plan +
                                      ": ask for the same GPUs on every node "

@@ -2,9 +2,8 @@
 
 #include "launcher/rank/identity.h"
 
-#include <charconv>
-
 #include "launcher/base/error.h"
+#include "support/number.h"
 
 namespace launcher {
 namespace {
@@ -13,11 +12,8 @@ namespace {
 std::optional<int> ReadNumber(const Environment& environment, const std::string& name) {
   const auto found = environment.find(name);
   if (found == environment.end()) return std::nullopt;
-  const std::string& text = found->second;
-  int number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number < 0) return std::nullopt;
-  return number;
+  const std::optional<int> number = support::WholeNumber<int>(found->second);
+  return number && *number >= 0 ? number : std::nullopt;
 }
 
 // The number of a rank: a value that is no number is refused.

@@ -3,21 +3,24 @@
 #include "launcher/restart/restarts.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "launcher/allocation/host_index.h"
 #include "launcher/base/error.h"
 #include "launcher/cli/trainer_program.h"
 #include "launcher/slurm/slurm_job.h"
+#include "support/number.h"
 
 namespace launcher {
 namespace {
 
 namespace fs = std::filesystem;
 
-// How often the job was put into the queue again before; Slurm itself writes this number.
+// How often the job was put into the queue again before.
 int RequeuedSoFar(const Environment& environment) {
-  return std::atoi(ValueOr(environment, "SLURM_RESTART_COUNT", "0").c_str());
+  const std::string text = ValueOr(environment, "SLURM_RESTART_COUNT", "0");
+  const std::optional<int> count = support::WholeNumber<int>(text);
+  if (count && *count >= 0) return *count;
+  throw LaunchError(EX_CONFIG, "SLURM_RESTART_COUNT='" + text + "' is no number: unset it");
 }
 
 void CheckRequeue(const Environment& environment, const std::optional<SlurmJob>& job) {

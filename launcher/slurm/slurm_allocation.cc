@@ -2,7 +2,6 @@
 #include "launcher/slurm/slurm_allocation.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <numeric>
 #include <set>
@@ -13,6 +12,7 @@
 #include "rankfile/hostlist.h"
 #include "rankfile/parse_error.h"
 #include "rankfile/placement.h"
+#include "support/number.h"
 
 namespace launcher {
 namespace {
@@ -28,12 +28,10 @@ constexpr unsigned long long kFirstSpecialStep = 0xfffffff0;
 bool IsStepOfSrun(const Environment& environment) {
   const std::optional<std::string> step = FindVariable(environment, "SLURM_STEP_ID");
   if (!step || step->starts_with('-')) return false;
-  unsigned long long step_id = 0;
-  const auto [stop, error] = std::from_chars(step->data(), step->data() + step->size(), step_id);
-  const bool is_number = error == std::errc() && stop == step->data() + step->size();
+  const auto step_id = support::WholeNumber<unsigned long long>(*step);
   // Only steps of srun have this variable as well.
-  if (!is_number) return FindVariable(environment, "SLURM_STEP_NUM_TASKS").has_value();
-  return step_id < kFirstSpecialStep;
+  if (!step_id) return FindVariable(environment, "SLURM_STEP_NUM_TASKS").has_value();
+  return *step_id < kFirstSpecialStep;
 }
 
 // True inside the only task of a step, and in a shell of srun --pty, whose other tasks have no

@@ -2,7 +2,6 @@
 
 #include "launcher/slurm/slurm_job.h"
 
-#include <charconv>
 #include <cstdio>
 #include <map>
 #include <sstream>
@@ -11,6 +10,7 @@
 #include "launcher/system/programs.h"
 #include "rankfile/hostlist.h"
 #include "rankfile/parse_error.h"
+#include "support/number.h"
 
 namespace launcher {
 namespace {
@@ -39,9 +39,15 @@ std::optional<double> Seconds(const std::string& text) {
   int seconds = 0;
   const std::size_t dash = text.find('-');
   const char* time = text.c_str() + (dash == std::string::npos ? 0 : dash + 1);
-  if (std::sscanf(time, "%4d:%2d:%2d", &hours, &minutes, &seconds) != 3) return std::nullopt;
-  if (dash != std::string::npos && std::sscanf(text.c_str(), "%5d", &days) != 1) {
+  int length = 0;
+  if (std::sscanf(time, "%4d:%2d:%2d%n", &hours, &minutes, &seconds, &length) != 3 ||
+      time[length] != '\0') {
     return std::nullopt;
+  }
+  if (dash != std::string::npos) {
+    const std::optional<int> number = support::WholeNumber<int>(text.substr(0, dash));
+    if (!number) return std::nullopt;
+    days = *number;
   }
   return ((days * 24.0 + hours) * 60 + minutes) * 60 + seconds;
 }
@@ -138,9 +144,8 @@ std::vector<std::string> ShowJobCommand(const Environment& environment) {
 std::optional<double> SecondsUntilEndOfJob(const Environment& environment,
                                            std::chrono::system_clock::time_point now) {
   const std::string text = ValueOr(environment, kEndTime, "");
-  long long end = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), end);
-  if (read.ec == std::errc() && read.ptr == text.data() + text.size() && end > 0) {
+  const long long end = support::WholeNumber<long long>(text).value_or(0);
+  if (end > 0) {
     return static_cast<double>(end) - std::chrono::duration<double>(now.time_since_epoch()).count();
   }
   if (SlurmJobNumber(environment).empty()) return std::nullopt;

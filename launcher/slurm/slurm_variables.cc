@@ -2,13 +2,13 @@
 #include "launcher/slurm/slurm_variables.h"
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
 
 #include "launcher/allocation/allocation.h"
 #include "launcher/base/error.h"
 #include "launcher/base/messages.h"
 #include "rankfile/hostlist.h"
+#include "support/number.h"
 
 namespace launcher {
 namespace {
@@ -22,8 +22,8 @@ constexpr int kMaxGpus = 1 << 20;  // more GPUs of a job are taken for a mistake
 }
 
 bool ParseWhole(std::string_view text, int* number) {
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
-  return error == std::errc() && stop == text.data() + text.size() && *number >= 0;
+  *number = support::WholeNumber<int>(text).value_or(-1);
+  return *number >= 0;
 }
 
 // The parts of `text` between commas; "" has one empty part.

@@ -2,9 +2,10 @@
 
 #include "launcher/spawn/mpirun_version.h"
 
-#include <cstdlib>
 #include <sstream>
 #include <string_view>
+
+#include "support/number.h"
 
 namespace launcher {
 namespace {
@@ -42,7 +43,8 @@ bool ReadOpenMpi(const std::string& line, MpirunVersion* result) {
     std::string version = WordAfter(line, maker.in_line);
     if (version.starts_with('v')) version.erase(0, 1);
     if (!StartsWithDigit(version)) continue;
-    const bool is_prrte = std::strtol(version.c_str(), nullptr, 10) >= kFirstMajorOfPrrte;
+    const std::string major = version.substr(0, version.find_first_not_of("0123456789"));
+    const bool is_prrte = support::WholeNumber<int>(major).value_or(0) >= kFirstMajorOfPrrte;
     result->runtime = maker.runtime.value_or(is_prrte ? MpiRuntime::kPrrte : MpiRuntime::kOrte);
     result->name = maker.name + version;
     return true;

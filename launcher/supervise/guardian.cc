@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "launcher/system/os_error.h"
+#include "support/number.h"
 
 namespace launcher {
 namespace {
@@ -98,8 +99,8 @@ void CloseFrom(int first) {
   std::error_code error;
   for (std::filesystem::directory_iterator entry("/proc/self/fd", error), end;
        !error && entry != end; entry.increment(error)) {
-    int fd = -1;
-    if (std::istringstream(entry->path().filename().string()) >> fd) open_ones.push_back(fd);
+    const auto fd = support::WholeNumber<int>(entry->path().filename().string());
+    if (fd) open_ones.push_back(*fd);
   }
   for (const int fd : open_ones) {
     if (fd >= first) close(fd);

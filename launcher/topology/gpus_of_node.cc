@@ -13,6 +13,7 @@ constexpr char kDigits[] = "0123456789";
 constexpr char kPrefix[] = "nvidia";
 constexpr size_t kPrefixLength = sizeof(kPrefix) - 1;
 constexpr size_t kLongestRange = 11;
+constexpr long kMostGpus = 99999;  // two such numbers are the longest range
 
 bool IsGpuDevice(const char* name) {
   if (strncmp(name, kPrefix, kPrefixLength) != 0) return false;
@@ -32,11 +33,14 @@ Part FirstPart(const char* list) {
   const size_t first = strspn(list, kDigits);
   const size_t last = list[first] == '-' ? strspn(list + first + 1, kDigits) : 0;
   if (part.length > kLongestRange || first == 0) return part;
-  if (first == part.length) part.first = atoi(list);
-  if (last > 0 && first + 1 + last == part.length) {
-    part.first = atoi(list);
-    part.count = atoi(list + first + 1) - part.first + 1;
-  }
+  const bool is_range = last > 0 && first + 1 + last == part.length;
+  if (first != part.length && !is_range) return part;
+  char* end = nullptr;
+  const long begin = strtol(list, &end, 10);
+  const long until = is_range ? strtol(end + 1, &end, 10) : begin;
+  if (end != list + part.length || begin > kMostGpus || until > kMostGpus) return part;
+  part.first = static_cast<int>(begin);
+  part.count = static_cast<int>(until - begin) + 1;
   return part;
 }
 

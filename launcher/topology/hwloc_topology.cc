@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "launcher/base/error.h"
+#include "support/number.h"
 
 namespace launcher {
 namespace {
@@ -164,12 +165,15 @@ std::vector<Gpu> ReadPciGpus(hwloc_topology_t topology, const NodeTopology& node
 
 // cuda0, cuda1, ... of a topology that was written without PCI devices.
 std::vector<Gpu> ReadCudaGpus(hwloc_topology_t topology, const NodeTopology& node) {
+  constexpr std::string_view kCuda = "cuda";
   std::map<int, Gpu> by_number;
   for (hwloc_obj_t device = nullptr;
        (device = hwloc_get_next_osdev(topology, device)) != nullptr;) {
-    int number = 0;
-    if (device->name == nullptr || std::sscanf(device->name, "cuda%d", &number) != 1) continue;
-    by_number[number] = Gpu{"", NearestNuma(topology, device, node), ModelOf(device)};
+    const std::string_view name = device->name != nullptr ? device->name : "";
+    if (!name.starts_with(kCuda)) continue;
+    const std::optional<int> number = support::WholeNumber<int>(name.substr(kCuda.size()));
+    if (!number) continue;
+    by_number[*number] = Gpu{"", NearestNuma(topology, device, node), ModelOf(device)};
   }
   std::vector<Gpu> gpus;
   for (auto& [number, gpu] : by_number) gpus.push_back(std::move(gpu));

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The rules of the tree that a compiler does not check (doc/architecture.md): include arrows, where foreign headers may
-appear, file lengths, what libraries must not do, and scripts that compute.  Prints FILE:LINE: PROBLEM and exits 1 if there is any.
+appear, file lengths, what libraries must not do, numbers that are read in part, calls of the file system that throw, and
+scripts that compute.  Prints FILE:LINE: PROBLEM and exits 1 if there is any.
 
 usage: tree_rules.py ROOT
 """
@@ -110,6 +111,30 @@ BACKEND_IFDEF = re.compile(r"^\s*#\s*if.*\b(DDLRUN_HAS_|USE_CUDA|__CUDACC__|DDLR
 # oneDNN's version is looked at in one place.
 ONEDNN_VERSION = re.compile(r"\bDNNL_VERSION_")
 ONEDNN_VERSION_PLACE = "trainer/backend/cpu/primitives.h"
+# What reads the beginning of a text as a number and passes over the rest: support/number.h takes all or nothing.
+PART_NUMBER = re.compile(r"\b(ato(i|l|ll|f)|(std::)?sto(i|l|ll|ul|ull|f|d|ld))\s*\(|\bstrto\w+\s*\([^;]*,\s*(nullptr|NULL|0)\s*[,)]"
+                         r"|^\s*std::from_chars\s*\([^;]*\);", re.MULTILINE)
+# Where numbers may be read so, and why.
+PART_NUMBER_PLACES = {
+    "tests/": "tests read what they have written themselves",
+    "trainer/comm/nccl_obstacle.cc": "a variable is read as NCCL reads it",
+}
+# Functions of std::filesystem that throw what a file system does, unless they are given an error_code.
+THROWING = re.compile(
+    r"\b(?:fs|filesystem)::(absolute|canonical|weakly_canonical|relative|proximate|copy|copy_file|create_\w+|current_path|equivalent"
+    r"|exists|is_\w+|file_size|hard_link_count|last_write_time|permissions|read_symlink|remove|remove_all|rename|resize_file|space"
+    r"|status|symlink_status|temp_directory_path|(?:recursive_)?directory_iterator(?:\s+\w+)?)\s*(?=\()")
+# The error_code by its name, or a file_status, of which questions never throw.
+GUARDED = re.compile(r"(^|[(,\s])(error|ignored|unknown|gone|status|[^()]*->symlink_status\(\w+\))\s*$"
+                     r"|^(fs|std::filesystem)::(symlink_)?status\(.*,\s*(error|ignored)\)$")
+MEMBER_THROWING = re.compile(r"(\.|->)(is_directory|is_regular_file|is_symlink|file_size|last_write_time|symlink_status|increment)\(\)")
+# A loop over a folder throws where its next entry cannot be read, whatever its error_code.
+FOLDER_LOOP = re.compile(r"\bfor\s*\([^;]*:\s*(std::filesystem|fs)::(recursive_)?directory_iterator\b")
+# Where such a call may throw, and why.
+THROWING_PLACES = {
+    "tests/": "a test that cannot have its files fails",
+    "bench/launcher/": "a measurement by hand: the exception says what is wrong",
+}
 # What reads or prints fractions in a shell script, with a comma for the point in many locales.
 FRACTIONS = re.compile(r"\bawk\b|\bEPOCHREALTIME\b|\bprintf\b[^|]*%[0-9.]*f")
 SCRIPTS = ("bench", "tools")
@@ -188,6 +213,39 @@ def problems_of(path, text):
             yield number, f"what differs between oneDNN's versions belongs into {ONEDNN_VERSION_PLACE}"
 
 
+def argument_of(text, start):
+    """What is between the parenthesis at `start` and the one that closes it."""
+    depth = 0
+    for end in range(start, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[end], 0)
+        if depth == 0:
+            return text[start + 1:end]
+    return text[start + 1:]
+
+
+def without_comments(text):
+    """The text with as many lines, without comments and what is in quotation marks."""
+    return "\n".join(re.sub(r'"(\\.|[^"\\])*"', '""', re.sub(r"//.*", "", line) if '"' not in line else line.split(" //")[0])
+                     for line in text.splitlines())
+
+
+def problems_of_reading(path, text):
+    """Numbers that are read in part, and calls that throw what a file system does."""
+    code = without_comments(text)
+    if not path.startswith(tuple(PART_NUMBER_PLACES)):
+        for call in PART_NUMBER.finditer(code):
+            yield code.count("\n", 0, call.start()) + 1, "reads a number and passes over what is behind it: support::WholeNumber (support/number.h)"
+    if path.startswith(tuple(THROWING_PLACES)):
+        return
+    for call in THROWING.finditer(code):
+        argument = argument_of(code, call.end()).strip()
+        if argument and not GUARDED.search(argument):
+            yield code.count("\n", 0, call.start()) + 1, f"{call.group(1).split()[0]} throws: give it an error_code named error, ignored, unknown or gone"
+    for rule in (MEMBER_THROWING, FOLDER_LOOP):
+        for call in rule.finditer(code):
+            yield code.count("\n", 0, call.start()) + 1, "throws what a file system does: give it an error_code, and a folder's iterator increment(error)"
+
+
 def classes_of(text):
     """The line and the full name of each class, struct or enumeration that a header defines, but for nested ones."""
     namespace = ""
@@ -237,7 +295,7 @@ def main(root):
             # Each test and each benchmark is a program of its own.
             if file.suffix == ".h" and folder not in ("bench", "tests"):
                 headers.append((path, text))
-            for number, problem in problems_of(path, text):
+            for number, problem in [*problems_of(path, text), *problems_of_reading(path, text)]:
                 print(f"{path}:{number}: {problem}")
                 found += 1
     for path, number, problem in [*problems_of_names(headers), *problems_of_scripts(root)]:

@@ -4,7 +4,7 @@
 
 import unittest
 
-from tree_rules import ARROWS, circle_of, may_include, problems_of, problems_of_names, problems_of_script
+from tree_rules import ARROWS, circle_of, may_include, problems_of, problems_of_names, problems_of_reading, problems_of_script
 
 HEAD = "// SPDX-License-Identifier: Apache-2.0\n"
 
@@ -94,6 +94,35 @@ class TreeRules(unittest.TestCase):
         self.assertEqual(list(problems_of_names(files)), [])
         files[1] = ("launcher/shim/relay.h", "class Tail;\n")
         self.assertEqual(list(problems_of_names(files)), [])
+
+    def test_numbers_are_read_whole(self):
+        for line in ["int n = std::atoi(text.c_str());", "long n = atol(text);", "double x = std::atof(text);",
+                     "int n = std::stoi(text);", "auto n = std::stoull(text, nullptr, 16);", "auto x = stod(text);",
+                     "long n = strtol(text, nullptr, 10);", "double x = std::strtod(text.data(), NULL);",
+                     "auto n = std::strtoul(text.c_str(),\n nullptr, 10);",
+                     "  std::from_chars(text.data(), text.data() + text.size(), n);"]:
+            with self.subTest(line=line):
+                self.assertEqual(len(list(problems_of_reading("launcher/restart/restarts.cc", line + "\n"))), 1)
+                self.assertEqual(list(problems_of_reading("tests/launcher/restart/restarts_test.cc", line + "\n")), [])
+        for line in ["const long n = strtol(text, &end, 10);", "// atoi(text)", 'Say("atoi(x)");', "int Ratoi(int x);",
+                     "const auto [stop, error] = std::from_chars(begin, end, n);", "history(1);"]:
+            with self.subTest(line=line):
+                self.assertEqual(list(problems_of_reading("launcher/restart/restarts.cc", line + "\n")), [])
+
+    def test_calls_of_the_file_system_do_not_throw(self):
+        for line in ["path = fs::absolute(path);", "if (std::filesystem::exists(path)) return;", "fs::remove_all(Folder(a, b));",
+                     "auto size = fs::file_size(folder /\n name);", "fs::directory_iterator entry(folder);",
+                     "if (entry.is_directory()) return;", "time = entry->last_write_time();"]:
+            with self.subTest(line=line):
+                self.assertEqual(len(list(problems_of_reading("trainer/sources.cc", line + "\n"))), 1)
+                self.assertEqual(list(problems_of_reading("tests/trainer/sources_test.cc", line + "\n")), [])
+        loop = "for (const auto& entry : fs::directory_iterator(folder, error)) {\n"
+        self.assertEqual(len(list(problems_of_reading("trainer/sources.cc", loop))), 1)
+        for line in ["path = fs::absolute(path, error);", "fs::create_directories(\n    folder, ignored);", "fs::exists(status);",
+                     "for (fs::directory_iterator entry(folder, error), end; !error && entry != end;", "entry.is_directory(ignored);",
+                     "entry.increment(error)) {", "// fs::exists(path)", "fs::path(text).filename();"]:
+            with self.subTest(line=line):
+                self.assertEqual(list(problems_of_reading("trainer/sources.cc", line + "\n")), [])
 
     def test_scripts_compute_with_points(self):
         for line in ["awk '{ print $1 / 2 }'", "start=$EPOCHREALTIME", "printf '%5.1f' $x"]:

@@ -35,8 +35,10 @@ bool IsStale(const fs::path& path, const TemporaryOwner& owner) {
   std::error_code error;
   fs::file_time_type newest = fs::last_write_time(path, error);
   if (!error && fs::is_directory(path, error)) {
-    for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
-      newest = std::max(newest, entry.last_write_time(error));
+    for (fs::directory_iterator entry(path, error), end; !error && entry != end;
+         entry.increment(error)) {
+      newest = std::max(newest, entry->last_write_time(error));
+      if (error) break;
     }
   }
   return !error && now - newest > std::chrono::hours(1);

@@ -48,11 +48,12 @@ void RemoveLeftBehind(const fs::path& base) {
       continue;
     }
     std::error_code error;
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder->path(), error)) {
+    for (fs::directory_iterator entry(folder->path(), error), last; !error && entry != last;
+         entry.increment(error)) {
       std::error_code unknown;
-      if (!entry.is_socket(unknown) || !IsLeftBehind(entry.path())) continue;
-      fs::remove(entry.path(), error);
-      fs::remove(folder->path(), error);  // where nothing else is in it
+      if (!entry->is_socket(unknown) || !IsLeftBehind(entry->path())) continue;
+      fs::remove(entry->path(), unknown);
+      fs::remove(folder->path(), unknown);  // where nothing else is in it
     }
   }
 }

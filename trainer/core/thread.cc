@@ -25,8 +25,12 @@ namespace fs = std::filesystem;
 // Of this process, as the system counts them; 0 where it does not say.
 std::ptrdiff_t CountThreads() {
   std::error_code error;
-  const fs::directory_iterator tasks("/proc/self/task", error);
-  return error ? 0 : std::distance(fs::begin(tasks), fs::end(tasks));
+  std::ptrdiff_t count = 0;
+  for (fs::directory_iterator task("/proc/self/task", error), end; !error && task != end;
+       task.increment(error)) {
+    ++count;
+  }
+  return error ? 0 : count;
 }
 
 // A thread that has been joined is counted a moment longer.

@@ -51,7 +51,8 @@ std::string WhyNoDataFile(const fs::directory_entry& entry) {
   std::error_code error;
   const fs::file_status status = entry.status(error);
   if (fs::is_regular_file(status)) return "";
-  if (entry.is_symlink() && status.type() == fs::file_type::not_found) {
+  if (std::error_code unknown;
+      entry.is_symlink(unknown) && status.type() == fs::file_type::not_found) {
     return "is a link to " + fs::read_symlink(entry.path(), error).string() +
            ", which is not there";
   }

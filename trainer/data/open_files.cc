@@ -17,8 +17,12 @@ constexpr rlim_t kMostFiles = 1u << 20;  // more is unlimited
 
 std::size_t CountOpenFiles() {
   std::error_code error;
-  const std::filesystem::directory_iterator files("/proc/self/fd", error);
-  return error ? 0 : static_cast<std::size_t>(std::distance(begin(files), end(files)));
+  std::size_t count = 0;
+  for (std::filesystem::directory_iterator file("/proc/self/fd", error), end; !error && file != end;
+       file.increment(error)) {
+    ++count;
+  }
+  return error ? 0 : count;
 }
 
 }  // namespace

@@ -79,11 +79,12 @@ support::Descriptor PrivateFolder::OpenToUpdate(const std::string& name) const {
 void PrivateFolder::Prune(const std::string& prefix, std::size_t kept) const {
   std::error_code error;
   std::vector<std::pair<fs::file_time_type, fs::path>> files;
-  for (const fs::directory_entry& entry : fs::directory_iterator(path_, error)) {
-    if (!entry.path().filename().string().starts_with(prefix)) continue;
+  for (fs::directory_iterator entry(path_, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (!entry->path().filename().string().starts_with(prefix)) continue;
     std::error_code gone;
-    const fs::file_time_type time = entry.last_write_time(gone);
-    if (!gone) files.emplace_back(time, entry.path());
+    const fs::file_time_type time = entry->last_write_time(gone);
+    if (!gone) files.emplace_back(time, entry->path());
   }
   if (files.size() <= kept) return;
   std::ranges::sort(files);

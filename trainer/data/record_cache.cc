@@ -132,12 +132,15 @@ bool RecordCache::OpenFile(const std::string& name, std::chrono::milliseconds pa
 std::vector<RecordCache::Other> RecordCache::FindOthers() const {
   std::vector<Other> others;
   std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder_.path(), error)) {
+  for (fs::directory_iterator entry(folder_.path(), error), end; !error && entry != end;
+       entry.increment(error)) {
     struct stat status {};
-    const bool is_other = entry.path().filename().string().starts_with(kPrefix) &&
-                          entry.path() != path_ && ::lstat(entry.path().c_str(), &status) == 0;
+    const fs::path& path = entry->path();
+    const bool is_other = path.filename().string().starts_with(kPrefix) && path != path_ &&
+                          ::lstat(path.c_str(), &status) == 0;
     if (!is_other) continue;
-    others.push_back({entry.last_write_time(error), entry.path(), BytesOnDisk(status)});
+    std::error_code gone;
+    others.push_back({entry->last_write_time(gone), path, BytesOnDisk(status)});
   }
   return others;
 }

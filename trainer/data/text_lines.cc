@@ -3,7 +3,8 @@
 #include "trainer/data/text_lines.h"
 
 #include <cmath>
-#include <cstdlib>
+
+#include "support/number.h"
 
 namespace trainer {
 
@@ -31,16 +32,9 @@ std::string Quoted(std::string_view text) {
 }
 
 std::optional<double> ParseDecimal(std::string_view text) {
-  // strtod alone would also take blanks, "nan", "inf" and hexadecimal numbers.
-  constexpr std::string_view kAllowed = "0123456789+-.eE";
-  if (text.empty() || text.find_first_not_of(kAllowed) != std::string_view::npos) {
-    return std::nullopt;
-  }
-  const std::string number(text);
-  char* end = nullptr;
-  const double value = std::strtod(number.c_str(), &end);
-  const bool is_number = end == number.c_str() + number.size() && std::isfinite(value);
-  return is_number ? std::optional(value) : std::nullopt;
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
+  const std::optional<double> value = support::WholeNumber<double>(text);
+  return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
 }  // namespace trainer

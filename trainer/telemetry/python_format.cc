@@ -4,8 +4,9 @@
 
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
+
+#include "support/number.h"
 
 namespace trainer {
 namespace {
@@ -46,7 +47,8 @@ std::string PythonFloat(double value) {
   const std::size_t power = scientific.find('e');
   std::string digits = scientific.substr(0, power);
   if (digits.size() > 1) digits.erase(1, 1);
-  return sign + Layout(digits, std::atoi(scientific.c_str() + power + 1));
+  const std::size_t exponent = power + (scientific[power + 1] == '+' ? 2 : 1);
+  return sign + Layout(digits, support::WholeNumber<int>(scientific.substr(exponent)).value());
 }
 
 std::string PythonString(const LogValue& value) {

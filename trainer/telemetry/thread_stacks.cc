@@ -26,6 +26,7 @@
 #include <thread>
 #include <utility>
 
+#include "support/number.h"
 #include "trainer/telemetry/elf_symbols.h"
 
 namespace trainer {
@@ -92,9 +93,8 @@ std::string StatusOf(const std::string& folder, const std::string& key) {
 }
 
 bool BlocksSignal(const std::string& folder) {
-  const std::string mask = StatusOf(folder, "SigBlk");
-  if (mask.empty()) return false;
-  return (std::stoull(mask, nullptr, 16) >> (StackSignal() - 1) & 1) != 0;
+  const auto mask = support::WholeNumber<std::uint64_t>(StatusOf(folder, "SigBlk"), 16);
+  return mask && (*mask >> (StackSignal() - 1) & 1) != 0;
 }
 
 // Frames of the thread; none if it does not answer.  One call at a time.
@@ -168,7 +168,8 @@ std::vector<pid_t> Threads() {
   // Not a range: its increment throws.
   for (fs::directory_iterator at("/proc/self/task", error), end; !error && at != end;
        at.increment(error)) {
-    threads.push_back(std::stoi(at->path().filename().string()));
+    const auto id = support::WholeNumber<pid_t>(at->path().filename().string());
+    if (id) threads.push_back(*id);
   }
   std::ranges::sort(threads, {}, [](pid_t id) { return std::pair(id != ::getpid(), id); });
   return threads;

@@ -131,3 +131,18 @@ refused() {
   run_ddlrun --check=full -n 1 true
   [ "$status" -eq 0 ]
 }
+
+@test "numbers of the environment are read whole, or refused with their variable" {
+  local text
+  for text in 29500abc 4294996796 0 70000 -1 '29500 ' +29500 0x733c 29500.0; do
+    MASTER_PORT=$text refused 78 "MASTER_PORT='$text' is no port from 1 to 65535" -n 1 --launcher=local true
+    refused 78 "MASTER_PORT='$text' is no port from 1 to 65535" -n 1 --launcher=local -x "MASTER_PORT=$text" true
+    printf 'environment: {MASTER_PORT: "%s"}\n' "$text" > site.yaml
+    refused 78 "MASTER_PORT='$text' is no port from 1 to 65535" -n 1 --launcher=local --site ./site.yaml true
+  done
+  for text in 3x x3 -3 ' 3'; do
+    SLURM_RESTART_COUNT=$text refused 78 "SLURM_RESTART_COUNT='$text' is no number" -n 1 --launcher=local true
+  done
+  MASTER_PORT= SLURM_RESTART_COUNT=2 run_ddlrun -n 1 --launcher=local sh -c 'echo $DDLRUN_RESTART_COUNT'
+  [ "$output" = 2 ]
+}

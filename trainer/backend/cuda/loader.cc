@@ -15,7 +15,8 @@ namespace {
 constexpr const char* kDriver = "libcuda.so.1";
 
 std::string PathOfModule() {
-  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
+  std::error_code ignored;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", ignored);
   return (program.parent_path().parent_path() / "lib/ddlrun/ddltrain_cuda.so").string();
 }
 
@@ -36,7 +37,8 @@ std::string DriverProblem(const std::string& library) {
 
 LoadedModule LoadCudaModule(const std::string& path) {
   const auto refused = [](const std::string& why) { return LoadedModule{nullptr, why}; };
-  if (!std::filesystem::exists(path)) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) {
     return refused("the cuda back end is not installed: there is no " + path +
                    ", where this program looks for it");
   }

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <optional>
 
+#include "support/number.h"
 #include "trainer/data/image_names.h"
 #include "trainer/data/text_lines.h"
 #include "trainer/data/tool/xml_scanner.h"
@@ -30,7 +30,7 @@ float PartOf(int pixels, int size) {
   const double part = std::min(std::max(0.0, static_cast<double>(pixels) / size), 1.0);
   std::array<char, 16> text{};
   std::snprintf(text.data(), text.size(), "%.4f", part);
-  return static_cast<float>(std::strtod(text.data(), nullptr));
+  return static_cast<float>(support::WholeNumber<double>(text.data()).value());
 }
 
 class AnnotationParser {

@@ -13,6 +13,7 @@
 #include <tuple>
 
 #include "support/counted.h"
+#include "support/number.h"
 #include "trainer/core/crc32c.h"
 #include "trainer/core/error.h"
 #include "trainer/core/philox.h"
@@ -46,7 +47,7 @@ std::vector<ImageClass> ClassesByNumber(const ImageListing& train, const ImageLi
                   "convert them separately, with --class_list for the one with names");
     }
     for (const std::string& name : UsedClasses(*listing)) {
-      const auto number = static_cast<std::size_t>(std::stoul(name));
+      const auto number = support::WholeNumber<std::size_t>(name).value();
       if (!listed.empty() && number >= listed.size()) {
         throw Error(EX_DATAERR, "an image has the class " + name + ", but --class_list has " +
                                     support::Counted(std::ssize(listed), "line") +

@@ -44,10 +44,12 @@ std::set<std::string> DataFileNames(const std::string& dir) {
 // What a process that was killed had begun.  REQUIRES: the folder is locked.
 void RemoveBegunFiles(const std::string& dir) {
   std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(dir, ignored)) {
-    const std::string name = entry.path().filename().string();
+  for (fs::directory_iterator entry(dir, ignored), end; !ignored && entry != end;
+       entry.increment(ignored)) {
+    const std::string name = entry->path().filename().string();
     const bool is_ours = name.starts_with('.') && IsDataFileName(std::string_view(name).substr(1));
-    if (is_ours && name.ends_with(".tmp")) fs::remove(entry.path(), ignored);
+    std::error_code gone;
+    if (is_ours && name.ends_with(".tmp")) fs::remove(entry->path(), gone);
   }
 }
 

@@ -108,13 +108,16 @@ std::unique_ptr<RecordWriter> WriteShard(const SynthOptions& options, const Spli
 
 std::vector<fs::path> ExistingDataFiles(const std::string& dir) {
   std::vector<fs::path> found;
-  for (const fs::directory_entry& entry : fs::directory_iterator(dir)) {
-    const std::string name = entry.path().filename().string();
+  std::error_code error;
+  fs::directory_iterator entry(dir, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
     if (name.starts_with(FilePrefix(Split::kTrain)) ||
         name.starts_with(FilePrefix(Split::kValidation))) {
-      found.push_back(entry.path());
+      found.push_back(entry->path());
     }
   }
+  if (error) throw OsError("cannot read the directory " + dir, error.value());
   return found;
 }
 
