@@ -121,6 +121,12 @@ std::optional<int> ParseKilledAlone(std::string_view report) {
   return report == " was killed alone" ? rank : std::nullopt;
 }
 
+bool IsRankStopped(std::string_view report) {
+  const std::size_t pid = report.find(" (pid ");
+  return TakeRank(&report) && report.starts_with(" on ") && pid != std::string_view::npos &&
+         report.find(") is stopped: ") != std::string_view::npos;
+}
+
 std::optional<RankLine> ParseRankLine(std::string_view report) {
   const std::optional<int> rank = TakeRank(&report);
   if (!rank || !report.starts_with(kBar)) return std::nullopt;

@@ -60,6 +60,9 @@ std::optional<int> ParseRankSuccess(std::string_view report);
 // The inverse of ReportKilledAlone: the rank.
 std::optional<int> ParseKilledAlone(std::string_view report);
 
+// Whether it is the report of a rank that is stopped (ReportRankStopped).
+bool IsRankStopped(std::string_view report);
+
 // A line that a rank wrote shortly before it failed.
 struct RankLine {
   int rank = -1;

@@ -50,6 +50,16 @@ Report ReportKilledAlone(const char* key, int rank) {
   return report;
 }
 
+Report ReportRankStopped(const char* key, int rank, const char* host, long pid) {
+  Report report;
+  snprintf(report.text, sizeof(report.text),
+           "ddlrun-rank[%s]: rank %d on %.255s (pid %ld) is stopped: by SIGSTOP, by a debugger, or "
+           "because it asks at the terminal, which a rank cannot; kill -CONT %ld there has it go "
+           "on\n",
+           key, rank, host, pid, pid);
+  return report;
+}
+
 Report ReportRankLine(const char* key, int rank, const char* line) {
   Report report;
   snprintf(report.text, sizeof(report.text), "ddlrun-rank[%s]: rank %d | %.*s\n", key, rank,

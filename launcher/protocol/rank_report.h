@@ -41,6 +41,10 @@ Report ReportRankSuccess(const char* key, int rank);
 // has outlived LetLastLinesPass.  Who kills a whole step kills the shim with it.
 Report ReportKilledAlone(const char* key, int rank);
 
+// "ddlrun-rank[KEY]: rank 1 on n2 (pid 77) is stopped: ...\n", of a rank, or of a process of it,
+// that has been stopped for long.
+Report ReportRankStopped(const char* key, int rank, const char* host, long pid);
+
 // A line that a rank wrote shortly before it failed: "ddlrun-rank[KEY]: rank 1 | text\n".
 Report ReportRankLine(const char* key, int rank, const char* line);
 

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 namespace launcher {
@@ -70,7 +71,7 @@ bool OutputRelay::PassOn(const Stream& stream) {
   return size > 0;
 }
 
-int OutputRelay::WaitFor(pid_t child, pid_t daemon) {
+int OutputRelay::WaitFor(pid_t child, void (*look)(void* context), void* context) {
   sigset_t nothing;
   sigemptyset(&nothing);
   pollfd ready[2] = {{streams_[0].read_end, POLLIN, 0}, {streams_[1].read_end, POLLIN, 0}};
@@ -81,9 +82,14 @@ int OutputRelay::WaitFor(pid_t child, pid_t daemon) {
   };
   int status = 0;
   const timespec second = {1, 0};
+  timespec last = {};
   while (waitpid(child, &status, WNOHANG) != child) {
-    if (ppoll(ready, 2, daemon > 0 ? &second : nullptr, &nothing) > 0) pass_on();
-    if (daemon > 0 && getppid() != daemon) kill(child, SIGKILL);
+    if (ppoll(ready, 2, &second, &nothing) > 0) pass_on();
+    timespec now = {};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (now.tv_sec == last.tv_sec) continue;
+    last = now;
+    look(context);
   }
   while (poll(ready, 2, 0) > 0) pass_on();
   last_lines_.End();

@@ -41,9 +41,9 @@ class OutputRelay {
   void CloseChildEnds();
   // Passes output on until `child` has ended, and returns its wait status.  It does not wait for
   // processes that the child has started, which may hold the pipes open for longer.  SIGCHLD must
-  // be blocked and have a handler; all signals are unblocked while this waits.  The child is killed
-  // within a second when `daemon`, the parent of this process, is no more; 0: it does not matter.
-  int WaitFor(pid_t child, pid_t daemon);
+  // be blocked and have a handler; all signals are unblocked while this waits.  `look` is called
+  // once a second, with `context`.
+  int WaitFor(pid_t child, void (*look)(void* context), void* context);
 
   // Of standard error.
   const StreamTail& last_lines() const { return last_lines_; }

@@ -18,24 +18,36 @@
 #include "launcher/protocol/rank_report.h"
 #include "launcher/shim/output_relay.h"
 #include "launcher/shim/program_file.h"
+#include "launcher/shim/stopped.h"
 
 namespace launcher {
 namespace {
 
+// How long a rank that was told to stop may be stopped, in seconds.
+constexpr double kGraceOfStopped = 3;
+
 volatile sig_atomic_t was_told_to_stop = 0;
 volatile pid_t child_pid = 0;  // set before kStopSignalOfMpirun can arrive
 
+// A program that is stopped sees the order only when it goes on.
+void ExpectEnd() {
+  was_told_to_stop = 1;
+  kill(0, SIGCONT);
+}
+
 // These signals reach the program as well.  This process must go on until the program has ended.
 void StayThroughSignals() {
-  signal(SIGTERM, [](int) { was_told_to_stop = 1; });
-  signal(SIGINT, [](int) { was_told_to_stop = 1; });
+  signal(SIGTERM, [](int) { ExpectEnd(); });
+  signal(SIGINT, [](int) { ExpectEnd(); });
   signal(kStopSignalOfMpirun, [](int) {
-    was_told_to_stop = 1;
     kill(child_pid, SIGTERM);
+    ExpectEnd();
   });
   // A handler that does nothing, since the child would inherit SIG_IGN.  SIGPIPE comes where nobody
-  // reads standard error any more.
-  constexpr int kOthers[] = {SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGCHLD};
+  // reads standard error any more.  A program that asks at the terminal has its whole process group
+  // stopped: this process must go on to say so.
+  constexpr int kOthers[] = {SIGHUP,  SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE,
+                             SIGCHLD, SIGTSTP, SIGTTIN, SIGTTOU};
   for (const int number : kOthers) signal(number, [](int) {});
 }
 
@@ -64,6 +76,29 @@ void ReportEnd(const RankProcess& rank, pid_t pid, int status, const StreamTail&
   LetLastLinesPass();
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
     Write(ReportKilledAlone(rank.report_key, rank.rank));
+  }
+}
+
+struct Watch {
+  const RankProcess* rank;
+  pid_t program;
+  pid_t daemon;  // the parent of this process; 0: it does not matter
+  StoppedWatch stopped;
+};
+
+// Ends a program whose daemon is no more, and looks whether it is stopped.
+void LookAtProgram(void* context) {
+  auto* const watch = static_cast<Watch*>(context);
+  if (watch->daemon > 0 && getppid() != watch->daemon) kill(watch->program, SIGKILL);
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const pid_t stopped = FindStopped(watch->program);
+  const StoppedWatch::Step step = watch->stopped.Look(stopped, static_cast<double>(now.tv_sec),
+                                                      was_told_to_stop != 0, kGraceOfStopped);
+  if (step == StoppedWatch::Step::kKill) kill(stopped, SIGKILL);
+  if (step == StoppedWatch::Step::kSay) {
+    const RankProcess& rank = *watch->rank;
+    Write(ReportRankStopped(rank.report_key, rank.rank, rank.host, stopped));
   }
 }
 
@@ -142,7 +177,8 @@ int RunProgram(char* const* argv, const RankProcess& rank) {
   }
   if (got == 0) Write(ReportRankStart(rank.report_key, rank.rank));
   // The daemons of Open MPI 5.0.7 may end and leave their ranks alive.
-  const int status = output.WaitFor(child, rank.is_of_mpirun ? daemon : 0);
+  Watch watch = {&rank, child, rank.is_of_mpirun ? daemon : 0, {}};
+  const int status = output.WaitFor(child, LookAtProgram, &watch);
   if (got > 0) return error;
   ReportEnd(rank, child, status, output.last_lines());
   EndAs(status);

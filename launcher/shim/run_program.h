@@ -32,7 +32,8 @@ inline constexpr int kStopSignalOfMpirun = SIGALRM;
 // Starts `argv` as a child in this process group, so that signals to the group reach it, and passes
 // its standard error on.  Reports when the program runs.  When it has ended, this process ends in
 // the same way, with its exit code or by its signal.  Under mpirun the program is killed when the
-// daemon that has started this process is no more.
+// daemon that has started this process is no more.  A program that has been stopped for long is
+// reported; an order to stop has it go on, and what is still stopped 3 s later is killed.
 //
 // A failure is reported together with the last lines of standard error, unless SIGTERM or SIGINT
 // came first: then this rank is not the cause.  Exit code 75, stopped early with a checkpoint, is

@@ -108,11 +108,33 @@ bool JobChildren::AllEnded() const {
                      [](const auto& child) { return child->has_ended; });
 }
 
-const JobChild* JobChildren::FindRank(int rank) const {
+void JobChildren::AddLastLines(RankFailure* failure) const {
   for (const auto& child : children_) {
-    if (child->rank == rank) return child.get();
+    if (child->rank != failure->rank) continue;
+    failure->last_lines.assign(child->tail.lines().begin(), child->tail.lines().end());
   }
-  return nullptr;
+}
+
+Deadline JobChildren::look_at() const {
+  return kind() == Kind::kRank ? Deadline(look_at_) : std::nullopt;
+}
+
+void JobChildren::LookForStopped(bool are_told_to_stop, JobOutput* output) {
+  const auto now = std::chrono::steady_clock::now();
+  if (kind() != Kind::kRank || now < look_at_) return;
+  look_at_ = now + std::chrono::seconds(1);
+  const double seconds = std::chrono::duration<double>(now.time_since_epoch()).count();
+  const double grace = std::chrono::duration<double>(options_.grace).count();
+  for (const auto& child : children_) {
+    const pid_t stopped = child->has_ended ? 0 : FindStopped(child->pid);
+    const auto step = child->stopped.Look(stopped, seconds, are_told_to_stop, grace);
+    if (step == StoppedWatch::Step::kKill) kill(stopped, SIGKILL);
+    if (step != StoppedWatch::Step::kSay) continue;
+    const std::string& host = options_.hosts.at(static_cast<std::size_t>(child->rank));
+    const Report report = ReportRankStopped("", child->rank, host.c_str(), stopped);
+    const std::string_view text = report.text;
+    output->Say("ddlrun" + std::string(WithoutEnd(text.substr(text.find(": ")))));
+  }
 }
 
 bool JobChildren::MayHaveStartedAny() const {

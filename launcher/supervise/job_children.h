@@ -14,7 +14,9 @@
 #include <string_view>
 #include <vector>
 
+#include "launcher/shim/stopped.h"
 #include "launcher/spawn/spawner.h"
+#include "launcher/supervise/deadlines.h"
 #include "launcher/supervise/job_output.h"
 #include "launcher/supervise/orphans.h"
 #include "launcher/supervise/supervisor.h"
@@ -30,6 +32,7 @@ struct JobChild {
   bool has_ended = false;
   Tail tail;  // the last lines, of a rank only
   support::Descriptor log;
+  StoppedWatch stopped;  // of a rank only
 };
 
 class JobChildren {
@@ -49,7 +52,8 @@ class JobChildren {
 
   ChildCommand::Kind kind() const { return children_[0]->kind; }  // all children have the same
   bool AllEnded() const;
-  const JobChild* FindRank(int rank) const;
+  // The last lines of a rank that is a child, in case it failed.
+  void AddLastLines(RankFailure* failure) const;
 
   // Whether a child has started processes that are still there; true where the kernel does not
   // tell.
@@ -62,6 +66,12 @@ class JobChildren {
   // Reaps the children that have ended, kills what is left of their process groups, and calls
   // `on_end` for each.  `no_orphan` is a child of this process too (0: none), but none of these.
   void Reap(pid_t no_orphan, const std::function<void(const JobChild&, const siginfo_t&)>& on_end);
+  // Looks, once a second, for ranks that are stopped, and says of each to `output` that it has been
+  // for long.  Once they were told to stop, and have had their grace to go on, what is stopped is
+  // killed.  Of srun and mpirun the shims do this.
+  void LookForStopped(bool are_told_to_stop, JobOutput* output);
+  // When that is to be called next; nullopt: never.
+  Deadline look_at() const;
   // Ends what an mpirun has left behind.  To be called when all have ended.
   void EndOrphans() const;
 
@@ -69,6 +79,7 @@ class JobChildren {
   const SupervisorOptions& options_;
   std::vector<std::unique_ptr<JobChild>> children_;
   std::unique_ptr<Orphans> orphans_;  // of mpirun
+  std::chrono::steady_clock::time_point look_at_ = std::chrono::steady_clock::now();
 };
 
 // How long srun and mpirun may take to end after SIGTERM; they end their ranks within seconds.

@@ -37,6 +37,8 @@ void JobOutput::Add(support::Descriptor from, int to, LineReader::Unit unit, con
                       queue});
 }
 
+void JobOutput::Say(const std::string& line) { QueueOf(STDERR_FILENO)->Add(line + "\n"); }
+
 void JobOutput::AppendTo(std::vector<pollfd>* ready) const {
   for (const Stream& stream : streams_) {
     if (stream.reader.is_open() && stream.queue->HasRoom()) {

@@ -39,6 +39,9 @@ class JobOutput {
   // When Relay is to be called although nothing is ready; nullopt: never.
   std::optional<OutputQueue::Clock::time_point> deadline() const;
 
+  // Adds a line of ddlrun itself to standard error.
+  void Say(const std::string& line);
+
   // The job is ending: from now on no child waits for a reader longer than the patience.
   void ExpectEnd();
   // All children have ended.  Processes that they have left behind may still write to the same

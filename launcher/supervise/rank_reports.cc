@@ -66,6 +66,8 @@ RankReports::Reading RankReports::ReadReport(const LineWithReport& line, double 
   } else if (const std::optional<int> through = ParseRankSuccess(line.report)) {
     ended_.insert(*through);
     reading.news = News::kEnd;
+  } else if (IsRankStopped(line.report)) {
+    reading.is_shown = true;
   } else if (ParseKilledAlone(line.report)) {
     has_failed_ = true;
   } else if (const std::optional<RankLine> last = ParseRankLine(line.report)) {

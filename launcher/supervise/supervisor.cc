@@ -118,6 +118,7 @@ JobResult Supervisor::Run() {
     RelayOutput();
     LookAtHeartbeat();
     LookAtEndOfJob();
+    children_.LookForStopped(result_.told_to_stop, &output_);
     TellStatus();
     children_.Reap(end_of_job_.question(), [this](const JobChild& child, const siginfo_t& info) {
       RecordEnd(child, info);
@@ -139,7 +140,7 @@ void Supervisor::WaitForEvent() {
   if (!children_.AllEnded()) {
     deadlines.insert(deadlines.end(),
                      {GoesOn() ? limits_.deadline() : deadline_, step_signals_.deadline(),
-                      end_of_job_.deadline(), status_file_.deadline()});
+                      end_of_job_.deadline(), status_file_.deadline(), children_.look_at()});
   }
   poll(ready.data(), ready.size(), MillisecondsLeft(deadlines, Clock::now()));
 }
@@ -164,6 +165,7 @@ void Supervisor::HandleOrderToStop(int number) {
     ExpectEnd(kGraceOfOthers);
   } else if (!IsBeforeStart() || !reports_.step().empty()) {
     RelaySignal(number);
+    RelaySignal(SIGCONT);  // a rank that is stopped would not see the order
   } else if (GoesOn() && !children_.AllEnded()) {
     Kill();  // there is nobody yet whom the order could reach
   }
@@ -367,12 +369,8 @@ JobResult Supervisor::Result() {
   JobResult result = result_;
   result.end_of_job = end_of_job_.end();
   if (children_.kind() == Kind::kRank) {
-    const JobChild* const child =
-        result.failure ? children_.FindRank(result.failure->rank) : nullptr;
     // The last lines of the rank may have been read only after its end was seen.
-    if (child != nullptr) {
-      result.failure->last_lines.assign(child->tail.lines().begin(), child->tail.lines().end());
-    }
+    if (result.failure) children_.AddLastLines(&*result.failure);
   } else {
     AddReports(reports_, children_.kind(), options_.hosts, &result);
   }

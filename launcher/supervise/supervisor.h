@@ -70,7 +70,9 @@ struct SupervisorOptions {
 // EX_SOFTWARE, unless ddlrun was told to stop: what the ranks do then may take its time.
 //
 // Signals: SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 and SIGCONT are passed on to every rank,
-// through srun or mpirun.  Through mpirun SIGINT and SIGHUP arrive as SIGTERM.  At the second
+// through srun or mpirun.  Through mpirun SIGINT and SIGHUP arrive as SIGTERM.  After an order to
+// stop every rank gets SIGCONT, and what is still stopped a grace later (3 s under srun and mpirun)
+// is killed.  A rank that has been stopped for 10 s without such an order is named.  At the second
 // SIGINT, children that are ranks get SIGKILL; srun and mpirun get SIGTERM, at which they kill
 // their ranks.  While no rank has started there is nobody whom an order to stop could reach: at
 // SIGALRM mpirun would end with 0, and at one SIGINT srun would go on.  They get SIGTERM then, and

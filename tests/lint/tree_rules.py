@@ -42,7 +42,7 @@ ARROWS = {
     "launcher/pipeline": ["rankfile", "launcher/base", "launcher/system", "launcher/cli", "launcher/allocation",
                           "launcher/topology", "launcher/plan", "launcher/protocol", "launcher/slurm", "launcher/spawn"],
     "launcher/supervise": ["rankfile", "launcher/base", "launcher/system", "launcher/allocation/host_index.h",
-                           "launcher/protocol", "launcher/shim/rank_log.h", "launcher/slurm/srun_lines.h",
+                           "launcher/protocol", "launcher/shim/rank_log.h", "launcher/shim/stopped.h", "launcher/slurm/srun_lines.h",
                            "launcher/spawn/mpirun_lines.h", "launcher/spawn/spawner.h"],
     "launcher/restart": ["launcher/base", "launcher/system", "launcher/cli", "launcher/allocation/host_index.h",
                          "launcher/slurm", "launcher/spawn/child_environment.h", "launcher/supervise"],

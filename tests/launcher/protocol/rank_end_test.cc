@@ -130,6 +130,17 @@ TEST(RankSuccess, IsReadAsItWasWritten) {
   }
 }
 
+TEST(RankStopped, IsReadAsItWasWritten) {
+  const std::string text = ReportRankStopped("key", 12, "n2", 77).text;
+  EXPECT_TRUE(text.starts_with("ddlrun-rank[key]: rank 12 on n2 (pid 77) is stopped: by SIGSTOP"));
+  EXPECT_TRUE(text.find("kill -CONT 77 ") != std::string::npos);
+  EXPECT_TRUE(IsRankStopped(text.substr(text.find(": ") + 2)));
+  for (const char* other : {"rank 12 on n2 is stopped: x", "rank 12 (pid 77) is stopped: x", "",
+                            "rank on n2 (pid 77) is stopped: x", "rank 12 on n2 (pid 77) ended"}) {
+    EXPECT_FALSE(IsRankStopped(other)) << other;
+  }
+}
+
 TEST(KilledAlone, IsReadAsItWasWritten) {
   EXPECT_EQ(std::string(ReportKilledAlone("key", 12).text),
             "ddlrun-rank[key]: rank 12 was killed alone\n");
