@@ -194,7 +194,7 @@ void PrintStorm(int rounds, const std::string& ddlrun, const ScratchFolder& fold
   const std::string write =
       "sed \"s/KEY/$(echo \"$DDLRUN_RANK_JOB\" | cut -d ' ' -f 3)/\" " + storm;
   WriteProgram(folder, "srun", SrunScript(write + " > /dev/null; exit 134"));
-  const Run quiet = Measure(rounds, words, environment, output, 134);
+  const Run quiet = Measure(rounds, words, environment, output, EX_UNAVAILABLE);
   WriteProgram(folder, "srun", SrunScript(write + " >&2; exit 134"));
   const Run run = Measure(rounds, words, environment, output, 134);
   std::printf(

@@ -60,6 +60,19 @@ std::string EndThatHung(const JobResult& result) {
          " did not end in time after the other ranks had (--end-limit)";
 }
 
+// The words of srun or mpirun itself may be far above, in front of what ranks have said since.
+std::string LauncherReport(const JobResult& result) {
+  std::string text;
+  if (!result.launcher_lines.empty()) {
+    text = "ddlrun: last lines of " + result.launcher_end.substr(0, result.launcher_end.find(' ')) +
+           ":\n";
+    for (const std::string& line : result.launcher_lines) text += "ddlrun:   | " + line + "\n";
+  }
+  return text + Failed(result.launcher_end + (result.is_before_start
+                                                  ? ", before any rank had started"
+                                                  : ", and no rank is known to have failed"));
+}
+
 std::string ResultText(const JobResult& result, const Decision& decision) {
   if (result.exit_code == 0) return "";
   const bool end_hung = !result.not_ended.empty();
@@ -87,6 +100,11 @@ std::string ResultText(const JobResult& result, const Decision& decision) {
   if (!result.not_started.empty()) return Failed(StartThatHung(result));
   if (!result.lost_nodes.empty()) return Failed("node " + result.lost_nodes[0] + " was lost");
   if (result.failure) return FailureReport(*result.failure);
+  if (!result.unheard.empty()) {
+    return Failed("mpirun ended with 0, but no end was heard of " + FirstOf(result.unheard) +
+                  ": the node, or mpirun's daemon there, is gone");
+  }
+  if (result.launcher_has_given_up) return LauncherReport(result);
   if (!result.launcher_end.empty()) {
     return Failed(result.launcher_end + (result.is_before_start
                                              ? " before any rank had started"

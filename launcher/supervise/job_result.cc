@@ -9,6 +9,14 @@
 
 namespace launcher {
 
+namespace {
+
+std::string NameOf(ChildCommand::Kind kind) {
+  return kind == ChildCommand::Kind::kSrun ? "srun" : "mpirun";
+}
+
+}  // namespace
+
 void AddEnd(ChildCommand::Kind kind, const RankFailure& end, bool was_well, JobResult* result) {
   const bool stopped_early = end.exit_code == EX_TEMPFAIL;
   const bool counts =
@@ -18,13 +26,39 @@ void AddEnd(ChildCommand::Kind kind, const RankFailure& end, bool was_well, JobR
   if (kind == ChildCommand::Kind::kRank) {
     result->failure = end;
   } else if (end.signal != 0 && was_well) {
-    result->launcher_end = std::string(kind == ChildCommand::Kind::kSrun ? "srun" : "mpirun") +
-                           " was ended by " + DescribeEnd(end);
+    result->launcher_end = NameOf(kind) + " was ended by " + DescribeEnd(end);
   }
 }
 
+namespace {
+
+// An end of srun or mpirun that no rank explains.
+void AddOwnEnd(const RankReports& reports, ChildCommand::Kind kind,
+               const std::vector<std::string>& hosts, JobResult* result) {
+  const bool is_explained = result->failure || result->cancelled || result->told_to_stop ||
+                            !result->lost_nodes.empty() || !result->launcher_end.empty() ||
+                            reports.has_refused();
+  if (is_explained) return;
+  if (result->exit_code != 0) {
+    result->launcher_end =
+        NameOf(kind) + " ended by itself, with exit code " + std::to_string(result->exit_code);
+    result->launcher_has_given_up = true;
+    const auto& lines = reports.other_lines().lines();
+    result->launcher_lines.assign(lines.begin(), lines.end());
+  } else if (kind == ChildCommand::Kind::kMpirun && reports.has_begun()) {
+    // Open MPI 4.1.4 ends with 0 after the death of a node.
+    result->unheard = RanksNotEnded(hosts, reports.ended());
+    if (result->unheard.empty()) return;
+  } else {
+    return;
+  }
+  result->exit_code = EX_UNAVAILABLE;
+}
+
+}  // namespace
+
 void AddReports(const RankReports& reports, ChildCommand::Kind kind,
-                const std::vector<std::string>& hosts, JobResult* result) {
+                const std::vector<std::string>& hosts, bool are_heard, JobResult* result) {
   result->has_started = !hosts.empty() && reports.started().size() == hosts.size();
   result->lost_nodes = reports.lost_nodes();
   result->failure = reports.failure();
@@ -38,6 +72,7 @@ void AddReports(const RankReports& reports, ChildCommand::Kind kind,
   if (result->failure && (result->exit_code != 0 || result->failure->exit_code == EX_TEMPFAIL)) {
     result->exit_code = result->failure->exit_code;
   }
+  if (are_heard) AddOwnEnd(reports, kind, hosts, result);
 }
 
 void SetBeforeStart(JobResult* result) {

@@ -30,8 +30,13 @@ struct JobResult {
   // Why Slurm ended the step before any failure: " DUE TO TIME LIMIT", or "" after scancel. nullopt
   // where it did not.
   std::optional<std::string> cancelled;
-  // "srun was ended by signal 9 (Killed)", where somebody else did so before any rank failed.
+  // "srun was ended by signal 9 (Killed)", where somebody else did so before any rank failed;
+  // "mpirun ended by itself, with exit code 1", where no rank is known to have failed.
   std::string launcher_end;
+  bool launcher_has_given_up = false;       // the latter
+  std::vector<std::string> launcher_lines;  // then: its last ones
+  // "rank 1 on n2": of an mpirun that ended with 0, of whose other ranks an end was heard.
+  std::vector<std::string> unheard;
   bool is_before_start = false;          // no program of any rank of srun or mpirun has run
   bool has_started = false;              // the program of every rank of srun or mpirun has run
   std::vector<std::string> not_started;  // nodes where some program did not run in time
@@ -54,9 +59,11 @@ struct JobResult {
 void AddEnd(ChildCommand::Kind kind, const RankFailure& end, bool was_well, JobResult* result);
 
 // Adds what the shims and srun or mpirun, of the kind `kind`, have said about the ranks, whose
-// nodes are `hosts`.  Pure.
+// nodes are `hosts`.  `are_heard`: every rank has a shim, and what it says comes here.  Where no
+// rank has failed then, an exit code of srun or mpirun is its own: EX_UNAVAILABLE is that of the
+// job.  Pure.
 void AddReports(const RankReports& reports, ChildCommand::Kind kind,
-                const std::vector<std::string>& hosts, JobResult* result);
+                const std::vector<std::string>& hosts, bool are_heard, JobResult* result);
 
 // No program of any rank of srun or mpirun has run: the codes with which these end then, mpirun
 // even with 0, are of no rank.  Pure.

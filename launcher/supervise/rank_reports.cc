@@ -21,6 +21,9 @@ bool CameBefore(const RankEnd& end, const RankEnd& known) {
          (end.exit_code == EX_TEMPFAIL) == (known.exit_code == EX_TEMPFAIL);
 }
 
+// How the lines begin by which shims, and ddlrun-rank-check, refuse to start a rank.
+constexpr std::string_view kRefusal = "ddlrun-rank: [ERROR DDL-";
+
 RankReports::News NewsOfStep(std::optional<StepCreation> creation) {
   if (!creation) return RankReports::News::kNone;
   return *creation == StepCreation::kWaiting ? RankReports::News::kWaiting
@@ -32,6 +35,9 @@ RankReports::News NewsOfStep(std::optional<StepCreation> creation) {
 RankReports::Reading RankReports::Read(std::string_view line, double seconds) {
   if (IsRemarkOnBinding(line)) return {"", News::kNone};
   if (const auto found = FindReport(line, head_)) return ReadReport(*found, seconds);
+  if (line.find(kRefusal) != std::string_view::npos) has_refused_ = true;
+  // mpirun frames what it says by lines of nothing else.
+  if (line.find_first_not_of("- ") != std::string_view::npos) other_lines_.Add(line);
   std::optional<std::string> host = ParseLostNode(line);
   if (!host) host = ParseLostDaemon(line);
   if (host) {

@@ -55,6 +55,10 @@ class RankReports {
   const std::set<std::string>& hosts_with_ends() const { return hosts_with_ends_; }
   // Whether srun has given up waiting for the end of the step.
   bool has_left_step() const { return has_left_step_; }
+  // Whether a shim has refused to start its rank, which it says without a report.
+  bool has_refused() const { return has_refused_; }
+  // The last lines that are no reports: of srun or mpirun, or of ranks.
+  const Tail& other_lines() const { return other_lines_; }
   // Whether mpirun has said that the srun of its daemons has failed.
   bool has_lost_daemons() const { return has_lost_daemons_; }
   // Why Slurm ended the step before any rank had failed: " DUE TO TIME LIMIT", or "" after scancel.
@@ -83,6 +87,8 @@ class RankReports {
   std::string step_;
   bool has_left_step_ = false;
   bool has_lost_daemons_ = false;
+  bool has_refused_ = false;
+  Tail other_lines_;
   std::optional<std::string> cancelled_;
   bool has_ended_task_ = false;   // srun has reported the end of a task
   bool has_failed_ = false;       // a rank by itself, and not because the step was cancelled

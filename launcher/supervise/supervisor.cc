@@ -59,6 +59,7 @@ class Supervisor {
   void HandleNews(News news);
   void RecordEnd(const JobChild& child, const siginfo_t& info);
 
+  bool WouldBeHeard() const { return !options_.report_key.empty() && !may_hide_reports_; }
   bool IsBeforeStart() const;
   bool GoesOn() const { return state_ == State::kRunning; }
   void GiveStartUp();
@@ -173,8 +174,7 @@ void Supervisor::HandleOrderToStop(int number) {
 
 // Whether srun or mpirun has not started the program of any rank so far.
 bool Supervisor::IsBeforeStart() const {
-  const bool would_be_heard = !options_.report_key.empty() && !may_hide_reports_;
-  return children_.kind() != Kind::kRank && would_be_heard && !reports_.has_begun();
+  return children_.kind() != Kind::kRank && WouldBeHeard() && !reports_.has_begun();
 }
 
 // At SIGTERM, SIGINT and SIGHUP srun would kill the step at once, and it does not pass SIGCONT on.
@@ -372,7 +372,7 @@ JobResult Supervisor::Result() {
     // The last lines of the rank may have been read only after its end was seen.
     if (result.failure) children_.AddLastLines(&*result.failure);
   } else {
-    AddReports(reports_, children_.kind(), options_.hosts, &result);
+    AddReports(reports_, children_.kind(), options_.hosts, WouldBeHeard(), &result);
   }
   if (own_exit_code_) {
     result.cancelled.reset();  // Slurm has not done that by itself then

@@ -153,3 +153,45 @@ of_srun() {
   [ "$status" -eq 71 ]
   [[ $messages == *"the current directory was removed: change to one that is there (cd)"* ]]
 }
+
+# gives_up PATTERN ARGUMENT...: by itself mpirun starts nothing, which is 69, its own words are the last, and it is not tried again.
+gives_up() {
+  local pattern=$1
+  shift
+  run_ddlrun --max-restarts 3 --launcher=mpirun "$@"
+  echo "$messages"
+  [ "$status" -eq 69 ]
+  [ "$(grep -c 'the job failed: mpirun ended by itself, with exit code ' <<< "$messages")" -eq 1 ]
+  [[ $messages == *"not started again: exit code 69 would come again"* ]]
+  grep -A12 '^ddlrun: last lines of mpirun:' <<< "$messages" | grep -q "$pattern"
+}
+
+@test "an mpirun that starts nothing ends the job with 69 and its own words, and is not tried again" {
+  require_mpirun
+  mpirun_is_prrte && skip "the words are those of Open MPI 4"
+  gives_up 'no-such-option' -n 1 --mpiarg --no-such-option true
+  gives_up 'mapping policy is not recognized' -n 1 --mpiarg '--map-by no-such-place' true
+  gives_up . -n 1 true $(seq 1 135000)
+  gives_up . -H "$(hostname):1,n2:1" --mpiarg "--mca plm_rsh_agent /bin/false" true
+}
+
+@test "a node without ddlrun is no failure of a rank" {
+  require_mpirun
+  unshare -rm true 2> /dev/null || skip "no mount namespace can be made here"
+  # On the other node another file system is where the shim is.
+  printf '#!/bin/sh\nmkdir -p "$TMPDIR/$1"\nexport TMPDIR="$TMPDIR/$1"\nshift\nexec unshare -rm sh -c "mount -t tmpfs none %s && $*"\n' \
+    "$DDLRUN_BUILD/libexec" > agent
+  chmod +x agent
+  gives_up 'ddlrun-rank' -H "$(hostname):1,n2:1" --mpiarg "--mca plm_rsh_agent $PWD/agent" sleep 20
+}
+
+@test "an mpirun that ends with 0 after a node is gone is no success" {
+  require_mpirun
+  printf '#!/bin/sh\n[ "$1" != --version ] || exec %s --version\nwhile [ "$1" != -- ]; do shim=$1; shift; done\n%s\n' "$(command -v mpirun)" \
+    'OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=1 "$shim" "$@"; exit 0' > mpirun
+  chmod +x mpirun
+  PATH=$PWD:$PATH run_ddlrun -H "$(hostname):1,n2:1" --bind none --launcher=mpirun true
+  echo "$messages"
+  [ "$status" -eq 69 ]
+  [[ $messages == *"mpirun ended with 0, but no end was heard of rank 1 on n2: "* ]]
+}

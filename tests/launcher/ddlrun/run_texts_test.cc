@@ -108,6 +108,28 @@ TEST(EndText, NamesALauncherThatWasKilled) {
   EXPECT_THAT(EndText(result, {}), HasSubstr("exit code 137; the messages above say why"));
 }
 
+TEST(EndText, OfALauncherThatHasGivenUpHasItsLastLines) {
+  JobResult result;
+  result.exit_code = 69;
+  result.launcher_end = "mpirun ended by itself, with exit code 131";
+  result.launcher_has_given_up = true;
+  result.launcher_lines = {"a hostfile", "refused"};
+  result.is_before_start = true;
+  EXPECT_EQ(EndText(result, {}),
+            "ddlrun: last lines of mpirun:\nddlrun:   | a hostfile\nddlrun:   | refused\n"
+            "ddlrun: [ERROR DDL-20-1] the job failed: mpirun ended by itself, with exit code 131, "
+            "before any rank had started\n");
+  result.is_before_start = false;
+  EXPECT_THAT(EndText(result, {}), HasSubstr("131, and no rank is known to have failed"));
+}
+
+TEST(EndText, NamesRanksOfWhichNoEndWasHeard) {
+  JobResult result;
+  result.exit_code = 69;
+  result.unheard = {"rank 2 on n2", "rank 3 on n2"};
+  EXPECT_THAT(EndText(result, {}), HasSubstr("no end was heard of rank 2 on n2, rank 3 on n2: "));
+}
+
 TEST(EndText, OfAClosedOutputBlamesNoRank) {
   JobResult result = Failure(141, SIGPIPE);
   result.output_is_closed = true;

@@ -67,8 +67,6 @@ TEST_F(SupervisorBeforeStartTest, AnSrunOrMpirunThatDiesIsOneThatCouldNotStart) 
     const JobResult result = RunLauncher(kind, "kill -SEGV $$");
     EXPECT_EQ(result.exit_code, EX_UNAVAILABLE);
     EXPECT_TRUE(result.is_before_start);
-    // What ends by itself has its own verdict.
-    EXPECT_EQ(RunLauncher(kind, "exit 9").exit_code, 9);
     const std::string starts = "echo 'ddlrun-rank[key]: rank 1 has started' >&2; ";
     EXPECT_EQ(RunLauncher(kind, starts + "kill -SEGV $$").exit_code, 139);
   }
@@ -76,6 +74,51 @@ TEST_F(SupervisorBeforeStartTest, AnSrunOrMpirunThatDiesIsOneThatCouldNotStart) 
   const JobResult hidden = RunLauncher(Kind::kMpirun, "kill -SEGV $$");
   EXPECT_EQ(hidden.exit_code, 139);
   EXPECT_FALSE(hidden.is_before_start);
+}
+
+TEST_F(SupervisorBeforeStartTest, AnEndOfSrunOrMpirunByItselfIsOfNoRank) {
+  const std::string starts = "echo 'ddlrun-rank[key]: rank 1 has started' >&2; ";
+  const std::string ends = "echo 'ddlrun-rank[key]: rank 1 has ended' >&2; ";
+  for (const Kind kind : {Kind::kSrun, Kind::kMpirun}) {
+    for (const std::string code : {"1", "131", "132", "213"}) {
+      for (const std::string& before : {std::string(), starts, starts + ends}) {
+        const JobResult result =
+            RunLauncher(kind, before + "echo ---- >&2; echo refused >&2; exit " + code);
+        EXPECT_EQ(result.exit_code, EX_UNAVAILABLE) << before << code;
+        EXPECT_TRUE(result.launcher_has_given_up);
+        EXPECT_TRUE(result.launcher_end.ends_with(" ended by itself, with exit code " + code));
+        EXPECT_THAT(result.launcher_lines, ElementsAre("refused"));
+        EXPECT_EQ(result.is_before_start, before.empty());
+        EXPECT_FALSE(result.has_started);
+      }
+    }
+    // A rank that has failed, and one whose shim has refused it, have their own verdict.
+    const std::string failed =
+        "echo 'ddlrun-rank[key]: rank 1 on n2 (pid 7) ended with exit code 3 at x' >&2; ";
+    EXPECT_EQ(RunLauncher(kind, starts + failed + "exit 1").exit_code, 3);
+    const std::string refused = "echo 'ddlrun-rank: [ERROR DDL-20-78] rank 1 on n2: x' >&2; ";
+    EXPECT_EQ(RunLauncher(kind, refused + "exit 78").exit_code, 78);
+  }
+  may_hide_reports_ = true;  // of an mpirun through which nothing is heard it may be a rank's
+  EXPECT_EQ(RunLauncher(Kind::kMpirun, "exit 3").exit_code, 3);
+}
+
+TEST_F(SupervisorBeforeStartTest, AnMpirunThatEndsWithZeroHasToHaveToldOfTheEndOfEveryRank) {
+  const std::string starts =
+      "for rank in 0 1; do echo \"ddlrun-rank[key]: rank $rank has started\" >&2; done; ";
+  const std::string first = "echo 'ddlrun-rank[key]: rank 0 has ended' >&2; ";
+  const std::string second = "echo 'ddlrun-rank[key]: rank 1 has ended' >&2; ";
+  const JobResult result = RunLauncher(Kind::kMpirun, starts + first);
+  EXPECT_EQ(result.exit_code, EX_UNAVAILABLE);
+  EXPECT_THAT(result.unheard, ElementsAre("rank 1 on n2"));
+  EXPECT_EQ(RunLauncher(Kind::kMpirun, first).exit_code, EX_UNAVAILABLE);
+  EXPECT_THAT(RunLauncher(Kind::kMpirun, starts).unheard,
+              ElementsAre("rank 0 on n1", "rank 1 on n2"));
+  EXPECT_EQ(RunLauncher(Kind::kMpirun, starts + first + second).exit_code, EX_OK);
+  EXPECT_EQ(RunLauncher(Kind::kMpirun, "true").exit_code, EX_OK);  // mpirun --version
+  EXPECT_EQ(RunLauncher(Kind::kSrun, starts + first).exit_code, EX_OK);
+  may_hide_reports_ = true;
+  EXPECT_EQ(RunLauncher(Kind::kMpirun, starts + first).exit_code, EX_OK);
 }
 
 TEST_F(SupervisorBeforeStartTest, OnceARankHasStartedTheRanksGetTheOrderAndTheirCodeCounts) {

@@ -196,7 +196,7 @@ TEST_F(SupervisorOfAStepTest, HasNoLimitForAnMpirunThroughWhichNoShimIsHeard) {
   options_.start_limit = kStartLimit;
   options_.hosts = {"n1", "n2"};
   const JobResult result = RunLauncher(ChildCommand::Kind::kMpirun, "sleep 1.6; exit 5");
-  EXPECT_EQ(result.exit_code, 5);
+  EXPECT_EQ(result.exit_code, EX_UNAVAILABLE);
   EXPECT_THAT(result.not_started, IsEmpty());
   EXPECT_THAT(RunLauncher(ChildCommand::Kind::kMpirun,
                           "echo 'ddlrun-rank[key]: rank 1 has started' >&2; exec sleep 600")
