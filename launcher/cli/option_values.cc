@@ -2,6 +2,9 @@
 
 #include "launcher/cli/option_values.h"
 
+#include <algorithm>
+#include <cctype>
+
 #include "support/number.h"
 
 namespace launcher {
@@ -37,10 +40,9 @@ std::string OneOf(std::string& target, const std::string& value,
 
 bool IsExport(const std::string& value) {
   const std::string name = value.substr(0, value.find('='));
-  return !name.empty() && (name[0] < '0' || name[0] > '9') &&
-         name.find_first_not_of(
-             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
-             std::string::npos;
+  return !name.empty() && std::none_of(name.begin(), name.end(), [](unsigned char c) {
+    return std::isspace(c) != 0 || std::iscntrl(c) != 0;
+  });
 }
 
 }  // namespace launcher

@@ -19,7 +19,7 @@ std::string ParseCount(const std::string& value, int least, std::optional<int>* 
 std::string OneOf(std::string& target, const std::string& value,
                   const std::vector<std::string>& choices);
 
-// Whether `value` is "VAR" or "VAR=value".
+// Whether `value` is "VAR" or "VAR=value"; a name may be one that no shell takes, but has no blanks.
 bool IsExport(const std::string& value);
 
 }  // namespace launcher

@@ -18,8 +18,8 @@ namespace launcher {
 bool IsRankIdentity(const std::string& name);
 
 // Whether mpirun must carry `name` to other nodes (-x).  It carries every variable, except those
-// for which the table says something else, and names that are not identifiers.  A user can still
-// ask for any variable by -x.
+// for which the table says something else, also one whose name no shell takes (FOO.BAR).  A user
+// can still ask for any variable by -x.
 bool IsForwarded(const std::string& name);
 
 // `environment` without what srun would take for its options, for srun itself and for the srun that

@@ -77,7 +77,7 @@ const std::vector<VariableGroup>& VariableTable() {
        "every rank sees all GPUs of its node; GPUs per task would hide the others"},
       {Fate::kOfThisNode,
        {"_", "OLDPWD", "PWD", "SHLVL", "HOSTNAME", "HOST", "LOGNAME", "USER", "HOME", "SHELL",
-        "TERM", "DISPLAY", "XAUTHORITY", "DDLRUN_SITE", "SSH_*", "XDG_*", "DBUS_*", "BASH_FUNC_*"},
+        "TERM", "DISPLAY", "XAUTHORITY", "DDLRUN_SITE", "SSH_*", "XDG_*", "DBUS_*"},
        "they describe this shell and login"},
       {Fate::kOfThisNode,
        {"OMPI_*", "ORTE_*", "PMIX_MCA_*", "PRTE_*", "SLURMD_*", "SLURM_*", "SRUN_*"},

@@ -115,3 +115,22 @@ yields() { # RANKS LAUNCHER
     diff rank1 <(md5sum < /dev/null)
   done
 }
+
+@test "variables whose names no shell takes reach the ranks of every node" {
+  require_mpirun
+  # The other node has an environment of its own.
+  printf '#!/bin/sh\nmkdir -p "$TMPDIR/$1"\ndirectory=$TMPDIR/$1\nshift\nexec env -i PATH="$PATH" HOME=/ TMPDIR="$directory" sh -c "$*"\n' > agent
+  chmod +x agent
+  printf '%s\n' 'import os, sys' \
+    'print(os.environ["RANK"], *(repr(os.environ.get(name)) for name in sys.argv[1:]), flush=True)' > show.py
+  local -a names=(FOO.BAR foo-bar 'BASH_FUNC_x%%' 1X PLAIN G.IVEN)
+  search_path=$PATH
+  run --separate-stderr env FOO.BAR=1 foo-bar=2 'BASH_FUNC_x%%=() {  echo "a b"
+}' 1X=4 PLAIN=5 "$ddlrun" -H "$(hostname):1,n2:1" --mpiarg "--mca plm_rsh_agent $PWD/agent" -x G.IVEN=6 -x foo-bar python3 show.py "${names[@]}"
+  echo "$output $stderr"
+  [ "$status" -eq 0 ]
+  local rank
+  for rank in 0 1; do
+    grep -xF "$rank '1' '2' '() {  echo \"a b\"\\n}' '4' '5' '6'" <<< "$output"
+  done
+}

@@ -138,7 +138,12 @@ TEST(Options, RefusesAWrongValueAndSaysWhatIsExpected) {
             "option -np: '1000001' is not a whole number from 1 to 1000000");
   EXPECT_EQ(MessageOf({"--launcher=ssh"}),
             "option --launcher: 'ssh' is not auto or srun or mpirun or local");
-  EXPECT_EQ(MessageOf({"-x", "1A=b"}), "option -x: '1A=b' is not VAR or VAR=value");
+  for (const std::string text : {"=b", "A B=c", "A\tB", " A=b", "A\n=b"}) {
+    EXPECT_EQ(MessageOf({"-x", text}), "option -x: '" + text + "' is not VAR or VAR=value");
+  }
+  for (const std::string text : {"FOO.BAR", "BASH_FUNC_x%%=() { :; }", "1A=b", "foo-bar=1 2"}) {
+    EXPECT_THAT(ParseOptions({"-x", text}).exports, ElementsAre(text));
+  }
   EXPECT_EQ(MessageOf({"-tcp=1"}), "option -tcp takes no value");
   EXPECT_EQ(MessageOf({"-m", "q"}), "option -m: 'q' is not p or b or n or r or m or c");
   EXPECT_EQ(MessageOf({"-H", ""}), "option -H: '' is not a value that is not empty");

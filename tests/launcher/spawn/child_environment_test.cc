@@ -16,9 +16,18 @@ TEST(ChildEnvironment, ForwardsWhatUsersSet) {
 
 TEST(ChildEnvironment, DoesNotForwardWhatBelongsToThisNodeOrShell) {
   for (const char* name :
-       {"HOSTNAME", "PWD", "SHLVL", "_", "SSH_CONNECTION", "XDG_RUNTIME_DIR", "BASH_FUNC_module%%",
+       {"HOSTNAME", "PWD", "SHLVL", "_", "SSH_CONNECTION", "XDG_RUNTIME_DIR",
         "CUDA_VISIBLE_DEVICES", "SLURM_PROCID", "SLURM_NODEID", "SLURM_STEP_ID", "SLURMD_NODENAME",
-        "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "OMPI_MCA_btl", "RANK", "1X", ""}) {
+        "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "OMPI_MCA_btl", "RANK", ""}) {
+    EXPECT_FALSE(IsForwarded(name)) << name;
+  }
+}
+
+TEST(ChildEnvironment, ForwardsNamesThatNoShellTakes) {
+  for (const char* name : {"FOO.BAR", "foo-bar", "BASH_FUNC_x%%", "1X", "A B", "A*", "\xc3\x84"}) {
+    EXPECT_TRUE(IsForwarded(name)) << name;
+  }
+  for (const char* name : {"SSH_A.B", "OMPI_x%%", "SLURM_a.b"}) {
     EXPECT_FALSE(IsForwarded(name)) << name;
   }
 }
