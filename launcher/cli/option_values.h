@@ -19,7 +19,8 @@ std::string ParseCount(const std::string& value, int least, std::optional<int>* 
 std::string OneOf(std::string& target, const std::string& value,
                   const std::vector<std::string>& choices);
 
-// Whether `value` is "VAR" or "VAR=value"; a name may be one that no shell takes, but has no blanks.
+// Whether `value` is "VAR" or "VAR=value".  The name may be one that no shell takes, but has no
+// blanks.
 bool IsExport(const std::string& value);
 
 }  // namespace launcher

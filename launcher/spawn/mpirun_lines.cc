@@ -2,6 +2,11 @@
 
 #include "launcher/spawn/mpirun_lines.h"
 
+#include <array>
+#include <cstdio>
+
+#include "launcher/base/exit_codes.h"
+
 namespace launcher {
 
 std::optional<std::string> ParseLostDaemon(std::string_view line) {
@@ -18,6 +23,25 @@ std::optional<std::string> ParseLostDaemon(std::string_view line) {
 bool IsFailureOfDaemons(std::string_view line) {
   return line.starts_with("srun returned non-zero exit status (") &&
          line.ends_with(") from launching");
+}
+
+std::optional<RankEnd> ParseMpirunNotice(std::string_view line) {
+  constexpr std::string_view kNotice = " noticed that process rank ";
+  const std::size_t at = line.find(kNotice);
+  if (at == std::string_view::npos || line.substr(0, at).find(' ') != std::string_view::npos) {
+    return std::nullopt;
+  }
+  const std::string text(line.substr(at + kNotice.size()));
+  std::array<char, 256> host = {};
+  RankEnd end;
+  if (std::sscanf(text.c_str(), "%7d with PID %*d on node %255s exited on signal %3d (", &end.rank,
+                  host.data(), &end.signal) != 3 ||
+      end.rank < 0 || end.signal <= 0 || !IsFailure(128 + end.signal)) {
+    return std::nullopt;
+  }
+  end.host = host.data();
+  end.exit_code = 128 + end.signal;
+  return end;
 }
 
 }  // namespace launcher

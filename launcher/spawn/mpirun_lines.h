@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "launcher/protocol/rank_end.h"
+
 namespace launcher {
 
 // The node whose daemon mpirun has lost: "  Remote daemon: [[54533,0],1] on node n2" of Open MPI 4
@@ -19,5 +21,10 @@ std::optional<std::string> ParseLostDaemon(std::string_view line);
 // Whether mpirun says that the srun of its daemons has failed: "srun returned non-zero exit status
 // (9) from launching".
 bool IsFailureOfDaemons(std::string_view line);
+
+// The end of a rank by a signal of which mpirun tells, "mpirun noticed that process rank 2 with PID
+// 77 on node n2 exited on signal 9 (Killed).", where its shim was killed too; nullopt for any other
+// line.  The pid is left out: it is that of the shim.
+std::optional<RankEnd> ParseMpirunNotice(std::string_view line);
 
 }  // namespace launcher

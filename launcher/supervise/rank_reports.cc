@@ -50,6 +50,10 @@ RankReports::Reading RankReports::Read(std::string_view line, double seconds) {
   }
   if (IsStepLeft(line)) has_left_step_ = true;
   if (IsFailureOfDaemons(line)) has_lost_daemons_ = true;
+  if (const std::optional<RankEnd> rank = ParseMpirunNotice(line); rank && !failure_) {
+    SetFailure(*rank, seconds);
+    return {std::nullopt, News::kFailure};
+  }
   const std::optional<RankEnd> task = ParseSrunError(line);
   if (!task) return {std::nullopt, NewsOfStep(ParseStepCreation(line))};
   has_ended_task_ = true;

@@ -94,6 +94,40 @@ all_ready() { [ "$(find . -name 'ready.*' | wc -l)" -eq "${world:-4}" ]; }
   done
 }
 
+# stopped_and_told COMMAND: a job of two ranks, which the command stops before ddlrun gets SIGTERM.
+stopped_and_told() {
+  rm -f ready.* job.out
+  script rank 'echo $$ > "process.$RANK"' ': > "ready.$RANK"' 'exec sleep 300'
+  script job 'ddlrun ./rank & echo $! > pid; wait $!' 'echo "exit code $?"'
+  local job
+  job=$(hpc sbatch --parsable -N2 --gres=gpu:1 --output="$work/job.out" job)
+  world=2 wait_for 20 all_ready
+  eval "$1"
+  wait_for 10 is_stopped_on n1 0
+  cluster at n1 kill -TERM "$(cat pid)"
+  wait_for 20 grep -q 'exit code' job.out
+  output=$(cat job.out)
+  echo "$output"
+  nothing_is_left
+}
+
+is_stopped_on() { cluster at "$1" grep -q '^State:.T' "/proc/$(cat "process.$2")/status"; }
+
+@test "SIGTERM to ddlrun ends ranks that are stopped, and those whose shims are too" {
+  stopped_and_told 'cluster at n1 kill -STOP "$(cat process.0)"; cluster at n2 kill -STOP "$(cat process.1)"'
+  [[ $output == *"exit code 143"* ]]
+  stopped_and_told 'hpc scancel --signal=STOP "$job.0"'
+  [[ $output == *"exit code 143"* ]]
+}
+
+@test "a rank whose node lacks the directory of the job script's ddlrun is refused" {
+  script job 'mkdir /tmp/only-here; cd /tmp/only-here || exit' 'ddlrun pwd' 'echo "exit code $?"' 'cd /; rmdir /tmp/only-here'
+  batch job -N2 --gres=gpu:1
+  echo "$output"
+  [[ $output == *"[ERROR DDL-20-78] rank 1 on n2: this node has no working directory /tmp/only-here, where ddlrun was started: "* ]]
+  [[ $output == *"exit code 78"* ]]
+}
+
 @test "SIGTERM reaches the ranks of every component of a heterogeneous job" {
   nodes="-N1 --gres=gpu:1 : -N2 --gres=gpu:2" world=5
   signalled TERM

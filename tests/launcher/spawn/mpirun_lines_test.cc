@@ -28,5 +28,27 @@ TEST(FailureOfDaemons, IsWhatMpirunSaysOfItsSrun) {
   EXPECT_FALSE(IsFailureOfDaemons("python returned a status from launching"));
 }
 
+TEST(MpirunNotice, IsTheEndOfARankWhoseShimWasKilledToo) {
+  const auto end = ParseMpirunNotice(
+      "mpirun noticed that process rank 2 with PID 77 on node n2 exited on signal 9 (Killed).");
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->rank, 2);
+  EXPECT_EQ(end->host, "n2");
+  EXPECT_EQ(end->signal, 9);
+  EXPECT_EQ(end->exit_code, 137);
+  EXPECT_EQ(end->pid, 0);
+  EXPECT_TRUE(ParseMpirunNotice(
+      "prterun noticed that process rank 0 with PID 0 on node a.b exited on signal 11 (Segm"));
+  for (const char* line : {"", "mpirun noticed that process rank 2 with PID 7",
+                           "mpirun noticed that process rank x with PID 7 on node n exited on "
+                           "signal 9 (Killed).",
+                           "mpirun noticed that process rank 2 with PID 7 on node n exited on "
+                           "signal 0 ().",
+                           "I say: mpirun noticed that process rank 2 with PID 7 on node n exited "
+                           "on signal 9 (Killed)."}) {
+    EXPECT_FALSE(ParseMpirunNotice(line)) << line;
+  }
+}
+
 }  // namespace
 }  // namespace launcher

@@ -99,6 +99,13 @@ TEST_F(SupervisorBeforeStartTest, AnEndOfSrunOrMpirunByItselfIsOfNoRank) {
     const std::string refused = "echo 'ddlrun-rank: [ERROR DDL-20-78] rank 1 on n2: x' >&2; ";
     EXPECT_EQ(RunLauncher(kind, refused + "exit 78").exit_code, 78);
   }
+  const JobResult noticed = RunLauncher(
+      Kind::kMpirun, starts +
+                         "echo 'mpirun noticed that process rank 1 with PID 7 on node n2 exited on "
+                         "signal 9 (Killed).' >&2; exit 137");
+  EXPECT_EQ(noticed.exit_code, 137);
+  ASSERT_TRUE(noticed.failure);
+  EXPECT_EQ(noticed.failure->host, "n2");
   may_hide_reports_ = true;  // of an mpirun through which nothing is heard it may be a rank's
   EXPECT_EQ(RunLauncher(Kind::kMpirun, "exit 3").exit_code, 3);
 }
