@@ -342,9 +342,7 @@ std::vector<OptionRow> MakeTable() {
        kOurs, false, kSame, With<&Options::backend>(Backend)},
       {"comm", how,
        "what sums gradients over the ranks: nccl, on the GPUs; mpi, in host memory, through what "
-       "the "
-       "ranks have met by; auto: nccl where each rank has a GPU of its own, or NCCL lets them "
-       "share",
+       "the ranks have met by; auto: nccl where each rank has a GPU, or NCCL lets them share",
        kOurs, false, kSame, With<&Options::comm>(Comm)},
       {"reduce_precision", how,
        "in which type gradients are summed over the ranks: fp32; or 16bit, that of --precision, "
@@ -364,8 +362,8 @@ std::vector<OptionRow> MakeTable() {
        "steps between iterations in the NVLOG output; progress lines have times of their own",
        kNvidia, false, kOwn, kPositive<&Options::display_every>},
       {"graph", how,
-       "auto: start a whole training step as one CUDA graph where a GPU's rank is alone or NCCL "
-       "sums; on: and refuse to run otherwise; off: start its kernels one by one",
+       "auto: start a step, NCCL's sums among it, as one CUDA graph where that can be; on: and "
+       "refuse to run otherwise; off: start its kernels one by one",
        kOurs, false, kSame, kNamed<kGraphs, &Options::graph>},
       {"plan_cache", how,
        "file that keeps which algorithms are the fastest on a GPU, so that the next start times "
