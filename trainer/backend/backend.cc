@@ -31,6 +31,30 @@ void Convolution::BackwardDataSummed(const Tensor& /*diff_dst*/, const Tensor& /
   DDL_CHECK(gradient_sums_bytes() > 0);
 }
 
+void Convolution::BackwardNormed(const UnappliedGradient& /*diff_dst*/, const Tensor& /*filter*/,
+                                 const NormedTensor& /*before*/, const Tensor& /*diff_filter*/,
+                                 const Tensor& /*diff_src*/, void* /*sums*/, void* /*workspace*/,
+                                 Stream& /*stream*/) {
+  DDL_CHECK(applies_norm_backward());
+}
+
+UnappliedGradient BatchNorm::BackwardUnapplied(
+    Mode /*mode*/, const Tensor& /*src*/, const Tensor& /*diff_dst*/,
+    const BatchNormParameters& /*parameters*/, const void* /*saved*/,
+    const Tensor& /*diff_residual*/, const Tensor& /*diff_scale*/, const Tensor& /*diff_shift*/,
+    void* /*coefficients*/, void* /*workspace*/, Stream& /*stream*/) {
+  DDL_CHECK(!"a back end whose convolutions apply no batch norm backward");
+  return {};
+}
+
+UnappliedGradient BatchNormPair::BackwardFirstUnapplied(
+    Mode /*mode*/, const Operand& /*first*/, const Operand& /*second*/, const Tensor& /*diff_dst*/,
+    const void* /*saved*/, const Gradients& /*diff_first*/, const Gradients& /*diff_second*/,
+    void* /*coefficients*/, void* /*workspace*/, Stream& /*stream*/) {
+  DDL_CHECK(!"a back end whose convolutions apply no batch norm backward");
+  return {};
+}
+
 void BatchNorm::BackwardSummed(Mode /*mode*/, const Tensor& /*src*/,
                                const SummedTensor& /*diff_dst*/,
                                const BatchNormParameters& /*parameters*/, const void* /*saved*/,

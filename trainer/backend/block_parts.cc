@@ -86,6 +86,12 @@ void KeptConvolution::Backward(const NormedTensor& src, const Tensor& diff_kept,
   }
 }
 
+void KeptConvolution::BackwardNormed(const UnappliedGradient& diff_kept,
+                                     const SrcGradient& diff_src, void* workspace, Stream& stream) {
+  convolution_->BackwardNormed(diff_kept, filter_.value, diff_src.before, filter_.gradient,
+                               diff_src.values, gradient_sums_, workspace, stream);
+}
+
 ConvolutionNorm::ConvolutionNorm(Backend& backend, const Spec& spec)
     : convolution_(backend, spec.convolution),
       norm_(backend.MakeBatchNorm(NormSpec(convolution_.dst(), spec))) {}
@@ -93,12 +99,16 @@ ConvolutionNorm::ConvolutionNorm(Backend& backend, const Spec& spec)
 void ConvolutionNorm::Reserve(const BlockTimes& times, const std::string& name, MemoryPlan& plan) {
   convolution_.Reserve(times, name, plan);
   saved_id_ = plan.Reserve(name + ".saved", norm_->saved_bytes(), times.forward, times.backward);
+  if (!convolution_.applies_norm_backward()) return;
+  coefficients_id_ = plan.Reserve(name + ".coefficients", norm_->coefficients_bytes(),
+                                  times.backward, times.backward);
 }
 
 void ConvolutionNorm::Bind(const MemoryPlan& plan, std::byte* arena,
                            std::span<const ParameterBinding> bindings) {
   convolution_.Bind(plan, arena, bindings);
   saved_ = arena + plan.offset(saved_id_);
+  if (coefficients_id_ >= 0) coefficients_ = arena + plan.offset(coefficients_id_);
 }
 
 void ConvolutionNorm::Forward(Mode mode, const NormedTensor& src, const Tensor& residual,
@@ -116,6 +126,13 @@ void ConvolutionNorm::Forward(Mode mode, const NormedTensor& src, const Tensor& 
 void ConvolutionNorm::Backward(Mode mode, const NormedTensor& src, const Tensor& dst,
                                const SummedTensor& diff_dst, const Gradients& gradients,
                                void* workspace, Stream& stream) {
+  if (coefficients_ != nullptr) {
+    const UnappliedGradient unapplied = norm_->BackwardUnapplied(
+        mode, convolution_.kept(), diff_dst.values, convolution_.norm(), saved_, gradients.residual,
+        convolution_.diff_scale(), convolution_.diff_shift(), coefficients_, workspace, stream);
+    convolution_.BackwardNormed(unapplied, gradients.src, workspace, stream);
+    return;
+  }
   if (diff_dst.sums != nullptr) {
     norm_->BackwardSummed(mode, convolution_.kept(), diff_dst, convolution_.norm(), saved_,
                           gradients.convolved, convolution_.diff_scale(), convolution_.diff_shift(),
@@ -139,6 +156,9 @@ void ConvolutionNormPair::Reserve(const BlockTimes& times, const std::string& fi
   first_.Reserve(times, first, plan);
   second_.Reserve(times, second, plan);
   saved_id_ = plan.Reserve(first + ".saved", norms_->saved_bytes(), times.forward, times.backward);
+  if (!first_.applies_norm_backward()) return;
+  coefficients_id_ = plan.Reserve(first + ".coefficients", norms_->coefficients_bytes(),
+                                  times.backward, times.backward);
 }
 
 void ConvolutionNormPair::Bind(const MemoryPlan& plan, std::byte* arena,
@@ -147,6 +167,7 @@ void ConvolutionNormPair::Bind(const MemoryPlan& plan, std::byte* arena,
   first_.Bind(plan, arena, bindings.first(KeptConvolution::kParameters));
   second_.Bind(plan, arena, bindings.last(KeptConvolution::kParameters));
   saved_ = arena + plan.offset(saved_id_);
+  if (coefficients_id_ >= 0) coefficients_ = arena + plan.offset(coefficients_id_);
 }
 
 void ConvolutionNormPair::Forward(Mode mode, const NormedTensor& first_src,
@@ -162,8 +183,21 @@ void ConvolutionNormPair::Backward(Mode mode, const NormedTensor& first_src,
                                    const Tensor& second_src, const Tensor& dst,
                                    const Tensor& diff_dst, const Gradients& first,
                                    const Gradients& second, void* workspace, Stream& stream) {
-  norms_->Backward(mode, {{first_.kept()}, first_.norm()}, {{second_.kept()}, second_.norm()}, dst,
-                   diff_dst, saved_, {first.convolved, first_.diff_scale(), first_.diff_shift()},
+  const BatchNormPair::Operand of_first = {{first_.kept()}, first_.norm()};
+  const BatchNormPair::Operand of_second = {{second_.kept()}, second_.norm()};
+  if (coefficients_ != nullptr) {
+    // diff_dst is still needed when the second one's gradient is written.
+    const Tensor& diff_second = first.convolved;
+    const UnappliedGradient unapplied = norms_->BackwardFirstUnapplied(
+        mode, of_first, of_second, diff_dst, saved_, {{}, first_.diff_scale(), first_.diff_shift()},
+        {diff_second, second_.diff_scale(), second_.diff_shift()}, coefficients_, workspace,
+        stream);
+    first_.BackwardNormed(unapplied, first.src, workspace, stream);
+    second_.Backward({second_src}, diff_second, second.src, workspace, stream);
+    return;
+  }
+  norms_->Backward(mode, of_first, of_second, dst, diff_dst, saved_,
+                   {first.convolved, first_.diff_scale(), first_.diff_shift()},
                    {second.convolved, second_.diff_scale(), second_.diff_shift()}, workspace,
                    stream);
   first_.Backward(first_src, first.convolved, first.src, workspace, stream);

@@ -61,6 +61,11 @@ class KeptConvolution {
   // the ReLU before it: diff_src() of it says so.
   void Backward(const NormedTensor& src, const Tensor& diff_kept, const SrcGradient& diff_src,
                 void* workspace, Stream& stream);
+  bool applies_norm_backward() const { return convolution_->applies_norm_backward(); }
+  // The same from a gradient that has yet to go back through the batch norm behind.  `diff_src` has
+  // one before.
+  void BackwardNormed(const UnappliedGradient& diff_kept, const SrcGradient& diff_src,
+                      void* workspace, Stream& stream);
   // As the batch norm before takes it.
   SummedTensor diff_src(const Tensor& values) const { return {values, gradient_sums_}; }
 
@@ -141,7 +146,9 @@ class ConvolutionNorm {
   std::unique_ptr<BatchNorm> norm_;
   bool leaves_norm_ = false;
   int saved_id_ = -1;
+  int coefficients_id_ = -1;
   void* saved_ = nullptr;
+  void* coefficients_ = nullptr;  // null unless the convolution applies_norm_backward()
 };
 
 // Two convolutions, each with a batch norm, whose sum goes through a ReLU.
@@ -184,7 +191,9 @@ class ConvolutionNormPair {
   KeptConvolution second_;
   std::unique_ptr<BatchNormPair> norms_;
   int saved_id_ = -1;
+  int coefficients_id_ = -1;
   void* saved_ = nullptr;
+  void* coefficients_ = nullptr;  // null unless the first convolution applies_norm_backward()
 };
 
 }  // namespace trainer

@@ -27,6 +27,8 @@ class MeasuredBatchNorm final : public BatchNorm {
     of_sums.bytes /= 2;  // nothing is written
     coefficients_ = recorder.Add({"", "batch norm coefficients", shape, {}});
     sums_and_coefficients_ = recorder.Add({"", "batch norm sums", shape, of_sums});
+    gradient_sums_ =
+        recorder.Add({"", "batch norm gradient sums", shape, BatchNormGradientSumsWork(spec)});
   }
 
   const TensorDesc& dst() const override { return op_->dst(); }
@@ -64,6 +66,19 @@ class MeasuredBatchNorm final : public BatchNorm {
                           workspace, stream);
     });
   }
+  std::size_t coefficients_bytes() const override { return op_->coefficients_bytes(); }
+  UnappliedGradient BackwardUnapplied(Mode mode, const Tensor& src, const Tensor& diff_dst,
+                                      const BatchNormParameters& parameters, const void* saved,
+                                      const Tensor& diff_residual, const Tensor& diff_scale,
+                                      const Tensor& diff_shift, void* coefficients, void* workspace,
+                                      Stream& stream) override {
+    UnappliedGradient unapplied;
+    recorder_.Run(gradient_sums_, parameters.scale.data, stream, [&] {
+      unapplied = op_->BackwardUnapplied(mode, src, diff_dst, parameters, saved, diff_residual,
+                                         diff_scale, diff_shift, coefficients, workspace, stream);
+    });
+    return unapplied;
+  }
 
  private:
   const std::unique_ptr<BatchNorm> op_;
@@ -72,6 +87,7 @@ class MeasuredBatchNorm final : public BatchNorm {
   int backward_[3] = {};
   int coefficients_ = 0;  // of which little depends on the size
   int sums_and_coefficients_ = 0;
+  int gradient_sums_ = 0;
 };
 
 // Its layer is that of the first batch norm.
@@ -86,6 +102,9 @@ class MeasuredBatchNormPair final : public BatchNormPair {
           {"", "batch norm pair forward", shape, BatchNormPairForwardWork(spec, mode)});
       backward_[static_cast<int>(mode)] = recorder.Add(
           {"", "batch norm pair backward", shape, BatchNormPairBackwardWork(spec, mode)});
+      first_unapplied_[static_cast<int>(mode)] =
+          recorder.Add({"", "batch norm pair backward, but for one gradient", shape,
+                        BatchNormPairFirstUnappliedWork(spec, mode)});
     }
   }
 
@@ -106,12 +125,27 @@ class MeasuredBatchNormPair final : public BatchNormPair {
                     stream);
     });
   }
+  std::size_t coefficients_bytes() const override { return op_->coefficients_bytes(); }
+  UnappliedGradient BackwardFirstUnapplied(Mode mode, const Operand& first, const Operand& second,
+                                           const Tensor& diff_dst, const void* saved,
+                                           const Gradients& diff_first,
+                                           const Gradients& diff_second, void* coefficients,
+                                           void* workspace, Stream& stream) override {
+    UnappliedGradient unapplied;
+    recorder_.Run(
+        first_unapplied_[static_cast<int>(mode)], first.parameters.scale.data, stream, [&] {
+          unapplied = op_->BackwardFirstUnapplied(mode, first, second, diff_dst, saved, diff_first,
+                                                  diff_second, coefficients, workspace, stream);
+        });
+    return unapplied;
+  }
 
  private:
   const std::unique_ptr<BatchNormPair> op_;
   OpRecorder& recorder_;
   int forward_[3] = {};  // by mode
   int backward_[3] = {};
+  int first_unapplied_[3] = {};
 };
 
 }  // namespace

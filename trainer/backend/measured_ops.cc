@@ -54,6 +54,8 @@ class MeasuredConvolution final : public Convolution {
         {"", "convolution backward data", shape, ConvolutionBackwardDataWork(spec, filter, dst)});
     backward_filter_ = recorder.Add({"", "convolution backward filter", shape,
                                      ConvolutionBackwardFilterWork(spec, filter, dst)});
+    backward_normed_ = recorder.Add({"", "convolution backward, with batch norms", shape,
+                                     ConvolutionBackwardNormedWork(spec, filter, dst)});
   }
 
   const TensorDesc& filter() const override { return op_->filter(); }
@@ -101,6 +103,14 @@ class MeasuredConvolution final : public Convolution {
     recorder_.Run(backward_filter_, diff_filter.data, stream,
                   [&] { op_->BackwardFilter(src, diff_dst, diff_filter, workspace, stream); });
   }
+  bool applies_norm_backward() const override { return op_->applies_norm_backward(); }
+  void BackwardNormed(const UnappliedGradient& diff_dst, const Tensor& filter,
+                      const NormedTensor& before, const Tensor& diff_filter, const Tensor& diff_src,
+                      void* sums, void* workspace, Stream& stream) override {
+    recorder_.Run(backward_normed_, filter.data, stream, [&] {
+      op_->BackwardNormed(diff_dst, filter, before, diff_filter, diff_src, sums, workspace, stream);
+    });
+  }
 
  private:
   const std::unique_ptr<Convolution> op_;
@@ -108,6 +118,7 @@ class MeasuredConvolution final : public Convolution {
   int forward_ = 0;
   int backward_data_ = 0;
   int backward_filter_ = 0;
+  int backward_normed_ = 0;
 };
 
 class MeasuredMaxPool final : public MaxPool {

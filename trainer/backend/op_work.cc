@@ -58,6 +58,12 @@ OpWork ConvolutionBackwardFilterWork(const ConvolutionSpec& spec, const TensorDe
   return ConvolutionForwardWork(spec, filter, dst);
 }
 
+OpWork ConvolutionBackwardNormedWork(const ConvolutionSpec& spec, const TensorDesc& filter,
+                                     const TensorDesc& dst) {
+  return {2 * ConvolutionFlop(filter, dst) + 5 * Values(dst) + 6 * Values(spec.src),
+          2 * (ValueBytes(spec.src) + ValueBytes(filter) + ValueBytes(dst))};
+}
+
 OpWork BatchNormForwardWork(const BatchNormSpec& spec, Mode mode) {
   const double of_value =
       (mode == Mode::kTraining ? 5 : 2) + (spec.add ? 1 : 0) + (spec.relu ? 1 : 0);
@@ -71,6 +77,10 @@ OpWork BatchNormBackwardWork(const BatchNormSpec& spec, Mode mode) {
   return {of_value * Values(spec.src), tensors * ValueBytes(spec.src)};
 }
 
+OpWork BatchNormGradientSumsWork(const BatchNormSpec& spec) {
+  return {5 * Values(spec.src), 2 * ValueBytes(spec.src)};
+}
+
 OpWork BatchNormPairForwardWork(const BatchNormPairSpec& spec, Mode mode) {
   const double of_value = 2 * (mode == Mode::kTraining ? 5 : 2) + 2;
   return {of_value * Values(spec.src), 3 * ValueBytes(spec.src)};
@@ -79,6 +89,11 @@ OpWork BatchNormPairForwardWork(const BatchNormPairSpec& spec, Mode mode) {
 OpWork BatchNormPairBackwardWork(const BatchNormPairSpec& spec, Mode mode) {
   const double of_value = 2 * (4 + (mode == Mode::kTraining ? 4 : 1)) + 1;
   return {of_value * Values(spec.src), 6 * ValueBytes(spec.src)};
+}
+
+OpWork BatchNormPairFirstUnappliedWork(const BatchNormPairSpec& spec, Mode mode) {
+  const double of_value = 2 * 4 + (mode == Mode::kTraining ? 4 : 1) + 1;
+  return {of_value * Values(spec.src), 5 * ValueBytes(spec.src)};
 }
 
 OpWork MaxPoolForwardWork(const MaxPoolSpec& spec, const TensorDesc& dst) {

@@ -32,6 +32,12 @@ OpWork ConvolutionBackwardDataWork(const ConvolutionSpec& spec, const TensorDesc
 OpWork ConvolutionBackwardFilterWork(const ConvolutionSpec& spec, const TensorDesc& filter,
                                      const TensorDesc& dst);
 
+// Of BackwardNormed: both gradients; for each value of dst 4 for its gradient and 1 for the ReLU,
+// and for each of src 6.  Reads what both batch norms have read, the gradient and the filter;
+// writes the gradients of src and filter.  That of the residual is left out: only some have one.
+OpWork ConvolutionBackwardNormedWork(const ConvolutionSpec& spec, const TensorDesc& filter,
+                                     const TensorDesc& dst);
+
 // For each value: kTraining 3 for the sums and 2 to normalize, else 2; 1 each for the addition and
 // the ReLU.
 OpWork BatchNormForwardWork(const BatchNormSpec& spec, Mode mode);
@@ -39,10 +45,15 @@ OpWork BatchNormForwardWork(const BatchNormSpec& spec, Mode mode);
 // there is a ReLU, and writes diff_residual where there was an addition.
 OpWork BatchNormBackwardWork(const BatchNormSpec& spec, Mode mode);
 
+// Of BackwardUnapplied: 4 for the sums and 1 for the ReLU, which read src and diff_dst.
+OpWork BatchNormGradientSumsWork(const BatchNormSpec& spec);
+
 // Forward what the two do, and one addition and the ReLU, from two src to dst.  Backward what the
 // two do, and the ReLU; reads two src, diff_dst and dst, writes two diff_src.
 OpWork BatchNormPairForwardWork(const BatchNormPairSpec& spec, Mode mode);
 OpWork BatchNormPairBackwardWork(const BatchNormPairSpec& spec, Mode mode);
+// Backward less the first diff_src.
+OpWork BatchNormPairFirstUnappliedWork(const BatchNormPairSpec& spec, Mode mode);
 
 // One comparison for each value of a window; one addition for each value of dst.
 OpWork MaxPoolForwardWork(const MaxPoolSpec& spec, const TensorDesc& dst);

@@ -68,6 +68,19 @@ struct NormedTensor {
   const void* norm = nullptr;
 };
 
+// A gradient that has yet to go back through the batch norm behind a convolution, as
+// BatchNorm::BackwardUnapplied says: `gradient` where the ReLU behind it let values through, which
+// is also what becomes diff_residual, and from there to what the batch norm has read, `src`.  The
+// rest is the business of the back end that has made both.
+struct UnappliedGradient {
+  Tensor gradient;
+  Tensor src;
+  Tensor diff_residual;  // empty: nobody wants it; may be `gradient`
+  const void* mask = nullptr;
+  const void* saved = nullptr;
+  const void* coefficients = nullptr;
+};
+
 // 2-D convolution without bias:
 //   dst[n,k,p,q] = sum over c,r,s of src[n,c,p*stride-padding+r,q*stride-padding+s] *
 //   filter[k,c,r,s]
@@ -117,6 +130,16 @@ class Convolution {
                                   void* workspace, Stream& stream);
   virtual void BackwardFilter(const Tensor& src, const Tensor& diff_dst, const Tensor& diff_filter,
                               void* workspace, Stream& stream) = 0;
+  // Whether it applies what the batch norm behind it does backward while it reads, for both of its
+  // gradients at once, since that is faster than the passes.  Then gradient_sums_bytes() > 0, and
+  // BackwardNormed takes the place of all the others backward.  No convolution does that was not
+  // asked to by wants_sums and follows_norm.
+  virtual bool applies_norm_backward() const { return false; }
+  // diff_filter and the residual's gradient, and diff_src and `sums` as BackwardDataSummed has
+  // them. What the convolution has read is computed again from `before`.
+  virtual void BackwardNormed(const UnappliedGradient& diff_dst, const Tensor& filter,
+                              const NormedTensor& before, const Tensor& diff_filter,
+                              const Tensor& diff_src, void* sums, void* workspace, Stream& stream);
 };
 
 // Batch norm over N, H, W with an optional addition and ReLU behind it:
@@ -176,6 +199,16 @@ class BatchNorm {
                               const BatchNormParameters& parameters, const void* saved,
                               const Tensor& diff_src, const Tensor& diff_scale,
                               const Tensor& diff_shift, void* workspace, Stream& stream);
+  // As Backward, but diff_src and diff_residual are left to a convolution that
+  // applies_norm_backward().  `coefficients`, of coefficients_bytes(), and all that is read here
+  // stay as they are until that is done.  Where the ReLU passes is in `saved`.  REQUIRES:
+  // spec.relu.
+  virtual std::size_t coefficients_bytes() const { return 0; }
+  virtual UnappliedGradient BackwardUnapplied(Mode mode, const Tensor& src, const Tensor& diff_dst,
+                                              const BatchNormParameters& parameters,
+                                              const void* saved, const Tensor& diff_residual,
+                                              const Tensor& diff_scale, const Tensor& diff_shift,
+                                              void* coefficients, void* workspace, Stream& stream);
 };
 
 // The sum of two batch norms with a ReLU behind it, as where the shortcut of a bottleneck has a
@@ -207,6 +240,14 @@ class BatchNormPair {
   virtual void Backward(Mode mode, const Operand& first, const Operand& second, const Tensor& dst,
                         const Tensor& diff_dst, const void* saved, const Gradients& diff_first,
                         const Gradients& diff_second, void* workspace, Stream& stream) = 0;
+  // As Backward, but diff_first.src is left to a convolution as BatchNorm::BackwardUnapplied has
+  // it, and diff_second.src may not be diff_dst, which stays as it is.
+  virtual std::size_t coefficients_bytes() const { return 0; }
+  virtual UnappliedGradient BackwardFirstUnapplied(Mode mode, const Operand& first,
+                                                   const Operand& second, const Tensor& diff_dst,
+                                                   const void* saved, const Gradients& diff_first,
+                                                   const Gradients& diff_second, void* coefficients,
+                                                   void* workspace, Stream& stream);
 };
 
 // Largest value of each window; padding never wins.  Of equal values the first in row-major order

@@ -220,6 +220,17 @@ std::vector<ProbeCase> BlockCases() {
            [c = c](Device& device) { return std::make_unique<BottleneckProbe>(device, c); }, 10,
            1.0 / 1024, true});
     }
+    // Those of ResNet-50's first layer, of which some back ends know more.
+    const std::pair<const char*, BottleneckCase> first_layer[] = {
+        {"bottleneck_of_64", {{1, 256, 3, 5}, 64, 256, 1, mode}},
+        {"bottleneck_to_256", {{3, 64, 3, 3}, 64, 256, 1, mode}},
+    };
+    for (const auto& [name, c] : first_layer) {
+      cases.push_back(
+          {name + Suffix(mode),
+           [c = c](Device& device) { return std::make_unique<BottleneckProbe>(device, c); }, 10,
+           /*step=*/0, true});
+    }
     const std::pair<const char*, Shape> heads[] = {{"head", {4, 16, 3, 2}},
                                                    {"head_of_one", {1, 9, 1, 1}}};
     for (const auto& [name, src] : heads) {

@@ -107,6 +107,35 @@ class CudaBatchNorm final : public BatchNorm {
     RunNormBackward(shape_, parameters.scale.As<float>(), call, HandleOf(stream));
   }
 
+  std::size_t coefficients_bytes() const override {
+    return static_cast<std::size_t>(NormCoefficientsFloats(shape_)) * sizeof(float);
+  }
+  UnappliedGradient BackwardUnapplied(Mode mode, const Tensor& src, const Tensor& diff_dst,
+                                      const BatchNormParameters& parameters, const void* saved,
+                                      const Tensor& diff_residual, const Tensor& diff_scale,
+                                      const Tensor& diff_shift, void* coefficients, void* workspace,
+                                      Stream& stream) override {
+    DDL_CHECK(spec_.relu);
+    NormBackward call;
+    call.pace = backward_pace_;
+    call.src = src.data;
+    call.diff_dst = diff_dst.data;
+    call.diff_scale = diff_scale.As<float>();
+    call.diff_shift = diff_shift.As<float>();
+    call.of_batch = mode == Mode::kTraining;
+    call.saved = static_cast<const float*>(saved);
+    call.mask = reinterpret_cast<const std::uint8_t*>(call.saved + NormSavedFloats(shape_));
+    call.scratch = static_cast<float*>(workspace);
+    RunNormBackwardUnapplied(shape_, parameters.scale.As<float>(), call,
+                             static_cast<float*>(coefficients), HandleOf(stream));
+    return {.gradient = diff_dst,
+            .src = src,
+            .diff_residual = diff_residual,
+            .mask = call.mask,
+            .saved = saved,
+            .coefficients = coefficients};
+  }
+
  private:
   const BatchNormSpec spec_;
   const NormShape shape_;

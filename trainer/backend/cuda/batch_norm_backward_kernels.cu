@@ -112,13 +112,13 @@ void QueueSums(const NormShape& shape, const NormBackward& call, const void* gat
 
 template <typename T, Gate gate, int depth>
 void QueueDifferentiate(const NormShape& shape, const NormBackward& call, const void* gate_of,
-                        CUstream_st* stream) {
+                        const BackwardCoefficients& by, CUstream_st* stream) {
   const Sweep sweep = SweepOf(shape, WritersAtOnce(depth, gate));
   const int waves = call.pace.waves;
   Launch(Differentiate<T, depth, gate>, sweep.grid(waves), kThreads, stream,
          static_cast<const T*>(call.src), gate_of, static_cast<const T*>(call.diff_dst), call.saved,
-         BackwardScratch(shape, call.scratch).by, shape.pixels, shape.padded, sweep.columns, waves,
-         static_cast<T*>(call.diff_src), static_cast<T*>(call.diff_residual));
+         by, shape.pixels, shape.padded, sweep.columns, waves, static_cast<T*>(call.diff_src),
+         static_cast<T*>(call.diff_residual));
 }
 
 // Between the two.
@@ -142,10 +142,20 @@ void QueueBackward(const NormShape& shape, const float* scale, const NormBackwar
                    const void* gate_of, CUstream_st* stream) {
   if (call.sums == nullptr) QueueSums<T, gate, sums_depth>(shape, call, gate_of, stream);
   QueueEnd(shape, scale, call, stream);
-  QueueDifferentiate<T, gate, depth>(shape, call, gate_of, stream);
+  QueueDifferentiate<T, gate, depth>(shape, call, gate_of, BackwardScratch(shape, call.scratch).by,
+                                     stream);
 }
 
 }  // namespace
+
+void DifferentiateMasked(const NormShape& shape, const NormBackward& call,
+                         const BackwardCoefficients& by, CUstream_st* stream) {
+  WithElement(shape.dtype, [&](auto zero) {
+    WithDepth(call.pace.depth, [&](auto depth) {
+      QueueDifferentiate<decltype(zero), Gate::kMask, depth>(shape, call, call.mask, by, stream);
+    });
+  });
+}
 
 void FinishGradientSums(const NormShape& shape, const Sweep& sweep, const float* partial,
                         const float* scale, const float* inverse, bool of_batch, float* diff_scale,
@@ -180,6 +190,16 @@ void RunNormBackwardSums(const NormShape& shape, const NormBackward& call, CUstr
                                                                             stream);
     });
   });
+}
+
+void RunNormBackwardUnapplied(const NormShape& shape, const float* scale, const NormBackward& call,
+                              float* coefficients, CUstream_st* stream) {
+  DDL_CHECK(call.sums == nullptr && call.applied == nullptr);
+  RunNormBackwardSums(shape, call, stream);
+  batch_norm::FinishGradientSums(
+      shape, batch_norm::SweepOf(shape), batch_norm::BackwardScratch(shape, call.scratch).partial,
+      scale, call.saved + shape.padded, call.of_batch, call.diff_scale, call.diff_shift,
+      batch_norm::CoefficientsIn(coefficients, shape.padded), stream);
 }
 
 }  // namespace trainer

@@ -134,4 +134,14 @@ void RunNormBackward(const NormShape& shape, const float* scale, const NormBackw
 // As far as it adds up: for timing.
 void RunNormBackwardSums(const NormShape& shape, const NormBackward& call, CUstream_st* stream);
 
+// Of each channel the factor of the gradient, that of src less its mean, and what is added to both:
+// diff_src.
+constexpr std::int64_t NormCoefficientsFloats(const NormShape& shape) {
+  return std::int64_t{3} * shape.padded;
+}
+// As RunNormBackward up to diff_src, which is left to what reads `coefficients`; with a mask, and
+// without sums.
+void RunNormBackwardUnapplied(const NormShape& shape, const float* scale, const NormBackward& call,
+                              float* coefficients, CUstream_st* stream);
+
 }  // namespace trainer

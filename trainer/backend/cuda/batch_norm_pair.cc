@@ -55,6 +55,33 @@ class CudaBatchNormPair final : public BatchNormPair {
   void Backward(Mode mode, const Operand& first, const Operand& second, const Tensor& /*dst*/,
                 const Tensor& diff_dst, const void* saved, const Gradients& diff_first,
                 const Gradients& diff_second, void* workspace, Stream& stream) override {
+    RunNormPairBackward(shape_, GradientsOf(first, diff_first), GradientsOf(second, diff_second),
+                        CallOf(mode, first, second, diff_dst, saved, workspace), HandleOf(stream));
+  }
+
+  std::size_t coefficients_bytes() const override {
+    return static_cast<std::size_t>(NormCoefficientsFloats(shape_)) * sizeof(float);
+  }
+  UnappliedGradient BackwardFirstUnapplied(Mode mode, const Operand& first, const Operand& second,
+                                           const Tensor& diff_dst, const void* saved,
+                                           const Gradients& diff_first,
+                                           const Gradients& diff_second, void* coefficients,
+                                           void* workspace, Stream& stream) override {
+    NormPairBackward call = CallOf(mode, first, second, diff_dst, saved, workspace);
+    call.first_coefficients = static_cast<float*>(coefficients);
+    RunNormPairBackward(shape_, GradientsOf(first, diff_first), GradientsOf(second, diff_second),
+                        call, HandleOf(stream));
+    return {.gradient = diff_dst,
+            .src = first.src.values,
+            .diff_residual = {},
+            .mask = call.mask,
+            .saved = saved,
+            .coefficients = coefficients};
+  }
+
+ private:
+  NormPairBackward CallOf(Mode mode, const Operand& first, const Operand& second,
+                          const Tensor& diff_dst, const void* saved, void* workspace) const {
     NormPairBackward call;
     call.first = first.src.values.data;
     call.second = second.src.values.data;
@@ -63,11 +90,9 @@ class CudaBatchNormPair final : public BatchNormPair {
     call.saved = static_cast<const float*>(saved);
     call.mask = reinterpret_cast<const std::uint8_t*>(call.saved + NormPairSavedFloats(shape_));
     call.scratch = static_cast<float*>(workspace);
-    RunNormPairBackward(shape_, GradientsOf(first, diff_first), GradientsOf(second, diff_second),
-                        call, HandleOf(stream));
+    return call;
   }
 
- private:
   const BatchNormPairSpec spec_;
   const NormShape shape_;
 };

@@ -139,10 +139,6 @@ __global__ void __launch_bounds__(kThreads, kPairBlocksAtOnce)
   Walk<kPixelsAtOnce<T>, From::kEnd>(track, pixels, padded, load, write);
 }
 
-BackwardCoefficients CoefficientsAt(float* scratch, int padded) {
-  return {scratch, scratch + padded, scratch + 2 * padded};
-}
-
 }  // namespace
 }  // namespace batch_norm
 
@@ -179,10 +175,11 @@ void RunNormPairBackward(const NormShape& shape, const NormPairGradients& first,
   const int padded = shape.padded;
   const float* first_saved = call.saved;
   const float* second_saved = call.saved + NormSavedFloats(shape);
+  const bool leaves_first = call.first_coefficients != nullptr;
   const batch_norm::BackwardCoefficients by_first =
-      batch_norm::CoefficientsAt(call.scratch, padded);
+      batch_norm::CoefficientsIn(leaves_first ? call.first_coefficients : call.scratch, padded);
   const batch_norm::BackwardCoefficients by_second =
-      batch_norm::CoefficientsAt(call.scratch + 3 * padded, padded);
+      batch_norm::CoefficientsIn(call.scratch + 3 * padded, padded);
   float* first_partial = call.scratch + 6 * padded;
   float* second_partial = first_partial + std::int64_t{2} * sweep.blocks * padded;
   WithElement(shape.dtype, [&](auto zero) {
@@ -199,11 +196,21 @@ void RunNormPairBackward(const NormShape& shape, const NormPairGradients& first,
     batch_norm::FinishGradientSums(shape, sweep, second_partial, second.scale,
                                    second_saved + padded, call.of_batch, second.diff_scale,
                                    second.diff_shift, by_second, stream);
+    if (leaves_first) return;
     Launch(batch_norm::DifferentiatePair<T>, sweep.grid(), kThreads, stream, first_src, second_src,
            call.mask, diff_dst, first_saved, second_saved, by_first, by_second, shape.pixels,
            padded, sweep.columns, static_cast<T*>(first.diff_src),
            static_cast<T*>(second.diff_src));
   });
+  if (!leaves_first) return;
+  NormBackward alone;
+  alone.pace = {.depth = 1, .waves = 4};  // that of tensors of such a size on an H200
+  alone.src = call.second;
+  alone.mask = call.mask;
+  alone.diff_dst = call.diff_dst;
+  alone.diff_src = second.diff_src;
+  alone.saved = second_saved;
+  batch_norm::DifferentiateMasked(shape, alone, by_second, stream);
 }
 
 }  // namespace trainer

@@ -41,6 +41,9 @@ struct NormPairBackward {
   const void* diff_dst = nullptr;
   bool of_batch = false;
   const float* saved = nullptr;
+  // Null, or gets what NormCoefficientsFloats says: then diff_src of the first is left to what
+  // reads that, and that of the second is not diff_dst.
+  float* first_coefficients = nullptr;
   float* scratch = nullptr;
 };
 void RunNormPairBackward(const NormShape& shape, const NormPairGradients& first,

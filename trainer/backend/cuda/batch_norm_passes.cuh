@@ -270,7 +270,7 @@ struct BackwardCoefficients {
   float* rest;
 };
 
-// Where they are in the scratch of a backward pass.
+// Where they are in NormCoefficientsFloats, with which the scratch of a backward pass begins.
 inline BackwardCoefficients CoefficientsIn(float* scratch, int padded) {
   return {scratch, scratch + padded, scratch + 2 * padded};
 }
@@ -296,6 +296,10 @@ struct BackwardChannels {
 void FinishGradientSums(const NormShape& shape, const Sweep& sweep, const float* partial,
                         const float* scale, const float* inverse, bool of_batch, float* diff_scale,
                         float* diff_shift, const BackwardCoefficients& to, CUstream_st* stream);
+
+// The last pass of RunNormBackward, with a mask.
+void DifferentiateMasked(const NormShape& shape, const NormBackward& call,
+                         const BackwardCoefficients& by, CUstream_st* stream);
 
 // Mean and biased variance of each channel, out of which a forward pass makes its coefficients.
 struct Statistics {

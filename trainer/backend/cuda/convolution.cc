@@ -11,8 +11,11 @@
 
 #include "trainer/backend/cuda/batch_norm_kernels.h"
 #include "trainer/backend/cuda/cudnn_device.h"
+#include "trainer/backend/cuda/expansion.h"
+#include "trainer/backend/cuda/expansion_race.h"
 #include "trainer/backend/cuda/layout.h"
 #include "trainer/backend/cuda/runtime.h"
+#include "trainer/backend/cuda/timing.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
@@ -44,6 +47,7 @@ class CudnnConvolution final : public Convolution {
       with_norm_ = device_->ChooseWithNorm(graph, rules);
       if (!spec.adds_diff_src) gated_ = device_->ChooseGated(graph, rules);
     }
+    if (!rules.deterministic) expansion_ = ChosenExpansion(spec);
   }
 
   const TensorDesc& filter() const override { return filter_; }
@@ -57,7 +61,7 @@ class CudnnConvolution final : public Convolution {
     for (const ConvolutionAlgorithm* algorithm : all) {
       bytes = std::max(bytes, algorithm->workspace_bytes());
     }
-    return bytes;
+    return expansion_ ? std::max(bytes, ExpansionWorkspaceBytes(*expansion_)) : bytes;
   }
 
   void Forward(const Tensor& src, const Tensor& filter, const Tensor& dst, void* workspace,
@@ -99,9 +103,7 @@ class CudnnConvolution final : public Convolution {
     Run(ConvolutionPass::kBackwardData, diff_src, filter, diff_dst, workspace, stream);
   }
   std::size_t gradient_sums_bytes() const override {
-    return gated_ == nullptr
-               ? 0
-               : kGradientSumArrays * static_cast<std::size_t>(channels_) * sizeof(float);
+    return gated_ == nullptr && !expansion_ ? 0 : GatedSumsBytes();
   }
   void BackwardDataSummed(const Tensor& diff_dst, const Tensor& filter, const NormedTensor& before,
                           const Tensor& diff_src, void* sums, void* workspace,
@@ -120,6 +122,15 @@ class CudnnConvolution final : public Convolution {
                       void* workspace, Stream& stream) override {
     Run(ConvolutionPass::kBackwardFilter, src, diff_filter, diff_dst, workspace, stream);
   }
+  bool applies_norm_backward() const override { return expansion_.has_value(); }
+  void BackwardNormed(const UnappliedGradient& diff_dst, const Tensor& filter,
+                      const NormedTensor& before, const Tensor& diff_filter, const Tensor& diff_src,
+                      void* sums, void* workspace, Stream& stream) override {
+    RunExpansionBackward(
+        expansion_.value(),
+        ExpansionCallOf(diff_dst, filter, before, diff_filter, diff_src, sums, workspace),
+        HandleOf(stream));
+  }
 
  private:
   void Run(ConvolutionPass pass, const Tensor& src, const Tensor& filter, const Tensor& dst,
@@ -127,6 +138,50 @@ class CudnnConvolution final : public Convolution {
     algorithms_[static_cast<std::size_t>(pass)]->Run(
         device_->handle(), pass, {.src = src.data, .filter = filter.data, .dst = dst.data},
         workspace, HandleOf(stream));
+  }
+
+  std::size_t GatedSumsBytes() const {
+    return kGradientSumArrays * static_cast<std::size_t>(channels_) * sizeof(float);
+  }
+
+  // The kernel, if it computes this convolution faster than what is chosen so far.
+  std::optional<ExpansionShape> ChosenExpansion(const ConvolutionSpec& spec) const {
+    const std::optional<ExpansionShape> shape = ExpansionOf(spec);
+    if (!shape) return std::nullopt;
+    const ScratchMemory workspace(workspace_bytes());
+    ExpansionPasses passes;
+    passes.applies_norm = applies_norm();
+    passes.gates = gated_ != nullptr;
+    const auto run = [&](const ConvolutionAlgorithm* algorithm, ConvolutionPass pass,
+                         const ConvolutionOperands& operands, cudaStream_t stream) {
+      algorithm->Run(device_->handle(), pass, operands, workspace.data(), stream);
+      // The handle outlives the stream of the race.
+      CheckCudnn(cudnnSetStream(device_->handle(), nullptr), "cuDNN: setting the stream");
+    };
+    passes.backward_filter = [&](const ExpansionPasses::Operands& operands, cudaStream_t stream) {
+      constexpr auto kPass = ConvolutionPass::kBackwardFilter;
+      run(with_norm_ ? with_norm_->backward_filter : algorithms_[static_cast<std::size_t>(kPass)],
+          kPass,
+          {.src = operands.src,
+           .filter = operands.diff_filter,
+           .dst = operands.diff_dst,
+           .norm = with_norm_ ? operands.norm : nullptr},
+          stream);
+    };
+    passes.backward_data = [&](const ExpansionPasses::Operands& operands, cudaStream_t stream) {
+      constexpr auto kPass = ConvolutionPass::kBackwardData;
+      const bool gates = gated_ != nullptr;
+      run(gates ? gated_ : algorithms_[static_cast<std::size_t>(kPass)], kPass,
+          {.src = operands.diff_src,
+           .filter = operands.filter,
+           .dst = operands.diff_dst,
+           .sums = gates ? operands.sums : nullptr,
+           .gate = gates ? operands.before : nullptr,
+           .statistics = gates ? operands.saved : nullptr},
+          stream);
+    };
+    const bool takes = TakesExpansionKernel(*shape, passes, device_->plans());
+    return takes ? shape : std::nullopt;
   }
 
   const std::shared_ptr<CudnnDevice> device_;
@@ -138,6 +193,7 @@ class CudnnConvolution final : public Convolution {
   const ConvolutionAlgorithm* with_sums_ = nullptr;          // none, or that of ForwardWithSums
   std::optional<CudnnDevice::WithNorm> with_norm_;
   const ConvolutionAlgorithm* gated_ = nullptr;  // none, or that of BackwardDataSummed
+  std::optional<ExpansionShape> expansion_;      // that of BackwardNormed
 };
 
 }  // namespace

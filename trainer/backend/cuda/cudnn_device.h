@@ -33,6 +33,7 @@ class CudnnDevice {
   explicit CudnnDevice(DevicePlans plans);
 
   cudnnHandle_t handle() const { return handle_.get(); }
+  const DevicePlans& plans() const { return plans_; }
 
   // Found once for each graph and rules; stays where it is as long as this lives.
   const ConvolutionAlgorithm& Choose(const ConvolutionGraph& graph, const EngineRules& rules);

@@ -12,10 +12,12 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "trainer/backend/cuda/cuda_libraries.h"
+#include "trainer/backend/cuda/expansion.h"
 #include "trainer/backend/cuda/layout.h"
 #include "trainer/backend/cuda/runtime.h"
 #include "trainer/core/error.h"
@@ -86,11 +88,15 @@ class EmulatedConvolution final : public Convolution {
     const Index width = (src[3] + 2 * spec.padding - spec.kernel) / spec.stride + 1;
     filter_ = CudaFilter({spec.out_channels, src[1], spec.kernel, spec.kernel}, storage);
     dst_ = CudaImages({src[0], spec.out_channels, height, width}, storage);
+    expansion_ = ExpansionOf(spec);
   }
 
   const TensorDesc& filter() const override { return filter_; }
   const TensorDesc& dst() const override { return dst_; }
-  std::size_t workspace_bytes() const override { return kWorkspaceBytes; }
+  std::size_t workspace_bytes() const override {
+    return expansion_ ? std::max(kWorkspaceBytes, ExpansionWorkspaceBytes(*expansion_))
+                      : kWorkspaceBytes;
+  }
 
   void Forward(const Tensor& src, const Tensor& filter, const Tensor& dst, void* workspace,
                Stream& stream) override {
@@ -138,7 +144,7 @@ class EmulatedConvolution final : public Convolution {
   std::size_t gradient_sums_bytes() const override {
     const bool has_sums =
         spec_.follows_norm && !spec_.adds_diff_src && dst_.dtype == DType::kFloat16;
-    return has_sums ? 5 * SrcChannels() * sizeof(float) : 0;
+    return has_sums || applies_norm_backward() ? 5 * SrcChannels() * sizeof(float) : 0;
   }
   void BackwardDataSummed(const Tensor& diff_dst, const Tensor& filter, const NormedTensor& before,
                           const Tensor& diff_src, void* sums, void* workspace,
@@ -152,6 +158,18 @@ class EmulatedConvolution final : public Convolution {
   void BackwardFilter(const Tensor& src, const Tensor& diff_dst, const Tensor& diff_filter,
                       void* workspace, Stream& stream) override {
     QueueBackwardFilter({src}, diff_dst, diff_filter, workspace, stream);
+  }
+
+  // Wherever there is a kernel.
+  bool applies_norm_backward() const override { return expansion_.has_value(); }
+  void BackwardNormed(const UnappliedGradient& diff_dst, const Tensor& filter,
+                      const NormedTensor& before, const Tensor& diff_filter, const Tensor& diff_src,
+                      void* sums, void* workspace, Stream& stream) override {
+    DDL_CHECK(applies_norm_backward());
+    RunExpansionBackward(
+        *expansion_,
+        ExpansionCallOf(diff_dst, filter, before, diff_filter, diff_src, sums, workspace),
+        HandleOf(stream));
   }
 
  private:
@@ -256,6 +274,7 @@ class EmulatedConvolution final : public Convolution {
   ConvolutionSpec spec_;
   TensorDesc filter_;
   TensorDesc dst_;
+  std::optional<ExpansionShape> expansion_;
 };
 
 class EmulatedLinear final : public Linear {

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whether the kernel of expansion_kernels.h takes the place of passes: only where it is faster, and
+// only where it gives what they give.
+
+#include "trainer/backend/cuda/expansion_race.h"
+
+#include <cuda_fp16.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace trainer {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::int64_t kIn = kExpansionChannels;
+constexpr std::int64_t kOut = kExpansionFilters;
+
+void Assign(__half& dst, float value) { dst = __float2half_rn(value); }
+float ToFloat(__half value) { return __half2float(value); }
+
+// Each test has pixels of its own: what a process has found it does not look for again.
+ExpansionShape ShapeOf(std::int64_t pixels) {
+  return {
+      .pixels = pixels, .dtype = DType::kFloat16, .multiprocessors = 2, .compute_capability = 8};
+}
+std::string NameOf(std::int64_t pixels) {
+  return "backward of " + std::to_string(pixels) +
+         " pixels from 256 to 64 channels between batch norms, F16";
+}
+
+using Operands = ExpansionPasses::Operands;
+
+const __half* Halves(const void* data) { return static_cast<const __half*>(data); }
+
+// Loops, as slow as they are told to be.
+ExpansionPasses Passes(std::int64_t pixels, std::chrono::milliseconds pause) {
+  ExpansionPasses passes;
+  passes.backward_filter = [=](const Operands& of, cudaStream_t) {
+    std::this_thread::sleep_for(pause);
+    for (std::int64_t k = 0; k < kOut; ++k) {
+      for (std::int64_t c = 0; c < kIn; ++c) {
+        float sum = 0;
+        for (std::int64_t p = 0; p < pixels; ++p) {
+          sum += ToFloat(Halves(of.diff_dst)[p * kOut + k]) * ToFloat(Halves(of.src)[p * kIn + c]);
+        }
+        Assign(static_cast<__half*>(of.diff_filter)[k * kIn + c], sum);
+      }
+    }
+  };
+  passes.backward_data = [=](const Operands& of, cudaStream_t) {
+    for (std::int64_t p = 0; p < pixels; ++p) {
+      for (std::int64_t c = 0; c < kIn; ++c) {
+        float sum = 0;
+        for (std::int64_t k = 0; k < kOut; ++k) {
+          sum +=
+              ToFloat(Halves(of.diff_dst)[p * kOut + k]) * ToFloat(Halves(of.filter)[k * kIn + c]);
+        }
+        Assign(static_cast<__half*>(of.diff_src)[p * kIn + c], sum);
+      }
+    }
+  };
+  return passes;
+}
+// Many times what the kernel takes here, so that few runs say it.
+constexpr std::chrono::milliseconds kSlow = 500ms;
+
+class ExpansionRace : public testing::Test {
+ protected:
+  bool Takes(std::int64_t pixels, const ExpansionPasses& passes) {
+    return TakesExpansionKernel(ShapeOf(pixels), passes, plans_);
+  }
+  const DevicePlans plans_{std::make_shared<PlanCache>(), "a GPU"};
+};
+
+// A plan of another version is none.
+TEST_F(ExpansionRace, TakesTheKernelWhereItIsFasterAndRunsOnce) {
+  plans_.Add(NameOf(50), "kernel 2");
+  EXPECT_TRUE(Takes(50, Passes(50, kSlow)));
+  EXPECT_EQ(plans_.Find(NameOf(50)), "kernel");
+  EXPECT_TRUE(TakesExpansionKernel(ShapeOf(50), {}, {nullptr, "a GPU"}));
+}
+
+// Nothing that the passes do takes time.
+TEST_F(ExpansionRace, TakesThePassesWhereTheKernelIsSlower) {
+  ExpansionPasses passes = Passes(200, 0ms);
+  int runs = 0;
+  const ExpansionPasses first = passes;
+  passes.backward_filter = [&](const Operands& of, cudaStream_t stream) {
+    if (++runs == 1) first.backward_filter(of, stream);
+  };
+  passes.backward_data = [&](const Operands& of, cudaStream_t stream) {
+    if (runs == 1) first.backward_data(of, stream);
+  };
+  EXPECT_FALSE(Takes(200, passes));
+  EXPECT_EQ(plans_.Find(NameOf(200)), "separate");
+}
+
+// However slow they are.
+TEST_F(ExpansionRace, TakesThePassesWhereTheKernelGivesSomethingElse) {
+  ExpansionPasses passes = Passes(51, 0ms);
+  const auto right = passes.backward_filter;
+  passes.backward_filter = [&](const Operands& of, cudaStream_t stream) {
+    right(of, stream);
+    auto* diff_filter = static_cast<__half*>(of.diff_filter);
+    for (std::int64_t i = 0; i < kOut * kIn; ++i) {
+      Assign(diff_filter[i], 1.02F * ToFloat(diff_filter[i]));
+    }
+    std::this_thread::sleep_for(kSlow);
+  };
+  EXPECT_FALSE(Takes(51, passes));
+  passes = Passes(52, 0ms);
+  const auto data = passes.backward_data;
+  passes.backward_data = [&](const Operands& of, cudaStream_t stream) {
+    data(of, stream);
+    Assign(static_cast<__half*>(of.diff_src)[7], 1000);
+    std::this_thread::sleep_for(kSlow);
+  };
+  EXPECT_FALSE(Takes(52, passes));
+  passes = Passes(53, 0ms);
+  const auto numbers = passes.backward_data;
+  passes.backward_data = [&](const Operands& of, cudaStream_t stream) {
+    numbers(of, stream);
+    Assign(static_cast<__half*>(of.diff_src)[7], NAN);
+    std::this_thread::sleep_for(kSlow);
+  };
+  EXPECT_FALSE(Takes(53, passes));
+}
+
+TEST_F(ExpansionRace, IsAsThePlansHaveIt) {
+  plans_.Add(NameOf(54), "kernel");
+  plans_.Add(NameOf(55), "separate");
+  EXPECT_TRUE(Takes(54, {}));
+  EXPECT_FALSE(Takes(55, {}));
+}
+
+// The other two ways that passes may have.
+TEST_F(ExpansionRace, KnowsPassesThatApplyTheNormOrGoBackThroughTheRelu) {
+  const std::int64_t pixels = 58;
+  ExpansionPasses passes = Passes(pixels, kSlow);
+  passes.applies_norm = true;
+  const auto filter = passes.backward_filter;
+  std::vector<__half> normed(static_cast<std::size_t>(pixels * kIn));
+  passes.backward_filter = [&](Operands of, cudaStream_t stream) {
+    const __half* factor = Halves(of.norm);
+    for (std::size_t i = 0; i < normed.size(); ++i) {
+      const std::size_t c = i % std::size_t{kIn};
+      const float moved =
+          ToFloat(factor[c]) * ToFloat(Halves(of.src)[i]) + ToFloat(factor[kIn + c]);
+      Assign(normed[i], std::max(moved, 0.0F));
+    }
+    of.src = normed.data();
+    filter(of, stream);
+  };
+  passes.gates = true;
+  const auto data = passes.backward_data;
+  passes.backward_data = [&](const Operands& of, cudaStream_t stream) {
+    data(of, stream);
+    auto* gradient = static_cast<__half*>(of.diff_src);
+    std::fill_n(of.sums, 2 * kIn, 0.0F);
+    for (std::int64_t i = 0; i < pixels * kIn; ++i) {
+      const std::int64_t c = i % kIn;
+      const float normalized = (ToFloat(Halves(of.before)[i]) - of.saved[c]) * of.saved[kIn + c];
+      if (normalized * of.saved[2 * kIn + c] + of.saved[3 * kIn + c] <= 0) Assign(gradient[i], 0);
+      of.sums[c] += ToFloat(gradient[i]) * normalized;
+      of.sums[kIn + c] += ToFloat(gradient[i]);
+    }
+  };
+  EXPECT_TRUE(Takes(pixels, passes));
+}
+
+}  // namespace
+}  // namespace trainer
