@@ -75,7 +75,7 @@ ExpansionPasses Passes(std::int64_t pixels, std::chrono::milliseconds pause) {
 // Many times what the kernel takes here, so that few runs say it.
 constexpr std::chrono::milliseconds kSlow = 500ms;
 
-class ExpansionRace : public testing::Test {
+class KernelOrPasses : public testing::Test {
  protected:
   bool Takes(std::int64_t pixels, const ExpansionPasses& passes) {
     return TakesExpansionKernel(ShapeOf(pixels), passes, plans_);
@@ -84,7 +84,7 @@ class ExpansionRace : public testing::Test {
 };
 
 // A plan of another version is none.
-TEST_F(ExpansionRace, TakesTheKernelWhereItIsFasterAndRunsOnce) {
+TEST_F(KernelOrPasses, TakesTheKernelWhereItIsFasterAndRunsOnce) {
   plans_.Add(NameOf(50), "kernel 2");
   EXPECT_TRUE(Takes(50, Passes(50, kSlow)));
   EXPECT_EQ(plans_.Find(NameOf(50)), "kernel");
@@ -92,7 +92,7 @@ TEST_F(ExpansionRace, TakesTheKernelWhereItIsFasterAndRunsOnce) {
 }
 
 // Nothing that the passes do takes time.
-TEST_F(ExpansionRace, TakesThePassesWhereTheKernelIsSlower) {
+TEST_F(KernelOrPasses, TakesThePassesWhereTheKernelIsSlower) {
   ExpansionPasses passes = Passes(200, 0ms);
   int runs = 0;
   const ExpansionPasses first = passes;
@@ -107,7 +107,7 @@ TEST_F(ExpansionRace, TakesThePassesWhereTheKernelIsSlower) {
 }
 
 // However slow they are.
-TEST_F(ExpansionRace, TakesThePassesWhereTheKernelGivesSomethingElse) {
+TEST_F(KernelOrPasses, TakesThePassesWhereTheKernelGivesSomethingElse) {
   ExpansionPasses passes = Passes(51, 0ms);
   const auto right = passes.backward_filter;
   passes.backward_filter = [&](const Operands& of, cudaStream_t stream) {
@@ -137,7 +137,7 @@ TEST_F(ExpansionRace, TakesThePassesWhereTheKernelGivesSomethingElse) {
   EXPECT_FALSE(Takes(53, passes));
 }
 
-TEST_F(ExpansionRace, IsAsThePlansHaveIt) {
+TEST_F(KernelOrPasses, IsAsThePlansHaveIt) {
   plans_.Add(NameOf(54), "kernel");
   plans_.Add(NameOf(55), "separate");
   EXPECT_TRUE(Takes(54, {}));
@@ -145,7 +145,7 @@ TEST_F(ExpansionRace, IsAsThePlansHaveIt) {
 }
 
 // The other two ways that passes may have.
-TEST_F(ExpansionRace, KnowsPassesThatApplyTheNormOrGoBackThroughTheRelu) {
+TEST_F(KernelOrPasses, KnowsPassesThatApplyTheNormOrGoBackThroughTheRelu) {
   const std::int64_t pixels = 58;
   ExpansionPasses passes = Passes(pixels, kSlow);
   passes.applies_norm = true;
