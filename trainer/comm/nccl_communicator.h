@@ -9,8 +9,8 @@
 // CUDA's graphs take nodes from one thread at a time.
 //
 // NCCL keeps what recorded sums need until the graph is gone, and neither ends nor is aborted
-// before.  An abort is left to itself once its order to leave the GPU is given, which it can be while
-// a graph is there; a communicator that is destroyed before the graph waits for 30 s in vain.
+// before.  An abort is left to itself once its order to leave the GPU is given, which it can be
+// while a graph is there; a communicator that is destroyed before the graph waits for 30 s in vain.
 //
 // Whatever fails, or a rank that is gone, is an Error of one line with NCCL's words
 // (EX_UNAVAILABLE; EX_CONFIG where NCCL says that it was asked for something invalid, EX_SOFTWARE
