@@ -19,7 +19,7 @@ namespace {
 
 // Options that say where a run reads from or writes to, how long it lasts, or which random numbers
 // it has: runs that differ in these alone were made alike.
-constexpr std::array<std::string_view, 36> kOwnOptions = {"results_dir",
+constexpr std::array<std::string_view, 38> kOwnOptions = {"results_dir",
                                                           "model_dir",
                                                           "log_filename",
                                                           "export_dir",
@@ -41,6 +41,8 @@ constexpr std::array<std::string_view, 36> kOwnOptions = {"results_dir",
                                                           "dump_state_step",
                                                           "dry_run",
                                                           "to_predict",
+                                                          "labels",
+                                                          "json",
                                                           "stop_at_top1",
                                                           "stop_margin",
                                                           "record_cache",
