@@ -3,8 +3,23 @@
 #include "launcher/base/inherited_variables.h"
 
 #include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
 
 namespace launcher {
+namespace {
+
+// What ranks are given, and the copy by which ddlrun knows that it is its own.
+constexpr std::array<std::pair<const char*, const char*>, 3> kCopies = {
+    {{"MASTER_ADDR", "DDLRUN_MASTER_ADDR"},
+     {"MASTER_PORT", "DDLRUN_MASTER_PORT"},
+     {"OMP_NUM_THREADS", "DDLRUN_OMP_NUM_THREADS"}}};
+// In every rank of ddlrun; in every worker of torchrun.
+constexpr char kRankOfDdlrun[] = "DDLRUN_SPAWNER";
+constexpr char kWorkerOfTorchrun[] = "TORCHELASTIC_RUN_ID";
+
+}  // namespace
 
 Environment WithoutInheritedComponents(Environment environment) {
   const std::string job = ValueOr(environment, "SLURM_JOB_ID", "");
@@ -18,6 +33,24 @@ Environment WithoutInheritedComponents(Environment environment) {
            (variable.first.starts_with("SLURM_") &&
             variable.first.find("_HET_GROUP_") != std::string::npos);
   });
+  return environment;
+}
+
+Environment WithoutEnclosingLaunch(Environment environment) {
+  for (const auto& [name, copy] : kCopies) {
+    const auto kept = environment.find(copy);
+    if (kept == environment.end()) continue;
+    if (ValueOr(environment, name, "") == kept->second) environment.erase(name);
+    environment.erase(copy);
+  }
+  if (environment.contains(kRankOfDdlrun)) {
+    for (const char* name : {"DDL_HOST_PORT", "DDL_HOST_LIST", "DDL_OPTIONS", "DDLRUN_HEARTBEAT"}) {
+      environment.erase(name);
+    }
+  }
+  if (environment.contains(kWorkerOfTorchrun)) {
+    for (const char* name : {"MASTER_ADDR", "MASTER_PORT"}) environment.erase(name);
+  }
   return environment;
 }
 

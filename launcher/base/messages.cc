@@ -46,6 +46,7 @@ const std::vector<MessageClass>& MessageTable() {
        "`DDL_HOST_LIST` is not set: it is longer than a variable may be"},
       {Message::kNodeLeftOut, kWarn, 21, 7,
        "a node that a check found bad is left out, and a spare one takes its place"},
+      {Message::kMeetsElsewhere, kWarn, 21, 8, "`MASTER_ADDR` is no host of the job"},
       {Message::kArgumentReplaced, kWarn, 22, 1,
        "an argument of IBM's mpirun in `--mpiarg` was replaced by what Open MPI has for it"},
       {Message::kArgumentLeftOut, kWarn, 22, 2,

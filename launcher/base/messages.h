@@ -34,6 +34,7 @@ enum class Message {
   kNotBound,
   kHostListLeftOut,
   kNodeLeftOut,
+  kMeetsElsewhere,
   kArgumentReplaced,
   kArgumentLeftOut,
   kArgumentNotUsed,

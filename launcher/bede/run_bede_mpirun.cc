@@ -140,7 +140,8 @@ int RunBedeMpirun(const std::vector<std::string>& arguments) {
     Print(std::string("bede-mpirun ") + DDLRUN_VERSION + "\n");
     return EX_OK;
   }
-  const Environment environment = WithoutInheritedComponents(SnapshotEnvironment());
+  const Environment environment =
+      WithoutEnclosingLaunch(WithoutInheritedComponents(SnapshotEnvironment()));
   const Settings settings = MergeSettings(Options(), LoadSite("", environment), environment);
   BedeJob job = MakeJob(options, settings, environment);
   if (!options.dry_run) return Start(std::move(job), settings);

@@ -115,7 +115,8 @@ int RunDdlrun(const std::vector<std::string>& arguments) {
     Print(std::string("ddlrun ") + DDLRUN_VERSION + "\n");
     return EX_OK;
   }
-  const Environment environment = WithoutInheritedComponents(SnapshotEnvironment());
+  const Environment environment =
+      WithoutEnclosingLaunch(WithoutInheritedComponents(SnapshotEnvironment()));
   // hwloc would load its plug-ins for libxml2, OpenCL and X11, and none of them is needed to read
   // this machine.  What ddlrun starts does not get this variable, since it gets `environment`.
   if (options.topology.empty()) setenv("HWLOC_PLUGINS_PATH", "/dev/null", 0);

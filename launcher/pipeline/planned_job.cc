@@ -20,6 +20,7 @@
 #include "launcher/plan/planner.h"
 #include "launcher/plan/rankfile_plan.h"
 #include "launcher/slurm/complete_allocation.h"
+#include "launcher/spawn/master_address.h"
 #include "launcher/spawn/spawner.h"
 #include "launcher/system/files.h"
 #include "launcher/system/run_directory.h"
@@ -115,6 +116,20 @@ void WarnOfLongHostList(const Options& options, const Settings& settings, Plan* 
                 "leaves it out without a word"));
 }
 
+// Warns where the user's MASTER_ADDR is no place for these ranks to meet.
+void WarnOfOtherMaster(const Settings& settings, const Environment& environment, Plan* plan) {
+  const std::string address =
+      ValueOr(settings.rank_settings, "MASTER_ADDR", ValueOr(environment, "MASTER_ADDR", ""));
+  if (address.empty() || plan->ranks.empty()) return;
+  std::vector<std::string> hosts = {
+      plan->nodes[static_cast<std::size_t>(plan->ranks[0].node)].host};
+  for (const NodePlan& node : plan->nodes) {
+    if (node.host != hosts.front()) hosts.push_back(node.host);
+  }
+  const std::string problem = MasterAddressProblem(address, hosts);
+  if (!problem.empty()) plan->warnings.push_back(Coded(Message::kMeetsElsewhere, problem));
+}
+
 std::size_t OnlineCpus() {
   const long count = sysconf(_SC_NPROCESSORS_ONLN);
   return count > 0 ? static_cast<std::size_t>(count) : 0;
@@ -201,6 +216,7 @@ PlannedJob PlanJob(const Options& options, const Settings& settings, const Envir
     PlanByRankfile(options, environment, &planned);
   }
   WarnOfLongHostList(options, settings, &planned.plan);
+  WarnOfOtherMaster(settings, environment, &planned.plan);
   for (const NodePlan& node : planned.plan.nodes) {
     if (!IsThisMachine(node.host, environment)) planned.has_remote_ranks = true;
   }

@@ -38,6 +38,8 @@ inline constexpr RankVariable kRankVariables[] = {
     {"NODE_RANK", RankValue::kNodeRank},
     {"MASTER_ADDR", RankValue::kMasterAddress},
     {"MASTER_PORT", RankValue::kMasterPort},
+    {"DDLRUN_MASTER_ADDR", RankValue::kMasterAddress},
+    {"DDLRUN_MASTER_PORT", RankValue::kMasterPort},
     {"HOROVOD_RANK", RankValue::kRank},
     {"HOROVOD_SIZE", RankValue::kWorldSize},
     {"HOROVOD_LOCAL_RANK", RankValue::kLocalRank},
@@ -54,6 +56,11 @@ inline constexpr RankVariable kRankVariables[] = {
     {"DDLRUN_RESTART_COUNT", RankValue::kRestartCount},
     {"DDLRUN_GPUS", RankValue::kGpus},
 };
+
+// What the shim has set OMP_NUM_THREADS to, where the user has not.  Like DDLRUN_MASTER_ADDR and
+// DDLRUN_MASTER_PORT a copy, by which a ddlrun that a rank starts knows its own value from a wish
+// of the user (base/inherited_variables.h).
+inline constexpr char kThreadsVariable[] = "DDLRUN_OMP_NUM_THREADS";
 
 // "all", "rank", or not set for "auto": which GPUs of its node a rank sees (--gpu-visibility).
 inline constexpr char kGpuVisibilityVariable[] = "DDLRUN_GPU_VISIBILITY";

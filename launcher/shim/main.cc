@@ -311,7 +311,10 @@ void SetEnvironment(int usable_cpus) {
   SetHeartbeat();
   RestorePath();
   // One thread per core of the rank; hardware threads share the units that training needs.
-  if (job.cores > 0) SetUnlessSet("OMP_NUM_THREADS", job.cores);
+  if (job.cores > 0 && getenv("OMP_NUM_THREADS") == nullptr) {
+    SetUnlessSet("OMP_NUM_THREADS", job.cores);
+    SetUnlessSet(kThreadsVariable, job.cores);
+  }
   // A rank of Open MPI keeps its CPU busy while it waits.  Where ranks share CPUs it would keep the
   // others from working.
   if (!HasOwnCpus() && job.local_world_size > usable_cpus && usable_cpus > 0) {

@@ -34,6 +34,21 @@ const std::vector<VariableGroup>& VariableTable() {
        "they say who an enclosing rank is, or the batch script as Slurm's task 0: a rank would "
        "take "
        "them for its own"},
+      {Fate::kOfAnotherRank,
+       {"OMPI_ARGV", "OMPI_COMMAND", "OMPI_FILE_LOCATION", "OMPI_FIRST_RANKS",
+        "OMPI_MCA_ess_base_jobid", "OMPI_MCA_ess_base_vpid", "OMPI_MCA_initial_wdir",
+        "OMPI_MCA_orte_app_num", "OMPI_MCA_orte_bound_at_launch", "OMPI_MCA_orte_ess_*",
+        "OMPI_MCA_orte_hnp_uri", "OMPI_MCA_orte_jobfam_session_dir", "OMPI_MCA_orte_launch",
+        "OMPI_MCA_orte_local_daemon_uri", "OMPI_MCA_orte_num_nodes",
+        "OMPI_MCA_orte_precondition_transports", "OMPI_MCA_orte_top_session_dir",
+        "OMPI_NUM_APP_CTX", "PRTE_LAUNCHED"},
+       "they say which daemon of `mpirun` an enclosing rank belongs to: an `mpirun` that is "
+       "started "
+       "there would take itself for a part of that one"},
+      {Fate::kOfAnotherRank,
+       {"GROUP_WORLD_SIZE", "ROLE_NAME", "ROLE_RANK", "ROLE_WORLD_SIZE", "TORCHELASTIC_*"},
+       "they say who a worker of an enclosing `torchrun` is: rank 0 would wait for the store of "
+       "`torchrun` in place of being it"},
       {Fate::kOptionOfSrun,
        {"SLURM_ARBITRARY_NODELIST", "SLURM_DISTRIBUTION", "SLURM_DIST_PLANESIZE", "SLURM_HOSTFILE",
         "SLURM_NCORES_PER_SOCKET", "SLURM_NNODES", "SLURM_NPROCS", "SLURM_NSOCKETS_PER_NODE",

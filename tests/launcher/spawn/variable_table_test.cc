@@ -70,6 +70,9 @@ TEST(VariableTable, TheLongestNameCounts) {
   EXPECT_EQ(FateOf("SLURM_CPUS_PER_TASK"), Fate::kOptionOfSrun);
   EXPECT_EQ(FateOf("SLURM_GPUS"), Fate::kGpusOfSrun);
   EXPECT_EQ(FateOf("SLURM_PROCID"), Fate::kOfAnotherRank);
+  EXPECT_EQ(FateOf("OMPI_MCA_orte_hnp_uri"), Fate::kOfAnotherRank);
+  EXPECT_EQ(FateOf("OMPI_MCA_orte_tmpdir_base"), Fate::kOfThisNode) << "a wish of the user";
+  EXPECT_EQ(FateOf("TORCHELASTIC_USE_AGENT_STORE"), Fate::kOfAnotherRank);
   EXPECT_EQ(FateOf("MY_VARIABLE"), Fate::kKept);
   EXPECT_EQ(FateOf(""), Fate::kKept);
 }
