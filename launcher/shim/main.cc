@@ -320,6 +320,7 @@ void SetEnvironment(int usable_cpus) {
   if (!HasOwnCpus() && job.local_world_size > usable_cpus && usable_cpus > 0) {
     SetUnlessSet("OMPI_MCA_mpi_yield_when_idle", 1);
   }
+  SetUnlessSet("PYTHONUNBUFFERED", 1);  // else what it prints into a pipe comes late, or never
   for (int i = 0; i < kMaxRankJobParts; ++i) unsetenv(NameOfPart(i).name);
 }
 

@@ -134,3 +134,17 @@ yields() { # RANKS LAUNCHER
     grep -xF "$rank '1' '2' '() {  echo \"a b\"\\n}' '4' '5' '6'" <<< "$output"
   done
 }
+
+@test "what Python prints comes when it is printed" {
+  echo 'import os, signal; print("the last words"); os.kill(os.getpid(), signal.SIGKILL)' > killed.py
+  for launcher in $(launchers); do
+    run_ddlrun -n 1 --launcher="$launcher" python3 killed.py
+    echo "$launcher: $output$messages"
+    [ "$status" -eq 137 ]
+    [[ $output = *"the last words"* ]]
+  done
+  PYTHONUNBUFFERED='' run_ddlrun -n 1 --launcher=local python3 killed.py
+  [[ $output != *"the last words"* ]] # who has set it has it so
+  PYTHONUNBUFFERED=x run_ddlrun -n 1 --launcher=local sh -c 'echo "$PYTHONUNBUFFERED"'
+  [ "$output" = x ]
+}
