@@ -12,6 +12,7 @@
 #include "launcher/slurm/complete_allocation.h"
 #include "launcher/slurm/slurm_allocation.h"
 #include "launcher/system/files.h"
+#include "rankfile/host_name.h"
 
 namespace launcher {
 namespace {
@@ -26,6 +27,26 @@ std::optional<Allocation> ReadAskedHosts(const Options& options) {
   return AllocationFromHostfile(ReadFile(options.hostfile), options.hostfile);
 }
 
+// Hosts that no job knows, by which two names of one node are told: refuses two names of one host,
+// each of which would get the first GPU and the first cores.
+Allocation WithDistinctHosts(Allocation asked, const Environment& environment) {
+  const auto refuse = [&](const std::string& words) {
+    throw LaunchError(asked.origin == Allocation::Origin::kHostfile ? EX_DATAERR : EX_USAGE,
+                      asked.origin_text + ": " + words + "; write one of them, with all its slots");
+  };
+  rankfile::HostSpellings spellings;
+  std::string own;  // of this machine
+  for (const AllocatedNode& node : asked.nodes) {
+    if (const std::string* other = spellings.Add(node.host)) {
+      refuse(*other + " and " + node.host + " are one host spelled in two ways");
+    }
+    if (!IsThisMachine(node.host, environment)) continue;
+    if (!own.empty()) refuse(own + " and " + node.host + " are both this machine");
+    own = node.host;
+  }
+  return asked;
+}
+
 }  // namespace
 
 std::optional<Allocation> ReadJob(const Options& options, Environment environment) {
@@ -37,13 +58,15 @@ Allocation ReadAllocation(const Options& options, const Environment& environment
                           bool may_leave_job) {
   const std::optional<Allocation> asked = ReadAskedHosts(options);
   std::optional<Allocation> slurm = ReadJob(options, environment);
-  if (!slurm) return asked ? *asked : AllocationOfThisMachine(HostName());
+  if (!slurm) {
+    return asked ? WithDistinctHosts(*asked, environment) : AllocationOfThisMachine(HostName());
+  }
   if (!asked) return *slurm;
   const HostsOfJob hosts(*slurm);
   const bool leaves_job =
       std::any_of(asked->nodes.begin(), asked->nodes.end(),
                   [&](const AllocatedNode& node) { return hosts.Find(node.host) == nullptr; });
-  if (leaves_job && may_leave_job) return *asked;
+  if (leaves_job && may_leave_job) return WithDistinctHosts(*asked, environment);
   // While the allocation still has the node that Slurm's variables are about.
   if (!options.accelerators) AskSlurmForGpus(environment, &*slurm);
   return RestrictToHosts(*slurm, *asked);

@@ -13,8 +13,8 @@ namespace launcher {
 // As gethostname says it; "localhost" where it says nothing.
 std::string HostName();
 
-// Whether `host` is Slurm's name of this node, its host name (with or without the domain), or a
-// name of the loopback.
+// Whether `host` is Slurm's name of this node, its host name (with or without the domain), a name
+// or an address of the loopback, or an address of one of its interfaces.  No name is looked up.
 bool IsThisMachine(const std::string& host, const Environment& environment);
 
 }  // namespace launcher

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <algorithm>
+#include <set>
 
 #include "launcher/protocol/rank_job.h"
 #include "launcher/protocol/rank_variables.h"
@@ -8,6 +9,7 @@
 #include "launcher/spawn/slurm_for_mpirun.h"
 #include "launcher/spawn/spawner.h"
 #include "launcher/system/run_directory.h"
+#include "rankfile/host_name.h"
 
 namespace launcher {
 namespace {
@@ -59,6 +61,15 @@ std::vector<std::string> MappingArguments(const Job& job) {
     return {"--map-by", "node", "--bind-to", "none"};
   }
   return RankfileArguments(job, job.plan_rankfile, "none");
+}
+
+// Whether two of the hosts differ in their domain alone, of which mpirun takes no notice unless
+// told.
+bool AreDomainsNeeded(const Plan& plan) {
+  std::set<std::string> labels;
+  return std::any_of(plan.nodes.begin(), plan.nodes.end(), [&](const NodePlan& node) {
+    return !labels.insert(rankfile::KeyOfHost(node.host).label).second;
+  });
 }
 
 // Has mpirun's daemon on this machine keep its files in the run directory: the name of its folder
@@ -157,6 +168,13 @@ std::vector<ChildCommand> MakeMpirunCommands(const Job& job) {
   if (!job.in_slurm && job.environment.contains("SLURM_JOB_ID")) {
     const std::string parameter = job.mpi_runtime == MpiRuntime::kPrrte ? "--prtemca" : "--mca";
     append({parameter, "ras", "^slurm", parameter, "plm", "^slurm"});
+  }
+  if (AreDomainsNeeded(job.plan)) {
+    if (job.mpi_runtime == MpiRuntime::kPrrte) {
+      append({"--prtemca", "prte_keep_fqdn_hostnames", "1"});
+    } else {
+      append({"--mca", "orte_keep_fqdn_hostnames", "1"});
+    }
   }
   append(MappingArguments(job));
   append({"-n", std::to_string(job.plan.ranks.size())});

@@ -13,6 +13,8 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 // ranks[r] is the node of rank r.
 Job JobOf(const std::vector<int>& nodes_of_ranks) {
@@ -116,6 +118,17 @@ TEST(MpirunSpawner, TheUsersRankfileIsGivenAsItIsAndBindsByItself) {
   Job job = JobOf({0, 0});
   job.rankfile = "my.rankfile";
   EXPECT_THAT(MpirunLine(job), testing::HasSubstr("HOSTFILE --rankfile my.rankfile -n 2"));
+}
+
+TEST(MpirunSpawner, IsToldWhereHostsDifferInTheirDomainAlone) {
+  Job job = JobOf({0, 1});
+  EXPECT_THAT(MpirunLine(job), Not(HasSubstr("keep_fqdn")));
+  job.plan.nodes[0].host = "worker.a.example";
+  EXPECT_THAT(MpirunLine(job), Not(HasSubstr("keep_fqdn")));
+  job.plan.nodes[1].host = "worker.b.example";
+  EXPECT_THAT(MpirunLine(job), HasSubstr("--mca orte_keep_fqdn_hostnames 1"));
+  job.mpi_runtime = MpiRuntime::kPrrte;
+  EXPECT_THAT(MpirunLine(job), HasSubstr("--prtemca prte_keep_fqdn_hostnames 1"));
 }
 
 TEST(MpirunSpawner, RootAndSlurmNeedMore) {
