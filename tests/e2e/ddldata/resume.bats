@@ -29,7 +29,7 @@ goes_on() {
   convert whole --train "$images/train" --shards 4
   local call number kills=0
   for call in renameat fsync; do
-    for number in 1 2 3 4 5 6; do
+    for number in 1 2 3 4 5 6 7; do
       rm -rf set
       disturbed "$call:signal=KILL:when=$number" set
       [ "$status" -eq 137 ]
@@ -38,10 +38,10 @@ goes_on() {
       kills=$((kills + 1))
     done
   done
-  [ "$kills" -eq 12 ]
+  [ "$kills" -eq 14 ]
   # Beyond: the call is not made.
   rm -rf set
-  disturbed renameat:signal=KILL:when=7 set
+  disturbed renameat:signal=KILL:when=8 set
   [ "$status" -eq 0 ]
 }
 
@@ -51,7 +51,7 @@ goes_on() {
   local signal
   for signal in TERM INT HUP; do
     rm -rf set
-    disturbed "renameat:signal=$signal:when=3" set
+    disturbed "renameat:signal=$signal:when=4" set
     [ "$status" -eq 75 ]
     [[ $stderr == *"ddldata: stopped by a signal; what is whole stays in set, and the same command goes on with the rest" ]]
     [ -z "$(find set -name '*.tmp')" ]
@@ -74,11 +74,16 @@ goes_on() {
 @test "a full disk is named, 71" {
   require_strace
   convert whole --train "$images/train" --shards 4
-  disturbed fsync:error=ENOSPC:when=3 set
-  [ "$status" -eq 71 ]
-  [[ $stderr == *"ddldata: cannot write set/train-00001-of-00004: No space left on device; what is whole stays, and "* ]]
-  [ -z "$(find set -name '*.tmp')" ]
-  goes_on set
+  local number=2 file
+  for file in labels.txt train-00000-of-00004 train-00001-of-00004; do
+    rm -rf set
+    disturbed "fsync:error=ENOSPC:when=$number" set
+    [ "$status" -eq 71 ]
+    [[ $stderr == *"ddldata: cannot write set/$file: No space left on device"* ]]
+    [ -z "$(find set -name '*.tmp')" ]
+    goes_on set
+    number=$((number + 1))
+  done
 }
 
 @test "a limit of file sizes is an error, not a death" {
