@@ -12,7 +12,7 @@
 namespace trainer {
 namespace {
 
-using std::string_view_literals::operator""sv;
+using namespace std::string_view_literals;
 
 constexpr std::string_view kConvert = ": make a safetensors file of it, with torchvision's names";
 constexpr std::string_view kUnpack = ": unpack it, and give the file of weights in it";

@@ -237,8 +237,9 @@ void SafetensorsFile::Rename(
     const std::function<std::optional<std::string>(const std::string&)>& name) {
   std::erase_if(index_.tensors, [&](TensorEntry& entry) {
     std::optional<std::string> other = name(entry.name);
-    if (other) entry.name = *std::move(other);
-    return !other.has_value();
+    if (!other) return true;
+    entry.name = *std::move(other);
+    return false;
   });
 }
 

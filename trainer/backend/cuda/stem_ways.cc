@@ -113,9 +113,9 @@ class Race {
         winners_(pooled_.bytes / SizeOf(dtype_)),
         mask_(pooled_.bytes / SizeOf(dtype_) / 8),
         diff_dst_(pooled_.bytes),
-        channels_(FloatBytes(2 * size.norm.padded)),
+        channels_(FloatBytes(std::int64_t{2} * size.norm.padded)),
         saved_(FloatBytes(NormSavedFloats(size.norm))),
-        sums_(FloatBytes(2 * size.norm.padded)),
+        sums_(FloatBytes(std::int64_t{2} * size.norm.padded)),
         scratch_(FloatBytes(NormScratchFloats(size.norm) + StemScratchFloats(size))),
         workspace_(convolution.workspace_bytes()) {
     SetNorm(static_cast<float*>(channels_.data()), size.norm.padded);
