@@ -77,15 +77,13 @@ struct Patch {
     constexpr int kTimes = (kBlocks + threads - 1) / threads;
     const int down = plane.height + kBlockKernel - 1;
     const int across = plane.width + kBlockKernel - 1;
-    uint4 first[kTimes];
-    uint2 last[kTimes];
+    uint4 first[kTimes] = {};
+    uint2 last[kTimes] = {};
 #pragma unroll
     for (int time = 0; time < kTimes; ++time) {  // all loads are under way together
       const int i = time * threads + static_cast<int>(threadIdx.x);
       const int h = place.top + i / kColumns;
       const int w = place.left + i % kColumns;
-      first[time] = make_uint4(0, 0, 0, 0);
-      last[time] = make_uint2(0, 0);
       if (i >= kBlocks || h < 0 || h >= down || w < 0 || w >= across) continue;
       const T* block = blocks + ((std::int64_t{place.n} * down + h) * across + w) * 16;
       first[time] = *reinterpret_cast<const uint4*>(block);
