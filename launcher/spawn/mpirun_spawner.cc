@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <algorithm>
-#include <set>
+#include <map>
 
+#include "launcher/base/error.h"
 #include "launcher/protocol/rank_job.h"
 #include "launcher/protocol/rank_variables.h"
 #include "launcher/spawn/child_environment.h"
@@ -63,13 +64,20 @@ std::vector<std::string> MappingArguments(const Job& job) {
   return RankfileArguments(job, job.plan_rankfile, "none");
 }
 
-// Whether two of the hosts differ in their domain alone, of which mpirun takes no notice unless
-// told.
-bool AreDomainsNeeded(const Plan& plan) {
-  std::set<std::string> labels;
-  return std::any_of(plan.nodes.begin(), plan.nodes.end(), [&](const NodePlan& node) {
-    return !labels.insert(rankfile::KeyOfHost(node.host).label).second;
-  });
+// Of hosts that differ in their domain alone mpirun takes no notice unless it is told; that of Open
+// MPI 5 (5.0.7) does not either where it is.
+std::vector<std::string> DomainArguments(const Job& job) {
+  std::map<std::string, std::string> hosts;  // by their first labels
+  for (const NodePlan& node : job.plan.nodes) {
+    const auto [other, is_new] = hosts.emplace(rankfile::KeyOfHost(node.host).label, node.host);
+    if (is_new) continue;
+    if (job.mpi_runtime == MpiRuntime::kOrte) return {"--mca", "orte_keep_fqdn_hostnames", "1"};
+    throw LaunchError(EX_CONFIG, "mpirun of Open MPI 5 takes " + other->second + " and " +
+                                     node.host +
+                                     " for one host, since it reads names up to their first dot; "
+                                     "give one of them by another name or its address");
+  }
+  return {};
 }
 
 // Has mpirun's daemon on this machine keep its files in the run directory: the name of its folder
@@ -169,13 +177,7 @@ std::vector<ChildCommand> MakeMpirunCommands(const Job& job) {
     const std::string parameter = job.mpi_runtime == MpiRuntime::kPrrte ? "--prtemca" : "--mca";
     append({parameter, "ras", "^slurm", parameter, "plm", "^slurm"});
   }
-  if (AreDomainsNeeded(job.plan)) {
-    if (job.mpi_runtime == MpiRuntime::kPrrte) {
-      append({"--prtemca", "prte_keep_fqdn_hostnames", "1"});
-    } else {
-      append({"--mca", "orte_keep_fqdn_hostnames", "1"});
-    }
-  }
+  append(DomainArguments(job));
   append(MappingArguments(job));
   append({"-n", std::to_string(job.plan.ranks.size())});
   append(job.mpi_arguments);

@@ -36,6 +36,12 @@ load common
 @test "hosts that differ in their domain alone are two for mpirun, too" {
   require_mpirun
   make_agent
+  if mpirun_is_prrte; then
+    run_ddlrun -H worker.a.example:1,worker.b.example:1 --launcher=mpirun true
+    [ "$status" -eq 78 ]
+    [[ $messages == *"mpirun of Open MPI 5 takes worker.a.example and worker.b.example for one host"* ]]
+    return
+  fi
   run_ddlrun -H worker.a.example:1,worker.b.example:1 --launcher=mpirun --mpiarg "--mca plm_rsh_agent $PWD/agent" sh -c 'echo "$RANK $DDLRUN_HOST $LOCAL_RANK"'
   echo "$messages"
   [ "$status" -eq 0 ]

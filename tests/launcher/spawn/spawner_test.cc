@@ -128,7 +128,14 @@ TEST(MpirunSpawner, IsToldWhereHostsDifferInTheirDomainAlone) {
   job.plan.nodes[1].host = "worker.b.example";
   EXPECT_THAT(MpirunLine(job), HasSubstr("--mca orte_keep_fqdn_hostnames 1"));
   job.mpi_runtime = MpiRuntime::kPrrte;
-  EXPECT_THAT(MpirunLine(job), HasSubstr("--prtemca prte_keep_fqdn_hostnames 1"));
+  try {
+    MakeMpirunCommands(job);
+    ADD_FAILURE();
+  } catch (const LaunchError& error) {
+    EXPECT_EQ(error.exit_code(), EX_CONFIG);
+    EXPECT_THAT(error.what(),
+                HasSubstr("takes worker.a.example and worker.b.example for one host"));
+  }
 }
 
 TEST(MpirunSpawner, RootAndSlurmNeedMore) {
