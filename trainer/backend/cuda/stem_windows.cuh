@@ -40,7 +40,12 @@ __device__ inline void KeepChosen(const Kept& kept, std::int64_t at, const float
                                   const unsigned (&winner)[8]) {
   if (kept.chosen == nullptr) return;
   unsigned passes = 0;
-  for (int i = 0; i < 8; ++i) passes |= (winner[i] != kNobody ? 1U : 0U) << i;
+  unsigned bit = 1;
+#pragma unroll
+  for (const unsigned of : winner) {
+    if (of != kNobody) passes |= bit;
+    bit *= 2;
+  }
   Store8(input, static_cast<T*>(kept.chosen) + at);
   *reinterpret_cast<uint2*>(kept.winners + at) =
       make_uint2(winner[0] | winner[1] << 8 | winner[2] << 16 | winner[3] << 24,
