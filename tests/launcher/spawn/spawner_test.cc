@@ -120,24 +120,6 @@ TEST(MpirunSpawner, TheUsersRankfileIsGivenAsItIsAndBindsByItself) {
   EXPECT_THAT(MpirunLine(job), testing::HasSubstr("HOSTFILE --rankfile my.rankfile -n 2"));
 }
 
-TEST(MpirunSpawner, IsToldWhereHostsDifferInTheirDomainAlone) {
-  Job job = JobOf({0, 1});
-  EXPECT_THAT(MpirunLine(job), Not(HasSubstr("keep_fqdn")));
-  job.plan.nodes[0].host = "worker.a.example";
-  EXPECT_THAT(MpirunLine(job), Not(HasSubstr("keep_fqdn")));
-  job.plan.nodes[1].host = "worker.b.example";
-  EXPECT_THAT(MpirunLine(job), HasSubstr("--mca orte_keep_fqdn_hostnames 1"));
-  job.mpi_runtime = MpiRuntime::kPrrte;
-  try {
-    MakeMpirunCommands(job);
-    ADD_FAILURE();
-  } catch (const LaunchError& error) {
-    EXPECT_EQ(error.exit_code(), EX_CONFIG);
-    EXPECT_THAT(error.what(),
-                HasSubstr("takes worker.a.example and worker.b.example for one host"));
-  }
-}
-
 TEST(MpirunSpawner, RootAndSlurmNeedMore) {
   Job job = JobOf({0});
   job.is_root = true;

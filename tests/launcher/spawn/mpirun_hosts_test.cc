@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Hosts that differ in their domain alone, as mpirun is told of them.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "launcher/base/error.h"
+#include "launcher/spawn/spawner.h"
+#include "support/quoting.h"
+
+namespace launcher {
+namespace {
+
+Job JobOnTwoHosts(const std::string& first, const std::string& second) {
+  Job job;
+  for (const std::string& host : {first, second}) {
+    RankPlan rank;
+    rank.rank = rank.node = static_cast<int>(job.plan.ranks.size());
+    NodePlan& node = job.plan.nodes.emplace_back();
+    node.host = host;
+    node.ranks.push_back(rank.rank);
+    job.plan.ranks.push_back(rank);
+  }
+  job.program = {"true"};
+  job.mpirun = "/usr/bin/mpirun";
+  return job;
+}
+
+std::string LineOf(const Job& job) {
+  return support::QuoteCommand(MakeMpirunCommands(job).at(0).argv);
+}
+
+TEST(MpirunHosts, ThatDifferInTheirDomainAloneAreSaidToDiffer) {
+  using ::testing::HasSubstr;
+  using ::testing::Not;
+  EXPECT_THAT(LineOf(JobOnTwoHosts("n1", "n2")), Not(HasSubstr("keep_fqdn")));
+  EXPECT_THAT(LineOf(JobOnTwoHosts("n1.a.example", "n2.a.example")), Not(HasSubstr("keep_fqdn")));
+  Job job = JobOnTwoHosts("worker.a.example", "worker.b.example");
+  EXPECT_THAT(LineOf(job), HasSubstr("--mca orte_keep_fqdn_hostnames 1"));
+  job.mpi_runtime = MpiRuntime::kPrrte;
+  try {
+    MakeMpirunCommands(job);
+    ADD_FAILURE();
+  } catch (const LaunchError& error) {
+    EXPECT_EQ(error.exit_code(), EX_CONFIG);
+    EXPECT_THAT(error.what(),
+                HasSubstr("takes worker.a.example and worker.b.example for one host"));
+  }
+}
+
+}  // namespace
+}  // namespace launcher
