@@ -6,6 +6,7 @@
 #include "trainer/backend/cuda/expansion_race.h"
 
 #include <cuda_fp16.h>
+#include <cuda_runtime.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +16,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace trainer {
@@ -44,10 +44,10 @@ using Operands = ExpansionPasses::Operands;
 const __half* Halves(const void* data) { return static_cast<const __half*>(data); }
 
 // Loops, as slow as they are told to be.
-ExpansionPasses Passes(std::int64_t pixels, std::chrono::milliseconds pause) {
+ExpansionPasses Passes(std::int64_t pixels, std::chrono::seconds time) {
   ExpansionPasses passes;
   passes.backward_filter = [=](const Operands& of, cudaStream_t) {
-    std::this_thread::sleep_for(pause);
+    cuda_emulator::PassTime(time);
     for (std::int64_t k = 0; k < kOut; ++k) {
       for (std::int64_t c = 0; c < kIn; ++c) {
         float sum = 0;
@@ -72,8 +72,8 @@ ExpansionPasses Passes(std::int64_t pixels, std::chrono::milliseconds pause) {
   };
   return passes;
 }
-// Many times what the kernel takes here, so that few runs say it.
-constexpr std::chrono::milliseconds kSlow = 500ms;
+// More than the kernel takes on any machine.
+constexpr std::chrono::seconds kSlow = 3600s;
 
 class KernelOrPasses : public testing::Test {
  protected:
@@ -93,7 +93,7 @@ TEST_F(KernelOrPasses, TakesTheKernelWhereItIsFasterAndRunsOnce) {
 
 // Nothing that the passes do takes time.
 TEST_F(KernelOrPasses, TakesThePassesWhereTheKernelIsSlower) {
-  ExpansionPasses passes = Passes(200, 0ms);
+  ExpansionPasses passes = Passes(200, 0s);
   int runs = 0;
   const ExpansionPasses first = passes;
   passes.backward_filter = [&](const Operands& of, cudaStream_t stream) {
@@ -108,7 +108,7 @@ TEST_F(KernelOrPasses, TakesThePassesWhereTheKernelIsSlower) {
 
 // However slow they are.
 TEST_F(KernelOrPasses, TakesThePassesWhereTheKernelGivesSomethingElse) {
-  ExpansionPasses passes = Passes(51, 0ms);
+  ExpansionPasses passes = Passes(51, 0s);
   const auto right = passes.backward_filter;
   passes.backward_filter = [&](const Operands& of, cudaStream_t stream) {
     right(of, stream);
@@ -116,23 +116,23 @@ TEST_F(KernelOrPasses, TakesThePassesWhereTheKernelGivesSomethingElse) {
     for (std::int64_t i = 0; i < kOut * kIn; ++i) {
       Assign(diff_filter[i], 1.02F * ToFloat(diff_filter[i]));
     }
-    std::this_thread::sleep_for(kSlow);
+    cuda_emulator::PassTime(kSlow);
   };
   EXPECT_FALSE(Takes(51, passes));
-  passes = Passes(52, 0ms);
+  passes = Passes(52, 0s);
   const auto data = passes.backward_data;
   passes.backward_data = [&](const Operands& of, cudaStream_t stream) {
     data(of, stream);
     Assign(static_cast<__half*>(of.diff_src)[7], 1000);
-    std::this_thread::sleep_for(kSlow);
+    cuda_emulator::PassTime(kSlow);
   };
   EXPECT_FALSE(Takes(52, passes));
-  passes = Passes(53, 0ms);
+  passes = Passes(53, 0s);
   const auto numbers = passes.backward_data;
   passes.backward_data = [&](const Operands& of, cudaStream_t stream) {
     numbers(of, stream);
     Assign(static_cast<__half*>(of.diff_src)[7], NAN);
-    std::this_thread::sleep_for(kSlow);
+    cuda_emulator::PassTime(kSlow);
   };
   EXPECT_FALSE(Takes(53, passes));
 }

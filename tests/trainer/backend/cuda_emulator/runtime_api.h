@@ -11,6 +11,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <map>
@@ -172,6 +173,10 @@ inline constexpr std::size_t kDeviceBytes = std::size_t{4} << 30;
 // Something for `stream` to do, as a kernel is: done at once, or where the stream records, each
 // time that the graph is launched.
 void QueueWork(cudaStream_t stream, std::function<void()> work);
+
+// The GPU's clock, which events read, goes on by `time` at once.  Said by queued work, it has taken
+// so long, and no test waits.
+void PassTime(std::chrono::steady_clock::duration time);
 
 bool IsRecording(cudaStream_t stream);
 

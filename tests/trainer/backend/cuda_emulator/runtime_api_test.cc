@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -74,6 +75,22 @@ TEST(EmulatedRuntime, EventsThatCannotTellTimeSaySo) {
   cudaEventDestroy(timed);
   cudaEventDestroy(untimed);
   cudaGetLastError();
+}
+
+TEST(EmulatedRuntime, TimeThatWorkPassesIsItsOwn) {
+  cudaEvent_t begin = nullptr;
+  cudaEvent_t end = nullptr;
+  ASSERT_EQ(cudaEventCreateWithFlags(&begin, 0), cudaSuccess);
+  ASSERT_EQ(cudaEventCreateWithFlags(&end, 0), cudaSuccess);
+  EXPECT_EQ(cudaEventRecord(begin), cudaSuccess);
+  cuda_emulator::QueueWork(nullptr, [] { cuda_emulator::PassTime(std::chrono::hours(2)); });
+  EXPECT_EQ(cudaEventRecord(end), cudaSuccess);
+  float milliseconds = 0;
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, begin, end), cudaSuccess);
+  EXPECT_GE(milliseconds, 7'200'000);
+  EXPECT_LT(milliseconds, 10'000'000);
+  cudaEventDestroy(begin);
+  cudaEventDestroy(end);
 }
 
 TEST(EmulatedRuntime, StreamsHaveThePriorityInRangeThatIsNearest) {

@@ -16,7 +16,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -27,6 +26,8 @@
 namespace trainer {
 namespace {
 
+using namespace std::chrono_literals;
+
 constexpr const char* kName = "stem of 1x4x5x64, F16";
 
 // The emulated convolution, slower than what it is raced with; faster, for it computes but once; or
@@ -34,10 +35,8 @@ constexpr const char* kName = "stem of 1x4x5x64, F16";
 enum class Kind { kSlow, kFast, kWrongForward, kWrongBackward, kNotANumber };
 class OddConvolution final : public Convolution {
  public:
-  // `pause`: of a slow one.
-  OddConvolution(std::unique_ptr<Convolution> right, Kind kind,
-                 std::chrono::steady_clock::duration pause = {})
-      : right_(std::move(right)), kind_(kind), pause_(pause) {}
+  OddConvolution(std::unique_ptr<Convolution> right, Kind kind)
+      : right_(std::move(right)), kind_(kind) {}
 
   const TensorDesc& filter() const override { return right_->filter(); }
   const TensorDesc& dst() const override { return right_->dst(); }
@@ -49,9 +48,7 @@ class OddConvolution final : public Convolution {
     Once(dst_, dst, compute, stream);
     if (kind_ == Kind::kNotANumber) Queue(stream, [=] { dst.As<__half>()[0] = {0x7FFF}; });
     if (kind_ == Kind::kWrongForward) DoubleSome(dst, stream);
-    if (kind_ == Kind::kSlow) {
-      Queue(stream, [this] { std::this_thread::sleep_for(pause_); });
-    }
+    if (kind_ == Kind::kSlow) Queue(stream, [] { cuda_emulator::PassTime(1h); });
   }
   void BackwardFilter(const Tensor& src, const Tensor& diff_dst, const Tensor& diff_filter,
                       void* workspace, Stream& stream) override {
@@ -93,7 +90,6 @@ class OddConvolution final : public Convolution {
 
   const std::unique_ptr<Convolution> right_;
   const Kind kind_;
-  const std::chrono::steady_clock::duration pause_;
   Bytes dst_, diff_filter_;
 };
 
@@ -112,10 +108,7 @@ class StemWaysTest : public testing::Test {
                                        .kernel = kBlockKernel});
   }
   StemWay Choose(Kind kind) {
-    // Longer than what it is raced with, however busy the machine is.
-    const auto begin = std::chrono::steady_clock::now();
-    if (kind == Kind::kSlow) StemDifference(*Right(), size_);
-    OddConvolution convolution(Right(), kind, std::chrono::steady_clock::now() - begin);
+    OddConvolution convolution(Right(), kind);
     return StemWays(plans_).Choose(convolution, size_);
   }
 
