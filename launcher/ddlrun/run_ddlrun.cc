@@ -46,7 +46,8 @@ bool IsToldToStop(SignalRelay& signals, int pause) {
   const Clock::time_point end = Clock::now() + std::chrono::seconds(pause);
   for (;;) {
     while (const std::optional<int> number = signals.Next()) {
-      if (*number == SIGCHLD || *number == SIGCONT) continue;
+      if (*number == SIGTSTP) StopAsTerminalWants();
+      if (*number == SIGCHLD || *number == SIGCONT || *number == SIGTSTP) continue;
       Say("ddlrun: not started again: signal " + std::to_string(*number) + " (" +
               strsignal(*number) + ") came while no rank ran\n",
           true);

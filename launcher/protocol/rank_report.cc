@@ -53,9 +53,8 @@ Report ReportKilledAlone(const char* key, int rank) {
 Report ReportRankStopped(const char* key, int rank, const char* host, long pid) {
   Report report;
   snprintf(report.text, sizeof(report.text),
-           "ddlrun-rank[%s]: rank %d on %.255s (pid %ld) is stopped: by SIGSTOP, by a debugger, or "
-           "because it asks at the terminal, which a rank cannot; kill -CONT %ld there has it go "
-           "on\n",
+           "ddlrun-rank[%s]: rank %d on %.255s (pid %ld) is stopped: by SIGSTOP or by a debugger; "
+           "kill -CONT %ld there has it go on\n",
            key, rank, host, pid, pid);
   return report;
 }

@@ -44,8 +44,8 @@ void StayThroughSignals() {
     ExpectEnd();
   });
   // A handler that does nothing, since the child would inherit SIG_IGN.  SIGPIPE comes where nobody
-  // reads standard error any more.  A program that asks at the terminal has its whole process group
-  // stopped: this process must go on to say so.
+  // reads standard error any more.  A program that asks at a terminal, which srun --pty may give it,
+  // has its whole process group stopped: this process must go on to say so.
   constexpr int kOthers[] = {SIGHUP,  SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE,
                              SIGCHLD, SIGTSTP, SIGTTIN, SIGTTOU};
   for (const int number : kOthers) signal(number, [](int) {});

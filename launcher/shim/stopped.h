@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ranks that are stopped: by SIGSTOP, by a debugger, or because they ask at a terminal, in whose
-// background they are.  Such a rank neither goes on nor sees an order to stop, and tells nobody.
+// Ranks that are stopped: by SIGSTOP, by a debugger, or by a terminal that they have of their own.
+// Such a rank neither goes on nor sees an order to stop, and tells nobody.
 // It has no C++ library: the shim uses it for ranks of srun and mpirun, ddlrun for its own
 // children.
 

@@ -175,7 +175,7 @@ void JobChildren::Reap(pid_t no_orphan,
 }
 
 void JobChildren::EndOrphans() const {
-  if (orphans_ != nullptr) orphans_->End();
+  if (orphans_ != nullptr) orphans_->End(children_[0]->pid);
 }
 
 }  // namespace launcher

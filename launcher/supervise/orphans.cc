@@ -41,12 +41,12 @@ void Orphans::Reap(const std::vector<pid_t>& children) const {
   }
 }
 
-void Orphans::End(std::chrono::milliseconds patience) const {
+void Orphans::End(pid_t session, std::chrono::milliseconds patience) const {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
   bool were_told = false;
   std::optional<Clock::time_point> killed_at;  // first
-  for (std::vector<pid_t> left = Left(); !left.empty(); left = Left()) {
+  for (std::vector<pid_t> left = Left(session); !left.empty(); left = Left(session)) {
     const Clock::time_point now = Clock::now();
     // From the kill: this process may have been kept waiting itself, and have killed none so far.
     if (killed_at && now - *killed_at > 2 * patience) return;
@@ -62,10 +62,10 @@ void Orphans::End(std::chrono::milliseconds patience) const {
   }
 }
 
-std::vector<pid_t> Orphans::Left() const {
+std::vector<pid_t> Orphans::Left(pid_t session) const {
   std::vector<pid_t> left;
   for (const pid_t pid : Orphaned()) {
-    if (waitpid(pid, nullptr, WNOHANG) == 0 && getsid(pid) == getsid(0)) left.push_back(pid);
+    if (waitpid(pid, nullptr, WNOHANG) == 0 && getsid(pid) == session) left.push_back(pid);
   }
   return left;
 }

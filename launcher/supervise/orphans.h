@@ -26,15 +26,15 @@ class Orphans {
   // and are not reaped.
   void Reap(const std::vector<pid_t>& children) const;
 
-  // Returns when all have ended: most do by themselves; after `patience` they get SIGTERM, after
-  // twice that SIGKILL.  Gives up twice that later, since a process may wait for a disk for ever.
-  // Those with a session of their own, setsid(2), are daemons that a rank has started to outlive
-  // it, and are left alone.  To be called when no other child is left than those that were there
-  // at the beginning.
-  void End(std::chrono::milliseconds patience = std::chrono::seconds(1)) const;
+  // Returns when all have ended that are of `session`: most do by themselves; after `patience` they
+  // get SIGTERM, after twice that SIGKILL.  Gives up twice that later, since a process may wait for
+  // a disk for ever.  `session` is that of the child that has left them.  Those with another one,
+  // setsid(2), are daemons that a rank has started to outlive it, and are left alone.  To be called
+  // when no other child is left than those that were there at the beginning.
+  void End(pid_t session, std::chrono::milliseconds patience = std::chrono::seconds(1)) const;
 
  private:
-  std::vector<pid_t> Left() const;
+  std::vector<pid_t> Left(pid_t session) const;
   std::vector<pid_t> Orphaned() const;
 
   std::vector<pid_t> no_orphans_;

@@ -16,6 +16,7 @@
 #include "launcher/supervise/job_children.h"
 #include "launcher/supervise/job_output.h"
 #include "launcher/supervise/rank_reports.h"
+#include "launcher/supervise/signals_to_ranks.h"
 #include "launcher/supervise/silent_nodes.h"
 #include "launcher/supervise/time_limits.h"
 
@@ -34,10 +35,10 @@ class Supervisor {
   Supervisor(const SupervisorOptions& options, SignalRelay& signals)
       : options_(options),
         signals_(signals),
-        step_signals_(options.step_tools),
         output_(options.grace),
         children_(options),
         reports_(options.report_key),
+        to_ranks_(options.step_tools, children_, reports_),
         limits_(options.start_limit, options.end_limit, options.hosts.size()),
         end_of_job_(options.end_of_job),
         status_file_(options.status_file) {}
@@ -49,7 +50,7 @@ class Supervisor {
   void WaitForEvent();
   void HandleSignals();
   void HandleOrderToStop(int number);
-  void RelaySignal(int number);
+  void HandleSuspension();
   void RelayOutput();
   void RelayLastOutput();
   void LookAtHeartbeat();
@@ -66,6 +67,7 @@ class Supervisor {
   void GiveEndUp();
   void ExpectEnd(std::chrono::milliseconds limit);
   void EndChildren();
+  void Suspend();
   void Advance();
   void Kill();
 
@@ -76,10 +78,10 @@ class Supervisor {
 
   const SupervisorOptions& options_;
   SignalRelay& signals_;
-  StepSignals step_signals_;
   JobOutput output_;
   JobChildren children_;
   RankReports reports_;
+  SignalsToRanks to_ranks_;
   TimeLimits limits_;
   EndOfJob end_of_job_;
   StatusFile status_file_;
@@ -93,8 +95,7 @@ class Supervisor {
   // Of a job that ddlrun has ended though no rank had failed.
   std::optional<int> own_exit_code_;
   bool has_lost_srun_ = false;  // a signal has ended srun
-  bool has_killed_step_ = false;
-  bool has_arrived_ = false;  // scancel has ended, with which the step was killed
+  bool has_arrived_ = false;    // scancel has ended, with which the step was killed
   int interrupts_ = 0;
   const Clock::time_point start_ = Clock::now();
 };
@@ -140,7 +141,7 @@ void Supervisor::WaitForEvent() {
   std::vector<Deadline> deadlines = {output_.deadline()};
   if (!children_.AllEnded()) {
     deadlines.insert(deadlines.end(),
-                     {GoesOn() ? limits_.deadline() : deadline_, step_signals_.deadline(),
+                     {GoesOn() ? limits_.deadline() : deadline_, to_ranks_.deadline(),
                       end_of_job_.deadline(), status_file_.deadline(), children_.look_at()});
   }
   poll(ready.data(), ready.size(), MillisecondsLeft(deadlines, Clock::now()));
@@ -150,8 +151,10 @@ void Supervisor::HandleSignals() {
   while (const std::optional<int> number = signals_.Next()) {
     if (IsOrderToStop(*number)) {
       HandleOrderToStop(*number);
+    } else if (*number == SIGTSTP) {
+      HandleSuspension();
     } else if (*number != SIGCHLD) {  // Run looks at the children anyway
-      RelaySignal(*number);
+      to_ranks_.Relay(*number);
     }
   }
 }
@@ -165,26 +168,23 @@ void Supervisor::HandleOrderToStop(int number) {
     children_.Signal(children_.kind() == Kind::kRank ? SIGKILL : SIGTERM);
     ExpectEnd(kGraceOfOthers);
   } else if (!IsBeforeStart() || !reports_.step().empty()) {
-    RelaySignal(number);
-    RelaySignal(SIGCONT);  // a rank that is stopped would not see the order
+    to_ranks_.Relay(number);
+    to_ranks_.Relay(SIGCONT);  // a rank that is stopped would not see the order
   } else if (GoesOn() && !children_.AllEnded()) {
     Kill();  // there is nobody yet whom the order could reach
   }
 }
 
+// Ctrl-Z.  The terminal stops ddlrun alone: the ranks have sessions of their own, or other nodes. A
+// job that is ending ends.
+void Supervisor::HandleSuspension() {
+  if (!GoesOn() || result_.told_to_stop || children_.AllEnded()) return;
+  to_ranks_.Stop();
+}
+
 // Whether srun or mpirun has not started the program of any rank so far.
 bool Supervisor::IsBeforeStart() const {
   return children_.kind() != Kind::kRank && WouldBeHeard() && !reports_.has_begun();
-}
-
-// At SIGTERM, SIGINT and SIGHUP srun would kill the step at once, and it does not pass SIGCONT on.
-// So these signals are sent to the ranks by scancel.
-void Supervisor::RelaySignal(int number) {
-  const bool is_kept_by_srun = IsOrderToStop(number) || number == SIGCONT;
-  const bool is_sent = children_.kind() == Kind::kSrun && is_kept_by_srun &&
-                       !children_.AllEnded() && !reports_.step().empty() &&
-                       step_signals_.Send(reports_.step(), number);
-  if (!is_sent) children_.RelaySignal(number);
 }
 
 void Supervisor::RelayOutput() {
@@ -217,7 +217,7 @@ void Supervisor::LookAtHeartbeat() {
 // Tells the ranks in time that the job ends, unless they are ending.
 void Supervisor::LookAtEndOfJob() {
   if (!end_of_job_.Look(Clock::now()) || !GoesOn() || result_.told_to_stop) return;
-  RelaySignal(SIGUSR1);
+  to_ranks_.Relay(SIGUSR1);
   result_.told_of_end = true;
   result_.notes.push_back(end_of_job_.Note());
 }
@@ -249,11 +249,8 @@ void Supervisor::RelayLastOutput() {
 
 void Supervisor::EndStepThatIsLeft() {
   const bool is_left = reports_.has_left_step() || has_lost_srun_;
-  if (!has_killed_step_ && is_left && !reports_.step().empty()) {
-    has_killed_step_ = step_signals_.Send(reports_.step(), SIGKILL);
-  }
-  if (has_killed_step_ &&
-      !WaitUntilStepIsGone(options_.step_tools, reports_.step(), options_.patience_with_step)) {
+  if (!to_ranks_.has_killed_step() && is_left) to_ranks_.KillStep();
+  if (to_ranks_.has_killed_step() && !to_ranks_.WaitUntilKilled(options_.patience_with_step)) {
     result_.step_is_left = true;
     result_.notes.push_back("step " + reports_.step() +
                             " was killed and is still there: Slurm could not end all of its ranks "
@@ -322,20 +319,25 @@ void Supervisor::EndChildren() {
   ExpectEnd(options_.grace);
 }
 
+// Until SIGCONT, which the ranks get, too.
+void Supervisor::Suspend() {
+  StopAsTerminalWants();
+  limits_.BeginAnew(Clock::now());
+}
+
 void Supervisor::Advance() {
-  if (state_ == State::kKilling && has_killed_step_ && !has_arrived_ &&
-      step_signals_.HaveArrived()) {
+  if (state_ == State::kKilling && to_ranks_.has_killed_step() && !has_arrived_ &&
+      to_ranks_.HaveArrived()) {
     has_arrived_ = true;
     deadline_ = Clock::now() + options_.grace;
   }
-  while (const std::optional<int> lost = step_signals_.TakeLost()) {
-    // slurmctld refuses where it has cancelled the job itself: then Slurm ends the ranks.
-    const bool ends_anyway = reports_.cancelled() || children_.AllEnded();
-    if (!IsOrderToStop(*lost) || ends_anyway) continue;
+  // slurmctld refuses where it has cancelled the job itself: then Slurm ends the ranks.
+  if (to_ranks_.TakeLostOrder() && !reports_.cancelled() && !children_.AllEnded()) {
     // Without slurmctld nothing can end the step, but srun still passes SIGUSR1 on to the ranks.
     children_.Signal(SIGUSR1);
     result_.notes.push_back("slurmctld did not pass the order to stop on: ranks got SIGUSR1");
   }
+  if (to_ranks_.TakeStopped()) Suspend();
   const Clock::time_point now = Clock::now();
   if (GoesOn()) {
     const TimeLimits::Over over = limits_.Look(now);
@@ -357,10 +359,9 @@ void Supervisor::Kill() {
   state_ = State::kKilling;
   deadline_ = Clock::now();
   if (children_.kind() == Kind::kRank) return;
-  has_killed_step_ = children_.kind() == Kind::kSrun && !reports_.step().empty() &&
-                     step_signals_.Send(reports_.step(), SIGKILL);
-  *deadline_ += has_killed_step_ ? kPatienceWithScancel : kGraceOfOthers;
-  if (has_killed_step_) return;
+  const bool has_killed_step = to_ranks_.KillStep();
+  *deadline_ += has_killed_step ? kPatienceWithScancel : kGraceOfOthers;
+  if (has_killed_step) return;
   children_.Signal(SIGTERM);
   children_.Signal(SIGCONT);
 }

@@ -48,7 +48,7 @@ std::vector<char*> Pointers(const std::vector<std::string>& strings) {
 // In the child.  Returns only when something failed, with errno set.
 void BecomeProgram(const ChildSpec& spec, pid_t parent, int stdin_fd, int stdout_fd, int stderr_fd,
                    char* const* argv, char* const* environment) {
-  setpgid(0, 0);
+  setsid();
   prctl(PR_SET_PDEATHSIG, spec.death_signal);
   if (getppid() != parent) _exit(128 + SIGKILL);  // ddlrun died before prctl
   if (stdin_fd >= 0 && dup2(stdin_fd, STDIN_FILENO) < 0) return;
@@ -63,8 +63,7 @@ void BecomeProgram(const ChildSpec& spec, pid_t parent, int stdin_fd, int stdout
 ChildProcess StartChild(const ChildSpec& spec) {
   const std::vector<char*> argv = Pointers(spec.argv);
   const std::vector<char*> environment = Pointers(spec.environment);
-  // The child's process group is in the background of a terminal: the kernel would stop it when it
-  // reads from one.
+  // Two who read from one terminal would each get some of what is typed.
   const bool inherits_stdin = spec.reads_stdin && isatty(STDIN_FILENO) == 0;
   const support::Descriptor nothing =
       AboveStandardStreams(inherits_stdin ? -1 : open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -82,7 +81,6 @@ ChildProcess StartChild(const ChildSpec& spec) {
     const ssize_t ignored = write(exec_error.write_end.fd(), &error, sizeof(error));
     _exit(ignored >= 0 ? EX_UNAVAILABLE : EX_OSERR);
   }
-  setpgid(pid, pid);  // the child does so too; whoever is first, a signal to the group finds it
   exec_error.write_end.Close();
   int error = 0;
   if (read(exec_error.read_end.fd(), &error, sizeof(error)) > 0) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Starts one child of ddlrun, in a process group of its own.
+// Starts one child of ddlrun, in a session of its own and so without a terminal: in the background
+// of ddlrun's the kernel would stop it where it asks there (getpass, ssh), without a word.
 
 #pragma once
 
@@ -25,7 +26,7 @@ struct ChildSpec {
 };
 
 struct ChildProcess {
-  pid_t pid = 0;                    // also its process group
+  pid_t pid = 0;                    // also its process group and session
   support::Descriptor stdout_pipe;  // non-blocking; not open when not captured
   support::Descriptor stderr_pipe;
 };

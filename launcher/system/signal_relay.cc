@@ -2,21 +2,45 @@
 
 #include "launcher/system/signal_relay.h"
 
+#include <fcntl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "launcher/system/os_error.h"
 
 namespace launcher {
+namespace {
 
-bool IsOrderToStopPending() {
+bool IsIgnored(int number) {
+  struct sigaction action = {};
+  sigaction(number, nullptr, &action);
+  return action.sa_handler == SIG_IGN;
+}
+
+bool IsPending(int number) {
   sigset_t pending;
   sigemptyset(&pending);
   sigpending(&pending);
-  for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
-    if (sigismember(&pending, number) == 1) return true;
-  }
-  return false;
+  return sigismember(&pending, number) == 1;
+}
+
+bool HasTerminal() {
+  return support::Descriptor(open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC)).is_open();
+}
+
+}  // namespace
+
+bool IsOrderToStopPending() { return IsPending(SIGTERM) || IsPending(SIGINT) || IsPending(SIGHUP); }
+
+void StopAsTerminalWants() {
+  sigset_t number;
+  sigset_t before;
+  sigemptyset(&number);
+  sigaddset(&number, SIGTSTP);
+  raise(SIGTSTP);
+  sigprocmask(SIG_UNBLOCK, &number, &before);  // here it takes effect
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  if (!IsPending(SIGCONT)) raise(SIGCONT);
 }
 
 SignalRelay::SignalRelay() {
@@ -26,9 +50,8 @@ SignalRelay::SignalRelay() {
     sigaddset(&read_here, number);
   }
   // A signal that is blocked is read even if it is ignored, as nohup does it with SIGHUP.
-  struct sigaction hangup = {};
-  sigaction(SIGHUP, nullptr, &hangup);
-  if (hangup.sa_handler == SIG_IGN) sigdelset(&read_here, SIGHUP);
+  if (IsIgnored(SIGHUP)) sigdelset(&read_here, SIGHUP);
+  if (HasTerminal() && !IsIgnored(SIGTSTP)) sigaddset(&read_here, SIGTSTP);
   sigset_t blocked = read_here;
   sigaddset(&blocked, SIGPIPE);
   // A handler that does nothing, since children would inherit SIG_IGN.  A write beyond the limit of

@@ -25,11 +25,17 @@ inline const char* NameOfOrderToStop(int number) {
   return number == SIGTERM ? "SIGTERM" : number == SIGINT ? "SIGINT" : "SIGHUP";
 }
 
+// What SIGTSTP, Ctrl-Z, does where it is not read: the shell that waits for this process goes on,
+// and this returns when the shell continues it; at once where no shell could.  SIGCONT waits then.
+// REQUIRES: a SignalRelay.
+void StopAsTerminalWants();
+
 class SignalRelay {
  public:
-  // Blocks SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 and SIGCONT, which Next then reads,
-  // and SIGPIPE, so that a write fails with EPIPE; SIGXFSZ has no effect any more.  Where SIGHUP is
-  // ignored (nohup) it stays ignored.  Throws LaunchError(EX_OSERR).
+  // Blocks SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT and, where there is a
+  // terminal, SIGTSTP, which Next then reads, and SIGPIPE, so that a write fails with EPIPE;
+  // SIGXFSZ has no effect any more.  Where SIGHUP (nohup) or SIGTSTP is ignored it stays ignored.
+  // Throws LaunchError(EX_OSERR).
   SignalRelay();
   // Restores the signal mask; a signal that is pending then takes its effect.
   ~SignalRelay();

@@ -85,29 +85,102 @@ ends_within() {
     [ "$launcher" = local ] || command -v mpirun > /dev/null || continue
     start $launcher 'echo $$ > pid; exec sleep 300'
     kill -STOP "$(cat pid)"
-    wait_for 20 grep -q "rank 0 on $(hostname) (pid $(cat pid)) is stopped: by SIGSTOP, by a debugger, or because it asks at the terminal" messages
+    wait_for 20 grep -q "rank 0 on $(hostname) (pid $(cat pid)) is stopped: by SIGSTOP or by a debugger; kill -CONT $(cat pid) there has it go on" messages
     sleep 2
-    [ "$(grep -c 'is stopped:' messages)" -eq 1 ]
+    [ "$(grep -c 'is stopped: ' messages)" -eq 1 ]
     kill -TERM "$ddlrun_pid"
     ends_within 10 143
   done
 }
 
-@test "a rank that asks at the terminal is named, and Ctrl-C ends it" {
+# at_terminal SCRIPT: a shell with job control runs it at a terminal of its own. ./shown is what it shows; what is written to descriptor 9 is
+# typed there.
+at_terminal() {
+  printf '%s\n' "$1" > at_terminal.sh
+  rm -f keys shown
+  mkfifo keys
+  env --default-signal=INT,QUIT script -qec 'bash -m at_terminal.sh' /dev/null < keys > shown 2>&1 3>&- &
+  terminal_pid=$!
+  exec 9> keys
+}
+
+# closes_within SECONDS: the shell at the terminal has ended by then.
+closes_within() {
+  wait_for "$1" have_ended "$terminal_pid" || {
+    pkill -KILL -s "$terminal_pid" || :
+    cat shown
+    return 1
+  }
+  exec 9>&-
+  wait "$terminal_pid" || :
+  cat shown
+}
+
+@test "a rank that asks at the terminal hears at once that it has none" {
+  local launcher program
+  for launcher in local mpirun; do
+    [ "$launcher" = local ] || command -v mpirun > /dev/null || continue
+    for program in 'read -r word < /dev/tty' '(bash -c "read -r word < /dev/tty")' 'echo word > /dev/tty' 'stty -F /dev/tty' \
+      'python3 -c "import getpass; getpass.getpass()"'; do
+      printf '%s\n' "$program" > ask
+      at_terminal "$ddlrun -n 1 --launcher=$launcher bash ask; echo \$? > code"
+      closes_within 10
+      [ "$(cat code)" -eq 1 ]
+      grep -Eq 'No such device or address|EOFError' shown
+      ! grep -q 'is stopped' shown
+    done
+  done
+}
+
+@test "Ctrl-C at the terminal ends ranks that have none" {
   local launcher
   for launcher in local mpirun; do
     [ "$launcher" = local ] || command -v mpirun > /dev/null || continue
-    rm -f pid code
-    script -qec "$ddlrun -n 1 --launcher=$launcher bash -c 'echo \$\$ > pid; read -r word < /dev/tty; sleep 300' 2> messages; echo \$? > code" /dev/null < <(
-      sleep 14
-      printf '\003'
-      sleep 15
-    ) > /dev/null 3>&- &
+    rm -f pid
+    at_terminal "$ddlrun -n 1 --launcher=$launcher bash -c 'echo \$\$ > pid; exec sleep 300'; echo \$? > code"
     wait_for 20 test -s pid
-    wait_for 20 grep -q "(pid $(cat pid)) is stopped" messages
-    wait_for 20 test -s code
-    cat messages
+    printf '\003' >&9
+    closes_within 10
     [ "$(cat code)" -gt 128 ]
     have_ended "$(cat pid)"
   done
+}
+
+@test "Ctrl-Z stops the ranks and ddlrun, and fg has all go on, as often as one likes" {
+  local launcher
+  for launcher in local mpirun; do
+    [ "$launcher" = local ] || command -v mpirun > /dev/null || continue
+    rm -f pid go go2
+    at_terminal "$ddlrun -n 2 --oversubscribe --launcher=$launcher --heartbeat beat --hang-after 3 bash -c '
+      [ \$RANK = 1 ] || echo \$\$ > pid
+      until [ -e end ]; do touch beat; sleep 0.1; done'
+      echo stopped \$?; until [ -e go ]; do sleep 0.1; done; fg; echo stopped \$?; until [ -e go2 ]; do sleep 0.1; done; fg; echo \$? > code"
+    wait_for 20 test -s pid
+    printf '\032' >&9
+    wait_for 10 grep -q 'stopped 148' shown
+    is_stopped
+    sleep 4 # longer than the heartbeat may be silent
+    is_stopped
+    : > go
+    wait_for 10 eval '! is_stopped'
+    sleep 1
+    printf '\032' >&9
+    wait_for 10 is_stopped
+    : > go2
+    wait_for 10 eval '! is_stopped'
+    : > end
+    closes_within 20
+    rm end
+    [ "$(cat code)" -eq 0 ]
+  done
+}
+
+@test "a job that was told to stop is not held up by Ctrl-Z" {
+  at_terminal "$ddlrun -n 1 --launcher=local bash -c 'trap \"sleep 1; exit 75\" TERM INT; echo \$\$ > pid; while :; do sleep 0.1; done'; echo \$? > code"
+  wait_for 20 test -s pid
+  printf '\003' >&9
+  sleep 0.3
+  printf '\032' >&9
+  closes_within 10
+  [ "$(cat code)" -eq 75 ]
 }

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/supervise/signals_to_ranks.h"
+
+#include <csignal>
+
+#include "launcher/system/signal_relay.h"
+
+namespace launcher {
+
+using Kind = ChildCommand::Kind;
+
+bool SignalsToRanks::SendBySlurm(int number) {
+  return children_.kind() == Kind::kSrun && !reports_.step().empty() &&
+         step_signals_.Send(reports_.step(), number);
+}
+
+// At SIGTERM, SIGINT and SIGHUP srun would kill the step at once, and it does not pass SIGCONT on.
+void SignalsToRanks::Relay(int number) {
+  const bool is_kept_by_srun = IsOrderToStop(number) || number == SIGCONT;
+  const bool is_sent = is_kept_by_srun && !children_.AllEnded() && SendBySlurm(number);
+  if (!is_sent) children_.RelaySignal(number);
+}
+
+// mpirun passes SIGTSTP on as SIGSTOP, and goes on itself.
+void SignalsToRanks::Stop() {
+  is_stopping_ = true;
+  has_lost_stop_ = false;
+  if (SendBySlurm(SIGSTOP)) return;
+  children_.Signal(children_.kind() == Kind::kMpirun ? SIGTSTP : SIGSTOP);
+}
+
+bool SignalsToRanks::TakeStopped() {
+  if (!is_stopping_ || (!has_lost_stop_ && !step_signals_.HaveArrived())) return false;
+  is_stopping_ = false;
+  return true;
+}
+
+bool SignalsToRanks::KillStep() {
+  has_killed_step_ = SendBySlurm(SIGKILL);
+  return has_killed_step_;
+}
+
+bool SignalsToRanks::TakeLostOrder() {
+  bool is_lost = false;
+  while (const std::optional<int> number = step_signals_.TakeLost()) {
+    is_lost = is_lost || IsOrderToStop(*number);
+    has_lost_stop_ = has_lost_stop_ || *number == SIGSTOP;
+  }
+  return is_lost;
+}
+
+bool SignalsToRanks::WaitUntilKilled(std::chrono::milliseconds limit) const {
+  return WaitUntilStepIsGone(tools_, reports_.step(), limit);
+}
+
+}  // namespace launcher
