@@ -33,6 +33,12 @@ bool IsHostName(std::string_view text) {
          std::all_of(text.begin(), text.end(), IsHostNameChar);
 }
 
+bool LooksLikeIpv6(std::string_view text) {
+  const std::size_t bracket = text.starts_with('[') ? text.find(']') : 0;
+  const std::string_view inside = text.substr(0, bracket == 0 ? text.size() : bracket);
+  return std::count(inside.begin(), inside.end(), ':') > 1;
+}
+
 std::string ReadHostName(Scanner& scanner, std::string_view example) {
   const Position start = scanner.Here();
   if (!CanStartHostName(scanner.Peek())) {

@@ -25,6 +25,12 @@ bool CanStartHostName(char c);
 // Not empty, at most kMaxHostNameLength of these characters, the first as above.
 bool IsHostName(std::string_view text);
 
+// Whether the text begins like an address of IPv6, with or without a zone, brackets or slots:
+// "fe80::1%eth0", "[::1]:2".  No other host has two colons, or one in brackets.
+bool LooksLikeIpv6(std::string_view text);
+inline constexpr char kNoIpv6[] =
+    "addresses of IPv6 cannot be written here: give a name, which may stand for one";
+
 // Reads one name or refuses; `example` shows the right form.
 std::string ReadHostName(Scanner& scanner, std::string_view example);
 

@@ -50,6 +50,7 @@ std::vector<HostfileEntry> HostfileParser::Parse() {
 
 HostfileEntry HostfileParser::ReadLine() {
   HostfileEntry entry;
+  if (LooksLikeIpv6(scanner_.Word())) scanner_.Fail(kNoIpv6);
   entry.host = ReadHostName(scanner_, kHostfileExample);
   if (scanner_.Eat(':')) entry.slots = scanner_.ReadNumber("slots", 1, kMaxRanks);
   while (!scanner_.AtEntryEnd()) ReadOption(entry);

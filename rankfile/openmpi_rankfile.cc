@@ -87,6 +87,7 @@ std::string RankfileParser::ReadHost() {
   if (has_relative_ && has_named_) {
     scanner_.FailAt(start, "some hosts are named and others relative (+n0); use one form");
   }
+  if (LooksLikeIpv6(scanner_.Word())) scanner_.Fail(kNoIpv6);
   if (!is_relative) return ReadHostName(scanner_, kRankfileExample);
 
   const int index = scanner_.ReadNumber("a host index", 0, kMaxRanks - 1);

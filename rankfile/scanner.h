@@ -28,6 +28,11 @@ class Scanner {
   // The next character; '\0' at the end.
   char Peek() const { return AtEnd() ? '\0' : text_[offset_]; }
   Position Here() const { return here_; }
+  // What is left up to the next blank or line end.
+  std::string_view Word() const {
+    const std::string_view left = text_.substr(offset_);
+    return left.substr(0, left.find_first_of(" \t\r\n\f\v"));
+  }
 
   // REQUIRES: !AtEnd().
   char Next();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "launcher/base/error.h"
+#include "rankfile/host_name.h"
 #include "rankfile/hostfile.h"
 #include "rankfile/hostlist.h"
 #include "rankfile/parse_error.h"
@@ -37,6 +38,7 @@ std::size_t FindPartEnd(std::string_view text, std::size_t start) {
 std::pair<std::vector<std::string>, std::optional<int>> ParsePart(std::string_view part,
                                                                   std::size_t column) {
   std::optional<int> slots;
+  if (rankfile::LooksLikeIpv6(part)) Refuse(column, rankfile::kNoIpv6);
   const std::size_t colon = part.find(':');
   if (colon != std::string_view::npos) {
     const std::string_view number = part.substr(colon + 1);

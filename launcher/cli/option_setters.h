@@ -38,6 +38,16 @@ std::string AddText(Options& options, const std::string& value) {
   return "";
 }
 
+// "N", "N:USR1" or "N:USR2", SIG in front of it or not.
+inline std::string SetStopBefore(Options& options, const std::string& value) {
+  const std::size_t colon = value.find(':');
+  std::string signal = colon == std::string::npos ? "USR1" : value.substr(colon + 1);
+  if (signal.starts_with("SIG")) signal.erase(0, 3);
+  if (signal != "USR1" && signal != "USR2") return "N, N:USR1 or N:USR2";
+  options.stop_by_usr2 = signal == "USR2";
+  return ParseCount(value.substr(0, colon), 1, &options.stop_before);
+}
+
 template <bool Options::*member>
 std::string SetTrue(Options& options, const std::string&) {
   options.*member = true;

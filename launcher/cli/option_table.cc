@@ -214,12 +214,12 @@ const std::vector<OptionSpec>& OptionTable() {
        .set = SetCount<&Options::hang_after>},
       {.section = kHow,
        .names = {"stop-before"},
-       .argument = "N",
+       .argument = "N[:SIGNAL]",
        .unit = "seconds",
-       .help = "send all ranks SIGUSR1 N seconds before the time of the Slurm job ends, so that "
-               "they can write a checkpoint and end with 75; needs no #SBATCH --signal. Not for "
-               "ddltraind, which stops in time by itself",
-       .set = SetCount<&Options::stop_before>},
+       .help = "send all ranks SIGNAL (USR1, or USR2) N seconds before the time of the Slurm job "
+               "ends, so that they can write a checkpoint and end with 75; needs no #SBATCH "
+               "--signal. Not for ddltraind, which stops in time by itself",
+       .set = SetStopBefore},
       {.section = kHow,
        .names = {"end-limit"},
        .argument = "N",

@@ -47,6 +47,7 @@ struct Options {
   std::string heartbeat;           // path; "%r" in it is the rank
   std::optional<int> hang_after;   // seconds without a heartbeat
   std::optional<int> stop_before;  // seconds before the end of the job
+  bool stop_by_usr2 = false;       // ranks get SIGUSR2 then, not SIGUSR1
   std::optional<int> end_limit;    // seconds for the other ranks once one has ended; 0: no limit
   // Going on after a failure.
   int max_restarts = 0;        // how often the ranks may be started again in this allocation

@@ -92,7 +92,10 @@ class Merger {
                         "its job by itself, in time for a checkpoint (its --stop_margin)");
     }
     settings_.stop_before = std::chrono::seconds(*options_.stop_before);
-    Show("stop_before", std::to_string(settings_.stop_before.count()), kCommandLine);
+    if (options_.stop_by_usr2) settings_.stop_before_signal = SIGUSR2;
+    Show("stop_before",
+         std::to_string(settings_.stop_before.count()) + (options_.stop_by_usr2 ? ":USR2" : ""),
+         kCommandLine);
   }
 
   void MergeGpuVisibility() {

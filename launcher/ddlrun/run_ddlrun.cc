@@ -18,6 +18,7 @@
 #include "launcher/base/error.h"
 #include "launcher/base/inherited_variables.h"
 #include "launcher/cli/options.h"
+#include "launcher/cli/program_on_stdin.h"
 #include "launcher/cli/settings.h"
 #include "launcher/cli/site_config.h"
 #include "launcher/cli/trainer_program.h"
@@ -70,6 +71,12 @@ int PlanAndLaunch(const Options& options, const Settings& settings, const Enviro
   const SrunQuestions questions = AskSrun(options, settings, environment);
   std::unique_ptr<CommandOutput> mpirun_version = AskMpirunEarly(options, settings, environment);
   PlannedJob planned = PlanJob(options, settings, environment, {});
+  if (planned.plan.ranks.size() > 1 && ReadsProgramFromStdin(options.program)) {
+    throw LaunchError(EX_USAGE,
+                      options.program.front() +
+                          " would read its program from standard input, which is rank 0's alone: "
+                          "the other ranks would run nothing. Write the program to a file");
+  }
   if (options.dry_run == DryRun::kJson) {
     Print(PlanAsJson(planned.plan));
     return EX_OK;

@@ -38,6 +38,7 @@ EndOfJobOptions StopInTime(const Settings& settings, const Environment& environm
   options.end = Clock::now() +
                 std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*left));
   options.margin = settings.stop_before;
+  options.signal = settings.stop_before_signal;
   options.question = ShowJobCommand(environment);
   options.environment = environment;
   const std::string number = SlurmJobNumber(environment);

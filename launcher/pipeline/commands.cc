@@ -15,6 +15,7 @@
 
 #include "launcher/base/error.h"
 #include "launcher/cli/mpi_arguments.h"
+#include "launcher/pipeline/this_machine.h"
 #include "launcher/plan/plan_files.h"
 #include "launcher/protocol/rank_job.h"
 #include "launcher/spawn/child_environment.h"
@@ -169,7 +170,14 @@ std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& s
   // variables that it is told by name.
   job.has_remote_ranks = planned.has_remote_ranks;
   job.in_slurm = !planned.job_id.empty();
+  if (launch.mpirun_lacks_srun && !planned.has_remote_ranks) {
+    // What mpirun does not know for this machine it would ask srun to reach: Slurm's own name.
+    for (NodePlan& node : job.plan.nodes) node.host = HostName();
+  }
   job.is_root = geteuid() == 0;
+  job.mpirun_is_alone = (!job.in_slurm || launch.mpirun_lacks_srun) &&
+                        FindProgram("ssh", environment).empty() &&
+                        FindProgram("rsh", environment).empty();
   std::vector<ChildCommand> commands = FindSpawner(launch.choice.name).make_commands(job);
   commands.front().open_file = rankfile;
   for (ChildCommand& command : commands) command.report_key = rank_job.report_key;

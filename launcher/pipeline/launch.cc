@@ -2,6 +2,7 @@
 
 #include "launcher/pipeline/launch.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -53,6 +54,13 @@ std::string LookAtMpirun(const std::string& name, const Environment& environment
   const MpirunVersion version = AnswerOfMpirun(asked.get());
   launch->mpi_runtime = version.runtime.value_or(launch->mpi_runtime);
   return MpirunLacks(launch->mpirun, version);
+}
+
+// Whether the user or the site says by what mpirun starts its daemons.
+bool KnowsAnotherWay(const Settings& settings, const Environment& environment) {
+  const std::vector<std::string>& words = settings.mpi_arguments;
+  return std::find(words.begin(), words.end(), "plm") != words.end() ||
+         environment.contains("OMPI_MCA_plm") || environment.contains("PRTE_MCA_plm");
 }
 
 }  // namespace
@@ -137,6 +145,16 @@ Launch ChooseLaunch(const Options& options, const Settings& settings, const Plan
                       means.mpirun_lacks + ": " + kHowToHaveOpenMpi +
                           "; --launcher=srun inside Slurm and --launcher=local on one machine do "
                           "without");
+  }
+  launch.mpirun_lacks_srun =
+      launch.choice.name == "mpirun" && means.in_slurm && FindProgram("srun", environment).empty();
+  if (launch.mpirun_lacks_srun && planned.has_remote_ranks &&
+      !KnowsAnotherWay(settings, environment)) {
+    throw LaunchError(
+        EX_UNAVAILABLE,
+        "mpirun starts ranks on other nodes of a Slurm job by srun, which is not in PATH: in a "
+        "container start ddlrun outside, and the container for each rank (ddlrun apptainer exec "
+        "IMAGE PROGRAM); where ssh reaches the nodes, add --mpiarg '--mca plm rsh'");
   }
   return launch;
 }

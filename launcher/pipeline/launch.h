@@ -22,6 +22,7 @@ namespace launcher {
 struct Launch {
   SpawnerChoice choice;                        // its reason is "" when the user has chosen it
   std::string mpirun, srun;                    // paths, "" for none
+  bool mpirun_lacks_srun = false;              // which it would ask to reach nodes of the job
   SlurmVersion slurm = kNewestSlurm;           // only set where it matters
   MpiRuntime mpi_runtime = MpiRuntime::kOrte;  // that of mpirun, if it is the choice
 };

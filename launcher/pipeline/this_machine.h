@@ -14,7 +14,9 @@ namespace launcher {
 std::string HostName();
 
 // Whether `host` is Slurm's name of this node, its host name (with or without the domain), a name
-// or an address of the loopback, or an address of one of its interfaces.  No name is looked up.
+// or an address of the loopback, or an address of one of its interfaces.  Where this machine does
+// not know its own domain, a name with one is looked up, once: gpu1.a.example and gpu1.b.example
+// both begin like gpu1.  For one thread.
 bool IsThisMachine(const std::string& host, const Environment& environment);
 
 }  // namespace launcher

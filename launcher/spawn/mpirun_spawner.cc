@@ -173,10 +173,14 @@ std::vector<ChildCommand> MakeMpirunCommands(const Job& job) {
   if (job.is_root) append({"--allow-run-as-root"});
   append(slurm.options);
   if (!job.in_slurm) append({"--hostfile", job.run_directory + "/" + kHostfileName});
+  const bool is_isolated =
+      job.mpirun_is_alone && !job.has_remote_ranks && job.mpi_runtime == MpiRuntime::kOrte;
   if (!job.in_slurm && job.environment.contains("SLURM_JOB_ID")) {
     const std::string parameter = job.mpi_runtime == MpiRuntime::kPrrte ? "--prtemca" : "--mca";
-    append({parameter, "ras", "^slurm", parameter, "plm", "^slurm"});
+    append({parameter, "ras", "^slurm"});
+    if (!is_isolated) append({parameter, "plm", "^slurm"});
   }
+  if (is_isolated) append({"--mca", "plm", "isolated"});
   append(DomainArguments(job));
   append(MappingArguments(job));
   append({"-n", std::to_string(job.plan.ranks.size())});

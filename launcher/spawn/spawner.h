@@ -47,6 +47,9 @@ struct Job {
   std::string plan_rankfile;               // the RANKFILE in the run directory
   bool in_slurm = false;                   // the nodes are those of a Slurm job; false: by ssh
   bool is_root = false;
+  // Neither ssh nor rsh nor, in a job, srun is there: of Open MPI 4 mpirun then dies even where it
+  // has to reach nobody, unless it is told so.
+  bool mpirun_is_alone = false;
 };
 
 // One process to start.

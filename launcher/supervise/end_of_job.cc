@@ -31,8 +31,8 @@ bool EndOfJob::Look(Clock::time_point now) {
 
 std::string EndOfJob::Note() const {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options_.margin).count();
-  return "ranks got SIGUSR1 " + std::to_string(seconds) +
-         " s before the end of the job's time (--stop-before)";
+  return std::string("ranks got ") + (options_.signal == SIGUSR2 ? "SIGUSR2 " : "SIGUSR1 ") +
+         std::to_string(seconds) + " s before the end of the job's time (--stop-before)";
 }
 
 void EndOfJob::Ask(Clock::time_point now) {

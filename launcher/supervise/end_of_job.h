@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <csignal>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -25,6 +26,7 @@ struct EndOfJobOptions {
   // As far as it is known at the start; nullopt: the ranks are told nothing.
   std::optional<std::chrono::steady_clock::time_point> end;
   std::chrono::milliseconds margin{0};  // before the end, when they are told
+  int signal = SIGUSR1;                 // by this one, or SIGUSR2
   // A command that prints what Slurm says about the job; its first word is a path.  Empty: nobody
   // is asked.
   std::vector<std::string> question;
@@ -50,6 +52,7 @@ class EndOfJob {
   // Whether the ranks are to be told now.  True only once.  An end that is near or over by now, as
   // one that was known to an earlier start of the ranks may be, is asked for before.
   bool Look(Clock::time_point now);
+  int signal() const { return options_.signal; }
   // What the user is told then, without a line end.
   std::string Note() const;
   // The end as it is known now; nullopt: there is none.

@@ -217,7 +217,7 @@ void Supervisor::LookAtHeartbeat() {
 // Tells the ranks in time that the job ends, unless they are ending.
 void Supervisor::LookAtEndOfJob() {
   if (!end_of_job_.Look(Clock::now()) || !GoesOn() || result_.told_to_stop) return;
-  to_ranks_.Relay(SIGUSR1);
+  to_ranks_.Relay(end_of_job_.signal());
   result_.told_of_end = true;
   result_.notes.push_back(end_of_job_.Note());
 }

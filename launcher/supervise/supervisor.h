@@ -39,7 +39,7 @@ struct SupervisorOptions {
   // A file, or one for each rank, that the program must touch as it makes progress; pattern "":
   // none.
   HeartbeatOptions heartbeat;
-  EndOfJobOptions end_of_job;  // before which every rank gets SIGUSR1
+  EndOfJobOptions end_of_job;  // before which every rank gets a signal
   StatusFileOptions status_file;
   bool tag_output = false;         // "[rank]" in front of every line of a rank
   std::string log_directory;       // for the log files of children that are ranks; "": none

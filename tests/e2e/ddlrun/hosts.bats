@@ -47,3 +47,89 @@ load common
   [ "$status" -eq 0 ]
   [ "$(sort <<< "$output")" = "$(printf '0 worker.a.example 0\n1 worker.b.example 0')" ]
 }
+
+@test "a name that differs from this machine's in its domain is another machine" {
+  [[ $(hostname) != *.* ]] || skip "this machine knows its domain"
+  for other in "$(hostname).other.example" "$(hostname).example"; do
+    run_ddlrun -H "$other:1" --launcher=local true
+    echo "$messages"
+    [ "$status" -eq 78 ]
+    [[ $messages = *"$other"* ]]
+  done
+}
+
+@test "addresses of IPv6 are refused as what they are" {
+  for host in ::1 '[::1]:2' 'fe80::1%eth0:2' 2001:db8::1 'n1,::1'; do
+    run_ddlrun -H "$host" true
+    echo "$host: $messages"
+    [ "$status" -eq 64 ]
+    [[ $messages = *"addresses of IPv6 cannot be written here: give a name"* ]]
+  done
+  for line in '::1' '[fe80::1] slots=2' 'fe80::1 slots=2'; do
+    printf 'n1 slots=1\n%s\n' "$line" > hosts
+    run_ddlrun --hostfile hosts true
+    echo "$line: $messages"
+    [ "$status" -eq 65 ]
+    [[ $messages = *"hosts:2:1: addresses of IPv6 cannot be written here"* ]]
+  done
+  printf 'rank 0=fe80::1 slot=0:0\n' > ranks
+  run_ddlrun --rankfile ranks true
+  [ "$status" -eq 65 ]
+  [[ $messages = *"ranks:1:8: addresses of IPv6 cannot be written here"* ]]
+}
+
+# Makes ./bin: all that ranks need, and Open MPI, but neither srun nor ssh, as in a container.
+without_srun() {
+  mkdir -p bin
+  local name
+  for name in sh bash env cat sort mpirun orted prterun prted; do
+    path=$(command -v "$name") || continue
+    ln -sf "$(readlink -f "$path")" "bin/$name"
+  done
+  search_path=$PWD/bin
+}
+
+@test "in a job of Slurm without srun mpirun starts ranks on this node, whatever Slurm calls it" {
+  require_mpirun
+  without_srun
+  export SLURM_JOB_ID=4711 SLURM_JOB_NUM_NODES=1 SLURM_TASKS_PER_NODE=2 SLURM_NTASKS=2
+  for name in "$(hostname)" q1-dy-1; do
+    export SLURM_JOB_NODELIST=$name SLURM_NODELIST=$name SLURMD_NODENAME=$name
+    for launcher in auto mpirun; do
+      run_ddlrun --launcher=$launcher --accelerators 0 -n 2 --oversubscribe sh -c 'echo "$RANK $OMPI_COMM_WORLD_SIZE $DDLRUN_HOST"'
+      echo "$name: $messages"
+      [ "$status" -eq 0 ]
+      [ "$(sort <<< "$output")" = $'0 2 '"$name"$'\n1 2 '"$name" ]
+    done
+  done
+}
+
+@test "in a job of Slurm without srun ranks on other nodes are refused, and the ways out are named" {
+  require_mpirun
+  without_srun
+  export SLURM_JOB_ID=4711 SLURM_JOB_NUM_NODES=2 SLURM_JOB_NODELIST=q1-dy-[1-2] SLURM_NODELIST=q1-dy-[1-2] SLURMD_NODENAME=q1-dy-1 \
+    'SLURM_TASKS_PER_NODE=1(x2)'
+  for launcher in auto mpirun; do
+    run_ddlrun --launcher=$launcher --accelerators 0 true
+    echo "$messages"
+    [ "$status" -eq 69 ]
+    [[ $messages = *"by srun, which is not in PATH: in a container start ddlrun outside"*"--mpiarg '--mca plm rsh'"* ]]
+    [[ $messages != *ORTE* ]]
+  done
+  make_agent
+  run_ddlrun --launcher=mpirun --accelerators 0 --mpiarg "--mca plm rsh --mca plm_rsh_agent $PWD/agent" sh -c 'echo "$RANK $DDLRUN_HOST"'
+  echo "$messages"
+  [[ $messages != *"by srun, which"* ]]
+}
+
+@test "where there is no ssh mpirun starts ranks on this machine all the same" {
+  require_mpirun
+  mpirun_is_prrte && skip "it does so by itself"
+  without_srun
+  for job in '' 4711; do
+    SLURM_JOB_ID=$job SLURM_JOB_NUM_NODES=1 SLURM_JOB_NODELIST=n7 SLURM_TASKS_PER_NODE=1 run_ddlrun -H "$(hostname):2" --launcher=mpirun --oversubscribe sh -c 'echo "$RANK $OMPI_COMM_WORLD_SIZE"'
+    echo "$messages"
+    [ "$status" -eq 0 ]
+    [ "$(sort <<< "$output")" = $'0 2\n1 2' ]
+  done
+}

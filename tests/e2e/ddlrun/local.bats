@@ -241,6 +241,26 @@ PY
   done
 }
 
+@test "--stop-before sends the signal that is chosen" {
+  local launcher name
+  for launcher in local mpirun; do
+    [ "$launcher" = local ] || require_mpirun
+    for name in USR2 SIGUSR2; do
+      SLURM_JOB_END_TIME=$(($(date +%s) + 75)) run_ddlrun --launcher=$launcher --oversubscribe -n 2 --stop-before 60:$name \
+        sh -c 'trap "echo $RANK saves; exit 75" USR2; trap "echo another" USR1; while :; do sleep 0.05; done'
+      echo "$launcher: $status $output $messages"
+      [ "$status" -eq 75 ]
+      [ "$(sort <<< "$output")" = $'0 saves\n1 saves' ]
+      [[ $messages == *"ddlrun: ranks got SIGUSR2 60 s before the end of the job's time (--stop-before)"* ]]
+    done
+  done
+  for name in '' TERM 12 USR2:USR1 usr2; do
+    run_ddlrun --stop-before "60:$name" true
+    [ "$status" -eq 64 ]
+    [[ $messages == *"--stop-before"*"N, N:USR1 or N:USR2"* ]]
+  done
+}
+
 @test "--stop-before where it cannot be is refused" {
   run_ddlrun --stop-before 60 true
   [ "$status" -eq 78 ]
