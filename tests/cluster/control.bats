@@ -111,3 +111,33 @@ is_training() { [ "$(hpc ddlctl status "$work/run" 2> /dev/null | sed -n 's/^sta
   wait_for 10 nothing_left_on n1
   wait_for 10 nothing_left_on n2
 }
+
+# is_stopped RANK: on node n1 or n2.
+is_stopped() { cluster at "n$(($1 + 1))" grep -q '^State:.T' "/proc/$(cat "$work/pid.$1")/status"; }
+goes_on() { ! is_stopped "$1"; }
+
+@test "Ctrl-Z at the terminal of salloc stops the ranks of all nodes, and fg has them go on" {
+  script at_terminal 'ddlrun sh -c '\''echo $$ > pid.$RANK; until [ -e end ]; do sleep 0.1; done'\' \
+    'echo "stopped $?"; until [ -e go ]; do sleep 0.1; done; fg; echo "code $?"'
+  mkfifo "$work/keys"
+  # shellcheck disable=SC2094 # what is typed, and what is shown
+  limit=120 hpc env --default-signal=INT,QUIT salloc --quiet -N2 --gres=gpu:1 --nodelist=n1,n2 \
+    script -qec 'bash -m ./at_terminal' /dev/null < "$work/keys" > "$work/shown" 2>&1 3>&- &
+  local terminal=$!
+  exec 9> "$work/keys"
+  wait_for 30 test -s "$work/pid.0"
+  wait_for 30 test -s "$work/pid.1"
+  printf '\032' >&9
+  wait_for 20 grep -q 'stopped 148' "$work/shown"
+  is_stopped 0
+  is_stopped 1
+  : > "$work/go"
+  wait_for 20 goes_on 0
+  wait_for 20 goes_on 1
+  : > "$work/end"
+  wait_for 30 grep -q '^code' "$work/shown"
+  exec 9>&-
+  wait "$terminal" || :
+  cat "$work/shown"
+  grep -q '^code 0' "$work/shown"
+}
