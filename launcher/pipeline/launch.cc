@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "launcher/base/error.h"
+#include "launcher/pipeline/this_machine.h"
 #include "launcher/slurm/pmi_types.h"
 #include "launcher/spawn/ask_mpirun.h"
 #include "launcher/spawn/child_environment.h"
@@ -47,12 +48,19 @@ bool HasOneNode(const Environment& environment) {
 
 // Why mpirun cannot start the ranks; "" when it can.  Sets launch->mpi_runtime.  `asked` is the
 // answer of mpirun, or null where it was not asked yet.
-std::string LookAtMpirun(const std::string& name, const Environment& environment,
+std::string LookAtMpirun(const std::string& name, const Plan& plan, const Environment& environment,
                          std::unique_ptr<CommandOutput> asked, Launch* launch) {
   if (asked == nullptr) asked = AskMpirun(launch->mpirun, environment);
   if (asked == nullptr) return name + " is not in PATH";
   const MpirunVersion version = AnswerOfMpirun(asked.get());
   launch->mpi_runtime = version.runtime.value_or(launch->mpi_runtime);
+  if (version.runtime == MpiRuntime::kOrte) {
+    std::vector<std::string> hosts = {NameOfKernel()};
+    for (const NodePlan& node : plan.nodes) hosts.push_back(node.host);
+    const std::string host = HostThatOrteRefuses(hosts);
+    if (!host.empty())
+      return launch->mpirun + " of " + version.name + " takes no host named " + host;
+  }
   return MpirunLacks(launch->mpirun, version);
 }
 
@@ -123,8 +131,8 @@ Launch ChooseLaunch(const Options& options, const Settings& settings, const Plan
   const bool needs_none = planned.plan.ranks.size() == 1 && !planned.has_remote_ranks;
   if (!options.rankfile.empty() || asked == "mpirun" ||
       (asked == "auto" && !has_srun && !needs_none)) {
-    means.mpirun_lacks =
-        LookAtMpirun(settings.mpirun, environment, std::move(mpirun_version), &launch);
+    means.mpirun_lacks = LookAtMpirun(settings.mpirun, planned.plan, environment,
+                                      std::move(mpirun_version), &launch);
   }
   if (!options.rankfile.empty()) {
     launch.choice = {"mpirun", "it reads the rankfile", ""};

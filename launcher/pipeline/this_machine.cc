@@ -67,13 +67,19 @@ bool IsOwnNameWithDomain(const std::string& host) {
 
 }  // namespace
 
-std::string HostName() {
+std::string NameOfKernel() {
   std::array<char, 256> name = {};
-  if (gethostname(name.data(), name.size() - 1) != 0) return "localhost";
+  if (gethostname(name.data(), name.size() - 1) != 0) return "";
   return name.data();
 }
 
+std::string HostName() {
+  const std::string name = NameOfKernel();
+  return rankfile::IsHostName(name) ? name : "localhost";
+}
+
 bool IsThisMachine(const std::string& host, const Environment& environment) {
+  if (host == HostName()) return true;  // though it may look like an address
   sockaddr_in address = {};
   address.sin_family = AF_INET;
   if (inet_pton(AF_INET, host.c_str(), &address.sin_addr) == 1) {

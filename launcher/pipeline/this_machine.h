@@ -10,7 +10,9 @@
 
 namespace launcher {
 
-// As gethostname says it; "localhost" where it says nothing.
+// As gethostname says it, even if that is no name of a host ("(none)"); "" where it says nothing.
+std::string NameOfKernel();
+// The same, but "localhost" where it is no name of a host.
 std::string HostName();
 
 // Whether `host` is Slurm's name of this node, its host name (with or without the domain), a name

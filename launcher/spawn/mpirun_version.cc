@@ -92,4 +92,16 @@ std::string MpirunLacks(const std::string& path, const MpirunVersion& version) {
          (version.first_line.empty() ? "nothing" : "'" + version.first_line + "'");
 }
 
+std::string HostThatOrteRefuses(const std::vector<std::string>& hosts) {
+  constexpr std::size_t kLongestLabel = 63;  // of which 4.1.4 dies
+  constexpr std::string_view kTaken =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.";
+  for (const std::string& host : hosts) {
+    const bool is_taken = host.find_first_not_of(kTaken) == std::string::npos &&
+                          host.substr(0, host.find('.')).size() < kLongestLabel;
+    if (!is_taken) return host;
+  }
+  return "";
+}
+
 }  // namespace launcher

@@ -18,6 +18,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace launcher {
 
@@ -38,5 +39,9 @@ inline constexpr char kHowToHaveOpenMpi[] =
 
 // Why ranks cannot be started by the mpirun at `path`, "" when they can.
 std::string MpirunLacks(const std::string& path, const MpirunVersion& version);
+
+// The first of `hosts` whose name Open MPI 4 does not take (4.1.4: "illegal character in the
+// following node name"), which is the whole mpirun's end; "" where there is none.
+std::string HostThatOrteRefuses(const std::vector<std::string>& hosts);
 
 }  // namespace launcher

@@ -62,7 +62,12 @@ void JobChildren::Start(
   spec.environment = command.environment;
   spec.death_signal = is_rank ? SIGKILL : SIGTERM;  // at SIGTERM srun and mpirun end their ranks
   spec.reads_stdin = command.rank <= 0;
-  spec.signal_mask = signal_mask;
+  // mpirun and srun would not hear the orders that are blocked where ddlrun was started.
+  if (is_rank) {
+    spec.signal_mask = signal_mask;
+  } else {
+    sigemptyset(&spec.signal_mask);
+  }
   if (command.kind == Kind::kMpirun) orphans_ = std::make_unique<Orphans>();
   ChildProcess process = StartChild(spec);
   if (options_.guardian != nullptr) {
@@ -91,16 +96,30 @@ void JobChildren::Start(
   if (!options_.log_directory.empty()) {
     child->log = LogOf(command.rank, options_.log_directory);
   }
-  const auto on_line = [child](std::string_view text) {
-    child->tail.Add(WithoutEnd(text));
-    if (child->log.is_open()) {
-      const std::string line = std::string(WithoutEnd(text)) + "\n";
-      WriteAll(child->log.fd(), line.data(), line.size());
-    }
-    return std::nullopt;
+  // Lines of several ranks do not mix; what a single one writes is seen as it comes.
+  const Unit unit = tag.empty() && options_.hosts.size() == 1 ? Unit::kChunks : Unit::kLines;
+  const auto add = [&](support::Descriptor pipe, int to) {
+    output->Add(std::move(pipe), to, unit, tag, [child, to](std::string_view text) {
+      child->AddToTail(to, text);
+      if (child->log.is_open()) WriteAll(child->log.fd(), text.data(), text.size());
+      return std::nullopt;
+    });
   };
-  output->Add(std::move(process.stdout_pipe), STDOUT_FILENO, Unit::kLines, tag, on_line);
-  output->Add(std::move(process.stderr_pipe), STDERR_FILENO, Unit::kLines, tag, on_line);
+  add(std::move(process.stdout_pipe), STDOUT_FILENO);
+  add(std::move(process.stderr_pipe), STDERR_FILENO);
+}
+
+void JobChild::AddToTail(int stream, std::string_view text) {
+  std::string& line = unfinished[stream];
+  for (std::size_t end = 0; (end = text.find_first_of("\n\r")) != std::string_view::npos;
+       text.remove_prefix(end + 1)) {
+    tail.Add(line + std::string(text.substr(0, end)));
+    line.clear();
+  }
+  line += text;
+  if (line.size() <= kMaxLineBytes) return;
+  tail.Add(line);
+  line.clear();
 }
 
 bool JobChildren::AllEnded() const {
@@ -112,6 +131,9 @@ void JobChildren::AddLastLines(RankFailure* failure) const {
   for (const auto& child : children_) {
     if (child->rank != failure->rank) continue;
     failure->last_lines.assign(child->tail.lines().begin(), child->tail.lines().end());
+    for (const auto& [stream, line] : child->unfinished) {
+      if (!line.empty()) failure->last_lines.push_back(line);
+    }
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include <csignal>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,9 +31,13 @@ struct JobChild {
   int rank = -1;
   pid_t pid = 0;
   bool has_ended = false;
-  Tail tail;  // the last lines, of a rank only
+  Tail tail;                              // the last lines, of a rank only
+  std::map<int, std::string> unfinished;  // by stream: the beginning of a line
   support::Descriptor log;
   StoppedWatch stopped;  // of a rank only
+
+  // What a rank has written to `stream`, with or without its line ends.
+  void AddToTail(int stream, std::string_view text);
 };
 
 class JobChildren {

@@ -27,14 +27,18 @@ OutputQueue* JobOutput::QueueOf(int fd) const {
 void JobOutput::Add(support::Descriptor from, int to, LineReader::Unit unit, const std::string& tag,
                     std::function<std::optional<std::string>(std::string_view)> on_text) {
   OutputQueue* const queue = QueueOf(to);
-  streams_.push_back({LineReader(std::move(from), unit,
-                                 [queue, tag, on_text = std::move(on_text)](std::string_view text) {
-                                   const std::optional<std::string> instead = on_text(text);
-                                   if (instead) text = *instead;
-                                   if (text.empty()) return;
-                                   queue->Add(tag.empty() ? text : tag + std::string(text));
-                                 }),
-                      queue});
+  streams_.push_back(
+      {LineReader(std::move(from), unit,
+                  [queue, tag, on_text = std::move(on_text),
+                   is_at_start = true](std::string_view text) mutable {
+                    const std::optional<std::string> instead = on_text(text);
+                    if (instead) text = *instead;
+                    if (text.empty()) return;
+                    // A long line comes in parts.
+                    queue->Add(tag.empty() || !is_at_start ? text : tag + std::string(text));
+                    is_at_start = text.ends_with('\n') || text.ends_with('\r');
+                  }),
+       queue});
 }
 
 void JobOutput::Say(const std::string& line) { QueueOf(STDERR_FILENO)->Add(line + "\n"); }

@@ -93,9 +93,11 @@ RunDirectory::RunDirectory(const std::string& base, bool keep) : keep_(keep) {
   if (!keep) RemoveLeftBehind(base);
   path_ = std::filesystem::path(AbsolutePath(base)) / kRunDirectoryName;
   if (mkdtemp(path_.data()) == nullptr) throw OsError("cannot make a run directory in " + base);
+  chmod(path_.c_str(), 0700);  // a umask may have taken some of these rights away
   struct stat info = {};
   if (lstat(path_.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != geteuid() ||
       (info.st_mode & 0777) != 0700) {
+    rmdir(path_.c_str());
     throw LaunchError(EX_OSERR, path_ +
                                     " is not a private directory (0700, own); choose another "
                                     "place: --run-dir DIR");

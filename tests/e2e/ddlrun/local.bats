@@ -521,3 +521,93 @@ assert status["ranks"][0]["silence_seconds"] < 60 and not status["is_old"], stat
   [ "$status" -eq 64 ]
   [[ $messages == *"[ERROR DDL-20-64] --rankfile places and binds all ranks; leave --ranks-per-node and --cpus-per-rank out" ]]
 }
+
+@test "the log of a rank is what it has written, byte for byte, by every launcher" {
+  head -c 300000 /dev/urandom > noise
+  local launcher program
+  for launcher in local mpirun; do
+    [ "$launcher" = local ] || require_mpirun
+    for program in 'printf "1%%\r2%%\r"' 'head -c 200000 /dev/zero | tr "\0" x; echo' 'cat noise' 'printf "no end"' 'printf "a\n\nb"'; do
+      rm -rf logs
+      run_ddlrun -n 1 --launcher=$launcher --log-dir logs sh -c "$program"
+      [ "$status" -eq 0 ]
+      sh -c "$program" | cmp - logs/*
+    done
+  done
+}
+
+@test "what a rank writes is seen at once, without a line end, too" {
+  local launcher
+  for launcher in local mpirun; do
+    [ "$launcher" = local ] || require_mpirun
+    rm -f shown
+    "$ddlrun" -n 1 --launcher=$launcher sh -c 'printf "loading... "; until [ -e shown.seen ]; do sleep 0.1; done; echo done' > shown 2> messages 3>&- &
+    wait_for 10 grep -q 'loading' shown
+    : > shown.seen
+    wait $!
+    rm shown.seen
+    [ "$(cat shown)" = "loading... done" ]
+  done
+}
+
+@test "the beginning of a line is among the last lines of a rank that fails, and tags stand at the beginning of lines alone" {
+  run_ddlrun -n 1 --launcher=local sh -c 'echo one; printf two; exit 3'
+  [ "$status" -eq 3 ]
+  grep -A3 'last lines of rank 0' <<< "$messages"
+  [[ $messages == *"| one"*"| two"* ]]
+  run_ddlrun -n 1 --launcher=local --tag-output sh -c 'head -c 200000 /dev/zero | tr "\0" x; echo; echo'
+  [ "$(tr -d x <<< "$output")" = $'[0] \n[0] ' ]
+}
+
+@test "a umask that takes rights from the user does not matter" {
+  local mask
+  for mask in 0177 0277 0777 0077; do
+    run --separate-stderr sh -c "umask $mask; exec '$ddlrun' -n 2 --oversubscribe --launcher=local sh -c umask"
+    echo "$mask: $stderr"
+    [ "$status" -eq 0 ]
+    [ "$output" = "$mask"$'\n'"$mask" ]
+  done
+}
+
+@test "orders to stop reach ranks where ddlrun was started with signals blocked" {
+  local launcher blocked
+  for launcher in local mpirun; do
+    [ "$launcher" = local ] || require_mpirun
+    for blocked in SIGALRM SIGTERM 'SIGALRM, signal.SIGCONT, signal.SIGTERM, signal.SIGUSR1'; do
+      rm -f pid
+      python3 -c "import os, signal, sys; signal.pthread_sigmask(signal.SIG_BLOCK, {signal.$blocked}); os.execv(sys.argv[1], sys.argv[1:])" \
+        "$ddlrun" -n 1 --launcher=$launcher env --block-signal=HUP --default-signal sh -c 'trap "exit 75" TERM; echo $$ > pid; while :; do sleep 0.1; done' \
+        2> messages 3>&- &
+      wait_for 10 test -s pid
+      [ "$launcher" = mpirun ] || [ "$blocked" = SIGALRM ] || { kill -KILL $!; continue; } # ranks inherit what is blocked
+      kill -TERM $!
+      wait_for 10 have_ended $!
+    done
+  done
+}
+
+# with_name NAME COMMAND...: on a machine that has this name.
+with_name() {
+  unshare -u true 2> /dev/null || skip "no namespace can be made here"
+  run --separate-stderr unshare -u sh -c 'printf %s "$0" > /proc/sys/kernel/hostname && exec "$@"' "$@"
+  messages=$stderr
+}
+
+@test "any name of the machine will do" {
+  local name
+  for name in '(none)' 'a b' -x _ 10.0.0.9 codespaces_3620e8 "$(printf '%063d' 0)" Übung; do
+    with_name "$name" "$ddlrun" -n 1 sh -c 'echo $RANK'
+    echo "$name: $status $messages"
+    [ "$status" -eq 0 ]
+    with_name "$name" "$ddlrun" -n 2 --oversubscribe sh -c 'echo $RANK'
+    echo "$name: $status $messages"
+    [ "$status" -eq 0 ]
+  done
+  require_mpirun
+  mpirun_is_prrte && return
+  for name in codespaces_3620e8 "$(printf '%063d' 0)"; do
+    with_name "$name" "$ddlrun" -n 2 --oversubscribe --launcher=mpirun true
+    [ "$status" -eq 69 ]
+    [[ $messages == *"takes no host named $name"*"--launcher=local"* ]]
+  done
+}
