@@ -191,14 +191,12 @@ bool HasOwnCpus() { return job.bind && !Is(job.cpus, "-") && strncmp(job.cpus, "
 
 void Bind() {
   if (!job.bind) return;
-  if (HasOwnCpus()) {
-    const Refusal refusal = BindCpus(job.cpus);
-    if (refusal.text[0] != '\0') Refuse(EX_CONFIG, "%s", refusal.text);
+  Refusal refusal = {};
+  if (HasOwnCpus()) refusal = BindCpus(job.cpus);
+  if (refusal.text[0] == '\0' && job.numa_os_index >= 0) {
+    refusal = PreferMemoryOf(job.numa_os_index);
   }
-  if (job.numa_os_index >= 0) {
-    const Refusal refusal = PreferMemoryOf(job.numa_os_index);
-    if (refusal.text[0] != '\0') Refuse(EX_CONFIG, "%s", refusal.text);
-  }
+  if (refusal.text[0] != '\0') Refuse(EX_CONFIG, "%s", refusal.text);
 }
 
 // Whether the run directory is here: it is only on the node of ddlrun.
