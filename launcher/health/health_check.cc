@@ -124,6 +124,11 @@ std::vector<ChildCommand> MakeCheckCommands(const HealthCheck& check, const Plan
   options.program = {RequireHelper("ddlrun-node-check", check.program_directory), "--limit",
                      std::to_string(NodeLimitSeconds(planned.plan.nodes.size())), "--link-limit",
                      std::to_string(kLinkLimitSeconds)};
+  // That of the planned ranks, which need not begin on the first node as those of the check do.
+  const std::string address = MasterAddress(check.settings, check.planned, check.environment);
+  if (!address.empty()) {
+    options.program.insert(options.program.end(), {"--master-address", address});
+  }
   if (!probe.empty()) options.program.insert(options.program.end(), {"--probe", probe});
   const std::string folder = check.run_directory.path() + "/check";
   if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {

@@ -65,6 +65,7 @@ std::vector<Verdict> JudgeNodes(const CheckedJob& job, const std::vector<NodeFac
     verdicts.push_back(judge(nodes));
   }
   verdicts.push_back(JudgeDirectory(nodes, job.directory_error));
+  verdicts.push_back(JudgeMaster(nodes));
   verdicts.push_back(JudgeClocks(nodes));
   verdicts.push_back(JudgeVersions(nodes));
   verdicts.push_back(JudgeConnections(nodes, hosts));

@@ -29,6 +29,7 @@ Verdict JudgeInfiniband(const Nodes& nodes);
 Verdict JudgeMemlock(const Nodes& nodes);
 Verdict JudgeShm(const Nodes& nodes);
 Verdict JudgeDirectory(const Nodes& nodes, const std::string& directory_error);
+Verdict JudgeMaster(const Nodes& nodes);
 Verdict JudgeClocks(const Nodes& nodes);
 Verdict JudgeVersions(const Nodes& nodes);
 // `hosts` are all hosts of the plan.

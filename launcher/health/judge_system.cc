@@ -167,4 +167,26 @@ Verdict JudgeDirectory(const Nodes& nodes, const std::string& directory_error) {
   return {check, Status::kOk, seen, ""};
 }
 
+// It is no failure, since programs of MPI do not ask for the address.
+Verdict JudgeMaster(const Nodes& nodes) {
+  const std::string check = "master-addr";
+  const HostsByText problems =
+      GroupHosts(nodes, [](const NodeFacts& facts) { return facts.master.problem; });
+  const HostsByText unasked = GroupHosts(nodes, [](const NodeFacts& facts) -> std::string {
+    return facts.master.address.empty() ? "was not looked up" : "";
+  });
+  std::string address;
+  for (const AnsweredNode& node : nodes) address = std::max(address, node.facts->master.address);
+  const std::string name = address.empty() ? "MASTER_ADDR" : "MASTER_ADDR=" + address;
+  if (!problems.empty()) {
+    return {check, Status::kWarn, name + " is not found: " + GroupsText(problems),
+            "ranks that meet there, of PyTorch for example, wait for ever; give an address that "
+            "all nodes reach: -x MASTER_ADDR=ADDRESS"};
+  }
+  if (!unasked.empty()) {
+    return {check, Status::kNotKnown, name + " " + GroupsText(unasked), "getent hosts on the node"};
+  }
+  return {check, Status::kOk, name + " is found on " + CountText(nodes.size(), "node"), ""};
+}
+
 }  // namespace launcher

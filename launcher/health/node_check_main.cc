@@ -5,6 +5,7 @@
 // the node is, what its working directory is like, and what the nodes have found out together.
 //
 //   ddlrun-node-check [--limit SECONDS] [--link-limit SECONDS] [--probe FILE]
+//                     [--master-address ADDRESS]
 
 #include <unistd.h>
 
@@ -22,6 +23,7 @@
 #include "launcher/health/facts_lines.h"
 #include "launcher/health/gpu_facts.h"
 #include "launcher/health/mpi_version.h"
+#include "launcher/health/name_lookup.h"
 #include "launcher/health/rendezvous.h"
 #include "launcher/health/system_facts.h"
 #include "launcher/health/watchdog.h"
@@ -32,10 +34,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// How long a name may be looked for, so that other nodes do not wait for one without name servers
+// until they give up.  A resolver asks a second server after five seconds.
+constexpr std::chrono::seconds kLookupPatience{5};
+
 struct Arguments {
   int limit_seconds = 30;      // for everything
   int link_limit_seconds = 5;  // for one pair of nodes
   std::string probe;           // a file that ddlrun has made in the working directory
+  std::string master_address;  // MASTER_ADDR of the ranks; "": none
 };
 
 int ReadSeconds(const std::string& text) {
@@ -54,10 +61,13 @@ Arguments ReadArguments(const std::vector<std::string>& words) {
       arguments.link_limit_seconds = ReadSeconds(value);
     } else if (words[next] == "--probe") {
       arguments.probe = value;
+    } else if (words[next] == "--master-address") {
+      arguments.master_address = value;
     } else {
-      throw LaunchError(EX_USAGE,
-                        "usage: ddlrun-node-check [--limit SECONDS] [--link-limit SECONDS] "
-                        "[--probe FILE]; it is started by ddlrun --check=full");
+      throw LaunchError(
+          EX_USAGE,
+          "usage: ddlrun-node-check [--limit SECONDS] [--link-limit SECONDS] "
+          "[--probe FILE] [--master-address ADDRESS]; it is started by ddlrun --check=full");
     }
   }
   return arguments;
@@ -139,10 +149,15 @@ void Run(const std::vector<std::string>& words) {
   setenv("UCX_TCP_CONN_NB", "y", 0);
 
   const bool is_of_mpirun = ValueOr(environment, "DDLRUN_SPAWNER", "") == "mpirun";
-  static Reporter reporter;  // the watchdog's thread outlives this function
+  static Reporter reporter;                     // the watchdog's thread outlives this function
+  NameLookup master(arguments.master_address);  // meanwhile the rest is looked at
+  const Clock::time_point lookup_end = Clock::now() + kLookupPatience;
   NodeFacts facts = ReadNode(environment);
   reporter.Say(facts, false);
   facts.directory = ReadDirectory(arguments.probe, std::chrono::seconds(3));
+  if (!arguments.master_address.empty()) {
+    facts.master = {arguments.master_address, master.Problem(lookup_end)};
+  }
   reporter.Say(facts, false);
   StartWatchdog(deadline, [limit = arguments.limit_seconds] {
     reporter.SayTimeIsUp("the exchange did not end within " + std::to_string(limit) + " s");

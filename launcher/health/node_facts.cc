@@ -13,13 +13,14 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GpuFacts, model, pci_bus_id, uncorrected_erro
                                    remap_failed, nvlinks, pcie_lanes, pcie_lanes_most, processes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PortFacts, name, state, rate_gbits, protocol)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DirectoryFacts, path, is_shared, write_error, free_bytes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MasterFacts, address, problem)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LinkFacts, to, problem, seconds)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ExchangeFacts, unavailable, problem, clock_seconds, links_tested,
                                    links_ok, slowest, failed)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NodeFacts, node, host, machine, cpu_model, cpus, memory_bytes,
                                    kernel, system, gpu_source, gpu_problem, gpus, nvidia_devices,
                                    granted_gpus, ports, memlock_bytes, shm_free_bytes, shm_error,
-                                   directory, mpi, pmix, pmix_server, ucx, exchange)
+                                   directory, master, mpi, pmix, pmix_server, ucx, exchange)
 
 namespace {
 
@@ -50,15 +51,18 @@ NodeFacts DecodeNodeFacts(const std::string& text) {
 }
 
 std::string EncodeLaterFacts(const NodeFacts& facts) {
-  return Dump({{"directory", facts.directory}, {"exchange", facts.exchange}});
+  return Dump(
+      {{"directory", facts.directory}, {"master", facts.master}, {"exchange", facts.exchange}});
 }
 
 void DecodeLaterFacts(const std::string& text, NodeFacts* facts) {
   try {
     const json later = json::parse(text);
     const DirectoryFacts directory = later.at("directory").get<DirectoryFacts>();
+    const MasterFacts master = later.at("master").get<MasterFacts>();
     facts->exchange = later.at("exchange").get<ExchangeFacts>();
     facts->directory = directory;
+    facts->master = master;
   } catch (const std::exception& error) {
     throw NotOurs(error);
   }

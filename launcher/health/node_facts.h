@@ -42,6 +42,12 @@ struct DirectoryFacts {
   long long free_bytes = -1;  // for this user
 };
 
+// Where ranks will meet, as this node sees it.
+struct MasterFacts {
+  std::string address;  // their MASTER_ADDR; "" when it was not looked up
+  std::string problem;  // why this node finds no address of that name; "" when it does
+};
+
 // One pair of nodes, seen by the one that speaks first.
 struct LinkFacts {
   int to = -1;          // index of the other node; -1: none
@@ -81,6 +87,7 @@ struct NodeFacts {
   long long shm_free_bytes = -1;  // in /dev/shm
   std::string shm_error;          // why nothing can be made in it
   DirectoryFacts directory;       // where ranks will start
+  MasterFacts master;
 
   std::string mpi;          // "Open MPI v4.1.4"; "" when no library is found
   std::string pmix;         // version of the library; "" when this build has none
@@ -95,8 +102,8 @@ std::string EncodeNodeFacts(const NodeFacts& facts);
 // The inverse.  Throws LaunchError(EX_SOFTWARE) for a text that EncodeNodeFacts did not write.
 NodeFacts DecodeNodeFacts(const std::string& text);
 
-// A line of the same form with the facts that are known later than the others: `directory` and
-// `exchange`.
+// A line of the same form with the facts that are known later than the others: `directory`,
+// `master` and `exchange`.
 std::string EncodeLaterFacts(const NodeFacts& facts);
 
 // Puts what EncodeLaterFacts wrote into `facts`.  Throws as DecodeNodeFacts does.

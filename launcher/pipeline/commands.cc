@@ -67,6 +67,12 @@ bool ChooseDirectory(const std::vector<std::string>& mpi_arguments) {
   });
 }
 
+// What -x or the site file sets for the ranks goes before the environment of ddlrun.
+std::string Chosen(const Settings& settings, const Environment& environment,
+                   const std::string& name, const std::string& fallback) {
+  return ValueOr(settings.rank_settings, name, ValueOr(environment, name, fallback));
+}
+
 RankJob MakeRankJob(const Options& options, const Settings& settings, const PlannedJob& planned,
                     const Launch& launch, const Environment& environment,
                     const std::string& run_directory) {
@@ -86,14 +92,8 @@ RankJob MakeRankJob(const Options& options, const Settings& settings, const Plan
   const bool is_placed = job.spawner == "local" ||
                          (job.spawner == "mpirun" && ChooseDirectory(settings.mpi_arguments));
   if (settings.stays_here && !is_placed) job.directory = CurrentDirectory(environment);
-  const NodePlan& first = planned.plan.nodes[static_cast<std::size_t>(planned.plan.ranks[0].node)];
-  // What -x or the site file sets for the ranks goes before the environment of ddlrun.
-  const auto chosen = [&](const std::string& name, const std::string& fallback) {
-    return ValueOr(settings.rank_settings, name, ValueOr(environment, name, fallback));
-  };
-  job.master_address =
-      chosen("MASTER_ADDR", planned.plan.nodes.size() == 1 ? "127.0.0.1" : first.host);
-  const std::string port = chosen("MASTER_PORT", "");
+  job.master_address = MasterAddress(settings, planned, environment);
+  const std::string port = Chosen(settings, environment, "MASTER_PORT", "");
   job.restart_count = planned.restart_count;
   job.master_port = port.empty() ? ChooseMasterPort(PortSeed(planned.job_id, planned.restart_count))
                                  : support::WholeNumber<int>(port).value_or(0);
@@ -118,6 +118,14 @@ void AddDdlSettings(const Options& options, const Plan& plan,
 }
 
 }  // namespace
+
+std::string MasterAddress(const Settings& settings, const PlannedJob& planned,
+                          const Environment& environment) {
+  const Plan& plan = planned.plan;
+  const NodePlan& first = plan.nodes[static_cast<std::size_t>(plan.ranks[0].node)];
+  return Chosen(settings, environment, "MASTER_ADDR",
+                plan.nodes.size() == 1 ? "127.0.0.1" : first.host);
+}
 
 std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& settings,
                                        const PlannedJob& planned, const Launch& launch,

@@ -16,6 +16,11 @@
 
 namespace launcher {
 
+// What MASTER_ADDR of the ranks will be: what -x or the site file sets, else what the user has set,
+// else 127.0.0.1 on a single node, else the host of rank 0.  Pure.
+std::string MasterAddress(const Settings& settings, const PlannedJob& planned,
+                          const Environment& environment);
+
 // The commands to start.  `program_directory` is the folder of ddlrun itself (bin), from which the
 // path of the shim follows.  Throws LaunchError.
 std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& settings,

@@ -23,6 +23,7 @@
 #include "launcher/protocol/rank_report.h"
 #include "launcher/protocol/rank_variables.h"
 #include "launcher/shim/binding.h"
+#include "launcher/shim/cpu_quota.h"
 #include "launcher/shim/rank_log.h"
 #include "launcher/shim/run_program.h"
 #include "launcher/shim/start_problem.h"
@@ -191,14 +192,12 @@ bool HasOwnCpus() { return job.bind && !Is(job.cpus, "-") && strncmp(job.cpus, "
 
 void Bind() {
   if (!job.bind) return;
-  if (HasOwnCpus()) {
-    const Refusal refusal = BindCpus(job.cpus);
-    if (refusal.text[0] != '\0') Refuse(EX_CONFIG, "%s", refusal.text);
+  Refusal refusal = {};
+  if (HasOwnCpus()) refusal = BindCpus(job.cpus);
+  if (refusal.text[0] == '\0' && job.numa_os_index >= 0) {
+    refusal = PreferMemoryOf(job.numa_os_index);
   }
-  if (job.numa_os_index >= 0) {
-    const Refusal refusal = PreferMemoryOf(job.numa_os_index);
-    if (refusal.text[0] != '\0') Refuse(EX_CONFIG, "%s", refusal.text);
-  }
+  if (refusal.text[0] != '\0') Refuse(EX_CONFIG, "%s", refusal.text);
 }
 
 // Whether the run directory is here: it is only on the node of ddlrun.
@@ -312,8 +311,9 @@ void SetEnvironment(int usable_cpus) {
   RestorePath();
   // One thread per core of the rank; hardware threads share the units that training needs.
   if (job.cores > 0 && getenv("OMP_NUM_THREADS") == nullptr) {
-    SetUnlessSet("OMP_NUM_THREADS", job.cores);
-    SetUnlessSet(kThreadsVariable, job.cores);
+    const int threads = ThreadsWithinQuota("", job.cores, job.local_world_size);
+    SetUnlessSet("OMP_NUM_THREADS", threads);
+    SetUnlessSet(kThreadsVariable, threads);
   }
   // A rank of Open MPI keeps its CPU busy while it waits.  Where ranks share CPUs it would keep the
   // others from working.

@@ -7,6 +7,11 @@
 
 load common
 
+teardown() {
+  [ -z "${group-}" ] || rmdir "$group"
+  require_no_run_directory
+}
+
 launchers() {
   echo local
   ! command -v mpirun > /dev/null || echo mpirun
@@ -147,4 +152,39 @@ yields() { # RANKS LAUNCHER
   [[ $output != *"the last words"* ]] # who has set it has it so
   PYTHONUNBUFFERED=x run_ddlrun -n 1 --launcher=local sh -c 'echo "$PYTHONUNBUFFERED"'
   [ "$output" = x ]
+}
+
+# limit_cpus QUOTA: makes the group $group, below that of this test, which has QUOTA of 100000 microseconds.
+limit_cpus() {
+  local place
+  place=/sys/fs/cgroup$(sed -n 's/^0:://p' /proc/self/cgroup)
+  if grep -qE '^[0-9]+:([^:]*,)?cpu(,[^:]*)?:' /proc/self/cgroup; then
+    place=/sys/fs/cgroup/cpu$(sed -nE 's/^[0-9]+:([^:]*,)?cpu(,[^:]*)?://p' /proc/self/cgroup)
+  fi
+  mkdir "$place/ddlrun-cpu-$$" 2> /dev/null || skip "no control group can be made in $place"
+  group=$place/ddlrun-cpu-$$
+  if [ -e "$group/cpu.cfs_quota_us" ]; then
+    echo 100000 > "$group/cpu.cfs_period_us"
+    echo "$1" > "$group/cpu.cfs_quota_us"
+  elif [ -e "$group/cpu.max" ]; then
+    echo "$1 100000" > "$group/cpu.max"
+  else
+    skip "$group does not limit CPU time"
+  fi
+}
+
+@test "a control group's limit of CPU time is one of threads" {
+  [ "$(nproc)" -ge 2 ] || skip "this machine has one CPU"
+  run_ddlrun -n 1 --launcher=local sh -c 'echo "$OMP_NUM_THREADS"'
+  [ "$output" -ge 2 ] || skip "a rank has one core"
+  limit_cpus 50000
+  in_group() {
+    run --separate-stderr timeout 60 bash -c 'echo $$ > "$0/cgroup.procs"; exec "$@"' "$group" \
+      "$ddlrun" -n 1 --launcher=local sh -c 'echo "$OMP_NUM_THREADS $DDLRUN_OMP_NUM_THREADS"'
+    echo "$output$stderr"
+  }
+  in_group
+  [ "$output" = "1 1" ]
+  OMP_NUM_THREADS=7 in_group
+  [ "$output" = "7 " ]
 }

@@ -14,7 +14,7 @@ no_probe() { ! compgen -G "$BATS_TEST_TMPDIR/.ddlrun-check.*" > /dev/null; }
   run_ddlrun --check-only -n 1 touch started
   [ "$status" -eq 0 ]
   local check
-  for check in nodes hardware gpus gpu-use gpu-errors gpu-links infiniband memlock shm directory clocks versions connections; do
+  for check in nodes hardware gpus gpu-use gpu-errors gpu-links infiniband memlock shm directory master-addr clocks versions connections; do
     grep -qE "^$check +(ok|warn|not known) +[^ ]" <<< "$output"
   done
   [ ! -e started ]
@@ -70,6 +70,31 @@ no_probe() { ! compgen -G "$BATS_TEST_TMPDIR/.ddlrun-check.*" > /dev/null; }
   echo 'check: full' > site.yaml
   run_ddlrun --site ./site.yaml -n 1 true
   [[ $messages == *$'\n'"nodes        ok         1 node answered"* ]]
+}
+
+@test "MASTER_ADDR that a node does not find is a warning, with what to give instead" {
+  # No name server is asked for a name with a part of more than 63 bytes.
+  local name warning
+  name=$(printf 'n%.0s' {1..64})
+  warning=" is not found: "*" ("*"): ranks that meet there, "*"-x MASTER_ADDR=ADDRESS"
+  run_ddlrun --check=full -n 1 -x MASTER_ADDR="$name" sh -c 'echo "$MASTER_ADDR"'
+  [ "$status" -eq 0 ]
+  [ "$output" = "$name" ]
+  [[ $messages == *$'\n'"master-addr  warn       MASTER_ADDR=$name"$warning* ]]
+  MASTER_ADDR=$name run_ddlrun --check-only -n 1
+  [ "$status" -eq 0 ]
+  [[ $output == *$'\n'"master-addr  warn       MASTER_ADDR=$name"$warning* ]]
+  run_ddlrun --check-only -n 1
+  [[ $output == *$'\n'"master-addr  ok         MASTER_ADDR=127.0.0.1 is found on 1 node"* ]]
+}
+
+@test "every node looks up the address of rank 0" {
+  require_mpirun
+  make_agent
+  printf '%s\n' 'rank 0=n2 slot=0' 'rank 1=127.0.0.1 slot=0' > rankfile
+  run_ddlrun --check-only -H 127.0.0.1,n2 --rankfile rankfile --oversubscribe --mpiarg "--mca plm_rsh_agent $PWD/agent"
+  echo "$output $messages"
+  [[ $output == *$'\n'"master-addr  warn       MASTER_ADDR=n2 is not found: "*" (n2,127.0.0.1): "* ]]
 }
 
 @test "mpirun's nodes meet: clocks are compared, every pair talks" {

@@ -26,6 +26,7 @@ NodeFacts RichNode(int node) {
   facts.gpus[2].remap_pending = facts.gpus[3].remap_failed = true;
   facts.gpu_problem = "NVML: no";
   facts.shm_error = "Permission denied";
+  facts.master = {"n1", "Name or service not known"};
   facts.exchange.failed = {{2, "lost", 0}};
   facts.exchange.unavailable = "nothing";
   facts.exchange.problem = "all";
@@ -37,6 +38,8 @@ TEST(NodeFacts, AreTheSameAfterEncodingAndDecoding) {
   EXPECT_EQ(EncodeNodeFacts(DecodeNodeFacts(text)), text);
   EXPECT_EQ(DecodeNodeFacts(text).gpus[1].processes[0].bytes, 2);
   EXPECT_EQ(DecodeNodeFacts(text).exchange.failed[0].problem, "lost");
+  EXPECT_EQ(DecodeNodeFacts(text).master.address, "n1");
+  EXPECT_EQ(DecodeNodeFacts(text).master.problem, "Name or service not known");
 }
 
 TEST(NodeFacts, AreAsciiWhateverAKernelOrDriverSays) {
@@ -92,6 +95,7 @@ TEST(FactsReader, AddsLaterReportsToTheFirst) {
   NodeFacts facts = RichNode(0);
   facts.exchange = ExchangeFacts();
   facts.directory.write_error = "no answer";
+  facts.master = {};
   for (const std::string& line : Lines(FormatFacts(facts, 0, FactsKind::kAll))) reader.Add(line);
   EXPECT_EQ(EncodeNodeFacts(reader.Facts()[0]), EncodeNodeFacts(facts));
 
@@ -121,6 +125,14 @@ TEST(NodeFacts, OfAnotherVersionAreRefusedLaterToo) {
     EXPECT_THROW(DecodeLaterFacts(text, &facts), LaunchError) << text;
     EXPECT_EQ(EncodeNodeFacts(facts), EncodeNodeFacts(RichNode(0)));
   }
+}
+
+TEST(NodeFacts, OfAVersionThatLooksNoNameUpAreRefused) {
+  std::string text = EncodeLaterFacts(RichNode(0));
+  NodeFacts facts = RichNode(1);
+  text.replace(text.find("\"master\""), 8, "\"mister\"");
+  EXPECT_THROW(DecodeLaterFacts(text, &facts), LaunchError);
+  EXPECT_EQ(EncodeNodeFacts(facts), EncodeNodeFacts(RichNode(1)));
 }
 
 TEST(FactsReader, PassesOverTheTagsOfMpirun) {

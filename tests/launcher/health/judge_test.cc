@@ -19,7 +19,7 @@ using testing::IsEmpty;
 TEST(Judge, FindsNothingWrongWithHealthyNodes) {
   const MadeUpJob made(4);
   const std::vector<Verdict> verdicts = JudgeNodes(made.job, made.facts);
-  EXPECT_EQ(verdicts.size(), 13U);
+  EXPECT_EQ(verdicts.size(), 14U);
   for (const Verdict& verdict : verdicts) {
     EXPECT_EQ(verdict.status, Status::kOk) << verdict.check << ": " << verdict.seen;
     EXPECT_EQ(verdict.advice, "") << verdict.check;
@@ -315,6 +315,31 @@ TEST(Directory, FailsWhenItCannotBeWritten) {
   made.job.directory_error = "/proc cannot be written: No such file or directory";
   EXPECT_EQ(made.Of("directory").status, Status::kFail);
   EXPECT_EQ(made.Of("directory").seen, made.job.directory_error);
+}
+
+TEST(Master, WarnsOfNodesThatDoNotFindIt) {
+  MadeUpJob made(4);
+  EXPECT_EQ(made.Of("master-addr").seen, "MASTER_ADDR=n1 is found on 4 nodes");
+  made.facts[1].master.problem = made.facts[2].master.problem = "Name or service not known";
+  made.facts[3].master.problem = "no answer within 5 s";
+  const Verdict verdict = made.Of("master-addr");
+  EXPECT_EQ(verdict.status, Status::kWarn);
+  EXPECT_EQ(verdict.seen,
+            "MASTER_ADDR=n1 is not found: Name or service not known (n[2-3]), no answer within 5 s "
+            "(n4)");
+  EXPECT_THAT(verdict.advice, HasSubstr("-x MASTER_ADDR=ADDRESS"));
+  EXPECT_FALSE(AnyFailed(JudgeNodes(made.job, made.facts)));
+}
+
+TEST(Master, IsNotKnownWhereANodeDidNotGetThatFar) {
+  MadeUpJob made(2);
+  made.facts[0].master = {};
+  EXPECT_EQ(made.Of("master-addr").status, Status::kNotKnown);
+  EXPECT_EQ(made.Of("master-addr").seen, "MASTER_ADDR=n1 was not looked up (n1)");
+  made.facts[1].master.problem = "no such name";
+  EXPECT_EQ(made.Of("master-addr").status, Status::kWarn);
+  made.facts[1].master = {};
+  EXPECT_EQ(made.Of("master-addr").seen, "MASTER_ADDR was not looked up (n[1-2])");
 }
 
 TEST(Directory, WarnsOfLittleSpace) {

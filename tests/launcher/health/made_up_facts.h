@@ -38,6 +38,7 @@ inline NodeFacts HealthyNode(int node, int gpus = 4) {
   facts.memlock_bytes = -1;
   facts.shm_free_bytes = 200LL << 30;
   facts.directory = {"/nobackup/work", true, "", 1LL << 40};
+  facts.master = {"n1", ""};
   facts.mpi = "Open MPI v4.1.4";
   facts.pmix = "4.2.2";
   facts.pmix_server = "4.2.2";
