@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "launcher/protocol/colons.h"
 #include "launcher/protocol/rank_report.h"
 #include "launcher/shim/output_relay.h"
 #include "launcher/shim/program_file.h"
@@ -44,8 +45,8 @@ void StayThroughSignals() {
     ExpectEnd();
   });
   // A handler that does nothing, since the child would inherit SIG_IGN.  SIGPIPE comes where nobody
-  // reads standard error any more.  A program that asks at a terminal, which srun --pty may give it,
-  // has its whole process group stopped: this process must go on to say so.
+  // reads standard error any more.  A program that asks at a terminal, which srun --pty may give
+  // it, has its whole process group stopped: this process must go on to say so.
   constexpr int kOthers[] = {SIGHUP,  SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE,
                              SIGCHLD, SIGTSTP, SIGTTIN, SIGTTOU};
   for (const int number : kOthers) signal(number, [](int) {});
@@ -143,7 +144,10 @@ int BecomeProgram(char* const* argv, const char* folders) {
   return error;
 }
 
-int RunProgram(char* const* argv, const RankProcess& rank) {
+int RunProgram(char** argv, const RankProcess& rank) {
+  for (char** word = argv; *word != nullptr; ++word) {
+    if (IsOfColons(*word)) ++*word;
+  }
   StayThroughSignals();
   sigset_t while_waiting;
   sigset_t original;

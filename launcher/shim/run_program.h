@@ -39,6 +39,6 @@ inline constexpr int kStopSignalOfMpirun = SIGALRM;
 // came first: then this rank is not the cause.  Exit code 75, stopped early with a checkpoint, is
 // reported and becomes 0, since srun and mpirun would otherwise kill the other ranks, which are
 // still writing theirs.  Returns errno when the program cannot be started.
-int RunProgram(char* const* argv, const RankProcess& rank);
+int RunProgram(char** argv, const RankProcess& rank);
 
 }  // namespace launcher

@@ -7,6 +7,7 @@
 #include "launcher/protocol/rank_job.h"
 #include "launcher/protocol/rank_variables.h"
 #include "launcher/spawn/child_environment.h"
+#include "launcher/spawn/more_colons.h"
 #include "launcher/spawn/slurm_for_mpirun.h"
 #include "launcher/spawn/spawner.h"
 #include "launcher/system/run_directory.h"
@@ -195,7 +196,7 @@ std::vector<ChildCommand> MakeMpirunCommands(const Job& job) {
   for (const auto& [name, value] : job.rank_settings) environment[name] = value;
   SetDaemonDirectory(job, &environment);
   append({job.shim, "--"});
-  append(job.program);
+  append(WithMoreColons(job.program));
   command.environment = ToStrings(environment);
   command.may_hide_reports = MaySendOutputElsewhere(job);
   return {command};

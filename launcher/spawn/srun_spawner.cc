@@ -4,6 +4,7 @@
 
 #include "launcher/base/error.h"
 #include "launcher/spawn/child_environment.h"
+#include "launcher/spawn/more_colons.h"
 #include "launcher/spawn/spawner.h"
 #include "launcher/system/run_directory.h"
 
@@ -109,7 +110,7 @@ std::vector<ChildCommand> MakeSrunCommands(const Job& job) {
     if (job.has_lost_nodes) append({"--mem=0"});
     if (job.tag_output) append({"--label"});
     append({job.shim, "--"});
-    append(job.program);
+    append(WithMoreColons(job.program));
     first = last;
   }
 

@@ -35,7 +35,7 @@ ARROWS = {
                           "launcher/plan/plan.h"],
     "launcher/rank": ["launcher/base", "launcher/topology", "launcher/plan", "launcher/protocol"],
     "launcher/shim": ["launcher/topology/fingerprint.h", "launcher/topology/gpus_of_node.h", "launcher/protocol/own_job.h",
-                      "launcher/protocol/rank_report.h", "launcher/protocol/rank_variables.h"],
+                      "launcher/protocol/colons.h", "launcher/protocol/rank_report.h", "launcher/protocol/rank_variables.h"],
     "launcher/slurm": ["rankfile", "launcher/base", "launcher/system", "launcher/allocation", "launcher/protocol/rank_end.h"],
     "launcher/spawn": ["rankfile", "launcher/base", "launcher/system", "launcher/plan/plan.h", "launcher/protocol",
                        "launcher/slurm"],

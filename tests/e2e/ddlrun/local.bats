@@ -611,3 +611,15 @@ with_name() {
     [[ $messages == *"takes no host named $name"*"--launcher=local"* ]]
   done
 }
+
+@test "arguments that are colons reach the program, and start no other one" {
+  local launcher
+  for launcher in local mpirun; do
+    [ "$launcher" = local ] || require_mpirun
+    run_ddlrun -n 1 --launcher=$launcher printf '<%s>' a : b :: ::: : touch was-run a:b ''
+    echo "$messages"
+    [ "$status" -eq 0 ]
+    [ "$output" = '<a><:><b><::><:::><:><touch><was-run><a:b><>' ]
+    [ ! -e was-run ]
+  done
+}
