@@ -76,6 +76,7 @@ class Conversion {
   ImageListing List(const ConvertedSplit& split, const std::vector<ImageClass>& class_numbers);
   void Plan();
   void NoteEmptyClasses() const;
+  void NoteSourceOfBoth() const;
   void NoteOrderOfNumbers() const;
   void PlanTrainBoxes();
   std::vector<Task> MissingFiles(ShardFolder& folder);
@@ -138,6 +139,19 @@ void Conversion::NoteEmptyClasses() const {
                  ", unless --class_list names " + (is_one ? "it" : "them"));
 }
 
+// Of a folder or tar that both splits have.
+void Conversion::NoteSourceOfBoth() const {
+  for (const ImageContainer& one : listings_[0].containers) {
+    for (const ImageContainer& other : listings_[1].containers) {
+      if (one.device_and_inode != other.device_and_inode) continue;
+      progress_.Note(other.path +
+                     " is among the training and the validation images: the accuracy will be that "
+                     "on images that were trained on");
+      return;
+    }
+  }
+}
+
 // A list of classes gives the order that is meant; WebDataset's numbers are in order.
 void Conversion::NoteOrderOfNumbers() const {
   const bool is_numbered = listings_[0].is_numbered || listings_[1].is_numbered;
@@ -174,6 +188,7 @@ void Conversion::Plan() {
   listings_.push_back(List(options_.train, class_numbers));
   listings_.push_back(List(options_.validation, class_numbers));
   NoteEmptyClasses();
+  NoteSourceOfBoth();
   classes_ = NumberClasses(listings_[0], listings_[1], class_list);
   summary_.classes = std::ssize(classes_);
   NoteOrderOfNumbers();
