@@ -138,6 +138,22 @@ of all that were found; 1 image left out" ]
   [[ $messages != *"is among"* ]]
 }
 
+@test "a folder of splits in place of one of classes" {
+  mkdir both
+  cp -r "$images/train" both/train
+  cp -r "$images/train" both/val
+  convert set --train both
+  [ "$status" -eq 0 ]
+  [[ $messages == *"note: the classes have the names of splits, such as train: "*"; did you mean both/train?"* ]]
+  mv both/train both/2019
+  convert years --train both
+  [[ $messages == *"note: folders of one name are in several classes, n00000001 in 2019 and in val: "* ]]
+  ls both > classes
+  convert listed --train both --class_list classes
+  [ "$status" -eq 0 ]
+  [[ $messages != *note* ]]
+}
+
 @test "refusals" {
   refused 64 "there is nothing to convert" set
   refused 64 "--bad_images" set --train "$images/train" --bad_images ignore

@@ -18,6 +18,7 @@
 #include "trainer/data/shard_manifest.h"
 #include "trainer/data/tfrecord.h"
 #include "trainer/data/tool/box_sources.h"
+#include "trainer/data/tool/class_hints.h"
 #include "trainer/data/tool/convert_plan.h"
 #include "trainer/data/tool/image_reader.h"
 #include "trainer/data/tool/image_sources.h"
@@ -77,6 +78,7 @@ class Conversion {
   void Plan();
   void NoteEmptyClasses() const;
   void NoteSourceOfBoth() const;
+  void NoteNestedFolders() const;
   void NoteOrderOfNumbers() const;
   void PlanTrainBoxes();
   std::vector<Task> MissingFiles(ShardFolder& folder);
@@ -152,6 +154,13 @@ void Conversion::NoteSourceOfBoth() const {
   }
 }
 
+// A list of classes, or of labels, says what is meant.
+void Conversion::NoteNestedFolders() const {
+  if (!options_.class_list.empty() || !options_.train.labels.empty()) return;
+  const std::string note = DescribeNestedFolders(listings_[0]);
+  if (!note.empty()) progress_.Note(note);
+}
+
 // A list of classes gives the order that is meant; WebDataset's numbers are in order.
 void Conversion::NoteOrderOfNumbers() const {
   const bool is_numbered = listings_[0].is_numbered || listings_[1].is_numbered;
@@ -189,6 +198,7 @@ void Conversion::Plan() {
   listings_.push_back(List(options_.validation, class_numbers));
   NoteEmptyClasses();
   NoteSourceOfBoth();
+  NoteNestedFolders();
   classes_ = NumberClasses(listings_[0], listings_[1], class_list);
   summary_.classes = std::ssize(classes_);
   NoteOrderOfNumbers();
