@@ -46,6 +46,9 @@ std::string_view WithoutImageEnding(std::string_view name) {
                                                                          : name.substr(0, dot);
 }
 
-bool IsHidden(std::string_view path) { return BaseName(path).starts_with('.'); }
+bool IsHidden(std::string_view path) {
+  const std::string_view name = BaseName(path);
+  return name.starts_with('.') || name == "lost+found";
+}
 
 }  // namespace trainer

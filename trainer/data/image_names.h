@@ -21,7 +21,8 @@ bool HasImageEnding(std::string_view name);
 // Without such an ending.
 std::string_view WithoutImageEnding(std::string_view name);
 
-// Files that file managers and macOS leave behind begin with a dot.
+// Files that file managers and macOS leave behind begin with a dot; a file system has lost+found,
+// which only root can read.
 bool IsHidden(std::string_view path);
 
 }  // namespace trainer

@@ -196,6 +196,12 @@ TEST_F(ImageSourcesTest, FoldersAndTarsWithoutImagesAreNoClasses) {
 
 TEST_F(ImageSourcesTest, RefusesSourcesWithoutImages) {
   EXPECT_EQ(Refusal({"no"}), "cannot read " + Path("no") + ": No such file or directory");
+  EXPECT_EQ(Refusal({"x-{000..003}.tar"}),
+            "cannot read " + Path("x-{000..003}.tar") +
+                ": No such file or directory; write it without quotes, so that the shell makes the "
+                "names");
+  EXPECT_THAT(Refusal({"x-*.tar"}), HasSubstr("without quotes"));
+  EXPECT_THAT(Refusal({"x-00?.tar"}), HasSubstr("without quotes"));
   Write("set/cat/a.txt", "");
   EXPECT_EQ(Refusal({"set"}),
             Path("set") + " has no images: no file whose name ends as .JPEG, .jpg or .png");
@@ -220,6 +226,37 @@ TEST_F(ImageSourcesTest, RefusesAFolderBesideItsTar) {
                                   "away");
   std::filesystem::remove(Path("set/n01/1.JPEG"));
   EXPECT_THAT(ImagesOf({"set"}), ElementsAre("n01 1.JPEG=a", "n02 2.JPEG=b"));
+}
+
+TEST_F(ImageSourcesTest, RefusesShardsWithLabelsThatAreNotRead) {
+  for (const std::string ending : {"json", "txt", "NPY"}) {
+    Write("j-0.tar",
+          TarOf({{"0.jpg", "x"}, {"0." + ending, "{}"}, {"1.jpg", "y"}, {"1.JSON", ""}}));
+    Write("j-1.tar", TarOf({{"2.jpg", "z"}}));
+    EXPECT_THAT(Refusal({"j-0.tar", "j-1.tar"}), HasSubstr("j-0.tar: images have files such as 0." +
+                                                           ending + " beside them, which"));
+    EXPECT_THAT(Refusal({"j-0.tar"}), HasSubstr("give the classes as numbers in KEY.cls, or by"));
+  }
+  Write("of.tar", TarOf({{"a.tar", TarOf({{"0.jpg", "x"}, {"0.json", "{}"}})}}));
+  EXPECT_THAT(Refusal({"of.tar"}), HasSubstr("of.tar: images have files such as a.tar/0.json"));
+  // The classes come from elsewhere, or the files are of few images or no labels.
+  const ImageLabels labels("a\nb\n", "labels", {});
+  EXPECT_EQ(ImagesOf({"j-0.tar"}, &labels).size(), 2);
+  Write("j-1.tar", TarOf({{"0.jpg", "x"}, {"0.xml", "<a/>"}, {"1.jpg", "y"}, {"1.xml", "<a/>"}}));
+  Write("j-2.tar", TarOf({{"2.jpg", "x"}, {"3.jpg", "y"}, {"3.json", ""}, {"README.txt", ""}}));
+  Write("j-3.tar", TarOf({{"cat/4.jpg", "z"}, {"cat/4.json", "{}"}}));
+  EXPECT_EQ(ImagesOf({"j-1.tar", "j-2.tar", "j-3.tar"}).size(), 5);
+}
+
+// Only root can read it.
+TEST_F(ImageSourcesTest, PassesOverLostAndFound) {
+  Write("set/cat/1.jpg", "a");
+  Write("set/lost+found/2.jpg", "b");
+  Write("set/cat/lost+found/3.jpg", "c");
+  EXPECT_THAT(ImagesOf({"set"}), ElementsAre("cat cat/1.jpg=a"));
+  EXPECT_EQ(listing_.others, 2);
+  Write("set/lost+found.txt", "");
+  EXPECT_THAT(ImagesOf({"set"}), ElementsAre("cat cat/1.jpg=a"));
 }
 
 // As tar -r and tar -u leave them.

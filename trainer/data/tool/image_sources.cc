@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -50,6 +51,20 @@ std::string StemOf(std::string_view tar) {
                                                  : name);
 }
 
+// Whether shards have the labels of images in files that end so.
+bool MayBeLabels(std::string_view name) {
+  constexpr std::string_view kEndings[] = {".json", ".txt",   ".label", ".labels",
+                                           ".npy",  ".index", ".class", ".id"};
+  return std::ranges::any_of(kEndings,
+                             [&](std::string_view ending) { return HasEnding(name, ending); });
+}
+
+// What a shell makes names of, unless it is in quotes.
+std::string AdviceOfPattern(std::string_view path) {
+  const bool is_pattern = path.find_first_of("{}*?") != std::string_view::npos;
+  return is_pattern ? "; write it without quotes, so that the shell makes the names" : "";
+}
+
 class ImageLister {
  public:
   ImageLister(bool has_labels, const std::function<void(std::int64_t)>& on_found)
@@ -67,6 +82,8 @@ class ImageLister {
   void AddTar(const support::Descriptor& file, const std::string& folder, const ByteRange& range,
               const std::string& flat_class);
   void TakeNumbers(std::size_t first_image, const std::vector<ClassFile>& files);
+  void RequireNoLabelFiles(std::span<const std::size_t> images,
+                           const std::map<std::string, std::string>& label_files) const;
   void RequireNamesOnce(std::size_t first_image) const;
   std::uint32_t AddContainer(const std::string& path, bool is_tar);
   void AddImage(const ByteRange& range, std::string path, const std::string& class_name);
@@ -125,7 +142,9 @@ void ImageLister::AddSource(const std::string& path, bool is_alone) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) {
-    throw CannotList(path, error ? error : make_error_code(std::errc::no_such_file_or_directory));
+    const Error why =
+        CannotList(path, error ? error : make_error_code(std::errc::no_such_file_or_directory));
+    throw Error(why.exit_code(), why.what() + AdviceOfPattern(path));
   }
   if (fs::is_directory(status)) {
     AddFolder(path, is_alone);
@@ -206,6 +225,8 @@ void ImageLister::AddTar(const support::Descriptor& file, const std::string& fol
   const std::string path = listing_.containers.back().path;
   const std::size_t first_image = listing_.images.size();
   std::vector<ClassFile> class_files;
+  std::map<std::string, std::string> label_files;
+  std::vector<std::size_t> flat_images;
   TarReader tar(file, path, range);
   while (const auto member = tar.Next()) {
     const std::string name = folder + member->name;
@@ -234,13 +255,20 @@ void ImageLister::AddTar(const support::Descriptor& file, const std::string& fol
       class_files.push_back({name, text});
     } else if (is_image) {
       const std::string parent(FolderName(member->name));
+      if (parent.empty()) flat_images.push_back(listing_.images.size());
       AddImage({member->offset, member->size}, name, parent.empty() ? flat_class : parent);
     } else {
+      if (is_shown && MayBeLabels(name)) label_files.emplace(KeyOf(name), name);
       AddOther(name);
     }
   }
   RequireNamesOnce(first_image);
-  if (!class_files.empty() && !has_labels_) TakeNumbers(first_image, class_files);
+  if (has_labels_) return;
+  if (class_files.empty()) {
+    RequireNoLabelFiles(flat_images, label_files);
+  } else {
+    TakeNumbers(first_image, class_files);
+  }
 }
 
 // Gives the images from `first_image` on the classes of WebDataset's KEY.cls.
@@ -254,6 +282,20 @@ void ImageLister::TakeNumbers(std::size_t first_image, const std::vector<ClassFi
     listing_.images[first_image + i].class_number = NumberOf(std::to_string(numbers[i]));
   }
   listing_.is_numbered = true;
+}
+
+// `images`: those of one tar that its name gives the class; `label_files`: paths, by key.
+void ImageLister::RequireNoLabelFiles(std::span<const std::size_t> images,
+                                      const std::map<std::string, std::string>& label_files) const {
+  const auto with_file = std::ranges::count_if(images, [&](std::size_t i) {
+    return label_files.contains(std::string(KeyOf(listing_.images[i].path)));
+  });
+  if (with_file * 2 <= std::ssize(images)) return;
+  throw Error(EX_DATAERR, listing_.containers.back().path + ": images have files such as " +
+                              label_files.begin()->second +
+                              " beside them, which are not read: give the classes as numbers in "
+                              "KEY.cls, or by --train_labels or --validation_labels; if the tar's "
+                              "name is the class, pack it without these files");
 }
 
 // Of the images of one tar, from `first_image` on.
