@@ -141,6 +141,9 @@ std::string DescribeOtherKind(const TarBlock& block) {
   if (starts_with("Rar!")) return "the file is a RAR archive: unpack it with unrar first";
   if (starts_with("\x89HDF")) return "the file is HDF5, which is not read: make image files of it";
   if (starts_with("ARROW1")) return "the file is Arrow, which is not read: make image files of it";
+  if (starts_with("\xff\xfe") || starts_with("\xfe\xff")) {
+    return "the file is a text in UTF-16: save it as UTF-8";
+  }
   if (BeginsAsRecords(block)) {
     return "the file is a TFRecord file, which needs no conversion: give its folder to ddltraind "
            "--data_dir, or to ddldata split";
