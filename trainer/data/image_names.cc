@@ -31,6 +31,11 @@ std::string_view FolderName(std::string_view path) {
   return slash == std::string_view::npos ? "" : BaseName(path.substr(0, slash));
 }
 
+bool HasEnding(std::string_view name, std::string_view ending) {
+  return name.size() >= ending.size() &&
+         LowerCase(name.substr(name.size() - ending.size())) == ending;
+}
+
 bool HasImageEnding(std::string_view name) { return WithoutImageEnding(name).size() < name.size(); }
 
 std::string_view WithoutImageEnding(std::string_view name) {
@@ -41,6 +46,9 @@ std::string_view WithoutImageEnding(std::string_view name) {
                                                                          : name.substr(0, dot);
 }
 
-bool IsHidden(std::string_view path) { return BaseName(path).starts_with('.'); }
+bool IsHidden(std::string_view path) {
+  const std::string_view name = BaseName(path);
+  return name.starts_with('.') || name == "lost+found";
+}
 
 }  // namespace trainer

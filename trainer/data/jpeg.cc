@@ -121,6 +121,17 @@ constexpr ImageKind kOtherKinds[] = {
     {0, "\xff\x0a", "a JPEG XL image"},
     {4, "jP  ", "a JPEG 2000 image"},
     {0, "%PDF", "a PDF file"},
+    {0, "icns", "an icon of macOS"},
+    {0, std::string_view("\0\0\1\0", 4), "an icon of Windows"},
+    {0, "\x1f\x8b", "compressed: unpack it with gunzip"},
+    {0, "BZh", "compressed: unpack it with bunzip2"},
+    {0,
+     "\xfd"
+     "7zXZ",
+     "compressed: unpack it with unxz"},
+    {0, "\x28\xb5\x2f\xfd", "compressed: unpack it with unzstd"},
+    {0, "PK\x03\x04", "a ZIP archive: unpack it with unzip"},
+    {0, "version https://", "a pointer of Git LFS: git lfs pull gets the image"},
 };
 
 // "is a PNG image", "begins with \"Hello\"": for data that has not JPEG's first two bytes.

@@ -23,6 +23,12 @@ std::string_view WithoutByteOrderMark(std::string_view text) {
   return text.starts_with(kMark) ? text.substr(kMark.size()) : text;
 }
 
+void RequireNoUtf16(std::string_view text, const std::string& path) {
+  const bool has_mark = text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff");
+  if (!has_mark && text.find('\0') == std::string_view::npos) return;
+  throw BadLine(path, 1, "the file is UTF-16 (or has bytes of value 0): save it as UTF-8");
+}
+
 std::string Quoted(std::string_view text) {
   constexpr std::size_t kShown = 40;
   std::string shown(text.substr(0, kShown));

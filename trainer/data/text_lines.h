@@ -30,10 +30,14 @@ std::string Quoted(std::string_view text);
 // infinite or is larger than a double.
 std::optional<double> ParseDecimal(std::string_view text);
 
+// Throws if the text is UTF-16, as Windows' programs save "Unicode".
+void RequireNoUtf16(std::string_view text, const std::string& path);
+
 // Calls take(line, number) for each line, trimmed, from 1 on, without the text's byte order mark.
-// Throws if the text or a line is empty.
+// Throws if the text or a line is empty, or the text is UTF-16.
 template <typename Take>
 void ForEachLine(std::string_view text, const std::string& path, Take take) {
+  RequireNoUtf16(text, path);
   text = WithoutByteOrderMark(text);
   if (text.empty()) throw BadLine(path, 1, "the file is empty");
   for (std::size_t number = 1; !text.empty(); ++number) {

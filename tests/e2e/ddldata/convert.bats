@@ -122,6 +122,38 @@ of all that were found; 1 image left out" ]
   [ "$("$ddldata" stats --json set | jq '.duplicates | length')" -eq 1 ]
 }
 
+@test "a folder that both splits have" {
+  ln -s "$images/train" link
+  convert set --train "$images/train" --validation link
+  [ "$status" -eq 0 ]
+  [[ $messages == *"ddldata: note: link is among the training and the validation images"* ]]
+  mkdir tars
+  tar -cf tars/n1.tar -C "$images" --transform 's|.*/||' train/n00000001
+  tar -cf tars/n2.tar -C "$images" --transform 's|.*/||' train/n00000002
+  convert tarset --train tars/n1.tar tars/n2.tar --validation tars
+  [[ $messages == *"ddldata: note: tars/n1.tar is among the training and the validation images"* ]]
+  printf "%s\n" "$images"/train/* n1 n2 | sed "s,.*/,," > classes
+  convert other --train "$images/train" --validation tars --class_list classes
+  [ "$status" -eq 0 ]
+  [[ $messages != *"is among"* ]]
+}
+
+@test "a folder of splits in place of one of classes" {
+  mkdir both
+  cp -r "$images/train" both/train
+  cp -r "$images/train" both/val
+  convert set --train both
+  [ "$status" -eq 0 ]
+  [[ $messages == *"note: the classes have the names of splits, such as train: "*"; did you mean both/train?"* ]]
+  mv both/train both/2019
+  convert years --train both
+  [[ $messages == *"note: folders of one name are in several classes, n00000001 in 2019 and in val: "* ]]
+  ls both > classes
+  convert listed --train both --class_list classes
+  [ "$status" -eq 0 ]
+  [[ $messages != *note* ]]
+}
+
 @test "refusals" {
   refused 64 "there is nothing to convert" set
   refused 64 "--bad_images" set --train "$images/train" --bad_images ignore

@@ -62,6 +62,8 @@ TEST_F(BoxSourcesTest, List) {
   }
   Write("boxes", "n01_1.JPEG,0,0,0.25\n");
   EXPECT_THAT(Refusal("boxes"), HasSubstr(Path("boxes") + ":1: expected FILE,xmin"));
+  Write("boxes", std::string("\xff\xfen\0", 4));
+  EXPECT_THAT(Refusal("boxes"), HasSubstr("the file is a text in UTF-16: save it as UTF-8"));
   Write("boxes", "");
   EXPECT_EQ(Refusal("boxes"), Path("boxes") + ":1: the file is empty");
 }
@@ -69,8 +71,8 @@ TEST_F(BoxSourcesTest, List) {
 TEST_F(BoxSourcesTest, FolderAndTarOfAnnotations) {
   const std::vector<std::pair<std::string, std::string>> files = {
       {"train/n01/n01_1.xml", AnnotationOf(30)},
-      {"train/n01/n01_2.xml", AnnotationOf(0)},
-      {"train/n02/deep/n02_1.xml", AnnotationOf(40)},
+      {"train/n01/n01_2.XML", AnnotationOf(0)},
+      {"train/n02/deep/n02_1.Xml", AnnotationOf(40)},
       // Of the image of another class as well.
       {"train/n02/n01_1.xml", AnnotationOf(20)},
       {"top.jpg.xml", AnnotationOf(50)},
@@ -79,6 +81,7 @@ TEST_F(BoxSourcesTest, FolderAndTarOfAnnotations) {
   };
   for (const auto& [name, text] : files) Write("annotations/" + name, text);
   Write("annotations/.trash/n09_1.xml", "nothing");
+  Write("annotations/lost+found/n09_2.xml", "nothing");
   // In a tar in another order.
   Write("boxes.tar", TarOf({files.rbegin(), files.rend()}));
   for (const char* source : {"annotations", "annotations/", "boxes.tar"}) {

@@ -9,12 +9,14 @@
 #include <set>
 
 #include "tests/trainer/data/data_fixture.h"
+#include "trainer/data/tool/class_hints.h"
 #include "trainer/data/tool/shard_folder.h"
 
 namespace trainer {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
@@ -74,12 +76,50 @@ TEST(NumberClasses, CountsTheNamesInTheirOrder) {
 TEST(NumberClasses, RefusesClassesThatAreNotThere) {
   const ImageListing train = ListingOf({"n01/b"});
   const ImageListing validation = ListingOf({"n02/d"});
-  EXPECT_EQ(DataErrorOf([&] { NumberClasses(train, validation, {}); }),
-            "an image has the class n02, which is not among the 1 of the training images");
+  EXPECT_EQ(
+      DataErrorOf([&] { NumberClasses(train, validation, {}); }),
+      "set/n02/d: the image has the class n02, which is not among the 1 of the training images");
   EXPECT_EQ(DataErrorOf([&] {
               NumberClasses(train, {}, {{"n07", ""}});
             }),
-            "an image has the class n01, which is not among the 1 of --class_list");
+            "set/n01/b: the image has the class n01, which is not among the 1 of --class_list");
+}
+
+TEST(NumberClasses, NamesTheClassThatMayBeMeant) {
+  const auto refusal = [](const std::string& train, const std::string& validation) {
+    return DataErrorOf(
+        [&] { NumberClasses(ListingOf({train + "/b"}), ListingOf({validation + "/d"}), {}); });
+  };
+  EXPECT_EQ(refusal("Cat", "cat"),
+            "set/cat/d: the image has the class cat, which is not among the 1 of the training "
+            "images; the class Cat differs from it in capital letters: give both one name");
+  const std::string of_windows = "caf\xc3\xa9";
+  const std::string of_macos = "cafe\xcc\x81";
+  const std::string looks_the_same = " looks the same, but one has accents as characters of their";
+  EXPECT_THAT(refusal(of_windows, of_macos), HasSubstr("class " + of_windows + looks_the_same));
+  EXPECT_THAT(refusal(of_macos, of_windows), HasSubstr("class " + of_macos + looks_the_same));
+  EXPECT_THAT(refusal(of_windows, "caf\xc3\xa8"), EndsWith("of the training images"));
+  EXPECT_THAT(refusal("cafe", of_macos), EndsWith("of the training images"));
+  EXPECT_THAT(refusal("\xcc\x81", "\xcd"), EndsWith("of the training images"));
+}
+
+// As of a folder with both splits, or of classes that are one folder deeper.
+TEST(DescribeNestedFolders, NamesWhatIsInSeveralClasses) {
+  const std::string of_splits =
+      "the classes have the names of splits, such as train: the class of an image is the folder "
+      "right below the one that is given; did you mean set/train?";
+  EXPECT_EQ(DescribeNestedFolders(ListingOf({"train/cat/a", "train/dog/b", "val/cat/c"})),
+            of_splits);
+  EXPECT_EQ(DescribeNestedFolders(ListingOf({"train/cat/a"})), of_splits);
+  EXPECT_THAT(DescribeNestedFolders(ListingOf({"Test/a", "Valid/b"})), EndsWith("set/Test?"));
+  EXPECT_EQ(DescribeNestedFolders(ListingOf({"cat/train/a", "dog/train/b", "dog/val/c"})),
+            "folders of one name are in several classes, train in cat and in dog: the class of an "
+            "image is the folder right below the one that is given");
+  EXPECT_EQ(DescribeNestedFolders(ListingOf({"cat/a", "dog/b"})), "");
+  EXPECT_EQ(DescribeNestedFolders(ListingOf({"cat/1/a", "cat/b", "dog/1/c"})), "");
+  EXPECT_EQ(DescribeNestedFolders(ListingOf({"cat/1/a", "dog/2/b"})), "");
+  EXPECT_EQ(DescribeNestedFolders(ListingOf({"train/a", "car/b"})), "");
+  EXPECT_EQ(DescribeNestedFolders({}), "");
 }
 
 TEST(NumberClasses, TakesNumbersAsTheyAre) {

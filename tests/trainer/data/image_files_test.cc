@@ -41,6 +41,7 @@ TEST_F(ImageFilesTest, FoldersAreTakenWithAllImagesBelow) {
   Make("notes.txt");
   Make("cat/.hidden.jpg");
   Make(".git/x.jpg");
+  Make("lost+found/x.jpg");
   const fs::path other = Make("other");
   const std::vector<fs::path> given = {other, root_};
   EXPECT_THAT(FindImageFiles(given), ElementsAre(other, upper, deep, last));

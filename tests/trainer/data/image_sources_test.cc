@@ -98,6 +98,56 @@ TEST_F(ImageSourcesTest, ShardsOfWebDataset) {
   }
 }
 
+// As cameras and people with version numbers name files.
+TEST_F(ImageSourcesTest, KeysOfWebDatasetWithDots) {
+  Write("k.tar", TarOf({{"22.05.jpg", "x"},
+                        {"22.05.cls", "0"},
+                        {"22.06.jpg", "y"},
+                        {"22.06.cls", "1"},
+                        {"7.a.b.png", "z"},
+                        {"7.cls", "2"}}));
+  EXPECT_THAT(ImagesOf({"k.tar"}), ElementsAre("0 22.05.jpg=x", "1 22.06.jpg=y", "2 7.a.b.png=z"));
+  // Neither has an image the class of another's file, nor do two have one.
+  Write("k.tar", TarOf({{"22.05.jpg", "x"}, {"22.05.cls", "0"}, {"22.06.cls", "1"}}));
+  EXPECT_EQ(Refusal({"k.tar"}), Path("k.tar") + ", 22.06.cls: there is no image for it");
+  Write("k.tar", TarOf({{"22.jpg", "x"}, {"22.05.cls", "0"}, {"22.06.cls", "1"}}));
+  EXPECT_EQ(Refusal({"k.tar"}), Path("k.tar") +
+                                    ": 22.05.cls and 22.06.cls have one key, 22, so that the class "
+                                    "of 22.jpg cannot be known: name its file 22.cls");
+  Write("k.tar", TarOf({{"a/0.left.jpg", "x"}, {"a/0.right.jpg", "y"}, {"a/0.cls", "1"}}));
+  EXPECT_EQ(Refusal({"k.tar"}), Path("k.tar") +
+                                    ": a/0.right.jpg and a/0.left.jpg have one key, a/0, and one "
+                                    "class, that in a/0.cls: give each image a key and a KEY.cls "
+                                    "of its own");
+  Write("k.tar", TarOf({{"0.jpg", "x"}, {"0.png", "y"}, {"0.cls", "1"}}));
+  EXPECT_THAT(Refusal({"k.tar"}), HasSubstr("0.png and 0.jpg have one key, 0, and one class"));
+  Write("k.tar", TarOf({{"22.05.jpg", "x"}, {"22.05.cls", "0"}, {"22.06.jpg", "y"}}));
+  EXPECT_THAT(Refusal({"k.tar"}), HasSubstr("22.06.jpg and 22.05.jpg have one key, 22, and one"));
+  Write("k.tar", TarOf({{"0.jpg", "x"}, {"0.cls", "1"}, {"0.cls", "2"}}));
+  EXPECT_THAT(Refusal({"k.tar"}),
+              HasSubstr("0.cls and 0.cls have one key, 0, which has one class"));
+}
+
+// As cameras and Windows write them.
+TEST_F(ImageSourcesTest, EndingsInCapitals) {
+  Write("s.tar", TarOf({{"shard0/0.JPG", "x"},
+                        {"shard0/0.CLS", "1"},
+                        {"shard0/1.Jpeg", "y"},
+                        {"shard0/1.Cls", "0"}}));
+  EXPECT_THAT(ImagesOf({"s.tar"}), ElementsAre("0 shard0/1.Jpeg=y", "1 shard0/0.JPG=x"));
+  EXPECT_EQ(listing_.others, 0);
+  Write("set/CAT.TAR", TarOf({{"1.JPG", "a"}}));
+  Write("set/dog.Tar", TarOf({{"1.PNG", "b"}}));
+  EXPECT_THAT(ImagesOf({"set"}), ElementsAre("CAT 1.JPG=a", "dog 1.PNG=b"));
+  Write("a.tar", TarOf({{"n01.TAR", TarOf({{"1.JPEG", "a"}})}}));
+  EXPECT_THAT(ImagesOf({"a.tar"}), ElementsAre("n01 n01.TAR/1.JPEG=a"));
+  Write("parquet/0.PARQUET", "");
+  EXPECT_THAT(Refusal({"parquet"}), HasSubstr("Parquet files are not read"));
+  Write("twice/0.tar", TarOf({{"0.jpg", "x"}, {"0.cls", "1"}, {"0.CLS", "2"}}));
+  EXPECT_THAT(Refusal({"twice"}),
+              HasSubstr("0.cls and 0.CLS have one key, 0, which has one class"));
+}
+
 TEST_F(ImageSourcesTest, ImagesSideBySideByALabelList) {
   Write("val.tar", TarOf({{"v_2.JPEG", "b"}, {"v_1.JPEG", "a"}}));
   Write("val/v_2.JPEG", "b");
@@ -146,6 +196,12 @@ TEST_F(ImageSourcesTest, FoldersAndTarsWithoutImagesAreNoClasses) {
 
 TEST_F(ImageSourcesTest, RefusesSourcesWithoutImages) {
   EXPECT_EQ(Refusal({"no"}), "cannot read " + Path("no") + ": No such file or directory");
+  EXPECT_EQ(Refusal({"x-{000..003}.tar"}),
+            "cannot read " + Path("x-{000..003}.tar") +
+                ": No such file or directory; write it without quotes, so that the shell makes the "
+                "names");
+  EXPECT_THAT(Refusal({"x-*.tar"}), HasSubstr("without quotes"));
+  EXPECT_THAT(Refusal({"x-00?.tar"}), HasSubstr("without quotes"));
   Write("set/cat/a.txt", "");
   EXPECT_EQ(Refusal({"set"}),
             Path("set") + " has no images: no file whose name ends as .JPEG, .jpg or .png");
@@ -170,6 +226,66 @@ TEST_F(ImageSourcesTest, RefusesAFolderBesideItsTar) {
                                   "away");
   std::filesystem::remove(Path("set/n01/1.JPEG"));
   EXPECT_THAT(ImagesOf({"set"}), ElementsAre("n01 1.JPEG=a", "n02 2.JPEG=b"));
+}
+
+TEST_F(ImageSourcesTest, RefusesShardsWithLabelsThatAreNotRead) {
+  for (const std::string ending : {"json", "txt", "NPY"}) {
+    Write("j-0.tar",
+          TarOf({{"0.jpg", "x"}, {"0." + ending, "{}"}, {"1.jpg", "y"}, {"1.JSON", ""}}));
+    Write("j-1.tar", TarOf({{"2.jpg", "z"}}));
+    EXPECT_THAT(Refusal({"j-0.tar", "j-1.tar"}), HasSubstr("j-0.tar: images have files such as 0." +
+                                                           ending + " beside them, which"));
+    EXPECT_THAT(Refusal({"j-0.tar"}), HasSubstr("give the classes as numbers in KEY.cls, or by"));
+  }
+  Write("of.tar", TarOf({{"a.tar", TarOf({{"0.jpg", "x"}, {"0.json", "{}"}})}}));
+  EXPECT_THAT(Refusal({"of.tar"}), HasSubstr("of.tar: images have files such as a.tar/0.json"));
+  // The classes come from elsewhere, or the files are of few images or no labels.
+  const ImageLabels labels("a\nb\n", "labels", {});
+  EXPECT_EQ(ImagesOf({"j-0.tar"}, &labels).size(), 2);
+  Write("j-1.tar", TarOf({{"0.jpg", "x"}, {"0.xml", "<a/>"}, {"1.jpg", "y"}, {"1.xml", "<a/>"}}));
+  Write("j-2.tar", TarOf({{"2.jpg", "x"}, {"3.jpg", "y"}, {"3.json", ""}, {"README.txt", ""}}));
+  Write("j-3.tar", TarOf({{"cat/4.jpg", "z"}, {"cat/4.json", "{}"}}));
+  EXPECT_EQ(ImagesOf({"j-1.tar", "j-2.tar", "j-3.tar"}).size(), 5);
+}
+
+// Only root can read it.
+TEST_F(ImageSourcesTest, PassesOverLostAndFound) {
+  Write("set/cat/1.jpg", "a");
+  Write("set/lost+found/2.jpg", "b");
+  Write("set/cat/lost+found/3.jpg", "c");
+  EXPECT_THAT(ImagesOf({"set"}), ElementsAre("cat cat/1.jpg=a"));
+  EXPECT_EQ(listing_.others, 2);
+  Write("set/lost+found.txt", "");
+  EXPECT_THAT(ImagesOf({"set"}), ElementsAre("cat cat/1.jpg=a"));
+}
+
+// As tar -r and tar -u leave them.
+TEST_F(ImageSourcesTest, RefusesATarWithTwoImagesOfOneName) {
+  Write("a.tar", TarOf({{"cat/0.jpg", "old"}, {"cat/1.jpg", "x"}, {"cat/0.jpg", "new"}}));
+  EXPECT_EQ(Refusal({"a.tar"}),
+            Path("a.tar") +
+                ", cat/0.jpg: the tar has it twice, at the bytes 512 and 2560; tar "
+                "extracts the last one: unpack the tar and pack it again");
+  Write("a.tar", TarOf({{"0.jpg", "x"}, {"0.cls", "1"}, {"./0.jpg", "y"}, {"./0.cls", "2"}}));
+  EXPECT_THAT(Refusal({"a.tar"}), HasSubstr("a.tar, 0.jpg: the tar has it twice"));
+  const std::string inner = TarOf({{"0.jpg", "x"}});
+  Write("a.tar", TarOf({{"n01.tar", inner}, {"n02.tar", inner}}));
+  EXPECT_THAT(ImagesOf({"a.tar"}), ElementsAre("n01 n01.tar/0.jpg=x", "n02 n02.tar/0.jpg=x"));
+  Write("a.tar", TarOf({{"n01.tar", inner}, {"n01.tar", inner}}));
+  EXPECT_THAT(Refusal({"a.tar"}), HasSubstr("a.tar, n01.tar/0.jpg: the tar has it twice"));
+}
+
+TEST_F(ImageSourcesTest, RefusesASourceThatIsThereTwice) {
+  Write("set/cat/1.jpg", "a");
+  EXPECT_EQ(Refusal({"set", "set"}),
+            Path("set") + " is there twice: its images would count twice; give it once");
+  std::filesystem::create_directory_symlink("set", Path("link"));
+  EXPECT_EQ(Refusal({"set", "link"}), Path("link") + " is the same as " + Path("set") +
+                                          ": its images would count twice; give it once");
+  Write("tars/n01.tar", TarOf({{"1.jpg", "a"}}));
+  Write("tars/n02.tar", TarOf({{"1.jpg", "a"}}));
+  EXPECT_THAT(Refusal({"tars/n01.tar", "tars/../tars/n01.tar"}), HasSubstr("n01.tar is the same"));
+  EXPECT_THAT(Refusal({"tars/n01.tar", "tars"}), HasSubstr("n01.tar is there twice"));
 }
 
 TEST_F(ImageSourcesTest, RefusesLinksItCannotFollow) {

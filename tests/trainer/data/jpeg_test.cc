@@ -112,6 +112,12 @@ TEST(Jpeg, NamesWhatIsNotAJpeg) {
   EXPECT_EQ(RefusalOfJpeg("\x89PNG\r\n\x1a\n...."),
             "the image is not a JPEG file: it is a PNG image");
   EXPECT_EQ(RefusalOfJpeg("GIF89a"), "the image is not a JPEG file: it is a GIF image");
+  const std::string not_jpeg = "the image is not a JPEG file: it is ";
+  EXPECT_EQ(RefusalOfJpeg("\x1f\x8b\x08"), not_jpeg + "compressed: unpack it with gunzip");
+  EXPECT_EQ(RefusalOfJpeg("PK\x03\x04"), not_jpeg + "a ZIP archive: unpack it with unzip");
+  EXPECT_EQ(RefusalOfJpeg("icns...."), not_jpeg + "an icon of macOS");
+  EXPECT_EQ(RefusalOfJpeg("version https://git-lfs.github.com/spec/v1\noid sha256:1\n"),
+            not_jpeg + "a pointer of Git LFS: git lfs pull gets the image");
   EXPECT_EQ(RefusalOfJpeg(std::string(4, '\x01')),
             "the image is not a JPEG file: it does not begin with the bytes ff d8");
 }

@@ -63,6 +63,36 @@ TEST(ImageLabels, MayHaveBlanksInNames) {
               ElementsAre("dog", "cat, black", "bus stop", "bus stop"));
 }
 
+// As spreadsheets and tables of Python write them.
+TEST(ImageLabels, MayHaveQuotesAndFolders) {
+  const ImageLabels labels(
+      "\"a.jpg\",\"bus stop, red\"\n"
+      "b.jpg,\"the \"\"old\"\" one\"\n"
+      "\"c, d.jpg\",cat,\"and, more\"\n"
+      "set/train/e.jpg,dog\n",
+      "labels", kNoNumbers);
+  EXPECT_THAT(labels.ClassesOf({"a.jpg", "b.jpg", "c, d.jpg", "e.jpg"}, "val"),
+              ElementsAre("bus stop, red", "the \"old\" one", "cat", "dog"));
+  const ImageLabels in_order("\"cat\"\n\"stop, bus\"\n", "labels", kNoNumbers);
+  EXPECT_THAT(in_order.ClassesOf({"1.jpg", "2.jpg"}, "val"), ElementsAre("cat", "stop, bus"));
+  const ImageLabels open("\"\n\"x\"y\n", "labels", kNoNumbers);
+  EXPECT_THAT(open.ClassesOf({"1.jpg", "2.jpg"}, "val"), ElementsAre("\"", "\"x\"y"));
+}
+
+TEST(ImageLabels, RefusesFilesAsClasses) {
+  for (const std::string line : {"1.jpg;cat", "1;cat", "1.jpg|cat", "1.jpg:cat", "1.jpg",
+                                 "set/1.jpg;cat", "\"1.jpg\";\"cat\""}) {
+    const ImageLabels labels("cat\n" + line + "\n", "labels", kNoNumbers);
+    EXPECT_EQ(DataErrorOf([&] {
+                labels.ClassesOf({"1.jpg", "2.jpg"}, "val");
+              }),
+              "labels:2: \"" + line +
+                  "\" begins with the name of an image: write FILE,CLASS, with a comma");
+  }
+  const ImageLabels classes("wild;tame\n1st\nx.jpg\n", "labels", kNoNumbers);
+  EXPECT_THAT(classes.ClassesOf({"1.jpg", "2.jpg", "cat.jpg"}, "val").size(), 3);
+}
+
 TEST(ImageLabels, RefusesWithTheLine) {
   EXPECT_THAT(LabelsError("490\n361\n"),
               HasSubstr("labels:1: the class is the number 490: which one that is must be said by "
@@ -81,12 +111,20 @@ TEST(ImageLabels, RefusesWithTheLine) {
 TEST(ImageLabels, RefusesOtherImages) {
   const ImageLabels in_order("a\nb\n", "labels", kNoNumbers);
   EXPECT_EQ(DataErrorOf([&] { in_order.ClassesOf({"1.jpg"}, "val.tar"); }),
-            "labels names the classes of 2 images, but val.tar has 1: the two are not of one set");
+            "labels names the classes of 2 images, but val.tar has 1: the two are not of one set; "
+            "is the first line a header? Then remove it");
+  EXPECT_THAT(DataErrorOf([&] {
+                in_order.ClassesOf({"1.jpg", "2.jpg", "3.jpg"}, "val.tar");
+              }),
+              ::testing::EndsWith("the two are not of one set"));
   const ImageLabels by_file("x a\ny b\n", "labels", kNoNumbers);
   EXPECT_EQ(DataErrorOf([&] {
               by_file.ClassesOf({"x.jpg", "z.jpg"}, "val.tar");
             }),
-            "labels has no line for the image z.jpg of val.tar");
+            "labels has no line for the image z.jpg of val.tar; it has one for \"x\"");
+  const ImageLabels header("file,label\nx,a\n", "labels", kNoNumbers);
+  EXPECT_THAT(DataErrorOf([&] { header.ClassesOf({"x.jpg"}, "val"); }),
+              HasSubstr("not of one set; is the first line a header? Then remove it"));
 }
 
 }  // namespace

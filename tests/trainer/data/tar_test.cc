@@ -152,6 +152,19 @@ TEST_F(TarTest, RefusesAWrongChecksum) {
   archive.replace(0, 4, "PAR1");
   EXPECT_THAT(Refusal(archive),
               HasSubstr("offset 0: Parquet files are not read: doc/reference.md"));
+  WriteRecords(dir_ / "records", {"some data"});
+  const std::pair<std::string, std::string> kinds[] = {
+      {"PK\x03\x04", "a ZIP archive: unpack it with unzip first"},
+      {"7z\xbc\xaf\x27\x1c", "a 7z archive: unpack it with 7z first"},
+      {"Rar!", "a RAR archive: unpack it with unrar first"},
+      {"\x89HDF", "HDF5, which is not read"},
+      {"ARROW1", "Arrow, which is not read"},
+      {ReadText(dir_ / "records"), "a TFRecord file, which needs no conversion"}};
+  for (const auto& [start, what] : kinds) {
+    archive.replace(0, start.size(), start);
+    EXPECT_THAT(Refusal(archive), HasSubstr("offset 0: the file is " + what));
+    EXPECT_THAT(Refusal(start), HasSubstr("offset 0: the file is " + what));
+  }
 }
 
 TEST_F(TarTest, RefusesNamesThatLeaveTheArchive) {

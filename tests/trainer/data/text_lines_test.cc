@@ -35,6 +35,19 @@ TEST(ForEachLine, NumbersTrimmedLinesFromOne) {
   EXPECT_EQ(DataErrorOf([&] { ForEachLine("", "list", take); }), "list:1: the file is empty");
 }
 
+// As Notepad and Excel save "Unicode".
+TEST(ForEachLine, RefusesUtf16) {
+  const auto take = [](std::string_view, std::size_t) {};
+  for (const std::string_view text :
+       {std::string_view("\xff\xfe"
+                         "a\0\n\0",
+                         6),
+        std::string_view("\xfe\xff\0a\0\n", 6), std::string_view("a\0\n\0", 4)}) {
+    EXPECT_EQ(DataErrorOf([&] { ForEachLine(text, "list", take); }),
+              "list:1: the file is UTF-16 (or has bytes of value 0): save it as UTF-8");
+  }
+}
+
 TEST(Quoted, IsOneShortLine) {
   EXPECT_EQ(Quoted("a b"), "\"a b\"");
   EXPECT_EQ(Quoted("a\nb\x7f"), "\"a?b?\"");

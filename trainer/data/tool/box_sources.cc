@@ -34,7 +34,7 @@ struct AnnotationFile {
 };
 
 bool IsAnnotation(std::string_view path) {
-  return path.ends_with(kAnnotationEnding) && !IsHidden(path);
+  return HasEnding(path, kAnnotationEnding) && !IsHidden(path);
 }
 
 // Whether the file begins as a text does; tars, and what is compressed, do not.

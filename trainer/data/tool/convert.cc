@@ -18,6 +18,7 @@
 #include "trainer/data/shard_manifest.h"
 #include "trainer/data/tfrecord.h"
 #include "trainer/data/tool/box_sources.h"
+#include "trainer/data/tool/class_hints.h"
 #include "trainer/data/tool/convert_plan.h"
 #include "trainer/data/tool/image_reader.h"
 #include "trainer/data/tool/image_sources.h"
@@ -76,6 +77,8 @@ class Conversion {
   ImageListing List(const ConvertedSplit& split, const std::vector<ImageClass>& class_numbers);
   void Plan();
   void NoteEmptyClasses() const;
+  void NoteSourceOfBoth() const;
+  void NoteNestedFolders() const;
   void NoteOrderOfNumbers() const;
   void PlanTrainBoxes();
   std::vector<Task> MissingFiles(ShardFolder& folder);
@@ -138,6 +141,26 @@ void Conversion::NoteEmptyClasses() const {
                  ", unless --class_list names " + (is_one ? "it" : "them"));
 }
 
+// Of a folder or tar that both splits have.
+void Conversion::NoteSourceOfBoth() const {
+  for (const ImageContainer& one : listings_[0].containers) {
+    for (const ImageContainer& other : listings_[1].containers) {
+      if (one.device_and_inode != other.device_and_inode) continue;
+      progress_.Note(other.path +
+                     " is among the training and the validation images: the accuracy will be that "
+                     "on images that were trained on");
+      return;
+    }
+  }
+}
+
+// A list of classes, or of labels, says what is meant.
+void Conversion::NoteNestedFolders() const {
+  if (!options_.class_list.empty() || !options_.train.labels.empty()) return;
+  const std::string note = DescribeNestedFolders(listings_[0]);
+  if (!note.empty()) progress_.Note(note);
+}
+
 // A list of classes gives the order that is meant; WebDataset's numbers are in order.
 void Conversion::NoteOrderOfNumbers() const {
   const bool is_numbered = listings_[0].is_numbered || listings_[1].is_numbered;
@@ -174,6 +197,8 @@ void Conversion::Plan() {
   listings_.push_back(List(options_.train, class_numbers));
   listings_.push_back(List(options_.validation, class_numbers));
   NoteEmptyClasses();
+  NoteSourceOfBoth();
+  NoteNestedFolders();
   classes_ = NumberClasses(listings_[0], listings_[1], class_list);
   summary_.classes = std::ssize(classes_);
   NoteOrderOfNumbers();

@@ -19,6 +19,7 @@
 #include "trainer/core/philox.h"
 #include "trainer/data/data_files.h"
 #include "trainer/data/image_names.h"
+#include "trainer/data/tool/class_hints.h"
 
 namespace trainer {
 namespace {
@@ -146,6 +147,15 @@ std::string DescribeSplit(const SplitOrder& plan, const ImageListing& listing) {
          list.hex() + DescribeBoxes(plan, listing) + "\n";
 }
 
+// The place of the first image of the class.
+std::string FirstImageOf(const ImageListing& listing, const std::string& name) {
+  const auto image = std::ranges::find_if(listing.images, [&](const SourceImage& one) {
+    return listing.classes[one.class_number] == name;
+  });
+  const ImageContainer& container = listing.containers[image->container];
+  return container.path + (container.is_tar ? ", " : "/") + image->path;
+}
+
 }  // namespace
 
 std::vector<ImageClass> NumberClasses(const ImageListing& train, const ImageListing& validation,
@@ -163,9 +173,11 @@ std::vector<ImageClass> NumberClasses(const ImageListing& train, const ImageList
   for (const ImageListing* listing : {&train, &validation}) {
     for (const std::string& name : UsedClasses(*listing)) {
       if (names.contains(name)) continue;
-      throw Error(EX_DATAERR, "an image has the class " + name + ", which is not among the " +
-                                  std::to_string(names.size()) + " of " +
-                                  (listed.empty() ? "the training images" : "--class_list"));
+      throw Error(EX_DATAERR, FirstImageOf(*listing, name) + ": the image has the class " + name +
+                                  ", which is not among the " + std::to_string(names.size()) +
+                                  " of " +
+                                  (listed.empty() ? "the training images" : "--class_list") +
+                                  DescribeLikeClass(name, names));
     }
   }
   return classes;

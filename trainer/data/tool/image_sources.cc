@@ -2,12 +2,15 @@
 
 #include "trainer/data/tool/image_sources.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
-#include <charconv>
+#include <cerrno>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -15,7 +18,7 @@
 #include "trainer/core/error.h"
 #include "trainer/data/image_files.h"
 #include "trainer/data/image_names.h"
-#include "trainer/data/text_lines.h"
+#include "trainer/data/tool/web_dataset.h"
 
 namespace trainer {
 namespace {
@@ -44,13 +47,22 @@ bool IsFolder(const fs::directory_entry& entry) {
 
 std::string StemOf(std::string_view tar) {
   const std::string_view name = BaseName(tar);
-  return std::string(name.ends_with(kTarEnding) ? name.substr(0, name.size() - kTarEnding.size())
-                                                : name);
+  return std::string(HasEnding(name, kTarEnding) ? name.substr(0, name.size() - kTarEnding.size())
+                                                 : name);
 }
 
-// What WebDataset calls the key: the path up to the first dot of the file's own name.
-std::string_view KeyOf(std::string_view path) {
-  return path.substr(0, path.find('.', path.size() - BaseName(path).size()));
+// Whether shards have the labels of images in files that end so.
+bool MayBeLabels(std::string_view name) {
+  constexpr std::string_view kEndings[] = {".json", ".txt",   ".label", ".labels",
+                                           ".npy",  ".index", ".class", ".id"};
+  return std::ranges::any_of(kEndings,
+                             [&](std::string_view ending) { return HasEnding(name, ending); });
+}
+
+// What a shell makes names of, unless it is in quotes.
+std::string AdviceOfPattern(std::string_view path) {
+  const bool is_pattern = path.find_first_of("{}*?") != std::string_view::npos;
+  return is_pattern ? "; write it without quotes, so that the shell makes the names" : "";
 }
 
 class ImageLister {
@@ -69,7 +81,10 @@ class ImageLister {
   void AddTarFile(const std::string& path, const std::string& flat_class);
   void AddTar(const support::Descriptor& file, const std::string& folder, const ByteRange& range,
               const std::string& flat_class);
-  void TakeNumbers(std::size_t first_image, const std::map<std::string, std::string>& numbers);
+  void TakeNumbers(std::size_t first_image, const std::vector<ClassFile>& files);
+  void RequireNoLabelFiles(std::span<const std::size_t> images,
+                           const std::map<std::string, std::string>& label_files) const;
+  void RequireNamesOnce(std::size_t first_image) const;
   std::uint32_t AddContainer(const std::string& path, bool is_tar);
   void AddImage(const ByteRange& range, std::string path, const std::string& class_name);
   void AddOther(const std::string& path);
@@ -78,12 +93,25 @@ class ImageLister {
   bool has_labels_;
   const std::function<void(std::int64_t)>& on_found_;
   ImageListing listing_;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::string> containers_;  // paths, by file
   std::map<std::string, std::uint32_t> class_numbers_;
   std::map<std::string, std::string> empty_classes_;  // paths, by name
 };
 
 std::uint32_t ImageLister::AddContainer(const std::string& path, bool is_tar) {
-  listing_.containers.push_back({path, is_tar});
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) {
+    throw CannotList(path, std::error_code(errno, std::generic_category()));
+  }
+  const std::pair<std::uint64_t, std::uint64_t> file(status.st_dev, status.st_ino);
+  const auto [other, is_new] = containers_.emplace(file, path);
+  if (!is_new) {
+    throw Error(
+        EX_DATAERR,
+        path + (other->second == path ? " is there twice" : " is the same as " + other->second) +
+            ": its images would count twice; give it once");
+  }
+  listing_.containers.push_back({path, is_tar, file});
   return static_cast<std::uint32_t>(listing_.containers.size() - 1);
 }
 
@@ -104,7 +132,7 @@ void ImageLister::AddImage(const ByteRange& range, std::string path,
 
 void ImageLister::AddOther(const std::string& path) {
   const bool is_first = listing_.others++ == 0;
-  if (is_first || path.ends_with(kParquetEnding)) {
+  if (is_first || HasEnding(path, kParquetEnding)) {
     listing_.one_other = listing_.containers.back().path + "/" + path;
   }
 }
@@ -114,7 +142,9 @@ void ImageLister::AddSource(const std::string& path, bool is_alone) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) {
-    throw CannotList(path, error ? error : make_error_code(std::errc::no_such_file_or_directory));
+    const Error why =
+        CannotList(path, error ? error : make_error_code(std::errc::no_such_file_or_directory));
+    throw Error(why.exit_code(), why.what() + AdviceOfPattern(path));
   }
   if (fs::is_directory(status)) {
     AddFolder(path, is_alone);
@@ -122,7 +152,7 @@ void ImageLister::AddSource(const std::string& path, bool is_alone) {
     AddTarFile(path, is_alone ? "" : StemOf(path));
   }
   if (listing_.images.size() == before) {
-    const bool is_parquet = listing_.one_other.ends_with(kParquetEnding);
+    const bool is_parquet = HasEnding(listing_.one_other, kParquetEnding);
     throw Error(EX_DATAERR, path +
                                 " has no images: no file whose name ends as .JPEG, .jpg or .png" +
                                 (is_parquet ? "; " + std::string(kParquetAdvice) : ""));
@@ -144,7 +174,7 @@ void ImageLister::AddFolder(const std::string& root, bool is_alone) {
       } else {
         empty_classes_.emplace(name, entry.path().string());
       }
-    } else if (is_shown && name.ends_with(kTarEnding)) {
+    } else if (is_shown && HasEnding(name, kTarEnding)) {
       tars.push_back(entry.path().string());
     } else if (is_shown && HasImageEnding(name)) {
       AddImage({0, SizeOf(entry)}, name, "");
@@ -194,13 +224,15 @@ void ImageLister::AddTar(const support::Descriptor& file, const std::string& fol
                          const ByteRange& range, const std::string& flat_class) {
   const std::string path = listing_.containers.back().path;
   const std::size_t first_image = listing_.images.size();
-  std::map<std::string, std::string> numbers;  // by key, of WebDataset
+  std::vector<ClassFile> class_files;
+  std::map<std::string, std::string> label_files;
+  std::vector<std::size_t> flat_images;
   TarReader tar(file, path, range);
   while (const auto member = tar.Next()) {
     const std::string name = folder + member->name;
     if (member->kind == TarKind::kFolder) continue;
     const bool is_shown = !IsHidden(name) && member->kind != TarKind::kOther;
-    const bool is_tar = is_shown && name.ends_with(kTarEnding);
+    const bool is_tar = is_shown && HasEnding(name, kTarEnding);
     const bool is_image = is_shown && HasImageEnding(name);
     if (member->kind == TarKind::kLink && (is_tar || is_image)) {
       throw Error(EX_DATAERR, path + ", " + name +
@@ -215,52 +247,74 @@ void ImageLister::AddTar(const support::Descriptor& file, const std::string& fol
       if (listing_.images.size() == before) {
         empty_classes_.emplace(StemOf(name), path + ", " + name);
       }
-    } else if (is_shown && name.ends_with(".cls")) {
+    } else if (is_shown && HasEnding(name, kClassFileEnding)) {
       constexpr std::uint64_t kMaxNumberBytes = 32;
       std::string text(member->size <= kMaxNumberBytes ? member->size : 0, '\0');
       ReadAt(file, path, member->offset,
              {reinterpret_cast<std::uint8_t*>(text.data()), text.size()});
-      numbers[std::string(KeyOf(name))] = text;
+      class_files.push_back({name, text});
     } else if (is_image) {
       const std::string parent(FolderName(member->name));
+      if (parent.empty()) flat_images.push_back(listing_.images.size());
       AddImage({member->offset, member->size}, name, parent.empty() ? flat_class : parent);
     } else {
+      if (is_shown && MayBeLabels(name)) label_files.emplace(KeyOf(name), name);
       AddOther(name);
     }
   }
-  if (!numbers.empty() && !has_labels_) TakeNumbers(first_image, numbers);
+  RequireNamesOnce(first_image);
+  if (has_labels_) return;
+  if (class_files.empty()) {
+    RequireNoLabelFiles(flat_images, label_files);
+  } else {
+    TakeNumbers(first_image, class_files);
+  }
 }
 
 // Gives the images from `first_image` on the classes of WebDataset's KEY.cls.
-void ImageLister::TakeNumbers(std::size_t first_image,
-                              const std::map<std::string, std::string>& numbers) {
-  const std::string& tar = listing_.containers.back().path;
-  std::map<std::string, std::string> rest = numbers;
+void ImageLister::TakeNumbers(std::size_t first_image, const std::vector<ClassFile>& files) {
+  std::vector<std::string> paths;
   for (std::size_t i = first_image; i < listing_.images.size(); ++i) {
-    SourceImage& image = listing_.images[i];
-    const auto found = rest.find(std::string(KeyOf(image.path)));
-    if (found == rest.end()) {
-      throw Error(EX_DATAERR, tar + ", " + image.path + ": the image has no file " +
-                                  std::string(KeyOf(image.path)) + ".cls of its own");
-    }
-    std::string_view text = found->second;
-    while (text.ends_with('\n')) text = Trimmed(text.substr(0, text.size() - 1));
-    text = Trimmed(text);
-    int number = 0;
-    const char* end = text.data() + text.size();
-    const auto result = std::from_chars(text.data(), end, number);
-    constexpr int kMaxNumber = 1'000'000;
-    if (result.ec != std::errc() || result.ptr != end || number < 0 || number > kMaxNumber) {
-      throw Error(EX_DATAERR, tar + ", " + found->first + ".cls: expected the number of a class, " +
-                                  "from 0 to " + std::to_string(kMaxNumber));
-    }
-    image.class_number = NumberOf(std::to_string(number));
-    rest.erase(found);
+    paths.push_back(listing_.images[i].path);
   }
-  if (!rest.empty()) {
-    throw Error(EX_DATAERR, tar + ", " + rest.begin()->first + ".cls: there is no image for it");
+  const auto numbers = NumbersOfImages(listing_.containers.back().path, files, paths);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    listing_.images[first_image + i].class_number = NumberOf(std::to_string(numbers[i]));
   }
   listing_.is_numbered = true;
+}
+
+// `images`: those of one tar that its name gives the class; `label_files`: paths, by key.
+void ImageLister::RequireNoLabelFiles(std::span<const std::size_t> images,
+                                      const std::map<std::string, std::string>& label_files) const {
+  const auto with_file = std::ranges::count_if(images, [&](std::size_t i) {
+    return label_files.contains(std::string(KeyOf(listing_.images[i].path)));
+  });
+  if (with_file * 2 <= std::ssize(images)) return;
+  throw Error(EX_DATAERR, listing_.containers.back().path + ": images have files such as " +
+                              label_files.begin()->second +
+                              " beside them, which are not read: give the classes as numbers in "
+                              "KEY.cls, or by --train_labels or --validation_labels; if the tar's "
+                              "name is the class, pack it without these files");
+}
+
+// Of the images of one tar, from `first_image` on.
+void ImageLister::RequireNamesOnce(std::size_t first_image) const {
+  std::vector<const SourceImage*> images;
+  for (std::size_t i = first_image; i < listing_.images.size(); ++i) {
+    images.push_back(&listing_.images[i]);
+  }
+  std::ranges::sort(images, {}, [](const SourceImage* image) {
+    return std::pair(std::string_view(image->path), image->range.offset);
+  });
+  const auto twice = std::ranges::adjacent_find(
+      images, {}, [](const SourceImage* image) -> const std::string& { return image->path; });
+  if (twice == images.end()) return;
+  throw Error(EX_DATAERR, listing_.containers.back().path + ", " + (*twice)->path +
+                              ": the tar has it twice, at the bytes " +
+                              std::to_string((*twice)->range.offset) + " and " +
+                              std::to_string((*std::next(twice))->range.offset) +
+                              "; tar extracts the last one: unpack the tar and pack it again");
 }
 
 void ImageLister::TakeLabels(const ImageLabels& labels, const std::string& sources) {

@@ -8,9 +8,12 @@
 //   WebDataset's shards                 the class is the number in KEY.cls, from 0; image KEY.jpg
 //   images side by side, in a folder or a tar (ILSVRC2012_img_val.tar)
 //                                       classes by a list, which counts over all others
-// A folder NAME with images and NAME.tar with images beside it would count each image twice: that
-// is refused.  Tars are read in place.  Files whose names begin with a dot or do not end as those
-// of images are passed over and counted.
+// A tar whose images lie side by side, most with a file KEY.json, KEY.txt or the like beside them,
+// is refused without labels from elsewhere: its name is hardly the class.  What would count an
+// image twice is refused: a folder NAME with images and NAME.tar with images beside it, a folder or
+// tar that is given or found by two paths, a tar with two images of one name. Tars are read in
+// place.  Files whose names begin with a dot or do not end as those of images are passed over and
+// counted.
 //
 // Errors are Error(EX_DATAERR) with the path.
 
@@ -19,6 +22,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trainer/core/error.h"
@@ -31,6 +35,7 @@ namespace trainer {
 struct ImageContainer {
   std::string path;
   bool is_tar = false;
+  std::pair<std::uint64_t, std::uint64_t> device_and_inode = {};  // the same by whatever path
 };
 
 struct SourceImage {

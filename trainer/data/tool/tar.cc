@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/core/crc32c.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
@@ -113,8 +114,18 @@ std::string WithoutDots(std::string_view name) {
   return plain;
 }
 
-// How a file that is no archive begins, as the end of a sentence.
-std::string DescribeNoTar(const TarBlock& block) {
+// Whether the block begins with a length of 8 bytes and the checksum of that, as TFRecord files do.
+bool BeginsAsRecords(const TarBlock& block) {
+  constexpr std::size_t kLength = 8;
+  std::uint32_t checksum = 0;
+  for (std::size_t i = 0; i < sizeof checksum; ++i) {
+    checksum |= std::uint32_t{block[kLength + i]} << (8 * i);
+  }
+  return checksum != 0 && checksum == MaskedCrc32c(std::as_bytes(std::span(block).first(kLength)));
+}
+
+// What kind of file that is no tar begins so, and what to do with it; "" if that is not known.
+std::string DescribeOtherKind(const TarBlock& block) {
   const auto starts_with = [&](std::string_view magic) {
     return std::memcmp(block.data(), magic.data(), magic.size()) == 0;
   };
@@ -125,7 +136,19 @@ std::string DescribeNoTar(const TarBlock& block) {
     return "the file is compressed: unpack it with unxz first";
   if (starts_with("\x28\xb5\x2f\xfd")) return "the file is compressed: unpack it with unzstd first";
   if (starts_with("PAR1")) return std::string(kParquetAdvice);
-  return "the checksum of the header is wrong: the file is damaged or no tar archive";
+  if (starts_with("PK\x03\x04")) return "the file is a ZIP archive: unpack it with unzip first";
+  if (starts_with("7z\xbc\xaf\x27\x1c")) return "the file is a 7z archive: unpack it with 7z first";
+  if (starts_with("Rar!")) return "the file is a RAR archive: unpack it with unrar first";
+  if (starts_with("\x89HDF")) return "the file is HDF5, which is not read: make image files of it";
+  if (starts_with("ARROW1")) return "the file is Arrow, which is not read: make image files of it";
+  if (starts_with("\xff\xfe") || starts_with("\xfe\xff")) {
+    return "the file is a text in UTF-16: save it as UTF-8";
+  }
+  if (BeginsAsRecords(block)) {
+    return "the file is a TFRecord file, which needs no conversion: give its folder to ddltraind "
+           "--data_dir, or to ddldata split";
+  }
+  return "";
 }
 
 // Headers that say something of the next one: pax, pax for all members, GNU's long name and long
@@ -218,7 +241,11 @@ void TarReader::RequireZerosToTheEnd() {
 std::optional<TarReader::Block> TarReader::ReadHeader() {
   header_ = next_;
   Block block{};
-  if (end_ - next_ < block.size() || ReadAt(file_, path_, next_, block) < block.size()) {
+  const std::uint64_t left = end_ - next_;
+  const auto whole = static_cast<std::size_t>(std::min<std::uint64_t>(left, block.size()));
+  if (ReadAt(file_, path_, next_, std::span(block).first(whole)) < block.size()) {
+    const std::string why = header_ == begin_ ? DescribeOtherKind(block) : "";
+    if (!why.empty()) Fail(why);
     Fail("the file ends without the mark of its end: it is truncated");
   }
   next_ += block.size();
@@ -228,8 +255,10 @@ std::optional<TarReader::Block> TarReader::ReadHeader() {
     return std::nullopt;
   }
   if (NumberField(block, kChecksumAt, kChecksumLength) != ChecksumOfHeader(block)) {
-    Fail(header_ == begin_ ? DescribeNoTar(block)
-                           : "the checksum of the header is wrong: the file is damaged");
+    const std::string why = header_ == begin_ ? DescribeOtherKind(block) : "";
+    if (!why.empty()) Fail(why);
+    Fail(std::string("the checksum of the header is wrong: the file is damaged") +
+         (header_ == begin_ ? " or no tar archive" : ""));
   }
   return block;
 }
