@@ -212,4 +212,11 @@ std::unique_ptr<RunLock> LockRun(const fs::path& model_dir, const RunLockOptions
   }
 }
 
+bool IsRunIn(const fs::path& model_dir) {
+  const fs::path path = model_dir / kLockFile;
+  const support::Descriptor file(
+      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  return file.is_open() && ::flock(file.fd(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
 }  // namespace trainer

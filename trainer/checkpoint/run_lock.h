@@ -41,4 +41,8 @@ class RunLock {
 std::unique_ptr<RunLock> LockRun(const std::filesystem::path& model_dir,
                                  const RunLockOptions& options);
 
+// Whether a run holds the lock of model_dir, on any node and in any container; false also where it
+// cannot be known.  Where none does, it is taken for a moment.
+bool IsRunIn(const std::filesystem::path& model_dir);
+
 }  // namespace trainer
