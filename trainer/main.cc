@@ -191,7 +191,7 @@ void RequireAllRead(const std::vector<ImagePrediction>& predictions) {
 
 // `outputs` of rank 0, or null.
 int Train(const World& world, const TrainConfig& config, RunProfile& measured, PlanFile& plan_file,
-          Sources& sources, NetworkPlan& network, RootOutputs* outputs) {
+          Sources& sources, NetworkPlan& network, RootOutputs* outputs, RunLock* lock) {
   const auto& [options, rank, met, watch, spans, line, log] = world;
   RankOutputs own_outputs(options, rank, DDLRUN_VERSION, log);
   Backend& backend = measured.backend();
@@ -209,7 +209,7 @@ int Train(const World& world, const TrainConfig& config, RunProfile& measured, P
           : nullptr;
   const std::unique_ptr<RunRequests> requests =
       world.is_root() ? MakeRunRequests(options, EnvironmentVariable, SystemClock(), log,
-                                        point ? &point->control() : nullptr)
+                                        point ? &point->control() : nullptr, lock)
                       : nullptr;
   TrainParts parts = {.backend = backend,
                       .communicator = watched ? *watched : communicator,
@@ -328,7 +328,8 @@ int RunTogether(const World& world, const std::vector<std::string>& arguments) {
                                                              ProgressFor(STDERR_FILENO), launch),
                                       line, log);
   }
-  return Train(world, config, measured, plan_file, sources, *memory.plan, outputs.get());
+  return Train(world, config, measured, plan_file, sources, *memory.plan, outputs.get(),
+               lock.get());
 }
 
 std::string VersionText() {

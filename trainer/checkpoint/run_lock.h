@@ -30,6 +30,11 @@ struct RunLockOptions {
 class RunLock {
  public:
   virtual ~RunLock() = default;  // lets go, and removes the file
+
+  // Before something is written to model_dir, and now and then: a lock whose file was removed, as
+  // with its folder, is taken anew, with a warning.  Throws Error(EX_CONFIG) where another run has
+  // taken it meanwhile, Error(EX_OSERR) where the file cannot be made.
+  virtual void Renew() = 0;
 };
 
 // Makes model_dir if it is not there.  Throws Error:
