@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <system_error>
 #include <utility>
 
 namespace support {
@@ -87,6 +88,29 @@ Transfer WriteAll(int fd, std::string_view bytes) {
     done += static_cast<std::size_t>(count);
   }
   return {done, 0};
+}
+
+std::string MakeFolders(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  return error ? DescribeObstacle(folder, error.value()) : "";
+}
+
+std::string DescribeObstacle(const std::filesystem::path& folder, int error) {
+  namespace fs = std::filesystem;
+  for (fs::path part = folder; part.has_relative_path(); part = part.parent_path()) {
+    std::error_code ignored;
+    const fs::file_type named = fs::symlink_status(part, ignored).type();
+    if (named == fs::file_type::not_found) continue;
+    const fs::file_type type = fs::status(part, ignored).type();
+    if (named == fs::file_type::symlink && type == fs::file_type::not_found) {
+      return part.string() + " is a link to " + fs::read_symlink(part, ignored).string() +
+             ", which is not there (make that folder)";
+    }
+    if (type == fs::file_type::regular) return part.string() + " is a file, not a folder";
+    break;
+  }
+  return std::generic_category().message(error);
 }
 
 int SyncFile(int fd) {

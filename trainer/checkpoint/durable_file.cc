@@ -96,7 +96,13 @@ void MakeDirectories(const std::filesystem::path& path, const WriteContext& cont
   const std::filesystem::path parent = path.has_parent_path() ? path.parent_path() : ".";
   MakeDirectories(parent, context);
   Announce(context, "mkdir");
-  if (::mkdir(path.c_str(), 0777) != 0 && errno != EEXIST) Fail("create", path, errno, context);
+  const int error = ::mkdir(path.c_str(), 0777) == 0 ? 0 : errno;
+  const bool is_there = error == EEXIST && std::filesystem::is_directory(path, ignored);
+  if (error != 0 && !is_there) {
+    throw Error(EX_OSERR, "cannot create " + path.string() + ": " +
+                              support::DescribeObstacle(path, error) + "; or give " +
+                              std::string(context.instead));
+  }
   SyncDirectory(parent, context);
 }
 

@@ -74,6 +74,13 @@ std::string ReadWholeFile(const std::string& path, std::uint64_t max_bytes) {
   return std::move(file.content);
 }
 
+void MakeFolders(const std::string& folder) {
+  const std::string obstacle = support::MakeFolders(folder);
+  if (!obstacle.empty()) {
+    throw Error(EX_OSERR, "cannot make the directory " + folder + ": " + obstacle);
+  }
+}
+
 NewFile::NewFile(const std::string& path) : path_(path), file_(path, {.is_durable = true}) {
   Check("create", file_.error());
 }

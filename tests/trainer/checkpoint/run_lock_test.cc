@@ -253,6 +253,12 @@ TEST_F(RunLockTest, NamesTheFolderThatItCannotMakeOrWrite) {
     EXPECT_THAT(error.what(), AllOf(HasSubstr("cannot create /proc/self/model: "),
                                     HasSubstr("another --model_dir")));
   }
+  fs::create_symlink("/nonexist/scratch", folder());
+  EXPECT_THAT(Refusal(EX_OSERR),
+              HasSubstr("cannot create " + folder().string() + ": " + folder().string() +
+                        " is a link to /nonexist/scratch, which is not "
+                        "there (make that folder); or give another --model_dir"));
+  fs::remove(folder());
   fs::create_directories(folder());
   fs::create_symlink("elsewhere", file());
   EXPECT_THAT(Refusal(EX_OSERR), HasSubstr("cannot create " + file().string()));

@@ -248,9 +248,7 @@ void RequireRoomForIndex(const fs::path& path) {
 std::int64_t MakeIndexFiles(const std::string& data_dir, const std::string& index_dir,
                             int threads) {
   const std::vector<std::string> paths = FindAllDataFiles(data_dir, HasShardManifest(data_dir));
-  std::error_code error;
-  fs::create_directories(index_dir, error);
-  if (error) throw OsError("cannot make the directory " + index_dir, error.value());
+  MakeFolders(index_dir);
   for (const std::string& path : paths) RequireRoomForIndex(IndexPath(index_dir, path));
   std::vector<std::int64_t> records(paths.size());
   ParallelFor(threads, std::ssize(paths), [&](std::int64_t i) {
