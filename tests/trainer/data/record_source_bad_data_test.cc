@@ -30,7 +30,9 @@ TEST_F(RecordSourceTest, RefusesIndexThatDoesNotFit) {
   RecordSourceOptions indexed = options_;
   indexed.data_idx_dir = index.path();
   EXPECT_EQ(Refusal(indexed),
-            "cannot open " + index / "train-00000-of-00003" + ": No such file or directory");
+            index.path() + " has no index of " + dir_ / "train-00000-of-00003" +
+                ", neither train-00000-of-00003 nor train-00000-of-00003.idx; make it with: "
+                "ddldata index DATA_DIR INDEX_DIR");
   for (const char* name :
        {"train-00000-of-00003", "train-00001-of-00003", "train-00002-of-00003"}) {
     WriteText(index / name, "0 100\n");
