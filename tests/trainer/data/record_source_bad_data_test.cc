@@ -70,7 +70,10 @@ TEST_F(RecordSourceTest, NamesBadRecordsByFileAndOffset) {
        "the image is not a JPEG file: it is text that begins with "
        "\"plain text\""},
       {MakeRecordOf(MakeJpeg({40, 30}), 12), "the label 12 is out of range: allowed is 1 to 11"},
-      {MakeRecordOf(MakeJpeg({40, 30}), 0), "the label 0 is out of range: allowed is 1 to 11"},
+      {MakeRecordOf(MakeJpeg({40, 30}), 0),
+       "the label 0 is out of range: allowed is 1 to 11; labels count from 1, as "
+       "build_imagenet_data.py writes them, those of TF-slim and TFDS from 0: make such a set anew "
+       "of its images, by ddldata convert"},
   };
   for (const auto& [record, problem] : cases) {
     const std::string good = MakeImageRecord(1);
