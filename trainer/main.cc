@@ -3,7 +3,6 @@
 // ddltraind: Options -> World -> Data + Model -> Train loop.  How a run goes, from its
 // command line to its exit code.
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -52,9 +51,7 @@ ProgressOptions ProgressFor(int descriptor) {
   progress.terminal = support::CanRedraw(descriptor, std::getenv("TERM"));
   progress.color = progress.terminal && !EnvironmentVariable("NO_COLOR");
   progress.beside_text = progress.terminal && isatty(STDOUT_FILENO) == 1;
-  winsize size = {};
-  if (progress.terminal && ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-    progress.columns = size.ws_col;
+  progress.columns = [descriptor] { return support::ColumnsOf(descriptor); };
   return progress;
 }
 
