@@ -3,6 +3,7 @@
 #include "support/file.h"
 
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -111,6 +112,16 @@ std::string DescribeObstacle(const std::filesystem::path& folder, int error) {
     break;
   }
   return std::generic_category().message(error);
+}
+
+std::string DescribeWriteError(const std::filesystem::path& path, int error) {
+  const std::string words = std::generic_category().message(error);
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  struct statvfs left = {};
+  if (error != ENOSPC || ::statvfs(folder.c_str(), &left) != 0) return words;
+  const bool counts_files = left.f_files > 0;  // Btrfs does not
+  const bool lacks_files = counts_files && left.f_favail == 0 && left.f_bavail > 0;
+  return lacks_files ? words + " (for no more files: df -i)" : words;
 }
 
 int SyncFile(int fd) {

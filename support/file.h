@@ -42,6 +42,10 @@ std::string MakeFolders(const std::filesystem::path& folder);
 // Why the folder cannot be made: MakeFolders' words for errno `error`.
 std::string DescribeObstacle(const std::filesystem::path& folder, int error);
 
+// Errno `error` of writing `path`, in words; where a file system has room, but for no more files,
+// it says so, since ENOSPC alone does not.
+std::string DescribeWriteError(const std::filesystem::path& path, int error);
+
 enum class FileKind {
   kRegular,  // nothing else; a pipe in its place is not waited for
   kAny,      // also what a shell puts in the place of a file: a pipe, /dev/stdin

@@ -86,7 +86,9 @@ NewFile::NewFile(const std::string& path) : path_(path), file_(path, {.is_durabl
 }
 
 void NewFile::Check(const char* action, int error) const {
-  if (error != 0) throw OsError(std::string("cannot ") + action + " " + path_, error);
+  if (error == 0) return;
+  throw Error(EX_OSERR, std::string("cannot ") + action + " " + path_ + ": " +
+                            support::DescribeWriteError(path_, error));
 }
 
 void NewFile::Write(std::string_view bytes) { Check("write", file_.Write(bytes)); }
