@@ -145,6 +145,7 @@ void MakeDataSet(const SynthOptions& options) {
     }
   }
   for (const fs::path& path : existing) {
+    std::error_code error;
     if (!fs::remove(path, error) && error) {
       throw OsError("cannot remove " + path.string(), error.value());
     }
