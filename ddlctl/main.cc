@@ -69,7 +69,10 @@ bool DrawsOnTerminal(const Options& options) {
 ddlctl::Screen ScreenNow() {
   ddlctl::Screen screen;
   winsize size = {};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) screen.columns = size.ws_col;
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) {
+    if (size.ws_col > 0) screen.columns = size.ws_col;
+    screen.rows = size.ws_row;
+  }
   screen.is_utf8 = std::string(nl_langinfo(CODESET)) == "UTF-8";
   return screen;
 }

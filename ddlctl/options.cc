@@ -48,7 +48,7 @@ CLI::Option* AddWhere(CLI::App* subcommand, Options& options) {
       ->add_option("--job", options.job,
                    "Slurm's number of the job that the training is in, where the training does not "
                    "know it itself")
-      ->type_name("N")
+      ->type_name("JOB")
       ->check(CLI::Validator(
           [](const std::string& text) {
             const bool is_id =

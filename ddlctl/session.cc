@@ -4,11 +4,15 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
+#include <fstream>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "ddlctl/status_text.h"
 #include "trainer/checkpoint/names.h"
+#include "trainer/checkpoint/run_lock.h"
 #include "trainer/control/control_client.h"
 #include "trainer/core/error.h"
 
@@ -17,6 +21,18 @@ namespace ddlctl {
 using trainer::ControlAnswer;
 using trainer::ControlRequest;
 using trainer::Error;
+
+namespace {
+
+// Whether the process of that number on this machine is a ddltraind.  It may be that of a run with
+// another --model_dir, whose lock is not where ddlctl looks.
+bool IsTrainer(std::int64_t pid) {
+  std::string name;
+  std::getline(std::ifstream(fmt::format("/proc/{}/comm", pid)), name);
+  return name == "ddltraind";
+}
+
+}  // namespace
 
 Session::Session(std::filesystem::path results_dir) : results_dir_(std::move(results_dir)) {
   const std::optional<trainer::ControlAddress> address = trainer::ReadAddress(results_dir_);
@@ -45,6 +61,14 @@ ControlAnswer Session::Ask(const ControlRequest& request) {
     // Or another launch has begun.
     if (address_.socket != socket && is_within_reach()) {
       return trainer::Ask(address_.socket, request);
+    }
+    if (trainer::IsRunIn(results_dir_) || IsTrainer(address_.pid)) {
+      throw Error(EX_UNAVAILABLE,
+                  fmt::format("the training in {0} runs (process {1} on {2}), but its socket {3} "
+                              "cannot be reached from here: was that folder cleaned, or is it "
+                              "another one in this container? touch {0}/stop ends it with a "
+                              "checkpoint, touch {0}/checkpoint writes one",
+                              results_dir_.string(), address_.pid, address_.host, address_.socket));
     }
     throw Error(EX_UNAVAILABLE,
                 fmt::format("the training in {} does not run any more: rank 0, process {} on {}, "

@@ -23,7 +23,8 @@ class Session {
 
   // What it answers; of one that has ended its last status, if nothing but that is asked for.
   // Throws as trainer::Ask; Error(EX_UNAVAILABLE) also where it is over and cannot take an order,
-  // or has ended without last words.  REQUIRES: is_within_reach().
+  // or has ended without last words, or runs while its socket is gone.  REQUIRES:
+  // is_within_reach().
   trainer::ControlAnswer Ask(const trainer::ControlRequest& request);
   trainer::RunStatus Status();
 

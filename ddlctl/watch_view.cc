@@ -135,6 +135,8 @@ std::vector<std::string> Draw(const RunStatus& status, const Seen& seen, const S
                          : fmt::format("checkpoint of step {}", status.checkpoint_step);
   if (!status.asked.empty()) last += "; asked for: " + AskedText(status);
   lines.push_back(last);
+  const auto room = static_cast<std::size_t>(std::max(screen.rows - 1, 1));
+  if (screen.rows > 0 && lines.size() > room) lines.resize(room);
   for (std::string& line : lines) {
     line = Clipped(line, static_cast<std::size_t>(width));
     line.erase(line.find_last_not_of(' ') + 1);

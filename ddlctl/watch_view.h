@@ -15,6 +15,7 @@ namespace ddlctl {
 
 struct Screen {
   int columns = 80;
+  int rows = 0;         // 0: as many as are needed
   bool is_utf8 = true;  // else bars and curves are ASCII
 };
 
@@ -39,7 +40,8 @@ class Seen {
 // what is no number.
 std::string Sparkline(const std::deque<double>& values, std::size_t width, bool is_utf8);
 
-// Lines of less than screen.columns letters.
+// Less than screen.rows lines, the first ones, of less than screen.columns letters: one row is left
+// free for the cursor, which could not go up again to what has scrolled away.
 std::vector<std::string> Draw(const trainer::RunStatus& status, const Seen& seen,
                               const Screen& screen);
 

@@ -3,11 +3,13 @@
 #include "support/file.h"
 
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <system_error>
 #include <utility>
 
 namespace support {
@@ -87,6 +89,39 @@ Transfer WriteAll(int fd, std::string_view bytes) {
     done += static_cast<std::size_t>(count);
   }
   return {done, 0};
+}
+
+std::string MakeFolders(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  return error ? DescribeObstacle(folder, error.value()) : "";
+}
+
+std::string DescribeObstacle(const std::filesystem::path& folder, int error) {
+  namespace fs = std::filesystem;
+  for (fs::path part = folder; part.has_relative_path(); part = part.parent_path()) {
+    std::error_code ignored;
+    const fs::file_type named = fs::symlink_status(part, ignored).type();
+    if (named == fs::file_type::not_found) continue;
+    const fs::file_type type = fs::status(part, ignored).type();
+    if (named == fs::file_type::symlink && type == fs::file_type::not_found) {
+      return part.string() + " is a link to " + fs::read_symlink(part, ignored).string() +
+             ", which is not there (make that folder)";
+    }
+    if (type == fs::file_type::regular) return part.string() + " is a file, not a folder";
+    break;
+  }
+  return std::generic_category().message(error);
+}
+
+std::string DescribeWriteError(const std::filesystem::path& path, int error) {
+  const std::string words = std::generic_category().message(error);
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  struct statvfs left = {};
+  if (error != ENOSPC || ::statvfs(folder.c_str(), &left) != 0) return words;
+  const bool counts_files = left.f_files > 0;  // Btrfs does not
+  const bool lacks_files = counts_files && left.f_favail == 0 && left.f_bavail > 0;
+  return lacks_files ? words + " (for no more files: df -i)" : words;
 }
 
 int SyncFile(int fd) {

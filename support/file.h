@@ -35,6 +35,17 @@ Transfer WriteAll(int fd, std::string_view bytes);
 // written is all that can be had there.
 int SyncFile(int fd);
 
+// Makes `folder` with what is missing above it.  "", or why that cannot be: with what is in its
+// place, or above it, where that is a file, or a link to nothing, which the system calls "File
+// exists".
+std::string MakeFolders(const std::filesystem::path& folder);
+// Why the folder cannot be made: MakeFolders' words for errno `error`.
+std::string DescribeObstacle(const std::filesystem::path& folder, int error);
+
+// Errno `error` of writing `path`, in words; where a file system has room, but for no more files,
+// it says so, since ENOSPC alone does not.
+std::string DescribeWriteError(const std::filesystem::path& path, int error);
+
 enum class FileKind {
   kRegular,  // nothing else; a pipe in its place is not waited for
   kAny,      // also what a shell puts in the place of a file: a pipe, /dev/stdin

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -37,12 +38,35 @@ std::string RemoveZeros(std::string& text) {
   return "";
 }
 
+template <typename Number>
+bool IsA(const std::string& text) {
+  Number value{};
+  return CLI::detail::lexical_cast(text, value);
+}
+
+// What CLI11 would call "Could not convert".
+std::string RefuseFraction(const std::string& text) {
+  if (IsA<std::int64_t>(text) || IsA<std::uint64_t>(text)) return "";
+  return "needs a whole number, not '" + text + "'";
+}
+
+std::string RefuseNoNumber(const std::string& text) {
+  return IsA<double>(text) ? "" : "needs a number, not '" + text + "'";
+}
+
+std::string RefuseNoTruth(const std::string& text) {
+  return IsA<bool>(text) ? "" : "needs true or false, not '" + text + "'";
+}
+
 }  // namespace
 
 void RefuseSlips(CLI::App& app) {
   for (CLI::Option* option : app.get_options([](CLI::Option*) { return true; })) {
     const std::string name = option->get_type_name();
     if (!IsAmong(kMayBeEmpty, name)) option->check(CLI::Validator(RefuseNoValue, ""));
+    if (name == "N") option->check(CLI::Validator(RefuseFraction, ""));
+    if (name == "X" || name == "SECONDS") option->check(CLI::Validator(RefuseNoNumber, ""));
+    if (option->get_expected_max() == 0) option->check(CLI::Validator(RefuseNoTruth, ""));
     if (IsAmong(kNumbers, name)) option->transform(CLI::Validator(RemoveZeros, ""));
   }
   for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {

@@ -8,4 +8,7 @@ namespace support {
 // anew: it is a terminal, and `kind`, the value of TERM or nullptr, is neither none nor dumb.
 bool CanRedraw(int descriptor, const char* kind);
 
+// How many letters a line of it has now; 80 where it does not say.  It may change at any time.
+int ColumnsOf(int descriptor);
+
 }  // namespace support

@@ -38,7 +38,7 @@ std::optional<TimeLimit> TimeLimitOf(const Options& options, const EnvironmentLo
 
 std::unique_ptr<RunRequests> MakeRunRequests(const Options& options, const EnvironmentLookup& get,
                                              const WallClock& clock, const Logger& log,
-                                             RunControl* control) {
+                                             RunControl* control, RunLock* lock) {
   if (!KeepsWeights(options.mode)) return nullptr;
   const double now = InSeconds(clock().time_since_epoch());
   return std::make_unique<RunRequests>(
@@ -46,7 +46,8 @@ std::unique_ptr<RunRequests> MakeRunRequests(const Options& options, const Envir
                          .limit = TimeLimitOf(options, get, now, log),
                          .clock = clock,
                          .log = log,
-                         .control = control});
+                         .control = control,
+                         .lock = lock});
 }
 
 int EndStopped(const Options& options, std::int64_t step, const StopCause& cause,

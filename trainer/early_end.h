@@ -21,11 +21,12 @@ namespace trainer {
 
 // For rank 0, once options.results_dir is there: its files `stop` and `checkpoint`, and the end of
 // the job's time by SLURM_JOB_END_TIME (Slurm 22.05 and later: seconds since 1970) and
-// --stop_margin; and `control`, which may be null and outlives it.  A time that is over already, or
-// no number, is said and not watched.  Null in modes that keep no weights.
+// --stop_margin; and `control` and `lock`, which may be null and outlive it.  A time that is over
+// already, or no number, is said and not watched.  Null in modes that keep no weights.
 std::unique_ptr<RunRequests> MakeRunRequests(const Options& options, const EnvironmentLookup& get,
                                              const WallClock& clock, const Logger& log,
-                                             RunControl* control = nullptr);
+                                             RunControl* control = nullptr,
+                                             RunLock* lock = nullptr);
 
 // What has asked this rank to stop.
 struct StopCause {

@@ -3,7 +3,6 @@
 // ddltraind: Options -> World -> Data + Model -> Train loop.  How a run goes, from its
 // command line to its exit code.
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -52,9 +51,7 @@ ProgressOptions ProgressFor(int descriptor) {
   progress.terminal = support::CanRedraw(descriptor, std::getenv("TERM"));
   progress.color = progress.terminal && !EnvironmentVariable("NO_COLOR");
   progress.beside_text = progress.terminal && isatty(STDOUT_FILENO) == 1;
-  winsize size = {};
-  if (progress.terminal && ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-    progress.columns = size.ws_col;
+  progress.columns = [descriptor] { return support::ColumnsOf(descriptor); };
   return progress;
 }
 
@@ -191,7 +188,7 @@ void RequireAllRead(const std::vector<ImagePrediction>& predictions) {
 
 // `outputs` of rank 0, or null.
 int Train(const World& world, const TrainConfig& config, RunProfile& measured, PlanFile& plan_file,
-          Sources& sources, NetworkPlan& network, RootOutputs* outputs) {
+          Sources& sources, NetworkPlan& network, RootOutputs* outputs, RunLock* lock) {
   const auto& [options, rank, met, watch, spans, line, log] = world;
   RankOutputs own_outputs(options, rank, DDLRUN_VERSION, log);
   Backend& backend = measured.backend();
@@ -209,7 +206,7 @@ int Train(const World& world, const TrainConfig& config, RunProfile& measured, P
           : nullptr;
   const std::unique_ptr<RunRequests> requests =
       world.is_root() ? MakeRunRequests(options, EnvironmentVariable, SystemClock(), log,
-                                        point ? &point->control() : nullptr)
+                                        point ? &point->control() : nullptr, lock)
                       : nullptr;
   TrainParts parts = {.backend = backend,
                       .communicator = watched ? *watched : communicator,
@@ -328,7 +325,8 @@ int RunTogether(const World& world, const std::vector<std::string>& arguments) {
                                                              ProgressFor(STDERR_FILENO), launch),
                                       line, log);
   }
-  return Train(world, config, measured, plan_file, sources, *memory.plan, outputs.get());
+  return Train(world, config, measured, plan_file, sources, *memory.plan, outputs.get(),
+               lock.get());
 }
 
 std::string VersionText() {

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "support/counted.h"
+#include "support/file.h"
 #include "trainer/checkpoint/durable_file.h"
 #include "trainer/checkpoint/stale.h"
 #include "trainer/checkpoint/writer.h"
@@ -28,10 +29,9 @@ void TryToWrite(const std::filesystem::path& file, std::string_view instead) {
 }
 
 void MakeFolder(const std::filesystem::path& folder, const std::string& option) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) {
-    throw Error(EX_OSERR, "cannot make the folder '" + folder.string() + "': " + error.message() +
+  const std::string obstacle = support::MakeFolders(folder);
+  if (!obstacle.empty()) {
+    throw Error(EX_OSERR, "cannot make the folder '" + folder.string() + "': " + obstacle +
                               "; give another " + option);
   }
 }

@@ -21,7 +21,7 @@ void CatchStopSignals() {
   struct sigaction action = {};
   action.sa_handler = RequestStop;
   action.sa_flags = SA_RESTART;
-  for (const int signal_number : {SIGTERM, SIGUSR1, SIGINT})
+  for (const int signal_number : {SIGTERM, SIGUSR1, SIGXCPU, SIGINT})
     sigaction(signal_number, &action, nullptr);
   std::signal(SIGXFSZ, SIG_IGN);
   std::signal(SIGPIPE, SIG_IGN);

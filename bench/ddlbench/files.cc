@@ -14,10 +14,9 @@ namespace fs = std::filesystem;
 using trainer::Error;
 
 void MakeFolder(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) {
-    throw Error(EX_OSERR, "cannot make the folder " + folder.string() + ": " + error.message());
+  const std::string obstacle = support::MakeFolders(folder);
+  if (!obstacle.empty()) {
+    throw Error(EX_OSERR, "cannot make the folder " + folder.string() + ": " + obstacle);
   }
 }
 

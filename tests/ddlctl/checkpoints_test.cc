@@ -142,7 +142,8 @@ TEST(CtlCheckpoints, ExportWritesTheWeightsOfTheNewestValidOne) {
   EXPECT_EQ(said, "weights of step 50 written: " + file.string() + "\n");
   EXPECT_THAT(warnings, HasSubstr("passed over for the checkpoint before it\n"));
   const auto written = trainer::SafetensorsFile::Read(file);
-  EXPECT_EQ(written.metadata(), (trainer::SafetensorsMetadata{{"architecture", "resnet50"}}));
+  EXPECT_EQ(written.metadata(),
+            (trainer::SafetensorsMetadata{{"architecture", "resnet50"}, {"format", "pt"}}));
   const SampleRun run(50);
   ASSERT_EQ(written.tensors().size(), run.model.size());
   for (const trainer::TensorSource& tensor : run.model) {

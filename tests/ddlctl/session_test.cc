@@ -4,16 +4,19 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <fstream>
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tests/trainer/control/sample_status.h"
 #include "tests/trainer/temporary_folder.h"
 #include "trainer/checkpoint/names.h"
+#include "trainer/checkpoint/run_lock.h"
 #include "trainer/control/control_server.h"
 #include "trainer/core/error.h"
 
@@ -104,6 +107,38 @@ TEST_F(SessionTest, SaysThatATrainingWasKilled) {
   Session session(folder_.path());
   EXPECT_THAT(RefusalOf([&] { session.Status(); }),
               HasSubstr("does not run any more: rank 0, process 7 on " + address_.host + ","));
+}
+
+// As where systemd-tmpfiles has cleaned /tmp, or in a container that has another one.
+TEST_F(SessionTest, ATrainingThatRunsIsNotSaidToBeOverWhereItsSocketIsGone) {
+  Write();
+  const std::string results = folder_.path().string();
+  const auto runs =
+      testing::AllOf(HasSubstr("the training in " + results + " runs (process "),
+                     HasSubstr("its socket " + address_.socket + " cannot be reached from here"),
+                     HasSubstr("touch " + results + "/stop ends it with a checkpoint"));
+  Session session(folder_.path());
+  const auto refusals = [&] {
+    return std::vector<std::string>{RefusalOf([&] { session.Status(); }),
+                                    RefusalOf([&] { session.Ask({ControlOrder::kStop}); })};
+  };
+  auto lock = trainer::LockRun(folder_.path(), {});
+  EXPECT_THAT(refusals(), testing::Each(runs));
+  // A socket that is left, at which nobody listens.
+  std::ofstream(address_.socket).put('x');
+  EXPECT_THAT(refusals(), testing::Each(runs));
+  // Left by a run that was killed.
+  lock.reset();
+  std::ofstream(Path(".ddltraind.lock")).put('x');
+  EXPECT_THAT(refusals(), testing::Each(HasSubstr("does not run any more")));
+  // The lock is in another --model_dir.
+  address_.pid = ::getpid();
+  Write();
+  ASSERT_EQ(::prctl(PR_SET_NAME, "ddltraind"), 0);
+  EXPECT_THAT(RefusalOf([&] { Session(folder_.path()).Status(); }), runs);
+  ASSERT_EQ(::prctl(PR_SET_NAME, "other"), 0);
+  EXPECT_THAT(RefusalOf([&] { Session(folder_.path()).Status(); }),
+              HasSubstr("does not run any more"));
 }
 
 TEST_F(SessionTest, ATrainingOnAnotherMachineIsOutOfReachUntilItHasEnded) {

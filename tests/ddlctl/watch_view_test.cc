@@ -73,7 +73,7 @@ TEST(SeenSteps, CountsEachStepOnceAndForgetsTheOldest) {
 
 TEST(Draw, FitsAScreenOfEightyColumns) {
   EXPECT_THAT(
-      Draw(trainer::SampleStatus(), SeenSteps(8), {80, false}),
+      Draw(trainer::SampleStatus(), SeenSteps(8), {.is_utf8 = false}),
       ElementsAre("training  step 1200/25000  epoch 3/50                           2 ranks, gpu025",
                   "[==>                                                    ]   4.8 %, 0:42:07 left",
                   "images/s                  365.1  _.-~=+*#",  //
@@ -96,7 +96,8 @@ TEST(Draw, FillsTheRoomThereIsAndNoMore) {
   for (const bool is_utf8 : {true, false}) {
     for (const int columns : {1, 2, 20, 40, 79, 80, 81, 132, 300}) {
       std::size_t longest = 0;
-      for (const std::string& line : Draw(status, SeenSteps(512), {columns, is_utf8})) {
+      for (const std::string& line :
+           Draw(status, SeenSteps(512), {.columns = columns, .is_utf8 = is_utf8})) {
         longest = std::max(longest, LettersOf(line));
       }
       EXPECT_LT(longest, std::max<std::size_t>(static_cast<std::size_t>(columns), 2)) << columns;
@@ -105,6 +106,22 @@ TEST(Draw, FillsTheRoomThereIsAndNoMore) {
       }
     }
   }
+}
+
+TEST(Draw, HasFewerLinesThanTheScreen) {
+  const auto lines_of = [](int rows) {
+    return Draw(trainer::SampleStatus(), SeenSteps(3), {.rows = rows});
+  };
+  const std::vector<std::string> all = lines_of(0);
+  ASSERT_GT(all.size(), 6U);
+  const auto wanted = static_cast<int>(all.size());
+  EXPECT_EQ(lines_of(wanted + 1), all);
+  EXPECT_EQ(lines_of(wanted).size(), all.size() - 1);
+  for (const int rows : {2, 3, 6}) {
+    const auto count = rows - 1;
+    EXPECT_EQ(lines_of(rows), std::vector<std::string>(all.begin(), all.begin() + count)) << rows;
+  }
+  EXPECT_EQ(lines_of(1).size(), 1U);
 }
 
 TEST(Draw, LeavesOutWhatIsNotKnownYet) {

@@ -186,5 +186,27 @@ TEST_F(FileTest, ThatCannotBeWrittenIsAnError) {
   EXPECT_EQ(SyncFile(-1), EBADF);
 }
 
+TEST_F(FileTest, MakesFoldersOrSaysWhatIsInTheirWay) {
+  EXPECT_EQ(MakeFolders(folder_ / "a" / "b"), "");
+  EXPECT_EQ(MakeFolders(folder_ / "a" / "b"), "");
+  // Scratch was purged, and with it what a link names.
+  fs::create_symlink("/nonexist/scratch", folder_ / "link");
+  const std::string to_nothing = (folder_ / "link").string() +
+                                 " is a link to /nonexist/scratch, which is not there (make that "
+                                 "folder)";
+  EXPECT_EQ(MakeFolders(folder_ / "link"), to_nothing);
+  EXPECT_EQ(MakeFolders(folder_ / "link" / "below"), to_nothing);
+  EXPECT_EQ(MakeFolders(folder_ / "link" / ""), to_nothing);
+  fs::create_symlink("a", folder_ / "to_folder");
+  EXPECT_EQ(MakeFolders(folder_ / "to_folder" / "c"), "");
+  std::ofstream(folder_ / "file").put('x');
+  const std::string is_file = (folder_ / "file").string() + " is a file, not a folder";
+  EXPECT_EQ(MakeFolders(folder_ / "file"), is_file);
+  EXPECT_EQ(MakeFolders(folder_ / "file" / "below" / "it"), is_file);
+  EXPECT_EQ(MakeFolders("/proc/self/x"), "No such file or directory");
+  fs::create_symlink("loop", folder_ / "loop");
+  EXPECT_NE(MakeFolders(folder_ / "loop"), "");
+}
+
 }  // namespace
 }  // namespace support

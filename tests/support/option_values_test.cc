@@ -17,6 +17,9 @@ struct Values {
   std::string dir, word, text, pattern;
   std::int64_t number = 7;
   double seconds = 7;
+  std::uint64_t seed = 7;
+  double rate = 7;
+  bool flag = false;
 };
 
 // What the values are then, or what is said of them.
@@ -32,6 +35,9 @@ Outcome Parse(std::vector<std::string> arguments) {
   app.add_option("--word", outcome.values.word)->type_name("WORD");
   app.add_option("--text", outcome.values.text)->type_name("TEXT");
   app.add_option("--seconds", outcome.values.seconds)->type_name("SECONDS");
+  app.add_option("--seed", outcome.values.seed)->type_name("N");
+  app.add_option("--rate", outcome.values.rate)->type_name("X");
+  app.add_flag("--flag", outcome.values.flag);
   CLI::App* command = app.add_subcommand("command");
   command->add_option("--number", outcome.values.number)->type_name("N");
   command->add_option("--pattern", outcome.values.pattern)->type_name("FILE|DIR");
@@ -76,6 +82,24 @@ TEST(RefuseSlips, ReadsNumbersAsDecimal) {
   for (const char* none : {"", "-", "1x", "x"}) {
     EXPECT_NE(Parse({"command", "--number", none}).refusal, "") << none;
   }
+}
+
+// Scripts that compute a batch hand over 8.0 or 1e3.
+TEST(RefuseSlips, SaysWhichKindOfNumberIsNeeded) {
+  for (const std::string text : {"8.0", "1e3", "8k", "1,2"}) {
+    EXPECT_EQ(Parse({"command", "--number", text}).refusal,
+              "--number: needs a whole number, not '" + text + "'");
+  }
+  EXPECT_EQ(Parse({"--seed=1.5"}).refusal, "--seed: needs a whole number, not '1.5'");
+  EXPECT_EQ(Parse({"--seed=18446744073709551615"}).values.seed, 18446744073709551615U);
+  EXPECT_EQ(Parse({"command", "--number=-3"}).values.number, -3);
+  EXPECT_EQ(Parse({"--rate=fast"}).refusal, "--rate: needs a number, not 'fast'");
+  EXPECT_EQ(Parse({"--seconds=1m"}).refusal, "--seconds: needs a number, not '1m'");
+  EXPECT_EQ(Parse({"--rate=1e3"}).values.rate, 1000);
+  EXPECT_EQ(Parse({"--flag=maybe"}).refusal, "--flag: needs true or false, not 'maybe'");
+  EXPECT_TRUE(Parse({"--flag"}).values.flag);
+  EXPECT_TRUE(Parse({"--flag=yes"}).values.flag);
+  EXPECT_FALSE(Parse({"--flag=false"}).values.flag);
 }
 
 }  // namespace

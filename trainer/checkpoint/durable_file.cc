@@ -24,7 +24,7 @@ constexpr std::size_t kMaxWrite = std::size_t{8} << 20;
                        const WriteContext& context) {
   const bool full = error == ENOSPC || error == EDQUOT || error == EFBIG;
   throw Error(EX_OSERR, std::string("cannot ") + action + " " + path.string() + ": " +
-                            std::generic_category().message(error) +
+                            support::DescribeWriteError(path, error) +
                             (full ? "; make room there" : "; check that directory") + " or give " +
                             std::string(context.instead));
 }
@@ -96,7 +96,14 @@ void MakeDirectories(const std::filesystem::path& path, const WriteContext& cont
   const std::filesystem::path parent = path.has_parent_path() ? path.parent_path() : ".";
   MakeDirectories(parent, context);
   Announce(context, "mkdir");
-  if (::mkdir(path.c_str(), 0777) != 0 && errno != EEXIST) Fail("create", path, errno, context);
+  const int error = ::mkdir(path.c_str(), 0777) == 0 ? 0 : errno;
+  const bool is_there = error == EEXIST && std::filesystem::is_directory(path, ignored);
+  if (error != 0 && !is_there) {
+    if (error != EEXIST && error != ENOTDIR) Fail("create", path, error, context);
+    throw Error(EX_OSERR, "cannot create " + path.string() + ": " +
+                              support::DescribeObstacle(path, error) + "; or give " +
+                              std::string(context.instead));
+  }
   SyncDirectory(parent, context);
 }
 

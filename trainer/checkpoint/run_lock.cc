@@ -48,12 +48,12 @@ std::string Now() {
   return text.data();
 }
 
-class FileLock : public RunLock {
+class FileLock {
  public:
   // `is_ours`: the file can be written.
   FileLock(fs::path path, support::Descriptor file, bool is_ours)
       : path_(std::move(path)), file_(std::move(file)), is_ours_(is_ours) {}
-  ~FileLock() override {
+  ~FileLock() {
     // Before the lock is let go, or the file could be that of the next run; nor is it ours if
     // somebody has removed it.
     if (is_held_ && is_ours_ && IsThere()) ::unlink(path_.c_str());
@@ -66,7 +66,13 @@ class FileLock : public RunLock {
     struct stat open {};
     struct stat named {};
     return ::fstat(file_.fd(), &open) == 0 && ::stat(path_.c_str(), &named) == 0 &&
-           open.st_dev == named.st_dev && open.st_ino == named.st_ino;
+           IsSameFile(open, named);
+  }
+  bool IsOfFile(const FileLock& other) const {
+    struct stat open {};
+    struct stat of_other {};
+    return ::fstat(file_.fd(), &open) == 0 && ::fstat(other.file_.fd(), &of_other) == 0 &&
+           IsSameFile(open, of_other);
   }
 
   bool is_ours() const { return is_ours_; }
@@ -103,6 +109,10 @@ class FileLock : public RunLock {
   }
 
  private:
+  static bool IsSameFile(const struct stat& a, const struct stat& b) {
+    return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+  }
+
   fs::path path_;
   support::Descriptor file_;
   bool is_ours_;
@@ -173,6 +183,39 @@ void AwaitHolder(const fs::path& model_dir, const fs::path& file, const Holder& 
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
 }
 
+class HeldLock : public RunLock {
+ public:
+  HeldLock(fs::path model_dir, RunLockOptions options, std::unique_ptr<FileLock> lock)
+      : model_dir_(std::move(model_dir)), options_(std::move(options)), lock_(std::move(lock)) {}
+
+  void Renew() override {
+    if (lock_->IsThere()) return;
+    const WriteHook no_hook;
+    MakeDirectories(model_dir_, {no_hook, "another --model_dir"});
+    const fs::path file = model_dir_ / kLockFile;
+    std::unique_ptr<FileLock> lock = Open(file);
+    if (lock->IsOfFile(*lock_)) return;  // a file server that was not to be reached
+    if (lock->Try() == EWOULDBLOCK) {
+      throw Error(EX_CONFIG, model_dir_.string() +
+                                 " was removed while this run went on, and another run has taken "
+                                 "it: " +
+                                 Describe(lock->Read()) +
+                                 "; this one ends, or the two would mix their checkpoints: give "
+                                 "each run a --model_dir of its own");
+    }
+    lock->Write({HostName(), ::getpid(), Now(), options_.job});
+    lock_ = std::move(lock);
+    options_.warn(file.string() +
+                  " was removed while this run goes on: it is made again; logs that were removed "
+                  "with it are lost");
+  }
+
+ private:
+  const fs::path model_dir_;
+  const RunLockOptions options_;
+  std::unique_ptr<FileLock> lock_;
+};
+
 }  // namespace
 
 std::unique_ptr<RunLock> LockRun(const fs::path& model_dir, const RunLockOptions& options) {
@@ -193,7 +236,7 @@ std::unique_ptr<RunLock> LockRun(const fs::path& model_dir, const RunLockOptions
                                   "cannot be written: rm it, or give another --model_dir");
       }
       lock->Write({HostName(), ::getpid(), Now(), options.job});
-      return lock;
+      return std::make_unique<HeldLock>(model_dir, options, std::move(lock));
     }
     if (error != EWOULDBLOCK && !lock->is_ours()) {
       // NFS locks only what can be written (flock(2)), so whether that run lives is not known.
@@ -210,6 +253,13 @@ std::unique_ptr<RunLock> LockRun(const fs::path& model_dir, const RunLockOptions
     }
     AwaitHolder(model_dir, file, lock->Read(), begin, options);
   }
+}
+
+bool IsRunIn(const fs::path& model_dir) {
+  const fs::path path = model_dir / kLockFile;
+  const support::Descriptor file(
+      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  return file.is_open() && ::flock(file.fd(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
 }  // namespace trainer

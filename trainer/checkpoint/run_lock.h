@@ -30,6 +30,11 @@ struct RunLockOptions {
 class RunLock {
  public:
   virtual ~RunLock() = default;  // lets go, and removes the file
+
+  // Before something is written to model_dir, and now and then: a lock whose file was removed, as
+  // with its folder, is taken anew, with a warning.  Throws Error(EX_CONFIG) where another run has
+  // taken it meanwhile, Error(EX_OSERR) where the file cannot be made.
+  virtual void Renew() = 0;
 };
 
 // Makes model_dir if it is not there.  Throws Error:
@@ -40,5 +45,9 @@ class RunLock {
 // Null, after a warning, where the file system knows no locks.
 std::unique_ptr<RunLock> LockRun(const std::filesystem::path& model_dir,
                                  const RunLockOptions& options);
+
+// Whether a run holds the lock of model_dir, on any node and in any container; false also where it
+// cannot be known.  Where none does, it is taken for a moment.
+bool IsRunIn(const std::filesystem::path& model_dir);
 
 }  // namespace trainer

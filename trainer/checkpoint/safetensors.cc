@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 #include "trainer/checkpoint/other_formats.h"
 #include "trainer/core/error.h"
@@ -198,9 +199,10 @@ std::vector<std::size_t> DataOrder(std::span<const TensorSource> tensors) {
 }
 
 std::string MakeSafetensorsHeader(std::span<const TensorSource> tensors,
-                                  const SafetensorsMetadata& metadata) {
+                                  SafetensorsMetadata metadata) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
-  if (!metadata.empty()) header[kMetadataKey] = metadata;
+  metadata["format"] = "pt";
+  header[kMetadataKey] = std::move(metadata);
   std::uint64_t begin = 0;
   for (const std::size_t position : DataOrder(tensors)) {
     const TensorSource& tensor = tensors[position];

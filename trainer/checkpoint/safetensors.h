@@ -53,10 +53,11 @@ struct SafetensorsIndex {
 };
 
 // The first bytes of a file that holds `tensors`: length and header, padded to a multiple of 8.
-// The data must follow in the order of DataOrder().
-// REQUIRES: names are distinct and none is "__metadata__".
+// The data must follow in the order of DataOrder().  Its metadata are `metadata` and "format":
+// "pt", without which transformers and accelerate refuse a file that has any metadata. REQUIRES:
+// names are distinct and none is "__metadata__".
 std::string MakeSafetensorsHeader(std::span<const TensorSource> tensors,
-                                  const SafetensorsMetadata& metadata);
+                                  SafetensorsMetadata metadata = {});
 
 // Positions in `tensors` in the order in which their data is stored: wider types first, so that
 // each is aligned, otherwise as given.

@@ -59,7 +59,7 @@ struct PreparedFile {
 
 PreparedFile Prepare(const char* name, std::span<const TensorSource> tensors) {
   PreparedFile file;
-  file.header = MakeSafetensorsHeader(tensors, {{"format", "pt"}});
+  file.header = MakeSafetensorsHeader(tensors);
   file.manifest.name = name;
   file.manifest.bytes = file.header.size();
   file.manifest.header_crc32c = Crc32c(std::as_bytes(std::span(file.header)));

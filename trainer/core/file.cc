@@ -74,12 +74,21 @@ std::string ReadWholeFile(const std::string& path, std::uint64_t max_bytes) {
   return std::move(file.content);
 }
 
+void MakeFolders(const std::string& folder) {
+  const std::string obstacle = support::MakeFolders(folder);
+  if (!obstacle.empty()) {
+    throw Error(EX_OSERR, "cannot make the directory " + folder + ": " + obstacle);
+  }
+}
+
 NewFile::NewFile(const std::string& path) : path_(path), file_(path, {.is_durable = true}) {
   Check("create", file_.error());
 }
 
 void NewFile::Check(const char* action, int error) const {
-  if (error != 0) throw OsError(std::string("cannot ") + action + " " + path_, error);
+  if (error == 0) return;
+  throw Error(EX_OSERR, std::string("cannot ") + action + " " + path_ + ": " +
+                            support::DescribeWriteError(path_, error));
 }
 
 void NewFile::Write(std::string_view bytes) { Check("write", file_.Write(bytes)); }

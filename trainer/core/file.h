@@ -53,6 +53,9 @@ std::size_t ReadAt(const support::Descriptor& file, const std::string& path, std
 std::string ReadWholeFile(const std::string& path,
                           std::uint64_t max_bytes = std::numeric_limits<std::int64_t>::max());
 
+// With what is missing above it.  Throws Error(EX_OSERR) that says what is in its way.
+void MakeFolders(const std::string& folder);
+
 // A durable AtomicFile that throws Error(EX_OSERR) naming `path`.
 class NewFile {
  public:

@@ -163,4 +163,17 @@ std::vector<std::string> FindDataFiles(const std::string& dir, Split split) {
   return std::move(files.paths);
 }
 
+std::string FindIndexFile(const std::string& index_dir, const std::string& data_file) {
+  const std::string name = fs::path(data_file).filename().string();
+  for (const char* ending : {"", kIndexEnding}) {
+    const fs::path path = fs::path(index_dir) / (name + ending);
+    std::error_code ignored;
+    // One that cannot be looked at is refused when it is read.
+    if (fs::status(path, ignored).type() != fs::file_type::not_found) return path.string();
+  }
+  throw Error(EX_DATAERR, index_dir + " has no index of " + data_file + ", neither " + name +
+                              " nor " + name + kIndexEnding +
+                              "; make it with: ddldata index DATA_DIR INDEX_DIR");
+}
+
 }  // namespace trainer

@@ -40,4 +40,11 @@ DataFiles ListDataFiles(const std::string& dir, Split split, bool may_be_part);
 // of them, and with the first problem if there is one.  A part of a set needs a manifest.
 std::vector<std::string> FindDataFiles(const std::string& dir, Split split);
 
+// Of index files that are made by a loop around DALI's tfrecord2idx.
+inline constexpr char kIndexEnding[] = ".idx";
+
+// DALI's index file of `data_file`, which may be there by the name of that, as ddldata and NVIDIA's
+// trainer have it, or with kIndexEnding.  Throws Error(EX_DATAERR) where it is there by neither.
+std::string FindIndexFile(const std::string& index_dir, const std::string& data_file);
+
 }  // namespace trainer

@@ -35,9 +35,8 @@ std::string DescribeLackOfOpenFiles(const std::string& dir, std::size_t room, st
 }
 
 std::vector<RecordPlace> ReadIndexOf(const RecordFile& file, const std::string& index_dir) {
-  const std::filesystem::path path =
-      std::filesystem::path(index_dir) / std::filesystem::path(file.path()).filename();
-  return ParseIndex(ReadWholeFile(path.string(), kMaxIndexBytes), path.string(), file.bytes());
+  const std::string path = FindIndexFile(index_dir, file.path());
+  return ParseIndex(ReadWholeFile(path, kMaxIndexBytes), path, file.bytes());
 }
 
 // A folder among all that this user has sets in, seen from this node.

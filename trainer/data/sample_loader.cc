@@ -44,11 +44,17 @@ Sample SampleLoader::LoadUnnamed(std::span<const std::uint8_t> data, Random& ran
   return sample;
 }
 
+constexpr char kFromZero[] =
+    "; labels count from 1, as build_imagenet_data.py writes them, those of TF-slim and TFDS from "
+    "0: make such a set anew of its images, by ddldata convert";
+
 std::int32_t ClassOfLabel(std::int64_t label, int classes, int label_offset) {
   const std::int64_t last = std::int64_t{label_offset} + classes - 1;
   if (label < label_offset || label > last) {
+    const bool counts_from_0 = label == 0 && label_offset == 1;
     throw Error(EX_DATAERR, "the label " + std::to_string(label) + " is out of range: allowed is " +
-                                std::to_string(label_offset) + " to " + std::to_string(last));
+                                std::to_string(label_offset) + " to " + std::to_string(last) +
+                                (counts_from_0 ? kFromZero : ""));
   }
   return static_cast<std::int32_t>(label - label_offset);
 }

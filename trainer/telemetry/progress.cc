@@ -72,7 +72,7 @@ void Progress::Update(const ProgressState& state) {
   line =
       Bar(fraction, kBarWidth) + " " + line.substr(line.find(' ') + 1);  // a screen needs no time
   // One column is left free: a full line would wrap and could not be redrawn.
-  line.resize(std::min(line.size(), static_cast<std::size_t>(std::max(options_.columns - 1, 1))));
+  line.resize(std::min(line.size(), static_cast<std::size_t>(std::max(options_.columns() - 1, 1))));
   line_.Draw(options_.color ? "\x1b[32m" + line + "\x1b[0m" : line);
 }
 

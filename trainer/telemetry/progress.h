@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "trainer/telemetry/clock.h"
@@ -18,10 +19,11 @@
 namespace trainer {
 
 struct ProgressOptions {
-  bool terminal = false;         // main: isatty(2)
-  bool color = false;            // main: terminal and NO_COLOR not set
-  bool beside_text = false;      // main: terminal, and standard output is one too
-  int columns = 80;              // of the terminal
+  bool terminal = false;     // main: isatty(2)
+  bool color = false;        // main: terminal and NO_COLOR not set
+  bool beside_text = false;  // main: terminal, and standard output is one too
+  // Of the terminal, asked at each redraw: people make it narrower.
+  std::function<int()> columns = [] { return 80; };
   double interval_seconds = 10;  // between lines in a file
   double redraw_seconds = 0.2;   // between redraws on a terminal
 };

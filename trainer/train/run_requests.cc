@@ -55,6 +55,7 @@ Requests RunRequests::Look() {
 
 void RunRequests::LookAtFiles(double now) {
   looked_ = now;
+  if (options_.lock != nullptr) options_.lock->Renew();
   for (Order& order : orders_) order.is_given = order.is_given || IsGiven(order);
   if (why_.empty() && orders_[kStop].is_given) {
     why_ = "by the file " + orders_[kStop].file.string();
@@ -66,6 +67,7 @@ void RunRequests::StepTook(double seconds) {
 }
 
 void RunRequests::BeginSave() {
+  if (options_.lock != nullptr) options_.lock->Renew();
   for (Order& order : orders_) order.is_begun = order.is_given;
   if (options_.control != nullptr) options_.control->Obeyed();
   if (options_.limit) options_.limit->CheckpointBegan();

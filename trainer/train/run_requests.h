@@ -18,6 +18,7 @@
 #include <optional>
 #include <string>
 
+#include "trainer/checkpoint/run_lock.h"
 #include "trainer/control/run_control.h"
 #include "trainer/telemetry/clock.h"
 #include "trainer/telemetry/log.h"
@@ -32,6 +33,7 @@ struct RunRequestsOptions {
   WallClock clock = SystemClock();
   Logger log;
   RunControl* control = nullptr;  // null: nobody asks by ddlctl; outlives the object
+  RunLock* lock = nullptr;        // to be renewed; may be null; outlives the object
 };
 
 class RunRequests {
@@ -44,10 +46,11 @@ class RunRequests {
   RunRequests& operator=(const RunRequests&) = delete;
 
   // Before each step, and again and again in a pause: what is asked for.  Stop stays asked for,
-  // save until BeginSave.
+  // save until BeginSave.  Throws as RunLock::Renew.
   Requests Look();
   void StepTook(double seconds);
   // A checkpoint of the state at hand begins: what has been asked for by now is obeyed with it.
+  // Throws as RunLock::Renew; then it must not be written.
   void BeginSave();
   // It is written, that of `step`, so many seconds later.
   void Saved(std::int64_t step, double seconds);

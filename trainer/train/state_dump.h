@@ -14,9 +14,10 @@
 
 namespace trainer {
 
-// Writes `tensors` beside `path`, syncs and renames, so that the file is whole or not there; a file
-// of that name is replaced, and what killed runs have left of it half written is removed.
-// Throws Error(EX_OSERR) that names the path and says to give `instead`: "another --export_dir".
+// Writes `tensors`, with `metadata` (and as MakeSafetensorsHeader), beside `path`, syncs and
+// renames, so that the file is whole or not there; a file of that name is replaced, and what killed
+// runs have left of it half written is removed. Throws Error(EX_OSERR) that names the path and says
+// to give `instead`: "another --export_dir".
 void WriteTensorFile(const std::filesystem::path& path, const std::vector<HostTensor>& tensors,
                      const SafetensorsMetadata& metadata, std::string_view instead);
 

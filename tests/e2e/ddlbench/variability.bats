@@ -120,5 +120,5 @@ PYTHON
   : > file
   study file/logs
   [ "$status" -eq 71 ]
-  [[ $stderr == *"cannot make the folder 'file/logs': Not a directory; give another --variability_dir"* ]]
+  [[ $stderr == *"cannot make the folder 'file/logs': file is a file, not a folder; give another --variability_dir"* ]]
 }

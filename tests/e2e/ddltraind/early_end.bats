@@ -80,3 +80,21 @@ goes_on() {
   [[ $messages == *"warning: run/stop is from before the start: it is removed and not obeyed"* ]]
   [[ $messages == *"warning: run/checkpoint is not an empty file, so it is left as it is and taken for no order"* ]]
 }
+
+@test "a limit of CPU time: a checkpoint, 75, and the same command goes on" {
+  local limited seconds
+  for seconds in 2 3; do
+    limited=(bash -c 'ulimit -S -t "$0"; exec "$@"' "$seconds" "$ddltraind")
+    run --separate-stderr timeout 60 "${limited[@]}" "${small[@]}" --mode=train --results_dir=run \
+      --num_iter=100000000 --checkpoint_every=0
+    echo "$status $stderr"
+    [ "$status" -eq 75 ]
+    [[ $stderr == *"stopped by signal 24 after step "*": give the same command again to go on"* ]]
+    [ -n "$(find run/checkpoints -name 'step-*')" ]
+  done
+  [[ $stderr == *"going on from step "* ]]
+  run --separate-stderr timeout 60 "$ddlrun" -n 2 --oversubscribe --launcher=local "${limited[@]}" "${small[@]}" \
+    --mode=train --results_dir=both --num_iter=100000000 --checkpoint_every=0
+  echo "$status $stderr"
+  [ "$status" -eq 75 ]
+}

@@ -157,6 +157,47 @@ TEST_F(RunLockTest, AFileThatSomebodyRemovedIsLeftToTheNextHolder) {
   EXPECT_THAT(Refusal(EX_CONFIG), HasSubstr("is in use by"));
 }
 
+TEST_F(RunLockTest, IsTakenAnewWhereItWasRemoved) {
+  const std::unique_ptr<RunLock> lock = Lock();
+  lock->Renew();
+  EXPECT_TRUE(warnings_.empty());
+  const auto remove_file = [&] { fs::remove(file()); };
+  const auto remove_folder = [&] { fs::remove_all(folder()); };
+  const auto replace_file = [&] {
+    fs::rename(file(), folder() / "old");
+    Spill(file(), "of nobody");
+  };
+  for (const std::function<void()>& remove :
+       {std::function<void()>(remove_file), {remove_folder}, {replace_file}}) {
+    remove();
+    warnings_.clear();
+    lock->Renew();
+    lock->Renew();
+    EXPECT_THAT(warnings_,
+                testing::ElementsAre(HasSubstr(file().string() + " was removed while this run")));
+    EXPECT_THAT(Refusal(EX_CONFIG), HasSubstr("is in use by ddltraind on " + HostName()));
+  }
+}
+
+TEST_F(RunLockTest, ARunWhoseLockAnotherHasTakenEnds) {
+  std::unique_ptr<RunLock> first = Lock();
+  fs::remove_all(folder());
+  const std::unique_ptr<RunLock> second = Lock();
+  try {
+    first->Renew();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), EX_CONFIG);
+    EXPECT_THAT(error.what(), HasSubstr(folder().string() +
+                                        " was removed while this run went on, and another "
+                                        "run has taken it: ddltraind on " +
+                                        HostName() + ", pid " + std::to_string(::getpid())));
+  }
+  first.reset();
+  second->Renew();
+  EXPECT_TRUE(fs::exists(file()));
+}
+
 // In a folder of a group, whose umask keeps others from writing the file.
 TEST_F(RunLockTest, OfAnotherUserIsReadWhereItCannotBeWritten) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
@@ -212,6 +253,12 @@ TEST_F(RunLockTest, NamesTheFolderThatItCannotMakeOrWrite) {
     EXPECT_THAT(error.what(), AllOf(HasSubstr("cannot create /proc/self/model: "),
                                     HasSubstr("another --model_dir")));
   }
+  fs::create_symlink("/nonexist/scratch", folder());
+  EXPECT_THAT(Refusal(EX_OSERR),
+              HasSubstr("cannot create " + folder().string() + ": " + folder().string() +
+                        " is a link to /nonexist/scratch, which is not "
+                        "there (make that folder); or give another --model_dir"));
+  fs::remove(folder());
   fs::create_directories(folder());
   fs::create_symlink("elsewhere", file());
   EXPECT_THAT(Refusal(EX_OSERR), HasSubstr("cannot create " + file().string()));

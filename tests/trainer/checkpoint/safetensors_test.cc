@@ -42,10 +42,23 @@ TEST(Safetensors, WritesTheHeaderOfTheSpecification) {
   const float value[2] = {1, 2};
   const TensorSource tensors[] = {{"a", DType::kFloat32, {2}, value}};
   EXPECT_EQ(
-      MakeSafetensorsHeader(tensors, {{"format", "pt"}}),
+      MakeSafetensorsHeader(tensors),
       WithLength(
           R"({"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})"
           "   "));
+}
+
+// transformers' load_state_dict and accelerate refuse metadata that do not say so.
+TEST(Safetensors, EveryFileSaysThatItsFormIsThatOfPyTorch) {
+  const float value = 1;
+  const TensorSource tensors[] = {{"a", DType::kFloat32, {1}, &value}};
+  const auto metadata = [&](const SafetensorsMetadata& given) {
+    return Parse(MakeSafetensorsHeader(tensors, given) + "wxyz").metadata;
+  };
+  EXPECT_EQ(metadata({}), (SafetensorsMetadata{{"format", "pt"}}));
+  EXPECT_EQ(metadata({{"architecture", "resnet50"}}),
+            (SafetensorsMetadata{{"architecture", "resnet50"}, {"format", "pt"}}));
+  EXPECT_EQ(metadata({{"step", "7"}}), (SafetensorsMetadata{{"format", "pt"}, {"step", "7"}}));
 }
 
 TEST(Safetensors, StoresWiderTypesFirstSoThatEachIsAligned) {
@@ -54,7 +67,7 @@ TEST(Safetensors, StoresWiderTypesFirstSoThatEachIsAligned) {
   const TensorSource tensors[] = {{"half", DType::kFloat16, {3}, values},
                                   {"float", DType::kFloat32, {3}, values},
                                   {"count", DType::kInt64, {}, &number}};
-  const std::string header = MakeSafetensorsHeader(tensors, {});
+  const std::string header = MakeSafetensorsHeader(tensors);
   EXPECT_EQ(header.size() % 8, 0U);
   const SafetensorsIndex index = Parse(header + std::string(8 + 12 + 6, '\0'));
   ASSERT_EQ(index.tensors.size(), 3U);
@@ -70,7 +83,7 @@ TEST(Safetensors, RefusesToWriteOneNameTwice) {
   const float value = 0;
   const TensorSource tensors[] = {{"a", DType::kFloat32, {1}, &value},
                                   {"a", DType::kFloat32, {1}, &value}};
-  EXPECT_THROW(MakeSafetensorsHeader(tensors, {}), Error);
+  EXPECT_THROW(MakeSafetensorsHeader(tensors), Error);
 }
 
 TEST(Safetensors, ReadsWhatOtherProgramsWrite) {

@@ -244,6 +244,24 @@ TEST(WriteCheckpoint, SaysWhatToDoWhenTheDiskIsFull) {
   ExpectSampleRun(*ReadNewest(scratch.path()), 1);
 }
 
+// Quotas of files, and small file systems; a new folder, its first file, its second one.
+TEST(WriteCheckpoint, SaysWhereThereMayBeNoMoreFiles) {
+  for (const char* options : {"nr_inodes=2", "nr_inodes=3", "nr_inodes=4"}) {
+    const ScratchDirectory scratch;
+    if (::mount("tmpfs", scratch.path().c_str(), "tmpfs", 0, options) != 0) {
+      GTEST_SKIP() << "mounting a small tmpfs needs root: " << std::strerror(errno);
+    }
+    try {
+      SampleRun(1).Write(scratch.path());
+      ADD_FAILURE() << options;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("No space left on device (for no more files: df -i); "
+                                          "make room there or give another"));
+    }
+    ::umount2(scratch.path().c_str(), MNT_DETACH);
+  }
+}
+
 TEST(WriteCheckpoint, NamesTheDirectoryItMayNotWriteTo) {
   try {
     SampleRun(1).Write("/proc/self/model");

@@ -69,7 +69,7 @@ TEST_F(ConvertProgressTest, GoesOnWhereTheClockIsSetBack) {
 }
 
 TEST_F(ConvertProgressTest, IsOneLineRedrawnOnATerminal) {
-  ConvertProgress progress({.terminal = true, .columns = 40}, out_, Clock());
+  ConvertProgress progress({.terminal = true, .columns = [] { return 40; }}, out_, Clock());
   progress.Begin(4, 4'000);
   Wait(1);
   progress.Add(1'000);

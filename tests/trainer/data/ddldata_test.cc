@@ -268,11 +268,25 @@ TEST_F(DdldataTest, VerifyComparesWithTheIndexFiles) {
                                       std::to_string(places[3].size) + " bytes at offset "));
   std::filesystem::rename(index, Path("idx/train-00002-of-00003"));
   const Outcome missing = Ddldata(verify);
-  EXPECT_THAT(missing.output, HasSubstr("cannot open " + index + ": No such file"));
+  EXPECT_THAT(missing.output,
+              HasSubstr(Path("idx") + " has no index of " + Path("set/train-00001-of-00002")));
   EXPECT_THAT(missing.output,
               HasSubstr("idx/train-00002-of-00003 is the index of a file that is "));
   EXPECT_THAT(missing.output, HasSubstr(" 2 problems\n"));
   EXPECT_EQ(Ddldata("verify --index_dir " + Path("no") + " " + Path("set")).exit_code, 65);
+}
+
+// As in the loop around tfrecord2idx that NVIDIA shows.
+TEST_F(DdldataTest, VerifyTakesIndexFilesThatAreCalledIdx) {
+  MakeSmallSet();
+  ASSERT_EQ(Ddldata("index " + Path("set") + " " + Path("idx")).exit_code, 0);
+  const std::string index = Path("idx/train-00001-of-00002");
+  std::filesystem::rename(index, index + ".idx");
+  const std::string verify = "verify --classes 3 --index_dir " + Path("idx") + " " + Path("set");
+  EXPECT_EQ(Ddldata(verify).exit_code, 0);
+  WriteText(Path("idx/train-00002-of-00003.idx"), "0 1\n");
+  EXPECT_THAT(Ddldata(verify).output,
+              HasSubstr("idx/train-00002-of-00003.idx is the index of a file that is not in "));
 }
 
 TEST_F(DdldataTest, RefusesDirectoriesWithoutData) {

@@ -30,7 +30,9 @@ TEST_F(RecordSourceTest, RefusesIndexThatDoesNotFit) {
   RecordSourceOptions indexed = options_;
   indexed.data_idx_dir = index.path();
   EXPECT_EQ(Refusal(indexed),
-            "cannot open " + index / "train-00000-of-00003" + ": No such file or directory");
+            index.path() + " has no index of " + dir_ / "train-00000-of-00003" +
+                ", neither train-00000-of-00003 nor train-00000-of-00003.idx; make it with: "
+                "ddldata index DATA_DIR INDEX_DIR");
   for (const char* name :
        {"train-00000-of-00003", "train-00001-of-00003", "train-00002-of-00003"}) {
     WriteText(index / name, "0 100\n");
@@ -68,7 +70,10 @@ TEST_F(RecordSourceTest, NamesBadRecordsByFileAndOffset) {
        "the image is not a JPEG file: it is text that begins with "
        "\"plain text\""},
       {MakeRecordOf(MakeJpeg({40, 30}), 12), "the label 12 is out of range: allowed is 1 to 11"},
-      {MakeRecordOf(MakeJpeg({40, 30}), 0), "the label 0 is out of range: allowed is 1 to 11"},
+      {MakeRecordOf(MakeJpeg({40, 30}), 0),
+       "the label 0 is out of range: allowed is 1 to 11; labels count from 1, as "
+       "build_imagenet_data.py writes them, those of TF-slim and TFDS from 0: make such a set anew "
+       "of its images, by ddldata convert"},
   };
   for (const auto& [record, problem] : cases) {
     const std::string good = MakeImageRecord(1);

@@ -174,6 +174,16 @@ TEST_F(RecordSourceTest, IndexFilesGiveTheSameRecords) {
   RecordSourceOptions indexed = options_;
   indexed.data_idx_dir = index.path();
   EXPECT_EQ(Take(indexed, 0, 6), Take(options_, 0, 6));
+  // Some, or all, as the loop that NVIDIA shows calls them.
+  for (const char* name :
+       {"train-00001-of-00003", "train-00000-of-00003", "train-00002-of-00003"}) {
+    std::filesystem::rename(index / name, index / name + ".idx");
+    EXPECT_EQ(Take(indexed, 0, 6), Take(options_, 0, 6));
+  }
+  // The one that training makes use of is that of the same name.
+  std::filesystem::copy(index / "train-00000-of-00003.idx", index / "train-00000-of-00003");
+  WriteText(index / "train-00000-of-00003.idx", "0 100\n");
+  EXPECT_EQ(Take(indexed, 0, 6), Take(options_, 0, 6));
 }
 
 TEST_F(RecordSourceTest, FactsAreThoseOfTheFilesWhereverTheyLie) {

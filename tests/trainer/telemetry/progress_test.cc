@@ -99,17 +99,24 @@ TEST_F(ProgressTest, NeverWritesACarriageReturnToAFile) {
 }
 
 TEST_F(ProgressTest, RedrawsOnATerminal) {
-  Progress progress = Make({.terminal = true, .columns = 40});
+  int columns = 40;
+  Progress progress = Make({.terminal = true, .columns = [&] { return columns; }});
   progress.Update(At(500));
   EXPECT_EQ(Take(), "\r[======>     ] epoch 3/50 step 500/1000\x1b[K");
   progress.Update(At(501));
   EXPECT_EQ(Take(), "");
+  // Made narrower, wider, and narrower than a bar.
+  for (const int now : {30, 60, 5}) {
+    columns = now;
+    progress.Update(At(1000));
+    EXPECT_EQ(Take().size(), std::string("\r\x1b[K").size() + static_cast<std::size_t>(now) - 1);
+  }
   line_.End();
   EXPECT_EQ(Take(), "\n");
 }
 
 TEST_F(ProgressTest, UsesColorOnlyWhenAsked) {
-  Progress progress = Make({.terminal = true, .color = true, .columns = 40});
+  Progress progress = Make({.terminal = true, .color = true, .columns = [] { return 40; }});
   progress.Update(At(500));
   EXPECT_THAT(Take(), StartsWith("\r\x1b[32m["));
 }

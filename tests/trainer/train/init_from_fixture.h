@@ -35,7 +35,7 @@ class InitFromTest : public testing::Test {
 
   // Writes sources_ and starts from them.
   void Load() {
-    const std::string header = MakeSafetensorsHeader(sources_, {{"format", "pt"}});
+    const std::string header = MakeSafetensorsHeader(sources_);
     std::vector<std::span<const std::byte>> pieces = {std::as_bytes(std::span(header))};
     for (const std::size_t i : DataOrder(sources_)) {
       const TensorSource& source = sources_[i];

@@ -190,5 +190,28 @@ TEST_F(RunRequestsTest, AllRanksSaveAndStopAfterTheSameSteps) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
 }
 
+// Each second, and before a checkpoint is written.
+TEST_F(RunRequestsTest, RenewsTheLockOfTheFolder) {
+  class CountingLock : public RunLock {
+   public:
+    void Renew() override { ++count; }
+    int count = 0;
+  };
+  CountingLock lock;
+  RunRequests requests({.folder = folder_.path(),
+                        .clock = [this] { return TimePoint(std::chrono::milliseconds(now_)); },
+                        .log = MakeLogger(log_, 0, "info"),
+                        .lock = &lock});
+  requests.Look();
+  Pass(0.5);
+  requests.Look();
+  EXPECT_EQ(lock.count, 1);
+  Pass(0.6);
+  requests.Look();
+  EXPECT_EQ(lock.count, 2);
+  requests.BeginSave();
+  EXPECT_EQ(lock.count, 3);
+}
+
 }  // namespace
 }  // namespace trainer

@@ -69,7 +69,7 @@ void ConvertProgress::Show(const std::string& text, TimePoint now, double fracti
     line = "[" + bar + "] " + line;
   }
   // One column is left free: a full line would wrap and could not be redrawn.
-  line.resize(std::min(line.size(), static_cast<std::size_t>(std::max(options_.columns - 1, 1))));
+  line.resize(std::min(line.size(), static_cast<std::size_t>(std::max(options_.columns() - 1, 1))));
   out_ << "\r" + line + "\x1b[K" << std::flush;
   line_open_ = true;
 }

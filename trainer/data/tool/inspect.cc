@@ -104,15 +104,11 @@ std::vector<RecordPlace> PlacesOf(const RecordFile& file, std::vector<std::strin
   return places;
 }
 
-fs::path IndexPath(const std::string& index_dir, const RecordFile& file) {
-  return fs::path(index_dir) / fs::path(file.path()).filename();
-}
-
 // What the file's index says otherwise than the file, "" if nothing.
 std::string CompareIndex(const RecordFile& file, const std::vector<RecordPlace>& places,
                          const std::string& index_dir) {
-  const std::string path = IndexPath(index_dir, file).string();
   try {
+    const std::string path = FindIndexFile(index_dir, file.path());
     const auto listed = ParseIndex(ReadWholeFile(path, kMaxIndexBytes), path, file.bytes());
     // Both fill the file, so they differ in a line of both.
     const auto [one, other] = std::ranges::mismatch(listed, places);
@@ -182,7 +178,8 @@ void Verification::VerifyIndexNames(const std::string& prefix, std::span<const s
   std::vector<std::string> odd;
   fs::directory_iterator entry(options_.index_dir, error);
   for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    const fs::path name = entry->path().filename();
+    fs::path name = entry->path().filename();
+    if (name.extension() == kIndexEnding) name = name.stem();
     if (name.string().starts_with(prefix) &&
         std::ranges::find(paths, (fs::path(options_.data_dir) / name).string()) == paths.end()) {
       odd.push_back(entry->path().string());
@@ -248,9 +245,7 @@ void RequireRoomForIndex(const fs::path& path) {
 std::int64_t MakeIndexFiles(const std::string& data_dir, const std::string& index_dir,
                             int threads) {
   const std::vector<std::string> paths = FindAllDataFiles(data_dir, HasShardManifest(data_dir));
-  std::error_code error;
-  fs::create_directories(index_dir, error);
-  if (error) throw OsError("cannot make the directory " + index_dir, error.value());
+  MakeFolders(index_dir);
   for (const std::string& path : paths) RequireRoomForIndex(IndexPath(index_dir, path));
   std::vector<std::int64_t> records(paths.size());
   ParallelFor(threads, std::ssize(paths), [&](std::int64_t i) {

@@ -3,7 +3,6 @@
 // ddldata: makes, converts, splits, indexes, describes and checks TFRecord data sets of JPEG
 // images.
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -63,10 +62,7 @@ void CatchStopSignals() {
 trainer::ProgressOptions ProgressFor(int descriptor) {
   trainer::ProgressOptions progress;
   progress.terminal = support::CanRedraw(descriptor, std::getenv("TERM"));
-  winsize size = {};
-  if (progress.terminal && ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
-    progress.columns = size.ws_col;
-  }
+  progress.columns = [descriptor] { return support::ColumnsOf(descriptor); };
   return progress;
 }
 

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "trainer/core/error.h"
+#include "trainer/core/file.h"
 #include "trainer/data/data_files.h"
 #include "trainer/data/parallel_for.h"
 
@@ -63,9 +64,7 @@ std::string_view TakeLineOf(std::string_view& text) {
 }  // namespace
 
 ShardFolder::ShardFolder(std::string dir) : dir_(std::move(dir)) {
-  std::error_code error;
-  fs::create_directories(dir_, error);
-  if (error) throw OsError("cannot make the directory " + dir_, error.value());
+  MakeFolders(dir_);
   lock_ = support::Descriptor(::open(dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!lock_.is_open()) throw OsError("cannot open the directory " + dir_, errno);
   if (::flock(lock_.fd(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "trainer/core/error.h"
+#include "trainer/core/file.h"
 #include "trainer/core/philox.h"
 #include "trainer/data/data_files.h"
 #include "trainer/data/example.h"
@@ -125,9 +126,7 @@ std::vector<fs::path> ExistingDataFiles(const std::string& dir) {
 
 void MakeDataSet(const SynthOptions& options) {
   CheckOptions(options);
-  std::error_code error;
-  fs::create_directories(options.dir, error);
-  if (error) throw OsError("cannot make the directory " + options.dir, error.value());
+  MakeFolders(options.dir);
   const std::vector<fs::path> existing = ExistingDataFiles(options.dir);
   Require(existing.empty() || options.force,
           options.dir + " already has data files (" + std::to_string(existing.size()) +
@@ -146,6 +145,7 @@ void MakeDataSet(const SynthOptions& options) {
     }
   }
   for (const fs::path& path : existing) {
+    std::error_code error;
     if (!fs::remove(path, error) && error) {
       throw OsError("cannot remove " + path.string(), error.value());
     }
