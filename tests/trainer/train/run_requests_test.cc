@@ -199,6 +199,7 @@ TEST_F(RunRequestsTest, RenewsTheLockOfTheFolder) {
   };
   CountingLock lock;
   RunRequests requests({.folder = folder_.path(),
+                        .limit = {},
                         .clock = [this] { return TimePoint(std::chrono::milliseconds(now_)); },
                         .log = MakeLogger(log_, 0, "info"),
                         .lock = &lock});
