@@ -10,11 +10,11 @@ namespace manual {
 namespace {
 
 // Words of the option tables that stand for something else.
-constexpr std::array<std::string_view, 22> kPlaceholders = {
-    "FILE",       "DIR",        "NAME",     "N",         "X",         "WORD",
-    "TEXT",       "ARG",        "MIN-MAX",  "HOSTLIST",  "H1,H2,...", "VAR[=VALUE]",
-    "GFLOPS:GBS", "STEP:COUNT", "CASE,...", "TYPE,...",  "N,...",     "BYTES",
-    "SECONDS",    "PERCENT",    "DECAY",    "N[:SIGNAL]"};
+constexpr std::array<std::string_view, 23> kPlaceholders = {
+    "FILE",       "DIR",        "NAME",     "N",          "X",         "WORD",
+    "TEXT",       "ARG",        "MIN-MAX",  "HOSTLIST",   "H1,H2,...", "VAR[=VALUE]",
+    "GFLOPS:GBS", "STEP:COUNT", "CASE,...", "TYPE,...",   "N,...",     "BYTES",
+    "SECONDS",    "PERCENT",    "DECAY",    "N[:SIGNAL]", "JOB"};
 
 }  // namespace
 
