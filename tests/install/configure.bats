@@ -13,7 +13,7 @@ configure() {
   local preset=$1
   shift
   run cmake --preset "$preset" -S "$BATS_TEST_DIRNAME/../.." -B "$folder" -D DDLRUN_TESTS=OFF -D DDLRUN_BENCH=OFF -D DDLRUN_WITH_CUDA=OFF \
-    -D DDLRUN_WITH_MPI=OFF "$@"
+    -D DDLRUN_WITH_MPI=OFF -D CMAKE_UNITY_BUILD=OFF "$@"
   echo "$output"
   [ "$status" -eq 0 ]
 }

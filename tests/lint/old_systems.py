@@ -101,6 +101,13 @@ class Sources:
         return total.hexdigest()
 
 
+def sources_of(file):
+    """The sources that one command compiles: several, where CMake has joined them (CMAKE_UNITY_BUILD)."""
+    if not file.name.startswith("unity_"):
+        return [file]
+    return [pathlib.Path(name) for name in re.findall(r'^#include "(.*)"$', file.read_text(encoding="utf-8"), re.MULTILINE)]
+
+
 def macros_of_build(root, build):
     """What CMake defines for each file."""
     database = build / "compile_commands.json"
@@ -108,10 +115,10 @@ def macros_of_build(root, build):
         raise Unavailable(f"{database} is not there: configure by a preset")
     macros = {}
     for entry in json.loads(database.read_text(encoding="utf-8")):
-        path = pathlib.Path(entry["file"])
-        if path.is_relative_to(root):
-            words = shlex.split(entry["command"])
-            macros.setdefault(path.relative_to(root).as_posix(), [word for word in words if word.startswith("-D")])
+        words = [word for word in shlex.split(entry["command"]) if word.startswith("-D")]
+        for path in sources_of(pathlib.Path(entry["file"])):
+            if path.is_relative_to(root):
+                macros.setdefault(path.relative_to(root).as_posix(), words)
     return macros
 
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which files old_systems.py compiles, and that it tells what is too new."""
 
+import json
 import pathlib
 import sys
 import tempfile
@@ -69,6 +70,19 @@ class Compiler(unittest.TestCase):
                 problems, count = old_systems.check_target(zig, target, old_systems.Sources(root), {}, root)
                 self.assertEqual((len(problems), count), (1, 3), problems)
                 self.assertIn("support/new.cc:2:", problems[0])
+
+
+class Macros(unittest.TestCase):
+    def test_they_are_those_of_each_source_that_a_command_joins(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            joined = root / "build/unity_0_cxx.cxx"
+            joined.parent.mkdir()
+            joined.write_text(f'#include "{root}/a.cc"\n\n#include "{root}/b.cc"\n', encoding="utf-8")
+            commands = [{"file": str(joined), "command": "c++ -DX=1 -c"}, {"file": f"{root}/c.cc", "command": "c++ -DY -O2"}]
+            (root / "build/compile_commands.json").write_text(json.dumps(commands), encoding="utf-8")
+            macros = old_systems.macros_of_build(root, root / "build")
+        self.assertEqual(macros, {"a.cc": ["-DX=1"], "b.cc": ["-DX=1"], "c.cc": ["-DY"]})
 
 
 if __name__ == "__main__":
