@@ -69,6 +69,8 @@ function(ddl_test name)
   endif()
   if(CMAKE_CROSSCOMPILING)
     math(EXPR arg_TIMEOUT "5 * ${arg_TIMEOUT}")  # under an emulator
+  elseif(DDLRUN_SANITIZE)
+    math(EXPR arg_TIMEOUT "3 * ${arg_TIMEOUT}")
   endif()
   add_executable(${name} ${arg_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
