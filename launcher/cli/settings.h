@@ -39,9 +39,8 @@ struct Settings {
   std::chrono::seconds start{300};       // how long a start may take; 0: no limit
   std::string heartbeat;                 // absolute path; "%r" in it is the rank; "": none
   std::chrono::seconds hang_after{300};  // how long it may stay untouched
-  std::chrono::seconds stop_before{
-      0};  // before the end of the job, when ranks get a signal; 0: not
-  int stop_before_signal = SIGUSR1;
+  std::chrono::seconds stop_before{0};   // before the end of the job; 0: ranks are not told of it
+  int stop_before_signal = SIGUSR1;      // by which they are
   // How long the other ranks may take to end once one has; 0: no limit.
   std::chrono::seconds end{0};
   std::map<std::string, std::string> rank_settings;  // variables to set for every rank

@@ -16,10 +16,11 @@ bool SignalsToRanks::SendBySlurm(int number) {
 }
 
 // At SIGTERM, SIGINT and SIGHUP srun would kill the step at once, and it does not pass SIGCONT on.
+// It gets SIGCONT all the same: Stop may have stopped it before it had named its step.
 void SignalsToRanks::Relay(int number) {
   const bool is_kept_by_srun = IsOrderToStop(number) || number == SIGCONT;
   const bool is_sent = is_kept_by_srun && !children_.AllEnded() && SendBySlurm(number);
-  if (!is_sent) children_.RelaySignal(number);
+  if (!is_sent || number == SIGCONT) children_.RelaySignal(number);
 }
 
 // mpirun passes SIGTSTP on as SIGSTOP, and goes on itself.

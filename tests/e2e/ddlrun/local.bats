@@ -227,32 +227,19 @@ PY
   [[ $messages == *"--hang-after needs --heartbeat FILE"* ]]
 }
 
-@test "--stop-before sends SIGUSR1 before the end of the job, and 75 comes of it" {
-  local launcher
-  for launcher in local mpirun; do
+@test "--stop-before sends its signal before the end of the job, and 75 comes of it" {
+  local case launcher value name
+  for case in local:60 mpirun:60 local:60:USR2 mpirun:60:SIGUSR2; do
+    launcher=${case%%:*} value=${case#*:} name=SIGUSR1
+    [[ $value != *USR2 ]] || name=SIGUSR2
     [ "$launcher" = local ] || require_mpirun
-    # 15 s for the ranks to start in.
-    SLURM_JOB_END_TIME=$(($(date +%s) + 75)) run_ddlrun --launcher=$launcher --oversubscribe -n 2 --stop-before 60 --max-restarts 3 \
-      sh -c 'trap "echo $RANK saves; exit 75" USR1; while :; do sleep 0.05; done'
-    echo "$launcher: $status $output $messages"
+    # 15 s for the ranks to start in. A signal that was not asked for shows.
+    SLURM_JOB_END_TIME=$(($(date +%s) + 75)) run_ddlrun --launcher="$launcher" --oversubscribe -n 2 --stop-before "$value" --max-restarts 3 \
+      bash -c 'for name in USR1 USR2; do trap "echo $RANK saves at SIG$name; exit 75" $name; done; while :; do sleep 0.05; done'
+    echo "$case: $status $output $messages"
     [ "$status" -eq 75 ]
-    [ "$(sort <<< "$output")" = $'0 saves\n1 saves' ]
-    [[ $messages == *"ddlrun: ranks got SIGUSR1 60 s before the end of the job's time (--stop-before)"* ]]
-  done
-}
-
-@test "--stop-before sends the signal that is chosen" {
-  local launcher name
-  for launcher in local mpirun; do
-    [ "$launcher" = local ] || require_mpirun
-    for name in USR2 SIGUSR2; do
-      SLURM_JOB_END_TIME=$(($(date +%s) + 75)) run_ddlrun --launcher=$launcher --oversubscribe -n 2 --stop-before 60:$name \
-        sh -c 'trap "echo $RANK saves; exit 75" USR2; trap "echo another" USR1; while :; do sleep 0.05; done'
-      echo "$launcher: $status $output $messages"
-      [ "$status" -eq 75 ]
-      [ "$(sort <<< "$output")" = $'0 saves\n1 saves' ]
-      [[ $messages == *"ddlrun: ranks got SIGUSR2 60 s before the end of the job's time (--stop-before)"* ]]
-    done
+    [ "$(sort <<< "$output")" = "0 saves at $name"$'\n'"1 saves at $name" ]
+    [[ $messages == *"ddlrun: ranks got $name 60 s before the end of the job's time (--stop-before)"* ]]
   done
   for name in '' TERM 12 USR2:USR1 usr2; do
     run_ddlrun --stop-before "60:$name" true
