@@ -15,6 +15,9 @@ function(ddl_library name)
   target_link_libraries(${name} PUBLIC ${arg_DEPENDS} PRIVATE ${arg_PRIVATE})
 endfunction()
 
+# All that is made before anything is compiled, for who only reads sources (tools/tidy).
+add_custom_target(generated_sources)
+
 # ddl_proto_library(NAME x.proto): what protoc makes of a file of this folder, to be included as "its/folder/x.pb.h". It is not our
 # code, so no warnings.
 function(ddl_proto_library name proto)
@@ -28,7 +31,10 @@ function(ddl_proto_library name proto)
     DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${proto}
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
     VERBATIM)
+  add_custom_target(${name}_sources DEPENDS ${made}.cc ${made}.h)
+  add_dependencies(generated_sources ${name}_sources)
   add_library(${name} STATIC ${made}.cc ${made}.h)
+  add_dependencies(${name} ${name}_sources)  # Makefiles would make them twice
   target_include_directories(${name} SYSTEM PUBLIC ${generated_dir})
   target_link_libraries(${name} PUBLIC ddl::protobuf)
   target_compile_options(${name} PRIVATE -w)
@@ -85,7 +91,7 @@ function(ddl_test name)
     target_precompile_headers(${name} REUSE_FROM test_headers)
   endif()
   add_test(NAME ${name} COMMAND ${name} ${arg_ARGS})
-  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} COST ${arg_TIMEOUT}) # long ones first
   if("unit" IN_LIST arg_LABELS)
     add_dependencies(unit_tests ${name})
   endif()
@@ -101,7 +107,7 @@ function(ddl_script_test name)
     set(arg_TIMEOUT 300)
   endif()
   add_test(NAME ${name} COMMAND ${arg_COMMAND} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} COST ${arg_TIMEOUT} SKIP_RETURN_CODE 77
                        ENVIRONMENT "DDLRUN_BUILD=${PROJECT_BINARY_DIR}")
 endfunction()
 

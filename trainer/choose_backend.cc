@@ -7,6 +7,7 @@
 
 #include "support/counted.h"
 #include "trainer/core/error.h"
+#include "trainer/launch_environment.h"
 #include "trainer/setup.h"
 
 namespace trainer {
@@ -33,8 +34,12 @@ std::string NameOfBackend(const Options& options, const launcher::RankInfo& rank
 
 std::unique_ptr<Backend> ChooseBackendOf(const Options& options, const launcher::RankInfo& rank,
                                          std::shared_ptr<PlanCache> plans, const Logger& log) {
-  return MakeBackend(NameOfBackend(options, rank, log),
-                     MakeBackendOptions(options, rank.local_rank, std::move(plans)));
+  BackendOptions wanted = MakeBackendOptions(options, rank.local_rank, std::move(plans));
+  // OpenMP counts cores and knows no quota.
+  if (wanted.threads == 0 && !EnvironmentVariable("OMP_NUM_THREADS")) {
+    wanted.threads = ThreadsOfRank(rank.local_world_size);
+  }
+  return MakeBackend(NameOfBackend(options, rank, log), wanted);
 }
 
 }  // namespace trainer

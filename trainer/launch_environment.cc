@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
+#include "support/cpu_quota.h"
 #include "support/number.h"
 #include "trainer/core/error.h"
 
@@ -18,10 +19,11 @@ std::optional<std::string> EnvironmentVariable(const std::string& name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
-int CoresOfThisProcess() {
+int ThreadsOfRank(int local_world_size) {
   cpu_set_t set;
   CPU_ZERO(&set);
-  return sched_getaffinity(0, sizeof(set), &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
+  const int cores = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+  return std::max(1, support::ThreadsWithinQuota("", cores, std::max(1, local_world_size)));
 }
 
 launcher::RankInfo ReadRank(const EnvironmentLookup& get) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the environment and the machine say of this rank.  Pure but for EnvironmentVariable and
-// CoresOfThisProcess.
+// ThreadsOfRank.
 
 #pragma once
 
@@ -21,8 +21,9 @@ using EnvironmentLookup = std::function<std::optional<std::string>(const std::st
 // Of this process.
 std::optional<std::string> EnvironmentVariable(const std::string& name);
 
-// That it may run on; at least 1.
-int CoresOfThisProcess();
+// How many a rank of this node may start: one for each core that it may run on, or fewer where the
+// CPU quota of its control group is less for each of `local_world_size` ranks.  At least 1.
+int ThreadsOfRank(int local_world_size);
 
 // What the environment says of this rank.  Throws Error(EX_CONFIG) as
 // launcher::ReadRankEnvironment throws.

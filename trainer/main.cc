@@ -107,8 +107,8 @@ std::string GpuOf(const Backend& backend) {
 MemoryCheck RequireRoom(const World& world, const TrainConfig& config, Backend& backend,
                         const MemoryRoom& room) {
   const bool is_dry = !world.options.dry_run.empty();
-  const RunMemory run =
-      MakeRunMemory(world.options, backend, world.met.size(), CoresOfThisProcess());
+  const RunMemory run = MakeRunMemory(world.options, backend, world.met.size(),
+                                      ThreadsOfRank(world.rank.local_world_size));
   MemoryCheck memory = CheckMemory(config, backend, run, room, world.met, /*wants_largest=*/is_dry);
   if (world.is_root() && is_dry && memory.plan && !memory.fits)
     PrintMemory(memory, room, world.options);
@@ -120,7 +120,8 @@ MemoryCheck RequireRoom(const World& world, const TrainConfig& config, Backend& 
 Sources OpenSources(const World& world, Backend& backend) {
   const Options& options = world.options;
   const SourceParts parts = {
-      .data_threads = options.data_threads > 0 ? options.data_threads : CoresOfThisProcess(),
+      .data_threads = options.data_threads > 0 ? options.data_threads
+                                               : ThreadsOfRank(world.rank.local_world_size),
       .scan_cache_dir = ScanCacheFolder(options, EnvironmentVariable),
       .on_bad_record =
           [log = world.log](const std::string& message) { log->warn("skipped: {}", message); },
@@ -131,7 +132,8 @@ Sources OpenSources(const World& world, Backend& backend) {
   // OpenMP's runtime, which ends the process where it gets no thread, ends and makes some as it
   // goes: those that end are counted for a while beside the new ones.  One more is to write
   // checkpoints.
-  const int spare = options.threads > 0 ? options.threads : CoresOfThisProcess();
+  const int spare =
+      options.threads > 0 ? options.threads : ThreadsOfRank(world.rank.local_world_size);
   if (backend.is_host()) {
     TryThreads(support::Counted(spare, "spare thread") + " of the back end", spare);
   }

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "bench/parts/pace.h"
+#include "support/cpu_quota.h"
 #include "trainer/core/error.h"
 
 namespace bench {
@@ -40,7 +41,8 @@ Taking BatchClock::TakeAtPace(int batches, std::chrono::nanoseconds busy) {
 int ThreadsForCores() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
+  const int cores = ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  return std::max(1, support::ThreadsWithinQuota("", cores, /*ranks=*/1));
 }
 
 }  // namespace bench

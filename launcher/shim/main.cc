@@ -23,12 +23,12 @@
 #include "launcher/protocol/rank_report.h"
 #include "launcher/protocol/rank_variables.h"
 #include "launcher/shim/binding.h"
-#include "launcher/shim/cpu_quota.h"
 #include "launcher/shim/rank_log.h"
 #include "launcher/shim/run_program.h"
 #include "launcher/shim/start_problem.h"
 #include "launcher/topology/fingerprint.h"
 #include "launcher/topology/gpus_of_node.h"
+#include "support/cpu_quota.h"
 #include "support/standard_streams.h"
 
 namespace launcher {
@@ -311,7 +311,7 @@ void SetEnvironment(int usable_cpus) {
   RestorePath();
   // One thread per core of the rank; hardware threads share the units that training needs.
   if (job.cores > 0 && getenv("OMP_NUM_THREADS") == nullptr) {
-    const int threads = ThreadsWithinQuota("", job.cores, job.local_world_size);
+    const int threads = support::ThreadsWithinQuota("", job.cores, job.local_world_size);
     SetUnlessSet("OMP_NUM_THREADS", threads);
     SetUnlessSet(kThreadsVariable, threads);
   }

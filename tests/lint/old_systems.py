@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Whether the sources compile on RHEL 8: each file that needs nothing but the C and C++ libraries is compiled for glibc 2.28 on
-x86-64 and POWER, by zig's clang, which has the headers of every glibc.  Then the shim is linked for both.
+x86-64, by zig's clang, which has the headers of every glibc, and on POWER where it asks which processor it is compiled for (all
+others read the same there; tools/ppc64le compiles everything).  Then the shim is linked for both.
 
 usage: old_systems.py ROOT BUILD SHIM_SOURCE ...
 zig is kept in ROOT/build/ziglang, what has compiled is remembered in BUILD/old_systems.  Exit status: 0 all compiled, 1 not,
@@ -25,6 +26,7 @@ ZIG = "ziglang==0.17.1"
 # Headers of one kind of processor: the sources ask for them there alone, so they cannot be compiled for all.
 PROCESSOR_HEADER = re.compile(r"(intrin|altivec|arm_neon|arm_sve)\.h$")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
+ASKS_FOR_PROCESSOR = re.compile(r"__(x86_64|powerpc|POWER|ALTIVEC|VSX|SSE|AVX|F16C|BYTE_ORDER)|long double|std::endian")
 # glibc has it since 2.34: what this check is for, and the proof that it works.
 TOO_NEW = "#include <unistd.h>\nint main() { return close_range(3, 4, 0); }\n"
 
@@ -94,6 +96,9 @@ class Sources:
                     return None
         return ours, theirs
 
+    def ask_for_processor(self, paths):
+        return any(ASKS_FOR_PROCESSOR.search((self.root / path).read_text(encoding="utf-8")) for path in paths)
+
     def digest(self, paths):
         total = hashlib.sha256()
         for path in sorted(paths):
@@ -127,7 +132,8 @@ def run(command, **more):
 
 
 def check_target(zig, target, sources, macros, work):
-    """Problems, one text each, and how many files were looked at."""
+    """Problems, one text each, and how many files were looked at: all for the first target, for others what could differ."""
+    is_first = target == next(iter(TARGETS))
     flags = library_flags(zig, target, work)
     compiler = [zig, "clang", f"--target={target}", *TARGETS[target], "-nostdinc", "-std=c++20", "-Wno-psabi", *flags, "-I", sources.root]
     probe = run([*compiler, "-fsyntax-only", "-x", "c++", "-"], input=TOO_NEW)
@@ -140,7 +146,7 @@ def check_target(zig, target, sources, macros, work):
             path = file.relative_to(sources.root).as_posix()
             found = sources.headers_of(path, folders_of(flags))
             is_left_out = path.startswith("bench/") and path not in macros  # by DDLRUN_BENCH=OFF, with what CMake defines for it
-            if found is not None and not is_left_out:
+            if found is not None and not is_left_out and (is_first or sources.ask_for_processor(found[0])):
                 files[path] = sources.digest(found[0]) + " ".join(macros.get(path, []))
                 headers |= found[1]
 

@@ -66,10 +66,12 @@ class Compiler(unittest.TestCase):
             (root / "support/x86.cc").write_text("#if defined(__SSE2__)\n#include <emmintrin.h>\n#endif\nint b() { return 0; }\n",
                                                  encoding="utf-8")
             (root / "support/new.cc").write_text(old_systems.TOO_NEW, encoding="utf-8")
-            for target in old_systems.TARGETS:
+            (root / "support/power.cc").write_text(f"#ifdef __powerpc__\n{old_systems.TOO_NEW}#endif\n", encoding="utf-8")
+            # On POWER those alone that ask which processor it is.
+            for target, place, files in zip(old_systems.TARGETS, ("new.cc:2:", "power.cc:3:"), (4, 2)):
                 problems, count = old_systems.check_target(zig, target, old_systems.Sources(root), {}, root)
-                self.assertEqual((len(problems), count), (1, 3), problems)
-                self.assertIn("support/new.cc:2:", problems[0])
+                self.assertEqual((len(problems), count), (1, files), problems)
+                self.assertIn(f"support/{place}", problems[0])
 
 
 class Macros(unittest.TestCase):

@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "trainer/core/error.h"
+#include "trainer/data/data_elsewhere.h"
 #include "trainer/data/shard_manifest.h"
 
 namespace trainer {
@@ -158,7 +159,7 @@ std::vector<std::string> FindDataFiles(const std::string& dir, Split split) {
     const std::string prefix = FilePrefix(split);
     throw Error(EX_DATAERR, "the data directory " + dir + " has no file " + prefix +
                                 "*; expected TFRecord files such as " + prefix +
-                                "00000-of-00128 (ddldata synth makes some)");
+                                "00000-of-00128 (ddldata synth makes some)" + SayWhatIsThere(dir));
   }
   return std::move(files.paths);
 }

@@ -5,9 +5,12 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "trainer/core/error.h"
 #include "trainer/data/example.pb.h"
@@ -19,9 +22,26 @@ using FeatureMap = google::protobuf::Map<std::string, detail::Feature>;
 
 Error BadExample(const std::string& what) { return {EX_DATAERR, what}; }
 
+// "; it has image, label": another program's Examples have other names.
+std::string Others(const FeatureMap& features) {
+  constexpr std::size_t kMost = 5;
+  std::vector<std::string> names;
+  for (const auto& [name, value] : features) {
+    if (std::ranges::all_of(name,
+                            [](unsigned char letter) { return letter > ' ' && letter < 127; }))
+      names.push_back(name);
+  }
+  std::ranges::sort(names);
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kMost, names.size()); ++i)
+    text += (i == 0 ? "; it has " : ", ") + names[i];
+  return names.size() > kMost ? text + ", ..." : text;
+}
+
 detail::Feature& Require(FeatureMap& features, const std::string& name) {
   const auto found = features.find(name);
-  if (found == features.end()) throw BadExample("the Example has no feature " + name);
+  if (found == features.end())
+    throw BadExample("the Example has no feature " + name + Others(features));
   return found->second;
 }
 

@@ -63,8 +63,19 @@ TEST(Example, RefusesWhatIsNoExample) {
 
 TEST(Example, RefusesMissingFeatures) {
   EXPECT_EQ(RefusalOfExample(""), "the Example has no feature image/encoded");
-  EXPECT_EQ(RefusalOfExample(ExampleOf(kLabel)), "the Example has no feature image/encoded");
-  EXPECT_EQ(RefusalOfExample(ExampleOf(kEncoded)), "the Example has no feature image/class/label");
+  EXPECT_EQ(RefusalOfExample(ExampleOf(kLabel)),
+            "the Example has no feature image/encoded; it has image/class/label");
+  EXPECT_EQ(RefusalOfExample(ExampleOf(kEncoded)),
+            "the Example has no feature image/class/label; it has image/encoded");
+}
+
+TEST(Example, SaysWhichFeaturesAnotherProgramGaveIt) {
+  const auto named = [](const std::string& name) { return Entry(name, 1, Field(1, "x")); };
+  EXPECT_EQ(RefusalOfExample(ExampleOf(named("label") + named("image") + named("file\x1bname"))),
+            "the Example has no feature image/encoded; it has image, label");
+  EXPECT_EQ(RefusalOfExample(ExampleOf(named("a") + named("b") + named("c") + named("d") +
+                                       named("e") + named("f"))),
+            "the Example has no feature image/encoded; it has a, b, c, d, e, ...");
 }
 
 TEST(Example, RefusesFeaturesOfAnotherType) {

@@ -19,6 +19,12 @@ class ReferenceConvolution final : public Convolution {
     const Index width = (src[3] + 2 * spec.padding - spec.kernel) / spec.stride + 1;
     filter_ = RowMajor({spec.out_channels, src[1], spec.kernel, spec.kernel}, DType::kFloat32);
     dst_ = RowMajor({src[0], spec.out_channels, height, width}, DType::kFloat32);
+    images_ = src[0];
+    channels_ = src[1];
+    src_height_ = src[2];
+    src_width_ = src[3];
+    dst_height_ = height;
+    dst_width_ = width;
   }
 
   const TensorDesc& filter() const override { return filter_; }
@@ -32,7 +38,7 @@ class ReferenceConvolution final : public Convolution {
     const TensorView dst(dst_tensor);
     ForEach(dst_.shape, [&](Index n, Index k, Index p, Index q) {
       double sum = 0;
-      for (Index c = 0; c < spec_.src.shape[1]; ++c) {
+      for (Index c = 0; c < channels_; ++c) {
         for (Index r = 0; r < spec_.kernel; ++r) {
           for (Index s = 0; s < spec_.kernel; ++s) {
             const Index h = p * spec_.stride - spec_.padding + r;
@@ -78,9 +84,9 @@ class ReferenceConvolution final : public Convolution {
     const TensorView diff_filter(diff_filter_tensor);
     ForEach(filter_.shape, [&](Index k, Index c, Index r, Index s) {
       double sum = 0;
-      for (Index n = 0; n < dst_.shape[0]; ++n) {
-        for (Index p = 0; p < dst_.shape[2]; ++p) {
-          for (Index q = 0; q < dst_.shape[3]; ++q) {
+      for (Index n = 0; n < images_; ++n) {
+        for (Index p = 0; p < dst_height_; ++p) {
+          for (Index q = 0; q < dst_width_; ++q) {
             const Index h = p * spec_.stride - spec_.padding + r;
             const Index w = q * spec_.stride - spec_.padding + s;
             if (InSrc(h, w)) sum += double{src(n, c, h, w)} * diff_dst(n, k, p, q);
@@ -93,15 +99,22 @@ class ReferenceConvolution final : public Convolution {
 
  private:
   bool InSrc(Index h, Index w) const {
-    return h >= 0 && h < spec_.src.shape[2] && w >= 0 && w < spec_.src.shape[3];
+    return h >= 0 && h < src_height_ && w >= 0 && w < src_width_;
   }
   bool InDst(Index p, Index q) const {
-    return p >= 0 && p < dst_.shape[2] && q >= 0 && q < dst_.shape[3];
+    return p >= 0 && p < dst_height_ && q >= 0 && q < dst_width_;
   }
 
   ConvolutionSpec spec_;
   TensorDesc filter_;
   TensorDesc dst_;
+  // Of the inner loops: to ask a shape each time would take most of their time.
+  Index images_;
+  Index channels_;
+  Index src_height_;
+  Index src_width_;
+  Index dst_height_;
+  Index dst_width_;
 };
 
 }  // namespace

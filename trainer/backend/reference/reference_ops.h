@@ -27,15 +27,21 @@ std::unique_ptr<Sgd> MakeReferenceSgd(std::vector<ParameterSegment> segments);
 class TensorView {
  public:
   explicit TensorView(const Tensor& tensor)
-      : data_(tensor.As<float>()), shape_(tensor.desc.shape) {}
+      : data_(tensor.As<float>()),
+        row_(tensor.desc.shape[3]),
+        channel_(row_ * tensor.desc.shape[2]),
+        image_(channel_ * tensor.desc.shape[1]) {}
 
   float& operator()(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w) const {
-    return data_[((n * shape_[1] + c) * shape_[2] + h) * shape_[3] + w];
+    return data_[n * image_ + c * channel_ + h * row_ + w];
   }
 
  private:
   float* data_;
-  Shape shape_;
+  // Values of one.
+  std::int64_t row_;
+  std::int64_t channel_;
+  std::int64_t image_;
 };
 
 // Calls visit(n, c, h, w) for every index of a four-dimensional shape, the last fastest.

@@ -15,6 +15,7 @@
 
 #include "trainer/core/error.h"
 #include "trainer/core/file.h"
+#include "trainer/data/data_elsewhere.h"
 #include "trainer/data/data_files.h"
 #include "trainer/data/example.h"
 #include "trainer/data/image_decoder.h"
@@ -32,7 +33,8 @@ namespace fs = std::filesystem;
 constexpr Split kSplits[] = {Split::kTrain, Split::kValidation};
 
 Error NoDataFiles(const std::string& dir) {
-  return {EX_DATAERR, "the data directory " + dir + " has no file train-* or validation-*"};
+  return {EX_DATAERR, "the data directory " + dir + " has no file train-* or validation-*" +
+                          SayWhatIsThere(dir)};
 }
 
 // Of both splits, one of which may be absent.  Throws Error(EX_DATAERR) with what is wrong.

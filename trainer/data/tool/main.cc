@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "support/counted.h"
+#include "support/cpu_quota.h"
 #include "support/standard_streams.h"
 #include "support/terminal.h"
 #include "support/unknown_argument.h"
@@ -204,7 +205,8 @@ void RequirePrinted() {
 }
 
 int Run(int argc, char** argv) {
-  const int threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int threads = support::ThreadsWithinQuota("", cores, /*ranks=*/1);
   CLI::App app("Makes, indexes and checks TFRecord data sets of JPEG images.", "ddldata");
   DataToolOptions options(threads);
   trainer::DescribeOptions(app, options);

@@ -16,6 +16,7 @@
 #include "trainer/core/fact.h"
 #include "trainer/core/philox.h"
 #include "trainer/core/thread.h"
+#include "trainer/data/data_elsewhere.h"
 #include "trainer/data/data_files.h"
 #include "trainer/data/data_set.h"
 #include "trainer/data/tfrecord.h"
@@ -172,8 +173,9 @@ void SplitWork::Plan() {
   train_ = Open(Split::kTrain);
   validation_ = Open(Split::kValidation);
   if (!train_ && !validation_) {
-    throw Error(EX_DATAERR,
-                "the data directory " + options_.from + " has no file train-* or validation-*");
+    throw Error(EX_DATAERR, "the data directory " + options_.from +
+                                " has no file train-* or validation-*" +
+                                SayWhatIsThere(options_.from));
   }
   RequireSplitOption(
       train_ || (options_.shards == 0 && options_.validation_images == 0),

@@ -11,6 +11,7 @@
 
 #include "trainer/core/crc32c.h"
 #include "trainer/core/error.h"
+#include "trainer/data/data_elsewhere.h"
 #include "trainer/data/data_files.h"
 #include "trainer/data/example.h"
 #include "trainer/data/image_decoder.h"
@@ -166,8 +167,8 @@ DataStats MeasureDataSet(const std::string& data_dir, int threads) {
     }
   }
   if (files.empty()) {
-    throw Error(EX_DATAERR,
-                "the data directory " + data_dir + " has no file train-* or validation-*");
+    throw Error(EX_DATAERR, "the data directory " + data_dir +
+                                " has no file train-* or validation-*" + SayWhatIsThere(data_dir));
   }
   ParallelFor(threads, std::ssize(files), [&](std::int64_t i) {
     MeasureFile(files[static_cast<std::size_t>(i)], static_cast<std::uint32_t>(i));

@@ -6,9 +6,9 @@
 
 #pragma once
 
-#include <setjmp.h>
 #include <ucontext.h>
 
+#include <array>
 #include <cstddef>
 #include <functional>
 
@@ -29,15 +29,19 @@ class Fiber {
   void Suspend();
 
  private:
+  // What __builtin_setjmp fills: five words (GCC manual, "Nonlocal Gotos").
+  using JumpBuffer = std::array<void*, 5>;
+
   static void Start(unsigned high, unsigned low);
+  [[noreturn]] static void JumpTo(JumpBuffer& place);
 
   std::function<void()> body_;
   std::byte* memory_ = nullptr;  // a guard page, then the stack
   std::byte* stack_ = nullptr;
   ucontext_t start_{};
   bool started_ = false;
-  jmp_buf own_{};
-  jmp_buf caller_{};
+  JumpBuffer own_{};
+  JumpBuffer caller_{};
   // What AddressSanitizer is told of a switch; unused without it.
   void* own_fake_stack_ = nullptr;
   const void* caller_stack_ = nullptr;

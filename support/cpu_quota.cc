@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/shim/cpu_quota.h"
+#include "support/cpu_quota.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-namespace launcher {
+namespace support {
 namespace {
 
 // Where distributions mount the controller of version 1; its directory may have other names, too.
@@ -153,4 +153,4 @@ int ThreadsWithinQuota(const char* root, int cores, int ranks) {
   return least < cores ? least : cores;
 }
 
-}  // namespace launcher
+}  // namespace support

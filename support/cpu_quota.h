@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-namespace launcher {
+namespace support {
 
 // The CPU time that all processes of a control group may use in each period, of any unit.
 struct CpuQuota {
@@ -42,4 +42,4 @@ bool FindCpuGroup(const char* text, GroupVersion version, char* path, size_t siz
 // itself.
 int ThreadsWithinQuota(const char* root, int cores, int ranks);
 
-}  // namespace launcher
+}  // namespace support

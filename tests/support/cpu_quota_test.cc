@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "launcher/shim/cpu_quota.h"
+#include "support/cpu_quota.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 #include <fstream>
 #include <string>
 
-namespace launcher {
+namespace support {
 namespace {
 
 namespace fs = std::filesystem;
@@ -181,4 +181,4 @@ TEST_F(ThreadsWithinQuotaTest, AreTheLeastOfBothVersions) {
 }
 
 }  // namespace
-}  // namespace launcher
+}  // namespace support
