@@ -283,6 +283,15 @@ def problems_of_scripts(root):
                     yield file.relative_to(root).as_posix(), number, problem
 
 
+def problems_of_decisions(root):
+    """The index of the decisions names each of them."""
+    index = root / "doc/decisions/README.md"
+    text = index.read_text(encoding="utf-8") if index.exists() else ""
+    for file in sorted((root / "doc/decisions").glob("[0-9]*.md")):
+        if f"]({file.name})" not in text:
+            yield index.relative_to(root).as_posix(), 1, f"does not name {file.name}"
+
+
 def main(root):
     found = 0
     headers = []
@@ -298,7 +307,7 @@ def main(root):
             for number, problem in [*problems_of(path, text), *problems_of_reading(path, text)]:
                 print(f"{path}:{number}: {problem}")
                 found += 1
-    for path, number, problem in [*problems_of_names(headers), *problems_of_scripts(root)]:
+    for path, number, problem in [*problems_of_names(headers), *problems_of_scripts(root), *problems_of_decisions(root)]:
         print(f"{path}:{number}: {problem}")
         found += 1
     return 1 if found else 0

@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The linter finds what it is there to find: one violation at a time, and none in code that keeps the rules."""
 
+import pathlib
+import tempfile
 import unittest
 
-from tree_rules import ARROWS, circle_of, may_include, problems_of, problems_of_names, problems_of_reading, problems_of_script
+from tree_rules import (ARROWS, circle_of, may_include, problems_of, problems_of_decisions, problems_of_names, problems_of_reading,
+                        problems_of_script)
 
 HEAD = "// SPDX-License-Identifier: Apache-2.0\n"
 
@@ -131,6 +134,15 @@ class TreeRules(unittest.TestCase):
                 self.assertEqual(list(problems_of_script(f"#!/usr/bin/env bash\nexport LC_ALL=C\n{line}\n")), [])
                 self.assertEqual(list(problems_of_script(f"#!/usr/bin/env python3\n{line}\n")), [])
         self.assertEqual(list(problems_of_script("#!/bin/sh\n# awk\nprintf %s x\n")), [])
+
+    def test_each_decision_is_in_the_index(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name) / "doc/decisions"
+            folder.mkdir(parents=True)
+            (folder / "0001-first.md").write_text("# 0001: first\n", encoding="utf-8")
+            self.assertEqual([problem for _, _, problem in problems_of_decisions(pathlib.Path(name))], ["does not name 0001-first.md"])
+            (folder / "README.md").write_text("- [0001](0001-first.md): first\n", encoding="utf-8")
+            self.assertEqual(list(problems_of_decisions(pathlib.Path(name))), [])
 
 
 if __name__ == "__main__":
