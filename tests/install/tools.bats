@@ -24,4 +24,7 @@ setup() { tools=$BATS_TEST_DIRNAME/../../tools; }
   [ "$output" = "tools/check: unknown stage 'debian14': build, test, unit, programs, demo, cluster, cluster_few, cuda12, debian13, style, asan, tsan or fuzz" ]
   run "$tools/check" --fuzz-seconds
   [ "$status" -eq 64 ]
+  run "$tools/check" --minutes soon
+  [ "$status" -eq 64 ]
+  [ "$output" = "tools/check: --minutes needs a number of minutes" ]
 }
