@@ -173,7 +173,7 @@ TEST_F(CheckpointsTest, WhatTheThreadThrowsIsThrownBetweenSteps) {
   Save(*checkpoints, 2, kForCopy);
   EXPECT_EQ(FailureOf(*checkpoints, EX_OSERR), "cannot rename: a disk fails");
   EXPECT_THAT(Listing(folder_.path()), ElementsAre("step-0000000001"));
-  EXPECT_THAT(text_.str(), Not(HasSubstr("step 2")));
+  EXPECT_THAT(text_.str(), Not(HasSubstr("step 2 written")));
 }
 
 TEST_F(CheckpointsTest, WhatTheThreadThrowsIsThrownByTheNextSave) {
