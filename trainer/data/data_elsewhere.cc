@@ -6,11 +6,11 @@
 #include <array>
 #include <cctype>
 #include <filesystem>
-#include <optional>
 #include <string_view>
 #include <system_error>
 #include <vector>
 
+#include "support/quoting.h"
 #include "trainer/data/data_files.h"
 
 namespace trainer {
@@ -56,15 +56,17 @@ bool IsImageOrTar(const std::string& name) {
   return std::ranges::find(kEndings, ending) != kEndings.end();
 }
 
-std::string SayOf(const fs::path& dir, const fs::directory_entry& entry) {
+// `depth`: 0 for what is in `dir` itself.
+std::string SayOf(const std::string& dir, const fs::directory_entry& entry, int depth) {
   const std::string name = entry.path().filename().string();
   const std::string path = entry.path().string();
-  if (IsDataFile(name) && entry.path().parent_path() != dir) {
+  if (IsDataFile(name) && depth > 0) {
     // A link's target counts from where the link is.
     std::error_code ignored;
     const fs::path folder = fs::absolute(entry.path().parent_path(), ignored).lexically_normal();
     return "; those of both splits are to be in one folder, and " + path +
-           " is in one of its own: ln -s " + folder.string() + "/* " + dir.string();
+           " is in one of its own: ln -s " + support::QuoteCommand({folder.string()}) + "/* " +
+           support::QuoteCommand({dir});
   }
   if (IsOfTensorFlowDatasets(name)) {
     return "; " + path +
@@ -72,7 +74,8 @@ std::string SayOf(const fs::path& dir, const fs::directory_entry& entry) {
            "images with: ddldata convert";
   }
   if (IsImageOrTar(name)) {
-    return "; of images such as " + path + " data files are made with: ddldata convert";
+    return "; data files are made of images and tars of them, such as " + path +
+           ", with: ddldata convert";
   }
   return "";
 }
@@ -87,7 +90,7 @@ std::string SayWhatIsThere(const std::string& dir) {
       for (const fs::directory_entry& entry : SomeOf(folder)) {
         if (IsFolder(entry)) {
           if (below.size() < kMostNames) below.push_back(entry.path());
-        } else if (const std::string found = SayOf(dir, entry); !found.empty()) {
+        } else if (const std::string found = SayOf(dir, entry, depth); !found.empty()) {
           return found;
         }
       }

@@ -27,21 +27,23 @@ std::string Others(const FeatureMap& features) {
   constexpr std::size_t kMost = 5;
   std::vector<std::string> names;
   for (const auto& [name, value] : features) {
-    if (std::ranges::all_of(name,
-                            [](unsigned char letter) { return letter > ' ' && letter < 127; }))
-      names.push_back(name);
+    const bool is_plain = std::ranges::all_of(
+        name, [](unsigned char letter) { return letter > ' ' && letter < 127; });
+    if (is_plain) names.push_back(name);
   }
   std::ranges::sort(names);
   std::string text;
-  for (std::size_t i = 0; i < std::min(kMost, names.size()); ++i)
+  for (std::size_t i = 0; i < std::min(kMost, names.size()); ++i) {
     text += (i == 0 ? "; it has " : ", ") + names[i];
+  }
   return names.size() > kMost ? text + ", ..." : text;
 }
 
 detail::Feature& Require(FeatureMap& features, const std::string& name) {
   const auto found = features.find(name);
-  if (found == features.end())
+  if (found == features.end()) {
     throw BadExample("the Example has no feature " + name + Others(features));
+  }
   return found->second;
 }
 

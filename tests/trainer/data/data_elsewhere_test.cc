@@ -39,6 +39,7 @@ TEST_F(SayWhatIsThereTest, IsNothingOfAnEmptyFolderNorOfNone) {
 TEST_F(SayWhatIsThereTest, IsNothingOfTheOtherSplitWhereItBelongs) {
   Make("train-00000-of-00002");
   EXPECT_EQ(Say(), "");
+  EXPECT_EQ(SayWhatIsThere(dir_.path() + "/"), "");
 }
 
 TEST_F(SayWhatIsThereTest, NamesDataFilesInAFolderOfTheirOwnAndHowToLinkThem) {
@@ -47,6 +48,12 @@ TEST_F(SayWhatIsThereTest, NamesDataFilesInAFolderOfTheirOwnAndHowToLinkThem) {
   EXPECT_THAT(Say(), EndsWith("ln -s " + dir_.path() + "/validation/* " + dir_.path()));
   Make("imagenet/train/train-00000-of-00001");
   EXPECT_THAT(Say(), HasSubstr("validation-00000-of-00001"));  // the nearest
+}
+
+TEST_F(SayWhatIsThereTest, QuotesWhatAShellWouldTakeApart) {
+  Make("my data/train/train-00000-of-00001");
+  const std::string folder = dir_.path() + "/my data";
+  EXPECT_THAT(SayWhatIsThere(folder), EndsWith("ln -s '" + folder + "/train'/* '" + folder + "'"));
 }
 
 TEST_F(SayWhatIsThereTest, GivesLinksThatHoldFromARelativeFolder) {
@@ -66,9 +73,9 @@ TEST_F(SayWhatIsThereTest, KnowsTensorFlowDatasets) {
 
 TEST_F(SayWhatIsThereTest, KnowsImagesAndTarsOfThemTwoFoldersDown) {
   Make("train/n01440764/n01440764_10026.JPEG");
-  EXPECT_THAT(Say(), HasSubstr("n01440764_10026.JPEG data files are made with: ddldata convert"));
+  EXPECT_THAT(Say(), EndsWith("n01440764_10026.JPEG, with: ddldata convert"));
   Make("ILSVRC2012_img_train.tar");
-  EXPECT_THAT(Say(), HasSubstr("ILSVRC2012_img_train.tar data files"));
+  EXPECT_THAT(Say(), EndsWith("ILSVRC2012_img_train.tar, with: ddldata convert"));
 }
 
 TEST_F(SayWhatIsThereTest, LooksNoDeeper) {
