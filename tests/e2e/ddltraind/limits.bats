@@ -52,3 +52,33 @@ with_threads() {
   [ "$status" -eq 71 ]
   [[ $stderr == *"cannot start input thread "*" of 1000: "* ]]
 }
+
+# As containers have it (docker run --cpus=0.5). The kernel would let more threads wait for each other.
+@test "a CPU quota: a thread for each CPU of it, unless OMP_NUM_THREADS says otherwise" {
+  [ "$(nproc)" -gt 1 ] || skip "with one core there is one thread anyway"
+  local groups=/sys/fs/cgroup own quota=cpu.max amount="50000 100000"
+  own=$(sed -n 's/^0:://p' /proc/self/cgroup)
+  if grep -qE '^[0-9]+:([^:]*,)?cpu(,[^:]*)?:' /proc/self/cgroup; then
+    groups=/sys/fs/cgroup/cpu quota=cpu.cfs_quota_us amount=50000 # the period is 100000 by itself
+    own=$(sed -nE 's/^[0-9]+:([^:]*,)?cpu(,[^:]*)?://p' /proc/self/cgroup)
+  fi
+  group=$groups$own/ddltraind-quota-$$
+  mkdir "$group" 2> /dev/null || skip "no control group can be made in $groups$own"
+  [ -e "$group/$quota" ] || { rmdir "$group"; skip "$groups$own has no CPU quotas"; }
+  echo "$amount" > "$group/$quota"
+  in_group() {
+    run timeout -k 5 60 bash -c 'echo $$ > "$0/cgroup.procs"; exec "$@"' "$group" "$@"
+    echo "$status: $output"
+  }
+  local train=("$ddltraind" --backend=cpu --mode=training_benchmark --arch=resnet_tiny --image_size=32 --batch_size=4
+    --iter_unit=batch --num_iter=2 --warmup_steps=1)
+  in_group "${train[@]}"
+  local alone=$output
+  in_group env OMP_NUM_THREADS=2 "${train[@]}"
+  local asked=$output
+  in_group "$DDLRUN_BUILD/bin/ddldata" convert --help
+  rmdir "$group"
+  [[ $alone == *", 1 thread;"* ]]
+  [[ $asked == *", 2 threads;"* ]]
+  [[ $output == *"--threads N=1 "* ]]
+}
