@@ -134,7 +134,7 @@ if(DDLRUN_CUDA AND DDLRUN_WITH_NVTX)
   endif()
 endif()
 
-# CUPTI, of the toolkit's folder or of extras/CUPTI in it; it is loaded when it is wanted (trainer/telemetry/kernel_trace.h).
+# CUPTI, of the toolkit's folder or of extras/CUPTI in it; it is loaded when it is wanted (trainer/telemetry/meters/kernel_trace.h).
 set(DDLRUN_CUPTI_LIBRARIES libcupti.so)
 if(DDLRUN_CUDA)
   find_path(CUPTI_INCLUDE_DIR cupti.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${CUDAToolkit_LIBRARY_ROOT}/extras/CUPTI/include)

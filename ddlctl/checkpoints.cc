@@ -21,7 +21,7 @@
 #include "trainer/checkpoint/reader.h"
 #include "trainer/checkpoint/stale.h"
 #include "trainer/core/error.h"
-#include "trainer/telemetry/clock.h"
+#include "trainer/telemetry/text/clock.h"
 
 namespace ddlctl {
 namespace {

@@ -23,8 +23,8 @@
 #include "launcher/system/run_directory.h"
 #include "support/counted.h"
 #include "trainer/core/error.h"
-#include "trainer/telemetry/clock.h"
-#include "trainer/telemetry/progress.h"
+#include "trainer/telemetry/text/clock.h"
+#include "trainer/telemetry/text/progress.h"
 
 namespace ddlctl {
 namespace {

@@ -39,7 +39,7 @@
 #include "support/unknown_argument.h"
 #include "trainer/checkpoint/names.h"
 #include "trainer/core/error.h"
-#include "trainer/telemetry/clock.h"
+#include "trainer/telemetry/text/clock.h"
 
 namespace {
 

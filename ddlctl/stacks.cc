@@ -19,7 +19,7 @@
 #include "trainer/control/control_client.h"
 #include "trainer/control/stacks_request.h"
 #include "trainer/core/error.h"
-#include "trainer/telemetry/thread_stacks.h"
+#include "trainer/telemetry/stacks/thread_stacks.h"
 
 namespace ddlctl {
 namespace {

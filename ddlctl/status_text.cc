@@ -9,7 +9,7 @@
 
 #include "ddlctl/load_view.h"
 #include "support/counted.h"
-#include "trainer/telemetry/progress.h"
+#include "trainer/telemetry/text/progress.h"
 
 namespace ddlctl {
 

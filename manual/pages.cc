@@ -6,12 +6,12 @@
 
 #include "bench/ddlbench/options.h"
 #include "ddlctl/options.h"
+#include "ddldata/options.h"
 #include "launcher/bede/bede_options.h"
 #include "launcher/cli/options.h"
 #include "manual/parser_text.h"
 #include "rankfile/options.h"
-#include "trainer/data/tool/options.h"
-#include "trainer/options.h"
+#include "trainer/options/options.h"
 
 namespace manual {
 namespace {

@@ -19,7 +19,7 @@
 #include "support/number.h"
 #include "trainer/comm/factory.h"
 #include "trainer/core/error.h"
-#include "trainer/options.h"
+#include "trainer/options/options.h"
 
 namespace trainer {
 namespace {

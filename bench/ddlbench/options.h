@@ -5,13 +5,13 @@
 
 #pragma once
 
-#include "bench/ddlbench/compare.h"
-#include "bench/ddlbench/extract.h"
-#include "bench/ddlbench/repeat.h"
-#include "bench/ddlbench/startup.h"
-#include "bench/ddlbench/step.h"
-#include "bench/ddlbench/sweep.h"
-#include "bench/ddlbench/variability.h"
+#include "bench/ddlbench/runs/repeat.h"
+#include "bench/ddlbench/runs/startup.h"
+#include "bench/ddlbench/runs/step.h"
+#include "bench/ddlbench/runs/sweep.h"
+#include "bench/ddlbench/speeds/compare.h"
+#include "bench/ddlbench/speeds/extract.h"
+#include "bench/ddlbench/speeds/variability.h"
 #include "bench/parts/all_reduce_options.h"
 #include "bench/parts/loader_options.h"
 #include "bench/report/report.h"

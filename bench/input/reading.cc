@@ -15,9 +15,9 @@
 
 #include "support/number.h"
 #include "trainer/core/error.h"
-#include "trainer/data/data_set.h"
-#include "trainer/data/parallel_for.h"
-#include "trainer/data/read_ahead.h"
+#include "trainer/data/files/data_set.h"
+#include "trainer/data/files/parallel_for.h"
+#include "trainer/data/files/read_ahead.h"
 #include "trainer/data/shard_sampler.h"
 
 namespace {

@@ -15,7 +15,7 @@
 #include "trainer/comm/nccl_communicator.h"
 #include "trainer/comm/nccl_obstacle.h"
 #include "trainer/core/error.h"
-#include "trainer/train/nccl_parts.h"
+#include "trainer/train/step/nccl_parts.h"
 
 namespace bench {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "bench/parts/batch_clock.h"
 #include "trainer/core/error.h"
-#include "trainer/option_names.h"
+#include "trainer/options/option_names.h"
 
 namespace bench {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "launcher/protocol/rank_environment.h"
 #include "trainer/comm/communicator.h"
-#include "trainer/launch_environment.h"
+#include "trainer/program/launch_environment.h"
 
 namespace bench {
 

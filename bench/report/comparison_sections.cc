@@ -6,9 +6,9 @@
 #include <cmath>
 #include <utility>
 
-#include "bench/report/printable.h"
+#include "bench/report/charts/printable.h"
+#include "bench/report/charts/svg_chart.h"
 #include "bench/report/sections.h"
-#include "bench/report/svg_chart.h"
 
 namespace bench {
 namespace {

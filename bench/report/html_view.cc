@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "bench/report/charts/svg_chart.h"
 #include "bench/report/html_style.h"
-#include "bench/report/svg_chart.h"
 #include "bench/report/views.h"
 #include "support/counted.h"
 

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "bench/report/printable.h"
+#include "bench/report/charts/printable.h"
 #include "bench/report/views.h"
 
 namespace bench {

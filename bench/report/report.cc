@@ -6,9 +6,9 @@
 #include <optional>
 #include <utility>
 
-#include "bench/report/read_run.h"
+#include "bench/report/readers/read_run.h"
+#include "bench/report/readers/run_files.h"
 #include "bench/report/report_model.h"
-#include "bench/report/run_files.h"
 #include "bench/report/run_groups.h"
 #include "bench/report/sections.h"
 #include "bench/report/views.h"

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/report/run.h"
+#include "bench/report/readers/run.h"
 
 namespace bench {
 

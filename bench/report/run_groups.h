@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/report/readers/run.h"
 #include "bench/report/report_model.h"
-#include "bench/report/run.h"
 
 namespace bench {
 

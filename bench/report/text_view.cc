@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "bench/report/printable.h"
+#include "bench/report/charts/printable.h"
 #include "bench/report/views.h"
 
 namespace bench {

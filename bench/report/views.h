@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/report/document.h"
+#include "bench/report/charts/document.h"
 #include "bench/report/report_model.h"
 
 namespace bench {

@@ -3,8 +3,8 @@
 // What a line of a run's log says, in the forms of NVIDIA's two loggers:
 //   DLL 2020-07-01 10:00:00.123456 - (0, 21) imgs_per_sec : 365.1  learning_rate : 0.0 <blank>
 //   :::NVLOGv0.2.3 resnet 1605627653.398838758 (runner.py:373) Num GPUs: 4
-// (trainer/telemetry/dllogger.h, nvlog.h).  What a launcher or tee has put in front of them does
-// not matter.  Pure.
+// (trainer/telemetry/formats/dllogger.h, nvlog.h).  What a launcher or tee has put in front of them
+// does not matter.  Pure.
 
 #pragma once
 

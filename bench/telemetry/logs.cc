@@ -25,9 +25,9 @@
 #include "bench/base/scratch_folder.h"
 #include "support/number.h"
 #include "trainer/comm/factory.h"
-#include "trainer/log_file.h"
-#include "trainer/train/report.h"
-#include "trainer/train/step_trace.h"
+#include "trainer/outputs/log_file.h"
+#include "trainer/train/report/report.h"
+#include "trainer/train/step/step_trace.h"
 
 namespace trainer {
 namespace {
@@ -154,7 +154,7 @@ Times Cost(unsigned logs, double step_seconds) {
     trace.Before(record.step);
     if (spans != nullptr) AddSpans(*spans, record.step + 1);
     report.Step(record);
-    trace.After(record.step);
+    trace.After(record);
     skipped += skip;
   }
   trace.End();

@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "ddldata/annotation.h"
 #include "trainer/core/error.h"
-#include "trainer/data/tool/annotation.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "trainer/core/error.h"
-#include "trainer/data/jpeg.h"
+#include "trainer/data/images/jpeg.h"
 
 namespace {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "ddldata/label_list.h"
 #include "trainer/core/error.h"
-#include "trainer/data/tool/label_list.h"
 
 namespace {
 

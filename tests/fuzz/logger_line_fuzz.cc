@@ -9,9 +9,9 @@
 #include <cstdlib>
 #include <string>
 
-#include "bench/report/logger_line.h"
-#include "bench/report/printable.h"
-#include "bench/report/svg_chart.h"
+#include "bench/report/charts/printable.h"
+#include "bench/report/charts/svg_chart.h"
+#include "bench/report/readers/logger_line.h"
 #include "bench/run_log/log_lines.h"
 #include "trainer/core/error.h"
 

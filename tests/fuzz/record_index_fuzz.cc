@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "trainer/core/error.h"
-#include "trainer/data/record_index.h"
+#include "trainer/data/files/record_index.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);

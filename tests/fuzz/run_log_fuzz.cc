@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "bench/ddlbench/dlperf.h"
+#include "bench/ddlbench/speeds/dlperf.h"
 #include "bench/run_log/log_entry.h"
 #include "bench/run_log/log_lines.h"
 #include "bench/run_log/run_steps.h"

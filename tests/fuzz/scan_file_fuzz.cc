@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "trainer/core/crc32c.h"
-#include "trainer/data/scan_file.h"
+#include "trainer/data/files/scan_file.h"
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "trainer/core/error.h"
-#include "trainer/data/shard_manifest.h"
+#include "trainer/data/files/shard_manifest.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "ddldata/tar.h"
 #include "tests/fuzz/memory_file.h"
 #include "trainer/core/error.h"
-#include "trainer/data/tool/tar.h"
 
 namespace {
 

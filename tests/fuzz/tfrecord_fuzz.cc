@@ -13,7 +13,7 @@
 #include "tests/fuzz/memory_file.h"
 #include "trainer/core/crc32c.h"
 #include "trainer/core/error.h"
-#include "trainer/data/tfrecord.h"
+#include "trainer/data/files/tfrecord.h"
 
 namespace {
 

@@ -11,13 +11,19 @@ import pathlib
 import re
 import sys
 
-SOURCES = ("support", "rankfile", "launcher", "trainer", "ddlctl", "manual", "bench", "tests")
+SOURCES = ("support", "rankfile", "launcher", "trainer", "ddldata", "ddlctl", "manual", "bench", "tests")
 MAX_LINES = 400
 # Longer files, each with its reason.
 LONG_FILES: dict[str, str] = {}
 
+SUFFIXES = (".h", ".cc", ".cu", ".cuh")
+
 # Std-only helpers that every folder may use; they include nothing of ours.
 SHARED = "support/"
+
+# What all rooms of trainer/train may include.
+BELOW_TRAIN = ("trainer/core", "trainer/backend", "trainer/model", "trainer/data", "trainer/checkpoint", "trainer/comm",
+               "trainer/telemetry", "trainer/control")
 
 # folder -> folders and headers of ours that its files may include (itself always).  The longest matching prefix counts.
 # The arrows make no circle.
@@ -46,9 +52,11 @@ ARROWS = {
                            "launcher/spawn/mpirun_lines.h", "launcher/spawn/spawner.h"],
     "launcher/restart": ["launcher/base", "launcher/system", "launcher/cli", "launcher/allocation/host_index.h",
                          "launcher/slurm", "launcher/spawn/child_environment.h", "launcher/supervise"],
-    "launcher/health": ["rankfile", "launcher/base", "launcher/system", "launcher/cli", "launcher/allocation/visible_gpus.h",
-                        "launcher/topology/driver_gpus.h", "launcher/plan", "launcher/protocol", "launcher/spawn/spawner.h",
-                        "launcher/pipeline", "launcher/supervise"],
+    "launcher/health": ["rankfile", "launcher/base", "launcher/system", "launcher/cli", "launcher/plan", "launcher/protocol",
+                        "launcher/spawn/spawner.h", "launcher/pipeline", "launcher/supervise"],
+    "launcher/health/node": ["launcher/base", "launcher/system", "launcher/allocation/visible_gpus.h",
+                             "launcher/topology/driver_gpus.h", "launcher/health/facts_lines.h", "launcher/health/node_facts.h",
+                             "launcher/health/pair_schedule.h"],
     "launcher/bede": ["rankfile", "launcher/base", "launcher/system", "launcher/cli", "launcher/allocation",
                       "launcher/topology", "launcher/plan", "launcher/slurm", "launcher/spawn", "launcher/pipeline",
                       "launcher/supervise"],
@@ -57,54 +65,85 @@ ARROWS = {
                         "launcher/slurm", "launcher/pipeline", "launcher/supervise", "launcher/restart", "launcher/health"],
     "launcher": [],  # main.cc
     "trainer/core": [],
+    "trainer/backend": ["trainer/core"],
     "trainer/backend/reference": ["trainer/core", "trainer/backend"],
     "trainer/backend/cpu": ["trainer/core", "trainer/backend"],
-    "trainer/backend/cuda": ["trainer/core", "trainer/backend"],
-    "trainer/backend": ["trainer/core"],
+    "trainer/backend/cuda": ["trainer/core", "trainer/backend", "trainer/backend/cuda/runtime", "trainer/backend/cuda/norms",
+                             "trainer/backend/cuda/stem", "trainer/backend/cuda/libraries"],
+    "trainer/backend/cuda/runtime": ["trainer/core", "trainer/backend"],
+    "trainer/backend/cuda/norms": ["trainer/core", "trainer/backend", "trainer/backend/cuda/runtime"],
+    "trainer/backend/cuda/stem": ["trainer/core", "trainer/backend", "trainer/backend/cuda/runtime", "trainer/backend/cuda/norms"],
+    "trainer/backend/cuda/expansion": ["trainer/core", "trainer/backend", "trainer/backend/cuda/runtime",
+                                       "trainer/backend/cuda/norms"],
+    "trainer/backend/cuda/libraries": ["trainer/core", "trainer/backend", "trainer/backend/cuda/runtime",
+                                       "trainer/backend/cuda/norms", "trainer/backend/cuda/expansion"],
     "trainer/model": ["trainer/core", "trainer/backend"],
-    "trainer/data": ["trainer/core"],
-    "trainer/data/tool": ["trainer/core", "trainer/data", "trainer/telemetry/clock.h", "trainer/telemetry/progress.h"],
+    "trainer/data": ["trainer/core", "trainer/data/files", "trainer/data/images"],
+    "trainer/data/files": ["trainer/core"],
+    "trainer/data/images": ["trainer/core"],
     "trainer/checkpoint": ["trainer/core"],
     "trainer/comm": ["trainer/core"],
-    "trainer/telemetry": ["trainer/core"],
-    "trainer/control": ["trainer/core", "trainer/telemetry"],
-    "trainer/train": ["trainer/core", "trainer/backend", "trainer/model", "trainer/data", "trainer/checkpoint",
-                      "trainer/comm", "trainer/telemetry", "trainer/control"],
-    "trainer": ["launcher/protocol/rank_environment.h"],
+    "trainer/telemetry/text": ["trainer/core"],
+    "trainer/telemetry/meters": ["trainer/core", "trainer/telemetry/text"],
+    "trainer/telemetry/formats": ["trainer/core", "trainer/telemetry/text", "trainer/telemetry/meters"],
+    "trainer/telemetry/stacks": ["trainer/core"],
+    "trainer/control": ["trainer/core", "trainer/checkpoint/run_lock.h", "trainer/telemetry"],
+    "trainer/train": ["trainer/core", "trainer/model", "trainer/data"],
+    "trainer/train/watch": [*BELOW_TRAIN],
+    "trainer/train/step": [*BELOW_TRAIN, "trainer/train/config.h", "trainer/train/schedule.h"],
+    "trainer/train/state": [*BELOW_TRAIN, "trainer/train/config.h", "trainer/train/schedule.h", "trainer/train/step"],
+    "trainer/train/evaluation": [*BELOW_TRAIN, "trainer/train/config.h", "trainer/train/schedule.h", "trainer/train/step",
+                                 "trainer/train/state"],
+    "trainer/train/report": [*BELOW_TRAIN, "trainer/train/config.h", "trainer/train/schedule.h", "trainer/train/step",
+                             "trainer/train/state", "trainer/train/evaluation", "trainer/train/watch"],
+    "trainer/train/loop": [*BELOW_TRAIN, "trainer/train"],
+    "trainer/options": ["trainer/core", "trainer/data", "trainer/model", "trainer/train/config.h"],
+    "trainer/outputs": ["launcher/protocol/rank_environment.h", "trainer/core", "trainer/checkpoint", "trainer/comm", "trainer/telemetry", "trainer/options",
+                        "trainer/train/config.h", "trainer/train/report"],
+    "trainer/program": [*BELOW_TRAIN, "trainer/train", "trainer/options", "trainer/outputs", "launcher/protocol/rank_environment.h"],
+    "trainer": ["launcher/protocol/rank_environment.h"],  # main.cc
+    "ddldata": ["trainer/core", "trainer/data", "trainer/telemetry/text"],
     "ddlctl": ["launcher/base", "launcher/cli/site_config.h", "launcher/protocol/job_status.h", "launcher/spawn/child_environment.h",
                "launcher/system/command_output.h", "launcher/system/programs.h", "launcher/system/run_directory.h",
                "trainer/checkpoint", "trainer/control",
                "trainer/core", "trainer/telemetry"],
-    "manual": ["rankfile", "launcher", "trainer", "ddlctl/options.h", "bench/ddlbench"],
+    "manual": ["rankfile", "launcher", "trainer/options", "ddldata/options.h", "ddlctl/options.h", "bench/ddlbench"],
     "bench/base": ["trainer/core"],
     "bench/run_log": ["trainer/core"],
     "bench/parts": ["trainer", "launcher/protocol/rank_environment.h"],
-    "bench/ddlbench": ["bench/base", "bench/run_log", "bench/report", "bench/parts", "launcher/cli/quoting.h", "trainer/core", "trainer/telemetry"],
-    "bench/report": ["bench/base", "bench/run_log", "trainer/core"],
-    "bench": ["trainer", "launcher", "rankfile"],
-    "tests": ["rankfile", "launcher", "trainer", "ddlctl", "manual", "bench"],
+    "bench/ddlbench": ["bench/base", "bench/report", "bench/ddlbench/runs", "bench/ddlbench/speeds", "bench/parts", "trainer/core"],
+    "bench/ddlbench/speeds": ["bench/base", "bench/run_log", "trainer/core", "trainer/telemetry"],
+    "bench/ddlbench/runs": ["bench/base", "bench/run_log", "bench/parts", "bench/ddlbench/speeds", "launcher/cli/quoting.h",
+                            "trainer/core", "trainer/telemetry"],
+    "bench/report": ["bench/base", "bench/run_log", "bench/report/readers", "bench/report/charts", "trainer/core"],
+    "bench/report/readers": ["bench/base", "bench/run_log", "trainer/core"],
+    "bench/report/charts": ["bench/base", "bench/run_log", "trainer/core"],
+    "bench": ["bench/base", "trainer", "launcher", "rankfile"],
+    "tests": ["rankfile", "launcher", "trainer", "ddldata", "ddlctl", "manual", "bench"],
 }
 # Only the files of these folders themselves put the parts below together; each part has arrows of its own.
 TOPS = ("launcher", "trainer")
+# A room that has more units (a header with its source) is two.
+MAX_UNITS = 25
 # The inside of a back end is seen in its own folder and by the registry alone.
 BACKEND_INSIDES = re.compile(r"^trainer/backend/(reference|cpu|cuda)/")
 
 # Headers of libraries -> the only places that may include them.
 FOREIGN = [
     (re.compile(r"^((cuda|cudnn|cublas|nvrtc|nccl)[^/]*\.h|nvtx3/)"),
-     ("trainer/backend/cuda/", "trainer/comm/nccl", "trainer/telemetry/gpu_sampler", "trainer/telemetry/kernel_trace",
+     ("trainer/backend/cuda/", "trainer/comm/nccl", "trainer/telemetry/gpu_sampler", "trainer/telemetry/meters/kernel_trace",
       "tests/trainer/backend/cuda", "tests/trainer/comm/nccl")),
     (re.compile(r"dnnl"), ("trainer/backend/cpu/",)),
     (re.compile(r"^mpi\.h"), ("trainer/comm/mpi", "bench/peers/mpi", "tests/")),
-    (re.compile(r"^pmix"), ("trainer/comm/rendezvous", "launcher/health/rendezvous_pmix",
+    (re.compile(r"^pmix"), ("trainer/comm/rendezvous", "launcher/health/node/rendezvous_pmix",
                             "tests/cluster/pmix")),
-    (re.compile(r"^uc[pst]/"), ("launcher/health/fabric_ucx",)),
+    (re.compile(r"^uc[pst]/"), ("launcher/health/node/fabric_ucx",)),
     (re.compile(r"^hwloc"), ("launcher/topology/", "tests/launcher/")),
 ]
 
 # What only a program's main may do (launcher/base/environment is the one snapshot of the environment).
 MAIN_ONLY = re.compile(r"\b(getenv|std::exit|std::cout|std::cerr|exit)\s*(\(|<<)")
-MAINS = re.compile(r"(^|/)(main|[a-z_]*_main)\.cc$|^launcher/base/environment\.cc$|^trainer/(launch_environment|report_error)\.cc$|^tests/|^bench/|/tool/")
+MAINS = re.compile(r"(^|/)(main|[a-z_]*_main)\.cc$|^launcher/base/environment\.cc$|^trainer/(program/launch_environment|outputs/report_error)\.cc$|^tests/|^bench/")
 PURE = re.compile(r"^launcher/plan/|^rankfile/(?!main)|^launcher/health/(judge|facts_lines|node_facts|pair_schedule|verdict)")
 IMPURE = re.compile(r"\bstd::[io]?fstream\b|\bsystem_clock\b|\b(getenv|fopen|open|gettimeofday|clock_gettime|hwloc_\w+)\s*\(")
 BACKEND_IFDEF = re.compile(r"^\s*#\s*if.*\b(DDLRUN_HAS_|USE_CUDA|__CUDACC__|DDLRUN_ONEDNN|DDLRUN_MPI)")
@@ -170,14 +209,18 @@ def circle_of(arrows):
 
 def may_include(path, included):
     """Whether the arrows let the file `path` include the header `included` of ours."""
-    if BACKEND_INSIDES.match(included):
-        inside = BACKEND_INSIDES.match(included).group(0)
-        return path.startswith((inside, "trainer/backend/registry", "tests/"))
+    if inside := BACKEND_INSIDES.match(included):
+        if path.startswith(("trainer/backend/registry", "tests/")):
+            return True
+        if not path.startswith(inside.group(0)):
+            return False
     folder = folder_of(path)
     if folder is None:
         return False
-    # Same folder, and for the tops (launcher, trainer) everything below: main puts the parts together.
-    if included.startswith((folder + "/", SHARED)):
+    # For the tops (launcher, trainer) everything below: main puts the parts together.
+    if folder in TOPS and included.startswith(folder + "/"):
+        return True
+    if folder_of(included) == folder or included.startswith(SHARED):
         return True
     return any(included == target or included.startswith(target + "/") for target in ARROWS[folder])
 
@@ -283,6 +326,15 @@ def problems_of_scripts(root):
                     yield file.relative_to(root).as_posix(), number, problem
 
 
+def problems_of_rooms(root):
+    """Folders of sources with too many units."""
+    for folder in SOURCES[:-1]:
+        for room in sorted({file.parent for file in (root / folder).rglob("*") if file.suffix in SUFFIXES}):
+            units = {file.stem for file in room.iterdir() if file.suffix in SUFFIXES}
+            if len(units) > MAX_UNITS:
+                yield room.relative_to(root).as_posix(), 1, f"{len(units)} units: a room past {MAX_UNITS} has two purposes; part it"
+
+
 def problems_of_decisions(root):
     """The index of the decisions names each of them."""
     index = root / "doc/decisions/README.md"
@@ -297,7 +349,7 @@ def main(root):
     headers = []
     for folder in SOURCES:
         for file in sorted((root / folder).rglob("*")):
-            if file.suffix not in (".h", ".cc", ".cu", ".cuh"):
+            if file.suffix not in SUFFIXES:
                 continue
             path = file.relative_to(root).as_posix()
             text = file.read_text(encoding="utf-8")
@@ -307,7 +359,8 @@ def main(root):
             for number, problem in [*problems_of(path, text), *problems_of_reading(path, text)]:
                 print(f"{path}:{number}: {problem}")
                 found += 1
-    for path, number, problem in [*problems_of_names(headers), *problems_of_scripts(root), *problems_of_decisions(root)]:
+    for path, number, problem in [*problems_of_names(headers), *problems_of_scripts(root), *problems_of_rooms(root),
+                                 *problems_of_decisions(root)]:
         print(f"{path}:{number}: {problem}")
         found += 1
     return 1 if found else 0

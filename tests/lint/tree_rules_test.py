@@ -26,8 +26,8 @@ class TreeRules(unittest.TestCase):
             ("rankfile/hostlist.cc", "launcher/base/error.h"),
             ("launcher/main.cc", "trainer/core/error.h"),
             ("trainer/core/shape.cc", "trainer/backend/ops.h"),
-            ("trainer/model/resnet.cc", "trainer/train/trainer.h"),
-            ("trainer/data/jpeg.cc", "trainer/comm/communicator.h"),
+            ("trainer/model/resnet.cc", "trainer/train/loop/trainer.h"),
+            ("trainer/data/images/jpeg.cc", "trainer/comm/communicator.h"),
             ("trainer/main.cc", "launcher/plan/plan.h"),
             ("trainer/model/resnet.cc", "trainer/backend/cpu/cpu_backend.h"),
             ("launcher/plan/planner.cc", "launcher/base/environment.h"),
@@ -41,7 +41,7 @@ class TreeRules(unittest.TestCase):
 
     def test_arrow_with_the_grain(self):
         self.assertTrue(may_include("trainer/main.cc", "launcher/protocol/rank_environment.h"))
-        self.assertTrue(may_include("trainer/main.cc", "trainer/train/trainer.h"))
+        self.assertTrue(may_include("trainer/main.cc", "trainer/train/loop/trainer.h"))
         self.assertTrue(may_include("trainer/backend/registry.cc", "trainer/backend/cpu/cpu_backend.h"))
         self.assertTrue(may_include("trainer/core/shape.cc", "support/spelling.h"))
         self.assertFalse(may_include("support/spelling.cc", "rankfile/hostlist.h"))
@@ -57,10 +57,10 @@ class TreeRules(unittest.TestCase):
     def test_each_folder_has_arrows(self):
         self.assertEqual(len(found("launcher/new/part.cc", "")), 1)
         self.assertEqual(found("launcher/main.cc", ""), [])
-        self.assertEqual(found("trainer/data/tool/main.cc", ""), [])
+        self.assertEqual(found("ddldata/main.cc", ""), [])
 
     def test_foreign_headers(self):
-        self.assertEqual(len(found("trainer/train/trainer.cc", "#include <mpi.h>\n")), 1)
+        self.assertEqual(len(found("trainer/train/loop/trainer.cc", "#include <mpi.h>\n")), 1)
         self.assertEqual(len(found("trainer/model/resnet.cc", "#include <oneapi/dnnl/dnnl.hpp>\n")), 1)
         self.assertEqual(len(found("trainer/core/shape.cc", "#include <cuda_runtime.h>\n")), 1)
         self.assertEqual(found("trainer/comm/mpi_communicator.cc", "#include <mpi.h>\n"), [])
@@ -72,7 +72,7 @@ class TreeRules(unittest.TestCase):
     def test_libraries_do_not_exit_print_or_read_the_environment(self):
         for line in ['auto x = getenv("HOME");', "std::exit(1);", 'std::cout << 1;', "exit(2);"]:
             with self.subTest(line=line):
-                self.assertEqual(len(found("trainer/data/jpeg.cc", line + "\n")), 1)
+                self.assertEqual(len(found("trainer/data/images/jpeg.cc", line + "\n")), 1)
                 self.assertEqual(found("trainer/main.cc", line + "\n"), [])
 
     def test_planning_is_pure(self):
@@ -86,7 +86,7 @@ class TreeRules(unittest.TestCase):
         self.assertEqual(len(list(problems_of("trainer/core/shape.h", "int x;\n"))), 2)
 
     def test_back_ends_are_folders_not_ifdefs(self):
-        self.assertEqual(len(found("trainer/train/trainer.cc", "#ifdef DDLRUN_HAS_CPU\n")), 1)
+        self.assertEqual(len(found("trainer/train/loop/trainer.cc", "#ifdef DDLRUN_HAS_CPU\n")), 1)
         self.assertEqual(found("trainer/backend/registry.cc", "#ifdef DDLRUN_HAS_CPU\n"), [])
 
     def test_a_class_name_has_one_meaning(self):
@@ -117,15 +117,15 @@ class TreeRules(unittest.TestCase):
                      "auto size = fs::file_size(folder /\n name);", "fs::directory_iterator entry(folder);",
                      "if (entry.is_directory()) return;", "time = entry->last_write_time();"]:
             with self.subTest(line=line):
-                self.assertEqual(len(list(problems_of_reading("trainer/sources.cc", line + "\n"))), 1)
+                self.assertEqual(len(list(problems_of_reading("trainer/program/sources.cc", line + "\n"))), 1)
                 self.assertEqual(list(problems_of_reading("tests/trainer/sources_test.cc", line + "\n")), [])
         loop = "for (const auto& entry : fs::directory_iterator(folder, error)) {\n"
-        self.assertEqual(len(list(problems_of_reading("trainer/sources.cc", loop))), 1)
+        self.assertEqual(len(list(problems_of_reading("trainer/program/sources.cc", loop))), 1)
         for line in ["path = fs::absolute(path, error);", "fs::create_directories(\n    folder, ignored);", "fs::exists(status);",
                      "for (fs::directory_iterator entry(folder, error), end; !error && entry != end;", "entry.is_directory(ignored);",
                      "entry.increment(error)) {", "// fs::exists(path)", "fs::path(text).filename();"]:
             with self.subTest(line=line):
-                self.assertEqual(list(problems_of_reading("trainer/sources.cc", line + "\n")), [])
+                self.assertEqual(list(problems_of_reading("trainer/program/sources.cc", line + "\n")), [])
 
     def test_scripts_compute_with_points(self):
         for line in ["awk '{ print $1 / 2 }'", "start=$EPOCHREALTIME", "printf '%5.1f' $x"]:

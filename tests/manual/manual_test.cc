@@ -12,7 +12,7 @@
 #include "manual/pages.h"
 #include "manual/parser_text.h"
 #include "manual/roff.h"
-#include "trainer/options.h"
+#include "trainer/options/options.h"
 
 namespace manual {
 namespace {

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/telemetry/device_state.h"
+#include "trainer/telemetry/meters/device_state.h"
 
 namespace trainer {
 

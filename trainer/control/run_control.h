@@ -17,7 +17,7 @@
 
 #include "trainer/control/control_message.h"
 #include "trainer/control/rank_loads.h"
-#include "trainer/telemetry/step_timer.h"
+#include "trainer/telemetry/meters/step_timer.h"
 
 namespace trainer {
 

@@ -12,7 +12,7 @@
 
 #include "trainer/control/rank_loads.h"
 #include "trainer/control/run_state.h"
-#include "trainer/telemetry/step_timer.h"
+#include "trainer/telemetry/meters/step_timer.h"
 
 namespace trainer {
 

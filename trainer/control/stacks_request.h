@@ -67,7 +67,7 @@ double SecondsBetweenStacksLooks(std::size_t ranks);
 struct RankStacks {
   std::string headline;     // "rank 1 on n2, process 4711: ..."
   std::uint64_t order = 0;  // 0: not asked for
-  std::string stacks;       // telemetry/thread_stacks.h has its form
+  std::string stacks;       // telemetry/stacks/thread_stacks.h has its form
 };
 
 std::string FormatRankStacks(const RankStacks& stacks);

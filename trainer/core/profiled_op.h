@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What an op of a back end was asked for and how long it took.  Plain values, which the back end
-// fills (backend/op_recorder.h) and telemetry shows (telemetry/op_profile.h).
+// fills (backend/op_recorder.h) and telemetry shows (telemetry/meters/op_profile.h).
 
 #pragma once
 

@@ -21,7 +21,7 @@ enum class SpanKind : std::uint8_t {
   kForward,
   kBackward,
   kExposedAllReduce,
-  kUpdate,     // phases of a step (telemetry/step_timer.h), likewise
+  kUpdate,     // phases of a step (telemetry/meters/step_timer.h), likewise
   kAllReduce,  // of gradients, over all ranks; its number is how many bytes
   kImage,      // read, decoded and augmented; its number is the step it is for, from 1
 };

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "trainer/core/file.h"
-#include "trainer/data/text_lines.h"
+#include "trainer/data/files/text_lines.h"
 
 namespace trainer {
 namespace {

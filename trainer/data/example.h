@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/data/image.h"
+#include "trainer/data/images/image.h"
 
 namespace trainer {
 

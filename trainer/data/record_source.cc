@@ -14,11 +14,11 @@
 
 #include "trainer/core/error.h"
 #include "trainer/data/batch_memory.h"
-#include "trainer/data/data_files.h"
-#include "trainer/data/data_set.h"
 #include "trainer/data/example.h"
+#include "trainer/data/files/data_files.h"
+#include "trainer/data/files/data_set.h"
+#include "trainer/data/files/read_ahead.h"
 #include "trainer/data/prefetch.h"
-#include "trainer/data/read_ahead.h"
 #include "trainer/data/sample_loader.h"
 #include "trainer/data/shard_sampler.h"
 

@@ -22,12 +22,11 @@
 
 #include "trainer/core/buffer.h"
 #include "trainer/core/span_recorder.h"
-#include "trainer/data/augment.h"
+#include "trainer/data/files/split.h"
+#include "trainer/data/images/augment.h"
 #include "trainer/data/source.h"
 
 namespace trainer {
-
-enum class Split { kTrain, kValidation };  // files train-*, validation-*
 
 // kTrain: random crop and mirroring.  kNone: as in evaluation, the centre of the image.
 enum class Augment { kTrain, kNone };

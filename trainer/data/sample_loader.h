@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "trainer/core/philox.h"
-#include "trainer/data/augment.h"
-#include "trainer/data/data_set.h"
-#include "trainer/data/image_loader.h"
+#include "trainer/data/files/data_set.h"
+#include "trainer/data/images/augment.h"
+#include "trainer/data/images/image_loader.h"
 
 namespace trainer {
 

@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "trainer/core/fact.h"
+#include "trainer/data/files/record_cache_options.h"
+#include "trainer/data/files/scan_cost.h"
 #include "trainer/data/position.h"
-#include "trainer/data/record_cache_options.h"
-#include "trainer/data/scan_cost.h"
 
 namespace trainer {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Everything the training loop can be told, with the defaults.  The options of the command line are
-// these very fields, by the same names (trainer/options.h); tests fill them by hand.  The same on
-// every rank.
+// these very fields, by the same names (trainer/options/options.h); tests fill them by hand.  The
+// same on every rank.
 
 #pragma once
 
@@ -55,11 +55,11 @@ enum class StepGraph : std::uint8_t {
   kOff,
 };
 
-// What becomes of a step whose loss or gradient is no number (train/nan_watch.h).
+// What becomes of a step whose loss or gradient is no number (train/step/nan_watch.h).
 enum class OnNan : std::uint8_t {
   kStop,      // the run ends
   kSkip,      // its update is left out
-  kRollback,  // all ranks go back to the newest checkpoint (train/rollbacks.h)
+  kRollback,  // all ranks go back to the newest checkpoint (train/state/rollbacks.h)
 };
 
 // In which type gradients are summed over the ranks.
@@ -112,13 +112,13 @@ struct TrainConfig {
                                          // is kept for ever; 0: none
   bool checkpoint_in_background = true;  // written while training goes on, but for the last one
   std::filesystem::path export_dir;      // of the final weights (ExportFile); "": none
-  std::filesystem::path dump_state;      // train/state_dump.h; "": none
+  std::filesystem::path dump_state;      // train/state/state_dump.h; "": none
   std::int64_t dump_state_step = 1;      // written after this many steps of the run
-  StepWindow trace;    // steps whose time line is written (TracePath, train/step_trace.h); count 0:
-                       // none
-  StepWindow profile;  // steps whose ops are timed (train/step_profile.h), into results_dir; count
-                       // 0: none
-  std::filesystem::path variability_dir;  // train/variability_log.h; "": none
+  StepWindow trace;  // steps whose time line is written (TracePath, train/step/step_trace.h); count
+                     // 0: none
+  StepWindow profile;  // steps whose ops are timed (train/report/step_profile.h), into results_dir;
+                       // count 0: none
+  std::filesystem::path variability_dir;  // train/report/variability_log.h; "": none
 
   // How.
   StepGraph graph = StepGraph::kAuto;

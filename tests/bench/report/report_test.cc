@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "report_test_folder.h"
+#include "tests/bench/report/report_test_folder.h"
 #include "trainer/core/error.h"
 
 namespace bench {

@@ -7,7 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "trainer/options.h"
+#include "trainer/options/options.h"
 
 namespace bench {
 namespace {

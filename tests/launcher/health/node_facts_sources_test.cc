@@ -9,9 +9,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "launcher/health/gpu_facts.h"
-#include "launcher/health/nvml.h"
-#include "launcher/health/system_facts.h"
+#include "launcher/health/node/gpu_facts.h"
+#include "launcher/health/node/nvml.h"
+#include "launcher/health/node/system_facts.h"
 
 namespace launcher {
 namespace {

@@ -17,7 +17,7 @@
 #include "tests/trainer/train/training_run.h"
 #include "trainer/comm/nccl_communicator.h"
 #include "trainer/core/error.h"
-#include "trainer/train/nccl_parts.h"
+#include "trainer/train/step/nccl_parts.h"
 
 namespace trainer {
 namespace {

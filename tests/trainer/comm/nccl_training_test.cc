@@ -20,9 +20,9 @@
 #include "tests/trainer/train/training_run.h"
 #include "trainer/comm/nccl_communicator.h"
 #include "trainer/model/init.h"
-#include "trainer/train/gradient_overlap.h"
-#include "trainer/train/nccl_parts.h"
-#include "trainer/train/training_step.h"
+#include "trainer/train/step/gradient_overlap.h"
+#include "trainer/train/step/nccl_parts.h"
+#include "trainer/train/step/training_step.h"
 
 namespace trainer {
 namespace {

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/data/augment.h"
+#include "trainer/data/images/augment.h"
 
 namespace trainer {
 namespace {

@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "tests/trainer/data/data_fixture.h"
-#include "trainer/data/data_files.h"
-#include "trainer/data/shard_manifest.h"
-#include "trainer/data/tfrecord.h"
+#include "trainer/data/files/data_files.h"
+#include "trainer/data/files/shard_manifest.h"
+#include "trainer/data/files/tfrecord.h"
 
 namespace trainer {
 namespace {

@@ -15,11 +15,11 @@
 #include <utility>
 #include <vector>
 
+#include "ddldata/inspect.h"
+#include "ddldata/synth.h"
 #include "tests/trainer/data/corruption.h"
 #include "tests/trainer/data/data_fixture.h"
-#include "trainer/data/data_set.h"
-#include "trainer/data/tool/inspect.h"
-#include "trainer/data/tool/synth.h"
+#include "trainer/data/files/data_set.h"
 
 namespace trainer {
 namespace {

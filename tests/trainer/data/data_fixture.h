@@ -16,11 +16,11 @@
 #include <string>
 #include <vector>
 
+#include "ddldata/jpeg_encoder.h"
 #include "trainer/core/error.h"
 #include "trainer/core/philox.h"
 #include "trainer/data/example.h"
-#include "trainer/data/tfrecord.h"
-#include "trainer/data/tool/jpeg_encoder.h"
+#include "trainer/data/files/tfrecord.h"
 
 namespace trainer {
 

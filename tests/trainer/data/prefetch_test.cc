@@ -13,7 +13,7 @@
 
 #include "tests/trainer/core/few_threads.h"
 #include "trainer/core/error.h"
-#include "trainer/data/parallel_for.h"
+#include "trainer/data/files/parallel_for.h"
 
 namespace trainer {
 namespace {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "tests/trainer/data/record_source_fixture.h"
-#include "trainer/data/record_index.h"
-#include "trainer/data/tfrecord.h"
+#include "trainer/data/files/record_index.h"
+#include "trainer/data/files/tfrecord.h"
 
 namespace trainer {
 namespace {

@@ -13,7 +13,7 @@
 namespace trainer {
 namespace {
 
-std::vector<std::uint8_t> PixelsOf(const SyntheticSourceOptions& options) {
+std::vector<std::uint8_t> FirstPixels(const SyntheticSourceOptions& options) {
   const auto source = MakeSyntheticSource(options);
   HostBatch batch;
   EXPECT_TRUE(source->Next(batch));
@@ -21,7 +21,7 @@ std::vector<std::uint8_t> PixelsOf(const SyntheticSourceOptions& options) {
 }
 
 TEST(SyntheticSource, PixelsAreATruncatedNormalDistribution) {
-  const auto pixels = PixelsOf({.batch_size = 4, .image_size = 64});
+  const auto pixels = FirstPixels({.batch_size = 4, .image_size = 64});
   double sum = 0;
   double squares = 0;
   for (const std::uint8_t pixel : pixels) {
@@ -45,9 +45,9 @@ TEST(SyntheticSource, LabelsAreClasses) {
 }
 
 TEST(SyntheticSource, TwoRanksSeeWhatOneWithTwiceTheBatchSees) {
-  const auto one = PixelsOf({.batch_size = 4, .image_size = 8});
-  auto two = PixelsOf({.batch_size = 2, .image_size = 8, .world_size = 2});
-  const auto other = PixelsOf({.batch_size = 2, .image_size = 8, .rank = 1, .world_size = 2});
+  const auto one = FirstPixels({.batch_size = 4, .image_size = 8});
+  auto two = FirstPixels({.batch_size = 2, .image_size = 8, .world_size = 2});
+  const auto other = FirstPixels({.batch_size = 2, .image_size = 8, .rank = 1, .world_size = 2});
   two.insert(two.end(), other.begin(), other.end());
   EXPECT_EQ(one, two);
 }

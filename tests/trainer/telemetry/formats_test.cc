@@ -10,9 +10,9 @@
 #include <sstream>
 
 #include "trainer/core/error.h"
-#include "trainer/telemetry/clock.h"
-#include "trainer/telemetry/log.h"
-#include "trainer/telemetry/python_format.h"
+#include "trainer/telemetry/text/clock.h"
+#include "trainer/telemetry/text/log.h"
+#include "trainer/telemetry/text/python_format.h"
 
 namespace trainer {
 namespace {

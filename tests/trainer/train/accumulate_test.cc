@@ -12,7 +12,7 @@
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/reader.h"
 #include "trainer/core/error.h"
-#include "trainer/train/describe_run.h"
+#include "trainer/train/report/describe_run.h"
 
 namespace trainer {
 namespace {

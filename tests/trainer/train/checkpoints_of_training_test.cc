@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checkpoints (train/checkpoints.h) of whole trainings.
+// Checkpoints (train/state/checkpoints.h) of whole trainings.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@
 #include "tests/trainer/checkpoint/sample_run.h"
 #include "tests/trainer/train/training_run.h"
 #include "trainer/core/error.h"
-#include "trainer/train/checkpoints.h"
+#include "trainer/train/state/checkpoints.h"
 
 namespace trainer {
 namespace {

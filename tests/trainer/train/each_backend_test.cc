@@ -14,8 +14,8 @@
 #include "tests/trainer/train/training_run.h"
 #include "trainer/core/error.h"
 #include "trainer/model/init.h"
-#include "trainer/train/averages_in_place.h"
-#include "trainer/train/training_step.h"
+#include "trainer/train/state/averages_in_place.h"
+#include "trainer/train/step/training_step.h"
 
 namespace trainer {
 namespace {

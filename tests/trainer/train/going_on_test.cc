@@ -12,7 +12,7 @@
 #include "trainer/checkpoint/names.h"
 #include "trainer/checkpoint/reader.h"
 #include "trainer/core/error.h"
-#include "trainer/train/snapshot.h"
+#include "trainer/train/state/snapshot.h"
 
 namespace trainer {
 namespace {

@@ -16,7 +16,7 @@
 #include "tests/trainer/train/training_run.h"
 #include "trainer/checkpoint/durable_file.h"
 #include "trainer/core/error.h"
-#include "trainer/train/initial_weights.h"
+#include "trainer/train/state/initial_weights.h"
 
 namespace trainer {
 

@@ -11,7 +11,7 @@
 
 #include "tests/trainer/train/init_from_fixture.h"
 #include "trainer/checkpoint/evaluated.h"
-#include "trainer/train/state_dump.h"
+#include "trainer/train/state/state_dump.h"
 
 namespace trainer {
 namespace {

@@ -12,7 +12,7 @@
 #include "tests/trainer/train/thread_ranks.h"
 #include "trainer/backend/registry.h"
 #include "trainer/model/init.h"
-#include "trainer/train/checkpoints.h"
+#include "trainer/train/state/checkpoints.h"
 
 namespace trainer {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/train/run_requests.h"
+#include "trainer/control/run_requests.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -20,9 +20,9 @@
 #include "tests/trainer/train/thread_ranks.h"
 #include "trainer/backend/registry.h"
 #include "trainer/checkpoint/safetensors.h"
-#include "trainer/telemetry/log.h"
-#include "trainer/train/network_state.h"
-#include "trainer/train/trainer.h"
+#include "trainer/telemetry/text/log.h"
+#include "trainer/train/loop/trainer.h"
+#include "trainer/train/state/network_state.h"
 
 namespace trainer {
 

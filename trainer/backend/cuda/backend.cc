@@ -4,14 +4,14 @@
 #include <cstddef>
 #include <utility>
 
-#include "trainer/backend/cuda/copy_kernels.h"
 #include "trainer/backend/cuda/cuda_backend.h"
 #include "trainer/backend/cuda/cuda_libraries.h"
 #include "trainer/backend/cuda/cuda_ops.h"
-#include "trainer/backend/cuda/graph.h"
-#include "trainer/backend/cuda/layout.h"
-#include "trainer/backend/cuda/ranges.h"
-#include "trainer/backend/cuda/runtime.h"
+#include "trainer/backend/cuda/runtime/copy_kernels.h"
+#include "trainer/backend/cuda/runtime/graph.h"
+#include "trainer/backend/cuda/runtime/layout.h"
+#include "trainer/backend/cuda/runtime/ranges.h"
+#include "trainer/backend/cuda/runtime/runtime.h"
 #include "trainer/backend/cuda/stem.h"
 #include "trainer/core/error.h"
 

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "trainer/backend/cuda/batch_norm_kernels.h"
 #include "trainer/backend/cuda/cuda_ops.h"
-#include "trainer/backend/cuda/layout.h"
-#include "trainer/backend/cuda/runtime.h"
+#include "trainer/backend/cuda/norms/batch_norm_kernels.h"
+#include "trainer/backend/cuda/runtime/layout.h"
+#include "trainer/backend/cuda/runtime/runtime.h"
 #include "trainer/core/error.h"
 
 namespace trainer {

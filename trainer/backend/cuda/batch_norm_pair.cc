@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/backend/cuda/batch_norm_pair_kernels.h"
 #include "trainer/backend/cuda/cuda_ops.h"
-#include "trainer/backend/cuda/runtime.h"
+#include "trainer/backend/cuda/norms/batch_norm_pair_kernels.h"
+#include "trainer/backend/cuda/runtime/runtime.h"
 #include "trainer/core/error.h"
 
 namespace trainer {

@@ -7,9 +7,9 @@
 
 #include <utility>
 
-#include "trainer/backend/cuda/convolution.h"
-#include "trainer/backend/cuda/linear.h"
-#include "trainer/backend/cuda/norm_paces.h"
+#include "trainer/backend/cuda/libraries/convolution.h"
+#include "trainer/backend/cuda/libraries/linear.h"
+#include "trainer/backend/cuda/norms/norm_paces.h"
 #include "trainer/core/error.h"
 
 namespace trainer {

@@ -9,8 +9,8 @@
 #include <memory>
 #include <string>
 
-#include "trainer/backend/cuda/batch_norm_kernels.h"
-#include "trainer/backend/cuda/stem_ways.h"
+#include "trainer/backend/cuda/norms/batch_norm_kernels.h"
+#include "trainer/backend/cuda/stem/stem_ways.h"
 #include "trainer/backend/ops.h"
 #include "trainer/backend/plan_cache.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/backend/cuda/copy_kernels.h"
 #include "trainer/backend/cuda/cuda_ops.h"
-#include "trainer/backend/cuda/layout.h"
-#include "trainer/backend/cuda/runtime.h"
+#include "trainer/backend/cuda/runtime/copy_kernels.h"
+#include "trainer/backend/cuda/runtime/layout.h"
+#include "trainer/backend/cuda/runtime/runtime.h"
 #include "trainer/core/error.h"
 
 namespace trainer {

@@ -2,7 +2,7 @@
 
 #include "trainer/backend/cuda/cuda_ops.h"
 #include "trainer/backend/cuda/loss_kernels.h"
-#include "trainer/backend/cuda/runtime.h"
+#include "trainer/backend/cuda/runtime/runtime.h"
 #include "trainer/core/error.h"
 
 namespace trainer {

@@ -2,9 +2,9 @@
 
 #include <cfloat>
 
-#include "trainer/backend/cuda/block_sum.cuh"
-#include "trainer/backend/cuda/element.cuh"
 #include "trainer/backend/cuda/loss_kernels.h"
+#include "trainer/backend/cuda/runtime/block_sum.cuh"
+#include "trainer/backend/cuda/runtime/element.cuh"
 
 namespace trainer {
 namespace {
@@ -60,8 +60,7 @@ __global__ void LossOfSample(LossKernelCall call, LossSums* of_samples) {
   const float even = call.smoothing / static_cast<float>(classes);
   if (threadIdx.x == 0) {
     float likely = lambda * (x[label] - softmax.largest - log_sum);
-    if (lambda != 1)
-      likely += (1 - lambda) * (x[partner] - softmax.largest - log_sum);
+    if (lambda != 1) likely += (1 - lambda) * (x[partner] - softmax.largest - log_sum);
     const float spread = call.smoothing > 0 ? sum - static_cast<float>(classes) * log_sum : 0.0F;
     of_samples[n] = {-(certain * likely + even * spread), larger < 1 ? 1.0F : 0.0F,
                      larger < 5 ? 1.0F : 0.0F, 1.0F};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/backend/cuda/element.cuh"
 #include "trainer/backend/cuda/pooling_kernels.h"
+#include "trainer/backend/cuda/runtime/element.cuh"
 
 namespace trainer {
 namespace {

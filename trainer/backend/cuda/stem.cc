@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "trainer/backend/block_parts.h"
-#include "trainer/backend/cuda/layout.h"
-#include "trainer/backend/cuda/runtime.h"
-#include "trainer/backend/cuda/stem_kernels.h"
-#include "trainer/backend/cuda/stem_passes.h"
+#include "trainer/backend/cuda/runtime/layout.h"
+#include "trainer/backend/cuda/runtime/runtime.h"
+#include "trainer/backend/cuda/stem/stem_kernels.h"
+#include "trainer/backend/cuda/stem/stem_passes.h"
 #include "trainer/core/error.h"
 
 namespace trainer {

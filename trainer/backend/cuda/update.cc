@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "trainer/backend/cuda/cuda_ops.h"
-#include "trainer/backend/cuda/runtime.h"
+#include "trainer/backend/cuda/runtime/runtime.h"
 #include "trainer/backend/cuda/update_kernels.h"
 #include "trainer/core/error.h"
 

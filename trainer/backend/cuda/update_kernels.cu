@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "trainer/backend/cuda/block_sum.cuh"
-#include "trainer/backend/cuda/element.cuh"
+#include "trainer/backend/cuda/runtime/block_sum.cuh"
+#include "trainer/backend/cuda/runtime/element.cuh"
 #include "trainer/backend/cuda/update_kernels.h"
 
 namespace trainer {

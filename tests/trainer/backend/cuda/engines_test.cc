@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "tests/trainer/backend/cuda/resnet50_layers.h"
-#include "trainer/backend/cuda/cudnn_graph.h"
-#include "trainer/backend/cuda/layout.h"
+#include "trainer/backend/cuda/libraries/cudnn_graph.h"
+#include "trainer/backend/cuda/runtime/layout.h"
 #include "trainer/core/error.h"
 
 namespace trainer {

@@ -9,9 +9,9 @@
 #include <cstdio>
 
 #include "trainer/backend/cuda/cuda_libraries.h"
-#include "trainer/backend/cuda/layout.h"
-#include "trainer/backend/cuda/runtime.h"
-#include "trainer/backend/cuda/stem_ways.h"
+#include "trainer/backend/cuda/runtime/layout.h"
+#include "trainer/backend/cuda/runtime/runtime.h"
+#include "trainer/backend/cuda/stem/stem_ways.h"
 
 namespace trainer {
 namespace {

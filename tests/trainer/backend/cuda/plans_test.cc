@@ -8,8 +8,8 @@
 #include <set>
 #include <string>
 
-#include "trainer/backend/cuda/cublaslt.h"
-#include "trainer/backend/cuda/cudnn_graph.h"
+#include "trainer/backend/cuda/libraries/cublaslt.h"
+#include "trainer/backend/cuda/libraries/cudnn_graph.h"
 
 namespace trainer {
 namespace {

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "trainer/backend/cuda/cudnn_graph.h"
-#include "trainer/backend/cuda/layout.h"
+#include "trainer/backend/cuda/libraries/cudnn_graph.h"
+#include "trainer/backend/cuda/runtime/layout.h"
 
 namespace trainer {
 

@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "trainer/backend/cuda/cuda_libraries.h"
-#include "trainer/backend/cuda/expansion.h"
-#include "trainer/backend/cuda/layout.h"
-#include "trainer/backend/cuda/runtime.h"
+#include "trainer/backend/cuda/expansion/expansion.h"
+#include "trainer/backend/cuda/runtime/layout.h"
+#include "trainer/backend/cuda/runtime/runtime.h"
 #include "trainer/core/error.h"
 
 namespace {

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "trainer/backend/cuda/launch.cuh"
+#include "trainer/backend/cuda/runtime/launch.cuh"
 
 namespace {
 

@@ -3,7 +3,7 @@
 // Whether the kernel of expansion_kernels.h takes the place of passes: only where it is faster, and
 // only where it gives what they give.
 
-#include "trainer/backend/cuda/expansion_race.h"
+#include "trainer/backend/cuda/expansion/expansion_race.h"
 
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>

@@ -11,7 +11,7 @@
 #include "tests/trainer/backend/cuda_emulator/runtime_api.h"
 #include "tests/trainer/train/training_run.h"
 #include "trainer/core/error.h"
-#include "trainer/memory_check.h"
+#include "trainer/program/memory_check.h"
 
 namespace trainer {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "tests/trainer/backend/device.h"
 #include "trainer/model/network_plan.h"
-#include "trainer/train/memory_needs.h"
+#include "trainer/program/memory_needs.h"
 
 namespace trainer {
 namespace {

@@ -2,7 +2,7 @@
 //
 // Paces of batch norm: that they change nothing but the speed, and which one is taken.
 
-#include "trainer/backend/cuda/norm_paces.h"
+#include "trainer/backend/cuda/norms/norm_paces.h"
 
 #include <cuda_runtime.h>
 #include <gmock/gmock.h>
@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/backend/cuda/norm_timing.h"
+#include "trainer/backend/cuda/norms/norm_timing.h"
 
 namespace trainer {
 namespace {

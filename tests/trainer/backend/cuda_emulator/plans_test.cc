@@ -9,7 +9,7 @@
 
 #include "tests/trainer/backend/cuda_emulator/runtime_api.h"
 #include "trainer/backend/cuda/cuda_backend.h"
-#include "trainer/backend/cuda/layout.h"
+#include "trainer/backend/cuda/runtime/layout.h"
 
 namespace trainer {
 namespace {

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/trainer/backend/cuda_emulator/runtime_api.h"
-#include "trainer/backend/cuda/runtime.h"
-#include "trainer/backend/cuda/tensor_cores.h"
+#include "trainer/backend/cuda/runtime/runtime.h"
+#include "trainer/backend/cuda/runtime/tensor_cores.h"
 
 namespace trainer {
 namespace {

@@ -2,7 +2,7 @@
 //
 // What the stem's pooled batch norm does with what is not a number, which no image can bring about.
 
-#include "trainer/backend/cuda/stem_kernels.h"
+#include "trainer/backend/cuda/stem/stem_kernels.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -4,7 +4,7 @@
 // the passes that read it there.  Inputs are small integers, of which sums are exact in any order:
 // whatever is not a sum of rounded numbers must come out in the same bits.
 
-#include "trainer/backend/cuda/stem_passes.h"
+#include "trainer/backend/cuda/stem/stem_passes.h"
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/backend/cuda/element.cuh"
+#include "trainer/backend/cuda/runtime/element.cuh"
 
 namespace trainer {
 namespace {

@@ -2,7 +2,7 @@
 //
 // Which way of the stem is taken, and that one with other results never is.
 
-#include "trainer/backend/cuda/stem_ways.h"
+#include "trainer/backend/cuda/stem/stem_ways.h"
 
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "trainer/backend/cuda/cuda_libraries.h"
-#include "trainer/backend/cuda/layout.h"
-#include "trainer/backend/cuda/runtime.h"
+#include "trainer/backend/cuda/runtime/layout.h"
+#include "trainer/backend/cuda/runtime/runtime.h"
 
 namespace trainer {
 namespace {

@@ -2,7 +2,7 @@
 //
 // Tiles multiplied by the instructions of tensor cores, against plain loops.
 
-#include "trainer/backend/cuda/tile_product.cuh"
+#include "trainer/backend/cuda/runtime/tile_product.cuh"
 
 #include <gmock/gmock.h>
 
@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/backend/cuda/element.cuh"
+#include "trainer/backend/cuda/runtime/element.cuh"
 
 namespace trainer {
 namespace {

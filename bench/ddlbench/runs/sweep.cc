@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "bench/ddlbench/runs/sweep.h"
+
+#include <algorithm>
+#include <set>
+
+#include "bench/ddlbench/speeds/dlperf.h"
+#include "support/quoting.h"
+#include "trainer/core/error.h"
+
+namespace bench {
+namespace {
+
+using trainer::Error;
+
+constexpr char kSynthetic[] = "synthetic";
+constexpr char kReal[] = "real";
+
+std::string Joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ",") + word;
+  return text;
+}
+
+void RequireNoRepetition(const std::vector<std::string>& words, const std::string& option) {
+  std::set<std::string> seen;
+  for (const std::string& word : words) {
+    if (!seen.insert(word).second) throw Error(EX_USAGE, option + " has " + word + " twice");
+  }
+  if (words.empty()) throw Error(EX_USAGE, option + " is empty");
+}
+
+std::vector<Case> CasesOf(const SweepOptions& options) {
+  RequireNoRepetition(options.cases, "--cases");
+  std::vector<Case> cases;
+  for (const std::string& text : options.cases) {
+    const auto at = ParseCase(text);
+    if (!at) {
+      throw Error(EX_USAGE,
+                  "--cases: '" + text + "' is no number of nodes and of GPUs on each such as 2n8g");
+    }
+    cases.push_back(*at);
+  }
+  return cases;
+}
+
+std::vector<std::string> DataOf(const SweepOptions& options) {
+  std::vector<std::string> data = options.data;
+  if (data.empty()) {
+    data = {kSynthetic};
+    if (!options.data_dir.empty()) data.emplace_back(kReal);
+  }
+  RequireNoRepetition(data, "--data");
+  const bool wants_real = std::find(data.begin(), data.end(), kReal) != data.end();
+  if (wants_real && options.data_dir.empty()) {
+    throw Error(EX_USAGE, "--data=real needs --data_dir DIR, the folder of the images");
+  }
+  if (!wants_real && !options.data_dir.empty()) {
+    throw Error(EX_USAGE, "--data_dir is for --data=real, which --data leaves out");
+  }
+  return data;
+}
+
+std::int64_t BatchOf(const SweepOptions& options, std::size_t precision) {
+  return options.batches.size() == 1 ? options.batches.front() : options.batches[precision];
+}
+
+// "r50" for resnet50, as DLPerf has it; an underscore would end the name.
+std::string ModelName(const std::string& arch) {
+  std::string name = arch.starts_with("resnet") ? "r" + arch.substr(6) : arch;
+  std::erase(name, '_');
+  return name;
+}
+
+// DLPerf's options for a precision.
+std::vector<std::string> PrecisionOptions(const std::string& precision) {
+  if (precision == "fp16" || precision == "bf16") {
+    return {"--precision=" + precision, "--use_static_loss_scaling", "--loss_scale=128"};
+  }
+  if (precision == "amp") {
+    return {"--precision=fp32", "--use_tf_amp", "--use_static_loss_scaling", "--loss_scale=128"};
+  }
+  return {"--precision=" + precision};
+}
+
+void RequirePositive(std::int64_t number, const std::string& option) {
+  if (number < 1) throw Error(EX_USAGE, option + " must be 1 or more");
+}
+
+void CheckNumbers(const SweepOptions& options) {
+  for (const std::int64_t batch : options.batches) RequirePositive(batch, "--batch_size");
+  if (options.batches.size() != 1 && options.batches.size() != options.precisions.size()) {
+    throw Error(EX_USAGE, "--batch_size must be one number, or one for each of --precision=" +
+                              Joined(options.precisions));
+  }
+  RequirePositive(options.repeats, "--repeats");
+  RequirePositive(options.at_once, "--at_once");
+  if (options.steps <= kUnloggedSteps) {
+    throw Error(EX_USAGE, "--steps must be more than 20: the first 20 are not measured");
+  }
+}
+
+}  // namespace
+
+std::vector<Measurement> MatrixOf(const SweepOptions& options) {
+  CheckNumbers(options);
+  const std::vector<Case> cases = CasesOf(options);
+  const std::vector<std::string> data = DataOf(options);
+  RequireNoRepetition(options.precisions, "--precision");
+  std::vector<Measurement> matrix;
+  for (int repeat = 1; repeat <= options.repeats; ++repeat) {
+    for (std::size_t p = 0; p < options.precisions.size(); ++p) {
+      for (const std::string& images : data) {
+        for (const Case& at : cases) {
+          Measurement one;
+          one.at = at;
+          one.name = {ModelName(options.arch), BatchOf(options, p), options.precisions[p], repeat};
+          one.is_real = images == kReal;
+          const std::string stem = FileNameOf(one.name).substr(0, FileNameOf(one.name).size() - 4);
+          const std::filesystem::path folder =
+              std::filesystem::path(options.folder) /
+              ("bz" + std::to_string(one.name.batch) + "_" + one.name.precision + "_" + images) /
+              NameOf(at);
+          one.log = folder / FileNameOf(one.name);
+          one.results_dir = folder / "results" / stem;
+          matrix.push_back(one);
+        }
+      }
+    }
+  }
+  if (options.only < 0 || options.only > static_cast<int>(matrix.size())) {
+    throw Error(EX_USAGE, "--only=" + std::to_string(options.only) +
+                              ": there are measurements 1 to " + std::to_string(matrix.size()));
+  }
+  return matrix;
+}
+
+std::vector<std::string> CommandOf(const Measurement& measurement, const SweepOptions& options,
+                                   const Programs& programs) {
+  const RunName& name = measurement.name;
+  std::vector<std::string> command = {programs.ddlrun, "-n", std::to_string(measurement.at.ranks()),
+                                      "--ranks-per-node", std::to_string(measurement.at.gpus)};
+  command.insert(command.end(), options.ddlrun.begin(), options.ddlrun.end());
+  const std::vector<std::string> trainer = {programs.ddltraind,
+                                            "--mode=training_benchmark",
+                                            "--arch=" + options.arch,
+                                            "--iter_unit=batch",
+                                            "--num_iter=" + std::to_string(options.steps),
+                                            "--warmup_steps=" + std::to_string(kUnloggedSteps),
+                                            "--batch_size=" + std::to_string(name.batch),
+                                            "--results_dir=" + measurement.results_dir.string()};
+  command.insert(command.end(), trainer.begin(), trainer.end());
+  const std::vector<std::string> precision = PrecisionOptions(name.precision);
+  command.insert(command.end(), precision.begin(), precision.end());
+  if (measurement.is_real) command.push_back("--data_dir=" + options.data_dir);
+  command.insert(command.end(), options.trainer.begin(), options.trainer.end());
+  return command;
+}
+
+std::string JobScript(const SweepOptions& options, const Programs& programs) {
+  std::vector<std::string> command = {programs.ddlbench,
+                                      "sweep",
+                                      "--cases=" + Joined(options.cases),
+                                      "--precision=" + Joined(options.precisions),
+                                      "--arch=" + options.arch,
+                                      "--repeats=" + std::to_string(options.repeats),
+                                      "--steps=" + std::to_string(options.steps)};
+  std::vector<std::string> batches;
+  for (const std::int64_t batch : options.batches) batches.push_back(std::to_string(batch));
+  command.push_back("--batch_size=" + Joined(batches));
+  if (!options.data.empty()) command.push_back("--data=" + Joined(options.data));
+  if (!options.data_dir.empty()) command.push_back("--data_dir=" + options.data_dir);
+  for (const std::string& option : options.ddlrun) command.push_back("--ddlrun=" + option);
+  std::vector<std::string> rest = {options.folder};
+  if (!options.trainer.empty()) rest.emplace_back("--");
+  rest.insert(rest.end(), options.trainer.begin(), options.trainer.end());
+  return "#!/bin/bash\n"
+         "# Made by ddlbench sweep --submit: a task of the array makes one measurement.\n"
+         "exec " +
+         support::QuoteCommand(command) + " --only=\"$SLURM_ARRAY_TASK_ID\" " +
+         support::QuoteCommand(rest) + "\n";
+}
+
+std::vector<std::string> SubmitCommand(const SweepOptions& options, std::size_t count,
+                                       const std::filesystem::path& script) {
+  const std::vector<Case> cases = CasesOf(options);
+  int nodes = 0;
+  int gpus = 0;
+  for (const Case& at : cases) {
+    nodes = std::max(nodes, at.nodes);
+    gpus = std::max(gpus, at.gpus);
+  }
+  std::vector<std::string> command = {
+      "sbatch",
+      "--job-name=ddlbench",
+      "--array=1-" + std::to_string(count) + "%" + std::to_string(options.at_once),
+      "--nodes=" + std::to_string(nodes),
+      "--gres=gpu:" + std::to_string(gpus),
+      "--output=" + (std::filesystem::path(options.folder) / "slurm-%A_%a.out").string()};
+  command.insert(command.end(), options.sbatch.begin(), options.sbatch.end());
+  command.push_back(script.string());
+  return command;
+}
+
+}  // namespace bench

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "bench/ddlbench/speeds/extract.h"
+
+#include <sysexits.h>
+
+#include <algorithm>
+#include <set>
+#include <system_error>
+
+#include "bench/ddlbench/speeds/files.h"
+#include "bench/run_log/log_entry.h"
+#include "bench/run_log/log_lines.h"
+#include "support/counted.h"
+#include "trainer/core/error.h"
+
+namespace bench {
+namespace {
+
+namespace fs = std::filesystem;
+using trainer::Error;
+
+constexpr char kNoLog[] = ": there is no log that can be used, such as 1n1g/r50_b128_fp32_1.log";
+
+// The entries of a folder, by name.
+std::vector<fs::path> EntriesOf(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::path> entries;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    entries.push_back(at->path());
+  }
+  if (error) {
+    throw Error(EX_NOINPUT, folder.string() + ": cannot be read: " + error.message() +
+                                "; give a folder of logs, as ddlbench sweep makes it");
+  }
+  std::sort(entries.begin(), entries.end());
+  return entries;
+}
+
+bool IsFolder(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+bool HasCases(const fs::path& folder) {
+  const std::vector<fs::path> entries = EntriesOf(folder);
+  return std::any_of(entries.begin(), entries.end(), [](const fs::path& entry) {
+    return ParseCase(entry.filename().string()) && IsFolder(entry);
+  });
+}
+
+// What a log says of the shape of its run; nothing of what it does not say.
+struct Expected {
+  std::string_view key;
+  std::int64_t value;
+  std::string_view of;  // which name says so
+};
+
+std::string Place(const fs::path& path, const LogLine& line) {
+  return path.string() + (line.number == 0 ? "" : ":" + std::to_string(line.number)) + ": ";
+}
+
+// Throws Error(EX_DATAERR) where the log is one of another shape.
+void CheckShape(std::string_view text, const std::vector<Expected>& shape) {
+  const LogEntry entry = ParseLogEntry(text);
+  if (entry.kind != EntryKind::kNvlog) return;
+  for (const Expected& expected : shape) {
+    const auto value = ValueOf(entry, expected.key);
+    const auto number = value ? NumberOf(*value) : std::nullopt;
+    if (number && *number != static_cast<double>(expected.value)) {
+      throw Error(EX_DATAERR, std::string(expected.key) + " is " + std::string(*value) + ", but " +
+                                  std::string(expected.of) + " says " +
+                                  std::to_string(expected.value));
+    }
+  }
+}
+
+// "logs/" has an empty last part; DLPerf wants the one before it.
+std::string LastPart(const fs::path& folder) {
+  std::error_code error;
+  const fs::path absolute = fs::absolute(folder, error);
+  if (error) throw Error(EX_OSERR, folder.string() + ": " + error.message());
+  const fs::path whole = absolute.lexically_normal();
+  return whole.has_filename() ? whole.filename().string() : whole.parent_path().filename().string();
+}
+
+void ReadCase(const fs::path& folder, const Case& at, const SpeedWindow& window,
+              std::map<std::string, ModelRuns>& models, Complaints& complaints) {
+  for (const fs::path& path : EntriesOf(folder)) {
+    if (path.extension() != ".log") continue;
+    const auto name = ParseRunName(path.filename().string());
+    if (!name) {
+      complaints.Problem(path.string() +
+                         ": its name is none such as r50_b128_fp32_1.log; it is left out");
+      continue;
+    }
+    const auto speed = ReadSpeed(path, at, *name, window, complaints);
+    if (!speed) continue;
+    CaseRuns& runs = models[name->model][at];
+    if (runs.batch == 0) runs.batch = name->batch;
+    if (runs.batch != name->batch) {
+      complaints.Problem(path.string() + ": its batch is " + std::to_string(name->batch) +
+                         ", that of the logs before it " + std::to_string(runs.batch) +
+                         "; it is left out: give each batch a folder of its own");
+    } else if (!runs.speeds.emplace(name->repeat, *speed).second) {
+      complaints.Problem(path.string() + ": there is another log of " + name->model + ", repeat " +
+                         std::to_string(name->repeat) +
+                         "; it is left out: give each precision a folder of its own");
+    }
+  }
+}
+
+}  // namespace
+
+SpeedWindow WindowOf(const ExtractOptions& options) {
+  SpeedWindow window;
+  window.rule = options.rule == "time" ? SpeedRule::kTime : SpeedRule::kRate;
+  window.warmup_steps = options.warmup_batches;
+  window.steps = options.train_batches;
+  const int fewest = window.rule == SpeedRule::kTime ? 2 : 1;
+  if (window.warmup_steps < kUnloggedSteps) {
+    throw Error(EX_USAGE,
+                "--warmup_batches must be 20 or more: logs have no line for the first 20");
+  }
+  if (window.steps < window.warmup_steps + fewest) {
+    throw Error(EX_USAGE, "--train_batches must be " +
+                              std::to_string(window.warmup_steps + fewest) +
+                              " or more: so many steps are needed to measure one behind "
+                              "--warmup_batches");
+  }
+  return window;
+}
+
+std::optional<double> ReadSpeed(const fs::path& path, const Case& at, const RunName& name,
+                                const SpeedWindow& window, Complaints& complaints) {
+  const std::vector<Expected> shape = {{"Num GPUs", at.ranks(), "the folder's name"},
+                                       {"Per-GPU Batch Size", name.batch, "the file's name"}};
+  SpeedMeter meter(window, at.ranks() * name.batch);
+  LogLine line;
+  try {
+    LogLines lines(path);
+    bool is_utf8 = true;
+    while (!meter.is_full() && lines.Next(line)) {
+      // The line that a run was killed in says nothing.
+      if (!line.is_whole) break;
+      if (is_utf8 && !line.is_cut && !IsUtf8(line.text)) {
+        is_utf8 = false;
+        complaints.Note(Place(path, line) +
+                        "bytes that are no UTF-8; DLPerf's own scripts stop at them");
+      }
+      try {
+        CheckShape(line.text, shape);
+        meter.Add(line.text);
+      } catch (const Error& error) {
+        complaints.Problem(Place(path, line) + error.what() + "; the log is left out");
+        return std::nullopt;
+      }
+    }
+  } catch (const Error& error) {
+    complaints.Problem(error.what(), error.exit_code());
+    return std::nullopt;
+  }
+  if (!meter.is_full()) {
+    complaints.Problem(Place(path, line) + "the log ends after " +
+                       support::Counted(meter.lines(), "line") + " with imgs_per_sec of " +
+                       std::to_string(meter.needed()) + "; it is left out");
+    return std::nullopt;
+  }
+  const auto speed = meter.Speed();
+  if (!speed) {
+    complaints.Problem(Place(path, line) +
+                       "no time has passed since the first step that counts; the log is left out");
+  }
+  return speed;
+}
+
+ModelSpeeds ReadLogFolder(const fs::path& folder, const SpeedWindow& window,
+                          Complaints& complaints) {
+  std::map<std::string, ModelRuns> models;
+  for (const fs::path& entry : EntriesOf(folder)) {
+    const auto at = ParseCase(entry.filename().string());
+    if (!at || !IsFolder(entry)) continue;
+    try {
+      ReadCase(entry, *at, window, models, complaints);
+    } catch (const Error& error) {
+      complaints.Problem(error.what(), error.exit_code());
+    }
+  }
+  ModelSpeeds speeds;
+  for (auto& [model, runs] : models) {
+    speeds[model] = SpeedsOf(runs);
+    if (!runs.contains(Case{1, 1})) {
+      complaints.Note(folder.string() + ": " + model +
+                      " has no log of 1n1g that can be used, so there are no speed-ups");
+    }
+  }
+  if (speeds.empty()) complaints.Problem(folder.string() + kNoLog);
+  return speeds;
+}
+
+std::vector<fs::path> FindLogFolders(const fs::path& folder, Complaints& complaints) {
+  if (HasCases(folder)) return {folder};
+  std::vector<fs::path> found;
+  for (const fs::path& entry : EntriesOf(folder)) {
+    if (!IsFolder(entry)) continue;
+    try {
+      if (HasCases(entry)) found.push_back(entry);
+    } catch (const Error& error) {
+      complaints.Problem(error.what(), error.exit_code());
+    }
+  }
+  return found;
+}
+
+std::string Extract(const ExtractOptions& options, Complaints& complaints) {
+  const SpeedWindow window = WindowOf(options);
+  std::string text;
+  std::set<fs::path> written;
+  for (const std::string& folder : options.folders) {
+    const std::size_t told = complaints.messages().size();
+    std::vector<fs::path> log_folders;
+    try {
+      log_folders = FindLogFolders(folder, complaints);
+    } catch (const Error& error) {
+      complaints.Problem(error.what(), error.exit_code());
+      continue;
+    }
+    if (log_folders.empty() && complaints.messages().size() == told) {
+      complaints.Problem(folder + kNoLog);
+    }
+    for (const fs::path& log_folder : log_folders) {
+      const ModelSpeeds models = ReadLogFolder(log_folder, window, complaints);
+      if (models.empty()) continue;
+      const std::string name = LastPart(log_folder);
+      for (const auto& [model, rows] : models) {
+        text.append("## ").append(name).append(": ").append(model).append("\n\n");
+        text.append(FormatTable(rows)).append("\n");
+      }
+      const fs::path output =
+          options.output_dir.empty() ? fs::path(folder) / "result" : fs::path(options.output_dir);
+      const fs::path file = output / (name + "_result.json");
+      if (!written.insert(file).second) {
+        complaints.Problem(log_folder.string() + ": " + file.string() +
+                           " is that of another folder of this name already; give each its own "
+                           "--output_dir");
+        continue;
+      }
+      try {
+        WriteFile(file, FormatJson(models));
+      } catch (const Error& error) {
+        complaints.Problem(std::string(error.what()) + "; give ddlbench extract --output_dir DIR",
+                           error.exit_code());
+        continue;
+      }
+      text.append("Saving result to ").append(file.string()).append("\n\n");
+    }
+  }
+  return text;
+}
+
+}  // namespace bench

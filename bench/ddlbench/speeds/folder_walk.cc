@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "bench/ddlbench/speeds/folder_walk.h"
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+namespace bench {
+
+namespace fs = std::filesystem;
+
+std::vector<fs::path> FilesBelow(const fs::path& folder,
+                                 const std::function<bool(const fs::path&)>& is_wanted,
+                                 Complaints& complaints) {
+  std::vector<fs::path> files;
+  // A recursive_directory_iterator would end at the first folder that it cannot read.
+  std::vector<fs::path> folders = {folder};
+  while (!folders.empty()) {
+    const fs::path next = std::move(folders.back());
+    folders.pop_back();
+    std::error_code error;
+    for (fs::directory_iterator at(next, error), end; !error && at != end; at.increment(error)) {
+      std::error_code ignored;
+      if (fs::is_directory(at->symlink_status(ignored))) {
+        folders.push_back(at->path());
+      } else if (is_wanted(at->path())) {
+        files.push_back(at->path());
+      }
+    }
+    if (error) {
+      complaints.Problem(next.string() + ": cannot be read: " + error.message(), EX_NOINPUT);
+    }
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+}  // namespace bench

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "bench/report/readers/log_reader.h"
+
+#include <cmath>
+#include <utility>
+
+#include "bench/report/readers/file_complaints.h"
+#include "bench/report/readers/logger_line.h"
+#include "bench/run_log/log_entry.h"
+#include "bench/run_log/log_lines.h"
+#include "trainer/core/error.h"
+
+namespace bench {
+namespace {
+
+using trainer::Error;
+
+// Beyond what a run has of anything that is counted here.
+constexpr double kMaxCount = 1e15;
+
+// A step as either form of line has it; a loss that is there and no finite number is NaN.
+struct StepValues {
+  std::int64_t step = 0;
+  std::optional<double> images_per_second;
+  std::optional<double> cross_entropy;
+};
+
+std::optional<double> ValueIn(const LoggerLine& line, std::string_view name) {
+  const LoggerField* field = FieldOf(line, name);
+  if (field == nullptr) return std::nullopt;
+  return field->number ? *field->number : std::nan("");
+}
+
+std::optional<double> ValueIn(const LogEntry& entry, std::string_view name) {
+  const auto text = ValueOf(entry, name);
+  if (!text) return std::nullopt;
+  const auto number = NumberOf(*text);
+  return number ? *number : std::nan("");
+}
+
+// The later of two, where it is there and finite.
+void Replace(std::optional<double>& value, const std::optional<double>& newer) {
+  if (newer && std::isfinite(*newer)) value = newer;
+}
+
+Settings SettingsOf(const LoggerLine& line) {
+  Settings settings;
+  for (const LoggerField& field : line.fields) settings.emplace_back(field.name, field.text);
+  return settings;
+}
+
+// Batches of a rank in a step: 1 where a program does not know the option.
+std::string BatchesIn(const Settings& settings) {
+  const std::string batches = SettingOf(settings, "accumulate");
+  return batches.empty() ? "1" : batches;
+}
+
+class Reader {
+ public:
+  Reader(const std::string& path, int skip_steps, RunRecord& run, Complaints& complaints)
+      : path_(path), skip_steps_(skip_steps), run_(run), complaints_(complaints) {}
+
+  // Throws Error(EX_DATAERR) for a line that cannot be used.
+  void Add(const LogLine& line) {
+    if (const auto logged = ParseLoggerLine(line.text)) {
+      AddLogged(*logged, line.number);
+      return;
+    }
+    const LogEntry entry = ParseLogEntry(line.text);
+    if (entry.kind != EntryKind::kNone) AddPrinted(entry, line);
+  }
+
+  // Lines that said something.
+  std::int64_t used() const { return used_; }
+
+ private:
+  void AddLogged(const LoggerLine& line, std::int64_t number) {
+    ++used_;
+    AddTime(line);
+    switch (line.kind) {
+      case LoggerLineKind::kParameters:
+        BeginLaunch(SettingsOf(line), number);
+        break;
+      case LoggerLineKind::kMetadata:
+        if (line.metric == "run") AddEnvironment(SettingsOf(line), number);
+        break;
+      case LoggerLineKind::kStep:
+        AddStep({line.step, ValueIn(line, "imgs_per_sec"), ValueIn(line, "cross_entropy")});
+        break;
+      case LoggerLineKind::kRun:
+        AddResults(line);
+        break;
+      case LoggerLineKind::kOther:
+        break;
+    }
+  }
+
+  void AddPrinted(const LogEntry& entry, const LogLine& line) {
+    ++used_;
+    if (entry.kind == EntryKind::kDllOptions) {
+      BeginLaunch({}, line.number);
+      if (const auto mode = ValueOf(entry, "mode")) AddSetting("mode", std::string(*mode));
+      const std::string batches(ValueOf(entry, "accumulate").value_or("1"));
+      if (batches != BatchesIn(run_.settings)) {
+        BeginAnewIfOther("accumulate", BatchesIn(run_.settings), batches, line.number);
+        AddSetting("accumulate", batches);
+      }
+    } else if (entry.kind == EntryKind::kNvlog) {
+      const auto& [key, value] = entry.values.front();
+      const auto number = NumberOf(value);
+      if (key == "Num GPUs" && number && *number >= 1 && *number <= kMaxCount) {
+        AddEnvironment({{"ranks", std::string(value)}}, line.number);
+      }
+      if (key == "Per-GPU Batch Size") {
+        const std::string batch(value);
+        BeginAnewIfOther("batch_size", SettingOf(run_.settings, "batch_size"), batch, line.number);
+        AddSetting("batch_size", batch);
+      }
+    } else if (entry.step.size() == 2) {
+      AddStep({entry.step[1], ValueIn(entry, "imgs_per_sec"), ValueIn(entry, "cross_entropy")});
+    } else if (entry.step.empty()) {
+      AddResults(entry);
+    }
+  }
+
+  void AddTime(const LoggerLine& line) {
+    if (!line.timestamp) return;
+    if (run_.began.empty()) {
+      run_.began = line.datetime.substr(0, line.datetime.find('.'));
+      first_time_ = *line.timestamp;
+    }
+    run_.seconds = *line.timestamp - first_time_;
+  }
+
+  void AddSetting(const std::string& name, const std::string& value) {
+    for (auto& [known, old] : run_.settings) {
+      if (known == name) {
+        old = value;
+        return;
+      }
+    }
+    run_.settings.emplace_back(name, value);
+  }
+
+  void BeginLaunch(Settings settings, std::int64_t number) {
+    ++run_.launches;
+    steps_to_skip_ = skip_steps_;
+    if (settings.empty()) return;
+    BeginAnewIfOther("batch_size", SettingOf(run_.settings, "batch_size"),
+                     SettingOf(settings, "batch_size"), number);
+    BeginAnewIfOther("accumulate", BatchesIn(run_.settings), BatchesIn(settings), number);
+    run_.settings = std::move(settings);
+  }
+
+  void AddEnvironment(Settings environment, std::int64_t number) {
+    const auto ranks = NumberOf(SettingOf(environment, "ranks"));
+    if (ranks && *ranks >= 1 && *ranks <= kMaxCount) {
+      const auto whole = static_cast<std::int64_t>(*ranks);
+      if (run_.ranks != 0 && run_.ranks != whole) {
+        BeginAnew(support::Counted(whole, "rank") + " in place of " + std::to_string(run_.ranks),
+                  number);
+      }
+      run_.ranks = whole;
+    }
+    run_.environment = std::move(environment);
+  }
+
+  // Steps of another size have other times; "" is what a launch has not said.
+  void BeginAnewIfOther(const std::string& name, const std::string& old, const std::string& value,
+                        std::int64_t number) {
+    if (old.empty() || value.empty() || old == value) return;
+    BeginAnew(name + "=" + value + " in place of " + old, number);
+  }
+
+  void BeginAnew(const std::string& why, std::int64_t number) {
+    if (run_.measures.last_step < 0) return;
+    complaints_.Note(path_ + ":" + std::to_string(number) + ": a launch with " + why +
+                     " begins; the steps before it are left out");
+    run_.measures = RunMeasures();
+  }
+
+  void AddStep(const StepValues& values) {
+    if (!values.images_per_second) return;
+    if (!IsSpeed(*values.images_per_second)) {
+      throw Error(EX_DATAERR, "imgs_per_sec is no speed above 0; the step is left out");
+    }
+    if (values.step < 0) throw Error(EX_DATAERR, "the number of the step is below 0");
+    if (run_.launches == 0) BeginLaunch({}, 0);
+    if (steps_to_skip_ > 0) {
+      --steps_to_skip_;
+      return;
+    }
+    bench::AddStep(run_.measures, values.step, *values.images_per_second);
+    if (values.cross_entropy) AddLoss(run_.measures, *values.cross_entropy);
+  }
+
+  template <typename Line>
+  void AddResults(const Line& line) {
+    Replace(run_.train_throughput, ValueIn(line, "train_throughput"));
+    Replace(run_.evaluation.top1, ValueIn(line, "top1_accuracy"));
+    Replace(run_.evaluation.top5, ValueIn(line, "top5_accuracy"));
+    Replace(run_.evaluation.loss, ValueIn(line, "eval_loss"));
+    Replace(run_.evaluation.images_per_second, ValueIn(line, "eval_throughput"));
+  }
+
+  const std::string path_;
+  const int skip_steps_;
+  RunRecord& run_;
+  Complaints& complaints_;
+  double first_time_ = 0;
+  int steps_to_skip_ = 0;
+  std::int64_t used_ = 0;
+};
+
+}  // namespace
+
+void ReadRunLog(const std::filesystem::path& path, int skip_steps, RunRecord& run,
+                Complaints& complaints) {
+  run.log = path.string();
+  LogLines lines(path);
+  FileComplaints file(path, complaints);
+  Reader reader(run.log, skip_steps, run, complaints);
+  for (LogLine line; lines.Next(line);) {
+    // What a launch was killed in says nothing.
+    if (!line.is_whole) {
+      run.is_torn = true;
+      complaints.Note(run.log + ":" + std::to_string(line.number) +
+                      ": the log ends within this line: the run was killed, or goes on; the lines "
+                      "before it are used");
+      break;
+    }
+    try {
+      if (line.is_cut) throw Error(EX_DATAERR, "it has more than 64 KiB");
+      reader.Add(line);
+    } catch (const Error& error) {
+      file.Problem(line.number, error.what());
+    }
+  }
+  file.End();
+  if (reader.used() == 0) {
+    complaints.Problem(run.log +
+                       ": it has no line of DLLogger's; give a folder that ddltraind had as its "
+                       "--results_dir, or a log.json of it");
+  }
+}
+
+}  // namespace bench

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A line of DLLogger's JSON file (trainer/telemetry/formats/dllogger.h):
+//   DLLL {"timestamp": "1593597600.1", "datetime": "2020-07-01 10:00:00.1", "elapsedtime": "0.5",
+//         "type": "LOG", "step": [0, 21], "data": {"imgs_per_sec": 365.1, ...}}
+//   DLLL {..., "type": "METADATA", "metric": "imgs_per_sec", "metadata": {"unit": "images/s"}}
+// What a launcher has put in front of DLLL does not matter.  Numbers that Python writes as NaN or
+// Infinity, which are no JSON, are read as no number.  Pure.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace bench {
+
+enum class LoggerLineKind : std::uint8_t {
+  kOther,       // has nothing that is used here
+  kParameters,  // options of a run, which begins here
+  kMetadata,    // of `metric`
+  kStep,        // step has an epoch and a step
+  kRun,         // of the whole run
+};
+
+struct LoggerField {
+  std::string name;
+  std::string text;              // a text as it is, other values as JSON
+  std::optional<double> number;  // finite
+};
+
+struct LoggerLine {
+  LoggerLineKind kind = LoggerLineKind::kOther;
+  std::int64_t step = 0;
+  std::string metric;
+  std::string datetime;
+  std::optional<double> timestamp;  // seconds since 1970
+  std::vector<LoggerField> fields;
+};
+
+// Null when there is none.
+const LoggerField* FieldOf(const LoggerLine& line, std::string_view name);
+
+// Nothing for a line without "DLLL ".  Throws trainer::Error(EX_DATAERR) that says what is wrong.
+std::optional<LoggerLine> ParseLoggerLine(std::string_view text);
+
+}  // namespace bench

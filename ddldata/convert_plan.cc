@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "ddldata/convert_plan.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdio>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <tuple>
+
+#include "ddldata/class_hints.h"
+#include "support/counted.h"
+#include "support/number.h"
+#include "trainer/core/crc32c.h"
+#include "trainer/core/error.h"
+#include "trainer/core/philox.h"
+#include "trainer/data/files/data_files.h"
+#include "trainer/data/images/image_names.h"
+
+namespace trainer {
+namespace {
+
+constexpr std::string_view kFirstLineOfConversion = "ddldata conversion 1\n";
+
+// The names that images have, sorted.
+std::set<std::string> UsedClasses(const ImageListing& listing) {
+  std::vector<bool> is_used(listing.classes.size());
+  for (const SourceImage& image : listing.images) is_used[image.class_number] = true;
+  std::set<std::string> used;
+  for (std::size_t i = 0; i < is_used.size(); ++i) {
+    if (is_used[i]) used.insert(listing.classes[i]);
+  }
+  return used;
+}
+
+std::vector<ImageClass> ClassesByNumber(const ImageListing& train, const ImageListing& validation,
+                                        const std::vector<ImageClass>& listed) {
+  std::size_t count = listed.size();
+  for (const ImageListing* listing : {&train, &validation}) {
+    if (listing->images.empty()) continue;
+    if (!listing->is_numbered) {
+      throw Error(EX_DATAERR,
+                  "the classes of one split have numbers (KEY.cls), those of the other names: "
+                  "convert them separately, with --class_list for the one with names");
+    }
+    for (const std::string& name : UsedClasses(*listing)) {
+      const auto number = support::WholeNumber<std::size_t>(name).value();
+      if (!listed.empty() && number >= listed.size()) {
+        throw Error(EX_DATAERR, "an image has the class " + name + ", but --class_list has " +
+                                    support::Counted(std::ssize(listed), "line") +
+                                    ", for the classes from 0 on");
+      }
+      count = std::max(count, number + 1);
+    }
+  }
+  std::vector<ImageClass> classes = listed;
+  classes.resize(count);
+  return classes;
+}
+
+struct NumberedName {
+  std::string_view stem;
+  std::string_view digits;  // without zeros in front; of 0 one
+};
+
+NumberedName NumberAtTheEnd(std::string_view name) {
+  const std::size_t last = name.find_last_not_of("0123456789");
+  const std::size_t begin = last == std::string_view::npos ? 0 : last + 1;
+  const std::string_view digits = name.substr(begin);
+  const std::size_t nonzero = std::min(digits.find_first_not_of('0'), digits.size());
+  return {name.substr(0, begin),
+          digits.substr(digits.empty() ? 0 : std::min(nonzero, digits.size() - 1))};
+}
+
+// By the name of the class; of numbers, by the number.
+std::map<std::string, std::int32_t> LabelsByName(const ImageListing& listing,
+                                                 const std::vector<ImageClass>& classes) {
+  std::map<std::string, std::int32_t> labels;
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    labels[listing.is_numbered ? std::to_string(i) : classes[i].name] =
+        static_cast<std::int32_t>(i) + 1;
+  }
+  return labels;
+}
+
+// Adds to a checksum what `text` holds.
+class ListChecksum {
+ public:
+  void Add(std::string_view text) {
+    text_ += text;
+    text_ += '\n';
+    constexpr std::size_t kPiece = 1U << 20;
+    if (text_.size() > kPiece) Fold();
+  }
+  std::string hex() {
+    Fold();
+    std::array<char, 9> text{};
+    std::snprintf(text.data(), text.size(), "%08x", value_);
+    return text.data();
+  }
+
+ private:
+  // The checksum of what is pending, behind the one so far.
+  void Fold() {
+    text_ += std::to_string(value_);
+    value_ = Crc32c(std::as_bytes(std::span(text_.data(), text_.size())));
+    text_.clear();
+  }
+
+  std::string text_;
+  std::uint32_t value_ = 0;
+};
+
+// ", 3 of them with bounding boxes, list HEX", or "" where there are none: then it is the text of a
+// conversion that was not given any.
+std::string DescribeBoxes(const SplitOrder& plan, const ImageListing& listing) {
+  const std::int64_t images = plan.ImagesWithBoxes();
+  if (images == 0) return "";
+  ListChecksum list;
+  for (const PlannedImage& place : plan.order) {
+    for (const BoundingBox& box : plan.BoxesOf(place)) {
+      std::string text(BaseName(listing.images[place.image].path));
+      for (const float corner : {box.xmin, box.ymin, box.xmax, box.ymax}) {
+        text += " " + std::to_string(std::bit_cast<std::uint32_t>(corner));
+      }
+      list.Add(text);
+    }
+  }
+  return ", " + std::to_string(images) + " of them with bounding boxes, list " + list.hex();
+}
+
+std::string DescribeSplit(const SplitOrder& plan, const ImageListing& listing) {
+  ListChecksum list;
+  std::uint64_t bytes = 0;
+  for (const PlannedImage& place : plan.order) {
+    const SourceImage& image = listing.images[place.image];
+    bytes += image.range.size;
+    list.Add(std::to_string(place.label) + " " + std::to_string(image.range.size) + " " +
+             std::string(BaseName(image.path)));
+  }
+  return FilePrefix(plan.split) + "* " + std::to_string(plan.order.size()) + " images, " +
+         std::to_string(bytes) + " bytes, " + std::to_string(plan.shards) + " files, list " +
+         list.hex() + DescribeBoxes(plan, listing) + "\n";
+}
+
+// The place of the first image of the class.
+std::string FirstImageOf(const ImageListing& listing, const std::string& name) {
+  const auto image = std::ranges::find_if(listing.images, [&](const SourceImage& one) {
+    return listing.classes[one.class_number] == name;
+  });
+  const ImageContainer& container = listing.containers[image->container];
+  return container.path + (container.is_tar ? ", " : "/") + image->path;
+}
+
+}  // namespace
+
+std::vector<ImageClass> NumberClasses(const ImageListing& train, const ImageListing& validation,
+                                      const std::vector<ImageClass>& listed) {
+  if (train.is_numbered || validation.is_numbered) {
+    return ClassesByNumber(train, validation, listed);
+  }
+  std::vector<ImageClass> classes = listed;
+  const ImageListing& first = train.images.empty() ? validation : train;
+  if (listed.empty()) {
+    for (const std::string& name : UsedClasses(first)) classes.push_back({name, ""});
+  }
+  std::set<std::string> names;
+  for (const ImageClass& one : classes) names.insert(one.name);
+  for (const ImageListing* listing : {&train, &validation}) {
+    for (const std::string& name : UsedClasses(*listing)) {
+      if (names.contains(name)) continue;
+      throw Error(EX_DATAERR, FirstImageOf(*listing, name) + ": the image has the class " + name +
+                                  ", which is not among the " + std::to_string(names.size()) +
+                                  " of " +
+                                  (listed.empty() ? "the training images" : "--class_list") +
+                                  DescribeLikeClass(name, names));
+    }
+  }
+  return classes;
+}
+
+std::string DescribeOrderOfNumbers(const std::vector<ImageClass>& classes) {
+  std::vector<NumberedName> numbers;
+  for (const ImageClass& one : classes) {
+    numbers.push_back(NumberAtTheEnd(one.name));
+    if (numbers.back().digits.empty() || numbers.back().stem != numbers.front().stem) return "";
+  }
+  std::vector<std::size_t> order(numbers.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) {
+    return std::pair(numbers[i].digits.size(), numbers[i].digits);
+  });
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (order[i] == i) continue;
+    return "the names of the classes are numbers, which labels count in the order of texts, as "
+           "TensorFlow and torchvision do: the class " +
+           classes[order[i]].name + " has the label " + std::to_string(order[i] + 1) + ", not " +
+           std::to_string(i + 1) + " (labels.txt has all; --class_list gives another order)";
+  }
+  return "";
+}
+
+std::string ShardName(Split split, int shard, int shards) {
+  std::array<char, 32> numbers{};
+  std::snprintf(numbers.data(), numbers.size(), "%05d-of-%05d", shard, shards);
+  return FilePrefix(split) + numbers.data();
+}
+
+SplitOrder PlanSplit(Split split, const ImageListing& listing,
+                     const std::vector<ImageClass>& classes, std::uint64_t seed, int shards) {
+  const bool is_train = split == Split::kTrain;
+  const auto images = std::ssize(listing.images);
+  const std::string option = is_train ? "--shards" : "--validation_shards";
+  if (shards < 0 || shards > kMaxShardNumber) {
+    throw Error(EX_USAGE, option + " must be 0 to " + std::to_string(kMaxShardNumber) + ", not " +
+                              std::to_string(shards));
+  }
+  if (shards > images) {
+    throw Error(EX_USAGE, option + " must be at most " + std::to_string(images) + ", not " +
+                              std::to_string(shards) + ": a file needs an image");
+  }
+  SplitOrder plan{split, {}, shards, {}};
+  if (shards == 0) {
+    const std::int64_t wanted = (images + kImagesOfShard - 1) / kImagesOfShard;
+    plan.shards = static_cast<int>(
+        std::min<std::int64_t>(wanted, is_train ? kMaxTrainShards : kMaxValidationShards));
+  }
+  const auto labels = LabelsByName(listing, classes);
+  for (std::uint32_t i = 0; i < listing.images.size(); ++i) {
+    const std::string& name = listing.classes[listing.images[i].class_number];
+    plan.order.push_back({i, labels.at(name)});
+  }
+  std::ranges::sort(plan.order, {}, [&](const PlannedImage& place) {
+    const SourceImage& image = listing.images[place.image];
+    return std::tuple(place.label, BaseName(image.path), std::string_view(image.path),
+                      image.container, image.range.offset);
+  });
+  Random random(seed, RandomPurpose::kArrange, is_train ? 0 : 1);
+  for (std::size_t i = plan.order.size(); i > 1; --i) {
+    std::swap(plan.order[i - 1], plan.order[random.Below(static_cast<std::uint32_t>(i))]);
+  }
+  return plan;
+}
+
+std::int64_t SplitOrder::ImagesWithBoxes() const {
+  return std::ranges::count_if(boxes, [](const auto& of_image) { return !of_image.empty(); });
+}
+
+std::vector<std::span<const BoundingBox>> PlanBoxes(const ImageListing& listing,
+                                                    const BoxList& boxes) {
+  std::vector<std::span<const BoundingBox>> planned;
+  std::map<const BoundingBox*, std::uint32_t> images;  // that have boxes, by the first of these
+  for (std::uint32_t i = 0; i < listing.images.size(); ++i) {
+    const std::string& path = listing.images[i].path;
+    planned.push_back(boxes.BoxesOf(path));
+    if (planned.back().empty()) continue;
+    const auto [other, is_new] = images.emplace(planned.back().data(), i);
+    if (!is_new) {
+      throw Error(EX_DATAERR, "two images have the name " +
+                                  std::string(WithoutImageEnding(BaseName(path))) + ", " +
+                                  listing.images[other->second].path + " and " + path +
+                                  ": which of them bounding boxes mean cannot be known");
+    }
+  }
+  return planned;
+}
+
+std::string DescribeConversion(std::uint64_t seed, const StoredImageOptions& image_options,
+                               const std::vector<ImageClass>& classes,
+                               std::span<const SplitOrder> plans,
+                               std::span<const ImageListing* const> listings) {
+  std::string text(kFirstLineOfConversion);
+  text += "seed " + std::to_string(seed) + "\n";
+  text += image_options.shorter_side == 0 ? "size as it is\n"
+                                          : "size " + std::to_string(image_options.shorter_side) +
+                                                " pixels on the shorter side, quality " +
+                                                std::to_string(image_options.quality) + "\n";
+  ListChecksum list;
+  for (const ImageClass& one : classes) list.Add(one.name + " " + one.text);
+  text += "classes " + std::to_string(classes.size()) + ", list " + list.hex() + "\n";
+  for (std::size_t i = 0; i < plans.size(); ++i) text += DescribeSplit(plans[i], *listings[i]);
+  return text;
+}
+
+}  // namespace trainer

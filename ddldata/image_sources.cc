@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "ddldata/image_sources.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "ddldata/web_dataset.h"
+#include "trainer/core/error.h"
+#include "trainer/data/images/image_files.h"
+#include "trainer/data/images/image_names.h"
+
+namespace trainer {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kFoundInterval = 1024;
+constexpr std::string_view kTarEnding = ".tar";
+constexpr std::string_view kParquetEnding = ".parquet";
+
+Error CannotList(const std::string& path, const std::error_code& error) {
+  return {EX_DATAERR, "cannot read " + path + ": " + error.message()};
+}
+
+std::uint64_t SizeOf(const fs::directory_entry& entry) {
+  std::error_code error;
+  const std::uint64_t size = entry.file_size(error);
+  if (error) throw CannotList(entry.path().string(), error);
+  return size;
+}
+
+bool IsFolder(const fs::directory_entry& entry) {
+  std::error_code ignored;  // a link to nothing is none; SizeOf complains of it
+  return entry.is_directory(ignored);
+}
+
+std::string StemOf(std::string_view tar) {
+  const std::string_view name = BaseName(tar);
+  return std::string(HasEnding(name, kTarEnding) ? name.substr(0, name.size() - kTarEnding.size())
+                                                 : name);
+}
+
+// Whether shards have the labels of images in files that end so.
+bool MayBeLabels(std::string_view name) {
+  constexpr std::string_view kEndings[] = {".json", ".txt",   ".label", ".labels",
+                                           ".npy",  ".index", ".class", ".id"};
+  return std::ranges::any_of(kEndings,
+                             [&](std::string_view ending) { return HasEnding(name, ending); });
+}
+
+// What a shell makes names of, unless it is in quotes.
+std::string AdviceOfPattern(std::string_view path) {
+  const bool is_pattern = path.find_first_of("{}*?") != std::string_view::npos;
+  return is_pattern ? "; write it without quotes, so that the shell makes the names" : "";
+}
+
+class ImageLister {
+ public:
+  ImageLister(bool has_labels, const std::function<void(std::int64_t)>& on_found)
+      : has_labels_(has_labels), on_found_(on_found) {}
+
+  void AddSource(const std::string& path, bool is_alone);
+  void TakeLabels(const ImageLabels& labels, const std::string& sources);
+  ImageListing Finish();
+
+ private:
+  void AddFolder(const std::string& root, bool is_alone);
+  void AddClassFolder(const std::string& root, const std::string& below,
+                      const std::string& class_name, int depth);
+  void AddTarFile(const std::string& path, const std::string& flat_class);
+  void AddTar(const support::Descriptor& file, const std::string& folder, const ByteRange& range,
+              const std::string& flat_class);
+  void TakeNumbers(std::size_t first_image, const std::vector<ClassFile>& files);
+  void RequireNoLabelFiles(std::span<const std::size_t> images,
+                           const std::map<std::string, std::string>& label_files) const;
+  void RequireNamesOnce(std::size_t first_image) const;
+  std::uint32_t AddContainer(const std::string& path, bool is_tar);
+  void AddImage(const ByteRange& range, std::string path, const std::string& class_name);
+  void AddOther(const std::string& path);
+  std::uint32_t NumberOf(const std::string& class_name);
+
+  bool has_labels_;
+  const std::function<void(std::int64_t)>& on_found_;
+  ImageListing listing_;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::string> containers_;  // paths, by file
+  std::map<std::string, std::uint32_t> class_numbers_;
+  std::map<std::string, std::string> empty_classes_;  // paths, by name
+};
+
+std::uint32_t ImageLister::AddContainer(const std::string& path, bool is_tar) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) {
+    throw CannotList(path, std::error_code(errno, std::generic_category()));
+  }
+  const std::pair<std::uint64_t, std::uint64_t> file(status.st_dev, status.st_ino);
+  const auto [other, is_new] = containers_.emplace(file, path);
+  if (!is_new) {
+    throw Error(
+        EX_DATAERR,
+        path + (other->second == path ? " is there twice" : " is the same as " + other->second) +
+            ": its images would count twice; give it once");
+  }
+  listing_.containers.push_back({path, is_tar, file});
+  return static_cast<std::uint32_t>(listing_.containers.size() - 1);
+}
+
+std::uint32_t ImageLister::NumberOf(const std::string& class_name) {
+  const auto number = static_cast<std::uint32_t>(listing_.classes.size());
+  const auto [place, is_new] = class_numbers_.emplace(class_name, number);
+  if (is_new) listing_.classes.push_back(class_name);
+  return place->second;
+}
+
+// Of the newest container.  A class "" is one that must come from elsewhere.
+void ImageLister::AddImage(const ByteRange& range, std::string path,
+                           const std::string& class_name) {
+  const auto container = static_cast<std::uint32_t>(listing_.containers.size() - 1);
+  listing_.images.push_back({container, NumberOf(class_name), range, std::move(path)});
+  if (std::ssize(listing_.images) % kFoundInterval == 0) on_found_(std::ssize(listing_.images));
+}
+
+void ImageLister::AddOther(const std::string& path) {
+  const bool is_first = listing_.others++ == 0;
+  if (is_first || HasEnding(path, kParquetEnding)) {
+    listing_.one_other = listing_.containers.back().path + "/" + path;
+  }
+}
+
+void ImageLister::AddSource(const std::string& path, bool is_alone) {
+  const std::size_t before = listing_.images.size();
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status)) {
+    const Error why =
+        CannotList(path, error ? error : make_error_code(std::errc::no_such_file_or_directory));
+    throw Error(why.exit_code(), why.what() + AdviceOfPattern(path));
+  }
+  if (fs::is_directory(status)) {
+    AddFolder(path, is_alone);
+  } else {
+    AddTarFile(path, is_alone ? "" : StemOf(path));
+  }
+  if (listing_.images.size() == before) {
+    const bool is_parquet = HasEnding(listing_.one_other, kParquetEnding);
+    throw Error(EX_DATAERR, path +
+                                " has no images: no file whose name ends as .JPEG, .jpg or .png" +
+                                (is_parquet ? "; " + std::string(kParquetAdvice) : ""));
+  }
+}
+
+void ImageLister::AddFolder(const std::string& root, bool is_alone) {
+  std::vector<std::string> tars;
+  std::set<std::string> class_folders;  // that have images
+  AddContainer(root, false);
+  for (const fs::directory_entry& entry : EntriesOf(root)) {
+    const std::string name = entry.path().filename().string();
+    const bool is_shown = !IsHidden(name);
+    if (is_shown && IsFolder(entry)) {
+      const std::size_t before = listing_.images.size();
+      AddClassFolder(root, name, name, 1);
+      if (listing_.images.size() > before) {
+        class_folders.insert(entry.path().string());
+      } else {
+        empty_classes_.emplace(name, entry.path().string());
+      }
+    } else if (is_shown && HasEnding(name, kTarEnding)) {
+      tars.push_back(entry.path().string());
+    } else if (is_shown && HasImageEnding(name)) {
+      AddImage({0, SizeOf(entry)}, name, "");
+    } else {
+      AddOther(name);
+    }
+  }
+  for (const std::string& tar : tars) {
+    const std::string folder = tar.substr(0, tar.size() - kTarEnding.size());
+    const std::size_t before = listing_.images.size();
+    AddTarFile(tar, is_alone && tars.size() == 1 ? "" : StemOf(tar));
+    if (listing_.images.size() == before) empty_classes_.emplace(StemOf(tar), tar);
+    if (listing_.images.size() > before && class_folders.contains(folder)) {
+      throw Error(EX_DATAERR, "both " + folder + " and " + tar +
+                                  " have images, most likely the same ones: move one of the two "
+                                  "away");
+    }
+  }
+}
+
+void ImageLister::AddClassFolder(const std::string& root, const std::string& below,
+                                 const std::string& class_name, int depth) {
+  if (depth > kMaxFolderDepth) {
+    throw TooManyFolders(root + "/" + below);
+  }
+  for (const fs::directory_entry& entry : EntriesOf(fs::path(root) / below)) {
+    const std::string path = below + "/" + entry.path().filename().string();
+    const bool is_shown = !IsHidden(path);
+    if (is_shown && IsFolder(entry)) {
+      AddClassFolder(root, path, class_name, depth + 1);
+    } else if (is_shown && HasImageEnding(path)) {
+      AddImage({0, SizeOf(entry)}, path, class_name);
+    } else {
+      AddOther(path);
+    }
+  }
+}
+
+void ImageLister::AddTarFile(const std::string& path, const std::string& flat_class) {
+  const support::Descriptor file = OpenForReading(path);
+  AddContainer(path, true);
+  AddTar(file, "", {0, FileSize(file, path)}, flat_class);
+}
+
+// `folder`: "" or the name of the tar within the tar, with '/' behind.
+void ImageLister::AddTar(const support::Descriptor& file, const std::string& folder,
+                         const ByteRange& range, const std::string& flat_class) {
+  const std::string path = listing_.containers.back().path;
+  const std::size_t first_image = listing_.images.size();
+  std::vector<ClassFile> class_files;
+  std::map<std::string, std::string> label_files;
+  std::vector<std::size_t> flat_images;
+  TarReader tar(file, path, range);
+  while (const auto member = tar.Next()) {
+    const std::string name = folder + member->name;
+    if (member->kind == TarKind::kFolder) continue;
+    const bool is_shown = !IsHidden(name) && member->kind != TarKind::kOther;
+    const bool is_tar = is_shown && HasEnding(name, kTarEnding);
+    const bool is_image = is_shown && HasImageEnding(name);
+    if (member->kind == TarKind::kLink && (is_tar || is_image)) {
+      throw Error(EX_DATAERR, path + ", " + name +
+                                  ": a link to another file: pack the files themselves with tar "
+                                  "--dereference --hard-dereference");
+    } else if (is_tar) {
+      if (!folder.empty()) {
+        throw Error(EX_DATAERR, path + ", " + name + ": a tar in a tar in a tar: unpack one");
+      }
+      const std::size_t before = listing_.images.size();
+      AddTar(file, name + "/", {member->offset, member->size}, StemOf(name));
+      if (listing_.images.size() == before) {
+        empty_classes_.emplace(StemOf(name), path + ", " + name);
+      }
+    } else if (is_shown && HasEnding(name, kClassFileEnding)) {
+      constexpr std::uint64_t kMaxNumberBytes = 32;
+      std::string text(member->size <= kMaxNumberBytes ? member->size : 0, '\0');
+      ReadAt(file, path, member->offset,
+             {reinterpret_cast<std::uint8_t*>(text.data()), text.size()});
+      class_files.push_back({name, text});
+    } else if (is_image) {
+      const std::string parent(FolderName(member->name));
+      if (parent.empty()) flat_images.push_back(listing_.images.size());
+      AddImage({member->offset, member->size}, name, parent.empty() ? flat_class : parent);
+    } else {
+      if (is_shown && MayBeLabels(name)) label_files.emplace(KeyOf(name), name);
+      AddOther(name);
+    }
+  }
+  RequireNamesOnce(first_image);
+  if (has_labels_) return;
+  if (class_files.empty()) {
+    RequireNoLabelFiles(flat_images, label_files);
+  } else {
+    TakeNumbers(first_image, class_files);
+  }
+}
+
+// Gives the images from `first_image` on the classes of WebDataset's KEY.cls.
+void ImageLister::TakeNumbers(std::size_t first_image, const std::vector<ClassFile>& files) {
+  std::vector<std::string> paths;
+  for (std::size_t i = first_image; i < listing_.images.size(); ++i) {
+    paths.push_back(listing_.images[i].path);
+  }
+  const auto numbers = NumbersOfImages(listing_.containers.back().path, files, paths);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    listing_.images[first_image + i].class_number = NumberOf(std::to_string(numbers[i]));
+  }
+  listing_.is_numbered = true;
+}
+
+// `images`: those of one tar that its name gives the class; `label_files`: paths, by key.
+void ImageLister::RequireNoLabelFiles(std::span<const std::size_t> images,
+                                      const std::map<std::string, std::string>& label_files) const {
+  const auto with_file = std::ranges::count_if(images, [&](std::size_t i) {
+    return label_files.contains(std::string(KeyOf(listing_.images[i].path)));
+  });
+  if (with_file * 2 <= std::ssize(images)) return;
+  throw Error(EX_DATAERR, listing_.containers.back().path + ": images have files such as " +
+                              label_files.begin()->second +
+                              " beside them, which are not read: give the classes as numbers in "
+                              "KEY.cls, or by --train_labels or --validation_labels; if the tar's "
+                              "name is the class, pack it without these files");
+}
+
+// Of the images of one tar, from `first_image` on.
+void ImageLister::RequireNamesOnce(std::size_t first_image) const {
+  std::vector<const SourceImage*> images;
+  for (std::size_t i = first_image; i < listing_.images.size(); ++i) {
+    images.push_back(&listing_.images[i]);
+  }
+  std::ranges::sort(images, {}, [](const SourceImage* image) {
+    return std::pair(std::string_view(image->path), image->range.offset);
+  });
+  const auto twice = std::ranges::adjacent_find(
+      images, {}, [](const SourceImage* image) -> const std::string& { return image->path; });
+  if (twice == images.end()) return;
+  throw Error(EX_DATAERR, listing_.containers.back().path + ", " + (*twice)->path +
+                              ": the tar has it twice, at the bytes " +
+                              std::to_string((*twice)->range.offset) + " and " +
+                              std::to_string((*std::next(twice))->range.offset) +
+                              "; tar extracts the last one: unpack the tar and pack it again");
+}
+
+void ImageLister::TakeLabels(const ImageLabels& labels, const std::string& sources) {
+  std::ranges::sort(listing_.images, {}, [](const SourceImage& image) {
+    return std::pair(BaseName(image.path), std::string_view(image.path));
+  });
+  std::vector<std::string> names;
+  for (const SourceImage& image : listing_.images) {
+    const std::string_view name = BaseName(image.path);
+    if (!names.empty() && names.back() == name) {
+      throw Error(EX_DATAERR, sources + " has two images of the name " + names.back() +
+                                  ": which of them a list of classes means cannot be known");
+    }
+    names.emplace_back(name);
+  }
+  const std::vector<std::string> classes = labels.ClassesOf(names, sources);
+  listing_.classes.clear();
+  class_numbers_.clear();
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    listing_.images[i].class_number = NumberOf(classes[i]);
+  }
+}
+
+ImageListing ImageLister::Finish() {
+  for (const SourceImage& image : listing_.images) {
+    const std::string& name = listing_.classes[image.class_number];
+    if (name.empty()) {
+      throw Error(EX_DATAERR, listing_.containers[image.container].path + ", " + image.path +
+                                  ": the image lies in no folder, which would be its class: give "
+                                  "a list of classes, --train_labels or --validation_labels");
+    }
+    constexpr std::size_t kMaxDigits = 7;
+    const bool is_number =
+        name.size() <= kMaxDigits && name.find_first_not_of("0123456789") == std::string::npos;
+    if (listing_.is_numbered && !is_number) {
+      throw Error(EX_DATAERR, listing_.containers[image.container].path + ", " + image.path +
+                                  ": the image has the class " + name +
+                                  ", others have numbers (KEY.cls): convert them separately");
+    }
+  }
+  for (const auto& [name, path] : empty_classes_) {
+    const bool is_class = class_numbers_.contains(name);
+    if (!is_class && !listing_.is_numbered) listing_.empty_classes.push_back(path);
+  }
+  on_found_(std::ssize(listing_.images));
+  return std::move(listing_);
+}
+
+}  // namespace
+
+ImageListing ListImages(const std::vector<std::string>& sources, const ImageLabels* labels,
+                        const std::function<void(std::int64_t)>& on_found) {
+  ImageLister lister(labels != nullptr, on_found);
+  std::string names;
+  for (const std::string& source : sources) {
+    lister.AddSource(source, sources.size() == 1);
+    names += (names.empty() ? "" : " ") + source;
+  }
+  if (labels != nullptr) lister.TakeLabels(*labels, names);
+  return lister.Finish();
+}
+
+}  // namespace trainer

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "ddldata/split_set.h"
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <iterator>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "ddldata/convert_plan.h"
+#include "ddldata/inspect.h"
+#include "ddldata/shard_folder.h"
+#include "trainer/core/error.h"
+#include "trainer/core/fact.h"
+#include "trainer/core/philox.h"
+#include "trainer/core/thread.h"
+#include "trainer/data/files/data_elsewhere.h"
+#include "trainer/data/files/data_files.h"
+#include "trainer/data/files/data_set.h"
+#include "trainer/data/files/tfrecord.h"
+
+namespace trainer {
+namespace {
+
+namespace fs = std::filesystem;
+
+// One split of the set that is made.
+struct SplitPart {
+  Split split = Split::kTrain;
+  const DataSet* from = nullptr;
+  std::vector<std::uint32_t> records;  // of that, in order
+  int shards = 0;
+
+  std::size_t ShardBegin(int shard) const {
+    return records.size() * static_cast<std::size_t>(shard) / static_cast<std::size_t>(shards);
+  }
+};
+
+void RequireSplitOption(bool condition, const std::string& message) {
+  if (!condition) throw Error(EX_USAGE, message);
+}
+
+std::string OutOfRange(const std::string& option, const std::string& range, std::int64_t value) {
+  return option + " must be " + range + ", not " + std::to_string(value);
+}
+
+std::vector<std::uint32_t> AllOf(const DataSet& set) {
+  DDL_CHECK(set.records() <= std::numeric_limits<std::uint32_t>::max());
+  std::vector<std::uint32_t> records(static_cast<std::size_t>(set.records()));
+  std::iota(records.begin(), records.end(), 0U);
+  return records;
+}
+
+// Names, sizes, record boundaries and data checksums of all files.
+std::string DescribeSource(const std::string& prefix, const DataSet& set) {
+  const std::vector<Fact> facts = set.facts();
+  Fingerprint fingerprint;
+  for (std::size_t i = 0; i < facts.size(); ++i) {
+    fingerprint.Add(facts[i].text);
+    fingerprint.Add(std::uint64_t{set.checksums()[i].value_or(0)});
+  }
+  return "from " + prefix + "* " + std::to_string(set.records()) + " records, " +
+         std::to_string(facts.size()) + " files, list " + fingerprint.hex() + "\n";
+}
+
+class SplitWork {
+ public:
+  SplitWork(const SplitSetOptions& options, ConvertProgress& progress,
+            const std::function<bool()>& stop_requested)
+      : options_(options), progress_(progress), stop_requested_(stop_requested) {}
+
+  SplitSetSummary Run();
+
+ private:
+  struct Task {
+    const SplitPart* part;
+    int shard;
+  };
+
+  void CheckOptions() const;
+  std::optional<DataSet> Open(Split split) const;
+  void PlanTrain(std::vector<std::uint32_t> records);
+  void PlanValidation(const DataSet& from, std::vector<std::uint32_t> records, int default_shards);
+  void PlanDraw();
+  void Plan();
+  std::string Describe() const;
+  void BeginProgress(std::span<const Task> tasks);
+  void WriteFile(const Task& task);
+  void StopIfAsked() const;
+
+  const SplitSetOptions& options_;
+  ConvertProgress& progress_;
+  const std::function<bool()>& stop_requested_;
+  std::optional<DataSet> train_;
+  std::optional<DataSet> validation_;
+  std::vector<SplitPart> parts_;
+  std::atomic<bool> failed_ = false;  // one thread has: the others need not finish
+  SplitSetSummary summary_;
+};
+
+void SplitWork::StopIfAsked() const {
+  if (!stop_requested_()) return;
+  throw Error(EX_TEMPFAIL, "stopped by a signal; what is whole stays in " + options_.dir +
+                               ", and the same command goes on with the rest");
+}
+
+void SplitWork::CheckOptions() const {
+  RequireSplitOption(
+      options_.threads >= 1 && options_.threads <= kMaxThreads,
+      OutOfRange("--threads", "1 to " + std::to_string(kMaxThreads), options_.threads));
+  RequireSplitOption(options_.validation_images >= 0,
+                     OutOfRange("--validation_images", "0 or more", options_.validation_images));
+}
+
+std::optional<DataSet> SplitWork::Open(Split split) const {
+  const bool may_be_part = HasShardManifest(options_.from);
+  const DataFiles files = ListDataFiles(options_.from, split, may_be_part);
+  if (files.paths.empty() && files.problems.empty()) return std::nullopt;
+  return std::make_optional<DataSet>(options_.from, "", split, options_.threads);
+}
+
+// How many files of `part` there are; 0: `by_default`, or one for each record where that is fewer.
+void PlanShards(SplitPart& part, const std::string& option, int asked, int by_default) {
+  const auto records = std::ssize(part.records);
+  RequireSplitOption(asked >= 0 && asked <= kMaxShardNumber,
+                     OutOfRange(option, "0 to " + std::to_string(kMaxShardNumber), asked));
+  RequireSplitOption(
+      asked <= records,
+      OutOfRange(option, "at most " + std::to_string(records), asked) + ": a file needs an image");
+  part.shards = asked > 0 ? asked : static_cast<int>(std::min<std::int64_t>(by_default, records));
+}
+
+void SplitWork::PlanTrain(std::vector<std::uint32_t> records) {
+  SplitPart part{Split::kTrain, &*train_, std::move(records), 0};
+  PlanShards(part, "--shards", options_.shards, static_cast<int>(train_->checksums().size()));
+  summary_.train_images = std::ssize(part.records);
+  parts_.push_back(std::move(part));
+}
+
+void SplitWork::PlanValidation(const DataSet& from, std::vector<std::uint32_t> records,
+                               int default_shards) {
+  SplitPart part{Split::kValidation, &from, std::move(records), 0};
+  PlanShards(part, "--validation_shards", options_.validation_shards, default_shards);
+  summary_.validation_images = std::ssize(part.records);
+  parts_.push_back(std::move(part));
+}
+
+void SplitWork::PlanDraw() {
+  RequireSplitOption(!validation_, options_.from +
+                                       " already has validation-* files: --validation_images "
+                                       "makes some of train-* files alone");
+  const std::int64_t drawn = options_.validation_images;
+  RequireSplitOption(
+      drawn < train_->records(),
+      OutOfRange("--validation_images",
+                 "less than the " + std::to_string(train_->records()) + " training images", drawn));
+  std::vector<std::uint32_t> validation = DrawRecords(train_->records(), drawn, options_.seed);
+  std::vector<std::uint32_t> train;
+  std::ranges::set_difference(AllOf(*train_), validation, std::back_inserter(train));
+  PlanTrain(std::move(train));
+  const std::int64_t shards = (drawn + kImagesOfShard - 1) / kImagesOfShard;
+  PlanValidation(*train_, std::move(validation),
+                 static_cast<int>(std::min<std::int64_t>(shards, kMaxValidationShards)));
+}
+
+void SplitWork::Plan() {
+  CheckOptions();
+  train_ = Open(Split::kTrain);
+  validation_ = Open(Split::kValidation);
+  if (!train_ && !validation_) {
+    throw Error(EX_DATAERR, "the data directory " + options_.from +
+                                " has no file train-* or validation-*" +
+                                SayWhatIsThere(options_.from));
+  }
+  RequireSplitOption(
+      train_ || (options_.shards == 0 && options_.validation_images == 0),
+      options_.from + " has no train-* files, which --shards and --validation_images are about");
+  RequireSplitOption(
+      validation_ || options_.validation_images > 0 || options_.validation_shards == 0,
+      options_.from +
+          " has no validation-* files: --validation_shards needs "
+          "--validation_images");
+  if (options_.validation_images > 0) {
+    PlanDraw();
+    return;
+  }
+  if (train_) PlanTrain(AllOf(*train_));
+  if (validation_) {
+    PlanValidation(*validation_, AllOf(*validation_),
+                   static_cast<int>(validation_->checksums().size()));
+  }
+}
+
+std::string SplitWork::Describe() const {
+  std::string text = "ddldata split 1\n";
+  if (train_) text += DescribeSource(FilePrefix(Split::kTrain), *train_);
+  if (validation_) text += DescribeSource(FilePrefix(Split::kValidation), *validation_);
+  if (options_.validation_images > 0)
+    text += "drawn with seed " + std::to_string(options_.seed) + "\n";
+  for (const SplitPart& part : parts_) {
+    text += FilePrefix(part.split) + "* " + std::to_string(part.records.size()) + " records, " +
+            std::to_string(part.shards) + " files\n";
+  }
+  return text;
+}
+
+void SplitWork::BeginProgress(std::span<const Task> tasks) {
+  std::int64_t images = 0;
+  std::uint64_t bytes = 0;
+  for (const Task& task : tasks) {
+    for (auto i = task.part->ShardBegin(task.shard); i < task.part->ShardBegin(task.shard + 1);
+         ++i) {
+      ++images;
+      bytes += task.part->from->SizeOf(task.part->records[i]);
+    }
+  }
+  progress_.Begin(images, bytes);
+}
+
+void SplitWork::WriteFile(const Task& task) {
+  const SplitPart& part = *task.part;
+  RecordWriter writer(
+      (fs::path(options_.dir) / ShardName(part.split, task.shard, part.shards)).string());
+  std::vector<std::uint8_t> buffer;
+  for (auto i = part.ShardBegin(task.shard); i < part.ShardBegin(task.shard + 1); ++i) {
+    StopIfAsked();
+    if (failed_) return;
+    writer.Append(part.from->Read(part.records[i], buffer));
+    progress_.Add(buffer.size());
+  }
+  writer.Finish();
+  writer.Commit();
+}
+
+SplitSetSummary SplitWork::Run() {
+  Plan();
+  std::vector<Task> tasks;
+  std::vector<std::string> names;
+  for (const SplitPart& part : parts_) {
+    for (int shard = 0; shard < part.shards; ++shard) {
+      tasks.push_back({&part, shard});
+      names.push_back(ShardName(part.split, shard, part.shards));
+    }
+  }
+  ShardFolder folder(options_.dir);
+  std::vector<Task> missing;
+  for (const std::size_t i : folder.MissingFiles(Describe(), names)) missing.push_back(tasks[i]);
+  const std::vector<ImageClass> classes = ReadLabels(options_.from);
+  if (!classes.empty()) WriteLabels(options_.dir, classes);
+  summary_.files = static_cast<int>(tasks.size());
+  summary_.files_before = summary_.files - static_cast<int>(missing.size());
+  BeginProgress(missing);
+  ShardFolder::WriteFiles(options_.threads, std::ssize(missing), failed_,
+                          [&](std::int64_t i) { WriteFile(missing[static_cast<std::size_t>(i)]); });
+  StopIfAsked();
+  MakeShardManifest(options_.dir, false, options_.threads);
+  return summary_;
+}
+
+}  // namespace
+
+// Selection sampling (Knuth, The Art of Computer Programming, 3.4.2, algorithm S).
+std::vector<std::uint32_t> DrawRecords(std::int64_t records, std::int64_t drawn,
+                                       std::uint64_t seed) {
+  Random random(seed, RandomPurpose::kArrange, 0);
+  std::vector<std::uint32_t> chosen;
+  for (std::int64_t i = 0; i < records && std::ssize(chosen) < drawn; ++i) {
+    const std::int64_t left = drawn - std::ssize(chosen);
+    if (random.Below(static_cast<std::uint32_t>(records - i)) < left) {
+      chosen.push_back(static_cast<std::uint32_t>(i));
+    }
+  }
+  return chosen;
+}
+
+SplitSetSummary SplitDataSet(const SplitSetOptions& options, ConvertProgress& progress,
+                             const std::function<bool()>& stop_requested) {
+  return SplitWork(options, progress, stop_requested).Run();
+}
+
+}  // namespace trainer

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From the file of an image to the JPEG that a record stores, as TensorFlow's
+// build_imagenet_data.py does it: a JPEG stays as it is, byte for byte; CMYK and PNG, which readers
+// do not expect, become RGB JPEGs of quality 100.  Beyond that, large images can be made smaller.
+
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "trainer/data/images/image.h"
+#include "trainer/data/images/image_decoder.h"
+
+namespace trainer {
+
+struct StoredImageOptions {
+  int shorter_side = 0;  // pixels: images that are larger are made that small; 0: none
+  int quality = 90;      // of those that are made smaller, 1 to 100
+};
+
+struct StoredImage {
+  std::string encoded;  // the JPEG file
+  ImageSize size;
+};
+
+// Keeps its memory from image to image.  Not thread-safe: one per thread.
+class ImageStore {
+ public:
+  explicit ImageStore(const StoredImageOptions& options) : options_(options) {}
+
+  // Decodes the image whole, so that a damaged one is found.  Throws Error(EX_DATAERR) without the
+  // name of the image if it is damaged, or neither JPEG nor PNG.
+  StoredImage Store(std::span<const std::uint8_t> file);
+
+ private:
+  StoredImageOptions options_;
+  ImageDecoder decoder_;
+  ImagePiece piece_;
+};
+
+}  // namespace trainer

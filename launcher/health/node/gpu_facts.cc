@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/health/node/gpu_facts.h"
+
+#include <filesystem>
+
+#include "launcher/allocation/visible_gpus.h"
+#include "launcher/health/node/nvml.h"
+#include "launcher/health/node/sorted_entries.h"
+#include "launcher/topology/driver_gpus.h"
+
+namespace launcher {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<FoundGpu> ReadProc(const std::string& root) {
+  std::vector<FoundGpu> gpus;
+  for (const DriverGpu& seen : ReadDriverGpus(root)) {
+    FoundGpu& gpu = gpus.emplace_back();
+    gpu.facts.pci_bus_id = seen.pci_bus_id;
+    gpu.facts.model = seen.model;
+    gpu.uuid = seen.uuid;
+  }
+  return gpus;
+}
+
+// /dev/nvidia0, /dev/nvidia1, ...
+std::vector<FoundGpu> ReadDevices(const fs::path& folder) {
+  const std::string start = "nvidia";
+  std::vector<FoundGpu> gpus;
+  for (const fs::path& entry : SortedEntries(folder)) {
+    const std::string name = entry.filename().string();
+    if (name.size() > start.size() && name.starts_with(start) &&
+        name.find_first_not_of("0123456789", start.size()) == std::string::npos) {
+      gpus.emplace_back();
+    }
+  }
+  return gpus;
+}
+
+}  // namespace
+
+void ReadGpuFacts(const GpuSources& sources, NodeFacts& facts) {
+  const fs::path root = sources.root.empty() ? "/" : sources.root;
+  std::vector<FoundGpu> found = ReadNvml(sources.nvml, facts.gpu_problem);
+  facts.gpu_source = "NVML";
+  if (found.empty()) {
+    found = ReadProc(sources.root);
+    facts.gpu_source = "/proc";
+  }
+  if (found.empty()) {
+    found = ReadDevices(root / "dev");
+    facts.gpu_source = found.empty() ? "" : "/dev";
+  }
+  std::vector<std::string> uuids;
+  for (const FoundGpu& gpu : found) uuids.push_back(gpu.uuid);
+  facts.gpus.clear();
+  if (sources.all_visible) {
+    for (const FoundGpu& gpu : found) facts.gpus.push_back(gpu.facts);
+    return;
+  }
+  for (const int index : VisibleGpus(sources.visible, uuids)) {
+    const bool is_known = index >= 0;
+    facts.gpus.push_back(is_known ? found[static_cast<std::size_t>(index)].facts : GpuFacts());
+  }
+}
+
+}  // namespace launcher

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ddlrun-node-check, which ddlrun starts on each node before the ranks, as a program of the shim.
+// It prints the facts of its node (facts_lines.h).  Each report says more than the one before: what
+// the node is, what its working directory is like, and what the nodes have found out together.
+//
+//   ddlrun-node-check [--limit SECONDS] [--link-limit SECONDS] [--probe FILE]
+//                     [--master-address ADDRESS]
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "launcher/base/environment.h"
+#include "launcher/base/error.h"
+#include "launcher/health/facts_lines.h"
+#include "launcher/health/node/exchange.h"
+#include "launcher/health/node/fabric.h"
+#include "launcher/health/node/gpu_facts.h"
+#include "launcher/health/node/mpi_version.h"
+#include "launcher/health/node/name_lookup.h"
+#include "launcher/health/node/rendezvous.h"
+#include "launcher/health/node/system_facts.h"
+#include "launcher/health/node/watchdog.h"
+#include "support/number.h"
+
+namespace launcher {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// How long a name may be looked for, so that other nodes do not wait for one without name servers
+// until they give up.  A resolver asks a second server after five seconds.
+constexpr std::chrono::seconds kLookupPatience{5};
+
+struct Arguments {
+  int limit_seconds = 30;      // for everything
+  int link_limit_seconds = 5;  // for one pair of nodes
+  std::string probe;           // a file that ddlrun has made in the working directory
+  std::string master_address;  // MASTER_ADDR of the ranks; "": none
+};
+
+int ReadSeconds(const std::string& text) {
+  const int seconds = support::WholeNumber<int>(text).value_or(0);
+  if (seconds >= 1 && seconds <= 3600) return seconds;
+  throw LaunchError(EX_USAGE, "'" + text + "' is not a number of seconds from 1 to 3600");
+}
+
+Arguments ReadArguments(const std::vector<std::string>& words) {
+  Arguments arguments;
+  for (std::size_t next = 0; next < words.size(); next += 2) {
+    const std::string value = next + 1 < words.size() ? words[next + 1] : "";
+    if (words[next] == "--limit") {
+      arguments.limit_seconds = ReadSeconds(value);
+    } else if (words[next] == "--link-limit") {
+      arguments.link_limit_seconds = ReadSeconds(value);
+    } else if (words[next] == "--probe") {
+      arguments.probe = value;
+    } else if (words[next] == "--master-address") {
+      arguments.master_address = value;
+    } else {
+      throw LaunchError(
+          EX_USAGE,
+          "usage: ddlrun-node-check [--limit SECONDS] [--link-limit SECONDS] "
+          "[--probe FILE] [--master-address ADDRESS]; it is started by ddlrun --check=full");
+    }
+  }
+  return arguments;
+}
+
+int NumberOr(const Environment& environment, const std::string& name, int fallback) {
+  return support::WholeNumber<int>(ValueOr(environment, name, "")).value_or(fallback);
+}
+
+// Prints reports: first one with all facts, then only what is new.  The thread of the watchdog uses
+// it as well.
+class Reporter {
+ public:
+  void Say(const NodeFacts& facts, bool is_final) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    Print(facts, reports_ == 0 ? FactsKind::kAll : FactsKind::kLater);
+    is_final_ = is_final;
+  }
+
+  // Prints all facts twice more, since mpirun may cut lines.
+  void Repeat() {
+    for (int again = 0; again < 2; ++again) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      const std::lock_guard<std::mutex> lock(mutex_);
+      Print(last_, FactsKind::kAll);
+    }
+  }
+
+  // Prints the last report with `problem`, unless that was the final one.
+  void SayTimeIsUp(const std::string& problem) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (is_final_) return;
+    NodeFacts facts = last_;
+    facts.exchange.problem = problem;
+    Print(facts, FactsKind::kLater);
+  }
+
+ private:
+  void Print(const NodeFacts& facts, FactsKind kind) {
+    last_ = facts;
+    const std::string lines = FormatFacts(facts, reports_++, kind);
+    std::fwrite(lines.data(), 1, lines.size(), stdout);
+    std::fflush(stdout);
+  }
+
+  std::mutex mutex_;
+  NodeFacts last_;
+  int reports_ = 0;
+  bool is_final_ = false;
+};
+
+// The facts that this node finds out without the others.
+NodeFacts ReadNode(const Environment& environment) {
+  NodeFacts facts;
+  facts.node = NumberOr(environment, "DDLRUN_NODE_RANK", 0);
+  facts.host = ValueOr(environment, "DDLRUN_HOST", "localhost");
+  ReadSystemFacts("", facts);
+  ReadLimits(facts);
+  GpuSources sources;
+  sources.all_visible = !environment.contains("CUDA_VISIBLE_DEVICES");
+  sources.visible = ValueOr(environment, "CUDA_VISIBLE_DEVICES", "");
+  ReadGpuFacts(sources, facts);
+  facts.granted_gpus = NumberOr(environment, "SLURM_GPUS_ON_NODE", -1);
+  facts.mpi = FindMpiVersion();
+  facts.pmix = Rendezvous::LibraryVersion();
+  facts.pmix_server = ValueOr(environment, "PMIX_VERSION", "");
+  facts.ucx = Fabric::LibraryVersion();
+  facts.directory.write_error = "the file system does not answer";
+  return facts;
+}
+
+void Run(const std::vector<std::string>& words) {
+  const Arguments arguments = ReadArguments(words);
+  const Clock::time_point deadline = Clock::now() + std::chrono::seconds(arguments.limit_seconds);
+  LimitLifetime(std::chrono::seconds(arguments.limit_seconds + 2));
+  const Environment environment = SnapshotEnvironment();
+  // Otherwise UCX would wait in connect() for a node that does not answer, and could not talk to
+  // the others meanwhile.
+  setenv("UCX_TCP_CONN_NB", "y", 0);
+
+  const bool is_of_mpirun = ValueOr(environment, "DDLRUN_SPAWNER", "") == "mpirun";
+  static Reporter reporter;                     // the watchdog's thread outlives this function
+  NameLookup master(arguments.master_address);  // meanwhile the rest is looked at
+  const Clock::time_point lookup_end = Clock::now() + kLookupPatience;
+  NodeFacts facts = ReadNode(environment);
+  reporter.Say(facts, false);
+  facts.directory = ReadDirectory(arguments.probe, std::chrono::seconds(3));
+  if (!arguments.master_address.empty()) {
+    facts.master = {arguments.master_address, master.Problem(lookup_end)};
+  }
+  reporter.Say(facts, false);
+  StartWatchdog(deadline, [limit = arguments.limit_seconds] {
+    reporter.SayTimeIsUp("the exchange did not end within " + std::to_string(limit) + " s");
+  });
+
+  if (!environment.contains("PMIX_NAMESPACE") || facts.pmix.empty()) {
+    facts.exchange.unavailable =
+        facts.pmix.empty() ? "ddlrun was built without PMIx" : "the launcher gives no PMIx";
+    reporter.Say(facts, true);
+    if (is_of_mpirun) reporter.Repeat();
+    return;
+  }
+  ExchangePlan plan;
+  plan.node = facts.node;
+  plan.nodes = NumberOr(environment, "DDLRUN_NODE_COUNT", 1);
+  plan.deadline = deadline;
+  plan.link_limit = std::chrono::seconds(arguments.link_limit_seconds);
+  ExchangeWithNodes(plan, facts.exchange, [&facts] { reporter.Say(facts, true); });
+  if (is_of_mpirun) reporter.Repeat();
+}
+
+}  // namespace
+}  // namespace launcher
+
+int main(int argc, char** argv) {
+  try {
+    launcher::Run(std::vector<std::string>(argv + 1, argv + argc));
+  } catch (const launcher::LaunchError& error) {
+    std::fprintf(stderr, "ddlrun-node-check: %s\n", error.what());
+    return error.exit_code();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "ddlrun-node-check: %s\n", error.what());
+    return EX_SOFTWARE;
+  }
+  // The destructors of UCX and of the drivers are left out: they would wait for nodes that do not
+  // answer.
+  std::fflush(stdout);
+  _exit(0);
+}

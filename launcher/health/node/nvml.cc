@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/health/node/nvml.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <array>
+
+namespace launcher {
+namespace {
+
+// From nvml.h of CUDA 11.8; these have the same layout and values in every later version.
+using Device = struct nvmlDevice_st*;
+using Return = int;
+constexpr Return kSuccess = 0;
+constexpr Return kInsufficientSize = 7;
+constexpr int kUncorrected = 1;  // nvmlMemoryErrorType_t
+constexpr int kVolatile = 0;     // nvmlEccCounterType_t: since the driver was loaded
+constexpr unsigned kMostLinks = 18;
+constexpr unsigned long long kNotAvailable = ~0ULL;
+
+struct PciInfo {  // nvmlPciInfo_t
+  std::array<char, 16> legacy_bus_id;
+  unsigned domain, bus, device, device_id, subsystem_id;
+  std::array<char, 32> bus_id;
+};
+
+struct ProcessInfo {  // nvmlProcessInfo_v2_t, of _v2 and _v3 of the function
+  unsigned pid;
+  unsigned long long used_memory;
+  unsigned gpu_instance, compute_instance;
+};
+
+class Library {
+ public:
+  explicit Library(const std::string& name)
+      : handle_(dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) {}
+  // Never unloaded: the driver's threads may still be in it.
+  bool is_open() const { return handle_ != nullptr; }
+
+  // Calls a function of the library; false when it is missing or fails.
+  template <typename... Arguments>
+  bool Call(const char* name, Arguments... arguments) const {
+    return Result(name, arguments...) == kSuccess;
+  }
+  template <typename... Arguments>
+  Return Result(const char* name, Arguments... arguments) const {
+    using Function = Return (*)(Arguments...);
+    const auto function = reinterpret_cast<Function>(dlsym(handle_, name));
+    return function == nullptr ? -1 : function(arguments...);
+  }
+  std::string ErrorText(Return error) const {
+    using Function = const char* (*)(Return);
+    const auto function = reinterpret_cast<Function>(dlsym(handle_, "nvmlErrorString"));
+    return function == nullptr ? "error " + std::to_string(error) : function(error);
+  }
+
+ private:
+  void* handle_;
+};
+
+std::vector<GpuProcess> ReadProcesses(const Library& nvml, Device device) {
+  constexpr std::size_t kMost = 64;  // more processes of one GPU are left out
+  std::array<ProcessInfo, kMost> found = {};
+  for (const char* name :
+       {"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2"}) {
+    auto count = static_cast<unsigned>(found.size());
+    const Return result = nvml.Result(name, device, &count, found.data());
+    if (result != kSuccess && result != kInsufficientSize) continue;
+    std::vector<GpuProcess> processes;
+    for (std::size_t i = 0; i < std::min<std::size_t>(count, kMost); ++i) {
+      GpuProcess& process = processes.emplace_back();
+      process.pid = found[i].pid;
+      if (found[i].used_memory != kNotAvailable) {
+        process.bytes = static_cast<long long>(found[i].used_memory);
+      }
+    }
+    return processes;
+  }
+  return {};
+}
+
+int CountActiveNvlinks(const Library& nvml, Device device) {
+  int active = -1;
+  for (unsigned link = 0; link < kMostLinks; ++link) {
+    int is_active = 0;
+    if (!nvml.Call("nvmlDeviceGetNvLinkState", device, link, &is_active)) continue;
+    active = std::max(active, 0) + (is_active != 0 ? 1 : 0);
+  }
+  return active;
+}
+
+void ReadErrors(const Library& nvml, Device device, GpuFacts& facts) {
+  unsigned long long errors = 0;
+  if (nvml.Call("nvmlDeviceGetTotalEccErrors", device, kUncorrected, kVolatile, &errors)) {
+    facts.uncorrected_errors = static_cast<long long>(errors);
+  }
+  // GPUs from Ampere on remap rows of bad memory, earlier ones retire pages.
+  unsigned corrected = 0;
+  unsigned uncorrected = 0;
+  unsigned pending = 0;
+  unsigned failed = 0;
+  if (nvml.Call("nvmlDeviceGetRemappedRows", device, &corrected, &uncorrected, &pending, &failed)) {
+    facts.remap_pending = pending != 0;
+    facts.remap_failed = failed != 0;
+  }
+  int is_pending = 0;
+  if (nvml.Call("nvmlDeviceGetRetiredPagesPendingStatus", device, &is_pending)) {
+    facts.remap_pending = facts.remap_pending || is_pending != 0;
+  }
+}
+
+FoundGpu ReadGpu(const Library& nvml, Device device) {
+  FoundGpu gpu;
+  std::array<char, 96> text = {};
+  if (nvml.Call("nvmlDeviceGetName", device, text.data(), static_cast<unsigned>(text.size()))) {
+    gpu.facts.model = text.data();
+  }
+  if (nvml.Call("nvmlDeviceGetUUID", device, text.data(), static_cast<unsigned>(text.size()))) {
+    gpu.uuid = text.data();
+  }
+  PciInfo pci = {};
+  if (nvml.Call("nvmlDeviceGetPciInfo_v3", device, &pci)) gpu.facts.pci_bus_id = pci.bus_id.data();
+  unsigned lanes = 0;
+  if (nvml.Call("nvmlDeviceGetCurrPcieLinkWidth", device, &lanes)) {
+    gpu.facts.pcie_lanes = static_cast<int>(lanes);
+  }
+  if (nvml.Call("nvmlDeviceGetMaxPcieLinkWidth", device, &lanes)) {
+    gpu.facts.pcie_lanes_most = static_cast<int>(lanes);
+  }
+  gpu.facts.nvlinks = CountActiveNvlinks(nvml, device);
+  gpu.facts.processes = ReadProcesses(nvml, device);
+  ReadErrors(nvml, device, gpu.facts);
+  return gpu;
+}
+
+}  // namespace
+
+std::vector<FoundGpu> ReadNvml(const std::string& library, std::string& problem) {
+  const Library nvml(library);
+  if (!nvml.is_open()) return {};
+  const Return started = nvml.Result("nvmlInit_v2");
+  if (started != kSuccess) {
+    problem = "NVML: " + nvml.ErrorText(started);
+    return {};
+  }
+  unsigned count = 0;
+  const Return counted = nvml.Result("nvmlDeviceGetCount_v2", &count);
+  if (counted != kSuccess) problem = "NVML: " + nvml.ErrorText(counted);
+  std::vector<FoundGpu> gpus;
+  for (unsigned index = 0; counted == kSuccess && index < count; ++index) {
+    Device device = nullptr;
+    const Return found = nvml.Result("nvmlDeviceGetHandleByIndex_v2", index, &device);
+    if (found != kSuccess) {
+      // This GPU fell off the bus.  It still counts for the numbers in CUDA_VISIBLE_DEVICES of the
+      // GPUs after it, so that the list of NVML without it would be wrong.
+      problem = "NVML: GPU " + std::to_string(index) + ": " + nvml.ErrorText(found);
+      gpus.clear();
+      break;
+    }
+    gpus.push_back(ReadGpu(nvml, device));
+  }
+  nvml.Call("nvmlShutdown");
+  return gpus;
+}
+
+}  // namespace launcher

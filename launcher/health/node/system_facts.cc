@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/health/node/system_facts.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "launcher/health/node/sorted_entries.h"
+#include "support/descriptor.h"
+#include "support/number.h"
+
+namespace launcher {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string FirstLine(const fs::path& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+std::string Trimmed(const std::string& text) {
+  const std::size_t first = text.find_first_not_of(" \t\"");
+  if (first == std::string::npos) return "";
+  return text.substr(first, text.find_last_not_of(" \t\"") + 1 - first);
+}
+
+// The value of the first line "key SEPARATOR value".
+std::string ValueOf(const fs::path& path, const std::string& key, char separator) {
+  std::ifstream file(path);
+  std::string line;
+  while (std::getline(file, line)) {
+    const std::size_t at = line.find(separator);
+    if (at != std::string::npos && Trimmed(line.substr(0, at)) == key) {
+      return Trimmed(line.substr(at + 1));
+    }
+  }
+  return "";
+}
+
+// Of "400 Gb/sec (4X NDR)", "131072000 kB".
+long long FirstWord(const std::string& text) {
+  return support::WholeNumber<long long>(text.substr(0, text.find(' '))).value_or(0);
+}
+
+// x86 and Arm say "model name", POWER "cpu".
+std::string CpuModel(const fs::path& cpuinfo) {
+  for (const char* key : {"model name", "cpu", "CPU part"}) {
+    const std::string model = ValueOf(cpuinfo, key, ':');
+    if (!model.empty()) return model;
+  }
+  return "unknown CPU";
+}
+
+int CountProcessors(const fs::path& cpuinfo) {
+  std::ifstream file(cpuinfo);
+  std::string line;
+  int count = 0;
+  while (std::getline(file, line)) {
+    if (line.starts_with("processor")) ++count;
+  }
+  return count;
+}
+
+int CountNvidiaDevices(const fs::path& devices) {
+  int count = 0;
+  for (const fs::path& device : SortedEntries(devices)) {
+    // Display controllers: 0300 VGA, 0302 3D; NVSwitches and audio functions are others.
+    if (FirstLine(device / "vendor") != "0x10de") continue;
+    const std::string device_class = FirstLine(device / "class").substr(0, 6);
+    if (device_class == "0x0300" || device_class == "0x0302") ++count;
+  }
+  return count;
+}
+
+// "4: ACTIVE" -> "ACTIVE"; "100 Gb/sec (4X EDR)" -> 100.
+std::vector<PortFacts> ReadPorts(const fs::path& infiniband) {
+  std::vector<PortFacts> ports;
+  for (const fs::path& device : SortedEntries(infiniband)) {
+    for (const fs::path& folder : SortedEntries(device / "ports")) {
+      const std::string state = FirstLine(folder / "state");
+      PortFacts port;
+      port.name = device.filename().string() + ":" + folder.filename().string();
+      port.state = Trimmed(state.substr(state.find(':') + 1));
+      port.rate_gbits = static_cast<int>(FirstWord(FirstLine(folder / "rate")));
+      port.protocol = FirstLine(folder / "link_layer");
+      ports.push_back(port);
+    }
+  }
+  return ports;
+}
+
+// Opens a file without a name, which cannot be left behind.  Where the file system has no such
+// files, it is one whose name is removed at once.
+support::Descriptor OpenUnnamed(const std::string& folder) {
+  support::Descriptor unnamed(open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
+  if (unnamed.is_open() ||
+      (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT && errno != EINVAL)) {
+    return unnamed;
+  }
+  std::string name = folder + "/.ddlrun-check.XXXXXX";
+  support::Descriptor named(mkostemp(name.data(), O_CLOEXEC));
+  if (named.is_open()) unlink(name.c_str());
+  return named;
+}
+
+long long FreeBytes(const std::string& path) {
+  struct statvfs info = {};
+  if (statvfs(path.c_str(), &info) != 0) return -1;
+  return static_cast<long long>(info.f_bavail) * static_cast<long long>(info.f_frsize);
+}
+
+bool IsSeen(const std::string& file, std::chrono::milliseconds patience) {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (access(file.c_str(), F_OK) != 0) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  return true;
+}
+
+}  // namespace
+
+void ReadSystemFacts(const std::string& root, NodeFacts& facts) {
+  const fs::path base = root.empty() ? fs::path("/") : fs::path(root);
+  facts.cpu_model = CpuModel(base / "proc/cpuinfo");
+  facts.cpus = CountProcessors(base / "proc/cpuinfo");
+  facts.memory_bytes = FirstWord(ValueOf(base / "proc/meminfo", "MemTotal", ':')) * 1024;
+  facts.machine = FirstLine(base / "proc/sys/kernel/hostname");
+  facts.kernel = FirstLine(base / "proc/sys/kernel/osrelease");
+  facts.system = ValueOf(base / "etc/os-release", "PRETTY_NAME", '=');
+  facts.nvidia_devices = CountNvidiaDevices(base / "sys/bus/pci/devices");
+  facts.ports = ReadPorts(base / "sys/class/infiniband");
+}
+
+void ReadLimits(NodeFacts& facts) {
+  rlimit limit = {};
+  getrlimit(RLIMIT_MEMLOCK, &limit);
+  facts.memlock_bytes =
+      limit.rlim_cur == RLIM_INFINITY ? -1 : static_cast<long long>(limit.rlim_cur);
+  facts.shm_error = WriteError("/dev/shm");
+  facts.shm_free_bytes = FreeBytes("/dev/shm");
+}
+
+std::string WriteError(const std::string& path) {
+  const support::Descriptor file = OpenUnnamed(path);
+  if (!file.is_open()) return std::strerror(errno);
+  // Writes a block and has it reach the disk: only then quotas and full disks are noticed.
+  const std::array<char, 4096> block = {};
+  const ssize_t written = write(file.fd(), block.data(), block.size());
+  if (written < 0) return std::strerror(errno);
+  if (written != static_cast<ssize_t>(block.size())) return std::strerror(ENOSPC);
+  return fsync(file.fd()) == 0 || errno == EINVAL ? "" : std::strerror(errno);
+}
+
+DirectoryFacts ReadDirectory(const std::string& probe, std::chrono::milliseconds patience) {
+  DirectoryFacts facts;
+  std::error_code error;
+  facts.path = fs::current_path(error).string();
+  if (error) {
+    facts.write_error = "the directory is gone: " + error.message();
+    return facts;
+  }
+  facts.is_shared = probe.empty() || IsSeen(probe, patience);
+  facts.write_error = WriteError(".");
+  facts.free_bytes = FreeBytes(".");
+  return facts;
+}
+
+}  // namespace launcher

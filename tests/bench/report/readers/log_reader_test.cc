@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "bench/report/readers/log_reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/bench/report/report_test_folder.h"
+#include "trainer/core/error.h"
+
+namespace bench {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+class ReadRunLogTest : public ReportFolderTest {
+ protected:
+  RunRecord Read(const std::string& text, int skip_steps = 0) {
+    RunRecord run;
+    ReadRunLog(Write("log.json", text), skip_steps, run, complaints_);
+    return run;
+  }
+  static std::vector<double> Steps(const RunRecord& run) {
+    std::vector<double> steps;
+    for (const SeriesPoint& point : run.measures.seconds_per_image.points()) {
+      steps.push_back(point.x);
+    }
+    return steps;
+  }
+};
+
+TEST_F(ReadRunLogTest, ReadsARun) {
+  const RunRecord run = Read(
+      LoggedOptions(R"("mode": "train", "batch_size": 8)") +
+      LoggedRun(R"("program": "ddltraind 0.1.0", "ranks": 2)") + LoggedSpeed(20, "100.0", "2.5") +
+      LoggedSpeed(21, "50.0", "2.25") +
+      R"(DLLL {"timestamp": "102.0", "type": "LOG", "step": [], "data": {"train_throughput": 66.0}})"
+      "\n"
+      R"(DLLL {"timestamp": "103.0", "type": "LOG", "step": [], "data": {"top1_accuracy": 0.5, "top5_accuracy": 0.75, "eval_loss": 1.5, "eval_throughput": 300.0}})"
+      "\n");
+  EXPECT_THAT(told_, IsEmpty());
+  EXPECT_EQ(run.launches, 1);
+  EXPECT_EQ(run.ranks, 2);
+  EXPECT_EQ(SettingOf(run.settings, "batch_size"), "8");
+  EXPECT_EQ(SettingOf(run.environment, "program"), "ddltraind 0.1.0");
+  EXPECT_EQ(run.began, "2026-11-23 10:00:00");
+  EXPECT_EQ(run.seconds, 2.5);
+  EXPECT_THAT(Steps(run), ElementsAre(20, 21));
+  EXPECT_DOUBLE_EQ(run.measures.seconds_per_image_statistics.Sample().mean, 0.015);
+  EXPECT_EQ(run.measures.last_step, 21);
+  EXPECT_EQ(run.measures.last_cross_entropy, 2.25);
+  EXPECT_EQ(run.train_throughput, 66);
+  EXPECT_EQ(run.evaluation.top1, 0.5);
+  EXPECT_EQ(run.evaluation.top5, 0.75);
+  EXPECT_EQ(run.evaluation.loss, 1.5);
+  EXPECT_EQ(run.evaluation.images_per_second, 300);
+}
+
+TEST_F(ReadRunLogTest, ReadsWhatARunPrinted) {
+  const RunRecord run = Read(
+      "some words\n"
+      "DLL 2020-07-01 10:00:00.123456 - PARAMETER mode : train  batch_size : 8 \n"
+      ":::NVLOGv0.2.3 resnet 1.5 (runner.py:373) Num GPUs: 4\n"
+      ":::NVLOGv0.2.3 resnet 1.5 (runner.py:374) Per-GPU Batch Size: 8\n"
+      "DLL 2020-07-01 10:00:00.223456 - (0, 20) imgs_per_sec : 100.0  cross_entropy : 2.5  "
+      "l2_loss : nan \n"
+      "DLL 2020-07-01 10:00:00.323456 - (0, 21) imgs_per_sec : 100.0  cross_entropy : nan \n"
+      "DLL 2020-07-01 10:00:00.323456 - () train_throughput : 99.5 \n");
+  EXPECT_THAT(told_, IsEmpty());
+  EXPECT_EQ(run.ranks, 4);
+  EXPECT_EQ(SettingOf(run.settings, "batch_size"), "8");
+  EXPECT_THAT(Steps(run), ElementsAre(20, 21));
+  EXPECT_EQ(run.measures.strange_losses, 1);
+  EXPECT_EQ(run.measures.last_cross_entropy, 2.5);
+  EXPECT_EQ(run.train_throughput, 99.5);
+}
+
+TEST_F(ReadRunLogTest, LeavesOutTheFirstStepsOfEachLaunch) {
+  const std::string launch = LoggedOptions(R"("batch_size": 8)");
+  const RunRecord run = Read(launch + LoggedSpeed(20, "1.0", "1") + LoggedSpeed(21, "1.0", "1") +
+                                 LoggedSpeed(22, "1.0", "1") + launch +
+                                 LoggedSpeed(40, "1.0", "1") + LoggedSpeed(41, "1.0", "1"),
+                             1);
+  EXPECT_EQ(run.launches, 2);
+  EXPECT_THAT(Steps(run), ElementsAre(21, 22, 41));
+}
+
+TEST_F(ReadRunLogTest, BeginsAnewWithOtherRanksOrAnotherBatch) {
+  const std::string first = LoggedOptions(R"("batch_size": 8)") + LoggedRun(R"("ranks": 2)") +
+                            LoggedSpeed(20, "1.0", "1");
+  const RunRecord other_ranks = Read(first + LoggedOptions(R"("batch_size": 8)") +
+                                     LoggedRun(R"("ranks": 4)") + LoggedSpeed(30, "2.0", "1"));
+  EXPECT_THAT(Steps(other_ranks), ElementsAre(30));
+  EXPECT_EQ(other_ranks.ranks, 4);
+  const RunRecord other_batch =
+      Read(first + LoggedOptions(R"("batch_size": 16)") + LoggedSpeed(30, "2.0", "1"));
+  EXPECT_THAT(Steps(other_batch), ElementsAre(30));
+  EXPECT_THAT(told_,
+              ElementsAre(HasSubstr("log.json:5: a launch with 4 ranks in place of 2 begins"),
+                          HasSubstr("log.json:4: a launch with batch_size=16 in place of 8")));
+  EXPECT_EQ(complaints_.exit_code(), EX_OK);
+}
+
+TEST_F(ReadRunLogTest, BeginsAnewWithOtherBatchesOfAStep) {
+  const RunRecord run =
+      Read(LoggedOptions(R"("batch_size": 8)") + LoggedSpeed(20, "1.0", "1") +
+           LoggedOptions(R"("batch_size": 8, "accumulate": 1)") + LoggedSpeed(21, "1.0", "1") +
+           LoggedOptions(R"("batch_size": 8, "accumulate": 2)") + LoggedSpeed(30, "2.0", "1"));
+  EXPECT_THAT(Steps(run), ElementsAre(30));
+  EXPECT_THAT(
+      told_, ElementsAre(HasSubstr("log.json:5: a launch with accumulate=2 in place of 1 begins")));
+}
+
+TEST_F(ReadRunLogTest, BeginsAnewWithAnotherStepInWhatRunsPrinted) {
+  const auto launch = [](const std::string& batch, const std::string& batches, int step) {
+    return "DLL 2020-07-01 10:00:00.1 - PARAMETER mode : train" + batches +
+           " \n:::NVLOGv0.2.3 resnet 1.5 (runner.py:373) Num GPUs: 4\n"
+           ":::NVLOGv0.2.3 resnet 1.5 (runner.py:374) Per-GPU Batch Size: " +
+           batch + "\nDLL 2020-07-01 10:00:00.2 - (0, " + std::to_string(step) +
+           ") imgs_per_sec : 100.0  cross_entropy : 2.5 \n";
+  };
+  const RunRecord other_batch =
+      Read(launch("8", "", 20) + launch("8", "", 21) + launch("16", "", 22));
+  EXPECT_THAT(Steps(other_batch), ElementsAre(22));
+  EXPECT_EQ(SettingOf(other_batch.settings, "batch_size"), "16");
+  const RunRecord other_batches =
+      Read(launch("8", "  accumulate : 2", 20) + launch("8", "  accumulate : 4", 21));
+  EXPECT_THAT(Steps(other_batches), ElementsAre(21));
+  EXPECT_EQ(SettingOf(other_batches.settings, "accumulate"), "4");
+  EXPECT_THAT(
+      told_, ElementsAre(HasSubstr("log.json:11: a launch with batch_size=16 in place of 8 begins"),
+                         HasSubstr("log.json:5: a launch with accumulate=4 in place of 2 begins")));
+  EXPECT_EQ(complaints_.exit_code(), EX_OK);
+}
+
+TEST_F(ReadRunLogTest, UsesHalfALog) {
+  const std::string whole =
+      LoggedOptions(R"("batch_size": 8)") + LoggedSpeed(20, "1.0", "1") + LoggedSpeed(21, "1", "1");
+  const RunRecord run = Read(whole.substr(0, whole.size() - 10));
+  EXPECT_TRUE(run.is_torn);
+  EXPECT_THAT(Steps(run), ElementsAre(20));
+  EXPECT_THAT(told_, ElementsAre(HasSubstr("log.json:3: the log ends within this line")));
+  EXPECT_EQ(complaints_.exit_code(), EX_OK);
+}
+
+TEST_F(ReadRunLogTest, NamesTheFirstLinesThatAreWrongAndCountsTheOthers) {
+  std::string text = LoggedSpeed(20, "1.0", "1") + "DLLL caf\xE9\n" + LoggedSpeed(21, "0.0", "1") +
+                     LoggedSpeed(-1, "1.0", "1") + LoggedSpeed(22, "Infinity", "1");
+  for (int i = 0; i < 1000; ++i) text += "DLLL {\n";
+  text += "DLLL {\"a\": \"" + std::string(70'000, 'x') + "\"}\n";
+  const RunRecord run = Read(text + LoggedSpeed(23, "1.0", "1"));
+  EXPECT_THAT(Steps(run), ElementsAre(20, 23));
+  EXPECT_THAT(told_, ElementsAre(HasSubstr(":2: it has bytes that are no UTF-8"),
+                                 HasSubstr(":3: imgs_per_sec is no speed above 0"),
+                                 HasSubstr(":4: the number of the step is below 0"),
+                                 HasSubstr(":5: imgs_per_sec is no speed above 0"),
+                                 HasSubstr(":6: what stands behind DLLL is no JSON object"),
+                                 HasSubstr("log.json: 1000 more lines cannot be used")));
+  EXPECT_EQ(complaints_.exit_code(), EX_DATAERR);
+}
+
+TEST_F(ReadRunLogTest, NamesALogOfAnotherKindAndOneThatIsNotThere) {
+  Read("time,value\n1,2\n");
+  EXPECT_THAT(told_, ElementsAre(HasSubstr("log.json: it has no line of DLLogger's")));
+  Read("");
+  EXPECT_THAT(told_, SizeIs(2));
+  RunRecord run;
+  EXPECT_THROW(ReadRunLog(folder_ / "none", 0, run, complaints_), trainer::Error);
+}
+
+}  // namespace
+}  // namespace bench

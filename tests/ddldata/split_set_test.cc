@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "ddldata/split_set.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ddldata/inspect.h"
+#include "tests/trainer/data/data_fixture.h"
+#include "trainer/data/class_list.h"
+#include "trainer/data/files/data_set.h"
+#include "trainer/data/files/shard_manifest.h"
+
+namespace trainer {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+namespace fs = std::filesystem;
+
+TEST(DrawRecords, DrawsSoManyInOrderByASeed) {
+  const std::vector<std::uint32_t> drawn = DrawRecords(1000, 100, 1);
+  EXPECT_EQ(drawn.size(), 100U);
+  EXPECT_TRUE(std::ranges::is_sorted(drawn));
+  EXPECT_EQ(std::set(drawn.begin(), drawn.end()).size(), 100U);
+  EXPECT_LT(drawn.back(), 1000U);
+  EXPECT_EQ(DrawRecords(1000, 100, 1), drawn);
+  EXPECT_NE(DrawRecords(1000, 100, 2), drawn);
+  EXPECT_TRUE(DrawRecords(10, 0, 1).empty());
+  EXPECT_THAT(DrawRecords(3, 3, 1), ElementsAre(0, 1, 2));
+}
+
+// Each of 20 records is among 5 in a quarter of 4,000 draws: 1,000, with a deviation of 27.
+TEST(DrawRecords, GivesEachTheSameChance) {
+  std::vector<int> counts(20);
+  for (std::uint64_t seed = 0; seed < 4000; ++seed) {
+    for (const std::uint32_t record : DrawRecords(20, 5, seed)) ++counts[record];
+  }
+  EXPECT_GT(*std::ranges::min_element(counts), 880);
+  EXPECT_LT(*std::ranges::max_element(counts), 1120);
+}
+
+// A set of 10 training records in three files, and 3 for validation in one.
+class SplitSetTest : public ::testing::Test {
+ protected:
+  SplitSetTest() {
+    fs::create_directory(from_);
+    WriteRecords(from_ + "/train-00000-of-00003", {"t0", "t1", "t2", "t3"});
+    WriteRecords(from_ + "/train-00001-of-00003", {"t4", "t5", "t6"});
+    WriteRecords(from_ + "/train-00002-of-00003", {"t7", "t8", "t9"});
+    WriteRecords(from_ + "/validation-00000-of-00001", {"v0", "v1", "v2"});
+    MakeShardManifest(from_, false, 1);
+  }
+
+  std::string Path(const std::string& name) const { return dir_ / name; }
+  SplitSetOptions OptionsFor(const std::string& name) const {
+    return {.from = from_, .dir = Path(name)};
+  }
+  static SplitSetSummary Run(
+      const SplitSetOptions& options, const std::function<bool()>& stop = [] { return false; }) {
+    std::ostringstream ignored;
+    ConvertProgress progress({}, ignored);
+    return SplitDataSet(options, progress, stop);
+  }
+  static std::pair<int, std::string> RefusalOf(const SplitSetOptions& options) {
+    try {
+      Run(options);
+    } catch (const Error& error) {
+      return {error.exit_code(), error.what()};
+    }
+    ADD_FAILURE() << "not refused";
+    return {};
+  }
+
+  void RemoveValidation() const {
+    fs::remove(from_ + "/validation-00000-of-00001");
+    fs::remove(from_ + "/ddldata.manifest");
+  }
+
+  // The records of each file.
+  std::map<std::string, std::vector<std::string>> RecordsOf(const std::string& name) const {
+    std::map<std::string, std::vector<std::string>> records;
+    for (const auto& entry : fs::directory_iterator(Path(name))) {
+      const std::string file = entry.path().filename().string();
+      if (file.starts_with("ddldata.")) continue;
+      const RecordFile records_of_file(entry.path().string(), true);
+      std::vector<std::uint8_t> buffer;
+      for (const RecordPlace& place : records_of_file.Scan()) {
+        const auto data = records_of_file.Read(place, buffer);
+        records[file].emplace_back(data.begin(), data.end());
+      }
+    }
+    return records;
+  }
+  std::map<std::string, std::string> BytesOf(const std::string& name) const {
+    std::map<std::string, std::string> files;
+    for (const auto& entry : fs::directory_iterator(Path(name))) {
+      files[entry.path().filename().string()] = ReadText(entry.path().string());
+    }
+    return files;
+  }
+
+  TempDir dir_;
+  const std::string from_ = dir_ / "from";
+};
+
+TEST_F(SplitSetTest, DividesRecordsInTheirOrder) {
+  SplitSetOptions options = OptionsFor("set");
+  options.shards = 4;
+  options.validation_shards = 2;
+  const SplitSetSummary summary = Run(options);
+  EXPECT_EQ(summary.train_images, 10);
+  EXPECT_EQ(summary.validation_images, 3);
+  EXPECT_EQ(summary.files, 6);
+  EXPECT_EQ(summary.files_before, 0);
+  const std::map<std::string, std::vector<std::string>> expected = {
+      {"train-00000-of-00004", {"t0", "t1"}}, {"train-00001-of-00004", {"t2", "t3", "t4"}},
+      {"train-00002-of-00004", {"t5", "t6"}}, {"train-00003-of-00004", {"t7", "t8", "t9"}},
+      {"validation-00000-of-00002", {"v0"}},  {"validation-00001-of-00002", {"v1", "v2"}}};
+  EXPECT_EQ(RecordsOf("set"), expected);
+  EXPECT_EQ(ReadShardManifest(Path("set"))->size(), 6U);
+}
+
+TEST_F(SplitSetTest, HasTheLabelsOfTheOther) {
+  SplitSetOptions options = OptionsFor("none");
+  Run(options);
+  EXPECT_FALSE(fs::exists(Path("none/labels.txt")));
+  WriteLabels(from_, {{"cat", "a cat"}, {"dog", ""}});
+  options.dir = Path("some");
+  Run(options);
+  EXPECT_EQ(ReadText(Path("some/labels.txt")), ReadText(from_ + "/labels.txt"));
+}
+
+TEST_F(SplitSetTest, HasAsManyFilesAsBeforeUnlessToldOtherwise) {
+  fs::remove(from_ + "/ddldata.manifest");
+  Run(OptionsFor("set"));
+  const auto records = RecordsOf("set");
+  EXPECT_EQ(records.size(), 4U);
+  EXPECT_THAT(records.at("train-00000-of-00003"), ElementsAre("t0", "t1", "t2"));
+  EXPECT_THAT(records.at("validation-00000-of-00001"), ElementsAre("v0", "v1", "v2"));
+}
+
+TEST_F(SplitSetTest, DrawsAValidationPart) {
+  RemoveValidation();
+  SplitSetOptions options = OptionsFor("set");
+  options.validation_images = 4;
+  options.shards = 2;
+  const SplitSetSummary summary = Run(options);
+  EXPECT_EQ(summary.train_images, 6);
+  EXPECT_EQ(summary.validation_images, 4);
+  EXPECT_EQ(summary.files, 3);
+  const auto records = RecordsOf("set");
+  std::vector<std::string> train = records.at("train-00000-of-00002");
+  std::ranges::copy(records.at("train-00001-of-00002"), std::back_inserter(train));
+  const std::vector<std::string> validation = records.at("validation-00000-of-00001");
+  std::vector<std::string> drawn;
+  for (const std::uint32_t record : DrawRecords(10, 4, options.seed)) {
+    drawn.push_back("t" + std::to_string(record));
+  }
+  EXPECT_EQ(validation, drawn);
+  EXPECT_TRUE(std::ranges::is_sorted(train));
+  std::vector<std::string> all;
+  std::ranges::merge(train, validation, std::back_inserter(all));
+  EXPECT_EQ(all.size(), 10U);
+  EXPECT_EQ(std::set(all.begin(), all.end()).size(), 10U);
+}
+
+TEST_F(SplitSetTest, BytesDependOnOptionsAlone) {
+  RemoveValidation();
+  SplitSetOptions options = OptionsFor("one");
+  options.validation_images = 4;
+  Run(options);
+  options.dir = Path("four");
+  options.threads = 4;
+  Run(options);
+  EXPECT_EQ(BytesOf("one"), BytesOf("four"));
+  options.dir = Path("seed");
+  options.seed = 7;
+  Run(options);
+  EXPECT_NE(BytesOf("one")["validation-00000-of-00001"],
+            BytesOf("seed")["validation-00000-of-00001"]);
+}
+
+TEST_F(SplitSetTest, GoesOnWhereItWasStopped) {
+  SplitSetOptions options = OptionsFor("whole");
+  options.shards = 5;
+  Run(options);
+  for (int records = 0; records <= 13; ++records) {
+    options.dir = Path("set" + std::to_string(records));
+    std::atomic<int> left = records;
+    try {
+      Run(options, [&] { return left-- <= 0; });
+      ADD_FAILURE() << "not stopped";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.exit_code(), EX_TEMPFAIL);
+      EXPECT_THAT(error.what(), HasSubstr("the same command goes on with the rest"));
+    }
+    WriteText(options.dir + "/.train-00004-of-00005.tmp", "begun by one that was killed");
+    const SplitSetSummary summary = Run(options);
+    EXPECT_EQ(summary.files_before, std::min(records / 2, 5) + (records == 13 ? 1 : 0));
+    EXPECT_EQ(BytesOf("set" + std::to_string(records)), BytesOf("whole"));
+  }
+}
+
+TEST_F(SplitSetTest, NeverOverwritesAnything) {
+  SplitSetOptions options = OptionsFor("set");
+  Run(options);
+  const auto before = BytesOf("set");
+  EXPECT_EQ(Run(options).files_before, 4);
+  options.shards = 2;
+  auto refusal = RefusalOf(options);
+  EXPECT_EQ(refusal.first, EX_USAGE);
+  EXPECT_THAT(
+      refusal.second,
+      HasSubstr("set is of another conversion: there it is \"train-* 10 records, 3 files\", "
+                "now it would be \"train-* 10 records, 2 files\""));
+  // Another set of the same names and sizes.
+  options.shards = 0;
+  WriteRecords(from_ + "/train-00001-of-00003", {"t4", "tX", "t6"});
+  fs::remove(from_ + "/ddldata.manifest");
+  refusal = RefusalOf(options);
+  EXPECT_EQ(refusal.first, EX_USAGE);
+  EXPECT_THAT(refusal.second, HasSubstr("there it is \"from train-* 10 records, 3 files, list "));
+  EXPECT_EQ(BytesOf("set"), before);
+  // Onto itself.
+  options.dir = from_;
+  const auto itself = BytesOf("from");
+  EXPECT_THAT(RefusalOf(options).second, HasSubstr("from already has data files (4, one is "));
+  EXPECT_EQ(BytesOf("from"), itself);
+}
+
+TEST_F(SplitSetTest, StopsAtADamagedRecord) {
+  std::string bytes = ReadText(from_ + "/train-00001-of-00003");
+  bytes[12] ^= 1;
+  WriteText(from_ + "/train-00001-of-00003", bytes);
+  const auto refusal = RefusalOf(OptionsFor("set"));
+  EXPECT_EQ(refusal.first, EX_DATAERR);
+  EXPECT_THAT(refusal.second,
+              StartsWith(from_ + "/train-00001-of-00003, record at offset 0: the checksum of"));
+  EXPECT_FALSE(fs::exists(Path("set") + "/ddldata.manifest"));
+}
+
+TEST_F(SplitSetTest, RefusesWhatMakesNoSense) {
+  const auto refusal = [&](const std::function<void(SplitSetOptions&)>& change) {
+    SplitSetOptions options = OptionsFor("set");
+    change(options);
+    const auto [code, message] = RefusalOf(options);
+    EXPECT_EQ(code, EX_USAGE) << message;
+    EXPECT_FALSE(fs::exists(Path("set")));
+    return message;
+  };
+  EXPECT_EQ(refusal([](SplitSetOptions& options) { options.shards = 11; }),
+            "--shards must be at most 10, not 11: a file needs an image");
+  EXPECT_EQ(refusal([](SplitSetOptions& options) { options.validation_shards = 4; }),
+            "--validation_shards must be at most 3, not 4: a file needs an image");
+  EXPECT_EQ(refusal([](SplitSetOptions& options) { options.shards = -1; }),
+            "--shards must be 0 to 99999, not -1");
+  EXPECT_EQ(refusal([](SplitSetOptions& options) { options.threads = 0; }),
+            "--threads must be 1 to 1024, not 0");
+  EXPECT_EQ(refusal([](SplitSetOptions& options) { options.validation_images = -2; }),
+            "--validation_images must be 0 or more, not -2");
+  EXPECT_THAT(refusal([](SplitSetOptions& options) { options.validation_images = 2; }),
+              HasSubstr("from already has validation-* files: --validation_images makes some"));
+  RemoveValidation();
+  EXPECT_EQ(refusal([](SplitSetOptions& options) { options.validation_images = 10; }),
+            "--validation_images must be less than the 10 training images, not 10");
+  EXPECT_THAT(refusal([](SplitSetOptions& options) { options.validation_shards = 1; }),
+              HasSubstr("from has no validation-* files: --validation_shards needs"));
+}
+
+TEST_F(SplitSetTest, OneSplitAloneWillDo) {
+  for (int i = 0; i < 3; ++i) {
+    fs::remove(from_ + "/train-0000" + std::to_string(i) + "-of-00003");
+  }
+  fs::remove(from_ + "/ddldata.manifest");
+  EXPECT_THAT(RefusalOf([&] {
+                SplitSetOptions options = OptionsFor("set");
+                options.shards = 2;
+                return options;
+              }())
+                  .second,
+              HasSubstr("from has no train-* files, which --shards and"));
+  Run(OptionsFor("set"));
+  EXPECT_EQ(RecordsOf("set").size(), 1U);
+  fs::remove(from_ + "/validation-00000-of-00001");
+  EXPECT_THAT(RefusalOf(OptionsFor("other")),
+              ::testing::Pair(EX_DATAERR, HasSubstr("from has no file train-* or validation-*")));
+}
+
+}  // namespace
+}  // namespace trainer

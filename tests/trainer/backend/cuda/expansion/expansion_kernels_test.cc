@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The backward pass of a convolution from 64 to 256 channels with its batch norms, against loops:
+// on the GPU, and on the emulator by the instructions of all generations.
+
+#include "trainer/backend/cuda/expansion/expansion_kernels.h"
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace trainer {
+namespace {
+
+constexpr std::size_t kIn = kExpansionChannels;
+constexpr std::size_t kOut = kExpansionFilters;
+
+using Doubles = std::vector<double>;
+
+void Assign(__half& dst, float value) { dst = __float2half_rn(value); }
+void Assign(__nv_bfloat16& dst, float value) { dst = __float2bfloat16_rn(value); }
+float ToFloat(__half value) { return __half2float(value); }
+float ToFloat(__nv_bfloat16 value) { return __bfloat162float(value); }
+
+// Major numbers of those compute capabilities whose code runs here.
+std::vector<int> Capabilities() {
+#ifdef DDLRUN_CUDA_EMULATOR
+  return {7, 8, 9};
+#else
+  cudaDeviceProp properties = {};
+  if (cudaGetDeviceProperties(&properties, 0) != cudaSuccess) return {};
+  return {properties.major};
+#endif
+}
+
+template <typename T>
+class DeviceValues {
+ public:
+  // Not-a-number in every type.
+  explicit DeviceValues(std::size_t count) : count_(count) {
+    EXPECT_EQ(cudaMalloc(&data_, bytes()), cudaSuccess);
+    EXPECT_EQ(cudaMemset(data_, 0xFF, bytes()), cudaSuccess);
+  }
+  explicit DeviceValues(const std::vector<T>& values) : DeviceValues(values.size()) {
+    Copy(data_, values.data(), cudaMemcpyHostToDevice);
+  }
+  ~DeviceValues() { cudaFree(data_); }
+  DeviceValues(const DeviceValues&) = delete;
+  DeviceValues& operator=(const DeviceValues&) = delete;
+
+  T* data() const { return static_cast<T*>(data_); }
+  std::vector<T> Download() const {
+    std::vector<T> values(count_);
+    Copy(values.data(), data_, cudaMemcpyDeviceToHost);
+    return values;
+  }
+
+ private:
+  std::size_t bytes() const { return count_ * sizeof(T); }
+  void Copy(void* dst, const void* src, cudaMemcpyKind kind) const {
+    EXPECT_EQ(cudaMemcpyAsync(dst, src, bytes(), kind, nullptr), cudaSuccess);
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  }
+
+  std::size_t count_;
+  void* data_ = nullptr;
+};
+
+// Around zero.
+std::vector<float> Noise(std::size_t count, unsigned seed, float deviation) {
+  std::mt19937 engine(seed);
+  std::normal_distribution<float> normal(0, deviation);
+  std::vector<float> values(count);
+  for (float& value : values) value = normal(engine);
+  return values;
+}
+
+template <typename T>
+std::vector<T> Stored(const std::vector<float>& values) {
+  std::vector<T> stored(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) Assign(stored[i], values[i]);
+  return stored;
+}
+template <typename T>
+Doubles Loaded(const std::vector<T>& values) {
+  Doubles loaded;
+  for (const T& value : values) loaded.push_back(ToFloat(value));
+  return loaded;
+}
+template <typename T>
+double Rounded(double value) {
+  T stored;
+  Assign(stored, static_cast<float>(value));
+  return ToFloat(stored);
+}
+
+template <typename T>
+struct KernelOperands {
+  std::size_t pixels;
+  std::vector<T> gradient, convolved, filter, before;
+  std::vector<std::uint8_t> mask;
+  std::vector<float> means, coefficients, saved;
+
+  explicit KernelOperands(std::size_t count)
+      : pixels(count),
+        gradient(Stored<T>(Noise(count * kOut, 1, 1))),
+        convolved(Stored<T>(Noise(count * kOut, 2, 1))),
+        filter(Stored<T>(Noise(kOut * kIn, 3, 0.1F))),
+        before(Stored<T>(Noise(count * kIn, 4, 1))),
+        mask(count * kOut / 8),
+        means(Noise(kOut, 5, 0.5F)),
+        coefficients(Noise(3 * kOut, 6, 0.5F)),
+        saved(Noise(4 * kIn, 7, 0.5F)) {
+    std::mt19937 engine(8);
+    for (std::uint8_t& bits : mask) bits = static_cast<std::uint8_t>(engine());
+    for (std::size_t c = 0; c < kIn; ++c) saved[kIn + c] = 0.75F + std::abs(saved[kIn + c]);
+  }
+};
+
+struct KernelResults {
+  Doubles diff_residual, diff_src, diff_filter, products, sums;
+};
+
+template <typename T>
+KernelResults Expected(const KernelOperands<T>& of) {
+  const Doubles gradient = Loaded(of.gradient);
+  const Doubles convolved = Loaded(of.convolved);
+  const Doubles filter = Loaded(of.filter);
+  const Doubles before = Loaded(of.before);
+  KernelResults to = {Doubles(of.pixels * kOut), Doubles(of.pixels * kIn), Doubles(kOut * kIn),
+                      Doubles(kIn), Doubles(kIn)};
+  for (std::size_t pixel = 0; pixel < of.pixels; ++pixel) {
+    Doubles src(kIn);
+    Doubles moved(kIn);
+    for (std::size_t c = 0; c < kIn; ++c) {
+      moved[c] = before[pixel * kIn + c] - of.saved[c];
+      const double normed =
+          moved[c] * of.saved[kIn + c] * of.saved[2 * kIn + c] + of.saved[3 * kIn + c];
+      src[c] = Rounded<T>(std::max(normed, 0.0));
+    }
+    Doubles diff_src(kIn);
+    for (std::size_t k = 0; k < kOut; ++k) {
+      const std::size_t at = pixel * kOut + k;
+      const bool passes = (of.mask[at / 8] >> at % 8 & 1) != 0;
+      to.diff_residual[at] = passes ? gradient[at] : 0;
+      const double dx = Rounded<T>(of.coefficients[k] * to.diff_residual[at] +
+                                   of.coefficients[kOut + k] * (convolved[at] - of.means[k]) +
+                                   of.coefficients[2 * kOut + k]);
+      for (std::size_t c = 0; c < kIn; ++c) {
+        diff_src[c] += dx * filter[k * kIn + c];
+        to.diff_filter[k * kIn + c] += dx * src[c];
+      }
+    }
+    for (std::size_t c = 0; c < kIn; ++c) {
+      if (src[c] == 0) diff_src[c] = 0;
+      to.diff_src[pixel * kIn + c] = diff_src[c];
+      to.sums[c] += diff_src[c];
+      to.products[c] += diff_src[c] * moved[c] * of.saved[kIn + c];
+    }
+  }
+  return to;
+}
+
+template <typename T>
+KernelResults RunKernel(const KernelOperands<T>& of, int capability, int multiprocessors,
+                        bool has_residual = true) {
+  constexpr bool kIsHalf = std::is_same_v<T, __half>;
+  const ExpansionShape shape = {.pixels = static_cast<std::int64_t>(of.pixels),
+                                .dtype = kIsHalf ? DType::kFloat16 : DType::kBFloat16,
+                                .multiprocessors = multiprocessors,
+                                .compute_capability = capability};
+  EXPECT_TRUE(HasExpansionKernel(shape));
+  const DeviceValues<T> gradient(of.gradient);
+  const DeviceValues<std::uint8_t> mask(of.mask);
+  const DeviceValues<T> convolved(of.convolved);
+  const DeviceValues<float> means(of.means);
+  const DeviceValues<float> coefficients(of.coefficients);
+  const DeviceValues<T> filter(of.filter);
+  const DeviceValues<T> before(of.before);
+  const DeviceValues<float> saved(of.saved);
+  const DeviceValues<T> diff_residual(of.pixels * kOut);
+  const DeviceValues<T> diff_src(of.pixels * kIn);
+  const DeviceValues<T> diff_filter(of.filter.size());
+  const DeviceValues<float> sums(2 * kIn);
+  const DeviceValues<float> scratch(static_cast<std::size_t>(ExpansionScratchFloats(shape)));
+  ExpansionBackward call;
+  call.gradient = gradient.data();
+  call.mask = mask.data();
+  call.convolved = convolved.data();
+  call.means = means.data();
+  call.coefficients = coefficients.data();
+  call.diff_residual = has_residual ? diff_residual.data() : nullptr;
+  call.filter = filter.data();
+  call.diff_filter = diff_filter.data();
+  call.before = before.data();
+  call.saved = saved.data();
+  call.diff_src = diff_src.data();
+  call.sums = sums.data();
+  call.scratch = scratch.data();
+  RunExpansionBackward(shape, call, nullptr);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  const std::vector<float> two = sums.Download();
+  return {has_residual ? Loaded(diff_residual.Download()) : Doubles(), Loaded(diff_src.Download()),
+          Loaded(diff_filter.Download()), Doubles(two.begin(), two.begin() + kIn),
+          Doubles(two.begin() + kIn, two.end())};
+}
+
+void ExpectNear(const Doubles& values, const Doubles& expected, double tolerance,
+                const std::string& name) {
+  ASSERT_EQ(values.size(), expected.size());
+  double squares = 0;
+  for (const double value : expected) squares += value * value;
+  const double typical = std::sqrt(squares / static_cast<double>(expected.size()));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    ASSERT_NEAR(values[i], expected[i], tolerance * (typical + std::abs(expected[i])))
+        << name << " at " << i;
+  }
+}
+
+template <typename T>
+void ExpectRight(int capability) {
+  const double tolerance = std::is_same_v<T, __half> ? 2e-3 : 1.6e-2;
+  // Fewer pixels than a turn has, several turns with a rest, several blocks.
+  for (const std::size_t pixels : {1, 15, 33, 150}) {
+    const KernelOperands<T> operands(pixels);
+    const KernelResults expected = Expected(operands);
+    for (const int multiprocessors : {1, 2, 108}) {
+      SCOPED_TRACE(std::to_string(pixels) + " pixels, " + std::to_string(multiprocessors));
+      const KernelResults results = RunKernel(operands, capability, multiprocessors);
+      EXPECT_EQ(results.diff_residual, expected.diff_residual);
+      ExpectNear(results.diff_src, expected.diff_src, tolerance, "diff_src");
+      ExpectNear(results.diff_filter, expected.diff_filter, tolerance, "diff_filter");
+      ExpectNear(results.products, expected.products, tolerance, "products");
+      ExpectNear(results.sums, expected.sums, tolerance, "sums");
+    }
+  }
+}
+
+class ExpansionKernel : public testing::Test {
+ protected:
+  void SetUp() override {
+    int count = 0;
+    if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) GTEST_SKIP() << "no GPU";
+  }
+};
+
+TEST_F(ExpansionKernel, GivesWhatLoopsGiveInFp16) {
+  for (const int capability : Capabilities()) ExpectRight<__half>(capability);
+}
+TEST_F(ExpansionKernel, GivesWhatLoopsGiveInBf16) {
+  for (const int capability : Capabilities()) {
+    if (capability >= 8) ExpectRight<__nv_bfloat16>(capability);
+  }
+}
+
+TEST_F(ExpansionKernel, GivesTheSameBitsWithoutAResidual) {
+  const KernelOperands<__half> operands(70);
+  for (const int capability : Capabilities()) {
+    const KernelResults with = RunKernel(operands, capability, 2);
+    const KernelResults without = RunKernel(operands, capability, 2, /*has_residual=*/false);
+    EXPECT_EQ(with.diff_src, without.diff_src);
+    EXPECT_EQ(with.diff_filter, without.diff_filter);
+    EXPECT_EQ(with.products, without.products);
+    EXPECT_EQ(with.sums, without.sums);
+  }
+}
+
+// A step whose gradients are no numbers is seen to be bad, wherever the first one was.
+TEST_F(ExpansionKernel, KeepsWhatIsNotANumber) {
+  for (const int capability : Capabilities()) {
+    KernelOperands<__half> operands(40);
+    Assign(operands.gradient[5 * kOut + 9], NAN);
+    operands.mask[(5 * kOut + 9) / 8] = 0xFF;
+    const KernelResults of_gradient = RunKernel(operands, capability, 1);
+    EXPECT_TRUE(std::isnan(of_gradient.diff_filter[9 * kIn]));
+    EXPECT_FALSE(std::isnan(of_gradient.diff_filter[8 * kIn]));
+    operands = KernelOperands<__half>(40);
+    Assign(operands.before[3 * kIn + 6], NAN);
+    const KernelResults of_input = RunKernel(operands, capability, 1);
+    EXPECT_TRUE(std::isnan(of_input.diff_filter[6]));
+    EXPECT_FALSE(std::isnan(of_input.diff_filter[7]));
+  }
+}
+
+// Without a GPU too.
+TEST(HasExpansionKernel, IsForWhatTensorCoresMultiply) {
+  const auto has = [](DType dtype, int capability) {
+    ExpansionShape shape;
+    shape.dtype = dtype;
+    shape.compute_capability = capability;
+    return HasExpansionKernel(shape);
+  };
+  EXPECT_FALSE(has(DType::kFloat16, 6));
+  EXPECT_TRUE(has(DType::kFloat16, 7));
+  EXPECT_FALSE(has(DType::kBFloat16, 7));
+  EXPECT_TRUE(has(DType::kBFloat16, 10));
+  EXPECT_FALSE(has(DType::kFloat32, 9));
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/backend/cuda/runtime/ranges.h"
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <string>
+
+namespace trainer {
+namespace {
+
+// NVTX looks for a profiler at the first call of a process.
+TEST(ProfilerRanges, AreHeardByAProfilerThatNvtxLoads) {
+  const std::string listener = DDLRUN_BINARY_DIR "/tests/nvtx_listener.so";
+  ::setenv("NVTX_INJECTION64_PATH", listener.c_str(), 1);
+  BeginProfilerRange("outer");
+  BeginProfilerRange("inner");
+  EndProfilerRange();
+  EndProfilerRange();
+  void* const library = ::dlopen(listener.c_str(), RTLD_NOW | RTLD_NOLOAD);
+  ASSERT_NE(library, nullptr) << "NVTX has not loaded " << listener;
+  const auto heard = reinterpret_cast<const char* (*)()>(::dlsym(library, "HeardRanges"));
+  ASSERT_NE(heard, nullptr);
+  EXPECT_STREQ(heard(), "outer\ninner\n.\n.\n");
+  ::dlclose(library);
+}
+
+}  // namespace
+}  // namespace trainer

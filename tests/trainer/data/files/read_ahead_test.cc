@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/data/files/read_ahead.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tests/trainer/data/made_up_items.h"
+
+namespace trainer {
+namespace {
+
+std::size_t SmallSize(std::int64_t item) { return static_cast<std::size_t>(item * 37 % 101); }
+
+// Calls `work(item)` once for each item below `end`, in order of start, on `threads` threads.
+void TakeAll(int threads, std::int64_t end, const std::function<void(std::int64_t)>& work) {
+  std::atomic<std::int64_t> next = 0;
+  std::vector<std::jthread> workers;
+  for (int i = 0; i < threads; ++i) {
+    workers.emplace_back([&] {
+      for (std::int64_t item = next++; item < end; item = next++) work(item);
+    });
+  }
+}
+
+struct Held {
+  ReadAhead::Taken taken;
+};
+
+std::unique_ptr<Held> Hold(ReadAhead& ring, std::int64_t item) {
+  return std::unique_ptr<Held>(new Held{ring.Take(item)});
+}
+
+// In 250 bytes there are two or three items at a time, some larger than all of it.
+TEST(ReadAhead, GivesEachItemItsBytes) {
+  const auto size = [](std::int64_t item) {
+    return item % 50 == 7 ? std::size_t{1000} : SmallSize(item);
+  };
+  for (const bool is_slow : {false, true}) {
+    const auto read = [&](std::int64_t item, std::span<std::uint8_t> bytes) {
+      if (is_slow) Sleep();
+      Fill(item, bytes);
+    };
+    for (const int threads : {1, 4}) {
+      for (const std::int64_t items : {1, 2, 7, 64}) {
+        for (const std::size_t bytes : {250, 1500}) {
+          ReadAhead ring({.most_threads = threads, .items = items, .bytes = bytes, .end = 500},
+                         {.size = size, .read = read});
+          TakeAll(3, 500, [&](std::int64_t item) {
+            const ReadAhead::Taken taken = ring.Take(item);
+            EXPECT_EQ(taken.bytes().size(), size(item));
+            EXPECT_TRUE(IsFilled(item, taken.bytes()));
+          });
+          EXPECT_LE(ring.threads(), threads);
+        }
+      }
+    }
+  }
+}
+
+TEST(ReadAhead, ReadsInOrderAndNothingWhereThereIsNothing) {
+  std::vector<std::int64_t> read;
+  {
+    ReadAhead ring({.most_threads = 1, .items = 4, .bytes = 100, .end = 9},
+                   {.size = [](std::int64_t item) { return item % 3 == 1 ? 0U : 10U; },
+                    .read = [&](std::int64_t item, auto) { read.push_back(item); }});
+    for (std::int64_t item = 0; item < 9; ++item) ring.Take(item);
+  }
+  EXPECT_EQ(read, (std::vector<std::int64_t>{0, 2, 3, 5, 6, 8}));
+}
+
+// Whoever has read it.
+TEST(ReadAhead, ThrowsAnErrorAtItsItemAlone) {
+  for (const bool is_slow : {false, true}) {
+    const auto read = [&](std::int64_t item, std::span<std::uint8_t> bytes) {
+      if (is_slow) Sleep();
+      if (item % 10 == 3) throw std::runtime_error(std::to_string(item));
+      Fill(item, bytes);
+    };
+    ReadAhead ring({.most_threads = 3, .items = 8, .bytes = 1000, .end = 40},
+                   {.size = [](std::int64_t) { return 10U; }, .read = read});
+    for (std::int64_t item = 0; item < 40; ++item) {
+      const ReadAhead::Taken taken = ring.Take(item);
+      if (item % 10 != 3) {
+        EXPECT_TRUE(IsFilled(item, taken.bytes()));
+        continue;
+      }
+      for (int attempt = 0; attempt < 2; ++attempt) {
+        try {
+          taken.bytes();
+          FAIL() << "nothing was thrown";
+        } catch (const std::runtime_error& error) {
+          EXPECT_EQ(error.what(), std::to_string(item));
+        }
+      }
+    }
+    EXPECT_EQ(ring.threads() > 0, is_slow);
+  }
+}
+
+// What is held: from the start of an item's read until it is given back.
+TEST(ReadAhead, StaysWithinItsItemsAndBytes) {
+  constexpr std::size_t kLarge = 500;
+  struct Bounds {
+    std::int64_t items;
+    std::size_t bytes;
+    std::size_t most_bytes;
+  };
+  for (const Bounds& bounds : {Bounds{6, 10000, 10000}, Bounds{64, 300, 300 + kLarge}}) {
+    std::atomic<std::size_t> held_bytes = 0;
+    std::atomic<std::int64_t> held_items = 0;
+    ReadAhead ring({.most_threads = 4, .items = bounds.items, .bytes = bounds.bytes, .end = 400},
+                   {.size = [](std::int64_t item) { return item % 20 == 19 ? kLarge : 50; },
+                    .read =
+                        [&](std::int64_t, std::span<std::uint8_t> bytes) {
+                          EXPECT_LE(held_bytes += bytes.size(), bounds.most_bytes);
+                          EXPECT_LE(++held_items, bounds.items);
+                          Sleep();
+                        }});
+    const auto take = [&](std::int64_t item) {
+      const ReadAhead::Taken taken = ring.Take(item);
+      held_bytes -= taken.bytes().size();
+      --held_items;
+    };
+    take(0);
+    while (held_items < 6) std::this_thread::yield();  // it is full
+    TakeAll(2, 399, [&](std::int64_t item) { take(item + 1); });
+  }
+}
+
+TEST(ReadAhead, WaitsWithALargeItemUntilNothingElseIsHeld) {
+  std::atomic<std::int64_t> last_read = -1;
+  ReadAhead ring({.most_threads = 4, .items = 8, .bytes = 100, .end = 8},
+                 {.size = [](std::int64_t item) { return item == 2 ? 101U : 10U; },
+                  .read =
+                      [&](std::int64_t item, auto) {
+                        Sleep();
+                        last_read = item;
+                      }});
+  {
+    const ReadAhead::Taken first = ring.Take(0);
+    const ReadAhead::Taken second = ring.Take(1);
+    EXPECT_GT(ring.threads(), 0);
+    EXPECT_EQ(last_read, 1);  // 2 has no room, and nothing is read before it
+  }
+  for (std::int64_t item = 2; item < 8; ++item) {
+    EXPECT_EQ(ring.Take(item).bytes().size(), item == 2 ? 101U : 10U);
+  }
+}
+
+TEST(ReadAheadFor, HasItsShareForEachWorkerAndABoundForAll) {
+  const ReadAhead::Options one = ReadAheadFor(1, 77);
+  EXPECT_EQ(one.end, 77);
+  EXPECT_EQ(one.items, 128);
+  EXPECT_EQ(one.bytes, 16U << 20);
+  EXPECT_EQ(one.most_threads, 64);
+  const ReadAhead::Options many = ReadAheadFor(1000, 77);
+  EXPECT_EQ(many.items, 2048);
+  EXPECT_EQ(many.bytes, 256U << 20);
+  EXPECT_EQ(many.most_threads, 512);
+}
+
+TEST(ReadAhead, SeeksWhileItReads) {
+  std::int64_t told = 0;  // not atomic: nothing is read when it changes
+  std::atomic<int> under_way = 0;
+  ReadAhead ring({.most_threads = 4, .items = 16, .bytes = 1000, .end = kNoLastItem},
+                 {.size = [&](std::int64_t item) { return SmallSize(item + told); },
+                  .read =
+                      [&](std::int64_t item, std::span<std::uint8_t> bytes) {
+                        ++under_way;
+                        Sleep();
+                        Fill(item + told, bytes);
+                        --under_way;
+                      }});
+  for (int i = 0; i < 50; ++i) {
+    const std::int64_t target = i * 7919 % 1000;
+    ring.Seek(target, [&] {
+      EXPECT_EQ(under_way, 0);
+      told = i;
+    });
+    for (std::int64_t item = target; item < target + i % 5; ++item) {
+      const ReadAhead::Taken taken = ring.Take(item);
+      EXPECT_EQ(taken.bytes().size(), SmallSize(item + told));
+      EXPECT_TRUE(IsFilled(item + told, taken.bytes()));
+    }
+  }
+  EXPECT_GT(ring.threads(), 0);
+}
+
+TEST(ReadAhead, StartsAnewBehindItsEnd) {
+  ReadAhead ring({.most_threads = 2, .items = 4, .bytes = 1000, .end = 10},
+                 {.size = SmallSize, .read = Fill});
+  for (int pass = 0; pass < 3; ++pass) {
+    for (std::int64_t item = 0; item < 10; ++item) {
+      EXPECT_TRUE(IsFilled(item, ring.Take(item).bytes()));
+    }
+    ring.Seek(0, [] {});
+  }
+}
+
+// One that lies before what is wanted is read by who wants that.
+TEST(ReadAhead, ReadsWhatOthersWantBeforeItsOwn) {
+  ReadAhead ring({.most_threads = 1, .items = 10, .bytes = 1000, .end = 10},
+                 {.size = [](std::int64_t) { return 10U; }, .read = Fill});
+  EXPECT_TRUE(IsFilled(3, ring.Take(3).bytes()));
+  for (const std::int64_t item : {1, 0, 2, 4}) {
+    EXPECT_TRUE(IsFilled(item, ring.Take(item).bytes()));
+  }
+}
+
+// Two of ten bytes are held at a time, of 1,600: within the first 100 there is room for all.
+TEST(ReadAhead, StaysInTheSameMemoryWhileLittleIsHeld) {
+  std::set<const std::uint8_t*> places;
+  ReadAhead ring({.most_threads = 1, .items = 64, .bytes = 1600, .end = 1000},
+                 {.size = [](std::int64_t) { return 10U; },
+                  .read = [&](std::int64_t, auto bytes) { places.insert(bytes.data()); }});
+  std::unique_ptr<Held> last;
+  for (std::int64_t item = 0; item < 1000; ++item) last = Hold(ring, item);
+  EXPECT_EQ(*places.rbegin() - *places.begin(), 90);
+}
+
+// In 100 bytes; which of the items that are held is given back before the next is taken.
+TEST(ReadAhead, UsesItsMemoryToTheLastByte) {
+  struct Step {
+    std::size_t size;
+    std::vector<std::size_t> freed;
+    std::ptrdiff_t begin;
+  };
+  const std::vector<Step> steps = {{40, {}, 0},   {30, {}, 40},    {30, {}, 70},    {40, {0}, 0},
+                                   {30, {1}, 40}, {31, {2, 3}, 0}, {50, {4, 5}, 0}, {20, {}, 50}};
+  std::vector<const std::uint8_t*> begins;
+  ReadAhead ring(
+      {.most_threads = 1, .items = 8, .bytes = 100, .end = std::ssize(steps)},
+      {.size = [&](std::int64_t item) { return steps[static_cast<std::size_t>(item)].size; },
+       .read = [&](std::int64_t, auto bytes) { begins.push_back(bytes.data()); }});
+  std::vector<std::unique_ptr<Held>> held;
+  for (const Step& step : steps) {
+    for (const std::size_t item : step.freed) held[item].reset();
+    held.push_back(Hold(ring, std::ssize(held)));
+    EXPECT_EQ(begins.back() - begins.front(), step.begin) << "item " << held.size() - 1;
+  }
+}
+
+}  // namespace
+}  // namespace trainer

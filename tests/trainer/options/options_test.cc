@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/options/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "tests/trainer/options/options_refusal.h"
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+// The command line of NVIDIA's training/GENERIC.sh, abbreviation and all, with what IBM's copy
+// passed.
+TEST(Options, TakesNvidiasCommandLine) {
+  const Options options = ParseOptions({"--arch=resnet50",
+                                        "--mode=train_and_evaluate",
+                                        "--iter_unit=epoch",
+                                        "--num_iter=50",
+                                        "--batch_size=256",
+                                        "--warmup_steps=100",
+                                        "--use_cosine",
+                                        "--label_smoothing",
+                                        "0.1",
+                                        "--lr_init=0.256",
+                                        "--lr_warmup_epochs=8",
+                                        "--momentum=0.875",
+                                        "--weight_decay=3.0517578125e-05",
+                                        "--data_dir=/data",
+                                        "--data_idx_dir=/idx",
+                                        "--results_dir=/results",
+                                        "--weight_init=fan_in",
+                                        "--precision=fp16",
+                                        "--loss_scale=1024",
+                                        "--use_static_loss_scaling",
+                                        "--use_xla",
+                                        "--nouse_dali"})
+                              .options;
+  EXPECT_EQ(options.batch_size, 256);
+  EXPECT_EQ(options.schedule.num_iter, 50);
+  EXPECT_TRUE(options.schedule.use_cosine_lr);
+  EXPECT_DOUBLE_EQ(options.label_smoothing, 0.1);
+  EXPECT_DOUBLE_EQ(options.weight_decay, 3.0517578125e-05);
+  EXPECT_EQ(options.weight_init, WeightInit::kFanIn);
+  EXPECT_TRUE(options.use_static_loss_scaling);
+  EXPECT_EQ(options.augmentation, Augmentation::kTensorFlow);
+  EXPECT_EQ(options.results_dir, "/results");
+}
+
+TEST(Options, DefaultsAreNvidias) {
+  const Options options = ParseOptions({"--batch_size=1"}).options;
+  EXPECT_EQ(options.mode, RunMode::kTrainAndEvaluate);
+  EXPECT_EQ(options.schedule.iter_unit, IterationUnit::kEpoch);
+  EXPECT_EQ(options.schedule.num_iter, 1);
+  EXPECT_EQ(options.schedule.run_iter, -1);
+  EXPECT_EQ(options.warmup_steps, 50);
+  EXPECT_DOUBLE_EQ(options.schedule.lr_init, 0.1);
+  EXPECT_EQ(options.schedule.lr_warmup_epochs, 5);
+  EXPECT_DOUBLE_EQ(options.weight_decay, 1e-4);
+  EXPECT_EQ(options.weight_init, WeightInit::kFanOut);
+  EXPECT_DOUBLE_EQ(options.loss_scale, 256);
+  EXPECT_EQ(options.log_filename, "log.json");
+}
+
+TEST(Options, DashesInsideNamesAreUnderscores) {
+  EXPECT_EQ(ParseOptions({"--batch-size=7"}).options.batch_size, 7);
+}
+
+TEST(Options, AbbreviationsOfNvidiasOptionsWinOverOurs) {
+  // main.py has --data_dir, --data_idx_dir and --data_format; --data_threads is ours.
+  EXPECT_EQ(ParseOptions({"--batch_size=1", "--data_i=/x"}).options.data_idx_dir, "/x");
+  // Ours can be abbreviated, too, where nothing of NVIDIA's fits.
+  EXPECT_EQ(ParseOptions({"--batch_size=1", "--image=64"}).options.image_size, 64);
+}
+
+TEST(Options, SaysWhatAnOptionWithoutEffectDoes) {
+  const ParsedOptions parsed =
+      ParseOptions({"--batch_size=1", "--use_xla", "--gpu_memory_fraction=0.9"});
+  ASSERT_EQ(parsed.notes.size(), 2U);
+  EXPECT_THAT(parsed.notes[0], HasSubstr("--use_xla has no effect here: "));
+  EXPECT_TRUE(ParseOptions({"--batch_size=1"}).notes.empty());
+  for (const char* mode : {"predict", "training_benchmark", "inference_benchmark"}) {
+    const std::string given = std::string("--mode=") + mode;
+    EXPECT_THAT(ParseOptions({"--batch_size=1", given, "--to_predict=x", "--export_dir=x"}).notes,
+                ElementsAre("--export_dir has no effect here: " + given + " writes no weights"));
+  }
+  for (const char* mode : {"train", "train_and_evaluate", "evaluate"}) {
+    const std::string given = std::string("--mode=") + mode;
+    EXPECT_TRUE(ParseOptions({"--batch_size=1", given, "--export_dir=x"}).notes.empty());
+  }
+}
+
+TEST(Options, ANewHeadIsForTrainingFromAFile) {
+  EXPECT_TRUE(ParseOptions({"--batch_size=8", "--init_from=x", "--new_head"}).options.new_head);
+  EXPECT_THAT(Refusal({"--batch_size=8", "--new_head"}),
+              HasSubstr("--init_from, which is not given"));
+  for (const char* mode : {"evaluate", "predict", "training_benchmark"}) {
+    const std::string given = std::string("--mode=") + mode;
+    EXPECT_THAT(Refusal({"--batch_size=8", "--init_from=x", "--new_head", "--to_predict=x", given}),
+                HasSubstr("--new_head is for training: " + given));
+  }
+}
+
+TEST(Options, RefusesAnUnknownOptionWithTheNearestSpelling) {
+  EXPECT_THAT(Refusal({"--btach_size=1"}),
+              HasSubstr("unknown option '--btach_size'; did you mean '--batch_size'?"));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--zzzzzz"}),
+              AllOf(HasSubstr("'--zzzzzz'"), Not(HasSubstr("did you mean"))));
+}
+
+TEST(Options, RefusesAnAmbiguousAbbreviation) {
+  EXPECT_THAT(Refusal({"--batch_size=1", "--lr=0.1"}),
+              HasSubstr("ambiguous option '--lr': it could be --lr_init, --lr_warmup_epochs"));
+}
+
+TEST(Options, RefusesValuesOutOfRange) {
+  EXPECT_THAT(Refusal({"--batch_size=0"}), HasSubstr("--batch_size"));
+  EXPECT_THAT(Refusal({"--batch_size=many"}), HasSubstr("--batch_size"));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--mode=fly"}),
+              AllOf(HasSubstr("--mode"), HasSubstr("train_and_evaluate")));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--precision=fp8"}),
+              AllOf(HasSubstr("--precision"), HasSubstr("tf32"), HasSubstr("bf16")));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--graph=maybe"}),
+              AllOf(HasSubstr("--graph"), HasSubstr("auto, on, off")));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--on_nan=restart"}),
+              HasSubstr("--on_nan: needs one of stop, skip, rollback, not 'restart'"));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--paranoid=-1"}), HasSubstr("--paranoid"));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--checkpoint_in_background=maybe"}),
+              HasSubstr("--checkpoint_in_background: needs one of on, off, not 'maybe'"));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--keep_every=-1"}), HasSubstr("--keep_every"));
+  for (const std::string text : {"soon", "-1", "60s", "inf", "nan"}) {
+    EXPECT_THAT(Refusal({"--batch_size=1", "--stop_margin", text}),
+                HasSubstr("--stop_margin: needs auto, off or a number of seconds from 0, not '" +
+                          text + "'"));
+  }
+  EXPECT_THAT(Refusal({"--batch_size=1", "--label_smoothing=1.5"}), HasSubstr("--label_smoothing"));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--image_size=8"}), HasSubstr("--image_size"));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--run_iter=-2"}), HasSubstr("--run_iter"));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--seed=-1"}),
+              HasSubstr("--seed: needs a number from 0, not '-1'"));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--seed=18446744073709551616"}),
+              HasSubstr("--seed: needs a number of at most 18446744073709551615, not "));
+  EXPECT_EQ(ParseOptions({"--batch_size=1", "--seed=18446744073709551615"}).options.seed,
+            18446744073709551615U);
+  for (const char* name : {"../../x", "/tmp/x", "logs/x", ".."}) {
+    EXPECT_THAT(Refusal({"--batch_size=1", "--log_filename", name}),
+                HasSubstr("--log_filename: needs the name of a file in --results_dir"));
+  }
+  // Nor is any other number cut down to what fits.
+  EXPECT_THAT(Refusal({"--batch_size=1", "--seed=+18446744073709551616"}),
+              HasSubstr("--seed: needs"));
+  for (const char* name : {"--num_iter", "--batch_size", "--threads", "--run_iter"}) {
+    EXPECT_THAT(Refusal({"--batch_size=1", name, "99999999999999999999"}), HasSubstr(name));
+  }
+  EXPECT_THAT(Refusal({"--batch_size=1", "--lr_init=nan"}), HasSubstr("--lr_init"));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--threads=100000"}),
+              HasSubstr("--threads: needs a number from 0 to 1024, not '100000'"));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--data_threads=1025"}), HasSubstr("from 0 to 1024"));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--prefetch=1000000000"}),
+              HasSubstr("--prefetch: needs a number from 1 to 1000, not '1000000000'"));
+}
+
+TEST(Options, TakesADecayBetweenZeroAndOne) {
+  EXPECT_EQ(ParseOptions({"--batch_size=8"}).options.ema, 0);
+  EXPECT_EQ(ParseOptions({"--batch_size=8", "--ema=0.9999"}).options.ema, 0.9999);
+  for (const char* wrong : {"--ema=0", "--ema=1", "--ema=-0.5", "--ema=99", "--ema=on"}) {
+    EXPECT_THAT(Refusal({"--batch_size=8", wrong}),
+                HasSubstr("--ema: needs a number above 0 and below 1 such as 0.9999"));
+  }
+}
+
+TEST(Options, RefusesWhatIsMissing) {
+  EXPECT_THAT(Refusal({}), HasSubstr("--batch_size is required"));
+  EXPECT_THAT(Refusal({"--mode=predict"}), HasSubstr("--to_predict=FILE"));
+  EXPECT_THAT(Refusal({"--batch_size"}), HasSubstr("--batch_size"));
+}
+
+TEST(Options, RefusesADryRunOfAPrediction) {
+  EXPECT_THAT(Refusal({"--mode=predict", "--to_predict=x.jpg", "--dry_run"}),
+              HasSubstr("--dry_run"));
+}
+
+TEST(Options, ADryRunIsShortUnlessItIsToBeFull) {
+  const auto dry_run = [](std::vector<std::string> arguments) {
+    arguments.emplace_back("--batch_size=8");
+    return ParseOptions(arguments).options.dry_run;
+  };
+  EXPECT_EQ(dry_run({}), "");
+  EXPECT_EQ(dry_run({"--dry_run"}), "short");
+  EXPECT_EQ(dry_run({"--dry_run=short"}), "short");
+  EXPECT_EQ(dry_run({"--dry_run=full"}), "full");
+  EXPECT_EQ(dry_run({"--dry"}), "short");
+  EXPECT_THAT(Refusal({"--batch_size=8", "--dry_run=long"}),
+              HasSubstr("--dry_run: needs one of short, full, not 'long'"));
+}
+
+TEST(Options, TakesTheLastOfAnOptionGivenTwice) {
+  const Options options =
+      ParseOptions({"--batch_size=8", "--use_cosine_lr", "--batch_size=16", "--nouse_cosine_lr"})
+          .options;
+  EXPECT_EQ(options.batch_size, 16);
+  EXPECT_FALSE(options.schedule.use_cosine_lr);
+}
+
+TEST(Options, RefusesAnOptionWhoseValueIsEmpty) {
+  EXPECT_THAT(Refusal({"--batch_size=8", "--data_dir=", "--results_dir=run"}),
+              HasSubstr("'--data_dir=' has no value"));
+  EXPECT_THAT(Refusal({"--batch_size=8", "--data_dir", "", "--results_dir=run"}),
+              HasSubstr("--data_dir: has no value: is a variable"));
+  EXPECT_THAT(Refusal({"--batch_size=8", "--export_dir", "--results_dir=run"}),
+              HasSubstr("--export_dir: has no value but the option '--results_dir=run'"));
+}
+
+TEST(Options, ReadsNumbersAsDecimal) {
+  EXPECT_EQ(ParseOptions({"--batch_size=064"}).options.batch_size, 64);
+  EXPECT_EQ(ParseOptions({"--batch_size=8", "--seed", "08"}).options.seed, 8U);
+}
+
+TEST(Options, RefusesAClassAlone) {
+  EXPECT_EQ(ParseOptions({"--batch_size=8", "--classes=2"}).options.classes, 2);
+  EXPECT_THAT(Refusal({"--batch_size=8", "--classes=1"}), HasSubstr("needs a number from 2"));
+}
+
+TEST(Options, RefusesAnArgumentThatIsNoOption) {
+  EXPECT_THAT(Refusal({"--batch_size=1", "train"}), HasSubstr("unexpected argument 'train'"));
+}
+
+// Options with another value than by default, for each row of the table.
+Options WithAnother(const OptionRow& row) {
+  static const std::map<std::string, std::string> words = {{"mode", "train"},
+                                                           {"arch", "resnet101"},
+                                                           {"iter_unit", "batch"},
+                                                           {"augment", "none"},
+                                                           {"augmentation", "torchvision"},
+                                                           {"shuffle", "none"},
+                                                           {"bad_records", "skip"},
+                                                           {"scan_cache", "off"},
+                                                           {"on_nan", "skip"},
+                                                           {"weight_init", "fan_in"},
+                                                           {"precision", "tf32"},
+                                                           {"resume", "never"},
+                                                           {"backend", "reference"},
+                                                           {"comm", "mpi"},
+                                                           {"graph", "off"},
+                                                           {"dry_run", "full"},
+                                                           {"reduce_precision", "16bit"},
+                                                           {"data_format", "NCHW"},
+                                                           {"mllog_status", "cloud"},
+                                                           {"trace", "7:3"},
+                                                           {"profile", "7:3"},
+                                                           {"roofline", "7:3"},
+                                                           {"momentum", "0.5"},
+                                                           {"ema", "0.5"},
+                                                           {"label_smoothing", "0.5"},
+                                                           {"gpu_memory_fraction", "0.5"},
+                                                           {"checkpoint_in_background", "off"}};
+  std::vector<std::string> arguments = {"--batch_size=8"};
+  if (row.name == "reduce_precision") arguments.emplace_back("--precision=fp16");
+  if (row.name.starts_with("mllog_")) arguments.emplace_back("--mllog=file");
+  if (row.name == "new_head") arguments.emplace_back("--init_from=77");
+  if (row.name == "stop_at_top1") arguments.emplace_back("--eval_every=3");
+  if (row.name == "record_cache_gb") arguments.emplace_back("--record_cache=/tmp");
+  if (row.name == "roofline") arguments.emplace_back("--profile");
+  if (row.name == "json" || row.name == "labels") {
+    arguments.insert(arguments.end(), {"--mode=predict", "--to_predict=77"});
+  }
+  const auto word = words.find(row.name);
+  if (row.access.is_on_or_off) {
+    arguments.push_back("--" + row.name);
+  } else {
+    arguments.push_back("--" + row.name + "=" + (word == words.end() ? "77" : word->second));
+  }
+  return ParseOptions(arguments).options;
+}
+
+std::vector<std::string> NamesThatDiffer(const std::vector<Fact>& a, const std::vector<Fact>& b) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i] != b[i]) names.push_back(a[i].name);
+  }
+  return names;
+}
+
+// What else than their own value, or in its place, these rows change.
+const std::map<std::string, std::vector<std::string>> kOthers = {
+    {"amp", {"--precision", "--use_tf_amp"}},
+    {"cosine_lr", {"--use_cosine_lr"}},
+    {"dali", {"--augmentation", "--use_dali"}},
+    {"finetune_checkpoint", {"--init_from"}},
+    {"json", {"--mode", "--batch_size", "--to_predict", "--json"}},
+    {"labels", {"--mode", "--batch_size", "--to_predict", "--labels"}},
+    {"mllog_org", {"--mllog", "--mllog_org"}},
+    {"mllog_platform", {"--mllog", "--mllog_platform"}},
+    {"mllog_status", {"--mllog", "--mllog_status"}},
+    {"new_head", {"--init_from", "--new_head"}},
+    {"reduce_precision", {"--precision", "--reduce_precision"}},
+    {"roofline", {"--profile", "--roofline"}},
+    {"stop_at_top1", {"--eval_every", "--stop_at_top1"}},
+    {"static_loss_scale", {"--loss_scale", "--use_static_loss_scaling"}},
+    {"synthetic_data_size", {"--image_size"}},
+    {"use_dali", {"--augmentation", "--use_dali"}},
+    {"use_tf_amp", {"--precision", "--use_tf_amp"}},
+    {"xla", {"--use_xla"}}};
+
+TEST(SharedOptions, HoldEveryOptionThatRanksMayNotHaveOfTheirOwn) {
+  const std::vector<Fact> usual = SharedOptions(ParseOptions({"--batch_size=8"}).options);
+  for (const OptionRow& row : OptionTable()) {
+    const std::vector<std::string> names = NamesThatDiffer(usual, SharedOptions(WithAnother(row)));
+    const auto several = kOthers.find(row.name);
+    const bool has_own_value =
+        row.name == "reduce_precision" || row.name == "use_tf_amp" || row.name == "use_dali" ||
+        row.name == "roofline" || row.name == "stop_at_top1" || row.name == "new_head" ||
+        row.name == "json" || row.name == "labels" || row.name.starts_with("mllog_");
+    EXPECT_EQ(several != kOthers.end() && !has_own_value, row.rank_rule == RankRule::kOtherName)
+        << row.name;
+    if (several != kOthers.end()) {
+      EXPECT_EQ(names, several->second) << row.name;
+    } else if (row.rank_rule == RankRule::kOwn) {
+      EXPECT_THAT(names, IsEmpty()) << row.name;
+    } else {
+      EXPECT_THAT(names, ElementsAre("--" + row.name));
+    }
+  }
+}
+
+// Whoever lets ranks differ in another one has thought about it.
+TEST(SharedOptions, TheseAreTheOnesThatRanksMayHaveOfTheirOwn) {
+  std::set<std::string> own;
+  std::set<std::string> given_alike;
+  for (const OptionRow& row : OptionTable()) {
+    if (row.rank_rule == RankRule::kOwn) own.insert(row.name);
+    if (row.rank_rule == RankRule::kGivenAlike) given_alike.insert(row.name);
+  }
+  EXPECT_THAT(own,
+              ElementsAre("data_idx_dir", "data_threads", "display_every", "gpu_id", "plan_cache",
+                          "prefetch", "record_cache", "record_cache_gb", "scan_cache", "threads"));
+  EXPECT_THAT(given_alike, ElementsAre("data_dir", "dump_state", "export_dir", "init_from", "mllog",
+                                       "prometheus_dir", "tensorboard_dir", "variability_dir"));
+}
+
+TEST(SharedOptions, AreTheValuesThatCountHoweverTheyWereSpelled) {
+  const auto shared = [](std::vector<std::string> arguments) {
+    arguments.emplace_back("--batch_size=8");
+    return SharedOptions(ParseOptions(arguments).options);
+  };
+  EXPECT_EQ(shared({"--lr_init=0.10", "--seed", "1"}), shared({"--lr_init", "1e-1"}));
+  EXPECT_EQ(shared({"--use_cosine"}), shared({"--nouse_cosine_lr", "--use-cosine-lr"}));
+  EXPECT_EQ(shared({"--data_dir=/local1/data"}), shared({"--data_dir=/local2/data"}));
+  EXPECT_NE(shared({"--data_dir=/local1/data"}), shared({}));
+  EXPECT_NE(shared({"--weight_decay=3.0517578125e-05"}),
+            shared({"--weight_decay=3.0517578126e-05"}));
+}
+
+TEST(SharedOptions, ReadAsTheyAreWritten) {
+  const std::vector<Fact> facts =
+      SharedOptions(ParseOptions({"--batch_size=8", "--use_cosine_lr", "--data_dir=d",
+                                  "--seed=18446744073709551615"})
+                        .options);
+  EXPECT_THAT(facts, Contains(Fact{"--batch_size", "--batch_size=8"}));
+  EXPECT_THAT(facts, Contains(Fact{"--seed", "--seed=18446744073709551615"}));
+  EXPECT_THAT(facts, Contains(Fact{"--lr_init", "--lr_init=0.1"}));
+  EXPECT_THAT(facts, Contains(Fact{"--use_cosine_lr", "--use_cosine_lr"}));
+  EXPECT_THAT(facts, Contains(Fact{"--deterministic", "no --deterministic"}));
+  EXPECT_THAT(facts, Contains(Fact{"--data_dir", "--data_dir"}));
+  EXPECT_THAT(facts, Contains(Fact{"--init_from", "no --init_from"}));
+}
+
+TEST(Options, HelpNamesEveryOption) {
+  const std::string help = ParseOptions({"--help"}).answer;
+  std::set<std::string> names;
+  for (const OptionRow& row : OptionTable()) {
+    EXPECT_TRUE(names.insert(row.name).second) << row.name << " is in the table twice";
+    EXPECT_THAT(help, HasSubstr("--" + row.name));
+    EXPECT_FALSE(row.help.empty());
+  }
+  EXPECT_EQ(ParseOptions({"-h"}).answer, help);
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/train/evaluation/evaluate.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/trainer/train/deferred_backend.h"
+#include "tests/trainer/train/generated_source.h"
+#include "tests/trainer/train/thread_ranks.h"
+#include "trainer/backend/registry.h"
+#include "trainer/core/error.h"
+#include "trainer/model/init.h"
+#include "trainer/train/state/rank_statistics.h"
+
+namespace trainer {
+namespace {
+
+constexpr std::int64_t kImageSize = 32;
+
+// Tells of its batches before it makes them; one of them, from 1 on, may be bad.
+class ToldSource final : public Source {
+ public:
+  explicit ToldSource(const GeneratedSourceOptions& options) : source_(options) {}
+  std::int64_t samples() const override { return source_.samples(); }
+  void Seek(const Position& position) override { source_.Seek(position); }
+  bool Next(HostBatch& batch) override {
+    if (told) told("next");
+    if (--left_until_bad == 0) throw Error(EX_DATAERR, "a bad record");
+    return source_.Next(batch);
+  }
+
+  std::function<void(const char*)> told;
+  int left_until_bad = 0;
+
+ private:
+  GeneratedSource source_;
+};
+
+// One rank's side of an evaluation of `samples` images.
+class Evaluation {
+ public:
+  Evaluation(Communicator& communicator, std::int64_t batch, std::int64_t samples,
+             std::unique_ptr<Backend> backend = MakeBackend("reference", {}))
+      : backend_(std::move(backend)),
+        communicator_(communicator),
+        network_(*backend_, {"resnet_tiny", batch, kImageSize, kImageSize, 4, 0}),
+        device_batch_(*backend_, network_.spec()),
+        source_({batch, kImageSize, 4, communicator.rank(), communicator.size(), samples, false}) {
+    Initialize(network_, {.weight_init = WeightInit::kFanIn}, *stream_);
+  }
+
+  std::optional<EvaluationResult> Run(int stop_after = 0) {
+    int asked = 0;
+    return Evaluate({*backend_, network_, device_batch_, communicator_, *stream_}, source_, [&] {
+      if (source_.told) source_.told("count");  // asked at each exchange
+      return ++asked == stop_after;
+    });
+  }
+
+  Network& network() { return network_; }
+  Stream& stream() { return *stream_; }
+  ToldSource& source() { return source_; }
+
+ private:
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<Stream> stream_ = backend_->MakeStream();
+  Communicator& communicator_;
+  Network network_;
+  DeviceBatch device_batch_;
+  ToldSource source_;
+};
+
+// What an evaluation of three batches of 4 images does, in order.
+std::string OrderOf(std::unique_ptr<Backend> backend, int stop_after = 0) {
+  ThreadWorld world(1);
+  ThreadCommunicator alone(world, 0);
+  Evaluation evaluation(alone, 4, 12, std::move(backend));
+  std::string order;
+  evaluation.source().told = [&](const char* what) { order += std::string(what) + " "; };
+  EXPECT_EQ(evaluation.Run(stop_after).has_value(), stop_after == 0);
+  return order;
+}
+
+TEST(Evaluate, CountsEachImageOnceOverAllRanks) {
+  ThreadWorld world(1);
+  ThreadCommunicator alone(world, 0);
+  const EvaluationResult expected = *Evaluation(alone, 4, 13).Run();
+  EXPECT_EQ(expected.images, 13);
+  EXPECT_EQ(expected.steps, 4);
+
+  RunRanks(3, [&](Communicator& communicator) {
+    const EvaluationResult result = *Evaluation(communicator, 2, 13).Run();
+    EXPECT_EQ(result.images, 13);
+    EXPECT_EQ(result.steps, 3);
+    EXPECT_EQ(result.top1, expected.top1);
+    EXPECT_NEAR(result.loss, expected.loss, 1e-6);
+  });
+}
+
+TEST(Evaluate, OnADeviceTheNextBatchIsFetchedAndTheLastCountedWhileOneIsComputed) {
+  EXPECT_EQ(OrderOf(std::make_unique<PromptBackend>()), "next next next count next count count ");
+  EXPECT_EQ(OrderOf(MakeBackend("reference", {})), "next count next count next count next ");
+}
+
+TEST(Evaluate, OnADeviceTheResultIsThatOfTheHostBitForBit) {
+  RunRanks(3, [](Communicator& communicator) {
+    const EvaluationResult host = *Evaluation(communicator, 2, 13).Run();
+    const EvaluationResult device =
+        *Evaluation(communicator, 2, 13, std::make_unique<PromptBackend>()).Run();
+    EXPECT_EQ(device.loss, host.loss);
+    EXPECT_EQ(device.top1, host.top1);
+    EXPECT_EQ(device.top5, host.top5);
+    EXPECT_EQ(device.images, host.images);
+    EXPECT_EQ(device.steps, host.steps);
+  });
+}
+
+TEST(Evaluate, OnADeviceItStopsOneBatchLater) {
+  EXPECT_EQ(OrderOf(std::make_unique<PromptBackend>(), 1), "next next next count ");
+  EXPECT_EQ(OrderOf(std::make_unique<PromptBackend>(), 3),
+            "next next next count next count count ");
+  EXPECT_EQ(OrderOf(MakeBackend("reference", {}), 1), "next count ");
+  RunRanks(2, [](Communicator& communicator) {
+    Evaluation evaluation(communicator, 2, 64, std::make_unique<PromptBackend>());
+    EXPECT_FALSE(evaluation.Run(communicator.rank() == 1 ? 2 : 0).has_value());
+    EXPECT_TRUE(evaluation.Run().has_value());
+  });
+}
+
+TEST(Evaluate, ABatchThatCannotBeMadeIsAnError) {
+  for (const bool on_device : {false, true}) {
+    ThreadWorld world(1);
+    ThreadCommunicator alone(world, 0);
+    std::unique_ptr<Backend> backend = MakeBackend("reference", {});
+    if (on_device) backend = std::make_unique<PromptBackend>();
+    Evaluation evaluation(alone, 4, 12, std::move(backend));
+    evaluation.source().left_until_bad = 2;
+    EXPECT_THROW(evaluation.Run(), Error);
+  }
+}
+
+TEST(Evaluate, MayRunAgainWithTheSameResult) {
+  ThreadWorld world(1);
+  ThreadCommunicator alone(world, 0);
+  Evaluation evaluation(alone, 4, 10);
+  const double first = evaluation.Run()->loss;
+  EXPECT_EQ(evaluation.Run()->loss, first);
+}
+
+TEST(Evaluate, UsesTheMeanStatisticsAndPutsBackEachRanksOwn) {
+  ThreadWorld world(1);
+  ThreadCommunicator alone(world, 0);
+  Evaluation with_mean(alone, 2, 8);
+  const std::vector<float> row = ExportStatistics(with_mean.network(), with_mean.stream());
+  std::vector<float> doubled = row;
+  for (float& value : doubled) value *= 2;
+  ImportStatistics(with_mean.network(), doubled, with_mean.stream());
+  const double expected = with_mean.Run()->loss;
+
+  RunRanks(2, [&](Communicator& communicator) {
+    Evaluation evaluation(communicator, 2, 8);
+    std::vector<float> own = row;  // times 1 and 3: mean 2
+    for (float& value : own) value *= communicator.rank() == 0 ? 1.0F : 3.0F;
+    ImportStatistics(evaluation.network(), own, evaluation.stream());
+    EXPECT_NEAR(evaluation.Run()->loss, expected, 1e-6);
+    EXPECT_EQ(ExportStatistics(evaluation.network(), evaluation.stream()), own);
+  });
+}
+
+TEST(Evaluate, AllRanksLeaveWhenOneIsAskedToStop) {
+  RunRanks(2, [](Communicator& communicator) {
+    Evaluation evaluation(communicator, 2, 64);
+    EXPECT_FALSE(evaluation.Run(communicator.rank() == 1 ? 2 : 0).has_value());
+  });
+}
+
+TEST(Evaluate, RefusesASetWithoutImages) {
+  ThreadWorld world(1);
+  ThreadCommunicator alone(world, 0);
+  Evaluation evaluation(alone, 2, 0);
+  try {
+    evaluation.Run();
+    FAIL() << "not refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), EX_DATAERR);
+  }
+}
+
+// Options of a training are no help to who evaluates.
+TEST(Evaluate, RequiresNumbersWithAdviceForItsMode) {
+  EvaluationResult result;
+  RequireNumbers(result, /*is_of_training=*/false);
+  for (const float loss : {INFINITY, -INFINITY, NAN}) {
+    result.loss = loss;
+    for (const bool is_of_training : {false, true}) {
+      try {
+        RequireNumbers(result, is_of_training);
+        ADD_FAILURE() << "not refused";
+      } catch (const NotFinite& refusal) {
+        const std::string text = refusal.what();
+        EXPECT_EQ(text.find("--lr_init") != std::string::npos, is_of_training) << text;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/train/evaluation/evaluations.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <fstream>
+#include <iterator>
+
+#include "tests/trainer/checkpoint/child.h"
+#include "tests/trainer/train/deferred_backend.h"
+#include "tests/trainer/train/training_run.h"
+#include "trainer/checkpoint/evaluated.h"
+#include "trainer/checkpoint/names.h"
+#include "trainer/checkpoint/reader.h"
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+constexpr int kBatches = 4;  // of an evaluation: 64 images
+
+// Six steps of 16 images, evaluated after 2, 4 and 6.
+TrainConfig EvaluatingConfig(const fs::path& folder) {
+  TrainConfig config = SmallConfig(folder);
+  config.mode = RunMode::kTrainAndEvaluate;
+  config.batch_size = 16;
+  config.eval_every = 2;
+  config.checkpoint_every = 0;
+  return config;
+}
+
+struct EvaluatedRun {
+  TrainResult result;
+  std::string log;
+};
+
+EvaluatedRun RunEvaluating(const TrainConfig& config, int stop_after = 0,
+                           const WriteHook& hook = {}, const std::string& backend = "reference") {
+  ThreadWorld world(1);
+  ThreadCommunicator alone(world, 0);
+  std::ostringstream log;
+  TrainResult result = RunRank(config, alone, log, stop_after, backend, nullptr, {}, hook);
+  return {std::move(result), log.str()};
+}
+
+int EvaluationsIn(const std::string& log) {
+  int count = 0;
+  const std::string line = "evaluation of 64 images";
+  for (std::size_t at = log.find(line); at != std::string::npos; at = log.find(line, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+// Weights, momentum, statistics.
+std::map<std::string, std::vector<float>> EndOf(const fs::path& folder, std::int64_t step = 6) {
+  std::map<std::string, std::vector<float>> all;
+  for (const char* file : {kModelFile, kOptimizerFile}) {
+    for (auto& [name, values] : TensorsOf(CheckpointFolder(folder, step) / file)) {
+      all[file + ("/" + name)] = values;
+    }
+  }
+  return all;
+}
+
+// "6: 0.5", for each checkpoint of a run.
+std::vector<std::string> Checkpointed(const fs::path& folder) {
+  std::vector<std::string> found;
+  for (const CheckpointPath& checkpoint : ListCheckpoints(folder)) {
+    const std::optional<double> top1 = ReadCheckpoint(checkpoint.directory).manifest.state.top1;
+    found.push_back(std::to_string(checkpoint.step) + ": " +
+                    (top1 ? std::to_string(*top1) : std::string("not evaluated")));
+  }
+  return found;
+}
+
+TEST(Evaluations, OfATrainingChangeNotOneBitOfItOnEveryBackEnd) {
+  for (const std::string& backend : BackendNames()) {
+    if (!BackendProblem(backend).empty()) continue;
+    SCOPED_TRACE(backend);
+    const TemporaryFolder with;
+    const TemporaryFolder without;
+    TrainConfig config = EvaluatingConfig(with.path());
+    EXPECT_EQ(EvaluationsIn(RunEvaluating(config, 0, {}, backend).log), 3);
+    config.model_dir = without.path();
+    config.eval_every = 0;
+    EXPECT_EQ(EvaluationsIn(RunEvaluating(config, 0, {}, backend).log), 1);
+    EXPECT_EQ(EndOf(with.path()), EndOf(without.path()));
+  }
+}
+
+TEST(Evaluations, OfATrainingOfTwoRanksChangeNotOneBitOfIt) {
+  const TemporaryFolder with;
+  const TemporaryFolder without;
+  const auto run = [](const fs::path& folder, std::int64_t eval_every) {
+    RunRanks(2, [&](Communicator& communicator) {
+      TrainConfig config = EvaluatingConfig(folder);
+      config.batch_size = 8;
+      config.eval_every = eval_every;
+      std::ostringstream log;
+      const TrainResult result = RunRank(config, communicator, log);
+      EXPECT_TRUE(result.evaluation.has_value());
+    });
+  };
+  run(with.path(), 1);
+  run(without.path(), 0);
+  EXPECT_EQ(EndOf(with.path()), EndOf(without.path()));
+}
+
+// There the next batch of the training is on the device before the evaluation begins.
+TEST(Evaluations, OnADeviceLeaveTheNextBatchOfTheTrainingAlone) {
+  const auto trained = [](std::int64_t eval_every) {
+    const TemporaryFolder folder;
+    TrainConfig config = EvaluatingConfig(folder.path());
+    config.eval_every = eval_every;
+    PromptBackend backend;
+    GeneratedSource training({.batch = config.batch_size});
+    GeneratedSource evaluation({.batch = config.batch_size, .training = false});
+    ThreadWorld world(1);
+    ThreadCommunicator alone(world, 0);
+    std::ostringstream log;
+    RunTrainer(config, {.backend = backend,
+                        .communicator = alone,
+                        .training = &training,
+                        .evaluation = &evaluation,
+                        .outputs = {MakeLogger(log, 0, "info")}});
+    EXPECT_EQ(EvaluationsIn(log.str()), eval_every == 0 ? 1 : 6);
+    return EndOf(folder.path());
+  };
+  EXPECT_EQ(trained(1), trained(0));
+}
+
+TEST(Evaluations, AreCountedInEpochsOrSteps) {
+  const TemporaryFolder folder;
+  TrainConfig config = EvaluatingConfig(folder.path());
+  config.schedule.iter_unit = IterationUnit::kEpoch;
+  config.schedule.num_iter = 3;  // epochs of 4 steps
+  config.eval_every = 2;
+  const EvaluatedRun run = RunEvaluating(config);
+  EXPECT_EQ(run.result.step, 12);
+  EXPECT_EQ(EvaluationsIn(run.log), 2);
+  EXPECT_TRUE(fs::exists(CheckpointFolder(folder.path(), 8)));  // the best so far
+}
+
+// Two steps, then three batches of the evaluation.
+TEST(Evaluations, AreBrokenOffByAStopAndDoneByTheNextLaunch) {
+  const TemporaryFolder folder;
+  const TemporaryFolder straight;
+  const TrainConfig config = EvaluatingConfig(folder.path());
+  const EvaluatedRun first = RunEvaluating(config, /*stop_after=*/2 + 3);
+  EXPECT_EQ(first.result.ending, Ending::kStopped);
+  EXPECT_EQ(first.result.step, 2);
+  EXPECT_EQ(EvaluationsIn(first.log), 0);
+  EXPECT_FALSE(ReadManifest(CheckpointFolder(folder.path(), 2)).state.top1.has_value());
+
+  const EvaluatedRun second = RunEvaluating(config);
+  EXPECT_EQ(second.result.step, 6);
+  EXPECT_EQ(EvaluationsIn(second.log), 3);
+  EXPECT_EQ(EvaluationsIn(RunEvaluating(EvaluatingConfig(straight.path())).log), 3);
+  EXPECT_EQ(EndOf(folder.path()), EndOf(straight.path()));
+  EXPECT_EQ(Checkpointed(folder.path()), Checkpointed(straight.path()));
+}
+
+// A run that ends with 75 has a checkpoint.
+TEST(Evaluations, ThatAreBrokenOffHideNoCheckpointThatCouldNotBeWritten) {
+  const TemporaryFolder folder;
+  TrainConfig config = EvaluatingConfig(folder.path());
+  config.checkpoint_every = 2;
+  const WriteHook hook = [](std::string_view call) {
+    if (call == "rename") throw Error(EX_OSERR, "no room");
+  };
+  EXPECT_THROW(RunEvaluating(config, /*stop_after=*/2 + 3, hook), Error);
+}
+
+TEST(Evaluations, AreNotRepeatedByTheNextLaunch) {
+  const TemporaryFolder folder;
+  TrainConfig config = EvaluatingConfig(folder.path());
+  config.schedule.run_iter = 2;
+  EXPECT_EQ(EvaluationsIn(RunEvaluating(config).log), 1);
+  EXPECT_EQ(EvaluationsIn(RunEvaluating(config).log), 1);  // of step 4
+  // A stop that comes with the step leaves its evaluation to the next launch too.
+  config.schedule.run_iter = -1;
+  config.model_dir = folder.path() / "stopped";
+  EXPECT_EQ(EvaluationsIn(RunEvaluating(config, /*stop_after=*/2).log), 0);
+  EXPECT_EQ(EvaluationsIn(RunEvaluating(config).log), 3);
+}
+
+// As in the trainer whose options these are: scripts that start it again and again read a curve.
+TEST(Evaluations, EndEveryLaunchThatDidWhatItWasAskedFor) {
+  const TemporaryFolder folder;
+  TrainConfig config = EvaluatingConfig(folder.path());
+  config.eval_every = 0;
+  config.export_dir = folder.path();
+  config.schedule.run_iter = 3;
+  const EvaluatedRun first = RunEvaluating(config);
+  EXPECT_EQ(EvaluationsIn(first.log), 1);
+  EXPECT_FALSE(first.result.evaluation.has_value());  // of the whole training
+  EXPECT_THAT(first.log, HasSubstr("weights written: "));
+  const auto of_step_3 = TensorsOf(ExportFile(config));
+  EXPECT_EQ(of_step_3, TensorsOf(CheckpointFolder(folder.path(), 3) / kModelFile));
+  EXPECT_THAT(Checkpointed(folder.path()), ElementsAre(StartsWith("3: 0.")));
+
+  const EvaluatedRun stopped = RunEvaluating(config, /*stop_after=*/1);
+  EXPECT_EQ(EvaluationsIn(stopped.log), 0);
+  EXPECT_EQ(TensorsOf(ExportFile(config)), of_step_3);
+
+  const EvaluatedRun last = RunEvaluating(config);
+  EXPECT_EQ(EvaluationsIn(last.log), 1);
+  EXPECT_TRUE(last.result.evaluation.has_value());
+  EXPECT_NE(TensorsOf(ExportFile(config)), of_step_3);
+}
+
+TEST(Evaluations, KeepTheBestBesideTheNewest) {
+  const TemporaryFolder folder;
+  TrainConfig config = EvaluatingConfig(folder.path());
+  config.eval_every = 1;
+  config.keep_checkpoints = 1;
+  config.checkpoint_every = 1;
+  config.schedule.num_iter = 8;
+  RunEvaluating(config);
+  // What each step's evaluation finds, by a run that keeps all.
+  config.model_dir = folder.path() / "all";
+  config.keep_checkpoints = 100;
+  RunEvaluating(config);
+  const auto all = ListEvaluated(config.model_dir).known;
+  ASSERT_EQ(all.size(), 8U);
+  const std::int64_t best = BestOf(all)->step;
+  std::vector<std::int64_t> kept;
+  for (const CheckpointPath& checkpoint : ListCheckpoints(folder.path())) {
+    kept.push_back(checkpoint.step);
+  }
+  EXPECT_EQ(kept, best == 8 ? std::vector<std::int64_t>{8} : std::vector<std::int64_t>({8, best}));
+}
+
+// Killed before it makes and before it renames each file and each checkpoint.
+TEST(Evaluations, EndAsInOneGoAfterAKillAtAnyTime) {
+  for (const std::int64_t checkpoint_every : {2, 3}) {
+    const TemporaryFolder whole;
+    TrainConfig config = EvaluatingConfig(whole.path());
+    config.checkpoint_every = checkpoint_every;
+    config.keep_checkpoints = 1;
+    std::vector<std::string> calls;
+    RunEvaluating(config, 0, [&](std::string_view call) { calls.emplace_back(call); });
+    int kills = 0;
+    for (std::size_t fatal = 0; fatal < calls.size(); ++fatal) {
+      if (calls[fatal] != "rename" && calls[fatal] != "mkdir") continue;
+      SCOPED_TRACE(calls[fatal] + ", number " + std::to_string(fatal));
+      const TemporaryFolder folder;
+      config.model_dir = folder.path();
+      const int status = RunInChild([&] {
+        std::size_t number = 0;
+        RunEvaluating(config, 0, [&](std::string_view) {
+          if (number++ == fatal) std::raise(SIGKILL);
+        });
+      });
+      ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+      EXPECT_TRUE(RunEvaluating(config).result.evaluation.has_value());
+      EXPECT_EQ(EndOf(folder.path()), EndOf(whole.path()));
+      EXPECT_EQ(Checkpointed(folder.path()), Checkpointed(whole.path()));
+      ++kills;
+    }
+    EXPECT_GE(kills, 6);
+  }
+}
+
+TEST(Evaluations, EndTheTrainingOnceTheTargetIsReached) {
+  const TemporaryFolder folder;
+  TrainConfig config = EvaluatingConfig(folder.path());
+  config.stop_at_top1 = 1;  // chance is 25
+  config.export_dir = folder.path();
+  const EvaluatedRun run = RunEvaluating(config);
+  EXPECT_EQ(run.result.ending, Ending::kCompleted);
+  EXPECT_EQ(run.result.step, 2);
+  EXPECT_TRUE(run.result.evaluation.has_value());
+  EXPECT_EQ(EvaluationsIn(run.log), 1);
+  EXPECT_TRUE(fs::exists(ExportFile(config)));
+  EXPECT_THAT(run.log, AllOf(HasSubstr("the best so far: the checkpoint of step 2, with top-1 "),
+                             HasSubstr("training is complete: top-1 is "),
+                             HasSubstr("% after step 2, as --stop_at_top1=1 asks for")));
+
+  const EvaluatedRun again = RunEvaluating(config);
+  EXPECT_EQ(again.result.ending, Ending::kCompleted);
+  EXPECT_EQ(again.result.step, 2);
+  EXPECT_EQ(EvaluationsIn(again.log), 0);
+  EXPECT_THAT(again.log, HasSubstr("training is complete: top-1 is "));
+  config.stop_at_top1 = 0;
+  EXPECT_EQ(RunEvaluating(config).result.step, 6);
+}
+
+TEST(Evaluations, LeaveATrainingAloneThatDoesNotReachItsTarget) {
+  const TemporaryFolder folder;
+  TrainConfig config = EvaluatingConfig(folder.path());
+  config.schedule.lr_init = 0;
+  config.stop_at_top1 = 100;
+  const EvaluatedRun run = RunEvaluating(config);
+  EXPECT_EQ(run.result.step, 6);
+  EXPECT_EQ(EvaluationsIn(run.log), 3);
+  EXPECT_THAT(run.log, Not(HasSubstr("training is complete")));
+}
+
+class EvaluationsOfNoRun : public testing::Test {
+ protected:
+  Evaluations Make(std::int64_t first = 0) {
+    return {config_, alone_, MakeSchedule(config_.schedule, 64, {16, 1}).From({first, 16 * first})};
+  }
+  const TemporaryFolder folder_;
+  TrainConfig config_ = EvaluatingConfig(folder_.path());
+  ThreadWorld world_{1};
+  ThreadCommunicator alone_{world_, 0};
+};
+
+TEST_F(EvaluationsOfNoRun, AreDueUpToTheEndOfTheTraining) {
+  const Evaluations evaluations = Make();
+  std::string due;
+  for (std::int64_t step = 0; step <= 7; ++step) due += evaluations.IsDue(step) ? "x" : ".";
+  EXPECT_EQ(due, "..x.x...");
+  EXPECT_FALSE(evaluations.IsOverdue());
+  EXPECT_TRUE(Make(4).IsOverdue());
+  EXPECT_FALSE(Make(3).IsOverdue());
+  config_.eval_every = 0;
+  EXPECT_FALSE(Make().IsDue(2));
+}
+
+TEST_F(EvaluationsOfNoRun, OnlyWhatIsBetterIsTheBest) {
+  Evaluations evaluations = Make();
+  EXPECT_TRUE(evaluations.Add(0));
+  EXPECT_TRUE(evaluations.Add(0.5));
+  EXPECT_FALSE(evaluations.Add(0.5));
+  EXPECT_FALSE(evaluations.Add(0.25));
+  EXPECT_TRUE(evaluations.Add(0.75));
+}
+
+TEST_F(EvaluationsOfNoRun, ATargetIsInPercentAndReachedWhereItIsEqualled) {
+  EXPECT_FALSE(Make().ReachesTarget(1));
+  config_.stop_at_top1 = 25;
+  EXPECT_TRUE(Make().ReachesTarget(0.25));
+  EXPECT_FALSE(Make().ReachesTarget(0.2499));
+  EXPECT_FALSE(Make().ReachesTarget(-1));
+  // What the logs show as that percentage, whatever doubles make of it.
+  for (int percent = 1; percent <= 100; ++percent) {
+    config_.stop_at_top1 = percent;
+    EXPECT_TRUE(Make().ReachesTarget(percent / 100.0)) << percent;
+  }
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/train/state/rollbacks.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <functional>
+#include <utility>
+
+#include "tests/trainer/train/faulty_ranks.h"
+#include "trainer/checkpoint/manifest.h"
+#include "trainer/checkpoint/reader.h"
+#include "trainer/control/run_control.h"
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(Rollbacks, GoOnBehindTheImagesOfTheStep) {
+  Rollbacks rollbacks;
+  EXPECT_EQ(rollbacks.GoOn({30, 480}, 640, "x"), (Position{30, 640, 160}));
+  EXPECT_EQ(rollbacks.GoOn({40, 800, 160}, 816, "x"), (Position{40, 816, 176}));
+}
+
+TEST(Rollbacks, AreThreeInARowToACheckpointOrOlderOnes) {
+  Rollbacks rollbacks;
+  for (const std::int64_t newest : {10, 20}) {
+    for (const std::int64_t step : {newest, newest - 1, newest}) {
+      rollbacks.GoOn({step, 100}, 200, "x");
+    }
+    EXPECT_EQ(rollbacks.in_a_row(), 3);
+  }
+  try {
+    rollbacks.GoOn({20, 100}, 200, "step 25: the loss is nan");
+    ADD_FAILURE() << "the run goes on";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), EX_SOFTWARE);
+    EXPECT_THAT(
+        error.what(),
+        HasSubstr("step 25: the loss is nan, after 3 rollbacks to the checkpoint of step 20 "
+                  "from which none newer came: training has diverged; start again"));
+  }
+}
+
+TrainConfig RollbackConfig(const fs::path& folder) {
+  TrainConfig config = SmallConfig(folder);
+  config.on_nan = OnNan::kRollback;
+  config.schedule.num_iter = 10;
+  config.checkpoint_every = 3;
+  config.keep_checkpoints = 100;
+  return config;
+}
+
+Manifest ManifestAt(const fs::path& folder, std::int64_t step) {
+  return ReadCheckpoint(CheckpointFolder(folder, step)).manifest;
+}
+
+// `folder` with the checkpoint of `step` of `from` alone, as `change` has it.
+void CopyCheckpoint(const fs::path& from, std::int64_t step, const fs::path& folder,
+                    const std::function<void(CheckpointState&)>& change = {}) {
+  const fs::path copy = CheckpointFolder(folder, step);
+  fs::create_directories(copy);
+  fs::copy(CheckpointFolder(from, step), copy, fs::copy_options::recursive);
+  if (!change) return;
+  Manifest manifest = ReadManifest(copy);
+  change(manifest.state);
+  std::ofstream(copy / "manifest.json") << ToJson(manifest);
+}
+
+void ExpectGoodEnd(const std::vector<FaultyEnd>& ends) {
+  for (const FaultyEnd& end : ends) EXPECT_EQ(end.message, "");
+}
+
+// A run that goes back equals one that begins at the checkpoint and is told to take other images;
+// and what follows its next checkpoint follows as well where all before is forgotten.
+TEST(GoingBack, IsGoingOnFromTheCheckpointWithTheImagesBehindTheStep) {
+  for (const std::int64_t accumulate : {1, 2}) {
+    SCOPED_TRACE(accumulate);
+    const TemporaryFolder folder;
+    TrainConfig config = RollbackConfig(folder.path() / "run");
+    config.accumulate = accumulate;
+    const std::int64_t images = 8 * accumulate;
+    const auto ends = TrainWith({.steps = {4}, .is_of_loss_too = true}, config);
+    ExpectGoodEnd(ends);
+    EXPECT_THAT(
+        ends[0].log,
+        AllOf(HasSubstr("step 4: the loss is nan (learning rate "),
+              HasSubstr("): going back to the newest checkpoint (--on_nan=rollback)"),
+              HasSubstr("back at step 3: the " + std::to_string(2 * images) +
+                        " images from there to the end of step 4 are skipped, training goes on "
+                        "behind them in epoch "),
+              HasSubstr("(rollback 1 of at most 3 to this checkpoint)")));
+    EXPECT_THAT(ends[1].log, Not(HasSubstr("rollback")));
+    const Manifest end = ManifestAt(config.model_dir, 10);
+    EXPECT_EQ(end.state.skipped_images, 2 * images);
+    EXPECT_EQ(end.state.epoch * 64 + end.state.epoch_samples, 12 * images);
+    EXPECT_EQ(ManifestAt(config.model_dir, 3).state.skipped_images, 0);
+
+    TrainConfig told = config;
+    told.model_dir = folder.path() / "told";
+    CopyCheckpoint(config.model_dir, 3, told.model_dir, [&](CheckpointState& state) {
+      state.epoch = 5 * images / 64;
+      state.epoch_samples = 5 * images % 64;
+      state.skipped_images = 2 * images;
+    });
+    ExpectGoodEnd(TrainWith({}, told));
+    EXPECT_EQ(ManifestAt(told.model_dir, 10), end);
+
+    TrainConfig resumed = config;
+    resumed.model_dir = folder.path() / "resumed";
+    CopyCheckpoint(config.model_dir, 6, resumed.model_dir);
+    ExpectGoodEnd(TrainWith({}, resumed));
+    EXPECT_EQ(ManifestAt(resumed.model_dir, 10), end);
+
+    TrainConfig sound = config;
+    sound.model_dir = folder.path() / "sound";
+    ExpectGoodEnd(TrainWith({}, sound));
+    EXPECT_EQ(ManifestAt(sound.model_dir, 3), ManifestAt(config.model_dir, 3));
+    EXPECT_NE(ManifestAt(sound.model_dir, 10).files, end.files);
+  }
+}
+
+TEST(GoingBack, RestoresAllOnEveryBackEnd) {
+  for (const std::string& backend : BackendNames()) {
+    if (!BackendProblem(backend).empty()) continue;
+    SCOPED_TRACE(backend);
+    const TemporaryFolder folder;
+    TrainConfig config = RollbackConfig(folder.path() / "run");
+    ExpectGoodEnd(TrainWith({.steps = {5}}, config, 2, false, backend));
+    TrainConfig resumed = config;
+    resumed.model_dir = folder.path() / "resumed";
+    CopyCheckpoint(config.model_dir, 6, resumed.model_dir);
+    ExpectGoodEnd(TrainWith({}, resumed, 2, false, backend));
+    EXPECT_EQ(ManifestAt(resumed.model_dir, 10), ManifestAt(config.model_dir, 10));
+  }
+}
+
+TEST(GoingBack, EndsAnEpochWithFewerStepsAndTheSameImages) {
+  const TemporaryFolder folder;
+  TrainConfig config = RollbackConfig(folder.path());
+  config.mode = RunMode::kTrainAndEvaluate;
+  config.eval_every = 1;
+  config.schedule.iter_unit = IterationUnit::kEpoch;
+  config.schedule.num_iter = 2;  // of 8 steps
+  config.checkpoint_every = 5;
+  ExpectGoodEnd(TrainWith({.steps = {6, 12}}, config));  // of which the last is step 10
+  // After 8 steps' images, of which 2 were skipped.
+  EXPECT_TRUE(ManifestAt(folder.path(), 6).state.top1.has_value());
+  const CheckpointState end = ManifestAt(folder.path(), 13).state;
+  EXPECT_EQ(end.epoch, 2);
+  EXPECT_EQ(end.epoch_samples, 0);
+  EXPECT_EQ(end.skipped_images, 24);
+  // All is done, and is known to be.
+  const auto again = TrainWith({}, config);
+  ExpectGoodEnd(again);
+  EXPECT_THAT(again[0].log,
+              HasSubstr("going on from step 13, after 0 of the 64 images of epoch 3"));
+}
+
+TEST(GoingBack, FromTheLastStepLeavesTheCheckpointTheEnd) {
+  const TemporaryFolder folder;
+  TrainConfig config = RollbackConfig(folder.path());
+  config.schedule.iter_unit = IterationUnit::kEpoch;
+  config.schedule.num_iter = 1;
+  config.export_dir = folder.path();
+  ExpectGoodEnd(TrainWith({.steps = {7}}, config));
+  EXPECT_EQ(ListCheckpoints(folder.path()).front().step, 6);
+  EXPECT_EQ(TensorsOf(ExportFile(config)),
+            TensorsOf(CheckpointFolder(folder.path(), 6) / "model.safetensors"));
+}
+
+TEST(GoingBack, GoesToTheInitialWeightsWhereNoCheckpointWasDue) {
+  const TemporaryFolder folder;
+  TrainConfig config = RollbackConfig(folder.path());
+  config.checkpoint_every = 100;
+  const auto ends = TrainWith({.steps = {1}}, config);
+  ExpectGoodEnd(ends);
+  EXPECT_THAT(ends[0].log,
+              HasSubstr("back at step 0: the 16 images from there to the end of step 1"));
+  EXPECT_EQ(ManifestAt(folder.path(), 10).state.epoch_samples, 12 * 8 % 64);
+  // One that goes on has no need of another.
+  config.schedule.num_iter = 12;
+  const auto again = TrainWith({}, config);
+  EXPECT_THAT(again[0].log, Not(HasSubstr("checkpoint of step 10 written")));
+}
+
+struct Divergence {
+  double rate;
+  bool in_background = true;
+  bool evaluates = false;
+};
+
+// What is written or evaluated before the weights are found to be no numbers is not to be had.
+TEST(GoingBack, EndsWhereItIsNoHelpSayingSoOnAllRanks) {
+  for (const auto& [rate, in_background, evaluates] :
+       {Divergence{1e30}, Divergence{1e40}, Divergence{1e40, false}, Divergence{1e40, true, true},
+        Divergence{1e40, false, true}}) {
+    SCOPED_TRACE(testing::Message() << rate << ' ' << in_background << ' ' << evaluates);
+    const TemporaryFolder folder;
+    TrainConfig config = RollbackConfig(folder.path());
+    config.schedule.lr_init = rate;
+    config.weight_decay = 1000;  // some weights are beyond the largest number with the second rate
+    config.checkpoint_every = rate < 1e38 ? 100 : 1;
+    config.checkpoint_in_background = in_background;
+    if (evaluates) config.mode = RunMode::kTrainAndEvaluate;
+    config.eval_every = evaluates ? 1 : 0;
+    const auto ends = TrainWith({}, config);
+    EXPECT_THAT(ends[0].message,
+                AllOf(HasSubstr("step 1: the weights are too large or no numbers (learning rate "),
+                      HasSubstr("after 3 rollbacks to the checkpoint of step 0 from which none "
+                                "newer came: training has diverged")));
+    EXPECT_EQ(ends[1].message, ends[0].message);
+    EXPECT_EQ(ends[1].exit_code, EX_SOFTWARE);
+    EXPECT_EQ(ListCheckpoints(folder.path()).size(), 1U);
+    const bool is_refused = ends[0].log.find("the weights are not written: ") != std::string::npos;
+    EXPECT_EQ(is_refused, rate > 1e38);
+    const bool is_left_out =
+        ends[0].log.find("the loss of the evaluation is ") != std::string::npos;
+    EXPECT_EQ(is_left_out, evaluates);
+  }
+}
+
+TEST(GoingBack, IsComparedByParanoidRanks) {
+  const TemporaryFolder folder;
+  TrainConfig config = RollbackConfig(folder.path());
+  config.paranoid = 1;
+  ExpectGoodEnd(TrainWith({.steps = {3, 4, 8}}, config, 3));
+  EXPECT_EQ(ManifestAt(folder.path(), 10).state.skipped_images, 3 * 12);
+}
+
+// What asks for a stop in the bad step gets a checkpoint that is behind it.
+TEST(GoingBack, ObeysOrdersAfterTheStepThatFollows) {
+  const TemporaryFolder folder;
+  const TrainConfig config = RollbackConfig(folder.path());
+  const Fault fault = {.rank = 0, .steps = {4}};
+  std::atomic<bool> ended = false;
+  RunControl control({}, 10);
+  RunStatus of_return;
+  ThreadWorld world(2);
+  const auto run = [&](int rank) {
+    FaultyCommunicator communicator(world, rank, fault, ended);
+    std::ostringstream log;
+    if (rank == 1) return RunRank(config, communicator, log);
+    RunRequests requests({.folder = folder.path(),
+                          .limit = {},
+                          .log = MakeLogger(log, 0, "off"),
+                          .control = &control});
+    bool was_asked = false;
+    const auto before_step = [&](std::int64_t step) {
+      if (was_asked) of_return = control.status();
+      if (step == 4 && !std::exchange(was_asked, true)) control.Take({ControlOrder::kStop});
+    };
+    return RunRank(config, communicator, log, 0, "reference", &requests, before_step);
+  };
+  TrainResult result;
+  std::jthread other([&] { run(1); });
+  result = run(0);
+  EXPECT_EQ(of_return.step, 3);
+  EXPECT_EQ(of_return.checkpoint_step, 3);
+  EXPECT_THAT(of_return.asked, testing::ElementsAre(ControlOrder::kStop));
+  EXPECT_EQ(result.ending, Ending::kStopped);
+  EXPECT_EQ(result.step, 4);
+  EXPECT_EQ(ManifestAt(folder.path(), 4).state.skipped_images, 16);
+}
+
+// An evaluation in which the device lets this rank down, as cuDNN says it.
+class FailingSource : public Source {
+ public:
+  explicit FailingSource(Source& source) : source_(source) {}
+  std::int64_t samples() const override { return source_.samples(); }
+  std::vector<Fact> facts() const override { return source_.facts(); }
+  void Seek(const Position& position) override { source_.Seek(position); }
+  bool Next(HostBatch& /*batch*/) override {
+    throw Error(EX_SOFTWARE, "cuDNN: running a convolution: CUDNN_STATUS_EXECUTION_FAILED");
+  }
+
+ private:
+  Source& source_;
+};
+
+TEST(Rollback, IsNotForAnEvaluationThatFails) {
+  const TemporaryFolder folder;
+  TrainConfig config = SmallConfig(folder.path());
+  config.mode = RunMode::kTrainAndEvaluate;
+  config.eval_every = 2;
+  config.on_nan = OnNan::kRollback;
+  config.checkpoint_every = 1000;
+  const auto backend = MakeBackend("reference", {.threads = 1});
+  ThreadWorld world(1);
+  ThreadCommunicator communicator(world, 0);
+  GeneratedSourceOptions options;
+  options.batch = config.batch_size;
+  options.classes = static_cast<int>(config.classes);
+  GeneratedSource training(options);
+  options.training = false;
+  GeneratedSource whole(options);
+  FailingSource evaluation(whole);
+  std::ostringstream log;
+  const TrainParts parts{.backend = *backend,
+                         .communicator = communicator,
+                         .training = &training,
+                         .evaluation = &evaluation,
+                         .outputs = {MakeLogger(log, 0, "info")}};
+  try {
+    RunTrainer(config, parts);
+    FAIL() << "went on";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("CUDNN_STATUS_EXECUTION_FAILED"));
+  }
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/train/watch/stacks_on_request.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "support/file.h"
+#include "tests/trainer/temporary_folder.h"
+#include "trainer/control/stacks_request.h"
+
+namespace trainer {
+namespace {
+
+using testing::HasSubstr;
+
+// Ranks 0 and 1 in this process.
+class StacksOnRequestTest : public testing::Test {
+ protected:
+  StacksOnRequestTest() {
+    MakeStacksRequest(
+        request(), {.folder = folder_.path() / kStacksFolderName, .ranks = {{"n1", 1}, {"n2", 2}}});
+  }
+  std::filesystem::path request() const { return folder_.path() / kStacksRequestName; }
+  std::unique_ptr<StacksOnRequest> Make(int rank) {
+    return std::make_unique<StacksOnRequest>(
+        StacksOnRequestOptions{.request = request(),
+                               .model_dir = folder_.path(),
+                               .rank = rank,
+                               .host = "n" + std::to_string(rank + 1),
+                               .seconds_between_looks = 0.01,
+                               .doing = doing_,
+                               .answer_time = std::chrono::seconds(10)});
+  }
+  std::optional<RankStacks> Read(int rank) const {
+    return ParseRankStacks(
+        support::ReadWholeFile(folder_.path() / kStacksFolderName / StacksFileName(rank), 1 << 24)
+            .content);
+  }
+  // What the rank writes to that order; it is waited for.
+  RankStacks AnswerOf(int rank, std::uint64_t order) const {
+    for (;;) {
+      if (const auto stacks = Read(rank); stacks && stacks->order == order) return *stacks;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  }
+
+  const TemporaryFolder folder_;
+  std::function<std::string()> doing_ = [] { return "in training, step 17"; };
+};
+
+TEST_F(StacksOnRequestTest, AllRanksAnswerWhatRankZeroIsAsked) {
+  const auto first = Make(0);
+  const auto second = Make(1);
+  const std::uint64_t order = first->Ask();
+  EXPECT_THAT(AnswerOf(0, order).headline,
+              testing::MatchesRegex("rank 0 on n1, process [0-9]+: in training, step 17"));
+  const RankStacks answer = AnswerOf(1, order);
+  EXPECT_THAT(answer.headline, HasSubstr("rank 1 on n2, process "));
+  EXPECT_THAT(answer.stacks, HasSubstr("AllRanksAnswerWhatRankZeroIsAsked"));
+  const std::uint64_t next = first->Ask();
+  EXPECT_GT(next, order);
+  EXPECT_EQ(AnswerOf(1, next).order, next);
+  EXPECT_EQ(AnswerOf(0, next).order, next);
+}
+
+TEST_F(StacksOnRequestTest, TheyAnswerTheFileAloneWhereRankZeroIsStopped) {
+  const auto second = Make(1);
+  ASSERT_EQ(WriteStacksOrder(request(), 5), 0);
+  EXPECT_EQ(AnswerOf(1, 5).order, 5U);
+}
+
+TEST_F(StacksOnRequestTest, AnOrderThatCannotBeWrittenIsWrittenOnceItCan) {
+  const auto first = Make(0);
+  const auto second = Make(1);
+  std::filesystem::remove(request());
+  const std::uint64_t order = first->Ask();
+  EXPECT_EQ(AnswerOf(0, order).order, order);  // it has tried to write it
+  MakeStacksRequest(request(), {.folder = folder_.path() / kStacksFolderName, .ranks = {}});
+  EXPECT_EQ(AnswerOf(1, order).order, order);
+  EXPECT_EQ(ReadStacksOrder(request()), order);
+}
+
+TEST_F(StacksOnRequestTest, AnExceptionCostsOneAnswer) {
+  std::atomic<int> calls = 0;
+  doing_ = [&]() -> std::string {
+    if (++calls == 1) throw std::runtime_error("no memory");
+    return "in training";
+  };
+  const auto first = Make(0);
+  first->Ask();
+  while (calls == 0) std::this_thread::yield();
+  const std::uint64_t next = first->Ask();
+  EXPECT_EQ(AnswerOf(0, next).order, next);
+}
+
+TEST_F(StacksOnRequestTest, EndsThoughAPipeIsInThePlaceOfTheFile) {
+  std::filesystem::remove(request());
+  ASSERT_EQ(::mkfifo(request().c_str(), 0600), 0);
+  auto second = Make(1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // several looks
+  second.reset();
+}
+
+TEST_F(StacksOnRequestTest, AnswersAnOrderOnce) {
+  auto first = Make(0);
+  const std::uint64_t order = first->Ask();
+  AnswerOf(0, order);
+  std::filesystem::remove_all(folder_.path() / kStacksFolderName);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // several looks
+  first.reset();
+  EXPECT_FALSE(Read(0));
+}
+
+TEST_F(StacksOnRequestTest, OfAFileWithoutAnOrderNothingComes) {
+  auto second = Make(1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // several looks
+  second.reset();
+  EXPECT_FALSE(Read(1));
+}
+
+}  // namespace
+}  // namespace trainer

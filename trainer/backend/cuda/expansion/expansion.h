@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The kernel of expansion_kernels.h as a convolution of this back end has it.
+
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "trainer/backend/cuda/expansion/expansion_kernels.h"
+#include "trainer/backend/ops.h"
+
+namespace trainer {
+
+// Of a convolution that was asked to apply batch norms, on the current GPU: none if the kernel does
+// not compute it.
+std::optional<ExpansionShape> ExpansionOf(const ConvolutionSpec& spec);
+
+std::size_t ExpansionWorkspaceBytes(const ExpansionShape& shape);
+
+// The arguments of Convolution::BackwardNormed.
+ExpansionBackward ExpansionCallOf(const UnappliedGradient& diff_dst, const Tensor& filter,
+                                  const NormedTensor& before, const Tensor& diff_filter,
+                                  const Tensor& diff_src, void* sums, void* workspace);
+
+}  // namespace trainer

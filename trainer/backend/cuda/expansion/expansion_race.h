@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whether the kernel of expansion_kernels.h takes the place of the passes on the current device.
+// For construction only, as FastestOf, and in memory of its own.
+
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <functional>
+
+#include "trainer/backend/cuda/expansion/expansion_kernels.h"
+#include "trainer/backend/plan_cache.h"
+
+namespace trainer {
+
+// What the convolution does without the kernel, from the gradient of what it gives.
+struct ExpansionPasses {
+  struct Operands {
+    void* src;   // what the batch norm before has given, or read if applies_norm
+    void* norm;  // what is to be applied then (NormAppliedAt)
+    void* diff_dst;
+    void* filter;
+    void* diff_filter;
+    void* diff_src;
+    const void* before;  // as ExpansionBackward has them
+    const float* saved;
+    float* sums;  // five arrays of a channel each
+  };
+  std::function<void(const Operands&, cudaStream_t)> backward_filter;
+  std::function<void(const Operands&, cudaStream_t)> backward_data;
+  bool applies_norm = false;  // backward_filter
+  bool gates = false;         // backward_data goes on through the ReLU and sums
+};
+
+// As `plans` have it, or as a race says in which each does all that lies between the gradient of
+// what the batch norm behind gives and that of what the one before has read.  A kernel whose
+// results differ from those of the passes by more than rounding does not take part.  Found once for
+// each shape, device and process.
+bool TakesExpansionKernel(const ExpansionShape& shape, const ExpansionPasses& passes,
+                          const DevicePlans& plans);
+
+}  // namespace trainer

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Convolutions that are products of matrices.  Pure.
+
+#pragma once
+
+#include <optional>
+
+#include "trainer/backend/cuda/libraries/cublaslt.h"
+#include "trainer/backend/cuda/libraries/cudnn_graph.h"
+
+namespace trainer {
+
+// As a product of matrices: a convolution with a 1x1 kernel and stride 1, of images whose
+// channels-last memory is a matrix of pixels x channels.  None if it is not such a one.
+std::optional<MatmulSpec> ProductOf(const ConvolutionGraph& graph, const EngineRules& rules);
+
+// What the product reads and writes.  src, filter, dst: as ConvolutionPlan::Execute has them.
+struct ProductOperands {
+  const void* a;
+  const void* b;
+  void* d;
+};
+ProductOperands OperandsOf(ConvolutionPass pass, void* src, void* filter, void* dst);
+
+}  // namespace trainer

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/backend/cuda/libraries/convolution_races.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <string>
+
+#include "trainer/backend/cuda/norms/batch_norm_kernels.h"
+#include "trainer/backend/cuda/norms/norm_timing.h"
+#include "trainer/backend/cuda/runtime/runtime.h"
+#include "trainer/backend/cuda/runtime/timing.h"
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+std::size_t BytesOf(const ConvolutionGraph& graph, std::int64_t elements) {
+  return static_cast<std::size_t>(elements) * SizeOf(graph.dtype);
+}
+
+std::size_t FloatBytes(std::int64_t count) {
+  return static_cast<std::size_t>(count) * sizeof(float);
+}
+
+std::int64_t SrcElements(const ConvolutionGraph& graph) {
+  return graph.images * graph.height * graph.width * graph.channels;
+}
+
+// Memory for one run of any pass of a convolution.
+struct TimingMemory {
+  ScratchMemory src, filter, dst, sums, norm, gate, statistics, workspace;
+
+  TimingMemory(const ConvolutionGraph& graph, std::size_t workspace_bytes)
+      : src(BytesOf(graph, SrcElements(graph))),
+        filter(BytesOf(graph, graph.filters * graph.kernel * graph.kernel * graph.channels)),
+        dst(BytesOf(graph, graph.images * graph.dst_height() * graph.dst_width() * graph.filters)),
+        sums(FloatBytes(graph.sums    ? 2 * graph.filters
+                        : graph.gated ? kGradientSumArrays * graph.channels
+                                      : 0)),
+        norm(graph.applies_norm ? BytesOf(graph, 2 * graph.channels) : 0),
+        gate(graph.gated ? BytesOf(graph, SrcElements(graph)) : 0),
+        statistics(FloatBytes(graph.gated ? 4 * graph.channels : 0)),
+        workspace(workspace_bytes) {}
+
+  // Queues one run of `algorithm` for a graph of that size.
+  void Run(const ConvolutionAlgorithm& algorithm, const ConvolutionGraph& graph,
+           cudnnHandle_t handle, cudaStream_t stream) const {
+    RunOn(src.data(), algorithm, graph, handle, stream);
+  }
+  // The same with another src.
+  void RunOn(void* other_src, const ConvolutionAlgorithm& algorithm, const ConvolutionGraph& graph,
+             cudnnHandle_t handle, cudaStream_t stream) const {
+    const ConvolutionOperands operands = {
+        .src = other_src,
+        .filter = filter.data(),
+        .dst = dst.data(),
+        .sums = graph.sums || graph.gated ? sums.data() : nullptr,
+        .norm = graph.applies_norm ? norm.data() : nullptr,
+        .gate = graph.gated ? gate.data() : nullptr,
+        .statistics = static_cast<const float*>(statistics.data())};
+    algorithm.Run(handle, graph.pass, operands, workspace.data(), stream);
+    // The handle outlives the stream of the race.
+    CheckCudnn(cudnnSetStream(handle, nullptr), "cuDNN: setting the stream");
+  }
+};
+
+NormShape MakeNormShape(const ConvolutionGraph& graph, std::int64_t pixels, std::int64_t channels) {
+  NormShape shape;
+  shape.pixels = graph.images * pixels;
+  shape.channels = shape.padded = static_cast<int>(channels);
+  shape.dtype = graph.dtype;
+  shape.multiprocessors = Multiprocessors();
+  return shape;
+}
+
+// What `graph` reads, and its result, as the batch norms before and behind it see them.
+NormShape NormShapeBefore(const ConvolutionGraph& graph) {
+  return MakeNormShape(graph, graph.height * graph.width, graph.channels);
+}
+NormShape NormShapeBehind(const ConvolutionGraph& graph) {
+  return MakeNormShape(graph, graph.dst_height() * graph.dst_width(), graph.filters);
+}
+
+std::size_t WorkspaceBytes(const std::vector<ConvolutionAlgorithm>& candidates) {
+  std::size_t bytes = 0;
+  for (const ConvolutionAlgorithm& candidate : candidates) {
+    bytes = std::max(bytes, candidate.workspace_bytes());
+  }
+  return bytes;
+}
+
+std::optional<std::size_t> OneOf(const std::vector<ConvolutionAlgorithm>& candidates,
+                                 std::size_t winner) {
+  return winner < candidates.size() ? std::optional(winner) : std::nullopt;
+}
+
+}  // namespace
+
+std::size_t Fastest(cudnnHandle_t handle, const ConvolutionGraph& graph,
+                    const std::vector<ConvolutionAlgorithm>& candidates) {
+  const TimingMemory memory(graph, WorkspaceBytes(candidates));
+  try {
+    return FastestOf(candidates.size(), [&](std::size_t i, cudaStream_t stream) {
+      memory.Run(candidates[i], graph, handle, stream);
+    });
+  } catch (const Error& error) {
+    if (error.exit_code() == EX_OSERR) throw;
+    throw Error(EX_UNAVAILABLE,
+                "no engine of cuDNN runs the " + ToString(graph) + ": " + error.what());
+  }
+}
+
+std::optional<std::size_t> RaceWithSums(cudnnHandle_t handle, const ConvolutionGraph& graph,
+                                        const std::vector<ConvolutionAlgorithm>& candidates,
+                                        const ConvolutionAlgorithm& without) {
+  ConvolutionGraph alone = graph;
+  alone.sums = false;
+  const NormShape shape = NormShapeBehind(graph);
+  const TimingMemory memory(graph, std::max(WorkspaceBytes(candidates), without.workspace_bytes()));
+  const ScratchMemory partial(FloatBytes(NormScratchFloats(shape)));
+  return OneOf(candidates,
+               FastestOf(candidates.size() + 1, [&](std::size_t i, cudaStream_t stream) {
+                 if (i < candidates.size()) return memory.Run(candidates[i], graph, handle, stream);
+                 memory.Run(without, alone, handle, stream);
+                 RunNormSums(shape, memory.dst.data(), static_cast<float*>(partial.data()), stream);
+               }));
+}
+
+std::optional<std::size_t> RaceWithNorm(cudnnHandle_t handle, const ConvolutionGraph& graph,
+                                        const std::vector<ConvolutionAlgorithm>& candidates,
+                                        const ConvolutionAlgorithm& backward_filter,
+                                        const WithoutNorm& without) {
+  const ConvolutionAlgorithm& plain =
+      without.with_sums == nullptr ? without.forward : *without.with_sums;
+  const std::size_t workspace_bytes =
+      std::max({WorkspaceBytes(candidates), backward_filter.workspace_bytes(),
+                plain.workspace_bytes(), without.backward_filter.workspace_bytes()});
+  ConvolutionGraph filter = graph;
+  filter.pass = ConvolutionPass::kBackwardFilter;
+  filter.sums = false;
+  ConvolutionGraph alone = graph;
+  alone.applies_norm = false;
+  alone.sums = without.with_sums != nullptr;
+  ConvolutionGraph filter_alone = filter;
+  filter_alone.applies_norm = false;
+  const NormShape behind = NormShapeBehind(graph);
+  const TimingMemory memory(graph, workspace_bytes);
+  const NormTimingMemory norm({.shape = NormShapeBefore(graph), .has_mask = true});
+  const ScratchMemory partial(FloatBytes(NormScratchFloats(behind)));
+
+  const auto with_norm = [&](const ConvolutionAlgorithm& forward, cudaStream_t stream) {
+    norm.RunUnapplied(memory.norm.data(), stream);
+    memory.Run(forward, graph, handle, stream);
+    memory.Run(backward_filter, filter, handle, stream);
+  };
+  const auto with_passes = [&](const NormPace& pace, cudaStream_t stream) {
+    void* const normed = norm.RunForward(pace, stream);
+    memory.RunOn(normed, plain, alone, handle, stream);
+    if (!alone.sums) {
+      RunNormSums(behind, memory.dst.data(), static_cast<float*>(partial.data()), stream);
+    }
+    memory.RunOn(normed, without.backward_filter, filter_alone, handle, stream);
+  };
+  return OneOf(candidates, FastestOf(candidates.size() + kNormPaces.size(),
+                                     [&](std::size_t i, cudaStream_t stream) {
+                                       if (i < candidates.size()) {
+                                         with_norm(candidates[i], stream);
+                                       } else {
+                                         with_passes(kNormPaces[i - candidates.size()], stream);
+                                       }
+                                     }));
+}
+
+std::optional<std::size_t> RaceGated(cudnnHandle_t handle, const ConvolutionGraph& graph,
+                                     const std::vector<ConvolutionAlgorithm>& candidates,
+                                     const ConvolutionAlgorithm& ungated) {
+  ConvolutionGraph alone = graph;
+  alone.gated = false;
+  const TimingMemory memory(graph, std::max(WorkspaceBytes(candidates), ungated.workspace_bytes()));
+  const NormTimingMemory norm({.shape = NormShapeBefore(graph), .has_mask = true});
+  constexpr NormPace kDepths[] = {{.depth = 1}, {.depth = 2}};
+  return OneOf(candidates, FastestOf(candidates.size() + std::size(kDepths),
+                                     [&](std::size_t i, cudaStream_t stream) {
+                                       if (i < candidates.size())
+                                         return memory.Run(candidates[i], graph, handle, stream);
+                                       memory.Run(ungated, alone, handle, stream);
+                                       norm.RunBackwardSums(kDepths[i - candidates.size()], stream);
+                                     }));
+}
+
+}  // namespace trainer

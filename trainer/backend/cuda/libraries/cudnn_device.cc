@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/backend/cuda/libraries/cudnn_device.h"
+
+#include <algorithm>
+#include <functional>
+#include <mutex>
+#include <utility>
+
+#include "trainer/backend/cuda/libraries/convolution_product.h"
+#include "trainer/backend/cuda/libraries/convolution_races.h"
+#include "trainer/backend/cuda/runtime/runtime.h"
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+// What is no plan of cuDNN, as a plan of PlanCache: the product of matrices, and passes for what a
+// graph does beside the convolution.
+constexpr const char* kProductPlan = "product";
+constexpr const char* kSeparatePlan = "separate";
+// How many of the engines that cuDNN recommends are timed.
+constexpr std::size_t kTimedPlans = 24;
+
+std::string NameOf(const ConvolutionGraph& graph, const EngineRules& rules) {
+  return ToString(graph) + (rules.tf32 ? ", TF32" : "");
+}
+
+using Winner = CudnnDevice::Winner;
+
+// `race()` finds the winner for the graph on the device.  It runs once in this process: timing is
+// slow, and so all back ends of the process compute alike.
+Winner WinnerInProcess(int device, const ConvolutionGraph& graph, const EngineRules& rules,
+                       const std::function<Winner()>& race) {
+  struct Known {
+    int device;
+    ConvolutionGraph graph;
+    EngineRules rules;
+    Winner winner;
+  };
+  static std::mutex mutex;
+  static std::vector<Known> all;
+  const std::scoped_lock lock(mutex);
+  for (const Known& known : all) {
+    if (known.device == device && known.graph == graph && known.rules == rules) {
+      return known.winner;
+    }
+  }
+  return all.emplace_back(Known{device, graph, rules, race()}).winner;
+}
+
+}  // namespace
+
+void CudnnDevice::Destroy::operator()(cudnnHandle_t handle) const {
+  // The stream that it ran on last may be gone, so cuDNN shall not look at it.
+  cudnnSetStream(handle, nullptr);
+  cudnnDestroy(handle);
+}
+
+CudnnDevice::CudnnDevice(DevicePlans plans) : plans_(std::move(plans)) {
+  CheckCuda(cudaGetDevice(&device_), "asking for the current GPU");
+  cudnnHandle_t handle = nullptr;
+  CheckCudnn(cudnnCreate(&handle), "starting cuDNN");
+  handle_.reset(handle);
+}
+
+const CudnnDevice::Choice* CudnnDevice::Known(const ConvolutionGraph& graph,
+                                              const EngineRules& rules) const {
+  const auto known = std::find_if(choices_.begin(), choices_.end(), [&](const Choice& choice) {
+    return choice.graph == graph && choice.rules == rules;
+  });
+  return known == choices_.end() ? nullptr : &*known;
+}
+
+const ConvolutionAlgorithm& CudnnDevice::Choose(const ConvolutionGraph& graph,
+                                                const EngineRules& rules) {
+  DDL_CHECK(!graph.sums && !graph.applies_norm && !graph.gated);
+  const Choice* choice = Known(graph, rules);
+  if (choice == nullptr) choice = &choices_.emplace_back(Choice{graph, rules, Find(graph, rules)});
+  return *choice->algorithm;
+}
+
+const ConvolutionAlgorithm* CudnnDevice::ChooseWithSums(const ConvolutionGraph& graph,
+                                                        const EngineRules& rules) {
+  // cuDNN does not say of an engine that gives sums whether its bits are the same each time.
+  if (rules.deterministic) return nullptr;
+  const ConvolutionAlgorithm& without = Choose(graph, rules);
+  ConvolutionGraph with_sums = graph;
+  with_sums.sums = true;
+  return ChooseFused(with_sums, rules, [&](const auto& candidates) {
+    return RaceWithSums(handle(), with_sums, candidates, without);
+  });
+}
+
+std::optional<CudnnDevice::WithNorm> CudnnDevice::ChooseWithNorm(const ConvolutionGraph& graph,
+                                                                 const EngineRules& rules) {
+  // As above.  Those of fp32 could round to TF32 without saying so, and in bfloat16 factors and
+  // offsets would have eight bits.
+  if (rules.deterministic || graph.dtype != DType::kFloat16) return std::nullopt;
+  ConvolutionGraph filter = graph;
+  filter.pass = ConvolutionPass::kBackwardFilter;
+  const WithoutNorm without = {Choose(graph, rules), ChooseWithSums(graph, rules),
+                               Choose(filter, rules)};
+  filter.applies_norm = true;
+  // Whether it is worth it shows in the race of the forward pass.
+  const ConvolutionAlgorithm* backward_filter = ChooseFused(
+      filter, rules,
+      [&](const auto& candidates) { return std::optional(Fastest(handle(), filter, candidates)); });
+  if (backward_filter == nullptr) return std::nullopt;
+  ConvolutionGraph with_norm = graph;
+  with_norm.sums = with_norm.applies_norm = true;
+  const ConvolutionAlgorithm* forward = ChooseFused(with_norm, rules, [&](const auto& candidates) {
+    return RaceWithNorm(handle(), with_norm, candidates, *backward_filter, without);
+  });
+  if (forward == nullptr) return std::nullopt;
+  return WithNorm{forward, backward_filter};
+}
+
+const ConvolutionAlgorithm* CudnnDevice::ChooseGated(const ConvolutionGraph& graph,
+                                                     const EngineRules& rules) {
+  if (rules.deterministic || graph.dtype != DType::kFloat16) return nullptr;  // as above
+  ConvolutionGraph gated = graph;
+  gated.pass = ConvolutionPass::kBackwardData;
+  const ConvolutionAlgorithm& ungated = Choose(gated, rules);
+  gated.gated = true;
+  return ChooseFused(gated, rules, [&](const auto& candidates) {
+    return RaceGated(handle(), gated, candidates, ungated);
+  });
+}
+
+const ConvolutionAlgorithm* CudnnDevice::ChooseFused(const ConvolutionGraph& graph,
+                                                     const EngineRules& rules,
+                                                     const FusedRace& race) {
+  const Choice* choice = Known(graph, rules);
+  if (choice == nullptr) {
+    const Winner winner = WinnerInProcess(device_, graph, rules, [&] {
+      if (const auto kept = plans_.Find(NameOf(graph, rules))) {
+        const Winner of_earlier = PlanIdOf(*kept);
+        if (*kept == kSeparatePlan || (of_earlier && Again(graph, rules, of_earlier))) {
+          return of_earlier;
+        }
+      }
+      const Winner of_race = RaceFused(graph, rules, race);
+      plans_.Add(NameOf(graph, rules), of_race ? PlanOf(*of_race) : kSeparatePlan);
+      return of_race;
+    });
+    choice = &choices_.emplace_back(
+        Choice{graph, rules, winner ? Again(graph, rules, winner) : std::nullopt});
+  }
+  return choice->algorithm ? &*choice->algorithm : nullptr;
+}
+
+CudnnDevice::Winner CudnnDevice::RaceFused(const ConvolutionGraph& graph, const EngineRules& rules,
+                                           const FusedRace& race) const {
+  std::vector<ConvolutionAlgorithm> candidates;
+  try {
+    for (ConvolutionPlan& plan : FindPlans(target(), graph, rules, kTimedPlans)) {
+      candidates.emplace_back(std::move(plan));
+    }
+  } catch (const Error& error) {
+    if (error.exit_code() == EX_OSERR) throw;
+    return std::nullopt;  // cuDNN has none, or does not know such graphs
+  }
+  try {
+    const std::optional<std::size_t> winner = race(candidates);
+    return winner ? candidates[*winner].plan_id() : std::nullopt;
+  } catch (const Error& error) {
+    if (error.exit_code() != EX_UNAVAILABLE) throw;
+    return std::nullopt;  // none of them runs
+  }
+}
+
+// The winner in this process, made for this handle.
+ConvolutionAlgorithm CudnnDevice::Find(const ConvolutionGraph& graph,
+                                       const EngineRules& rules) const {
+  std::optional<ConvolutionAlgorithm> own;  // where nobody in this process had asked before
+  const Winner winner = WinnerInProcess(device_, graph, rules, [&] {
+    auto kept = Kept(graph, rules);
+    if (kept) return own.emplace(std::move(*kept)).plan_id();
+    own.emplace(Race(graph, rules));
+    if (!rules.deterministic) {
+      plans_.Add(NameOf(graph, rules), own->plan_id() ? PlanOf(*own->plan_id()) : kProductPlan);
+    }
+    return own->plan_id();
+  });
+  if (own) return std::move(*own);
+  auto again = Again(graph, rules, winner);
+  if (again) return std::move(*again);
+  return Race(graph, rules);  // cuDNN cannot build that one here any more
+}
+
+// None if it cannot be had any more.
+std::optional<ConvolutionAlgorithm> CudnnDevice::Again(const ConvolutionGraph& graph,
+                                                       const EngineRules& rules,
+                                                       const Winner& winner) const {
+  try {
+    if (!winner) {
+      const std::optional<MatmulSpec> product = ProductOf(graph, rules);
+      return product ? std::optional(ConvolutionAlgorithm(*product, plans_)) : std::nullopt;
+    }
+    auto plan = FindPlanAgain(target(), graph, rules, *winner);
+    return plan ? std::optional(ConvolutionAlgorithm(std::move(*plan))) : std::nullopt;
+  } catch (const Error& error) {
+    if (error.exit_code() != EX_UNAVAILABLE) throw;
+    return std::nullopt;
+  }
+}
+
+// Of an earlier process.
+std::optional<ConvolutionAlgorithm> CudnnDevice::Kept(const ConvolutionGraph& graph,
+                                                      const EngineRules& rules) const {
+  if (rules.deterministic) return std::nullopt;
+  const std::optional<std::string> plan = plans_.Find(NameOf(graph, rules));
+  if (!plan) return std::nullopt;
+  const Winner winner = PlanIdOf(*plan);
+  if (!winner && *plan != kProductPlan) return std::nullopt;
+  return Again(graph, rules, winner);
+}
+
+ConvolutionAlgorithm CudnnDevice::Race(const ConvolutionGraph& graph,
+                                       const EngineRules& rules) const {
+  std::vector<ConvolutionAlgorithm> candidates = CandidatesFor(graph, rules);
+  const std::size_t fastest = candidates.size() == 1 ? 0 : Fastest(handle(), graph, candidates);
+  return std::move(candidates[fastest]);
+}
+
+std::vector<ConvolutionAlgorithm> CudnnDevice::CandidatesFor(const ConvolutionGraph& graph,
+                                                             const EngineRules& rules) const {
+  std::vector<ConvolutionAlgorithm> candidates;
+  const std::size_t most = rules.deterministic ? 1 : kTimedPlans;
+  for (ConvolutionPlan& plan : FindPlans(target(), graph, rules, most)) {
+    candidates.emplace_back(std::move(plan));
+  }
+  const std::optional<MatmulSpec> product = ProductOf(graph, rules);
+  if (!product || rules.deterministic) return candidates;
+  try {
+    candidates.emplace_back(*product, plans_);
+  } catch (const Error& error) {
+    if (error.exit_code() != EX_UNAVAILABLE) throw;  // cuBLASLt has none: cuDNN has
+  }
+  return candidates;
+}
+
+}  // namespace trainer

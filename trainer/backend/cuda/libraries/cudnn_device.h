@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which algorithm computes a pass of a convolution on one device: what PlanCache has, or the
+// fastest of those that cuDNN recommends and of cuBLASLt's product of matrices.
+
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "trainer/backend/cuda/libraries/convolution_algorithm.h"
+#include "trainer/backend/cuda/libraries/cudnn_graph.h"
+#include "trainer/backend/plan_cache.h"
+
+namespace trainer {
+
+// cuDNN on one device, for one back end.  Used from one thread at a time, as the back end is: a
+// handle of cuDNN has one current stream, and cuDNN does not promise that a plan may run in two
+// threads at once.  So its convolutions take no lock.
+class CudnnDevice {
+ public:
+  // What is the fastest for a graph: a plan of cuDNN; if none, the product of matrices, or for a
+  // graph that does more than a convolution the best plain one and passes for the rest.  Never the
+  // thing itself, which is of one back end and goes with it.
+  using Winner = std::optional<PlanId>;
+
+  explicit CudnnDevice(DevicePlans plans);
+
+  cudnnHandle_t handle() const { return handle_.get(); }
+  const DevicePlans& plans() const { return plans_; }
+
+  // Found once for each graph and rules; stays where it is as long as this lives.
+  const ConvolutionAlgorithm& Choose(const ConvolutionGraph& graph, const EngineRules& rules);
+  // Of the forward pass `graph`, which has no sums, one that gives them with it: null if there is
+  // none that is faster than Choose(graph) and adding up.
+  const ConvolutionAlgorithm* ChooseWithSums(const ConvolutionGraph& graph,
+                                             const EngineRules& rules);
+  // Of the forward pass `graph` with sums, and of its backward filter, those that apply the batch
+  // norm before it.  None if there are none, or if a pass that applies it and the best without are
+  // faster together.
+  struct WithNorm {
+    const ConvolutionAlgorithm* forward;
+    const ConvolutionAlgorithm* backward_filter;
+  };
+  std::optional<WithNorm> ChooseWithNorm(const ConvolutionGraph& graph, const EngineRules& rules);
+  // Of the backward data of the forward pass `graph`, one that goes on through the ReLU before it
+  // and sums for the batch norm there: null if there is none that is faster than backward data and
+  // a pass of sums.
+  const ConvolutionAlgorithm* ChooseGated(const ConvolutionGraph& graph, const EngineRules& rules);
+
+ private:
+  struct Choice {
+    ConvolutionGraph graph;
+    EngineRules rules;
+    std::optional<ConvolutionAlgorithm> algorithm;  // none: passes for the rest
+  };
+  struct Destroy {
+    void operator()(cudnnHandle_t handle) const;
+  };
+
+  CudnnTarget target() const { return {handle(), nullptr}; }
+  const Choice* Known(const ConvolutionGraph& graph, const EngineRules& rules) const;
+  ConvolutionAlgorithm Find(const ConvolutionGraph& graph, const EngineRules& rules) const;
+  std::optional<ConvolutionAlgorithm> Again(const ConvolutionGraph& graph, const EngineRules& rules,
+                                            const Winner& winner) const;
+  std::optional<ConvolutionAlgorithm> Kept(const ConvolutionGraph& graph,
+                                           const EngineRules& rules) const;
+  ConvolutionAlgorithm Race(const ConvolutionGraph& graph, const EngineRules& rules) const;
+  // Which of the candidates is the fastest; none if passes for the rest are.
+  using FusedRace =
+      std::function<std::optional<std::size_t>(const std::vector<ConvolutionAlgorithm>&)>;
+  // Of a graph that does more than a convolution: what an earlier process kept, or `race` says.
+  // Null if there are passes for the rest.
+  const ConvolutionAlgorithm* ChooseFused(const ConvolutionGraph& graph, const EngineRules& rules,
+                                          const FusedRace& race);
+  Winner RaceFused(const ConvolutionGraph& graph, const EngineRules& rules,
+                   const FusedRace& race) const;
+  std::vector<ConvolutionAlgorithm> CandidatesFor(const ConvolutionGraph& graph,
+                                                  const EngineRules& rules) const;
+
+  const DevicePlans plans_;
+  int device_ = 0;
+  // Outlives the plans that were made with it.
+  std::unique_ptr<std::remove_pointer_t<cudnnHandle_t>, Destroy> handle_;
+  std::deque<Choice> choices_;  // algorithms stay where they are
+};
+
+}  // namespace trainer

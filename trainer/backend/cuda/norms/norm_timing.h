@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Batch norms that run to be timed, on memory of their own.
+
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "trainer/backend/cuda/norms/batch_norm_kernels.h"
+#include "trainer/backend/cuda/runtime/timing.h"
+
+namespace trainer {
+
+inline constexpr std::array<NormPace, 4> kNormPaces = {{{1, 1}, {2, 1}, {1, 4}, {2, 4}}};
+
+// Of one of the tensors that a batch norm reads or writes.
+std::size_t TensorBytes(const NormShape& shape);
+
+// For one run at a time of one batch norm in training, of which the sums are given: the pass that
+// adds up has one pace, and goes with the convolution before.
+class NormTimingMemory {
+ public:
+  explicit NormTimingMemory(const NormSize& size);
+
+  // Queues it on `stream`; where its result will be.
+  void* RunForward(const NormPace& pace, cudaStream_t stream) const;
+  // To `applied`, of NormAppliedBytes().
+  void RunUnapplied(void* applied, cudaStream_t stream) const;
+  void RunBackward(const NormPace& pace, cudaStream_t stream) const;
+  // As far as it adds up.
+  void RunBackwardSums(const NormPace& pace, cudaStream_t stream) const;
+
+ private:
+  // `padded` floats, of kArrays.
+  float* Channels(int index) const;
+  NormParameters parameters() const;
+  NormBackward backward(const NormPace& pace) const;
+  NormSource src() const { return {first_.data(), Channels(4)}; }
+
+  static constexpr std::size_t kArrays = 10;
+  const NormSize size_;
+  // Both directions take as many tensors.
+  const ScratchMemory first_, second_, third_, mask_, channels_, scratch_;
+};
+
+}  // namespace trainer

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Starting a kernel.  Kernels of this folder keep to a small part of CUDA: threadIdx, blockIdx,
+// blockDim, gridDim, __shared__ arrays of fixed size and one that a launch gives, __syncthreads,
+// __shfl_xor_sync over whole warps, tensor_cores.cuh.  tests/trainer/backend/cuda_emulator runs
+// just that part on a CPU, so that every kernel is tested where there is no GPU.
+
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+
+#include "trainer/backend/cuda/runtime/runtime.h"
+#include "trainer/core/error.h"
+
+namespace trainer {
+
+// The shared memory that a launch has given beside arrays of fixed size, aligned to 16 bytes.
+constexpr std::size_t kMostGivenShared = std::size_t{64} << 10;  // what every GPU has from 7.0 on
+__device__ inline std::byte* GivenShared() {
+#ifdef DDLRUN_CUDA_EMULATOR
+  alignas(16) __shared__ std::byte given_shared[kMostGivenShared];
+  return given_shared;
+#else
+  extern __shared__ uint4 given_shared[];
+  return reinterpret_cast<std::byte*>(given_shared);
+#endif
+}
+
+// Queues kernel<<<grid, block>>>(arguments...) on `stream`.  Throws Error if it cannot be started.
+template <typename... Parameters, typename... Arguments>
+void Launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, cudaStream_t stream,
+            Arguments... arguments) {
+#ifdef DDLRUN_CUDA_EMULATOR
+  cuda_emulator::QueueWork(stream, [=] {
+    cuda_emulator::Run(grid, block, [&] { kernel(static_cast<Parameters>(arguments)...); });
+  });
+#else
+  kernel<<<grid, block, 0, stream>>>(static_cast<Parameters>(arguments)...);
+#endif
+  CheckCuda(cudaGetLastError(), "starting a kernel");
+}
+
+// The same with `bytes` of shared memory.
+template <typename... Parameters, typename... Arguments>
+void LaunchWithShared(std::size_t bytes, void (*kernel)(Parameters...), dim3 grid, dim3 block,
+                      cudaStream_t stream, Arguments... arguments) {
+  DDL_CHECK(bytes <= kMostGivenShared);
+#ifdef DDLRUN_CUDA_EMULATOR
+  Launch(kernel, grid, block, stream, arguments...);
+#else
+  CheckCuda(
+      cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                           cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
+      "asking for shared memory");
+  kernel<<<grid, block, bytes, stream>>>(static_cast<Parameters>(arguments)...);
+  CheckCuda(cudaGetLastError(), "starting a kernel");
+#endif
+}
+
+}  // namespace trainer

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/backend/cuda/runtime/timing.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <semaphore>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "trainer/backend/cuda/runtime/copy_kernels.h"
+#include "trainer/backend/cuda/runtime/runtime.h"
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+constexpr int kTimes = 3;
+constexpr int kRuns = 4;  // in a row, each time
+// Whoever needs this many times the best so far in one run is not worth more of them.
+constexpr double kHopeless = 3;
+
+// Holds a stream up until it is opened, or gone.  For a moment at most, lest it waits for a library
+// that waits for the stream.
+class Gate {
+ public:
+  explicit Gate(cudaStream_t stream) : stream_(stream) {
+    CheckCuda(cudaLaunchHostFunc(stream, &Gate::Wait, &is_open_), "holding a stream up");
+  }
+  Gate(const Gate&) = delete;
+  Gate& operator=(const Gate&) = delete;
+  ~Gate() {
+    Open();
+    cudaStreamSynchronize(stream_);  // it looks at this object
+  }
+
+  void Open() { is_open_.release(); }
+
+ private:
+  using Semaphore = std::counting_semaphore<2>;
+
+  static void CUDART_CB Wait(void* is_open) {
+    std::ignore = static_cast<Semaphore*>(is_open)->try_acquire_for(std::chrono::milliseconds(50));
+  }
+
+  const cudaStream_t stream_;
+  Semaphore is_open_{0};
+};
+
+// A stream of its own and the clock on it.
+class Stopwatch {
+ public:
+  // What runs for the first time is loaded, and that may wait for the device: there is no gate.
+  void RunOnce(const std::function<void(cudaStream_t)>& run) {
+    run(HandleOf(*stream_));
+    stream_->Synchronize();
+  }
+
+  // Seconds on the device for each of `runs`.  They start when all are queued: what the host needs
+  // for that does not count.
+  double Time(int runs, const std::function<void(cudaStream_t)>& run) {
+    Gate gate(HandleOf(*stream_));
+    begin_->Record(*stream_);
+    for (int i = 0; i < runs; ++i) run(HandleOf(*stream_));
+    end_->Record(*stream_);
+    gate.Open();
+    end_->Synchronize();
+    return end_->SecondsSince(*begin_) / runs;
+  }
+
+ private:
+  const std::unique_ptr<Stream> stream_ = MakeCudaStream();
+  const std::unique_ptr<Event> begin_ = MakeCudaEvent();
+  const std::unique_ptr<Event> end_ = MakeCudaEvent();
+};
+
+double MedianTime(Stopwatch& stopwatch, double best, const std::function<void(cudaStream_t)>& run) {
+  stopwatch.RunOnce(run);
+  const double first = stopwatch.Time(1, run);
+  if (first > kHopeless * best) return first;
+  std::vector<double> times(kTimes);
+  for (double& time : times) time = stopwatch.Time(kRuns, run);
+  std::nth_element(times.begin(), times.begin() + kTimes / 2, times.end());
+  return times[kTimes / 2];
+}
+
+}  // namespace
+
+ScratchMemory::ScratchMemory(std::size_t bytes) {
+  CheckCuda(cudaMalloc(&data_, std::max<std::size_t>(bytes, 1)),
+            "allocating " + std::to_string(bytes) + " bytes to time algorithms");
+  try {
+    FillWithNoise(data_, static_cast<std::int64_t>(bytes / sizeof(unsigned)), nullptr);
+    // Streams that do not wait for the default stream must see it.
+    CheckCuda(cudaDeviceSynchronize(), "filling memory to time algorithms");
+  } catch (const Error&) {
+    cudaFree(data_);
+    throw;
+  }
+}
+
+ScratchMemory::~ScratchMemory() { cudaFree(data_); }
+
+std::size_t FastestOf(std::size_t candidates,
+                      const std::function<void(std::size_t, cudaStream_t)>& run) {
+  DDL_CHECK(candidates > 0);
+  // Two races at once would spoil each other's times.
+  static std::mutex one_at_a_time;
+  const std::scoped_lock lock(one_at_a_time);
+  Stopwatch stopwatch;
+  std::size_t fastest = candidates;
+  double best = std::numeric_limits<double>::infinity();
+  std::optional<Error> problem;
+  for (std::size_t i = 0; i < candidates; ++i) {
+    try {
+      const double time = MedianTime(stopwatch, best, [&](cudaStream_t stream) { run(i, stream); });
+      if (time >= best) continue;
+      best = time;
+      fastest = i;
+    } catch (const Error& error) {
+      if (error.exit_code() == EX_OSERR) throw;  // the device has failed, for all of them
+      problem.emplace(error);
+    }
+  }
+  if (fastest == candidates) throw *problem;
+  return fastest;
+}
+
+}  // namespace trainer

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/control/run_requests.h"
+
+#include <cmath>
+#include <system_error>
+#include <utility>
+
+namespace trainer {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kWorthSaying = 10;  // seconds by which the margin has changed
+
+TimePoint PointOf(double seconds) {
+  return TimePoint(
+      std::chrono::duration_cast<TimePoint::duration>(std::chrono::duration<double>(seconds)));
+}
+
+}  // namespace
+
+RunRequests::RunRequests(RunRequestsOptions options) : options_(std::move(options)) {
+  orders_[kStop].file = options_.folder / "stop";
+  orders_[kSave].file = options_.folder / "checkpoint";
+  for (Order& order : orders_) {
+    if (!IsGiven(order)) continue;
+    options_.log->warn("{} is from before the start: it is removed and not obeyed",
+                       order.file.string());
+    Remove(order);
+  }
+  if (options_.limit) SayMargin();
+}
+
+Requests RunRequests::Look() {
+  const double now = InSeconds(options_.clock().time_since_epoch());
+  // A clock that was set back is no reason not to look.
+  if (std::abs(now - looked_) >= kSecondsBetweenLooks) LookAtFiles(now);
+  const ControlWishes wishes =
+      options_.control != nullptr ? options_.control->Look() : ControlWishes();
+  if (why_.empty() && wishes.stop) why_ = "by ddlctl";
+  if (why_.empty() && options_.limit && options_.limit->IsDue(now)) {
+    why_ = "for the end of the job's time";
+    options_.log->warn(
+        "the job's time ends in {:.0f} s (SLURM_JOB_END_TIME): stopping, since a checkpoint and a "
+        "step are given {:.0f} s (--stop_margin)",
+        options_.limit->end() - now, options_.limit->margin());
+  }
+  const bool is_save_given = orders_[kSave].is_given && !orders_[kSave].is_begun;
+  return {.stop = !why_.empty(),
+          .save = is_save_given || wishes.save,
+          .pause = wishes.pause,
+          .evaluate = wishes.evaluate};
+}
+
+void RunRequests::LookAtFiles(double now) {
+  looked_ = now;
+  if (options_.lock != nullptr) options_.lock->Renew();
+  for (Order& order : orders_) order.is_given = order.is_given || IsGiven(order);
+  if (why_.empty() && orders_[kStop].is_given) {
+    why_ = "by the file " + orders_[kStop].file.string();
+  }
+}
+
+void RunRequests::StepTook(double seconds) {
+  if (options_.limit) options_.limit->StepTook(seconds);
+}
+
+void RunRequests::BeginSave() {
+  if (options_.lock != nullptr) options_.lock->Renew();
+  for (Order& order : orders_) order.is_begun = order.is_given;
+  if (options_.control != nullptr) options_.control->Obeyed();
+  if (options_.limit) options_.limit->CheckpointBegan();
+}
+
+void RunRequests::Saved(std::int64_t step, double seconds) {
+  for (Order& order : orders_) {
+    if (order.is_begun) Remove(order);
+  }
+  if (options_.control != nullptr) options_.control->Saved(step);
+  if (!options_.limit) return;
+  options_.limit->CheckpointTook(seconds);
+  if (std::abs(options_.limit->margin() - said_margin_) >= kWorthSaying) SayMargin();
+}
+
+void RunRequests::Obeyed() {
+  for (Order& order : orders_) {
+    if (order.is_given) Remove(order);
+  }
+  if (options_.control != nullptr) options_.control->Obeyed();
+}
+
+bool RunRequests::IsGiven(Order& order) {
+  if (!order.is_looked_for) return false;
+  std::error_code error;
+  const fs::file_status status = fs::symlink_status(order.file, error);
+  if (!fs::exists(status)) return false;
+  if (fs::is_regular_file(status) && fs::file_size(order.file, error) == 0 && !error) return true;
+  options_.log->warn("{} is not an empty file, so it is left as it is and taken for no order",
+                     order.file.string());
+  order.is_looked_for = false;
+  return false;
+}
+
+// One that cannot be removed would be obeyed again and again.
+void RunRequests::Remove(Order& order) {
+  order.is_given = order.is_begun = false;
+  std::error_code error;
+  fs::remove(order.file, error);
+  if (!error) return;
+  options_.log->warn("cannot remove {}: {}; it is not looked for any more", order.file.string(),
+                     error.message());
+  order.is_looked_for = false;
+}
+
+void RunRequests::SayMargin() {
+  said_margin_ = options_.limit->margin();
+  options_.log->info(
+      "the job's time ends at {} (SLURM_JOB_END_TIME): training stops with a checkpoint at {}, "
+      "{:.0f} s before (--stop_margin)",
+      IsoTime(PointOf(options_.limit->end())),
+      IsoTime(PointOf(options_.limit->end() - said_margin_)), said_margin_);
+}
+
+}  // namespace trainer

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Records of one set, kept on this node by all processes of a user that read it, so that a record
+// is read once from where the set lies: doc/decisions/0042-records-kept-on-the-node.md.
+//
+// In a private folder each set has one sparse file, which holds its files one behind the other,
+// each record in its place.  There is no table of what is there: a record is, if the bytes in its
+// place have its length and both of its checksums.  So whatever happens to the file (a kill while
+// it is written, a crash of the machine, a bad disk), nothing but whole records comes out of it;
+// any other is read from the set.  Each state of a set has a file of its own, whose name has a
+// fingerprint of the names and FileIdentity of all files.
+//
+// What fits is kept, and nothing gives way to another: in each epoch every record is wanted once.
+//
+// Threads: Fetch, Keep and use from any number of threads.
+
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trainer/data/files/private_folder.h"
+#include "trainer/data/files/record_cache_options.h"
+#include "trainer/data/files/tfrecord.h"
+
+namespace trainer {
+
+class RecordCache {
+ public:
+  // `set` names the folder of `files` among all, `part` which of its files these are.  Files that
+  // nobody has open are removed: those of other states of them, and of other sets, the oldest
+  // first, until there is room for all of these.
+  // Throws Error(EX_OSERR) that names what cannot be used.
+  RecordCache(std::span<const RecordFile> files, const std::string& set, const std::string& part,
+              const RecordCacheOptions& options);
+
+  // Whether the record at `place` of file number `file` is there; fills `bytes`, place.size of
+  // them, with it if so, and with anything otherwise.
+  bool Fetch(std::size_t file, const RecordPlace& place, std::span<std::uint8_t> bytes);
+  // Keeps it if it is whole and there is room, of which it may take a few records more.  What goes
+  // wrong is noted, and no more is kept.
+  void Keep(std::size_t file, const RecordPlace& place, std::span<const std::uint8_t> bytes);
+
+  RecordCacheUse use() const;
+
+ private:
+  struct Other {
+    std::filesystem::file_time_type time;
+    std::filesystem::path path;
+    std::uint64_t bytes = 0;
+  };
+
+  bool OpenFile(const std::string& name, std::chrono::milliseconds patience);
+  void RemoveOthers(const std::string& set_prefix, const std::string& part_prefix);
+  std::vector<Other> FindOthers() const;
+  std::uint64_t BytesOfOthers() const;
+  std::uint64_t OwnBytes() const;
+  std::uint64_t SetBytes() const { return first_byte_.back(); }
+  bool HasRoom(std::uint64_t bytes);
+  void StopKeeping(const std::string& why);
+
+  const PrivateFolder folder_;
+  std::vector<std::uint64_t> first_byte_;  // of each file in file_, and the total at the end
+  support::Descriptor file_;               // with a shared lock; empty: the set is not kept
+  std::filesystem::path path_;             // of it
+  std::uint64_t max_bytes_;
+  std::atomic<std::uint64_t> bytes_of_others_ = 0;
+  std::atomic<std::uint64_t> looks_for_room_ = 0;
+  std::atomic<std::int64_t> hits_ = 0;
+  std::atomic<std::int64_t> misses_ = 0;
+  std::atomic<bool> is_keeping_ = true;
+  mutable std::mutex mutex_;  // guards note_
+  std::string note_;
+};
+
+}  // namespace trainer

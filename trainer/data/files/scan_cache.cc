@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/data/files/scan_cache.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "trainer/core/error.h"
+#include "trainer/core/fact.h"
+#include "trainer/data/files/parallel_for.h"
+#include "trainer/data/files/private_folder.h"
+#include "trainer/data/files/scan_file.h"
+
+namespace trainer {
+namespace {
+
+constexpr char kScanPrefix[] = "scan-";
+constexpr std::size_t kKeptSets = 16;                            // of one user on one node
+constexpr std::uint64_t kMaxScanBytes = std::uint64_t{1} << 30;  // 256 million records
+
+// By the name of the file.
+using Kept = std::map<std::string, ScannedFile>;
+
+std::string NameOf(const RecordFile& file) {
+  return std::filesystem::path(file.path()).filename().string();
+}
+
+std::string HexOf(const std::string& set) {
+  Fingerprint fingerprint;
+  fingerprint.Add(set);
+  return fingerprint.hex();
+}
+
+// One look at what is kept, and what has to be scanned beside it.
+class Scanning {
+ public:
+  Scanning(std::span<const RecordFile> files, const std::string& set, int threads,
+           const ScanCacheOptions& options)
+      : files_(files),
+        set_(set),
+        name_(kScanPrefix + HexOf(set)),
+        threads_(threads),
+        options_(options),
+        found_(files.size()) {}
+
+  SetScan Run();
+
+ private:
+  std::optional<PrivateFolder> OpenFolder();
+  bool TakeKept(const PrivateFolder& folder);
+  void ScanOthers();
+  void Keep(const PrivateFolder& folder);
+  bool IsSettled(const FileIdentity& identity) const;
+
+  std::span<const RecordFile> files_;
+  const std::string& set_;
+  const std::string name_;  // of what is kept
+  const int threads_;
+  const ScanCacheOptions& options_;
+  std::vector<std::optional<ScannedFile>> found_;
+  std::vector<std::uint8_t> is_to_be_kept_ = std::vector<std::uint8_t>(files_.size(), 1);
+  ScanCost cost_;
+};
+
+// Nothing where there is none that can be used.
+std::optional<PrivateFolder> Scanning::OpenFolder() {
+  if (options_.dir.empty()) return std::nullopt;
+  try {
+    return PrivateFolder(options_.dir);
+  } catch (const Error& error) {
+    cost_.note = error.what();
+    return std::nullopt;
+  }
+}
+
+// True if all files are known.
+bool Scanning::TakeKept(const PrivateFolder& folder) {
+  const auto bytes = folder.Read(name_, kMaxScanBytes);
+  auto scans =
+      bytes
+          ? ParseScans({reinterpret_cast<const std::uint8_t*>(bytes->data()), bytes->size()}, set_)
+          : std::nullopt;
+  if (!scans) return false;
+  Kept kept;
+  for (ScannedFile& scan : *scans) kept.emplace(scan.name, std::move(scan));
+  bool is_all = true;
+  for (std::size_t i = 0; i < files_.size(); ++i) {
+    const auto scan = kept.find(NameOf(files_[i]));
+    const bool is_known = scan != kept.end() && scan->second.identity == files_[i].identity();
+    if (is_known) found_[i] = std::move(scan->second);
+    is_all = is_all && is_known;
+  }
+  return is_all;
+}
+
+bool Scanning::IsSettled(const FileIdentity& identity) const {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return now - std::chrono::nanoseconds(identity.changed) >= options_.settled;
+}
+
+void Scanning::ScanOthers() {
+  std::vector<std::size_t> others;
+  for (std::size_t i = 0; i < files_.size(); ++i) {
+    if (!found_[i]) others.push_back(i);
+  }
+  ParallelFor(threads_, std::ssize(others), [&](std::int64_t number) {
+    const std::size_t i = others[static_cast<std::size_t>(number)];
+    const RecordFile& file = files_[i];
+    const bool may_be_kept = !options_.dir.empty() && IsSettled(file.identity());
+    RecordScan scan =
+        file.is_open() ? file.ScanWithChecksum() : RecordFile(file.path(), true).ScanWithChecksum();
+    // What was written to it since it was opened makes it another file for the next run.
+    is_to_be_kept_[i] = may_be_kept && KeepsScan(scan) ? 1 : 0;
+    found_[i] = ScannedFile{NameOf(file), file.identity(), std::move(scan)};
+  });
+  for (const std::size_t i : others) {
+    ++cost_.scanned;
+    cost_.headers += std::ssize(found_[i]->scan.places);
+    cost_.bytes += found_[i]->scan.bytes_read;
+  }
+}
+
+// What goes wrong is noted: the run has what it needs.
+void Scanning::Keep(const PrivateFolder& folder) {
+  std::vector<ScannedFile> kept;
+  for (std::size_t i = 0; i < files_.size(); ++i) {
+    if (is_to_be_kept_[i] != 0) kept.push_back(*found_[i]);
+  }
+  if (kept.empty()) return;
+  const std::string bytes = FormatScans(set_, kept);
+  if (bytes.size() > kMaxScanBytes) return;
+  try {
+    folder.Write(name_, bytes);
+    folder.Prune(kScanPrefix, kKeptSets);
+  } catch (const Error& error) {
+    cost_.note = error.what();
+  }
+}
+
+SetScan Scanning::Run() {
+  const auto begin = std::chrono::steady_clock::now();
+  const std::optional<PrivateFolder> folder = OpenFolder();
+  std::optional<support::Descriptor> lock;
+  if (folder && !TakeKept(*folder)) {
+    // A few locks for all sets, so that they need not be removed: who shares one waits for no more
+    // than a scan.
+    lock = folder->Lock(std::string("lock-") + name_.back(), options_.patience);
+    if (!lock) {
+      cost_.note = folder->path() + ": another process holds the lock, or there are no locks";
+    } else {
+      TakeKept(*folder);
+    }
+  }
+  ScanOthers();
+  if (lock && cost_.scanned > 0) Keep(*folder);
+  SetScan result;
+  for (std::optional<ScannedFile>& file : found_) result.files.push_back(std::move(file->scan));
+  cost_.files = std::ssize(files_);
+  cost_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  result.cost = std::move(cost_);
+  return result;
+}
+
+}  // namespace
+
+SetScan ScanSet(std::span<const RecordFile> files, const std::string& set, int threads,
+                const ScanCacheOptions& options) {
+  return Scanning(files, set, threads, options).Run();
+}
+
+}  // namespace trainer

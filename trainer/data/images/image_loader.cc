@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/data/images/image_loader.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "trainer/data/images/resize.h"
+
+namespace trainer {
+namespace {
+
+// The largest reduction by the decoder that leaves at least as many pixels as the output has.
+// (Reductions that are no powers of two are slower than full decoding.)
+int ChooseReduction(const View& view, int size, int most) {
+  int reduction = most;
+  while (reduction > 1 &&
+         std::min(view.width, view.height) < static_cast<double>(size) * reduction) {
+    reduction /= 2;
+  }
+  return reduction;
+}
+
+int DivideUp(int value, int divisor) { return (value + divisor - 1) / divisor; }
+
+// The view in pixels of the reduced image.
+View Reduced(const View& view, int reduction) {
+  const PixelBox& box = view.readable;
+  const int x = box.x / reduction;
+  const int y = box.y / reduction;
+  return {view.x / reduction,
+          view.y / reduction,
+          view.width / reduction,
+          view.height / reduction,
+          {x, y, DivideUp(box.x + box.width, reduction) - x,
+           DivideUp(box.y + box.height, reduction) - y},
+          view.mirror};
+}
+
+// The pixels that Resize will read.
+PixelBox PixelsOf(const View& view) {
+  const PixelBox& box = view.readable;
+  const int left = std::max(static_cast<int>(std::floor(view.x)) - 1, box.x);
+  const int top = std::max(static_cast<int>(std::floor(view.y)) - 1, box.y);
+  const int right =
+      std::min(static_cast<int>(std::ceil(view.x + view.width)) + 1, box.x + box.width);
+  const int bottom =
+      std::min(static_cast<int>(std::ceil(view.y + view.height)) + 1, box.y + box.height);
+  return {left, top, right - left, bottom - top};
+}
+
+}  // namespace
+
+ImageSize ImageLoader::ReadHeader(std::span<const std::uint8_t> file) {
+  return decoder_.ReadHeader(file);
+}
+
+void ImageLoader::Load(const View& view, int size, std::span<std::uint8_t> pixels) {
+  const int reduction = ChooseReduction(view, size, decoder_.max_reduction());
+  const View reduced = Reduced(view, reduction);
+  decoder_.Decode(reduction, PixelsOf(reduced), piece_);
+  Resize(piece_, reduced, size, pixels);
+}
+
+}  // namespace trainer

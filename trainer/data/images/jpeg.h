@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// JPEG decoding, by libjpeg-turbo: no more of the image than is asked for, and no finer.  Gray and
+// CMYK images become RGB (ImageNet has both).  Input is not trusted: sizes, memory and the number
+// of scans are limited, and data that is damaged or missing is an error.
+//
+// Errors are Error(EX_DATAERR) without the name of the record.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "trainer/data/images/image.h"
+
+namespace trainer {
+
+inline constexpr std::int64_t kMaxJpegPixels = 100'000'000;  // ImageNet's largest has 61 million
+inline constexpr int kMaxJpegScans = 200;                    // progressive images have about 10
+inline constexpr long kMaxJpegMemoryBytes = 1L << 30;  // libjpeg's own tables and coefficients
+
+// Who reads the Huffman codes, which makes no difference but of time (doc/decisions/0045).
+enum class EntropyDecoder {
+  kFastest,  // JpegUnits where it can, else libjpeg
+  kLibrary,  // libjpeg
+};
+
+// Decodes one image after another, keeping its memory.  Not thread-safe: one per thread.
+class JpegDecoder {
+ public:
+  explicit JpegDecoder(EntropyDecoder entropy_decoder = EntropyDecoder::kFastest);
+  ~JpegDecoder();
+  JpegDecoder(const JpegDecoder&) = delete;
+  JpegDecoder& operator=(const JpegDecoder&) = delete;
+
+  // Begins an image: its size.  `data` must live until the image's Decode returns.
+  ImageSize ReadHeader(std::span<const std::uint8_t> data);
+  // Of the image of the last ReadHeader: whether its pixels are stored as CMYK.
+  bool is_cmyk() const;
+
+  // Decodes the image of the last ReadHeader, once, reduced by `reduction` (1, 2, 4, 8): the
+  // reduced image has ceil(width / reduction) x ceil(height / reduction) pixels.  `piece` gets the
+  // pixels of `box`, which is in pixels of the reduced image, or more around them; they equal those
+  // of the whole reduced image.  REQUIRES: `box` is not empty and within the reduced image. Damage
+  // behind the last row of `box` is not noticed.
+  void Decode(int reduction, const PixelBox& box, ImagePiece& piece);
+  // Whether libjpeg read the codes of the last image that was decoded.
+  bool used_library() const { return used_library_; }
+
+ private:
+  void DecodeBy(EntropyDecoder entropy_decoder, int reduction, const PixelBox& box,
+                ImagePiece& piece);
+
+  struct State;
+  std::unique_ptr<State> state_;
+  const EntropyDecoder entropy_decoder_;
+  bool used_library_ = true;
+};
+
+}  // namespace trainer

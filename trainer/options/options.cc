@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/options/options.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <system_error>
+
+#include "support/option_values.h"
+#include "support/spelling.h"
+#include "trainer/core/error.h"
+#include "trainer/options/option_names.h"
+
+namespace trainer {
+namespace {
+
+constexpr char kSeeHelp[] = "; ddltraind --help lists all options";
+
+Error UsageError(const std::string& message) {
+  return {EX_USAGE, "ddltraind: " + message + kSeeHelp};
+}
+
+struct Spelling {
+  std::string name;  // with its dashes
+  bool nvidia;
+};
+
+std::vector<Spelling> AllSpellings() {
+  std::vector<Spelling> spellings = {{"--help", true}, {"--version", true}};
+  for (const OptionRow& row : OptionTable()) {
+    spellings.push_back({"--" + row.name, row.nvidia});
+    if (row.is_switch) spellings.push_back({"--no" + row.name, row.nvidia});
+  }
+  return spellings;
+}
+
+std::vector<std::string> WithPrefix(const std::vector<Spelling>& spellings,
+                                    const std::string& prefix, bool nvidia_only) {
+  std::vector<std::string> found;
+  for (const Spelling& spelling : spellings) {
+    if (spelling.name == prefix) return {prefix};
+    if (spelling.name.starts_with(prefix) && (spelling.nvidia || !nvidia_only))
+      found.push_back(spelling.name);
+  }
+  return found;
+}
+
+// The full name of the option that `given` (dashes inside allowed for underscores) spells or
+// abbreviates.
+std::string FullName(const std::vector<Spelling>& spellings, const std::string& given) {
+  std::string name = given;
+  std::replace(name.begin() + 2, name.end(), '-', '_');
+  // NVIDIA's options first: what was unambiguous for main.py stays so, whatever we add.
+  std::vector<std::string> found = WithPrefix(spellings, name, true);
+  if (found.empty()) found = WithPrefix(spellings, name, false);
+  if (found.size() == 1) return found[0];
+  if (found.empty()) {
+    std::vector<std::string> names;
+    for (const Spelling& spelling : spellings) names.push_back(spelling.name);
+    const std::string nearest = support::NearestSpelling(name, names);
+    throw UsageError("unknown option '" + given + "'" +
+                     (nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
+  }
+  std::string list;
+  for (const std::string& candidate : found) list += (list.empty() ? "" : ", ") + candidate;
+  throw UsageError("ambiguous option '" + given + "': it could be " + list);
+}
+
+std::vector<std::string> ExpandAbbreviations(const std::vector<std::string>& arguments) {
+  const std::vector<Spelling> spellings = AllSpellings();
+  std::vector<std::string> expanded;
+  for (const std::string& argument : arguments) {
+    if (argument == "-h") {
+      expanded.emplace_back("--help");
+    } else if (argument.starts_with("--") && argument.size() > 2) {
+      const std::size_t equals = argument.find('=');
+      // CLI11 would take the next argument for the value.
+      if (equals + 1 == argument.size())
+        throw UsageError("'" + argument + "' has no value: is a variable of your script empty?");
+      const std::string rest = equals == std::string::npos ? "" : argument.substr(equals);
+      expanded.push_back(FullName(spellings, argument.substr(0, equals)) + rest);
+    } else {
+      expanded.push_back(argument);
+    }
+  }
+  return expanded;
+}
+
+// Options that say what others say too.
+void Translate(const CLI::App& app, Options& options) {
+  if (options.static_loss_scale > 0) options.loss_scale = options.static_loss_scale;
+  if (app.count("--static_loss_scale") > 0) {
+    options.use_static_loss_scaling = options.static_loss_scale > 0;
+  }
+  if (options.use_tf_amp && (options.precision == "fp32" || options.precision == "tf32")) {
+    options.precision = "fp16";
+  }
+  if (options.use_dali && app.count("--augmentation") == 0) {
+    options.augmentation = Augmentation::kDali;
+  }
+  if (app.count("--synthetic_data_size") > 0 && options.data_dir.empty()) {
+    options.image_size = options.synthetic_data_size;
+  }
+  if (options.mode == RunMode::kPredict) options.batch_size = 1;
+}
+
+void RequirePredictions(const Options& options) {
+  if (options.mode == RunMode::kPredict) return;
+  for (const auto& [name, is_given] :
+       {std::pair("--json", options.json), std::pair("--labels", !options.labels.empty())}) {
+    if (!is_given) continue;
+    throw UsageError(std::string(name) + " is about what --mode=predict prints, not --mode=" +
+                     NameOf(kModes, options.mode));
+  }
+}
+
+void RequireUseOfAugmentation(const CLI::App& app, const Options& options) {
+  if (app.count("--augmentation") > 0 && options.augment == Augment::kNone) {
+    throw UsageError(
+        "--augmentation says whose random crops a training takes, but --augment=none takes none: "
+        "leave out one of the two");
+  }
+}
+
+void RequireUseOfRecordCache(const Options& options) {
+  if (options.record_cache_gb > 0 && options.record_cache.empty()) {
+    throw UsageError("--record_cache_gb needs --record_cache, the folder that it limits");
+  }
+}
+
+void RequireUseOfNewHead(const Options& options) {
+  if (!options.new_head) return;
+  if (options.init_from.empty()) {
+    throw UsageError(
+        "--new_head leaves out the last layer of the file of --init_from, which is not given; "
+        "without it every layer starts afresh");
+  }
+  if (!KeepsWeights(options.mode)) {
+    throw UsageError("--new_head is for training: --mode=" + NameOf(kModes, options.mode) +
+                     " would use a last layer that has learnt nothing");
+  }
+}
+
+void RequireUseOfCheckpoints(const Options& options) {
+  if (options.keep_every > 0 && options.checkpoint_every == 0) {
+    throw UsageError(
+        "--keep_every keeps some of the checkpoints of --checkpoint_every for ever, but "
+        "--checkpoint_every=0 takes none: give so many steps, or leave --keep_every out");
+  }
+}
+
+void RequireUseOfRollback(const Options& options) {
+  if (options.on_nan != OnNan::kRollback) return;
+  if (options.mode == RunMode::kTrainingBenchmark) {
+    throw UsageError("--on_nan=rollback goes back to a checkpoint, but --mode=" +
+                     NameOf(kModes, options.mode) + " writes none: give --on_nan=stop or skip");
+  }
+  if (KeepsWeights(options.mode) && options.checkpoint_every == 0) {
+    throw UsageError(
+        "--on_nan=rollback goes back to the newest checkpoint, but --checkpoint_every=0 takes "
+        "none: give so many steps, or --on_nan=stop or skip");
+  }
+}
+
+void RequireUseOfEvaluations(const Options& options) {
+  if (options.eval_every > 0 && options.mode != RunMode::kTrainAndEvaluate) {
+    throw UsageError(
+        "--eval_every evaluates while it trains: give --mode=train_and_evaluate, not " +
+        NameOf(kModes, options.mode) + ", or leave --eval_every out");
+  }
+  if (options.stop_at_top1 > 0 && options.eval_every == 0) {
+    throw UsageError(
+        "--stop_at_top1 needs evaluations while training: give --eval_every=N as well, in " +
+        std::string(options.schedule.iter_unit == IterationUnit::kEpoch ? "epochs" : "steps"));
+  }
+}
+
+// Logs that would stay empty, and what belongs to one that was not asked for.
+void RequireUseOfLogs(const CLI::App& app, const Options& options) {
+  for (const std::string name : {"--mllog_org", "--mllog_platform", "--mllog_status"}) {
+    if (app.count(name) > 0 && options.mllog.empty()) {
+      throw UsageError(name + " is for the log of --mllog=FILE, which is not asked for");
+    }
+  }
+  const std::string mode = NameOf(kModes, options.mode);
+  if (!options.mllog.empty() && options.mode != RunMode::kTrainAndEvaluate) {
+    throw UsageError(
+        "--mllog is the log of a training with its evaluation: it needs "
+        "--mode=train_and_evaluate, not " +
+        mode);
+  }
+  const bool is_profiled = options.profile.count > 0;
+  for (const auto& [name, is_given] :
+       {std::pair("--trace", options.trace.count > 0), std::pair("--profile", is_profiled),
+        std::pair("--variability_dir", !options.variability_dir.empty())}) {
+    if (is_given && !IsTraining(options.mode)) {
+      throw UsageError(std::string(name) + " shows the steps of a training: --mode=" + mode +
+                       " has none");
+    }
+  }
+  if (!options.roofline.empty() && !is_profiled) {
+    throw UsageError("--roofline is for --profile, which is not asked for");
+  }
+  const bool times_ops = is_profiled || !options.variability_dir.empty();
+  if (times_ops && options.graph == StepGraph::kOn) {
+    throw UsageError(
+        std::string(is_profiled ? "--profile" : "--variability_dir") +
+        " times each op, which one graph of them all does not show: leave out --graph=on");
+  }
+  if (is_profiled && !options.variability_dir.empty()) {
+    throw UsageError(
+        "--profile and --variability_dir both time each op, of other steps: give one of them");
+  }
+  if (options.job_comment && !IsTraining(options.mode)) {
+    throw UsageError("--job_comment shows how far a training is: --mode=" + mode + " has no steps");
+  }
+  for (const auto& [name, value] : {std::pair("--prometheus_dir", &options.prometheus_dir),
+                                    std::pair("--tensorboard_dir", &options.tensorboard_dir)}) {
+    if (!value->empty() && options.mode == RunMode::kPredict) {
+      throw UsageError(std::string(name) + " has nothing to show of --mode=predict");
+    }
+  }
+}
+
+}  // namespace
+
+void DescribeOptions(CLI::App& app, Options& options) {
+  app.set_help_flag("--help", "this text");
+  app.add_flag("--version")->description("version and back ends of this build");
+  // Given twice, the last one counts, as in argparse: scripts append to fixed arguments.
+  for (const OptionRow& row : OptionTable()) {
+    row.access.add(app, row, options)
+        ->group(row.group)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  }
+  support::RefuseSlips(app);
+}
+
+std::vector<Fact> SharedOptions(const Options& options) {
+  std::vector<Fact> facts;
+  for (const OptionRow& row : OptionTable()) {
+    if (row.rank_rule == RankRule::kOwn || row.rank_rule == RankRule::kOtherName) continue;
+    const std::string name = "--" + row.name;
+    const std::string value = row.access.value(options);
+    const bool needs_no_value = row.rank_rule == RankRule::kGivenAlike || row.access.is_on_or_off;
+    std::string text = needs_no_value ? name : name + "=" + value;
+    if (value.empty()) text = "no " + name;
+    facts.push_back({name, std::move(text)});
+  }
+  return facts;
+}
+
+std::optional<double> StopMarginSeconds(const std::string& text) {
+  double seconds = 0;
+  const char* end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, seconds);
+  const bool fits = result.ec == std::errc() && result.ptr == end && seconds >= 0;
+  return fits && std::isfinite(seconds) ? std::optional(seconds) : std::nullopt;
+}
+
+ParsedOptions ParseOptions(const std::vector<std::string>& arguments) {
+  ParsedOptions parsed;
+  Options& options = parsed.options;
+  CLI::App app(
+      "Trains ResNet on images, one process per rank; started by ddlrun, or by hand for one rank.",
+      "ddltraind");
+  DescribeOptions(app, options);
+
+  std::vector<std::string> expanded = ExpandAbbreviations(arguments);
+  std::reverse(expanded.begin(), expanded.end());  // CLI11 takes them from the back
+  try {
+    app.parse(expanded);
+  } catch (const CLI::CallForHelp&) {
+    parsed.answer = app.help();
+    return parsed;
+  } catch (const CLI::ExtrasError&) {
+    throw UsageError("unexpected argument '" + app.remaining().front() +
+                     "': options are written --name=value");
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(error.what());
+  }
+  if (app.count("--version") > 0) {
+    parsed.answer = "version";
+    return parsed;
+  }
+  Translate(app, options);
+  if (options.batch_size == 0 && options.mode != RunMode::kPredict) {
+    throw UsageError(
+        "--batch_size is required: images that each rank computes together, for example "
+        "--batch_size=256");
+  }
+  if (options.mode == RunMode::kPredict && options.to_predict.empty()) {
+    throw UsageError("--mode=predict needs an image: --to_predict=FILE");
+  }
+  RequirePredictions(options);
+  if (options.mode == RunMode::kPredict && !options.dry_run.empty()) {
+    throw UsageError("--dry_run has nothing to show of --mode=predict");
+  }
+  if (options.reduce_precision == ReducePrecision::k16Bit) {
+    if (options.precision != "fp16" && options.precision != "bf16") {
+      throw UsageError("--reduce_precision=16bit needs --precision=fp16 or bf16, not " +
+                       options.precision);
+    }
+    if (options.accumulate > 1) {
+      throw UsageError(
+          "--reduce_precision=16bit cannot take what --accumulate adds up, which is in fp32: leave "
+          "out one of the two");
+    }
+    if (options.comm == "mpi") {
+      throw UsageError("--reduce_precision=16bit needs NCCL: leave out --comm=mpi");
+    }
+  }
+  RequireUseOfAugmentation(app, options);
+  RequireUseOfRecordCache(options);
+  RequireUseOfNewHead(options);
+  RequireUseOfCheckpoints(options);
+  RequireUseOfRollback(options);
+  RequireUseOfEvaluations(options);
+  RequireUseOfLogs(app, options);
+  if (!options.export_dir.empty() && !ExportsWeights(options.mode)) {
+    parsed.notes.push_back("--export_dir has no effect here: --mode=" +
+                           NameOf(kModes, options.mode) + " writes no weights");
+  }
+  for (const OptionRow& row : OptionTable()) {
+    if (row.group.starts_with("Accepted") && app.get_option("--" + row.name)->count() > 0) {
+      parsed.notes.push_back("--" + row.name + " has no effect here: " + row.help);
+    }
+  }
+  return parsed;
+}
+
+}  // namespace trainer

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/outputs/rank_outputs.h"
+
+#include "trainer/checkpoint/names.h"
+#include "trainer/outputs/log_file.h"
+#include "trainer/outputs/run_folders.h"
+
+namespace trainer {
+
+RankOutputs::RankOutputs(const Options& options, const launcher::RankInfo& rank,
+                         const std::string& version, const Logger& log) {
+  if (options.prometheus_dir.empty()) return;
+  MakeFolder(options.prometheus_dir, "--prometheus_dir");
+  const MetricsOwner owner = {rank.rank, rank.host.empty() ? HostName() : rank.host, version};
+  prometheus_.emplace(options.prometheus_dir, owner, TellOldText(log, options.prometheus_dir));
+  if (const int failure = prometheus_->Start(); failure != 0) {
+    RefuseFile(prometheus_->path(), failure, "another --prometheus_dir");
+  }
+}
+
+RankOutputs::~RankOutputs() {
+  if (prometheus_) prometheus_->End();
+}
+
+Outputs RankOutputs::AddedTo(Outputs outputs) {
+  outputs.prometheus = prometheus_ ? &*prometheus_ : nullptr;
+  return outputs;
+}
+
+}  // namespace trainer

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/outputs/report_error.h"
+
+#include <iostream>
+#include <new>
+
+#include "trainer/core/error.h"
+
+namespace trainer {
+
+void PrintMessage(RedrawnLine& line, const launcher::RankInfo& rank, const std::string& what) {
+  std::string who = "ddltraind";
+  if (rank.world_size > 1)
+    who += ": rank " + std::to_string(rank.rank) + (rank.host.empty() ? "" : " on " + rank.host);
+  line.Write(who + ": " + what + "\n");
+}
+
+int ReportError(RedrawnLine& line, const std::exception& error, const launcher::RankInfo& rank) {
+  if (const auto* reported = dynamic_cast<const Reported*>(&error)) return reported->exit_code;
+  std::string what = error.what();
+  if (what.starts_with("ddltraind: ")) what.erase(0, std::string("ddltraind: ").size());
+  PrintMessage(line, rank, what);
+  if (const auto* known = dynamic_cast<const Error*>(&error)) return known->exit_code();
+  return dynamic_cast<const std::bad_alloc*>(&error) != nullptr ? EX_OSERR : EX_SOFTWARE;
+}
+
+void RequirePrinted() {
+  if (!std::cout.flush()) throw Error(EX_OSERR, kLostOutput);
+}
+
+}  // namespace trainer

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// By what ddlctl reaches a training: on rank 0 a socket in a private folder, and the small file in
+// --results_dir that says where it is.
+//
+// A training does without what cannot be had of it: that is a warning.
+
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "launcher/protocol/rank_environment.h"
+#include "trainer/control/control_address.h"
+#include "trainer/control/control_server.h"
+#include "trainer/control/run_control.h"
+#include "trainer/control/socket_folder.h"
+#include "trainer/options/options.h"
+#include "trainer/program/launch_environment.h"
+#include "trainer/telemetry/text/log.h"
+#include "trainer/train/watch/stacks_on_request.h"
+
+namespace trainer {
+
+struct ControlPointOptions {
+  std::filesystem::path results_dir;
+  RunIdentity identity;
+  std::string node;  // of rank 0, as the job names it, or ""
+  std::int64_t display_every = 0;
+  SocketFolderOptions folder;
+  // As RunControl::OnStacks has it, or null; outlives the ControlPoint.
+  std::function<std::uint64_t()> ask_for_stacks = nullptr;
+};
+
+// `version`: of the program.
+ControlPointOptions MakeControlPointOptions(const Options& options, const launcher::RankInfo& rank,
+                                            const EnvironmentLookup& get,
+                                            const std::string& version);
+
+class ControlPoint {
+ public:
+  // From here on the training can be asked.  REQUIRES: results_dir is there.
+  ControlPoint(const ControlPointOptions& options, Logger log);
+  // As End(RunEvent::kFailure), where there was no End.
+  ~ControlPoint();
+  ControlPoint(const ControlPoint&) = delete;
+  ControlPoint& operator=(const ControlPoint&) = delete;
+
+  RunControl& control() { return control_; }
+
+  // The training is over: nobody is answered any more, and the file has its last words.
+  void End(RunEvent event);
+
+ private:
+  void Write();
+
+  const Logger log_;
+  const std::filesystem::path file_;
+  ControlAddress address_;
+  RunControl control_;
+  std::unique_ptr<SocketFolder> folder_;
+  std::unique_ptr<ControlServer> server_;
+  bool has_ended_ = false;
+};
+
+// For rank 0, once options.results_dir is there; null in modes that keep no weights.  `stacks` may
+// be null and outlives it.
+std::unique_ptr<ControlPoint> MakeControlPoint(const Options& options,
+                                               const launcher::RankInfo& rank,
+                                               const EnvironmentLookup& get,
+                                               const std::string& version, const Logger& log,
+                                               StacksOnRequest* stacks = nullptr);
+
+}  // namespace trainer

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/program/early_end.h"
+
+#include <charconv>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "trainer/core/error.h"
+#include "trainer/options/option_names.h"
+
+namespace trainer {
+namespace {
+
+constexpr char kEndTime[] = "SLURM_JOB_END_TIME";
+
+std::optional<TimeLimit> TimeLimitOf(const Options& options, const EnvironmentLookup& get,
+                                     double now, const Logger& log) {
+  const std::optional<std::string> text = get(kEndTime);
+  if (options.stop_margin == "off" || !text) return std::nullopt;
+  std::int64_t end = 0;
+  const char* behind = text->data() + text->size();
+  const auto result = std::from_chars(text->data(), behind, end);
+  if (result.ec != std::errc() || result.ptr != behind) {
+    log->warn("{}={} is no time in seconds since 1970: the end of the job's time is not watched",
+              kEndTime, *text);
+    return std::nullopt;
+  }
+  if (static_cast<double>(end) <= now) {
+    log->warn("{}={} is over: the end of the job's time is not watched", kEndTime, *text);
+    return std::nullopt;
+  }
+  return TimeLimit(now, static_cast<double>(end), StopMarginSeconds(options.stop_margin));
+}
+
+}  // namespace
+
+std::unique_ptr<RunRequests> MakeRunRequests(const Options& options, const EnvironmentLookup& get,
+                                             const WallClock& clock, const Logger& log,
+                                             RunControl* control, RunLock* lock) {
+  if (!KeepsWeights(options.mode)) return nullptr;
+  const double now = InSeconds(clock().time_since_epoch());
+  return std::make_unique<RunRequests>(
+      RunRequestsOptions{.folder = options.results_dir,
+                         .limit = TimeLimitOf(options, get, now, log),
+                         .clock = clock,
+                         .log = log,
+                         .control = control,
+                         .lock = lock});
+}
+
+int EndStopped(const Options& options, std::int64_t step, const StopCause& cause,
+               Communicator& communicator, const Logger& log) {
+  double of_any_rank = cause.signal_number;
+  communicator.AllReduceMax({&of_any_rank, 1});
+  const int signal_number = static_cast<int>(of_any_rank);
+  const bool has_checkpoint = KeepsWeights(options.mode);
+  if (communicator.rank() == 0) {
+    log->warn(
+        "stopped {} after step {}: {}",
+        signal_number != 0 ? "by signal " + std::to_string(signal_number) : cause.request, step,
+        !has_checkpoint ? "the same command begins again, --mode=" + NameOf(kModes, options.mode) +
+                              " writes no checkpoint"
+        : !options.resume
+            ? std::string("give the same command again without --resume=never to go on")
+            : std::string("give the same command again to go on"));
+  }
+  constexpr int kDeathBySignal = 128;
+  return has_checkpoint ? EX_TEMPFAIL : kDeathBySignal + signal_number;
+}
+
+}  // namespace trainer

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/program/launch_environment.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <stdexcept>
+
+#include "support/cpu_quota.h"
+#include "support/number.h"
+#include "trainer/core/error.h"
+
+namespace trainer {
+
+std::optional<std::string> EnvironmentVariable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+int ThreadsOfRank(int local_world_size) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  const int cores = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+  return std::max(1, support::ThreadsWithinQuota("", cores, std::max(1, local_world_size)));
+}
+
+launcher::RankInfo ReadRank(const EnvironmentLookup& get) {
+  try {
+    return launcher::ReadRankEnvironment(get);
+  } catch (const std::runtime_error& error) {
+    throw Error(EX_CONFIG, error.what());
+  }
+}
+
+std::string SliceOfGpu(const EnvironmentLookup& get) {
+  const std::string visible = get("CUDA_VISIBLE_DEVICES").value_or("");
+  return visible.starts_with("MIG-") ? visible.substr(0, visible.find(',')) : "";
+}
+
+int StartedTasks(const EnvironmentLookup& get) {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"}) {
+    const auto value = get(name);
+    if (!value) continue;
+    if (const auto number = support::WholeNumber<int>(*value)) return *number;
+    throw Error(EX_CONFIG, std::string(name) + "=" + *value + " is no number of ranks: unset it");
+  }
+  return 0;
+}
+
+CommOptions MakeCommOptions(const launcher::RankInfo& rank, int started_tasks,
+                            SpanRecorder* spans) {
+  CommOptions comm;
+  comm.rank = rank.rank;
+  comm.size = rank.world_size;
+  comm.spawner = rank.spawner;
+  comm.pmi = rank.pmi;
+  comm.is_one_node = rank.local_world_size == rank.world_size;
+  comm.run_dir = rank.run_dir;
+  comm.restart_count = rank.restart_count;
+  comm.started_tasks = started_tasks;
+  comm.spans = spans;
+  return comm;
+}
+
+}  // namespace trainer

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/program/own_device.h"
+
+#include <utility>
+
+namespace trainer {
+
+OwnDevice::OwnDevice(const Backend& device, std::string nvml)
+    : is_host_(device.is_host()), id_(device.device_id()), nvml_(std::move(nvml)) {}
+
+std::string OwnDevice::Describe() {
+  const std::string words = InWords(State());
+  std::string name = "CPU";
+  if (!is_host_) {
+    const std::optional<GpuFigures> figures = meter_->Read();
+    name = (figures && !figures->model.empty() ? figures->model : "GPU") + " at " + id_;
+  }
+  return words.empty() ? name : name + ": " + words;
+}
+
+DeviceState OwnDevice::State() {
+  if (is_host_) return host_.Read();
+  if (!meter_) meter_.emplace(nvml_, id_);
+  return meter_->State();
+}
+
+DeviceWatch::DeviceWatch(const Backend& device, std::string nvml)
+    : device_(device, std::move(nvml)), sampler_([this] { return device_.State(); }, kInterval) {}
+
+DeviceState DeviceWatch::Last() {
+  for (const TimedState& read : sampler_.Take()) last_ = read.state;
+  return last_;
+}
+
+}  // namespace trainer

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/program/sources.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <vector>
+
+#include "trainer/core/error.h"
+#include "trainer/data/class_list.h"
+#include "trainer/data/files/shard_manifest.h"
+#include "trainer/data/record_source.h"
+#include "trainer/data/synthetic_source.h"
+#include "trainer/program/record_cache_report.h"
+#include "trainer/program/scan_report.h"
+
+namespace trainer {
+namespace {
+
+std::unique_ptr<Source> SyntheticSource(const Options& options, const launcher::RankInfo& rank,
+                                        const SourceParts& parts, bool training) {
+  SyntheticSourceOptions synthetic;
+  synthetic.batch_size = options.batch_size;
+  synthetic.image_size = options.image_size;
+  synthetic.classes = options.classes;
+  synthetic.rank = rank.rank;
+  synthetic.world_size = rank.world_size;
+  synthetic.seed = options.seed;
+  synthetic.training = training;
+  synthetic.allocate = parts.allocate;
+  // Labels are random, so there is nothing to learn about accuracy: a few batches show that
+  // evaluation works.
+  constexpr std::int64_t kEvaluationSteps = 10;
+  if (!training && options.mode != RunMode::kInferenceBenchmark) {
+    const GlobalBatch batch = {options.batch_size, rank.world_size};
+    synthetic.samples = kEvaluationSteps * batch.images();
+  }
+  return MakeSyntheticSource(synthetic);
+}
+
+// Below the folder that was given, which others may use as well.
+std::string OwnFolderIn(const std::string& base) {
+  return base + "/ddltraind-" + std::to_string(::geteuid());
+}
+
+RecordCacheOptions RecordCacheOf(const Options& options) {
+  if (options.record_cache.empty()) return {};
+  std::error_code error;
+  if (!std::filesystem::is_directory(options.record_cache, error)) {
+    throw Error(EX_OSERR, "--record_cache: there is no folder '" + options.record_cache +
+                              "' on this node: make it on every node, or give one that is there, "
+                              "such as /tmp or /dev/shm");
+  }
+  constexpr double kGigabyte = 1e9;
+  constexpr double kMost = 1e9;  // GB; more is no limit
+  return {.dir = OwnFolderIn(options.record_cache),
+          .max_bytes = static_cast<std::uint64_t>(
+              std::ceil(std::min(options.record_cache_gb, kMost) * kGigabyte))};
+}
+
+std::unique_ptr<Source> FileSource(const Options& options, const launcher::RankInfo& rank,
+                                   const SourceParts& parts, bool training) {
+  RecordSourceOptions records;
+  records.data_dir = options.data_dir;
+  records.data_idx_dir = options.data_idx_dir;
+  records.scan_cache_dir = parts.scan_cache_dir;
+  records.record_cache = RecordCacheOf(options);
+  records.split = training ? Split::kTrain : Split::kValidation;
+  records.training = training;
+  records.batch_size = options.batch_size;
+  records.image_size = options.image_size;
+  records.rank = rank.rank;
+  records.world_size = rank.world_size;
+  records.seed = options.seed;
+  records.shuffle = options.shuffle;
+  records.augment = options.augment;
+  records.augmentation = options.augmentation;
+  records.classes = options.classes;
+  records.bad_records = options.bad_records;
+  records.max_bad_records = options.max_bad_records;
+  records.on_bad_record = parts.on_bad_record;
+  records.threads = parts.data_threads;
+  records.prefetch = options.prefetch;
+  records.allocate = parts.allocate;
+  records.spans = training ? parts.spans : nullptr;
+  return MakeRecordSource(records);
+}
+
+}  // namespace
+
+std::string ScanCacheFolder(const Options& options, const EnvironmentLookup& get) {
+  if (options.scan_cache == "off") return "";
+  std::string base = "/tmp";
+  std::error_code error;
+  for (const char* name : {"XDG_RUNTIME_DIR", "SLURM_TMPDIR", "TMPDIR"}) {
+    const std::string folder = get(name).value_or("");
+    const bool is_usable = folder.starts_with('/') &&
+                           std::filesystem::is_directory(folder, error) &&
+                           ::access(folder.c_str(), W_OK | X_OK) == 0;
+    if (!is_usable) continue;
+    base = folder;
+    break;
+  }
+  return OwnFolderIn(base);
+}
+
+Sources MakeSources(const Options& options, const launcher::RankInfo& rank,
+                    const SourceParts& parts) {
+  const auto make = [&](bool training) {
+    return options.data_dir.empty() ? SyntheticSource(options, rank, parts, training)
+                                    : FileSource(options, rank, parts, training);
+  };
+  Sources sources;
+  if (IsTraining(options.mode)) sources.training = make(true);
+  if (IsEvaluating(options.mode)) sources.evaluation = make(false);
+  return sources;
+}
+
+std::vector<Fact> DataFacts(const Sources& sources) {
+  std::vector<Fact> facts;
+  for (const Source* source : {sources.training.get(), sources.evaluation.get()}) {
+    if (source == nullptr) continue;
+    const std::vector<Fact> more = source->facts();
+    facts.insert(facts.end(), more.begin(), more.end());
+  }
+  return facts;
+}
+
+ScanCost CostOfScans(const Sources& sources) {
+  ScanCost cost;
+  for (const Source* source : {sources.training.get(), sources.evaluation.get()}) {
+    if (source != nullptr) cost += source->scan_cost();
+  }
+  return cost;
+}
+
+std::string DescribeFewLabels(const Sources& sources, const Options& options) {
+  const Source* source = sources.training ? sources.training.get() : sources.evaluation.get();
+  if (source == nullptr || options.data_dir.empty()) return "";
+  std::optional<std::int64_t> highest;
+  std::string origin = "by " + std::string(kLabelsName) + " there";
+  try {
+    const std::vector<ImageClass> classes = ReadLabels(options.data_dir);
+    if (!classes.empty()) highest = std::ssize(classes);
+  } catch (const Error&) {
+    // A file of that name that is somebody else's.
+  }
+  if (!highest) {
+    origin = "in some records of all its files";
+    highest = source->SampleHighestLabel();
+  }
+  if (!highest || *highest < 1 || *highest >= options.classes - *highest) return "";
+  return "the labels in " + options.data_dir + " end at " + std::to_string(*highest) + " (" +
+         origin + "), but --classes is " + std::to_string(options.classes) +
+         ": the other classes are never seen; --classes=" + std::to_string(*highest) +
+         " trains for these";
+}
+
+void LogSources(const Sources& sources, const Options& options, const SourceParts& parts,
+                Communicator& communicator, const Logger& log) {
+  const bool root = communicator.rank() == 0;
+  const bool has_sources = sources.training || sources.evaluation;
+  const bool reads_files = has_sources && !options.data_dir.empty();
+  if (root && has_sources && options.data_dir.empty()) {
+    const bool is_benchmark =
+        options.mode == RunMode::kTrainingBenchmark || options.mode == RunMode::kInferenceBenchmark;
+    if (is_benchmark) {
+      log->info("no --data_dir: images and labels are made up");
+    } else {
+      log->warn("no --data_dir: images and labels are made up, so that an accuracy means nothing");
+    }
+  }
+  if (reads_files) {
+    const ScanCost cost = CostOfScans(sources);
+    const std::string scans =
+        DescribeScans(cost, options.data_idx_dir, parts.scan_cache_dir, communicator);
+    if (root) log->info("{}", scans);
+    if (root && !cost.note.empty()) log->info("what the scan found is not kept: {}", cost.note);
+    if (root && !ReadShardManifest(options.data_dir)) {
+      log->info("{}", DescribeMissingManifest(options.data_dir));
+    }
+    const std::string few_labels = root ? DescribeFewLabels(sources, options) : "";
+    if (!few_labels.empty()) log->warn("{}", few_labels);
+  }
+  for (const Source* source : {sources.training.get(), sources.evaluation.get()}) {
+    if (!root || source == nullptr) continue;
+    if (!source->note().empty()) log->warn("{}", source->note());
+    if (const auto kept = source->record_cache()) {
+      log->info("{}", DescribeRecordCacheAtStart(*kept));
+    }
+  }
+}
+
+void LogRecordCaches(const Sources& sources, const Logger& log) {
+  for (const Source* source : {sources.training.get(), sources.evaluation.get()}) {
+    if (source == nullptr) continue;
+    if (const auto kept = source->record_cache()) log->info("{}", DescribeRecordCacheAtEnd(*kept));
+  }
+}
+
+}  // namespace trainer

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a run takes its images from.
+
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "launcher/protocol/rank_environment.h"
+#include "trainer/comm/communicator.h"
+#include "trainer/core/buffer.h"
+#include "trainer/core/fact.h"
+#include "trainer/core/span_recorder.h"
+#include "trainer/data/files/scan_cost.h"
+#include "trainer/data/source.h"
+#include "trainer/options/options.h"
+#include "trainer/program/launch_environment.h"
+#include "trainer/telemetry/text/log.h"
+
+namespace trainer {
+
+// Where this user's runs on this node keep what they found by scanning data files; "" for
+// --scan_cache=off.  In $XDG_RUNTIME_DIR, $SLURM_TMPDIR, $TMPDIR or /tmp, the first that can be
+// written; it need not be there.
+std::string ScanCacheFolder(const Options& options, const EnvironmentLookup& get);
+
+// One of a run's sources, or null where its mode has no use for it.
+struct Sources {
+  std::unique_ptr<Source> training;
+  std::unique_ptr<Source> evaluation;
+};
+// What sources are given.
+struct SourceParts {
+  int data_threads = 1;                                   // of this rank
+  std::string scan_cache_dir;                             // of ScanCacheFolder
+  std::function<void(const std::string&)> on_bad_record;  // told of each that is skipped
+  AllocateMemory allocate = AllocateOrdinaryMemory;       // of batches; outlives the sources
+  SpanRecorder* spans = nullptr;                          // of training; may be null
+};
+// Throws Error naming the folder or file that cannot be used: EX_DATAERR where it is not there or
+// not what it should be, EX_OSERR where it cannot be read, or the folder of --record_cache used.
+Sources MakeSources(const Options& options, const launcher::RankInfo& rank,
+                    const SourceParts& parts);
+
+// What ranks must have in common of what they compute on, for RequireAgreement.
+std::vector<Fact> DataFacts(const Sources& sources);
+
+// What it took to find the records of both sources.
+ScanCost CostOfScans(const Sources& sources);
+
+// One line for each source whose records are to be kept on this node, at the end of a run.
+void LogRecordCaches(const Sources& sources, const Logger& log);
+
+// Where the labels of the data are far below --classes, less than half of it, what whoever trains
+// or evaluates should know, else "".  The labels are those of the data set's labels.txt, or,
+// without one, of some records.
+std::string DescribeFewLabels(const Sources& sources, const Options& options);
+
+// Collective: rank 0 logs what it took to find the records, and what people should know of the
+// data.
+void LogSources(const Sources& sources, const Options& options, const SourceParts& parts,
+                Communicator& communicator, const Logger& log);
+
+}  // namespace trainer

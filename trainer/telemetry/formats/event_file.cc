@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/telemetry/formats/event_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <concepts>
+#include <system_error>
+#include <utility>
+
+#include "trainer/core/crc32c.h"
+#include "trainer/core/error.h"
+#include "trainer/telemetry/formats/event.pb.h"
+#include "trainer/telemetry/text/append_whole.h"
+
+namespace trainer {
+namespace {
+
+template <std::unsigned_integral T>
+void AppendNumber(T value, std::string& record) {
+  for (std::size_t byte = 0; byte < sizeof(T); ++byte) {
+    record += static_cast<char>(static_cast<std::uint8_t>(value >> (8 * byte)));
+  }
+}
+
+std::uint32_t Checksum(std::string_view bytes) {
+  return MaskedCrc32c(std::as_bytes(std::span(bytes)));
+}
+
+std::string Framed(const tensorboard::Event& event) {
+  const std::string data = event.SerializeAsString();
+  std::string record;
+  AppendNumber(std::uint64_t{data.size()}, record);
+  AppendNumber(Checksum(record), record);
+  record += data;
+  AppendNumber(Checksum(data), record);
+  return record;
+}
+
+tensorboard::Event EventAt(TimePoint now, std::int64_t step) {
+  tensorboard::Event event;
+  event.set_wall_time(InSeconds(now.time_since_epoch()));
+  event.set_step(step);
+  return event;
+}
+
+std::filesystem::path NewName(TimePoint now, const std::string& host) {
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(now.time_since_epoch()).count();
+  return fmt::format("events.out.tfevents.{:010}.{}.{}", seconds, host, ::getpid());
+}
+
+support::Descriptor OpenNew(const std::filesystem::path& path, std::string_view instead) {
+  support::Descriptor file(
+      ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (!file.is_open()) {
+    throw Error(EX_OSERR, "cannot write '" + path.string() +
+                              "': " + std::generic_category().message(errno) +
+                              "; check it, or give " + std::string(instead));
+  }
+  return file;
+}
+
+}  // namespace
+
+std::string VersionRecord(TimePoint now) {
+  tensorboard::Event event = EventAt(now, 0);
+  event.set_file_version("brain.Event:2");
+  return Framed(event);
+}
+
+std::string SessionRecord(TimePoint now, std::int64_t first_step) {
+  tensorboard::Event event = EventAt(now, first_step);
+  event.mutable_session_log()->set_status(tensorboard::SessionLog::START);
+  return Framed(event);
+}
+
+std::string ScalarsRecord(TimePoint now, std::int64_t step, std::span<const Scalar> scalars) {
+  tensorboard::Event event = EventAt(now, step);
+  for (const Scalar& scalar : scalars) {
+    tensorboard::Summary::Value& value = *event.mutable_summary()->add_value();
+    value.set_tag(std::string(scalar.tag));
+    value.set_simple_value(static_cast<float>(scalar.value));
+  }
+  return Framed(event);
+}
+
+EventFile::EventFile(const std::filesystem::path& folder, const std::string& host,
+                     std::string_view instead, std::function<void(int error)> on_loss,
+                     WallClock clock)
+    : on_loss_(std::move(on_loss)),
+      clock_(std::move(clock)),
+      path_(folder / NewName(clock_(), host)),
+      file_(OpenNew(path_, instead)) {
+  Append(VersionRecord(clock_()));
+}
+
+void EventFile::StartSession(std::int64_t step) { Append(SessionRecord(clock_(), step)); }
+
+void EventFile::Scalars(std::int64_t step, std::span<const Scalar> scalars) {
+  Append(ScalarsRecord(clock_(), step, scalars));
+}
+
+void EventFile::Append(const std::string& record) {
+  if (is_torn_) {
+    ++lost_events_;
+    return;
+  }
+  const Appended appended = AppendWhole(file_.fd(), record, /*is_own=*/true);
+  is_torn_ = !appended.is_whole;
+  const bool was_losing = std::exchange(is_losing_, appended.error != 0);
+  if (!is_losing_) return;
+  ++lost_events_;
+  if (!was_losing) on_loss_(appended.error);
+}
+
+}  // namespace trainer

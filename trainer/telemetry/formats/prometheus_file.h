@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What one rank does now, in a text file for Prometheus: the textfile collector of its node
+// exporter reads such files.  The text is of two formats at once, Prometheus's own (0.0.4) and
+// OpenMetrics 1.0, so that units can be told:
+//   # HELP ddltraind_step_seconds Mean time of a step since the last writing.
+//   # TYPE ddltraind_step_seconds gauge
+//   # UNIT ddltraind_step_seconds seconds
+//   ddltraind_step_seconds{rank="3",host="gpu025"} 0.25
+//   ...
+//   # EOF
+// All metrics are gauges, for the formats want counters in different words.  doc/performance.md
+// defines them.
+//
+// A step adds a few numbers up; the file is written after the first one, then no more often than
+// every kSecondsBetweenWrites, and at the end.  Not thread-safe.
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "trainer/telemetry/meters/step_timer.h"
+#include "trainer/telemetry/text/clock.h"
+#include "trainer/telemetry/text/replaced_file.h"
+
+namespace trainer {
+
+// Whose metrics they are.
+struct MetricsOwner {
+  int rank = 0;
+  std::string host;
+  std::string version;  // of the program
+};
+
+// After a step.
+struct StepMetrics {
+  std::int64_t steps = 0;   // done, those before a resume included
+  std::int64_t epochs = 0;  // that are over
+  double cross_entropy = 0;
+  double l2_loss = 0;
+  double top1 = 0;  // fraction of the images of the step
+  double learning_rate = 0;
+  double loss_scale = 1;
+  bool skipped = false;  // nothing was updated
+  StepTimes times;       // of this rank
+};
+
+struct EvaluationMetrics {
+  double top1 = 0;  // fractions of 1
+  double top5 = 0;
+  double cross_entropy = 0;
+  double images_per_second = 0;
+};
+
+class PrometheusFile {
+ public:
+  static constexpr double kSecondsBetweenWrites = 5;
+
+  // FOLDER/ddltraind-rank-00003.prom.  `on_loss`: ReplacedFile.
+  PrometheusFile(const std::filesystem::path& folder, MetricsOwner owner,
+                 std::function<void(int error)> on_loss, WallClock clock = SystemClock());
+
+  const std::filesystem::path& path() const { return file_.path(); }
+
+  // The first writing.  Returns 0, or errno of what it failed for, which nobody else is told.
+  int Start();
+  void StartTraining(std::int64_t planned_steps, std::int64_t global_batch);
+  void Step(const StepMetrics& metrics);
+  // The training has gone back to a checkpoint; StartTraining tells how many steps it has now.
+  void RolledBack() { ++rollbacks_; }
+  void Evaluated(const EvaluationMetrics& metrics);
+  // That the program runs no more.
+  void End();
+
+ private:
+  struct Metric {
+    const char* name;
+    const char* unit;  // "" for a plain number
+    const char* help;
+  };
+  void Write();
+  const std::string& Text();
+  void Head(const Metric& metric);
+  void Value(const Metric& metric, double value);
+  void Sample(const char* name, const std::string& more_labels, double value);
+  void TrainingText();
+  void StepText();
+  void EvaluationText();
+
+  const MetricsOwner owner_;
+  const std::string labels_;  // rank="3",host="gpu025"
+  ReplacedFile file_;
+  WallClock clock_;
+  TimePoint written_;
+  std::string text_;
+
+  bool is_running_ = true;
+  std::int64_t planned_steps_ = 0;
+  std::int64_t global_batch_ = 0;
+  std::int64_t skipped_steps_ = 0;  // of this process
+  std::int64_t rollbacks_ = 0;      // of this process
+  StepMetrics last_;
+  TimePoint last_time_;
+  bool has_step_ = false;
+  std::int64_t new_steps_ = 0;  // since the last writing
+  StepTimes new_times_;         // sums over them
+  StepTimes mean_times_;        // over those of the writing before, while there are no new ones
+  std::optional<EvaluationMetrics> evaluation_;
+};
+
+}  // namespace trainer

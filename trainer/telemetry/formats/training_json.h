@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The file training.json that NVIDIA's TensorFlow ResNet-50 of 2019 and IBM's copy of it leave in
+// their results folder (the JSON backend of dllogger 0.2.3):
+//   {"run": {},
+//    "epoch": {"x": [0, ...], "epoch": [0, ...], "final_cross_entropy": [...], ...},
+//    "iter": {"x": [[0, 10, ...], [...], []], "iteration": [[...]], "imgs_per_sec": [[...]], ...},
+//    "event": {}}
+// Iterations are those that NVLOG prints, in a list for each epoch and one for what follows the
+// last; their "x" counts from 0 in each epoch, "iteration" through the whole launch.  A later
+// launch begins it anew, as there.
+//
+// It is written as a whole, at the end and when an epoch ends, but then no more often than every
+// kSecondsBetweenWrites.  Not thread-safe; rank 0 alone writes it.
+
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "trainer/telemetry/formats/nvlog.h"
+#include "trainer/telemetry/text/clock.h"
+#include "trainer/telemetry/text/replaced_file.h"
+
+namespace trainer {
+
+class TrainingJson {
+ public:
+  static constexpr double kSecondsBetweenWrites = 5;
+
+  // `on_loss`: ReplacedFile.
+  TrainingJson(std::filesystem::path path, std::function<void(int error)> on_loss,
+               WallClock clock = SystemClock());
+
+  // Of every step; `is_displayed`: it belongs into the file.
+  void Iteration(const IterationMetrics& metrics, bool is_displayed);
+  void Epoch(std::int64_t epoch, const IterationMetrics& last);
+  void End() { file_.Write(Text()); }
+
+ private:
+  struct EpochEntry {
+    std::int64_t epoch;
+    IterationMetrics last;
+  };
+  struct IterationEntry {
+    std::int64_t x;
+    IterationMetrics metrics;
+  };
+  std::string Text();
+
+  ReplacedFile file_;
+  WallClock clock_;
+  TimePoint written_;
+  std::int64_t steps_in_epoch_ = 0;
+  std::vector<EpochEntry> epochs_;
+  std::vector<std::vector<IterationEntry>> iterations_{1};  // by epoch
+};
+
+}  // namespace trainer

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/telemetry/text/clock.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <ctime>
+
+namespace trainer {
+namespace {
+
+struct SplitTime {
+  std::time_t seconds;
+  std::int64_t nanoseconds;  // [0, 1e9)
+};
+
+SplitTime Split(TimePoint time) {
+  const auto whole = std::chrono::floor<std::chrono::seconds>(time);
+  return {std::chrono::system_clock::to_time_t(whole),
+          std::chrono::duration_cast<std::chrono::nanoseconds>(time - whole).count()};
+}
+
+}  // namespace
+
+WallClock SystemClock() {
+  return [] { return std::chrono::system_clock::now(); };
+}
+
+double InSeconds(TimePoint::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+std::string UnixSeconds(TimePoint time, int digits) {
+  const SplitTime split = Split(time);
+  std::string text = fmt::format("{}.{:09}", split.seconds, split.nanoseconds);
+  text.resize(text.size() - static_cast<std::size_t>(9 - digits));
+  return text;
+}
+
+std::string IsoTime(TimePoint time) {
+  std::string text = fmt::format("{:%Y-%m-%dT%H:%M:%S%z}", fmt::localtime(Split(time).seconds));
+  text.insert(text.size() - 2, ":");  // +0100 -> +01:00
+  return text;
+}
+
+std::string PythonDatetime(TimePoint time) {
+  const SplitTime split = Split(time);
+  return fmt::format("{:%Y-%m-%d %H:%M:%S}.{:06}", fmt::localtime(split.seconds),
+                     split.nanoseconds / 1000);
+}
+
+}  // namespace trainer

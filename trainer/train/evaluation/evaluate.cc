@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/train/evaluation/evaluate.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "trainer/core/error.h"
+#include "trainer/train/state/rank_statistics.h"
+#include "trainer/train/step/batch_feed.h"
+#include "trainer/train/step/metrics.h"
+
+namespace trainer {
+namespace {
+
+// Counts batches as they are done.
+class EvaluationCount {
+ public:
+  EvaluationCount(Communicator& communicator, const std::function<bool()>& stop_requested)
+      : communicator_(communicator), stop_requested_(stop_requested) {}
+
+  // This rank's sums of one more batch; counted by the next Count.
+  void Add(const LossSums& sums) { own_.emplace().totals.Add(sums); }
+  // Counts that batch, if there is one, over all ranks.  Collective.
+  void Count() {
+    if (!own_) return;
+    own_->asked.stop = stop_requested_();
+    const StepExchange all = Exchange(*own_, communicator_);
+    own_.reset();
+    totals_.Add(all.totals);
+    ++steps_;
+    stopped_ = all.asked.stop;
+  }
+
+  const LossTotals& totals() const { return totals_; }
+  std::int64_t steps() const { return steps_; }
+  bool stopped() const { return stopped_; }
+
+ private:
+  Communicator& communicator_;
+  const std::function<bool()>& stop_requested_;
+  std::optional<StepExchange> own_;  // not counted yet
+  LossTotals totals_;
+  std::int64_t steps_ = 0;
+  bool stopped_ = false;
+};
+
+// All batches of the source, or those up to the one at which some rank was asked to stop.  On the
+// host each is counted as soon as it is done: nothing else runs meanwhile.
+EvaluationCount CountBatches(const EvaluationParts& parts, Source& source,
+                             const std::function<bool()>& stop_requested) {
+  constexpr std::int64_t kNoEnd = std::numeric_limits<std::int64_t>::max();
+  EvaluationCount count(parts.communicator, stop_requested);
+  BatchFeed feed(parts.backend, parts.device_batch, source, kNoEnd);
+  source.Seek({});
+  for (std::int64_t step = 0; !count.stopped() && feed.Has(step, parts.stream); ++step) {
+    const InputBatch input = feed.Take(step, /*loss_scale=*/1, parts.stream);
+    QueueInference(parts.network, parts.device_batch, input, parts.stream);
+    feed.FetchNext(step, parts.stream);
+    count.Count();
+    parts.stream.Synchronize();
+    count.Add(parts.device_batch.numbers().host().loss_sums);
+    if (parts.backend.is_host()) count.Count();
+  }
+  if (count.stopped()) {
+    // What was fetched and is not used may still be on its way.
+    parts.device_batch.arrived().Synchronize();
+  } else {
+    count.Count();
+  }
+  return count;
+}
+
+}  // namespace
+
+std::optional<EvaluationResult> Evaluate(const EvaluationParts& parts, Source& source,
+                                         const std::function<bool()>& stop_requested) {
+  const std::vector<float> own = ExportStatistics(parts.network, parts.stream);
+  ImportStatistics(parts.network, MeanOverRanks(own, parts.communicator), parts.stream);
+
+  const auto start = std::chrono::steady_clock::now();
+  const EvaluationCount count = CountBatches(parts, source, stop_requested);
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  ImportStatistics(parts.network, own, parts.stream);
+
+  if (count.stopped()) return std::nullopt;
+  const LossTotals& totals = count.totals();
+  if (totals.samples == 0) {
+    throw Error(EX_DATAERR, "there is no image to evaluate: check the validation-* files");
+  }
+  EvaluationResult result;
+  result.steps = count.steps();
+  result.top1 = totals.top1_fraction();
+  result.top5 = totals.top5_fraction();
+  result.loss = totals.mean_loss();
+  result.images = static_cast<std::int64_t>(totals.samples);
+  result.seconds = elapsed.count();
+  result.images_per_second = totals.samples / elapsed.count();
+  return result;
+}
+
+void RequireNumbers(const EvaluationResult& result, bool is_of_training) {
+  if (std::isfinite(result.loss)) return;
+  throw NotFinite(fmt::format(
+      "the loss of the evaluation is {}: {}", result.loss,
+      is_of_training ? "training has diverged, or the weights are broken; train again with a "
+                       "smaller --lr_init or more --lr_warmup_epochs"
+                     : "the training that these weights are of has diverged, or they are broken; "
+                       "evaluate others"));
+}
+
+}  // namespace trainer

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Accuracy over a whole set of images, each counted once, all ranks sharing the work.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "trainer/comm/communicator.h"
+#include "trainer/data/source.h"
+#include "trainer/model/network.h"
+#include "trainer/train/step/device_batch.h"
+
+namespace trainer {
+
+struct EvaluationResult {
+  double top1 = 0;  // fractions of 1
+  double top5 = 0;
+  double loss = 0;  // mean cross-entropy without label smoothing
+  std::int64_t images = 0;
+  std::int64_t steps = 0;
+  double seconds = 0;            // from the first batch asked for to the last counted
+  double images_per_second = 0;  // images / seconds, all ranks together
+};
+
+struct EvaluationParts {
+  Backend& backend;
+  Network& network;
+  DeviceBatch& device_batch;
+  Communicator& communicator;
+  Stream& stream;
+};
+
+// Runs `source`, an evaluation source, from its start to its end, with the mean running statistics
+// of all ranks.  The network is afterwards as before.  Collective; the same result on every rank.
+// On a device, one batch is computed while the next is fetched and copied, and while the ranks add
+// up what they have found in the one before; the sums are those of one batch after the other.
+// nullopt: `stop_requested` was true on some rank, and all left after the same batch.
+// Throws Error(EX_DATAERR) when there is no image.
+std::optional<EvaluationResult> Evaluate(const EvaluationParts& parts, Source& source,
+                                         const std::function<bool()>& stop_requested);
+
+// Throws NotFinite where the loss is no number; `is_of_training`: of weights that this run has
+// trained.
+void RequireNumbers(const EvaluationResult& result, bool is_of_training);
+
+}  // namespace trainer

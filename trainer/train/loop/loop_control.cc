@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/train/loop/loop_control.h"
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainer/train/loop/parts.h"
+
+namespace trainer {
+namespace {
+
+std::optional<RunEvent> EventOf(Activity activity) {
+  switch (activity) {
+    case Activity::kTraining:
+      return RunEvent::kStep;
+    case Activity::kCheckpoint:
+      return RunEvent::kCheckpoint;
+    case Activity::kEvaluation:
+      return RunEvent::kEvaluation;
+    case Activity::kPause:
+      return RunEvent::kPause;
+    case Activity::kSetUp:
+      break;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+LoopControl::LoopControl(const TrainParts& parts, Report& report)
+    : parts_(parts),
+      report_(report),
+      control_(parts.requests != nullptr ? parts.requests->control() : nullptr),
+      stragglers_({parts.communicator, parts.outputs.log, parts.host, parts.describe_device}) {}
+
+Requests LoopControl::Asked() {
+  Requests asked;
+  if (parts_.requests != nullptr) asked = parts_.requests->Look();
+  asked.stop = parts_.stop_requested() || asked.stop;
+  return asked;
+}
+
+void LoopControl::StartTraining(const Schedule& schedule) {
+  schedule_ = schedule;
+  std::vector<std::string> hosts = GatherTexts(parts_.communicator, parts_.host);
+  if (control_ == nullptr) return;
+  control_->SetHosts(std::move(hosts));
+  const std::int64_t step = schedule.start.step;
+  control_->StartTraining(
+      {.step = step,
+       .epoch = schedule.EpochOf(step),
+       .steps = schedule.total_steps,
+       .epochs = schedule.iter_unit == IterationUnit::kEpoch ? schedule.epochs : 0,
+       .global_batch = schedule.global_batch,
+       .can_evaluate = parts_.evaluation != nullptr});
+}
+
+void LoopControl::Enter(Activity activity, std::int64_t step) {
+  parts_.entered(activity, step);
+  if (const auto event = EventOf(activity)) Tell(*event);
+  if (control_ != nullptr) report_.DisplayEvery(control_->display_every());
+}
+
+void LoopControl::Stepped(const StepRecord& record) {
+  stragglers_.After(record.rank_seconds, record.times);
+  if (parts_.requests != nullptr) parts_.requests->StepTook(record.times.step);
+  if (control_ == nullptr) return;
+  control_->RanksSaid(record.rank_seconds, record.rank_words);
+  const std::int64_t steps = record.step + 1;
+  control_->Stepped({.steps = steps,
+                     .epoch = schedule_.EpochOf(steps),
+                     .loss = record.total_loss(),
+                     .times = record.times});
+}
+
+void LoopControl::Found(std::int64_t step) {
+  if (control_ != nullptr) control_->Saved(step);
+}
+
+void LoopControl::Obeyed() {
+  if (parts_.requests != nullptr) parts_.requests->Obeyed();
+}
+
+void LoopControl::Evaluated() {
+  if (control_ != nullptr) control_->Evaluated();
+}
+
+void LoopControl::Stop() { Tell(RunEvent::kStop); }
+
+bool LoopControl::Rest(std::int64_t step, const std::function<void()>& save) {
+  const auto begun = std::chrono::steady_clock::now();
+  report_.Pause(step);
+  Requests asked;
+  do {
+    Enter(Activity::kPause, step);
+    parts_.rest();
+    StepExchange own;
+    own.asked = Asked();
+    asked = Exchange(own, parts_.communicator).asked;
+    if (asked.save && !asked.stop) save();
+  } while (asked.pause && !asked.stop);
+  const std::chrono::duration<double> paused = std::chrono::steady_clock::now() - begun;
+  if (!asked.stop) report_.GoOn(step, paused.count());
+  return asked.stop;
+}
+
+void LoopControl::Tell(RunEvent event) {
+  if (control_ != nullptr) control_->Happened(event);
+}
+
+}  // namespace trainer

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The training loop's dealings with those who watch it and ask it for something: what it is asked
+// for, whom it tells what it does, and the pause between two steps.
+//
+// Used from the thread of the loop, on every rank; where the functions are collective, they say so.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "trainer/control/run_control.h"
+#include "trainer/train/config.h"
+#include "trainer/train/report/report.h"
+#include "trainer/train/schedule.h"
+#include "trainer/train/step/metrics.h"
+#include "trainer/train/watch/hang_report.h"
+#include "trainer/train/watch/stragglers.h"
+
+namespace trainer {
+
+struct TrainParts;
+
+class LoopControl {
+ public:
+  // Both outlive it.
+  LoopControl(const TrainParts& parts, Report& report);
+
+  // What this rank is asked for now.
+  Requests Asked();
+
+  // What the loop does.  `step` updates are done.
+  void StartTraining(const Schedule& schedule);  // collective
+  void Enter(Activity activity, std::int64_t step);
+  void Stepped(const StepRecord& record);  // collective
+  // There is a checkpoint, from before.
+  void Found(std::int64_t step);
+  // The evaluation that was asked for is done, or needless.
+  void Evaluated();
+  // What was asked for is done, without another checkpoint.
+  void Obeyed();
+  // It ends early, since all ranks were asked to.
+  void Stop();
+
+  // Collective: rests until no rank is asked to pause any more, or one to stop, and calls `save`
+  // where a checkpoint is asked for meanwhile.  Returns whether to stop.  All ranks meet after each
+  // TrainParts::rest, so that signals and files are obeyed in a pause too, and none seems to hang.
+  bool Rest(std::int64_t step, const std::function<void()>& save);
+
+ private:
+  void Tell(RunEvent event);
+
+  const TrainParts& parts_;
+  Report& report_;
+  RunControl* const control_;  // of rank 0, where there is one
+  Schedule schedule_;
+  Stragglers stragglers_;
+};
+
+}  // namespace trainer

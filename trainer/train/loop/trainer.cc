@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/train/loop/trainer.h"
+
+#include <array>
+#include <cstdint>
+#include <exception>
+#include <optional>
+
+#include "trainer/core/error.h"
+#include "trainer/train/evaluation/evaluate.h"
+#include "trainer/train/evaluation/evaluations.h"
+#include "trainer/train/loop/benchmark.h"
+#include "trainer/train/loop/launch.h"
+#include "trainer/train/loop/saved_weights.h"
+#include "trainer/train/state/checkpoints.h"
+#include "trainer/train/state/initial_weights.h"
+#include "trainer/train/state/rollbacks.h"
+#include "trainer/train/state/state_dump.h"
+#include "trainer/train/step/step_trace.h"
+#include "trainer/train/step/training_step.h"
+#include "trainer/train/watch/rank_comparison.h"
+
+namespace trainer {
+namespace {
+
+class Trainer {
+ public:
+  explicit Trainer(Launch& launch) : launch_(launch) {
+    if (config_.paranoid == 0) return;
+    if (parts_.communicator.size() > 1) {
+      comparison_.emplace(parts_.backend, network_, parts_.communicator, parts_.host);
+    } else {
+      parts_.outputs.log->warn("--paranoid compares ranks: one rank has none to be compared with");
+    }
+  }
+
+  TrainResult Train();
+  TrainResult BenchmarkTraining();
+
+ private:
+  Position FirstPosition();
+  // To the end of this launch, from where the schedule starts.
+  void TrainSteps();
+  TrainingStep::Outcome RunStep(TrainingStep& training_step);
+  // From result_.step, which has found that.
+  void RollBack(const std::string& found);
+  void CompareRanks();
+  void Save(Checkpoints::Wait wait, std::optional<double> top1 = {});
+  void FinishSaving();
+  std::optional<EvaluationResult> FindTop1();
+  void EvaluateNow(Checkpoints::Wait wait);
+  void Evaluated(const EvaluationResult& found, Checkpoints::Wait wait);
+  void Stop();
+  void Rest();
+  void DumpState(const TrainingStep& training_step);
+
+  Launch& launch_;
+  // Of launch_.
+  const TrainConfig& config_ = launch_.config;
+  const TrainParts& parts_ = launch_.parts;
+  Network& network_ = launch_.network;
+  Stream& stream_ = *launch_.stream;
+  LossScale& loss_scale_ = launch_.loss_scale;
+  Report& report_ = launch_.report;
+  LoopControl& control_ = launch_.control;
+
+  Schedule schedule_;
+  StepTimer times_;
+  TrainResult result_;
+  std::int64_t saved_step_ = -1;
+  std::optional<RankComparison> comparison_;
+  std::int64_t compared_step_ = -1;
+  std::optional<Checkpoints> checkpoints_;  // of a training that keeps its weights
+  std::optional<Evaluations> evaluations_;  // of one that evaluates
+  std::int64_t evaluated_step_ = -1;        // the last one, in this launch
+  bool has_reached_target_ = false;         // an evaluation ends the training
+  Rollbacks rollbacks_;
+};
+
+TrainResult Trainer::Train() {
+  schedule_ = MakeSchedule(config_.schedule, parts_.training->samples(),
+                           GlobalBatchOf(config_, parts_.communicator.size()));
+  schedule_ = schedule_.From(FirstPosition());
+  checkpoints_.emplace(CheckpointsParts{launch_.snapshot_parts(), parts_.backend,
+                                        parts_.training->samples(), parts_.requests,
+                                        parts_.checkpoint_hook});
+  if (config_.mode == RunMode::kTrainAndEvaluate) {
+    evaluations_.emplace(config_, parts_.communicator, schedule_);
+    has_reached_target_ = evaluations_->ReachesTarget(evaluations_->first_top1());
+  }
+  result_.step = schedule_.start.step;
+  if (has_reached_target_) {
+    report_.ReachedTarget(result_.step, evaluations_->first_top1());
+  } else {
+    TrainSteps();
+  }
+  if (saved_step_ != result_.step) Save(Checkpoints::Wait::kForFile);
+  FinishSaving();
+  control_.Obeyed();  // all that was asked for and is not done is needless now
+
+  // What was asked for is done, be it the whole training or as much of it as --run_iter says.
+  const bool is_done = result_.ending == Ending::kCompleted;
+  if (is_done && !config_.export_dir.empty()) {
+    ExportModel(launch_.snapshot_parts(), ExportFile(config_));
+  }
+  if (is_done && evaluations_ && !has_reached_target_ && evaluated_step_ != result_.step) {
+    EvaluateNow(Checkpoints::Wait::kForFile);
+    control_.Obeyed();  // all was saved before
+  }
+  report_.EndRun(result_.evaluation.has_value());
+  return result_;
+}
+
+// The weights, and from where they are to go on.
+Position Trainer::FirstPosition() {
+  if (config_.resume) {
+    const TrainingAhead ahead = {schedule_, parts_.training->samples()};
+    if (const auto position = RestoreSnapshot(launch_.snapshot_parts(), loss_scale_, ahead)) {
+      saved_step_ = position->step;
+      control_.Found(saved_step_);
+      if (parts_.communicator.rank() == 0 && !config_.init_from.empty()) {
+        parts_.outputs.log->info("--init_from is not read: the run has a checkpoint of its own");
+      }
+      return *position;
+    }
+  } else {
+    RefuseUsedFolder(launch_.snapshot_parts());
+  }
+  if (config_.init_from.empty() || config_.new_head) launch_.InitializeAfresh();
+  if (!config_.init_from.empty()) InitializeFromFile(launch_.snapshot_parts());
+  return {};
+}
+
+void Trainer::TrainSteps() {
+  const bool keeps_files = config_.mode != RunMode::kTrainingBenchmark;
+  const std::int64_t first = schedule_.start.step;
+  std::int64_t end = schedule_.EndOfLaunch(first);
+  if (parts_.communicator.rank() == 0 && !config_.dump_state.empty() &&
+      (config_.dump_state_step <= first || config_.dump_state_step > end)) {
+    parts_.outputs.log->warn(
+        "--dump_state writes nothing: step {} is not among the steps {} to {} of this launch",
+        config_.dump_state_step, first + 1, end);
+  }
+  if (first >= end) return;
+
+  TrainingStep training_step({config_, parts_.backend, network_, launch_.device_batch,
+                              parts_.communicator, stream_, loss_scale_, *parts_.training, end,
+                              parts_.spans, parts_.device_state});
+  StepTrace trace(config_, parts_.communicator, parts_.spans, parts_.outputs.log);
+  StepProfile profile(config_, parts_.profile, network_, parts_.outputs.log);
+  VariabilityLog variability(config_, parts_.communicator, parts_.variability, network_,
+                             parts_.outputs.log);
+  const std::array<StepWatcher*, 3> watchers = {&trace, &profile, &variability};
+  for (StepWatcher* watcher : watchers) watcher->Start(first, end);
+  training_step.Announce(*parts_.outputs.log);
+  parts_.training->Seek(training_step.FirstBatch(schedule_.start));
+  control_.StartTraining(schedule_);
+  report_.StartTraining(schedule_, {parts_.training->samples(),
+                                    parts_.evaluation ? parts_.evaluation->samples() : 0});
+  const bool has_nothing_to_go_back_to = keeps_files && saved_step_ < 0;
+  if (config_.on_nan == OnNan::kRollback && has_nothing_to_go_back_to) {
+    Save(Checkpoints::Wait::kForCopy);
+  }
+  if (evaluations_ && evaluations_->IsOverdue()) {
+    EvaluateNow(Checkpoints::Wait::kForFile);
+  }
+  for (StepWatcher* watcher : watchers) watcher->LeaveOut();
+  const auto goes_on = [this] {
+    return result_.ending == Ending::kCompleted && !has_reached_target_;
+  };
+  std::int64_t launch_step = 0;
+  while (result_.step < end && goes_on()) {
+    control_.Enter(Activity::kTraining, result_.step);
+    for (StepWatcher* watcher : watchers) watcher->Before(result_.step);
+    TrainingStep::Outcome outcome = RunStep(training_step);
+    if (!outcome.warning.empty()) parts_.outputs.log->warn(outcome.warning);
+    if (!outcome.found.empty()) {
+      RollBack(outcome.found);
+      end = schedule_.EndOfLaunch(first);
+      training_step.Restart(end);
+      parts_.training->Seek(training_step.FirstBatch(schedule_.start));
+      for (StepWatcher* watcher : watchers) watcher->RolledBack();
+      continue;
+    }
+    const bool is_last = outcome.asked.stop || result_.step + 1 == end;
+    outcome.record.launch_step = launch_step++;
+    for (StepWatcher* watcher : watchers) watcher->After(outcome.record);
+    times_.Add(outcome.record.times);
+    report_.Step(outcome.record);
+    ++result_.step;
+    if (outcome.asked.stop && result_.step < end) Stop();
+    control_.Stepped(outcome.record);
+    if (config_.paranoid > 0 && result_.step % config_.paranoid == 0) CompareRanks();
+
+    if (!keeps_files) {
+      if (result_.step == config_.warmup_steps) {
+        times_.Reset();
+        report_.EndWarmup();
+      }
+      continue;
+    }
+    if (!config_.dump_state.empty() && result_.step == config_.dump_state_step) {
+      DumpState(training_step);
+    }
+    checkpoints_->Look();
+    const bool is_due =
+        config_.checkpoint_every > 0 && result_.step % config_.checkpoint_every == 0;
+    const Checkpoints::Wait wait =
+        is_last ? Checkpoints::Wait::kForFile : Checkpoints::Wait::kForCopy;
+    if (is_due || outcome.asked.save) Save(wait);
+    const bool is_evaluated =
+        evaluations_ && (outcome.asked.evaluate || evaluations_->IsDue(result_.step));
+    if (is_evaluated && !outcome.asked.stop && result_.step < schedule_.total_steps) {
+      EvaluateNow(wait);
+      for (StepWatcher* watcher : watchers) watcher->LeaveOut();
+    }
+    if (outcome.asked.pause && !is_last && goes_on()) Rest();
+  }
+  for (StepWatcher* watcher : watchers) watcher->End();
+  report_.EndTraining(times_);
+  result_.profile = profile.lines();
+}
+
+TrainingStep::Outcome Trainer::RunStep(TrainingStep& training_step) {
+  try {
+    return training_step.Run(result_.step, schedule_.LearningRate(result_.step), control_.Asked());
+  } catch (const std::exception& error) {
+    training_step.ForgetRecorded();
+    parts_.failed(error);
+    throw;
+  }
+}
+
+void Trainer::RollBack(const std::string& found) {
+  DDL_CHECK(checkpoints_.has_value());
+  const std::int64_t bad_step = result_.step;
+  control_.Enter(Activity::kCheckpoint, bad_step);
+  report_.RollBack(found);
+  checkpoints_->FinishToGoBack();
+  loss_scale_ = launch_.FirstLossScale();  // where that of the checkpoint is of another precision
+  const auto from = RestoreSnapshot(launch_.snapshot_parts(), loss_scale_,
+                                    TrainingAhead{schedule_, parts_.training->samples()});
+  if (!from) {
+    throw Error(EX_SOFTWARE, found +
+                                 ": training has diverged, and there is no checkpoint to go "
+                                 "back to any more in " +
+                                 ModelFolder(config_).string());
+  }
+  const std::int64_t behind = schedule_.PositionAt(bad_step + 1).sample;
+  schedule_ = schedule_.From(rollbacks_.GoOn(*from, behind, found));
+  result_.step = saved_step_ = from->step;
+  compared_step_ = -1;
+  if (evaluations_) evaluations_->GoOn(schedule_);
+  control_.Found(from->step);
+  control_.StartTraining(schedule_);
+  report_.RolledBack(*from, bad_step, schedule_, rollbacks_.in_a_row());
+}
+
+void Trainer::Stop() {
+  result_.ending = Ending::kStopped;
+  control_.Stop();
+}
+
+void Trainer::Rest() {
+  FinishSaving();
+  const bool stops = control_.Rest(result_.step, [this] {
+    if (saved_step_ != result_.step) Save(Checkpoints::Wait::kForFile);
+    control_.Obeyed();
+  });
+  if (stops) Stop();
+}
+
+void Trainer::CompareRanks() {
+  if (!comparison_ || compared_step_ == result_.step) return;
+  comparison_->Require(result_.step, stream_);
+  compared_step_ = result_.step;
+}
+
+// What an evaluation of the weights at hand finds; nothing where it is broken off, or left out.
+std::optional<EvaluationResult> Trainer::FindTop1() {
+  try {
+    auto found = launch_.RunEvaluation(result_.step);
+    if (!found) Stop();
+    return found;
+  } catch (const NotFinite& error) {
+    // Of weights that are no numbers: the next step finds that, and goes back to a checkpoint.
+    const bool goes_back =
+        config_.on_nan == OnNan::kRollback && result_.step < schedule_.total_steps;
+    if (!goes_back) throw;
+    if (parts_.communicator.rank() == 0) parts_.outputs.log->warn("{}", error.what());
+  }
+  return std::nullopt;
+}
+
+// Evaluates the weights at hand, and keeps them if they are the best so far or good enough.
+void Trainer::EvaluateNow(Checkpoints::Wait wait) {
+  if (const auto found = FindTop1()) Evaluated(*found, wait);
+  control_.Evaluated();
+}
+
+void Trainer::Evaluated(const EvaluationResult& found, Checkpoints::Wait wait) {
+  const bool is_end = result_.step >= schedule_.total_steps;
+  const bool is_best = evaluations_->Add(found.top1);
+  evaluated_step_ = result_.step;
+  has_reached_target_ = evaluations_->ReachesTarget(found.top1);
+  if (saved_step_ == result_.step) {
+    control_.Enter(Activity::kCheckpoint, result_.step);
+    checkpoints_->NoteTop1(result_.step, found.top1);
+  } else if (is_best || has_reached_target_) {
+    Save(has_reached_target_ ? Checkpoints::Wait::kForFile : wait, found.top1);
+  }
+  if (is_best && (config_.eval_every > 0 || !is_end)) report_.FoundBest(result_.step, found.top1);
+  if (has_reached_target_ && !is_end) report_.ReachedTarget(result_.step, found.top1);
+  if (has_reached_target_ || is_end) result_.evaluation = found;
+}
+
+// What is saved was compared, whenever that was due next.
+void Trainer::Save(Checkpoints::Wait wait, std::optional<double> top1) {
+  CompareRanks();
+  control_.Enter(Activity::kCheckpoint, result_.step);
+  checkpoints_->Save(schedule_.PositionAt(result_.step), loss_scale_, wait, top1);
+  saved_step_ = result_.step;
+}
+
+// What was saved is durable on return, or was an error, and no rank has gone on meanwhile.
+void Trainer::FinishSaving() {
+  control_.Enter(Activity::kCheckpoint, result_.step);
+  checkpoints_->Finish();
+}
+
+void Trainer::DumpState(const TrainingStep& training_step) {
+  if (parts_.communicator.rank() != 0) return;
+  WriteTensorFile(
+      config_.dump_state,
+      StateForDump(network_, training_step.gradients(), training_step.gradient_scale(), stream_),
+      {{"step", std::to_string(result_.step)}}, "another --dump_state");
+  parts_.outputs.log->info("state after step {} written: {}", result_.step,
+                           config_.dump_state.string());
+}
+
+TrainResult Trainer::BenchmarkTraining() {
+  schedule_ = BenchmarkSchedule(launch_, *parts_.training);
+  launch_.InitializeAfresh();
+  TrainSteps();
+  if (result_.ending == Ending::kCompleted) {
+    result_.images_per_second = static_cast<double>(schedule_.global_batch) / times_.Median().step;
+  }
+  return result_;
+}
+
+}  // namespace
+
+TrainResult RunTrainer(const TrainConfig& config, const TrainParts& parts) {
+  Launch launch(config, parts);
+  switch (config.mode) {
+    case RunMode::kTrain:
+    case RunMode::kTrainAndEvaluate:
+      return Trainer(launch).Train();
+    case RunMode::kEvaluate:
+      return EvaluateSaved(launch);
+    case RunMode::kPredict:
+      return PredictSaved(launch);
+    case RunMode::kTrainingBenchmark:
+      return Trainer(launch).BenchmarkTraining();
+    case RunMode::kInferenceBenchmark:
+      break;
+  }
+  return BenchmarkInference(launch);
+}
+
+}  // namespace trainer

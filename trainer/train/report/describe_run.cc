@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/train/report/describe_run.h"
+
+#include <fmt/format.h>
+
+#include "support/counted.h"
+#include "trainer/data/shard_sampler.h"
+#include "trainer/train/schedule.h"
+
+namespace trainer {
+
+std::vector<std::string> DescribeRun(const TrainConfig& config, int ranks, std::int64_t samples) {
+  const GlobalBatch batch = GlobalBatchOf(config, ranks);
+  std::vector<std::string> rows = {
+      fmt::format("network           {}, {} classes, {} x {} pixels", config.arch, config.classes,
+                  config.image_size, config.image_size),
+      fmt::format("global batch      {} images ({} x {}{})", batch.images(),
+                  support::Counted(ranks, "rank"),
+                  batch.accumulate == 1 ? "" : fmt::format("{} batches x ", batch.accumulate),
+                  config.batch_size),
+  };
+  if (config.mode == RunMode::kEvaluate || config.mode == RunMode::kPredict) {
+    rows.push_back(fmt::format("steps             {} for {}", EvaluationSteps(batch, samples),
+                               support::Counted(samples, "image")));
+    return rows;
+  }
+  const bool trains = IsTraining(config.mode);
+  const Schedule schedule =
+      MakeSchedule(config.schedule, samples, batch, trains ? "training" : "validation");
+  rows.push_back(fmt::format("steps             {} in {} epochs of {}", schedule.total_steps,
+                             schedule.epochs, schedule.whole_steps_per_epoch));
+  if (trains) {
+    rows.push_back(fmt::format("learning rate     {:g} after {} steps of warm-up, {}",
+                               schedule.rescaled_rate, schedule.warmup_steps,
+                               schedule.use_cosine_lr ? "cosine decay" : "step decay"));
+  }
+  return rows;
+}
+
+}  // namespace trainer

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tells the logs what the training loop does.  The loop calls it on every rank; where an output is
+// null, as on all ranks but 0, nothing is written.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "trainer/comm/communicator.h"
+#include "trainer/telemetry/formats/dllogger.h"
+#include "trainer/telemetry/formats/event_file.h"
+#include "trainer/telemetry/formats/job_comment.h"
+#include "trainer/telemetry/formats/mllog.h"
+#include "trainer/telemetry/formats/nvlog.h"
+#include "trainer/telemetry/formats/prometheus_file.h"
+#include "trainer/telemetry/formats/training_json.h"
+#include "trainer/telemetry/meters/gpu_meter.h"
+#include "trainer/telemetry/meters/roofline.h"
+#include "trainer/telemetry/meters/step_timer.h"
+#include "trainer/telemetry/text/log.h"
+#include "trainer/telemetry/text/progress.h"
+#include "trainer/train/config.h"
+#include "trainer/train/evaluation/evaluate.h"
+#include "trainer/train/schedule.h"
+#include "trainer/train/step/step_record.h"
+#include "trainer/train/watch/outlier_watch.h"
+
+namespace trainer {
+
+// Where to write.  main makes and keeps them; every rank has a log, and may have a file for
+// Prometheus, the others are rank 0's.
+struct Outputs {
+  Logger log;
+  NvLog* nvlog = nullptr;
+  DlLogger* dllogger = nullptr;
+  MlLog* mllog = nullptr;
+  EventFile* events = nullptr;
+  TrainingJson* training_json = nullptr;
+  Progress* progress = nullptr;
+  JobComment* job_comment = nullptr;
+  GpuMeter* gpu = nullptr;  // of the rank's own
+  PrometheusFile* prometheus = nullptr;
+};
+
+// How many images there are.
+struct SetSizes {
+  std::int64_t training = 0;
+  std::int64_t evaluation = 0;  // 0: there is no such set
+};
+
+class Report {
+ public:
+  // DLLogger lines begin after this many steps, as in NVIDIA's hook: readers of its logs count on
+  // it (DLPerf takes 100 lines out of 120 steps).
+  static constexpr std::int64_t kUnloggedSteps = 20;
+
+  // How far above the mean before it an outlier is at least, as a share of that (OutlierWatch).
+  // Gradients of single batches differ a lot without harm.
+  static constexpr double kShareOfLoss = 0.1;
+  static constexpr double kShareOfGradientNorm = 2;
+
+  // All outlive it.  `work`: of an image in training, where that is known.
+  Report(const TrainConfig& config, const Communicator& communicator, const Outputs& outputs,
+         std::optional<ImageWork> work);
+
+  void StartTraining(const Schedule& schedule, const SetSizes& sizes);
+  // The steps of a benchmark begin that count.
+  void EndWarmup();
+  void Step(const StepRecord& record);
+  // Steps between those that are displayed, from now on; at first config.display_every.
+  void DisplayEvery(std::int64_t steps) { display_every_ = steps; }
+  // A step has found numbers that are none: all ranks go back to a checkpoint.  `found` as NanWatch
+  // has it.
+  void RollBack(const std::string& found);
+  // They have, the `count`-th time to this one, at `from`, after step `bad_step`; training goes on
+  // by `schedule`, behind the images of that step.
+  void RolledBack(const Position& from, std::int64_t bad_step, const Schedule& schedule, int count);
+  // Training rests after `step` updates, and goes on after so many seconds.
+  void Pause(std::int64_t step);
+  void GoOn(std::int64_t step, double seconds);
+  // `times` of the steps since StartTraining, or since warm-up in a benchmark.
+  void EndTraining(const StepTimer& times);
+
+  // Of the weights after `step` updates.
+  void StartEvaluation(std::int64_t step, std::int64_t images);
+  void EndEvaluation(std::int64_t step, const EvaluationResult& result);
+  // The checkpoint of `step`, of this top-1, is better than all before.
+  void FoundBest(std::int64_t step, double top1);
+  // `top1` is what --stop_at_top1 asks for.
+  void ReachedTarget(std::int64_t step, double top1);
+  // A training ends, as it was asked for with `complete`: trained to its end and evaluated.
+  void EndRun(bool complete);
+  // Of one step, in seconds; over `steps` steps.
+  void EndInferenceBenchmark(double median_seconds, std::int64_t steps);
+
+ private:
+  IterationMetrics Metrics(const StepRecord& record) const;
+  // To which the weights after `step` updates belong.
+  std::int64_t EpochBefore(std::int64_t step) const;
+  void StartNvlog();
+  void StartMllog(const SetSizes& sizes);
+  void StepEvents(const StepRecord& record, const IterationMetrics& metrics);
+  void WatchNumbers(const StepRecord& record);
+  void Warn(const std::string& line);
+  void SayFiguresOfGpu(double images_per_second);
+  // A line for people, from rank 0; ends a redrawn progress line first.
+  void Say(const std::string& line);
+
+  const TrainConfig& config_;
+  const Outputs& outputs_;
+  const bool is_root_;
+  const int ranks_;
+  const std::int64_t global_batch_;
+  const std::optional<ImageWork> work_;
+  std::int64_t display_every_;
+  Schedule schedule_;
+  std::int64_t first_step_ = 0;  // of the launch
+  OutlierWatch loss_outliers_{kShareOfLoss};
+  OutlierWatch gradient_outliers_{kShareOfGradientNorm};
+  std::int64_t left_out_ = 0;  // updates, in this launch
+};
+
+}  // namespace trainer

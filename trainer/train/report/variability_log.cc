@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/train/report/variability_log.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+#include "trainer/core/error.h"
+#include "trainer/telemetry/formats/iteration_durations.h"
+#include "trainer/telemetry/formats/nvprof_csv.h"
+#include "trainer/telemetry/text/append_whole.h"
+#include "trainer/train/report/layer_names.h"
+
+namespace trainer {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+}  // namespace
+
+VariabilityLog::VariabilityLog(const TrainConfig& config, Communicator& communicator,
+                               const VariabilityParts* parts, const Network& network, Logger log)
+    : config_(config),
+      communicator_(communicator),
+      parts_(parts),
+      log_(std::move(log)),
+      device_(parts == nullptr ? "" : fmt::format("{} ({})", parts->device, parts->local_rank)) {
+  if (parts_ != nullptr && parts_->recorder != nullptr) NameLayers(network, *parts_->recorder);
+}
+
+support::Descriptor VariabilityLog::Open(const std::filesystem::path& path) const {
+  support::Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  if (file.is_open()) return file;
+  throw Error(EX_OSERR,
+              fmt::format("cannot write '{}': {}; check it, or give another --variability_dir",
+                          path.string(), std::generic_category().message(errno)));
+}
+
+void VariabilityLog::Start(std::int64_t /*first*/, std::int64_t /*end*/) {
+  if (parts_ == nullptr) return;
+  std::int64_t seconds = std::chrono::duration_cast<std::chrono::seconds>(
+                             std::chrono::system_clock::now().time_since_epoch())
+                             .count();
+  communicator_.Broadcast(&seconds, sizeof seconds, 0);
+  const std::filesystem::path& folder = config_.variability_dir;
+  const std::string run = fmt::format("{}_{}", seconds, parts_->host);
+  durations_ = Open(folder / fmt::format("resnet_iterdur_{}.txt", run));
+  kernels_ = Open(folder / fmt::format("resnet_{}_{}.csv", ::getpid(), run));
+  Append(durations_, DurationsHead(communicator_.rank(), communicator_.size(), parts_->local_rank),
+         false);
+  Append(kernels_,
+         NvprofHead(::getpid(), "ddltraind " + config_.program_version + " in the form of nvprof"),
+         true);
+  began_ = Clock::now();
+  sampler_.emplace(parts_->read_state, kInterval);
+  if (!parts_->why_ops.empty()) {
+    log_->warn("{}: rows are ops, not kernels: {}", folder.string(), parts_->why_ops);
+  }
+  if (parts_->kernels != nullptr) {
+    parts_->kernels->Start();
+  } else {
+    parts_->recorder->Start();
+  }
+}
+
+void VariabilityLog::LeaveOut() {
+  if (parts_ == nullptr) return;
+  if (parts_->kernels != nullptr) {
+    parts_->kernels->Take();
+  } else {
+    parts_->recorder->Drop();
+  }
+}
+
+void VariabilityLog::After(const StepRecord& record) {
+  if (parts_ == nullptr) return;
+  const StepTimes& times = record.times;
+  const double seconds = times[StepPhase::kForward] + times[StepPhase::kBackward] +
+                         times[StepPhase::kExposedAllReduce];
+  Append(durations_, IterationDuration(record.launch_step, parts_->local_rank, seconds), false);
+  if (parts_->kernels != nullptr) {
+    AppendKernels(parts_->kernels->Take());
+  } else {
+    std::string rows;
+    parts_->recorder->Collect([&](const RecordedOp& call) {
+      rows += NvprofKernel(device_, call.begin, call.seconds,
+                           call.op.op + " (" + call.op.layer + ")", ++rows_);
+    });
+    Append(kernels_, rows, true);
+  }
+  AppendStates();
+}
+
+void VariabilityLog::AppendKernels(const std::vector<TracedKernel>& kernels) {
+  std::string rows;
+  for (const TracedKernel& kernel : kernels) {
+    rows += NvprofKernel(device_, kernel.begin, kernel.seconds, kernel.name, ++rows_);
+  }
+  Append(kernels_, rows, true);
+}
+
+void VariabilityLog::AppendStates() {
+  std::string rows;
+  for (const TimedState& timed : sampler_->Take()) {
+    rows += NvprofState(device_, timed.seconds, timed.state);
+  }
+  Append(kernels_, rows, true);
+}
+
+void VariabilityLog::End() {
+  if (parts_ == nullptr) return;
+  const double seconds = SecondsSince(began_);
+  if (parts_->kernels != nullptr) {
+    AppendKernels(parts_->kernels->Stop());
+    if (const std::int64_t lost = parts_->kernels->lost(); lost > 0) {
+      log_->warn("{}: {} kernels are lost: CUPTI had no memory for them",
+                 config_.variability_dir.string(), lost);
+    }
+  } else {
+    parts_->recorder->Stop();
+  }
+  AppendStates();
+  sampler_.reset();
+  // Readers stop at this line, so the others' are to be there before it.
+  communicator_.Barrier();
+  if (parts_->local_rank == 0) Append(durations_, TrainingTime(seconds), false);
+}
+
+void VariabilityLog::Append(const support::Descriptor& file, const std::string& text, bool is_own) {
+  if (text.empty()) return;
+  const int error = AppendWhole(file.fd(), text, is_own).error;
+  if (error != 0 && !is_losing_) {
+    log_->warn("{}: lines are lost: {}; the run goes on", config_.variability_dir.string(),
+               std::generic_category().message(error));
+  }
+  is_losing_ = error != 0;
+}
+
+}  // namespace trainer

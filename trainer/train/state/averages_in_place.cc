@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/train/state/averages_in_place.h"
+
+#include <cstddef>
+#include <vector>
+
+namespace trainer {
+
+void UseAverages(Network& network, Stream& stream, const std::function<void()>& use) {
+  if (!network.keeps_averages()) {
+    use();
+    return;
+  }
+  constexpr auto kValue = Network::Part::kValue;
+  std::vector<std::vector<float>> values;
+  for (const Parameter& parameter : network.parameters()) {
+    values.push_back(network.Export(kValue, parameter, stream));
+    network.Import(kValue, parameter, network.Export(Network::Part::kAverage, parameter, stream),
+                   stream);
+  }
+  use();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    network.Import(kValue, network.parameters()[i], values[i], stream);
+  }
+}
+
+}  // namespace trainer

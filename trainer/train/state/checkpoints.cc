@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/train/state/checkpoints.h"
+
+#include <exception>
+#include <filesystem>
+#include <string>
+
+#include "trainer/checkpoint/evaluated.h"
+#include "trainer/checkpoint/names.h"
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+// Shorter waits are not worth a line.
+constexpr double kLongWait = 0.1;  // seconds
+
+}  // namespace
+
+Checkpoints::Checkpoints(const CheckpointsParts& parts)
+    : parts_(parts), is_root_(parts.snapshot.communicator.rank() == 0) {
+  if (!is_root_) return;
+  copy_.emplace(parts.backend, parts.snapshot.network);
+  if (parts.snapshot.config.checkpoint_in_background) {
+    thread_.emplace("the thread that writes checkpoints");
+  }
+}
+
+Checkpoints::~Checkpoints() {
+  try {
+    FinishLast();
+  } catch (const std::exception& error) {
+    parts_.snapshot.log->error("{}", error.what());
+  }
+}
+
+void Checkpoints::Save(const Position& position, const LossScale& loss_scale, Wait wait,
+                       std::optional<double> top1) {
+  const SnapshotParts& parts = parts_.snapshot;
+  if (is_root_) WaitForLast(position.step, wait);
+  begun_ = Clock::now();
+  if (parts_.requests != nullptr) parts_.requests->BeginSave();
+  CopySnapshot(parts, position, loss_scale, parts_.samples, is_root_ ? &*copy_ : nullptr, top1);
+  if (wait == Wait::kForCopy && parts.config.checkpoint_in_background) {
+    if (is_root_) thread_->Start([this] { Write(); });
+    return;
+  }
+  const auto write = [this] {
+    Write();
+    Tell();
+  };
+  if (is_root_ && wait == Wait::kForFile) write();
+  if (is_root_ && wait == Wait::kForCopy) LeaveOutBad(write);
+  // No rank goes on, or ends well, before the checkpoint is durable.
+  parts.communicator.Barrier();
+}
+
+void Checkpoints::NoteTop1(std::int64_t step, double top1) {
+  Finish();
+  if (is_root_) Note(step, top1);
+  parts_.snapshot.communicator.Barrier();
+}
+
+void Checkpoints::Note(std::int64_t step, double top1) {
+  const std::filesystem::path parent = CheckpointsDirectory(ModelFolder(parts_.snapshot.config));
+  try {
+    trainer::NoteTop1(parent / CheckpointName(step), top1, parts_.hook);
+  } catch (const Error& error) {
+    parts_.snapshot.log->warn(
+        "that the checkpoint of step {} was evaluated may not be noted in it, and then it does not "
+        "count for the best: {}",
+        step, error.what());
+  }
+}
+
+void Checkpoints::Look() {
+  LeaveOutBad([this] {
+    if (thread_ && thread_->has_work() && thread_->Done()) Tell();
+  });
+}
+
+void Checkpoints::Finish() {
+  LeaveOutBad([this] { FinishLast(); });
+  parts_.snapshot.communicator.Barrier();
+}
+
+void Checkpoints::FinishToGoBack() {
+  has_left_out_ = false;
+  Finish();
+  has_left_out_ = false;
+}
+
+void Checkpoints::FinishLast() {
+  if (!thread_ || !thread_->has_work()) return;
+  thread_->Wait();
+  Tell();
+}
+
+void Checkpoints::LeaveOutBad(const std::function<void()>& finish) {
+  try {
+    finish();
+  } catch (const NotFinite& error) {
+    const bool can_go_back = parts_.snapshot.config.on_nan == OnNan::kRollback;
+    if (!can_go_back || has_left_out_) throw;
+    has_left_out_ = true;
+    parts_.snapshot.log->warn("{}", error.what());
+  }
+}
+
+void Checkpoints::WaitForLast(std::int64_t next_step, Wait wait) {
+  Look();
+  if (!thread_ || !thread_->has_work()) return;
+  const auto begun = Clock::now();
+  LeaveOutBad([this] { FinishLast(); });
+  const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();
+  // Of a run that ends nobody wonders why it waits.
+  if (wait == Wait::kForFile || seconds < kLongWait || has_told_of_waiting_) return;
+  has_told_of_waiting_ = true;
+  parts_.snapshot.log->warn(
+      "the checkpoint of step {} was still being written when that of step {} was due: training "
+      "waited {:.1f} s for it (said once); a larger --checkpoint_every avoids that",
+      copy_->state().step, next_step, seconds);
+}
+
+// On the thread that writes, or on that of the loop while the other has no work.
+void Checkpoints::Write() {
+  written_ = WriteSnapshot(*copy_, parts_.snapshot.config, parts_.hook);
+  seconds_ = std::chrono::duration<double>(Clock::now() - begun_).count();
+}
+
+void Checkpoints::Tell() {
+  for (const std::string& line : written_.warnings) parts_.snapshot.log->warn("{}", line);
+  parts_.snapshot.log->info("checkpoint of step {} written: {}", copy_->state().step,
+                            written_.directory.string());
+  if (parts_.requests != nullptr) parts_.requests->Saved(copy_->state().step, seconds_);
+}
+
+}  // namespace trainer

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/train/state/network_state.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+bool Has(Network::Part part, const Parameter& parameter, std::string_view left_out = {}) {
+  if (!left_out.empty() && parameter.name.starts_with(left_out)) return false;
+  return part != Network::Part::kMomentum || !parameter.spec.statistic;
+}
+
+// "layer1.0.bn1.num_batches_tracked" for "layer1.0.bn1.running_mean"; "" for other parameters.
+std::string CounterBeside(const Parameter& parameter) {
+  const std::string& name = parameter.name;
+  constexpr std::string_view kMean = "running_mean";
+  if (!name.ends_with(kMean)) return "";
+  return name.substr(0, name.size() - kMean.size()) + "num_batches_tracked";
+}
+
+// A file need not be aligned.
+template <typename T>
+std::vector<T> Unaligned(std::span<const std::byte> data) {
+  std::vector<T> elements(data.size() / sizeof(T));
+  std::memcpy(elements.data(), data.data(), elements.size() * sizeof(T));
+  return elements;
+}
+
+}  // namespace
+
+std::vector<HostTensor> ExportPart(const Network& network, Network::Part part,
+                                   const std::string& prefix, Stream& stream) {
+  std::vector<HostTensor> tensors;
+  for (const Parameter& parameter : network.parameters()) {
+    if (!Has(part, parameter)) continue;
+    tensors.push_back(
+        {prefix + parameter.name, parameter.spec.shape, network.Export(part, parameter, stream)});
+  }
+  return tensors;
+}
+
+void RefuseNotFinite(std::span<const TensorSource> tensors) {
+  for (const TensorSource& tensor : tensors) {
+    DDL_CHECK(tensor.dtype == DType::kFloat32);
+    const std::span values(static_cast<const float*>(tensor.data),
+                           static_cast<std::size_t>(tensor.shape.elements()));
+    const auto bad =
+        std::ranges::find_if_not(values, [](float value) { return std::isfinite(value); });
+    if (bad == values.end()) continue;
+    throw NotFinite("the weights are not written: " + tensor.name + " has the value " +
+                    std::to_string(*bad) +
+                    ", training has diverged; start again from the last checkpoint, if there is "
+                    "one, with a smaller --lr_init or more --lr_warmup_epochs");
+  }
+}
+
+std::vector<TensorSource> SourcesOf(const std::vector<HostTensor>& tensors) {
+  std::vector<TensorSource> sources;
+  for (const HostTensor& tensor : tensors) {
+    sources.push_back({tensor.name, DType::kFloat32, tensor.shape, tensor.values.data()});
+  }
+  return sources;
+}
+
+std::vector<ExpectedTensor> ExpectedTensors(const Network& network, Network::Part part,
+                                            std::string_view left_out) {
+  std::vector<ExpectedTensor> expected;
+  for (const Parameter& parameter : network.parameters()) {
+    if (!Has(part, parameter, left_out)) continue;
+    expected.push_back({parameter.name, DType::kFloat32, parameter.spec.shape, false});
+    if (std::string counter = CounterBeside(parameter); !counter.empty()) {
+      expected.push_back({std::move(counter), DType::kInt64, Shape(), true});
+    }
+  }
+  return expected;
+}
+
+std::vector<float> ReadValues(const SafetensorsFile& file, const TensorEntry& entry) {
+  const std::span<const std::byte> data = file.Data(entry);
+  if (entry.dtype == DType::kFloat32) return Unaligned<float>(data);
+  DDL_CHECK(entry.dtype == DType::kFloat16 || entry.dtype == DType::kBFloat16);
+  const bool is_half = entry.dtype == DType::kFloat16;
+  std::vector<float> values;
+  for (const std::uint16_t bits : Unaligned<std::uint16_t>(data)) {
+    values.push_back(is_half ? WidenFloat16(bits) : WidenBFloat16(bits));
+  }
+  return values;
+}
+
+void RefuseUnusable(const SafetensorsFile& file, const Network& network,
+                    std::string_view left_out) {
+  for (const Parameter& parameter : network.parameters()) {
+    if (!Has(Network::Part::kValue, parameter, left_out)) continue;
+    const TensorEntry* entry = file.Find(parameter.name);
+    DDL_CHECK(entry != nullptr);
+    const bool is_variance = parameter.name.ends_with("running_var");
+    for (const float value : ReadValues(file, *entry)) {
+      if (std::isfinite(value) && !(is_variance && value < 0)) continue;
+      throw Error(EX_DATAERR, file.path() + ": " + parameter.name + " has the value " +
+                                  std::to_string(value) + ": these are no weights to go on with");
+    }
+  }
+}
+
+void ImportPart(Network& network, Network::Part part, const SafetensorsFile& file, Stream& stream,
+                std::string_view left_out) {
+  for (const Parameter& parameter : network.parameters()) {
+    if (!Has(part, parameter, left_out)) continue;
+    const TensorEntry* entry = file.Find(parameter.name);
+    DDL_CHECK(entry != nullptr);
+    network.Import(part, parameter, ReadValues(file, *entry), stream);
+  }
+}
+
+void BroadcastPart(Network& network, Network::Part part, Communicator& communicator,
+                   Stream& stream) {
+  if (communicator.size() == 1) return;
+  for (const Parameter& parameter : network.parameters()) {
+    if (!Has(part, parameter)) continue;
+    std::vector<float> values = network.Export(part, parameter, stream);
+    communicator.Broadcast(values.data(), values.size() * sizeof(float), 0);
+    network.Import(part, parameter, values, stream);
+  }
+}
+
+}  // namespace trainer

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Brings the batches of training or of an evaluation to the device.  While one step runs, the batch
+// of the next is taken from the source and copied, so that a step need not wait where the source
+// keeps up.  On a back end that computes on the host there is nothing to copy, and the source works
+// ahead by itself.
+
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+
+#include "trainer/data/source.h"
+#include "trainer/train/step/device_batch.h"
+
+namespace trainer {
+
+// Each image k of a run is mixed with another one of its batch by a weight that is drawn from
+// Random(seed, kMixup, k) by Beta(a, a), as NVIDIA's trainer draws one for each image.
+struct Mixup {
+  double a = 0;  // 0: there is none
+  std::uint64_t seed = 0;
+};
+
+class BatchFeed {
+ public:
+  // No batch from step `end` on is asked for.  All outlive it.
+  BatchFeed(Backend& backend, DeviceBatch& device_batch, Source& source, std::int64_t end,
+            const Mixup& mixup = {});
+
+  // The source has been sent elsewhere: forgets what was fetched.  No batch from step `end` on is
+  // asked for from now on.
+  void Restart(std::int64_t end);
+
+  // Whether the source has a batch for `step`, which is fetched; at the end of an evaluation it has
+  // none.  REQUIRES: the source has come to it.
+  bool Has(std::int64_t step, Stream& stream);
+
+  // The batch of `step`, for later work of `stream`, which waits for it.  REQUIRES: the source has
+  // come to it and has it, and DeviceBatch::Use may be called.
+  InputBatch Take(std::int64_t step, float loss_scale, Stream& stream);
+
+  // To be called when all work with the batch of `step` is queued on `stream`, before it is waited
+  // for: starts to fetch the next.  What goes wrong with that is thrown by its Has and Take.
+  void FetchNext(std::int64_t step, Stream& stream);
+
+  // How long `stream` had nothing to do for lack of the batch last given to FetchNext, in seconds.
+  double waited() const { return waited_; }
+
+ private:
+  void Fetch(std::int64_t step, Stream& stream);
+  const float* DrawLambda(const HostBatch& batch);
+
+  Backend& backend_;
+  DeviceBatch& device_batch_;
+  Source& source_;
+  const bool ahead_;
+  std::int64_t end_;
+  const Mixup mixup_;
+  Buffer lambda_;  // on the host, of the batch last fetched; empty without mixup
+  const std::unique_ptr<Event> idle_;  // where the stream had nothing more to do but the next batch
+  std::int64_t fetched_ = -1;          // step of the batch last fetched
+  std::exception_ptr failure_;         // of fetching it
+  bool is_there_ = false;              // it is; the source has not ended
+  double waited_ = 0;
+};
+
+}  // namespace trainer

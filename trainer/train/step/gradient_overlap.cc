@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/train/step/gradient_overlap.h"
+
+#include <algorithm>
+
+#include "trainer/core/error.h"
+
+namespace trainer {
+
+GradientOverlap::GradientOverlap(Backend& backend, Network& network, Communicator& communicator,
+                                 bool in_compute_type, std::int64_t batches)
+    : backend_(backend),
+      network_(network),
+      communicator_(communicator),
+      batches_(batches),
+      reduced_(network.gradients()),
+      sgd_(backend.MakeSgd(network.segments())) {
+  const std::size_t elements = network.elements();
+  if (batches > 1) {
+    DDL_CHECK(!in_compute_type);
+    sum_.emplace(backend, network);
+    reduced_ = {.fp32 = reduced_.fp32};
+  }
+  if (communicator.size() == 1) {
+    if (sum_) buckets_.push_back({0, elements});
+    return;
+  }
+  if (in_compute_type && reduced_.compute_from < elements) {
+    DDL_CHECK(communicator.sums_device_memory());
+    reduction_ = Reduction::kMean;
+    PlanBuckets(reduced_.compute_from, elements, backend.compute_type());
+    PlanBuckets(0, reduced_.compute_from, DType::kFloat32);
+    return;
+  }
+  reduced_ = {.fp32 = reduced_.fp32};
+  PlanBuckets(0, elements, DType::kFloat32);
+  if (backend.is_host() || communicator.sums_device_memory()) return;
+  staging_ = backend.AllocateHost(elements * sizeof(float));
+  copies_ = backend.MakeStream();
+  empty_ = backend.MakeStream();
+  produced_ = backend.MakeEvent();
+  for (std::size_t i = 0; i < buckets_.size(); ++i) arrived_.push_back(backend.MakeEvent());
+}
+
+void GradientOverlap::PlanBuckets(std::size_t begin, std::size_t end, DType type) {
+  std::vector<std::size_t> ends;  // of gradients, alignment included
+  for (const Parameter& parameter : network_.parameters()) {
+    const bool inside = parameter.begin > begin && parameter.begin < end;
+    if (!parameter.spec.statistic && inside) ends.push_back(parameter.begin - begin);
+  }
+  ends.push_back(end - begin);
+  std::sort(ends.begin(), ends.end());
+  for (GradientBucket bucket : PlanGradientBuckets(ends, SizeOf(type))) {
+    bucket.begin += begin;
+    buckets_.push_back(bucket);
+  }
+}
+
+void GradientOverlap::Backward(BatchPlace place, Stream& stream) {
+  // A try to record this may have failed on the way; whatever it started does not count.
+  if (place.is_last) started_ = 0;
+  network_.Backward(stream, [&](std::size_t complete_from) {
+    if (place.is_last) Ready(complete_from, stream);
+  });
+  if (!place.is_last) Keep(place.is_first, stream);
+}
+
+void GradientOverlap::Update(const SgdParameters* parameters, UpdateSums* sums, Stream& stream) {
+  sgd_->Step(parameters, network_.weights(), network_.momentum(), reduced_,
+             network_.compute_weights(), sums, stream);
+}
+
+void GradientOverlap::Keep(bool is_first, Stream& stream) { sum_->Keep(is_first, stream); }
+
+void GradientOverlap::Ready(std::size_t complete_from, Stream& producer) {
+  while (started_ < buckets_.size() && buckets_[started_].begin >= complete_from) {
+    Start(started_++, producer);
+  }
+}
+
+void GradientOverlap::Start(std::size_t index, Stream& producer) {
+  const GradientBucket& bucket = buckets_[index];
+  if (bucket.begin >= reduced_.compute_from) {
+    const DType type = backend_.compute_type();
+    auto* values = static_cast<std::byte*>(reduced_.compute) + bucket.begin * SizeOf(type);
+    communicator_.StartAllReduce(values, bucket.count, type, reduction_, producer);
+    return;
+  }
+  if (sum_) {
+    sum_->Complete(bucket.begin, bucket.begin + bucket.count, producer);
+  } else {
+    Widen(bucket, producer);
+  }
+  if (communicator_.size() == 1) return;
+  if (staging_.bytes() > 0) {
+    StartCopy(index, producer);
+  } else {
+    communicator_.StartAllReduce(reduced_.fp32 + bucket.begin, bucket.count, DType::kFloat32,
+                                 reduction_, producer);
+  }
+}
+
+void GradientOverlap::StartCopy(std::size_t index, Stream& producer) {
+  const GradientBucket& bucket = buckets_[index];
+  produced_->Record(producer);
+  produced_->MakeWait(*copies_);
+  backend_.CopyToHost(reinterpret_cast<float*>(staging_.data()) + bucket.begin,
+                      reduced_.fp32 + bucket.begin, bucket.count * sizeof(float), *copies_);
+  arrived_[index]->Record(*copies_);
+}
+
+void GradientOverlap::SumStaged() {
+  auto* staged = reinterpret_cast<float*>(staging_.data());
+  for (std::size_t i = 0; i < buckets_.size(); ++i) {
+    arrived_[i]->Synchronize();
+    communicator_.StartAllReduce(staged + buckets_[i].begin, buckets_[i].count, DType::kFloat32,
+                                 reduction_, *empty_);
+  }
+}
+
+// Those of the compute type among it, into the place that fp32 has for them.
+void GradientOverlap::Widen(const GradientBucket& bucket, Stream& producer) {
+  const FlatGradients own = network_.gradients();
+  const std::size_t begin = std::max(bucket.begin, own.compute_from);
+  const std::size_t end = bucket.begin + bucket.count;
+  if (begin >= end) return;
+  const auto* values =
+      static_cast<const std::byte*>(own.compute) + begin * SizeOf(backend_.compute_type());
+  backend_.Widen(values, own.fp32 + begin, end - begin, producer);
+}
+
+void GradientOverlap::Finish(Stream& consumer) {
+  DDL_CHECK(started_ == buckets_.size());
+  started_ = 0;
+  if (communicator_.size() == 1) return;
+  if (staging_.bytes() > 0) SumStaged();
+  communicator_.Finish(consumer);
+  if (staging_.bytes() > 0) {
+    backend_.CopyToDevice(reduced_.fp32, staging_.data(), staging_.bytes(), consumer);
+  }
+}
+
+}  // namespace trainer

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The gradients from backward to the update, reduced over all ranks on the way, while backward
+// still runs: each bucket of the flat gradient memory (comm/gradient_buckets.h) is started as soon
+// as all of it is there.
+//
+// Gradients of the compute type are added up in fp32, or as they are.  A single rank has nothing to
+// add.
+//
+// Where an update takes several batches, the sum over these comes first
+// (train/step/gradient_sum.h), and is reduced once, while the last of them runs backward.
+//
+// For a communicator that sums host memory, gradients of another device go there, bucket by bucket,
+// on a stream of their own, and come back all together.  Nothing waits for that while backward is
+// being queued: sums begin in Finish, each as soon as its bucket has arrived, while the device is
+// still at the buckets after it.
+//
+// All arguments outlive it.  Used from the thread of the training loop.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "trainer/backend/backend.h"
+#include "trainer/comm/communicator.h"
+#include "trainer/comm/gradient_buckets.h"
+#include "trainer/model/network.h"
+#include "trainer/train/step/gradient_sum.h"
+
+namespace trainer {
+
+// Which of the batches of its step one is.
+struct BatchPlace {
+  bool is_first = true;
+  bool is_last = true;
+  bool operator<(const BatchPlace& other) const {
+    return std::pair(is_first, is_last) < std::pair(other.is_first, other.is_last);
+  }
+};
+
+class GradientOverlap {
+ public:
+  // `in_compute_type`: reduce gradients in the type in which blocks write them.
+  // REQUIRES: then the communicator has one rank or sums_device_memory(), and `batches`, which one
+  // update takes, is 1.
+  GradientOverlap(Backend& backend, Network& network, Communicator& communicator,
+                  bool in_compute_type, std::int64_t batches = 1);
+
+  // The phases of a step, each queued on `stream`: backward of each of its batches, for the last
+  // with Ready for each block that is done; Finish; the update of the weights by what is then
+  // reduced(), with `parameters` and `sums` as Sgd::Step has them.  A step whose recording failed
+  // can be queued again from backward of its last batch on.
+  void Backward(BatchPlace place, Stream& stream);
+  void Update(const SgdParameters* parameters, UpdateSums* sums, Stream& stream);
+
+  // The gradients of a batch that is not the last of its update are queued on `stream`.
+  void Keep(bool is_first, Stream& stream);
+  // Of the last one: the gradients from element `complete_from` on are queued on `producer`: starts
+  // what can be started, and on a device waits for none of it.  A backward pass ends with 0.
+  void Ready(std::size_t complete_from, Stream& producer);
+  // Makes `consumer` wait for all of it.  REQUIRES: Ready(0) was called.
+  void Finish(Stream& consumer);
+
+  // What is there after Finish: divided by divisor() it is the mean over ranks and batches.
+  const FlatGradients& reduced() const { return reduced_; }
+  // What goes to host memory and back in each step; 0 where gradients are reduced where they are.
+  std::size_t staged_bytes() const { return staging_.bytes(); }
+  std::int64_t divisor() const {
+    return batches_ * (reduction_ == Reduction::kSum ? communicator_.size() : 1);
+  }
+
+ private:
+  // Of elements [begin, end), which are reduced in `type`.
+  void PlanBuckets(std::size_t begin, std::size_t end, DType type);
+  void Start(std::size_t index, Stream& producer);
+  void StartCopy(std::size_t index, Stream& producer);
+  void SumStaged();
+  void Widen(const GradientBucket& bucket, Stream& producer);
+
+  Backend& backend_;
+  Network& network_;
+  Communicator& communicator_;
+  const std::int64_t batches_;
+  std::optional<GradientSum> sum_;  // of several batches
+  Reduction reduction_ = Reduction::kSum;
+  FlatGradients reduced_;
+  std::unique_ptr<Sgd> sgd_;
+  std::vector<GradientBucket> buckets_;  // in the order in which they complete
+  std::size_t started_ = 0;              // of buckets_, in this step
+
+  // Where gradients are reduced where they are, all of these are empty.
+  Buffer staging_;  // on the host
+  std::unique_ptr<Stream> copies_;
+  std::unique_ptr<Stream> empty_;  // of work: what it stands for is there
+  std::unique_ptr<Event> produced_;
+  std::vector<std::unique_ptr<Event>> arrived_;  // of buckets_, in staging_
+};
+
+}  // namespace trainer

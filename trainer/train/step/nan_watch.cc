@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/train/step/nan_watch.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <string>
+
+#include "trainer/core/error.h"
+
+namespace trainer {
+namespace {
+
+constexpr char kStartAgain[] =
+    "start again from the last checkpoint with a smaller --lr_init or more --lr_warmup_epochs";
+
+std::string AtStep(const StepRecord& record) { return fmt::format("step {}: ", record.step); }
+
+std::string WithRate(const std::string& found, const StepRecord& record) {
+  return fmt::format("{} (learning rate {:g})", found, record.learning_rate);
+}
+
+std::string LossText(const StepRecord& record) {
+  const double loss = record.cross_entropy;
+  return WithRate(fmt::format("the loss is {}", std::isnan(loss) ? NAN : loss),
+                  record);  // without the sign that NaN may have
+}
+
+// `what` must be the same on all ranks.
+[[noreturn]] void ThrowOfSome(const StepRecord& record, int found, int ranks, const char* what) {
+  throw Error(EX_OSERR,
+              AtStep(record) + fmt::format("{} of {} ranks find numbers that are none in {} that "
+                                           "are the same on all: a GPU or memory is failing; the "
+                                           "same command with --paranoid=1 names the rank",
+                                           found, ranks, what));
+}
+
+}  // namespace
+
+Verdict NanWatch::Judge(const StepRecord& record, const StepExchange& all, LossScale& loss_scale) {
+  if (all.bad_weights == ranks_) {
+    found_ = AtStep(record) + fmt::format(
+                                  "the weights are too large or no numbers (learning "
+                                  "rate {:g})",
+                                  record.learning_rate);
+    if (on_nan_ == OnNan::kRollback) return Verdict::kRollback;
+    throw Error(EX_SOFTWARE, found_ + ": training has diverged; " + kStartAgain);
+  }
+  if (all.bad_weights > 0) ThrowOfSome(record, all.bad_weights, ranks_, "weights");
+  if (!std::isfinite(record.cross_entropy)) {
+    if (on_nan_ == OnNan::kSkip && all.bad_gradients < ranks_) {
+      throw Error(EX_SOFTWARE,
+                  AtStep(record) + LossText(record) +
+                      ", but its gradient was used, so that --on_nan=skip cannot leave it out; " +
+                      kStartAgain);
+    }
+    return LeaveOut(record, LossText(record));
+  }
+  if (all.bad_gradients > 0 && all.bad_gradients < ranks_) {
+    ThrowOfSome(record, all.bad_gradients, ranks_, "gradients");
+  }
+  // No gradient that has overflowed: what is no number went forward, and the loss did not show it.
+  if (all.bad_statistics > 0) {
+    return LeaveOut(record, WithRate("running statistics of batch norm are no numbers", record));
+  }
+  const bool overflow = all.bad_gradients > 0;
+  if (!loss_scale.Update(overflow))
+    return LeaveOut(record, WithRate("the gradient is nan", record));
+  if (overflow) return Verdict::kOverflowed;
+  in_a_row_ = 0;
+  return Verdict::kUpdated;
+}
+
+Verdict NanWatch::LeaveOut(const StepRecord& record, const std::string& found) {
+  if (on_nan_ == OnNan::kSkip && ++in_a_row_ <= kMostInARow) return Verdict::kLeftOut;
+  found_ = AtStep(record) + found;
+  if (on_nan_ == OnNan::kRollback) return Verdict::kRollback;
+  if (on_nan_ == OnNan::kSkip) {
+    throw Error(EX_SOFTWARE,
+                found_ + fmt::format(", after {} steps in a row whose updates were left out: "
+                                     "training has diverged; {}",
+                                     kMostInARow, kStartAgain));
+  }
+  throw Error(EX_SOFTWARE, found_ + ": training has diverged; " + kStartAgain +
+                               ", or with --on_nan=skip, which leaves out single steps like this");
+}
+
+}  // namespace trainer

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What becomes of a step whose loss, gradient, weights or running statistics are infinite or no
+// numbers (--on_nan).
+//
+//   kStop  The run ends, before anything is saved.
+//   kSkip  Training goes on without the update of this step, which Sgd has left out on all ranks
+//          for its gradient.  The run ends all the same after more than kMostInARow such steps in a
+//          row, and where leaving out is no help: the weights themselves are no numbers, or the
+//          update was made.
+//   kRollback  All ranks go back to the newest checkpoint (train/state/rollbacks.h), which heals
+//   weights
+//          that are no numbers, too.
+//
+// A gradient that has overflowed is no such thing while a dynamic loss scale can still be lowered:
+// that is done, and training goes on.
+//
+// Every rank judges by what the exchange of the step has told all of them, so all judge alike.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "trainer/train/config.h"
+#include "trainer/train/step/loss_scale.h"
+#include "trainer/train/step/metrics.h"
+#include "trainer/train/step/step_record.h"
+
+namespace trainer {
+
+enum class Verdict : std::uint8_t {
+  kUpdated,
+  kOverflowed,  // nothing was updated, the loss scale is lower now
+  kLeftOut,     // nothing was updated, by kSkip
+  kRollback,    // what is there now is not to be used: by kRollback
+};
+
+class NanWatch {
+ public:
+  // More in a row are not a bad batch but a training that has diverged.
+  static constexpr int kMostInARow = 10;
+
+  NanWatch(OnNan on_nan, int ranks) : on_nan_(on_nan), ranks_(ranks) {}
+
+  // `record`: of a step, `all` what was exchanged at its end.  Updates `loss_scale`.
+  // Throws Error, on every rank: EX_SOFTWARE where training cannot go on, saying the step, what is
+  // no number, and what to try; EX_OSERR where weights or sums of gradients that should be the same
+  // on all ranks are no numbers on some of them, whatever is asked for.
+  Verdict Judge(const StepRecord& record, const StepExchange& all, LossScale& loss_scale);
+  // What was found, and in which step: of the last kRollback.
+  const std::string& found() const { return found_; }
+
+ private:
+  Verdict LeaveOut(const StepRecord& record, const std::string& found);
+
+  const OnNan on_nan_;
+  const int ranks_;
+  int in_a_row_ = 0;
+  std::string found_;
+};
+
+}  // namespace trainer

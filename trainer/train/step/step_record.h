@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is known of a training step once it is over; all logs are written from it.
+
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "trainer/control/rank_loads.h"
+#include "trainer/telemetry/meters/step_timer.h"
+
+namespace trainer {
+
+// One step, as all ranks agree on it.
+struct StepRecord {
+  std::int64_t step = 0;         // from 0
+  std::int64_t launch_step = 0;  // from 0 at the start of this process
+  double cross_entropy = 0;      // mean over the global batch, label smoothing included
+  double l2_loss = 0;            // weight_decay * sum of squares / 2, of the weights before it
+  double top1 = 0;               // fraction of the global batch
+  double gradient_norm = 0;      // of the mean over the global batch, L2 loss not included
+  double learning_rate = 0;
+  double loss_scale = 1;
+  bool skipped = false;   // a gradient overflowed: nothing was updated
+  bool left_out = false;  // loss or gradient was no number: nothing was updated (nan_watch.h)
+  StepTimes times;        // of this rank
+  // How long each rank was busy itself, by rank, as it has said last; 0: not known.  Until the next
+  // step.
+  std::span<const double> rank_seconds;
+  std::span<const RankSaid> rank_words;  // the same of what each has said of itself
+
+  double total_loss() const { return cross_entropy + l2_loss; }
+};
+
+}  // namespace trainer

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/train/step/training_step.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainer/core/error.h"
+#include "trainer/train/step/step_trace.h"
+
+namespace trainer {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double Seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+// Whether to record steps.
+bool Records(const TrainingStepParts& parts) {
+  const StepGraph graph = parts.config.graph;
+  const int ranks = parts.communicator.size();
+  if (graph == StepGraph::kOff) return false;
+  const bool can_sum = ranks == 1 || parts.communicator.sums_device_memory();
+  if (parts.backend.can_record() && can_sum) return true;
+  if (graph == StepGraph::kAuto) return false;
+  const std::string problem =
+      parts.backend.can_record()
+          ? fmt::format("sums of {} ranks in host memory cannot be part of a graph", ranks)
+          : fmt::format("the back end {} has no graphs", parts.backend.name());
+  throw Error(EX_USAGE, fmt::format("--graph=on: {}; use --graph=auto", problem));
+}
+
+}  // namespace
+
+TrainingStep::TrainingStep(const TrainingStepParts& parts)
+    : parts_(parts),
+      mode_(parts.config.freeze_batch_norm ? Mode::kFrozen : Mode::kTraining),
+      feed_(parts.backend, parts.device_batch, parts.source, parts.end * parts.config.accumulate,
+            {parts.config.mixup, parts.config.seed}),
+      overlap_(parts.backend, parts.network, parts.communicator,
+               parts.config.reduce_precision == ReducePrecision::k16Bit, parts.config.accumulate),
+      nan_watch_(parts.config.on_nan, parts.communicator.size()),
+      rank_seconds_(parts.communicator.rank(), parts.communicator.size()),
+      rank_words_(parts.communicator.rank(), parts.communicator.size()),
+      records_(Records(parts)) {
+  for (auto& mark : marks_) mark = parts.backend.MakeEvent();
+  if (parts.config.on_nan == OnNan::kSkip && mode_ == Mode::kTraining) {
+    kept_statistics_ = parts.backend.AllocateHost(parts.network.statistics().bytes());
+  }
+}
+
+TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
+                                        const Requests& asked) {
+  const StepNumbers& numbers = parts_.device_batch.numbers().host();
+  const RangeOfScope range(parts_.backend, "training step");
+  const auto start = Clock::now();
+  const SgdParameters update = UpdateCall(learning_rate);
+  StepExchange own;
+  StepTimes times;  // of all batches
+  StepTimes of_batch;
+  auto end = start;
+  for (std::int64_t index = 0; index < parts_.config.accumulate; ++index) {
+    if (index > 0 && parts_.spans != nullptr) {
+      AddBatchSpans(*parts_.spans, step + 1, end, of_batch);
+    }
+    of_batch = RunBatch(step, index, update);
+    end = Clock::now();
+    own.totals.Add(numbers.loss_sums);
+    for (std::size_t i = 0; i < kStepPhases; ++i) times.phases[i] += of_batch.phases[i];
+  }
+  ran_ = true;
+  times.step = Seconds(end - start);
+  own.asked = asked;
+  own.bad_gradients = numbers.update_sums.nonfinite != 0 ? 1 : 0;
+  if (own.bad_gradients > 0) own.bad_statistics = StatisticsAreNumbers() ? 0 : 1;
+  own.bad_weights = std::isfinite(numbers.update_sums.sum_of_squares) ? 0 : 1;
+
+  Outcome outcome;
+  if (!not_recorded_.empty()) {
+    outcome.warning =
+        "training steps cannot run as one graph each, so kernels are started one by one: " +
+        std::exchange(not_recorded_, {});
+  }
+  StepRecord& record = outcome.record;
+  record.step = step;
+  record.learning_rate = learning_rate;
+  record.loss_scale = parts_.loss_scale.scale();
+  record.gradient_norm = gradient_scale_ * std::sqrt(numbers.update_sums.gradient_squares);
+  record.l2_loss = parts_.config.weight_decay * 0.5 * numbers.update_sums.sum_of_squares;
+  record.times = times;
+  if (parts_.spans != nullptr) AddStepSpans(*parts_.spans, step + 1, start, end, of_batch);
+
+  own.rank_seconds = rank_seconds_.Say(OwnSeconds(record.times));
+  own.rank_words = rank_words_.Say(record.times[StepPhase::kInputWait],
+                                   parts_.device_state ? parts_.device_state() : DeviceState());
+  const StepExchange all = Exchange(own, parts_.communicator);
+  record.rank_seconds = rank_seconds_.Heard();
+  record.rank_words = rank_words_.Heard();
+  outcome.asked = all.asked;
+  record.cross_entropy = all.totals.mean_loss();
+  record.top1 = all.totals.top1_fraction();
+  const Verdict verdict = nan_watch_.Judge(record, all, parts_.loss_scale);
+  record.skipped = verdict == Verdict::kOverflowed;
+  record.left_out = verdict == Verdict::kLeftOut;
+  if (record.left_out) SetBackStatistics();
+  if (verdict == Verdict::kRollback) outcome.found = nan_watch_.found();
+  return outcome;
+}
+
+StepTimes TrainingStep::RunBatch(std::int64_t step, std::int64_t index,
+                                 const SgdParameters& update) {
+  Stream& stream = parts_.stream;
+  const std::int64_t number = step * parts_.config.accumulate + index;
+  const BatchPlace place = {index == 0, index + 1 == parts_.config.accumulate};
+  const auto loss_scale = static_cast<float>(parts_.loss_scale.scale());
+  const InputBatch batch = feed_.Take(number, loss_scale, stream);
+  parts_.device_batch.numbers().host().update = update;
+  if (place.is_first) KeepStatistics();
+  Queue(batch, place);
+  {
+    const RangeOfScope fetching(parts_.backend, "next batch");
+    feed_.FetchNext(number, stream);
+  }
+  {
+    const RangeOfScope waiting(parts_.backend, "wait for the device");
+    parts_.communicator.Synchronize(stream);
+  }
+  return Times(place);
+}
+
+void TrainingStep::Announce(spdlog::logger& log) const {
+  if (parts_.communicator.rank() != 0) return;
+  if (records_) log.info("training steps run as one graph each");
+  if (overlap_.staged_bytes() == 0) return;
+  log.warn(
+      "in each step {:.1f} MB of gradients go to host memory, are summed there and come back: "
+      "'exposed all-reduce' in the summary is how long the GPUs wait for it; NCCL would sum them "
+      "on the GPUs",
+      static_cast<double>(overlap_.staged_bytes()) * 1e-6);
+}
+
+void TrainingStep::KeepStatistics() {
+  if (kept_statistics_.bytes() == 0) return;
+  parts_.backend.CopyToHost(kept_statistics_.data(), parts_.network.statistics().data(),
+                            kept_statistics_.bytes(), parts_.stream);
+}
+
+// What went through batch norm on the way to such a loss may be no number either.
+void TrainingStep::SetBackStatistics() {
+  if (kept_statistics_.bytes() == 0) return;
+  parts_.backend.CopyToDevice(parts_.network.statistics().data(), kept_statistics_.data(),
+                              kept_statistics_.bytes(), parts_.stream);
+}
+
+bool TrainingStep::StatisticsAreNumbers() {
+  const Buffer& statistics = parts_.network.statistics();
+  std::vector<float> values(statistics.bytes() / sizeof(float));
+  parts_.backend.CopyToHost(values.data(), statistics.data(), values.size() * sizeof(float),
+                            parts_.stream);
+  parts_.stream.Synchronize();
+  return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
+}
+
+SgdParameters TrainingStep::UpdateCall(double learning_rate) {
+  gradient_scale_ = 1 / (parts_.loss_scale.scale() * static_cast<double>(overlap_.divisor()));
+  return {.learning_rate = static_cast<float>(learning_rate),
+          .momentum_factor = static_cast<float>(parts_.config.momentum),
+          .weight_decay = static_cast<float>(parts_.config.weight_decay),
+          .gradient_scale = static_cast<float>(gradient_scale_)};
+}
+
+void TrainingStep::Queue(const InputBatch& batch, BatchPlace place) {
+  const std::pair key(batch.pixels, place);
+  if (records_ && ran_ && !recorded_.contains(key)) Record(batch, place);
+  if (records_ && ran_) {
+    recorded_.at(key)->Queue(parts_.stream);
+  } else {
+    QueueCalls(batch, place);
+  }
+}
+
+// NCCL wants a sum to be recorded by all ranks or by none:
+// docs.nvidia.com/deeplearning/nccl/user-guide/docs/usage/cudagraph.html
+void TrainingStep::Record(const InputBatch& batch, BatchPlace place) {
+  std::exception_ptr error;
+  try {
+    recorded_[{batch.pixels, place}] =
+        parts_.backend.Record(parts_.stream, [&] { QueueCalls(batch, place); });
+  } catch (const Error& thrown) {
+    error = std::current_exception();
+    not_recorded_ = thrown.what();
+  }
+  double failed = error ? parts_.communicator.rank() : -1;  // the highest of the ranks that have
+  parts_.communicator.AllReduceMax({&failed, 1});
+  if (failed < 0) return;
+  const std::string who = fmt::format("rank {:.0f} cannot record them", failed);
+  if (parts_.config.graph == StepGraph::kOn) {
+    if (error) std::rethrow_exception(error);
+    throw Error(EX_UNAVAILABLE, "--graph=on: training steps cannot run as one graph each: " + who +
+                                    " and says why; --graph=auto does without");
+  }
+  if (!error) not_recorded_ = who;
+  records_ = false;
+  recorded_.clear();
+}
+
+void TrainingStep::QueueCalls(const InputBatch& batch, BatchPlace place) {
+  Stream& stream = parts_.stream;
+  SharedStepNumbers& numbers = parts_.device_batch.numbers();
+  numbers.ToDevice(stream);
+  marks_[0]->RecordTime(stream);
+  {
+    const RangeOfScope range(parts_.backend, NameOf(StepPhase::kForward).data());
+    parts_.network.Forward(mode_, batch, &numbers.device()->loss_sums, stream);
+  }
+  marks_[1]->RecordTime(stream);
+  {
+    const RangeOfScope range(parts_.backend, NameOf(StepPhase::kBackward).data());
+    overlap_.Backward(place, stream);
+  }
+  marks_[2]->RecordTime(stream);
+  if (place.is_last) QueueUpdate();
+  numbers.ToHost(stream);
+}
+
+void TrainingStep::QueueUpdate() {
+  Stream& stream = parts_.stream;
+  StepNumbers* numbers = parts_.device_batch.numbers().device();
+  {
+    const RangeOfScope range(parts_.backend, NameOf(StepPhase::kExposedAllReduce).data());
+    overlap_.Finish(stream);
+  }
+  marks_[3]->RecordTime(stream);
+  {
+    const RangeOfScope range(parts_.backend, NameOf(StepPhase::kUpdate).data());
+    overlap_.Update(&numbers->update, &numbers->update_sums, stream);
+    if (parts_.network.keeps_averages()) {
+      parts_.network.MoveAverages(parts_.config.ema, &numbers->update_sums, stream);
+    }
+  }
+  marks_[4]->RecordTime(stream);
+}
+
+StepTimes TrainingStep::Times(BatchPlace place) const {
+  StepTimes times;
+  times[StepPhase::kInputWait] = feed_.waited();
+  times[StepPhase::kForward] = marks_[1]->SecondsSince(*marks_[0]);
+  times[StepPhase::kBackward] = marks_[2]->SecondsSince(*marks_[1]);
+  if (!place.is_last) return times;
+  times[StepPhase::kExposedAllReduce] = marks_[3]->SecondsSince(*marks_[2]);
+  times[StepPhase::kUpdate] = marks_[4]->SecondsSince(*marks_[3]);
+  return times;
+}
+
+}  // namespace trainer

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One update of the weights: batch, forward, backward with the all-reduce beside it, update, and
+// what the ranks tell each other about it.
+//
+// With config.accumulate a step takes several batches, one after the other: their gradients are
+// added up (train/step/gradient_sum.h), and the last batch's backward pass has the all-reduce
+// beside it. Loss, accuracy and gradient are the mean over all images of the step, the times of a
+// phase the sum over its batches; batch norm sees one batch at a time, and each updates the running
+// statistics.
+//
+// What becomes of a loss, a gradient or statistics that are not finite is for NanWatch to say.  A
+// step that it leaves out leaves no trace: the running statistics are set back too.  Moving
+// averages of the weights, where they are kept, move with each update and stay where it is left
+// out.
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "trainer/backend/backend.h"
+#include "trainer/comm/communicator.h"
+#include "trainer/core/span_recorder.h"
+#include "trainer/data/source.h"
+#include "trainer/model/network.h"
+#include "trainer/telemetry/meters/device_state.h"
+#include "trainer/telemetry/text/log.h"
+#include "trainer/train/config.h"
+#include "trainer/train/step/batch_feed.h"
+#include "trainer/train/step/gradient_overlap.h"
+#include "trainer/train/step/loss_scale.h"
+#include "trainer/train/step/metrics.h"
+#include "trainer/train/step/nan_watch.h"
+#include "trainer/train/step/rank_seconds.h"
+#include "trainer/train/step/rank_words.h"
+#include "trainer/train/step/step_record.h"
+
+namespace trainer {
+
+struct TrainingStepParts {
+  const TrainConfig& config;
+  Backend& backend;
+  Network& network;
+  DeviceBatch& device_batch;
+  Communicator& communicator;
+  Stream& stream;
+  LossScale& loss_scale;
+  Source& source;
+  std::int64_t end = 0;                            // steps from this one on are not run
+  SpanRecorder* spans = nullptr;                   // of phases; may be null
+  std::function<DeviceState()> device_state = {};  // of this rank, now; may be null
+};
+
+class TrainingStep {
+ public:
+  struct Outcome {
+    StepRecord record;    // launch_step is the caller's
+    Requests asked;       // of some rank
+    std::string warning;  // for the log of this rank; as a rule there is none
+    // What was no number, by OnNan::kRollback, which the caller does: weights, statistics and loss
+    // scale are not to be used.  "": all is well.
+    std::string found;
+  };
+
+  // All parts outlive it.  Throws Error(EX_USAGE) if config.graph is kOn and cannot be had.
+  explicit TrainingStep(const TrainingStepParts& parts);
+
+  // Batches are numbered through the run, config.accumulate of them to a step: where the source is
+  // to go for the step that begins at `start`.
+  Position FirstBatch(const Position& start) const {
+    return {start.step * parts_.config.accumulate, start.sample};
+  }
+
+  // Runs step `step` on the next batches of the source, which must be those of this step; takes the
+  // batch after them too, unless that is of `end`.  Collective; the outcome is the same on every
+  // rank, its times aside.  Waits until all is done.  Throws as NanWatch::Judge, on every rank.
+  Outcome Run(std::int64_t step, double learning_rate, const Requests& asked);
+
+  // After weights and all else were set back: steps from `end` on are not run, and the next is one
+  // for which the source has been sent to its FirstBatch.
+  void Restart(std::int64_t end) { feed_.Restart(end * parts_.config.accumulate); }
+
+  // Whether steps after the first run as one graph.
+  bool records() const { return records_; }
+  // Gives back all that was recorded, which must be gone before the communicator is or aborts.
+  void ForgetRecorded() { recorded_.clear(); }
+  // Says, on rank 0, how steps are going to run where that matters to people.
+  void Announce(spdlog::logger& log) const;
+  // Of the last update; times gradient_scale() they are the mean over the global batch.
+  const FlatGradients& gradients() const { return overlap_.reduced(); }
+  double gradient_scale() const { return gradient_scale_; }
+
+ private:
+  SgdParameters UpdateCall(double learning_rate);
+  // Computes batch `index` of step `step` and waits for it; what it finds is in the step's numbers.
+  StepTimes RunBatch(std::int64_t step, std::int64_t index, const SgdParameters& update);
+  // Everything from the numbers that a batch is told to those that it finds.
+  void Queue(const InputBatch& batch, BatchPlace place);
+  void QueueCalls(const InputBatch& batch, BatchPlace place);
+  // Collective.  Where some rank cannot, nothing is recorded from here on.
+  void Record(const InputBatch& batch, BatchPlace place);
+  void QueueUpdate();
+  StepTimes Times(BatchPlace place) const;
+  void KeepStatistics();
+  void SetBackStatistics();
+  // Waits for the device.
+  bool StatisticsAreNumbers();
+
+  TrainingStepParts parts_;
+  const Mode mode_;
+  BatchFeed feed_;
+  GradientOverlap overlap_;
+  std::array<std::unique_ptr<Event>, 5> marks_;  // batch there, then the end of each phase
+  double gradient_scale_ = 1;
+  NanWatch nan_watch_;
+  RankSeconds rank_seconds_;
+  RankWords rank_words_;
+  Buffer kept_statistics_;  // on the host, of before the step; empty unless they may be set back
+
+  bool records_;              // false from a failure to record on
+  std::string not_recorded_;  // why, until the next outcome tells
+  bool ran_ = false;
+  // By the pixels' address and the place in the step: one for each of the places where batches are.
+  std::map<std::pair<const std::uint8_t*, BatchPlace>, std::unique_ptr<RecordedWork>> recorded_;
+};
+
+}  // namespace trainer

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/train/watch/hang_watch.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <fstream>
+#include <future>
+#include <utility>
+
+#include "support/counted.h"
+#include "support/file.h"
+#include "trainer/comm/agreement.h"
+#include "trainer/comm/communicator.h"
+#include "trainer/control/stacks_request.h"
+#include "trainer/core/thread.h"
+#include "trainer/telemetry/stacks/thread_stacks.h"
+
+namespace trainer {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+namespace fs = std::filesystem;
+
+constexpr double kTimesLongest = 5;
+constexpr double kTimesFloor = 10;  // where nothing is known yet
+constexpr int kWarmUpBeats = 5;     // all of the first training step, if it has one batch
+constexpr double kTimesInput = 10;  // of the bound: then ranks that wait for data end the run too
+constexpr double kTellShare = 0.5;  // of the bound: then a rank writes its state
+constexpr double kAgainShare =
+    0.25;                       // of the bound: between two looks at a rank that waits for data
+constexpr double kGrace = 1.5;  // of the bound: for what follows such a wait
+constexpr double kOthersTurn = 0.2;  // of the bound: more than the lowest rank takes to speak
+constexpr std::uint64_t kMaxStateBytes = 65536;
+constexpr char kBriefEnding[] = ".brief";  // of the file beside that of a rank's state
+
+// What `work` returns, on a thread of its own.  Where it takes longer, nothing, and the thread is
+// left behind with all that it uses.
+std::vector<ThreadStack> StacksWithin(std::chrono::milliseconds time,
+                                      std::function<std::vector<ThreadStack>()> work) {
+  try {
+    std::packaged_task<std::vector<ThreadStack>()> task(std::move(work));
+    std::future<std::vector<ThreadStack>> stacks = task.get_future();
+    std::thread(std::move(task)).detach();
+    if (stacks.wait_for(time) == std::future_status::ready) return stacks.get();
+  } catch (const std::exception&) {
+    // The report is worth its line without stacks too.
+  }
+  return {};
+}
+
+}  // namespace
+
+HangWatch::HangWatch(HangWatchOptions options)
+    : options_(std::move(options)), folder_(options_.model_dir / (".hang-" + options_.run_name)) {
+  peers_.hosts.resize(static_cast<std::size_t>(options_.size));
+  peers_.processes.resize(peers_.hosts.size());
+  state_.rank = options_.rank;
+  PrepareThreadStacks();
+  RemoveState();  // of a run of the same name that was killed
+  thread_ = StartThread("the thread that looks for hung ranks", [this] { Run(); });
+}
+
+HangWatch::~HangWatch() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  stopping_changed_.notify_one();
+  thread_.join();
+  if (told_) RemoveState();
+}
+
+void HangWatch::Pause() {
+  const std::lock_guard lock(mutex_);
+  paused_ = true;
+}
+
+void HangWatch::ExchangeHosts(Communicator& communicator) {
+  Peers peers;
+  peers.hosts = GatherTexts(communicator, options_.host);
+  peers.processes = GatherNumbers(static_cast<std::uint64_t>(::getpid()), communicator);
+  const std::lock_guard lock(mutex_);
+  paused_ = false;
+  state_.waiting = false;
+  Beat();
+  peers_ = std::move(peers);
+}
+
+void HangWatch::Enter(Activity activity, std::int64_t step) {
+  const std::lock_guard lock(mutex_);
+  Beat();
+  state_.activity = activity;
+  state_.step = step;
+}
+
+void HangWatch::BeginWaiting() {
+  const std::lock_guard lock(mutex_);
+  state_.waiting = true;
+}
+
+void HangWatch::EndWaiting() {
+  const std::lock_guard lock(mutex_);
+  state_.waiting = false;
+  Beat();
+}
+
+void HangWatch::BeginReading() {
+  const std::lock_guard lock(mutex_);
+  state_.reading = true;
+}
+
+void HangWatch::EndReading() {
+  const std::lock_guard lock(mutex_);
+  state_.reading = false;
+  Beat();
+}
+
+std::string HangWatch::Describe() const {
+  const std::lock_guard lock(mutex_);
+  return DescribeState(state_);
+}
+
+void HangWatch::Beat() {
+  History& history = history_[static_cast<std::size_t>(state_.activity)];
+  // What was longer than the bound was a hang, or a wait for data that was excused: no measure.
+  const bool counts = history.beats >= WarmUpBeats() && state_.seconds < Bound();
+  ++history.beats;
+  if (counts) history.longest = std::max(history.longest, state_.seconds);
+  state_.seconds = 0;
+  tell_again_ = judge_again_ = excused_at_ = say_again_ = turn_ = 0;
+  ++beat_;
+}
+
+std::int64_t HangWatch::WarmUpBeats() const {
+  if (state_.activity == Activity::kTraining) return kWarmUpBeats + 2 * (options_.batches - 1);
+  // An evaluation begins with one call for the statistics of each rank.
+  if (state_.activity == Activity::kEvaluation) return kWarmUpBeats + options_.size;
+  return kWarmUpBeats;
+}
+
+double HangWatch::Bound() const {
+  const History& history = history_[static_cast<std::size_t>(state_.activity)];
+  const bool steady = state_.activity == Activity::kTraining ||
+                      state_.activity == Activity::kEvaluation ||
+                      state_.activity == Activity::kPause;
+  const double floor = options_.floor_seconds;
+  return std::max(steady && history.beats >= WarmUpBeats() ? floor : kTimesFloor * floor,
+                  kTimesLongest * history.longest);
+}
+
+void HangWatch::Run() {
+  const double tick = std::clamp(options_.floor_seconds / 20, 0.05, 1.0);
+  auto last = Clock::now();
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    stopping_changed_.wait_for(lock, std::chrono::duration<double>(tick));
+    const auto now = Clock::now();
+    if (paused_) {
+      last = now;
+      continue;
+    }
+    // A process that was stopped has seen no time pass.
+    state_.seconds += std::min(std::chrono::duration<double>(now - last).count(), 2 * tick);
+    last = now;
+    Look(lock);
+  }
+}
+
+// Files are touched without the lock: a file system that hangs must not stop the loop as well.
+void HangWatch::Look(std::unique_lock<std::mutex>& lock) {
+  if (told_ && told_beat_ != beat_) {
+    told_ = false;
+    lock.unlock();
+    RemoveState();
+    lock.lock();
+  }
+  const double bound = Bound();
+  const bool is_due = told_ ? state_.reading && state_.seconds >= tell_again_
+                            : state_.seconds >= kTellShare * bound;
+  if (is_due) {
+    if (!told_) words_.assign(static_cast<std::size_t>(options_.size), {});
+    told_ = true;
+    told_beat_ = beat_;
+    tell_again_ = state_.seconds + kAgainShare * bound;
+    RankState state = state_;
+    lock.unlock();
+    if (state.reading) state.file = FileBeingRead();
+    WriteState(state);
+    lock.lock();
+  }
+  if (!told_ || HasGoneOn() || state_.seconds < std::max(bound, judge_again_)) return;
+  Judge(lock, bound);
+}
+
+// After those who wait for data have got them, they have some time to come where the others are.
+void HangWatch::Judge(std::unique_lock<std::mutex>& lock, double bound) {
+  const RankState own = state_;
+  const Peers peers = peers_;  // the loop may put others in their place
+  lock.unlock();
+  const std::vector<RankState> heard = StillHeard(ReadStates(own.seconds), bound);
+  const bool is_lowest = !heard.empty() && heard.front().rank == own.rank;
+  const bool is_excused =
+      own.seconds < kTimesInput * bound && IsInputWait(heard, peers.hosts.size());
+  lock.lock();
+  if (HasGoneOn()) return;
+  if (is_excused) {
+    excused_at_ = own.seconds;
+    judge_again_ =
+        std::min(own.seconds + (is_lowest ? kAgainShare : 1) * bound, kTimesInput * bound);
+    if (!is_lowest || own.seconds < say_again_) return;
+    say_again_ = own.seconds + bound;
+    lock.unlock();
+    options_.on_wait(InputWaitReport(own, heard, peers.hosts));
+    lock.lock();
+    return;
+  }
+  if (excused_at_ > 0 &&
+      own.seconds < std::min(excused_at_ + kGrace * bound, kTimesInput * bound)) {
+    return;
+  }
+  if (turn_ == 0) {
+    const std::chrono::duration<double> stacks_time =
+        options_.own_stacks_time + options_.others_stacks_time;
+    turn_ = own.seconds + kOthersTurn * bound + stacks_time.count();
+    lock.unlock();
+    WriteStacks(own);
+    lock.lock();
+    if (HasGoneOn()) return;
+  }
+  if (!is_lowest && state_.seconds < turn_) {
+    judge_again_ = turn_;
+    return;
+  }
+  const std::vector<std::string> briefs = AwaitBriefs(heard, lock);
+  if (HasGoneOn()) return;
+  lock.unlock();
+  const std::string report = Report(own, heard, briefs, peers);
+  lock.lock();
+  // From here on nobody goes on: the loop waits for the lock at its next beat.
+  if (HasGoneOn()) return;
+  std::error_code ignored;
+  fs::remove_all(folder_, ignored);
+  options_.on_hang(report);
+  stopping_ = true;
+}
+
+std::string HangWatch::Report(const RankState& own, const std::vector<RankState>& heard,
+                              const std::vector<std::string>& briefs, const Peers& peers) const {
+  std::string report = HangReport(own, heard, peers.hosts);
+  if (heard.empty()) return report;
+  report += StatesOfSilent(SilentRanks(heard, peers.hosts.size()), peers) +
+            DescribeOddOne(heard, briefs, peers.hosts);
+  const auto written = std::ssize(briefs) - std::ranges::count(briefs, "");
+  if (written == 0) return report;
+  return report + fmt::format("; stacks of {} are in {}",
+                              support::Counted(static_cast<long long>(written), "rank"),
+                              (options_.model_dir / kStacksFolderName).string());
+}
+
+// Of those on this node, as Linux sees them.
+std::string HangWatch::StatesOfSilent(const std::vector<int>& silent, const Peers& peers) const {
+  std::string text;
+  for (const int rank : silent) {
+    const auto index = static_cast<std::size_t>(rank);
+    if (peers.processes[index] == 0 || peers.hosts[index] != options_.host) continue;
+    const std::string process = std::to_string(peers.processes[index]);
+    const std::string state = StateInKernel("/proc/" + process);
+    text += fmt::format("; process {} of rank {} {}", process, rank,
+                        state.empty() ? "is gone" : (state == "stopped" ? "is " : "") + state);
+  }
+  return text;
+}
+
+// A brief of it lies beside the states.  What hangs may be the file system of the stacks, or that
+// of a library whose functions are looked up: the report must come then too.
+void HangWatch::WriteStacks(const RankState& state) const {
+  const StacksFileOptions file = {
+      .model_dir = options_.model_dir,
+      .rank = state.rank,
+      .host = options_.host,
+      .doing = fmt::format("no progress for {:.0f} s, {}", state.seconds,
+                           state.waiting ? "waiting for other ranks" : "at work of its own"),
+      .order = 0};
+  const std::vector<ThreadStack> stacks = StacksWithin(
+      options_.own_stacks_time, [write = options_.write_stacks, file] { return write(file); });
+  if (stacks.empty()) return;  // the report then counts one less
+  const std::string brief = InBrief(stacks.front());
+  support::ReplaceFile(folder_ / (std::to_string(state.rank) + kBriefEnding),
+                       (brief.empty() ? "?" : brief) + "\n");
+}
+
+// The others write their stacks at this moment: waits for them, but not for long, and not once the
+// run has gone on.
+std::vector<std::string> HangWatch::AwaitBriefs(const std::vector<RankState>& heard,
+                                                std::unique_lock<std::mutex>& lock) {
+  const auto end = Clock::now() + options_.others_stacks_time;
+  for (;;) {
+    lock.unlock();
+    std::vector<std::string> briefs = ReadBriefs(heard);
+    lock.lock();
+    const bool are_there = std::ranges::all_of(heard, [&](const RankState& state) {
+      return state.rank == options_.rank || !briefs[static_cast<std::size_t>(state.rank)].empty();
+    });
+    if (are_there || HasGoneOn() || Clock::now() >= end) return briefs;
+    stopping_changed_.wait_for(lock, std::chrono::milliseconds(50));
+  }
+}
+
+// By rank; "" of those that have written no stacks.
+std::vector<std::string> HangWatch::ReadBriefs(const std::vector<RankState>& heard) const {
+  std::vector<std::string> briefs(static_cast<std::size_t>(options_.size));
+  for (const RankState& state : heard) {
+    std::ifstream file(folder_ / (std::to_string(state.rank) + kBriefEnding));
+    std::getline(file, briefs[static_cast<std::size_t>(state.rank)]);
+  }
+  return briefs;
+}
+
+void HangWatch::WriteState(const RankState& state) const {
+  std::error_code ignored;  // who cannot write is taken for silent; nothing else can be done
+  fs::create_directories(folder_, ignored);
+  support::ReplaceFile(folder_ / std::to_string(state.rank), ToText(state));
+}
+
+void HangWatch::RemoveState() const {
+  std::error_code ignored;
+  const std::string rank = std::to_string(options_.rank);
+  fs::remove(folder_ / rank, ignored);
+  fs::remove(folder_ / (rank + kBriefEnding), ignored);
+  fs::remove(folder_, ignored);  // by the last of them
+}
+
+// In the order of the ranks, `seconds` after the last progress; none if another has reported and
+// removed them.
+std::vector<RankState> HangWatch::ReadStates(double seconds) {
+  std::vector<RankState> said;
+  for (std::size_t rank = 0; rank < words_.size(); ++rank) {
+    const support::WholeFile file =
+        support::ReadWholeFile(folder_ / std::to_string(rank), kMaxStateBytes);
+    RankState state;
+    if (!FromText(file.content, state) || state.rank != static_cast<int>(rank)) continue;
+    Words& last = words_[rank];
+    if (last.text != file.content) last = {file.content, seconds};
+    state.unchanged_seconds = seconds - last.since;
+    said.push_back(state);
+  }
+  return said;
+}
+
+}  // namespace trainer

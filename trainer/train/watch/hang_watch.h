@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Finds the rank for which the others wait in vain.  Each rank has a thread that looks how long ago
+// the loop has last made progress: begun something, or come back from a call that needs the other
+// ranks.  Too long is 5 times the longest such time so far in the same activity, but no less than a
+// floor; the first step, the first evaluation batch, start-up and checkpoints have 10 times the
+// floor.  Time in which the whole process was stopped does not count.  In a pause the ranks meet
+// several times a second, which is progress.
+//
+// MPI itself hangs then, so the ranks meet beside it: at half the bound each that lives writes a
+// file into a folder that all see, at the bound the lowest of them reads what is there, and says
+// who is not, or who is there but not waiting (train/watch/hang_report.h).  In a healthy run no
+// file is written.
+//
+// Before the run is ended, each rank that lives writes the stacks of its threads
+// (telemetry/stacks/thread_stacks.h) to MODEL_DIR/stacks/rank-N.txt, by a thread that is left
+// behind where it hangs as well.
+//
+// A rank that waits for its data (train/watch/watched.h), while all others wait for it or for
+// theirs, is not hung: on_wait says so after each further bound, and only after 10 of them the run
+// ends.
+//
+// Threads: all calls from the thread of the loop, but for Describe; on_wait and on_hang come from a
+// thread of the watch.
+
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "trainer/comm/communicator.h"
+#include "trainer/train/watch/hang_report.h"
+#include "trainer/train/watch/stacks_file.h"
+
+namespace trainer {
+
+struct HangWatchOptions {
+  double floor_seconds = 60;
+  std::filesystem::path model_dir;  // seen by all ranks
+  std::string run_name;             // the same in all ranks, of no other run at this time
+  int rank = 0;
+  int size = 1;
+  std::string host;          // of this rank
+  std::int64_t batches = 1;  // of a step of training: a batch is progress, if not yet a step
+  // Told again and again, with one line, that ranks wait for their data.
+  std::function<void(const std::string& report)> on_wait = [](const std::string&) {};
+  // Told once, with one line; must end the process (a normal end would wait for the others).
+  std::function<void(const std::string& report)> on_hang;
+  // Writes the stacks of this rank.  It may still run when the watch is gone.
+  std::function<std::vector<ThreadStack>(const StacksFileOptions&)> write_stacks = WriteStacksFile;
+  std::chrono::milliseconds own_stacks_time{10'000};    // to wait for that, and
+  std::chrono::milliseconds others_stacks_time{5'000};  // for the stacks of the others
+};
+
+class HangWatch {
+ public:
+  // Watches from here on, before the ranks have met: they may hang in just that.
+  explicit HangWatch(HangWatchOptions options);
+  ~HangWatch();
+  HangWatch(const HangWatch&) = delete;
+  HangWatch& operator=(const HangWatch&) = delete;
+
+  // The ranks have met.  What they do now has no bound: a large data set takes long to open.
+  void Pause();
+  // Collective: the ranks tell each other their hosts, without which a report has numbers alone.
+  // The watch goes on.
+  void ExchangeHosts(Communicator& communicator);
+  // The loop begins a step, a checkpoint, an evaluation, a pause.
+  void Enter(Activity activity, std::int64_t step);
+  // It begins to wait for the other ranks, and has done so.
+  void BeginWaiting();
+  void EndWaiting();
+  // It begins to wait for its data, and has got them.
+  void BeginReading();
+  void EndReading();
+  // Where the rank is now, in words.  From any thread.
+  std::string Describe() const;
+
+ private:
+  // Of one activity.
+  struct History {
+    std::int64_t beats = 0;
+    double longest = 0;  // seconds; the first beats do not count
+  };
+
+  // By rank.
+  struct Peers {
+    std::vector<std::string> hosts;
+    std::vector<std::uint64_t> processes;  // their ids; 0: not known
+  };
+  // What a rank has said last.
+  struct Words {
+    std::string text;
+    double since = 0;  // seconds of this rank without progress, when it was read first
+  };
+
+  void Beat();
+  // In the activity of now: all of a first step or evaluation batch.
+  std::int64_t WarmUpBeats() const;
+  double Bound() const;
+  void Run();
+  void Look(std::unique_lock<std::mutex>& lock);
+  void Judge(std::unique_lock<std::mutex>& lock, double bound);
+  // Since the state was written; or it is to end.
+  bool HasGoneOn() const { return stopping_ || told_beat_ != beat_; }
+  std::string Report(const RankState& own, const std::vector<RankState>& heard,
+                     const std::vector<std::string>& briefs, const Peers& peers) const;
+  std::string StatesOfSilent(const std::vector<int>& silent, const Peers& peers) const;
+  void WriteStacks(const RankState& state) const;
+  std::vector<std::string> AwaitBriefs(const std::vector<RankState>& heard,
+                                       std::unique_lock<std::mutex>& lock);
+  std::vector<std::string> ReadBriefs(const std::vector<RankState>& heard) const;
+  void WriteState(const RankState& state) const;
+  void RemoveState() const;
+  std::vector<RankState> ReadStates(double seconds);
+
+  const HangWatchOptions options_;
+  const std::filesystem::path folder_;  // of this run alone
+
+  std::vector<Words> words_;  // by rank, since the state was written; of the watch's thread alone
+  mutable std::mutex mutex_;  // guards everything below
+  Peers peers_;
+  std::condition_variable stopping_changed_;
+  bool stopping_ = false;
+  bool paused_ = false;
+  RankState state_;  // state_.seconds: since the last beat
+  std::uint64_t beat_ = 0;
+  std::array<History, kActivities> history_;
+  std::uint64_t told_beat_ = 0;  // at which WriteState was last called
+  bool told_ = false;
+  // Of the time since the last beat, in seconds; all 0 at a beat.
+  double tell_again_ = 0;  // when to write the state again
+  double judge_again_ = 0;
+  double excused_at_ = 0;  // when ranks were last seen waiting for their data
+  double say_again_ = 0;   // that they do
+  double turn_ = 0;      // to end the run where no lower rank has; 0: it has not been judged a hang
+  std::jthread thread_;  // last: starts when all the rest is there
+};
+
+}  // namespace trainer

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/train/watch/stacks_file.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <mutex>
+#include <system_error>
+
+#include "support/file.h"
+#include "trainer/control/stacks_request.h"
+
+namespace trainer {
+
+std::vector<ThreadStack> WriteStacksFile(const StacksFileOptions& options) {
+  namespace fs = std::filesystem;
+  static std::mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
+  std::vector<ThreadStack> stacks = CollectThreadStacks(options.answer_time);
+  const fs::path folder = options.model_dir / kStacksFolderName;
+  const std::string doing = options.doing.empty() ? "" : ": " + options.doing;
+  const std::string text = FormatRankStacks(
+      {.headline = fmt::format("rank {} on {}, process {}{}", options.rank,
+                               options.host.empty() ? "its node" : options.host, ::getpid(), doing),
+       .order = options.order,
+       .stacks = StacksAsText(stacks)});
+  std::error_code ignored;  // then it cannot be written either
+  fs::create_directories(folder, ignored);
+  if (support::ReplaceFile(folder / StacksFileName(options.rank), text) != 0) stacks.clear();
+  return stacks;
+}
+
+}  // namespace trainer

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/train/watch/stacks_on_request.h"
+
+#include <chrono>
+#include <exception>
+#include <utility>
+
+#include "trainer/control/stacks_request.h"
+#include "trainer/core/thread.h"
+#include "trainer/train/watch/stacks_file.h"
+
+namespace trainer {
+
+StacksOnRequest::StacksOnRequest(StacksOnRequestOptions options) : options_(std::move(options)) {
+  PrepareThreadStacks();
+  thread_ = StartThread("the thread that writes stacks for ddlctl", [this] { Run(); });
+}
+
+StacksOnRequest::~StacksOnRequest() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_ending_ = true;
+  }
+  changed_.notify_one();
+}
+
+std::uint64_t StacksOnRequest::Ask() {
+  std::uint64_t order = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    order = asked_ = NextStacksOrder(asked_);
+  }
+  changed_.notify_one();
+  return order;
+}
+
+// Files are touched without the lock: a file system that hangs must not stop those who ask.
+void StacksOnRequest::Run() {
+  const std::chrono::duration<double> pause(options_.seconds_between_looks);
+  std::unique_lock lock(mutex_);
+  while (!is_ending_) {
+    const std::uint64_t asked = asked_;
+    const bool is_new = asked != written_;
+    lock.unlock();
+    const bool is_done = Look(is_new ? asked : 0);
+    lock.lock();
+    if (is_done) written_ = asked;
+    changed_.wait_for(lock, pause, [&] { return is_ending_ || asked_ != asked; });
+  }
+}
+
+// Writes what was `asked` into the file, if it is not 0, and answers what is new.  False if it
+// could not be written: the other ranks have not heard of it.  A training does not end for this.
+bool StacksOnRequest::Look(std::uint64_t asked) {
+  try {
+    const bool is_written = asked == 0 || WriteStacksOrder(options_.request, asked) == 0;
+    const std::uint64_t order = asked != 0 ? asked : ReadStacksOrder(options_.request);
+    if (order != 0 && order != answered_) Answer(order);
+    return is_written;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+void StacksOnRequest::Answer(std::uint64_t order) {
+  answered_ = order;
+  WriteStacksFile({.model_dir = options_.model_dir,
+                   .rank = options_.rank,
+                   .host = options_.host,
+                   .doing = options_.doing ? options_.doing() : "",
+                   .order = order,
+                   .answer_time = options_.answer_time});
+}
+
+}  // namespace trainer

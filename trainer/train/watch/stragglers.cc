@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/train/watch/stragglers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "support/counted.h"
+#include "trainer/comm/agreement.h"
+
+namespace trainer {
+namespace {
+
+// What a straggler says of itself, as all ranks pass it on; what is longer is cut.
+struct StragglerWords {
+  std::array<char, 128> host{};
+  std::array<char, 512> own{};
+};
+
+template <std::size_t size>
+void CopyText(const std::string& text, std::array<char, size>& letters) {
+  std::copy_n(text.begin(), std::min(text.size(), size - 1), letters.begin());
+}
+
+}  // namespace
+
+Stragglers::Stragglers(StragglersParts parts)
+    : parts_(std::move(parts)), watch_(parts_.communicator.size()) {}
+
+void Stragglers::After(std::span<const double> own_seconds, const StepTimes& times) {
+  if (parts_.communicator.size() == 1) return;
+  recent_.Add(times);
+  const std::vector<StragglerChange> changes = watch_.Add(own_seconds);
+  for (std::size_t i = 0; i < std::min(changes.size(), kMostTold); ++i) Tell(changes[i]);
+  if (changes.size() > kMostTold && parts_.communicator.rank() == 0) {
+    parts_.log->warn("the same of {}", support::Counted(changes.size() - kMostTold, "more rank"));
+  }
+}
+
+std::string Stragglers::Own() const {
+  const StepTimes mean = recent_.Mean();
+  std::string text = "ms: ";
+  for (const StepPhase phase : kOwnPhases) {
+    text += fmt::format("{} {:.1f}, ", NameOf(phase), mean[phase] * 1e3);
+  }
+  text.resize(text.size() - 2);
+  const std::string device = parts_.describe_device ? parts_.describe_device() : "";
+  return device.empty() ? text : text + "; " + device;
+}
+
+void Stragglers::Tell(const StragglerChange& change) {
+  Communicator& communicator = parts_.communicator;
+  StragglerWords words;
+  if (communicator.rank() == change.rank) {
+    CopyText(parts_.host, words.host);
+    CopyText(Own(), words.own);
+  }
+  communicator.Broadcast(&words, sizeof(words), change.rank);
+  if (communicator.rank() != 0) return;
+  parts_.log->log(
+      change.begins ? spdlog::level::warn : spdlog::level::info, "{}",
+      DescribeStraggler(change, NameOfRank(change.rank, words.host.data()), words.own.data()));
+}
+
+std::string DescribeStraggler(const StragglerChange& change, const std::string& rank,
+                              const std::string& own) {
+  if (!change.begins) {
+    return fmt::format("{} is no longer slower than the other ranks; it was for {} steps", rank,
+                       change.steps);
+  }
+  return fmt::format(
+      "{} has been {:.0f} % slower than the median of the ranks for {} steps: in each it is busy "
+      "for {:.1f} ms, they for {:.1f} ({})",
+      rank, (change.seconds / change.median - 1) * 100, change.steps, change.seconds * 1e3,
+      change.median * 1e3, own);
+}
+
+}  // namespace trainer

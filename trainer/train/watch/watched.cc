@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "trainer/train/watch/watched.h"
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+namespace trainer {
+namespace {
+
+// Tells the watch that a wait has begun, and that it is over, by an exception too: the run may go
+// on after that.
+class Watched {
+ public:
+  using Tell = void (HangWatch::*)();
+
+  Watched(HangWatch& watch, Tell begin, Tell end) : watch_(watch), end_(end) { (watch_.*begin)(); }
+  ~Watched() { (watch_.*end_)(); }
+  Watched(const Watched&) = delete;
+  Watched& operator=(const Watched&) = delete;
+
+ private:
+  HangWatch& watch_;
+  const Tell end_;
+};
+
+class WatchedSource final : public Source {
+ public:
+  WatchedSource(Source& inner, HangWatch& watch) : inner_(inner), watch_(watch) {}
+
+  std::int64_t samples() const override { return inner_.samples(); }
+  std::vector<Fact> facts() const override { return inner_.facts(); }
+  ScanCost scan_cost() const override { return inner_.scan_cost(); }
+  std::string note() const override { return inner_.note(); }
+  void Seek(const Position& position) override { inner_.Seek(position); }
+  bool Next(HostBatch& batch) override {
+    const Watched reading(watch_, &HangWatch::BeginReading, &HangWatch::EndReading);
+    return inner_.Next(batch);
+  }
+
+ private:
+  Source& inner_;
+  HangWatch& watch_;
+};
+
+class WatchedCommunicator final : public Communicator {
+ public:
+  WatchedCommunicator(Communicator& inner, HangWatch& watch) : inner_(inner), watch_(watch) {}
+
+  int rank() const override { return inner_.rank(); }
+  int size() const override { return inner_.size(); }
+  std::string description() const override { return inner_.description(); }
+  bool sums_device_memory() const override { return inner_.sums_device_memory(); }
+  void StartAllReduce(void* data, std::size_t count, DType dtype, Reduction reduction,
+                      Stream& producer) override {
+    inner_.StartAllReduce(data, count, dtype, reduction, producer);
+  }
+  void Finish(Stream& consumer) override {
+    Wait([&] { inner_.Finish(consumer); });
+  }
+  void Synchronize(Stream& stream) override {
+    Wait([&] { inner_.Synchronize(stream); });
+  }
+  void AllReduceSum(std::span<double> values) override {
+    Wait([&] { inner_.AllReduceSum(values); });
+  }
+  void AllReduceMax(std::span<double> values) override {
+    Wait([&] { inner_.AllReduceMax(values); });
+  }
+  void Broadcast(void* data, std::size_t bytes, int root) override {
+    Wait([&] { inner_.Broadcast(data, bytes, root); });
+  }
+  void Barrier() override {
+    Wait([&] { inner_.Barrier(); });
+  }
+  void Abort(int exit_code) override { inner_.Abort(exit_code); }
+
+ private:
+  template <typename Call>
+  void Wait(const Call& call) {
+    const Watched waiting(watch_, &HangWatch::BeginWaiting, &HangWatch::EndWaiting);
+    call();
+  }
+
+  Communicator& inner_;
+  HangWatch& watch_;
+};
+
+}  // namespace
+
+std::unique_ptr<Source> MakeWatchedSource(Source& source, HangWatch& watch) {
+  return std::make_unique<WatchedSource>(source, watch);
+}
+
+std::unique_ptr<Communicator> MakeWatchedCommunicator(Communicator& communicator,
+                                                      HangWatch& watch) {
+  return std::make_unique<WatchedCommunicator>(communicator, watch);
+}
+
+}  // namespace trainer

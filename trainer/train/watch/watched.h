@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a rank waits for, told to its HangWatch: its data and the other ranks.  All arguments
+// outlive what is made.  Threads as HangWatch has them.
+
+#pragma once
+
+#include <memory>
+
+#include "trainer/comm/communicator.h"
+#include "trainer/data/source.h"
+#include "trainer/train/watch/hang_watch.h"
+
+namespace trainer {
+
+// `source`, whose Next is told to `watch`.
+std::unique_ptr<Source> MakeWatchedSource(Source& source, HangWatch& watch);
+
+// `communicator`, whose waiting calls are told to `watch`.
+std::unique_ptr<Communicator> MakeWatchedCommunicator(Communicator& communicator, HangWatch& watch);
+
+}  // namespace trainer
