@@ -222,7 +222,7 @@ void Report::StepEvents(const StepRecord& record, const IterationMetrics& metric
                               {"train/top1", record.top1},
                               {"train/learning_rate", metrics.learning_rate},
                               {"train/gradient_norm", record.gradient_norm},
-                              {"train/step/loss_scale", record.loss_scale},
+                              {"train/loss_scale", record.loss_scale},
                               {"seconds/step", times.step},
                               {"seconds/input_wait", times[StepPhase::kInputWait]},
                               {"seconds/forward", times[StepPhase::kForward]},
