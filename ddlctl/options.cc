@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "support/option_values.h"
+#include "support/reference.h"
 
 namespace ddlctl {
 namespace {
@@ -168,6 +169,7 @@ void AddOrder(CLI::App& app, Options& options, ControlOrder order, const std::st
 
 void DescribeOptions(CLI::App& app, Options& options) {
   app.set_version_flag("--version", DDLRUN_VERSION);
+  app.footer(support::kReferenceLine);
 
   CLI::App* status = AddCommand(app, options, Command::kStatus, "status",
                                 "Say what the training does, or how it has ended; or what ddlrun "

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "support/option_values.h"
+#include "support/reference.h"
 
 namespace trainer {
 namespace {
@@ -173,6 +174,7 @@ void AddSplitCommand(CLI::App& app, DataToolOptions& options) {
 
 void DescribeOptions(CLI::App& app, DataToolOptions& options) {
   app.set_version_flag("--version", DDLRUN_VERSION);
+  app.footer(support::kReferenceLine);
   AddSynth(app, options);
   AddConvert(app, options);
   AddIndex(app, options);

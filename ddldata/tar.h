@@ -25,9 +25,8 @@ inline constexpr std::uint64_t kMaxPaxHeaderBytes = 1U << 20;  // they have some
 
 // The end of a complaint about Parquet files, which are no tars.
 inline constexpr std::string_view kParquetAdvice =
-    "Parquet files are not read: doc/reference.md, 'Images for ddldata convert', has a few lines "
-    "of "
-    "Python that make tars of them";
+    "Parquet files are not read: doc/reference/data.md, 'Images for ddldata convert', has a "
+    "few lines of Python that make tars of them";
 
 // kOther: devices and named pipes.
 enum class TarKind { kFile, kFolder, kLink, kOther };

@@ -10,7 +10,7 @@
 
 namespace manual {
 
-// One for each program, in the order of doc/reference.md.
+// One for each program, in the order of doc/reference/launching.md.
 std::vector<Page> AllPages();
 
 }  // namespace manual

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "support/reference.h"
+
 namespace manual {
 namespace {
 
@@ -136,7 +138,7 @@ std::string FormatRoff(const Page& page, const std::string& date, const std::str
     text += Bold(page.see_also[i].substr(0, section)) + page.see_also[i].substr(section) +
             (i + 1 < page.see_also.size() ? ",\n" : "\n");
   }
-  return text;
+  return text + ".PP\n" + Escaped(support::kReferenceLine) + "\n";
 }
 
 }  // namespace manual

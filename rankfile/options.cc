@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "support/option_values.h"
+#include "support/reference.h"
 
 namespace rankfile {
 namespace {
@@ -59,7 +60,7 @@ void AddHosts(CLI::App* subcommand, Options& options) {
 void DescribeOptions(CLI::App& app, Options& options) {
   app.require_subcommand(1);
   app.set_version_flag("--version", DDLRUN_VERSION);
-  app.footer(kFooter);
+  app.footer(std::string(kFooter) + "\n" + support::kReferenceLine);
   app.fallthrough(false);
   const std::vector<std::string> placements = {"rankfile", "hostfile", "ddl-host-list", "hostlist"};
 

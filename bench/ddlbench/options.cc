@@ -7,6 +7,7 @@
 #include "bench/ddlbench/option_kinds.h"
 #include "bench/ddlbench/part_options.h"
 #include "support/option_values.h"
+#include "support/reference.h"
 
 namespace bench {
 namespace {
@@ -196,6 +197,7 @@ void AddVariability(CLI::App& app, BenchOptions& options) {
 
 void DescribeOptions(CLI::App& app, BenchOptions& options) {
   app.set_version_flag("--version", DDLRUN_VERSION);
+  app.footer(support::kReferenceLine);
   AddSweep(app, options);
   AddExtract(app, options);
   AddRepeat(app, options);

@@ -20,8 +20,8 @@ std::string FormatHtml(const Document& document, const std::string& version);
 // The tables that are short, in columns.
 std::string FormatText(const Document& document);
 
-// One object; doc/reference.md describes it.  Numbers have all their digits; what is not known is
-// null.
+// One object; doc/reference/benchmarks.md describes it.  Numbers have all their digits; what is not
+// known is null.
 std::string FormatReportJson(const ReportModel& model, const std::vector<std::string>& problems,
                              const std::string& version);
 

@@ -16,7 +16,7 @@ namespace launcher {
 class LaunchError : public std::runtime_error {
  public:
   // `exit_code` is one of EX_USAGE, EX_DATAERR, EX_UNAVAILABLE, EX_SOFTWARE, EX_OSERR, EX_CONFIG
-  // (doc/reference.md has the table).
+  // (doc/reference/exit-codes.md has the table).
   LaunchError(int exit_code, const std::string& message)
       : std::runtime_error(message), exit_code_(exit_code) {}
 

@@ -8,7 +8,7 @@
 //   21   warnings of planning
 //   22   warnings about the command line
 //
-// doc/reference.md lists all codes, and a test compares that list with this table.  Pure.
+// doc/reference/exit-codes.md lists all codes; a test compares that list with this table.  Pure.
 
 #pragma once
 

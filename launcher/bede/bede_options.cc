@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "launcher/base/error.h"
+#include "support/reference.h"
 
 namespace launcher {
 namespace {
@@ -141,7 +142,8 @@ std::string BedeHelpText() {
          "\nNodes are taken to be like this one. 1ppg maps and binds by a rankfile, which mpirun\n"
          "does not combine with --map-by, --rankfile or -npernode of your own.\n"
          "\nExit code: mpirun's, which is that of the first rank that failed; 64 usage, 69 no\n"
-         "mpirun, 70 internal, 71 operating system, 78 configuration or allocation.\n";
+         "mpirun, 70 internal, 71 operating system, 78 configuration or allocation.\n" +
+         support::kReferenceLine + "\n";
 }
 
 }  // namespace launcher

@@ -5,6 +5,7 @@
 #include <sysexits.h>
 
 #include "launcher/base/error.h"
+#include "support/reference.h"
 #include "support/spelling.h"
 
 namespace launcher {
@@ -154,7 +155,7 @@ std::string HelpText() {
       "\nExit code: that of the first rank that failed (128 + n for signal n); 64 usage, 65 wrong\n"
       "input file, 69 a rank could not be started, 70 internal, 71 operating system, 75 a rank\n"
       "stopped early with a checkpoint written, 78 configuration or allocation.\n";
-  return text;
+  return text + support::kReferenceLine + "\n";
 }
 
 }  // namespace launcher

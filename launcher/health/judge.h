@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Judges the facts of all nodes: one verdict for each check.  doc/reference.md has the table of
-// checks for users; the limits are here.  Pure.
+// Judges the facts of all nodes: one verdict for each check.  doc/reference/launching.md has the
+// table of checks for users; the limits are here.  Pure.
 
 #pragma once
 

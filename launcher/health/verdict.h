@@ -12,7 +12,7 @@ namespace launcher {
 enum class Status { kOk, kWarn, kFail, kNotKnown };
 
 struct Verdict {
-  std::string check;  // its name, "infiniband", as in doc/reference.md
+  std::string check;  // its name, "infiniband", as in doc/reference/launching.md
   Status status = Status::kOk;
   std::string seen;    // what was seen, and on which hosts
   std::string advice;  // what to do, "" when there is nothing

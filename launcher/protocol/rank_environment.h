@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The contract between the launcher and a rank: the environment variables that every rank is given.
-// doc/reference.md has the table for users.  Pure.  A program that reads them needs no other header
-// of the launcher.
+// doc/reference/environment.md has the table for users.  Pure.  A program that reads them needs no
+// other header of the launcher.
 
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What happens to the variables of ddlrun's environment on their way to the ranks, and why.  The
-// table in doc/reference.md is made from this one, and a test compares the two.  The variables that
-// ranks are given in addition are in protocol/rank_variables.h.  Pure.
+// table in doc/reference/environment.md is made from this one, and a test compares the two.  The
+// variables that ranks are given in addition are in protocol/rank_variables.h.  Pure.
 
 #pragma once
 
@@ -31,7 +31,7 @@ const std::vector<VariableGroup>& VariableTable();
 
 Fate FateOf(std::string_view name);
 
-// What doc/reference.md says in the second column of its table.
+// What doc/reference/environment.md says in the second column of its table.
 const char* FateText(Fate fate);
 
 }  // namespace launcher

@@ -207,7 +207,8 @@ TEST_F(ImageSourcesTest, RefusesSourcesWithoutImages) {
             Path("set") + " has no images: no file whose name ends as .JPEG, .jpg or .png");
   Write("set/data/b.parquet", "");
   Write("set/data/z.txt", "");
-  EXPECT_THAT(Refusal({"set"}), HasSubstr("or .png; Parquet files are not read: doc/reference.md"));
+  EXPECT_THAT(Refusal({"set"}),
+              HasSubstr("or .png; Parquet files are not read: doc/reference/data.md"));
   Write("empty.tar", TarEnd());
   EXPECT_THAT(Refusal({"empty.tar"}), HasSubstr("has no images"));
   Write("text", "no tar at all");

@@ -151,7 +151,7 @@ TEST_F(TarTest, RefusesAWrongChecksum) {
   EXPECT_THAT(Refusal(archive), HasSubstr("the file is compressed: unpack it with gunzip first"));
   archive.replace(0, 4, "PAR1");
   EXPECT_THAT(Refusal(archive),
-              HasSubstr("offset 0: Parquet files are not read: doc/reference.md"));
+              HasSubstr("offset 0: Parquet files are not read: doc/reference/data.md"));
   WriteRecords(dir_ / "records", {"some data"});
   const std::pair<std::string, std::string> kinds[] = {
       {"PK\x03\x04", "a ZIP archive: unpack it with unzip first"},

@@ -64,7 +64,7 @@ class Block:
 
 def pages(root):
     return ["README.md", "CONTRIBUTING.md", "rankfile/README.md", "tests/cluster/README.md",
-            *sorted(path.relative_to(root).as_posix() for path in (root / "doc").glob("*.md"))]
+            *sorted(path.relative_to(root).as_posix() for folder in ("doc", "doc/reference") for path in (root / folder).glob("*.md"))]
 
 
 def blocks_of(page, text):

@@ -5,7 +5,7 @@
 import pathlib
 import unittest
 
-from doc_commands import blocks_of, indented_commands, missing_line, problems_of, unclosed_blocks
+from doc_commands import blocks_of, indented_commands, missing_line, pages, problems_of, unclosed_blocks
 from wrapped import filled, is_too_long, paragraphs
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -45,6 +45,12 @@ class Blocks(unittest.TestCase):
     def test_every_page_has_blocks_that_are_run(self):
         readme = blocks_of("README.md", (ROOT / "README.md").read_text(encoding="utf-8"))
         self.assertLessEqual({"local", "mpi", "pytorch", "source", "slurm", "sbatch", "tools"}, {block.place for block in readme})
+
+    def test_every_page_for_users_is_one_of_the_pages(self):
+        found = pages(ROOT)
+        for page in [*(ROOT / "doc").glob("*.md"), *(ROOT / "doc" / "reference").rglob("*.md")]:
+            self.assertIn(page.relative_to(ROOT).as_posix(), found)
+        self.assertIn("doc/reference/launching.md", found)
 
 
 class Output(unittest.TestCase):

@@ -6,6 +6,8 @@
     page, spelled as GitHub makes it a link
   - a page of doc/ of more than 100 lines has a table of contents before its first '##': a list of links, one for each
     heading '##', with its text and in its order, and nothing else
+  - doc/reference.md, the index of the reference, leads to each page of doc/reference/ and to each of their headings '##',
+    and none of these pages is longer than 300 lines
 
 Other places (https:, mailto:) are not looked at.
 
@@ -21,6 +23,7 @@ from dataclasses import dataclass
 from wrapped import pages
 
 LONG_PAGE = 100  # lines
+LONGEST_REFERENCE = 300  # lines of a page of the reference
 CODE = re.compile(r"(?<!`)(`+)(?!`)(?:(?!\n\n).)+?(?<!`)\1(?!`)", re.DOTALL)
 LINK = re.compile(r"\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]+)\)")
 ENTRY = re.compile(r" *[-*] \[(.*)\]\(#([^()\s]+)\) *$")
@@ -108,6 +111,23 @@ def contents_problems(text):
         yield 1, "the table of contents names a heading twice"
 
 
+def index_problems(root):
+    """PAGE, LINE, PROBLEM of what the index of the reference leaves out."""
+    index = root / "doc" / "reference.md"
+    named = {target for _, target in links(index.read_text(encoding="utf-8"))} if index.exists() else set()
+    for page in sorted((root / "doc" / "reference").glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        name = f"reference/{page.name}"
+        sections = [heading for heading in headings(text) if heading.level == 2]
+        if not sections and name not in named:
+            yield page, 1, "doc/reference.md does not lead to this page"
+        for heading in sections:
+            if f"{name}#{heading.anchor}" not in named:
+                yield page, heading.line, f"doc/reference.md does not lead to {name}#{heading.anchor}"
+        if (length := len(text.splitlines())) > LONGEST_REFERENCE:
+            yield page, length, f"{length} lines: split the page, at most {LONGEST_REFERENCE}"
+
+
 def problems_of(root, page):
     text = page.read_text(encoding="utf-8")
     yield from link_problems(root, page, text)
@@ -124,6 +144,9 @@ def main(command, root):
         for line, problem in problems_of(root, page):
             print(f"{page}:{line}: {problem}")
             found += 1
+    for page, line, problem in index_problems(root):
+        print(f"{page}:{line}: {problem}")
+        found += 1
     return 1 if found else 0
 
 

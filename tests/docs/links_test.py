@@ -6,7 +6,7 @@ import pathlib
 import tempfile
 import unittest
 
-from links import anchor_of, contents_problems, headings, links, problems_of
+from links import LONGEST_REFERENCE, anchor_of, contents_problems, headings, index_problems, links, problems_of
 
 LONG = "\n".join(["text"] * 100)
 
@@ -70,6 +70,32 @@ class Pages(unittest.TestCase):
         self.assertIn("no table of contents", self.problems("doc/a.md", text)[0])
         self.assertIn("no table of contents", self.problems("doc/decisions/a.md", text)[0])
         self.assertEqual(self.problems("a.md", text), [])
+
+
+class Index(unittest.TestCase):
+    def problems(self, index, **pages):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name, "doc", "reference")
+            folder.mkdir(parents=True)
+            pathlib.Path(name, "doc", "reference.md").write_text(index, encoding="utf-8")
+            for page, text in pages.items():
+                (folder / f"{page}.md").write_text(text, encoding="utf-8")
+            return [f"{page.name}:{line}: {problem}" for page, line, problem in index_problems(pathlib.Path(name))]
+
+    def test_it_leads_to_every_heading_of_the_second_level(self):
+        page = "# A\n## B\n### C\n## D e\n"
+        self.assertEqual(self.problems("[b](reference/a.md#b) [d](reference/a.md#d-e)\n", a=page), [])
+        self.assertEqual(self.problems("[b](reference/a.md#b) [a](reference/a.md)\n", a=page),
+                         ["a.md:4: doc/reference.md does not lead to reference/a.md#d-e"])
+
+    def test_it_leads_to_a_page_without_such_headings(self):
+        self.assertEqual(self.problems("[a](reference/a.md)\n", a="# A\n"), [])
+        self.assertEqual(self.problems("# Index\n", a="# A\n"), ["a.md:1: doc/reference.md does not lead to this page"])
+
+    def test_a_page_of_the_reference_has_300_lines_at_most(self):
+        self.assertEqual(LONGEST_REFERENCE, 300)
+        self.assertEqual(self.problems("[a](reference/a.md)\n", a="x\n" * 300), [])
+        self.assertIn("301 lines", self.problems("[a](reference/a.md)\n", a="x\n" * 301)[0])
 
 
 class Contents(unittest.TestCase):

@@ -167,6 +167,8 @@ prints
 .SH SEE ALSO
 \fBd\fR(1),
 \fBe\-f\fR(8)
+.PP
+In detail, by subject: doc/reference.md
 )");
 }
 

@@ -44,3 +44,13 @@ setup() {
     done
   done
 }
+
+@test "--help and the page of every program name the index of the reference" {
+  local index=doc/reference.md
+  [ -e "$BATS_TEST_DIRNAME/../../$index" ]
+  for program in ddlrun bede-mpirun ddltraind ddlctl ddldata ddlbench ddl-rankfile; do
+    grep -qF "$index" "$pages/$program.1" || { echo "the page of $program"; return 1; }
+    [ -x "$DDLRUN_BUILD/bin/$program" ] || continue
+    [ "$("$DDLRUN_BUILD/bin/$program" --help | grep -cF "$index")" -eq 1 ] || { echo "$program --help"; return 1; }
+  done
+}

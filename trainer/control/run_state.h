@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The life of a training as one table: its states, what leads from one to the next, and what may be
-// asked for in each (doc/reference.md has it for users).  Pure.
+// asked for in each (doc/reference/control.md has it for users).  Pure.
 
 #pragma once
 

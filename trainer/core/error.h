@@ -17,7 +17,7 @@ namespace trainer {
 class Error : public std::runtime_error {
  public:
   // `exit_code` is one of EX_USAGE, EX_DATAERR, EX_UNAVAILABLE, EX_SOFTWARE, EX_OSERR, EX_TEMPFAIL,
-  // EX_CONFIG (doc/reference.md has the table).
+  // EX_CONFIG (doc/reference/exit-codes.md has the table).
   Error(int exit_code, const std::string& message)
       : std::runtime_error(message), exit_code_(exit_code) {}
 

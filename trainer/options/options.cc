@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "support/option_values.h"
+#include "support/reference.h"
 #include "support/spelling.h"
 #include "trainer/core/error.h"
 #include "trainer/options/option_names.h"
@@ -228,6 +229,7 @@ void RequireUseOfLogs(const CLI::App& app, const Options& options) {
 
 void DescribeOptions(CLI::App& app, Options& options) {
   app.set_help_flag("--help", "this text");
+  app.footer(support::kReferenceLine);
   app.add_flag("--version")->description("version and back ends of this build");
   // Given twice, the last one counts, as in argparse: scripts append to fixed arguments.
   for (const OptionRow& row : OptionTable()) {

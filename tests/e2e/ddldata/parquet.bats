@@ -9,7 +9,7 @@ load common
 @test "a Parquet file, alone or in a folder, 65" {
   mkdir hub
   printf 'PAR1%0600d' 0 > hub/train-00000.parquet
-  refused 65 "or .png; Parquet files are not read: doc/reference.md" set --train hub
+  refused 65 "or .png; Parquet files are not read: doc/reference/data.md" set --train hub
   refused 65 "hub/train-00000.parquet, tar header at offset 0: Parquet files are not read" set --train \
     hub/train-00000.parquet
 }
@@ -29,7 +29,7 @@ for number, part in enumerate((rows[:half], rows[half:])):
 END
   python3 make.py "$images/web"
   awk '/```python parquet/ { on = 1; next } /```/ { on = 0 } on { sub(/^  /, ""); print }' \
-    "$BATS_TEST_DIRNAME/../../../doc/reference.md" > lines.py
+    "$BATS_TEST_DIRNAME/../../../doc/reference/data.md" > lines.py
   grep -q ParquetFile lines.py
   (cd hub && python3 ../lines.py)
   convert set --train hub/*.tar

@@ -16,13 +16,13 @@ namespace launcher {
 namespace {
 
 std::vector<std::string> PageLines() {
-  std::ifstream page(std::string(DDLRUN_SOURCE_DIR) + "/doc/reference.md");
+  std::ifstream page(std::string(DDLRUN_SOURCE_DIR) + "/doc/reference/environment.md");
   std::vector<std::string> lines;
   for (std::string line; std::getline(page, line);) lines.push_back(line);
   return lines;
 }
 
-// The rows of the table under `heading` in doc/reference.md.
+// The rows of the table under `heading` in doc/reference/environment.md.
 std::vector<std::string> DocumentedRows(const std::string& heading) {
   std::vector<std::string> rows;
   bool is_there = false;
@@ -40,7 +40,7 @@ TEST(VariableTable, IsDocumentedRowByRow) {
     for (const std::string_view name : group.names) row += " `" + std::string(name) + "`";
     rows.push_back(row + " | " + FateText(group.fate) + " | " + group.reason + " |");
   }
-  EXPECT_EQ(DocumentedRows("### Variables on their way to the ranks"), rows);
+  EXPECT_EQ(DocumentedRows("## Variables on their way to the ranks"), rows);
 }
 
 TEST(VariableTable, WhatRanksAreGivenIsDocumented) {
