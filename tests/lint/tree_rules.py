@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The rules of the tree that a compiler does not check (doc/architecture.md): include arrows, where foreign headers may
-appear, file lengths, what libraries must not do, numbers that are read in part, calls of the file system that throw, and
-scripts that compute.  Prints FILE:LINE: PROBLEM and exits 1 if there is any.
+appear, file lengths, what libraries must not do, numbers that are read in part, calls of the file system that throw,
+scripts that compute, and the status of each decision.  Prints FILE:LINE: PROBLEM and exits 1 if there is any.
 
 usage: tree_rules.py ROOT
 """
@@ -177,6 +177,8 @@ THROWING_PLACES = {
 # What reads or prints fractions in a shell script, with a comma for the point in many locales.
 FRACTIONS = re.compile(r"\bawk\b|\bEPOCHREALTIME\b|\bprintf\b[^|]*%[0-9.]*f")
 SCRIPTS = ("bench", "tools")
+# The third line of a decision.
+DECISION_STATUS = re.compile(r"Status: (accepted[.,;]|superseded by \[\d{4}\]\(|superseded in part by \[\d{4}\]\()")
 IFDEF_PLACES = ("trainer/backend/registry", "trainer/backend/cuda/", "trainer/comm/factory")
 
 
@@ -336,12 +338,15 @@ def problems_of_rooms(root):
 
 
 def problems_of_decisions(root):
-    """The index of the decisions names each of them."""
+    """The index of the decisions names each of them, and each has a status."""
     index = root / "doc/decisions/README.md"
     text = index.read_text(encoding="utf-8") if index.exists() else ""
     for file in sorted((root / "doc/decisions").glob("[0-9]*.md")):
         if f"]({file.name})" not in text:
             yield index.relative_to(root).as_posix(), 1, f"does not name {file.name}"
+        third = [*file.read_text(encoding="utf-8").splitlines(), "", "", ""][2]
+        if not DECISION_STATUS.match(third):
+            yield file.relative_to(root).as_posix(), 3, "the third line has no status: doc/decisions/README.md shows the forms"
 
 
 def main(root):

@@ -139,10 +139,26 @@ class TreeRules(unittest.TestCase):
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name) / "doc/decisions"
             folder.mkdir(parents=True)
-            (folder / "0001-first.md").write_text("# 0001: first\n", encoding="utf-8")
+            (folder / "0001-first.md").write_text("# 0001: first\n\nStatus: accepted.\n", encoding="utf-8")
             self.assertEqual([problem for _, _, problem in problems_of_decisions(pathlib.Path(name))], ["does not name 0001-first.md"])
             (folder / "README.md").write_text("- [0001](0001-first.md): first\n", encoding="utf-8")
             self.assertEqual(list(problems_of_decisions(pathlib.Path(name))), [])
+
+    def test_each_decision_has_a_status(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name) / "doc/decisions"
+            folder.mkdir(parents=True)
+            (folder / "README.md").write_text("- [0001](0001-first.md): first\n", encoding="utf-8")
+
+            def problems(third):
+                (folder / "0001-first.md").write_text(f"# 0001: first\n\n{third}\n", encoding="utf-8")
+                return [(path, line) for path, line, _ in problems_of_decisions(pathlib.Path(name))]
+
+            for status in ["accepted.", "accepted; supersedes [0000](0000-a.md) in part.", "superseded by [0002](0002-b.md).",
+                           "superseded in part by [0002](0002-b.md): its name."]:
+                self.assertEqual(problems("Status: " + status), [], status)
+            for third in ["", "## Context", "Status: superseded", "Status: new.", "accepted."]:
+                self.assertEqual(problems(third), [("doc/decisions/0001-first.md", 3)], third)
 
 
 if __name__ == "__main__":
