@@ -4,7 +4,6 @@
 #include <limits>
 #include <stdexcept>
 
-#include "launcher/protocol/rank_variables.h"
 #include "support/number.h"
 
 namespace launcher {
@@ -80,54 +79,7 @@ void CompareWithProcessManager(const Lookup& get, const RankInfo& info) {
   }
 }
 
-std::string TextOf(RankValue value, const RankInfo& info) {
-  switch (value) {
-    case RankValue::kRank:
-      return std::to_string(info.rank);
-    case RankValue::kWorldSize:
-      return std::to_string(info.world_size);
-    case RankValue::kLocalRank:
-      return std::to_string(info.local_rank);
-    case RankValue::kLocalWorldSize:
-      return std::to_string(info.local_world_size);
-    case RankValue::kNodeRank:
-      return std::to_string(info.node_rank);
-    case RankValue::kNodeCount:
-      return std::to_string(info.node_count);
-    case RankValue::kMasterAddress:
-      return info.master_address;
-    case RankValue::kMasterPort:
-      return info.master_port != 0 ? std::to_string(info.master_port) : "";
-    case RankValue::kHost:
-      return info.host;
-    case RankValue::kSpawner:
-      return info.spawner;
-    case RankValue::kPmi:
-      return info.pmi;
-    case RankValue::kRunDirectory:
-      return info.run_dir;
-    case RankValue::kRestartCount:
-      return std::to_string(info.restart_count);
-    case RankValue::kGpus:
-      return std::to_string(info.gpus);
-  }
-  return "";
-}
-
 }  // namespace
-
-EnvironmentVariables MakeRankEnvironment(const RankInfo& info) {
-  EnvironmentVariables result;
-  const auto add = [&](const RankVariable& variable) {
-    std::string value = TextOf(variable.value, info);
-    if (!value.empty()) result.emplace_back(variable.name, std::move(value));
-  };
-  for (const RankVariable& variable : kRankVariables) add(variable);
-  if (info.pmi == "pmix" || info.pmi == "pmi2") {
-    for (const RankVariable& variable : kOpenMpiVariables) add(variable);
-  }
-  return result;
-}
 
 RankInfo ReadRankEnvironment(const Lookup& get) {
   RankInfo info;

@@ -9,8 +9,6 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
 namespace launcher {
 
@@ -32,18 +30,10 @@ struct RankInfo {
   int master_port = 0;
 };
 
-using EnvironmentVariables = std::vector<std::pair<std::string, std::string>>;
-
-// The variables of `info`: torch's RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR
-// MASTER_PORT GROUP_RANK NODE_RANK; HOROVOD_RANK SIZE LOCAL_RANK LOCAL_SIZE CROSS_RANK CROSS_SIZE
-// HOSTNAME; DDLRUN_SPAWNER DDLRUN_PMI DDLRUN_RUN_DIR DDLRUN_RESTART_COUNT DDLRUN_NODE_RANK
-// DDLRUN_NODE_COUNT DDLRUN_HOST DDLRUN_GPUS; with a PMI of srun OMPI_COMM_WORLD_RANK SIZE
-// LOCAL_RANK LOCAL_SIZE.  An empty string or port 0 is left out.
-EnvironmentVariables MakeRankEnvironment(const RankInfo& info);
-
-// The inverse.  `get` returns the value of a variable, or nullopt where it is not set.  Without
-// RANK and WORLD_SIZE the program was started by hand, as a world of one rank.  Without
-// DDLRUN_GPUS, SLURM_GPUS_ON_NODE says how many GPUs were granted.
+// What a rank is by its variables (rank_variables.h: which has which value; the shim sets them).
+// `get` returns the value of a variable, or nullopt where it is not set.  Without RANK and
+// WORLD_SIZE the program was started by hand, as a world of one rank.  Without DDLRUN_GPUS,
+// SLURM_GPUS_ON_NODE says how many GPUs were granted.
 //
 // Throws std::runtime_error that names the variable when one of a pair is missing, when a value is
 // no number, or when two contradict each other: RANK is not below WORLD_SIZE, or the process

@@ -27,6 +27,47 @@ launchers() {
   ! command -v mpirun > /dev/null || echo mpirun
 }
 
+# Of the rank 3, without those whose value differs from job to job.
+readonly variables='RANK=3
+WORLD_SIZE=4
+LOCAL_RANK=1
+LOCAL_WORLD_SIZE=2
+GROUP_RANK=1
+NODE_RANK=1
+MASTER_ADDR=n1
+DDLRUN_MASTER_ADDR=n1
+HOROVOD_RANK=3
+HOROVOD_SIZE=4
+HOROVOD_LOCAL_RANK=1
+HOROVOD_LOCAL_SIZE=2
+HOROVOD_CROSS_RANK=1
+HOROVOD_CROSS_SIZE=2
+HOROVOD_HOSTNAME=n2
+DDLRUN_HOST=n2
+DDLRUN_NODE_RANK=1
+DDLRUN_NODE_COUNT=2
+DDLRUN_RESTART_COUNT=0
+DDLRUN_GPUS=2
+OMPI_COMM_WORLD_RANK=3
+OMPI_COMM_WORLD_SIZE=4
+OMPI_COMM_WORLD_LOCAL_RANK=1
+OMPI_COMM_WORLD_LOCAL_SIZE=2'
+
+@test "a rank is told who it is by the names of torch, Horovod and Open MPI" {
+  local launcher port
+  for launcher in $(launchers); do
+    job "$launcher" '[ $RANK -ne 3 ] || env'
+    batch job -N2 --gres=gpu:2
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "$(comm -23 <(sort <<< "$variables") <(sort <<< "$output"))" = "" ]
+    grep -qx "DDLRUN_SPAWNER=$launcher" <<< "$output"
+    port=$(sed -n 's/^MASTER_PORT=//p' <<< "$output")
+    [ "$port" -gt 0 ]
+    grep -qx "DDLRUN_MASTER_PORT=$port" <<< "$output"
+  done
+}
+
 @test "options of srun that are left in the environment reach neither the ranks nor srun's answers" {
   job auto 'echo "rank $RANK/$WORLD_SIZE $(hostname) $SLURM_NNODES $SLURM_NTASKS ${SLURM_NO_KILL-} ${SLURM_STDERRMODE-} ${SRUN_CPUS_PER_TASK-}"; echo error >&2'
   local name
