@@ -24,7 +24,6 @@
 #include "support/counted.h"
 #include "trainer/core/error.h"
 #include "trainer/telemetry/text/clock.h"
-#include "trainer/telemetry/text/progress.h"
 
 namespace ddlctl {
 namespace {

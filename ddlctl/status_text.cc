@@ -9,7 +9,7 @@
 
 #include "ddlctl/load_view.h"
 #include "support/counted.h"
-#include "trainer/telemetry/text/progress.h"
+#include "trainer/telemetry/text/clock.h"
 
 namespace ddlctl {
 

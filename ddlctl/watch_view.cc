@@ -12,7 +12,7 @@
 #include "ddlctl/load_view.h"
 #include "ddlctl/status_text.h"
 #include "support/counted.h"
-#include "trainer/telemetry/text/progress.h"
+#include "trainer/telemetry/text/clock.h"
 
 namespace ddlctl {
 namespace {

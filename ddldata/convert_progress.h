@@ -13,7 +13,7 @@
 #include <string>
 
 #include "trainer/telemetry/text/clock.h"
-#include "trainer/telemetry/text/progress.h"
+#include "trainer/telemetry/text/progress_options.h"
 
 namespace trainer {
 

@@ -322,10 +322,9 @@ int RunTogether(const World& world, const std::vector<std::string>& arguments) {
                                 .backend = backend.description(),
                                 .communication = met.description(),
                                 .job = EnvironmentVariable("SLURM_JOB_ID").value_or("")};
-    outputs =
-        std::make_unique<RootOutputs>(MakeRootOutputsOptions(options, rank, backend.device_id(),
-                                                             ProgressFor(STDERR_FILENO), launch),
-                                      line, log);
+    outputs = std::make_unique<RootOutputs>(
+        RootOutputsParts{options, rank, launch, backend.device_id(), ProgressFor(STDERR_FILENO)},
+        line, log);
   }
   return Train(world, config, measured, plan_file, sources, *memory.plan, outputs.get(),
                lock.get());

@@ -26,6 +26,13 @@
 #include "support/number.h"
 #include "trainer/comm/factory.h"
 #include "trainer/outputs/log_file.h"
+#include "trainer/telemetry/formats/dllogger.h"
+#include "trainer/telemetry/formats/event_file.h"
+#include "trainer/telemetry/formats/mllog.h"
+#include "trainer/telemetry/formats/nvlog.h"
+#include "trainer/telemetry/formats/progress.h"
+#include "trainer/telemetry/formats/prometheus_file.h"
+#include "trainer/telemetry/formats/training_json.h"
 #include "trainer/train/report/report.h"
 #include "trainer/train/step/step_trace.h"
 
@@ -124,13 +131,11 @@ Times Cost(unsigned logs, double step_seconds) {
 
   Outputs outputs;
   outputs.log = log;
-  if ((logs & kLines) != 0) outputs.nvlog = &nvlog;
-  if ((logs & kLines) != 0) outputs.dllogger = &dllogger;
-  if ((logs & kLines) != 0) outputs.progress = &progress;
-  if ((logs & kMlLog) != 0) outputs.mllog = &mllog;
-  if ((logs & kTrainingJson) != 0) outputs.training_json = &training_json;
-  if ((logs & kEvents) != 0) outputs.events = &events;
-  if ((logs & kPrometheus) != 0) outputs.prometheus = &prometheus;
+  if ((logs & kLines) != 0) outputs.logs = {&nvlog, &dllogger, &progress};
+  if ((logs & kMlLog) != 0) outputs.logs.push_back(&mllog);
+  if ((logs & kTrainingJson) != 0) outputs.logs.push_back(&training_json);
+  if ((logs & kEvents) != 0) outputs.logs.push_back(&events);
+  if ((logs & kPrometheus) != 0) outputs.logs.push_back(&prometheus);
   SpanRecorder* const spans = (logs & kTrace) != 0 ? &recorder : nullptr;
 
   const TrainConfig config = ConfigIn(folder.path(), logs);

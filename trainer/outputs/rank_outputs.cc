@@ -24,7 +24,7 @@ RankOutputs::~RankOutputs() {
 }
 
 Outputs RankOutputs::AddedTo(Outputs outputs) {
-  outputs.prometheus = prometheus_ ? &*prometheus_ : nullptr;
+  if (prometheus_) outputs.logs.push_back(&*prometheus_);
   return outputs;
 }
 

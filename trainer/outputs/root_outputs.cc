@@ -4,22 +4,22 @@
 
 #include <unistd.h>
 
-#include <iostream>
+#include <filesystem>
 #include <utility>
 
 #include "trainer/checkpoint/names.h"
 #include "trainer/outputs/logged_parameters.h"
 #include "trainer/outputs/run_folders.h"
+#include "trainer/telemetry/formats/dllogger.h"
+#include "trainer/telemetry/formats/mllog.h"
+#include "trainer/telemetry/formats/nvlog.h"
+#include "trainer/telemetry/formats/progress.h"
+#include "trainer/telemetry/formats/training_json.h"
 
 namespace trainer {
 namespace {
 
 constexpr char kStandardOutput[] = "standard output";
-
-template <typename T>
-T* PointerTo(std::optional<T>& value) {
-  return value ? &*value : nullptr;
-}
 
 // Both are on one terminal, as far as anybody can tell.
 std::function<void()> BeforeText(const ProgressOptions& progress, RedrawnLine& line) {
@@ -29,54 +29,47 @@ std::function<void()> BeforeText(const ProgressOptions& progress, RedrawnLine& l
 
 }  // namespace
 
-RootOutputsOptions MakeRootOutputsOptions(const Options& options, const launcher::RankInfo& rank,
-                                          const std::string& device_id,
-                                          const ProgressOptions& progress,
-                                          const LaunchFacts& launch) {
-  const std::filesystem::path& folder = options.results_dir;
-  const std::string host = rank.host.empty() ? HostName() : rank.host;
-  return {.json_path = folder / options.log_filename,
-          .parameters = LoggedParameters(options),
-          .launch = DescribeLaunch(launch, rank, host),
-          .device_id = device_id,
-          .progress = progress,
-          .training_json =
-              KeepsWeights(options.mode) ? folder / "training.json" : std::filesystem::path(),
-          .mllog_path = options.mllog,
-          .submission = {options.mllog_org, options.mllog_platform, options.mllog_status},
-          .tensorboard_dir = options.tensorboard_dir,
-          .host = host,
-          .comments_job = options.job_comment,
-          .job_id = launch.job};
-}
-
-RootOutputs::RootOutputs(const RootOutputsOptions& options, RedrawnLine& line, const Logger& log)
+RootOutputs::RootOutputs(const RootOutputsParts& parts, RedrawnLine& line, const Logger& log)
     : log_(log),
-      json_(options.json_path, "another --results_dir or --log_filename", log),
+      json_(parts.options.results_dir / parts.options.log_filename,
+            "another --results_dir or --log_filename", log),
       text_buffer_(STDOUT_FILENO, /*is_own=*/false, TellLoss(log, kStandardOutput),
-                   BeforeText(options.progress, line)),
-      dllogger_(&text_, &json_.stream()),
-      progress_(options.progress, line) {
-  if (!options.device_id.empty()) gpu_.emplace("libnvidia-ml.so.1", options.device_id);
-  dllogger_.Parameters(options.parameters);
-  if (!options.launch.empty()) dllogger_.Metadata("run", options.launch);
+                   BeforeText(parts.progress, line)) {
+  const Options& options = parts.options;
+  const std::string host = parts.rank.host.empty() ? HostName() : parts.rank.host;
+  if (!parts.device_id.empty()) gpu_.emplace("libnvidia-ml.so.1", parts.device_id);
+
+  logs_.push_back(std::make_unique<NvLog>(text_));
+
+  auto dllogger = std::make_unique<DlLogger>(&text_, &json_.stream());
+  dllogger->Parameters(LoggedParameters(options));
+  dllogger->Metadata("run", DescribeLaunch(parts.launch, parts.rank, host));
   for (const char* metric : {"imgs_per_sec", "train_throughput", "eval_throughput"}) {
-    dllogger_.Metadata(metric, {{"unit", "images/s"}});
+    dllogger->Metadata(metric, {{"unit", "images/s"}});
   }
-  if (!options.mllog_path.empty()) {
-    mllog_file_.emplace(options.mllog_path, "another --mllog", log);
-    mllog_.emplace(mllog_file_->stream(), options.submission);
+  logs_.push_back(std::move(dllogger));
+
+  if (!options.mllog.empty()) {
+    mllog_file_.emplace(options.mllog, "another --mllog", log);
+    logs_.push_back(std::make_unique<MlLog>(
+        mllog_file_->stream(),
+        MlLogSubmission{options.mllog_org, options.mllog_platform, options.mllog_status}));
   }
-  if (!options.training_json.empty()) {
-    TryToWrite(options.training_json, "another --results_dir");
-    training_json_.emplace(options.training_json, TellOldText(log, options.training_json.string()));
+  if (KeepsWeights(options.mode)) {
+    const std::filesystem::path path = options.results_dir / "training.json";
+    TryToWrite(path, "another --results_dir");
+    logs_.push_back(std::make_unique<TrainingJson>(path, TellOldText(log, path.string())));
   }
   if (!options.tensorboard_dir.empty()) {
     MakeFolder(options.tensorboard_dir, "--tensorboard_dir");
-    events_.emplace(options.tensorboard_dir, options.host, "another --tensorboard_dir",
-                    TellLoss(log, options.tensorboard_dir.string(), "events"));
+    auto events =
+        std::make_unique<EventFile>(options.tensorboard_dir, host, "another --tensorboard_dir",
+                                    TellLoss(log, options.tensorboard_dir, "events"));
+    events_ = events.get();
+    logs_.push_back(std::move(events));
   }
-  if (options.comments_job) CommentJob(options.job_id);
+  logs_.push_back(std::make_unique<Progress>(parts.progress, line));
+  if (options.job_comment) CommentJob(parts.launch.job);
 }
 
 void RootOutputs::CommentJob(const std::string& job_id) {
@@ -88,27 +81,23 @@ void RootOutputs::CommentJob(const std::string& job_id) {
     if (std::exchange(has_told, true)) return;
     log->warn("--job_comment: the comment of the job may be an old one: {}", why);
   });
-  job_comment_.emplace([this, job_id](const std::string& comment) {
+  logs_.push_back(std::make_unique<JobComment>([this, job_id](const std::string& comment) {
     comment_order_->Give(CommentOrder(job_id, comment));
-  });
+  }));
 }
 
 Outputs RootOutputs::outputs() {
-  return {.log = log_,
-          .nvlog = &nvlog_,
-          .dllogger = &dllogger_,
-          .mllog = PointerTo(mllog_),
-          .events = PointerTo(events_),
-          .training_json = PointerTo(training_json_),
-          .progress = &progress_,
-          .job_comment = PointerTo(job_comment_),
-          .gpu = PointerTo(gpu_)};
+  Outputs outputs = {.log = log_, .gpu = gpu_ ? &*gpu_ : nullptr};
+  for (const auto& log : logs_) outputs.logs.push_back(log.get());
+  return outputs;
 }
 
 bool RootOutputs::End() {
   json_.TellLosses();
   if (mllog_file_) mllog_file_->TellLosses();
-  if (events_) TellLosses(log_, events_->path().string(), events_->lost_events(), "event");
+  if (events_ != nullptr) {
+    TellLosses(log_, events_->path().string(), events_->lost_events(), "event");
+  }
   TellLosses(log_, kStandardOutput, text_buffer_.lost_lines());
   return text_buffer_.lost_lines() == 0;
 }

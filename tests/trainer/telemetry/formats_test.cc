@@ -83,6 +83,16 @@ TEST_F(ClockTest, PrintsEachForm) {
   EXPECT_EQ(PythonDatetime(time_), "2020-11-17 17:10:53.000001");
 }
 
+TEST(FormatDuration, PrintsHoursAndDays) {
+  EXPECT_EQ(FormatDuration(0), "0:00:00");
+  EXPECT_EQ(FormatDuration(2527.4), "0:42:07");
+  EXPECT_EQ(FormatDuration(86399), "23:59:59");
+  EXPECT_EQ(FormatDuration(2 * 86400 + 3 * 3600 + 4 * 60 + 5), "2d 03:04:05");
+  EXPECT_EQ(FormatDuration(-1), "?");
+  EXPECT_EQ(FormatDuration(std::numeric_limits<double>::quiet_NaN()), "?");
+  EXPECT_EQ(FormatDuration(std::numeric_limits<double>::infinity()), "?");
+}
+
 TEST(Log, PrefixesTimeRankAndLevel) {
   std::ostringstream out;
   const Logger log = MakeLogger(out, 3, "info");

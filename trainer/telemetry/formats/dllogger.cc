@@ -62,13 +62,37 @@ void DlLogger::WriteMetadata(const std::string& metric, const DlData& metadata) 
          << std::flush;
 }
 
-void DlLogger::Start() {
+void DlLogger::StartRun() {
   for (const auto& write : std::exchange(waiting_, {})) write();
 }
 
 void DlLogger::Log(const DlStep& step, const DlData& data) {
-  Start();
+  StartRun();
   Write(Tuple(step), "[" + Join(step) + "]", data);
+}
+
+void DlLogger::Step(const StepMetrics& metrics) {
+  if (metrics.launch_step < kUnloggedSteps) return;
+  Log({metrics.epoch, metrics.step}, {{"imgs_per_sec", metrics.images_per_second},
+                                      {"cross_entropy", metrics.cross_entropy},
+                                      {"l2_loss", metrics.l2_loss},
+                                      {"total_loss", metrics.total_loss},
+                                      {"learning_rate", metrics.learning_rate}});
+}
+
+void DlLogger::EndTraining(std::optional<double> images_per_second) {
+  if (images_per_second) Log({}, {{"train_throughput", *images_per_second}});
+}
+
+void DlLogger::EndEvaluation(const EvaluationMetrics& metrics) {
+  Log({}, {{"top1_accuracy", metrics.top1},
+           {"top5_accuracy", metrics.top5},
+           {"eval_loss", metrics.cross_entropy},
+           {"eval_throughput", metrics.images_per_second}});
+}
+
+void DlLogger::EndInferenceBenchmark(double images_per_second) {
+  Log({}, {{"eval_throughput", images_per_second}});
 }
 
 void DlLogger::Write(const std::string& text_step, const std::string& json_step,

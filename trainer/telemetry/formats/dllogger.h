@@ -13,11 +13,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "trainer/telemetry/formats/training_log.h"
 #include "trainer/telemetry/text/clock.h"
 #include "trainer/telemetry/text/python_format.h"
 
@@ -27,19 +29,28 @@ namespace trainer {
 using DlStep = std::vector<std::int64_t>;
 using DlData = LogFields;
 
-class DlLogger {
+class DlLogger : public TrainingLog {
  public:
+  // Lines of steps begin after this many of the launch, as in NVIDIA's hook: readers of its logs
+  // count on it (DLPerf takes 100 lines out of 120 steps).
+  static constexpr std::int64_t kUnloggedSteps = 20;
+
   // Either may be null; both must stay alive.  Elapsed time counts from here.
   DlLogger(std::ostream* text, std::ostream* json, WallClock clock = SystemClock());
 
-  // Both are written by Start or before the first line of Log: a run that is refused leaves its log
-  // as it was.  Properties of a metric, such as its unit; in the JSON alone: the text form is that
-  // of NVIDIA's script of 2020, which tells none.
+  // Both are written by StartRun or before the first line of Log: a run that is refused leaves its
+  // log as it was.  Properties of a metric, such as its unit; in the JSON alone: the text form is
+  // that of NVIDIA's script of 2020, which tells none.
   void Metadata(const std::string& metric, const DlData& metadata);
   // How the run was started; the step is the word PARAMETER.
   void Parameters(const DlData& data);
-  void Start();
+  void StartRun() override;
   void Log(const DlStep& step, const DlData& data);
+
+  void Step(const StepMetrics& metrics) override;
+  void EndTraining(std::optional<double> images_per_second) override;
+  void EndEvaluation(const EvaluationMetrics& metrics) override;
+  void EndInferenceBenchmark(double images_per_second) override;
 
  private:
   void WriteMetadata(const std::string& metric, const DlData& metadata);

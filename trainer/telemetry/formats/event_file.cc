@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <concepts>
@@ -98,7 +100,47 @@ EventFile::EventFile(const std::filesystem::path& folder, const std::string& hos
   Append(VersionRecord(clock_()));
 }
 
-void EventFile::StartSession(std::int64_t step) { Append(SessionRecord(clock_(), step)); }
+// Steps from there on are this launch's.
+void EventFile::StartTraining(const TrainingSummary& summary) {
+  Append(SessionRecord(clock_(), summary.first_step));
+}
+
+void EventFile::Step(const StepMetrics& metrics) {
+  if (!metrics.is_displayed) return;
+  const StepTimes& times = metrics.times;
+  Scalars(metrics.step, std::array<Scalar, 14>{
+                            {{"train/images_per_second", metrics.images_per_second},
+                             {"train/cross_entropy", metrics.cross_entropy},
+                             {"train/l2_loss", metrics.l2_loss},
+                             {"train/total_loss", metrics.total_loss},
+                             {"train/top1", metrics.top1},
+                             {"train/learning_rate", metrics.learning_rate},
+                             {"train/gradient_norm", metrics.gradient_norm},
+                             {"train/loss_scale", metrics.loss_scale},
+                             {"seconds/step", times.step},
+                             {"seconds/input_wait", times[StepPhase::kInputWait]},
+                             {"seconds/forward", times[StepPhase::kForward]},
+                             {"seconds/backward", times[StepPhase::kBackward]},
+                             {"seconds/exposed_all_reduce", times[StepPhase::kExposedAllReduce]},
+                             {"seconds/update", times[StepPhase::kUpdate]}}});
+}
+
+void EventFile::RolledBack(const RollbackSummary& summary) {
+  Append(SessionRecord(clock_(), summary.first_step));
+  Scalars(summary.first_step,
+          std::array<Scalar, 1>{
+              {{"train/skipped_images", static_cast<double>(summary.skipped_images)}}});
+}
+
+// At the step of the update which made these weights.  TensorBoard drops what stands at the step
+// from which a launch goes on, or behind it.
+void EventFile::EndEvaluation(const EvaluationMetrics& metrics) {
+  Scalars(std::max<std::int64_t>(metrics.step - 1, 0),
+          std::array<Scalar, 4>{{{"evaluation/top1", metrics.top1},
+                                 {"evaluation/top5", metrics.top5},
+                                 {"evaluation/cross_entropy", metrics.cross_entropy},
+                                 {"evaluation/images_per_second", metrics.images_per_second}}});
+}
 
 void EventFile::Scalars(std::int64_t step, std::span<const Scalar> scalars) {
   Append(ScalarsRecord(clock_(), step, scalars));

@@ -18,6 +18,7 @@
 #include <string_view>
 
 #include "support/descriptor.h"
+#include "trainer/telemetry/formats/training_log.h"
 #include "trainer/telemetry/text/clock.h"
 
 namespace trainer {
@@ -32,7 +33,7 @@ std::string VersionRecord(TimePoint now);
 std::string SessionRecord(TimePoint now, std::int64_t first_step);
 std::string ScalarsRecord(TimePoint now, std::int64_t step, std::span<const Scalar> scalars);
 
-class EventFile {
+class EventFile : public TrainingLog {
  public:
   // Makes a new file in `folder`, events.out.tfevents.SECONDS.HOST.PID.  A record that cannot be
   // written is left out as a whole; `on_loss` is told errno when the one before was written.
@@ -45,11 +46,14 @@ class EventFile {
   const std::filesystem::path& path() const { return path_; }
   std::int64_t lost_events() const { return lost_events_; }
 
-  // Steps from `step` on are this launch's.
-  void StartSession(std::int64_t step);
-  void Scalars(std::int64_t step, std::span<const Scalar> scalars);
+  void StartTraining(const TrainingSummary& summary) override;
+  // Those that are displayed.
+  void Step(const StepMetrics& metrics) override;
+  void RolledBack(const RollbackSummary& summary) override;
+  void EndEvaluation(const EvaluationMetrics& metrics) override;
 
  private:
+  void Scalars(std::int64_t step, std::span<const Scalar> scalars);
   void Append(const std::string& record);
 
   const std::function<void(int)> on_loss_;

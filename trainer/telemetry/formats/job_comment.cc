@@ -104,11 +104,11 @@ void OrderInBackground::Give(const std::vector<std::string>& argv) {
 JobComment::JobComment(Update update, WallClock clock)
     : update_(std::move(update)), clock_(std::move(clock)) {}
 
-void JobComment::Step(const ProgressState& state) {
+void JobComment::Step(const StepMetrics& metrics) {
   const TimePoint now = clock_();
   const bool is_first = first_step_ < 0;
   if (is_first) {
-    first_step_ = state.step;
+    first_step_ = metrics.steps_done();
     first_time_ = now;
   } else {
     // A clock that was set back is no reason to wait.
@@ -116,22 +116,22 @@ void JobComment::Step(const ProgressState& state) {
     if (since >= 0 && since < kSecondsBetweenUpdates) return;
   }
   updated_ = now;
-  update_(Text(state, now));
+  update_(Text(metrics, now));
 }
 
-std::string JobComment::Text(const ProgressState& state, TimePoint now) const {
-  const std::int64_t done = state.step - first_step_;
+std::string JobComment::Text(const StepMetrics& metrics, TimePoint now) const {
+  const std::int64_t done = metrics.steps_done() - first_step_;
   const double left = done > 0 ? InSeconds(now - first_time_) / static_cast<double>(done) *
-                                     static_cast<double>(state.total_steps - state.step)
+                                     static_cast<double>(metrics.total_steps - metrics.steps_done())
                                : -1;
   // People count epochs from 1; at the very end the last one stays.
   const std::string epoch =
-      state.epochs > 0
-          ? fmt::format(" epoch {}/{}", std::min(state.epoch + 1, state.epochs), state.epochs)
+      metrics.epochs > 0
+          ? fmt::format(" epoch {}/{}", std::min(metrics.epoch + 1, metrics.epochs), metrics.epochs)
           : "";
-  return fmt::format("ddltraind step {}/{}{} loss {:.4f} {:.1f} images/s eta {}", state.step,
-                     state.total_steps, epoch, state.loss, state.images_per_second,
-                     FormatDuration(left));
+  return fmt::format("ddltraind step {}/{}{} loss {:.4f} {:.1f} images/s eta {}",
+                     metrics.steps_done(), metrics.total_steps, epoch, metrics.total_loss,
+                     metrics.images_per_second, FormatDuration(left));
 }
 
 std::vector<std::string> CommentOrder(const std::string& job_id, const std::string& comment) {

@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/telemetry/formats/training_log.h"
 #include "trainer/telemetry/text/clock.h"
-#include "trainer/telemetry/text/progress.h"
 
 namespace trainer {
 
@@ -48,7 +48,7 @@ class OrderInBackground {
   pid_t child_ = 0;
 };
 
-class JobComment {
+class JobComment : public TrainingLog {
  public:
   // slurmctld writes its state for each update.
   static constexpr double kSecondsBetweenUpdates = 60;
@@ -56,11 +56,11 @@ class JobComment {
 
   explicit JobComment(Update update, WallClock clock = SystemClock());
 
-  // After a step: updates the comment after the first one, then no more often than that.
-  void Step(const ProgressState& state);
+  // Updates the comment after the first one, then no more often than that.
+  void Step(const StepMetrics& metrics) override;
 
  private:
-  std::string Text(const ProgressState& state, TimePoint now) const;
+  std::string Text(const StepMetrics& metrics, TimePoint now) const;
 
   const Update update_;
   const WallClock clock_;

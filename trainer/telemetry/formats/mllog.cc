@@ -22,26 +22,26 @@ MlLog::MlLog(std::ostream& out, const MlLogSubmission& submission, WallClock clo
   Start("init_start", {});
 }
 
-void MlLog::StartTraining(const MlLogTraining& training) {
-  training_ = training;
-  Point("seed", training.seed);
-  Point("global_batch_size", training.global_batch);
-  Point("gradient_accumulation_steps", training.batches_per_step);
-  Point("train_samples", training.train_samples);
-  Point("eval_samples", training.eval_samples);
+void MlLog::StartTraining(const TrainingSummary& summary) {
+  first_epoch_ = summary.first_epoch;
+  Point("seed", summary.seed);
+  Point("global_batch_size", summary.global_batch);
+  Point("gradient_accumulation_steps", summary.batches_per_step);
+  Point("train_samples", summary.train_samples);
+  Point("eval_samples", summary.eval_samples);
   Point("opt_name", "sgd");
-  Point("sgd_opt_base_learning_rate", training.base_learning_rate);
-  Point("opt_learning_rate_warmup_epochs", training.warmup_epochs);
-  Point("sgd_opt_learning_rate_decay_steps", training.decay_steps);
-  Point("sgd_opt_momentum", training.momentum);
-  Point("sgd_opt_weight_decay", training.weight_decay);
-  Point("model_bn_span", training.batch_per_rank);
+  Point("sgd_opt_base_learning_rate", summary.base_learning_rate);
+  Point("opt_learning_rate_warmup_epochs", summary.warmup_epochs);
+  Point("sgd_opt_learning_rate_decay_steps", summary.decay_steps);
+  Point("sgd_opt_momentum", summary.momentum);
+  Point("sgd_opt_weight_decay", summary.weight_decay);
+  Point("model_bn_span", summary.batch_per_rank);
   Stop("init_stop", {});
   Start("run_start", {});
   is_running_ = true;
-  Start("block_start", {{"first_epoch_num", training.first_epoch + 1},
-                        {"epoch_count", training.epochs - training.first_epoch}});
-  StartEpoch(training.first_epoch);
+  Start("block_start", {{"first_epoch_num", summary.first_epoch + 1},
+                        {"epoch_count", summary.epochs - summary.first_epoch}});
+  StartEpoch(summary.first_epoch);
 }
 
 void MlLog::StartEpoch(std::int64_t epoch) {
@@ -49,31 +49,39 @@ void MlLog::StartEpoch(std::int64_t epoch) {
   Start("epoch_start", Epoch(epoch));
 }
 
-void MlLog::EndEpoch(std::int64_t epoch, bool more) {
+void MlLog::EndEpoch(std::int64_t epoch, bool is_last) {
   Stop("epoch_stop", Epoch(epoch));
   open_epoch_ = -1;
-  if (more) StartEpoch(epoch + 1);
+  if (!is_last) StartEpoch(epoch + 1);
 }
 
-void MlLog::EndTraining() {
-  if (open_epoch_ >= 0) EndEpoch(open_epoch_, false);
-  Stop("block_stop", {{"first_epoch_num", training_.first_epoch + 1}});
+void MlLog::Step(const StepMetrics& metrics) {
+  if (metrics.ends_epoch) EndEpoch(metrics.epoch, metrics.is_last);
 }
 
-void MlLog::StartEvaluation(std::int64_t epoch) {
+void MlLog::RolledBack(const RollbackSummary& summary) {
+  if (summary.ends_epoch) EndEpoch(summary.bad_epoch, summary.is_last);
+}
+
+void MlLog::EndTraining(std::optional<double> /*images_per_second*/) {
+  if (open_epoch_ >= 0) EndEpoch(open_epoch_, /*is_last=*/true);
+  Stop("block_stop", {{"first_epoch_num", first_epoch_ + 1}});
+}
+
+void MlLog::StartEvaluation(const EvaluationSummary& summary) {
   // A launch that finds its training done only evaluates: that is no run.
-  if (is_running_) Start("eval_start", Epoch(epoch));
+  if (is_running_) Start("eval_start", Epoch(summary.epoch));
 }
 
-void MlLog::EndEvaluation(std::int64_t epoch, double top1) {
+void MlLog::EndEvaluation(const EvaluationMetrics& metrics) {
   if (!is_running_) return;
-  Point("eval_accuracy", top1, Epoch(epoch));
-  Stop("eval_stop", Epoch(epoch));
+  Point("eval_accuracy", metrics.top1, Epoch(metrics.epoch));
+  Stop("eval_stop", Epoch(metrics.epoch));
 }
 
-void MlLog::EndRun(bool success) {
+void MlLog::EndRun(bool complete) {
   if (!is_running_) return;
-  Stop("run_stop", {{"status", success ? "success" : "aborted"}});
+  Stop("run_stop", {{"status", complete ? "success" : "aborted"}});
   is_running_ = false;
 }
 

@@ -11,10 +11,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <string_view>
 
+#include "trainer/telemetry/formats/training_log.h"
 #include "trainer/telemetry/text/clock.h"
 #include "trainer/telemetry/text/python_format.h"
 
@@ -27,42 +29,24 @@ struct MlLogSubmission {
   std::string status;  // "cloud", "onprem", "preview" or "research"
 };
 
-// The training that this launch is to make.
-struct MlLogTraining {
-  std::uint64_t seed = 0;
-  std::int64_t global_batch = 0;
-  std::int64_t batches_per_step = 1;  // of a rank
-  std::int64_t batch_per_rank = 0;
-  std::int64_t train_samples = 0;  // of the sets
-  std::int64_t eval_samples = 0;
-  double base_learning_rate = 0;  // scaled to the global batch
-  std::int64_t warmup_epochs = 0;
-  std::int64_t decay_steps = 0;
-  double momentum = 0;
-  double weight_decay = 0;
-  std::int64_t first_epoch = 0;  // from 0; the one that it goes on in
-  std::int64_t epochs = 0;       // of the whole run, those before first_epoch among them
-};
-
-class MlLog {
+class MlLog : public TrainingLog {
  public:
   // `out` must stay alive.  Writes the submission and the start of the initialisation.
   MlLog(std::ostream& out, const MlLogSubmission& submission, WallClock clock = SystemClock());
 
   // The end of the initialisation, and the beginning of the first epoch.
-  void StartTraining(const MlLogTraining& training);
-  // The steps of `epoch`, from 0, are done.  `more`: this launch makes others.
-  void EndEpoch(std::int64_t epoch, bool more);
-  void EndTraining();
-  // Of the weights after `epoch`, from 0, or in its midst; also between epochs of the block.
-  void StartEvaluation(std::int64_t epoch);
-  // `top1`: a fraction of 1.
-  void EndEvaluation(std::int64_t epoch, double top1);
-  // `success`: all of it, the evaluation too, was done.
-  void EndRun(bool success);
+  void StartTraining(const TrainingSummary& summary) override;
+  void Step(const StepMetrics& metrics) override;
+  void RolledBack(const RollbackSummary& summary) override;
+  void EndTraining(std::optional<double> images_per_second) override;
+  // Also between epochs of the block.
+  void StartEvaluation(const EvaluationSummary& summary) override;
+  void EndEvaluation(const EvaluationMetrics& metrics) override;
+  void EndRun(bool complete) override;
 
  private:
   void StartEpoch(std::int64_t epoch);
+  void EndEpoch(std::int64_t epoch, bool is_last);
   LogFields Epoch(std::int64_t epoch) const;
   void Point(std::string_view key, const LogValue& value, const LogFields& metadata = {});
   void Start(std::string_view key, const LogFields& metadata);
@@ -72,7 +56,7 @@ class MlLog {
 
   std::ostream& out_;
   WallClock clock_;
-  MlLogTraining training_;
+  std::int64_t first_epoch_ = 0;  // from 0
   std::int64_t open_epoch_ = -1;  // that has begun and not ended
   bool is_running_ = false;       // from run_start to run_stop
 };

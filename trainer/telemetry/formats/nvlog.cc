@@ -43,38 +43,39 @@ void NvLog::StartTraining(const TrainingSummary& summary) {
   Value("runner.py:374", "Per-GPU Batch Size", summary.batch_per_rank);
 }
 
-void NvLog::Iteration(const IterationMetrics& metrics) {
-  Value("training_hooks.py:100", "iteration", metrics.iteration);
-  Value("training_hooks.py:101", "imgs_per_sec", metrics.images_per_second);
-  Value("training_hooks.py:102", "cross_entropy", metrics.cross_entropy);
-  Value("training_hooks.py:103", "l2_loss", metrics.l2_loss);
-  Value("training_hooks.py:104", "total_loss", metrics.total_loss);
-  Value("training_hooks.py:105", "learning_rate", metrics.learning_rate);
+void NvLog::Step(const StepMetrics& metrics) {
+  if (metrics.is_displayed) {
+    Value("training_hooks.py:100", "iteration", metrics.launch_step);
+    Value("training_hooks.py:101", "imgs_per_sec", metrics.images_per_second);
+    Value("training_hooks.py:102", "cross_entropy", metrics.cross_entropy);
+    Value("training_hooks.py:103", "l2_loss", metrics.l2_loss);
+    Value("training_hooks.py:104", "total_loss", metrics.total_loss);
+    Value("training_hooks.py:105", "learning_rate", metrics.learning_rate);
+  }
+  if (!metrics.ends_epoch) return;
+  Value("training_hooks.py:112", "epoch", metrics.epoch);
+  Value("training_hooks.py:113", "final_cross_entropy", metrics.cross_entropy);
+  Value("training_hooks.py:114", "final_l2_loss", metrics.l2_loss);
+  Value("training_hooks.py:115", "final_total_loss", metrics.total_loss);
+  Value("training_hooks.py:116", "final_learning_rate", metrics.learning_rate);
 }
 
-void NvLog::Epoch(std::int64_t epoch, const IterationMetrics& last) {
-  Value("training_hooks.py:112", "epoch", epoch);
-  Value("training_hooks.py:113", "final_cross_entropy", last.cross_entropy);
-  Value("training_hooks.py:114", "final_l2_loss", last.l2_loss);
-  Value("training_hooks.py:115", "final_total_loss", last.total_loss);
-  Value("training_hooks.py:116", "final_learning_rate", last.learning_rate);
+void NvLog::EndTraining(std::optional<double> /*images_per_second*/) {
+  Text("runner.py:488", "Ending Model Training ...");
 }
-
-void NvLog::EndTraining() { Text("runner.py:488", "Ending Model Training ..."); }
 
 void NvLog::StartEvaluation(const EvaluationSummary& summary) {
   Text("runner.py:555", "Starting Model Evaluation...");
-  Value("runner.py:556", "Evaluation Epochs", summary.epochs);
+  Value("runner.py:556", "Evaluation Epochs", std::int64_t{1});
   Value("runner.py:557", "Evaluation Steps", summary.steps);
-  Value("runner.py:558", "Decay Steps", summary.decay_steps);
+  Value("runner.py:558", "Decay Steps", std::int64_t{-1});  // as there: it has no schedule
   Value("runner.py:559", "Global Batch Size", summary.global_batch);
 }
 
-void NvLog::Accuracy(double top1, double top5) {
-  Text("runner.py:610", "Top-1 Accuracy: " + Percent(top1));
-  Text("runner.py:611", "Top-5 Accuracy: " + Percent(top5));
+void NvLog::EndEvaluation(const EvaluationMetrics& metrics) {
+  Text("runner.py:610", "Top-1 Accuracy: " + Percent(metrics.top1));
+  Text("runner.py:611", "Top-5 Accuracy: " + Percent(metrics.top5));
+  Text("runner.py:630", "Ending Model Evaluation ...");
 }
-
-void NvLog::EndEvaluation() { Text("runner.py:630", "Ending Model Evaluation ..."); }
 
 }  // namespace trainer

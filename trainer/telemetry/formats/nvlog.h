@@ -11,59 +11,28 @@
 
 #pragma once
 
-#include <cstdint>
+#include <optional>
 #include <ostream>
 #include <string_view>
 
+#include "trainer/telemetry/formats/training_log.h"
 #include "trainer/telemetry/text/clock.h"
 #include "trainer/telemetry/text/python_format.h"
 
 namespace trainer {
 
-struct IterationMetrics {
-  std::int64_t iteration = 0;    // from 0; NVLOG: steps since the start of the process
-  double images_per_second = 0;  // all ranks together, of this one step
-  double cross_entropy = 0;
-  double l2_loss = 0;
-  double total_loss = 0;
-  double learning_rate = 0;
-};
-
-struct TrainingSummary {
-  std::int64_t epochs = 0;
-  std::int64_t total_steps = 0;
-  double steps_per_epoch = 0;
-  std::int64_t decay_steps = 0;
-  double weight_decay = 0;
-  double initial_learning_rate = 0;
-  double momentum = 0;
-  int world_size = 1;
-  std::int64_t batch_per_rank = 0;
-};
-
-struct EvaluationSummary {
-  std::int64_t epochs = 1;
-  std::int64_t steps = 0;
-  std::int64_t decay_steps = -1;
-  std::int64_t global_batch = 0;
-};
-
-class NvLog {
+class NvLog : public TrainingLog {
  public:
   // `out` must stay alive.
   explicit NvLog(std::ostream& out, WallClock clock = SystemClock());
 
-  void StartTraining(const TrainingSummary& summary);
-  // The caller picks the iterations to print: every --display_every-th.
-  void Iteration(const IterationMetrics& metrics);
-  // `last` is the last iteration of the epoch, `epoch` counts from 0.
-  void Epoch(std::int64_t epoch, const IterationMetrics& last);
-  void EndTraining();
-
-  void StartEvaluation(const EvaluationSummary& summary);
-  // Fractions of 1; printed as percent with three decimals.
-  void Accuracy(double top1, double top5);
-  void EndEvaluation();
+  void StartTraining(const TrainingSummary& summary) override;
+  // Prints those that are displayed, and the last of each epoch as such.
+  void Step(const StepMetrics& metrics) override;
+  void EndTraining(std::optional<double> images_per_second) override;
+  void StartEvaluation(const EvaluationSummary& summary) override;
+  // Accuracies as percent with three decimals.
+  void EndEvaluation(const EvaluationMetrics& metrics) override;
 
  private:
   void Text(std::string_view call_site, std::string_view text);

@@ -56,9 +56,14 @@ int PrometheusFile::Start() { return support::ReplaceFile(file_.path(), Text());
 
 void PrometheusFile::Write() { file_.Write(Text()); }
 
-void PrometheusFile::StartTraining(std::int64_t planned_steps, std::int64_t global_batch) {
-  planned_steps_ = planned_steps;
-  global_batch_ = global_batch;
+void PrometheusFile::StartTraining(const TrainingSummary& summary) {
+  planned_steps_ = summary.total_steps;
+  global_batch_ = summary.global_batch;
+}
+
+void PrometheusFile::RolledBack(const RollbackSummary& summary) {
+  planned_steps_ = summary.total_steps;
+  ++rollbacks_;
 }
 
 void PrometheusFile::Step(const StepMetrics& metrics) {
@@ -77,7 +82,7 @@ void PrometheusFile::Step(const StepMetrics& metrics) {
   Write();
 }
 
-void PrometheusFile::Evaluated(const EvaluationMetrics& metrics) {
+void PrometheusFile::EndEvaluation(const EvaluationMetrics& metrics) {
   evaluation_ = metrics;
   Write();
 }
@@ -118,9 +123,9 @@ void PrometheusFile::TrainingText() {
 
 void PrometheusFile::StepText() {
   Value({"ddltraind_steps", "", "Steps done, those before a resume included."},
-        static_cast<double>(last_.steps));
+        static_cast<double>(last_.steps_done()));
   Value({"ddltraind_finished_epochs", "", "Epochs that are over."},
-        static_cast<double>(last_.epochs));
+        static_cast<double>(last_.epochs_done()));
   Value({"ddltraind_skipped_steps", "",
          "Steps of this process that updated nothing, for a gradient overflowed or was no number."},
         static_cast<double>(skipped_steps_));

@@ -24,6 +24,7 @@
 #include <optional>
 #include <string>
 
+#include "trainer/telemetry/formats/training_log.h"
 #include "trainer/telemetry/meters/step_timer.h"
 #include "trainer/telemetry/text/clock.h"
 #include "trainer/telemetry/text/replaced_file.h"
@@ -37,27 +38,7 @@ struct MetricsOwner {
   std::string version;  // of the program
 };
 
-// After a step.
-struct StepMetrics {
-  std::int64_t steps = 0;   // done, those before a resume included
-  std::int64_t epochs = 0;  // that are over
-  double cross_entropy = 0;
-  double l2_loss = 0;
-  double top1 = 0;  // fraction of the images of the step
-  double learning_rate = 0;
-  double loss_scale = 1;
-  bool skipped = false;  // nothing was updated
-  StepTimes times;       // of this rank
-};
-
-struct EvaluationMetrics {
-  double top1 = 0;  // fractions of 1
-  double top5 = 0;
-  double cross_entropy = 0;
-  double images_per_second = 0;
-};
-
-class PrometheusFile {
+class PrometheusFile : public TrainingLog {
  public:
   static constexpr double kSecondsBetweenWrites = 5;
 
@@ -69,11 +50,10 @@ class PrometheusFile {
 
   // The first writing.  Returns 0, or errno of what it failed for, which nobody else is told.
   int Start();
-  void StartTraining(std::int64_t planned_steps, std::int64_t global_batch);
-  void Step(const StepMetrics& metrics);
-  // The training has gone back to a checkpoint; StartTraining tells how many steps it has now.
-  void RolledBack() { ++rollbacks_; }
-  void Evaluated(const EvaluationMetrics& metrics);
+  void StartTraining(const TrainingSummary& summary) override;
+  void Step(const StepMetrics& metrics) override;
+  void RolledBack(const RollbackSummary& summary) override;
+  void EndEvaluation(const EvaluationMetrics& metrics) override;
   // That the program runs no more.
   void End();
 

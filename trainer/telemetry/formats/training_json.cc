@@ -20,21 +20,30 @@ std::string List(const std::vector<Entry>& entries, Value value) {
   return text + "]";
 }
 
-using Metric = double IterationMetrics::*;
-
 }  // namespace
 
 TrainingJson::TrainingJson(std::filesystem::path path, std::function<void(int error)> on_loss,
                            WallClock clock)
     : file_(std::move(path), std::move(on_loss)), clock_(std::move(clock)), written_(clock_()) {}
 
-void TrainingJson::Iteration(const IterationMetrics& metrics, bool is_displayed) {
-  if (is_displayed) iterations_.back().push_back({steps_in_epoch_, metrics});
-  ++steps_in_epoch_;
+TrainingJson::Entry TrainingJson::EntryOf(std::int64_t x, std::int64_t number,
+                                          const StepMetrics& metrics) {
+  return {x,
+          number,
+          metrics.images_per_second,
+          metrics.cross_entropy,
+          metrics.l2_loss,
+          metrics.total_loss,
+          metrics.learning_rate};
 }
 
-void TrainingJson::Epoch(std::int64_t epoch, const IterationMetrics& last) {
-  epochs_.push_back({epoch, last});
+void TrainingJson::Step(const StepMetrics& metrics) {
+  if (metrics.is_displayed) {
+    iterations_.back().push_back(EntryOf(steps_in_epoch_, metrics.launch_step, metrics));
+  }
+  ++steps_in_epoch_;
+  if (!metrics.ends_epoch) return;
+  epochs_.push_back(EntryOf(metrics.epoch, metrics.epoch, metrics));
   iterations_.emplace_back();
   steps_in_epoch_ = 0;
   // A clock that was set back is no reason to wait.
@@ -44,37 +53,27 @@ void TrainingJson::Epoch(std::int64_t epoch, const IterationMetrics& last) {
 
 std::string TrainingJson::Text() {
   written_ = clock_();
-  const auto of_epochs = [&](const char* key, auto value) {
-    return ",\n    \"" + std::string(key) + "\": " + List(epochs_, value);
+  const auto list = [](const std::vector<Entry>& entries, auto field) {
+    return List(entries, [field](const Entry& entry) { return PythonJson(entry.*field); });
   };
-  const auto of_metric = [&](const char* key, Metric metric) {
-    return of_epochs(key, [=](const EpochEntry& entry) { return PythonJson(entry.last.*metric); });
+  const auto of_epochs = [&](const char* key, auto field) {
+    return ",\n    \"" + std::string(key) + "\": " + list(epochs_, field);
   };
-  const auto of_iterations = [&](const char* key, auto value) {
+  const auto of_iterations = [&](const char* key, auto field) {
     return ",\n    \"" + std::string(key) +
-           "\": " + List(iterations_, [&](const auto& entries) { return List(entries, value); });
+           "\": " + List(iterations_, [&](const auto& entries) { return list(entries, field); });
   };
-  const auto of_iterations_metric = [&](const char* key, Metric metric) {
-    return of_iterations(
-        key, [=](const IterationEntry& entry) { return PythonJson(entry.metrics.*metric); });
-  };
-  const auto epoch = [](const EpochEntry& entry) { return std::to_string(entry.epoch); };
-  const auto x = [](const IterationEntry& entry) { return std::to_string(entry.x); };
-  const auto iteration = [](const IterationEntry& entry) {
-    return std::to_string(entry.metrics.iteration);
-  };
-  const std::string epochs = of_epochs("x", epoch) + of_epochs("epoch", epoch) +
-                             of_metric("final_cross_entropy", &IterationMetrics::cross_entropy) +
-                             of_metric("final_l2_loss", &IterationMetrics::l2_loss) +
-                             of_metric("final_total_loss", &IterationMetrics::total_loss) +
-                             of_metric("final_learning_rate", &IterationMetrics::learning_rate);
+  const std::string epochs = of_epochs("x", &Entry::x) + of_epochs("epoch", &Entry::number) +
+                             of_epochs("final_cross_entropy", &Entry::cross_entropy) +
+                             of_epochs("final_l2_loss", &Entry::l2_loss) +
+                             of_epochs("final_total_loss", &Entry::total_loss) +
+                             of_epochs("final_learning_rate", &Entry::learning_rate);
   const std::string iterations =
-      of_iterations("x", x) + of_iterations("iteration", iteration) +
-      of_iterations_metric("imgs_per_sec", &IterationMetrics::images_per_second) +
-      of_iterations_metric("cross_entropy", &IterationMetrics::cross_entropy) +
-      of_iterations_metric("l2_loss", &IterationMetrics::l2_loss) +
-      of_iterations_metric("total_loss", &IterationMetrics::total_loss) +
-      of_iterations_metric("learning_rate", &IterationMetrics::learning_rate);
+      of_iterations("x", &Entry::x) + of_iterations("iteration", &Entry::number) +
+      of_iterations("imgs_per_sec", &Entry::images_per_second) +
+      of_iterations("cross_entropy", &Entry::cross_entropy) +
+      of_iterations("l2_loss", &Entry::l2_loss) + of_iterations("total_loss", &Entry::total_loss) +
+      of_iterations("learning_rate", &Entry::learning_rate);
   // Without the first comma.
   return "{\n\"run\": {},\n\"epoch\": {" + epochs.substr(1) + "\n},\n\"iter\": {" +
          iterations.substr(1) + "\n},\n\"event\": {}\n}\n";

@@ -18,16 +18,17 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "trainer/telemetry/formats/nvlog.h"
+#include "trainer/telemetry/formats/training_log.h"
 #include "trainer/telemetry/text/clock.h"
 #include "trainer/telemetry/text/replaced_file.h"
 
 namespace trainer {
 
-class TrainingJson {
+class TrainingJson : public TrainingLog {
  public:
   static constexpr double kSecondsBetweenWrites = 5;
 
@@ -35,28 +36,29 @@ class TrainingJson {
   TrainingJson(std::filesystem::path path, std::function<void(int error)> on_loss,
                WallClock clock = SystemClock());
 
-  // Of every step; `is_displayed`: it belongs into the file.
-  void Iteration(const IterationMetrics& metrics, bool is_displayed);
-  void Epoch(std::int64_t epoch, const IterationMetrics& last);
-  void End() { file_.Write(Text()); }
+  void Step(const StepMetrics& metrics) override;
+  void EndTraining(std::optional<double> /*images_per_second*/) override { file_.Write(Text()); }
 
  private:
-  struct EpochEntry {
-    std::int64_t epoch;
-    IterationMetrics last;
-  };
-  struct IterationEntry {
+  // What the file has of a step, whose other metrics are not kept: there may be a million.
+  struct Entry {
     std::int64_t x;
-    IterationMetrics metrics;
+    std::int64_t number;  // of the iteration or of the epoch
+    double images_per_second;
+    double cross_entropy;
+    double l2_loss;
+    double total_loss;
+    double learning_rate;
   };
+  static Entry EntryOf(std::int64_t x, std::int64_t number, const StepMetrics& metrics);
   std::string Text();
 
   ReplacedFile file_;
   WallClock clock_;
   TimePoint written_;
   std::int64_t steps_in_epoch_ = 0;
-  std::vector<EpochEntry> epochs_;
-  std::vector<std::vector<IterationEntry>> iterations_{1};  // by epoch
+  std::vector<Entry> epochs_;
+  std::vector<std::vector<Entry>> iterations_{1};  // by epoch
 };
 
 }  // namespace trainer

@@ -5,6 +5,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstdint>
 #include <ctime>
 
@@ -49,6 +50,14 @@ std::string PythonDatetime(TimePoint time) {
   const SplitTime split = Split(time);
   return fmt::format("{:%Y-%m-%d %H:%M:%S}.{:06}", fmt::localtime(split.seconds),
                      split.nanoseconds / 1000);
+}
+
+std::string FormatDuration(double seconds) {
+  if (!std::isfinite(seconds) || seconds < 0 || seconds > 1e10) return "?";
+  const auto total = static_cast<long long>(std::llround(seconds));
+  const long long days = total / 86400;
+  if (days == 0) return fmt::format("{}:{:02}:{:02}", total / 3600, total / 60 % 60, total % 60);
+  return fmt::format("{}d {:02}:{:02}:{:02}", days, total / 3600 % 24, total / 60 % 60, total % 60);
 }
 
 }  // namespace trainer

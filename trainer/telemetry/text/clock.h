@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The wall clock as telemetry takes it, so that tests can set it, and the forms in which times are
-// printed.
+// The wall clock as telemetry takes it, so that tests can set it, and the forms in which times and
+// durations are printed.
 
 #pragma once
 
@@ -27,5 +27,8 @@ std::string IsoTime(TimePoint time);
 
 // Local time as Python prints a datetime, "2020-11-17 15:40:53.398838".
 std::string PythonDatetime(TimePoint time);
+
+// "0:42:07", "2d 03:04:05"; "?" for what is not known (negative or not finite).
+std::string FormatDuration(double seconds);
 
 }  // namespace trainer

@@ -8,7 +8,7 @@
 //   * `training`: a Source of batches of config.batch_size images, endless; in the training modes;
 //   * `evaluation`: a Source that ends, of the same batch and size; for kTrainAndEvaluate,
 //     kEvaluate and kInferenceBenchmark;
-//   * outputs: a log on every rank; NVLOG, DLLogger and progress on rank 0 only, null elsewhere;
+//   * outputs: a log for people on every rank; most of the other logs are rank 0's;
 //   * stop_requested: true once a signal (SIGTERM, SIGUSR1) or a request has asked this rank to
 //     stop.  Asked once per step, from the thread of the loop.
 //   * requests: on rank 0, in the training modes that keep weights (control/run_requests.h).

@@ -4,12 +4,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <cmath>
 #include <string>
 #include <vector>
 
+#include "trainer/telemetry/text/clock.h"
 #include "trainer/train/state/rollbacks.h"
 #include "trainer/train/step/nan_watch.h"
 
@@ -30,117 +29,67 @@ void Report::Say(const std::string& line) {
   outputs_.log->info("{}", line);
 }
 
-IterationMetrics Report::Metrics(const StepRecord& record) const {
-  IterationMetrics metrics;
-  metrics.iteration = record.launch_step;
-  metrics.images_per_second = static_cast<double>(global_batch_) / record.times.step;
-  metrics.cross_entropy = record.cross_entropy;
-  metrics.l2_loss = record.l2_loss;
-  metrics.total_loss = record.total_loss();
-  metrics.learning_rate = record.learning_rate;
-  return metrics;
-}
-
 void Report::StartTraining(const Schedule& schedule, const SetSizes& sizes) {
   schedule_ = schedule;
   first_step_ = schedule.start.step;
   EndWarmup();
-  if (outputs_.dllogger != nullptr) outputs_.dllogger->Start();
-  if (outputs_.nvlog != nullptr) StartNvlog();
-  if (outputs_.mllog != nullptr) StartMllog(sizes);
-  if (outputs_.events != nullptr) outputs_.events->StartSession(schedule_.start.step);
-  if (outputs_.prometheus != nullptr) {
-    outputs_.prometheus->StartTraining(schedule_.total_steps, global_batch_);
-  }
-}
-
-void Report::StartNvlog() {
-  TrainingSummary summary;
-  summary.epochs = schedule_.epochs;
-  summary.total_steps = schedule_.total_steps;
-  summary.steps_per_epoch = schedule_.steps_per_epoch;
-  summary.decay_steps = schedule_.decay_steps;
-  summary.weight_decay = config_.weight_decay;
-  summary.initial_learning_rate = config_.schedule.lr_init;
-  summary.momentum = config_.momentum;
-  summary.world_size = ranks_;
-  summary.batch_per_rank = config_.batch_size;
-  outputs_.nvlog->StartTraining(summary);
-}
-
-void Report::StartMllog(const SetSizes& sizes) {
-  MlLogTraining training;
-  training.seed = config_.seed;
-  training.global_batch = global_batch_;
-  training.batches_per_step = config_.accumulate;
-  training.batch_per_rank = config_.batch_size;
-  training.train_samples = sizes.training;
-  training.eval_samples = sizes.evaluation;
-  training.base_learning_rate = schedule_.rescaled_rate;
-  training.warmup_epochs = config_.schedule.lr_warmup_epochs;
-  training.decay_steps = schedule_.decay_steps;
-  training.momentum = config_.momentum;
-  training.weight_decay = config_.weight_decay;
-  training.first_epoch = schedule_.EpochOf(schedule_.start.step);
-  training.epochs = schedule_.epochs;
-  outputs_.mllog->StartTraining(training);
+  const TrainingSummary summary = {.seed = config_.seed,
+                                   .world_size = ranks_,
+                                   .batch_per_rank = config_.batch_size,
+                                   .batches_per_step = config_.accumulate,
+                                   .global_batch = global_batch_,
+                                   .train_samples = sizes.training,
+                                   .eval_samples = sizes.evaluation,
+                                   .initial_learning_rate = config_.schedule.lr_init,
+                                   .base_learning_rate = schedule.rescaled_rate,
+                                   .warmup_epochs = config_.schedule.lr_warmup_epochs,
+                                   .decay_steps = schedule.decay_steps,
+                                   .momentum = config_.momentum,
+                                   .weight_decay = config_.weight_decay,
+                                   .first_step = first_step_,
+                                   .first_epoch = schedule.EpochOf(first_step_),
+                                   .total_steps = schedule.total_steps,
+                                   .epochs = schedule.epochs,
+                                   .steps_per_epoch = schedule.steps_per_epoch};
+  for (TrainingLog* log : outputs_.logs) log->StartRun();
+  for (TrainingLog* log : outputs_.logs) log->StartTraining(summary);
 }
 
 void Report::EndWarmup() {
   if (outputs_.gpu != nullptr) outputs_.gpu->Restart();
 }
 
-void Report::Step(const StepRecord& record) {
-  const IterationMetrics metrics = Metrics(record);
+StepMetrics Report::Metrics(const StepRecord& record) const {
   const std::int64_t epoch = schedule_.EpochOf(record.step);
-  const bool ends_epoch = schedule_.EpochOf(record.step + 1) > epoch;
-  const bool is_displayed = record.launch_step % display_every_ == 0;
+  const bool counts_epochs = config_.schedule.iter_unit == IterationUnit::kEpoch;
+  return {.step = record.step,
+          .launch_step = record.launch_step,
+          .total_steps = schedule_.total_steps,
+          .epoch = epoch,
+          .epochs = counts_epochs ? schedule_.epochs : 0,
+          .ends_epoch = schedule_.EpochOf(record.step + 1) > epoch,
+          .is_last = record.step + 1 >= schedule_.EndOfLaunch(first_step_),
+          .is_displayed = record.launch_step % display_every_ == 0,
+          .images_per_second = static_cast<double>(global_batch_) / record.times.step,
+          .cross_entropy = record.cross_entropy,
+          .l2_loss = record.l2_loss,
+          .total_loss = record.total_loss(),
+          .top1 = record.top1,
+          .learning_rate = record.learning_rate,
+          .gradient_norm = record.gradient_norm,
+          .loss_scale = record.loss_scale,
+          .skipped = record.skipped || record.left_out,
+          .times = record.times};
+}
+
+void Report::Step(const StepRecord& record) {
   if (record.skipped) {
     Say(fmt::format("step {}: a gradient overflowed, the update is skipped; loss scale was {}",
                     record.step, record.loss_scale));
   }
   WatchNumbers(record);
-  if (outputs_.nvlog != nullptr) {
-    if (is_displayed) outputs_.nvlog->Iteration(metrics);
-    if (ends_epoch) outputs_.nvlog->Epoch(epoch, metrics);
-  }
-  if (outputs_.training_json != nullptr) {
-    outputs_.training_json->Iteration(metrics, is_displayed);
-    if (ends_epoch) outputs_.training_json->Epoch(epoch, metrics);
-  }
-  if (outputs_.mllog != nullptr && ends_epoch) {
-    outputs_.mllog->EndEpoch(epoch, record.step + 1 < schedule_.EndOfLaunch(first_step_));
-  }
-  if (outputs_.dllogger != nullptr && record.launch_step >= kUnloggedSteps) {
-    outputs_.dllogger->Log({epoch, record.step}, {{"imgs_per_sec", metrics.images_per_second},
-                                                  {"cross_entropy", metrics.cross_entropy},
-                                                  {"l2_loss", metrics.l2_loss},
-                                                  {"total_loss", metrics.total_loss},
-                                                  {"learning_rate", metrics.learning_rate}});
-  }
-  if (outputs_.events != nullptr && is_displayed) StepEvents(record, metrics);
-  if (outputs_.prometheus != nullptr) {
-    outputs_.prometheus->Step({.steps = record.step + 1,
-                               .epochs = schedule_.EpochOf(record.step + 1),
-                               .cross_entropy = record.cross_entropy,
-                               .l2_loss = record.l2_loss,
-                               .top1 = record.top1,
-                               .learning_rate = record.learning_rate,
-                               .loss_scale = record.loss_scale,
-                               .skipped = record.skipped || record.left_out,
-                               .times = record.times});
-  }
-  if (outputs_.progress == nullptr && outputs_.job_comment == nullptr) return;
-  ProgressState state;
-  state.epoch = epoch;
-  state.epochs = config_.schedule.iter_unit == IterationUnit::kEpoch ? schedule_.epochs : 0;
-  state.step = record.step + 1;
-  state.total_steps = schedule_.total_steps;
-  state.images_per_second = metrics.images_per_second;
-  state.loss = metrics.total_loss;
-  state.learning_rate = metrics.learning_rate;
-  if (outputs_.progress != nullptr) outputs_.progress->Update(state);
-  if (outputs_.job_comment != nullptr) outputs_.job_comment->Step(state);
+  const StepMetrics metrics = Metrics(record);
+  for (TrainingLog* log : outputs_.logs) log->Step(metrics);
 }
 
 void Report::RollBack(const std::string& found) {
@@ -156,22 +105,15 @@ void Report::RolledBack(const Position& from, std::int64_t bad_step, const Sched
       "them in epoch {} (rollback {} of at most {} to this checkpoint)",
       start.step, start.sample - from.sample, bad_step, schedule.EpochOf(start.step) + 1, count,
       Rollbacks::kMostInARow));
-  const std::int64_t epoch = schedule_.EpochOf(bad_step);
-  const bool ends_epoch = schedule_.EpochOf(bad_step + 1) > epoch;
+  const std::int64_t bad_epoch = schedule_.EpochOf(bad_step);
+  const RollbackSummary summary = {.first_step = start.step,
+                                   .total_steps = schedule.total_steps,
+                                   .skipped_images = start.skipped,
+                                   .bad_epoch = bad_epoch,
+                                   .ends_epoch = schedule_.EpochOf(bad_step + 1) > bad_epoch,
+                                   .is_last = start.step >= schedule.EndOfLaunch(first_step_)};
   schedule_ = schedule;
-  if (outputs_.mllog != nullptr && ends_epoch) {
-    outputs_.mllog->EndEpoch(epoch, start.step < schedule.EndOfLaunch(first_step_));
-  }
-  if (outputs_.events != nullptr) {
-    outputs_.events->StartSession(start.step);
-    outputs_.events->Scalars(
-        start.step,
-        std::array<Scalar, 1>{{{"train/skipped_images", static_cast<double>(start.skipped)}}});
-  }
-  if (outputs_.prometheus != nullptr) {
-    outputs_.prometheus->StartTraining(schedule_.total_steps, global_batch_);
-    outputs_.prometheus->RolledBack();
-  }
+  for (TrainingLog* log : outputs_.logs) log->RolledBack(summary);
 }
 
 void Report::Pause(std::int64_t step) {
@@ -179,7 +121,7 @@ void Report::Pause(std::int64_t step) {
 }
 
 void Report::GoOn(std::int64_t step, double seconds) {
-  if (outputs_.progress != nullptr) outputs_.progress->LeaveOut(seconds);
+  for (TrainingLog* log : outputs_.logs) log->GoOn(seconds);
   Say(fmt::format("going on after step {}, paused for {}", step, FormatDuration(seconds)));
 }
 
@@ -211,48 +153,24 @@ void Report::Warn(const std::string& line) {
   outputs_.log->warn("{}", line);
 }
 
-void Report::StepEvents(const StepRecord& record, const IterationMetrics& metrics) {
-  const StepTimes& times = record.times;
-  outputs_.events->Scalars(
-      record.step,
-      std::array<Scalar, 14>{{{"train/images_per_second", metrics.images_per_second},
-                              {"train/cross_entropy", metrics.cross_entropy},
-                              {"train/l2_loss", metrics.l2_loss},
-                              {"train/total_loss", metrics.total_loss},
-                              {"train/top1", record.top1},
-                              {"train/learning_rate", metrics.learning_rate},
-                              {"train/gradient_norm", record.gradient_norm},
-                              {"train/loss_scale", record.loss_scale},
-                              {"seconds/step", times.step},
-                              {"seconds/input_wait", times[StepPhase::kInputWait]},
-                              {"seconds/forward", times[StepPhase::kForward]},
-                              {"seconds/backward", times[StepPhase::kBackward]},
-                              {"seconds/exposed_all_reduce", times[StepPhase::kExposedAllReduce]},
-                              {"seconds/update", times[StepPhase::kUpdate]}}});
-}
-
 void Report::EndTraining(const StepTimer& times) {
   if (left_out_ > 0) {
     Say(fmt::format("{} left out, for the loss or a gradient was no number (--on_nan=skip)",
                     left_out_ == 1 ? "1 update was" : fmt::format("{} updates were", left_out_)));
   }
-  if (outputs_.nvlog != nullptr) outputs_.nvlog->EndTraining();
-  if (outputs_.training_json != nullptr) outputs_.training_json->End();
-  if (outputs_.mllog != nullptr) outputs_.mllog->EndTraining();
-  if (times.count() == 0) return;
   const StepTimes median = times.Median();
-  const double images_per_second = static_cast<double>(global_batch_) / median.step;
-  if (outputs_.dllogger != nullptr) {
-    outputs_.dllogger->Log({}, {{"train_throughput", images_per_second}});
-  }
+  std::optional<double> images_per_second;
+  if (times.count() > 0) images_per_second = static_cast<double>(global_batch_) / median.step;
+  for (TrainingLog* log : outputs_.logs) log->EndTraining(images_per_second);
+  if (!images_per_second) return;
   std::string parts;
   for (std::size_t phase = 0; phase < kStepPhases; ++phase) {
     parts += fmt::format("{}{} {:.1f}", phase == 0 ? "" : ", ",
                          NameOf(static_cast<StepPhase>(phase)), median.phases[phase] * 1e3);
   }
   Say(fmt::format("median of {} steps: {:.1f} images/s, {:.1f} ms ({})", times.count(),
-                  images_per_second, median.step * 1e3, parts));
-  SayFiguresOfGpu(images_per_second / ranks_);
+                  *images_per_second, median.step * 1e3, parts));
+  SayFiguresOfGpu(*images_per_second / ranks_);
 }
 
 void Report::SayFiguresOfGpu(double images_per_second) {
@@ -279,43 +197,21 @@ std::int64_t Report::EpochBefore(std::int64_t step) const {
 }
 
 void Report::StartEvaluation(std::int64_t step, std::int64_t images) {
-  if (outputs_.mllog != nullptr) outputs_.mllog->StartEvaluation(EpochBefore(step));
-  if (outputs_.nvlog == nullptr) return;
-  EvaluationSummary summary;
   const std::int64_t together = GlobalBatch{config_.batch_size, ranks_}.images();
-  summary.steps = (images + together - 1) / together;
-  summary.global_batch = together;
-  outputs_.nvlog->StartEvaluation(summary);
+  const EvaluationSummary summary = {.epoch = EpochBefore(step),
+                                     .steps = (images + together - 1) / together,
+                                     .global_batch = together};
+  for (TrainingLog* log : outputs_.logs) log->StartEvaluation(summary);
 }
 
 void Report::EndEvaluation(std::int64_t step, const EvaluationResult& result) {
-  if (outputs_.nvlog != nullptr) {
-    outputs_.nvlog->Accuracy(result.top1, result.top5);
-    outputs_.nvlog->EndEvaluation();
-  }
-  if (outputs_.mllog != nullptr) outputs_.mllog->EndEvaluation(EpochBefore(step), result.top1);
-  if (outputs_.events != nullptr) {
-    // That of the update which made these weights.  TensorBoard drops what stands at the step from
-    // which a launch goes on, or behind it.
-    outputs_.events->Scalars(
-        std::max<std::int64_t>(step - 1, 0),
-        std::array<Scalar, 4>{{{"evaluation/top1", result.top1},
-                               {"evaluation/top5", result.top5},
-                               {"evaluation/cross_entropy", result.loss},
-                               {"evaluation/images_per_second", result.images_per_second}}});
-  }
-  if (outputs_.prometheus != nullptr) {
-    outputs_.prometheus->Evaluated({.top1 = result.top1,
-                                    .top5 = result.top5,
-                                    .cross_entropy = result.loss,
-                                    .images_per_second = result.images_per_second});
-  }
-  if (outputs_.dllogger != nullptr) {
-    outputs_.dllogger->Log({}, {{"top1_accuracy", result.top1},
-                                {"top5_accuracy", result.top5},
-                                {"eval_loss", result.loss},
-                                {"eval_throughput", result.images_per_second}});
-  }
+  const EvaluationMetrics metrics = {.step = step,
+                                     .epoch = EpochBefore(step),
+                                     .top1 = result.top1,
+                                     .top5 = result.top5,
+                                     .cross_entropy = result.loss,
+                                     .images_per_second = result.images_per_second};
+  for (TrainingLog* log : outputs_.logs) log->EndEvaluation(metrics);
   Say(fmt::format(
       "evaluation of {} images: top-1 {:.3f} %, top-5 {:.3f} %, loss {:.4f}, "
       "{:.1f} images/s",
@@ -337,14 +233,12 @@ void Report::ReachedTarget(std::int64_t step, double top1) {
 }
 
 void Report::EndRun(bool complete) {
-  if (outputs_.mllog != nullptr) outputs_.mllog->EndRun(complete);
+  for (TrainingLog* log : outputs_.logs) log->EndRun(complete);
 }
 
 void Report::EndInferenceBenchmark(double median_seconds, std::int64_t steps) {
   const double images_per_second = static_cast<double>(global_batch_) / median_seconds;
-  if (outputs_.dllogger != nullptr) {
-    outputs_.dllogger->Log({}, {{"eval_throughput", images_per_second}});
-  }
+  for (TrainingLog* log : outputs_.logs) log->EndInferenceBenchmark(images_per_second);
   Say(fmt::format("median of {} steps: {:.1f} images/s, {:.1f} ms", steps, images_per_second,
                   median_seconds * 1e3));
 }

@@ -1,27 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tells the logs what the training loop does.  The loop calls it on every rank; where an output is
-// null, as on all ranks but 0, nothing is written.
+// Tells the logs what the training loop does.  The loop calls it on every rank; most logs are those
+// of rank 0.
 
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "trainer/comm/communicator.h"
-#include "trainer/telemetry/formats/dllogger.h"
-#include "trainer/telemetry/formats/event_file.h"
-#include "trainer/telemetry/formats/job_comment.h"
-#include "trainer/telemetry/formats/mllog.h"
-#include "trainer/telemetry/formats/nvlog.h"
-#include "trainer/telemetry/formats/prometheus_file.h"
-#include "trainer/telemetry/formats/training_json.h"
+#include "trainer/telemetry/formats/training_log.h"
 #include "trainer/telemetry/meters/gpu_meter.h"
 #include "trainer/telemetry/meters/roofline.h"
 #include "trainer/telemetry/meters/step_timer.h"
 #include "trainer/telemetry/text/log.h"
-#include "trainer/telemetry/text/progress.h"
 #include "trainer/train/config.h"
 #include "trainer/train/evaluation/evaluate.h"
 #include "trainer/train/schedule.h"
@@ -30,19 +24,11 @@
 
 namespace trainer {
 
-// Where to write.  main makes and keeps them; every rank has a log, and may have a file for
-// Prometheus, the others are rank 0's.
+// Where to write.  main makes and keeps them; every rank has a log for people, and may have others.
 struct Outputs {
   Logger log;
-  NvLog* nvlog = nullptr;
-  DlLogger* dllogger = nullptr;
-  MlLog* mllog = nullptr;
-  EventFile* events = nullptr;
-  TrainingJson* training_json = nullptr;
-  Progress* progress = nullptr;
-  JobComment* job_comment = nullptr;
-  GpuMeter* gpu = nullptr;  // of the rank's own
-  PrometheusFile* prometheus = nullptr;
+  std::vector<TrainingLog*> logs = {};  // told in this order
+  GpuMeter* gpu = nullptr;              // of the rank's own; null: there is none
 };
 
 // How many images there are.
@@ -53,10 +39,6 @@ struct SetSizes {
 
 class Report {
  public:
-  // DLLogger lines begin after this many steps, as in NVIDIA's hook: readers of its logs count on
-  // it (DLPerf takes 100 lines out of 120 steps).
-  static constexpr std::int64_t kUnloggedSteps = 20;
-
   // How far above the mean before it an outlier is at least, as a share of that (OutlierWatch).
   // Gradients of single batches differ a lot without harm.
   static constexpr double kShareOfLoss = 0.1;
@@ -97,12 +79,9 @@ class Report {
   void EndInferenceBenchmark(double median_seconds, std::int64_t steps);
 
  private:
-  IterationMetrics Metrics(const StepRecord& record) const;
+  StepMetrics Metrics(const StepRecord& record) const;
   // To which the weights after `step` updates belong.
   std::int64_t EpochBefore(std::int64_t step) const;
-  void StartNvlog();
-  void StartMllog(const SetSizes& sizes);
-  void StepEvents(const StepRecord& record, const IterationMetrics& metrics);
   void WatchNumbers(const StepRecord& record);
   void Warn(const std::string& line);
   void SayFiguresOfGpu(double images_per_second);

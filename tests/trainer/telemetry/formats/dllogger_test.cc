@@ -76,7 +76,7 @@ TEST_F(DlLoggerTest, WritesOneJsonObjectPerLine) {
   log_.Log({0, 21}, {{"imgs_per_sec", 365.1}, {"note", "a \"b\"\n"}});
   log_.Log({}, {{"train_throughput", 1e-5}});
   log_.Parameters({{"seed", std::int64_t{1}}});
-  log_.Start();
+  log_.StartRun();
   const std::string when =
       "\"datetime\": \"2020-07-01 10:00:01.623456\", \"elapsedtime\": \"1.5\", \"type\": \"LOG\", ";
   EXPECT_EQ(

@@ -61,11 +61,18 @@ TEST(EventFile, BeginsWithTheVersionAndGoesOnWithWhatItIsTold) {
       folder.path(), "gpu025", "another one", [](int) {}, [] { return kNow; });
   EXPECT_THAT(file.path().filename(), HasSubstr("events.out.tfevents.1593597600.gpu025."));
   EXPECT_EQ(ContentOf(file.path()), VersionRecord(kNow));
-  file.StartSession(3);
-  const std::array<Scalar, 1> scalars = {{{"train/total_loss", 7}}};
-  file.Scalars(3, scalars);
+  file.StartTraining({.first_step = 3});
+  file.Step({.step = 3});  // is not displayed
+  file.EndEvaluation(
+      {.step = 4, .top1 = 0.5, .top5 = 0.75, .cross_entropy = 2, .images_per_second = 100});
+  const std::array<Scalar, 4> scalars = {{{"evaluation/top1", 0.5},
+                                          {"evaluation/top5", 0.75},
+                                          {"evaluation/cross_entropy", 2},
+                                          {"evaluation/images_per_second", 100}}};
   EXPECT_EQ(ContentOf(file.path()),
             VersionRecord(kNow) + SessionRecord(kNow, 3) + ScalarsRecord(kNow, 3, scalars));
+  file.Step({.step = 4, .is_displayed = true});
+  EXPECT_THAT(ContentOf(file.path()), HasSubstr("train/loss_scale"));
   EXPECT_EQ(file.lost_events(), 0);
 }
 

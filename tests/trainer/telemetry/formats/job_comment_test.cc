@@ -24,20 +24,20 @@ using ::testing::SizeIs;
 
 class JobCommentTest : public ::testing::Test {
  protected:
-  void Step(std::int64_t step, int seconds) {
+  // So many `seconds` later `steps` are done.
+  void Step(std::int64_t steps, int seconds) {
     now_ += std::chrono::seconds(seconds);
-    ProgressState state = state_;
-    state.step = step;
-    comment_.Step(state);
+    StepMetrics metrics = metrics_;
+    metrics.step = steps - 1;
+    comment_.Step(metrics);
   }
 
   TimePoint now_ = TimePoint(std::chrono::hours(24));
-  ProgressState state_ = {.epoch = 2,
+  StepMetrics metrics_ = {.total_steps = 25000,
+                          .epoch = 2,
                           .epochs = 50,
-                          .step = 0,
-                          .total_steps = 25000,
                           .images_per_second = 365.12,
-                          .loss = 2.41414,
+                          .total_loss = 2.41414,
                           .learning_rate = 0.1};
   std::vector<std::string> comments_;
   JobComment comment_{[this](const std::string& text) { comments_.push_back(text); },
@@ -47,7 +47,7 @@ class JobCommentTest : public ::testing::Test {
 TEST_F(JobCommentTest, SaysHowFarTheTrainingIs) {
   Step(1200, 0);
   Step(1260, 60);
-  state_.epochs = 0;
+  metrics_.epochs = 0;
   Step(25000, 60);
   EXPECT_THAT(comments_,
               ElementsAre("ddltraind step 1200/25000 epoch 3/50 loss 2.4141 365.1 images/s eta ?",

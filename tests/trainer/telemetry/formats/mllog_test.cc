@@ -69,12 +69,13 @@ TEST_F(MlLogTest, HasTheEventsOfARunInOrder) {
                           "opt_learning_rate_warmup_epochs", "sgd_opt_learning_rate_decay_steps",
                           "sgd_opt_momentum", "sgd_opt_weight_decay", "model_bn_span", "init_stop",
                           "run_start", "block_start", "epoch_start 1"));
-  log_.EndEpoch(0, true);
-  log_.EndEpoch(1, false);
-  log_.EndTraining();
+  log_.Step({.epoch = 0});
+  log_.Step({.epoch = 0, .ends_epoch = true});
+  log_.Step({.epoch = 1, .ends_epoch = true, .is_last = true});
+  log_.EndTraining({});
   EXPECT_THAT(Keys(), ElementsAre("epoch_stop 1", "epoch_start 2", "epoch_stop 2", "block_stop"));
-  log_.StartEvaluation(1);
-  log_.EndEvaluation(1, 0.75863);
+  log_.StartEvaluation({.epoch = 1});
+  log_.EndEvaluation({.epoch = 1, .top1 = 0.75863});
   EXPECT_THAT(out_.str(), HasSubstr("\"key\": \"eval_accuracy\", \"value\": 0.75863"));
   EXPECT_THAT(Keys(), ElementsAre("eval_start 2", "eval_accuracy 2", "eval_stop 2"));
   log_.EndRun(true);
@@ -84,8 +85,8 @@ TEST_F(MlLogTest, HasTheEventsOfARunInOrder) {
 
 TEST_F(MlLogTest, HasWhatATrainingIsToldInItsOwnPlaces) {
   log_.StartTraining({.seed = 7,
-                      .global_batch = 1024,
                       .batch_per_rank = 256,
+                      .global_batch = 1024,
                       .train_samples = 1281167,
                       .eval_samples = 50000,
                       .base_learning_rate = 1.024,
@@ -114,9 +115,9 @@ TEST_F(MlLogTest, HasWhatATrainingIsToldInItsOwnPlaces) {
 
 TEST_F(MlLogTest, ATrainingThatStopsWithinAnEpochClosesWhatIsOpen) {
   log_.StartTraining({.epochs = 3});
-  log_.EndEpoch(0, true);
+  log_.Step({.epoch = 0, .ends_epoch = true});
   Keys();
-  log_.EndTraining();
+  log_.EndTraining({});
   EXPECT_THAT(Keys(), ElementsAre("epoch_stop 2", "block_stop"));
   log_.EndRun(false);
   EXPECT_THAT(out_.str(), HasSubstr("{\"status\": \"aborted\"}"));
@@ -124,8 +125,8 @@ TEST_F(MlLogTest, ATrainingThatStopsWithinAnEpochClosesWhatIsOpen) {
 
 TEST_F(MlLogTest, AnEvaluationWithoutATrainingIsNoRun) {
   Keys();
-  log_.StartEvaluation(0);
-  log_.EndEvaluation(0, 0.5);
+  log_.StartEvaluation({});
+  log_.EndEvaluation({.top1 = 0.5});
   log_.EndRun(true);
   EXPECT_THAT(Keys(), ElementsAre());
 }

@@ -29,8 +29,9 @@ class PrometheusFileTest : public ::testing::Test {
   }
   void Step(std::int64_t steps, double seconds) {
     StepMetrics metrics;
-    metrics.steps = steps;
-    metrics.epochs = steps / 10;
+    metrics.step = steps - 1;
+    metrics.epoch = metrics.step / 10;
+    metrics.ends_epoch = steps % 10 == 0;
     metrics.cross_entropy = 2.5;
     metrics.l2_loss = 0.25;
     metrics.top1 = 0.125;
@@ -65,7 +66,7 @@ TEST_F(PrometheusFileTest, BeginsWithWhatIsKnownAtTheStart) {
 
 TEST_F(PrometheusFileTest, HasAStepWithItsUnits) {
   ASSERT_EQ(file_.Start(), 0);
-  file_.StartTraining(25000, 1024);
+  file_.StartTraining({.global_batch = 1024, .total_steps = 25000});
   Step(1, 0.25);
   const std::string text = Text();
   for (const char* part :
@@ -89,18 +90,19 @@ TEST_F(PrometheusFileTest, HasAStepWithItsUnits) {
 
 TEST_F(PrometheusFileTest, IsWrittenAfterTheFirstStepAndThenAtIntervalsWithTheMeansOfThem) {
   ASSERT_EQ(file_.Start(), 0);
-  file_.StartTraining(100, 8);
+  file_.StartTraining({.global_batch = 8, .total_steps = 100});
   Step(1, 4);
   now_ += std::chrono::seconds(4);
   Step(2, 1);
   EXPECT_THAT(Text(), HasSubstr("ddltraind_steps{rank=\"3\",host=\"gpu025\"} 1\n"));
   now_ += std::chrono::seconds(1);
-  file_.RolledBack();
+  file_.RolledBack({.total_steps = 90});
   Step(30, 3);
   const std::string text = Text();
   EXPECT_THAT(text, HasSubstr("ddltraind_steps{rank=\"3\",host=\"gpu025\"} 30\n"));
   EXPECT_THAT(text, HasSubstr("ddltraind_finished_epochs{rank=\"3\",host=\"gpu025\"} 3\n"));
   EXPECT_THAT(text, HasSubstr("ddltraind_skipped_steps{rank=\"3\",host=\"gpu025\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("ddltraind_planned_steps{rank=\"3\",host=\"gpu025\"} 90\n"));
   EXPECT_THAT(text, HasSubstr("ddltraind_rollbacks{rank=\"3\",host=\"gpu025\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("ddltraind_step_seconds{rank=\"3\",host=\"gpu025\"} 2\n"));
   EXPECT_THAT(text, HasSubstr("ddltraind_images_per_second{rank=\"3\",host=\"gpu025\"} 4\n"));
@@ -108,7 +110,7 @@ TEST_F(PrometheusFileTest, IsWrittenAfterTheFirstStepAndThenAtIntervalsWithTheMe
 
 TEST_F(PrometheusFileTest, AClockThatIsSetBackDoesNotKeepItFromBeingWritten) {
   ASSERT_EQ(file_.Start(), 0);
-  file_.StartTraining(100, 8);
+  file_.StartTraining({.global_batch = 8, .total_steps = 100});
   Step(1, 1);
   now_ -= std::chrono::hours(2);
   Step(2, 1);
@@ -117,9 +119,10 @@ TEST_F(PrometheusFileTest, AClockThatIsSetBackDoesNotKeepItFromBeingWritten) {
 
 TEST_F(PrometheusFileTest, EndsWithTheEvaluationAndTheLastMeans) {
   ASSERT_EQ(file_.Start(), 0);
-  file_.StartTraining(1, 8);
+  file_.StartTraining({.global_batch = 8, .total_steps = 1});
   Step(1, 2);
-  file_.Evaluated({.top1 = 0.75863, .top5 = 0.5, .cross_entropy = 1.5, .images_per_second = 10});
+  file_.EndEvaluation(
+      {.top1 = 0.75863, .top5 = 0.5, .cross_entropy = 1.5, .images_per_second = 10});
   file_.End();
   const std::string text = Text();
   for (const char* part : {"ddltraind_running{rank=\"3\",host=\"gpu025\"} 0\n",

@@ -23,15 +23,21 @@ class TrainingJsonTest : public ::testing::Test {
     std::ifstream file(folder_.path() / "training.json");
     return Json::parse(file);
   }
-  // `steps` of the launch from the `first`-th on, every third of which is displayed.
-  IterationMetrics Steps(std::int64_t first, std::int64_t steps) {
-    IterationMetrics metrics;
+  // `steps` of the launch from the `first`-th on, every third of which is displayed; each is of an
+  // epoch of five.
+  void Steps(std::int64_t first, std::int64_t steps) {
     for (std::int64_t step = first; step < first + steps; ++step) {
       const auto number = static_cast<double>(step);
-      metrics = {step, 100 + number, 7 - number, 0.25, 7.25 - number, 0.5};
-      log_.Iteration(metrics, step % 3 == 0);
+      log_.Step({.launch_step = step,
+                 .epoch = step / 5,
+                 .ends_epoch = step % 5 == 4,
+                 .is_displayed = step % 3 == 0,
+                 .images_per_second = 100 + number,
+                 .cross_entropy = 7 - number,
+                 .l2_loss = 0.25,
+                 .total_loss = 7.25 - number,
+                 .learning_rate = 0.5});
     }
-    return metrics;
   }
 
   TemporaryFolder folder_;
@@ -48,7 +54,7 @@ std::vector<std::string> KeysOf(const Json& object) {
 }
 
 TEST_F(TrainingJsonTest, HasTheKeysOfNvidiasInTheirOrder) {
-  log_.End();
+  log_.EndTraining({});
   EXPECT_THAT(KeysOf(Read()), ElementsAre("run", "epoch", "iter", "event"));
   EXPECT_THAT(KeysOf(Read()["epoch"]),
               ElementsAre("x", "epoch", "final_cross_entropy", "final_l2_loss", "final_total_loss",
@@ -58,10 +64,10 @@ TEST_F(TrainingJsonTest, HasTheKeysOfNvidiasInTheirOrder) {
 }
 
 TEST_F(TrainingJsonTest, HasAListOfIterationsForEachEpoch) {
-  log_.Epoch(0, Steps(0, 5));
-  log_.Epoch(1, Steps(5, 5));
+  Steps(0, 5);
+  Steps(5, 5);
   Steps(10, 1);
-  log_.End();
+  log_.EndTraining({});
   const Json iterations = Read()["iter"];
   EXPECT_EQ(iterations["iteration"], Json::parse("[[0, 3], [6, 9], []]"));
   // Counted from the start of the epoch.
@@ -82,20 +88,20 @@ TEST_F(TrainingJsonTest, HasAListOfIterationsForEachEpoch) {
 
 TEST_F(TrainingJsonTest, IsWrittenWhenAnEpochEndsButNotTooOften) {
   now_ += std::chrono::seconds(4);
-  log_.Epoch(0, Steps(0, 5));
+  Steps(0, 5);
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "training.json"));
   now_ += std::chrono::seconds(1);
-  log_.Epoch(1, Steps(5, 5));
+  Steps(5, 5);
   EXPECT_EQ(Read()["epoch"]["x"].size(), 2U);
   now_ -= std::chrono::hours(2);
-  log_.Epoch(2, Steps(10, 5));
+  Steps(10, 5);
   EXPECT_EQ(Read()["epoch"]["x"].size(), 3U);
   EXPECT_THAT(losses_, ElementsAre());
 }
 
 TEST_F(TrainingJsonTest, WhatCannotBeWrittenIsTold) {
   std::filesystem::create_directory(folder_.path() / ".training.json.tmp");
-  log_.End();
+  log_.EndTraining({});
   EXPECT_THAT(losses_, ElementsAre(EISDIR));
 }
 

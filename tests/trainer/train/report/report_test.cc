@@ -10,6 +10,12 @@
 
 #include "tests/trainer/temporary_folder.h"
 #include "tests/trainer/train/thread_ranks.h"
+#include "trainer/telemetry/formats/dllogger.h"
+#include "trainer/telemetry/formats/event_file.h"
+#include "trainer/telemetry/formats/mllog.h"
+#include "trainer/telemetry/formats/nvlog.h"
+#include "trainer/telemetry/formats/progress.h"
+#include "trainer/telemetry/formats/prometheus_file.h"
 
 namespace trainer {
 namespace {
@@ -94,7 +100,7 @@ TEST_F(ReportTest, WarnsOfALossAndOfAGradientFarAboveThoseBefore) {
 }
 
 TEST_F(ReportTest, NvlogHasEveryTenthIterationAndEveryEpoch) {
-  outputs_.nvlog = &nvlog_;
+  outputs_.logs = {&nvlog_};
   RunReport(0);
   EXPECT_EQ(Count(nvlog_text_.str(), " iteration: "), 12);
   EXPECT_EQ(Count(nvlog_text_.str(), " final_total_loss: 2.25"), 3);
@@ -102,7 +108,7 @@ TEST_F(ReportTest, NvlogHasEveryTenthIterationAndEveryEpoch) {
 }
 
 TEST_F(ReportTest, NvlogHasOtherIterationsOnceItIsToldSo) {
-  outputs_.nvlog = &nvlog_;
+  outputs_.logs = {&nvlog_};
   ThreadCommunicator communicator(world_, 0);
   outputs_.log = MakeLogger(log_text_, 0, "info");
   Report report(config_, communicator, outputs_, kWork);
@@ -122,7 +128,7 @@ TEST_F(ReportTest, APauseIsSaidAndIsNoPartOfWhatIsLeft) {
   TimePoint now;
   RedrawnLine line(text);
   Progress progress({}, line, [&] { return now; });
-  outputs_.progress = &progress;
+  outputs_.logs = {&progress};
   ThreadCommunicator communicator(world_, 0);
   outputs_.log = MakeLogger(log_text_, 0, "info");
   Report report(config_, communicator, outputs_, kWork);
@@ -141,7 +147,7 @@ TEST_F(ReportTest, APauseIsSaidAndIsNoPartOfWhatIsLeft) {
 }
 
 TEST_F(ReportTest, DlloggerHasAHundredLinesOf120Steps) {
-  outputs_.dllogger = &dllogger_;
+  outputs_.logs = {&dllogger_};
   RunReport(0);
   EXPECT_EQ(Count(dll_text_.str(), " imgs_per_sec : "), 100);
   EXPECT_THAT(dll_text_.str(), HasSubstr("(0, 20) imgs_per_sec : 16.0"));
@@ -151,7 +157,7 @@ TEST_F(ReportTest, DlloggerHasAHundredLinesOf120Steps) {
 TEST_F(ReportTest, MllogHasTheEpochsTheSetsAndTheAccuracy) {
   std::ostringstream text;
   MlLog mllog(text, {"org", "platform", "research"});
-  outputs_.mllog = &mllog;
+  outputs_.logs = {&mllog};
   RunReport(0);
   EXPECT_EQ(Count(text.str(), "\"epoch_start\""), 3);
   EXPECT_EQ(Count(text.str(), "\"epoch_stop\""), 3);
@@ -175,10 +181,7 @@ TEST_F(ReportTest, ARollbackEndsTheEpochThatItSkipsTheEndOf) {
   EventFile events(folder.path(), "node", "", [](int) {});
   PrometheusFile prometheus(folder.path(), {}, [](int) {});
   ThreadCommunicator communicator(world_, 0);
-  outputs_ = {.log = MakeLogger(log_text_, 0, "info"),
-              .mllog = &mllog,
-              .events = &events,
-              .prometheus = &prometheus};
+  outputs_ = {.log = MakeLogger(log_text_, 0, "info"), .logs = {&mllog, &events, &prometheus}};
   Report report(config_, communicator, outputs_, kWork);
   const Schedule schedule = MakeSchedule(config_.schedule, 320, {config_.batch_size, 2});
   report.StartTraining(schedule, {320, 40});
@@ -209,7 +212,7 @@ TEST_F(ReportTest, ARollbackOpensNoEpochBehindTheEndOfTheLaunch) {
   std::ostringstream text;
   MlLog mllog(text, {"org", "platform", "research"});
   ThreadCommunicator communicator(world_, 0);
-  outputs_ = {.log = MakeLogger(log_text_, 0, "info"), .mllog = &mllog};
+  outputs_ = {.log = MakeLogger(log_text_, 0, "info"), .logs = {&mllog}};
   TrainConfig config = config_;
   config.schedule.num_iter = 10;
   config.schedule.run_iter = 2;

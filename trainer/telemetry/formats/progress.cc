@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "trainer/telemetry/text/progress.h"
+#include "trainer/telemetry/formats/progress.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <utility>
 
 namespace trainer {
@@ -23,52 +22,44 @@ std::string Bar(double fraction, int width) {
 
 }  // namespace
 
-std::string FormatDuration(double seconds) {
-  if (!std::isfinite(seconds) || seconds < 0 || seconds > 1e10) return "?";
-  const auto total = static_cast<long long>(std::llround(seconds));
-  const long long days = total / 86400;
-  if (days == 0) return fmt::format("{}:{:02}:{:02}", total / 3600, total / 60 % 60, total % 60);
-  return fmt::format("{}d {:02}:{:02}:{:02}", days, total / 3600 % 24, total / 60 % 60, total % 60);
-}
-
 Progress::Progress(const ProgressOptions& options, RedrawnLine& line, WallClock clock)
     : options_(options), line_(line), clock_(std::move(clock)) {}
 
-std::string Progress::Line(const ProgressState& state, TimePoint now) const {
-  const auto steps = static_cast<double>(state.step - first_step_);
-  const auto left = static_cast<double>(state.total_steps - state.step);
+std::string Progress::Line(const StepMetrics& metrics, TimePoint now) const {
+  const auto steps = static_cast<double>(metrics.steps_done() - first_step_);
+  const auto left = static_cast<double>(metrics.total_steps - metrics.steps_done());
   const double eta = steps > 0 ? left * InSeconds(now - first_time_) / steps : left > 0 ? -1 : 0;
   // People count epochs from 1; at the very end the last one stays.
   const std::string epoch =
-      state.epochs > 0
-          ? fmt::format(" epoch {}/{}", std::min(state.epoch + 1, state.epochs), state.epochs)
+      metrics.epochs > 0
+          ? fmt::format(" epoch {}/{}", std::min(metrics.epoch + 1, metrics.epochs), metrics.epochs)
           : "";
   return fmt::format("{}{} step {}/{} {:.1f} images/s loss {:.4f} lr {:.4g} eta {}", IsoTime(now),
-                     epoch, state.step, state.total_steps, state.images_per_second, state.loss,
-                     state.learning_rate, FormatDuration(eta));
+                     epoch, metrics.steps_done(), metrics.total_steps, metrics.images_per_second,
+                     metrics.total_loss, metrics.learning_rate, FormatDuration(eta));
 }
 
-void Progress::Update(const ProgressState& state) {
+void Progress::Step(const StepMetrics& metrics) {
   const TimePoint now = clock_();
   const bool first = first_step_ < 0;
   if (first) {
-    first_step_ = state.step;
+    first_step_ = metrics.steps_done();
     first_time_ = now;
   }
   const double interval = options_.terminal ? options_.redraw_seconds : options_.interval_seconds;
-  const bool last = state.step >= state.total_steps;
+  const bool last = metrics.steps_done() >= metrics.total_steps;
   const double since = InSeconds(now - last_print_);  // less than 0 where the clock was set back
   if (!first && !last && since >= 0 && since < interval) return;
   last_print_ = now;
 
-  std::string line = Line(state, now);
+  std::string line = Line(metrics, now);
   if (!options_.terminal) {
     line_.Write(line + "\n");
     return;
   }
   constexpr int kBarWidth = 12;
-  const double fraction = static_cast<double>(state.step) /
-                          static_cast<double>(std::max<std::int64_t>(state.total_steps, 1));
+  const double fraction = static_cast<double>(metrics.steps_done()) /
+                          static_cast<double>(std::max<std::int64_t>(metrics.total_steps, 1));
   line =
       Bar(fraction, kBarWidth) + " " + line.substr(line.find(' ') + 1);  // a screen needs no time
   // One column is left free: a full line would wrap and could not be redrawn.
@@ -76,7 +67,7 @@ void Progress::Update(const ProgressState& state) {
   line_.Draw(options_.color ? "\x1b[32m" + line + "\x1b[0m" : line);
 }
 
-void Progress::LeaveOut(double seconds) {
+void Progress::GoOn(double seconds) {
   first_time_ +=
       std::chrono::duration_cast<TimePoint::duration>(std::chrono::duration<double>(seconds));
 }
