@@ -260,7 +260,8 @@ Page DdlbenchPage() {
                    "ddlbench loader [options] DATA_DIR",
                    "ddlrun ... ddlbench allreduce [options]",
                    "ddlbench step [options] [-- options of ddltraind]",
-                   "ddlbench startup [options]"};
+                   "ddlbench startup [options]",
+                   "ddlbench predict [options]"};
   page.description = {
       "Measures how many images per second ddltraind trains on over nodes, GPUs per node, "
       "precisions and kinds of images, as the evaluation DLPerf does, and writes logs of the names "

@@ -19,6 +19,7 @@
 
 #include "bench/base/complaints.h"
 #include "bench/ddlbench/options.h"
+#include "bench/ddlbench/predict.h"
 #include "bench/ddlbench/runs/loader_table.h"
 #include "bench/ddlbench/runs/repeat.h"
 #include "bench/ddlbench/runs/startup.h"
@@ -137,12 +138,15 @@ int RunCommand(const BenchOptions& options) {
       return bench::RunStepBench(options.step, FindPrograms(), std::cout, std::cerr);
     case BenchCommand::kStartup:
       return bench::RunStartup(options.startup, FindPrograms(), std::cout, std::cerr);
+    case BenchCommand::kPredict:
+      std::cout << bench::RunPredict(options.predict, complaints) << std::flush;
+      return complaints.exit_code();
     case BenchCommand::kNone:
       break;
   }
   throw Error(EX_USAGE,
               "a command is missing: sweep, extract, repeat, compare, report, variability, loader, "
-              "allreduce, step or startup");
+              "allreduce, step, startup or predict");
 }
 
 void RequirePrinted() {

@@ -6,6 +6,7 @@
 
 #include "bench/ddlbench/option_kinds.h"
 #include "bench/ddlbench/part_options.h"
+#include "bench/ddlbench/predict_options.h"
 #include "support/option_values.h"
 #include "support/reference.h"
 
@@ -205,6 +206,7 @@ void DescribeOptions(CLI::App& app, BenchOptions& options) {
   AddReport(app, options);
   AddVariability(app, options);
   AddPartCommands(app, options);
+  AddPredictCommand(app, options);
   support::RefuseSlips(app);
 }
 

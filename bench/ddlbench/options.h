@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include "bench/ddlbench/predict.h"
 #include "bench/ddlbench/runs/repeat.h"
 #include "bench/ddlbench/runs/startup.h"
 #include "bench/ddlbench/runs/step.h"
@@ -34,6 +35,7 @@ enum class BenchCommand {
   kAllReduce,
   kStep,
   kStartup,
+  kPredict,
 };
 
 // What was asked for: that of `command` counts.
@@ -49,6 +51,7 @@ struct BenchOptions {
   AllReduceOptions all_reduce;
   StepOptions step;
   StartupOptions startup;
+  PredictOptions predict;
 };
 
 // Describes commands and options to `app`; parsing then fills `options`, which must outlive it.

@@ -141,6 +141,33 @@ std::map<std::string, SiteValue<std::string>> ReadEnvironment(const Entry& entry
   return variables;
 }
 
+scaling::Machine ReadMachine(const Entry& entry) {
+  if (!entry.node.IsMap()) throw entry.Wrong("a map: {gpu: V100, adapters: 2}");
+  const std::vector<std::string>& keys = scaling::MachineKeys();
+  scaling::Machine machine;
+  std::vector<std::string> seen;
+  for (const auto& item : entry.node) {
+    const std::string key = ReadText({entry.path, entry.key, item.first}).value;
+    const int line = LineOf(item.first.Mark());
+    if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
+      const std::string nearest = support::NearestSpelling(key, keys);
+      throw Refusal(entry.path, line,
+                    "unknown key '" + entry.key + "." + key + "'" +
+                        (nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
+    }
+    if (std::find(seen.begin(), seen.end(), key) != seen.end()) {
+      throw Refusal(entry.path, line, entry.key + "." + key + " is given twice");
+    }
+    seen.push_back(key);
+    const Entry value = {entry.path, entry.key, item.second};
+    const std::string expected = scaling::SetMachineValue(machine, key, ReadText(value).value);
+    if (!expected.empty()) {
+      throw Refusal(entry.path, line, entry.key + "." + key + " must be " + expected);
+    }
+  }
+  return machine;
+}
+
 using Reader = std::function<void(SiteConfig&, const Entry&)>;
 
 const std::map<std::string, Reader>& Readers() {
@@ -174,6 +201,7 @@ const std::map<std::string, Reader>& Readers() {
        [](SiteConfig& site, const Entry& entry) {
          site.check = ReadChoice(entry, {"auto", "full", "off"});
        }},
+      {"machine", [](SiteConfig& site, const Entry& entry) { site.machine = ReadMachine(entry); }},
       {"run_directory",
        [](SiteConfig& site, const Entry& entry) { site.run_directory = ReadText(entry); }},
       {"grace_seconds",

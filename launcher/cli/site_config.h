@@ -11,6 +11,7 @@
 //   rank_order: node | cyclic
 //   gpu_visibility: auto | all | rank
 //   check: auto | full | off
+//   machine: {KEY: value, ...}       its GPUs and links, for predictions (scaling/machine.h)
 //   run_directory: DIR                base of the private run directories
 //   grace_seconds: N                  time between SIGTERM and SIGKILL for the other ranks when one
 //                                     has failed
@@ -29,6 +30,7 @@
 #include <vector>
 
 #include "launcher/base/environment.h"
+#include "scaling/machine.h"
 
 namespace launcher {
 
@@ -48,6 +50,7 @@ struct SiteConfig {
   std::optional<SiteValue<std::vector<std::string>>> mpi_arguments;
   std::optional<SiteValue<int>> grace_seconds, start_seconds;
   std::map<std::string, SiteValue<std::string>> environment;
+  scaling::Machine machine;
 };
 
 // Pure; `path` is for messages.

@@ -11,7 +11,7 @@ import pathlib
 import re
 import sys
 
-SOURCES = ("support", "rankfile", "launcher", "trainer", "ddldata", "ddlctl", "manual", "bench", "tests")
+SOURCES = ("support", "rankfile", "scaling", "launcher", "trainer", "ddldata", "ddlctl", "manual", "bench", "tests")
 MAX_LINES = 400
 # Longer files, each with its reason.
 LONG_FILES: dict[str, str] = {}
@@ -30,9 +30,10 @@ BELOW_TRAIN = ("trainer/core", "trainer/backend", "trainer/model", "trainer/data
 ARROWS = {
     "support": [],
     "rankfile": [],
+    "scaling": [],
     "launcher/base": [],
     "launcher/system": ["launcher/base"],
-    "launcher/cli": ["launcher/base", "launcher/system", "launcher/protocol/rank_variables.h"],
+    "launcher/cli": ["scaling/machine.h", "launcher/base", "launcher/system", "launcher/protocol/rank_variables.h"],
     "launcher/allocation": ["rankfile", "launcher/base/error.h"],
     "launcher/topology": ["launcher/base/error.h"],
     "launcher/plan": ["rankfile", "launcher/base/error.h", "launcher/base/messages.h", "launcher/allocation",
@@ -60,7 +61,8 @@ ARROWS = {
     "launcher/bede": ["rankfile", "launcher/base", "launcher/system", "launcher/cli", "launcher/allocation",
                       "launcher/topology", "launcher/plan", "launcher/slurm", "launcher/spawn", "launcher/pipeline",
                       "launcher/supervise"],
-    "launcher/ddlrun": ["launcher/base", "launcher/system", "launcher/cli", "launcher/plan",
+    "launcher/advice": ["scaling", "launcher/base/error.h"],
+    "launcher/ddlrun": ["launcher/advice", "launcher/base", "launcher/system", "launcher/cli", "launcher/plan",
                         "launcher/protocol/job_status.h", "launcher/shim/run_program.h",
                         "launcher/slurm", "launcher/pipeline", "launcher/supervise", "launcher/restart", "launcher/health"],
     "launcher": [],  # main.cc
@@ -111,7 +113,8 @@ ARROWS = {
     "bench/base": ["trainer/core"],
     "bench/run_log": ["trainer/core"],
     "bench/parts": ["trainer", "launcher/protocol/rank_environment.h"],
-    "bench/ddlbench": ["bench/base", "bench/report", "bench/ddlbench/runs", "bench/ddlbench/speeds", "bench/parts", "trainer/core"],
+    "bench/ddlbench": ["bench/base", "bench/report", "bench/ddlbench/runs", "bench/ddlbench/speeds", "bench/parts", "scaling",
+                       "launcher/base/error.h", "launcher/cli/quoting.h", "launcher/cli/site_config.h", "trainer/core", "trainer/telemetry"],
     "bench/ddlbench/speeds": ["bench/base", "bench/run_log", "trainer/core", "trainer/telemetry"],
     "bench/ddlbench/runs": ["bench/base", "bench/run_log", "bench/parts", "bench/ddlbench/speeds", "launcher/cli/quoting.h",
                             "trainer/core", "trainer/telemetry"],
@@ -119,7 +122,7 @@ ARROWS = {
     "bench/report/readers": ["bench/base", "bench/run_log", "trainer/core"],
     "bench/report/charts": ["bench/base", "bench/run_log", "trainer/core"],
     "bench": ["bench/base", "trainer", "launcher", "rankfile"],
-    "tests": ["rankfile", "launcher", "trainer", "ddldata", "ddlctl", "manual", "bench"],
+    "tests": ["rankfile", "scaling", "launcher", "trainer", "ddldata", "ddlctl", "manual", "bench"],
 }
 # Only the files of these folders themselves put the parts below together; each part has arrows of its own.
 TOPS = ("launcher", "trainer")
@@ -144,7 +147,7 @@ FOREIGN = [
 # What only a program's main may do (launcher/base/environment is the one snapshot of the environment).
 MAIN_ONLY = re.compile(r"\b(getenv|std::exit|std::cout|std::cerr|exit)\s*(\(|<<)")
 MAINS = re.compile(r"(^|/)(main|[a-z_]*_main)\.cc$|^launcher/base/environment\.cc$|^trainer/(program/launch_environment|outputs/report_error)\.cc$|^tests/|^bench/")
-PURE = re.compile(r"^launcher/plan/|^rankfile/(?!main)|^launcher/health/(judge|facts_lines|node_facts|pair_schedule|verdict)")
+PURE = re.compile(r"^launcher/plan/|^rankfile/(?!main)|^scaling/|^launcher/advice/|^launcher/health/(judge|facts_lines|node_facts|pair_schedule|verdict)")
 IMPURE = re.compile(r"\bstd::[io]?fstream\b|\bsystem_clock\b|\b(getenv|fopen|open|gettimeofday|clock_gettime|hwloc_\w+)\s*\(")
 BACKEND_IFDEF = re.compile(r"^\s*#\s*if.*\b(DDLRUN_HAS_|USE_CUDA|__CUDACC__|DDLRUN_ONEDNN|DDLRUN_MPI)")
 # oneDNN's version is looked at in one place.

@@ -19,7 +19,7 @@ refused() {
 }
 
 @test "a mistake is answered with what to type" {
-  refused 'a command is missing: sweep, extract, repeat, compare, report, variability, loader, allreduce, step or startup'
+  refused 'a command is missing: sweep, extract, repeat, compare, report, variability, loader, allreduce, step, startup or predict'
   refused 'did you mean extract?' extrct
   refused 'did you mean --steps?' sweep --step=30 w
   refused 'DIR is required' sweep
@@ -66,13 +66,27 @@ refused() {
   refused 'did you mean --baseline?' report --basline=x w
   refused 'only ddlbench sweep, repeat and step take options of ddltraind' report w -- --backend=cpu
   refused 'LOG is required' variability --json=x.json
+  refused 'how fast is one GPU? Give --speed=IMAGES_PER_S, --gpu=V100' predict
+  refused 'how fast is one GPU (H100, fp32: not known)?' predict --gpu=H100 --precision=fp32
+  refused '--nodes=4097 must be from 1 to 4096' predict --speed=1 --nodes=1,4097
+  refused '--nodes' predict --speed=1 --nodes=many
+  refused '--speed must be 0 or more' predict --speed=-1
+  refused '--image_kb must be above 0' predict --speed=1 --image_kb=0
+  refused '--backward_share must be between 0 and 1' predict --speed=1 --backward_share=1
+  refused '--batch_size must be from 1 to 1000000' predict --speed=1 --batch_size=0
+  refused '--inside=nvlink must be xbus, nvlink2, nvlink3, nvlink4, pcie3, pcie4, or a number of GB/s' predict --speed=1 --inside=nvlink
+  refused '--adapters=0 must be a whole number from 1 to 64' predict --speed=1 --adapters=0
+  refused '--from says the speeds: leave out --speed' predict --from=w --speed=1
+  refused '--overlap' predict --speed=1 --overlap=perhaps
+  refused 'did you mean --node_speed?' predict --node_sped=1
+  refused 'only ddlbench sweep, repeat and step take options of ddltraind' predict --speed=1 -- --backend=cpu
   [ ! -e w ]
 }
 
 @test "help and version" {
   run "$ddlbench" --help
   [ "$status" -eq 0 ]
-  [[ $output == *sweep*extract*repeat*compare*report*variability*loader*allreduce*step*startup* ]]
+  [[ $output == *sweep*extract*repeat*compare*report*variability*loader*allreduce*step*startup*predict* ]]
   run "$ddlbench" sweep --help
   [[ $output == *"--cases CASE,..."*"1n1g,1n4g,1n8g,2n8g,4n8g"*"Nodes and GPUs on each"* ]]
   run "$ddlbench" --version

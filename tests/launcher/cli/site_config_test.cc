@@ -24,6 +24,30 @@ std::string MessageOf(const std::string& text) {
   return "accepted";
 }
 
+TEST(SiteConfig, DescribesTheMachineForPredictions) {
+  const SiteConfig site = ParseSiteConfig(
+      "machine:\n  gpu: V100-SXM2-32GB\n  gpus_per_node: 4\n  inside: xbus\n  adapters: 2\n"
+      "  adapter_gbits: 100\n  file_system_gbs: 10\n",
+      "site.yaml");
+  EXPECT_EQ(site.machine.gpu, "V100-SXM2-32GB");
+  EXPECT_EQ(site.machine.gpus_per_node, 4);
+  EXPECT_EQ(site.machine.inside, "xbus");
+  EXPECT_EQ(site.machine.adapters, 2);
+  EXPECT_EQ(site.machine.adapter_gbits, 100);
+  EXPECT_EQ(site.machine.file_system_gbs, 10);
+}
+
+TEST(SiteConfig, RefusesAMachineThatIsNone) {
+  EXPECT_EQ(MessageOf("machine: V100\n"),
+            "site.yaml:1: machine must be a map: {gpu: V100, adapters: 2}");
+  EXPECT_EQ(MessageOf("machine:\n  adaptors: 2\n"),
+            "site.yaml:2: unknown key 'machine.adaptors'; did you mean 'adapters'?");
+  EXPECT_EQ(MessageOf("machine: {adapters: many}\n"),
+            "site.yaml:1: machine.adapters must be a whole number from 1 to 64");
+  EXPECT_EQ(MessageOf("machine: {adapters: 1, adapters: 2}\n"),
+            "site.yaml:1: machine.adapters is given twice");
+}
+
 TEST(SiteConfig, ReadsEveryKeyWithItsLine) {
   const SiteConfig site = ParseSiteConfig(
       "# a comment\n"

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "bench/ddlbench/predict.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+
+#include "bench/ddlbench/extract.h"
+#include "launcher/base/error.h"
+#include "launcher/cli/site_config.h"
+#include "scaling/bus_rates.h"
+#include "scaling/gpus.h"
+#include "scaling/machine.h"
+#include "support/file.h"
+#include "trainer/core/error.h"
+
+namespace bench {
+namespace {
+
+using trainer::Error;
+
+constexpr std::size_t kMaxTableBytes = std::size_t{1} << 20;
+
+void RequireAtLeast(double value, double least, const std::string& option) {
+  if (value >= least && value < 1e12) return;
+  throw Error(EX_USAGE, option + " must be " + (least > 0 ? "above 0" : "0 or more"));
+}
+
+void CheckNumbers(const PredictOptions& options) {
+  for (const int nodes : options.nodes) {
+    if (nodes < 1 || nodes > scaling::kMostNodes) {
+      throw Error(EX_USAGE, "--nodes=" + std::to_string(nodes) + " must be from 1 to " +
+                                std::to_string(scaling::kMostNodes));
+    }
+  }
+  if (options.nodes.empty()) throw Error(EX_USAGE, "--nodes is empty: --nodes=1,2,4");
+  if (options.batch_size < 1 || options.batch_size > 1000000) {
+    throw Error(EX_USAGE, "--batch_size must be from 1 to 1000000");
+  }
+  RequireAtLeast(options.speed, 0, "--speed");
+  RequireAtLeast(options.node_speed, 0, "--node_speed");
+  RequireAtLeast(options.two_nodes_speed, 0, "--two_nodes_speed");
+  RequireAtLeast(options.delay_us, 0, "--delay_us");
+  RequireAtLeast(options.cycle_ms, 0, "--cycle_ms");
+  RequireAtLeast(options.staging_gbs, 0, "--staging_gbs");
+  RequireAtLeast(options.node_input, 0, "--node_input");
+  RequireAtLeast(options.image_kb, 1e-6, "--image_kb");
+  if (!(options.backward_share > 0 && options.backward_share < 1)) {
+    throw Error(EX_USAGE, "--backward_share must be between 0 and 1");
+  }
+  if (!options.from.empty() &&
+      (options.speed > 0 || options.node_speed > 0 || options.two_nodes_speed > 0)) {
+    throw Error(EX_USAGE,
+                "--from says the speeds: leave out --speed, --node_speed and --two_nodes_speed");
+  }
+}
+
+scaling::Machine ReadMachine(const PredictOptions& options) {
+  scaling::Machine machine;
+  if (!options.site.empty()) {
+    try {
+      machine = launcher::LoadSite(options.site, {}).machine;
+    } catch (const launcher::LaunchError& error) {
+      throw Error(error.exit_code(), error.what());
+    }
+  }
+  for (const auto& [key, value] : options.machine) {
+    if (value.empty()) continue;
+    const std::string expected = scaling::SetMachineValue(machine, key, value);
+    if (!expected.empty()) {
+      throw Error(EX_USAGE, "--" + key + "=" + value + " must be " + expected);
+    }
+  }
+  return machine;
+}
+
+std::vector<scaling::BusRate> ReadTable(const std::string& path) {
+  const support::WholeFile file =
+      support::ReadWholeFile(path, kMaxTableBytes, support::FileKind::kAny);
+  if (file.problem == support::ReadProblem::kTooLong) {
+    throw Error(EX_DATAERR, path + ": longer than 1 MiB: no table of all_reduce_perf");
+  }
+  if (file.problem != support::ReadProblem::kNone) {
+    throw Error(EX_NOINPUT, "--table: " + path + " cannot be read");
+  }
+  const scaling::BusRateTable table = scaling::ParseBusRates(file.content);
+  if (!table.problem.empty()) throw Error(EX_DATAERR, path + ":" + table.problem);
+  return table.rates;
+}
+
+// The one folder of logs in what --from names, and its one model.
+std::vector<CaseSpeed> ReadSweep(const std::string& folder, Complaints& complaints) {
+  const std::vector<std::filesystem::path> folders = FindLogFolders(folder, complaints);
+  if (folders.empty()) throw Error(EX_DATAERR, folder + ": no folder of logs such as 1n1g in it");
+  if (folders.size() > 1) {
+    throw Error(EX_USAGE, "--from: " + folder + " has " + std::to_string(folders.size()) +
+                              " folders of logs: name one, such as " + folders.front().string());
+  }
+  const ModelSpeeds models = ReadLogFolder(folders.front(), WindowOf({}), complaints);
+  if (models.size() != 1) {
+    throw Error(EX_DATAERR, folders.front().string() + ": logs of one network are needed, not of " +
+                                std::to_string(models.size()));
+  }
+  return models.begin()->second;
+}
+
+// Takes speeds, batch and, where nobody has said them, GPUs per node from a sweep.
+scaling::Speeds TakeSweep(const std::vector<CaseSpeed>& sweep, const std::string& folder,
+                          scaling::Machine& machine, PredictionBasis& basis) {
+  int most = 1;
+  for (const CaseSpeed& row : sweep) most = std::max(most, row.name.gpus);
+  if (!machine.gpus_per_node) machine.gpus_per_node = most;
+  scaling::Speeds speeds;
+  for (const CaseSpeed& row : sweep) {
+    if (row.batch != sweep.front().batch) {
+      throw Error(EX_DATAERR, folder + ": logs of one batch are needed");
+    }
+    // A part of a node on several nodes is another machine.
+    if (row.name.nodes > 1 && row.name.gpus != *machine.gpus_per_node) continue;
+    basis.measured[row.name.ranks()] = row.median;
+    if (row.name.ranks() == 1) speeds.one_gpu = row.median;
+    if (row.name.gpus != *machine.gpus_per_node) continue;
+    if (row.name.nodes == 1) speeds.one_node = row.median;
+    if (row.name.nodes == 2) speeds.two_nodes = row.median;
+  }
+  if (speeds.one_gpu <= 0) {
+    throw Error(EX_DATAERR, folder + ": no log of 1n1g, one GPU, which all else is compared with");
+  }
+  basis.training.batch = static_cast<double>(sweep.front().batch);
+  basis.speed_source = "measured in " + folder;
+  return speeds;
+}
+
+scaling::Speeds TakeOptions(const PredictOptions& options, const scaling::Machine& machine,
+                            PredictionBasis& basis) {
+  basis.training.batch = static_cast<double>(options.batch_size);
+  scaling::Speeds speeds{options.speed, options.node_speed, options.two_nodes_speed};
+  basis.speed_source = "given by --speed";
+  if (speeds.one_gpu > 0) return speeds;
+  const scaling::Gpu* const gpu = scaling::FindGpu(machine.gpu);
+  speeds.one_gpu = gpu == nullptr ? 0 : scaling::SpeedOf(*gpu, options.precision);
+  if (speeds.one_gpu <= 0) {
+    const std::string of =
+        machine.gpu.empty() ? "" : " (" + machine.gpu + ", " + options.precision + ": not known)";
+    throw Error(EX_USAGE,
+                "how fast is one GPU" + of +
+                    "? Give --speed=IMAGES_PER_S, --gpu=V100 (A100, H100, H200), or --from=DIR of "
+                    "ddlbench sweep");
+  }
+  basis.speed_source = std::string(gpu->source);
+  return speeds;
+}
+
+}  // namespace
+
+PredictionBasis ReadPredictionBasis(const PredictOptions& options, Complaints& complaints) {
+  CheckNumbers(options);
+  scaling::Machine machine = ReadMachine(options);
+  PredictionBasis basis;
+  const scaling::Speeds speeds =
+      options.from.empty()
+          ? TakeOptions(options, machine, basis)
+          : TakeSweep(ReadSweep(options.from, complaints), options.from, machine, basis);
+  scaling::Training& training = basis.training;
+  training.links = scaling::LinksOf(machine);
+  training.links.more_delay = options.delay_us * 1e-6;
+  basis.links = scaling::DescribeLinks(machine);
+  if (!options.table.empty()) {
+    training.links.measured = ReadTable(options.table);
+    basis.links += ", sums between nodes as in " + options.table;
+  }
+  training.sums = options.sums == "fp32" ? scaling::Sums::kFp32 : scaling::Sums::kHalf;
+  training.rule = options.buckets == "ddltraind" ? scaling::BucketRule::kDdltraind
+                                                 : scaling::BucketRule::kPytorch;
+  training.input = {.node_images = options.node_input,
+                    .file_system = 1e9 * machine.file_system_gbs.value_or(0),
+                    .image_bytes = 1e3 * options.image_kb};
+  scaling::StepWork work;
+  work.buckets = scaling::ResNet50Buckets(training.sums, training.rule);
+  work.backward_share = options.backward_share;
+  work.cycle = options.cycle_ms / 1e3;
+  work.staging_rate = 1e9 * options.staging_gbs;
+  const scaling::Overlap overlap = options.overlap == "auto"  ? scaling::Overlap::kAuto
+                                   : options.overlap == "yes" ? scaling::Overlap::kYes
+                                                              : scaling::Overlap::kNo;
+  basis.calibration = scaling::Calibrate(work, training.links, training.batch, speeds, overlap);
+  training.work = basis.calibration.work;
+  return basis;
+}
+
+std::string RunPredict(const PredictOptions& options, Complaints& complaints) {
+  const PredictionBasis basis = ReadPredictionBasis(options, complaints);
+  return options.json ? PredictionAsJson(options, basis) : FormatPrediction(options, basis);
+}
+
+}  // namespace bench

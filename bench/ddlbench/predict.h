@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ddlbench predict: what a few speeds and the links of a machine say of a training on many nodes.
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/base/complaints.h"
+#include "scaling/calibrate.h"
+#include "scaling/predict.h"
+
+namespace bench {
+
+struct PredictOptions {
+  // How fast it is; images/s, 0: not given.
+  double speed = 0;            // of one GPU
+  double node_speed = 0;       // of one node
+  double two_nodes_speed = 0;  // of two nodes
+  std::string from;            // logs of a sweep that say these; "": none
+  std::string precision = "fp16";
+  std::int64_t batch_size = 256;  // of a GPU
+  std::string site;               // site file, or the name of an installed one; "": none
+  // By the keys of scaling/machine.h, as given; "": not given.
+  std::map<std::string, std::string> machine;
+  std::string table;  // of all_reduce_perf; "": none
+  double delay_us = 0;
+  // What is summed, and how.
+  std::string sums = "fp32";
+  std::string buckets = "ddltraind";
+  std::string overlap = "auto";
+  double backward_share = 0.667;
+  double cycle_ms = 0;
+  double staging_gbs = 0;
+  // Where images come from.
+  double node_input = 0;  // images/s
+  double image_kb = 110;
+  std::vector<int> nodes = {1, 2, 4, 8, 16};
+  bool json = false;
+};
+
+// All that a prediction is made from.
+struct PredictionBasis {
+  scaling::Training training;
+  scaling::Calibration calibration;
+  std::string links;               // in words
+  std::string speed_source;        // of one GPU
+  std::map<int, double> measured;  // images/s by ranks, of `from`
+};
+
+// Reads what the options name.  Throws trainer::Error: EX_USAGE naming the option that is wrong,
+// EX_DATAERR or EX_CONFIG naming the file.  Logs that cannot be used are problems.
+PredictionBasis ReadPredictionBasis(const PredictOptions& options, Complaints& complaints);
+
+// What is printed: a table with a line for each number of nodes, what bounds the last, and what
+// would be faster there.  Pure.
+std::string FormatPrediction(const PredictOptions& options, const PredictionBasis& basis);
+
+// The same as one JSON object.  Pure.
+std::string PredictionAsJson(const PredictOptions& options, const PredictionBasis& basis);
+
+std::string RunPredict(const PredictOptions& options, Complaints& complaints);
+
+}  // namespace bench

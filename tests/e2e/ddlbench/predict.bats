@@ -1,0 +1,122 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# ddlbench predict, by itself and from the logs of a sweep.
+
+# shellcheck disable=SC2154 # common.bash sets them
+
+load common
+
+# predict OPTIONS...
+predict() {
+  run --separate-stderr timeout 20 "$ddlbench" predict "$@"
+  messages=$stderr
+}
+
+# said EXPRESSION: of the JSON object in $output, whose first prediction is p.
+said() {
+  python3 -c 'import json, sys; o = json.loads(sys.argv[1]); p = o["predictions"][0]; print(eval(sys.argv[2]))' "$output" "$1"
+}
+
+# sweep_of FOLDER: logs of one GPU, of nodes of 4, and of 4 nodes.
+sweep_of() {
+  log "$1/1n1g/r50_b256_fp16_1.log" 100 1125.0 1
+  log "$1/1n4g/r50_b256_fp16_1.log" 100 4400.0 4
+  log "$1/2n4g/r50_b256_fp16_1.log" 100 8600.0 8
+  log "$1/4n4g/r50_b256_fp16_1.log" 100 17000.0 16
+}
+
+@test "a table of nodes, from one to 4096" {
+  predict --speed=1125 --nodes=1,4096
+  [ "$status" -eq 0 ]
+  [ -z "$messages" ]
+  [[ $output == *'one GPU   1125 images/s, 256 images in a step: given by --speed'* ]]
+  [[ $output == *'| 1     | 4     | 4'[45]??' '* ]]
+  [[ $output == *'| 4096  | 16384 |'* ]]
+  [[ $output == *'Faster on 4096 nodes would be:'*'a GPU twice as fast'* ]]
+}
+
+@test "links of an installed site file, a speed that is known, and options before the file" {
+  predict --site=bede --json --nodes=8
+  [ "$status" -eq 0 ]
+  [ "$(said 'o["links"]')" = '4 GPUs per node, xbus (32 GB/s) inside, 2 adapters of 100 Gbit/s' ]
+  [ "$(said 'o["input"]')" = '10 GB/s of files of 110 kB' ]
+  [ "$(said 'round(o["one_gpu"]["images_per_s"])')" -eq 1270 ]
+  [ "$(said 'p["ranks"]')" -eq 32 ]
+  predict --site=bede --gpu=A100 --gpus_per_node=8 --adapters=8 --json
+  [ "$(said 'o["links"]')" = '8 GPUs per node, xbus (32 GB/s) inside, 8 adapters of 100 Gbit/s' ]
+  [ "$(said 'round(o["one_gpu"]["images_per_s"])')" -eq 2470 ]
+  predict --site=./nowhere.yaml
+  [ "$status" -eq 78 ]
+  [ "$messages" = 'ddlbench: site file ./nowhere.yaml cannot be read' ]
+}
+
+@test "from a sweep of one GPU, one node and two, with what else it has beside" {
+  sweep_of w
+  predict --from=w --nodes=1,2,4 --json
+  echo "$output $messages"
+  [ "$status" -eq 0 ]
+  [ "$(said 'o["one_gpu"]["source"]')" = 'measured in w' ]
+  # What was told comes out again; four nodes are predicted.
+  [ "$(said '[round(x["images_per_s"]) for x in o["predictions"]][:2]')" = '[4400, 8600]' ]
+  [ "$(said 'abs(o["predictions"][2]["images_per_s"] / o["predictions"][2]["measured_images_per_s"] - 1) < 0.05')" = True ]
+  predict --from=w --nodes=4
+  [[ $output == *'bound by     | measured |'*'| 17000    |'* ]]
+}
+
+@test "a sweep that does not say what is needed" {
+  mkdir empty
+  predict --from=empty
+  [ "$status" -eq 65 ]
+  [[ $messages == 'ddlbench: empty: no folder of logs such as 1n1g in it' ]]
+  log w/1n4g/r50_b256_fp16_1.log 100 4400.0 4
+  predict --from=w
+  [ "$status" -eq 65 ]
+  [[ $messages == *'ddlbench: w: no log of 1n1g, one GPU, which all else is compared with' ]]
+  sweep_of both/a
+  sweep_of both/b
+  predict --from=both
+  [ "$status" -eq 64 ]
+  [[ $messages == *'--from: both has 2 folders of logs: name one, such as both/'* ]]
+}
+
+@test "a table of all_reduce_perf counts between nodes" {
+  printf '# size count type redop root time algbw busbw #wrong\n%s\n' '1048576 262144 float sum -1 1835 0.57 1.00 0' '134217728 33554432 float sum -1 235000 0.57 1.00 0' > slow.txt
+  predict --speed=1125 --table=slow.txt --nodes=8 --json
+  [ "$status" -eq 0 ]
+  # 198 MB at about 1 GB/s.
+  [ "$(said '0.19 < p["sums_s"] < 0.21')" = True ]
+  [[ $(said 'o["links"]') == *'sums between nodes as in slow.txt' ]]
+  echo 'no table' > slow.txt
+  predict --speed=1125 --table=slow.txt
+  [ "$status" -eq 65 ]
+  [[ $messages == 'ddlbench: slow.txt:1: no line of all_reduce_perf: '* ]]
+  predict --speed=1125 --table=nowhere.txt
+  [ "$status" -eq 66 ]
+  [ "$messages" = 'ddlbench: --table: nowhere.txt cannot be read' ]
+}
+
+@test "software that waits is named, with the reason" {
+  predict --speed=1116 --node_speed=6867 --gpus_per_node=8 --json --nodes=2
+  [ "$(said 'o["waits"]')" = True ]
+  [[ $(said 'o["reason"]') == *'ranks wait for their hosts'* ]]
+  predict --speed=1116 --node_speed=6867 --gpus_per_node=8 --overlap=yes --json --nodes=2
+  [ "$(said 'o["waits"]')" = False ]
+}
+
+# gain OPTIONS...: how many times as fast 32 GPUs of Bede are as 16.
+gain() {
+  predict --site=bede --speed=1125 --nodes=4,8 --json "$@"
+  said 'round(o["predictions"][1]["images_per_s"] / p["images_per_s"], 2)'
+}
+
+@test "of the reasons for Bede's 32 GPUs, one leaves 16 as they were and 32 no faster (doc/scaling.md)" {
+  [ "$(gain)" = 2.0 ]
+  [ "$(gain --adapters=1)" = 2.0 ]
+  [ "$(gain --overlap=no --cycle_ms=5)" = 2.0 ]
+  [ "$(gain --overlap=no --staging_gbs=4)" = 1.99 ]
+  [ "$(gain --overlap=no --adapters=1 --adapter_gbits=8)" = 1.96 ]
+  [ "$(gain --file_system_gbs=2)" = 1.01 ]
+  predict --site=bede --speed=1125 --nodes=4,8 --json --file_system_gbs=2
+  [ "$(said 'round(p["images_per_s"], -3)')" = 18000.0 ]
+  [ "$(said '[x["bound_by"] for x in o["predictions"]]')" = "['compute', 'input']" ]
+}
