@@ -3,6 +3,7 @@
 #include "launcher/cli/option_setters.h"
 #include "launcher/cli/option_values.h"
 #include "launcher/cli/options.h"
+#include "support/number.h"
 
 namespace launcher {
 namespace {
@@ -40,6 +41,14 @@ std::string SetDryRun(Options& options, const std::string& value) {
   const std::string expected = OneOf(format, value.empty() ? "text" : value, {"text", "json"});
   options.dry_run = format == "json" ? DryRun::kJson : DryRun::kText;
   return expected;
+}
+
+std::string SetAdvise(Options& options, const std::string& value) {
+  options.advise = true;
+  if (value.empty()) return "";
+  options.advised_speed = support::WholeNumber<double>(value);
+  const bool is_speed = options.advised_speed.value_or(0) > 0 && *options.advised_speed < 1e9;
+  return is_speed ? "" : "the images/s of one GPU, a number above 0";
 }
 
 std::string SetMode(Options& options, const std::string& value) {
@@ -314,6 +323,14 @@ const std::vector<OptionSpec>& OptionTable() {
        .default_value = "text",
        .help = "print which rank would run where, and the command; start nothing",
        .set = SetDryRun},
+      {.section = kInstead,
+       .names = {"advise"},
+       .argument = "[IMAGES_PER_S]",
+       .default_value = "what is known of the GPU",
+       .help = "print what this training of ddltraind would be on 1, 2, 4, 8 and 16 nodes: global "
+               "batch, learning rate, images/s, time, GPU-hours, and what of it is assumed; "
+               "IMAGES_PER_S is the speed of one GPU; start nothing",
+       .set = SetAdvise},
       {.section = kInstead,
        .names = {"topology"},
        .argument = "FILE",

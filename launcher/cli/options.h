@@ -64,7 +64,9 @@ struct Options {
   std::optional<int> aisles;
   // Instead of running.
   DryRun dry_run = DryRun::kNo;
-  std::string topology;  // hwloc XML that stands for every node
+  bool advise = false;
+  std::optional<double> advised_speed;  // images/s of one GPU
+  std::string topology;                 // hwloc XML that stands for every node
   bool show_config = false;
   bool check_only = false;
   bool verbose = false;

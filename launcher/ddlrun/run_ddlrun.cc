@@ -22,6 +22,7 @@
 #include "launcher/cli/settings.h"
 #include "launcher/cli/site_config.h"
 #include "launcher/cli/trainer_program.h"
+#include "launcher/ddlrun/advise.h"
 #include "launcher/ddlrun/one_run.h"
 #include "launcher/ddlrun/stop_in_time.h"
 #include "launcher/pipeline/commands.h"
@@ -61,7 +62,12 @@ bool IsToldToStop(SignalRelay& signals, int pause) {
   }
 }
 
-int PlanAndLaunch(const Options& options, const Settings& settings, const Environment& of_user) {
+int PlanAndLaunch(const Options& options, const Settings& settings, const SiteConfig& site,
+                  const Environment& of_user) {
+  if (options.advise) {
+    Print(Advice(options, site, PlanJob(options, settings, of_user, {}).plan));
+    return EX_OK;
+  }
   // ddltraind stops by itself before the end of its job, if it is told when that is.
   const bool wants_end = options.dry_run == DryRun::kNo && TrainerArguments(options.program);
   const Environment environment =
@@ -88,7 +94,8 @@ int PlanAndLaunch(const Options& options, const Settings& settings, const Enviro
     if (options.program.empty()) return EX_OK;
     Print(CommandsText(MakeCommands(options, settings, planned, launch, environment,
                                     settings.run_directory + "/" + kRunDirectoryName,
-                                    invocation.program_directory)));
+                                    invocation.program_directory)) +
+          AdviceForDryRun(options, site, planned.plan));
     return EX_OK;
   }
 
@@ -128,8 +135,8 @@ int RunDdlrun(const std::vector<std::string>& arguments) {
   // hwloc would load its plug-ins for libxml2, OpenCL and X11, and none of them is needed to read
   // this machine.  What ddlrun starts does not get this variable, since it gets `environment`.
   if (options.topology.empty()) setenv("HWLOC_PLUGINS_PATH", "/dev/null", 0);
-  const Settings settings =
-      MergeSettings(options, LoadSite(options.site, environment), environment);
+  const SiteConfig site = LoadSite(options.site, environment);
+  const Settings settings = MergeSettings(options, site, environment);
   if (options.show_config) {
     Print(SettingsText(settings));
     return EX_OK;
@@ -137,7 +144,7 @@ int RunDdlrun(const std::vector<std::string>& arguments) {
   if (options.program.empty() && options.dry_run == DryRun::kNo && !options.check_only) {
     throw LaunchError(EX_USAGE, "no program given: ddlrun [options] program [arguments]");
   }
-  return PlanAndLaunch(options, settings, environment);
+  return PlanAndLaunch(options, settings, site, environment);
 }
 
 }  // namespace launcher

@@ -28,7 +28,10 @@ std::string MessageOf(const std::vector<std::string>& arguments) {
 // A value that the option takes, by what its argument is called.
 std::string ExampleValue(const OptionSpec& option) {
   const std::string argument = option.argument;
-  if (argument == "N" || argument == "[N]" || argument.starts_with("N[")) return "2";
+  if (argument == "N" || argument == "[N]" || argument == "[IMAGES_PER_S]" ||
+      argument.starts_with("N[")) {
+    return "2";
+  }
   if (argument == "LETTER") return "b";
   if (argument.starts_with("[")) return argument.substr(1, argument.find_first_of("|]") - 1);
   if (argument.find("FILE") != std::string::npos) return "some.file";
@@ -113,6 +116,11 @@ TEST(Options, RepeatsWhatMayBeRepeated) {
 
 TEST(Options, DryRunTakesAFormatAfterEqualsOnly) {
   EXPECT_EQ(ParseOptions({"--dry-run", "json"}).dry_run, DryRun::kText);
+  EXPECT_TRUE(ParseOptions({"--advise"}).advise);
+  EXPECT_FALSE(ParseOptions({"--advise", "1125"}).advised_speed);
+  EXPECT_EQ(ParseOptions({"--advise=1125.5"}).advised_speed, 1125.5);
+  EXPECT_EQ(MessageOf({"--advise=0"}),
+            "option --advise: '0' is not the images/s of one GPU, a number above 0");
   EXPECT_EQ(ParseOptions({"--dry-run=json"}).dry_run, DryRun::kJson);
   EXPECT_EQ(MessageOf({"--dry-run=yaml"}), "option --dry-run: 'yaml' is not text or json");
 }

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/advice/advice.h"
+
+#include <sysexits.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdarg>
+#include <cstdint>
+#include <cstdio>
+#include <set>
+#include <utility>
+
+#include "launcher/base/error.h"
+#include "scaling/gpus.h"
+#include "scaling/predict.h"
+
+namespace launcher {
+namespace {
+
+constexpr double kImages = 1281167;  // of ImageNet's training set
+constexpr double kLargestByRule = 8192;
+constexpr char kAssumedGpu[] = "V100";
+
+struct Assumed {
+  double speed = 0;  // images/s of one GPU
+  std::int64_t batch = 0;
+  const scaling::Gpu* gpu = nullptr;  // null: not known
+  std::string speed_source, batch_source;
+};
+
+__attribute__((format(printf, 1, 2))) std::string Format(const char* format, ...) {
+  char text[256];
+  va_list values;
+  va_start(values, format);
+  std::vsnprintf(text, sizeof text, format, values);
+  va_end(values);
+  return text;
+}
+
+void RequireTraining(const TrainingAsked& asked) {
+  if (!asked.mode.starts_with("train")) {
+    throw LaunchError(EX_USAGE, "--advise: ddltraind --mode=" + asked.mode +
+                                    " trains nothing; leave out --advise");
+  }
+  if (asked.arch != "resnet50") {
+    throw LaunchError(EX_USAGE, "--advise knows resnet50 alone, not --arch=" + asked.arch +
+                                    "; ddlbench sweep measures it");
+  }
+}
+
+Assumed AssumedOf(const AdviceBasis& basis) {
+  const TrainingAsked& asked = basis.asked;
+  const std::string name = basis.machine.gpu.empty() ? kAssumedGpu : basis.machine.gpu;
+  Assumed assumed;
+  assumed.gpu = scaling::FindGpu(name);
+  if (basis.images_per_s > 0) {
+    assumed.speed = basis.images_per_s;
+    assumed.speed_source = "as --advise says";
+    if (basis.machine.gpu.empty()) assumed.gpu = nullptr;
+  } else {
+    assumed.speed = assumed.gpu == nullptr ? 0 : scaling::SpeedOf(*assumed.gpu, asked.precision);
+    if (assumed.speed <= 0) {
+      throw LaunchError(EX_USAGE, "--advise: how fast is one " + name + " in " + asked.precision +
+                                      "? Give its images/s: --advise=400");
+    }
+    assumed.speed_source = name +
+                           (basis.machine.gpu.empty() ? " (assumed: no site file says which GPU)"
+                                                      : " (" + basis.site + ")") +
+                           ", " + std::string(assumed.gpu->source);
+  }
+  assumed.batch = asked.batch;
+  assumed.batch_source =
+      "as --batch_size says; whether it fits, ddltraind --dry_run says on a node";
+  if (asked.batch == 0) {
+    assumed.batch = asked.precision == "fp32" || asked.precision == "tf32" ? 128 : 256;
+    assumed.batch_source =
+        "assumed, for --batch_size is missing: a V100 of 16 GB holds it with NVIDIA's trainers; "
+        "ddltraind --dry_run says on a node what fits";
+  }
+  return assumed;
+}
+
+scaling::Training TrainingOf(const AdviceBasis& basis, const Assumed& assumed) {
+  scaling::Machine machine = basis.machine;
+  if (basis.job.gpus_per_node > 0) machine.gpus_per_node = basis.job.gpus_per_node;
+  const auto batches = static_cast<double>(basis.asked.accumulate);
+  scaling::Training training;
+  training.batch = static_cast<double>(assumed.batch) * batches;
+  training.links = scaling::LinksOf(machine);
+  training.sums = basis.asked.half_sums ? scaling::Sums::kHalf : scaling::Sums::kFp32;
+  training.work.alone = training.batch / assumed.speed;
+  training.work.backward_share /= batches;  // sums run beside that of the last batch
+  training.work.buckets = scaling::ResNet50Buckets(training.sums, training.rule);
+  if (basis.asked.has_data) {
+    training.input.file_system = 1e9 * machine.file_system_gbs.value_or(0);
+  }
+  return training;
+}
+
+std::string TimeInWords(double seconds) {
+  const long long minutes = std::llround(seconds / 60);
+  if (minutes < 1) return Format("%.0f s", seconds);
+  if (minutes < 60) return Format("%lld min", minutes);
+  return Format("%lld h %02lld min", minutes / 60, minutes % 60);
+}
+
+double SecondsOf(const TrainingAsked& asked, const scaling::Prediction& at) {
+  return asked.counts_epochs ? asked.num_iter * kImages / at.images_per_second
+                             : asked.num_iter * at.step;
+}
+
+std::string RowOf(const AdviceBasis& basis, const Assumed& assumed,
+                  const scaling::Training& training, int nodes, int ranks) {
+  const scaling::Prediction at = scaling::Predict(training, ranks);
+  const double global_batch = training.batch * ranks;
+  const double seconds = SecondsOf(basis.asked, at);
+  const double gpu_hours = seconds / 3600 * ranks;
+  const std::string energy =
+      assumed.gpu == nullptr ? "-" : Format("%.1f", gpu_hours * assumed.gpu->watts / 1000);
+  const bool is_this = nodes == basis.job.nodes && ranks == basis.job.ranks;
+  return Format("%-6d %-6d %-13.0f %-14s %-9.0f %-11.3f %-13s %-10.1f %-8s %s%s\n", nodes, ranks,
+                global_batch, Format("%.4g", basis.asked.lr_init * global_batch / 256).c_str(),
+                at.images_per_second, at.efficiency, TimeInWords(seconds).c_str(), gpu_hours,
+                energy.c_str(), std::string(scaling::NameOf(at.bound)).c_str(),
+                is_this ? "  <- this job" : "") +
+         (global_batch > kLargestByRule
+              ? "       (no recipe is published for SGD beyond 8192 images: expect a lower top-1)\n"
+              : "");
+}
+
+std::string RecipeInWords(const TrainingAsked& asked) {
+  return Format("lr_init %.4g x global batch / 256, warm-up of %.4g epochs, %s: as ddltraind does",
+                asked.lr_init, asked.warmup_epochs,
+                asked.cosine ? "cosine" : "x 0.1 at epochs 30, 60, 80 and 90");
+}
+
+}  // namespace
+
+std::string AdviceText(const AdviceBasis& basis) {
+  const TrainingAsked& asked = basis.asked;
+  RequireTraining(asked);
+  const Assumed assumed = AssumedOf(basis);
+  const scaling::Training training = TrainingOf(basis, assumed);
+  scaling::Machine machine = basis.machine;
+  if (basis.job.gpus_per_node > 0) machine.gpus_per_node = basis.job.gpus_per_node;
+
+  // (nodes, ranks)
+  std::set<std::pair<int, int>> sizes;
+  for (const int nodes : {1, 2, 4, 8, 16}) {
+    sizes.emplace(nodes, nodes * training.links.gpus_per_node);
+  }
+  if (basis.job.gpus_per_node > 0) sizes.emplace(basis.job.nodes, basis.job.ranks);
+
+  std::string text = "Predicted for this training on N nodes (sbatch -N), one rank per GPU:\n\n";
+  text += Format("%-6s %-6s %-13s %-14s %-9s %-11s %-13s %-10s %-8s %s\n", "nodes", "ranks",
+                 "global batch", "learning rate", "images/s", "efficiency", "time", "GPU-hours",
+                 "GPU kWh", "bound by");
+  for (const auto& [nodes, ranks] : sizes) text += RowOf(basis, assumed, training, nodes, ranks);
+
+  text += Format("\none GPU        %.0f images/s in %s: ", assumed.speed, asked.precision.c_str()) +
+          assumed.speed_source + "\n";
+  text += "links          " + scaling::DescribeLinks(machine) + "\n";
+  text +=
+      "batch          " + std::to_string(assumed.batch) + " images of a GPU" +
+      (asked.accumulate > 1 ? ", " + std::to_string(asked.accumulate) + " batches for one update"
+                            : "") +
+      ", " + assumed.batch_source + "\n";
+  text += "learning rate  " + RecipeInWords(asked) + "\n";
+  text +=
+      "recipe         SGD with this linear rule is published up to 8192 images "
+      "(arXiv 1706.02677)\n";
+  text += "time           " +
+          (asked.counts_epochs ? Format("%.4g", asked.num_iter) + " epochs of 1281167 images"
+                               : Format("%.0f", asked.num_iter) + " steps") +
+          ", without start, evaluation and checkpoints\n";
+  text += "energy         " +
+          (assumed.gpu == nullptr
+               ? std::string("not known for this GPU")
+               : Format("at most: GPUs at their limit of %.0f W; nodes are not in it",
+                        assumed.gpu->watts)) +
+          "\n";
+  text +=
+      "input          " +
+      (training.input.file_system > 0
+           ? Format("%.4g GB/s for all nodes, images of 110 kB (",
+                    training.input.file_system / 1e9) +
+                 basis.site + ")"
+           : std::string(asked.has_data ? "never waited for (assumed: ddlbench loader measures it)"
+                                        : "images that are made up, as there is no --data_dir")) +
+      "\n";
+  text += "ranks          all alike (assumed: ddlbench predict --from takes it from a sweep)\n";
+  return text;
+}
+
+}  // namespace launcher

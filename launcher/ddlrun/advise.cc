@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/ddlrun/advise.h"
+
+#include <sysexits.h>
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "launcher/advice/advice.h"
+#include "launcher/base/error.h"
+#include "launcher/cli/trainer_program.h"
+
+namespace launcher {
+namespace {
+
+JobShape ShapeOf(const Plan& plan) {
+  JobShape shape{.nodes = static_cast<int>(plan.nodes.size()),
+                 .ranks = static_cast<int>(plan.ranks.size())};
+  for (const NodePlan& node : plan.nodes)
+    shape.gpus_per_node = std::max(shape.gpus_per_node, node.gpus);
+  return shape;
+}
+
+}  // namespace
+
+std::string Advice(const Options& options, const SiteConfig& site, const Plan& plan) {
+  const std::optional<std::vector<std::string>> arguments = TrainerArguments(options.program);
+  if (!arguments) {
+    throw LaunchError(EX_USAGE, "--advise knows ddltraind alone, not '" + options.program.front() +
+                                    "': ddlrun --advise ddltraind --batch_size=256 ...");
+  }
+  return AdviceText({.asked = ReadTrainingAsked(*arguments),
+                     .job = ShapeOf(plan),
+                     .machine = site.machine,
+                     .site = site.path,
+                     .images_per_s = options.advised_speed.value_or(0)});
+}
+
+std::string AdviceForDryRun(const Options& options, const SiteConfig& site, const Plan& plan) {
+  if (!TrainerArguments(options.program)) return "";
+  try {
+    return "\n" + Advice(options, site, plan);
+  } catch (const LaunchError& error) {
+    return std::string("\nno prediction: ") + error.what() + "\n";
+  }
+}
+
+}  // namespace launcher

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/advice/advice.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "launcher/base/error.h"
+
+namespace launcher {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+AdviceBasis OfBede() {
+  AdviceBasis basis;
+  basis.asked = ReadTrainingAsked({"--batch_size=256", "--precision=fp16", "--num_iter=50",
+                                   "--lr_init=0.256", "--lr_warmup_epochs=8", "--use_cosine_lr"});
+  basis.job = {.nodes = 4, .ranks = 16, .gpus_per_node = 4};
+  basis.machine.gpu = "V100-SXM2-32GB";
+  basis.machine.adapters = 2;
+  basis.site = "bede.yaml";
+  return basis;
+}
+
+// The words of the line for so many nodes and ranks.
+std::vector<std::string> RowOf(const std::string& text, const std::string& nodes,
+                               const std::string& ranks) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream stream(line);
+    std::vector<std::string> words;
+    for (std::string word; stream >> word;) words.push_back(word);
+    if (words.size() > 2 && words[0] == nodes && words[1] == ranks) return words;
+  }
+  return {};
+}
+
+std::string RefusalOf(const AdviceBasis& basis) {
+  try {
+    return "no refusal: " + AdviceText(basis);
+  } catch (const LaunchError& error) {
+    return error.what();
+  }
+}
+
+TEST(Advice, HasALineForEachNumberOfNodes) {
+  const std::string text = AdviceText(OfBede());
+  const std::vector<std::string> one = RowOf(text, "1", "4");
+  ASSERT_GE(one.size(), 7u) << text;
+  EXPECT_EQ(one[2], "1024");  // images of a step
+  EXPECT_EQ(one[3], "1.024");
+  EXPECT_NEAR(std::stod(one[4]), 4 * 1270, 60);
+  for (const auto& [nodes, ranks] : {std::pair("2", "8"), {"4", "16"}, {"8", "32"}, {"16", "64"}}) {
+    EXPECT_FALSE(RowOf(text, nodes, ranks).empty()) << text;
+  }
+  EXPECT_THAT(text, HasSubstr("<- this job"));
+}
+
+// 50 epochs of 1,281,167 images at 16 x 1,270 images/s are 3,152 s, 14 GPU-hours, 4.2 kWh.
+TEST(Advice, CountsTimeGpuHoursAndEnergy) {
+  const std::string text = AdviceText(OfBede());
+  EXPECT_THAT(text, HasSubstr("53 min        14.0       4.2"));
+  EXPECT_THAT(text, HasSubstr("3 h 30 min"));
+}
+
+TEST(Advice, SaysWhatIsAssumedAndWhereTheRestIsFrom) {
+  EXPECT_THAT(AdviceText(OfBede()),
+              AllOf(HasSubstr("V100-SXM2-32GB (bede.yaml)"), HasSubstr("as --batch_size says"),
+                    HasSubstr("4 GPUs per node, nvlink2 (120 GB/s) inside (assumed)"),
+                    HasSubstr("cosine"), HasSubstr("GPUs at their limit of 300 W")));
+  EXPECT_THAT(AdviceText({}),
+              AllOf(HasSubstr("V100 (assumed: no site file says which GPU)"),
+                    HasSubstr("assumed, for --batch_size is missing"), Not(HasSubstr("this job"))));
+}
+
+TEST(Advice, WarnsOfBatchesWithoutARecipe) {
+  const std::string text = AdviceText(OfBede());
+  const std::string warning = "no recipe is published for SGD beyond 8192 images";
+  EXPECT_GT(text.find(warning), text.find("16384"));
+  EXPECT_EQ(text.find(warning), text.rfind(warning));
+}
+
+TEST(Advice, ShowsAJobOfUnevenNodes) {
+  AdviceBasis basis = OfBede();
+  basis.job = {.nodes = 2, .ranks = 6, .gpus_per_node = 4};
+  const std::string text = AdviceText(basis);
+  EXPECT_EQ(RowOf(text, "2", "6")[2], "1536");
+  EXPECT_EQ(RowOf(text, "2", "8")[2], "2048");
+}
+
+TEST(Advice, TakesTheSpeedOfAGpuThatIsGiven) {
+  AdviceBasis basis = OfBede();
+  basis.machine = {};
+  basis.images_per_s = 500;
+  const std::string text = AdviceText(basis);
+  EXPECT_THAT(text, AllOf(HasSubstr("500 images/s in fp16: as --advise says"),
+                          HasSubstr("energy         not known for this GPU")));
+  EXPECT_NEAR(std::stod(RowOf(text, "1", "4")[4]), 2000, 30);
+}
+
+TEST(Advice, CountsStepsAndBatchesOfAStep) {
+  AdviceBasis basis = OfBede();
+  basis.asked.counts_epochs = false;
+  basis.asked.num_iter = 1000;
+  basis.asked.accumulate = 2;
+  const std::string text = AdviceText(basis);
+  EXPECT_EQ(RowOf(text, "1", "4")[2], "2048");
+  EXPECT_THAT(text, AllOf(HasSubstr("1000 steps"), HasSubstr("2 batches for one update")));
+  EXPECT_THAT(text, HasSubstr("7 min"));  // of 2 x 256 / 1270 s
+}
+
+TEST(Advice, IsBoundByTheFileSystemWhereImagesAreRead) {
+  AdviceBasis basis = OfBede();
+  basis.machine.file_system_gbs = 1;
+  EXPECT_THAT(AdviceText(basis), Not(HasSubstr(" input\n")));
+  basis.asked.has_data = true;
+  EXPECT_THAT(AdviceText(basis), AllOf(HasSubstr(" input\n"), HasSubstr("1 GB/s for all nodes")));
+}
+
+TEST(Advice, RefusesWhatItKnowsNothingOf) {
+  AdviceBasis basis = OfBede();
+  basis.asked.mode = "evaluate";
+  EXPECT_EQ(RefusalOf(basis),
+            "--advise: ddltraind --mode=evaluate trains nothing; leave out --advise");
+  basis = OfBede();
+  basis.asked.arch = "resnet101";
+  EXPECT_EQ(RefusalOf(basis),
+            "--advise knows resnet50 alone, not --arch=resnet101; ddlbench sweep measures it");
+  basis = OfBede();
+  basis.machine.gpu = "RTX 9090";
+  EXPECT_EQ(RefusalOf(basis),
+            "--advise: how fast is one RTX 9090 in fp16? Give its images/s: --advise=400");
+}
+
+}  // namespace
+}  // namespace launcher
