@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <filesystem>
 
-#include "bench/ddlbench/extract.h"
+#include "bench/ddlbench/speeds/extract.h"
 #include "launcher/base/error.h"
 #include "launcher/cli/site_config.h"
 #include "scaling/bus_rates.h"
