@@ -8,7 +8,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -18,7 +17,6 @@
 #include <exception>
 #include <filesystem>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -36,7 +34,6 @@
 #include "launcher/spawn/child_environment.h"
 #include "support/standard_streams.h"
 #include "support/terminal.h"
-#include "support/unknown_argument.h"
 #include "trainer/checkpoint/names.h"
 #include "trainer/core/error.h"
 #include "trainer/telemetry/text/clock.h"
@@ -313,30 +310,14 @@ int RunCommand(const Options& options, const std::vector<std::string>& arguments
 }
 
 int Run(int argc, char** argv) {
-  CLI::App app("Sees and asks a training of ddltraind that runs.", "ddlctl");
   Options options;
-  ddlctl::DescribeOptions(app, options);
-  app.allow_extras();
-  for (CLI::App* sub : app.get_subcommands({})) {
-    sub->allow_extras();
-    for (CLI::App* below : sub->get_subcommands({})) below->allow_extras();
-  }
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& success) {
-    std::ostringstream answer;
-    app.exit(success, answer);
-    Print(answer.str());
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  const support::Parsed parsed = support::Parse(ddlctl::DescribeOptions(options), arguments);
+  if (!parsed.answer.empty()) {
+    Print(parsed.answer);
     return EX_OK;
-  } catch (const CLI::ParseError& error) {
-    throw Error(EX_USAGE, std::string(error.what()) + " (ddlctl --help lists the options)");
   }
-  const CLI::App* chosen = &app;
-  while (!chosen->get_subcommands().empty()) chosen = chosen->get_subcommands().front();
-  const std::vector<std::string> unknown = chosen->remaining();
-  if (!unknown.empty())
-    throw Error(EX_USAGE, support::DescribeUnknownArgument(unknown.front(), *chosen, "ddlctl"));
-  return RunCommand(options, {argv + 1, argv + argc});
+  return RunCommand(options, arguments);
 }
 
 }  // namespace
@@ -349,6 +330,9 @@ int main(int argc, char** argv) {
   } catch (const Error& error) {
     std::fprintf(stderr, "ddlctl: %s\n", error.what());
     return error.exit_code();
+  } catch (const support::UsageError& error) {
+    std::fprintf(stderr, "ddlctl: %s\n", error.what());
+    return EX_USAGE;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "ddlctl: %s\n", error.what());
     return EX_SOFTWARE;

@@ -9,11 +9,8 @@
 #include <optional>
 #include <string>
 
+#include "support/command_line.h"
 #include "trainer/control/control_message.h"
-
-namespace CLI {  // NOLINT(readability-identifier-naming): CLI11 chose it
-class App;
-}  // namespace CLI
 
 namespace ddlctl {
 
@@ -45,7 +42,7 @@ struct Options {
   double interval = 0;  // seconds between looks of watch; 0: as its output is
 };
 
-// Describes commands and options to `app`; parsing then fills `options`, which must outlive it.
-void DescribeOptions(CLI::App& app, Options& options);
+// Its commands and options; parsing fills `options`, which must outlive it.
+support::Program DescribeOptions(Options& options);
 
 }  // namespace ddlctl

@@ -5,7 +5,6 @@
 
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
 #include <csignal>
@@ -26,9 +25,9 @@
 #include "ddldata/synth.h"
 #include "support/counted.h"
 #include "support/cpu_quota.h"
+#include "support/number.h"
 #include "support/standard_streams.h"
 #include "support/terminal.h"
-#include "support/unknown_argument.h"
 #include "trainer/core/error.h"
 #include "trainer/data/files/shard_manifest.h"
 
@@ -72,10 +71,13 @@ void ParseSizeRange(const std::string& text, SynthOptions& options) {
   const std::size_t dash = text.find('-');
   const std::string low = text.substr(0, dash);
   const std::string high = dash == std::string::npos ? low : text.substr(dash + 1);
-  if (!CLI::detail::lexical_cast(low, options.min_size) ||
-      !CLI::detail::lexical_cast(high, options.max_size)) {
+  const auto min = support::WholeNumber<int>(low);
+  const auto max = support::WholeNumber<int>(high);
+  if (!min || !max) {
     throw Error(EX_USAGE, "--size must be a range of pixels such as 80-128, not " + text);
   }
+  options.min_size = *min;
+  options.max_size = *max;
 }
 
 void PrintVerifySummary(const trainer::VerifySummary& summary, int threads) {
@@ -207,25 +209,14 @@ void RequirePrinted() {
 int Run(int argc, char** argv) {
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   const int threads = support::ThreadsWithinQuota("", cores, /*ranks=*/1);
-  CLI::App app("Makes, indexes and checks TFRecord data sets of JPEG images.", "ddldata");
   DataToolOptions options(threads);
-  trainer::DescribeOptions(app, options);
-  app.allow_extras();
-  for (CLI::App* sub : app.get_subcommands({})) sub->allow_extras();
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& success) {
-    app.exit(success);  // by std::cout, which has no buffer beside stdout's
+  const support::Parsed parsed =
+      support::Parse(trainer::DescribeOptions(options), {argv + 1, argv + argc});
+  if (!parsed.answer.empty()) {
+    std::fputs(parsed.answer.c_str(), stdout);
     RequirePrinted();
     return EX_OK;
-  } catch (const CLI::ParseError& error) {
-    throw Error(EX_USAGE, std::string(error.what()) + " (ddldata --help lists the options)");
   }
-  const bool has_command = options.command != DataToolCommand::kNone;
-  const CLI::App& chosen = has_command ? *app.get_subcommands().front() : app;
-  const std::vector<std::string> unknown = chosen.remaining();
-  if (!unknown.empty())
-    throw Error(EX_USAGE, support::DescribeUnknownArgument(unknown.front(), chosen, "ddldata"));
   const int exit_code = RunCommand(options);
   RequirePrinted();
   return exit_code;
@@ -240,6 +231,9 @@ int main(int argc, char** argv) {
   } catch (const Error& error) {
     std::fprintf(stderr, "ddldata: %s\n", error.what());
     return error.exit_code();
+  } catch (const support::UsageError& error) {
+    std::fprintf(stderr, "ddldata: %s\n", error.what());
+    return EX_USAGE;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "ddldata: %s\n", error.what());
     return EX_SOFTWARE;

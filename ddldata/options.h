@@ -11,10 +11,7 @@
 #include "ddldata/inspect.h"
 #include "ddldata/split_set.h"
 #include "ddldata/synth.h"
-
-namespace CLI {  // NOLINT(readability-identifier-naming): CLI11 chose it
-class App;
-}  // namespace CLI
+#include "support/command_line.h"
 
 namespace trainer {
 
@@ -44,7 +41,7 @@ struct DataToolOptions {
   SplitSetOptions split;
 };
 
-// Describes commands and options to `app`; parsing then fills `options`, which must outlive it.
-void DescribeOptions(CLI::App& app, DataToolOptions& options);
+// Its commands and options; parsing fills `options`, which must outlive it.
+support::Program DescribeOptions(DataToolOptions& options);
 
 }  // namespace trainer

@@ -2,14 +2,13 @@
 
 #include "manual/pages.h"
 
-#include <CLI/CLI.hpp>
+#include <utility>
 
 #include "bench/ddlbench/options.h"
 #include "ddlctl/options.h"
 #include "ddldata/options.h"
 #include "launcher/bede/bede_options.h"
 #include "launcher/cli/options.h"
-#include "manual/parser_text.h"
 #include "rankfile/options.h"
 #include "trainer/options/options.h"
 
@@ -22,6 +21,60 @@ const std::pair<std::string, std::string> kSystem = {
     "71", "The operating system refused something: memory, a full disk, permissions."};
 const std::pair<std::string, std::string> kConfiguration = {
     "78", "The allocation or the configuration is wrong; the message says what to write."};
+
+// Of a row of support/command_line.h.
+Value ValueOf(const support::Option& row) {
+  if (support::IsFlag(row)) return {};
+  if (row.choices.empty()) return ValueOfShape(row.shape);
+  std::string shape;
+  for (const std::string& choice : row.choices) shape += (shape.empty() ? "" : "|") + choice;
+  return ValueOfShape(shape);
+}
+
+Option OptionOf(const support::Option& row) {
+  const std::string standard = support::DefaultOf(row);
+  return {support::NamesOf(row), ValueOf(row),
+          row.help + (standard.empty() ? "" : " [" + standard + "]")};
+}
+
+Operand OperandOf(const support::Option& row) {
+  Value value = ValueOf(row);
+  value.shape = row.names;  // says what it is; the choices stay
+  return {value, row.help, support::IsList(row)};
+}
+
+Command CommandOf(const support::Command& rows, std::vector<support::Option> standard) {
+  Command command = {rows.name, rows.help, {}, {}};
+  standard.insert(standard.end(), rows.options.begin(), rows.options.end());
+  for (const support::Option& row : standard) {
+    if (support::IsOperand(row)) {
+      command.operands.push_back(OperandOf(row));
+      continue;
+    }
+    if (command.groups.empty() || command.groups.back().title != row.group) {
+      command.groups.push_back({row.group, {}});
+    }
+    command.groups.back().options.push_back(OptionOf(row));
+  }
+  return command;
+}
+
+// Those below another one come behind it, as "checkpoint list".
+void AddCommands(Page& page, const support::Program& program, const support::Command& above,
+                 const std::string& words) {
+  for (const support::Command& rows : above.commands) {
+    page.commands.push_back(CommandOf(rows, {program.help}));
+    page.commands.back().name = words + rows.name;
+    AddCommands(page, program, rows, words + rows.name + " ");
+  }
+}
+
+void AddRows(Page& page, const support::Program& program) {
+  std::vector<support::Option> standard = {program.help};
+  if (!program.version.empty()) standard.push_back({"--version", {}, "", support::kVersionHelp});
+  page.program = CommandOf(program.root, standard);
+  AddCommands(page, program, program.root, "");
+}
 
 Page DdlrunPage() {
   Page page;
@@ -113,9 +166,8 @@ Page BedeMpirunPage() {
 }
 
 Page DdltraindPage() {
-  CLI::App app;
   trainer::Options options;
-  trainer::DescribeOptions(app, options);
+  const support::Program program = trainer::DescribeOptions(options);
   Page page;
   page.names = {"ddltraind"};
   page.summary = "train ResNet on images, one process per rank";
@@ -127,7 +179,7 @@ Page DdltraindPage() {
       "The options are those of NVIDIA's TensorFlow benchmark and some more. They may be "
       "abbreviated as long as only one is meant; given twice, the last one counts. A run that was "
       "interrupted goes on from its newest valid checkpoint when the same command is given again."};
-  page.program = CommandOf(app);
+  AddRows(page, program);
   page.exit_status = {
       {"0", "Done."},
       kUsage,
@@ -156,9 +208,8 @@ Page DdltraindPage() {
 }
 
 Page DdlctlPage() {
-  CLI::App app("", "ddlctl");
   ddlctl::Options options;
-  ddlctl::DescribeOptions(app, options);
+  const support::Program program = ddlctl::DescribeOptions(options);
   Page page;
   page.names = {"ddlctl"};
   page.summary = "see and ask a training of ddltraind that runs, and look at its checkpoints";
@@ -182,8 +233,7 @@ Page DdlctlPage() {
       "status of a job's number, or of the run directory of a ddlrun, tells what ddlrun knows of a "
       "job with any program: its ranks, their ends and heartbeats, restarts, and time. A folder "
       "whose name is a number is written ./12."};
-  page.program = CommandOf(app);
-  page.commands = SubcommandsOf(app);
+  AddRows(page, program);
   page.exit_status = {
       {"0", "Done; of watch: the training has ended in order."},
       kUsage,
@@ -204,9 +254,8 @@ Page DdlctlPage() {
 }
 
 Page DdldataPage() {
-  CLI::App app("", "ddldata");
   trainer::DataToolOptions options(1);
-  trainer::DescribeOptions(app, options);
+  const support::Program program = trainer::DescribeOptions(options);
   Page page;
   page.names = {"ddldata"};
   page.summary = "make, convert, split, index, describe and verify TFRecord data sets of images";
@@ -225,8 +274,7 @@ Page DdldataPage() {
       "command goes on with the files that are missing.",
       "split copies the records of a set into another number of files, or makes some of the "
       "training images the validation part; it goes on in the same way."};
-  page.program = CommandOf(app);
-  page.commands = SubcommandsOf(app);
+  AddRows(page, program);
   page.exit_status = {
       {"0", "Done."},
       kUsage,
@@ -245,9 +293,8 @@ Page DdldataPage() {
 }
 
 Page DdlbenchPage() {
-  CLI::App app("", "ddlbench");
   bench::BenchOptions options;
-  bench::DescribeOptions(app, options);
+  const support::Program program = bench::DescribeOptions(options);
   Page page;
   page.names = {"ddlbench"};
   page.summary = "measure trainings, and make tables and reports of their logs";
@@ -272,8 +319,7 @@ Page DdlbenchPage() {
       "and its phases, the start of ranks.",
       "Input that is wrong is named on standard error, with file and line; what can be read is "
       "still shown."};
-  page.program = CommandOf(app);
-  page.commands = SubcommandsOf(app);
+  AddRows(page, program);
   page.exit_status = {
       {"0", "Done."},
       {"1-255", "That of the first run that failed; 128 + n when signal n stopped it."},
@@ -301,9 +347,8 @@ Page DdlbenchPage() {
 }
 
 Page RankfilePage() {
-  CLI::App app("", "ddl-rankfile");
   rankfile::Options options;
-  rankfile::DescribeOptions(app, options);
+  const support::Program program = rankfile::DescribeOptions(options);
   Page page;
   page.names = {"ddl-rankfile"};
   page.summary = "check, convert, expand and compress host lists and rankfiles";
@@ -315,8 +360,7 @@ Page RankfilePage() {
       "is hostlist (gpu[025-027,030], of Slurm), cpu-list (0-3,8, of Linux), rankfile (of Open "
       "MPI), hostfile (gpu025 slots=4), ddl-host-list (DDL_HOST_LIST) or ddl-options "
       "(DDL_OPTIONS)."};
-  page.program = CommandOf(app);
-  page.commands = SubcommandsOf(app);
+  AddRows(page, program);
   page.exit_status = {{"0", "Done."},
                       kUsage,
                       {"65",

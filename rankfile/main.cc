@@ -2,7 +2,6 @@
 //
 // ddl-rankfile: checks, converts, expands and compresses the text formats of this folder.
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -13,7 +12,6 @@
 #include <iterator>
 #include <map>
 #include <memory>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -229,21 +227,14 @@ int Print(const std::string& output) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Checks, converts, expands and compresses hostlists, rankfiles and their kin.",
-               "ddl-rankfile");
   Options options;
-  rankfile::DescribeOptions(app, options);
   try {
-    std::vector<std::string> arguments =
-        rankfile::MarkTexts({argv + std::min(argc, 1), argv + argc});
-    std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
-    app.parse(std::move(arguments));
-  } catch (const CLI::Success& success) {
-    std::ostringstream answer;
-    app.exit(success, answer);
-    return Print(answer.str());
-  } catch (const CLI::ParseError& error) {
-    app.exit(error);
+    const support::Parsed parsed =
+        support::Parse(rankfile::DescribeOptions(options),
+                       rankfile::MarkTexts({argv + std::min(argc, 1), argv + argc}));
+    if (!parsed.answer.empty()) return Print(parsed.answer);
+  } catch (const support::UsageError& error) {
+    std::cerr << error.what() << "\nRun with --help for more information.\n";
     return kUsage;
   }
   std::string output;

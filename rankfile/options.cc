@@ -2,14 +2,18 @@
 
 #include "rankfile/options.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <utility>
 
-#include "support/option_values.h"
 #include "support/reference.h"
 
 namespace rankfile {
 namespace {
+
+using support::MakeCommand;
+using support::OneOf;
+using support::Option;
+using support::Required;
 
 constexpr const char* kFooter =
     "Formats:\n"
@@ -23,79 +27,66 @@ constexpr const char* kFooter =
     "Exit codes: 0 done; 64 wrong usage; 65 input that is bad or cannot be read, said as\n"
     "file:line:column: message; 71 output that cannot be written.";
 
-CLI::App* AddCommand(CLI::App& app, Options& options, Command command, const std::string& name,
-                     const std::string& description) {
-  CLI::App* subcommand = app.add_subcommand(name, description);
-  subcommand->footer(kFooter);
-  subcommand->parse_complete_callback([&options, command] { options.command = command; });
-  return subcommand;
+constexpr char kText[] = "Read this; - is stdin";
+
+Option TextOf(Options& options) {
+  // Not a list, of which CLI11 would take a text in brackets for several.
+  return {"TEXT", [&options](const std::string& text) { options.words = {text}; }, "", kText};
 }
 
-enum class Words { kOne, kSeveral };
-
-// Behind a subcommand's other arguments.
-void AddSource(CLI::App* subcommand, Options& options, Words words = Words::kOne) {
-  CLI::Option* text = subcommand->add_option("TEXT", options.words, "Read this; - is stdin");
-  // CLI11 would take a text in brackets for several.
-  if (words == Words::kOne) text->expected(1)->allow_extra_args(false);
-  CLI::Option* file =
-      subcommand->add_option("-f,--file", options.file, "Read this file; - is stdin");
-  file->type_name("FILE")->excludes(text);
-  subcommand->callback([&options, subcommand] {
-    if (options.words.empty() && options.file.empty()) {
-      throw CLI::RequiredError(subcommand->get_name() + ": TEXT, - or --file FILE");
-    }
-  });
+Option HostsOf(Options& options) {
+  return {"--hosts", &options.hosts, "HOSTLIST",
+          "Hosts of the allocation, a hostlist, for a rankfile that says +n0"};
 }
 
-void AddHosts(CLI::App* subcommand, Options& options) {
-  subcommand
-      ->add_option("--hosts", options.hosts,
-                   "Hosts of the allocation, a hostlist, for a rankfile that says +n0")
-      ->type_name("HOSTLIST");
+Option FormatOf(const std::string& name, std::string& format, const std::string& help) {
+  return Required(
+      OneOf({name, &format, "", help}, {"rankfile", "hostfile", "ddl-host-list", "hostlist"}));
+}
+
+// `rows`, of which the last is the text, and the file that may be given in its place.
+support::Command Reading(Options& options, Command command, const std::string& name,
+                         const std::string& help, std::vector<Option> rows) {
+  rows.push_back({"-f,--file", &options.file, "FILE", "Read this file; - is stdin"});
+  rows.back().excludes = "TEXT";
+  support::Command made = MakeCommand(options.command, command, name, help, std::move(rows));
+  made.finish = [&options, name]() -> std::string {
+    if (!options.words.empty() || !options.file.empty()) return "";
+    return name + ": TEXT, - or --file FILE is required";
+  };
+  return made;
 }
 
 }  // namespace
 
-void DescribeOptions(CLI::App& app, Options& options) {
-  app.require_subcommand(1);
-  app.set_version_flag("--version", DDLRUN_VERSION);
-  app.footer(std::string(kFooter) + "\n" + support::kReferenceLine);
-  app.fallthrough(false);
-  const std::vector<std::string> placements = {"rankfile", "hostfile", "ddl-host-list", "hostlist"};
-
-  CLI::App* check = AddCommand(app, options, Command::kCheck, "check",
-                               "Say whether a text is well formed, and what is in it");
-  check->add_option("FORMAT", options.format, "What it should be")
-      ->required()
-      ->check(CLI::IsMember(
-          {"hostlist", "cpu-list", "rankfile", "hostfile", "ddl-host-list", "ddl-options"}));
-  AddHosts(check, options);
-  AddSource(check, options);
-
-  CLI::App* convert =
-      AddCommand(app, options, Command::kConvert, "convert",
-                 "Write what one format says in another; what that cannot hold is dropped");
-  convert->add_option("--from", options.from, "Format of the input")
-      ->required()
-      ->check(CLI::IsMember(placements));
-  convert->add_option("--to", options.to, "Format of the output")
-      ->required()
-      ->check(CLI::IsMember(placements));
-  AddHosts(convert, options);
-  AddSource(convert, options);
-
-  CLI::App* expand = AddCommand(app, options, Command::kExpand, "expand",
-                                "Print the hosts of a hostlist, one per line");
-  expand->add_flag("--cpus", options.cpus, "Read a CPU list and print its numbers");
-  AddSource(expand, options);
-
-  CLI::App* compress =
-      AddCommand(app, options, Command::kCompress, "compress",
-                 "Print the hostlist of names, which blanks, commas or lines part");
-  compress->add_flag("--cpus", options.cpus, "Read CPU numbers and print their CPU list");
-  AddSource(compress, options, Words::kSeveral);
-  support::RefuseSlips(app);
+support::Program DescribeOptions(Options& options) {
+  support::Program program = {.version = DDLRUN_VERSION,
+                              .footer = std::string(kFooter) + "\n" + support::kReferenceLine};
+  program.needs_command = true;
+  program.adds_hints = false;
+  program.root.name = "ddl-rankfile";
+  program.root.help =
+      "Checks, converts, expands and compresses hostlists, rankfiles and their kin.";
+  program.root.commands = {
+      Reading(
+          options, Command::kCheck, "check", "Say whether a text is well formed, and what is in it",
+          {Required(OneOf(
+               {"FORMAT", &options.format, "", "What it should be"},
+               {"hostlist", "cpu-list", "rankfile", "hostfile", "ddl-host-list", "ddl-options"})),
+           HostsOf(options), TextOf(options)}),
+      Reading(options, Command::kConvert, "convert",
+              "Write what one format says in another; what that cannot hold is dropped",
+              {FormatOf("--from", options.from, "Format of the input"),
+               FormatOf("--to", options.to, "Format of the output"), HostsOf(options),
+               TextOf(options)}),
+      Reading(options, Command::kExpand, "expand", "Print the hosts of a hostlist, one per line",
+              {{"--cpus", &options.cpus, "", "Read a CPU list and print its numbers"},
+               TextOf(options)}),
+      Reading(options, Command::kCompress, "compress",
+              "Print the hostlist of names, which blanks, commas or lines part",
+              {{"--cpus", &options.cpus, "", "Read CPU numbers and print their CPU list"},
+               {"TEXT", &options.words, "", kText}})};
+  return program;
 }
 
 std::vector<std::string> MarkTexts(std::vector<std::string> arguments) {

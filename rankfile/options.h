@@ -8,9 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace CLI {  // NOLINT(readability-identifier-naming): CLI11 chose it
-class App;
-}  // namespace CLI
+#include "support/command_line.h"
 
 namespace rankfile {
 
@@ -29,9 +27,8 @@ struct Options {
   bool cpus = false;               // CPU numbers, not hosts
 };
 
-// Describes subcommands and options to `app`; parsing then fills `options`, which must outlive it.
-// A command line without a text is CLI::RequiredError.
-void DescribeOptions(CLI::App& app, Options& options);
+// Its commands and options; parsing fills `options`, which must outlive it.
+support::Program DescribeOptions(Options& options);
 
 // `arguments` (without the program's own name) with "--" in front of the first that is a text
 // though it starts with a dash, as DDL_OPTIONS does ("-mode p:4x1x1x1 ").

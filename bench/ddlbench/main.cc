@@ -5,7 +5,6 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -35,7 +34,6 @@
 #include "bench/report/report.h"
 #include "support/number.h"
 #include "support/standard_streams.h"
-#include "support/unknown_argument.h"
 #include "trainer/core/error.h"
 
 namespace {
@@ -156,30 +154,18 @@ void RequirePrinted() {
 int Run(const std::vector<std::string>& arguments) {
   // What stands behind "--" is ddltraind's.
   const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
-  std::vector<std::string> own(arguments.begin(), dashes);
+  const std::vector<std::string> own(arguments.begin(), dashes);
   BenchOptions options;
   if (dashes != arguments.end()) options.sweep.trainer.assign(dashes + 1, arguments.end());
   options.repeat.trainer = options.sweep.trainer;
   options.step.trainer = options.sweep.trainer;
-  CLI::App app("Measures trainings, and makes tables of what their logs say.", "ddlbench");
-  bench::DescribeOptions(app, options);
-  app.allow_extras();
-  for (CLI::App* sub : app.get_subcommands({})) sub->allow_extras();
-  try {
-    std::reverse(own.begin(), own.end());  // CLI11 wants it so
-    app.parse(own);
-  } catch (const CLI::Success& success) {
-    app.exit(success);
+  const support::Parsed parsed = support::Parse(bench::DescribeOptions(options), own);
+  if (!parsed.answer.empty()) {
+    std::cout << parsed.answer;
     RequirePrinted();
     return EX_OK;
-  } catch (const CLI::ParseError& error) {
-    throw Error(EX_USAGE, std::string(error.what()) + " (ddlbench --help lists the options)");
   }
   const bool has_command = options.command != BenchCommand::kNone;
-  const CLI::App& chosen = has_command ? *app.get_subcommands().front() : app;
-  const std::vector<std::string> unknown = chosen.remaining();
-  if (!unknown.empty())
-    throw Error(EX_USAGE, support::DescribeUnknownArgument(unknown.front(), chosen, "ddlbench"));
   const bool starts_trainings = options.command == BenchCommand::kSweep ||
                                 options.command == BenchCommand::kRepeat ||
                                 options.command == BenchCommand::kStep;
@@ -201,6 +187,9 @@ int main(int argc, char** argv) {
   } catch (const Error& error) {
     std::fprintf(stderr, "ddlbench: %s\n", error.what());
     return error.exit_code();
+  } catch (const support::UsageError& error) {
+    std::fprintf(stderr, "ddlbench: %s\n", error.what());
+    return EX_USAGE;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "ddlbench: %s\n", error.what());
     return EX_SOFTWARE;

@@ -2,212 +2,248 @@
 
 #include "bench/ddlbench/options.h"
 
-#include <CLI/CLI.hpp>
-
-#include "bench/ddlbench/option_kinds.h"
-#include "bench/ddlbench/part_options.h"
 #include "bench/ddlbench/predict_options.h"
-#include "support/option_values.h"
 #include "support/reference.h"
 
 namespace bench {
 namespace {
 
-void AddSweep(CLI::App& app, BenchOptions& options) {
-  CLI::App* sweep = AddCommand(
-      app, options, BenchCommand::kSweep, "sweep",
+using support::MakeCommand;
+using support::OneOf;
+using support::Required;
+using support::WithDefault;
+
+// That several commands have.
+support::Option DdlrunOption(std::vector<std::string>& arguments) {
+  return {"--ddlrun", &arguments, "ARG",
+          "An option for ddlrun, as in --ddlrun=--tcp; may be repeated"};
+}
+
+support::Command SweepCommand(BenchOptions& options) {
+  SweepOptions& values = options.sweep;
+  return MakeCommand(
+      options.command, BenchCommand::kSweep, "sweep",
       "Measure images/s over nodes, GPUs per node, precisions and kinds of images, as DLPerf does: "
       "in the job at hand, on this machine, or as one array of jobs. Options of ddltraind follow "
-      "behind --");
-  SweepOptions& values = options.sweep;
-  sweep
-      ->add_option("DIR", values.folder,
-                   "Folder for logs and tables; made if need be. What it has already is not "
-                   "measured again")
-      ->required();
-  AddList(sweep, "--cases", values.cases, "CASE,...", "Nodes and GPUs on each: 2n8g, ...");
-  AddList(sweep, "--precision", values.precisions, "TYPE,...",
-          "fp32, tf32, fp16, bf16, amp, as ddltraind knows them");
-  AddList(sweep, "--batch_size", values.batches, "N,...",
-          "Images per GPU in a step: one number, or one for each precision");
-  AddList(sweep, "--data", values.data, "KIND,...",
-          "synthetic, real; without it synthetic, and real where --data_dir is given")
-      ->check(CLI::IsMember({"synthetic", "real"}));
-  sweep->add_option("--data_dir", values.data_dir, "Folder of the real images' TFRecord files")
-      ->type_name("DIR");
-  sweep->add_option("--arch", values.arch, "Network")->capture_default_str()->type_name("NAME");
-  AddNumber(sweep, "--repeats", values.repeats, "Runs of each");
-  AddNumber(sweep, "--steps", values.steps, "Steps of a run; the first 20 are not measured");
-  sweep->add_flag(
-      "--submit", values.submit,
-      "Submit all of it as one array of jobs by sbatch, each with the nodes and GPUs of "
-      "the largest case");
-  AddNumber(sweep, "--at_once", values.at_once, "Tasks of the array that may run at a time");
-  AddArguments(sweep, "--sbatch", values.sbatch,
-               "An option for sbatch, as in --sbatch=--time=1:00:00; may be repeated");
-  AddArguments(sweep, "--ddlrun", values.ddlrun,
-               "An option for ddlrun, as in --ddlrun=--tcp; may be repeated");
-  AddNumber(sweep, "--only", values.only,
-            "Make this one of the measurements, counted from 1, as a task of the array does; 0: "
-            "all");
-  sweep->add_flag("--dry_run", values.dry_run, "Print what would be run, and start nothing");
+      "behind --",
+      {Required({"DIR", &values.folder, "",
+                 "Folder for logs and tables; made if need be. What it has already is not measured "
+                 "again"}),
+       {"--cases", &values.cases, "CASE,...", "Nodes and GPUs on each: 2n8g, ..."},
+       {"--precision", &values.precisions, "TYPE,...",
+        "fp32, tf32, fp16, bf16, amp, as ddltraind knows them"},
+       {"--batch_size", &values.batches, "N,...",
+        "Images per GPU in a step: one number, or one for each precision"},
+       OneOf({"--data", &values.data, "KIND,...",
+              "synthetic, real; without it synthetic, and real where --data_dir is given"},
+             {"synthetic", "real"}),
+       {"--data_dir", &values.data_dir, "DIR", "Folder of the real images' TFRecord files"},
+       {"--arch", &values.arch, "NAME", "Network"},
+       {"--repeats", &values.repeats, "N", "Runs of each"},
+       {"--steps", &values.steps, "N", "Steps of a run; the first 20 are not measured"},
+       {"--submit", &values.submit, "",
+        "Submit all of it as one array of jobs by sbatch, each with the nodes and GPUs of the "
+        "largest case"},
+       {"--at_once", &values.at_once, "N", "Tasks of the array that may run at a time"},
+       {"--sbatch", &values.sbatch, "ARG",
+        "An option for sbatch, as in --sbatch=--time=1:00:00; may be repeated"},
+       DdlrunOption(values.ddlrun),
+       {"--only", &values.only, "N",
+        "Make this one of the measurements, counted from 1, as a task of the array does; 0: all"},
+       {"--dry_run", &values.dry_run, "", "Print what would be run, and start nothing"}});
 }
 
-void AddExtract(CLI::App& app, BenchOptions& options) {
-  CLI::App* extract =
-      AddCommand(app, options, BenchCommand::kExtract, "extract",
-                 "Print speeds and speed-ups of logs by the rules of DLPerf, and write its JSON "
-                 "files; exit code 65 if a log cannot be used");
+support::Command ExtractCommand(BenchOptions& options) {
   ExtractOptions& values = options.extract;
-  extract
-      ->add_option("LOG_DIR", values.folders,
-                   "Folder with logs such as 1n1g/r50_b128_fp32_1.log, or a folder of such")
-      ->required();
-  extract
-      ->add_option("--output_dir", values.output_dir,
-                   "Folder of the JSON files; without it: result in each LOG_DIR")
-      ->type_name("DIR");
-  extract
-      ->add_option("--by", values.rule,
-                   "rate: the mean of the speeds in the log; time: the times of its first and last "
-                   "line that count")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"rate", "time"}));
-  AddNumber(extract, "--warmup_batches", values.warmup_batches,
-            "Steps at the start that do not count, 20 or more");
-  AddNumber(extract, "--train_batches", values.train_batches, "Steps up to the last that counts");
+  return MakeCommand(
+      options.command, BenchCommand::kExtract, "extract",
+      "Print speeds and speed-ups of logs by the rules of DLPerf, and write its JSON files; exit "
+      "code 65 if a log cannot be used",
+      {Required({"LOG_DIR", &values.folders, "",
+                 "Folder with logs such as 1n1g/r50_b128_fp32_1.log, or a folder of such"}),
+       {"--output_dir", &values.output_dir, "DIR",
+        "Folder of the JSON files; without it: result in each LOG_DIR"},
+       OneOf({"--by", &values.rule, "",
+              "rate: the mean of the speeds in the log; time: the times of its first and last line "
+              "that count"},
+             {"rate", "time"}),
+       {"--warmup_batches", &values.warmup_batches, "N",
+        "Steps at the start that do not count, 20 or more"},
+       {"--train_batches", &values.train_batches, "N", "Steps up to the last that counts"}});
 }
 
-void AddRepeat(CLI::App& app, BenchOptions& options) {
-  CLI::App* repeat =
-      AddCommand(app, options, BenchCommand::kRepeat, "repeat",
-                 "Time a training and report it as a benchmark of Mila's suite: "
-                 "observations of several steps, their mean, sd, min and max, and a "
-                 "JSON file that mlbench-report finds. The defaults are those of the "
-                 "benchmark --name. Options of ddltraind follow behind --");
+support::Command RepeatCommand(BenchOptions& options) {
   RepeatOptions& values = options.repeat;
-  repeat->add_option("DIR", values.folder, "Folder for the report and the log; made if need be")
-      ->required();
-  AddNumber(repeat, "--repeat", values.repeat, "Observations; the first 10 are warm-up");
-  AddNumber(repeat, "--number", values.number, "Steps of an observation");
-  repeat
-      ->add_option(
-          "--batch_size", values.batch_size,
-          "Images in a step, of all ranks together; without it those of the benchmark: 64, "
-          "128 of fp16, 256 of loader")
-      ->type_name("N");
-  repeat
-      ->add_option("--devices", values.devices,
-                   "Ranks; without it one, or one for each GPU in CUDA_VISIBLE_DEVICES of "
-                   "convnet_distributed")
-      ->type_name("N");
-  AddNumber(
-      repeat, "--copies", values.copies,
-      "Trainings of one rank at once, each with a GPU and its share of the cores, as of so many "
-      "users of one node; a report of each. They are started without ddlrun");
-  repeat->add_option("--arch", values.arch, "Network")->capture_default_str()->type_name("NAME");
-  repeat->add_option("--lr", values.learning_rate, "--lr_init of ddltraind")
-      ->capture_default_str()
-      ->type_name("X");
-  repeat->add_flag("--half", values.half, "fp16 in place of fp32");
-  repeat->add_option("--data_dir", values.data_dir, "TFRecord files; without it: synthetic images")
-      ->type_name("DIR");
-  repeat
-      ->add_option("--suite", values.suite,
-                   "First part of the report's name: what mlbench-report --jobs names")
-      ->capture_default_str()
-      ->type_name("NAME");
-  repeat
-      ->add_option(
-          "--name", values.name,
-          "Benchmark, its row in the table of targets: convnet, convnet_fp16, one training "
-          "on one GPU; convnet_distributed, convnet_distributed_fp16, on all; loader, the "
-          "input alone; or a name of your own, with the defaults of convnet")
-      ->capture_default_str()
-      ->type_name("NAME");
-  AddNumber(repeat, "--run_id", values.run_id, "Number of the run, a part of the report's name");
-  AddArguments(repeat, "--ddlrun", values.ddlrun,
-               "An option for ddlrun, as in --ddlrun=--tcp; may be repeated");
+  return MakeCommand(
+      options.command, BenchCommand::kRepeat, "repeat",
+      "Time a training and report it as a benchmark of Mila's suite: observations of several "
+      "steps, their mean, sd, min and max, and a JSON file that mlbench-report finds. The defaults "
+      "are those of the benchmark --name. Options of ddltraind follow behind --",
+      {Required({"DIR", &values.folder, "", "Folder for the report and the log; made if need be"}),
+       {"--repeat", &values.repeat, "N", "Observations; the first 10 are warm-up"},
+       {"--number", &values.number, "N", "Steps of an observation"},
+       WithDefault({"--batch_size", &values.batch_size, "N",
+                    "Images in a step, of all ranks together; without it those of the benchmark: "
+                    "64, 128 of fp16, 256 of loader"},
+                   ""),
+       WithDefault({"--devices", &values.devices, "N",
+                    "Ranks; without it one, or one for each GPU in CUDA_VISIBLE_DEVICES of "
+                    "convnet_distributed"},
+                   ""),
+       {"--copies", &values.copies, "N",
+        "Trainings of one rank at once, each with a GPU and its share of the cores, as of so many "
+        "users of one node; a report of each. They are started without ddlrun"},
+       {"--arch", &values.arch, "NAME", "Network"},
+       {"--lr", &values.learning_rate, "X", "--lr_init of ddltraind"},
+       {"--half", &values.half, "", "fp16 in place of fp32"},
+       {"--data_dir", &values.data_dir, "DIR", "TFRecord files; without it: synthetic images"},
+       {"--suite", &values.suite, "NAME",
+        "First part of the report's name: what mlbench-report --jobs names"},
+       {"--name", &values.name, "NAME",
+        "Benchmark, its row in the table of targets: convnet, convnet_fp16, one training on one "
+        "GPU; convnet_distributed, convnet_distributed_fp16, on all; loader, the input alone; or a "
+        "name of your own, with the defaults of convnet"},
+       {"--run_id", &values.run_id, "N", "Number of the run, a part of the report's name"},
+       DdlrunOption(values.ddlrun)});
 }
 
-void AddCompare(CLI::App& app, BenchOptions& options) {
-  CLI::App* compare =
-      AddCommand(app, options, BenchCommand::kCompare, "compare",
-                 "Print the items/s of reports in Mila's form beside a table of targets: mean, sd "
-                 "over reports, "
-                 "difference, and whether they pass; exit code 65 if a file cannot be used");
+support::Command CompareCommand(BenchOptions& options) {
   CompareOptions& values = options.compare;
-  compare
-      ->add_option("REPORT", values.reports,
-                   "Reports, and folders in which they are looked for by name")
-      ->required();
-  compare
-      ->add_option("--targets", values.targets,
-                   "CSV table with the columns bench and target, and, where passing is to be said, "
-                   "perf_target and sd_target, such as Mila's target_v100.csv")
-      ->required()
-      ->type_name("FILE");
+  return MakeCommand(
+      options.command, BenchCommand::kCompare, "compare",
+      "Print the items/s of reports in Mila's form beside a table of targets: mean, sd over "
+      "reports, difference, and whether they pass; exit code 65 if a file cannot be used",
+      {Required({"REPORT", &values.reports, "",
+                 "Reports, and folders in which they are looked for by name"}),
+       Required({"--targets", &values.targets, "FILE",
+                 "CSV table with the columns bench and target, and, where passing is to be said, "
+                 "perf_target and sd_target, such as Mila's target_v100.csv"})});
 }
 
-void AddReport(CLI::App& app, BenchOptions& options) {
-  CLI::App* report = AddCommand(
-      app, options, BenchCommand::kReport, "report",
+support::Command ReportCommand(BenchOptions& options) {
+  ReportOptions& values = options.report;
+  return MakeCommand(
+      options.command, BenchCommand::kReport, "report",
       "Make one page of runs, with plots, for any browser, offline: throughput, loss, phases of a "
       "step, scaling, GPUs, accuracy, energy, environment, and how the runs differ; exit code 65 "
-      "if "
-      "a file cannot be used");
-  ReportOptions& values = options.report;
-  report
-      ->add_option(
-          "RUN", values.runs,
-          "Folders that ddltraind had as --results_dir, folders of such, as ddlbench sweep "
-          "makes them, and logs")
-      ->required();
-  report
-      ->add_option("--output", values.output,
-                   "The page; without it report.html, and none with --text or --json")
-      ->type_name("FILE");
-  report->add_option("--title", values.title, "Heading of the page")->type_name("TEXT");
-  report
-      ->add_option("--baseline", values.baseline,
-                   "Run that the others are compared with; without it the first")
-      ->type_name("DIR");
-  AddNumber(report, "--skip_steps", values.skip_steps,
-            "Leave out so many steps at the start of each launch; the first 20 are in no log");
-  report->add_flag("--text", values.text, "Print the tables");
-  report->add_flag("--json", values.json, "Print all numbers as one JSON object");
+      "if a file cannot be used",
+      {Required({"RUN", &values.runs, "",
+                 "Folders that ddltraind had as --results_dir, folders of such, as ddlbench sweep "
+                 "makes them, and logs"}),
+       {"--output", &values.output, "FILE",
+        "The page; without it report.html, and none with --text or --json"},
+       {"--title", &values.title, "TEXT", "Heading of the page"},
+       {"--baseline", &values.baseline, "DIR",
+        "Run that the others are compared with; without it the first"},
+       {"--skip_steps", &values.skip_steps, "N",
+        "Leave out so many steps at the start of each launch; the first 20 are in no log"},
+       {"--text", &values.text, "", "Print the tables"},
+       {"--json", &values.json, "", "Print all numbers as one JSON object"}});
 }
 
-void AddVariability(CLI::App& app, BenchOptions& options) {
-  CLI::App* variability = AddCommand(
-      app, options, BenchCommand::kVariability, "variability",
-      "Print how far the durations of iterations are apart over GPUs and over repeats, by the "
-      "rules "
-      "of the SC22 study of variability, with the clock, temperature and power of each GPU; exit "
-      "code 65 if a file cannot be used");
+support::Command VariabilityCommand(BenchOptions& options) {
   VariabilityOptions& values = options.variability;
-  variability
-      ->add_option("LOG", values.logs,
-                   "Folders of ddltraind --variability_dir, or files in them: "
-                   "resnet_iterdur_SECONDS_HOST.txt, resnet_PID_SECONDS_HOST.csv")
-      ->required();
-  variability->add_option("--json", values.json, "File for the same as JSON")->type_name("FILE");
+  return MakeCommand(options.command, BenchCommand::kVariability, "variability",
+                     "Print how far the durations of iterations are apart over GPUs and over "
+                     "repeats, by the rules of the SC22 study of variability, with the clock, "
+                     "temperature and power of each GPU; exit code 65 if a file cannot be used",
+                     {Required({"LOG", &values.logs, "",
+                                "Folders of ddltraind --variability_dir, or files in them: "
+                                "resnet_iterdur_SECONDS_HOST.txt, resnet_PID_SECONDS_HOST.csv"}),
+                      {"--json", &values.json, "FILE", "File for the same as JSON"}});
+}
+
+support::Command LoaderCommand(BenchOptions& options) {
+  LoaderOptions& values = options.loader;
+  return MakeCommand(
+      options.command, BenchCommand::kLoader, "loader",
+      "Measure how many images/s the input of a training gives by itself: records read, images "
+      "decoded, cropped and laid into batches. Behind ddlrun every rank reads its share",
+      {Required({"DATA_DIR", &values.data_dir, "", "Folder of TFRecord files train-*"}),
+       {"--data_idx_dir", &values.data_idx_dir, "DIR",
+        "Folder of DALI's index files; without it record boundaries are found by scanning"},
+       {"--batch_size", &values.batch_size, "N", "Images of a rank in a step"},
+       {"--image_size", &values.image_size, "N", "Height and width in pixels"},
+       {"--threads", &values.threads, "N,...",
+        "Threads of a rank that decode, one measurement for each number; "
+        "without it one per core"},
+       OneOf({"--augmentation", &values.augmentation, "",
+              "Whose random crops are taken, as of ddltraind: tensorflow, dali, torchvision"},
+             {"tensorflow", "dali", "torchvision"}),
+       {"--prefetch", &values.prefetch, "N", "Batches made ahead"},
+       {"--steps", &values.steps, "N", "Batches that are timed"},
+       {"--warmup_steps", &values.warmup_steps, "N", "Batches before them"},
+       {"--rounds", &values.rounds, "N", "Measurements of each number of threads"},
+       {"--take_rate", &values.take_rate, "N",
+        "Take batches as a device does that trains on so many images/s of a rank, and show what of "
+        "that was reached and the time waited for batches; 0: as fast as they come"},
+       OneOf({"--bad_records", &values.bad_records, "", "stop, skip"}, {"stop", "skip"})});
+}
+
+support::Command AllReduceCommand(BenchOptions& options) {
+  AllReduceOptions& values = options.all_reduce;
+  return MakeCommand(
+      options.command, BenchCommand::kAllReduce, "allreduce",
+      "Measure what summing fp32 numbers over all ranks takes, by size, through what ddltraind "
+      "sums gradients with. To be started by ddlrun: ddlrun -n 4 ddlbench allreduce. Exit code 70 "
+      "if a sum is wrong",
+      {WithDefault({"-b,--min_bytes", &values.min_bytes, "BYTES", "Smallest size, 4 or more"}, "8"),
+       WithDefault({"-e,--max_bytes", &values.max_bytes, "BYTES", "Largest size"}, "128M"),
+       {"-f,--factor", &values.factor, "N", "From one size to the next"},
+       {"-n,--iterations", &values.iterations, "N", "Sums of each size that are timed"},
+       {"-w,--warmup_iterations", &values.warmup_iterations, "N", "Sums before them"},
+       OneOf({"--form", &values.form, "",
+              "nccl-tests: the table of all_reduce_perf, sums queued one behind the other; osu: "
+              "that of osu_allreduce -f, each sum waited for"},
+             {"nccl-tests", "osu"}),
+       {"--backend", &values.backend, "NAME",
+        "Whose memory is summed: auto, or a back end of ddltraind"},
+       OneOf({"--comm", &values.comm, "",
+              "auto: NCCL where every rank has a GPU of its own; nccl; mpi: host memory"},
+             {"auto", "nccl", "mpi"})});
+}
+
+support::Command StepCommand(BenchOptions& options) {
+  StepOptions& values = options.step;
+  return MakeCommand(
+      options.command, BenchCommand::kStep, "step",
+      "Measure how long a training step takes, and its phases, by ddltraind "
+      "--mode=training_benchmark. Options of ddltraind follow behind --",
+      {{"--arch", &values.arch, "NAME", "Network"},
+       {"--devices", &values.devices, "N", "Ranks"},
+       {"--batch_size", &values.batch_size, "N", "Images of a rank in a step"},
+       OneOf({"--precision", &values.precision, "", "What a GPU holds activations in"},
+             {"fp32", "tf32", "fp16", "bf16"}),
+       {"--steps", &values.steps, "N", "Steps that are timed"},
+       {"--warmup_steps", &values.warmup_steps, "N", "Steps before them"},
+       {"--data_dir", &values.data_dir, "DIR", "TFRecord files; without it: synthetic images"},
+       DdlrunOption(values.ddlrun)});
+}
+
+support::Command StartupCommand(BenchOptions& options) {
+  StartupOptions& values = options.startup;
+  return MakeCommand(
+      options.command, BenchCommand::kStartup, "startup",
+      "Measure how much longer a program takes that ddlrun starts than one that is started bare: "
+      "by the same srun, by mpirun, or, with --ddlrun=--launcher=local, by nobody",
+      {WithDefault({"--ranks", &values.ranks, "N", "Ranks; without it as many as ddlrun starts"},
+                   ""),
+       {"--rounds", &values.rounds, "N", "Starts of each, which take turns"},
+       DdlrunOption(values.ddlrun)});
 }
 
 }  // namespace
 
-void DescribeOptions(CLI::App& app, BenchOptions& options) {
-  app.set_version_flag("--version", DDLRUN_VERSION);
-  app.footer(support::kReferenceLine);
-  AddSweep(app, options);
-  AddExtract(app, options);
-  AddRepeat(app, options);
-  AddCompare(app, options);
-  AddReport(app, options);
-  AddVariability(app, options);
-  AddPartCommands(app, options);
-  AddPredictCommand(app, options);
-  support::RefuseSlips(app);
+support::Program DescribeOptions(BenchOptions& options) {
+  support::Program program = {.version = DDLRUN_VERSION, .footer = support::kReferenceLine};
+  program.root = {.name = "ddlbench",
+                  .help = "Measures trainings, and makes tables of what their logs say."};
+  program.root.commands = {
+      SweepCommand(options),   ExtractCommand(options),   RepeatCommand(options),
+      CompareCommand(options), ReportCommand(options),    VariabilityCommand(options),
+      LoaderCommand(options),  AllReduceCommand(options), StepCommand(options),
+      StartupCommand(options), PredictCommand(options)};
+  return program;
 }
 
 }  // namespace bench

@@ -16,10 +16,7 @@
 #include "bench/parts/all_reduce_options.h"
 #include "bench/parts/loader_options.h"
 #include "bench/report/report.h"
-
-namespace CLI {  // NOLINT(readability-identifier-naming): CLI11 chose it
-class App;
-}  // namespace CLI
+#include "support/command_line.h"
 
 namespace bench {
 
@@ -54,7 +51,7 @@ struct BenchOptions {
   PredictOptions predict;
 };
 
-// Describes commands and options to `app`; parsing then fills `options`, which must outlive it.
-void DescribeOptions(CLI::App& app, BenchOptions& options);
+// Its commands and options; parsing fills `options`, which must outlive it.
+support::Program DescribeOptions(BenchOptions& options);
 
 }  // namespace bench

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The command line of ddlbench predict.  Pure.
 
 #pragma once
 
@@ -8,6 +6,7 @@
 
 namespace bench {
 
-void AddPredictCommand(CLI::App& app, BenchOptions& options);
+// The command line of ddlbench predict.  Pure.
+support::Command PredictCommand(BenchOptions& options);
 
 }  // namespace bench

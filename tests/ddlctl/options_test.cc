@@ -5,8 +5,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <CLI/CLI.hpp>
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -16,19 +14,16 @@ namespace {
 using testing::HasSubstr;
 using trainer::ControlOrder;
 
-Options Parsed(std::vector<std::string> words) {
-  CLI::App app("", "ddlctl");
+Options Parsed(const std::vector<std::string>& words) {
   Options options;
-  DescribeOptions(app, options);
-  std::reverse(words.begin(), words.end());
-  app.parse(std::move(words));
+  support::Parse(DescribeOptions(options), words);
   return options;
 }
 
 std::string RefusalOf(const std::vector<std::string>& words) {
   try {
     Parsed(words);
-  } catch (const CLI::ParseError& error) {
+  } catch (const support::UsageError& error) {
     return error.what();
   }
   return "none";

@@ -142,6 +142,7 @@ FOREIGN = [
                             "tests/cluster/pmix")),
     (re.compile(r"^uc[pst]/"), ("launcher/health/node/fabric_ucx",)),
     (re.compile(r"^hwloc"), ("launcher/topology/", "tests/launcher/")),
+    (re.compile(r"^CLI/"), ("support/command_line.cc",)),
 ]
 
 # What only a program's main may do (launcher/base/environment is the one snapshot of the environment).

@@ -3,14 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <CLI/CLI.hpp>
 #include <string_view>
 
 #include "launcher/bede/bede_options.h"
 #include "launcher/cli/options.h"
 #include "manual/bash_completion.h"
 #include "manual/pages.h"
-#include "manual/parser_text.h"
 #include "manual/roff.h"
 #include "trainer/options/options.h"
 

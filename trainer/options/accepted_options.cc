@@ -7,8 +7,8 @@
 namespace trainer {
 namespace {
 
-CLI::Option* DataFormat(CLI::App& app, const OptionRow& row, Options& options) {
-  return OneOf<&Options::data_format>(app, row, options, {"NHWC", "NCHW"});
+support::Option DataFormat(const OptionRow& row, Options& options) {
+  return Choice(Value<&Options::data_format>(row, options), {"NHWC", "NCHW"});
 }
 
 }  // namespace

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a row of ddltraind's option table gets into a member of Options, by CLI11, and out of it
-// again.  A member is named by the path to it: <&Options::seed>, or
-// <&Options::schedule, &ScheduleConfig::num_iter>.  Included by option_table.cc and
-// accepted_options.cc alone.
+// How a row of ddltraind's option table gets into a member of Options and out of it again.  A
+// member is named by the path to it: <&Options::seed>, or <&Options::schedule,
+// &ScheduleConfig::num_iter>. Included by option_table.cc and accepted_options.cc alone.
 
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -19,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/command_line.h"
 #include "trainer/core/step_window.h"
 #include "trainer/options/option_names.h"
 #include "trainer/options/options.h"
@@ -54,104 +53,87 @@ std::string RefuseTooLarge(const std::string& text) {
                     ", not '" + text + "'";
 }
 
-template <auto... kPath>
-CLI::Option* AddValue(CLI::App& app, const OptionRow& row, Options& options) {
-  using T = TypeOf<kPath...>;
-  CLI::Option* option = app.add_option("--" + row.name, Member<kPath...>(options), row.help)
-                            ->capture_default_str()
-                            ->type_name(kValueName<T>);
-  if constexpr (std::is_integral_v<T>) option->check(CLI::Validator(RefuseTooLarge<T>, ""));
+using support::Checked;
+using support::Needs;
+using support::NeedsNumber;
+using support::WithDefault;
+
+inline support::Option Shaped(support::Option option, std::string shape) {
+  option.shape = std::move(shape);
   return option;
 }
 
-// Refuses values for which `holds` is false, saying what is `expected`.
-inline CLI::Validator Number(const std::string& expected, bool (*holds)(double)) {
-  return CLI::Validator(
-      [=](const std::string& text) {
-        double value = 0;
-        const bool fits = CLI::detail::lexical_cast(text, value) && holds(value);
-        return fits ? std::string() : "needs " + expected + ", not '" + text + "'";
-      },
-      "");
+template <auto... kPath>
+support::Option Value(const OptionRow& row, Options& options) {
+  using T = TypeOf<kPath...>;
+  support::Option option = {"--" + row.name, &Member<kPath...>(options), kValueName<T>, row.help};
+  if constexpr (std::is_integral_v<T>) option.checks.push_back(RefuseTooLarge<T>);
+  return option;
 }
 
 template <auto... kPath>
-CLI::Option* AddText(CLI::App& app, const OptionRow& row, Options& options) {
+support::Option Text(const OptionRow& row, Options& options) {
   auto& member = Member<kPath...>(options);
   const auto take = [&member](const std::string& text) { member = text; };
-  return app.add_option_function<std::string>("--" + row.name, take, row.help)
-      ->type_name(row.help.starts_with("folder ") ? "DIR" : "FILE");
+  return {"--" + row.name, take, row.help.starts_with("folder ") ? "DIR" : "FILE", row.help};
 }
 
 // Several, behind one or more of the option.
 template <auto... kPath>
-CLI::Option* AddPaths(CLI::App& app, const OptionRow& row, Options& options) {
+support::Option Paths(const OptionRow& row, Options& options) {
   auto& member = Member<kPath...>(options);
   const auto take = [&member](const std::vector<std::string>& texts) {
     member.assign(texts.begin(), texts.end());
   };
-  return app.add_option_function<std::vector<std::string>>("--" + row.name, take, row.help)
-      ->type_name("FILE|DIR");
+  return {"--" + row.name, take, "FILE|DIR", row.help};
 }
 
 template <auto... kPath>
-CLI::Option* AddPositive(CLI::App& app, const OptionRow& row, Options& options) {
-  return AddValue<kPath...>(app, row, options)->check(Number("a number above 0", [](double x) {
-    return x > 0 && std::isfinite(x);
-  }));
+support::Option Positive(const OptionRow& row, Options& options) {
+  const auto fits = [](double x) { return x > 0 && std::isfinite(x); };
+  return Checked(Value<kPath...>(row, options), NeedsNumber("a number above 0", fits));
 }
 
 template <auto... kPath>
-CLI::Option* AddNotNegative(CLI::App& app, const OptionRow& row, Options& options) {
-  return AddValue<kPath...>(app, row, options)->check(Number("a number from 0", [](double x) {
-    return x >= 0 && std::isfinite(x);
-  }));
+support::Option NotNegative(const OptionRow& row, Options& options) {
+  const auto fits = [](double x) { return x >= 0 && std::isfinite(x); };
+  return Checked(Value<kPath...>(row, options), NeedsNumber("a number from 0", fits));
 }
 
-// Whole numbers from kMin to kMax.
+// Numbers from kMin to kMax, both included.
 template <int kMin, int kMax, auto... kPath>
-CLI::Option* AddBetween(CLI::App& app, const OptionRow& row, Options& options) {
-  return AddValue<kPath...>(app, row, options)
-      ->check(Number("a number from " + std::to_string(kMin) + " to " + std::to_string(kMax),
-                     [](double x) { return x >= kMin && x <= kMax; }));
-}
-
-// 0 to 1, both included.
-template <auto... kPath>
-CLI::Option* AddFraction(CLI::App& app, const OptionRow& row, Options& options) {
-  return AddValue<kPath...>(app, row, options)->check(Number("a number from 0 to 1", [](double x) {
-    return x >= 0 && x <= 1;
-  }));
+support::Option Between(const OptionRow& row, Options& options) {
+  const auto fits = [](double x) { return x >= kMin && x <= kMax; };
+  return Checked(
+      Value<kPath...>(row, options),
+      NeedsNumber("a number from " + std::to_string(kMin) + " to " + std::to_string(kMax), fits));
 }
 
 // 0 to 1, both excluded: of a moving average.
 template <auto... kPath>
-CLI::Option* AddDecay(CLI::App& app, const OptionRow& row, Options& options) {
-  return AddValue<kPath...>(app, row, options)
-      ->type_name("DECAY")
-      ->default_str("")
-      ->check(Number("a number above 0 and below 1 such as 0.9999",
-                     [](double x) { return x > 0 && x < 1; }));
+support::Option Decay(const OptionRow& row, Options& options) {
+  const auto fits = [](double x) { return x > 0 && x < 1; };
+  return Checked(WithDefault(Shaped(Value<kPath...>(row, options), "DECAY"), ""),
+                 NeedsNumber("a number above 0 and below 1 such as 0.9999", fits));
 }
 
 // Who means a fraction of 1 is not to get less than 1 percent.
 template <auto... kPath>
-CLI::Option* AddPercentOrNever(CLI::App& app, const OptionRow& row, Options& options) {
-  return AddValue<kPath...>(app, row, options)
-      ->type_name("PERCENT")
-      ->check(Number("percent, 1 to 100 such as 75.9, or 0 for never",
-                     [](double x) { return x == 0 || (x >= 1 && x <= 100); }));
+support::Option PercentOrNever(const OptionRow& row, Options& options) {
+  const auto fits = [](double x) { return x == 0 || (x >= 1 && x <= 100); };
+  return Checked(Shaped(Value<kPath...>(row, options), "PERCENT"),
+                 NeedsNumber("percent, 1 to 100 such as 75.9, or 0 for never", fits));
 }
 
 // On with --name, off with --noname.
 template <auto... kPath>
-CLI::Option* AddSwitch(CLI::App& app, const OptionRow& row, Options& options) {
-  return app.add_flag("--" + row.name + ",!--no" + row.name, Member<kPath...>(options), row.help);
+support::Option Switch(const OptionRow& row, Options& options) {
+  return {"--" + row.name + ",!--no" + row.name, &Member<kPath...>(options), "", row.help};
 }
 
 template <auto... kPath>
-CLI::Option* AddFlag(CLI::App& app, const OptionRow& row, Options& options) {
-  return app.add_flag("--" + row.name, Member<kPath...>(options), row.help);
+support::Option Flag(const OptionRow& row, Options& options) {
+  return {"--" + row.name, &Member<kPath...>(options), "", row.help};
 }
 
 // "a|b|c" and "a, b, c".
@@ -161,24 +143,18 @@ inline std::string Joined(const std::vector<std::string>& words, const std::stri
   return text;
 }
 
-// Makes `option` refuse all words but the `choices`.
-inline CLI::Option* OneOf(CLI::Option* option, const std::vector<std::string>& choices) {
-  const auto refuse = [choices](const std::string& text) {
-    const bool is_one = std::find(choices.begin(), choices.end(), text) != choices.end();
-    return is_one ? std::string()
-                  : "needs one of " + Joined(choices, ", ") + ", not '" + text + "'";
+// `option`, which refuses all words but the `choices`.
+inline support::Option Choice(support::Option option, const std::vector<std::string>& choices) {
+  const auto is_one = [choices](const std::string& text) {
+    return std::find(choices.begin(), choices.end(), text) != choices.end();
   };
-  return option->type_name(Joined(choices, "|"))->check(CLI::Validator(refuse, ""));
-}
-template <auto... kPath>
-CLI::Option* OneOf(CLI::App& app, const OptionRow& row, Options& options,
-                   const std::vector<std::string>& choices) {
-  return OneOf(AddValue<kPath...>(app, row, options), choices);
+  return Checked(Shaped(std::move(option), Joined(choices, "|")),
+                 Needs("one of " + Joined(choices, ", "), is_one));
 }
 
 // A member whose values have the names of a table in option_names.h.
 template <const auto& kNames, auto... kPath>
-CLI::Option* AddNamed(CLI::App& app, const OptionRow& row, Options& options) {
+support::Option FromNames(const OptionRow& row, Options& options) {
   auto& member = Member<kPath...>(options);
   std::vector<std::string> choices;
   for (const auto& named : kNames) choices.emplace_back(named.name);
@@ -187,9 +163,8 @@ CLI::Option* AddNamed(CLI::App& app, const OptionRow& row, Options& options) {
       if (text == named.name) member = named.value;
     }
   };
-  return OneOf(app.add_option_function<std::string>("--" + row.name, take, row.help)
-                   ->default_str(NameOf(kNames, member)),
-               choices);
+  return Choice(WithDefault({"--" + row.name, take, "", row.help}, NameOf(kNames, member)),
+                choices);
 }
 template <const auto& kNames, auto... kPath>
 std::string ShowNamed(const Options& options) {
@@ -198,18 +173,14 @@ std::string ShowNamed(const Options& options) {
 
 // Some steps; none where it is not given.
 template <auto... kPath>
-CLI::Option* AddSteps(CLI::App& app, const OptionRow& row, Options& options) {
+support::Option Steps(const OptionRow& row, Options& options) {
   auto& member = Member<kPath...>(options);
   const auto take = [&member](const std::string& text) { member = ParseStepWindow(text).value(); };
-  const auto refuse = [](const std::string& text) {
-    return ParseStepWindow(text)
-               ? std::string()
-               : "needs STEP:COUNT, both from 1, COUNT up to " + std::to_string(kMaxWindowSteps) +
-                     ", such as 200:20, not '" + text + "'";
-  };
-  return app.add_option_function<std::string>("--" + row.name, take, row.help)
-      ->type_name("STEP:COUNT")
-      ->check(CLI::Validator(refuse, ""));
+  const auto is_window = [](const std::string& text) { return ParseStepWindow(text).has_value(); };
+  return Checked({"--" + row.name, take, "STEP:COUNT", row.help},
+                 Needs("STEP:COUNT, both from 1, COUNT up to " + std::to_string(kMaxWindowSteps) +
+                           ", such as 200:20",
+                       is_window));
 }
 
 // What SharedOptions says of a member.
@@ -237,34 +208,34 @@ std::string Show(const Options& options) {
 }
 
 template <auto... kPath>
-constexpr OptionAccess With(CLI::Option* (*add)(CLI::App&, const OptionRow&, Options&)) {
-  return {add, Show<kPath...>, std::is_same_v<TypeOf<kPath...>, bool>};
+constexpr OptionAccess With(support::Option (*describe)(const OptionRow&, Options&)) {
+  return {describe, Show<kPath...>, std::is_same_v<TypeOf<kPath...>, bool>};
 }
 template <const auto& kNames, auto... kPath>
-constexpr OptionAccess kNamed = {AddNamed<kNames, kPath...>, ShowNamed<kNames, kPath...>, false};
+constexpr OptionAccess kNamed = {FromNames<kNames, kPath...>, ShowNamed<kNames, kPath...>, false};
 template <auto... kPath>
-constexpr OptionAccess kPaths = With<kPath...>(AddPaths<kPath...>);
+constexpr OptionAccess kPaths = With<kPath...>(Paths<kPath...>);
 template <auto... kPath>
-constexpr OptionAccess kSteps = With<kPath...>(AddSteps<kPath...>);
+constexpr OptionAccess kSteps = With<kPath...>(Steps<kPath...>);
 template <auto... kPath>
-constexpr OptionAccess kValue = With<kPath...>(AddValue<kPath...>);
+constexpr OptionAccess kValue = With<kPath...>(Value<kPath...>);
 template <auto... kPath>
-constexpr OptionAccess kText = With<kPath...>(AddText<kPath...>);
+constexpr OptionAccess kText = With<kPath...>(Text<kPath...>);
 template <auto... kPath>
-constexpr OptionAccess kPositive = With<kPath...>(AddPositive<kPath...>);
+constexpr OptionAccess kPositive = With<kPath...>(Positive<kPath...>);
 template <auto... kPath>
-constexpr OptionAccess kNotNegative = With<kPath...>(AddNotNegative<kPath...>);
+constexpr OptionAccess kNotNegative = With<kPath...>(NotNegative<kPath...>);
 template <auto... kPath>
-constexpr OptionAccess kFraction = With<kPath...>(AddFraction<kPath...>);
+constexpr OptionAccess kFraction = With<kPath...>(Between<0, 1, kPath...>);
 template <auto... kPath>
-constexpr OptionAccess kDecay = With<kPath...>(AddDecay<kPath...>);
+constexpr OptionAccess kDecay = With<kPath...>(Decay<kPath...>);
 template <auto... kPath>
-constexpr OptionAccess kPercentOrNever = With<kPath...>(AddPercentOrNever<kPath...>);
+constexpr OptionAccess kPercentOrNever = With<kPath...>(PercentOrNever<kPath...>);
 template <int kMin, int kMax, auto... kPath>
-constexpr OptionAccess kBetween = With<kPath...>(AddBetween<kMin, kMax, kPath...>);
+constexpr OptionAccess kBetween = With<kPath...>(Between<kMin, kMax, kPath...>);
 template <auto... kPath>
-constexpr OptionAccess kSwitch = With<kPath...>(AddSwitch<kPath...>);
+constexpr OptionAccess kSwitch = With<kPath...>(Switch<kPath...>);
 template <auto... kPath>
-constexpr OptionAccess kFlag = With<kPath...>(AddFlag<kPath...>);
+constexpr OptionAccess kFlag = With<kPath...>(Flag<kPath...>);
 
 }  // namespace trainer

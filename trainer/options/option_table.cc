@@ -15,92 +15,75 @@ namespace trainer {
 namespace {
 
 // Which of these there are is known elsewhere: the network and the build.
-CLI::Option* Arch(CLI::App& app, const OptionRow& row, Options& options) {
-  return AddValue<&Options::arch>(app, row, options)->type_name("resnet50|resnet101|resnet152");
+support::Option Arch(const OptionRow& row, Options& options) {
+  return Shaped(Value<&Options::arch>(row, options), "resnet50|resnet101|resnet152");
 }
-CLI::Option* Backend(CLI::App& app, const OptionRow& row, Options& options) {
-  return AddValue<&Options::backend>(app, row, options)->type_name("auto|cuda|cpu|reference");
+support::Option Backend(const OptionRow& row, Options& options) {
+  return Shaped(Value<&Options::backend>(row, options), "auto|cuda|cpu|reference");
 }
 
-CLI::Option* ScanCacheChoice(CLI::App& app, const OptionRow& row, Options& options) {
-  return OneOf<&Options::scan_cache>(app, row, options, {"auto", "off"});
+support::Option ScanCacheChoice(const OptionRow& row, Options& options) {
+  return Choice(Value<&Options::scan_cache>(row, options), {"auto", "off"});
 }
-CLI::Option* Precision(CLI::App& app, const OptionRow& row, Options& options) {
-  return OneOf<&Options::precision>(app, row, options, {"fp32", "tf32", "fp16", "bf16"});
+support::Option Precision(const OptionRow& row, Options& options) {
+  return Choice(Value<&Options::precision>(row, options), {"fp32", "tf32", "fp16", "bf16"});
 }
-CLI::Option* Comm(CLI::App& app, const OptionRow& row, Options& options) {
-  return OneOf<&Options::comm>(app, row, options, {"auto", "nccl", "mpi"});
+support::Option Comm(const OptionRow& row, Options& options) {
+  return Choice(Value<&Options::comm>(row, options), {"auto", "nccl", "mpi"});
 }
-CLI::Option* StopMargin(CLI::App& app, const OptionRow& row, Options& options) {
+support::Option StopMargin(const OptionRow& row, Options& options) {
   const auto is_margin = [](const std::string& text) {
-    const bool fits = text == "auto" || text == "off" || StopMarginSeconds(text);
-    return fits ? std::string()
-                : "needs auto, off or a number of seconds from 0, not '" + text + "'";
+    return text == "auto" || text == "off" || StopMarginSeconds(text);
   };
-  return AddValue<&Options::stop_margin>(app, row, options)
-      ->type_name("SECONDS|auto|off")
-      ->check(CLI::Validator(is_margin, ""));
+  return Checked(Shaped(Value<&Options::stop_margin>(row, options), "SECONDS|auto|off"),
+                 Needs("auto, off or a number of seconds from 0", is_margin));
 }
 // Without a value it is the first.
-CLI::Option* DryRun(CLI::App& app, const OptionRow& row, Options& options) {
-  return OneOf<&Options::dry_run>(app, row, options, {"short", "full"})
-      ->expected(0, 1)
-      ->default_str("short")
-      ->type_name("[short|full]");
+support::Option DryRun(const OptionRow& row, Options& options) {
+  return Shaped(
+      WithDefault(Choice(Value<&Options::dry_run>(row, options), {"short", "full"}), "short"),
+      "[short|full]");
 }
-CLI::Option* Seed(CLI::App& app, const OptionRow& row, Options& options) {
-  return AddValue<&Options::seed>(app, row, options)->check(Number("a number from 0", [](double x) {
-    return x >= 0;
-  }));
+support::Option Seed(const OptionRow& row, Options& options) {
+  return Checked(Value<&Options::seed>(row, options),
+                 NeedsNumber("a number from 0", [](double x) { return x >= 0; }));
 }
-CLI::Option* Classes(CLI::App& app, const OptionRow& row, Options& options) {
-  return AddValue<&Options::classes>(app, row, options)
-      ->check(Number("a number from 2: one class has nothing to be told from",
-                     [](double x) { return x >= 2; }));
+support::Option Classes(const OptionRow& row, Options& options) {
+  return Checked(Value<&Options::classes>(row, options),
+                 NeedsNumber("a number from 2: one class has nothing to be told from",
+                             [](double x) { return x >= 2; }));
 }
-CLI::Option* LogFilename(CLI::App& app, const OptionRow& row, Options& options) {
-  const auto is_name = [](const std::string& text) {
+support::Option LogFilename(const OptionRow& row, Options& options) {
+  const auto refuse = [](const std::string& text) {
     const bool fits = text.find('/') == std::string::npos && text != "." && text != "..";
     return fits ? std::string()
                 : "needs the name of a file in --results_dir, not '" + text +
                       "': the folder is for --results_dir to say";
   };
-  return AddValue<&Options::log_filename>(app, row, options)->check(CLI::Validator(is_name, ""));
+  return Checked(Value<&Options::log_filename>(row, options), refuse);
 }
 // Without a value it is steps behind those in which memory and threads are new.
-CLI::Option* Profile(CLI::App& app, const OptionRow& row, Options& options) {
-  return AddSteps<&Options::profile>(app, row, options)
-      ->expected(0, 1)
-      ->default_str("4:10")
-      ->type_name("[STEP:COUNT]");
+support::Option Profile(const OptionRow& row, Options& options) {
+  return Shaped(WithDefault(Steps<&Options::profile>(row, options), "4:10"), "[STEP:COUNT]");
 }
-CLI::Option* Roofline(CLI::App& app, const OptionRow& row, Options& options) {
-  const auto are_peaks = [](const std::string& text) {
-    return ParsePeaks(text)
-               ? std::string()
-               : "needs GFLOPS:GBS, two numbers above 0, such as 989000:4800, not '" + text + "'";
-  };
-  return AddValue<&Options::roofline>(app, row, options)
-      ->type_name("GFLOPS:GBS")
-      ->check(CLI::Validator(are_peaks, ""));
+support::Option Roofline(const OptionRow& row, Options& options) {
+  const auto are_peaks = [](const std::string& text) { return ParsePeaks(text).has_value(); };
+  return Checked(Shaped(Value<&Options::roofline>(row, options), "GFLOPS:GBS"),
+                 Needs("GFLOPS:GBS, two numbers above 0, such as 989000:4800", are_peaks));
 }
-CLI::Option* MllogStatus(CLI::App& app, const OptionRow& row, Options& options) {
-  return OneOf<&Options::mllog_status>(app, row, options,
-                                       {"research", "onprem", "cloud", "preview"});
+support::Option MllogStatus(const OptionRow& row, Options& options) {
+  return Choice(Value<&Options::mllog_status>(row, options),
+                {"research", "onprem", "cloud", "preview"});
 }
-CLI::Option* RunIter(CLI::App& app, const OptionRow& row, Options& options) {
-  return AddValue<&Options::schedule, &ScheduleConfig::run_iter>(app, row, options)
-      ->check(Number("a number from 0, or -1 for all", [](double x) { return x >= -1; }));
+support::Option RunIter(const OptionRow& row, Options& options) {
+  return Checked(Value<&Options::schedule, &ScheduleConfig::run_iter>(row, options),
+                 NeedsNumber("a number from 0, or -1 for all", [](double x) { return x >= -1; }));
 }
 
-CLI::Option* StaticLossScale(CLI::App& app, const OptionRow& row, Options& options) {
-  return AddValue<&Options::static_loss_scale>(app, row, options)
-      ->check(Number("a number above 0, or -1 for one that adapts",
-                     [](double x) { return x == -1 || (x > 0 && std::isfinite(x)); }));
-}
-CLI::Option* SyntheticDataSize(CLI::App& app, const OptionRow& row, Options& options) {
-  return AddValue<&Options::synthetic_data_size>(app, row, options)
-      ->check(Number("a number from 32 to 4096", [](double x) { return x >= 32 && x <= 4096; }));
+support::Option StaticLossScale(const OptionRow& row, Options& options) {
+  return Checked(Value<&Options::static_loss_scale>(row, options),
+                 NeedsNumber("a number above 0, or -1 for one that adapts",
+                             [](double x) { return x == -1 || (x > 0 && std::isfinite(x)); }));
 }
 
 std::vector<OptionRow> MakeTable() {
@@ -178,7 +161,8 @@ std::vector<OptionRow> MakeTable() {
        false, kSame, kBetween<32, 4096, &Options::image_size>},
       {"synthetic_data_size", data,
        "the same as --image_size where there is no --data_dir; without effect beside one", kNvidia,
-       false, kOtherName, With<&Options::image_size>(SyntheticDataSize)},
+       false, kOtherName,
+       With<&Options::image_size>(Between<32, 4096, &Options::synthetic_data_size>)},
       {"classes", data, "number of classes; labels in the files are 1 to this", kOurs, false, kSame,
        With<&Options::classes>(Classes)},
       {"augment", data, "train: random crop and mirroring; none: centre crop, as in evaluation",

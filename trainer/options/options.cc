@@ -2,13 +2,13 @@
 
 #include "trainer/options/options.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <set>
 #include <system_error>
 
-#include "support/option_values.h"
+#include "support/command_line.h"
 #include "support/reference.h"
 #include "support/spelling.h"
 #include "trainer/core/error.h"
@@ -90,18 +90,18 @@ std::vector<std::string> ExpandAbbreviations(const std::vector<std::string>& arg
 }
 
 // Options that say what others say too.
-void Translate(const CLI::App& app, Options& options) {
+void Translate(const std::set<std::string>& given, Options& options) {
   if (options.static_loss_scale > 0) options.loss_scale = options.static_loss_scale;
-  if (app.count("--static_loss_scale") > 0) {
+  if (given.contains("--static_loss_scale")) {
     options.use_static_loss_scaling = options.static_loss_scale > 0;
   }
   if (options.use_tf_amp && (options.precision == "fp32" || options.precision == "tf32")) {
     options.precision = "fp16";
   }
-  if (options.use_dali && app.count("--augmentation") == 0) {
+  if (options.use_dali && !given.contains("--augmentation")) {
     options.augmentation = Augmentation::kDali;
   }
-  if (app.count("--synthetic_data_size") > 0 && options.data_dir.empty()) {
+  if (given.contains("--synthetic_data_size") && options.data_dir.empty()) {
     options.image_size = options.synthetic_data_size;
   }
   if (options.mode == RunMode::kPredict) options.batch_size = 1;
@@ -117,8 +117,8 @@ void RequirePredictions(const Options& options) {
   }
 }
 
-void RequireUseOfAugmentation(const CLI::App& app, const Options& options) {
-  if (app.count("--augmentation") > 0 && options.augment == Augment::kNone) {
+void RequireUseOfAugmentation(const std::set<std::string>& given, const Options& options) {
+  if (given.contains("--augmentation") && options.augment == Augment::kNone) {
     throw UsageError(
         "--augmentation says whose random crops a training takes, but --augment=none takes none: "
         "leave out one of the two");
@@ -179,9 +179,9 @@ void RequireUseOfEvaluations(const Options& options) {
 }
 
 // Logs that would stay empty, and what belongs to one that was not asked for.
-void RequireUseOfLogs(const CLI::App& app, const Options& options) {
+void RequireUseOfLogs(const std::set<std::string>& given, const Options& options) {
   for (const std::string name : {"--mllog_org", "--mllog_platform", "--mllog_status"}) {
-    if (app.count(name) > 0 && options.mllog.empty()) {
+    if (given.contains(name) && options.mllog.empty()) {
       throw UsageError(name + " is for the log of --mllog=FILE, which is not asked for");
     }
   }
@@ -227,17 +227,22 @@ void RequireUseOfLogs(const CLI::App& app, const Options& options) {
 
 }  // namespace
 
-void DescribeOptions(CLI::App& app, Options& options) {
-  app.set_help_flag("--help", "this text");
-  app.footer(support::kReferenceLine);
-  app.add_flag("--version")->description("version and back ends of this build");
-  // Given twice, the last one counts, as in argparse: scripts append to fixed arguments.
+support::Program DescribeOptions(Options& options) {
+  support::Program program = {
+      .root = {.name = "ddltraind",
+               .help =
+                   "Trains ResNet on images, one process per rank; started by ddlrun, or by hand "
+                   "for one rank.",
+               .options = {{"--version", {}, "", "version and back ends of this build"}}},
+      .footer = support::kReferenceLine,
+      .help = {"--help", {}, "", "this text"},
+      .adds_hints = false};
   for (const OptionRow& row : OptionTable()) {
-    row.access.add(app, row, options)
-        ->group(row.group)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    support::Option& option = program.root.options.emplace_back(row.access.describe(row, options));
+    option.group = row.group;
+    option.last_counts = true;  // as in argparse: scripts append to fixed arguments
   }
-  support::RefuseSlips(app);
+  return program;
 }
 
 std::vector<Fact> SharedOptions(const Options& options) {
@@ -265,29 +270,19 @@ std::optional<double> StopMarginSeconds(const std::string& text) {
 ParsedOptions ParseOptions(const std::vector<std::string>& arguments) {
   ParsedOptions parsed;
   Options& options = parsed.options;
-  CLI::App app(
-      "Trains ResNet on images, one process per rank; started by ddlrun, or by hand for one rank.",
-      "ddltraind");
-  DescribeOptions(app, options);
-
-  std::vector<std::string> expanded = ExpandAbbreviations(arguments);
-  std::reverse(expanded.begin(), expanded.end());  // CLI11 takes them from the back
+  support::Parsed line;
   try {
-    app.parse(expanded);
-  } catch (const CLI::CallForHelp&) {
-    parsed.answer = app.help();
-    return parsed;
-  } catch (const CLI::ExtrasError&) {
-    throw UsageError("unexpected argument '" + app.remaining().front() +
+    line = support::Parse(DescribeOptions(options), ExpandAbbreviations(arguments));
+  } catch (const support::UnknownArgument& error) {
+    throw UsageError("unexpected argument '" + error.argument +
                      "': options are written --name=value");
-  } catch (const CLI::ParseError& error) {
+  } catch (const support::UsageError& error) {
     throw UsageError(error.what());
   }
-  if (app.count("--version") > 0) {
-    parsed.answer = "version";
-    return parsed;
-  }
-  Translate(app, options);
+  const std::set<std::string>& given = line.given;
+  parsed.answer = given.contains("--version") ? "version" : line.answer;
+  if (!parsed.answer.empty()) return parsed;
+  Translate(given, options);
   if (options.batch_size == 0 && options.mode != RunMode::kPredict) {
     throw UsageError(
         "--batch_size is required: images that each rank computes together, for example "
@@ -314,19 +309,19 @@ ParsedOptions ParseOptions(const std::vector<std::string>& arguments) {
       throw UsageError("--reduce_precision=16bit needs NCCL: leave out --comm=mpi");
     }
   }
-  RequireUseOfAugmentation(app, options);
+  RequireUseOfAugmentation(given, options);
   RequireUseOfRecordCache(options);
   RequireUseOfNewHead(options);
   RequireUseOfCheckpoints(options);
   RequireUseOfRollback(options);
   RequireUseOfEvaluations(options);
-  RequireUseOfLogs(app, options);
+  RequireUseOfLogs(given, options);
   if (!options.export_dir.empty() && !ExportsWeights(options.mode)) {
     parsed.notes.push_back("--export_dir has no effect here: --mode=" +
                            NameOf(kModes, options.mode) + " writes no weights");
   }
   for (const OptionRow& row : OptionTable()) {
-    if (row.group.starts_with("Accepted") && app.get_option("--" + row.name)->count() > 0) {
+    if (row.group.starts_with("Accepted") && given.contains("--" + row.name)) {
       parsed.notes.push_back("--" + row.name + " has no effect here: " + row.help);
     }
   }

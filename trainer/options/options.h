@@ -18,10 +18,10 @@
 #include "trainer/data/record_source.h"
 #include "trainer/train/config.h"
 
-namespace CLI {  // NOLINT(readability-identifier-naming): CLI11 chose it
-class App;
-class Option;
-}  // namespace CLI
+namespace support {
+struct Option;
+struct Program;
+}  // namespace support
 
 namespace trainer {
 
@@ -100,7 +100,7 @@ struct OptionRow;
 
 // How an option gets into Options, and its value out of them.
 struct OptionAccess {
-  CLI::Option* (*add)(CLI::App& app, const OptionRow& row, Options& options);
+  support::Option (*describe)(const OptionRow& row, Options& options);
   std::string (*value)(const Options& options);  // "" where there is none, or it is off
   bool is_on_or_off;                             // it has no value but that
 };
@@ -121,8 +121,8 @@ const std::vector<OptionRow>& OptionTable();
 // was spelled.
 std::vector<Fact> SharedOptions(const Options& options);
 
-// Describes all options to `app`; parsing then fills `options`, which must outlive it.
-void DescribeOptions(CLI::App& app, Options& options);
+// All options; parsing fills `options`, which must outlive it.
+support::Program DescribeOptions(Options& options);
 
 // The number of --stop_margin=SECONDS; nothing for any other text.
 std::optional<double> StopMarginSeconds(const std::string& text);

@@ -5,8 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <CLI/CLI.hpp>
-
+#include "support/command_line.h"
 #include "trainer/options/options.h"
 
 namespace bench {
@@ -26,11 +25,10 @@ std::size_t GroupsWithOther(const std::string& option, const std::string& a, con
 
 // By the trainer's own table, so that an option which it gets later is not forgotten here.
 TEST(GroupsOf, APlaceOfFilesMakesNoOtherGroup) {
-  CLI::App app;
   trainer::Options options;
   int places = 0;
   for (const trainer::OptionRow& row : trainer::OptionTable()) {
-    const std::string shape = row.access.add(app, row, options)->get_type_name();
+    const std::string shape = row.access.describe(row, options).shape;
     // An option that is another's name is logged by that one's.
     if (row.rank_rule == trainer::RankRule::kOtherName) continue;
     if (shape != "DIR" && shape != "FILE") continue;

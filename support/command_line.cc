@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "support/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <sstream>
+#include <string_view>
+#include <type_traits>
+
+#include "support/spelling.h"
+
+namespace support {
+
+const char kVersionHelp[] = "Display program version information and exit";
+
+namespace {
+
+constexpr std::string_view kArgument = "ARG";
+// Free text, and flags.
+constexpr std::array<std::string_view, 3> kMayBeEmpty = {"", "TEXT", kArgument};
+constexpr std::array<std::string_view, 3> kNumbers = {"N", "SECONDS", "SECONDS|auto|off"};
+
+bool IsAmong(const std::array<std::string_view, 3>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::string RefuseNoValue(const std::string& text) {
+  if (!text.empty() && !text.starts_with("--")) return "";
+  return text.empty()
+             ? "has no value: is a variable of your script empty?"
+             : "has no value but the option '" + text + "': is a variable of your script empty?";
+}
+
+// "-010" to "-10", "00" to "0", which CLI11 takes for octal; what is no whole decimal number stays.
+std::string RemoveZeros(std::string& text) {
+  const std::size_t sign = text.starts_with('-') || text.starts_with('+') ? 1 : 0;
+  const bool is_number =
+      text.size() > sign && text.find_first_not_of("0123456789", sign) == std::string::npos;
+  if (!is_number) return "";
+  const std::size_t first = std::min(text.find_first_not_of('0', sign), text.size() - 1);
+  text.erase(sign, first - sign);
+  return "";
+}
+
+template <typename Number>
+bool IsA(const std::string& text) {
+  Number value{};
+  return CLI::detail::lexical_cast(text, value);
+}
+
+// What CLI11 would call "Could not convert".
+std::string RefuseFraction(const std::string& text) {
+  if (IsA<std::int64_t>(text) || IsA<std::uint64_t>(text)) return "";
+  return "needs a whole number, not '" + text + "'";
+}
+
+std::string RefuseNoNumber(const std::string& text) {
+  return IsA<double>(text) ? "" : "needs a number, not '" + text + "'";
+}
+
+std::string RefuseNoTruth(const std::string& text) {
+  return IsA<bool>(text) ? "" : "needs true or false, not '" + text + "'";
+}
+
+void RefuseSlips(CLI::Option& option) {
+  const std::string name = option.get_type_name();
+  if (!IsAmong(kMayBeEmpty, name)) option.check(CLI::Validator(RefuseNoValue, ""));
+  if (name == "N") option.check(CLI::Validator(RefuseFraction, ""));
+  if (name == "X" || name == "SECONDS") option.check(CLI::Validator(RefuseNoNumber, ""));
+  if (option.get_expected_max() == 0) option.check(CLI::Validator(RefuseNoTruth, ""));
+  if (IsAmong(kNumbers, name)) option.transform(CLI::Validator(RemoveZeros, ""));
+}
+
+CLI::Option* AddPlace(CLI::App& app, const Option& row) {
+  return std::visit(
+      [&](const auto& place) -> CLI::Option* {
+        using T = std::decay_t<decltype(place)>;
+        if constexpr (std::is_same_v<T, std::monostate>) {
+          return app.add_flag(row.names)->description(row.help);
+        } else if constexpr (std::is_same_v<T, bool*>) {
+          return app.add_flag(row.names, *place, row.help);
+        } else if constexpr (std::is_same_v<T, TakeText>) {
+          return app.add_option_function<std::string>(row.names, place, row.help);
+        } else if constexpr (std::is_same_v<T, TakeTexts>) {
+          return app.add_option_function<std::vector<std::string>>(row.names, place, row.help);
+        } else {
+          return app.add_option(row.names, *place, row.help);
+        }
+      },
+      row.place);
+}
+
+// Of a list.
+bool TakesOneWord(const Option& row) {
+  return row.shape == kArgument || row.shape.ends_with(",...");
+}
+
+void AddRow(CLI::App& app, const Option& row) {
+  CLI::Option* option = AddPlace(app, row);
+  option->default_str(DefaultOf(row))->required(row.is_required);
+  if (!row.shape.empty()) option->type_name(row.shape);
+  if (row.shape.starts_with('[')) option->expected(0, 1);
+  if (row.shape == "BYTES") {
+    option->transform(CLI::AsSizeValue(/*kb_is_1000=*/false).description(""));
+  }
+  if (!row.group.empty()) option->group(row.group);
+  if (!row.choices.empty()) option->check(CLI::IsMember(row.choices));
+  for (const Check& check : row.checks) option->check(CLI::Validator(check, ""));
+  if (TakesOneWord(row)) {
+    option->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    if (row.shape != kArgument) option->delimiter(',');
+  }
+  if (row.last_counts) option->take_last();
+  if (!row.excludes.empty()) option->excludes(app.get_option(row.excludes));
+}
+
+// "list DIR", as what stands before the operands of the command above it.
+std::string FirstWords(const Command& command) {
+  for (const Option& row : command.options) {
+    if (IsOperand(row)) return command.name + " " + row.names;
+  }
+  return command.name;
+}
+
+void AddCommand(CLI::App& app, const Command& command, const Program& program) {
+  app.footer(program.footer);
+  app.allow_extras(program.adds_hints);
+  for (const Option& row : command.options) AddRow(app, row);
+  for (CLI::Option* option : app.get_options([](CLI::Option*) { return true; })) {
+    RefuseSlips(*option);
+  }
+  for (const Command& below : command.commands) {
+    CLI::App* subcommand = app.add_subcommand(below.name, below.help);
+    AddCommand(*subcommand, below, program);
+    subcommand->parse_complete_callback([subcommand, &below] {
+      if (subcommand->get_subcommands().empty() && below.choose) below.choose();
+    });
+    subcommand->preparse_callback([&app, &command, &below](std::size_t) {
+      for (const CLI::Option* option : app.get_options()) {
+        if (option->get_positional() && option->count() > 0) {
+          throw CLI::ValidationError(command.name + " " + FirstWords(below) +
+                                     " is the order of the words");
+        }
+      }
+    });
+  }
+  app.callback([&app, &command] {
+    if (!command.finish || !app.get_subcommands().empty()) return;
+    if (const std::string wrong = command.finish(); !wrong.empty()) {
+      throw CLI::ValidationError(wrong);
+    }
+  });
+}
+
+std::string DescribeUnknown(const std::string& argument, const CLI::App& to,
+                            const std::string& program) {
+  std::vector<std::string> known;
+  for (const CLI::Option* option : to.get_options()) {
+    if (!option->get_lnames().empty()) known.push_back("--" + option->get_lnames().front());
+  }
+  for (const CLI::App* command : to.get_subcommands([](const CLI::App*) { return true; })) {
+    known.push_back(command->get_name());
+  }
+  const std::string nearest = NearestSpelling(argument.substr(0, argument.find('=')), known);
+  return "unknown argument " + argument +
+         (nearest.empty() ? " (" + program + " --help lists all)"
+                          : "; did you mean " + nearest + "?");
+}
+
+void RefuseUnknown(const CLI::App& app, const std::string& program) {
+  const CLI::App* chosen = &app;
+  while (!chosen->get_subcommands().empty()) chosen = chosen->get_subcommands().front();
+  const std::vector<std::string> unknown = chosen->remaining();
+  if (!unknown.empty()) throw UsageError(DescribeUnknown(unknown.front(), *chosen, program));
+}
+
+std::string TextOf(const std::string& value) { return value; }
+template <typename Number>
+std::string TextOf(Number value) {
+  std::ostringstream text;
+  text << value;
+  return text.str();
+}
+template <typename Value>
+std::string TextOf(const std::vector<Value>& values) {
+  std::string text;
+  for (const Value& value : values) text += (text.empty() ? "" : ",") + TextOf(value);
+  return text;
+}
+
+}  // namespace
+
+Check Needs(const std::string& expected, std::function<bool(const std::string&)> holds) {
+  return [expected, holds = std::move(holds)](const std::string& text) {
+    return holds(text) ? std::string() : "needs " + expected + ", not '" + text + "'";
+  };
+}
+
+Check NeedsNumber(const std::string& expected, std::function<bool(double)> holds) {
+  return Needs(expected, [holds = std::move(holds)](const std::string& text) {
+    double value = 0;
+    return CLI::detail::lexical_cast(text, value) && holds(value);
+  });
+}
+
+bool IsOperand(const Option& row) { return !row.names.starts_with('-'); }
+
+bool IsFlag(const Option& row) {
+  return std::holds_alternative<std::monostate>(row.place) ||
+         std::holds_alternative<bool*>(row.place);
+}
+
+bool IsList(const Option& row) {
+  return !TakesOneWord(row) && (std::holds_alternative<std::vector<std::string>*>(row.place) ||
+                                std::holds_alternative<TakeTexts>(row.place));
+}
+
+std::vector<std::string> NamesOf(const Option& row) {
+  std::vector<std::string> names;
+  std::istringstream text(row.names);
+  for (std::string name; std::getline(text, name, ',');) {
+    names.push_back(name.starts_with('!') ? name.substr(1) : name);
+  }
+  return names;
+}
+
+std::string DefaultOf(const Option& row) {
+  if (row.default_text) return *row.default_text;
+  return std::visit(
+      [](const auto& place) -> std::string {
+        using T = std::decay_t<decltype(place)>;
+        if constexpr (std::is_pointer_v<T> && !std::is_same_v<T, bool*>) {
+          return TextOf(*place);
+        } else {
+          return "";
+        }
+      },
+      row.place);
+}
+
+Parsed Parse(const Program& program, std::vector<std::string> arguments) {
+  CLI::App app(program.root.help, program.root.name);
+  app.set_help_flag(program.help.names, program.help.help);
+  if (!program.version.empty()) app.set_version_flag("--version", program.version, kVersionHelp);
+  if (program.needs_command) app.require_subcommand(1);
+  AddCommand(app, program.root, program);
+  std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
+  try {
+    app.parse(std::move(arguments));
+  } catch (const CLI::CallForHelp&) {
+    return {.answer = app.help(), .given = {}};
+  } catch (const CLI::CallForVersion& version) {
+    return {.answer = std::string(version.what()) + "\n", .given = {}};
+  } catch (const CLI::ExtrasError& error) {
+    throw UnknownArgument(error.what(), app.remaining(/*recurse=*/true).front());
+  } catch (const CLI::ParseError& error) {
+    const std::string hint = " (" + program.root.name + " --help lists the options)";
+    throw UsageError(error.what() + (program.adds_hints ? hint : ""));
+  }
+  if (program.adds_hints) RefuseUnknown(app, program.root.name);
+  Parsed parsed;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->count() == 0) continue;
+    for (const std::string& name : option->get_lnames()) parsed.given.insert("--" + name);
+  }
+  return parsed;
+}
+
+}  // namespace support
