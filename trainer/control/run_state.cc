@@ -12,195 +12,76 @@ using Next = std::optional<RunState>;
 
 constexpr Next kNever;  // the event cannot happen
 
-struct AfterEvents {
-  Next step;
-  Next checkpoint;
-  Next evaluation;
-  Next pause;
-  Next stop;
-  Next end;
-  Next failure;
-};
+constexpr std::array<std::string_view, kRunStates> kStateNames = {
+    "starting", "training", "evaluating", "checkpointing", "paused", "stopping", "done", "failed"};
 
-struct TakenOrders {
-  bool pause;
-  bool resume;
-  bool checkpoint;
-  bool evaluate;
-  bool stop;
-  bool set;
-  bool stacks;
-};
+// clang-format off
 
-struct StateRow {
-  std::string_view name;
-  AfterEvents after;
-  TakenOrders takes;
-};
+// By state and event.  The last checkpoint of a training that stops is part of its stopping; after
+// any other one it says itself what it does next.
+constexpr Next kAfter[kRunStates][kRunEvents] = {
+  //                   step       checkpoint      evaluation   pause    stop       end     failure
+  /* starting      */ {kTraining, kCheckpointing, kEvaluating, kNever,  kStopping, kDone,  kFailed},
+  /* training      */ {kTraining, kCheckpointing, kEvaluating, kPaused, kStopping, kDone,  kFailed},
+  /* evaluating    */ {kTraining, kCheckpointing, kEvaluating, kNever,  kStopping, kDone,  kFailed},
+  /* checkpointing */ {kTraining, kCheckpointing, kEvaluating, kPaused, kStopping, kDone,  kFailed},
+  /* paused        */ {kTraining, kCheckpointing, kNever,      kPaused, kStopping, kNever, kFailed},
+  /* stopping      */ {kNever,    kStopping,      kNever,      kNever,  kStopping, kDone,  kFailed},
+  /* done          */ {kNever,    kNever,         kNever,      kNever,  kNever,    kNever, kNever},
+  /* failed        */ {kNever,    kNever,         kNever,      kNever,  kNever,    kNever, kNever}};
 
-// By state.  The last checkpoint of a training that stops is part of its stopping; after any other
-// one it says itself what it does next.
-constexpr std::array<StateRow, kRunStates> kTable = {{
-    {"starting",
-     {.step = kTraining,
-      .checkpoint = kCheckpointing,
-      .evaluation = kEvaluating,
-      .pause = kNever,
-      .stop = kStopping,
-      .end = kDone,
-      .failure = kFailed},
-     {.pause = true,
-      .resume = true,
-      .checkpoint = true,
-      .evaluate = false,
-      .stop = true,
-      .set = true,
-      .stacks = true}},
-    {"training",
-     {.step = kTraining,
-      .checkpoint = kCheckpointing,
-      .evaluation = kEvaluating,
-      .pause = kPaused,
-      .stop = kStopping,
-      .end = kDone,
-      .failure = kFailed},
-     {.pause = true,
-      .resume = true,
-      .checkpoint = true,
-      .evaluate = true,
-      .stop = true,
-      .set = true,
-      .stacks = true}},
-    {"evaluating",
-     {.step = kTraining,
-      .checkpoint = kCheckpointing,
-      .evaluation = kEvaluating,
-      .pause = kNever,
-      .stop = kStopping,
-      .end = kDone,
-      .failure = kFailed},
-     {.pause = false,
-      .resume = true,
-      .checkpoint = false,
-      .evaluate = false,
-      .stop = true,
-      .set = true,
-      .stacks = true}},
-    {"checkpointing",
-     {.step = kTraining,
-      .checkpoint = kCheckpointing,
-      .evaluation = kEvaluating,
-      .pause = kPaused,
-      .stop = kStopping,
-      .end = kDone,
-      .failure = kFailed},
-     {.pause = true,
-      .resume = true,
-      .checkpoint = true,
-      .evaluate = true,
-      .stop = true,
-      .set = true,
-      .stacks = true}},
-    {"paused",
-     {.step = kTraining,
-      .checkpoint = kCheckpointing,
-      .evaluation = kNever,
-      .pause = kPaused,
-      .stop = kStopping,
-      .end = kNever,
-      .failure = kFailed},
-     {.pause = true,
-      .resume = true,
-      .checkpoint = true,
-      .evaluate = false,
-      .stop = true,
-      .set = true,
-      .stacks = true}},
-    {"stopping",
-     {.step = kNever,
-      .checkpoint = kStopping,
-      .evaluation = kNever,
-      .pause = kNever,
-      .stop = kStopping,
-      .end = kDone,
-      .failure = kFailed},
-     {.pause = false,
-      .resume = false,
-      .checkpoint = false,
-      .evaluate = false,
-      .stop = true,
-      .set = false,
-      .stacks = true}},
-    {"done", {}, {}},
-    {"failed", {}, {}},
-}};
+// By state and order.
+constexpr bool kTakes[kRunStates][kControlOrders] = {
+  //                   pause  resume checkpoint evaluate stop   set    stacks
+  /* starting      */ {true,  true,  true,      false,   true,  true,  true},
+  /* training      */ {true,  true,  true,      true,    true,  true,  true},
+  /* evaluating    */ {false, true,  false,     false,   true,  true,  true},
+  /* checkpointing */ {true,  true,  true,      true,    true,  true,  true},
+  /* paused        */ {true,  true,  true,      false,   true,  true,  true},
+  /* stopping      */ {false, false, false,     false,   true,  false, true},
+  /* done          */ {false, false, false,     false,   false, false, false},
+  /* failed        */ {false, false, false,     false,   false, false, false}};
+
+// clang-format on
 
 constexpr std::array<std::string_view, kControlOrders> kOrderNames = {
     "pause", "resume", "checkpoint", "evaluate", "stop", "set", "stacks"};
 
-const StateRow& RowOf(RunState state) { return kTable[static_cast<std::size_t>(state)]; }
+template <std::size_t kCount>
+std::optional<std::size_t> IndexOf(const std::array<std::string_view, kCount>& names,
+                                   std::string_view name) {
+  for (std::size_t i = 0; i < kCount; ++i) {
+    if (names[i] == name) return i;
+  }
+  return std::nullopt;
+}
+
+template <typename Enum>
+std::size_t Index(Enum value) {
+  return static_cast<std::size_t>(value);
+}
 
 }  // namespace
 
-std::string_view NameOf(RunState state) { return RowOf(state).name; }
+std::string_view NameOf(RunState state) { return kStateNames[Index(state)]; }
 
 std::optional<RunState> ParseRunState(std::string_view name) {
-  for (std::size_t i = 0; i < kTable.size(); ++i) {
-    if (kTable[i].name == name) return static_cast<RunState>(i);
-  }
-  return std::nullopt;
+  const auto i = IndexOf(kStateNames, name);
+  return i ? std::optional(static_cast<RunState>(*i)) : std::nullopt;
 }
 
-std::string_view NameOf(ControlOrder order) { return kOrderNames[static_cast<std::size_t>(order)]; }
+std::string_view NameOf(ControlOrder order) { return kOrderNames[Index(order)]; }
 
 std::optional<ControlOrder> ParseControlOrder(std::string_view name) {
-  for (std::size_t i = 0; i < kOrderNames.size(); ++i) {
-    if (kOrderNames[i] == name) return static_cast<ControlOrder>(i);
-  }
-  return std::nullopt;
+  const auto i = IndexOf(kOrderNames, name);
+  return i ? std::optional(static_cast<ControlOrder>(*i)) : std::nullopt;
 }
 
 std::optional<RunState> StateAfter(RunState state, RunEvent event) {
-  const AfterEvents& after = RowOf(state).after;
-  switch (event) {
-    case RunEvent::kStep:
-      return after.step;
-    case RunEvent::kCheckpoint:
-      return after.checkpoint;
-    case RunEvent::kEvaluation:
-      return after.evaluation;
-    case RunEvent::kPause:
-      return after.pause;
-    case RunEvent::kStop:
-      return after.stop;
-    case RunEvent::kEnd:
-      return after.end;
-    case RunEvent::kFailure:
-      break;
-  }
-  return after.failure;
+  return kAfter[Index(state)][Index(event)];
 }
 
-bool Takes(RunState state, ControlOrder order) {
-  const TakenOrders& takes = RowOf(state).takes;
-  switch (order) {
-    case ControlOrder::kPause:
-      return takes.pause;
-    case ControlOrder::kResume:
-      return takes.resume;
-    case ControlOrder::kCheckpoint:
-      return takes.checkpoint;
-    case ControlOrder::kEvaluate:
-      return takes.evaluate;
-    case ControlOrder::kStop:
-      return takes.stop;
-    case ControlOrder::kSet:
-      return takes.set;
-    case ControlOrder::kStacks:
-      break;
-  }
-  return takes.stacks;
-}
+bool Takes(RunState state, ControlOrder order) { return kTakes[Index(state)][Index(order)]; }
 
 bool IsEnd(RunState state) { return state == kDone || state == kFailed; }
 
