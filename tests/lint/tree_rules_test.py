@@ -64,6 +64,9 @@ class TreeRules(unittest.TestCase):
         self.assertEqual(len(found("trainer/model/resnet.cc", "#include <oneapi/dnnl/dnnl.hpp>\n")), 1)
         self.assertEqual(len(found("trainer/core/shape.cc", "#include <cuda_runtime.h>\n")), 1)
         self.assertEqual(found("trainer/comm/mpi_communicator.cc", "#include <mpi.h>\n"), [])
+        for path in ("ddlctl/options.cc", "support/command_line.h", "tests/ddlctl/options_test.cc"):
+            self.assertEqual(len(found(path, "#include <CLI/CLI.hpp>\n")), 1)
+        self.assertEqual(found("support/command_line.cc", "#include <CLI/CLI.hpp>\n"), [])
 
     def test_the_version_of_onednn_is_seen_in_one_file(self):
         self.assertEqual(len(found("trainer/backend/cpu/linear.cc", "#if DNNL_VERSION_MAJOR >= 3\n")), 1)
