@@ -29,10 +29,26 @@ has_cuda() { [ -e "$DDLRUN_BUILD/lib/ddlrun/ddltrain_cuda.so" ]; }
   grep -qF "$PWD/relative" "relative/share/lmod-modulefiles/ddlrun/$version.lua"
 }
 
+# Packages are made of the components: a file in none would be in no package, a file in two in both.
+@test "every file belongs to exactly one component" {
+  local component
+  for component in launcher trainer cuda doc; do
+    cmake --install "$DDLRUN_BUILD" --prefix "$PWD/$component" --component $component > /dev/null
+    mkdir -p $component # empty without CUDA
+    (cd $component && find . ! -type d)
+  done | LC_ALL=C sort > of_components
+  (cd "$prefix" && find . ! -type d) | LC_ALL=C sort | diff - of_components
+  # What ddlrun's own package must bring.
+  [ -e launcher/bin/ddlrun ] && [ -e launcher/bin/ddlctl ] && [ -e launcher/bin/ddl-rankfile ]
+  [ -e trainer/bin/ddltraind ] && [ -e trainer/bin/ddldata ] && [ -e trainer/bin/ddlbench ]
+  [ ! -e trainer/share/ddlrun ] && [ ! -e trainer/libexec ] && [ -z "$(ls cuda/bin 2> /dev/null)" ]
+  [ -e doc/share/doc/ddlrun/doc/user-guide.md ]
+}
+
 @test "every part is in its place, and nothing else" {
   run sh -c 'cd "$prefix" && find . ! -type d | LC_ALL=C sort'
   has_cuda || output+=$'\n./lib/ddlrun/ddltrain_cuda.so' # left out where there is no CUDA
-  diff <(grep -vE '^./share/(man|bash-completion)/' <<< "$output" | LC_ALL=C sort) - <<EOF
+  diff <(grep -vE '^./share/(man|bash-completion|doc/ddlrun/doc/decisions)/' <<< "$output" | LC_ALL=C sort) - <<EOF
 ./bin/bede-ddlrun
 ./bin/bede-mpirun
 ./bin/ddl-rankfile
@@ -58,6 +74,15 @@ has_cuda() { [ -e "$DDLRUN_BUILD/lib/ddlrun/ddltrain_cuda.so" ]; }
 ./share/ddlrun/slurm-templates/requeue.sbatch
 ./share/ddlrun/slurm-templates/scaling.sbatch
 ./share/ddlrun/slurm-templates/single-node.sbatch
+./share/doc/ddlrun/CHANGELOG.md
+./share/doc/ddlrun/README.md
+./share/doc/ddlrun/doc/administrators-guide.md
+./share/doc/ddlrun/doc/architecture.md
+./share/doc/ddlrun/doc/performance.md
+./share/doc/ddlrun/doc/platforms.md
+./share/doc/ddlrun/doc/reference.md
+./share/doc/ddlrun/doc/report.png
+./share/doc/ddlrun/doc/user-guide.md
 ./share/lmod-modulefiles/ddlrun/$version.lua
 ./share/modulefiles/ddlrun/$version
 EOF

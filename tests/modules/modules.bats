@@ -62,6 +62,24 @@ two_versions_are_never_loaded_at_once() {
   [ "$(tr -s := '\n' <<< "${lines[-1]}" | grep -cxE "($prefix|/opt/other)/bin")" -eq 1 ]
 }
 
+# A package of the distribution: /usr/bin in front of PATH would hide the user's own python.
+a_system_package_leaves_path_alone() {
+  DESTDIR="$PWD/stage" install_ddlrun /usr
+  in_shell "export PATH=/opt/conda/bin:\$PATH MANPATH=/opt/man; module use '$PWD/stage/usr/$1'; module load ddlrun; module list; echo \"\$PATH \$MANPATH\""
+  [[ $output == *"ddlrun/"* ]]
+  [[ "${lines[-1]}" == "/opt/conda/bin:/usr/local/bin:/usr/bin:/bin /opt/man" ]]
+}
+
+@test "Environment Modules: a package of the distribution leaves PATH alone" {
+  use_system environment-modules nothing
+  a_system_package_leaves_path_alone share/modulefiles
+}
+
+@test "Lmod: a package of the distribution leaves PATH alone" {
+  use_system lmod nothing
+  a_system_package_leaves_path_alone share/lmod-modulefiles
+}
+
 @test "Environment Modules: programs and manual are found" {
   use_system environment-modules share/modulefiles
   programs_and_manual_are_found
