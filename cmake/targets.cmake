@@ -23,6 +23,7 @@ function(ddl_library name)
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PUBLIC ${arg_DEPENDS} PRIVATE ${arg_PRIVATE})
   ddl_optimise_little(${name})
+  ddl_harden(${name})
 endfunction()
 
 # All that is made before anything is compiled, for who only reads sources (tools/tidy).
@@ -57,6 +58,7 @@ function(ddl_program name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS})
   ddl_optimise_little(${name})
+  ddl_harden(${name})
   install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()
 

@@ -1,0 +1,19 @@
+# What makes a fault of ours harder to use against the one who runs it: programs that start at any address (PIE), relocations that are
+# read-only once a program runs (RELRO, BIND_NOW), canaries on the stack, and checked calls of the C library (_FORTIFY_SOURCE, which
+# needs optimization). Tests are without, being compiled with -O0. A distribution's own flags say the same: it may switch these off.
+option(DDLRUN_HARDENING "Harden programs (PIE, RELRO, stack protector, fortify)" ON)
+
+# Without it CMake compiles for PIE and leaves it to the compiler whether to link so.
+include(CheckPIESupported)
+check_pie_supported(LANGUAGES CXX)
+
+# ddl_harden(TARGET): a library or a program that is installed. Code for GPUs is left alone.
+function(ddl_harden target)
+  if(NOT DDLRUN_HARDENING OR DDLRUN_SANITIZE OR DDLRUN_FUZZ)
+    return()
+  endif()
+  target_compile_options(${target} PRIVATE
+    $<$<COMPILE_LANGUAGE:CXX>:-fstack-protector-strong>
+    "$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<NOT:$<CONFIG:Debug>>>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2>")
+  target_link_options(${target} PRIVATE -Wl,-z,relro -Wl,-z,now)
+endfunction()
