@@ -189,3 +189,20 @@ EOF
   [ "$output" = 0/1 ]
   rm -rf "$own"
 }
+
+# Every one but the shim, which is static and of another C library. What is read-only once it runs: .dynamic says BIND_NOW.
+@test "programs are hardened" {
+  grep -q '^DDLRUN_HARDENING:BOOL=ON' "$DDLRUN_BUILD/CMakeCache.txt" || skip "DDLRUN_HARDENING is off"
+  grep -q '^DDLRUN_SANITIZE:STRING=$' "$DDLRUN_BUILD/CMakeCache.txt" || skip "a build with sanitizers"
+  ! grep -q '^CMAKE_BUILD_TYPE:STRING=Debug$' "$DDLRUN_BUILD/CMakeCache.txt" || skip "a build without optimization"
+  local program
+  for program in "$prefix"/bin/* "$prefix"/libexec/ddlrun/* $(has_cuda && echo "$prefix"/lib/ddlrun/*); do
+    [ "${program##*/}" != ddlrun-rank ] || continue
+    echo "$program"
+    readelf -hW "$program" | grep -q 'Type: *DYN'
+    readelf -lW "$program" | grep -q GNU_RELRO
+    readelf -dW "$program" | grep -qE 'BIND_NOW|Flags:.* NOW'
+    readelf --dyn-syms -W "$program" | grep -q '__stack_chk_fail'
+    readelf --dyn-syms -W "$program" | grep -qE ' __[a-z]+_chk@'
+  done
+}
