@@ -39,7 +39,7 @@ COMMAND_LANGUAGES = ("sh", "bash", "console", "shell")
 PLACES = ("local", "mpi", "pytorch", "source", "slurm", "sbatch", "tools")
 OTHER_LANGUAGES = ("text", "yaml", "vectors", "python", "c", "cmake", "json")
 # Commands that take too long for a test here -> the file of the tree that runs them.
-RUN_ELSEWHERE = {"tools/demo": "tools/check", "tools/check": ".ci/run"}
+RUN_ELSEWHERE = {"tools/demo": "tools/check", "tools/package": "tools/check", "tools/check": ".ci/run"}
 # What the pages call the machine that a reader sits at.
 HOST_IN_PAGES = "laptop"
 

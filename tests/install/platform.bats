@@ -42,7 +42,10 @@ debian13() { "$tree/tools/platform" debian13 "$@"; }
   [[ $output == *"usage: tools/platform DISTRIBUTION"* ]]
   run "$platform" debian9
   [ "$status" -eq 64 ]
-  [ "$output" = "tools/platform: unknown distribution 'debian9': debian11 debian12 debian13 testing or all" ]
+  [ "$output" = "tools/platform: unknown distribution 'debian9': debian11 debian12 debian13 testing debian12-minimal debian13-minimal or all" ]
+  run "$platform" debian12-minimal
+  [ "$status" -eq 64 ]
+  [ "$output" = "tools/platform: nothing is built in debian12-minimal; what is to run there? tests/packages/in-clean-root" ]
   run "$platform" --help
   [ "$status" -eq 0 ]
   [[ $output == *"usage: tools/platform DISTRIBUTION"* ]]

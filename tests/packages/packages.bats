@@ -1,0 +1,57 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# What the sources say of packages is the same everywhere, and what is made of them is whole. Nothing is compiled or installed here;
+# tools/check packages does that.
+
+# shellcheck disable=SC2154 # set by bats
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+  cd "$BATS_TEST_DIRNAME/../.." || exit 1
+  version=$(sed -n 's/^project(ddlrun VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
+}
+
+# rows SET...: the packages of these sets of tools/bootstrap, by Debian's names, of several the first.
+rows() { sed -n "/^all_packages=(/,/^)/s/^  '\($(paste -sd'|' <(printf '%s\n' "$@") | sed 's/|/\\|/g')\) *| *\([^ |/]*\).*/\2/p" tools/bootstrap; }
+
+@test "every package is of CMake's version" {
+  [[ $version =~ ^[0-9]+\.[0-9]+\.[0-9]+$ ]]
+  [ "$(sed -n '1s/.*(\(.*\)-[^-]*).*/\1/p' debian/changelog)" = "$version" ]
+  [ "$(sed -n 's/^Version: *//p' packaging/ddlrun.spec)" = "$version" ]
+}
+
+@test "Debian's package is built of what tools/bootstrap installs" {
+  # ccache is for those who build often; debhelper and chrpath are for packages alone.
+  diff <(rows needed build | grep -vx ccache | LC_ALL=C sort) \
+    <(sed -n '/^Build-Depends:/,/^Standards/s/^ \([^ ,]*\).*/\1/p' debian/control | grep -vxE 'debhelper-compat|chrpath' | LC_ALL=C sort)
+}
+
+@test "NOTICE has the licence of each library that is linked" {
+  local package
+  for package in $(rows needed build | grep -E '^lib.*-dev$|^musl-dev$|^nlohmann' | grep -vxE 'libg(test|mock)-dev'); do
+    grep -qE "^\| [^|]+ \| [A-Za-z0-9.() -]+ \| [^|]*$package[^|]* \|" NOTICE || { echo "NOTICE has no row for $package"; return 1; }
+  done
+}
+
+@test "every component has a package, of each kind" {
+  local component
+  for component in $(sed -n 's/.*COMPONENT_NAME \([a-z]*\)).*/\1/p; s/.*COMPONENT \([a-z]*\)).*/\1/p' CMakeLists.txt {trainer,bench,doc}/CMakeLists.txt \
+    trainer/backend/cuda/CMakeLists.txt | sort -u); do
+    echo "$component"
+    grep -q "call INSTALL,.*,$component)" debian/rules
+    grep -q -- "-f $component.files" packaging/ddlrun.spec
+  done
+}
+
+@test "tools/package: misuse is 64" {
+  run tools/package --build x
+  [ "$status" -eq 64 ]
+  [ "$output" = "tools/package: unknown option '--build': --built or --cuda" ]
+  run tools/package --built "$BATS_TEST_TMPDIR"
+  [ "$status" -eq 64 ]
+  [ "$output" = "tools/package: --built needs a build folder, such as build/release; '$BATS_TEST_TMPDIR' is none" ]
+  run tools/package --help
+  [ "$status" -eq 0 ]
+  [[ $output == *"usage: tools/package [--built FOLDER] [--cuda]"* ]]
+}
