@@ -56,6 +56,9 @@ change() {
     grep -q "$sum" "$recipe"
     grep -q "https://ddlrun.example/a" "$recipe"
   done
+  # As EasyBuild's and Spack's own style checks have it.
+  run ! grep -nE '.{121}' packaging/easybuild/*.in
+  run ! grep -nE '.{100}' packaging/spack/*.in
   python3 -m py_compile "$release/spack/packages/ddlrun/package.py"
 }
 
