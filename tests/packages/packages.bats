@@ -55,3 +55,13 @@ rows() { sed -n "/^all_packages=(/,/^)/s/^  '\($(paste -sd'|' <(printf '%s\n' "$
   [ "$status" -eq 0 ]
   [[ $output == *"usage: tools/package [--built FOLDER] [--cuda]"* ]]
 }
+
+@test "images install what tools/package makes" {
+  local file package
+  for file in packaging/container/{Dockerfile,ddlrun.def}; do
+    for package in $(grep -oE '(/tmp/)?ddl[a-z-]+_[*][.]deb' "$file" | sed 's#.*/##; s/_.*//' | sort -u); do
+      grep -qx "Package: $package" debian/control
+    done
+    grep -q 'apt-get install .* /tmp/ddlrun_[*].deb /tmp/ddltraind_[*].deb' "$file"
+  done
+}
