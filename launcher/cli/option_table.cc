@@ -325,11 +325,12 @@ const std::vector<OptionSpec>& OptionTable() {
        .set = SetDryRun},
       {.section = kInstead,
        .names = {"advise"},
-       .argument = "[IMAGES_PER_S]",
+       .argument = "[N]",
+       .unit = "images/s of one GPU",
        .default_value = "what is known of the GPU",
        .help = "print what this training of ddltraind would be on 1, 2, 4, 8 and 16 nodes: global "
-               "batch, learning rate, images/s, time, GPU-hours, and what of it is assumed; "
-               "IMAGES_PER_S is the speed of one GPU; start nothing",
+               "batch, learning rate, images/s, time, GPU-hours, and what of it is assumed; start "
+               "nothing",
        .set = SetAdvise},
       {.section = kInstead,
        .names = {"topology"},

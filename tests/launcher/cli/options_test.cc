@@ -28,10 +28,7 @@ std::string MessageOf(const std::vector<std::string>& arguments) {
 // A value that the option takes, by what its argument is called.
 std::string ExampleValue(const OptionSpec& option) {
   const std::string argument = option.argument;
-  if (argument == "N" || argument == "[N]" || argument == "[IMAGES_PER_S]" ||
-      argument.starts_with("N[")) {
-    return "2";
-  }
+  if (argument == "N" || argument == "[N]" || argument.starts_with("N[")) return "2";
   if (argument == "LETTER") return "b";
   if (argument.starts_with("[")) return argument.substr(1, argument.find_first_of("|]") - 1);
   if (argument.find("FILE") != std::string::npos) return "some.file";
