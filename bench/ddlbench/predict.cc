@@ -35,6 +35,12 @@ void CheckNumbers(const PredictOptions& options) {
     }
   }
   if (options.nodes.empty()) throw Error(EX_USAGE, "--nodes is empty: --nodes=1,2,4");
+  for (const int ranks : options.ranks) {
+    if (ranks < 1 || ranks > 64 * scaling::kMostNodes) {
+      throw Error(EX_USAGE, "--ranks=" + std::to_string(ranks) + " must be from 1 to " +
+                                std::to_string(64 * scaling::kMostNodes));
+    }
+  }
   if (options.batch_size < 1 || options.batch_size > 1000000) {
     throw Error(EX_USAGE, "--batch_size must be from 1 to 1000000");
   }

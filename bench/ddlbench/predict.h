@@ -40,6 +40,7 @@ struct PredictOptions {
   double node_input = 0;  // images/s
   double image_kb = 110;
   std::vector<int> nodes = {1, 2, 4, 8, 16};
+  std::vector<int> ranks;  // in place of nodes, also of a part of one; none: nodes
   bool json = false;
 };
 
@@ -56,8 +57,8 @@ struct PredictionBasis {
 // EX_DATAERR or EX_CONFIG naming the file.  Logs that cannot be used are problems.
 PredictionBasis ReadPredictionBasis(const PredictOptions& options, Complaints& complaints);
 
-// What is printed: a table with a line for each number of nodes, what bounds the last, and what
-// would be faster there.  Pure.
+// What is printed: a table with a line for each number of nodes or ranks, and what would be faster
+// than the last.  Pure.
 std::string FormatPrediction(const PredictOptions& options, const PredictionBasis& basis);
 
 // The same as one JSON object.  Pure.

@@ -77,6 +77,8 @@ support::Command PredictCommand(BenchOptions& options) {
         "Images/s that the processors of a node decode (ddlbench loader); 0: never waited for"},
        {"--image_kb", &values.image_kb, "X", "kB of an image's file"},
        {"--nodes", &values.nodes, "N,...", "Numbers of nodes, each from 1 to 4096"},
+       {"--ranks", &values.ranks, "N,...",
+        "Numbers of GPUs, in place of --nodes; they fill node after node"},
        {"--json", &values.json, "", "Print all numbers as one JSON object"}});
 }
 

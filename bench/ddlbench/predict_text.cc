@@ -5,14 +5,20 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/ddlbench/predict.h"
+#include "support/counted.h"
 
 namespace bench {
 namespace {
 
 using scaling::Prediction;
 
-int RanksOf(const PredictionBasis& basis, int nodes) {
-  return nodes * basis.training.links.gpus_per_node;
+std::vector<int> RanksOf(const PredictOptions& options, const PredictionBasis& basis) {
+  if (!options.ranks.empty()) return options.ranks;
+  std::vector<int> ranks;
+  for (const int nodes : options.nodes) {
+    ranks.push_back(nodes * basis.training.links.gpus_per_node);
+  }
+  return ranks;
 }
 
 double Ms(double seconds) { return 1e3 * seconds; }
@@ -82,12 +88,10 @@ std::string FormatPrediction(const PredictOptions& options, const PredictionBasi
       "| ----- | ----- | -------- | ------- | ---------- | ------- | ------- | ------- | "
       "------- | ------------ |";
   text += has_measured ? " -------- |\n" : "\n";
-  for (const int nodes : options.nodes) {
-    text += RowOf(scaling::Predict(training, RanksOf(basis, nodes)), basis);
-  }
-  const int last = options.nodes.back();
-  text += fmt::format("\nFaster on {} node{} would be:\n", last, last == 1 ? "" : "s");
-  for (const scaling::Change& change : scaling::ChangesThatHelp(training, RanksOf(basis, last))) {
+  const std::vector<int> all_ranks = RanksOf(options, basis);
+  for (const int ranks : all_ranks) text += RowOf(scaling::Predict(training, ranks), basis);
+  text += "\nFaster on " + support::Counted(all_ranks.back(), "GPU") + " would be:\n";
+  for (const scaling::Change& change : scaling::ChangesThatHelp(training, all_ranks.back())) {
     text += fmt::format("  {:<42} {:.0f} images/s\n", change.what, change.images_per_second);
   }
   return text;
@@ -106,8 +110,8 @@ std::string PredictionAsJson(const PredictOptions& options, const PredictionBasi
   json["waits"] = basis.calibration.waits;
   json["reason"] = basis.calibration.reason;
   json["predictions"] = nlohmann::ordered_json::array();
-  for (const int nodes : options.nodes) {
-    const Prediction at = scaling::Predict(training, RanksOf(basis, nodes));
+  for (const int ranks : RanksOf(options, basis)) {
+    const Prediction at = scaling::Predict(training, ranks);
     nlohmann::ordered_json changes = nlohmann::ordered_json::array();
     for (const scaling::Change& change : scaling::ChangesThatHelp(training, at.ranks)) {
       changes.push_back({{"what", change.what}, {"images_per_s", change.images_per_second}});

@@ -32,7 +32,11 @@ sweep_of() {
   [[ $output == *'one GPU   1125 images/s, 256 images in a step: given by --speed'* ]]
   [[ $output == *'| 1     | 4     | 4'[45]??' '* ]]
   [[ $output == *'| 4096  | 16384 |'* ]]
-  [[ $output == *'Faster on 4096 nodes would be:'*'a GPU twice as fast'* ]]
+  predict --speed=1125 --ranks=1,2,6 --json
+  [ "$(said '[(x["nodes"], x["ranks"]) for x in o["predictions"]]')" = '[(1, 1), (1, 2), (2, 6)]' ]
+  [ "$(said 'p["images_per_s"]')" = 1125.0 ]
+  predict --speed=1125 --nodes=4096
+  [[ $output == *'Faster on 16384 GPUs would be:'*'a GPU twice as fast'* ]]
 }
 
 @test "links of an installed site file, a speed that is known, and options before the file" {

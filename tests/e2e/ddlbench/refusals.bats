@@ -70,6 +70,7 @@ refused() {
   refused 'how fast is one GPU (H100, fp32: not known)?' predict --gpu=H100 --precision=fp32
   refused '--nodes=4097 must be from 1 to 4096' predict --speed=1 --nodes=1,4097
   refused '--nodes' predict --speed=1 --nodes=many
+  refused '--ranks=0 must be from 1 to 262144' predict --speed=1 --ranks=4,0
   refused '--speed must be 0 or more' predict --speed=-1
   refused '--image_kb must be above 0' predict --speed=1 --image_kb=0
   refused '--backward_share must be between 0 and 1' predict --speed=1 --backward_share=1
