@@ -95,7 +95,7 @@ TableRow RowOf(const CheckpointPath& checkpoint) {
   }
 }
 
-// How one checkpoint was found: EX_OK, EX_DATAERR or EX_OSERR.
+// How one checkpoint was found: EX_OK, EX_DATAERR, EX_OSERR, or EX_CONFIG for a newer format.
 int Verify(const CheckpointPath& checkpoint, const Output& good, const Output& bad) {
   const std::string head = fmt::format("step {}: ", checkpoint.step);
   try {
@@ -106,7 +106,8 @@ int Verify(const CheckpointPath& checkpoint, const Output& good, const Output& b
                      BytesText(BytesOf(read.manifest))));
     return EX_OK;
   } catch (const Error& problem) {
-    if (!trainer::IsUnusable(problem)) throw;
+    const bool is_newer = problem.exit_code() == EX_CONFIG;
+    if (!trainer::IsUnusable(problem) && !is_newer) throw;
     std::error_code ignored;
     if (!fs::exists(checkpoint.directory, ignored)) {
       good(head + "removed by its training meanwhile\n");

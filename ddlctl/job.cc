@@ -22,6 +22,7 @@
 #include "launcher/system/programs.h"
 #include "launcher/system/run_directory.h"
 #include "support/counted.h"
+#include "support/format_version.h"
 #include "trainer/core/error.h"
 #include "trainer/telemetry/text/clock.h"
 
@@ -170,12 +171,17 @@ std::optional<JobStatus> ReadJobStatus(const fs::path& folder) {
   if (!text.starts_with(launcher::kStatusBeginning)) return std::nullopt;
   std::optional<JobStatus> status;
   if (text.size() <= launcher::kMaxStatusBytes) status = launcher::ParseJobStatus(text);
-  if (!status) throw Error(EX_DATAERR, file.string() + ": not written by a ddlrun of this version");
-  return status;
+  if (status) return status;
+  const int format = support::FormatVersion(text, launcher::kStatusBeginning).value_or(0);
+  throw Error(EX_DATAERR,
+              file.string() + ": " +
+                  (format > launcher::kStatusFormat
+                       ? support::DescribeNewerFormat("a status", format, launcher::kStatusFormat)
+                       : "not written by a ddlrun of this version"));
 }
 
 std::optional<JobStatus> FindJobStatus(const std::string& number,
-                                       const std::vector<fs::path>& bases) {
+                                       const std::vector<fs::path>& bases, std::string* unread) {
   std::optional<JobStatus> found;
   for (const fs::path& base : bases) {
     std::error_code error;
@@ -188,8 +194,8 @@ std::optional<JobStatus> FindJobStatus(const std::string& number,
         const bool is_better =
             status && status->job == number && (!found || status->written > found->written);
         if (is_better) found = std::move(status);
-      } catch (const Error&) {
-        // That of another version.
+      } catch (const Error& error) {
+        if (unread != nullptr) *unread = error.what();
       }
     }
   }

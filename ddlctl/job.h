@@ -24,13 +24,15 @@ std::vector<std::filesystem::path> RunDirectoryBases(const launcher::Environment
 
 // The status in the run directory `folder` of ddlrun; nullopt where there is none, which a file of
 // this name that somebody else has written is not.  Throws Error(EX_DATAERR) for one of another
-// version.
+// format.
 std::optional<launcher::JobStatus> ReadJobStatus(const std::filesystem::path& folder);
 
 // That of the job `number` on this node, by the run directories of this user in `bases`; the newest
-// of several.
+// of several.  `unread`, where it is not null, gets why the last one that cannot be read cannot be:
+// it may be the one that was asked for.
 std::optional<launcher::JobStatus> FindJobStatus(const std::string& number,
-                                                 const std::vector<std::filesystem::path>& bases);
+                                                 const std::vector<std::filesystem::path>& bases,
+                                                 std::string* unread = nullptr);
 
 struct RunningJob {
   std::string number;  // which a task of an array has of its own, whatever it was asked by

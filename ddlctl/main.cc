@@ -138,7 +138,7 @@ bool IsAsked(ControlOrder order, const RunStatus& status) {
 int Order(Session& session, const Options& options) {
   const ControlOrder order = *options.request.order;
   const trainer::ControlAnswer answer = session.Ask(options.request);
-  if (!answer.refusal.empty()) throw Error(EX_TEMPFAIL, ddlctl::Harmless(answer.refusal));
+  if (!answer.refusal.empty()) throw Error(EX_TEMPFAIL, ddlctl::RefusalText(answer));
   RunStatus status = answer.status;
   if (options.no_wait) return EX_OK;
   const bool is_stop = order == ControlOrder::kStop;
@@ -251,7 +251,8 @@ launcher::JobStatus StatusByNumber(const Options& options, std::vector<std::stri
   const std::string& number = options.results_dir;
   const launcher::Environment environment = launcher::SnapshotEnvironment();
   const std::vector<std::filesystem::path> bases = ddlctl::RunDirectoryBases(environment);
-  std::optional<launcher::JobStatus> status = ddlctl::FindJobStatus(number, bases);
+  std::string unread;
+  std::optional<launcher::JobStatus> status = ddlctl::FindJobStatus(number, bases, &unread);
   if (!status && options.srun != "never") {
     const std::optional<ddlctl::RunningJob> job = ddlctl::FindRunningJob(number, environment);
     if (job && job->node != trainer::HostName()) {
@@ -261,14 +262,14 @@ launcher::JobStatus StatusByNumber(const Options& options, std::vector<std::stri
       std::ranges::replace(arguments, number, job->number);
       RunElsewhere(address, "the job", options, arguments);
     }
-    if (job) status = ddlctl::FindJobStatus(job->number, bases);
+    if (job) status = ddlctl::FindJobStatus(job->number, bases, &unread);
   }
   if (status) return *status;
   throw Error(EX_UNAVAILABLE,
               "no ddlrun of job " + number +
                   " runs here: ask on the node of its script, or give its run directory (ddlrun "
                   "--run-dir); for a folder write ./" +
-                  number);
+                  number + (unread.empty() ? "" : "; there is " + ddlctl::Harmless(unread)));
 }
 
 // The status of a job of ddlrun, by its number or its run directory; nullopt for anything else.

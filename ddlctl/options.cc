@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "support/build.h"
 #include "support/number.h"
 #include "support/reference.h"
 
@@ -186,7 +187,9 @@ support::Command StacksCommand(Options& options) {
 }  // namespace
 
 support::Program DescribeOptions(Options& options) {
-  support::Program program = {.version = DDLRUN_VERSION, .footer = support::kReferenceLine};
+  support::Program program = {.version = support::VersionText(),
+                              .version_help = support::kVersionHelp,
+                              .footer = support::kReferenceLine};
   program.root = {.name = "ddlctl", .help = "Sees and asks a training of ddltraind that runs."};
   program.root.commands = {
       StatusCommand(options),

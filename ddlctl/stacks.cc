@@ -52,7 +52,7 @@ std::uint64_t Order(Session& session, const StacksOptions& options, const fs::pa
     options.note(std::string(silence.what()) + " The others are asked without it.\n");
     return order;
   }
-  if (!answer.refusal.empty()) throw Error(EX_TEMPFAIL, Harmless(answer.refusal));
+  if (!answer.refusal.empty()) throw Error(EX_TEMPFAIL, RefusalText(answer));
   return answer.stacks_order;
 }
 

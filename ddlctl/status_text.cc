@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "ddlctl/load_view.h"
+#include "support/build.h"
 #include "support/counted.h"
 #include "trainer/telemetry/text/clock.h"
 
@@ -25,6 +26,14 @@ std::string Row(const char* name, const std::string& value) {
 
 std::string NumberText(double value, int digits) {
   return std::isfinite(value) ? fmt::format("{:.{}f}", value, digits) : "?";
+}
+
+std::string RefusalText(const trainer::ControlAnswer& answer) {
+  const std::string own = support::ProgramVersion();
+  const std::string& other = answer.status.identity.version;
+  if (other == own) return Harmless(answer.refusal);
+  return Harmless(
+      fmt::format("{} (it is ddltraind {}, this is ddlctl {})", answer.refusal, other, own));
 }
 
 std::string Harmless(std::string text) {

@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "trainer/control/control_message.h"
 #include "trainer/control/run_status.h"
 
 namespace ddlctl {
@@ -23,6 +24,10 @@ std::string EpochText(const trainer::RunStatus& status);
 
 // What was asked for and is not done yet: "pause, checkpoint"; "" for nothing.
 std::string AskedText(const trainer::RunStatus& status);
+
+// Why a training has refused what it was asked; where its version is not this one, which may be why
+// it does not know an order, with both.
+std::string RefusalText(const trainer::ControlAnswer& answer);
 
 // With `digits` decimals; "?" for what is no number.
 std::string NumberText(double value, int digits);

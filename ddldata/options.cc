@@ -2,6 +2,7 @@
 
 #include "ddldata/options.h"
 
+#include "support/build.h"
 #include "support/reference.h"
 
 namespace trainer {
@@ -150,7 +151,8 @@ support::Program DescribeOptions(DataToolOptions& options) {
                .commands = {SynthCommand(options), ConvertCommand(options), IndexCommand(options),
                             ManifestCommand(options), VerifyCommand(options), StatsCommand(options),
                             SplitCommand(options)}},
-      .version = DDLRUN_VERSION,
+      .version = support::VersionText(),
+      .version_help = support::kVersionHelp,
       .footer = support::kReferenceLine};
 }
 

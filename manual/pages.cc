@@ -71,7 +71,7 @@ void AddCommands(Page& page, const support::Program& program, const support::Com
 
 void AddRows(Page& page, const support::Program& program) {
   std::vector<support::Option> standard = {program.help};
-  if (!program.version.empty()) standard.push_back({"--version", {}, "", support::kVersionHelp});
+  if (!program.version.empty()) standard.push_back({"--version", {}, "", program.version_help});
   page.program = CommandOf(program.root, standard);
   AddCommands(page, program, program.root, "");
 }

@@ -13,8 +13,6 @@
 
 namespace support {
 
-const char kVersionHelp[] = "Display program version information and exit";
-
 namespace {
 
 constexpr std::string_view kArgument = "ARG";
@@ -243,7 +241,8 @@ std::string DefaultOf(const Option& row) {
 Parsed Parse(const Program& program, std::vector<std::string> arguments) {
   CLI::App app(program.root.help, program.root.name);
   app.set_help_flag(program.help.names, program.help.help);
-  if (!program.version.empty()) app.set_version_flag("--version", program.version, kVersionHelp);
+  if (!program.version.empty())
+    app.set_version_flag("--version", program.version, program.version_help);
   if (program.needs_command) app.require_subcommand(1);
   AddCommand(app, program.root, program);
   std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back

@@ -103,7 +103,8 @@ Command MakeCommand(Choice& chosen, Choice value, std::string name, std::string 
 struct Program {
   Command root = {};
   std::string version = {};  // text of --version; "": that is no option, or one of the rows
-  std::string footer = {};   // below every --help
+  std::string version_help = "Display program version information and exit";
+  std::string footer = {};  // below every --help
   Option help = {"-h,--help", {}, "", "Print this help message and exit"};
   bool needs_command = false;
   // Errors say where help is; an unknown argument comes last, with what may be meant.  Else it
@@ -117,7 +118,6 @@ bool IsFlag(const Option& row);
 bool IsList(const Option& row);                       // of as many words as there are
 std::vector<std::string> NamesOf(const Option& row);  // with their dashes
 std::string DefaultOf(const Option& row);             // "" for none
-extern const char kVersionHelp[];
 
 // A command line that is wrong: what() says where, and what is right.
 class UsageError : public std::runtime_error {

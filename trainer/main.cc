@@ -10,6 +10,7 @@
 #include <iostream>
 #include <optional>
 
+#include "support/build.h"
 #include "support/counted.h"
 #include "support/standard_streams.h"
 #include "support/terminal.h"
@@ -337,7 +338,8 @@ std::string VersionText() {
     text += " " + name + (problem.empty() ? "" : " (" + problem + ")");
   }
   const std::string problem = NcclProblem();
-  return text + "\nNCCL: " + (problem.empty() ? NcclVersion() : problem);
+  text += "\nNCCL: " + (problem.empty() ? NcclVersion() : problem);
+  return text + "\n" + support::BuildText();
 }
 
 int Main(const std::vector<std::string>& arguments) {

@@ -3,6 +3,7 @@
 #include "bench/ddlbench/options.h"
 
 #include "bench/ddlbench/predict_options.h"
+#include "support/build.h"
 #include "support/reference.h"
 
 namespace bench {
@@ -235,7 +236,9 @@ support::Command StartupCommand(BenchOptions& options) {
 }  // namespace
 
 support::Program DescribeOptions(BenchOptions& options) {
-  support::Program program = {.version = DDLRUN_VERSION, .footer = support::kReferenceLine};
+  support::Program program = {.version = support::VersionText(),
+                              .version_help = support::kVersionHelp,
+                              .footer = support::kReferenceLine};
   program.root = {.name = "ddlbench",
                   .help = "Measures trainings, and makes tables of what their logs say."};
   program.root.commands = {

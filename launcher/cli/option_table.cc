@@ -355,7 +355,7 @@ const std::vector<OptionSpec>& OptionTable() {
        .set = SetTrue<&Options::verbose>},
       {.section = kInstead,
        .names = {"version"},
-       .help = "print the version",
+       .help = "print the version, and the libraries that this build has",
        .set = SetTrue<&Options::version>},
       {.section = kInstead,
        .names = {"help", "h"},

@@ -212,6 +212,12 @@ const std::map<std::string, Reader>& Readers() {
   return readers;
 }
 
+std::string Joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
 [[noreturn]] void RefuseLength(const std::string& path) {
   throw Refusal(path, 1, "longer than " + std::to_string(kMaxSiteBytes) + " bytes");
 }
@@ -253,9 +259,13 @@ SiteConfig ParseSiteConfig(const std::string& text, const std::string& path) {
       std::vector<std::string> keys;
       for (const auto& [name, unused] : Readers()) keys.push_back(name);
       const std::string nearest = support::NearestSpelling(key, keys);
-      throw Refusal(path, line,
-                    "unknown key '" + key + "'" +
-                        (nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
+      throw Refusal(
+          path, line,
+          "unknown key '" + key + "'" +
+              (nearest.empty() ? "; take it out, or use the version of ddlrun that has it;"
+                                 " this one has " +
+                                     Joined(keys)
+                               : "; did you mean '" + nearest + "'?"));
     }
     if (std::find(seen.begin(), seen.end(), key) != seen.end()) {
       throw Refusal(path, line, key + " is given twice");

@@ -37,6 +37,7 @@
 #include "launcher/system/run_directory.h"
 #include "launcher/system/say.h"
 #include "launcher/system/signal_relay.h"
+#include "support/build.h"
 
 namespace launcher {
 namespace {
@@ -127,7 +128,7 @@ int RunDdlrun(const std::vector<std::string>& arguments) {
     return EX_OK;
   }
   if (options.version) {
-    Print(std::string("ddlrun ") + DDLRUN_VERSION + "\n");
+    Print("ddlrun " + support::ProgramVersion() + "\n" + support::BuildText() + "\n");
     return EX_OK;
   }
   const Environment environment =

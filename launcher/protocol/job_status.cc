@@ -12,10 +12,11 @@
 namespace launcher {
 namespace {
 
-constexpr char kFirstLine[] = "ddlrun-status 1";
 // 30 million years: what is more is no time.
 constexpr double kMaxSeconds = 1e15;
 constexpr const char* kRankStates[] = {"starting", "running", "ended"};
+
+std::string FirstStatusLine() { return kStatusBeginning + std::to_string(kStatusFormat); }
 
 std::string Seconds(std::optional<double> seconds) {
   if (!seconds) return "-";
@@ -44,7 +45,7 @@ void Expect(Words& words, const std::string& name) {
 
 JobStatus Read(std::istringstream& lines) {
   std::string line;
-  if (!std::getline(lines, line) || line != kFirstLine) throw std::out_of_range(line);
+  if (!std::getline(lines, line) || line != FirstStatusLine()) throw std::out_of_range(line);
   JobStatus status;
   std::getline(lines, line);
   Words job(line);
@@ -81,7 +82,7 @@ JobStatus Read(std::istringstream& lines) {
 }  // namespace
 
 std::string FormatJobStatus(const JobStatus& status) {
-  std::string text = std::string(kFirstLine) + "\njob " + EncodeText(status.job) + " " +
+  std::string text = FirstStatusLine() + "\njob " + EncodeText(status.job) + " " +
                      EncodeText(status.host) + " " + std::to_string(status.pid) + " " +
                      EncodeText(status.launcher) + " " + std::to_string(status.restarts) + " " +
                      EncodeText(status.program) + "\ntimes " + Seconds(status.written) + " " +

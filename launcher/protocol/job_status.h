@@ -19,8 +19,10 @@
 namespace launcher {
 
 inline constexpr char kStatusFileName[] = "status";
-// What it begins with in every version.
+// What it begins with in every version, and the number behind that; doc/formats.md says when it is
+// raised.
 inline constexpr char kStatusBeginning[] = "ddlrun-status ";
+inline constexpr int kStatusFormat = 1;
 // Of 65,536 ranks with long names.
 inline constexpr std::size_t kMaxStatusBytes = 33554432;
 

@@ -150,11 +150,11 @@ TEST_F(JobFolderTest, AFileOfThisNameThatSomebodyElseHasWrittenIsNone) {
   }
 }
 
-TEST_F(JobFolderTest, AFileOfAnotherVersionIsRefused) {
+TEST_F(JobFolderTest, AFileThatIsNoStatusIsRefused) {
   const auto folder = Make("ddlrun.aaaaaa", MadeUpJob());
   ASSERT_TRUE(ReadJobStatus(folder).has_value());
   EXPECT_FALSE(ReadJobStatus(base_.path()).has_value());
-  std::ofstream(folder / launcher::kStatusFileName) << "ddlrun-status 9\n";
+  std::ofstream(folder / launcher::kStatusFileName) << "ddlrun-status 1\nin other words\n";
   try {
     ReadJobStatus(folder);
     FAIL();

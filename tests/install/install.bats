@@ -10,7 +10,7 @@ load ../installed
 setup_file() {
   export prefix="$BATS_FILE_TMPDIR/prefix"
   install_ddlrun "$prefix"
-  version=$("$prefix/bin/ddlrun" --version | cut -d' ' -f2)
+  version=$("$prefix/bin/ddlrun" --version | sed -n '1s/.* //p')
   export version
 }
 

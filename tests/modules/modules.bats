@@ -48,7 +48,7 @@ unload_leaves_no_trace() {
 
 it_says_what_it_is() {
   in_shell 'module avail; module whatis ddlrun; module help ddlrun'
-  [[ $output == *"ddlrun/$("$prefix/bin/ddlrun" --version | cut -d' ' -f2)"* ]]
+  [[ $output == *"ddlrun/$("$prefix/bin/ddlrun" --version | sed -n '1s/.* //p')"* ]]
   [[ $output == *"Description: starts one rank of a program per GPU"* ]]
   [[ $output == *"bede-ddlrun python train.py"*"$prefix/share/ddlrun/slurm-templates"* ]]
 }

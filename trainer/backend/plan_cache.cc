@@ -22,7 +22,7 @@ std::string_view TakeUpTo(char end, std::string_view& rest) {
 std::string FirstLine(std::string_view plans) {
   char checksum[9];
   std::snprintf(checksum, sizeof checksum, "%08x", Crc32c(std::as_bytes(std::span(plans))));
-  return std::string("ddltraind plans 1, crc32c ") + checksum;
+  return std::string(kPlanBeginning) + std::to_string(kPlanFormat) + ", crc32c " + checksum;
 }
 
 }  // namespace

@@ -16,6 +16,10 @@
 
 namespace trainer {
 
+// The text begins with these; doc/formats.md says when the number is raised.
+inline constexpr std::string_view kPlanBeginning = "ddltraind plans ";
+inline constexpr int kPlanFormat = 1;
+
 // Used from any thread.
 class PlanCache {
  public:

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "support/format_version.h"
 #include "trainer/core/crc32c.h"
 #include "trainer/core/error.h"
 
@@ -101,11 +102,22 @@ std::uint32_t ChecksumOf(const Json& body) {
   return Crc32c(std::as_bytes(std::span(text)));
 }
 
-Manifest BodyFromJson(const Json& body) {
-  if (const int format = body.at("format").get<int>(); format != kCheckpointFormat) {
-    throw std::invalid_argument("format " + std::to_string(format) +
-                                "; this program reads format " + std::to_string(kCheckpointFormat));
+// Throws Error(EX_CONFIG) where it is above the one that is known here.
+void RequireKnownFormat(const Json& body, std::string_view path) {
+  const int format = body.at("format").get<int>();
+  if (format > kCheckpointFormat) {
+    throw Error(EX_CONFIG, std::string(path) + ": " +
+                               support::DescribeNewerFormat(
+                                   "a checkpoint of ddltraind " +
+                                       body.at("program_version").get<std::string>() + ",",
+                                   format, kCheckpointFormat));
   }
+  if (format < kCheckpointFormat) {
+    throw std::invalid_argument("there is no format " + std::to_string(format));
+  }
+}
+
+Manifest BodyFromJson(const Json& body) {
   Manifest manifest;
   manifest.state = StateFromJson(body);
   for (const Json& item : body.at("files")) manifest.files.push_back(FileFromJson(item));
@@ -129,7 +141,10 @@ Manifest ParseManifest(std::string_view text, std::string_view path) {
     if (ParseHex(json.at("crc32c").get<std::string>()) != ChecksumOf(body)) {
       throw std::invalid_argument("its checksum does not fit its content");
     }
+    RequireKnownFormat(body, path);
     return BodyFromJson(body);
+  } catch (const Error&) {
+    throw;
   } catch (const std::exception& problem) {  // Json's own exceptions among them
     throw Error(EX_DATAERR,
                 std::string(path) + ": not the manifest of a checkpoint: " + problem.what());

@@ -2,6 +2,8 @@
 //
 // manifest.json of a checkpoint: what the tensors do not say, and the checksums of everything.
 // Form: {"crc32c": "<8 hex digits of the compact text of the manifest>", "manifest": {...}}.
+// That form, and "format" and "program_version" in the manifest, stay in every format: by them an
+// older program can tell a newer checkpoint from a damaged one.
 // Pure functions, safe from any thread.
 
 #pragma once
@@ -15,6 +17,7 @@
 
 namespace trainer {
 
+// doc/formats.md says when it is raised.
 inline constexpr int kCheckpointFormat = 1;
 
 // The state of a run besides its tensors.  Random numbers are a function of seed and position
@@ -72,7 +75,8 @@ struct Manifest {
 std::string ToJson(const Manifest& manifest);
 
 // The inverse.  Throws Error(EX_DATAERR) that begins with `path`: not JSON, wrong checksum, a key
-// missing or of the wrong type, a format newer than kCheckpointFormat.
+// missing or of the wrong type; Error(EX_CONFIG), too, for a whole one of a format above
+// kCheckpointFormat, which is no damage: to go on from an older checkpoint would lose work.
 Manifest ParseManifest(std::string_view text, std::string_view path);
 
 }  // namespace trainer

@@ -157,6 +157,11 @@ std::optional<Checkpoint> ReadNewestCheckpoint(
       checkpoint.passed_over = std::move(passed_over);
       return checkpoint;
     } catch (const Error& problem) {
+      if (problem.exit_code() == EX_CONFIG) {
+        throw Error(EX_CONFIG, std::string(problem.what()) +
+                                   "; or, to go on from the checkpoint before it, move " +
+                                   candidate.directory.string() + " away");
+      }
       if (!IsUnusable(problem)) throw;
       if (problem.exit_code() != EX_DATAERR) exit_code = problem.exit_code();
       warn(std::string(problem.what()) + "; passed over for the checkpoint before it");

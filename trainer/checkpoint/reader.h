@@ -43,7 +43,8 @@ std::vector<CheckpointPath> ListCheckpoints(const std::filesystem::path& model_d
 
 // Whether the checkpoint that ReadCheckpoint has thrown `problem` for is to blame: it is damaged,
 // or cannot be read (EIO, ESTALE, EACCES, a link loop).  Not where this process lacks memory or
-// descriptors.
+// descriptors, and not where the checkpoint is of a newer format (EX_CONFIG), which is as good as
+// any.
 bool IsUnusable(const Error& problem);
 
 // The manifest alone.  Throws as ReadCheckpoint does.
@@ -57,13 +58,15 @@ Manifest ReadManifestOfWhole(const std::filesystem::path& directory);
 std::optional<Manifest> ReadManifestIfWhole(const std::filesystem::path& directory);
 
 // Throws Error(EX_DATAERR) naming the file and what is wrong: missing, of another size, a checksum
-// (then the tensor is named), a malformed file; Error(EX_OSERR) for one that cannot be read.
+// (then the tensor is named), a malformed file; Error(EX_OSERR) for one that cannot be read;
+// Error(EX_CONFIG) for one of a newer format.
 Checkpoint ReadCheckpoint(const std::filesystem::path& directory);
 
 // The newest valid checkpoint; nullopt if model_dir has no checkpoints.  Each unusable one that is
 // passed over is told to `warn`, one line.  Throws Error if there are checkpoints and none is
 // valid, for to start anew over them is the user's decision: EX_OSERR where one could not be read,
-// for then a later try may succeed, else EX_DATAERR.
+// for then a later try may succeed, else EX_DATAERR.  One of a newer format is not passed over, for
+// so is its loss: EX_CONFIG.
 std::optional<Checkpoint> ReadNewestCheckpoint(const std::filesystem::path& model_dir,
                                                const std::function<void(const std::string&)>& warn);
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "support/file.h"
+#include "support/format_version.h"
 #include "trainer/control/control_message.h"
 #include "trainer/core/error.h"
 
@@ -16,6 +17,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMaxAddressBytes = 16384;
+constexpr char kNotOurs[] = "not written by a ddltraind of this version";
 
 bool IsLetterOrDigit(char letter) {
   return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
@@ -46,6 +48,12 @@ ControlAddress ParseAddress(std::string_view text) {
   const Json json = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
   ControlAddress address;
   try {
+    const int protocol = json.at("protocol").get<int>();
+    if (protocol > kControlProtocol) {
+      throw Error(EX_DATAERR, support::DescribeNewerFormat("the address of a training", protocol,
+                                                           kControlProtocol));
+    }
+    if (protocol < kControlProtocol) throw Error(EX_DATAERR, kNotOurs);
     address.host = json.at("host").get<std::string>();
     address.node = json.at("node").get<std::string>();
     address.job = json.at("job").get<std::string>();
@@ -58,7 +66,7 @@ ControlAddress ParseAddress(std::string_view text) {
           ParseStatus(last.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace));
     }
   } catch (const nlohmann::json::exception&) {
-    throw Error(EX_DATAERR, "not written by a ddltraind of this version");
+    throw Error(EX_DATAERR, kNotOurs);
   }
   const bool has_names = !address.host.empty() && IsName(address.host) && IsName(address.node) &&
                          IsName(address.job) && address.socket.starts_with('/') &&

@@ -27,8 +27,8 @@ struct ControlAddress {
 };
 
 std::string FormatAddress(const ControlAddress& address);
-// Throws Error(EX_DATAERR) for any other text, also for names that are none of a host or a job:
-// they become arguments of srun.
+// Throws Error(EX_DATAERR) for any other text, also for one of another protocol, which it names,
+// and for names that are none of a host or a job: they become arguments of srun.
 ControlAddress ParseAddress(std::string_view text);
 
 // That of the training in `results_dir`; nullopt if there has been none.  Throws Error(EX_OSERR) or

@@ -55,7 +55,10 @@ ParsedRequest ParseRequest(std::string_view line) {
   std::size_t members = 2;
   if (word != kStatusWord) {
     request.order = ParseControlOrder(word);
-    if (!request.order) return refuse("something to do that is not known here");
+    if (!request.order) {
+      return refuse(what->dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace) +
+                    ", which is not known here");
+    }
   }
   if (request.order == ControlOrder::kSet) {
     const auto value = message.find("display_every");

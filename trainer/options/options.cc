@@ -229,11 +229,11 @@ void RequireUseOfLogs(const std::set<std::string>& given, const Options& options
 
 support::Program DescribeOptions(Options& options) {
   support::Program program = {
-      .root = {.name = "ddltraind",
-               .help =
-                   "Trains ResNet on images, one process per rank; started by ddlrun, or by hand "
+      .root =
+          {.name = "ddltraind",
+           .help = "Trains ResNet on images, one process per rank; started by ddlrun, or by hand "
                    "for one rank.",
-               .options = {{"--version", {}, "", "version and back ends of this build"}}},
+           .options = {{"--version", {}, "", "version, back ends and libraries of this build"}}},
       .footer = support::kReferenceLine,
       .help = {"--help", {}, "", "this text"},
       .adds_hints = false};

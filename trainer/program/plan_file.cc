@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "support/file.h"
+#include "support/format_version.h"
 
 namespace trainer {
 namespace {
@@ -40,6 +41,13 @@ PlanFile::PlanFile(std::filesystem::path path, Logger log)
   const support::WholeFile file = support::ReadWholeFile(path_, kMostBytes);
   if (file.problem == support::ReadProblem::kOpen && file.error == ENOENT) return;
   if (file.problem == support::ReadProblem::kNone && plans_->Read(file.content)) return;
+  const int format = support::FormatVersion(file.content, kPlanBeginning).value_or(0);
+  if (format > kPlanFormat) {
+    can_write_ = false;
+    log_->warn("cannot read {} (--plan_cache): {}; this run times algorithms and keeps nothing",
+               path_.string(), support::DescribeNewerFormat("plans", format, kPlanFormat));
+    return;
+  }
   log_->warn("cannot read {} (--plan_cache): {}; algorithms are timed again", path_.string(),
              WhyNotRead(file));
 }

@@ -92,7 +92,8 @@ refused() {
   [[ $output == *"--cases CASE,..."*"1n1g,1n4g,1n8g,2n8g,4n8g"*"Nodes and GPUs on each"* ]]
   run "$ddlbench" --version
   [ "$status" -eq 0 ]
-  [[ $output =~ ^[0-9]+\.[0-9]+\.[0-9]+$ ]]
+  [[ ${lines[0]} =~ ^[0-9]+\.[0-9]+\.[0-9]+$ ]]
+  [[ ${lines[1]} == "built with: "* ]]
 }
 
 @test "a full disk is told by the exit code" {

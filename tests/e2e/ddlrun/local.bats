@@ -308,7 +308,7 @@ assert status["ranks"][0]["silence_seconds"] < 60 and not status["is_old"], stat
   echo "ddlrun-status 9" > "$folder/status"
   run --separate-stderr "$ddlctl" status "$folder"
   [ "$status" -eq 65 ]
-  [[ $stderr == "ddlctl: $folder/status: not written by a ddlrun of this version" ]]
+  [[ $stderr == "ddlctl: $folder/status: a status of format 9, and this program reads format 1: use the version of ddlrun that has written it, or a newer one" ]]
 }
 
 @test "--end-limit ends a job in which a rank stays behind, and names it" {

@@ -115,7 +115,8 @@ refused() {
   [ "$status" -eq 0 ]
   [[ $output == "usage: ddlrun [options] program [arguments]"* ]]
   run_ddlrun --version
-  [[ $output == "ddlrun "[0-9]* ]]
+  [[ ${lines[0]} =~ ^"ddlrun "[0-9]+\.[0-9]+\.[0-9]+$ ]]
+  [[ ${lines[1]} == "built with: "* ]]
 }
 
 @test "programs of ddlrun that are missing are named before anything starts" {

@@ -104,7 +104,11 @@ TEST(SiteConfig, AnEmptyFileSetsNothing) {
 TEST(SiteConfig, RefusesAnUnknownKeyWithItsLineAndTheNearestOne) {
   EXPECT_EQ(MessageOf("launcher: auto\nmpi_argument: [a]\n"),
             "site.yaml:2: unknown key 'mpi_argument'; did you mean 'mpi_arguments'?");
-  EXPECT_EQ(MessageOf("? [a]\n: b\n"), "site.yaml:1: unknown key ''");
+  EXPECT_EQ(
+      MessageOf("? [a]\n: b\n"),
+      "site.yaml:1: unknown key ''; take it out, or use the version of ddlrun that has it; this "
+      "one has bind, check, environment, gpu_visibility, grace_seconds, launcher, mpi_arguments, "
+      "mpirun, pmi, rank_order, run_directory, start_seconds");
 }
 
 TEST(SiteConfig, RefusesAKeyGivenTwice) {

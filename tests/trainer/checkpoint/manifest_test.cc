@@ -99,13 +99,13 @@ TEST(Manifest, SaysWhatIsWrong) {
   EXPECT_THAT(RefusalOfManifest(other), HasSubstr("its checksum does not fit its content"));
 }
 
-TEST(Manifest, RefusesAnotherFormat) {
-  const std::string body = R"({"files":[],"format":2})";
+TEST(Manifest, RefusesAFormatThatNeverWas) {
+  const std::string body = R"({"files":[],"format":0})";
   char crc[16];
   std::snprintf(crc, sizeof crc, "%08x", Crc32c(std::as_bytes(std::span(body))));
   EXPECT_THAT(
       RefusalOfManifest(std::string(R"({"crc32c":")") + crc + R"(","manifest":)" + body + "}"),
-      HasSubstr("format 2; this program reads format 1"));
+      HasSubstr("not the manifest of a checkpoint: there is no format 0"));
 }
 
 }  // namespace

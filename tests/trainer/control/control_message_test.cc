@@ -53,7 +53,7 @@ TEST(ControlRequestText, OfAnyOtherKindIsNoneAndSaysWhy) {
             "protocol 2 where 1 is spoken: use the ddlctl that came with this ddltraind");
   EXPECT_EQ(problem(R"({"protocol":1})"), "nothing to do in it");
   EXPECT_EQ(problem(R"({"protocol":1,"do":["stop"]})"), "nothing to do in it");
-  EXPECT_EQ(problem(R"({"protocol":1,"do":"Stop"})"), "something to do that is not known here");
+  EXPECT_EQ(problem(R"({"protocol":1,"do":"Stop"})"), "\"Stop\", which is not known here");
   EXPECT_EQ(problem(R"({"protocol":1,"do":"stop","now":true})"), "members that are not known here");
   EXPECT_EQ(problem(R"({"protocol":1,"do":"stop","display_every":5})"),
             "members that are not known here");

@@ -50,6 +50,25 @@ TEST_F(PlanFileTest, OneThatIsDamagedIsSaid) {
                                      "checksum is wrong; algorithms are timed again"));
 }
 
+TEST_F(PlanFileTest, OneOfANewerFormatIsSaidAndLeftAsItIs) {
+  const std::string text =
+      std::string(kPlanBeginning) + std::to_string(kPlanFormat + 1) + "\nmore\n";
+  std::ofstream(path_) << text;
+  PlanFile newer = Open();
+  EXPECT_THAT(said_.str(),
+              HasSubstr("cannot read " + path_.string() + " (--plan_cache): plans of format " +
+                        std::to_string(kPlanFormat + 1) + ", and this program reads format " +
+                        std::to_string(kPlanFormat) +
+                        ": use the version of ddlrun that has written it, or a newer one; this run "
+                        "times algorithms and keeps nothing"));
+  newer.plans()->Add("forward", "1");
+  newer.Keep();
+  EXPECT_EQ(newer.plans()->Find("forward"), "1");
+  std::ostringstream now;
+  now << std::ifstream(path_).rdbuf();
+  EXPECT_EQ(now.str(), text);
+}
+
 TEST_F(PlanFileTest, WithoutAPathThereIsNone) {
   path_.clear();
   PlanFile none = Open();

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "support/format_version.h"
 #include "trainer/core/crc32c.h"
 #include "trainer/core/error.h"
 #include "trainer/core/file.h"
@@ -17,13 +18,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kFirstLine = "ddldata manifest 1\n";
+constexpr std::string_view kManifestBeginning = "ddldata manifest ";
 constexpr std::uint64_t kMaxManifestBytes = 64u << 20;  // a million files
 
 std::string Hex(std::uint32_t value) {
   char text[9];
   std::snprintf(text, sizeof text, "%08x", value);
   return text;
+}
+
+std::string FirstManifestLine() {
+  return std::string(kManifestBeginning) + std::to_string(kShardManifestFormat) + "\n";
 }
 
 std::uint32_t ChecksumOfText(std::string_view text) {
@@ -72,10 +77,18 @@ Error BadManifest(const std::string& path, std::size_t line, const std::string& 
                           HowToMake(fs::path(path).parent_path().string())};
 }
 
+Error NewerManifest(const std::string& path, int format) {
+  return {EX_DATAERR,
+          path + ":1: " +
+              support::DescribeNewerFormat("a data manifest", format, kShardManifestFormat) +
+              "; or, if you trust the files, make one that this version reads: " +
+              HowToMake(fs::path(path).parent_path().string())};
+}
+
 }  // namespace
 
 std::string FormatShardManifest(std::span<const ShardSummary> shards) {
-  std::string text(kFirstLine);
+  std::string text = FirstManifestLine();
   for (const ShardSummary& shard : shards) {
     text += shard.name + " " + std::to_string(shard.records) + " " + std::to_string(shard.bytes) +
             " " + Hex(shard.checksum) + "\n";
@@ -84,12 +97,15 @@ std::string FormatShardManifest(std::span<const ShardSummary> shards) {
 }
 
 std::vector<ShardSummary> ParseShardManifest(std::string_view text, const std::string& path) {
-  if (!text.starts_with(kFirstLine)) {
+  const std::string first_line = FirstManifestLine();
+  if (!text.starts_with(first_line)) {
+    const int format = support::FormatVersion(text, kManifestBeginning).value_or(0);
+    if (format > kShardManifestFormat) throw NewerManifest(path, format);
     throw BadManifest(path, 1, "expected \"ddldata manifest 1\"");
   }
   std::vector<ShardSummary> shards;
   std::size_t line_number = 2;
-  std::size_t begin = kFirstLine.size();
+  std::size_t begin = first_line.size();
   while (true) {
     const std::size_t end = text.find('\n', begin);
     if (end == std::string_view::npos) {

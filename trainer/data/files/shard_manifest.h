@@ -27,6 +27,8 @@
 namespace trainer {
 
 inline constexpr char kShardManifestName[] = "ddldata.manifest";
+// In its first line; doc/formats.md says when it is raised.
+inline constexpr int kShardManifestFormat = 1;
 
 struct ShardSummary {
   std::string name;
@@ -38,7 +40,7 @@ struct ShardSummary {
 
 // Pure.  REQUIRES: sorted by name; no name has a blank or a control character.
 std::string FormatShardManifest(std::span<const ShardSummary> shards);
-// Pure.  `path` is for the complaint.
+// Pure.  `path` is for the complaint, which for a format above kShardManifestFormat says both.
 std::vector<ShardSummary> ParseShardManifest(std::string_view text, const std::string& path);
 
 // That of a data directory; nothing if it has none.

@@ -46,7 +46,8 @@ TEST(ShardManifest, RefusesOtherTextByItsLine) {
   const std::string text = FormatShardManifest(kShards);
   EXPECT_THAT(RefusalOfShardManifest(""),
               StartsWith("d/ddldata.manifest:1: expected \"ddldata manifest 1\""));
-  EXPECT_THAT(RefusalOfShardManifest("ddldata manifest 2\n"), StartsWith("d/ddldata.manifest:1: "));
+  EXPECT_THAT(RefusalOfShardManifest("ddldata manifest 0\n"),
+              StartsWith("d/ddldata.manifest:1: expected \"ddldata manifest 1\""));
   EXPECT_THAT(RefusalOfShardManifest(text.substr(0, 40)),
               StartsWith("d/ddldata.manifest:2: the end is missing"));
   EXPECT_THAT(RefusalOfShardManifest("ddldata manifest 1\ntrain-0 x 1 00000000\n"),
