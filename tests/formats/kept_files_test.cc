@@ -154,7 +154,9 @@ TEST(KeptFiles, RequestsOfDdlctl) {
     ASSERT_TRUE(parsed.request) << line << ": " << parsed.problem;
     const auto& order = parsed.request->order;
     words.emplace_back(order ? std::string(NameOf(*order)) : "status");
-    if (order == ControlOrder::kSet) EXPECT_EQ(parsed.request->display_every, 5);
+    if (order == ControlOrder::kSet) {
+      EXPECT_EQ(parsed.request->display_every, 5);
+    }
   }
   EXPECT_THAT(words, ElementsAre("status", "pause", "resume", "checkpoint", "evaluate", "stop",
                                  "stacks", "set"));

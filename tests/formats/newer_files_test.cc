@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <span>
 #include <string>
 
@@ -110,7 +111,7 @@ TEST_F(NewerCheckpointTest, MayBeTheBestAndIsNotChanged) {
 
 TEST_F(NewerCheckpointTest, WithABitTurnedItIsDamaged) {
   std::string text = NewerCheckpointManifest();
-  text[text.find("parts")] ^= 1;
+  text.replace(text.find("parts"), 1, "q");
   EXPECT_EQ(RefusalOfNewer([&] { ParseManifest(text, "m"); }).exit_code, EX_DATAERR);
 }
 

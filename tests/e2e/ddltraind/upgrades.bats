@@ -158,6 +158,6 @@ PYTHON
     [ "$status" -eq 0 ]
     [[ ${lines[0]} =~ ^("$name "|"")[0-9]+\.[0-9]+\.[0-9]+$ ]]
     [ "$(grep -c '^built with: ' <<< "$output")" -eq 1 ]
-    "$program" --help | grep -q -- '--version.*\(libraries\|$\)'
+    "$program" --help | tr -s '\n ' ' ' | grep -qE -- '--version .*libraries'
   done
 }
