@@ -171,10 +171,12 @@ std::string AdviceText(const AdviceBasis& basis) {
   text +=
       "recipe         SGD with this linear rule is published up to 8192 images "
       "(arXiv 1706.02677)\n";
-  text += "time           " +
-          (asked.counts_epochs ? Format("%.4g", asked.num_iter) + " epochs of 1281167 images"
-                               : Format("%.0f", asked.num_iter) + " steps") +
-          ", without start, evaluation and checkpoints\n";
+  text +=
+      "time           " +
+      (asked.counts_epochs ? Format("%.4g", asked.num_iter) +
+                                 (asked.num_iter == 1 ? " epoch" : " epochs") + " of 1281167 images"
+                           : Format("%.0f", asked.num_iter) + " steps") +
+      ", without start, evaluation and checkpoints\n";
   text += "energy         " +
           (assumed.gpu == nullptr
                ? std::string("not known for this GPU")

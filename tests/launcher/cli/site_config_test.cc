@@ -107,7 +107,8 @@ TEST(SiteConfig, RefusesAnUnknownKeyWithItsLineAndTheNearestOne) {
   EXPECT_EQ(
       MessageOf("? [a]\n: b\n"),
       "site.yaml:1: unknown key ''; take it out, or use the version of ddlrun that has it; this "
-      "one has bind, check, environment, gpu_visibility, grace_seconds, launcher, mpi_arguments, "
+      "one has bind, check, environment, gpu_visibility, grace_seconds, launcher, machine, "
+      "mpi_arguments, "
       "mpirun, pmi, rank_order, run_directory, start_seconds");
 }
 
