@@ -122,7 +122,7 @@ is_stopped_on() { cluster at "$1" grep -q '^State:.T' "/proc/$(cat "process.$2")
 
 @test "a rank whose node lacks the directory of the job script's ddlrun is refused" {
   script job 'mkdir /tmp/only-here; cd /tmp/only-here || exit' 'ddlrun pwd' 'echo "exit code $?"' 'cd /; rmdir /tmp/only-here'
-  batch job -N2 --gres=gpu:1
+  batch job -w 'n[1-2]' --gres=gpu:1 # where the job before may still be ending
   echo "$output"
   [[ $output == *"[ERROR DDL-20-78] rank 1 on n2: this node has no working directory /tmp/only-here, where ddlrun was started: "* ]]
   [[ $output == *"exit code 78"* ]]

@@ -151,12 +151,15 @@ on() {
   [ "$(grep -cE '^ddlrun: .* rank 1 on n2 \(pid [0-9]+\) ended first, with signal 11' <<< "$output")" -eq 5 ]
 }
 
+# What a terminal adds: returns, and the end of file of its input, which it shows where it comes before the output.
+plain() { tr -d '\r' <<< "$1" | sed 's/\^@//g'; }
+
 @test "in a shell of srun --pty" {
   run hpc script -qec "srun -N2 --gres=gpu:2 --pty ./job" /dev/null
-  output=$(tr -d '\r' <<< "$output")
+  output=$(plain "$output")
   [ "$(ranks)" = "$(on n1 2 0 4 0,1; on n2 2 2 4 0,1)" ]
   run hpc salloc --quiet -N2 --gres=gpu:2 script -qec "srun -N1 -n1 --pty ./job" /dev/null
-  output=$(tr -d '\r' <<< "$output")
+  output=$(plain "$output")
   [ "$(ranks)" = "$(on n1 2 0 4 0,1; on n2 2 2 4 0,1)" ]
 }
 
