@@ -16,7 +16,7 @@ import pathlib
 import re
 import sys
 
-SOURCES = ("support", "rankfile", "launcher", "trainer", "ddldata", "ddlctl", "bench")
+SOURCES = ("support", "rankfile", "scaling", "launcher", "trainer", "ddldata", "ddlctl", "bench")
 PAGE = "doc/formats.md"
 CONSTANT = re.compile(r"\bconstexpr int (k\w*(?:Format|Protocol)) = (\d+);")
 FIRST_LINE = re.compile(r'"(ddl[a-z]+ [a-z]+ (\d+))\\n"')

@@ -18,7 +18,7 @@ import shlex
 import subprocess
 import sys
 
-SOURCES = ("support", "rankfile", "scaling", "launcher", "trainer", "bench", "tests")
+SOURCES = ("support", "rankfile", "scaling", "launcher", "trainer", "ddldata", "bench", "tests")
 # With the options that the compilers of such systems have by themselves: clang's long double would need glibc 2.32 on POWER.
 TARGETS = {"x86_64-linux-gnu": [], "powerpc64le-linux-gnu": ["-mabi=ibmlongdouble"]}
 GLIBC = "2.28"  # of RHEL 8
