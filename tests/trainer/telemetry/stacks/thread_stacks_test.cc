@@ -18,6 +18,7 @@
 #include <atomic>
 #include <chrono>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -182,13 +183,15 @@ TEST(ThreadStacks, AFunctionOfTheKernelIsNotTakenForOneOfTheProgram) {
     while (!stop.stop_requested()) clock(CLOCK_MONOTONIC, &now);
   });
   while (id == 0) std::this_thread::yield();
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
   constexpr int kTries = 200;
   for (int i = 0; i < kTries; ++i) {
     const ThreadStack stack = StackOf(id);
     ASSERT_FALSE(stack.frames.empty());
     const StackFrame& frame = stack.frames[0];
     if (frame.place.starts_with("linux-vdso")) return;
-    EXPECT_NE(frame.function, "") << frame.place;
+    // Of libraries, a sanitizer's among them, the names may be stripped.
+    if (frame.place.starts_with(program)) EXPECT_NE(frame.function, "") << frame.place;
   }
   GTEST_SKIP() << "clock_gettime has never been in the kernel's part of the program";
 }
