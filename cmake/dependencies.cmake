@@ -68,7 +68,7 @@ ddl_find_optional(PNG libpng libpng libpng-dev "PNG images are refused or left o
 # the processor what it can do for several dozen times as a program starts, which takes half a millisecond in some virtual
 # machines. DDLRUN_SHIM_LIBC: musl, static (glibc's archive) or shared.
 set(DDLRUN_SHIM_LIBC shared)
-if(NOT DDLRUN_SANITIZE AND NOT DDLRUN_FUZZ)
+if(NOT DDLRUN_SANITIZE)
   include(CheckCXXSourceCompiles)
   include(CMakePushCheckState)
   execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=include OUTPUT_VARIABLE compiler_headers

@@ -9,7 +9,7 @@ check_pie_supported(LANGUAGES CXX)
 
 # ddl_harden(TARGET): a library or a program that is installed. Code for GPUs is left alone.
 function(ddl_harden target)
-  if(NOT DDLRUN_HARDENING OR DDLRUN_SANITIZE OR DDLRUN_FUZZ)
+  if(NOT DDLRUN_HARDENING OR DDLRUN_SANITIZE)
     return()
   endif()
   target_compile_options(${target} PRIVATE

@@ -68,8 +68,8 @@ function(ddl_program name)
 endfunction()
 
 # ddl_test(NAME SOURCES a_test.cc [DEPENDS lib ...] [LABELS unit] [ARGS ...]): one GoogleTest program, one ctest entry.
-# The label defaults to `unit`: no network, no GPU, no Slurm, seconds at most. DDLRUN_SOURCE_DIR and DDLRUN_BINARY_DIR are
-# defined so that tests find fixtures and programs. The target `unit_tests` is all of this label.
+# The label defaults to `unit`: no network, no GPU, no Slurm, seconds at most. tests/support/folders.h says
+# where fixtures and programs are. The target `unit_tests` is all of this label.
 add_custom_target(unit_tests)
 if(DDLRUN_TESTS)
   # GoogleTest's headers are compiled once: 2 of the 4 s of a test. A program, to be as position independent as they are.
@@ -79,6 +79,9 @@ if(DDLRUN_TESTS)
   target_compile_options(test_headers PRIVATE -O0)
   target_precompile_headers(test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h> <algorithm> <chrono> <filesystem> <fstream>
                             <functional> <map> <memory> <optional> <sstream> <string> <vector>)
+  add_library(test_folders STATIC ${PROJECT_SOURCE_DIR}/tests/support/folders.cc)
+  target_include_directories(test_folders PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_definitions(test_folders PRIVATE DDLRUN_SOURCE_DIR="${PROJECT_SOURCE_DIR}" DDLRUN_BINARY_DIR="${PROJECT_BINARY_DIR}")
 endif()
 function(ddl_test name)
   if(NOT DDLRUN_TESTS)
@@ -99,9 +102,7 @@ function(ddl_test name)
   add_executable(${name} ${arg_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
-  target_compile_definitions(${name} PRIVATE DDLRUN_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
-                                             DDLRUN_BINARY_DIR="${PROJECT_BINARY_DIR}")
-  target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gmock GTest::gtest_main)
+  target_link_libraries(${name} PRIVATE ${arg_DEPENDS} test_folders GTest::gmock GTest::gtest_main)
   # Half the time to compile; what a test needs fast is in a library. SHELL: keeps CMake from taking it for the -O0 of the
   # sanitizers and leaving it out: it has to be the last.
   target_compile_options(${name} PRIVATE "SHELL:$<$<COMPILE_LANGUAGE:CXX>:-O0>")
@@ -131,8 +132,25 @@ endfunction()
 
 add_custom_target(fuzzers)
 
-# ddl_fuzzer(NAME SOURCES x_fuzz.cc [DEPENDS lib ...]): a libFuzzer program in fuzz/, in the fuzz preset only.
-# Seeds are in tests/fuzz/corpus/NAME.
+# libFuzzer is told which branches an input takes in a library and in those of ours that it is made of; many inputs shall be tried.
+function(ddl_cover library)
+  get_target_property(library_type ${library} TYPE)
+  get_target_property(is_covered ${library} DDLRUN_COVERED)
+  if(is_covered OR NOT library_type STREQUAL STATIC_LIBRARY)
+    return()
+  endif()
+  set_target_properties(${library} PROPERTIES DDLRUN_COVERED ON)
+  target_compile_options(${library} PRIVATE -fsanitize=fuzzer-no-link -O1)
+  get_target_property(made_of ${library} LINK_LIBRARIES)
+  foreach(part IN LISTS made_of)
+    if(TARGET ${part})
+      ddl_cover(${part})
+    endif()
+  endforeach()
+endfunction()
+
+# ddl_fuzzer(NAME SOURCES x_fuzz.cc [DEPENDS lib ...]): a libFuzzer program in fuzz/, with DDLRUN_FUZZ (preset asan) only. All
+# libraries are there before it is called. Seeds are in tests/fuzz/corpus/NAME.
 function(ddl_fuzzer name)
   if(NOT DDLRUN_FUZZ)
     return()
@@ -142,6 +160,10 @@ function(ddl_fuzzer name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS})
+  target_compile_options(${name} PRIVATE -fsanitize=fuzzer-no-link)
   target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  foreach(library IN LISTS arg_DEPENDS)
+    ddl_cover(${library})
+  endforeach()
   add_dependencies(fuzzers ${name})
 endfunction()

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "ddldata/synth.h"
+#include "tests/support/folders.h"
 #include "tests/trainer/data/data_fixture.h"
 #include "trainer/data/files/data_files.h"
 #include "trainer/data/files/data_set.h"
@@ -30,8 +31,7 @@ struct Outcome {
 };
 
 Outcome Ddldata(const std::string& arguments) {
-  const std::string command =
-      std::string(DDLRUN_BINARY_DIR) + "/bin/ddldata " + arguments + " 2>&1";
+  const std::string command = tests::BuildFolder() + "/bin/ddldata " + arguments + " 2>&1";
   std::FILE* pipe = ::popen(command.c_str(), "r");
   Outcome outcome{-1, ""};
   char buffer[4096];

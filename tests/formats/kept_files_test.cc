@@ -18,6 +18,7 @@
 
 #include "launcher/cli/site_config.h"
 #include "launcher/protocol/job_status.h"
+#include "tests/support/folders.h"
 #include "tests/trainer/temporary_folder.h"
 #include "trainer/backend/plan_cache.h"
 #include "trainer/checkpoint/reader.h"
@@ -39,7 +40,7 @@ using testing::IsEmpty;
 using testing::SizeIs;
 using testing::StartsWith;
 
-const fs::path kKept = fs::path(DDLRUN_SOURCE_DIR) / "tests/fixtures/0.1.0";
+const fs::path kKept = fs::path(tests::SourceFolder()) / "tests/fixtures/0.1.0";
 
 std::string KeptText(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);

@@ -20,6 +20,7 @@
 #include "launcher/base/error.h"
 #include "launcher/cli/site_config.h"
 #include "launcher/protocol/job_status.h"
+#include "tests/support/folders.h"
 #include "tests/trainer/temporary_folder.h"
 #include "trainer/checkpoint/evaluated.h"
 #include "trainer/checkpoint/reader.h"
@@ -73,7 +74,7 @@ std::string NewerCheckpointManifest() {
 class NewerCheckpointTest : public testing::Test {
  protected:
   NewerCheckpointTest() {
-    fs::copy(fs::path(DDLRUN_SOURCE_DIR) / "tests/fixtures/0.1.0/run", run_,
+    fs::copy(fs::path(tests::SourceFolder()) / "tests/fixtures/0.1.0/run", run_,
              fs::copy_options::recursive);
     fs::create_directory(newer_);
     std::ofstream(newer_ / "manifest.json") << NewerCheckpointManifest();

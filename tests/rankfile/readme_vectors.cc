@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "rankfile/scanner.h"
+#include "tests/support/folders.h"
 
 namespace rankfile {
 
@@ -72,7 +73,7 @@ ReadmeVector ReadVector(const std::string& text, int line) {
 }  // namespace
 
 std::vector<ReadmeVector> ReadReadmeVectors(const std::string& name) {
-  std::ifstream page(DDLRUN_SOURCE_DIR "/rankfile/README.md");
+  std::ifstream page(tests::SourceFolder() + "/rankfile/README.md");
   std::vector<ReadmeVector> vectors;
   bool inside = false;
   int number = 0;

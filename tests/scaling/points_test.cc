@@ -18,6 +18,7 @@
 
 #include "scaling/calibrate.h"
 #include "scaling/predict.h"
+#include "tests/support/folders.h"
 
 namespace scaling {
 namespace {
@@ -46,7 +47,7 @@ std::vector<std::string> CellsOf(const std::string& line) {
 
 // Those with a GPU alone, a whole node and something else to predict.
 std::vector<Series> ReadSeries() {
-  std::ifstream file(DDLRUN_SOURCE_DIR "/tests/fixtures/scaling/points.csv");
+  std::ifstream file(tests::SourceFolder() + "/tests/fixtures/scaling/points.csv");
   std::vector<Series> all;
   std::string line;
   std::getline(file, line);
@@ -166,7 +167,7 @@ std::string RowOf(const Series& series, int gpus, const Predicted& from_one) {
 }
 
 TEST(PublishedSpeeds, AreInTheTableOfTheDocument) {
-  std::ifstream file(DDLRUN_SOURCE_DIR "/doc/scaling.md");
+  std::ifstream file(tests::SourceFolder() + "/doc/scaling.md");
   std::ostringstream page;
   page << file.rdbuf();
   std::string missing;

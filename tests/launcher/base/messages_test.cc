@@ -7,12 +7,14 @@
 
 #include <fstream>
 
+#include "tests/support/folders.h"
+
 namespace launcher {
 namespace {
 
 // The rows of the table of codes in doc/reference/exit-codes.md.
 std::vector<std::string> DocumentedRows() {
-  std::ifstream page(std::string(DDLRUN_SOURCE_DIR) + "/doc/reference/exit-codes.md");
+  std::ifstream page(tests::SourceFolder() + "/doc/reference/exit-codes.md");
   std::vector<std::string> rows;
   for (std::string line; std::getline(page, line);) {
     if (line.starts_with("| `DDL-")) rows.push_back(line);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "launcher/base/error.h"
+#include "tests/support/folders.h"
 
 namespace launcher {
 namespace {
@@ -163,7 +164,7 @@ TEST(SiteConfig, NamesAFileThatCannotBeRead) {
 }
 
 TEST(FindSiteFile, TakesAPathAsItIsAndANameFromTheInstalledOnes) {
-  const std::string sites = DDLRUN_SOURCE_DIR "/launcher/sites";
+  const std::string sites = tests::SourceFolder() + "/launcher/sites";
   EXPECT_EQ(FindSiteFile("./my", sites), "./my");
   EXPECT_EQ(FindSiteFile("my.yaml", sites), "my.yaml");
   EXPECT_EQ(FindSiteFile("bede", sites), sites + "/bede.yaml");
@@ -176,7 +177,7 @@ TEST(FindSiteFile, TakesAPathAsItIsAndANameFromTheInstalledOnes) {
 }
 
 TEST(FindSiteFile, EveryInstalledSiteFileIsRead) {
-  const std::string sites = DDLRUN_SOURCE_DIR "/launcher/sites";
+  const std::string sites = tests::SourceFolder() + "/launcher/sites";
   for (const std::string name : {"generic", "bede", "x86-v100"}) {
     EXPECT_EQ(LoadSiteConfig(FindSiteFile(name, sites)).launcher->value, "auto") << name;
   }

@@ -12,13 +12,14 @@
 #include "launcher/health/node/gpu_facts.h"
 #include "launcher/health/node/nvml.h"
 #include "launcher/health/node/system_facts.h"
+#include "tests/support/folders.h"
 
 namespace launcher {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kFakeNvml[] = DDLRUN_BINARY_DIR "/tests/libfake_nvml.so";
+const std::string kFakeNvml = tests::BuildFolder() + "/tests/libfake_nvml.so";
 
 class NodeTree : public testing::Test {
  protected:

@@ -16,6 +16,7 @@
 #include "launcher/slurm/slurm_allocation.h"
 #include "tests/launcher/plan/plan_fixtures.h"
 #include "tests/launcher/slurm/slurm_environment_file.h"
+#include "tests/support/folders.h"
 
 namespace launcher {
 namespace {
@@ -30,7 +31,7 @@ std::string ReadWhole(const std::string& path) {
 }
 
 void ExpectGolden(const std::string& name, const std::string& text) {
-  const std::string path = std::string(DDLRUN_SOURCE_DIR) + "/tests/fixtures/plans/" + name;
+  const std::string path = tests::SourceFolder() + "/tests/fixtures/plans/" + name;
   if (std::getenv("DDLRUN_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << text;
   EXPECT_EQ(text, ReadWhole(path)) << name;
 }

@@ -10,11 +10,12 @@
 #include "launcher/allocation/allocation.h"
 #include "launcher/topology/hwloc_topology.h"
 #include "launcher/topology/node_topology.h"
+#include "tests/support/folders.h"
 
 namespace launcher {
 
 inline NodeTopology ReadTopologyFixture(const std::string& name) {
-  return ReadTopologyFile(std::string(DDLRUN_SOURCE_DIR) + "/tests/fixtures/hwloc/" + name);
+  return ReadTopologyFile(tests::SourceFolder() + "/tests/fixtures/hwloc/" + name);
 }
 
 // `numa_cores` cores on each NUMA node, `threads` CPUs each, and the GPUs near NUMA nodes

@@ -11,6 +11,7 @@
 #include "launcher/slurm/slurm_allocation.h"
 #include "rankfile/hostlist.h"
 #include "tests/launcher/slurm/slurm_environment_file.h"
+#include "tests/support/folders.h"
 
 namespace launcher {
 namespace {
@@ -20,7 +21,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 std::string FixtureText(const std::string& name) {
-  std::ifstream file(std::string(DDLRUN_SOURCE_DIR) + "/tests/fixtures/slurm-env/" + name);
+  std::ifstream file(tests::SourceFolder() + "/tests/fixtures/slurm-env/" + name);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "launcher/slurm/slurm_variables.h"
+#include "tests/support/folders.h"
 
 namespace launcher {
 
@@ -21,7 +22,7 @@ struct EnvironmentSection {
 
 // The sections of a file in order; that of `scontrol show job` is left out.
 inline std::vector<EnvironmentSection> ReadEnvironmentFile(const std::string& name) {
-  const std::string path = std::string(DDLRUN_SOURCE_DIR) + "/tests/fixtures/slurm-env/" + name;
+  const std::string path = tests::SourceFolder() + "/tests/fixtures/slurm-env/" + name;
   std::ifstream file(path);
   if (!file) throw std::runtime_error("cannot open " + path);
   std::vector<EnvironmentSection> sections;

@@ -11,12 +11,13 @@
 #include <string>
 
 #include "launcher/protocol/rank_variables.h"
+#include "tests/support/folders.h"
 
 namespace launcher {
 namespace {
 
 std::vector<std::string> PageLines() {
-  std::ifstream page(std::string(DDLRUN_SOURCE_DIR) + "/doc/reference/environment.md");
+  std::ifstream page(tests::SourceFolder() + "/doc/reference/environment.md");
   std::vector<std::string> lines;
   for (std::string line; std::getline(page, line);) lines.push_back(line);
   return lines;

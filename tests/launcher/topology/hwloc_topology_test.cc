@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "launcher/base/error.h"
+#include "tests/support/folders.h"
 
 namespace launcher {
 namespace {
@@ -17,7 +18,7 @@ using testing::HasSubstr;
 using testing::SizeIs;
 
 NodeTopology ReadFixture(const std::string& name) {
-  return ReadTopologyFile(std::string(DDLRUN_SOURCE_DIR) + "/tests/fixtures/hwloc/" + name);
+  return ReadTopologyFile(tests::SourceFolder() + "/tests/fixtures/hwloc/" + name);
 }
 
 std::vector<std::string> BusIds(const NodeTopology& node) {

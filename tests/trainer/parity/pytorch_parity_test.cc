@@ -12,6 +12,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/folders.h"
 #include "trainer/backend/registry.h"
 #include "trainer/core/philox.h"
 #include "trainer/model/network.h"
@@ -101,7 +102,7 @@ class PytorchParity : public ::testing::Test {
                              .classes = kClasses,
                              .label_smoothing = 0.1F}),
         stream_(backend_->MakeStream()) {
-    std::ifstream file(DDLRUN_SOURCE_DIR "/tests/fixtures/pytorch/resnet50.json");
+    std::ifstream file(tests::SourceFolder() + "/tests/fixtures/pytorch/resnet50.json");
     expected_ = nlohmann::json::parse(file);
 
     std::uint64_t index = 0;

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/support/folders.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
@@ -20,11 +21,11 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr const char* kModule = DDLRUN_BINARY_DIR "/lib/ddlrun/ddltrain_cuda.so";
+const std::string kModule = tests::BuildFolder() + "/lib/ddlrun/ddltrain_cuda.so";
 
 // Modules that this folder's CMakeLists.txt makes.
 LoadedModule LoadTestModule(const std::string& name) {
-  return LoadCudaModule(DDLRUN_BINARY_DIR "/tests/" + name + ".so");
+  return LoadCudaModule(tests::BuildFolder() + "/tests/" + name + ".so");
 }
 
 bool ProcessMaps(const std::string& library) {
@@ -86,7 +87,7 @@ TEST(CudaLoader, NamesTheLibraryThatIsMissing) {
 }
 
 TEST(CudaLoader, RefusesAFileThatIsNoLibrary) {
-  const LoadedModule loaded = LoadCudaModule(DDLRUN_SOURCE_DIR "/README.md");
+  const LoadedModule loaded = LoadCudaModule(tests::SourceFolder() + "/README.md");
   EXPECT_EQ(loaded.module, nullptr);
   EXPECT_THAT(loaded.problem, HasSubstr("README.md"));
 }

@@ -7,10 +7,12 @@
 #include <chrono>
 #include <thread>
 
+#include "tests/support/folders.h"
+
 namespace trainer {
 namespace {
 
-constexpr const char* kFakeNvml = DDLRUN_BINARY_DIR "/tests/libfake_energy_nvml.so";
+const std::string kFakeNvml = tests::BuildFolder() + "/tests/libfake_energy_nvml.so";
 
 TEST(GpuMeter, ReadsMemoryAndTheMeanPowerSinceItsStart) {
   GpuMeter meter(kFakeNvml, "0000:1B:00.0");

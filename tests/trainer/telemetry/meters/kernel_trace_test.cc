@@ -7,12 +7,14 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include "tests/support/folders.h"
+
 namespace trainer {
 namespace {
 
 using testing::StartsWith;
 
-const std::string kFakeCupti = DDLRUN_BINARY_DIR "/tests/libfake_cupti.so";
+const std::string kFakeCupti = tests::BuildFolder() + "/tests/libfake_cupti.so";
 
 // Calls of the fake, which KernelTrace has loaded.
 template <typename... Arguments>

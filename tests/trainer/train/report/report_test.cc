@@ -8,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/support/folders.h"
 #include "tests/trainer/temporary_folder.h"
 #include "tests/trainer/train/thread_ranks.h"
 #include "trainer/telemetry/formats/dllogger.h"
@@ -239,7 +240,7 @@ TEST_F(ReportTest, TheLogOfRankZeroHasTheMedians) {
 
 // 8 images per second on the GPU of each rank.
 TEST_F(ReportTest, TheLogOfRankZeroHasTheFiguresOfItsGpu) {
-  GpuMeter gpu(DDLRUN_BINARY_DIR "/tests/libfake_energy_nvml.so", "0000:1C:00.0");
+  GpuMeter gpu(tests::BuildFolder() + "/tests/libfake_energy_nvml.so", "0000:1C:00.0");
   outputs_.gpu = &gpu;
   RunReport(0);
   EXPECT_THAT(log_text_.str(),

@@ -10,6 +10,7 @@
 #include <map>
 #include <sstream>
 
+#include "tests/support/folders.h"
 #include "tests/trainer/train/training_run.h"
 #include "trainer/backend/measured_backend.h"
 #include "trainer/core/error.h"
@@ -124,7 +125,7 @@ TEST_F(VariabilityLogTest, HasEveryOpOfEveryStepAndTheStateOfTheDevice) {
 
 // By a CUPTI that stands in for a GPU's.
 TEST_F(VariabilityLogTest, HasTheKernelsOfAGpuAndSaysWhatIsLost) {
-  const std::string library = DDLRUN_BINARY_DIR "/tests/libfake_cupti.so";
+  const std::string library = tests::BuildFolder() + "/tests/libfake_cupti.so";
   KernelTrace kernels({library});
   ASSERT_EQ(kernels.problem(), "");
   void* const cupti = ::dlopen(library.c_str(), RTLD_NOW | RTLD_NOLOAD);

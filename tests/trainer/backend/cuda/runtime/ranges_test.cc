@@ -8,12 +8,14 @@
 
 #include <string>
 
+#include "tests/support/folders.h"
+
 namespace trainer {
 namespace {
 
 // NVTX looks for a profiler at the first call of a process.
 TEST(ProfilerRanges, AreHeardByAProfilerThatNvtxLoads) {
-  const std::string listener = DDLRUN_BINARY_DIR "/tests/nvtx_listener.so";
+  const std::string listener = tests::BuildFolder() + "/tests/nvtx_listener.so";
   ::setenv("NVTX_INJECTION64_PATH", listener.c_str(), 1);
   BeginProfilerRange("outer");
   BeginProfilerRange("inner");

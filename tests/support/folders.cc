@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tests/support/folders.h"
+
+namespace tests {
+
+std::string SourceFolder() { return DDLRUN_SOURCE_DIR; }
+
+std::string BuildFolder() { return DDLRUN_BINARY_DIR; }
+
+}  // namespace tests
