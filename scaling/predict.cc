@@ -98,7 +98,7 @@ std::vector<Change> ChangesThatHelp(const Training& training, int ranks) {
   }
   if (training.sums == Sums::kFp32) {
     other = training;
-    other.work.buckets = ResNet50Buckets(Sums::kHalf, training.rule);
+    other.work.buckets = ResNet50Buckets(Sums::kHalf, training.rule, training.backward);
     consider("sums in 16 bits", other);
   }
   if (today.nodes > 1) {

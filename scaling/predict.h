@@ -27,11 +27,12 @@ struct Input {
 // A training of ResNet-50.
 struct Training {
   double batch = 256;  // images of a GPU in a step
-  StepWork work = {};  // its buckets are those of `sums` and `rule`
+  StepWork work = {};  // its buckets are those of `sums`, `rule`, `backward`
   Links links = {};
   Input input = {};
   Sums sums = Sums::kFp32;
   BucketRule rule = BucketRule::kDdltraind;
+  BackwardTimes backward = kTypicalBackward;
 };
 
 enum class Bound : std::uint8_t {

@@ -6,6 +6,8 @@
 
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -22,6 +24,19 @@ enum class Sums : std::uint8_t {
 // to 25 MB are summed when backward is over.
 enum class BucketRule : std::uint8_t { kDdltraind, kPytorch };
 
-std::vector<Bucket> ResNet50Buckets(Sums sums, BucketRule rule);
+// Where gradients come from, as forward meets it: the stem, the 16 bottlenecks, the head.
+inline constexpr std::size_t kBlocks = 18;
+
+// How long backward takes in each block, in any unit.
+using BackwardTimes = std::array<double, kBlocks>;
+
+// In proportion to the values that a block's convolutions write, since memory is what bounds them.
+// They add up to 1.
+inline constexpr BackwardTimes kTypicalBackward = {0.0722, 0.1806, 0.1083, 0.1083, 0.1174, 0.0542,
+                                                   0.0542, 0.0542, 0.0587, 0.0271, 0.0271, 0.0271,
+                                                   0.0271, 0.0271, 0.0293, 0.0136, 0.0135, 0};
+
+std::vector<Bucket> ResNet50Buckets(Sums sums, BucketRule rule,
+                                    const BackwardTimes& times = kTypicalBackward);
 
 }  // namespace scaling

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <filesystem>
 
+#include "bench/ddlbench/profiled_backward.h"
 #include "bench/ddlbench/speeds/extract.h"
 #include "launcher/base/error.h"
 #include "launcher/cli/site_config.h"
@@ -183,8 +184,16 @@ PredictionBasis ReadPredictionBasis(const PredictOptions& options, Complaints& c
                     .file_system = 1e9 * machine.file_system_gbs.value_or(0),
                     .image_bytes = 1e3 * options.image_kb};
   scaling::StepWork work;
-  work.buckets = scaling::ResNet50Buckets(training.sums, training.rule);
   work.backward_share = options.backward_share;
+  basis.backward_source =
+      options.backward_share == kTypicalShare ? "typical (assumed)" : "given by --backward_share";
+  if (!options.profile.empty()) {
+    const ProfiledBackward profiled = ReadProfiledBackward(options.profile);
+    training.backward = profiled.times;
+    work.backward_share = profiled.share;
+    basis.backward_source = "measured in " + options.profile;
+  }
+  work.buckets = scaling::ResNet50Buckets(training.sums, training.rule, training.backward);
   work.cycle = options.cycle_ms / 1e3;
   work.staging_rate = 1e9 * options.staging_gbs;
   const scaling::Overlap overlap = options.overlap == "auto"  ? scaling::Overlap::kAuto

@@ -16,6 +16,9 @@
 
 namespace bench {
 
+// Of a step that is backward: a convolution has two products there, and one forward.
+inline constexpr double kTypicalShare = 0.667;
+
 struct PredictOptions {
   // How fast it is; images/s, 0: not given.
   double speed = 0;            // of one GPU
@@ -33,7 +36,8 @@ struct PredictOptions {
   std::string sums = "fp32";
   std::string buckets = "ddltraind";
   std::string overlap = "auto";
-  double backward_share = 0.667;
+  double backward_share = kTypicalShare;  // of a step
+  std::string profile;  // profile.json that says when gradients are there; "": none
   double cycle_ms = 0;
   double staging_gbs = 0;
   // Where images come from.
@@ -50,6 +54,7 @@ struct PredictionBasis {
   scaling::Calibration calibration;
   std::string links;               // in words
   std::string speed_source;        // of one GPU
+  std::string backward_source;     // of when gradients are there
   std::map<int, double> measured;  // images/s by ranks, of `from`
 };
 

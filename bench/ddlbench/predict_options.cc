@@ -38,6 +38,12 @@ support::Command PredictCommand(BenchOptions& options) {
              {"fp32", "tf32", "fp16", "bf16"}),
        {"--batch_size", &values.batch_size, "N", "Images of a GPU in a step"},
        {"--backward_share", &values.backward_share, "X", "Of a step that is backward"},
+       {.names = "--profile",
+        .place = &values.profile,
+        .shape = "FILE",
+        .help = "profile.json of one GPU (ddltraind --profile): says how long backward takes in "
+                "each block, and of a step, in place of what is typical",
+        .excludes = "--backward_share"},
        {"--site", &values.site, "FILE|NAME",
         "Links of this site file of ddlrun, or of an installed one: bede"},
        MachineOption(values, "gpu", "NAME",

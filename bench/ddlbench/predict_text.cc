@@ -72,6 +72,8 @@ std::string FormatPrediction(const PredictOptions& options, const PredictionBasi
                                  training.batch, basis.speed_source);
   text += "links     " + basis.links + "\n";
   text += "sums      " + SumsInWords(options, basis) + "\n";
+  text += fmt::format("backward  {:.1f} % of a step: {}\n", 100 * training.work.backward_share,
+                      basis.backward_source);
   text += "input     " + InputInWords(training.input) + "\n";
   text += fmt::format("ranks     {}\n",
                       training.work.spread > 0
@@ -105,6 +107,7 @@ std::string PredictionAsJson(const PredictOptions& options, const PredictionBasi
                      {"source", basis.speed_source}};
   json["links"] = basis.links;
   json["sums"] = SumsInWords(options, basis);
+  json["backward"] = {{"share", training.work.backward_share}, {"source", basis.backward_source}};
   json["input"] = InputInWords(training.input);
   json["spread_s"] = training.work.spread;
   json["waits"] = basis.calibration.waits;

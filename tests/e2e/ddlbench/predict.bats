@@ -99,6 +99,24 @@ sweep_of() {
   [ "$messages" = 'ddlbench: --table: nowhere.txt cannot be read' ]
 }
 
+@test "a measured profile says when gradients are there" {
+  timeout 120 "$DDLRUN_BUILD/bin/ddltraind" --arch=resnet50 --backend=cpu --batch_size=1 --image_size=64 --classes=10 --num_iter=3 \
+    --iter_unit=batch --threads=1 --mode=train --results_dir=run --profile=2:2 --roofline=100:10 > train.log 2>&1
+  predict --speed=1125 --profile=run/profile.json --json
+  [ "$status" -eq 0 ]
+  [ "$(said 'o["backward"]["source"]')" = 'measured in run/profile.json' ]
+  [ "$(said '0.4 < o["backward"]["share"] < 0.9')" = True ]
+  predict --speed=1125 --profile=run/profile.json --backward_share=0.5
+  [ "$status" -eq 64 ]
+  [[ $messages == *'--backward_share excludes --profile'* ]]
+  predict --speed=1125 --profile=run/training.json
+  [ "$status" -eq 65 ]
+  [[ $messages == 'ddlbench: run/training.json: no profile of ddltraind; profile.json is written by ddltraind --profile --results_dir=DIR' ]]
+  predict --speed=1125 --profile=nowhere.json
+  [ "$status" -eq 66 ]
+  [ "$messages" = 'ddlbench: --profile: nowhere.json cannot be read' ]
+}
+
 @test "software that waits is named, with the reason" {
   predict --speed=1116 --node_speed=6867 --gpus_per_node=8 --json --nodes=2
   [ "$(said 'o["waits"]')" = True ]
