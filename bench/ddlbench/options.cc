@@ -138,6 +138,10 @@ support::Command ReportCommand(BenchOptions& options) {
         "Run that the others are compared with; without it the first"},
        {"--skip_steps", &values.skip_steps, "N",
         "Leave out so many steps at the start of each launch; the first 20 are in no log"},
+       {"--site", &values.site, "FILE|NAME",
+        "Site file of ddlrun, or the name of an installed one, by whose links speeds are "
+        "predicted, "
+        "which stand beside the measured ones"},
        {"--text", &values.text, "", "Print the tables"},
        {"--json", &values.json, "", "Print all numbers as one JSON object"}});
 }

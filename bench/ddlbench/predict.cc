@@ -6,10 +6,9 @@
 #include <cstddef>
 #include <filesystem>
 
+#include "bench/base/site_machine.h"
 #include "bench/ddlbench/profiled_backward.h"
 #include "bench/ddlbench/speeds/extract.h"
-#include "launcher/base/error.h"
-#include "launcher/cli/site_config.h"
 #include "scaling/bus_rates.h"
 #include "scaling/gpus.h"
 #include "scaling/machine.h"
@@ -66,11 +65,7 @@ void CheckNumbers(const PredictOptions& options) {
 scaling::Machine ReadMachine(const PredictOptions& options) {
   scaling::Machine machine;
   if (!options.site.empty()) {
-    try {
-      machine = launcher::LoadSite(options.site, {}).machine;
-    } catch (const launcher::LaunchError& error) {
-      throw Error(error.exit_code(), error.what());
-    }
+    machine = MachineOfSite(options.site);
   }
   for (const auto& [key, value] : options.machine) {
     if (value.empty()) continue;

@@ -32,6 +32,12 @@ ChartPoint PointOfSpeed(const ScalingPoint& point) {
 
 ChartPoint PointWithoutMargin(double x, double y) { return {x, y, y, y}; }
 
+bool IsPredicted(const ReportModel& model) {
+  return std::ranges::any_of(model.scalings, [](const Scaling& scaling) {
+    return scaling.points.front().predicted.has_value();
+  });
+}
+
 Table ScalingTable(const ReportModel& model) {
   Table table = {"Speed and efficiency by ranks",
                  {{"runs", false},
@@ -43,6 +49,8 @@ Table ScalingTable(const ReportModel& model) {
                   {"ideal", true},
                   {"efficiency", true}},
                  {}};
+  const bool is_predicted = IsPredicted(model);
+  if (is_predicted) table.columns.push_back({"predicted", true});
   for (const Scaling& scaling : model.scalings) {
     for (const ScalingPoint& point : scaling.points) {
       const RunGroup& group = model.groups[point.group];
@@ -51,6 +59,9 @@ Table ScalingTable(const ReportModel& model) {
                             FourDigits(point.images_per_second.value),
                             MarginCell(point.images_per_second), FourDigits(point.ideal),
                             Percent(point.efficiency)});
+      if (is_predicted) {
+        table.rows.back().push_back(point.predicted ? FourDigits(*point.predicted) : "-");
+      }
     }
   }
   return table;
@@ -116,6 +127,10 @@ Section ScalingSection(const ReportModel& model) {
                      {},
                      {}};
   if (model.scalings.empty()) return section;
+  if (IsPredicted(model)) {
+    section.note +=
+        " Predicted: by the links of the site, told what one GPU, a node and two reach.";
+  }
   LineChart speed = {"ranks", "images/s", true, true, {}};
   LineChart efficiency = {"ranks", "efficiency, %", true, true, {}};
   const std::size_t shown = std::min(model.scalings.size(), kMostSeries);
@@ -141,6 +156,16 @@ Section ScalingSection(const ReportModel& model) {
     }
     speed.series.push_back(std::move(ideal));
     if (i == 0) efficiency.series.push_back({"ideal", std::move(whole.points), true});
+  }
+  for (std::size_t i = 0; i < shown; ++i) {
+    const Scaling& scaling = model.scalings[i];
+    if (!scaling.points.front().predicted) continue;
+    LineSeries predicted = {shown == 1 ? "predicted" : scaling.name + ", predicted", {}, true};
+    for (const ScalingPoint& point : scaling.points) {
+      predicted.points.push_back(
+          PointWithoutMargin(static_cast<double>(point.ranks), *point.predicted));
+    }
+    speed.series.push_back(std::move(predicted));
   }
   const Table table = ScalingTable(model);
   section.figures.push_back({"scaling", "Images per second by ranks", std::move(speed), table});

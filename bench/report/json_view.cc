@@ -115,11 +115,13 @@ json OfScalings(const ReportModel& model) {
   for (const Scaling& scaling : model.scalings) {
     json points = json::array();
     for (const ScalingPoint& point : scaling.points) {
-      points.push_back({{"group", Printable(model.groups[point.group].name)},
-                        {"ranks", point.ranks},
-                        {"images_per_second", Of(point.images_per_second)},
-                        {"ideal", point.ideal},
-                        {"efficiency", point.efficiency}});
+      json row = {{"group", Printable(model.groups[point.group].name)},
+                  {"ranks", point.ranks},
+                  {"images_per_second", Of(point.images_per_second)},
+                  {"ideal", point.ideal},
+                  {"efficiency", point.efficiency}};
+      if (point.predicted) row["predicted"] = *point.predicted;
+      points.push_back(std::move(row));
     }
     scalings.push_back({{"name", Printable(scaling.name)}, {"points", points}});
   }

@@ -6,6 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "bench/base/site_machine.h"
+#include "bench/report/predicted_scaling.h"
 #include "bench/report/readers/read_run.h"
 #include "bench/report/readers/run_files.h"
 #include "bench/report/report_model.h"
@@ -59,6 +61,8 @@ std::string TitleOf(const ReportOptions& options, const ReportModel& model) {
 ReportTexts MakeReport(const ReportOptions& options, const std::string& version,
                        Complaints& complaints) {
   RequireSense(options);
+  const scaling::Machine machine =
+      options.site.empty() ? scaling::Machine() : MachineOfSite(options.site);
   std::vector<RunRecord> runs;
   for (const RunFiles& files : FindRuns(options.runs, complaints)) {
     if (std::optional<RunRecord> run = ReadRun(files, options.skip_steps, complaints)) {
@@ -68,7 +72,8 @@ ReportTexts MakeReport(const ReportOptions& options, const std::string& version,
   ReportTexts texts;
   if (runs.empty()) return texts;
   const std::size_t baseline = BaselineOf(options.baseline, runs);
-  const ReportModel model = MakeReportModel(std::move(runs), baseline);
+  ReportModel model = MakeReportModel(std::move(runs), baseline);
+  if (!options.site.empty()) AddPredictions(model, machine);
   const std::vector<std::string>& messages = complaints.messages();
   const Document document = DocumentOf(model, TitleOf(options, model), messages);
   if (options.text) texts.printed = FormatText(document);

@@ -17,6 +17,7 @@ struct ReportOptions {
   std::string title;              // "": from the runs
   std::string baseline;  // one of `runs`, or the name of a run in the report; "": the first
   int skip_steps = 0;    // at the start of each launch, of those that are logged
+  std::string site;      // whose links say what is predicted; "": nothing is
   bool text = false;     // tables on standard output
   bool json = false;     // an object on standard output
 };

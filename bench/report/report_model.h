@@ -60,8 +60,9 @@ struct ScalingPoint {
   std::size_t group = 0;
   std::int64_t ranks = 0;
   Estimate images_per_second;
-  double ideal = 0;       // of the fewest ranks, times ranks over those
-  double efficiency = 0;  // over ideal
+  double ideal = 0;                 // of the fewest ranks, times ranks over those
+  double efficiency = 0;            // over ideal
+  std::optional<double> predicted;  // images/s, by the links of a site
 };
 
 // Groups that differ in ranks and nodes alone, by ranks; two at least.

@@ -43,6 +43,12 @@ made_runs() {
   python3 "$BATS_TEST_DIRNAME/recompute.py" <(echo "$output") r
   report --text r
   [[ $output == *"90.0 %"* ]]
+  [[ $output != *predicted* ]]
+  report --text --site=bede r
+  [[ $output == *"efficiency  predicted"* ]]
+  [ "$(jq '.scaling[0].points[0] | (.predicted / .images_per_second.value * 1000 | round)' <(report_json --site=bede r))" = 1000 ]
+  report --text --site=./nowhere.yaml r
+  [ "$status" -eq 78 ]
   # 200 W over 50 images/s and a bit; 21 and 22 ms, 5 phases of a rank of its own.
   [ "$(jq '.runs[0].power_watts' <(report_json r))" = 200 ]
   [ "$(jq '.runs[2].rank_times[1].phase_seconds.forward' <(report_json r))" = 0.024 ]
