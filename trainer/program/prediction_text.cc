@@ -2,7 +2,10 @@
 
 #include "trainer/program/prediction_text.h"
 
+#include <fmt/format.h>
+
 #include <cstddef>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -15,6 +18,21 @@ const ImageClass* NameOfClass(const std::vector<ImageClass>& classes, int label)
   return place < classes.size() && !classes[place].name.empty() ? &classes[place] : nullptr;
 }
 
+// A name may have bytes that end a line or move a terminal's cursor.
+std::string OneLine(const std::filesystem::path& file) {
+  std::string text;
+  for (const char byte : file.string()) {
+    if (byte == '\n') {
+      text += "\\n";
+    } else if (static_cast<unsigned char>(byte) < 0x20 || byte == 0x7f) {
+      text += fmt::format("\\x{:02x}", static_cast<unsigned>(byte));
+    } else {
+      text += byte;
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string FormatPredictions(std::span<const ImagePrediction> predictions,
@@ -22,10 +40,10 @@ std::string FormatPredictions(std::span<const ImagePrediction> predictions,
   std::ostringstream text;
   for (const ImagePrediction& image : predictions) {
     if (!image.problem.empty()) {
-      text << image.file.string() << ": " << image.problem << '\n';
+      text << OneLine(image.file) << ": " << image.problem << '\n';
       continue;
     }
-    if (predictions.size() > 1) text << image.file.string() << ":\n";
+    if (predictions.size() > 1) text << OneLine(image.file) << ":\n";
     for (const Prediction& prediction : image.classes) {
       text << "class " << prediction.label << " probability " << prediction.probability;
       if (const ImageClass* named = NameOfClass(classes, prediction.label)) {

@@ -15,7 +15,8 @@ namespace trainer {
 
 // One line for each class, "class 0 probability 0.93 n01440764 tench, Tinca tinca": its number from
 // 0, and, where `classes` has it, its name and text.  Of several images each begins with a line
-// "FILE:"; "FILE: PROBLEM" is all there is of one that could not be read.
+// "FILE:"; "FILE: PROBLEM" is all there is of one that could not be read.  Control characters in a
+// name are written as \n and \x1b.
 std::string FormatPredictions(std::span<const ImagePrediction> predictions,
                               const std::vector<ImageClass>& classes);
 

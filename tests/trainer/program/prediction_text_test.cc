@@ -26,6 +26,13 @@ TEST(PredictionText, HasNamesWhereTheyAreKnown) {
   EXPECT_EQ(FormatPredictions(one, {}).substr(0, 26), "class 1 probability 0.5\ncl");
 }
 
+TEST(PredictionText, ANameIsOneLine) {
+  const std::vector<ImagePrediction> images = {{"a\nb\x1b[2J\x7f c.jpg", {}, "is no image"},
+                                               {"ä.jpg", {}, "is none"}};
+  EXPECT_EQ(FormatPredictions(images, {}),
+            "a\\nb\\x1b[2J\\x7f c.jpg: is no image\nä.jpg: is none\n");
+}
+
 TEST(PredictionText, OfSeveralImagesHasTheirFiles) {
   const std::vector<ImagePrediction> images = {
       {"a.jpg", {{1, 1}}, ""}, {"b.gif", {}, "the image is GIF"}, {"c", {{0, 1}}, ""}};
