@@ -93,6 +93,16 @@ TEST(Predict, NamesTheGpuWhereNothingElseHelps) {
             (std::vector<std::string>{"a GPU twice as fast"}));
 }
 
+TEST(Calibrate, OfOneGpuAloneTakesRanksForAlike) {
+  const Training training = OfBede();
+  const Calibration found = Calibrate(training.work, training.links, 256, {1000}, Overlap::kAuto);
+  EXPECT_DOUBLE_EQ(found.work.alone, 0.256);
+  EXPECT_EQ(found.work.spread, 0);
+  EXPECT_EQ(found.work.wait_between, 0);
+  EXPECT_TRUE(found.work.overlaps);
+  EXPECT_EQ(found.reason, "");
+}
+
 TEST(Calibrate, FindsTheSpreadThatGivesTheSpeedOfTheNode) {
   Training training = OfBede();
   const Calibration found =
