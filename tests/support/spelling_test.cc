@@ -19,6 +19,7 @@ TEST(NearestSpelling, FindsTheOneMeant) {
   const std::vector<std::string> options = {"--batch_size", "--data_dir", "--seed"};
   EXPECT_EQ(NearestSpelling("--btach_size", options), "--batch_size");
   EXPECT_EQ(NearestSpelling("--sed", options), "--seed");
+  EXPECT_EQ(NearestSpelling("--num", {"--nun", "--nub"}), "--nun");  // the first of both
 }
 
 TEST(NearestSpelling, StaysSilentWhenNothingIsNear) {
