@@ -182,7 +182,7 @@ THROWING_PLACES = {
 FRACTIONS = re.compile(r"\bawk\b|\bEPOCHREALTIME\b|\bprintf\b[^|]*%[0-9.]*f")
 SCRIPTS = ("bench", "tools")
 # The third line of a decision.
-DECISION_STATUS = re.compile(r"Status: (accepted[.,;]|superseded by \[\d{4}\]\(|superseded in part by \[\d{4}\]\()")
+DECISION_STATUS = re.compile(r"Status: (accepted[.,;]|superseded by \[\d{4}\]\(|superseded in part by \[\d{4}\]\(|withdrawn: )")
 IFDEF_PLACES = ("trainer/backend/registry", "trainer/backend/cuda/", "trainer/comm/factory")
 
 

@@ -158,9 +158,9 @@ class TreeRules(unittest.TestCase):
                 return [(path, line) for path, line, _ in problems_of_decisions(pathlib.Path(name))]
 
             for status in ["accepted.", "accepted; supersedes [0000](0000-a.md) in part.", "superseded by [0002](0002-b.md).",
-                           "superseded in part by [0002](0002-b.md): its name."]:
+                           "superseded in part by [0002](0002-b.md): its name.", "withdrawn: it was slower."]:
                 self.assertEqual(problems("Status: " + status), [], status)
-            for third in ["", "## Context", "Status: superseded", "Status: new.", "accepted."]:
+            for third in ["", "## Context", "Status: superseded", "Status: withdrawn.", "Status: new.", "accepted."]:
                 self.assertEqual(problems(third), [("doc/decisions/0001-first.md", 3)], third)
 
 

@@ -13,26 +13,14 @@ void Convolution::ForwardWithSums(const Tensor& /*src*/, const Tensor& /*filter*
   DDL_CHECK(sums_bytes() > 0);
 }
 
-void Convolution::ForwardNormed(const NormedTensor& /*src*/, const Tensor& /*filter*/,
-                                const Tensor& /*dst*/, void* /*sums*/, void* /*workspace*/,
-                                Stream& /*stream*/) {
-  DDL_CHECK(applies_norm());
-}
-
-void Convolution::BackwardFilterNormed(const NormedTensor& /*src*/, const Tensor& /*diff_dst*/,
-                                       const Tensor& /*diff_filter*/, void* /*workspace*/,
-                                       Stream& /*stream*/) {
-  DDL_CHECK(applies_norm());
-}
-
 void Convolution::BackwardDataSummed(const Tensor& /*diff_dst*/, const Tensor& /*filter*/,
-                                     const NormedTensor& /*before*/, const Tensor& /*diff_src*/,
+                                     const NormInput& /*before*/, const Tensor& /*diff_src*/,
                                      void* /*sums*/, void* /*workspace*/, Stream& /*stream*/) {
   DDL_CHECK(gradient_sums_bytes() > 0);
 }
 
 void Convolution::BackwardNormed(const UnappliedGradient& /*diff_dst*/, const Tensor& /*filter*/,
-                                 const NormedTensor& /*before*/, const Tensor& /*diff_filter*/,
+                                 const NormInput& /*before*/, const Tensor& /*diff_filter*/,
                                  const Tensor& /*diff_src*/, void* /*sums*/, void* /*workspace*/,
                                  Stream& /*stream*/) {
   DDL_CHECK(applies_norm_backward());
@@ -62,12 +50,6 @@ void BatchNorm::BackwardSummed(Mode /*mode*/, const Tensor& /*src*/,
                                const Tensor& /*diff_shift*/, void* /*workspace*/,
                                Stream& /*stream*/) {
   DDL_CHECK(!"a back end whose convolutions sum no gradients");
-}
-
-void BatchNorm::ForwardUnapplied(Mode /*mode*/, const SummedTensor& /*src*/,
-                                 const BatchNormParameters& /*parameters*/, void* /*saved*/,
-                                 void* /*workspace*/, Stream& /*stream*/) {
-  DDL_CHECK(!"a back end whose convolutions apply no batch norm");
 }
 
 std::unique_ptr<RecordedWork> Backend::Record(Stream& /*stream*/,

@@ -58,27 +58,20 @@ void KeptConvolution::Bind(const MemoryPlan& plan, std::byte* arena,
   diff_shift_ = bindings[2].gradient;
 }
 
-void KeptConvolution::Forward(Mode mode, const NormedTensor& src, void* workspace, Stream& stream) {
-  DDL_CHECK(applies_norm() == (src.norm != nullptr));
-  if (applies_norm()) {
-    convolution_->ForwardNormed(src, filter_.value, kept_, sums_, workspace, stream);
-  } else if (mode == Mode::kTraining && sums_ != nullptr) {
-    convolution_->ForwardWithSums(src.values, filter_.value, kept_, sums_, workspace, stream);
+void KeptConvolution::Forward(Mode mode, const Tensor& src, void* workspace, Stream& stream) {
+  if (mode == Mode::kTraining && sums_ != nullptr) {
+    convolution_->ForwardWithSums(src, filter_.value, kept_, sums_, workspace, stream);
   } else {
-    convolution_->Forward(src.values, filter_.value, kept_, workspace, stream);
+    convolution_->Forward(src, filter_.value, kept_, workspace, stream);
   }
 }
 
-void KeptConvolution::Backward(const NormedTensor& src, const Tensor& diff_kept,
+void KeptConvolution::Backward(const Tensor& src, const Tensor& diff_kept,
                                const SrcGradient& diff_src, void* workspace, Stream& stream) {
-  if (applies_norm()) {
-    convolution_->BackwardFilterNormed(src, diff_kept, filter_.gradient, workspace, stream);
-  } else {
-    convolution_->BackwardFilter(src.values, diff_kept, filter_.gradient, workspace, stream);
-  }
+  convolution_->BackwardFilter(src, diff_kept, filter_.gradient, workspace, stream);
   if (!diff_src.values) return;
   if (gradient_sums_ != nullptr) {
-    DDL_CHECK(diff_src.before.norm != nullptr);
+    DDL_CHECK(diff_src.before.saved != nullptr);
     convolution_->BackwardDataSummed(diff_kept, filter_.value, diff_src.before, diff_src.values,
                                      gradient_sums_, workspace, stream);
   } else {
@@ -111,19 +104,14 @@ void ConvolutionNorm::Bind(const MemoryPlan& plan, std::byte* arena,
   if (coefficients_id_ >= 0) coefficients_ = arena + plan.offset(coefficients_id_);
 }
 
-void ConvolutionNorm::Forward(Mode mode, const NormedTensor& src, const Tensor& residual,
+void ConvolutionNorm::Forward(Mode mode, const Tensor& src, const Tensor& residual,
                               const Tensor& dst, void* workspace, Stream& stream) {
   convolution_.Forward(mode, src, workspace, stream);
-  if (leaves_norm_) {
-    norm_->ForwardUnapplied(mode, convolution_.summed(mode), convolution_.norm(), saved_, workspace,
-                            stream);
-    return;
-  }
   norm_->Forward(mode, convolution_.summed(mode), residual, convolution_.norm(), dst, saved_,
                  workspace, stream);
 }
 
-void ConvolutionNorm::Backward(Mode mode, const NormedTensor& src, const Tensor& dst,
+void ConvolutionNorm::Backward(Mode mode, const Tensor& src, const Tensor& dst,
                                const SummedTensor& diff_dst, const Gradients& gradients,
                                void* workspace, Stream& stream) {
   if (coefficients_ != nullptr) {
@@ -138,9 +126,9 @@ void ConvolutionNorm::Backward(Mode mode, const NormedTensor& src, const Tensor&
                           gradients.convolved, convolution_.diff_scale(), convolution_.diff_shift(),
                           workspace, stream);
   } else {
-    norm_->Backward(mode, convolution_.kept(), leaves_norm_ ? Tensor{} : dst, diff_dst.values,
-                    convolution_.norm(), saved_, gradients.convolved, gradients.residual,
-                    convolution_.diff_scale(), convolution_.diff_shift(), workspace, stream);
+    norm_->Backward(mode, convolution_.kept(), dst, diff_dst.values, convolution_.norm(), saved_,
+                    gradients.convolved, gradients.residual, convolution_.diff_scale(),
+                    convolution_.diff_shift(), workspace, stream);
   }
   convolution_.Backward(src, gradients.convolved, gradients.src, workspace, stream);
 }
@@ -170,19 +158,18 @@ void ConvolutionNormPair::Bind(const MemoryPlan& plan, std::byte* arena,
   if (coefficients_id_ >= 0) coefficients_ = arena + plan.offset(coefficients_id_);
 }
 
-void ConvolutionNormPair::Forward(Mode mode, const NormedTensor& first_src,
-                                  const Tensor& second_src, const Tensor& dst, void* workspace,
-                                  Stream& stream) {
+void ConvolutionNormPair::Forward(Mode mode, const Tensor& first_src, const Tensor& second_src,
+                                  const Tensor& dst, void* workspace, Stream& stream) {
   first_.Forward(mode, first_src, workspace, stream);
-  second_.Forward(mode, {second_src}, workspace, stream);
+  second_.Forward(mode, second_src, workspace, stream);
   norms_->Forward(mode, {first_.summed(mode), first_.norm()},
                   {second_.summed(mode), second_.norm()}, dst, saved_, workspace, stream);
 }
 
-void ConvolutionNormPair::Backward(Mode mode, const NormedTensor& first_src,
-                                   const Tensor& second_src, const Tensor& dst,
-                                   const Tensor& diff_dst, const Gradients& first,
-                                   const Gradients& second, void* workspace, Stream& stream) {
+void ConvolutionNormPair::Backward(Mode mode, const Tensor& first_src, const Tensor& second_src,
+                                   const Tensor& dst, const Tensor& diff_dst,
+                                   const Gradients& first, const Gradients& second, void* workspace,
+                                   Stream& stream) {
   const BatchNormPair::Operand of_first = {{first_.kept()}, first_.norm()};
   const BatchNormPair::Operand of_second = {{second_.kept()}, second_.norm()};
   if (coefficients_ != nullptr) {
@@ -193,7 +180,7 @@ void ConvolutionNormPair::Backward(Mode mode, const NormedTensor& first_src,
         {diff_second, second_.diff_scale(), second_.diff_shift()}, coefficients_, workspace,
         stream);
     first_.BackwardNormed(unapplied, first.src, workspace, stream);
-    second_.Backward({second_src}, diff_second, second.src, workspace, stream);
+    second_.Backward(second_src, diff_second, second.src, workspace, stream);
     return;
   }
   norms_->Backward(mode, of_first, of_second, dst, diff_dst, saved_,
@@ -201,7 +188,7 @@ void ConvolutionNormPair::Backward(Mode mode, const NormedTensor& first_src,
                    {second.convolved, second_.diff_scale(), second_.diff_shift()}, workspace,
                    stream);
   first_.Backward(first_src, first.convolved, first.src, workspace, stream);
-  second_.Backward({second_src}, second.convolved, second.src, workspace, stream);
+  second_.Backward(second_src, second.convolved, second.src, workspace, stream);
 }
 
 }  // namespace trainer

@@ -47,19 +47,16 @@ class KeptConvolution {
   // `bindings`: kParameters of them, in the order of AppendParameters.
   void Bind(const MemoryPlan& plan, std::byte* arena, std::span<const ParameterBinding> bindings);
 
-  bool applies_norm() const { return convolution_->applies_norm(); }
-
-  // `src` is normed (NormedTensor::norm) if and only if applies_norm().
-  void Forward(Mode mode, const NormedTensor& src, void* workspace, Stream& stream);
-  // Where the gradient of src goes; empty if nobody wants it.  `before` is what the batch norm
-  // before the convolution has read, with what that has saved, if there is one with a ReLU alone.
+  void Forward(Mode mode, const Tensor& src, void* workspace, Stream& stream);
+  // Where the gradient of src goes; empty if nobody wants it.  `before` is of the batch norm before
+  // the convolution, if there is one with a ReLU alone.
   struct SrcGradient {
     Tensor values;
-    NormedTensor before;
+    NormInput before;
   };
   // From the gradient of what Forward has kept to those of the filter and of src, which may be past
   // the ReLU before it: diff_src() of it says so.
-  void Backward(const NormedTensor& src, const Tensor& diff_kept, const SrcGradient& diff_src,
+  void Backward(const Tensor& src, const Tensor& diff_kept, const SrcGradient& diff_src,
                 void* workspace, Stream& stream);
   bool applies_norm_backward() const { return convolution_->applies_norm_backward(); }
   // The same from a gradient that has yet to go back through the batch norm behind.  `diff_src` has
@@ -110,13 +107,8 @@ class ConvolutionNorm {
     return std::max(convolution_.workspace_bytes(), norm_->workspace_bytes());
   }
 
-  // Whether the one before it is to LeaveNorm().
-  bool applies_norm() const { return convolution_.applies_norm(); }
-  // From now on the batch norm and ReLU are left to the convolution behind this, which reads
-  // left(); no `dst` is written or read.  There is nothing to add.
-  void LeaveNorm() { leaves_norm_ = true; }
-  bool leaves_norm() const { return leaves_norm_; }
-  NormedTensor left() const { return {convolution_.kept(), saved_}; }  // also where nothing is left
+  // Of its batch norm, for the convolution behind it.
+  NormInput norm_input() const { return {convolution_.kept(), saved_}; }
 
   void AppendParameters(const std::string& convolution, const std::string& norm,
                         std::vector<ParameterSpec>& parameters) const {
@@ -126,7 +118,7 @@ class ConvolutionNorm {
   void Reserve(const BlockTimes& times, const std::string& name, MemoryPlan& plan);
   void Bind(const MemoryPlan& plan, std::byte* arena, std::span<const ParameterBinding> bindings);
 
-  void Forward(Mode mode, const NormedTensor& src, const Tensor& residual, const Tensor& dst,
+  void Forward(Mode mode, const Tensor& src, const Tensor& residual, const Tensor& dst,
                void* workspace, Stream& stream);
 
   // Where gradients go.  `convolved`, of the description of dst(), is scratch; it and `residual`
@@ -136,7 +128,7 @@ class ConvolutionNorm {
     Tensor residual;
     KeptConvolution::SrcGradient src;
   };
-  void Backward(Mode mode, const NormedTensor& src, const Tensor& dst, const SummedTensor& diff_dst,
+  void Backward(Mode mode, const Tensor& src, const Tensor& dst, const SummedTensor& diff_dst,
                 const Gradients& gradients, void* workspace, Stream& stream);
   // What it has put there, as the one before takes it.
   SummedTensor diff_src(const Tensor& values) const { return convolution_.diff_src(values); }
@@ -144,7 +136,6 @@ class ConvolutionNorm {
  private:
   KeptConvolution convolution_;
   std::unique_ptr<BatchNorm> norm_;
-  bool leaves_norm_ = false;
   int saved_id_ = -1;
   int coefficients_id_ = -1;
   void* saved_ = nullptr;
@@ -173,8 +164,8 @@ class ConvolutionNormPair {
   // `bindings`: those of the first, then those of the second.
   void Bind(const MemoryPlan& plan, std::byte* arena, std::span<const ParameterBinding> bindings);
 
-  void Forward(Mode mode, const NormedTensor& first_src, const Tensor& second_src,
-               const Tensor& dst, void* workspace, Stream& stream);
+  void Forward(Mode mode, const Tensor& first_src, const Tensor& second_src, const Tensor& dst,
+               void* workspace, Stream& stream);
 
   // Where the gradients of one go: `convolved` is scratch, of the description of dst().
   struct Gradients {
@@ -182,9 +173,9 @@ class ConvolutionNormPair {
     KeptConvolution::SrcGradient src;
   };
   // Overwrites diff_dst, which second.convolved may be.
-  void Backward(Mode mode, const NormedTensor& first_src, const Tensor& second_src,
-                const Tensor& dst, const Tensor& diff_dst, const Gradients& first,
-                const Gradients& second, void* workspace, Stream& stream);
+  void Backward(Mode mode, const Tensor& first_src, const Tensor& second_src, const Tensor& dst,
+                const Tensor& diff_dst, const Gradients& first, const Gradients& second,
+                void* workspace, Stream& stream);
 
  private:
   KeptConvolution first_;

@@ -38,10 +38,6 @@ ConvolutionSpec Downsample(const BottleneckSpec& spec) {
 //
 // or, where the shortcut has a convolution: mixed, src -> expand + downsample -> dst
 //
-// Where spatial (or expand) applies the batch norm before it, nobody writes reduced (or mixed).  It
-// has memory all the same: which batch fits shall depend on the fastest algorithms by no more than
-// their workspace.
-//
 // Scratch of one direction is a plan of its own, on a clock of its own whose ticks are the three
 // parts in the order they run: what the parts do not need at once shares bytes.
 class DefaultBottleneck final : public Bottleneck {
@@ -59,8 +55,6 @@ class DefaultBottleneck final : public Bottleneck {
       expand_.emplace(backend, ConvolutionNorm::Spec{expand, /*add=*/true, /*relu=*/true});
       expand_->AppendParameters("conv3", "bn3", parameters_);
     }
-    if (spatial_.applies_norm()) reduce_.LeaveNorm();
-    if (joined_ ? joined_->first().applies_norm() : expand_->applies_norm()) spatial_.LeaveNorm();
     PlanForward();
     PlanBackward();
   }
@@ -90,20 +84,16 @@ class DefaultBottleneck final : public Bottleneck {
     spatial_.Bind(plan, arena, all.subspan(count, count));
     if (expand_) expand_->Bind(plan, arena, all.subspan(2 * count));
     if (joined_) joined_->Bind(plan, arena, all.subspan(2 * count));
-    reduced_ = reduce_.leaves_norm()
-                   ? reduce_.left()
-                   : NormedTensor{TensorAt(reduce_.dst(), plan, reduced_id_, arena)};
-    mixed_ = spatial_.leaves_norm()
-                 ? spatial_.left()
-                 : NormedTensor{TensorAt(spatial_.dst(), plan, mixed_id_, arena)};
+    reduced_ = TensorAt(reduce_.dst(), plan, reduced_id_, arena);
+    mixed_ = TensorAt(spatial_.dst(), plan, mixed_id_, arena);
     forward_.base = arena + plan.offset(forward_id_);
     backward_.base = arena + plan.offset(backward_id_);
   }
 
   void Forward(Mode mode, const Tensor& src, const Tensor& dst, Stream& stream) override {
     const Scratch& s = forward_;
-    reduce_.Forward(mode, {src}, {}, reduced_.values, s.At(s.reduce), stream);
-    spatial_.Forward(mode, reduced_, {}, mixed_.values, s.At(s.spatial), stream);
+    reduce_.Forward(mode, src, {}, reduced_, s.At(s.reduce), stream);
+    spatial_.Forward(mode, reduced_, {}, mixed_, s.At(s.spatial), stream);
     if (expand_) expand_->Forward(mode, mixed_, src, dst, s.At(s.end), stream);
     if (joined_) joined_->Forward(mode, mixed_, src, dst, s.At(s.end), stream);
   }
@@ -114,7 +104,7 @@ class DefaultBottleneck final : public Bottleneck {
     const Tensor diff_expanded{this->dst(), s.At(diff_expanded_id_)};
     const Tensor diff_mixed{spatial_.dst(), s.At(diff_mixed_id_)};
     const Tensor diff_reduced{reduce_.dst(), s.At(diff_reduced_id_)};
-    const KeptConvolution::SrcGradient to_mixed{diff_mixed, spatial_.left()};
+    const KeptConvolution::SrcGradient to_mixed{diff_mixed, spatial_.norm_input()};
     if (expand_) {
       expand_->Backward(mode, mixed_, dst, {diff_dst},
                         {.convolved = diff_expanded, .residual = diff_src, .src = to_mixed},
@@ -127,10 +117,10 @@ class DefaultBottleneck final : public Bottleneck {
     const SummedTensor of_mixed =
         expand_ ? expand_->diff_src(diff_mixed) : joined_->first().diff_src(diff_mixed);
     spatial_.Backward(
-        mode, reduced_, mixed_.values, of_mixed,
-        {.convolved = diff_mixed, .residual = {}, .src = {diff_reduced, reduce_.left()}},
+        mode, reduced_, mixed_, of_mixed,
+        {.convolved = diff_mixed, .residual = {}, .src = {diff_reduced, reduce_.norm_input()}},
         s.At(s.spatial), stream);
-    reduce_.Backward(mode, {src}, reduced_.values, spatial_.diff_src(diff_reduced),
+    reduce_.Backward(mode, src, reduced_, spatial_.diff_src(diff_reduced),
                      {.convolved = diff_reduced, .residual = {}, .src = {diff_src, {}}},
                      s.At(s.reduce), stream);
   }
@@ -183,8 +173,8 @@ class DefaultBottleneck final : public Bottleneck {
   int mixed_id_ = -1;
   int forward_id_ = -1;
   int backward_id_ = -1;
-  NormedTensor reduced_;
-  NormedTensor mixed_;
+  Tensor reduced_;
+  Tensor mixed_;
 };
 
 }  // namespace

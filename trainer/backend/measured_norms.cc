@@ -21,12 +21,6 @@ class MeasuredBatchNorm final : public BatchNorm {
       backward_[static_cast<int>(mode)] =
           recorder.Add({"", "batch norm backward", shape, BatchNormBackwardWork(spec, mode)});
     }
-    BatchNormSpec sums = spec;
-    sums.add = sums.relu = false;
-    OpWork of_sums = BatchNormForwardWork(sums, Mode::kTraining);
-    of_sums.bytes /= 2;  // nothing is written
-    coefficients_ = recorder.Add({"", "batch norm coefficients", shape, {}});
-    sums_and_coefficients_ = recorder.Add({"", "batch norm sums", shape, of_sums});
     gradient_sums_ =
         recorder.Add({"", "batch norm gradient sums", shape, BatchNormGradientSumsWork(spec)});
   }
@@ -41,12 +35,6 @@ class MeasuredBatchNorm final : public BatchNorm {
     recorder_.Run(forward_[static_cast<int>(mode)], parameters.scale.data, stream, [&] {
       op_->Forward(mode, src, residual, parameters, dst, saved, workspace, stream);
     });
-  }
-  void ForwardUnapplied(Mode mode, const SummedTensor& src, const BatchNormParameters& parameters,
-                        void* saved, void* workspace, Stream& stream) override {
-    const bool adds_up = mode == Mode::kTraining && src.sums == nullptr;
-    recorder_.Run(adds_up ? sums_and_coefficients_ : coefficients_, parameters.scale.data, stream,
-                  [&] { op_->ForwardUnapplied(mode, src, parameters, saved, workspace, stream); });
   }
   void Backward(Mode mode, const Tensor& src, const Tensor& dst, const Tensor& diff_dst,
                 const BatchNormParameters& parameters, const void* saved, const Tensor& diff_src,
@@ -85,8 +73,6 @@ class MeasuredBatchNorm final : public BatchNorm {
   OpRecorder& recorder_;
   int forward_[3] = {};  // by mode
   int backward_[3] = {};
-  int coefficients_ = 0;  // of which little depends on the size
-  int sums_and_coefficients_ = 0;
   int gradient_sums_ = 0;
 };
 

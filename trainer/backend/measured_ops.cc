@@ -73,25 +73,13 @@ class MeasuredConvolution final : public Convolution {
     recorder_.Run(forward_, filter.data, stream,
                   [&] { op_->ForwardWithSums(src, filter, dst, sums, workspace, stream); });
   }
-  bool applies_norm() const override { return op_->applies_norm(); }
-  void ForwardNormed(const NormedTensor& src, const Tensor& filter, const Tensor& dst, void* sums,
-                     void* workspace, Stream& stream) override {
-    recorder_.Run(forward_, filter.data, stream,
-                  [&] { op_->ForwardNormed(src, filter, dst, sums, workspace, stream); });
-  }
-  void BackwardFilterNormed(const NormedTensor& src, const Tensor& diff_dst,
-                            const Tensor& diff_filter, void* workspace, Stream& stream) override {
-    recorder_.Run(backward_filter_, diff_filter.data, stream, [&] {
-      op_->BackwardFilterNormed(src, diff_dst, diff_filter, workspace, stream);
-    });
-  }
   void BackwardData(const Tensor& diff_dst, const Tensor& filter, const Tensor& diff_src,
                     void* workspace, Stream& stream) override {
     recorder_.Run(backward_data_, filter.data, stream,
                   [&] { op_->BackwardData(diff_dst, filter, diff_src, workspace, stream); });
   }
   std::size_t gradient_sums_bytes() const override { return op_->gradient_sums_bytes(); }
-  void BackwardDataSummed(const Tensor& diff_dst, const Tensor& filter, const NormedTensor& before,
+  void BackwardDataSummed(const Tensor& diff_dst, const Tensor& filter, const NormInput& before,
                           const Tensor& diff_src, void* sums, void* workspace,
                           Stream& stream) override {
     recorder_.Run(backward_data_, filter.data, stream, [&] {
@@ -105,7 +93,7 @@ class MeasuredConvolution final : public Convolution {
   }
   bool applies_norm_backward() const override { return op_->applies_norm_backward(); }
   void BackwardNormed(const UnappliedGradient& diff_dst, const Tensor& filter,
-                      const NormedTensor& before, const Tensor& diff_filter, const Tensor& diff_src,
+                      const NormInput& before, const Tensor& diff_filter, const Tensor& diff_src,
                       void* sums, void* workspace, Stream& stream) override {
     recorder_.Run(backward_normed_, filter.data, stream, [&] {
       op_->BackwardNormed(diff_dst, filter, before, diff_filter, diff_src, sums, workspace, stream);

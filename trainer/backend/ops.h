@@ -14,7 +14,7 @@
 //   * `workspace` is scratch of at least workspace_bytes() bytes, free for others as soon as the
 //   call's work is done.
 //   * `saved` of saved_bytes() bytes is written by Forward and read by the Backward that belongs to
-//   it.  kInference leaves it alone, but where it is told otherwise.
+//   it.  kInference leaves it alone.
 //   * Within a back end all dst of one image shape have one description, whichever op made them:
 //   any two can be added.
 //   * Calls by pointer (calls.h) are in device memory.
@@ -60,12 +60,11 @@ class InputTransform {
                        const Tensor& dst, Stream& stream) = 0;
 };
 
-// Images of which each value has yet to go through the batch norm and ReLU before a convolution:
-//   x = max(factor[c] * value[c] + offset[c], 0)
-// `norm` is what the batch norm has saved, which is of the same back end.
-struct NormedTensor {
+// What the batch norm with a ReLU before a convolution has read and saved; both are of the same
+// back end.
+struct NormInput {
   Tensor values;
-  const void* norm = nullptr;
+  const void* saved = nullptr;
 };
 
 // A gradient that has yet to go back through the batch norm behind a convolution, as
@@ -94,7 +93,7 @@ struct ConvolutionSpec {
   std::int64_t padding = 0;
   bool adds_diff_src = false;  // BackwardData adds to diff_src instead of overwriting it
   bool wants_sums = false;     // a batch norm is behind it: ForwardWithSums is worth having
-  bool follows_norm = false;   // a batch norm with a ReLU is before it: so are those for that
+  bool follows_norm = false;   // a batch norm with a ReLU is before it: so is BackwardDataSummed
 };
 class Convolution {
  public:
@@ -106,27 +105,19 @@ class Convolution {
                        Stream& stream) = 0;
   // As Forward, and gives the sums of dst that a BatchNorm of the same back end reads in place of
   // adding dst up: sums_bytes() bytes, whose meaning is the back end's business.  REQUIRES:
-  // sums_bytes() > 0, which no convolution has that was not asked to, and not applies_norm().
+  // sums_bytes() > 0, which no convolution has that was not asked to.
   virtual std::size_t sums_bytes() const { return 0; }
   virtual void ForwardWithSums(const Tensor& src, const Tensor& filter, const Tensor& dst,
                                void* sums, void* workspace, Stream& stream);
-  // Whether it applies the batch norm before it while it reads, since that is faster than a pass
-  // that writes what it reads.  Then sums_bytes() > 0, and the two below take the place of Forward,
-  // ForwardWithSums and BackwardFilter.  No convolution does that was not asked to.
-  virtual bool applies_norm() const { return false; }
-  virtual void ForwardNormed(const NormedTensor& src, const Tensor& filter, const Tensor& dst,
-                             void* sums, void* workspace, Stream& stream);
-  virtual void BackwardFilterNormed(const NormedTensor& src, const Tensor& diff_dst,
-                                    const Tensor& diff_filter, void* workspace, Stream& stream);
   virtual void BackwardData(const Tensor& diff_dst, const Tensor& filter, const Tensor& diff_src,
                             void* workspace, Stream& stream) = 0;
   // As BackwardData, and on through the ReLU before the convolution: diff_src becomes the gradient
-  // of what the batch norm there gives, `before` is what that has read, and `sums` becomes what its
+  // of what the batch norm there gives, `before` is that batch norm's, and `sums` becomes what its
   // BackwardSummed needs: gradient_sums_bytes() bytes.  REQUIRES: gradient_sums_bytes() > 0, which
   // no convolution has that was not asked to.
   virtual std::size_t gradient_sums_bytes() const { return 0; }
   virtual void BackwardDataSummed(const Tensor& diff_dst, const Tensor& filter,
-                                  const NormedTensor& before, const Tensor& diff_src, void* sums,
+                                  const NormInput& before, const Tensor& diff_src, void* sums,
                                   void* workspace, Stream& stream);
   virtual void BackwardFilter(const Tensor& src, const Tensor& diff_dst, const Tensor& diff_filter,
                               void* workspace, Stream& stream) = 0;
@@ -138,7 +129,7 @@ class Convolution {
   // diff_filter and the residual's gradient, and diff_src and `sums` as BackwardDataSummed has
   // them. What the convolution has read is computed again from `before`.
   virtual void BackwardNormed(const UnappliedGradient& diff_dst, const Tensor& filter,
-                              const NormedTensor& before, const Tensor& diff_filter,
+                              const NormInput& before, const Tensor& diff_filter,
                               const Tensor& diff_src, void* sums, void* workspace, Stream& stream);
 };
 
@@ -149,9 +140,6 @@ class Convolution {
 // batch, with the unbiased variance (N*H*W / max(N*H*W - 1, 1)) in it.  Otherwise mean and variance
 // are the running ones. scale, shift, running_*: C floats of fp32.  `dst` in Backward is what
 // Forward wrote, and may be empty unless `relu`; the ReLU passes where y > 0.
-//
-// ForwardUnapplied leaves all that is done to single values to the convolution behind it
-// (NormedTensor), which may round what it applies to the type of src.
 struct BatchNormSpec {
   TensorDesc src;
   bool add = false;
@@ -179,12 +167,6 @@ class BatchNorm {
   virtual void Forward(Mode mode, const SummedTensor& src, const Tensor& residual,
                        const BatchNormParameters& parameters, const Tensor& dst, void* saved,
                        void* workspace, Stream& stream) = 0;
-  // For a convolution that applies_norm(), which reads `saved`: written in kInference too.  In the
-  // Backward that belongs to it dst is empty, though there is a ReLU.  What is no number may become
-  // zero in that ReLU, but not in the batch's statistics.  REQUIRES: spec.relu, not spec.add.
-  virtual void ForwardUnapplied(Mode mode, const SummedTensor& src,
-                                const BatchNormParameters& parameters, void* saved, void* workspace,
-                                Stream& stream);
   // diff_residual is empty unless spec.add; it may be diff_dst, and so may diff_src if
   // diff_residual is not. `mode` is that of the forward call: kTraining or kFrozen.  In kFrozen the
   // statistics are constants.

@@ -60,13 +60,13 @@ class DefaultStem final : public Stem {
 
   void Forward(Mode mode, const InputBatch& batch, const Tensor& dst, Stream& stream) override {
     input_transform_->Forward(batch.pixels, batch.mirror, batch.lambda, input_, stream);
-    norm_.Forward(mode, {input_}, {}, normed_, forward_workspace_, stream);
+    norm_.Forward(mode, input_, {}, normed_, forward_workspace_, stream);
     pool_->Forward(normed_, dst, pool_saved_, stream);
   }
 
   void Backward(Mode mode, const Tensor& /*dst*/, const Tensor& diff_dst, Stream& stream) override {
     pool_->Backward(diff_dst, pool_saved_, diff_normed_, stream);
-    norm_.Backward(mode, {input_}, normed_, {diff_normed_},
+    norm_.Backward(mode, input_, normed_, {diff_normed_},
                    {.convolved = diff_normed_, .residual = {}, .src = {}}, backward_workspace_,
                    stream);
   }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <algorithm>
-
 #include "trainer/backend/cuda/cuda_ops.h"
 #include "trainer/backend/cuda/norms/batch_norm_kernels.h"
 #include "trainer/backend/cuda/runtime/layout.h"
@@ -22,13 +20,11 @@ class CudaBatchNorm final : public BatchNorm {
   }
 
   const TensorDesc& dst() const override { return spec_.src; }
-  // What NormSavedFloats says, and if there is a ReLU where it passes: as a mask, in a sixteenth of
-  // the bytes of dst, or by what the convolution behind it applies.
+  // What NormSavedFloats says, and if there is a ReLU a mask of where it passes, in a sixteenth of
+  // the bytes of dst.
   std::size_t saved_bytes() const override {
-    const std::int64_t relu =
-        spec_.relu ? std::max(NormMaskBytes(shape_), NormAppliedBytes(shape_)) : 0;
     return static_cast<std::size_t>(NormSavedFloats(shape_)) * sizeof(float) +
-           static_cast<std::size_t>(relu);
+           static_cast<std::size_t>(spec_.relu ? NormMaskBytes(shape_) : 0);
   }
   std::size_t workspace_bytes() const override {
     return static_cast<std::size_t>(NormScratchFloats(shape_)) * sizeof(float);
@@ -53,20 +49,7 @@ class CudaBatchNorm final : public BatchNorm {
     RunNormForward(shape_, values, call, HandleOf(stream));
   }
 
-  void ForwardUnapplied(Mode mode, const SummedTensor& src, const BatchNormParameters& parameters,
-                        void* saved, void* workspace, Stream& stream) override {
-    DDL_CHECK(spec_.relu && !spec_.add);
-    NormUnapplied call;
-    call.src = {src.values.data, static_cast<const float*>(src.sums)};
-    call.of_batch = mode == Mode::kTraining;
-    call.saved = static_cast<float*>(saved);
-    call.applied = NormAppliedAt(saved, shape_.padded);
-    call.scratch = static_cast<float*>(workspace);
-    RunNormUnapplied(shape_, NormParametersOf(parameters, spec_.epsilon, spec_.kept), call,
-                     HandleOf(stream));
-  }
-
-  void Backward(Mode mode, const Tensor& src, const Tensor& dst, const Tensor& diff_dst,
+  void Backward(Mode mode, const Tensor& src, const Tensor& /*dst*/, const Tensor& diff_dst,
                 const BatchNormParameters& parameters, const void* saved, const Tensor& diff_src,
                 const Tensor& diff_residual, const Tensor& diff_scale, const Tensor& diff_shift,
                 void* workspace, Stream& stream) override {
@@ -80,10 +63,8 @@ class CudaBatchNorm final : public BatchNorm {
     call.diff_shift = diff_shift.As<float>();
     call.of_batch = mode == Mode::kTraining;
     call.saved = static_cast<const float*>(saved);
-    if (spec_.relu && dst) {
+    if (spec_.relu) {
       call.mask = reinterpret_cast<const std::uint8_t*>(call.saved + NormSavedFloats(shape_));
-    } else if (spec_.relu) {
-      call.applied = NormAppliedAt(saved, shape_.padded);
     }
     call.scratch = static_cast<float*>(workspace);
     RunNormBackward(shape_, parameters.scale.As<float>(), call, HandleOf(stream));

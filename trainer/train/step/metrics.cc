@@ -28,7 +28,7 @@ void LossTotals::Add(const LossTotals& other) {
 
 StepExchange Exchange(const StepExchange& own, Communicator& communicator) {
   const LossTotals& totals = own.totals;
-  constexpr std::size_t kNumbers = 11;
+  constexpr std::size_t kNumbers = 10;
   std::array<double, kNumbers + RankSeconds::kPlaces + RankWords::kPlaces> values = {
       totals.loss,
       totals.top1,
@@ -39,8 +39,7 @@ StepExchange Exchange(const StepExchange& own, Communicator& communicator) {
       own.asked.pause ? 1.0 : 0.0,
       static_cast<double>(own.bad_gradients),
       static_cast<double>(own.bad_weights),
-      own.asked.evaluate ? 1.0 : 0.0,
-      static_cast<double>(own.bad_statistics)};
+      own.asked.evaluate ? 1.0 : 0.0};
   DDL_CHECK(own.rank_seconds.size() <= RankSeconds::kPlaces &&
             own.rank_words.size() <= RankWords::kPlaces);
   const auto places = std::span(values).subspan(kNumbers, own.rank_seconds.size());
@@ -54,7 +53,6 @@ StepExchange Exchange(const StepExchange& own, Communicator& communicator) {
           {values[4] > 0, values[5] > 0, values[6] > 0, values[9] > 0},
           static_cast<int>(values[7]),
           static_cast<int>(values[8]),
-          static_cast<int>(values[10]),
           own.rank_seconds,
           own.rank_words};
 }

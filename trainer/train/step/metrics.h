@@ -35,8 +35,6 @@ struct StepExchange {
   int bad_gradients = 0;
   // The same of the weights before the update.
   int bad_weights = 0;
-  // The same of the rank's own running statistics, which are looked at beside bad gradients alone.
-  int bad_statistics = 0;
   // In: of this rank in its place, 0 in the others; out: of all (train/step/rank_seconds.h).  At
   // most RankSeconds::kPlaces, equally many on each rank.
   std::span<double> rank_seconds = {};

@@ -60,10 +60,6 @@ Verdict NanWatch::Judge(const StepRecord& record, const StepExchange& all, LossS
   if (all.bad_gradients > 0 && all.bad_gradients < ranks_) {
     ThrowOfSome(record, all.bad_gradients, ranks_, "gradients");
   }
-  // No gradient that has overflowed: what is no number went forward, and the loss did not show it.
-  if (all.bad_statistics > 0) {
-    return LeaveOut(record, WithRate("running statistics of batch norm are no numbers", record));
-  }
   const bool overflow = all.bad_gradients > 0;
   if (!loss_scale.Update(overflow))
     return LeaveOut(record, WithRate("the gradient is nan", record));

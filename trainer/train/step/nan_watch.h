@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What becomes of a step whose loss, gradient, weights or running statistics are infinite or no
-// numbers (--on_nan).
+// What becomes of a step whose loss, gradient or weights are infinite or no numbers (--on_nan).
 //
 //   kStop  The run ends, before anything is saved.
 //   kSkip  Training goes on without the update of this step, which Sgd has left out on all ranks

@@ -4,13 +4,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <exception>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "trainer/core/error.h"
 #include "trainer/train/step/step_trace.h"
@@ -79,7 +77,6 @@ TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
   times.step = Seconds(end - start);
   own.asked = asked;
   own.bad_gradients = numbers.update_sums.nonfinite != 0 ? 1 : 0;
-  if (own.bad_gradients > 0) own.bad_statistics = StatisticsAreNumbers() ? 0 : 1;
   own.bad_weights = std::isfinite(numbers.update_sums.sum_of_squares) ? 0 : 1;
 
   Outcome outcome;
@@ -157,15 +154,6 @@ void TrainingStep::SetBackStatistics() {
   if (kept_statistics_.bytes() == 0) return;
   parts_.backend.CopyToDevice(parts_.network.statistics().data(), kept_statistics_.data(),
                               kept_statistics_.bytes(), parts_.stream);
-}
-
-bool TrainingStep::StatisticsAreNumbers() {
-  const Buffer& statistics = parts_.network.statistics();
-  std::vector<float> values(statistics.bytes() / sizeof(float));
-  parts_.backend.CopyToHost(values.data(), statistics.data(), values.size() * sizeof(float),
-                            parts_.stream);
-  parts_.stream.Synchronize();
-  return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
 }
 
 SgdParameters TrainingStep::UpdateCall(double learning_rate) {

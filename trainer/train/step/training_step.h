@@ -9,10 +9,9 @@
 // phase the sum over its batches; batch norm sees one batch at a time, and each updates the running
 // statistics.
 //
-// What becomes of a loss, a gradient or statistics that are not finite is for NanWatch to say.  A
-// step that it leaves out leaves no trace: the running statistics are set back too.  Moving
-// averages of the weights, where they are kept, move with each update and stay where it is left
-// out.
+// What becomes of a loss or a gradient that is not finite is for NanWatch to say.  A step that it
+// leaves out leaves no trace: the running statistics are set back too.  Moving averages of the
+// weights, where they are kept, move with each update and stay where it is left out.
 
 #pragma once
 
@@ -109,8 +108,6 @@ class TrainingStep {
   StepTimes Times(BatchPlace place) const;
   void KeepStatistics();
   void SetBackStatistics();
-  // Waits for the device.
-  bool StatisticsAreNumbers();
 
   TrainingStepParts parts_;
   const Mode mode_;

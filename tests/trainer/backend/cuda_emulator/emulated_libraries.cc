@@ -100,32 +100,19 @@ class EmulatedConvolution final : public Convolution {
 
   void Forward(const Tensor& src, const Tensor& filter, const Tensor& dst, void* workspace,
                Stream& stream) override {
-    QueueForward({src}, filter, dst, nullptr, workspace, stream);
+    QueueForward(src, filter, dst, nullptr, workspace, stream);
   }
 
   // In 16 bits, as cuDNN.
   std::size_t sums_bytes() const override {
-    const bool has_sums = applies_norm() || (spec_.wants_sums && dst_.dtype != DType::kFloat32);
+    const bool has_sums = spec_.wants_sums && dst_.dtype != DType::kFloat32;
     return has_sums ? 2 * static_cast<std::size_t>(PaddedChannels(dst_.shape[1])) * sizeof(float)
                     : 0;
   }
   void ForwardWithSums(const Tensor& src, const Tensor& filter, const Tensor& dst, void* sums,
                        void* workspace, Stream& stream) override {
     DDL_CHECK(sums_bytes() > 0);
-    QueueForward({src}, filter, dst, static_cast<float*>(sums), workspace, stream);
-  }
-
-  // In fp16, as cuDNN, but of all shapes.
-  bool applies_norm() const override { return spec_.follows_norm && dst_.dtype == DType::kFloat16; }
-  void ForwardNormed(const NormedTensor& src, const Tensor& filter, const Tensor& dst, void* sums,
-                     void* workspace, Stream& stream) override {
-    DDL_CHECK(applies_norm() && src.norm != nullptr);
     QueueForward(src, filter, dst, static_cast<float*>(sums), workspace, stream);
-  }
-  void BackwardFilterNormed(const NormedTensor& src, const Tensor& diff_dst,
-                            const Tensor& diff_filter, void* workspace, Stream& stream) override {
-    DDL_CHECK(applies_norm() && src.norm != nullptr);
-    QueueBackwardFilter(src, diff_dst, diff_filter, workspace, stream);
   }
 
   void BackwardData(const Tensor& diff_dst, const Tensor& filter, const Tensor& diff_src,
@@ -140,13 +127,14 @@ class EmulatedConvolution final : public Convolution {
     });
   }
 
-  // The sum of products and the sum; the other arrays are cuDNN's and of no use.
+  // In fp16, as cuDNN, but of all shapes: the sum of products and the sum; the other arrays are
+  // cuDNN's and of no use.
   std::size_t gradient_sums_bytes() const override {
     const bool has_sums =
         spec_.follows_norm && !spec_.adds_diff_src && dst_.dtype == DType::kFloat16;
     return has_sums || applies_norm_backward() ? 5 * SrcChannels() * sizeof(float) : 0;
   }
-  void BackwardDataSummed(const Tensor& diff_dst, const Tensor& filter, const NormedTensor& before,
+  void BackwardDataSummed(const Tensor& diff_dst, const Tensor& filter, const NormInput& before,
                           const Tensor& diff_src, void* sums, void* workspace,
                           Stream& stream) override {
     DDL_CHECK(gradient_sums_bytes() > 0);
@@ -157,13 +145,20 @@ class EmulatedConvolution final : public Convolution {
 
   void BackwardFilter(const Tensor& src, const Tensor& diff_dst, const Tensor& diff_filter,
                       void* workspace, Stream& stream) override {
-    QueueBackwardFilter({src}, diff_dst, diff_filter, workspace, stream);
+    cuda_emulator::QueueWork(HandleOf(stream), [=, this] {
+      UseWorkspace(workspace);
+      const Floats x = Load(src);
+      const Floats y = Load(diff_dst);
+      Floats f = Zeros(filter_);
+      ForEachProduct([&](Index i, Index j, Index k) { f[j] += x[i] * y[k]; });
+      Store(f, diff_filter);
+    });
   }
 
   // Wherever there is a kernel.
   bool applies_norm_backward() const override { return expansion_.has_value(); }
   void BackwardNormed(const UnappliedGradient& diff_dst, const Tensor& filter,
-                      const NormedTensor& before, const Tensor& diff_filter, const Tensor& diff_src,
+                      const NormInput& before, const Tensor& diff_filter, const Tensor& diff_src,
                       void* sums, void* workspace, Stream& stream) override {
     DDL_CHECK(applies_norm_backward());
     RunExpansionBackward(
@@ -179,9 +174,9 @@ class EmulatedConvolution final : public Convolution {
 
   // As cuDNN's graph does it: the ReLU's input is computed again from what the batch norm has
   // saved.
-  void Gate(const NormedTensor& before, const Tensor& diff_src, float* sums) const {
+  void Gate(const NormInput& before, const Tensor& diff_src, float* sums) const {
     const std::size_t channels = SrcChannels();
-    const auto* mean = static_cast<const float*>(before.norm);
+    const auto* mean = static_cast<const float*>(before.saved);
     const float* inverse = mean + channels;
     const float* scale = inverse + channels;
     const float* shift = scale + channels;
@@ -198,39 +193,11 @@ class EmulatedConvolution final : public Convolution {
     Store(gradient, diff_src);
   }
 
-  // What the convolution reads.
-  Floats LoadNormed(const NormedTensor& src) const {
-    Floats values = Load(src.values);
-    if (src.norm == nullptr) return values;
-    const std::size_t channels = SrcChannels();
-    const auto* factor =
-        static_cast<const __half*>(NormAppliedAt(src.norm, static_cast<int>(channels)));
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const std::size_t c = i % channels;
-      const float moved = __half2float(factor[c]) * values[i] + __half2float(factor[channels + c]);
-      // Tensor cores read it in 16 bits.  Not a number may become zero (CUDA's fmaxf).
-      values[i] = __half2float(__float2half_rn(std::fmax(moved, 0.0F)));
-    }
-    return values;
-  }
-
-  void QueueBackwardFilter(const NormedTensor& src, const Tensor& diff_dst,
-                           const Tensor& diff_filter, void* workspace, Stream& stream) {
-    cuda_emulator::QueueWork(HandleOf(stream), [=, this] {
-      UseWorkspace(workspace);
-      const Floats x = LoadNormed(src);
-      const Floats y = Load(diff_dst);
-      Floats f = Zeros(filter_);
-      ForEachProduct([&](Index i, Index j, Index k) { f[j] += x[i] * y[k]; });
-      Store(f, diff_filter);
-    });
-  }
-
-  void QueueForward(const NormedTensor& src, const Tensor& filter, const Tensor& dst, float* sums,
+  void QueueForward(const Tensor& src, const Tensor& filter, const Tensor& dst, float* sums,
                     void* workspace, Stream& stream) {
     cuda_emulator::QueueWork(HandleOf(stream), [=, this] {
       UseWorkspace(workspace);
-      const Floats x = LoadNormed(src);
+      const Floats x = Load(src);
       const Floats f = Load(filter);
       Floats y = Zeros(dst_);
       ForEachProduct([&](Index i, Index j, Index k) { y[k] += x[i] * f[j]; });

@@ -144,24 +144,10 @@ TEST_F(KernelOrPasses, IsAsThePlansHaveIt) {
   EXPECT_FALSE(Takes(55, {}));
 }
 
-// The other two ways that passes may have.
-TEST_F(KernelOrPasses, KnowsPassesThatApplyTheNormOrGoBackThroughTheRelu) {
+// The other way that passes may have.
+TEST_F(KernelOrPasses, KnowsPassesThatGoBackThroughTheRelu) {
   const std::int64_t pixels = 58;
   ExpansionPasses passes = Passes(pixels, kSlow);
-  passes.applies_norm = true;
-  const auto filter = passes.backward_filter;
-  std::vector<__half> normed(static_cast<std::size_t>(pixels * kIn));
-  passes.backward_filter = [&](Operands of, cudaStream_t stream) {
-    const __half* factor = Halves(of.norm);
-    for (std::size_t i = 0; i < normed.size(); ++i) {
-      const std::size_t c = i % std::size_t{kIn};
-      const float moved =
-          ToFloat(factor[c]) * ToFloat(Halves(of.src)[i]) + ToFloat(factor[kIn + c]);
-      Assign(normed[i], std::max(moved, 0.0F));
-    }
-    of.src = normed.data();
-    filter(of, stream);
-  };
   passes.gates = true;
   const auto data = passes.backward_data;
   passes.backward_data = [&](const Operands& of, cudaStream_t stream) {

@@ -41,6 +41,21 @@ TEST(CudaPlans, AreNoNewsWhereTheyAreKnown) {
   EXPECT_EQ(plans->TakeNews(), std::nullopt);
 }
 
+// An earlier version raced for more.
+TEST(CudaPlans, ThatNobodyAsksForAreKept) {
+  PlanCache earlier;
+  earlier.Add(
+      "A GPU: forward of a convolution 256x64x56x56 to 64 channels, of a batch norm, with sums",
+      "cudnn 3 1 2");
+  const auto plans = std::make_shared<PlanCache>();
+  ASSERT_TRUE(plans->Read(*earlier.TakeNews()));
+  MakeAConvolution(plans);
+  EXPECT_THAT(plans->TakeNews(),
+              testing::Optional(
+                  testing::AllOf(testing::HasSubstr(", of a batch norm, with sums\tcudnn 3 1 2\n"),
+                                 testing::HasSubstr(": convolution\tloops\n"))));
+}
+
 TEST(CudaPlans, NeedNotBeKept) { MakeAConvolution(nullptr); }
 
 }  // namespace

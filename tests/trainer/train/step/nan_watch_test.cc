@@ -60,20 +60,6 @@ TEST(NanWatch, StopsSayingTheStepWhatItIsAndWhatToTry) {
   EXPECT_THAT(EndOf(watch, RecordOf(INFINITY), Exchanged(0)), HasSubstr("the loss is inf"));
 }
 
-// A ReLU may turn not-a-number into zero, so that the loss is one all the same.
-TEST(NanWatch, StatisticsThatAreNoNumbersAreNoOverflow) {
-  StepExchange all = Exchanged(kRanks);
-  all.bad_statistics = 1;  // each rank has its own
-  LossScale scale = LossScale::Dynamic(256);
-  NanWatch watch(OnNan::kRollback, kRanks);
-  EXPECT_EQ(watch.Judge(RecordOf(2), all, scale), Verdict::kRollback);
-  EXPECT_EQ(watch.found(),
-            "step 12: running statistics of batch norm are no numbers (learning rate 0.5)");
-  NanWatch skipping(OnNan::kSkip, kRanks);
-  EXPECT_EQ(skipping.Judge(RecordOf(2), all, scale), Verdict::kLeftOut);
-  EXPECT_EQ(scale.scale(), 256);
-}
-
 TEST(NanWatch, LeavesARollbackToItsCallerSayingWhatItFound) {
   NanWatch watch(OnNan::kRollback, kRanks);
   LossScale scale = LossScale::Dynamic(2);

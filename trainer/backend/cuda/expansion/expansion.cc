@@ -27,7 +27,7 @@ std::size_t ExpansionWorkspaceBytes(const ExpansionShape& shape) {
 }
 
 ExpansionBackward ExpansionCallOf(const UnappliedGradient& diff_dst, const Tensor& filter,
-                                  const NormedTensor& before, const Tensor& diff_filter,
+                                  const NormInput& before, const Tensor& diff_filter,
                                   const Tensor& diff_src, void* sums, void* workspace) {
   return {.gradient = diff_dst.gradient.data,
           .mask = static_cast<const std::uint8_t*>(diff_dst.mask),
@@ -38,7 +38,7 @@ ExpansionBackward ExpansionCallOf(const UnappliedGradient& diff_dst, const Tenso
           .filter = filter.data,
           .diff_filter = diff_filter.data,
           .before = before.values.data,
-          .saved = static_cast<const float*>(before.norm),
+          .saved = static_cast<const float*>(before.saved),
           .diff_src = diff_src.data,
           .sums = static_cast<float*>(sums),
           .scratch = static_cast<float*>(workspace)};

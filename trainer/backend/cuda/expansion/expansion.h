@@ -12,15 +12,15 @@
 
 namespace trainer {
 
-// Of a convolution that was asked to apply batch norms, on the current GPU: none if the kernel does
-// not compute it.
+// Of a convolution on the current GPU: none if the kernel does not compute it, or it is not between
+// batch norms.
 std::optional<ExpansionShape> ExpansionOf(const ConvolutionSpec& spec);
 
 std::size_t ExpansionWorkspaceBytes(const ExpansionShape& shape);
 
 // The arguments of Convolution::BackwardNormed.
 ExpansionBackward ExpansionCallOf(const UnappliedGradient& diff_dst, const Tensor& filter,
-                                  const NormedTensor& before, const Tensor& diff_filter,
+                                  const NormInput& before, const Tensor& diff_filter,
                                   const Tensor& diff_src, void* sums, void* workspace);
 
 }  // namespace trainer

@@ -2,7 +2,6 @@
 
 #include "trainer/backend/cuda/expansion/expansion_race.h"
 
-#include <algorithm>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -47,7 +46,7 @@ class RacingNorm {
                .multiprocessors = shape.multiprocessors},
         src_(TensorBytes(shape_)),
         saved_(FloatBytes(NormSavedFloats(shape_)) +
-               static_cast<std::size_t>(std::max(NormMaskBytes(shape_), NormAppliedBytes(shape_)))),
+               static_cast<std::size_t>(NormMaskBytes(shape_))),
         channels_(FloatBytes(std::int64_t{6} * channels)),
         scratch_(FloatBytes(NormScratchFloats(shape_))),
         adds_(adds) {
@@ -70,7 +69,6 @@ class RacingNorm {
   std::uint8_t* mask() const {
     return reinterpret_cast<std::uint8_t*>(saved() + NormSavedFloats(shape_));
   }
-  void* applied() const { return NormAppliedAt(saved_.data(), shape_.padded); }
   const float* scale() const { return Channels(0); }
   float* diff_scale() const { return Channels(4); }
 
@@ -85,15 +83,6 @@ class RacingNorm {
     call.mask = mask();
     call.scratch = static_cast<float*>(scratch_.data());
     RunNormForward(shape_, parameters(), call, stream);
-  }
-  void Unapplied(cudaStream_t stream) const {
-    NormUnapplied call;
-    call.src.values = src();
-    call.of_batch = true;
-    call.saved = saved();
-    call.applied = applied();
-    call.scratch = static_cast<float*>(scratch_.data());
-    RunNormUnapplied(shape_, parameters(), call, stream);
   }
   NormBackward Backward(const void* diff_dst, void* diff_src) const {
     NormBackward call;
@@ -147,11 +136,7 @@ class ExpansionRace {
         scratch_(RacingNorm::FloatBytes(ExpansionScratchFloats(shape))) {
     const std::unique_ptr<Stream> stream = MakeCudaStream();
     behind_.Forward(gradient_.data(), between_.data(), HandleOf(*stream));
-    if (passes.applies_norm) {
-      before_.Unapplied(HandleOf(*stream));
-    } else {
-      before_.Forward(nullptr, src_.data(), HandleOf(*stream));
-    }
+    before_.Forward(nullptr, src_.data(), HandleOf(*stream));
     stream->Synchronize();
   }
 
@@ -161,16 +146,14 @@ class ExpansionRace {
     call.diff_residual = residual_.data();
     RunNormBackward(behind_.shape(), behind_.scale(), call, stream);
     void* const diff_src = diff_src_[0].data();
-    const ExpansionPasses::Operands operands = {
-        .src = passes_.applies_norm ? before_.src() : src_.data(),
-        .norm = before_.applied(),
-        .diff_dst = between_.data(),
-        .filter = filter_.data(),
-        .diff_filter = diff_filter_[0].data(),
-        .diff_src = diff_src,
-        .before = before_.src(),
-        .saved = before_.saved(),
-        .sums = Sums()};
+    const ExpansionPasses::Operands operands = {.src = src_.data(),
+                                                .diff_dst = between_.data(),
+                                                .filter = filter_.data(),
+                                                .diff_filter = diff_filter_[0].data(),
+                                                .diff_src = diff_src,
+                                                .before = before_.src(),
+                                                .saved = before_.saved(),
+                                                .sums = Sums()};
     passes_.backward_filter(operands, stream);
     passes_.backward_data(operands, stream);
     NormBackward last = before_.Backward(diff_src, diff_src);
@@ -178,9 +161,6 @@ class ExpansionRace {
     if (passes_.gates) {
       last.mask = nullptr;
       last.sums = Sums();
-    } else if (passes_.applies_norm) {
-      last.mask = nullptr;
-      last.applied = before_.applied();
     }
     RunNormBackward(before_.shape(), before_.scale(), last, stream);
   }

@@ -17,8 +17,7 @@ namespace trainer {
 // What the convolution does without the kernel, from the gradient of what it gives.
 struct ExpansionPasses {
   struct Operands {
-    void* src;   // what the batch norm before has given, or read if applies_norm
-    void* norm;  // what is to be applied then (NormAppliedAt)
+    void* src;  // what the batch norm before has given
     void* diff_dst;
     void* filter;
     void* diff_filter;
@@ -29,8 +28,7 @@ struct ExpansionPasses {
   };
   std::function<void(const Operands&, cudaStream_t)> backward_filter;
   std::function<void(const Operands&, cudaStream_t)> backward_data;
-  bool applies_norm = false;  // backward_filter
-  bool gates = false;         // backward_data goes on through the ReLU and sums
+  bool gates = false;  // backward_data goes on through the ReLU and sums
 };
 
 // As `plans` have it, or as a race says in which each does all that lies between the gradient of

@@ -12,7 +12,6 @@
 #include "trainer/backend/cuda/expansion/expansion.h"
 #include "trainer/backend/cuda/expansion/expansion_race.h"
 #include "trainer/backend/cuda/libraries/cudnn_device.h"
-#include "trainer/backend/cuda/norms/batch_norm_kernels.h"
 #include "trainer/backend/cuda/runtime/layout.h"
 #include "trainer/backend/cuda/runtime/runtime.h"
 #include "trainer/backend/cuda/runtime/timing.h"
@@ -43,10 +42,7 @@ class CudnnConvolution final : public Convolution {
       algorithms_[pass] = &device_->Choose(of_pass, rules);
     }
     if (spec.wants_sums) with_sums_ = device_->ChooseWithSums(graph, rules);
-    if (spec.follows_norm) {
-      with_norm_ = device_->ChooseWithNorm(graph, rules);
-      if (!spec.adds_diff_src) gated_ = device_->ChooseGated(graph, rules);
-    }
+    if (spec.follows_norm && !spec.adds_diff_src) gated_ = device_->ChooseGated(graph, rules);
     if (!rules.deterministic) expansion_ = ChosenExpansion(spec);
   }
 
@@ -55,7 +51,6 @@ class CudnnConvolution final : public Convolution {
   std::size_t workspace_bytes() const override {
     std::vector<const ConvolutionAlgorithm*> all(algorithms_.begin(), algorithms_.end());
     if (with_sums_ != nullptr) all.push_back(with_sums_);
-    if (with_norm_) all.insert(all.end(), {with_norm_->forward, with_norm_->backward_filter});
     if (gated_ != nullptr) all.push_back(gated_);
     std::size_t bytes = 0;
     for (const ConvolutionAlgorithm* algorithm : all) {
@@ -68,35 +63,13 @@ class CudnnConvolution final : public Convolution {
                Stream& stream) override {
     Run(ConvolutionPass::kForward, src, filter, dst, workspace, stream);
   }
-  std::size_t sums_bytes() const override {
-    return with_sums_ != nullptr || with_norm_ ? sums_bytes_ : 0;
-  }
+  std::size_t sums_bytes() const override { return with_sums_ != nullptr ? sums_bytes_ : 0; }
   void ForwardWithSums(const Tensor& src, const Tensor& filter, const Tensor& dst, void* sums,
                        void* workspace, Stream& stream) override {
     DDL_CHECK(with_sums_ != nullptr);
     with_sums_->Run(device_->handle(), ConvolutionPass::kForward,
                     {.src = src.data, .filter = filter.data, .dst = dst.data, .sums = sums},
                     workspace, HandleOf(stream));
-  }
-  bool applies_norm() const override { return with_norm_.has_value(); }
-  void ForwardNormed(const NormedTensor& src, const Tensor& filter, const Tensor& dst, void* sums,
-                     void* workspace, Stream& stream) override {
-    with_norm_.value().forward->Run(device_->handle(), ConvolutionPass::kForward,
-                                    {.src = src.values.data,
-                                     .filter = filter.data,
-                                     .dst = dst.data,
-                                     .sums = sums,
-                                     .norm = NormAppliedAt(src.norm, channels_)},
-                                    workspace, HandleOf(stream));
-  }
-  void BackwardFilterNormed(const NormedTensor& src, const Tensor& diff_dst,
-                            const Tensor& diff_filter, void* workspace, Stream& stream) override {
-    with_norm_.value().backward_filter->Run(device_->handle(), ConvolutionPass::kBackwardFilter,
-                                            {.src = src.values.data,
-                                             .filter = diff_filter.data,
-                                             .dst = diff_dst.data,
-                                             .norm = NormAppliedAt(src.norm, channels_)},
-                                            workspace, HandleOf(stream));
   }
   void BackwardData(const Tensor& diff_dst, const Tensor& filter, const Tensor& diff_src,
                     void* workspace, Stream& stream) override {
@@ -105,7 +78,7 @@ class CudnnConvolution final : public Convolution {
   std::size_t gradient_sums_bytes() const override {
     return gated_ == nullptr && !expansion_ ? 0 : GatedSumsBytes();
   }
-  void BackwardDataSummed(const Tensor& diff_dst, const Tensor& filter, const NormedTensor& before,
+  void BackwardDataSummed(const Tensor& diff_dst, const Tensor& filter, const NormInput& before,
                           const Tensor& diff_src, void* sums, void* workspace,
                           Stream& stream) override {
     DDL_CHECK(gated_ != nullptr);
@@ -115,7 +88,7 @@ class CudnnConvolution final : public Convolution {
                  .dst = diff_dst.data,
                  .sums = sums,
                  .gate = before.values.data,
-                 .statistics = static_cast<const float*>(before.norm)},
+                 .statistics = static_cast<const float*>(before.saved)},
                 workspace, HandleOf(stream));
   }
   void BackwardFilter(const Tensor& src, const Tensor& diff_dst, const Tensor& diff_filter,
@@ -124,7 +97,7 @@ class CudnnConvolution final : public Convolution {
   }
   bool applies_norm_backward() const override { return expansion_.has_value(); }
   void BackwardNormed(const UnappliedGradient& diff_dst, const Tensor& filter,
-                      const NormedTensor& before, const Tensor& diff_filter, const Tensor& diff_src,
+                      const NormInput& before, const Tensor& diff_filter, const Tensor& diff_src,
                       void* sums, void* workspace, Stream& stream) override {
     RunExpansionBackward(
         expansion_.value(),
@@ -150,7 +123,6 @@ class CudnnConvolution final : public Convolution {
     if (!shape) return std::nullopt;
     const ScratchMemory workspace(workspace_bytes());
     ExpansionPasses passes;
-    passes.applies_norm = applies_norm();
     passes.gates = gated_ != nullptr;
     const auto run = [&](const ConvolutionAlgorithm* algorithm, ConvolutionPass pass,
                          const ConvolutionOperands& operands, cudaStream_t stream) {
@@ -160,13 +132,8 @@ class CudnnConvolution final : public Convolution {
     };
     passes.backward_filter = [&](const ExpansionPasses::Operands& operands, cudaStream_t stream) {
       constexpr auto kPass = ConvolutionPass::kBackwardFilter;
-      run(with_norm_ ? with_norm_->backward_filter : algorithms_[static_cast<std::size_t>(kPass)],
-          kPass,
-          {.src = operands.src,
-           .filter = operands.diff_filter,
-           .dst = operands.diff_dst,
-           .norm = with_norm_ ? operands.norm : nullptr},
-          stream);
+      run(algorithms_[static_cast<std::size_t>(kPass)], kPass,
+          {.src = operands.src, .filter = operands.diff_filter, .dst = operands.diff_dst}, stream);
     };
     passes.backward_data = [&](const ExpansionPasses::Operands& operands, cudaStream_t stream) {
       constexpr auto kPass = ConvolutionPass::kBackwardData;
@@ -191,9 +158,8 @@ class CudnnConvolution final : public Convolution {
   TensorDesc dst_;
   std::array<const ConvolutionAlgorithm*, 3> algorithms_{};  // by ConvolutionPass
   const ConvolutionAlgorithm* with_sums_ = nullptr;          // none, or that of ForwardWithSums
-  std::optional<CudnnDevice::WithNorm> with_norm_;
-  const ConvolutionAlgorithm* gated_ = nullptr;  // none, or that of BackwardDataSummed
-  std::optional<ExpansionShape> expansion_;      // that of BackwardNormed
+  const ConvolutionAlgorithm* gated_ = nullptr;              // none, or that of BackwardDataSummed
+  std::optional<ExpansionShape> expansion_;                  // that of BackwardNormed
 };
 
 }  // namespace

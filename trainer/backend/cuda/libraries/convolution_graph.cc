@@ -14,8 +14,7 @@ std::string ToString(const ConvolutionGraph& graph) {
          " channels, kernel " + std::to_string(graph.kernel) + ", stride " +
          std::to_string(graph.stride) + ", padding " + std::to_string(graph.padding) + ", " +
          std::string(NameOf(graph.dtype)) + (graph.adds ? ", added to what is there" : "") +
-         (graph.applies_norm ? ", of a batch norm" : "") + (graph.sums ? ", with sums" : "") +
-         (graph.gated ? ", before a ReLU, with sums" : "");
+         (graph.sums ? ", with sums" : "") + (graph.gated ? ", before a ReLU, with sums" : "");
 }
 
 }  // namespace trainer

@@ -25,9 +25,6 @@ struct ConvolutionGraph {
   // Forward only: also of each filter the sum of the result over images and pixels, and then of
   // each the sum of squares, in fp32.
   bool sums = false;
-  // Forward and backward filter only: the convolution is of max(factor * src + offset, 0), with a
-  // factor and an offset for each channel, of the type of src.  What is outside of src is 0.
-  bool applies_norm = false;
   // Backward data only, and not adding: src is a ReLU over a batch norm, and the result is the
   // gradient before that ReLU; what the batch norm needs of it is summed.
   bool gated = false;
@@ -55,7 +52,6 @@ struct ConvolutionOperands {
   // Null unless the graph has them: 2 x filters floats if it has sums, kGradientSumArrays x
   // channels if it is gated.
   void* sums = nullptr;
-  const void* norm = nullptr;  // factors of all channels, then offsets; null unless it applies them
   // Null unless it is gated: what the batch norm has read, and its mean, 1 / deviation, scale and
   // shift, of all channels each.
   const void* gate = nullptr;

@@ -30,7 +30,7 @@ std::int64_t SrcElements(const ConvolutionGraph& graph) {
 
 // Memory for one run of any pass of a convolution.
 struct TimingMemory {
-  ScratchMemory src, filter, dst, sums, norm, gate, statistics, workspace;
+  ScratchMemory src, filter, dst, sums, gate, statistics, workspace;
 
   TimingMemory(const ConvolutionGraph& graph, std::size_t workspace_bytes)
       : src(BytesOf(graph, SrcElements(graph))),
@@ -39,7 +39,6 @@ struct TimingMemory {
         sums(FloatBytes(graph.sums    ? 2 * graph.filters
                         : graph.gated ? kGradientSumArrays * graph.channels
                                       : 0)),
-        norm(graph.applies_norm ? BytesOf(graph, 2 * graph.channels) : 0),
         gate(graph.gated ? BytesOf(graph, SrcElements(graph)) : 0),
         statistics(FloatBytes(graph.gated ? 4 * graph.channels : 0)),
         workspace(workspace_bytes) {}
@@ -47,17 +46,11 @@ struct TimingMemory {
   // Queues one run of `algorithm` for a graph of that size.
   void Run(const ConvolutionAlgorithm& algorithm, const ConvolutionGraph& graph,
            cudnnHandle_t handle, cudaStream_t stream) const {
-    RunOn(src.data(), algorithm, graph, handle, stream);
-  }
-  // The same with another src.
-  void RunOn(void* other_src, const ConvolutionAlgorithm& algorithm, const ConvolutionGraph& graph,
-             cudnnHandle_t handle, cudaStream_t stream) const {
     const ConvolutionOperands operands = {
-        .src = other_src,
+        .src = src.data(),
         .filter = filter.data(),
         .dst = dst.data(),
         .sums = graph.sums || graph.gated ? sums.data() : nullptr,
-        .norm = graph.applies_norm ? norm.data() : nullptr,
         .gate = graph.gated ? gate.data() : nullptr,
         .statistics = static_cast<const float*>(statistics.data())};
     algorithm.Run(handle, graph.pass, operands, workspace.data(), stream);
@@ -126,51 +119,6 @@ std::optional<std::size_t> RaceWithSums(cudnnHandle_t handle, const ConvolutionG
                  memory.Run(without, alone, handle, stream);
                  RunNormSums(shape, memory.dst.data(), static_cast<float*>(partial.data()), stream);
                }));
-}
-
-std::optional<std::size_t> RaceWithNorm(cudnnHandle_t handle, const ConvolutionGraph& graph,
-                                        const std::vector<ConvolutionAlgorithm>& candidates,
-                                        const ConvolutionAlgorithm& backward_filter,
-                                        const WithoutNorm& without) {
-  const ConvolutionAlgorithm& plain =
-      without.with_sums == nullptr ? without.forward : *without.with_sums;
-  const std::size_t workspace_bytes =
-      std::max({WorkspaceBytes(candidates), backward_filter.workspace_bytes(),
-                plain.workspace_bytes(), without.backward_filter.workspace_bytes()});
-  ConvolutionGraph filter = graph;
-  filter.pass = ConvolutionPass::kBackwardFilter;
-  filter.sums = false;
-  ConvolutionGraph alone = graph;
-  alone.applies_norm = false;
-  alone.sums = without.with_sums != nullptr;
-  ConvolutionGraph filter_alone = filter;
-  filter_alone.applies_norm = false;
-  const NormShape behind = NormShapeBehind(graph);
-  const TimingMemory memory(graph, workspace_bytes);
-  const NormTimingMemory norm({.shape = NormShapeBefore(graph), .has_mask = true});
-  const ScratchMemory partial(FloatBytes(NormScratchFloats(behind)));
-
-  const auto with_norm = [&](const ConvolutionAlgorithm& forward, cudaStream_t stream) {
-    norm.RunUnapplied(memory.norm.data(), stream);
-    memory.Run(forward, graph, handle, stream);
-    memory.Run(backward_filter, filter, handle, stream);
-  };
-  const auto with_passes = [&](const NormPace& pace, cudaStream_t stream) {
-    void* const normed = norm.RunForward(pace, stream);
-    memory.RunOn(normed, plain, alone, handle, stream);
-    if (!alone.sums) {
-      RunNormSums(behind, memory.dst.data(), static_cast<float*>(partial.data()), stream);
-    }
-    memory.RunOn(normed, without.backward_filter, filter_alone, handle, stream);
-  };
-  return OneOf(candidates, FastestOf(candidates.size() + kNormPaces.size(),
-                                     [&](std::size_t i, cudaStream_t stream) {
-                                       if (i < candidates.size()) {
-                                         with_norm(candidates[i], stream);
-                                       } else {
-                                         with_passes(kNormPaces[i - candidates.size()], stream);
-                                       }
-                                     }));
 }
 
 std::optional<std::size_t> RaceGated(cudnnHandle_t handle, const ConvolutionGraph& graph,

@@ -25,20 +25,6 @@ std::optional<std::size_t> RaceWithSums(cudnnHandle_t handle, const ConvolutionG
                                         const std::vector<ConvolutionAlgorithm>& candidates,
                                         const ConvolutionAlgorithm& without);
 
-// The graph is that of a forward pass with sums that applies a norm.  In the race is what is done
-// once for each batch: forward what goes through the norm, and backward the filter, by
-// `backward_filter`, which applies the norm, or as `without` has it.  What batch norm does backward
-// is left out: it reads and writes the same tensors either way.
-struct WithoutNorm {
-  const ConvolutionAlgorithm& forward;
-  const ConvolutionAlgorithm* with_sums;  // null if a pass adds up
-  const ConvolutionAlgorithm& backward_filter;
-};
-std::optional<std::size_t> RaceWithNorm(cudnnHandle_t handle, const ConvolutionGraph& graph,
-                                        const std::vector<ConvolutionAlgorithm>& candidates,
-                                        const ConvolutionAlgorithm& backward_filter,
-                                        const WithoutNorm& without);
-
 // The graph is that of a gated backward data, `ungated` that of the plain one.
 std::optional<std::size_t> RaceGated(cudnnHandle_t handle, const ConvolutionGraph& graph,
                                      const std::vector<ConvolutionAlgorithm>& candidates,

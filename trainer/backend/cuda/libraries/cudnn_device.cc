@@ -74,7 +74,7 @@ const CudnnDevice::Choice* CudnnDevice::Known(const ConvolutionGraph& graph,
 
 const ConvolutionAlgorithm& CudnnDevice::Choose(const ConvolutionGraph& graph,
                                                 const EngineRules& rules) {
-  DDL_CHECK(!graph.sums && !graph.applies_norm && !graph.gated);
+  DDL_CHECK(!graph.sums && !graph.gated);
   const Choice* choice = Known(graph, rules);
   if (choice == nullptr) choice = &choices_.emplace_back(Choice{graph, rules, Find(graph, rules)});
   return *choice->algorithm;
@@ -92,33 +92,10 @@ const ConvolutionAlgorithm* CudnnDevice::ChooseWithSums(const ConvolutionGraph& 
   });
 }
 
-std::optional<CudnnDevice::WithNorm> CudnnDevice::ChooseWithNorm(const ConvolutionGraph& graph,
-                                                                 const EngineRules& rules) {
-  // As above.  Those of fp32 could round to TF32 without saying so, and in bfloat16 factors and
-  // offsets would have eight bits.
-  if (rules.deterministic || graph.dtype != DType::kFloat16) return std::nullopt;
-  ConvolutionGraph filter = graph;
-  filter.pass = ConvolutionPass::kBackwardFilter;
-  const WithoutNorm without = {Choose(graph, rules), ChooseWithSums(graph, rules),
-                               Choose(filter, rules)};
-  filter.applies_norm = true;
-  // Whether it is worth it shows in the race of the forward pass.
-  const ConvolutionAlgorithm* backward_filter = ChooseFused(
-      filter, rules,
-      [&](const auto& candidates) { return std::optional(Fastest(handle(), filter, candidates)); });
-  if (backward_filter == nullptr) return std::nullopt;
-  ConvolutionGraph with_norm = graph;
-  with_norm.sums = with_norm.applies_norm = true;
-  const ConvolutionAlgorithm* forward = ChooseFused(with_norm, rules, [&](const auto& candidates) {
-    return RaceWithNorm(handle(), with_norm, candidates, *backward_filter, without);
-  });
-  if (forward == nullptr) return std::nullopt;
-  return WithNorm{forward, backward_filter};
-}
-
 const ConvolutionAlgorithm* CudnnDevice::ChooseGated(const ConvolutionGraph& graph,
                                                      const EngineRules& rules) {
-  if (rules.deterministic || graph.dtype != DType::kFloat16) return nullptr;  // as above
+  // As above.  Those of fp32 could round to TF32 without saying so.
+  if (rules.deterministic || graph.dtype != DType::kFloat16) return nullptr;
   ConvolutionGraph gated = graph;
   gated.pass = ConvolutionPass::kBackwardData;
   const ConvolutionAlgorithm& ungated = Choose(gated, rules);

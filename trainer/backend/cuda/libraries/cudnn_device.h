@@ -41,14 +41,6 @@ class CudnnDevice {
   // none that is faster than Choose(graph) and adding up.
   const ConvolutionAlgorithm* ChooseWithSums(const ConvolutionGraph& graph,
                                              const EngineRules& rules);
-  // Of the forward pass `graph` with sums, and of its backward filter, those that apply the batch
-  // norm before it.  None if there are none, or if a pass that applies it and the best without are
-  // faster together.
-  struct WithNorm {
-    const ConvolutionAlgorithm* forward;
-    const ConvolutionAlgorithm* backward_filter;
-  };
-  std::optional<WithNorm> ChooseWithNorm(const ConvolutionGraph& graph, const EngineRules& rules);
   // Of the backward data of the forward pass `graph`, one that goes on through the ReLU before it
   // and sums for the batch norm there: null if there is none that is faster than backward data and
   // a pass of sums.

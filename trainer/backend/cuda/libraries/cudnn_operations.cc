@@ -17,16 +17,11 @@ constexpr std::int64_t kFilter = 2;
 constexpr std::int64_t kDst = 3;
 constexpr std::int64_t kSum = 4;
 constexpr std::int64_t kSquares = 5;
-constexpr std::int64_t kFactor = 6;
-constexpr std::int64_t kOffset = 7;
-constexpr std::int64_t kScaled = 8;
-constexpr std::int64_t kMoved = 9;
-constexpr std::int64_t kRectified = 10;
-constexpr std::int64_t kGateInput = 11;
-constexpr std::int64_t kStatistics = 12;    // the first of four
-constexpr std::int64_t kGateOnTheWay = 16;  // the first of four
-constexpr std::int64_t kUngated = 20;
-constexpr std::int64_t kGradientSums = 21;  // the first of kGradientSumArrays
+constexpr std::int64_t kGateInput = 6;
+constexpr std::int64_t kStatistics = 7;     // the first of four
+constexpr std::int64_t kGateOnTheWay = 11;  // the first of four
+constexpr std::int64_t kUngated = 15;
+constexpr std::int64_t kGradientSums = 16;  // the first of kGradientSumArrays
 
 // (outer, channels, height, width), channels last in memory.  A virtual one is never in memory.
 CudnnDescriptor MakeTensor(std::int64_t id, DType dtype, std::int64_t outer, std::int64_t channels,
@@ -120,38 +115,16 @@ CudnnDescriptor MakeMode(cudnnPointwiseMode_t mode) {
   return pointwise;
 }
 
-// dst[i] = src[i] mode other[i]; the ReLU has no `other`.
+// dst[i] = src[i] mode other[i].
 CudnnDescriptor MakePointwise(cudnnPointwiseMode_t mode, const CudnnDescriptor& src,
-                              const CudnnDescriptor* other, const CudnnDescriptor& dst) {
+                              const CudnnDescriptor& other, const CudnnDescriptor& dst) {
   CudnnDescriptor operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
   operation.Set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, MakeMode(mode));
   operation.Set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, src);
-  if (other != nullptr) operation.Set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, *other);
+  operation.Set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, other);
   operation.Set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, dst);
   operation.Finalize();
   return operation;
-}
-
-// What the convolution reads, where it applies a batch norm and ReLU to `src`: appended to
-// `operations` is how it comes about, in the form that the engines of Ampere and Hopper have.
-CudnnDescriptor ApplyNorm(const ConvolutionGraph& graph, const CudnnDescriptor& src,
-                          std::vector<CudnnDescriptor>& operations) {
-  const auto per_channel = [&](std::int64_t id) {
-    return MakeTensor(id, graph.dtype, 1, graph.channels, 1, 1);
-  };
-  const auto on_the_way = [&](std::int64_t id) {
-    return MakeTensor(id, DType::kFloat32, graph.images, graph.channels, graph.height, graph.width,
-                      /*is_virtual=*/true);
-  };
-  const CudnnDescriptor factor = per_channel(kFactor);
-  const CudnnDescriptor offset = per_channel(kOffset);
-  const CudnnDescriptor scaled = on_the_way(kScaled);
-  const CudnnDescriptor moved = on_the_way(kMoved);
-  CudnnDescriptor rectified = on_the_way(kRectified);
-  operations.push_back(MakePointwise(CUDNN_POINTWISE_MUL, src, &factor, scaled));
-  operations.push_back(MakePointwise(CUDNN_POINTWISE_ADD, scaled, &offset, moved));
-  operations.push_back(MakePointwise(CUDNN_POINTWISE_RELU_FWD, moved, nullptr, rectified));
-  return rectified;
 }
 
 // What goes back through the ReLU over the batch norm before the convolution, and its sums, in the
@@ -173,10 +146,10 @@ void AppendGate(const ConvolutionGraph& graph, const CudnnDescriptor& ungated,
     steps.push_back(MakeTensor(kGateOnTheWay + i, DType::kFloat32, graph.images, graph.channels,
                                graph.height, graph.width, /*is_virtual=*/true));
   }
-  operations.push_back(MakePointwise(CUDNN_POINTWISE_SUB, input, &mean, steps[0]));
-  operations.push_back(MakePointwise(CUDNN_POINTWISE_MUL, steps[0], &inverse, steps[1]));
-  operations.push_back(MakePointwise(CUDNN_POINTWISE_MUL, steps[1], &scale, steps[2]));
-  operations.push_back(MakePointwise(CUDNN_POINTWISE_ADD, steps[2], &shift, steps[3]));
+  operations.push_back(MakePointwise(CUDNN_POINTWISE_SUB, input, mean, steps[0]));
+  operations.push_back(MakePointwise(CUDNN_POINTWISE_MUL, steps[0], inverse, steps[1]));
+  operations.push_back(MakePointwise(CUDNN_POINTWISE_MUL, steps[1], scale, steps[2]));
+  operations.push_back(MakePointwise(CUDNN_POINTWISE_ADD, steps[2], shift, steps[3]));
 
   CudnnDescriptor relu(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
   relu.Set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, MakeMode(CUDNN_POINTWISE_RELU_BWD));
@@ -208,7 +181,6 @@ void AppendGate(const ConvolutionGraph& graph, const CudnnDescriptor& ungated,
 }  // namespace
 
 CudnnDescriptor MakeOperationGraph(const ConvolutionGraph& graph, cudnnHandle_t handle) {
-  DDL_CHECK(!graph.applies_norm || graph.pass != ConvolutionPass::kBackwardData);
   DDL_CHECK(!graph.gated || (graph.pass == ConvolutionPass::kBackwardData && !graph.adds));
   const PassAttributes names = AttributesOf(graph.pass);
   std::vector<CudnnDescriptor> all;
@@ -219,11 +191,7 @@ CudnnDescriptor MakeOperationGraph(const ConvolutionGraph& graph, cudnnHandle_t 
   const CudnnDescriptor ungated =
       MakeTensor(kUngated, DType::kFloat32, graph.images, graph.channels, graph.height, graph.width,
                  /*is_virtual=*/true);
-  if (graph.applies_norm) {
-    operation.Set(names.src, ApplyNorm(graph, src, all));
-  } else {
-    operation.Set(names.src, graph.gated ? ungated : src);
-  }
+  operation.Set(names.src, graph.gated ? ungated : src);
   operation.Set(names.filter, MakeTensor(kFilter, graph.dtype, graph.filters, graph.channels,
                                          graph.kernel, graph.kernel));
   const CudnnDescriptor dst = MakeTensor(kDst, graph.dtype, graph.images, graph.filters,
@@ -257,7 +225,6 @@ TensorPointers PointersOf(const ConvolutionGraph& graph, const ConvolutionOperan
   const auto channels = static_cast<std::size_t>(graph.channels);
   const auto filters = static_cast<std::size_t>(graph.filters);
   if (graph.sums) add(kSum, 2, operands.sums, filters * sizeof(float));
-  if (graph.applies_norm) add(kFactor, 2, operands.norm, channels * SizeOf(graph.dtype));
   if (graph.gated) {
     add(kGateInput, 1, operands.gate, 0);
     add(kStatistics, 4, operands.statistics, channels * sizeof(float));

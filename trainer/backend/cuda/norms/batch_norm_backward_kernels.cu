@@ -44,32 +44,30 @@ __global__ void FinishSummedGradient(const float* sums, GradientEnd end) {
   if (channel < end.padded) end.Finish(channel, sums[end.padded + channel], sums[channel]);
 }
 
-template <typename T, int depth, Gate gate>
-__global__ void __launch_bounds__(kThreads, WritersAtOnce(depth, gate))
-    Differentiate(const T* src, const void* gate_of, const T* diff_dst, const float* means,
+template <typename T, int depth>
+__global__ void __launch_bounds__(kThreads, WritersAtOnce(depth))
+    Differentiate(const T* src, const std::uint8_t* mask, const T* diff_dst, const float* means,
                   BackwardCoefficients by, int pixels, int padded, int columns, int waves,
                   T* diff_src, T* diff_residual) {
   constexpr int kAtOnce = depth * kPixelsAtOnce<T>;
   const Track track = TrackOf(columns, pixels, waves);
   if (track.channel >= padded) return;
-  const GateChannels<T, gate> relu(gate_of, padded, track.channel);
   const BackwardChannels channels(means, by, track.channel);
   Eight<T> x[kAtOnce];
   Eight<T> g[kAtOnce];
-  unsigned loaded[kAtOnce];
+  unsigned passes[kAtOnce];
   const auto load = [&](int u, std::int64_t at) {
     x[u] = LoadEight(src + at);
     g[u] = LoadEight(diff_dst + at);
-    loaded[u] = relu.Load(at);
+    passes[u] = LoadMask(mask, at);
   };
   const auto write = [&](int u, std::int64_t at) {
     float dx[8];
     float gradient[8];
     Widen(x[u], dx);
     Widen(g[u], gradient);
-    const unsigned passes = relu.Passes(loaded[u], dx);
     for (int i = 0; i < 8; ++i) {
-      if ((passes >> i & 1U) == 0) gradient[i] = 0;
+      if ((passes[u] >> i & 1U) == 0) gradient[i] = 0;
       dx[i] = channels.Differentiate(i, gradient[i], dx[i]);
     }
     if (diff_residual != nullptr) Store8(gradient, diff_residual + at);
@@ -100,59 +98,19 @@ struct BackwardScratch {
       : by(CoefficientsIn(scratch, shape.padded)), partial(scratch + 3 * shape.padded) {}
 };
 
-template <typename T, Gate gate, int depth>
-void QueueSums(const NormShape& shape, const NormBackward& call, const void* gate_of,
-               CUstream_st* stream) {
-  const Sweep sweep = SweepOf(shape);
-  Launch(GradientSums<T, depth, gate>, sweep.grid(), kThreads, stream,
-         static_cast<const T*>(call.src), gate_of, static_cast<const T*>(call.diff_dst), call.saved,
-         call.saved + shape.padded, shape.pixels, shape.padded, sweep.columns,
-         BackwardScratch(shape, call.scratch).partial);
-}
-
-template <typename T, Gate gate, int depth>
-void QueueDifferentiate(const NormShape& shape, const NormBackward& call, const void* gate_of,
-                        const BackwardCoefficients& by, CUstream_st* stream) {
-  const Sweep sweep = SweepOf(shape, WritersAtOnce(depth, gate));
-  const int waves = call.pace.waves;
-  Launch(Differentiate<T, depth, gate>, sweep.grid(waves), kThreads, stream,
-         static_cast<const T*>(call.src), gate_of, static_cast<const T*>(call.diff_dst), call.saved,
-         by, shape.pixels, shape.padded, sweep.columns, waves, static_cast<T*>(call.diff_src),
-         static_cast<T*>(call.diff_residual));
-}
-
-// Between the two.
-void QueueEnd(const NormShape& shape, const float* scale, const NormBackward& call,
-              CUstream_st* stream) {
-  const BackwardScratch scratch(shape, call.scratch);
-  const float* inverse = call.saved + shape.padded;
-  if (call.sums == nullptr) {
-    FinishGradientSums(shape, SweepOf(shape), scratch.partial, scale, inverse, call.of_batch,
-                       call.diff_scale, call.diff_shift, scratch.by, stream);
-  } else {
-    Launch(
-        FinishSummedGradient, BlocksFor(shape.padded), kThreads, stream, call.sums,
-        EndOf(shape, scale, inverse, call.of_batch, call.diff_scale, call.diff_shift, scratch.by));
-  }
-}
-
-// `sums_depth` keeps the registers of GradientSums within what three blocks leave.
-template <typename T, Gate gate, int depth, int sums_depth>
-void QueueBackward(const NormShape& shape, const float* scale, const NormBackward& call,
-                   const void* gate_of, CUstream_st* stream) {
-  if (call.sums == nullptr) QueueSums<T, gate, sums_depth>(shape, call, gate_of, stream);
-  QueueEnd(shape, scale, call, stream);
-  QueueDifferentiate<T, gate, depth>(shape, call, gate_of, BackwardScratch(shape, call.scratch).by,
-                                     stream);
-}
-
 }  // namespace
 
-void DifferentiateMasked(const NormShape& shape, const NormBackward& call,
-                         const BackwardCoefficients& by, CUstream_st* stream) {
+void RunDifferentiate(const NormShape& shape, const NormBackward& call,
+                      const BackwardCoefficients& by, CUstream_st* stream) {
+  const Sweep sweep = SweepOf(shape, WritersAtOnce(call.pace.depth));
+  const int waves = call.pace.waves;
   WithElement(shape.dtype, [&](auto zero) {
     WithDepth(call.pace.depth, [&](auto depth) {
-      QueueDifferentiate<decltype(zero), Gate::kMask, depth>(shape, call, call.mask, by, stream);
+      using T = decltype(zero);
+      Launch(Differentiate<T, depth>, sweep.grid(waves), kThreads, stream,
+             static_cast<const T*>(call.src), call.mask, static_cast<const T*>(call.diff_dst),
+             call.saved, by, shape.pixels, shape.padded, sweep.columns, waves,
+             static_cast<T*>(call.diff_src), static_cast<T*>(call.diff_residual));
     });
   });
 }
@@ -168,33 +126,38 @@ void FinishGradientSums(const NormShape& shape, const Sweep& sweep, const float*
 
 void RunNormBackward(const NormShape& shape, const float* scale, const NormBackward& call,
                      CUstream_st* stream) {
-  using batch_norm::Gate;
-  WithElement(shape.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    batch_norm::WithDepth(call.pace.depth, [&](auto depth) {
-      if (call.applied == nullptr) {
-        batch_norm::QueueBackward<T, Gate::kMask, depth, depth>(shape, scale, call, call.mask,
-                                                                stream);
-      } else {
-        batch_norm::QueueBackward<T, Gate::kInput, depth, 1>(shape, scale, call, call.applied,
-                                                             stream);
-      }
-    });
-  });
+  const batch_norm::BackwardScratch scratch(shape, call.scratch);
+  const float* inverse = call.saved + shape.padded;
+  if (call.sums == nullptr) {
+    RunNormBackwardSums(shape, call, stream);
+    batch_norm::FinishGradientSums(shape, batch_norm::SweepOf(shape), scratch.partial, scale,
+                                   inverse, call.of_batch, call.diff_scale, call.diff_shift,
+                                   scratch.by, stream);
+  } else {
+    Launch(batch_norm::FinishSummedGradient, BlocksFor(shape.padded), kThreads, stream, call.sums,
+           batch_norm::EndOf(shape, scale, inverse, call.of_batch, call.diff_scale, call.diff_shift,
+                             scratch.by));
+  }
+  batch_norm::RunDifferentiate(shape, call, scratch.by, stream);
 }
 
 void RunNormBackwardSums(const NormShape& shape, const NormBackward& call, CUstream_st* stream) {
+  const batch_norm::Sweep sweep = batch_norm::SweepOf(shape);
+  float* partial = batch_norm::BackwardScratch(shape, call.scratch).partial;
   WithElement(shape.dtype, [&](auto zero) {
     batch_norm::WithDepth(call.pace.depth, [&](auto depth) {
-      batch_norm::QueueSums<decltype(zero), batch_norm::Gate::kMask, depth>(shape, call, call.mask,
-                                                                            stream);
+      using T = decltype(zero);
+      Launch(batch_norm::GradientSums<T, depth>, sweep.grid(), kThreads, stream,
+             static_cast<const T*>(call.src), call.mask, static_cast<const T*>(call.diff_dst),
+             call.saved, call.saved + shape.padded, shape.pixels, shape.padded, sweep.columns,
+             partial);
     });
   });
 }
 
 void RunNormBackwardUnapplied(const NormShape& shape, const float* scale, const NormBackward& call,
                               float* coefficients, CUstream_st* stream) {
-  DDL_CHECK(call.sums == nullptr && call.applied == nullptr);
+  DDL_CHECK(call.sums == nullptr);
   RunNormBackwardSums(shape, call, stream);
   batch_norm::FinishGradientSums(
       shape, batch_norm::SweepOf(shape), batch_norm::BackwardScratch(shape, call.scratch).partial,

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <cmath>
-#include <limits>
-
 #include "trainer/backend/cuda/norms/batch_norm_kernels.h"
 #include "trainer/backend/cuda/norms/batch_norm_passes.cuh"
 
@@ -82,32 +79,6 @@ __global__ void __launch_bounds__(kThreads, WritersAtOnce(depth))
   Walk<kAtOnce, From::kEnd>(track, pixels, of.padded, load, write);
 }
 
-// What a convolution applies.  The offset belongs to the factor as it was rounded, so that the mean
-// still goes where it should; one that the type cannot hold is the nearest that it can.  Where
-// either is no number the offset is infinite: the ReLU could make a zero of not-a-number, and
-// nobody would see it.
-template <typename T>
-__global__ void FindApplied(Statistics of, float largest, T* applied) {
-  const int channel = static_cast<int>(Item()) * 8;
-  if (channel >= of.padded) return;
-  const ForwardChannels channels(of, Track{channel, 0, 1, 1});
-  Store8(channels.factor, applied + channel);
-  float factor[8];
-  Load8(applied + channel, factor);
-  float offset[8];
-  for (int i = 0; i < 8; ++i) {
-    offset[i] = channels.shift[i] - channels.mean[i] * factor[i];
-    if (fabsf(offset[i]) < INFINITY) {
-      offset[i] = fminf(fmaxf(offset[i], -largest), largest);
-    } else {
-      factor[i] = 0;
-      offset[i] = INFINITY;
-    }
-  }
-  Store8(factor, applied + channel);
-  Store8(offset, applied + of.padded + channel);
-}
-
 }  // namespace
 
 Statistics FindStatistics(const NormShape& shape, const NormParameters& parameters,
@@ -183,25 +154,6 @@ void RunNormForward(const NormShape& shape, const NormParameters& parameters,
              static_cast<const T*>(call.residual), of, call.relu, shape.pixels, sweep.columns,
              waves, static_cast<T*>(call.dst), call.mask);
     });
-  });
-}
-
-std::int64_t NormAppliedBytes(const NormShape& shape) {
-  return 2 * static_cast<std::int64_t>(shape.padded) *
-         static_cast<std::int64_t>(SizeOf(shape.dtype));
-}
-
-void RunNormUnapplied(const NormShape& shape, const NormParameters& parameters,
-                      const NormUnapplied& call, CUstream_st* stream) {
-  const batch_norm::Statistics of = batch_norm::FindStatistics(
-      shape, parameters, call.src, call.of_batch, call.saved, call.scratch, stream);
-  constexpr float kLargestHalf = 65504;
-  const float largest =
-      shape.dtype == DType::kFloat16 ? kLargestHalf : std::numeric_limits<float>::max();
-  WithElement(shape.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    Launch(batch_norm::FindApplied<T>, BlocksFor(shape.padded / 8), kThreads, stream, of, largest,
-           static_cast<T*>(call.applied));
   });
 }
 

@@ -6,7 +6,6 @@
 
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 #include "trainer/core/dtype.h"
@@ -87,36 +86,10 @@ struct NormForward {
 void RunNormForward(const NormShape& shape, const NormParameters& parameters,
                     const NormForward& call, CUstream_st* stream);
 
-// Bytes of what a convolution applies in place of RunNormForward: of each channel the factor, then
-// of each the offset, in the type of src.
-std::int64_t NormAppliedBytes(const NormShape& shape);
-
-// Where it is in what the batch norm keeps.
-inline void* NormAppliedAt(void* saved, int padded) {
-  return static_cast<float*>(saved) + std::ptrdiff_t{4} * padded;  // NormSavedFloats
-}
-inline const void* NormAppliedAt(const void* saved, int padded) {
-  return NormAppliedAt(const_cast<void*>(saved), padded);
-}
-
-// Finds what is to be applied, and the statistics as RunNormForward does.
-struct NormUnapplied {
-  NormSource src;
-  bool of_batch = false;
-  float* saved = nullptr;
-  void* applied = nullptr;
-  float* scratch = nullptr;
-};
-void RunNormUnapplied(const NormShape& shape, const NormParameters& parameters,
-                      const NormUnapplied& call, CUstream_st* stream);
-
 struct NormBackward {
   NormPace pace;
   const void* src = nullptr;
-  // Where the gradient passes: as the mask has it, or where what was applied gave more than zero;
-  // everywhere if both are null.
-  const std::uint8_t* mask = nullptr;
-  const void* applied = nullptr;
+  const std::uint8_t* mask = nullptr;  // where the gradient passes; null: everywhere
   const void* diff_dst = nullptr;
   // Of each channel the sum of diff_dst times the normalized src, then of each that of diff_dst;
   // null: they are not known.

@@ -210,7 +210,7 @@ void RunNormPairBackward(const NormShape& shape, const NormPairGradients& first,
   alone.diff_dst = call.diff_dst;
   alone.diff_src = second.diff_src;
   alone.saved = second_saved;
-  batch_norm::DifferentiateMasked(shape, alone, by_second, stream);
+  batch_norm::RunDifferentiate(shape, alone, by_second, stream);
 }
 
 }  // namespace trainer

@@ -180,79 +180,43 @@ inline dim3 LaneGrid(int padded) {
   return dim3(static_cast<unsigned>((padded + kLaneChannels - 1) / kLaneChannels));
 }
 
-// Where the gradient of a thread's eight channels passes, as bits.
-enum class Gate : bool { kMask, kInput };
+// Blocks on a multiprocessor at once of a pass that writes: twice the loads take more registers.
+constexpr int WritersAtOnce(int depth) { return depth == 1 ? kBlocksAtOnce : 2; }
 
-// Blocks on a multiprocessor at once of a pass that writes: twice the loads take more registers,
-// and so does a gate by the input.
-constexpr int WritersAtOnce(int depth, Gate gate = Gate::kMask) {
-  return depth == 1 && gate == Gate::kMask ? kBlocksAtOnce : 2;
+// Where the gradient of eight channels passes, as bits: all of it where there is no mask.
+__device__ inline unsigned LoadMask(const std::uint8_t* mask, std::int64_t at) {
+  return mask == nullptr ? 0xFFU : mask[at / 8];
 }
 
-// By a mask, which is loaded together with the tensors: bit i is of channel i; null: all pass.
-template <typename T, Gate gate>
-struct GateChannels {
-  const std::uint8_t* mask;
-
-  __device__ GateChannels(const void* of, int /*padded*/, int /*channel*/)
-      : mask(static_cast<const std::uint8_t*>(of)) {}
-  __device__ unsigned Load(std::int64_t at) const { return mask == nullptr ? 0xFFU : mask[at / 8]; }
-  __device__ unsigned Passes(unsigned loaded, const float (&/*input*/)[8]) const { return loaded; }
-};
-// By what was applied to the input (NormAppliedBytes).
-template <typename T>
-struct GateChannels<T, Gate::kInput> {
-  Eight<T> factors, offsets;
-
-  __device__ GateChannels(const void* of, int padded, int channel)
-      : factors(LoadEight(static_cast<const T*>(of) + channel)),
-        offsets(LoadEight(static_cast<const T*>(of) + padded + channel)) {}
-  __device__ unsigned Load(std::int64_t /*at*/) const { return 0; }
-  __device__ unsigned Passes(unsigned /*loaded*/, const float (&input)[8]) const {
-    float factor[8];
-    float offset[8];
-    Widen(factors, factor);
-    Widen(offsets, offset);
-    unsigned passes = 0;
-    for (int i = 0; i < 8; ++i) {
-      if (factor[i] * input[i] + offset[i] > 0) passes |= 1U << i;
-    }
-    return passes;
-  }
-};
-
-// The sums of the gradient, and of the gradient times the normalized input.  gate_of: as
-// GateChannels has it.
-template <typename T, int depth = 1, Gate gate = Gate::kMask>
+// The sums of the gradient, and of the gradient times the normalized input.
+template <typename T, int depth = 1>
 __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
-    GradientSums(const T* src, const void* gate_of, const T* diff_dst, const float* means,
+    GradientSums(const T* src, const std::uint8_t* mask, const T* diff_dst, const float* means,
                  const float* inverses, int pixels, int padded, int columns, float* partial) {
   constexpr int kAtOnce = depth * kPixelsAtOnce<T>;
   const Track track = TrackOf(columns, pixels);
   float sum[8] = {};
   float products[8] = {};
   if (track.channel < padded) {
-    const GateChannels<T, gate> relu(gate_of, padded, track.channel);
     float mean[8];
     float inverse[8];
     LoadChannels(means, track.channel, mean);
     LoadChannels(inverses, track.channel, inverse);
     Eight<T> x[kAtOnce];
     Eight<T> g[kAtOnce];
-    unsigned loaded[kAtOnce];
+    unsigned passes[kAtOnce];
     const auto load = [&](int u, std::int64_t at) {
       x[u] = LoadEight(src + at);
       g[u] = LoadEight(diff_dst + at);
-      loaded[u] = relu.Load(at);
+      passes[u] = LoadMask(mask, at);
     };
     const auto add = [&](int u, std::int64_t /*at*/) {
       float input[8];
       float gradient[8];
       Widen(x[u], input);
       Widen(g[u], gradient);
-      const unsigned passes = relu.Passes(loaded[u], input);
       for (int i = 0; i < 8; ++i) {
-        const float value = (passes >> i & 1U) != 0 ? gradient[i] : 0.0F;
+        const float value = (passes[u] >> i & 1U) != 0 ? gradient[i] : 0.0F;
         sum[i] += value;
         products[i] += value * (input[i] - mean[i]);
       }
@@ -297,9 +261,9 @@ void FinishGradientSums(const NormShape& shape, const Sweep& sweep, const float*
                         const float* scale, const float* inverse, bool of_batch, float* diff_scale,
                         float* diff_shift, const BackwardCoefficients& to, CUstream_st* stream);
 
-// The last pass of RunNormBackward, with a mask.
-void DifferentiateMasked(const NormShape& shape, const NormBackward& call,
-                         const BackwardCoefficients& by, CUstream_st* stream);
+// The last pass of RunNormBackward.
+void RunDifferentiate(const NormShape& shape, const NormBackward& call,
+                      const BackwardCoefficients& by, CUstream_st* stream);
 
 // Mean and biased variance of each channel, out of which a forward pass makes its coefficients.
 struct Statistics {

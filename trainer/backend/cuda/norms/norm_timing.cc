@@ -31,7 +31,7 @@ NormParameters NormTimingMemory::parameters() const {
           .running_variance = Channels(3)};
 }
 
-void* NormTimingMemory::RunForward(const NormPace& pace, cudaStream_t stream) const {
+void NormTimingMemory::RunForward(const NormPace& pace, cudaStream_t stream) const {
   NormForward call;
   call.pace = pace;
   call.src = src();
@@ -43,17 +43,6 @@ void* NormTimingMemory::RunForward(const NormPace& pace, cudaStream_t stream) co
   call.mask = size_.has_mask ? static_cast<std::uint8_t*>(mask_.data()) : nullptr;
   call.scratch = static_cast<float*>(scratch_.data());
   RunNormForward(size_.shape, parameters(), call, stream);
-  return second_.data();
-}
-
-void NormTimingMemory::RunUnapplied(void* applied, cudaStream_t stream) const {
-  NormUnapplied call;
-  call.src = src();
-  call.of_batch = true;
-  call.saved = Channels(6);
-  call.applied = applied;
-  call.scratch = static_cast<float*>(scratch_.data());
-  RunNormUnapplied(size_.shape, parameters(), call, stream);
 }
 
 NormBackward NormTimingMemory::backward(const NormPace& pace) const {

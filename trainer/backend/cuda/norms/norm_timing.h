@@ -23,10 +23,8 @@ class NormTimingMemory {
  public:
   explicit NormTimingMemory(const NormSize& size);
 
-  // Queues it on `stream`; where its result will be.
-  void* RunForward(const NormPace& pace, cudaStream_t stream) const;
-  // To `applied`, of NormAppliedBytes().
-  void RunUnapplied(void* applied, cudaStream_t stream) const;
+  // Each queues it on `stream`.
+  void RunForward(const NormPace& pace, cudaStream_t stream) const;
   void RunBackward(const NormPace& pace, cudaStream_t stream) const;
   // As far as it adds up.
   void RunBackwardSums(const NormPace& pace, cudaStream_t stream) const;
