@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// No pass hides not-a-number from the loss: a ReLU keeps it, and so does a maximum over windows.
+// The loss shows not-a-number of any convolution: a ReLU keeps it.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
