@@ -130,6 +130,9 @@ std::vector<ChildCommand> MakeCheckCommands(const HealthCheck& check, const Plan
     options.program.insert(options.program.end(), {"--master-address", address});
   }
   if (!probe.empty()) options.program.insert(options.program.end(), {"--probe", probe});
+  if (check.details) {
+    options.program.insert(options.program.end(), {"--details", "yes"});
+  }
   const std::string folder = check.run_directory.path() + "/check";
   if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
     throw OsError("cannot make " + folder);
@@ -203,7 +206,10 @@ HealthReport CheckHealth(const HealthCheck& check) {
   CheckedJob job = MakeCheckedJob(check.planned.plan);
   job.directory_error = probe.error();
   job.launcher_end = result.end;
-  const std::vector<Verdict> verdicts = JudgeNodes(job, result.facts);
+  report.facts = result.facts;
+  report.lines = result.lines;
+  report.verdicts = JudgeNodes(job, result.facts);
+  const std::vector<Verdict>& verdicts = report.verdicts;
   report.table = VerdictTable(verdicts);
   if (verdicts.front().status == Status::kFail) {
     for (const std::string& line : result.lines) report.table += "| " + line + "\n";

@@ -11,6 +11,7 @@
 #include "launcher/base/environment.h"
 #include "launcher/cli/options.h"
 #include "launcher/cli/settings.h"
+#include "launcher/health/node_facts.h"
 #include "launcher/health/verdict.h"
 #include "launcher/pipeline/launch.h"
 #include "launcher/pipeline/planned_job.h"
@@ -31,9 +32,13 @@ struct HealthCheck {
   const RunDirectory& run_directory;
   SignalRelay& signals;
   Guardian& guardian;
+  bool details = false;  // the facts have them, too
 };
 
 struct HealthReport {
+  std::vector<NodeFacts> facts;  // of each node of the plan; `host` is "" for one without answer
+  std::vector<Verdict> verdicts;
+  std::vector<std::string> lines;  // the last ones that the launcher printed and that are no facts
   std::string commands;            // what was started: "+ ..."
   std::string table;               // of the verdicts
   std::string messages;            // lines to say after it

@@ -17,6 +17,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MasterFacts, address, problem)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LinkFacts, to, problem, seconds)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ExchangeFacts, unavailable, problem, clock_seconds, links_tested,
                                    links_ok, slowest, failed)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Detail, name, text)
+// All but the details, which most reports have none of.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NodeFacts, node, host, machine, cpu_model, cpus, memory_bytes,
                                    kernel, system, gpu_source, gpu_problem, gpus, nvidia_devices,
                                    granted_gpus, ports, memlock_bytes, shm_free_bytes, shm_error,
@@ -40,11 +42,19 @@ LaunchError NotOurs(const std::exception& error) {
 
 }  // namespace
 
-std::string EncodeNodeFacts(const NodeFacts& facts) { return Dump(facts); }
+std::string EncodeNodeFacts(const NodeFacts& facts) {
+  json encoded = facts;
+  if (!facts.details.empty()) encoded["details"] = facts.details;
+  return Dump(encoded);
+}
 
 NodeFacts DecodeNodeFacts(const std::string& text) {
   try {
-    return json::parse(text).get<NodeFacts>();
+    const json encoded = json::parse(text);
+    NodeFacts facts = encoded.get<NodeFacts>();
+    if (encoded.contains("details"))
+      facts.details = encoded.at("details").get<std::vector<Detail>>();
+    return facts;
   } catch (const std::exception& error) {
     throw NotOurs(error);
   }

@@ -66,6 +66,12 @@ struct ExchangeFacts {
   std::vector<LinkFacts> failed;
 };
 
+// A line about the node that is only told, and never judged: "SMT", "on".
+struct Detail {
+  std::string name;  // unlike those of the other details of the node
+  std::string text;
+};
+
 struct NodeFacts {
   int node = 0;         // index in the plan
   std::string host;     // as the plan names it
@@ -94,6 +100,7 @@ struct NodeFacts {
   std::string pmix_server;  // version of srun or mpirun; "" when it does not say it
   std::string ucx;          // version of the library; "" when this build has none
   ExchangeFacts exchange;
+  std::vector<Detail> details;  // none unless they are asked for (ddlrun-node-check --details)
 };
 
 // One line of JSON, ASCII.

@@ -5,7 +5,7 @@
 // the node is, what its working directory is like, and what the nodes have found out together.
 //
 //   ddlrun-node-check [--limit SECONDS] [--link-limit SECONDS] [--probe FILE]
-//                     [--master-address ADDRESS]
+//                     [--master-address ADDRESS] [--details yes]
 
 #include <unistd.h>
 
@@ -19,8 +19,10 @@
 #include "launcher/base/environment.h"
 #include "launcher/base/error.h"
 #include "launcher/health/facts_lines.h"
+#include "launcher/health/node/details.h"
 #include "launcher/health/node/exchange.h"
 #include "launcher/health/node/fabric.h"
+#include "launcher/health/node/gpu_details.h"
 #include "launcher/health/node/gpu_facts.h"
 #include "launcher/health/node/mpi_version.h"
 #include "launcher/health/node/name_lookup.h"
@@ -43,6 +45,7 @@ struct Arguments {
   int link_limit_seconds = 5;  // for one pair of nodes
   std::string probe;           // a file that ddlrun has made in the working directory
   std::string master_address;  // MASTER_ADDR of the ranks; "": none
+  bool details = false;        // are told, too
 };
 
 int ReadSeconds(const std::string& text) {
@@ -63,11 +66,14 @@ Arguments ReadArguments(const std::vector<std::string>& words) {
       arguments.probe = value;
     } else if (words[next] == "--master-address") {
       arguments.master_address = value;
+    } else if (words[next] == "--details" && value == "yes") {
+      arguments.details = true;
     } else {
       throw LaunchError(
           EX_USAGE,
           "usage: ddlrun-node-check [--limit SECONDS] [--link-limit SECONDS] "
-          "[--probe FILE] [--master-address ADDRESS]; it is started by ddlrun --check=full");
+          "[--probe FILE] [--master-address ADDRESS] [--details yes]; it is started by ddlrun "
+          "--check=full");
     }
   }
   return arguments;
@@ -85,6 +91,12 @@ class Reporter {
     const std::lock_guard<std::mutex> lock(mutex_);
     Print(facts, reports_ == 0 ? FactsKind::kAll : FactsKind::kLater);
     is_final_ = is_final;
+  }
+
+  // Prints all facts once more.
+  void SayAll(const NodeFacts& facts) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    Print(facts, FactsKind::kAll);
   }
 
   // Prints all facts twice more, since mpirun may cut lines.
@@ -139,6 +151,16 @@ NodeFacts ReadNode(const Environment& environment) {
   return facts;
 }
 
+// The libraries may take long to load, and must not keep the facts from being told.
+void ReadDetails(NodeFacts& facts) {
+  ReadMachineDetails("", facts.details);
+  ReadNetworkDetails("", facts.details);
+  ReadLimitDetails("", facts.details);
+  const GpuSources sources;
+  ReadGpuLibraries(sources.nvml, "", facts.details);
+  ReadGpuPlaces(sources.nvml, "", facts.gpus, facts.details);
+}
+
 void Run(const std::vector<std::string>& words) {
   const Arguments arguments = ReadArguments(words);
   const Clock::time_point deadline = Clock::now() + std::chrono::seconds(arguments.limit_seconds);
@@ -154,6 +176,10 @@ void Run(const std::vector<std::string>& words) {
   const Clock::time_point lookup_end = Clock::now() + kLookupPatience;
   NodeFacts facts = ReadNode(environment);
   reporter.Say(facts, false);
+  if (arguments.details) {
+    ReadDetails(facts);
+    reporter.SayAll(facts);
+  }
   facts.directory = ReadDirectory(arguments.probe, std::chrono::seconds(3));
   if (!arguments.master_address.empty()) {
     facts.master = {arguments.master_address, master.Problem(lookup_end)};

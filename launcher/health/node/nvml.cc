@@ -2,62 +2,29 @@
 
 #include "launcher/health/node/nvml.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <array>
+
+#include "launcher/health/node/nvml_library.h"
 
 namespace launcher {
 namespace {
 
-// From nvml.h of CUDA 11.8; these have the same layout and values in every later version.
-using Device = struct nvmlDevice_st*;
-using Return = int;
-constexpr Return kSuccess = 0;
+using Device = NvmlDevice;
+using Return = NvmlReturn;
+using PciInfo = NvmlPciInfo;
+using Library = NvmlLibrary;
+constexpr Return kSuccess = kNvmlSuccess;
 constexpr Return kInsufficientSize = 7;
 constexpr int kUncorrected = 1;  // nvmlMemoryErrorType_t
 constexpr int kVolatile = 0;     // nvmlEccCounterType_t: since the driver was loaded
 constexpr unsigned kMostLinks = 18;
 constexpr unsigned long long kNotAvailable = ~0ULL;
 
-struct PciInfo {  // nvmlPciInfo_t
-  std::array<char, 16> legacy_bus_id;
-  unsigned domain, bus, device, device_id, subsystem_id;
-  std::array<char, 32> bus_id;
-};
-
 struct ProcessInfo {  // nvmlProcessInfo_v2_t, of _v2 and _v3 of the function
   unsigned pid;
   unsigned long long used_memory;
   unsigned gpu_instance, compute_instance;
-};
-
-class Library {
- public:
-  explicit Library(const std::string& name)
-      : handle_(dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) {}
-  // Never unloaded: the driver's threads may still be in it.
-  bool is_open() const { return handle_ != nullptr; }
-
-  // Calls a function of the library; false when it is missing or fails.
-  template <typename... Arguments>
-  bool Call(const char* name, Arguments... arguments) const {
-    return Result(name, arguments...) == kSuccess;
-  }
-  template <typename... Arguments>
-  Return Result(const char* name, Arguments... arguments) const {
-    using Function = Return (*)(Arguments...);
-    const auto function = reinterpret_cast<Function>(dlsym(handle_, name));
-    return function == nullptr ? -1 : function(arguments...);
-  }
-  std::string ErrorText(Return error) const {
-    using Function = const char* (*)(Return);
-    const auto function = reinterpret_cast<Function>(dlsym(handle_, "nvmlErrorString"));
-    return function == nullptr ? "error " + std::to_string(error) : function(error);
-  }
-
- private:
-  void* handle_;
 };
 
 std::vector<GpuProcess> ReadProcesses(const Library& nvml, Device device) {

@@ -16,6 +16,7 @@
 #include <fstream>
 #include <thread>
 
+#include "launcher/health/node/kernel_text.h"
 #include "launcher/health/node/sorted_entries.h"
 #include "support/descriptor.h"
 #include "support/number.h"
@@ -24,32 +25,6 @@ namespace launcher {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string FirstLine(const fs::path& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
-std::string Trimmed(const std::string& text) {
-  const std::size_t first = text.find_first_not_of(" \t\"");
-  if (first == std::string::npos) return "";
-  return text.substr(first, text.find_last_not_of(" \t\"") + 1 - first);
-}
-
-// The value of the first line "key SEPARATOR value".
-std::string ValueOf(const fs::path& path, const std::string& key, char separator) {
-  std::ifstream file(path);
-  std::string line;
-  while (std::getline(file, line)) {
-    const std::size_t at = line.find(separator);
-    if (at != std::string::npos && Trimmed(line.substr(0, at)) == key) {
-      return Trimmed(line.substr(at + 1));
-    }
-  }
-  return "";
-}
 
 // Of "400 Gb/sec (4X NDR)", "131072000 kB".
 long long FirstWord(const std::string& text) {

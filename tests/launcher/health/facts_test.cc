@@ -42,6 +42,17 @@ TEST(NodeFacts, AreTheSameAfterEncodingAndDecoding) {
   EXPECT_EQ(DecodeNodeFacts(text).master.problem, "Name or service not known");
 }
 
+TEST(NodeFacts, HaveDetailsOnlyWhereTheyWereAskedFor) {
+  NodeFacts facts = RichNode(3);
+  EXPECT_EQ(EncodeNodeFacts(facts).find("details"), std::string::npos);
+  EXPECT_TRUE(DecodeNodeFacts(EncodeNodeFacts(facts)).details.empty());
+  facts.details = {{"SMT", "on"}, {"network ib0", "up"}};
+  const NodeFacts read = DecodeNodeFacts(EncodeNodeFacts(facts));
+  ASSERT_EQ(read.details.size(), 2U);
+  EXPECT_EQ(read.details[1].name, "network ib0");
+  EXPECT_EQ(read.details[1].text, "up");
+}
+
 TEST(NodeFacts, AreAsciiWhateverAKernelOrDriverSays) {
   NodeFacts facts = HealthyNode(0);
   facts.cpu_model = "caf\xe9 \xc3\xa9\n";

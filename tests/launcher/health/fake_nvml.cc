@@ -56,6 +56,38 @@ int nvmlDeviceGetMaxPcieLinkWidth(const char*, unsigned* lanes) {
   *lanes = 16;
   return 0;
 }
+int nvmlSystemGetDriverVersion(char* version, unsigned length) {
+  std::strncpy(version, "535.104.05", length);
+  return 0;
+}
+int nvmlSystemGetCudaDriverVersion_v2(int* version) {
+  *version = 12020;
+  return 0;
+}
+struct MemoryInfo {
+  unsigned long long total, free, used;
+};
+int nvmlDeviceGetMemoryInfo(const char*, MemoryInfo* memory) {
+  memory->total = 16384ULL << 20;
+  return 0;
+}
+int nvmlDeviceGetEnforcedPowerLimit(const char*, unsigned* milliwatts) {
+  *milliwatts = 300000;
+  return 0;
+}
+int nvmlDeviceGetCurrentClocksThrottleReasons(const char* device, unsigned long long* reasons) {
+  *reasons = *device == '0' ? 0x48 : 0x1;  // by its heat, which the hardware does; idle
+  return 0;
+}
+int nvmlDeviceGetP2PStatus(const char*, const char*, int capability, int* status) {
+  const char* wish = std::getenv("FAKE_NVML");
+  *status = capability == 2 && wish != nullptr && std::string(wish) == "nvlink" ? 0 : 1;
+  return 0;
+}
+int nvmlDeviceGetTopologyCommonAncestor(const char*, const char*, int* level) {
+  *level = 50;
+  return 0;
+}
 int nvmlDeviceGetNvLinkState(const char* device, unsigned link, int* is_active) {
   if (link >= 6) return 2;  // invalid argument: the GPU has six
   *is_active = *device == '0' && link == 3 ? 0 : 1;

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/health/node/kernel_text.h"
+
+#include <fstream>
+
+namespace launcher {
+
+namespace fs = std::filesystem;
+
+std::string FirstLine(const fs::path& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+std::string Trimmed(const std::string& text) {
+  const std::size_t first = text.find_first_not_of(" \t\"");
+  if (first == std::string::npos) return "";
+  return text.substr(first, text.find_last_not_of(" \t\"") + 1 - first);
+}
+
+std::string ValueOf(const fs::path& path, const std::string& key, char separator) {
+  std::ifstream file(path);
+  std::string line;
+  while (std::getline(file, line)) {
+    const std::size_t at = line.find(separator);
+    if (at != std::string::npos && Trimmed(line.substr(0, at)) == key) {
+      return Trimmed(line.substr(at + 1));
+    }
+  }
+  return "";
+}
+
+}  // namespace launcher
