@@ -43,6 +43,13 @@ std::string SetDryRun(Options& options, const std::string& value) {
   return expected;
 }
 
+std::string SetSiteReport(Options& options, const std::string& value) {
+  std::string format;
+  const std::string expected = OneOf(format, value.empty() ? "text" : value, {"text", "json"});
+  options.site_report = format == "json" ? ReportForm::kJson : ReportForm::kText;
+  return expected;
+}
+
 std::string SetAdvise(Options& options, const std::string& value) {
   options.advise = true;
   if (value.empty()) return "";
@@ -348,6 +355,14 @@ const std::vector<OptionSpec>& OptionTable() {
                "directory, versions), print the table; start no rank; exit 0, or 78 when a check "
                "failed",
        .set = SetTrue<&Options::check_only>},
+      {.section = kInstead,
+       .names = {"site-report"},
+       .argument = "[text|json]",
+       .default_value = "text",
+       .help = "print what a ticket to the site's support should tell: versions, the nodes of the "
+               "job or this machine, limits, settings and where they come from, what is odd; no "
+               "secrets; start no rank",
+       .set = SetSiteReport},
       {.section = kInstead,
        .names = {"v", "verbose"},
        .source = kIbm,

@@ -16,6 +16,7 @@
 namespace launcher {
 
 enum class DryRun { kNo, kText, kJson };
+enum class ReportForm { kNone, kText, kJson };
 
 // An empty string or an empty optional means that the option was not given; the site file or a
 // default decides then.
@@ -69,6 +70,7 @@ struct Options {
   std::string topology;                 // hwloc XML that stands for every node
   bool show_config = false;
   bool check_only = false;
+  ReportForm site_report = ReportForm::kNone;
   bool verbose = false;
   bool version = false;
   bool help = false;

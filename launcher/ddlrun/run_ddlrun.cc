@@ -24,6 +24,7 @@
 #include "launcher/cli/trainer_program.h"
 #include "launcher/ddlrun/advise.h"
 #include "launcher/ddlrun/one_run.h"
+#include "launcher/ddlrun/report_site.h"
 #include "launcher/ddlrun/stop_in_time.h"
 #include "launcher/pipeline/commands.h"
 #include "launcher/pipeline/launch.h"
@@ -136,6 +137,7 @@ int RunDdlrun(const std::vector<std::string>& arguments) {
   // hwloc would load its plug-ins for libxml2, OpenCL and X11, and none of them is needed to read
   // this machine.  What ddlrun starts does not get this variable, since it gets `environment`.
   if (options.topology.empty()) setenv("HWLOC_PLUGINS_PATH", "/dev/null", 0);
+  if (options.site_report != ReportForm::kNone) return ReportSite(options, environment);
   const SiteConfig site = LoadSite(options.site, environment);
   const Settings settings = MergeSettings(options, site, environment);
   if (options.show_config) {

@@ -62,7 +62,9 @@ ARROWS = {
                       "launcher/topology", "launcher/plan", "launcher/slurm", "launcher/spawn", "launcher/pipeline",
                       "launcher/supervise"],
     "launcher/advice": ["scaling", "launcher/base/error.h"],
-    "launcher/ddlrun": ["launcher/advice", "launcher/base", "launcher/system", "launcher/cli", "launcher/plan",
+    "launcher/report": ["launcher/base", "launcher/system", "launcher/cli", "launcher/slurm", "launcher/spawn",
+                        "launcher/health/node_facts.h", "launcher/health/verdict.h"],
+    "launcher/ddlrun": ["launcher/advice", "launcher/report", "launcher/base", "launcher/system", "launcher/cli", "launcher/plan",
                         "launcher/protocol/job_status.h", "launcher/shim/run_program.h",
                         "launcher/slurm", "launcher/pipeline", "launcher/supervise", "launcher/restart", "launcher/health"],
     "launcher": [],  # main.cc

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/ddlrun/report_site.h"
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <map>
+#include <sstream>
+#include <utility>
+
+#include "launcher/base/error.h"
+#include "launcher/cli/settings.h"
+#include "launcher/cli/site_config.h"
+#include "launcher/health/facts_lines.h"
+#include "launcher/health/health_check.h"
+#include "launcher/health/judge.h"
+#include "launcher/pipeline/launch.h"
+#include "launcher/pipeline/planned_job.h"
+#include "launcher/pipeline/this_machine.h"
+#include "launcher/report/node_lines.h"
+#include "launcher/report/settings_lines.h"
+#include "launcher/report/site_report.h"
+#include "launcher/report/software.h"
+#include "launcher/system/command_output.h"
+#include "launcher/system/programs.h"
+#include "launcher/system/run_directory.h"
+#include "launcher/system/say.h"
+#include "launcher/system/signal_relay.h"
+#include "support/build.h"
+#include "support/counted.h"
+
+namespace launcher {
+namespace {
+
+// The time for the check of this machine alone, which gives up by itself before.
+constexpr std::chrono::seconds kPatienceWithThisMachine{40};
+// Accounts of people begin here on the distributions that are supported.
+constexpr uid_t kFirstPerson = 1000;
+constexpr uid_t kNobody = 65534;
+
+// What the nodes were found to be.
+struct Findings {
+  std::vector<NodeFacts> facts;
+  std::vector<Verdict> verdicts;
+  std::vector<ReportLine> job;
+  std::vector<ReportLine> odd;
+  int exit_code = EX_OK;
+};
+
+void RefuseOtherWishes(const Options& options) {
+  if (!options.program.empty()) {
+    throw LaunchError(EX_USAGE, "--site-report starts no program: leave '" +
+                                    options.program.front() +
+                                    "' and what follows out; options stand before it, as in "
+                                    "ddlrun --site ./site.yaml --site-report");
+  }
+  std::string other;
+  if (options.dry_run != DryRun::kNo) other = "--dry-run";
+  if (options.advise) other = "--advise";
+  if (options.show_config) other = "--show-config";
+  if (options.check_only) other = "--check-only";
+  if (!other.empty()) {
+    throw LaunchError(EX_USAGE, "--site-report and " + other + ": ask for one of them");
+  }
+}
+
+bool IsOtherUser(const std::string& name) {
+  static std::map<std::string, bool> known;
+  const auto found = known.find(name);
+  if (found != known.end()) return found->second;
+  const passwd* entry = getpwnam(name.c_str());
+  const bool is_other = entry != nullptr && entry->pw_uid >= kFirstPerson &&
+                        entry->pw_uid != kNobody && entry->pw_uid != getuid();
+  return known[name] = is_other;
+}
+
+Redaction MakeRedaction(const Environment& environment) {
+  Redaction redaction;
+  const passwd* entry = getpwuid(getuid());
+  if (entry != nullptr && getuid() >= kFirstPerson) redaction.user = entry->pw_name;
+  redaction.home = ValueOr(environment, "HOME", entry == nullptr ? "" : entry->pw_dir);
+  while (redaction.home.size() > 1 && redaction.home.back() == '/') redaction.home.pop_back();
+  if (!redaction.home.starts_with("/")) redaction.home.clear();
+  redaction.is_other_user = IsOtherUser;
+  return redaction;
+}
+
+std::string TimeNow() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts = {};
+  gmtime_r(&now, &parts);
+  std::array<char, 64> text = {};
+  std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S UTC", &parts);
+  return text.data();
+}
+
+// The facts of this machine, without a launcher and without other nodes.
+NodeFacts LookHere(const Environment& environment) {
+  Environment own = environment;
+  own["DDLRUN_HOST"] = HostName();
+  own["DDLRUN_NODE_RANK"] = "0";
+  own.erase("PMIX_NAMESPACE");
+  const std::string program = RequireHelper("ddlrun-node-check", ProgramDirectory());
+  CommandOutput check({program, "--details", "yes"}, own);
+  check.Wait(kPatienceWithThisMachine);
+  FactsReader reader(1);
+  std::istringstream lines(check.text());
+  for (std::string line; std::getline(lines, line);) reader.Add(line);
+  return reader.Facts().front();
+}
+
+std::vector<ReportLine> JobLines(const PlannedJob& planned, const Launch& launch) {
+  const Plan& plan = planned.plan;
+  std::vector<std::string> hosts;
+  int gpus = 0;
+  for (const NodePlan& node : plan.nodes) {
+    hosts.push_back(node.host);
+    gpus += node.gpus;
+  }
+  const auto count = [](std::size_t number, const char* noun) {
+    return support::Counted(static_cast<long long>(number), noun);
+  };
+  const std::string started =
+      launch.choice.name +
+      (launch.choice.mpi_type.empty() ? "" : ", --mpi=" + launch.choice.mpi_type) +
+      (launch.choice.reason.empty() ? "" : ": " + launch.choice.reason);
+  std::vector<ReportLine> lines = {
+      {"job", planned.job_id.empty() ? "none of Slurm" : "Slurm's " + planned.job_id},
+      {"nodes", count(hosts.size(), "node") + ": " + HostsText(hosts)},
+      {"GPUs", std::to_string(gpus)},
+      {"ranks", std::to_string(plan.ranks.size()) + " planned"},
+      {"launcher", started}};
+  return lines;
+}
+
+// Asks all nodes by the check that --check-only does.
+void AskNodes(const Options& options, const Settings& settings, const Environment& environment,
+              Findings& found) {
+  const std::string program_directory = ProgramDirectory();
+  const SrunQuestions questions = AskSrun(options, settings, environment);
+  std::unique_ptr<CommandOutput> mpirun = AskMpirunEarly(options, settings, environment);
+  const PlannedJob planned = PlanJob(options, settings, environment, {});
+  for (const std::string& warning : planned.plan.warnings) found.odd.push_back({"plan", warning});
+  const Launch launch =
+      ChooseLaunch(options, settings, planned, environment, questions, std::move(mpirun));
+  found.job = JobLines(planned, launch);
+  SignalRelay& signals = SignalsOfProgram();
+  const RunDirectory directory(settings.run_directory, !options.run_directory.empty());
+  Guardian guardian(options.run_directory.empty() ? directory.path() : "");
+  Say(CheckAnnouncement(planned.plan));
+  HealthReport report = CheckHealth({options, settings, planned, launch, environment,
+                                     program_directory, directory, signals, guardian, true});
+  if (report.exit_code > 128) {
+    Say(report.refusal, true);
+    found.exit_code = report.exit_code;
+    return;
+  }
+  for (const std::string& line : report.lines) {
+    // What else is printed there, by a prolog of the site for example, may be anything.
+    const bool is_of_slurm = line.starts_with("srun: ") || line.starts_with("slurmstepd: ");
+    if (is_of_slurm) found.odd.push_back({"the launcher said", line});
+  }
+  found.facts = std::move(report.facts);
+  found.verdicts = std::move(report.verdicts);
+}
+
+// This machine where it is no node of the job, as the login node on which salloc was typed, or
+// where no node has answered.
+void AskThisMachine(const Environment& environment, Findings& found) {
+  const bool is_known =
+      std::any_of(found.facts.begin(), found.facts.end(), [&](const NodeFacts& node) {
+        return !node.host.empty() && IsThisMachine(node.host, environment);
+      });
+  if (is_known) return;
+  try {
+    NodeFacts here = LookHere(environment);
+    if (here.host.empty()) {
+      found.odd.push_back({"this machine", "ddlrun-node-check does not answer on it"});
+      return;
+    }
+    if (found.verdicts.empty()) {
+      found.verdicts = JudgeNodes({{{here.host, 0}}, "", ""}, {here});
+    } else {
+      found.odd.push_back({"this machine", here.host + " is told below, and no node of the job"});
+    }
+    found.facts.push_back(std::move(here));
+  } catch (const LaunchError& error) {
+    found.odd.push_back({"this machine", error.what()});
+  }
+}
+
+std::vector<ReportLine> BuildLines() {
+  std::vector<ReportLine> lines = {
+      {"ddlrun", support::ProgramVersion() + ", " + ProgramDirectory()}};
+  std::istringstream told(support::BuildText());
+  for (std::string line; std::getline(told, line);) {
+    const std::size_t colon = line.find(": ");
+    if (colon != std::string::npos) {
+      lines.push_back({line.substr(0, colon), line.substr(colon + 2)});
+    }
+  }
+  return lines;
+}
+
+}  // namespace
+
+int ReportSite(const Options& options, const Environment& environment) {
+  RefuseOtherWishes(options);
+  Findings found;
+  SiteConfig site;
+  try {
+    site = LoadSite(options.site, environment);
+  } catch (const LaunchError& error) {
+    found.odd.push_back({"site file", WithoutQuotedValue(error.what())});
+  }
+  const Settings settings = MergeSettings(options, site, environment);
+  try {
+    AskNodes(options, settings, environment, found);
+  } catch (const LaunchError& error) {
+    found.odd.push_back({"ddlrun", std::string("no rank would start: ") + error.what()});
+  }
+  if (found.exit_code != EX_OK) return found.exit_code;
+  AskThisMachine(environment, found);
+
+  const std::vector<ReportLine> nodes = NodeLines(found.facts);
+  for (const std::vector<ReportLine>& more : {OddVerdicts(found.verdicts), Differences(nodes)}) {
+    found.odd.insert(found.odd.end(), more.begin(), more.end());
+  }
+  if (found.odd.empty()) found.odd.push_back({"nothing", "all checks passed, all nodes agree"});
+  std::vector<ReportLine> settings_lines = {
+      {"site file", site.path.empty() ? "none that can be used" : site.path}};
+  const std::vector<ReportLine> more_settings = SettingsLines(settings);
+  settings_lines.insert(settings_lines.end(), more_settings.begin(), more_settings.end());
+  std::vector<ReportLine> software = BuildLines();
+  const std::vector<ReportLine> others = SoftwareLines(settings.mpirun, environment);
+  software.insert(software.end(), others.begin(), others.end());
+
+  SiteReport report = {TimeNow(),
+                       {{"What is odd", found.odd},
+                        {"Software", software},
+                        {"Job", found.job},
+                        {"Nodes", nodes},
+                        {"Checks", VerdictLines(found.verdicts)},
+                        {"Settings, and where each comes from", settings_lines},
+                        {"Environment", VariableLines(environment)}}};
+  std::erase_if(report.parts, [](const ReportPart& part) { return part.lines.empty(); });
+  report = Redacted(std::move(report), MakeRedaction(environment));
+  Print(options.site_report == ReportForm::kJson ? ReportAsJson(report) : ReportAsText(report));
+  return EX_OK;
+}
+
+}  // namespace launcher

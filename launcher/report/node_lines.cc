@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/report/node_lines.h"
+
+#include <algorithm>
+
+namespace launcher {
+namespace {
+
+constexpr char kMemory[] = "memory";
+constexpr char kNumaNode[] = "NUMA node";
+constexpr char kCpusOfJob[] = "CPUs of this job";
+
+// One kind of fact, with the hosts that have each text, in the order of the nodes.
+struct Kind {
+  std::string name;
+  std::vector<ReportLine> groups;
+};
+
+void AddFact(const std::string& name, const std::string& text, const std::string& host,
+             std::vector<Kind>& kinds) {
+  if (text.empty()) return;
+  auto kind = std::find_if(kinds.begin(), kinds.end(),
+                           [&](const Kind& candidate) { return candidate.name == name; });
+  if (kind == kinds.end()) kind = kinds.insert(kinds.end(), Kind{name, {}});
+  auto group = std::find_if(kind->groups.begin(), kind->groups.end(),
+                            [&](const ReportLine& candidate) { return candidate.text == text; });
+  if (group == kind->groups.end()) group = kind->groups.insert(kind->groups.end(), {name, text});
+  group->hosts.push_back(host);
+}
+
+std::string GibibytesText(long long bytes) {
+  return bytes <= 0 ? "" : std::to_string((bytes + (1LL << 29)) >> 30) + " GiB";
+}
+
+std::string GpuText(const GpuFacts& gpu) {
+  std::string text = gpu.model.empty() ? "model not known" : gpu.model;
+  if (gpu.nvlinks >= 0) text += ", " + std::to_string(gpu.nvlinks) + " NVLinks";
+  if (gpu.pcie_lanes > 0) {
+    text += ", " + std::to_string(gpu.pcie_lanes) + " of " + std::to_string(gpu.pcie_lanes_most) +
+            " PCIe lanes";
+  }
+  return text;
+}
+
+// "4 x Tesla V100-SXM2-16GB, 6 NVLinks, 16 of 16 PCIe lanes"; several kinds with "; " between them.
+std::string GpusText(const NodeFacts& facts) {
+  if (facts.gpus.empty()) {
+    return facts.nvidia_devices == 0
+               ? "none"
+               : "none of " + std::to_string(facts.nvidia_devices) + " on the PCI bus";
+  }
+  std::string text;
+  for (std::size_t first = 0; first < facts.gpus.size();) {
+    const std::string kind = GpuText(facts.gpus[first]);
+    std::size_t end = first + 1;
+    while (end < facts.gpus.size() && GpuText(facts.gpus[end]) == kind) ++end;
+    text += (text.empty() ? "" : "; ") + std::to_string(end - first) + " x " + kind;
+    first = end;
+  }
+  return text + ", by " + facts.gpu_source;
+}
+
+std::string PortsText(const std::vector<PortFacts>& ports) {
+  std::string text;
+  for (const PortFacts& port : ports) {
+    text += (text.empty() ? "" : "; ") + port.name + " " + port.state + ", " +
+            std::to_string(port.rate_gbits) + " Gbit/s, " + port.protocol;
+  }
+  return text.empty() ? "none" : text;
+}
+
+std::vector<Kind> KindsOf(const std::vector<NodeFacts>& facts) {
+  std::vector<Kind> kinds;
+  for (const NodeFacts& node : facts) {
+    if (node.host.empty()) continue;
+    const auto add = [&](const std::string& name, const std::string& text) {
+      AddFact(name, text, node.host, kinds);
+    };
+    add("distribution", node.system);
+    add("kernel", node.kernel);
+    add("processor", node.cpu_model + ", " + std::to_string(node.cpus) + " hardware threads");
+    add(kMemory, GibibytesText(node.memory_bytes));
+    add("GPUs", GpusText(node));
+    add("NVML", node.gpu_problem);
+    add("InfiniBand", PortsText(node.ports));
+    add("MPI library", node.mpi);
+    add("PMIx library", node.pmix);
+    add("PMIx of the launcher", node.pmix_server);
+    add("UCX library", node.ucx);
+    for (const Detail& detail : node.details) add(detail.name, detail.text);
+  }
+  return kinds;
+}
+
+std::string StatusWord(Status status) {
+  if (status == Status::kOk) return "ok";
+  if (status == Status::kWarn) return "warn";
+  return status == Status::kFail ? "fail" : "not known";
+}
+
+}  // namespace
+
+std::vector<ReportLine> NodeLines(const std::vector<NodeFacts>& facts) {
+  std::vector<std::string> hosts;
+  for (const NodeFacts& node : facts) {
+    if (!node.host.empty()) hosts.push_back(node.host);
+  }
+  std::vector<ReportLine> lines;
+  for (Kind& kind : KindsOf(facts)) {
+    // Nodes without it are a group, too.
+    std::vector<std::string> without = hosts;
+    for (const ReportLine& group : kind.groups) {
+      std::erase_if(without, [&group](const std::string& host) {
+        return std::find(group.hosts.begin(), group.hosts.end(), host) != group.hosts.end();
+      });
+    }
+    if (!without.empty()) kind.groups.push_back({kind.name, "not there", without});
+    std::stable_sort(kind.groups.begin(), kind.groups.end(),
+                     [](const ReportLine& one, const ReportLine& other) {
+                       return one.hosts.size() > other.hosts.size();
+                     });
+    if (kind.groups.size() == 1) kind.groups.front().hosts.clear();
+    lines.insert(lines.end(), kind.groups.begin(), kind.groups.end());
+  }
+  return lines;
+}
+
+std::vector<ReportLine> Differences(const std::vector<ReportLine>& lines) {
+  std::vector<ReportLine> differences;
+  for (const ReportLine& line : lines) {
+    const bool may_differ =
+        line.name == kMemory || line.name == kCpusOfJob || line.name.starts_with(kNumaNode);
+    if (line.hosts.empty() || may_differ) continue;
+    const std::string text = line.text + " (" + HostsText(line.hosts) + ")";
+    const bool goes_on = !differences.empty() && differences.back().name == line.name;
+    if (goes_on) {
+      differences.back().text += ", " + text;
+    } else {
+      differences.push_back({line.name, "differs between nodes: " + text});
+    }
+  }
+  return differences;
+}
+
+std::vector<ReportLine> VerdictLines(const std::vector<Verdict>& verdicts) {
+  std::vector<ReportLine> lines;
+  for (const Verdict& verdict : verdicts) {
+    lines.push_back({verdict.check, StatusWord(verdict.status) + ": " + verdict.seen +
+                                        (verdict.advice.empty() ? "" : ": " + verdict.advice)});
+  }
+  return lines;
+}
+
+std::vector<ReportLine> OddVerdicts(const std::vector<Verdict>& verdicts) {
+  std::vector<Verdict> odd = verdicts;
+  std::erase_if(odd, [](const Verdict& verdict) { return verdict.status == Status::kOk; });
+  return VerdictLines(odd);
+}
+
+}  // namespace launcher

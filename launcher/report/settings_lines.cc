@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/report/settings_lines.h"
+
+#include "launcher/base/error.h"
+#include "launcher/cli/quoting.h"
+#include "launcher/report/redaction.h"
+
+namespace launcher {
+namespace {
+
+constexpr char kOfEnvironment[] = "environment.";
+
+std::string ArgumentsText(const std::string& quoted) {
+  std::string text;
+  try {
+    for (const std::string& word : WithoutValues(SplitWords(quoted))) {
+      text += (text.empty() ? "" : " ") + word;
+    }
+  } catch (const LaunchError&) {
+    return "...";
+  }
+  return text;
+}
+
+std::string ToldValue(const ShownSetting& setting) {
+  if (setting.name == "mpi_arguments") return ArgumentsText(setting.value);
+  if (!setting.name.starts_with(kOfEnvironment)) return setting.value;
+  return IsKnownVariable(setting.name.substr(sizeof(kOfEnvironment) - 1)) ? setting.value : "...";
+}
+
+}  // namespace
+
+std::vector<ReportLine> SettingsLines(const Settings& settings) {
+  std::vector<ReportLine> lines;
+  for (const ShownSetting& setting : settings.shown) {
+    lines.push_back({setting.name, ToldValue(setting) + "  # " + setting.origin});
+  }
+  return lines;
+}
+
+std::vector<ReportLine> VariableLines(const Environment& environment) {
+  std::vector<ReportLine> lines;
+  std::string others;
+  for (const auto& [name, value] : environment) {
+    if (IsKnownVariable(name)) {
+      lines.push_back({name, value});
+    } else if (IsNamedVariable(name)) {
+      others += (others.empty() ? "" : ", ") + name;
+    }
+  }
+  if (!others.empty()) lines.push_back({"set, but not told", others});
+  return lines;
+}
+
+}  // namespace launcher
