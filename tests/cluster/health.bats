@@ -83,6 +83,30 @@ checked() {
   [[ $output == *"nodes        ok         2 nodes answered"* ]]
 }
 
+# One node has a network more than the others.
+@test "--site-report tells what the nodes have in common once, what differs by node, and no secret" {
+  require_fabric
+  cluster in ip -n n3 link add odd0 type dummy
+  printf '%s\n' 'environment: {HF_TOKEN: cherry-1}' > "$work/site.yaml"
+  script report.sh "export UCX_TLS=tcp,self UCX_NET_DEVICES=eth1 API_KEY=cherry-2" \
+    'ddlrun --site ~/site.yaml --site-report' 'ddlrun --site ~/site.yaml --site-report=json'
+  batch report.sh -N4 --gres=gpu:2
+  cluster in ip -n n3 link del odd0
+  echo "$output"
+  [ "$status" -eq 0 ]
+  [ "$(grep -cE '^  kernel +' <<< "$output")" -eq 1 ]
+  grep -qE '^  network eth1 +[^ ]+.*[^)]$' <<< "$output"
+  grep -qE '^  network odd0 +not there \(n\[1-2,4\]\)$' <<< "$output"
+  grep -qE '^  network odd0 +.*virtual \(n3\)$' <<< "$output"
+  grep -qE '^  network odd0 +differs between nodes: not there \(n\[1-2,4\]\), .* \(n3\)$' <<< "$output"
+  grep -qE '^  nodes +4 nodes: n\[1-4\]$' <<< "$output"
+  grep -qE '^  connections +ok: 6 pairs of 4 nodes talk' <<< "$output"
+  grep -qE '^  TaskPlugin +[^ ]' <<< "$output"
+  grep -qE '^  site file +~/site.yaml$' <<< "$output"
+  [[ $output == *'"format": 1'* ]]
+  [[ $output != *cherry* && $output != *"$work"* ]]
+}
+
 @test "a pair that does not talk over the fabric is named, and no rank starts" {
   require_fabric
   local launcher started
