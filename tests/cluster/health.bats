@@ -86,12 +86,12 @@ checked() {
 # One node has a network more than the others.
 @test "--site-report tells what the nodes have in common once, what differs by node, and no secret" {
   require_fabric
-  cluster in ip -n n3 link add odd0 type dummy
+  cluster in ip link add odd0peer type veth peer name odd0 netns n3
   printf '%s\n' 'environment: {HF_TOKEN: cherry-1}' > "$work/site.yaml"
   script report.sh "export UCX_TLS=tcp,self UCX_NET_DEVICES=eth1 API_KEY=cherry-2" \
     'ddlrun --site ~/site.yaml --site-report' 'ddlrun --site ~/site.yaml --site-report=json'
   batch report.sh -N4 --gres=gpu:2
-  cluster in ip -n n3 link del odd0
+  cluster in ip link del odd0peer
   echo "$output"
   [ "$status" -eq 0 ]
   [ "$(grep -cE '^  kernel +' <<< "$output")" -eq 1 ]
