@@ -58,6 +58,11 @@ std::string SetAdvise(Options& options, const std::string& value) {
   return is_speed ? "" : "the images/s of one GPU, a number above 0";
 }
 
+std::string SetTune(Options& options, const std::string& value) {
+  options.tune = value.empty() ? "ddlrun-tuned.yaml" : value;
+  return "";
+}
+
 std::string SetMode(Options& options, const std::string& value) {
   return OneOf(options.mode, value, {"p", "b", "n", "r", "m", "c"});
 }
@@ -363,6 +368,15 @@ const std::vector<OptionSpec>& OptionTable() {
                "job or this machine, limits, settings and where they come from, what is odd; no "
                "secrets; start no rank",
        .set = SetSiteReport},
+      {.section = kInstead,
+       .names = {"tune"},
+       .argument = "[FILE]",
+       .default_value = "ddlrun-tuned.yaml",
+       .help = "measure for minutes, on two nodes or more, which networks, ways of MPI or NCCL, "
+               "binding and order of ranks are better for sums over all ranks than what the job "
+               "has now, and which link is slow; write a site file with what is better by more "
+               "than its scatter; start no program of yours",
+       .set = SetTune},
       {.section = kInstead,
        .names = {"v", "verbose"},
        .source = kIbm,

@@ -71,6 +71,7 @@ struct Options {
   bool show_config = false;
   bool check_only = false;
   ReportForm site_report = ReportForm::kNone;
+  std::optional<std::string> tune;  // path of the site file to write
   bool verbose = false;
   bool version = false;
   bool help = false;

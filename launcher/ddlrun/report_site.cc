@@ -15,11 +15,9 @@
 #include "launcher/base/error.h"
 #include "launcher/cli/settings.h"
 #include "launcher/cli/site_config.h"
+#include "launcher/ddlrun/ask_nodes.h"
 #include "launcher/health/facts_lines.h"
-#include "launcher/health/health_check.h"
 #include "launcher/health/judge.h"
-#include "launcher/pipeline/launch.h"
-#include "launcher/pipeline/planned_job.h"
 #include "launcher/pipeline/this_machine.h"
 #include "launcher/report/node_lines.h"
 #include "launcher/report/settings_lines.h"
@@ -27,9 +25,7 @@
 #include "launcher/report/software.h"
 #include "launcher/system/command_output.h"
 #include "launcher/system/programs.h"
-#include "launcher/system/run_directory.h"
 #include "launcher/system/say.h"
-#include "launcher/system/signal_relay.h"
 #include "support/build.h"
 #include "support/counted.h"
 
@@ -137,35 +133,27 @@ std::vector<ReportLine> JobLines(const PlannedJob& planned, const Launch& launch
   return lines;
 }
 
-// Asks all nodes by the check that --check-only does.
-void AskNodes(const Options& options, const Settings& settings, const Environment& environment,
-              Findings& found) {
-  const std::string program_directory = ProgramDirectory();
-  const SrunQuestions questions = AskSrun(options, settings, environment);
-  std::unique_ptr<CommandOutput> mpirun = AskMpirunEarly(options, settings, environment);
-  const PlannedJob planned = PlanJob(options, settings, environment, {});
-  for (const std::string& warning : planned.plan.warnings) found.odd.push_back({"plan", warning});
-  const Launch launch =
-      ChooseLaunch(options, settings, planned, environment, questions, std::move(mpirun));
-  found.job = JobLines(planned, launch);
-  SignalRelay& signals = SignalsOfProgram();
-  const RunDirectory directory(settings.run_directory, !options.run_directory.empty());
-  Guardian guardian(options.run_directory.empty() ? directory.path() : "");
-  Say(CheckAnnouncement(planned.plan));
-  HealthReport report = CheckHealth({options, settings, planned, launch, environment,
-                                     program_directory, directory, signals, guardian, true});
-  if (report.exit_code > 128) {
-    Say(report.refusal, true);
-    found.exit_code = report.exit_code;
+void LookAtSite(const Options& options, const Settings& settings, const Environment& environment,
+                Findings& found) {
+  AskedNodes asked;
+  PlanToAsk(options, settings, environment, asked);
+  for (const std::string& warning : asked.planned.plan.warnings) {
+    found.odd.push_back({"plan", warning});
+  }
+  found.job = JobLines(asked.planned, asked.launch);
+  AskNodes(options, settings, environment, asked);
+  if (asked.report.exit_code > 128) {
+    Say(asked.report.refusal, true);
+    found.exit_code = asked.report.exit_code;
     return;
   }
-  for (const std::string& line : report.lines) {
+  for (const std::string& line : asked.report.lines) {
     // What else is printed there, by a prolog of the site for example, may be anything.
     const bool is_of_slurm = line.starts_with("srun: ") || line.starts_with("slurmstepd: ");
     if (is_of_slurm) found.odd.push_back({"the launcher said", line});
   }
-  found.facts = std::move(report.facts);
-  found.verdicts = std::move(report.verdicts);
+  found.facts = std::move(asked.report.facts);
+  found.verdicts = std::move(asked.report.verdicts);
 }
 
 // This machine where it is no node of the job, as the login node on which salloc was typed, or
@@ -219,7 +207,7 @@ int ReportSite(const Options& options, const Environment& environment) {
   }
   const Settings settings = MergeSettings(options, site, environment);
   try {
-    AskNodes(options, settings, environment, found);
+    LookAtSite(options, settings, environment, found);
   } catch (const LaunchError& error) {
     found.odd.push_back({"ddlrun", std::string("no rank would start: ") + error.what()});
   }

@@ -26,6 +26,7 @@
 #include "launcher/ddlrun/one_run.h"
 #include "launcher/ddlrun/report_site.h"
 #include "launcher/ddlrun/stop_in_time.h"
+#include "launcher/ddlrun/tune_site.h"
 #include "launcher/pipeline/commands.h"
 #include "launcher/pipeline/launch.h"
 #include "launcher/pipeline/planned_job.h"
@@ -137,6 +138,7 @@ int RunDdlrun(const std::vector<std::string>& arguments) {
   // hwloc would load its plug-ins for libxml2, OpenCL and X11, and none of them is needed to read
   // this machine.  What ddlrun starts does not get this variable, since it gets `environment`.
   if (options.topology.empty()) setenv("HWLOC_PLUGINS_PATH", "/dev/null", 0);
+  if (options.tune) return TuneSite(arguments, options, environment);
   if (options.site_report != ReportForm::kNone) return ReportSite(options, environment);
   const SiteConfig site = LoadSite(options.site, environment);
   const Settings settings = MergeSettings(options, site, environment);

@@ -66,7 +66,8 @@ struct ExchangeFacts {
   std::vector<LinkFacts> failed;
 };
 
-// A line about the node that is only told, and never judged: "SMT", "on".
+// A line about the node that is told to people, and not judged: "SMT", "on"; "network eth0", "up,
+// ..."
 struct Detail {
   std::string name;  // unlike those of the other details of the node
   std::string text;

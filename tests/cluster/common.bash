@@ -29,6 +29,20 @@ start_cluster() {
 
 has_cluster() { [ -n "${cluster_dir:-}" ]; }
 
+# In setup_file, behind start_cluster: add_fabric NODES
+# A second network, eth1 on every node: the fabric of the job beside the network of Slurm.
+add_fabric() {
+  cluster in ip link add br1 type bridge
+  cluster in ip link set br1 up
+  local i
+  for ((i = 1; i <= $1; i++)); do
+    cluster in ip link add "f$i" type veth peer name eth1 netns "n$i"
+    cluster in ip link set "f$i" master br1 up
+    cluster in ip -n "n$i" addr add "10.78.1.$i/16" dev eth1
+    cluster in ip -n "n$i" link set eth1 up
+  done
+}
+
 # In teardown_file.
 stop_cluster() {
   ! has_cluster || "$BATS_TEST_DIRNAME/cluster" "$cluster_dir" down

@@ -10,7 +10,7 @@ load common
 setup_file() {
   start_cluster 4 2 4
   has_cluster || return 0
-  add_fabric
+  add_fabric 4
 }
 
 teardown_file() { stop_cluster; }
@@ -23,19 +23,6 @@ teardown() {
   local node
   for node in n1 n2 n3 n4; do wait_for 20 nothing_left_on "$node"; done
   ! compgen -G "$work/.ddlrun-check.*" > /dev/null
-}
-
-# A second network, eth1 on every node: the fabric of the job beside the network of Slurm.
-add_fabric() {
-  cluster in ip link add br1 type bridge
-  cluster in ip link set br1 up
-  local i
-  for i in 1 2 3 4; do
-    cluster in ip link add "f$i" type veth peer name eth1 netns "n$i"
-    cluster in ip link set "f$i" master br1 up
-    cluster in ip -n "n$i" addr add "10.78.1.$i/16" dev eth1
-    cluster in ip -n "n$i" link set eth1 up
-  done
 }
 
 # What n2 and n3 send each other over the fabric gets lost, silently.

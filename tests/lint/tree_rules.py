@@ -64,7 +64,8 @@ ARROWS = {
     "launcher/advice": ["scaling", "launcher/base/error.h"],
     "launcher/report": ["launcher/base", "launcher/system", "launcher/cli", "launcher/slurm", "launcher/spawn",
                         "launcher/health/node_facts.h", "launcher/health/verdict.h"],
-    "launcher/ddlrun": ["launcher/advice", "launcher/report", "launcher/base", "launcher/system", "launcher/cli", "launcher/plan",
+    "launcher/tune": ["launcher/base", "launcher/cli", "launcher/health/node_facts.h"],
+    "launcher/ddlrun": ["launcher/advice", "launcher/report", "launcher/tune", "launcher/base", "launcher/system", "launcher/cli", "launcher/plan",
                         "launcher/protocol/job_status.h", "launcher/shim/run_program.h",
                         "launcher/slurm", "launcher/pipeline", "launcher/supervise", "launcher/restart", "launcher/health"],
     "launcher": [],  # main.cc

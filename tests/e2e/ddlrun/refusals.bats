@@ -159,3 +159,18 @@ refused() {
   [ "$status" -eq 0 ]
   [ "$output" = three ]
 }
+
+@test "--tune with a program, with what it decides itself, on one node, over a file" {
+  refused 64 "--tune measures by programs of its own: leave 'touch' and what follows out; another file is --tune=FILE" --tune touch started
+  [ ! -e started ]
+  refused 64 "--tune does not go with -n: it measures pairs of nodes, too" --tune -n 2
+  refused 64 "--tune does not go with --hostfile: name the hosts by -H" --hostfile hosts --tune
+  refused 64 "--tune does not go with --rankfile: it tries where ranks are" --rankfile ranks --tune
+  refused 64 "--tune does not go with --check-only" --check-only --tune
+  refused 64 "--tune does not go with --site-report" --site-report --tune
+  refused 78 "--tune needs two nodes or more, and this is one: salloc -N2 ddlrun --tune" --tune
+  [ ! -e ddlrun-tuned.yaml ]
+  echo 'bind: none' > mine.yaml
+  refused 64 "mine.yaml is there already, and --tune writes over no file: move it away, or name another one: --tune=FILE" --tune=mine.yaml
+  [ "$(cat mine.yaml)" = 'bind: none' ]
+}

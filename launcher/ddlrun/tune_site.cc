@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/ddlrun/tune_site.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+
+#include "launcher/base/error.h"
+#include "launcher/cli/settings.h"
+#include "launcher/cli/site_config.h"
+#include "launcher/ddlrun/ask_nodes.h"
+#include "launcher/ddlrun/trial_runs.h"
+#include "launcher/system/files.h"
+#include "launcher/system/os_error.h"
+#include "launcher/system/programs.h"
+#include "launcher/system/say.h"
+#include "launcher/tune/slow_links.h"
+#include "launcher/tune/tuned_site.h"
+#include "support/build.h"
+#include "support/counted.h"
+#include "support/descriptor.h"
+
+namespace launcher {
+namespace {
+
+// A run that takes longer hangs, or is of no use.
+constexpr std::chrono::seconds kRunLimit{120};
+constexpr int kStarts = 3;
+constexpr int kRoundsOfPairs = 3;
+// Above this time of a sum of the middle size the largest one is left out: a run is to take
+// seconds.
+constexpr double kSlowMicroseconds = 50e3;
+
+const std::vector<std::string> kAllSizes = {"-b", "64K", "-e", "16M", "-f",
+                                            "16", "-n",  "10", "-w",  "2"};
+const std::vector<std::string> kSmallSizes = {"-b", "64K", "-e", "1M", "-f",
+                                              "16", "-n",  "4",  "-w", "1"};
+const std::vector<std::string> kPairSizes = {"-b", "1M", "-e", "1M", "-f",
+                                             "16", "-n", "4",  "-w", "1"};
+
+void RefuseWithTune(const Options& options) {
+  if (!options.program.empty()) {
+    throw LaunchError(EX_USAGE, "--tune measures by programs of its own: leave '" +
+                                    options.program.front() +
+                                    "' and what follows out; another file is --tune=FILE");
+  }
+  std::string other;
+  if (options.ranks) other = "-n: it measures pairs of nodes, too";
+  if (!options.hostfile.empty()) other = "--hostfile: name the hosts by -H";
+  if (!options.rankfile.empty()) other = "--rankfile: it tries where ranks are";
+  if (options.dry_run != DryRun::kNo) other = "--dry-run";
+  if (options.advise) other = "--advise";
+  if (options.show_config) other = "--show-config";
+  if (options.check_only) other = "--check-only";
+  if (options.site_report != ReportForm::kNone) other = "--site-report";
+  if (!other.empty()) throw LaunchError(EX_USAGE, "--tune does not go with " + other);
+}
+
+// The options that every run gets: all but --tune.
+std::vector<std::string> OptionsOfRuns(const std::vector<std::string>& arguments) {
+  std::vector<std::string> options = arguments;
+  std::erase_if(options, [](const std::string& argument) {
+    const std::string name = argument.substr(0, argument.find('='));
+    return name == "--tune" || name == "-tune";
+  });
+  return options;
+}
+
+std::string TimeOfTuning() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts = {};
+  gmtime_r(&now, &parts);
+  std::array<char, 64> text = {};
+  std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M UTC", &parts);
+  return text.data();
+}
+
+class Tuner {
+ public:
+  Tuner(const AskedNodes& asked, const Settings& settings, TrialRuns& runs)
+      : asked_(asked),
+        settings_(settings),
+        runs_(runs),
+        benchmark_(ProgramDirectory() + "/ddlbench") {
+    if (access(benchmark_.c_str(), X_OK) != 0) {
+      throw LaunchError(EX_UNAVAILABLE,
+                        "--tune measures by ddlbench, which is not beside ddlrun: "
+                        "install it, " +
+                            benchmark_);
+    }
+    for (const NodePlan& node : asked.planned.plan.nodes) {
+      hosts_.push_back(node.host);
+      most_ranks_ = std::max(most_ranks_, static_cast<int>(node.ranks.size()));
+    }
+  }
+
+  TunedSite Tune() {
+    TunedSite tuned;
+    const bool by_nccl = LookAtFirstRun();
+    const Rails rails = RailsOf(asked_.report.facts);
+    const bool by_open_mpi = asked_.report.facts.front().mpi.starts_with("Open MPI");
+    Change chosen;
+    for (const Knob& knob : MakeKnobs(rails, {by_nccl, by_open_mpi, most_ranks_}, settings_)) {
+      Say("ddlrun: trying " + knob.title + "\n");
+      tuned.results.push_back(
+          TryKnob(knob, chosen, [this](const Change& change) { return Measure(change); }));
+      chosen = ChosenBy(tuned.results);
+    }
+    tuned.remarks = Starts(chosen);
+    for (const std::string& line : SlowLinksOf(RailChoices(rails, by_nccl), chosen)) {
+      tuned.remarks.push_back(line);
+    }
+    tuned.head = Head(by_nccl);
+    return tuned;
+  }
+
+ private:
+  std::vector<std::string> Program(const std::vector<std::string>& sizes) const {
+    std::vector<std::string> program = {benchmark_, "allreduce"};
+    program.insert(program.end(), sizes.begin(), sizes.end());
+    return program;
+  }
+
+  // Chooses the sizes.  True where the sums are NCCL's.
+  bool LookAtFirstRun() {
+    Say("ddlrun: measuring what the job has now\n");
+    const TrialOutput output = runs_.Run({}, Program(kSmallSizes), kRunLimit);
+    const std::vector<SizeTime> times = ParseAllReduce(output.text);
+    if (!output.is_ok || times.empty()) {
+      // Another network may do.
+      first_problem_ = TrialRuns::LastLineOf(output);
+      sizes_ = kSmallSizes;
+      return false;
+    }
+    sizes_ = times.back().microseconds > kSlowMicroseconds ? kSmallSizes : kAllSizes;
+    return IsOfNccl(output.text);
+  }
+
+  std::optional<double> Measure(const Change& change) {
+    const TrialOutput output = runs_.Run(OptionsFor(change), Program(sizes_), kRunLimit);
+    const std::vector<SizeTime> times = ParseAllReduce(output.text);
+    if (!output.is_ok || times.empty()) {
+      Say("ddlrun: a run failed, and its choice with it: " + TrialRuns::LastLineOf(output) + "\n");
+      return std::nullopt;
+    }
+    has_measured_ = true;
+    return ScoreOf(times);
+  }
+
+  std::vector<std::string> Starts(const Change& chosen) {
+    if (!has_measured_) {
+      throw LaunchError(EX_UNAVAILABLE,
+                        "nothing can be tuned, since no all-reduce ran: " + first_problem_);
+    }
+    Say("ddlrun: measuring starts\n");
+    std::vector<double> microseconds;
+    for (int start = 0; start < kStarts; ++start) {
+      const TrialOutput output = runs_.Run(OptionsFor(chosen), {"true"}, kRunLimit);
+      if (output.is_ok) microseconds.push_back(output.seconds * 1e6);
+    }
+    if (microseconds.empty()) return {};
+    return {"start and end of " + support::Counted(CountOfRanks(), "rank") + " of a program by " +
+            asked_.launch.choice.name + ": " + SummaryText(Summarize(microseconds))};
+  }
+
+  long long CountOfRanks() const {
+    return static_cast<long long>(asked_.planned.plan.ranks.size());
+  }
+
+  // One rank on each of the two nodes, on each way between them.
+  std::vector<std::string> SlowLinksOf(const std::vector<Choice>& ways, const Change& chosen) {
+    const std::vector<std::pair<int, int>> planned =
+        PairsToMeasure(static_cast<int>(hosts_.size()));
+    if (planned.size() < 2) return {"two nodes are one pair: no link can be told to be slow"};
+    std::vector<Choice> tried = ways;
+    if (tried.empty()) tried.push_back({"the network", {}});
+    std::vector<std::string> lines;
+    for (const Choice& way : tried) {
+      Say("ddlrun: measuring " + std::to_string(planned.size()) + " pairs of nodes on " +
+          way.label + "\n");
+      std::vector<PairTime> pairs;
+      for (const auto& [one, other] : planned) pairs.push_back({one, other, {}});
+      for (int round = 0; round < kRoundsOfPairs; ++round) {
+        for (PairTime& pair : pairs) MeasurePair(Together(chosen, way.change), pair);
+      }
+      const std::vector<std::string> found = SlowLinks(way.label, hosts_, pairs);
+      lines.insert(lines.end(), found.begin(), found.end());
+      if (found.empty()) lines.push_back("no pair of nodes is slow on " + way.label);
+    }
+    return lines;
+  }
+
+  void MeasurePair(const Change& change, PairTime& pair) {
+    std::vector<std::string> options = OptionsFor(change);
+    options.insert(options.end(), {"-H",
+                                   hosts_[static_cast<std::size_t>(pair.one)] + "," +
+                                       hosts_[static_cast<std::size_t>(pair.other)],
+                                   "-n", "2", "--ranks-per-node", "1"});
+    const TrialOutput output = runs_.Run(options, Program(kPairSizes), kRunLimit);
+    const std::vector<SizeTime> times = ParseAllReduce(output.text);
+    if (output.is_ok && !times.empty()) pair.microseconds.push_back(ScoreOf(times));
+  }
+
+  std::vector<std::string> Head(bool by_nccl) const {
+    return {"Made by ddlrun " + support::ProgramVersion() + " --tune on " + TimeOfTuning() +
+                ", on " + HostsText(hosts_) + ", " + support::Counted(CountOfRanks(), "rank") + ".",
+            std::string("Times are of sums over all ranks by ") + (by_nccl ? "NCCL" : "MPI") +
+                ", ddlbench allreduce " + Words(sizes_) +
+                ": of one number for all sizes (their "
+                "geometric mean)",
+            "the median of " + std::to_string(kTrialRounds) +
+                " runs, each of all choices in turn. A "
+                "choice is only taken that is better by more than its scatter."};
+  }
+
+  static std::string Words(const std::vector<std::string>& words) {
+    std::string text;
+    for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+    return text;
+  }
+
+  const AskedNodes& asked_;
+  const Settings& settings_;
+  TrialRuns& runs_;
+  const std::string benchmark_;
+  std::vector<std::string> hosts_;
+  int most_ranks_ = 1;
+  std::vector<std::string> sizes_;
+  std::string first_problem_;
+  bool has_measured_ = false;
+};
+
+// With the mode of the old file where that is not for everybody: it may have secrets.
+void WriteNewFile(const std::string& path, const std::string& text, const std::string& old_path) {
+  struct stat old = {};
+  const bool is_known = !old_path.empty() && stat(old_path.c_str(), &old) == 0;
+  const mode_t mode = is_known && (old.st_mode & S_IROTH) == 0 ? old.st_mode & 0660 : 0644;
+  const support::Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+  if (!file.is_open()) throw OsError("cannot make " + path);
+  std::size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t written = write(file.fd(), text.data() + done, text.size() - done);
+    if (written < 0) throw OsError("cannot write " + path);
+    done += static_cast<std::size_t>(written);
+  }
+}
+
+std::string FoundText(const TunedSite& tuned, const Environment& environment,
+                      const std::string& path) {
+  std::string text;
+  for (const KnobResult& result : tuned.results) {
+    for (const std::string& line : ResultLines(result)) text += line + "\n";
+  }
+  for (const std::string& line : tuned.remarks) text += line + "\n";
+  for (const auto& [name, value] : ChosenBy(tuned.results).variables) {
+    if (!environment.contains(name)) continue;
+    text += name + " is set in your environment, which goes before a site file: unset it\n";
+  }
+  const bool is_site = path.find('/') != std::string::npos || path.ends_with(".yaml");
+  return text + path + " is written: ddlrun --site " + (is_site ? "" : "./") + path + " takes it\n";
+}
+
+}  // namespace
+
+int TuneSite(const std::vector<std::string>& arguments, const Options& options,
+             const Environment& environment) {
+  RefuseWithTune(options);
+  const std::string path = *options.tune;
+  std::error_code ignored;
+  if (std::filesystem::exists(std::filesystem::symlink_status(path, ignored))) {
+    throw LaunchError(EX_USAGE, path +
+                                    " is there already, and --tune writes over no file: move it "
+                                    "away, or name another one: --tune=FILE");
+  }
+  const SiteConfig site = LoadSite(options.site, environment);
+  const Settings settings = MergeSettings(options, site, environment);
+  AskedNodes asked;
+  PlanToAsk(options, settings, environment, asked);
+  const std::size_t nodes = asked.planned.plan.nodes.size();
+  if (nodes < 2) {
+    throw LaunchError(EX_CONFIG,
+                      "--tune needs two nodes or more, and this is one: salloc -N2 ddlrun --tune");
+  }
+  AskNodes(options, settings, environment, asked);
+  if (asked.report.exit_code > 128) {
+    Say(asked.report.refusal, true);
+    return asked.report.exit_code;
+  }
+  for (const NodeFacts& node : asked.report.facts) {
+    if (!node.host.empty()) continue;
+    throw LaunchError(EX_CONFIG, "not all nodes answer: ddlrun --check-only says which");
+  }
+  TrialRuns runs(OptionsOfRuns(arguments), environment, SignalsOfProgram());
+  const TunedSite tuned = Tuner(asked, settings, runs).Tune();
+  const std::string old_text = site.path.empty() ? "" : ReadFile(site.path);
+  WriteNewFile(path, TunedSiteText(tuned, site, old_text), site.path);
+  Print(FoundText(tuned, environment, path));
+  return EX_OK;
+}
+
+}  // namespace launcher

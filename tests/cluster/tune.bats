@@ -1,0 +1,82 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# ddlrun --tune on a real Slurm: with a network of which one link is slow, and ranks in an order that sends every sum over the
+# network, it finds both and writes a site file that the next run takes.
+
+# shellcheck disable=SC2030,SC2031,SC2154 # run and common.bash set them
+
+load common
+
+setup_file() {
+  start_cluster 3 0 4
+  has_cluster || return 0
+  add_fabric 3
+}
+
+teardown_file() { stop_cluster; }
+
+setup() { empty_home; }
+
+# shape NODE INTERFACE RATE: what the node sends there.
+shape() { cluster at "$1" tc qdisc add dev "$2" root tbf rate "$3" burst 64kb latency 50ms; }
+
+# eth0 of every node has 200 Mbit/s, so that it matters which ranks are neighbours; eth1 has what this machine can do, but n3's link of
+# it has 30 Mbit/s, both ways.
+shape_links() {
+  local node
+  for node in n1 n2 n3; do shape "$node" eth0 200mbit || return 1; done
+  shape n3 eth1 30mbit
+  cluster in tc qdisc add dev f3 root tbf rate 30mbit burst 64kb latency 50ms
+}
+
+require_benchmark() {
+  run "$cluster_dir/opt/bin/ddlbench" allreduce -b 8 -e 8 -n 1 -w 0 --backend=reference
+  [ "$status" -eq 0 ] || skip "this build has no MPI"
+}
+
+@test "--tune finds the network with a slow link, names the link, and the order that is wrong" {
+  require_benchmark
+  local node
+  shape_links || skip "the kernel shapes no links"
+  printf '%s\n' '# The file of this cluster.' 'launcher: srun' 'rank_order: cyclic' \
+    'environment: {UCX_NET_DEVICES: eth1, OMPI_MCA_btl_tcp_if_include: eth1, NCCL_DEBUG: WARN}' > "$work/site.yaml"
+  script tune.sh 'ddlrun --site ./site.yaml --ranks-per-node 2 --tune=tuned.yaml'
+  limit=600 batch tune.sh -N3
+  echo "$output"
+  cat "$work/tuned.yaml"
+  [ "$status" -eq 0 ]
+  [[ $output == *"network: eth0 is better"* ]]
+  [[ $output == *"order of ranks: rank_order: node is better"* ]]
+  [[ $output == *"n3 is slow on eth1: with n1 "*", with n2 "*", the fastest pair "* ]]
+  [[ $output == *"no pair of nodes is slow on eth0"* ]]
+  for node in n1 n2 n3; do cluster at "$node" tc qdisc del dev eth0 root; done
+  # The old file with what is better, and its figures.
+  grep -qx '# The file of this cluster.' "$work/tuned.yaml"
+  grep -qx 'launcher: srun' "$work/tuned.yaml"
+  grep -qx 'rank_order: node' "$work/tuned.yaml"
+  grep -qx '  UCX_NET_DEVICES: "eth0"' "$work/tuned.yaml"
+  grep -qx '  NCCL_DEBUG: "WARN"' "$work/tuned.yaml"
+  grep -qE '^  #   as it is: [0-9.]+ (us|ms|s) \(scatter [0-9.]+ (us|ms|s)\)' "$work/tuned.yaml"
+  [ "$(grep -c rank_order: "$work/tuned.yaml")" -ge 1 ]
+  # A second run takes it.
+  script second.sh 'ddlrun --site ./tuned.yaml --ranks-per-node 2 sh -c '\''echo "$RANK $DDLRUN_NODE_RANK $UCX_NET_DEVICES"'\'''
+  batch second.sh -N3
+  echo "$output"
+  [ "$(grep -E '^[0-5] ' <<< "$output" | sort)" = $'0 0 eth0\n1 0 eth0\n2 1 eth0\n3 1 eth0\n4 2 eth0\n5 2 eth0' ]
+  # It writes over nothing.
+  script again.sh 'ddlrun --site ./site.yaml --tune=tuned.yaml'
+  batch again.sh -N3
+  [ "$status" -eq 64 ]
+  [[ $output == *"tuned.yaml is there already, and --tune writes over no file"* ]]
+}
+
+@test "scancel while it measures leaves no rank and no file" {
+  require_benchmark
+  script tune.sh 'ddlrun --tune'
+  hpc sbatch --quiet --output="$work/tune.out" -N3 "$work/tune.sh"
+  wait_for 60 grep -q 'trying' "$work/tune.out"
+  hpc scancel --user=hpc
+  local node
+  for node in n1 n2 n3; do wait_for 30 nothing_left_on "$node"; done
+  [ ! -e "$work/ddlrun-tuned.yaml" ]
+}
