@@ -56,6 +56,11 @@ void RefuseWithTune(const Options& options) {
   if (options.ranks) other = "-n: it measures pairs of nodes, too";
   if (!options.hostfile.empty()) other = "--hostfile: name the hosts by -H";
   if (!options.rankfile.empty()) other = "--rankfile: it tries where ranks are";
+  if (!options.heartbeat.empty()) other = "--heartbeat: ddlbench touches no file";
+  if (!options.log_directory.empty()) other = "--log-dir: what ranks print is its own";
+  if (options.max_restarts > 0) other = "--max-restarts: a run that fails is a result";
+  if (options.spare_nodes > 0) other = "--spare-nodes: it measures all nodes";
+  if (options.requeue) other = "--requeue: a run that fails is a result";
   if (options.dry_run != DryRun::kNo) other = "--dry-run";
   if (options.advise) other = "--advise";
   if (options.show_config) other = "--show-config";
@@ -123,16 +128,18 @@ class Tuner {
   }
 
  private:
-  std::vector<std::string> Program(const std::vector<std::string>& sizes) const {
+  // All nodes were checked before.
+  TrialOutput RunSums(std::vector<std::string> options, const std::vector<std::string>& sizes) {
+    options.emplace_back("--check=off");
     std::vector<std::string> program = {benchmark_, "allreduce"};
     program.insert(program.end(), sizes.begin(), sizes.end());
-    return program;
+    return runs_.Run(options, program, kRunLimit);
   }
 
   // Chooses the sizes.  True where the sums are NCCL's.
   bool LookAtFirstRun() {
     Say("ddlrun: measuring what the job has now\n");
-    const TrialOutput output = runs_.Run({}, Program(kSmallSizes), kRunLimit);
+    const TrialOutput output = RunSums({}, kSmallSizes);
     const std::vector<SizeTime> times = ParseAllReduce(output.text);
     if (!output.is_ok || times.empty()) {
       // Another network may do.
@@ -145,7 +152,7 @@ class Tuner {
   }
 
   std::optional<double> Measure(const Change& change) {
-    const TrialOutput output = runs_.Run(OptionsFor(change), Program(sizes_), kRunLimit);
+    const TrialOutput output = RunSums(OptionsFor(change), sizes_);
     const std::vector<SizeTime> times = ParseAllReduce(output.text);
     if (!output.is_ok || times.empty()) {
       Say("ddlrun: a run failed, and its choice with it: " + TrialRuns::LastLineOf(output) + "\n");
@@ -204,7 +211,7 @@ class Tuner {
                                    hosts_[static_cast<std::size_t>(pair.one)] + "," +
                                        hosts_[static_cast<std::size_t>(pair.other)],
                                    "-n", "2", "--ranks-per-node", "1"});
-    const TrialOutput output = runs_.Run(options, Program(kPairSizes), kRunLimit);
+    const TrialOutput output = RunSums(options, kPairSizes);
     const std::vector<SizeTime> times = ParseAllReduce(output.text);
     if (output.is_ok && !times.empty()) pair.microseconds.push_back(ScoreOf(times));
   }
@@ -253,8 +260,7 @@ void WriteNewFile(const std::string& path, const std::string& text, const std::s
   }
 }
 
-std::string FoundText(const TunedSite& tuned, const Environment& environment,
-                      const std::string& path) {
+std::string FoundText(const TunedSite& tuned, const Environment& environment) {
   std::string text;
   for (const KnobResult& result : tuned.results) {
     for (const std::string& line : ResultLines(result)) text += line + "\n";
@@ -264,8 +270,7 @@ std::string FoundText(const TunedSite& tuned, const Environment& environment,
     if (!environment.contains(name)) continue;
     text += name + " is set in your environment, which goes before a site file: unset it\n";
   }
-  const bool is_site = path.find('/') != std::string::npos || path.ends_with(".yaml");
-  return text + path + " is written: ddlrun --site " + (is_site ? "" : "./") + path + " takes it\n";
+  return text;
 }
 
 }  // namespace
@@ -280,7 +285,13 @@ int TuneSite(const std::vector<std::string>& arguments, const Options& options,
                                     " is there already, and --tune writes over no file: move it "
                                     "away, or name another one: --tune=FILE");
   }
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  if (access(folder.empty() ? "." : folder.c_str(), W_OK) != 0) {
+    throw OsError("no file can be made in " + (folder.empty() ? "the working directory" : folder));
+  }
   const SiteConfig site = LoadSite(options.site, environment);
+  const std::string old_text = site.path.empty() ? "" : ReadFile(site.path);
+  CheckCanBeTuned(site, old_text);
   const Settings settings = MergeSettings(options, site, environment);
   AskedNodes asked;
   PlanToAsk(options, settings, environment, asked);
@@ -300,9 +311,10 @@ int TuneSite(const std::vector<std::string>& arguments, const Options& options,
   }
   TrialRuns runs(OptionsOfRuns(arguments), environment, SignalsOfProgram());
   const TunedSite tuned = Tuner(asked, settings, runs).Tune();
-  const std::string old_text = site.path.empty() ? "" : ReadFile(site.path);
+  Print(FoundText(tuned, environment));
   WriteNewFile(path, TunedSiteText(tuned, site, old_text), site.path);
-  Print(FoundText(tuned, environment, path));
+  const bool is_site = path.find('/') != std::string::npos || path.ends_with(".yaml");
+  Print(path + " is written: ddlrun --site " + (is_site ? "" : "./") + path + " takes it\n");
   return EX_OK;
 }
 

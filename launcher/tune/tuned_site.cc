@@ -122,6 +122,14 @@ Change ChosenBy(const std::vector<KnobResult>& results) {
   return chosen;
 }
 
+void CheckCanBeTuned(const SiteConfig& site, const std::string& old_text) {
+  KnobResult result;
+  result.tried = {{"as it is", {}, {1}},
+                  {"another", {{{"bind", "none"}}, {{"DDLRUN_TUNE", "1"}}}, {1}}};
+  result.best = 1;
+  TunedSiteText({{}, {result}, {}}, site, old_text);
+}
+
 std::string TunedSiteText(const TunedSite& tuned, const SiteConfig& site,
                           const std::string& old_text) {
   const Change chosen = ChosenBy(tuned.results);

@@ -27,4 +27,7 @@ Change ChosenBy(const std::vector<KnobResult>& results);
 std::string TunedSiteText(const TunedSite& tuned, const SiteConfig& site,
                           const std::string& old_text);
 
+// Throws LaunchError(EX_CONFIG) as TunedSiteText does, before anything is measured.
+void CheckCanBeTuned(const SiteConfig& site, const std::string& old_text);
+
 }  // namespace launcher

@@ -166,10 +166,18 @@ refused() {
   refused 64 "--tune does not go with -n: it measures pairs of nodes, too" --tune -n 2
   refused 64 "--tune does not go with --hostfile: name the hosts by -H" --hostfile hosts --tune
   refused 64 "--tune does not go with --rankfile: it tries where ranks are" --rankfile ranks --tune
+  refused 64 "--tune does not go with --heartbeat: ddlbench touches no file" --heartbeat beat --tune
+  refused 64 "--tune does not go with --log-dir: " --log-dir logs --tune
+  refused 64 "--tune does not go with --max-restarts: " --max-restarts 2 --tune
+  refused 64 "--tune does not go with --spare-nodes: " --spare-nodes 1 --tune
+  refused 64 "--tune does not go with --requeue: " --requeue --tune
   refused 64 "--tune does not go with --check-only" --check-only --tune
   refused 64 "--tune does not go with --site-report" --site-report --tune
   refused 78 "--tune needs two nodes or more, and this is one: salloc -N2 ddlrun --tune" --tune
   [ ! -e ddlrun-tuned.yaml ]
+  echo '{bind: none}' > braces.yaml
+  refused 78 "nothing can be added to the site file ./braces.yaml: write each of its keys at the beginning of a line" --site ./braces.yaml --tune
+  refused 71 "no file can be made in nowhere" --tune=nowhere/tuned.yaml
   echo 'bind: none' > mine.yaml
   refused 64 "mine.yaml is there already, and --tune writes over no file: move it away, or name another one: --tune=FILE" --tune=mine.yaml
   [ "$(cat mine.yaml)" = 'bind: none' ]

@@ -97,6 +97,14 @@ TEST(TunedSite, WithNothingBetterIsTheOldFile) {
   EXPECT_EQ(ParseSiteConfig(text, "new.yaml").environment.at("A").value, "b");
 }
 
+TEST(TunedSite, IsKnownToBePossibleBefore) {
+  for (const char* old_text : {"", "launcher: srun\n", "environment: {A: b}\nbind: auto\n"}) {
+    EXPECT_NO_THROW(CheckCanBeTuned(ParseSiteConfig(old_text, "old.yaml"), old_text)) << old_text;
+  }
+  const char* braces = "{launcher: srun}\n";
+  EXPECT_THROW(CheckCanBeTuned(ParseSiteConfig(braces, "old.yaml"), braces), LaunchError);
+}
+
 TEST(TunedSite, OfAFileInBracesIsRefused) {
   try {
     Written("{launcher: srun, rank_order: cyclic}\n");
