@@ -67,7 +67,7 @@ std::string Reasons(const std::vector<KnobResult>& results, const std::string& n
     const Change& before = result.tried.front().change;
     const bool is_its_own = (chosen.keys.contains(name) && !before.keys.contains(name)) ||
                             (chosen.variables.contains(name) && !before.variables.contains(name));
-    if (result.best == 0 || !is_its_own) continue;
+    if (!is_its_own) continue;
     for (const std::string& line : ResultLines(result)) text += Comment(line, indent);
   }
   return text;

@@ -41,7 +41,7 @@ require_benchmark() {
   printf '%s\n' '# The file of this cluster.' 'launcher: srun' 'rank_order: cyclic' \
     'environment: {UCX_NET_DEVICES: eth1, OMPI_MCA_btl_tcp_if_include: eth1, NCCL_DEBUG: WARN}' > "$work/site.yaml"
   script tune.sh 'ddlrun --site ./site.yaml --ranks-per-node 2 --tune=tuned.yaml'
-  limit=600 batch tune.sh -N3
+  limit=1500 batch tune.sh -N3
   echo "$output"
   cat "$work/tuned.yaml"
   [ "$status" -eq 0 ]
