@@ -3,6 +3,7 @@
 # ddlrun --tune on a real Slurm: with a network of which one link is slow, and ranks in an order that sends every sum over the
 # network, it finds both and writes a site file that the next run takes.
 
+# shellcheck disable=SC2016 # the shells of the ranks expand, not ours
 # shellcheck disable=SC2030,SC2031,SC2154 # run and common.bash set them
 
 load common

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # ddlrun --site-report: what a ticket to the support of a site should tell, and nothing that is secret.
 
-# shellcheck disable=SC2154 # common.bash sets them
+# shellcheck disable=SC2030,SC2031,SC2154 # run and common.bash set them
 
 load common
 
@@ -20,7 +20,7 @@ load common
   [ "$(sed -n 's/^  kernel  *//p' <<< "$output")" = "$(uname -r)" ]
   grep -qE '^  grace_seconds +3  # default$' <<< "$output"
   [ "$messages" = "" ]
-  ! compgen -G "$PWD/.ddlrun-check.*" > /dev/null
+  run ! compgen -G "$PWD/.ddlrun-check.*"
 }
 
 @test "no secret of the environment, the site file or the command line is told" {
