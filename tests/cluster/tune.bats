@@ -19,15 +19,15 @@ teardown_file() { stop_cluster; }
 setup() { empty_home; }
 
 # shape NODE INTERFACE RATE: what the node sends there.
-shape() { cluster at "$1" tc qdisc add dev "$2" root tbf rate "$3" burst 64kb latency 50ms; }
+shape() { cluster at "$1" tc qdisc add dev "$2" root tbf rate "$3" burst 32kb latency 50ms; }
 
-# eth0 of every node has 200 Mbit/s, so that it matters which ranks are neighbours; eth1 has what this machine can do, but n3's link of
-# it has 30 Mbit/s, both ways.
+# eth0 of every node has 100 Mbit/s, so that it matters which ranks are neighbours; eth1 has what this machine can do, but n3's link of
+# it has 20 Mbit/s, both ways.
 shape_links() {
   local node
-  for node in n1 n2 n3; do shape "$node" eth0 200mbit || return 1; done
-  shape n3 eth1 30mbit
-  cluster in tc qdisc add dev f3 root tbf rate 30mbit burst 64kb latency 50ms
+  for node in n1 n2 n3; do shape "$node" eth0 100mbit || return 1; done
+  shape n3 eth1 20mbit
+  cluster in tc qdisc add dev f3 root tbf rate 20mbit burst 32kb latency 50ms
 }
 
 require_benchmark() {
