@@ -255,7 +255,11 @@ void WriteNewFile(const std::string& path, const std::string& text, const std::s
   std::size_t done = 0;
   while (done < text.size()) {
     const ssize_t written = write(file.fd(), text.data() + done, text.size() - done);
-    if (written < 0) throw OsError("cannot write " + path);
+    if (written < 0) {
+      const LaunchError problem = OsError("cannot write " + path);
+      unlink(path.c_str());  // half a file would be taken by the next run
+      throw problem;
+    }
     done += static_cast<std::size_t>(written);
   }
 }
