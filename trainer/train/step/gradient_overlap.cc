@@ -9,11 +9,13 @@
 namespace trainer {
 
 GradientOverlap::GradientOverlap(Backend& backend, Network& network, Communicator& communicator,
-                                 bool in_compute_type, std::int64_t batches)
+                                 bool in_compute_type, std::int64_t batches,
+                                 const GradientBucketBytes& bucket_bytes)
     : backend_(backend),
       network_(network),
       communicator_(communicator),
       batches_(batches),
+      bucket_bytes_(bucket_bytes),
       reduced_(network.gradients()),
       sgd_(backend.MakeSgd(network.segments())) {
   const std::size_t elements = network.elements();
@@ -51,7 +53,7 @@ void GradientOverlap::PlanBuckets(std::size_t begin, std::size_t end, DType type
   }
   ends.push_back(end - begin);
   std::sort(ends.begin(), ends.end());
-  for (GradientBucket bucket : PlanGradientBuckets(ends, SizeOf(type))) {
+  for (GradientBucket bucket : PlanGradientBuckets(ends, SizeOf(type), bucket_bytes_)) {
     bucket.begin += begin;
     buckets_.push_back(bucket);
   }

@@ -49,7 +49,8 @@ class GradientOverlap {
   // REQUIRES: then the communicator has one rank or sums_device_memory(), and `batches`, which one
   // update takes, is 1.
   GradientOverlap(Backend& backend, Network& network, Communicator& communicator,
-                  bool in_compute_type, std::int64_t batches = 1);
+                  bool in_compute_type, std::int64_t batches = 1,
+                  const GradientBucketBytes& bucket_bytes = {});
 
   // The phases of a step, each queued on `stream`: backward of each of its batches, for the last
   // with Ready for each block that is done; Finish; the update of the weights by what is then
@@ -86,6 +87,7 @@ class GradientOverlap {
   Network& network_;
   Communicator& communicator_;
   const std::int64_t batches_;
+  const GradientBucketBytes bucket_bytes_;
   std::optional<GradientSum> sum_;  // of several batches
   Reduction reduction_ = Reduction::kSum;
   FlatGradients reduced_;

@@ -54,6 +54,7 @@ struct TrainingStepParts {
   std::int64_t end = 0;                            // steps from this one on are not run
   SpanRecorder* spans = nullptr;                   // of phases; may be null
   std::function<DeviceState()> device_state = {};  // of this rank, now; may be null
+  GradientBucketBytes bucket_bytes = {};
 };
 
 class TrainingStep {

@@ -82,6 +82,15 @@ TEST_F(GradientOverlapTest, ReducesEachGradientOnceFromTheEndToTheFront) {
   EXPECT_EQ(communicator_.finished, 2);
 }
 
+TEST_F(GradientOverlapTest, BucketsAreOfTheSizesThatAreAskedFor) {
+  GradientOverlap finer(*backend_, network_, communicator_, /*in_compute_type=*/false, 1,
+                        {.first = 4096, .rest = 65536, .last = 8192});
+  finer.Ready(0, *stream_);
+  ASSERT_GE(communicator_.started.size(), 60);  // 2048 x 1000 and 3 x 3 x 512 x 512 are one each
+  EXPECT_LT(communicator_.started.front().size_bytes(), std::size_t{65536});  // fc.bias
+  EXPECT_LE(communicator_.started.back().size_bytes(), std::size_t{8192});
+}
+
 TEST_F(GradientOverlapTest, RefusesToFinishBeforeAllIsStarted) {
   overlap_.Ready(network_.elements() / 2, *stream_);
   EXPECT_THROW(overlap_.Finish(*stream_), Error);
