@@ -84,11 +84,11 @@ TEST_F(GradientOverlapTest, ReducesEachGradientOnceFromTheEndToTheFront) {
 
 TEST_F(GradientOverlapTest, BucketsAreOfTheSizesThatAreAskedFor) {
   GradientOverlap finer(*backend_, network_, communicator_, /*in_compute_type=*/false, 1,
-                        {.first = 4096, .rest = 65536, .last = 8192});
+                        {.first = 4000, .rest = 65536, .last = 65536});
   finer.Ready(0, *stream_);
-  ASSERT_GE(communicator_.started.size(), 60);  // 2048 x 1000 and 3 x 3 x 512 x 512 are one each
-  EXPECT_LT(communicator_.started.front().size_bytes(), std::size_t{65536});  // fc.bias
-  EXPECT_LE(communicator_.started.back().size_bytes(), std::size_t{8192});
+  EXPECT_GE(communicator_.started.size(), 40);  // of 53 filters few are smaller
+  EXPECT_EQ(communicator_.started.front().size_bytes(), std::size_t{4032});  // fc.bias, aligned
+  EXPECT_LE(communicator_.started.back().size_bytes(), std::size_t{65536});
 }
 
 TEST_F(GradientOverlapTest, RefusesToFinishBeforeAllIsStarted) {
