@@ -34,6 +34,7 @@
 #include "trainer/program/own_device.h"
 #include "trainer/program/plan_file.h"
 #include "trainer/program/prediction_text.h"
+#include "trainer/program/recipe.h"
 #include "trainer/program/run_profile.h"
 #include "trainer/program/setup.h"
 #include "trainer/program/sources.h"
@@ -281,12 +282,9 @@ int Train(const World& world, const TrainConfig& config, RunProfile& measured, P
   return EX_OK;
 }
 
-// Everything that happens once the ranks have met.
+// Everything that happens once the ranks have met and have agreed on their options.
 int RunTogether(const World& world, const std::vector<std::string>& arguments) {
   const auto& [options, rank, met, watch, spans, line, log] = world;
-  // Before any other collective call: which ones a rank makes is a matter of its options.
-  world.Agree(RunFacts(options, DDLRUN_VERSION),
-              "start all ranks with one command line and program");
   TrainConfig config = ConfigOfLaunch(options, rank.restart_count, DDLRUN_VERSION);
   PlanFile plan_file(PlanPath(options), log);
   const std::unique_ptr<Backend> device = ChooseBackendOf(options, rank, plan_file.plans(), log);
@@ -361,10 +359,15 @@ int Main(const std::vector<std::string>& arguments) {
     watch = WatchForHangs(parsed.options, rank, line);
     spans = MakeSpanRecorder(parsed.options);
     communicator = ConnectRanks(rank, watch.get(), spans.get());
+    // Before any other collective call: which ones a rank makes is a matter of its options.
+    RequireAgreement(*communicator, rank.host, RunFacts(parsed.options, DDLRUN_VERSION),
+                     "start all ranks with one command line and program");
+    const OptionsOfRecipe run = ApplyRecipe(parsed, arguments, communicator->size());
     if (rank.rank == 0) {
       for (const std::string& note : parsed.notes) log->info(note);
+      for (const std::string& line_of_recipe : run.lines) log->info(line_of_recipe);
     }
-    return RunTogether({parsed.options, rank, *communicator, watch.get(), spans.get(), line, log},
+    return RunTogether({run.options, rank, *communicator, watch.get(), spans.get(), line, log},
                        arguments);
   } catch (const std::exception& error) {
     const int code = ReportError(line, error, rank);

@@ -16,8 +16,11 @@ struct LossParameters {
   float diff_scale = 1;    // loss scale: multiplies the gradients, not the sums
 };
 
-// Of Sgd.
-struct SgdParameters {
+// Of LARS (backend/ops.h): MLPerf's, which its rules fix.
+inline constexpr float kLarsEta = 0.001F;
+
+// Of an Optimizer.
+struct UpdateParameters {
   float learning_rate = 0;
   float momentum_factor = 0;
   float weight_decay = 0;

@@ -225,24 +225,27 @@ class MeasuredSoftmaxCrossEntropy final : public SoftmaxCrossEntropy {
 };
 
 // What it has to do depends on where the gradients are, which the first call tells.
-class MeasuredSgd final : public Sgd {
+class MeasuredOptimizer final : public Optimizer {
  public:
-  MeasuredSgd(std::unique_ptr<Sgd> op, std::vector<ParameterSegment> segments, DType compute_type,
-              OpRecorder& recorder)
+  MeasuredOptimizer(std::unique_ptr<Optimizer> op, OptimizerKind kind,
+                    std::vector<ParameterSegment> segments, DType compute_type,
+                    OpRecorder& recorder)
       : op_(std::move(op)),
+        kind_(kind),
         segments_(std::move(segments)),
         compute_type_(compute_type),
         recorder_(recorder) {
     for (const ParameterSegment& segment : segments_) weights_ += segment.count;
   }
 
-  void Step(const SgdParameters* call, float* weight, float* momentum,
+  void Step(const UpdateParameters* call, float* weight, float* momentum,
             const FlatGradients& gradients, void* compute_copy, UpdateSums* sums,
             Stream& stream) override {
     if (!step_) {
-      step_ =
-          recorder_.Add({"update", "SGD with momentum", std::to_string(weights_),
-                         SgdWork(segments_, gradients, compute_type_, compute_copy != nullptr)});
+      const char* name = kind_ == OptimizerKind::kSgd ? "SGD with momentum" : "LARS";
+      step_ = recorder_.Add(
+          {"update", name, std::to_string(weights_),
+           UpdateWork(kind_, segments_, gradients, compute_type_, compute_copy != nullptr)});
     }
     recorder_.Run(*step_, nullptr, stream, [&] {
       op_->Step(call, weight, momentum, gradients, compute_copy, sums, stream);
@@ -250,7 +253,8 @@ class MeasuredSgd final : public Sgd {
   }
 
  private:
-  const std::unique_ptr<Sgd> op_;
+  const std::unique_ptr<Optimizer> op_;
+  const OptimizerKind kind_;
   const std::vector<ParameterSegment> segments_;
   const DType compute_type_;
   OpRecorder& recorder_;
@@ -333,9 +337,11 @@ std::unique_ptr<SoftmaxCrossEntropy> MakeMeasured(std::unique_ptr<SoftmaxCrossEn
   return std::make_unique<MeasuredSoftmaxCrossEntropy>(std::move(op), spec, recorder);
 }
 
-std::unique_ptr<Sgd> MakeMeasured(std::unique_ptr<Sgd> op, std::vector<ParameterSegment> segments,
-                                  DType compute_type, OpRecorder& recorder) {
-  return std::make_unique<MeasuredSgd>(std::move(op), std::move(segments), compute_type, recorder);
+std::unique_ptr<Optimizer> MakeMeasured(std::unique_ptr<Optimizer> op, OptimizerKind kind,
+                                        std::vector<ParameterSegment> segments, DType compute_type,
+                                        OpRecorder& recorder) {
+  return std::make_unique<MeasuredOptimizer>(std::move(op), kind, std::move(segments), compute_type,
+                                             recorder);
 }
 
 std::unique_ptr<Stem> MakeMeasured(std::unique_ptr<Stem> stem, const StemSpec& spec,

@@ -36,8 +36,9 @@ std::unique_ptr<SoftmaxCrossEntropy> MakeMeasured(std::unique_ptr<SoftmaxCrossEn
                                                   const SoftmaxCrossEntropySpec& spec,
                                                   OpRecorder& recorder);
 // `compute_type` of the back end.
-std::unique_ptr<Sgd> MakeMeasured(std::unique_ptr<Sgd> op, std::vector<ParameterSegment> segments,
-                                  DType compute_type, OpRecorder& recorder);
+std::unique_ptr<Optimizer> MakeMeasured(std::unique_ptr<Optimizer> op, OptimizerKind kind,
+                                        std::vector<ParameterSegment> segments, DType compute_type,
+                                        OpRecorder& recorder);
 std::unique_ptr<Stem> MakeMeasured(std::unique_ptr<Stem> stem, const StemSpec& spec,
                                    OpRecorder& recorder);
 

@@ -128,8 +128,9 @@ OpWork SoftmaxCrossEntropyWork(const TensorDesc& logits, bool has_gradient) {
   return {(has_gradient ? 5 : 4) * Values(logits), (has_gradient ? 2 : 1) * ValueBytes(logits)};
 }
 
-OpWork SgdWork(std::span<const ParameterSegment> segments, const FlatGradients& gradients,
-               DType compute_type, bool has_copy) {
+OpWork UpdateWork(OptimizerKind kind, std::span<const ParameterSegment> segments,
+                  const FlatGradients& gradients, DType compute_type, bool has_copy) {
+  const bool is_lars = kind == OptimizerKind::kLars;
   const double fp32 = sizeof(float);
   const auto narrow = static_cast<double>(SizeOf(compute_type));
   OpWork work;
@@ -138,10 +139,11 @@ OpWork SgdWork(std::span<const ParameterSegment> segments, const FlatGradients& 
     const std::size_t in_fp32 =
         std::clamp(gradients.compute_from, segment.begin, end) - segment.begin;
     const auto count = static_cast<double>(segment.count);
-    work.flop += (segment.decay ? 9 : 5) * count;
-    work.bytes += 4 * fp32 * count + fp32 * static_cast<double>(in_fp32) +
-                  narrow * static_cast<double>(segment.count - in_fp32) +
-                  (has_copy ? narrow * count : 0);
+    const double gradient_bytes =
+        fp32 * static_cast<double>(in_fp32) + narrow * static_cast<double>(segment.count - in_fp32);
+    work.flop += (segment.decay ? (is_lars ? 11 : 9) : 5) * count;
+    work.bytes += 4 * fp32 * count + gradient_bytes + (has_copy ? narrow * count : 0) +
+                  (is_lars ? gradient_bytes + fp32 * count : 0);
   }
   return work;
 }

@@ -75,8 +75,10 @@ OpWork SoftmaxCrossEntropyWork(const TensorDesc& logits, bool has_gradient);
 // For each weight: 1 to scale the gradient, 2 for the momentum, 2 for the weight; 4 more with
 // decay: into the gradient, and for the sum of squares.  Reads gradient, weight and momentum,
 // writes weight, momentum and the copy of the compute type if there is one.
-OpWork SgdWork(std::span<const ParameterSegment> segments, const FlatGradients& gradients,
-               DType compute_type, bool has_copy);
+// LARS has 2 more with decay, for the square of the gradient, and reads gradient and weight once
+// more: no update can start before the norms are there.
+OpWork UpdateWork(OptimizerKind kind, std::span<const ParameterSegment> segments,
+                  const FlatGradients& gradients, DType compute_type, bool has_copy);
 
 // A stem as one op (Backend::fuses_stem): its convolution's arithmetic; from pixels and filter to
 // dst; from dst's gradient, pixels and filter's place back.

@@ -307,17 +307,32 @@ struct ParameterSegment {
   bool decay = false;
 };
 
-// SGD with momentum as TensorFlow's MomentumOptimizer, over the flat memory of all parameters:
+// What --optimizer names.
+enum class OptimizerKind : std::uint8_t { kSgd, kLars };
+
+// An update of the flat memory of all parameters by their gradients.
+//
+// SGD with momentum as TensorFlow's MomentumOptimizer:
 //   g = gradient_scale * gradient + (decay ? weight_decay * weight : 0)
-//   momentum = momentum_factor * momentum + g;  weight -= learning_rate * momentum;  compute_copy =
-//   weight
-// weight, momentum: fp32.  compute_copy: null when the network computes in fp32 on the weights
-// themselves.  *sums is overwritten; a gradient that is not finite leaves everything else
-// untouched.
-class Sgd {
+//   momentum = momentum_factor * momentum + g;  weight -= learning_rate * momentum
+//
+// LARS as MLPerf's reference has it (mlcommons/training, image_classification/tensorflow2/
+// lars_optimizer.py): each segment is one tensor, whose rate goes by two norms, |weight| and
+// |gradient_scale * gradient|, in fp32 or better and in an order that is the same each time.  A
+// segment without decay has the ratio 1.
+//   ratio = kLarsEta * |weight| / (|gradient| + weight_decay * |weight|);  1 where a norm is 0
+//   g as above;  momentum = momentum_factor * momentum + learning_rate * ratio * g
+//   weight -= momentum
+// So its momentum has the rate in it, and is no momentum of SGD.  What pads a tensor is 0 and
+// changes no norm.
+//
+// Of both: compute_copy = weight.  weight, momentum: fp32.  compute_copy: null when the network
+// computes in fp32 on the weights themselves.  *sums is overwritten; a gradient that is not finite
+// leaves everything else untouched.
+class Optimizer {
  public:
-  virtual ~Sgd() = default;
-  virtual void Step(const SgdParameters* call, float* weight, float* momentum,
+  virtual ~Optimizer() = default;
+  virtual void Step(const UpdateParameters* call, float* weight, float* momentum,
                     const FlatGradients& gradients, void* compute_copy, UpdateSums* sums,
                     Stream& stream) = 0;
 };

@@ -15,6 +15,9 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr int kFormatOfSgd = 1;
+constexpr char kSgdName[] = "sgd";
+
 std::string Hex(std::uint32_t value) {
   char text[9];
   std::snprintf(text, sizeof text, "%08x", value);
@@ -31,8 +34,12 @@ std::uint32_t ParseHex(const std::string& text) {
   return value;
 }
 
+int FormatOf(const CheckpointState& state) {
+  return state.optimizer == kSgdName ? kFormatOfSgd : kCheckpointFormat;
+}
+
 Json StateToJson(const CheckpointState& state) {
-  Json json = {{"format", kCheckpointFormat},
+  Json json = {{"format", FormatOf(state)},
                {"step", state.step},
                {"epoch", state.epoch},
                {"epoch_samples", state.epoch_samples},
@@ -48,6 +55,7 @@ Json StateToJson(const CheckpointState& state) {
                {"settings", state.settings}};
   if (state.skipped_images > 0) json["skipped_images"] = state.skipped_images;
   if (state.top1) json["top1"] = *state.top1;
+  if (state.optimizer != kSgdName) json["optimizer"] = state.optimizer;
   return json;
 }
 
@@ -66,6 +74,7 @@ CheckpointState StateFromJson(const Json& json) {
   json.at("program_version").get_to(state.program_version);
   // Not in the manifests of older versions.
   state.precision = json.value("precision", "");
+  state.optimizer = json.value("optimizer", kSgdName);
   state.settings = json.value("settings", std::map<std::string, std::string>());
   state.skipped_images = json.value("skipped_images", std::int64_t{0});
   if (json.contains("top1")) state.top1 = json.at("top1").get<double>();
@@ -112,7 +121,7 @@ void RequireKnownFormat(const Json& body, std::string_view path) {
                                        body.at("program_version").get<std::string>() + ",",
                                    format, kCheckpointFormat));
   }
-  if (format < kCheckpointFormat) {
+  if (format < kFormatOfSgd) {
     throw std::invalid_argument("there is no format " + std::to_string(format));
   }
 }

@@ -17,8 +17,9 @@
 
 namespace trainer {
 
-// doc/formats.md says when it is raised.
-inline constexpr int kCheckpointFormat = 1;
+// doc/formats.md says when it is raised.  A checkpoint of SGD is still written as format 1, which
+// older programs read; what another optimizer keeps they would take for momentum of SGD.
+inline constexpr int kCheckpointFormat = 2;
 
 // The state of a run besides its tensors.  Random numbers are a function of seed and position
 // (core/philox.h), so no generator state is needed.
@@ -38,6 +39,7 @@ struct CheckpointState {
   std::string program_version;             // "0.1.0"
   // In which gradients were computed: "fp32", "fp16" or "bf16"; "": not known (an older version).
   std::string precision;
+  std::string optimizer = "sgd";  // as --optimizer has it: what the momentum is of
   // What an evaluation of these weights has found, a fraction of 1; nothing: there was none.
   std::optional<double> top1;
   // What else the run was made with, by name, as a person would write it: told where it has

@@ -50,6 +50,7 @@ class Network {
   // The flat memories (model/parameters.h).
   const std::vector<Parameter>& parameters() const { return plan_.layout.parameters; }
   const std::vector<ParameterSegment>& segments() const { return plan_.layout.segments; }
+  const std::vector<ParameterSegment>& tensors() const { return plan_.layout.tensors; }
   std::size_t elements() const { return plan_.layout.elements; }
   float* weights() const { return reinterpret_cast<float*>(weights_.data()); }
   // As the blocks write them.  All of them have a place in its fp32 memory: those of the compute
@@ -68,8 +69,8 @@ class Network {
   // average = decay * average + (1 - decay) * value.  REQUIRES: keeps_averages().
   void MoveAverages(double decay, const UpdateSums* sums, Stream& stream);
 
-  // The weights that the back end computes with, in its compute type, for Sgd to write; null where
-  // it computes with weights() themselves.
+  // The weights that the back end computes with, in its compute type, for the optimizer to write;
+  // null where it computes with weights() themselves.
   void* compute_weights() const { return compute_weights_.data(); }
 
   // Where the blocks have it.

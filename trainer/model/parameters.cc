@@ -52,7 +52,10 @@ std::vector<std::size_t> Append(ParameterLayout& layout, std::size_t& end, const
       if (!belongs(parameter)) continue;
       parameter.begin = end;
       end += AlignUp(parameter.count);
-      if (!parameter.spec.statistic) Extend(layout.segments, end, parameter.spec.decay);
+      if (parameter.spec.statistic) continue;
+      Extend(layout.segments, end, parameter.spec.decay);
+      const bool is_weight = parameter.spec.decay && parameter.spec.shape.rank() > 1;
+      layout.tensors.push_back({parameter.begin, parameter.count, is_weight});
     }
   }
   return begins;

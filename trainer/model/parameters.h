@@ -53,6 +53,10 @@ struct ParameterLayout {
   std::vector<std::size_t> complete_from;
   // Covers [0, elements): neighbours with the same decay are one segment, gaps included.
   std::vector<ParameterSegment> segments;
+  // Each trained parameter, with what pads it in the back end's layout; decay: its rate goes by its
+  // norms in LARS, and it has decay there: weights of convolutions and of the last layer, neither
+  // biases nor batch norm.
+  std::vector<ParameterSegment> tensors;
 };
 
 // `blocks` in the order of the forward pass, at least one.

@@ -38,6 +38,13 @@ inline constexpr Named<BadRecords> kBadRecords[] = {{"stop", BadRecords::kStop},
                                                     {"skip", BadRecords::kSkip}};
 inline constexpr Named<WeightInit> kWeightInits[] = {{"fan_in", WeightInit::kFanIn},
                                                      {"fan_out", WeightInit::kFanOut}};
+inline constexpr Named<OptimizerKind> kOptimizers[] = {{"sgd", OptimizerKind::kSgd},
+                                                       {"lars", OptimizerKind::kLars}};
+inline constexpr Named<RateDecay> kRateDecays[] = {{"steps", RateDecay::kSteps},
+                                                   {"cosine", RateDecay::kCosine},
+                                                   {"polynomial", RateDecay::kPolynomial}};
+inline constexpr Named<RateScaling> kRateScalings[] = {
+    {"linear", RateScaling::kLinear}, {"sqrt", RateScaling::kSqrt}, {"none", RateScaling::kNone}};
 inline constexpr Named<OnNan> kOnNans[] = {
     {"stop", OnNan::kStop}, {"skip", OnNan::kSkip}, {"rollback", OnNan::kRollback}};
 inline constexpr Named<bool> kResumes[] = {{"auto", true}, {"never", false}};

@@ -8,6 +8,7 @@
 #include "trainer/core/step_window.h"
 #include "trainer/core/thread.h"
 #include "trainer/options/accepted_options.h"
+#include "trainer/options/optimisation_options.h"
 #include "trainer/options/option_access.h"
 #include "trainer/options/options.h"
 
@@ -25,9 +26,6 @@ support::Option Backend(const OptionRow& row, Options& options) {
 support::Option ScanCacheChoice(const OptionRow& row, Options& options) {
   return Choice(Value<&Options::scan_cache>(row, options), {"auto", "off"});
 }
-support::Option Precision(const OptionRow& row, Options& options) {
-  return Choice(Value<&Options::precision>(row, options), {"fp32", "tf32", "fp16", "bf16"});
-}
 support::Option Comm(const OptionRow& row, Options& options) {
   return Choice(Value<&Options::comm>(row, options), {"auto", "nccl", "mpi"});
 }
@@ -43,10 +41,6 @@ support::Option DryRun(const OptionRow& row, Options& options) {
   return Shaped(
       WithDefault(Choice(Value<&Options::dry_run>(row, options), {"short", "full"}), "short"),
       "[short|full]");
-}
-support::Option Seed(const OptionRow& row, Options& options) {
-  return Checked(Value<&Options::seed>(row, options),
-                 NeedsNumber("a number from 0", [](double x) { return x >= 0; }));
 }
 support::Option Classes(const OptionRow& row, Options& options) {
   return Checked(Value<&Options::classes>(row, options),
@@ -80,13 +74,7 @@ support::Option RunIter(const OptionRow& row, Options& options) {
                  NeedsNumber("a number from 0, or -1 for all", [](double x) { return x >= -1; }));
 }
 
-support::Option StaticLossScale(const OptionRow& row, Options& options) {
-  return Checked(Value<&Options::static_loss_scale>(row, options),
-                 NeedsNumber("a number above 0, or -1 for one that adapts",
-                             [](double x) { return x == -1 || (x > 0 && std::isfinite(x)); }));
-}
-
-std::vector<OptionRow> MakeTable() {
+std::vector<OptionRow> RowsBeforeOptimisation() {
   constexpr bool kNvidia = true;
   constexpr bool kOurs = false;
   constexpr bool kIsSwitch = true;
@@ -96,10 +84,6 @@ std::vector<OptionRow> MakeTable() {
   constexpr RankRule kOtherName = RankRule::kOtherName;
   const char* const run = "What to do";
   const char* const data = "Data";
-  const char* const optimisation = "Optimisation";
-  const char* const files = "Files";
-  const char* const logs = "Logs for other programs";
-  const char* const how = "How";
   return {
       {"mode", run,
        "train, train_and_evaluate, evaluate, predict, training_benchmark or inference_benchmark",
@@ -185,61 +169,20 @@ std::vector<OptionRow> MakeTable() {
        kNamed<kBadRecords, &Options::bad_records>},
       {"max_bad_records", data, "records a rank may skip before it stops", kOurs, false, kSame,
        kNotNegative<&Options::max_bad_records>},
+  };
+}
 
-      {"lr_init", optimisation,
-       "learning rate at a global batch of 256; scaled by global batch / 256", kNvidia, false,
-       kSame, kNotNegative<&Options::schedule, &ScheduleConfig::lr_init>},
-      {"lr_warmup_epochs", optimisation, "epochs over which the learning rate rises from 0",
-       kNvidia, false, kSame, kNotNegative<&Options::schedule, &ScheduleConfig::lr_warmup_epochs>},
-      {"use_cosine_lr", optimisation, "cosine decay; without it x0.1 at epochs 30, 60, 80 and 90",
-       kNvidia, kIsSwitch, kSame, kSwitch<&Options::schedule, &ScheduleConfig::use_cosine_lr>},
-      {"cosine_lr", optimisation, "the same as --use_cosine_lr", kNvidia, false, kOtherName,
-       kFlag<&Options::schedule, &ScheduleConfig::use_cosine_lr>},
-      {"momentum", optimisation, "momentum of SGD, without Nesterov", kNvidia, false, kSame,
-       kFraction<&Options::momentum>},
-      {"weight_decay", optimisation, "factor of the L2 loss over everything but batch norm",
-       kNvidia, false, kSame, kNotNegative<&Options::weight_decay>},
-      {"label_smoothing", optimisation, "share of the target spread over all classes", kNvidia,
-       false, kSame, kFraction<&Options::label_smoothing>},
-      {"weight_init", optimisation, "variance scaling by fan_in or fan_out", kNvidia, false, kSame,
-       kNamed<kWeightInits, &Options::weight_init>},
-      {"zero_init_residual", optimisation, "start every residual branch as zero", kOurs, false,
-       kSame, kFlag<&Options::zero_init_residual>},
-      {"seed", optimisation, "of weights, order and augmentation; the same on all ranks", kNvidia,
-       false, kSame, With<&Options::seed>(Seed)},
-      {"precision", optimisation,
-       "what a GPU holds activations in: fp32, tf32 (fp32 with shorter products), fp16 or bf16; a "
-       "CPU computes in fp32 whatever is given",
-       kNvidia, false, kSame, With<&Options::precision>(Precision)},
-      {"use_tf_amp", optimisation,
-       "mixed precision: --precision=fp16 in place of fp32 or tf32, as in NVIDIA's scripts",
-       kNvidia, kIsSwitch, kSame, kSwitch<&Options::use_tf_amp>},
-      {"amp", optimisation, "the same as --use_tf_amp", kNvidia, false, kOtherName,
-       kFlag<&Options::use_tf_amp>},
-      {"deterministic", optimisation, "the same bits each time on a GPU too, which costs speed",
-       kOurs, false, kSame, kFlag<&Options::deterministic>},
-      {"loss_scale", optimisation, "static loss scale, or the first of a dynamic one", kNvidia,
-       false, kSame, kPositive<&Options::loss_scale>},
-      {"use_static_loss_scaling", optimisation,
-       "keep the loss scale; without it a 16-bit run adapts it", kNvidia, kIsSwitch, kSame,
-       kSwitch<&Options::use_static_loss_scaling>},
-      {"static_loss_scale", optimisation,
-       "--loss_scale with --use_static_loss_scaling in one; -1: the loss scale adapts", kNvidia,
-       false, kOtherName, With<&Options::loss_scale>(StaticLossScale)},
-      {"freeze_batch_norm", optimisation, "use the running statistics and leave them as they are",
-       kOurs, false, kSame, kFlag<&Options::freeze_batch_norm>},
-      {"on_nan", optimisation,
-       "what a loss or gradient that is no number does: stop the run; skip the update of its step, "
-       "of up to 10 steps in a row; or rollback: go back to the newest checkpoint and on behind "
-       "the "
-       "images of its step, up to 3 times; an overflow that lowers the loss scale is none of it",
-       kOurs, false, kSame, kNamed<kOnNans, &Options::on_nan>},
-      {"ema", optimisation,
-       "evaluate and export a moving average of the weights: after each update, average = ema * "
-       "average + (1 - ema) * weight, from the first one on with this same decay, such as 0.9999; "
-       "training goes on with the weights.  Without it: none",
-       kOurs, false, kSame, kDecay<&Options::ema>},
-
+std::vector<OptionRow> RowsAfterOptimisation() {
+  constexpr bool kNvidia = true;
+  constexpr bool kOurs = false;
+  constexpr RankRule kSame = RankRule::kSame;
+  constexpr RankRule kGivenAlike = RankRule::kGivenAlike;
+  constexpr RankRule kOwn = RankRule::kOwn;
+  constexpr RankRule kOtherName = RankRule::kOtherName;
+  const char* const files = "Files";
+  const char* const logs = "Logs for other programs";
+  const char* const how = "How";
+  return {
       {"results_dir", files, "folder for logs", kNvidia, false, kSame,
        kText<&Options::results_dir>},
       {"model_dir", files, "folder for checkpoints; without it --results_dir", kNvidia, false,
@@ -373,8 +316,10 @@ std::vector<OptionRow> MakeTable() {
 
 const std::vector<OptionRow>& OptionTable() {
   static const std::vector<OptionRow> table = [] {
-    std::vector<OptionRow> rows = MakeTable();
-    for (OptionRow& row : AcceptedOptions()) rows.push_back(std::move(row));
+    std::vector<OptionRow> rows = RowsBeforeOptimisation();
+    for (const auto& more : {OptimisationOptions(), RowsAfterOptimisation(), AcceptedOptions()}) {
+      rows.insert(rows.end(), more.begin(), more.end());
+    }
     return rows;
   }();
   return table;

@@ -101,6 +101,9 @@ void Translate(const std::set<std::string>& given, Options& options) {
   if (options.use_dali && !given.contains("--augmentation")) {
     options.augmentation = Augmentation::kDali;
   }
+  if (options.use_cosine_lr && !given.contains("--lr_schedule")) {
+    options.schedule.lr_schedule = RateDecay::kCosine;
+  }
   if (given.contains("--synthetic_data_size") && options.data_dir.empty()) {
     options.image_size = options.synthetic_data_size;
   }
@@ -123,6 +126,28 @@ void RequireUseOfAugmentation(const std::set<std::string>& given, const Options&
         "--augmentation says whose random crops a training takes, but --augment=none takes none: "
         "leave out one of the two");
   }
+}
+
+void RequireUseOfSchedule(const std::set<std::string>& given, const Options& options) {
+  const ScheduleConfig& schedule = options.schedule;
+  const std::string name = NameOf(kRateDecays, schedule.lr_schedule);
+  if (options.use_cosine_lr && schedule.lr_schedule != RateDecay::kCosine) {
+    throw UsageError("--use_cosine_lr is --lr_schedule=cosine, but --lr_schedule=" + name +
+                     " is given: leave out one of the two");
+  }
+  if (options.recipe != "none") return;  // it says which schedule it is
+  for (const std::string option : {"--lr_end", "--lr_decay_steps"}) {
+    if (given.contains(option) && schedule.lr_schedule != RateDecay::kPolynomial) {
+      throw UsageError(option + " is of --lr_schedule=polynomial, not " + name +
+                       ": give that, or leave " + option + " out");
+    }
+  }
+}
+
+void RequireUseOfRecipe(const Options& options) {
+  if (options.recipe == "none" || IsTraining(options.mode)) return;
+  throw UsageError("--recipe is for training: --mode=" + NameOf(kModes, options.mode) +
+                   " learns nothing");
 }
 
 void RequireUseOfRecordCache(const Options& options) {
@@ -171,7 +196,7 @@ void RequireUseOfEvaluations(const Options& options) {
         "--eval_every evaluates while it trains: give --mode=train_and_evaluate, not " +
         NameOf(kModes, options.mode) + ", or leave --eval_every out");
   }
-  if (options.stop_at_top1 > 0 && options.eval_every == 0) {
+  if (options.stop_at_top1 > 0 && options.eval_every == 0 && options.recipe == "none") {
     throw UsageError(
         "--stop_at_top1 needs evaluations while training: give --eval_every=N as well, in " +
         std::string(options.schedule.iter_unit == IterationUnit::kEpoch ? "epochs" : "steps"));
@@ -279,7 +304,8 @@ ParsedOptions ParseOptions(const std::vector<std::string>& arguments) {
   } catch (const support::UsageError& error) {
     throw UsageError(error.what());
   }
-  const std::set<std::string>& given = line.given;
+  parsed.given = line.given;
+  const std::set<std::string>& given = parsed.given;
   parsed.answer = given.contains("--version") ? "version" : line.answer;
   if (!parsed.answer.empty()) return parsed;
   Translate(given, options);
@@ -310,6 +336,8 @@ ParsedOptions ParseOptions(const std::vector<std::string>& arguments) {
     }
   }
   RequireUseOfAugmentation(given, options);
+  RequireUseOfRecipe(options);
+  RequireUseOfSchedule(given, options);
   RequireUseOfRecordCache(options);
   RequireUseOfNewHead(options);
   RequireUseOfCheckpoints(options);

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,8 @@ struct Options : TrainConfig {
   bool json = false;   // predictions
 
   // Optimisation.
+  std::string recipe = "none";  // program/recipe.h
+  bool use_cosine_lr = false;   // parsing makes it schedule.lr_schedule
   std::string precision = "fp32";
   bool deterministic = false;
   double static_loss_scale = -1;  // parsing makes it loss_scale and use_static_loss_scaling
@@ -130,6 +133,7 @@ std::optional<double> StopMarginSeconds(const std::string& text);
 // What came of a command line.
 struct ParsedOptions {
   Options options;
+  std::set<std::string> given;     // whole names of rows, with their dashes
   std::vector<std::string> notes;  // one line for each option given that has no effect here, saying
                                    // what happens in its place
   std::string answer;              // text of --help or --version: print it and exit 0; "" otherwise

@@ -85,6 +85,7 @@ struct TrainConfig {
 
   // How to learn.
   ScheduleConfig schedule;
+  OptimizerKind optimizer = OptimizerKind::kSgd;
   double momentum = 0.9;
   double weight_decay = 1e-4;
   double label_smoothing = 0;

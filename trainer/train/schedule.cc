@@ -11,6 +11,21 @@
 #include "trainer/core/error.h"
 
 namespace trainer {
+namespace {
+
+double RescaledRate(const ScheduleConfig& config, std::int64_t global_batch) {
+  const double ratio = static_cast<double>(global_batch) / 256;
+  switch (config.lr_scaling) {
+    case RateScaling::kNone:
+      return config.lr_init;
+    case RateScaling::kSqrt:
+      return config.lr_init * std::sqrt(ratio);
+    default:
+      return config.lr_init * static_cast<double>(global_batch) / 256;
+  }
+}
+
+}  // namespace
 
 Schedule MakeSchedule(const ScheduleConfig& config, std::int64_t samples, const GlobalBatch& batch,
                       const char* set) {
@@ -50,8 +65,14 @@ Schedule MakeSchedule(const ScheduleConfig& config, std::int64_t samples, const 
       static_cast<double>(schedule.total_steps) / static_cast<double>(schedule.epochs);
   schedule.warmup_steps = static_cast<std::int64_t>(schedule.steps_per_epoch *
                                                     static_cast<double>(config.lr_warmup_epochs));
-  schedule.rescaled_rate = config.lr_init * static_cast<double>(schedule.global_batch) / 256;
-  schedule.use_cosine_lr = config.use_cosine_lr;
+  schedule.rescaled_rate = RescaledRate(config, schedule.global_batch);
+  schedule.end_rate = std::min(config.lr_end, schedule.rescaled_rate);
+  schedule.decay = config.lr_schedule;
+  if (schedule.decay == RateDecay::kPolynomial) {
+    const std::int64_t left = schedule.total_steps - schedule.warmup_steps;
+    schedule.decay_steps =
+        config.lr_decay_steps > 0 ? config.lr_decay_steps : std::max<std::int64_t>(left, 1);
+  }
 
   schedule.steps_per_launch =
       config.run_iter < 0
@@ -74,8 +95,12 @@ double Schedule::LearningRate(std::int64_t step) const {
   const double s = static_cast<double>(PositionAt(step).sample) / static_cast<double>(global_batch);
   const auto warmup = static_cast<double>(warmup_steps);
   if (s < warmup) return rescaled_rate * s / warmup;
-  if (use_cosine_lr) {
-    const auto end = static_cast<double>(decay_steps);
+  const auto end = static_cast<double>(decay_steps);
+  if (decay == RateDecay::kPolynomial) {
+    const double left = 1 - std::min(s - warmup, end) / end;
+    return end_rate + (rescaled_rate - end_rate) * left * left;
+  }
+  if (decay == RateDecay::kCosine) {
     return rescaled_rate * 0.5 * (1 + std::cos(std::numbers::pi * std::min(s, end) / end));
   }
   constexpr double kEpochs[] = {30, 60, 80, 90};

@@ -2,7 +2,8 @@
 //
 // How long training takes and at which learning rate: the rules of NVIDIA's TensorFlow ResNet-50
 // (DeepLearningExamples, TensorFlow/Classification/ConvNets at fed7ba99: runtime/runner.py,
-// utils/learning_rate.py).  Pure.
+// utils/learning_rate.py), and the polynomial of MLPerf's reference (mlcommons/training,
+// image_classification/tensorflow2/lars_util.py).  Pure.
 //
 //   global batch     batch per rank * ranks
 //   steps per epoch  floor(samples / global batch); the rest of an epoch belongs to the next
@@ -10,13 +11,18 @@
 //   unit batch       steps = num_iter; epochs = ceil(steps / floor(samples / global batch));
 //                    steps per epoch = steps / epochs, a fraction; decay steps = 90 * samples
 //                    / global batch, rounded down
-//   rescaled rate    lr_init * global batch / 256
+//   rescaled rate    linear: lr_init * global batch / 256; sqrt: lr_init * sqrt(global batch /
+//   256);
+//                    none: lr_init
 //   warm-up          W = int(steps per epoch * lr_warmup_epochs); at step s < W: rescaled * s / W,
 //                    so 0 at step 0
 //   cosine           rescaled * (1 + cos(pi * min(s, D) / D)) / 2 with D = decay steps, counted
 //                    from step 0 and not from W
 //   steps            rescaled * 1, 0.1, 0.01, 0.001, 0.0001; the next one holds from the step after
 //                    int(steps per epoch * e) for e = 30, 60, 80, 90
+//   polynomial       lr_end + (rescaled - lr_end) * (1 - min(s - W, D) / D)^2 with D = decay steps,
+//                    counted from W: lr_decay_steps, or those from W to the last step of training,
+//                    at least 1; MLPerf's D is one more in that case
 //
 // A run that goes on with another global batch has a schedule made anew of that; all learning rates
 // then follow the images that were taken: s = images / global batch, which need not be whole.
@@ -34,13 +40,22 @@ namespace trainer {
 
 enum class IterationUnit : std::uint8_t { kEpoch, kBatch };
 
+// Behind the warm-up.
+enum class RateDecay : std::uint8_t { kSteps, kCosine, kPolynomial };
+
+// What the images of a step make of lr_init.
+enum class RateScaling : std::uint8_t { kLinear, kSqrt, kNone };
+
 struct ScheduleConfig {
   IterationUnit iter_unit = IterationUnit::kEpoch;
   std::int64_t num_iter = 1;   // length of training, in `iter_unit`
   std::int64_t run_iter = -1;  // how much of it in this launch, in `iter_unit`; -1: all
-  double lr_init = 0.1;        // at a global batch of 256
+  double lr_init = 0.1;        // at a global batch of 256, unless lr_scaling is kNone
+  RateScaling lr_scaling = RateScaling::kLinear;
   std::int64_t lr_warmup_epochs = 5;
-  bool use_cosine_lr = false;
+  RateDecay lr_schedule = RateDecay::kSteps;
+  double lr_end = 0.0001;           // of kPolynomial; the first rate where that is less
+  std::int64_t lr_decay_steps = 0;  // of kPolynomial; 0: to the end of training
 };
 
 struct Schedule {
@@ -53,7 +68,8 @@ struct Schedule {
   std::int64_t decay_steps = 0;
   std::int64_t warmup_steps = 0;
   double rescaled_rate = 0;
-  bool use_cosine_lr = false;
+  double end_rate = 0;  // of kPolynomial
+  RateDecay decay = RateDecay::kSteps;
   std::int64_t steps_per_launch = 0;  // of run_iter
   Position start;                     // from which on steps take global_batch images
 

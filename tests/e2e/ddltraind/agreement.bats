@@ -47,6 +47,8 @@ option() {
   option batch_size 4 8
   option lr_init 0.2 0.1
   option momentum 0.5 0.9
+  option optimizer lars sgd
+  option recipe nvidia none
   option image_size 64 32
   option classes 11 10
   option num_iter 4 3
@@ -58,7 +60,8 @@ option() {
   option checkpoint_every 1 1000
   option resume never auto
   option hang_floor_seconds 0 60
-  refused "--use_cosine_lr, but rank 0 on "*" has no --use_cosine_lr: "* 'set -- "$@" --use_cosine_lr'
+  refused "--lr_schedule=cosine and --use_cosine_lr, but rank 0 on "*" has --lr_schedule=steps and no --use_cosine_lr: "* \
+    'set -- "$@" --use_cosine_lr'
   refused "--init_from, but rank 0 on "*" has no --init_from: "* 'set -- "$@" --init_from=weights'
   refused "--iter_unit=epoch, but rank 0 on "*" has --iter_unit=batch: "* 'set -- "$@" --iter_unit=epoch'
 }

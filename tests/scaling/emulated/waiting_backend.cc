@@ -161,11 +161,11 @@ class WaitingHead final : public Head {
   const Tensor logits_;
 };
 
-class CheckingSgd final : public Sgd {
+class CheckingUpdate final : public Optimizer {
  public:
-  CheckingSgd(std::vector<ParameterSegment> segments, float sum)
+  CheckingUpdate(std::vector<ParameterSegment> segments, float sum)
       : segments_(std::move(segments)), sum_(sum) {}
-  void Step(const SgdParameters*, float*, float*, const FlatGradients& gradients, void*,
+  void Step(const UpdateParameters*, float*, float*, const FlatGradients& gradients, void*,
             UpdateSums* sums, Stream&) override {
     for (const ParameterSegment& segment : segments_) {
       const float found = gradients.fp32[segment.begin];
@@ -242,8 +242,11 @@ std::unique_ptr<Bottleneck> WaitingBackend::MakeBottleneck(const BottleneckSpec&
 std::unique_ptr<Head> WaitingBackend::MakeHead(const HeadSpec& spec) {
   return std::make_unique<WaitingHead>(*this, spec);
 }
-std::unique_ptr<Sgd> WaitingBackend::MakeSgd(std::vector<ParameterSegment> segments) {
-  return std::make_unique<CheckingSgd>(std::move(segments), options_.sum);
+std::unique_ptr<Optimizer> WaitingBackend::MakeSgd(std::vector<ParameterSegment> segments) {
+  return std::make_unique<CheckingUpdate>(std::move(segments), options_.sum);
+}
+std::unique_ptr<Optimizer> WaitingBackend::MakeLars(std::vector<ParameterSegment> tensors) {
+  return std::make_unique<CheckingUpdate>(std::move(tensors), options_.sum);
 }
 
 }  // namespace trainer

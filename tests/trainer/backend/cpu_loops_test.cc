@@ -72,12 +72,13 @@ TEST(CpuLoops, NormaliseAlikeOnEveryInstructionSet) {
 
 TEST(CpuLoops, UpdateAlikeOnEveryInstructionSet) {
   const Floats gradient = RandomFloats(1003, 1);
-  const SgdParameters call{0.1F, 0.9F, 0.01F, 0.5F};
+  const UpdateParameters call{0.1F, 0.9F, 0.01F, 0.5F};
   Floats expected;
   for (const Loops* loops : LoopsOfThisMachine()) {
     Floats weight = RandomFloats(1003, 2);
     Floats momentum = RandomFloats(1003, 3);
     loops->sgd(call, gradient.size(), gradient.data(), weight.data(), momentum.data());
+    loops->lars(call, gradient.size(), gradient.data(), weight.data(), momentum.data());
     loops->add(weight.data(), momentum.data(), weight.size());
     momentum.push_back(loops->sum_of_squares(weight.data(), weight.size()));
     if (expected.empty()) expected = momentum;

@@ -33,7 +33,7 @@ struct StepOfNetwork {
   UpdateSums update{};
 };
 
-// Forward, backward and update.
+// Forward, backward and both updates.
 StepOfNetwork RunStep(Backend& backend, const NetworkSpec& spec,
                       const std::function<void(const Network&)>& made) {
   const auto stream = backend.MakeStream();
@@ -42,13 +42,16 @@ StepOfNetwork RunStep(Backend& backend, const NetworkSpec& spec,
   Initialize(network, {}, *stream);
   MadeUpBatch batch(backend, spec.batch_size, spec.height, spec.classes);
   const auto sgd = backend.MakeSgd(network.segments());
+  const auto lars = backend.MakeLars(network.tensors());
   StepOfNetwork step;
-  const SgdParameters call = {
+  const UpdateParameters call = {
       .learning_rate = 0.1F, .momentum_factor = 0.9F, .weight_decay = 1e-4F};
   network.Forward(Mode::kTraining, batch.input(), &step.sums, *stream);
   network.Backward(*stream, [](std::size_t) {});
   sgd->Step(&call, network.weights(), network.momentum(), network.gradients(),
             network.compute_weights(), &step.update, *stream);
+  lars->Step(&call, network.weights(), network.momentum(), network.gradients(),
+             network.compute_weights(), &step.update, *stream);
   stream->Synchronize();
   step.logits.resize(static_cast<std::size_t>(spec.batch_size * spec.classes));
   backend.Export(network.logits(), step.logits.data(), *stream);
@@ -114,7 +117,8 @@ TEST_P(MeasuredStepTest, SeesEveryOpOfAStep) {
                                                {"linear forward", 1},
                                                {"linear backward", 1},
                                                {"softmax cross-entropy with gradient", 1},
-                                               {"SGD with momentum", 1}};
+                                               {"SGD with momentum", 1},
+                                               {"LARS", 1}};
   EXPECT_EQ(CallsByKind(), expected);
 }
 

@@ -23,11 +23,11 @@ class SgdOn : public EachBackend {
     }
   }
 
-  UpdateSums Step(const SgdParameters& call, const Floats& gradient) {
+  UpdateSums Step(const UpdateParameters& call, const Floats& gradient) {
     return Step(call, {.fp32 = device_.Upload(gradient)});
   }
-  UpdateSums Step(const SgdParameters& call, const FlatGradients& gradients) {
-    op_->Step(device_.Upload(std::vector<SgdParameters>{call}), weight_, momentum_, gradients,
+  UpdateSums Step(const UpdateParameters& call, const FlatGradients& gradients) {
+    op_->Step(device_.Upload(std::vector<UpdateParameters>{call}), weight_, momentum_, gradients,
               copy_.data, sums_, device_.stream());
     device_.stream().Synchronize();
     return device_.Download<UpdateSums>(sums_, 1).front();
@@ -48,7 +48,7 @@ class SgdOn : public EachBackend {
   Floats Momentum() { return device_.Download<float>(momentum_, kCount); }
 
   const Floats start_ = RandomFloats(kCount, 1);
-  std::unique_ptr<Sgd> op_;
+  std::unique_ptr<Optimizer> op_;
   Tensor copy_;
   float* weight_ = device_.Upload(start_);
   float* momentum_ = device_.Upload(Floats(kCount, 0));
@@ -59,10 +59,10 @@ TEST_P(SgdOn, FollowsTheFormulaOverSeveralSteps) {
   std::vector<double> weight(start_.begin(), start_.end());
   std::vector<double> momentum(kCount, 0);
   for (int step = 0; step < 5; ++step) {
-    const SgdParameters call{.learning_rate = 0.1F / static_cast<float>(step + 1),
-                             .momentum_factor = 0.9F,
-                             .weight_decay = 0.01F,
-                             .gradient_scale = 1.0F / 128};
+    const UpdateParameters call{.learning_rate = 0.1F / static_cast<float>(step + 1),
+                                .momentum_factor = 0.9F,
+                                .weight_decay = 0.01F,
+                                .gradient_scale = 1.0F / 128};
     const Floats gradient = RandomFloats(kCount, 10 + static_cast<std::uint64_t>(step));
     double squares = 0;
     double gradient_squares = 0;
@@ -104,7 +104,7 @@ TEST_P(SgdOn, LeavesTheGapsBetweenSegmentsAlone) {
 }
 
 TEST_P(SgdOn, UpdatesNothingAfterAGradientThatIsNotFinite) {
-  const SgdParameters call{.learning_rate = 1, .momentum_factor = 0.9F, .weight_decay = 0.1F};
+  const UpdateParameters call{.learning_rate = 1, .momentum_factor = 0.9F, .weight_decay = 0.1F};
   const float infinity = std::numeric_limits<float>::infinity();
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(), infinity, -infinity}) {
     for (const std::size_t where : {std::size_t{0}, std::size_t{1060}, kCount - 1}) {
@@ -121,7 +121,8 @@ TEST_P(SgdOn, UpdatesNothingAfterAGradientThatIsNotFinite) {
 
 TEST_P(SgdOn, TakesGradientsOfTheComputeTypeBesideThoseInFp32) {
   if (!copy_) GTEST_SKIP() << "computes in fp32";
-  const SgdParameters call{.learning_rate = 0.1F, .momentum_factor = 0.9F, .gradient_scale = 0.5F};
+  const UpdateParameters call{
+      .learning_rate = 0.1F, .momentum_factor = 0.9F, .gradient_scale = 0.5F};
   Floats gradient = RandomFloats(kCount, 10);
   const UpdateSums sums = Step(call, OfTwoTypes(gradient));
   EXPECT_EQ(sums.nonfinite, 0);

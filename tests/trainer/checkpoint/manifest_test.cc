@@ -53,6 +53,17 @@ TEST(Manifest, HasSkippedImagesWhereThereAreAny) {
   EXPECT_EQ(ParseManifest(ToJson(manifest), "m"), manifest);
 }
 
+// Older programs read that of SGD, and are to refuse any other.
+TEST(Manifest, IsOfTheFirstFormatUnlessTheOptimizerIsNotSgd) {
+  Manifest manifest;
+  EXPECT_THAT(ToJson(manifest), testing::AllOf(HasSubstr("\"format\": 1,"),
+                                               testing::Not(HasSubstr("\"optimizer\""))));
+  EXPECT_EQ(ParseManifest(ToJson(manifest), "m").state.optimizer, "sgd");
+  manifest.state.optimizer = "lars";
+  EXPECT_THAT(ToJson(manifest), HasSubstr("\"format\": 2,"));
+  EXPECT_EQ(ParseManifest(ToJson(manifest), "m"), manifest);
+}
+
 TEST(Manifest, ReadsBackWhatItWrote) { EXPECT_EQ(ParseManifest(ToJson(Sample()), "m"), Sample()); }
 
 TEST(Manifest, ReadsThoseOfOlderVersions) {

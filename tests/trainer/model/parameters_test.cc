@@ -74,6 +74,23 @@ TEST(ParameterLayout, NeighboursWithTheSameDecayAreOneSegmentAndNothingIsLeftOut
   EXPECT_TRUE(segments[2].decay);
 }
 
+TEST(ParameterLayout, EachTensorIsByItselfAndOnlyWeightsHaveTheirNormsInLars) {
+  std::vector<BlockParameters> blocks = TwoBlocks();
+  for (BlockParameters& block : blocks) {
+    ParameterSpec& filter = block.specs[0];
+    filter.shape = filter.desc.shape = Shape{filter.shape.elements() / 2, 2};
+  }
+  const std::vector<ParameterSegment> tensors = LayOutParameters(blocks).tensors;
+  ASSERT_EQ(tensors.size(), 4);  // no statistics
+  const std::vector<std::size_t> begins = {0, 32, 48, 64};
+  const std::vector<std::size_t> counts = {20, 4, 16, 3};  // without the gaps
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(tensors[i].begin, begins[i]);
+    EXPECT_EQ(tensors[i].count, counts[i]);
+    EXPECT_EQ(tensors[i].decay, i % 2 == 0) << "the bias has decay in SGD alone";
+  }
+}
+
 TEST(ParameterLayout, PaddingOfTheBackEndCounts) {
   std::vector<BlockParameters> blocks = {{"", {Trained("filter", 20, true)}}};
   blocks[0].specs[0].desc.bytes = 40 * sizeof(float);

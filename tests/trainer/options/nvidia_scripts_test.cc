@@ -124,7 +124,7 @@ TEST_P(NvidiasScript, IsTakenAndMeansTheSame) {
   EXPECT_EQ(options.precision, script.precision);
   EXPECT_EQ(options.use_static_loss_scaling, script.static_scale > 0);
   EXPECT_EQ(options.loss_scale, script.static_scale > 0 ? script.static_scale : 256);
-  EXPECT_EQ(options.schedule.use_cosine_lr, script.cosine);
+  EXPECT_EQ(options.schedule.lr_schedule, script.cosine ? RateDecay::kCosine : RateDecay::kSteps);
   EXPECT_EQ(options.mixup, script.mixup);
 }
 

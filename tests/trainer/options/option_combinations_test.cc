@@ -54,6 +54,46 @@ TEST(Options, RefusesAnAugmentationThatIsNone) {
   EXPECT_EQ(Refusal({"--batch_size=1", "--use_dali", "--augment=none"}), "accepted");
 }
 
+RateDecay DecayOf(std::vector<std::string> arguments) {
+  arguments.emplace_back("--batch_size=1");
+  return ParseOptions(arguments).options.schedule.lr_schedule;
+}
+
+TEST(Options, UseCosineLrIsItsScheduleUnlessAnotherIsGiven) {
+  EXPECT_EQ(DecayOf({}), RateDecay::kSteps);
+  EXPECT_EQ(DecayOf({"--use_cosine_lr"}), RateDecay::kCosine);
+  EXPECT_EQ(DecayOf({"--cosine_lr"}), RateDecay::kCosine);
+  EXPECT_EQ(DecayOf({"--use_cosine_lr", "--nouse_cosine_lr"}), RateDecay::kSteps);
+  EXPECT_EQ(DecayOf({"--lr_schedule=cosine", "--nouse_cosine_lr"}), RateDecay::kCosine);
+  EXPECT_EQ(DecayOf({"--lr_schedule=polynomial", "--lr_end=0.1"}), RateDecay::kPolynomial);
+  EXPECT_THAT(Refusal({"--batch_size=1", "--use_cosine_lr", "--lr_schedule=polynomial"}),
+              HasSubstr("--use_cosine_lr is --lr_schedule=cosine, but --lr_schedule=polynomial is "
+                        "given: leave out one of the two"));
+}
+
+TEST(Options, RefusesWhatIsOfAnotherScheduleOrOptimizer) {
+  EXPECT_THAT(Refusal({"--batch_size=1", "--lr_end=0"}),
+              HasSubstr("--lr_end is of --lr_schedule=polynomial, not steps: give that, or leave "
+                        "--lr_end out"));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--lr_decay_steps=5", "--use_cosine_lr"}),
+              HasSubstr("--lr_decay_steps is of --lr_schedule=polynomial, not cosine"));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--optimizer=lamb"}),
+              HasSubstr("--optimizer: needs one of sgd, lars, not 'lamb'"));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--lr_scaling=square"}),
+              HasSubstr("--lr_scaling: needs one of linear, sqrt, none, not 'square'"));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--lr_schedule=linear"}),
+              HasSubstr("--lr_schedule: needs one of steps, cosine, polynomial, not 'linear'"));
+}
+
+TEST(Options, RefusesARecipeForWhatLearnsNothing) {
+  EXPECT_THAT(Refusal({"--batch_size=1", "--recipe=facebook"}),
+              HasSubstr("--recipe: needs one of none, bede, nvidia, mlperf, not 'facebook'"));
+  for (const std::string mode : {"evaluate", "inference_benchmark"}) {
+    EXPECT_THAT(Refusal({"--batch_size=1", "--recipe=mlperf", "--mode=" + mode}),
+                HasSubstr("--recipe is for training: --mode=" + mode + " learns nothing"));
+  }
+}
+
 TEST(Options, RefusesALimitOfARecordCacheThatIsNone) {
   EXPECT_THAT(Refusal({"--batch_size=1", "--record_cache_gb=5"}),
               HasSubstr("--record_cache_gb needs --record_cache, the folder that it limits"));

@@ -80,8 +80,11 @@ class DeferredBackend : public Backend {
       const SoftmaxCrossEntropySpec& spec) override {
     return host_->MakeSoftmaxCrossEntropy(spec);
   }
-  std::unique_ptr<Sgd> MakeSgd(std::vector<ParameterSegment> segments) override {
+  std::unique_ptr<Optimizer> MakeSgd(std::vector<ParameterSegment> segments) override {
     return host_->MakeSgd(std::move(segments));
+  }
+  std::unique_ptr<Optimizer> MakeLars(std::vector<ParameterSegment> tensors) override {
+    return host_->MakeLars(std::move(tensors));
   }
 
  protected:

@@ -37,7 +37,17 @@ struct Steps {
   double mixup = 0;
   double ema = 0;          // then averages are in place between the steps, where one evaluates
   double rate_growth = 0;  // of the learning rate, from step to step
+  double rate = kLearningRate;
+  OptimizerKind optimizer = OptimizerKind::kSgd;
+  std::int64_t images = 64;  // of the set
 };
+
+// As the steps are, with LARS; the rate makes each tensor move by a hundredth of its norm.
+Steps WithLars(Steps steps) {
+  steps.optimizer = OptimizerKind::kLars;
+  steps.rate = 10;
+  return steps;
+}
 
 using Values = std::vector<std::vector<float>>;  // of each parameter
 
@@ -75,6 +85,7 @@ Outcome RunAll(Steps steps, Communicator& communicator) {
   config.graph = steps.graph;
   config.mixup = steps.mixup;
   config.ema = steps.ema;
+  config.optimizer = steps.optimizer;
   const auto backend = MakeTestedBackend(steps.backend, /*threads=*/1);
   const auto stream = backend->MakeStream();
   const NetworkSpec spec{.arch = config.arch,
@@ -97,11 +108,12 @@ Outcome RunAll(Steps steps, Communicator& communicator) {
   options.classes = static_cast<int>(config.classes);
   options.rank = communicator.rank();
   options.ranks = communicator.size();
+  options.samples = steps.images;
   GeneratedSource source(options);
   TrainingStep step({config, *backend, network, device_batch, communicator, *stream,
                      steps.loss_scale, source, steps.count});
   for (int i = 0; i < steps.count; ++i) {
-    const double learning_rate = kLearningRate * (1 + i * steps.rate_growth);
+    const double learning_rate = steps.rate * (1 + i * steps.rate_growth);
     outcome.records.push_back(step.Run(i, learning_rate, {}).record);
     UseAverages(network, *stream, [] {});
     if (steps.ema == 0 || outcome.records.back().skipped) continue;
@@ -273,6 +285,50 @@ TEST_P(TrainingOn, AsGraphsOfBatchesIsEqualToCallByCall) {
   EXPECT_EQ(outcome.weights, expected.weights);
   EXPECT_EQ(outcome.averages, expected.averages);
   EXPECT_EQ(outcome.averages, outcome.averages_on_host);
+}
+
+TEST_P(TrainingOn, WithLarsHasTheLossesOfTheReference) {
+  Steps steps = WithLars({.backend = GetParam(), .freeze_batch_norm = is_fp16() || is_bf16()});
+  const std::vector<double> losses = Losses(RunSteps(steps));
+  steps.backend = "reference";
+  EXPECT_THAT(losses, Pointwise(AreWithin(Tolerance()), Losses(RunSteps(steps))));
+  EXPECT_LT(losses.back(), 0.9 * losses.front());
+}
+
+TEST_P(TrainingOn, WithLarsAsGraphsIsEqualToCallByCall) {
+  Steps steps = WithLars({.backend = GetParam() + std::string(kRepeating),
+                          .count = 6,
+                          .batch = 4,
+                          .accumulate = 2,
+                          .loss_scale = LossScale::Dynamic(16777216),
+                          .graph = StepGraph::kOff,
+                          .mixup = 0.4,
+                          .ema = 0.5,
+                          .rate_growth = 0.5});
+  const Outcome expected = RunAll(steps);
+  steps.graph = StepGraph::kAuto;
+  const Outcome outcome = RunAll(steps);
+  EXPECT_EQ(outcome.recorded, GetParam().starts_with("cuda"));
+  EXPECT_THAT(Losses(outcome.records), ElementsAreArray(Losses(expected.records)));
+  EXPECT_EQ(outcome.weights, expected.weights);
+  EXPECT_EQ(outcome.averages, outcome.averages_on_host);
+}
+
+// All ranks have the same images, so that their sum is exact; batch norm needs no freezing then.
+TEST_P(TrainingOn, WithLarsRanksAgreeToTheBit) {
+  const Steps steps = WithLars({.backend = GetParam() + std::string(kRepeating),
+                                .count = 6,
+                                .batch = 4,
+                                .rate_growth = 0.5,
+                                .images = 4});
+  const Values alone = RunAll(steps).weights;
+  for (const int ranks : {2, 4}) {
+    std::vector<Values> weights(static_cast<std::size_t>(ranks));
+    RunRanks(ranks, [&](Communicator& communicator) {
+      weights[static_cast<std::size_t>(communicator.rank())] = RunAll(steps, communicator).weights;
+    });
+    for (const Values& of_rank : weights) EXPECT_EQ(of_rank, alone) << ranks << " ranks";
+  }
 }
 
 // In bf16 nothing overflows that does not in fp32.

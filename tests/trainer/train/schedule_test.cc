@@ -21,7 +21,7 @@ Schedule Epochs(std::int64_t epochs, bool cosine) {
   ScheduleConfig config;
   config.num_iter = epochs;
   config.lr_warmup_epochs = 8;
-  config.use_cosine_lr = cosine;
+  config.lr_schedule = cosine ? RateDecay::kCosine : RateDecay::kSteps;
   return MakeSchedule(config, kImageNet, {256, 4});
 }
 
@@ -88,6 +88,57 @@ TEST(Schedule, CosineCountsFromStepZeroSoTheRateDropsAfterWarmUp) {
   EXPECT_NEAR(schedule.LearningRate(99999), 0, 1e-12);
 }
 
+// As MLPerf's reference has it: 42 epochs of 4,096 images, 5 of them warm-up.
+TEST(Schedule, PolynomialCountsFromTheEndOfTheWarmUpToTheEndOfTraining) {
+  ScheduleConfig config;
+  config.num_iter = 42;
+  config.lr_init = 10;
+  config.lr_scaling = RateScaling::kNone;
+  config.lr_schedule = RateDecay::kPolynomial;
+  const Schedule schedule = MakeSchedule(config, kImageNet, {256, 16});  // 312 steps an epoch
+  EXPECT_EQ(schedule.warmup_steps, 1560);
+  EXPECT_EQ(schedule.decay_steps, 13104 - 1560);
+  EXPECT_EQ(schedule.LearningRate(0), 0);
+  EXPECT_DOUBLE_EQ(schedule.LearningRate(780), 5);
+  EXPECT_DOUBLE_EQ(schedule.LearningRate(1560), 10);
+  EXPECT_DOUBLE_EQ(schedule.LearningRate(1560 + 5772), 0.0001 + (10 - 0.0001) / 4);  // half way
+  EXPECT_GT(schedule.LearningRate(13103), 0.0001);
+  EXPECT_DOUBLE_EQ(schedule.LearningRate(13104), 0.0001);
+  EXPECT_DOUBLE_EQ(schedule.LearningRate(99999), 0.0001);
+}
+
+TEST(Schedule, PolynomialTakesAsManyStepsAsAreGivenAndNeverRises) {
+  ScheduleConfig config;
+  config.num_iter = 10;
+  config.lr_init = 0.00005;
+  config.lr_warmup_epochs = 1;
+  config.lr_schedule = RateDecay::kPolynomial;
+  config.lr_decay_steps = 30;
+  config.lr_end = 0;
+  const Schedule schedule = MakeSchedule(config, 1000, {100, 1});
+  const double rate = schedule.rescaled_rate;
+  EXPECT_DOUBLE_EQ(schedule.LearningRate(10 + 15), rate / 4);
+  EXPECT_EQ(schedule.LearningRate(10 + 30), 0);
+  config.lr_end = 1;  // above the rate
+  EXPECT_DOUBLE_EQ(MakeSchedule(config, 1000, {100, 1}).LearningRate(25), rate);
+  // Warm-up for longer than there is training.
+  config.lr_decay_steps = 0;
+  config.lr_warmup_epochs = 20;
+  EXPECT_EQ(MakeSchedule(config, 1000, {100, 1}).decay_steps, 1);
+}
+
+TEST(Schedule, ScalesTheRateAsIsAsked) {
+  const auto rate = [](RateScaling scaling) {
+    ScheduleConfig config;
+    config.lr_init = 0.2;
+    config.lr_scaling = scaling;
+    return MakeSchedule(config, kImageNet, {256, 16}).rescaled_rate;
+  };
+  EXPECT_DOUBLE_EQ(rate(RateScaling::kLinear), 3.2);
+  EXPECT_DOUBLE_EQ(rate(RateScaling::kSqrt), 0.8);
+  EXPECT_DOUBLE_EQ(rate(RateScaling::kNone), 0.2);
+}
+
 TEST(Schedule, StepDecayChangesAfterTheBoundary) {
   const Schedule schedule = Epochs(100, false);
   EXPECT_DOUBLE_EQ(schedule.LearningRate(10008), 0.4);
@@ -129,14 +180,14 @@ void ExpectSame(const Schedule& one, const Schedule& other, std::int64_t first) 
 }
 
 TEST(Schedule, IsTheSameToTheBitForARunThatStoppedAnywhere) {
-  for (const bool cosine : {false, true}) {
+  for (const RateDecay decay : {RateDecay::kSteps, RateDecay::kCosine, RateDecay::kPolynomial}) {
     for (const IterationUnit unit : {IterationUnit::kEpoch, IterationUnit::kBatch}) {
       ScheduleConfig config;
       config.iter_unit = unit;
       config.num_iter = unit == IterationUnit::kEpoch ? 95 : 2000;
       config.run_iter = 3;
       config.lr_warmup_epochs = 7;
-      config.use_cosine_lr = cosine;
+      config.lr_schedule = decay;
       const Schedule schedule = MakeSchedule(config, 1000, {3, 16});  // 20 steps of 48 in an epoch
       for (const std::int64_t step : {0, 1, 139, 140, 777, 1899}) {
         ExpectSame(schedule.From({step, step * 48}), schedule, step);
@@ -169,7 +220,7 @@ TEST(Schedule, APlaceBetweenTwoStepsOfTheNewBatchIsAFraction) {
   ScheduleConfig config;
   config.num_iter = 1;
   config.lr_warmup_epochs = 0;
-  config.use_cosine_lr = true;
+  config.lr_schedule = RateDecay::kCosine;
   const Schedule schedule = MakeSchedule(config, 64, {6, 1}).From({7, 28});
   EXPECT_EQ(schedule.total_steps, 7 + 5);  // to image 58, of the 60 of ten steps
   const double passed = 28.0 / 60;

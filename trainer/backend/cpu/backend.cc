@@ -147,8 +147,11 @@ class CpuBackend final : public HostBackend {
       const SoftmaxCrossEntropySpec& spec) override {
     return MakeCpuSoftmaxCrossEntropy(spec);
   }
-  std::unique_ptr<Sgd> MakeSgd(std::vector<ParameterSegment> segments) override {
+  std::unique_ptr<Optimizer> MakeSgd(std::vector<ParameterSegment> segments) override {
     return MakeCpuSgd(std::move(segments));
+  }
+  std::unique_ptr<Optimizer> MakeLars(std::vector<ParameterSegment> tensors) override {
+    return MakeCpuLars(std::move(tensors));
   }
 
  private:

@@ -239,7 +239,7 @@ float SumOfSquares(const float* values, std::size_t count) {
   return static_cast<float>(total);
 }
 
-void SgdUpdate(const SgdParameters& call, std::size_t count, const float* __restrict gradient,
+void SgdUpdate(const UpdateParameters& call, std::size_t count, const float* __restrict gradient,
                float* __restrict weight, float* __restrict momentum) {
   const float scale = call.gradient_scale;
   const float decay = call.weight_decay;
@@ -251,9 +251,21 @@ void SgdUpdate(const SgdParameters& call, std::size_t count, const float* __rest
   }
 }
 
+void LarsUpdate(const UpdateParameters& call, std::size_t count, const float* __restrict gradient,
+                float* __restrict weight, float* __restrict momentum) {
+  const float scale = call.gradient_scale;
+  const float decay = call.weight_decay;
+  const float factor = call.momentum_factor;
+  const float rate = call.learning_rate;
+  for (std::size_t i = 0; i < count; ++i) {
+    momentum[i] = factor * momentum[i] + rate * (scale * gradient[i] + decay * weight[i]);
+    weight[i] -= momentum[i];
+  }
+}
+
 }  // namespace
 
-const Loops DDL_LOOPS = {Moments, Normalise, GradientSums, GradientApply,
-                         Add,     AllFinite, SumOfSquares, SgdUpdate};
+const Loops DDL_LOOPS = {Moments,   Normalise,    GradientSums, GradientApply, Add,
+                         AllFinite, SumOfSquares, SgdUpdate,    LarsUpdate};
 
 }  // namespace trainer::detail

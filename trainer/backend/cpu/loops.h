@@ -66,9 +66,12 @@ struct Loops {
   bool (*all_finite)(const float* values, std::size_t count);
   float (*sum_of_squares)(const float* values, std::size_t count);
 
-  // The formula of Sgd, decay included.
-  void (*sgd)(const SgdParameters& call, std::size_t count, const float* gradient, float* weight,
+  // The formulas of SGD and LARS (backend/ops.h), decay included; that of LARS with the ratio in
+  // the learning rate.
+  void (*sgd)(const UpdateParameters& call, std::size_t count, const float* gradient, float* weight,
               float* momentum);
+  void (*lars)(const UpdateParameters& call, std::size_t count, const float* gradient,
+               float* weight, float* momentum);
 };
 
 extern const Loops kGenericLoops;

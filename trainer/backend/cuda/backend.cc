@@ -212,8 +212,11 @@ class CudaBackend final : public Backend {
       const SoftmaxCrossEntropySpec& spec) override {
     return MakeCudaSoftmaxCrossEntropy(*this, spec);
   }
-  std::unique_ptr<Sgd> MakeSgd(std::vector<ParameterSegment> segments) override {
+  std::unique_ptr<Optimizer> MakeSgd(std::vector<ParameterSegment> segments) override {
     return MakeCudaSgd(*this, std::move(segments), precision_.storage);
+  }
+  std::unique_ptr<Optimizer> MakeLars(std::vector<ParameterSegment> tensors) override {
+    return MakeCudaLars(*this, std::move(tensors), precision_.storage);
   }
 
   bool fuses_batch_norm_pair() const override { return true; }

@@ -13,22 +13,26 @@ namespace {
 // Several neighbours at once keep more of the memory busy.
 constexpr int kTogether = static_cast<int>(kUpdateAlignment);
 
-// Calls visit(how many, index of the first, decay) for the elements of this block's chunks:
-// kTogether where these are aligned, else one, as a type that is a constant.
+// Calls visit(how many, index of the first) for the elements of a chunk: kTogether where these are
+// aligned, else one, as a type that is a constant.
 template <typename Visit>
-__device__ void ForEachElement(const UpdateKernelCall& call, const Visit& visit) {
+__device__ void VisitChunk(const UpdateChunk& chunk, const Visit& visit) {
+  const std::uint32_t aligned = chunk.begin % kTogether == 0 ? chunk.count : 0;
+  const std::uint32_t together = aligned / kTogether * kTogether;
+  for (std::uint32_t i = threadIdx.x * kTogether; i < together; i += kThreads * kTogether) {
+    visit(std::integral_constant<int, kTogether>(), chunk.begin + i);
+  }
+  for (std::uint32_t i = together + threadIdx.x; i < chunk.count; i += kThreads) {
+    visit(std::integral_constant<int, 1>(), chunk.begin + i);
+  }
+}
+
+// Calls visit(index) for the chunks of this block.
+template <typename Visit>
+__device__ void ForEachChunk(const UpdateKernelCall& call, const Visit& visit) {
   for (int c = static_cast<int>(blockIdx.x); c < call.chunk_count;
        c += static_cast<int>(gridDim.x)) {
-    const UpdateChunk chunk = call.chunks[c];
-    const bool decay = chunk.decay != 0;
-    const std::uint32_t aligned = chunk.begin % kTogether == 0 ? chunk.count : 0;
-    const std::uint32_t together = aligned / kTogether * kTogether;
-    for (std::uint32_t i = threadIdx.x * kTogether; i < together; i += kThreads * kTogether) {
-      visit(std::integral_constant<int, kTogether>(), chunk.begin + i, decay);
-    }
-    for (std::uint32_t i = together + threadIdx.x; i < chunk.count; i += kThreads) {
-      visit(std::integral_constant<int, 1>(), chunk.begin + i, decay);
-    }
+    visit(c);
   }
 }
 
@@ -59,79 +63,143 @@ __device__ void LoadGradients(const FlatGradients& gradients, std::size_t i,
   }
 }
 
+// What a thread has added up.
+struct ThreadSums {
+  float squares = 0;
+  float nonfinite = 0;
+  float gradient_squares = 0;
+
+  __device__ void Add(const UpdateSums& sums) {
+    squares += sums.sum_of_squares;
+    nonfinite = fmaxf(nonfinite, sums.nonfinite);
+    gradient_squares += sums.gradient_squares;
+  }
+
+  template <typename T>
+  __device__ void AddChunk(const UpdateKernelCall& call, const UpdateChunk& chunk) {
+    VisitChunk(chunk, [&](auto how_many, std::size_t i) {
+      constexpr int count = decltype(how_many)::value;
+      float weight[count];
+      float gradient[count];
+      Load(call.weight + i, weight);
+      LoadGradients<T>(call.gradients, i, gradient);
+      for (int k = 0; k < count; ++k) {
+        if (chunk.decay != 0) squares += weight[k] * weight[k];
+        if (!isfinite(gradient[k])) nonfinite = 1;
+        gradient_squares += gradient[k] * gradient[k];
+      }
+    });
+  }
+
+  // Those of all threads of the block, in each of them.
+  __device__ UpdateSums OfBlock() const {
+    const float all_squares = SumOverBlock<kThreads>(squares);
+    const float all_nonfinite = OverBlock<kThreads>(nonfinite, 0.0F, Larger());
+    return {all_squares, all_nonfinite, SumOverBlock<kThreads>(gradient_squares)};
+  }
+};
+
 template <typename T>
 __global__ void Inspect(UpdateKernelCall call, UpdateSums* of_blocks) {
-  float squares = 0;
-  float nonfinite = 0;
-  float gradient_squares = 0;
-  ForEachElement(call, [&](auto how_many, std::size_t i, bool decay) {
-    constexpr int count = decltype(how_many)::value;
-    float weight[count];
-    float gradient[count];
-    Load(call.weight + i, weight);
-    LoadGradients<T>(call.gradients, i, gradient);
-    for (int k = 0; k < count; ++k) {
-      if (decay) squares += weight[k] * weight[k];
-      if (!isfinite(gradient[k])) nonfinite = 1;
-      gradient_squares += gradient[k] * gradient[k];
-    }
-  });
-  squares = SumOverBlock<kThreads>(squares);
-  nonfinite = OverBlock<kThreads>(nonfinite, 0.0F, Larger());
-  gradient_squares = SumOverBlock<kThreads>(gradient_squares);
-  if (threadIdx.x == 0) of_blocks[blockIdx.x] = {squares, nonfinite, gradient_squares};
+  ThreadSums own;
+  ForEachChunk(call, [&](int c) { own.AddChunk<T>(call, call.chunks[c]); });
+  const UpdateSums sums = own.OfBlock();
+  if (threadIdx.x == 0) of_blocks[blockIdx.x] = sums;
 }
 
-__global__ void AddBlocks(const UpdateSums* of_blocks, int blocks, UpdateSums* sums) {
-  float squares = 0;
-  float nonfinite = 0;
-  float gradient_squares = 0;
-  for (int b = static_cast<int>(threadIdx.x); b < blocks; b += kThreads) {
-    squares += of_blocks[b].sum_of_squares;
-    nonfinite = fmaxf(nonfinite, of_blocks[b].nonfinite);
-    gradient_squares += of_blocks[b].gradient_squares;
-  }
-  squares = SumOverBlock<kThreads>(squares);
-  nonfinite = OverBlock<kThreads>(nonfinite, 0.0F, Larger());
-  gradient_squares = SumOverBlock<kThreads>(gradient_squares);
-  if (threadIdx.x == 0) *sums = {squares, nonfinite, gradient_squares};
+__global__ void AddParts(const UpdateSums* parts, int count, UpdateSums* sums) {
+  ThreadSums own;
+  for (int p = static_cast<int>(threadIdx.x); p < count; p += kThreads) own.Add(parts[p]);
+  const UpdateSums all = own.OfBlock();
+  if (threadIdx.x == 0) *sums = all;
 }
 
+// A block each.
 template <typename T>
-__global__ void Update(UpdateKernelCall call, const UpdateSums* sums) {
-  if (sums->nonfinite != 0) return;
-  const SgdParameters parameters = *call.parameters;
-  T* copy = static_cast<T*>(call.compute_copy);
-  ForEachElement(call, [&](auto how_many, std::size_t i, bool decay) {
-    constexpr int count = decltype(how_many)::value;
-    float weight[count];
-    float momentum[count];
-    float gradient[count];
-    Load(call.weight + i, weight);
-    Load(call.momentum + i, momentum);
-    LoadGradients<T>(call.gradients, i, gradient);
-    for (int k = 0; k < count; ++k) {
-      const float g = parameters.gradient_scale * gradient[k] +
-                      (decay ? parameters.weight_decay * weight[k] : 0.0F);
-      momentum[k] = parameters.momentum_factor * momentum[k] + g;
-      weight[k] -= parameters.learning_rate * momentum[k];
-    }
-    Store(momentum, call.momentum + i);
-    Store(weight, call.weight + i);
-    if (copy != nullptr) Store(weight, copy + i);
+__global__ void InspectChunks(UpdateKernelCall call, UpdateSums* of_chunks) {
+  ForEachChunk(call, [&](int c) {
+    ThreadSums own;
+    own.AddChunk<T>(call, call.chunks[c]);
+    const UpdateSums sums = own.OfBlock();
+    if (threadIdx.x == 0) of_chunks[c] = sums;
   });
+}
+
+// A block for each tensor.
+__global__ void FindRatios(UpdateKernelCall call, LarsMemory memory) {
+  const auto tensor = static_cast<int>(blockIdx.x);
+  const std::uint32_t first = memory.first_chunks[tensor];
+  const std::uint32_t end = memory.first_chunks[tensor + 1];
+  ThreadSums own;
+  for (std::uint32_t c = first + threadIdx.x; c < end; c += kThreads) own.Add(memory.of_chunks[c]);
+  const UpdateSums sums = own.OfBlock();
+  if (threadIdx.x != 0) return;
+  memory.of_tensors[tensor] = sums;
+  // Of a tensor without decay no squares are added up.
+  const float of_weight = sqrtf(sums.sum_of_squares);
+  const float of_gradient = call.parameters->gradient_scale * sqrtf(sums.gradient_squares);
+  memory.ratios[tensor] =
+      of_weight > 0 && of_gradient > 0
+          ? kLarsEta * of_weight / (of_gradient + call.parameters->weight_decay * of_weight)
+          : 1.0F;
+}
+
+// `ratios` of the segments: LARS, else SGD.
+template <typename T, bool is_lars>
+__global__ void Update(UpdateKernelCall call, const float* ratios, const UpdateSums* sums) {
+  if (sums->nonfinite != 0) return;
+  const UpdateParameters parameters = *call.parameters;
+  T* copy = static_cast<T*>(call.compute_copy);
+  ForEachChunk(call, [&](int c) {
+    const UpdateChunk chunk = call.chunks[c];
+    const float rate = parameters.learning_rate * (is_lars ? ratios[chunk.segment] : 1.0F);
+    VisitChunk(chunk, [&](auto how_many, std::size_t i) {
+      constexpr int count = decltype(how_many)::value;
+      float weight[count];
+      float momentum[count];
+      float gradient[count];
+      Load(call.weight + i, weight);
+      Load(call.momentum + i, momentum);
+      LoadGradients<T>(call.gradients, i, gradient);
+      for (int k = 0; k < count; ++k) {
+        const float g = parameters.gradient_scale * gradient[k] +
+                        (chunk.decay != 0 ? parameters.weight_decay * weight[k] : 0.0F);
+        momentum[k] = parameters.momentum_factor * momentum[k] + (is_lars ? rate * g : g);
+        weight[k] -= is_lars ? momentum[k] : rate * momentum[k];
+      }
+      Store(momentum, call.momentum + i);
+      Store(weight, call.weight + i);
+      if (copy != nullptr) Store(weight, copy + i);
+    });
+  });
+}
+
+dim3 GridOf(const UpdateKernelCall& call) {
+  return dim3(static_cast<unsigned>(std::clamp(call.chunk_count, 1, kUpdateBlocks)));
 }
 
 }  // namespace
 
-void RunUpdate(const UpdateKernelCall& call, UpdateSums* of_blocks, UpdateSums* sums,
-               CUstream_st* stream) {
-  const int blocks = std::clamp(call.chunk_count, 1, kUpdateBlocks);
-  const dim3 grid(static_cast<unsigned>(blocks));
+void RunSgd(const UpdateKernelCall& call, UpdateSums* of_blocks, UpdateSums* sums,
+            CUstream_st* stream) {
+  const dim3 grid = GridOf(call);
+  const float* no_ratios = nullptr;
   WithElement(call.compute_type, [&](auto zero) {
     Launch(Inspect<decltype(zero)>, grid, kThreads, stream, call, of_blocks);
-    Launch(AddBlocks, 1, kThreads, stream, of_blocks, blocks, sums);
-    Launch(Update<decltype(zero)>, grid, kThreads, stream, call, sums);
+    Launch(AddParts, 1, kThreads, stream, of_blocks, static_cast<int>(grid.x), sums);
+    Launch(Update<decltype(zero), false>, grid, kThreads, stream, call, no_ratios, sums);
+  });
+}
+
+void RunLars(const UpdateKernelCall& call, const LarsMemory& memory, UpdateSums* sums,
+             CUstream_st* stream) {
+  const dim3 grid = GridOf(call);
+  const dim3 tensors(static_cast<unsigned>(memory.tensor_count));
+  WithElement(call.compute_type, [&](auto zero) {
+    Launch(InspectChunks<decltype(zero)>, grid, kThreads, stream, call, memory.of_chunks);
+    Launch(FindRatios, tensors, kThreads, stream, call, memory);
+    Launch(AddParts, 1, kThreads, stream, memory.of_tensors, memory.tensor_count, sums);
+    Launch(Update<decltype(zero), true>, grid, kThreads, stream, call, memory.ratios, sums);
   });
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SGD with momentum as Sgd of backend/ops.h has it, over a list of chunks of the flat memory.
+// SGD with momentum and LARS as Optimizer of backend/ops.h has them, over a list of chunks of the
+// flat memory.
 
 #pragma once
 
@@ -20,7 +21,8 @@ namespace trainer {
 struct UpdateChunk {
   std::size_t begin;
   std::uint32_t count;
-  std::uint32_t decay;  // 0 or 1
+  std::uint16_t decay;  // 0 or 1
+  std::uint16_t segment;
 };
 inline constexpr std::uint32_t kUpdateChunk = 4096;
 inline constexpr int kUpdateBlocks = 512;  // at most
@@ -30,7 +32,7 @@ inline constexpr std::size_t kUpdateAlignment = 8;
 struct UpdateKernelCall {
   const UpdateChunk* chunks = nullptr;  // device memory
   int chunk_count = 0;
-  const SgdParameters* parameters = nullptr;
+  const UpdateParameters* parameters = nullptr;
   float* weight = nullptr;
   float* momentum = nullptr;
   FlatGradients gradients;
@@ -39,7 +41,21 @@ struct UpdateKernelCall {
 };
 
 // `of_blocks`: scratch for kUpdateBlocks of them.  *sums is overwritten.
-void RunUpdate(const UpdateKernelCall& call, UpdateSums* of_blocks, UpdateSums* sums,
-               CUstream_st* stream);
+void RunSgd(const UpdateKernelCall& call, UpdateSums* of_blocks, UpdateSums* sums,
+            CUstream_st* stream);
+
+// Memory of the device.
+struct LarsMemory {
+  const std::uint32_t* first_chunks = nullptr;  // of each tensor; one more entry than tensors
+  int tensor_count = 0;
+  // Scratch.
+  UpdateSums* of_chunks = nullptr;   // one for each chunk
+  UpdateSums* of_tensors = nullptr;  // one for each tensor
+  float* ratios = nullptr;           // the same
+};
+
+// *sums is overwritten.
+void RunLars(const UpdateKernelCall& call, const LarsMemory& memory, UpdateSums* sums,
+             CUstream_st* stream);
 
 }  // namespace trainer

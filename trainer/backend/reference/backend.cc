@@ -46,8 +46,11 @@ class ReferenceBackend final : public HostBackend {
       const SoftmaxCrossEntropySpec& spec) override {
     return MakeReferenceSoftmaxCrossEntropy(spec);
   }
-  std::unique_ptr<Sgd> MakeSgd(std::vector<ParameterSegment> segments) override {
+  std::unique_ptr<Optimizer> MakeSgd(std::vector<ParameterSegment> segments) override {
     return MakeReferenceSgd(std::move(segments));
+  }
+  std::unique_ptr<Optimizer> MakeLars(std::vector<ParameterSegment> tensors) override {
+    return MakeReferenceLars(std::move(tensors));
   }
 };
 

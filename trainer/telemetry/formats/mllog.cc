@@ -29,12 +29,7 @@ void MlLog::StartTraining(const TrainingSummary& summary) {
   Point("gradient_accumulation_steps", summary.batches_per_step);
   Point("train_samples", summary.train_samples);
   Point("eval_samples", summary.eval_samples);
-  Point("opt_name", "sgd");
-  Point("sgd_opt_base_learning_rate", summary.base_learning_rate);
-  Point("opt_learning_rate_warmup_epochs", summary.warmup_epochs);
-  Point("sgd_opt_learning_rate_decay_steps", summary.decay_steps);
-  Point("sgd_opt_momentum", summary.momentum);
-  Point("sgd_opt_weight_decay", summary.weight_decay);
+  Optimizer(summary);
   Point("model_bn_span", summary.batch_per_rank);
   Stop("init_stop", {});
   Start("run_start", {});
@@ -42,6 +37,22 @@ void MlLog::StartTraining(const TrainingSummary& summary) {
   Start("block_start", {{"first_epoch_num", summary.first_epoch + 1},
                         {"epoch_count", summary.epochs - summary.first_epoch}});
   StartEpoch(summary.first_epoch);
+}
+
+void MlLog::Optimizer(const TrainingSummary& summary) {
+  const std::string name = summary.is_lars ? "lars" : "sgd";
+  Point("opt_name", name);
+  if (summary.is_lars) Point("lars_epsilon", 0.0);
+  Point(name + "_opt_base_learning_rate", summary.base_learning_rate);
+  Point((summary.is_lars ? "lars_" : "") + std::string("opt_learning_rate_warmup_epochs"),
+        summary.warmup_epochs);
+  if (summary.end_learning_rate) {
+    Point(name + "_opt_end_learning_rate", *summary.end_learning_rate);
+    Point(name + "_opt_learning_rate_decay_poly_power", std::int64_t{2});
+  }
+  Point(name + "_opt_learning_rate_decay_steps", summary.decay_steps);
+  Point(name + "_opt_momentum", summary.momentum);
+  Point(name + "_opt_weight_decay", summary.weight_decay);
 }
 
 void MlLog::StartEpoch(std::int64_t epoch) {

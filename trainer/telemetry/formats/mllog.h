@@ -45,6 +45,7 @@ class MlLog : public TrainingLog {
   void EndRun(bool complete) override;
 
  private:
+  void Optimizer(const TrainingSummary& summary);
   void StartEpoch(std::int64_t epoch);
   void EndEpoch(std::int64_t epoch, bool is_last);
   LogFields Epoch(std::int64_t epoch) const;

@@ -22,10 +22,12 @@ struct TrainingSummary {
   std::int64_t global_batch = 0;      // images of all ranks in a step
   std::int64_t train_samples = 0;     // of the sets
   std::int64_t eval_samples = 0;
+  bool is_lars = false;              // the optimizer; else SGD with momentum
   double initial_learning_rate = 0;  // at a global batch of 256
   double base_learning_rate = 0;     // scaled to the global batch
   std::int64_t warmup_epochs = 0;
   std::int64_t decay_steps = 0;
+  std::optional<double> end_learning_rate;  // of a polynomial decay with the power 2
   double momentum = 0;
   double weight_decay = 0;
   std::int64_t first_step = 0;   // from 0; this launch begins with it

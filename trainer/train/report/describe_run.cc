@@ -9,6 +9,21 @@
 #include "trainer/train/schedule.h"
 
 namespace trainer {
+namespace {
+
+std::string DecayInWords(const Schedule& schedule) {
+  switch (schedule.decay) {
+    case RateDecay::kCosine:
+      return "cosine decay";
+    case RateDecay::kPolynomial:
+      return fmt::format("polynomial decay to {:g} in {} steps", schedule.end_rate,
+                         schedule.decay_steps);
+    default:
+      return "step decay";
+  }
+}
+
+}  // namespace
 
 std::vector<std::string> DescribeRun(const TrainConfig& config, int ranks, std::int64_t samples) {
   const GlobalBatch batch = GlobalBatchOf(config, ranks);
@@ -33,7 +48,10 @@ std::vector<std::string> DescribeRun(const TrainConfig& config, int ranks, std::
   if (trains) {
     rows.push_back(fmt::format("learning rate     {:g} after {} steps of warm-up, {}",
                                schedule.rescaled_rate, schedule.warmup_steps,
-                               schedule.use_cosine_lr ? "cosine decay" : "step decay"));
+                               DecayInWords(schedule)));
+    if (config.optimizer == OptimizerKind::kLars) {
+      rows.emplace_back("optimizer         LARS: each tensor's rate goes by its norms");
+    }
   }
   return rows;
 }

@@ -33,6 +33,8 @@ void Report::StartTraining(const Schedule& schedule, const SetSizes& sizes) {
   schedule_ = schedule;
   first_step_ = schedule.start.step;
   EndWarmup();
+  std::optional<double> end_learning_rate;
+  if (schedule.decay == RateDecay::kPolynomial) end_learning_rate = schedule.end_rate;
   const TrainingSummary summary = {.seed = config_.seed,
                                    .world_size = ranks_,
                                    .batch_per_rank = config_.batch_size,
@@ -40,10 +42,12 @@ void Report::StartTraining(const Schedule& schedule, const SetSizes& sizes) {
                                    .global_batch = global_batch_,
                                    .train_samples = sizes.training,
                                    .eval_samples = sizes.evaluation,
+                                   .is_lars = config_.optimizer == OptimizerKind::kLars,
                                    .initial_learning_rate = config_.schedule.lr_init,
                                    .base_learning_rate = schedule.rescaled_rate,
                                    .warmup_epochs = config_.schedule.lr_warmup_epochs,
                                    .decay_steps = schedule.decay_steps,
+                                   .end_learning_rate = end_learning_rate,
                                    .momentum = config_.momentum,
                                    .weight_decay = config_.weight_decay,
                                    .first_step = first_step_,

@@ -40,6 +40,11 @@ std::string PrecisionOf(DType compute_type) {
   }
 }
 
+// As --optimizer has it.
+std::string NameOf(OptimizerKind optimizer) {
+  return optimizer == OptimizerKind::kLars ? "lars" : "sgd";
+}
+
 std::function<void(const std::string&)> Warn(const SnapshotParts& parts) {
   return [&parts](const std::string& line) { parts.log->warn("{}", line); };
 }
@@ -70,6 +75,7 @@ CheckpointState StateOf(const SnapshotParts& parts, const Position& position,
   state.loss_scale_good_steps = loss_scale.good_steps();
   state.program_version = parts.config.program_version;
   state.precision = PrecisionOf(parts.compute_type);
+  state.optimizer = NameOf(parts.config.optimizer);
   state.settings = parts.config.settings;
   return state;
 }
@@ -90,6 +96,20 @@ void RefuseOtherNetworks(const SnapshotParts& parts, const Checkpoint& checkpoin
                                 ": give another --model_dir, or --arch=" + state.architecture +
                                 " --classes=" + std::to_string(state.classes));
   }
+}
+
+// That of LARS has the learning rate in it, that of SGD has not.
+void RefuseMomentumOfOthers(const SnapshotParts& parts, const Checkpoint& checkpoint) {
+  const std::string& then = checkpoint.manifest.state.optimizer;
+  const std::string now = NameOf(parts.config.optimizer);
+  if (then == now) return;
+  const std::string directory = checkpoint.directory.string();
+  throw Error(EX_CONFIG, directory + " is of a training with --optimizer=" + then +
+                             ", whose momentum means nothing to --optimizer=" + now +
+                             ": go on with --optimizer=" + then +
+                             ", or start anew from its weights, with another --model_dir and "
+                             "--init_from=" +
+                             directory + "/model.safetensors");
 }
 
 // Whether a training has nothing to do with a checkpoint after its end.  Epochs that were trained
@@ -268,6 +288,7 @@ std::optional<Position> RestoreSnapshot(const SnapshotParts& parts, LossScale& l
                 state.loss_scale_good_steps,
                 TakesLossScale(parts, state) ? state.loss_scale : 0,
                 checkpoint->average ? 1 : 0};
+      if (ahead) RefuseMomentumOfOthers(parts, *checkpoint);
       if (ahead) RefuseEndedRuns(*checkpoint, header.position, *ahead);
       rows = Load(parts, *checkpoint, ahead.has_value());
       if (ahead) {

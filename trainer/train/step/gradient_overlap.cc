@@ -10,14 +10,15 @@ namespace trainer {
 
 GradientOverlap::GradientOverlap(Backend& backend, Network& network, Communicator& communicator,
                                  bool in_compute_type, std::int64_t batches,
-                                 const GradientBucketBytes& bucket_bytes)
+                                 OptimizerKind optimizer, const GradientBucketBytes& bucket_bytes)
     : backend_(backend),
       network_(network),
       communicator_(communicator),
       batches_(batches),
       bucket_bytes_(bucket_bytes),
       reduced_(network.gradients()),
-      sgd_(backend.MakeSgd(network.segments())) {
+      optimizer_(optimizer == OptimizerKind::kLars ? backend.MakeLars(network.tensors())
+                                                   : backend.MakeSgd(network.segments())) {
   const std::size_t elements = network.elements();
   if (batches > 1) {
     DDL_CHECK(!in_compute_type);
@@ -68,9 +69,9 @@ void GradientOverlap::Backward(BatchPlace place, Stream& stream) {
   if (!place.is_last) Keep(place.is_first, stream);
 }
 
-void GradientOverlap::Update(const SgdParameters* parameters, UpdateSums* sums, Stream& stream) {
-  sgd_->Step(parameters, network_.weights(), network_.momentum(), reduced_,
-             network_.compute_weights(), sums, stream);
+void GradientOverlap::Update(const UpdateParameters* parameters, UpdateSums* sums, Stream& stream) {
+  optimizer_->Step(parameters, network_.weights(), network_.momentum(), reduced_,
+                   network_.compute_weights(), sums, stream);
 }
 
 void GradientOverlap::Keep(bool is_first, Stream& stream) { sum_->Keep(is_first, stream); }

@@ -50,14 +50,15 @@ class GradientOverlap {
   // update takes, is 1.
   GradientOverlap(Backend& backend, Network& network, Communicator& communicator,
                   bool in_compute_type, std::int64_t batches = 1,
+                  OptimizerKind optimizer = OptimizerKind::kSgd,
                   const GradientBucketBytes& bucket_bytes = {});
 
   // The phases of a step, each queued on `stream`: backward of each of its batches, for the last
   // with Ready for each block that is done; Finish; the update of the weights by what is then
-  // reduced(), with `parameters` and `sums` as Sgd::Step has them.  A step whose recording failed
-  // can be queued again from backward of its last batch on.
+  // reduced(), with `parameters` and `sums` as Optimizer::Step has them.  A step whose recording
+  // failed can be queued again from backward of its last batch on.
   void Backward(BatchPlace place, Stream& stream);
-  void Update(const SgdParameters* parameters, UpdateSums* sums, Stream& stream);
+  void Update(const UpdateParameters* parameters, UpdateSums* sums, Stream& stream);
 
   // The gradients of a batch that is not the last of its update are queued on `stream`.
   void Keep(bool is_first, Stream& stream);
@@ -91,7 +92,7 @@ class GradientOverlap {
   std::optional<GradientSum> sum_;  // of several batches
   Reduction reduction_ = Reduction::kSum;
   FlatGradients reduced_;
-  std::unique_ptr<Sgd> sgd_;
+  std::unique_ptr<Optimizer> optimizer_;
   std::vector<GradientBucket> buckets_;  // in the order in which they complete
   std::size_t started_ = 0;              // of buckets_, in this step
 

@@ -3,7 +3,8 @@
 // What becomes of a step whose loss, gradient or weights are infinite or no numbers (--on_nan).
 //
 //   kStop  The run ends, before anything is saved.
-//   kSkip  Training goes on without the update of this step, which Sgd has left out on all ranks
+//   kSkip  Training goes on without the update of this step, which the optimizer has left out on
+//   all ranks
 //          for its gradient.  The run ends all the same after more than kMostInARow such steps in a
 //          row, and where leaving out is no help: the weights themselves are no numbers, or the
 //          update was made.

@@ -13,7 +13,7 @@ namespace trainer {
 
 struct StepNumbers {
   LossParameters loss;
-  SgdParameters update;
+  UpdateParameters update;
   LossSums loss_sums = {};
   UpdateSums update_sums = {};
 };

@@ -44,7 +44,7 @@ TrainingStep::TrainingStep(const TrainingStepParts& parts)
             {parts.config.mixup, parts.config.seed}),
       overlap_(parts.backend, parts.network, parts.communicator,
                parts.config.reduce_precision == ReducePrecision::k16Bit, parts.config.accumulate,
-               parts.bucket_bytes),
+               parts.config.optimizer, parts.bucket_bytes),
       nan_watch_(parts.config.on_nan, parts.communicator.size()),
       rank_seconds_(parts.communicator.rank(), parts.communicator.size()),
       rank_words_(parts.communicator.rank(), parts.communicator.size()),
@@ -60,7 +60,7 @@ TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
   const StepNumbers& numbers = parts_.device_batch.numbers().host();
   const RangeOfScope range(parts_.backend, "training step");
   const auto start = Clock::now();
-  const SgdParameters update = UpdateCall(learning_rate);
+  const UpdateParameters update = UpdateCall(learning_rate);
   StepExchange own;
   StepTimes times;  // of all batches
   StepTimes of_batch;
@@ -113,7 +113,7 @@ TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
 }
 
 StepTimes TrainingStep::RunBatch(std::int64_t step, std::int64_t index,
-                                 const SgdParameters& update) {
+                                 const UpdateParameters& update) {
   Stream& stream = parts_.stream;
   const std::int64_t number = step * parts_.config.accumulate + index;
   const BatchPlace place = {index == 0, index + 1 == parts_.config.accumulate};
@@ -157,7 +157,7 @@ void TrainingStep::SetBackStatistics() {
                               kept_statistics_.bytes(), parts_.stream);
 }
 
-SgdParameters TrainingStep::UpdateCall(double learning_rate) {
+UpdateParameters TrainingStep::UpdateCall(double learning_rate) {
   gradient_scale_ = 1 / (parts_.loss_scale.scale() * static_cast<double>(overlap_.divisor()));
   return {.learning_rate = static_cast<float>(learning_rate),
           .momentum_factor = static_cast<float>(parts_.config.momentum),

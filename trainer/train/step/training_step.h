@@ -97,9 +97,9 @@ class TrainingStep {
   double gradient_scale() const { return gradient_scale_; }
 
  private:
-  SgdParameters UpdateCall(double learning_rate);
+  UpdateParameters UpdateCall(double learning_rate);
   // Computes batch `index` of step `step` and waits for it; what it finds is in the step's numbers.
-  StepTimes RunBatch(std::int64_t step, std::int64_t index, const SgdParameters& update);
+  StepTimes RunBatch(std::int64_t step, std::int64_t index, const UpdateParameters& update);
   // Everything from the numbers that a batch is told to those that it finds.
   void Queue(const InputBatch& batch, BatchPlace place);
   void QueueCalls(const InputBatch& batch, BatchPlace place);

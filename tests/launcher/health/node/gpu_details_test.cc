@@ -8,11 +8,12 @@
 #include <cstdlib>
 
 #include "launcher/health/node/gpu_facts.h"
+#include "tests/support/folders.h"
 
 namespace launcher {
 namespace {
 
-constexpr char kNvmlOfTests[] = DDLRUN_BINARY_DIR "/tests/libfake_nvml.so";
+const std::string kNvmlOfTests = tests::BuildFolder() + "/tests/libfake_nvml.so";
 
 // The text of the detail of this name; "" where there is none.
 std::string TextOf(const Details& details, const std::string& name) {

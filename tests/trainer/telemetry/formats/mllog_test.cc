@@ -113,6 +113,30 @@ TEST_F(MlLogTest, HasWhatATrainingIsToldInItsOwnPlaces) {
   }
 }
 
+// The names of MLPerf's closed division, of an optimizer that its rules know.
+TEST_F(MlLogTest, HasTheHyperparametersOfLars) {
+  log_.StartTraining({.is_lars = true,
+                      .base_learning_rate = 17,
+                      .warmup_epochs = 5,
+                      .decay_steps = 6084,
+                      .end_learning_rate = 0.0001,
+                      .momentum = 0.9,
+                      .weight_decay = 2e-4,
+                      .epochs = 44});
+  for (const char* part :
+       {"\"opt_name\", \"value\": \"lars\",", "\"lars_epsilon\", \"value\": 0.0,",
+        "\"lars_opt_base_learning_rate\", \"value\": 17.0,",
+        "\"lars_opt_end_learning_rate\", \"value\": 0.0001,",
+        "\"lars_opt_learning_rate_decay_poly_power\", \"value\": 2,",
+        "\"lars_opt_learning_rate_decay_steps\", \"value\": 6084,",
+        "\"lars_opt_learning_rate_warmup_epochs\", \"value\": 5,",
+        "\"lars_opt_momentum\", \"value\": 0.9,",
+        "\"lars_opt_weight_decay\", \"value\": 0.0002,"}) {
+    EXPECT_THAT(out_.str(), HasSubstr(part));
+  }
+  EXPECT_THAT(out_.str(), testing::Not(HasSubstr("sgd_opt")));
+}
+
 TEST_F(MlLogTest, ATrainingThatStopsWithinAnEpochClosesWhatIsOpen) {
   log_.StartTraining({.epochs = 3});
   log_.Step({.epoch = 0, .ends_epoch = true});

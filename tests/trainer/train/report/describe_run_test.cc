@@ -23,6 +23,18 @@ TEST(DescribeRun, IsOfATraining) {
   EXPECT_THAT(rows, Contains(StartsWith("learning rate ")));
 }
 
+TEST(DescribeRun, NamesDecayAndOptimizer) {
+  TrainConfig config = SmallConfig("unused");
+  EXPECT_THAT(DescribeRun(config, 2, 64), Not(Contains(StartsWith("optimizer "))));
+  config.optimizer = OptimizerKind::kLars;
+  config.schedule.lr_schedule = RateDecay::kPolynomial;
+  config.schedule.lr_scaling = RateScaling::kNone;
+  const std::vector<std::string> rows = DescribeRun(config, 2, 64);
+  EXPECT_THAT(rows, Contains("learning rate     3 after 0 steps of warm-up, polynomial decay to "
+                             "0.0001 in 6 steps"));
+  EXPECT_THAT(rows, Contains("optimizer         LARS: each tensor's rate goes by its norms"));
+}
+
 TEST(DescribeRun, IsOfWhatDoesNotTrain) {
   TrainConfig config = SmallConfig("unused");
   config.mode = RunMode::kEvaluate;
