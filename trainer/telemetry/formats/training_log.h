@@ -27,7 +27,7 @@ struct TrainingSummary {
   double base_learning_rate = 0;     // scaled to the global batch
   std::int64_t warmup_epochs = 0;
   std::int64_t decay_steps = 0;
-  std::optional<double> end_learning_rate;  // of a polynomial decay with the power 2
+  std::optional<double> end_learning_rate = {};  // of a polynomial decay with the power 2
   double momentum = 0;
   double weight_decay = 0;
   std::int64_t first_step = 0;   // from 0; this launch begins with it
