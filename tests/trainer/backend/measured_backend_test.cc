@@ -190,7 +190,8 @@ TEST_P(MeasuredStepTest, EachOpBelongsToItsLayer) {
   EXPECT_EQ(ops_of_layer["layer4.0.downsample.0.weight"], 3);
   EXPECT_EQ(ops_of_layer["layer3.0.bn3.weight"], 2);
   EXPECT_EQ(ops_of_layer["fc.weight"], 2);
-  for (const char* layer : {"input", "loss", "update"}) EXPECT_EQ(ops_of_layer[layer], 1) << layer;
+  for (const char* layer : {"input", "loss"}) EXPECT_EQ(ops_of_layer[layer], 1) << layer;
+  EXPECT_EQ(ops_of_layer["update"], 2) << "SGD and LARS";
   for (const char* layer : {"maxpool", "avgpool"}) EXPECT_EQ(ops_of_layer[layer], 2) << layer;
   EXPECT_EQ(ops_of_layer.size(), 5U + 16 + 16 + 1);
 }
