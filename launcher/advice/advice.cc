@@ -111,6 +111,14 @@ double SecondsOf(const TrainingAsked& asked, const scaling::Prediction& at) {
                              : asked.num_iter * at.step;
 }
 
+std::string RateInWords(const TrainingAsked& asked, double global_batch) {
+  if (asked.recipe != "none") return "recipe";
+  double factor = global_batch / 256;
+  if (asked.lr_scaling == "sqrt") factor = std::sqrt(factor);
+  if (asked.lr_scaling == "none") factor = 1;
+  return Format("%.4g", asked.lr_init * factor);
+}
+
 std::string RowOf(const AdviceBasis& basis, const Assumed& assumed,
                   const scaling::Training& training, int nodes, int ranks) {
   const scaling::Prediction at = scaling::Predict(training, ranks);
@@ -121,19 +129,28 @@ std::string RowOf(const AdviceBasis& basis, const Assumed& assumed,
       assumed.gpu == nullptr ? "-" : Format("%.1f", gpu_hours * assumed.gpu->watts / 1000);
   const bool is_this = nodes == basis.job.nodes && ranks == basis.job.ranks;
   return Format("%-6d %-6d %-13.0f %-14s %-9.0f %-11.3f %-13s %-10.1f %-8s %s%s\n", nodes, ranks,
-                global_batch, Format("%.4g", basis.asked.lr_init * global_batch / 256).c_str(),
-                at.images_per_second, at.efficiency, TimeInWords(seconds).c_str(), gpu_hours,
-                energy.c_str(), std::string(scaling::NameOf(at.bound)).c_str(),
-                is_this ? "  <- this job" : "") +
-         (global_batch > kLargestByRule
-              ? "       (no recipe is published for SGD beyond 8192 images: expect a lower top-1)\n"
+                global_batch, RateInWords(basis.asked, global_batch).c_str(), at.images_per_second,
+                at.efficiency, TimeInWords(seconds).c_str(), gpu_hours, energy.c_str(),
+                std::string(scaling::NameOf(at.bound)).c_str(), is_this ? "  <- this job" : "") +
+         (global_batch > kLargestByRule && basis.asked.recipe != "mlperf"
+              ? "       (no recipe is published for SGD beyond 8192 images: expect a lower top-1; "
+                "ddltraind --recipe=mlperf has LARS to 65536)\n"
               : "");
 }
 
 std::string RecipeInWords(const TrainingAsked& asked) {
-  return Format("lr_init %.4g x global batch / 256, warm-up of %.4g epochs, %s: as ddltraind does",
-                asked.lr_init, asked.warmup_epochs,
-                asked.cosine ? "cosine" : "x 0.1 at epochs 30, 60, 80 and 90");
+  if (asked.recipe != "none") {
+    return "--recipe=" + asked.recipe +
+           " has one for each global batch, which ddltraind --dry_run prints";
+  }
+  std::string decay = asked.lr_schedule;
+  if (decay.empty() && asked.cosine) decay = "cosine";
+  if (decay.empty() || decay == "steps") decay = "x 0.1 at epochs 30, 60, 80 and 90";
+  const char* scaling = " x global batch / 256";
+  if (asked.lr_scaling == "sqrt") scaling = " x the root of (global batch / 256)";
+  if (asked.lr_scaling == "none") scaling = "";
+  return Format("lr_init %.4g%s, warm-up of %.4g epochs, %s: as ddltraind does", asked.lr_init,
+                scaling, asked.warmup_epochs, decay.c_str());
 }
 
 }  // namespace
@@ -168,9 +185,11 @@ std::string AdviceText(const AdviceBasis& basis) {
                             : "") +
       ", " + assumed.batch_source + "\n";
   text += "learning rate  " + RecipeInWords(asked) + "\n";
-  text +=
-      "recipe         SGD with this linear rule is published up to 8192 images "
-      "(arXiv 1706.02677)\n";
+  text += asked.recipe == "mlperf"
+              ? "recipe         LARS by MLPerf's reference convergence points, for 1632 to 65536 "
+                "images; ddltraind refuses others\n"
+              : "recipe         SGD with this linear rule is published up to 8192 images "
+                "(arXiv 1706.02677)\n";
   text +=
       "time           " +
       (asked.counts_epochs ? Format("%.4g", asked.num_iter) +

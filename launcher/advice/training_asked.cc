@@ -50,6 +50,9 @@ const std::map<std::string, Setter>& Setters() {
                       Name value) { asked.num_iter = Positive<double>(name, value); }},
       {"lr_init", [](TrainingAsked& asked, Name name,
                      Name value) { asked.lr_init = Positive<double>(name, value); }},
+      {"lr_scaling", [](TrainingAsked& asked, Name, Name value) { asked.lr_scaling = value; }},
+      {"lr_schedule", [](TrainingAsked& asked, Name, Name value) { asked.lr_schedule = value; }},
+      {"recipe", [](TrainingAsked& asked, Name, Name value) { asked.recipe = value; }},
       {"lr_warmup_epochs",
        [](TrainingAsked& asked, Name name, Name value) {
          asked.warmup_epochs = value == "0" ? 0 : Positive<double>(name, value);

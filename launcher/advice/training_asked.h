@@ -22,8 +22,11 @@ struct TrainingAsked {
   double num_iter = 1;
   bool counts_epochs = true;  // num_iter is in epochs, else in steps
   double lr_init = 0.1;
+  std::string lr_scaling = "linear";
   double warmup_epochs = 5;
   bool cosine = false;
+  std::string lr_schedule;  // "": cosine, or steps
+  std::string recipe = "none";
   bool has_data = false;  // --data_dir: images are read, not made up
 };
 

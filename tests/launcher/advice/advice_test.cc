@@ -87,6 +87,25 @@ TEST(Advice, WarnsOfBatchesWithoutARecipe) {
   EXPECT_EQ(text.find(warning), text.rfind(warning));
 }
 
+TEST(Advice, LeavesTheRateToARecipe) {
+  AdviceBasis basis = OfBede();
+  basis.asked.recipe = "mlperf";
+  const std::string text = AdviceText(basis);
+  EXPECT_EQ(RowOf(text, "16", "64")[3], "recipe");
+  EXPECT_THAT(text, AllOf(HasSubstr("learning rate  --recipe=mlperf has one for each global batch"),
+                          HasSubstr("recipe         LARS by MLPerf's reference convergence points"),
+                          Not(HasSubstr("expect a lower top-1"))));
+}
+
+TEST(Advice, ScalesTheRateAsIsAsked) {
+  AdviceBasis basis = OfBede();  // 0.256 at 256 images
+  basis.asked.lr_scaling = "sqrt";
+  EXPECT_EQ(RowOf(AdviceText(basis), "4", "16")[3], "1.024");
+  EXPECT_THAT(AdviceText(basis), HasSubstr("lr_init 0.256 x the root of (global batch / 256)"));
+  basis.asked.lr_scaling = "none";
+  EXPECT_EQ(RowOf(AdviceText(basis), "4", "16")[3], "0.256");
+}
+
 TEST(Advice, ShowsAJobOfUnevenNodes) {
   AdviceBasis basis = OfBede();
   basis.job = {.nodes = 2, .ranks = 6, .gpus_per_node = 4};

@@ -41,6 +41,9 @@ TEST(TrainingAsked, KnowsSwitches) {
   EXPECT_EQ(ReadTrainingAsked({"--use_tf_amp"}).precision, "fp16");
   EXPECT_FALSE(ReadTrainingAsked({"--use_cosine_lr", "--nouse_cosine_lr"}).cosine);
   EXPECT_FALSE(ReadTrainingAsked({"--use_cosine_lr=False"}).cosine);
+  EXPECT_EQ(ReadTrainingAsked({"--recipe", "mlperf"}).recipe, "mlperf");
+  EXPECT_EQ(ReadTrainingAsked({"--lr_scaling=sqrt"}).lr_scaling, "sqrt");
+  EXPECT_EQ(ReadTrainingAsked({"--lr_schedule=polynomial"}).lr_schedule, "polynomial");
   EXPECT_FALSE(ReadTrainingAsked({"--iter_unit", "batch"}).counts_epochs);
 }
 
