@@ -45,7 +45,7 @@ struct Steps {
 // As the steps are, with LARS; the rate is far below those for use, so that roundings stay small.
 Steps WithLars(Steps steps) {
   steps.optimizer = OptimizerKind::kLars;
-  steps.rate = 0.02;
+  steps.rate = 0.005;
   return steps;
 }
 
