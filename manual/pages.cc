@@ -80,7 +80,8 @@ Page DdlrunPage() {
   Page page;
   page.names = {"ddlrun", "bede-ddlrun"};
   page.summary = "start one rank of a program per GPU over all nodes of a job";
-  page.synopsis = {"ddlrun [options] program [arguments]", "ddlrun --check-only | --show-config | --site-report | --tune"};
+  page.synopsis = {"ddlrun [options] program [arguments]",
+                   "ddlrun --check-only | --show-config | --site-report | --tune"};
   page.description = {
       "Starts one rank of the program per GPU over all nodes of the Slurm job, or on the hosts "
       "given, or on this machine. Each rank is bound to the cores nearest to its GPU and finds in "
