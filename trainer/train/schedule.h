@@ -11,8 +11,8 @@
 //   unit batch       steps = num_iter; epochs = ceil(steps / floor(samples / global batch));
 //                    steps per epoch = steps / epochs, a fraction; decay steps = 90 * samples
 //                    / global batch, rounded down
-//   rescaled rate    linear: lr_init * global batch / 256; sqrt: lr_init * sqrt(global batch /
-//   256);
+//   rescaled rate    linear: lr_init * global batch / 256
+//                    sqrt: lr_init * sqrt(global batch / 256)
 //                    none: lr_init
 //   warm-up          W = int(steps per epoch * lr_warmup_epochs); at step s < W: rescaled * s / W,
 //                    so 0 at step 0
