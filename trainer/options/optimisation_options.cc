@@ -103,7 +103,8 @@ std::vector<OptionRow> OptimisationOptions() {
       {"on_nan", group,
        "what a loss or gradient that is no number does: stop the run; skip the update of its step, "
        "of up to 10 steps in a row; or rollback: go back to the newest checkpoint and on behind "
-       "the images of its step, up to 3 times; an overflow that lowers the loss scale is none of it",
+       "the images of its step, up to 3 times; an overflow that lowers the loss scale is none of "
+       "it",
        kOurs, false, kSame, kNamed<kOnNans, &Options::on_nan>},
       {"ema", group,
        "evaluate and export a moving average of the weights: after each update, average = ema * "
