@@ -84,7 +84,7 @@ TEST_F(GradientOverlapTest, ReducesEachGradientOnceFromTheEndToTheFront) {
 
 TEST_F(GradientOverlapTest, BucketsAreOfTheSizesThatAreAskedFor) {
   GradientOverlap finer(*backend_, network_, communicator_, /*in_compute_type=*/false, 1,
-                        {.first = 4000, .rest = 65536, .last = 65536});
+                        OptimizerKind::kSgd, {.first = 4000, .rest = 65536, .last = 65536});
   finer.Ready(0, *stream_);
   EXPECT_GE(communicator_.started.size(), 40);  // of 53 filters few are smaller
   EXPECT_EQ(communicator_.started.front().size_bytes(), std::size_t{4032});  // fc.bias, aligned
