@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <ctime>
 #include <map>
 #include <sstream>
 #include <utility>
@@ -16,6 +15,7 @@
 #include "launcher/cli/settings.h"
 #include "launcher/cli/site_config.h"
 #include "launcher/ddlrun/ask_nodes.h"
+#include "launcher/ddlrun/utc_now.h"
 #include "launcher/health/facts_lines.h"
 #include "launcher/health/judge.h"
 #include "launcher/pipeline/this_machine.h"
@@ -83,15 +83,6 @@ Redaction MakeRedaction(const Environment& environment) {
   if (!redaction.home.starts_with("/")) redaction.home.clear();
   redaction.is_other_user = IsOtherUser;
   return redaction;
-}
-
-std::string TimeNow() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts = {};
-  gmtime_r(&now, &parts);
-  std::array<char, 64> text = {};
-  std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S UTC", &parts);
-  return text.data();
 }
 
 // The facts of this machine, without a launcher and without other nodes.
@@ -227,7 +218,7 @@ int ReportSite(const Options& options, const Environment& environment) {
   const std::vector<ReportLine> others = SoftwareLines(settings.mpirun, environment);
   software.insert(software.end(), others.begin(), others.end());
 
-  SiteReport report = {TimeNow(),
+  SiteReport report = {UtcNow(),
                        {{"What is odd", found.odd},
                         {"Software", software},
                         {"Job", found.job},

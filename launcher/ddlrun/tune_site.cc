@@ -7,10 +7,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 #include <filesystem>
 
 #include "launcher/base/error.h"
@@ -18,6 +16,7 @@
 #include "launcher/cli/site_config.h"
 #include "launcher/ddlrun/ask_nodes.h"
 #include "launcher/ddlrun/trial_runs.h"
+#include "launcher/ddlrun/utc_now.h"
 #include "launcher/system/files.h"
 #include "launcher/system/os_error.h"
 #include "launcher/system/programs.h"
@@ -77,15 +76,6 @@ std::vector<std::string> OptionsOfRuns(const std::vector<std::string>& arguments
     return name == "--tune" || name == "-tune";
   });
   return options;
-}
-
-std::string TimeOfTuning() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts = {};
-  gmtime_r(&now, &parts);
-  std::array<char, 64> text = {};
-  std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M UTC", &parts);
-  return text.data();
 }
 
 class Tuner {
@@ -217,8 +207,8 @@ class Tuner {
   }
 
   std::vector<std::string> Head(bool by_nccl) const {
-    return {"Made by ddlrun " + support::ProgramVersion() + " --tune on " + TimeOfTuning() +
-                ", on " + HostsText(hosts_) + ", " + support::Counted(CountOfRanks(), "rank") + ".",
+    return {"Made by ddlrun " + support::ProgramVersion() + " --tune on " + UtcNow() + ", on " +
+                HostsText(hosts_) + ", " + support::Counted(CountOfRanks(), "rank") + ".",
             std::string("Times are of sums over all ranks by ") + (by_nccl ? "NCCL" : "MPI") +
                 ", ddlbench allreduce " + Words(sizes_) +
                 ": of one number for all sizes (their "
