@@ -70,6 +70,22 @@ below() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
   below "$(number efficiency)" 0.7
 }
 
+@test "a link that loses half its rate while ranks train is named in the log" {
+  links 2 "$between" $((4 * inside))
+  (
+    sleep 25 # of which the start takes some, and then a hundred steps of 0.13 s
+    links n2 $((between / 2))
+  ) &
+  # shellcheck disable=SC2086 # words
+  run --separate-stderr hpc env $mpi_variables salloc --quiet -N2 --gres=gpu:4 ddlrun "$DDLRUN_BUILD/tests/emulated_training" \
+    step_ms=100 stretch=1 divisor=360 steps=320 overlap=0 inside=$inside between=$between
+  wait
+  echo "$output" "$stderr"
+  [ "$status" -eq 0 ]
+  [[ $stderr =~ "for 100 steps ranks have waited for their sums "[0-9.]+" ms in each, "[0-9.]+" before" ]]
+  [[ $stderr =~ "rank "[04]" on n"[12]" hears from rank "[73]" on n"[12]" at "[0-9.]+" MB/s, 1"[0-9.]+" MB/s when training began" ]]
+}
+
 @test "a setting that there is not is refused" {
   run "$DDLRUN_BUILD/tests/emulated_training" stretsch=5
   [ "$status" -eq 64 ]

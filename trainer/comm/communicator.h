@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -60,6 +61,10 @@ class Communicator {
   // Blocking; `bytes` of host memory from `root` to all.
   virtual void Broadcast(void* data, std::size_t bytes, int root) = 0;
   virtual void Barrier() = 0;
+  // Collective and blocking: each rank sends `bytes` of host memory to the next one, the last to
+  // the first.  How long it took until those of the one before were here; nothing, on all ranks,
+  // where there are no links between them.
+  virtual std::optional<double> SecondsFromPrevious(std::size_t /*bytes*/) { return std::nullopt; }
 
   // Ends the job on all ranks at once with `exit_code`; does not return.
   [[noreturn]] virtual void Abort(int exit_code) = 0;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <climits>
 #include <string>
+#include <vector>
 
 #include "support/counted.h"
 #include "trainer/comm/ordered_worker.h"
@@ -87,6 +88,11 @@ class MpiCommunicator : public Communicator {
   void Barrier() override {
     worker_.PostAndWait([this] { CheckMpi(MPI_Barrier(comm_), "MPI_Barrier"); });
   }
+  std::optional<double> SecondsFromPrevious(std::size_t bytes) override {
+    std::optional<double> seconds;
+    worker_.PostAndWait([&] { seconds = SecondsUntilHere(Part(bytes)); });
+    return seconds;
+  }
 
   void Abort(int exit_code) override {
     MPI_Abort(MPI_COMM_WORLD, exit_code);
@@ -130,6 +136,24 @@ class MpiCommunicator : public Communicator {
                              operation, comm_),
                "MPI_Allreduce");
     });
+  }
+
+  double SecondsUntilHere(int bytes) {
+    const std::vector<std::byte> sent(static_cast<std::size_t>(bytes));
+    std::vector<std::byte> here(sent.size());
+    MPI_Request receive = MPI_REQUEST_NULL;
+    MPI_Request send = MPI_REQUEST_NULL;
+    CheckMpi(
+        MPI_Irecv(here.data(), bytes, MPI_BYTE, (rank_ + size_ - 1) % size_, 0, comm_, &receive),
+        "MPI_Irecv");
+    CheckMpi(MPI_Barrier(comm_), "MPI_Barrier");
+    const double begun = MPI_Wtime();
+    CheckMpi(MPI_Isend(sent.data(), bytes, MPI_BYTE, (rank_ + 1) % size_, 0, comm_, &send),
+             "MPI_Isend");
+    CheckMpi(MPI_Wait(&receive, MPI_STATUS_IGNORE), "MPI_Wait");
+    const double seconds = MPI_Wtime() - begun;
+    CheckMpi(MPI_Wait(&send, MPI_STATUS_IGNORE), "MPI_Wait");
+    return seconds;
   }
 
   int rank_;

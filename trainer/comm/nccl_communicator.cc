@@ -109,6 +109,9 @@ class NcclCommunicator final : public Communicator {
     host_.Broadcast(data, bytes, root);
   }
   void Barrier() override { host_.Barrier(); }
+  std::optional<double> SecondsFromPrevious(std::size_t bytes) override {
+    return host_.SecondsFromPrevious(bytes);
+  }
 
   void Abort(int exit_code) override {
     AbortNccl();

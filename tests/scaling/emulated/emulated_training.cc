@@ -38,6 +38,7 @@
 #include "trainer/program/launch_environment.h"
 #include "trainer/telemetry/text/log.h"
 #include "trainer/train/step/training_step.h"
+#include "trainer/train/watch/slow_links.h"
 #include "trainer/train/watch/stragglers.h"
 
 namespace trainer {
@@ -157,6 +158,8 @@ Measured Train(const Settings& of, Communicator& communicator, const std::string
        .bucket_bytes = {divided(whole.first), divided(whole.rest), divided(whole.last)}});
   Stragglers stragglers(
       {communicator, MakeLogger(std::cerr, communicator.rank(), "info"), host, {}});
+  SlowLinks links(communicator, MakeLogger(std::cerr, communicator.rank(), "info"));
+  links.Start(GatherTexts(communicator, host));
   const bool is_slow = communicator.rank() == static_cast<int>(of.at("slow_rank"));
   Measured measured;
   measured.small_sum = SecondsOfSmallSum(communicator, *stream);
@@ -167,6 +170,7 @@ Measured Train(const Settings& of, Communicator& communicator, const std::string
     backend.BeginStep(is_slow ? of.at("slow_factor") : 1);
     const TrainingStep::Outcome outcome = step.Run(i, 0, {});
     stragglers.After(outcome.record.rank_seconds, outcome.record.times);
+    links.After(outcome.record.rank_seconds, outcome.record.times);
     const auto now = Clock::now();
     if (i >= warmup) {
       measured.steps.push_back(std::chrono::duration<double>(now - ended).count());

@@ -40,6 +40,12 @@ void RunCase(const std::string& name) {
   }
   NoStream stream;
   ExpectACommunicator(*comm, stream);
+  for (const std::size_t bytes : {0UL, 1UL, 1UL << 20}) {
+    const auto seconds = comm->SecondsFromPrevious(bytes);
+    EXPECT_TRUE(seconds.has_value());
+    EXPECT_GT(seconds.value_or(0), 0);
+  }
+  comm->Barrier();
   if (comm->rank() == 0) std::cout << comm->description() << "\n";
 }
 

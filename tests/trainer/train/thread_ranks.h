@@ -9,7 +9,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "trainer/comm/communicator.h"
@@ -21,7 +23,8 @@ struct ThreadWorld {
   explicit ThreadWorld(int ranks) : size(ranks), barrier(ranks), places(ranks) {}
   const int size;
   std::barrier<> barrier;
-  std::vector<void*> places;  // what each rank has brought
+  std::vector<void*> places;                   // what each rank has brought
+  std::function<double(int)> seconds_of_byte;  // that a rank hears; null: there are no links
 };
 
 class ThreadCommunicator : public Communicator {
@@ -52,6 +55,10 @@ class ThreadCommunicator : public Communicator {
     world_.barrier.arrive_and_wait();
   }
   void Barrier() override { world_.barrier.arrive_and_wait(); }
+  std::optional<double> SecondsFromPrevious(std::size_t bytes) override {
+    if (!world_.seconds_of_byte) return std::nullopt;
+    return static_cast<double>(bytes) * world_.seconds_of_byte(rank_);
+  }
   [[noreturn]] void Abort(int exit_code) override { std::_Exit(exit_code); }
 
  private:
@@ -79,8 +86,10 @@ class ThreadCommunicator : public Communicator {
 
 // Runs `body` as each of `ranks` ranks.  What it throws ends the test program: the others would
 // wait for ever.
-inline void RunRanks(int ranks, const std::function<void(Communicator&)>& body) {
+inline void RunRanks(int ranks, const std::function<void(Communicator&)>& body,
+                     std::function<double(int)> seconds_of_byte = {}) {
   ThreadWorld world(ranks);
+  world.seconds_of_byte = std::move(seconds_of_byte);
   std::vector<std::jthread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&world, &body, rank] {

@@ -35,7 +35,8 @@ LoopControl::LoopControl(const TrainParts& parts, Report& report)
     : parts_(parts),
       report_(report),
       control_(parts.requests != nullptr ? parts.requests->control() : nullptr),
-      stragglers_({parts.communicator, parts.outputs.log, parts.host, parts.describe_device}) {}
+      stragglers_({parts.communicator, parts.outputs.log, parts.host, parts.describe_device}),
+      links_(parts.communicator, parts.outputs.log) {}
 
 Requests LoopControl::Asked() {
   Requests asked;
@@ -47,6 +48,7 @@ Requests LoopControl::Asked() {
 void LoopControl::StartTraining(const Schedule& schedule) {
   schedule_ = schedule;
   std::vector<std::string> hosts = GatherTexts(parts_.communicator, parts_.host);
+  links_.Start(hosts);
   if (control_ == nullptr) return;
   control_->SetHosts(std::move(hosts));
   const std::int64_t step = schedule.start.step;
@@ -67,6 +69,7 @@ void LoopControl::Enter(Activity activity, std::int64_t step) {
 
 void LoopControl::Stepped(const StepRecord& record) {
   stragglers_.After(record.rank_seconds, record.times);
+  links_.After(record.rank_seconds, record.times);
   if (parts_.requests != nullptr) parts_.requests->StepTook(record.times.step);
   if (control_ == nullptr) return;
   control_->RanksSaid(record.rank_seconds, record.rank_words);

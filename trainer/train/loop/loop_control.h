@@ -16,6 +16,7 @@
 #include "trainer/train/schedule.h"
 #include "trainer/train/step/metrics.h"
 #include "trainer/train/watch/hang_report.h"
+#include "trainer/train/watch/slow_links.h"
 #include "trainer/train/watch/stragglers.h"
 
 namespace trainer {
@@ -56,6 +57,7 @@ class LoopControl {
   RunControl* const control_;  // of rank 0, where there is one
   Schedule schedule_;
   Stragglers stragglers_;
+  SlowLinks links_;
 };
 
 }  // namespace trainer

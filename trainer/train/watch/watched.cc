@@ -74,6 +74,11 @@ class WatchedCommunicator final : public Communicator {
   void Barrier() override {
     Wait([&] { inner_.Barrier(); });
   }
+  std::optional<double> SecondsFromPrevious(std::size_t bytes) override {
+    std::optional<double> seconds;
+    Wait([&] { seconds = inner_.SecondsFromPrevious(bytes); });
+    return seconds;
+  }
   void Abort(int exit_code) override { inner_.Abort(exit_code); }
 
  private:
