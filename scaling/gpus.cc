@@ -11,11 +11,11 @@ namespace {
 
 // The first whose name is a part of what was asked for counts.
 constexpr Gpu kGpus[] = {
-    {"h200", 9455, 4206, 0, 700, "nvlink4", "measured with ddltraind (doc/performance.md)"},
-    {"h100", 7854, 0, 0, 700, "nvlink4", "measured with ddltraind (doc/performance.md)"},
-    {"a100", 2470, 938, 0, 400, "nvlink3",
+    {"h200", 9455, 4206, 0, 700, 141, "nvlink4", "measured with ddltraind (doc/performance.md)"},
+    {"h100", 7854, 0, 0, 700, 80, "nvlink4", "measured with ddltraind (doc/performance.md)"},
+    {"a100", 2470, 938, 0, 400, 40, "nvlink3",
      "published for NVIDIA's PyTorch trainer on a DGX A100, not measured with ddltraind"},
-    {"v100", 1270, 0, 367, 300, "nvlink2",
+    {"v100", 1270, 0, 367, 300, 16, "nvlink2",
      "published for NVIDIA's TensorFlow (fp16) and PyTorch (fp32) trainers on a DGX-1, not "
      "measured "
      "with ddltraind"},

@@ -15,6 +15,7 @@ struct Gpu {
   double tf32 = 0;
   double fp32 = 0;
   double watts = 0;         // limit of the board
+  double gigabytes = 0;     // of memory, the least that it is sold with
   std::string_view inside;  // how several of them in a node are joined (links.h)
   std::string_view source;  // of the images/s
 };

@@ -14,6 +14,7 @@
 
 #include "launcher/base/error.h"
 #include "scaling/gpus.h"
+#include "scaling/memory.h"
 #include "scaling/predict.h"
 
 namespace launcher {
@@ -37,6 +38,26 @@ __attribute__((format(printf, 1, 2))) std::string Format(const char* format, ...
   std::vsnprintf(text, sizeof text, format, values);
   va_end(values);
   return text;
+}
+
+// What a batch takes of a GPU's memory, the largest one, and what does the same where it does not
+// fit.
+std::string RoomInWords(const TrainingAsked& asked, const std::string& gpu, std::int64_t batch,
+                        double memory) {
+  constexpr char kSource[] = " (computed; ddltraind --dry_run on a node knows)";
+  const double needed = scaling::MemoryNeeded(asked.precision, batch) / 1e9;
+  if (memory <= 0) return Format("some %.1f GB of a GPU", needed) + kSource;
+  const auto largest = static_cast<long long>(scaling::LargestBatch(asked.precision, memory));
+  std::string text = Format("some %.1f of the %.0f GB of a ", needed, memory / 1e9) + gpu;
+  if (batch <= largest) return text + Format(", the largest is about %lld", largest) + kSource;
+  text += Format(": DOES NOT FIT, the largest is about %lld", largest);
+  for (long long parts = 2; largest > 0 && parts <= batch; ++parts) {
+    if (batch % parts != 0 || batch / parts > largest) continue;
+    text += Format("; as many images in a step: --batch_size=%lld --accumulate=%lld", batch / parts,
+                   parts * asked.accumulate);
+    break;
+  }
+  return text + kSource;
 }
 
 void RequireTraining(const TrainingAsked& asked) {
@@ -70,15 +91,16 @@ Assumed AssumedOf(const AdviceBasis& basis) {
                                                       : " (" + basis.site + ")") +
                            ", " + std::string(assumed.gpu->source);
   }
+  const double memory = scaling::MemoryOf(name);
+  const std::int64_t largest = memory > 0 ? scaling::LargestBatch(asked.precision, memory) : 0;
   assumed.batch = asked.batch;
-  assumed.batch_source =
-      "as --batch_size says; whether it fits, ddltraind --dry_run says on a node";
+  assumed.batch_source = "as --batch_size says";
   if (asked.batch == 0) {
     assumed.batch = asked.precision == "fp32" || asked.precision == "tf32" ? 128 : 256;
-    assumed.batch_source =
-        "assumed, for --batch_size is missing: a V100 of 16 GB holds it with NVIDIA's trainers; "
-        "ddltraind --dry_run says on a node what fits";
+    if (largest > 0) assumed.batch = std::min(assumed.batch, largest);
+    assumed.batch_source = "assumed, for --batch_size is missing";
   }
+  assumed.batch_source += "; " + RoomInWords(asked, name, assumed.batch, memory);
   return assumed;
 }
 

@@ -50,6 +50,38 @@ std::string RefusalOf(const AdviceBasis& basis) {
   }
 }
 
+TEST(Advice, SaysWhatTheBatchTakesOfTheGpu) {
+  AdviceBasis basis = OfBede();
+  EXPECT_THAT(AdviceText(basis),
+              HasSubstr("256 images of a GPU, as --batch_size says; some 12.6 of the 32 GB of a "
+                        "V100-SXM2-32GB, the largest is about 712 (computed; ddltraind --dry_run "
+                        "on a node knows)"));
+  basis.machine.gpu = "V100";
+  basis.asked = ReadTrainingAsked({"--batch_size=512", "--precision=fp32", "--accumulate=2"});
+  EXPECT_THAT(
+      AdviceText(basis),
+      HasSubstr("some 45.4 of the 16 GB of a V100: DOES NOT FIT, the largest is about 160; as "
+                "many images in a step: --batch_size=128 --accumulate=8 (computed"));
+  basis.asked = ReadTrainingAsked({"--batch_size=509", "--precision=fp32"});
+  EXPECT_THAT(AdviceText(basis), HasSubstr("--batch_size=1 --accumulate=509 (computed"));
+}
+
+TEST(Advice, TakesABatchThatFitsWhereNoneIsSaid) {
+  AdviceBasis basis = OfBede();
+  basis.asked = ReadTrainingAsked({"--precision=fp16"});
+  EXPECT_THAT(AdviceText(basis), HasSubstr("256 images of a GPU, assumed, for --batch_size is"));
+  basis.machine.gpu = "V100-8GB";
+  EXPECT_THAT(AdviceText(basis), HasSubstr("144 images of a GPU, assumed, for --batch_size is"));
+}
+
+TEST(Advice, DoesNotGuessTheMemoryOfAGpuThatIsNotKnown) {
+  AdviceBasis basis = OfBede();
+  basis.machine.gpu = "MI250X";
+  basis.images_per_s = 1000;
+  EXPECT_THAT(AdviceText(basis), AllOf(HasSubstr("says; some 12.6 GB of a GPU (computed;"),
+                                       Not(HasSubstr("the largest is"))));
+}
+
 TEST(Advice, HasALineForEachNumberOfNodes) {
   const std::string text = AdviceText(OfBede());
   const std::vector<std::string> one = RowOf(text, "1", "4");

@@ -8,7 +8,9 @@
 
 #include <cstdio>
 #include <limits>
+#include <utility>
 
+#include "scaling/memory.h"
 #include "tests/trainer/backend/device.h"
 #include "trainer/model/network_plan.h"
 #include "trainer/program/memory_needs.h"
@@ -38,6 +40,25 @@ TEST(CudaMemory, ResNet50WithBatch256InFp16FitsAV100) {
   std::printf("%.1f MB per image, %.2f GB for a batch of 256\n", per_image / 1e6,
               (256 * per_image + other) / kGigabyte);
   EXPECT_LT(needed, 16.9 * kGigabyte);
+}
+
+// What ddlrun --advise computes without a GPU.
+TEST(CudaMemory, IsWhatScalingSays) {
+  for (const auto& [name, precision] :
+       {std::pair("cuda_fp16", "fp16"), {"cuda_bf16", "bf16"}, {"cuda", "fp32"}}) {
+    const auto backend = MakeTestedBackend(name, /*threads=*/1);
+    const auto bytes_of = [&](std::int64_t batch) {
+      return static_cast<double>(
+          Sum(PartsOfMemory(PlanOf(*backend, batch), {.is_host = false})).device);
+    };
+    const double one = bytes_of(1);
+    const double per_image = (bytes_of(5) - one) / 4;
+    const double said_of_one = scaling::MemoryNeeded(precision, 1);
+    const double said_per_image = (scaling::MemoryNeeded(precision, 5) - said_of_one) / 4;
+    EXPECT_NEAR(said_per_image / per_image, 1, 0.02) << precision << ": " << per_image / 1e6;
+    // The plan has 1 GB in reserve, scaling/memory.h 1.5: cuDNN's workspace.
+    EXPECT_NEAR(said_of_one - one, 0.5e9, 0.05e9) << precision << ": " << one / 1e9;
+  }
 }
 
 // Where the stem computes its convolution again, its result, 1.6 MB of an image, is nowhere: nor in
