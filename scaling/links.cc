@@ -73,11 +73,32 @@ std::optional<Inside> InsideOfName(std::string_view name) {
   return std::nullopt;
 }
 
+int NodesOf(const Links& links, int ranks) {
+  if (links.nodes > 0) return links.nodes;
+  return (ranks + links.gpus_per_node - 1) / links.gpus_per_node;
+}
+
+Links JoinedLinks(const Links& a, int a_ranks, const Links& b, int b_nodes) {
+  Links both = a;
+  both.nodes = NodesOf(a, a_ranks) + b_nodes;
+  both.gpus_per_node = std::max(a.gpus_per_node, b.gpus_per_node);
+  // A node of one GPU has no links inside.
+  const bool is_of_b = a.gpus_per_node == 1 || (b.gpus_per_node > 1 && b.inside < a.inside);
+  if (is_of_b) {
+    both.inside = b.inside;
+    both.inside_is_pcie = b.inside_is_pcie;
+  }
+  both.between = std::min(a.between, b.between);
+  both.more_delay = std::max(a.more_delay, b.more_delay);
+  both.generation = std::min(a.generation, b.generation);
+  return both;
+}
+
 double AdapterRate(double gbits) { return gbits / 100 * 12e9; }
 
 double AllReduceSeconds(const Links& links, int ranks, double bytes) {
   if (ranks <= 1 || bytes <= 0) return 0;
-  const int nodes = (ranks + links.gpus_per_node - 1) / links.gpus_per_node;
+  const int nodes = NodesOf(links, ranks);
   const double on_wire = 2.0 * (ranks - 1) / ranks * bytes;
   if (nodes > 1 && !links.measured.empty()) {
     return on_wire / MeasuredRate(links.measured, bytes);

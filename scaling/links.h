@@ -30,8 +30,16 @@ struct Links {
   double more_delay = 0;  // seconds of a hop between nodes beyond NCCL's
   Generation generation = Generation::kVolta;
   std::vector<BusRate> measured =
-      {};  // ascending bytes; where there are any, they count between nodes
+      {};         // ascending bytes; where there are any, they count between nodes
+  int nodes = 0;  // of the job, where they have different numbers of GPUs, of which gpus_per_node
+                  // is the most; 0: as many as the ranks fill
 };
+
+// That `ranks` take.
+int NodesOf(const Links& links, int ranks);
+
+// Of a job that has nodes of both kinds, a's with `a_ranks` GPUs: all wait for the slower links.
+Links JoinedLinks(const Links& a, int a_ranks, const Links& b, int b_nodes);
 
 // The rate of a ring inside the node and its constants, by a name:
 //   xbus     32 GB/s   AC922: two pairs of V100 joined by the processors' bus

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cmath>
 
 #include "scaling/gpus.h"
+#include "support/number.h"
 
 namespace scaling {
 namespace {
@@ -34,9 +34,7 @@ double NamedGigabytes(std::string_view name) {
   if (unit == std::string_view::npos) return 0;
   std::size_t begin = unit;
   while (begin > 0 && IsDigit(name[begin - 1])) --begin;
-  double number = 0;
-  std::from_chars(name.data() + begin, name.data() + unit, number);
-  return number;
+  return support::WholeNumber<double>(name.substr(begin, unit - begin)).value_or(0);
 }
 
 }  // namespace

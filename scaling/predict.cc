@@ -3,6 +3,7 @@
 #include "scaling/predict.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace scaling {
 namespace {
@@ -10,11 +11,17 @@ namespace {
 constexpr double kMuch = 0.1;      // of a step
 constexpr double kHelpful = 1.01;  // times as fast
 
-double InputSeconds(const Training& training, int ranks) {
+Links LinksOfAll(const Training& training, int ranks) {
+  if (training.others.nodes == 0) return training.links;
+  return JoinedLinks(training.links, ranks, training.others.links, training.others.nodes);
+}
+
+// `links` and `ranks` of all nodes.
+double InputSeconds(const Training& training, const Links& links, int ranks) {
   const Input& input = training.input;
   double seconds = 0;
   if (input.node_images > 0) {
-    const int of_node = std::min(ranks, training.links.gpus_per_node);
+    const int of_node = std::min(ranks, links.gpus_per_node);
     seconds = training.batch * of_node / input.node_images;
   }
   if (input.file_system > 0) {
@@ -27,8 +34,9 @@ Bound BoundOf(const Prediction& at) {
   const StepParts& parts = at.parts;
   if (at.input > parts.total()) return Bound::kInput;
   const double links = parts.exposed + parts.wait;
-  if (links + parts.slowest <= kMuch * parts.total()) return Bound::kCompute;
-  if (parts.slowest > links) return Bound::kRanks;
+  const double slowest = parts.slowest + at.kinds_wait;
+  if (links + slowest <= kMuch * parts.total()) return Bound::kCompute;
+  if (slowest > links) return Bound::kRanks;
   return at.nodes > 1 ? Bound::kBetween : Bound::kInside;
 }
 
@@ -51,13 +59,22 @@ std::string_view NameOf(Bound bound) {
 }
 
 Prediction Predict(const Training& training, int ranks) {
-  const int per_node = training.links.gpus_per_node;
-  Prediction at{.nodes = (ranks + per_node - 1) / per_node, .ranks = ranks};
-  at.parts = PartsOfStep(training.work, training.links, ranks);
-  at.input = InputSeconds(training, ranks);
+  const OtherNodes& others = training.others;
+  const Links links = LinksOfAll(training, ranks);
+  const int all = ranks + others.ranks();
+  Prediction at{.nodes = NodesOf(links, all), .ranks = all};
+  StepWork work = training.work;
+  double alone = ranks / work.alone;  // batches/s of all GPUs, each by itself
+  if (others.nodes > 0) {
+    at.kinds_wait = std::abs(work.alone - others.alone);
+    alone += others.ranks() / others.alone;
+    work.alone = std::max(work.alone, others.alone);
+  }
+  at.parts = PartsOfStep(work, links, all);
+  at.input = InputSeconds(training, links, all);
   at.step = std::max(at.parts.total(), at.input);
-  at.images_per_second = training.batch * ranks / at.step;
-  at.efficiency = training.work.alone / at.step;
+  at.images_per_second = training.batch * all / at.step;
+  at.efficiency = all / at.step / alone;
   at.bound = BoundOf(at);
   return at;
 }
@@ -71,7 +88,17 @@ std::vector<Change> ChangesThatHelp(const Training& training, int ranks) {
   };
   Training other = training;
   other.work.alone /= 2;
-  consider("a GPU twice as fast", other);
+  other.others.alone /= 2;
+  consider(training.others.nodes == 0 ? "a GPU twice as fast" : "GPUs twice as fast", other);
+
+  if (training.others.nodes > 0) {
+    other = training;
+    other.others = {};
+    consider("without the nodes of the other kind", other);
+    other = training;
+    other.work.alone = other.others.alone = std::min(other.work.alone, other.others.alone);
+    consider("GPUs that are all of the quicker kind", other);
+  }
 
   other = training;
   other.input = {};
@@ -83,6 +110,7 @@ std::vector<Change> ChangesThatHelp(const Training& training, int ranks) {
 
   other = training;
   other.work.alone *= 2;
+  other.others.alone *= 2;
   other.batch *= 2;
   consider("twice the batch per GPU", other);
 
@@ -104,6 +132,7 @@ std::vector<Change> ChangesThatHelp(const Training& training, int ranks) {
   if (today.nodes > 1) {
     other = training;
     other.links.between *= 2;
+    other.others.links.between *= 2;
     for (BusRate& rate : other.links.measured) rate.rate *= 2;
     consider("twice the adapters of each node", other);
     if (training.work.wait_between > 0) {

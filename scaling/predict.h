@@ -24,6 +24,15 @@ struct Input {
   double image_bytes = 110e3;  // of a file; ImageNet's mean
 };
 
+// Nodes of another kind in the same job, all of their GPUs.
+struct OtherNodes {
+  int nodes = 0;
+  double alone = 0;  // a step of one of their GPUs by itself, seconds
+  Links links = {};
+
+  int ranks() const { return nodes * links.gpus_per_node; }
+};
+
 // A training of ResNet-50.
 struct Training {
   double batch = 256;  // images of a GPU in a step
@@ -33,6 +42,7 @@ struct Training {
   Sums sums = Sums::kFp32;
   BucketRule rule = BucketRule::kDdltraind;
   BackwardTimes backward = kTypicalBackward;
+  OtherNodes others = {};  // beside the ranks that are predicted for
 };
 
 enum class Bound : std::uint8_t {
@@ -47,16 +57,17 @@ std::string_view NameOf(Bound bound);
 
 struct Prediction {
   int nodes = 1;
-  int ranks = 1;
+  int ranks = 1;         // those of Training::others among them
   StepParts parts = {};  // without the input
   double input = 0;      // seconds in which the images of a step come
   double step = 0;       // seconds: the longer of both
   double images_per_second = 0;
-  double efficiency = 1;  // of as many GPUs as fast as one alone
+  double efficiency = 1;  // of all GPUs, each as fast as it is alone
+  double kinds_wait = 0;  // seconds of a step in which GPUs of the quicker kind wait for the other
   Bound bound = Bound::kCompute;
 };
 
-// `ranks` from 1 on, which fill node after node.
+// `ranks` from 1 on, which fill node after node, beside Training::others.
 Prediction Predict(const Training& training, int ranks);
 
 // What would be faster by a percent or more, most first.

@@ -44,7 +44,7 @@ StepParts PartsOfStep(const StepWork& work, const Links& links, int ranks) {
     parts.exposed += 2 * bytes / work.staging_rate;
   }
   parts.slowest = work.spread * ExpectedLargest(ranks);
-  if (ranks > links.gpus_per_node) parts.wait = work.wait_between;
+  if (NodesOf(links, ranks) > 1) parts.wait = work.wait_between;
   return parts;
 }
 

@@ -3,6 +3,7 @@
 #include "bench/ddlbench/predict.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <filesystem>
 
@@ -12,6 +13,7 @@
 #include "scaling/bus_rates.h"
 #include "scaling/gpus.h"
 #include "scaling/machine.h"
+#include "support/counted.h"
 #include "support/file.h"
 #include "trainer/core/error.h"
 
@@ -47,6 +49,17 @@ void CheckNumbers(const PredictOptions& options) {
   RequireAtLeast(options.speed, 0, "--speed");
   RequireAtLeast(options.node_speed, 0, "--node_speed");
   RequireAtLeast(options.two_nodes_speed, 0, "--two_nodes_speed");
+  RequireAtLeast(options.other_speed, 0, "--other_speed");
+  if (options.other_nodes < 0 || options.other_nodes > scaling::kMostNodes) {
+    throw Error(EX_USAGE, "--other_nodes=" + std::to_string(options.other_nodes) +
+                              " must be from 0 to " + std::to_string(scaling::kMostNodes));
+  }
+  if (options.other_nodes > 0 && options.other_site.empty()) {
+    throw Error(EX_USAGE, "--other_nodes: which? Give --other_site=FILE|NAME");
+  }
+  if (options.other_nodes == 0 && (!options.other_site.empty() || options.other_speed > 0)) {
+    throw Error(EX_USAGE, "--other_site: how many nodes of this kind? Give --other_nodes=N");
+  }
   RequireAtLeast(options.delay_us, 0, "--delay_us");
   RequireAtLeast(options.cycle_ms, 0, "--cycle_ms");
   RequireAtLeast(options.staging_gbs, 0, "--staging_gbs");
@@ -154,6 +167,32 @@ scaling::Speeds TakeOptions(const PredictOptions& options, const scaling::Machin
   return speeds;
 }
 
+void TakeOtherNodes(const PredictOptions& options, PredictionBasis& basis) {
+  const scaling::Machine machine = MachineOfSite(options.other_site);
+  const scaling::Gpu* const gpu = scaling::FindGpu(machine.gpu);
+  double speed = options.other_speed;
+  std::string source = "given by --other_speed";
+  if (speed <= 0 && gpu != nullptr) {
+    speed = scaling::SpeedOf(*gpu, options.precision);
+    source = gpu->source;
+  }
+  if (speed <= 0) {
+    throw Error(EX_USAGE,
+                "how fast is one GPU of " + options.other_site +
+                    "? Give --other_speed=IMAGES_PER_S, or a site whose gpu: is V100, A100, "
+                    "H100 or H200");
+  }
+  scaling::OtherNodes& others = basis.training.others;
+  others.nodes = options.other_nodes;
+  others.alone = basis.training.batch / speed;
+  others.links = scaling::LinksOf(machine);
+  others.links.more_delay = options.delay_us * 1e-6;
+  basis.others = support::Counted(others.nodes, "node") + ": one GPU " +
+                 std::to_string(std::llround(speed)) + " images/s, " + source + "; " +
+                 scaling::DescribeLinks(machine);
+  basis.measured.clear();  // was without them
+}
+
 }  // namespace
 
 PredictionBasis ReadPredictionBasis(const PredictOptions& options, Complaints& complaints) {
@@ -196,6 +235,7 @@ PredictionBasis ReadPredictionBasis(const PredictOptions& options, Complaints& c
                                                               : scaling::Overlap::kNo;
   basis.calibration = scaling::Calibrate(work, training.links, training.batch, speeds, overlap);
   training.work = basis.calibration.work;
+  if (options.other_nodes > 0) TakeOtherNodes(options, basis);
   return basis;
 }
 

@@ -28,6 +28,10 @@ struct PredictOptions {
   std::string precision = "fp16";
   std::int64_t batch_size = 256;  // of a GPU
   std::string site;               // site file, or the name of an installed one; "": none
+  // Nodes of another kind in the same job; 0: none.
+  int other_nodes = 0;
+  std::string other_site;
+  double other_speed = 0;  // of one of their GPUs, images/s; 0: not given
   // By the keys of scaling/machine.h, as given; "": not given.
   std::map<std::string, std::string> machine;
   std::string table;  // of all_reduce_perf; "": none
@@ -55,6 +59,7 @@ struct PredictionBasis {
   std::string links;               // in words
   std::string speed_source;        // of one GPU
   std::string backward_source;     // of when gradients are there
+  std::string others;              // nodes of another kind, in words; "": there are none
   std::map<int, double> measured;  // images/s by ranks, of `from`
 };
 

@@ -46,6 +46,13 @@ support::Command PredictCommand(BenchOptions& options) {
         .excludes = "--backward_share"},
        {"--site", &values.site, "FILE|NAME",
         "Links of this site file of ddlrun, or of an installed one: bede"},
+       {"--other_nodes", &values.other_nodes, "N",
+        "Nodes of another kind that are in the same job, beside those of each line; 0: none"},
+       {"--other_site", &values.other_site, "FILE|NAME", "Site file of these: GPU and links"},
+       WithDefault({"--other_speed", &values.other_speed, "X",
+                    "Images/s of one of their GPUs by itself; without it that of its kind, where "
+                    "it is known"},
+                   ""),
        MachineOption(values, "gpu", "NAME",
                      "Kind of GPU, whose speed is known: V100, A100, H100, H200"),
        MachineOption(values, "gpus_per_node", "N",

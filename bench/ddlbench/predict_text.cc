@@ -71,6 +71,12 @@ std::string FormatPrediction(const PredictOptions& options, const PredictionBasi
   std::string text = fmt::format("one GPU   {:.0f} images/s, {:g} images in a step: {}\n", speed,
                                  training.batch, basis.speed_source);
   text += "links     " + basis.links + "\n";
+  if (training.others.nodes > 0) {
+    const double wait = scaling::Predict(training, 1).kinds_wait;
+    text +=
+        "others    " + basis.others +
+        fmt::format("; the quicker GPUs wait {:.1f} ms for the others in each step\n", Ms(wait));
+  }
   text += "sums      " + SumsInWords(options, basis) + "\n";
   text += fmt::format("backward  {:.1f} % of a step: {}\n", 100 * training.work.backward_share,
                       basis.backward_source);
@@ -92,7 +98,8 @@ std::string FormatPrediction(const PredictOptions& options, const PredictionBasi
   text += has_measured ? " -------- |\n" : "\n";
   const std::vector<int> all_ranks = RanksOf(options, basis);
   for (const int ranks : all_ranks) text += RowOf(scaling::Predict(training, ranks), basis);
-  text += "\nFaster on " + support::Counted(all_ranks.back(), "GPU") + " would be:\n";
+  text += "\nFaster on " + support::Counted(all_ranks.back() + training.others.ranks(), "GPU") +
+          " would be:\n";
   for (const scaling::Change& change : scaling::ChangesThatHelp(training, all_ranks.back())) {
     text += fmt::format("  {:<42} {:.0f} images/s\n", change.what, change.images_per_second);
   }
@@ -106,6 +113,7 @@ std::string PredictionAsJson(const PredictOptions& options, const PredictionBasi
                      {"batch_size", training.batch},
                      {"source", basis.speed_source}};
   json["links"] = basis.links;
+  if (training.others.nodes > 0) json["others"] = basis.others;
   json["sums"] = SumsInWords(options, basis);
   json["backward"] = {{"share", training.work.backward_share}, {"source", basis.backward_source}};
   json["input"] = InputInWords(training.input);
@@ -129,6 +137,7 @@ std::string PredictionAsJson(const PredictOptions& options, const PredictionBasi
                                   {"exposed_sums_s", at.parts.exposed},
                                   {"slowest_rank_s", at.parts.slowest},
                                   {"wait_s", at.parts.wait},
+                                  {"kinds_wait_s", at.kinds_wait},
                                   {"input_s", at.input},
                                   {"bound_by", scaling::NameOf(at.bound)},
                                   {"faster", changes}};

@@ -13,6 +13,38 @@ constexpr double kMega = 1e6;
 
 Links Bede() { return {.gpus_per_node = 4, .inside = 32e9, .between = 2 * AdapterRate(100)}; }
 
+TEST(JoinedLinks, AreTheSlowerOfBoth) {
+  const Links quick = {.gpus_per_node = 8,
+                       .inside = 360e9,
+                       .between = 48e9,
+                       .more_delay = 1e-6,
+                       .generation = Generation::kHopper};
+  const Links pcie = {.gpus_per_node = 2,
+                      .inside = 12e9,
+                      .inside_is_pcie = true,
+                      .between = 96e9,
+                      .more_delay = 2e-6};
+  for (const Links& both : {JoinedLinks(quick, 20, pcie, 4), JoinedLinks(pcie, 8, quick, 3)}) {
+    EXPECT_EQ(both.nodes, 7) << "20 ranks fill three of eight";
+    EXPECT_EQ(NodesOf(both, 28), 7);
+    EXPECT_EQ(both.gpus_per_node, 8);
+    EXPECT_EQ(both.inside, 12e9);
+    EXPECT_TRUE(both.inside_is_pcie);
+    EXPECT_EQ(both.between, 48e9);
+    EXPECT_EQ(both.more_delay, 2e-6);
+    EXPECT_EQ(both.generation, Generation::kVolta);
+  }
+}
+
+TEST(JoinedLinks, NodesOfOneGpuHaveNoneInside) {
+  const Links one = {.gpus_per_node = 1, .inside = 1e9, .inside_is_pcie = true};
+  for (const Links& both : {JoinedLinks(one, 3, Bede(), 2), JoinedLinks(Bede(), 8, one, 3)}) {
+    EXPECT_EQ(both.nodes, 5);
+    EXPECT_EQ(both.inside, 32e9);
+    EXPECT_FALSE(both.inside_is_pcie);
+  }
+}
+
 TEST(AllReduce, OfOneRankTakesNoTime) { EXPECT_EQ(AllReduceSeconds(Bede(), 1, 102 * kMega), 0); }
 
 TEST(AllReduce, OfManyBytesIsBoundByTheRing) {

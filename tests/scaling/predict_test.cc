@@ -44,6 +44,41 @@ TEST(Predict, OfOverlappedSumsScalesToThousandsOfNodes) {
   EXPECT_GT(large.efficiency, 0);
 }
 
+TEST(Predict, OfTwoKindsOfNodesAllWaitForTheSlowerOne) {
+  Training training = OfBede();
+  training.others = {.nodes = 2, .alone = 256 / 450.0, .links = training.links};
+  const Prediction at = Predict(training, 16);
+  EXPECT_EQ(at.nodes, 6);
+  EXPECT_EQ(at.ranks, 24);
+  EXPECT_NEAR(at.step, 256 / 450.0, 2e-3);
+  EXPECT_NEAR(at.kinds_wait, 256 / 450.0 - 256 / 1125.0, 1e-9);
+  EXPECT_NEAR(at.images_per_second, 24 * 450, 50);
+  EXPECT_NEAR(at.efficiency, 24 * 450 / (16 * 1125.0 + 8 * 450), 2e-3);
+  EXPECT_EQ(at.bound, Bound::kRanks);
+  EXPECT_EQ(NamesOf(ChangesThatHelp(training, 16)),
+            (std::vector<std::string>{"GPUs that are all of the quicker kind", "GPUs twice as fast",
+                                      "without the nodes of the other kind"}));
+  // Whichever is named first.
+  Training turned = training;
+  turned.work.alone = training.others.alone;
+  turned.others = {.nodes = 4, .alone = training.work.alone, .links = training.links};
+  const Prediction same = Predict(turned, 8);
+  EXPECT_EQ(same.step, at.step);
+  EXPECT_EQ(same.ranks, at.ranks);
+  EXPECT_NEAR(same.efficiency, at.efficiency, 1e-12);
+}
+
+TEST(Predict, OfTwoEqualKindsIsThatOfOne) {
+  Training training = OfBede();
+  training.others = {.nodes = 3, .alone = training.work.alone, .links = training.links};
+  const Prediction at = Predict(training, 4);
+  const Prediction one_kind = Predict(OfBede(), 16);
+  EXPECT_EQ(at.nodes, 4);
+  EXPECT_EQ(at.step, one_kind.step);
+  EXPECT_NEAR(at.efficiency, one_kind.efficiency, 1e-12);
+  EXPECT_EQ(at.bound, one_kind.bound);
+}
+
 TEST(Predict, IsBoundByAFileSystemThatAllShare) {
   Training training = OfBede();
   training.input = {.file_system = 2e9, .image_bytes = 110e3};

@@ -54,6 +54,31 @@ sweep_of() {
   [ "$messages" = 'ddlbench: site file ./nowhere.yaml cannot be read' ]
 }
 
+@test "nodes of another kind in the same job" {
+  printf 'machine: {gpu: V100, gpus_per_node: 2, adapters: 1}\n' > old.yaml
+  printf 'machine: {gpu: K80, gpus_per_node: 2}\n' > older.yaml
+  predict --gpu=A100 --gpus_per_node=8 --adapters=8 --other_nodes=3 --other_site=./old.yaml --nodes=1,2
+  [ "$status" -eq 0 ]
+  [ -z "$messages" ]
+  [[ $output == *'others    3 nodes: one GPU 1270 images/s, published for '*'; 2 GPUs per node, nvlink2 (120 GB/s) inside (assumed), 1 adapter of 100 Gbit/s (assumed); the quicker GPUs wait 97.9 ms for the others in each step'* ]]
+  [[ $output == *'| 4     | 14    |'*'| ranks        |'*'| 5     | 22    |'*'Faster on 22 GPUs would be:'*'without the nodes of the other kind'* ]]
+  predict --gpu=A100 --gpus_per_node=8 --other_nodes=3 --other_site=./old.yaml --other_speed=2470 --nodes=1 --json
+  [ "$(said 'p["kinds_wait_s"]')" = 0.0 ]
+  [[ "$(said 'o["others"]')" == '3 nodes: one GPU 2470 images/s, given by --other_speed; '* ]]
+  predict --gpu=A100 --other_nodes=3 --other_site=./older.yaml
+  [ "$status" -eq 64 ]
+  [ "$messages" = 'ddlbench: how fast is one GPU of ./older.yaml? Give --other_speed=IMAGES_PER_S, or a site whose gpu: is V100, A100, H100 or H200' ]
+  predict --gpu=A100 --other_nodes=3
+  [ "$status" -eq 64 ]
+  [ "$messages" = 'ddlbench: --other_nodes: which? Give --other_site=FILE|NAME' ]
+  predict --gpu=A100 --other_site=bede
+  [ "$status" -eq 64 ]
+  [ "$messages" = 'ddlbench: --other_site: how many nodes of this kind? Give --other_nodes=N' ]
+  predict --gpu=A100 --other_site=bede --other_nodes=5000
+  [ "$status" -eq 64 ]
+  [ "$messages" = 'ddlbench: --other_nodes=5000 must be from 0 to 4096' ]
+}
+
 @test "from a sweep of one GPU, one node and two, with what else it has beside" {
   sweep_of w
   predict --from=w --nodes=1,2,4 --json
