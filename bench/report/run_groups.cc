@@ -19,7 +19,7 @@ namespace {
 
 // Options that say where a run reads from or writes to, how long it lasts, or which random numbers
 // it has: runs that differ in these alone were made alike.
-constexpr std::array<std::string_view, 38> kOwnOptions = {"results_dir",
+constexpr std::array<std::string_view, 39> kOwnOptions = {"results_dir",
                                                           "model_dir",
                                                           "log_filename",
                                                           "export_dir",
@@ -50,6 +50,7 @@ constexpr std::array<std::string_view, 38> kOwnOptions = {"results_dir",
                                                           "variability_dir",
                                                           "job_comment",
                                                           "mllog",
+                                                          "mllog_division",
                                                           "mllog_org",
                                                           "mllog_platform",
                                                           "mllog_status",

@@ -65,6 +65,9 @@ support::Option Roofline(const OptionRow& row, Options& options) {
   return Checked(Shaped(Value<&Options::roofline>(row, options), "GFLOPS:GBS"),
                  Needs("GFLOPS:GBS, two numbers above 0, such as 989000:4800", are_peaks));
 }
+support::Option MllogDivision(const OptionRow& row, Options& options) {
+  return Choice(Value<&Options::mllog_division>(row, options), {"open", "closed"});
+}
 support::Option MllogStatus(const OptionRow& row, Options& options) {
   return Choice(Value<&Options::mllog_status>(row, options),
                 {"research", "onprem", "cloud", "preview"});
@@ -224,9 +227,13 @@ std::vector<OptionRow> RowsAfterOptimisation() {
        false, kSame, kPositive<&Options::dump_state_step>},
 
       {"mllog", logs,
-       "file that gets the :::MLLOG lines of MLPerf (training 4.0, open division); needs "
+       "file that gets the :::MLLOG lines of MLPerf (training 4.0); needs "
        "--mode=train_and_evaluate",
        kOurs, false, kGivenAlike, kText<&Options::mllog>},
+      {"mllog_division", logs,
+       "division of MLPerf whose rules the run keeps, for --mllog; closed: a polynomial decay to "
+       "0.0001, and a weight decay of 0.0001 times a power of two",
+       kOurs, false, kSame, With<&Options::mllog_division>(MllogDivision)},
       {"mllog_org", logs, "who submits, for --mllog", kOurs, false, kSame,
        kValue<&Options::mllog_org>},
       {"mllog_platform", logs, "the system that is measured, for --mllog", kOurs, false, kSame,

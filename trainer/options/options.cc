@@ -203,13 +203,30 @@ void RequireUseOfEvaluations(const Options& options) {
   }
 }
 
+// What the compliance checker of MLPerf holds both optimizers to; a recipe's values are looked at
+// when they are there.
+void RequireClosedDivision(const Options& options) {
+  if (options.mllog_division != "closed" || options.recipe != "none") return;
+  int power = 0;  // of two
+  const double weight_decay = std::frexp(options.weight_decay / 0.0001, &power);
+  const bool decays =
+      options.schedule.lr_schedule == RateDecay::kPolynomial && options.schedule.lr_end == 0.0001;
+  if (decays && weight_decay == 0.5) return;
+  throw UsageError(
+      "--mllog_division=closed: MLPerf's rules want --lr_schedule=polynomial --lr_end=0.0001 and a "
+      "--weight_decay of 0.0001 times a power of two (--recipe=mlperf has them); "
+      "--mllog_division=open has no such rules");
+}
+
 // Logs that would stay empty, and what belongs to one that was not asked for.
 void RequireUseOfLogs(const std::set<std::string>& given, const Options& options) {
-  for (const std::string name : {"--mllog_org", "--mllog_platform", "--mllog_status"}) {
+  for (const std::string name :
+       {"--mllog_division", "--mllog_org", "--mllog_platform", "--mllog_status"}) {
     if (given.contains(name) && options.mllog.empty()) {
       throw UsageError(name + " is for the log of --mllog=FILE, which is not asked for");
     }
   }
+  RequireClosedDivision(options);
   const std::string mode = NameOf(kModes, options.mode);
   if (!options.mllog.empty() && options.mode != RunMode::kTrainAndEvaluate) {
     throw UsageError(

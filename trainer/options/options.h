@@ -58,6 +58,7 @@ struct Options : TrainConfig {
 
   // Logs for other programs.  "": none.
   std::string mllog;
+  std::string mllog_division = "open";
   std::string mllog_org = "unspecified";
   std::string mllog_platform = "unspecified";
   std::string mllog_status = "research";

@@ -52,8 +52,8 @@ RootOutputs::RootOutputs(const RootOutputsParts& parts, RedrawnLine& line, const
   if (!options.mllog.empty()) {
     mllog_file_.emplace(options.mllog, "another --mllog", log);
     logs_.push_back(std::make_unique<MlLog>(
-        mllog_file_->stream(),
-        MlLogSubmission{options.mllog_org, options.mllog_platform, options.mllog_status}));
+        mllog_file_->stream(), MlLogSubmission{options.mllog_division, options.mllog_org,
+                                               options.mllog_platform, options.mllog_status}));
   }
   if (KeepsWeights(options.mode)) {
     const std::filesystem::path path = options.results_dir / "training.json";

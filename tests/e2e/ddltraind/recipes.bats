@@ -64,4 +64,11 @@ lars=(--optimizer=lars --lr_schedule=polynomial --lr_scaling=none --lr_init=2)
     }
   done
   run ! grep sgd mlperf.txt
+  train 1 --num_iter=30 --results_dir=closed --mllog=closed.txt --mllog_division=closed "${lars[@]}" --weight_decay=0.0002
+  [ "$status" -eq 0 ]
+  python3 "$BATS_TEST_DIRNAME/read_logs.py" mllog closed.txt closed
+  run ! python3 "$BATS_TEST_DIRNAME/read_logs.py" mllog mlperf.txt closed
+  train 1 --num_iter=30 --results_dir=other --mllog=other.txt --mllog_division=closed "${lars[@]}" --weight_decay=0.0003
+  [ "$status" -eq 64 ]
+  [[ $messages == *"--mllog_division=closed: MLPerf's rules want --lr_schedule=polynomial --lr_end=0.0001 and a --weight_decay of"* ]]
 }

@@ -28,6 +28,31 @@ TEST(LogOptions, RefusesAnMllogThatCouldNotBeWhole) {
               HasSubstr("needs one of research, onprem, cloud, preview, not 'sold'"));
 }
 
+TEST(LogOptions, HoldsTheClosedDivisionToItsRules) {
+  const std::string rules =
+      "want --lr_schedule=polynomial --lr_end=0.0001 and a --weight_decay of 0.0001 times a power "
+      "of two";
+  const auto refusal = [](std::vector<std::string> more) {
+    more.insert(more.begin(), {"--batch_size=1", "--mllog=file", "--mllog_division=closed"});
+    return Refusal(more);
+  };
+  EXPECT_THAT(refusal({}), HasSubstr(rules));
+  EXPECT_THAT(refusal({"--lr_schedule=cosine"}), HasSubstr(rules));
+  EXPECT_THAT(refusal({"--lr_schedule=polynomial", "--lr_end=0.0002"}), HasSubstr(rules));
+  for (const char* value : {"0.0003", "0", "0.00010001"}) {
+    EXPECT_THAT(refusal({"--lr_schedule=polynomial", "--weight_decay", value}), HasSubstr(rules))
+        << value;
+  }
+  for (const char* value : {"0.0001", "0.0002", "0.00005", "0.0016"}) {
+    EXPECT_EQ(refusal({"--lr_schedule=polynomial", "--weight_decay", value}), "accepted") << value;
+  }
+  EXPECT_EQ(refusal({"--recipe=mlperf"}), "accepted") << "whose values come later";
+  EXPECT_THAT(Refusal({"--batch_size=1", "--mllog=file", "--mllog_division=half"}),
+              HasSubstr("needs one of open, closed, not 'half'"));
+  EXPECT_THAT(Refusal({"--batch_size=1", "--mllog_division=closed", "--lr_schedule=polynomial"}),
+              HasSubstr("--mllog_division is for the log of --mllog=FILE"));
+}
+
 TEST(LogOptions, RefusesATraceOfNoSteps) {
   for (const char* text : {"7", "0:3", "7:0", "7:1001", "7:", ":3", "x:y"}) {
     EXPECT_THAT(Refusal({"--batch_size=1", std::string("--trace=") + text}),

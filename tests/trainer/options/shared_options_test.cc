@@ -44,6 +44,7 @@ Options WithAnother(const OptionRow& row) {
                                                            {"reduce_precision", "16bit"},
                                                            {"data_format", "NCHW"},
                                                            {"mllog_status", "cloud"},
+                                                           {"mllog_division", "closed"},
                                                            {"trace", "7:3"},
                                                            {"profile", "7:3"},
                                                            {"roofline", "7:3"},
@@ -58,7 +59,7 @@ Options WithAnother(const OptionRow& row) {
   if (row.name == "new_head") arguments.emplace_back("--init_from=77");
   if (row.name == "stop_at_top1") arguments.emplace_back("--eval_every=3");
   if (row.name == "record_cache_gb") arguments.emplace_back("--record_cache=/tmp");
-  if (row.name == "lr_end" || row.name == "lr_decay_steps") {
+  if (row.name == "lr_end" || row.name == "lr_decay_steps" || row.name == "mllog_division") {
     arguments.emplace_back("--lr_schedule=polynomial");
   }
   if (row.name == "roofline") arguments.emplace_back("--profile");
@@ -92,6 +93,7 @@ const std::map<std::string, std::vector<std::string>> kOthers = {
     {"lr_decay_steps", {"--lr_schedule", "--lr_decay_steps"}},
     {"lr_end", {"--lr_schedule", "--lr_end"}},
     {"labels", {"--mode", "--batch_size", "--to_predict", "--labels"}},
+    {"mllog_division", {"--lr_schedule", "--mllog", "--mllog_division"}},
     {"mllog_org", {"--mllog", "--mllog_org"}},
     {"mllog_platform", {"--mllog", "--mllog_platform"}},
     {"mllog_status", {"--mllog", "--mllog_status"}},

@@ -13,7 +13,7 @@ namespace trainer {
 MlLog::MlLog(std::ostream& out, const MlLogSubmission& submission, WallClock clock)
     : out_(out), clock_(std::move(clock)) {
   Point("submission_benchmark", "resnet");
-  Point("submission_division", "open");
+  Point("submission_division", submission.division);
   Point("submission_org", submission.org);
   Point("submission_platform", submission.platform);
   Point("submission_status", submission.status);

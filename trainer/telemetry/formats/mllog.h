@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The log of one training as MLPerf wants it (training 4.0, open division), one line per event:
+// The log of one training as MLPerf wants it (training 4.0), one line per event:
 //   :::MLLOG {"namespace": "", "time_ms": 1605627653398, "event_type": "POINT_IN_TIME",
 //             "key": "submission_benchmark", "value": "resnet", "metadata": {}}
 // in one line.  It holds every key that the compliance checker asks for
-// (github.com/mlcommons/logging, compliance_checker, training_4.0.0: common, open_common and
-// open_resnet), and those of the closed division that are true of ddltraind.  Epochs count from 1,
+// (github.com/mlcommons/logging, compliance_checker, training_4.0.0: common, open_common,
+// open_resnet, closed_common, closed_resnet and closed_resnet_lars or _sgd).  Epochs count from 1,
 // as in MLPerf's own logs.  Nothing is written per step.  Not thread-safe; rank 0 alone writes it.
 
 #pragma once
@@ -24,6 +24,7 @@ namespace trainer {
 
 // Who submits, what on.  Each must have a value.
 struct MlLogSubmission {
+  std::string division;  // "open" or "closed"
   std::string org;
   std::string platform;
   std::string status;  // "cloud", "onprem", "preview" or "research"

@@ -38,7 +38,7 @@ class MlLogTest : public ::testing::Test {
 
   TimePoint now_{std::chrono::microseconds(1593597600123999)};
   std::ostringstream out_;
-  MlLog log_{out_, {"Durham", "Bede", "onprem"}, [this] { return now_; }};
+  MlLog log_{out_, {"closed", "Durham", "Bede", "onprem"}, [this] { return now_; }};
 };
 
 TEST_F(MlLogTest, WritesALineAsMlperfsLibraryDoes) {
@@ -52,6 +52,7 @@ TEST_F(MlLogTest, WritesALineAsMlperfsLibraryDoes) {
 
 TEST_F(MlLogTest, NamesTheSubmission) {
   EXPECT_THAT(out_.str(), HasSubstr("\"key\": \"submission_division\", \"value\": \"open\""));
+  EXPECT_THAT(out_.str(), HasSubstr("\"key\": \"submission_division\", \"value\": \"closed\""));
   EXPECT_THAT(out_.str(), HasSubstr("\"key\": \"submission_org\", \"value\": \"Durham\""));
   EXPECT_THAT(out_.str(), HasSubstr("\"key\": \"submission_platform\", \"value\": \"Bede\""));
   EXPECT_THAT(out_.str(), HasSubstr("\"key\": \"submission_status\", \"value\": \"onprem\""));
