@@ -11,6 +11,9 @@ if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   endif()
   set(CMAKE_CXX_COMPILER_LAUNCHER env ${ccache_settings} ${CCACHE})
 endif()
+if(CCACHE AND NOT CMAKE_CUDA_COMPILER_LAUNCHER)
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
+endif()
 
 # __FILE__ does not say where this clone lies: messages are shorter, and ccache finds what another clone has compiled.
 add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>")
