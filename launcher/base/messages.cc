@@ -52,7 +52,8 @@ const std::vector<MessageClass>& MessageTable() {
       {Message::kArgumentLeftOut, kWarn, 22, 2,
        "an argument of IBM's mpirun in `--mpiarg` was left out"},
       {Message::kArgumentNotUsed, kWarn, 22, 3,
-       "a part of `--mpiarg` is not used, because ranks are not started by mpirun"},
+       "a part of `--mpiarg` is not used, because ranks are not started by mpirun; or `--srunarg`, "
+       "`--pmi`, because not by srun"},
   };
   return table;
 }

@@ -11,6 +11,7 @@
 
 #include "launcher/cli/option_values.h"
 #include "launcher/cli/options.h"
+#include "support/number.h"
 
 namespace launcher {
 
@@ -46,6 +47,15 @@ inline std::string SetStopBefore(Options& options, const std::string& value) {
   if (signal != "USR1" && signal != "USR2") return "N, N:USR1 or N:USR2";
   options.stop_by_usr2 = signal == "USR2";
   return ParseCount(value.substr(0, colon), 1, &options.stop_before);
+}
+
+// "" or "N", images/s.
+inline std::string SetAdvise(Options& options, const std::string& value) {
+  options.advise = true;
+  if (value.empty()) return "";
+  options.advised_speed = support::WholeNumber<double>(value);
+  const bool is_speed = options.advised_speed.value_or(0) > 0 && *options.advised_speed < 1e9;
+  return is_speed ? "" : "the images/s of one GPU, a number above 0";
 }
 
 template <bool Options::*member>

@@ -3,7 +3,6 @@
 #include "launcher/cli/option_setters.h"
 #include "launcher/cli/option_values.h"
 #include "launcher/cli/options.h"
-#include "support/number.h"
 
 namespace launcher {
 namespace {
@@ -48,14 +47,6 @@ std::string SetSiteReport(Options& options, const std::string& value) {
   const std::string expected = OneOf(format, value.empty() ? "text" : value, {"text", "json"});
   options.site_report = format == "json" ? ReportForm::kJson : ReportForm::kText;
   return expected;
-}
-
-std::string SetAdvise(Options& options, const std::string& value) {
-  options.advise = true;
-  if (value.empty()) return "";
-  options.advised_speed = support::WholeNumber<double>(value);
-  const bool is_speed = options.advised_speed.value_or(0) > 0 && *options.advised_speed < 1e9;
-  return is_speed ? "" : "the images/s of one GPU, a number above 0";
 }
 
 std::string SetTune(Options& options, const std::string& value) {
@@ -184,6 +175,11 @@ const std::vector<OptionSpec>& OptionTable() {
        .help =
            "pass ARG to mpirun, split at blanks (may be repeated): --mpiarg \"--mca btl tcp,self\"",
        .set = AddText<&Options::mpi_arguments>},
+      {.section = kHow,
+       .names = {"srunarg"},
+       .argument = "ARG",
+       .help = "pass ARG to srun, like --mpiarg: --srunarg --container-image=train.sqsh",
+       .set = AddText<&Options::srun_arguments>},
       {.section = kHow,
        .names = {"tcp"},
        .source = kIbm,

@@ -34,11 +34,12 @@ struct Options {
   std::string rank_order;            // "node" or "cyclic"
   bool oversubscribe = false;
   // How ranks are started.
-  std::string launcher;                    // "auto", "srun", "mpirun", "local"
-  std::string pmi;                         // "auto", "pmix", "pmi2", "none"
-  std::string bind;                        // "auto", "none"
-  std::string gpu_visibility;              // "auto", "all", "rank"
-  std::vector<std::string> mpi_arguments;  // each split at blanks like a shell would
+  std::string launcher;                     // "auto", "srun", "mpirun", "local"
+  std::string pmi;                          // "auto", "pmix", "pmi2", "none"
+  std::string bind;                         // "auto", "none"
+  std::string gpu_visibility;               // "auto", "all", "rank"
+  std::vector<std::string> mpi_arguments;   // each split at blanks like a shell would
+  std::vector<std::string> srun_arguments;  // the same
   bool tcp = false;
   std::string site;           // path, or name of an installed site file
   std::string run_directory;  // where the private run directory is made, and kept

@@ -37,4 +37,13 @@ std::vector<std::string> SplitWords(const std::string& text) {
   return words;
 }
 
+std::vector<std::string> SplitAll(const std::vector<std::string>& texts) {
+  std::vector<std::string> words;
+  for (const std::string& text : texts) {
+    const std::vector<std::string> split = SplitWords(text);
+    words.insert(words.end(), split.begin(), split.end());
+  }
+  return words;
+}
+
 }  // namespace launcher

@@ -7,6 +7,7 @@
 #include "launcher/base/error.h"
 #include "launcher/cli/mpi_arguments.h"
 #include "launcher/cli/quoting.h"
+#include "launcher/cli/srun_arguments.h"
 #include "launcher/cli/trainer_program.h"
 #include "launcher/protocol/rank_variables.h"
 #include "launcher/system/files.h"
@@ -41,6 +42,7 @@ class Merger {
     MergeStopBefore();
     MergeExports();
     MergeMpiArguments();
+    MergeSrunArguments();
     MergeSiteEnvironment();
     return settings_;
   }
@@ -117,6 +119,21 @@ class Merger {
     return seconds;
   }
 
+  void AddSrunArguments(const std::vector<std::string>& words, const std::string& origin) {
+    RequireNoOwnArgument(words, origin);
+    settings_.srun_arguments.insert(settings_.srun_arguments.end(), words.begin(), words.end());
+    Show("srun_arguments", support::QuoteCommand(words), origin);
+  }
+
+  void MergeSrunArguments() {
+    if (site_.srun_arguments) {
+      AddSrunArguments(site_.srun_arguments->value, InSite(site_.srun_arguments->line));
+    }
+    std::vector<std::string> words = SplitAll(options_.srun_arguments);
+    settings_.has_asked_srun_arguments = !words.empty();
+    if (!words.empty()) AddSrunArguments(words, kCommandLine);
+  }
+
   void AddAskedMpiArguments(const std::vector<std::string>& words, const std::string& origin) {
     std::vector<std::string>& asked = settings_.asked_mpi_arguments;
     asked.insert(asked.end(), words.begin(), words.end());
@@ -136,12 +153,7 @@ class Merger {
       AddAskedMpiArguments(NoInfinibandArguments(), "command line --tcp");
       SetForRanks("NCCL_IB_DISABLE", "1", "command line --tcp");
     }
-    std::vector<std::string> words;
-    for (const std::string& argument : options_.mpi_arguments) {
-      const std::vector<std::string> split = SplitWords(argument);
-      words.insert(words.end(), split.begin(), split.end());
-    }
-    MpiArguments translated = TranslateIbmArguments(words);
+    MpiArguments translated = TranslateIbmArguments(SplitAll(options_.mpi_arguments));
     if (!translated.words.empty()) AddAskedMpiArguments(translated.words, kCommandLine);
     settings_.warnings = std::move(translated.warnings);
     if (options_.tag_output) AddMpiArguments({"--tag-output"}, "command line --tag-output");

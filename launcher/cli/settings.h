@@ -30,6 +30,8 @@ struct Settings {
   std::string mpirun;                            // command
   std::vector<std::string> mpi_arguments;        // of mpirun
   std::vector<std::string> asked_mpi_arguments;  // those that the command line asked for
+  std::vector<std::string> srun_arguments;       // of srun
+  bool has_asked_srun_arguments = false;         // by the command line
   bool bind = true;
   bool cyclic = false;        // the rank order is "cyclic"
   bool stays_here = true;     // ranks must be in ddlrun's directory; false: in whichever they are
@@ -50,7 +52,7 @@ struct Settings {
 };
 
 // Throws LaunchError(EX_USAGE) where -x names a variable that is not set, for --hang-after without
-// --heartbeat, and for --stop-before with ddltraind.
+// --heartbeat, for --stop-before with ddltraind, and for a --srunarg that is ddlrun's own to say.
 Settings MergeSettings(const Options& options, const SiteConfig& site,
                        const Environment& environment);
 

@@ -183,6 +183,8 @@ const std::map<std::string, Reader>& Readers() {
       {"mpirun", [](SiteConfig& site, const Entry& entry) { site.mpirun = ReadText(entry); }},
       {"mpi_arguments",
        [](SiteConfig& site, const Entry& entry) { site.mpi_arguments = ReadList(entry); }},
+      {"srun_arguments",
+       [](SiteConfig& site, const Entry& entry) { site.srun_arguments = ReadList(entry); }},
       {"environment",
        [](SiteConfig& site, const Entry& entry) { site.environment = ReadEnvironment(entry); }},
       {"bind",

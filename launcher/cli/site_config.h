@@ -6,6 +6,7 @@
 //   pmi: auto | pmix | pmi2 | none
 //   mpirun: COMMAND                   name in PATH, or a path
 //   mpi_arguments: [ARG, ...]         one mpirun argument each
+//   srun_arguments: [ARG, ...]        one srun argument each
 //   environment: {NAME: value, ...}   for every rank, each only if the user has not set it
 //   bind: auto | none
 //   rank_order: node | cyclic
@@ -47,7 +48,7 @@ struct SiteConfig {
   std::string path;  // "" for no file
   std::optional<SiteValue<std::string>> launcher, pmi, mpirun, bind, rank_order, gpu_visibility,
       check, run_directory;
-  std::optional<SiteValue<std::vector<std::string>>> mpi_arguments;
+  std::optional<SiteValue<std::vector<std::string>>> mpi_arguments, srun_arguments;
   std::optional<SiteValue<int>> grace_seconds, start_seconds;
   std::map<std::string, SiteValue<std::string>> environment;
   scaling::Machine machine;

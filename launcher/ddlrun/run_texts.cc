@@ -130,6 +130,11 @@ std::string Announcement(const Options& options, const PlannedJob& planned,
                              "--mpiarg '" + support::QuoteCommand(rest) + "' is not used by the " +
                                  launch.choice.name + " launcher; --launcher=mpirun uses it"));
   }
+  if (launch.choice.name != "srun" && settings.has_asked_srun_arguments) {
+    warnings.push_back(Coded(Message::kArgumentNotUsed,
+                             "--srunarg is not used by the " + launch.choice.name +
+                                 " launcher; it is for ranks that srun starts inside Slurm"));
+  }
   if (!options.pmi.empty() && launch.choice.name != "srun") {
     warnings.push_back(Coded(Message::kArgumentNotUsed,
                              "--pmi is not used by the " + launch.choice.name +

@@ -158,6 +158,7 @@ std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& s
   job.run_directory = run_directory;
   job.tag_output = options.tag_output;
   job.srun = launch.srun;
+  job.srun_arguments = settings.srun_arguments;
   job.mpi_type = launch.choice.mpi_type;
   job.hosts_of_job = planned.hosts_of_job;
   job.in_step = planned.in_step;

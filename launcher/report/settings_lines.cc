@@ -24,7 +24,8 @@ std::string ArgumentsText(const std::string& quoted) {
 }
 
 std::string ToldValue(const ShownSetting& setting) {
-  if (setting.name == "mpi_arguments") return ArgumentsText(setting.value);
+  if (setting.name == "mpi_arguments" || setting.name == "srun_arguments")
+    return ArgumentsText(setting.value);
   if (!setting.name.starts_with(kOfEnvironment)) return setting.value;
   return IsKnownVariable(setting.name.substr(sizeof(kOfEnvironment) - 1)) ? setting.value : "...";
 }

@@ -33,9 +33,10 @@ struct Job {
   bool tag_output = false;                 // each line has the rank in front
 
   // For srun only.
-  std::string srun;                       // path
-  std::string mpi_type;                   // of --mpi: "pmix", "pmix_v4", "pmi2", "none"
-  std::vector<std::string> hosts_of_job;  // in Slurm's order, whether or not they run ranks
+  std::string srun;                         // path
+  std::vector<std::string> srun_arguments;  // from the site file and --srunarg
+  std::string mpi_type;                     // of --mpi: "pmix", "pmix_v4", "pmi2", "none"
+  std::vector<std::string> hosts_of_job;    // in Slurm's order, whether or not they run ranks
   bool in_step = false;         // ddlrun itself runs in a step, with which the ranks share
   bool has_lost_nodes = false;  // the step of an earlier start still holds its resources
 

@@ -97,6 +97,7 @@ std::vector<ChildCommand> MakeSrunCommands(const Job& job) {
     if (first != nodes.begin()) append({":"});
     if (is_heterogeneous || first->component > 0)
       append({"--het-group=" + std::to_string(first->component)});
+    append(job.srun_arguments);  // in front of ours, of which srun takes the last
     append({"--mpi=" + job.mpi_type});
     append(PlacementArguments(job, first, last));
     // Where no CPUs were asked for, a job may have a single CPU on each node.  The shim binds the

@@ -188,3 +188,26 @@ plain() { tr -d '\r' <<< "$1" | sed 's/\^@//g'; }
   batch job -N2 --gres=gpu:1
   [ "$(grep hello <<< "$output" | grep -v '^+' | sort)" = $'0: hello\n1: hello' ]
 }
+
+@test "--srunarg and srun_arguments reach srun, which says itself what it does not know" {
+  local name
+  for name in one two; do
+    printf '#!/bin/sh\necho "export FROM_%s=$SLURM_PROCID"\n' $name > $name
+    chmod 755 $name
+  done
+  # Of the two srun takes the last, that of the command line.
+  printf 'srun_arguments: [--task-prolog=%s]\n' "$PWD/one" > site.yaml
+  script job 'ddlrun --site ./site.yaml "$@" sh -c "echo rank \$RANK one=\$FROM_one two=\$FROM_two"'
+  batch job -N2 --gres=gpu:2
+  echo "$output"
+  [ "$(ranks)" = "$(printf '%s\n' '0 one=0 two=' '1 one=1 two=' '2 one=2 two=' '3 one=3 two=')" ]
+  sed -i 's|"$@"|--srunarg "--task-prolog $PWD/two"|' job
+  batch job -N2 --gres=gpu:2
+  echo "$output"
+  [ "$(ranks)" = "$(printf '%s\n' '0 one= two=0' '1 one= two=1' '2 one= two=2' '3 one= two=3')" ]
+  script job 'ddlrun --srunarg --no-such-option=1 true'
+  batch job -N1 --gres=gpu:2
+  echo "$output"
+  [ "$status" -eq 69 ]
+  [[ $output == *"no-such-option"* ]]
+}

@@ -95,6 +95,46 @@ TEST(Settings, MpiArgumentsOfTheSiteComeFirstAndThoseGivenAreSplitAtBlanks) {
   EXPECT_THAT(settings.warnings, IsEmpty());
 }
 
+TEST(Settings, SrunArgumentsOfTheSiteComeFirst) {
+  const SiteConfig site = ParseSiteConfig("srun_arguments: [--network=sn_all]\n", "site.yaml");
+  const Settings settings =
+      MergeSettings(ParseOptions({"--srunarg", "--container-image=a.sqsh --container-mounts '/a b'",
+                                  "--srunarg=-v"}),
+                    site, {});
+  EXPECT_THAT(settings.srun_arguments, ElementsAre("--network=sn_all", "--container-image=a.sqsh",
+                                                   "--container-mounts", "/a b", "-v"));
+  EXPECT_TRUE(settings.has_asked_srun_arguments);
+  EXPECT_THAT(SettingsText(settings), HasSubstr("srun_arguments: --network=sn_all "));
+  EXPECT_FALSE(MergeSettings(ParseOptions({}), site, {}).has_asked_srun_arguments);
+}
+
+TEST(Settings, RefusesSrunArgumentsThatDdlrunGivesItself) {
+  const auto refusal = [](const std::string& argument, const std::string& site) {
+    try {
+      MergeSettings(ParseOptions({"--srunarg=" + argument}), ParseSiteConfig(site, "site.yaml"),
+                    {});
+    } catch (const LaunchError& error) {
+      EXPECT_EQ(error.exit_code(), EX_USAGE);
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_EQ(refusal("-v --ntasks=3", ""),
+            "an argument of srun (command line), '--ntasks=3', is one that ddlrun gives itself: "
+            "use -n of ddlrun");
+  EXPECT_EQ(refusal("-v", "srun_arguments: [--mpi, pmi2]\n"),
+            "an argument of srun (site.yaml:1), '--mpi', is one that ddlrun gives itself: use "
+            "--pmi of ddlrun");
+  for (const char* own :
+       {"-N2", "-N", "-n3", "-wn1", "--nodelist=n1", "--cpu-bind=none", "--input=all", "-K0"}) {
+    EXPECT_THAT(refusal(own, ""), HasSubstr("is one that ddlrun gives itself")) << own;
+  }
+  for (const char* other :
+       {"--network=1", "--ntasks-per-socket=1", "--exclusive", "-Cfast", "--mpix"}) {
+    EXPECT_EQ(refusal(other, ""), "accepted") << other;
+  }
+}
+
 TEST(Settings, ArgumentsOfIbmsMpirunAreTranslatedWithAWarning) {
   const Settings settings =
       MergeSettings(ParseOptions({"--mpiarg", "-disable_gdr -gpu"}), SiteConfig(), {});

@@ -64,8 +64,10 @@ TEST(SiteConfig, ReadsEveryKeyWithItsLine) {
       "run_directory: /local\n"
       "grace_seconds: 20\n"
       "start_seconds: 600\n"
-      "pmi: none\n",
+      "pmi: none\n"
+      "srun_arguments: [--network, sn_all]\n",
       "site.yaml");
+  EXPECT_THAT(site.srun_arguments->value, ElementsAre("--network", "sn_all"));
   EXPECT_EQ(site.launcher->value, "mpirun");
   EXPECT_EQ(site.launcher->line, 2);
   EXPECT_EQ(site.mpirun->value, "/opt/openmpi/bin/mpirun");
@@ -110,7 +112,7 @@ TEST(SiteConfig, RefusesAnUnknownKeyWithItsLineAndTheNearestOne) {
       "site.yaml:1: unknown key ''; take it out, or use the version of ddlrun that has it; this "
       "one has bind, check, environment, gpu_visibility, grace_seconds, launcher, machine, "
       "mpi_arguments, "
-      "mpirun, pmi, rank_order, run_directory, start_seconds");
+      "mpirun, pmi, rank_order, run_directory, srun_arguments, start_seconds");
 }
 
 TEST(SiteConfig, RefusesAKeyGivenTwice) {

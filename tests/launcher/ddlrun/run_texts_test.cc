@@ -206,11 +206,18 @@ TEST_F(AnnouncementTest, NamesOptionsThatTheLauncherDoesNotUse) {
   EXPECT_THAT(Text(), Not(HasSubstr("--pmi is not used")));
   launch_.choice = {"local", "", ""};
   EXPECT_THAT(Text(), HasSubstr("--pmi is not used by the local launcher"));
+  EXPECT_THAT(Text(), Not(HasSubstr("--srunarg")));
+  settings_.has_asked_srun_arguments = true;
+  EXPECT_THAT(Text(),
+              HasSubstr("[WARN DDL-22-3] --srunarg is not used by the local launcher; it is "
+                        "for ranks that srun starts inside Slurm\n"));
   settings_.asked_mpi_arguments.resize(2);
   EXPECT_THAT(Text(), Not(HasSubstr("--mpiarg")));
   settings_.asked_mpi_arguments = {"--quiet"};
   launch_.choice = {"mpirun", "", ""};
   EXPECT_THAT(Text(), Not(HasSubstr("--mpiarg")));
+  launch_.choice = {"srun", "", ""};
+  EXPECT_THAT(Text(), Not(HasSubstr("--srunarg")));
 }
 
 }  // namespace

@@ -318,6 +318,12 @@ TEST(SrunSpawner, InsideAStepResourcesAreShared) {
   EXPECT_THAT(SrunLine(job), testing::HasSubstr("--overlap"));
 }
 
+TEST(SrunSpawner, ArgumentsOfTheUserComeBeforeItsOwn) {
+  Job job = JobOf({0});
+  job.srun_arguments = {"--container-image=a b", "-v"};
+  EXPECT_THAT(SrunLine(job), testing::HasSubstr("srun '--container-image=a b' -v --mpi="));
+}
+
 TEST(SrunSpawner, AfterANodeIsLostTheStepBeforeMayStillHoldGpusAndMemory) {
   Job job = JobOf({0});
   EXPECT_THAT(SrunLine(job), testing::Not(testing::HasSubstr("--mem")));
