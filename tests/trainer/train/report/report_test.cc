@@ -157,7 +157,7 @@ TEST_F(ReportTest, DlloggerHasAHundredLinesOf120Steps) {
 
 TEST_F(ReportTest, MllogHasTheEpochsTheSetsAndTheAccuracy) {
   std::ostringstream text;
-  MlLog mllog(text, {"org", "platform", "research"});
+  MlLog mllog(text, {"open", "org", "platform", "research"});
   outputs_.logs = {&mllog};
   RunReport(0);
   EXPECT_EQ(Count(text.str(), "\"epoch_start\""), 3);
@@ -177,7 +177,7 @@ TEST_F(ReportTest, MllogHasTheEpochsTheSetsAndTheAccuracy) {
 // The step that found no number was the last of its epoch, of which no image is taken any more.
 TEST_F(ReportTest, ARollbackEndsTheEpochThatItSkipsTheEndOf) {
   std::ostringstream text;
-  MlLog mllog(text, {"org", "platform", "research"});
+  MlLog mllog(text, {"open", "org", "platform", "research"});
   const TemporaryFolder folder;
   EventFile events(folder.path(), "node", "", [](int) {});
   PrometheusFile prometheus(folder.path(), {}, [](int) {});
@@ -211,7 +211,7 @@ TEST_F(ReportTest, ARollbackEndsTheEpochThatItSkipsTheEndOf) {
 // third.
 TEST_F(ReportTest, ARollbackOpensNoEpochBehindTheEndOfTheLaunch) {
   std::ostringstream text;
-  MlLog mllog(text, {"org", "platform", "research"});
+  MlLog mllog(text, {"open", "org", "platform", "research"});
   ThreadCommunicator communicator(world_, 0);
   outputs_ = {.log = MakeLogger(log_text_, 0, "info"), .logs = {&mllog}};
   TrainConfig config = config_;
