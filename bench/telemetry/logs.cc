@@ -123,7 +123,7 @@ Times Cost(unsigned logs, double step_seconds) {
   NvLog nvlog(text, clock);
   DlLogger dllogger(&text, &json.stream(), clock);
   Progress progress({}, line, clock);
-  MlLog mllog(mllog_file.stream(), {"Durham", "Bede", "research"}, clock);
+  MlLog mllog(mllog_file.stream(), {"open", "Durham", "Bede", "research"}, clock);
   TrainingJson training_json(folder.path() / "training.json", fail, clock);
   EventFile events(folder.path(), "host", "another TMPDIR", fail, clock);
   PrometheusFile prometheus(folder.path(), {0, "host", "1.0"}, fail, clock);
