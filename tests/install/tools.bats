@@ -18,7 +18,7 @@ setup() { tools=$BATS_TEST_DIRNAME/../../tools; }
 @test "tools/check knows its stages" {
   run "$tools/check" --help
   [ "$status" -eq 0 ]
-  [[ $output == *"stages: build test cuda12 debian13 packages style asan tsan fuzz (default: all, in this order); test is unit, programs and cluster"*"--changed: "* ]]
+  [[ $output == *"stages: build test debian13 cuda12 packages style asan tsan fuzz (default: all, in this order); test is unit, programs and cluster"*"--changed: "* ]]
   run "$tools/check" debian14
   [ "$status" -eq 64 ]
   [ "$output" = "tools/check: unknown stage 'debian14': build, test, unit, programs, demo, cluster, cluster_few, cuda12, debian13, packages, style, asan, tsan or fuzz" ]
