@@ -29,6 +29,13 @@ template() {
   chmod 755 "$work/$name"
 }
 
+# Apptainer, or what stands for it (tests/cluster/apptainer), where this machine lets users make namespaces.
+has_apptainer() {
+  command -v apptainer > /dev/null && return
+  hpc unshare --user --map-root-user --mount true || skip "neither Apptainer nor unprivileged user namespaces"
+  cp "$BATS_TEST_DIRNAME/apptainer" "$cluster_dir/opt/bin"
+}
+
 # submitted TEMPLATE [SBATCH OPTION...]: its exit code in $status, its log in $output.
 submitted() {
   local name=$1
@@ -157,7 +164,7 @@ has_ended() {
 }
 
 @test "container: one for each rank, with the rank's environment and the data inside" {
-  command -v apptainer > /dev/null || skip "Apptainer is not installed"
+  has_apptainer
   # The smallest image: a shell and its libraries.
   mkdir -p train.sif/{bin,data,dev,etc,home,proc,root,sys,tmp,usr,var/tmp}
   cp -L /bin/sh train.sif/bin/
@@ -171,6 +178,22 @@ has_ended() {
   [ "$status" -eq 0 ]
   for rank in 0 1 2 3 4 5 6 7; do [[ $output == *"rank $rank of 8 in $work/train.sif"* ]]; done
   [[ $output == *"/data/train-00000-of-"* ]]
+}
+
+@test "containers that train: srun outside, and ranks with their MPI inside" {
+  has_apptainer
+  mkdir whole.sif # of this machine's root
+  script train.sbatch '#SBATCH -N2' '#SBATCH --gres=gpu:2' "module load ddlrun" \
+    'ddlrun apptainer exec --nv whole.sif sh -c '"'"'echo "in $APPTAINER_CONTAINER"; exec "$@"'"'"' sh ddltraind --backend=cpu --arch=resnet_tiny --classes=10 \
+      --image_size=32 --batch_size=8 --threads=1 --mode=training_benchmark --num_iter=6 --iter_unit=batch --warmup_steps=2 --comm=mpi'
+  sed -i '1s/$/ -l/' train.sbatch
+  batch train.sbatch
+  echo "$output"
+  [ "$status" -eq 0 ]
+  [ "$(grep -c "^in $work/whole.sif" <<< "$output")" -eq 4 ]
+  [[ $output == *"MPI ("*", 4 ranks"*"median of 4 steps"* ]]
+  # Ranks of a node are in user namespaces of their own, where Open MPI may not read the other's memory: it copies by another way.
+  run ! grep 'errno = ' <<< "$output"
 }
 
 @test "a Python environment that is active in the script is the one that ranks on every node run in" {
