@@ -119,19 +119,20 @@ class Merger {
     return seconds;
   }
 
-  void AddSrunArguments(const std::vector<std::string>& words, const std::string& origin) {
-    RequireNoOwnArgument(words, origin);
+  void AddSrunArguments(const std::vector<std::string>& words, const std::string& origin,
+                        int exit_code) {
+    RequireNoOwnArgument(words, origin, exit_code);
     settings_.srun_arguments.insert(settings_.srun_arguments.end(), words.begin(), words.end());
     Show("srun_arguments", support::QuoteCommand(words), origin);
   }
 
   void MergeSrunArguments() {
     if (site_.srun_arguments) {
-      AddSrunArguments(site_.srun_arguments->value, InSite(site_.srun_arguments->line));
+      AddSrunArguments(site_.srun_arguments->value, InSite(site_.srun_arguments->line), EX_CONFIG);
     }
     std::vector<std::string> words = SplitAll(options_.srun_arguments);
     settings_.has_asked_srun_arguments = !words.empty();
-    if (!words.empty()) AddSrunArguments(words, kCommandLine);
+    if (!words.empty()) AddSrunArguments(words, kCommandLine, EX_USAGE);
   }
 
   void AddAskedMpiArguments(const std::vector<std::string>& words, const std::string& origin) {

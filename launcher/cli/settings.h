@@ -52,7 +52,8 @@ struct Settings {
 };
 
 // Throws LaunchError(EX_USAGE) where -x names a variable that is not set, for --hang-after without
-// --heartbeat, for --stop-before with ddltraind, and for a --srunarg that is ddlrun's own to say.
+// --heartbeat, for --stop-before with ddltraind, and for a --srunarg that is ddlrun's own to say;
+// EX_CONFIG for such a one in the site file.
 Settings MergeSettings(const Options& options, const SiteConfig& site,
                        const Environment& environment);
 

@@ -2,8 +2,6 @@
 
 #include "launcher/cli/srun_arguments.h"
 
-#include <sysexits.h>
-
 #include <algorithm>
 #include <string_view>
 
@@ -46,16 +44,17 @@ bool Is(std::string_view word, const OwnArgument& own) {
 
 }  // namespace
 
-void RequireNoOwnArgument(const std::vector<std::string>& words, const std::string& origin) {
+void RequireNoOwnArgument(const std::vector<std::string>& words, const std::string& origin,
+                          int exit_code) {
   for (const std::string& word : words) {
     const auto* const own =
         std::ranges::find_if(kOwn, [&](const OwnArgument& each) { return Is(word, each); });
     if (own == std::end(kOwn)) continue;
     throw LaunchError(
-        EX_USAGE, "an argument of srun (" + origin + "), '" + word +
-                      "', is one that ddlrun gives itself: " +
-                      (own->instead.empty() ? std::string("leave it out")
-                                            : "use " + std::string(own->instead) + " of ddlrun"));
+        exit_code, "an argument of srun (" + origin + "), '" + word +
+                       "', is one that ddlrun gives itself: " +
+                       (own->instead.empty() ? std::string("leave it out")
+                                             : "use " + std::string(own->instead) + " of ddlrun"));
   }
 }
 

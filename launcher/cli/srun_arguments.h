@@ -9,8 +9,9 @@
 
 namespace launcher {
 
-// Throws LaunchError(EX_USAGE) where one of `words` is an option of srun by which ddlrun itself
+// Throws LaunchError(exit_code) where one of `words` is an option of srun by which ddlrun itself
 // places and starts the ranks.  `origin`: who gave it, for the message.
-void RequireNoOwnArgument(const std::vector<std::string>& words, const std::string& origin);
+void RequireNoOwnArgument(const std::vector<std::string>& words, const std::string& origin,
+                          int exit_code);
 
 }  // namespace launcher

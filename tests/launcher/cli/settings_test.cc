@@ -114,7 +114,7 @@ TEST(Settings, RefusesSrunArgumentsThatDdlrunGivesItself) {
       MergeSettings(ParseOptions({"--srunarg=" + argument}), ParseSiteConfig(site, "site.yaml"),
                     {});
     } catch (const LaunchError& error) {
-      EXPECT_EQ(error.exit_code(), EX_USAGE);
+      EXPECT_EQ(error.exit_code(), site.empty() ? EX_USAGE : EX_CONFIG);
       return std::string(error.what());
     }
     return std::string("accepted");

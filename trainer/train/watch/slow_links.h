@@ -61,8 +61,8 @@ class SlowLinks {
 std::vector<MeasuredLink> CompareLinks(std::span<const int> ranks, std::span<const double> first,
                                        std::span<const double> now);
 
-// "for 100 steps ranks have waited 90.4 ms in each for their sums, in place of 40.2 ...".  `links`:
-// as CompareLinks gives them, empty where it is over.  Pure.
+// "for 100 steps ranks have waited for their sums 90.4 ms in each, 40.2 before ...".  `links`: as
+// CompareLinks gives them, empty where it is over.  Pure.
 std::string DescribeSums(const SumChange& change, std::span<const MeasuredLink> links,
                          std::span<const std::string> hosts);
 
