@@ -129,6 +129,13 @@ TEST(Settings, RefusesSrunArgumentsThatDdlrunGivesItself) {
        {"-N2", "-N", "-n3", "-wn1", "--nodelist=n1", "--cpu-bind=none", "--input=all", "-K0"}) {
     EXPECT_THAT(refusal(own, ""), HasSubstr("is one that ddlrun gives itself")) << own;
   }
+  EXPECT_EQ(refusal("hostname", ""),
+            "an argument of srun (command line), 'hostname', is none of its options: srun would "
+            "take it, or what follows, for the program");
+  for (const char* end : {"--", "-v : -n2", "-v -- x"}) {
+    EXPECT_THAT(refusal(end, ""), HasSubstr("is none of its options")) << end;
+  }
+  EXPECT_EQ(refusal("--comment hostname", ""), "accepted") << "a value";
   for (const char* other :
        {"--network=1", "--ntasks-per-socket=1", "--exclusive", "-Cfast", "--mpix"}) {
     EXPECT_EQ(refusal(other, ""), "accepted") << other;
