@@ -58,7 +58,9 @@ void CheckNumbers(const PredictOptions& options) {
     throw Error(EX_USAGE, "--other_nodes: which? Give --other_site=FILE|NAME");
   }
   if (options.other_nodes == 0 && (!options.other_site.empty() || options.other_speed > 0)) {
-    throw Error(EX_USAGE, "--other_site: how many nodes of this kind? Give --other_nodes=N");
+    throw Error(EX_USAGE,
+                std::string(options.other_site.empty() ? "--other_speed" : "--other_site") +
+                    ": how many nodes of this kind? Give --other_nodes=N");
   }
   RequireAtLeast(options.delay_us, 0, "--delay_us");
   RequireAtLeast(options.cycle_ms, 0, "--cycle_ms");

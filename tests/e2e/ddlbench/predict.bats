@@ -74,6 +74,9 @@ sweep_of() {
   predict --gpu=A100 --other_site=bede
   [ "$status" -eq 64 ]
   [ "$messages" = 'ddlbench: --other_site: how many nodes of this kind? Give --other_nodes=N' ]
+  predict --gpu=A100 --other_speed=100
+  [ "$status" -eq 64 ]
+  [ "$messages" = 'ddlbench: --other_speed: how many nodes of this kind? Give --other_nodes=N' ]
   predict --gpu=A100 --other_site=bede --other_nodes=5000
   [ "$status" -eq 64 ]
   [ "$messages" = 'ddlbench: --other_nodes=5000 must be from 0 to 4096' ]
