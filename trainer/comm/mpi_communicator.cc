@@ -139,16 +139,16 @@ class MpiCommunicator : public Communicator {
   }
 
   double SecondsUntilHere(int bytes) {
-    const std::vector<std::byte> sent(static_cast<std::size_t>(bytes));
-    std::vector<std::byte> here(sent.size());
+    sent_.resize(static_cast<std::size_t>(bytes));
+    here_.resize(sent_.size());
     MPI_Request receive = MPI_REQUEST_NULL;
     MPI_Request send = MPI_REQUEST_NULL;
     CheckMpi(
-        MPI_Irecv(here.data(), bytes, MPI_BYTE, (rank_ + size_ - 1) % size_, 0, comm_, &receive),
+        MPI_Irecv(here_.data(), bytes, MPI_BYTE, (rank_ + size_ - 1) % size_, 0, comm_, &receive),
         "MPI_Irecv");
     CheckMpi(MPI_Barrier(comm_), "MPI_Barrier");
     const double begun = MPI_Wtime();
-    CheckMpi(MPI_Isend(sent.data(), bytes, MPI_BYTE, (rank_ + 1) % size_, 0, comm_, &send),
+    CheckMpi(MPI_Isend(sent_.data(), bytes, MPI_BYTE, (rank_ + 1) % size_, 0, comm_, &send),
              "MPI_Isend");
     CheckMpi(MPI_Wait(&receive, MPI_STATUS_IGNORE), "MPI_Wait");
     const double seconds = MPI_Wtime() - begun;
@@ -160,6 +160,8 @@ class MpiCommunicator : public Communicator {
   int size_;
   SpanRecorder* spans_;
   std::string library_;
+  // Of SecondsFromPrevious: still there where it ends by an error, and MPI may write.
+  std::vector<std::byte> sent_, here_;
   MPI_Comm comm_ = MPI_COMM_NULL;
   OrderedWorker worker_;
 };
