@@ -75,7 +75,7 @@ below() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
   (
     sleep 25 # of which the start takes some, and then a hundred steps of 0.13 s
     links n2 $((between / 2))
-  ) &
+  ) 3>&- & # bats waits for who holds it
   # shellcheck disable=SC2086 # words
   run --separate-stderr hpc env $mpi_variables salloc --quiet -N2 --gres=gpu:4 ddlrun "$DDLRUN_BUILD/tests/emulated_training" \
     step_ms=100 stretch=1 divisor=360 steps=320 overlap=0 inside=$inside between=$between
