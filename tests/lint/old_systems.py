@@ -113,25 +113,26 @@ def sources_of(file):
     return [pathlib.Path(name) for name in re.findall(r'^#include "(.*)"$', file.read_text(encoding="utf-8"), re.MULTILINE)]
 
 
-def macros_of_build(root, build):
-    """What CMake defines for each file."""
+def commands_of_build(root, build):
+    """What CMake defines for each file, and the file that joins it with others: their names do not meet."""
     database = build / "compile_commands.json"
     if not database.exists():
         raise Unavailable(f"{database} is not there: configure by a preset")
-    macros = {}
+    macros, joined = {}, {}
     for entry in json.loads(database.read_text(encoding="utf-8")):
         words = [word for word in shlex.split(entry["command"]) if word.startswith("-D")]
         for path in sources_of(pathlib.Path(entry["file"])):
             if path.is_relative_to(root):
                 macros.setdefault(path.relative_to(root).as_posix(), words)
-    return macros
+                joined.setdefault(path.relative_to(root).as_posix(), entry["file"])
+    return macros, joined
 
 
 def run(command, **more):
     return subprocess.run(command, capture_output=True, text=True, check=False, **more)
 
 
-def check_target(zig, target, sources, macros, work):
+def check_target(zig, target, sources, macros, joined, work):
     """Problems, one text each, and how many files were looked at: all for the first target, for others what could differ."""
     is_first = target == next(iter(TARGETS))
     flags = library_flags(zig, target, work)
@@ -166,18 +167,26 @@ def check_target(zig, target, sources, macros, work):
             return [done.stderr], len(files)
         compiler += ["-include-pch", compiled]
 
-    def compile_one(path):
-        done = run([*compiler, *macros.get(path, []), "-fsyntax-only", path], cwd=sources.root)
-        return path, done.returncode, done.stderr
+    def compile_together(paths):
+        """What is wrong with them, one text each."""
+        text = "".join(f'#include "{path}"\n' for path in paths)
+        done = run([*compiler, *macros.get(paths[0], []), "-fsyntax-only", "-x", "c++", "-"], input=text, cwd=sources.root)
+        if done.returncode == 0:
+            return paths, []
+        if len(paths) == 1:
+            return [], [f"{target}.{GLIBC}: {done.stderr}"]
+        apart = [compile_together([path]) for path in paths]
+        return sum((good for good, _ in apart), []), sum((wrong for _, wrong in apart), [])
 
+    groups = {}
+    for path in waiting:
+        groups.setdefault((joined.get(path, path), *macros.get(path, [])), []).append(path)
     problems = []
     with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
-        for path, status, text in pool.map(compile_one, waiting):
-            if status == 0:
-                passed[path] = files[path]
-                passed_file.write_text(json.dumps({key: passed}), encoding="utf-8")
-            else:
-                problems.append(f"{target}.{GLIBC}: {text}")
+        for good, wrong in pool.map(compile_together, groups.values()):
+            problems += wrong
+            passed |= {path: files[path] for path in good}
+            passed_file.write_text(json.dumps({key: passed}), encoding="utf-8")
     (work / f"{target}.pch").unlink(missing_ok=True)
     return problems, len(files)
 
@@ -194,7 +203,7 @@ def main(root, build, shim_sources):
     work = build / "old_systems"
     work.mkdir(parents=True, exist_ok=True)
     try:
-        macros = macros_of_build(root, build)
+        macros, joined = commands_of_build(root, build)
         zig = find_zig(root)
     except Unavailable as reason:
         print(f"skipped: {reason}")
@@ -202,7 +211,7 @@ def main(root, build, shim_sources):
     sources = Sources(root)
     failed = False
     for target in TARGETS:
-        problems, count = check_target(zig, target, sources, macros, work)
+        problems, count = check_target(zig, target, sources, macros, joined, work)
         problems += link_shim(zig, target, sources, shim_sources, work)
         print("\n".join([*problems, f"{target}.{GLIBC}: {count} files, {len(problems)} problems"]))
         failed = failed or bool(problems) or count == 0

@@ -67,11 +67,17 @@ class Compiler(unittest.TestCase):
                                                  encoding="utf-8")
             (root / "support/new.cc").write_text(old_systems.TOO_NEW, encoding="utf-8")
             (root / "support/power.cc").write_text(f"#ifdef __powerpc__\n{old_systems.TOO_NEW}#endif\n", encoding="utf-8")
+            together = {f"support/{name}.cc": "unity_0" for name in ("old", "x86", "new", "power")}
             # On POWER those alone that ask which processor it is.
             for target, place, files in zip(old_systems.TARGETS, ("new.cc:2:", "power.cc:3:"), (4, 2)):
-                problems, count = old_systems.check_target(zig, target, old_systems.Sources(root), {}, root)
-                self.assertEqual((len(problems), count), (1, files), problems)
-                self.assertIn(f"support/{place}", problems[0])
+                for joined in {}, together:
+                    problems, count = old_systems.check_target(zig, target, old_systems.Sources(root), {}, joined, root)
+                    self.assertEqual((len(problems), count), (1, files), problems)
+                    self.assertIn(f"support/{place}", problems[0])
+                    # What is well is known from then on, what is not is looked at again.
+                    kept = json.loads((root / f"{target}.json").read_text(encoding="utf-8"))
+                    self.assertEqual([len(good) for good in kept.values()], [files - 1])
+                    (root / f"{target}.json").unlink()
 
 
 class Macros(unittest.TestCase):
@@ -83,8 +89,9 @@ class Macros(unittest.TestCase):
             joined.write_text(f'#include "{root}/a.cc"\n\n#include "{root}/b.cc"\n', encoding="utf-8")
             commands = [{"file": str(joined), "command": "c++ -DX=1 -c"}, {"file": f"{root}/c.cc", "command": "c++ -DY -O2"}]
             (root / "build/compile_commands.json").write_text(json.dumps(commands), encoding="utf-8")
-            macros = old_systems.macros_of_build(root, root / "build")
+            macros, together = old_systems.commands_of_build(root, root / "build")
         self.assertEqual(macros, {"a.cc": ["-DX=1"], "b.cc": ["-DX=1"], "c.cc": ["-DY"]})
+        self.assertEqual(together, {"a.cc": str(joined), "b.cc": str(joined), "c.cc": f"{root}/c.cc"})
 
 
 if __name__ == "__main__":

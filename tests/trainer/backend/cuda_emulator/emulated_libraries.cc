@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -38,6 +39,10 @@ using Floats = std::vector<float>;
 
 // Nothing is kept in it; it is filled with not-a-number to find out who else uses it.
 constexpr std::size_t kWorkspaceBytes = 256;
+
+void AddScaled(float* to, const float* from, float factor, Index count) {
+  for (Index i = 0; i < count; ++i) to[i] += from[i] * factor;
+}
 
 void UseWorkspace(void* workspace) { std::memset(workspace, 0xFF, kWorkspaceBytes); }
 
@@ -122,7 +127,8 @@ class EmulatedConvolution final : public Convolution {
       const Floats y = Load(diff_dst);
       const Floats f = Load(filter);
       Floats x = spec_.adds_diff_src ? Load(diff_src) : Zeros(spec_.src);
-      ForEachProduct([&](Index i, Index j, Index k) { x[i] += f[j] * y[k]; });
+      ForEachProduct(
+          [&](Index i, Index j, Index k, Index in) { AddScaled(&x[i], &f[j], y[k], in); });
       Store(x, diff_src);
     });
   }
@@ -150,7 +156,8 @@ class EmulatedConvolution final : public Convolution {
       const Floats x = Load(src);
       const Floats y = Load(diff_dst);
       Floats f = Zeros(filter_);
-      ForEachProduct([&](Index i, Index j, Index k) { f[j] += x[i] * y[k]; });
+      ForEachProduct(
+          [&](Index i, Index j, Index k, Index in) { AddScaled(&f[j], &x[i], y[k], in); });
       Store(f, diff_filter);
     });
   }
@@ -200,7 +207,9 @@ class EmulatedConvolution final : public Convolution {
       const Floats x = Load(src);
       const Floats f = Load(filter);
       Floats y = Zeros(dst_);
-      ForEachProduct([&](Index i, Index j, Index k) { y[k] += x[i] * f[j]; });
+      ForEachProduct([&](Index i, Index j, Index k, Index in) {
+        y[k] = std::inner_product(&x[i], &x[i] + in, &f[j], y[k]);
+      });
       if (--forwards_until_spoilt == 0) y[0] = NAN;
       Store(y, dst);
       if (sums == nullptr) return;
@@ -214,7 +223,8 @@ class EmulatedConvolution final : public Convolution {
     });
   }
 
-  // Calls use(i, j, k) for each product of a src and a filter element that dst[k] is the sum of.
+  // dst[k] is the sum of products of src and filter elements: calls use(i, j, k, in) for those of i
+  // and j, and of the in - 1 pairs that follow them.
   template <typename Use>
   void ForEachProduct(Use use) const {
     const Shape& src = spec_.src.shape;
@@ -230,9 +240,7 @@ class EmulatedConvolution final : public Convolution {
         if (h < 0 || h >= src[2] || w < 0 || w >= src[3]) continue;
         const Index src_pixel = (n * src[2] + h) * src[3] + w;
         for (Index k = 0; k < out; ++k) {
-          for (Index c = 0; c < in; ++c) {
-            use(src_pixel * in + c, (k * taps + tap) * in + c, pixel * out + k);
-          }
+          use(src_pixel * in, (k * taps + tap) * in, pixel * out + k, in);
         }
       }
     }

@@ -46,7 +46,7 @@ bool Waits(const Thread& thread) {
 
 bool Meet(const Thread& a, const Thread& b) {
   return a.state == b.state && a.work == b.work && a.place.line == b.place.line &&
-         std::strcmp(a.place.file, b.place.file) == 0;
+         (a.place.file == b.place.file || std::strcmp(a.place.file, b.place.file) == 0);
 }
 
 std::string Text(const uint3& index) {

@@ -5,6 +5,7 @@
 #include <link.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace cuda_emulator {
 namespace {
@@ -29,6 +30,8 @@ SharedMemory::SharedMemory() {
 
 SharedMemory::~SharedMemory() { std::ranges::copy(saved_, memory_.begin()); }
 
-void SharedMemory::Poison() { std::ranges::fill(memory_, std::byte{0xFF}); }
+// Not std::ranges::fill: a sanitizer looks at each of its bytes, a third of the time of these
+// tests.
+void SharedMemory::Poison() { std::memset(memory_.data(), 0xFF, memory_.size()); }
 
 }  // namespace cuda_emulator
