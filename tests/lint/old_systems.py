@@ -5,18 +5,20 @@ x86-64, by zig's clang, which has the headers of every glibc, and on POWER where
 others read the same there; tools/ppc64le compiles everything).  Then the shim is linked for both.
 
 usage: old_systems.py ROOT BUILD SHIM_SOURCE ...
-zig is kept in ROOT/build/ziglang, what has compiled is remembered in BUILD/old_systems.  Exit status: 0 all compiled, 1 not,
-77 zig cannot be had here.
+zig, and what has compiled in this clone or another, are kept in ${XDG_CACHE_HOME:-~/.cache}/ddlrun/old_systems.  Exit status: 0 all
+compiled, 1 not, 77 zig cannot be had here.
 """
 
 import concurrent.futures
 import hashlib
 import json
+import os
 import pathlib
 import re
 import shlex
 import subprocess
 import sys
+import tempfile
 
 SOURCES = ("support", "rankfile", "scaling", "launcher", "trainer", "ddldata", "bench", "tests")
 # With the options that the compilers of such systems have by themselves: clang's long double would need glibc 2.32 on POWER.
@@ -35,17 +37,24 @@ class Unavailable(Exception):
     pass
 
 
-def find_zig(root):
-    folder = root / "build" / "ziglang"
-    zig = folder / "ziglang" / "zig"
-    if not zig.exists():
-        command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "-q", "--no-cache-dir",
-                   "--target", str(folder), ZIG]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode != 0 or not zig.exists():
-            reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
-            raise Unavailable(f"pip cannot get {ZIG}: {reason}")
-    return zig
+def cache():
+    folder = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "ddlrun/old_systems"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def find_zig():
+    folder = cache() / ZIG
+    if not folder.exists():
+        with tempfile.TemporaryDirectory(dir=cache()) as partial:
+            command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "-q", "--no-cache-dir",
+                       "--target", partial, ZIG]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
+                raise Unavailable(f"pip cannot get {ZIG}: {reason}")
+            (pathlib.Path(partial) / "ziglang").rename(folder)
+    return folder / "zig"
 
 
 def library_flags(zig, target, work):
@@ -132,7 +141,7 @@ def run(command, **more):
     return subprocess.run(command, capture_output=True, text=True, check=False, **more)
 
 
-def check_target(zig, target, sources, macros, joined, work):
+def check_target(zig, target, sources, macros, joined, work, kept):
     """Problems, one text each, and how many files were looked at: all for the first target, for others what could differ."""
     is_first = target == next(iter(TARGETS))
     flags = library_flags(zig, target, work)
@@ -141,6 +150,9 @@ def check_target(zig, target, sources, macros, joined, work):
     if "close_range" not in probe.stderr:
         return [f"{target}: close_range compiles, so this check finds nothing: {probe.stderr}"], 0
 
+    def anywhere(words):
+        return " ".join(map(str, words)).replace(str(sources.root), "")
+
     files, headers = {}, set()
     for folder in SOURCES:
         for file in sorted((sources.root / folder).rglob("*.cc")):
@@ -148,11 +160,11 @@ def check_target(zig, target, sources, macros, joined, work):
             found = sources.headers_of(path, folders_of(flags))
             is_left_out = path.startswith("bench/") and path not in macros  # by DDLRUN_BENCH=OFF, with what CMake defines for it
             if found is not None and not is_left_out and (is_first or sources.ask_for_processor(found[0])):
-                files[path] = sources.digest(found[0]) + " ".join(macros.get(path, []))
+                files[path] = sources.digest(found[0]) + anywhere(macros.get(path, []))
                 headers |= found[1]
 
-    passed_file = work / f"{target}.json"
-    key = " ".join([ZIG, *map(str, compiler)])
+    passed_file = kept / f"{target}.json"
+    key = anywhere([ZIG, *compiler])
     passed = json.loads(passed_file.read_text(encoding="utf-8")) if passed_file.exists() else {}
     passed = passed.get(key, {})
     waiting = [path for path in files if passed.get(path) != files[path]]
@@ -204,14 +216,14 @@ def main(root, build, shim_sources):
     work.mkdir(parents=True, exist_ok=True)
     try:
         macros, joined = commands_of_build(root, build)
-        zig = find_zig(root)
+        zig = find_zig()
     except Unavailable as reason:
         print(f"skipped: {reason}")
         return 77
     sources = Sources(root)
     failed = False
     for target in TARGETS:
-        problems, count = check_target(zig, target, sources, macros, joined, work)
+        problems, count = check_target(zig, target, sources, macros, joined, work, cache())
         problems += link_shim(zig, target, sources, shim_sources, work)
         print("\n".join([*problems, f"{target}.{GLIBC}: {count} files, {len(problems)} problems"]))
         failed = failed or bool(problems) or count == 0

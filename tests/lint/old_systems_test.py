@@ -10,8 +10,6 @@ import unittest
 
 import old_systems
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-
 
 class Tree(unittest.TestCase):
     def setUp(self):
@@ -56,7 +54,7 @@ class Tree(unittest.TestCase):
 class Compiler(unittest.TestCase):
     def test_what_glibc_2_28_lacks_is_refused(self):
         try:
-            zig = old_systems.find_zig(ROOT)
+            zig = old_systems.find_zig()
         except old_systems.Unavailable as reason:
             self.skipTest(str(reason))
         with tempfile.TemporaryDirectory() as folder:
@@ -71,7 +69,7 @@ class Compiler(unittest.TestCase):
             # On POWER those alone that ask which processor it is.
             for target, place, files in zip(old_systems.TARGETS, ("new.cc:2:", "power.cc:3:"), (4, 2)):
                 for joined in {}, together:
-                    problems, count = old_systems.check_target(zig, target, old_systems.Sources(root), {}, joined, root)
+                    problems, count = old_systems.check_target(zig, target, old_systems.Sources(root), {}, joined, root, root)
                     self.assertEqual((len(problems), count), (1, files), problems)
                     self.assertIn(f"support/{place}", problems[0])
                     # What is well is known from then on, what is not is looked at again.
