@@ -307,6 +307,7 @@ Page DdlbenchPage() {
                    "ddlbench variability [options] LOG...",
                    "ddlbench loader [options] DATA_DIR",
                    "ddlrun ... ddlbench allreduce [options]",
+                   "ddlrun ... ddlbench copies [options]",
                    "ddlbench step [options] [-- options of ddltraind]",
                    "ddlbench startup [options]",
                    "ddlbench predict [options]"};
@@ -316,8 +317,8 @@ Page DdlbenchPage() {
       "and lines that DLPerf's own scripts read. A run is one case, such as 2n8g: two nodes with "
       "eight GPUs on each. Or times one training, reports it as a benchmark of Mila's suite, and "
       "puts such reports beside a table of targets. Or makes one page with plots of any runs of "
-      "ddltraind. Or measures one part by itself: the input, sums over all ranks, a training step "
-      "and its phases, the start of ranks.",
+      "ddltraind. Or measures one part by itself: the input, sums over all ranks, copies between "
+      "hosts and devices, a training step and its phases, the start of ranks.",
       "Input that is wrong is named on standard error, with file and line; what can be read is "
       "still shown."};
   AddRows(page, program);

@@ -29,6 +29,7 @@
 #include "bench/ddlbench/speeds/files.h"
 #include "bench/ddlbench/speeds/variability.h"
 #include "bench/parts/all_reduce.h"
+#include "bench/parts/copies.h"
 #include "bench/parts/loader.h"
 #include "bench/parts/ranks.h"
 #include "bench/report/report.h"
@@ -100,6 +101,12 @@ int MeasureSums(const bench::AllReduceOptions& options) {
                    std::cerr);
 }
 
+int MeasureCopies(const bench::CopiesOptions& options) {
+  bench::CheckCopiesOptions(options);
+  bench::Ranks ranks(EnvironmentVariable);
+  return ranks.Run([&] { return bench::RunCopies(options, ranks, std::cout); }, std::cerr);
+}
+
 int RunReport(const bench::ReportOptions& options, bench::Complaints& complaints) {
   const bench::ReportTexts texts = bench::MakeReport(options, DDLRUN_VERSION, complaints);
   if (!texts.page_path.empty()) bench::WriteFile(texts.page_path, texts.page);
@@ -132,6 +139,8 @@ int RunCommand(const BenchOptions& options) {
       return MeasureInput(options.loader);
     case BenchCommand::kAllReduce:
       return MeasureSums(options.all_reduce);
+    case BenchCommand::kCopies:
+      return MeasureCopies(options.copies);
     case BenchCommand::kStep:
       return bench::RunStepBench(options.step, FindPrograms(), std::cout, std::cerr);
     case BenchCommand::kStartup:
@@ -144,7 +153,7 @@ int RunCommand(const BenchOptions& options) {
   }
   throw Error(EX_USAGE,
               "a command is missing: sweep, extract, repeat, compare, report, variability, loader, "
-              "allreduce, step, startup or predict");
+              "allreduce, copies, step, startup or predict");
 }
 
 void RequirePrinted() {

@@ -208,6 +208,20 @@ support::Command AllReduceCommand(BenchOptions& options) {
              {"auto", "nccl", "mpi"})});
 }
 
+support::Command CopiesCommand(BenchOptions& options) {
+  CopiesOptions& values = options.copies;
+  return MakeCommand(
+      options.command, BenchCommand::kCopies, "copies",
+      "Measure how fast ranks copy between the host's memory and their devices: all at once, and "
+      "one "
+      "rank of each host at a time, from where it is bound and from each NUMA node. To be started "
+      "by ddlrun: ddlrun ddlbench copies",
+      {WithDefault({"--bytes", &values.bytes, "BYTES", "Of one copy"}, "64M"),
+       {"--rounds", &values.rounds, "N", "Copies that are timed, each way"},
+       {"--backend", &values.backend, "NAME",
+        "Whose memory is copied to: auto, or a back end of ddltraind"}});
+}
+
 support::Command StepCommand(BenchOptions& options) {
   StepOptions& values = options.step;
   return MakeCommand(
@@ -248,8 +262,8 @@ support::Program DescribeOptions(BenchOptions& options) {
   program.root.commands = {
       SweepCommand(options),   ExtractCommand(options),   RepeatCommand(options),
       CompareCommand(options), ReportCommand(options),    VariabilityCommand(options),
-      LoaderCommand(options),  AllReduceCommand(options), StepCommand(options),
-      StartupCommand(options), PredictCommand(options)};
+      LoaderCommand(options),  AllReduceCommand(options), CopiesCommand(options),
+      StepCommand(options),    StartupCommand(options),   PredictCommand(options)};
   return program;
 }
 

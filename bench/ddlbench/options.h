@@ -14,6 +14,7 @@
 #include "bench/ddlbench/speeds/extract.h"
 #include "bench/ddlbench/speeds/variability.h"
 #include "bench/parts/all_reduce_options.h"
+#include "bench/parts/copies_options.h"
 #include "bench/parts/loader_options.h"
 #include "bench/report/report.h"
 #include "support/command_line.h"
@@ -30,6 +31,7 @@ enum class BenchCommand {
   kVariability,
   kLoader,
   kAllReduce,
+  kCopies,
   kStep,
   kStartup,
   kPredict,
@@ -46,6 +48,7 @@ struct BenchOptions {
   VariabilityOptions variability;
   LoaderOptions loader;
   AllReduceOptions all_reduce;
+  CopiesOptions copies;
   StepOptions step;
   StartupOptions startup;
   PredictOptions predict;

@@ -21,6 +21,7 @@
 #include "launcher/system/os_error.h"
 #include "launcher/system/programs.h"
 #include "launcher/system/say.h"
+#include "launcher/tune/copies.h"
 #include "launcher/tune/slow_links.h"
 #include "launcher/tune/tuned_site.h"
 #include "support/build.h"
@@ -34,6 +35,7 @@ namespace {
 constexpr std::chrono::seconds kRunLimit{120};
 constexpr int kStarts = 3;
 constexpr int kRoundsOfPairs = 3;
+constexpr int kRunsOfCopies = 3;
 // Above this time of a sum of the middle size the largest one is left out: a run is to take
 // seconds.
 constexpr double kSlowMicroseconds = 50e3;
@@ -110,6 +112,7 @@ class Tuner {
       chosen = ChosenBy(tuned.results);
     }
     tuned.remarks = Starts(chosen);
+    for (const std::string& line : Copies(chosen)) tuned.remarks.push_back(line);
     for (const std::string& line : SlowLinksOf(RailChoices(rails, by_nccl), chosen)) {
       tuned.remarks.push_back(line);
     }
@@ -166,6 +169,19 @@ class Tuner {
     if (microseconds.empty()) return {};
     return {"start and end of " + support::Counted(CountOfRanks(), "rank") + " of a program by " +
             asked_.launch.choice.name + ": " + SummaryText(Summarize(microseconds))};
+  }
+
+  std::vector<std::string> Copies(const Change& chosen) {
+    Say("ddlrun: measuring copies between hosts and devices\n");
+    std::vector<std::string> options = OptionsFor(chosen);
+    options.emplace_back("--check=off");
+    std::vector<std::vector<CopyRow>> runs;
+    for (int run = 0; run < kRunsOfCopies; ++run) {
+      const TrialOutput output = runs_.Run(options, {benchmark_, "copies"}, kRunLimit);
+      if (!output.is_ok) return {"copies could not be measured: " + TrialRuns::LastLineOf(output)};
+      runs.push_back(ParseCopies(output.text));
+    }
+    return CopyRemarks(runs);
   }
 
   long long CountOfRanks() const {

@@ -47,6 +47,7 @@ require_benchmark() {
   [ "$status" -eq 0 ]
   [[ $output == *"network: eth1 is better"* ]]
   [[ $output == *"two nodes are one pair: no link can be told to be slow"* ]]
+  [[ $output == *"copies in the memory of the hosts, all ranks at once: "*" GB/s in the median, "*" GB/s of rank "[01]" on n"[12]* ]]
   cluster at n1 tc qdisc del dev eth0 root
   cluster at n2 tc qdisc del dev eth0 root
   # The old file with what is better, and its figures.
@@ -54,6 +55,7 @@ require_benchmark() {
   grep -qx 'launcher: srun' "$work/tuned.yaml"
   grep -qx '  UCX_NET_DEVICES: "eth1"' "$work/tuned.yaml"
   grep -qx '  NCCL_DEBUG: "WARN"' "$work/tuned.yaml"
+  grep -q '^# copies in the memory of the hosts, ' "$work/tuned.yaml"
   grep -qE '^  #   as it is: [0-9.]+ (us|ms|s) \(scatter [0-9.]+ (us|ms|s)\)' "$work/tuned.yaml"
   script second.sh 'ddlrun --site ./tuned.yaml --ranks-per-node 1 sh -c '\''echo "$RANK $UCX_NET_DEVICES"'\'''
   batch second.sh -N2

@@ -86,7 +86,7 @@ offers() {
   becomes 'ddldata verify --validation_s' 'ddldata verify --validation_s'
   becomes 'ddldata convert --bad_images=sk' 'ddldata convert --bad_images=skip '
   becomes 'ddldata convert DATA --train folder/o' 'ddldata convert DATA --train folder/one.yaml '
-  offers 'ddlbench ' allreduce compare extract loader predict repeat report startup step sweep variability
+  offers 'ddlbench ' allreduce compare copies extract loader predict repeat report startup step sweep variability
   becomes 'ddlbench sweep --repe' 'ddlbench sweep --repeats='
   becomes 'ddlbench extract --by=t' 'ddlbench extract --by=time '
   becomes 'ddlbench report --bas' 'ddlbench report --baseline='

@@ -124,7 +124,7 @@ TEST(AllPages, SayWhatIsAPathAndWhatIsAChoice) {
   EXPECT_EQ(ddlctl.commands[10].operands[1].value.shape, "RESULTS_DIR");
 
   const Page& ddlbench = PageOf(pages, "ddlbench");
-  ASSERT_EQ(ddlbench.commands.size(), 11U);
+  ASSERT_EQ(ddlbench.commands.size(), 12U);
   EXPECT_EQ(ddlbench.commands[1].operands[0].value.shape, "LOG_DIR");
   EXPECT_TRUE(ddlbench.commands[1].operands[0].may_repeat);
   EXPECT_THAT(Find(ddlbench.commands[1], "--by")->value.choices, ElementsAre("rate", "time"));

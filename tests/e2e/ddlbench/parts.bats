@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# The benchmarks of single parts: ddlbench loader, allreduce, step and startup.
+# The benchmarks of single parts: ddlbench loader, allreduce, copies, step and startup.
 
 # shellcheck disable=SC2154 # common.bash and run set them
 
@@ -68,6 +68,18 @@ END
   bench allreduce --backend=reference --comm=nccl
   [ "$status" -eq 78 ]
   [[ $messages == *"--comm=nccl cannot be: rank 0: computes without a GPU"* ]]
+}
+
+@test "copies: each rank has a row of all at once and one alone, and of each NUMA node if there are two" {
+  ranks 2 copies --bytes=1M --rounds=3 --backend=reference
+  echo "$output$messages"
+  [ "$status" -eq 0 ]
+  [[ $output == "# ddlbench copies: 1048576 bytes, the median of 3 copies each way, GB/s; reference"* ]]
+  local from wanted=(all bound) nodes=()
+  mapfile -t nodes < <(grep -lE '[0-9]' /sys/devices/system/node/node*/cpulist | sed 's/[^0-9]//g' | sort -n)
+  [ "${#nodes[@]}" -lt 2 ] || wanted+=("${nodes[@]}")
+  [ "$(awk '!/^#/ {print $1, $4}' <<< "$output")" = "$(for from in "${wanted[@]}"; do printf '%s\n' "0 $from" "1 $from"; done)" ]
+  awk '!/^#/ && (NF != 6 || $5 <= 0 || $6 <= 0) { bad = 1 } END { exit bad }' <<< "$output"
 }
 
 @test "loader: images/s by number of threads, of one rank and of two" {

@@ -19,7 +19,7 @@ refused() {
 }
 
 @test "a mistake is answered with what to type" {
-  refused 'a command is missing: sweep, extract, repeat, compare, report, variability, loader, allreduce, step, startup or predict'
+  refused 'a command is missing: sweep, extract, repeat, compare, report, variability, loader, allreduce, copies, step, startup or predict'
   refused 'did you mean extract?' extrct
   refused 'did you mean --steps?' sweep --step=30 w
   refused 'DIR is required' sweep
@@ -53,6 +53,9 @@ refused() {
   refused '--min_bytes=2 and --max_bytes=134217728: they must be from 4 to 1T' allreduce -b 2
   refused '--max_bytes' allreduce -e many
   refused '--factor=1 must be 2 or more' allreduce -f 1
+  refused '--bytes=0 must be from 1 to 16G' copies --bytes=0
+  refused '--rounds=0 must be from 1 to 100000' copies --rounds=0
+  refused 'abacus' copies --backend=abacus
   refused '--form' allreduce --form=imb
   refused 'did you mean --iterations?' allreduce --iteration=3
   refused '--steps=0 must be from 1' step --steps=0
@@ -87,7 +90,7 @@ refused() {
 @test "help and version" {
   run "$ddlbench" --help
   [ "$status" -eq 0 ]
-  [[ $output == *sweep*extract*repeat*compare*report*variability*loader*allreduce*step*startup*predict* ]]
+  [[ $output == *sweep*extract*repeat*compare*report*variability*loader*allreduce*copies*step*startup*predict* ]]
   run "$ddlbench" sweep --help
   [[ $output == *"--cases CASE,..."*"1n1g,1n4g,1n8g,2n8g,4n8g"*"Nodes and GPUs on each"* ]]
   run "$ddlbench" --version
