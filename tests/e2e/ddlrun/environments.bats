@@ -188,3 +188,39 @@ limit_cpus() {
   OMP_NUM_THREADS=7 in_group
   [ "$output" = "7 " ]
 }
+
+# A machine of two NUMA nodes, whose firmware says of its GPU 0000:3b:00.0 that it is on the first.
+make_machine() { # FOLDER
+  local cpus=$1/sys/devices/system/cpu nodes=$1/sys/devices/system/node gpu=$1/sys/bus/pci/devices/0000:3b:00.0 n
+  mkdir -p "$1/proc" "$gpu" "$cpus"/cpu{0..3}/topology "$nodes"/node{0,1}
+  echo 0-3 | tee "$cpus/online" > "$cpus/possible"
+  echo 0-1 | tee "$nodes/online" > "$nodes/possible"
+  for n in 0 1 2 3; do
+    printf '%x\n' $((1 << n)) | tee "$cpus/cpu$n/topology/thread_siblings" > "$cpus/cpu$n/topology/core_cpus"
+    printf '%x\n' $((3 << n / 2 * 2)) | tee "$cpus/cpu$n/topology/core_siblings" > "$cpus/cpu$n/topology/package_cpus"
+    echo $((n / 2)) > "$cpus/cpu$n/topology/physical_package_id"
+    echo $((n % 2)) > "$cpus/cpu$n/topology/core_id"
+  done
+  for n in 0 1; do
+    printf '%x\n' $((3 << n * 2)) > "$nodes/node$n/cpumap"
+    echo "Node $n MemTotal: 1000000 kB" > "$nodes/node$n/meminfo"
+  done
+  echo 0x030200 > "$gpu/class"
+  echo 0x10de | tee "$gpu/vendor" > "$gpu/subsystem_vendor"
+  echo 0x1db1 | tee "$gpu/device" > "$gpu/subsystem_device"
+  echo 0xa1 > "$gpu/revision"
+  echo 3 > "$gpu/local_cpus"
+  head -c 256 /dev/zero > "$gpu/config"
+}
+
+# What ddlrun --tune tells a user to type where copies are faster from the other NUMA node.
+@test "HWLOC_PCI_LOCALITY tells where a GPU is, and its rank is bound there" {
+  make_machine machine
+  export HWLOC_FSROOT=$PWD/machine HWLOC_COMPONENTS=linux,stop
+  run_ddlrun --dry-run --accelerators 1 --launcher=local -H localhost:1 true
+  echo "$output$messages"
+  [[ $output$messages == *"0     localhost  0      0    node 0  0-1    0-1"* ]]
+  HWLOC_PCI_LOCALITY="0000:3b 0x0000000c" run_ddlrun --dry-run --accelerators 1 --launcher=local -H localhost:1 true
+  echo "$output$messages"
+  [[ $output$messages == *"0     localhost  0      0    node 1  2-3    2-3"* ]]
+}
