@@ -18,7 +18,8 @@
 namespace trainer {
 
 // doc/formats.md says when it is raised.  A checkpoint of SGD is still written as format 1, which
-// older programs read; what another optimizer keeps they would take for momentum of SGD.
+// older programs read; what another optimizer keeps they would take for momentum of SGD.  Who
+// raises it says in manifest.cc (FormatOf) which checkpoints get which number.
 inline constexpr int kCheckpointFormat = 2;
 
 // The state of a run besides its tensors.  Random numbers are a function of seed and position
