@@ -213,9 +213,8 @@ support::Command CopiesCommand(BenchOptions& options) {
   return MakeCommand(
       options.command, BenchCommand::kCopies, "copies",
       "Measure how fast ranks copy between the host's memory and their devices: all at once, and "
-      "one "
-      "rank of each host at a time, from where it is bound and from each NUMA node. To be started "
-      "by ddlrun: ddlrun ddlbench copies",
+      "one rank of each host at a time, from where it is bound and from each NUMA node. To be "
+      "started by ddlrun: ddlrun ddlbench copies",
       {WithDefault({"--bytes", &values.bytes, "BYTES", "Of one copy"}, "64M"),
        {"--rounds", &values.rounds, "N", "Copies that are timed, each way"},
        {"--backend", &values.backend, "NAME",

@@ -43,12 +43,10 @@ std::unique_ptr<Communicator> MakeNccl(const AllReduceOptions& options, const Ra
 }
 
 std::vector<std::string> Devices(const Ranks& ranks, const Backend& backend) {
-  char host[256] = "";
-  ::gethostname(host, sizeof host - 1);
   const std::string own =
       FormatNcclDevice({.rank = ranks.self().rank,
                         .pid = ::getpid(),
-                        .host = ranks.self().host.empty() ? host : ranks.self().host,
+                        .host = ranks.host(),
                         .device = backend.is_host() ? 0 : ranks.self().local_rank,
                         .pci = backend.device_id(),
                         .name = backend.is_host() ? "CPU" : "GPU"});

@@ -3,7 +3,6 @@
 #include "bench/parts/copies.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -21,13 +20,6 @@ namespace {
 using trainer::Backend;
 using trainer::Communicator;
 using trainer::Error;
-
-std::string HostName(const Ranks& ranks) {
-  if (!ranks.self().host.empty()) return ranks.self().host;
-  char host[256] = "";
-  ::gethostname(host, sizeof host - 1);
-  return host;
-}
 
 double Rate(const CopiesOptions& options, trainer::Stream& stream,
             const std::function<void()>& before, const std::function<void()>& copy) {
@@ -88,7 +80,7 @@ int RunCopies(const CopiesOptions& options, Ranks& ranks, std::ostream& out) {
   trainer::BackendOptions backend_options;
   backend_options.local_rank = ranks.self().local_rank;
   const std::unique_ptr<Backend> backend = trainer::MakeBackend(options.backend, backend_options);
-  const std::string host = HostName(ranks);
+  const std::string host = ranks.host();
   const std::string device = backend->device_id().empty() ? "-" : backend->device_id();
   const auto print = [&](const std::string& from, const std::optional<CopyRates>& rates) {
     const std::vector<std::string> rows = trainer::GatherTexts(

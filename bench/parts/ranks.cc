@@ -2,6 +2,8 @@
 
 #include "bench/parts/ranks.h"
 
+#include <unistd.h>
+
 #include <exception>
 #include <utility>
 
@@ -14,6 +16,13 @@ Ranks::Ranks(trainer::EnvironmentLookup get)
       self_(trainer::ReadRank(get_)),
       communicator_(trainer::MakeCommunicator(
           trainer::MakeCommOptions(self_, trainer::StartedTasks(get_), /*spans=*/nullptr))) {}
+
+std::string Ranks::host() const {
+  if (!self_.host.empty()) return self_.host;
+  char name[256] = "";
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
 
 int Ranks::Run(const std::function<int()>& body, std::ostream& messages) {
   try {

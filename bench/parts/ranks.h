@@ -24,6 +24,8 @@ class Ranks {
   const launcher::RankInfo& self() const { return self_; }
   trainer::Communicator& communicator() const { return *communicator_; }
   bool is_root() const { return self_.rank == 0; }
+  // As the plan names it; of a rank that was started by hand what the machine calls itself.
+  std::string host() const;
   const trainer::EnvironmentLookup& environment() const { return get_; }
 
   // Calls `body`.  What one of several ranks throws is told to `messages`, and ends all of them.
