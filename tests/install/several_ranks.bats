@@ -83,6 +83,9 @@ refused() { # TEXT: a part of a line that says what is wrong
   instead_of ddltraind '[ "$RANK" != 1 ] || setsid sleep 1000 < /dev/null > /dev/null 2>&1 &' 'exec $real "$@"'
   several_ranks starts 2 1
   refused "start-1: left processes: [0-9]"
+  # What is killed may be there for a moment.
+  local tries
+  for ((tries = 0; tries < 50; tries++)); do left_here || break; sleep 0.1; done
   run ! left_here
 }
 
