@@ -144,7 +144,7 @@ foreign_mpirun() { # TEXT
   search_path="$PWD:$PATH" run_ddlrun --launcher=auto echo x
   [ "$output" = x ]
   [ "$SECONDS" -lt 25 ]
-  [ ! -e pid ] || have_ended "$(cat pid)"
+  [ ! -e pid ] || wait_for 10 have_ended "$(cat pid)"
 }
 
 @test "ranks on two nodes get their environment and their place in both orders" {
