@@ -69,9 +69,10 @@ CopyRates MeasureCopies(const CopiesOptions& options, Backend& backend,
 }
 
 std::string FormatCopyRow(int rank, const std::string& host, const std::string& device,
-                          const std::string& from, const CopyRates& rates) {
-  return fmt::format("{:6}  {:<16}  {:<14}  {:>5}  {:>9.2f}  {:>9.2f}\n", rank, host, device, from,
-                     rates.to_device, rates.to_host);
+                          const std::string& bridge, const std::string& from,
+                          const CopyRates& rates) {
+  return fmt::format("{:6}  {:<16}  {:<12}  {:<7}  {:>5}  {:>9.2f}  {:>9.2f}\n", rank, host, device,
+                     bridge, from, rates.to_device, rates.to_host);
 }
 
 int RunCopies(const CopiesOptions& options, Ranks& ranks, std::ostream& out) {
@@ -82,9 +83,11 @@ int RunCopies(const CopiesOptions& options, Ranks& ranks, std::ostream& out) {
   const std::unique_ptr<Backend> backend = trainer::MakeBackend(options.backend, backend_options);
   const std::string host = ranks.host();
   const std::string device = backend->device_id().empty() ? "-" : backend->device_id();
+  const std::string bridge = HostBridgeOf("", backend->device_id());
   const auto print = [&](const std::string& from, const std::optional<CopyRates>& rates) {
     const std::vector<std::string> rows = trainer::GatherTexts(
-        communicator, rates ? FormatCopyRow(ranks.self().rank, host, device, from, *rates) : "");
+        communicator,
+        rates ? FormatCopyRow(ranks.self().rank, host, device, bridge, from, *rates) : "");
     if (!ranks.is_root()) return;
     for (const std::string& row : rows) out << row;
     out << std::flush;
@@ -92,7 +95,7 @@ int RunCopies(const CopiesOptions& options, Ranks& ranks, std::ostream& out) {
   if (ranks.is_root()) {
     out << fmt::format("# ddlbench copies: {} bytes, the median of {} copies each way, GB/s; {}\n",
                        options.bytes, options.rounds, backend->description())
-        << "#  rank  host              device           from  to device    to host\n"
+        << "#  rank  host              device        bridge    from  to device    to host\n"
         << std::flush;
   }
   print("all", MeasureCopies(options, *backend, [&] { communicator.Barrier(); }));

@@ -25,14 +25,15 @@ struct CopyRates {
 };
 
 // The calling thread's memory is where the thread is: of a GPU it is pinned.  `before` is called
-// before each copy, the same number of times whatever happens.
+// before each copy.
 CopyRates MeasureCopies(const CopiesOptions& options, trainer::Backend& backend,
                         const std::function<void()>& before);
 
 // A row of the table.  `from` is "all": where the rank is bound, all at once; "bound": there, alone
-// on its host; or a NUMA node, alone.
+// on its host; or a NUMA node, alone.  `bridge`: HostBridgeOf the device.
 std::string FormatCopyRow(int rank, const std::string& host, const std::string& device,
-                          const std::string& from, const CopyRates& rates);
+                          const std::string& bridge, const std::string& from,
+                          const CopyRates& rates);
 
 // Prints the table to `out`, on rank 0.  NUMA nodes on which a rank may not run are left out.
 // Returns 0.  Throws trainer::Error.

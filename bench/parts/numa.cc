@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
@@ -55,6 +56,21 @@ std::vector<NumaCpus> ReadNumaCpus(const std::string& root) {
   std::sort(nodes.begin(), nodes.end(),
             [](const NumaCpus& a, const NumaCpus& b) { return a.number < b.number; });
   return nodes;
+}
+
+std::string HostBridgeOf(const std::string& root, const std::string& device) {
+  std::string name = device;
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  std::error_code error;
+  const std::filesystem::path path =
+      std::filesystem::canonical(root + "/sys/bus/pci/devices/" + name, error);
+  if (error || device.empty()) return "-";
+  for (const std::filesystem::path& part : path) {  // .../pci0000:3a/0000:3a:00.0/0000:3b:00.0
+    const std::string text = part.string();
+    if (text.starts_with("pci") && text.find(':') != std::string::npos) return text.substr(3);
+  }
+  return "-";
 }
 
 OnCpus::OnCpus(const std::vector<int>& cpus)

@@ -15,8 +15,13 @@ struct NumaCpus {
 };
 
 // Those that have CPUs, by their numbers; `root` is put in front of /sys, for tests; "" is the
-// machine itself.  None where the kernel lists none.
+// machine itself.  None where the kernel lists none.  Throws rankfile::ParseError for a list that
+// is none.
 std::vector<NumaCpus> ReadNumaCpus(const std::string& root);
+
+// The bus of the host bridge, "0000:3a", behind which the PCI device "0000:3B:00.0" is, through
+// whatever bridges: hwloc knows places of these buses alone.  "-" where the kernel does not tell.
+std::string HostBridgeOf(const std::string& root, const std::string& device);
 
 // For as long as this lives, the calling thread runs on `cpus` and takes memory of where it runs;
 // then as before.  A thread may leave where it was bound, but not the CPUs that its control group

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <set>
 #include <sstream>
 
 #include "launcher/tune/figures.h"
@@ -33,8 +34,20 @@ std::string Who(const CopyRow& row) {
          (row.device == "-" ? "" : " (" + row.device + ")");
 }
 
-// "0004:04" of "0004:04:00.0", as hwloc names a bus.
-std::string BusOf(const std::string& device) { return device.substr(0, device.rfind(':')); }
+// What tells hwloc where the devices behind these host bridges are. A bridge that hosts have at
+// different nodes is left out: the variable is the same for all.
+std::string HwlocAdvice(const std::map<std::string, std::set<int>>& nodes_of_bridge) {
+  std::string places;
+  for (const auto& [bridge, nodes] : nodes_of_bridge) {
+    if (nodes.size() != 1 || bridge == "-") continue;
+    places += (places.empty() ? "" : ";") + bridge +
+              " $(hwloc-calc -p numa:" + std::to_string(*nodes.begin()) + ")";
+  }
+  if (places.empty()) {
+    return "if hwloc does not know better, HWLOC_PCI_LOCALITY tells it, on each host (its manual)";
+  }
+  return "if hwloc does not know better, tell it: export HWLOC_PCI_LOCALITY=\"" + places + "\"";
+}
 
 // The NUMA node from where copies are faster than from where the rank is bound, by kFarAway and by
 // more than the scatter; kBound for none.
@@ -72,7 +85,9 @@ std::vector<CopyRow> ParseCopies(const std::string& text) {
     std::string rest;
     double to_device = 0;
     double to_host = 0;
-    if (!(words >> row.rank >> row.host >> row.device >> from >> to_device >> to_host)) continue;
+    if (!(words >> row.rank >> row.host >> row.device >> row.bridge >> from >> to_device >>
+          to_host))
+      continue;
     const std::optional<int> node = support::WholeNumber<int>(from);
     if (!node && from != "all" && from != "bound") continue;
     if (words >> rest || to_device <= 0 || to_host <= 0) continue;
@@ -113,6 +128,7 @@ std::vector<std::string> CopyRemarks(const std::vector<std::vector<CopyRow>>& ru
 
   std::vector<std::string> far;
   std::vector<std::string> slow;
+  std::map<std::string, std::set<int>> nodes_of_bridge;
   for (const auto& [rank, copies] : ranks) {
     const auto alone = copies.times.find(kBound);
     const bool has_device = copies.row->device != "-" && alone != copies.times.end();
@@ -120,19 +136,17 @@ std::vector<std::string> CopyRemarks(const std::vector<std::vector<CopyRow>>& ru
     const int nearer = has_device ? NearerNode(copies, bound) : kBound;
     const Summary now = Summarize(copies.times.at(kAll));
     if (nearer >= 0) {
-      const std::string bus = BusOf(copies.row->device);
+      nodes_of_bridge[copies.row->bridge].insert(nearer);
       far.push_back(Who(*copies.row) + " is bound far from its device: " + RateText(Rate(bound)) +
                     ", from NUMA node " + std::to_string(nearer) + " " +
-                    RateText(Rate(Summarize(copies.times.at(nearer)))) +
-                    "; if hwloc does not know better, tell it: export "
-                    "HWLOC_PCI_LOCALITY=\"" +
-                    bus + " $(hwloc-calc -p numa:" + std::to_string(nearer) + ")\"");
+                    RateText(Rate(Summarize(copies.times.at(nearer)))));
     } else if (Rate(now) < kSlowCopies * median) {
       slow.push_back(Who(*copies.row) + " copies at " + RateText(Rate(now)) + ", the median has " +
                      RateText(median) + ": is its link narrower, or its memory slower?");
     }
   }
   Name(far, "bound far from their devices", lines);
+  if (!far.empty()) lines.push_back(HwlocAdvice(nodes_of_bridge));
   Name(slow, "slow copies", lines);
   return lines;
 }

@@ -26,6 +26,7 @@ struct CopyRow {
   int rank = 0;
   std::string host;
   std::string device;  // "0000:3b:00.0"; "-": none, memory of the host
+  std::string bridge;  // "0000:3a", its host bridge; "-": not known
   int from = kAll;     // kAll, kBound or a NUMA node
   double rate = 0;     // GB/s there and back: bytes both ways in the time of both
 };

@@ -54,8 +54,8 @@ TEST(MeasureCopies, AreRatesOfBothWaysOnAllRanks) {
 }
 
 TEST(FormatCopyRow, IsARowThatTuneReads) {
-  EXPECT_EQ(FormatCopyRow(3, "n2", "0004:04:00.0", "bound", {12.345, 6}),
-            "     3  n2                0004:04:00.0    bound      12.35       6.00\n");
+  EXPECT_EQ(FormatCopyRow(3, "n2", "0004:04:00.0", "0004:00", "bound", {12.345, 6}),
+            "     3  n2                0004:04:00.0  0004:00  bound      12.35       6.00\n");
 }
 
 }  // namespace

@@ -41,6 +41,22 @@ TEST(ReadNumaCpus, AreTheNodesThatHaveCpus) {
   EXPECT_THAT(ReadNumaCpus((folder.path() / "nothing").string()), IsEmpty());
 }
 
+// As on most machines: the device is behind a root port, and that behind the host bridge.
+TEST(HostBridgeOf, IsFoundThroughOtherBridges) {
+  namespace fs = std::filesystem;
+  const trainer::TemporaryFolder folder;
+  const fs::path sys = folder.path() / "sys";
+  const fs::path device = sys / "devices/pci0000:3a/0000:3a:00.0/0000:3b:00.0";
+  fs::create_directories(device);
+  fs::create_directories(sys / "bus/pci/devices");
+  fs::create_symlink(device, sys / "bus/pci/devices/0000:3b:00.0");
+  const std::string root = folder.path().string();
+  EXPECT_EQ(HostBridgeOf(root, "0000:3B:00.0"), "0000:3a");
+  EXPECT_EQ(HostBridgeOf(root, "0000:3b:00.0"), "0000:3a");
+  EXPECT_EQ(HostBridgeOf(root, "0000:3c:00.0"), "-");
+  EXPECT_EQ(HostBridgeOf(root, ""), "-");
+}
+
 std::vector<int> AllowedCpus() {
   cpu_set_t set;
   CPU_ZERO(&set);

@@ -78,8 +78,8 @@ END
   local from wanted=(all bound) nodes=()
   mapfile -t nodes < <(grep -lE '[0-9]' /sys/devices/system/node/node*/cpulist | sed 's/[^0-9]//g' | sort -n)
   [ "${#nodes[@]}" -lt 2 ] || wanted+=("${nodes[@]}")
-  [ "$(awk '!/^#/ {print $1, $4}' <<< "$output")" = "$(for from in "${wanted[@]}"; do printf '%s\n' "0 $from" "1 $from"; done)" ]
-  awk '!/^#/ && (NF != 6 || $5 <= 0 || $6 <= 0) { bad = 1 } END { exit bad }' <<< "$output"
+  [ "$(awk '!/^#/ {print $1, $5}' <<< "$output")" = "$(for from in "${wanted[@]}"; do printf '%s\n' "0 $from" "1 $from"; done)" ]
+  awk '!/^#/ && (NF != 7 || $6 <= 0 || $7 <= 0) { bad = 1 } END { exit bad }' <<< "$output"
 }
 
 @test "loader: images/s by number of threads, of one rank and of two" {

@@ -189,10 +189,10 @@ limit_cpus() {
   [ "$output" = "7 " ]
 }
 
-# A machine of two NUMA nodes, whose firmware says of its GPU 0000:3b:00.0 that it is on the first.
+# A machine of two NUMA nodes, whose firmware says of its GPU 0000:3b:00.0, behind a root port, that it is on the first.
 make_machine() { # FOLDER
-  local cpus=$1/sys/devices/system/cpu nodes=$1/sys/devices/system/node gpu=$1/sys/bus/pci/devices/0000:3b:00.0 n
-  mkdir -p "$1/proc" "$gpu" "$cpus"/cpu{0..3}/topology "$nodes"/node{0,1}
+  local cpus=$1/sys/devices/system/cpu nodes=$1/sys/devices/system/node gpu=$1/sys/bus/pci/devices/0000:3b:00.0 port=$1/sys/bus/pci/devices/0000:3a:00.0 n
+  mkdir -p "$1/proc" "$gpu" "$port" "$cpus"/cpu{0..3}/topology "$nodes"/node{0,1}
   echo 0-3 | tee "$cpus/online" > "$cpus/possible"
   echo 0-1 | tee "$nodes/online" > "$nodes/possible"
   for n in 0 1 2 3; do
@@ -211,16 +211,20 @@ make_machine() { # FOLDER
   echo 0xa1 > "$gpu/revision"
   echo 3 > "$gpu/local_cpus"
   head -c 256 /dev/zero > "$gpu/config"
+  cp "$gpu"/* "$port"
+  echo 0x060400 > "$port/class"
+  # Of the header: a bridge, the bus that it is on, and the only one behind it.
+  { head -c 14 /dev/zero; printf '\001'; head -c 9 /dev/zero; printf '\072\073\073'; head -c 229 /dev/zero; } > "$port/config"
 }
 
-# What ddlrun --tune tells a user to type where copies are faster from the other NUMA node.
+# What ddlrun --tune tells a user to type where copies are faster from the other NUMA node: hwloc knows places of host bridges alone.
 @test "HWLOC_PCI_LOCALITY tells where a GPU is, and its rank is bound there" {
   make_machine machine
   export HWLOC_FSROOT=$PWD/machine HWLOC_COMPONENTS=linux,stop
   run_ddlrun --dry-run --accelerators 1 --launcher=local -H localhost:1 true
   echo "$output$messages"
   [[ $output$messages == *"0     localhost  0      0    node 0  0-1    0-1"* ]]
-  HWLOC_PCI_LOCALITY="0000:3b 0x0000000c" run_ddlrun --dry-run --accelerators 1 --launcher=local -H localhost:1 true
+  HWLOC_PCI_LOCALITY="0000:3a 0x0000000c;0000:80 0x00000003" run_ddlrun --dry-run --accelerators 1 --launcher=local -H localhost:1 true
   echo "$output$messages"
   [[ $output$messages == *"0     localhost  0      0    node 1  2-3    2-3"* ]]
 }
