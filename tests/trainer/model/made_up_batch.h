@@ -40,21 +40,22 @@ class MadeUpBatch {
     input_.pixels = reinterpret_cast<const std::uint8_t*>(pixels_.data());
     input_.mirror = reinterpret_cast<const std::uint8_t*>(mirror_.data());
     input_.labels = reinterpret_cast<const std::int32_t*>(labels_.data());
-    loss_.valid = batch;
-    input_.loss = &loss_;
+    loss_ = upload(std::vector<LossParameters>{{.valid = batch}});
+    input_.loss = reinterpret_cast<const LossParameters*>(loss_.data());
   }
 
   MadeUpBatch(const MadeUpBatch&) = delete;
   MadeUpBatch& operator=(const MadeUpBatch&) = delete;
 
   const InputBatch& input() const { return input_; }
-  LossParameters& loss() { return loss_; }
+  // For the Forward calls that follow, on a back end whose memory is the host's.
+  LossParameters& loss() { return *reinterpret_cast<LossParameters*>(loss_.data()); }
 
  private:
   Buffer pixels_;
   Buffer mirror_;
   Buffer labels_;
-  LossParameters loss_;
+  Buffer loss_;
   InputBatch input_;
 };
 

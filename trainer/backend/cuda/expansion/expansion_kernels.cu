@@ -39,9 +39,12 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
   LoadCoefficients(call, shared);
   FilterOperand<T, cores> filter[Of::kSteps];
   LoadFilter(static_cast<const T*>(call.filter), first_filter, shared, filter);
-  TileSum diff_filter[kColumnTiles] = {};  // rows kEdge * warp and on
-  for (int i = 0; i < 2 * kOwnColumns && warp < Of::kFirstShare; ++i) {
-    shared.sums[i / kOwnColumns][i % kOwnColumns][thread] = 0;
+  // Of the filter's gradient: two by two tiles.
+  const int own_filters = warp / 2 * 2 * kEdge;
+  const int own_channels = warp % 2 * 2 * kEdge;
+  TileSum diff_filter[2][2] = {};
+  for (int i = 0; i < 2 * kColumnPairs && warp < Of::kFirstShare; ++i) {
+    shared.sums[i / kColumnPairs][i % kColumnPairs][thread] = make_float2(0, 0);
   }
 
   // From the end: what the pass of sums has read last is still in the cache.
@@ -57,21 +60,26 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
 
 #pragma unroll
     for (int depth = 0; depth < Of::kPixels; depth += kEdge) {
-      Operand<T, cores, Side::kA, Neighbours::kEdge> gradient;
-      LoadOperand(
-          [&](int line, int part) {
-            return shared.wide + (depth + line) * kWideRow + warp * kEdge + part * 8;
-          },
-          gradient);
+      Operand<T, cores, Side::kA, Neighbours::kEdge> gradient[2];
 #pragma unroll
-      for (int tile = 0; tile < kColumnTiles; ++tile) {
+      for (int of = 0; of < 2; ++of) {
+        LoadOperand(
+            [&](int line, int part) {
+              return shared.wide + (depth + line) * kWideRow + own_filters + of * kEdge + part * 8;
+            },
+            gradient[of]);
+      }
+#pragma unroll
+      for (int tile = 0; tile < 2; ++tile) {
         Operand<T, cores, Side::kB, Neighbours::kEdge> src;
         LoadOperand(
             [&](int line, int part) {
-              return shared.src + (depth + line) * kNarrowRow + tile * kEdge + part * 8;
+              return shared.src + (depth + line) * kNarrowRow + own_channels + tile * kEdge +
+                     part * 8;
             },
             src);
-        MultiplyAdd(gradient, src, diff_filter[tile]);
+#pragma unroll
+        for (int of = 0; of < 2; ++of) MultiplyAdd(gradient[of], src, diff_filter[of][tile]);
       }
     }
     TileSum sum = {};
@@ -108,24 +116,28 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
 
   float* partial = call.scratch + static_cast<std::int64_t>(blockIdx.x) * kPartialFloats;
 #pragma unroll
-  for (int tile = 0; tile < kColumnTiles; ++tile) {
+  for (int tile = 0; tile < 4; ++tile) {
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
-      partial[(warp * kEdge + TileRow<cores>(i)) * kChannels + tile * kEdge +
-              TileColumn<cores>(i)] = diff_filter[tile].values[i];
+      const int row = own_filters + tile / 2 * kEdge + TileRow<cores>(i);
+      const int column = own_channels + tile % 2 * kEdge + TileColumn<cores>(i);
+      partial[row * kChannels + column] = diff_filter[tile / 2][tile % 2].values[i];
     }
   }
   __shared__ float of_tiles[Of::kPixelTiles][2][kChannels];
   if (warp < Of::kFirstShare) {
 #pragma unroll
-    for (int value = 0; value < 8; ++value) {
-      if (value % 4 >= 2) continue;  // the columns of the two values before
-      const int own = OwnColumn(value);
-      const float products = OverRows<cores>(shared.sums[0][own][thread]);
-      const float sum = OverRows<cores>(shared.sums[1][own][thread]);
-      if (TileRow<cores>(0) != 0) continue;
-      of_tiles[row / kEdge][0][columns + TileColumn<cores>(value)] = products;
-      of_tiles[row / kEdge][1][columns + TileColumn<cores>(value)] = sum;
+    for (int pair = 0; pair < kColumnPairs; ++pair) {
+#pragma unroll
+      for (int kind = 0; kind < 2; ++kind) {
+        const float2 own = shared.sums[kind][pair][thread];
+        const float left = OverRows<cores>(own.x);
+        const float right = OverRows<cores>(own.y);
+        if (TileRow<cores>(0) != 0) continue;
+        float* to = of_tiles[row / kEdge][kind] + columns + TileColumn<cores>(4 * pair);
+        to[0] = left;
+        to[1] = right;
+      }
     }
   }
   __syncthreads();

@@ -17,8 +17,9 @@ constexpr int kFilters = kExpansionFilters;
 constexpr int kEdge = 16;  // of the tiles of a product
 constexpr int kBlockThreads = 512;
 constexpr int kWarps = kBlockThreads / 32;
-static_assert(kWarps * kEdge == kFilters);
 constexpr int kColumnTiles = kChannels / kEdge;
+// Of the filter's gradient each warp has two by two tiles.
+static_assert(kWarps * 2 * kEdge * 2 * kEdge == kFilters * kChannels && kChannels == 4 * kEdge);
 // Rows in shared memory are an odd number of parts of 16 bytes long (tile_product.cuh).
 constexpr int kWideRow = kFilters + 8;
 constexpr int kNarrowRow = kChannels + 8;
@@ -37,9 +38,9 @@ struct Turn {
   static constexpr int kNarrowPairs = kPixels * kChannels / 2 / kBlockThreads;
 };
 
-// The four columns of a thread in a tile, of which values 2 * i and 2 * i + 1 of TileSum have two.
-constexpr int kOwnColumns = 4;
-__device__ inline int OwnColumn(int value) { return value / 4 * 2 + value % 2; }
+// The columns of a thread in a tile: values 4 * i and 4 * i + 1 of TileSum have two neighbours, and
+// so have the two behind.
+constexpr int kColumnPairs = 2;
 
 template <typename T, TensorCores cores>
 struct Shared {
@@ -48,24 +49,30 @@ struct Shared {
   alignas(16) T src[kPixels * kNarrowRow];     // what the convolution reads
   alignas(16) T before[kPixels * kNarrowRow];  // what the batch norm before it has read
   float shares[kWarps - Turn<cores>::kFirstShare][8][32];
-  // Of the gradient that goes out: of each thread's columns the products, then the sums.
-  float sums[2][kOwnColumns][Turn<cores>::kFirstShare * 32];
-  // Channel 8 * j + i at [i][j]: neighbouring threads, each with eight channels, read neighbours.
-  float mean[8][kFilters / 8], of_gradient[8][kFilters / 8];
-  float of_input[8][kFilters / 8], rest[8][kFilters / 8];
-  float mean_before[kChannels], inverse[kChannels], factor[kChannels], shift[kChannels];
+  // Of the gradient that goes out: of two neighbouring columns of each thread the products, then
+  // the sums.
+  float2 sums[2][kColumnPairs][Turn<cores>::kFirstShare * 32];
+  // Channels 8 * j + 2 * i and the next at [i][j]: neighbouring threads, each with eight channels,
+  // read neighbours.  The gradient behind is of_gradient * gradient + of_input * input + rest.
+  float2 of_gradient[4][kFilters / 8], of_input[4][kFilters / 8], rest[4][kFilters / 8];
+  alignas(8) float mean_before[kChannels], inverse[kChannels], factor[kChannels], shift[kChannels];
 };
 
 template <typename T, TensorCores cores>
 __device__ inline void LoadCoefficients(const ExpansionBackward& call, Shared<T, cores>& shared) {
   const int thread = static_cast<int>(threadIdx.x);
-  const int i = thread % 8;
-  const int j = thread / 8;
-  if (thread < kFilters) {
-    shared.mean[i][j] = call.means[thread];
-    shared.of_gradient[i][j] = call.coefficients[thread];
-    shared.of_input[i][j] = call.coefficients[kFilters + thread];
-    shared.rest[i][j] = call.coefficients[2 * kFilters + thread];
+  if (thread < kFilters / 2) {
+    const int i = thread % 4;
+    const int j = thread / 4;
+    const auto two = [&](const float* of) {
+      return make_float2(of[2 * thread], of[2 * thread + 1]);
+    };
+    const float2 of_input = two(call.coefficients + kFilters);
+    const float2 rest = two(call.coefficients + 2 * kFilters);
+    const float2 mean = two(call.means);
+    shared.of_gradient[i][j] = two(call.coefficients);
+    shared.of_input[i][j] = of_input;
+    shared.rest[i][j] = make_float2(rest.x - of_input.x * mean.x, rest.y - of_input.y * mean.y);
   }
   if (thread < kChannels) {
     const float inverse = call.saved[kChannels + thread];
@@ -165,48 +172,51 @@ template <typename T, TensorCores cores>
 __device__ inline void Apply(const ExpansionBackward& call, int first, int next, int pixels,
                              Loaded<T, cores>& loaded, Shared<T, cores>& shared) {
   const int thread = static_cast<int>(threadIdx.x);
-  ForRows<Turn<cores>::kWideEights>([&](int e, int row) {
-    const int group = thread % 32;
-    Eight<T> dx = {};
-    if (first + row < pixels) {
-      Eight<T> gradient;
+  const int group = thread % 32;
+  // The coefficients of a pair of channels are read once for all rows, since it is shared memory
+  // that this kernel waits for.  In place of what was loaded comes what goes out.
 #pragma unroll
-      for (int pair = 0; pair < 4; ++pair) {
-        const unsigned passes = loaded.mask[e] >> 2 * pair;
-        gradient.words[pair] =
-            loaded.gradient[e].words[pair] &
-            (((passes & 1U) != 0 ? 0xFFFFU : 0U) + ((passes & 2U) != 0 ? 0xFFFF0000U : 0U));
-        const float2 g = ToFloats(gradient.words[pair], T{});
-        const float2 x = ToFloats(loaded.convolved[e].words[pair], T{});
-        const auto differentiate = [&](int i, float of_gradient, float of_convolved) {
-          return shared.of_gradient[i][group] * of_gradient +
-                 shared.of_input[i][group] * (of_convolved - shared.mean[i][group]) +
-                 shared.rest[i][group];
-        };
-        dx.words[pair] =
-            ToWord(differentiate(2 * pair, g.x, x.x), differentiate(2 * pair + 1, g.y, x.y), T{});
-      }
-      if (call.diff_residual != nullptr) {
-        StoreEight(gradient, static_cast<T*>(call.diff_residual) +
-                                 static_cast<std::int64_t>(first + row) * kFilters + group * 8);
-      }
+  for (int pair = 0; pair < 4; ++pair) {
+    const float2 of_gradient = shared.of_gradient[pair][group];
+    const float2 of_input = shared.of_input[pair][group];
+    const float2 rest = shared.rest[pair][group];
+    ForRows<Turn<cores>::kWideEights>([&](int e, int /*row*/) {
+      const unsigned passes = loaded.mask[e] >> 2 * pair;
+      unsigned& gradient = loaded.gradient[e].words[pair];
+      unsigned& input = loaded.convolved[e].words[pair];
+      gradient &= ((passes & 1U) != 0 ? 0xFFFFU : 0U) + ((passes & 2U) != 0 ? 0xFFFF0000U : 0U);
+      const float2 g = ToFloats(gradient, T{});
+      const float2 x = ToFloats(input, T{});
+      input = ToWord(of_gradient.x * g.x + (of_input.x * x.x + rest.x),
+                     of_gradient.y * g.y + (of_input.y * x.y + rest.y), T{});
+    });
+  }
+  ForRows<Turn<cores>::kWideEights>([&](int e, int row) {
+    const bool is_there = first + row < pixels;
+    if (is_there && call.diff_residual != nullptr) {
+      StoreEight(loaded.gradient[e], static_cast<T*>(call.diff_residual) +
+                                         static_cast<std::int64_t>(first + row) * kFilters +
+                                         group * 8);
     }
-    StoreEight(dx, shared.wide + row * kWideRow + group * 8);
+    StoreEight(is_there ? loaded.convolved[e] : Eight<T>{},
+               shared.wide + row * kWideRow + group * 8);
     LoadEights(call, next, e, pixels, loaded);
   });
+  const int channel = thread % 32 * 2;
+  const auto two = [&](const float* of) { return *reinterpret_cast<const float2*>(of + channel); };
+  const float2 mean = two(shared.mean_before);
+  const float2 factor = two(shared.factor);
+  const float2 shift = two(shared.shift);
   ForRows<Turn<cores>::kNarrowPairs>([&](int e, int row) {
-    const int channel = thread % 32 * 2;
     unsigned before = 0;
     unsigned src = 0;
     if (first + row < pixels) {
       before = loaded.before[e];
       const float2 x = ToFloats(before, T{});
-      const auto normalize = [&](int c, float value) {
-        const float moved = value - shared.mean_before[c];
-        const float normed = moved * shared.factor[c] + shared.shift[c];
-        return normed < 0 ? 0.0F : normed;  // what is not a number stays it
-      };
-      src = ToWord(normalize(channel, x.x), normalize(channel + 1, x.y), T{});
+      const float left = (x.x - mean.x) * factor.x + shift.x;
+      const float right = (x.y - mean.y) * factor.y + shift.y;
+      // What is not a number stays it.
+      src = ToWord(left < 0 ? 0.0F : left, right < 0 ? 0.0F : right, T{});
     }
     *reinterpret_cast<unsigned*>(shared.before + row * kNarrowRow + channel) = before;
     *reinterpret_cast<unsigned*>(shared.src + row * kNarrowRow + channel) = src;
@@ -220,32 +230,40 @@ template <typename T, TensorCores cores>
 __device__ inline void Finish(const ExpansionBackward& call, int first, int pixels, int columns,
                               const unsigned (&before)[4], const TileSum& sum,
                               Shared<T, cores>& shared) {
+  const int thread = static_cast<int>(threadIdx.x);
 #pragma unroll
-  for (int pair = 0; pair < 4; ++pair) {
-    const int row = TileRow<cores>(2 * pair);
-    const int column = columns + TileColumn<cores>(2 * pair);
-    const float2 x = ToFloats(before[pair], T{});
-    float normalized[2];
-    float gradient[2];
+  for (int half = 0; half < 2; ++half) {
+    // Pairs 2 * half and 2 * half + 1 have the same columns.
+    const int column = columns + TileColumn<cores>(4 * half);
+    const auto two = [&](const float* of) { return *reinterpret_cast<const float2*>(of + column); };
+    const float2 mean = two(shared.mean_before);
+    const float2 inverse = two(shared.inverse);
+    const float2 factor = two(shared.factor);
+    const float2 shift = two(shared.shift);
+    float2 products = {};
+    float2 sums = {};
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const float moved = (i == 0 ? x.x : x.y) - shared.mean_before[column + i];
-      const bool passes = moved * shared.factor[column + i] + shared.shift[column + i] > 0;
-      normalized[i] = moved * shared.inverse[column + i];
-      gradient[i] = passes ? sum.values[2 * pair + i] : 0.0F;
+    for (int pair = 2 * half; pair < 2 * half + 2; ++pair) {
+      const int row = TileRow<cores>(2 * pair);
+      const float2 x = ToFloats(before[pair], T{});
+      const float2 moved = make_float2(x.x - mean.x, x.y - mean.y);
+      const float* values = sum.values + 2 * pair;
+      const unsigned word = ToWord(moved.x * factor.x + shift.x > 0 ? values[0] : 0.0F,
+                                   moved.y * factor.y + shift.y > 0 ? values[1] : 0.0F, T{});
+      if (first + row >= pixels) continue;
+      *reinterpret_cast<unsigned*>(static_cast<T*>(call.diff_src) +
+                                   static_cast<std::int64_t>(first + row) * kChannels + column) =
+          word;
+      const float2 stored = ToFloats(word, T{});
+      products.x += stored.x * (moved.x * inverse.x);
+      products.y += stored.y * (moved.y * inverse.y);
+      sums.x += stored.x;
+      sums.y += stored.y;
     }
-    const unsigned word = ToWord(gradient[0], gradient[1], T{});
-    if (first + row >= pixels) continue;
-    *reinterpret_cast<unsigned*>(static_cast<T*>(call.diff_src) +
-                                 static_cast<std::int64_t>(first + row) * kChannels + column) =
-        word;
-    const float2 stored = ToFloats(word, T{});
-    const int own = OwnColumn(2 * pair);
-    const int thread = static_cast<int>(threadIdx.x);
-    shared.sums[0][own][thread] += stored.x * normalized[0];
-    shared.sums[0][own + 1][thread] += stored.y * normalized[1];
-    shared.sums[1][own][thread] += stored.x;
-    shared.sums[1][own + 1][thread] += stored.y;
+    float2& all_products = shared.sums[0][half][thread];
+    float2& all_sums = shared.sums[1][half][thread];
+    all_products = make_float2(all_products.x + products.x, all_products.y + products.y);
+    all_sums = make_float2(all_sums.x + sums.x, all_sums.y + sums.y);
   }
 }
 
