@@ -25,8 +25,7 @@ template <typename T>
 struct BackwardMemory {
   static constexpr int kPixelElements = kChannels + 8;  // odd numbers of 16 bytes
   static constexpr int kLineElements = kFilterLine + 8;
-  // The gradient of the convolution's result is of_gradient * gradient + of_input * result + rest.
-  float of_gradient[kChannels], of_input[kChannels], rest[kChannels];
+  float mean[kChannels], of_gradient[kChannels], of_input[kChannels], rest[kChannels];
   // Of the ReLU's result, then of the convolution's.
   alignas(16) T gradient[kRows * kTileColumns * kPixelElements];
   alignas(16) T lines[kChannels * kLineElements];
@@ -43,9 +42,10 @@ __device__ inline void LoadOnce(const T* lines, const float* means, const Backwa
                memory.lines + i / kParts * BackwardMemory<T>::kLineElements + i % kParts * 8);
   }
   if (thread >= kChannels) return;
+  memory.mean[thread] = means[thread];
   memory.of_gradient[thread] = by.of_gradient[thread];
   memory.of_input[thread] = by.of_input[thread];
-  memory.rest[thread] = by.rest[thread] - by.of_input[thread] * means[thread];
+  memory.rest[thread] = by.rest[thread];
 }
 
 // From the pool's windows to its pixels.  A thread has a quad and eight channels.
@@ -105,6 +105,7 @@ __device__ __forceinline__ void Differentiate(const Patch<T, kRows>& patch, cons
       const int channel = first_channel + tile * 16 + TileColumn<cores>(i);
       const int column = TileRow<cores>(i);
       const auto two = [&](const float* of) { return make_float2(of[channel], of[channel + 1]); };
+      const float2 mean = two(memory.mean);
       const float2 of_gradient = two(memory.of_gradient);
       const float2 of_input = two(memory.of_input);
       const float2 rest = two(memory.rest);
@@ -117,8 +118,9 @@ __device__ __forceinline__ void Differentiate(const Patch<T, kRows>& patch, cons
             channel);
         const float2 gradient = ToFloats(*word, T{});
         const float* values = x[of][tile].values + i;
-        const float first = of_gradient.x * gradient.x + (of_input.x * values[0] + rest.x);
-        const float second = of_gradient.y * gradient.y + (of_input.y * values[1] + rest.y);
+        const float first = of_gradient.x * gradient.x + of_input.x * (values[0] - mean.x) + rest.x;
+        const float second =
+            of_gradient.y * gradient.y + of_input.y * (values[1] - mean.y) + rest.y;
         *word = is_there ? ToWord(first, second, T{}) : 0U;
       }
     }
