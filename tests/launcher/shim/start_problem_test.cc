@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "launcher/shim/run_program.h"
+#include "tests/support/emulated.h"
 
 namespace launcher {
 namespace {
@@ -29,6 +30,7 @@ using testing::HasSubstr;
 
 constexpr char kFolders[] = "/usr/bin:/bin";
 constexpr char kStarted[] = "started";
+constexpr char kStartsOthers[] = "Linux starts programs of the real processor, too";
 
 struct ElfParts {
   unsigned char word = ELFCLASS64;
@@ -152,6 +154,7 @@ std::string NameOfNode() {
 }
 
 TEST_F(StartProblem, NamesTheMachineThatAProgramIsBuiltFor) {
+  if (tests::IsEmulated()) GTEST_SKIP() << kStartsOthers;
   ElfParts big = {.machine = 0, .type = 0, .entry = 0};
   big.order = ELFDATA2MSB;
   std::string of_power = Elf64(big);
@@ -178,6 +181,7 @@ TEST_F(StartProblem, NamesTheMachineThatAProgramIsBuiltFor) {
 }
 
 TEST_F(StartProblem, NamesTheLoaderOfAProgram) {
+  if (tests::IsEmulated()) GTEST_SKIP() << kStartsOthers;
   Write("program", Elf64({.machine = kOwn, .loader = "/lib64/ld-gone.so.2"}));
   EXPECT_EQ(Of("./program"), "the file is there, but not its loader /lib64/ld-gone.so.2");
   EXPECT_EQ(Of("program", folder_.string() + ":/bin"), Of("./program"));
@@ -190,6 +194,7 @@ TEST_F(StartProblem, NamesTheLoaderOfAProgram) {
 }
 
 TEST_F(StartProblem, KnowsWhatIsNotLinkedOrNotWhole) {
+  if (tests::IsEmulated()) GTEST_SKIP() << kStartsOthers;
   Write("part.o", Elf64({.machine = kOwn, .type = ET_REL, .entry = 0}));
   EXPECT_THAT(Of("./part.o"), HasSubstr("object file"));
   Write("core", Elf64({.machine = kOwn, .type = ET_CORE, .entry = 0}));
@@ -248,6 +253,7 @@ TEST_F(StartProblem, SaysWhatToTypeForAFileThatIsNotExecutable) {
 }
 
 TEST_F(StartProblem, GivesNoShellWhatIsForAnotherInterpreter) {
+  if (tests::IsEmulated()) GTEST_SKIP() << kStartsOthers;
   Write("train.py", "touch was-run\n");
   EXPECT_EQ(Of("./train.py"),
             "Exec format error: it is no program by itself: write python ./train.py");

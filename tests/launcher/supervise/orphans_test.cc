@@ -14,6 +14,8 @@
 #include <ctime>
 #include <vector>
 
+#include "tests/support/emulated.h"
+
 namespace launcher {
 namespace {
 
@@ -57,8 +59,7 @@ bool IsThere(pid_t pid) { return kill(pid, 0) == 0; }
 class OrphansTest : public testing::Test {
  protected:
   void SetUp() override {
-    if (getenv("QEMU_CPU") != nullptr)
-      GTEST_SKIP() << "QEMU does not emulate PR_SET_CHILD_SUBREAPER";
+    if (tests::IsEmulated()) GTEST_SKIP() << "QEMU does not emulate PR_SET_CHILD_SUBREAPER";
   }
 };
 

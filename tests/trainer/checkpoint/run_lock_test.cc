@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/syscall.h>
 
+#include "tests/support/other_user.h"
 #include "tests/support/refused_calls.h"
 #include "tests/trainer/checkpoint/child.h"
 #include "tests/trainer/checkpoint/sample_run.h"
@@ -200,7 +201,7 @@ TEST_F(RunLockTest, ARunWhoseLockAnotherHasTakenEnds) {
 
 // In a folder of a group, whose umask keeps others from writing the file.
 TEST_F(RunLockTest, OfAnotherUserIsReadWhereItCannotBeWritten) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  if (!tests::HasOtherUsers()) GTEST_SKIP() << "only root can become another user";
   std::unique_ptr<RunLock> first = Lock();
   fs::permissions(scratch_.path(), fs::perms::all);
   fs::permissions(folder(), fs::perms::all);

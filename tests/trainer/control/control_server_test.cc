@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/other_user.h"
 #include "tests/trainer/temporary_folder.h"
 #include "trainer/control/control_client.h"
 
@@ -134,7 +135,7 @@ TEST_F(ControlServerTest, SaysNothingToAnotherUser) {
 
 // The same with somebody who really is another, in a folder that they can reach.
 TEST_F(ControlServerTest, SaysNothingToAProcessOfAnotherUser) {
-  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be somebody else";
+  if (!tests::HasOtherUsers()) GTEST_SKIP() << "only root can become another user";
   const std::string message = FormatRequest({ControlOrder::kStop}) + "\n";
   std::array<int, 2> pipe{};
   ASSERT_EQ(::pipe(pipe.data()), 0);
@@ -142,7 +143,7 @@ TEST_F(ControlServerTest, SaysNothingToAProcessOfAnotherUser) {
   ASSERT_GE(child, 0);
   char go = 'g';
   if (child == 0) {
-    if (::setuid(65534) != 0 || ::read(pipe[0], &go, 1) != 1) ::_exit(2);
+    if (::setuid(tests::kNobody) != 0 || ::read(pipe[0], &go, 1) != 1) ::_exit(2);
     ::_exit(Exchanged(path(), message).empty() ? 0 : 1);
   }
   Start();
@@ -202,7 +203,7 @@ TEST_F(ControlServerTest, OutlivesNoise) {
 }
 
 TEST(ControlClient, BelievesNoSocketOfAnotherUser) {
-  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be somebody else";
+  if (!tests::HasOtherUsers()) GTEST_SKIP() << "only root can become another user";
   const TemporaryFolder folder;
   ASSERT_EQ(::chmod(folder.path().c_str(), 0777), 0);
   const std::string path = (folder.path() / "socket").string();
@@ -211,7 +212,7 @@ TEST(ControlClient, BelievesNoSocketOfAnotherUser) {
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    if (::setuid(65534) != 0) ::_exit(2);
+    if (::setuid(tests::kNobody) != 0) ::_exit(2);
     const support::Descriptor listener = ListenAt(path);
     if (::write(pipe[1], "x", 1) != 1) ::_exit(3);
     ::pause();

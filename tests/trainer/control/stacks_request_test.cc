@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "support/descriptor.h"
+#include "tests/support/other_user.h"
 #include "tests/trainer/temporary_folder.h"
 #include "trainer/core/error.h"
 
@@ -110,11 +111,10 @@ TEST_F(StacksRequestTest, WaitsForNoPipeInItsPlace) {
 }
 
 TEST_F(StacksRequestTest, OfAnotherUserIsNone) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file to another user";
-  constexpr uid_t kNobody = 65534;
+  if (!tests::HasOtherUsers()) GTEST_SKIP() << "only root can give a file to another user";
   MakeStacksRequest(file(), request_);
   EXPECT_EQ(WriteStacksOrder(file(), 17), 0);
-  ASSERT_EQ(::chown(file().c_str(), kNobody, static_cast<gid_t>(-1)), 0);
+  ASSERT_EQ(::chown(file().c_str(), tests::kNobody, static_cast<gid_t>(-1)), 0);
   EXPECT_EQ(ReadStacksOrder(file()), 0U);
   EXPECT_FALSE(ReadStacksRequest(file()));
   EXPECT_EQ(WriteStacksOrder(file(), 1), EPERM);

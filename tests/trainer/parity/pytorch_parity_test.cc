@@ -12,6 +12,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/emulated.h"
 #include "tests/support/folders.h"
 #include "trainer/backend/registry.h"
 #include "trainer/core/philox.h"
@@ -177,7 +178,7 @@ TEST_F(PytorchParity, ThreeStepsOfResnet50) {
   const UpdateParameters call = {
       .learning_rate = 0.001F, .momentum_factor = 0.9F, .weight_decay = 1e-4F, .gradient_scale = 1};
   // An emulated processor takes minutes for each; the first one has the gradients of all weights.
-  const bool is_emulated = std::getenv("QEMU_CPU") != nullptr;
+  const bool is_emulated = tests::IsEmulated();
   for (int step = 0; step < (is_emulated ? 1 : kSteps); ++step) {
     loss_sums_ = {};
     network_.Forward(Mode::kTraining, Batch(), &loss_sums_, *stream_);

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <string>
 
+#include "tests/support/other_user.h"
 #include "tests/trainer/data/data_fixture.h"
 
 namespace trainer {
@@ -64,10 +65,10 @@ TEST_F(PrivateFolderTest, IsRefusedWhereOthersMayHaveBeen) {
 }
 
 TEST_F(PrivateFolderTest, IsRefusedWhereItIsAnotherUsers) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a folder to another user";
+  if (!tests::HasOtherUsers()) GTEST_SKIP() << "only root can give a folder to another user";
   fs::create_directory(path_);
   ::chmod(path_.c_str(), 0700);
-  ASSERT_EQ(::chown(path_.c_str(), 1, 1), 0);
+  ASSERT_EQ(::chown(path_.c_str(), tests::kNobody, tests::kNobody), 0);
   EXPECT_THAT(Refusal(), HasSubstr(path_ + ": it is of another user"));
 }
 
@@ -99,8 +100,8 @@ TEST_F(PrivateFolderTest, ReadsPlainFilesOfThisUserUpToALimit) {
   EXPECT_EQ(ReadFrom(folder, "pipe"), "nothing");
   fs::create_directory(path_ + "/folder");
   EXPECT_EQ(ReadFrom(folder, "folder"), "nothing");
-  if (::geteuid() == 0) {
-    ASSERT_EQ(::chown((path_ + "/a").c_str(), 1, 1), 0);
+  if (tests::HasOtherUsers()) {
+    ASSERT_EQ(::chown((path_ + "/a").c_str(), tests::kNobody, tests::kNobody), 0);
     EXPECT_EQ(ReadFrom(folder, "a"), "nothing");
   }
 }

@@ -14,6 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/emulated.h"
+
 namespace trainer {
 namespace {
 
@@ -132,7 +134,7 @@ TEST_F(OrderInBackgroundTest, OneThatFailsIsToldWhenTheNextComes) {
 
 TEST_F(OrderInBackgroundTest, SaysWhatCannotBeStarted) {
   // posix_spawn tells why by memory that its child shares, which that of QEMU does not.
-  if (std::getenv("QEMU_CPU") != nullptr) GTEST_SKIP() << "emulated";
+  if (tests::IsEmulated()) GTEST_SKIP() << "emulated";
   order_->Give({"/no/such/scontrol"});
   EXPECT_THAT(failures_, ElementsAre(HasSubstr("/no/such/scontrol: No such file")));
 }
