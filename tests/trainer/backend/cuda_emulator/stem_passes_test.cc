@@ -260,9 +260,12 @@ class StemPasses : public testing::Test {
     double largest = 0;
     for (const float value : stored.diff_filter)
       largest = std::max(largest, std::abs(double{value}));
+    // A compiler that multiplies and adds at once (POWER9, CUDA) rounds some gradients of pixels to
+    // the neighbour of what other compilers do.
+    const double neighbours = largest * rounding / 4;
     for (std::size_t i = 0; i < stored.diff_filter.size(); ++i) {
       const double right = stored.diff_filter[i];
-      ASSERT_NEAR(again.diff_filter[i], right, std::abs(right) * rounding + largest * 1e-5) << i;
+      ASSERT_NEAR(again.diff_filter[i], right, std::abs(right) * rounding + neighbours) << i;
     }
   }
 
