@@ -24,6 +24,14 @@ inline void __asan_unpoison_memory_region(const void* /*memory*/, std::size_t) {
 // each time, for a stack that is left as it stands.
 #define WITHOUT_ADDRESS_SANITIZER __attribute__((no_sanitize("address")))
 
+// Whoever calls these knows nothing of what they leave in registers, and has no part of them in
+// itself, not with -flto either, for a jump comes back with those of another fiber.
+#ifdef __clang__
+#define BY_ITSELF [[gnu::noinline]]
+#else
+#define BY_ITSELF [[gnu::noipa]]
+#endif
+
 namespace cuda_emulator {
 namespace {
 
@@ -49,14 +57,14 @@ Fiber::~Fiber() {
 }
 
 // A function of its own: __builtin_longjmp must not stand where __builtin_setjmp does.
-[[gnu::noinline]] WITHOUT_ADDRESS_SANITIZER void Fiber::JumpTo(JumpBuffer& place) {
+BY_ITSELF WITHOUT_ADDRESS_SANITIZER void Fiber::JumpTo(JumpBuffer& place) {
   __builtin_longjmp(place.data(), 1);
 }
 
 // setcontext is a system call each time, so it does the first switch only. The C library's longjmp
 // is made unfit for a jump to another stack by _FORTIFY_SOURCE, and slow by AddressSanitizer: the
 // compiler's own is neither.
-WITHOUT_ADDRESS_SANITIZER void Fiber::Resume() {
+BY_ITSELF WITHOUT_ADDRESS_SANITIZER void Fiber::Resume() {
   void* fake_stack = nullptr;
   __sanitizer_start_switch_fiber(&fake_stack, stack_, kStackBytes);
   if (__builtin_setjmp(caller_.data()) == 0) {
@@ -74,7 +82,7 @@ WITHOUT_ADDRESS_SANITIZER void Fiber::Resume() {
   __sanitizer_finish_switch_fiber(fake_stack, nullptr, nullptr);
 }
 
-WITHOUT_ADDRESS_SANITIZER void Fiber::Suspend() {
+BY_ITSELF WITHOUT_ADDRESS_SANITIZER void Fiber::Suspend() {
   __sanitizer_start_switch_fiber(&own_fake_stack_, caller_stack_, caller_stack_bytes_);
   if (__builtin_setjmp(own_.data()) == 0) JumpTo(caller_);
   __sanitizer_finish_switch_fiber(own_fake_stack_, &caller_stack_, &caller_stack_bytes_);
