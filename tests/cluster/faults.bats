@@ -69,12 +69,13 @@ verdict() { grep '^ddlrun: ' <<< "$output" | tail -n 1; }
   [ "$(grep -cE "rank [01] on n[12]: cannot start 'no-such-program': No such file or directory" <<< "$output")" -ge 3 ]
 }
 
+# Jobs whose processes on n1 or n2 are meant are on these, where the job before may still be ending.
 # signalled SIGNAL: a job, on $nodes, whose ranks write what they get; the signal goes to ddlrun alone.
 signalled() {
   script rank 'trap "echo got $1 >> got.\$RANK; exit 75" "$1"' ': > "ready.$RANK"' 'while :; do sleep 0.1; done'
   script job "ddlrun ./rank $1 & echo \$! > pid; wait \$!" 'echo "exit code $?"'
   # shellcheck disable=SC2086 # many words
-  hpc sbatch --quiet --output="$work/job.out" ${nodes:--N2 --gres=gpu:2} job
+  hpc sbatch --quiet --output="$work/job.out" ${nodes:--N2 --nodelist=n1,n2 --gres=gpu:2} job
   wait_for 20 all_ready
   cluster at n1 kill "-$1" "$(cat pid)"
   wait_for 20 grep -q 'exit code' job.out
@@ -100,7 +101,7 @@ stopped_and_told() {
   script rank 'echo $$ > "process.$RANK"' ': > "ready.$RANK"' 'exec sleep 300'
   script job 'ddlrun ./rank & echo $! > pid; wait $!' 'echo "exit code $?"'
   local job
-  job=$(hpc sbatch --parsable -N2 --gres=gpu:1 --output="$work/job.out" job)
+  job=$(hpc sbatch --parsable -N2 --nodelist=n1,n2 --gres=gpu:1 --output="$work/job.out" job)
   world=2 wait_for 20 all_ready
   eval "$1"
   wait_for 10 is_stopped_on n1 0
@@ -139,7 +140,7 @@ is_stopped_on() { cluster at "$1" grep -q '^State:.T' "/proc/$(cat "process.$2")
   script rank ': > ready.$RANK' 'exec sleep 100'
   # Slurm ends what is left with the job, so that this goes on.
   script job 'ddlrun ./rank' 'echo "exit code $?"' 'until [ -e seen ]; do sleep 0.1; done'
-  hpc sbatch --quiet -N2 --gres=gpu:2 --output="$work/job.out" job
+  hpc sbatch --quiet -N2 --nodelist=n1,n2 --gres=gpu:2 --output="$work/job.out" job
   wait_for 30 all_ready
   cluster at n1 kill -KILL "$(cluster at n1 pgrep -u hpc -x -o srun)"
   wait_for 60 grep -q '^exit code' job.out
@@ -163,7 +164,7 @@ is_stopped_on() { cluster at "$1" grep -q '^State:.T' "/proc/$(cat "process.$2")
 
 @test "ddlrun killed by SIGKILL leaves no rank and no directory" {
   script job 'ddlrun sleep 100' 'echo "exit code $?"'
-  hpc sbatch --quiet -N2 --gres=gpu:2 --output="$work/job.out" job
+  hpc sbatch --quiet -N2 --nodelist=n1,n2 --gres=gpu:2 --output="$work/job.out" job
   wait_for 20 eval '! nothing_left_on n2'
   cluster at n1 kill -KILL "$(cluster at n1 pgrep -u hpc -x -o ddlrun)"
   wait_for 20 grep -q 'exit code 137' job.out
@@ -174,7 +175,7 @@ is_stopped_on() { cluster at "$1" grep -q '^State:.T' "/proc/$(cat "process.$2")
 @test "what a job leaves whose processes are all killed at once is removed by the next on that node" {
   script job 'ddlrun sleep 100'
   local id
-  id=$(hpc sbatch --parsable -N2 --gres=gpu:2 --output="$work/job.out" job)
+  id=$(hpc sbatch --parsable -N2 --nodelist=n1,n2 --gres=gpu:2 --output="$work/job.out" job)
   wait_for 20 eval '! nothing_left_on n2'
   run ! no_run_directory
   hpc scancel --signal=KILL --full "$id"
@@ -243,7 +244,7 @@ is_stopped_on() { cluster at "$1" grep -q '^State:.T' "/proc/$(cat "process.$2")
 @test "output that nobody reads does not keep ranks from stopping" {
   script rank 'trap "echo stopping; echo saved > saved.\$RANK; exit 75" TERM' 'while :; do echo a line of $RANK; : > ready.$RANK; done'
   script job 'mkfifo unread' 'exec 7<> unread' 'ddlrun ./rank > unread 7>&- & echo $! > pid; wait $!; echo "exit code $?"'
-  hpc sbatch --quiet -N2 --gres=gpu:2 --output="$work/job.out" job
+  hpc sbatch --quiet -N2 --nodelist=n1,n2 --gres=gpu:2 --output="$work/job.out" job
   wait_for 30 all_ready
   wait_for 30 ranks_wait
   cluster at n1 kill -TERM "$(cat pid)"
@@ -269,7 +270,7 @@ ranks_wait() {
   script bin/scancel 'echo "$*" >> scancel.log; /usr/bin/scancel "$@"; echo "$? $*" >> scancel.log'
   script job 'PATH=$PWD/bin:$PATH ddlrun ./rank' 'echo "exit code $?"'
   local id daemon
-  id=$(hpc sbatch --parsable -N2 --gres=gpu:1 --output="$work/job.out" job)
+  id=$(hpc sbatch --parsable -N2 --nodelist=n1,n2 --gres=gpu:1 --output="$work/job.out" job)
   world=2 wait_for 30 all_ready
   daemon=$(cluster at n2 pgrep -f "slurmstepd: .$id.0")
   cluster at n2 kill -STOP "$daemon"
@@ -289,7 +290,7 @@ ranks_wait() {
 
 @test "slurmctld restarted in mid-run harms nobody" {
   script job 'ddlrun sh -c "sleep 4; echo rank \$RANK"' 'echo "exit code $?"'
-  hpc sbatch --quiet -N2 --gres=gpu:2 --output="$work/job.out" job
+  hpc sbatch --quiet -N2 --nodelist=n1,n2 --gres=gpu:2 --output="$work/job.out" job
   wait_for 20 eval '! nothing_left_on n2'
   cluster ctld stop
   sleep 1
@@ -304,7 +305,7 @@ ranks_wait() {
   script rank ': > ready.$RANK' 'sleep 1000'
   # A node may still be completing the job before, so that this one is on others.
   script job 'hostname > host; ddlrun --max-restarts 3 ./rank & echo $! > pid; wait $!' 'echo "exit code $?"'
-  hpc sbatch --quiet -N2 --gres=gpu:2 --output="$work/job.out" job
+  hpc sbatch --quiet -N2 --nodelist=n1,n2 --gres=gpu:2 --output="$work/job.out" job
   wait_for 30 all_ready
   cluster ctld stop
   local start=$SECONDS
