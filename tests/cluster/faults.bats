@@ -77,17 +77,20 @@ signalled() {
   # shellcheck disable=SC2086 # many words
   hpc sbatch --quiet --output="$work/job.out" ${nodes:--N2 --nodelist=n1,n2 --gres=gpu:2} job
   wait_for 20 all_ready
-  cluster at n1 kill "-$1" "$(cat pid)"
+  cluster at n1 kill "-$1" "$(pid_of_ddlrun)"
   wait_for 20 grep -q 'exit code' job.out
   output=$(cat job.out)
   nothing_is_left
 }
 
+# What the job script writes next to the start: on a machine that is busy, after the ranks are ready.
+pid_of_ddlrun() { wait_for 10 test -s pid && cat pid; }
+
 all_ready() { [ "$(find . -name 'ready.*' | wc -l)" -eq "${world:-4}" ]; }
 
 @test "SIGTERM, SIGINT, SIGUSR1, SIGUSR2 and SIGHUP to ddlrun reach every rank; 75 from all is 75" {
   for signal in TERM USR1 USR2 INT HUP; do
-    rm -f got.* ready.* job.out
+    rm -f got.* ready.* pid job.out
     signalled "$signal"
     [ "$(cat got.0 got.1 got.2 got.3 | sort -u)" = "got $signal" ]
     [[ $output == *"exit code 75"* ]]
@@ -97,7 +100,7 @@ all_ready() { [ "$(find . -name 'ready.*' | wc -l)" -eq "${world:-4}" ]; }
 
 # stopped_and_told COMMAND: a job of two ranks, which the command stops before ddlrun gets SIGTERM.
 stopped_and_told() {
-  rm -f ready.* job.out
+  rm -f ready.* pid job.out
   script rank 'echo $$ > "process.$RANK"' ': > "ready.$RANK"' 'exec sleep 300'
   script job 'ddlrun ./rank & echo $! > pid; wait $!' 'echo "exit code $?"'
   local job
@@ -105,7 +108,7 @@ stopped_and_told() {
   world=2 wait_for 20 all_ready
   eval "$1"
   wait_for 10 is_stopped_on n1 0
-  cluster at n1 kill -TERM "$(cat pid)"
+  cluster at n1 kill -TERM "$(pid_of_ddlrun)"
   wait_for 20 grep -q 'exit code' job.out
   output=$(cat job.out)
   echo "$output"
@@ -201,12 +204,12 @@ is_stopped_on() { cluster at "$1" grep -q '^State:.T' "/proc/$(cat "process.$2")
   script job 'ddlrun ./rank & echo $! > pid; wait $!' 'echo "exit code $?"'
   local order id said
   for order in TERM step job; do
-    rm -f ready.* job.out
+    rm -f ready.* pid job.out
     id=$(hpc sbatch --parsable -N4 --gres=gpu:2 --output="$work/job.out" job)
     world=8 wait_for 30 all_ready
     said="stopped by SIGTERM (exit code 143)"
     case $order in
-      TERM) cluster at n1 kill -TERM "$(cat pid)" ;;
+      TERM) cluster at n1 kill -TERM "$(pid_of_ddlrun)" ;;
       step)
         hpc scancel "$id.0"
         said="cancelled by Slurm (exit code 137)"
@@ -247,7 +250,7 @@ is_stopped_on() { cluster at "$1" grep -q '^State:.T' "/proc/$(cat "process.$2")
   hpc sbatch --quiet -N2 --nodelist=n1,n2 --gres=gpu:2 --output="$work/job.out" job
   wait_for 30 all_ready
   wait_for 30 ranks_wait
-  cluster at n1 kill -TERM "$(cat pid)"
+  cluster at n1 kill -TERM "$(pid_of_ddlrun)"
   wait_for 30 grep -q '^exit code' job.out
   cat job.out
   grep -q '^exit code 75' job.out
@@ -303,14 +306,16 @@ ranks_wait() {
 
 @test "SIGTERM ends everything in time while slurmctld is down" {
   script rank ': > ready.$RANK' 'sleep 1000'
-  # A node may still be completing the job before, so that this one is on others.
+  # Two nodes may be completing the job before for minutes, which slurmctld could not be told of: this one is on others then.
   script job 'hostname > host; ddlrun --max-restarts 3 ./rank & echo $! > pid; wait $!' 'echo "exit code $?"'
-  hpc sbatch --quiet -N2 --nodelist=n1,n2 --gres=gpu:2 --output="$work/job.out" job
+  hpc sbatch --quiet -N2 --gres=gpu:2 --output="$work/job.out" job
   wait_for 30 all_ready
   cluster ctld stop
   local start=$SECONDS
   # As Slurm and systemd send it.
-  cluster at "$(cat host)" sh -c "kill -TERM $(cat pid); kill -CONT $(cat pid)"
+  local pid
+  pid=$(pid_of_ddlrun)
+  cluster at "$(cat host)" sh -c "kill -TERM $pid; kill -CONT $pid"
   wait_for 60 grep -q '^exit code' job.out || true
   cluster ctld start
   echo "$((SECONDS - start)) s: $(cat job.out)"

@@ -158,7 +158,7 @@ closes_within() {
     wait_for 20 test -s pid
     printf '\032' >&9
     wait_for 10 grep -q 'stopped 148' shown
-    is_stopped
+    wait_for 10 is_stopped # mpirun passes it on when it comes to it
     sleep 4 # longer than the heartbeat may be silent
     is_stopped
     : > go
