@@ -44,9 +44,13 @@ void AddScaled(float* to, const float* from, float factor, Index count) {
   for (Index i = 0; i < count; ++i) to[i] += from[i] * factor;
 }
 
-void UseWorkspace(void* workspace) { std::memset(workspace, 0xFF, kWorkspaceBytes); }
+void UseWorkspace(void* workspace) {
+  DDL_CHECK(cuda_emulator::IsForKernels(workspace));
+  std::memset(workspace, 0xFF, kWorkspaceBytes);
+}
 
 Floats Load(const Tensor& tensor) {
+  DDL_CHECK(cuda_emulator::IsForKernels(tensor.data));
   Floats values(tensor.desc.bytes / SizeOf(tensor.desc.dtype));
   for (std::size_t i = 0; i < values.size(); ++i) {
     switch (tensor.desc.dtype) {
@@ -65,6 +69,7 @@ Floats Load(const Tensor& tensor) {
 
 void Store(const Floats& values, const Tensor& tensor) {
   DDL_CHECK(values.size() == tensor.desc.bytes / SizeOf(tensor.desc.dtype));
+  DDL_CHECK(cuda_emulator::IsForKernels(tensor.data));
   for (std::size_t i = 0; i < values.size(); ++i) {
     switch (tensor.desc.dtype) {
       case DType::kFloat16:

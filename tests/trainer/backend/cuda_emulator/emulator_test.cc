@@ -13,9 +13,12 @@
 #include <thread>
 #include <vector>
 
+#include "tests/trainer/backend/cuda_emulator/device_vector.h"
 #include "trainer/backend/cuda/runtime/launch.cuh"
 
 namespace {
+
+using cuda_emulator::DeviceVector;
 
 using testing::AllOf;
 using testing::Each;
@@ -40,9 +43,9 @@ __global__ void NumberThreads(int* out, int count) {
 }
 
 TEST(Emulator, RunsEveryThreadOfEveryBlockOnce) {
-  std::vector<int> out(1003, -1);
+  DeviceVector<int> out(1003, -1);
   Launch(NumberThreads, 4, 256, nullptr, out.data(), 1000);
-  std::vector<int> expected(1003, -1);
+  DeviceVector<int> expected(1003, -1);
   std::iota(expected.begin(), expected.begin() + 1000, 0);
   EXPECT_EQ(out, expected);
 }
@@ -54,7 +57,7 @@ __global__ void NumberInThreeDimensions(unsigned* out) {
 }
 
 TEST(Emulator, KnowsThreeDimensions) {
-  std::vector<unsigned> out(24 * 30);
+  DeviceVector<unsigned> out(24 * 30);
   Launch(NumberInThreeDimensions, dim3(2, 3, 4), dim3(5, 3, 2), nullptr, out.data());
   for (unsigned i = 0; i < out.size(); ++i) EXPECT_EQ(out[i], i / 30 + 1);
 }
@@ -74,9 +77,9 @@ __global__ void SumBlocks(const T* in, T* out) {
 
 template <typename T>
 void ExpectBlockSums() {
-  std::vector<T> in(6 * 256);
+  DeviceVector<T> in(6 * 256);
   std::iota(in.begin(), in.end(), T{0});
-  std::vector<T> out(6);
+  DeviceVector<T> out(6);
   Launch(SumBlocks<T>, 6, 256, nullptr, in.data(), out.data());
   for (int block = 0; block < 6; ++block) {
     EXPECT_EQ(out[block], T(256 * (256 * block) + 255 * 128)) << block;
@@ -96,7 +99,7 @@ __global__ void ForgetABarrier(float* out, int step) {
 
 TEST(Emulator, ShowsAMissingBarrierInEitherDirection) {
   for (const int step : {-1, 1}) {
-    std::vector<float> out(128);
+    DeviceVector<float> out(128);
     Launch(ForgetABarrier, 2, 64, nullptr, out.data(), step);
     int unwritten = 0;
     for (const float value : out) unwritten += std::isnan(value) ? 1 : 0;
@@ -123,7 +126,7 @@ __global__ void ReuseWithoutABarrier(int* out) {
 }
 
 TEST(Emulator, ShowsAMissingBarrierBeforeSharedMemoryIsUsedAgain) {
-  std::vector<int> out(2 * 2 * 64);
+  DeviceVector<int> out(2 * 2 * 64);
   Launch(ReuseWithoutABarrier, 2, 64, nullptr, out.data());
   EXPECT_NE(std::count(out.begin(), out.begin() + 64, 0), 64);
 }
@@ -131,7 +134,7 @@ TEST(Emulator, ShowsAMissingBarrierBeforeSharedMemoryIsUsedAgain) {
 thread_local int not_of_a_kernel = 5;
 
 TEST(Emulator, SharedMemoryIsNotANumberWhenABlockBegins) {
-  std::vector<float> out(6);
+  DeviceVector<float> out(6);
   Launch(ReadUnwrittenSharedMemory<float>, 3, 2, nullptr, out.data());
   EXPECT_THAT(out, Each(testing::IsNan()));
   EXPECT_EQ(not_of_a_kernel, 5);
@@ -144,9 +147,9 @@ __global__ void SumWarps(const float* in, float* out) {
 }
 
 TEST(Emulator, ShufflesSumWarps) {
-  std::vector<float> in(96);
+  DeviceVector<float> in(96);
   std::iota(in.begin(), in.end(), 0.0F);
-  std::vector<float> out(96);
+  DeviceVector<float> out(96);
   Launch(SumWarps, 1, 96, nullptr, in.data(), out.data());
   for (int i = 0; i < 96; ++i) EXPECT_EQ(out[i], 32 * 32 * (i / 32) + 496) << i;
 }
@@ -159,8 +162,8 @@ __global__ void ShuffleOtherWays(int* from_three, int* from_next) {
 }
 
 TEST(Emulator, ShufflesFromOneLaneAndFromHigherOnes) {
-  std::vector<int> from_three(32);
-  std::vector<int> from_next(32);
+  DeviceVector<int> from_three(32);
+  DeviceVector<int> from_next(32);
   Launch(ShuffleOtherWays, 1, 32, nullptr, from_three.data(), from_next.data());
   EXPECT_THAT(from_three, Each(30));
   for (int i = 0; i < 31; ++i) EXPECT_EQ(from_next[i], 10 * (i + 1));
@@ -173,7 +176,7 @@ __global__ void ShuffleAfterSomeReturned(float* out) {
 }
 
 TEST(Emulator, AShuffleFromALaneThatReturnedGivesNoNumber) {
-  std::vector<float> out(20);
+  DeviceVector<float> out(20);
   Launch(ShuffleAfterSomeReturned, 1, 40, nullptr, out.data());
   for (int i = 0; i < 20; ++i) EXPECT_EQ(std::isnan(out[i]), i >= 4 && i < 16) << i;
 }
@@ -192,9 +195,9 @@ __global__ void SumBlockByWarps(float* out) {
 }
 
 TEST(Emulator, MixesShufflesAndBarriers) {
-  float sum = 0;
-  Launch(SumBlockByWarps, 1, 256, nullptr, &sum);
-  EXPECT_EQ(sum, 256);
+  DeviceVector<float> sum(1);
+  Launch(SumBlockByWarps, 1, 256, nullptr, sum.data());
+  EXPECT_EQ(sum[0], 256);
 }
 
 __global__ void WaitForReturned() {
@@ -261,15 +264,53 @@ __global__ void Count(int* ints, unsigned* unsigneds, float* floats, int* larges
 }
 
 TEST(Emulator, AtomicsSeeEveryThread) {
-  int ints = 0;
-  unsigned unsigneds = 0;
-  float floats = 0;
-  int largest = -1;
-  Launch(Count, 4, 64, nullptr, &ints, &unsigneds, &floats, &largest);
-  EXPECT_EQ(ints, 255 * 128);
-  EXPECT_EQ(unsigneds, 512U);
-  EXPECT_EQ(floats, 128);
-  EXPECT_EQ(largest, 1000);
+  DeviceVector<int> ints = {0, -1};
+  DeviceVector<unsigned> unsigneds(1);
+  DeviceVector<float> floats(1);
+  Launch(Count, 4, 64, nullptr, ints.data(), unsigneds.data(), floats.data(), ints.data() + 1);
+  EXPECT_EQ(ints[0], 255 * 128);
+  EXPECT_EQ(unsigneds[0], 512U);
+  EXPECT_EQ(floats[0], 128);
+  EXPECT_EQ(ints[1], 1000);
+}
+
+__global__ void ReadNothing(const float* /*values*/, std::size_t /*count*/) {}
+
+struct Values {
+  bool is_large;
+  const float* values;
+};
+__global__ void ReadNothingOf(int /*number*/, Values /*values*/) {}
+
+TEST(Emulator, RefusesAddressesOfTheHost) {
+  const float on_stack = 0;
+  const std::vector<float> on_heap(1);
+  static const float is_static = 0;
+  for (const float* values : {&on_stack, on_heap.data(), &is_static}) {
+    EXPECT_THAT(Failure(ReadNothing, 1, 1, values, 1), HasSubstr("argument 1 is or holds 0x"));
+    EXPECT_THAT(Failure(ReadNothingOf, 1, 1, 5, Values{true, values}),
+                HasSubstr("argument 2 is or holds 0x"));
+  }
+  const float* released = nullptr;
+  {
+    const DeviceVector<float> values(1);
+    released = values.data();
+  }
+  EXPECT_THAT(Failure(ReadNothing, 1, 1, released, 1), HasSubstr("argument 1 is or holds 0x"));
+}
+
+TEST(Emulator, TakesMemoryOfTheDeviceAndPinnedMemory) {
+  const DeviceVector<float> values(100);
+  void* pinned = nullptr;
+  ASSERT_EQ(cudaMallocHost(&pinned, 8), cudaSuccess);
+  const float* const end = values.data() + values.size();
+  for (const float* ok :
+       {values.data(), values.data() + 50, end, static_cast<const float*>(pinned)}) {
+    EXPECT_EQ(Failure(ReadNothing, 1, 1, ok, 1), "");
+    EXPECT_EQ(Failure(ReadNothingOf, 1, 1, 5, Values{true, ok}), "");
+  }
+  EXPECT_EQ(Failure(ReadNothing, 1, 1, nullptr, ~std::size_t{0}), "");
+  ASSERT_EQ(cudaFreeHost(pinned), cudaSuccess);
 }
 
 }  // namespace

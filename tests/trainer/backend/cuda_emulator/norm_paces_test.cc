@@ -15,10 +15,13 @@
 #include <string>
 #include <vector>
 
+#include "tests/trainer/backend/cuda_emulator/device_vector.h"
 #include "trainer/backend/cuda/norms/norm_timing.h"
 
 namespace trainer {
 namespace {
+
+using cuda_emulator::DeviceVector;
 
 using testing::Contains;
 
@@ -29,19 +32,19 @@ NormSize SomeSize(std::int64_t pixels) {
       .shape = {.pixels = pixels, .channels = 13, .padded = 16}, .adds = true, .has_mask = true};
 }
 
-std::vector<float> Numbers(std::size_t count, unsigned seed) {
+DeviceVector<float> Numbers(std::size_t count, unsigned seed) {
   std::mt19937 generator(seed);
   std::normal_distribution<float> normal;
-  std::vector<float> numbers(count);
+  DeviceVector<float> numbers(count);
   for (float& number : numbers) number = normal(generator);
   return numbers;
 }
 
 // All that a forward and a backward pass write.
 struct Results {
-  std::vector<float> dst, saved, running_mean, running_variance;
-  std::vector<float> diff_src, diff_residual, diff_scale, diff_shift;
-  std::vector<std::uint8_t> mask;
+  DeviceVector<float> dst, saved, running_mean, running_variance;
+  DeviceVector<float> diff_src, diff_residual, diff_scale, diff_shift;
+  DeviceVector<std::uint8_t> mask;
 
   bool operator==(const Results&) const = default;
 };
@@ -50,21 +53,21 @@ Results RunBoth(const NormSize& size, const NormPace& pace) {
   const NormShape& shape = size.shape;
   const auto values = static_cast<std::size_t>(shape.pixels * shape.padded);
   const auto channels = static_cast<std::size_t>(shape.channels);
-  std::vector<float> src = Numbers(values, 1);
-  std::vector<float> residual = Numbers(values, 2);
-  std::vector<float> diff_dst = Numbers(values, 3);
-  const std::vector<float> scale = Numbers(channels, 4);
-  const std::vector<float> shift = Numbers(channels, 5);
-  std::vector<float> scratch(static_cast<std::size_t>(NormScratchFloats(shape)));
-  Results to = {.dst = std::vector<float>(values),
-                .saved = std::vector<float>(static_cast<std::size_t>(NormSavedFloats(shape))),
+  DeviceVector<float> src = Numbers(values, 1);
+  DeviceVector<float> residual = Numbers(values, 2);
+  DeviceVector<float> diff_dst = Numbers(values, 3);
+  const DeviceVector<float> scale = Numbers(channels, 4);
+  const DeviceVector<float> shift = Numbers(channels, 5);
+  DeviceVector<float> scratch(static_cast<std::size_t>(NormScratchFloats(shape)));
+  Results to = {.dst = DeviceVector<float>(values),
+                .saved = DeviceVector<float>(static_cast<std::size_t>(NormSavedFloats(shape))),
                 .running_mean = Numbers(channels, 6),
                 .running_variance = Numbers(channels, 7),
-                .diff_src = std::vector<float>(values),
-                .diff_residual = std::vector<float>(values),
-                .diff_scale = std::vector<float>(channels),
-                .diff_shift = std::vector<float>(channels),
-                .mask = std::vector<std::uint8_t>(static_cast<std::size_t>(NormMaskBytes(shape)))};
+                .diff_src = DeviceVector<float>(values),
+                .diff_residual = DeviceVector<float>(values),
+                .diff_scale = DeviceVector<float>(channels),
+                .diff_shift = DeviceVector<float>(channels),
+                .mask = DeviceVector<std::uint8_t>(static_cast<std::size_t>(NormMaskBytes(shape)))};
   NormForward forward;
   forward.pace = pace;
   forward.src.values = src.data();

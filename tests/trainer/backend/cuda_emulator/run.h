@@ -11,6 +11,7 @@
 //     must reach the same one.  The value of a lane that is not there has all bits set.
 //   * The instructions of tensor_cores.h need all 32 lanes: none may have returned.
 //   * __shared__ memory has all bits set (not a number) when a block begins.
+//   * No argument may be, or hold, an address of the host's memory (arguments.h).
 // Whatever breaks a rule is a std::runtime_error that names place and threads; the launch ends.
 //
 // Threads: launches from several OS threads wait for each other.

@@ -36,6 +36,7 @@ struct DeviceMemory {
   std::mutex mutex;
   std::map<const std::byte*, std::size_t> allocations;
   std::size_t used = 0;
+  std::map<const std::byte*, std::size_t> pinned;  // of the host
 };
 
 DeviceMemory& TheDeviceMemory() {
@@ -67,15 +68,20 @@ std::atomic<int> calls_before_fault = 0;
 
 cudaError_t Check(bool valid) { return Result(valid ? cudaSuccess : cudaErrorInvalidValue); }
 
-bool IsOnDevice(const void* begin, std::size_t bytes) {
-  DeviceMemory& device = TheDeviceMemory();
-  const std::lock_guard lock(device.mutex);
+bool IsIn(const std::map<const std::byte*, std::size_t>& memory, const void* begin,
+          std::size_t bytes) {
   const auto* first = static_cast<const std::byte*>(begin);
-  auto after = device.allocations.upper_bound(first);
-  if (after == device.allocations.begin()) return false;
+  auto after = memory.upper_bound(first);
+  if (after == memory.begin()) return false;
   const auto& [start, size] = *--after;
   const auto offset = static_cast<std::size_t>(first - start);
   return offset <= size && bytes <= size - offset;
+}
+
+bool IsOnDevice(const void* begin, std::size_t bytes) {
+  DeviceMemory& device = TheDeviceMemory();
+  const std::lock_guard lock(device.mutex);
+  return IsIn(device.allocations, begin, bytes);
 }
 
 // Exactly so many bytes: AddressSanitizer sees what goes past them.
@@ -247,10 +253,19 @@ cudaError_t cudaMallocHost(void** memory, std::size_t bytes) {
   if (const cudaError_t failed = Entered(); failed != cudaSuccess) return failed;
   if (const cudaError_t failed = RefuseWhileRecording(); failed != cudaSuccess) return failed;
   *memory = bytes == 0 ? nullptr : Aligned(bytes);
-  return Result(bytes > 0 && *memory == nullptr ? cudaErrorMemoryAllocation : cudaSuccess);
+  if (*memory == nullptr) return Result(bytes > 0 ? cudaErrorMemoryAllocation : cudaSuccess);
+  DeviceMemory& device = TheDeviceMemory();
+  const std::lock_guard lock(device.mutex);
+  device.pinned.emplace(static_cast<const std::byte*>(*memory), bytes);
+  return cudaSuccess;
 }
 
 cudaError_t cudaFreeHost(void* memory) {
+  {
+    DeviceMemory& device = TheDeviceMemory();
+    const std::lock_guard lock(device.mutex);
+    device.pinned.erase(static_cast<const std::byte*>(memory));
+  }
   std::free(memory);
   return Entered();
 }
@@ -316,6 +331,12 @@ std::size_t AllocatedBytes() {
   DeviceMemory& device = TheDeviceMemory();
   const std::lock_guard lock(device.mutex);
   return device.used;
+}
+
+bool IsForKernels(const void* address) {
+  DeviceMemory& device = TheDeviceMemory();
+  const std::lock_guard lock(device.mutex);
+  return IsIn(device.allocations, address, 0) || IsIn(device.pinned, address, 0);
 }
 
 }  // namespace cuda_emulator

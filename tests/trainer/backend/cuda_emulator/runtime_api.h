@@ -207,4 +207,7 @@ void ForgetNodePriorities(bool forget);
 // Of the device, by all of the process.
 std::size_t AllocatedBytes();
 
+// Whether `address` is in memory of cudaMalloc or cudaMallocHost, or just behind it.
+bool IsForKernels(const void* address);
+
 }  // namespace cuda_emulator

@@ -16,12 +16,14 @@
 #include <limits>
 #include <random>
 #include <string>
-#include <vector>
 
+#include "tests/trainer/backend/cuda_emulator/device_vector.h"
 #include "trainer/backend/cuda/runtime/element.cuh"
 
 namespace trainer {
 namespace {
+
+using cuda_emulator::DeviceVector;
 
 constexpr int kPadded = 64;
 constexpr int kChannels = 60;
@@ -36,22 +38,22 @@ struct Instruction {
 };
 
 template <typename T>
-std::vector<T> Narrowed(const std::vector<float>& values) {
-  std::vector<T> narrow(values.size());
+DeviceVector<T> Narrowed(const DeviceVector<float>& values) {
+  DeviceVector<T> narrow(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) Assign(narrow[i], values[i]);
   return narrow;
 }
 
 template <typename T>
-std::vector<float> Widened(const std::vector<T>& values) {
-  std::vector<float> wide(values.size());
+DeviceVector<float> Widened(const DeviceVector<T>& values) {
+  DeviceVector<float> wide(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) wide[i] = ToFloat(values[i]);
   return wide;
 }
 
 // Of what is not a number any is as good as another.
 template <typename T>
-void ExpectSameNumbers(const std::vector<T>& values, const std::vector<T>& expected,
+void ExpectSameNumbers(const DeviceVector<T>& values, const DeviceVector<T>& expected,
                        const std::string& what) {
   ASSERT_EQ(values.size(), expected.size());
   int wrong = 0;
@@ -67,10 +69,10 @@ void ExpectSameNumbers(const std::vector<T>& values, const std::vector<T>& expec
 // All that the stem writes.
 template <typename T>
 struct Results {
-  std::vector<T> dst, chosen;
-  std::vector<std::uint8_t> winners, mask;
-  std::vector<float> saved, statistics, diff_scale, diff_shift;
-  std::vector<float> diff_filter;
+  DeviceVector<T> dst, chosen;
+  DeviceVector<std::uint8_t> winners, mask;
+  DeviceVector<float> saved, statistics, diff_scale, diff_shift;
+  DeviceVector<float> diff_filter;
 };
 
 template <typename Instruction>
@@ -86,17 +88,17 @@ class StemPasses : public testing::Test {
                   .padded = kPadded,
                   .dtype = std::is_same_v<T, __half> ? DType::kFloat16 : DType::kBFloat16};
     size_.cores = Instruction::kCores;
-    for (std::vector<float>* of : {&scale_, &shift_, &mean_, &variance_}) of->clear();
+    for (DeviceVector<float>* of : {&scale_, &shift_, &mean_, &variance_}) of->clear();
     std::mt19937_64 engine(seed);
     const auto any = [&](int from, int to) {
       return static_cast<float>(std::uniform_int_distribution<int>(from, to)(engine));
     };
-    std::vector<float> blocks;
+    DeviceVector<float> blocks;
     for (std::int64_t i = 0; i < images.samples * Down() * Across(); ++i) {
       for (int c = 0; c < kPaddedBlock; ++c) blocks.push_back(c < kBlockChannels ? any(-2, 2) : 0);
     }
     blocks_ = Narrowed<T>(blocks);
-    std::vector<float> filter(std::size_t{kPadded} * 7 * 7 * 8);
+    DeviceVector<float> filter(std::size_t{kPadded} * 7 * 7 * 8);
     for (std::size_t i = 0; i < std::size_t{kChannels} * 7 * 7 * 8; ++i) {
       filter[i] = any(0, 3) == 0 ? any(-1, 1) : 0;
     }
@@ -107,7 +109,7 @@ class StemPasses : public testing::Test {
       mean_.push_back(any(-4, 4) / 2);
       variance_.push_back(10 + any(0, 20));
     }
-    std::vector<float> diff_dst(Windows() * kPadded);
+    DeviceVector<float> diff_dst(Windows() * kPadded);
     for (std::size_t i = 0; i < diff_dst.size(); ++i) {
       diff_dst[i] = i % kPadded < kChannels ? any(-4, 4) / 4 : 0;
     }
@@ -137,12 +139,12 @@ class StemPasses : public testing::Test {
     }
   }
 
-  std::vector<float> Convolved() const {
-    std::vector<T> filter(std::size_t{kPadded} * kFilterLine);
+  DeviceVector<float> Convolved() const {
+    DeviceVector<T> filter(std::size_t{kPadded} * kFilterLine);
     FilterToLines(filter_.data(), size_.norm.dtype, kPadded, filter.data(), nullptr);
-    const std::vector<float> lines = Widened(filter);
-    const std::vector<float> blocks = Widened(blocks_);
-    std::vector<float> x(Pixels() * kPadded);
+    const DeviceVector<float> lines = Widened(filter);
+    const DeviceVector<float> blocks = Widened(blocks_);
+    DeviceVector<float> x(Pixels() * kPadded);
     ForEachTap([&](std::size_t pixel, int tap, std::size_t block) {
       const float* from = blocks.data() + block;
       for (std::size_t k = 0; k < kPadded; ++k) {
@@ -155,11 +157,11 @@ class StemPasses : public testing::Test {
     return x;
   }
 
-  std::vector<float> Sums() const {
-    std::vector<T> lines(std::size_t{kPadded} * kFilterLine);
+  DeviceVector<float> Sums() const {
+    DeviceVector<T> lines(std::size_t{kPadded} * kFilterLine);
     FilterToLines(filter_.data(), size_.norm.dtype, kPadded, lines.data(), nullptr);
-    std::vector<float> sums(std::size_t{2} * kPadded, kNaN);
-    std::vector<float> scratch(static_cast<std::size_t>(StemScratchFloats(size_)), kNaN);
+    DeviceVector<float> sums(std::size_t{2} * kPadded, kNaN);
+    DeviceVector<float> scratch(static_cast<std::size_t>(StemScratchFloats(size_)), kNaN);
     RunConvolvedSums(size_, {blocks_.data(), lines.data()}, scratch.data(), sums.data(), nullptr);
     return sums;
   }
@@ -177,7 +179,7 @@ class StemPasses : public testing::Test {
     to.statistics.insert(to.statistics.end(), variance_.begin(), variance_.end());
     to.diff_scale.resize(kChannels);
     to.diff_shift.resize(kChannels);
-    std::vector<float> scratch(
+    DeviceVector<float> scratch(
         static_cast<std::size_t>(NormScratchFloats(size_.norm) + StemScratchFloats(size_)), kNaN);
     const NormParameters parameters = {.scale = scale_.data(),
                                        .shift = shift_.data(),
@@ -205,23 +207,23 @@ class StemPasses : public testing::Test {
     backward.winners = to.winners.data();
     backward.mask = to.mask.data();
     if (way == Way::kStored) {
-      std::vector<T> x = Narrowed<T>(Convolved());
+      DeviceVector<T> x = Narrowed<T>(Convolved());
       forward.norm.src.values = x.data();
       RunPooledNormForward(size_.norm, size_.images, parameters, forward, nullptr);
       backward.norm.src = backward.norm.diff_src = x.data();
       RunPooledNormBackward(size_.norm, size_.images, scale_.data(), backward, nullptr);
       to.diff_filter = FilterGradient(x);
     } else {
-      std::vector<T> lines(std::size_t{kPadded} * kFilterLine);
+      DeviceVector<T> lines(std::size_t{kPadded} * kFilterLine);
       FilterToLines(filter_.data(), size_.norm.dtype, kPadded, lines.data(), nullptr);
       // What is read of the blocks must not be their padding.
-      std::vector<T> blocks = blocks_;
+      DeviceVector<T> blocks = blocks_;
       for (std::size_t i = 0; i < blocks.size(); ++i) {
         if (i % kPaddedBlock >= kBlockChannels) Assign(blocks[i], kNaN);
       }
       const StemOperands operands = {blocks.data(), lines.data()};
       RunConvolvedForward(size_, operands, parameters, forward, nullptr);
-      std::vector<T> diff_filter(filter_.size());
+      DeviceVector<T> diff_filter(filter_.size());
       RunConvolvedBackward(size_, operands, scale_.data(), backward, diff_filter.data(), nullptr);
       for (const T value : diff_filter) to.diff_filter.push_back(ToFloat(value));
     }
@@ -229,10 +231,10 @@ class StemPasses : public testing::Test {
   }
 
   // In double.
-  std::vector<float> FilterGradient(const std::vector<T>& diff_convolved) const {
-    std::vector<double> gradient(std::size_t{kPadded} * kTaps * kPaddedBlock);
-    const std::vector<float> blocks = Widened(blocks_);
-    const std::vector<float> diff = Widened(diff_convolved);
+  DeviceVector<float> FilterGradient(const DeviceVector<T>& diff_convolved) const {
+    DeviceVector<double> gradient(std::size_t{kPadded} * kTaps * kPaddedBlock);
+    const DeviceVector<float> blocks = Widened(blocks_);
+    const DeviceVector<float> diff = Widened(diff_convolved);
     ForEachTap([&](std::size_t pixel, int tap, std::size_t block) {
       const float* from = blocks.data() + block;
       for (std::size_t k = 0; k < kPadded; ++k) {
@@ -241,8 +243,8 @@ class StemPasses : public testing::Test {
         for (std::size_t c = 0; c < kBlockChannels; ++c) to[c] += by * from[c];
       }
     });
-    std::vector<float> filter(filter_.size());
-    const std::vector<float> floats(gradient.begin(), gradient.end());
+    DeviceVector<float> filter(filter_.size());
+    const DeviceVector<float> floats(gradient.begin(), gradient.end());
     FilterFromBlocks(floats.data(), DType::kFloat32, kPadded, filter.data(), nullptr);
     return filter;
   }
@@ -270,8 +272,8 @@ class StemPasses : public testing::Test {
   }
 
   StemSize size_;
-  std::vector<T> blocks_, filter_, diff_dst_;
-  std::vector<float> scale_, shift_, mean_, variance_;
+  DeviceVector<T> blocks_, filter_, diff_dst_;
+  DeviceVector<float> scale_, shift_, mean_, variance_;
 };
 
 using Instructions = testing::Types<Instruction<__half, TensorCores::kQuadPairs>,
@@ -285,8 +287,8 @@ const StemImages kSizes[] = {{1, 16, 16}, {2, 17, 24}, {1, 1, 1}, {3, 5, 2}, {1,
 TYPED_TEST(StemPasses, SumsAreThoseOfTheResult) {
   for (const StemImages& images : kSizes) {
     this->SetUpImages(images);
-    const std::vector<float> x = this->Convolved();
-    const std::vector<float> sums = this->Sums();
+    const DeviceVector<float> x = this->Convolved();
+    const DeviceVector<float> sums = this->Sums();
     for (std::size_t c = 0; c < kPadded; ++c) {
       double sum = 0;
       double squares = 0;
@@ -305,7 +307,7 @@ TYPED_TEST(StemPasses, AgreeWithThoseThatReadTheResult) {
     SCOPED_TRACE(std::to_string(images.samples) + "x" + std::to_string(images.height) + "x" +
                  std::to_string(images.width));
     this->SetUpImages(images);
-    const std::vector<float> sums = this->Sums();
+    const DeviceVector<float> sums = this->Sums();
     using Way = typename TestFixture::Way;
     for (const float* of : {sums.data(), static_cast<const float*>(nullptr)}) {
       this->ExpectTheSame(this->Run(Way::kAgain, of), this->Run(Way::kStored, of));

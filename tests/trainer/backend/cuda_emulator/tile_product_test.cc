@@ -10,12 +10,14 @@
 #include <random>
 #include <stdexcept>
 #include <string>
-#include <vector>
 
+#include "tests/trainer/backend/cuda_emulator/device_vector.h"
 #include "trainer/backend/cuda/runtime/element.cuh"
 
 namespace trainer {
 namespace {
+
+using cuda_emulator::DeviceVector;
 
 using testing::HasSubstr;
 
@@ -66,25 +68,25 @@ __global__ void MultiplyTiles(const T* a, const T* b, float* out) {
   }
 }
 
-std::vector<float> Noise(unsigned seed, int count) {
+DeviceVector<float> Noise(unsigned seed, int count) {
   std::mt19937 engine(seed);
   std::uniform_real_distribution<float> uniform(-2, 2);
-  std::vector<float> values(static_cast<std::size_t>(count));
+  DeviceVector<float> values(static_cast<std::size_t>(count));
   for (float& value : values) value = uniform(engine);
   return values;
 }
 
 template <typename T, TensorCores cores, Neighbours of_a, Neighbours of_b>
 void ExpectTheProduct() {
-  std::vector<T> a(kElements);
-  std::vector<T> b(kElements);
-  const std::vector<float> noise = Noise(1, 2 * kElements);
+  DeviceVector<T> a(kElements);
+  DeviceVector<T> b(kElements);
+  const DeviceVector<float> noise = Noise(1, 2 * kElements);
   for (int i = 0; i < kElements; ++i) {
     Assign(a[i], noise[i]);
     Assign(b[i], noise[kElements + i]);
   }
-  const std::vector<float> before = Noise(2, kEdge * kEdge);
-  std::vector<float> out = before;
+  const DeviceVector<float> before = Noise(2, kEdge * kEdge);
+  DeviceVector<float> out = before;
   Launch(MultiplyTiles<T, cores, of_a, of_b>, 1, 32, nullptr, a.data(), b.data(), out.data());
   for (int row = 0; row < kEdge; ++row) {
     for (int column = 0; column < kEdge; ++column) {
@@ -150,9 +152,9 @@ std::string Failure(void (*kernel)(Parameters...), int threads, Arguments... arg
 }
 
 TEST(TileProduct, NeedsAlignedRowsAndWholeWarps) {
-  alignas(16) __half src[16] = {};
-  EXPECT_EQ(Failure(LoadUnaligned, 32, src, 8), "");
-  EXPECT_THAT(Failure(LoadUnaligned, 32, src, 4), HasSubstr("not aligned to 16 bytes"));
+  const DeviceVector<__half> src(16);
+  EXPECT_EQ(Failure(LoadUnaligned, 32, src.data(), 8), "");
+  EXPECT_THAT(Failure(LoadUnaligned, 32, src.data(), 4), HasSubstr("not aligned to 16 bytes"));
   EXPECT_THAT(Failure(MultiplyInPartOfAWarp, 32),
               testing::AllOf(HasSubstr("waits in an instruction of its warp at"),
                              HasSubstr("thread (9, 0, 0) has returned")));

@@ -33,6 +33,7 @@ template <typename... Parameters, typename... Arguments>
 void Launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, cudaStream_t stream,
             Arguments... arguments) {
 #ifdef DDLRUN_CUDA_EMULATOR
+  cuda_emulator::CheckArguments(static_cast<Parameters>(arguments)...);
   cuda_emulator::QueueWork(stream, [=] {
     cuda_emulator::Run(grid, block, [&] { kernel(static_cast<Parameters>(arguments)...); });
   });

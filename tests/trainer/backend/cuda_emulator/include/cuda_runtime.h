@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include "tests/trainer/backend/cuda_emulator/arguments.h"
 #include "tests/trainer/backend/cuda_emulator/language.h"
 #include "tests/trainer/backend/cuda_emulator/runtime_api.h"
 #include "tests/trainer/backend/cuda_emulator/tensor_cores.h"

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A GPU fails at an address of the host's memory, and a CPU that stands in for it does not: the
+// arguments of a launch are looked through for such addresses.
+
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <type_traits>
+
+namespace cuda_emulator {
+
+// The first word of those `bytes` that is an address of this process, but of no memory that a
+// kernel may use (of cudaMalloc and cudaMallocHost); null if there is none.  Values that happen to
+// be such an address are taken for one: they would have to be of 14 digits.
+const void* FindHostAddress(const void* argument, std::size_t bytes);
+
+// "emulated kernel: argument 2 is or holds 0x7ffd..., ..."
+[[noreturn]] void RefuseHostAddress(std::size_t number, const void* address);
+
+// Throws std::runtime_error for the first argument, counted from 1, that is or holds an address of
+// the host.
+template <typename... Arguments>
+void CheckArguments(Arguments... arguments) {
+  std::size_t number = 0;
+  [[maybe_unused]] const auto check = [&number](auto argument) {
+    static_assert(std::is_trivially_copyable_v<decltype(argument)>);
+    ++number;
+#if __has_builtin(__builtin_clear_padding)
+    __builtin_clear_padding(&argument);  // what was on the stack before may be an address
+#endif
+    const void* const found = FindHostAddress(&argument, sizeof(argument));
+    if (found != nullptr) RefuseHostAddress(number, found);
+  };
+  (check(arguments), ...);
+}
+
+}  // namespace cuda_emulator
