@@ -14,8 +14,8 @@ namespace bench {
 Ranks::Ranks(trainer::EnvironmentLookup get)
     : get_(std::move(get)),
       self_(trainer::ReadRank(get_)),
-      communicator_(trainer::MakeCommunicator(
-          trainer::MakeCommOptions(self_, trainer::StartedTasks(get_), /*spans=*/nullptr))) {}
+      communicator_(
+          trainer::MakeCommunicator(trainer::MakeCommOptions(self_, get_, /*spans=*/nullptr))) {}
 
 std::string Ranks::host() const {
   if (!self_.host.empty()) return self_.host;

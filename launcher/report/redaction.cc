@@ -110,6 +110,8 @@ bool IsKnownVariable(const std::string& name) {
                                               "OMPI_MCA_btl",
                                               "OMPI_MCA_btl_tcp_if_exclude",
                                               "OMPI_MCA_btl_tcp_if_include",
+                                              "OMPI_MCA_coll",
+                                              "OMPI_MCA_coll_han_priority",
                                               "OMPI_MCA_mtl",
                                               "OMPI_MCA_oob_tcp_if_exclude",
                                               "OMPI_MCA_oob_tcp_if_include",

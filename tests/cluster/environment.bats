@@ -150,6 +150,21 @@ mpi 3/4 variables 3/4 1/2 sum 6" ]
   [[ $output == *"mpi 0/1 variables 1/4 1/4 sum 0"* ]]
 }
 
+@test "gradients are summed over nodes without Open MPI's component han, unless the user wants it" {
+  [ -x "$build/tests/mpi_identity" ] || skip "this build has no MPI"
+  local variable priority
+  for variable in OMPI_MCA_coll_base_verbose=20 OMPI_MCA_coll_han_priority=77; do
+    script job "export OMPI_MCA_coll_base_verbose=20 $variable" \
+      'ddlrun ddltraind --mode=training_benchmark --backend=cpu --arch=resnet_tiny --image_size=32 --batch_size=2 --classes=10 --iter_unit=batch --num_iter=1 --warmup_steps=0'
+    batch job -N2 --gres=gpu:2
+    priority=$(sed -n 's/.*component available: han, priority: //p' <<< "$output" | sort -u)
+    echo "$variable: '$priority'; $(tail -n 3 <<< "$output")"
+    [ "$status" -eq 0 ]
+    # An Open MPI before 4.1 has no such component.
+    [ -z "$priority" ] || [ "$priority" = "$([[ $variable == *=77 ]] && echo 77 || echo 0)" ]
+  done
+}
+
 @test "standard input is that of rank 0, whatever starts the ranks; the others find it empty" {
   seq 100000 > input
   local launcher

@@ -24,6 +24,9 @@ struct CommOptions {
   // How many copies of this program the starter says it made: OMPI_COMM_WORLD_SIZE or
   // SLURM_STEP_NUM_TASKS; 0 when neither is set.
   int started_tasks = 0;
+  // Open MPI's component that sums within nodes and then between them, the first choice of Open MPI
+  // 5, has the last priority (decision 0072).
+  bool leaves_out_han = false;
   // How long ranks wait for each other to appear, and then in any one call.
   double rendezvous_seconds = 120;
   double stall_seconds = 1800;

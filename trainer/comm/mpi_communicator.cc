@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,8 @@ class MpiCommunicator : public Communicator {
  public:
   explicit MpiCommunicator(const CommOptions& options)
       : rank_(options.rank), size_(options.size), spans_(options.spans) {
+    // Read by MPI_Init_thread; other MPIs do not know it.
+    if (options.leaves_out_han) setenv("OMPI_MCA_coll_han_priority", "0", /*overwrite=*/1);
     worker_.PostAndWait([&] { Initialize(options); });
   }
   ~MpiCommunicator() override {

@@ -14,7 +14,7 @@ namespace trainer {
 
 std::unique_ptr<Communicator> ConnectRanks(const launcher::RankInfo& rank, HangWatch* watch,
                                            SpanRecorder* spans) {
-  const CommOptions options = MakeCommOptions(rank, StartedTasks(EnvironmentVariable), spans);
+  const CommOptions options = MakeCommOptions(rank, EnvironmentVariable, spans);
   if (watch == nullptr) return MakeCommunicator(options);
   watch->BeginWaiting();
   std::unique_ptr<Communicator> communicator = MakeCommunicator(options);

@@ -49,7 +49,7 @@ int StartedTasks(const EnvironmentLookup& get) {
   return 0;
 }
 
-CommOptions MakeCommOptions(const launcher::RankInfo& rank, int started_tasks,
+CommOptions MakeCommOptions(const launcher::RankInfo& rank, const EnvironmentLookup& get,
                             SpanRecorder* spans) {
   CommOptions comm;
   comm.rank = rank.rank;
@@ -59,7 +59,8 @@ CommOptions MakeCommOptions(const launcher::RankInfo& rank, int started_tasks,
   comm.is_one_node = rank.local_world_size == rank.world_size;
   comm.run_dir = rank.run_dir;
   comm.restart_count = rank.restart_count;
-  comm.started_tasks = started_tasks;
+  comm.started_tasks = StartedTasks(get);
+  comm.leaves_out_han = !get("OMPI_MCA_coll_han_priority") && !get("OMPI_MCA_coll");
   comm.spans = spans;
   return comm;
 }

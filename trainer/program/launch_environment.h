@@ -33,10 +33,12 @@ launcher::RankInfo ReadRank(const EnvironmentLookup& get);
 // CUDA_VISIBLE_DEVICES where it is one; "" where a GPU is whole.
 std::string SliceOfGpu(const EnvironmentLookup& get);
 
-// How many ranks the starter says it made; 0 if it says nothing.
+// How many ranks the starter says it made; 0 if it says nothing.  Throws Error(EX_CONFIG) where
+// that is no number.
 int StartedTasks(const EnvironmentLookup& get);
 
-// `started_tasks`, `spans`: comm/factory.h.
-CommOptions MakeCommOptions(const launcher::RankInfo& rank, int started_tasks, SpanRecorder* spans);
+// `spans`: comm/factory.h.  Throws as StartedTasks does.
+CommOptions MakeCommOptions(const launcher::RankInfo& rank, const EnvironmentLookup& get,
+                            SpanRecorder* spans);
 
 }  // namespace trainer

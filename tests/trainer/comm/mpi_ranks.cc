@@ -2,7 +2,7 @@
 //
 // usage: mpirun -n N trainer_comm_mpi_ranks CASE
 // One rank of a test of the MPI communicator; tests/trainer/comm/mpi_test.sh starts it.
-// Cases: all, abort, wrong-size.  Exit code: of the case, 99 if an expectation failed.
+// Cases: all, abort, without-han, wrong-size.  Exit code: of the case, 99 if an expectation failed.
 
 #include <gtest/gtest.h>
 #include <sysexits.h>
@@ -29,6 +29,7 @@ CommOptions OptionsFromOpenMpi() {
 void RunCase(const std::string& name) {
   CommOptions options = OptionsFromOpenMpi();
   if (name == "wrong-size") options.size += 1;
+  options.leaves_out_han = name == "without-han";
   const auto comm = MakeCommunicator(options);
   if (name == "abort") {
     // The others are in a collective, and so is this rank's communication thread.
@@ -47,6 +48,8 @@ void RunCase(const std::string& name) {
   }
   comm->Barrier();
   if (comm->rank() == 0) std::cout << comm->description() << "\n";
+  const char* priority = std::getenv("OMPI_MCA_coll_han_priority");
+  std::cout << "priority of han: " << (priority == nullptr ? "its own" : priority) << "\n";
 }
 
 }  // namespace

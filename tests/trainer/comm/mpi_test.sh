@@ -38,4 +38,6 @@ done
 [ -n "$said_so" ] || { echo "FAILED: never said 'MPI_ABORT was invoked', last:"; echo "$output"; failures=$((failures + 1)); }
 check "ranks that MPI and the environment count differently are refused" 78 \
   "the environment says rank 0 of 3, MPI says rank 0 of 2" 2 wrong-size
+# Whether Open MPI heeds it: tests/cluster/environment.bats, for it takes two nodes.
+check "Open MPI is told not to sum by its component han" 0 "^priority of han: 0$" 2 without-han
 exit $((failures > 0))

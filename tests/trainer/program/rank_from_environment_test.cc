@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "trainer/core/error.h"
 #include "trainer/program/launch_environment.h"
@@ -36,6 +37,16 @@ TEST(StartedTasks, AreThoseOfMpirunOrOfTheStep) {
   EXPECT_EQ(StartedTasks(LookupIn({{"SLURM_STEP_NUM_TASKS", "8"}})), 8);
   EXPECT_EQ(StartedTasks(LookupIn({{"OMPI_COMM_WORLD_SIZE", "4"}, {"SLURM_STEP_NUM_TASKS", "8"}})),
             4);
+}
+
+TEST(MakeCommOptions, LeavesOutHanUnlessTheUserAsksForComponents) {
+  const auto leaves_out = [](std::map<std::string, std::string> variables) {
+    return MakeCommOptions({}, LookupIn(std::move(variables)), nullptr).leaves_out_han;
+  };
+  EXPECT_TRUE(leaves_out({}));
+  EXPECT_TRUE(leaves_out({{"OMPI_MCA_coll_tuned_priority", "40"}}));
+  EXPECT_FALSE(leaves_out({{"OMPI_MCA_coll_han_priority", "35"}}));
+  EXPECT_FALSE(leaves_out({{"OMPI_MCA_coll", "han,tuned,basic,libnbc"}}));
 }
 
 TEST(SliceOfGpu, IsTheOneThatCudaShows) {
