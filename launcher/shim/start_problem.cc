@@ -2,7 +2,6 @@
 
 #include "launcher/shim/start_problem.h"
 
-#include <ctype.h>
 #include <elf.h>
 #include <errno.h>
 #include <limits.h>
@@ -14,6 +13,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "launcher/shim/command_word.h"
 #include "launcher/shim/program_file.h"
 
 namespace launcher {
@@ -59,15 +59,32 @@ const char* InterpreterOf(const ProgramFile& file, const char* path) {
   return strcmp(named, "env") == 0 && file.argument[0] != '-' ? file.argument : named;
 }
 
-// "FOO=1" in place of a program.
-bool IsSetting(const char* word) {
-  const size_t length = strcspn(word, "=");
-  if (word[length] == '\0' || length == 0 || isdigit(static_cast<unsigned char>(*word)))
-    return false;
-  for (size_t i = 0; i < length; ++i) {
-    if (!isalnum(static_cast<unsigned char>(word[i])) && word[i] != '_') return false;
+// Of a word that no file is called by.
+bool DescribeWord(const Start& start, Text* text) {
+  const char* words = strerror(start.error);
+  const char* word = start.program;
+  switch (CommandWordOf(word, start.folders)) {
+    case CommandWord::kSetting:
+      return text->Is("it sets a variable, and is no program: write -x %.300s before the program",
+                      word);
+    case CommandWord::kBuiltin:
+      return text->Is("it is a command of the shell, and no program: write bash -c '%.300s ...'",
+                      word);
+    case CommandWord::kShellLine:
+      return text->Is("it is a line for a shell, and no program: write bash -c before it");
+    case CommandWord::kCommand:
+      return text->Is("%s: program and arguments are one word: leave out the quotes around them",
+                      words);
+    case CommandWord::kTilde:
+      return text->Is("%s: no shell replaces ~ in quotes: write it outside of them, or $HOME",
+                      words);
+    case CommandWord::kVariable:
+      return text->Is("%s: no shell replaces %.300s in single quotes: take double ones", words,
+                      word);
+    case CommandWord::kName:
+      break;
   }
-  return true;
+  return false;
 }
 
 // Of a name that is in no folder of PATH.
@@ -75,11 +92,7 @@ bool DescribeMissing(const Start& start, Text* text) {
   const char* words = strerror(start.error);
   const char* name = start.program;
   struct stat status;
-  if (IsSetting(name)) {
-    return text->Is("it sets a variable, and is no program: write -x %.300s before the program",
-                    name);
-  }
-  if (stat(name, &status) != 0) return false;
+  if (stat(name, &status) != 0) return DescribeWord(start, text);
   if (S_ISDIR(status.st_mode))
     return text->Is("%s in PATH; in this directory it is a folder", words);
   if (!S_ISREG(status.st_mode)) return false;
@@ -107,7 +120,7 @@ bool DescribeNoFile(const Start& start, Text* text) {
                                                   : "it is no file, and no program");
   }
   const ssize_t length = readlink(start.path, target, sizeof(target) - 1);
-  if (length <= 0) return false;
+  if (length <= 0) return start.error == ENOENT && DescribeWord(start, text);
   target[length] = '\0';
   return text->Is("it is a symbolic link to %.300s: %s", target, strerror(start.error));
 }

@@ -298,6 +298,42 @@ TEST_F(StartProblem, KnowsASettingInPlaceOfAProgram) {
   }
 }
 
+TEST_F(StartProblem, KnowsWhatIsForAShell) {
+  EXPECT_EQ(Of("cd"), "it is a command of the shell, and no program: write bash -c 'cd ...'");
+  for (const char* word : {"source", "module", "ulimit", "export"}) {
+    EXPECT_THAT(Of(word), HasSubstr("it is a command of the shell, and no program")) << word;
+  }
+  for (const char* line : {"cd data && ./train", "module load cuda", "FOO=1 ./train", "FOO= true",
+                           "true | cat", "true > log", "echo $RANK", "source env.sh"}) {
+    EXPECT_EQ(Of(line), "it is a line for a shell, and no program: write bash -c before it")
+        << line;
+  }
+  Write("train", "#!/bin/sh\ntouch was-run\n");
+  const std::string one_word =
+      "No such file or directory: program and arguments are one word: leave out the quotes around "
+      "them";
+  for (const char* line : {"true --lr 0.1", "true\tx", "./train --lr 0.1", "/bin/sh train"}) {
+    EXPECT_EQ(Of(line), one_word) << line;
+  }
+  EXPECT_EQ(Of("~/train"),
+            "No such file or directory: no shell replaces ~ in quotes: write it outside of them, "
+            "or $HOME");
+  EXPECT_EQ(Of("$HOME/train"),
+            "No such file or directory: no shell replaces $HOME/train in single quotes: take "
+            "double ones");
+  EXPECT_THAT(Of("$TRAIN"), HasSubstr("in single quotes"));
+  // Names with spaces, and of programs that are not there.
+  for (const char* name : {"my programs/train", "no-such-program --lr 0.1", "./no such", "cda",
+                           "expo", "./cd", "a~b", "a$b"}) {
+    EXPECT_EQ(Of(name), "No such file or directory") << name;
+  }
+  Write("my train", "#!/bin/sh\nexit 0\n");
+  EXPECT_EQ(Of("./my train"), kStarted);
+  EXPECT_THAT(Of("my train"), HasSubstr("that of this directory is ./my train"));
+  Write("cd", "#!/bin/sh\nexit 0\n");
+  EXPECT_THAT(Of("cd"), HasSubstr("that of this directory is ./cd"));
+}
+
 TEST_F(StartProblem, LeavesAloneWhatStarts) {
   Write("script", "#!/bin/sh\nexit 0\n");
   EXPECT_EQ(Of("./script"), kStarted);

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/shim/command_word.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/shim/program_file.h"
+
+namespace launcher {
+namespace {
+
+constexpr char kSpaces[] = " \t\n";
+
+// Those of POSIX and bash that people put before a program, and `module` and `conda`, which are
+// functions where they are to change the shell itself.
+bool IsBuiltin(const char* word, size_t length) {
+  static const char* const kBuiltins[] = {"alias", "cd",     "conda", "eval", "exec",  "export",
+                                          "ml",    "module", "pushd", "set",  "shopt", "source",
+                                          "trap",  "ulimit", "umask", "unset"};
+  for (const char* builtin : kBuiltins) {
+    if (strlen(builtin) == length && strncmp(builtin, word, length) == 0) return true;
+  }
+  return false;
+}
+
+bool IsSetting(const char* word, size_t length) {
+  const size_t name = strcspn(word, "=");
+  if (name >= length || name == 0 || isdigit(static_cast<unsigned char>(*word))) return false;
+  for (size_t i = 0; i < name; ++i) {
+    if (!isalnum(static_cast<unsigned char>(word[i])) && word[i] != '_') return false;
+  }
+  return true;
+}
+
+bool IsThere(const char* name, size_t length, const char* folders) {
+  char first[PATH_MAX];
+  char path[PATH_MAX];
+  if (length >= sizeof(first)) return false;
+  memcpy(first, name, length);
+  first[length] = '\0';
+  FindProgramFile(first, folders, path, sizeof(path));
+  return path[0] != '\0' && access(path, F_OK) == 0;
+}
+
+}  // namespace
+
+CommandWord CommandWordOf(const char* word, const char* folders) {
+  const size_t length = strcspn(word, kSpaces);
+  const bool is_setting = IsSetting(word, length);
+  const bool is_builtin = IsBuiltin(word, length);
+  if (word[length] == '\0') {
+    if (is_setting) return CommandWord::kSetting;
+    if (is_builtin) return CommandWord::kBuiltin;
+    if (word[0] == '~') return CommandWord::kTilde;
+    return word[0] == '$' ? CommandWord::kVariable : CommandWord::kName;
+  }
+  if (is_setting || is_builtin) return CommandWord::kShellLine;
+  // A name may have spaces: only what begins with a program is more than one word.
+  if (!IsThere(word, length, folders)) return CommandWord::kName;
+  return strpbrk(word, "|&;<>()$`\n") != nullptr ? CommandWord::kShellLine : CommandWord::kCommand;
+}
+
+}  // namespace launcher

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A word that stands in place of a program, and is none by its spelling: something for a shell.
+// It has no C++ library.  Pure but for CommandWordOf, which looks for a program in folders.
+
+#pragma once
+
+#include <stddef.h>
+
+namespace launcher {
+
+enum class CommandWord {
+  kName,       // of a program, for all that can be seen
+  kSetting,    // "FOO=1"
+  kBuiltin,    // "cd": a shell's own command, which no folder of PATH has
+  kShellLine,  // "cd data && ./train", "FOO=1 ./train": for a shell, with quotes around all of it
+  kCommand,    // "python train.py": a program and its arguments with quotes around all of it
+  kTilde,      // "~/train", which a shell leaves as it is in quotes
+  kVariable,   // "$HOME/train", which a shell leaves as it is in single quotes
+};
+
+// REQUIRES: there is no file of this name, in the current directory or in `folders`, those of PATH.
+CommandWord CommandWordOf(const char* word, const char* folders);
+
+}  // namespace launcher
