@@ -5,10 +5,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <sstream>
 #include <string_view>
 #include <type_traits>
 
+#include "support/number.h"
 #include "support/spelling.h"
 
 namespace support {
@@ -18,9 +20,11 @@ namespace {
 constexpr std::string_view kArgument = "ARG";
 // Free text, and flags.
 constexpr std::array<std::string_view, 3> kMayBeEmpty = {"", "TEXT", kArgument};
-constexpr std::array<std::string_view, 3> kNumbers = {"N", "SECONDS", "SECONDS|auto|off"};
+constexpr std::array<std::string_view, 5> kNumbers = {"N", "N,...", "BYTES", "SECONDS",
+                                                      "SECONDS|auto|off"};
 
-bool IsAmong(const std::array<std::string_view, 3>& names, const std::string& name) {
+template <std::size_t kCount>
+bool IsAmong(const std::array<std::string_view, kCount>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -31,44 +35,56 @@ std::string RefuseNoValue(const std::string& text) {
              : "has no value but the option '" + text + "': is a variable of your script empty?";
 }
 
-// "-010" to "-10", "00" to "0", which CLI11 takes for octal; what is no whole decimal number stays.
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+// "-010" to "-10", "00" to "0", "010K" to "10K", which CLI11 takes for octal; "0.5" stays.
 std::string RemoveZeros(std::string& text) {
-  const std::size_t sign = text.starts_with('-') || text.starts_with('+') ? 1 : 0;
-  const bool is_number =
-      text.size() > sign && text.find_first_not_of("0123456789", sign) == std::string::npos;
-  if (!is_number) return "";
-  const std::size_t first = std::min(text.find_first_not_of('0', sign), text.size() - 1);
-  text.erase(sign, first - sign);
+  const std::size_t begin = text.starts_with('-') || text.starts_with('+') ? 1 : 0;
+  std::size_t end = begin;
+  while (end + 1 < text.size() && text[end] == '0' && IsDigit(text[end + 1])) ++end;
+  text.erase(begin, end - begin);
   return "";
 }
 
+// A decimal number.  What else CLI11 takes goes by its version: 0x10, 0b11, 1_000, blanks.
 template <typename Number>
-bool IsA(const std::string& text) {
-  Number value{};
-  return CLI::detail::lexical_cast(text, value);
+std::optional<Number> Decimal(const std::string& text) {
+  const bool has_plus = text.starts_with('+') && !text.starts_with("+-");
+  return WholeNumber<Number>(std::string_view(text).substr(has_plus ? 1 : 0));
 }
 
 // What CLI11 would call "Could not convert".
 std::string RefuseFraction(const std::string& text) {
-  if (IsA<std::int64_t>(text) || IsA<std::uint64_t>(text)) return "";
+  if (Decimal<std::int64_t>(text) || Decimal<std::uint64_t>(text)) return "";
   return "needs a whole number, not '" + text + "'";
 }
 
 std::string RefuseNoNumber(const std::string& text) {
-  return IsA<double>(text) ? "" : "needs a number, not '" + text + "'";
+  return Decimal<double>(text) ? "" : "needs a number, not '" + text + "'";
+}
+
+// Digits, and letters behind them.
+std::string RefuseNoSize(const std::string& text) {
+  const auto unit = std::find_if_not(text.begin(), text.end(), IsDigit);
+  const auto is_letter = [](char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); };
+  const bool is_size = unit != text.begin() && std::all_of(unit, text.end(), is_letter);
+  return is_size ? "" : "needs a size such as 64K, not '" + text + "'";
 }
 
 std::string RefuseNoTruth(const std::string& text) {
-  return IsA<bool>(text) ? "" : "needs true or false, not '" + text + "'";
+  bool value = false;
+  return CLI::detail::lexical_cast(text, value) ? "" : "needs true or false, not '" + text + "'";
 }
 
 void RefuseSlips(CLI::Option& option) {
   const std::string name = option.get_type_name();
   if (!IsAmong(kMayBeEmpty, name)) option.check(CLI::Validator(RefuseNoValue, ""));
-  if (name == "N") option.check(CLI::Validator(RefuseFraction, ""));
+  if (name == "N" || name == "N,...") option.check(CLI::Validator(RefuseFraction, ""));
   if (name == "X" || name == "SECONDS") option.check(CLI::Validator(RefuseNoNumber, ""));
   if (option.get_expected_max() == 0) option.check(CLI::Validator(RefuseNoTruth, ""));
+  // A transformation is done before those that were added earlier, and before all checks.
   if (IsAmong(kNumbers, name)) option.transform(CLI::Validator(RemoveZeros, ""));
+  if (name == "BYTES") option.transform(CLI::Validator(RefuseNoSize, ""));
 }
 
 CLI::Option* AddPlace(CLI::App& app, const Option& row) {
@@ -198,8 +214,8 @@ Check Needs(const std::string& expected, std::function<bool(const std::string&)>
 
 Check NeedsNumber(const std::string& expected, std::function<bool(double)> holds) {
   return Needs(expected, [holds = std::move(holds)](const std::string& text) {
-    double value = 0;
-    return CLI::detail::lexical_cast(text, value) && holds(value);
+    const std::optional<double> value = Decimal<double>(text);
+    return value && holds(*value);
   });
 }
 

@@ -44,8 +44,8 @@ struct Option {
   // else TEXT.  By the shape a value is refused that nobody means:
   //   * but for free text ("TEXT", "ARG"), an empty one or one that is another option, as where a
   //     variable of a script is not set: --data_dir "$DATA", --export_dir $DIR --num_iter=9
-  //   * what is no whole number ("N"), or no number ("X", "SECONDS"): 8.0, 1e3
-  // and it is read: 010 is ten ("N", "SECONDS"), 1K is 1024 ("BYTES").  Of a list, "N,..." is one
+  //   * what is no whole number ("N"), or no number ("X", "SECONDS"): 8.0, 1e3; 0x10, 1_000
+  // and it is read: 010 is ten, 1K is 1024 ("BYTES").  Of a list, "N,..." is one
   // word with commas in it and "ARG" one word whatever it looks like, each time the option is
   // given; of any other shape all words up to the next option are in the list.
   std::string shape = {};

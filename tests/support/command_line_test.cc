@@ -333,6 +333,11 @@ TEST(Parse, ReadsNumbersAsDecimal) {
   EXPECT_EQ(number("100"), 100);
   EXPECT_EQ(ParseLine({"--seconds", "010"}).values.seconds, 10);
   EXPECT_EQ(ParseLine({"--seconds", "00.5"}).values.seconds, 0.5);
+  EXPECT_EQ(ParseLine({"--numbers=08,010,-007"}).values.numbers, (std::vector<int>{8, 10, -7}));
+  EXPECT_EQ(ParseLine({"--bytes=010"}).values.bytes, 10);
+  EXPECT_EQ(ParseLine({"--bytes=08K"}).values.bytes, 8192);
+  EXPECT_EQ(ParseLine({"--bytes=0"}).values.bytes, 0);
+  EXPECT_EQ(number("+5"), 5);
   EXPECT_EQ(ParseLine({"--dir", "007"}).values.dir, "007");
   for (const char* none : {"", "-", "1x", "x"}) {
     EXPECT_NE(RefusalOf({"make", "t", "--number", none}), "") << none;
@@ -354,6 +359,20 @@ TEST(Parse, SaysWhichKindOfNumberIsNeeded) {
   EXPECT_EQ(RefusalOf({"--flag=maybe"}), "--flag: needs true or false, not 'maybe'");
   EXPECT_TRUE(ParseLine({"--flag=yes"}).values.flag);
   EXPECT_FALSE(ParseLine({"--flag=false"}).values.flag);
+}
+
+// CLI11 takes them or not by its version.
+TEST(Parse, TakesDecimalNumbersAlone) {
+  for (const std::string text : {"0x10", "0b11", "0o17", "1_000", "1'000", " 5", "5 ", "+-5"}) {
+    EXPECT_EQ(RefusalOf({"make", "t", "--number", text}),
+              "--number: needs a whole number, not '" + text + "'");
+    EXPECT_EQ(RefusalOf({"--rate", text}), "--rate: needs a number, not '" + text + "'");
+    EXPECT_EQ(RefusalOf({"--bytes", text}),
+              "--bytes: needs a size such as 64K, not '" + text + "'");
+  }
+  EXPECT_EQ(RefusalOf({"--numbers=1,0x2"}), "--numbers: needs a whole number, not '0x2'");
+  EXPECT_EQ(RefusalOf({"--rate=0x1p3"}), "--rate: needs a number, not '0x1p3'");
+  EXPECT_EQ(RefusalOf({"--bytes=K"}), "--bytes: needs a size such as 64K, not 'K'");
 }
 
 TEST(Rows, SayWhatAPageShows) {
