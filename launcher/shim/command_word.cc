@@ -57,7 +57,7 @@ CommandWord CommandWordOf(const char* word, const char* folders) {
     if (word[0] == '~') return CommandWord::kTilde;
     return word[0] == '$' ? CommandWord::kVariable : CommandWord::kName;
   }
-  if (is_setting || is_builtin) return CommandWord::kShellLine;
+  if (is_setting || is_builtin || word[0] == '~' || word[0] == '$') return CommandWord::kShellLine;
   // A name may have spaces: only what begins with a program is more than one word.
   if (!IsThere(word, length, folders)) return CommandWord::kName;
   return strpbrk(word, "|&;<>()$`\n") != nullptr ? CommandWord::kShellLine : CommandWord::kCommand;

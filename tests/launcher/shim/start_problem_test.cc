@@ -303,8 +303,9 @@ TEST_F(StartProblem, KnowsWhatIsForAShell) {
   for (const char* word : {"source", "module", "ulimit", "export"}) {
     EXPECT_THAT(Of(word), HasSubstr("it is a command of the shell, and no program")) << word;
   }
-  for (const char* line : {"cd data && ./train", "module load cuda", "FOO=1 ./train", "FOO= true",
-                           "true | cat", "true > log", "echo $RANK", "source env.sh"}) {
+  for (const char* line :
+       {"cd data && ./train", "module load cuda", "FOO=1 ./train", "FOO= true", "true | cat",
+        "true > log", "echo $RANK", "source env.sh", "~/train -x", "$HOME/train -x"}) {
     EXPECT_EQ(Of(line), "it is a line for a shell, and no program: write bash -c before it")
         << line;
   }
