@@ -66,7 +66,7 @@ ranks() { sed -n 's/^rank //p' <<< "$output" | sort -n; }
   script rank 'trap "echo got > got.\$RANK; exit 75" TERM' ': > "ready.$RANK"' 'while :; do sleep 0.1; done'
   script job 'ddlrun -H n1,n2 ./rank & echo $! > pid; wait $!' 'echo "exit code $?"'
   on_n1 ./job > job.out 2>&1 3>&- &
-  wait_for 20 eval '[ -e ready.0 ] && [ -e ready.1 ]'
+  wait_for 20 eval '[ -e ready.0 ] && [ -e ready.1 ] && [ -s pid ]'
   cluster at n1 kill -TERM "$(cat pid)"
   wait_for 20 grep -q 'exit code 75' job.out
   [ -e got.0 ]
