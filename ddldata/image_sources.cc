@@ -30,7 +30,10 @@ constexpr std::string_view kTarEnding = ".tar";
 constexpr std::string_view kParquetEnding = ".parquet";
 
 Error CannotList(const std::string& path, const std::error_code& error) {
-  return {EX_DATAERR, "cannot read " + path + ": " + error.message()};
+  std::error_code is_no_link;
+  const fs::path target = fs::read_symlink(path, is_no_link);
+  return {EX_DATAERR, "cannot read " + path + (is_no_link ? "" : ", a link to " + target.string()) +
+                          ": " + error.message()};
 }
 
 std::uint64_t SizeOf(const fs::directory_entry& entry) {

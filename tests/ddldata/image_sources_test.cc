@@ -294,8 +294,8 @@ TEST_F(ImageSourcesTest, RefusesLinksItCannotFollow) {
   EXPECT_THAT(Refusal({"a.tar"}), HasSubstr("a.tar, cat/1.jpg: a link to another file: pack the "));
   std::filesystem::create_directories(Path("set/cat"));
   std::filesystem::create_symlink(Path("nowhere"), Path("set/cat/1.jpg"));
-  EXPECT_EQ(Refusal({"set"}),
-            "cannot read " + Path("set/cat/1.jpg") + ": No such file or directory");
+  EXPECT_EQ(Refusal({"set"}), "cannot read " + Path("set/cat/1.jpg") + ", a link to " +
+                                  Path("nowhere") + ": No such file or directory");
   std::filesystem::remove(Path("set/cat/1.jpg"));
   std::filesystem::create_directory_symlink("../cat", Path("set/cat/round"));
   EXPECT_THAT(Refusal({"set"}), HasSubstr("more than 16 folders in each other"));
