@@ -10,10 +10,10 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "tests/trainer/backend/cuda_emulator/runtime_api.h"
-
 namespace cuda_emulator {
 namespace {
+
+constexpr std::uintptr_t kLowest = std::uintptr_t{1} << 45;
 
 // Whether this process has memory there.
 bool IsMapped(std::uintptr_t address) {
@@ -30,8 +30,9 @@ const void* FindHostAddress(const void* argument, std::size_t bytes) {
   for (std::size_t at = 0; at + sizeof(std::uintptr_t) <= bytes; at += sizeof(std::uintptr_t)) {
     std::uintptr_t word = 0;
     std::memcpy(&word, words + at, sizeof word);
+    if (word < kLowest || !IsMapped(word)) continue;
     const void* const address = reinterpret_cast<const void*>(word);  // NOLINT: the same
-    if (!IsForKernels(address) && IsMapped(word)) return address;
+    if (!IsForKernels(address)) return address;
   }
   return nullptr;
 }

@@ -9,11 +9,14 @@
 #include <string>
 #include <type_traits>
 
+#include "tests/trainer/backend/cuda_emulator/runtime_api.h"
+
 namespace cuda_emulator {
 
-// The first word of those `bytes` that is an address of this process, but of no memory that a
-// kernel may use (of cudaMalloc and cudaMallocHost); null if there is none.  Values that happen to
-// be such an address are taken for one: they would have to be of 14 digits.
+// The first word of those `bytes` that is an address of this process, from 2^45 on, but of no
+// memory that a kernel may use (IsForKernels); null if there is none.  Below that, where
+// AddressSanitizer has memory of its own and POWER programs, two small integers would be taken for
+// an address.
 const void* FindHostAddress(const void* argument, std::size_t bytes);
 
 // "emulated kernel: argument 2 is or holds 0x7ffd..., ..."
@@ -25,8 +28,12 @@ template <typename... Arguments>
 void CheckArguments(Arguments... arguments) {
   std::size_t number = 0;
   [[maybe_unused]] const auto check = [&number](auto argument) {
-    static_assert(std::is_trivially_copyable_v<decltype(argument)>);
+    using Argument = decltype(argument);
+    static_assert(std::is_trivially_copyable_v<Argument>);
     ++number;
+    if constexpr (std::is_pointer_v<Argument>) {
+      if (argument != nullptr && !IsForKernels(argument)) RefuseHostAddress(number, argument);
+    }
 #if __has_builtin(__builtin_clear_padding)
     __builtin_clear_padding(&argument);  // what was on the stack before may be an address
 #endif

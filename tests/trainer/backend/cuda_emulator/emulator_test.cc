@@ -282,15 +282,20 @@ struct Values {
 };
 __global__ void ReadNothingOf(int /*number*/, Values /*values*/) {}
 
+struct Size {
+  int height, width;
+};
+__global__ void ReadSize(Size /*size*/) {}
+
 TEST(Emulator, RefusesAddressesOfTheHost) {
   const float on_stack = 0;
   const std::vector<float> on_heap(1);
   static const float is_static = 0;
   for (const float* values : {&on_stack, on_heap.data(), &is_static}) {
     EXPECT_THAT(Failure(ReadNothing, 1, 1, values, 1), HasSubstr("argument 1 is or holds 0x"));
-    EXPECT_THAT(Failure(ReadNothingOf, 1, 1, 5, Values{true, values}),
-                HasSubstr("argument 2 is or holds 0x"));
   }
+  EXPECT_THAT(Failure(ReadNothingOf, 1, 1, 5, Values{true, &on_stack}),
+              HasSubstr("argument 2 is or holds 0x"));
   const float* released = nullptr;
   {
     const DeviceVector<float> values(1);
@@ -310,6 +315,9 @@ TEST(Emulator, TakesMemoryOfTheDeviceAndPinnedMemory) {
     EXPECT_EQ(Failure(ReadNothingOf, 1, 1, 5, Values{true, ok}), "");
   }
   EXPECT_EQ(Failure(ReadNothing, 1, 1, nullptr, ~std::size_t{0}), "");
+  for (const int edge : {1, 2, 8, 64, 224, 2048}) {
+    EXPECT_EQ(Failure(ReadSize, 1, 1, Size{edge, edge}), "");
+  }
   ASSERT_EQ(cudaFreeHost(pinned), cudaSuccess);
 }
 
