@@ -4,6 +4,8 @@
 
 #pragma once
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -23,7 +25,17 @@ inline bool IsFilled(std::int64_t item, std::span<const std::uint8_t> bytes) {
       bytes, [&](std::uint8_t byte) { return byte == static_cast<std::uint8_t>(item); });
 }
 
-// As storage does that has not got the bytes in memory.
-inline void Sleep() { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
+// As storage does that has not got the bytes in memory.  On a busy machine the time may be over
+// before the thread has gone to sleep: once more then.
+inline void Sleep() {
+  const auto sleeps = [] {
+    rusage use{};
+    ::getrusage(RUSAGE_THREAD, &use);
+    return use.ru_nvcsw;
+  };
+  for (const long before = sleeps(); sleeps() == before;) {
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+}
 
 }  // namespace trainer
