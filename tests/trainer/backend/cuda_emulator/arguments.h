@@ -22,6 +22,14 @@ const void* FindHostAddress(const void* argument, std::size_t bytes);
 // "emulated kernel: argument 2 is or holds 0x7ffd..., ..."
 [[noreturn]] void RefuseHostAddress(std::size_t number, const void* address);
 
+// Whether arguments that are no pointers are looked into: what was on the stack before may be an
+// address, and clang leaves it in the gaps between members.
+#if __has_builtin(__builtin_clear_padding)
+inline constexpr bool kLooksIntoStructs = true;
+#else
+inline constexpr bool kLooksIntoStructs = false;
+#endif
+
 // Throws std::runtime_error for the first argument, counted from 1, that is or holds an address of
 // the host.
 template <typename... Arguments>
@@ -35,10 +43,10 @@ void CheckArguments(Arguments... arguments) {
       if (argument != nullptr && !IsForKernels(argument)) RefuseHostAddress(number, argument);
     }
 #if __has_builtin(__builtin_clear_padding)
-    __builtin_clear_padding(&argument);  // what was on the stack before may be an address
-#endif
+    __builtin_clear_padding(&argument);
     const void* const found = FindHostAddress(&argument, sizeof(argument));
     if (found != nullptr) RefuseHostAddress(number, found);
+#endif
   };
   (check(arguments), ...);
 }
