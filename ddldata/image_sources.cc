@@ -30,9 +30,9 @@ constexpr std::string_view kTarEnding = ".tar";
 constexpr std::string_view kParquetEnding = ".parquet";
 
 Error CannotList(const std::string& path, const std::error_code& error) {
-  std::error_code is_no_link;
-  const fs::path target = fs::read_symlink(path, is_no_link);
-  return {EX_DATAERR, "cannot read " + path + (is_no_link ? "" : ", a link to " + target.string()) +
+  std::error_code unknown;  // where it is no link
+  const fs::path target = fs::read_symlink(path, unknown);
+  return {EX_DATAERR, "cannot read " + path + (unknown ? "" : ", a link to " + target.string()) +
                           ": " + error.message()};
 }
 
