@@ -14,12 +14,12 @@ namespace {
 
 constexpr char kSpaces[] = " \t\n";
 
-// Those of POSIX and bash that people put before a program, and `module` and `conda`, which are
-// functions where they are to change the shell itself.
+// Those of POSIX and bash that people put before a program, and `module` with its short form, which
+// are functions that shells hand on.
 bool IsBuiltin(const char* word, size_t length) {
-  static const char* const kBuiltins[] = {"alias", "cd",     "conda", "eval", "exec",  "export",
-                                          "ml",    "module", "pushd", "set",  "shopt", "source",
-                                          "trap",  "ulimit", "umask", "unset"};
+  static const char* const kBuiltins[] = {"alias",  "cd",     "eval",   "exec",  "export",
+                                          "ml",     "module", "pushd",  "set",   "shopt",
+                                          "source", "trap",   "ulimit", "umask", "unset"};
   for (const char* builtin : kBuiltins) {
     if (strlen(builtin) == length && strncmp(builtin, word, length) == 0) return true;
   }
