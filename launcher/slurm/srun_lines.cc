@@ -21,6 +21,15 @@ constexpr std::size_t kLongestOfTasks = 65536;
 // No job has more (rankfile::kMaxRanks).
 constexpr int kMostRanks = 1 << 20;
 
+// Takes from `line` all up to the end of the first `piece`.  False, and nothing taken, where it has
+// none.
+bool TakeThrough(std::string_view piece, std::string_view* line) {
+  const std::size_t at = line->find(piece);
+  if (at == std::string_view::npos) return false;
+  line->remove_prefix(at + piece.size());
+  return true;
+}
+
 }  // namespace
 
 std::vector<RankRange> ParseSrunTasks(std::string_view line) {
@@ -84,11 +93,11 @@ std::optional<std::string> ParseLostNode(std::string_view line) {
   std::string_view host;
   if (line.starts_with(kFailure)) {
     host = line.substr(kFailure.size());
-  } else if (line.starts_with(kLaunch) && line.ends_with(kNoAnswer)) {
-    const std::size_t start = line.find(kFailedOn);
-    if (start == std::string_view::npos) return std::nullopt;
-    host = line.substr(start + kFailedOn.size());
-    host.remove_suffix(kNoAnswer.size());
+  } else if (line.starts_with(kLaunch)) {
+    line.remove_prefix(kLaunch.size());
+    if (!TakeThrough(kFailedOn, &line) || !line.ends_with(kNoAnswer)) return std::nullopt;
+    line.remove_suffix(kNoAnswer.size());
+    host = line;
   }
   if (host.empty() || host.size() > kLongest ||
       host.find_first_of(" :,[]") != std::string_view::npos) {
@@ -103,13 +112,13 @@ std::optional<std::string> ParseCancelled(std::string_view line) {
   constexpr std::string_view kCancelled = " CANCELLED AT ";
   constexpr std::string_view kEnd = " ***";
   if (line.starts_with(kAborted)) return "";
-  const std::size_t at = line.find(kCancelled);
-  if (line.find(kBegin) >= at || at == std::string_view::npos || !line.ends_with(kEnd) ||
-      line.size() > kLongest) {
+  // Each piece is looked for behind the one before it: both have blanks at their ends, and may not
+  // share one.
+  if (line.size() > kLongest || !TakeThrough(kBegin, &line) || !TakeThrough(kCancelled, &line) ||
+      !line.ends_with(kEnd)) {
     return std::nullopt;
   }
   line.remove_suffix(kEnd.size());
-  line.remove_prefix(at + kCancelled.size());
   return std::string(line.substr(std::min(line.find(' '), line.size())));
 }
 

@@ -85,6 +85,20 @@ TEST(Cancelled, IsReadWithItsReason) {
   }
 }
 
+// Whatever a rank prints: pieces that overlap, are missing, or come in another order.
+TEST(Cancelled, NeedsAllItsPiecesOneAfterTheOther) {
+  EXPECT_EQ(ParseCancelled("slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT  ***"), "");
+  EXPECT_EQ(ParseCancelled("slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT t ***"), "");
+  for (const char* text : {"slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT ***",
+                           "slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT***",
+                           "slurmstepd: error: *** STEP CANCELLED AT t ***",
+                           "slurmstepd: error: *** STEP CANCELLED AT ***",
+                           " CANCELLED AT t: error: *** STEP 7.0 ON n1 ***", ": error: *** STEP ",
+                           " CANCELLED AT ", " ***", "***"}) {
+    EXPECT_FALSE(ParseCancelled(text)) << text;
+  }
+}
+
 TEST(LostNode, IsNamedBySrun) {
   EXPECT_EQ(ParseLostNode("srun: error: Node failure on n2"), "n2");
   EXPECT_EQ(ParseLostNode("srun: error: Task launch for StepId=4.0 failed on node gpu-a08: "
@@ -93,7 +107,14 @@ TEST(LostNode, IsNamedBySrun) {
   for (const char* line :
        {"Node failure on n2", "srun: error: Node failure on ", "srun: error: Node failure on n2 n3",
         "srun: error: Task launch for StepId=4.0 failed on node n2: Invalid job "
-        "credential"}) {
+        "credential",
+        // Pieces that overlap, or of which one is missing.
+        "srun: error: Task launch for failed on node n2: Communication connection failure",
+        "srun: error: Task launch for StepId=4.0 failed on node : Communication connection failure",
+        "srun: error: Task launch for : Communication connection failure",
+        "srun: error: Task launch for StepId=4.0 failed on node: Communication connection failure",
+        "srun: error: Task launch for StepId=4.0 failed on node n 2: Communication connection "
+        "failure"}) {
     EXPECT_FALSE(ParseLostNode(line)) << line;
   }
 }
