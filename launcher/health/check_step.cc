@@ -74,7 +74,9 @@ class StepRunner {
     }
   }
 
-  void ReadLine(std::string_view line, const std::string& head) {
+  void ReadLine(std::string_view text, const std::string& head) {
+    const std::optional<std::string> output = WithoutOutputMarks(text, head);
+    const std::string_view line = output ? std::string_view(*output) : text;
     const std::optional<LineWithReport> found = FindReport(line, head);
     if (found && (ParseStep(found->report) || ParseRankStart(found->report))) return;
     if (!reader_.Add(line)) tail_.Add(found ? ShownReport(found->report) : std::string(line));

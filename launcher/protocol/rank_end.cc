@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::string_view kRank = "rank ";
 constexpr std::string_view kStep = "step ";
+constexpr char kOutput[] = "output: ";
 constexpr char kBar[] = " | ";
 // No line about the end of a rank is longer, even with the longest host name.
 constexpr std::size_t kLongest = 500;
@@ -56,6 +57,16 @@ std::optional<LineWithReport> FindReport(std::string_view line, std::string_view
   const std::size_t start = head.empty() ? std::string_view::npos : line.find(head);
   if (start == std::string_view::npos) return std::nullopt;
   return LineWithReport{line.substr(0, start), line.substr(start + head.size())};
+}
+
+std::optional<std::string> WithoutOutputMarks(std::string_view line, std::string_view head) {
+  const std::string mark = std::string(head) + kOutput;
+  if (head.empty() || line.find(mark) == std::string_view::npos) return std::nullopt;
+  std::string text(line);
+  for (std::size_t at = 0; (at = text.find(mark, at)) != std::string::npos;) {
+    text.erase(at, mark.size());
+  }
+  return text;
 }
 
 bool IsLabel(std::string_view text) {

@@ -33,6 +33,10 @@ struct LineWithReport {
 // Looks for `head`, which is that of ReportHead.  nullopt for a line without it.
 std::optional<LineWithReport> FindReport(std::string_view line, std::string_view head);
 
+// `line` without the marks of ReportOutputMark, of which there are several where unfinished lines
+// have run into each other; nullopt for a line that has none.
+std::optional<std::string> WithoutOutputMarks(std::string_view line, std::string_view head);
+
 // Whether `text` is what srun --label or mpirun --tag-output puts in front of a line, or nothing.
 bool IsLabel(std::string_view text);
 

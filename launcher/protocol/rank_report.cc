@@ -72,6 +72,30 @@ Report ReportStep(const char* key, const char* job, const char* step) {
   return report;
 }
 
+Report ReportOutputMark(const char* key) {
+  Report report;
+  snprintf(report.text, sizeof(report.text), "ddlrun-rank[%s]: output: ", key);
+  return report;
+}
+
+// What slurm/srun_lines.h and spawn/mpirun_lines.h read begins so, and the refusals of shims.
+bool MayBeLineOfLauncher(const char* text, size_t size) {
+  constexpr const char* kBeginnings[] = {"srun: ",
+                                         "srun returned ",
+                                         "slurmstepd",
+                                         "  Remote daemon: ",
+                                         "mpirun noticed ",
+                                         "mpiexec noticed ",
+                                         "orterun noticed ",
+                                         "prterun noticed ",
+                                         "ddlrun-rank: [ERROR "};
+  for (const char* beginning : kBeginnings) {
+    const size_t length = strlen(beginning);
+    if (memcmp(text, beginning, size < length ? size : length) == 0) return true;
+  }
+  return false;
+}
+
 void WriteAll(int fd, const char* text, size_t size) {
   while (size > 0) {
     const ssize_t written = write(fd, text, size);

@@ -52,6 +52,14 @@ Report ReportRankLine(const char* key, int rank, const char* line);
 // it.
 Report ReportStep(const char* key, const char* job, const char* step);
 
+// "ddlrun-rank[KEY]: output: ", which has no line end.  The shim puts it in front of each line of
+// its program that ddlrun could take for one of srun, slurmstepd, mpirun or a shim, all of which
+// ddlrun reads though there is no key in them: a program may print what its own srun has said.
+Report ReportOutputMark(const char* key);
+
+// Whether a line that begins with these `size` bytes, of which more may follow, can be such a line.
+bool MayBeLineOfLauncher(const char* text, size_t size);
+
 // Writes all `size` bytes; it stops where nobody can read them any more.
 void WriteAll(int fd, const char* text, size_t size);
 

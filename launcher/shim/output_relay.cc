@@ -32,7 +32,34 @@ void StreamTail::End() {
   ++count_;
 }
 
-bool OutputRelay::Open(int log) {
+void OutputMarks::SetKey(const char* key) {
+  if (*key != '\0') mark_ = ReportOutputMark(key);
+}
+
+void OutputMarks::Write(int fd, const char* text, size_t size) {
+  bool is_marked = false;
+  size_t begin = 0;  // of what is not written yet
+  for (size_t i = 0; i < size; ++i) {
+    if (is_at_start_ && *mark_.text != '\0' && MayBeLineOfLauncher(text + i, size - i)) {
+      WriteLines(fd, is_marked, text + begin, i - begin);
+      begin = i;
+      is_marked = true;
+    }
+    is_at_start_ = text[i] == '\n' || text[i] == '\r';
+  }
+  WriteLines(fd, is_marked, text + begin, size - begin);
+}
+
+void OutputMarks::WriteLines(int fd, bool is_marked, const char* text, size_t size) {
+  if (!is_marked) return WriteAll(fd, text, size);
+  const size_t length = strlen(mark_.text);
+  memcpy(marked_, mark_.text, length);
+  memcpy(marked_ + length, text, size);
+  WriteAll(fd, marked_, length + size);
+}
+
+bool OutputRelay::Open(int log, const char* key) {
+  marks_.SetKey(key);
   log_ = log;
   streams_[0].to = STDERR_FILENO;
   if (log >= 0) streams_[1].to = STDOUT_FILENO;
@@ -61,13 +88,17 @@ void OutputRelay::CloseChildEnds() {
 
 // False at the end of the stream.
 bool OutputRelay::PassOn(const Stream& stream) {
-  char chunk[16384];
+  char chunk[OutputMarks::kMostBytes];
   const ssize_t got = read(stream.read_end, chunk, sizeof(chunk));
   if (got < 0) return errno == EINTR || errno == EAGAIN;
   const auto size = static_cast<size_t>(got);
-  WriteAll(stream.to, chunk, size);
   if (log_ >= 0) WriteAll(log_, chunk, size);
-  if (stream.to == STDERR_FILENO) last_lines_.Add(chunk, size);
+  if (stream.to == STDERR_FILENO) {
+    marks_.Write(stream.to, chunk, size);
+    last_lines_.Add(chunk, size);
+  } else {
+    WriteAll(stream.to, chunk, size);
+  }
   return size > 0;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Passes on what the program of the shim writes: standard error, so that its last lines can be
-// reported when the rank fails, and standard output as well where the rank has a log file.
+// reported when the rank fails and no line of it is taken for one of srun or mpirun, and standard
+// output as well where the rank has a log file.
 
 #pragma once
 
@@ -30,10 +31,31 @@ class StreamTail {
   int count_ = 0;
 };
 
+// Puts marks into a text that comes in pieces, at the beginning of each line that ddlrun could take
+// for one of srun or mpirun (MayBeLineOfLauncher).  It has a fixed size and no C++ library.
+class OutputMarks {
+ public:
+  static constexpr size_t kMostBytes = 16384;  // of a piece
+
+  // Before the first piece.  Without a key nothing is marked.
+  void SetKey(const char* key);
+  // Writes a piece of the text to `fd`, a mark and its line at once: another rank may write to the
+  // same place.
+  void Write(int fd, const char* text, size_t size);
+
+ private:
+  void WriteLines(int fd, bool is_marked, const char* text, size_t size);
+
+  Report mark_ = {};
+  bool is_at_start_ = true;  // of a line
+  char marked_[sizeof(Report) + kMostBytes] = {};
+};
+
 class OutputRelay {
  public:
-  // `log`: descriptor of the rank's log file, or -1.  False, with errno, if there are no pipes.
-  bool Open(int log);
+  // `log`: descriptor of the rank's log file, or -1.  `key` is that of the reports to ddlrun.
+  // False, with errno, if there are no pipes.
+  bool Open(int log, const char* key);
 
   // In the child, between fork and exec.
   void ConnectChild() const;
@@ -58,6 +80,7 @@ class OutputRelay {
   bool PassOn(const Stream& stream);
 
   Stream streams_[2];
+  OutputMarks marks_;  // of standard error
   int log_ = -1;
   StreamTail last_lines_;
 };

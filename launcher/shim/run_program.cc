@@ -157,7 +157,7 @@ int RunProgram(char** argv, const RankProcess& rank) {
   sigprocmask(SIG_BLOCK, &while_waiting, &original);
   static OutputRelay output;
   int exec_error[2] = {-1, -1};
-  if (!output.Open(rank.log) || pipe2(exec_error, O_CLOEXEC) != 0) return errno;
+  if (!output.Open(rank.log, rank.report_key) || pipe2(exec_error, O_CLOEXEC) != 0) return errno;
   const pid_t daemon = getppid();
   const pid_t parent = getpid();
   const pid_t child = fork();

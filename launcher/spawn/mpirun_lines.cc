@@ -2,6 +2,7 @@
 
 #include "launcher/spawn/mpirun_lines.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 
@@ -27,8 +28,10 @@ bool IsFailureOfDaemons(std::string_view line) {
 
 std::optional<RankEnd> ParseMpirunNotice(std::string_view line) {
   constexpr std::string_view kNotice = " noticed that process rank ";
+  constexpr std::array<std::string_view, 4> kNames = {"mpirun", "mpiexec", "orterun", "prterun"};
   const std::size_t at = line.find(kNotice);
-  if (at == std::string_view::npos || line.substr(0, at).find(' ') != std::string_view::npos) {
+  if (at == std::string_view::npos ||
+      std::ranges::find(kNames, line.substr(0, at)) == kNames.end()) {
     return std::nullopt;
   }
   const std::string text(line.substr(at + kNotice.size()));

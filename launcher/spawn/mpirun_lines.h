@@ -24,7 +24,7 @@ bool IsFailureOfDaemons(std::string_view line);
 
 // The end of a rank by a signal of which mpirun tells, "mpirun noticed that process rank 2 with PID
 // 77 on node n2 exited on signal 9 (Killed).", where its shim was killed too; nullopt for any other
-// line.  The pid is left out: it is that of the shim.
+// line.  The pid is left out: it is that of the shim.  The first word is what mpirun calls itself.
 std::optional<RankEnd> ParseMpirunNotice(std::string_view line);
 
 }  // namespace launcher

@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "launcher/base/error.h"
@@ -44,9 +46,26 @@ support::Descriptor LogOf(int rank, const std::string& directory) {
   return support::Descriptor(log.fd);
 }
 
+// `instead`, where it is a line, with the end that `text` has, which may be "\r" or none.
+std::optional<std::string> WithEndOf(std::string_view text, std::optional<std::string> instead) {
+  if (!instead || !instead->ends_with('\n') || text.ends_with('\n')) return instead;
+  instead->pop_back();
+  instead->append(text.substr(WithoutEnd(text).size()));
+  return instead;
+}
+
 }  // namespace
 
 JobChildren::~JobChildren() {
+  if (!children_.empty() && kind() != Kind::kRank) {
+    Signal(SIGTERM);
+    Signal(SIGCONT);
+    const auto end = std::chrono::steady_clock::now() + kGraceOfOthers;
+    while (!AllEnded() && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      Reap(0, [](const JobChild&, const siginfo_t&) {});
+    }
+  }
   Signal(SIGKILL);
   for (const auto& child : children_) {
     if (!child->has_ended) waitpid(child->pid, nullptr, 0);
@@ -87,9 +106,14 @@ void JobChildren::Start(
     output->Add(std::move(process.stdout_pipe), STDOUT_FILENO,
                 keeps_lines ? Unit::kLines : Unit::kChunks, "",
                 [](std::string_view) { return std::nullopt; });
-    output->Add(
-        std::move(process.stderr_pipe), STDERR_FILENO, Unit::kLines, "",
-        [on_launcher_line](std::string_view text) { return on_launcher_line(WithoutEnd(text)); });
+    output->Add(std::move(process.stderr_pipe), STDERR_FILENO, Unit::kLines, "",
+                [on_launcher_line](std::string_view text) -> std::optional<std::string> {
+                  try {
+                    return WithEndOf(text, on_launcher_line(WithoutEnd(text)));
+                  } catch (const std::exception&) {
+                    return std::nullopt;
+                  }
+                });
     return;
   }
   const std::string tag = options_.tag_output ? "[" + std::to_string(command.rank) + "] " : "";

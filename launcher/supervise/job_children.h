@@ -43,14 +43,17 @@ struct JobChild {
 class JobChildren {
  public:
   explicit JobChildren(const SupervisorOptions& options) : options_(options) {}
-  // Kills the children that are left, which only happens after an exception.
+  // Ends the children that are left, which only happens after an exception: srun and mpirun get
+  // SIGTERM, at which they end their ranks, and SIGKILL, which would leave those alone, only where
+  // they take longer than kGraceOfOthers.
   ~JobChildren();
   JobChildren(const JobChildren&) = delete;
   JobChildren& operator=(const JobChildren&) = delete;
 
   // Starts a child, whose output goes to `output`.  `on_launcher_line` gets each line that srun or
   // mpirun writes on standard error, without its line end.  It returns what the user sees in place
-  // of the line, with a line end, or nullopt for the line itself.  Throws as StartChild does, and
+  // of the line, with a line end, or nullopt for the line itself; so does an exception, since no
+  // line that somebody prints may end the job.  Throws as StartChild does, and
   // LaunchError(EX_OSERR) for a log file that cannot be written.
   void Start(const ChildCommand& command, const sigset_t& signal_mask, JobOutput* output,
              const std::function<std::optional<std::string>(std::string_view)>& on_launcher_line);

@@ -34,8 +34,10 @@ RankReports::News NewsOfStep(std::optional<StepCreation> creation) {
 
 RankReports::Reading RankReports::Read(std::string_view line, double seconds) {
   if (IsRemarkOnBinding(line)) return {"", News::kNone};
+  if (const auto output = WithoutOutputMarks(line, head_)) return ReadOutput(*output, seconds);
   if (const auto found = FindReport(line, head_)) return ReadReport(*found, seconds);
-  if (line.find(kRefusal) != std::string_view::npos) has_refused_ = true;
+  const std::size_t refusal = line.find(kRefusal);
+  if (refusal != std::string_view::npos && IsLabel(line.substr(0, refusal))) has_refused_ = true;
   // mpirun frames what it says by lines of nothing else.
   if (line.find_first_not_of("- ") != std::string_view::npos) other_lines_.Add(line);
   std::optional<std::string> host = ParseLostNode(line);
@@ -63,6 +65,13 @@ RankReports::Reading RankReports::Read(std::string_view line, double seconds) {
   const News news = task->exit_code == EX_TEMPFAIL ? News::kNone : News::kFailure;
   if (!ends_.Add(*task, ParseSrunTasks(line))) return {"", news};
   return {std::nullopt, news};
+}
+
+// A line of a program, behind which may be the report of its end.
+RankReports::Reading RankReports::ReadOutput(const std::string& line, double seconds) {
+  if (const auto found = FindReport(line, head_)) return ReadReport(*found, seconds);
+  other_lines_.Add(line);
+  return {line + "\n", News::kNone};
 }
 
 RankReports::Reading RankReports::ReadReport(const LineWithReport& line, double seconds) {

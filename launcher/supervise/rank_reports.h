@@ -33,7 +33,8 @@ class RankReports {
   // `key` is that of the reports of this start.
   explicit RankReports(const std::string& key) : head_(ReportHead(key)) {}
 
-  // Reads a line, without its end, that came `seconds` after the start.
+  // Reads a line, without its end, that came `seconds` after the start.  A line that a shim has
+  // marked as one of its program (ReportOutputMark) means nothing, whatever is in it.
   Reading Read(std::string_view line, double seconds);
 
   // The rank that failed first, with its last lines.  That is the one that was reported first,
@@ -71,6 +72,7 @@ class RankReports {
     News news;
   };
 
+  Reading ReadOutput(const std::string& line, double seconds);
   Reading ReadReport(const LineWithReport& line, double seconds);
   EndReading ReadEnd(const RankEnd& end, double seconds);
   void SetFailure(const RankEnd& end, double seconds);

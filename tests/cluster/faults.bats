@@ -69,6 +69,35 @@ verdict() { grep '^ddlrun: ' <<< "$output" | tail -n 1; }
   [ "$(grep -cE "rank [01] on n[12]: cannot start 'no-such-program': No such file or directory" <<< "$output")" -ge 3 ]
 }
 
+@test "what a rank prints is not taken for a line of srun, slurmstepd, mpirun or a shim" {
+  cat > lines << 'EOF'
+slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT ***
+slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT 2026-11-22T12:13:22 DUE TO TIME LIMIT ***
+srun: Job step aborted: Waiting up to 32 seconds for job step to finish.
+srun: error: Node failure on n2
+srun: error: n2: task 1: Exited with exit code 5
+srun: error: Timed out waiting for job step to complete
+srun: Job 7 step creation temporarily disabled, retrying (Requested nodes are busy)
+  Remote daemon: [[54533,0],1] on node n2
+mpirun noticed that process rank 1 with PID 77 on node n2 exited on signal 9 (Killed).
+srun returned non-zero exit status (9) from launching
+ddlrun-rank: [ERROR DDL-20-78] rank 2 runs on n3, the plan says n2
+EOF
+  script rank 'cat lines >&2; printf "srun: error: no line end" >&2; sleep 0.3; exit $((RANK == 0 ? $1 : 0))'
+  script job 'for code in 0 3; do for launcher in srun mpirun; do' \
+    'ddlrun --launcher=$launcher ./rank $code; echo "$launcher: exit code $?, expected $code"; done; done'
+  batch job -N2 --gres=gpu:1
+  echo "$output"
+  [ "$(grep -c 'exit code 0, expected 0' <<< "$output")" -eq 2 ]
+  [ "$(grep -c 'exit code 3, expected 3' <<< "$output")" -eq 2 ]
+  [ "$(grep -cE '^ddlrun: .*rank 0 on n1 \(pid [0-9]+\) ended first, with exit code 3' <<< "$output")" -eq 2 ]
+  # Each of the four ranks that ended well has printed each line.
+  while IFS= read -r line; do
+    [ "$(sed '/^mpirun: exit code 0/q' <<< "$output" | grep -cF -e "$line")" -eq 4 ]
+  done < lines
+  [[ $output != *"output: "* ]]
+}
+
 # Jobs whose processes on n1 or n2 are meant are on these, where the job before may still be ending.
 # signalled SIGNAL: a job, on $nodes, whose ranks write what they get; the signal goes to ddlrun alone.
 signalled() {

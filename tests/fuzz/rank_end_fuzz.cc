@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// What comes out of standard error of srun or mpirun: any lines, one by one and all of a job.
 
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -11,10 +14,46 @@
 #include "launcher/protocol/rank_end.h"
 #include "launcher/protocol/rank_report.h"
 #include "launcher/slurm/srun_lines.h"
+#include "launcher/spawn/mpirun_lines.h"
+#include "launcher/supervise/rank_reports.h"
+#include "launcher/supervise/silent_nodes.h"
 
 namespace {
 
 constexpr char kKey[] = "0123456789abcdef";
+
+// All lines of `text`, as ddlrun reads them.
+void ReadJob(std::string_view text) {
+  launcher::RankReports reports(kKey);
+  for (double seconds = 0; !text.empty(); ++seconds) {
+    const std::size_t size = std::min(text.find('\n'), text.size());
+    reports.Read(text.substr(0, size), seconds);
+    text.remove_prefix(std::min(size + 1, text.size()));
+  }
+  reports.failure();
+  reports.cancelled();
+  launcher::SilentNodes({"n1", "n2"}, reports.hosts_with_ends());
+}
+
+// A line that the shim has marked means nothing, and is shown as it is.
+void ReadMarked(const std::string& line, const std::string& head) {
+  if (line.find(head) != std::string::npos) return;
+  launcher::RankReports reports(kKey);
+  const auto reading = reports.Read(launcher::ReportOutputMark(kKey).text + line, 1);
+  if (reading.instead != line + "\n" || reading.news != launcher::RankReports::News::kNone ||
+      reports.failure() || reports.cancelled() || !reports.lost_nodes().empty()) {
+    std::abort();
+  }
+}
+
+// Whether ddlrun reads the line as one of srun or mpirun, for which the shim would have marked it.
+// Behind an unfinished line of a rank that of slurmstepd is read, too, and so is not asked of here.
+bool IsOfLauncher(std::string_view line) {
+  return launcher::ParseSrunError(line) || launcher::ParseLostNode(line) ||
+         launcher::ParseStepCreation(line) || launcher::ParseLostDaemon(line) ||
+         launcher::ParseMpirunNotice(line) || launcher::IsFailureOfDaemons(line) ||
+         launcher::IsStepLeft(line);
+}
 
 }  // namespace
 
@@ -42,9 +81,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     last_task = range.last;
   }
   if (launcher::ParseSrunError(line) && tasks.empty()) std::abort();
-  launcher::ParseLostNode(line);
+  if (IsOfLauncher(line) && !launcher::MayBeLineOfLauncher(line.data(), size)) std::abort();
   launcher::ParseCancelled(line);
-  launcher::ParseStepCreation(line);
+  ReadMarked(std::string(line.substr(0, line.find('\n'))), head);
+  ReadJob(line);
   const auto last = launcher::ParseRankLine(text);
   if (last) {
     const std::string report = launcher::ReportRankLine(kKey, last->rank, last->text.c_str()).text;

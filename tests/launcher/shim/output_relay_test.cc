@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <string>
 #include <vector>
@@ -38,6 +39,57 @@ TEST(ShimTail, KeepsTheLastTenLinesAndTheStartOfLongOnes) {
   ASSERT_EQ(LinesOf(tail).size(), 10U);
   EXPECT_EQ(LinesOf(tail).front(), "16");
   EXPECT_EQ(LinesOf(tail).back(), std::string(kReportedLineBytes, 'x'));
+}
+
+constexpr char kMark[] = "ddlrun-rank[key]: output: ";
+
+// What is written of a text that comes in `pieces`.
+std::string Marked(const std::vector<std::string>& pieces, const char* key = "key") {
+  static OutputMarks marks;
+  marks = OutputMarks();
+  marks.SetKey(key);
+  int ends[2] = {-1, -1};
+  EXPECT_EQ(pipe(ends), 0);
+  std::string written;
+  for (const std::string& piece : pieces) marks.Write(ends[1], piece.data(), piece.size());
+  close(ends[1]);
+  char chunk[4096];
+  for (ssize_t got = 0; (got = read(ends[0], chunk, sizeof(chunk))) > 0;) {
+    written.append(chunk, static_cast<std::size_t>(got));
+  }
+  close(ends[0]);
+  return written;
+}
+
+TEST(OutputMarks, AreInFrontOfWhatCouldBeALineOfTheLauncher) {
+  const std::string mark = kMark;
+  const struct {
+    std::vector<std::string> pieces;
+    std::string written;
+  } kCases[] = {
+      {{"step 1\nsteps\n"}, "step 1\nsteps\n"},
+      {{"srun: error: n1: task 0: Killed\n"}, mark + "srun: error: n1: task 0: Killed\n"},
+      {{"a\nsrun: x\nb\rslurmstepd: y\n\n"},
+       "a\n" + mark + "srun: x\nb\r" + mark + "slurmstepd: y\n\n"},
+      {{"srun: x\nsrun: y\n"}, mark + "srun: x\n" + mark + "srun: y\n"},
+      {{"a srun: x\n", "b", "srun: y\n"}, "a srun: x\nbsrun: y\n"},
+      {{"sr", "un: x\n"}, mark + "srun: x\n"},
+      {{"s", "tep\n", "s"}, mark + "step\n" + mark + "s"},
+      {{"  Remote daemon: [x] on node n1\n"}, mark + "  Remote daemon: [x] on node n1\n"},
+      {{"ddlrun-rank: [ERROR DDL-20-78] x\n"}, mark + "ddlrun-rank: [ERROR DDL-20-78] x\n"},
+      {{"", "\n", ""}, "\n"},
+  };
+  for (const auto& [pieces, written] : kCases) {
+    EXPECT_EQ(Marked(pieces), written);
+    std::string text;
+    for (const std::string& piece : pieces) text += piece;
+    EXPECT_EQ(Marked(pieces, ""), text);
+  }
+}
+
+TEST(OutputMarks, FitInFrontOfTheLargestPiece) {
+  const std::string line = "srun: " + std::string(OutputMarks::kMostBytes - 6, 'x');
+  EXPECT_EQ(Marked({line}, "0123456789abcdef"), "ddlrun-rank[0123456789abcdef]: output: " + line);
 }
 
 }  // namespace

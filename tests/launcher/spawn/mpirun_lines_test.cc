@@ -44,6 +44,8 @@ TEST(MpirunNotice, IsTheEndOfARankWhoseShimWasKilledToo) {
                            "signal 9 (Killed).",
                            "mpirun noticed that process rank 2 with PID 7 on node n exited on "
                            "signal 0 ().",
+                           "python noticed that process rank 2 with PID 7 on node n exited on "
+                           "signal 9 (Killed).",
                            "I say: mpirun noticed that process rank 2 with PID 7 on node n exited "
                            "on signal 9 (Killed)."}) {
     EXPECT_FALSE(ParseMpirunNotice(line)) << line;

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "launcher/protocol/rank_report.h"
+
 namespace launcher {
 namespace {
 
@@ -89,6 +91,53 @@ TEST(RankReports, LeavesTheUserWhatStandsInFrontOfAReport) {
   EXPECT_EQ(shown("1: " + std::string(kFailed)),
             "1: ddlrun-rank: rank 1 on n2 (pid 7) ended with exit code 3\n");
   EXPECT_EQ(shown("3: 50 %ddlrun-rank[key]: rank 3 has started"), "3: 50 %\n");
+}
+
+// Each line that means something by itself, and nothing once the shim has marked it as its
+// program's.
+TEST(RankReports, TakesNothingThatAProgramPrintsForALineOfItsLauncher) {
+  for (const std::string line :
+       {kCancelled, kTimeLimit, kKilled, kAborted, "srun: error: Node failure on n2",
+        "srun: error: Task launch for StepId=4.0 failed on node n2: Communication connection "
+        "failure",
+        "srun: error: n1: task 0: Exited with exit code 3",
+        "srun: error: Timed out waiting for job step to complete",
+        "srun: Job 7 step creation temporarily disabled, retrying (Requested nodes are busy)",
+        "srun: Step created for StepId=7.1", "  Remote daemon: [prterun-n1-321@0,1] on node n3",
+        "mpirun noticed that process rank 2 with PID 77 on node n2 exited on signal 9 (Killed).",
+        "prterun noticed that process rank 2 with PID 77 on node n2 exited on signal 9 (Killed).",
+        "srun returned non-zero exit status (9) from launching",
+        "ddlrun-rank: [ERROR DDL-20-78] rank 2 runs on n3"}) {
+    const auto means_something = [](const RankReports& reports, News news) {
+      return news != News::kNone || reports.failure() || reports.cancelled() ||
+             !reports.lost_nodes().empty() || reports.has_left_step() || reports.has_refused() ||
+             reports.has_lost_daemons();
+    };
+    RankReports own("key");
+    const News news = own.Read(line, 1).news;
+    EXPECT_TRUE(means_something(own, news)) << line;
+    for (std::size_t size = 1; size <= line.size(); ++size) {
+      ASSERT_TRUE(MayBeLineOfLauncher(line.data(), size)) << line.substr(0, size);
+    }
+    for (const std::string label : {"", " 3: ", "unfinished "}) {
+      RankReports reports("key");
+      const auto reading = reports.Read(label + ReportOutputMark("key").text + line, 1);
+      EXPECT_EQ(reading.instead, label + line + "\n");
+      EXPECT_FALSE(means_something(reports, reading.news)) << line;
+      EXPECT_THAT(reports.other_lines().lines(), ElementsAre(label + line));
+    }
+  }
+}
+
+TEST(RankReports, FindsTheReportBehindMarkedOutput) {
+  RankReports reports("key");
+  const std::string mark = ReportOutputMark("key").text;
+  EXPECT_EQ(reports.Read(mark + "s" + mark + "srun: " + kFailed, 1).instead,
+            "ssrun: \nddlrun-rank: rank 1 on n2 (pid 7) ended with exit code 3\n");
+  EXPECT_EQ(reports.failure()->rank, 1);
+  // Marks of another start are text.
+  EXPECT_EQ(reports.Read(std::string(ReportOutputMark("other").text) + "srun: ", 1).instead,
+            std::nullopt);
 }
 
 TEST(RankReports, KnowsAStepThatSlurmEndedFromOneThatARankEnded) {
