@@ -168,7 +168,9 @@ ChildCommand MakeBedeCommand(const BedeJob& job) {
   if (job.in_slurm) {
     std::vector<std::string> words = job.mpi_arguments;
     words.insert(words.end(), job.mpirun_words.begin(), job.mpirun_words.end());
-    slurm = MakeSlurmForMpirun(job.plan.hosts, job.environment, job.mpi_runtime, words);
+    // All nodes of the job: there is no argument of the user's to add nodes to.
+    slurm = MakeSlurmForMpirun(job.plan.hosts, job.plan.hosts.size(), job.environment,
+                               job.mpi_runtime, words);
   }
   append({kEnv});
   for (const std::string& name : slurm.hidden) append({"-u", name});

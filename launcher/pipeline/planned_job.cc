@@ -224,9 +224,9 @@ PlannedJob PlanJob(const Options& options, const Settings& settings, const Envir
 }
 
 std::map<std::string, std::string> FilesOf(const PlannedJob& planned) {
-  std::map<std::string, std::string> files = {{kHostfileName, HostfileText(planned.plan)},
-                                              {kTaskfileName, TaskfileText(planned.plan)},
-                                              {kPlanFileName, PlanAsJson(planned.plan)}};
+  std::map<std::string, std::string> files = Taskfiles(planned.plan);
+  files[kHostfileName] = HostfileText(planned.plan);
+  files[kPlanFileName] = PlanAsJson(planned.plan);
   // A rankfile names cores, which are known only where a node was seen.
   if (!planned.topologies.empty()) {
     files[kRankfileName] = RankfileText(planned.plan, planned.topologies);

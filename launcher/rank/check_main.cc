@@ -13,6 +13,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -132,7 +133,9 @@ void Run(int argc, char** argv) {
   const Environment environment = SnapshotEnvironment();
   RankJob job = ReadRankJob(environment);
   const Identity identity = ReadIdentity(environment, job.spawner, job.pmi, arguments.rank);
-  const RankPlan& own = FindOwnPlan(job, identity);
+  std::array<char, HOST_NAME_MAX + 1> kernel_name = {};
+  gethostname(kernel_name.data(), kernel_name.size() - 1);
+  const RankPlan& own = FindOwnPlan(job, identity, environment, kernel_name.data());
   try {
     if (job.check && job.spawner != "local") CheckGpusOfNode(job.plan, own, environment);
     const auto granted = environment.find("SLURM_STEP_GPUS");

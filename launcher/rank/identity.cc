@@ -2,7 +2,12 @@
 
 #include "launcher/rank/identity.h"
 
+#include <algorithm>
+
 #include "launcher/base/error.h"
+#include "rankfile/host_name.h"
+#include "rankfile/hostlist.h"
+#include "rankfile/parse_error.h"
 #include "support/number.h"
 
 namespace launcher {
@@ -25,15 +30,15 @@ std::optional<int> ReadRank(const Environment& environment, const std::string& n
   return rank;
 }
 
+constexpr char kNoPlacement[] = "; take options that place ranks out of --mpiarg";
+
 void RequireSame(const char* what, std::optional<int> started, std::size_t planned, int rank,
                  const std::string& spawner) {
   if (!started || static_cast<std::size_t>(*started) == planned) return;
-  throw LaunchError(
-      EX_CONFIG,
-      "rank " + std::to_string(rank) + ": " + spawner + " gives it " + what + " " +
-          std::to_string(*started) + ", the plan says " + std::to_string(planned) +
-          (spawner == "mpirun" ? std::string("; take options that place ranks out of --mpiarg")
-                               : ""));
+  throw LaunchError(EX_CONFIG, "rank " + std::to_string(rank) + ": " + spawner + " gives it " +
+                                   what + " " + std::to_string(*started) + ", the plan says " +
+                                   std::to_string(planned) +
+                                   (spawner == "mpirun" ? kNoPlacement : ""));
 }
 
 // Where the ranks have a PMI, it must say the same rank as Slurm.
@@ -61,13 +66,40 @@ Identity IdentityOfSlurm(const Environment& environment, const std::string& pmi)
   identity.rank = *rank;
   identity.world_size = ReadNumber(environment, "SLURM_STEP_NUM_TASKS");
   identity.local_rank = ReadNumber(environment, "SLURM_LOCALID");
-  const auto host = environment.find("SLURMD_NODENAME");
-  if (host != environment.end()) identity.host = host->second;
   identity.source = "SLURM_PROCID";
   return identity;
 }
 
+// Whether the job of Slurm that this process belongs to, or one of its components, has `host`.
+bool IsOfSlurmJob(const std::string& host, const Environment& environment) {
+  return std::ranges::any_of(environment, [&](const auto& variable) {
+    if (!variable.first.starts_with("SLURM_JOB_NODELIST")) return false;
+    try {
+      const std::vector<std::string> hosts =
+          rankfile::ExpandHostlist(variable.second, variable.first);
+      return std::ranges::find(hosts, host) != hosts.end();
+    } catch (const rankfile::ParseError&) {
+      return false;
+    }
+  });
+}
+
 }  // namespace
+
+std::string HostOfRank(const RankJob& job, const RankPlan& rank, const Environment& environment,
+                       const std::string& kernel_name) {
+  const std::string& planned = job.plan.nodes[static_cast<std::size_t>(rank.node)].host;
+  const auto slurm = environment.find("SLURMD_NODENAME");
+  const bool has_slurm = slurm != environment.end() && !slurm->second.empty();
+  if (has_slurm && (job.spawner == "srun" || IsOfSlurmJob(planned, environment))) {
+    return slurm->second;
+  }
+  if (job.spawner == "srun" || rankfile::SameHost(kernel_name, planned)) return planned;
+  for (const NodePlan& node : job.plan.nodes) {
+    if (rankfile::SameHost(kernel_name, node.host)) return node.host;
+  }
+  return planned;
+}
 
 Identity ReadIdentity(const Environment& environment, const std::string& spawner,
                       const std::string& pmi, std::optional<int> given) {
@@ -95,7 +127,8 @@ Identity ReadIdentity(const Environment& environment, const std::string& spawner
       "MPI? 'mpirun --version' tells");
 }
 
-const RankPlan& FindOwnPlan(const RankJob& job, const Identity& identity) {
+const RankPlan& FindOwnPlan(const RankJob& job, const Identity& identity,
+                            const Environment& environment, const std::string& kernel_name) {
   const std::size_t world = job.plan.ranks.size();
   RequireSame("a world of", identity.world_size, world, identity.rank, job.spawner);
   const auto rank = static_cast<std::size_t>(identity.rank);
@@ -109,9 +142,11 @@ const RankPlan& FindOwnPlan(const RankJob& job, const Identity& identity) {
               identity.rank, job.spawner);
   RequireSame("a local world of", identity.local_world_size, node.ranks.size(), identity.rank,
               job.spawner);
-  if (!identity.host.empty() && identity.host != node.host) {
-    throw LaunchError(EX_CONFIG, "rank " + std::to_string(identity.rank) + " runs on " +
-                                     identity.host + ", the plan says " + node.host);
+  const std::string host = HostOfRank(job, own, environment, kernel_name);
+  if (host != node.host) {
+    throw LaunchError(EX_CONFIG, "rank " + std::to_string(identity.rank) + " runs on " + host +
+                                     ", the plan says " + node.host +
+                                     (job.spawner == "mpirun" ? kNoPlacement : ""));
   }
   return own;
 }

@@ -17,15 +17,14 @@ struct Identity {
   int rank = 0;
   // What the spawner says about the rest; empty where it says nothing.
   std::optional<int> world_size, local_rank, local_world_size;
-  std::string host;    // Slurm's name of this node; "" where Slurm does not say it
   std::string source;  // "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", ...: for messages
 };
 
 // Reads who this rank is:
 //
 //   given    the --rank on the shim's command line, which the local spawner writes
-//   srun     SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_LOCALID and SLURMD_NODENAME; with the `pmi`
-//            "pmix" PMIX_RANK must say the same rank, with "pmi2" PMI_RANK
+//   srun     SLURM_PROCID, SLURM_STEP_NUM_TASKS and SLURM_LOCALID; with the `pmi` "pmix" PMIX_RANK
+//            must say the same rank, with "pmi2" PMI_RANK
 //   mpirun   OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK and _LOCAL_SIZE; without these PMIX_RANK
 //
 // Throws LaunchError(EX_CONFIG) when nothing says who this rank is, or the value is no number.  Any
@@ -33,8 +32,16 @@ struct Identity {
 Identity ReadIdentity(const Environment& environment, const std::string& spawner,
                       const std::string& pmi, std::optional<int> given);
 
+// The host that `rank` runs on, in the spelling of the plan: where the names of the plan are those
+// of Slurm, by SLURMD_NODENAME, which slurmd sets for each of its tasks; elsewhere the host of the
+// plan that has the name of this machine (`kernel_name`, as gethostname has it).  Where neither
+// tells, as with addresses and names of other networks, it is the host of the plan.
+std::string HostOfRank(const RankJob& job, const RankPlan& rank, const Environment& environment,
+                       const std::string& kernel_name);
+
 // The entry of the plan for `identity`.  Throws LaunchError(EX_CONFIG), with both values, when the
 // plan has no such rank, or says another world size, local rank, local world size or host.
-const RankPlan& FindOwnPlan(const RankJob& job, const Identity& identity);
+const RankPlan& FindOwnPlan(const RankJob& job, const Identity& identity,
+                            const Environment& environment, const std::string& kernel_name);
 
 }  // namespace launcher

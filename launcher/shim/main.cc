@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <sysexits.h>
 #include <time.h>
@@ -23,12 +24,13 @@
 #include "launcher/protocol/rank_report.h"
 #include "launcher/protocol/rank_variables.h"
 #include "launcher/shim/binding.h"
+#include "launcher/shim/environment_text.h"
+#include "launcher/shim/own_environment.h"
 #include "launcher/shim/rank_log.h"
 #include "launcher/shim/run_program.h"
 #include "launcher/shim/start_problem.h"
 #include "launcher/topology/fingerprint.h"
 #include "launcher/topology/gpus_of_node.h"
-#include "support/cpu_quota.h"
 #include "support/standard_streams.h"
 
 namespace launcher {
@@ -41,13 +43,6 @@ struct Arguments {
 };
 
 OwnJob job;
-
-const char* Get(const char* name) {
-  const char* value = getenv(name);
-  return value != nullptr ? value : "";
-}
-
-bool Is(const char* a, const char* b) { return strcmp(a, b) == 0; }
 
 bool IsNumber(const char* text, int number) {
   char* end = nullptr;
@@ -118,12 +113,22 @@ bool HasPlannedPmi() {
   return IsNumber(Get(Is(job.pmi, "pmi2") ? "PMI_RANK" : "PMIX_RANK"), job.rank);
 }
 
+// Whether one of the names of this node is that of the plan.  Where none is, ddlrun-rank-check
+// knows whether that matters (HostOfRank).
+bool IsOnPlannedHost() {
+  const char* of_slurm = Get("SLURMD_NODENAME");
+  if (*of_slurm != '\0') return Is(of_slurm, job.host);
+  if (Is(job.spawner, "srun")) return true;
+  char name[HOST_NAME_MAX + 1] = "";
+  gethostname(name, sizeof(name) - 1);
+  return strcasecmp(name, job.host) == 0;
+}
+
 bool IsWhoIsPlanned() {
+  if (!IsOnPlannedHost()) return false;
   if (Is(job.spawner, "srun")) {
-    const char* host = Get("SLURMD_NODENAME");
     return HasPlannedPmi() && IsNumberOrUnset("SLURM_STEP_NUM_TASKS", job.world_size) &&
-           IsNumberOrUnset("SLURM_LOCALID", job.local_rank) &&
-           (*host == '\0' || Is(host, job.host));
+           IsNumberOrUnset("SLURM_LOCALID", job.local_rank);
   }
   return IsNumberOrUnset("OMPI_COMM_WORLD_SIZE", job.world_size) &&
          IsNumberOrUnset("OMPI_COMM_WORLD_LOCAL_RANK", job.local_rank) &&
@@ -187,141 +192,14 @@ void EnterDirectory() {
          job.directory, strerror(errno));
 }
 
-// Whether the plan has CPUs for this rank, which no other rank uses.
-bool HasOwnCpus() { return job.bind && !Is(job.cpus, "-") && strncmp(job.cpus, "- ", 2) != 0; }
-
 void Bind() {
   if (!job.bind) return;
   Refusal refusal = {};
-  if (HasOwnCpus()) refusal = BindCpus(job.cpus);
+  if (HasOwnCpus(job)) refusal = BindCpus(job.cpus);
   if (refusal.text[0] == '\0' && job.numa_os_index >= 0) {
     refusal = PreferMemoryOf(job.numa_os_index);
   }
   if (refusal.text[0] != '\0') Refuse(EX_CONFIG, "%s", refusal.text);
-}
-
-// Whether the run directory is here: it is only on the node of ddlrun.
-bool IsOwnDirectory(const char* path) {
-  struct stat info = {};
-  return lstat(path, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid();
-}
-
-const char* TextOf(RankValue value) {
-  static char digits[16];
-  const auto number = [](int n) {
-    snprintf(digits, sizeof(digits), "%d", n);
-    return static_cast<const char*>(digits);
-  };
-  switch (value) {
-    case RankValue::kRank:
-      return number(job.rank);
-    case RankValue::kWorldSize:
-      return number(job.world_size);
-    case RankValue::kLocalRank:
-      return number(job.local_rank);
-    case RankValue::kLocalWorldSize:
-      return number(job.local_world_size);
-    case RankValue::kNodeRank:
-      return number(job.node);
-    case RankValue::kNodeCount:
-      return number(job.node_count);
-    case RankValue::kMasterAddress:
-      return job.master_address;
-    case RankValue::kMasterPort:
-      return job.master_port != 0 ? number(job.master_port) : "";
-    case RankValue::kHost:
-      return job.host;
-    case RankValue::kSpawner:
-      return job.spawner;
-    case RankValue::kPmi:
-      return job.pmi;
-    case RankValue::kRunDirectory:
-      return IsOwnDirectory(job.run_directory) ? job.run_directory : "";
-    case RankValue::kRestartCount:
-      return number(job.restart_count);
-    case RankValue::kGpus:
-      return number(job.gpus);
-  }
-  return "";
-}
-
-// With --gpu-visibility=rank, and with `auto` where the GPUs are slices, the rank sees its own GPU
-// only: of several slices in CUDA_VISIBLE_DEVICES a process can use no more than the first.
-void SetVisibleGpu() {
-  const char* visibility = Get(kGpuVisibilityVariable);
-  const char* list = getenv("CUDA_VISIBLE_DEVICES");
-  const bool is_of_rank =
-      Is(visibility, "rank") || (Is(visibility, "") && list != nullptr && AreGpuSlices(list));
-  if (!is_of_rank) return;
-  GpuEntry entry = {};
-  if (list != nullptr) {
-    entry = GpuEntryAt(list, job.local_rank);
-  } else if (job.gpu >= 0) {
-    snprintf(entry.text, sizeof(entry.text), "%d", job.gpu);
-  }
-  setenv("CUDA_VISIBLE_DEVICES", entry.text, 1);
-}
-
-void SetHeartbeat() {
-  const char* pattern = Get(kHeartbeatVariable);
-  const char* mark = strstr(pattern, kRankMark);
-  if (mark == nullptr) return;
-  char path[PATH_MAX];
-  snprintf(path, sizeof(path), "%.*s%d%s", static_cast<int>(mark - pattern), pattern, job.rank,
-           mark + strlen(kRankMark));
-  setenv(kHeartbeatVariable, path, 1);
-}
-
-void RestorePath() {
-  const char* path = getenv(kPathVariable);
-  if (path == nullptr) return;
-  if (Is(job.spawner, "mpirun")) setenv("PATH", path, 1);
-  unsetenv(kPathVariable);
-}
-
-void SetUnlessSet(const char* name, int value) {
-  char digits[16];
-  snprintf(digits, sizeof(digits), "%d", value);
-  setenv(name, digits, 0);
-}
-
-void SetEnvironment(int usable_cpus) {
-  // mpirun's daemon on this node may have been started by srun.  Its variables say who the daemon
-  // is, not who this rank is.
-  if (!Is(job.spawner, "srun")) {
-    for (const char* name : kIdentityNames) unsetenv(name);
-  }
-  for (const RankVariable& variable : kRankVariables) {
-    const char* text = TextOf(variable.value);
-    if (*text != '\0') setenv(variable.name, text, 1);
-  }
-  if (Is(job.pmi, "pmix") || Is(job.pmi, "pmi2")) {
-    for (const RankVariable& variable : kOpenMpiVariables) {
-      setenv(variable.name, TextOf(variable.value), 1);
-    }
-  }
-  // ddlrun has taken it away from srun and mpirun (spawn/variable_table.h).
-  if (job.cpus_per_rank > 0 && getenv("SLURM_JOB_ID") != nullptr) {
-    SetUnlessSet("SLURM_CPUS_PER_TASK", job.cpus_per_rank);
-  }
-  // CUDA then numbers the GPUs as the plan, nvidia-smi and Slurm do.
-  setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0);
-  SetVisibleGpu();
-  SetHeartbeat();
-  RestorePath();
-  // One thread per core of the rank; hardware threads share the units that training needs.
-  if (job.cores > 0 && getenv("OMP_NUM_THREADS") == nullptr) {
-    const int threads = support::ThreadsWithinQuota("", job.cores, job.local_world_size);
-    SetUnlessSet("OMP_NUM_THREADS", threads);
-    SetUnlessSet(kThreadsVariable, threads);
-  }
-  // A rank of Open MPI keeps its CPU busy while it waits.  Where ranks share CPUs it would keep the
-  // others from working.
-  if (!HasOwnCpus() && job.local_world_size > usable_cpus && usable_cpus > 0) {
-    SetUnlessSet("OMPI_MCA_mpi_yield_when_idle", 1);
-  }
-  SetUnlessSet("PYTHONUNBUFFERED", 1);  // else what it prints into a pipe comes late, or never
-  for (int i = 0; i < kMaxRankJobParts; ++i) unsetenv(NameOfPart(i).name);
 }
 
 // Reports the step, by which ddlrun can send signals to the ranks.  The first rank of every node
@@ -392,7 +270,7 @@ int main(int argc, char** argv) {
   }
   EnterDirectory();
   Bind();
-  SetEnvironment(CountUsableCpus());
+  SetEnvironment(job, CountUsableCpus());
   SayStep();
   LetOtherNodesStart();
   StartProgram(arguments.program);

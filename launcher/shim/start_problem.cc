@@ -28,7 +28,7 @@ struct Start {
   int error;
 };
 
-struct Text {
+struct Message {
   char* text;
   size_t size;
 
@@ -60,7 +60,7 @@ const char* InterpreterOf(const ProgramFile& file, const char* path) {
 }
 
 // Of a word that no file is called by.
-bool DescribeWord(const Start& start, Text* text) {
+bool DescribeWord(const Start& start, Message* text) {
   const char* words = strerror(start.error);
   const char* word = start.program;
   switch (CommandWordOf(word, start.folders)) {
@@ -88,7 +88,7 @@ bool DescribeWord(const Start& start, Text* text) {
 }
 
 // Of a name that is in no folder of PATH.
-bool DescribeMissing(const Start& start, Text* text) {
+bool DescribeMissing(const Start& start, Message* text) {
   const char* words = strerror(start.error);
   const char* name = start.program;
   struct stat status;
@@ -111,7 +111,7 @@ bool DescribeMissing(const Start& start, Text* text) {
 }
 
 // Of a path at which there is no regular file.
-bool DescribeNoFile(const Start& start, Text* text) {
+bool DescribeNoFile(const Start& start, Message* text) {
   struct stat status;
   char target[PATH_MAX];
   if (stat(start.path, &status) == 0) {
@@ -126,7 +126,7 @@ bool DescribeNoFile(const Start& start, Text* text) {
 }
 
 // Of a file that may not be executed.
-bool DescribeNoPermission(const Start& start, const ProgramFile& file, Text* text) {
+bool DescribeNoPermission(const Start& start, const ProgramFile& file, Message* text) {
   if (start.error != EACCES) return false;
   const char* words = strerror(start.error);
   struct statvfs mount;
@@ -147,7 +147,7 @@ bool DescribeNoPermission(const Start& start, const ProgramFile& file, Text* tex
 }
 
 // Of what a script or a program is run by: its interpreter or its loader.
-bool DescribeRunner(const char* what, const char* path, Text* text) {
+bool DescribeRunner(const char* what, const char* path, Message* text) {
   if (!IsThere(path)) return text->Is("the file is there, but not its %s %.250s", what, path);
   const ProgramFile runner = ReadProgramFile(path);
   if (runner.kind == Kind::kElf && !runner.is_of_node) {
@@ -164,7 +164,7 @@ bool DescribeRunner(const char* what, const char* path, Text* text) {
   return false;
 }
 
-bool DescribeElf(const Start& start, const ProgramFile& file, Text* text) {
+bool DescribeElf(const Start& start, const ProgramFile& file, Message* text) {
   const char* words = strerror(start.error);
   if (file.type == ET_REL) {
     return text->Is("%s: it is an object file, which the linker makes a program of", words);
@@ -188,7 +188,7 @@ bool DescribeElf(const Start& start, const ProgramFile& file, Text* text) {
   return file.loader[0] != '\0' && DescribeRunner("loader", file.loader, text);
 }
 
-bool DescribeScript(const Start& start, const ProgramFile& file, Text* text) {
+bool DescribeScript(const Start& start, const ProgramFile& file, Message* text) {
   if (file.has_long_first_line) {
     return text->Is(
         "%s: its first line is longer than the %zu bytes that Linux reads; write the "
@@ -210,7 +210,7 @@ bool DescribeScript(const Start& start, const ProgramFile& file, Text* text) {
   return file.interpreter[0] != '\0' && DescribeRunner("interpreter", file.interpreter, text);
 }
 
-bool DescribeContent(const Start& start, const ProgramFile& file, Text* text) {
+bool DescribeContent(const Start& start, const ProgramFile& file, Message* text) {
   const char* words = strerror(start.error);
   const char* interpreter = InterpreterOf(file, start.path);
   switch (file.kind) {
@@ -249,7 +249,7 @@ void DescribeStartProblem(const char* program, const char* folders, int error, c
   char path[PATH_MAX];
   FindProgramFile(program, folders, path, sizeof(path));
   const Start start = {program, path, folders, error};
-  Text description = {text, size};
+  Message description = {text, size};
   description.Is("%s", strerror(error));
   if (path[0] == '\0') {
     DescribeMissing(start, &description);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "launcher/base/error.h"
 #include "launcher/protocol/rank_job.h"
@@ -16,17 +17,41 @@
 namespace launcher {
 namespace {
 
+// The nodes of the plan: in a job of Slurm in the order of the job, otherwise in that of the plan.
+std::vector<int> NodesInJobOrder(const Job& job) {
+  std::vector<int> nodes(job.plan.nodes.size());
+  std::iota(nodes.begin(), nodes.end(), 0);
+  if (!job.in_slurm) return nodes;
+  std::map<std::string, std::size_t> places;
+  for (const std::string& host : job.hosts_of_job) places.emplace(host, places.size());
+  std::ranges::sort(nodes, {}, [&](int node) {
+    return places[job.plan.nodes[static_cast<std::size_t>(node)].host];
+  });
+  return nodes;
+}
+
+// The same nodes in the order in which mpirun fills them: in a job of Slurm it takes the node that
+// it runs on before the others.
+std::vector<int> NodesInMpirunOrder(const Job& job) {
+  std::vector<int> nodes = NodesInJobOrder(job);
+  const std::string here = job.in_slurm ? ValueOr(job.environment, "SLURMD_NODENAME", "") : "";
+  std::ranges::stable_partition(
+      nodes, [&](int node) { return job.plan.nodes[static_cast<std::size_t>(node)].host == here; });
+  return nodes;
+}
+
 // The node of each rank where mpirun fills one node after the other (--map-by slot), or deals the
 // ranks out to the nodes in turn (--map-by node).
-std::vector<int> NodesInOrder(const Plan& plan, bool node_by_node) {
+std::vector<int> NodesInOrder(const Plan& plan, const std::vector<int>& nodes, bool node_by_node) {
   std::vector<std::size_t> left;
   for (const NodePlan& node : plan.nodes) left.push_back(node.ranks.size());
   std::vector<int> order;
   while (order.size() < plan.ranks.size()) {
-    for (std::size_t node = 0; node < left.size(); ++node) {
-      const std::size_t taken = node_by_node ? left[node] : std::min<std::size_t>(left[node], 1);
-      order.insert(order.end(), taken, static_cast<int>(node));
-      left[node] -= taken;
+    for (const int node : nodes) {
+      std::size_t& ranks = left[static_cast<std::size_t>(node)];
+      const std::size_t taken = node_by_node ? ranks : std::min<std::size_t>(ranks, 1);
+      order.insert(order.end(), taken, node);
+      ranks -= taken;
     }
   }
   return order;
@@ -44,25 +69,28 @@ std::vector<std::string> RankfileArguments(const Job& job, const std::string& pa
   return {"--map-by", "rankfile:FILE=" + path, "--bind-to", bind_to};
 }
 
-// In a job of Slurm mpirun takes the node that it runs on before the others.
-bool BeginsOnAnotherNode(const Job& job) {
-  const auto here = job.environment.find("SLURMD_NODENAME");
-  if (!job.in_slurm || here == job.environment.end()) return false;
-  const auto is_here = [&](const NodePlan& node) { return node.host == here->second; };
-  const auto found = std::find_if(job.plan.nodes.begin(), job.plan.nodes.end(), is_here);
-  return found != job.plan.nodes.begin() && found != job.plan.nodes.end();
-}
-
+// Where mpirun puts the ranks, and the hosts that it may use, where Slurm does not tell it.
 std::vector<std::string> MappingArguments(const Job& job) {
-  if (!job.rankfile.empty()) return RankfileArguments(job, job.rankfile, ":overload-allowed");
-  if (BeginsOnAnotherNode(job)) return RankfileArguments(job, job.plan_rankfile, "none");
-  if (IsOrdered(job.plan, NodesInOrder(job.plan, true))) {
-    return {"--map-by", "slot", "--bind-to", "none"};
+  std::vector<std::string> hostfile = {"--hostfile", job.run_directory + "/" + kHostfileName};
+  std::vector<std::string> mapping;
+  const std::vector<int> nodes = NodesInMpirunOrder(job);
+  if (!job.rankfile.empty()) {
+    mapping = RankfileArguments(job, job.rankfile, ":overload-allowed");
+  } else if (IsOrdered(job.plan, NodesInOrder(job.plan, nodes, true))) {
+    mapping = {"--map-by", "slot", "--bind-to", "none"};
+  } else if (IsOrdered(job.plan, NodesInOrder(job.plan, nodes, false))) {
+    mapping = {"--map-by", "node", "--bind-to", "none"};
+  } else if (job.mpi_runtime == MpiRuntime::kOrte) {
+    // The sequential mapper takes a host for each rank, and needs no cores of nodes that may have
+    // others than this one, as a rankfile does.
+    return {"--hostfile", job.run_directory + "/" + kTaskfileName, "--map-by", "seq", "--bind-to",
+            "none"};
+  } else {
+    mapping = RankfileArguments(job, job.plan_rankfile, "none");
   }
-  if (IsOrdered(job.plan, NodesInOrder(job.plan, false))) {
-    return {"--map-by", "node", "--bind-to", "none"};
-  }
-  return RankfileArguments(job, job.plan_rankfile, "none");
+  if (job.in_slurm) return mapping;
+  hostfile.insert(hostfile.end(), mapping.begin(), mapping.end());
+  return hostfile;
 }
 
 // Of hosts that differ in their domain alone mpirun takes no notice unless it is told; that of Open
@@ -94,9 +122,10 @@ void SetDaemonDirectory(const Job& job, Environment* environment) {
   }
 }
 
-std::vector<HostSlots> SlotsOf(const Plan& plan) {
+std::vector<HostSlots> SlotsOf(const Job& job) {
   std::vector<HostSlots> slots;
-  for (const NodePlan& node : plan.nodes) {
+  for (const int index : NodesInJobOrder(job)) {
+    const NodePlan& node = job.plan.nodes[static_cast<std::size_t>(index)];
     slots.push_back({node.host, static_cast<int>(node.ranks.size()), node.gpus});
   }
   return slots;
@@ -164,8 +193,8 @@ std::vector<ChildCommand> MakeMpirunCommands(const Job& job) {
   };
   SlurmForMpirun slurm;
   if (job.in_slurm) {
-    slurm =
-        MakeSlurmForMpirun(SlotsOf(job.plan), job.environment, job.mpi_runtime, job.mpi_arguments);
+    slurm = MakeSlurmForMpirun(SlotsOf(job), job.hosts_of_job.size(), job.environment,
+                               job.mpi_runtime, job.mpi_arguments);
     append({kEnv});
     for (const std::string& name : slurm.hidden) append({"-u", name});
     for (const auto& [name, value] : slurm.variables) append({name + "=" + value});
@@ -173,7 +202,6 @@ std::vector<ChildCommand> MakeMpirunCommands(const Job& job) {
   append({job.mpirun});
   if (job.is_root) append({"--allow-run-as-root"});
   append(slurm.options);
-  if (!job.in_slurm) append({"--hostfile", job.run_directory + "/" + kHostfileName});
   const bool is_isolated =
       job.mpirun_is_alone && !job.has_remote_ranks && job.mpi_runtime == MpiRuntime::kOrte;
   if (!job.in_slurm && job.environment.contains("SLURM_JOB_ID")) {
@@ -185,7 +213,7 @@ std::vector<ChildCommand> MakeMpirunCommands(const Job& job) {
   append(DomainArguments(job));
   append(MappingArguments(job));
   append({"-n", std::to_string(job.plan.ranks.size())});
-  append(job.mpi_arguments);
+  append(job.in_slurm ? slurm.mpirun_words : job.mpi_arguments);
 
   append(ExportArguments(job));
   Environment environment = job.in_slurm ? EnvironmentForMpirun(job.environment) : job.environment;

@@ -18,13 +18,10 @@ constexpr char kArgumentsOfOrte[] = "OMPI_MCA_plm_slurm_args";
 // The value that Slurm itself gives it from 23.11 on, so that srun knows that mpirun starts it.
 constexpr char kArgumentsOfSlurm[] = "--external-launcher";
 
-bool HasUsersArguments(const Environment& environment, MpiRuntime runtime,
-                       const std::vector<std::string>& mpirun_words) {
-  if (std::find(mpirun_words.begin(), mpirun_words.end(), kSlurmArguments) != mpirun_words.end()) {
-    return true;
-  }
-  const std::string set = FindVariable(environment, kArgumentsOfOrte).value_or("");
-  return runtime == MpiRuntime::kOrte && !set.empty() && set != kArgumentsOfSlurm;
+// The user's own plm_slurm_args: the place of their value among mpirun's options, else nullptr.
+std::string* UsersArguments(std::vector<std::string>* mpirun_words) {
+  const auto name = std::find(mpirun_words->begin(), mpirun_words->end(), kSlurmArguments);
+  return name == mpirun_words->end() || name + 1 == mpirun_words->end() ? nullptr : &name[1];
 }
 
 // The GPUs of a job of --gpus on all nodes but this one; nullopt for other jobs, and where `hosts`
@@ -60,9 +57,20 @@ std::string GpusOfDaemons(const std::vector<HostSlots>& hosts, const Environment
   return is_same ? "--gpus-per-node=" + std::to_string(gpus[0]) : "--gpus=" + std::to_string(asked);
 }
 
+// Where srun must start the daemons: mpirun itself names no nodes to it where it takes all of its
+// own list to be all of the job, and srun would take the first nodes of the job.  "" where there is
+// no choice.
+std::string NodesOfDaemons(const std::vector<std::string>& names, std::size_t nodes_of_job,
+                           const Environment& environment) {
+  std::vector<std::string> others = names;
+  std::erase(others, ValueOr(environment, "SLURMD_NODENAME", ""));
+  if (names.size() == nodes_of_job || others.empty()) return "";
+  return "--nodelist=" + rankfile::CompressHostlist(others);
+}
+
 }  // namespace
 
-SlurmForMpirun MakeSlurmForMpirun(const std::vector<HostSlots>& hosts,
+SlurmForMpirun MakeSlurmForMpirun(const std::vector<HostSlots>& hosts, std::size_t nodes_of_job,
                                   const Environment& environment, MpiRuntime runtime,
                                   const std::vector<std::string>& mpirun_words) {
   std::vector<std::string> names;
@@ -76,19 +84,29 @@ SlurmForMpirun MakeSlurmForMpirun(const std::vector<HostSlots>& hosts,
     i = end;
   }
   SlurmForMpirun result;
+  result.mpirun_words = mpirun_words;
   result.variables = {{"SLURM_NODELIST", rankfile::CompressHostlist(names)},
                       {"SLURM_TASKS_PER_NODE", tasks}};
-  if (HasUsersArguments(environment, runtime, mpirun_words)) return result;
-  const std::string gpus = GpusOfDaemons(hosts, environment);
-  if (gpus.empty()) return result;
-  for (const auto& [name, value] : environment) {
-    if (FateOf(name) == Fate::kGpusOfSrun) result.hidden.push_back(name);
+  const bool is_orte = runtime == MpiRuntime::kOrte;
+  std::string set = is_orte ? FindVariable(environment, kArgumentsOfOrte).value_or("") : "";
+  std::string* const users_words = UsersArguments(&result.mpirun_words);
+  const bool are_users = users_words != nullptr || (!set.empty() && set != kArgumentsOfSlurm);
+
+  std::string arguments = NodesOfDaemons(names, nodes_of_job, environment);
+  const std::string gpus = are_users ? "" : GpusOfDaemons(hosts, environment);
+  if (!gpus.empty()) {
+    arguments += (arguments.empty() ? "" : " ") + gpus;
+    for (const auto& [name, value] : environment) {
+      if (FateOf(name) == Fate::kGpusOfSrun) result.hidden.push_back(name);
+    }
   }
-  if (runtime == MpiRuntime::kPrrte) {
-    result.options = {"--prtemca", kSlurmArguments, gpus};
+  if (arguments.empty()) return result;
+  if (users_words != nullptr) {
+    *users_words += " " + arguments;
+  } else if (is_orte) {
+    result.variables[kArgumentsOfOrte] = (set.empty() ? "" : set + " ") + arguments;
   } else {
-    const std::string set = FindVariable(environment, kArgumentsOfOrte).value_or("");
-    result.variables[kArgumentsOfOrte] = (set.empty() ? "" : set + " ") + gpus;
+    result.options = {"--prtemca", kSlurmArguments, arguments};
   }
   return result;
 }

@@ -36,12 +36,12 @@ struct Job {
   std::string srun;                         // path
   std::vector<std::string> srun_arguments;  // from the site file and --srunarg
   std::string mpi_type;                     // of --mpi: "pmix", "pmix_v4", "pmi2", "none"
-  std::vector<std::string> hosts_of_job;    // in Slurm's order, whether or not they run ranks
   bool in_step = false;         // ddlrun itself runs in a step, with which the ranks share
   bool has_lost_nodes = false;  // the step of an earlier start still holds its resources
 
   // For mpirun only.
-  std::string mpirun;  // path
+  std::vector<std::string> hosts_of_job;  // in the order of Slurm, whether or not they run ranks
+  std::string mpirun;                     // path
   MpiRuntime mpi_runtime = MpiRuntime::kOrte;
   std::vector<std::string> mpi_arguments;  // from the site file, --mpiarg and --tcp
   std::string rankfile;                    // that of the user, or ""
@@ -66,21 +66,23 @@ struct ChildCommand {
   bool may_hide_reports = false;
 };
 
-// One command of srun, which for a heterogeneous job has a part for each component.  Where the
-// order of the plan is not Slurm's own, srun gets it by the TASKFILE in the run directory.  All
-// tasks of a node see all of its GPUs, and srun does not bind them, since the shim does.  Throws
+// One command of srun, which for a heterogeneous job has a part for each component.  srun gets the
+// host of each rank by the TASKFILE in the run directory, so that no order of Slurm's own matters.
+// All tasks of a node see all of its GPUs, and srun does not bind them, since the shim does. Throws
 // LaunchError(EX_CONFIG) for an order that is not possible over the components of a heterogeneous
 // job.
 std::vector<ChildCommand> MakeSrunCommands(const Job& job);
 
-// The text of TASKFILE, which srun --distribution=arbitrary reads: a line with the host of each
-// rank.
-std::string TaskfileText(const Plan& plan);
+// The files that srun --distribution=arbitrary and the sequential mapper of ORTE read, by name: a
+// line with the host of each rank.  TASKFILE has all ranks, TASKFILE.N those of component N of a
+// heterogeneous job.
+std::map<std::string, std::string> Taskfiles(const Plan& plan);
 
 // One command of Open MPI's mpirun.  It places the ranks as the plan has them: by --map-by slot or
-// node over the HOSTFILE in the run directory (inside Slurm by its variables, slurm_for_mpirun.h),
-// or by the RANKFILE where neither gives the order of the plan.  mpirun does not bind the ranks,
-// since the shim does; only a rankfile of the user does so, and under ORTE any rankfile.
+// node over the HOSTFILE in the run directory (inside Slurm by its variables, slurm_for_mpirun.h).
+// Where neither gives the order of the plan, it goes by the TASKFILE under ORTE, by the RANKFILE
+// under PRRTE.  mpirun does not bind the ranks, since the shim does; only a rankfile of the user
+// does so under ORTE.
 std::vector<ChildCommand> MakeMpirunCommands(const Job& job);
 
 // A command for each rank, of its shim, without MPI.  Throws LaunchError(EX_CONFIG) when a rank is

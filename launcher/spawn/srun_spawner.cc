@@ -18,18 +18,33 @@ constexpr char kFenceOfPmix[] = "SLURM_PMIX_FENCE";
 
 using NodeIterator = std::vector<NodePlan>::const_iterator;
 
-// Whether ranks fill all nodes of the job, one after the other as Slurm numbers them.
-bool IsInSlurmsOrder(const Job& job) {
-  const std::vector<NodePlan>& nodes = job.plan.nodes;
-  const std::vector<RankPlan>& ranks = job.plan.ranks;
-  return std::equal(
-             nodes.begin(), nodes.end(), job.hosts_of_job.begin(), job.hosts_of_job.end(),
-             [](const NodePlan& node, const std::string& host) { return node.host == host; }) &&
-         std::is_sorted(ranks.begin(), ranks.end(),
-                        [](const RankPlan& a, const RankPlan& b) { return a.node < b.node; });
+bool IsHeterogeneous(const Plan& plan) {
+  return plan.nodes.front().component != plan.nodes.back().component;
 }
 
-// The arguments for the nodes [first, last): all of the plan, or one component of the job.
+// The TASKFILE of a component: the whole one where the job has no other.
+std::string TaskfileName(const Plan& plan, int component) {
+  return IsHeterogeneous(plan) ? std::string(kTaskfileName) + "." + std::to_string(component)
+                               : kTaskfileName;
+}
+
+// srun numbers the tasks of a heterogeneous job component by component.
+void RequireOrderOfComponents(const Plan& plan) {
+  const auto component = [&plan](const RankPlan& rank) {
+    return plan.nodes[static_cast<std::size_t>(rank.node)].component;
+  };
+  if (std::ranges::is_sorted(plan.ranks, {}, component)) return;
+  throw LaunchError(EX_CONFIG,
+                    "srun numbers the ranks of a heterogeneous job component by component: leave "
+                    "out --rank-order=cyclic, name the hosts of -H in this order, or use "
+                    "--launcher=mpirun");
+}
+
+// Where the tasks of the nodes [first, last) go, which are all of the plan, or one component of the
+// job.  By any other --distribution than arbitrary, Slurm 26.05 lays tasks out by its topology
+// plugin, in an order of nodes that no variable tells (_task_layout_topo of its
+// slurm_step_layout.c; seen with topology/tree and topology/block).  The file says how many nodes
+// there are, and Slurm 24.11 refuses --nodes beside it.
 std::vector<std::string> PlacementArguments(const Job& job, NodeIterator first, NodeIterator last) {
   std::size_t tasks = 0;
   int gpus = 0;
@@ -39,27 +54,9 @@ std::vector<std::string> PlacementArguments(const Job& job, NodeIterator first, 
     gpus += node->gpus;
     has_same_gpus = has_same_gpus && node->gpus == first->gpus;
   }
-  const bool is_uniform = std::all_of(
-      first, last, [&](const NodePlan& node) { return node.ranks.size() == first->ranks.size(); });
-  const bool is_whole_plan = first == job.plan.nodes.begin() && last == job.plan.nodes.end();
-
-  std::vector<std::string> arguments;
-  if (is_uniform && IsInSlurmsOrder(job)) {
-    arguments.push_back("--nodes=" + std::to_string(last - first));
-    arguments.push_back("--ntasks=" + std::to_string(tasks));
-    arguments.push_back("--ntasks-per-node=" + std::to_string(first->ranks.size()));
-    arguments.emplace_back("--distribution=block");
-  } else if (is_whole_plan) {
-    // The file says how many nodes there are, and Slurm 24.11 refuses --nodes beside it.
-    arguments.push_back("--ntasks=" + std::to_string(tasks));
-    arguments.emplace_back("--distribution=arbitrary");
-    arguments.push_back("--nodelist=" + job.run_directory + "/" + kTaskfileName);
-  } else {
-    throw LaunchError(EX_CONFIG,
-                      "a heterogeneous job gets its ranks node by node and on all of its nodes, in "
-                      "Slurm's order: leave out --rank-order=cyclic, -n and -H, or use "
-                      "--launcher=mpirun");
-  }
+  std::vector<std::string> arguments = {
+      "--ntasks=" + std::to_string(tasks), "--distribution=arbitrary",
+      "--nodelist=" + job.run_directory + "/" + TaskfileName(job.plan, first->component)};
   // Every task gets all GPUs of its node, whatever the job has asked for per task.  By a total
   // (--gpus), each node gives the GPUs that the job has there; only a number per node holds as well
   // in a step that shares them with another step.
@@ -72,12 +69,14 @@ std::vector<std::string> PlacementArguments(const Job& job, NodeIterator first, 
 
 }  // namespace
 
-std::string TaskfileText(const Plan& plan) {
-  std::string text;
+std::map<std::string, std::string> Taskfiles(const Plan& plan) {
+  std::map<std::string, std::string> files;
   for (const RankPlan& rank : plan.ranks) {
-    text += plan.nodes[static_cast<std::size_t>(rank.node)].host + "\n";
+    const NodePlan& node = plan.nodes[static_cast<std::size_t>(rank.node)];
+    files[kTaskfileName] += node.host + "\n";
+    if (IsHeterogeneous(plan)) files[TaskfileName(plan, node.component)] += node.host + "\n";
   }
-  return text;
+  return files;
 }
 
 std::vector<ChildCommand> MakeSrunCommands(const Job& job) {
@@ -89,7 +88,8 @@ std::vector<ChildCommand> MakeSrunCommands(const Job& job) {
   };
   append({job.srun});
   const std::vector<NodePlan>& nodes = job.plan.nodes;
-  const bool is_heterogeneous = nodes.front().component != nodes.back().component;
+  const bool is_heterogeneous = IsHeterogeneous(job.plan);
+  RequireOrderOfComponents(job.plan);
   for (NodeIterator first = nodes.begin(); first != nodes.end();) {
     const NodeIterator last = std::find_if(first, nodes.end(), [&](const NodePlan& node) {
       return node.component != first->component;

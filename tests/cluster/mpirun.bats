@@ -52,12 +52,39 @@ ranks() { sed -n 's/^rank //p' <<< "$output" | sort -n; }
   [ "$(ranks)" = "$four" ]
 }
 
-@test "hosts in the order of -H, the node of the batch script last" {
-  sed -i 's/mpirun /mpirun -H n3:2,n1:1 /' "$work/job"
+@test "a part of the hosts, other orders and two launches at once: each rank on the node that it is told" {
+  script job 'launch() { ddlrun --launcher=mpirun "$@" sh -c "echo rank \$RANK \$(hostname) \$DDLRUN_HOST \$LOCAL_RANK/\$LOCAL_WORLD_SIZE \$OMPI_COMM_WORLD_RANK" | sort; }' \
+    'while read -r options; do echo "$options"; launch $options < /dev/null; done < options' \
+    'launch -H n2,n1 > first & launch -H n3 > second; wait; echo at once; cat first second'
+  printf '%s\n' '-H n2,n3' '-H n3' '-H n3,n2' '-H n3:2,n1:1' '-H n3,n1,n2' '--rank-order=cyclic -H n3,n2' '--rank-order=cyclic -H n2,n1' > options
   batch job -N3 --gres=gpu:2
   echo "$output"
   [ "$status" -eq 0 ]
-  [ "$(ranks)" = $'0 n3 n3 0/2 0,1\n1 n3 n3 1/2 0,1\n2 n1 n1 0/1 0,1' ]
+  printf '%s\n' '-H n2,n3' 'rank 0 n2 n2 0/2 0' 'rank 1 n2 n2 1/2 1' 'rank 2 n3 n3 0/2 2' 'rank 3 n3 n3 1/2 3' \
+    '-H n3' 'rank 0 n3 n3 0/2 0' 'rank 1 n3 n3 1/2 1' \
+    '-H n3,n2' 'rank 0 n3 n3 0/2 0' 'rank 1 n3 n3 1/2 1' 'rank 2 n2 n2 0/2 2' 'rank 3 n2 n2 1/2 3' \
+    '-H n3:2,n1:1' 'rank 0 n3 n3 0/2 0' 'rank 1 n3 n3 1/2 1' 'rank 2 n1 n1 0/1 2' \
+    '-H n3,n1,n2' 'rank 0 n3 n3 0/2 0' 'rank 1 n3 n3 1/2 1' 'rank 2 n1 n1 0/2 2' 'rank 3 n1 n1 1/2 3' 'rank 4 n2 n2 0/2 4' 'rank 5 n2 n2 1/2 5' \
+    '--rank-order=cyclic -H n3,n2' 'rank 0 n3 n3 0/2 0' 'rank 1 n2 n2 0/2 1' 'rank 2 n3 n3 1/2 2' 'rank 3 n2 n2 1/2 3' \
+    '--rank-order=cyclic -H n2,n1' 'rank 0 n2 n2 0/2 0' 'rank 1 n1 n1 0/2 1' 'rank 2 n2 n2 1/2 2' 'rank 3 n1 n1 1/2 3' \
+    'at once' 'rank 0 n2 n2 0/2 0' 'rank 1 n2 n2 1/2 1' 'rank 2 n1 n1 0/2 2' 'rank 3 n1 n1 1/2 3' \
+    'rank 0 n3 n3 0/2 0' 'rank 1 n3 n3 1/2 1' > expected
+  grep -E '^(rank|-|at once)' job.out | diff expected -
+}
+
+@test "a rank that mpirun starts on another node than planned is refused, and its program does not start" {
+  # Its srun is told no nodes, and takes the first ones of the job.
+  mkdir bin
+  printf '%s\n' '#!/bin/bash' 'unset OMPI_MCA_plm_slurm_args' 'words=()' \
+    'while [ $# -gt 0 ]; do' '  [ "$1 $2" != "--prtemca plm_slurm_args" ] || { shift 3; continue; }' '  words+=("$1")' '  shift' 'done' \
+    'exec /usr/bin/mpirun "${words[@]}"' > bin/mpirun
+  chmod +x bin/mpirun
+  script job 'PATH=$PWD/bin:$PATH ddlrun --launcher=mpirun -H n2,n3 sh -c "echo rank \$RANK has started"'
+  batch job -N3 --gres=gpu:1
+  echo "$output"
+  [ "$status" -eq 78 ]
+  [[ $output == *"rank 0 runs on n1, the plan says n2; take options that place ranks out of --mpiarg"* ]]
+  [[ $output != *"rank 0 has started"* ]]
 }
 
 @test "a job whose environment sbatch --export has chosen hands its own on all the same" {

@@ -27,7 +27,7 @@ on() {
   batch job -N1 --gres=gpu:4
   [ "$status" -eq 0 ]
   [ "$(ranks)" = "$(on n1 4 0 4 0,1,2,3)" ]
-  [[ $output == *"with the srun launcher: inside Slurm, and it knows PMIx"*"+ /usr/bin/srun --mpi=pmix --nodes=1 --ntasks=4 "* ]]
+  [[ $output == *"with the srun launcher: inside Slurm, and it knows PMIx"*"+ /usr/bin/srun --mpi=pmix --ntasks=4 --distribution=arbitrary --nodelist="* ]]
 
   batch job -N2 --gres=gpu:4
   [ "$(ranks)" = "$(on n1 4 0 8 0,1,2,3; on n2 4 4 8 0,1,2,3)" ]
@@ -62,6 +62,37 @@ on() {
 @test "a heterogeneous job is one world" {
   batch job -N1 --gres=gpu:4 : -N2 --gres=gpu:2
   [ "$(ranks)" = "$(on n1 4 0 8 0,1,2,3; on n2 2 4 8 0,1; on n3 2 6 8 0,1)" ]
+}
+
+@test "a heterogeneous job with hosts in another order, and its second component alone" {
+  sed -i 's/ddlrun /ddlrun -H n3,n2 /' job
+  batch job -N1 --gres=gpu:1 : -N2 --gres=gpu:2
+  [ "$(ranks)" = "$(on n3 2 0 4 0,1; on n2 2 2 4 0,1)" ]
+  sed -i 's/-H n3,n2 /-H n1,n3,n2 /' job
+  batch job -N1 --gres=gpu:1 : -N2 --gres=gpu:2
+  [ "$(ranks)" = "$(on n1 1 0 5 0; on n3 2 1 5 0,1; on n2 2 3 5 0,1)" ]
+  sed -i 's/-H n1,n3,n2 /-H n2,n1 /' job
+  batch job -N1 --gres=gpu:1 : -N2 --gres=gpu:2
+  [ "$status" -eq 78 ]
+  [[ $output == *"numbers the ranks of a heterogeneous job component by component: leave out --rank-order=cyclic, name the hosts of -H in this order"* ]]
+}
+
+@test "frameworks find the variables of a step that Slurm has laid out by itself, in any order of nodes" {
+  local variables='$SLURM_PROCID $SLURM_LOCALID $SLURM_NODEID/$SLURM_NNODES $SLURM_NTASKS $SLURM_NTASKS_PER_NODE $SLURM_STEP_TASKS_PER_NODE $SLURM_DISTRIBUTION'
+  script step 'for options in "" "-H n3,n1" "-n 2 --ranks-per-node 1" --rank-order=cyclic; do' \
+    '  echo "with $options"' \
+    "  ddlrun \$options sh -c 'echo rank \$RANK \$(hostname) $variables; [ \$RANK != 0 ] || srun --overlap -N1 -n1 echo a step within: none' | sort" 'done'
+  batch step -N3 --gres=gpu:2
+  echo "$output"
+  [ "$status" -eq 0 ]
+  printf '%s\n' 'with ' 'a step within: none' 'rank 0 n1 0 0 0/3 6 2 2(x3) block' 'rank 1 n1 1 1 0/3 6 2 2(x3) block' 'rank 2 n2 2 0 1/3 6 2 2(x3) block' \
+    'rank 3 n2 3 1 1/3 6 2 2(x3) block' 'rank 4 n3 4 0 2/3 6 2 2(x3) block' 'rank 5 n3 5 1 2/3 6 2 2(x3) block' \
+    'with -H n3,n1' 'a step within: none' 'rank 0 n3 0 0 0/2 4 2 2(x2) block' 'rank 1 n3 1 1 0/2 4 2 2(x2) block' \
+    'rank 2 n1 2 0 1/2 4 2 2(x2) block' 'rank 3 n1 3 1 1/2 4 2 2(x2) block' \
+    'with -n 2 --ranks-per-node 1' 'a step within: none' 'rank 0 n1 0 0 0/2 2 1 1(x2) block' 'rank 1 n2 1 0 1/2 2 1 1(x2) block' \
+    'with --rank-order=cyclic' 'a step within: none' 'rank 0 n1 0 0 0/3 6 2 2(x3) block' 'rank 1 n2 1 0 1/3 6 2 2(x3) block' \
+    'rank 2 n3 2 0 2/3 6 2 2(x3) block' 'rank 3 n1 3 1 0/3 6 2 2(x3) block' 'rank 4 n2 4 1 1/3 6 2 2(x3) block' 'rank 5 n3 5 1 2/3 6 2 2(x3) block' > expected
+  grep -E '^(rank|with|a step)' step.out | diff expected -
 }
 
 @test "an array: each element has its own ranks" {

@@ -40,7 +40,7 @@ ARROWS = {
                       "launcher/topology"],
     "launcher/protocol": ["rankfile", "launcher/base", "launcher/topology/fingerprint.h", "launcher/topology/gpus_of_node.h",
                           "launcher/plan/plan.h"],
-    "launcher/rank": ["launcher/base", "launcher/topology", "launcher/plan", "launcher/protocol"],
+    "launcher/rank": ["rankfile", "launcher/base", "launcher/topology", "launcher/plan", "launcher/protocol"],
     "launcher/shim": ["launcher/topology/fingerprint.h", "launcher/topology/gpus_of_node.h", "launcher/protocol/own_job.h",
                       "launcher/protocol/colons.h", "launcher/protocol/rank_report.h", "launcher/protocol/rank_variables.h"],
     "launcher/slurm": ["rankfile", "launcher/base", "launcher/system", "launcher/allocation", "launcher/protocol/rank_end.h"],
@@ -150,7 +150,7 @@ FOREIGN = [
 
 # What only a program's main may do (launcher/base/environment is the one snapshot of the environment).
 MAIN_ONLY = re.compile(r"\b(getenv|std::exit|std::cout|std::cerr|exit)\s*(\(|<<)")
-MAINS = re.compile(r"(^|/)(main|[a-z_]*_main)\.cc$|^launcher/base/environment\.cc$|^trainer/(program/launch_environment|outputs/report_error)\.cc$|^tests/|^bench/")
+MAINS = re.compile(r"(^|/)(main|[a-z_]*_main)\.cc$|^launcher/base/environment\.cc$|^launcher/shim/(environment_text\.h|own_environment\.cc)$|^trainer/(program/launch_environment|outputs/report_error)\.cc$|^tests/|^bench/")
 PURE = re.compile(r"^launcher/plan/|^rankfile/(?!main)|^scaling/|^launcher/advice/|^launcher/health/(judge|facts_lines|node_facts|pair_schedule|verdict)")
 IMPURE = re.compile(r"\bstd::[io]?fstream\b|\bsystem_clock\b|\b(getenv|fopen|open|gettimeofday|clock_gettime|hwloc_\w+)\s*\(")
 BACKEND_IFDEF = re.compile(r"^\s*#\s*if.*\b(DDLRUN_HAS_|USE_CUDA|__CUDACC__|DDLRUN_ONEDNN|DDLRUN_MPI)")

@@ -48,7 +48,7 @@ own='echo $RANK/$WORLD_SIZE $DDLRUN_HOST $DDLRUN_NODE_RANK/$DDLRUN_NODE_COUNT $L
   local last
   mapfile -t last < <(tail -n 2 plan)
   [[ ${last[0]} == "[WARN DDL-21-6] DDL_HOST_LIST is not set: "* ]]
-  [[ ${last[1]} == "+ $PWD/bin/srun --mpi=none --nodes=4096 --ntasks=32768 --ntasks-per-node=8 --distribution=block "* ]]
+  [[ ${last[1]} == "+ $PWD/bin/srun --mpi=none --ntasks=32768 --distribution=arbitrary --nodelist="* ]]
   [ "${#last[1]}" -lt 500 ]
 }
 

@@ -48,60 +48,60 @@ struct Golden {
 const std::vector<Golden>& Goldens() {
   static const std::vector<Golden> table = {
       {"N2-gres-gpu-4.txt", k2011, "auto",
-       "--mpi=pmix --nodes=2 --ntasks=8 --ntasks-per-node=4 --distribution=block "
+       "--mpi=pmix --ntasks=8 --distribution=arbitrary --nodelist=/run/TASKFILE "
        "--gpus-per-node=4"},
       {"N2-gpus-6-uneven.txt", k2011, "auto",
        "--mpi=pmix --ntasks=6 --distribution=arbitrary --nodelist=/run/TASKFILE --gpus=6"},
       {"N1-gpus-per-node-2-ntasks-2-cpus-per-task-2.txt", k2011, "auto",
-       "--mpi=pmix --nodes=1 --ntasks=2 --ntasks-per-node=2 --distribution=block "
+       "--mpi=pmix --ntasks=2 --distribution=arbitrary --nodelist=/run/TASKFILE "
        "--gpus-per-node=2"},
       {"n3-gpus-per-task-1.txt", k2011, "auto",
-       "--mpi=pmix --nodes=1 --ntasks=3 --ntasks-per-node=3 --distribution=block "
+       "--mpi=pmix --ntasks=3 --distribution=arbitrary --nodelist=/run/TASKFILE "
        "--gpus-per-node=3"},
       {"N2-gres-gpu-4.txt", k2205, "auto",
-       "--mpi=pmix --nodes=2 --ntasks=8 --ntasks-per-node=4 --distribution=block "
+       "--mpi=pmix --ntasks=8 --distribution=arbitrary --nodelist=/run/TASKFILE "
        "--gpus-per-node=4"},
       {"N2-gpus-6-uneven.txt", k2205, "auto",
        "--mpi=pmix --ntasks=6 --distribution=arbitrary --nodelist=/run/TASKFILE --gpus=6"},
       {"N1-gpus-per-node-2-ntasks-2-cpus-per-task-2.txt", k2205, "auto",
-       "--mpi=pmix --nodes=1 --ntasks=2 --ntasks-per-node=2 --distribution=block "
+       "--mpi=pmix --ntasks=2 --distribution=arbitrary --nodelist=/run/TASKFILE "
        "--gpus-per-node=2"},
       {"n3-gpus-per-task-1.txt", k2205, "auto",
-       "--mpi=pmix --nodes=1 --ntasks=3 --ntasks-per-node=3 --distribution=block "
+       "--mpi=pmix --ntasks=3 --distribution=arbitrary --nodelist=/run/TASKFILE "
        "--gpus-per-node=3"},
       {"slurm-24.11-N2-exclusive-gres-gpu-4.txt", k2411, "auto",
-       "--mpi=pmix --nodes=2 --ntasks=8 --ntasks-per-node=4 --distribution=block "
+       "--mpi=pmix --ntasks=8 --distribution=arbitrary --nodelist=/run/TASKFILE "
        "--gpus-per-node=4"},
       {"slurm-24.11-N3-gres-gpu-4.txt", k2411, "auto",
-       "--mpi=pmix --nodes=3 --ntasks=12 --ntasks-per-node=4 --distribution=block "
+       "--mpi=pmix --ntasks=12 --distribution=arbitrary --nodelist=/run/TASKFILE "
        "--gpus-per-node=4"},
       {"slurm-24.11-N3-gres-gpu-4-ntasks-per-node-4.txt", k2411, "auto",
-       "--mpi=pmix --nodes=3 --ntasks=12 --ntasks-per-node=4 --distribution=block "
+       "--mpi=pmix --ntasks=12 --distribution=arbitrary --nodelist=/run/TASKFILE "
        "--gpus-per-node=4"},
       {"slurm-24.11-N2-gpus-6-uneven.txt", k2411, "auto",
        "--mpi=pmix --ntasks=6 --distribution=arbitrary --nodelist=/run/TASKFILE --gpus=6"},
       {"slurm-24.11-N1-gpus-per-node-2-ntasks-2-cpus-per-task-2.txt", k2411, "auto",
-       "--mpi=pmix --nodes=1 --ntasks=2 --ntasks-per-node=2 --distribution=block "
+       "--mpi=pmix --ntasks=2 --distribution=arbitrary --nodelist=/run/TASKFILE "
        "--gpus-per-node=2"},
       {"slurm-24.11-n3-gpus-per-task-1.txt", k2411, "auto",
-       "--mpi=pmix --nodes=1 --ntasks=3 --ntasks-per-node=3 --distribution=block "
+       "--mpi=pmix --ntasks=3 --distribution=arbitrary --nodelist=/run/TASKFILE "
        "--gpus-per-node=3"},
       {"slurm-26.05-N2-exclusive-gres-gpu-4.txt", k2605, "none",
-       "--mpi=none --nodes=2 --ntasks=8 --ntasks-per-node=4 --distribution=block "
+       "--mpi=none --ntasks=8 --distribution=arbitrary --nodelist=/run/TASKFILE "
        "--gpus-per-node=4"},
       {"slurm-26.05-N3-gres-gpu-4.txt", k2605, "none",
-       "--mpi=none --nodes=3 --ntasks=12 --ntasks-per-node=4 --distribution=block "
+       "--mpi=none --ntasks=12 --distribution=arbitrary --nodelist=/run/TASKFILE "
        "--gpus-per-node=4"},
       {"slurm-26.05-N3-gres-gpu-4-ntasks-per-node-4.txt", k2605, "none",
-       "--mpi=none --nodes=3 --ntasks=12 --ntasks-per-node=4 --distribution=block "
+       "--mpi=none --ntasks=12 --distribution=arbitrary --nodelist=/run/TASKFILE "
        "--gpus-per-node=4"},
       {"slurm-26.05-N2-gpus-6-uneven.txt", k2605, "none",
        "--mpi=none --ntasks=6 --distribution=arbitrary --nodelist=/run/TASKFILE --gpus=6"},
       {"slurm-26.05-N1-gpus-per-node-2-ntasks-2-cpus-per-task-2.txt", k2605, "none",
-       "--mpi=none --nodes=1 --ntasks=2 --ntasks-per-node=2 --distribution=block "
+       "--mpi=none --ntasks=2 --distribution=arbitrary --nodelist=/run/TASKFILE "
        "--gpus-per-node=2"},
       {"slurm-26.05-n3-gpus-per-task-1.txt", k2605, "none",
-       "--mpi=none --nodes=1 --ntasks=3 --ntasks-per-node=3 --distribution=block "
+       "--mpi=none --ntasks=3 --distribution=arbitrary --nodelist=/run/TASKFILE "
        "--gpus-per-node=3"},
   };
   return table;

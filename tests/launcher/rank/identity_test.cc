@@ -17,6 +17,8 @@ RankJob TwoByTwo() {
   RankJob job;
   job.spawner = "mpirun";
   job.plan.nodes.resize(2);
+  job.plan.nodes[0].host = "n1";
+  job.plan.nodes[1].host = "n2";
   for (int r = 0; r < 4; ++r) {
     RankPlan rank;
     rank.rank = r;
@@ -30,7 +32,7 @@ RankJob TwoByTwo() {
 
 std::string MessageOf(const Environment& environment) {
   try {
-    FindOwnPlan(TwoByTwo(), ReadIdentity(environment, "mpirun", "", {}));
+    FindOwnPlan(TwoByTwo(), ReadIdentity(environment, "mpirun", "", {}), environment, "login");
   } catch (const LaunchError& error) {
     EXPECT_EQ(error.exit_code(), EX_CONFIG);
     return error.what();
@@ -45,8 +47,8 @@ TEST(Identity, OpenMpiRankFindsItsPlan) {
                                           {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}},
                                          "mpirun", "", {});
   const RankJob job = TwoByTwo();
-  EXPECT_EQ(FindOwnPlan(job, identity).rank, 3);
-  EXPECT_EQ(FindOwnPlan(job, identity).node, 1);
+  EXPECT_EQ(FindOwnPlan(job, identity, {}, "").rank, 3);
+  EXPECT_EQ(FindOwnPlan(job, identity, {}, "").node, 1);
 }
 
 TEST(Identity, PmixRankAloneIsEnough) { EXPECT_EQ(MessageOf({{"PMIX_RANK", "2"}}), "accepted"); }
@@ -70,6 +72,45 @@ TEST(Identity, RefusesAnotherPlaceThanPlanned) {
               HasSubstr("PMIX_RANK is 4, the plan has ranks 0 to 3"));
 }
 
+TEST(Identity, KnowsTheHostThatARankRunsOn) {
+  struct Case {
+    const char* spawner;
+    Environment environment;
+    const char* kernel_name;
+    const char* host;  // of rank 2, which is planned for n2
+  };
+  const std::vector<Case> cases = {
+      {"srun", {{"SLURMD_NODENAME", "n2"}}, "x", "n2"},
+      {"srun", {{"SLURMD_NODENAME", "n1"}}, "n2", "n1"},
+      {"srun", {{"SLURMD_NODENAME", "n7"}}, "n2", "n7"},
+      {"srun", {}, "n1", "n2"},  // nothing else than Slurm's name counts
+      // The names of the plan are those of the job.
+      {"mpirun", {{"SLURM_JOB_NODELIST", "n[1-3]"}, {"SLURMD_NODENAME", "n3"}}, "n2", "n3"},
+      {"mpirun", {{"SLURM_JOB_NODELIST_HET_GROUP_1", "n2"}, {"SLURMD_NODENAME", "n1"}}, "", "n1"},
+      {"mpirun", {{"SLURM_JOB_NODELIST", "n[1-3]"}, {"SLURMD_NODENAME", ""}}, "n2", "n2"},
+      // They are not: hosts by ssh, from within a job.
+      {"mpirun", {{"SLURM_JOB_NODELIST", "n[7-9]"}, {"SLURMD_NODENAME", "n7"}}, "n2", "n2"},
+      {"mpirun", {{"SLURM_JOB_NODELIST", "n["}, {"SLURMD_NODENAME", "n7"}}, "x", "n2"},
+      // Without Slurm: the name of this machine, where the plan has it.
+      {"mpirun", {}, "n2.cluster.example", "n2"},
+      {"mpirun", {}, "N1", "n1"},
+      {"mpirun", {}, "container", "n2"},
+  };
+  for (const Case& test : cases) {
+    RankJob job = TwoByTwo();
+    job.spawner = test.spawner;
+    EXPECT_EQ(HostOfRank(job, job.plan.ranks[2], test.environment, test.kernel_name), test.host)
+        << test.spawner << " " << test.kernel_name;
+  }
+}
+
+TEST(Identity, RefusesAnotherHostThanPlanned) {
+  const Environment on_n1 = {
+      {"PMIX_RANK", "2"}, {"SLURM_JOB_NODELIST", "n[1-2]"}, {"SLURMD_NODENAME", "n1"}};
+  EXPECT_THAT(MessageOf(on_n1),
+              HasSubstr("rank 2 runs on n1, the plan says n2; take options that"));
+}
+
 TEST(Identity, RefusesARankThatIsNoNumber) {
   EXPECT_THAT(MessageOf({{"PMIX_RANK", "-1"}}), HasSubstr("PMIX_RANK='-1'"));
   EXPECT_THAT(MessageOf({{"OMPI_COMM_WORLD_RANK", ""}}), HasSubstr("OMPI_COMM_WORLD_RANK=''"));
@@ -77,7 +118,7 @@ TEST(Identity, RefusesARankThatIsNoNumber) {
 
 std::string MessageOfSrun(const Environment& environment, const std::string& pmi) {
   try {
-    FindOwnPlan(TwoByTwo(), ReadIdentity(environment, "srun", pmi, {}));
+    FindOwnPlan(TwoByTwo(), ReadIdentity(environment, "srun", pmi, {}), environment, "login");
   } catch (const LaunchError& error) {
     EXPECT_EQ(error.exit_code(), EX_CONFIG);
     return error.what();

@@ -11,12 +11,12 @@ using Words = std::vector<std::string>;
 
 SlurmForMpirun OfOrte(const std::vector<HostSlots>& hosts, const Environment& environment,
                       const Words& mpirun_words = {}) {
-  return MakeSlurmForMpirun(hosts, environment, MpiRuntime::kOrte, mpirun_words);
+  return MakeSlurmForMpirun(hosts, hosts.size(), environment, MpiRuntime::kOrte, mpirun_words);
 }
 
 SlurmForMpirun OfPrrte(const std::vector<HostSlots>& hosts, const Environment& environment,
                        const Words& mpirun_words = {}) {
-  return MakeSlurmForMpirun(hosts, environment, MpiRuntime::kPrrte, mpirun_words);
+  return MakeSlurmForMpirun(hosts, hosts.size(), environment, MpiRuntime::kPrrte, mpirun_words);
 }
 
 // What the srun of the daemons is told; "" where there is nothing.
@@ -81,6 +81,38 @@ TEST(SlurmForMpirun, AddsToWhatSlurmItselfSays) {
   const Environment environment = OnN1With({{"OMPI_MCA_plm_slurm_args", "--external-launcher"}});
   EXPECT_EQ(Arguments(hosts, environment), "--external-launcher --gpus-per-node=2");
   EXPECT_EQ(OfPrrte(hosts, environment).options.size(), 3U);
+}
+
+// mpirun of Open MPI 4 and 5 names no nodes to srun where its list is full of nodes without a
+// daemon, which then takes the first nodes of the job.
+TEST(SlurmForMpirun, NamesTheNodesOfTheDaemonsWhereTheyAreAPartOfTheJob) {
+  const auto arguments = [](const std::vector<HostSlots>& hosts, const Environment& environment) {
+    const SlurmForMpirun slurm = MakeSlurmForMpirun(hosts, 3, environment, MpiRuntime::kOrte, {});
+    const auto found = slurm.variables.find("OMPI_MCA_plm_slurm_args");
+    return found == slurm.variables.end() ? "" : found->second;
+  };
+  EXPECT_EQ(arguments({{"n2", 2, 2}, {"n3", 2, 2}}, kOnN1), "--nodelist=n[2-3] --gpus-per-node=2");
+  EXPECT_EQ(arguments({{"n1", 2}, {"n3", 2}}, kOnN1), "--nodelist=n3");
+  EXPECT_EQ(arguments({{"n3", 2}}, kOnN1), "--nodelist=n3");
+  EXPECT_EQ(arguments({{"n1", 2}}, kOnN1), "");
+  EXPECT_EQ(arguments({{"n1", 2}, {"n2", 2}, {"n3", 2}}, kOnN1), "");
+  EXPECT_EQ(arguments({{"n1", 2}, {"n2", 2}}, {}), "--nodelist=n[1-2]");  // the shell of salloc
+  Environment users = kOnN1;
+  users["OMPI_MCA_plm_slurm_args"] = "--exact";
+  EXPECT_EQ(arguments({{"n2", 2, 2}}, users), "--exact --nodelist=n2");
+}
+
+TEST(SlurmForMpirun, AddsTheNodesToTheArgumentsOfTheUser) {
+  const Words words = {"--mca", "plm_slurm_args", "--exact", "-v"};
+  for (const MpiRuntime runtime : {MpiRuntime::kOrte, MpiRuntime::kPrrte}) {
+    const SlurmForMpirun slurm = MakeSlurmForMpirun({{"n2", 2, 2}}, 3, kOnN1, runtime, words);
+    EXPECT_EQ(slurm.mpirun_words,
+              (Words{"--mca", "plm_slurm_args", "--exact --nodelist=n2", "-v"}));
+    EXPECT_TRUE(slurm.options.empty());
+    EXPECT_FALSE(slurm.variables.contains("OMPI_MCA_plm_slurm_args"));
+  }
+  const SlurmForMpirun of_prrte = MakeSlurmForMpirun({{"n2", 1}}, 3, kOnN1, MpiRuntime::kPrrte, {});
+  EXPECT_EQ(of_prrte.options, (Words{"--prtemca", "plm_slurm_args", "--nodelist=n2"}));
 }
 
 TEST(SlurmForMpirun, HidesWhatTheJobHasAskedForFromTheSrunOfItsDaemons) {

@@ -7,6 +7,7 @@
 
 #include "launcher/base/error.h"
 #include "support/quoting.h"
+#include "tests/launcher/spawn/job_of_ranks.h"
 
 namespace launcher {
 namespace {
@@ -15,32 +16,6 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-// ranks[r] is the node of rank r.
-Job JobOf(const std::vector<int>& nodes_of_ranks) {
-  Job job;
-  for (const int node : nodes_of_ranks) {
-    RankPlan rank;
-    rank.rank = static_cast<int>(job.plan.ranks.size());
-    rank.node = node;
-    while (job.plan.nodes.size() <= static_cast<std::size_t>(node)) {
-      job.plan.nodes.emplace_back().host = "n" + std::to_string(job.plan.nodes.size() + 1);
-    }
-    NodePlan& own = job.plan.nodes[static_cast<std::size_t>(node)];
-    rank.local_rank = static_cast<int>(own.ranks.size());
-    own.ranks.push_back(rank.rank);
-    job.plan.ranks.push_back(rank);
-  }
-  job.program = {"python", "train.py", "--name=a b"};
-  job.shim = "/opt/libexec/ddlrun/ddlrun-rank";
-  job.run_directory = "/tmp/ddlrun.abc";
-  job.plan_rankfile = "/tmp/ddlrun.abc/RANKFILE";
-  job.mpirun = "/usr/bin/mpirun";
-  job.mpi_type = "pmix";
-  job.environment = {{"PATH", "/bin"}, {"HOSTNAME", "n1"}, {"CUDA_VISIBLE_DEVICES", "0"}};
-  job.rank_settings = {{"DDLRUN_RANK_JOB", "{}"}, {"DDL_HOST_PORT", "2200"}};
-  return job;
-}
 
 std::string MpirunLine(const Job& job) {
   const std::vector<ChildCommand> commands = MakeMpirunCommands(job);
@@ -96,22 +71,57 @@ TEST(MpirunSpawner, CyclicOrderIsMappedByNodeAlsoWhenUneven) {
               testing::HasSubstr("--map-by node --bind-to none"));
 }
 
-TEST(MpirunSpawner, NeedsTheRankfileWhereItsOwnNodeIsNotTheFirst) {
-  Job job = JobOf({0, 0, 1, 1});
-  const auto has_rankfile = [&job](bool in_slurm, const std::string& here) {
-    job.in_slurm = in_slurm;
-    job.environment["SLURMD_NODENAME"] = here;
-    return MpirunLine(job).find("--rankfile /tmp/ddlrun.abc/RANKFILE") != std::string::npos;
-  };
-  EXPECT_TRUE(has_rankfile(true, "n2"));
-  EXPECT_FALSE(has_rankfile(true, "n1"));
-  EXPECT_FALSE(has_rankfile(true, "n3"));  // which has no ranks
-  EXPECT_FALSE(has_rankfile(false, "n2"));
+// Between the options for Slurm and "-n": how mpirun places the ranks.
+std::string MappingOf(const Job& job) {
+  const std::string line = MpirunLine(job);
+  const std::size_t begin = line.find("--map-by");
+  return line.substr(begin, line.find(" --bind-to") - begin);
 }
 
-TEST(MpirunSpawner, AnyOtherOrderNeedsTheRankfile) {
-  EXPECT_THAT(MpirunLine(JobOf({0, 1, 1, 0})),
-              testing::HasSubstr("HOSTFILE --rankfile /tmp/ddlrun.abc/RANKFILE -n 4"));
+TEST(MpirunSpawner, InAJobItTakesItsOwnNodeFirstAndTheOthersInSlurmsOrder) {
+  struct Case {
+    std::vector<int> nodes;  // n1, n2, ... of each rank
+    std::vector<std::string> hosts_of_job;
+    const char* here;
+    const char* mapping;
+  };
+  const std::vector<Case> cases = {
+      {{0, 0, 1, 1}, {"n1", "n2"}, "n1", "--map-by slot"},
+      {{0, 0, 1, 1}, {"n1", "n2", "n3"}, "n3", "--map-by slot"},  // where no rank runs
+      {{0, 0, 1, 1}, {"n1", "n2"}, "", "--map-by slot"},          // the shell of salloc
+      {{0, 0, 1, 1}, {"n1", "n2"}, "n2", "--map-by seq"},
+      {{0, 0, 1, 1}, {"n2", "n1"}, "n1", "--map-by slot"},
+      {{0, 0, 1, 1}, {"n2", "n1"}, "n3", "--map-by seq"},
+      {{0, 1, 2, 0}, {"n1", "n2", "n3"}, "n1", "--map-by node"},
+      {{0, 1, 2, 0}, {"n1", "n3", "n2"}, "n1", "--map-by seq"},
+      {{0, 1, 1, 0}, {"n1", "n2"}, "n1", "--map-by seq"},
+  };
+  for (const Case& test : cases) {
+    Job job = JobOf(test.nodes);
+    job.in_slurm = true;
+    job.hosts_of_job = test.hosts_of_job;
+    job.environment["SLURMD_NODENAME"] = test.here;
+    EXPECT_EQ(MappingOf(job), test.mapping) << test.here << " " << test.hosts_of_job.front();
+  }
+}
+
+TEST(MpirunSpawner, InAJobItIsGivenTheNodesInSlurmsOrder) {
+  Job job = JobOf({0, 0, 0, 1});
+  job.in_slurm = true;
+  job.hosts_of_job = {"n3", "n2", "n1"};
+  EXPECT_THAT(MpirunLine(job),
+              testing::StartsWith("/usr/bin/env 'OMPI_MCA_plm_slurm_args=--nodelist=n[2,1]' "
+                                  "'SLURM_NODELIST=n[2,1]' SLURM_TASKS_PER_NODE=1,3 "));
+}
+
+TEST(MpirunSpawner, AnyOtherOrderIsByAFileWithTheHostOfEachRank) {
+  Job job = JobOf({0, 1, 1, 0});
+  EXPECT_THAT(MpirunLine(job), testing::HasSubstr("mpirun --hostfile /tmp/ddlrun.abc/TASKFILE "
+                                                  "--map-by seq --bind-to none -n 4"));
+  job.mpi_runtime = MpiRuntime::kPrrte;
+  EXPECT_THAT(MpirunLine(job),
+              testing::HasSubstr("mpirun --hostfile /tmp/ddlrun.abc/HOSTFILE --map-by "
+                                 "rankfile:FILE=/tmp/ddlrun.abc/RANKFILE --bind-to none -n 4"));
 }
 
 TEST(MpirunSpawner, TheUsersRankfileIsGivenAsItIsAndBindsByItself) {
@@ -134,8 +144,8 @@ TEST(MpirunSpawner, HostsOutsideTheJobAreNotReachedBySlurm) {
   Job job = JobOf({0, 1});
   job.environment["SLURM_JOB_ID"] = "7";
   EXPECT_THAT(MpirunLine(job),
-              testing::StartsWith("/usr/bin/mpirun --hostfile /tmp/ddlrun.abc/HOSTFILE --mca ras "
-                                  "^slurm --mca plm ^slurm --map-by slot"));
+              testing::StartsWith("/usr/bin/mpirun --mca ras ^slurm --mca plm ^slurm --hostfile "
+                                  "/tmp/ddlrun.abc/HOSTFILE --map-by slot"));
 }
 
 // Under PRRTE, the runtime of Open MPI 5.
@@ -173,8 +183,8 @@ TEST(MpirunSpawner, PrrteKeepsItsFilesOnThisMachineInTheRunDirectory) {
 TEST(MpirunSpawner, PrrteHasParametersOfItsOwn) {
   Job job = PrrteJobOf({0, 1});
   job.environment["SLURM_JOB_ID"] = "7";
-  EXPECT_THAT(MpirunLine(job), testing::HasSubstr("HOSTFILE --prtemca ras ^slurm --prtemca plm "
-                                                  "^slurm --map-by slot"));
+  EXPECT_THAT(MpirunLine(job), testing::HasSubstr("mpirun --prtemca ras ^slurm --prtemca plm "
+                                                  "^slurm --hostfile "));
   job.in_slurm = true;
   for (NodePlan& node : job.plan.nodes) node.gpus = 1;
   job.environment["SLURMD_NODENAME"] = "n1";
@@ -231,132 +241,6 @@ TEST(LocalSpawner, RefusesAnotherMachine) {
   EXPECT_THROW(MakeLocalCommands(job), LaunchError);
 }
 
-std::string SrunLine(Job job) {
-  job.srun = "/usr/bin/srun";
-  if (job.hosts_of_job.empty()) {
-    for (const NodePlan& node : job.plan.nodes) job.hosts_of_job.push_back(node.host);
-  }
-  const std::vector<ChildCommand> commands = MakeSrunCommands(job);
-  EXPECT_EQ(commands.size(), 1U);
-  EXPECT_EQ(commands[0].kind, ChildCommand::Kind::kSrun);
-  return support::QuoteCommand(commands[0].argv);
-}
-
-TEST(SrunSpawner, NodesAlikeAreFilledInSlurmsOwnOrder) {
-  Job job = JobOf({0, 0, 1, 1});
-  for (NodePlan& node : job.plan.nodes) node.gpus = 4;
-  EXPECT_EQ(
-      SrunLine(job),
-      "/usr/bin/srun --mpi=pmix --nodes=2 --ntasks=4 --ntasks-per-node=2 "
-      "--distribution=block --gpus-per-node=4 --overcommit --kill-on-bad-exit=1 "
-      "--export=ALL --input=0 /opt/libexec/ddlrun/ddlrun-rank -- python train.py '--name=a b'");
-}
-
-TEST(SrunSpawner, AnyOtherOrderIsByTheTaskfile) {
-  const char* arbitrary = "--distribution=arbitrary --nodelist=/tmp/ddlrun.abc/TASKFILE";
-  EXPECT_THAT(SrunLine(JobOf({0, 1, 0, 1})), testing::HasSubstr(arbitrary));
-  // Slurm 24.11: "--nodes is incompatible with --distribution=arbitrary".
-  EXPECT_THAT(SrunLine(JobOf({0, 1, 0, 1})), testing::Not(testing::HasSubstr("--nodes")));
-  EXPECT_THAT(SrunLine(JobOf({0, 0, 0, 1})), testing::HasSubstr(arbitrary));
-  Job one_node_left_out = JobOf({0, 0, 1, 1});
-  one_node_left_out.hosts_of_job = {"n1", "n2", "n3"};
-  EXPECT_THAT(SrunLine(one_node_left_out), testing::HasSubstr(arbitrary));
-  Job nodes_swapped = JobOf({0, 0, 1, 1});
-  nodes_swapped.hosts_of_job = {"n2", "n1"};
-  EXPECT_THAT(SrunLine(nodes_swapped), testing::HasSubstr(arbitrary));
-}
-
-TEST(SrunSpawner, UnevenGpusAreATotal) {
-  Job job = JobOf({0, 0, 1});
-  job.plan.nodes[0].gpus = 2;
-  job.plan.nodes[1].gpus = 1;
-  EXPECT_THAT(SrunLine(job), testing::HasSubstr(" --gpus=3 "));
-}
-
-TEST(SrunSpawner, TaskfileHasALinePerRank) {
-  EXPECT_EQ(TaskfileText(JobOf({0, 1, 0}).plan), "n1\nn2\nn1\n");
-}
-
-TEST(SrunSpawner, EachComponentOfAHeterogeneousJobHasItsPart) {
-  Job job = JobOf({0, 0, 1, 2});
-  job.plan.nodes[0].gpus = 2;
-  for (const std::size_t node : {1, 2}) {
-    job.plan.nodes[node].component = 1;
-    job.plan.nodes[node].gpus = 1;
-  }
-  const std::string line = SrunLine(job);
-  EXPECT_THAT(line, testing::HasSubstr("srun --het-group=0 --mpi=pmix --nodes=1 --ntasks=2 "
-                                       "--ntasks-per-node=2 --distribution=block "
-                                       "--gpus-per-node=2 "));
-  EXPECT_THAT(line, testing::HasSubstr("'--name=a b' : --het-group=1 --mpi=pmix --nodes=2 "
-                                       "--ntasks=2 --ntasks-per-node=1 "));
-  job.environment["SLURM_JOB_NUM_NODES"] = "1";
-  job.hosts_of_job = {"n1", "n2", "n3"};
-  EXPECT_THAT(MakeSrunCommands(job)[0].environment,
-              testing::Not(Contains("SLURM_JOB_NUM_NODES=1")));
-  for (NodePlan& node : job.plan.nodes) node.component = 0;
-  EXPECT_THAT(MakeSrunCommands(job)[0].environment, Contains("SLURM_JOB_NUM_NODES=1"));
-}
-
-TEST(SrunSpawner, StandardInputIsThatOfTheFirstRankAlone) {
-  Job job = JobOf({0, 1});
-  EXPECT_THAT(SrunLine(job), testing::HasSubstr(" --input=0 "));
-  job.plan.nodes[1].component = 1;
-  EXPECT_THAT(SrunLine(job), testing::ContainsRegex("--input=0 .* : .* --input=none "));
-}
-
-TEST(SrunSpawner, HeterogeneousJobsHaveNoOtherOrder) {
-  Job job = JobOf({0, 1, 0, 1});
-  job.plan.nodes[1].component = 1;
-  EXPECT_THROW(SrunLine(job), LaunchError);
-}
-
-TEST(SrunSpawner, InsideAStepResourcesAreShared) {
-  Job job = JobOf({0});
-  EXPECT_THAT(SrunLine(job), testing::Not(testing::HasSubstr("--overlap")));
-  job.in_step = true;
-  EXPECT_THAT(SrunLine(job), testing::HasSubstr("--overlap"));
-}
-
-TEST(SrunSpawner, ArgumentsOfTheUserComeBeforeItsOwn) {
-  Job job = JobOf({0});
-  job.srun_arguments = {"--container-image=a b", "-v"};
-  EXPECT_THAT(SrunLine(job), testing::HasSubstr("srun '--container-image=a b' -v --mpi="));
-}
-
-TEST(SrunSpawner, AfterANodeIsLostTheStepBeforeMayStillHoldGpusAndMemory) {
-  Job job = JobOf({0});
-  EXPECT_THAT(SrunLine(job), testing::Not(testing::HasSubstr("--mem")));
-  job.has_lost_nodes = true;
-  EXPECT_THAT(SrunLine(job), testing::HasSubstr("--overlap --mem=0"));
-}
-
-TEST(SrunSpawner, TheBatchScriptsTasksAreNotThoseOfTheStep) {
-  Job job = JobOf({0});
-  job.environment = {{"SLURM_GPUS_PER_TASK", "1"}, {"SLURM_NTASKS", "9"}, {"SLURM_JOB_ID", "7"}};
-  EXPECT_THAT(MakeSrunCommands(job)[0].environment,
-              ElementsAre("DDLRUN_RANK_JOB={}", "DDL_HOST_PORT=2200", "SLURM_CPU_BIND=none",
-                          "SLURM_JOB_ID=7", "SLURM_PMIX_FENCE=ring"));
-}
-
-TEST(SrunSpawner, NothingThatSrunReadsFromTheEnvironmentPlacesOrHidesTheRanks) {
-  Job job = JobOf({0});
-  job.environment.clear();
-  for (const char* name :
-       {"SLURM_TRES_PER_TASK", "SRUN_CPUS_PER_TASK", "SLURM_CPUS_PER_TASK", "SLURM_SPREAD_JOB",
-        "SLURM_USE_MIN_NODES", "SLURM_STDOUTMODE", "SLURM_STDERRMODE", "SLURM_EXPORT_ENV",
-        "SRUN_EXPORT_ENV", "SRUN_OUTPUT", "SRUN_ERROR", "SLURM_SRUN_MULTI",
-        "SLURM_EXTERNAL_LAUNCHER", "SLURM_WHOLE", "SLURM_DIST_PLANESIZE",
-        "SLURM_ARBITRARY_NODELIST", "SLURM_NO_KILL", "SLURM_BCAST"}) {
-    job.environment[name] = "x";
-  }
-  job.environment["SLURM_STEPMGR"] = "n1";        // Slurm's own: srun asks there for the step
-  job.environment["SLURM_TASK_PROLOG"] = "/bin";  // the user's wish
-  EXPECT_THAT(MakeSrunCommands(job)[0].environment,
-              ElementsAre("DDLRUN_RANK_JOB={}", "DDL_HOST_PORT=2200", "SLURM_CPU_BIND=none",
-                          "SLURM_PMIX_FENCE=ring", "SLURM_STEPMGR=n1", "SLURM_TASK_PROLOG=/bin"));
-}
-
 TEST(MpirunSpawner, TheSrunOfItsDaemonsIsToldNothingButTheirGpus) {
   Job job = JobOf({0, 1});
   job.in_slurm = true;
@@ -371,24 +255,6 @@ TEST(MpirunSpawner, TheSrunOfItsDaemonsIsToldNothingButTheirGpus) {
   EXPECT_THAT(environment, testing::Not(Contains("SLURM_NO_KILL=1")));
   job.in_slurm = false;
   EXPECT_THAT(MakeMpirunCommands(job)[0].environment, Contains("SLURM_NO_KILL=1"));
-}
-
-TEST(SrunSpawner, GivesTheRanksThePmiThatWasChosen) {
-  for (const char* type : {"none", "pmi2", "pmix_v4"}) {
-    Job job = JobOf({0, 1});
-    job.mpi_type = type;
-    EXPECT_THAT(SrunLine(job), testing::HasSubstr("srun --mpi=" + std::string(type) + " "));
-    EXPECT_EQ(testing::Matches(Contains(testing::StartsWith("SLURM_PMIX_FENCE=")))(
-                  MakeSrunCommands(job)[0].environment),
-              std::string(type).starts_with("pmix"));
-  }
-}
-
-TEST(SrunSpawner, FencesOfPmixGoRoundARingUnlessTheUserSaysElse) {
-  Job job = JobOf({0, 1});
-  EXPECT_THAT(MakeSrunCommands(job)[0].environment, Contains("SLURM_PMIX_FENCE=ring"));
-  job.environment = {{"SLURM_PMIX_FENCE", "tree"}};
-  EXPECT_THAT(MakeSrunCommands(job)[0].environment, Contains("SLURM_PMIX_FENCE=tree"));
 }
 
 TEST(FindSpawner, KnowsThoseThatOptionsMayName) {

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/shim/own_environment.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launcher/protocol/rank_variables.h"
+#include "launcher/shim/environment_text.h"
+#include "launcher/topology/gpus_of_node.h"
+#include "support/cpu_quota.h"
+
+namespace launcher {
+namespace {
+
+// Whether the run directory is here: it is only on the node of ddlrun.
+bool IsOwnDirectory(const char* path) {
+  struct stat info = {};
+  return lstat(path, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid();
+}
+
+const char* TextOf(const OwnJob& job, RankValue value) {
+  static char digits[16];
+  const auto number = [](int n) {
+    snprintf(digits, sizeof(digits), "%d", n);
+    return static_cast<const char*>(digits);
+  };
+  switch (value) {
+    case RankValue::kRank:
+      return number(job.rank);
+    case RankValue::kWorldSize:
+      return number(job.world_size);
+    case RankValue::kLocalRank:
+      return number(job.local_rank);
+    case RankValue::kLocalWorldSize:
+      return number(job.local_world_size);
+    case RankValue::kNodeRank:
+      return number(job.node);
+    case RankValue::kNodeCount:
+      return number(job.node_count);
+    case RankValue::kMasterAddress:
+      return job.master_address;
+    case RankValue::kMasterPort:
+      return job.master_port != 0 ? number(job.master_port) : "";
+    case RankValue::kHost:
+      return job.host;
+    case RankValue::kSpawner:
+      return job.spawner;
+    case RankValue::kPmi:
+      return job.pmi;
+    case RankValue::kRunDirectory:
+      return IsOwnDirectory(job.run_directory) ? job.run_directory : "";
+    case RankValue::kRestartCount:
+      return number(job.restart_count);
+    case RankValue::kGpus:
+      return number(job.gpus);
+  }
+  return "";
+}
+
+// With --gpu-visibility=rank, and with `auto` where the GPUs are slices, the rank sees its own GPU
+// only: of several slices in CUDA_VISIBLE_DEVICES a process can use no more than the first.
+void SetVisibleGpu(const OwnJob& job) {
+  const char* visibility = Get(kGpuVisibilityVariable);
+  const char* list = getenv("CUDA_VISIBLE_DEVICES");
+  const bool is_of_rank =
+      Is(visibility, "rank") || (Is(visibility, "") && list != nullptr && AreGpuSlices(list));
+  if (!is_of_rank) return;
+  GpuEntry entry = {};
+  if (list != nullptr) {
+    entry = GpuEntryAt(list, job.local_rank);
+  } else if (job.gpu >= 0) {
+    snprintf(entry.text, sizeof(entry.text), "%d", job.gpu);
+  }
+  setenv("CUDA_VISIBLE_DEVICES", entry.text, 1);
+}
+
+void SetHeartbeat(int rank) {
+  const char* pattern = Get(kHeartbeatVariable);
+  const char* mark = strstr(pattern, kRankMark);
+  if (mark == nullptr) return;
+  char path[PATH_MAX];
+  snprintf(path, sizeof(path), "%.*s%d%s", static_cast<int>(mark - pattern), pattern, rank,
+           mark + strlen(kRankMark));
+  setenv(kHeartbeatVariable, path, 1);
+}
+
+void RestorePath(const OwnJob& job) {
+  const char* path = getenv(kPathVariable);
+  if (path == nullptr) return;
+  if (Is(job.spawner, "mpirun")) setenv("PATH", path, 1);
+  unsetenv(kPathVariable);
+}
+
+void SetUnlessSet(const char* name, int value) {
+  char digits[16];
+  snprintf(digits, sizeof(digits), "%d", value);
+  setenv(name, digits, 0);
+}
+
+// Frameworks and other programs of Slurm read the variables of the step.  srun lays it out by the
+// TASKFILE (--distribution=arbitrary); these are as they would be in one that Slurm has laid out by
+// --ntasks-per-node, and nodes are numbered as the plan numbers them.
+void SetStepVariables(const OwnJob& job) {
+  if (!Is(job.spawner, "srun")) return;
+  char digits[16];
+  snprintf(digits, sizeof(digits), "%d", job.local_world_size);
+  setenv("SLURM_NTASKS_PER_NODE", digits, 1);
+  snprintf(digits, sizeof(digits), "%d", job.node);
+  setenv("SLURM_NODEID", digits, 1);
+  setenv("SLURM_DISTRIBUTION", "block", 1);
+  unsetenv("SLURM_ARBITRARY_NODELIST");  // an srun of the rank would take it for its own
+  unsetenv("SLURM_HOSTFILE");
+}
+
+}  // namespace
+
+bool HasOwnCpus(const OwnJob& job) {
+  return job.bind && !Is(job.cpus, "-") && strncmp(job.cpus, "- ", 2) != 0;
+}
+
+void SetEnvironment(const OwnJob& job, int usable_cpus) {
+  // mpirun's daemon on this node may have been started by srun.  Its variables say who the daemon
+  // is, not who this rank is.
+  if (!Is(job.spawner, "srun")) {
+    for (const char* name : kIdentityNames) unsetenv(name);
+  }
+  for (const RankVariable& variable : kRankVariables) {
+    const char* text = TextOf(job, variable.value);
+    if (*text != '\0') setenv(variable.name, text, 1);
+  }
+  SetStepVariables(job);
+  if (Is(job.pmi, "pmix") || Is(job.pmi, "pmi2")) {
+    for (const RankVariable& variable : kOpenMpiVariables) {
+      setenv(variable.name, TextOf(job, variable.value), 1);
+    }
+  }
+  // ddlrun has taken it away from srun and mpirun (spawn/variable_table.h).
+  if (job.cpus_per_rank > 0 && getenv("SLURM_JOB_ID") != nullptr) {
+    SetUnlessSet("SLURM_CPUS_PER_TASK", job.cpus_per_rank);
+  }
+  // CUDA then numbers the GPUs as the plan, nvidia-smi and Slurm do.
+  setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0);
+  SetVisibleGpu(job);
+  SetHeartbeat(job.rank);
+  RestorePath(job);
+  // One thread per core of the rank; hardware threads share the units that training needs.
+  if (job.cores > 0 && getenv("OMP_NUM_THREADS") == nullptr) {
+    const int threads = support::ThreadsWithinQuota("", job.cores, job.local_world_size);
+    SetUnlessSet("OMP_NUM_THREADS", threads);
+    SetUnlessSet(kThreadsVariable, threads);
+  }
+  // A rank of Open MPI keeps its CPU busy while it waits.  Where ranks share CPUs it would keep the
+  // others from working.
+  if (!HasOwnCpus(job) && job.local_world_size > usable_cpus && usable_cpus > 0) {
+    SetUnlessSet("OMPI_MCA_mpi_yield_when_idle", 1);
+  }
+  SetUnlessSet("PYTHONUNBUFFERED", 1);  // else what it prints into a pipe comes late, or never
+  for (int i = 0; i < kMaxRankJobParts; ++i) unsetenv(NameOfPart(i).name);
+}
+
+}  // namespace launcher

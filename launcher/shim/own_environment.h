@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The environment of a rank.
+
+#pragma once
+
+#include "launcher/protocol/own_job.h"
+
+namespace launcher {
+
+// Whether the plan has CPUs for this rank, which no other rank uses.
+bool HasOwnCpus(const OwnJob& job);
+
+// Sets the variables of protocol/rank_variables.h, those that the job's settings ask for, and those
+// that frameworks read of the step of srun; removes those of the daemon of mpirun.  `usable_cpus`
+// is the number of CPUs that the rank may run on.
+void SetEnvironment(const OwnJob& job, int usable_cpus);
+
+}  // namespace launcher
