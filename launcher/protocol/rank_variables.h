@@ -95,4 +95,16 @@ inline constexpr const char* kIdentityNames[] = {
     "HOROVOD_SIZE",       "HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE",
     "HOROVOD_CROSS_RANK", "HOROVOD_CROSS_SIZE", "HOROVOD_HOSTNAME"};
 
+// The variables by which programs of Slurm know the step that they are a task of.  Ranks of mpirun
+// are tasks of no step: what they find there is of the batch script, or of the step of mpirun's
+// daemon, which has one task on each node.  A framework that finds some of them takes itself for a
+// task of srun (Lightning-AI/pytorch-lightning#13605).  SLURM_STEP_ID stays: a ddlrun that a rank
+// starts knows by it that it has to share the resources of a step.
+inline constexpr const char* kStepNames[] = {"SLURM_NTASKS",          "SLURM_NPROCS",
+                                             "SLURM_NTASKS_PER_NODE", "SLURM_TASKS_PER_NODE",
+                                             "SLURM_NNODES",          "SLURM_DISTRIBUTION",
+                                             "SLURM_STEP_NODELIST",   "SLURM_STEP_NUM_NODES",
+                                             "SLURM_STEP_NUM_TASKS",  "SLURM_STEP_TASKS_PER_NODE",
+                                             "SLURM_OVERLAP"};
+
 }  // namespace launcher

@@ -128,6 +128,9 @@ void SetEnvironment(const OwnJob& job, int usable_cpus) {
   if (!Is(job.spawner, "srun")) {
     for (const char* name : kIdentityNames) unsetenv(name);
   }
+  if (Is(job.spawner, "mpirun")) {
+    for (const char* name : kStepNames) unsetenv(name);
+  }
   for (const RankVariable& variable : kRankVariables) {
     const char* text = TextOf(job, variable.value);
     if (*text != '\0') setenv(variable.name, text, 1);

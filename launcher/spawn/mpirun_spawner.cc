@@ -221,6 +221,8 @@ std::vector<ChildCommand> MakeMpirunCommands(const Job& job) {
     environment[kPathVariable] = path;
     if (job.has_remote_ranks) append({"-x", kPathVariable});
   }
+  // The step of the daemons waits for what another step has unless it shares that.
+  if (job.in_slurm && (job.in_step || job.has_lost_nodes)) environment["SLURM_OVERLAP"] = "1";
   for (const auto& [name, value] : job.rank_settings) environment[name] = value;
   SetDaemonDirectory(job, &environment);
   append({job.shim, "--"});

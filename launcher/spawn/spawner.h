@@ -32,12 +32,13 @@ struct Job {
   std::string run_directory;               // on this node, with the files of FilesOf in it
   bool tag_output = false;                 // each line has the rank in front
 
+  bool in_step = false;         // ddlrun itself runs in a step, with which the ranks share
+  bool has_lost_nodes = false;  // the step of an earlier start still holds its resources
+
   // For srun only.
   std::string srun;                         // path
   std::vector<std::string> srun_arguments;  // from the site file and --srunarg
   std::string mpi_type;                     // of --mpi: "pmix", "pmix_v4", "pmi2", "none"
-  bool in_step = false;         // ddlrun itself runs in a step, with which the ranks share
-  bool has_lost_nodes = false;  // the step of an earlier start still holds its resources
 
   // For mpirun only.
   std::vector<std::string> hosts_of_job;  // in the order of Slurm, whether or not they run ranks

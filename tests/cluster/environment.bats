@@ -53,6 +53,24 @@ OMPI_COMM_WORLD_SIZE=4
 OMPI_COMM_WORLD_LOCAL_RANK=1
 OMPI_COMM_WORLD_LOCAL_SIZE=2'
 
+@test "under mpirun no variable of a step makes a framework take a rank for a task of srun" {
+  command -v mpirun > /dev/null || skip "mpirun is not installed"
+  job mpirun 'echo rank $RANK; env | grep -E "^SLURM_(N?TASKS|NPROCS|NNODES|STEP_N|STEP_T|DISTRIBUTION|PROCID|LOCALID|NODEID)" || :'
+  batch job -N2 --gres=gpu:2 --ntasks-per-node=2
+  echo "$output"
+  [ "$status" -eq 0 ]
+  [ "$(ranks | tr '\n' ' ')" = '0 1 2 3 ' ]
+  ! grep '^SLURM_' <<< "$output"
+}
+
+@test "mpirun in a shell of srun --pty: its daemons share the resources of that step" {
+  command -v mpirun > /dev/null || skip "mpirun is not installed"
+  job mpirun 'echo rank $RANK $(hostname)'
+  run hpc script -qec "srun -N2 --gres=gpu:1 --pty ./job" /dev/null # its task on n2 has no terminal, and is refused
+  echo "$output"
+  [ "$(ranks | tr -d '\r' | tr '\n' ' ')" = '0 n1 1 n2 ' ]
+}
+
 @test "a rank is told who it is by the names of torch, Horovod and Open MPI" {
   local launcher port
   for launcher in $(launchers); do

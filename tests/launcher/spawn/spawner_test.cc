@@ -257,6 +257,20 @@ TEST(MpirunSpawner, TheSrunOfItsDaemonsIsToldNothingButTheirGpus) {
   EXPECT_THAT(MakeMpirunCommands(job)[0].environment, Contains("SLURM_NO_KILL=1"));
 }
 
+TEST(MpirunSpawner, ItsDaemonsShareWhatAnotherStepHas) {
+  const auto shares = [](bool in_slurm, bool in_step, bool has_lost_nodes) {
+    Job job = JobOf({0, 1});
+    job.in_slurm = in_slurm;
+    job.in_step = in_step;
+    job.has_lost_nodes = has_lost_nodes;
+    return testing::Value(MakeMpirunCommands(job)[0].environment, Contains("SLURM_OVERLAP=1"));
+  };
+  EXPECT_FALSE(shares(true, false, false));
+  EXPECT_TRUE(shares(true, true, false));
+  EXPECT_TRUE(shares(true, false, true));
+  EXPECT_FALSE(shares(false, true, true));
+}
+
 TEST(FindSpawner, KnowsThoseThatOptionsMayName) {
   for (const char* name : {"srun", "mpirun", "local"}) EXPECT_EQ(FindSpawner(name).name, name);
   EXPECT_THROW(FindSpawner("ssh"), LaunchError);
