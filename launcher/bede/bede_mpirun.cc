@@ -59,7 +59,8 @@ BedePlan PlanByGpu(Allocation allocation, const NodeTopology& topology, const Be
     result.threads = std::min(result.threads, ThreadsOf(topology, rank.cores, par));
   }
   for (const NodePlan& node : plan.nodes) {
-    result.hosts.push_back({node.host, static_cast<int>(node.ranks.size()), node.gpus});
+    result.hosts.push_back(
+        {node.host, static_cast<int>(node.ranks.size()), node.gpus, node.component});
   }
   result.rankfile = RankfileText(plan, {topology});
   result.warnings = plan.warnings;
@@ -152,7 +153,7 @@ BedePlan PlanBede(const Allocation& allocation, const NodeTopology& topology, co
   for (const AllocatedNode& node : allocation.nodes) {
     const bool is_like_first = node.component == first.component;
     const int gpus = node.gpus ? *node.gpus : is_like_first ? first.gpus.value_or(0) : 0;
-    plan.hosts.push_back({node.host, per_node, gpus});
+    plan.hosts.push_back({node.host, per_node, gpus, node.component});
   }
   plan.ranks = per_node * static_cast<int>(plan.hosts.size());
   return plan;

@@ -57,7 +57,10 @@ void PlanByRankfile(const Options& options, const Environment& environment, Plan
   }
   const std::string text = ReadFile(options.rankfile);
   const std::optional<Allocation> job = ReadJob(options, environment);
-  if (job) planned->rankfile_text = WithHostsOfJob(text, options.rankfile, *job);
+  if (job) {
+    planned->rankfile_text = WithHostsOfJob(text, options.rankfile, *job);
+    planned->hosts_of_job = job->hosts_of_job;
+  }
   const bool is_renamed = !planned->rankfile_text.empty();
   planned->plan = PlanFromRankfile(is_renamed ? planned->rankfile_text : text, options.rankfile);
   const auto ranks = static_cast<long long>(planned->plan.ranks.size());

@@ -24,7 +24,7 @@ std::vector<int> NodesInJobOrder(const Job& job) {
   if (!job.in_slurm) return nodes;
   std::map<std::string, std::size_t> places;
   for (const std::string& host : job.hosts_of_job) places.emplace(host, places.size());
-  std::ranges::sort(nodes, {}, [&](int node) {
+  std::ranges::stable_sort(nodes, {}, [&](int node) {
     return places[job.plan.nodes[static_cast<std::size_t>(node)].host];
   });
   return nodes;
@@ -126,7 +126,7 @@ std::vector<HostSlots> SlotsOf(const Job& job) {
   std::vector<HostSlots> slots;
   for (const int index : NodesInJobOrder(job)) {
     const NodePlan& node = job.plan.nodes[static_cast<std::size_t>(index)];
-    slots.push_back({node.host, static_cast<int>(node.ranks.size()), node.gpus});
+    slots.push_back({node.host, static_cast<int>(node.ranks.size()), node.gpus, node.component});
   }
   return slots;
 }

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 
+#include "launcher/base/error.h"
 #include "launcher/slurm/slurm_variables.h"
 #include "launcher/spawn/variable_table.h"
 #include "rankfile/hostlist.h"
@@ -58,14 +59,35 @@ std::string GpusOfDaemons(const std::vector<HostSlots>& hosts, const Environment
 }
 
 // Where srun must start the daemons: mpirun itself names no nodes to it where it takes all of its
-// own list to be all of the job, and srun would take the first nodes of the job.  "" where there is
-// no choice.
-std::string NodesOfDaemons(const std::vector<std::string>& names, std::size_t nodes_of_job,
+// own list to be all of the job, and srun would take the first nodes of the job; nor does it name
+// the component of a heterogeneous job.  "" where there is no choice.
+std::string NodesOfDaemons(const std::vector<HostSlots>& hosts, std::size_t nodes_of_job,
                            const Environment& environment) {
-  std::vector<std::string> others = names;
-  std::erase(others, ValueOr(environment, "SLURMD_NODENAME", ""));
-  if (names.size() == nodes_of_job || others.empty()) return "";
-  return "--nodelist=" + rankfile::CompressHostlist(others);
+  const std::string here = ValueOr(environment, "SLURMD_NODENAME", "");
+  std::vector<std::string> names;
+  const HostSlots* first = nullptr;
+  for (const HostSlots& host : hosts) {
+    if (host.host == here) continue;
+    if (first == nullptr) first = &host;
+    names.push_back(host.host);
+    if (host.component != first->component) {
+      throw LaunchError(EX_CONFIG,
+                        "mpirun starts its daemons in one component of a heterogeneous "
+                        "job, and " +
+                            first->host + " and " + host.host +
+                            " are in two: use --launcher=srun, or name hosts of one by -H");
+    }
+  }
+  if (names.empty()) return "";
+  std::vector<std::string> words;
+  if (environment.contains("SLURM_HET_SIZE")) {
+    words.push_back("--het-group=" + std::to_string(first->component));
+  }
+  if (hosts.size() < nodes_of_job)
+    words.push_back("--nodelist=" + rankfile::CompressHostlist(names));
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+  return text;
 }
 
 }  // namespace
@@ -92,7 +114,7 @@ SlurmForMpirun MakeSlurmForMpirun(const std::vector<HostSlots>& hosts, std::size
   std::string* const users_words = UsersArguments(&result.mpirun_words);
   const bool are_users = users_words != nullptr || (!set.empty() && set != kArgumentsOfSlurm);
 
-  std::string arguments = NodesOfDaemons(names, nodes_of_job, environment);
+  std::string arguments = NodesOfDaemons(hosts, nodes_of_job, environment);
   const std::string gpus = are_users ? "" : GpusOfDaemons(hosts, environment);
   if (!gpus.empty()) {
     arguments += (arguments.empty() ? "" : " ") + gpus;

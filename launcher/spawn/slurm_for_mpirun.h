@@ -29,7 +29,8 @@ namespace launcher {
 struct HostSlots {
   std::string host;
   int slots = 1;
-  int gpus = 0;  // that the job was granted there; 0: none, or not known
+  int gpus = 0;       // that the job was granted there; 0: none, or not known
+  int component = 0;  // of a heterogeneous job
 };
 
 // Runs a program with more variables, which are then a part of the command that users are shown.
@@ -51,7 +52,8 @@ struct SlurmForMpirun {
 // number from its place among the nodes of its step (SLURM_NODEID), and mpirun takes it to be on
 // the node with that place in SLURM_NODELIST.  The job has `nodes_of_job` nodes, and `environment`.
 // Where that, or `mpirun_words`, which are mpirun's options, has plm_slurm_args of the user, srun
-// gets the nodes in addition to them, but no GPUs.
+// gets the nodes in addition to them, but no GPUs.  Throws LaunchError(EX_CONFIG) where daemons
+// would have to be in several components of a heterogeneous job: they are one step, of one of them.
 SlurmForMpirun MakeSlurmForMpirun(const std::vector<HostSlots>& hosts, std::size_t nodes_of_job,
                                   const Environment& environment, MpiRuntime runtime,
                                   const std::vector<std::string>& mpirun_words);

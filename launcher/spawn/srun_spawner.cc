@@ -36,8 +36,7 @@ void RequireOrderOfComponents(const Plan& plan) {
   if (std::ranges::is_sorted(plan.ranks, {}, component)) return;
   throw LaunchError(EX_CONFIG,
                     "srun numbers the ranks of a heterogeneous job component by component: leave "
-                    "out --rank-order=cyclic, name the hosts of -H in this order, or use "
-                    "--launcher=mpirun");
+                    "out --rank-order=cyclic, and name the hosts of -H in this order");
 }
 
 // Where the tasks of the nodes [first, last) go, which are all of the plan, or one component of the

@@ -72,6 +72,29 @@ ranks() { sed -n 's/^rank //p' <<< "$output" | sort -n; }
   grep -E '^(rank|-|at once)' job.out | diff expected -
 }
 
+@test "a rankfile of the user that names a part of the hosts; a part of them in the shell of salloc" {
+  printf '%s\n' 'rank 0=n3 slot=0' 'rank 1=n2 slot=0' 'rank 2=n3 slot=0' > ranks
+  script job 'ddlrun --rankfile ranks sh -c "echo rank \$RANK \$(hostname) \$DDLRUN_HOST \$LOCAL_RANK/\$LOCAL_WORLD_SIZE \$OMPI_COMM_WORLD_RANK"'
+  batch job -N3 --gres=gpu:2
+  echo "$output"
+  [ "$status" -eq 0 ]
+  [ "$(ranks)" = $'0 n3 n3 0/2 0\n1 n2 n2 0/1 1\n2 n3 n3 1/2 2' ]
+  run hpc salloc --quiet -N3 --gres=gpu:2 ddlrun --launcher=mpirun -H n2 sh -c 'echo rank $RANK $(hostname) $DDLRUN_HOST'
+  echo "$output"
+  [ "$status" -eq 0 ]
+  [ "$(ranks)" = $'0 n2 n2\n1 n2 n2' ]
+}
+
+@test "in a heterogeneous job the daemons are in the component of their nodes" {
+  batch job -N1 --gres=gpu:1 : -N2 --gres=gpu:2
+  echo "$output"
+  [ "$status" -eq 0 ]
+  [ "$(ranks)" = $'0 n1 n1 0/1 0\n1 n2 n2 0/2 0,1\n2 n2 n2 1/2 0,1\n3 n3 n3 0/2 0,1\n4 n3 n3 1/2 0,1' ]
+  batch job -N1 --gres=gpu:1 : -N1 --gres=gpu:1 : -N1 --gres=gpu:1
+  [ "$status" -eq 78 ]
+  [[ $output == *"n2 and n3 are in two: use --launcher=srun, or name hosts of one by -H"* ]]
+}
+
 @test "a rank that mpirun starts on another node than planned is refused, and its program does not start" {
   # Its srun is told no nodes, and takes the first ones of the job.
   mkdir bin

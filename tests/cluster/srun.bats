@@ -74,7 +74,7 @@ on() {
   sed -i 's/-H n1,n3,n2 /-H n2,n1 /' job
   batch job -N1 --gres=gpu:1 : -N2 --gres=gpu:2
   [ "$status" -eq 78 ]
-  [[ $output == *"numbers the ranks of a heterogeneous job component by component: leave out --rank-order=cyclic, name the hosts of -H in this order"* ]]
+  [[ $output == *"numbers the ranks of a heterogeneous job component by component: leave out --rank-order=cyclic, and name the hosts of -H in this order"* ]]
 }
 
 @test "frameworks find the variables of a step that Slurm has laid out by itself, in any order of nodes" {

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "launcher/base/error.h"
+
 namespace launcher {
 namespace {
 
@@ -100,6 +102,27 @@ TEST(SlurmForMpirun, NamesTheNodesOfTheDaemonsWhereTheyAreAPartOfTheJob) {
   Environment users = kOnN1;
   users["OMPI_MCA_plm_slurm_args"] = "--exact";
   EXPECT_EQ(arguments({{"n2", 2, 2}}, users), "--exact --nodelist=n2");
+}
+
+TEST(SlurmForMpirun, NamesTheComponentOfTheDaemonsInAHeterogeneousJob) {
+  const Environment het = OnN1With({{"SLURM_HET_SIZE", "2"}});
+  const HostSlots n1 = {"n1", 2, 0, 0};
+  const HostSlots n2 = {"n2", 2, 0, 1};
+  const HostSlots n3 = {"n3", 2, 0, 1};
+  const HostSlots n4 = {"n4", 2, 0, 0};
+  EXPECT_EQ(Arguments({n1, n2, n3}, het), "--het-group=1");
+  EXPECT_EQ(Arguments({n1, n4}, het), "--het-group=0");
+  EXPECT_EQ(Arguments({n1}, het), "");
+  const auto part = MakeSlurmForMpirun({n3}, 4, het, MpiRuntime::kOrte, {}).variables;
+  EXPECT_EQ(part.at("OMPI_MCA_plm_slurm_args"), "--het-group=1 --nodelist=n3");
+  try {
+    OfOrte({n1, n2, n4}, het);
+    ADD_FAILURE();
+  } catch (const LaunchError& error) {
+    EXPECT_EQ(error.exit_code(), EX_CONFIG);
+    EXPECT_NE(std::string(error.what()).find("n2 and n4 are in two: use --launcher=srun"),
+              std::string::npos);
+  }
 }
 
 TEST(SlurmForMpirun, AddsTheNodesToTheArgumentsOfTheUser) {
