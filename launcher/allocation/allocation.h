@@ -26,6 +26,9 @@ struct AllocatedNode {
   int component = 0;  // of a heterogeneous Slurm job, whose components may have different nodes
   // How many ranks were asked for on this node; empty: one per GPU, or one where there is no GPU.
   std::optional<int> slots;
+  // The switches, blocks or rings of the network that it is in, the widest first, its own last.
+  // Those that all nodes are in are left out, but for its own.  Empty where that is not known.
+  std::vector<std::string> network_path;
 };
 
 struct Allocation {
@@ -43,6 +46,7 @@ struct Allocation {
   std::string gpus_unclear;
   // How many GPUs a node has, where the job was granted none and scontrol was asked; otherwise 0.
   int gpus_per_node_unasked = 0;
+  std::string network_unit;  // what network_path has: "switch", "block", "ring"; "" not known
   // For messages: "SLURM_JOB_NODELIST=n[1-2]", "-H a,b", "hostfile hosts.txt".
   std::string origin_text;
 };

@@ -35,6 +35,8 @@ enum class Message {
   kHostListLeftOut,
   kNodeLeftOut,
   kMeetsElsewhere,
+  kSegmentTorn,
+  kNoTopology,
   kArgumentReplaced,
   kArgumentLeftOut,
   kArgumentNotUsed,

@@ -24,7 +24,7 @@ std::string SetBind(Options& options, const std::string& value) {
 }
 
 std::string SetRankOrder(Options& options, const std::string& value) {
-  return OneOf(options.rank_order, value, {"node", "cyclic"});
+  return OneOf(options.rank_order, value, {"auto", "topology", "node", "cyclic"});
 }
 
 std::string SetCheck(Options& options, const std::string& value) {
@@ -130,9 +130,12 @@ const std::vector<OptionSpec>& OptionTable() {
        .set = AddExport},
       {.section = kWhat,
        .names = {"rank-order"},
-       .argument = "node|cyclic",
-       .default_value = "node",
-       .help = "node: fill one node after the other; cyclic: deal ranks out to the nodes in turn",
+       .argument = "auto|topology|node|cyclic",
+       .default_value = "auto",
+       .help = "auto, topology: fill one node after the other, with nodes that share a switch or "
+               "block side by side, as Slurm knows them; topology also asks Slurm for the topology "
+               "of a partition; node: in Slurm's order; cyclic: deal ranks out to the nodes in "
+               "turn",
        .set = SetRankOrder},
       {.section = kWhat,
        .names = {"oversubscribe"},

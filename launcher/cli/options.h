@@ -31,7 +31,7 @@ struct Options {
   std::string hostfile;              // path
   std::string rankfile;              // path of the user's own Open MPI rankfile
   std::vector<std::string> exports;  // "VAR" or "VAR=value"
-  std::string rank_order;            // "node" or "cyclic"
+  std::string rank_order;            // "auto", "topology", "node" or "cyclic"
   bool oversubscribe = false;
   // How ranks are started.
   std::string launcher;                     // "auto", "srun", "mpirun", "local"

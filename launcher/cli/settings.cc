@@ -30,8 +30,7 @@ class Merger {
     settings_.pmi = Pick("pmi", options_.pmi, site_.pmi, "auto");
     settings_.mpirun = Pick("mpirun", "", site_.mpirun, "mpirun");
     settings_.bind = Pick("bind", options_.bind, site_.bind, "auto") == "auto";
-    settings_.cyclic =
-        Pick("rank_order", options_.rank_order, site_.rank_order, "node") == "cyclic";
+    MergeRankOrder();
     MergeGpuVisibility();
     settings_.check = Pick("check", options_.check, site_.check, "auto");
     MergeRunDirectory();
@@ -59,6 +58,17 @@ class Merger {
     const std::string value = !given.empty() ? given : site ? site->value : fallback;
     Show(name, value, !given.empty() ? kCommandLine : site ? InSite(site->line) : kDefault);
     return value;
+  }
+
+  void MergeRankOrder() {
+    settings_.rank_order = Pick("rank_order", options_.rank_order, site_.rank_order, "auto");
+    const std::string hosts = !options_.hosts.empty()      ? "-H"
+                              : !options_.hostfile.empty() ? "-hostfile"
+                              : !options_.rankfile.empty() ? "--rankfile"
+                                                           : "";
+    if (options_.rank_order != "topology" || hosts.empty()) return;
+    throw LaunchError(EX_USAGE, "--rank-order=topology beside " + hosts +
+                                    ", whose hosts keep their order: leave out one of them");
   }
 
   // The ranks of ddltraind end together: the last thing that each does is to wait for the others.

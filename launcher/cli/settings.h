@@ -33,7 +33,7 @@ struct Settings {
   std::vector<std::string> srun_arguments;       // of srun
   bool has_asked_srun_arguments = false;         // by the command line
   bool bind = true;
-  bool cyclic = false;        // the rank order is "cyclic"
+  std::string rank_order;     // "auto", "topology", "node", "cyclic"
   bool stays_here = true;     // ranks must be in ddlrun's directory; false: in whichever they are
   std::string check;          // "auto", "full", "off"
   std::string run_directory;  // base of the private run directory
@@ -52,7 +52,8 @@ struct Settings {
 };
 
 // Throws LaunchError(EX_USAGE) where -x names a variable that is not set, for --hang-after without
-// --heartbeat, for --stop-before with ddltraind, and for a --srunarg that is ddlrun's own to say;
+// --heartbeat, for --stop-before with ddltraind, for --rank-order=topology beside hosts in an order
+// of the user's, and for a --srunarg that is ddlrun's own to say;
 // EX_CONFIG for such a one in the site file.
 Settings MergeSettings(const Options& options, const SiteConfig& site,
                        const Environment& environment);

@@ -193,7 +193,7 @@ const std::map<std::string, Reader>& Readers() {
        }},
       {"rank_order",
        [](SiteConfig& site, const Entry& entry) {
-         site.rank_order = ReadChoice(entry, {"node", "cyclic"});
+         site.rank_order = ReadChoice(entry, {"auto", "topology", "node", "cyclic"});
        }},
       {"gpu_visibility",
        [](SiteConfig& site, const Entry& entry) {

@@ -9,7 +9,7 @@
 //   srun_arguments: [ARG, ...]        one srun argument each
 //   environment: {NAME: value, ...}   for every rank, each only if the user has not set it
 //   bind: auto | none
-//   rank_order: node | cyclic
+//   rank_order: auto | topology | node | cyclic
 //   gpu_visibility: auto | all | rank
 //   check: auto | full | off
 //   machine: {KEY: value, ...}       its GPUs and links, for predictions (scaling/machine.h)

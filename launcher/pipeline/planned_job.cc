@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 
 #include "launcher/allocation/allocation.h"
@@ -13,6 +14,7 @@
 #include "launcher/allocation/visible_gpus.h"
 #include "launcher/base/error.h"
 #include "launcher/base/messages.h"
+#include "launcher/pipeline/node_order.h"
 #include "launcher/pipeline/read_allocation.h"
 #include "launcher/pipeline/this_machine.h"
 #include "launcher/plan/node_binding.h"
@@ -40,7 +42,7 @@ PlanOptions MakePlanOptions(const Options& options, const Settings& settings) {
   plan.gpus_per_node = options.accelerators;
   plan.oversubscribe = options.oversubscribe;
   plan.bind = settings.bind;
-  plan.order = settings.cyclic ? RankOrder::kCyclic : RankOrder::kByNode;
+  plan.order = settings.rank_order == "cyclic" ? RankOrder::kCyclic : RankOrder::kByNode;
   plan.mode = options.mode;
   plan.nodes_per_rack = options.nodes;
   plan.racks = options.racks.value_or(1);
@@ -204,14 +206,19 @@ PlannedJob PlanJob(const Options& options, const Settings& settings, const Envir
     Allocation allocation = ReadAllocation(options, environment, settings.launcher == "mpirun");
     planned.job_id = allocation.job_id;
     planned.hosts_of_job = allocation.hosts_of_job;
+    const std::unique_ptr<NetworkQuestion> network =
+        AskForNetwork(settings, allocation, environment);
+    // Meanwhile Slurm answers.
+    ReadTopology(options, allocation, environment, &planned);
+    OrderNodes(settings, environment, network.get(), &allocation);
     ChooseNodes(options, settings, lost_nodes, &allocation);
     if (!options.accelerators) AskSlurmForGpus(environment, &allocation);
     if (!options.accelerators && !options.ranks) LookForForgottenGpus(environment, &allocation);
     planned.in_step = allocation.in_step;
-    ReadTopology(options, allocation, environment, &planned);
     LookWhatACpuIs(options, environment, planned.topologies, &allocation);
     HonourVisibleGpus(environment, planned.topologies, &allocation);
     planned.plan = MakePlan(allocation, planned.topologies, MakePlanOptions(options, settings));
+    WarnOfOrder(settings, environment, network.get(), &planned.plan);
   } else {
     planned.job_id = ValueOr(environment, "SLURM_JOB_ID", "");
     planned.topologies = {options.topology.empty() ? ReadLiveTopology()

@@ -25,6 +25,7 @@ struct RankPlan {
 
 struct NodePlan {
   std::string host;
+  std::string network;     // its switches or blocks, "pod1.s3"; "" not known
   int allocated_node = 0;  // index into Allocation::nodes
   int component = 0;       // of a heterogeneous Slurm job
   int gpus = 0;            // how many the job was granted there, whether or not ranks use them
@@ -43,7 +44,8 @@ struct NodePlan {
 struct Plan {
   std::vector<RankPlan> ranks;
   std::vector<NodePlan> nodes;
-  std::string mode = "p";  // DDL mode letter
+  std::string network_unit;  // what NodePlan::network names: "switch", "block"; "" not known
+  std::string mode = "p";    // DDL mode letter
   int racks = 1;
   int aisles = 1;
   std::optional<int> cpus_per_rank;   // that were asked for

@@ -124,6 +124,15 @@ std::string PlanAsText(const Plan& plan) {
                     rank.numa_os_index < 0 ? "-" : "node " + std::to_string(rank.numa_os_index),
                     ListOrDash(rank.cores), ListOrDash(rank.cpus)});
   }
+  if (!plan.network_unit.empty()) {
+    constexpr int kBehindHost = 2;
+    rows.front().insert(rows.front().begin() + kBehindHost, plan.network_unit);
+    for (const RankPlan& rank : plan.ranks) {
+      std::vector<std::string>& row = rows[rank.rank + 1];
+      const std::string& network = plan.nodes[rank.node].network;
+      row.insert(row.begin() + kBehindHost, network.empty() ? "-" : network);
+    }
+  }
   std::string text = Counted(static_cast<long long>(plan.ranks.size()), "rank") + " on " +
                      Counted(static_cast<long long>(plan.nodes.size()), "node") + "\n" +
                      FormatTable(rows);
@@ -152,6 +161,7 @@ std::string PlanAsJson(const Plan& plan) {
   Json nodes = Json::array();
   for (const NodePlan& node : plan.nodes) {
     nodes.push_back({{"host", node.host}, {"ranks", node.ranks}});
+    if (!node.network.empty()) nodes.back()[plan.network_unit] = node.network;
   }
   Json json;
   json["format"] = "ddlrun-plan-1";

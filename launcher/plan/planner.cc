@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "launcher/allocation/network_order.h"
 #include "launcher/base/error.h"
 #include "launcher/base/messages.h"
 #include "launcher/plan/node_binding.h"
@@ -168,6 +169,7 @@ Plan MakePlan(const Allocation& allocation, const std::vector<NodeTopology>& top
   const std::vector<int> counts = CountRanks(allocation, nodes, options);
 
   Plan plan;
+  plan.network_unit = allocation.network_unit;
   plan.cpus_per_rank = options.cpus_per_rank ? options.cpus_per_rank : allocation.cpus_per_rank;
   plan.cpus_are_cores = allocation.cpus_are_cores && !options.cpus_per_rank;
   std::vector<int> used_counts;
@@ -175,6 +177,7 @@ Plan MakePlan(const Allocation& allocation, const std::vector<NodeTopology>& top
     if (counts[i] == 0) continue;
     NodePlan node;
     node.host = nodes[i].host;
+    node.network = NetworkText(allocation.nodes[i]);
     node.allocated_node = i;
     node.component = allocation.nodes[i].component;
     node.gpus = nodes[i].granted;

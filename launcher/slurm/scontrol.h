@@ -4,12 +4,17 @@
 
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
 #include "launcher/base/environment.h"
+#include "launcher/system/command_output.h"
 
 namespace launcher {
+
+// slurmctld may take as long where it is just being restarted.
+inline constexpr std::chrono::seconds kPatienceWithScontrol{30};
 
 struct ScontrolAnswer {
   bool is_ok = false;
@@ -17,9 +22,11 @@ struct ScontrolAnswer {
   std::string text;         // all that scontrol printed, or why there is no answer, in one line
 };
 
-// Runs `scontrol` with `arguments` and waits for its end, for 30 s at most: slurmctld may take that
-// long where it is just being restarted.
+// Runs `scontrol` with `arguments` and waits for its end, for kPatienceWithScontrol at most.
 ScontrolAnswer RunScontrol(const std::vector<std::string>& arguments,
                            const Environment& environment);
+
+// The same for a scontrol that was started before; null: there is none in PATH.
+ScontrolAnswer AnswerOfScontrol(CommandOutput* command);
 
 }  // namespace launcher

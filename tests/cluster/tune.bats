@@ -80,11 +80,11 @@ require_benchmark() {
   cat "$work/tuned.yaml"
   [ "$status" -eq 0 ]
   [[ $output == *"network: eth0 is better"* ]]
-  [[ $output == *"order of ranks: rank_order: node is better"* ]]
+  [[ $output == *"order of ranks: rank_order: auto is better"* ]]
   [[ $output == *"n3 is slow on eth1: with n1 "*", with n2 "*", the fastest pair "* ]]
   [[ $output == *"no pair of nodes is slow on eth0"* ]]
   for node in n1 n2 n3; do cluster at "$node" tc qdisc del dev eth0 root; done
-  grep -qx 'rank_order: node' "$work/tuned.yaml"
+  grep -qx 'rank_order: auto' "$work/tuned.yaml"
   grep -qx '  UCX_NET_DEVICES: "eth0"' "$work/tuned.yaml"
   # A second run takes it.
   script second.sh 'ddlrun --site ./tuned.yaml --ranks-per-node 2 sh -c '\''echo "$RANK $DDLRUN_NODE_RANK $UCX_NET_DEVICES"'\'''

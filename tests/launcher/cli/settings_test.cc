@@ -36,6 +36,35 @@ TEST(Settings, CommandLineGoesBeforeSiteFileAndSiteFileBeforeDefaults) {
   EXPECT_THAT(text, HasSubstr("# default"));
 }
 
+TEST(Settings, OrderOfTheTopologyIsRefusedBesideHostsInAnother) {
+  const auto merged = [](const std::vector<std::string>& arguments) {
+    return MergeSettings(ParseOptions(arguments), SiteConfig(), {});
+  };
+  EXPECT_EQ(merged({"./train"}).rank_order, "auto");
+  EXPECT_EQ(merged({"--rank-order=topology", "./train"}).rank_order, "topology");
+  EXPECT_EQ(merged({"--rank-order=auto", "-H", "n1,n2"}).rank_order, "auto");
+  const struct {
+    std::vector<std::string> hosts;
+    const char* named;
+  } cases[] = {{{"-H", "n1,n2"}, "beside -H, "},
+               {{"-hostfile", "hosts"}, "beside -hostfile, "},
+               {{"--rankfile", "ranks"}, "beside --rankfile, "}};
+  for (const auto& test : cases) {
+    std::vector<std::string> arguments = {"--rank-order=topology"};
+    arguments.insert(arguments.end(), test.hosts.begin(), test.hosts.end());
+    try {
+      merged(arguments);
+      FAIL() << test.named;
+    } catch (const LaunchError& error) {
+      EXPECT_EQ(error.exit_code(), EX_USAGE);
+      EXPECT_THAT(error.what(), HasSubstr(test.named));
+    }
+  }
+  // A site that has it means jobs whose hosts nobody names.
+  SiteConfig site = ParseSiteConfig("rank_order: topology\n", "site.yaml");
+  EXPECT_EQ(MergeSettings(ParseOptions({"-H", "n1"}), site, {}).rank_order, "topology");
+}
+
 TEST(Settings, EndHasALimitForTheTrainerAndWhereOneIsGiven) {
   const auto limit = [](const std::vector<std::string>& arguments) {
     return MergeSettings(ParseOptions(arguments), SiteConfig(), {}).end.count();

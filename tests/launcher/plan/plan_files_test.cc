@@ -22,6 +22,7 @@ namespace launcher {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 std::string ReadWhole(const std::string& path) {
   std::ifstream file(path);
@@ -132,6 +133,24 @@ TEST(PlanFiles, RefuseARankfileWhereCoresAreNotKnown) {
     EXPECT_EQ(error.exit_code(), EX_CONFIG);
     EXPECT_THAT(error.what(), HasSubstr("g28n14: a rankfile needs the cores"));
   }
+}
+
+TEST(PlanFiles, ShowTheSwitchOfEachNodeWhereItIsKnown) {
+  Allocation allocation = MakeAllocation(3, 1, -1);
+  EXPECT_THAT(PlanAsText(MakePlan(allocation, {}, {})), Not(HasSubstr("switch")));
+  EXPECT_FALSE(nlohmann::json::parse(PlanAsJson(MakePlan(allocation, {}, {})))["nodes"][0].contains(
+      "switch"));
+  allocation.network_unit = "switch";
+  allocation.nodes[0].network_path = {"pod1", "s3"};
+  allocation.nodes[2].network_path = {"pod2", "s4"};
+  const Plan plan = MakePlan(allocation, {}, {});
+  EXPECT_THAT(PlanAsText(plan), HasSubstr("rank  host  switch   local  gpu  memory  cores  cpus\n"
+                                          "0     n1    pod1.s3  0      0    -       -      -\n"
+                                          "1     n2    -        0      0    -       -      -\n"
+                                          "2     n3    pod2.s4  0      0    -       -      -\n"));
+  const auto nodes = nlohmann::json::parse(PlanAsJson(plan))["nodes"];
+  EXPECT_EQ(nodes[0]["switch"], "pod1.s3");
+  EXPECT_FALSE(nodes[1].contains("switch"));
 }
 
 TEST(PlanFiles, EndTheTextWithWarnings) {

@@ -1,0 +1,92 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# ddlrun where Slurm knows the network: two switches, whose nodes are not in the order of their names.
+
+# shellcheck disable=SC2016 # the ranks' shells expand, not ours
+# shellcheck disable=SC2154 # set by bats and common.bash
+
+load common
+
+setup_file() {
+  export CLUSTER_SLURM_CONF=TopologyPlugin=topology/tree
+  export CLUSTER_TOPOLOGY=$'SwitchName=s1 Nodes=n1,n3\nSwitchName=s2 Nodes=n2,n4\nSwitchName=top Switches=s1,s2'
+  start_cluster 4 2 4
+}
+teardown_file() { stop_cluster; }
+setup() {
+  empty_home
+  script job 'ddlrun "$@" sh -c "echo rank \$RANK \$(hostname) \$DDLRUN_HOST \$LOCAL_RANK/\$LOCAL_WORLD_SIZE \$MASTER_ADDR"'
+}
+
+# Who ran where, in order: rank, host name of the node, host of the plan, local rank, MASTER_ADDR.
+ranks() { sed -n 's/^rank //p' <<< "$output" | sort -n; }
+
+# on NODE...: the lines of two ranks on each.
+on() {
+  local node rank=0
+  for node in "$@"; do
+    echo "$rank $node $node 0/2 $1"
+    echo "$((rank + 1)) $node $node 1/2 $1"
+    rank=$((rank + 2))
+  done
+}
+
+@test "neighbours share a switch, by srun and by mpirun" {
+  batch job -N4 --gres=gpu:2
+  echo "$output"
+  [ "$status" -eq 0 ]
+  [ "$(ranks)" = "$(on n1 n3 n2 n4)" ]
+  sed -i 's/ddlrun /ddlrun --launcher=mpirun /' job
+  batch job -N4 --gres=gpu:2
+  echo "$output"
+  [ "$status" -eq 0 ]
+  [ "$(ranks)" = "$(on n1 n3 n2 n4)" ]
+}
+
+@test "the node of the batch script and its neighbours are in front, the last ones are left out" {
+  local options
+  for options in '-n 4' '--spare-nodes 1 --max-restarts 1'; do
+    sed -i "s/ddlrun .*sh -c/ddlrun $options sh -c/" job
+    batch job --nodelist=n2,n3,n4 --gres=gpu:2
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "$(ranks)" = "$(on n2 n4)" ]
+  done
+}
+
+@test "--rank-order=node is Slurm's order, -H the user's, cyclic deals over the switches" {
+  cp job plain
+  sed -i 's/ddlrun /ddlrun --rank-order=node /' job
+  batch job -N4 --gres=gpu:2
+  echo "$output"
+  [ "$(ranks)" = "$(on n1 n2 n3 n4)" ]
+  sed 's/ddlrun /ddlrun -H n1,n4,n3,n2 /' plain > job
+  batch job -N4 --gres=gpu:2
+  echo "$output"
+  [ "$(ranks)" = "$(on n1 n4 n3 n2)" ]
+  sed 's/ddlrun /ddlrun --rank-order=cyclic /' plain > job
+  batch job -N4 --gres=gpu:2
+  echo "$output"
+  [ "$(ranks | cut -d' ' -f1,2 | tr '\n' ' ')" = "0 n1 1 n3 2 n2 3 n4 4 n1 5 n3 6 n2 7 n4 " ]
+}
+
+@test "--dry-run shows the switches, also from the shell of salloc" {
+  run hpc salloc -Q -N4 --gres=gpu:2 ddlrun --dry-run
+  echo "$output"
+  [ "$status" -eq 0 ]
+  [ "$(head -n 10 <<< "$output" | awk '{ print $1, $2, $3, $4 }' | tail -n 9)" = "rank host switch local
+0 n1 s1 0
+1 n1 s1 1
+2 n3 s1 0
+3 n3 s1 1
+4 n2 s2 0
+5 n2 s2 1
+6 n4 s2 0
+7 n4 s2 1" ]
+  run hpc salloc -Q -N2 --gres=gpu:2 ddlrun --dry-run=json
+  echo "$output"
+  [[ $output == *'"switch": "s1"'* ]]
+  run hpc salloc -Q -N4 --gres=gpu:2 ddlrun --dry-run --rank-order=node
+  echo "$output"
+  [[ $output != *switch* ]]
+}
