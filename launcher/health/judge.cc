@@ -60,8 +60,9 @@ std::vector<Verdict> JudgeNodes(const CheckedJob& job, const std::vector<NodeFac
     if (!facts[node].host.empty()) nodes.push_back({&facts[node], job.nodes[node].gpus});
   }
   if (nodes.empty()) return verdicts;
-  for (const auto& judge : {JudgeHardware, JudgeGpuCount, JudgeGpuUse, JudgeGpuErrors,
-                            JudgeGpuLinks, JudgeInfiniband, JudgeMemlock, JudgeShm}) {
+  for (const auto& judge :
+       {JudgeHardware, JudgeGpuCount, JudgeGpuUse, JudgeGpuErrors, JudgeGpuLinks,
+        JudgeNvlinkDomains, JudgeImex, JudgeInfiniband, JudgeMemlock, JudgeShm}) {
     verdicts.push_back(judge(nodes));
   }
   verdicts.push_back(JudgeDirectory(nodes, job.directory_error));

@@ -25,6 +25,8 @@ Verdict JudgeGpuCount(const Nodes& nodes);
 Verdict JudgeGpuUse(const Nodes& nodes);
 Verdict JudgeGpuErrors(const Nodes& nodes);
 Verdict JudgeGpuLinks(const Nodes& nodes);
+Verdict JudgeNvlinkDomains(const Nodes& nodes);
+Verdict JudgeImex(const Nodes& nodes);
 Verdict JudgeInfiniband(const Nodes& nodes);
 Verdict JudgeMemlock(const Nodes& nodes);
 Verdict JudgeShm(const Nodes& nodes);

@@ -10,7 +10,8 @@ namespace launcher {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GpuProcess, pid, bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GpuFacts, model, pci_bus_id, uncorrected_errors, remap_pending,
-                                   remap_failed, nvlinks, pcie_lanes, pcie_lanes_most, processes)
+                                   remap_failed, nvlink_domain, nvlinks, pcie_lanes,
+                                   pcie_lanes_most, processes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PortFacts, name, state, rate_gbits, protocol)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DirectoryFacts, path, is_shared, write_error, free_bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MasterFacts, address, problem)
@@ -21,8 +22,9 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Detail, name, text)
 // All but the details, which most reports have none of.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NodeFacts, node, host, machine, cpu_model, cpus, memory_bytes,
                                    kernel, system, gpu_source, gpu_problem, gpus, nvidia_devices,
-                                   granted_gpus, ports, memlock_bytes, shm_free_bytes, shm_error,
-                                   directory, master, mpi, pmix, pmix_server, ucx, exchange)
+                                   imex_problem, granted_gpus, ports, memlock_bytes, shm_free_bytes,
+                                   shm_error, directory, master, mpi, pmix, pmix_server, ucx,
+                                   exchange)
 
 namespace {
 

@@ -22,6 +22,9 @@ struct GpuFacts {
   long long uncorrected_errors = -1;  // ECC, since the driver was loaded
   bool remap_pending = false;         // bad memory is put out of use at the next reset of the GPU
   bool remap_failed = false;          // bad memory could not be put out of use
+  // The NVLink domain, whose GPUs reach each other over NVLink also from node to node:
+  // "CLUSTERUUID.CLIQUE" of NVML, which are alike in one domain; "": it is in none.
+  std::string nvlink_domain;
   int nvlinks = -1;                   // how many are active; -1: it has none, or it is not known
   int pcie_lanes = -1;                // in use now
   int pcie_lanes_most = -1;           // possible for this card and slot
@@ -87,7 +90,10 @@ struct NodeFacts {
   std::string gpu_problem;     // why NVML fails, when it is there
   std::vector<GpuFacts> gpus;  // which this job may use, in PCI order
   int nvidia_devices = 0;      // on the PCI bus, with or without a driver
-  int granted_gpus = -1;       // by Slurm on this node; -1: Slurm does not say
+  // Why no IMEX channel can be opened, without which NVLink does not reach other nodes; "": one
+  // can.
+  std::string imex_problem;
+  int granted_gpus = -1;  // by Slurm on this node; -1: Slurm does not say
 
   std::vector<PortFacts> ports;
   long long memlock_bytes = 0;    // limit of a process; -1: there is none

@@ -2,12 +2,17 @@
 
 #include "launcher/health/node/gpu_facts.h"
 
+#include <fcntl.h>
+
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 #include "launcher/allocation/visible_gpus.h"
 #include "launcher/health/node/nvml.h"
 #include "launcher/health/node/sorted_entries.h"
 #include "launcher/topology/driver_gpus.h"
+#include "support/descriptor.h"
 
 namespace launcher {
 namespace {
@@ -39,6 +44,22 @@ std::vector<FoundGpu> ReadDevices(const fs::path& folder) {
   return gpus;
 }
 
+// "" when an IMEX channel can be opened, as CUDA does to export memory to other nodes: the device
+// files, their permissions and the control group of devices must let this user do so.
+// https://docs.nvidia.com/multi-node-nvlink-systems/imex-guide/imexchannels.html
+std::string ImexProblem(const fs::path& dev) {
+  const fs::path folder = dev / "nvidia-caps-imex-channels";
+  std::string problem = "there is no /dev/nvidia-caps-imex-channels/channel*";
+  for (const fs::path& entry : SortedEntries(folder)) {
+    const std::string name = entry.filename().string();
+    if (!name.starts_with("channel")) continue;
+    const support::Descriptor channel(open(entry.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (channel.is_open()) return "";
+    problem = "/dev/nvidia-caps-imex-channels/" + name + ": " + std::strerror(errno);
+  }
+  return problem;
+}
+
 }  // namespace
 
 void ReadGpuFacts(const GpuSources& sources, NodeFacts& facts) {
@@ -53,6 +74,7 @@ void ReadGpuFacts(const GpuSources& sources, NodeFacts& facts) {
     found = ReadDevices(root / "dev");
     facts.gpu_source = found.empty() ? "" : "/dev";
   }
+  facts.imex_problem = ImexProblem(root / "dev");
   std::vector<std::string> uuids;
   for (const FoundGpu& gpu : found) uuids.push_back(gpu.uuid);
   facts.gpus.clear();

@@ -19,7 +19,7 @@ struct GpuSources {
   bool all_visible = true;                 // CUDA_VISIBLE_DEVICES is not set
 };
 
-// Fills gpu_source, gpu_problem and gpus.
+// Fills gpu_source, gpu_problem, gpus and imex_problem.
 void ReadGpuFacts(const GpuSources& sources, NodeFacts& facts);
 
 }  // namespace launcher

@@ -27,6 +27,18 @@ struct ProcessInfo {  // nvmlProcessInfo_v2_t, of _v2 and _v3 of the function
   unsigned gpu_instance, compute_instance;
 };
 
+struct FabricInfo {  // nvmlGpuFabricInfo_v2_t, of CUDA 12.4 on
+  unsigned version;
+  std::array<unsigned char, 16> cluster_uuid;
+  Return status;
+  unsigned clique;
+  unsigned char state;
+  unsigned health_mask;
+};
+static_assert(sizeof(FabricInfo) == 36);
+constexpr unsigned kFabricInfoVersion = sizeof(FabricInfo) | 2U << 24;  // NVML_STRUCT_VERSION
+constexpr unsigned char kFabricCompleted = 3;  // NVML_GPU_FABRIC_STATE_COMPLETED
+
 std::vector<GpuProcess> ReadProcesses(const Library& nvml, Device device) {
   constexpr std::size_t kMost = 64;  // more processes of one GPU are left out
   std::array<ProcessInfo, kMost> found = {};
@@ -56,6 +68,22 @@ int CountActiveNvlinks(const Library& nvml, Device device) {
     active = std::max(active, 0) + (is_active != 0 ? 1 : 0);
   }
   return active;
+}
+
+// Of GPUs whose NVSwitches stay inside the node (HGX) the UUID is zero, or no other node has it.
+std::string ReadNvlinkDomain(const Library& nvml, Device device) {
+  FabricInfo info = {};
+  info.version = kFabricInfoVersion;
+  if (!nvml.Call("nvmlDeviceGetGpuFabricInfoV", device, &info)) return "";
+  const bool is_zero = std::all_of(info.cluster_uuid.begin(), info.cluster_uuid.end(),
+                                   [](unsigned char byte) { return byte == 0; });
+  if (info.state != kFabricCompleted || info.status != kSuccess || is_zero) return "";
+  std::string domain;
+  for (const unsigned char byte : info.cluster_uuid) {
+    constexpr char kDigits[] = "0123456789abcdef";
+    domain += {kDigits[byte >> 4], kDigits[byte & 15]};
+  }
+  return domain + "." + std::to_string(info.clique);
 }
 
 void ReadErrors(const Library& nvml, Device device, GpuFacts& facts) {
@@ -96,6 +124,7 @@ FoundGpu ReadGpu(const Library& nvml, Device device) {
   if (nvml.Call("nvmlDeviceGetMaxPcieLinkWidth", device, &lanes)) {
     gpu.facts.pcie_lanes_most = static_cast<int>(lanes);
   }
+  gpu.facts.nvlink_domain = ReadNvlinkDomain(nvml, device);
   gpu.facts.nvlinks = CountActiveNvlinks(nvml, device);
   gpu.facts.processes = ReadProcesses(nvml, device);
   ReadErrors(nvml, device, gpu.facts);

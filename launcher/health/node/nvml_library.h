@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // NVML, loaded at run time, for the files that ask it.  The few types that are needed are from
-// nvml.h of CUDA 11.8; these have the same layout and values in every later version.
+// nvml.h of CUDA 11.8, or of the version that they say; these have the same layout and values in
+// every later version.
 
 #pragma once
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A libnvidia-ml.so.1 with two GPUs, for nvml.cc to load: the first in trouble, the second healthy.
-// FAKE_NVML=broken: it cannot be started.
+// FAKE_NVML=broken: it cannot be started.  FAKE_NVML=fabric: the second GPU is in an NVLink domain,
+// which the first has not joined yet.  FAKE_NVML=hgx: both are, within their node.
 
 #include <cstdlib>
 #include <cstring>
@@ -91,6 +92,26 @@ int nvmlDeviceGetTopologyCommonAncestor(const char*, const char*, int* level) {
 int nvmlDeviceGetNvLinkState(const char* device, unsigned link, int* is_active) {
   if (link >= 6) return 2;  // invalid argument: the GPU has six
   *is_active = *device == '0' && link == 3 ? 0 : 1;
+  return 0;
+}
+struct FabricInfo {
+  unsigned version;
+  unsigned char cluster_uuid[16];
+  int status;
+  unsigned clique;
+  unsigned char state;
+  unsigned health_mask;
+};
+int nvmlDeviceGetGpuFabricInfoV(const char* device, FabricInfo* info) {
+  const std::string wish = std::getenv("FAKE_NVML") != nullptr ? std::getenv("FAKE_NVML") : "";
+  if (info->version != 0x02000024) return 25;       // NVML_ERROR_ARGUMENT_VERSION_MISMATCH
+  if (wish != "fabric" && wish != "hgx") return 3;  // NVML_ERROR_NOT_SUPPORTED
+  for (int i = 0; i < 16; ++i) {
+    info->cluster_uuid[i] = wish == "hgx" ? 0 : static_cast<unsigned char>(16 * i + 15 - i);
+  }
+  info->status = 0;
+  info->clique = 32766;
+  info->state = wish == "fabric" && *device == '0' ? 2 : 3;  // in progress, completed
   return 0;
 }
 int nvmlDeviceGetTotalEccErrors(const char* device, int type, int counter,

@@ -19,7 +19,7 @@ using testing::IsEmpty;
 TEST(Judge, FindsNothingWrongWithHealthyNodes) {
   const MadeUpJob made(4);
   const std::vector<Verdict> verdicts = JudgeNodes(made.job, made.facts);
-  EXPECT_EQ(verdicts.size(), 14U);
+  EXPECT_EQ(verdicts.size(), 16U);
   for (const Verdict& verdict : verdicts) {
     EXPECT_EQ(verdict.status, Status::kOk) << verdict.check << ": " << verdict.seen;
     EXPECT_EQ(verdict.advice, "") << verdict.check;

@@ -140,6 +140,39 @@ TEST(Nvml, TellsWhatIsWrongWithAGpu) {
   EXPECT_FALSE(gpus[1].facts.remap_pending);
 }
 
+TEST(Nvml, TellsTheNvlinkDomainOfAGpu) {
+  std::string problem;
+  EXPECT_EQ(ReadNvml(kFakeNvml, problem)[1].facts.nvlink_domain, "");
+  setenv("FAKE_NVML", "fabric", 1);
+  const std::vector<FoundGpu> gpus = ReadNvml(kFakeNvml, problem);
+  setenv("FAKE_NVML", "hgx", 1);
+  const std::vector<FoundGpu> inside = ReadNvml(kFakeNvml, problem);
+  unsetenv("FAKE_NVML");
+  EXPECT_EQ(gpus[0].facts.nvlink_domain, "");
+  EXPECT_EQ(gpus[1].facts.nvlink_domain, "0f1e2d3c4b5a69788796a5b4c3d2e1f0.32766");
+  EXPECT_EQ(inside[1].facts.nvlink_domain, "");
+}
+
+// Of device files that the driver alone makes: here plain files.
+TEST_F(NodeTree, TellsWhyNoImexChannelCanBeOpened) {
+  GpuSources sources;
+  sources.nvml = root_ + "/no.so";
+  sources.root = root_;
+  NodeFacts facts;
+  const auto problem = [&] {
+    ReadGpuFacts(sources, facts);
+    return facts.imex_problem;
+  };
+  EXPECT_EQ(problem(), "there is no /dev/nvidia-caps-imex-channels/channel*");
+  const std::string folder = "/dev/nvidia-caps-imex-channels/";
+  Write(folder + "other", "");
+  EXPECT_EQ(problem(), "there is no /dev/nvidia-caps-imex-channels/channel*");
+  fs::create_symlink("nothing", root_ + folder + "channel0");
+  EXPECT_EQ(problem(), "/dev/nvidia-caps-imex-channels/channel0: No such file or directory");
+  Write(folder + "channel7", "");
+  EXPECT_EQ(problem(), "");
+}
+
 TEST(Nvml, ThatCannotBeStartedIsNamed) {
   setenv("FAKE_NVML", "broken", 1);
   std::string problem;
