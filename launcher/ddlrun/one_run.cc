@@ -65,6 +65,14 @@ JobResult StartAndWait(const Invocation& invocation, const PlannedJob& planned,
     return ListStepsCommand(StepsOfComponents(step, components, invocation.environment),
                             invocation.environment);
   };
+  if (!planned.job_id.empty()) {
+    supervisor.nodes_of_job.question = ShowJobCommand(invocation.environment);
+    supervisor.nodes_of_job.environment = supervisor.step_tools.environment;
+    supervisor.nodes_of_job.refusal = [&](const std::string& text) {
+      const auto job = ParseSlurmJob(text, SlurmJobNumber(invocation.environment));
+      return job ? RefusalOfHosts(*job, supervisor.hosts) : "";
+    };
+  }
   return Supervise(commands, supervisor, signals);
 }
 
@@ -93,10 +101,27 @@ void LookForLostNodes(const Plan& plan, const Launch& launch, const Environment&
   }
 }
 
+// The nodes of the Slurm job that are planned; none outside it.
+std::vector<std::string> PlannedHostsOfJob(const PlannedJob& planned) {
+  std::vector<std::string> hosts;
+  for (const NodePlan& node : planned.plan.nodes) hosts.push_back(node.host);
+  if (planned.job_id.empty()) hosts.clear();
+  return hosts;
+}
+
+// Before the check of all nodes, which would wait in vain.  Throws LaunchError.
+void RequireHostsOfJob(const PlannedJob& planned, const Environment& environment) {
+  if (planned.job_id.empty()) return;
+  const std::optional<SlurmJob> job = AskSlurmForJob(environment);
+  const std::string refusal = job ? RefusalOfHosts(*job, PlannedHostsOfJob(planned)) : "";
+  if (!refusal.empty()) throw LaunchError(EX_CONFIG, refusal);
+}
+
 // Checks all nodes, and tells the user what was found.  nullopt when the ranks may start.
 std::optional<RunResult> LookAtNodes(const Invocation& invocation, const PlannedJob& planned,
                                      const Launch& launch, const RunDirectory& directory,
                                      Restarts& restarts, SignalRelay& signals, Guardian& guardian) {
+  RequireHostsOfJob(planned, invocation.environment);
   const bool is_all = invocation.options.check_only;
   Say(CheckAnnouncement(planned.plan));
   const HealthReport report =
@@ -149,7 +174,7 @@ RunResult RunOnce(const Invocation& invocation, const PlannedJob& planned, const
   }
   Say(announcement);
 
-  restarts.BeforeRun();
+  restarts.BeforeRun(PlannedHostsOfJob(planned));
   JobResult result = StartAndWait(
       invocation, planned, commands,
       {directory.path() + "/" + kStatusFileName, StatusAtStart(invocation, planned, launch)},

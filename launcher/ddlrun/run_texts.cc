@@ -75,6 +75,9 @@ std::string LauncherReport(const JobResult& result) {
 
 std::string ResultText(const JobResult& result, const Decision& decision) {
   if (result.exit_code == 0) return "";
+  if (!result.refusal.empty()) {
+    return "ddlrun: " + CodedError(LaunchError(result.exit_code, result.refusal)) + "\n";
+  }
   const bool end_hung = !result.not_ended.empty();
   if (result.exit_code == EX_TEMPFAIL) {
     const bool is_requeued = decision.next == Decision::Next::kRequeue;

@@ -109,7 +109,8 @@ bool Restarts::LeaveOut(const std::vector<std::string>& nodes) {
   return true;
 }
 
-void Restarts::BeforeRun() {
+void Restarts::BeforeRun(const std::vector<std::string>& hosts) {
+  if (nodes_before_.empty()) nodes_before_ = hosts;
   start_ = std::chrono::steady_clock::now();
   file_before_ = ProgressTime();
 }

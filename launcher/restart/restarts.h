@@ -42,7 +42,8 @@ class Restarts {
   // left out than --spare-nodes allows.
   bool LeaveOut(const std::vector<std::string>& nodes);
 
-  void BeforeRun();
+  // `hosts`: the nodes of the Slurm job on which ranks are to run; none outside it.
+  void BeforeRun(const std::vector<std::string>& hosts);
 
   // Decides what follows, and puts the job into the queue again where that is the decision.
   Decision AfterRun(const JobResult& result);
@@ -57,7 +58,8 @@ class Restarts {
   RestartPolicy policy_;
   std::vector<std::string> lost_nodes_;
   std::string job_id_;                     // SlurmJob::id, where Slurm was asked at the start
-  std::vector<std::string> nodes_before_;  // the nodes of the job at the start
+  // The nodes of the job at the start; where Slurm was not asked then, those of the first run.
+  std::vector<std::string> nodes_before_;
   std::chrono::steady_clock::time_point start_;
   std::optional<std::filesystem::file_time_type> file_before_;
 };

@@ -6,6 +6,7 @@
 #include <map>
 #include <sstream>
 
+#include "launcher/allocation/host_index.h"
 #include "launcher/slurm/scontrol.h"
 #include "launcher/system/programs.h"
 #include "rankfile/hostlist.h"
@@ -83,8 +84,9 @@ std::optional<SlurmJob> ParseSlurmJob(const std::string& text, const std::string
     if (!words.contains("JobId") || !words.contains("JobState")) continue;
     if (!is("JobId", number) && !is("HetJobId", number)) continue;
     if (!job) {
-      job = SlurmJob{IdOf(words), words.at("JobState"), is("Requeue", "1"), is("BatchFlag", "1"),
-                     {},          SecondsLeft(words)};
+      job = SlurmJob{
+          number, IdOf(words),       words.at("JobState"), is("Requeue", "1"), is("BatchFlag", "1"),
+          {},     SecondsLeft(words)};
     }
     const auto nodes = words.find("NodeList");
     if (nodes == words.end() || nodes->second == "(null)") continue;
@@ -167,6 +169,30 @@ std::optional<SlurmJob> AskSlurmForJob(const Environment& environment) {
   const std::string number = SlurmJobNumber(environment);
   const ScontrolAnswer answer = RunScontrol({"--oneliner", "show", "job", number}, environment);
   return answer.is_ok ? ParseSlurmJob(answer.text, number) : std::nullopt;
+}
+
+std::string RefusalOfHosts(const SlurmJob& job, const std::vector<std::string>& hosts) {
+  constexpr std::size_t kMostNames = 8;
+  if (job.state != "RUNNING") return "";
+  const HostIndex left(job.nodes);
+  std::vector<std::string> gone;
+  std::string names;  // of those of `hosts` that are left
+  std::size_t count = 0;
+  for (const std::string& host : std::set<std::string>(hosts.begin(), hosts.end())) {
+    if (!left.Holds(host)) {
+      gone.push_back(host);
+    } else if (++count <= kMostNames) {
+      names += (names.empty() ? "" : ",") + host;
+    }
+  }
+  if (gone.empty()) return "";
+  const bool are_few = count > 0 && count <= kMostNames;
+  return "job " + job.number + " has " + rankfile::CompressHostlist(job.nodes) +
+         " now, and no longer " + rankfile::CompressHostlist(gone) +
+         ", which its variables still name: it was made smaller. Source the script that scontrol "
+         "update has written, . ./slurm_job_" +
+         job.number + "_resize.sh" +
+         (are_few ? ", or name the nodes that are left: ddlrun -H " + names : "");
 }
 
 std::string RequeueSlurmJob(const std::string& id, const Environment& environment) {

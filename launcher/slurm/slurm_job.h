@@ -16,8 +16,9 @@
 namespace launcher {
 
 struct SlurmJob {
-  std::string id;     // "12", or "12_3" for a task of an array, by which it alone is requeued
-  std::string state;  // "RUNNING", "COMPLETING", "CANCELLED", ...
+  std::string number;  // SLURM_JOB_ID of it
+  std::string id;      // "12", or "12_3" for a task of an array, by which it alone is requeued
+  std::string state;   // "RUNNING", "COMPLETING", "CANCELLED", ...
   bool may_requeue = false;
   bool is_batch = false;               // false: it was started by salloc or srun
   std::vector<std::string> nodes;      // without those that it has lost
@@ -62,6 +63,11 @@ Environment WithEndOfJob(Environment environment, std::chrono::system_clock::tim
 
 // Asks scontrol about the job.  nullopt when it does not answer.
 std::optional<SlurmJob> AskSlurmForJob(const Environment& environment);
+
+// Why ranks cannot start on `hosts`, of which `job`, which is running, no longer has all: "job 14
+// has n[1-2] now, and no longer n3: ...", and what to do.  "" where it has them, or does not run.
+// Pure.
+std::string RefusalOfHosts(const SlurmJob& job, const std::vector<std::string>& hosts);
 
 // `scontrol requeue` of SlurmJob::id.  Returns "", or why Slurm refused.
 std::string RequeueSlurmJob(const std::string& id, const Environment& environment);

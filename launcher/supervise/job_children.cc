@@ -63,7 +63,7 @@ JobChildren::~JobChildren() {
     const auto end = std::chrono::steady_clock::now() + kGraceOfOthers;
     while (!AllEnded() && std::chrono::steady_clock::now() < end) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
-      Reap(0, [](const JobChild&, const siginfo_t&) {});
+      Reap({}, [](const JobChild&, const siginfo_t&) {});
     }
   }
   Signal(SIGKILL);
@@ -200,9 +200,10 @@ void JobChildren::RelaySignal(int number) const {
   Signal(is_for_shims ? options_.stop_signal_of_mpirun : number);
 }
 
-void JobChildren::Reap(pid_t no_orphan,
+void JobChildren::Reap(std::vector<pid_t> others,
                        const std::function<void(const JobChild&, const siginfo_t&)>& on_end) {
-  if (orphans_ != nullptr) orphans_->Reap({children_[0]->pid, no_orphan});
+  others.push_back(children_[0]->pid);
+  if (orphans_ != nullptr) orphans_->Reap(others);
   for (const auto& child : children_) {
     if (child->has_ended) continue;
     siginfo_t info = {};

@@ -72,8 +72,9 @@ class JobChildren {
   // Passes on a signal that ddlrun was sent; mpirun gets another one in place of an order to stop.
   void RelaySignal(int number) const;
   // Reaps the children that have ended, kills what is left of their process groups, and calls
-  // `on_end` for each.  `no_orphan` is a child of this process too (0: none), but none of these.
-  void Reap(pid_t no_orphan, const std::function<void(const JobChild&, const siginfo_t&)>& on_end);
+  // `on_end` for each.  `others` are children of this process too (0: none), but none of these.
+  void Reap(std::vector<pid_t> others,
+            const std::function<void(const JobChild&, const siginfo_t&)>& on_end);
   // Looks, once a second, for ranks that are stopped, and says of each to `output` that it has been
   // for long.  Once they were told to stop, and have had their grace to go on, what is stopped is
   // killed.  Of srun and mpirun the shims do this.

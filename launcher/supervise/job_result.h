@@ -37,7 +37,9 @@ struct JobResult {
   std::vector<std::string> launcher_lines;  // then: its last ones
   // "rank 1 on n2": of an mpirun that ended with 0, of whose other ranks an end was heard.
   std::vector<std::string> unheard;
-  bool is_before_start = false;          // no program of any rank of srun or mpirun has run
+  bool is_before_start = false;  // no program of any rank of srun or mpirun has run
+  // Why no rank could start: the Slurm job no longer has all nodes of the plan.  "": it has.
+  std::string refusal;
   bool has_started = false;              // the program of every rank of srun or mpirun has run
   std::vector<std::string> not_started;  // nodes where some program did not run in time
   // "rank 1 on n2", of ranks that were still there when the time for the end was over; those that

@@ -39,6 +39,7 @@ class Supervisor {
         children_(options),
         reports_(options.report_key),
         to_ranks_(options.step_tools, children_, reports_),
+        nodes_of_job_(options.nodes_of_job),
         limits_(options.start_limit, options.end_limit, options.hosts.size()),
         end_of_job_(options.end_of_job),
         status_file_(options.status_file) {}
@@ -50,11 +51,11 @@ class Supervisor {
   void WaitForEvent();
   void HandleSignals();
   void HandleOrderToStop(int number);
-  void HandleSuspension();
   void RelayOutput();
   void RelayLastOutput();
   void LookAtHeartbeat();
   void LookAtEndOfJob();
+  void LookAtNodesOfJob();
   void TellStatus();
   void EndStepThatIsLeft();
   void HandleNews(News news);
@@ -67,7 +68,6 @@ class Supervisor {
   void GiveEndUp();
   void ExpectEnd(std::chrono::milliseconds limit);
   void EndChildren();
-  void Suspend();
   void Advance();
   void Kill();
 
@@ -82,6 +82,7 @@ class Supervisor {
   JobChildren children_;
   RankReports reports_;
   SignalsToRanks to_ranks_;
+  NodesOfJob nodes_of_job_;
   TimeLimits limits_;
   EndOfJob end_of_job_;
   StatusFile status_file_;
@@ -108,6 +109,7 @@ void Supervisor::Start(const ChildCommand& command) {
   });
   may_hide_reports_ = command.may_hide_reports;
   if (command.kind != Kind::kRank && !options_.hosts.empty()) limits_.ExpectStart(Clock::now());
+  nodes_of_job_.ExpectStart(Clock::now());
 }
 
 JobResult Supervisor::Run() {
@@ -120,11 +122,11 @@ JobResult Supervisor::Run() {
     RelayOutput();
     LookAtHeartbeat();
     LookAtEndOfJob();
+    LookAtNodesOfJob();
     children_.LookForStopped(result_.told_to_stop, &output_);
     TellStatus();
-    children_.Reap(end_of_job_.question(), [this](const JobChild& child, const siginfo_t& info) {
-      RecordEnd(child, info);
-    });
+    children_.Reap({end_of_job_.question(), nodes_of_job_.question()},
+                   [this](const auto& child, const auto& info) { RecordEnd(child, info); });
     Advance();
   }
   end_of_job_.StopAsking();
@@ -140,9 +142,10 @@ void Supervisor::WaitForEvent() {
   if (heartbeat_ != nullptr) ready.push_back({heartbeat_->fd(), POLLIN, 0});
   std::vector<Deadline> deadlines = {output_.deadline()};
   if (!children_.AllEnded()) {
-    deadlines.insert(deadlines.end(),
-                     {GoesOn() ? limits_.deadline() : deadline_, to_ranks_.deadline(),
-                      end_of_job_.deadline(), status_file_.deadline(), children_.look_at()});
+    deadlines.insert(
+        deadlines.end(),
+        {GoesOn() ? limits_.deadline() : deadline_, to_ranks_.deadline(), end_of_job_.deadline(),
+         nodes_of_job_.deadline(), status_file_.deadline(), children_.look_at()});
   }
   poll(ready.data(), ready.size(), MillisecondsLeft(deadlines, Clock::now()));
 }
@@ -152,7 +155,8 @@ void Supervisor::HandleSignals() {
     if (IsOrderToStop(*number)) {
       HandleOrderToStop(*number);
     } else if (*number == SIGTSTP) {
-      HandleSuspension();
+      // Ctrl-Z stops ddlrun alone: ranks have sessions of their own.  A job that is ending ends.
+      if (GoesOn() && !result_.told_to_stop && !children_.AllEnded()) to_ranks_.Stop();
     } else if (*number != SIGCHLD) {  // Run looks at the children anyway
       to_ranks_.Relay(*number);
     }
@@ -173,13 +177,6 @@ void Supervisor::HandleOrderToStop(int number) {
   } else if (GoesOn() && !children_.AllEnded()) {
     Kill();  // there is nobody yet whom the order could reach
   }
-}
-
-// Ctrl-Z.  The terminal stops ddlrun alone: the ranks have sessions of their own, or other nodes. A
-// job that is ending ends.
-void Supervisor::HandleSuspension() {
-  if (!GoesOn() || result_.told_to_stop || children_.AllEnded()) return;
-  to_ranks_.Stop();
 }
 
 // Whether srun or mpirun has not started the program of any rank so far.
@@ -220,6 +217,13 @@ void Supervisor::LookAtEndOfJob() {
   to_ranks_.Relay(end_of_job_.signal());
   result_.told_of_end = true;
   result_.notes.push_back(end_of_job_.Note());
+}
+
+// Ends a start on nodes that the job no longer has.
+void Supervisor::LookAtNodesOfJob() {
+  if (!IsBeforeStart() || !GoesOn() || result_.told_to_stop) return nodes_of_job_.Dismiss();
+  result_.refusal = nodes_of_job_.Look(Clock::now());
+  if (!result_.refusal.empty()) Kill();
 }
 
 // From time to time.
@@ -276,7 +280,6 @@ void Supervisor::GiveStartUp() {
   if (is_unheard && children_.MayHaveStartedAny()) return limits_.GiveStartUp();
   result_.not_started = NodesNotStarted(options_.hosts, reports_.started());
   own_exit_code_ = EX_UNAVAILABLE;
-  output_.ExpectEnd();
   Kill();
 }
 
@@ -287,7 +290,6 @@ void Supervisor::GiveEndUp() {
   const std::optional<RankFailure> early = is_rank ? result_.failure : reports_.failure();
   // Any other failure than an early stop would have ended the job.
   own_exit_code_ = early ? early->exit_code : EX_UNAVAILABLE;
-  output_.ExpectEnd();
   Kill();
 }
 
@@ -319,12 +321,6 @@ void Supervisor::EndChildren() {
   ExpectEnd(options_.grace);
 }
 
-// Until SIGCONT, which the ranks get, too.
-void Supervisor::Suspend() {
-  StopAsTerminalWants();
-  limits_.BeginAnew(Clock::now());
-}
-
 void Supervisor::Advance() {
   if (state_ == State::kKilling && to_ranks_.has_killed_step() && !has_arrived_ &&
       to_ranks_.HaveArrived()) {
@@ -337,14 +333,16 @@ void Supervisor::Advance() {
     children_.Signal(SIGUSR1);
     result_.notes.push_back("slurmctld did not pass the order to stop on: ranks got SIGUSR1");
   }
-  if (to_ranks_.TakeStopped()) Suspend();
+  if (to_ranks_.TakeStopped()) {
+    StopAsTerminalWants();  // until SIGCONT, which the ranks get, too
+    limits_.BeginAnew(Clock::now());
+  }
   const Clock::time_point now = Clock::now();
   if (GoesOn()) {
     const TimeLimits::Over over = limits_.Look(now);
     if (over == TimeLimits::Over::kNothing) return;
     if (output_.IsHeld()) return limits_.BeginAnew(now);  // who waits for a reader cannot go on
-    if (over == TimeLimits::Over::kStart) return GiveStartUp();
-    return GiveEndUp();
+    return over == TimeLimits::Over::kStart ? GiveStartUp() : GiveEndUp();
   }
   if (!deadline_ || now < *deadline_) return;
   if (state_ == State::kEnding) return Kill();
@@ -357,6 +355,7 @@ void Supervisor::Advance() {
 // nodes alive: the step is killed first, or mpirun gets SIGTERM.
 void Supervisor::Kill() {
   state_ = State::kKilling;
+  output_.ExpectEnd();
   deadline_ = Clock::now();
   if (children_.kind() == Kind::kRank) return;
   const bool has_killed_step = to_ranks_.KillStep();
@@ -381,6 +380,9 @@ JobResult Supervisor::Result() {
     result.exit_code = *own_exit_code_;
   }
   if (IsBeforeStart()) SetBeforeStart(&result);
+  const bool has_failed = IsBeforeStart() && result.exit_code != 0 && !result.told_to_stop;
+  if (has_failed && result.refusal.empty()) result.refusal = nodes_of_job_.AskAtOnce();
+  if (!result.refusal.empty()) result.exit_code = EX_CONFIG;
   if (children_.kind() == Kind::kSrun) AddSilentNodes(reports_, options_.hosts, &result);
   for (std::string& note : output_.Notes()) result.notes.push_back(std::move(note));
   return result;

@@ -16,6 +16,7 @@
 #include "launcher/supervise/guardian.h"
 #include "launcher/supervise/heartbeat.h"
 #include "launcher/supervise/job_result.h"
+#include "launcher/supervise/nodes_of_job.h"
 #include "launcher/supervise/status_file.h"
 #include "launcher/supervise/step_tools.h"
 #include "launcher/system/signal_relay.h"
@@ -49,7 +50,8 @@ struct SupervisorOptions {
   // What mpirun is sent in place of SIGTERM, SIGINT and SIGHUP: kStopSignalOfMpirun (run_program.h)
   // where its ranks have shims.
   int stop_signal_of_mpirun = SIGTERM;
-  StepTools step_tools;  // for the step of srun
+  StepTools step_tools;            // for the step of srun
+  NodesOfJobOptions nodes_of_job;  // where Slurm gives them
   // How long ddlrun waits for a step that was killed to be gone.  Most end at once; one with a
   // process that cannot be killed ends after Slurm's UnkillableStepTimeout, which is a minute or
   // more.
@@ -62,9 +64,9 @@ struct SupervisorOptions {
 // exists afterwards.  When a signal has ended srun, its step is ended too, since the ranks would go
 // on.  After EX_TEMPFAIL, stopped early with a checkpoint, the other ranks go on; it counts only
 // when nothing else fails.  Of several failures the first one counts.  A start that takes longer
-// than start_limit is ended with the exit code EX_UNAVAILABLE and without a failure; so is a job
-// whose last ranks take longer to end than end_limit, but with EX_TEMPFAIL where a rank had stopped
-// early.
+// than start_limit is ended with the exit code EX_UNAVAILABLE and without a failure, one on nodes
+// that the Slurm job no longer has with EX_CONFIG; so is a job whose last ranks take longer to end
+// than end_limit, but with EX_TEMPFAIL where a rank had stopped early.
 //
 // A program that hangs by its heartbeat is ended as if a rank had failed, with the exit code
 // EX_SOFTWARE, unless ddlrun was told to stop: what the ranks do then may take its time.
@@ -101,7 +103,9 @@ struct SupervisorOptions {
 //             a file is not touched any more (heartbeat)  children get SIGTERM             ending
 //             the time of the job ends (end_of_job.h)     every rank gets SIGUSR1          (same)
 //             ranks take too long to start, or to end     as when the time of ending is    killing
-//             once others have (time_limits.h)            over
+//             once others have (time_limits.h); or none   over
+//             has started, and the Slurm job has lost
+//             nodes of the plan (nodes_of_job.h)
 //   any       the second SIGINT                           ranks get SIGKILL, srun and      ending
 //                                                         mpirun SIGTERM
 //   ending    its time is over                            the step gets SIGKILL, mpirun    killing

@@ -158,3 +158,21 @@ refused() {
   refused 78
   [[ $output == *"SLURM_JOB_NODELIST is missing"*"#SBATCH --export=ALL"* ]]
 }
+
+@test "a job that was made smaller: its nodes and the script to source" {
+  script job 'scontrol update JobId=$SLURM_JOB_ID NumNodes=2 > /dev/null' 'show="echo rank \$RANK \$(hostname)"' \
+    'for launcher in srun mpirun; do' \
+    'ddlrun --launcher=$launcher --max-restarts 2 sh -c "$show"; echo "code $?"' \
+    'ddlrun --launcher=$launcher -H n2,n3 sh -c "$show"; echo "code $?"' \
+    'ddlrun --launcher=$launcher -H n1,n2 sh -c "$show $launcher"; done' \
+    'ddlrun --check=full sh -c "$show"; echo "code $?"' \
+    '. ./slurm_job_${SLURM_JOB_ID}_resize.sh; for launcher in srun mpirun; do ddlrun --launcher=$launcher sh -c "$show $launcher"; done'
+  batch job -N3 --gres=gpu:1
+  echo "$output"
+  [ "$status" -eq 0 ]
+  [ "$(grep -c '^code 78' <<< "$output")" -eq 5 ]
+  [ "$(grep -cE 'ERROR DDL-20-78. job [0-9]+ has n\[1-2\] now, and no longer n3, .* \. \./slurm_job_[0-9]+_resize.sh, or name .*: ddlrun -H n1,n2$' <<< "$output")" -eq 3 ]
+  [ "$(grep -cE 'and no longer n3, .*: ddlrun -H n2$' <<< "$output")" -eq 2 ]
+  # With the nodes that are left it runs, twice by each launcher.
+  [ "$(ranks | sort | uniq -c | xargs)" = "2 0 n1 mpirun 2 0 n1 srun 2 1 n2 mpirun 2 1 n2 srun" ]
+}

@@ -155,3 +155,19 @@ stops_early() {
   [ "$status" -eq 78 ]
   [[ $output == *"--requeue needs a batch job, and this is one of salloc or srun"* ]]
 }
+
+@test "a node that is taken from the job while it runs: a spare one takes its place, else the job ends" {
+  local spares
+  for spares in 1 0; do
+    rm -f ready
+    script job "ddlrun --max-restarts 1 --spare-nodes $spares sh -c 'echo rank \$RANK \$(hostname) \$DDLRUN_RESTART_COUNT; [ \$DDLRUN_RESTART_COUNT = 1 ] || { : > ready; sleep 60; }' &" \
+      'until [ -e ready ]; do sleep 0.1; done' "scontrol update JobId=\$SLURM_JOB_ID NodeList=n1,n$((2 + spares)) > /dev/null" 'wait %1'
+    batch job -N3 --gres=gpu:1
+    echo "$output"
+    if [ "$spares" -eq 1 ]; then
+      [ "$status" -eq 0 ]
+    else
+      [ "$status" -eq 137 ]
+    fi
+  done
+}

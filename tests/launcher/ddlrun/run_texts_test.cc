@@ -32,6 +32,16 @@ TEST(EndText, NamesTheRankThatFailedFirst) {
               HasSubstr("the job failed: rank 6 on n4 ended first, with exit code 3"));
 }
 
+TEST(EndText, SaysWhyNoRankCouldStart) {
+  JobResult result;
+  result.exit_code = 78;
+  result.is_before_start = true;
+  result.launcher_end = "mpirun ended by itself, with exit code 1";
+  result.launcher_has_given_up = true;
+  result.refusal = "job 14 has n1 now";
+  EXPECT_EQ(EndText(result, {}), "ddlrun: [ERROR DDL-20-78] job 14 has n1 now\n");
+}
+
 TEST(EndText, OfAStopBlamesNoRank) {
   JobResult result = Failure(143, SIGTERM);
   result.told_to_stop = true;

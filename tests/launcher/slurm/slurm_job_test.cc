@@ -60,6 +60,29 @@ TEST(SlurmJob, KnowsHowMuchOfItsTimeIsLeft) {
   EXPECT_EQ(left("RunTime=00:00:10"), std::nullopt);
 }
 
+TEST(SlurmJob, RefusesHostsThatItNoLongerHas) {
+  const auto refusal = [](const std::string& text, const std::vector<std::string>& hosts) {
+    return RefusalOfHosts(*ParseSlurmJob("JobId=14 " + text + "\n", "14"), hosts);
+  };
+  const std::string running = "JobState=RUNNING NodeList=n[1-2]";
+  EXPECT_EQ(refusal(running, {"n1", "n2", "n1"}), "");
+  EXPECT_EQ(refusal(running, {"n2"}), "");
+  EXPECT_EQ(refusal(running, {"n1", "n1", "n2", "n3", "n3", "n4"}),
+            "job 14 has n[1-2] now, and no longer n[3-4], which its variables still name: it was "
+            "made smaller. Source the script that scontrol update has written, . "
+            "./slurm_job_14_resize.sh, or name the nodes that are left: ddlrun -H n1,n2");
+  // None of those that are wanted is left.
+  EXPECT_TRUE(refusal(running, {"n3"}).ends_with(" . ./slurm_job_14_resize.sh"));
+  // Too many to be named one by one.
+  std::vector<std::string> hosts;
+  for (int i = 1; i <= 10; ++i) hosts.push_back("n" + std::to_string(i));
+  EXPECT_TRUE(refusal("JobState=RUNNING NodeList=n[1-9]", hosts).ends_with("_resize.sh"));
+  EXPECT_TRUE(refusal("JobState=RUNNING NodeList=n[1-8]", {hosts.begin(), hosts.begin() + 9})
+                  .ends_with(" -H n1,n2,n3,n4,n5,n6,n7,n8"));
+  // A job that is ending loses its nodes one by one.
+  EXPECT_EQ(refusal("JobState=COMPLETING NodeList=n1", {"n1", "n2"}), "");
+}
+
 TEST(SlurmJob, EndsWhenSlurmHasSaid) {
   const std::chrono::system_clock::time_point now(std::chrono::seconds(1795330000));
   const auto left = [&](const std::string& end) {

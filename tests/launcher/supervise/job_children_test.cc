@@ -50,7 +50,7 @@ TEST_F(JobChildrenTest, PassesALineOnThatCouldNotBeRead) {
                      if (line == "one") throw std::out_of_range("one");
                      return "2\n";
                    });
-    while (!children.AllEnded()) children.Reap(0, [](const JobChild&, const siginfo_t&) {});
+    while (!children.AllEnded()) children.Reap({}, [](const JobChild&, const siginfo_t&) {});
     output.ExpectLast();
     while (output.Relay()) {
     }
@@ -67,7 +67,7 @@ TEST_F(JobChildrenTest, KeepsTheEndOfALineThatIsReplaced) {
     JobChildren children(options_);
     children.Start(Launcher(Kind::kMpirun, "printf 'a\\rb\\nc' >&2"), mask_, &output,
                    [&](std::string_view line) { return "<" + std::string(line) + ">\n"; });
-    while (!children.AllEnded()) children.Reap(0, [](const JobChild&, const siginfo_t&) {});
+    while (!children.AllEnded()) children.Reap({}, [](const JobChild&, const siginfo_t&) {});
     output.ExpectLast();
     while (output.Relay()) {
     }

@@ -76,6 +76,35 @@ TEST_F(SupervisorBeforeStartTest, AnSrunOrMpirunThatDiesIsOneThatCouldNotStart) 
   EXPECT_FALSE(hidden.is_before_start);
 }
 
+// srun waits for ever for nodes that its job no longer has, and mpirun fails at once.
+TEST_F(SupervisorBeforeStartTest, AStartOnNodesThatTheJobNoLongerHasIsRefused) {
+  options_.nodes_of_job.question = {"/bin/sh", "-c", "echo 'n2 is gone'"};
+  options_.nodes_of_job.refusal = [](const std::string& text) { return text; };
+  options_.nodes_of_job.patience = std::chrono::milliseconds(100);
+  const std::string waits = "trap 'exit 1' TERM; while :; do sleep 0.05; done";
+  const std::string starts = "echo 'ddlrun-rank[key]: rank 1 has started' >&2; ";
+  for (const Kind kind : {Kind::kSrun, Kind::kMpirun}) {
+    for (const std::string& script : {waits, std::string("exit 1"), std::string("kill -SEGV $$")}) {
+      const JobResult result = RunLauncher(kind, script);
+      EXPECT_EQ(result.refusal, "n2 is gone\n") << script;
+      EXPECT_EQ(result.exit_code, EX_CONFIG) << script;
+    }
+    // Ranks that run have their nodes; and a start that was told to stop is asked nothing.
+    const JobResult started = RunLauncher(kind, starts + "sleep 0.3; exit 1");
+    EXPECT_EQ(started.refusal, "");
+    EXPECT_EQ(started.exit_code, EX_UNAVAILABLE);
+    options_.nodes_of_job.patience = std::chrono::seconds(60);
+    const JobResult stopped = Stop(kind, "TERM", "", "1", "0");
+    EXPECT_EQ(stopped.refusal, "");
+    EXPECT_EQ(stopped.exit_code, 128 + SIGTERM);
+    options_.nodes_of_job.patience = std::chrono::milliseconds(100);
+    // With the nodes all there srun is waited for.
+    options_.nodes_of_job.refusal = [](const std::string&) { return ""; };
+    EXPECT_EQ(RunLauncher(kind, "sleep 0.5").exit_code, 0);
+    options_.nodes_of_job.refusal = [](const std::string& text) { return text; };
+  }
+}
+
 TEST_F(SupervisorBeforeStartTest, AnEndOfSrunOrMpirunByItselfIsOfNoRank) {
   const std::string starts = "echo 'ddlrun-rank[key]: rank 1 has started' >&2; ";
   const std::string ends = "echo 'ddlrun-rank[key]: rank 1 has ended' >&2; ";

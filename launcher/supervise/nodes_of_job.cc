@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/supervise/nodes_of_job.h"
+
+#include "launcher/base/error.h"
+
+namespace launcher {
+namespace {
+
+constexpr std::chrono::milliseconds kBetweenLooks{100};  // at a question that is under way
+constexpr std::chrono::milliseconds kPatienceWithSlurm{10000};
+
+// Null where it cannot be asked: the machine may have no process left.
+std::unique_ptr<CommandOutput> Ask(const NodesOfJobOptions& options) {
+  if (options.question.empty()) return nullptr;
+  try {
+    return std::make_unique<CommandOutput>(options.question, options.environment);
+  } catch (const LaunchError&) {
+    return nullptr;
+  }
+}
+
+std::string RefusalOf(CommandOutput* question, std::chrono::milliseconds limit,
+                      const NodesOfJobOptions& options) {
+  return question->Wait(limit) ? options.refusal(question->text()) : "";
+}
+
+}  // namespace
+
+void NodesOfJob::ExpectStart(Clock::time_point now) {
+  if (!options_.question.empty()) deadline_ = now + patience_;
+}
+
+void NodesOfJob::Dismiss() {
+  deadline_.reset();
+  question_.reset();
+}
+
+std::string NodesOfJob::Look(Clock::time_point now) {
+  if (!deadline_ || now < *deadline_) return "";
+  if (question_ == nullptr) question_ = Ask(options_);
+  deadline_ = now + kBetweenLooks;
+  if (question_ != nullptr && !question_->HasEnded()) return "";
+  const std::string refusal =
+      question_ == nullptr ? ""
+                           : RefusalOf(question_.get(), std::chrono::milliseconds(0), options_);
+  question_.reset();
+  patience_ *= 2;
+  deadline_ = now + patience_;
+  return refusal;
+}
+
+std::string NodesOfJob::AskAtOnce() const {
+  const std::unique_ptr<CommandOutput> question = Ask(options_);
+  return question == nullptr ? "" : RefusalOf(question.get(), kPatienceWithSlurm, options_);
+}
+
+}  // namespace launcher
