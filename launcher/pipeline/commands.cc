@@ -123,8 +123,8 @@ std::string MasterAddress(const Settings& settings, const PlannedJob& planned,
                           const Environment& environment) {
   const Plan& plan = planned.plan;
   const NodePlan& first = plan.nodes[static_cast<std::size_t>(plan.ranks[0].node)];
-  return Chosen(settings, environment, "MASTER_ADDR",
-                plan.nodes.size() == 1 ? "127.0.0.1" : first.host);
+  const std::string& known = planned.first_address.empty() ? first.host : planned.first_address;
+  return Chosen(settings, environment, "MASTER_ADDR", plan.nodes.size() == 1 ? "127.0.0.1" : known);
 }
 
 std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& settings,
@@ -161,6 +161,7 @@ std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& s
   job.srun_arguments = settings.srun_arguments;
   job.mpi_type = launch.choice.mpi_type;
   job.hosts_of_job = planned.hosts_of_job;
+  job.has_other_host_names = planned.has_other_host_names;
   job.in_step = planned.in_step;
   job.has_lost_nodes = planned.has_lost_nodes;
   job.mpirun = launch.mpirun;

@@ -17,7 +17,8 @@
 namespace launcher {
 
 // What MASTER_ADDR of the ranks will be: what -x or the site file sets, else what the user has set,
-// else 127.0.0.1 on a single node, else the host of rank 0.  Pure.
+// else 127.0.0.1 on a single node, else the host of rank 0, or its
+// address where nothing but Slurm knows that name.  Pure.
 std::string MasterAddress(const Settings& settings, const PlannedJob& planned,
                           const Environment& environment);
 

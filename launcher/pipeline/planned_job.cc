@@ -29,6 +29,7 @@
 #include "launcher/topology/driver_gpus.h"
 #include "launcher/topology/fingerprint.h"
 #include "launcher/topology/hwloc_topology.h"
+#include "rankfile/host_name.h"
 #include "support/counted.h"
 
 namespace launcher {
@@ -196,6 +197,19 @@ void ChooseNodes(const Options& options, const Settings& settings,
   if (spare > 0) allocation->ranks.reset();  // now as many as the slots of the nodes that are left
 }
 
+// Finds out whether the nodes have other host names.  On a node whose host name is that of Slurm
+// the others are taken to be named so as well, and nothing is looked up.
+void LookForHostNames(const Environment& environment, PlannedJob* planned) {
+  const Plan& plan = planned->plan;
+  const std::string own = ValueOr(environment, "SLURMD_NODENAME", "");
+  const bool are_host_names = !own.empty() && rankfile::SameHost(own, HostName());
+  if (planned->job_id.empty() || !planned->has_remote_ranks || are_host_names) return;
+  const std::string& first = plan.nodes[static_cast<std::size_t>(plan.ranks[0].node)].host;
+  planned->has_other_host_names = !IsKnownName(own.empty() ? first : own);
+  if (planned->has_other_host_names)
+    planned->first_address = AskSlurmForAddress(first, environment);
+}
+
 }  // namespace
 
 PlannedJob PlanJob(const Options& options, const Settings& settings, const Environment& environment,
@@ -230,6 +244,7 @@ PlannedJob PlanJob(const Options& options, const Settings& settings, const Envir
   for (const NodePlan& node : planned.plan.nodes) {
     if (!IsThisMachine(node.host, environment)) planned.has_remote_ranks = true;
   }
+  LookForHostNames(environment, &planned);
   return planned;
 }
 

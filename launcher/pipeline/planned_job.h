@@ -31,6 +31,10 @@ struct PlannedJob {
   int restart_count = 0;      // which the ranks are told; the caller sets it
   std::string job_id;         // of Slurm; "" also where the user has named hosts outside the job
   std::string rankfile_text;  // of --rankfile with the names of Slurm, if it has others; else ""
+  // The names of the nodes are Slurm's alone (NodeName=gpu1 NodeHostname=x7): neither what nodes
+  // call themselves nor known to a name server.
+  bool has_other_host_names = false;
+  std::string first_address;      // of rank 0's node, where has_other_host_names; else ""
   bool has_remote_ranks = false;  // some rank is not on this machine
 };
 

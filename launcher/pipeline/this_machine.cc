@@ -78,6 +78,8 @@ std::string HostName() {
   return rankfile::IsHostName(name) ? name : "localhost";
 }
 
+bool IsKnownName(const std::string& host) { return LookUp(host, 0) != nullptr; }
+
 bool IsThisMachine(const std::string& host, const Environment& environment) {
   if (host == HostName()) return true;  // though it may look like an address
   sockaddr_in address = {};

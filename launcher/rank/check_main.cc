@@ -135,7 +135,8 @@ void Run(int argc, char** argv) {
   const Identity identity = ReadIdentity(environment, job.spawner, job.pmi, arguments.rank);
   std::array<char, HOST_NAME_MAX + 1> kernel_name = {};
   gethostname(kernel_name.data(), kernel_name.size() - 1);
-  const RankPlan& own = FindOwnPlan(job, identity, environment, kernel_name.data());
+  const std::string host_name = kernel_name.data();
+  const RankPlan& own = FindOwnPlan(job, identity, environment, host_name);
   try {
     if (job.check && job.spawner != "local") CheckGpusOfNode(job.plan, own, environment);
     const auto granted = environment.find("SLURM_STEP_GPUS");

@@ -3,10 +3,13 @@
 #include "launcher/slurm/complete_allocation.h"
 
 #include <algorithm>
+#include <numeric>
+#include <vector>
 
 #include "launcher/base/error.h"
 #include "launcher/slurm/job_detail.h"
 #include "launcher/slurm/scontrol.h"
+#include "launcher/slurm/slurm_gpus.h"
 
 namespace launcher {
 namespace {
@@ -15,6 +18,19 @@ namespace {
   throw LaunchError(EX_CONFIG, "job " + job_id + " is over (" + state +
                                    "): leave this shell, or unset its SLURM_ variables: unset "
                                    "\"${!SLURM_@}\"");
+}
+
+// Gives each node the tasks that its GPUs are for, where these are as many as the job has.
+void PutTasksWhereGpusAre(int gpus_per_task, Allocation* allocation) {
+  std::vector<int> slots;
+  int tasks = 0;
+  for (const AllocatedNode& node : allocation->nodes) {
+    if (!node.slots || *node.gpus == 0 || *node.gpus % gpus_per_task != 0) return;
+    slots.push_back(*node.gpus / gpus_per_task);
+    tasks += *node.slots;
+  }
+  if (std::accumulate(slots.begin(), slots.end(), 0) != tasks) return;
+  for (std::size_t i = 0; i < slots.size(); ++i) allocation->nodes[i].slots = slots[i];
 }
 
 }  // namespace
@@ -33,6 +49,8 @@ void AskSlurmForGpus(const Environment& environment, Allocation* allocation) {
   const std::string state = StateOfEndedJob(answer.text, allocation->job_id);
   if (!state.empty()) RefuseEndedJob(allocation->job_id, state);
   ApplyJobDetail(ParseJobDetail(answer.text, allocation->job_id), allocation);
+  const int gpus_per_task = GpusPerTask(environment).value_or(0);
+  if (gpus_per_task > 0) PutTasksWhereGpusAre(gpus_per_task, allocation);
 }
 
 void LookForForgottenGpus(const Environment& environment, Allocation* allocation) {
@@ -57,6 +75,11 @@ void LookWhatACpuIs(int threads, int threads_per_core, const Environment& enviro
       RunScontrol({"show", "node", allocation->nodes.front().host}, environment);
   allocation->cpus_are_cores =
       answer.is_ok && CpusOfANode(answer.text) == threads / threads_per_core;
+}
+
+std::string AskSlurmForAddress(const std::string& host, const Environment& environment) {
+  const ScontrolAnswer answer = RunScontrol({"show", "node", host}, environment);
+  return answer.is_ok ? AddressOfANode(answer.text) : "";
 }
 
 }  // namespace launcher

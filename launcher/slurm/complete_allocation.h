@@ -25,4 +25,7 @@ void LookForForgottenGpus(const Environment& environment, Allocation* allocation
 void LookWhatACpuIs(int threads, int threads_per_core, const Environment& environment,
                     Allocation* allocation);
 
+// The address of a node, as Slurm has it; "" where scontrol does not say it.
+std::string AskSlurmForAddress(const std::string& host, const Environment& environment);
+
 }  // namespace launcher

@@ -133,6 +133,15 @@ int CpusOfANode(const std::string& text) {
   return 0;
 }
 
+std::string AddressOfANode(const std::string& text) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const std::string address = WordAfter(line, "NodeAddr=");
+    if (!address.empty()) return address;
+  }
+  return "";
+}
+
 int MostGpusOfANode(const std::string& text) {
   int most = 0;
   std::istringstream lines(text);

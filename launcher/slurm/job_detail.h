@@ -41,6 +41,10 @@ void ApplyJobDetail(const std::map<std::string, NodeGrant>& grants, Allocation* 
 // CPULoad=0.10"; 0 where no line says it.
 int CpusOfANode(const std::string& text);
 
+// Where Slurm finds a node, from a line such as "   NodeAddr=10.1.2.3 NodeHostName=x7
+// Version=24.11.5"; "" where no line says it.
+std::string AddressOfANode(const std::string& text);
+
 // The most GPUs that a node has, from lines such as "   Gres=gpu:v100:4(S:0-1)".  Lines that cannot
 // be read are ignored.
 int MostGpusOfANode(const std::string& text);

@@ -143,6 +143,10 @@ std::string ApplyTotal(const Found& total, const AllocatedNode* here,
       ++unknown_count;
     }
   }
+  // The job has whole nodes (OverSubscribe=EXCLUSIVE), whatever it asked for.
+  if (here != nullptr && here->gpus.value_or(0) > total.count) {
+    return total.text + ", but " + here->host + " alone has " + std::to_string(*here->gpus);
+  }
   const std::string node_text = std::to_string(nodes->size()) + " nodes";
   const std::string hint = "write --gpus-per-node=N instead of --gpus in the sbatch line";
   if (unknown_count == 0 ? known != total.count : known > total.count) {
@@ -158,16 +162,40 @@ std::string ApplyTotal(const Found& total, const AllocatedNode* here,
   return "";
 }
 
+// Why the GPUs that belong to tasks need not be where `nodes` have their slots; "" where they are.
+// Slurm 22.05 gives a job of --nodes=2 --ntasks=4 --gpus-per-task=1 one GPU on one node and three
+// on the other where others use the rest, and SLURM_TASKS_PER_NODE=2(x2) all the same.
+std::string MaySpreadOtherwise(const Environment& environment, const std::string& suffix,
+                               const std::vector<AllocatedNode>& nodes, bool is_here_as_said) {
+  Unreadable unreadable;
+  const auto per_task = FindGpusPerTask(environment, suffix, &unreadable);
+  const bool is_said = !per_task || nodes.size() < 2 || (nodes.size() == 2 && is_here_as_said) ||
+                       FindVariable(environment, "SLURM_GPUS_PER_NODE" + suffix) ||
+                       FindVariable(environment, "SLURM_NTASKS_PER_NODE" + suffix);
+  return is_said ? "" : per_task->text + " does not say how many GPUs each node has";
+}
+
 }  // namespace
+
+std::optional<int> GpusPerTask(const Environment& environment) {
+  Unreadable unreadable;
+  const auto found = FindGpusPerTask(environment, "", &unreadable);
+  return found ? std::optional<int>(found->count) : std::nullopt;
+}
 
 std::string ReadGpus(const Environment& environment, const std::string& suffix,
                      std::vector<AllocatedNode>* nodes) {
   Unreadable unreadable;
   const std::optional<Found> everywhere = ReadEverywhere(environment, suffix, nodes, &unreadable);
   AllocatedNode* here = FindHere(environment, suffix, nodes);
-  if (here != nullptr) {
+  std::string spread;
+  if (here == nullptr) {
+    spread = MaySpreadOtherwise(environment, suffix, *nodes, false);
+  } else {
     HereGrant grant = ReadHere(environment, &unreadable);
-    if (grant.gpus && here->gpus && *here->gpus != grant.gpus->count) {
+    const bool is_as_said = grant.gpus && here->gpus && *here->gpus == grant.gpus->count;
+    spread = MaySpreadOtherwise(environment, suffix, *nodes, is_as_said);
+    if (grant.gpus && here->gpus && !is_as_said && spread.empty()) {
       Contradict(grant.gpus->text + " on " + here->host,
                  everywhere->text + " (" + std::to_string(*here->gpus) + " GPUs there)",
                  "submit again with #SBATCH --gpus-per-node=" + std::to_string(*here->gpus));
@@ -176,7 +204,7 @@ std::string ReadGpus(const Environment& environment, const std::string& suffix,
     here->gpu_indices = std::move(grant.indices);
   }
   const std::optional<Found> total = FindGpuCount(environment, "SLURM_GPUS" + suffix, &unreadable);
-  const std::string unclear = total ? ApplyTotal(*total, here, nodes) : "";
+  const std::string unclear = total && spread.empty() ? ApplyTotal(*total, here, nodes) : spread;
   for (const AllocatedNode& node : *nodes) {
     if (node.gpus && *node.gpus > kMaxGpusPerNode) {
       throw LaunchError(EX_CONFIG, node.host + " would have " + std::to_string(*node.gpus) +

@@ -4,6 +4,7 @@
 
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,5 +19,8 @@ namespace launcher {
 // (Allocation::gpus_unclear). Throws as ReadSlurmAllocation does.
 std::string ReadGpus(const Environment& environment, const std::string& suffix,
                      std::vector<AllocatedNode>* nodes);
+
+// How many GPUs a task of the job has (--gpus-per-task); nullopt where no variable says it.
+std::optional<int> GpusPerTask(const Environment& environment);
 
 }  // namespace launcher

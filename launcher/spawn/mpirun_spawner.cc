@@ -17,6 +17,16 @@
 namespace launcher {
 namespace {
 
+// What mpirun makes of its environment: without the name of its node by which it knows that node
+// it takes itself to be on another machine, and starts a daemon on this one as well.
+Environment SeenByMpirun(const Job& job) {
+  Environment environment = job.environment;
+  if (job.has_other_host_names) {
+    for (const char* name : {"SLURMD_NODENAME", "SLURM_GPUS_ON_NODE"}) environment.erase(name);
+  }
+  return environment;
+}
+
 // The nodes of the plan: in a job of Slurm in the order of the job, otherwise in that of the plan.
 std::vector<int> NodesInJobOrder(const Job& job) {
   std::vector<int> nodes(job.plan.nodes.size());
@@ -34,7 +44,7 @@ std::vector<int> NodesInJobOrder(const Job& job) {
 // it runs on before the others.
 std::vector<int> NodesInMpirunOrder(const Job& job) {
   std::vector<int> nodes = NodesInJobOrder(job);
-  const std::string here = job.in_slurm ? ValueOr(job.environment, "SLURMD_NODENAME", "") : "";
+  const std::string here = job.in_slurm ? ValueOr(SeenByMpirun(job), "SLURMD_NODENAME", "") : "";
   std::ranges::stable_partition(
       nodes, [&](int node) { return job.plan.nodes[static_cast<std::size_t>(node)].host == here; });
   return nodes;
@@ -193,7 +203,7 @@ std::vector<ChildCommand> MakeMpirunCommands(const Job& job) {
   };
   SlurmForMpirun slurm;
   if (job.in_slurm) {
-    slurm = MakeSlurmForMpirun(SlotsOf(job), job.hosts_of_job.size(), job.environment,
+    slurm = MakeSlurmForMpirun(SlotsOf(job), job.hosts_of_job.size(), SeenByMpirun(job),
                                job.mpi_runtime, job.mpi_arguments);
     append({kEnv});
     for (const std::string& name : slurm.hidden) append({"-u", name});

@@ -38,6 +38,7 @@ std::optional<int> RestOfTotal(const std::vector<HostSlots>& hosts,
   if (!total || !here || count("SLURM_JOB_NUM_NODES") != static_cast<int>(hosts.size())) {
     return std::nullopt;
   }
+  if (*here > *total) return std::nullopt;  // the job has whole nodes, whatever it asked for
   return *total - *here;
 }
 

@@ -42,7 +42,9 @@ struct Job {
 
   // For mpirun only.
   std::vector<std::string> hosts_of_job;  // in the order of Slurm, whether or not they run ranks
-  std::string mpirun;                     // path
+  // The nodes have other host names than these: mpirun does not know that it runs on one of them.
+  bool has_other_host_names = false;
+  std::string mpirun;  // path
   MpiRuntime mpi_runtime = MpiRuntime::kOrte;
   std::vector<std::string> mpi_arguments;  // from the site file, --mpiarg and --tcp
   std::string rankfile;                    // that of the user, or ""

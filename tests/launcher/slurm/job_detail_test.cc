@@ -39,6 +39,13 @@ TEST(JobDetail, ReadsUnevenGpus) {
   EXPECT_THAT(grants.at("n2").gpu_indices, ElementsAre(0, 1));
 }
 
+TEST(JobDetail, ReadsTheAddressOfANode) {
+  EXPECT_EQ(AddressOfANode("NodeName=n1 Arch=x86_64\n   NodeAddr=10.1.2.3 NodeHostName=x7 "
+                           "Version=24.11.5\n"),
+            "10.1.2.3");
+  EXPECT_EQ(AddressOfANode("Node n1 not found\n"), "");
+}
+
 TEST(JobDetail, ReadsALineForSeveralNodes) {
   const auto grants = Parse("     Nodes=n[1-3,7] CPU_IDs=0-3 Mem=400 GRES=gpu:v100:2(IDX:1,3)\n");
   ASSERT_EQ(grants.size(), 4U);

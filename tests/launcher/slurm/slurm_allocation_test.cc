@@ -145,8 +145,8 @@ TEST(SlurmAllocation, RefusesGpuCountsThatContradict) {
 TEST(SlurmAllocation, SplitsATotalOfGpusOnlyWhereThereIsOneWay) {
   EXPECT_EQ(Read(BatchWith({{"SLURM_GPUS", "7"}})).nodes[1].gpus, 3);
   EXPECT_EQ(Read(BatchWith({{"SLURM_GPUS", "4"}})).nodes[1].gpus, 0);
-  EXPECT_THAT(Refusal(BatchWith({{"SLURM_GPUS", "3"}})),
-              AllOf(HasSubstr("SLURM_GPUS=3"), HasSubstr("--gpus-per-node")));
+  EXPECT_EQ(Read(BatchWith({{"SLURM_GPUS", "3"}})).gpus_unclear,
+            "SLURM_GPUS=3, but n1 alone has 4");  // whole nodes
   EXPECT_THAT(Refusal(BatchWith({{"SLURM_GPUS", "6"}, {"SLURM_GPUS_PER_NODE", "4"}})),
               AllOf(HasSubstr("SLURM_GPUS=6"), HasSubstr("8 GPUs")));
   const Environment three = {{"SLURM_JOB_NODELIST", "n[1-3]"},
@@ -162,6 +162,27 @@ TEST(SlurmAllocation, SplitsATotalOfGpusOnlyWhereThereIsOneWay) {
   even["SLURM_GPUS"] = "12";
   EXPECT_FALSE(Read(even).nodes[2].gpus);
   EXPECT_EQ(Read(even).gpus_unclear, "");
+}
+
+TEST(SlurmAllocation, AsksSlurmWhereGpusOfTasksMayBeSpreadOtherwise) {
+  const Environment tasks = {
+      {"SLURM_NTASKS", "4"}, {"SLURM_TASKS_PER_NODE", "2(x2)"}, {"SLURM_GPUS_PER_TASK", "1"}};
+  const std::string unclear = "SLURM_GPUS_PER_TASK=1 does not say how many GPUs each node has";
+  EXPECT_EQ(Read(BatchWith(tasks)).gpus_unclear, unclear);  // n1 has 4
+  Environment as_said = BatchWith(tasks);
+  as_said["SLURM_GPUS_PER_TASK"] = "2";  // n2 then has the other 4
+  EXPECT_EQ(Read(as_said).gpus_unclear, "");
+  as_said.erase("SLURMD_NODENAME");  // in the shell of salloc nothing tells
+  for (const char* name : {"SLURM_GPUS_ON_NODE", "SLURM_JOB_GPUS", "CUDA_VISIBLE_DEVICES"}) {
+    as_said.erase(name);
+  }
+  EXPECT_THAT(Read(as_said).gpus_unclear, HasSubstr("SLURM_GPUS_PER_TASK=2 does not say"));
+  as_said["SLURM_NTASKS_PER_NODE"] = "2";  // by which Slurm goes
+  EXPECT_EQ(Read(as_said).gpus_unclear, "");
+  Environment contradiction = BatchWith(tasks);
+  contradiction["SLURM_NTASKS_PER_NODE"] = "2";
+  EXPECT_THAT(Refusal(contradiction),
+              HasSubstr("SLURM_GPUS_ON_NODE=4 on n1 contradicts SLURM_GPUS_PER_TASK=1"));
 }
 
 TEST(SlurmAllocation, SaysThatOnlySlurmKnowsTheGpusOfSallocAndOfOtherComponents) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hosts that differ in their domain alone, as mpirun is told of them.
+// Hosts whose names are not as mpirun takes them to be: they differ in their domain alone, or are
+// not the host names of the nodes.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -49,6 +50,21 @@ TEST(MpirunHosts, ThatDifferInTheirDomainAloneAreSaidToDiffer) {
     EXPECT_THAT(error.what(),
                 HasSubstr("takes worker.a.example and worker.b.example for one host"));
   }
+}
+
+TEST(MpirunHosts, ThatAreCalledOtherwiseGetADaemonOnThisNodeAsWell) {
+  using ::testing::HasSubstr;
+  Job job = JobOnTwoHosts("n1", "n2");
+  for (NodePlan& node : job.plan.nodes) node.gpus = 2;
+  job.in_slurm = true;
+  job.hosts_of_job = {"n1", "n2", "n3"};
+  job.environment = {{"SLURMD_NODENAME", "n1"},
+                     {"SLURM_GPUS_ON_NODE", "2"},
+                     {"SLURM_GPUS", "6"},
+                     {"SLURM_JOB_NUM_NODES", "3"}};
+  EXPECT_THAT(LineOf(job), HasSubstr("--nodelist=n2 --gpus-per-node=2'"));
+  job.has_other_host_names = true;
+  EXPECT_THAT(LineOf(job), HasSubstr("--nodelist=n[1-2] --gpus-per-node=2'"));
 }
 
 }  // namespace

@@ -50,6 +50,10 @@ TEST(SlurmForMpirun, GivesDaemonsTheGpusOfTheirNodes) {
   EXPECT_EQ(Arguments({{"n1", 4, 4}, {"n2", 4, 4}, {"n3", 4, 4}}, kOnN1), "--gpus-per-node=4");
   EXPECT_EQ(Arguments({{"n1", 4, 4}, {"n2", 2, 2}, {"n3", 2, 2}}, kOnN1), "--gpus-per-node=2");
   EXPECT_EQ(Arguments({{"n1", 4, 4}, {"n2", 2, 2}, {"n3", 1, 1}}, kOnN1), "--gpus=3");
+  // Whole nodes by --gpus=3.
+  EXPECT_EQ(Arguments({{"n1", 4, 4}, {"n2", 4, 4}},
+                      OnN1With({{"SLURM_GPUS", "3"}, {"SLURM_JOB_NUM_NODES", "2"}})),
+            "--gpus-per-node=4");
   // In the shell of salloc no node is this one.
   EXPECT_EQ(Arguments({{"n1", 4, 4}, {"n2", 2, 2}}, {}), "--gpus=6");
 }
