@@ -131,7 +131,7 @@ yields() { # RANKS LAUNCHER
   local -a names=(FOO.BAR foo-bar 'BASH_FUNC_x%%' 1X PLAIN G.IVEN)
   search_path=$PATH
   run --separate-stderr env FOO.BAR=1 foo-bar=2 'BASH_FUNC_x%%=() {  echo "a b"
-}' 1X=4 PLAIN=5 "$ddlrun" -H "$(hostname):1,n2:1" --mpiarg "--mca plm_rsh_agent $PWD/agent" -x G.IVEN=6 -x foo-bar python3 show.py "${names[@]}"
+}' 1X=4 PLAIN=5 "$ddlrun" -H 127.0.0.1:1,n2:1 --mpiarg "--mca plm_rsh_agent $PWD/agent" -x G.IVEN=6 -x foo-bar python3 show.py "${names[@]}"
   echo "$output $stderr"
   [ "$status" -eq 0 ]
   local rank

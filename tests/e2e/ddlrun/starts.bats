@@ -106,9 +106,9 @@ of_srun() {
 
 @test "a node of mpirun that lacks the directory is named; one that the user chooses is not looked for" {
   require_mpirun
-  unshare -rm true 2> /dev/null || skip "no mount namespace can be made here"
+  unshare -rmu true 2> /dev/null || skip "no mount namespace can be made here"
   # The other node has another file system where the project is.
-  printf '#!/bin/sh\nmkdir -p "$TMPDIR/$1"\nexport TMPDIR="$TMPDIR/$1" HOME=/\nshift\nexec unshare -rm sh -c "mount -t tmpfs none %s && $*"\n' \
+  printf '#!/bin/sh\nmkdir -p "$TMPDIR/$1"\nexport TMPDIR="$TMPDIR/$1" HOME=/\nshift\nexec unshare -rmu sh -c "hostname n2 && mount -t tmpfs none %s && $*"\n' \
     "$PWD/parent" > agent
   chmod +x agent
   mkdir -p parent/project
@@ -180,7 +180,7 @@ gives_up() {
 
 @test "a node without ddlrun is no failure of a rank" {
   require_mpirun
-  unshare -rm true 2> /dev/null || skip "no mount namespace can be made here"
+  unshare -rmu true 2> /dev/null || skip "no mount namespace can be made here"
   # On the other node another file system is where the shim is.
   printf '#!/bin/sh\nmkdir -p "$TMPDIR/$1"\nexport TMPDIR="$TMPDIR/$1"\nshift\nexec unshare -rm sh -c "mount -t tmpfs none %s && $*"\n' \
     "$DDLRUN_BUILD/libexec" > agent
