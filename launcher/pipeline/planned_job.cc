@@ -252,11 +252,9 @@ std::map<std::string, std::string> FilesOf(const PlannedJob& planned) {
   std::map<std::string, std::string> files = Taskfiles(planned.plan);
   files[kHostfileName] = HostfileText(planned.plan);
   files[kPlanFileName] = PlanAsJson(planned.plan);
-  // A rankfile names cores, which are known only where a node was seen.
-  if (!planned.topologies.empty()) {
-    files[kRankfileName] = RankfileText(planned.plan, planned.topologies);
-  }
-  if (!planned.rankfile_text.empty()) files[kRankfileName] = planned.rankfile_text;
+  files[kRankfileName] = planned.rankfile_text.empty()
+                             ? RankfileText(planned.plan, planned.topologies)
+                             : planned.rankfile_text;
   return files;
 }
 

@@ -28,11 +28,6 @@ rankfile::Placement ToPlacement(const Plan& plan) {
 }
 
 const NodeTopology& TopologyOf(const NodePlan& node, const std::vector<NodeTopology>& topologies) {
-  if (topologies.empty()) {
-    throw LaunchError(EX_CONFIG, node.host +
-                                     ": a rankfile needs the cores of the node, which are not "
-                                     "known here: start ddlrun on a node of the job");
-  }
   return topologies[topologies.size() == 1 ? 0 : node.allocated_node];
 }
 
@@ -70,6 +65,10 @@ std::string FormatTable(const std::vector<std::vector<std::string>>& rows) {
 std::string RankfileText(const Plan& plan, const std::vector<NodeTopology>& topologies) {
   rankfile::Placement placement = ToPlacement(plan);
   for (const RankPlan& rank : plan.ranks) {
+    if (topologies.empty()) {
+      placement.ranks[rank.rank].cores = {rankfile::CoreRange{}};
+      continue;
+    }
     const NodeTopology& node = TopologyOf(plan.nodes[rank.node], topologies);
     std::vector<rankfile::CoreRange> cores;
     for (const int core : rank.cores) cores.push_back(ToRange(node.cores[core]));

@@ -16,9 +16,10 @@ namespace launcher {
 
 // A rankfile of Open MPI with a line per rank, "rank 0=host slot=0:0-9": the logical numbers of a
 // socket and of cores within it.  A rank that is not bound gets all cores of its node. `topologies`
-// are those that the plan was made from.  Throws LaunchError(EX_CONFIG) when there are none, or
-// when the cores of a rank are so scattered that they do not fit the 63 characters that Open MPI
-// reads.
+// are those that the plan was made from; where there are none, as in the shell of salloc, each rank
+// gets core 0, and mpirun is to take no more from the file than hosts (--bind-to none).  Throws
+// LaunchError(EX_CONFIG) when the cores of a rank are so scattered that they do not fit the 63
+// characters that Open MPI reads.
 std::string RankfileText(const Plan& plan, const std::vector<NodeTopology>& topologies);
 
 // A hostfile of Open MPI with a line per node, "host slots=4".

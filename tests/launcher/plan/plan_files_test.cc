@@ -125,14 +125,9 @@ TEST(PlanFiles, GiveRanksThatAreNotBoundAllCoresOfTheirNode) {
   EXPECT_THAT(text, HasSubstr("1:0-1"));
 }
 
-TEST(PlanFiles, RefuseARankfileWhereCoresAreNotKnown) {
-  try {
-    RankfileText(SummitPlan(), {});
-    FAIL();
-  } catch (const LaunchError& error) {
-    EXPECT_EQ(error.exit_code(), EX_CONFIG);
-    EXPECT_THAT(error.what(), HasSubstr("g28n14: a rankfile needs the cores"));
-  }
+TEST(PlanFiles, NameTheHostAloneInARankfileWhereCoresAreNotKnown) {
+  EXPECT_EQ(RankfileText(MakePlan(MakeAllocation(2, 1, -1), {}, {}), {}),
+            "rank 0=n1     slot=0\nrank 1=n2     slot=0\n");
 }
 
 TEST(PlanFiles, ShowTheSwitchOfEachNodeWhereItIsKnown) {
