@@ -32,15 +32,14 @@ on() {
 }
 
 @test "neighbours share a switch, by srun and by mpirun" {
-  batch job -N4 --gres=gpu:2
-  echo "$output"
-  [ "$status" -eq 0 ]
-  [ "$(ranks)" = "$(on n1 n3 n2 n4)" ]
-  sed -i 's/ddlrun /ddlrun --launcher=mpirun /' job
-  batch job -N4 --gres=gpu:2
-  echo "$output"
-  [ "$status" -eq 0 ]
-  [ "$(ranks)" = "$(on n1 n3 n2 n4)" ]
+  local options
+  for options in '--launcher=srun --pmi=none' --launcher=mpirun; do
+    sed -i "s/ddlrun .*sh -c/ddlrun $options sh -c/" job
+    batch job -N4 --gres=gpu:2
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "$(ranks)" = "$(on n1 n3 n2 n4)" ]
+  done
 }
 
 @test "the node of the batch script and its neighbours are in front, the last ones are left out" {
