@@ -12,7 +12,7 @@ skip_all() {
   return 1
 }
 
-# In setup_file: start_cluster [NODES [GPUS [CPUS]]]; what needs the cluster stands behind has_cluster || return 0.
+# In setup_file: [part=FOLDER] start_cluster [NODES [GPUS [CPUS]]], with all of the build or that folder of it; what needs the cluster stands behind has_cluster || return 0.
 start_cluster() {
   [ "$(id -u)" -eq 0 ] || skip_all "a cluster of namespaces needs root" || return 0
   command -v slurmctld > /dev/null || skip_all "Slurm is not installed" || return 0
@@ -21,7 +21,7 @@ start_cluster() {
   cluster_dir=$(mktemp -d -u /tmp/ddlrun-cluster.XXXXXX)
   # A checkout below /tmp would be hidden by the nodes' own.
   CLUSTER_VISIBLE=$(realpath "$BATS_TEST_DIRNAME/../..") "$BATS_TEST_DIRNAME/cluster" "$cluster_dir" up "$@" || return 1
-  cmake --install "$build" --prefix "$cluster_dir/opt" > "$cluster_dir/log/install.log"
+  cmake --install "$build/${part:-}" --prefix "$cluster_dir/opt" > "$cluster_dir/log/install.log"
   chmod -R a+rX "$cluster_dir/opt"
   # A job of a test that failed must not make the others wait.
   export work=$cluster_dir/home/hpc
