@@ -180,7 +180,7 @@ gives_up() {
 
 @test "a node without ddlrun is no failure of a rank" {
   require_mpirun
-  unshare -rmu true 2> /dev/null || skip "no mount namespace can be made here"
+  unshare -rm true 2> /dev/null || skip "no mount namespace can be made here"
   # On the other node another file system is where the shim is.
   printf '#!/bin/sh\nmkdir -p "$TMPDIR/$1"\nexport TMPDIR="$TMPDIR/$1"\nshift\nexec unshare -rm sh -c "mount -t tmpfs none %s && $*"\n' \
     "$DDLRUN_BUILD/libexec" > agent
