@@ -38,6 +38,7 @@
 #include "trainer/program/run_profile.h"
 #include "trainer/program/setup.h"
 #include "trainer/program/sources.h"
+#include "trainer/program/split_step.h"
 #include "trainer/program/stop_signals.h"
 #include "trainer/program/watch_for_hangs.h"
 #include "trainer/train/loop/trainer.h"
@@ -347,13 +348,14 @@ int Main(const std::vector<std::string>& arguments) {
   std::unique_ptr<SpanRecorder> spans;
   std::unique_ptr<Communicator> communicator;
   try {
-    const ParsedOptions parsed = ParseOptions(arguments);
+    ParsedOptions parsed = ParseOptions(arguments);
     if (!parsed.answer.empty()) {
       std::cout << (parsed.answer == "version" ? VersionText() : parsed.answer) << '\n';
       RequirePrinted();
       return EX_OK;
     }
     rank = ReadRank(EnvironmentVariable);
+    SplitStep(parsed.options, rank.world_size);
     CatchStopSignals();
     const Logger log = MakeLogger(line, rank.rank, "info");
     watch = WatchForHangs(parsed.options, rank, line);
@@ -365,6 +367,8 @@ int Main(const std::vector<std::string>& arguments) {
     const OptionsOfRecipe run = ApplyRecipe(parsed, arguments, communicator->size());
     if (rank.rank == 0) {
       for (const std::string& note : parsed.notes) log->info(note);
+      const std::string step = DescribeStep(parsed.options, rank.world_size);
+      if (!step.empty()) log->info(step);
       for (const std::string& line_of_recipe : run.lines) log->info(line_of_recipe);
     }
     return RunTogether({run.options, rank, *communicator, watch.get(), spans.get(), line, log},

@@ -19,6 +19,9 @@ namespace {
 constexpr double kMaxBatch = 1e12;
 
 std::optional<std::int64_t> GlobalBatchOf(const RunRecord& run) {
+  const auto fixed = FixedGlobalBatch(SettingOf(run.settings, "mode"),
+                                      SettingOf(run.settings, "global_batch_size"));
+  if (fixed) return fixed;
   const auto batch = NumberOf(SettingOf(run.settings, "batch_size"));
   if (!batch || run.ranks == 0 || !(*batch >= 1) || *batch != std::floor(*batch)) {
     return std::nullopt;

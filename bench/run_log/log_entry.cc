@@ -15,6 +15,7 @@ constexpr std::string_view kNvlogStart = ":::NVLOG";
 constexpr std::string_view kKeyEnd = ": ";
 // Beyond what a step has of batches.
 constexpr double kMaxBatches = 1e12;
+constexpr double kMaxImages = 1e12;
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
@@ -215,6 +216,20 @@ std::optional<std::int64_t> BatchesOfStep(std::string_view mode, std::string_vie
 std::optional<std::int64_t> BatchesOfStep(const LogEntry& options) {
   return BatchesOfStep(ValueOf(options, "mode").value_or(""),
                        ValueOf(options, "accumulate").value_or(""));
+}
+
+std::optional<std::int64_t> FixedGlobalBatch(std::string_view mode, std::string_view images) {
+  if (mode == "inference_benchmark") return std::nullopt;
+  const auto number = NumberOf(images);
+  if (!number || !(*number >= 1) || *number > kMaxImages || *number != std::floor(*number)) {
+    return std::nullopt;
+  }
+  return static_cast<std::int64_t>(*number);
+}
+
+std::optional<std::int64_t> FixedGlobalBatch(const LogEntry& options) {
+  return FixedGlobalBatch(ValueOf(options, "mode").value_or(""),
+                          ValueOf(options, "global_batch_size").value_or(""));
 }
 
 std::optional<std::int64_t> MicrosecondsOf(std::string_view line) {

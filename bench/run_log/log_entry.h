@@ -47,6 +47,12 @@ std::optional<std::int64_t> BatchesOfStep(std::string_view mode, std::string_vie
 // By the options in a line of kDllOptions.
 std::optional<std::int64_t> BatchesOfStep(const LogEntry& options);
 
+// The images of all ranks in a step of training, by the options --mode and --global_batch_size;
+// nothing where that was not given, or is no number of images.
+std::optional<std::int64_t> FixedGlobalBatch(std::string_view mode, std::string_view images);
+// By the options in a line of kDllOptions.
+std::optional<std::int64_t> FixedGlobalBatch(const LogEntry& options);
+
 // The first time of the form 2020-07-01 10:00:00.123456 in `line`, as microseconds since 1970 by a
 // clock without time zone; nothing when there is none.  Fractions need not have six digits.
 std::optional<std::int64_t> MicrosecondsOf(std::string_view line);

@@ -43,6 +43,7 @@ void RunSteps::Add(std::string_view line) {
                   "which is no number of this kind");
     }
     batches_ = static_cast<double>(*batches);
+    fixed_ = FixedGlobalBatch(entry);
     return;
   }
   if (entry.kind != EntryKind::kNvlog) return;
@@ -72,6 +73,7 @@ void RunSteps::Add(std::string_view line) {
 }
 
 std::optional<std::int64_t> RunSteps::global_batch() const {
+  if (fixed_) return fixed_;
   if (ranks_ == 0 || batch_ == 0) return std::nullopt;
   const double batch = ranks_ * batch_ * batches_;
   if (batch > kMaxCount) return std::nullopt;

@@ -37,7 +37,8 @@ class RunSteps {
   std::optional<RunStep> open_;  // its speed is not known yet, or its loss
   double ranks_ = 0;
   double batch_ = 0;
-  double batches_ = 1;  // of a rank in a step
+  double batches_ = 1;                 // of a rank in a step
+  std::optional<std::int64_t> fixed_;  // images of a step (--global_batch_size)
 };
 
 }  // namespace bench

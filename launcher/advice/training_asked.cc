@@ -46,6 +46,13 @@ const std::map<std::string, Setter>& Setters() {
                         Name value) { asked.batch = Positive<std::int64_t>(name, value); }},
       {"accumulate", [](TrainingAsked& asked, Name name,
                         Name value) { asked.accumulate = Positive<std::int64_t>(name, value); }},
+      {"global_batch_size",
+       [](TrainingAsked&, Name, Name) {
+         throw LaunchError(
+             EX_USAGE,
+             "--advise shows what more nodes make of a --batch_size of each rank: give "
+             "that in place of --global_batch_size");
+       }},
       {"num_iter", [](TrainingAsked& asked, Name name,
                       Name value) { asked.num_iter = Positive<double>(name, value); }},
       {"lr_init", [](TrainingAsked& asked, Name name,

@@ -107,7 +107,9 @@ class RecordSource : public Source {
 
 RecordSource::RecordSource(const RecordSourceOptions& options)
     : options_(options),
-      global_batch_{options.batch_size, options.world_size},
+      global_batch_{options.batch_size, options.world_size,
+                    options.training ? options.accumulate : 1,
+                    options.training ? options.short_ranks : 0},
       data_(options.data_dir, options.data_idx_dir, options.split, options.threads,
             {options.rank, options.world_size}, {.dir = options.scan_cache_dir},
             options.record_cache),
@@ -180,8 +182,8 @@ BatchRange RecordSource::RangeOf(std::int64_t step) const {
   if (!options_.training) {
     return EvaluationRange(step, global_batch_, options_.rank, data_.records());
   }
-  const std::int64_t step_sample = start_.At(step, global_batch_.images()).sample;
-  return TrainingRange(step_sample, options_.batch_size, options_.rank);
+  return TrainingRange(FirstOfRound(start_, step, global_batch_, options_.rank),
+                       options_.batch_size, options_.rank);
 }
 
 // None is in places of an evaluation that are behind its last image.

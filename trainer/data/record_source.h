@@ -47,8 +47,11 @@ struct RecordSourceOptions {
   RecordCacheOptions record_cache;  // records that are kept on the node
   Split split = Split::kTrain;
   bool training = true;          // endless; false: evaluation, file order, centre crop, ends
-  std::int64_t batch_size = 32;  // images of this rank in a step
-  int image_size = 224;          // pixels, height and width of the output
+  std::int64_t batch_size = 32;  // images of a batch
+  // How many batches ranks take in a step of training (GlobalBatch).
+  std::int64_t accumulate = 1;
+  int short_ranks = 0;
+  int image_size = 224;  // pixels, height and width of the output
   int rank = 0;
   int world_size = 1;
   std::uint64_t seed = 1;             // the same on all ranks

@@ -52,8 +52,17 @@ std::int64_t ShardSampler::Permute(std::int64_t epoch, std::int64_t place) const
   return static_cast<std::int64_t>(value);
 }
 
-BatchRange TrainingRange(std::int64_t step_sample, std::int64_t batch, int rank) {
-  return {step_sample + rank * batch, batch};
+// Ranks that compute fewer batches sit out the last round of a step.
+std::int64_t FirstOfRound(const Position& start, std::int64_t number, const GlobalBatch& batch,
+                          int rank) {
+  const std::int64_t since = number - start.step;
+  const std::int64_t steps = since / batch.batches_of(rank);
+  const std::int64_t rounds = since % batch.batches_of(rank);
+  return start.sample + steps * batch.images() + rounds * batch.world_size * batch.batch_size;
+}
+
+BatchRange TrainingRange(std::int64_t round_sample, std::int64_t batch, int rank) {
+  return {round_sample + rank * batch, batch};
 }
 
 BatchRange EvaluationRange(std::int64_t step, const GlobalBatch& batch, int rank,

@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "trainer/data/global_batch.h"
+#include "trainer/data/position.h"
 
 namespace trainer {
 
@@ -39,8 +40,12 @@ struct BatchRange {
   std::int64_t valid;         // evaluation: places below this are images, the others are nothing
 };
 
-// Training: all of the batch is valid.  `step_sample`: the first of all ranks in the step.
-BatchRange TrainingRange(std::int64_t step_sample, std::int64_t batch, int rank);
+// Training: the first image that the ranks take with their batch `number`, where the batches of a
+// rank are numbered one after the other and batch `start.step` begins the step at `start`.
+std::int64_t FirstOfRound(const Position& start, std::int64_t number, const GlobalBatch& batch,
+                          int rank);
+// Training: all of the batch is valid.  `round_sample`: the first of all ranks.
+BatchRange TrainingRange(std::int64_t round_sample, std::int64_t batch, int rank);
 // Evaluation of `samples` images.
 BatchRange EvaluationRange(std::int64_t step, const GlobalBatch& batch, int rank,
                            std::int64_t samples);

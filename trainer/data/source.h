@@ -2,7 +2,8 @@
 //
 // Where batches come from: records on disk, or made up.  What a batch holds is a pure function of
 // (seed, position, rank): in the step that begins at sample number k of the run, place p of a rank
-// is sample number k + rank * batch + p, whatever the number of ranks.  So 1 rank with a batch of
+// is sample number k + rank * batch + p, whatever the number of ranks; of several batches in a step
+// each takes the images that follow those of all ranks' batches before.  So 1 rank with a batch of
 // 2B and 2 ranks with B see the same images, augmented alike, and a run goes on where it stopped,
 // with any number of ranks, by naming its position.
 

@@ -43,7 +43,9 @@ class SyntheticSource : public Source {
 
 SyntheticSource::SyntheticSource(const SyntheticSourceOptions& options)
     : options_(options),
-      global_batch_{options.batch_size, options.world_size},
+      global_batch_{options.batch_size, options.world_size,
+                    options.training ? options.accumulate : 1,
+                    options.training ? options.short_ranks : 0},
       image_bytes_(static_cast<std::size_t>(options.image_size) *
                    static_cast<std::size_t>(options.image_size) * 3),
       memory_(static_cast<std::size_t>(options.batch_size), image_bytes_, options.allocate) {
@@ -75,7 +77,7 @@ bool SyntheticSource::Next(HostBatch& batch) {
            .labels = memory_.labels(),
            .valid = valid,
            .step = step_,
-           .sample = TrainingRange(start_.At(step_, global_batch_.images()).sample,
+           .sample = TrainingRange(FirstOfRound(start_, step_, global_batch_, options_.rank),
                                    options_.batch_size, options_.rank)
                          .first_sample};
   ++step_;

@@ -20,8 +20,11 @@
 namespace trainer {
 
 struct SyntheticSourceOptions {
-  std::int64_t batch_size = 32;  // images of this rank in a step
-  int image_size = 224;          // pixels, height and width
+  std::int64_t batch_size = 32;  // images of a batch
+  // How many batches ranks take in a step of training (GlobalBatch).
+  std::int64_t accumulate = 1;
+  int short_ranks = 0;
+  int image_size = 224;  // pixels, height and width
   int classes = 1000;
   int rank = 0;
   int world_size = 1;

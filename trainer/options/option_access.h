@@ -109,6 +109,12 @@ support::Option Between(const OptionRow& row, Options& options) {
       NeedsNumber("a number from " + std::to_string(kMin) + " to " + std::to_string(kMax), fits));
 }
 
+// The same; 0 where it is not given.
+template <int kMin, int kMax, auto... kPath>
+support::Option BetweenIfGiven(const OptionRow& row, Options& options) {
+  return WithDefault(Between<kMin, kMax, kPath...>(row, options), "");
+}
+
 // 0 to 1, both excluded: of a moving average.
 template <auto... kPath>
 support::Option Decay(const OptionRow& row, Options& options) {
@@ -208,6 +214,11 @@ std::string Show(const Options& options) {
 }
 
 template <auto... kPath>
+std::string ShowIfGiven(const Options& options) {
+  return Member<kPath...>(options) == 0 ? "" : Show<kPath...>(options);
+}
+
+template <auto... kPath>
 constexpr OptionAccess With(support::Option (*describe)(const OptionRow&, Options&)) {
   return {describe, Show<kPath...>, std::is_same_v<TypeOf<kPath...>, bool>};
 }
@@ -233,6 +244,9 @@ template <auto... kPath>
 constexpr OptionAccess kPercentOrNever = With<kPath...>(PercentOrNever<kPath...>);
 template <int kMin, int kMax, auto... kPath>
 constexpr OptionAccess kBetween = With<kPath...>(Between<kMin, kMax, kPath...>);
+template <int kMin, int kMax, auto... kPath>
+constexpr OptionAccess kBetweenIfGiven = {BetweenIfGiven<kMin, kMax, kPath...>,
+                                          ShowIfGiven<kPath...>, false};
 template <auto... kPath>
 constexpr OptionAccess kSwitch = With<kPath...>(Switch<kPath...>);
 template <auto... kPath>

@@ -93,12 +93,19 @@ std::vector<OptionRow> RowsBeforeOptimisation() {
        kNvidia, false, kSame, kNamed<kModes, &Options::mode>},
       {"arch", run, "network: resnet50, resnet101 or resnet152 (tests use resnet_tiny)", kNvidia,
        false, kSame, With<&Options::arch>(Arch)},
-      {"batch_size", run, "images that each rank computes together; required, more than 0", kNvidia,
-       false, kSame, kPositive<&Options::batch_size>},
+      {"batch_size", run,
+       "images that each rank computes together; required, more than 0; with --global_batch_size "
+       "the most of them, and not required",
+       kNvidia, false, kSame, kPositive<&Options::batch_size>},
       {"accumulate", run,
        "batches of --batch_size that each rank computes for one update of the weights, 1 to 65536: "
        "a step of training is all of them",
        kOurs, false, kSame, kBetween<1, 65536, &Options::accumulate>},
+      {"global_batch_size", run,
+       "images of all ranks in a step of training, whatever the number of ranks, 1 to 16777216: "
+       "how "
+       "many batches each rank computes for it, of how many images up to --batch_size, follows",
+       kOurs, false, kSame, kBetweenIfGiven<1, 16777216, &Options::global_batch_size>},
       {"num_iter", run, "length of training, in --iter_unit", kNvidia, false, kSame,
        kPositive<&Options::schedule, &ScheduleConfig::num_iter>},
       {"run_iter", run,

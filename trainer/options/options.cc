@@ -144,6 +144,21 @@ void RequireUseOfSchedule(const std::set<std::string>& given, const Options& opt
   }
 }
 
+void RequireUseOfGlobalBatch(const std::set<std::string>& given, const Options& options) {
+  if (options.global_batch_size == 0) return;
+  if (given.contains("--accumulate")) {
+    throw UsageError(
+        "--accumulate follows from --global_batch_size and the number of ranks: leave out one of "
+        "the two");
+  }
+  if (options.reduce_precision == ReducePrecision::k16Bit) {
+    throw UsageError(
+        "--reduce_precision=16bit cannot take what several batches add up, which is in fp32, and "
+        "--global_batch_size makes several of a step where the ranks become fewer: leave out one "
+        "of the two");
+  }
+}
+
 void RequireUseOfRecipe(const Options& options) {
   if (options.recipe == "none" || IsTraining(options.mode)) return;
   throw UsageError("--recipe is for training: --mode=" + NameOf(kModes, options.mode) +
@@ -326,11 +341,13 @@ ParsedOptions ParseOptions(const std::vector<std::string>& arguments) {
   parsed.answer = given.contains("--version") ? "version" : line.answer;
   if (!parsed.answer.empty()) return parsed;
   Translate(given, options);
-  if (options.batch_size == 0 && options.mode != RunMode::kPredict) {
+  if (options.batch_size == 0 && options.global_batch_size == 0 &&
+      options.mode != RunMode::kPredict) {
     throw UsageError(
         "--batch_size is required: images that each rank computes together, for example "
         "--batch_size=256");
   }
+  RequireUseOfGlobalBatch(given, options);
   if (options.mode == RunMode::kPredict && options.to_predict.empty()) {
     throw UsageError("--mode=predict needs an image: --to_predict=FILE");
   }

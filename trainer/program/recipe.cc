@@ -10,7 +10,6 @@
 #include <iterator>
 #include <set>
 
-#include "support/counted.h"
 #include "trainer/core/error.h"
 #include "trainer/options/option_names.h"
 
@@ -56,12 +55,11 @@ void RequireWithin(const Options& options, int ranks, double first, double last)
   if (IsWithin(batch.images(), first, last)) return;
   throw Error(
       EX_USAGE,
-      fmt::format("--recipe={} is published for {:.0f} to {:.0f} images in a step, not {} ({}{} x "
-                  "{}): give another --batch_size, --accumulate or number of ranks, or leave "
-                  "--recipe out and say how to learn yourself",
-                  options.recipe, first, last, batch.images(), support::Counted(ranks, "rank"),
-                  batch.accumulate == 1 ? "" : fmt::format(" x {} batches", batch.accumulate),
-                  batch.batch_size));
+      fmt::format("--recipe={} is published for {:.0f} to {:.0f} images in a step, not {} ({}): "
+                  "give another {}, or leave --recipe out and say how to learn yourself",
+                  options.recipe, first, last, batch.images(), DescribeSplit(batch),
+                  batch.is_fixed ? "--global_batch_size"
+                                 : "--batch_size, --accumulate or number of ranks"));
 }
 
 Recipe OfSgd(const std::string& source, int epochs) {
@@ -195,6 +193,9 @@ OptionsOfRecipe ApplyRecipe(const ParsedOptions& parsed, const std::vector<std::
   all.emplace_back("--recipe=none");  // parsing holds what came of it to all rules
   result.options = ParseOptions(all).options;
   result.options.recipe = asked.recipe;
+  result.options.batch_size = asked.batch_size;
+  result.options.accumulate = asked.accumulate;
+  result.options.short_ranks = asked.short_ranks;
   return result;
 }
 

@@ -26,6 +26,8 @@ std::unique_ptr<Source> SyntheticSource(const Options& options, const launcher::
                                         const SourceParts& parts, bool training) {
   SyntheticSourceOptions synthetic;
   synthetic.batch_size = options.batch_size;
+  synthetic.accumulate = options.accumulate;
+  synthetic.short_ranks = options.short_ranks;
   synthetic.image_size = options.image_size;
   synthetic.classes = options.classes;
   synthetic.rank = rank.rank;
@@ -73,6 +75,8 @@ std::unique_ptr<Source> FileSource(const Options& options, const launcher::RankI
   records.split = training ? Split::kTrain : Split::kValidation;
   records.training = training;
   records.batch_size = options.batch_size;
+  records.accumulate = options.accumulate;
+  records.short_ranks = options.short_ranks;
   records.image_size = options.image_size;
   records.rank = rank.rank;
   records.world_size = rank.world_size;

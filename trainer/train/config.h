@@ -72,9 +72,11 @@ struct TrainConfig {
   // What to do.
   RunMode mode = RunMode::kTrainAndEvaluate;
   std::string arch = "resnet50";
-  std::int64_t batch_size = 0;  // images that a rank computes together; required
+  std::int64_t batch_size = 0;  // images that a rank computes together; required, or the most of
+                                // them where global_batch_size is given (program/split_step.h)
   std::int64_t accumulate = 1;  // batches of a rank in a step of training, which is one update
-  int image_size = 224;         // pixels, height and width
+  std::int64_t global_batch_size = 0;  // images of all ranks in a step of training; 0: not given
+  int image_size = 224;                // pixels, height and width
   int classes = 1000;
   std::int64_t warmup_steps = 50;                 // not measured, in the benchmark modes
   std::vector<std::filesystem::path> to_predict;  // images and folders of them, in kPredict
@@ -130,6 +132,7 @@ struct TrainConfig {
   int display_every = 10;  // steps between NVLOG iterations
 
   // What no option says.
+  int short_ranks = 0;          // of GlobalBatch, in training
   std::string program_version;  // noted in checkpoints
   // Options and data by name, noted in checkpoints: where one has changed since, a run that goes on
   // says so.
@@ -140,7 +143,9 @@ struct TrainConfig {
 
 // Of a step of training, or of an evaluation, where each batch is one.
 inline GlobalBatch GlobalBatchOf(const TrainConfig& config, int world_size) {
-  return {config.batch_size, world_size, IsTraining(config.mode) ? config.accumulate : 1};
+  if (!IsTraining(config.mode)) return {config.batch_size, world_size};
+  return {config.batch_size, world_size, config.accumulate, config.short_ranks,
+          config.global_batch_size > 0};
 }
 
 inline NetworkSpec NetworkSpecOf(const TrainConfig& config) {

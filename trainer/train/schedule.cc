@@ -7,7 +7,6 @@
 #include <numbers>
 #include <string>
 
-#include "support/counted.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
@@ -38,11 +37,10 @@ Schedule MakeSchedule(const ScheduleConfig& config, std::int64_t samples, const 
     throw Error(
         EX_CONFIG,
         "the " + std::string(set) + " set has " + std::to_string(samples) +
-            " images, less than one step of " + support::Counted(batch.world_size, "rank") + " x " +
-            (batch.accumulate == 1 ? "" : std::to_string(batch.accumulate) + " batches x ") +
-            std::to_string(batch.batch_size) + ": give a smaller " +
-            (batch.accumulate == 1 ? "" : "--accumulate or ") +
-            "--batch_size or start fewer ranks");
+            " images, less than one step of " + DescribeSplit(batch) + ": give a smaller " +
+            (batch.is_fixed          ? "--global_batch_size"
+             : batch.accumulate == 1 ? "--batch_size or start fewer ranks"
+                                     : "--accumulate or --batch_size or start fewer ranks"));
   }
   constexpr std::int64_t kMostSteps = 1'000'000'000'000;
   const std::int64_t unit =

@@ -119,6 +119,7 @@ void SpeedMeter::AddOptions(std::string_view line) {
                                          "', which is no number of batches");
   }
   batches_ = *batches;
+  fixed_ = FixedGlobalBatch(entry);
 }
 
 std::optional<double> SpeedMeter::Speed() const {
@@ -129,7 +130,7 @@ std::optional<double> SpeedMeter::Speed() const {
   const double seconds = static_cast<double>(end_time_ - start_time_) / 1e6;
   if (seconds <= 0) return std::nullopt;
   const double seconds_per_step = seconds / (needed() - first() - 1);
-  const double global_batch = static_cast<double>(batch_) * static_cast<double>(batches_);
+  const auto global_batch = static_cast<double>(fixed_.value_or(batch_ * batches_));
   return NumpyRound(global_batch / seconds_per_step);
 }
 

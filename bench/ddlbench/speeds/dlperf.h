@@ -64,7 +64,8 @@ class SpeedMeter {
 
   const SpeedWindow window_;
   const std::int64_t batch_;
-  std::int64_t batches_ = 1;  // of a step; kTime
+  std::int64_t batches_ = 1;           // of a step; kTime
+  std::optional<std::int64_t> fixed_;  // images of a step, where the options say so; kTime
   int lines_ = 0;
   std::vector<double> speeds_;   // kRate
   std::int64_t start_time_ = 0;  // microseconds; kTime

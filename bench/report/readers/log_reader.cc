@@ -101,6 +101,9 @@ class Reader {
     if (entry.kind == EntryKind::kDllOptions) {
       BeginLaunch({}, line.number);
       if (const auto mode = ValueOf(entry, "mode")) AddSetting("mode", std::string(*mode));
+      if (const auto images = ValueOf(entry, "global_batch_size")) {
+        AddSetting("global_batch_size", std::string(*images));
+      }
       const std::string batches(ValueOf(entry, "accumulate").value_or("1"));
       if (batches != BatchesIn(run_.settings)) {
         BeginAnewIfOther("accumulate", BatchesIn(run_.settings), batches, line.number);

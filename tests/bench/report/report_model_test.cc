@@ -75,6 +75,11 @@ TEST(MakeReportModel, AStepOfSeveralBatchesTakesTheTimeOfAll) {
       MakeReportModel({RunOf("r", 2, {100}, {{"accumulate", "0"}})}, 0).figures[0].global_batch);
 }
 
+TEST(MakeReportModel, AStepHasTheImagesThatWereAskedFor) {
+  const Settings settings = {{"mode", "train"}, {"accumulate", "3"}, {"global_batch_size", "32"}};
+  EXPECT_EQ(MakeReportModel({RunOf("r", 3, {100}, settings)}, 0).figures[0].global_batch, 32);
+}
+
 TEST(MakeReportModel, GroupsRunsThatWereMadeAlike) {
   const ReportModel model =
       MakeReportModel({RunOf("a/1", 2, {100}, {{"seed", "1"}, {"precision", "fp32"}}),

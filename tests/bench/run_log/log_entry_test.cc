@@ -55,6 +55,14 @@ TEST(ParseLogEntry, ReadsOptionsWhoseValuesMayHaveBlanks) {
   EXPECT_THAT(ParseLogEntry("DLL 2020-07-01 10:00:00.1 - PARAMETER").values, IsEmpty());
 }
 
+TEST(FixedGlobalBatch, IsThatOfATraining) {
+  EXPECT_THAT(FixedGlobalBatch("train", "32"), Optional(32));
+  for (const char* const none : {"", "0", "x", "1.5", "-2", "1e13"}) {
+    EXPECT_EQ(FixedGlobalBatch("train", none), std::nullopt) << none;
+  }
+  EXPECT_EQ(FixedGlobalBatch("inference_benchmark", "32"), std::nullopt);
+}
+
 TEST(BatchesOfStep, AreThoseOfATraining) {
   EXPECT_THAT(BatchesOfStep("train", "4"), Optional(4));
   EXPECT_THAT(BatchesOfStep("", ""), Optional(1));

@@ -63,6 +63,16 @@ TEST(RunSteps, AStepOfSeveralBatchesHasTheImagesOfAll) {
   }
 }
 
+TEST(RunSteps, AStepHasTheImagesThatWereAskedForWhereRanksComputeUnequally) {
+  RunSteps steps;
+  steps.Add(
+      "DLL 2020-07-01 10:00:00.1 - PARAMETER mode : train  batch_size : 4  accumulate : 3  "
+      "global_batch_size : 32 ");
+  steps.Add(Line("Num GPUs: 3"));
+  steps.Add(Line("Per-GPU Batch Size: 4"));
+  EXPECT_THAT(steps.global_batch(), Optional(32));
+}
+
 TEST(RunSteps, AStepIsKnownWhenItsLossHasCome) {
   RunSteps steps;
   steps.Add(Line("iteration: 0"));

@@ -71,6 +71,29 @@ seen() {
   [ "$(seen $checkpoints/step-000000000[59] $checkpoints/step-000000001[48])" = "200x2" ]
 }
 
+@test "fewer and fewer ranks with --global_batch_size, which not all of them divide: each image once, and the steps are the same" {
+  counting
+  local checkpoints=run/checkpoints
+  small+=(--global_batch_size=20)
+  launch 4 5 3 reference
+  said "--global_batch_size=20: 4 ranks x 5"
+  launch 3 5 4 cpu
+  said "--global_batch_size=20: 5 batches of 4 over 3 ranks; 2 compute 2 in a step, the others 1"
+  said "going on from step 3, after 60 of the 200 images of epoch 1: run/checkpoints/step-0000000003"
+  launch 2 5 3 reference
+  said "--global_batch_size=20: 2 ranks x 2 batches x 5"
+  [[ $messages != *"images in a step"* ]]
+  [ "$(seen $checkpoints/step-000000000[37])" = "60x0 140x1" ]
+  [ "$(seen $checkpoints/step-000000000[37] $checkpoints/step-0000000010)" = "200x1" ]
+
+  # A prime number.
+  small=("${small[@]/--global_batch_size=20/--global_batch_size=37}")
+  train 2 --batch_size=16
+  echo "$messages"
+  [ "$status" -eq 78 ]
+  [[ $messages == *"--global_batch_size=37: 2 ranks cannot compute so many images in batches of equal size up to --batch_size=16, but for very small ones: give 36 or 38, or start another number of ranks"* ]]
+}
+
 @test "epochs end where the new batch lets them, a run that has ended stays so, and a shorter one is refused" {
   counting
   small+=(--export_dir=final)

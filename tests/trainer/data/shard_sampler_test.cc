@@ -77,6 +77,29 @@ TEST(ShardSampler, RanksShareTheStepWhateverTheirNumber) {
   }
 }
 
+TEST(ShardSampler, StepsOfAnyBatchesTakeTheImagesThatFollow) {
+  const Position start = {.step = 0, .sample = 40};
+  for (const GlobalBatch& batch : {GlobalBatch{2, 4, 1}, GlobalBatch{2, 2, 2},
+                                   GlobalBatch{2, 3, 2, 2}, GlobalBatch{1, 3, 3, 1}}) {
+    std::vector<int> taken(40 + 24);
+    for (int rank = 0; rank < batch.world_size; ++rank) {
+      const std::int64_t own = batch.batches_of(rank);
+      // As if steps 0 to 9 were over: batches are numbered through the run.
+      const Position first = {.step = 10 * own, .sample = start.sample};
+      for (std::int64_t number = 10 * own; number < 13 * own; ++number) {
+        const std::int64_t round = FirstOfRound(first, number, batch, rank);
+        const BatchRange range = TrainingRange(round, batch.batch_size, rank);
+        EXPECT_EQ((range.first_sample - 40) / 8, number / own - 10) << "the step of the image";
+        for (std::int64_t i = 0; i < range.valid; ++i) {
+          ++taken.at(static_cast<std::size_t>(range.first_sample + i));
+        }
+      }
+    }
+    EXPECT_EQ(std::count(taken.begin(), taken.begin() + 40, 0), 40);
+    EXPECT_EQ(std::count(taken.begin() + 40, taken.end(), 1), 24) << DescribeSplit(batch);
+  }
+}
+
 // Takes `steps` steps from `position` on, as all ranks together, and counts each record in its
 // epoch.  Returns where they end.
 Position TakeSteps(const ShardSampler& sampler, Position position, std::int64_t steps,

@@ -66,12 +66,15 @@ TEST(Accumulate, BatchesTogetherAreOneLargeBatchWhateverTheRanks) {
   const Tensors model = ModelAt(whole.path(), 6);
   const Tensors state = TensorsOf(whole.path() / "state.safetensors");
   struct Split {
-    int ranks, batch, accumulate;
+    int ranks, batch, accumulate, short_ranks = 0;
   };
-  for (const Split split : {Split{1, 4, 2}, Split{1, 2, 4}, Split{2, 2, 2}, Split{2, 1, 4}}) {
+  for (const Split split : {Split{1, 4, 2}, Split{1, 2, 4}, Split{2, 2, 2}, Split{2, 1, 4},
+                            Split{3, 2, 2, 2}, Split{3, 1, 3, 1}, Split{5, 1, 2, 2}}) {
     SCOPED_TRACE(testing::Message() << split.ranks << " ranks, " << split.accumulate);
     const TemporaryFolder folder;
-    RunWith(AccumulatingConfig(folder.path(), split.batch, split.accumulate), split.ranks);
+    TrainConfig config = AccumulatingConfig(folder.path(), split.batch, split.accumulate);
+    config.short_ranks = split.short_ranks;
+    RunWith(config, split.ranks);
     ExpectNearlyEqual(ModelAt(folder.path(), 6), model);
     ExpectNearlyEqual(TensorsOf(folder.path() / "state.safetensors"), state);
     const CheckpointState saved = ReadManifest(CheckpointFolder(folder.path(), 6)).state;
@@ -208,6 +211,29 @@ TEST(Accumulate, AnotherNumberOfBatchesTakesTheImagesThatFollow) {
                     HasSubstr("changed since step 3: images in a step 8 (now 12); "),
                     HasSubstr("changed since step 3: --accumulate 2 (now 3)\n")));
   EXPECT_EQ(ReadManifest(CheckpointFolder(folder.path(), 6)).state.epoch_samples, 60);
+}
+
+// As where nodes are lost: the images of a step, and with batch norm frozen the weights, are as if
+// nothing had been.
+TEST(Accumulate, ARunGoesOnWithFewerRanksAndTheSameStep) {
+  const auto run = [](const TemporaryFolder& folder, const GlobalBatch& batch, std::int64_t steps) {
+    TrainConfig config = AccumulatingConfig(folder.path(), batch.batch_size, batch.accumulate);
+    config.short_ranks = batch.short_ranks;
+    config.dump_state.clear();
+    config.schedule.run_iter = steps;
+    RunRanks(batch.world_size, [&](Communicator& communicator) {
+      std::ostringstream log_text;
+      RunRank(config, communicator, log_text);
+    });
+  };
+  const TemporaryFolder whole;
+  run(whole, {2, 4}, 6);
+  const TemporaryFolder parts;
+  run(parts, {2, 4}, 2);
+  run(parts, {2, 3, 2, 2}, 2);
+  run(parts, {2, 2, 2}, 2);
+  ExpectNearlyEqual(ModelAt(parts.path(), 6), ModelAt(whole.path(), 6));
+  EXPECT_EQ(ReadManifest(CheckpointFolder(parts.path(), 6)).state.epoch_samples, 48);
 }
 
 TEST(Accumulate, RefusesAStepOfMoreImagesThanThereAre) {

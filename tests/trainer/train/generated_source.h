@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "trainer/core/philox.h"
+#include "trainer/data/shard_sampler.h"
 #include "trainer/data/source.h"
 
 namespace trainer {
@@ -23,6 +24,9 @@ struct GeneratedSourceOptions {
   int ranks = 1;
   std::int64_t samples = 64;
   bool training = true;
+  // In training, as GlobalBatch has them.
+  std::int64_t accumulate = 1;
+  int short_ranks = 0;
 };
 
 class GeneratedSource : public Source {
@@ -34,7 +38,10 @@ class GeneratedSource : public Source {
         labels_(static_cast<std::size_t>(options.batch)) {}
 
   std::int64_t samples() const override { return options_.samples; }
-  void Seek(const Position& position) override { position_ = position; }
+  void Seek(const Position& position) override {
+    start_ = position;
+    position_ = position;
+  }
 
   bool Next(HostBatch& batch) override {
     const std::int64_t global_batch = options_.batch * options_.ranks;
@@ -51,6 +58,11 @@ class GeneratedSource : public Source {
     batch.step = position_.step;
     batch.sample = position_.sample + options_.rank * options_.batch;
     position_ = position_.At(position_.step + 1, global_batch);
+    if (options_.training) {
+      const GlobalBatch step = {options_.batch, options_.ranks, options_.accumulate,
+                                options_.short_ranks};
+      position_.sample = FirstOfRound(start_, position_.step, step, options_.rank);
+    }
     return true;
   }
 
@@ -73,6 +85,7 @@ class GeneratedSource : public Source {
   }
 
   const GeneratedSourceOptions options_;
+  Position start_;
   Position position_;
   std::vector<std::uint8_t> pixels_;
   std::vector<std::uint8_t> mirror_;

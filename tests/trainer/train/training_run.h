@@ -52,6 +52,8 @@ inline TrainResult RunRankOn(Backend& backend, const TrainConfig& config,
                              const WriteHook& hook = {}, const std::function<void()>& rest = {}) {
   GeneratedSourceOptions options;
   options.batch = config.batch_size;
+  options.accumulate = config.accumulate;
+  options.short_ranks = config.short_ranks;
   options.classes = config.classes;
   options.rank = communicator.rank();
   options.ranks = communicator.size();

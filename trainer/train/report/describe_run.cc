@@ -30,10 +30,7 @@ std::vector<std::string> DescribeRun(const TrainConfig& config, int ranks, std::
   std::vector<std::string> rows = {
       fmt::format("network           {}, {} classes, {} x {} pixels", config.arch, config.classes,
                   config.image_size, config.image_size),
-      fmt::format("global batch      {} images ({} x {}{})", batch.images(),
-                  support::Counted(ranks, "rank"),
-                  batch.accumulate == 1 ? "" : fmt::format("{} batches x ", batch.accumulate),
-                  config.batch_size),
+      fmt::format("global batch      {} images ({})", batch.images(), DescribeSplit(batch)),
   };
   if (config.mode == RunMode::kEvaluate || config.mode == RunMode::kPredict) {
     rows.push_back(fmt::format("steps             {} for {}", EvaluationSteps(batch, samples),

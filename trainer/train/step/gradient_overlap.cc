@@ -9,18 +9,18 @@
 namespace trainer {
 
 GradientOverlap::GradientOverlap(Backend& backend, Network& network, Communicator& communicator,
-                                 bool in_compute_type, std::int64_t batches,
+                                 bool in_compute_type, UpdateBatches batches,
                                  OptimizerKind optimizer, const GradientBucketBytes& bucket_bytes)
     : backend_(backend),
       network_(network),
       communicator_(communicator),
-      batches_(batches),
+      batches_{batches.own, batches.all > 0 ? batches.all : batches.own * communicator.size()},
       bucket_bytes_(bucket_bytes),
       reduced_(network.gradients()),
       optimizer_(optimizer == OptimizerKind::kLars ? backend.MakeLars(network.tensors())
                                                    : backend.MakeSgd(network.segments())) {
   const std::size_t elements = network.elements();
-  if (batches > 1) {
+  if (batches.own > 1) {
     DDL_CHECK(!in_compute_type);
     sum_.emplace(backend, network);
     reduced_ = {.fp32 = reduced_.fp32};

@@ -43,13 +43,19 @@ struct BatchPlace {
   }
 };
 
+// How many batches one update takes.
+struct UpdateBatches {
+  std::int64_t own = 1;  // of this rank
+  std::int64_t all = 0;  // of all ranks; 0: each has as many as this one
+};
+
 class GradientOverlap {
  public:
   // `in_compute_type`: reduce gradients in the type in which blocks write them.
-  // REQUIRES: then the communicator has one rank or sums_device_memory(), and `batches`, which one
-  // update takes, is 1.
+  // REQUIRES: then the communicator has one rank or sums_device_memory(), and each rank has one
+  // batch.
   GradientOverlap(Backend& backend, Network& network, Communicator& communicator,
-                  bool in_compute_type, std::int64_t batches = 1,
+                  bool in_compute_type, UpdateBatches batches = {},
                   OptimizerKind optimizer = OptimizerKind::kSgd,
                   const GradientBucketBytes& bucket_bytes = {});
 
@@ -72,9 +78,7 @@ class GradientOverlap {
   const FlatGradients& reduced() const { return reduced_; }
   // What goes to host memory and back in each step; 0 where gradients are reduced where they are.
   std::size_t staged_bytes() const { return staging_.bytes(); }
-  std::int64_t divisor() const {
-    return batches_ * (reduction_ == Reduction::kSum ? communicator_.size() : 1);
-  }
+  std::int64_t divisor() const { return reduction_ == Reduction::kSum ? batches_.all : 1; }
 
  private:
   // Of elements [begin, end), which are reduced in `type`.
@@ -87,7 +91,7 @@ class GradientOverlap {
   Backend& backend_;
   Network& network_;
   Communicator& communicator_;
-  const std::int64_t batches_;
+  const UpdateBatches batches_;
   const GradientBucketBytes bucket_bytes_;
   std::optional<GradientSum> sum_;  // of several batches
   Reduction reduction_ = Reduction::kSum;

@@ -26,12 +26,16 @@ bool Records(const TrainingStepParts& parts) {
   const int ranks = parts.communicator.size();
   if (graph == StepGraph::kOff) return false;
   const bool can_sum = ranks == 1 || parts.communicator.sums_device_memory();
-  if (parts.backend.can_record() && can_sum) return true;
+  // All ranks record a sum in the same batch, so they must have equally many.
+  const bool is_even = parts.config.short_ranks == 0;
+  if (parts.backend.can_record() && can_sum && is_even) return true;
   if (graph == StepGraph::kAuto) return false;
   const std::string problem =
-      parts.backend.can_record()
-          ? fmt::format("sums of {} ranks in host memory cannot be part of a graph", ranks)
-          : fmt::format("the back end {} has no graphs", parts.backend.name());
+      !parts.backend.can_record()
+          ? fmt::format("the back end {} has no graphs", parts.backend.name())
+      : !can_sum ? fmt::format("sums of {} ranks in host memory cannot be part of a graph", ranks)
+                 : fmt::format("{} ranks do not divide --global_batch_size={}", ranks,
+                               parts.config.global_batch_size);
   throw Error(EX_USAGE, fmt::format("--graph=on: {}; use --graph=auto", problem));
 }
 
@@ -39,12 +43,14 @@ bool Records(const TrainingStepParts& parts) {
 
 TrainingStep::TrainingStep(const TrainingStepParts& parts)
     : parts_(parts),
+      global_batch_(GlobalBatchOf(parts.config, parts.communicator.size())),
+      batches_(global_batch_.batches_of(parts.communicator.rank())),
       mode_(parts.config.freeze_batch_norm ? Mode::kFrozen : Mode::kTraining),
-      feed_(parts.backend, parts.device_batch, parts.source, parts.end * parts.config.accumulate,
+      feed_(parts.backend, parts.device_batch, parts.source, parts.end * batches_,
             {parts.config.mixup, parts.config.seed}),
       overlap_(parts.backend, parts.network, parts.communicator,
-               parts.config.reduce_precision == ReducePrecision::k16Bit, parts.config.accumulate,
-               parts.config.optimizer, parts.bucket_bytes),
+               parts.config.reduce_precision == ReducePrecision::k16Bit,
+               {batches_, global_batch_.batches()}, parts.config.optimizer, parts.bucket_bytes),
       nan_watch_(parts.config.on_nan, parts.communicator.size()),
       rank_seconds_(parts.communicator.rank(), parts.communicator.size()),
       rank_words_(parts.communicator.rank(), parts.communicator.size()),
@@ -65,7 +71,7 @@ TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
   StepTimes times;  // of all batches
   StepTimes of_batch;
   auto end = start;
-  for (std::int64_t index = 0; index < parts_.config.accumulate; ++index) {
+  for (std::int64_t index = 0; index < batches_; ++index) {
     if (index > 0 && parts_.spans != nullptr) {
       AddBatchSpans(*parts_.spans, step + 1, end, of_batch);
     }
@@ -95,7 +101,10 @@ TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
   record.times = times;
   if (parts_.spans != nullptr) AddStepSpans(*parts_.spans, step + 1, start, end, of_batch);
 
-  own.rank_seconds = rank_seconds_.Say(OwnSeconds(record.times));
+  // As if it had computed as many batches as the others.
+  own.rank_seconds =
+      rank_seconds_.Say(OwnSeconds(record.times) * static_cast<double>(global_batch_.accumulate) /
+                        static_cast<double>(batches_));
   own.rank_words = rank_words_.Say(record.times[StepPhase::kInputWait],
                                    parts_.device_state ? parts_.device_state() : DeviceState());
   const StepExchange all = Exchange(own, parts_.communicator);
@@ -115,8 +124,8 @@ TrainingStep::Outcome TrainingStep::Run(std::int64_t step, double learning_rate,
 StepTimes TrainingStep::RunBatch(std::int64_t step, std::int64_t index,
                                  const UpdateParameters& update) {
   Stream& stream = parts_.stream;
-  const std::int64_t number = step * parts_.config.accumulate + index;
-  const BatchPlace place = {index == 0, index + 1 == parts_.config.accumulate};
+  const std::int64_t number = step * batches_ + index;
+  const BatchPlace place = {index == 0, index + 1 == batches_};
   const auto loss_scale = static_cast<float>(parts_.loss_scale.scale());
   const InputBatch batch = feed_.Take(number, loss_scale, stream);
   parts_.device_batch.numbers().host().update = update;

@@ -3,11 +3,11 @@
 // One update of the weights: batch, forward, backward with the all-reduce beside it, update, and
 // what the ranks tell each other about it.
 //
-// With config.accumulate a step takes several batches, one after the other: their gradients are
-// added up (train/step/gradient_sum.h), and the last batch's backward pass has the all-reduce
-// beside it. Loss, accuracy and gradient are the mean over all images of the step, the times of a
-// phase the sum over its batches; batch norm sees one batch at a time, and each updates the running
-// statistics.
+// With config.accumulate a step takes several batches, one after the other, some ranks one fewer
+// than others (config.short_ranks): their gradients are added up (train/step/gradient_sum.h), and
+// the last batch's backward pass has the all-reduce beside it. Loss, accuracy and gradient are the
+// mean over all images of the step, the times of a phase the sum over its batches; batch norm sees
+// one batch at a time, and each updates the running statistics.
 //
 // What becomes of a loss or a gradient that is not finite is for NanWatch to say.  A step that it
 // leaves out leaves no trace: the running statistics are set back too.  Moving averages of the
@@ -71,11 +71,9 @@ class TrainingStep {
   // All parts outlive it.  Throws Error(EX_USAGE) if config.graph is kOn and cannot be had.
   explicit TrainingStep(const TrainingStepParts& parts);
 
-  // Batches are numbered through the run, config.accumulate of them to a step: where the source is
-  // to go for the step that begins at `start`.
-  Position FirstBatch(const Position& start) const {
-    return {start.step * parts_.config.accumulate, start.sample};
-  }
+  // The batches of a rank are numbered through the run: where the source is to go for the step that
+  // begins at `start`.
+  Position FirstBatch(const Position& start) const { return {start.step * batches_, start.sample}; }
 
   // Runs step `step` on the next batches of the source, which must be those of this step; takes the
   // batch after them too, unless that is of `end`.  Collective; the outcome is the same on every
@@ -84,7 +82,7 @@ class TrainingStep {
 
   // After weights and all else were set back: steps from `end` on are not run, and the next is one
   // for which the source has been sent to its FirstBatch.
-  void Restart(std::int64_t end) { feed_.Restart(end * parts_.config.accumulate); }
+  void Restart(std::int64_t end) { feed_.Restart(end * batches_); }
 
   // Whether steps after the first run as one graph.
   bool records() const { return records_; }
@@ -111,6 +109,8 @@ class TrainingStep {
   void SetBackStatistics();
 
   TrainingStepParts parts_;
+  const GlobalBatch global_batch_;
+  const std::int64_t batches_;  // of this rank in a step
   const Mode mode_;
   BatchFeed feed_;
   GradientOverlap overlap_;

@@ -93,6 +93,11 @@ TEST(SpeedMeter, TimeGoesByAllBatchesOfAStep) {
   meter.Add("2020-07-01 10:00:00.000000 imgs_per_sec : 9.0 ");
   meter.Add("2020-07-01 10:00:02.000000 imgs_per_sec : 9.0 ");
   EXPECT_THAT(meter.Speed(), Optional(12.0));
+  SpeedMeter fixed({SpeedRule::kTime, 20, 22}, 8);
+  fixed.Add("DLL 2020-07-01 10:00:00.0 - PARAMETER accumulate : 3  global_batch_size : 20 ");
+  fixed.Add("2020-07-01 10:00:00.000000 imgs_per_sec : 9.0 ");
+  fixed.Add("2020-07-01 10:00:02.000000 imgs_per_sec : 9.0 ");
+  EXPECT_THAT(fixed.Speed(), Optional(10.0));
   SpeedMeter strange({SpeedRule::kTime, 20, 22}, 8);
   EXPECT_THROW(strange.Add("DLL 2020-07-01 10:00:00.0 - PARAMETER accumulate : x "),
                trainer::Error);

@@ -83,7 +83,7 @@ TEST_F(GradientOverlapTest, ReducesEachGradientOnceFromTheEndToTheFront) {
 }
 
 TEST_F(GradientOverlapTest, BucketsAreOfTheSizesThatAreAskedFor) {
-  GradientOverlap finer(*backend_, network_, communicator_, /*in_compute_type=*/false, 1,
+  GradientOverlap finer(*backend_, network_, communicator_, /*in_compute_type=*/false, {},
                         OptimizerKind::kSgd, {.first = 4000, .rest = 65536, .last = 65536});
   finer.Ready(0, *stream_);
   EXPECT_GE(communicator_.started.size(), 40);  // of 53 filters few are smaller
@@ -156,7 +156,7 @@ TEST(GradientOverlapOnADevice, QueuesAllOfBackwardWhileTheDeviceComputesAndSumsW
 // Of the first, second and third batch they are 1, 2 and 4.
 TEST_F(GradientOverlapTest, ReducesTheSumOverBatchesOnce) {
   GradientOverlap overlap(*backend_, network_, communicator_, /*in_compute_type=*/false,
-                          /*batches=*/3);
+                          {.own = 3});
   EXPECT_EQ(overlap.divisor(), 6);
   const std::span<float> gradients(network_.gradients().fp32, network_.elements());
   for (int step = 0; step < 2; ++step) {
@@ -176,10 +176,18 @@ TEST_F(GradientOverlapTest, ReducesTheSumOverBatchesOnce) {
   EXPECT_EQ(communicator_.finished, 2);
 }
 
+TEST_F(GradientOverlapTest, DividesByTheBatchesOfAllRanks) {
+  for (const std::int64_t own : {1, 2}) {
+    GradientOverlap overlap(*backend_, network_, communicator_, /*in_compute_type=*/false,
+                            {.own = own, .all = 3});
+    EXPECT_EQ(overlap.divisor(), 3);
+  }
+}
+
 TEST_F(GradientOverlapTest, AddsUpTheBatchesOfASingleRank) {
   communicator_.ranks = 1;
   GradientOverlap overlap(*backend_, network_, communicator_, /*in_compute_type=*/false,
-                          /*batches=*/2);
+                          {.own = 2});
   EXPECT_EQ(overlap.divisor(), 2);
   const std::span<float> gradients(network_.gradients().fp32, network_.elements());
   std::ranges::fill(gradients, 1.0F);
@@ -204,8 +212,7 @@ TEST_F(GradientOverlapTest, AddsUpTheBatchesWhereTheLastIsQueuedAgain) {
   device_batch.StartUpload(batch);
   const InputBatch input = device_batch.Use(/*loss_scale=*/1, *stream_);
   network.Forward(Mode::kTraining, input, &device_batch.numbers().device()->loss_sums, *stream_);
-  GradientOverlap overlap(*backend_, network, communicator_, /*in_compute_type=*/false,
-                          /*batches=*/2);
+  GradientOverlap overlap(*backend_, network, communicator_, /*in_compute_type=*/false, {.own = 2});
   std::ranges::fill(std::span(network.gradients().fp32, network.elements()), 1.0F);
   overlap.Keep(/*is_first=*/true, *stream_);
   const auto backward = [&] {
