@@ -37,6 +37,7 @@ enum class Message {
   kMeetsElsewhere,
   kSegmentTorn,
   kNoTopology,
+  kFewerNodes,
   kArgumentReplaced,
   kArgumentLeftOut,
   kArgumentNotUsed,

@@ -39,6 +39,15 @@ std::string AddText(Options& options, const std::string& value) {
   return "";
 }
 
+// "" or "text", or "json".
+template <auto member, typename Form>
+std::string SetForm(Options& options, const std::string& value) {
+  std::string form;
+  const std::string expected = OneOf(form, value.empty() ? "text" : value, {"text", "json"});
+  options.*member = form == "json" ? Form::kJson : Form::kText;
+  return expected;
+}
+
 // "N", "N:USR1" or "N:USR2", SIG in front of it or not.
 inline std::string SetStopBefore(Options& options, const std::string& value) {
   const std::size_t colon = value.find(':');

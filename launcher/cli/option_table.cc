@@ -35,20 +35,6 @@ std::string SetGpuVisibility(Options& options, const std::string& value) {
   return OneOf(options.gpu_visibility, value, {"auto", "all", "rank"});
 }
 
-std::string SetDryRun(Options& options, const std::string& value) {
-  std::string format;
-  const std::string expected = OneOf(format, value.empty() ? "text" : value, {"text", "json"});
-  options.dry_run = format == "json" ? DryRun::kJson : DryRun::kText;
-  return expected;
-}
-
-std::string SetSiteReport(Options& options, const std::string& value) {
-  std::string format;
-  const std::string expected = OneOf(format, value.empty() ? "text" : value, {"text", "json"});
-  options.site_report = format == "json" ? ReportForm::kJson : ReportForm::kText;
-  return expected;
-}
-
 std::string SetTune(Options& options, const std::string& value) {
   options.tune = value.empty() ? "ddlrun-tuned.yaml" : value;
   return "";
@@ -267,6 +253,16 @@ const std::vector<OptionSpec>& OptionTable() {
            "was lost, --check=full in place of one that is bad. Needs #SBATCH --no-kill and srun",
        .set = SetCountOrNone<&Options::spare_nodes>},
       {.section = kAgain,
+       .names = {"min-nodes"},
+       .argument = "N",
+       .unit = "nodes",
+       .default_value = "all but the spare nodes",
+       .help =
+           "when a node was lost and no spare node is left, restart at once with fewer ranks on "
+           "the nodes that are left, if these are N or more; --check=full leaves out bad nodes "
+           "likewise. Needs #SBATCH --no-kill and srun",
+       .set = SetCount<&Options::min_nodes>},
+      {.section = kAgain,
        .names = {"requeue"},
        .argument = "[N]",
        .unit = "times",
@@ -333,7 +329,7 @@ const std::vector<OptionSpec>& OptionTable() {
        .argument = "[text|json]",
        .default_value = "text",
        .help = "print which rank would run where, and the command; start nothing",
-       .set = SetDryRun},
+       .set = SetForm<&Options::dry_run, DryRun>},
       {.section = kInstead,
        .names = {"advise"},
        .argument = "[N]",
@@ -366,7 +362,7 @@ const std::vector<OptionSpec>& OptionTable() {
        .help = "print what a ticket to the site's support should tell: versions, the nodes of the "
                "job or this machine, limits, settings and where they come from, what is odd; no "
                "secrets; start no rank",
-       .set = SetSiteReport},
+       .set = SetForm<&Options::site_report, ReportForm>},
       {.section = kInstead,
        .names = {"tune"},
        .argument = "[FILE]",

@@ -52,10 +52,11 @@ struct Options {
   bool stop_by_usr2 = false;       // ranks get SIGUSR2 then, not SIGUSR1
   std::optional<int> end_limit;    // seconds for the other ranks once one has ended; 0: no limit
   // Going on after a failure.
-  int max_restarts = 0;        // how often the ranks may be started again in this allocation
-  int spare_nodes = 0;         // how many nodes of the job get no ranks until another one is lost
-  std::optional<int> requeue;  // how often the job may be put into the queue again; empty: never
-  std::string progress_file;   // path of a file or folder
+  int max_restarts = 0;          // how often the ranks may be started again in this allocation
+  int spare_nodes = 0;           // how many nodes of the job get no ranks until another one is lost
+  std::optional<int> min_nodes;  // so many are enough for a restart; empty: all but the spare ones
+  std::optional<int> requeue;    // how often the job may be put into the queue again; empty: never
+  std::string progress_file;     // path of a file or folder
   // DDL.
   std::string mode = "p";
   std::vector<std::string> ddl_options;

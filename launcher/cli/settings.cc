@@ -36,6 +36,7 @@ class Merger {
     MergeRunDirectory();
     settings_.grace = PickSeconds("grace_seconds", site_.grace_seconds, settings_.grace);
     settings_.start = PickSeconds("start_seconds", site_.start_seconds, settings_.start);
+    MergeMinNodes();
     MergeEndLimit();
     MergeHeartbeat();
     MergeStopBefore();
@@ -69,6 +70,44 @@ class Merger {
     if (options_.rank_order != "topology" || hosts.empty()) return;
     throw LaunchError(EX_USAGE, "--rank-order=topology beside " + hosts +
                                     ", whose hosts keep their order: leave out one of them");
+  }
+
+  // Why a number of nodes that may become smaller is of no use; "" where it is.
+  std::string MinNodesLacks() const {
+    if (options_.ranks) return "-n, which fixes the number of ranks: give --ranks-per-node";
+    if (!options_.hosts.empty()) return "-H: it takes the nodes of the Slurm job that are left";
+    if (!options_.hostfile.empty()) {
+      return "--hostfile: it takes the nodes of the Slurm job that are left";
+    }
+    if (!options_.rankfile.empty()) return "--rankfile, which fixes where each rank is";
+    if (options_.nodes || options_.racks || options_.aisles) {
+      return "--nodes, --racks and --aisles, which fix the number of nodes";
+    }
+    return "";
+  }
+
+  // What the site says counts only where it can.
+  void MergeMinNodes() {
+    const bool is_used = options_.max_restarts > 0 || settings_.check == "full";
+    const std::string conflict = MinNodesLacks();
+    if (options_.min_nodes && !conflict.empty()) {
+      throw LaunchError(EX_USAGE, "--min-nodes does not go with " + conflict);
+    }
+    if (options_.min_nodes && !is_used) {
+      throw LaunchError(EX_USAGE,
+                        "--min-nodes without --max-restarts or --check=full: no restart would ever "
+                        "use it; add --max-restarts 3");
+    }
+    if (options_.min_nodes) {
+      settings_.min_nodes = *options_.min_nodes;
+    } else if (site_.min_nodes && is_used && conflict.empty()) {
+      settings_.min_nodes = site_.min_nodes->value;
+    }
+    const bool is_of_site = settings_.min_nodes > 0 && !options_.min_nodes;
+    Show("min_nodes", settings_.min_nodes > 0 ? std::to_string(settings_.min_nodes) : "all",
+         options_.min_nodes ? kCommandLine
+         : is_of_site       ? InSite(site_.min_nodes->line)
+                            : kDefault);
   }
 
   // The ranks of ddltraind end together: the last thing that each does is to wait for the others.

@@ -45,6 +45,8 @@ struct Settings {
   int stop_before_signal = SIGUSR1;      // by which they are
   // How long the other ranks may take to end once one has; 0: no limit.
   std::chrono::seconds end{0};
+  // A restart is done on this many nodes or more, once the spare nodes are used; 0: not on fewer.
+  int min_nodes = 0;
   std::map<std::string, std::string> rank_settings;  // variables to set for every rank
   std::vector<std::string> asked_exports;            // names given with -x
   std::vector<ShownSetting> shown;                   // every setting
@@ -52,9 +54,9 @@ struct Settings {
 };
 
 // Throws LaunchError(EX_USAGE) where -x names a variable that is not set, for --hang-after without
-// --heartbeat, for --stop-before with ddltraind, for --rank-order=topology beside hosts in an order
-// of the user's, and for a --srunarg that is ddlrun's own to say;
-// EX_CONFIG for such a one in the site file.
+// --heartbeat, for --min-nodes where no restart or another option would use it, for --stop-before
+// with ddltraind, for --rank-order=topology beside hosts in an order of the user's, and for a
+// --srunarg that is ddlrun's own to say; EX_CONFIG for such a one in the site file.
 Settings MergeSettings(const Options& options, const SiteConfig& site,
                        const Environment& environment);
 

@@ -113,15 +113,25 @@ SiteValue<std::vector<std::string>> ReadList(const Entry& entry) {
   return list;
 }
 
+// Decimal, also with zeros in front, which YAML takes for octal; -1 for no such number.
+int WholeNumberIn(const Entry& entry) {
+  const std::string text = entry.node.IsScalar() ? entry.node.Scalar() : "";
+  return support::WholeNumber<int>(text).value_or(-1);
+}
+
 SiteValue<int> ReadSeconds(const Entry& entry) {
   constexpr int kMostSeconds = 3600;
-  // Decimal, also with zeros in front, which YAML takes for octal.
-  const std::string text = entry.node.IsScalar() ? entry.node.Scalar() : "";
-  const int seconds = support::WholeNumber<int>(text).value_or(-1);
+  const int seconds = WholeNumberIn(entry);
   if (seconds < 0 || seconds > kMostSeconds) {
     throw entry.Wrong("a whole number of seconds from 0 to " + std::to_string(kMostSeconds));
   }
   return {seconds, entry.line()};
+}
+
+SiteValue<int> ReadNodes(const Entry& entry) {
+  const int nodes = WholeNumberIn(entry);
+  if (nodes < 1) throw entry.Wrong("a whole number of nodes from 1");
+  return {nodes, entry.line()};
 }
 
 std::map<std::string, SiteValue<std::string>> ReadEnvironment(const Entry& entry) {
@@ -203,6 +213,8 @@ const std::map<std::string, Reader>& Readers() {
        [](SiteConfig& site, const Entry& entry) {
          site.check = ReadChoice(entry, {"auto", "full", "off"});
        }},
+      {"min_nodes",
+       [](SiteConfig& site, const Entry& entry) { site.min_nodes = ReadNodes(entry); }},
       {"machine", [](SiteConfig& site, const Entry& entry) { site.machine = ReadMachine(entry); }},
       {"run_directory",
        [](SiteConfig& site, const Entry& entry) { site.run_directory = ReadText(entry); }},

@@ -12,6 +12,7 @@
 //   rank_order: auto | topology | node | cyclic
 //   gpu_visibility: auto | all | rank
 //   check: auto | full | off
+//   min_nodes: N                      nodes that are enough for a restart when one was lost, from 1
 //   machine: {KEY: value, ...}       its GPUs and links, for predictions (scaling/machine.h)
 //   run_directory: DIR                base of the private run directories
 //   grace_seconds: N                  time between SIGTERM and SIGKILL for the other ranks when one
@@ -49,7 +50,7 @@ struct SiteConfig {
   std::optional<SiteValue<std::string>> launcher, pmi, mpirun, bind, rank_order, gpu_visibility,
       check, run_directory;
   std::optional<SiteValue<std::vector<std::string>>> mpi_arguments, srun_arguments;
-  std::optional<SiteValue<int>> grace_seconds, start_seconds;
+  std::optional<SiteValue<int>> grace_seconds, start_seconds, min_nodes;
   std::map<std::string, SiteValue<std::string>> environment;
   scaling::Machine machine;
 };

@@ -136,8 +136,7 @@ std::optional<RunResult> LookAtNodes(const Invocation& invocation, const Planned
         "\n";
   }
   const bool goes_on = !is_all && !bad_hosts.empty() && restarts.LeaveOut(bad_hosts);
-  last_lines = goes_on ? last_lines + "ddlrun: checking again, with spare nodes in their place\n"
-                       : report.refusal;
+  last_lines = goes_on ? last_lines + "ddlrun: checking again, without them\n" : report.refusal;
   directory.Append(kRunLogName, report.commands + report.table + report.messages + last_lines);
   const bool is_told_to_stop = report.exit_code > 128;
   Say(report.commands, is_told_to_stop);

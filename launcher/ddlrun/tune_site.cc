@@ -61,6 +61,7 @@ void RefuseWithTune(const Options& options) {
   if (!options.log_directory.empty()) other = "--log-dir: what ranks print is its own";
   if (options.max_restarts > 0) other = "--max-restarts: a run that fails is a result";
   if (options.spare_nodes > 0) other = "--spare-nodes: it measures all nodes";
+  if (options.min_nodes) other = "--min-nodes: it measures all nodes";
   if (options.requeue) other = "--requeue: a run that fails is a result";
   if (options.dry_run != DryRun::kNo) other = "--dry-run";
   if (options.advise) other = "--advise";

@@ -144,8 +144,12 @@ Launch ChooseLaunch(const Options& options, const Settings& settings, const Plan
   } else {
     launch.choice = {asked, "", ""};
   }
-  if (options.spare_nodes > 0 && launch.choice.name != "srun") {
-    throw LaunchError(EX_USAGE, "--spare-nodes needs srun to start the ranks, not " +
+  const bool may_have_fewer = options.min_nodes && planned.dispensable_nodes > 0;
+  const char* const option = options.spare_nodes > 0 ? "--spare-nodes"
+                             : may_have_fewer        ? "--min-nodes"
+                                                     : nullptr;
+  if (option != nullptr && launch.choice.name != "srun") {
+    throw LaunchError(EX_USAGE, std::string(option) + " needs srun to start the ranks, not " +
                                     launch.choice.name + ": only srun can do without a lost node");
   }
   if (launch.choice.name == "mpirun" && !means.mpirun_lacks.empty()) {

@@ -170,9 +170,55 @@ void HonourVisibleGpus(const Environment& environment, const std::vector<NodeTop
   }
 }
 
+std::string CountedNodes(std::size_t count) {
+  return support::Counted(static_cast<long long>(count), "node");
+}
+
+// What PlannedJob::min_nodes is, where the ranks start on `wanted` nodes.
+std::size_t MinNodes(const Options& options, const Settings& settings, const Allocation& allocation,
+                     std::size_t wanted) {
+  const auto least = static_cast<std::size_t>(settings.min_nodes);
+  const std::vector<AllocatedNode>& nodes = allocation.nodes;
+  const bool is_heterogeneous = nodes.front().component != nodes.back().component;
+  if (options.min_nodes && allocation.job_id.empty()) {
+    throw LaunchError(EX_USAGE,
+                      "--min-nodes needs the nodes of a Slurm job: only Slurm says which is down");
+  }
+  if (options.min_nodes && is_heterogeneous) {
+    throw LaunchError(EX_USAGE,
+                      "--min-nodes does not go with a heterogeneous job, which gets its ranks on "
+                      "all of its nodes");
+  }
+  if (options.min_nodes && least > wanted) {
+    throw LaunchError(EX_CONFIG, "--min-nodes " + std::to_string(least) +
+                                     ", but the ranks of this job start on " +
+                                     CountedNodes(wanted) + ": give a smaller number, or ask for " +
+                                     "more nodes, #SBATCH -N" +
+                                     std::to_string(least + nodes.size() - wanted));
+  }
+  const bool is_possible = !allocation.job_id.empty() && !is_heterogeneous && least <= wanted;
+  return is_possible ? least : 0;
+}
+
+// The warning that there are fewer ranks than without `lost_nodes`.
+std::string FewerNodes(const Plan& plan, const std::vector<std::string>& lost_nodes,
+                       std::size_t nodes_of_job) {
+  constexpr std::size_t kMostNames = 8;
+  std::string names;
+  for (std::size_t i = 0; i < std::min(lost_nodes.size(), kMostNames); ++i) {
+    names += (i == 0 ? "" : ", ") + lost_nodes[i];
+  }
+  if (lost_nodes.size() > kMostNames) names += ", ...";
+  return Coded(Message::kFewerNodes,
+               std::to_string(plan.nodes.size()) + " of the " + CountedNodes(nodes_of_job) +
+                   " of this job are left, without " + names + ": " +
+                   support::Counted(static_cast<long long>(plan.ranks.size()), "rank"));
+}
+
 // Leaves out the nodes that are down or bad, and the spare nodes among the others.
 void ChooseNodes(const Options& options, const Settings& settings,
-                 const std::vector<std::string>& lost_nodes, Allocation* allocation) {
+                 const std::vector<std::string>& lost_nodes, Allocation* allocation,
+                 PlannedJob* planned) {
   std::vector<AllocatedNode>& nodes = allocation->nodes;
   const auto spare = static_cast<std::size_t>(options.spare_nodes);
   if (spare > 0 && allocation->job_id.empty()) {
@@ -185,16 +231,20 @@ void ChooseNodes(const Options& options, const Settings& settings,
                       "be used; add --max-restarts 3");
   }
   if (spare >= nodes.size()) {
-    throw LaunchError(EX_CONFIG,
-                      "--spare-nodes " + std::to_string(spare) + " leaves none of the " +
-                          support::Counted(static_cast<long long>(nodes.size()), "node") +
-                          " of this job: ask for more, #SBATCH -N" + std::to_string(spare + 1));
+    throw LaunchError(EX_CONFIG, "--spare-nodes " + std::to_string(spare) + " leaves none of the " +
+                                     CountedNodes(nodes.size()) +
+                                     " of this job: ask for more, #SBATCH -N" +
+                                     std::to_string(spare + 1));
   }
   const std::size_t wanted = nodes.size() - spare;
+  const std::size_t least = MinNodes(options, settings, *allocation, wanted);
+  planned->min_nodes = static_cast<int>(least);
+  planned->dispensable_nodes = static_cast<int>(least > 0 ? nodes.size() - least : spare);
   const HostIndex lost(lost_nodes);
   std::erase_if(nodes, [&lost](const AllocatedNode& node) { return lost.Holds(node.host); });
   if (nodes.size() > wanted) nodes.resize(wanted);
-  if (spare > 0) allocation->ranks.reset();  // now as many as the slots of the nodes that are left
+  // Now as many as the slots of the nodes that are left.
+  if (spare > 0 || nodes.size() < wanted) allocation->ranks.reset();
 }
 
 // Finds out whether the nodes have other host names.  On a node whose host name is that of Slurm
@@ -225,7 +275,10 @@ PlannedJob PlanJob(const Options& options, const Settings& settings, const Envir
     // Meanwhile Slurm answers.
     ReadTopology(options, allocation, environment, &planned);
     OrderNodes(settings, environment, network.get(), &allocation);
-    ChooseNodes(options, settings, lost_nodes, &allocation);
+    const std::size_t nodes_of_job = allocation.nodes.size();
+    ChooseNodes(options, settings, lost_nodes, &allocation, &planned);
+    const bool lacks_nodes =
+        allocation.nodes.size() + static_cast<std::size_t>(options.spare_nodes) < nodes_of_job;
     if (!options.accelerators) AskSlurmForGpus(environment, &allocation);
     if (!options.accelerators && !options.ranks) LookForForgottenGpus(environment, &allocation);
     planned.in_step = allocation.in_step;
@@ -233,6 +286,9 @@ PlannedJob PlanJob(const Options& options, const Settings& settings, const Envir
     HonourVisibleGpus(environment, planned.topologies, &allocation);
     planned.plan = MakePlan(allocation, planned.topologies, MakePlanOptions(options, settings));
     WarnOfOrder(settings, environment, network.get(), &planned.plan);
+    if (lacks_nodes) {
+      planned.plan.warnings.push_back(FewerNodes(planned.plan, lost_nodes, nodes_of_job));
+    }
   } else {
     planned.job_id = ValueOr(environment, "SLURM_JOB_ID", "");
     planned.topologies = {options.topology.empty() ? ReadLiveTopology()

@@ -28,6 +28,10 @@ struct PlannedJob {
   // The step of an earlier start still holds its resources: it could not be ended, or a node of it
   // is down.  Also true where a node was left out because a check has found it bad.
   bool has_lost_nodes = false;
+  // How many nodes of the job may be lost or left out: the spare ones, with --min-nodes all but so
+  // many.
+  int dispensable_nodes = 0;
+  int min_nodes = 0;          // what --min-nodes or the site says, where that can be had; else 0
   int restart_count = 0;      // which the ranks are told; the caller sets it
   std::string job_id;         // of Slurm; "" also where the user has named hosts outside the job
   std::string rankfile_text;  // of --rankfile with the names of Slurm, if it has others; else ""
@@ -39,8 +43,9 @@ struct PlannedJob {
 };
 
 // Reads the allocation or the user's rankfile, reads the topology, and plans.  The plan leaves out
-// `lost_nodes`, which are down or bad, and as many spare nodes as --spare-nodes says.  Throws
-// LaunchError.
+// `lost_nodes`, which are down or bad, and as many spare nodes as --spare-nodes says; where no
+// spare takes the place of a lost one it has fewer ranks and says so in a warning.  REQUIRES: no
+// more than dispensable_nodes are lost.  Throws LaunchError.
 PlannedJob PlanJob(const Options& options, const Settings& settings, const Environment& environment,
                    const std::vector<std::string>& lost_nodes);
 

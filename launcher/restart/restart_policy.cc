@@ -4,6 +4,8 @@
 
 #include <sysexits.h>
 
+#include "support/counted.h"
+
 namespace launcher {
 namespace {
 
@@ -61,6 +63,11 @@ Decision RestartPolicy::AfterRun(const RunEnd& end) {
     return {Next::kStartAgain, 0, "starting again, once, since the start hung"};
   }
   if (!is_wanted) return End("");
+  if (!end.has_nodes && end.min_nodes > 0) {
+    return End("not started again: " + support::Counted(end.nodes_left, "node") +
+               (end.nodes_left == 1 ? " is" : " are") + " left, and --min-nodes is " +
+               std::to_string(end.min_nodes));
+  }
   if (!end.has_nodes) {
     return End("not started again: a node was lost and no spare is left (--spare-nodes)");
   }

@@ -35,6 +35,8 @@ struct RunEnd {
   bool has_started = false;    // the programs of all ranks ran
   bool start_hung = false;     // some programs did not run when the time for that was over
   bool has_nodes = true;       // enough nodes are left to start again
+  int min_nodes = 0;           // so many are enough (--min-nodes); 0: that was not said
+  int nodes_left = 0;          // where min_nodes was said
   // Whether the newest file of --progress-file became newer; empty without that option.
   std::optional<bool> file_moved;
   std::string checkpoints;             // the folder of that file where --progress-file is not given

@@ -80,14 +80,17 @@ std::string ProgressFile(const Options& options) {
   return fs::path(folder) / "checkpoints";
 }
 
-Restarts::Restarts(const Options& options, const Environment& environment)
+Restarts::Restarts(const Options& options, const Environment& environment, int dispensable_nodes,
+                   int min_nodes)
     : options_(options),
       environment_(environment),
+      dispensable_nodes_(dispensable_nodes),
+      min_nodes_(min_nodes),
       progress_file_(ProgressFile(options)),
       requeued_(RequeuedSoFar(environment)),
       policy_({options.max_restarts, options.requeue, requeued_}) {
   std::optional<SlurmJob> job;
-  if (options.requeue || options.spare_nodes > 0) job = AskSlurmForJob(environment);
+  if (options.requeue || dispensable_nodes > 0) job = AskSlurmForJob(environment);
   if (options.requeue) CheckRequeue(environment, job);
   if (job) {
     job_id_ = job->id;
@@ -104,7 +107,7 @@ bool Restarts::LeaveOut(const std::vector<std::string>& nodes) {
   for (const std::string& node : nodes) {
     if (std::find(all.begin(), all.end(), node) == all.end()) all.push_back(node);
   }
-  if (all.size() > static_cast<std::size_t>(options_.spare_nodes)) return false;
+  if (all.size() > static_cast<std::size_t>(dispensable_nodes_)) return false;
   lost_nodes_ = all;
   return true;
 }
@@ -124,7 +127,8 @@ Decision Restarts::AfterRun(const JobResult& result) {
   if (is_over || (!is_wanted && !start_hung)) return {};
 
   RunEnd end;
-  end.exit_code = result.exit_code;
+  // Nodes that the job has lost before the start are as ranks that could not start there.
+  end.exit_code = result.refusal.empty() ? result.exit_code : EX_UNAVAILABLE;
   end.has_started = result.has_started;
   end.start_hung = start_hung;
   const std::chrono::duration<double> lasted = std::chrono::steady_clock::now() - start_;
@@ -161,7 +165,10 @@ Decision Restarts::AfterRun(const JobResult& result) {
     }
   }
   end.has_lost_node = lost_nodes_.size() > lost_before;
-  end.has_nodes = lost_nodes_.size() <= static_cast<std::size_t>(options_.spare_nodes);
+  const int dispensable_left = dispensable_nodes_ - static_cast<int>(lost_nodes_.size());
+  end.has_nodes = dispensable_left >= 0;
+  end.min_nodes = min_nodes_;
+  end.nodes_left = min_nodes_ + dispensable_left;
 
   Decision decision = policy_.AfterRun(end);
   if (decision.next == Decision::Next::kRequeue) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What --max-restarts, --spare-nodes, --requeue and --progress-file do: asks Slurm and the file
-// system for what the decision of restart_policy.h depends on, and carries it out.  One object for
-// one ddlrun.
+// What --max-restarts, --spare-nodes, --min-nodes, --requeue and --progress-file do: asks Slurm and
+// the file system for what the decision of restart_policy.h depends on, and carries it out.  One
+// object for one ddlrun.
 
 #pragma once
 
@@ -29,8 +29,10 @@ std::string ProgressFile(const Options& options);
 
 class Restarts {
  public:
-  // Throws LaunchError(EX_CONFIG) for --requeue of a job that cannot be requeued.
-  Restarts(const Options& options, const Environment& environment);
+  // `dispensable_nodes` and `min_nodes`: see PlannedJob.  Throws LaunchError(EX_CONFIG) for
+  // --requeue of a job that cannot be requeued.
+  Restarts(const Options& options, const Environment& environment, int dispensable_nodes,
+           int min_nodes = 0);
 
   // What the ranks of the next run are told: how often the job was put into the queue again, plus
   // how often ranks were started again since.
@@ -39,7 +41,7 @@ class Restarts {
   const std::vector<std::string>& lost_nodes() const { return lost_nodes_; }
 
   // From now on these nodes get no ranks.  False, and nothing changes, where more nodes would be
-  // left out than --spare-nodes allows.
+  // left out than are dispensable.
   bool LeaveOut(const std::vector<std::string>& nodes);
 
   // `hosts`: the nodes of the Slurm job on which ranks are to run; none outside it.
@@ -53,6 +55,8 @@ class Restarts {
 
   const Options& options_;
   const Environment& environment_;
+  const int dispensable_nodes_;
+  const int min_nodes_;
   const std::string progress_file_;
   int requeued_ = 0;  // SLURM_RESTART_COUNT
   RestartPolicy policy_;

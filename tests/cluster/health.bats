@@ -175,6 +175,20 @@ with_spare() {
   run ! grep 'no rank was started' <<< "$output"
 }
 
+@test "more bad nodes than spare ones are left out, where fewer nodes are enough" {
+  lose n2
+  lose n3
+  script fewer.sh 'ddlrun --check=full --spare-nodes 1 --min-nodes 2 sh -c '\''echo "rank $RANK of $WORLD_SIZE on $(hostname)"'\'''
+  batch fewer.sh -N4 --gres=gpu:2
+  find_again n2
+  find_again n3
+  echo "$output"
+  [ "$status" -eq 0 ]
+  [ "$(grep '^rank ' <<< "$output" | sort)" = $'rank 0 of 4 on n1\nrank 1 of 4 on n1\nrank 2 of 4 on n4\nrank 3 of 4 on n4' ]
+  [[ $output == *"ddlrun: checking again, without them"* ]]
+  grep -x 'ddlrun: \[WARN DDL-21-11\] 2 of the 4 nodes of this job are left, without n2, n3: 4 ranks' <<< "$output"
+}
+
 @test "more bad nodes than spare ones, a spare one among them, end the job" {
   local other
   lose n2

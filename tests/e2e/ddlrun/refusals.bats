@@ -170,6 +170,7 @@ refused() {
   refused 64 "--tune does not go with --log-dir: " --log-dir logs --tune
   refused 64 "--tune does not go with --max-restarts: " --max-restarts 2 --tune
   refused 64 "--tune does not go with --spare-nodes: " --spare-nodes 1 --tune
+  refused 64 "--tune does not go with --min-nodes: " --min-nodes 1 --tune
   refused 64 "--tune does not go with --requeue: " --requeue --tune
   refused 64 "--tune does not go with --check-only" --check-only --tune
   refused 64 "--tune does not go with --site-report" --site-report --tune

@@ -102,10 +102,14 @@ refused() {
   refused 64 "a whole number from 0" --max-restarts -1 true
   refused 64 "a whole number from 0" --spare-nodes many true
   refused 64 "a whole number from 1" --requeue=0 true
+  refused 64 "a whole number from 1" --min-nodes 0 --max-restarts 1 true
+  refused 64 "a whole number from 1" --min-nodes few --max-restarts 1 true
 }
 
 @test "what needs Slurm, outside of it" {
   refused 64 "--spare-nodes needs the nodes of a Slurm job" --spare-nodes 1 --max-restarts 1 -H a,b true
+  refused 64 "--min-nodes needs the nodes of a Slurm job: only Slurm says which is down" --min-nodes 1 --max-restarts 1 true
+  refused 64 "--min-nodes does not go with -H" --min-nodes 1 --max-restarts 1 -H a,b true
   refused 78 "--requeue needs a batch job of Slurm" --requeue -n 1 true
 }
 
@@ -114,6 +118,35 @@ refused() {
   refused 78 "--spare-nodes 2 leaves none of the 2 nodes of this job: ask for more, #SBATCH -N3" --spare-nodes 2 --max-restarts 1 --dry-run true
   refused 64 "--spare-nodes without --max-restarts or --check=full" --spare-nodes 1 true
   run_ddlrun --dry-run=json --spare-nodes 1 --check=full
+  [ "$status" -eq 0 ]
+}
+
+@test "a least number of nodes: more than there are, of no use, beside a fixed number of ranks, without srun" {
+  export SLURM_JOB_ID=7 SLURM_JOB_NODELIST='n[1-3]' SLURM_JOB_NUM_NODES=3 SLURM_GPUS_PER_NODE=2
+  refused 78 "--min-nodes 4, but the ranks of this job start on 3 nodes: give a smaller number, or ask for more nodes, #SBATCH -N4" --min-nodes 4 --max-restarts 1 --dry-run true
+  refused 78 "--min-nodes 3, but the ranks of this job start on 2 nodes: give a smaller number, or ask for more nodes, #SBATCH -N4" --min-nodes 3 --spare-nodes 1 --max-restarts 1 --dry-run true
+  refused 64 "--min-nodes without --max-restarts or --check=full: no restart would ever use it; add --max-restarts 3" --min-nodes 2 true
+  refused 64 "--min-nodes does not go with -n, which fixes the number of ranks: give --ranks-per-node" --min-nodes 2 --max-restarts 1 -n 6 true
+  refused 64 "--min-nodes does not go with --nodes, --racks and --aisles" --min-nodes 2 --max-restarts 1 --racks 3 true
+  refused 64 "--min-nodes needs srun to start the ranks, not local: only srun can do without a lost node" --min-nodes 2 --max-restarts 1 --launcher=local true
+  run_ddlrun --dry-run=json --min-nodes 3 --max-restarts 1
+  [ "$status" -eq 0 ]
+  run_ddlrun --launcher=local --min-nodes 3 --max-restarts 1 --dry-run true # no node can be lost
+  [[ $messages != *--min-nodes* ]]
+  export SLURM_HET_SIZE=2 SLURM_JOB_ID_HET_GROUP_0=7 SLURM_JOB_ID_HET_GROUP_1=8 SLURM_JOB_NODELIST_HET_GROUP_0=n1 SLURM_JOB_NODELIST_HET_GROUP_1=n2
+  refused 64 "--min-nodes does not go with a heterogeneous job" --min-nodes 1 --max-restarts 1 --dry-run true
+}
+
+@test "a least number of nodes of the site: used where it can be, and no reason to refuse a job" {
+  echo 'min_nodes: 2' > site.yaml
+  run_ddlrun --site ./site.yaml --show-config --max-restarts 1
+  grep -qE '^min_nodes: 2 +# \./site.yaml:1' <<< "$output"
+  run_ddlrun --site ./site.yaml --launcher=local -n 1 --max-restarts 1 echo ran
+  [ "$status" -eq 0 ]
+  run_ddlrun --site ./site.yaml --launcher=local --max-restarts 1 echo ran
+  [ "$output" = ran ]
+  export SLURM_JOB_ID=7 SLURM_JOB_NODELIST=n1 SLURM_JOB_NUM_NODES=1 SLURM_GPUS_PER_NODE=2
+  run_ddlrun --site ./site.yaml --dry-run=json --max-restarts 1
   [ "$status" -eq 0 ]
 }
 

@@ -90,6 +90,47 @@ TEST(Settings, HeartbeatIsAnAbsolutePathThatRanksAreTold) {
   EXPECT_THROW(merged({"--hang-after=20", "./train"}), LaunchError);
 }
 
+TEST(Settings, MinNodesIsOfUseWhereARestartMayHaveFewerRanks) {
+  const SiteConfig site = ParseSiteConfig("bind: none\nmin_nodes: 2\n", "site.yaml");
+  const auto merged = [&](std::vector<std::string> arguments, const SiteConfig& config) {
+    return MergeSettings(ParseOptions(arguments), config, {});
+  };
+  const auto shown = [&](const std::vector<std::string>& arguments) {
+    return SettingsText(merged(arguments, site));
+  };
+  EXPECT_EQ(merged({"./train"}, SiteConfig()).min_nodes, 0);
+  EXPECT_EQ(merged({"--max-restarts=1", "--min-nodes=3", "./train"}, site).min_nodes, 3);
+  EXPECT_EQ(merged({"--max-restarts=1", "./train"}, site).min_nodes, 2);
+  EXPECT_EQ(merged({"--check=full", "./train"}, site).min_nodes, 2);
+  EXPECT_THAT(shown({"--max-restarts=1"}), ::testing::ContainsRegex("min_nodes: 2 +# site.yaml:2"));
+  EXPECT_THAT(shown({"--max-restarts=1", "--min-nodes=3"}),
+              ::testing::ContainsRegex("min_nodes: 3 +# command line"));
+  // Each: other options, by which the site's number is not used, and the own one is refused.
+  const std::vector<std::pair<std::vector<std::string>, std::string>> others = {
+      {{"./train"}, "--min-nodes without --max-restarts or --check=full"},
+      {{"--max-restarts=1", "-n", "4"}, "does not go with -n, which fixes the number of ranks"},
+      {{"--max-restarts=1", "-H", "a,b"}, "does not go with -H: "},
+      {{"--max-restarts=1", "--hostfile=h"}, "does not go with --hostfile: "},
+      {{"--max-restarts=1", "--rankfile=r"}, "does not go with --rankfile, "},
+      {{"--max-restarts=1", "--nodes=2"}, "does not go with --nodes, --racks and --aisles"},
+      {{"--max-restarts=1", "--racks=2"}, "does not go with --nodes, --racks and --aisles"},
+      {{"--max-restarts=1", "--aisles=2"}, "does not go with --nodes, --racks and --aisles"},
+  };
+  for (const auto& [arguments, refusal] : others) {
+    EXPECT_EQ(merged(arguments, site).min_nodes, 0) << refusal;
+    EXPECT_THAT(shown(arguments), ::testing::ContainsRegex("min_nodes: all +# default"));
+    std::vector<std::string> with = {"--min-nodes=2"};
+    with.insert(with.end(), arguments.begin(), arguments.end());
+    try {
+      merged(with, site);
+      ADD_FAILURE() << refusal;
+    } catch (const LaunchError& error) {
+      EXPECT_EQ(error.exit_code(), EX_USAGE);
+      EXPECT_THAT(error.what(), HasSubstr(refusal));
+    }
+  }
+}
+
 TEST(Settings, StopBeforeIsForOtherProgramsThanTheTrainer) {
   const auto merged = [](const std::vector<std::string>& arguments) {
     return MergeSettings(ParseOptions(arguments), SiteConfig(), {});

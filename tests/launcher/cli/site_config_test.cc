@@ -64,6 +64,7 @@ TEST(SiteConfig, ReadsEveryKeyWithItsLine) {
       "run_directory: /local\n"
       "grace_seconds: 20\n"
       "start_seconds: 600\n"
+      "min_nodes: 2\n"
       "pmi: none\n"
       "srun_arguments: [--network, sn_all]\n",
       "site.yaml");
@@ -80,6 +81,7 @@ TEST(SiteConfig, ReadsEveryKeyWithItsLine) {
   EXPECT_EQ(site.run_directory->value, "/local");
   EXPECT_EQ(site.grace_seconds->value, 20);
   EXPECT_EQ(site.start_seconds->value, 600);
+  EXPECT_EQ(site.min_nodes->value, 2);
   EXPECT_EQ(site.pmi->value, "none");
 }
 
@@ -111,7 +113,7 @@ TEST(SiteConfig, RefusesAnUnknownKeyWithItsLineAndTheNearestOne) {
       MessageOf("? [a]\n: b\n"),
       "site.yaml:1: unknown key ''; take it out, or use the version of ddlrun that has it; this "
       "one has bind, check, environment, gpu_visibility, grace_seconds, launcher, machine, "
-      "mpi_arguments, "
+      "min_nodes, mpi_arguments, "
       "mpirun, pmi, rank_order, run_directory, srun_arguments, start_seconds");
 }
 
@@ -122,6 +124,10 @@ TEST(SiteConfig, RefusesAKeyGivenTwice) {
 }
 
 TEST(SiteConfig, RefusesWrongTypesWithTheLine) {
+  for (const char* const nodes : {"0", "-1", "two", "[2]", "99999999999"}) {
+    EXPECT_EQ(MessageOf(std::string("min_nodes: ") + nodes + "\n"),
+              "site.yaml:1: min_nodes must be a whole number of nodes from 1");
+  }
   EXPECT_EQ(MessageOf("launcher: [mpirun]\n"), "site.yaml:1: launcher must be a text");
   EXPECT_EQ(MessageOf("\nlauncher: ssh\n"),
             "site.yaml:2: launcher must be auto or srun or mpirun or local, not 'ssh'");

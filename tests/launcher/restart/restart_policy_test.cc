@@ -213,5 +213,22 @@ TEST(RestartPolicy, RequeuesWhereTooFewNodesAreLeftAndElseEnds) {
   EXPECT_THAT(decision.reason, HasSubstr("no spare is left"));
 }
 
+TEST(RestartPolicy, SaysHowManyNodesAreLeftWhereFewerAreNotEnough) {
+  RunEnd end = Ended(137);
+  end.has_lost_node = true;
+  end.has_nodes = false;
+  end.min_nodes = 3;
+  end.nodes_left = 2;
+  EXPECT_EQ(After({.restarts = 2, .requeues = {}}, end).reason,
+            "not started again: 2 nodes are left, and --min-nodes is 3");
+  end.min_nodes = 2;
+  end.nodes_left = 1;
+  EXPECT_EQ(After({.restarts = 2, .requeues = {}}, end).reason,
+            "not started again: 1 node is left, and --min-nodes is 2");
+  EXPECT_EQ(After({.restarts = 2, .requeues = 2}, end).next, Next::kRequeue);
+  end.has_nodes = true;
+  EXPECT_EQ(After({.restarts = 2, .requeues = 2}, end).next, Next::kStartAgain);
+}
+
 }  // namespace
 }  // namespace launcher

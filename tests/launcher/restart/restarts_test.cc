@@ -31,20 +31,65 @@ TEST(ProgressFile, IsWhatWasNamedOrTheCheckpointsOfATraining) {
   EXPECT_EQ(of({"ddltraind", "--mode=evaluate"}), "");
 }
 
-TEST(Restarts, LeavesOutAsManyNodesAsAreSpare) {
+TEST(Restarts, LeavesOutAsManyNodesAsAreDispensable) {
   Options options;
   options.max_restarts = 1;
   const Environment environment;
-  Restarts without_spares(options, environment);
-  EXPECT_FALSE(without_spares.LeaveOut({"n1"}));
-  EXPECT_TRUE(without_spares.lost_nodes().empty());
-  options.spare_nodes = 2;
-  Restarts restarts(options, environment);
+  Restarts without_any(options, environment, /*dispensable_nodes=*/0);
+  EXPECT_FALSE(without_any.LeaveOut({"n1"}));
+  EXPECT_TRUE(without_any.lost_nodes().empty());
+  Restarts restarts(options, environment, /*dispensable_nodes=*/2);
   EXPECT_TRUE(restarts.LeaveOut({"n2"}));
   EXPECT_FALSE(restarts.LeaveOut({"n3", "n4"}));
   EXPECT_TRUE(restarts.LeaveOut({"n2", "n4"}));  // one of them is known
   EXPECT_EQ(restarts.lost_nodes(), (std::vector<std::string>{"n2", "n4"}));
   EXPECT_FALSE(restarts.LeaveOut({"n5"}));
+}
+
+// A run that ended because this node was lost.
+JobResult Lost(const std::string& host) {
+  JobResult result;
+  result.exit_code = 137;
+  result.lost_nodes = {host};
+  return result;
+}
+
+TEST(Restarts, GoOnUntilNoNodeIsDispensable) {
+  Options options;
+  options.max_restarts = 9;
+  const Environment environment;
+  Restarts restarts(options, environment, /*dispensable_nodes=*/2, /*min_nodes=*/2);
+  restarts.BeforeRun({});
+  const Decision first = restarts.AfterRun(Lost("n2"));
+  EXPECT_EQ(first.next, Decision::Next::kStartAgain);
+  EXPECT_EQ(first.reason, "starting again in 2 s, restart 1 of 9, without n2");
+  restarts.BeforeRun({});
+  const Decision second = restarts.AfterRun(Lost("n4"));
+  EXPECT_EQ(second.next, Decision::Next::kStartAgain);
+  EXPECT_EQ(second.reason, "starting again in 8 s, restart 2 of 9, without n2, n4");
+  restarts.BeforeRun({});
+  const Decision third = restarts.AfterRun(Lost("n3"));
+  EXPECT_EQ(third.next, Decision::Next::kEnd);
+  EXPECT_EQ(third.reason, "not started again: 1 node is left, and --min-nodes is 2");
+}
+
+// As where two nodes were lost together, and Slurm has said so of one of them first.
+TEST(Restarts, GoOnWithoutANodeThatWasLostBeforeTheNextStart) {
+  Options options;
+  options.max_restarts = 9;
+  const Environment environment;
+  JobResult result = Lost("n3");
+  result.exit_code = EX_CONFIG;
+  result.refusal = "the job has 2 nodes now";
+  Restarts restarts(options, environment, /*dispensable_nodes=*/1);
+  restarts.BeforeRun({});
+  EXPECT_EQ(restarts.AfterRun(result).next, Decision::Next::kStartAgain);
+  result.lost_nodes.clear();
+  restarts.BeforeRun({});
+  EXPECT_EQ(restarts.AfterRun(result).next, Decision::Next::kEnd);
+  Restarts without_any(options, environment, /*dispensable_nodes=*/0);
+  without_any.BeforeRun({});
+  EXPECT_EQ(without_any.AfterRun(Lost("n3")).next, Decision::Next::kEnd);
 }
 
 class NewestTimeTest : public testing::Test {
