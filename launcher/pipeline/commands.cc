@@ -95,6 +95,7 @@ RankJob MakeRankJob(const Options& options, const Settings& settings, const Plan
   job.master_address = MasterAddress(settings, planned, environment);
   const std::string port = Chosen(settings, environment, "MASTER_PORT", "");
   job.restart_count = planned.restart_count;
+  job.grace_ms = static_cast<int>(std::chrono::milliseconds(settings.grace).count());
   job.master_port = port.empty() ? ChooseMasterPort(PortSeed(planned.job_id, planned.restart_count))
                                  : support::WholeNumber<int>(port).value_or(0);
   if (job.master_port < 1 || job.master_port > 65535) {

@@ -263,6 +263,7 @@ bool ReadOwnJob(const char* text, int rank, const char* granted_gpus, OwnJob* jo
   reader.Text(job->master_address, ' ');
   job->master_port = reader.Number(' ');
   job->restart_count = reader.Number(' ');
+  job->grace_ms = reader.Number(' ');
   job->cpus_per_rank = reader.Number(' ');
   job->node_count = reader.Number(' ');
   job->world_size = reader.Number(' ');

@@ -30,7 +30,7 @@ struct OwnJob {
   char log_directory[PATH_MAX];
   char directory[PATH_MAX];
   char master_address[256];
-  int master_port, restart_count;
+  int master_port, restart_count, grace_ms;
   int cpus_per_rank;  // that were asked for; 0: none
   int world_size, node_count;
   int rank, node, local_rank;

@@ -127,6 +127,15 @@ std::optional<int> ParseRankSuccess(std::string_view report) {
   return report == " has ended" ? rank : std::nullopt;
 }
 
+std::optional<RankGone> ParseRankGone(std::string_view report) {
+  constexpr std::string_view kIsGone = " is gone, ";
+  const std::optional<int> rank = TakeRank(&report);
+  if (!rank || !report.starts_with(kIsGone)) return std::nullopt;
+  const std::optional<int> code = support::WholeNumber<int>(report.substr(kIsGone.size()));
+  if (!code || !IsFailure(*code)) return std::nullopt;
+  return RankGone{*rank, *code};
+}
+
 std::optional<int> ParseKilledAlone(std::string_view report) {
   const std::optional<int> rank = TakeRank(&report);
   return report == " was killed alone" ? rank : std::nullopt;
@@ -136,6 +145,11 @@ bool IsRankStopped(std::string_view report) {
   const std::size_t pid = report.find(" (pid ");
   return TakeRank(&report) && report.starts_with(" on ") && pid != std::string_view::npos &&
          report.find(") is stopped: ") != std::string_view::npos;
+}
+
+bool IsProcessLeft(std::string_view report) {
+  return TakeRank(&report) && report.starts_with(" on ") &&
+         report.find(" has left process ") != std::string_view::npos;
 }
 
 std::optional<RankLine> ParseRankLine(std::string_view report) {

@@ -61,11 +61,21 @@ std::optional<int> ParseRankStart(std::string_view report);
 // The inverse of ReportRankSuccess: the rank.
 std::optional<int> ParseRankSuccess(std::string_view report);
 
+// The inverse of ReportRankGone.
+struct RankGone {
+  int rank = -1;
+  int exit_code = 0;  // 128 + signal if one ended it
+};
+std::optional<RankGone> ParseRankGone(std::string_view report);
+
 // The inverse of ReportKilledAlone: the rank.
 std::optional<int> ParseKilledAlone(std::string_view report);
 
 // Whether it is the report of a rank that is stopped (ReportRankStopped).
 bool IsRankStopped(std::string_view report);
+
+// Whether it is the report of a process that cannot be ended (ReportLeftProcess).
+bool IsProcessLeft(std::string_view report);
 
 // A line that a rank wrote shortly before it failed.
 struct RankLine {

@@ -19,7 +19,7 @@ std::string EncodeRankJob(const RankJob& job) {
         << EncodeText(job.planned_for) << ' ' << EncodeText(job.run_directory) << ' '
         << EncodeText(job.log_directory) << ' ' << EncodeText(job.directory) << ' '
         << EncodeText(job.master_address) << ' ' << job.master_port << ' ' << job.restart_count
-        << ' ' << EncodePlan(job.plan);
+        << ' ' << job.grace_ms << ' ' << EncodePlan(job.plan);
   std::string text = words.str();
   if (text.size() > kMaxRankJobBytes) {
     throw LaunchError(
@@ -52,6 +52,7 @@ RankJob DecodeRankJob(const std::string& text) {
     job.master_address = words.Text();
     job.master_port = words.Number();
     job.restart_count = words.Number();
+    job.grace_ms = words.Number();
     job.plan = DecodePlan(words);
     job.plan.cpus_are_cores = cpus_are_cores;
     return job;

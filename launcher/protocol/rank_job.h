@@ -41,12 +41,13 @@ struct RankJob {
   std::string master_address;  // host of rank 0
   int master_port = 0;
   int restart_count = 0;
+  int grace_ms = 3000;  // how long a rank may take to end once a peer has failed
 };
 
 // One line of words with single blanks between them:
 //
 //   SPAWNER PMI REPORT_KEY bind=1 check=1 pause=0 cores=0 PLANNED_FOR RUN_DIRECTORY LOG_DIRECTORY
-//   DIRECTORY MASTER_ADDRESS MASTER_PORT RESTART_COUNT, then the plan (plan_words.h)
+//   DIRECTORY MASTER_ADDRESS MASTER_PORT RESTART_COUNT GRACE_MS, then the plan (plan_words.h)
 //
 // EncodeText (words.h) makes a word of each text.  Throws LaunchError(EX_CONFIG) for a plan that
 // does not fit kMaxRankJobBytes.

@@ -43,6 +43,23 @@ Report ReportRankSuccess(const char* key, int rank) {
   return report;
 }
 
+Report ReportRankGone(const char* key, int rank, int exit_code) {
+  Report report;
+  snprintf(report.text, sizeof(report.text), "ddlrun-rank[%s]: rank %d is gone, %d\n", key, rank,
+           exit_code);
+  return report;
+}
+
+Report ReportLeftProcess(const char* key, int rank, const char* host, long pid, const char* name) {
+  Report report;
+  snprintf(
+      report.text, sizeof(report.text),
+      "ddlrun-rank[%s]: rank %d on %.255s has left process %ld (%.15s), which SIGKILL does not "
+      "end\n",
+      key, rank, host, pid, name);
+  return report;
+}
+
 Report ReportKilledAlone(const char* key, int rank) {
   Report report;
   snprintf(report.text, sizeof(report.text), "ddlrun-rank[%s]: rank %d was killed alone\n", key,

@@ -34,8 +34,17 @@ Report ReportRankEnd(const char* key, int rank, const char* host, long pid, int 
 // "ddlrun-rank[KEY]: rank 1 has started\n", when its program runs.
 Report ReportRankStart(const char* key, int rank);
 
-// "ddlrun-rank[KEY]: rank 1 has ended\n", when its program has ended with exit code 0.
+// "ddlrun-rank[KEY]: rank 1 has ended\n", when its program has ended with exit code 0, and so have
+// all processes that it has left.
 Report ReportRankSuccess(const char* key, int rank);
+
+// "ddlrun-rank[KEY]: rank 1 is gone, 137\n", when its program has ended with another exit code
+// (128 + n by signal n), and so have all processes that it has left.  It is reported of a rank that
+// has failed, that was told to stop, or whose peer has failed.
+Report ReportRankGone(const char* key, int rank, int exit_code);
+
+// "ddlrun-rank[KEY]: rank 1 on n2 has left process 77 (python), ...\n": it cannot be ended.
+Report ReportLeftProcess(const char* key, int rank, const char* host, long pid, const char* name);
 
 // "ddlrun-rank[KEY]: rank 1 was killed alone\n": of a rank that SIGKILL has ended, once its shim
 // has outlived LetLastLinesPass.  Who kills a whole step kills the shim with it.

@@ -244,6 +244,8 @@ int OpenLog() {
     process.rank = job.rank;
     process.host = job.host;
     process.is_of_mpirun = Is(job.spawner, "mpirun");
+    process.has_peers = job.world_size > 1;
+    process.grace_ms = job.grace_ms;
     process.path = folders;
     process.log = OpenLog();
     error = RunProgram(program, process);

@@ -102,29 +102,37 @@ bool OutputRelay::PassOn(const Stream& stream) {
   return size > 0;
 }
 
-int OutputRelay::WaitFor(pid_t child, void (*look)(void* context), void* context) {
+void OutputRelay::PassOnReady() {
+  for (int i = 0; i < 2; ++i) {
+    if (ready_[i].revents != 0 && !PassOn(streams_[i])) ready_[i].fd = -1;
+  }
+}
+
+int OutputRelay::WaitFor(pid_t child, int (*look)(void* context), void* context) {
   sigset_t nothing;
   sigemptyset(&nothing);
-  pollfd ready[2] = {{streams_[0].read_end, POLLIN, 0}, {streams_[1].read_end, POLLIN, 0}};
-  const auto pass_on = [&] {
-    for (int i = 0; i < 2; ++i) {
-      if (ready[i].revents != 0 && !PassOn(streams_[i])) ready[i].fd = -1;
-    }
-  };
+  for (int i = 0; i < 2; ++i) ready_[i].fd = streams_[i].read_end;
   int status = 0;
-  const timespec second = {1, 0};
-  timespec last = {};
-  while (waitpid(child, &status, WNOHANG) != child) {
-    if (ppoll(ready, 2, &second, &nothing) > 0) pass_on();
-    timespec now = {};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    if (now.tv_sec == last.tv_sec) continue;
-    last = now;
-    look(context);
+  for (bool has_ended = false;;) {
+    int of_ended = 0;
+    for (pid_t ended = 0; (ended = waitpid(-1, &of_ended, WNOHANG)) > 0;) {
+      if (ended != child) continue;
+      has_ended = true;
+      status = of_ended;
+    }
+    if (has_ended) break;
+    const int limit = look(context);
+    const timespec time = {limit / 1000, limit % 1000 * 1'000'000L};
+    if (ppoll(ready_, 2, &time, &nothing) > 0) PassOnReady();
   }
-  while (poll(ready, 2, 0) > 0) pass_on();
+  PassOnRest();
   last_lines_.End();
   return status;
+}
+
+void OutputRelay::PassOnRest() {
+  constexpr int kChunksOfLargestPipe = 64;  // 1 MiB, pipe(7)
+  for (int i = 0; i < kChunksOfLargestPipe && poll(ready_, 2, 0) > 0; ++i) PassOnReady();
 }
 
 }  // namespace launcher

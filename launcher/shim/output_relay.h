@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <poll.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -62,10 +63,13 @@ class OutputRelay {
   // In the parent, after fork.
   void CloseChildEnds();
   // Passes output on until `child` has ended, and returns its wait status.  It does not wait for
-  // processes that the child has started, which may hold the pipes open for longer.  SIGCHLD must
-  // be blocked and have a handler; all signals are unblocked while this waits.  `look` is called
-  // once a second, with `context`.
-  int WaitFor(pid_t child, void (*look)(void* context), void* context);
+  // processes that the child has started, which may hold the pipes open for longer; other children
+  // of this process that end are reaped.  SIGCHLD must be blocked and have a handler; all signals
+  // are unblocked while this waits.  `look` is called with `context` whenever something has
+  // happened; it returns in how many milliseconds it is to be called at the latest.
+  int WaitFor(pid_t child, int (*look)(void* context), void* context);
+  // Passes on what is there, but no more than pipes hold: somebody may go on writing.
+  void PassOnRest();
 
   // Of standard error.
   const StreamTail& last_lines() const { return last_lines_; }
@@ -78,9 +82,11 @@ class OutputRelay {
   };
 
   bool PassOn(const Stream& stream);
+  void PassOnReady();
 
   Stream streams_[2];
   OutputMarks marks_;  // of standard error
+  pollfd ready_[2] = {{-1, POLLIN, 0}, {-1, POLLIN, 0}};
   int log_ = -1;
   StreamTail last_lines_;
 };

@@ -16,7 +16,9 @@
 #include <unistd.h>
 
 #include "launcher/protocol/colons.h"
+#include "launcher/protocol/peer_failed.h"
 #include "launcher/protocol/rank_report.h"
+#include "launcher/shim/leftovers.h"
 #include "launcher/shim/output_relay.h"
 #include "launcher/shim/program_file.h"
 #include "launcher/shim/stopped.h"
@@ -27,8 +29,16 @@ namespace {
 // How long a rank that was told to stop may be stopped, in seconds.
 constexpr double kGraceOfStopped = 3;
 
+// How long a shim stays, in milliseconds: without kPeerFailedSignal, and under mpirun with it
+// beyond the grace.
+constexpr int kStayWithSrun = 300;
+constexpr int kStayWithMpirun = 1500;
+constexpr int kStayLonger = 3000;
+
 volatile sig_atomic_t was_told_to_stop = 0;
-volatile pid_t child_pid = 0;  // set before kStopSignalOfMpirun can arrive
+volatile sig_atomic_t peer_failures = 0;  // how often that was told, at most 2
+volatile pid_t child_pid = 0;             // set before kStopSignalOfMpirun can arrive
+volatile pid_t daemon_pid = 0;            // of mpirun, the parent of this process; else 0
 
 // A program that is stopped sees the order only when it goes on.
 void ExpectEnd() {
@@ -36,9 +46,30 @@ void ExpectEnd() {
   kill(0, SIGCONT);
 }
 
+void HandlePeerFailure(int) {
+  if (peer_failures < 2) peer_failures = peer_failures + 1;
+  if (peer_failures > 1) return;
+  was_told_to_stop = 1;
+  kill(0, SIGTERM);
+  kill(0, SIGCONT);
+}
+
+// The daemon of mpirun kills its ranks soon after its SIGTERM.
+void HandleSigterm(int, siginfo_t* info, void*) {
+  if (daemon_pid > 0 && info->si_pid == daemon_pid && peer_failures == 0) {
+    peer_failures = 1;
+    kill(0, kPeerFailedSignal);
+  }
+  ExpectEnd();
+}
+
 // These signals reach the program as well.  This process must go on until the program has ended.
 void StayThroughSignals() {
-  signal(SIGTERM, [](int) { ExpectEnd(); });
+  struct sigaction terminate = {};
+  terminate.sa_sigaction = HandleSigterm;
+  terminate.sa_flags = SA_RESTART | SA_SIGINFO;
+  sigaction(SIGTERM, &terminate, nullptr);
+  signal(kPeerFailedSignal, HandlePeerFailure);
   signal(SIGINT, [](int) { ExpectEnd(); });
   signal(kStopSignalOfMpirun, [](int) {
     kill(child_pid, SIGTERM);
@@ -57,50 +88,113 @@ void Write(const Report& report) { WriteAll(STDERR_FILENO, report.text, strlen(r
 // A signal to the whole step may have ended the program before this process has seen it.
 bool WasToldToStop(int status) {
   constexpr timespec kMoment = {0, 10'000'000};
+  sigset_t nothing;
+  sigemptyset(&nothing);
   const bool may_be =
       WIFSIGNALED(status) && (WTERMSIG(status) == SIGTERM || WTERMSIG(status) == SIGINT);
-  for (int i = 0; i < 20 && may_be && was_told_to_stop == 0; ++i) nanosleep(&kMoment, nullptr);
+  for (int i = 0; i < 20 && may_be && was_told_to_stop == 0; ++i)
+    ppoll(nullptr, 0, &kMoment, &nothing);
   return was_told_to_stop != 0;
 }
 
 bool StoppedEarly(int status) { return WIFEXITED(status) && WEXITSTATUS(status) == EX_TEMPFAIL; }
 
-void ReportEnd(const RankProcess& rank, pid_t pid, int status, const StreamTail& last_lines) {
+// True where this rank may be the cause of the end of the job, or has stopped early.
+bool ReportEnd(const RankProcess& rank, pid_t pid, int status, const StreamTail& last_lines) {
   timespec when = {};
   clock_gettime(CLOCK_REALTIME, &when);
-  if (status == 0) Write(ReportRankSuccess(rank.report_key, rank.rank));
-  if (status == 0 || (!StoppedEarly(status) && WasToldToStop(status))) return;
+  if (status == 0 || (!StoppedEarly(status) && WasToldToStop(status))) return false;
   for (int i = 0; i < last_lines.size() && !StoppedEarly(status); ++i) {
     Write(ReportRankLine(rank.report_key, rank.rank, last_lines.line(i)));
   }
   Write(ReportRankEnd(rank.report_key, rank.rank, rank.host, pid, status, when));
-  LetLastLinesPass();
-  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
-    Write(ReportKilledAlone(rank.report_key, rank.rank));
+  return true;
+}
+
+int ExitCodeOf(int status) {
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+void EndRest(const RankProcess& rank, int status, OutputRelay* output) {
+  const Survivors left = EndLeftovers({});
+  output->PassOnRest();
+  for (int i = 0; i < left.count && i < kMostSurvivors; ++i) {
+    const Survivor& process = left.first[i];
+    Write(ReportLeftProcess(rank.report_key, rank.rank, rank.host, process.pid, process.name));
   }
+  // What came before this report must not be taken for an answer to it.
+  constexpr timespec kNoTime = {0, 0};
+  sigset_t nothing;
+  sigemptyset(&nothing);
+  ppoll(nullptr, 0, &kNoTime, &nothing);
+  Write(status == 0 ? ReportRankSuccess(rank.report_key, rank.rank)
+                    : ReportRankGone(rank.report_key, rank.rank, ExitCodeOf(status)));
+}
+
+long Milliseconds() {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
+}
+
+// Until the other ranks know of the failure; under mpirun until they are gone, or its daemon is.
+void Stay(const RankProcess& rank) {
+  sigset_t nothing;
+  sigemptyset(&nothing);
+  const long start = Milliseconds();
+  const int unheard = rank.is_of_mpirun ? kStayWithMpirun : kStayWithSrun;
+  while (peer_failures < (rank.is_of_mpirun ? 2 : 1)) {
+    const long end = start + (peer_failures == 0 ? unheard : rank.grace_ms + kStayLonger);
+    if (Milliseconds() >= end || (daemon_pid > 0 && getppid() != daemon_pid)) return;
+    constexpr timespec kLook = {0, 100'000'000};
+    ppoll(nullptr, 0, &kLook, &nothing);
+  }
+}
+
+// When a rank ends badly, the daemons of Open MPI 4 and 5 send SIGCONT, SIGTERM and SIGKILL to
+// those that they still take for alive, and sleep for a second before each of the latter two;
+// SIGCHLD ends such a sleep.  All shims end now, but a daemon may see the end of one before that of
+// another.  So a process that outlives this one sends SIGCHLD, until the daemon is gone.
+void KeepDaemonAwake() {
+  constexpr timespec kStep = {0, 5'000'000};
+  constexpr int kSteps = 100;
+  if (fork() != 0) return;
+  setsid();
+  for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream) close(stream);
+  for (int i = 0; i < kSteps && kill(daemon_pid, SIGCHLD) == 0; ++i) nanosleep(&kStep, nullptr);
+  _exit(0);
 }
 
 struct Watch {
   const RankProcess* rank;
   pid_t program;
-  pid_t daemon;  // the parent of this process; 0: it does not matter
   StoppedWatch stopped;
+  long looked_at;  // the second of CLOCK_MONOTONIC
+  long kill_at;    // in its milliseconds; 0: no peer has failed so far
 };
 
-// Ends a program whose daemon is no more, and looks whether it is stopped.
-void LookAtProgram(void* context) {
+// Ends a program whose daemon is no more, and one whose peer has failed when its grace is over; and
+// looks whether it is stopped.
+int LookAtProgram(void* context) {
+  constexpr int kSecond = 1000;
   auto* const watch = static_cast<Watch*>(context);
-  if (watch->daemon > 0 && getppid() != watch->daemon) kill(watch->program, SIGKILL);
-  timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
+  const long now = Milliseconds();
+  if (peer_failures > 0 && watch->kill_at == 0) watch->kill_at = now + watch->rank->grace_ms;
+  const long left = watch->kill_at != 0 ? watch->kill_at - now : kSecond;
+  if (left <= 0) kill(watch->program, SIGKILL);
+  const int limit = left > 0 && left < kSecond ? static_cast<int>(left) : kSecond;
+  if (now / kSecond == watch->looked_at) return limit;
+  watch->looked_at = now / kSecond;
+  if (daemon_pid > 0 && getppid() != daemon_pid) kill(watch->program, SIGKILL);
   const pid_t stopped = FindStopped(watch->program);
-  const StoppedWatch::Step step = watch->stopped.Look(stopped, static_cast<double>(now.tv_sec),
+  const StoppedWatch::Step step = watch->stopped.Look(stopped, static_cast<double>(now / kSecond),
                                                       was_told_to_stop != 0, kGraceOfStopped);
   if (step == StoppedWatch::Step::kKill) kill(stopped, SIGKILL);
   if (step == StoppedWatch::Step::kSay) {
     const RankProcess& rank = *watch->rank;
     Write(ReportRankStopped(rank.report_key, rank.rank, rank.host, stopped));
   }
+  return limit;
 }
 
 [[noreturn]] void EndAs(int status) {
@@ -148,17 +242,20 @@ int RunProgram(char** argv, const RankProcess& rank) {
   for (char** word = argv; *word != nullptr; ++word) {
     if (IsOfColons(*word)) ++*word;
   }
+  AdoptOrphans();
+  // The daemons of Open MPI 5.0.7 may end and leave their ranks alive.
+  if (rank.is_of_mpirun) daemon_pid = getppid();
   StayThroughSignals();
   sigset_t while_waiting;
   sigset_t original;
   sigemptyset(&while_waiting);
   sigaddset(&while_waiting, SIGCHLD);
   sigaddset(&while_waiting, kStopSignalOfMpirun);
+  sigaddset(&while_waiting, kPeerFailedSignal);
   sigprocmask(SIG_BLOCK, &while_waiting, &original);
   static OutputRelay output;
   int exec_error[2] = {-1, -1};
   if (!output.Open(rank.log, rank.report_key) || pipe2(exec_error, O_CLOEXEC) != 0) return errno;
-  const pid_t daemon = getppid();
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0) return errno;
@@ -180,11 +277,20 @@ int RunProgram(char** argv, const RankProcess& rank) {
   while ((got = read(exec_error[0], &error, sizeof(error))) < 0 && errno == EINTR) {
   }
   if (got == 0) Write(ReportRankStart(rank.report_key, rank.rank));
-  // The daemons of Open MPI 5.0.7 may end and leave their ranks alive.
-  Watch watch = {&rank, child, rank.is_of_mpirun ? daemon : 0, {}};
+  Watch watch = {&rank, child, {}, -1, 0};
   const int status = output.WaitFor(child, LookAtProgram, &watch);
   if (got > 0) return error;
-  ReportEnd(rank, child, status, output.last_lines());
+  const bool is_cause = ReportEnd(rank, child, status, output.last_lines());
+  const bool has_failed = is_cause && !StoppedEarly(status);
+  EndRest(rank, status, &output);
+  const bool stays_for_others = peer_failures > 0 && rank.is_of_mpirun;
+  if (rank.has_peers && (has_failed || stays_for_others)) Stay(rank);
+  if (peer_failures > 1 && rank.is_of_mpirun) KeepDaemonAwake();
+  if (is_cause && peer_failures < 2) LetLastLinesPass();
+  if (has_failed && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
+    Write(ReportKilledAlone(rank.report_key, rank.rank));
+  }
+  if (!is_cause && peer_failures > 0) _exit(0);
   EndAs(status);
 }
 

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <string>
 
 #include "launcher/base/exit_codes.h"
+#include "launcher/protocol/peer_failed.h"
 
 namespace launcher {
 
@@ -24,6 +26,11 @@ std::optional<std::string> ParseLostDaemon(std::string_view line) {
 bool IsFailureOfDaemons(std::string_view line) {
   return line.starts_with("srun returned non-zero exit status (") &&
          line.ends_with(") from launching");
+}
+
+bool IsRemarkOnForwarding(std::string_view line) {
+  const std::string remark = ": Forwarding signal " + std::to_string(kPeerFailedSignal) + " to job";
+  return line.ends_with(remark) && line.find(' ') == line.size() - remark.size() + 1;
 }
 
 std::optional<RankEnd> ParseMpirunNotice(std::string_view line) {

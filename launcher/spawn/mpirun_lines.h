@@ -22,6 +22,10 @@ std::optional<std::string> ParseLostDaemon(std::string_view line);
 // (9) from launching".
 bool IsFailureOfDaemons(std::string_view line);
 
+// Whether mpirun says that it passes kPeerFailedSignal on, which is ddlrun's own doing: "mpirun:
+// Forwarding signal 23 to job".
+bool IsRemarkOnForwarding(std::string_view line);
+
 // The end of a rank by a signal of which mpirun tells, "mpirun noticed that process rank 2 with PID
 // 77 on node n2 exited on signal 9 (Killed).", where its shim was killed too; nullopt for any other
 // line.  The pid is left out: it is that of the shim.  The first word is what mpirun calls itself.

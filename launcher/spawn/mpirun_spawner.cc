@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "launcher/base/error.h"
+#include "launcher/protocol/peer_failed.h"
 #include "launcher/protocol/rank_job.h"
 #include "launcher/protocol/rank_variables.h"
 #include "launcher/spawn/child_environment.h"
@@ -132,6 +133,14 @@ void SetDaemonDirectory(const Job& job, Environment* environment) {
   }
 }
 
+// Has mpirun pass the signal on that tells ranks of the failure of a peer.
+void ForwardPeerFailure(MpiRuntime runtime, Environment* environment) {
+  constexpr char kName[] = "MCA_ess_base_forward_signals";
+  std::string& signals =
+      (*environment)[(runtime == MpiRuntime::kPrrte ? "PRTE_" : "OMPI_") + std::string(kName)];
+  signals += (signals.empty() ? "" : ",") + std::to_string(kPeerFailedSignal);
+}
+
 std::vector<HostSlots> SlotsOf(const Job& job) {
   std::vector<HostSlots> slots;
   for (const int index : NodesInJobOrder(job)) {
@@ -235,6 +244,7 @@ std::vector<ChildCommand> MakeMpirunCommands(const Job& job) {
   if (job.in_slurm && (job.in_step || job.has_lost_nodes)) environment["SLURM_OVERLAP"] = "1";
   for (const auto& [name, value] : job.rank_settings) environment[name] = value;
   SetDaemonDirectory(job, &environment);
+  ForwardPeerFailure(job.mpi_runtime, &environment);
   append({job.shim, "--"});
   append(WithMoreColons(job.program));
   command.environment = ToStrings(environment);

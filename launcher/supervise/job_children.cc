@@ -87,7 +87,7 @@ void JobChildren::Start(
   } else {
     sigemptyset(&spec.signal_mask);
   }
-  if (command.kind == Kind::kMpirun) orphans_ = std::make_unique<Orphans>();
+  if (command.kind != Kind::kSrun && orphans_ == nullptr) orphans_ = std::make_unique<Orphans>();
   ChildProcess process = StartChild(spec);
   if (options_.guardian != nullptr) {
     options_.guardian->Watch(process.pid, is_rank ? std::chrono::milliseconds(0) : kGraceOfOthers);
@@ -202,8 +202,10 @@ void JobChildren::RelaySignal(int number) const {
 
 void JobChildren::Reap(std::vector<pid_t> others,
                        const std::function<void(const JobChild&, const siginfo_t&)>& on_end) {
-  others.push_back(children_[0]->pid);
-  if (orphans_ != nullptr) orphans_->Reap(others);
+  if (orphans_ != nullptr) {
+    for (const auto& child : children_) others.push_back(child->pid);
+    orphans_->Reap(others);
+  }
   for (const auto& child : children_) {
     if (child->has_ended) continue;
     siginfo_t info = {};
@@ -221,8 +223,10 @@ void JobChildren::Reap(std::vector<pid_t> others,
   }
 }
 
-void JobChildren::EndOrphans() const {
-  if (orphans_ != nullptr) orphans_->End(children_[0]->pid);
+std::vector<std::string> JobChildren::EndOrphans() const {
+  if (orphans_ == nullptr) return {};
+  // What mpirun has left may be the srun of its daemons, which ends by itself.
+  return orphans_->End(std::chrono::milliseconds(kind() == Kind::kMpirun ? 1000 : 0));
 }
 
 }  // namespace launcher

@@ -81,13 +81,14 @@ class JobChildren {
   void LookForStopped(bool are_told_to_stop, JobOutput* output);
   // When that is to be called next; nullopt: never.
   Deadline look_at() const;
-  // Ends what an mpirun has left behind.  To be called when all have ended.
-  void EndOrphans() const;
+  // Ends what an mpirun, or ranks that are children, have left behind.  To be called when all have
+  // ended.  Returns notes for the user on what cannot be ended.
+  std::vector<std::string> EndOrphans() const;
 
  private:
   const SupervisorOptions& options_;
   std::vector<std::unique_ptr<JobChild>> children_;
-  std::unique_ptr<Orphans> orphans_;  // of mpirun
+  std::unique_ptr<Orphans> orphans_;  // null for srun, whose shims end what is left
   std::chrono::steady_clock::time_point look_at_ = std::chrono::steady_clock::now();
 };
 

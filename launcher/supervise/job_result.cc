@@ -87,9 +87,11 @@ void AddSilentNodes(const RankReports& reports, const std::vector<std::string>& 
   result->silent_nodes = result->not_started;
   if (!result->not_started.empty()) return;
   std::set<std::string> ends = reports.hosts_with_ends();
-  for (const int rank : reports.ended()) {
-    const auto index = static_cast<std::size_t>(rank);
-    if (index < hosts.size()) ends.insert(hosts[index]);
+  for (const std::set<int>& ranks : {reports.ended(), reports.gone()}) {
+    for (const int rank : ranks) {
+      const auto index = static_cast<std::size_t>(rank);
+      if (index < hosts.size()) ends.insert(hosts[index]);
+    }
   }
   result->silent_nodes = SilentNodes(hosts, ends);
 }

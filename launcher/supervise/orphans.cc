@@ -9,9 +9,9 @@
 #include <algorithm>
 #include <csignal>
 #include <fstream>
-#include <optional>
 #include <string>
-#include <thread>
+
+#include "launcher/shim/leftovers.h"
 
 namespace launcher {
 namespace {
@@ -27,7 +27,7 @@ std::vector<pid_t> Children() {
 
 }  // namespace
 
-Orphans::Orphans() : no_orphans_(Children()) { prctl(PR_SET_CHILD_SUBREAPER, 1); }
+Orphans::Orphans() : no_orphans_(Children()) { AdoptOrphans(); }
 
 Orphans::~Orphans() { prctl(PR_SET_CHILD_SUBREAPER, 0); }
 
@@ -41,33 +41,19 @@ void Orphans::Reap(const std::vector<pid_t>& children) const {
   }
 }
 
-void Orphans::End(pid_t session, std::chrono::milliseconds patience) const {
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point start = Clock::now();
-  bool were_told = false;
-  std::optional<Clock::time_point> killed_at;  // first
-  for (std::vector<pid_t> left = Left(session); !left.empty(); left = Left(session)) {
-    const Clock::time_point now = Clock::now();
-    // From the kill: this process may have been kept waiting itself, and have killed none so far.
-    if (killed_at && now - *killed_at > 2 * patience) return;
-    // Those that come later are children of one that was killed.
-    if (now - start > 2 * patience) {
-      for (const pid_t pid : left) kill(pid, SIGKILL);
-      if (!killed_at) killed_at = now;
-    } else if (now - start > patience && !were_told) {
-      for (const pid_t pid : left) kill(pid, SIGTERM);
-      were_told = true;
-    }
-    std::this_thread::sleep_for(std::min(patience / 10, std::chrono::milliseconds(10)));
+std::vector<std::string> Orphans::End(std::chrono::milliseconds patience) const {
+  LeftoverOptions options;
+  options.spared = no_orphans_.data();
+  options.spared_count = static_cast<int>(no_orphans_.size());
+  options.patience_ms = static_cast<int>(patience.count());
+  const Survivors left = EndLeftovers(options);
+  std::vector<std::string> notes;
+  for (int i = 0; i < left.count && i < kMostSurvivors; ++i) {
+    const Survivor& process = left.first[i];
+    notes.push_back("ranks have left process " + std::to_string(process.pid) + " (" + process.name +
+                    ") here, which SIGKILL does not end");
   }
-}
-
-std::vector<pid_t> Orphans::Left(pid_t session) const {
-  std::vector<pid_t> left;
-  for (const pid_t pid : Orphaned()) {
-    if (waitpid(pid, nullptr, WNOHANG) == 0 && getsid(pid) == session) left.push_back(pid);
-  }
-  return left;
+  return notes;
 }
 
 std::vector<pid_t> Orphans::Orphaned() const {

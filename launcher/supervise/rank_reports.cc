@@ -2,6 +2,7 @@
 
 #include "launcher/supervise/rank_reports.h"
 
+#include <algorithm>
 #include <csignal>
 
 #include "launcher/base/exit_codes.h"
@@ -33,7 +34,7 @@ RankReports::News NewsOfStep(std::optional<StepCreation> creation) {
 }  // namespace
 
 RankReports::Reading RankReports::Read(std::string_view line, double seconds) {
-  if (IsRemarkOnBinding(line)) return {"", News::kNone};
+  if (IsRemarkOnBinding(line) || IsRemarkOnForwarding(line)) return {"", News::kNone};
   if (const auto output = WithoutOutputMarks(line, head_)) return ReadOutput(*output, seconds);
   if (const auto found = FindReport(line, head_)) return ReadReport(*found, seconds);
   const std::size_t refusal = line.find(kRefusal);
@@ -84,8 +85,13 @@ RankReports::Reading RankReports::ReadReport(const LineWithReport& line, double 
     reading.news = News::kStart;
   } else if (const std::optional<int> through = ParseRankSuccess(line.report)) {
     ended_.insert(*through);
+    gone_.insert(*through);
     reading.news = News::kEnd;
-  } else if (IsRankStopped(line.report)) {
+  } else if (const std::optional<RankGone> gone = ParseRankGone(line.report)) {
+    gone_.insert(gone->rank);
+    exit_code_of_gone_ = std::max(exit_code_of_gone_, gone->exit_code);
+    reading.news = News::kGone;
+  } else if (IsRankStopped(line.report) || IsProcessLeft(line.report)) {
     reading.is_shown = true;
   } else if (ParseKilledAlone(line.report)) {
     has_failed_ = true;

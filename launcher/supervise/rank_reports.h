@@ -21,8 +21,9 @@ namespace launcher {
 class RankReports {
  public:
   // What a line means for the job.  kStart: another rank has started; kWaiting: srun waits for
-  // resources; kGranted: it has them; kEnd: another rank has ended, and the job goes on.
-  enum class News { kNone, kStart, kWaiting, kGranted, kEnd, kFailure, kLostNode };
+  // resources; kGranted: it has them; kEnd: another rank has ended, and the job goes on; kGone:
+  // another one has ended otherwise, and left nothing.
+  enum class News { kNone, kStart, kWaiting, kGranted, kEnd, kGone, kFailure, kLostNode };
   struct Reading {
     // What the user sees in place of the line, with its line end; "": nothing; nullopt: the line
     // itself.
@@ -49,6 +50,10 @@ class RankReports {
   bool has_begun() const { return !started_.empty() || !ended_.empty(); }
   // Ranks whose program has ended, as their shims say, well or not.
   const std::set<int>& ended() const { return ended_; }
+  // Ranks that are gone with all that they had started, as their shims say.
+  const std::set<int>& gone() const { return gone_; }
+  // The largest exit code of these: 128 + n for signal n.
+  int exit_code_of_gone() const { return exit_code_of_gone_; }
   // The exit code of each that did not end well: 128 + n for signal n.
   const std::map<int, int>& exit_codes() const { return exit_codes_; }
   // Nodes on which a rank was reported to have failed or stopped early, as srun writes them:
@@ -84,6 +89,8 @@ class RankReports {
   std::vector<std::string> lost_nodes_;
   std::set<int> started_;
   std::set<int> ended_;
+  std::set<int> gone_;
+  int exit_code_of_gone_ = 0;
   std::map<int, int> exit_codes_;
   std::set<std::string> hosts_with_ends_;
   std::string step_;

@@ -4,6 +4,7 @@
 
 #include <csignal>
 
+#include "launcher/protocol/peer_failed.h"
 #include "launcher/system/signal_relay.h"
 
 namespace launcher {
@@ -21,6 +22,13 @@ void SignalsToRanks::Relay(int number) {
   const bool is_kept_by_srun = IsOrderToStop(number) || number == SIGCONT;
   const bool is_sent = is_kept_by_srun && !children_.AllEnded() && SendBySlurm(number);
   if (!is_sent || number == SIGCONT) children_.RelaySignal(number);
+}
+
+bool SignalsToRanks::TellOfFailure() {
+  if (children_.AllEnded()) return false;
+  if (children_.kind() == Kind::kSrun) return SendBySlurm(kPeerFailedSignal);
+  children_.Signal(kPeerFailedSignal);
+  return true;
 }
 
 // mpirun passes SIGTSTP on as SIGSTOP, and goes on itself.

@@ -23,6 +23,9 @@ class SignalsToRanks {
 
   // To every rank.
   void Relay(int number);
+  // Tells every shim and rank that a peer has failed (kPeerFailedSignal), and under mpirun, the
+  // second time, that all ranks are gone.  False where that cannot be told.
+  bool TellOfFailure();
   // Stops every rank: they get SIGSTOP.
   void Stop();
   // Whether all ranks are stopped since Stop was called, or Slurm could not do it.  True once.

@@ -24,12 +24,14 @@
 namespace launcher {
 
 struct SupervisorOptions {
-  // The time between SIGTERM and SIGKILL for the other children when one has failed.  It is also
-  // how long a reader of the output may take nothing once the job is ending.
+  // The time between SIGTERM and SIGKILL for the other ranks when one has failed; shims count it
+  // themselves.  It is also how long a reader of the output may take nothing once the job is
+  // ending.
   std::chrono::milliseconds grace{3000};
-  // How long srun or mpirun may take to end the other ranks by itself, if that is longer than
-  // `grace`.
-  std::chrono::milliseconds grace_of_launcher{15000};
+  // How much longer srun or mpirun may take to end then.
+  std::chrono::milliseconds grace_of_launcher{5000};
+  // How long srun or mpirun may go on when the shims of all ranks have reported their ends.
+  std::chrono::milliseconds patience_with_launcher{5000};
   // How long it may take until the shims of all ranks of srun or mpirun have reported that their
   // programs run; 0: no limit.  It does not count for an mpirun from which no shim was heard, and
   // that has started processes.
@@ -58,15 +60,17 @@ struct SupervisorOptions {
   std::chrono::milliseconds patience_with_step{10000};
 };
 
-// Failures: any exit code but 0 is a failure of the job.  Children that are ranks then get SIGTERM,
-// and SIGKILL after `grace`.  srun and mpirun end the other ranks by themselves; when they have not
-// ended after grace_of_launcher, they and all ranks are ended, and a note says if the step still
-// exists afterwards.  When a signal has ended srun, its step is ended too, since the ranks would go
-// on.  After EX_TEMPFAIL, stopped early with a checkpoint, the other ranks go on; it counts only
-// when nothing else fails.  Of several failures the first one counts.  A start that takes longer
-// than start_limit is ended with the exit code EX_UNAVAILABLE and without a failure, one on nodes
-// that the Slurm job no longer has with EX_CONFIG; so is a job whose last ranks take longer to end
-// than end_limit, but with EX_TEMPFAIL where a rank had stopped early.
+// Failures: any exit code but 0 is a failure of the job.  The other ranks then get
+// kPeerFailedSignal and SIGTERM, and SIGKILL after `grace`: children of this process from here,
+// those of srun and mpirun from their shims, which this signal reaches.  When srun or mpirun has
+// not ended grace_of_launcher later, it and all ranks are ended, and a note says if the step still
+// exists afterwards.  What ranks have left is ended (shim/leftovers.h).  When a signal has ended
+// srun, its step is ended too, since the ranks would go on.  After EX_TEMPFAIL, stopped early with
+// a checkpoint, the other ranks go on; it counts only when nothing else fails.  Of several failures
+// the first one counts.  A start that takes longer than start_limit is ended with the exit code
+// EX_UNAVAILABLE and without a failure, one on nodes that the Slurm job no longer has with
+// EX_CONFIG; so is a job whose last ranks take longer to end than end_limit, but with EX_TEMPFAIL
+// where a rank had stopped early.
 //
 // A program that hangs by its heartbeat is ended as if a rank had failed, with the exit code
 // EX_SOFTWARE, unless ddlrun was told to stop: what the ranks do then may take its time.
@@ -95,12 +99,12 @@ struct SupervisorOptions {
 //   running   ddlrun is sent a signal                     every rank gets it               (same)
 //             an order to stop, no rank has started, and  srun or mpirun gets SIGTERM      killing
 //             no shim has named the step of srun
-//             a child fails                               the others get SIGTERM           ending
-//             nobody can read any more, and there was no  children get SIGTERM             ending
+//             a child fails                               the ranks are ended (EndRanks)   ending
+//             nobody can read any more, and there was no  the ranks are ended              ending
 //             order to stop
-//             a shim or srun reports a failed rank        nothing: the launcher ends all   ending
+//             a shim or srun reports a failed rank        the ranks are ended              ending
 //             srun reports a lost node                    nothing: srun ends all           ending
-//             a file is not touched any more (heartbeat)  children get SIGTERM             ending
+//             a file is not touched any more (heartbeat)  the ranks are ended              ending
 //             the time of the job ends (end_of_job.h)     every rank gets SIGUSR1          (same)
 //             ranks take too long to start, or to end     as when the time of ending is    killing
 //             once others have (time_limits.h); or none   over
@@ -108,6 +112,10 @@ struct SupervisorOptions {
 //             nodes of the plan (nodes_of_job.h)
 //   any       the second SIGINT                           ranks get SIGKILL, srun and      ending
 //                                                         mpirun SIGTERM
+//   running,  all shims have reported that their ranks    the shims of mpirun end, which   (same)
+//   ending    are gone                                    stay until then
+//             srun or mpirun is still there               as when the time of ending is    killing
+//             patience_with_launcher later                over
 //   ending    its time is over                            the step gets SIGKILL, mpirun    killing
 //                                                         SIGTERM
 //   killing   scancel has arrived and srun has had its    children get SIGKILL             killed
@@ -125,7 +133,8 @@ struct SupervisorOptions {
 // since it can have started neither a rank nor a daemon.
 //
 // After an order to stop, a failed rank that a shim or srun reports changes nothing: srun and
-// mpirun end the other ranks, in the time that Slurm or Open MPI gives them.
+// mpirun end the other ranks, in the time that Slurm or Open MPI gives them.  Without shims that
+// are heard, srun and mpirun get SIGTERM in place of EndRanks.
 //
 // Throws LaunchError when a child cannot be started; those started are killed first.
 JobResult Supervise(const std::vector<ChildCommand>& commands, const SupervisorOptions& options,

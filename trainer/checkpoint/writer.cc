@@ -15,6 +15,7 @@
 #include "trainer/checkpoint/retention.h"
 #include "trainer/checkpoint/stale.h"
 #include "trainer/core/crc32c.h"
+#include "trainer/core/end_of_process.h"
 #include "trainer/core/error.h"
 
 namespace trainer {
@@ -96,6 +97,7 @@ std::optional<Manifest> ReadIfValid(const fs::path& directory) {
 
 fs::path WriteCheckpoint(const fs::path& model_dir, const CheckpointState& state,
                          const CheckpointTensors& tensors, const WriteHook& hook) {
+  const DelayedEnd delayed;
   std::vector<PreparedFile> files;
   files.push_back(Prepare(kModelFile, tensors.model));
   files.push_back(Prepare(kOptimizerFile, tensors.optimizer));

@@ -7,6 +7,9 @@
 // It is made as a hidden directory beside its final name; each file is new, synced and closed; the
 // directory is synced, renamed, and its parent synced.  There is no pointer file: a reader scans.
 //
+// A process whose peer has failed ends when a checkpoint that it is writing is there
+// (core/end_of_process.h).
+//
 // One rank of a run writes; no other thread may write into the same model_dir at the same time.
 
 #pragma once

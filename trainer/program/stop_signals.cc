@@ -5,6 +5,9 @@
 #include <csignal>
 #include <initializer_list>
 
+#include "launcher/protocol/peer_failed.h"
+#include "trainer/core/end_of_process.h"
+
 namespace trainer {
 namespace {
 
@@ -15,6 +18,8 @@ extern "C" void RequestStop(int signal_number) {
   if (signal_number == SIGINT) std::signal(SIGINT, SIG_DFL);
 }
 
+extern "C" void EndForPeer(int) { EndProcessSoon(); }
+
 }  // namespace
 
 void CatchStopSignals() {
@@ -23,6 +28,8 @@ void CatchStopSignals() {
   action.sa_flags = SA_RESTART;
   for (const int signal_number : {SIGTERM, SIGUSR1, SIGXCPU, SIGINT})
     sigaction(signal_number, &action, nullptr);
+  action.sa_handler = EndForPeer;
+  sigaction(launcher::kPeerFailedSignal, &action, nullptr);
   std::signal(SIGXFSZ, SIG_IGN);
   std::signal(SIGPIPE, SIG_IGN);
 }

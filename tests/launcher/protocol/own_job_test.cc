@@ -31,6 +31,7 @@ RankJob Example() {
   job.master_address = "n1";
   job.master_port = 61234;
   job.restart_count = 3;
+  job.grace_ms = 4500;
   job.plan.cpus_per_rank = 2;
   job.plan.cpus_are_cores = true;
   for (int i = 0; i < 5; ++i) {  // 0 1 | 2 3 4
@@ -67,6 +68,7 @@ TEST(OwnJob, IsWhatDdlrunWroteForThisRank) {
   EXPECT_STREQ(own->master_address, "n1");
   EXPECT_EQ(own->master_port, 61234);
   EXPECT_EQ(own->restart_count, 3);
+  EXPECT_EQ(own->grace_ms, 4500);
   EXPECT_EQ(own->cpus_per_rank, 2);
   EXPECT_EQ(own->world_size, 5);
   EXPECT_EQ(own->node_count, 2);

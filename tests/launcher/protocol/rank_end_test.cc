@@ -141,6 +141,32 @@ TEST(RankStopped, IsReadAsItWasWritten) {
   }
 }
 
+TEST(RankGone, IsReadAsItWasWritten) {
+  EXPECT_EQ(std::string(ReportRankGone("key", 12, 143).text),
+            "ddlrun-rank[key]: rank 12 is gone, 143\n");
+  const auto gone = ParseRankGone("rank 12 is gone, 143");
+  ASSERT_TRUE(gone);
+  EXPECT_EQ(gone->rank, 12);
+  EXPECT_EQ(gone->exit_code, 143);
+  for (const char* text :
+       {"", "rank 12 is gone", "rank 12 is gone, ", "rank 12 is gone, 0", "rank 12 is gone, 143 ",
+        "rank 12 is gone, 4000000000", "rank is gone, 1", "rank 12 has ended"}) {
+    EXPECT_FALSE(ParseRankGone(text)) << text;
+  }
+}
+
+TEST(ProcessLeft, IsReadAsItWasWritten) {
+  const std::string line = ReportLeftProcess("key", 1, "n2", 77, "python (3)").text;
+  EXPECT_EQ(line,
+            "ddlrun-rank[key]: rank 1 on n2 has left process 77 (python (3)), which SIGKILL does "
+            "not end\n");
+  EXPECT_TRUE(IsProcessLeft(ReportIn(line).substr(0, ReportIn(line).find('\n'))));
+  for (const char* text : {"", "rank 1 on n2 (pid 7) is stopped: ", "on n2 has left process 77",
+                           "rank 1 has left process 77"}) {
+    EXPECT_FALSE(IsProcessLeft(text)) << text;
+  }
+}
+
 TEST(KilledAlone, IsReadAsItWasWritten) {
   EXPECT_EQ(std::string(ReportKilledAlone("key", 12).text),
             "ddlrun-rank[key]: rank 12 was killed alone\n");

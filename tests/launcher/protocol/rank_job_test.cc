@@ -25,6 +25,7 @@ RankJob Example(const Plan& plan) {
   job.master_address = "n1";
   job.master_port = 61234;
   job.restart_count = 3;
+  job.grace_ms = 4500;
   job.plan = plan;
   return job;
 }
@@ -52,6 +53,7 @@ TEST(RankJob, DecodesWhatWasEncoded) {
   EXPECT_EQ(job.master_address, "n1");
   EXPECT_EQ(job.master_port, 61234);
   EXPECT_EQ(job.restart_count, 3);
+  EXPECT_EQ(job.grace_ms, 4500);
   ASSERT_EQ(job.plan.ranks.size(), 4U);
   EXPECT_EQ(job.plan.ranks[3].node, 1);
   EXPECT_EQ(job.plan.ranks[3].gpu, 1);

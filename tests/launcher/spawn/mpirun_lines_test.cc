@@ -28,6 +28,15 @@ TEST(FailureOfDaemons, IsWhatMpirunSaysOfItsSrun) {
   EXPECT_FALSE(IsFailureOfDaemons("python returned a status from launching"));
 }
 
+TEST(RemarkOnForwarding, IsThatOnTheSignalOfDdlrunAlone) {
+  EXPECT_TRUE(IsRemarkOnForwarding("mpirun: Forwarding signal 23 to job"));
+  EXPECT_TRUE(IsRemarkOnForwarding("prterun: Forwarding signal 23 to job"));
+  for (const char* line : {"", "mpirun: Forwarding signal 10 to job", "Forwarding signal 23 to job",
+                           "I say mpirun: Forwarding signal 23 to job"}) {
+    EXPECT_FALSE(IsRemarkOnForwarding(line)) << line;
+  }
+}
+
 TEST(MpirunNotice, IsTheEndOfARankWhoseShimWasKilledToo) {
   const auto end = ParseMpirunNotice(
       "mpirun noticed that process rank 2 with PID 77 on node n2 exited on signal 9 (Killed).");

@@ -198,10 +198,11 @@ TEST(MpirunSpawner, PrrteHasParametersOfItsOwn) {
 }
 
 TEST(MpirunSpawner, SettingsAreInTheEnvironmentOfMpirunToo) {
-  EXPECT_THAT(MakeMpirunCommands(JobOf({0}))[0].environment,
-              ElementsAre("CUDA_VISIBLE_DEVICES=0", "DDLRUN_PATH=/bin", "DDLRUN_RANK_JOB={}",
-                          "DDL_HOST_PORT=2200", "HOSTNAME=n1",
-                          "OMPI_MCA_orte_tmpdir_base=/tmp/ddlrun.abc", "PATH=/bin"));
+  EXPECT_THAT(
+      MakeMpirunCommands(JobOf({0}))[0].environment,
+      ElementsAre("CUDA_VISIBLE_DEVICES=0", "DDLRUN_PATH=/bin", "DDLRUN_RANK_JOB={}",
+                  "DDL_HOST_PORT=2200", "HOSTNAME=n1", "OMPI_MCA_ess_base_forward_signals=23",
+                  "OMPI_MCA_orte_tmpdir_base=/tmp/ddlrun.abc", "PATH=/bin"));
 }
 
 TEST(MpirunSpawner, ThePathOfTheRanksIsTheOneThatTheUserSets) {

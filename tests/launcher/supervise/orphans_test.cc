@@ -67,7 +67,7 @@ TEST_F(OrphansTest, AreWaitedForAndReaped) {
   const Orphans orphans;
   const pid_t pid = Leave(milliseconds(50));
   ASSERT_GT(pid, 0);
-  orphans.End(getsid(0), milliseconds(60'000));
+  orphans.End(milliseconds(60'000));
   EXPECT_FALSE(IsThere(pid));
 }
 
@@ -77,7 +77,7 @@ TEST_F(OrphansTest, GetSigtermAndThenSigkill) {
   const pid_t deaf = Leave(milliseconds(60'000), [] { signal(SIGTERM, SIG_IGN); });
   ASSERT_GT(obeying, 0);
   ASSERT_GT(deaf, 0);
-  orphans.End(getsid(0), milliseconds(100));
+  orphans.End(milliseconds(100));
   EXPECT_FALSE(IsThere(obeying));
   EXPECT_FALSE(IsThere(deaf));
 }
@@ -89,28 +89,18 @@ TEST_F(OrphansTest, AreNotTheChildrenFromBefore) {
     _exit(0);
   }
   const Orphans orphans;
-  orphans.End(getsid(0), milliseconds(20));
+  orphans.End(milliseconds(20));
   EXPECT_EQ(waitpid(child, nullptr, WNOHANG), 0);
   kill(child, SIGKILL);
   EXPECT_EQ(waitpid(child, nullptr, 0), child);
 }
 
-TEST_F(OrphansTest, AreNotDaemons) {
+TEST_F(OrphansTest, AreDaemonsAsWell) {
   const Orphans orphans;
   const pid_t daemon = Leave(milliseconds(60'000), [] { setsid(); });
   ASSERT_GT(daemon, 0);
-  orphans.End(getsid(0), milliseconds(20));
-  EXPECT_TRUE(IsThere(daemon));
-  kill(daemon, SIGKILL);
-  EXPECT_EQ(waitpid(daemon, nullptr, 0), daemon);
-}
-
-TEST_F(OrphansTest, AreOfTheSessionOfWhoLeftThem) {
-  const Orphans orphans;
-  const pid_t pid = Leave(milliseconds(60'000), [] { setsid(); });
-  ASSERT_GT(pid, 0);
-  orphans.End(pid, milliseconds(20));
-  EXPECT_FALSE(IsThere(pid));
+  orphans.End(milliseconds(0));
+  EXPECT_FALSE(IsThere(daemon));
 }
 
 TEST_F(OrphansTest, ThatEndDuringTheJobAreReapedAndNoOther) {

@@ -61,6 +61,28 @@ TEST(RankReports, KeepsTheLinesOfShimsToItself) {
   EXPECT_THAT(reports.failure()->last_lines, ElementsAre("last words"));
 }
 
+TEST(RankReports, KnowsWhichRanksAreGoneWithAllThatTheyHadStarted) {
+  RankReports reports("key");
+  EXPECT_EQ(reports.Read("ddlrun-rank[key]: rank 2 has ended", 1).news, News::kEnd);
+  EXPECT_EQ(reports.exit_code_of_gone(), 0);
+  const auto reading = reports.Read("ddlrun-rank[key]: rank 0 is gone, 143", 1);
+  EXPECT_EQ(reading.instead, "");
+  EXPECT_EQ(reading.news, News::kGone);
+  reports.Read("ddlrun-rank[key]: rank 1 is gone, 3", 1);
+  EXPECT_THAT(reports.gone(), ElementsAre(0, 1, 2));
+  EXPECT_EQ(reports.exit_code_of_gone(), 143);
+  EXPECT_THAT(reports.ended(), ElementsAre(2));
+  EXPECT_FALSE(reports.failure());
+}
+
+TEST(RankReports, ShowsTheUserWhatCannotBeEnded) {
+  const auto reading = RankReports("key").Read(
+      "ddlrun-rank[key]: rank 1 on n2 has left process 77 (sleep), which SIGKILL does not end", 1);
+  EXPECT_EQ(reading.instead,
+            "ddlrun-rank: rank 1 on n2 has left process 77 (sleep), which SIGKILL does not end\n");
+  EXPECT_EQ(reading.news, News::kNone);
+}
+
 TEST(RankReports, TakesNothingForAReportThatLacksTheKey) {
   RankReports reports("key");
   for (const std::string head : {"ddlrun-rank: ", "ddlrun-rank[]: ", "ddlrun-rank[KEY]: "}) {

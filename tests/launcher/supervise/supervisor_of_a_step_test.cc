@@ -9,7 +9,9 @@
 
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <string>
+#include <utility>
 
 #include "launcher/supervise/supervisor.h"
 #include "tests/launcher/supervise/supervisor_fixture.h"
@@ -72,7 +74,7 @@ TEST_F(SupervisorOfAStepTest, KillsSrunAndItsStepIfItDoesNotEndAfterARankHasFail
   EXPECT_EQ(result.exit_code, 137);
   ASSERT_TRUE(result.failure);
   EXPECT_EQ(result.failure->rank, 1);
-  EXPECT_EQ(Content("signals"), "12.3 9\n");
+  EXPECT_EQ(Content("signals"), "12.3 23\n12.3 9\n");
   EXPECT_THAT(result.notes, IsEmpty());
 }
 
@@ -87,9 +89,10 @@ TEST_F(SupervisorOfAStepTest, LeavesSrunTheTimeToEndByItselfWhenItsStepWasKilled
 }
 
 TEST_F(SupervisorOfAStepTest, WaitsUntilAKilledStepIsGone) {
-  scancel_ = "echo 12.3 > step; (sleep 0.7; rm step; echo gone >> signals) > /dev/null 2>&1 & true";
+  scancel_ = "echo 12.3 > step; (sleep 0.7; rm -f step; echo > gone) > /dev/null 2>&1 & true";
   const JobResult result = RunSrun(kHangs);
-  EXPECT_EQ(Content("signals"), "12.3 9\ngone\n");
+  EXPECT_EQ(Content("signals"), "12.3 23\n12.3 9\n");
+  EXPECT_EQ(Content("gone"), "\n");
   EXPECT_THAT(result.notes, IsEmpty());
 }
 
@@ -107,6 +110,66 @@ TEST_F(SupervisorOfAStepTest, LeavesSrunItsTimeAfterARankHasFailed) {
                 .exit_code,
             3);
   EXPECT_EQ(Content("signals"), "");
+}
+
+TEST_F(SupervisorOfAStepTest, TellsTheRanksOfAStepThatAPeerHasFailed) {
+  options_.grace_of_launcher = kLong;
+  scancel_ = "echo > told";
+  const JobResult result =
+      RunSrun(std::string(kRankRuns) +
+              "echo 'ddlrun-rank[key]: rank 0 on n1 (pid 7) ended with exit code 3' >&2; "
+              "while [ ! -e told ]; do sleep 0.02; done; exit 3");
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(Content("signals"), "12.3 23\n");
+}
+
+TEST_F(SupervisorOfAStepTest, TellsTheRanksOfMpirunAndThatAllAreGone) {
+  options_.hosts = {"n1", "n2"};
+  options_.grace_of_launcher = kLong;
+  const JobResult result = RunLauncher(
+      ChildCommand::Kind::kMpirun,
+      "trap 'echo >> told; echo \"ddlrun-rank[key]: rank 1 is gone, 143\" >&2' URG; " +
+          std::string(kRankRuns) +
+          "echo 'ddlrun-rank[key]: rank 0 on n1 (pid 7) ended with exit code 3' >&2; "
+          "echo 'ddlrun-rank[key]: rank 0 is gone, 3' >&2; "
+          "while [ ! -e told ] || [ $(wc -l < told) -lt 2 ]; do sleep 0.02; done; exit 1");
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(Content("told"), "\n\n");
+}
+
+TEST_F(SupervisorOfAStepTest, TellsNobodyOfAFailureAfterAnOrderToStop) {
+  options_.grace_of_launcher = kLong;
+  RunSrun("trap 'exit 75' USR1; " + std::string(kRankRuns) + "echo > ready; sleep 0.5; " +
+          SignalWhenReady("TERM") +
+          "sleep 0.5; echo 'ddlrun-rank[key]: rank 0 on n1 (pid 7) ended with exit code 3' >&2; "
+          "sleep 0.5; exit 3");
+  EXPECT_EQ(Content("signals").find(" 23"), std::string::npos);
+}
+
+TEST_F(SupervisorOfAStepTest, DoesNotWaitForALauncherWhoseRanksAreAllGone) {
+  options_.hosts = {"n1", "n2"};
+  options_.patience_with_launcher = std::chrono::milliseconds(300);
+  const std::string fails =
+      "on n1 (pid 7) ended with exit code 3' >&2; "
+      "echo 'ddlrun-rank[key]: rank 0 is gone, 3";
+  for (const auto& [ends, code] : {std::pair(std::string("has ended"), 0), std::pair(fails, 3)}) {
+    for (const auto kind : {ChildCommand::Kind::kSrun, ChildCommand::Kind::kMpirun}) {
+      std::filesystem::remove(directory_ + "/signals");
+      const JobResult result =
+          RunLauncher(kind, std::string(kRankRuns) +
+                                "echo 'ddlrun-rank[key]: rank 1 has ended' >&2; "
+                                "echo 'ddlrun-rank[key]: rank 0 " +
+                                ends + "' >&2; exec sleep 600");
+      EXPECT_EQ(result.exit_code, code);
+      EXPECT_EQ(result.launcher_end, "");
+      ASSERT_THAT(result.notes, SizeIs(1));
+      EXPECT_NE(result.notes[0].find("all ranks have ended, but "), std::string::npos);
+    }
+  }
+  EXPECT_THAT(RunSrun(std::string(kRankRuns) + "echo 'ddlrun-rank[key]: rank 1 has ended' >&2; "
+                                               "sleep 1; exit 5")
+                  .notes,
+              IsEmpty());
 }
 
 TEST_F(SupervisorOfAStepTest, EndsAnMpirunThatDoesNotEndAfterARankHasFailed) {

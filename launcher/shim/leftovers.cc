@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/shim/leftovers.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "launcher/shim/process_tree.h"
+
+namespace launcher {
+namespace {
+
+long NowMs() {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
+}
+
+// One look at all that is left.
+struct Pass {
+  const LeftoverOptions& options;
+  int signal;  // which all get; 0: none
+  int generation;
+  Survivors found;
+};
+
+bool IsSpared(pid_t pid, const LeftoverOptions& options) {
+  for (int i = 0; i < options.spared_count; ++i) {
+    if (options.spared[i] == pid) return true;
+  }
+  return false;
+}
+
+void Send(pid_t pid, int signal) {
+  kill(pid, signal);
+  if (signal == SIGTERM) kill(pid, SIGCONT);  // one that is stopped would not see it
+  // Of a group that forks faster than it is looked at none is missed.
+  if (signal == SIGKILL && getpgid(pid) == pid) kill(-pid, SIGKILL);
+}
+
+bool Visit(pid_t pid, void* context) {
+  auto* const pass = static_cast<Pass*>(context);
+  const bool is_child = pass->generation == 0;
+  if (is_child && (IsSpared(pid, pass->options) || waitpid(pid, nullptr, WNOHANG) == pid)) {
+    return true;
+  }
+  const ProcessState process = ReadProcessState(pid);
+  if (process.state == '\0' || process.state == 'Z') return true;
+  if (pass->found.count < kMostSurvivors) {
+    Survivor& survivor = pass->found.first[pass->found.count];
+    survivor.pid = pid;
+    memcpy(survivor.name, process.name, sizeof(survivor.name));
+  }
+  ++pass->found.count;
+  // Those below first: of a process that is gone they would have to be looked for again.
+  if (pass->generation < kMostGenerations) {
+    ++pass->generation;
+    ForEachChild(pid, Visit, pass);
+    --pass->generation;
+  }
+  if (pass->signal != 0) Send(pid, pass->signal);
+  return true;
+}
+
+Survivors Look(const LeftoverOptions& options, int signal) {
+  Pass pass = {options, signal, 0, {}};
+  ForEachChild(getpid(), Visit, &pass);
+  return pass.found;
+}
+
+}  // namespace
+
+void AdoptOrphans() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
+
+Survivors EndLeftovers(const LeftoverOptions& options) {
+  const long start = NowMs();
+  const long terminate_at = start + options.patience_ms;
+  const long kill_at = terminate_at + options.grace_ms;
+  long first_kill = 0;
+  bool has_terminated = false;
+  for (;;) {
+    const long now = NowMs();
+    int signal = 0;
+    if (now >= kill_at) {
+      signal = SIGKILL;
+      // From the kill: this process may have been kept waiting itself.
+      if (first_kill == 0) first_kill = now;
+    } else if (now >= terminate_at && !has_terminated) {
+      signal = SIGTERM;
+      has_terminated = true;
+    }
+    const Survivors left = Look(options, signal);
+    if (left.count == 0 || (first_kill != 0 && now - first_kill > options.kill_ms)) return left;
+    const timespec moment = {0, now - start < 20 ? 1'000'000 : 5'000'000};
+    nanosleep(&moment, nullptr);
+  }
+}
+
+}  // namespace launcher

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ends what a rank leaves behind: workers of a rank that was killed, helpers that it has started
+// with setsid(2) or by two forks.  They would hold the GPU's memory and the output of the job.
+// Without the C++ library, since the shim uses it for its rank, and ddlrun for ranks of its own.
+
+#pragma once
+
+#include <sys/types.h>
+
+namespace launcher {
+
+// From now on a process whose parent has ended becomes a child of this process, if it descends from
+// it (PR_SET_CHILD_SUBREAPER, prctl(2)).  Somebody has to reap those that end.
+void AdoptOrphans();
+
+struct LeftoverOptions {
+  // Children of this process that are none, and are neither signalled nor reaped.
+  const pid_t* spared = nullptr;
+  int spared_count = 0;
+  int patience_ms = 0;  // before SIGTERM: they may end by themselves
+  int grace_ms = 500;   // between SIGTERM and SIGKILL
+  int kill_ms = 2000;   // after the first SIGKILL
+};
+
+// A process that was sent SIGKILL and is still there: in a call of the kernel that does not return,
+// or of another user (a set-user-ID program).
+struct Survivor {
+  pid_t pid = 0;
+  char name[16] = "";  // of its program
+};
+inline constexpr int kMostSurvivors = 8;
+struct Survivors {
+  int count = 0;                   // of all
+  Survivor first[kMostSurvivors];  // of them
+};
+
+// Sends SIGTERM and SIGCONT to all children of this process and to what is below them, SIGKILL when
+// the grace is over, again and again while processes come up, and reaps them.  Returns when none is
+// left, at once where none was; or when kill_ms is over.  Where the kernel does not tell of
+// children (ForEachChild) nothing is done.  For single-threaded callers.
+Survivors EndLeftovers(const LeftoverOptions& options);
+
+}  // namespace launcher

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <algorithm>
+#include <utility>
+
+#include "launcher/base/exit_codes.h"
+#include "launcher/protocol/peer_failed.h"
+#include "launcher/supervise/job_supervisor.h"
+#include "launcher/supervise/silent_nodes.h"
+
+namespace launcher {
+
+void JobSupervisor::EndStepThatIsLeft() {
+  const bool is_left = reports_.has_left_step() || has_lost_srun_;
+  if (!to_ranks_.has_killed_step() && is_left) to_ranks_.KillStep();
+  const auto patience = is_abandoned_ ? std::min(options_.grace, options_.patience_with_step)
+                                      : options_.patience_with_step;
+  if (to_ranks_.has_killed_step() && !to_ranks_.WaitUntilKilled(patience)) {
+    result_.step_is_left = true;
+    result_.notes.push_back("step " + reports_.step() +
+                            " was killed and is still there: Slurm could not end all of its ranks "
+                            "yet");
+  }
+}
+
+// Nothing keeps srun or mpirun once all ranks are gone.
+void JobSupervisor::ReleaseLauncher() {
+  const bool are_gone = !options_.hosts.empty() && reports_.gone().size() >= options_.hosts.size();
+  if (!are_gone || has_released_) return;
+  has_released_ = true;
+  gone_until_ = Clock::now() + options_.patience_with_launcher;
+  if (children_.kind() == Kind::kMpirun && were_told_of_failure_) to_ranks_.TellOfFailure();
+}
+
+// A process that is none of the ranks' may hold the output.
+void JobSupervisor::AbandonLauncher(Clock::time_point now) {
+  if (output_.IsHeld()) {  // who waits for a reader cannot end
+    gone_until_ = now + options_.patience_with_launcher;
+    return;
+  }
+  gone_until_.reset();
+  if (state_ != State::kRunning && state_ != State::kEnding) return;
+  const std::string name = children_.kind() == Kind::kSrun ? "srun" : "mpirun";
+  result_.notes.push_back("all ranks have ended, but " + name +
+                          " has not, and was ended: another process holds its output, or " +
+                          (children_.kind() == Kind::kSrun ? "Slurm" : "a daemon of it") +
+                          " does not answer");
+  is_abandoned_ = true;
+  Kill();
+  deadline_ = now + options_.grace;  // there is no rank that would have to be ended before
+}
+
+// Ends a start that takes too long, and names the nodes of the ranks that have not started.
+void JobSupervisor::GiveStartUp() {
+  const bool is_unheard = children_.kind() == Kind::kMpirun && reports_.started().empty();
+  if (is_unheard && children_.MayHaveStartedAny()) return limits_.GiveStartUp();
+  result_.not_started = NodesNotStarted(options_.hosts, reports_.started());
+  own_exit_code_ = EX_UNAVAILABLE;
+  Kill();
+}
+
+// Ends a job whose last ranks do not end, and names them.
+void JobSupervisor::GiveEndUp() {
+  const bool is_rank = children_.kind() == Kind::kRank;
+  result_.not_ended = RanksNotEnded(options_.hosts, is_rank ? ended_ : reports_.ended());
+  const std::optional<RankFailure> early = is_rank ? result_.failure : reports_.failure();
+  // Any other failure than an early stop would have ended the job.
+  own_exit_code_ = early ? early->exit_code : EX_UNAVAILABLE;
+  Kill();
+}
+
+// The children are about to end, and have `limit` for it.
+void JobSupervisor::ExpectEnd(std::chrono::milliseconds limit) {
+  if (!GoesOn() || children_.AllEnded()) return;
+  state_ = State::kEnding;
+  deadline_ = Clock::now() + limit;
+  output_.ExpectEnd();
+}
+
+void JobSupervisor::EndChildren() {
+  if (!GoesOn()) return;
+  if (WouldBeHeard() && children_.kind() != Kind::kRank && !IsBeforeStart()) return EndRanks();
+  if (children_.kind() == Kind::kRank) children_.Signal(kPeerFailedSignal);
+  children_.Signal(SIGTERM);
+  children_.Signal(SIGCONT);  // a rank that is stopped would not see SIGTERM
+  ExpectEnd(options_.grace);
+}
+
+// Has the shims end their ranks.  srun and mpirun, which end them as well, take longer: up to
+// Slurm's KillWait.
+void JobSupervisor::EndRanks() {
+  if (!GoesOn() || children_.AllEnded()) return;
+  were_told_of_failure_ = to_ranks_.TellOfFailure();
+  ExpectEnd(options_.grace + options_.grace_of_launcher);
+}
+
+void JobSupervisor::Advance() {
+  if (state_ == State::kKilling && to_ranks_.has_killed_step() && !has_arrived_ &&
+      to_ranks_.HaveArrived()) {
+    has_arrived_ = true;
+    deadline_ = Clock::now() + options_.grace;
+  }
+  // slurmctld refuses where it has cancelled the job itself: then Slurm ends the ranks.
+  if (to_ranks_.TakeLostOrder() && !reports_.cancelled() && !children_.AllEnded()) {
+    // Without slurmctld nothing can end the step, but srun still passes SIGUSR1 on to the ranks.
+    children_.Signal(SIGUSR1);
+    result_.notes.push_back("slurmctld did not pass the order to stop on: ranks got SIGUSR1");
+  }
+  if (to_ranks_.TakeStopped()) {
+    StopAsTerminalWants();  // until SIGCONT, which the ranks get, too
+    limits_.BeginAnew(Clock::now());
+  }
+  const Clock::time_point now = Clock::now();
+  if (gone_until_ && now >= *gone_until_ && !children_.AllEnded()) AbandonLauncher(now);
+  if (GoesOn()) {
+    const TimeLimits::Over over = limits_.Look(now);
+    if (over == TimeLimits::Over::kNothing) return;
+    if (output_.IsHeld()) return limits_.BeginAnew(now);  // who waits for a reader cannot go on
+    return over == TimeLimits::Over::kStart ? GiveStartUp() : GiveEndUp();
+  }
+  if (!deadline_ || now < *deadline_) return;
+  if (state_ == State::kEnding) return Kill();
+  children_.Signal(SIGKILL);
+  state_ = State::kKilled;
+  deadline_.reset();
+}
+
+// Kills the job.  srun and mpirun are not killed at once, since that would leave the ranks on other
+// nodes alive: the step is killed first, or mpirun gets SIGTERM.
+void JobSupervisor::Kill() {
+  state_ = State::kKilling;
+  output_.ExpectEnd();
+  deadline_ = Clock::now();
+  if (children_.kind() == Kind::kRank) return;
+  const bool has_killed_step = to_ranks_.KillStep();
+  *deadline_ += has_killed_step ? kPatienceWithScancel : kGraceOfOthers;
+  if (has_killed_step) return;
+  children_.Signal(SIGTERM);
+  children_.Signal(SIGCONT);
+}
+
+}  // namespace launcher
