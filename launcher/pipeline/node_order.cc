@@ -27,10 +27,12 @@ std::unique_ptr<NetworkQuestion> AskForNetwork(const Settings& settings,
       nodes.front().component != nodes.back().component) {
     return nullptr;
   }
+  const bool has_segments = !ValueOr(environment, kSegmentSize, "").empty();
   const bool may_matter = !IsOrderOfUser(settings, allocation) &&
                           (settings.rank_order == "topology" || !HasFlatTopology(environment));
-  if (!may_matter && ValueOr(environment, kSegmentSize, "").empty()) return nullptr;
-  return std::make_unique<NetworkQuestion>(environment);
+  if (!may_matter && !has_segments) return nullptr;
+  const bool of_partition = has_segments || settings.rank_order == "topology";
+  return std::make_unique<NetworkQuestion>(environment, of_partition);
 }
 
 void OrderNodes(const Settings& settings, const Environment& environment, NetworkQuestion* question,

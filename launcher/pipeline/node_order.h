@@ -18,8 +18,9 @@ namespace launcher {
 
 // Asks Slurm how the nodes are connected, where the answer may matter; otherwise null: outside of
 // Slurm, on a single node, in heterogeneous jobs, and where Slurm's variables say that the topology
-// is flat.  Where the job has segments (SLURM_JOB_SEGMENT_SIZE) Slurm is always asked.  Throws
-// LaunchError as CommandOutput does.
+// is flat.  Where the job has segments (SLURM_JOB_SEGMENT_SIZE) Slurm is always asked, as for
+// --rank-order=topology, and for the topology of the partition.  Throws LaunchError as
+// CommandOutput does.
 std::unique_ptr<NetworkQuestion> AskForNetwork(const Settings& settings,
                                                const Allocation& allocation,
                                                const Environment& environment);

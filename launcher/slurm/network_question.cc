@@ -9,7 +9,8 @@
 
 namespace launcher {
 
-NetworkQuestion::NetworkQuestion(const Environment& environment) : environment_(environment) {
+NetworkQuestion::NetworkQuestion(const Environment& environment, bool of_partition)
+    : environment_(environment) {
   environment_.erase("SLURM_TOPO_LEN");  // would cut the lines short
   const std::string scontrol = FindProgram("scontrol", environment_);
   if (scontrol.empty()) return;
@@ -20,7 +21,7 @@ NetworkQuestion::NetworkQuestion(const Environment& environment) : environment_(
   };
   topology_ = show({"topology"});
   const std::string partition = ValueOr(environment_, "SLURM_JOB_PARTITION", "");
-  if (!partition.empty()) partition_ = show({"partition", partition});
+  if (of_partition && !partition.empty()) partition_ = show({"partition", partition});
 }
 
 ScontrolAnswer NetworkQuestion::Wait() {

@@ -16,11 +16,12 @@ namespace launcher {
 
 class NetworkQuestion {
  public:
-  // Starts `scontrol show topology`, and `scontrol show partition` for the partition of the job,
-  // which may have a topology of its own.  Throws LaunchError as CommandOutput does.
-  explicit NetworkQuestion(const Environment& environment);
+  // Starts `scontrol show topology`, which says the topology of the cluster.  With `of_partition`,
+  // that of the job's partition is wanted, where it has one of its own (topology.yaml), and
+  // `scontrol show partition` is started, too.  Throws LaunchError as CommandOutput does.
+  NetworkQuestion(const Environment& environment, bool of_partition);
 
-  // Waits for what `scontrol show topology` says of the job's partition, for 30 s at most.
+  // Waits for what `scontrol show topology` says, for 30 s at most.
   ScontrolAnswer Wait();
 
  private:

@@ -7,9 +7,31 @@
 
 load common
 
+# From 25.05 on a partition may have a topology of its own, here blocks of n1, n4 and n2, n3.
+has_topologies_of_partitions() { [ "$(slurmctld -V | sed 's/.* //; s/\.//; s/\..*//')" -ge 2505 ]; }
+
 setup_file() {
   export CLUSTER_SLURM_CONF=TopologyPlugin=topology/tree
   export CLUSTER_TOPOLOGY=$'SwitchName=s1 Nodes=n1,n3\nSwitchName=s2 Nodes=n2,n4\nSwitchName=top Switches=s1,s2'
+  if command -v slurmctld > /dev/null && has_topologies_of_partitions; then
+    CLUSTER_SLURM_CONF='PartitionName=gpu Nodes=ALL MaxTime=INFINITE State=UP Topology=racks'
+    CLUSTER_TOPOLOGY='---
+- topology: switches
+  cluster_default: true
+  tree:
+    switches:
+      - {switch: s1, nodes: "n1,n3"}
+      - {switch: s2, nodes: "n2,n4"}
+      - {switch: top, children: "s1,s2"}
+- topology: racks
+  cluster_default: false
+  block:
+    block_sizes: [2, 4]
+    blocks:
+      - {block: b1, nodes: "n1,n4"}
+      - {block: b2, nodes: "n2,n3"}
+'
+  fi
   start_cluster 4 2 4
 }
 teardown_file() { stop_cluster; }
@@ -44,7 +66,7 @@ on() {
 
 @test "the node of the batch script and its neighbours are in front, the last ones are left out" {
   local options
-  for options in '-n 4' '--spare-nodes 1 --max-restarts 1'; do
+  for options in '-n 4' '--spare-nodes 1 --max-restarts 1 --pmi=none'; do
     sed -i "s/ddlrun .*sh -c/ddlrun $options sh -c/" job
     batch job --nodelist=n2,n3,n4 --gres=gpu:2
     echo "$output"
@@ -88,4 +110,22 @@ on() {
   run hpc salloc -Q -N4 --gres=gpu:2 ddlrun --dry-run --rank-order=node
   echo "$output"
   [[ $output != *switch* ]]
+}
+
+@test "the blocks of a partition, with --rank-order=topology or segments" {
+  has_topologies_of_partitions || skip "Slurm before 25.05 has one topology"
+  sed -i 's/ddlrun /ddlrun --launcher=srun --pmi=none /' job
+  batch job -pgpu -N4 --gres=gpu:2
+  echo "$output"
+  [ "$(ranks)" = "$(on n1 n3 n2 n4)" ] # by the switches of the cluster
+  batch job -pgpu -N4 --gres=gpu:2 --segment=2
+  echo "$output"
+  [ "$(ranks)" = "$(on n1 n4 n2 n3)" ]
+  sed -i 's/ddlrun /ddlrun --rank-order=topology /' job
+  batch job -pgpu -N4 --gres=gpu:2
+  echo "$output"
+  [ "$(ranks)" = "$(on n1 n4 n2 n3)" ]
+  run hpc salloc -Q -pgpu -N4 --segment=2 --gres=gpu:2 ddlrun --dry-run --rank-order=node
+  echo "$output"
+  [[ $output == *"[WARN DDL-21-9] SLURM_JOB_SEGMENT_SIZE=2, but the segment of ranks 0 to 3 is on several blocks: b1 (n1) and b2 (n2)"* ]]
 }

@@ -14,7 +14,8 @@ namespace {
 namespace fs = std::filesystem;
 
 // What is learned where scontrol does `commands`.
-ScontrolAnswer AnswerWith(const std::string& commands, Environment environment) {
+ScontrolAnswer AnswerWith(const std::string& commands, Environment environment,
+                          bool of_partition = true) {
   const fs::path folder = testing::TempDir() + "network." + std::to_string(getpid());
   fs::create_directory(folder);
   if (!commands.empty()) {
@@ -22,7 +23,7 @@ ScontrolAnswer AnswerWith(const std::string& commands, Environment environment) 
     fs::permissions(folder / "scontrol", fs::perms::owner_all);
   }
   environment["PATH"] = folder.string();
-  ScontrolAnswer answer = NetworkQuestion(environment).Wait();
+  ScontrolAnswer answer = NetworkQuestion(environment, of_partition).Wait();
   fs::remove_all(folder);
   return answer;
 }
@@ -46,6 +47,8 @@ esac)";
   EXPECT_EQ(asked({{"SLURM_JOB_PARTITION", "gone"}}), "topology '' whole\n");
   EXPECT_EQ(asked({{"SLURM_JOB_PARTITION", "gb200"}, {"SLURM_TOPO_LEN", "9"}}),
             "topology 'racks' whole\n");
+  EXPECT_EQ(AnswerWith(commands, {{"SLURM_JOB_PARTITION", "gb200"}}, false).text,
+            "topology '' whole\n");
 }
 
 TEST(NetworkQuestion, MayHaveNoAnswer) {
