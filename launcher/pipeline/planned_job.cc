@@ -253,10 +253,10 @@ void LookForHostNames(const Environment& environment, PlannedJob* planned) {
   const Plan& plan = planned->plan;
   const std::string own = ValueOr(environment, "SLURMD_NODENAME", "");
   const bool are_host_names = !own.empty() && rankfile::SameHost(own, HostName());
-  if (planned->job_id.empty() || !planned->has_remote_ranks || are_host_names) return;
+  if (planned->job_id.empty() || are_host_names) return;
   const std::string& first = plan.nodes[static_cast<std::size_t>(plan.ranks[0].node)].host;
   planned->has_other_host_names = !IsKnownName(own.empty() ? first : own);
-  if (planned->has_other_host_names)
+  if (planned->has_other_host_names && plan.nodes.size() > 1)
     planned->first_address = AskSlurmForAddress(first, environment);
 }
 

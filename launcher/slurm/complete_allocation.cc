@@ -3,7 +3,6 @@
 #include "launcher/slurm/complete_allocation.h"
 
 #include <algorithm>
-#include <numeric>
 #include <vector>
 
 #include "launcher/base/error.h"
@@ -20,16 +19,23 @@ namespace {
                                    "\"${!SLURM_@}\"");
 }
 
-// Gives each node the tasks that its GPUs are for, where these are as many as the job has.
+// Moves the tasks of nodes that have no GPUs for them to nodes that have GPUs left, the first ones
+// first.  Where the GPUs of all nodes are for fewer tasks, all stay where they are.
 void PutTasksWhereGpusAre(int gpus_per_task, Allocation* allocation) {
   std::vector<int> slots;
-  int tasks = 0;
+  int waiting = 0;
   for (const AllocatedNode& node : allocation->nodes) {
-    if (!node.slots || *node.gpus == 0 || *node.gpus % gpus_per_task != 0) return;
-    slots.push_back(*node.gpus / gpus_per_task);
-    tasks += *node.slots;
+    if (!node.slots) return;
+    slots.push_back(std::min(*node.slots, *node.gpus / gpus_per_task));
+    if (slots.back() < 1) return;
+    waiting += *node.slots - slots.back();
   }
-  if (std::accumulate(slots.begin(), slots.end(), 0) != tasks) return;
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    const int more = std::min(waiting, *allocation->nodes[i].gpus / gpus_per_task - slots[i]);
+    slots[i] += more;
+    waiting -= more;
+  }
+  if (waiting > 0) return;
   for (std::size_t i = 0; i < slots.size(); ++i) allocation->nodes[i].slots = slots[i];
 }
 

@@ -18,6 +18,7 @@ memory    | sbatch | 0011        | -N2 --ntasks-per-node=2 --mem-per-cpu=50     
 nodelist  | sbatch | n2 n2 n4 n4 | --nodelist=n4,n2 --gres=gpu:2                 |
 hosts     | sbatch | n3 n1 n4 n2 | -N4 --gres=gpu:1                              | -H n3,n1,n4,n2
 per-task  | sbatch | 4 ranks     | -n4 --gpus-per-task=1                         |
+one-node  | sbatch | 00          | -N1 -n2 --gpus-per-task=1                     |
 uneven    | sbatch | 3 ranks     | -N2 --gpus=3                                  |
 tasks     | sbatch | 3 ranks     | -N2 -n3                                       |
 cyclic    | sbatch | 0101        | -N2 --ntasks-per-node=2 --distribution=cyclic | --rank-order=cyclic
@@ -27,7 +28,7 @@ array     | sbatch | 01          | -N2 --gres=gpu:1 --array=0-1                 
 # What cannot be: a pattern of "VERSION CONFIGURATION JOB LAUNCHER" | the words of ddlrun, or of Slurm where it takes no such job.
 # By Slurm 22.05 no srun may start on the second node alone where --gpus has one GPU on the first and two there.
 refusals='
-22.05.* least-loaded tasks *      | Requested node configuration is not available
+* least-loaded tasks *            | Requested node configuration is not available
 * two-topologies nodelist *       | Requested node configuration is not available
 * exclusive pty mpirun            | SLURM_GPUS_ON_NODE=4 on this node, but the plan counts on 2 here
 * exclusive shell *               | because the job asks for as many tasks
@@ -48,6 +49,7 @@ write_scripts() {
 PATH=@BIN@:/usr/bin:/bin
 name=$1${SLURM_ARRAY_TASK_ID:+-$SLURM_ARRAY_TASK_ID}
 shift
+scontrol show job --details "$SLURM_JOB_ID" | grep ' CPU_IDs=' > $name.job
 for launcher in srun mpirun; do
   launch=$name.$launcher options=(--launcher=$launcher "$@")
   [ $launcher = mpirun ] || srun --mpi=list 2>&1 | grep -q pmix || options+=(--pmi=none)
@@ -103,7 +105,7 @@ judge() { # CONFIGURATION JOB LAUNCHER WANTED
   elif [ -n "$words" ] && grep -qF "$words" "$launch.err" "$2.submit"; then
     refused=$((refused + 1))
   else
-    faults+=("$*: exit code $status: $(tail -n 20 "$launch.err" "$2.log" "$2.submit" 2> /dev/null || :)")
+    faults+=("$*: exit code $status: $(tail -n 20 "$launch.err" "$2.job" "$2.log" "$2.submit" 2> /dev/null || :)")
   fi
 }
 

@@ -93,8 +93,10 @@ TEST(AskSlurmForGpus, PutsTasksWhereTheirGpusAre) {
   using Slots = std::vector<int>;
   EXPECT_EQ(SlotsWith(1, 3, "1"), (Slots{1, 3}));
   EXPECT_EQ(SlotsWith(6, 2, "2"), (Slots{3, 1}));
+  EXPECT_EQ(SlotsWith(1, 4, "1"), (Slots{1, 3}));
   EXPECT_EQ(SlotsWith(4, 4, "1"), (Slots{2, 2}));  // whole nodes: more GPUs than the tasks need
-  EXPECT_EQ(SlotsWith(3, 5, "2"), (Slots{2, 2}));
+  EXPECT_EQ(SlotsWith(3, 5, "2"), (Slots{2, 2}));  // of 8 GPUs only 6 are in pairs
+  EXPECT_EQ(SlotsWith(1, 2, "1"), (Slots{2, 2}));
   EXPECT_EQ(SlotsWith(0, 4, "1"), (Slots{2, 2}));
   EXPECT_EQ(SlotsWith(1, 3, ""), (Slots{2, 2}));
 }
