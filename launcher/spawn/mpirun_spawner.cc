@@ -133,12 +133,15 @@ void SetDaemonDirectory(const Job& job, Environment* environment) {
   }
 }
 
-// Has mpirun pass the signal on that tells ranks of the failure of a peer.
+// Has mpirun pass the signal on that tells ranks of the failure of a peer.  For Open MPI 4 the list
+// is one of signals beyond those that it always passes on; PRRTE's manual has it for all of them.
 void ForwardPeerFailure(MpiRuntime runtime, Environment* environment) {
-  constexpr char kName[] = "MCA_ess_base_forward_signals";
+  const bool is_prrte = runtime == MpiRuntime::kPrrte;
   std::string& signals =
-      (*environment)[(runtime == MpiRuntime::kPrrte ? "PRTE_" : "OMPI_") + std::string(kName)];
-  signals += (signals.empty() ? "" : ",") + std::to_string(kPeerFailedSignal);
+      (*environment)[(is_prrte ? "PRTE_" : "OMPI_") + std::string("MCA_ess_base_forward_signals")];
+  if (!signals.empty()) signals += ",";
+  if (is_prrte) signals += "SIGTSTP,SIGUSR1,SIGUSR2,SIGABRT,SIGALRM,SIGCONT,";
+  signals += std::to_string(kPeerFailedSignal);
 }
 
 std::vector<HostSlots> SlotsOf(const Job& job) {

@@ -205,6 +205,17 @@ TEST(MpirunSpawner, SettingsAreInTheEnvironmentOfMpirunToo) {
                   "OMPI_MCA_orte_tmpdir_base=/tmp/ddlrun.abc", "PATH=/bin"));
 }
 
+TEST(MpirunSpawner, MpirunPassesTheFailureOfAPeerOn) {
+  Job job = JobOf({0});
+  job.environment["OMPI_MCA_ess_base_forward_signals"] = "SIGXCPU";
+  EXPECT_THAT(MakeMpirunCommands(job)[0].environment,
+              testing::Contains("OMPI_MCA_ess_base_forward_signals=SIGXCPU,23"));
+  job.mpi_runtime = MpiRuntime::kPrrte;
+  EXPECT_THAT(MakeMpirunCommands(job)[0].environment,
+              testing::Contains("PRTE_MCA_ess_base_forward_signals="
+                                "SIGTSTP,SIGUSR1,SIGUSR2,SIGABRT,SIGALRM,SIGCONT,23"));
+}
+
 TEST(MpirunSpawner, ThePathOfTheRanksIsTheOneThatTheUserSets) {
   Job job = JobOf({0, 1});
   job.has_remote_ranks = true;
