@@ -165,13 +165,19 @@ std::string ApplyTotal(const Found& total, const AllocatedNode* here,
 // Why the GPUs that belong to tasks need not be where `nodes` have their slots; "" where they are.
 // Slurm 22.05 gives a job of --nodes=2 --ntasks=4 --gpus-per-task=1 one GPU on one node and three
 // on the other where others use the rest, and SLURM_TASKS_PER_NODE=2(x2) all the same.
+// In a partition of whole nodes this one has more than its tasks need.  `said` are the GPUs of this
+// node's tasks, `granted` those that it has; empty where they are not known.
 std::string MaySpreadOtherwise(const Environment& environment, const std::string& suffix,
-                               const std::vector<AllocatedNode>& nodes, bool is_here_as_said) {
+                               std::size_t node_count, std::optional<int> said,
+                               std::optional<int> granted) {
   Unreadable unreadable;
   const auto per_task = FindGpusPerTask(environment, suffix, &unreadable);
-  const bool is_said = !per_task || nodes.size() < 2 || (nodes.size() == 2 && is_here_as_said) ||
-                       FindVariable(environment, "SLURM_GPUS_PER_NODE" + suffix) ||
-                       FindVariable(environment, "SLURM_NTASKS_PER_NODE" + suffix);
+  if (!per_task || FindVariable(environment, "SLURM_GPUS_PER_NODE" + suffix)) return "";
+  const bool is_as_said = said && said == granted;
+  const bool has_more = said && granted && *granted > *said;
+  const bool is_said =
+      !has_more && (node_count < 2 || (node_count == 2 && is_as_said) ||
+                    FindVariable(environment, "SLURM_NTASKS_PER_NODE" + suffix).has_value());
   return is_said ? "" : per_task->text + " does not say how many GPUs each node has";
 }
 
@@ -190,12 +196,12 @@ std::string ReadGpus(const Environment& environment, const std::string& suffix,
   AllocatedNode* here = FindHere(environment, suffix, nodes);
   std::string spread;
   if (here == nullptr) {
-    spread = MaySpreadOtherwise(environment, suffix, *nodes, false);
+    spread = MaySpreadOtherwise(environment, suffix, nodes->size(), std::nullopt, std::nullopt);
   } else {
     HereGrant grant = ReadHere(environment, &unreadable);
-    const bool is_as_said = grant.gpus && here->gpus && *here->gpus == grant.gpus->count;
-    spread = MaySpreadOtherwise(environment, suffix, *nodes, is_as_said);
-    if (grant.gpus && here->gpus && !is_as_said && spread.empty()) {
+    const auto granted = grant.gpus ? std::optional<int>(grant.gpus->count) : std::nullopt;
+    spread = MaySpreadOtherwise(environment, suffix, nodes->size(), here->gpus, granted);
+    if (granted && here->gpus && granted != here->gpus && spread.empty()) {
       Contradict(grant.gpus->text + " on " + here->host,
                  everywhere->text + " (" + std::to_string(*here->gpus) + " GPUs there)",
                  "submit again with #SBATCH --gpus-per-node=" + std::to_string(*here->gpus));

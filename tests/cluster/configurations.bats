@@ -26,17 +26,20 @@ array     | sbatch | 01          | -N2 --gres=gpu:1 --array=0-1                 
 '
 
 # What cannot be: a pattern of "VERSION CONFIGURATION JOB LAUNCHER" | the words of ddlrun, or of Slurm where it takes no such job.
-# By Slurm 22.05 no srun may start on the second node alone where --gpus has one GPU on the first and two there.
+# By Slurm 22.05 no srun may start on the second node alone where --gpus has one GPU on the first and two there; with
+# CR_ONE_TASK_PER_CORE it may give 3 GPUs to 4 tasks of one each.
 refusals='
-* least-loaded tasks *            | Requested node configuration is not available
-* two-topologies nodelist *       | Requested node configuration is not available
-* exclusive pty mpirun            | SLURM_GPUS_ON_NODE=4 on this node, but the plan counts on 2 here
-* exclusive shell *               | because the job asks for as many tasks
-* exclusive memory *              | because the job asks for as many tasks
-* exclusive tasks *               | because the job asks for as many tasks
-* exclusive cyclic *              | because the job asks for as many tasks
-22.05.* * per-task mpirun         | mpirun ended by itself, with exit code 1, before any rank had started
-22.05.* * uneven mpirun           | mpirun ended by itself, with exit code 1, before any rank had started
+* least-loaded tasks *               | Requested node configuration is not available
+* two-topologies nodelist *          | Requested node configuration is not available
+* exclusive pty mpirun               | SLURM_GPUS_ON_NODE=4 on this node, but the plan counts on 2 here
+* exclusive shell *                  | because the job asks for as many tasks
+* exclusive memory *                 | because the job asks for as many tasks
+* exclusive tasks *                  | because the job asks for as many tasks
+* exclusive one-node *               | because the job asks for as many tasks
+* exclusive cyclic *                 | because the job asks for as many tasks
+22.05.* one-task-per-core per-task * | 2 ranks for 1 GPU
+22.05.* * per-task mpirun            | mpirun ended by itself, with exit code 1, before any rank had started
+22.05.* * uneven mpirun              | mpirun ended by itself, with exit code 1, before any rank had started
 '
 
 each_line() { sed -nE 's/^ +| +$//; s/ *\| */|/g; /./p' <<< "$1"; }

@@ -179,10 +179,12 @@ TEST(SlurmAllocation, AsksSlurmWhereGpusOfTasksMayBeSpreadOtherwise) {
   EXPECT_THAT(Read(as_said).gpus_unclear, HasSubstr("SLURM_GPUS_PER_TASK=2 does not say"));
   as_said["SLURM_NTASKS_PER_NODE"] = "2";  // by which Slurm goes
   EXPECT_EQ(Read(as_said).gpus_unclear, "");
-  Environment contradiction = BatchWith(tasks);
-  contradiction["SLURM_NTASKS_PER_NODE"] = "2";
-  EXPECT_THAT(Refusal(contradiction),
-              HasSubstr("SLURM_GPUS_ON_NODE=4 on n1 contradicts SLURM_GPUS_PER_TASK=1"));
+  Environment by_node = BatchWith(tasks);
+  by_node["SLURM_NTASKS_PER_NODE"] = "2";
+  EXPECT_EQ(Read(by_node).gpus_unclear, unclear);  // whole nodes
+  by_node["SLURM_GPUS_PER_TASK"] = "3";
+  EXPECT_THAT(Refusal(by_node),
+              HasSubstr("SLURM_GPUS_ON_NODE=4 on n1 contradicts SLURM_GPUS_PER_TASK=3"));
 }
 
 TEST(SlurmAllocation, SaysThatOnlySlurmKnowsTheGpusOfSallocAndOfOtherComponents) {
