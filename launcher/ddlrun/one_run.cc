@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <utility>
@@ -109,20 +110,35 @@ std::vector<std::string> PlannedHostsOfJob(const PlannedJob& planned) {
   return hosts;
 }
 
-// Before the check of all nodes, which would wait in vain.  Throws LaunchError.
-void RequireHostsOfJob(const PlannedJob& planned, const Environment& environment) {
-  if (planned.job_id.empty()) return;
+// Before the check of all nodes, which would wait in vain.  Whether the job has lost planned nodes,
+// which are left out now.  Throws LaunchError where they cannot be.
+bool LeavesOutLostHosts(const PlannedJob& planned, const Environment& environment, bool may_leave,
+                        Restarts& restarts) {
+  if (planned.job_id.empty()) return false;
+  const std::vector<std::string> hosts = PlannedHostsOfJob(planned);
   const std::optional<SlurmJob> job = AskSlurmForJob(environment);
-  const std::string refusal = job ? RefusalOfHosts(*job, PlannedHostsOfJob(planned)) : "";
-  if (!refusal.empty()) throw LaunchError(EX_CONFIG, refusal);
+  const std::string refusal = job ? RefusalOfHosts(*job, hosts) : "";
+  if (refusal.empty()) return false;
+  std::vector<std::string> lost;
+  const std::set<std::string> left(job->nodes.begin(), job->nodes.end());
+  std::copy_if(hosts.begin(), hosts.end(), std::back_inserter(lost),
+               [&left](const std::string& host) { return !left.contains(host); });
+  if (!may_leave || !restarts.LeaveOut(lost)) throw LaunchError(EX_CONFIG, refusal);
+  for (const std::string& host : lost) {
+    Say("ddlrun: " + Coded(Message::kNodeLeftOut, host + " is left out: the job no longer has it") +
+        "\n");
+  }
+  return true;
 }
 
 // Checks all nodes, and tells the user what was found.  nullopt when the ranks may start.
 std::optional<RunResult> LookAtNodes(const Invocation& invocation, const PlannedJob& planned,
                                      const Launch& launch, const RunDirectory& directory,
                                      Restarts& restarts, SignalRelay& signals, Guardian& guardian) {
-  RequireHostsOfJob(planned, invocation.environment);
   const bool is_all = invocation.options.check_only;
+  if (LeavesOutLostHosts(planned, invocation.environment, !is_all, restarts)) {
+    return RunResult{EX_CONFIG, true};
+  }
   Say(CheckAnnouncement(planned.plan));
   const HealthReport report =
       CheckHealth({invocation.options, invocation.settings, planned, launch, invocation.environment,

@@ -113,7 +113,10 @@ bool Restarts::LeaveOut(const std::vector<std::string>& nodes) {
 }
 
 void Restarts::BeforeRun(const std::vector<std::string>& hosts) {
-  if (nodes_before_.empty()) nodes_before_ = hosts;
+  const HostIndex known(nodes_before_);
+  for (const std::string& host : hosts) {
+    if (!known.Holds(host)) nodes_before_.push_back(host);
+  }
   start_ = std::chrono::steady_clock::now();
   file_before_ = ProgressTime();
 }

@@ -61,8 +61,9 @@ class Restarts {
   int requeued_ = 0;  // SLURM_RESTART_COUNT
   RestartPolicy policy_;
   std::vector<std::string> lost_nodes_;
-  std::string job_id_;                     // SlurmJob::id, where Slurm was asked at the start
-  // The nodes of the job at the start; where Slurm was not asked then, those of the first run.
+  std::string job_id_;  // SlurmJob::id, where Slurm was asked at the start
+  // The nodes of the job at the start, and those on which ranks were to run: of these it may have
+  // lost some before.
   std::vector<std::string> nodes_before_;
   std::chrono::steady_clock::time_point start_;
   std::optional<std::filesystem::file_time_type> file_before_;

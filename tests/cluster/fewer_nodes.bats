@@ -97,3 +97,24 @@ trained() { [ -e "$1/checkpoints/step-000000$2" ]; }
   cluster boot n2
   wait_for 60 all_idle
 }
+
+@test "a job that has lost a node before its ranks start runs on those that are left, checked or not; with too few it is refused" {
+  local options
+  script rank 'echo "$RANK of $WORLD_SIZE" >> ranks'
+  for options in '--max-restarts 1' '--check=full'; do
+    rm -f ranks
+    script job 'scontrol update JobId=$SLURM_JOB_ID NumNodes=3' "ddlrun $options --min-nodes 3 ./rank"
+    batch job -N4 --gres=gpu:1
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "$(sort ranks)" = $'0 of 3\n1 of 3\n2 of 3' ]
+    [[ $output == *"[WARN DDL-21-11] 3 of the 4 nodes of this job are left, without n4: 3 ranks"* ]]
+  done
+  [[ $output == *"[WARN DDL-21-7] n4 is left out: the job no longer has it"* ]]
+  rm ranks
+  script job 'scontrol update JobId=$SLURM_JOB_ID NumNodes=3' 'ddlrun --check=full --min-nodes 4 ./rank'
+  batch job -N4 --gres=gpu:1
+  [ "$status" -eq 78 ]
+  [[ $output == *"job "*" has n[1-3] now, and no longer n4"* ]]
+  [ ! -e ranks ]
+}
