@@ -47,6 +47,9 @@ Decision RestartPolicy::AfterRun(const RunEnd& end) {
   runs_without_progress_ = has_progress ? 0 : runs_without_progress_ + 1;
 
   if (end.exit_code == EX_OK || end.told_to_stop) return End("");
+  if (end.is_preempted && limits_.requeues && !IsMistake(end)) {
+    return {Next::kRequeue, 0, "requeueing the job, whose nodes Slurm takes for another one"};
+  }
   if (end.exit_code == EX_TEMPFAIL) {
     return limits_.requeues ? Requeue(end, has_progress) : End("");
   }

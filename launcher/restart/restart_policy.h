@@ -34,6 +34,7 @@ struct RunEnd {
   bool has_lost_node = false;  // a node they ran on is down
   bool has_started = false;    // the programs of all ranks ran
   bool start_hung = false;     // some programs did not run when the time for that was over
+  bool is_preempted = false;   // Slurm takes the nodes for another job
   bool has_nodes = true;       // enough nodes are left to start again
   int min_nodes = 0;           // so many are enough (--min-nodes); 0: that was not said
   int nodes_left = 0;          // where min_nodes was said
@@ -61,7 +62,8 @@ class RestartPolicy {
   //              kMostRunsWithoutProgress runs in a row without progress
   // kRequeue     where that was asked for: after exit code 75, and when too few nodes, or less than
   //              kSecondsOfProgress of the job's time, are left; but not after a run without
-  //              progress
+  //              progress; after any end but a mistake of a job that Slurm preempts, which it would
+  //              requeue itself if ddlrun did not end before
   // kStartAgain  after any other failure; also once after a start that hung, even if no restart was
   //              asked for
   Decision AfterRun(const RunEnd& end);

@@ -15,6 +15,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// What becomes of a job of sbatch --requeue=expedite.
+constexpr char kHeld[] =
+    "Slurm requeues this job and holds it, since it is one of --requeue=expedite and its script "
+    "ends with another code than 0: scontrol release has it start again, scancel ends it";
+
 // How often the job was put into the queue again before.
 int RequeuedSoFar(const Environment& environment) {
   const std::string text = ValueOr(environment, "SLURM_RESTART_COUNT", "0");
@@ -142,6 +147,7 @@ Decision Restarts::AfterRun(const JobResult& result) {
     end.file_moved = now && (!file_before_ || *now > *file_before_);
   }
 
+  bool is_held = false;  // by Slurm, once the batch script ends with this code
   end.is_near_end = result.told_of_end;
   const std::size_t lost_before = lost_nodes_.size();
   HostIndex lost(lost_nodes_);
@@ -154,6 +160,8 @@ Decision Restarts::AfterRun(const JobResult& result) {
   if (!SlurmJobNumber(environment_).empty()) {
     const std::optional<SlurmJob> job = AskSlurmForJob(environment_);
     if (job) end.seconds_left = job->seconds_left;
+    end.is_preempted = job && job->is_preempted;
+    is_held = job && job->is_expedited;
     if (end.seconds_left && options_.stop_before) {
       end.is_near_end =
           end.is_near_end || *end.seconds_left < *options_.stop_before + kSecondsOfProgress;
@@ -180,6 +188,9 @@ Decision Restarts::AfterRun(const JobResult& result) {
       return {Decision::Next::kEnd, 0,
               "the job could not be requeued (" + refusal + "): submit it again"};
     }
+  }
+  if (decision.next == Decision::Next::kEnd && is_held) {
+    decision.reason += (decision.reason.empty() ? "" : "; ") + std::string(kHeld);
   }
   for (std::size_t i = 0; i < lost_nodes_.size(); ++i) {
     if (decision.next != Decision::Next::kStartAgain) break;

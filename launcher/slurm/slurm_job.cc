@@ -63,6 +63,14 @@ std::optional<double> SecondsLeft(const std::map<std::string, std::string>& word
   return limit && run ? std::optional(*limit - *run) : std::nullopt;
 }
 
+// "PreemptTime=2026-11-28T08:55:09", not "None", and not of the run before a requeue.
+bool IsPreempted(const std::map<std::string, std::string>& words) {
+  const auto preempted = words.find("PreemptTime");
+  const auto started = words.find("StartTime");
+  return preempted != words.end() && started != words.end() && preempted->second.starts_with('2') &&
+         preempted->second >= started->second;
+}
+
 std::string IdOf(const std::map<std::string, std::string>& words) {
   const auto array = words.find("ArrayJobId");
   const auto task = words.find("ArrayTaskId");
@@ -84,9 +92,15 @@ std::optional<SlurmJob> ParseSlurmJob(const std::string& text, const std::string
     if (!words.contains("JobId") || !words.contains("JobState")) continue;
     if (!is("JobId", number) && !is("HetJobId", number)) continue;
     if (!job) {
-      job = SlurmJob{
-          number, IdOf(words),       words.at("JobState"), is("Requeue", "1"), is("BatchFlag", "1"),
-          {},     SecondsLeft(words)};
+      job = SlurmJob{.number = number,
+                     .id = IdOf(words),
+                     .state = words.at("JobState"),
+                     .may_requeue = is("Requeue", "1"),
+                     .is_batch = is("BatchFlag", "1"),
+                     .is_preempted = IsPreempted(words),
+                     .is_expedited = is("ExpeditedRequeue", "Yes"),
+                     .nodes = {},
+                     .seconds_left = SecondsLeft(words)};
     }
     const auto nodes = words.find("NodeList");
     if (nodes == words.end() || nodes->second == "(null)") continue;

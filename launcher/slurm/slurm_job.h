@@ -20,7 +20,12 @@ struct SlurmJob {
   std::string id;      // "12", or "12_3" for a task of an array, by which it alone is requeued
   std::string state;   // "RUNNING", "COMPLETING", "CANCELLED", ...
   bool may_requeue = false;
-  bool is_batch = false;               // false: it was started by salloc or srun
+  bool is_batch = false;  // false: it was started by salloc or srun
+  // Slurm takes its nodes for another job: its steps have got SIGTERM, and it ends after GraceTime.
+  bool is_preempted = false;
+  // sbatch --requeue=expedite, of Slurm 25.11 on: a batch script that ends with another code than 0
+  // is requeued by Slurm itself, and held where all nodes are well.
+  bool is_expedited = false;
   std::vector<std::string> nodes;      // without those that it has lost
   std::optional<double> seconds_left;  // until its time limit; empty: it has no limit
 };

@@ -55,6 +55,30 @@ TEST(RestartPolicy, DoesNotRepeatAMistake) {
   }
 }
 
+// Slurm would requeue it itself, however short it was and however often that was done, if ddlrun
+// did not end before.
+TEST(RestartPolicy, RequeuesAJobThatIsPreempted) {
+  RestartLimits limits = {.restarts = 2, .requeues = 1, .requeued = 7};
+  for (const int code : {1, EX_TEMPFAIL, 143}) {
+    RunEnd end = Ended(code, 5);
+    end.is_preempted = true;
+    EXPECT_EQ(After(limits, end).next, Next::kRequeue) << code;
+    end.file_moved = false;
+    EXPECT_EQ(After(limits, end).next, Next::kRequeue) << code;
+    end.is_preempted = false;
+    EXPECT_NE(After(limits, end).next, Next::kRequeue) << code;
+  }
+  RunEnd end = Ended(EX_CONFIG, 5);
+  end.is_preempted = true;
+  EXPECT_EQ(After(limits, end).next, Next::kEnd);
+  end.exit_code = EX_OK;
+  EXPECT_EQ(After(limits, end).next, Next::kEnd);
+  // It was not asked for.
+  limits.requeues.reset();
+  end.exit_code = EX_TEMPFAIL;
+  EXPECT_EQ(After(limits, end).next, Next::kEnd);
+}
+
 TEST(RestartPolicy, TakesRanksThatCouldNotStartOnALostNodeForNoMistake) {
   RunEnd end = Ended(EX_UNAVAILABLE);
   end.has_lost_node = true;

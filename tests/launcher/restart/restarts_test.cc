@@ -92,6 +92,33 @@ TEST(Restarts, GoOnWithoutANodeThatWasLostBeforeTheNextStart) {
   EXPECT_EQ(without_any.AfterRun(Lost("n3")).next, Decision::Next::kEnd);
 }
 
+// No such Slurm is here: a scontrol that prints what one of 25.11 does.
+TEST(Restarts, SayThatAJobOfAnExpeditedRequeueIsHeldAfterAFailure) {
+  const fs::path folder = testing::TempDir() + "expedite." + std::to_string(getpid());
+  fs::create_directory(folder);
+  const auto reason = [&](const std::string& expedited, int exit_code) {
+    std::ofstream(folder / "scontrol")
+        << "#!/bin/sh\necho 'JobId=7 JobState=RUNNING Requeue=1 NodeList=n1" << expedited << "'\n";
+    fs::permissions(folder / "scontrol", fs::perms::owner_all);
+    Options options;
+    options.max_restarts = 1;
+    const Environment environment = {{"PATH", folder.string()}, {"SLURM_JOB_ID", "7"}};
+    Restarts restarts(options, environment, /*dispensable_nodes=*/0);
+    restarts.BeforeRun({"n1"});
+    JobResult result;
+    result.exit_code = exit_code;
+    return restarts.AfterRun(result).reason;
+  };
+  const std::string held = "scontrol release";
+  EXPECT_NE(reason(" ExpeditedRequeue=Yes", 78).find("; Slurm requeues this job and holds it"),
+            std::string::npos);
+  EXPECT_TRUE(reason(" ExpeditedRequeue=Yes", 75).starts_with("Slurm requeues this job and holds"));
+  EXPECT_EQ(reason("", 78).find(held), std::string::npos);
+  EXPECT_EQ(reason(" ExpeditedRequeue=Yes", 1).find(held), std::string::npos);  // starts again
+  EXPECT_EQ(reason(" ExpeditedRequeue=Yes", 0), "");
+  fs::remove_all(folder);
+}
+
 class NewestTimeTest : public testing::Test {
  protected:
   NewestTimeTest() : folder_(testing::TempDir() + "newest." + std::to_string(getpid())) {

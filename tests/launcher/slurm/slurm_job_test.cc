@@ -48,6 +48,28 @@ TEST(SlurmJob, AddsUpTheComponentsOfAHeterogeneousJob) {
   EXPECT_THAT(job->nodes, ElementsAre("n1", "n2", "n3"));
 }
 
+TEST(SlurmJob, KnowsWhetherItIsPreempted) {
+  const auto is_preempted = [](const std::string& times) {
+    return ParseSlurmJob("JobId=1 JobState=RUNNING " + times + "\n", "1")->is_preempted;
+  };
+  const std::string start = "StartTime=2026-11-28T08:53:34 EndTime=2026-11-28T08:53:58 ";
+  EXPECT_TRUE(is_preempted(start + "PreemptEligibleTime=x PreemptTime=2026-11-28T08:53:38"));
+  EXPECT_FALSE(is_preempted(start + "PreemptEligibleTime=x PreemptTime=None"));
+  // Before it was requeued.
+  EXPECT_FALSE(is_preempted(start + "PreemptTime=2026-11-28T08:50:01"));
+  EXPECT_FALSE(is_preempted("PreemptTime=2026-11-28T08:53:38"));
+  EXPECT_FALSE(is_preempted(start));
+}
+
+TEST(SlurmJob, KnowsAnExpeditedRequeue) {
+  const auto is_expedited = [](const std::string& words) {
+    return ParseSlurmJob("JobId=1 JobState=RUNNING Requeue=1 " + words + "\n", "1")->is_expedited;
+  };
+  EXPECT_TRUE(is_expedited("Restarts=0 ExpeditedRequeue=Yes"));
+  EXPECT_FALSE(is_expedited("Restarts=0 ExpeditedRequeue=No"));
+  EXPECT_FALSE(is_expedited("Restarts=0"));
+}
+
 TEST(SlurmJob, KnowsHowMuchOfItsTimeIsLeft) {
   const auto left = [](const std::string& times) {
     return ParseSlurmJob("JobId=1 JobState=RUNNING " + times + " NodeList=n1\n", "1")->seconds_left;
