@@ -81,11 +81,8 @@ void SetBeforeStart(JobResult* result) {
   if (result->stop_signal != 0) result->exit_code = 128 + result->stop_signal;
 }
 
-void AddSilentNodes(const RankReports& reports, const std::vector<std::string>& hosts,
-                    JobResult* result) {
-  if (result->exit_code == 0 || result->output_is_closed) return;
-  result->silent_nodes = result->not_started;
-  if (!result->not_started.empty()) return;
+std::vector<std::string> NodesWithoutReports(const RankReports& reports,
+                                             const std::vector<std::string>& hosts) {
   std::set<std::string> ends = reports.hosts_with_ends();
   for (const std::set<int>& ranks : {reports.ended(), reports.gone()}) {
     for (const int rank : ranks) {
@@ -93,7 +90,14 @@ void AddSilentNodes(const RankReports& reports, const std::vector<std::string>& 
       if (index < hosts.size()) ends.insert(hosts[index]);
     }
   }
-  result->silent_nodes = SilentNodes(hosts, ends);
+  return SilentNodes(hosts, ends);
+}
+
+void AddSilentNodes(const RankReports& reports, const std::vector<std::string>& hosts,
+                    JobResult* result) {
+  if (result->exit_code == 0 || result->output_is_closed) return;
+  result->silent_nodes =
+      result->not_started.empty() ? NodesWithoutReports(reports, hosts) : result->not_started;
 }
 
 RankFailure FailureOf(int rank, const std::vector<std::string>& hosts, const siginfo_t& end,

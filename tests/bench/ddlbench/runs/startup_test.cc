@@ -49,9 +49,10 @@ TEST(StartupCommand, HasItsRanksWhereTheyAreGiven) {
               ElementsAre("/bin/ddlrun", "-n", "4", "--tcp", "--dry-run", "true"));
 }
 
-TEST(BareStartOf, IsTheSrunWithoutTheShim) {
+TEST(BareStartOf, IsTheSrunWithoutTheShimAndTheListOfHosts) {
   const BareStart start = BareStartOf(
-      "the plan\n+ /usr/bin/srun --ntasks=4 '--comment=a b' /opt/libexec/ddlrun-rank -- true\n");
+      "the plan\n+ /usr/bin/srun --ntasks=4 --distribution=arbitrary --nodelist=/run/TASKFILE "
+      "'--comment=a b' /opt/libexec/ddlrun-rank -- true\n");
   EXPECT_EQ(start.by, "srun");
   ASSERT_EQ(start.commands.size(), 1U);
   EXPECT_THAT(start.commands[0].argv,
