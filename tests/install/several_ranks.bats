@@ -81,7 +81,7 @@ refused() { # TEXT: a part of a line that says what is wrong
 
 @test "a process that is left behind" {
   # What a rank leaves ddlrun ends; this is ddlrun's.
-  instead_of ddlrun '$real "$@"' 'code=$?' 'setsid sleep 1000 < /dev/null > /dev/null 2>&1 &' 'exit $code'
+  instead_of ddlrun '$real "$@"' 'code=$?' 'RANK=1 setsid sleep 1000 < /dev/null > /dev/null 2>&1 &' 'exit $code'
   several_ranks starts 2 1
   refused "start-1: left processes: [0-9]"
   # What is killed may be there for a moment.
