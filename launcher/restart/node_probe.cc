@@ -2,7 +2,6 @@
 
 #include "launcher/restart/node_probe.h"
 
-#include <algorithm>
 #include <memory>
 #include <thread>
 
@@ -15,9 +14,6 @@ namespace launcher {
 namespace {
 
 constexpr std::chrono::milliseconds kLook{50};
-// How much longer than the other node a silent one may take: so much, or so many times as long.
-constexpr std::chrono::milliseconds kMoreTime{10000};
-constexpr int kMoreTimes = 20;
 
 std::unique_ptr<CommandOutput> Probe(const std::string& host, const std::string& srun,
                                      const Environment& environment) {
@@ -50,14 +46,8 @@ std::vector<std::string> NodesThatDoNotAnswer(const std::vector<std::string>& ho
     for (const auto& probe : probes) have_ended = probe->HasEnded() && have_ended;
     return have_ended;
   };
-  auto end = limit;
-  bool has_other_ended = false;
-  for (std::chrono::milliseconds passed{0}; passed < end && !all_have_ended(); passed += kLook) {
+  for (auto left = limit; left.count() > 0 && !all_have_ended(); left -= kLook) {
     if (IsOrderToStopPending()) return {};
-    if (!has_other_ended && probes.back()->HasEnded()) {
-      has_other_ended = true;
-      end = std::min(limit, passed + std::max(kMoreTime, kMoreTimes * passed));
-    }
     std::this_thread::sleep_for(kLook);
   }
   const auto has_run = [](CommandOutput& probe) { return probe.HasEnded() && probe.Wait(kLook); };

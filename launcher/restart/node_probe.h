@@ -17,8 +17,7 @@ namespace launcher {
 inline constexpr std::size_t kMostProbes = 8;
 
 // Runs a short step on each of `hosts` and on `other`, which are nodes of this job, at the same
-// time. `srun` is its path.  Returns those of `hosts` on which the step did not run within `limit`,
-// nor 10 s later than on `other`, or 20 times as late if that is longer.
+// time. `srun` is its path.  Returns those of `hosts` on which the step did not run within `limit`.
 // Returns none when it did not run on `other` either, a node that was not silent: then Slurm does
 // not answer, or does not accept such a step.  Returns none, too, where `other` is "", when ddlrun
 // is told to stop meanwhile, for more than kMostProbes hosts, and in a heterogeneous job, where

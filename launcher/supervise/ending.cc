@@ -3,40 +3,18 @@
 #include <algorithm>
 #include <utility>
 
-#include "launcher/allocation/host_index.h"
 #include "launcher/base/exit_codes.h"
 #include "launcher/protocol/peer_failed.h"
 #include "launcher/supervise/job_supervisor.h"
 #include "launcher/supervise/silent_nodes.h"
 
 namespace launcher {
-namespace {
-
-// How long after their grace the reports of shims may take.
-constexpr std::chrono::milliseconds kTimeOfReports{500};
-
-}  // namespace
-
-// Whether the ranks of all nodes are gone but those of nodes from which no shim has reported any
-// end: such a node may be down, and srun waits for it until Slurm declares it so.
-bool JobSupervisor::HasOnlyUnresponsiveNodes() const {
-  if (reports_.gone().empty()) return false;
-  const HostIndex unresponsive(NodesWithoutReports(reports_, options_.hosts));
-  bool has_any = false;
-  for (std::size_t rank = 0; rank < options_.hosts.size(); ++rank) {
-    if (reports_.gone().contains(static_cast<int>(rank))) continue;
-    if (!unresponsive.Holds(options_.hosts[rank])) return false;
-    has_any = true;
-  }
-  return has_any;
-}
 
 void JobSupervisor::EndStepThatIsLeft() {
   const bool is_left = reports_.has_left_step() || has_lost_srun_;
   if (!to_ranks_.has_killed_step() && is_left) to_ranks_.KillStep();
-  std::chrono::milliseconds patience = options_.patience_with_step;
-  if (is_abandoned_) patience = std::min(options_.grace, patience);
-  if (HasOnlyUnresponsiveNodes()) patience = {};
+  const auto patience = is_abandoned_ ? std::min(options_.grace, options_.patience_with_step)
+                                      : options_.patience_with_step;
   if (to_ranks_.has_killed_step() && !to_ranks_.WaitUntilKilled(patience)) {
     result_.step_is_left = true;
     result_.notes.push_back("step " + reports_.step() +
@@ -114,15 +92,13 @@ void JobSupervisor::EndRanks() {
   if (!GoesOn() || children_.AllEnded()) return;
   were_told_of_failure_ = to_ranks_.TellOfFailure();
   ExpectEnd(options_.grace + options_.grace_of_launcher);
-  shims_until_ = Clock::now() + options_.grace + kTimeOfReports;
 }
 
 void JobSupervisor::Advance() {
   if (state_ == State::kKilling && to_ranks_.has_killed_step() && !has_arrived_ &&
       to_ranks_.HaveArrived()) {
     has_arrived_ = true;
-    deadline_ = Clock::now();
-    if (!HasOnlyUnresponsiveNodes()) *deadline_ += options_.grace;
+    deadline_ = Clock::now() + options_.grace;
   }
   // slurmctld refuses where it has cancelled the job itself: then Slurm ends the ranks.
   if (to_ranks_.TakeLostOrder() && !reports_.cancelled() && !children_.AllEnded()) {
@@ -136,10 +112,6 @@ void JobSupervisor::Advance() {
   }
   const Clock::time_point now = Clock::now();
   if (gone_until_ && now >= *gone_until_ && !children_.AllEnded()) AbandonLauncher(now);
-  if (shims_until_ && now >= *shims_until_) {
-    shims_until_.reset();
-    if (state_ == State::kEnding && HasOnlyUnresponsiveNodes()) Kill();
-  }
   if (GoesOn()) {
     const TimeLimits::Over over = limits_.Look(now);
     if (over == TimeLimits::Over::kNothing) return;

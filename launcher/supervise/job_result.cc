@@ -81,8 +81,11 @@ void SetBeforeStart(JobResult* result) {
   if (result->stop_signal != 0) result->exit_code = 128 + result->stop_signal;
 }
 
-std::vector<std::string> NodesWithoutReports(const RankReports& reports,
-                                             const std::vector<std::string>& hosts) {
+void AddSilentNodes(const RankReports& reports, const std::vector<std::string>& hosts,
+                    JobResult* result) {
+  if (result->exit_code == 0 || result->output_is_closed) return;
+  result->silent_nodes = result->not_started;
+  if (!result->not_started.empty()) return;
   std::set<std::string> ends = reports.hosts_with_ends();
   for (const std::set<int>& ranks : {reports.ended(), reports.gone()}) {
     for (const int rank : ranks) {
@@ -90,14 +93,7 @@ std::vector<std::string> NodesWithoutReports(const RankReports& reports,
       if (index < hosts.size()) ends.insert(hosts[index]);
     }
   }
-  return SilentNodes(hosts, ends);
-}
-
-void AddSilentNodes(const RankReports& reports, const std::vector<std::string>& hosts,
-                    JobResult* result) {
-  if (result->exit_code == 0 || result->output_is_closed) return;
-  result->silent_nodes =
-      result->not_started.empty() ? NodesWithoutReports(reports, hosts) : result->not_started;
+  result->silent_nodes = SilentNodes(hosts, ends);
 }
 
 RankFailure FailureOf(int rank, const std::vector<std::string>& hosts, const siginfo_t& end,

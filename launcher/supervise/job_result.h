@@ -71,12 +71,7 @@ void AddReports(const RankReports& reports, ChildCommand::Kind kind,
 // even with 0, are of no rank.  Pure.
 void SetBeforeStart(JobResult* result);
 
-// The nodes of which no shim has reported the end of a rank, while those of others have
-// (SilentNodes).  Pure.
-std::vector<std::string> NodesWithoutReports(const RankReports& reports,
-                                             const std::vector<std::string>& hosts);
-
-// Adds these nodes, or those on which no rank has started, if srun has failed.  Pure.
+// Adds the nodes of which no end of a rank was heard, if srun has failed.  Pure.
 void AddSilentNodes(const RankReports& reports, const std::vector<std::string>& hosts,
                     JobResult* result);
 

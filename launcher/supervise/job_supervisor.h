@@ -53,7 +53,6 @@ class JobSupervisor {
   void LookAtEndOfJob();
   void LookAtNodesOfJob();
   void TellStatus();
-  bool HasOnlyUnresponsiveNodes() const;
   void EndStepThatIsLeft();
   void HandleNews(News news);
   void RecordEnd(const JobChild& child, const siginfo_t& info);
@@ -98,9 +97,7 @@ class JobSupervisor {
   bool has_lost_srun_ = false;         // a signal has ended srun
   bool has_arrived_ = false;           // scancel has ended, with which the step was killed
   bool were_told_of_failure_ = false;  // the shims were
-  // When the shims have ended the peers of a failed rank, and have reported that.
-  std::optional<Clock::time_point> shims_until_;
-  bool has_released_ = false;                    // srun or mpirun, since all ranks are gone
+  bool has_released_ = false;          // srun or mpirun, since all ranks are gone
   std::optional<Clock::time_point> gone_until_;  // how long it may go on then
   bool is_abandoned_ = false;                    // since it did
   int interrupts_ = 0;

@@ -57,10 +57,10 @@ void JobSupervisor::WaitForEvent() {
   if (heartbeat_ != nullptr) ready.push_back({heartbeat_->fd(), POLLIN, 0});
   std::vector<Deadline> deadlines = {output_.deadline()};
   if (!children_.AllEnded()) {
-    deadlines.insert(deadlines.end(),
-                     {GoesOn() ? limits_.deadline() : deadline_, to_ranks_.deadline(),
-                      end_of_job_.deadline(), nodes_of_job_.deadline(), status_file_.deadline(),
-                      children_.look_at(), gone_until_, shims_until_});
+    deadlines.insert(
+        deadlines.end(),
+        {GoesOn() ? limits_.deadline() : deadline_, to_ranks_.deadline(), end_of_job_.deadline(),
+         nodes_of_job_.deadline(), status_file_.deadline(), children_.look_at(), gone_until_});
   }
   poll(ready.data(), ready.size(), MillisecondsLeft(deadlines, Clock::now()));
 }

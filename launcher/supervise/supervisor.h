@@ -64,14 +64,13 @@ struct SupervisorOptions {
 // kPeerFailedSignal and SIGTERM, and SIGKILL after `grace`: children of this process from here,
 // those of srun and mpirun from their shims, which this signal reaches.  When srun or mpirun has
 // not ended grace_of_launcher later, it and all ranks are ended, and a note says if the step still
-// exists afterwards.  That is done at once where the only ranks left are on nodes from which no end
-// was reported: such a node may be down, which Slurm declares much later.  What ranks have left is
-// ended (shim/leftovers.h).  When a signal has ended srun, its step is ended too, since the ranks
-// would go on.  After EX_TEMPFAIL, stopped early with a checkpoint, the other ranks go on; it
-// counts only when nothing else fails.  Of several failures the first one counts.  A start that
-// takes longer than start_limit is ended with the exit code EX_UNAVAILABLE and without a failure,
-// one on nodes that the Slurm job no longer has with EX_CONFIG; so is a job whose last ranks take
-// longer to end than end_limit, but with EX_TEMPFAIL where a rank had stopped early.
+// exists afterwards.  What ranks have left is ended (shim/leftovers.h).  When a signal has ended
+// srun, its step is ended too, since the ranks would go on.  After EX_TEMPFAIL, stopped early with
+// a checkpoint, the other ranks go on; it counts only when nothing else fails.  Of several failures
+// the first one counts.  A start that takes longer than start_limit is ended with the exit code
+// EX_UNAVAILABLE and without a failure, one on nodes that the Slurm job no longer has with
+// EX_CONFIG; so is a job whose last ranks take longer to end than end_limit, but with EX_TEMPFAIL
+// where a rank had stopped early.
 //
 // A program that hangs by its heartbeat is ended as if a rank had failed, with the exit code
 // EX_SOFTWARE, unless ddlrun was told to stop: what the ranks do then may take its time.

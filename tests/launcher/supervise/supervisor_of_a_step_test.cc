@@ -96,36 +96,6 @@ TEST_F(SupervisorOfAStepTest, WaitsUntilAKilledStepIsGone) {
   EXPECT_THAT(result.notes, IsEmpty());
 }
 
-TEST_F(SupervisorOfAStepTest, DoesNotWaitForANodeFromWhichNoEndIsReported) {
-  constexpr char kGone[] =
-      "echo 'ddlrun-rank[key]: step 12.3' >&2; "
-      "echo 'ddlrun-rank[key]: rank 0 on n1 (pid 7) ended with exit code 70' >&2; "
-      "echo 'ddlrun-rank[key]: rank 0 is gone, 70' >&2; ";
-  options_.grace_of_launcher = kLong;
-  options_.patience_with_step = kLong;
-  scancel_ = "echo 12.3 > step";
-  options_.hosts = {"n1", "n2", "n2"};
-  const JobResult result = RunSrun(std::string(kGone) + "exec sleep 600");
-  EXPECT_EQ(result.exit_code, 70);
-  EXPECT_EQ(Content("signals"), "12.3 23\n12.3 9\n");
-  EXPECT_TRUE(result.step_is_left);
-  EXPECT_THAT(result.silent_nodes, ElementsAre("n2"));
-}
-
-TEST_F(SupervisorOfAStepTest, WaitsForANodeOfWhichAnEndIsReported) {
-  constexpr char kGone[] =
-      "echo 'ddlrun-rank[key]: step 12.3' >&2; "
-      "echo 'ddlrun-rank[key]: rank 0 on n1 (pid 7) ended with exit code 70' >&2; "
-      "echo 'ddlrun-rank[key]: rank 0 is gone, 70' >&2; "
-      "echo 'ddlrun-rank[key]: rank 1 is gone, 143' >&2; ";
-  options_.grace_of_launcher = kLong;
-  options_.hosts = {"n1", "n2", "n2"};
-  const JobResult result = RunSrun(std::string(kGone) + "sleep 1.5; echo > saw; exit 70");
-  EXPECT_EQ(result.exit_code, 70);
-  EXPECT_EQ(Content("saw"), "\n");
-  EXPECT_EQ(Content("signals"), "12.3 23\n");
-}
-
 TEST_F(SupervisorOfAStepTest, SaysThatAKilledStepIsStillThere) {
   scancel_ = "echo 12.3 > step";
   options_.patience_with_step = std::chrono::milliseconds(500);
