@@ -187,8 +187,8 @@ int LookAtProgram(void* context) {
   watch->looked_at = now / kSecond;
   if (daemon_pid > 0 && getppid() != daemon_pid) kill(watch->program, SIGKILL);
   const pid_t stopped = FindStopped(watch->program);
-  const StoppedWatch::Step step = watch->stopped.Look(stopped, static_cast<double>(now / kSecond),
-                                                      was_told_to_stop != 0, kGraceOfStopped);
+  const StoppedWatch::Step step = watch->stopped.Look(
+      stopped, static_cast<double>(watch->looked_at), was_told_to_stop != 0, kGraceOfStopped);
   if (step == StoppedWatch::Step::kKill) kill(stopped, SIGKILL);
   if (step == StoppedWatch::Step::kSay) {
     const RankProcess& rank = *watch->rank;

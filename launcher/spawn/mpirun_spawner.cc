@@ -46,8 +46,9 @@ std::vector<int> NodesInJobOrder(const Job& job) {
 std::vector<int> NodesInMpirunOrder(const Job& job) {
   std::vector<int> nodes = NodesInJobOrder(job);
   const std::string here = job.in_slurm ? ValueOr(SeenByMpirun(job), "SLURMD_NODENAME", "") : "";
-  std::ranges::stable_partition(
-      nodes, [&](int node) { return job.plan.nodes[static_cast<std::size_t>(node)].host == here; });
+  std::stable_partition(nodes.begin(), nodes.end(), [&](int node) {
+    return job.plan.nodes[static_cast<std::size_t>(node)].host == here;
+  });
   return nodes;
 }
 
