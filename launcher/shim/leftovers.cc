@@ -78,7 +78,7 @@ void AdoptOrphans() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
 Survivors EndLeftovers(const LeftoverOptions& options) {
   const long start = NowMs();
-  const long terminate_at = start + options.patience_ms;
+  const long terminate_at = start + options.terminate_after_ms;
   const long kill_at = terminate_at + options.grace_ms;
   long first_kill = 0;
   bool has_terminated = false;

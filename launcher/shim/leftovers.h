@@ -18,9 +18,9 @@ struct LeftoverOptions {
   // Children of this process that are none, and are neither signalled nor reaped.
   const pid_t* spared = nullptr;
   int spared_count = 0;
-  int patience_ms = 0;  // before SIGTERM: they may end by themselves
-  int grace_ms = 500;   // between SIGTERM and SIGKILL
-  int kill_ms = 2000;   // after the first SIGKILL
+  int terminate_after_ms = 0;  // before SIGTERM: they may end by themselves
+  int grace_ms = 500;          // between SIGTERM and SIGKILL
+  int kill_ms = 2000;          // after the first SIGKILL
 };
 
 // A process that was sent SIGKILL and is still there: in a call of the kernel that does not return,

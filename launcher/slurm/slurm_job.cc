@@ -203,8 +203,9 @@ std::string RefusalOfHosts(const SlurmJob& job, const std::vector<std::string>& 
   const bool are_few = count > 0 && count <= kMostNames;
   return "job " + job.number + " has " + rankfile::CompressHostlist(job.nodes) +
          " now, and no longer " + rankfile::CompressHostlist(gone) +
-         ", which its variables still name: it was made smaller. Source the script that scontrol "
-         "update has written, . ./slurm_job_" +
+         ", which its variables still name: it was made smaller, or has lost a node. Where "
+         "scontrol "
+         "update was typed, source the script that it has written, . ./slurm_job_" +
          job.number + "_resize.sh" +
          (are_few ? ", or name the nodes that are left: ddlrun -H " + names : "");
 }

@@ -28,14 +28,14 @@ void JobSupervisor::ReleaseLauncher() {
   const bool are_gone = !options_.hosts.empty() && reports_.gone().size() >= options_.hosts.size();
   if (!are_gone || has_released_) return;
   has_released_ = true;
-  gone_until_ = Clock::now() + options_.patience_with_launcher;
+  gone_until_ = Clock::now() + options_.launcher_timeout;
   if (children_.kind() == Kind::kMpirun && were_told_of_failure_) to_ranks_.TellOfFailure();
 }
 
 // A process that is none of the ranks' may hold the output.
 void JobSupervisor::AbandonLauncher(Clock::time_point now) {
   if (output_.IsHeld()) {  // who waits for a reader cannot end
-    gone_until_ = now + options_.patience_with_launcher;
+    gone_until_ = now + options_.launcher_timeout;
     return;
   }
   gone_until_.reset();

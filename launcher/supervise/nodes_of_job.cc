@@ -8,7 +8,7 @@ namespace launcher {
 namespace {
 
 constexpr std::chrono::milliseconds kBetweenLooks{100};  // at a question that is under way
-constexpr std::chrono::milliseconds kPatienceWithSlurm{10000};
+constexpr std::chrono::milliseconds kSlurmTimeout{10000};
 
 // Null where it cannot be asked: the machine may have no process left.
 std::unique_ptr<CommandOutput> Ask(const NodesOfJobOptions& options) {
@@ -28,7 +28,7 @@ std::string RefusalOf(CommandOutput* question, std::chrono::milliseconds limit,
 }  // namespace
 
 void NodesOfJob::ExpectStart(Clock::time_point now) {
-  if (!options_.question.empty()) deadline_ = now + patience_;
+  if (!options_.question.empty()) deadline_ = now + query_after_;
 }
 
 void NodesOfJob::Dismiss() {
@@ -45,14 +45,14 @@ std::string NodesOfJob::Look(Clock::time_point now) {
       question_ == nullptr ? ""
                            : RefusalOf(question_.get(), std::chrono::milliseconds(0), options_);
   question_.reset();
-  patience_ *= 2;
-  deadline_ = now + patience_;
+  query_after_ *= 2;
+  deadline_ = now + query_after_;
   return refusal;
 }
 
 std::string NodesOfJob::AskAtOnce() const {
   const std::unique_ptr<CommandOutput> question = Ask(options_);
-  return question == nullptr ? "" : RefusalOf(question.get(), kPatienceWithSlurm, options_);
+  return question == nullptr ? "" : RefusalOf(question.get(), kSlurmTimeout, options_);
 }
 
 }  // namespace launcher

@@ -34,7 +34,7 @@ struct NodesOfJobOptions {
   std::function<std::string(const std::string& text)> refusal;
   // How long a start takes before Slurm is asked.  It is asked again, while no rank has started,
   // after twice the time of before.
-  std::chrono::milliseconds patience{3000};
+  std::chrono::milliseconds first_query_after{3000};
 };
 
 class NodesOfJob {
@@ -43,7 +43,7 @@ class NodesOfJob {
 
   // `options` outlives this object.
   explicit NodesOfJob(const NodesOfJobOptions& options)
-      : options_(options), patience_(options.patience) {}
+      : options_(options), query_after_(options.first_query_after) {}
 
   void ExpectStart(Clock::time_point now);
   // A rank has started, or none is to any more.
@@ -61,7 +61,7 @@ class NodesOfJob {
 
  private:
   const NodesOfJobOptions& options_;
-  std::chrono::milliseconds patience_;
+  std::chrono::milliseconds query_after_;
   Deadline deadline_;
   std::unique_ptr<CommandOutput> question_;
 };

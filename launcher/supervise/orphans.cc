@@ -41,11 +41,11 @@ void Orphans::Reap(const std::vector<pid_t>& children) const {
   }
 }
 
-std::vector<std::string> Orphans::End(std::chrono::milliseconds patience) const {
+std::vector<std::string> Orphans::End(std::chrono::milliseconds terminate_after) const {
   LeftoverOptions options;
   options.spared = no_orphans_.data();
   options.spared_count = static_cast<int>(no_orphans_.size());
-  options.patience_ms = static_cast<int>(patience.count());
+  options.terminate_after_ms = static_cast<int>(terminate_after.count());
   const Survivors left = EndLeftovers(options);
   std::vector<std::string> notes;
   for (int i = 0; i < left.count && i < kMostSurvivors; ++i) {

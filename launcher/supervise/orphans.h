@@ -27,10 +27,10 @@ class Orphans {
   // and are not reaped.
   void Reap(const std::vector<pid_t>& children) const;
 
-  // Ends them (shim/leftovers.h), also those with a session of their own; after `patience`, since
-  // some end by themselves.  To be called when no other child is left than those that were there at
-  // the beginning.  Returns a note for the user on each that cannot be ended.
-  std::vector<std::string> End(std::chrono::milliseconds patience) const;
+  // Ends them (shim/leftovers.h), also those with a session of their own; after `terminate_after`,
+  // since some end by themselves.  To be called when no other child is left than those that were
+  // there at the beginning.  Returns a note for the user on each that cannot be ended.
+  std::vector<std::string> End(std::chrono::milliseconds terminate_after) const;
 
  private:
   std::vector<pid_t> Orphaned() const;

@@ -31,7 +31,7 @@ struct SupervisorOptions {
   // How much longer srun or mpirun may take to end then.
   std::chrono::milliseconds grace_of_launcher{5000};
   // How long srun or mpirun may go on when the shims of all ranks have reported their ends.
-  std::chrono::milliseconds patience_with_launcher{5000};
+  std::chrono::milliseconds launcher_timeout{5000};
   // How long it may take until the shims of all ranks of srun or mpirun have reported that their
   // programs run; 0: no limit.  It does not count for an mpirun from which no shim was heard, and
   // that has started processes.
@@ -115,7 +115,7 @@ struct SupervisorOptions {
 //   running,  all shims have reported that their ranks    the shims of mpirun end, which   (same)
 //   ending    are gone                                    stay until then
 //             srun or mpirun is still there               as when the time of ending is    killing
-//             patience_with_launcher later                over
+//             launcher_timeout later                over
 //   ending    its time is over                            the step gets SIGKILL, mpirun    killing
 //                                                         SIGTERM
 //   killing   scancel has arrived and srun has had its    children get SIGKILL             killed

@@ -97,10 +97,10 @@ TEST_F(LeftoversTest, GetSigtermAndTheirGrace) {
   unlink(file.c_str());
 }
 
-TEST_F(LeftoversTest, MayEndByThemselvesWhileThereIsPatience) {
+TEST_F(LeftoversTest, MayEndByThemselvesBeforeTheyAreTerminated) {
   const std::string file = testing::TempDir() + "leftovers_own." + std::to_string(getpid());
   LeftoverOptions options;
-  options.patience_ms = kLong;
+  options.terminate_after_ms = kLong;
   EXPECT_EQ(LeftOf("sh -c ': > $ready; sleep 0.2; echo ended > " + file + "' &", options), 0);
   std::string text;
   std::getline(std::ifstream(file), text);

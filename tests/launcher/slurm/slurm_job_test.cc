@@ -91,8 +91,9 @@ TEST(SlurmJob, RefusesHostsThatItNoLongerHas) {
   EXPECT_EQ(refusal(running, {"n2"}), "");
   EXPECT_EQ(refusal(running, {"n1", "n1", "n2", "n3", "n3", "n4"}),
             "job 14 has n[1-2] now, and no longer n[3-4], which its variables still name: it was "
-            "made smaller. Source the script that scontrol update has written, . "
-            "./slurm_job_14_resize.sh, or name the nodes that are left: ddlrun -H n1,n2");
+            "made smaller, or has lost a node. Where scontrol update was typed, source the script "
+            "that it has written, . ./slurm_job_14_resize.sh, or name the nodes that are left: "
+            "ddlrun -H n1,n2");
   // None of those that are wanted is left.
   EXPECT_TRUE(refusal(running, {"n3"}).ends_with(" . ./slurm_job_14_resize.sh"));
   // Too many to be named one by one.

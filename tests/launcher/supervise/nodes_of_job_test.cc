@@ -23,7 +23,7 @@ class NodesOfJobTest : public SupervisorTest {
     options_.question = {"/bin/sh", "-c", "cd '" + directory_ + "'; echo x >> asked; cat answer"};
     options_.environment = {{"PATH", "/usr/bin:/bin"}};
     options_.refusal = [](const std::string& text) { return text; };
-    options_.patience = milliseconds(1000);
+    options_.first_query_after = milliseconds(1000);
   }
 
   // Looks at `now` until the question that was asked then is answered.

@@ -80,7 +80,7 @@ TEST_F(SupervisorBeforeStartTest, AnSrunOrMpirunThatDiesIsOneThatCouldNotStart) 
 TEST_F(SupervisorBeforeStartTest, AStartOnNodesThatTheJobNoLongerHasIsRefused) {
   options_.nodes_of_job.question = {"/bin/sh", "-c", "echo 'n2 is gone'"};
   options_.nodes_of_job.refusal = [](const std::string& text) { return text; };
-  options_.nodes_of_job.patience = std::chrono::milliseconds(100);
+  options_.nodes_of_job.first_query_after = std::chrono::milliseconds(100);
   const std::string waits = "trap 'exit 1' TERM; while :; do sleep 0.05; done";
   const std::string starts = "echo 'ddlrun-rank[key]: rank 1 has started' >&2; ";
   for (const Kind kind : {Kind::kSrun, Kind::kMpirun}) {
@@ -93,11 +93,11 @@ TEST_F(SupervisorBeforeStartTest, AStartOnNodesThatTheJobNoLongerHasIsRefused) {
     const JobResult started = RunLauncher(kind, starts + "sleep 0.3; exit 1");
     EXPECT_EQ(started.refusal, "");
     EXPECT_EQ(started.exit_code, EX_UNAVAILABLE);
-    options_.nodes_of_job.patience = std::chrono::seconds(60);
+    options_.nodes_of_job.first_query_after = std::chrono::seconds(60);
     const JobResult stopped = Stop(kind, "TERM", "", "1", "0");
     EXPECT_EQ(stopped.refusal, "");
     EXPECT_EQ(stopped.exit_code, 128 + SIGTERM);
-    options_.nodes_of_job.patience = std::chrono::milliseconds(100);
+    options_.nodes_of_job.first_query_after = std::chrono::milliseconds(100);
     // With the nodes all there srun is waited for.
     options_.nodes_of_job.refusal = [](const std::string&) { return ""; };
     EXPECT_EQ(RunLauncher(kind, "sleep 0.5").exit_code, 0);
