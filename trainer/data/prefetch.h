@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A ring of batches that threads fill ahead of their reader (why not oneTBB:
-// doc/decisions/0003-input-threads.md).
+// doc/decisions/0003-data-loader-threads.md).
 
 #pragma once
 

@@ -2,7 +2,7 @@
 //
 // A ring of items of storage, in the order of their numbers, for those who work on them, so that
 // these never wait for a disk or a server (why not io_uring, and who reads: doc/decisions/
-// 0029-reading-threads.md, 0048-who-reads-a-record.md).
+// 0029-read-ahead-threads.md, 0048-who-reads-a-record.md).
 //
 // Who wants an item that nobody has begun to read reads it: from the page cache nothing is
 // quicker, since the bytes are then in the cache of the core that works on them.  If such a read

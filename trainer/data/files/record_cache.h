@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Records of one set, kept on this node by all processes of a user that read it, so that a record
-// is read once from where the set lies: doc/decisions/0042-records-kept-on-the-node.md.
+// is read once from where the set lies: doc/decisions/0042-node-local-record-cache.md.
 //
 // In a private folder each set has one sparse file, which holds its files one behind the other,
 // each record in its place.  There is no table of what is there: a record is, if the bytes in its

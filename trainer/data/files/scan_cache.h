@@ -2,7 +2,7 @@
 //
 // Where the records of a set begin is found by reading all of their headers.  One rank of a node
 // does that; the others, and the next run, read what it has found out of a private folder of the
-// node (doc/decisions/0032-scans-are-kept.md).
+// node (doc/decisions/0032-persistent-record-index.md).
 //
 // What is kept counts for files that are as they were when they were scanned, by FileIdentity; any
 // other is scanned.  Whatever lies in the folder, the records are those of the files: what is kept

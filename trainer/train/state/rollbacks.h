@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Where a training goes on that has gone back to a checkpoint (--on_nan=rollback), and how often it
-// may do so: doc/decisions/0040-going-back-to-a-checkpoint.md.
+// may do so: doc/decisions/0040-rollback.md.
 //
 // It goes on with the weights of the checkpoint, behind the images of the step that found numbers
 // that are none: those from the checkpoint up to there are skipped.  That is a position like any

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Saves a run so that it goes on as if it had never stopped, and starts it again: with any number
-// of ranks, any batch and on any back end (doc/decisions/0022-going-on-elsewhere.md).
+// of ranks, any batch and on any back end (doc/decisions/0022-resume-with-other-ranks.md).
 //
 // Rank 0 reads and writes; the others get what it has by broadcast, so model_dir need not be shared
 // between nodes.  All functions but WriteSnapshot are collective: every rank calls them, in the
