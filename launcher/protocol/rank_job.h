@@ -2,8 +2,8 @@
 //
 // The rank job is what ddlrun tells the shim of every rank: the plan, and how the job was started.
 // It travels in environment variables, and so needs no file system that the nodes share
-// (doc/decisions/0023-compact-plan-encoding.md).  ddlrun writes it and ddlrun-rank-check reads it here;
-// the shim reads only what it needs, by own_job.h.  Pure.
+// (doc/decisions/0023-compact-plan-encoding.md).  ddlrun writes it and ddlrun-rank-check reads it
+// here; the shim reads only what it needs, by own_job.h.  Pure.
 
 #pragma once
 
