@@ -2,7 +2,8 @@
 //
 // What a job of thousands of nodes costs ddlrun on the node where it runs: time and memory from the
 // environment to the plan and to srun, and the time that the ends of all ranks take.  Slurm's
-// variables are made up, and a script stands for srun.  doc/performance.md defines every column.
+// variables are made up, and a script stands for srun.  doc/reference/metrics.md defines every
+// column.
 //
 //   plan_cost [ROUNDS]        (9; build/release/bench/plan_cost)
 

@@ -99,7 +99,8 @@ std::string FormatHtml(const Document& document, const std::string& version) {
   html += "</ul>\n</nav>\n<main>\n" + HtmlProblems(document.problems);
   for (const Section& section : document.sections) html += HtmlSection(section);
   return html + "</main>\n<footer><p class=\"note\">ddlbench " + Escaped(version) +
-         "; the numbers are defined in its doc/performance.md.</p></footer>\n</body>\n</html>\n";
+         "; the numbers are defined in its "
+         "doc/reference/metrics.md.</p></footer>\n</body>\n</html>\n";
 }
 
 }  // namespace bench

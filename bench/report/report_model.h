@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a report says of its runs: the figures of each, groups of runs that were made alike, how
-// speed grows with the ranks, and how runs and groups differ.  doc/performance.md has the
+// speed grows with the ranks, and how runs and groups differ.  doc/reference/metrics.md has the
 // definitions.  Pure.
 
 #pragma once

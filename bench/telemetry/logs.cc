@@ -3,8 +3,8 @@
 // What the logs of 16 ranks cost in a training of 10,000 steps: the time that Report and StepTrace
 // take on rank 0 and on another rank, for each log alone and for all together.  Nothing is trained.
 // The clock that the logs see runs on by one step's length with each step, so that what they write
-// every few seconds is written as often as in a real training.  doc/performance.md defines every
-// column.
+// every few seconds is written as often as in a real training.  doc/reference/metrics.md defines
+// every column.
 //
 //   log_cost [STEP_MILLISECONDS]        (30.5; build/release/bench/log_cost; files go to TMPDIR)
 

@@ -11,7 +11,7 @@ Behind the language of a code block stands where it is run:
   sh slurm       on the login node of the test cluster (tests/cluster/docs.bats)
   bash sbatch    the same, as a job script; with --test-only it is submitted, not run
   sh tools       elsewhere: RUN_ELSEWHERE names by what
-  LANGUAGE file=NAME    a file that later blocks of the page use
+  LANGUAGE file=NAME    a file that blocks of any page use
   text output    what the command before it prints: the same lines in this order, with other numbers and names; "..." stands for
                  anything. Standard output and standard error of ranks have no common order: a block for each
   text, yaml, vectors, ...    no commands
@@ -40,6 +40,8 @@ PLACES = ("local", "mpi", "pytorch", "source", "slurm", "sbatch", "tools")
 OTHER_LANGUAGES = ("text", "yaml", "vectors", "python", "c", "cmake", "json")
 # Commands that take too long for a test here -> the file of the tree that runs them.
 RUN_ELSEWHERE = {"tools/demo": "tools/check", "tools/package": "tools/check", "tools/check": ".ci/run"}
+# Directories whose pages are run, too.
+FOLDERS = ("doc", "doc/performance", "doc/reference", "doc/user-guide")
 # What the pages call the machine that a reader sits at.
 HOST_IN_PAGES = "laptop"
 
@@ -64,7 +66,7 @@ class Block:
 
 def pages(root):
     return ["README.md", "CONTRIBUTING.md", "rankfile/README.md", "tests/cluster/README.md",
-            *sorted(path.relative_to(root).as_posix() for folder in ("doc", "doc/reference") for path in (root / folder).glob("*.md"))]
+            *sorted(path.relative_to(root).as_posix() for folder in FOLDERS for path in (root / folder).glob("*.md"))]
 
 
 def blocks_of(page, text):
@@ -212,13 +214,17 @@ def run_place(root, prefix, place):
             if preamble is None:
                 print("left out: neither Environment Modules nor Lmod is here (tools/bootstrap check gets them)")
                 return 77
-        for block in all_blocks(root):
+        blocks = all_blocks(root)
+        for block in blocks:
+            if block.file or block.place != place:
+                continue
             folder = pathlib.Path(scratch, block.page.replace("/", "_"))
-            folder.mkdir(exist_ok=True)
-            if block.file:
-                (folder / block.file).write_text(block.text, encoding="utf-8")
-            elif block.place == place:
-                problems.append(run_block(block, root if place == "source" else folder, environment, preamble))
+            if not folder.exists():
+                folder.mkdir()
+                for file in blocks:
+                    if file.file:
+                        (folder / file.file).write_text(file.text, encoding="utf-8")
+            problems.append(run_block(block, root if place == "source" else folder, environment, preamble))
     problems = [problem for problem in problems if problem]
     print("\n".join(problems))
     return 1 if problems else 0

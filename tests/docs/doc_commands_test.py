@@ -48,7 +48,9 @@ class Blocks(unittest.TestCase):
 
     def test_every_page_for_users_is_one_of_the_pages(self):
         found = pages(ROOT)
-        for page in [*(ROOT / "doc").glob("*.md"), *(ROOT / "doc" / "reference").rglob("*.md")]:
+        for page in (ROOT / "doc").rglob("*.md"):
+            if page.parent.name == "decisions":
+                continue
             self.assertIn(page.relative_to(ROOT).as_posix(), found)
         self.assertIn("doc/reference/launching.md", found)
 

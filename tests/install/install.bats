@@ -48,7 +48,7 @@ has_cuda() { [ -e "$DDLRUN_BUILD/lib/ddlrun/ddltrain_cuda.so" ]; }
 @test "every part is in its place, and nothing else" {
   run sh -c 'cd "$prefix" && find . ! -type d | LC_ALL=C sort'
   has_cuda || output+=$'\n./lib/ddlrun/ddltrain_cuda.so' # left out where there is no CUDA
-  diff <(grep -vE '^./share/(man|bash-completion|doc/ddlrun/doc/decisions|doc/ddlrun/doc/reference)/' <<< "$output" | LC_ALL=C sort) - <<EOF
+  diff <(grep -vE '^./share/(man|bash-completion|doc/ddlrun/doc/(decisions|performance|reference|user-guide))/' <<< "$output" | LC_ALL=C sort) - <<EOF
 ./bin/bede-ddlrun
 ./bin/bede-mpirun
 ./bin/ddl-rankfile
@@ -78,6 +78,7 @@ has_cuda() { [ -e "$DDLRUN_BUILD/lib/ddlrun/ddltrain_cuda.so" ]; }
 ./share/doc/ddlrun/README.md
 ./share/doc/ddlrun/doc/administrators-guide.md
 ./share/doc/ddlrun/doc/architecture.md
+./share/doc/ddlrun/doc/benchmarking.md
 ./share/doc/ddlrun/doc/formats.md
 ./share/doc/ddlrun/doc/glossary.md
 ./share/doc/ddlrun/doc/performance.md

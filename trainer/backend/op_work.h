@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The arithmetic that ops need and the bytes that they must move, by their shapes: a lower limit,
-// whatever a back end does.  doc/performance.md has the definitions.  Pure.
+// whatever a back end does.  doc/reference/metrics.md has the definitions.  Pure.
 //
 //   bytes: each operand is read or written once, in its type, without padding and without what is
 //     only kept for backward.  Parameters of batch norm, biases, labels, sums and calls are left

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ddlbench variability: how far GPUs that should be equal are apart, by the rules of the SC22 study
-// "Not All GPUs Are Created Equal" (its plot_script/).  doc/performance.md has the definitions.
+// "Not All GPUs Are Created Equal" (its plot_script/).  doc/reference/metrics.md has the
+// definitions.
 
 #pragma once
 

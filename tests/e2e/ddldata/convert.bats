@@ -29,7 +29,7 @@ make_archives() {
   make_archives
   cp "$images/val_synsets.txt" imagenet_2012_validation_synset_labels.txt
   awk '/^```[a-z]/ { block = ""; next } /^```$/ { if (block ~ /ILSVRC2012_img_train.tar/) print block; next }
-    { block = block $0 "\n" }' "$BATS_TEST_DIRNAME/../../../doc/user-guide.md" > commands
+    { block = block $0 "\n" }' "$BATS_TEST_DIRNAME/../../../doc/user-guide/training.md" > commands
   [ "$(grep -c 'ddldata convert' commands)" -eq 1 ]
   sed -i 's/--classes 1000/--classes 5/' commands
   PATH="$DDLRUN_BUILD/bin:$PATH" bash -euo pipefail commands

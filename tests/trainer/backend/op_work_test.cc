@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers worked out by hand from the definitions in doc/performance.md.
+// Numbers worked out by hand from the definitions in doc/reference/metrics.md.
 
 #include "trainer/backend/op_work.h"
 

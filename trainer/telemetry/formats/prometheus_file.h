@@ -9,8 +9,8 @@
 //   ddltraind_step_seconds{rank="3",host="gpu025"} 0.25
 //   ...
 //   # EOF
-// All metrics are gauges, for the formats want counters in different words.  doc/performance.md
-// defines them.
+// All metrics are gauges, for the formats want counters in different words.
+// doc/reference/metrics.md defines them.
 //
 // A step adds a few numbers up; the file is written after the first one, then no more often than
 // every kSecondsBetweenWrites, and at the end.  Not thread-safe.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How far ops are from what the machine allows: each op beside its roofline, worst first, and sums
-// by layer and by kind of op.  Pure.  doc/performance.md has the definitions.
+// by layer and by kind of op.  Pure.  doc/reference/metrics.md has the definitions.
 
 #pragma once
 

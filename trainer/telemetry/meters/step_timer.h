@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the time of training steps goes.  Definitions (doc/performance.md quotes them), on one
-// rank, in seconds of wall clock as the training loop sees it:
+// Where the time of training steps goes.  Definitions (doc/reference/metrics.md quotes them), on
+// one rank, in seconds of wall clock as the training loop sees it:
 //   input wait          how long the device had nothing to do because the batch was not in its
 //                       memory: from the end of the step before (in the first step, and on a CPU,
 //                       from asking for the batch) until it was

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is counted during steps, over all ranks.  doc/performance.md defines what is printed of it.
+// What is counted during steps, over all ranks.  doc/reference/metrics.md defines what is printed
+// of it.
 
 #pragma once
 
