@@ -31,7 +31,7 @@
 #include "ddlctl/status_text.h"
 #include "ddlctl/watch_view.h"
 #include "launcher/base/environment.h"
-#include "launcher/spawn/child_environment.h"
+#include "launcher/launch/child_environment.h"
 #include "support/standard_streams.h"
 #include "support/terminal.h"
 #include "trainer/checkpoint/names.h"

@@ -53,7 +53,7 @@ int Run(int odd_rank) {
   CommOptions options;
   options.rank = Number("OMPI_COMM_WORLD_RANK");
   options.size = Number("OMPI_COMM_WORLD_SIZE");
-  options.spawner = "mpirun";
+  options.launcher = "mpirun";
   if (options.size < 2) {
     std::cerr << "usage: mpirun --oversubscribe -n N agreement_cost [RANK], N from 2 on\n";
     return EX_USAGE;

@@ -6,9 +6,9 @@
 #include <limits>
 
 #include "launcher/base/error.h"
+#include "launcher/launch/child_environment.h"
 #include "launcher/plan/plan_files.h"
 #include "launcher/plan/planner.h"
-#include "launcher/spawn/child_environment.h"
 #include "rankfile/hostfile.h"
 
 namespace launcher {

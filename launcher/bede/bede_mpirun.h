@@ -22,8 +22,8 @@
 #include "launcher/allocation/allocation.h"
 #include "launcher/base/environment.h"
 #include "launcher/bede/bede_options.h"
-#include "launcher/spawn/slurm_for_mpirun.h"
-#include "launcher/spawn/spawner.h"
+#include "launcher/launch/launcher.h"
+#include "launcher/launch/slurm_for_mpirun.h"
 #include "launcher/topology/node_topology.h"
 
 namespace launcher {

@@ -13,11 +13,11 @@
 #include "launcher/bede/bede_mpirun.h"
 #include "launcher/cli/settings.h"
 #include "launcher/cli/site_config.h"
+#include "launcher/launch/query_mpirun.h"
 #include "launcher/pipeline/commands.h"
 #include "launcher/pipeline/read_allocation.h"
 #include "launcher/pipeline/this_machine.h"
 #include "launcher/slurm/complete_allocation.h"
-#include "launcher/spawn/ask_mpirun.h"
 #include "launcher/supervise/supervisor.h"
 #include "launcher/system/programs.h"
 #include "launcher/system/run_directory.h"
@@ -60,7 +60,7 @@ BedeJob MakeJob(const BedeOptions& options, const Settings& settings,
   if (options.par.ranks == RankShare::kGpu) AskSlurmForGpus(environment, &allocation);
   BedeJob job;
   job.mpirun = FindProgram(settings.mpirun, environment);
-  const std::unique_ptr<CommandOutput> version = AskMpirun(job.mpirun, environment);
+  const std::unique_ptr<CommandOutput> version = QueryMpirun(job.mpirun, environment);
   job.plan = PlanBede(allocation, ReadLiveTopology(), options.par);
   job.par = options.par;
   job.mpi_runtime = RuntimeOf(job.mpirun, version.get(), settings);

@@ -14,7 +14,7 @@ namespace launcher {
 void PlanToAsk(const Options& options, const Settings& settings, const Environment& environment,
                AskedNodes& asked) {
   const SrunQuestions questions = AskSrun(options, settings, environment);
-  std::unique_ptr<CommandOutput> mpirun = AskMpirunEarly(options, settings, environment);
+  std::unique_ptr<CommandOutput> mpirun = QueryMpirunEarly(options, settings, environment);
   asked.planned = PlanJob(options, settings, environment, {});
   asked.launch =
       ChooseLaunch(options, settings, asked.planned, environment, questions, std::move(mpirun));

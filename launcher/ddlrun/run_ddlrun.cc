@@ -78,7 +78,7 @@ int PlanAndLaunch(const Options& options, const Settings& settings, const SiteCo
   EndOfJobOptions end_of_job;
   const Invocation invocation = {options, settings, environment, ProgramDirectory(), end_of_job};
   const SrunQuestions questions = AskSrun(options, settings, environment);
-  std::unique_ptr<CommandOutput> mpirun_version = AskMpirunEarly(options, settings, environment);
+  std::unique_ptr<CommandOutput> mpirun_version = QueryMpirunEarly(options, settings, environment);
   PlannedJob planned = PlanJob(options, settings, environment, {});
   if (planned.plan.ranks.size() > 1 && ReadsProgramFromStdin(options.program)) {
     throw LaunchError(EX_USAGE,

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "launcher/health/node_facts.h"
-#include "launcher/spawn/spawner.h"
+#include "launcher/launch/launcher.h"
 #include "launcher/supervise/guardian.h"
 #include "launcher/system/signal_relay.h"
 

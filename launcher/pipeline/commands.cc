@@ -15,11 +15,11 @@
 
 #include "launcher/base/error.h"
 #include "launcher/cli/mpi_arguments.h"
+#include "launcher/launch/child_environment.h"
+#include "launcher/launch/master_port.h"
 #include "launcher/pipeline/this_machine.h"
 #include "launcher/plan/plan_files.h"
 #include "launcher/protocol/rank_job.h"
-#include "launcher/spawn/child_environment.h"
-#include "launcher/spawn/master_port.h"
 #include "launcher/system/files.h"
 #include "launcher/system/programs.h"
 #include "launcher/system/run_directory.h"
@@ -80,17 +80,17 @@ RankJob MakeRankJob(const Options& options, const Settings& settings, const Plan
   job.plan = planned.plan;
   job.bind = settings.bind && options.rankfile.empty();
   job.check = settings.check != "off" && options.accelerators != 0;
-  job.spawner = launch.choice.name;
+  job.launcher = launch.choice.name;
   job.pmi = PmiOf(launch.choice.mpi_type);
   job.report_key = MakeReportKey();
   job.pause =
       job.pmi == "pmix" && planned.plan.nodes.size() > 1 && PmixServersNeedPause(launch.slurm);
   // The local launcher starts the ranks on this machine, for which the plan was made.
-  job.planned_for = job.spawner == "local" ? "" : planned.planned_for;
+  job.planned_for = job.launcher == "local" ? "" : planned.planned_for;
   job.run_directory = run_directory;
   if (!options.log_directory.empty()) job.log_directory = AbsolutePath(options.log_directory);
-  const bool is_placed = job.spawner == "local" ||
-                         (job.spawner == "mpirun" && ChooseDirectory(settings.mpi_arguments));
+  const bool is_placed = job.launcher == "local" ||
+                         (job.launcher == "mpirun" && ChooseDirectory(settings.mpi_arguments));
   if (settings.stays_here && !is_placed) job.directory = CurrentDirectory(environment);
   job.master_address = MasterAddress(settings, planned, environment);
   const std::string port = Chosen(settings, environment, "MASTER_PORT", "");
@@ -133,7 +133,7 @@ std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& s
                                        const Environment& environment,
                                        const std::string& run_directory,
                                        const std::string& program_directory) {
-  Job job;
+  LaunchRequest job;
   job.plan = planned.plan;
   job.program = options.program;
   job.shim = RequireHelper("ddlrun-rank", program_directory);
@@ -189,7 +189,7 @@ std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& s
   job.mpirun_is_alone = (!job.in_slurm || launch.mpirun_lacks_srun) &&
                         FindProgram("ssh", environment).empty() &&
                         FindProgram("rsh", environment).empty();
-  std::vector<ChildCommand> commands = FindSpawner(launch.choice.name).make_commands(job);
+  std::vector<ChildCommand> commands = FindLauncher(launch.choice.name).make_commands(job);
   commands.front().open_file = rankfile;
   for (ChildCommand& command : commands) command.report_key = rank_job.report_key;
   return commands;

@@ -10,9 +10,9 @@
 #include "launcher/base/environment.h"
 #include "launcher/cli/options.h"
 #include "launcher/cli/settings.h"
+#include "launcher/launch/launcher.h"
 #include "launcher/pipeline/launch.h"
 #include "launcher/pipeline/planned_job.h"
-#include "launcher/spawn/spawner.h"
 
 namespace launcher {
 

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "launcher/base/error.h"
+#include "launcher/launch/child_environment.h"
+#include "launcher/launch/query_mpirun.h"
 #include "launcher/pipeline/this_machine.h"
 #include "launcher/slurm/pmi_types.h"
-#include "launcher/spawn/ask_mpirun.h"
-#include "launcher/spawn/child_environment.h"
 #include "launcher/system/programs.h"
 
 namespace launcher {
@@ -24,7 +24,7 @@ std::string LastLine(std::string text) {
 }
 
 // Reads which types of --mpi srun knows, or why it cannot be used.
-void ReadMpiList(CommandOutput* list, SpawnerMeans* means) {
+void ReadMpiList(CommandOutput* list, LauncherTools* means) {
   if (list == nullptr) {
     means->srun_lacks = "it is not in PATH";
   } else if (!list->Wait(kSrunPatience)) {
@@ -50,7 +50,7 @@ bool HasOneNode(const Environment& environment) {
 // answer of mpirun, or null where it was not asked yet.
 std::string LookAtMpirun(const std::string& name, const Plan& plan, const Environment& environment,
                          std::unique_ptr<CommandOutput> asked, Launch* launch) {
-  if (asked == nullptr) asked = AskMpirun(launch->mpirun, environment);
+  if (asked == nullptr) asked = QueryMpirun(launch->mpirun, environment);
   if (asked == nullptr) return name + " is not in PATH";
   const MpirunVersion version = AnswerOfMpirun(asked.get());
   launch->mpi_runtime = version.runtime.value_or(launch->mpi_runtime);
@@ -93,15 +93,15 @@ SrunQuestions AskSrun(const Options& options, const Settings& settings,
   return questions;
 }
 
-std::unique_ptr<CommandOutput> AskMpirunEarly(const Options& options, const Settings& settings,
-                                              const Environment& environment) {
+std::unique_ptr<CommandOutput> QueryMpirunEarly(const Options& options, const Settings& settings,
+                                                const Environment& environment) {
   // Inside Slurm `auto` needs mpirun only where srun has no PMIx, which is not known yet.
   const bool may_be_auto = settings.launcher == "auto" && options.ranks.value_or(0) != 1 &&
                            ValueOr(environment, "SLURM_JOB_ID", "").empty();
   if (settings.launcher != "mpirun" && options.rankfile.empty() && !may_be_auto) {
     return nullptr;
   }
-  return AskMpirun(FindProgram(settings.mpirun, environment), environment);
+  return QueryMpirun(FindProgram(settings.mpirun, environment), environment);
 }
 
 Launch ChooseLaunch(const Options& options, const Settings& settings, const PlannedJob& planned,
@@ -119,7 +119,7 @@ Launch ChooseLaunch(const Options& options, const Settings& settings, const Plan
                       "--launcher=srun needs a Slurm job: submit a batch script, or start a shell "
                       "with salloc -N2 --gres=gpu:4");
   }
-  SpawnerMeans means;
+  LauncherTools means;
   means.in_slurm = !planned.job_id.empty();
   if (means.in_slurm && options.rankfile.empty() && (asked == "auto" || asked == "srun")) {
     launch.srun = FindProgram("srun", environment);
@@ -137,7 +137,7 @@ Launch ChooseLaunch(const Options& options, const Settings& settings, const Plan
   if (!options.rankfile.empty()) {
     launch.choice = {"mpirun", "it reads the rankfile", ""};
   } else if (asked == "auto") {
-    launch.choice = ChooseSpawner(planned.plan, planned.has_remote_ranks, settings.pmi, means);
+    launch.choice = ChooseLauncher(planned.plan, planned.has_remote_ranks, settings.pmi, means);
   } else if (asked == "srun") {
     launch.choice = ChooseSrun(settings.pmi, means);
     launch.choice.reason = "";

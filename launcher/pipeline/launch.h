@@ -11,16 +11,16 @@
 #include "launcher/base/environment.h"
 #include "launcher/cli/options.h"
 #include "launcher/cli/settings.h"
+#include "launcher/launch/launcher.h"
 #include "launcher/pipeline/planned_job.h"
 #include "launcher/slurm/slurm_version.h"
-#include "launcher/spawn/spawner.h"
 #include "launcher/system/command_output.h"
 
 namespace launcher {
 
 // How the ranks will be started.
 struct Launch {
-  SpawnerChoice choice;                        // its reason is "" when the user has chosen it
+  LauncherChoice choice;                       // its reason is "" when the user has chosen it
   std::string mpirun, srun;                    // paths, "" for none
   bool mpirun_lacks_srun = false;              // which it would ask to reach nodes of the job
   SlurmVersion slurm = kNewestSlurm;           // only set where it matters
@@ -40,12 +40,12 @@ SrunQuestions AskSrun(const Options& options, const Settings& settings,
                       const Environment& environment);
 
 // Starts `mpirun --version` where mpirun is likely to be the choice; otherwise null.
-std::unique_ptr<CommandOutput> AskMpirunEarly(const Options& options, const Settings& settings,
-                                              const Environment& environment);
+std::unique_ptr<CommandOutput> QueryMpirunEarly(const Options& options, const Settings& settings,
+                                                const Environment& environment);
 
 // Decides what `auto` stands for, and makes sure that the choice is there: srun with the PMI that
 // is wanted, or Open MPI's mpirun.  `questions` are those of AskSrun, `mpirun_version` that of
-// AskMpirunEarly.  Throws LaunchError(EX_USAGE, EX_UNAVAILABLE, EX_CONFIG).
+// QueryMpirunEarly.  Throws LaunchError(EX_USAGE, EX_UNAVAILABLE, EX_CONFIG).
 Launch ChooseLaunch(const Options& options, const Settings& settings, const PlannedJob& planned,
                     const Environment& environment, const SrunQuestions& questions,
                     std::unique_ptr<CommandOutput> mpirun_version);

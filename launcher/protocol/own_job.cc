@@ -249,7 +249,7 @@ const char* JoinRankJob(const char* (*get)(const char* name)) {
 
 bool ReadOwnJob(const char* text, int rank, const char* granted_gpus, OwnJob* job) {
   Reader reader(text);
-  reader.Text(job->spawner, ' ');
+  reader.Text(job->launcher, ' ');
   reader.Text(job->pmi, ' ');
   reader.Text(job->report_key, ' ');
   job->bind = reader.Flag("bind", ' ');

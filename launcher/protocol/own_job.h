@@ -21,8 +21,8 @@ inline constexpr char kRankJobVariable[] = "DDLRUN_RANK_JOB";
 inline constexpr int kMaxRankJobParts = 8;
 
 struct OwnJob {
-  char spawner[16];  // "srun", "mpirun", "local"
-  char pmi[16];      // of srun: "pmix", "pmi2", "none"
+  char launcher[16];  // "srun", "mpirun", "local"
+  char pmi[16];       // of srun: "pmix", "pmi2", "none"
   char report_key[kReportKeyBytes + 1];
   bool bind, check, pause;
   char planned_for[3 * sizeof(Fingerprint::text)];

@@ -65,15 +65,15 @@ void RequireEqual(const Lookup& get, const std::string& name, const std::string&
 // not count: the daemons of mpirun are themselves a step of srun, and the ranks of the local
 // launcher may be inside any step.
 void CompareWithProcessManager(const Lookup& get, const RankInfo& info) {
-  if (info.spawner == "local") return;
-  if (info.spawner != "srun") {
+  if (info.launcher == "local") return;
+  if (info.launcher != "srun") {
     RequireEqual(get, "OMPI_COMM_WORLD_SIZE", "WORLD_SIZE", info.world_size);
     RequireEqual(get, "OMPI_COMM_WORLD_RANK", "RANK", info.rank);
   }
   RequireEqual(get, "PMIX_RANK", "RANK", info.rank);
   // Only a step of srun has SLURM_STEP_NUM_TASKS.  Since Slurm 26.05 batch scripts have
   // SLURM_STEP_ID.
-  if (info.spawner != "mpirun" && get("SLURM_STEP_NUM_TASKS")) {
+  if (info.launcher != "mpirun" && get("SLURM_STEP_NUM_TASKS")) {
     RequireEqual(get, "SLURM_STEP_NUM_TASKS", "WORLD_SIZE", info.world_size);
     RequireEqual(get, "SLURM_PROCID", "RANK", info.rank);
   }
@@ -84,7 +84,7 @@ void CompareWithProcessManager(const Lookup& get, const RankInfo& info) {
 RankInfo ReadRankEnvironment(const Lookup& get) {
   RankInfo info;
   info.host = get("DDLRUN_HOST").value_or("");
-  info.spawner = get("DDLRUN_SPAWNER").value_or("");
+  info.launcher = get("DDLRUN_SPAWNER").value_or("");
   info.pmi = get("DDLRUN_PMI").value_or("");
   info.run_dir = get("DDLRUN_RUN_DIR").value_or("");
   info.restart_count = ReadNumber(get, "DDLRUN_RESTART_COUNT").value_or(0);

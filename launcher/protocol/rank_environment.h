@@ -20,11 +20,11 @@ struct RankInfo {
   int local_world_size = 1;
   int node_rank = 0;  // which of the job's nodes
   int node_count = 1;
-  int gpus = 0;         // that the job was granted on this node
-  std::string host;     // as the plan names it
-  std::string spawner;  // "srun", "mpirun", "local"; "" when started by hand
-  std::string pmi;      // of srun: "pmix", "pmi2", "none"; else ""
-  std::string run_dir;  // private to the job; "" when started by hand
+  int gpus = 0;          // that the job was granted on this node
+  std::string host;      // as the plan names it
+  std::string launcher;  // "srun", "mpirun", "local"; "" when started by hand
+  std::string pmi;       // of srun: "pmix", "pmi2", "none"; else ""
+  std::string run_dir;   // private to the job; "" when started by hand
   int restart_count = 0;
   std::string master_address;  // host of rank 0
   int master_port = 0;

@@ -13,7 +13,7 @@ namespace launcher {
 
 std::string EncodeRankJob(const RankJob& job) {
   std::ostringstream words;
-  words << EncodeText(job.spawner) << ' ' << EncodeText(job.pmi) << ' '
+  words << EncodeText(job.launcher) << ' ' << EncodeText(job.pmi) << ' '
         << EncodeText(job.report_key) << " bind=" << job.bind << " check=" << job.check
         << " pause=" << job.pause << " cores=" << job.plan.cpus_are_cores << ' '
         << EncodeText(job.planned_for) << ' ' << EncodeText(job.run_directory) << ' '
@@ -38,7 +38,7 @@ RankJob DecodeRankJob(const std::string& text) {
   try {
     Words words(text);
     RankJob job;
-    job.spawner = words.Text();
+    job.launcher = words.Text();
     job.pmi = words.Text();
     job.report_key = words.Text();
     job.bind = words.Flag("bind");

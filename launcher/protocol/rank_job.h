@@ -26,7 +26,7 @@ struct RankJob {
   Plan plan;
   bool bind = true;        // the shim binds its rank; false: it leaves the CPUs as they are
   bool check = true;       // the shim counts the node's GPUs; false: it starts the rank anyway
-  std::string spawner;     // "srun", "mpirun", "local"
+  std::string launcher;    // "srun", "mpirun", "local"
   std::string pmi;         // of srun: "pmix", "pmi2", "none"; else ""
   std::string report_key;  // of this start (rank_report.h)
   bool pause = false;      // before the program starts; see PmixServersNeedPause

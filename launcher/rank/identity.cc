@@ -33,12 +33,12 @@ std::optional<int> ReadRank(const Environment& environment, const std::string& n
 constexpr char kNoPlacement[] = "; take options that place ranks out of --mpiarg";
 
 void RequireSame(const char* what, std::optional<int> started, std::size_t planned, int rank,
-                 const std::string& spawner) {
+                 const std::string& launcher) {
   if (!started || static_cast<std::size_t>(*started) == planned) return;
-  throw LaunchError(EX_CONFIG, "rank " + std::to_string(rank) + ": " + spawner + " gives it " +
+  throw LaunchError(EX_CONFIG, "rank " + std::to_string(rank) + ": " + launcher + " gives it " +
                                    what + " " + std::to_string(*started) + ", the plan says " +
                                    std::to_string(planned) +
-                                   (spawner == "mpirun" ? kNoPlacement : ""));
+                                   (launcher == "mpirun" ? kNoPlacement : ""));
 }
 
 // Where the ranks have a PMI, it must say the same rank as Slurm.
@@ -91,17 +91,17 @@ std::string HostOfRank(const RankJob& job, const RankPlan& rank, const Environme
   const std::string& planned = job.plan.nodes[static_cast<std::size_t>(rank.node)].host;
   const auto slurm = environment.find("SLURMD_NODENAME");
   const bool has_slurm = slurm != environment.end() && !slurm->second.empty();
-  if (has_slurm && (job.spawner == "srun" || IsOfSlurmJob(planned, environment))) {
+  if (has_slurm && (job.launcher == "srun" || IsOfSlurmJob(planned, environment))) {
     return slurm->second;
   }
-  if (job.spawner == "srun" || rankfile::SameHost(kernel_name, planned)) return planned;
+  if (job.launcher == "srun" || rankfile::SameHost(kernel_name, planned)) return planned;
   for (const NodePlan& node : job.plan.nodes) {
     if (rankfile::SameHost(kernel_name, node.host)) return node.host;
   }
   return planned;
 }
 
-Identity ReadIdentity(const Environment& environment, const std::string& spawner,
+Identity ReadIdentity(const Environment& environment, const std::string& launcher,
                       const std::string& pmi, std::optional<int> given) {
   Identity identity;
   if (given) {
@@ -109,7 +109,7 @@ Identity ReadIdentity(const Environment& environment, const std::string& spawner
     identity.source = "--rank";
     return identity;
   }
-  if (spawner == "srun") return IdentityOfSlurm(environment, pmi);
+  if (launcher == "srun") return IdentityOfSlurm(environment, pmi);
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK"}) {
     const std::optional<int> rank = ReadRank(environment, name);
     if (!rank) continue;
@@ -130,7 +130,7 @@ Identity ReadIdentity(const Environment& environment, const std::string& spawner
 const RankPlan& FindOwnPlan(const RankJob& job, const Identity& identity,
                             const Environment& environment, const std::string& kernel_name) {
   const std::size_t world = job.plan.ranks.size();
-  RequireSame("a world of", identity.world_size, world, identity.rank, job.spawner);
+  RequireSame("a world of", identity.world_size, world, identity.rank, job.launcher);
   const auto rank = static_cast<std::size_t>(identity.rank);
   if (rank >= world) {
     throw LaunchError(EX_CONFIG, identity.source + " is " + std::to_string(identity.rank) +
@@ -139,14 +139,14 @@ const RankPlan& FindOwnPlan(const RankJob& job, const Identity& identity,
   const RankPlan& own = job.plan.ranks[rank];
   const NodePlan& node = job.plan.nodes[static_cast<std::size_t>(own.node)];
   RequireSame("local rank", identity.local_rank, static_cast<std::size_t>(own.local_rank),
-              identity.rank, job.spawner);
+              identity.rank, job.launcher);
   RequireSame("a local world of", identity.local_world_size, node.ranks.size(), identity.rank,
-              job.spawner);
+              job.launcher);
   const std::string host = HostOfRank(job, own, environment, kernel_name);
   if (host != node.host) {
     throw LaunchError(EX_CONFIG, "rank " + std::to_string(identity.rank) + " runs on " + host +
                                      ", the plan says " + node.host +
-                                     (job.spawner == "mpirun" ? kNoPlacement : ""));
+                                     (job.launcher == "mpirun" ? kNoPlacement : ""));
   }
   return own;
 }

@@ -29,7 +29,7 @@ struct Identity {
 //
 // Throws LaunchError(EX_CONFIG) when nothing says who this rank is, or the value is no number.  Any
 // other value that is no number is ignored.
-Identity ReadIdentity(const Environment& environment, const std::string& spawner,
+Identity ReadIdentity(const Environment& environment, const std::string& launcher,
                       const std::string& pmi, std::optional<int> given);
 
 // The host that `rank` runs on, in the spelling of the plan: where the names of the plan are those

@@ -9,10 +9,10 @@
 #include <sstream>
 
 #include "launcher/base/error.h"
+#include "launcher/launch/child_environment.h"
+#include "launcher/launch/query_mpirun.h"
 #include "launcher/slurm/pmi_types.h"
 #include "launcher/slurm/scontrol.h"
-#include "launcher/spawn/ask_mpirun.h"
-#include "launcher/spawn/child_environment.h"
 #include "launcher/system/command_output.h"
 #include "launcher/system/programs.h"
 
@@ -65,7 +65,7 @@ std::vector<ReportLine> SlurmLines(const Environment& environment) {
 
 std::string MpirunText(const std::string& mpirun, const Environment& environment) {
   const std::string path = FindProgram(mpirun, environment);
-  const std::unique_ptr<CommandOutput> asked = AskMpirun(path, environment);
+  const std::unique_ptr<CommandOutput> asked = QueryMpirun(path, environment);
   if (asked == nullptr) return mpirun + " is not in PATH";
   const MpirunVersion version = AnswerOfMpirun(asked.get());
   return (version.name.empty() ? "of an unknown MPI" : version.name) + ", " + path;

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "launcher/base/environment.h"
-#include "launcher/spawn/child_environment.h"
+#include "launcher/launch/child_environment.h"
 #include "launcher/system/command_output.h"
 #include "launcher/system/signal_relay.h"
 

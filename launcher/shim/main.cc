@@ -118,7 +118,7 @@ bool HasPlannedPmi() {
 bool IsOnPlannedHost() {
   const char* of_slurm = Get("SLURMD_NODENAME");
   if (*of_slurm != '\0') return Is(of_slurm, job.host);
-  if (Is(job.spawner, "srun")) return true;
+  if (Is(job.launcher, "srun")) return true;
   char name[HOST_NAME_MAX + 1] = "";
   gethostname(name, sizeof(name) - 1);
   return strcasecmp(name, job.host) == 0;
@@ -126,7 +126,7 @@ bool IsOnPlannedHost() {
 
 bool IsWhoIsPlanned() {
   if (!IsOnPlannedHost()) return false;
-  if (Is(job.spawner, "srun")) {
+  if (Is(job.launcher, "srun")) {
     return HasPlannedPmi() && IsNumberOrUnset("SLURM_STEP_NUM_TASKS", job.world_size) &&
            IsNumberOrUnset("SLURM_LOCALID", job.local_rank);
   }
@@ -158,7 +158,7 @@ bool IsNodeLikePlanned() {
 
 bool IsAsPlanned(const char* text, const char* given) {
   if (!ReadJob(text, given)) return false;
-  if (Is(job.spawner, "local")) return true;
+  if (Is(job.launcher, "local")) return true;
   return (given != nullptr || IsWhoIsPlanned()) && HasPlannedGpus() && IsNodeLikePlanned();
 }
 
@@ -210,7 +210,7 @@ void SayStep() {
   const char* job_id = getenv("SLURM_JOB_ID");
   const char* step = getenv("SLURM_STEP_ID");
   const bool says = getenv("SLURM_HET_SIZE") == nullptr ? job.local_rank == 0 : job.rank == 0;
-  if (!Is(job.spawner, "srun") || !says || job_id == nullptr || step == nullptr) return;
+  if (!Is(job.launcher, "srun") || !says || job_id == nullptr || step == nullptr) return;
   const Report report = ReportStep(job.report_key, job_id, step);
   WriteAll(STDERR_FILENO, report.text, strlen(report.text));
 }
@@ -236,14 +236,14 @@ int OpenLog() {
   const char* folders = getenv("PATH");
   if (folders == nullptr) folders = "/bin:/usr/bin";  // as execvp has it
   int error = 0;
-  if (Is(job.spawner, "local")) {
+  if (Is(job.launcher, "local")) {
     error = BecomeProgram(program, folders);
   } else {
     RankProcess process;
     process.report_key = job.report_key;
     process.rank = job.rank;
     process.host = job.host;
-    process.is_of_mpirun = Is(job.spawner, "mpirun");
+    process.is_of_mpirun = Is(job.launcher, "mpirun");
     process.has_peers = job.world_size > 1;
     process.grace_ms = job.grace_ms;
     process.path = folders;

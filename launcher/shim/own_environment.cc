@@ -47,8 +47,8 @@ const char* TextOf(const OwnJob& job, RankValue value) {
       return job.master_port != 0 ? number(job.master_port) : "";
     case RankValue::kHost:
       return job.host;
-    case RankValue::kSpawner:
-      return job.spawner;
+    case RankValue::kLauncher:
+      return job.launcher;
     case RankValue::kPmi:
       return job.pmi;
     case RankValue::kRunDirectory:
@@ -91,7 +91,7 @@ void SetHeartbeat(int rank) {
 void RestorePath(const OwnJob& job) {
   const char* path = getenv(kPathVariable);
   if (path == nullptr) return;
-  if (Is(job.spawner, "mpirun")) setenv("PATH", path, 1);
+  if (Is(job.launcher, "mpirun")) setenv("PATH", path, 1);
   unsetenv(kPathVariable);
 }
 
@@ -105,7 +105,7 @@ void SetUnlessSet(const char* name, int value) {
 // TASKFILE (--distribution=arbitrary); these are as they would be in one that Slurm has laid out by
 // --ntasks-per-node, and nodes are numbered as the plan numbers them.
 void SetStepVariables(const OwnJob& job) {
-  if (!Is(job.spawner, "srun")) return;
+  if (!Is(job.launcher, "srun")) return;
   char digits[16];
   snprintf(digits, sizeof(digits), "%d", job.local_world_size);
   setenv("SLURM_NTASKS_PER_NODE", digits, 1);
@@ -125,10 +125,10 @@ bool HasOwnCpus(const OwnJob& job) {
 void SetEnvironment(const OwnJob& job, int usable_cpus) {
   // mpirun's daemon on this node may have been started by srun.  Its variables say who the daemon
   // is, not who this rank is.
-  if (!Is(job.spawner, "srun")) {
+  if (!Is(job.launcher, "srun")) {
     for (const char* name : kIdentityNames) unsetenv(name);
   }
-  if (Is(job.spawner, "mpirun")) {
+  if (Is(job.launcher, "mpirun")) {
     for (const char* name : kStepNames) unsetenv(name);
   }
   for (const RankVariable& variable : kRankVariables) {

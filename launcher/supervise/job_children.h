@@ -15,8 +15,8 @@
 #include <string_view>
 #include <vector>
 
+#include "launcher/launch/launcher.h"
 #include "launcher/shim/stopped.h"
-#include "launcher/spawn/spawner.h"
 #include "launcher/supervise/deadlines.h"
 #include "launcher/supervise/job_output.h"
 #include "launcher/supervise/orphans.h"

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/spawn/spawner.h"
+#include "launcher/launch/launcher.h"
 #include "launcher/supervise/failure_report.h"
 #include "launcher/supervise/rank_reports.h"
 

@@ -6,8 +6,8 @@
 #include <csignal>
 
 #include "launcher/base/exit_codes.h"
+#include "launcher/launch/mpirun_lines.h"
 #include "launcher/slurm/srun_lines.h"
-#include "launcher/spawn/mpirun_lines.h"
 
 namespace launcher {
 namespace {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/spawn/spawner.h"
+#include "launcher/launch/launcher.h"
 #include "launcher/supervise/end_of_job.h"
 #include "launcher/supervise/guardian.h"
 #include "launcher/supervise/heartbeat.h"

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "launcher/spawn/mpirun_version.h"
+#include "launcher/launch/mpirun_version.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   const launcher::MpirunVersion version =

@@ -11,10 +11,10 @@
 #include <string>
 #include <string_view>
 
+#include "launcher/launch/mpirun_lines.h"
 #include "launcher/protocol/rank_end.h"
 #include "launcher/protocol/rank_report.h"
 #include "launcher/slurm/srun_lines.h"
-#include "launcher/spawn/mpirun_lines.h"
 #include "launcher/supervise/rank_reports.h"
 #include "launcher/supervise/silent_nodes.h"
 

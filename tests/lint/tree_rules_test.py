@@ -31,7 +31,7 @@ class TreeRules(unittest.TestCase):
             ("trainer/main.cc", "launcher/plan/plan.h"),
             ("trainer/model/resnet.cc", "trainer/backend/cpu/cpu_backend.h"),
             ("launcher/plan/planner.cc", "launcher/base/environment.h"),
-            ("launcher/slurm/scontrol.cc", "launcher/spawn/spawner.h"),
+            ("launcher/slurm/scontrol.cc", "launcher/launch/launcher.h"),
             ("launcher/shim/main.cc", "launcher/protocol/rank_job.h"),
             ("launcher/base/messages.cc", "launcher/main.h"),
             ("trainer/core/shape.cc", "tests/trainer/helper.h"),

@@ -51,14 +51,15 @@ std::unique_ptr<Communicator> MeetInRunDirectory(const CommOptions& options) {
 std::unique_ptr<Communicator> MakeCommunicator(const CommOptions& options) {
   CheckStarter(options);
   if (options.size == 1) return MakeSingleCommunicator();
-  if (options.spawner == "srun" && (options.pmi == "none" || options.pmi == "pmi2")) {
+  if (options.launcher == "srun" && (options.pmi == "none" || options.pmi == "pmi2")) {
     if (!options.is_one_node || options.run_dir.empty()) RefuseWithoutPmix(options);
     return MeetInRunDirectory(options);
   }
-  if (options.spawner == "mpirun" || options.spawner == "srun") return MakeMpiCommunicator(options);
-  if (options.spawner == "local") return MeetInRunDirectory(options);
+  if (options.launcher == "mpirun" || options.launcher == "srun")
+    return MakeMpiCommunicator(options);
+  if (options.launcher == "local") return MeetInRunDirectory(options);
   throw Error(EX_CONFIG, "WORLD_SIZE says " + std::to_string(options.size) +
-                             " ranks, but DDLRUN_SPAWNER '" + options.spawner +
+                             " ranks, but DDLRUN_SPAWNER '" + options.launcher +
                              "' does not say how they meet; start them with ddlrun -n " +
                              std::to_string(options.size));
 }

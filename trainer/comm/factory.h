@@ -16,8 +16,8 @@ namespace trainer {
 struct CommOptions {
   int rank = 0;
   int size = 1;
-  std::string spawner;  // "srun", "mpirun", "local"; "" when started by hand
-  std::string pmi;      // what srun gave the ranks: "pmix", "pmi2", "none"; "" of other spawners
+  std::string launcher;  // "srun", "mpirun", "local"; "" when started by hand
+  std::string pmi;       // what srun gave the ranks: "pmix", "pmi2", "none"; "" of other spawners
   bool is_one_node = false;  // all ranks are on one
   std::string run_dir;       // private to the job (0700)
   int restart_count = 0;

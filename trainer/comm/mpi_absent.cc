@@ -9,7 +9,7 @@ namespace trainer {
 
 std::unique_ptr<Communicator> MakeMpiCommunicator(const CommOptions& options) {
   throw Error(EX_UNAVAILABLE,
-              "the ranks were started by " + options.spawner +
+              "the ranks were started by " + options.launcher +
                   ", but this program was built without MPI: install libopenmpi-dev and build "
                   "again, or run on one machine with ddlrun --spawner=local");
 }

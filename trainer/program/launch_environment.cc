@@ -54,7 +54,7 @@ CommOptions MakeCommOptions(const launcher::RankInfo& rank, const EnvironmentLoo
   CommOptions comm;
   comm.rank = rank.rank;
   comm.size = rank.world_size;
-  comm.spawner = rank.spawner;
+  comm.launcher = rank.launcher;
   comm.pmi = rank.pmi;
   comm.is_one_node = rank.local_world_size == rank.world_size;
   comm.run_dir = rank.run_dir;

@@ -6,11 +6,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "launcher/launch/launcher.h"
 #include "launcher/plan/planner.h"
 #include "launcher/slurm/pmi_types.h"
 #include "launcher/slurm/slurm_allocation.h"
 #include "launcher/slurm/slurm_version.h"
-#include "launcher/spawn/spawner.h"
 #include "support/quoting.h"
 #include "tests/launcher/slurm/slurm_environment_file.h"
 
@@ -113,10 +113,10 @@ std::string CommandOf(const Golden& golden) {
   const NodeTopology none;
   Job job;
   job.plan = MakePlan(allocation, {none}, {});
-  SpawnerMeans means;
+  LauncherTools means;
   means.in_slurm = true;
   means.mpi_types = ParseMpiList(golden.slurm.mpi_list);
-  const SpawnerChoice choice = ChooseSpawner(job.plan, true, golden.pmi, means);
+  const LauncherChoice choice = ChooseLauncher(job.plan, true, golden.pmi, means);
   job.mpi_type = choice.mpi_type;
   job.environment = environment;
   for (const AllocatedNode& node : allocation.nodes) job.hosts_of_job.push_back(node.host);
@@ -126,7 +126,7 @@ std::string CommandOf(const Golden& golden) {
   job.run_directory = "/run";
   job.shim = "/shim";
   job.program = {"program"};
-  const ChildCommand command = FindSpawner(choice.name).make_commands(job).front();
+  const ChildCommand command = FindLauncher(choice.name).make_commands(job).front();
   for (const std::string& variable : command.environment) {
     EXPECT_THAT(variable, testing::Not(testing::StartsWith("SLURM_TRES_PER_TASK")));
   }

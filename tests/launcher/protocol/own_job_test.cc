@@ -20,7 +20,7 @@ namespace {
 
 RankJob Example() {
   RankJob job;
-  job.spawner = "srun";
+  job.launcher = "srun";
   job.pmi = "none";
   job.report_key = "0123456789abcdef";
   job.pause = true;
@@ -55,7 +55,7 @@ TEST(OwnJob, IsWhatDdlrunWroteForThisRank) {
   const std::string text = EncodeRankJob(Example());
   const auto own = std::make_unique<OwnJob>();
   ASSERT_TRUE(ReadOwnJob(text.c_str(), 4, "", own.get()));
-  EXPECT_STREQ(own->spawner, "srun");
+  EXPECT_STREQ(own->launcher, "srun");
   EXPECT_STREQ(own->pmi, "none");
   EXPECT_STREQ(own->report_key, "0123456789abcdef");
   EXPECT_TRUE(own->pause);

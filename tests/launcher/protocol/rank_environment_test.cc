@@ -40,7 +40,7 @@ RankInfo Example() {
   info.node_count = 2;
   info.gpus = 4;
   info.host = "gpu002";
-  info.spawner = "srun";
+  info.launcher = "srun";
   info.pmi = "pmix";
   info.run_dir = "/scratch/run 1";
   info.restart_count = 3;
@@ -76,7 +76,7 @@ void ExpectSame(const RankInfo& a, const RankInfo& b) {
   EXPECT_EQ(a.node_count, b.node_count);
   EXPECT_EQ(a.gpus, b.gpus);
   EXPECT_EQ(a.host, b.host);
-  EXPECT_EQ(a.spawner, b.spawner);
+  EXPECT_EQ(a.launcher, b.launcher);
   EXPECT_EQ(a.pmi, b.pmi);
   EXPECT_EQ(a.run_dir, b.run_dir);
   EXPECT_EQ(a.restart_count, b.restart_count);

@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 // Two nodes of two ranks.
 RankJob TwoByTwo() {
   RankJob job;
-  job.spawner = "mpirun";
+  job.launcher = "mpirun";
   job.plan.nodes.resize(2);
   job.plan.nodes[0].host = "n1";
   job.plan.nodes[1].host = "n2";
@@ -74,7 +74,7 @@ TEST(Identity, RefusesAnotherPlaceThanPlanned) {
 
 TEST(Identity, KnowsTheHostThatARankRunsOn) {
   struct Case {
-    const char* spawner;
+    const char* launcher;
     Environment environment;
     const char* kernel_name;
     const char* host;  // of rank 2, which is planned for n2
@@ -98,9 +98,9 @@ TEST(Identity, KnowsTheHostThatARankRunsOn) {
   };
   for (const Case& test : cases) {
     RankJob job = TwoByTwo();
-    job.spawner = test.spawner;
+    job.launcher = test.launcher;
     EXPECT_EQ(HostOfRank(job, job.plan.ranks[2], test.environment, test.kernel_name), test.host)
-        << test.spawner << " " << test.kernel_name;
+        << test.launcher << " " << test.kernel_name;
   }
 }
 

@@ -58,11 +58,11 @@ TEST(SingleCommunicator, DoesWhatACommunicatorMust) {
   ExpectACommunicator(*comm, stream);
 }
 
-CommOptions Options(int rank, int size, const std::string& spawner) {
+CommOptions Options(int rank, int size, const std::string& launcher) {
   CommOptions options;
   options.rank = rank;
   options.size = size;
-  options.spawner = spawner;
+  options.launcher = launcher;
   return options;
 }
 
@@ -123,7 +123,7 @@ TEST(MakeCommunicator, RefusesSeveralNodesWithoutPmix) {
 TEST(MakeCommunicator, LetsRanksOfSrunWithoutPmixMeetOnOneNode) {
   LocalRanks ranks(2);
   EXPECT_THAT(ranks.Run([](CommOptions options) {
-    options.spawner = "srun";
+    options.launcher = "srun";
     options.pmi = "none";
     options.is_one_node = true;
     EXPECT_EQ(MakeCommunicator(options)->description(), "shared memory, 2 ranks");

@@ -22,7 +22,7 @@ CommOptions OptionsFromOpenMpi() {
   CommOptions options;
   options.rank = std::atoi(std::getenv("OMPI_COMM_WORLD_RANK"));
   options.size = std::atoi(std::getenv("OMPI_COMM_WORLD_SIZE"));
-  options.spawner = "mpirun";
+  options.launcher = "mpirun";
   return options;
 }
 

@@ -49,7 +49,7 @@ class LocalRanks {
     CommOptions options;
     options.rank = rank;
     options.size = size_;
-    options.spawner = "local";
+    options.launcher = "local";
     options.run_dir = run_dir_;
     options.rendezvous_seconds = 20;
     options.stall_seconds = 20;

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/launch/slurm_for_mpirun.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "launcher/base/error.h"
+#include "launcher/launch/variable_table.h"
+#include "launcher/slurm/slurm_variables.h"
+#include "rankfile/hostlist.h"
+
+namespace launcher {
+namespace {
+
+constexpr char kSlurmArguments[] = "plm_slurm_args";
+constexpr char kArgumentsOfOrte[] = "OMPI_MCA_plm_slurm_args";
+// The value that Slurm itself gives it from 23.11 on, so that srun knows that mpirun starts it.
+constexpr char kArgumentsOfSlurm[] = "--external-launcher";
+
+// The user's own plm_slurm_args: the place of their value among mpirun's options, else nullptr.
+std::string* UsersArguments(std::vector<std::string>* mpirun_words) {
+  const auto name = std::find(mpirun_words->begin(), mpirun_words->end(), kSlurmArguments);
+  return name == mpirun_words->end() || name + 1 == mpirun_words->end() ? nullptr : &name[1];
+}
+
+// The GPUs of a job of --gpus on all nodes but this one; nullopt for other jobs, and where `hosts`
+// are not all of its nodes.
+std::optional<int> RestOfTotal(const std::vector<HostSlots>& hosts,
+                               const Environment& environment) {
+  const auto count = [&](const char* name) {
+    const auto text = FindVariable(environment, name);
+    return text ? TryParseGpuCount(*text) : std::nullopt;
+  };
+  const auto total = count("SLURM_GPUS");
+  const auto here = count("SLURM_GPUS_ON_NODE");
+  if (!total || !here || count("SLURM_JOB_NUM_NODES") != static_cast<int>(hosts.size())) {
+    return std::nullopt;
+  }
+  if (*here > *total) return std::nullopt;  // the job has whole nodes, whatever it asked for
+  return *total - *here;
+}
+
+// What the srun of the daemons must ask for; "" where there are no GPUs on their nodes.  This node
+// needs no daemon.
+std::string GpusOfDaemons(const std::vector<HostSlots>& hosts, const Environment& environment) {
+  const std::string here = ValueOr(environment, "SLURMD_NODENAME", "");
+  std::vector<int> gpus;
+  for (const HostSlots& host : hosts) {
+    if (host.host != here) gpus.push_back(host.gpus);
+  }
+  // The nodes of which nobody knows more were taken to be like the first, but a total is exact.
+  const int sum = std::accumulate(gpus.begin(), gpus.end(), 0);
+  const int asked = std::max(0, RestOfTotal(hosts, environment).value_or(sum));
+  if (asked == 0) return "";
+  const bool is_same = asked == sum && std::count(gpus.begin(), gpus.end(), gpus[0]) ==
+                                           static_cast<std::ptrdiff_t>(gpus.size());
+  return is_same ? "--gpus-per-node=" + std::to_string(gpus[0]) : "--gpus=" + std::to_string(asked);
+}
+
+// Where srun must start the daemons: mpirun itself names no nodes to it where it takes all of its
+// own list to be all of the job, and srun would take the first nodes of the job; nor does it name
+// the component of a heterogeneous job.  "" where there is no choice.
+std::string NodesOfDaemons(const std::vector<HostSlots>& hosts, std::size_t nodes_of_job,
+                           const Environment& environment) {
+  const std::string here = ValueOr(environment, "SLURMD_NODENAME", "");
+  std::vector<std::string> names;
+  const HostSlots* first = nullptr;
+  for (const HostSlots& host : hosts) {
+    if (host.host == here) continue;
+    if (first == nullptr) first = &host;
+    names.push_back(host.host);
+    if (host.component != first->component) {
+      throw LaunchError(EX_CONFIG,
+                        "mpirun starts its daemons in one component of a heterogeneous "
+                        "job, and " +
+                            first->host + " and " + host.host +
+                            " are in two: use --launcher=srun, or name hosts of one by -H");
+    }
+  }
+  if (names.empty()) return "";
+  std::vector<std::string> words;
+  if (environment.contains("SLURM_HET_SIZE")) {
+    words.push_back("--het-group=" + std::to_string(first->component));
+  }
+  if (hosts.size() < nodes_of_job)
+    words.push_back("--nodelist=" + rankfile::CompressHostlist(names));
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+}  // namespace
+
+SlurmForMpirun MakeSlurmForMpirun(const std::vector<HostSlots>& hosts, std::size_t nodes_of_job,
+                                  const Environment& environment, MpiRuntime runtime,
+                                  const std::vector<std::string>& mpirun_words) {
+  std::vector<std::string> names;
+  std::string tasks;
+  for (std::size_t i = 0; i < hosts.size();) {
+    std::size_t end = i;
+    while (end < hosts.size() && hosts[end].slots == hosts[i].slots)
+      names.push_back(hosts[end++].host);
+    tasks += (tasks.empty() ? "" : ",") + std::to_string(hosts[i].slots);
+    if (end - i > 1) tasks += "(x" + std::to_string(end - i) + ")";
+    i = end;
+  }
+  SlurmForMpirun result;
+  result.mpirun_words = mpirun_words;
+  result.variables = {{"SLURM_NODELIST", rankfile::CompressHostlist(names)},
+                      {"SLURM_TASKS_PER_NODE", tasks}};
+  const bool is_orte = runtime == MpiRuntime::kOrte;
+  std::string set = is_orte ? FindVariable(environment, kArgumentsOfOrte).value_or("") : "";
+  std::string* const users_words = UsersArguments(&result.mpirun_words);
+  const bool are_users = users_words != nullptr || (!set.empty() && set != kArgumentsOfSlurm);
+
+  std::string arguments = NodesOfDaemons(hosts, nodes_of_job, environment);
+  const std::string gpus = are_users ? "" : GpusOfDaemons(hosts, environment);
+  if (!gpus.empty()) {
+    arguments += (arguments.empty() ? "" : " ") + gpus;
+    for (const auto& [name, value] : environment) {
+      if (FateOf(name) == Fate::kGpusOfSrun) result.hidden.push_back(name);
+    }
+  }
+  if (arguments.empty()) return result;
+  if (users_words != nullptr) {
+    *users_words += " " + arguments;
+  } else if (is_orte) {
+    result.variables[kArgumentsOfOrte] = (set.empty() ? "" : set + " ") + arguments;
+  } else {
+    result.options = {"--prtemca", kSlurmArguments, arguments};
+  }
+  return result;
+}
+
+}  // namespace launcher

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "launcher/launch/variable_table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "launcher/protocol/rank_variables.h"
+#include "tests/support/folders.h"
+
+namespace launcher {
+namespace {
+
+std::vector<std::string> PageLines() {
+  std::ifstream page(tests::SourceFolder() + "/doc/reference/environment.md");
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(page, line);) lines.push_back(line);
+  return lines;
+}
+
+// The rows of the table under `heading` in doc/reference/environment.md.
+std::vector<std::string> DocumentedRows(const std::string& heading) {
+  std::vector<std::string> rows;
+  bool is_there = false;
+  for (const std::string& line : PageLines()) {
+    if (line.starts_with("#")) is_there = line == heading;
+    if (is_there && line.starts_with("| `")) rows.push_back(line);
+  }
+  return rows;
+}
+
+TEST(VariableTable, IsDocumentedRowByRow) {
+  std::vector<std::string> rows;
+  for (const VariableGroup& group : VariableTable()) {
+    std::string row = "|";
+    for (const std::string_view name : group.names) row += " `" + std::string(name) + "`";
+    rows.push_back(row + " | " + FateText(group.fate) + " | " + group.reason + " |");
+  }
+  EXPECT_EQ(DocumentedRows("## Variables on their way to the ranks"), rows);
+}
+
+TEST(VariableTable, WhatRanksAreGivenIsDocumented) {
+  std::string text;
+  for (const std::string& row : DocumentedRows("## Environment given to every rank")) text += row;
+  for (const RankVariable& variable : kRankVariables) {
+    EXPECT_THAT(text, testing::HasSubstr("`" + std::string(variable.name) + "`"));
+  }
+  for (const RankVariable& variable : kOpenMpiVariables) {
+    EXPECT_THAT(text, testing::HasSubstr("`" + std::string(variable.name) + "`"));
+  }
+}
+
+TEST(VariableTable, HasEachNameOnce) {
+  std::set<std::string_view> seen;
+  for (const VariableGroup& group : VariableTable()) {
+    for (const std::string_view name : group.names) EXPECT_TRUE(seen.insert(name).second) << name;
+  }
+}
+
+TEST(VariableTable, TheLongestNameCounts) {
+  EXPECT_EQ(FateOf("PMIX_RANK"), Fate::kOfAnotherRank);
+  EXPECT_EQ(FateOf("PMIX_MCA_gds"), Fate::kOfThisNode);
+  EXPECT_EQ(FateOf("SLURM_JOB_ID_HET_GROUP_1"), Fate::kKept);
+  EXPECT_EQ(FateOf("SLURM_JOB_NODELIST"), Fate::kOfThisNode);
+  EXPECT_EQ(FateOf("SLURM_JOB_END_TIME"), Fate::kKept);
+  EXPECT_EQ(FateOf("SLURM_CPUS_PER_TASK"), Fate::kOptionOfSrun);
+  EXPECT_EQ(FateOf("SLURM_GPUS"), Fate::kGpusOfSrun);
+  EXPECT_EQ(FateOf("SLURM_PROCID"), Fate::kOfAnotherRank);
+  EXPECT_EQ(FateOf("OMPI_MCA_orte_hnp_uri"), Fate::kOfAnotherRank);
+  EXPECT_EQ(FateOf("OMPI_MCA_orte_tmpdir_base"), Fate::kOfThisNode) << "a wish of the user";
+  EXPECT_EQ(FateOf("TORCHELASTIC_USE_AGENT_STORE"), Fate::kOfAnotherRank);
+  EXPECT_EQ(FateOf("MY_VARIABLE"), Fate::kKept);
+  EXPECT_EQ(FateOf(""), Fate::kKept);
+}
+
+}  // namespace
+}  // namespace launcher
