@@ -16,7 +16,7 @@ constexpr std::array<std::pair<const char*, const char*>, 3> kCopies = {
      {"MASTER_PORT", "DDLRUN_MASTER_PORT"},
      {"OMP_NUM_THREADS", "DDLRUN_OMP_NUM_THREADS"}}};
 // In every rank of ddlrun; in every worker of torchrun.
-constexpr char kRankOfDdlrun[] = "DDLRUN_SPAWNER";
+constexpr char kRankOfDdlrun[] = "DDLRUN_LAUNCHER";
 constexpr char kWorkerOfTorchrun[] = "TORCHELASTIC_RUN_ID";
 
 }  // namespace

@@ -161,7 +161,7 @@ BedePlan PlanBede(const Allocation& allocation, const NodeTopology& topology, co
 
 ChildCommand MakeBedeCommand(const BedeJob& job) {
   ChildCommand command;
-  command.kind = ChildCommand::Kind::kMpirun;
+  command.launcher = &TraitsOf("mpirun");
   const auto append = [&command](const std::vector<std::string>& words) {
     command.argv.insert(command.argv.end(), words.begin(), words.end());
   };

@@ -12,7 +12,7 @@ std::string SetRequeue(Options& options, const std::string& value) {
 }
 
 std::string SetLauncher(Options& options, const std::string& value) {
-  return OneOf(options.launcher, value, {"auto", "srun", "mpirun", "local"});
+  return OneOf(options.launcher, value, LauncherNames());
 }
 
 std::string SetPmi(Options& options, const std::string& value) {

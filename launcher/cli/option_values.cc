@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "launcher/protocol/launchers.h"
 #include "support/number.h"
 
 namespace launcher {
@@ -36,6 +37,12 @@ std::string OneOf(std::string& target, const std::string& value,
     expected += (expected.empty() ? "" : " or ") + choice;
   }
   return expected;
+}
+
+std::vector<std::string> LauncherNames() {
+  std::vector<std::string> names = {"auto"};
+  for (const LauncherTraits& launcher : kLaunchers) names.emplace_back(launcher.name);
+  return names;
 }
 
 bool IsExport(const std::string& value) {

@@ -19,6 +19,9 @@ std::string ParseCount(const std::string& value, int least, std::optional<int>* 
 std::string OneOf(std::string& target, const std::string& value,
                   const std::vector<std::string>& choices);
 
+// The values of --launcher, and of `launcher` of a site file: "auto" and the names of launchers.h.
+std::vector<std::string> LauncherNames();
+
 // Whether `value` is "VAR" or "VAR=value".  The name may be one that no shell takes, but has no
 // blanks.
 bool IsExport(const std::string& value);

@@ -34,7 +34,7 @@ struct Options {
   std::string rank_order;            // "auto", "topology", "node" or "cyclic"
   bool oversubscribe = false;
   // How ranks are started.
-  std::string launcher;                     // "auto", "srun", "mpirun", "local"
+  std::string launcher;                     // of LauncherNames()
   std::string pmi;                          // "auto", "pmix", "pmi2", "none"
   std::string bind;                         // "auto", "none"
   std::string gpu_visibility;               // "auto", "all", "rank"

@@ -25,7 +25,7 @@ struct ShownSetting {
 };
 
 struct Settings {
-  std::string launcher;                          // "auto", "srun", "mpirun", "local"
+  std::string launcher;                          // of LauncherNames()
   std::string pmi;                               // "auto", "pmix", "pmi2", "none"
   std::string mpirun;                            // command
   std::vector<std::string> mpi_arguments;        // of mpirun

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "launcher/base/error.h"
+#include "launcher/cli/option_values.h"
 #include "launcher/system/programs.h"
 #include "support/file.h"
 #include "support/number.h"
@@ -182,10 +183,8 @@ using Reader = std::function<void(SiteConfig&, const Entry&)>;
 
 const std::map<std::string, Reader>& Readers() {
   static const std::map<std::string, Reader> readers = {
-      {"launcher",
-       [](SiteConfig& site, const Entry& entry) {
-         site.launcher = ReadChoice(entry, {"auto", "srun", "mpirun", "local"});
-       }},
+      {"launcher", [](SiteConfig& site,
+                      const Entry& entry) { site.launcher = ReadChoice(entry, LauncherNames()); }},
       {"pmi",
        [](SiteConfig& site, const Entry& entry) {
          site.pmi = ReadChoice(entry, {"auto", "pmix", "pmi2", "none"});

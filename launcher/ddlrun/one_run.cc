@@ -19,7 +19,6 @@
 #include "launcher/pipeline/commands.h"
 #include "launcher/plan/plan_files.h"
 #include "launcher/restart/node_probe.h"
-#include "launcher/shim/run_program.h"
 #include "launcher/slurm/slurm_job.h"
 #include "launcher/supervise/supervisor.h"
 #include "launcher/system/run_directory.h"
@@ -50,7 +49,6 @@ JobResult StartAndWait(const Invocation& invocation, const PlannedJob& planned,
   supervisor.tag_output = invocation.options.tag_output;
   supervisor.log_directory = invocation.options.log_directory;
   supervisor.report_key = commands.front().report_key;
-  supervisor.stop_signal_of_mpirun = kStopSignalOfMpirun;
   std::set<int> components;
   for (const RankPlan& rank : planned.plan.ranks) {
     const NodePlan& node = planned.plan.nodes[static_cast<std::size_t>(rank.node)];

@@ -109,10 +109,10 @@ int PlanAndLaunch(const Options& options, const Settings& settings, const SiteCo
   end_of_job = StopInTime(settings, environment);
   // From here on a signal does not end ddlrun, and so cannot leave a run directory behind.
   SignalRelay& signals = SignalsOfProgram();
-  // Only srun can do without a lost node.
-  const bool is_srun = launch.choice.name == "srun";
-  Restarts restarts(options, environment, is_srun ? planned.dispensable_nodes : 0,
-                    is_srun ? planned.min_nodes : 0);
+  // Only a step can do without a lost node.
+  const bool is_step = launch.choice.traits().makes_step;
+  Restarts restarts(options, environment, is_step ? planned.dispensable_nodes : 0,
+                    is_step ? planned.min_nodes : 0);
   bool step_is_left = false;
   for (;;) {
     planned.restart_count = restarts.count();

@@ -128,17 +128,18 @@ std::string Announcement(const Options& options, const PlannedJob& planned,
   std::vector<std::string> warnings = planned.plan.warnings;
   warnings.insert(warnings.begin(), settings.warnings.begin(), settings.warnings.end());
   const std::vector<std::string> rest = SplitMpiArguments(settings.asked_mpi_arguments).rest;
-  if (launch.choice.name != "mpirun" && !rest.empty()) {
+  const LauncherTraits& launcher = launch.choice.traits();
+  if (!launcher.is_open_mpi && !rest.empty()) {
     warnings.push_back(Coded(Message::kArgumentNotUsed,
                              "--mpiarg '" + support::QuoteCommand(rest) + "' is not used by the " +
                                  launch.choice.name + " launcher; --launcher=mpirun uses it"));
   }
-  if (launch.choice.name != "srun" && settings.has_asked_srun_arguments) {
+  if (!launcher.makes_step && settings.has_asked_srun_arguments) {
     warnings.push_back(Coded(Message::kArgumentNotUsed,
                              "--srunarg is not used by the " + launch.choice.name +
                                  " launcher; it is for ranks that srun starts inside Slurm"));
   }
-  if (!options.pmi.empty() && launch.choice.name != "srun") {
+  if (!options.pmi.empty() && !launcher.makes_step) {
     warnings.push_back(Coded(Message::kArgumentNotUsed,
                              "--pmi is not used by the " + launch.choice.name +
                                  " launcher; it is for ranks that srun starts inside Slurm"));
@@ -150,7 +151,7 @@ std::string Announcement(const Options& options, const PlannedJob& planned,
             support::Counted(static_cast<long long>(planned.plan.ranks.size()), "rank") +
             " with the " + launch.choice.name + " launcher: " + launch.choice.reason + "\n";
   }
-  if (is_root && launch.choice.name == "mpirun") {
+  if (is_root && launcher.is_open_mpi) {
     text += "ddlrun: started by root, so mpirun gets --allow-run-as-root\n";
   }
   return text;

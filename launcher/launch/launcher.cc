@@ -30,7 +30,7 @@ const Launcher& FindLauncher(const std::string& name) {
   for (const Launcher& launcher : launchers) {
     if (launcher.name == name) return launcher;
   }
-  throw LaunchError(EX_SOFTWARE, "no spawner is called '" + name + "'");
+  throw LaunchError(EX_SOFTWARE, "no launcher is called '" + name + "'");
 }
 
 LauncherChoice ChooseSrun(const std::string& pmi, const LauncherTools& means) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Spawners make of a LaunchRequest the commands of the child processes that ddlrun starts.  There
-// is one for each way to start ranks: srun_launcher.cc, mpirun_launcher.cc and local_launcher.cc. A
-// new one is a new file, a line here and a line in launcher.cc.  A command is a vector of arguments
-// and never a text for a shell.  Pure.
+// Launchers make of a LaunchRequest the commands of the child processes that ddlrun starts.  A new
+// one is a row in protocol/launchers.h, which has all else that differs between them, a file
+// NAME_launcher.cc, a line here and a line in launcher.cc.  A command is a vector of arguments and
+// never a text for a shell.  Pure.
 
 #pragma once
 
@@ -16,6 +16,7 @@
 #include "launcher/launch/mpirun_version.h"
 #include "launcher/launch/plain_path.h"
 #include "launcher/plan/plan.h"
+#include "launcher/protocol/launchers.h"
 
 namespace launcher {
 
@@ -58,14 +59,13 @@ struct LaunchRequest {
 
 // One process to start.
 struct ChildCommand {
-  enum class Kind { kRank, kMpirun, kSrun };
-  Kind kind = Kind::kRank;
-  int rank = -1;                               // of a kRank; the other kinds start all ranks
+  const LauncherTraits* launcher = &TraitsOf("local");
+  int rank = -1;                               // where it is a rank; others start all ranks
   std::vector<std::string> argv;               // argv[0] is a path
   std::vector<std::string> environment;        // "NAME=value"
   std::string report_key;                      // which the shims put into their reports
   std::shared_ptr<const PlainPath> open_file;  // a file that argv names and that must stay open
-  // mpirun may have been told to send the output of the ranks elsewhere, and the reports with it.
+  // It may have been told to send the output of the ranks elsewhere, and the reports with it.
   bool may_hide_reports = false;
 };
 
@@ -97,14 +97,16 @@ struct Launcher {
   std::vector<ChildCommand> (*make_commands)(const LaunchRequest& job);
 };
 
-// The spawner called `name`, which is one of the values of --launcher and the site file.
+// The launcher called `name`, which is one of the values of --launcher and the site file.
 const Launcher& FindLauncher(const std::string& name);
 
-// Which spawner --launcher=auto stands for, and why, in words for the user.
+// Which launcher --launcher=auto stands for, and why, in words for the user.
 struct LauncherChoice {
   std::string name;
   std::string reason;
   std::string mpi_type;  // for srun, as in LaunchRequest
+
+  const LauncherTraits& traits() const { return TraitsOf(name.c_str()); }
 };
 
 // What this machine can start ranks with.
@@ -119,7 +121,7 @@ struct LauncherTools {
 // LaunchError(EX_UNAVAILABLE) when srun cannot be used, or does not know that type.
 LauncherChoice ChooseSrun(const std::string& pmi, const LauncherTools& means);
 
-// The spawner for `plan`.  Inside Slurm it is srun, if `pmi` is not "auto" or srun knows PMIx.
+// The launcher for `plan`.  Inside Slurm it is srun, if `pmi` is not "auto" or srun knows PMIx.
 // Otherwise it is mpirun; without mpirun, srun without a PMI where ranks are on other machines; and
 // otherwise local.  Throws as ChooseSrun does, and LaunchError(EX_UNAVAILABLE) when a rank is on
 // another machine and nothing reaches it.

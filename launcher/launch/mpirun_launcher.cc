@@ -76,18 +76,19 @@ bool IsOrdered(const Plan& plan, const std::vector<int>& order) {
 
 // ORTE refuses --bind-to beside a rankfile.  PRRTE without it would refuse ranks that share a core.
 std::vector<std::string> RankfileArguments(const LaunchRequest& job, const std::string& path,
-                                           const std::string& bind_to) {
+                                           const std::string& bind_to, ChildCommand* command) {
   if (job.mpi_runtime == MpiRuntime::kOrte) return {"--rankfile", path};
-  return {"--map-by", "rankfile:FILE=" + path, "--bind-to", bind_to};
+  command->open_file = std::make_shared<const PlainPath>(path);
+  return {"--map-by", "rankfile:FILE=" + command->open_file->path(), "--bind-to", bind_to};
 }
 
 // Where mpirun puts the ranks, and the hosts that it may use, where Slurm does not tell it.
-std::vector<std::string> MappingArguments(const LaunchRequest& job) {
+std::vector<std::string> MappingArguments(const LaunchRequest& job, ChildCommand* command) {
   std::vector<std::string> hostfile = {"--hostfile", job.run_directory + "/" + kHostfileName};
   std::vector<std::string> mapping;
   const std::vector<int> nodes = NodesInMpirunOrder(job);
   if (!job.rankfile.empty()) {
-    mapping = RankfileArguments(job, job.rankfile, ":overload-allowed");
+    mapping = RankfileArguments(job, job.rankfile, ":overload-allowed", command);
   } else if (IsOrdered(job.plan, NodesInOrder(job.plan, nodes, true))) {
     mapping = {"--map-by", "slot", "--bind-to", "none"};
   } else if (IsOrdered(job.plan, NodesInOrder(job.plan, nodes, false))) {
@@ -98,7 +99,7 @@ std::vector<std::string> MappingArguments(const LaunchRequest& job) {
     return {"--hostfile", job.run_directory + "/" + kTaskfileName, "--map-by", "seq", "--bind-to",
             "none"};
   } else {
-    mapping = RankfileArguments(job, job.plan_rankfile, "none");
+    mapping = RankfileArguments(job, job.plan_rankfile, "none", command);
   }
   if (job.in_slurm) return mapping;
   hostfile.insert(hostfile.end(), mapping.begin(), mapping.end());
@@ -209,7 +210,7 @@ bool MaySendOutputElsewhere(const LaunchRequest& job) {
 
 std::vector<ChildCommand> MakeMpirunCommands(const LaunchRequest& job) {
   ChildCommand command;
-  command.kind = ChildCommand::Kind::kMpirun;
+  command.launcher = &TraitsOf("mpirun");
   std::vector<std::string>& argv = command.argv;
   const auto append = [&argv](const std::vector<std::string>& words) {
     argv.insert(argv.end(), words.begin(), words.end());
@@ -234,7 +235,7 @@ std::vector<ChildCommand> MakeMpirunCommands(const LaunchRequest& job) {
   }
   if (is_isolated) append({"--mca", "plm", "isolated"});
   append(DomainArguments(job));
-  append(MappingArguments(job));
+  append(MappingArguments(job, &command));
   append({"-n", std::to_string(job.plan.ranks.size())});
   append(job.in_slurm ? slurm.mpirun_words : job.mpi_arguments);
 

@@ -81,7 +81,7 @@ std::map<std::string, std::string> Taskfiles(const Plan& plan) {
 
 std::vector<ChildCommand> MakeSrunCommands(const LaunchRequest& job) {
   ChildCommand command;
-  command.kind = ChildCommand::Kind::kSrun;
+  command.launcher = &TraitsOf("srun");
   std::vector<std::string>& argv = command.argv;
   const auto append = [&argv](const std::vector<std::string>& words) {
     argv.insert(argv.end(), words.begin(), words.end());

@@ -85,12 +85,13 @@ RankJob MakeRankJob(const Options& options, const Settings& settings, const Plan
   job.report_key = MakeReportKey();
   job.pause =
       job.pmi == "pmix" && planned.plan.nodes.size() > 1 && PmixServersNeedPause(launch.slurm);
-  // The local launcher starts the ranks on this machine, for which the plan was made.
-  job.planned_for = job.launcher == "local" ? "" : planned.planned_for;
+  const LauncherTraits& launcher = launch.choice.traits();
+  // Ranks that ddlrun starts itself are on this machine, for which the plan was made.
+  job.planned_for = launcher.is_direct ? "" : planned.planned_for;
   job.run_directory = run_directory;
   if (!options.log_directory.empty()) job.log_directory = AbsolutePath(options.log_directory);
-  const bool is_placed = job.launcher == "local" ||
-                         (job.launcher == "mpirun" && ChooseDirectory(settings.mpi_arguments));
+  const bool is_placed =
+      launcher.is_direct || (launcher.is_open_mpi && ChooseDirectory(settings.mpi_arguments));
   if (settings.stays_here && !is_placed) job.directory = CurrentDirectory(environment);
   job.master_address = MasterAddress(settings, planned, environment);
   const std::string port = Chosen(settings, environment, "MASTER_PORT", "");
@@ -144,7 +145,7 @@ std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& s
     if (!IsRankIdentity(name)) job.environment.emplace(name, value);
   }
   job.rank_settings = settings.rank_settings;
-  if (launch.choice.name != "mpirun") {
+  if (!launch.choice.traits().is_open_mpi) {
     for (const auto& [name, value] : SplitMpiArguments(settings.asked_mpi_arguments).variables) {
       job.rank_settings[name] = value;
     }
@@ -171,12 +172,6 @@ std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& s
   job.rankfile =
       planned.rankfile_text.empty() ? options.rankfile : run_directory + "/" + kRankfileName;
   job.plan_rankfile = run_directory + "/" + kRankfileName;
-  std::shared_ptr<const PlainPath> rankfile;
-  if (launch.choice.name == "mpirun" && launch.mpi_runtime == MpiRuntime::kPrrte) {
-    std::string& used = job.rankfile.empty() ? job.plan_rankfile : job.rankfile;
-    rankfile = std::make_shared<const PlainPath>(used);
-    used = rankfile->path();
-  }
   // Children on this machine inherit the environment.  To other machines mpirun carries only the
   // variables that it is told by name.
   job.has_remote_ranks = planned.has_remote_ranks;
@@ -190,7 +185,6 @@ std::vector<ChildCommand> MakeCommands(const Options& options, const Settings& s
                         FindProgram("ssh", environment).empty() &&
                         FindProgram("rsh", environment).empty();
   std::vector<ChildCommand> commands = FindLauncher(launch.choice.name).make_commands(job);
-  commands.front().open_file = rankfile;
   for (ChildCommand& command : commands) command.report_key = rank_job.report_key;
   return commands;
 }

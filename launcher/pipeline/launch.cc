@@ -76,7 +76,8 @@ bool KnowsAnotherWay(const Settings& settings, const Environment& environment) {
 SrunQuestions AskSrun(const Options& options, const Settings& settings,
                       const Environment& environment) {
   SrunQuestions questions;
-  const bool may_be_srun = settings.launcher == "auto" || settings.launcher == "srun";
+  const bool may_be_srun =
+      settings.launcher == "auto" || TraitsOf(settings.launcher.c_str()).makes_step;
   const std::string srun = FindProgram("srun", environment);
   if (!may_be_srun || !options.rankfile.empty() || srun.empty() ||
       ValueOr(environment, "SLURM_JOB_ID", "").empty()) {
@@ -98,9 +99,8 @@ std::unique_ptr<CommandOutput> QueryMpirunEarly(const Options& options, const Se
   // Inside Slurm `auto` needs mpirun only where srun has no PMIx, which is not known yet.
   const bool may_be_auto = settings.launcher == "auto" && options.ranks.value_or(0) != 1 &&
                            ValueOr(environment, "SLURM_JOB_ID", "").empty();
-  if (settings.launcher != "mpirun" && options.rankfile.empty() && !may_be_auto) {
-    return nullptr;
-  }
+  const bool is_asked = TraitsOf(settings.launcher.c_str()).is_open_mpi;
+  if (!is_asked && options.rankfile.empty() && !may_be_auto) return nullptr;
   return QueryMpirun(FindProgram(settings.mpirun, environment), environment);
 }
 
@@ -109,19 +109,20 @@ Launch ChooseLaunch(const Options& options, const Settings& settings, const Plan
                     std::unique_ptr<CommandOutput> mpirun_version) {
   Launch launch;
   launch.mpirun = FindProgram(settings.mpirun, environment);
-  const std::string& asked = settings.launcher;
-  if (!options.rankfile.empty() && (asked == "local" || asked == "srun")) {
-    throw LaunchError(EX_USAGE,
-                      "--rankfile is mpirun's; --launcher=" + asked + " does not read it");
+  const bool is_auto = settings.launcher == "auto";
+  const LauncherTraits& asked = TraitsOf(settings.launcher.c_str());
+  if (!options.rankfile.empty() && !is_auto && !asked.is_open_mpi) {
+    throw LaunchError(
+        EX_USAGE, "--rankfile is mpirun's; --launcher=" + settings.launcher + " does not read it");
   }
-  if (asked == "srun" && planned.job_id.empty()) {
+  if (asked.makes_step && planned.job_id.empty()) {
     throw LaunchError(EX_CONFIG,
                       "--launcher=srun needs a Slurm job: submit a batch script, or start a shell "
                       "with salloc -N2 --gres=gpu:4");
   }
   LauncherTools means;
   means.in_slurm = !planned.job_id.empty();
-  if (means.in_slurm && options.rankfile.empty() && (asked == "auto" || asked == "srun")) {
+  if (means.in_slurm && options.rankfile.empty() && (is_auto || asked.makes_step)) {
     launch.srun = FindProgram("srun", environment);
     ReadMpiList(questions.mpi_list.get(), &means);
     launch.slurm = ReadVersion(questions.version.get());
@@ -129,37 +130,37 @@ Launch ChooseLaunch(const Options& options, const Settings& settings, const Plan
   const bool has_srun = means.in_slurm && means.srun_lacks.empty() &&
                         (settings.pmi != "auto" || !FindMpiType("pmix", means.mpi_types).empty());
   const bool needs_none = planned.plan.ranks.size() == 1 && !planned.has_remote_ranks;
-  if (!options.rankfile.empty() || asked == "mpirun" ||
-      (asked == "auto" && !has_srun && !needs_none)) {
+  if (!options.rankfile.empty() || asked.is_open_mpi || (is_auto && !has_srun && !needs_none)) {
     means.mpirun_lacks = LookAtMpirun(settings.mpirun, planned.plan, environment,
                                       std::move(mpirun_version), &launch);
   }
   if (!options.rankfile.empty()) {
     launch.choice = {"mpirun", "it reads the rankfile", ""};
-  } else if (asked == "auto") {
+  } else if (is_auto) {
     launch.choice = ChooseLauncher(planned.plan, planned.has_remote_ranks, settings.pmi, means);
-  } else if (asked == "srun") {
+  } else if (asked.makes_step) {
     launch.choice = ChooseSrun(settings.pmi, means);
     launch.choice.reason = "";
   } else {
-    launch.choice = {asked, "", ""};
+    launch.choice = {asked.name, "", ""};
   }
   const bool may_have_fewer = options.min_nodes && planned.dispensable_nodes > 0;
   const char* const option = options.spare_nodes > 0 ? "--spare-nodes"
                              : may_have_fewer        ? "--min-nodes"
                                                      : nullptr;
-  if (option != nullptr && launch.choice.name != "srun") {
+  const LauncherTraits& chosen = launch.choice.traits();
+  if (option != nullptr && !chosen.makes_step) {
     throw LaunchError(EX_USAGE, std::string(option) + " needs srun to start the ranks, not " +
                                     launch.choice.name + ": only srun can do without a lost node");
   }
-  if (launch.choice.name == "mpirun" && !means.mpirun_lacks.empty()) {
+  if (chosen.is_open_mpi && !means.mpirun_lacks.empty()) {
     throw LaunchError(EX_UNAVAILABLE,
                       means.mpirun_lacks + ": " + kHowToHaveOpenMpi +
                           "; --launcher=srun inside Slurm and --launcher=local on one machine do "
                           "without");
   }
   launch.mpirun_lacks_srun =
-      launch.choice.name == "mpirun" && means.in_slurm && FindProgram("srun", environment).empty();
+      chosen.is_open_mpi && means.in_slurm && FindProgram("srun", environment).empty();
   if (launch.mpirun_lacks_srun && planned.has_remote_ranks &&
       !KnowsAnotherWay(settings, environment)) {
     throw LaunchError(

@@ -267,7 +267,8 @@ PlannedJob PlanJob(const Options& options, const Settings& settings, const Envir
   PlannedJob planned;
   planned.has_lost_nodes = !lost_nodes.empty();
   if (options.rankfile.empty()) {
-    Allocation allocation = ReadAllocation(options, environment, settings.launcher == "mpirun");
+    Allocation allocation =
+        ReadAllocation(options, environment, TraitsOf(settings.launcher.c_str()).has_ssh);
     planned.job_id = allocation.job_id;
     planned.hosts_of_job = allocation.hosts_of_job;
     const std::unique_ptr<NetworkQuestion> network =

@@ -21,7 +21,7 @@ inline constexpr char kRankJobVariable[] = "DDLRUN_RANK_JOB";
 inline constexpr int kMaxRankJobParts = 8;
 
 struct OwnJob {
-  char launcher[16];  // "srun", "mpirun", "local"
+  char launcher[16];  // its name in launchers.h
   char pmi[16];       // of srun: "pmix", "pmi2", "none"
   char report_key[kReportKeyBytes + 1];
   bool bind, check, pause;

@@ -61,22 +61,19 @@ void RequireEqual(const Lookup& get, const std::string& name, const std::string&
   }
 }
 
-// The process manager that started this rank must agree.  Variables of another one, further out, do
-// not count: the daemons of mpirun are themselves a step of srun, and the ranks of the local
-// launcher may be inside any step.
-void CompareWithProcessManager(const Lookup& get, const RankInfo& info) {
-  if (info.launcher == "local") return;
-  if (info.launcher != "srun") {
-    RequireEqual(get, "OMPI_COMM_WORLD_SIZE", "WORLD_SIZE", info.world_size);
-    RequireEqual(get, "OMPI_COMM_WORLD_RANK", "RANK", info.rank);
+// The launcher that started this rank must agree.  Variables of another one, further out, do not
+// count: the daemons of mpirun are themselves a step of srun, and the ranks of the local launcher
+// may be inside any step.
+void CompareWithLauncher(const Lookup& get, const RankInfo& info) {
+  const std::string by = info.traits().name;
+  for (const LauncherTraits& launcher : kLaunchers) {
+    if (!by.empty() && by != launcher.name) continue;
+    // Batch scripts have SLURM_PROCID, and since 26.05 SLURM_STEP_ID, but no number of tasks.
+    if (launcher.makes_step && !get(launcher.world_size_variable)) continue;
+    RequireEqual(get, launcher.world_size_variable, "WORLD_SIZE", info.world_size);
+    for (const char* name : launcher.rank_variables) RequireEqual(get, name, "RANK", info.rank);
   }
-  RequireEqual(get, "PMIX_RANK", "RANK", info.rank);
-  // Only a step of srun has SLURM_STEP_NUM_TASKS.  Since Slurm 26.05 batch scripts have
-  // SLURM_STEP_ID.
-  if (info.launcher != "mpirun" && get("SLURM_STEP_NUM_TASKS")) {
-    RequireEqual(get, "SLURM_STEP_NUM_TASKS", "WORLD_SIZE", info.world_size);
-    RequireEqual(get, "SLURM_PROCID", "RANK", info.rank);
-  }
+  if (info.traits().makes_step) RequireEqual(get, "PMIX_RANK", "RANK", info.rank);
 }
 
 }  // namespace
@@ -84,7 +81,7 @@ void CompareWithProcessManager(const Lookup& get, const RankInfo& info) {
 RankInfo ReadRankEnvironment(const Lookup& get) {
   RankInfo info;
   info.host = get("DDLRUN_HOST").value_or("");
-  info.launcher = get("DDLRUN_SPAWNER").value_or("");
+  info.launcher = get("DDLRUN_LAUNCHER").value_or(get("DDLRUN_SPAWNER").value_or(""));
   info.pmi = get("DDLRUN_PMI").value_or("");
   info.run_dir = get("DDLRUN_RUN_DIR").value_or("");
   info.restart_count = ReadNumber(get, "DDLRUN_RESTART_COUNT").value_or(0);
@@ -118,7 +115,7 @@ RankInfo ReadRankEnvironment(const Lookup& get) {
     info.node_rank = node->index;
     info.node_count = node->count;
   }
-  CompareWithProcessManager(get, info);
+  CompareWithLauncher(get, info);
   return info;
 }
 

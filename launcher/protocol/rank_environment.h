@@ -10,6 +10,8 @@
 #include <optional>
 #include <string>
 
+#include "launcher/protocol/launchers.h"
+
 namespace launcher {
 
 // What a rank must know about itself.
@@ -22,12 +24,14 @@ struct RankInfo {
   int node_count = 1;
   int gpus = 0;          // that the job was granted on this node
   std::string host;      // as the plan names it
-  std::string launcher;  // "srun", "mpirun", "local"; "" when started by hand
+  std::string launcher;  // its name in launchers.h; "" when started by hand
   std::string pmi;       // of srun: "pmix", "pmi2", "none"; else ""
   std::string run_dir;   // private to the job; "" when started by hand
   int restart_count = 0;
   std::string master_address;  // host of rank 0
   int master_port = 0;
+
+  const LauncherTraits& traits() const { return TraitsOf(launcher.c_str()); }
 };
 
 // What a rank is by its variables (rank_variables.h: which has which value; the shim sets them).
@@ -36,10 +40,10 @@ struct RankInfo {
 // SLURM_GPUS_ON_NODE says how many GPUs were granted.
 //
 // Throws std::runtime_error that names the variable when one of a pair is missing, when a value is
-// no number, or when two contradict each other: RANK is not below WORLD_SIZE, or the process
-// manager of this rank says another rank or another number of ranks (OMPI_COMM_WORLD_RANK and
-// _SIZE, PMIX_RANK, SLURM_PROCID and SLURM_STEP_NUM_TASKS).  So `srun -n4 program` without ddlrun
-// is refused, and does not run as four worlds of one rank.
+// no number, or when two contradict each other: RANK is not below WORLD_SIZE, or the launcher
+// of this rank, by hand any launcher, says another rank or another number of ranks in its variables
+// (launchers.h).  So `srun -n4 program` without ddlrun is refused, and does not run as four worlds
+// of one rank.
 RankInfo ReadRankEnvironment(
     const std::function<std::optional<std::string>(const std::string&)>& get);
 

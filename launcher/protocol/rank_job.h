@@ -13,6 +13,7 @@
 
 #include "launcher/base/environment.h"
 #include "launcher/plan/plan.h"
+#include "launcher/protocol/launchers.h"
 #include "launcher/protocol/own_job.h"
 
 namespace launcher {
@@ -26,7 +27,7 @@ struct RankJob {
   Plan plan;
   bool bind = true;        // the shim binds its rank; false: it leaves the CPUs as they are
   bool check = true;       // the shim counts the node's GPUs; false: it starts the rank anyway
-  std::string launcher;    // "srun", "mpirun", "local"
+  std::string launcher;    // its name in launchers.h
   std::string pmi;         // of srun: "pmix", "pmi2", "none"; else ""
   std::string report_key;  // of this start (rank_report.h)
   bool pause = false;      // before the program starts; see PmixServersNeedPause
@@ -42,11 +43,13 @@ struct RankJob {
   int master_port = 0;
   int restart_count = 0;
   int grace_ms = 3000;  // how long a rank may take to end once a peer has failed
+
+  const LauncherTraits& traits() const { return TraitsOf(launcher.c_str()); }
 };
 
 // One line of words with single blanks between them:
 //
-//   SPAWNER PMI REPORT_KEY bind=1 check=1 pause=0 cores=0 PLANNED_FOR RUN_DIRECTORY LOG_DIRECTORY
+//   LAUNCHER PMI REPORT_KEY bind=1 check=1 pause=0 cores=0 PLANNED_FOR RUN_DIRECTORY LOG_DIRECTORY
 //   DIRECTORY MASTER_ADDRESS MASTER_PORT RESTART_COUNT GRACE_MS, then the plan (plan_words.h)
 //
 // EncodeText (words.h) makes a word of each text.  Throws LaunchError(EX_CONFIG) for a plan that

@@ -50,7 +50,8 @@ inline constexpr RankVariable kRankVariables[] = {
     {"DDLRUN_HOST", RankValue::kHost},
     {"DDLRUN_NODE_RANK", RankValue::kNodeRank},
     {"DDLRUN_NODE_COUNT", RankValue::kNodeCount},
-    {"DDLRUN_SPAWNER", RankValue::kLauncher},
+    {"DDLRUN_LAUNCHER", RankValue::kLauncher},
+    {"DDLRUN_SPAWNER", RankValue::kLauncher},  // its name up to version 0.2
     {"DDLRUN_PMI", RankValue::kPmi},
     {"DDLRUN_RUN_DIR", RankValue::kRunDirectory},
     {"DDLRUN_RESTART_COUNT", RankValue::kRestartCount},

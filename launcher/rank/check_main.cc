@@ -132,15 +132,16 @@ void Run(int argc, char** argv) {
   const Arguments arguments = ReadArguments(argc, argv);
   const Environment environment = SnapshotEnvironment();
   RankJob job = ReadRankJob(environment);
-  const Identity identity = ReadIdentity(environment, job.launcher, job.pmi, arguments.rank);
+  const Identity identity = ReadIdentity(environment, job.traits(), job.pmi, arguments.rank);
   std::array<char, HOST_NAME_MAX + 1> kernel_name = {};
   gethostname(kernel_name.data(), kernel_name.size() - 1);
   const std::string host_name = kernel_name.data();
   const RankPlan& own = FindOwnPlan(job, identity, environment, host_name);
   try {
-    if (job.check && job.launcher != "local") CheckGpusOfNode(job.plan, own, environment);
+    const bool is_direct = job.traits().is_direct;
+    if (job.check && !is_direct) CheckGpusOfNode(job.plan, own, environment);
     const auto granted = environment.find("SLURM_STEP_GPUS");
-    const bool may_plan = job.bind && !job.planned_for.empty() && job.launcher != "local";
+    const bool may_plan = job.bind && !job.planned_for.empty() && !is_direct;
     const bool has_other_gpus = may_plan && granted != environment.end() &&
                                 TakeGrantedGpus(granted->second, own.node, &job.plan);
     if (has_other_gpus || !IsLikePlanned(job)) PlanThisNode(own.node, &job.plan);

@@ -33,16 +33,17 @@ std::optional<int> ReadRank(const Environment& environment, const std::string& n
 constexpr char kNoPlacement[] = "; take options that place ranks out of --mpiarg";
 
 void RequireSame(const char* what, std::optional<int> started, std::size_t planned, int rank,
-                 const std::string& launcher) {
+                 const LauncherTraits& launcher) {
   if (!started || static_cast<std::size_t>(*started) == planned) return;
-  throw LaunchError(EX_CONFIG, "rank " + std::to_string(rank) + ": " + launcher + " gives it " +
-                                   what + " " + std::to_string(*started) + ", the plan says " +
-                                   std::to_string(planned) +
-                                   (launcher == "mpirun" ? kNoPlacement : ""));
+  throw LaunchError(EX_CONFIG, "rank " + std::to_string(rank) + ": " + launcher.program +
+                                   " gives it " + what + " " + std::to_string(*started) +
+                                   ", the plan says " + std::to_string(planned) +
+                                   (launcher.is_open_mpi ? kNoPlacement : ""));
 }
 
 // Where the ranks have a PMI, it must say the same rank as Slurm.
-void RequirePmi(const Environment& environment, const std::string& pmi, int rank) {
+void RequirePmi(const Environment& environment, const std::string& pmi, int rank,
+                const std::string& source) {
   if (pmi == "none") return;
   const std::string name = pmi == "pmi2" ? "PMI_RANK" : "PMIX_RANK";
   const std::optional<int> of_pmi = ReadRank(environment, name);
@@ -53,21 +54,9 @@ void RequirePmi(const Environment& environment, const std::string& pmi, int rank
                                      pmi + " on this node too; --launcher=mpirun does without");
   }
   if (*of_pmi != rank) {
-    throw LaunchError(EX_CONFIG, "SLURM_PROCID=" + std::to_string(rank) + " contradicts " + name +
+    throw LaunchError(EX_CONFIG, source + "=" + std::to_string(rank) + " contradicts " + name +
                                      "=" + std::to_string(*of_pmi));
   }
-}
-
-Identity IdentityOfSlurm(const Environment& environment, const std::string& pmi) {
-  const std::optional<int> rank = ReadRank(environment, "SLURM_PROCID");
-  if (!rank) throw LaunchError(EX_CONFIG, "SLURM_PROCID is not set: this is no task of srun");
-  RequirePmi(environment, pmi, *rank);
-  Identity identity;
-  identity.rank = *rank;
-  identity.world_size = ReadNumber(environment, "SLURM_STEP_NUM_TASKS");
-  identity.local_rank = ReadNumber(environment, "SLURM_LOCALID");
-  identity.source = "SLURM_PROCID";
-  return identity;
 }
 
 // Whether the job of Slurm that this process belongs to, or one of its components, has `host`.
@@ -91,17 +80,17 @@ std::string HostOfRank(const RankJob& job, const RankPlan& rank, const Environme
   const std::string& planned = job.plan.nodes[static_cast<std::size_t>(rank.node)].host;
   const auto slurm = environment.find("SLURMD_NODENAME");
   const bool has_slurm = slurm != environment.end() && !slurm->second.empty();
-  if (has_slurm && (job.launcher == "srun" || IsOfSlurmJob(planned, environment))) {
+  if (has_slurm && (job.traits().makes_step || IsOfSlurmJob(planned, environment))) {
     return slurm->second;
   }
-  if (job.launcher == "srun" || rankfile::SameHost(kernel_name, planned)) return planned;
+  if (job.traits().makes_step || rankfile::SameHost(kernel_name, planned)) return planned;
   for (const NodePlan& node : job.plan.nodes) {
     if (rankfile::SameHost(kernel_name, node.host)) return node.host;
   }
   return planned;
 }
 
-Identity ReadIdentity(const Environment& environment, const std::string& launcher,
+Identity ReadIdentity(const Environment& environment, const LauncherTraits& launcher,
                       const std::string& pmi, std::optional<int> given) {
   Identity identity;
   if (given) {
@@ -109,28 +98,30 @@ Identity ReadIdentity(const Environment& environment, const std::string& launche
     identity.source = "--rank";
     return identity;
   }
-  if (launcher == "srun") return IdentityOfSlurm(environment, pmi);
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK"}) {
+  std::string names;
+  for (const std::string name : launcher.rank_variables) {
+    if (name.empty()) continue;
+    names += (names.empty() ? "no " : " and no ") + name;
     const std::optional<int> rank = ReadRank(environment, name);
     if (!rank) continue;
+    if (launcher.makes_step) RequirePmi(environment, pmi, *rank, name);
     identity.rank = *rank;
-    identity.world_size = ReadNumber(environment, "OMPI_COMM_WORLD_SIZE");
-    identity.local_rank = ReadNumber(environment, "OMPI_COMM_WORLD_LOCAL_RANK");
-    identity.local_world_size = ReadNumber(environment, "OMPI_COMM_WORLD_LOCAL_SIZE");
+    identity.world_size = ReadNumber(environment, launcher.world_size_variable);
+    identity.local_rank = ReadNumber(environment, launcher.local_rank_variable);
+    identity.local_world_size = ReadNumber(environment, launcher.local_world_size_variable);
     identity.source = name;
     return identity;
   }
-  throw LaunchError(
-      EX_CONFIG,
-      "nothing says which rank this is: neither OMPI_COMM_WORLD_RANK nor PMIX_RANK is "
-      "set, so that every rank would be a world of its own; is mpirun that of Open "
-      "MPI? 'mpirun --version' tells");
+  throw LaunchError(EX_CONFIG, "nothing says which rank this is (" + names +
+                                   "), so that every rank would be a world of its own: this was "
+                                   "not started by " +
+                                   launcher.program + ", or by that of another MPI");
 }
 
 const RankPlan& FindOwnPlan(const RankJob& job, const Identity& identity,
                             const Environment& environment, const std::string& kernel_name) {
   const std::size_t world = job.plan.ranks.size();
-  RequireSame("a world of", identity.world_size, world, identity.rank, job.launcher);
+  RequireSame("a world of", identity.world_size, world, identity.rank, job.traits());
   const auto rank = static_cast<std::size_t>(identity.rank);
   if (rank >= world) {
     throw LaunchError(EX_CONFIG, identity.source + " is " + std::to_string(identity.rank) +
@@ -139,14 +130,14 @@ const RankPlan& FindOwnPlan(const RankJob& job, const Identity& identity,
   const RankPlan& own = job.plan.ranks[rank];
   const NodePlan& node = job.plan.nodes[static_cast<std::size_t>(own.node)];
   RequireSame("local rank", identity.local_rank, static_cast<std::size_t>(own.local_rank),
-              identity.rank, job.launcher);
+              identity.rank, job.traits());
   RequireSame("a local world of", identity.local_world_size, node.ranks.size(), identity.rank,
-              job.launcher);
+              job.traits());
   const std::string host = HostOfRank(job, own, environment, kernel_name);
   if (host != node.host) {
     throw LaunchError(EX_CONFIG, "rank " + std::to_string(identity.rank) + " runs on " + host +
                                      ", the plan says " + node.host +
-                                     (job.launcher == "mpirun" ? kNoPlacement : ""));
+                                     (job.traits().is_open_mpi ? kNoPlacement : ""));
   }
   return own;
 }

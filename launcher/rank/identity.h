@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who this rank is by what srun or mpirun says, and whether the plan agrees.  Without this check a
+// Who this rank is by what its launcher says, and whether the plan agrees.  Without this check a
 // job of N ranks could silently become N jobs of one rank each.  Pure.
 
 #pragma once
@@ -15,21 +15,18 @@ namespace launcher {
 
 struct Identity {
   int rank = 0;
-  // What the spawner says about the rest; empty where it says nothing.
+  // What the launcher says about the rest; empty where it says nothing.
   std::optional<int> world_size, local_rank, local_world_size;
   std::string source;  // "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", ...: for messages
 };
 
-// Reads who this rank is:
-//
-//   given    the --rank on the shim's command line, which the local spawner writes
-//   srun     SLURM_PROCID, SLURM_STEP_NUM_TASKS and SLURM_LOCALID; with the `pmi` "pmix" PMIX_RANK
-//            must say the same rank, with "pmi2" PMI_RANK
-//   mpirun   OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK and _LOCAL_SIZE; without these PMIX_RANK
+// Reads who this rank is: by the --rank on the shim's command line (`given`), otherwise by the
+// variables of `launcher`.  Of a step of Slurm the PMI must say the same rank: with the `pmi`
+// "pmix" PMIX_RANK, with "pmi2" PMI_RANK.
 //
 // Throws LaunchError(EX_CONFIG) when nothing says who this rank is, or the value is no number.  Any
 // other value that is no number is ignored.
-Identity ReadIdentity(const Environment& environment, const std::string& launcher,
+Identity ReadIdentity(const Environment& environment, const LauncherTraits& launcher,
                       const std::string& pmi, std::optional<int> given);
 
 // The host that `rank` runs on, in the spelling of the plan: where the names of the plan are those

@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "launcher/protocol/launchers.h"
 #include "launcher/protocol/own_job.h"
 #include "launcher/protocol/rank_report.h"
 #include "launcher/protocol/rank_variables.h"
@@ -93,13 +94,12 @@ Arguments ReadArguments(int argc, char** argv) {
   return arguments;
 }
 
-// Reads the job for the rank that srun, mpirun or `given` says; false when none of them says it.
+const LauncherTraits& OwnLauncher() { return TraitsOf(job.launcher); }
+
+// Reads the job for the rank that `given` or the launcher says; false when neither says it.
 bool ReadJob(const char* text, const char* given) {
-  const char* rank = given;
-  if (rank == nullptr) {
-    const bool is_of_srun = strncmp(text, "srun ", 5) == 0;
-    rank = getenv(is_of_srun ? "SLURM_PROCID" : "OMPI_COMM_WORLD_RANK");
-  }
+  snprintf(job.launcher, sizeof(job.launcher), "%.*s", static_cast<int>(strcspn(text, " ")), text);
+  const char* rank = given != nullptr ? given : getenv(OwnLauncher().rank_variables[0]);
   if (rank == nullptr) return false;
   char* end = nullptr;
   const long number = strtol(rank, &end, 10);
@@ -118,21 +118,18 @@ bool HasPlannedPmi() {
 bool IsOnPlannedHost() {
   const char* of_slurm = Get("SLURMD_NODENAME");
   if (*of_slurm != '\0') return Is(of_slurm, job.host);
-  if (Is(job.launcher, "srun")) return true;
+  if (OwnLauncher().makes_step) return true;
   char name[HOST_NAME_MAX + 1] = "";
   gethostname(name, sizeof(name) - 1);
   return strcasecmp(name, job.host) == 0;
 }
 
 bool IsWhoIsPlanned() {
-  if (!IsOnPlannedHost()) return false;
-  if (Is(job.launcher, "srun")) {
-    return HasPlannedPmi() && IsNumberOrUnset("SLURM_STEP_NUM_TASKS", job.world_size) &&
-           IsNumberOrUnset("SLURM_LOCALID", job.local_rank);
-  }
-  return IsNumberOrUnset("OMPI_COMM_WORLD_SIZE", job.world_size) &&
-         IsNumberOrUnset("OMPI_COMM_WORLD_LOCAL_RANK", job.local_rank) &&
-         IsNumberOrUnset("OMPI_COMM_WORLD_LOCAL_SIZE", job.local_world_size);
+  const LauncherTraits& launcher = OwnLauncher();
+  return IsOnPlannedHost() && (!launcher.makes_step || HasPlannedPmi()) &&
+         IsNumberOrUnset(launcher.world_size_variable, job.world_size) &&
+         IsNumberOrUnset(launcher.local_rank_variable, job.local_rank) &&
+         IsNumberOrUnset(launcher.local_world_size_variable, job.local_world_size);
 }
 
 bool HasPlannedGpus() {
@@ -158,7 +155,7 @@ bool IsNodeLikePlanned() {
 
 bool IsAsPlanned(const char* text, const char* given) {
   if (!ReadJob(text, given)) return false;
-  if (Is(job.launcher, "local")) return true;
+  if (OwnLauncher().is_direct) return true;
   return (given != nullptr || IsWhoIsPlanned()) && HasPlannedGpus() && IsNodeLikePlanned();
 }
 
@@ -210,7 +207,7 @@ void SayStep() {
   const char* job_id = getenv("SLURM_JOB_ID");
   const char* step = getenv("SLURM_STEP_ID");
   const bool says = getenv("SLURM_HET_SIZE") == nullptr ? job.local_rank == 0 : job.rank == 0;
-  if (!Is(job.launcher, "srun") || !says || job_id == nullptr || step == nullptr) return;
+  if (!OwnLauncher().makes_step || !says || job_id == nullptr || step == nullptr) return;
   const Report report = ReportStep(job.report_key, job_id, step);
   WriteAll(STDERR_FILENO, report.text, strlen(report.text));
 }
@@ -236,14 +233,15 @@ int OpenLog() {
   const char* folders = getenv("PATH");
   if (folders == nullptr) folders = "/bin:/usr/bin";  // as execvp has it
   int error = 0;
-  if (Is(job.launcher, "local")) {
+  const LauncherTraits& launcher = OwnLauncher();
+  if (launcher.is_direct) {
     error = BecomeProgram(program, folders);
   } else {
     RankProcess process;
     process.report_key = job.report_key;
     process.rank = job.rank;
     process.host = job.host;
-    process.is_of_mpirun = Is(job.launcher, "mpirun");
+    process.launcher = &launcher;
     process.has_peers = job.world_size > 1;
     process.grace_ms = job.grace_ms;
     process.path = folders;

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/protocol/launchers.h"
 #include "launcher/protocol/rank_variables.h"
 #include "launcher/shim/environment_text.h"
 #include "launcher/topology/gpus_of_node.h"
@@ -91,7 +92,7 @@ void SetHeartbeat(int rank) {
 void RestorePath(const OwnJob& job) {
   const char* path = getenv(kPathVariable);
   if (path == nullptr) return;
-  if (Is(job.launcher, "mpirun")) setenv("PATH", path, 1);
+  if (TraitsOf(job.launcher).is_open_mpi) setenv("PATH", path, 1);
   unsetenv(kPathVariable);
 }
 
@@ -105,7 +106,6 @@ void SetUnlessSet(const char* name, int value) {
 // TASKFILE (--distribution=arbitrary); these are as they would be in one that Slurm has laid out by
 // --ntasks-per-node, and nodes are numbered as the plan numbers them.
 void SetStepVariables(const OwnJob& job) {
-  if (!Is(job.launcher, "srun")) return;
   char digits[16];
   snprintf(digits, sizeof(digits), "%d", job.local_world_size);
   setenv("SLURM_NTASKS_PER_NODE", digits, 1);
@@ -123,19 +123,20 @@ bool HasOwnCpus(const OwnJob& job) {
 }
 
 void SetEnvironment(const OwnJob& job, int usable_cpus) {
-  // mpirun's daemon on this node may have been started by srun.  Its variables say who the daemon
-  // is, not who this rank is.
-  if (!Is(job.launcher, "srun")) {
+  const LauncherTraits& launcher = TraitsOf(job.launcher);
+  // The daemon on this node may have been started by srun.  Its variables say who the daemon is,
+  // not who this rank is.
+  if (!launcher.makes_step) {
     for (const char* name : kIdentityNames) unsetenv(name);
   }
-  if (Is(job.launcher, "mpirun")) {
+  if (launcher.has_daemons) {
     for (const char* name : kStepNames) unsetenv(name);
   }
   for (const RankVariable& variable : kRankVariables) {
     const char* text = TextOf(job, variable.value);
     if (*text != '\0') setenv(variable.name, text, 1);
   }
-  SetStepVariables(job);
+  if (launcher.makes_step) SetStepVariables(job);
   if (Is(job.pmi, "pmix") || Is(job.pmi, "pmi2")) {
     for (const RankVariable& variable : kOpenMpiVariables) {
       setenv(variable.name, TextOf(job, variable.value), 1);

@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "launcher/protocol/colons.h"
-#include "launcher/protocol/peer_failed.h"
 #include "launcher/protocol/rank_report.h"
 #include "launcher/shim/leftovers.h"
 #include "launcher/shim/output_relay.h"
@@ -29,16 +28,16 @@ namespace {
 // How long a rank that was told to stop may be stopped, in seconds.
 constexpr double kGraceOfStopped = 3;
 
-// How long a shim stays, in milliseconds: without kPeerFailedSignal, and under mpirun with it
+// How long a shim stays, in milliseconds: without kPeerFailedSignal, and under daemons with it
 // beyond the grace.
-constexpr int kStayWithSrun = 300;
-constexpr int kStayWithMpirun = 1500;
+constexpr int kStayWithStep = 300;
+constexpr int kStayWithDaemons = 1500;
 constexpr int kStayLonger = 3000;
 
 volatile sig_atomic_t was_told_to_stop = 0;
 volatile sig_atomic_t peer_failures = 0;  // how often that was told, at most 2
-volatile pid_t child_pid = 0;             // set before kStopSignalOfMpirun can arrive
-volatile pid_t daemon_pid = 0;            // of mpirun, the parent of this process; else 0
+volatile pid_t child_pid = 0;             // set before a signal for it can arrive
+volatile pid_t daemon_pid = 0;            // the parent of this process; 0: it is no daemon
 
 // A program that is stopped sees the order only when it goes on.
 void ExpectEnd() {
@@ -54,7 +53,7 @@ void HandlePeerFailure(int) {
   kill(0, SIGCONT);
 }
 
-// The daemon of mpirun kills its ranks soon after its SIGTERM.
+// A daemon kills its ranks soon after its SIGTERM.
 void HandleSigterm(int, siginfo_t* info, void*) {
   if (daemon_pid > 0 && info->si_pid == daemon_pid && peer_failures == 0) {
     peer_failures = 1;
@@ -63,24 +62,35 @@ void HandleSigterm(int, siginfo_t* info, void*) {
   ExpectEnd();
 }
 
+// The program has what comes in place of another signal ignored, and is not to die of it.
+void IgnoreSubstitutes(const LauncherTraits& launcher) {
+  if (launcher.stop_signal != 0) signal(launcher.stop_signal, SIG_IGN);
+  if (launcher.usr2_signal != 0) signal(launcher.usr2_signal, SIG_IGN);
+}
+
 // These signals reach the program as well.  This process must go on until the program has ended.
-void StayThroughSignals() {
+void StayThroughSignals(const LauncherTraits& launcher) {
   struct sigaction terminate = {};
   terminate.sa_sigaction = HandleSigterm;
   terminate.sa_flags = SA_RESTART | SA_SIGINFO;
   sigaction(SIGTERM, &terminate, nullptr);
   signal(kPeerFailedSignal, HandlePeerFailure);
   signal(SIGINT, [](int) { ExpectEnd(); });
-  signal(kStopSignalOfMpirun, [](int) {
-    kill(child_pid, SIGTERM);
-    ExpectEnd();
-  });
   // A handler that does nothing, since the child would inherit SIG_IGN.  SIGPIPE comes where nobody
   // reads standard error any more.  A program that asks at a terminal, which srun --pty may give
   // it, has its whole process group stopped: this process must go on to say so.
   constexpr int kOthers[] = {SIGHUP,  SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE,
-                             SIGCHLD, SIGTSTP, SIGTTIN, SIGTTOU};
+                             SIGCHLD, SIGTSTP, SIGTTIN, SIGTTOU, SIGALRM};
   for (const int number : kOthers) signal(number, [](int) {});
+  if (launcher.stop_signal != 0) {
+    signal(launcher.stop_signal, [](int) {
+      kill(child_pid, SIGTERM);
+      ExpectEnd();
+    });
+  }
+  if (launcher.usr2_signal != 0) {
+    signal(launcher.usr2_signal, [](int) { kill(child_pid, SIGUSR2); });
+  }
 }
 
 void Write(const Report& report) { WriteAll(STDERR_FILENO, report.text, strlen(report.text)); }
@@ -137,13 +147,14 @@ long Milliseconds() {
   return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
 }
 
-// Until the other ranks know of the failure; under mpirun until they are gone, or its daemon is.
+// Until the other ranks know of the failure; under a daemon until they are gone, or the daemon is.
 void Stay(const RankProcess& rank) {
   sigset_t nothing;
   sigemptyset(&nothing);
   const long start = Milliseconds();
-  const int unheard = rank.is_of_mpirun ? kStayWithMpirun : kStayWithSrun;
-  while (peer_failures < (rank.is_of_mpirun ? 2 : 1)) {
+  const bool has_daemon = rank.launcher->has_daemons;
+  const int unheard = has_daemon ? kStayWithDaemons : kStayWithStep;
+  while (peer_failures < (has_daemon ? 2 : 1)) {
     const long end = start + (peer_failures == 0 ? unheard : rank.grace_ms + kStayLonger);
     if (Milliseconds() >= end || (daemon_pid > 0 && getppid() != daemon_pid)) return;
     constexpr timespec kLook = {0, 100'000'000};
@@ -244,14 +255,15 @@ int RunProgram(char** argv, const RankProcess& rank) {
   }
   AdoptOrphans();
   // The daemons of Open MPI 5.0.7 may end and leave their ranks alive.
-  if (rank.is_of_mpirun) daemon_pid = getppid();
-  StayThroughSignals();
+  if (rank.launcher->has_daemons) daemon_pid = getppid();
+  StayThroughSignals(*rank.launcher);
   sigset_t while_waiting;
   sigset_t original;
   sigemptyset(&while_waiting);
   sigaddset(&while_waiting, SIGCHLD);
-  sigaddset(&while_waiting, kStopSignalOfMpirun);
   sigaddset(&while_waiting, kPeerFailedSignal);
+  if (rank.launcher->stop_signal != 0) sigaddset(&while_waiting, rank.launcher->stop_signal);
+  if (rank.launcher->usr2_signal != 0) sigaddset(&while_waiting, rank.launcher->usr2_signal);
   sigprocmask(SIG_BLOCK, &while_waiting, &original);
   static OutputRelay output;
   int exec_error[2] = {-1, -1};
@@ -263,7 +275,7 @@ int RunProgram(char** argv, const RankProcess& rank) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(128 + SIGKILL);
     output.ConnectChild();
-    if (rank.is_of_mpirun) signal(kStopSignalOfMpirun, SIG_IGN);
+    IgnoreSubstitutes(*rank.launcher);
     sigprocmask(SIG_SETMASK, &original, nullptr);
     const int error = BecomeProgram(argv, rank.path);
     const ssize_t ignored = write(exec_error[1], &error, sizeof(error));
@@ -283,9 +295,9 @@ int RunProgram(char** argv, const RankProcess& rank) {
   const bool is_cause = ReportEnd(rank, child, status, output.last_lines());
   const bool has_failed = is_cause && !StoppedEarly(status);
   EndRest(rank, status, &output);
-  const bool stays_for_others = peer_failures > 0 && rank.is_of_mpirun;
+  const bool stays_for_others = peer_failures > 0 && rank.launcher->has_daemons;
   if (rank.has_peers && (has_failed || stays_for_others)) Stay(rank);
-  if (peer_failures > 1 && rank.is_of_mpirun) KeepDaemonAwake();
+  if (peer_failures > 1 && rank.launcher->has_sleeping_daemons) KeepDaemonAwake();
   if (is_cause && peer_failures < 2) LetLastLinesPass();
   if (has_failed && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
     Write(ReportKilledAlone(rank.report_key, rank.rank));

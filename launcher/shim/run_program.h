@@ -6,7 +6,7 @@
 
 #pragma once
 
-#include <signal.h>
+#include "launcher/protocol/launchers.h"
 
 namespace launcher {
 
@@ -14,7 +14,7 @@ struct RankProcess {
   const char* report_key = "";
   int rank = 0;
   const char* host = "";
-  bool is_of_mpirun = false;
+  const LauncherTraits* launcher = nullptr;
   bool has_peers = true;
   int grace_ms = 3000;    // how long the program may take to end once a peer has failed
   const char* path = "";  // PATH
@@ -26,27 +26,24 @@ struct RankProcess {
 // a script whose program env would not find, neither of which the system refuses.
 int BecomeProgram(char* const* argv, const char* folders);
 
-// The signal that ddlrun sends to mpirun in place of SIGTERM, SIGINT and SIGHUP.  At SIGTERM mpirun
-// itself would end and kill its ranks a second later, but it passes SIGALRM on to them.  The shim
-// gives its program SIGTERM then; the program itself is started with SIGALRM ignored.
-inline constexpr int kStopSignalOfMpirun = SIGALRM;
-
 // Starts `argv` as a child in this process group, so that signals to the group reach it, and passes
-// its standard error on.  Reports when the program runs.  When it has ended, what it has left is
-// ended (leftovers.h); what cannot be is reported.  Then this process ends in the same way as the
-// program, with its exit code or by its signal.  Under mpirun the program is killed when the daemon
-// that has started this process is no more.  A program that has been stopped for long is reported;
-// an order to stop has it go on, and what is still stopped 3 s later is killed.
+// its standard error on.  At a signal that the launcher was sent in place of another one
+// (launchers.h) the program, which ignores it, gets that one.  Reports when the program runs.  When
+// it has ended, what it has left is ended (leftovers.h); what cannot be is reported.  Then this
+// process ends in the same way as the program, with its exit code or by its signal.  The program is
+// killed when the daemon that has started this process, where the launcher has daemons, is no more.
+// A program that has been stopped for long is reported; an order to stop has it go on, and what is
+// still stopped 3 s later is killed.
 //
 // At kPeerFailedSignal the process group gets SIGTERM and SIGCONT, and the program SIGKILL when
-// grace_ms are over.  So it is at a SIGTERM from the daemon of mpirun, which ends its ranks then.
+// grace_ms are over.  So it is at a SIGTERM from a daemon, which ends its ranks then.
 // The shim then ends with 0: the rank is not the cause.
 //
 // The shim of a rank that has failed stays until the signal comes, for 0.3 s at most: when srun
-// learns of a failure it ends the step, and what the other shims report then may be lost.  mpirun
-// would kill the others, shims and all, within 0 to 2 s of the first end that it does not like: its
-// shims stay until the signal comes for the second time, which ddlrun sends when all ranks are
-// gone; for 1.5 s where it does not come at all, and otherwise for the grace and 3 s.
+// learns of a failure it ends the step, and what the other shims report then may be lost.  Daemons
+// would kill the others, shims and all, within 0 to 2 s of the first end that they do not like:
+// their shims stay until the signal comes for the second time, which ddlrun sends when all ranks
+// are gone; for 1.5 s where it does not come at all, and otherwise for the grace and 3 s.
 //
 // A failure is reported together with the last lines of standard error, unless one of these signals
 // or SIGINT came first: then this rank is not the cause.  Exit code 75, stopped early with a

@@ -29,7 +29,7 @@ void JobSupervisor::ReleaseLauncher() {
   if (!are_gone || has_released_) return;
   has_released_ = true;
   gone_until_ = Clock::now() + options_.launcher_timeout;
-  if (children_.kind() == Kind::kMpirun && were_told_of_failure_) to_ranks_.TellOfFailure();
+  if (launcher().has_daemons && were_told_of_failure_) to_ranks_.TellOfFailure();
 }
 
 // A process that is none of the ranks' may hold the output.
@@ -40,10 +40,9 @@ void JobSupervisor::AbandonLauncher(Clock::time_point now) {
   }
   gone_until_.reset();
   if (state_ != State::kRunning && state_ != State::kEnding) return;
-  const std::string name = children_.kind() == Kind::kSrun ? "srun" : "mpirun";
-  result_.notes.push_back("all ranks have ended, but " + name +
+  result_.notes.push_back("all ranks have ended, but " + std::string(launcher().program) +
                           " has not, and was ended: another process holds its output, or " +
-                          (children_.kind() == Kind::kSrun ? "Slurm" : "a daemon of it") +
+                          (launcher().has_daemons ? "a daemon of it" : "Slurm") +
                           " does not answer");
   is_abandoned_ = true;
   Kill();
@@ -52,7 +51,7 @@ void JobSupervisor::AbandonLauncher(Clock::time_point now) {
 
 // Ends a start that takes too long, and names the nodes of the ranks that have not started.
 void JobSupervisor::GiveStartUp() {
-  const bool is_unheard = children_.kind() == Kind::kMpirun && reports_.started().empty();
+  const bool is_unheard = launcher().has_daemons && reports_.started().empty();
   if (is_unheard && children_.MayHaveStartedAny()) return limits_.GiveStartUp();
   result_.not_started = NodesNotStarted(options_.hosts, reports_.started());
   own_exit_code_ = EX_UNAVAILABLE;
@@ -61,7 +60,7 @@ void JobSupervisor::GiveStartUp() {
 
 // Ends a job whose last ranks do not end, and names them.
 void JobSupervisor::GiveEndUp() {
-  const bool is_rank = children_.kind() == Kind::kRank;
+  const bool is_rank = launcher().is_direct;
   result_.not_ended = RanksNotEnded(options_.hosts, is_rank ? ended_ : reports_.ended());
   const std::optional<RankFailure> early = is_rank ? result_.failure : reports_.failure();
   // Any other failure than an early stop would have ended the job.
@@ -79,8 +78,8 @@ void JobSupervisor::ExpectEnd(std::chrono::milliseconds limit) {
 
 void JobSupervisor::EndChildren() {
   if (!GoesOn()) return;
-  if (WouldBeHeard() && children_.kind() != Kind::kRank && !IsBeforeStart()) return EndRanks();
-  if (children_.kind() == Kind::kRank) children_.Signal(kPeerFailedSignal);
+  if (WouldBeHeard() && !launcher().is_direct && !IsBeforeStart()) return EndRanks();
+  if (launcher().is_direct) children_.Signal(kPeerFailedSignal);
   children_.Signal(SIGTERM);
   children_.Signal(SIGCONT);  // a rank that is stopped would not see SIGTERM
   ExpectEnd(options_.grace);
@@ -131,7 +130,7 @@ void JobSupervisor::Kill() {
   state_ = State::kKilling;
   output_.ExpectEnd();
   deadline_ = Clock::now();
-  if (children_.kind() == Kind::kRank) return;
+  if (launcher().is_direct) return;
   const bool has_killed_step = to_ranks_.KillStep();
   *deadline_ += has_killed_step ? kPatienceWithScancel : kGraceOfOthers;
   if (has_killed_step) return;

@@ -20,7 +20,6 @@
 
 namespace launcher {
 
-using Kind = ChildCommand::Kind;
 using Unit = LineReader::Unit;
 
 namespace {
@@ -57,7 +56,7 @@ std::optional<std::string> WithEndOf(std::string_view text, std::optional<std::s
 }  // namespace
 
 JobChildren::~JobChildren() {
-  if (!children_.empty() && kind() != Kind::kRank) {
+  if (!children_.empty() && !launcher().is_direct) {
     Signal(SIGTERM);
     Signal(SIGCONT);
     const auto end = std::chrono::steady_clock::now() + kGraceOfOthers;
@@ -75,7 +74,8 @@ JobChildren::~JobChildren() {
 void JobChildren::Start(
     const ChildCommand& command, const sigset_t& signal_mask, JobOutput* output,
     const std::function<std::optional<std::string>(std::string_view)>& on_launcher_line) {
-  const bool is_rank = command.kind == Kind::kRank;
+  launcher_ = command.launcher;
+  const bool is_rank = launcher().is_direct;
   ChildSpec spec;
   spec.argv = command.argv;
   spec.environment = command.environment;
@@ -87,7 +87,7 @@ void JobChildren::Start(
   } else {
     sigemptyset(&spec.signal_mask);
   }
-  if (command.kind != Kind::kSrun && orphans_ == nullptr) orphans_ = std::make_unique<Orphans>();
+  if (!launcher().makes_step && orphans_ == nullptr) orphans_ = std::make_unique<Orphans>();
   ChildProcess process = StartChild(spec);
   if (options_.guardian != nullptr) {
     options_.guardian->Watch(process.pid, is_rank ? std::chrono::milliseconds(0) : kGraceOfOthers);
@@ -95,7 +95,6 @@ void JobChildren::Start(
 
   children_.push_back(std::make_unique<JobChild>());
   JobChild* const child = children_.back().get();
-  child->kind = command.kind;
   child->rank = command.rank;
   child->pid = process.pid;
   if (!is_rank) {
@@ -162,12 +161,12 @@ void JobChildren::AddLastLines(RankFailure* failure) const {
 }
 
 Deadline JobChildren::look_at() const {
-  return kind() == Kind::kRank ? Deadline(look_at_) : std::nullopt;
+  return launcher().is_direct ? Deadline(look_at_) : std::nullopt;
 }
 
 void JobChildren::LookForStopped(bool are_told_to_stop, JobOutput* output) {
   const auto now = std::chrono::steady_clock::now();
-  if (kind() != Kind::kRank || now < look_at_) return;
+  if (!launcher().is_direct || now < look_at_) return;
   look_at_ = now + std::chrono::seconds(1);
   const double seconds = std::chrono::duration<double>(now.time_since_epoch()).count();
   const double grace = std::chrono::duration<double>(options_.grace).count();
@@ -196,8 +195,11 @@ void JobChildren::Signal(int number) const {
 }
 
 void JobChildren::RelaySignal(int number) const {
-  const bool is_for_shims = kind() == Kind::kMpirun && IsOrderToStop(number);
-  Signal(is_for_shims ? options_.stop_signal_of_mpirun : number);
+  const int instead = IsOrderToStop(number) ? launcher().stop_signal
+                      : number == SIGUSR2   ? launcher().usr2_signal
+                                            : 0;
+  const bool has_shims = !options_.report_key.empty();  // which know what it stands for
+  Signal(has_shims && instead != 0 ? instead : number);
 }
 
 void JobChildren::Reap(std::vector<pid_t> others,
@@ -225,8 +227,8 @@ void JobChildren::Reap(std::vector<pid_t> others,
 
 std::vector<std::string> JobChildren::EndOrphans() const {
   if (orphans_ == nullptr) return {};
-  // What mpirun has left may be the srun of its daemons, which ends by itself.
-  return orphans_->End(std::chrono::milliseconds(kind() == Kind::kMpirun ? 1000 : 0));
+  // What is left may be the srun of the daemons, which ends by itself.
+  return orphans_->End(std::chrono::milliseconds(launcher().has_daemons ? 1000 : 0));
 }
 
 }  // namespace launcher

@@ -27,7 +27,6 @@
 namespace launcher {
 
 struct JobChild {
-  ChildCommand::Kind kind = ChildCommand::Kind::kRank;
   int rank = -1;
   pid_t pid = 0;
   bool has_ended = false;
@@ -58,7 +57,7 @@ class JobChildren {
   void Start(const ChildCommand& command, const sigset_t& signal_mask, JobOutput* output,
              const std::function<std::optional<std::string>(std::string_view)>& on_launcher_line);
 
-  ChildCommand::Kind kind() const { return children_[0]->kind; }  // all children have the same
+  const LauncherTraits& launcher() const { return *launcher_; }  // of all children
   bool AllEnded() const;
   // The last lines of a rank that is a child, in case it failed.
   void AddLastLines(RankFailure* failure) const;
@@ -69,7 +68,7 @@ class JobChildren {
 
   // Sends a signal to the process group of each child that has not ended.
   void Signal(int number) const;
-  // Passes on a signal that ddlrun was sent; mpirun gets another one in place of an order to stop.
+  // Passes on a signal that ddlrun was sent, or the one that the launcher wants in place of it.
   void RelaySignal(int number) const;
   // Reaps the children that have ended, kills what is left of their process groups, and calls
   // `on_end` for each.  `others` are children of this process too (0: none), but none of these.
@@ -81,14 +80,15 @@ class JobChildren {
   void LookForStopped(bool are_told_to_stop, JobOutput* output);
   // When that is to be called next; nullopt: never.
   Deadline look_at() const;
-  // Ends what an mpirun, or ranks that are children, have left behind.  To be called when all have
-  // ended.  Returns notes for the user on what cannot be ended.
+  // Ends what a launcher with daemons, or ranks that are children, have left behind.  To be called
+  // when all have ended.  Returns notes for the user on what cannot be ended.
   std::vector<std::string> EndOrphans() const;
 
  private:
   const SupervisorOptions& options_;
+  const LauncherTraits* launcher_ = nullptr;
   std::vector<std::unique_ptr<JobChild>> children_;
-  std::unique_ptr<Orphans> orphans_;  // null for srun, whose shims end what is left
+  std::unique_ptr<Orphans> orphans_;  // null for a step, whose shims end what is left
   std::chrono::steady_clock::time_point look_at_ = std::chrono::steady_clock::now();
 };
 

@@ -9,43 +9,36 @@
 
 namespace launcher {
 
-namespace {
-
-std::string NameOf(ChildCommand::Kind kind) {
-  return kind == ChildCommand::Kind::kSrun ? "srun" : "mpirun";
-}
-
-}  // namespace
-
-void AddEnd(ChildCommand::Kind kind, const RankFailure& end, bool was_well, JobResult* result) {
+void AddEnd(const LauncherTraits& launcher, const RankFailure& end, bool was_well,
+            JobResult* result) {
   const bool stopped_early = end.exit_code == EX_TEMPFAIL;
   const bool counts =
       result->exit_code == EX_OK || (result->exit_code == EX_TEMPFAIL && !stopped_early);
   if (!counts) return;
   result->exit_code = end.exit_code;
-  if (kind == ChildCommand::Kind::kRank) {
+  if (launcher.is_direct) {
     result->failure = end;
   } else if (end.signal != 0 && was_well) {
-    result->launcher_end = NameOf(kind) + " was ended by " + DescribeEnd(end);
+    result->launcher_end = std::string(launcher.program) + " was ended by " + DescribeEnd(end);
   }
 }
 
 namespace {
 
 // An end of srun or mpirun that no rank explains.
-void AddOwnEnd(const RankReports& reports, ChildCommand::Kind kind,
+void AddOwnEnd(const RankReports& reports, const LauncherTraits& launcher,
                const std::vector<std::string>& hosts, JobResult* result) {
   const bool is_explained = result->failure || result->cancelled || result->told_to_stop ||
                             !result->lost_nodes.empty() || !result->launcher_end.empty() ||
                             reports.has_refused();
   if (is_explained) return;
   if (result->exit_code != 0) {
-    result->launcher_end =
-        NameOf(kind) + " ended by itself, with exit code " + std::to_string(result->exit_code);
+    result->launcher_end = std::string(launcher.program) + " ended by itself, with exit code " +
+                           std::to_string(result->exit_code);
     result->launcher_has_given_up = true;
     const auto& lines = reports.other_lines().lines();
     result->launcher_lines.assign(lines.begin(), lines.end());
-  } else if (kind == ChildCommand::Kind::kMpirun && reports.has_begun()) {
+  } else if (launcher.has_daemons && reports.has_begun()) {
     // Open MPI 4.1.4 ends with 0 after the death of a node.
     result->unheard = RanksNotEnded(hosts, reports.ended());
     if (result->unheard.empty()) return;
@@ -57,14 +50,14 @@ void AddOwnEnd(const RankReports& reports, ChildCommand::Kind kind,
 
 }  // namespace
 
-void AddReports(const RankReports& reports, ChildCommand::Kind kind,
+void AddReports(const RankReports& reports, const LauncherTraits& launcher,
                 const std::vector<std::string>& hosts, bool are_heard, JobResult* result) {
   result->has_started = !hosts.empty() && reports.started().size() == hosts.size();
   result->lost_nodes = reports.lost_nodes();
   result->failure = reports.failure();
   // With these causes mpirun of Open MPI 5.0.7 and 6.0.0rc2 ends with 0.
   const bool has_lost_ranks = !result->lost_nodes.empty() || reports.has_lost_daemons();
-  if (kind == ChildCommand::Kind::kMpirun && result->exit_code == 0 && has_lost_ranks) {
+  if (launcher.has_daemons && result->exit_code == 0 && has_lost_ranks) {
     result->exit_code = EX_UNAVAILABLE;
   }
   result->cancelled = reports.cancelled();
@@ -72,7 +65,7 @@ void AddReports(const RankReports& reports, ChildCommand::Kind kind,
   if (result->failure && (result->exit_code != 0 || result->failure->exit_code == EX_TEMPFAIL)) {
     result->exit_code = result->failure->exit_code;
   }
-  if (are_heard) AddOwnEnd(reports, kind, hosts, result);
+  if (are_heard) AddOwnEnd(reports, launcher, hosts, result);
 }
 
 void SetBeforeStart(JobResult* result) {

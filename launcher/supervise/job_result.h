@@ -56,15 +56,16 @@ struct JobResult {
   std::vector<std::string> notes;  // lines for the user, without "ddlrun: " and line end
 };
 
-// Counts the end of a child, of the kind `kind`, that did not end well.  `was_well` says that
+// Counts the end of a child of `launcher` that did not end well.  `was_well` says that
 // nothing had failed before, nor was ddlrun told to stop.  Pure.
-void AddEnd(ChildCommand::Kind kind, const RankFailure& end, bool was_well, JobResult* result);
+void AddEnd(const LauncherTraits& launcher, const RankFailure& end, bool was_well,
+            JobResult* result);
 
-// Adds what the shims and srun or mpirun, of the kind `kind`, have said about the ranks, whose
-// nodes are `hosts`.  `are_heard`: every rank has a shim, and what it says comes here.  Where no
+// Adds what the shims and the program of `launcher` have said about the ranks, whose nodes are
+// `hosts`.  `are_heard`: every rank has a shim, and what it says comes here.  Where no
 // rank has failed then, an exit code of srun or mpirun is its own: EX_UNAVAILABLE is that of the
 // job.  Pure.
-void AddReports(const RankReports& reports, ChildCommand::Kind kind,
+void AddReports(const RankReports& reports, const LauncherTraits& launcher,
                 const std::vector<std::string>& hosts, bool are_heard, JobResult* result);
 
 // No program of any rank of srun or mpirun has run: the codes with which these end then, mpirun

@@ -40,7 +40,6 @@ class JobSupervisor {
 
  private:
   using Clock = std::chrono::steady_clock;
-  using Kind = ChildCommand::Kind;
   using News = RankReports::News;
   enum class State { kRunning, kEnding, kKilling, kKilled };
 
@@ -57,6 +56,7 @@ class JobSupervisor {
   void HandleNews(News news);
   void RecordEnd(const JobChild& child, const siginfo_t& info);
 
+  const LauncherTraits& launcher() const { return children_.launcher(); }
   bool WouldBeHeard() const { return !options_.report_key.empty() && !may_hide_reports_; }
   bool IsBeforeStart() const;
   bool GoesOn() const { return state_ == State::kRunning; }

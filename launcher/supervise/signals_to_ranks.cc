@@ -9,10 +9,8 @@
 
 namespace launcher {
 
-using Kind = ChildCommand::Kind;
-
 bool SignalsToRanks::SendBySlurm(int number) {
-  return children_.kind() == Kind::kSrun && !reports_.step().empty() &&
+  return children_.launcher().makes_step && !reports_.step().empty() &&
          step_signals_.Send(reports_.step(), number);
 }
 
@@ -26,17 +24,18 @@ void SignalsToRanks::Relay(int number) {
 
 bool SignalsToRanks::TellOfFailure() {
   if (children_.AllEnded()) return false;
-  if (children_.kind() == Kind::kSrun) return SendBySlurm(kPeerFailedSignal);
-  children_.Signal(kPeerFailedSignal);
+  const LauncherTraits& launcher = children_.launcher();
+  if (launcher.makes_step) return SendBySlurm(kPeerFailedSignal);
+  children_.Signal(launcher.failure_signal != 0 ? launcher.failure_signal : kPeerFailedSignal);
   return true;
 }
 
-// mpirun passes SIGTSTP on as SIGSTOP, and goes on itself.
 void SignalsToRanks::Stop() {
   is_stopping_ = true;
   has_lost_stop_ = false;
   if (SendBySlurm(SIGSTOP)) return;
-  children_.Signal(children_.kind() == Kind::kMpirun ? SIGTSTP : SIGSTOP);
+  const int instead = children_.launcher().suspend_signal;
+  children_.Signal(instead != 0 ? instead : SIGSTOP);
 }
 
 bool SignalsToRanks::TakeStopped() {

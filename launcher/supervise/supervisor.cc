@@ -22,7 +22,7 @@ void JobSupervisor::Start(const ChildCommand& command) {
     return reading.instead;
   });
   may_hide_reports_ = command.may_hide_reports;
-  if (command.kind != Kind::kRank && !options_.hosts.empty()) limits_.ExpectStart(Clock::now());
+  if (!command.launcher->is_direct && !options_.hosts.empty()) limits_.ExpectStart(Clock::now());
   nodes_of_job_.ExpectStart(Clock::now());
 }
 
@@ -84,7 +84,7 @@ void JobSupervisor::HandleOrderToStop(int number) {
   result_.told_to_stop = true;
   output_.ExpectEnd();
   if (number == SIGINT && ++interrupts_ > 1) {
-    children_.Signal(children_.kind() == Kind::kRank ? SIGKILL : SIGTERM);
+    children_.Signal(launcher().is_direct ? SIGKILL : SIGTERM);
     ExpectEnd(kGraceOfOthers);
   } else if (!IsBeforeStart() || !reports_.step().empty()) {
     to_ranks_.Relay(number);
@@ -96,7 +96,7 @@ void JobSupervisor::HandleOrderToStop(int number) {
 
 // Whether srun or mpirun has not started the program of any rank so far.
 bool JobSupervisor::IsBeforeStart() const {
-  return children_.kind() != Kind::kRank && WouldBeHeard() && !reports_.has_begun();
+  return !launcher().is_direct && WouldBeHeard() && !reports_.has_begun();
 }
 
 void JobSupervisor::RelayOutput() {
@@ -114,7 +114,7 @@ void JobSupervisor::RelayOutput() {
 void JobSupervisor::LookAtHeartbeat() {
   if (heartbeat_ == nullptr) return;
   if (!GoesOn() || result_.told_to_stop || children_.AllEnded()) return heartbeat_.reset();
-  const std::set<int>& ended = children_.kind() == Kind::kRank ? ended_ : reports_.ended();
+  const std::set<int>& ended = launcher().is_direct ? ended_ : reports_.ended();
   const std::optional<std::string> late = heartbeat_->TakeLate(options_.hosts, ended);
   if (!late) return;
   if (output_.IsHeld()) {  // who waits for a reader cannot go on
@@ -145,7 +145,7 @@ void JobSupervisor::LookAtNodesOfJob() {
 void JobSupervisor::TellStatus() {
   if (!status_file_.deadline() || Clock::now() < *status_file_.deadline()) return;
   JobStatus status = options_.status_file.head;
-  if (children_.kind() == Kind::kRank) {
+  if (launcher().is_direct) {
     SetRankStates(nullptr, ended_, exit_codes_, &status);
   } else {
     SetRankStates(&reports_.started(), reports_.ended(), reports_.exit_codes(), &status);
@@ -179,26 +179,26 @@ void JobSupervisor::HandleNews(News news) {
 
 void JobSupervisor::RecordEnd(const JobChild& child, const siginfo_t& info) {
   const RankFailure end = FailureOf(child.rank, options_.hosts, info, SecondsSinceStart());
-  if (child.kind == Kind::kRank) {
+  if (launcher().is_direct) {
     ended_.insert(child.rank);
     if (end.exit_code != 0) exit_codes_.emplace(child.rank, end.exit_code);
     limits_.SetEnded(ended_.size(), Clock::now());
   }
   if (end.exit_code == 0) return;
-  if (child.kind == Kind::kSrun && end.signal != 0) has_lost_srun_ = true;
-  AddEnd(child.kind, end, GoesOn() && !result_.told_to_stop, &result_);
+  if (launcher().makes_step && end.signal != 0) has_lost_srun_ = true;
+  AddEnd(launcher(), end, GoesOn() && !result_.told_to_stop, &result_);
   if (end.exit_code != EX_TEMPFAIL) EndChildren();
 }
 
 JobResult JobSupervisor::Result() {
   JobResult result = result_;
   result.end_of_job = end_of_job_.end();
-  if (children_.kind() == Kind::kRank) {
+  if (launcher().is_direct) {
     // The last lines of the rank may have been read only after its end was seen.
     if (result.failure) children_.AddLastLines(&*result.failure);
   } else {
     if (is_abandoned_) result.exit_code = reports_.exit_code_of_gone();
-    AddReports(reports_, children_.kind(), options_.hosts, WouldBeHeard(), &result);
+    AddReports(reports_, launcher(), options_.hosts, WouldBeHeard(), &result);
   }
   if (own_exit_code_) {
     result.cancelled.reset();  // Slurm has not done that by itself then
@@ -209,7 +209,7 @@ JobResult JobSupervisor::Result() {
   const bool has_failed = IsBeforeStart() && result.exit_code != 0 && !result.told_to_stop;
   if (has_failed && result.refusal.empty()) result.refusal = nodes_of_job_.AskAtOnce();
   if (!result.refusal.empty()) result.exit_code = EX_CONFIG;
-  if (children_.kind() == Kind::kSrun) AddSilentNodes(reports_, options_.hosts, &result);
+  if (launcher().makes_step) AddSilentNodes(reports_, options_.hosts, &result);
   for (std::string& note : output_.Notes()) result.notes.push_back(std::move(note));
   return result;
 }

@@ -49,9 +49,6 @@ struct SupervisorOptions {
   std::vector<std::string> hosts;  // of each rank
   std::string report_key;          // of the reports of the shims; "": there are no shims
   Guardian* guardian = nullptr;    // which is told of every child; may be null
-  // What mpirun is sent in place of SIGTERM, SIGINT and SIGHUP: kStopSignalOfMpirun (run_program.h)
-  // where its ranks have shims.
-  int stop_signal_of_mpirun = SIGTERM;
   StepTools step_tools;            // for the step of srun
   NodesOfJobOptions nodes_of_job;  // where Slurm gives them
   // How long ddlrun waits for a step that was killed to be gone.  Most end at once; one with a

@@ -103,7 +103,7 @@ judge() { # CONFIGURATION JOB LAUNCHER WANTED
   status=$(cat "$launch.status" 2> /dev/null || echo "unknown")
   if [ "$status" = 0 ]; then
     found=$(jq -s -r -f "$BATS_TEST_DIRNAME/configurations.jq" --slurpfile plan "$launch.plan" \
-      --arg nodes "$4" --arg spawner "$3" "$launch".rank.* 2>&1 | head -n 5)
+      --arg nodes "$4" --arg launcher "$3" "$launch".rank.* 2>&1 | head -n 5)
     if [ -z "$found" ]; then right=$((right + 1)); else faults+=("$*: $found"); fi
   elif [ -n "$words" ] && grep -qF "$words" "$launch.err" "$2.submit"; then
     refused=$((refused + 1))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # What is wrong with the ranks of one launch, a line for each fault; nothing where all is right.
-#   jq -s -r -f configurations.jq --slurpfile plan FILE --arg nodes WANTED --arg spawner srun|mpirun, on what the ranks printed
+#   jq -s -r -f configurations.jq --slurpfile plan FILE --arg nodes WANTED --arg launcher srun|mpirun, on what the ranks printed
 # plan: what `ddlrun --dry-run=json` printed. nodes: the node of each rank ("0101" by its number, "n3 n1" by name), how many ranks
 # ("4 ranks"), or "" for any plan.
 
@@ -36,7 +36,7 @@ def unless_unset($what; $is; $wanted): if $is == null then empty else unless_equ
       unless_equal("LOCAL_RANK"; .LOCAL_RANK; $beside | index($rank.RANK | tonumber) | tostring),
       unless_equal("LOCAL_WORLD_SIZE"; .LOCAL_WORLD_SIZE; $beside | length | tostring),
       unless_equal("NODE_RANK"; .NODE_RANK; $wanted.node | tostring),
-      unless_equal("DDLRUN_SPAWNER"; .DDLRUN_SPAWNER; $spawner),
+      unless_equal("DDLRUN_LAUNCHER"; .DDLRUN_LAUNCHER; $launcher),
       unless_equal("the number of GPUs in CUDA_VISIBLE_DEVICES"; .CUDA_VISIBLE_DEVICES // "" | split(",") | length | tostring;
                    .DDLRUN_GPUS),
       unless_equal("DDL_HOST_LIST";
@@ -55,6 +55,6 @@ def unless_unset($what; $is; $wanted): if $is == null then empty else unless_equ
       ([["SLURM_PROCID", $rank.RANK], ["SLURM_LOCALID", $rank.LOCAL_RANK], ["SLURM_NODEID", $rank.NODE_RANK],
         ["SLURM_NTASKS", $rank.WORLD_SIZE], ["SLURM_NNODES", $node_count],
         (if $is_uniform then ["SLURM_NTASKS_PER_NODE", $rank.LOCAL_WORLD_SIZE] else empty end)][]
-       | if $rank[.[0]] == null and $spawner == "srun" then "\(.[0]) is not set, where \(.[1]) is right"
+       | if $rank[.[0]] == null and $launcher == "srun" then "\(.[0]) is not set, where \(.[1]) is right"
          else unless_unset(.[0]; $rank[.[0]]; .[1]) end))
    | "rank \($rank.RANK): \(.)")

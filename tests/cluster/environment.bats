@@ -79,7 +79,7 @@ OMPI_COMM_WORLD_LOCAL_SIZE=2'
     echo "$output"
     [ "$status" -eq 0 ]
     [ "$(comm -23 <(sort <<< "$variables") <(sort <<< "$output"))" = "" ]
-    grep -qx "DDLRUN_SPAWNER=$launcher" <<< "$output"
+    grep -qx "DDLRUN_LAUNCHER=$launcher" <<< "$output"
     port=$(sed -n 's/^MASTER_PORT=//p' <<< "$output")
     [ "$port" -gt 0 ]
     grep -qx "DDLRUN_MASTER_PORT=$port" <<< "$output"

@@ -2,6 +2,7 @@
 
 #include "trainer/comm/factory.h"
 
+#include "launcher/protocol/launchers.h"
 #include "trainer/comm/mpi_communicator.h"
 #include "trainer/comm/shared_memory.h"
 #include "trainer/comm/single.h"
@@ -9,6 +10,10 @@
 
 namespace trainer {
 namespace {
+
+using launcher::LauncherTraits;
+using launcher::OpenMpi;
+using launcher::TraitsOf;
 
 void CheckStarter(const CommOptions& options) {
   if (options.size < 1 || options.rank < 0 || options.rank >= options.size) {
@@ -25,7 +30,7 @@ void CheckStarter(const CommOptions& options) {
 }
 
 // By MPI without PMIx every rank would be a world of its own.
-[[noreturn]] void RefuseWithoutPmix(const CommOptions& options) {
+[[noreturn]] void RefuseWithoutMpi(const CommOptions& options) {
   throw Error(
       EX_UNAVAILABLE,
       "srun started the " + std::to_string(options.size) + " ranks with --mpi=" + options.pmi +
@@ -36,8 +41,7 @@ void CheckStarter(const CommOptions& options) {
 
 std::unique_ptr<Communicator> MeetInRunDirectory(const CommOptions& options) {
   if (options.run_dir.empty()) {
-    throw Error(EX_CONFIG,
-                "DDLRUN_RUN_DIR is not set: ranks started by ddlrun's local spawner meet there");
+    throw Error(EX_CONFIG, "DDLRUN_RUN_DIR is not set: ranks started by ddlrun itself meet there");
   }
   if (options.size > kMaxLocalRanks) {
     throw Error(EX_CONFIG, std::to_string(options.size) + " ranks on one machine are more than " +
@@ -51,17 +55,20 @@ std::unique_ptr<Communicator> MeetInRunDirectory(const CommOptions& options) {
 std::unique_ptr<Communicator> MakeCommunicator(const CommOptions& options) {
   CheckStarter(options);
   if (options.size == 1) return MakeSingleCommunicator();
-  if (options.launcher == "srun" && (options.pmi == "none" || options.pmi == "pmi2")) {
-    if (!options.is_one_node || options.run_dir.empty()) RefuseWithoutPmix(options);
-    return MeetInRunDirectory(options);
+  const LauncherTraits& launcher = TraitsOf(options.launcher.c_str());
+  if (*launcher.name == '\0') {
+    throw Error(EX_CONFIG, "WORLD_SIZE says " + std::to_string(options.size) +
+                               " ranks, but DDLRUN_LAUNCHER '" + options.launcher +
+                               "' does not say how they meet; start them with ddlrun -n " +
+                               std::to_string(options.size));
   }
-  if (options.launcher == "mpirun" || options.launcher == "srun")
-    return MakeMpiCommunicator(options);
-  if (options.launcher == "local") return MeetInRunDirectory(options);
-  throw Error(EX_CONFIG, "WORLD_SIZE says " + std::to_string(options.size) +
-                             " ranks, but DDLRUN_SPAWNER '" + options.launcher +
-                             "' does not say how they meet; start them with ddlrun -n " +
-                             std::to_string(options.size));
+  const bool has_mpi =
+      launcher.open_mpi == OpenMpi::kAlways ||
+      (launcher.open_mpi == OpenMpi::kWithPmix && options.pmi != "none" && options.pmi != "pmi2");
+  if (has_mpi) return MakeMpiCommunicator(options);
+  const bool can_share_memory = options.is_one_node && !options.run_dir.empty();
+  if (!launcher.is_direct && !can_share_memory) RefuseWithoutMpi(options);
+  return MeetInRunDirectory(options);
 }
 
 }  // namespace trainer

@@ -16,8 +16,8 @@ namespace trainer {
 struct CommOptions {
   int rank = 0;
   int size = 1;
-  std::string launcher;  // "srun", "mpirun", "local"; "" when started by hand
-  std::string pmi;       // what srun gave the ranks: "pmix", "pmi2", "none"; "" of other spawners
+  std::string launcher;  // its name in launcher/protocol/launchers.h; "" when started by hand
+  std::string pmi;       // what srun gave the ranks: "pmix", "pmi2", "none"; "" of other launchers
   bool is_one_node = false;  // all ranks are on one
   std::string run_dir;       // private to the job (0700)
   int restart_count = 0;
@@ -33,12 +33,12 @@ struct CommOptions {
   SpanRecorder* spans = nullptr;  // of sums of gradients in host memory; may be null
 };
 
-// size 1: no communication.  spawner "mpirun" or "srun": MPI.  "local": shared memory in run_dir,
-// and so for "srun" without PMIx, by which MPI meets, on one node that has a run_dir. Blocks until
-// all ranks have met.  Throws Error: EX_CONFIG when what the starter, MPI and the options say of
-// rank and size does not agree (a job that silently becomes N worlds of one is the worst outcome)
-// or nobody says how the ranks meet; EX_UNAVAILABLE when this build has no MPI, a rank does not
-// appear, or srun gave ranks on several nodes no PMIx.
+// size 1: no communication.  Where the launcher lets Open MPI find the ranks: MPI.  Otherwise
+// shared memory in run_dir, for which all ranks must be on one node that has it.  Blocks until all
+// ranks have met.  Throws Error: EX_CONFIG when what the starter, MPI and the options say of rank
+// and size does not agree (a job that silently becomes N worlds of one is the worst outcome) or
+// nobody says how the ranks meet; EX_UNAVAILABLE when this build has no MPI, a rank does not
+// appear, or ranks on several nodes have no MPI to meet by.
 std::unique_ptr<Communicator> MakeCommunicator(const CommOptions& options);
 
 }  // namespace trainer

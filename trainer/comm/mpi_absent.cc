@@ -11,7 +11,7 @@ std::unique_ptr<Communicator> MakeMpiCommunicator(const CommOptions& options) {
   throw Error(EX_UNAVAILABLE,
               "the ranks were started by " + options.launcher +
                   ", but this program was built without MPI: install libopenmpi-dev and build "
-                  "again, or run on one machine with ddlrun --spawner=local");
+                  "again, or run on one machine with ddlrun --launcher=local");
 }
 
 }  // namespace trainer

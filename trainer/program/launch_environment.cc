@@ -40,11 +40,12 @@ std::string SliceOfGpu(const EnvironmentLookup& get) {
 }
 
 int StartedTasks(const EnvironmentLookup& get) {
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"}) {
+  for (const launcher::LauncherTraits& launcher : launcher::kLaunchers) {
+    const std::string name = launcher.world_size_variable;
     const auto value = get(name);
     if (!value) continue;
     if (const auto number = support::WholeNumber<int>(*value)) return *number;
-    throw Error(EX_CONFIG, std::string(name) + "=" + *value + " is no number of ranks: unset it");
+    throw Error(EX_CONFIG, name + "=" + *value + " is no number of ranks: unset it");
   }
   return 0;
 }

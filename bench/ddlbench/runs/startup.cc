@@ -17,6 +17,7 @@
 #include "bench/ddlbench/speeds/files.h"
 #include "bench/run_log/log_entry.h"
 #include "launcher/cli/quoting.h"
+#include "launcher/protocol/launchers.h"
 #include "support/counted.h"
 #include "support/quoting.h"
 #include "trainer/core/error.h"
@@ -27,8 +28,6 @@ namespace {
 namespace fs = std::filesystem;
 using trainer::Error;
 
-constexpr char kSrun[] = "srun";
-constexpr char kMpirun[] = "mpirun";
 constexpr char kShim[] = "ddlrun-rank";
 constexpr char kProgram[] = "true";
 // Slurm tidies up after a step when srun has ended, which must not be on the next one's bill.
@@ -53,6 +52,13 @@ std::pair<std::string, std::string> CommandLineOf(const std::string& printed) {
   return {printed.substr(start, end - start), printed.substr(end)};
 }
 
+// The launcher whose program is `program`; null where there is none.
+const launcher::LauncherTraits* LauncherWith(const std::string& program) {
+  const auto* const found =
+      std::ranges::find(launcher::kLaunchers, program, &launcher::LauncherTraits::program);
+  return found == std::end(launcher::kLaunchers) || found->is_direct ? nullptr : found;
+}
+
 // "  (and so for the other 3)": 4 commands.
 int CommandsOf(std::string_view rest) {
   constexpr std::string_view kOthers = "(and so for the other ";
@@ -63,11 +69,12 @@ int CommandsOf(std::string_view rest) {
 }
 
 // As many ranks, without the files and variables that ddlrun gives mpirun.
-std::vector<std::string> BareMpirun(const std::vector<std::string>& words) {
+std::vector<std::string> BareMpirun(const launcher::LauncherTraits& launcher,
+                                    const std::vector<std::string>& words) {
   std::vector<std::string> bare = {words.front()};
   constexpr char kAsRoot[] = "--allow-run-as-root";
   if (std::find(words.begin(), words.end(), kAsRoot) != words.end()) bare.emplace_back(kAsRoot);
-  bare.emplace_back("--oversubscribe");
+  if (launcher.is_open_mpi) bare.emplace_back("--oversubscribe");
   const auto count = std::find(words.begin(), words.end(), "-n");
   if (words.end() - count > 1) bare.insert(bare.end(), count, count + 2);
   bare.emplace_back(kProgram);
@@ -115,14 +122,16 @@ BareStart BareStartOf(const std::string& printed) {
     start.commands.assign(static_cast<std::size_t>(CommandsOf(rest)), alone);
     return start;
   }
-  if (first == kMpirun) {
+  const launcher::LauncherTraits* const launcher = LauncherWith(first);
+  if (launcher != nullptr && launcher->has_daemons) {
     start.by = first;
-    start.commands = {{.argv = BareMpirun(words), .output = "", .variables = {}, .cpus = {}}};
+    start.commands = {
+        {.argv = BareMpirun(*launcher, words), .output = "", .variables = {}, .cpus = {}}};
     return start;
   }
   const auto shim = std::find_if(words.begin(), words.end(),
                                  [](const std::string& word) { return NameOfFile(word) == kShim; });
-  if (first != kSrun || shim == words.end() || CommandsOf(rest) != 1) {
+  if (launcher == nullptr || shim == words.end() || CommandsOf(rest) != 1) {
     throw Error(EX_CONFIG,
                 "ranks are started by several '" + first +
                     "' here; ddlbench startup compares with one: take nodes of one kind");
@@ -186,10 +195,11 @@ int RunStartup(const StartupOptions& options, const Programs& programs, std::ost
       << "); " << support::Counted(options.rounds, "round") << "\n\n"
       << std::flush;
   StartupTimes times;
+  const bool is_step = launcher::TraitsOf(found.by.c_str()).makes_step;
   for (int round = 0; round <= options.rounds; ++round) {  // the first warms up
-    if (found.by == kSrun) std::this_thread::sleep_for(kPauseAfterStep);
+    if (is_step) std::this_thread::sleep_for(kPauseAfterStep);
     const double bare_time = timed(bare);
-    if (found.by == kSrun) std::this_thread::sleep_for(kPauseAfterStep);
+    if (is_step) std::this_thread::sleep_for(kPauseAfterStep);
     const double ddlrun_time = timed(ddlrun({}));
     if (const int signal = runner.StopSignal(); signal != 0) return 128 + signal;
     if (round == 0) continue;

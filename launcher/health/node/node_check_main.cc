@@ -29,6 +29,7 @@
 #include "launcher/health/node/rendezvous.h"
 #include "launcher/health/node/system_facts.h"
 #include "launcher/health/node/watchdog.h"
+#include "launcher/protocol/launchers.h"
 #include "support/number.h"
 
 namespace launcher {
@@ -170,7 +171,8 @@ void Run(const std::vector<std::string>& words) {
   // the others meanwhile.
   setenv("UCX_TCP_CONN_NB", "y", 0);
 
-  const bool is_of_mpirun = ValueOr(environment, "DDLRUN_SPAWNER", "") == "mpirun";
+  // A daemon may end before it has passed on what was printed last.
+  const bool has_daemon = TraitsOf(ValueOr(environment, "DDLRUN_LAUNCHER", "").c_str()).has_daemons;
   static Reporter reporter;                     // the watchdog's thread outlives this function
   NameLookup master(arguments.master_address);  // meanwhile the rest is looked at
   const Clock::time_point lookup_end = Clock::now() + kLookupPatience;
@@ -193,7 +195,7 @@ void Run(const std::vector<std::string>& words) {
     facts.exchange.unavailable =
         facts.pmix.empty() ? "ddlrun was built without PMIx" : "the launcher gives no PMIx";
     reporter.Say(facts, true);
-    if (is_of_mpirun) reporter.Repeat();
+    if (has_daemon) reporter.Repeat();
     return;
   }
   ExchangePlan plan;
@@ -202,7 +204,7 @@ void Run(const std::vector<std::string>& words) {
   plan.deadline = deadline;
   plan.link_limit = std::chrono::seconds(arguments.link_limit_seconds);
   ExchangeWithNodes(plan, facts.exchange, [&facts] { reporter.Say(facts, true); });
-  if (is_of_mpirun) reporter.Repeat();
+  if (has_daemon) reporter.Repeat();
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ load common
 
 @test "every rank knows itself" {
   run_ddlrun -n 2 --oversubscribe --launcher=local \
-    sh -c 'echo "$RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $HOROVOD_RANK $DDLRUN_SPAWNER"'
+    sh -c 'echo "$RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $HOROVOD_RANK $DDLRUN_LAUNCHER"'
   [ "$status" -eq 0 ]
   [ "$(sort <<< "$output")" = $'0/2 0/2 0 local\n1/2 1/2 1 local' ]
   [[ $messages == "+ "*"/libexec/ddlrun/ddlrun-rank --rank 0 -- sh -c "* ]]

@@ -10,7 +10,7 @@ load common
 @test "every rank knows itself, and mpirun agrees" {
   require_mpirun
   run_ddlrun -n 2 --oversubscribe --launcher=mpirun \
-    sh -c 'echo "$RANK/$WORLD_SIZE $OMPI_COMM_WORLD_RANK/$OMPI_COMM_WORLD_SIZE $DDLRUN_SPAWNER $DDL_HOST_PORT"'
+    sh -c 'echo "$RANK/$WORLD_SIZE $OMPI_COMM_WORLD_RANK/$OMPI_COMM_WORLD_SIZE $DDLRUN_LAUNCHER $DDL_HOST_PORT"'
   [ "$status" -eq 0 ]
   [ "$(sort <<< "$output")" = $'0/2 0/2 mpirun 2200\n1/2 1/2 mpirun 2200' ]
   [[ $messages == *"+ "*"/mpirun "*"--hostfile "*"--map-by slot --bind-to none -n 2 "*"-x DDL_HOST_PORT=2200 "* ]]
@@ -26,13 +26,13 @@ load common
 
 @test "auto takes mpirun for more than one rank and says so" {
   require_mpirun
-  run_ddlrun -n 2 --oversubscribe sh -c 'echo "$DDLRUN_SPAWNER"'
+  run_ddlrun -n 2 --oversubscribe sh -c 'echo "$DDLRUN_LAUNCHER"'
   [ "$output" = $'mpirun\nmpirun' ]
   [[ $messages == *"with the mpirun launcher: it is installed"* ]]
 }
 
 @test "without mpirun auto takes local" {
-  search_path=/nonexistent run_ddlrun -n 2 --oversubscribe /bin/sh -c 'echo "$DDLRUN_SPAWNER"'
+  search_path=/nonexistent run_ddlrun -n 2 --oversubscribe /bin/sh -c 'echo "$DDLRUN_LAUNCHER"'
   [ "$output" = $'local\nlocal' ]
   [[ $messages == *"with the local launcher: mpirun is not in PATH"* ]]
 }
@@ -121,7 +121,7 @@ foreign_mpirun() { # TEXT
   search_path="$PWD:$PATH" run_ddlrun -n 2 --oversubscribe --launcher=mpirun true
   [ "$status" -eq 69 ]
   [ "$messages" = "ddlrun: [ERROR DDL-20-69] $refusal: load Open MPI ('module load openmpi'), or name its mpirun in the site file (mpirun: PATH); --launcher=srun inside Slurm and --launcher=local on one machine do without" ]
-  search_path="$PWD:$PATH" run_ddlrun -n 2 --oversubscribe sh -c 'echo "$DDLRUN_SPAWNER"'
+  search_path="$PWD:$PATH" run_ddlrun -n 2 --oversubscribe sh -c 'echo "$DDLRUN_LAUNCHER"'
   [ "$output" = $'local\nlocal' ]
   [[ $messages == "ddlrun: starting 2 ranks with the local launcher: $refusal"* ]]
   search_path="$PWD:$PATH" run_ddlrun -H elsewhere1,elsewhere2 true

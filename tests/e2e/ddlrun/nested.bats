@@ -71,7 +71,7 @@ END
 
 @test "a job that was submitted from within a rank of another one meets on its own nodes" {
   printf 'n1 slots=1\nn2 slots=1\n' > hosts
-  left=(RANK=0 WORLD_SIZE=8 DDLRUN_SPAWNER=srun MASTER_ADDR=node9 DDLRUN_MASTER_ADDR=node9 MASTER_PORT=61234 DDLRUN_MASTER_PORT=61234)
+  left=(RANK=0 WORLD_SIZE=8 DDLRUN_LAUNCHER=srun MASTER_ADDR=node9 DDLRUN_MASTER_ADDR=node9 MASTER_PORT=61234 DDLRUN_MASTER_PORT=61234)
   run env "${left[@]}" "$ddlrun" --hostfile hosts --launcher=mpirun --dry-run true
   echo "$output"
   [[ $output != *node9* && $output != *61234* ]]

@@ -54,7 +54,7 @@ ends_within() {
   local launcher
   for launcher in local mpirun; do
     [ "$launcher" = local ] || command -v mpirun > /dev/null || continue
-    start $launcher 'trap "sleep 5; echo > written.$DDLRUN_SPAWNER; exit 75" TERM; echo $$ > pid; while :; do sleep 0.1; done'
+    start $launcher 'trap "sleep 5; echo > written.$DDLRUN_LAUNCHER; exit 75" TERM; echo $$ > pid; while :; do sleep 0.1; done'
     kill -STOP "$(cat pid)"
     wait_for 5 is_stopped
     kill -TERM "$ddlrun_pid"

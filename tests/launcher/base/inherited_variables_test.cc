@@ -30,7 +30,7 @@ TEST(InheritedVariables, AreThoseOfTheComponentsOfAnotherJob) {
   EXPECT_EQ(WithoutInheritedComponents({}), Environment());
 }
 
-const Environment kOfARank = {{"DDLRUN_SPAWNER", "local"},
+const Environment kOfARank = {{"DDLRUN_LAUNCHER", "local"},
                               {"RANK", "1"},
                               {"MASTER_ADDR", "n1"},
                               {"DDLRUN_MASTER_ADDR", "n1"},
@@ -46,7 +46,7 @@ const Environment kOfARank = {{"DDLRUN_SPAWNER", "local"},
 
 TEST(InheritedVariables, OfAnEnclosingLaunchAreNobodysWish) {
   EXPECT_EQ(WithoutEnclosingLaunch(kOfARank),
-            (Environment{{"DDLRUN_SPAWNER", "local"}, {"RANK", "1"}, {"MINE", "x"}}));
+            (Environment{{"DDLRUN_LAUNCHER", "local"}, {"RANK", "1"}, {"MINE", "x"}}));
 }
 
 TEST(InheritedVariables, StayWhereARankHasSetThemAnew) {

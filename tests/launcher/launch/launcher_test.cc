@@ -20,7 +20,7 @@ using ::testing::Not;
 std::string MpirunLine(const LaunchRequest& job) {
   const std::vector<ChildCommand> commands = MakeMpirunCommands(job);
   EXPECT_EQ(commands.size(), 1U);
-  EXPECT_EQ(commands[0].kind, ChildCommand::Kind::kMpirun);
+  EXPECT_EQ(commands[0].launcher, &TraitsOf("mpirun"));
   return support::QuoteCommand(commands[0].argv);
 }
 

@@ -20,7 +20,7 @@ std::string SrunLine(LaunchRequest job) {
   job.srun = "/usr/bin/srun";
   const std::vector<ChildCommand> commands = MakeSrunCommands(job);
   EXPECT_EQ(commands.size(), 1U);
-  EXPECT_EQ(commands[0].kind, ChildCommand::Kind::kSrun);
+  EXPECT_EQ(commands[0].launcher, &TraitsOf("srun"));
   return support::QuoteCommand(commands[0].argv);
 }
 

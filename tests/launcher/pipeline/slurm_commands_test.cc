@@ -111,7 +111,7 @@ std::string CommandOf(const Golden& golden) {
   const Environment environment = ReadBatchEnvironment(golden.environment);
   const Allocation allocation = ReadSlurmAllocation(environment).value();
   const NodeTopology none;
-  Job job;
+  LaunchRequest job;
   job.plan = MakePlan(allocation, {none}, {});
   LauncherTools means;
   means.in_slurm = true;

@@ -60,7 +60,7 @@ Variables VariablesOfExample() {
           {"DDLRUN_HOST", "gpu002"},
           {"DDLRUN_NODE_RANK", "1"},
           {"DDLRUN_NODE_COUNT", "2"},
-          {"DDLRUN_SPAWNER", "srun"},
+          {"DDLRUN_LAUNCHER", "srun"},
           {"DDLRUN_PMI", "pmix"},
           {"DDLRUN_RUN_DIR", "/scratch/run 1"},
           {"DDLRUN_RESTART_COUNT", "3"},
@@ -163,7 +163,7 @@ TEST(RankEnvironment, BelievesTheProcessManagerThatStartedIt) {
   EXPECT_THAT(Refusal(variables), HasSubstr("PMIX_RANK=6 contradicts RANK=5"));
 
   variables = VariablesOfExample();
-  variables["DDLRUN_SPAWNER"] = "mpirun";  // its daemons are tasks of a step with other numbers
+  variables["DDLRUN_LAUNCHER"] = "mpirun";  // its daemons are tasks of a step with other numbers
   variables["SLURM_STEP_ID"] = "0";
   variables["SLURM_PROCID"] = "1";
   variables["OMPI_COMM_WORLD_RANK"] = "5";
@@ -171,7 +171,7 @@ TEST(RankEnvironment, BelievesTheProcessManagerThatStartedIt) {
   variables["OMPI_COMM_WORLD_RANK"] = "3";
   EXPECT_THAT(Refusal(variables), HasSubstr("OMPI_COMM_WORLD_RANK=3 contradicts RANK=5"));
 
-  variables["DDLRUN_SPAWNER"] = "local";
+  variables["DDLRUN_LAUNCHER"] = "local";
   EXPECT_EQ(Read(variables).rank, 5);
 }
 

@@ -32,7 +32,8 @@ RankJob TwoByTwo() {
 
 std::string MessageOf(const Environment& environment) {
   try {
-    FindOwnPlan(TwoByTwo(), ReadIdentity(environment, "mpirun", "", {}), environment, "login");
+    FindOwnPlan(TwoByTwo(), ReadIdentity(environment, TraitsOf("mpirun"), "", {}), environment,
+                "login");
   } catch (const LaunchError& error) {
     EXPECT_EQ(error.exit_code(), EX_CONFIG);
     return error.what();
@@ -45,7 +46,7 @@ TEST(Identity, OpenMpiRankFindsItsPlan) {
                                           {"OMPI_COMM_WORLD_SIZE", "4"},
                                           {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
                                           {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}},
-                                         "mpirun", "", {});
+                                         TraitsOf("mpirun"), "", {});
   const RankJob job = TwoByTwo();
   EXPECT_EQ(FindOwnPlan(job, identity, {}, "").rank, 3);
   EXPECT_EQ(FindOwnPlan(job, identity, {}, "").node, 1);
@@ -54,7 +55,7 @@ TEST(Identity, OpenMpiRankFindsItsPlan) {
 TEST(Identity, PmixRankAloneIsEnough) { EXPECT_EQ(MessageOf({{"PMIX_RANK", "2"}}), "accepted"); }
 
 TEST(Identity, TheLocalSpawnersArgumentGoesFirst) {
-  EXPECT_EQ(ReadIdentity({{"PMIX_RANK", "2"}}, "local", "", 1).rank, 1);
+  EXPECT_EQ(ReadIdentity({{"PMIX_RANK", "2"}}, TraitsOf("local"), "", 1).rank, 1);
 }
 
 TEST(Identity, RefusesAWorldOfOneWhereMoreWerePlanned) {
@@ -118,7 +119,8 @@ TEST(Identity, RefusesARankThatIsNoNumber) {
 
 std::string MessageOfSrun(const Environment& environment, const std::string& pmi) {
   try {
-    FindOwnPlan(TwoByTwo(), ReadIdentity(environment, "srun", pmi, {}), environment, "login");
+    FindOwnPlan(TwoByTwo(), ReadIdentity(environment, TraitsOf("srun"), pmi, {}), environment,
+                "login");
   } catch (const LaunchError& error) {
     EXPECT_EQ(error.exit_code(), EX_CONFIG);
     return error.what();
@@ -136,7 +138,7 @@ TEST(Identity, ThePmiOfSrunMustSayTheSameRank) {
               HasSubstr("without pmi2 (no PMI_RANK)"));
   EXPECT_THAT(MessageOfSrun({{"SLURM_PROCID", "2"}, {"PMI_RANK", "1"}}, "pmi2"),
               HasSubstr("SLURM_PROCID=2 contradicts PMI_RANK=1"));
-  EXPECT_THAT(MessageOfSrun({}, "none"), HasSubstr("SLURM_PROCID is not set"));
+  EXPECT_THAT(MessageOfSrun({}, "none"), HasSubstr("nothing says which rank this is (no SLURM_PROCID)"));
   EXPECT_THAT(MessageOfSrun({{"SLURM_PROCID", "2"}, {"SLURM_STEP_NUM_TASKS", "1"}}, "none"),
               HasSubstr("gives it a world of 1, the plan says 4"));
 }
@@ -151,7 +153,7 @@ TEST(Identity, ANumberInNoKnownFormSaysNothing) {
                                          {"PMIX_RANK", "2"},
                                          {"SLURM_STEP_NUM_TASKS", "4+"},
                                          {"SLURM_LOCALID", "-1"}},
-                                        "srun", "pmix", {});
+                                        TraitsOf("srun"), "pmix", {});
   EXPECT_EQ(of_srun.rank, 2);
   EXPECT_FALSE(of_srun.world_size);
   EXPECT_FALSE(of_srun.local_rank);

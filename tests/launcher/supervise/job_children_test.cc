@@ -18,13 +18,12 @@ namespace launcher {
 namespace {
 
 using ::testing::ElementsAre;
-using Kind = ChildCommand::Kind;
 
 class JobChildrenTest : public SupervisorTest {
  protected:
-  ChildCommand Launcher(Kind kind, const std::string& script) const {
+  ChildCommand Launcher(const std::string& launcher, const std::string& script) const {
     ChildCommand command;
-    command.kind = kind;
+    command.launcher = &TraitsOf(launcher.c_str());
     command.argv = {"/bin/sh", "-c", "cd '" + directory_ + "'; " + script};
     command.environment = {"PATH=/usr/bin:/bin"};
     return command;
@@ -44,7 +43,7 @@ TEST_F(JobChildrenTest, PassesALineOnThatCouldNotBeRead) {
   {
     JobOutput output(std::chrono::seconds(1));
     JobChildren children(options_);
-    children.Start(Launcher(Kind::kSrun, "echo one >&2; echo two >&2"), mask_, &output,
+    children.Start(Launcher("srun", "echo one >&2; echo two >&2"), mask_, &output,
                    [&](std::string_view line) -> std::optional<std::string> {
                      read.emplace_back(line);
                      if (line == "one") throw std::out_of_range("one");
@@ -65,7 +64,7 @@ TEST_F(JobChildrenTest, KeepsTheEndOfALineThatIsReplaced) {
   {
     JobOutput output(std::chrono::seconds(1));
     JobChildren children(options_);
-    children.Start(Launcher(Kind::kMpirun, "printf 'a\\rb\\nc' >&2"), mask_, &output,
+    children.Start(Launcher("mpirun", "printf 'a\\rb\\nc' >&2"), mask_, &output,
                    [&](std::string_view line) { return "<" + std::string(line) + ">\n"; });
     while (!children.AllEnded()) children.Reap({}, [](const JobChild&, const siginfo_t&) {});
     output.ExpectLast();
@@ -77,13 +76,13 @@ TEST_F(JobChildrenTest, KeepsTheEndOfALineThatIsReplaced) {
 
 // srun and mpirun leave their ranks alive when they are killed.
 TEST_F(JobChildrenTest, GivesSrunAndMpirunTimeToEndTheirRanksAfterAnException) {
-  for (const Kind kind : {Kind::kSrun, Kind::kMpirun}) {
+  for (const char* const launcher : {"srun", "mpirun"}) {
     std::filesystem::remove(directory_ + "/ready");
     std::filesystem::remove(directory_ + "/ended");
     try {
       JobOutput output(std::chrono::seconds(1));
       JobChildren children(options_);
-      children.Start(Launcher(kind,
+      children.Start(Launcher(launcher,
                               "trap 'sleep 0.1; echo yes > ended; exit 0' TERM; echo yes > ready; "
                               "while :; do sleep 0.01; done"),
                      mask_, &output, [](std::string_view) { return std::nullopt; });

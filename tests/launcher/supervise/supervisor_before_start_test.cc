@@ -17,7 +17,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using Kind = ChildCommand::Kind;
 
 class SupervisorBeforeStartTest : public SupervisorTest {
  protected:
@@ -25,12 +24,11 @@ class SupervisorBeforeStartTest : public SupervisorTest {
     std::signal(SIGINT, SIG_DFL);  // a shell that started this in the background ignores it
     options_.report_key = "key";
     options_.hosts = {"n1", "n2"};
-    options_.stop_signal_of_mpirun = SIGALRM;
   }
 
-  JobResult RunLauncher(Kind kind, const std::string& script) const {
+  JobResult RunLauncher(const std::string& launcher, const std::string& script) const {
     ChildCommand command;
-    command.kind = kind;
+    command.launcher = &TraitsOf(launcher.c_str());
     command.argv = {"/bin/sh", "-c", "cd '" + directory_ + "'; " + script};
     command.environment = {"PATH=/usr/bin:/bin"};
     command.may_hide_reports = may_hide_reports_;
@@ -40,11 +38,11 @@ class SupervisorBeforeStartTest : public SupervisorTest {
 
   // An srun or mpirun that ends with one code at SIGTERM and another one at SIGALRM is told to
   // stop.
-  JobResult Stop(Kind kind, const std::string& signal, const std::string& says,
+  JobResult Stop(const std::string& launcher, const std::string& signal, const std::string& says,
                  const std::string& at_term, const std::string& at_alarm) const {
-    return RunLauncher(kind, "trap 'exit " + at_term + "' TERM; trap 'exit " + at_alarm +
-                                 "' ALRM; " + says + "echo > ready; " + SignalWhenReady(signal) +
-                                 "while :; do sleep 0.05; done");
+    return RunLauncher(launcher, "trap 'exit " + at_term + "' TERM; trap 'exit " + at_alarm +
+                                     "' ALRM; " + says + "echo > ready; " +
+                                     SignalWhenReady(signal) + "while :; do sleep 0.05; done");
   }
 
   SupervisorOptions options_;
@@ -52,26 +50,26 @@ class SupervisorBeforeStartTest : public SupervisorTest {
 };
 
 TEST_F(SupervisorBeforeStartTest, AnOrderToStopIsTheExitCodeWhateverSrunOrMpirunSays) {
-  for (const Kind kind : {Kind::kSrun, Kind::kMpirun}) {
-    const JobResult result = Stop(kind, "TERM", "", "1", "0");
+  for (const char* const launcher : {"srun", "mpirun"}) {
+    const JobResult result = Stop(launcher, "TERM", "", "1", "0");
     EXPECT_EQ(result.exit_code, 128 + SIGTERM);
     EXPECT_EQ(result.stop_signal, SIGTERM);
-    EXPECT_EQ(Stop(kind, "TERM", "", "0", "0").exit_code, 128 + SIGTERM);
-    EXPECT_EQ(Stop(kind, "INT", "", "1", "0").exit_code, 128 + SIGINT);
-    EXPECT_EQ(Stop(kind, "HUP", "", "1", "0").exit_code, 128 + SIGHUP);
+    EXPECT_EQ(Stop(launcher, "TERM", "", "0", "0").exit_code, 128 + SIGTERM);
+    EXPECT_EQ(Stop(launcher, "INT", "", "1", "0").exit_code, 128 + SIGINT);
+    EXPECT_EQ(Stop(launcher, "HUP", "", "1", "0").exit_code, 128 + SIGHUP);
   }
 }
 
 TEST_F(SupervisorBeforeStartTest, AnSrunOrMpirunThatDiesIsOneThatCouldNotStart) {
-  for (const Kind kind : {Kind::kSrun, Kind::kMpirun}) {
-    const JobResult result = RunLauncher(kind, "kill -SEGV $$");
+  for (const char* const launcher : {"srun", "mpirun"}) {
+    const JobResult result = RunLauncher(launcher, "kill -SEGV $$");
     EXPECT_EQ(result.exit_code, EX_UNAVAILABLE);
     EXPECT_TRUE(result.is_before_start);
     const std::string starts = "echo 'ddlrun-rank[key]: rank 1 has started' >&2; ";
-    EXPECT_EQ(RunLauncher(kind, starts + "kill -SEGV $$").exit_code, 139);
+    EXPECT_EQ(RunLauncher(launcher, starts + "kill -SEGV $$").exit_code, 139);
   }
   may_hide_reports_ = true;  // ranks may have run
-  const JobResult hidden = RunLauncher(Kind::kMpirun, "kill -SEGV $$");
+  const JobResult hidden = RunLauncher("mpirun", "kill -SEGV $$");
   EXPECT_EQ(hidden.exit_code, 139);
   EXPECT_FALSE(hidden.is_before_start);
 }
@@ -83,24 +81,24 @@ TEST_F(SupervisorBeforeStartTest, AStartOnNodesThatTheJobNoLongerHasIsRefused) {
   options_.nodes_of_job.first_query_after = std::chrono::milliseconds(100);
   const std::string waits = "trap 'exit 1' TERM; while :; do sleep 0.05; done";
   const std::string starts = "echo 'ddlrun-rank[key]: rank 1 has started' >&2; ";
-  for (const Kind kind : {Kind::kSrun, Kind::kMpirun}) {
+  for (const char* const launcher : {"srun", "mpirun"}) {
     for (const std::string& script : {waits, std::string("exit 1"), std::string("kill -SEGV $$")}) {
-      const JobResult result = RunLauncher(kind, script);
+      const JobResult result = RunLauncher(launcher, script);
       EXPECT_EQ(result.refusal, "n2 is gone\n") << script;
       EXPECT_EQ(result.exit_code, EX_CONFIG) << script;
     }
     // Ranks that run have their nodes; and a start that was told to stop is asked nothing.
-    const JobResult started = RunLauncher(kind, starts + "sleep 0.3; exit 1");
+    const JobResult started = RunLauncher(launcher, starts + "sleep 0.3; exit 1");
     EXPECT_EQ(started.refusal, "");
     EXPECT_EQ(started.exit_code, EX_UNAVAILABLE);
     options_.nodes_of_job.first_query_after = std::chrono::seconds(60);
-    const JobResult stopped = Stop(kind, "TERM", "", "1", "0");
+    const JobResult stopped = Stop(launcher, "TERM", "", "1", "0");
     EXPECT_EQ(stopped.refusal, "");
     EXPECT_EQ(stopped.exit_code, 128 + SIGTERM);
     options_.nodes_of_job.first_query_after = std::chrono::milliseconds(100);
     // With the nodes all there srun is waited for.
     options_.nodes_of_job.refusal = [](const std::string&) { return ""; };
-    EXPECT_EQ(RunLauncher(kind, "sleep 0.5").exit_code, 0);
+    EXPECT_EQ(RunLauncher(launcher, "sleep 0.5").exit_code, 0);
     options_.nodes_of_job.refusal = [](const std::string& text) { return text; };
   }
 }
@@ -108,11 +106,11 @@ TEST_F(SupervisorBeforeStartTest, AStartOnNodesThatTheJobNoLongerHasIsRefused) {
 TEST_F(SupervisorBeforeStartTest, AnEndOfSrunOrMpirunByItselfIsOfNoRank) {
   const std::string starts = "echo 'ddlrun-rank[key]: rank 1 has started' >&2; ";
   const std::string ends = "echo 'ddlrun-rank[key]: rank 1 has ended' >&2; ";
-  for (const Kind kind : {Kind::kSrun, Kind::kMpirun}) {
+  for (const char* const launcher : {"srun", "mpirun"}) {
     for (const std::string code : {"1", "131", "132", "213"}) {
       for (const std::string& before : {std::string(), starts, starts + ends}) {
         const JobResult result =
-            RunLauncher(kind, before + "echo ---- >&2; echo refused >&2; exit " + code);
+            RunLauncher(launcher, before + "echo ---- >&2; echo refused >&2; exit " + code);
         EXPECT_EQ(result.exit_code, EX_UNAVAILABLE) << before << code;
         EXPECT_TRUE(result.launcher_has_given_up);
         EXPECT_TRUE(result.launcher_end.ends_with(" ended by itself, with exit code " + code));
@@ -124,19 +122,19 @@ TEST_F(SupervisorBeforeStartTest, AnEndOfSrunOrMpirunByItselfIsOfNoRank) {
     // A rank that has failed, and one whose shim has refused it, have their own verdict.
     const std::string failed =
         "echo 'ddlrun-rank[key]: rank 1 on n2 (pid 7) ended with exit code 3 at x' >&2; ";
-    EXPECT_EQ(RunLauncher(kind, starts + failed + "exit 1").exit_code, 3);
+    EXPECT_EQ(RunLauncher(launcher, starts + failed + "exit 1").exit_code, 3);
     const std::string refused = "echo 'ddlrun-rank: [ERROR DDL-20-78] rank 1 on n2: x' >&2; ";
-    EXPECT_EQ(RunLauncher(kind, refused + "exit 78").exit_code, 78);
+    EXPECT_EQ(RunLauncher(launcher, refused + "exit 78").exit_code, 78);
   }
   const JobResult noticed = RunLauncher(
-      Kind::kMpirun, starts +
-                         "echo 'mpirun noticed that process rank 1 with PID 7 on node n2 exited on "
-                         "signal 9 (Killed).' >&2; exit 137");
+      "mpirun", starts +
+                    "echo 'mpirun noticed that process rank 1 with PID 7 on node n2 exited on "
+                    "signal 9 (Killed).' >&2; exit 137");
   EXPECT_EQ(noticed.exit_code, 137);
   ASSERT_TRUE(noticed.failure);
   EXPECT_EQ(noticed.failure->host, "n2");
   may_hide_reports_ = true;  // of an mpirun through which nothing is heard it may be a rank's
-  EXPECT_EQ(RunLauncher(Kind::kMpirun, "exit 3").exit_code, 3);
+  EXPECT_EQ(RunLauncher("mpirun", "exit 3").exit_code, 3);
 }
 
 TEST_F(SupervisorBeforeStartTest, AnMpirunThatEndsWithZeroHasToHaveToldOfTheEndOfEveryRank) {
@@ -144,41 +142,40 @@ TEST_F(SupervisorBeforeStartTest, AnMpirunThatEndsWithZeroHasToHaveToldOfTheEndO
       "for rank in 0 1; do echo \"ddlrun-rank[key]: rank $rank has started\" >&2; done; ";
   const std::string first = "echo 'ddlrun-rank[key]: rank 0 has ended' >&2; ";
   const std::string second = "echo 'ddlrun-rank[key]: rank 1 has ended' >&2; ";
-  const JobResult result = RunLauncher(Kind::kMpirun, starts + first);
+  const JobResult result = RunLauncher("mpirun", starts + first);
   EXPECT_EQ(result.exit_code, EX_UNAVAILABLE);
   EXPECT_THAT(result.unheard, ElementsAre("rank 1 on n2"));
-  EXPECT_EQ(RunLauncher(Kind::kMpirun, first).exit_code, EX_UNAVAILABLE);
-  EXPECT_THAT(RunLauncher(Kind::kMpirun, starts).unheard,
-              ElementsAre("rank 0 on n1", "rank 1 on n2"));
-  EXPECT_EQ(RunLauncher(Kind::kMpirun, starts + first + second).exit_code, EX_OK);
-  EXPECT_EQ(RunLauncher(Kind::kMpirun, "true").exit_code, EX_OK);  // mpirun --version
-  EXPECT_EQ(RunLauncher(Kind::kSrun, starts + first).exit_code, EX_OK);
+  EXPECT_EQ(RunLauncher("mpirun", first).exit_code, EX_UNAVAILABLE);
+  EXPECT_THAT(RunLauncher("mpirun", starts).unheard, ElementsAre("rank 0 on n1", "rank 1 on n2"));
+  EXPECT_EQ(RunLauncher("mpirun", starts + first + second).exit_code, EX_OK);
+  EXPECT_EQ(RunLauncher("mpirun", "true").exit_code, EX_OK);  // mpirun --version
+  EXPECT_EQ(RunLauncher("srun", starts + first).exit_code, EX_OK);
   may_hide_reports_ = true;
-  EXPECT_EQ(RunLauncher(Kind::kMpirun, starts + first).exit_code, EX_OK);
+  EXPECT_EQ(RunLauncher("mpirun", starts + first).exit_code, EX_OK);
 }
 
 TEST_F(SupervisorBeforeStartTest, OnceARankHasStartedTheRanksGetTheOrderAndTheirCodeCounts) {
   const std::string starts = "echo 'ddlrun-rank[key]: rank 1 has started' >&2; sleep 0.5; ";
-  EXPECT_EQ(Stop(Kind::kMpirun, "TERM", starts, "1", "75").exit_code, EX_TEMPFAIL);
-  EXPECT_EQ(Stop(Kind::kMpirun, "TERM", starts, "1", "0").exit_code, EX_OK);
-  EXPECT_EQ(Stop(Kind::kSrun, "TERM", starts, "75", "1").exit_code, EX_TEMPFAIL);
+  EXPECT_EQ(Stop("mpirun", "TERM", starts, "1", "75").exit_code, EX_TEMPFAIL);
+  EXPECT_EQ(Stop("mpirun", "TERM", starts, "1", "0").exit_code, EX_OK);
+  EXPECT_EQ(Stop("srun", "TERM", starts, "75", "1").exit_code, EX_TEMPFAIL);
 }
 
 TEST_F(SupervisorBeforeStartTest, RanksThatMayRunUnheardGetTheOrderAndTheirCodeCounts) {
   may_hide_reports_ = true;
-  EXPECT_EQ(Stop(Kind::kMpirun, "TERM", "", "1", "75").exit_code, EX_TEMPFAIL);
+  EXPECT_EQ(Stop("mpirun", "TERM", "", "1", "75").exit_code, EX_TEMPFAIL);
   may_hide_reports_ = false;
   options_.report_key = "";  // without shims nothing is ever heard
-  EXPECT_EQ(Stop(Kind::kMpirun, "TERM", "", "1", "75").exit_code, EX_TEMPFAIL);
+  EXPECT_EQ(Stop("mpirun", "TERM", "", "75", "1").exit_code, EX_TEMPFAIL);
 }
 
 TEST_F(SupervisorBeforeStartTest, AnMpirunThatHasStartedNoProcessAtAllHasTheLimitOfAStart) {
   options_.start_limit = std::chrono::milliseconds(1000);
-  const JobResult result = RunLauncher(Kind::kMpirun, "exec sleep 600");
+  const JobResult result = RunLauncher("mpirun", "exec sleep 600");
   EXPECT_EQ(result.exit_code, EX_UNAVAILABLE);
   EXPECT_THAT(result.not_started, ElementsAre("n1", "n2"));
   // A process of it may be a rank of which nothing is heard.
-  EXPECT_THAT(RunLauncher(Kind::kMpirun, "sleep 1.6; exit 5").not_started, IsEmpty());
+  EXPECT_THAT(RunLauncher("mpirun", "sleep 1.6; exit 5").not_started, IsEmpty());
 }
 
 }  // namespace

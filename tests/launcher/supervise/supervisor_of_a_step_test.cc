@@ -44,18 +44,16 @@ class SupervisorOfAStepTest : public SupervisorTest {
     return {"/bin/sh", "-c", "cd '" + directory_ + "'; " + script};
   }
 
-  JobResult RunLauncher(ChildCommand::Kind kind, const std::string& script) const {
+  JobResult RunLauncher(const std::string& launcher, const std::string& script) const {
     ChildCommand command;
-    command.kind = kind;
+    command.launcher = &TraitsOf(launcher.c_str());
     command.argv = Shell(script);
     command.environment = {"PATH=/usr/bin:/bin"};
     SignalRelay signals;
     return Supervise({command}, options_, signals);
   }
 
-  JobResult RunSrun(const std::string& script) const {
-    return RunLauncher(ChildCommand::Kind::kSrun, script);
-  }
+  JobResult RunSrun(const std::string& script) const { return RunLauncher("srun", script); }
 
   static constexpr char kHangs[] =
       "echo 'ddlrun-rank[key]: step 12.3' >&2; echo 'srun: error: n2: task 1: Killed' >&2; "
@@ -127,7 +125,7 @@ TEST_F(SupervisorOfAStepTest, TellsTheRanksOfMpirunAndThatAllAreGone) {
   options_.hosts = {"n1", "n2"};
   options_.grace_of_launcher = kLong;
   const JobResult result = RunLauncher(
-      ChildCommand::Kind::kMpirun,
+      "mpirun",
       "trap 'echo >> told; echo \"ddlrun-rank[key]: rank 1 is gone, 143\" >&2' URG; " +
           std::string(kRankRuns) +
           "echo 'ddlrun-rank[key]: rank 0 on n1 (pid 7) ended with exit code 3' >&2; "
@@ -153,13 +151,13 @@ TEST_F(SupervisorOfAStepTest, DoesNotWaitForALauncherWhoseRanksAreAllGone) {
       "on n1 (pid 7) ended with exit code 3' >&2; "
       "echo 'ddlrun-rank[key]: rank 0 is gone, 3";
   for (const auto& [ends, code] : {std::pair(std::string("has ended"), 0), std::pair(fails, 3)}) {
-    for (const auto kind : {ChildCommand::Kind::kSrun, ChildCommand::Kind::kMpirun}) {
+    for (const char* const launcher : {"srun", "mpirun"}) {
       std::filesystem::remove(directory_ + "/signals");
       const JobResult result =
-          RunLauncher(kind, std::string(kRankRuns) +
-                                "echo 'ddlrun-rank[key]: rank 1 has ended' >&2; "
-                                "echo 'ddlrun-rank[key]: rank 0 " +
-                                ends + "' >&2; exec sleep 600");
+          RunLauncher(launcher, std::string(kRankRuns) +
+                                    "echo 'ddlrun-rank[key]: rank 1 has ended' >&2; "
+                                    "echo 'ddlrun-rank[key]: rank 0 " +
+                                    ends + "' >&2; exec sleep 600");
       EXPECT_EQ(result.exit_code, code);
       EXPECT_EQ(result.launcher_end, "");
       ASSERT_THAT(result.notes, SizeIs(1));
@@ -174,7 +172,7 @@ TEST_F(SupervisorOfAStepTest, DoesNotWaitForALauncherWhoseRanksAreAllGone) {
 
 TEST_F(SupervisorOfAStepTest, EndsAnMpirunThatDoesNotEndAfterARankHasFailed) {
   const JobResult result =
-      RunLauncher(ChildCommand::Kind::kMpirun,
+      RunLauncher("mpirun",
                   "trap 'echo > told; exit 1' TERM; "
                   "echo 'ddlrun-rank[key]: rank 1 on n2 (pid 7) ended with exit code 3' >&2; "
                   "while :; do sleep 0.05; done");
@@ -244,9 +242,9 @@ TEST_F(SupervisorOfAStepTest, EndsAStartThatHangsAndNamesTheNodes) {
 TEST_F(SupervisorOfAStepTest, HasNoLimitOnceAllHaveStarted) {
   options_.start_limit = kStartLimit;
   options_.hosts = {"n1", "n2"};
-  for (const auto kind : {ChildCommand::Kind::kSrun, ChildCommand::Kind::kMpirun}) {
+  for (const char* const launcher : {"srun", "mpirun"}) {
     const JobResult result =
-        RunLauncher(kind,
+        RunLauncher(launcher,
                     "echo 'ddlrun-rank[key]: rank 1 has started' >&2; "
                     "echo 'ddlrun-rank[key]: rank 0 has started' >&2; sleep 1.6; exit 69");
     EXPECT_EQ(result.exit_code, 69);
@@ -258,13 +256,13 @@ TEST_F(SupervisorOfAStepTest, HasNoLimitOnceAllHaveStarted) {
 TEST_F(SupervisorOfAStepTest, HasNoLimitForAnMpirunThroughWhichNoShimIsHeard) {
   options_.start_limit = kStartLimit;
   options_.hosts = {"n1", "n2"};
-  const JobResult result = RunLauncher(ChildCommand::Kind::kMpirun, "sleep 1.6; exit 5");
+  const JobResult result = RunLauncher("mpirun", "sleep 1.6; exit 5");
   EXPECT_EQ(result.exit_code, EX_UNAVAILABLE);
   EXPECT_THAT(result.not_started, IsEmpty());
-  EXPECT_THAT(RunLauncher(ChildCommand::Kind::kMpirun,
-                          "echo 'ddlrun-rank[key]: rank 1 has started' >&2; exec sleep 600")
-                  .not_started,
-              ElementsAre("n1"));
+  EXPECT_THAT(
+      RunLauncher("mpirun", "echo 'ddlrun-rank[key]: rank 1 has started' >&2; exec sleep 600")
+          .not_started,
+      ElementsAre("n1"));
 }
 
 TEST_F(SupervisorOfAStepTest, KnowsThatAllHadStartedAlsoWhenOneHadEndedBefore) {
@@ -310,7 +308,7 @@ TEST_F(SupervisorOfAStepTest, CountsALateEndAfterAnEarlyStopAsAnEarlyStop) {
   options_.end_limit = std::chrono::milliseconds(300);
   options_.hosts = {"n1", "n2"};
   const JobResult result = RunLauncher(
-      ChildCommand::Kind::kMpirun,
+      "mpirun",
       "trap \"echo 'ddlrun-rank[key]: rank 1 on n2 (pid 7) ended with signal 9 (Killed)' >&2; exit "
       "137\" TERM; " +
           SecondHangs("on n1 (pid 6) ended with exit code 75") + "while :; do sleep 0.05; done");

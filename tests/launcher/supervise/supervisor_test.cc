@@ -106,7 +106,7 @@ TEST_F(SupervisorTest, KnowsThatItWasToldToStopAndNotByWhichSignalRanksAreAskedF
 
 TEST_F(SupervisorTest, LearnsFromSrunWhichNodeIsLost) {
   ChildCommand command;
-  command.kind = ChildCommand::Kind::kSrun;
+  command.launcher = &TraitsOf("srun");
   command.argv = {"/bin/sh", "-c", "echo 'srun: error: Node failure on n2' >&2; exit 137"};
   SignalRelay signals;
   const JobResult result = Supervise({command}, SupervisorOptions{}, signals);
@@ -116,7 +116,7 @@ TEST_F(SupervisorTest, LearnsFromSrunWhichNodeIsLost) {
 
 TEST_F(SupervisorTest, DoesNotBelieveThatAJobWentWellWhichHasLostANode) {
   ChildCommand command;
-  command.kind = ChildCommand::Kind::kMpirun;
+  command.launcher = &TraitsOf("mpirun");
   command.argv = {"/bin/sh", "-c", "echo '  Remote daemon: [prterun-n1-9@0,1] on node n2' >&2"};
   SignalRelay signals;
   const JobResult result = Supervise({command}, SupervisorOptions{}, signals);
@@ -132,17 +132,17 @@ TEST_F(SupervisorTest, SaysThatSrunOrMpirunWasKilledByOthers) {
   SignalRelay signals;
   ChildCommand command;
   command.argv = {"/bin/sh", "-c", "kill -KILL $$"};
-  command.kind = ChildCommand::Kind::kSrun;
+  command.launcher = &TraitsOf("srun");
   JobResult result = Supervise({command}, SupervisorOptions{}, signals);
   EXPECT_EQ(result.exit_code, 137);
   EXPECT_EQ(result.launcher_end, "srun was ended by signal 9 (Killed)");
-  command.kind = ChildCommand::Kind::kMpirun;
+  command.launcher = &TraitsOf("mpirun");
   EXPECT_EQ(Supervise({command}, SupervisorOptions{}, signals).launcher_end,
             "mpirun was ended by signal 9 (Killed)");
   // An exit code is its own verdict, and a rank's end comes before all others.
   command.argv = {"/bin/sh", "-c", "exit 9"};
   EXPECT_EQ(Supervise({command}, SupervisorOptions{}, signals).launcher_end, "");
-  command.kind = ChildCommand::Kind::kSrun;
+  command.launcher = &TraitsOf("srun");
   command.argv = {"/bin/sh", "-c",
                   "echo 'srun: error: n2: task 1: Killed' >&2; sleep 0.2; kill -KILL $$"};
   result = Supervise({command}, SupervisorOptions{}, signals);
@@ -153,7 +153,7 @@ TEST_F(SupervisorTest, SaysThatSrunOrMpirunWasKilledByOthers) {
 // What srun passes on, and the rank that is named.
 int RankNamed(const std::string& reports) {
   ChildCommand command;
-  command.kind = ChildCommand::Kind::kSrun;
+  command.launcher = &TraitsOf("srun");
   command.argv = {"/bin/sh", "-c", "printf '" + reports + "' >&2; exit 14"};
   SupervisorOptions options;
   options.report_key = "key";
