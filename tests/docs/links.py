@@ -6,6 +6,7 @@
     page, spelled as GitHub makes it a link
   - a page of doc/ of more than 100 lines has a table of contents before its first '##': a list of links, one for each
     heading '##', with its text and in its order, and nothing else
+  - a path of the sources in `code` of a page of doc/, as `trainer/train/config.h`, is there, with or without its extension
   - doc/reference.md, the index of the reference, leads to each page of doc/reference/ and to each of their headings '##',
     and none of these pages is longer than 300 lines
 
@@ -28,6 +29,7 @@ CODE = re.compile(r"(?<!`)(`+)(?!`)(?:(?!\n\n).)+?(?<!`)\1(?!`)", re.DOTALL)
 LINK = re.compile(r"\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]+)\)")
 ENTRY = re.compile(r" *[-*] \[(.*)\]\(#([^()\s]+)\) *$")
 ELSEWHERE = re.compile(r"[a-z]+:")
+SOURCE_PATH = re.compile(r"`((?:support|rankfile|scaling|launcher|trainer|ddldata|ddlctl|manual|bench|tests|tools|cmake)/[a-z0-9_./-]+)`")
 
 
 @dataclass
@@ -88,6 +90,15 @@ def link_problems(root, page, text):
             yield line, f"{target}: no heading is '#{anchor}'"
 
 
+def path_problems(root, text):
+    """Paths of sources that are not there (any more)."""
+    for number, line in enumerate(without_code(text.splitlines()), 1):
+        for path in SOURCE_PATH.findall(line):
+            named = root / path
+            if not named.exists() and not any(named.parent.glob(named.name + ".*")):
+                yield number, f"`{path}`: there is no such file or directory"
+
+
 def contents_problems(text):
     lines = text.splitlines()
     if len(lines) <= LONG_PAGE:
@@ -133,6 +144,7 @@ def problems_of(root, page):
     yield from link_problems(root, page, text)
     if root / "doc" in page.parents:
         yield from contents_problems(text)
+        yield from path_problems(root, text)
 
 
 def main(command, root):

@@ -55,6 +55,13 @@ class Pages(unittest.TestCase):
     def test_files_folders_headings_and_other_places_are_found(self):
         self.assertEqual(self.problems("doc/a.md", "# A\n[1](../README.md#install-it) [2](decisions) [3](#a) [4](https://x.org/#y)\n"), [])
 
+    def test_a_path_of_the_sources_is_there_with_or_without_its_extension(self):
+        (self.root / "trainer").mkdir()
+        self.write("trainer/box.h", "")
+        self.assertEqual(self.problems("doc/a.md", "# A\n`trainer/box` `trainer/box.h` `trainer` `train/x`\n"), [])
+        self.assertEqual(self.problems("doc/a.md", "# A\n`trainer/bo` `launcher/x.h`\n"),
+                         ["2: `trainer/bo`: there is no such file or directory", "2: `launcher/x.h`: there is no such file or directory"])
+
     def test_a_file_or_heading_that_is_not_there_is_a_mistake(self):
         self.assertIn("2: b.md: there is no b.md", self.problems("doc/a.md", "# A\n[1](b.md)\n")[0])
         self.assertIn("2: #b: no heading is '#b'", self.problems("doc/a.md", "# A\n[1](#b)\n")[0])

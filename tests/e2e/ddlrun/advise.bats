@@ -19,7 +19,7 @@ advise_in() {
   while IFS= read -r line; do
     [[ $line != SLURM_CONF=* ]] || continue
     variables+=("$line")
-  done < <(sed -n '/^## \(batch script\|salloc\)/,/^## srun/p' "$recorded" | grep -E '^(SLURM|CUDA)[A-Z_0-9]*=')
+  done < <(sed -n '/^## \(batch script\|salloc\)/,/^## /p' "$recorded" | tr ' ' '\n' | grep -E '^(SLURM|CUDA)[A-Z_0-9]*=')
   run --separate-stderr env -i PATH="$PWD/slurm:$PATH" "${variables[@]}" "$ddlrun" "$@" "${training[@]}"
   messages=$stderr
 }

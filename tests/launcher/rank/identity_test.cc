@@ -138,7 +138,8 @@ TEST(Identity, ThePmiOfSrunMustSayTheSameRank) {
               HasSubstr("without pmi2 (no PMI_RANK)"));
   EXPECT_THAT(MessageOfSrun({{"SLURM_PROCID", "2"}, {"PMI_RANK", "1"}}, "pmi2"),
               HasSubstr("SLURM_PROCID=2 contradicts PMI_RANK=1"));
-  EXPECT_THAT(MessageOfSrun({}, "none"), HasSubstr("nothing says which rank this is (no SLURM_PROCID)"));
+  EXPECT_THAT(MessageOfSrun({}, "none"),
+              HasSubstr("nothing says which rank this is (no SLURM_PROCID)"));
   EXPECT_THAT(MessageOfSrun({{"SLURM_PROCID", "2"}, {"SLURM_STEP_NUM_TASKS", "1"}}, "none"),
               HasSubstr("gives it a world of 1, the plan says 4"));
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <fstream>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -20,7 +21,8 @@ struct EnvironmentSection {
   Environment variables;
 };
 
-// The sections of a file in order; that of `scontrol show job` is left out.
+// The sections of a file in order; that of `scontrol show job` is left out. A section has what
+// differs from the one before it.
 inline std::vector<EnvironmentSection> ReadEnvironmentFile(const std::string& name) {
   const std::string path = tests::SourceFolder() + "/tests/fixtures/slurm-env/" + name;
   std::ifstream file(path);
@@ -30,10 +32,19 @@ inline std::vector<EnvironmentSection> ReadEnvironmentFile(const std::string& na
   for (std::string line; std::getline(file, line);) {
     if (line.rfind("## ", 0) == 0) {
       is_environment = line.rfind("## scontrol", 0) != 0;
-      if (is_environment) sections.push_back({line.substr(3), {}});
-    } else if (const std::size_t equals = line.find('=');
-               is_environment && equals != std::string::npos) {
-      sections.back().variables[line.substr(0, equals)] = line.substr(equals + 1);
+      if (!is_environment) continue;
+      const Environment before = sections.empty() ? Environment() : sections.back().variables;
+      sections.push_back({line.substr(3), before});
+    } else if (is_environment) {
+      std::istringstream words(line);
+      for (std::string word; words >> word;) {
+        const std::size_t equals = word.find('=');
+        if (word.front() == '-') {
+          sections.back().variables.erase(word.substr(1));
+        } else {
+          sections.back().variables[word.substr(0, equals)] = word.substr(equals + 1);
+        }
+      }
     }
   }
   return sections;
