@@ -129,10 +129,11 @@ const std::vector<OptionSpec>& OptionTable() {
        .set = SetTrue<&Options::oversubscribe>},
       {.section = kHow,
        .names = {"launcher"},
-       .argument = "auto|srun|mpirun|local",
+       .argument = "auto|srun|mpirun|local|hydra",
        .default_value = "auto",
        .help = "auto: srun inside Slurm, else mpirun for more than one rank where it is installed, "
-               "else local; local: one machine, no MPI",
+               "else local; mpirun: that of Open MPI; hydra: mpiexec of MPICH, MVAPICH or Intel "
+               "MPI, also where auto finds it as mpirun; local: one machine, no MPI",
        .set = SetLauncher},
       {.section = kHow,
        .names = {"pmi"},

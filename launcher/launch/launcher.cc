@@ -22,10 +22,11 @@ std::string LackOf(const std::string& pmi, const LauncherTools& means) {
 }  // namespace
 
 const Launcher& FindLauncher(const std::string& name) {
-  static const std::array<Launcher, 3> launchers = {{
+  static const std::array<Launcher, 4> launchers = {{
       {"srun", MakeSrunCommands},
       {"mpirun", MakeMpirunCommands},
       {"local", MakeLocalCommands},
+      {"hydra", MakeHydraCommands},
   }};
   for (const Launcher& launcher : launchers) {
     if (launcher.name == name) return launcher;
@@ -62,7 +63,7 @@ LauncherChoice ChooseLauncher(const Plan& plan, bool has_remote_ranks, const std
       has_bare_srun ? "; --pmi=none starts programs that need no MPI by srun" : "";
   const bool has_mpirun = means.mpirun_lacks.empty();
   if (has_remote_ranks && has_mpirun)
-    return {"mpirun", no_srun + "it reaches other machines" + hint, ""};
+    return {means.mpirun_launcher, no_srun + "it reaches other machines" + hint, ""};
   if (has_remote_ranks && has_bare_srun) {
     return {"srun",
             "without PMI (" + lack + ") as " + means.mpirun_lacks +
@@ -76,7 +77,7 @@ LauncherChoice ChooseLauncher(const Plan& plan, bool has_remote_ranks, const std
                                           means.mpirun_lacks + ": " + kHowToHaveOpenMpi);
   }
   if (plan.ranks.size() == 1) return {"local", no_srun + "one rank needs no mpirun", ""};
-  if (has_mpirun) return {"mpirun", no_srun + "it is installed" + hint, ""};
+  if (has_mpirun) return {means.mpirun_launcher, no_srun + "it is installed" + hint, ""};
   return {"local", no_srun + means.mpirun_lacks, ""};
 }
 

@@ -41,7 +41,7 @@ struct LaunchRequest {
   std::vector<std::string> srun_arguments;  // from the site file and --srunarg
   std::string mpi_type;                     // of --mpi: "pmix", "pmix_v4", "pmi2", "none"
 
-  // For mpirun only.
+  // For mpirun, and of Hydra's mpiexec.
   std::vector<std::string> hosts_of_job;  // in the order of Slurm, whether or not they run ranks
   // The nodes have other host names than these: mpirun does not know that it runs on one of them.
   bool has_other_host_names = false;
@@ -88,6 +88,13 @@ std::map<std::string, std::string> Taskfiles(const Plan& plan);
 // does so under ORTE.
 std::vector<ChildCommand> MakeMpirunCommands(const LaunchRequest& job);
 
+// One command of Hydra's mpiexec, which places the ranks by the MACHINEFILE in the run directory.
+// Throws LaunchError(EX_CONFIG) for an order of nodes that is not that of the Slurm job.
+std::vector<ChildCommand> MakeHydraCommands(const LaunchRequest& job);
+
+// The file that Hydra reads: a line with a host and how many ranks it gets, in the order of ranks.
+std::string Machinefile(const Plan& plan);
+
 // A command for each rank, of its shim, without MPI.  Throws LaunchError(EX_CONFIG) when a rank is
 // not on this machine.
 std::vector<ChildCommand> MakeLocalCommands(const LaunchRequest& job);
@@ -112,9 +119,10 @@ struct LauncherChoice {
 // What this machine can start ranks with.
 struct LauncherTools {
   bool in_slurm = false;
-  std::string srun_lacks;              // why srun cannot be used inside Slurm, "" when it can
-  std::vector<std::string> mpi_types;  // that srun knows
-  std::string mpirun_lacks;            // why mpirun cannot be used, "" when it can
+  std::string srun_lacks;                  // why srun cannot be used inside Slurm, "" when it can
+  std::vector<std::string> mpi_types;      // that srun knows
+  std::string mpirun_lacks;                // why mpirun cannot be used, "" when it can
+  std::string mpirun_launcher = "mpirun";  // the launcher whose program mpirun is
 };
 
 // srun, with the type of --mpi that --pmi=`pmi` stands for; "auto" stands for pmix.  Throws

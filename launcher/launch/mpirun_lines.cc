@@ -54,4 +54,16 @@ std::optional<RankEnd> ParseMpirunNotice(std::string_view line) {
   return end;
 }
 
+std::optional<RankEnd> ParseMpichAbort(std::string_view line) {
+  RankEnd end;
+  if (std::sscanf(std::string(line.substr(0, 200)).c_str(), "Abort(%7d) on node %7d (rank",
+                  &end.exit_code, &end.rank) != 2 ||
+      end.rank < 0 || line.find("called MPI_Abort(MPI_COMM_WORLD, ") == std::string_view::npos) {
+    return std::nullopt;
+  }
+  end.exit_code &= 0xff;
+  if (!IsFailure(end.exit_code)) return std::nullopt;
+  return end;
+}
+
 }  // namespace launcher

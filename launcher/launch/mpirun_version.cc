@@ -62,7 +62,6 @@ std::string Trimmed(const std::string& line) {
 
 MpirunVersion ParseMpirunVersion(const std::string& text) {
   MpirunVersion result;
-  bool is_hydra = false;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     if (result.first_line.empty()) result.first_line = Trimmed(line).substr(0, kLongestName);
@@ -70,13 +69,14 @@ MpirunVersion ParseMpirunVersion(const std::string& text) {
     const std::string intel = WordAfter(line, "Intel(R) MPI Library for Linux* OS, Version ");
     if (!intel.empty()) {
       result.name = "Intel MPI " + intel;
+      result.is_hydra = true;
       return result;
     }
     if (line.starts_with("HYDRA build details")) {
-      is_hydra = true;
+      result.is_hydra = true;
       result.name = "MPICH (Hydra)";
     }
-    const std::string hydra = is_hydra ? WordAfter(line, " Version:") : "";
+    const std::string hydra = result.is_hydra ? WordAfter(line, " Version:") : "";
     if (!hydra.empty()) {
       result.name = "MPICH (Hydra " + hydra + ")";
       return result;
@@ -87,7 +87,10 @@ MpirunVersion ParseMpirunVersion(const std::string& text) {
 
 std::string MpirunLacks(const std::string& path, const MpirunVersion& version) {
   if (version.runtime) return "";
-  if (!version.name.empty()) return path + " is of " + version.name + ", not of Open MPI";
+  if (!version.name.empty()) {
+    return path + " is of " + version.name + ", not of Open MPI" +
+           (version.is_hydra ? " (--launcher=hydra starts ranks by it)" : "");
+  }
   return path + " does not say that it is of Open MPI: 'mpirun --version' says " +
          (version.first_line.empty() ? "nothing" : "'" + version.first_line + "'");
 }

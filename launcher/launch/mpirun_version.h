@@ -27,6 +27,7 @@ enum class MpiRuntime { kOrte, kPrrte };
 struct MpirunVersion {
   std::string name;                   // "Open MPI 5.0.7", "Intel MPI 2021.10"; "" when not known
   std::optional<MpiRuntime> runtime;  // nullopt: it is not the mpirun of Open MPI
+  bool is_hydra = false;              // that of MPICH and of what is made of it
   std::string first_line;             // of what it printed, for a message; at most 80 bytes
 };
 

@@ -13,8 +13,10 @@ namespace {
 // of MPI.
 std::vector<std::string_view> IdentityNames() {
   std::vector<std::string_view> names(std::begin(kIdentityNames), std::end(kIdentityNames));
-  for (const char* name : {"OMPI_COMM_WORLD_*", "OMPI_UNIVERSE_*", "OMPI_APP_CTX*", "PMI_*",
-                           "PMIX_*", "DDLRUN_RANK_*", kGpuVisibilityVariable}) {
+  for (const char* name :
+       {"OMPI_COMM_WORLD_*", "OMPI_UNIVERSE_*", "OMPI_APP_CTX*", "HYDI_CONTROL_FD",
+        "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "MPIR_CVAR_CH3_INTERFACE_HOSTNAME", "PMI_*", "PMIX_*",
+        "DDLRUN_RANK_*", kGpuVisibilityVariable}) {
     names.emplace_back(name);
   }
   return names;

@@ -46,13 +46,34 @@ bool HasOneNode(const Environment& environment) {
          !environment.contains("SLURM_HET_SIZE");
 }
 
-// Why mpirun cannot start the ranks; "" when it can.  Sets launch->mpi_runtime.  `asked` is the
-// answer of mpirun, or null where it was not asked yet.
+// The path of an mpiexec of Hydra, under the first of its names that is one.
+std::string FindHydra(const std::string& mpirun, const Environment& environment) {
+  for (const std::string& name : {mpirun, std::string("mpiexec"), std::string("mpiexec.hydra")}) {
+    const std::string path = FindProgram(name, environment);
+    const std::unique_ptr<CommandOutput> asked = QueryMpirun(path, environment);
+    if (asked != nullptr && AnswerOfMpirun(asked.get()).is_hydra) return path;
+  }
+  throw LaunchError(
+      EX_UNAVAILABLE,
+      "neither " + mpirun +
+          " nor mpiexec nor mpiexec.hydra is that of MPICH, MVAPICH "
+          "or Intel MPI: load one of these ('module load mpich'), or name its mpiexec in "
+          "the site file (mpirun: PATH)");
+}
+
+// Why mpirun cannot start the ranks; "" when it can.  Sets launch->mpi_runtime and the launcher of
+// mpirun, which may be Hydra where `may_be_hydra`.  `asked` is the answer of mpirun, or null where
+// it was not asked yet.
 std::string LookAtMpirun(const std::string& name, const Plan& plan, const Environment& environment,
-                         std::unique_ptr<CommandOutput> asked, Launch* launch) {
+                         bool may_be_hydra, std::unique_ptr<CommandOutput> asked, Launch* launch,
+                         std::string* launcher) {
   if (asked == nullptr) asked = QueryMpirun(launch->mpirun, environment);
   if (asked == nullptr) return name + " is not in PATH";
   const MpirunVersion version = AnswerOfMpirun(asked.get());
+  if (version.is_hydra && may_be_hydra) {
+    *launcher = "hydra";
+    return "";
+  }
   launch->mpi_runtime = version.runtime.value_or(launch->mpi_runtime);
   if (version.runtime == MpiRuntime::kOrte) {
     std::vector<std::string> hosts = {NameOfKernel()};
@@ -132,7 +153,8 @@ Launch ChooseLaunch(const Options& options, const Settings& settings, const Plan
   const bool needs_none = planned.plan.ranks.size() == 1 && !planned.has_remote_ranks;
   if (!options.rankfile.empty() || asked.is_open_mpi || (is_auto && !has_srun && !needs_none)) {
     means.mpirun_lacks = LookAtMpirun(settings.mpirun, planned.plan, environment,
-                                      std::move(mpirun_version), &launch);
+                                      is_auto && options.rankfile.empty(),
+                                      std::move(mpirun_version), &launch, &means.mpirun_launcher);
   }
   if (!options.rankfile.empty()) {
     launch.choice = {"mpirun", "it reads the rankfile", ""};
@@ -143,6 +165,9 @@ Launch ChooseLaunch(const Options& options, const Settings& settings, const Plan
     launch.choice.reason = "";
   } else {
     launch.choice = {asked.name, "", ""};
+    if (asked.has_daemons && !asked.is_open_mpi) {
+      launch.mpirun = FindHydra(settings.mpirun, environment);
+    }
   }
   const bool may_have_fewer = options.min_nodes && planned.dispensable_nodes > 0;
   const char* const option = options.spare_nodes > 0 ? "--spare-nodes"

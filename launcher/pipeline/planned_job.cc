@@ -307,6 +307,7 @@ PlannedJob PlanJob(const Options& options, const Settings& settings, const Envir
 
 std::map<std::string, std::string> FilesOf(const PlannedJob& planned) {
   std::map<std::string, std::string> files = Taskfiles(planned.plan);
+  files[kMachinefileName] = Machinefile(planned.plan);
   files[kHostfileName] = HostfileText(planned.plan);
   files[kPlanFileName] = PlanAsJson(planned.plan);
   files[kRankfileName] = planned.rankfile_text.empty()

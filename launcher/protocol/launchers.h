@@ -45,10 +45,15 @@ struct LauncherTraits {
   bool has_ssh = false;
 
   // What the program is sent in place of a signal for the ranks; 0: the signal itself.
-  int stop_signal = 0;     // of SIGTERM, SIGINT and SIGHUP, by which it would end itself
-  int failure_signal = 0;  // of kPeerFailedSignal
-  int usr2_signal = 0;     // of SIGUSR2
-  int suspend_signal = 0;  // of SIGSTOP
+  int stop_signal = 0;        // of SIGTERM, SIGINT and SIGHUP, by which it would end itself
+  int failure_signal = 0;     // of kPeerFailedSignal; SIGTERM: it comes from the daemon as such
+  int suspend_signal = 0;     // of SIGSTOP
+  bool dies_of_usr2 = false;  // and so is not sent SIGUSR2
+  bool leaves_input_open = false;  // of other ranks than 0, which would wait for its end
+  // May end with 0 though a rank has failed (MPICH 4.0.2, where it has passed a signal on).
+  bool hides_exit_codes = false;
+  // Prints ten lines about a rank that a signal has ended, whose shim ends with 128 + n instead.
+  bool explains_signals = false;
 };
 
 inline constexpr LauncherTraits kLaunchers[] = {
@@ -73,6 +78,18 @@ inline constexpr LauncherTraits kLaunchers[] = {
      .stop_signal = SIGALRM,
      .suspend_signal = SIGTSTP},
     {.name = "local", .is_direct = true},
+    {.name = "hydra",
+     .program = "mpiexec",
+     .rank_variables = {"PMI_RANK", ""},
+     .world_size_variable = "PMI_SIZE",
+     .has_daemons = true,
+     .has_ssh = true,
+     .stop_signal = SIGQUIT,
+     .failure_signal = SIGTERM,
+     .dies_of_usr2 = true,
+     .leaves_input_open = true,
+     .hides_exit_codes = true,
+     .explains_signals = true},
 };
 
 // The traits of the launcher called `name`, which must be ended by '\0'.  For any other name, those

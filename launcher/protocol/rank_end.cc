@@ -79,6 +79,10 @@ bool IsLabel(std::string_view text) {
     const std::string_view rest = text.substr(stream + kStream.size());
     return rest.empty() || rest == " ";
   }
+  // "[3] " of Hydra.
+  if (text.front() == '[' && text.ends_with("] ")) {
+    return text.find_first_not_of("0123456789", 1) == text.size() - 2;
+  }
   // " 3: " of srun.
   text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
   const std::size_t digits = text.find_first_not_of("0123456789");

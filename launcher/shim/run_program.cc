@@ -35,9 +35,10 @@ constexpr int kStayWithDaemons = 1500;
 constexpr int kStayLonger = 3000;
 
 volatile sig_atomic_t was_told_to_stop = 0;
-volatile sig_atomic_t peer_failures = 0;  // how often that was told, at most 2
-volatile pid_t child_pid = 0;             // set before a signal for it can arrive
-volatile pid_t daemon_pid = 0;            // the parent of this process; 0: it is no daemon
+volatile sig_atomic_t peer_failures = 0;      // how often that was told, at most 2
+volatile pid_t child_pid = 0;                 // set before a signal for it can arrive
+volatile pid_t daemon_pid = 0;                // the parent of this process; 0: it is no daemon
+volatile bool daemon_tells_failures = false;  // by SIGTERM
 
 // A program that is stopped sees the order only when it goes on.
 void ExpectEnd() {
@@ -53,24 +54,22 @@ void HandlePeerFailure(int) {
   kill(0, SIGCONT);
 }
 
-// A daemon kills its ranks soon after its SIGTERM.
+// A daemon kills its ranks soon after its SIGTERM, or that stands for kPeerFailedSignal.
 void HandleSigterm(int, siginfo_t* info, void*) {
-  if (daemon_pid > 0 && info->si_pid == daemon_pid && peer_failures == 0) {
+  const bool is_of_daemon = daemon_pid > 0 && info->si_pid == daemon_pid;
+  if (is_of_daemon && daemon_tells_failures) {
+    kill(0, kPeerFailedSignal);
+  } else if (is_of_daemon && peer_failures == 0) {
     peer_failures = 1;
     kill(0, kPeerFailedSignal);
   }
   ExpectEnd();
 }
 
-// The program has what comes in place of another signal ignored, and is not to die of it.
-void IgnoreSubstitutes(const LauncherTraits& launcher) {
-  if (launcher.stop_signal != 0) signal(launcher.stop_signal, SIG_IGN);
-  if (launcher.usr2_signal != 0) signal(launcher.usr2_signal, SIG_IGN);
-}
-
 // These signals reach the program as well.  This process must go on until the program has ended.
 void StayThroughSignals(const LauncherTraits& launcher) {
   struct sigaction terminate = {};
+  daemon_tells_failures = launcher.failure_signal == SIGTERM;
   terminate.sa_sigaction = HandleSigterm;
   terminate.sa_flags = SA_RESTART | SA_SIGINFO;
   sigaction(SIGTERM, &terminate, nullptr);
@@ -87,9 +86,6 @@ void StayThroughSignals(const LauncherTraits& launcher) {
       kill(child_pid, SIGTERM);
       ExpectEnd();
     });
-  }
-  if (launcher.usr2_signal != 0) {
-    signal(launcher.usr2_signal, [](int) { kill(child_pid, SIGUSR2); });
   }
 }
 
@@ -208,15 +204,15 @@ int LookAtProgram(void* context) {
   return limit;
 }
 
-[[noreturn]] void EndAs(int status) {
-  if (WIFSIGNALED(status)) {
+[[noreturn]] void EndAs(int status, const LauncherTraits& launcher) {
+  if (WIFSIGNALED(status) && !launcher.explains_signals) {
     const rlimit no_second_core = {0, 0};
     setrlimit(RLIMIT_CORE, &no_second_core);
     signal(WTERMSIG(status), SIG_DFL);
     raise(WTERMSIG(status));
     _exit(128 + WTERMSIG(status));
   }
-  _exit(StoppedEarly(status) ? 0 : WEXITSTATUS(status));
+  _exit(StoppedEarly(status) ? 0 : ExitCodeOf(status));
 }
 
 // Has the shell run a script without an interpreter line, as execvp does it in glibc, but not in
@@ -263,7 +259,6 @@ int RunProgram(char** argv, const RankProcess& rank) {
   sigaddset(&while_waiting, SIGCHLD);
   sigaddset(&while_waiting, kPeerFailedSignal);
   if (rank.launcher->stop_signal != 0) sigaddset(&while_waiting, rank.launcher->stop_signal);
-  if (rank.launcher->usr2_signal != 0) sigaddset(&while_waiting, rank.launcher->usr2_signal);
   sigprocmask(SIG_BLOCK, &while_waiting, &original);
   static OutputRelay output;
   int exec_error[2] = {-1, -1};
@@ -275,7 +270,11 @@ int RunProgram(char** argv, const RankProcess& rank) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(128 + SIGKILL);
     output.ConnectChild();
-    IgnoreSubstitutes(*rank.launcher);
+    if (rank.launcher->leaves_input_open && rank.rank > 0) {
+      const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+      if (nothing > 0) dup2(nothing, STDIN_FILENO);
+    }
+    if (rank.launcher->stop_signal != 0) signal(rank.launcher->stop_signal, SIG_IGN);
     sigprocmask(SIG_SETMASK, &original, nullptr);
     const int error = BecomeProgram(argv, rank.path);
     const ssize_t ignored = write(exec_error[1], &error, sizeof(error));
@@ -303,7 +302,7 @@ int RunProgram(char** argv, const RankProcess& rank) {
     Write(ReportKilledAlone(rank.report_key, rank.rank));
   }
   if (!is_cause && peer_failures > 0) _exit(0);
-  EndAs(status);
+  EndAs(status, *rank.launcher);
 }
 
 }  // namespace launcher

@@ -27,13 +27,13 @@ struct RankProcess {
 int BecomeProgram(char* const* argv, const char* folders);
 
 // Starts `argv` as a child in this process group, so that signals to the group reach it, and passes
-// its standard error on.  At a signal that the launcher was sent in place of another one
-// (launchers.h) the program, which ignores it, gets that one.  Reports when the program runs.  When
-// it has ended, what it has left is ended (leftovers.h); what cannot be is reported.  Then this
-// process ends in the same way as the program, with its exit code or by its signal.  The program is
-// killed when the daemon that has started this process, where the launcher has daemons, is no more.
-// A program that has been stopped for long is reported; an order to stop has it go on, and what is
-// still stopped 3 s later is killed.
+// its standard error on.  At the signal that the launcher was sent in place of an order to
+// stop (launchers.h) the program, which is started with that ignored, gets SIGTERM.  Reports when
+// the program runs.  When it has ended, what it has left is ended (leftovers.h); what cannot be is
+// reported.  Then this process ends in the same way as the program, with its exit code or by its
+// signal.  The program is killed when the daemon that has started this process, where the launcher
+// has daemons, is no more. A program that has been stopped for long is reported; an order to stop
+// has it go on, and what is still stopped 3 s later is killed.
 //
 // At kPeerFailedSignal the process group gets SIGTERM and SIGCONT, and the program SIGKILL when
 // grace_ms are over.  So it is at a SIGTERM from a daemon, which ends its ranks then.

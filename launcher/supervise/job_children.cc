@@ -195,9 +195,7 @@ void JobChildren::Signal(int number) const {
 }
 
 void JobChildren::RelaySignal(int number) const {
-  const int instead = IsOrderToStop(number) ? launcher().stop_signal
-                      : number == SIGUSR2   ? launcher().usr2_signal
-                                            : 0;
+  const int instead = IsOrderToStop(number) ? launcher().stop_signal : 0;
   const bool has_shims = !options_.report_key.empty();  // which know what it stands for
   Signal(has_shims && instead != 0 ? instead : number);
 }

@@ -38,6 +38,8 @@ void AddOwnEnd(const RankReports& reports, const LauncherTraits& launcher,
     result->launcher_has_given_up = true;
     const auto& lines = reports.other_lines().lines();
     result->launcher_lines.assign(lines.begin(), lines.end());
+    // By MPI_Abort, of which Hydra says nothing itself; 255 is a failure of its own.
+    if (launcher.hides_exit_codes && reports.has_begun() && result->exit_code != 255) return;
   } else if (launcher.has_daemons && reports.has_begun()) {
     // Open MPI 4.1.4 ends with 0 after the death of a node.
     result->unheard = RanksNotEnded(hosts, reports.ended());
@@ -55,6 +57,12 @@ void AddReports(const RankReports& reports, const LauncherTraits& launcher,
   result->has_started = !hosts.empty() && reports.started().size() == hosts.size();
   result->lost_nodes = reports.lost_nodes();
   result->failure = reports.failure();
+  const bool has_aborted = launcher.hides_exit_codes && result->exit_code != 0 && reports.abort();
+  if (has_aborted && !result->failure && !result->told_to_stop) {
+    result->failure = reports.abort();
+    const auto rank = static_cast<std::size_t>(result->failure->rank);
+    if (rank < hosts.size()) result->failure->host = hosts[rank];
+  }
   // With these causes mpirun of Open MPI 5.0.7 and 6.0.0rc2 ends with 0.
   const bool has_lost_ranks = !result->lost_nodes.empty() || reports.has_lost_daemons();
   if (launcher.has_daemons && result->exit_code == 0 && has_lost_ranks) {
@@ -62,7 +70,8 @@ void AddReports(const RankReports& reports, const LauncherTraits& launcher,
   }
   result->cancelled = reports.cancelled();
   // srun and mpirun may end as a rank that they have killed; where ranks stopped early, with 0.
-  if (result->failure && (result->exit_code != 0 || result->failure->exit_code == EX_TEMPFAIL)) {
+  const bool may_be_wrong = result->exit_code != 0 || launcher.hides_exit_codes;
+  if (result->failure && (may_be_wrong || result->failure->exit_code == EX_TEMPFAIL)) {
     result->exit_code = result->failure->exit_code;
   }
   if (are_heard) AddOwnEnd(reports, launcher, hosts, result);

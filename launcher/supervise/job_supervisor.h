@@ -46,6 +46,7 @@ class JobSupervisor {
   void WaitForEvent();
   void HandleSignals();
   void HandleOrderToStop(int number);
+  void RelayToRanks(int number);
   void RelayOutput();
   void RelayLastOutput();
   void LookAtHeartbeat();

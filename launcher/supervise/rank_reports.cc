@@ -41,6 +41,7 @@ RankReports::Reading RankReports::Read(std::string_view line, double seconds) {
   if (refusal != std::string_view::npos && IsLabel(line.substr(0, refusal))) has_refused_ = true;
   // mpirun frames what it says by lines of nothing else.
   if (line.find_first_not_of("- ") != std::string_view::npos) other_lines_.Add(line);
+  ReadAbort(line, seconds);
   std::optional<std::string> host = ParseLostNode(line);
   if (!host) host = ParseLostDaemon(line);
   if (host) {
@@ -68,10 +69,20 @@ RankReports::Reading RankReports::Read(std::string_view line, double seconds) {
   return {std::nullopt, news};
 }
 
+// MPICH tells Hydra of it, or prints it itself.
+void RankReports::ReadAbort(std::string_view line, double seconds) {
+  const std::optional<RankEnd> abort = ParseMpichAbort(line);
+  if (!abort || abort_) return;
+  abort_.emplace();
+  static_cast<RankEnd&>(*abort_) = *abort;
+  abort_->seconds = seconds;
+}
+
 // A line of a program, behind which may be the report of its end.
 RankReports::Reading RankReports::ReadOutput(const std::string& line, double seconds) {
   if (const auto found = FindReport(line, head_)) return ReadReport(*found, seconds);
   other_lines_.Add(line);
+  ReadAbort(line, seconds);
   return {line + "\n", News::kNone};
 }
 

@@ -41,6 +41,8 @@ class RankReports {
   // The rank that failed first, with its last lines.  That is the one that was reported first,
   // unless another one ended before it by the clocks of their nodes.
   std::optional<RankFailure> failure() const;
+  // The rank that has called MPI_Abort, as MPICH says it; its host is not told.
+  const std::optional<RankFailure>& abort() const { return abort_; }
   const std::vector<std::string>& lost_nodes() const { return lost_nodes_; }
   // The step of srun, "123.4"; "" until a shim has reported it.
   const std::string& step() const { return step_; }
@@ -80,10 +82,12 @@ class RankReports {
   Reading ReadOutput(const std::string& line, double seconds);
   Reading ReadReport(const LineWithReport& line, double seconds);
   EndReading ReadEnd(const RankEnd& end, double seconds);
+  void ReadAbort(std::string_view line, double seconds);
   void SetFailure(const RankEnd& end, double seconds);
 
   const std::string head_;
   std::optional<RankFailure> failure_;
+  std::optional<RankFailure> abort_;
   std::map<int, Tail> last_lines_;  // of ranks whose end was not reported, and of the first failure
   EndCounts ends_;
   std::vector<std::string> lost_nodes_;

@@ -73,9 +73,15 @@ void JobSupervisor::HandleSignals() {
       // Ctrl-Z stops ddlrun alone: ranks have sessions of their own.  A job that is ending ends.
       if (GoesOn() && !result_.told_to_stop && !children_.AllEnded()) to_ranks_.Stop();
     } else if (*number != SIGCHLD) {  // Run looks at the children anyway
-      to_ranks_.Relay(*number);
+      RelayToRanks(*number);
     }
   }
+}
+
+void JobSupervisor::RelayToRanks(int number) {
+  if (number != SIGUSR2 || !launcher().dies_of_usr2) return to_ranks_.Relay(number);
+  output_.Say("ddlrun: " + std::string(launcher().program) +
+              " passes no SIGUSR2 on to the ranks; SIGUSR1 reaches them");
 }
 
 void JobSupervisor::HandleOrderToStop(int number) {
@@ -129,7 +135,7 @@ void JobSupervisor::LookAtHeartbeat() {
 // Tells the ranks in time that the job ends, unless they are ending.
 void JobSupervisor::LookAtEndOfJob() {
   if (!end_of_job_.Look(Clock::now()) || !GoesOn() || result_.told_to_stop) return;
-  to_ranks_.Relay(end_of_job_.signal());
+  RelayToRanks(end_of_job_.signal());
   result_.told_of_end = true;
   result_.notes.push_back(end_of_job_.Note());
 }

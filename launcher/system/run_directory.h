@@ -18,9 +18,10 @@ inline constexpr char kRunDirectoryName[] = "ddlrun.XXXXXX";
 // The files in it.
 inline constexpr char kRunLogName[] = "ddlrun.log";
 inline constexpr char kPlanFileName[] = "plan.json";
-inline constexpr char kRankfileName[] = "RANKFILE";  // in Open MPI's form
-inline constexpr char kHostfileName[] = "HOSTFILE";  // in Open MPI's form
-inline constexpr char kTaskfileName[] = "TASKFILE";  // the host of each rank, for srun
+inline constexpr char kRankfileName[] = "RANKFILE";        // in Open MPI's form
+inline constexpr char kHostfileName[] = "HOSTFILE";        // in Open MPI's form
+inline constexpr char kMachinefileName[] = "MACHINEFILE";  // in Hydra's form
+inline constexpr char kTaskfileName[] = "TASKFILE";        // the host of each rank, for srun
 
 // The first of $SLURM_TMPDIR, $TMPDIR, $XDG_RUNTIME_DIR that is an absolute path of a directory
 // this user may write, else /tmp, or /dev/shm where that cannot be written.

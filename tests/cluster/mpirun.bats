@@ -20,25 +20,6 @@ setup() {
 # Who ran where, in order: rank, host name of the node, host of the plan, local rank, GPUs that it sees.
 ranks() { sed -n 's/^rank //p' <<< "$output" | sort -n; }
 
-@test "every rank is on the node of the plan" {
-  batch job -N2 --gres=gpu:2
-  [ "$status" -eq 0 ]
-  [ "$(ranks)" = $'0 n1 n1 0/2 0,1\n1 n1 n1 1/2 0,1\n2 n2 n2 0/2 0,1\n3 n2 n2 1/2 0,1' ]
-}
-
-@test "in turn over nodes that are not neighbours" {
-  sed -i 's/mpirun /mpirun --rank-order=cyclic /' "$work/job"
-  batch job --nodelist=n1,n3 --gres=gpu:2
-  [ "$status" -eq 0 ]
-  [ "$(ranks)" = $'0 n1 n1 0/2 0,1\n1 n3 n3 0/2 0,1\n2 n1 n1 1/2 0,1\n3 n3 n3 1/2 0,1' ]
-}
-
-@test "four GPUs here and two there" {
-  batch job -N2 --gpus=6
-  [ "$status" -eq 0 ]
-  [ "$(ranks | cut -d' ' -f2-5 | tr '\n' ' ')" = "n1 n1 0/4 0,1,2,3 n1 n1 1/4 0,1,2,3 n1 n1 2/4 0,1,2,3 n1 n1 3/4 0,1,2,3 n2 n2 0/2 0,1 n2 n2 1/2 0,1 " ]
-}
-
 @test "all GPUs of exclusive nodes, whatever the job asks for" {
   local four=$'0 n1 n1 0/4 0,1,2,3\n1 n1 n1 1/4 0,1,2,3\n2 n1 n1 2/4 0,1,2,3\n3 n1 n1 3/4 0,1,2,3'
   four+=$'\n4 n2 n2 0/4 0,1,2,3\n5 n2 n2 1/4 0,1,2,3\n6 n2 n2 2/4 0,1,2,3\n7 n2 n2 3/4 0,1,2,3'

@@ -53,12 +53,6 @@ on() {
   [ "$(ranks)" = "$(on n1 2 0 4 0,1; on n2 2 2 4 0,1)" ]
 }
 
-@test "ranks in turn over the nodes" {
-  sed -i 's/ddlrun /ddlrun --rank-order=cyclic /' job
-  batch job -N2 --gres=gpu:2
-  [ "$(ranks | cut -d' ' -f1-3 | tr '\n' ' ')" = "0/4 n1 0/2 1/4 n2 0/2 2/4 n1 1/2 3/4 n2 1/2 " ]
-}
-
 @test "a heterogeneous job is one world" {
   batch job -N1 --gres=gpu:4 : -N2 --gres=gpu:2
   [ "$(ranks)" = "$(on n1 4 0 8 0,1,2,3; on n2 2 4 8 0,1; on n3 2 6 8 0,1)" ]
@@ -205,10 +199,8 @@ plain() { tr -d '\r' <<< "$1" | sed 's/\^@//g'; }
   [ "$(ranks | cut -d' ' -f3 | sort -u)" = "$(($(nproc) / 2))" ]
 }
 
-@test "the environment of the batch script is that of the ranks" {
+@test "the environment of a job that sbatch has given none is that of the ranks" {
   script job 'export ANSWER="4 2"' 'ddlrun -x ASKED=yes sh -c "echo rank \$RANK \$ANSWER \$ASKED \$VIRTUAL_ENV \$PWD"'
-  batch job -N2 --gres=gpu:1 --export=ALL,VIRTUAL_ENV=/opt/venv
-  [ "$(ranks)" = "0 4 2 yes /opt/venv $work"$'\n'"1 4 2 yes /opt/venv $work" ]
   # Slurm's own "nothing", which srun would pass on.
   batch job -N2 --gres=gpu:1 --export=NONE,PATH="$cluster_dir/opt/bin:/usr/bin:/bin"
   [ "$(ranks | cut -d' ' -f1-4)" = "0 4 2 yes"$'\n'"1 4 2 yes" ]

@@ -14,7 +14,8 @@ enter_test_directory() {
   export TERM=xterm # of the terminals that tests make
   unset DDLRUN_SITE SLURM_TMPDIR XDG_RUNTIME_DIR OMP_NUM_THREADS MASTER_ADDR MASTER_PORT
   local name
-  for name in $(compgen -v SLURM); do unset "$name"; done
+  # $LAUNCHERS: the tests run in a job.
+  [ -n "${LAUNCHERS:-}" ] || for name in $(compgen -v SLURM); do unset "$name"; done
 }
 
 # Every test leaves no run directory behind.

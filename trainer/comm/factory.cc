@@ -30,10 +30,18 @@ void CheckStarter(const CommOptions& options) {
 }
 
 // By MPI without PMIx every rank would be a world of its own.
-[[noreturn]] void RefuseWithoutMpi(const CommOptions& options) {
+[[noreturn]] void RefuseWithoutMpi(const CommOptions& options, const LauncherTraits& launcher) {
+  const std::string ranks = std::to_string(options.size) + " ranks";
+  if (launcher.open_mpi == OpenMpi::kNever) {
+    throw Error(EX_UNAVAILABLE, "ddltraind is of Open MPI, whose ranks " +
+                                    std::string(launcher.program) +
+                                    " of another MPI cannot make one world of: the " + ranks +
+                                    " must be on the node that ddlrun runs on; use ddlrun "
+                                    "--launcher=mpirun with Open MPI, or --launcher=srun");
+  }
   throw Error(
       EX_UNAVAILABLE,
-      "srun started the " + std::to_string(options.size) + " ranks with --mpi=" + options.pmi +
+      "srun started the " + ranks + " with --mpi=" + options.pmi +
           ", and ddltraind needs PMIx to meet over several nodes: use ddlrun "
           "--launcher=mpirun, or ask your admin for Slurm's PMIx plug-in ('srun --mpi=list' "
           "then names pmix); ranks on the node that ddlrun runs on need neither");
@@ -67,7 +75,7 @@ std::unique_ptr<Communicator> MakeCommunicator(const CommOptions& options) {
       (launcher.open_mpi == OpenMpi::kWithPmix && options.pmi != "none" && options.pmi != "pmi2");
   if (has_mpi) return MakeMpiCommunicator(options);
   const bool can_share_memory = options.is_one_node && !options.run_dir.empty();
-  if (!launcher.is_direct && !can_share_memory) RefuseWithoutMpi(options);
+  if (!launcher.is_direct && !can_share_memory) RefuseWithoutMpi(options, launcher);
   return MeetInRunDirectory(options);
 }
 

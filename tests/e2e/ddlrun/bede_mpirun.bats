@@ -202,7 +202,7 @@ require_plain_cores() {
 @test "an mpirun that is not Open MPI's" {
   printf '#!/bin/sh\necho "HYDRA build details:"\necho "    Version:  4.2.1"\n' > mpirun
   chmod +x mpirun
-  search_path="$PWD:$PATH" refused 69 "$PWD/mpirun is of MPICH (Hydra 4.2.1), not of Open MPI: load Open MPI ('module load openmpi'), or name its mpirun in the site file" --bede-par 1ppn true
+  search_path="$PWD:$PATH" refused 69 "$PWD/mpirun is of MPICH (Hydra 4.2.1), not of Open MPI (--launcher=hydra starts ranks by it): load Open MPI ('module load openmpi'), or name its mpirun in the site file" --bede-par 1ppn true
 }
 
 @test "--help and --version are about bede-mpirun" {

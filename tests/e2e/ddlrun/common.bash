@@ -17,6 +17,18 @@ run_ddlrun() {
   messages=$stderr
 }
 
+# The launchers that are here, or those of $LAUNCHERS.
+launchers() {
+  local launcher
+  for launcher in ${LAUNCHERS:-local mpirun hydra}; do
+    case $launcher in
+      mpirun) command -v mpirun > /dev/null || continue ;;
+      hydra) command -v mpiexec.hydra > /dev/null || continue ;;
+    esac
+    echo "$launcher"
+  done
+}
+
 # Whether all these processes are gone, or zombies that their parent has not collected.
 have_ended() {
   local pid

@@ -7,14 +7,6 @@
 
 load common
 
-@test "every rank knows itself" {
-  run_ddlrun -n 2 --oversubscribe --launcher=local \
-    sh -c 'echo "$RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $HOROVOD_RANK $DDLRUN_LAUNCHER"'
-  [ "$status" -eq 0 ]
-  [ "$(sort <<< "$output")" = $'0/2 0/2 0 local\n1/2 1/2 1 local' ]
-  [[ $messages == "+ "*"/libexec/ddlrun/ddlrun-rank --rank 0 -- sh -c "* ]]
-}
-
 @test "DDL programs find what ddlrun of IBM gave them" {
   run_ddlrun -H localhost:2 --oversubscribe --launcher=local -m b -ddlarg '-dbg_level 1' \
     sh -c 'echo "$DDL_HOST_PORT|$DDL_HOST_LIST|$DDL_OPTIONS|"'
@@ -44,16 +36,6 @@ load common
   [ "$output" = "$(nproc)" ]
 }
 
-@test "arguments arrive as they were given" {
-  run_ddlrun -n 1 printf '<%s>' 'a b' '' "it's" '$HOME' $'new\nline' '*'
-  [ "$output" = $'<a b><><it\'s><$HOME><new\nline><*>' ]
-}
-
-@test "rank 0 reads the standard input, the others nothing" {
-  run_ddlrun -n 2 --oversubscribe --launcher=local sh -c 'echo "$RANK: $(cat)"' <<< "some input"
-  [ "$(sort <<< "$output")" = $'0: some input\n1: ' ]
-}
-
 @test "lines of different ranks do not mix" {
   run_ddlrun -n 4 --oversubscribe --launcher=local --tag-output \
     sh -c 'i=0; while [ $i -lt 200 ]; do printf "%s-" $RANK $RANK; printf "$RANK\n"; i=$((i+1)); done'
@@ -63,66 +45,6 @@ load common
 200 [1] 1-1-1
 200 [2] 2-2-2
 200 [3] 3-3-3" ]
-}
-
-@test "the exit code is that of the first rank that failed, named last" {
-  run_ddlrun -n 2 --oversubscribe --launcher=local \
-    sh -c 'if [ $RANK = 1 ]; then echo "no data" >&2; exit 3; fi; exec sleep 60'
-  [ "$status" -eq 3 ]
-  [[ $messages == *"| no data"*"the job failed: rank 1 on "*" ended first, with exit code 3, "*" s after the start" ]]
-}
-
-@test "a rank that a signal ended gives 128 and the number" {
-  run_ddlrun -n 2 --oversubscribe --launcher=local sh -c '[ $RANK = 1 ] && kill -KILL $$; exec sleep 60'
-  [ "$status" -eq 137 ]
-  [[ $messages == *"rank 1 on "*"signal 9 (Killed)"* ]]
-  run_ddlrun -n 1 sh -c 'kill -SEGV $$'
-  [ "$status" -eq 139 ]
-  [[ $messages == *"signal 11 (Segmentation fault)"* ]]
-}
-
-@test "75 passes through and says to start again" {
-  run_ddlrun -n 1 sh -c 'exit 75'
-  [ "$status" -eq 75 ]
-  [[ $messages == *"start it again"* ]]
-}
-
-@test "a program that cannot be started is named with host and rank, 69" {
-  run_ddlrun -n 1 no-such-program
-  [ "$status" -eq 69 ]
-  [[ $messages == *"rank 0 on "*": cannot start 'no-such-program': No such file or directory"* ]]
-}
-
-@test "a script whose interpreter is missing is told from one that is missing itself" {
-  printf '#!/no/such/shell -e\n' > script
-  printf '#!/bin/sh\r\necho x\r\n' > windows
-  chmod +x script windows
-  local launcher
-  for launcher in local mpirun; do
-    [ "$launcher" = local ] || require_mpirun
-    run_ddlrun -n 1 --launcher=$launcher ./script
-    [ "$status" -eq 69 ]
-    [[ $messages == *"cannot start './script': the file is there, but not its interpreter /no/such/shell"* ]]
-    run_ddlrun -n 1 --launcher=$launcher "$PWD/windows"
-    [[ $messages == *"cannot start '$PWD/windows': the file is there, but its first line ends as under Windows: sed -i 's/\r\$//' $PWD/windows"* ]]
-    run_ddlrun -n 1 --launcher=$launcher windows
-    [[ $messages == *"cannot start 'windows': No such file or directory in PATH; that of this directory is ./windows"* ]]
-    run_ddlrun -n 1 --launcher=$launcher ./missing
-    [[ $messages == *"cannot start './missing': No such file or directory"* ]]
-    [[ $messages != *"file is there"* ]]
-  done
-}
-
-@test "signals reach the ranks, and their exit code comes back" {
-  "$ddlrun" -n 2 --oversubscribe --launcher=local \
-    sh -c 'trap "exit 75" TERM; echo > "ready$RANK"; while :; do sleep 0.05; done' 2> /dev/null 3>&- &
-  local pid=$!
-  wait_for 10 test -e ready0
-  wait_for 10 test -e ready1
-  kill -TERM "$pid"
-  local code=0
-  wait "$pid" || code=$?
-  [ "$code" -eq 75 ]
 }
 
 @test "the second interrupt kills" {
@@ -143,18 +65,6 @@ PY
   [ "$output" = 137 ]
 }
 
-@test "kill -9 of ddlrun leaves no rank, no child of a rank and no run directory" {
-  "$ddlrun" -n 2 --oversubscribe --launcher=local \
-    sh -c 'sleep 600 & echo "$$ $!" > "pids$RANK.new"; mv "pids$RANK.new" "pids$RANK"; wait' 2> /dev/null 3>&- &
-  local pid=$!
-  wait_for 10 test -e pids0
-  wait_for 10 test -e pids1
-  kill -KILL "$pid"
-  # shellcheck disable=SC2046 # numbers
-  wait_for 10 have_ended $(cat pids0 pids1)
-  wait_for 10 no_run_directory
-}
-
 @test "two ddlruns at once do not meet" {
   "$ddlrun" -n 1 sh -c 'echo "$DDLRUN_RUN_DIR $MASTER_PORT"; echo > one; while [ ! -e two ]; do sleep 0.02; done' > first 2> /dev/null 3>&- &
   "$ddlrun" -n 1 sh -c 'echo "$DDLRUN_RUN_DIR $MASTER_PORT"; echo > two; while [ ! -e one ]; do sleep 0.02; done' > second 2> /dev/null 3>&- &
@@ -167,7 +77,7 @@ PY
 @test "the run directory is private while it is there, and gone after" {
   run_ddlrun -n 1 sh -c 'stat -c %a "$DDLRUN_RUN_DIR"; ls "$DDLRUN_RUN_DIR"; echo "$DDLRUN_RUN_DIR"'
   [ "${lines[0]}" = 700 ]
-  [ "${lines[*]:1:5}" = "HOSTFILE RANKFILE TASKFILE ddlrun.log plan.json" ]
+  [ "${lines[*]:1:6}" = "HOSTFILE MACHINEFILE RANKFILE TASKFILE ddlrun.log plan.json" ]
   [ ! -e "${lines[6]}" ]
 }
 
@@ -509,34 +419,6 @@ assert status["ranks"][0]["silence_seconds"] < 60 and not status["is_old"], stat
   [[ $messages == *"[ERROR DDL-20-64] --rankfile places and binds all ranks; leave --ranks-per-node and --cpus-per-rank out" ]]
 }
 
-@test "the log of a rank is what it has written, byte for byte, by every launcher" {
-  head -c 300000 /dev/urandom > noise
-  local launcher program
-  for launcher in local mpirun; do
-    [ "$launcher" = local ] || require_mpirun
-    for program in 'printf "1%%\r2%%\r"' 'head -c 200000 /dev/zero | tr "\0" x; echo' 'cat noise' 'printf "no end"' 'printf "a\n\nb"'; do
-      rm -rf logs
-      run_ddlrun -n 1 --launcher=$launcher --log-dir logs sh -c "$program"
-      [ "$status" -eq 0 ]
-      sh -c "$program" | cmp - logs/*
-    done
-  done
-}
-
-@test "what a rank writes is seen at once, without a line end, too" {
-  local launcher
-  for launcher in local mpirun; do
-    [ "$launcher" = local ] || require_mpirun
-    rm -f shown
-    "$ddlrun" -n 1 --launcher=$launcher sh -c 'printf "loading... "; until [ -e shown.seen ]; do sleep 0.1; done; echo done' > shown 2> messages 3>&- &
-    wait_for 10 grep -q 'loading' shown
-    : > shown.seen
-    wait $!
-    rm shown.seen
-    [ "$(cat shown)" = "loading... done" ]
-  done
-}
-
 @test "the beginning of a line is among the last lines of a rank that fails, and tags stand at the beginning of lines alone" {
   run_ddlrun -n 1 --launcher=local sh -c 'echo one; printf two; exit 3'
   [ "$status" -eq 3 ]
@@ -596,17 +478,5 @@ with_name() {
     with_name "$name" "$ddlrun" -n 2 --oversubscribe --launcher=mpirun true
     [ "$status" -eq 69 ]
     [[ $messages == *"takes no host named $name"*"--launcher=local"* ]]
-  done
-}
-
-@test "arguments that are colons reach the program, and start no other one" {
-  local launcher
-  for launcher in local mpirun; do
-    [ "$launcher" = local ] || require_mpirun
-    run_ddlrun -n 1 --launcher=$launcher printf '<%s>' a : b :: ::: : touch was-run a:b ''
-    echo "$messages"
-    [ "$status" -eq 0 ]
-    [ "$output" = '<a><:><b><::><:::><:><touch><was-run><a:b><>' ]
-    [ ! -e was-run ]
   done
 }

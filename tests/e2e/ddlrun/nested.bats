@@ -7,11 +7,6 @@
 
 load common
 
-launchers() {
-  echo local
-  ! command -v mpirun > /dev/null || echo mpirun
-}
-
 # A rank of the inner launch listens at MASTER_PORT, or connects to who does. In met.GROUP is which group has connected: mpirun may cut
 # lines of different ranks into each other.
 make_meeting() {

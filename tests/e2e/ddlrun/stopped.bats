@@ -38,22 +38,20 @@ ends_within() {
 
 @test "an order to stop ends a rank that is stopped, by each launcher and each signal" {
   local launcher signal
-  for launcher in local mpirun; do
-    [ "$launcher" = local ] || command -v mpirun > /dev/null || continue
+  for launcher in $(launchers); do
     for signal in TERM HUP; do
       start $launcher 'echo $$ > pid; exec sleep 300'
       kill -STOP "$(cat pid)"
       wait_for 5 is_stopped
       kill -$signal "$ddlrun_pid"
-      ends_within 10 $([ $launcher = mpirun ] || [ $signal = TERM ] && echo 143 || echo 129)
+      ends_within 10 $([ $launcher = local ] && [ $signal = HUP ] && echo 129 || echo 143)
     done
   done
 }
 
 @test "a rank that was stopped writes its checkpoint after the order" {
   local launcher
-  for launcher in local mpirun; do
-    [ "$launcher" = local ] || command -v mpirun > /dev/null || continue
+  for launcher in $(launchers); do
     start $launcher 'trap "sleep 5; echo > written.$DDLRUN_LAUNCHER; exit 75" TERM; echo $$ > pid; while :; do sleep 0.1; done'
     kill -STOP "$(cat pid)"
     wait_for 5 is_stopped
@@ -65,8 +63,7 @@ ends_within() {
 
 @test "what stops again after the order is killed: a program that stops itself, or its worker" {
   local launcher script
-  for launcher in local mpirun; do
-    [ "$launcher" = local ] || command -v mpirun > /dev/null || continue
+  for launcher in $(launchers); do
     for script in 'trap "while :; do kill -STOP \$\$; done" TERM; echo $$ > pid; while :; do sleep 0.1; done' \
       'trap "kill -TERM \$!" TERM; (trap "while :; do kill -STOP \$BASHPID; done" TERM; echo $BASHPID > pid; while :; do sleep 0.1; done) & while kill -0 $!; do wait; done'; do
       start $launcher "$script"
@@ -81,8 +78,7 @@ ends_within() {
 
 @test "who is stopped for long is named with its host and process, once" {
   local launcher
-  for launcher in local mpirun; do
-    [ "$launcher" = local ] || command -v mpirun > /dev/null || continue
+  for launcher in $(launchers); do
     start $launcher 'echo $$ > pid; exec sleep 300'
     kill -STOP "$(cat pid)"
     wait_for 20 grep -q "rank 0 on $(hostname) (pid $(cat pid)) is stopped: by SIGSTOP or by a debugger; kill -CONT $(cat pid) there has it go on" messages

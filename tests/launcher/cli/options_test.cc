@@ -142,7 +142,7 @@ TEST(Options, RefusesAWrongValueAndSaysWhatIsExpected) {
   EXPECT_EQ(MessageOf({"-np", "1000001"}),
             "option -np: '1000001' is not a whole number from 1 to 1000000");
   EXPECT_EQ(MessageOf({"--launcher=ssh"}),
-            "option --launcher: 'ssh' is not auto or srun or mpirun or local");
+            "option --launcher: 'ssh' is not auto or srun or mpirun or local or hydra");
   for (const std::string text : {"=b", "A B=c", "A\tB", " A=b", "A\n=b"}) {
     EXPECT_EQ(MessageOf({"-x", text}), "option -x: '" + text + "' is not VAR or VAR=value");
   }

@@ -130,7 +130,7 @@ TEST(SiteConfig, RefusesWrongTypesWithTheLine) {
   }
   EXPECT_EQ(MessageOf("launcher: [mpirun]\n"), "site.yaml:1: launcher must be a text");
   EXPECT_EQ(MessageOf("\nlauncher: ssh\n"),
-            "site.yaml:2: launcher must be auto or srun or mpirun or local, not 'ssh'");
+            "site.yaml:2: launcher must be auto or srun or mpirun or local or hydra, not 'ssh'");
   EXPECT_EQ(MessageOf("pmi: pmi1\n"),
             "site.yaml:1: pmi must be auto or pmix or pmi2 or none, not 'pmi1'");
   EXPECT_EQ(MessageOf("mpi_arguments: --mca\n"),

@@ -61,5 +61,18 @@ TEST(MpirunNotice, IsTheEndOfARankWhoseShimWasKilledToo) {
   }
 }
 
+TEST(MpichAbort, IsTheRankWithItsExitCode) {
+  const std::string abort = " in comm 0): application called MPI_Abort(MPI_COMM_WORLD, ";
+  const auto end = ParseMpichAbort("Abort(259) on node 1 (rank 1" + abort + "3) - process 1");
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->rank, 1);
+  EXPECT_EQ(end->exit_code, 3);
+  for (const std::string& line : {std::string("Abort(3) on node 1 (rank 1 in comm 0): Fatal error"),
+                                  "Abort(256) on node 1 (rank 1" + abort + "0) - process 1",
+                                  "I say Abort(3) on node 1 (rank 1" + abort + "3)"}) {
+    EXPECT_FALSE(ParseMpichAbort(line)) << line;
+  }
+}
+
 }  // namespace
 }  // namespace launcher

@@ -60,6 +60,8 @@ TEST(MpirunVersion, KnowsTheMakersLines) {
     const MpirunVersion version = ParseMpirunVersion(vector.text);
     EXPECT_EQ(version.name, vector.name) << vector.text;
     EXPECT_EQ(version.runtime, vector.runtime) << vector.text;
+    const std::string name = vector.name;
+    EXPECT_EQ(version.is_hydra, name.starts_with("MPICH") || name.starts_with("Intel"));
   }
 }
 
@@ -68,8 +70,10 @@ TEST(MpirunVersion, SaysWhyAForeignOneIsNotUsed) {
     return MpirunLacks("/opt/bin/mpirun", ParseMpirunVersion(text));
   };
   EXPECT_EQ(lacks("mpirun (Open MPI) 4.1.4\n"), "");
-  EXPECT_EQ(lacks("HYDRA build details:\n    Version:      4.2.1\n"),
-            "/opt/bin/mpirun is of MPICH (Hydra 4.2.1), not of Open MPI");
+  EXPECT_EQ(
+      lacks("HYDRA build details:\n    Version:      4.2.1\n"),
+      "/opt/bin/mpirun is of MPICH (Hydra 4.2.1), not of Open MPI (--launcher=hydra starts ranks "
+      "by it)");
   EXPECT_EQ(lacks("\n  HPE MPT 2.22 \r\nmore\n"),
             "/opt/bin/mpirun does not say that it is of Open MPI: 'mpirun --version' says 'HPE MPT "
             "2.22'");

@@ -56,6 +56,8 @@ TEST(Label, IsWhatSrunAndMpirunPutInFrontOfALine) {
         "Mon Nov 23 02:31:30 2026<stderr>:", "Mon Nov 23 02:31:30 2026[1,0]<stderr>:"}) {
     EXPECT_TRUE(IsLabel(label)) << label;
   }
+  EXPECT_TRUE(IsLabel("[12] "));
+  for (const char* text : {"[] ", "[a] ", "[1]", "[1] [2] "}) EXPECT_FALSE(IsLabel(text)) << text;
   for (const char* text : {" ", "0:", "0:  ", ": ", "a: ", "1 2: ", "3: a", "[1,12]", "[",
                            "[1,12]<stderr>:a", "[1,0]<stderr>:text[1,12]<stderr>:"}) {
     EXPECT_FALSE(IsLabel(text)) << text;

@@ -137,6 +137,23 @@ TEST_F(SupervisorBeforeStartTest, AnEndOfSrunOrMpirunByItselfIsOfNoRank) {
   EXPECT_EQ(RunLauncher("mpirun", "exit 3").exit_code, 3);
 }
 
+TEST_F(SupervisorBeforeStartTest, TheShimsAndMpiAbortSayHowRanksOfHydraHaveEnded) {
+  const std::string starts = "echo 'ddlrun-rank[key]: rank 1 has started' >&2; ";
+  const std::string failed =
+      "echo 'ddlrun-rank[key]: rank 1 on n2 (pid 7) ended with exit code 3 at x' >&2; ";
+  EXPECT_EQ(RunLauncher("hydra", starts + failed + "exit 0").exit_code, 3);
+  EXPECT_EQ(RunLauncher("hydra", starts + "exit 5").exit_code, 5);
+  EXPECT_EQ(RunLauncher("hydra", starts + "exit 255").exit_code, EX_UNAVAILABLE);
+  EXPECT_EQ(RunLauncher("hydra", "exit 5").exit_code, EX_UNAVAILABLE);
+  const JobResult aborted =
+      RunLauncher("hydra", starts +
+                               "echo 'Abort(5) on node 1 (rank 1 in comm 0): application called "
+                               "MPI_Abort(MPI_COMM_WORLD, 5) - process 1' >&2; exit 5");
+  EXPECT_EQ(aborted.exit_code, 5);
+  ASSERT_TRUE(aborted.failure);
+  EXPECT_EQ(aborted.failure->host, "n2");
+}
+
 TEST_F(SupervisorBeforeStartTest, AnMpirunThatEndsWithZeroHasToHaveToldOfTheEndOfEveryRank) {
   const std::string starts =
       "for rank in 0 1; do echo \"ddlrun-rank[key]: rank $rank has started\" >&2; done; ";
