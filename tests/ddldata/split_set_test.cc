@@ -15,8 +15,11 @@
 #include <utility>
 #include <vector>
 
+#include "ddldata/convert_plan.h"
 #include "ddldata/inspect.h"
+#include "ddldata/shard_folder.h"
 #include "tests/trainer/data/data_fixture.h"
+#include "trainer/core/thread.h"
 #include "trainer/data/class_list.h"
 #include "trainer/data/files/data_set.h"
 #include "trainer/data/files/shard_manifest.h"
@@ -72,7 +75,11 @@ class SplitSetTest : public ::testing::Test {
   static SplitSetSummary Run(
       const SplitSetOptions& options, const std::function<bool()>& stop = [] { return false; }) {
     std::ostringstream ignored;
-    ConvertProgress progress({}, ignored);
+    return Run(options, ignored, stop);
+  }
+  static SplitSetSummary Run(const SplitSetOptions& options, std::ostream& shown,
+                             const std::function<bool()>& stop) {
+    ConvertProgress progress({}, shown);
     return SplitDataSet(options, progress, stop);
   }
   static std::pair<int, std::string> RefusalOf(const SplitSetOptions& options) {
@@ -151,6 +158,55 @@ TEST_F(SplitSetTest, HasAsManyFilesAsBeforeUnlessToldOtherwise) {
   EXPECT_EQ(records.size(), 4U);
   EXPECT_THAT(records.at("train-00000-of-00003"), ElementsAre("t0", "t1", "t2"));
   EXPECT_THAT(records.at("validation-00000-of-00001"), ElementsAre("v0", "v1", "v2"));
+}
+
+// How many files there are of each split.
+TEST_F(SplitSetTest, HasSoManyFiles) {
+  struct Case {
+    int shards, validation_shards;
+    std::int64_t validation_images;
+    int train, validation;
+  };
+  int made = 0;
+  const auto expect_files = [&](const std::vector<Case>& cases) {
+    for (const Case& one : cases) {
+      const std::string name = "set" + std::to_string(made++);
+      SplitSetOptions options = OptionsFor(name);
+      options.shards = one.shards;
+      options.validation_shards = one.validation_shards;
+      options.validation_images = one.validation_images;
+      options.threads = kMaxThreads;
+      EXPECT_EQ(Run(options).files, one.train + one.validation) << name;
+      EXPECT_TRUE(fs::exists(Path(name) + "/" + ShardName(Split::kTrain, 0, one.train))) << name;
+      EXPECT_TRUE(fs::exists(Path(name) + "/" + ShardName(Split::kValidation, 0, one.validation)))
+          << name;
+    }
+  };
+  expect_files({{1, 1, 0, 1, 1}, {10, 3, 0, 10, 3}});
+  RemoveValidation();
+  expect_files({{0, 0, 8, 2, 1}});
+  WriteRecords(from_ + "/train-00000-of-00003", std::vector<std::string>(13'000, "t"));
+  expect_files({{1, 0, kImagesOfShard, 1, 1},
+                {1, 0, kImagesOfShard + 1, 1, 2},
+                {0, 0, 12'801, 3, kMaxValidationShards}});
+}
+
+TEST_F(SplitSetTest, ShowsHowMuchIsLeftToCopy) {
+  SplitSetOptions options = OptionsFor("set");
+  options.shards = 5;
+  std::atomic<int> left = 4;
+  EXPECT_THROW(Run(options, [&] { return left-- <= 0; }), Error);
+  std::ostringstream shown;
+  Run(options, shown, [] { return false; });
+  EXPECT_THAT(shown.str(), HasSubstr(" 9/9 images 100.0 % "));
+}
+
+// By its manifest a part of a set is one.
+TEST_F(SplitSetTest, TakesAPartThatHasAManifest) {
+  fs::remove(from_ + "/train-00001-of-00003");
+  MakeShardManifest(from_, true, 1);
+  Run(OptionsFor("set"));
+  EXPECT_THAT(RecordsOf("set").at("train-00001-of-00002"), ElementsAre("t3", "t7", "t8", "t9"));
 }
 
 TEST_F(SplitSetTest, DrawsAValidationPart) {
@@ -240,6 +296,13 @@ TEST_F(SplitSetTest, NeverOverwritesAnything) {
   const auto itself = BytesOf("from");
   EXPECT_THAT(RefusalOf(options).second, HasSubstr("from already has data files (4, one is "));
   EXPECT_EQ(BytesOf("from"), itself);
+  // The same number of other images.
+  RemoveValidation();
+  options = OptionsFor("drawn");
+  options.validation_images = 4;
+  Run(options);
+  ++options.seed;
+  EXPECT_THAT(RefusalOf(options).second, HasSubstr("now it would be \"drawn with seed 12346\""));
 }
 
 TEST_F(SplitSetTest, StopsAtADamagedRecord) {
@@ -268,6 +331,10 @@ TEST_F(SplitSetTest, RefusesWhatMakesNoSense) {
             "--validation_shards must be at most 3, not 4: a file needs an image");
   EXPECT_EQ(refusal([](SplitSetOptions& options) { options.shards = -1; }),
             "--shards must be 0 to 99999, not -1");
+  EXPECT_EQ(refusal([](SplitSetOptions& options) { options.shards = 99'999; }),
+            "--shards must be at most 10, not 99999: a file needs an image");
+  EXPECT_EQ(refusal([](SplitSetOptions& options) { options.shards = 100'000; }),
+            "--shards must be 0 to 99999, not 100000");
   EXPECT_EQ(refusal([](SplitSetOptions& options) { options.threads = 0; }),
             "--threads must be 1 to 1024, not 0");
   EXPECT_EQ(refusal([](SplitSetOptions& options) { options.validation_images = -2; }),
@@ -286,13 +353,14 @@ TEST_F(SplitSetTest, OneSplitAloneWillDo) {
     fs::remove(from_ + "/train-0000" + std::to_string(i) + "-of-00003");
   }
   fs::remove(from_ + "/ddldata.manifest");
-  EXPECT_THAT(RefusalOf([&] {
-                SplitSetOptions options = OptionsFor("set");
-                options.shards = 2;
-                return options;
-              }())
-                  .second,
-              HasSubstr("from has no train-* files, which --shards and"));
+  SplitSetOptions shards = OptionsFor("set");
+  shards.shards = 2;
+  SplitSetOptions images = OptionsFor("set");
+  images.validation_images = 2;
+  for (const SplitSetOptions& options : {shards, images}) {
+    EXPECT_THAT(RefusalOf(options).second,
+                HasSubstr("from has no train-* files, which --shards and"));
+  }
   Run(OptionsFor("set"));
   EXPECT_EQ(RecordsOf("set").size(), 1U);
   fs::remove(from_ + "/validation-00000-of-00001");

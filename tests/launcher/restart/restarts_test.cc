@@ -2,15 +2,22 @@
 
 #include "launcher/restart/restarts.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <fstream>
+#include <functional>
+
+#include "launcher/base/error.h"
 
 namespace launcher {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 TEST(ProgressFile, IsWhatWasNamedOrTheCheckpointsOfATraining) {
   const auto of = [](const std::vector<std::string>& program, const std::string& named = "") {
@@ -29,6 +36,8 @@ TEST(ProgressFile, IsWhatWasNamedOrTheCheckpointsOfATraining) {
             "checkpoints");
   EXPECT_EQ(of({"ddltraind", "--mode=training_benchmark"}), "");
   EXPECT_EQ(of({"ddltraind", "--mode=evaluate"}), "");
+  EXPECT_EQ(of({"ddltraind", "--mode=train", "--results_dir", "r"}), "r/checkpoints");
+  EXPECT_EQ(of({"ddltraind", "--results_dir"}), "checkpoints");
 }
 
 TEST(Restarts, LeavesOutAsManyNodesAsAreDispensable) {
@@ -92,31 +101,239 @@ TEST(Restarts, GoOnWithoutANodeThatWasLostBeforeTheNextStart) {
   EXPECT_EQ(without_any.AfterRun(Lost("n3")).next, Decision::Next::kEnd);
 }
 
-// No such Slurm is here: a scontrol that prints what one of 25.11 does.
-TEST(Restarts, SayThatAJobOfAnExpeditedRequeueIsHeldAfterAFailure) {
-  const fs::path folder = testing::TempDir() + "expedite." + std::to_string(getpid());
-  fs::create_directory(folder);
-  const auto reason = [&](const std::string& expedited, int exit_code) {
-    std::ofstream(folder / "scontrol")
-        << "#!/bin/sh\necho 'JobId=7 JobState=RUNNING Requeue=1 NodeList=n1" << expedited << "'\n";
-    fs::permissions(folder / "scontrol", fs::perms::owner_all);
+// In a job of a Slurm that is not here: a scontrol that prints a file, and writes down what was
+// asked of it.
+class RestartsInSlurm : public testing::Test {
+ protected:
+  RestartsInSlurm() : folder_(testing::TempDir() + "restarts." + std::to_string(getpid())) {
+    fs::create_directory(folder_);
+    std::ofstream(folder_ / "scontrol")
+        << "#!/bin/sh\ncd " << folder_
+        << "\necho \"$*\" >> asked\n"
+           "[ $1 != requeue ] || { cat refusal 2> /dev/null; exec test ! -e refusal; }\n"
+           "exec cat answer\n";
+    fs::permissions(folder_ / "scontrol", fs::perms::owner_all);
+    Answer("");
+  }
+  ~RestartsInSlurm() override { fs::remove_all(folder_); }
+
+  // What scontrol says of the job from now on, behind what every job has.
+  void Answer(const std::string& words, const std::string& state = "RUNNING") {
+    Write("answer",
+          "JobId=7 JobState=" + state + " " + words + " Requeue=1 BatchFlag=1 NodeList=n1");
+  }
+  void Write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name) << text << "\n";
+  }
+  std::string Asked() const {
+    std::ifstream file(folder_ / "asked");
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  Environment Job() const {
+    return {{"PATH", folder_.string() + ":/usr/bin:/bin"}, {"SLURM_JOB_ID", "7"}};
+  }
+
+  // What follows a run of one node that ended so.
+  Decision After(const Options& options, const JobResult& result, int dispensable_nodes = 0) {
+    const Environment job = Job();
+    Restarts restarts(options, job, dispensable_nodes);
+    restarts.BeforeRun({"n1"});
+    return restarts.AfterRun(result);
+  }
+
+  fs::path folder_;
+};
+
+JobResult EndedWith(int exit_code) {
+  JobResult result;
+  result.exit_code = exit_code;
+  return result;
+}
+
+// As 25.11 says it.
+TEST_F(RestartsInSlurm, SayThatAJobOfAnExpeditedRequeueIsHeldAfterAFailure) {
+  Options options;
+  options.max_restarts = 1;
+  EXPECT_EQ(After(options, EndedWith(78)).reason,
+            "not started again: exit code 78 would come again");
+  Answer("ExpeditedRequeue=Yes");
+  EXPECT_THAT(After(options, EndedWith(78)).reason,
+              HasSubstr("; Slurm requeues this job and holds it"));
+  EXPECT_THAT(After(options, EndedWith(75)).reason,
+              StartsWith("Slurm requeues this job and holds it"));
+  EXPECT_EQ(After(options, EndedWith(1)).reason, "starting again in 2 s, restart 1 of 1");
+  EXPECT_EQ(After(options, EndedWith(0)).reason, "");
+}
+
+TEST_F(RestartsInSlurm, RefuseWhatCannotBeRequeued) {
+  struct Case {
+    std::string job, count, answer, message;
+  };
+  const std::string whole = "JobId=7 JobState=RUNNING ";
+  for (const Case& test : std::vector<Case>{
+           {"", "", whole + "BatchFlag=1 Requeue=1", "--requeue needs a batch job of Slurm"},
+           {"7", "", "", "--requeue: 'scontrol show job' does not answer"},
+           {"7", "", whole + "BatchFlag=0 Requeue=1", "and this is one of salloc or srun"},
+           {"7", "", whole + "BatchFlag=1 Requeue=0", "Slurm may not requeue this job"},
+           {"7", "x", whole + "BatchFlag=1 Requeue=1", "SLURM_RESTART_COUNT='x' is no number"},
+           {"7", "-1", whole + "BatchFlag=1 Requeue=1", "SLURM_RESTART_COUNT='-1' is no number"},
+           {"7", "0", whole + "BatchFlag=1 Requeue=1", ""}}) {
+    Write("answer", test.answer);
+    Environment environment = Job();
+    environment["SLURM_JOB_ID"] = test.job;
+    if (!test.count.empty()) environment["SLURM_RESTART_COUNT"] = test.count;
+    Options options;
+    options.requeue = 1;
+    try {
+      Restarts(options, environment, /*dispensable_nodes=*/0);
+      EXPECT_EQ(test.message, "");
+    } catch (const LaunchError& error) {
+      EXPECT_EQ(error.exit_code(), EX_CONFIG);
+      EXPECT_THAT(error.what(), HasSubstr(test.message));
+      EXPECT_NE(test.message, "") << error.what();
+    }
+  }
+}
+
+TEST_F(RestartsInSlurm, RequeueTheTaskOfAnArrayAlone) {
+  Answer("ArrayJobId=5 ArrayTaskId=3");
+  Options options;
+  options.requeue = 4;
+  options.progress_file = folder_ / "model";
+  Environment job = Job();
+  job["SLURM_RESTART_COUNT"] = "3";
+  Restarts restarts(options, job, /*dispensable_nodes=*/0);
+  EXPECT_EQ(restarts.count(), 3);
+  restarts.BeforeRun({"n1"});
+  Write("model", "");
+  const Decision decision = restarts.AfterRun(EndedWith(75));
+  EXPECT_EQ(decision.next, Decision::Next::kRequeue);
+  EXPECT_EQ(decision.reason, "requeueing the job");
+  EXPECT_THAT(Asked(), EndsWith("\nrequeue 5_3\n"));
+  Write("refusal", "Invalid user id");
+  fs::remove(folder_ / "model");
+  restarts.BeforeRun({"n1"});
+  Write("model", "");
+  const Decision refused = restarts.AfterRun(EndedWith(75));
+  EXPECT_EQ(refused.next, Decision::Next::kEnd);
+  EXPECT_EQ(refused.reason, "the job could not be requeued (Invalid user id): submit it again");
+}
+
+TEST_F(RestartsInSlurm, GoByWhatSlurmAndTheRanksSay) {
+  using Next = Decision::Next;
+  struct Case {
+    std::string answer;
+    std::function<void(Options&, JobResult&)> change;
+    Next next;
+    std::string reason;
+  };
+  const auto as_it_is = [](Options&, JobResult&) {};
+  const auto requeue = [](Options& options, JobResult&) { options.requeue = 1; };
+  const auto near_end = [](Options& options, JobResult&) { options.stop_before = 100; };
+  const std::string again = "starting again in 2 s, restart 1 of 1";
+  const std::string too_soon = "not started again: the job's time ends too soon for --stop-before";
+  for (const Case& test : std::vector<Case>{
+           {"", as_it_is, Next::kStartAgain, again},
+           {"RunTime=00:01:00 TimeLimit=00:01:59", as_it_is, Next::kEnd,
+            "not started again: the time limit of the job is 59 s away"},
+           {"RunTime=00:01:00 TimeLimit=00:02:00", as_it_is, Next::kStartAgain, again},
+           {"RunTime=00:01:00 TimeLimit=00:03:39", near_end, Next::kEnd, too_soon},
+           {"RunTime=00:01:00 TimeLimit=00:03:40", near_end, Next::kStartAgain, again},
+           {"", near_end, Next::kStartAgain, again},
+           {"RunTime=00:01:00 TimeLimit=09:00:00",
+            [](Options&options, JobResult&result) {
+              options.stop_before = 100;
+              result.told_of_end = true;
+            },
+            Next::kEnd, too_soon},
+           {"PreemptTime=2026-11-28T08:55:09 StartTime=2026-11-28T08:00:00", requeue,
+            Next::kRequeue, "requeueing the job, whose nodes Slurm takes for another one"},
+           {"PreemptTime=2026-11-28T08:55:09 StartTime=2026-11-28T08:56:00", requeue,
+            Next::kStartAgain, again},
+           {"",
+            [](Options&options, JobResult&result) {
+              options.max_restarts = 0;
+              result.not_started = {"n1"};
+            },
+            Next::kStartAgain, "starting again, once, since the start hung"},
+           {"", [](Options&options, JobResult&) { options.max_restarts = 0; }, Next::kEnd, ""},
+           {"", [](Options&, JobResult&result) { result.told_to_stop = true; }, Next::kEnd, ""},
+           {"", [](Options&, JobResult&result) { result.output_is_closed = true; }, Next::kEnd, ""},
+           {"", [](Options&, JobResult&result) { result.refusal = "the job has no node now"; },
+            Next::kEnd, "not started again: exit code 69 would come again"},
+           {"",
+            [](Options&, JobResult&result) {
+              result.exit_code = 69;
+              result.has_started = true;
+            },
+            Next::kStartAgain, again}}) {
+    Answer(test.answer);
     Options options;
     options.max_restarts = 1;
-    const Environment environment = {{"PATH", folder.string()}, {"SLURM_JOB_ID", "7"}};
-    Restarts restarts(options, environment, /*dispensable_nodes=*/0);
-    restarts.BeforeRun({"n1"});
-    JobResult result;
-    result.exit_code = exit_code;
-    return restarts.AfterRun(result).reason;
+    JobResult result = EndedWith(1);
+    test.change(options, result);
+    const Decision decision = After(options, result);
+    EXPECT_EQ(decision.next, test.next) << test.answer << ": " << test.reason;
+    EXPECT_EQ(decision.reason, test.reason) << test.answer;
+  }
+  Options options;
+  options.max_restarts = 1;
+  Answer("", "CANCELLED");
+  EXPECT_EQ(After(options, EndedWith(1)).reason, "the job is CANCELLED, so this is the end");
+}
+
+// n2 is the job's at the start, n3 one on which ranks were to run: scontrol has n1 alone at last.
+TEST_F(RestartsInSlurm, NameTheNodesThatTheJobHasLost) {
+  Options options;
+  options.max_restarts = 9;
+  for (const int dispensable : {1, 2}) {
+    Write("answer", "JobId=7 JobState=RUNNING NodeList=n[1-2]");
+    const Environment job = Job();
+    Restarts restarts(options, job, dispensable);
+    restarts.BeforeRun({"n1", "n3", "n3"});
+    Answer("");
+    const Decision decision = restarts.AfterRun(Lost("n3"));
+    EXPECT_EQ(restarts.lost_nodes(), (std::vector<std::string>{"n3", "n2"}));
+    EXPECT_EQ(decision.reason,
+              dispensable == 2
+                  ? "starting again in 2 s, restart 1 of 9, without n3, n2"
+                  : "not started again: a node was lost and no spare is left (--spare-nodes)");
+    EXPECT_EQ(restarts.count(), dispensable - 1);
+  }
+}
+
+// What is new is progress, and the third run without any is the last.
+TEST_F(RestartsInSlurm, TellProgressByTheNewestFile) {
+  const auto last_reason = [&](Options options, bool is_new) {
+    options.max_restarts = 9;
+    const Environment none;
+    Restarts restarts(options, none, /*dispensable_nodes=*/0);
+    std::string reason;
+    for (int run = 1; run <= 3; ++run) {
+      restarts.BeforeRun({});
+      if (is_new) {
+        const fs::path file = folder_ / "checkpoints" / ("step-" + std::to_string(run));
+        std::ofstream(file) << run;
+        fs::last_write_time(file, fs::file_time_type::clock::now() + std::chrono::seconds(run));
+      }
+      reason = restarts.AfterRun(EndedWith(1)).reason;
+    }
+    return reason;
   };
-  const std::string held = "scontrol release";
-  EXPECT_NE(reason(" ExpeditedRequeue=Yes", 78).find("; Slurm requeues this job and holds it"),
-            std::string::npos);
-  EXPECT_TRUE(reason(" ExpeditedRequeue=Yes", 75).starts_with("Slurm requeues this job and holds"));
-  EXPECT_EQ(reason("", 78).find(held), std::string::npos);
-  EXPECT_EQ(reason(" ExpeditedRequeue=Yes", 1).find(held), std::string::npos);  // starts again
-  EXPECT_EQ(reason(" ExpeditedRequeue=Yes", 0), "");
-  fs::remove_all(folder);
+  fs::create_directory(folder_ / "checkpoints");
+  Options named;
+  named.progress_file = folder_ / "checkpoints";
+  Options training;
+  training.program = {"ddltraind", "--results_dir=" + folder_.string()};
+  const std::string none = "not started again: 3 runs in a row made no progress (";
+  for (int files = 0; files < 2; ++files) {  // an empty folder, and one with an old file
+    EXPECT_EQ(last_reason(named, false), none + "nothing in --progress-file became newer)");
+    EXPECT_EQ(last_reason(training, false),
+              none + "no new checkpoint in " + (folder_ / "checkpoints").string() + ")");
+    EXPECT_EQ(last_reason({}, false),
+              none + "shorter than 60 s, and no --progress-file tells better)");
+    EXPECT_EQ(last_reason(training, true), "starting again, restart 3 of 9");
+  }
 }
 
 class NewestTimeTest : public testing::Test {

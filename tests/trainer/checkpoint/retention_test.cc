@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
 
+#include <functional>
 #include <limits>
 
 #include "tests/support/refused_calls.h"
@@ -101,14 +102,29 @@ TEST(PruneCheckpoints, LeavesWhatCannotBeReadAndMayBeTheBest) {
   EXPECT_THAT(Listing(scratch.path()), ElementsAre("step-0000000002", "step-0000000005"));
 }
 
-TEST(PruneCheckpoints, KeepsNoneForEverUnlessAskedTo) {
-  EXPECT_FALSE(IsKeptForEver(6, {.newest = 1, .checkpoint_every = 2, .keep_every = 0}));
-  EXPECT_FALSE(IsKeptForEver(6, {.newest = 1, .checkpoint_every = 0, .keep_every = 3}));
+TEST(PruneCheckpoints, KeepsForEverByTheStepAlone) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-  EXPECT_FALSE(IsKeptForEver(6, {.newest = 1, .checkpoint_every = kMost, .keep_every = kMost}));
-  EXPECT_FALSE(IsKeptForEver(6, {.newest = 1, .checkpoint_every = 2, .keep_every = kMost}));
-  EXPECT_TRUE(IsKeptForEver(6, {.newest = 1, .checkpoint_every = 6, .keep_every = 1}));
-  EXPECT_FALSE(IsKeptForEver(0, {.newest = 1, .checkpoint_every = 6, .keep_every = 1}));
+  struct Case {
+    std::int64_t step, checkpoint_every, keep_every;
+    bool is_kept;
+  };
+  for (const Case& test : std::vector<Case>{{6, 2, 0, false},
+                                            {6, 0, 3, false},
+                                            {6, kMost, kMost, false},
+                                            {6, 2, kMost, false},
+                                            {6, 6, 1, true},
+                                            {0, 6, 1, false},
+                                            {1, 1, 1, true},
+                                            {7, 6, 1, false},
+                                            {11, 6, 1, false},
+                                            {12, 2, 3, true},
+                                            {10, 2, 3, false}}) {
+    EXPECT_EQ(IsKeptForEver(test.step, {.newest = 1,
+                                        .checkpoint_every = test.checkpoint_every,
+                                        .keep_every = test.keep_every}),
+              test.is_kept)
+        << test.step << " " << test.checkpoint_every << " " << test.keep_every;
+  }
 }
 
 TEST(PruneCheckpoints, RemovesNothingWhenThereAreFew) {
@@ -119,20 +135,18 @@ TEST(PruneCheckpoints, RemovesNothingWhenThereAreFew) {
 }
 
 TEST(PruneCheckpoints, DoesNotCountDamagedOnes) {
-  const ScratchDirectory scratch;
-  const fs::path last = WriteSteps(scratch, {1, 2, 3, 4});
-  fs::resize_file(CheckpointsDirectory(scratch.path()) / "step-0000000003" / kModelFile, 5);
-  Prune(scratch, last, 2);
-  EXPECT_THAT(Listing(scratch.path()),
-              ElementsAre("step-0000000002", "step-0000000003", "step-0000000004"));
-}
-
-TEST(PruneCheckpoints, DoesNotCountIncompleteOnes) {
-  const ScratchDirectory scratch;
-  const fs::path last = WriteSteps(scratch, {1, 2, 3});
-  fs::remove(CheckpointsDirectory(scratch.path()) / "step-0000000002" / kModelFile);
-  Prune(scratch, last, 2);
-  EXPECT_EQ(Listing(scratch.path()).size(), 3U);
+  const std::vector<std::function<void(const fs::path&)>> damages = {
+      [](const fs::path& checkpoint) { fs::resize_file(checkpoint / kModelFile, 5); },
+      [](const fs::path& checkpoint) { fs::remove(checkpoint / kModelFile); },
+      [](const fs::path& checkpoint) { Spill(checkpoint / kManifestFile, "{"); }};
+  for (const auto& damage : damages) {
+    const ScratchDirectory scratch;
+    const fs::path last = WriteSteps(scratch, {1, 2, 3, 4});
+    damage(CheckpointsDirectory(scratch.path()) / "step-0000000003");
+    Prune(scratch, last, 2);
+    EXPECT_THAT(Listing(scratch.path()),
+                ElementsAre("step-0000000002", "step-0000000003", "step-0000000004"));
+  }
 }
 
 TEST(PruneCheckpoints, NeverRemovesTheOneJustWritten) {
@@ -160,7 +174,7 @@ TEST(PruneCheckpoints, SaysWhatItCannotRemoveAndGoesOn) {
   EXPECT_TRUE(HoldsInChild([&] {
     if (!tests::RefuseCalls(kRename, kRename, EACCES)) return true;  // QEMU
     std::vector<std::string> warnings;
-    return Prune(scratch, last, 1, &warnings).empty() && warnings.size() == 2 &&
+    return !SetAside(last) && Prune(scratch, last, 1, &warnings).empty() && warnings.size() == 2 &&
            warnings[0] == "cannot remove " + last.parent_path().string() +
                               "/step-0000000002: Permission denied";
   }));
@@ -173,7 +187,10 @@ TEST(PruneCheckpoints, SaysWhereItCannotLook) {
   Spill(scratch.path() / "checkpoints", "a plain file");
   std::vector<std::string> warnings;
   EXPECT_TRUE(Prune(scratch, scratch.path() / "checkpoints/step-0000000001", 1, &warnings).empty());
-  EXPECT_THAT(warnings, ElementsAre(::testing::HasSubstr("cannot read the directory")));
+  EXPECT_THAT(warnings,
+              ElementsAre(::testing::AllOf(::testing::HasSubstr("cannot read the directory"),
+                                           ::testing::EndsWith(": old checkpoints stay there"))));
+  EXPECT_THROW(Prune(scratch, {}, 0), Error);
 }
 
 TEST(PruneCheckpoints, RemovesOldOnesThatWereSetAside) {
@@ -182,11 +199,12 @@ TEST(PruneCheckpoints, RemovesOldOnesThatWereSetAside) {
   const fs::path parent = CheckpointsDirectory(scratch.path());
   EXPECT_EQ(SetAside(parent / "step-0000000001"), parent / "step-0000000001.unusable");
   EXPECT_EQ(SetAside(parent / "step-0000000004"), parent / "step-0000000004.unusable");
-  const fs::path last = WriteSteps(scratch, {4, 5});
+  SetAside(parent / "step-0000000003");
+  const fs::path last = WriteSteps(scratch, {3, 4, 5});
   EXPECT_EQ(SetAside(parent / "step-0000000004"), parent / "step-0000000004.unusable-2");
-  Prune(scratch, last, 2);
+  Prune(scratch, last, 2);  // 3 and 5: what is as old as 3 stays
   EXPECT_THAT(Listing(scratch.path()),
-              ElementsAre("step-0000000003", "step-0000000004.unusable",
+              ElementsAre("step-0000000003", "step-0000000003.unusable", "step-0000000004.unusable",
                           "step-0000000004.unusable-2", "step-0000000005"));
 }
 
@@ -198,6 +216,10 @@ TEST(SetAside, TakesWhateverIsThere) {
   fs::create_symlink("step-0000000002", parent / "step-0000000002");
   EXPECT_EQ(SetAside(parent / "step-0000000002"), parent / "step-0000000002.unusable");
   EXPECT_THAT(Listing(scratch.path()), ElementsAre("step-0000000002.unusable"));
+  for (int count = 2; count <= 10; ++count) {
+    fs::create_directory(parent / "step-0000000002");
+    EXPECT_EQ(SetAside(parent / "step-0000000002").has_value(), count <= 9) << count;
+  }
 }
 
 }  // namespace

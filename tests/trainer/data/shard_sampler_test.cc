@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "trainer/core/error.h"
 #include "trainer/data/position.h"
 
 namespace trainer {
@@ -58,6 +59,19 @@ TEST(ShardSampler, OrderIsTheSameForEver) {
               ::testing::ElementsAre(9, 8, 0, 3, 4, 1, 2, 6, 5, 7));
   EXPECT_THAT(Epoch(ShardSampler(16, 1, true), 16, 0),
               ::testing::ElementsAre(13, 8, 0, 3, 4, 1, 2, 10, 5, 14, 15, 6, 7, 9, 12, 11));
+  EXPECT_THAT(Epoch(ShardSampler(2, 1, true), 12, 0),
+              ::testing::ElementsAre(0, 1, 1, 0, 0, 1, 0, 1, 0, 1, 1, 0));
+  // Seeds and epochs count with all their bits.
+  constexpr std::uint64_t kSeed = 0xFEDCBA9876543210;
+  constexpr std::int64_t kEpoch = 0x123456789;
+  EXPECT_THAT(Epoch(ShardSampler(6, kSeed, true), 6, 0), ::testing::ElementsAre(5, 2, 4, 1, 0, 3));
+  EXPECT_THAT(Epoch(ShardSampler(6, 1, true), 6, kEpoch), ::testing::ElementsAre(5, 2, 0, 1, 4, 3));
+  EXPECT_EQ(ShardSampler(std::int64_t{1} << 32, 1, true).RecordOf(7), 765344672);
+}
+
+TEST(ShardSampler, HasBetween1And2To32Records) {
+  EXPECT_THROW(ShardSampler(0, 1, true), Error);
+  EXPECT_THROW(ShardSampler((std::int64_t{1} << 32) + 1, 1, true), Error);
 }
 
 TEST(ShardSampler, WithoutShufflingItIsFileOrder) {
@@ -171,7 +185,7 @@ TEST(ShardSampler, EvaluationCountsEachImageOnceInEqualSteps) {
       for (int rank = 0; rank < 2; ++rank) {
         const BatchRange range = EvaluationRange(step, {4, 2}, rank, samples);
         for (std::int64_t i = 0; i < range.valid; ++i) {
-          ++seen[static_cast<std::size_t>(range.first_sample + i)];
+          ++seen.at(static_cast<std::size_t>(range.first_sample + i));
         }
       }
     }
