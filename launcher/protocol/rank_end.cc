@@ -81,7 +81,7 @@ bool IsLabel(std::string_view text) {
   }
   // "[3] " of Hydra.
   if (text.front() == '[' && text.ends_with("] ")) {
-    return text.find_first_not_of("0123456789", 1) == text.size() - 2;
+    return text.size() > 3 && text.find_first_not_of("0123456789", 1) == text.size() - 2;
   }
   // " 3: " of srun.
   text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
