@@ -73,7 +73,8 @@ struct SupervisorOptions {
 // EX_SOFTWARE, unless ddlrun was told to stop: what the ranks do then may take its time.
 //
 // Signals: SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 and SIGCONT are passed on to every rank,
-// through srun or mpirun.  Through mpirun SIGINT and SIGHUP arrive as SIGTERM.  After an order to
+// through srun or mpirun.  Through mpirun and mpiexec SIGINT and SIGHUP arrive as SIGTERM, and
+// mpiexec is not sent SIGUSR2.  After an order to
 // stop every rank gets SIGCONT, and what is still stopped a grace later (3 s under srun and mpirun)
 // is killed.  A rank that has been stopped for 10 s without such an order is named.  At SIGTSTP
 // every rank gets SIGSTOP, and then ddlrun stops, until SIGCONT; a job that is ending ends.  At the
