@@ -138,7 +138,10 @@ TEST(PruneCheckpoints, DoesNotCountDamagedOnes) {
   const std::vector<std::function<void(const fs::path&)>> damages = {
       [](const fs::path& checkpoint) { fs::resize_file(checkpoint / kModelFile, 5); },
       [](const fs::path& checkpoint) { fs::remove(checkpoint / kModelFile); },
-      [](const fs::path& checkpoint) { Spill(checkpoint / kManifestFile, "{"); }};
+      [](const fs::path& checkpoint) {
+        fs::remove(checkpoint / kManifestFile);
+        fs::create_symlink(kManifestFile, checkpoint / kManifestFile);  // a loop
+      }};
   for (const auto& damage : damages) {
     const ScratchDirectory scratch;
     const fs::path last = WriteSteps(scratch, {1, 2, 3, 4});
